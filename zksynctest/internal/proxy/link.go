@@ -1,0 +1,244 @@
+// Package proxy relays loopback TCP connections over links that a test can
+// break: a link passes bytes, swallows them, delays them, or drops its
+// connections.
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// dialTimeout bounds a connect to a target, which is always on this machine.
+const dialTimeout = 5 * time.Second
+
+// ErrClosed is what changing a closed link returns.
+var ErrClosed = errors.New("proxy: link closed")
+
+// A Rewriter reads the opening bytes of a connection from the side that
+// dialed, and returns what the target shall read in their place. Everything
+// that it left unread follows as it is.
+type Rewriter func(r io.Reader) ([]byte, error)
+
+// A Link listens on a loopback port and relays each connection to its target.
+// Its methods may be called from any goroutine.
+type Link struct {
+	listener net.Listener
+	rewrite  Rewriter
+	wg       sync.WaitGroup
+	delay    atomic.Int64
+
+	mu     sync.Mutex
+	target string
+	cut    bool
+	closed bool
+	conns  map[*conn]struct{}
+}
+
+// An Option changes a new link.
+type Option func(*Link)
+
+// WithRewriter has fn rewrite the beginning of every connection.
+func WithRewriter(fn Rewriter) Option {
+	return func(l *Link) { l.rewrite = fn }
+}
+
+// Listen opens a link on a free port of 127.0.0.1 that relays to target, a
+// loopback "host:port". The target may be empty until SetTarget names it:
+// connections are reset for as long as there is none.
+func Listen(target string, opts ...Option) (*Link, error) {
+	if err := checkTarget(target); err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	l := &Link{listener: listener, target: target, conns: make(map[*conn]struct{})}
+	for _, opt := range opts {
+		opt(l)
+	}
+	l.wg.Go(l.accept)
+	return l, nil
+}
+
+// checkTarget keeps a typing error from sending test traffic off the machine.
+func checkTarget(target string) error {
+	if target == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(target)
+	if err != nil {
+		return fmt.Errorf("proxy: target: %w", err)
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return fmt.Errorf("proxy: target %s is not a loopback address", target)
+	}
+	return nil
+}
+
+// Addr returns the address that the link listens on.
+func (l *Link) Addr() string { return l.listener.Addr().String() }
+
+// SetTarget sends connections accepted from now on to another target.
+func (l *Link) SetTarget(target string) error {
+	if err := checkTarget(target); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return ErrClosed
+	}
+	l.target = target
+	return nil
+}
+
+// Cut swallows every byte, both ways, that the link reads from now on. Open
+// connections stay open, also when one of their ends goes away, and new ones
+// are accepted and lead nowhere: what a dropped cable looks like to a program.
+func (l *Link) Cut() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return ErrClosed
+	}
+	l.cut = true
+	for c := range l.conns {
+		c.hole()
+	}
+	return nil
+}
+
+// Heal ends a Cut. The connections that lived through it have lost bytes, and
+// are reset; new ones work. On a link that was not cut it does nothing.
+func (l *Link) Heal() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return ErrClosed
+	}
+	l.cut = false
+	var holed []*conn
+	for c := range l.conns {
+		if c.holed.Load() {
+			holed = append(holed, c)
+		}
+	}
+	l.mu.Unlock()
+	reset(holed)
+	return nil
+}
+
+// Reset resets the connections of the moment, and returns when they are gone.
+// New ones work, unless the link is cut.
+func (l *Link) Reset() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return ErrClosed
+	}
+	conns := l.snapshot()
+	l.mu.Unlock()
+	reset(conns)
+	return nil
+}
+
+// SetDelay delays each byte read from now on by d, in each direction, so that a
+// round trip takes 2d longer. Zero ends the delay; bytes keep their order.
+func (l *Link) SetDelay(d time.Duration) { l.delay.Store(int64(max(d, 0))) }
+
+// Conns returns how many connections the link holds open.
+func (l *Link) Conns() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.conns)
+}
+
+// Close stops listening, resets all connections, and waits for the goroutines.
+func (l *Link) Close() error {
+	l.mu.Lock()
+	first := !l.closed
+	l.closed = true
+	conns := l.snapshot()
+	l.mu.Unlock()
+	var err error
+	if first {
+		err = l.listener.Close()
+	}
+	reset(conns)
+	l.wg.Wait()
+	return err
+}
+
+// snapshot lists the open connections; the caller holds mu.
+func (l *Link) snapshot() []*conn {
+	conns := make([]*conn, 0, len(l.conns))
+	for c := range l.conns {
+		conns = append(conns, c)
+	}
+	return conns
+}
+
+// reset aborts all first and then waits for all, so that none outlives another.
+func reset(conns []*conn) {
+	for _, c := range conns {
+		c.abort()
+	}
+	for _, c := range conns {
+		<-c.gone
+	}
+}
+
+func (l *Link) accept() {
+	for {
+		client, err := l.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			// Out of file descriptors, as a rule: they come back. Yield to
+			// whoever is to free one, but look at the listener again soon.
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		l.serve(client)
+	}
+}
+
+func (l *Link) serve(client net.Conn) {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		_ = client.Close()
+		return
+	}
+	c := newConn(l, client)
+	if l.cut {
+		c.hole()
+	}
+	l.conns[c] = struct{}{}
+	target := l.target
+	l.wg.Go(func() {
+		c.run(target)
+		l.mu.Lock()
+		delete(l.conns, c)
+		l.mu.Unlock()
+		close(c.gone)
+	})
+	l.mu.Unlock()
+}
+
+// dial connects to the target, or fails once ctx or the time is over.
+func dial(ctx context.Context, target string) (net.Conn, error) {
+	if target == "" {
+		return nil, errors.New("proxy: no target")
+	}
+	dialer := net.Dialer{Timeout: dialTimeout}
+	return dialer.DialContext(ctx, "tcp", target)
+}

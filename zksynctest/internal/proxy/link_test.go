@@ -1,0 +1,224 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPassesBytesAndEnds(t *testing.T) {
+	echo := startEcho(t)
+	l := listen(t, echo.addr())
+	nc := connect(t, l)
+	say(t, nc, "hello")
+	big := bytes.Repeat([]byte("0123456789abcdef"), 1<<17)
+	go func() {
+		_, _ = nc.Write(big)
+		_ = nc.(*net.TCPConn).CloseWrite()
+	}()
+	_ = nc.SetDeadline(time.Now().Add(patience))
+	got, err := io.ReadAll(nc)
+	if err != nil || !bytes.Equal(got, big) {
+		t.Fatalf("got %d of %d bytes, %v", len(got), len(big), err)
+	}
+	eventually(t, "link empty", func() bool { return l.Conns() == 0 })
+	eventually(t, "server empty", func() bool { return echo.open() == 0 })
+}
+
+func TestServerEndReachesClient(t *testing.T) {
+	echo := startEcho(t)
+	l := listen(t, echo.addr())
+	nc := connect(t, l)
+	say(t, nc, "hello")
+	echo.dropAll()
+	wantEnd(t, nc)
+}
+
+func TestCutSwallowsAndHealResets(t *testing.T) {
+	echo := startEcho(t)
+	l := listen(t, echo.addr())
+	old := connect(t, l)
+	say(t, old, "hello")
+	if err := l.Cut(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(old, "lost"); err != nil {
+		t.Fatal(err)
+	}
+	wantSilence(t, old)
+	fresh := connect(t, l)
+	if _, err := io.WriteString(fresh, "lost too"); err != nil {
+		t.Fatal(err)
+	}
+	wantSilence(t, fresh)
+	echo.dropAll() // the end of one side does not cross the cut
+	wantSilence(t, old)
+	if err := l.Heal(); err != nil {
+		t.Fatal(err)
+	}
+	wantEnd(t, old)
+	wantEnd(t, fresh)
+	say(t, connect(t, l), "again")
+}
+
+func TestCutHidesThatTheClientLeft(t *testing.T) {
+	echo := startEcho(t)
+	l := listen(t, echo.addr())
+	nc := connect(t, l)
+	say(t, nc, "hello")
+	if err := l.Cut(); err != nil {
+		t.Fatal(err)
+	}
+	_ = nc.Close()
+	gone := time.After(silence)
+	for done := false; !done; {
+		if echo.open() != 1 {
+			t.Fatal("the server learned of a close across a cut link")
+		}
+		select {
+		case <-gone:
+			done = true
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if err := l.Heal(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "server empty", func() bool { return echo.open() == 0 })
+}
+
+func TestHealWithoutCutKeepsConnections(t *testing.T) {
+	l := listen(t, startEcho(t).addr())
+	nc := connect(t, l)
+	say(t, nc, "hello")
+	if err := l.Heal(); err != nil {
+		t.Fatal(err)
+	}
+	say(t, nc, "still here")
+}
+
+func TestReset(t *testing.T) {
+	echo := startEcho(t)
+	l := listen(t, echo.addr())
+	nc := connect(t, l)
+	say(t, nc, "hello")
+	if err := l.Reset(); err != nil {
+		t.Fatal(err)
+	}
+	if n := l.Conns(); n != 0 {
+		t.Fatalf("%d connections after Reset", n)
+	}
+	wantEnd(t, nc)
+	eventually(t, "server empty", func() bool { return echo.open() == 0 })
+	say(t, connect(t, l), "again")
+}
+
+func TestDelayKeepsOrderAndThroughput(t *testing.T) {
+	l := listen(t, startEcho(t).addr())
+	nc := connect(t, l)
+	const delay = 50 * time.Millisecond
+	l.SetDelay(delay)
+	start := time.Now()
+	say(t, nc, "hello")
+	if took := time.Since(start); took < 2*delay {
+		t.Fatalf("a round trip took %v with %v of delay each way", took, delay)
+	}
+	start = time.Now()
+	const lines = 100
+	for range lines {
+		if _, err := io.WriteString(nc, "line\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := make([]byte, 5*lines)
+	if _, err := io.ReadFull(nc, got); err != nil {
+		t.Fatal(err)
+	}
+	if string(got) != strings.Repeat("line\n", lines) {
+		t.Fatalf("out of order: %q", got)
+	}
+	if took := time.Since(start); took > lines*delay/2 {
+		t.Fatalf("%d lines took %v: the delay divides the throughput", lines, took)
+	}
+	l.SetDelay(0)
+	say(t, nc, "prompt")
+}
+
+func TestTargets(t *testing.T) {
+	l := listen(t, "")
+	// The reset may come before the dial has returned.
+	if nc, err := net.DialTimeout("tcp", l.Addr(), patience); err == nil {
+		wantEnd(t, nc)
+		_ = nc.Close()
+	}
+	if err := l.SetTarget(startEcho(t).addr()); err != nil {
+		t.Fatal(err)
+	}
+	say(t, connect(t, l), "hello")
+	for _, bad := range []string{"192.0.2.1:80", "localhost:80", "127.0.0.1"} {
+		if err := l.SetTarget(bad); err == nil {
+			t.Errorf("SetTarget(%q) succeeded", bad)
+		}
+		if other, err := Listen(bad); err == nil {
+			_ = other.Close()
+			t.Errorf("Listen(%q) succeeded", bad)
+		}
+	}
+}
+
+func TestRewriter(t *testing.T) {
+	upper := func(r io.Reader) ([]byte, error) {
+		head := make([]byte, 4)
+		n, err := io.ReadFull(r, head)
+		return append(bytes.ToUpper(head[:n]), '!'), err
+	}
+	l := listen(t, startEcho(t).addr(), WithRewriter(upper))
+	nc := connect(t, l)
+	_ = nc.SetDeadline(time.Now().Add(patience))
+	if _, err := io.WriteString(nc, "headtail"); err != nil {
+		t.Fatal(err)
+	}
+	got := make([]byte, 9)
+	if _, err := io.ReadFull(nc, got); err != nil || string(got) != "HEAD!tail" {
+		t.Fatalf("got %q, %v", got, err)
+	}
+	short := connect(t, l)
+	_, _ = io.WriteString(short, "ab")
+	_ = short.(*net.TCPConn).CloseWrite()
+	_ = short.SetDeadline(time.Now().Add(patience))
+	if got, err := io.ReadAll(short); err != nil || string(got) != "AB!" {
+		t.Fatalf("got %q, %v", got, err)
+	}
+}
+
+func TestCloseJoins(t *testing.T) {
+	echo := startEcho(t)
+	l := listen(t, echo.addr())
+	ncs := []net.Conn{connect(t, l), connect(t, l)}
+	for _, nc := range ncs {
+		say(t, nc, "hello")
+	}
+	l.SetDelay(time.Hour) // a waiting byte does not hold Close up
+	_, _ = io.WriteString(ncs[0], "late")
+	if err := l.Cut(); err != nil {
+		t.Fatal(err)
+	}
+	ncs = append(ncs, connect(t, l))
+	for range 2 {
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, nc := range ncs {
+		wantEnd(t, nc)
+	}
+	for _, err := range []error{l.Cut(), l.Heal(), l.Reset(), l.SetTarget("")} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	}
+}
