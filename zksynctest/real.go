@@ -1,0 +1,186 @@
+package zksynctest
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/internal/realzk"
+)
+
+// Client stands for the clients, where a method of Ensemble takes two ends of
+// a link and the servers are numbered from 1.
+const Client = 0
+
+// RequireRealEnv is the environment variable that, set to 1, makes
+// RealZooKeeper fail a test that it would skip.
+const RequireRealEnv = "ZKSYNC_REQUIRE_REAL"
+
+// realTimeout bounds each step of an Ensemble. It is for machines that are
+// busy with other things: a server starts in well under a second.
+const realTimeout = 60 * time.Second
+
+// Ensemble is one or three Apache ZooKeeper servers, each a process of its
+// own on this machine, and the links that join them to each other and to
+// their clients.
+//
+// The servers are numbered from 1. Each method returns when its effect is
+// real, which the method says what it is; one that does not succeed within a
+// minute marks the test as failed and returns a zero value. It does so by
+// Errorf and not by FailNow, so methods may be called from any goroutine for
+// as long as the test runs; afterwards, when the servers are gone, they do
+// nothing.
+//
+// Real servers know real time only: do not use an Ensemble in a bubble of
+// testing/synctest.
+type Ensemble struct {
+	tb      testing.TB
+	cluster *realzk.Cluster
+	front   *realzk.Front
+	shared  bool
+}
+
+// RealZooKeeper starts n servers of Apache ZooKeeper, 1 or 3, and returns
+// when all of them serve, for 3 as a leader and its followers. They are
+// stopped and their data removed when the test ends; if it has failed, the
+// end of each server's log is shown.
+//
+// ZooKeeper is that of the release unpacked in ZOOKEEPER_HOME, or else of the
+// Debian package zookeeper. Where it or Java is missing the test is skipped,
+// or fails if ZKSYNC_REQUIRE_REAL is 1.
+//
+// Links are between processes on 127.0.0.1 and need no privileges: each
+// server is told the addresses of relays in place of those of its peers. If
+// the test binary dies the servers die, too, on Linux.
+//
+// RealZooKeeper must be called from the goroutine of the test.
+func RealZooKeeper(tb testing.TB, n int, opts ...RealOption) *Ensemble {
+	tb.Helper()
+	config := realzk.Config{Servers: n, Properties: make(map[string]string)}
+	for _, opt := range opts {
+		opt(&config)
+	}
+	runtime := needReal(tb)
+	config.Dir = tb.TempDir()
+	ctx, cancel := realContext(tb.Context())
+	defer cancel()
+	cluster, err := realzk.Start(ctx, runtime, config)
+	if err != nil {
+		tb.Fatalf("zksynctest: start ZooKeeper: %v", err)
+	}
+	e := &Ensemble{tb: tb, cluster: cluster}
+	tb.Cleanup(e.stop)
+	e.front, err = cluster.NewFront()
+	if err != nil {
+		tb.Fatalf("zksynctest: open links to ZooKeeper: %v", err)
+	}
+	return e
+}
+
+// needReal finds ZooKeeper or ends the test.
+func needReal(tb testing.TB) realzk.Runtime {
+	tb.Helper()
+	runtime, err := realzk.FindRuntime()
+	switch {
+	case err == nil:
+		return runtime
+	case os.Getenv(RequireRealEnv) == "1":
+		tb.Fatalf("zksynctest: %v\n%s\n(%s=1 makes this an error)", err, installHint, RequireRealEnv)
+	default:
+		tb.Skipf("\n%[1]s\nNOT TESTED AGAINST A REAL ZOOKEEPER: %[2]v\n%[3]s\n%[4]s=1 makes this skip an error.\n%[1]s",
+			strings.Repeat("*", 78), err, installHint, RequireRealEnv)
+	}
+	return runtime
+}
+
+const installHint = "Install it by: apt-get install -y zookeeper (which starts no service), or unpack\n" +
+	"a release of Apache ZooKeeper, set ZOOKEEPER_HOME to it, and have java in PATH."
+
+// stop ends all processes and links.
+func (e *Ensemble) stop() {
+	if e.tb.Failed() {
+		e.logTails()
+	}
+	if err := e.cluster.Close(); err != nil {
+		e.tb.Errorf("zksynctest: stop ZooKeeper: %v", err)
+	}
+}
+
+func (e *Ensemble) logTails() {
+	for i := 1; i <= e.cluster.Size(); i++ {
+		e.tb.Logf("the end of the log of ZooKeeper server %d:\n%s", i, e.cluster.LogTail(i))
+	}
+}
+
+// realContext bounds one step.
+func realContext(parent context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(parent, realTimeout, fmt.Errorf("not within %v", realTimeout))
+}
+
+// check reports an error, unless it is only that the test has ended.
+func (e *Ensemble) check(err error) {
+	e.tb.Helper()
+	if err != nil && !errors.Is(err, realzk.ErrClosed) {
+		e.tb.Errorf("zksynctest: %v", err)
+	}
+}
+
+// Servers returns a connection string with the addresses of all servers, by
+// way of the links to clients.
+func (e *Ensemble) Servers() string {
+	e.tb.Helper()
+	addrs := make([]string, 0, e.cluster.Size())
+	for i := 1; i <= e.cluster.Size(); i++ {
+		addrs = append(addrs, e.Addr(i))
+	}
+	return strings.Join(addrs, ",")
+}
+
+// Addr returns the address of server i by way of its link to clients. A
+// client that is given this address alone stays with that server.
+func (e *Ensemble) Addr(i int) string {
+	e.tb.Helper()
+	addr, err := e.front.Addr(i)
+	e.check(err)
+	return addr
+}
+
+// DirectAddr returns the address of server i past the link: no Cut, Reset or
+// Delay touches a client there. It may change when the server is started anew.
+func (e *Ensemble) DirectAddr(i int) string {
+	e.tb.Helper()
+	addr, err := e.cluster.Addr(i)
+	e.check(err)
+	return addr
+}
+
+// TLSAddr returns the address of the secure port of server i, by way of its
+// link to clients. The servers must have been started with RealTLS.
+func (e *Ensemble) TLSAddr(i int) string {
+	e.tb.Helper()
+	addr, err := e.front.TLSAddr(i)
+	e.check(err)
+	return addr
+}
+
+// TLS returns a new configuration for clients of the secure ports. It trusts
+// the servers, and holds the certificate that they ask of clients.
+func (e *Ensemble) TLS() *tls.Config {
+	e.tb.Helper()
+	config, err := e.cluster.ClientTLS()
+	e.check(err)
+	return config
+}
+
+// Log returns what server i has logged so far, over all its starts.
+func (e *Ensemble) Log(i int) string {
+	e.tb.Helper()
+	log, err := e.cluster.Log(i)
+	e.check(err)
+	return log
+}

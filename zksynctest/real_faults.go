@@ -1,0 +1,155 @@
+package zksynctest
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// errShared is what a fault that would hit every test gets on a shared server.
+var errShared = errors.New("the server of RealShared is not to be stopped: other tests use it; start one with RealZooKeeper")
+
+// change runs a step that other users of the servers notice.
+func (e *Ensemble) change(step func(context.Context) error) {
+	e.tb.Helper()
+	if e.shared {
+		e.check(errShared)
+		return
+	}
+	ctx, cancel := realContext(context.Background())
+	defer cancel()
+	e.check(step(ctx))
+}
+
+// Kill kills server i (SIGKILL) and waits until it is gone. Its data stays,
+// and so does its address, where connections are now reset. A server that
+// does not run is left as it is.
+func (e *Ensemble) Kill(i int) {
+	e.tb.Helper()
+	e.change(func(ctx context.Context) error { return e.cluster.Kill(ctx, i) })
+}
+
+// Start starts server i over its data and waits until it serves. When too few
+// servers run for that, or links between those that run are cut, it only waits
+// until the server answers; see WaitReady. A server that runs is left as it is.
+func (e *Ensemble) Start(i int) {
+	e.tb.Helper()
+	e.change(func(ctx context.Context) error { return e.cluster.Start(ctx, i) })
+}
+
+// Restart is Kill and then Start.
+func (e *Ensemble) Restart(i int) {
+	e.tb.Helper()
+	e.change(func(ctx context.Context) error { return e.cluster.Restart(ctx, i) })
+}
+
+// Pause stops server i where it stands (SIGSTOP) until Resume: its connections
+// stay open, its kernel still takes bytes and new connections for it.
+func (e *Ensemble) Pause(i int) {
+	e.tb.Helper()
+	e.change(func(ctx context.Context) error { return e.cluster.Pause(ctx, i) })
+}
+
+// Resume lets a paused server go on (SIGCONT) and waits until it answers. A
+// server that its peers have given up may still believe for a moment that it
+// serves; WaitReady waits until it is a member again.
+func (e *Ensemble) Resume(i int) {
+	e.tb.Helper()
+	e.change(func(ctx context.Context) error { return e.cluster.Resume(ctx, i) })
+}
+
+// Cut swallows all that servers i and j send each other from now on, or, when
+// i or j is Client, what server and clients do. As on a line that was cut,
+// connections stay open, and also do when one side closes them; new ones seem
+// to be made, and lead nowhere. It takes effect at once; what the servers make
+// of it takes them some ticks.
+func (e *Ensemble) Cut(i, j int) {
+	e.tb.Helper()
+	e.link(i, j, e.front.Cut, e.cluster.Cut)
+}
+
+// Heal ends a Cut. The connections that lived through it have lost bytes and
+// are reset; new ones work. It takes effect at once; see WaitReady for when
+// the servers have found each other again.
+func (e *Ensemble) Heal(i, j int) {
+	e.tb.Helper()
+	e.link(i, j, e.front.Heal, e.cluster.Heal)
+}
+
+// HealAll heals all links that are cut.
+func (e *Ensemble) HealAll() {
+	e.tb.Helper()
+	for i := 1; i <= e.cluster.Size(); i++ {
+		e.check(e.front.Heal(i))
+	}
+	if !e.shared {
+		e.check(e.cluster.HealAll())
+	}
+}
+
+// Reset resets the connections between servers i and j, or, when i or j is
+// Client, between server and clients, and waits until they are gone. New ones
+// work.
+func (e *Ensemble) Reset(i, j int) {
+	e.tb.Helper()
+	e.link(i, j, e.front.Reset, e.cluster.Reset)
+}
+
+// Delay has each byte take d longer between servers i and j, or, when i or j
+// is Client, between server and clients: a round trip takes 2d longer. Zero
+// ends the delay.
+func (e *Ensemble) Delay(i, j int, d time.Duration) {
+	e.tb.Helper()
+	e.link(i, j,
+		func(i int) error { return e.front.Delay(i, d) },
+		func(i, j int) error { return e.cluster.Delay(i, j, d) })
+}
+
+// link does something to the link between i and j.
+func (e *Ensemble) link(i, j int, client func(int) error, servers func(int, int) error) {
+	e.tb.Helper()
+	switch {
+	case i == Client:
+		e.check(client(j))
+	case j == Client:
+		e.check(client(i))
+	default:
+		e.check(servers(i, j))
+	}
+}
+
+// Leader returns the number of the server that leads at present, or 0. Of two
+// that believe they do, as when one was cut off or paused, it is that which
+// was elected later. A single server leads.
+func (e *Ensemble) Leader() int {
+	ctx, cancel := realContext(context.Background())
+	defer cancel()
+	return e.cluster.Leader(ctx)
+}
+
+// Followers returns the numbers of the servers that follow, in order.
+func (e *Ensemble) Followers() []int {
+	ctx, cancel := realContext(context.Background())
+	defer cancel()
+	return e.cluster.Followers(ctx)
+}
+
+// WaitLeader waits for a leader that is none of those named, and returns its
+// number: after a leader was killed, paused or cut off, name it.
+func (e *Ensemble) WaitLeader(not ...int) int {
+	e.tb.Helper()
+	ctx, cancel := realContext(context.Background())
+	defer cancel()
+	leader, err := e.cluster.WaitLeader(ctx, not...)
+	e.check(err)
+	return leader
+}
+
+// WaitReady waits until all servers that are neither killed nor paused serve,
+// as one leader and its followers in step.
+func (e *Ensemble) WaitReady() {
+	e.tb.Helper()
+	ctx, cancel := realContext(context.Background())
+	defer cancel()
+	e.check(e.cluster.WaitReady(ctx))
+}

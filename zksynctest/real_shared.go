@@ -1,0 +1,109 @@
+package zksynctest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/go-zksync/toolkit/zksynctest/internal/realzk"
+)
+
+// shared is the one server that tests of this binary share.
+var shared struct {
+	sync.Mutex
+	cluster *realzk.Cluster
+	dir     string
+	err     error // why it does not start; the next test need not wait for that again
+}
+
+// RealShared returns a single server that the tests of this binary share,
+// started with default options when first asked for. Each test has links of
+// its own to it, so that Cut, Reset and Delay with Client touch no other test,
+// but the tree and its sessions are common: keep to paths of your own. The
+// server itself cannot be killed or paused.
+//
+// Stop it from TestMain, by StopShared or StopSharedAfter. What is said of
+// RealZooKeeper applies otherwise.
+func RealShared(tb testing.TB) *Ensemble {
+	tb.Helper()
+	runtime := needReal(tb)
+	cluster, err := sharedCluster(runtime)
+	if err != nil {
+		tb.Fatalf("zksynctest: start the shared ZooKeeper: %v", err)
+	}
+	front, err := cluster.NewFront()
+	if err != nil {
+		tb.Fatalf("zksynctest: open links to the shared ZooKeeper: %v", err)
+	}
+	e := &Ensemble{tb: tb, cluster: cluster, front: front, shared: true}
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			e.logTails()
+		}
+		if err := front.Close(); err != nil {
+			tb.Errorf("zksynctest: close links to the shared ZooKeeper: %v", err)
+		}
+	})
+	return e
+}
+
+func sharedCluster(runtime realzk.Runtime) (*realzk.Cluster, error) {
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.cluster != nil || shared.err != nil {
+		return shared.cluster, shared.err
+	}
+	shared.cluster, shared.dir, shared.err = startShared(runtime)
+	return shared.cluster, shared.err
+}
+
+func startShared(runtime realzk.Runtime) (*realzk.Cluster, string, error) {
+	dir, err := os.MkdirTemp("", "zksynctest")
+	if err != nil {
+		return nil, "", fmt.Errorf("make a directory: %w", err)
+	}
+	ctx, cancel := realContext(context.Background())
+	defer cancel()
+	cluster, err := realzk.Start(ctx, runtime, realzk.Config{Servers: 1, Dir: dir})
+	if err != nil {
+		return nil, "", errors.Join(err, os.RemoveAll(dir))
+	}
+	return cluster, dir, nil
+}
+
+// StopShared stops the server that RealShared has started, if it has, and
+// removes its data. Call it from TestMain when the tests have run.
+func StopShared() error {
+	shared.Lock()
+	cluster, dir := shared.cluster, shared.dir
+	shared.cluster, shared.dir, shared.err = nil, "", nil
+	shared.Unlock()
+	if cluster == nil {
+		return nil
+	}
+	return errors.Join(cluster.Close(), os.RemoveAll(dir))
+}
+
+// Runner is the part of testing.M that runs the tests.
+type Runner interface{ Run() int }
+
+// StopSharedAfter returns a Runner that runs m and then StopShared, for
+// checks that come after the tests and want nothing to be left:
+//
+//	func TestMain(m *testing.M) { goleak.VerifyTestMain(zksynctest.StopSharedAfter(m)) }
+func StopSharedAfter(m Runner) Runner { return stopper{m} }
+
+type stopper struct{ tests Runner }
+
+// Run runs the tests and stops the shared server.
+func (s stopper) Run() int {
+	code := s.tests.Run()
+	if err := StopShared(); err != nil {
+		fmt.Fprintf(os.Stderr, "zksynctest: stop the shared ZooKeeper: %v\n", err)
+		return max(code, 1)
+	}
+	return code
+}
