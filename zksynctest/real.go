@@ -61,7 +61,7 @@ type Ensemble struct {
 // RealZooKeeper must be called from the goroutine of the test.
 func RealZooKeeper(tb testing.TB, n int, opts ...RealOption) *Ensemble {
 	tb.Helper()
-	config := realzk.Config{Servers: n, Properties: make(map[string]string)}
+	config := realzk.NewConfig(n)
 	for _, opt := range opts {
 		opt(&config)
 	}

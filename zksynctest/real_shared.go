@@ -65,9 +65,11 @@ func startShared(runtime realzk.Runtime) (*realzk.Cluster, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("make a directory: %w", err)
 	}
+	config := realzk.NewConfig(1)
+	config.Dir = dir
 	ctx, cancel := realContext(context.Background())
 	defer cancel()
-	cluster, err := realzk.Start(ctx, runtime, realzk.Config{Servers: 1, Dir: dir})
+	cluster, err := realzk.Start(ctx, runtime, config)
 	if err != nil {
 		return nil, "", errors.Join(err, os.RemoveAll(dir))
 	}

@@ -86,7 +86,7 @@ func (c *conn) run(target string) {
 		c.swallow()
 		return
 	}
-	server, err := dial(c.ctx, target)
+	server, err := c.link.dial(c.ctx, target)
 	if err != nil {
 		c.fail()
 		return

@@ -14,8 +14,10 @@ import (
 	"time"
 )
 
-// dialTimeout bounds a connect to a target, which is always on this machine.
-const dialTimeout = 5 * time.Second
+const (
+	dialTimeout = 5 * time.Second // for a connect to a target, which is always on this machine
+	redialEvery = 10 * time.Millisecond
+)
 
 // ErrClosed is what changing a closed link returns.
 var ErrClosed = errors.New("proxy: link closed")
@@ -30,6 +32,7 @@ type Rewriter func(r io.Reader) ([]byte, error)
 type Link struct {
 	listener net.Listener
 	rewrite  Rewriter
+	patience time.Duration
 	wg       sync.WaitGroup
 	delay    atomic.Int64
 
@@ -46,6 +49,13 @@ type Option func(*Link)
 // WithRewriter has fn rewrite the beginning of every connection.
 func WithRewriter(fn Rewriter) Option {
 	return func(l *Link) { l.rewrite = fn }
+}
+
+// WithPatience keeps trying a target that refuses connections for up to d. A
+// link accepts before it knows whether its target does; dialers that cope with
+// a target that is not there yet by dialing again need this time.
+func WithPatience(d time.Duration) Option {
+	return func(l *Link) { l.patience = d }
 }
 
 // Listen opens a link on a free port of 127.0.0.1 that relays to target, a
@@ -235,10 +245,20 @@ func (l *Link) serve(client net.Conn) {
 }
 
 // dial connects to the target, or fails once ctx or the time is over.
-func dial(ctx context.Context, target string) (net.Conn, error) {
+func (l *Link) dial(ctx context.Context, target string) (net.Conn, error) {
 	if target == "" {
 		return nil, errors.New("proxy: no target")
 	}
 	dialer := net.Dialer{Timeout: dialTimeout}
-	return dialer.DialContext(ctx, "tcp", target)
+	for end := time.Now().Add(l.patience); ; {
+		nc, err := dialer.DialContext(ctx, "tcp", target)
+		if err == nil || ctx.Err() != nil || !time.Now().Before(end) {
+			return nc, err
+		}
+		select {
+		case <-time.After(redialEvery):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }

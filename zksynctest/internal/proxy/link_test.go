@@ -170,6 +170,36 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+func TestPatienceWaitsForTheTarget(t *testing.T) {
+	reserved, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := reserved.Addr().String()
+	_ = reserved.Close()
+	l := listen(t, addr, WithPatience(patience))
+	nc := connect(t, l)
+	if _, err := io.WriteString(nc, "early"); err != nil {
+		t.Fatal(err)
+	}
+	wantSilence(t, nc)
+	target, err := net.Listen("tcp4", addr)
+	if err != nil {
+		t.Skipf("somebody took the port meanwhile: %v", err)
+	}
+	defer target.Close()
+	got, err := target.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Close()
+	buf := make([]byte, 5)
+	_ = got.SetDeadline(time.Now().Add(patience))
+	if _, err := io.ReadFull(got, buf); err != nil || string(buf) != "early" {
+		t.Fatalf("got %q, %v", buf, err)
+	}
+}
+
 func TestRewriter(t *testing.T) {
 	upper := func(r io.Reader) ([]byte, error) {
 		head := make([]byte, 4)

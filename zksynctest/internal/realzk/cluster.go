@@ -18,6 +18,12 @@ import (
 // ErrClosed is the cause of calls that end because the cluster was closed.
 var ErrClosed = errors.New("the servers were stopped")
 
+// leaderPatience is how long a follower's connection may wait for a new leader
+// to listen. By itself a follower dials again some times; a connection that
+// ends instead sends it back into the election, and leaves the leader waiting
+// for it until initLimit is over.
+const leaderPatience = 500 * time.Millisecond
+
 // killTimeout bounds how long Close waits for one process to go.
 const killTimeout = 10 * time.Second
 
@@ -42,7 +48,6 @@ type Cluster struct {
 // Start starts the servers and waits until all serve. If that fails nothing
 // is left running, and the error ends with the logs.
 func Start(ctx context.Context, rt Runtime, config Config) (*Cluster, error) {
-	config = config.withDefaults()
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
@@ -256,7 +261,7 @@ func (c *Cluster) openPeers() error {
 			}
 			back := pair{to.id, from.id}
 			rewrite := electionRewriter(func() string { return c.peers[back].election.Addr() })
-			quorum, err := proxy.Listen("")
+			quorum, err := proxy.Listen("", proxy.WithPatience(leaderPatience))
 			if err != nil {
 				return err
 			}

@@ -31,14 +31,14 @@ type Config struct {
 	JVM        []string          // flags, after the defaults
 }
 
-func (c Config) withDefaults() Config {
-	if c.TickTime == 0 {
-		c.TickTime = DefaultTickTime
+// NewConfig returns the default configuration for so many servers.
+func NewConfig(servers int) Config {
+	return Config{
+		Servers:    servers,
+		TickTime:   DefaultTickTime,
+		SyncLimit:  DefaultSyncLimit,
+		Properties: make(map[string]string),
 	}
-	if c.SyncLimit == 0 {
-		c.SyncLimit = DefaultSyncLimit
-	}
-	return c
 }
 
 func (c Config) validate() error {
@@ -72,6 +72,9 @@ var jvmFlags = []string{
 	"-Dorg.slf4j.simpleLogger.showDateTime=true",
 	"-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
 	"-Dorg.slf4j.simpleLogger.showShortLogName=true",
+	// These tell of every four-letter word.
+	"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=warn",
+	"-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NettyServerCnxn=warn",
 }
 
 const mainClass = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -162,6 +165,8 @@ func (s *server) view(peer *server, own serverPorts) string {
 }
 
 const log4jConfig = `log4j.rootLogger=INFO, CONSOLE
+log4j.logger.org.apache.zookeeper.server.NIOServerCnxn=WARN
+log4j.logger.org.apache.zookeeper.server.NettyServerCnxn=WARN
 log4j.appender.CONSOLE=org.apache.log4j.ConsoleAppender
 log4j.appender.CONSOLE.layout=org.apache.log4j.PatternLayout
 log4j.appender.CONSOLE.layout.ConversionPattern=%d{HH:mm:ss.SSS} [%t] %p %c{1} - %m%n
@@ -171,6 +176,8 @@ const logbackConfig = `<configuration>
   <appender name="CONSOLE" class="ch.qos.logback.core.ConsoleAppender">
     <encoder><pattern>%d{HH:mm:ss.SSS} [%thread] %level %logger{0} - %msg%n</pattern></encoder>
   </appender>
+  <logger name="org.apache.zookeeper.server.NIOServerCnxn" level="WARN"/>
+  <logger name="org.apache.zookeeper.server.NettyServerCnxn" level="WARN"/>
   <root level="INFO"><appender-ref ref="CONSOLE"/></root>
 </configuration>
 `
