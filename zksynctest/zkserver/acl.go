@@ -1,0 +1,142 @@
+package zkserver
+
+import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ACL is one entry of an access control list.
+type ACL struct {
+	Perms  int32
+	Scheme string
+	ID     string
+}
+
+const (
+	permRead   = 1
+	permWrite  = 2
+	permCreate = 4
+	permDelete = 8
+	permAdmin  = 16
+	permAll    = 31
+)
+
+var openACL = []ACL{{permAll, "world", "anyone"}}
+
+// identity is one of the names a connection goes by.
+type identity struct{ scheme, id string }
+
+var superUser = []identity{{"super", ""}}
+
+// allowed tells whether one of ids has one of the permissions in need. No list at
+// all is an open door.
+func allowed(list []ACL, need int32, ids []identity) bool {
+	if len(list) == 0 {
+		return true
+	}
+	for _, a := range list {
+		if a.Perms&need != 0 && a.Scheme == "world" && a.ID == "anyone" {
+			return true
+		}
+	}
+	for _, who := range ids {
+		if who.scheme == "super" {
+			return true
+		}
+		for _, a := range list {
+			if a.Perms&need == 0 || a.Scheme != who.scheme {
+				continue
+			}
+			if a.ID == who.id && a.Scheme != "ip" || a.Scheme == "ip" && ipMatches(who.id, a.ID) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// fixACL is the list as it is stored: without duplicates, and with the scheme auth
+// replaced by the identities the connection has proved.
+func fixACL(list []ACL, ids []identity) ([]ACL, bool) {
+	if len(list) == 1 && list[0] == openACL[0] {
+		return openACL, true
+	}
+	var fixed []ACL
+	for i, a := range list {
+		if slices.Contains(list[:i], a) {
+			continue
+		}
+		switch {
+		case a.Scheme == "world" && a.ID == "anyone":
+			fixed = append(fixed, a)
+		case a.Scheme == "auth":
+			proved := false
+			for _, who := range ids {
+				if who.scheme == "digest" {
+					fixed = append(fixed, ACL{a.Perms, who.scheme, who.id})
+					proved = true
+				}
+			}
+			if !proved {
+				return nil, false
+			}
+		case a.Scheme == "digest" && validDigest(a.ID), a.Scheme == "ip" && validIP(a.ID):
+			fixed = append(fixed, a)
+		default:
+			return nil, false
+		}
+	}
+	return fixed, len(fixed) > 0
+}
+
+// maskedACL hides the password hashes from a reader who may not administer.
+func maskedACL(list []ACL) []ACL {
+	masked := slices.Clone(list)
+	for i, a := range masked {
+		if a.Scheme == "digest" {
+			user, _, _ := strings.Cut(a.ID, ":")
+			masked[i].ID = user + ":x"
+		}
+	}
+	return masked
+}
+
+// validDigest wants two parts. Java's split forgets empty parts at the end, so
+// that "a:b:" has two as well and "a:" has one.
+func validDigest(id string) bool {
+	return strings.Count(strings.TrimRight(id, ":"), ":") == 1
+}
+
+// parseIP reads an address with an optional number of significant bits.
+func parseIP(id string) (addr netip.Addr, bits int, ok bool) {
+	host, length, masked := strings.Cut(id, "/")
+	addr, err := netip.ParseAddr(host)
+	if err != nil || addr.Zone() != "" {
+		return addr, 0, false
+	}
+	bits = addr.BitLen()
+	if masked {
+		n, err := strconv.Atoi(length)
+		if err != nil || n < 0 || n > bits {
+			return addr, 0, false
+		}
+		bits = n
+	}
+	return addr, bits, true
+}
+
+func validIP(id string) bool {
+	_, _, ok := parseIP(id)
+	return ok
+}
+
+func ipMatches(remote, id string) bool {
+	addr, bits, ok := parseIP(id)
+	who, err := netip.ParseAddr(remote)
+	if !ok || err != nil || who.BitLen() != addr.BitLen() {
+		return false
+	}
+	return netip.PrefixFrom(addr, bits).Masked().Contains(who)
+}

@@ -1,0 +1,42 @@
+package zkserver
+
+import (
+	"crypto/sha1" //nolint:gosec // the protocol's digest scheme is defined by it
+	"encoding/base64"
+	"slices"
+	"strings"
+)
+
+// authenticate adds an identity to the connection. It is no part of the pipeline
+// that stamps replies with a zxid.
+func (s *Server) authenticate(c *conn, r *request) result {
+	if r.bad {
+		return result{code: ErrMarshalling}
+	}
+	switch r.scheme {
+	case "digest":
+		id := digest(string(r.auth))
+		if s.cfg.SuperDigest != "" && id == s.cfg.SuperDigest {
+			c.identify(identity{"super", ""})
+		}
+		c.identify(identity{"digest", id})
+	case "ip":
+		c.identify(identity{"ip", c.ip})
+	default:
+		return result{code: ErrAuthFailed, hangUp: true}
+	}
+	return result{}
+}
+
+func (c *conn) identify(who identity) {
+	if !slices.Contains(c.ids, who) {
+		c.ids = append(c.ids, who)
+	}
+}
+
+// digest is the identity that "user:password" proves.
+func digest(auth string) string {
+	user, _, _ := strings.Cut(auth, ":")
+	sum := sha1.Sum([]byte(auth)) //nolint:gosec // as above
+	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
+}

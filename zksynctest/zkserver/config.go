@@ -1,0 +1,102 @@
+package zkserver
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Config says how a [Server] behaves. The zero Config works as it is.
+type Config struct {
+	// TickTime is the unit of time of the server, at least a millisecond; sessions
+	// expire at multiples of it. The default is 2 s.
+	TickTime time.Duration
+	// MinSessionTimeout and MaxSessionTimeout bound what a client can negotiate.
+	// The defaults are 2 and 20 ticks.
+	MinSessionTimeout, MaxSessionTimeout time.Duration
+	// MaxClientConns is how many connections one remote IP may have; what is over
+	// the limit is accepted and closed. 0 means no limit.
+	MaxClientConns int
+	// MaxFrame is the greatest length of a request (jute.maxbuffer); a connection
+	// that announces more is closed. The default is 1048575.
+	MaxFrame int
+	// ExtendedTypes allows TTL nodes.
+	ExtendedTypes bool
+	// SuperDigest is "super:" and the base64 SHA-1 of "super:password". A client
+	// that authenticates so may do everything. Empty means nobody can.
+	SuperDigest string
+	// Without lists operations that this server does not know, as an older one
+	// would not: it answers ErrUnimplemented and closes the connection.
+	Without []OpCode
+	// OpsKept is how many of the latest operations [Server.Ops] remembers. The
+	// default is 65536.
+	OpsKept int
+}
+
+const (
+	defaultTickTime = 2 * time.Second
+	defaultMaxFrame = 1048575
+	defaultOpsKept  = 65536
+)
+
+// withDefaults is the configuration as the server uses it.
+func (cfg Config) withDefaults() (Config, error) {
+	bad := func(field string, value any, why string) (Config, error) {
+		return Config{}, fmt.Errorf("zkserver: Config.%s is %v: %s", field, value, why)
+	}
+	if cfg.TickTime == 0 {
+		cfg.TickTime = defaultTickTime
+	}
+	if cfg.TickTime < time.Millisecond {
+		return bad("TickTime", cfg.TickTime, "it must be at least 1ms")
+	}
+	if cfg.MinSessionTimeout < 0 {
+		return bad("MinSessionTimeout", cfg.MinSessionTimeout, "it must not be negative")
+	}
+	if cfg.MaxSessionTimeout < 0 {
+		return bad("MaxSessionTimeout", cfg.MaxSessionTimeout, "it must not be negative")
+	}
+	// A bound that was not given never contradicts the one that was.
+	givenMin, givenMax := cfg.MinSessionTimeout, cfg.MaxSessionTimeout
+	if givenMin == 0 {
+		cfg.MinSessionTimeout = 2 * cfg.TickTime
+		if givenMax > 0 {
+			cfg.MinSessionTimeout = min(cfg.MinSessionTimeout, givenMax)
+		}
+	}
+	if givenMax == 0 {
+		cfg.MaxSessionTimeout = max(20*cfg.TickTime, cfg.MinSessionTimeout)
+	}
+	if cfg.MaxSessionTimeout < cfg.MinSessionTimeout {
+		return bad("MaxSessionTimeout", cfg.MaxSessionTimeout,
+			fmt.Sprintf("it must not be less than MinSessionTimeout, %v", cfg.MinSessionTimeout))
+	}
+	if cfg.MaxSessionTimeout.Milliseconds() > math.MaxInt32 {
+		return bad("MaxSessionTimeout", cfg.MaxSessionTimeout, "it must fit 32 bits of milliseconds")
+	}
+	if cfg.MaxClientConns < 0 {
+		return bad("MaxClientConns", cfg.MaxClientConns, "it must not be negative")
+	}
+	if cfg.MaxFrame == 0 {
+		cfg.MaxFrame = defaultMaxFrame
+	}
+	if cfg.MaxFrame < 64 || cfg.MaxFrame > math.MaxInt32/2 {
+		return bad("MaxFrame", cfg.MaxFrame, "it must be between 64 and 2^30")
+	}
+	if user, hash, ok := strings.Cut(cfg.SuperDigest, ":"); cfg.SuperDigest != "" && (!ok || user == "" || hash == "") {
+		return bad("SuperDigest", cfg.SuperDigest, `it must look like "super:base64 of sha1"`)
+	}
+	if slices.Contains(cfg.Without, OpConnect) {
+		return bad("Without", OpConnect, "a server that cannot connect is of no use")
+	}
+	if cfg.OpsKept < 0 {
+		return bad("OpsKept", cfg.OpsKept, "it must not be negative")
+	}
+	if cfg.OpsKept == 0 {
+		cfg.OpsKept = defaultOpsKept
+	}
+	cfg.Without = slices.Clone(cfg.Without)
+	return cfg, nil
+}

@@ -1,0 +1,191 @@
+package zkserver
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	readBuffer = 16 << 10
+	// handshakeTime is how long a connection may live without a session, up to the
+	// next multiple of it.
+	handshakeTime = 10 * time.Second
+)
+
+// conn is one connection: a goroutine that reads, decodes and executes its
+// requests in order, and one that writes what is queued for it.
+type conn struct {
+	s   *Server
+	id  uint64
+	nc  net.Conn
+	ip  string
+	br  *bufio.Reader
+	out outQueue
+	// done is closed when the connection has ended for the server; the socket
+	// closes a little later.
+	done chan struct{}
+	// hole is set while the bytes of this connection go nowhere; released is closed
+	// when its socket may be closed after that.
+	hole     atomic.Bool
+	released chan struct{}
+	traffic  atomic.Pointer[trafficCount]
+
+	// What the reader goroutine uses from one request to the next.
+	req   request
+	reply []byte
+	big   []byte // a frame that does not fit the buffer of br
+
+	// Guarded by the server's mu.
+	closed    bool
+	hung      bool // its ConnectRequest was swallowed
+	cut       bool // its endpoint has no leader
+	sess      *session
+	ids       []identity
+	view      *view // what its reads see, if not the tree
+	watches   [2]map[string]struct{}
+	handshake *timer
+}
+
+// startConn takes over an accepted connection, unless its IP has too many. The
+// caller holds mu.
+func (s *Server) startConn(nc net.Conn) bool {
+	ip := remoteIP(nc)
+	if limit := s.cfg.MaxClientConns; limit > 0 && s.perIP[ip] >= limit {
+		return false
+	}
+	s.perIP[ip]++
+	s.lastConn++
+	c := &conn{
+		s: s, id: s.lastConn, nc: nc, ip: ip,
+		br:       bufio.NewReaderSize(nc, readBuffer),
+		out:      outQueue{wake: make(chan struct{}, 1)},
+		done:     make(chan struct{}),
+		released: make(chan struct{}),
+		ids:      []identity{{"ip", ip}},
+	}
+	s.conns[c] = struct{}{}
+	s.limitHandshake(c)
+	s.wg.Add(2)
+	go c.readLoop()
+	go c.writeLoop()
+	return true
+}
+
+// limitHandshake closes c at a multiple of handshakeTime if it has no session by
+// then. A server that is frozen, or that hangs in its handshakes, closes nothing.
+func (s *Server) limitHandshake(c *conn) {
+	age := time.Since(s.base)
+	due := (age/handshakeTime + 2) * handshakeTime
+	c.handshake = s.afterFunc(due-age, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		switch {
+		case c.closed || c.sess != nil || c.hung || c.hole.Load():
+		case s.thaw != nil:
+			s.limitHandshake(c)
+		default:
+			s.hangUp(c)
+		}
+	})
+}
+
+// hangUp ends c: its watches are gone and its session is without a connection.
+// What is queued is still written. The caller holds mu.
+func (s *Server) hangUp(c *conn) {
+	if c.closed {
+		return
+	}
+	c.closed = true
+	c.handshake.stop()
+	s.dropWatches(c)
+	if c.sess != nil && c.sess.conn == c {
+		c.sess.conn = nil
+	}
+	delete(s.conns, c)
+	delete(s.cuts, c)
+	if s.perIP[c.ip]--; s.perIP[c.ip] == 0 {
+		delete(s.perIP, c.ip)
+	}
+	close(c.done)
+}
+
+// end is hangUp for those who do not hold mu. A connection whose bytes go nowhere
+// does not end by what happens at its other side.
+func (s *Server) end(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !c.hole.Load() {
+		s.hangUp(c)
+	}
+}
+
+func (c *conn) readLoop() {
+	defer c.s.wg.Done()
+	defer c.s.end(c)
+	for {
+		frame, err := c.nextFrame()
+		if err != nil {
+			return
+		}
+		if !c.serve(frame) {
+			// Swallowed from here on, until somebody closes the socket.
+			_, _ = io.Copy(io.Discard, c.br)
+			return
+		}
+	}
+}
+
+// nextFrame reads one request. What it returns is good until the next call.
+func (c *conn) nextFrame() ([]byte, error) {
+	if err := c.await(4); err != nil {
+		return nil, err
+	}
+	head, _ := c.br.Peek(4)
+	n := int(int32(binary.BigEndian.Uint32(head)))
+	if n <= 0 || n > c.s.cfg.MaxFrame {
+		return nil, io.ErrUnexpectedEOF
+	}
+	_, _ = c.br.Discard(4)
+	if n <= readBuffer {
+		if err := c.await(n); err != nil {
+			return nil, err
+		}
+		frame, _ := c.br.Peek(n)
+		_, _ = c.br.Discard(n)
+		return frame, nil
+	}
+	c.out.kick()
+	return c.readBig(n)
+}
+
+// readBig believes in the announced length only as far as bytes come in.
+func (c *conn) readBig(n int) ([]byte, error) {
+	frame := c.big[:0]
+	for len(frame) < n {
+		step := min(n-len(frame), max(readBuffer, len(frame)))
+		start := len(frame)
+		frame = append(frame, make([]byte, step)...)
+		if _, err := io.ReadFull(c.br, frame[start:]); err != nil {
+			return nil, err
+		}
+	}
+	if cap(frame) <= keptBuffer {
+		c.big = frame
+	}
+	return frame, nil
+}
+
+// await waits until n bytes can be peeked at. Before it waits for the peer, the
+// peer gets all the answers there are.
+func (c *conn) await(n int) error {
+	if c.br.Buffered() >= n {
+		return nil
+	}
+	c.out.kick()
+	_, err := c.br.Peek(n)
+	return err
+}

@@ -1,0 +1,222 @@
+package zkserver
+
+import (
+	"slices"
+	"sync"
+)
+
+// Injection is a [Fault] that was given to a server.
+type Injection struct {
+	s     *Server
+	fault Fault
+	id    uint64
+	fired chan struct{}
+	once  sync.Once
+
+	// Guarded by the server's mu.
+	matched, struck int
+}
+
+// Inject arms a fault. Faults that strike at the same moment do so in the order in
+// which they were injected; after one that drops or disconnects, the others at
+// that moment see nothing. A Fault that means nothing (an unknown Moment, an Error
+// OnWatch, a Hold or a Call without its argument, a negative Nth) panics.
+func (s *Server) Inject(f Fault) *Injection {
+	switch {
+	case f.At < BeforeCommit || f.At > OnWatch:
+		panic("zkserver: Fault.At is no moment: " + f.At.String())
+	case f.At == OnWatch && f.Do.kind == actError:
+		panic("zkserver: Fault.Do: a watch event cannot be answered with an Error")
+	case f.Do.kind == actHold && f.Do.until == nil, f.Do.kind == actCall && f.Do.call == nil:
+		panic("zkserver: Fault.Do: " + f.Do.String() + " of nil")
+	case f.Nth < 0 || f.Times < -1:
+		panic("zkserver: Fault.Nth and Fault.Times must not be negative, but for Times -1")
+	}
+	f.Nth = max(f.Nth, 1)
+	if f.Times == 0 {
+		f.Times = 1
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lastInject++
+	inj := &Injection{s: s, fault: f, id: s.lastInject, fired: make(chan struct{})}
+	s.injections = append(s.injections, inj)
+	return inj
+}
+
+// Remove takes the fault back. What it has begun goes on: a delay is waited for.
+func (inj *Injection) Remove() {
+	s := inj.s
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.retire(inj)
+}
+
+// Fired is closed when the fault strikes for the first time: when a Delay, Hold or
+// Call begins, and when a Drop, Disconnect or Error has been done.
+func (inj *Injection) Fired() <-chan struct{} { return inj.fired }
+
+// Count is how often the fault has struck.
+func (inj *Injection) Count() int {
+	inj.s.mu.Lock()
+	defer inj.s.mu.Unlock()
+	return inj.struck
+}
+
+func (inj *Injection) announce() { inj.once.Do(func() { close(inj.fired) }) }
+
+func (s *Server) retire(inj *Injection) {
+	s.injections = slices.DeleteFunc(s.injections, func(other *Injection) bool { return other == inj })
+}
+
+// strikes counts a match and tells whether it is one to strike at.
+func (s *Server) strikes(inj *Injection) bool {
+	inj.matched++
+	f := &inj.fault
+	if inj.matched < f.Nth {
+		return false
+	}
+	inj.struck++
+	if f.Times > 0 && inj.struck >= f.Times {
+		s.retire(inj)
+	}
+	return true
+}
+
+// subject is the request that faults look at.
+type subject struct {
+	c  *conn
+	r  *request
+	op uint64 // its entry in the log
+}
+
+func (t *subject) matches(m Moment, f *Fault) bool {
+	if f.At != m || f.Op != 0 && f.Op != t.r.op {
+		return false
+	}
+	if f.Session != 0 {
+		given := t.c.sess != nil && t.c.sess.id == f.Session
+		asked := t.r.op == OpConnect && t.r.connect.sessionID == f.Session
+		if !given && !asked {
+			return false
+		}
+	}
+	return f.matchesRequest(t.r)
+}
+
+// wouldStrike tells whether some fault has to look at the request at m. The caller
+// holds mu.
+func (s *Server) wouldStrike(m Moment, t *subject) bool {
+	for _, inj := range s.injections {
+		if t.matches(m, &inj.fault) {
+			return true
+		}
+	}
+	return false
+}
+
+// verdict is what the faults of a moment leave of a request.
+type verdict struct {
+	lost   bool
+	hangUp bool
+	failed bool
+	code   Code
+}
+
+// after adds what was decided at an earlier moment.
+func (v verdict) after(earlier verdict) verdict {
+	if !v.failed {
+		v.failed, v.code = earlier.failed, earlier.code
+	}
+	return v
+}
+
+// strike runs the faults of a moment, one after the other. Nobody else waits for
+// them: mu is not held.
+func (c *conn) strike(m Moment, t *subject) (v verdict) {
+	c.out.kick()
+	for last := uint64(0); ; {
+		inj := c.s.nextHit(m, t, last)
+		if inj == nil {
+			return v
+		}
+		last = inj.id
+		switch do := inj.fault.Do; do.kind {
+		case actDrop:
+			v.lost = true
+		case actDisconnect:
+			v.hangUp = true
+			c.s.end(c)
+		case actError:
+			v.failed, v.code = true, do.code
+		default:
+			inj.announce()
+			do.wait(c.done)
+		}
+		inj.announce()
+		if v.lost || v.hangUp {
+			return v
+		}
+	}
+}
+
+// nextHit finds the next fault behind number last that strikes.
+func (s *Server) nextHit(m Moment, t *subject, last uint64) *Injection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.c.closed {
+		return nil
+	}
+	for _, inj := range slices.Clone(s.injections) {
+		if inj.id <= last || !t.matches(m, &inj.fault) || !s.strikes(inj) {
+			continue
+		}
+		if op := s.ops.at(t.op); op != nil {
+			if op.Fault != "" {
+				op.Fault += ", "
+			}
+			op.Fault += inj.fault.Do.String() + " " + m.String()
+		}
+		return inj
+	}
+	return nil
+}
+
+// watchHits finds the faults that strike an event for c. They run when the event's
+// turn to be written comes. The caller holds mu.
+func (s *Server) watchHits(c *conn, path string) []*Injection {
+	var hits []*Injection
+	for _, inj := range slices.Clone(s.injections) {
+		f := &inj.fault
+		if f.At != OnWatch || f.Path != "" && !f.matches(path) {
+			continue
+		}
+		if f.Session != 0 && (c.sess == nil || c.sess.id != f.Session) {
+			continue
+		}
+		if s.strikes(inj) {
+			hits = append(hits, inj)
+		}
+	}
+	return hits
+}
+
+// act runs the faults of a watch event in the goroutine that writes, and tells
+// whether the event is still to be written.
+func (c *conn) act(hits []*Injection) bool {
+	for _, inj := range hits {
+		switch do := inj.fault.Do; do.kind {
+		case actDrop:
+			inj.announce()
+			return false
+		case actDisconnect:
+			c.s.end(c)
+			inj.announce()
+			return false
+		default:
+			inj.announce()
+			do.wait(c.done)
+		}
+	}
+	return true
+}

@@ -1,0 +1,139 @@
+package zkserver
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+func noSession(id int64) error {
+	return fmt.Errorf("zkserver: there is no session %#x: %w", id, ErrSessionExpired)
+}
+
+// ExpireSession expires a session now, as if its time had come: its ephemerals go,
+// watches fire, and its connection is closed.
+func (s *Server) ExpireSession(id int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sess := s.sessions[id]
+	if sess == nil {
+		return noSession(id)
+	}
+	s.expire(sess, time.Now())
+	return nil
+}
+
+// Disconnect closes the connection of a session. The session lives on, and the
+// client may come back. A session that is not connected is left as it is.
+func (s *Server) Disconnect(id int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sess, cut := s.sessions[id], s.connsOf(s.cuts, id)
+	if sess == nil && len(cut) == 0 {
+		return noSession(id)
+	}
+	if sess != nil && sess.conn != nil && !sess.conn.hole.Load() {
+		s.hangUp(sess.conn)
+	}
+	for _, c := range cut {
+		s.hangUp(c)
+	}
+	return nil
+}
+
+// Partition makes the bytes of the session's connections go nowhere, in both
+// directions, without closing anything. A new connection that asks for the session
+// goes the same way. The session is not touched by what is lost, and so expires in
+// time; even then its client sees nothing.
+func (s *Server) Partition(id int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.partitioned[id] = true
+	if sess := s.sessions[id]; sess != nil && sess.conn != nil {
+		s.swallow(sess.conn, id)
+	}
+	for _, c := range s.connsOf(s.cuts, id) {
+		s.swallow(c, id)
+	}
+}
+
+// Heal ends the partition of a session. What was swallowed stays so: the
+// connections it had are closed, and the client may come back on a new one.
+func (s *Server) Heal(id int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.partitioned, id)
+	for _, c := range s.connsOf(s.holes, id) {
+		s.hangUp(c)
+		s.release(c)
+	}
+}
+
+func (s *Server) swallow(c *conn, id int64) {
+	c.hole.Store(true)
+	c.handshake.stop()
+	s.holes[c] = id
+}
+
+// release lets the socket of a black-holed connection be closed.
+func (s *Server) release(c *conn) {
+	delete(s.holes, c)
+	close(c.released)
+}
+
+// connsOf lists the connections that set has for a session, in a defined order.
+func (s *Server) connsOf(set map[*conn]int64, id int64) []*conn {
+	list := slices.DeleteFunc(slices.Collect(maps.Keys(set)), func(c *conn) bool { return set[c] != id })
+	slices.SortFunc(list, func(a, b *conn) int { return cmp.Compare(a.id, b.id) })
+	return list
+}
+
+// HangHandshake makes the server accept connections and swallow their
+// ConnectRequests without an answer, for as long as the client likes. Switching it
+// off closes the connections that hang.
+func (s *Server) HangHandshake(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hang = on
+	if on {
+		return
+	}
+	for _, c := range s.orderedConns() {
+		if c.hung {
+			s.hangUp(c)
+		}
+	}
+}
+
+// DelayEphemeralRemoval makes the ephemerals of sessions that end from now on stay
+// for d. They go in a transaction of their own. 0 is back to normal.
+func (s *Server) DelayEphemeralRemoval(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.linger = d
+}
+
+// SetNextSequence makes n the number of the next sequential child of path. As a
+// real server keeps no other counter, the cversion of path changes with it.
+func (s *Server) SetNextSequence(path string, n int32) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	node := s.tree.nodes[path]
+	if node == nil {
+		return fmt.Errorf("zkserver: SetNextSequence %s: %w", path, ErrNoNode)
+	}
+	node.creates = n
+	return nil
+}
+
+// SwapSessionID answers the next reconnect of session id with the id and password
+// of a new session. The old one is left without a connection until it expires.
+func (s *Server) SwapSessionID(id int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sessions[id] != nil {
+		s.swap[id] = true
+	}
+}

@@ -1,0 +1,87 @@
+package zkserver
+
+import "strconv"
+
+// OpCode is the type of a request, as it stands in the request header.
+type OpCode int32
+
+// The operations this package knows. OpConnect never stands in a header: it is
+// the name under which [Fault] and [Op] speak of a ConnectRequest.
+const (
+	OpCreate          OpCode = 1
+	OpDelete          OpCode = 2
+	OpExists          OpCode = 3
+	OpGetData         OpCode = 4
+	OpSetData         OpCode = 5
+	OpGetACL          OpCode = 6
+	OpSetACL          OpCode = 7
+	OpGetChildren     OpCode = 8
+	OpSync            OpCode = 9
+	OpPing            OpCode = 11
+	OpGetChildren2    OpCode = 12
+	OpCheck           OpCode = 13
+	OpMulti           OpCode = 14
+	OpCreate2         OpCode = 15
+	OpReconfig        OpCode = 16
+	OpRemoveWatches   OpCode = 18
+	OpCreateContainer OpCode = 19
+	OpCreateTTL       OpCode = 21
+	OpMultiRead       OpCode = 22
+	OpAuth            OpCode = 100
+	OpSetWatches      OpCode = 101
+	OpSASL            OpCode = 102
+	OpSetWatches2     OpCode = 105
+	OpCloseSession    OpCode = -11
+	OpConnect         OpCode = -1000
+)
+
+// opError is the result type of a failed sub-operation of a multi, and the type
+// of the header that ends one.
+const opError OpCode = -1
+
+var opNames = map[OpCode]string{
+	OpCreate:          "create",
+	OpDelete:          "delete",
+	OpExists:          "exists",
+	OpGetData:         "getData",
+	OpSetData:         "setData",
+	OpGetACL:          "getACL",
+	OpSetACL:          "setACL",
+	OpGetChildren:     "getChildren",
+	OpSync:            "sync",
+	OpPing:            "ping",
+	OpGetChildren2:    "getChildren2",
+	OpCheck:           "check",
+	OpMulti:           "multi",
+	OpCreate2:         "create2",
+	OpReconfig:        "reconfig",
+	OpRemoveWatches:   "removeWatches",
+	OpCreateContainer: "createContainer",
+	OpCreateTTL:       "createTTL",
+	OpMultiRead:       "multiRead",
+	OpAuth:            "auth",
+	OpSetWatches:      "setWatches",
+	OpSASL:            "sasl",
+	OpSetWatches2:     "setWatches2",
+	OpCloseSession:    "closeSession",
+	OpConnect:         "connect",
+}
+
+// String returns the name the ZooKeeper sources give the operation.
+func (op OpCode) String() string {
+	if name, ok := opNames[op]; ok {
+		return name
+	}
+	return "op " + strconv.Itoa(int(op))
+}
+
+// isWrite tells whether the operation goes through the leader: it takes a zxid,
+// also when it fails.
+func (op OpCode) isWrite() bool {
+	switch op {
+	case OpCreate, OpDelete, OpSetData, OpSetACL, OpCheck, OpMulti, OpCreate2,
+		OpReconfig, OpCreateContainer, OpCreateTTL, OpCloseSession:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,73 @@
+package zkserver
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+)
+
+// operate runs one write as an operator on the server, who may do everything.
+func (s *Server) operate(what, path string, write func(*txn) Code) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.down {
+		return ErrNotServing
+	}
+	t := s.begin(superUser, time.Now().UnixMilli(), false)
+	code := write(t)
+	s.fire(t)
+	if code != codeOK {
+		return fmt.Errorf("zkserver: %s %s: %w", what, path, code)
+	}
+	return nil
+}
+
+// Create makes a persistent znode that is open to everybody. Like all that the
+// operator does it is a transaction, takes a zxid and fires watches.
+func (s *Server) Create(path string, data []byte) error {
+	r := request{op: OpCreate, path: path, data: data, acl: openACL, ttl: -1}
+	return s.operate("Create", path, func(t *txn) Code {
+		_, _, code := t.create(&r, 0)
+		return code
+	})
+}
+
+// Set changes the data of a znode.
+func (s *Server) Set(path string, data []byte) error {
+	return s.operate("Set", path, func(t *txn) Code {
+		_, code := t.setData(path, data, -1)
+		return code
+	})
+}
+
+// Delete removes a znode without children.
+func (s *Server) Delete(path string) error {
+	return s.operate("Delete", path, func(t *txn) Code { return t.delete(path, -1) })
+}
+
+// Children returns the names of the children of a znode, in no particular order,
+// and whether it is there.
+func (s *Server) Children(path string) ([]string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.tree.nodes[path]
+	if n == nil {
+		return nil, false
+	}
+	names := make([]string, len(n.children))
+	for i, c := range n.children {
+		names[i] = c.name
+	}
+	return names, true
+}
+
+// Get returns the data of a znode, and whether it is there.
+func (s *Server) Get(path string) ([]byte, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.tree.nodes[path]
+	if n == nil {
+		return nil, false
+	}
+	return bytes.Clone(n.data), true
+}

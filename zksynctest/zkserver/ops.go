@@ -1,0 +1,118 @@
+package zkserver
+
+import "time"
+
+// Op is one request that the server was asked, a ConnectRequest included. What a
+// partition or a frozen server swallowed is not there: nobody saw it.
+type Op struct {
+	Time    time.Time
+	Session int64  // for a connect the session asked for, and once it is done the one given
+	Conn    uint64 // tells connections apart, in the order in which they came
+	Xid     int32
+	Code    OpCode
+	Path    string  // as asked, without the number of a sequential create
+	Sub     []SubOp // of a multi
+	Zxid    int64   // in the header of the reply
+	Err     int32   // in the header of the reply; 0 is success
+	Done    bool    // it was carried out or refused, whether or not the answer got through
+	Fault   string  // what was injected into it
+}
+
+// SubOp is one operation of a multi. Err is its own result.
+type SubOp struct {
+	Code OpCode
+	Path string
+	Err  int32
+}
+
+// opLog keeps the latest operations. Entry n is the nth since the last reset.
+type opLog struct {
+	kept  int
+	ring  []Op
+	first uint64 // number of the first entry after the last reset
+	next  uint64
+}
+
+func (l *opLog) add(op Op) uint64 {
+	if len(l.ring) < l.kept {
+		l.ring = append(l.ring, op)
+	} else {
+		l.ring[(l.next-l.first)%uint64(l.kept)] = op
+	}
+	l.next++
+	return l.next - 1
+}
+
+// at is nil for an entry that is not kept any more.
+func (l *opLog) at(n uint64) *Op {
+	if n < l.first || n+uint64(len(l.ring)) < l.next {
+		return nil
+	}
+	return &l.ring[(n-l.first)%uint64(l.kept)]
+}
+
+func (l *opLog) list() []Op {
+	list := make([]Op, 0, len(l.ring))
+	for n := l.next - uint64(len(l.ring)); n < l.next; n++ {
+		op := *l.at(n)
+		op.Sub = append([]SubOp(nil), op.Sub...)
+		list = append(list, op)
+	}
+	return list
+}
+
+// record notes a request that has just been decoded.
+func (s *Server) record(c *conn, r *request, now time.Time) uint64 {
+	op := Op{Time: now, Conn: c.id, Xid: r.xid, Code: r.op, Path: r.path}
+	if c.sess != nil {
+		op.Session = c.sess.id
+	} else {
+		op.Session = r.connect.sessionID
+	}
+	if len(r.subs) > 0 {
+		op.Sub = make([]SubOp, len(r.subs))
+		for i := range r.subs {
+			op.Sub[i] = SubOp{Code: r.subs[i].op, Path: r.subs[i].path}
+		}
+	}
+	return s.ops.add(op)
+}
+
+// finish notes what became of it.
+func (s *Server) finish(n uint64, c *conn, res result, subs []request) {
+	op := s.ops.at(n)
+	if op == nil {
+		return
+	}
+	op.Done = !res.silent || res.hangUp
+	op.Zxid, op.Err = res.zxid, int32(res.code)
+	if c.sess != nil {
+		op.Session = c.sess.id
+	}
+	for i := range op.Sub {
+		op.Sub[i].Err = int32(subs[i].code)
+	}
+}
+
+// amend notes that a fault answers something else.
+func (s *Server) amend(n uint64, code Code) {
+	if op := s.ops.at(n); op != nil {
+		op.Err = int32(code)
+	}
+}
+
+// Ops returns the operations the server was asked, in the order in which they
+// came, at most the latest [Config.OpsKept] of them.
+func (s *Server) Ops() []Op {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ops.list()
+}
+
+// ResetOps forgets the operations so far.
+func (s *Server) ResetOps() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ops.ring = nil
+	s.ops.first = s.ops.next
+}

@@ -1,0 +1,172 @@
+package zkserver
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// keptBuffer is the largest buffer a connection keeps for its next frames.
+	keptBuffer = 64 << 10
+	// flushTime is how long a connection that the server closes tries to get rid
+	// of what it has queued.
+	flushTime = 100 * time.Millisecond
+)
+
+// outQueue is what waits to be written to a connection. It has no bound: whoever
+// commits a write must not wait for a slow reader of watch events.
+type outQueue struct {
+	wake chan struct{} // has room for one
+
+	mu     sync.Mutex
+	ready  []segment
+	held   []segment // what came while the reply before it was delayed
+	corked bool
+	spare  []byte
+}
+
+// segment is bytes to write; if they are a watch event, after the faults that
+// strike it.
+type segment struct {
+	b    []byte
+	hits []*Injection
+}
+
+// push queues a copy of frame. Without wake the writer is left asleep until the
+// next kick, which lets a reader answer all it has before anything is written.
+func (q *outQueue) push(frame []byte, hits []*Injection, wake bool) {
+	q.mu.Lock()
+	list := &q.ready
+	if q.corked {
+		list = &q.held
+	}
+	q.add(list, frame, hits)
+	q.mu.Unlock()
+	if wake {
+		q.kick()
+	}
+}
+
+func (q *outQueue) add(list *[]segment, frame []byte, hits []*Injection) {
+	if n := len(*list); n > 0 && hits == nil && (*list)[n-1].hits == nil {
+		last := &(*list)[n-1]
+		last.b = append(last.b, frame...)
+		return
+	}
+	b := q.spare
+	q.spare = nil
+	*list = append(*list, segment{append(b[:0], frame...), hits})
+}
+
+func (q *outQueue) kick() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// cork holds back all that is pushed from now on, so that nothing overtakes a
+// reply that a fault delays.
+func (q *outQueue) cork() {
+	q.mu.Lock()
+	q.corked = true
+	q.mu.Unlock()
+}
+
+// uncork queues the reply, if it was not lost, and then what was held back.
+func (q *outQueue) uncork(reply []byte) {
+	q.mu.Lock()
+	q.corked = false
+	if reply != nil {
+		q.add(&q.ready, reply, nil)
+	}
+	q.ready = append(q.ready, q.held...)
+	q.held = nil
+	q.mu.Unlock()
+	q.kick()
+}
+
+// take moves what is ready to batch.
+func (q *outQueue) take(batch []segment) []segment {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	batch = append(batch, q.ready...)
+	clear(q.ready)
+	q.ready = q.ready[:0]
+	return batch
+}
+
+func (q *outQueue) recycle(b []byte) {
+	if cap(b) > keptBuffer {
+		return
+	}
+	q.mu.Lock()
+	q.spare = b
+	q.mu.Unlock()
+}
+
+// writeLoop writes until the connection ends, and closes the socket.
+func (c *conn) writeLoop() {
+	defer c.s.wg.Done()
+	defer c.nc.Close()
+	var batch []segment
+	for {
+		batch = c.out.take(batch[:0])
+		for _, seg := range batch {
+			if c.act(seg.hits) {
+				c.write(seg.b)
+			}
+			c.out.recycle(seg.b)
+		}
+		if len(batch) > 0 {
+			continue
+		}
+		select {
+		case <-c.out.wake:
+		case <-c.done:
+			c.flush()
+			return
+		}
+	}
+}
+
+// flush is the end of writeLoop: what was queued before the connection was closed
+// goes out, unless a fault or a reader that does not read is in the way.
+func (c *conn) flush() {
+	if c.hole.Load() {
+		<-c.released
+		return
+	}
+	if c.s.frozen() != nil {
+		return
+	}
+	_ = c.nc.SetWriteDeadline(time.Now().Add(flushTime))
+	for _, seg := range c.out.take(nil) {
+		if seg.hits != nil {
+			return
+		}
+		c.write(seg.b)
+	}
+}
+
+// write gives bytes to the socket, unless they are to go nowhere. Of a failure the
+// reader of the connection will hear too.
+func (c *conn) write(b []byte) {
+	for thaw := c.s.frozen(); thaw != nil; thaw = c.s.frozen() {
+		select {
+		case <-thaw:
+		case <-c.done:
+			return
+		}
+	}
+	if c.hole.Load() {
+		return
+	}
+	n, err := c.nc.Write(b)
+	if t := c.traffic.Load(); t != nil {
+		t.out.Add(int64(n))
+	}
+	if err != nil {
+		c.s.end(c)
+	}
+}

@@ -1,0 +1,76 @@
+package zkserver
+
+import "strings"
+
+// read executes an operation that looks at one znode. The watch is left in the
+// same moment as the answer is taken.
+func (s *Server) read(c *conn, r *request) Code {
+	if r.op == OpExists {
+		return s.exists(c, r)
+	}
+	n := s.treeOf(c).nodes[r.path]
+	if n == nil {
+		return ErrNoNode
+	}
+	need := int32(permRead)
+	if r.op == OpGetACL {
+		need |= permAdmin
+	}
+	if !allowed(n.acl, need, c.ids) {
+		return ErrNoAuth
+	}
+	switch r.op {
+	case OpGetData:
+		c.reply = n.appendStat(appendBuffer(c.reply, n.data))
+		if r.watch {
+			s.arm(c, dataWatch, r.path)
+		}
+	case OpGetChildren, OpGetChildren2:
+		c.reply = n.appendChildren(c.reply)
+		if r.op == OpGetChildren2 {
+			c.reply = n.appendStat(c.reply)
+		}
+		if r.watch {
+			s.arm(c, childWatch, r.path)
+		}
+	case OpGetACL:
+		list := n.acl
+		if !allowed(list, permAdmin, c.ids) {
+			list = maskedACL(list)
+		}
+		c.reply = n.appendStat(appendACLs(c.reply, list))
+	}
+	return codeOK
+}
+
+func (s *Server) exists(c *conn, r *request) Code {
+	if strings.IndexByte(r.path, 0) >= 0 {
+		return ErrBadArguments
+	}
+	n := s.treeOf(c).nodes[r.path]
+	if n != nil && !allowed(n.acl, permRead, c.ids) {
+		return ErrNoAuth
+	}
+	if r.watch {
+		s.arm(c, dataWatch, r.path)
+	}
+	if n == nil {
+		return ErrNoNode
+	}
+	c.reply = n.appendStat(c.reply)
+	return codeOK
+}
+
+// multiRead answers each of its reads on its own.
+func (s *Server) multiRead(c *conn, r *request) {
+	for i := range r.subs {
+		sub := &r.subs[i]
+		start := len(c.reply)
+		c.reply = appendMultiHeader(c.reply, sub.op, false, codeOK)
+		sub.code = s.read(c, sub)
+		if sub.code != codeOK {
+			c.reply = appendMultiError(c.reply[:start], sub.code)
+		}
+	}
+	c.reply = appendMultiHeader(c.reply, opError, true, -1)
+}

@@ -1,0 +1,107 @@
+package zkserver
+
+// request is one decoded request, or one operation within a multi. It is used
+// again for the next request of its connection, and data and auth alias the
+// frame it came in.
+type request struct {
+	xid     int32
+	op      OpCode
+	bad     bool // the record did not decode
+	path    string
+	data    []byte
+	version int32
+	acl     []ACL
+	flags   int32
+	ttl     int64
+	watch   bool
+	kind    int32 // of a watch to remove
+	scheme  string
+	auth    []byte
+	relZxid int64
+	rearm   [3][]string // setWatches: data, exist, child
+	persist bool        // setWatches2 names persistent watches
+	subs    []request
+	code    Code // what became of it within a multi
+	connect connectRequest
+}
+
+// decode reads the record that belongs to r.op. Bytes behind it are ignored, as
+// the real server does.
+func (r *request) decode(d *decoder) {
+	*r = request{xid: r.xid, op: r.op, subs: r.subs[:0]}
+	switch r.op {
+	case OpMulti, OpMultiRead:
+		r.decodeMulti(d)
+	default:
+		r.decodeRecord(d)
+	}
+	r.bad = d.bad
+	if r.bad {
+		r.path, r.subs = "", r.subs[:0]
+	}
+}
+
+func (r *request) decodeRecord(d *decoder) {
+	switch r.op {
+	case OpConnect:
+		r.connect.decode(d)
+	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
+		r.path, r.data, r.acl, r.flags = d.str(), d.buffer(), d.acls(), d.int32()
+		r.ttl = -1
+		if r.op == OpCreateTTL {
+			r.ttl = d.int64()
+		}
+	case OpDelete, OpCheck:
+		r.path, r.version = d.str(), d.int32()
+	case OpSetData:
+		r.path, r.data, r.version = d.str(), d.buffer(), d.int32()
+	case OpExists, OpGetData, OpGetChildren, OpGetChildren2:
+		r.path, r.watch = d.str(), d.bool()
+	case OpGetACL:
+		r.path = d.str()
+	case OpSetACL:
+		r.path, r.acl, r.version = d.str(), d.acls(), d.int32()
+	case OpSync:
+		r.path = d.nullableStr()
+	case OpRemoveWatches:
+		r.path, r.kind = d.str(), d.int32()
+	case OpAuth:
+		d.int32() // a type that nobody uses
+		r.scheme, r.auth = d.nullableStr(), d.buffer()
+	case OpSetWatches, OpSetWatches2:
+		r.relZxid = d.int64()
+		for i := range r.rearm {
+			r.rearm[i] = d.strs()
+		}
+		if r.op == OpSetWatches2 {
+			r.persist = len(d.strs())+len(d.strs()) > 0
+		}
+	}
+}
+
+// decodeMulti reads operations up to the closing header. Which of them may stand
+// together is not the decoder's business, except that the answer to a kind that
+// cannot be in any multi is that of a record that cannot be read.
+func (r *request) decodeMulti(d *decoder) {
+	for {
+		op, done := OpCode(d.int32()), d.bool()
+		d.int32()
+		if d.bad || done {
+			return
+		}
+		switch op {
+		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpSetData, OpCheck:
+			d.bad = d.bad || r.op != OpMulti
+		case OpGetData, OpGetChildren:
+			d.bad = d.bad || r.op != OpMultiRead
+		default:
+			d.bad = true
+		}
+		if d.bad {
+			return
+		}
+		sub := request{op: op}
+		sub.decodeRecord(d)
+		r.subs = append(r.subs, sub)
+	}
+}

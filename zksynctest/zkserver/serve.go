@@ -1,0 +1,162 @@
+package zkserver
+
+import (
+	"encoding/binary"
+	"time"
+)
+
+const replyHeader = 4 + 16 // with the length of the frame
+
+// result is what became of a request. Its record is in conn.reply.
+type result struct {
+	code   Code
+	zxid   int64
+	silent bool // nothing is answered
+	hangUp bool // the connection ends after the answer
+}
+
+// admit waits until the server runs, and returns with mu held if c is still to be
+// served.
+func (s *Server) admit(c *conn) bool {
+	for {
+		s.mu.Lock()
+		if c.closed || c.hole.Load() || c.hung {
+			s.mu.Unlock()
+			return false
+		}
+		if s.thaw == nil {
+			return true
+		}
+		thaw := s.thaw
+		s.mu.Unlock()
+		select {
+		case <-thaw:
+		case <-c.done:
+		}
+	}
+}
+
+// serve handles one frame. When it returns false, nothing of what follows on the
+// connection is served.
+func (c *conn) serve(frame []byte) bool {
+	s, r := c.s, &c.req
+	if !s.admit(c) {
+		return false
+	}
+	d := decoder{b: frame}
+	if c.sess == nil {
+		r.xid, r.op = 0, OpConnect
+	} else {
+		r.xid, r.op = d.int32(), OpCode(d.int32())
+		if d.bad {
+			s.hangUp(c)
+			s.mu.Unlock()
+			return false
+		}
+	}
+	r.decode(&d)
+	now := time.Now()
+	entry := s.record(c, r, now)
+	if t := c.traffic.Load(); t != nil {
+		t.requests.Add(1)
+		t.in.Add(int64(4 + len(frame)))
+	}
+
+	var v verdict
+	target := subject{c: c, r: r, op: entry}
+	if s.wouldStrike(BeforeCommit, &target) {
+		s.mu.Unlock()
+		if v = c.strike(BeforeCommit, &target); v.hangUp {
+			s.end(c)
+			return false
+		}
+		if v.lost {
+			return true
+		}
+		if !s.admit(c) {
+			return false
+		}
+	}
+	res := c.execute(r, v, len(frame))
+	return c.answer(&target, res)
+}
+
+// execute does what r asks, or what a fault makes of it. The caller holds mu, and
+// with it the order of what is queued for c.
+func (c *conn) execute(r *request, v verdict, frame int) result {
+	s := c.s
+	if r.op == OpConnect {
+		c.reply = append(c.reply[:0], 0, 0, 0, 0)
+		if v.failed {
+			c.reply = appendRefusal(c.reply, r)
+			return result{hangUp: true}
+		}
+		res := s.connect(c, r)
+		if t := c.traffic.Load(); t != nil {
+			t.requests.Add(1)
+			t.in.Add(int64(4 + frame))
+		}
+		return res
+	}
+	c.reply = appendHeader(c.reply[:0], r.xid, 0, codeOK)
+	if v.failed {
+		return result{code: v.code, zxid: s.seenZxid(c)}
+	}
+	return s.perform(c, r)
+}
+
+// answer queues the reply, after the faults that stand before it. It returns with
+// mu released.
+func (c *conn) answer(target *subject, res result) bool {
+	s := c.s
+	s.finish(target.op, c, res, c.req.subs)
+	if !res.silent && (s.wouldStrike(AfterCommit, target) || s.wouldStrike(BeforeReply, target)) {
+		c.out.cork()
+		s.mu.Unlock()
+		v := c.strike(AfterCommit, target)
+		if !v.lost && !v.hangUp {
+			v = c.strike(BeforeReply, target).after(v)
+		}
+		s.mu.Lock()
+		if v.failed {
+			res.code = v.code
+			if target.r.op == OpConnect {
+				c.reply = appendRefusal(c.reply[:4], target.r)
+				res.hangUp = true
+			}
+			s.amend(target.op, v.code)
+		}
+		if v.hangUp {
+			s.hangUp(c)
+		}
+		if v.lost || v.hangUp || c.closed {
+			c.out.uncork(nil)
+		} else {
+			c.out.uncork(c.frame(res))
+		}
+	} else if !res.silent {
+		c.out.push(c.frame(res), nil, false)
+	}
+	if res.hangUp {
+		s.hangUp(c)
+	}
+	alive := !c.closed
+	if cap(c.reply) > keptBuffer {
+		c.reply = nil
+	}
+	s.mu.Unlock()
+	return alive
+}
+
+// frame completes the reply in c.reply.
+func (c *conn) frame(res result) []byte {
+	if c.req.op == OpConnect {
+		return endFrame(c.reply, 0)
+	}
+	if res.code != codeOK {
+		c.reply = c.reply[:replyHeader]
+	}
+	binary.BigEndian.PutUint64(c.reply[8:], uint64(res.zxid))
+	binary.BigEndian.PutUint32(c.reply[16:], uint32(res.code))
+	return endFrame(c.reply, 0)
+}

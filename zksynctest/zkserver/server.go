@@ -1,0 +1,174 @@
+package zkserver
+
+import (
+	"cmp"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Server is an embedded ZooKeeper server. Its methods may be called from any
+// goroutine.
+type Server struct {
+	cfg     Config
+	unknown map[OpCode]bool
+	base    time.Time // origin of the clock that expiry buckets are multiples on
+	wg      sync.WaitGroup
+
+	// mu guards all that follows, and what is said to be guarded by it elsewhere.
+	// It is held for one request at a time, and never while something waits.
+	mu      sync.Mutex
+	closed  bool
+	down    bool
+	hang    bool
+	thaw    chan struct{} // not nil while frozen; closed by Thaw
+	zxid    int64
+	tree    *tree
+	txn     txn
+	scratch []byte
+
+	sessions  map[int64]*session
+	nextID    int64
+	buckets   map[int64]map[int64]*session
+	due       int64 // when the timer is set for, in ms since base; 0 if it is not
+	timer     *timer
+	notBefore int64 // no expiry before this, after a thaw
+	linger    time.Duration
+	leftovers []leftover
+	traffic   trafficLog
+
+	conns     map[*conn]struct{}
+	lastConn  uint64
+	perIP     map[string]int
+	listeners []*listener
+	lastPort  int
+
+	watches [2]watchTable
+
+	ops        opLog
+	injections []*Injection
+	lastInject uint64
+
+	partitioned map[int64]bool
+	holes       map[*conn]int64 // black-holed connections and the session they are of
+	lagging     map[int64]*view
+	cuts        map[*conn]int64
+	swap        map[int64]bool
+}
+
+// New starts a server with an empty tree. It serves at once: [Server.Dial] works,
+// and [Server.Listen] and [Server.Serve] add addresses. A Config that makes no
+// sense gives an error that names the field.
+func New(cfg Config) (*Server, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	s := &Server{
+		cfg:         cfg,
+		unknown:     map[OpCode]bool{},
+		base:        now,
+		tree:        newTree(),
+		sessions:    map[int64]*session{},
+		nextID:      firstSessionID(now),
+		buckets:     map[int64]map[int64]*session{},
+		conns:       map[*conn]struct{}{},
+		perIP:       map[string]int{},
+		watches:     [2]watchTable{{}, {}},
+		ops:         opLog{kept: cfg.OpsKept},
+		partitioned: map[int64]bool{},
+		holes:       map[*conn]int64{},
+		lagging:     map[int64]*view{},
+		cuts:        map[*conn]int64{},
+		swap:        map[int64]bool{},
+	}
+	for _, op := range cfg.Without {
+		s.unknown[op] = true
+	}
+	return s, nil
+}
+
+// Close ends the server: it closes its listeners and connections, and returns
+// when none of its goroutines is left. Closing again does no harm. A function
+// given to [Call] must not call it.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.unfreeze()
+	s.timer.stop()
+	s.timer, s.due = nil, 0
+	listeners := s.listeners
+	s.listeners = nil
+	conns := s.hangUpAll()
+	for c := range s.holes {
+		conns = append(conns, c)
+		s.release(c)
+	}
+	s.mu.Unlock()
+
+	for _, l := range listeners {
+		l.close()
+	}
+	closeAll(conns)
+	s.wg.Wait()
+	return nil
+}
+
+// hangUpAll ends all connections, in a defined order. The caller closes the
+// sockets when it has let go of the lock.
+func (s *Server) hangUpAll() []*conn {
+	conns := s.orderedConns()
+	for _, c := range conns {
+		s.hangUp(c)
+	}
+	return slices.DeleteFunc(conns, func(c *conn) bool { return c.hole.Load() })
+}
+
+func (s *Server) orderedConns() []*conn {
+	return slices.SortedFunc(maps.Keys(s.conns), func(a, b *conn) int { return cmp.Compare(a.id, b.id) })
+}
+
+func closeAll(conns []*conn) {
+	for _, c := range conns {
+		c.nc.Close()
+	}
+}
+
+// timer is a time.AfterFunc that Close waits for.
+type timer struct {
+	t *time.Timer
+	s *Server
+}
+
+func (s *Server) afterFunc(d time.Duration, f func()) *timer {
+	s.wg.Add(1)
+	return &timer{s: s, t: time.AfterFunc(d, func() {
+		defer s.wg.Done()
+		f()
+	})}
+}
+
+func (t *timer) stop() {
+	if t != nil && t.t.Stop() {
+		t.s.wg.Done()
+	}
+}
+
+// elapsed is the server's clock, in whole milliseconds.
+func (s *Server) elapsed(now time.Time) int64 { return now.Sub(s.base).Milliseconds() }
+
+// remoteIP is what the scheme ip and MaxClientConns know a peer by.
+func remoteIP(nc net.Conn) string {
+	addr := nc.RemoteAddr()
+	if addr == nil {
+		return ""
+	}
+	host, _, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return addr.String()
+	}
+	return host
+}

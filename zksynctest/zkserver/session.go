@@ -1,0 +1,110 @@
+package zkserver
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// session is guarded by the server's mu.
+type session struct {
+	id       int64
+	password [16]byte
+	timeout  time.Duration
+	conn     *conn // nil while the client is away
+	bucket   int64 // when it expires, in ms of the server's clock
+	dead     bool
+	traffic  *trafficCount
+}
+
+// firstSessionID is where a server with the number 1 begins to count.
+func firstSessionID(now time.Time) int64 {
+	const server = 1
+	return int64(uint64(now.UnixMilli())<<24>>8) | server<<56
+}
+
+// passwordOf is what java.util.Random gives a real server for the session: it
+// depends on nothing but the id, and so survives restarts.
+func passwordOf(id int64) (p [16]byte) {
+	const (
+		secret     = 0xB3415C00
+		multiplier = 0x5DEECE66D
+		mask       = 1<<48 - 1
+	)
+	state := (uint64(id) ^ secret ^ multiplier) & mask
+	for i := 0; i < len(p); i += 4 {
+		state = (state*multiplier + 0xB) & mask
+		v := uint32(state >> 16)
+		p[i], p[i+1], p[i+2], p[i+3] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
+	}
+	return p
+}
+
+// openSession is a transaction of its own.
+func (s *Server) openSession(timeout time.Duration, now time.Time) *session {
+	s.zxid++
+	sess := &session{id: s.nextID, password: passwordOf(s.nextID), timeout: timeout, traffic: new(trafficCount)}
+	s.nextID++
+	s.sessions[sess.id] = sess
+	s.traffic.add(sess, s.sessions)
+	s.touch(sess, now)
+	return sess
+}
+
+// endSession is the transaction with which a session closes or expires: its
+// ephemerals go, all at one zxid. The connection is left to the caller.
+func (s *Server) endSession(sess *session, now time.Time) {
+	sess.dead = true
+	delete(s.sessions, sess.id)
+	s.untrack(sess)
+	delete(s.lagging, sess.id)
+	delete(s.swap, sess.id)
+	t := s.begin(superUser, now.UnixMilli(), false)
+	if s.linger > 0 && len(s.tree.ephemerals[sess.id]) > 0 {
+		s.leftovers = append(s.leftovers, leftover{s.elapsed(now) + s.linger.Milliseconds(), sess.id})
+		s.setTimer()
+		return
+	}
+	s.removeEphemerals(t, sess.id)
+}
+
+func (s *Server) removeEphemerals(t *txn, session int64) {
+	for _, path := range s.tree.ephemeralsOf(session) {
+		t.remove(path, s.tree.nodes[path])
+	}
+	s.fire(t)
+}
+
+// leftover is the ephemerals of a session that is over, until they go too.
+type leftover struct {
+	due     int64 // on the server's clock
+	session int64
+}
+
+// Traffic is what a session has cost over all its connections.
+type Traffic struct {
+	Requests, BytesIn, BytesOut int64
+}
+
+type trafficCount struct{ requests, in, out atomic.Int64 }
+
+// trafficKept is how many sessions Traffic remembers, and more if so
+// many live.
+const trafficKept = 4096
+
+type trafficLog struct {
+	counts map[int64]*trafficCount
+	ids    []int64 // the oldest first
+}
+
+// add remembers a session, and forgets the oldest if that is over.
+func (l *trafficLog) add(sess *session, living map[int64]*session) {
+	if l.counts == nil {
+		l.counts = map[int64]*trafficCount{}
+	}
+	l.counts[sess.id] = sess.traffic
+	l.ids = append(l.ids, sess.id)
+	for len(l.ids) > trafficKept && living[l.ids[0]] == nil {
+		delete(l.counts, l.ids[0])
+		l.ids = l.ids[1:]
+	}
+}

@@ -1,0 +1,95 @@
+package zkserver
+
+import (
+	"maps"
+	"slices"
+)
+
+// tree is the data tree: all znodes by their path, and the ephemerals by their
+// session.
+type tree struct {
+	nodes      map[string]*node
+	ephemerals map[int64]map[string]struct{}
+}
+
+// newTree is what a server that never ran before has.
+func newTree() *tree {
+	t := &tree{nodes: map[string]*node{}, ephemerals: map[int64]map[string]struct{}{}}
+	root := &node{name: "", data: []byte{}, acl: openACL}
+	t.nodes["/"] = root
+	t.nodes[""] = root
+	for _, path := range []string{"/zookeeper", "/zookeeper/config", "/zookeeper/quota"} {
+		t.insert(path, &node{data: []byte{}, acl: openACL})
+	}
+	config := t.nodes["/zookeeper/config"]
+	config.acl = []ACL{{permRead, "world", "anyone"}}
+	config.aversion = -1
+	return t
+}
+
+// reserved paths cannot be deleted.
+func reserved(path string) bool {
+	switch path {
+	case "/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota":
+		return true
+	}
+	return false
+}
+
+// insert puts n at path, whose parent must exist.
+func (t *tree) insert(path string, n *node) {
+	parent, name, _ := splitPath(path)
+	n.name = name
+	t.nodes[path] = n
+	t.nodes[parent].addChild(n)
+	if n.isEphemeral() {
+		paths := t.ephemerals[n.owner]
+		if paths == nil {
+			paths = map[string]struct{}{}
+			t.ephemerals[n.owner] = paths
+		}
+		paths[path] = struct{}{}
+	}
+}
+
+// remove takes the node at path out.
+func (t *tree) remove(path string, n *node) {
+	delete(t.nodes, path)
+	n.parent.removeChild(n)
+	if n.isEphemeral() {
+		paths := t.ephemerals[n.owner]
+		delete(paths, path)
+		if len(paths) == 0 {
+			delete(t.ephemerals, n.owner)
+		}
+	}
+}
+
+// ephemeralsOf lists in a defined order, so that runs can be repeated.
+func (t *tree) ephemeralsOf(session int64) []string {
+	return slices.Sorted(maps.Keys(t.ephemerals[session]))
+}
+
+// snapshot is the tree as it is now, for those who are to go on seeing it.
+func (t *tree) snapshot() *tree {
+	c := &tree{nodes: make(map[string]*node, len(t.nodes))}
+	copies := make(map[*node]*node, len(t.nodes))
+	for path, n := range t.nodes {
+		m := copies[n]
+		if m == nil {
+			m = new(node)
+			*m = *n
+			copies[n] = m
+		}
+		c.nodes[path] = m
+	}
+	for _, m := range copies {
+		m.parent = copies[m.parent]
+		children := make([]*node, len(m.children))
+		for i, child := range m.children {
+			children[i] = copies[child]
+		}
+		m.children = children
+	}
+	return c
+}

@@ -1,0 +1,291 @@
+package zkserver
+
+import (
+	"slices"
+)
+
+// txn applies the writes of one transaction to the tree. Each write checks
+// everything before it changes anything. What it changes is noted in undo when
+// the transaction is a multi, and in events for the watches, which fire when it
+// is committed.
+type txn struct {
+	s     *Server
+	zxid  int64
+	now   int64 // wall clock in milliseconds, the same for all it creates
+	ids   []identity
+	multi bool
+
+	events []change
+	undo   []undo
+	// counters has the sequence counters of parents as the operations of this
+	// multi left them: in the tree they stop at the greatest int32, but names
+	// within one multi wrap around.
+	counters map[*node]int32
+}
+
+// change is what a write means for watches.
+type change struct {
+	kind           eventType
+	path, parent   string
+	acl, parentACL []ACL
+}
+
+// undo is the state of a node before a write.
+type undo struct {
+	path    string
+	n       *node
+	before  node
+	created bool // path was not there
+	deleted bool // path was there
+}
+
+// begin takes the next zxid for a write with the rights of ids.
+func (s *Server) begin(ids []identity, nowMs int64, multi bool) *txn {
+	s.zxid++
+	t := &s.txn
+	clear(t.events)
+	*t = txn{s: s, zxid: s.zxid, now: nowMs, ids: ids, multi: multi, events: t.events[:0], undo: t.undo[:0]}
+	return t
+}
+
+func (t *txn) save(path string, n *node, created, deleted bool) {
+	if t.multi {
+		t.undo = append(t.undo, undo{path, n, *n, created, deleted})
+	}
+}
+
+// rollBack takes everything back, the latest first.
+func (t *txn) rollBack() {
+	tree := t.s.tree
+	for _, u := range slices.Backward(t.undo) {
+		switch {
+		case u.created:
+			tree.remove(u.path, u.n)
+		case u.deleted:
+			tree.insert(u.path, u.n)
+		default:
+			n := u.n
+			n.data, n.acl = u.before.data, u.before.acl
+			n.mzxid, n.pzxid, n.mtime = u.before.mzxid, u.before.pzxid, u.before.mtime
+			n.version, n.creates, n.aversion = u.before.version, u.before.creates, u.before.aversion
+		}
+	}
+	t.events = t.events[:0]
+}
+
+// counter is the number the next sequential child of parent gets.
+func (t *txn) counter(parent *node) int32 {
+	if n, ok := t.counters[parent]; ok {
+		return n
+	}
+	return parent.creates
+}
+
+// createKind is what the flags and the operation ask for.
+type createKind struct {
+	sequential, ephemeral bool
+	owner                 int64 // of a container or a TTL node
+}
+
+func (s *Server) createKind(r *request) (k createKind, code Code) {
+	ttl := false
+	switch r.flags {
+	case 0, 4: // 4 makes a container only under createContainer
+	case 1:
+		k.ephemeral = true
+	case 2:
+		k.sequential = true
+	case 3:
+		k.ephemeral, k.sequential = true, true
+	case 5:
+		ttl = true
+	case 6:
+		ttl, k.sequential = true, true
+	default:
+		return k, ErrBadArguments
+	}
+	if ttl && !s.cfg.ExtendedTypes {
+		return k, ErrUnimplemented
+	}
+	switch {
+	case ttl != (r.op == OpCreateTTL), ttl && (r.ttl <= 0 || r.ttl > maxTTL):
+		return k, ErrBadArguments
+	case ttl:
+		k.owner = ownerTTL | r.ttl
+	case r.op == OpCreateContainer:
+		k.owner, k.ephemeral = ownerContainer, false
+	}
+	return k, codeOK
+}
+
+// create makes the znode that r asks for, on behalf of session.
+func (t *txn) create(r *request, session int64) (string, *node, Code) {
+	s := t.s
+	kind, code := s.createKind(r)
+	if code != codeOK {
+		return "", nil, code
+	}
+	path := r.path
+	parentPath, _, ok := splitPath(path)
+	if !ok {
+		return "", nil, ErrBadArguments
+	}
+	acl, ok := fixACL(r.acl, t.ids)
+	if !ok {
+		return "", nil, ErrInvalidACL
+	}
+	parent := s.tree.nodes[parentPath]
+	if parent == nil {
+		return "", nil, ErrNoNode
+	}
+	if !allowed(parent.acl, permCreate, t.ids) {
+		return "", nil, ErrNoAuth
+	}
+	counter := t.counter(parent)
+	if kind.sequential {
+		path = sequenceName(path, counter)
+	}
+	if !validPath(path) {
+		return "", nil, ErrBadArguments
+	}
+	if s.tree.nodes[path] != nil {
+		return "", nil, ErrNodeExists
+	}
+	if parent.isEphemeral() {
+		return "", nil, ErrNoChildrenForEphemerals
+	}
+
+	n := &node{
+		acl: acl, czxid: t.zxid, mzxid: t.zxid, pzxid: t.zxid,
+		ctime: t.now, mtime: t.now, owner: kind.owner,
+	}
+	if r.data != nil {
+		n.data = append([]byte{}, r.data...)
+	}
+	if kind.ephemeral {
+		n.owner = session
+	}
+	t.save(parentPath, parent, false, false)
+	s.tree.insert(path, n)
+	t.save(path, n, true, false)
+	t.count(parent, counter)
+	t.events = append(t.events, change{eventCreated, path, parentPath, acl, parent.acl})
+	return path, n, codeOK
+}
+
+// count notes a create under parent. The stored counter only ever grows, which is
+// why it stays at the greatest int32 for ever; and the one step from -2 is taken
+// on its own, because -1 means "none given" in the server's log.
+func (t *txn) count(parent *node, was int32) {
+	next := was + 1
+	if t.multi {
+		if t.counters == nil {
+			t.counters = map[*node]int32{}
+		}
+		t.counters[parent] = next
+	}
+	if next == -1 {
+		next = parent.creates + 1
+	}
+	if next > parent.creates {
+		parent.creates, parent.pzxid = next, t.zxid
+	}
+}
+
+func (t *txn) delete(path string, version int32) Code {
+	tree := t.s.tree
+	parentPath, _, ok := splitPath(path)
+	if !ok || reserved(path) {
+		return ErrBadArguments
+	}
+	parent := tree.nodes[parentPath]
+	if parent == nil {
+		return ErrNoNode
+	}
+	if !allowed(parent.acl, permDelete, t.ids) {
+		return ErrNoAuth
+	}
+	n := tree.nodes[path]
+	switch {
+	case n == nil:
+		return ErrNoNode
+	case version != -1 && version != n.version:
+		return ErrBadVersion
+	case len(n.children) > 0:
+		return ErrNotEmpty
+	}
+	t.remove(path, n)
+	return codeOK
+}
+
+// remove takes out a node that may go.
+func (t *txn) remove(path string, n *node) {
+	parentPath, _, _ := splitPath(path)
+	parent := n.parent
+	t.save(parentPath, parent, false, false)
+	t.s.tree.remove(path, n)
+	t.save(path, n, false, true)
+	if t.zxid > parent.pzxid {
+		parent.pzxid = t.zxid
+	}
+	t.events = append(t.events, change{eventDeleted, path, parentPath, n.acl, parent.acl})
+}
+
+// at finds the node of an operation on one existing path, and checks the rights
+// to it and its version.
+func (t *txn) at(path string, need, version int32, versionOf func(*node) int32) (*node, Code) {
+	if !validPath(path) {
+		return nil, ErrBadArguments
+	}
+	n := t.s.tree.nodes[path]
+	switch {
+	case n == nil:
+		return nil, ErrNoNode
+	case !allowed(n.acl, need, t.ids):
+		return nil, ErrNoAuth
+	case version != -1 && version != versionOf(n):
+		return nil, ErrBadVersion
+	}
+	return n, codeOK
+}
+
+func dataVersion(n *node) int32 { return n.version }
+
+func aclVersion(n *node) int32 { return n.aversion }
+
+func (t *txn) setData(path string, data []byte, version int32) (*node, Code) {
+	n, code := t.at(path, permWrite, version, dataVersion)
+	if code != codeOK {
+		return nil, code
+	}
+	t.save(path, n, false, false)
+	n.data = nil
+	if data != nil {
+		n.data = append([]byte{}, data...)
+	}
+	n.version++
+	n.mzxid, n.mtime = t.zxid, t.now
+	t.events = append(t.events, change{kind: eventDataChanged, path: path, acl: n.acl})
+	return n, codeOK
+}
+
+func (t *txn) setACL(path string, list []ACL, version int32) (*node, Code) {
+	if !validPath(path) {
+		return nil, ErrBadArguments
+	}
+	acl, ok := fixACL(list, t.ids)
+	if !ok {
+		return nil, ErrInvalidACL
+	}
+	n, code := t.at(path, permAdmin, version, aclVersion)
+	if code != codeOK {
+		return nil, code
+	}
+	n.acl = acl
+	n.aversion++
+	return n, codeOK
+}
+
+func (t *txn) check(path string, version int32) (*node, Code) {
+	return t.at(path, permRead, version, dataVersion)
+}
