@@ -3,6 +3,7 @@ package zksynctest
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -119,6 +120,11 @@ func TestRealCutLeaderOff(t *testing.T) {
 func TestRealCutAll(t *testing.T) {
 	t.Parallel()
 	e := RealZooKeeper(t, 3, RealTickTime(200*time.Millisecond), RealSyncLimit(3))
+	// A server that joins dials those with higher numbers, and they dial back.
+	for i := 1; i <= 2; i++ {
+		e.Restart(i)
+		e.WaitReady()
+	}
 	for round := range 2 {
 		for _, ends := range [][2]int{{1, 2}, {2, 3}, {1, 3}} {
 			e.Cut(ends[0], ends[1])
@@ -126,6 +132,7 @@ func TestRealCutAll(t *testing.T) {
 		eventually(t, "all servers to give up", answerTime, func() bool {
 			return e.Leader() == 0 && len(e.Followers()) == 0
 		})
+		marks := []int{len(e.Log(1)), len(e.Log(2)), len(e.Log(3))}
 		// Elections start anew all the time; none must succeed.
 		quiet := time.Now().Add(2 * time.Second)
 		eventually(t, "the end of the quiet time", answerTime, func() bool {
@@ -134,6 +141,9 @@ func TestRealCutAll(t *testing.T) {
 			}
 			return time.Now().After(quiet)
 		})
+		for i, mark := range marks {
+			wantNoVotes(t, i+1, e.Log(i + 1)[mark:])
+		}
 		start := time.Now()
 		if round == 0 {
 			e.Heal(1, 3) // a chain: 1 and 3 make a quorum without 2
@@ -147,6 +157,20 @@ func TestRealCutAll(t *testing.T) {
 		e.HealAll()
 		e.WaitReady()
 		t.Logf("three members again %v after all were healed", time.Since(start))
+	}
+}
+
+// wantNoVotes wants no vote of another server in the log of server i. Servers
+// tell each other where to dial, and would by that find a way past the links.
+func wantNoVotes(t *testing.T, i int, log string) {
+	t.Helper()
+	if !strings.Contains(log, fmt.Sprintf("n.sid:%d,", i)) {
+		t.Logf("server %d has not logged its own vote: other votes may be missed, too", i)
+	}
+	for other := 1; other <= 3; other++ {
+		if other != i && strings.Contains(log, fmt.Sprintf("n.sid:%d,", other)) {
+			t.Errorf("server %d heard server %d across a cut link:\n%s", i, other, log)
+		}
 	}
 }
 
