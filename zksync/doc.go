@@ -1,0 +1,50 @@
+// Package zksync has synchronization primitives that hold between processes,
+// in the manner of the standard library's sync, on Apache ZooKeeper.
+//
+//	mu := zksync.NewMutex(m, "/locks/orders")
+//	if err := mu.Lock(ctx); err != nil {
+//		return err
+//	}
+//	defer mu.Unlock()
+//
+// A constructor takes a *session.Manager and a path and does no I/O. A value may
+// be shared by goroutines, and used again after any error.
+//
+// # The life of a hold
+//
+//	           Lock                  first in line
+//	free ---------------> waiting -------------------> held ----> Unlock: nil
+//	  ^                   |     ^ session lost:          |
+//	  |   ctx ends        |     | join again             | session lost, znode removed,
+//	  +-------------------+-----+                        v Manager closed
+//	  |                                                 lost ---> Unlock: ErrLost
+//	  +-------------------------- Unlock -----------------+
+//
+// # Guarantees
+//
+//   - While the context of a hold lives, nobody else holds: it ends, with a cause,
+//     before the server can give the lock away, on a local clock, also when no
+//     server can be reached. A release that comes too late returns [ErrLost].
+//   - Each hold has a fencing token ([Token]) that only grows.
+//   - An acquisition that was cancelled owns nothing afterwards and leaves no
+//     znode, at whichever step the cancellation came.
+//   - A lost connection costs nobody a lock, nor a place in line. A lost session
+//     costs the place in line, not the call.
+//   - Contention is no error.
+//
+// # Non-guarantees
+//
+// A process that is paused between looking at its context and acting on it may
+// act late: no lock service can prevent that. Let the resource check tokens; see
+// [Token]. An operator who removes the znode of a holder lets the next one in at
+// once, while the holder is told as fast as the network allows. What the session's
+// lease assumes is said in package session.
+//
+// # The server's side
+//
+// Znodes are laid out like those of Curator, so that Go and JVM processes exclude
+// each other on the same path. Directories are made as container znodes, which
+// the server removes when they have been empty for a while. A process that joins a
+// line writes an empty value to a directory that holds none, which tells it in the
+// same round trip whether it is alone; data watches on the directory see that.
+package zksync

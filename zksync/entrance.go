@@ -1,0 +1,211 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// A turn is how long the goroutines of one process may hand a place on among
+// themselves before it goes to the back of the line.
+const (
+	maxTurnHolds = 128
+	maxTurnTime  = 50 * time.Millisecond
+)
+
+// An entrance is how the goroutines that share a value come to hold the first
+// place of a line: one at a time, of which only the first in the process has a
+// znode. Those behind it take over what it has reached, be it a turn or a wait,
+// without a request.
+type entrance struct {
+	line   *line
+	linger time.Duration
+	local  turnstile
+
+	// Of whoever is inside the turnstile:
+	spare *place // handed over by the one before: granted or still waiting
+	holds int    // of this turn
+	since time.Time
+
+	mu   sync.Mutex
+	rest *resting // kept after the last release; see linger.go
+}
+
+// acquire returns a place that is granted. The caller is inside the turnstile
+// until release.
+func (e *entrance) acquire(ctx context.Context) (*place, error) {
+	if err := e.local.enter(ctx, e.line.m.Done()); err != nil {
+		return nil, err
+	}
+	for {
+		p, err := e.claim(ctx)
+		if err == nil {
+			return p, nil
+		}
+		if !isSessionLoss(err) {
+			e.exit()
+			return nil, err
+		}
+		// The session has gone and our place with it: join the line again
+		// under the next one.
+	}
+}
+
+// isSessionLoss says whether another session can make good what has failed.
+func isSessionLoss(err error) bool {
+	return errors.Is(err, ErrLost) && !errors.Is(err, errRemoved) && !errors.Is(err, ErrClosed)
+}
+
+// claim comes to hold a place, in the shortest way that is left.
+func (e *entrance) claim(ctx context.Context) (*place, error) {
+	p := e.take()
+	if ctx.Err() != nil {
+		e.spare = p
+		return nil, cancelled(ctx)
+	}
+	switch {
+	case p == nil:
+	case p.guard != nil && p.lost() != nil:
+		// It was broken while it was handed on: that is for nobody to answer
+		// for, since nobody held it.
+		p.leave()
+		p = nil
+	case p.guard != nil && !e.turnOver(p):
+		e.holds++
+		return p, nil
+	case p.guard != nil:
+		old := p
+		old.close()
+		var err error
+		if p, err = e.line.join(ctx, old.s, old.path); errors.Is(err, errRemoved) {
+			p = nil
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	if p == nil {
+		s, err := e.line.m.Session(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if p, err = e.line.join(ctx, s, ""); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.wait(ctx); err != nil {
+		if ctx.Err() != nil && !errors.Is(err, ErrLost) {
+			// Its wait is not lost if another goroutine here has use for it.
+			e.spare = p
+		} else {
+			p.leave()
+		}
+		return nil, err
+	}
+	e.holds, e.since = 1, time.Now()
+	return p, nil
+}
+
+// turnOver says whether others should have their turn. While it is known that
+// there are none, ours goes on.
+func (e *entrance) turnOver(p *place) bool {
+	return (e.holds >= maxTurnHolds || time.Since(e.since) >= maxTurnTime) && !p.crowd.quiet()
+}
+
+// take returns the place that was left to us, if any.
+func (e *entrance) take() *place {
+	p := e.spare
+	e.spare = nil
+	if p == nil {
+		p = e.resume()
+	}
+	return p
+}
+
+// exit leaves the turnstile without a hold. A place that is still good goes to
+// the next goroutine, or is given up if there is none.
+func (e *entrance) exit() {
+	if e.spare != nil {
+		if e.local.handOver() {
+			return
+		}
+		e.spare.leave()
+		e.spare = nil
+	}
+	e.local.leave()
+}
+
+// try is acquire without waiting: nil if others are in line.
+func (e *entrance) try(ctx context.Context) (*place, error) {
+	if !e.local.tryEnter() {
+		return nil, nil
+	}
+	p, err := e.tryClaim(ctx)
+	if p == nil {
+		e.local.leave()
+	}
+	return p, err
+}
+
+func (e *entrance) tryClaim(ctx context.Context) (*place, error) {
+	for {
+		if p := e.take(); p != nil {
+			if p.lost() == nil {
+				return p, nil
+			}
+			p.leave()
+		}
+		s, err := e.line.m.Session(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p, err := e.line.join(ctx, s, "")
+		if err != nil {
+			if isSessionLoss(err) {
+				continue
+			}
+			return nil, err
+		}
+		first, err := p.first(ctx)
+		if err == nil && first {
+			e.holds, e.since = 1, time.Now()
+			return p, nil
+		}
+		if err != nil {
+			p.leave()
+			if isSessionLoss(err) {
+				continue
+			}
+			return nil, err
+		}
+		// Nothing is to be left when false is returned, not even for a moment.
+		select {
+		case <-p.s.Discard(p.path):
+		case <-ctx.Done():
+		}
+		p.close()
+		return nil, nil
+	}
+}
+
+// release gives up a place that is held, to the next goroutine or to the next
+// in line, and leaves the turnstile.
+func (e *entrance) release(p *place) error {
+	if err := p.lost(); err != nil {
+		p.leave()
+		e.local.leave()
+		return err
+	}
+	e.spare = p
+	if e.local.handOver() {
+		return nil
+	}
+	e.spare = nil
+	if e.linger > 0 && e.keep(p) {
+		e.local.leave()
+		return nil
+	}
+	// The next one may join while the removal is on its way: it comes behind.
+	e.local.leave()
+	return p.release()
+}

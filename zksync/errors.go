@@ -1,0 +1,66 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+var (
+	// ErrLost says that a hold ended before it was released: its session was
+	// lost, or its znode was removed by somebody else. It is session.ErrLost.
+	ErrLost = session.ErrLost
+
+	// ErrClosed says that the Manager was closed. It is session.ErrClosed.
+	ErrClosed = session.ErrClosed
+
+	// ErrInvalidOption is wrapped by every error about an option's value, or
+	// about an option that a primitive does not have.
+	ErrInvalidOption = session.ErrInvalidOption
+
+	// ErrNotHeld says that what was to be released is not held by this value.
+	ErrNotHeld = errors.New("zksync: not held")
+
+	// ErrReleased is the cause with which the context of a hold ends when the
+	// hold was released in order.
+	ErrReleased = errors.New("zksync: released")
+
+	// ErrMaxWait says that an acquisition was given up after WithMaxWait. It
+	// comes with context.DeadlineExceeded.
+	ErrMaxWait = errors.New("zksync: waited for as long as WithMaxWait allows")
+)
+
+// Error is what a failed operation returns: what was tried, on which path, and
+// why it failed. It unwraps to the sentinels of this package, of session and of
+// go-zookeeper.
+type Error = session.Error
+
+func opError(op, path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Op: op, Path: path, Err: err}
+}
+
+// errRemoved is a loss that the session survives: somebody has removed our
+// znode, to break a lock or to put us out of a line.
+var errRemoved = fmt.Errorf("%w: its znode was removed by somebody else", ErrLost)
+
+// lossOf words the end of a session as the loss of what depended on it.
+func lossOf(cause error) error {
+	if errors.Is(cause, ErrLost) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", ErrLost, cause)
+}
+
+// cancelled matches both ctx.Err() and the cause.
+func cancelled(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

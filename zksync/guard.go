@@ -1,0 +1,118 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// guardAfter is how long a hold lasts before its znode is watched: most are
+// shorter, and cost no request for it.
+const guardAfter = 100 * time.Millisecond
+
+// A guard notices when the znode of a place that holds is removed by somebody
+// else. The loss of the session is no concern of its: whoever asks looks at the
+// session first.
+type guard struct {
+	p      *place
+	watch  *session.Watch // from the time of waiting, if any
+	timer  *time.Timer
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu     sync.Mutex
+	err    error
+	onLoss func(error) // of the present hold
+}
+
+func newGuard(p *place) *guard {
+	g := &guard{p: p, watch: p.own, done: make(chan struct{})}
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	g.timer = time.AfterFunc(guardAfter, g.run)
+	return g
+}
+
+func (g *guard) run() {
+	defer close(g.done)
+	for g.ctx.Err() == nil {
+		if g.watch == nil {
+			_, stat, w, err := g.p.s.WatchData(g.ctx, g.p.path)
+			switch {
+			case errors.Is(err, zk.ErrNoNode):
+				g.lose(errRemoved)
+				return
+			case err != nil:
+				return // over, or the session is
+			case stat.EphemeralOwner != g.p.s.ID():
+				w.Stop()
+				g.lose(errRemoved)
+				return
+			}
+			g.watch = w
+		}
+		select {
+		case ev := <-g.watch.Events():
+			switch ev.Type {
+			case zk.EventNodeDeleted:
+				g.lose(errRemoved)
+				return
+			case zk.EventNotWatching:
+				return
+			}
+			g.watch = nil
+		case <-g.ctx.Done():
+		}
+	}
+}
+
+func (g *guard) lose(err error) {
+	g.mu.Lock()
+	g.err = err
+	onLoss := g.onLoss
+	g.mu.Unlock()
+	if onLoss != nil {
+		onLoss(err)
+	}
+}
+
+// lost says why the znode is gone, nil if it is not known to be.
+func (g *guard) lost() error {
+	if g == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.err
+}
+
+// follow sets what is to be called at a loss, nil for nothing. It is called at
+// once if the loss is there already.
+func (g *guard) follow(onLoss func(error)) {
+	g.mu.Lock()
+	g.onLoss = onLoss
+	err := g.err
+	g.mu.Unlock()
+	if err != nil && onLoss != nil {
+		onLoss(err)
+	}
+}
+
+// stop ends the guard, whose verdict stays. It may be called more than once.
+func (g *guard) stop() {
+	if g == nil || g.ctx.Err() != nil {
+		return
+	}
+	g.cancel()
+	if !g.timer.Stop() {
+		<-g.done
+	}
+	if g.watch != nil {
+		g.watch.Stop()
+	}
+}

@@ -1,0 +1,172 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A class is a kind of place, as a reader's or a writer's.
+type class uint8
+
+const exclusive class = 0
+
+// A rule is what the lines of different primitives differ in.
+type rule struct {
+	// parse tells a place in the line from a foreign child.
+	parse func(name string) (c class, seq int32, ok bool)
+	// blocks says whether an earlier place of one class keeps out a later one
+	// of another.
+	blocks func(theirs, ours class) bool
+	// overtaken says that a place may appear in front of one that is in line
+	// already, so that an end of waiting must be confirmed by a listing.
+	overtaken func(ours class) bool
+}
+
+var mutexRule = rule{
+	parse:     mutexLine,
+	blocks:    func(class, class) bool { return true },
+	overtaken: func(class) bool { return false },
+}
+
+// A line is the common engine of Mutex, RWMutex, Semaphore and Election: the
+// ephemeral sequential children of a directory, each of which waits until the
+// earlier ones that block it are gone. It is the lock recipe of the ZooKeeper
+// documentation, with two refinements: a place learns from the transaction that
+// creates it whether it is alone, and it watches its two nearest predecessors,
+// so that by the time the nearest one goes it knows that it was the last.
+type line struct {
+	m     *session.Manager
+	dir   *directory
+	rule  rule
+	class class
+	name  string // of a place, before its number
+	data  []byte
+}
+
+// join creates a place at the end of the line, in the same transaction
+// removing the place replace if that is not empty. If it fails there is no
+// place, or it is being removed, and so is replace.
+func (l *line) join(ctx context.Context, s *session.Session, replace string) (*place, error) {
+	p := &place{line: l, s: s, lease: s.Lease()}
+	err := p.create(ctx, replace)
+	if err != nil {
+		p.lease.End()
+		if replace != "" {
+			s.Discard(replace)
+		}
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *place) create(ctx context.Context, replace string) error {
+	l, s := p.line, p.s
+	for {
+		touch, err := l.dir.touchable(ctx, s)
+		if err != nil {
+			return err
+		}
+		var ops []any
+		if replace != "" {
+			ops = append(ops, &zk.DeleteRequest{Path: replace, Version: -1})
+		}
+		ops = append(ops, &zk.CreateRequest{
+			Path: session.Protect(child(l.dir.path, l.name)), Data: l.data, Flags: zk.FlagEphemeralSequential,
+		})
+		if touch {
+			ops = append(ops, &zk.SetDataRequest{Path: l.dir.path, Data: []byte{}, Version: -1})
+		}
+		path, results, err := s.MultiProtected(ctx, ops...)
+		if err == nil {
+			return p.created(path, results, touch)
+		}
+		failed := slices.IndexFunc(results, func(r zk.MultiResponse) bool {
+			return r.Error != nil && !errors.Is(r.Error, zk.ErrUnknown)
+		})
+		switch {
+		case errors.Is(err, zk.ErrNoNode) && replace != "" && failed == 0:
+			return errRemoved
+		case errors.Is(err, zk.ErrNoNode):
+			err = l.dir.make(ctx, s)
+		case errors.Is(err, zk.ErrNoAuth) && touch && failed == len(ops)-1:
+			l.dir.set(forbidden)
+			err = nil
+		case errors.Is(err, zk.ErrNodeExists):
+			if replace != "" {
+				<-s.Discard(replace)
+				replace = ""
+			}
+			err = l.dir.renew(ctx, s)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// created notes what the transaction has told. Its results are nil if only the
+// znode is known to be there.
+func (p *place) created(path string, results []zk.MultiResponse, touched bool) error {
+	p.path = path
+	p.name = path[strings.LastIndexByte(path, '/')+1:]
+	_, seq, ok := p.line.rule.parse(p.name)
+	if !ok {
+		return fmt.Errorf("the server named a place %q, which has no number", path)
+	}
+	p.seq = seq
+	if touched && len(results) > 0 {
+		// The directory as of this very transaction: it was changed last by it,
+		// and counts our znode.
+		stat := results[len(results)-1].Stat
+		p.token = stat.Mzxid
+		p.alone = stat.NumChildren == 1
+	}
+	return nil
+}
+
+// blockers lists the names that keep p waiting, the nearest first, and says
+// whether p is in the list at all.
+func (p *place) blockers(names []string) (ahead []string, listed bool) {
+	type other struct {
+		name string
+		seq  int32
+	}
+	var others []other
+	for _, name := range names {
+		if name == p.name {
+			listed = true
+			continue
+		}
+		c, seq, ok := p.line.rule.parse(name)
+		if ok && earlier(seq, p.seq) && p.line.rule.blocks(c, p.line.class) {
+			others = append(others, other{name, seq})
+		}
+	}
+	slices.SortFunc(others, func(a, b other) int {
+		if a.seq == b.seq {
+			return strings.Compare(a.name, b.name)
+		}
+		if earlier(b.seq, a.seq) {
+			return -1
+		}
+		return 1
+	})
+	for _, o := range others {
+		ahead = append(ahead, o.name)
+	}
+	return ahead, listed
+}
+
+func child(dir, name string) string {
+	if dir == "/" {
+		return "/" + name
+	}
+	return dir + "/" + name
+}

@@ -1,0 +1,167 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A Mutex is a mutual exclusion lock that holds between processes: at any time
+// one goroutine at most, of all that use the same path on the same ensemble, holds
+// it. Waiters are served in the order of their arrival, but for the goroutines
+// that share a value, which take turns among themselves for a bounded while
+// before another process has its turn.
+//
+// On the server it is the directory path with a child for each process in line,
+// laid out like Curator's InterProcessMutex, go-zookeeper's Lock and kazoo's Lock,
+// with all of which it excludes. The algorithm is the lock recipe of the
+// ZooKeeper documentation.
+//
+// A Mutex may be shared by goroutines, and used again after any error. It must
+// not be copied. Like a sync.Mutex it is not reentrant, and may be unlocked by
+// another goroutine than the one that locked it.
+type Mutex struct {
+	path string
+	cfg  config
+	err  error
+	in   entrance
+
+	mu   sync.Mutex
+	held *hold
+}
+
+// NewMutex returns the lock at path, which is created when it is first used.
+// It does no I/O and returns no error: an invalid path or option is reported by
+// the first call.
+func NewMutex(m *session.Manager, path string, opts ...Option) *Mutex {
+	cfg, err := newConfig(opts)
+	if err == nil {
+		err = session.CheckPath(path)
+	}
+	mu := &Mutex{path: path, cfg: cfg, err: err}
+	mu.in.linger = cfg.linger
+	mu.in.line = &line{m: m, dir: &directory{path: path}, rule: mutexRule, class: exclusive, name: "lock-"}
+	return mu
+}
+
+// Lock waits until the lock is held. When ctx ends first, nothing is held and
+// no znode stays behind; the error then is that of ctx. A lost connection or
+// session only makes it wait for longer: it takes its place in line again, at the
+// end if the session was lost. It fails with ErrClosed when the Manager is
+// closed, and with ErrLost if somebody removes the znode by which it waits.
+//
+// Lock does not tell when the lock is lost while it is held: only Unlock does.
+// LockContext is for those who want to know at once.
+func (m *Mutex) Lock(ctx context.Context) error {
+	_, err := m.lock(ctx)
+	return opError("lock", m.path, err)
+}
+
+// LockContext is Lock with a context for the time that the lock is held. It is
+// derived from ctx, carries the fencing token (see Token), and ends, with a cause,
+// when the lock is unlocked (ErrReleased), when it is lost (ErrLost: before the
+// server can give it to anyone else, unless its znode was removed by force), when
+// the Manager is closed (ErrLost and ErrClosed), or when ctx ends. The end of ctx
+// does not unlock: Unlock is due in any case.
+func (m *Mutex) LockContext(ctx context.Context) (context.Context, error) {
+	h, err := m.lock(ctx)
+	if err != nil {
+		return nil, opError("lock", m.path, err)
+	}
+	return h.context(ctx), nil
+}
+
+func (m *Mutex) lock(ctx context.Context) (*hold, error) {
+	if m.err != nil {
+		return nil, m.err
+	}
+	if ctx.Err() != nil {
+		return nil, cancelled(ctx)
+	}
+	if m.cfg.maxWait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, m.cfg.maxWait, ErrMaxWait)
+		defer cancel()
+	}
+	p, err := m.in.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return m.hold(p), nil
+}
+
+func (m *Mutex) hold(p *place) *hold {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.held = &hold{p: p}
+	return m.held
+}
+
+// TryLock takes the lock if nobody has it or is in line for it, and reports
+// whether it did. That others have it is no error. It takes a round trip to the
+// server, or three if it finds others there, of which it waits for the last so
+// that nothing is left of the attempt. It fails like Lock.
+func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
+	if m.err != nil {
+		return false, opError("trylock", m.path, m.err)
+	}
+	if ctx.Err() != nil {
+		return false, opError("trylock", m.path, cancelled(ctx))
+	}
+	p, err := m.in.try(ctx)
+	if err != nil || p == nil {
+		return false, opError("trylock", m.path, err)
+	}
+	m.hold(p)
+	return true, nil
+}
+
+// Unlock releases the lock, and waits for the server's answer for as long as
+// the session is proven alive; from then on the release goes on in the background,
+// and Unlock returns nil. It returns ErrLost if the lock had been lost, so that
+// what was done under it may not have been alone; ErrLost and ErrClosed after the
+// Manager was closed; and ErrNotHeld if this value holds no lock. A lock that was
+// lost keeps this value occupied until Unlock has said so.
+func (m *Mutex) Unlock() error {
+	m.mu.Lock()
+	h := m.held
+	m.held = nil
+	m.mu.Unlock()
+	if h == nil {
+		return opError("unlock", m.path, ErrNotHeld)
+	}
+	return opError("unlock", m.path, m.unlock(h))
+}
+
+func (m *Mutex) unlock(h *hold) error {
+	if err := h.p.lost(); err != nil {
+		h.end(err)
+	} else {
+		h.end(ErrReleased)
+	}
+	return m.in.release(h.p)
+}
+
+// Do calls fn with the lock held, and unlocks when it returns or panics. fn's
+// context is that of LockContext. Do returns what fn returned, joined with ErrLost
+// if the lock was lost before fn returned, and otherwise fails like Lock, without
+// having called fn. Manager.Close waits for fn while the session is proven alive.
+func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
+	h, err := m.lock(ctx)
+	if err != nil {
+		return opError("lock", m.path, err)
+	}
+	defer func() {
+		if lost := m.Unlock(); errors.Is(lost, ErrLost) {
+			err = errors.Join(err, lost)
+		}
+	}()
+	done, err := h.p.s.Busy()
+	if err != nil {
+		return opError("lock", m.path, err)
+	}
+	defer done()
+	return fn(h.context(ctx))
+}

@@ -1,0 +1,328 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A place is a znode of ours in a line. It is used by one goroutine at a time:
+// whoever waits in it or holds by it.
+type place struct {
+	line  *line
+	s     *session.Session
+	lease *session.Lease
+
+	path  string
+	name  string
+	seq   int32
+	token int64 // its czxid, 0 until known
+	alone bool  // nobody else was in the directory when it was created
+
+	// While it waits:
+	own  *session.Watch // on its own znode
+	near *neighbour     // the nearest place that blocks it
+	far  *neighbour     // the one before that
+	last bool           // near is the only one left
+
+	guard *guard // while it holds
+	crowd *crowd // while it lingers, and from then on
+}
+
+// A neighbour is a place in front of ours that is being watched.
+type neighbour struct {
+	name  string
+	watch *session.Watch
+}
+
+func (n *neighbour) events() <-chan zk.Event {
+	if n == nil {
+		return nil
+	}
+	return n.watch.Events()
+}
+
+func (n *neighbour) stop() {
+	if n != nil {
+		n.watch.Stop()
+	}
+}
+
+// wait returns when the place is first in line and proven to be so, with the
+// lease held. If ctx ends, the place stays in line, and wait may be called
+// again; after any other error it is to be left.
+func (p *place) wait(ctx context.Context) error {
+	if p.alone {
+		p.alone = false
+		return p.grant(ctx)
+	}
+	for {
+		if p.near == nil {
+			first, err := p.look(ctx)
+			if err != nil {
+				return err
+			}
+			if first {
+				return p.grant(ctx)
+			}
+			continue
+		}
+		select {
+		case ev := <-p.own.Events():
+			p.own = nil
+			if err := ownEvent(ev); err != nil {
+				return err
+			}
+			p.forgetNeighbours()
+		case ev := <-p.near.events():
+			granted := ev.Type == zk.EventNodeDeleted && p.last && p.unbroken()
+			if ev.Type == zk.EventNotWatching {
+				return lossOf(ev.Err)
+			}
+			p.near = nil
+			if granted && !p.line.rule.overtaken(p.line.class) {
+				return p.grant(ctx)
+			}
+		case ev := <-p.far.events():
+			if ev.Type == zk.EventNotWatching {
+				return lossOf(ev.Err)
+			}
+			// The nearest one still has its turn: time to see whether it is the
+			// last before ours.
+			p.far = nil
+			first, err := p.look(ctx)
+			if err != nil {
+				return err
+			}
+			if first {
+				return p.grant(ctx)
+			}
+		case <-ctx.Done():
+			return cancelled(ctx)
+		}
+	}
+}
+
+// first says whether the place is first in line, and takes it if it is.
+func (p *place) first(ctx context.Context) (bool, error) {
+	first := p.alone
+	if !first {
+		var err error
+		if first, err = p.look(ctx); err != nil || !first {
+			return false, err
+		}
+	}
+	p.alone = false
+	return true, p.grant(ctx)
+}
+
+// ownEvent says what an event on our own znode means for us.
+func ownEvent(ev zk.Event) error {
+	switch ev.Type {
+	case zk.EventNodeDeleted:
+		return errRemoved
+	case zk.EventNotWatching:
+		return lossOf(ev.Err)
+	}
+	return nil
+}
+
+// unbroken says whether all that we know comes from one connection: only then
+// can nothing have happened to our own znode without our having been told before.
+func (p *place) unbroken() bool {
+	if p.own == nil || p.near.watch.FiredOn() != p.near.watch.Connection() || p.own.Connection() != p.near.watch.Connection() {
+		return false
+	}
+	return len(p.own.Events()) == 0
+}
+
+// look lists the line, and watches what is to be watched: our own znode, which
+// is asked for together with the list, and the two nearest that block us. It
+// reports whether nobody does. p.near is nil afterwards if the one that was the
+// nearest has gone already.
+func (p *place) look(ctx context.Context) (first bool, err error) {
+	var own error
+	var wg sync.WaitGroup
+	if p.own == nil {
+		wg.Go(func() { own = p.watchOwn(ctx) })
+	}
+	names, _, err := p.s.Children(ctx, p.line.dir.path)
+	wg.Wait()
+	switch {
+	case own != nil:
+		return false, own
+	case errors.Is(err, zk.ErrNoNode):
+		return false, errRemoved
+	case err != nil:
+		return false, err
+	}
+	ahead, listed := p.blockers(names)
+	if !listed {
+		return false, errRemoved
+	}
+	p.last = len(ahead) == 1
+	if len(ahead) == 0 {
+		p.forgetNeighbours()
+		return true, nil
+	}
+	far := ""
+	if len(ahead) > 1 {
+		far = ahead[1]
+	}
+	return false, p.watchNeighbours(ctx, ahead[0], far)
+}
+
+// watchOwn arms the watch on our own znode. getData is used because, unlike
+// exists, it leaves no watch behind when the znode is gone.
+func (p *place) watchOwn(ctx context.Context) error {
+	_, stat, w, err := p.s.WatchData(ctx, p.path)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return errRemoved
+	case err != nil:
+		return err
+	case stat.EphemeralOwner != p.s.ID():
+		w.Stop()
+		return errRemoved
+	}
+	p.own, p.token = w, stat.Czxid
+	return nil
+}
+
+// watchNeighbours watches two places, taking over the watches that are there.
+// far may be empty.
+func (p *place) watchNeighbours(ctx context.Context, near, far string) error {
+	old := []*neighbour{p.near, p.far}
+	p.near, p.far = nil, nil
+	var wg sync.WaitGroup
+	var nearErr, farErr error
+	arm := func(name string, to **neighbour, failed *error) {
+		for i, n := range old {
+			if n != nil && n.name == name {
+				*to, old[i] = n, nil
+				return
+			}
+		}
+		wg.Go(func() {
+			_, _, w, err := p.s.WatchData(ctx, child(p.line.dir.path, name))
+			if err == nil {
+				*to = &neighbour{name, w}
+			} else if !errors.Is(err, zk.ErrNoNode) {
+				*failed = err
+			}
+		})
+	}
+	arm(near, &p.near, &nearErr)
+	if far != "" {
+		arm(far, &p.far, &farErr)
+	}
+	wg.Wait()
+	for _, n := range old {
+		n.stop()
+	}
+	if err := errors.Join(nearErr, farErr); err != nil {
+		return err
+	}
+	if far != "" && p.far == nil {
+		// It went between the list and the watch; only another list can tell
+		// what is left.
+		p.near.stop()
+		p.near = nil
+	}
+	return nil
+}
+
+func (p *place) forgetNeighbours() {
+	p.near.stop()
+	p.far.stop()
+	p.near, p.far = nil, nil
+}
+
+// grant checks the place against the lease before it is handed out.
+func (p *place) grant(ctx context.Context) error {
+	for {
+		err := p.lease.Hold()
+		if !errors.Is(err, session.ErrStale) {
+			if err != nil {
+				return err
+			}
+			break
+		}
+		// Nothing has reached the leader for a while. If this does, and our
+		// znode is there, so is our session.
+		if err := p.s.Sync(ctx, p.line.dir.path); err != nil {
+			return err
+		}
+		if ok, stat, err := p.s.Exists(ctx, p.path); err != nil {
+			return err
+		} else if !ok || stat.EphemeralOwner != p.s.ID() {
+			return errRemoved
+		}
+	}
+	p.guard = newGuard(p)
+	p.own = nil // the guard's now
+	return nil
+}
+
+// lost says why a place that was granted is none any more, nil if it is.
+func (p *place) lost() error {
+	if err := p.s.Err(); err != nil {
+		return lossOf(err)
+	}
+	if !time.Now().Before(p.s.Deadline()) {
+		return fmt.Errorf("%w: the lease ran out", ErrLost)
+	}
+	return p.guard.lost()
+}
+
+// leave gives the place up without waiting: its znode is removed in the
+// background, until it is gone or the session is.
+func (p *place) leave() {
+	p.close()
+	if p.s.Err() == nil {
+		p.s.Discard(p.path)
+	}
+}
+
+// close ends what belongs to a place but its znode.
+func (p *place) close() {
+	p.crowd.stop()
+	p.guard.stop()
+	if p.own != nil {
+		p.own.Stop()
+		p.own = nil
+	}
+	p.forgetNeighbours()
+	p.lease.End()
+}
+
+// release removes the znode of a place that was held and waits for the answer,
+// at most until the session's Deadline; from then on it goes on in the
+// background. It fails only if the znode had been removed before.
+func (p *place) release() error {
+	defer p.close()
+	ctx, cancel := context.WithDeadline(context.Background(), p.s.Deadline())
+	defer cancel()
+	p.guard.stop()
+	err := p.s.Delete(ctx, p.path, -1)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, zk.ErrNoNode):
+		return errRemoved
+	case errors.Is(err, zk.ErrNoAuth):
+		return err
+	}
+	// Whether or not that has reached the server, the hold was good until now.
+	select {
+	case <-p.s.Discard(p.path):
+	case <-ctx.Done():
+	}
+	return nil
+}
