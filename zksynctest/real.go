@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zksync/toolkit/zksynctest/internal/proxy"
 	"github.com/go-zksync/toolkit/zksynctest/internal/realzk"
 )
 
@@ -30,7 +31,7 @@ const realTimeout = 60 * time.Second
 // their clients.
 //
 // The servers are numbered from 1. Each method returns when its effect is
-// real, which the method says what it is; one that does not succeed within a
+// real, and its comment says what that is; one that does not succeed within a
 // minute marks the test as failed and returns a zero value. It does so by
 // Errorf and not by FailNow, so methods may be called from any goroutine for
 // as long as the test runs; afterwards, when the servers are gone, they do
@@ -49,6 +50,13 @@ type Ensemble struct {
 // when all of them serve, for 3 as a leader and its followers. They are
 // stopped and their data removed when the test ends; if it has failed, the
 // end of each server's log is shown.
+//
+//	e := zksynctest.RealZooKeeper(t, 3)
+//	m := e.Connect(t)
+//	...
+//	old := e.Leader()
+//	e.Kill(old)
+//	next := e.WaitLeader(old)
 //
 // ZooKeeper is that of the release unpacked in ZOOKEEPER_HOME, or else of the
 // Debian package zookeeper. Where it or Java is missing the test is skipped,
@@ -125,9 +133,10 @@ func realContext(parent context.Context) (context.Context, context.CancelFunc) {
 // check reports an error, unless it is only that the test has ended.
 func (e *Ensemble) check(err error) {
 	e.tb.Helper()
-	if err != nil && !errors.Is(err, realzk.ErrClosed) {
-		e.tb.Errorf("zksynctest: %v", err)
+	if err == nil || e.cluster.Closed() || errors.Is(err, realzk.ErrClosed) || errors.Is(err, proxy.ErrClosed) {
+		return
 	}
+	e.tb.Errorf("zksynctest: %v", err)
 }
 
 // Servers returns a connection string with the addresses of all servers, by

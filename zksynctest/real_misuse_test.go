@@ -89,3 +89,27 @@ func TestRealMisuse(t *testing.T) {
 	callReal(t, 1, RealProperty("a b", "c")).want(t, "a b")
 	callReal(t, 1, RealProperty("tickTime", "nonsense")).want(t, "server 1", "it ended", "nonsense")
 }
+
+// A goroutine that outlives its test must not make the next one panic.
+func TestRealAfterTheTest(t *testing.T) {
+	fake := &fakeTB{TB: t}
+	var own, shared *Ensemble
+	t.Run("", func(t *testing.T) {
+		own, shared = RealZooKeeper(t, 1), RealShared(t)
+		own.tb, shared.tb = fake, fake
+	})
+	if own == nil {
+		t.Skip("the servers were skipped")
+	}
+	own.Kill(1)
+	own.Start(1)
+	own.Log(1)
+	own.WaitReady()
+	own.WaitLeader()
+	own.Reset(Client, 1)
+	shared.Cut(Client, 1)
+	shared.HealAll()
+	if leader := own.Leader(); leader != 0 || len(fake.said) != 0 {
+		t.Errorf("leader %d, and the test was told %q", leader, fake.said)
+	}
+}

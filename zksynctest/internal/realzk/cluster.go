@@ -137,6 +137,9 @@ func (c *Cluster) Close() error {
 	return errors.Join(errs...)
 }
 
+// Closed reports whether Close was called.
+func (c *Cluster) Closed() bool { return c.ctx.Err() != nil }
+
 // Size returns the number of servers.
 func (c *Cluster) Size() int { return len(c.servers) }
 
@@ -159,7 +162,7 @@ func (c *Cluster) change(ctx context.Context, i int, fn func(context.Context, *s
 		return err
 	}
 	defer s.release()
-	if c.ctx.Err() != nil {
+	if c.Closed() {
 		return ErrClosed
 	}
 	return fn(ctx, s)
