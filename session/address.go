@@ -1,0 +1,69 @@
+package session
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// parseServers takes a connection string apart, in the form that every
+// ZooKeeper client shares: "host:port,host:port/chroot".
+func parseServers(servers string) (addresses []string, chroot string, err error) {
+	bad := func(format string, args ...any) ([]string, string, error) {
+		return nil, "", fmt.Errorf("%w %q: %s", ErrInvalidServers, servers, fmt.Sprintf(format, args...))
+	}
+	list := servers
+	if i := strings.IndexByte(servers, '/'); i >= 0 {
+		list, chroot = servers[:i], strings.TrimSpace(servers[i:])
+		if chroot == "/" {
+			chroot = ""
+		} else if err := checkPath(chroot, false); err != nil {
+			return bad("the chroot %v", err)
+		}
+	}
+	if strings.TrimSpace(list) == "" {
+		return bad(`no server named, want "host:port,host:port/chroot"`)
+	}
+	for item := range strings.SplitSeq(list, ",") {
+		item = strings.TrimSpace(item)
+		if item == "" {
+			return bad("an empty server between commas")
+		}
+		host, port, err := splitHostPort(item)
+		if err != nil {
+			return bad("%v", err)
+		}
+		addresses = append(addresses, net.JoinHostPort(host, port))
+	}
+	return addresses, chroot, nil
+}
+
+func splitHostPort(item string) (host, port string, err error) {
+	port = strconv.Itoa(zk.DefaultPort)
+	switch {
+	case isIPv6(strings.TrimSuffix(strings.TrimPrefix(item, "["), "]")):
+		host = strings.TrimSuffix(strings.TrimPrefix(item, "["), "]")
+	case strings.Contains(item, ":"):
+		if host, port, err = net.SplitHostPort(item); err != nil {
+			return "", "", fmt.Errorf(`server %q is not "host:port" (an IPv6 address goes in brackets, as [::1]:2181)`, item)
+		}
+	default:
+		host = item
+	}
+	if host == "" || strings.ContainsAny(host, " \t\r\n[]@") {
+		return "", "", fmt.Errorf("server %q has no valid host", item)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", "", fmt.Errorf("server %q: port %q is not a number from 1 to 65535", item, port)
+	}
+	return host, port, nil
+}
+
+func isIPv6(s string) bool {
+	a, err := netip.ParseAddr(s)
+	return err == nil && a.Is6()
+}

@@ -1,0 +1,73 @@
+package session
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// closeOnServer ends a session that we have given up but the server may still
+// have, so that those in line behind its ephemerals need not wait for its
+// expiry. It takes the session over on a connection of its own, since a
+// zk.Conn cannot be told to, and tries until the server must have expired it.
+func (s *Session) closeOnServer() {
+	ctx, cancel := context.WithTimeout(s.m.ctx, 2*s.timeout)
+	defer cancel()
+	for round := 1; ctx.Err() == nil; round++ {
+		server := s.m.servers.next()
+		err := s.closeOn(ctx, server)
+		if err == nil {
+			return
+		}
+		s.m.cfg.log.Debug("closing a lost session", zap.String("server", server), zap.Int64("session", s.id), zap.Error(err))
+		if s.m.sleep(ctx, jitter(backoff(round, firstBackoff, maxBackoff))) != nil {
+			return
+		}
+	}
+}
+
+func (s *Session) closeOn(ctx context.Context, server string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout/3)
+	defer cancel()
+	conn, raw, err := s.m.dialServer(ctx, "tcp", server)
+	if err != nil {
+		s.m.servers.failed(server, err)
+		return err
+	}
+	defer raw.Close()
+	defer context.AfterFunc(ctx, func() { raw.Close() })()
+
+	b := appendInt(make([]byte, 4), 0)
+	b = appendLong(b, 0) // any server may close it, however far behind
+	b = appendInt(b, int32(s.timeout/time.Millisecond))
+	b = appendBuffer(appendLong(b, s.id), s.passwd)
+	answer, err := exchange(conn, b)
+	if err != nil {
+		return err
+	}
+	d := decoder{b: answer[4:]}
+	d.take(8)
+	if id := d.long(); d.bad || id == 0 {
+		return nil // expired in the meantime
+	} else if id != s.id {
+		return fmt.Errorf("asked for session %#x, was given %#x", s.id, id)
+	}
+	_, err = exchange(conn, appendInt(appendInt(make([]byte, 4), 1), opCloseSession))
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+func exchange(conn io.ReadWriter, frame []byte) ([]byte, error) {
+	binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
+	if _, err := conn.Write(frame); err != nil {
+		return nil, err
+	}
+	return readFrame(conn)
+}

@@ -1,0 +1,312 @@
+package session
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// The server keeps watches in two tables: one for what getData and exists ask
+// for, one for getChildren.
+type watchKind uint8
+
+const (
+	dataWatch watchKind = iota
+	childWatch
+)
+
+type watchKey struct {
+	path string // as the server knows it
+	kind watchKind
+}
+
+// maxIdleWatches is how many watches that nobody waits for any more are left
+// on the server. Most of them are spent by the very change that was waited
+// for, or taken up again, and so cost no request to remove.
+const maxIdleWatches = 64
+
+// setWatchesLimit keeps a request that arms watches again well below any
+// server's limit, as the Java client does.
+const setWatchesLimit = 128 << 10
+
+// A hub shares one watch on the server between all that wait for the same
+// thing in a session.
+type hub struct {
+	s *Session
+
+	mu      sync.Mutex
+	entries map[watchKey]*watchEntry
+	idle    *list.List // of *watchEntry, the longest unused first
+	ended   error
+}
+
+type watchEntry struct {
+	key    watchKey
+	subs   []*Watch
+	pins   int  // reads under way that may arm it
+	armed  bool // the server has it
+	absent bool // armed on a znode that did not exist
+	idle   *list.Element
+}
+
+// A Watch is one wait for a change of a znode. It fires once, when the znode
+// is no longer as the read that came with the Watch found it; a change while
+// the connection was down counts too. Stop gives it up.
+type Watch struct {
+	hub    *hub
+	entry  *watchEntry
+	index  int
+	events chan zk.Event
+	armed  uint64
+	fired  atomic.Uint64
+	forget func() bool // stops waiting for the ctx of GetW and its like
+}
+
+// Events returns the channel on which the one event comes. It has a buffer of
+// one and is closed behind the event. If the session ends first, the event is
+// of type zk.EventNotWatching and its Err says why; after Stop the channel
+// stays open and silent.
+func (w *Watch) Events() <-chan zk.Event { return w.events }
+
+// Connection is the number of the connection on which the watch was armed.
+func (w *Watch) Connection() uint64 { return w.armed }
+
+// FiredOn is the number of the connection over which the event came; valid
+// once Events has delivered it. Where it equals Connection, nothing can have
+// happened unseen in between.
+func (w *Watch) FiredOn() uint64 { return w.fired.Load() }
+
+// Stop gives the watch up: nobody waits for it any more. It is safe to call
+// more than once, and after the event.
+func (w *Watch) Stop() {
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	w.hub.drop(w)
+	if w.forget != nil {
+		w.forget()
+	}
+}
+
+func newHub(s *Session) *hub {
+	return &hub{s: s, entries: make(map[watchKey]*watchEntry), idle: list.New()}
+}
+
+// pin announces a read that arms the watch, so that it is not removed on the
+// server between the read and its answer.
+func (h *hub) pin(key watchKey) *watchEntry {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := h.entries[key]
+	if e == nil {
+		e = &watchEntry{key: key}
+		h.entries[key] = e
+	}
+	e.pins++
+	h.use(e)
+	return e
+}
+
+func (h *hub) unpin(e *watchEntry) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e.pins--
+	h.settle(e)
+}
+
+// subscribe adds a waiter for what a read has just armed. It runs in the
+// reader's goroutine, so that no event can slip in between.
+func (h *hub) subscribe(e *watchEntry, conn uint64, absent bool) *Watch {
+	w := &Watch{hub: h, entry: e, events: make(chan zk.Event, 1), armed: conn}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e.armed, e.absent = true, absent
+	w.index = len(e.subs)
+	e.subs = append(e.subs, w)
+	if h.ended != nil {
+		h.fire(e, 0, h.farewell(e))
+	}
+	return w
+}
+
+// drop takes a waiter away, if it still waits; h.mu is held.
+func (h *hub) drop(w *Watch) {
+	if w.index < 0 {
+		return
+	}
+	e := w.entry
+	last := len(e.subs) - 1
+	e.subs[w.index] = e.subs[last]
+	e.subs[w.index].index = w.index
+	e.subs[last] = nil
+	e.subs = e.subs[:last]
+	w.index = -1
+	h.settle(e)
+}
+
+func (h *hub) use(e *watchEntry) {
+	if e.idle != nil {
+		h.idle.Remove(e.idle)
+		e.idle = nil
+	}
+}
+
+// settle decides what becomes of an entry that may be unused now.
+func (h *hub) settle(e *watchEntry) {
+	if e.pins > 0 || len(e.subs) > 0 || e.idle != nil {
+		return
+	}
+	if !e.armed {
+		delete(h.entries, e.key)
+		return
+	}
+	e.idle = h.idle.PushBack(e)
+	if h.idle.Len() > maxIdleWatches && !h.s.m.noRemoveWatches.Load() {
+		h.removeOldest()
+	}
+}
+
+// removeOldest takes the watch that was unused for longest from the server.
+// The request is queued under h.mu, so that a read that arms the watch again
+// comes after it on the connection.
+func (h *hub) removeOldest() {
+	e := h.idle.Front().Value.(*watchEntry)
+	h.use(e)
+	delete(h.entries, e.key)
+	kind := int32(2)
+	if e.key.kind == childWatch {
+		kind = 1
+	}
+	c := &call{op: opRemoveWatches, done: make(chan struct{}), answered: func(c *call) {
+		if c.code == codeUnimplemented {
+			// Such a server hangs up too; once is enough.
+			h.s.m.noRemoveWatches.Store(true)
+		}
+	}}
+	if w := h.s.currentWire(); w != nil {
+		w.send(c, func(b []byte) []byte { return appendInt(appendString(b, e.key.path), kind) })
+	}
+}
+
+// event takes a watch event off the wire.
+func (h *hub) event(conn uint64, body []byte) error {
+	d := decoder{b: body}
+	kind, state, path := zk.EventType(d.int()), zk.State(d.int()), d.string()
+	if d.bad {
+		return fmt.Errorf("%w: a watch event of %d bytes", errMalformed, len(body))
+	}
+	ev := zk.Event{Type: kind, State: state, Path: h.s.m.strip(path)}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if kind != zk.EventNodeChildrenChanged {
+		h.fire(h.entries[watchKey{path, dataWatch}], conn, ev)
+	}
+	if kind == zk.EventNodeChildrenChanged || kind == zk.EventNodeDeleted {
+		h.fire(h.entries[watchKey{path, childWatch}], conn, ev)
+	}
+	return nil
+}
+
+func (h *hub) fire(e *watchEntry, conn uint64, ev zk.Event) {
+	if e == nil {
+		return
+	}
+	h.use(e)
+	e.armed = false
+	for _, w := range e.subs {
+		w.index = -1
+		if w.forget != nil {
+			w.forget()
+		}
+		w.fired.Store(conn)
+		w.events <- ev
+		close(w.events)
+	}
+	e.subs = nil
+	h.settle(e)
+}
+
+// rearm asks the server behind a new connection for every watch that somebody
+// still waits for. The server compares with the last change that we have seen
+// and at once tells what has happened since.
+func (h *hub) rearm(w *wire, since int64) {
+	h.mu.Lock()
+	var lists [3][]string // data, exist, child: the order of the request
+	size := 0
+	var batches [][3][]string
+	for _, e := range h.entries {
+		e.armed = false
+		if len(e.subs) == 0 {
+			h.use(e)
+			h.settle(e)
+			continue
+		}
+		e.armed = true
+		kind := 0
+		switch {
+		case e.key.kind == childWatch:
+			kind = 2
+		case e.absent:
+			kind = 1
+		}
+		if size += 4 + len(e.key.path); size > setWatchesLimit {
+			batches, lists, size = append(batches, lists), [3][]string{}, 4+len(e.key.path)
+		}
+		lists[kind] = append(lists[kind], e.key.path)
+	}
+	h.mu.Unlock()
+	if size > 0 {
+		batches = append(batches, lists)
+	}
+	for _, lists := range batches {
+		c := &call{op: opSetWatches, done: make(chan struct{}), answered: func(c *call) {
+			if c.code != 0 {
+				w.end(fmt.Errorf("arming watches again: %w", codeError(c.code)))
+			}
+		}}
+		w.send(c, func(b []byte) []byte {
+			b = appendLong(b, since)
+			for _, l := range lists {
+				b = appendStrings(b, l)
+			}
+			return b
+		})
+	}
+}
+
+// end tells every waiter that the session is gone.
+func (h *hub) end(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ended = err
+	for _, e := range h.entries {
+		h.fire(e, 0, h.farewell(e))
+	}
+}
+
+func (h *hub) farewell(e *watchEntry) zk.Event {
+	return zk.Event{Type: zk.EventNotWatching, State: zk.StateExpired, Path: h.s.m.strip(e.key.path), Err: h.ended}
+}
+
+// follow makes the watch end with ctx as well, and returns its channel.
+func (w *Watch) follow(ctx context.Context) <-chan zk.Event {
+	h := w.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if w.index >= 0 && ctx.Done() != nil {
+		w.forget = context.AfterFunc(ctx, func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if w.index < 0 {
+				return
+			}
+			h.drop(w)
+			w.events <- zk.Event{Type: zk.EventNotWatching, State: zk.StateUnknown, Path: h.s.m.strip(w.entry.key.path), Err: cancelled(ctx)}
+			close(w.events)
+		})
+	}
+	return w.events
+}

@@ -1,0 +1,143 @@
+package session
+
+import (
+	"encoding/binary"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// The operations that this package puts on the wire.
+const (
+	opCreate          int32 = 1
+	opDelete          int32 = 2
+	opExists          int32 = 3
+	opGetData         int32 = 4
+	opSetData         int32 = 5
+	opSync            int32 = 9
+	opGetChildren2    int32 = 12
+	opCheck           int32 = 13
+	opMulti           int32 = 14
+	opCreate2         int32 = 15
+	opRemoveWatches   int32 = 18
+	opCreateContainer int32 = 19
+	opAuth            int32 = 100
+	opSetWatches      int32 = 101
+	opCloseSession    int32 = -11
+)
+
+// The codes that decide something here rather than being passed on.
+const (
+	codeUnimplemented  int32 = -6
+	codeNoNode         int32 = -101
+	codeSessionExpired int32 = -112
+	codeSessionMoved   int32 = -118
+)
+
+func appendInt(b []byte, v int32) []byte  { return binary.BigEndian.AppendUint32(b, uint32(v)) }
+func appendLong(b []byte, v int64) []byte { return binary.BigEndian.AppendUint64(b, uint64(v)) }
+
+func appendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(appendInt(b, int32(len(s))), s...)
+}
+
+// appendBuffer keeps the difference between no data and empty data.
+func appendBuffer(b, data []byte) []byte {
+	if data == nil {
+		return appendInt(b, -1)
+	}
+	return append(appendInt(b, int32(len(data))), data...)
+}
+
+func appendStrings(b []byte, list []string) []byte {
+	b = appendInt(b, int32(len(list)))
+	for _, s := range list {
+		b = appendString(b, s)
+	}
+	return b
+}
+
+func appendACL(b []byte, acl []zk.ACL) []byte {
+	b = appendInt(b, int32(len(acl)))
+	for _, a := range acl {
+		b = appendInt(b, a.Perms)
+		b = appendString(b, a.Scheme)
+		b = appendString(b, a.ID)
+	}
+	return b
+}
+
+// A decoder reads an answer's body. The first thing that does not fit sets
+// bad, and everything read after that is zero.
+type decoder struct {
+	b   []byte
+	bad bool
+}
+
+func (d *decoder) take(n int) []byte {
+	if d.bad || n < 0 || n > len(d.b) {
+		d.bad = true
+		return nil
+	}
+	p := d.b[:n:n]
+	d.b = d.b[n:]
+	return p
+}
+
+func (d *decoder) int() int32 {
+	if p := d.take(4); p != nil {
+		return int32(binary.BigEndian.Uint32(p))
+	}
+	return 0
+}
+
+func (d *decoder) long() int64 {
+	if p := d.take(8); p != nil {
+		return int64(binary.BigEndian.Uint64(p))
+	}
+	return 0
+}
+
+func (d *decoder) bool() bool {
+	p := d.take(1)
+	return p != nil && p[0] != 0
+}
+
+func (d *decoder) buffer() []byte {
+	n := d.int()
+	if n == -1 {
+		return nil
+	}
+	return d.take(int(n))
+}
+
+func (d *decoder) string() string { return string(d.buffer()) }
+
+func (d *decoder) strings() []string {
+	n := int(d.int())
+	// Each element takes four bytes at least, so a count that a broken frame
+	// claims cannot make us allocate more than the frame is long.
+	if n <= 0 || n > len(d.b)/4 {
+		d.bad = d.bad || n > 0
+		return []string{}
+	}
+	list := make([]string, 0, n)
+	for range n {
+		list = append(list, d.string())
+	}
+	return list
+}
+
+func (d *decoder) stat() *zk.Stat {
+	return &zk.Stat{
+		Czxid: d.long(), Mzxid: d.long(), Ctime: d.long(), Mtime: d.long(),
+		Version: d.int(), Cversion: d.int(), Aversion: d.int(),
+		EphemeralOwner: d.long(), DataLength: d.int(), NumChildren: d.int(), Pzxid: d.long(),
+	}
+}

@@ -1,0 +1,298 @@
+package session
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+)
+
+// errRefused is what the dialer of a session that is over answers, for good:
+// go-zookeeper would start another session on the same Conn, and run under it
+// what was meant for this one.
+var errRefused = errors.New("session: this session is over")
+
+const (
+	firstBackoff = 20 * time.Millisecond
+	maxBackoff   = time.Second
+)
+
+// A link keeps a session connected through a zk.Conn of its own: it is the
+// Conn's HostProvider and dialer.
+type link struct {
+	s      *Session
+	ctx    context.Context // ends when no connection may be made any more
+	cancel context.CancelFunc
+	zk     *zk.Conn
+	events <-chan zk.Event
+	wg     sync.WaitGroup // the wires' writers
+
+	mu       sync.Mutex
+	wire     *wire // the newest
+	failures int   // attempts in a row that led to nothing
+	attached time.Time
+}
+
+func (l *link) open() error {
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	timeout := max(l.s.m.cfg.timeout, time.Millisecond)
+	var err error
+	l.zk, l.events, err = zk.Connect(l.s.m.servers.list(), timeout,
+		zk.WithDialer(l.dial), zk.WithHostProvider(l),
+		zk.WithLogger(zkLog{l.s.m.cfg.log}), zk.WithLogInfo(false))
+	return err
+}
+
+// Init, Len, Next and Connected make the link a zk.HostProvider.
+func (l *link) Init([]string) error { return nil }
+func (l *link) Len() int            { return len(l.s.m.servers.list()) }
+func (l *link) Connected()          {}
+
+// Next tells where to connect. go-zookeeper looks whether it was closed only
+// when told that the list has been gone through, and sleeps for a second then;
+// so it is told that only when the session is over.
+func (l *link) Next() (server string, retryStart bool) {
+	if l.ctx.Err() != nil {
+		return "", true
+	}
+	return l.s.m.servers.next(), false
+}
+
+// bound is how long a dial with its handshake may take.
+func (l *link) bound() time.Duration {
+	t := l.s.m.cfg.timeout
+	if n := l.s.negotiated(); n > 0 {
+		t = n
+	}
+	if l.s.renewing() {
+		return t / 6
+	}
+	return t / 3
+}
+
+func (l *link) dial(network, server string, _ time.Duration) (net.Conn, error) {
+	if err := l.pause(); err != nil {
+		return nil, err
+	}
+	m := l.s.m
+	start := time.Now()
+	ctx, cancel := context.WithDeadline(l.ctx, start.Add(l.bound()))
+	defer cancel()
+	conn, raw, err := m.dialServer(ctx, network, server)
+	if err != nil {
+		l.failed(server, err)
+		return nil, err
+	}
+	w := newWire(l.s, conn, raw, m.connections.Add(1), server)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctx.Err() != nil {
+		raw.Close()
+		return nil, errRefused
+	}
+	l.wire = w
+	limit := l.bound()
+	w.handshake = time.AfterFunc(time.Until(start.Add(limit)), func() {
+		w.end(fmt.Errorf("the handshake was not answered within %v", limit))
+	})
+	l.wg.Go(w.run)
+	return w, nil
+}
+
+// pause waits before an attempt that follows on failed ones: not before every
+// server has been tried once, then for longer each time, with jitter so that
+// the clients of a server that died do not come back all at once.
+func (l *link) pause() error {
+	l.mu.Lock()
+	rounds := l.failures / len(l.s.m.servers.list())
+	l.mu.Unlock()
+	if l.ctx.Err() != nil {
+		return errRefused
+	}
+	if rounds == 0 {
+		return nil
+	}
+	limit := maxBackoff
+	if l.s.renewing() {
+		limit = min(limit, l.bound()/2)
+	}
+	t := time.NewTimer(jitter(backoff(rounds, firstBackoff, limit)))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-l.ctx.Done():
+		return errRefused
+	}
+}
+
+func backoff(round int, first, limit time.Duration) time.Duration {
+	return min(first<<min(round-1, 16), limit)
+}
+
+// jitter spreads d over a half to one and a half of it.
+func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d+1) }
+
+func (l *link) failed(server string, err error) {
+	l.s.m.servers.failed(server, err)
+	l.s.m.cfg.log.Debug("no connection", zap.String("server", server), zap.Error(err))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failures++
+}
+
+// established is told when a connection has proven to reach the leader.
+func (l *link) established() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.attached = time.Now()
+}
+
+// broken is told when a connection has ended.
+func (l *link) broken(w *wire, why error) {
+	l.s.m.servers.failed(w.server, why)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.attached.IsZero():
+		l.failures++
+	case time.Since(l.attached) < maxBackoff:
+		// A server that lets us in and hangs up must not be hammered, but one
+		// that was restarted must not be waited for either.
+		l.failures = min(l.failures+1, 2*len(l.s.m.servers.list()))
+	default:
+		l.failures = 0
+	}
+	l.attached = time.Time{}
+}
+
+// stop makes the link refuse to connect, and ends its connection.
+func (l *link) stop() {
+	l.cancel()
+	l.mu.Lock()
+	w := l.wire
+	l.mu.Unlock()
+	if w != nil {
+		w.end(errRefused)
+	}
+}
+
+// shutdown closes the zk.Conn, which closes the session on the server if there
+// is a connection, and waits until nothing of it runs any more.
+func (l *link) shutdown() {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		l.zk.Close()
+	}()
+	limit := time.NewTimer(time.Second)
+	defer limit.Stop()
+	select {
+	case <-closed:
+	case <-limit.C:
+	}
+	l.stop()
+	for range l.events {
+	}
+	<-closed
+	l.wg.Wait()
+}
+
+// dialServer opens a connection to one server, and the one below TLS.
+func (m *Manager) dialServer(ctx context.Context, network, server string) (conn, raw net.Conn, err error) {
+	raw, err = m.cfg.dial(ctx, network, server)
+	if err != nil {
+		return nil, nil, err
+	}
+	if raw == nil {
+		return nil, nil, errors.New("the dialer returned neither a connection nor an error")
+	}
+	if m.cfg.tls == nil {
+		return raw, raw, nil
+	}
+	cfg := m.cfg.tls
+	if cfg.ServerName == "" && !cfg.InsecureSkipVerify {
+		host, _, err := net.SplitHostPort(server)
+		if err != nil {
+			raw.Close()
+			return nil, nil, err
+		}
+		cfg = cfg.Clone()
+		cfg.ServerName = host
+	}
+	secure := tls.Client(raw, cfg)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		raw.Close()
+		return nil, nil, fmt.Errorf("TLS: %w", err)
+	}
+	return secure, raw, nil
+}
+
+// servers is the ensemble as the connection string names it. The next attempt
+// goes to the one that has failed longest ago, so a dead server is tried last.
+type servers struct {
+	mu    sync.Mutex
+	all   []string
+	turns []uint64 // when each failed last, in attempts; 0 is never
+	turn  uint64
+	errs  map[string]error // of the last attempt
+}
+
+func newServers(addresses []string) *servers {
+	all := append([]string(nil), addresses...)
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return &servers{all: all, turns: make([]uint64, len(all)), errs: make(map[string]error)}
+}
+
+func (v *servers) list() []string { return v.all }
+
+func (v *servers) next() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	best := 0
+	for i := range v.all {
+		if v.turns[i] < v.turns[best] {
+			best = i
+		}
+	}
+	return v.all[best]
+}
+
+func (v *servers) failed(server string, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.turn++
+	for i, a := range v.all {
+		if a == server {
+			v.turns[i] = v.turn
+		}
+	}
+	v.errs[server] = err
+}
+
+// tried says what came of the last attempt with each server.
+func (v *servers) tried() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	var errs []error
+	for _, a := range v.all {
+		if err := v.errs[a]; err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", a, err))
+		} else {
+			errs = append(errs, fmt.Errorf("%s: no answer yet", a))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// zkLog passes go-zookeeper's messages on.
+type zkLog struct{ log *zap.Logger }
+
+func (z zkLog) Printf(format string, args ...any) { z.log.Debug(fmt.Sprintf(format, args...)) }

@@ -1,0 +1,217 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// A Manager keeps one ZooKeeper session at a time, and opens the next when one
+// is lost, until it is closed. All methods may be called from any goroutine.
+type Manager struct {
+	cfg     config
+	chroot  string
+	servers *servers
+
+	ctx    context.Context // ends when Close begins, with ErrClosed as its cause
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+
+	connections     atomic.Uint64
+	noRemoveWatches atomic.Bool
+	noContainers    atomic.Bool
+
+	mu        sync.Mutex
+	session   *Session
+	state     State
+	change    chan struct{}              // closed and replaced when the state changes
+	listeners map[chan State]func() bool // and how to stop waiting for its ctx
+	unauth    chan struct{}              // closed when credentials were refused
+	authOnce  sync.Once
+
+	wg sync.WaitGroup // sessions being taken down
+}
+
+// Connect opens a session with the ensemble that servers names, as
+// "host:port,host:port/chroot"; a port left out is 2181. It returns when the
+// session is there, or an error when servers or an option is invalid
+// (ErrInvalidServers, ErrInvalidOption), when the credentials are refused
+// (ErrAuthFailed), or when ctx ends, saying what was tried. ctx bounds this call
+// alone: the Manager lives until Close.
+func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, error) {
+	addresses, chroot, err := parseServers(servers)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := newConfig(opts)
+	if err != nil {
+		return nil, err
+	}
+	m := &Manager{
+		cfg: cfg, chroot: chroot, servers: newServers(addresses),
+		done: make(chan struct{}), change: make(chan struct{}),
+		listeners: make(map[chan State]func() bool), unauth: make(chan struct{}),
+	}
+	m.ctx, m.cancel = context.WithCancelCause(context.Background())
+	go m.run()
+
+	if err := m.awaitFirst(ctx); err != nil {
+		m.Close()
+		return nil, fmt.Errorf("session: connect to %s: %w", servers, err)
+	}
+	return m, nil
+}
+
+func (m *Manager) awaitFirst(ctx context.Context) error {
+	for {
+		m.mu.Lock()
+		state, change := m.state, m.change
+		m.mu.Unlock()
+		if state == Connected {
+			return nil
+		}
+		select {
+		case <-change:
+		case <-m.unauth:
+			return ErrAuthFailed
+		case <-ctx.Done():
+			return fmt.Errorf("%w; tried:\n%w", cancelled(ctx), m.servers.tried())
+		}
+	}
+}
+
+func (m *Manager) authRefused() { m.authOnce.Do(func() { close(m.unauth) }) }
+
+// run goes from session to session.
+func (m *Manager) run() {
+	defer close(m.done)
+	for m.ctx.Err() == nil {
+		s := newSession(m)
+		m.mu.Lock()
+		m.session = s
+		m.mu.Unlock()
+		m.setState(s, Connecting)
+		if err := s.link.open(); err != nil {
+			// Only a list of servers that is empty or an option of ours that
+			// go-zookeeper refuses can lead here.
+			m.cfg.log.DPanic("go-zookeeper refused its configuration", zap.Error(err))
+			break
+		}
+		select {
+		case <-m.ctx.Done():
+			m.mu.Lock()
+			m.publish(Closed)
+			m.mu.Unlock()
+			s.close(ErrClosed)
+		case <-s.dead:
+			m.cfg.log.Warn("session lost", zap.Int64("session", s.id), zap.Error(s.why))
+			m.wg.Go(func() { s.bury() })
+		}
+	}
+	m.mu.Lock()
+	m.publish(Closed)
+	m.mu.Unlock()
+	m.wg.Wait()
+}
+
+// bury takes down a session that was lost.
+func (s *Session) bury() {
+	if s.remains {
+		s.wg.Go(s.closeOnServer)
+	}
+	s.link.shutdown()
+	s.wg.Wait()
+}
+
+// Session waits until there is a session that is connected, and returns it. It
+// fails when ctx ends, and with ErrClosed when the Manager is closed.
+func (m *Manager) Session(ctx context.Context) (*Session, error) {
+	for {
+		m.mu.Lock()
+		s, state, change := m.session, m.state, m.change
+		m.mu.Unlock()
+		switch {
+		case m.ctx.Err() != nil:
+			return nil, opError("session", "", ErrClosed)
+		case ctx.Err() != nil:
+			return nil, opError("session", "", cancelled(ctx))
+		case state == Connected && s.hold.Err() == nil:
+			return s, nil
+		}
+		select {
+		case <-change:
+		case <-m.ctx.Done():
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Do calls fn with a live session, and again whenever it fails with
+// ErrConnectionLost or ErrLost, after a pause that grows, with jitter, so fn
+// must be repeatable. fn's context ends with ctx and with the session. Do
+// returns any other result of fn as it is, ErrClosed when the Manager is closed,
+// and the error of ctx, joined with fn's last one, when that ends.
+func (m *Manager) Do(ctx context.Context, fn func(context.Context, *Session) error) error {
+	var last error
+	for round := 0; ; round++ {
+		if round > 1 {
+			if err := m.sleep(ctx, jitter(backoff(round-1, firstBackoff, maxBackoff))); err != nil {
+				return errors.Join(err, last)
+			}
+		}
+		s, err := m.Session(ctx)
+		if err != nil {
+			return errors.Join(err, last)
+		}
+		last = s.run(ctx, fn)
+		if !errors.Is(last, ErrConnectionLost) && !errors.Is(last, ErrLost) || m.ctx.Err() != nil {
+			return last
+		}
+	}
+}
+
+func (s *Session) run(ctx context.Context, fn func(context.Context, *Session) error) error {
+	done, err := s.Busy()
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.hold, func() { cancel(s.cause()) })()
+	return fn(ctx, s)
+}
+
+func (m *Manager) sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return cancelled(ctx)
+	case <-m.ctx.Done():
+		return ErrClosed
+	}
+}
+
+// Done is closed when the Manager has been closed and nothing of it runs any
+// more.
+func (m *Manager) Done() <-chan struct{} { return m.done }
+
+// Close ends the Manager: everything that is held ends with ErrClosed, requests
+// and functions that are under way are awaited while the session is proven
+// alive, and the session is closed on the server, which removes its ephemerals
+// at once. If no server can be reached that takes a second, and they go when the
+// session expires. Close returns when nothing of the Manager runs any more,
+// always nil, and may be called more than once.
+func (m *Manager) Close() error {
+	m.cancel(ErrClosed)
+	<-m.done
+	return nil
+}

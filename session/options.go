@@ -1,0 +1,180 @@
+package session
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"math"
+	"net"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+)
+
+const (
+	defaultTimeout    = 10 * time.Second
+	defaultMaxRequest = 0xfffff // jute.maxbuffer as ZooKeeper ships
+)
+
+// DialFunc opens a connection to one server. It must return when ctx is done.
+type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// An Option changes a default of Connect.
+type Option func(*config) error
+
+type credential struct {
+	scheme string
+	auth   []byte
+}
+
+type config struct {
+	timeout    time.Duration
+	acl        []zk.ACL
+	auth       []credential
+	tls        *tls.Config
+	dial       DialFunc
+	log        *zap.Logger
+	strict     bool
+	maxRequest int
+}
+
+func newConfig(opts []Option) (config, error) {
+	c := config{timeout: defaultTimeout, log: zap.NewNop(), maxRequest: defaultMaxRequest, dial: (&net.Dialer{}).DialContext}
+	for i, opt := range opts {
+		if opt == nil {
+			return c, fmt.Errorf("%w: option %d is nil", ErrInvalidOption, i+1)
+		}
+		if err := opt(&c); err != nil {
+			return c, err
+		}
+	}
+	if c.acl == nil {
+		c.acl = zk.WorldACL(zk.PermAll)
+		if len(c.auth) > 0 {
+			c.acl = zk.AuthACL(zk.PermAll)
+		}
+	}
+	return c, nil
+}
+
+func invalid(option, format string, args ...any) error {
+	return fmt.Errorf("%w: %s: %s", ErrInvalidOption, option, fmt.Sprintf(format, args...))
+}
+
+// WithTimeout asks the servers for a session timeout of d; they clamp it to
+// their own limits, and Session.Timeout tells what came of it. The default is
+// 10 seconds. A process that dies loses what it holds d to 1.5 d later; one
+// that is cut off knows after two thirds of d.
+func WithTimeout(d time.Duration) Option {
+	return func(c *config) error {
+		if d < time.Millisecond || d > math.MaxInt32*time.Millisecond {
+			return invalid("WithTimeout", "%v is not between 1ms and %v", d, math.MaxInt32*time.Millisecond)
+		}
+		c.timeout = d
+		return nil
+	}
+}
+
+// WithACL sets the ACL of every znode that is created without one of its own.
+// The default is open to everyone, and with WithAuth it is everything for the
+// creator and nothing for anybody else.
+func WithACL(acl ...zk.ACL) Option {
+	return func(c *config) error {
+		if err := checkACL(acl); err != nil {
+			return invalid("WithACL", "%v", err)
+		}
+		c.acl = append([]zk.ACL(nil), acl...)
+		return nil
+	}
+}
+
+func checkACL(acl []zk.ACL) error {
+	if len(acl) == 0 {
+		return fmt.Errorf("an empty ACL, want at least one entry")
+	}
+	for _, a := range acl {
+		switch {
+		case a.Perms < 1 || a.Perms > zk.PermAll:
+			return fmt.Errorf("%v: the permissions %d are not between 1 and %d", a, a.Perms, zk.PermAll)
+		case a.Scheme == "":
+			return fmt.Errorf("%v: no scheme, want one as world, auth, digest or ip", a)
+		case a.Scheme == "world" && a.ID != "anyone":
+			return fmt.Errorf(`%v: the scheme world has the id "anyone" only, not %q`, a, a.ID)
+		}
+	}
+	return nil
+}
+
+// WithAuth adds a credential, as ("digest", []byte("user:password")), which is
+// sent on every connection before any request. Given more than once, all of
+// them are sent.
+func WithAuth(scheme string, auth []byte) Option {
+	return func(c *config) error {
+		if scheme == "" {
+			return invalid("WithAuth", `no scheme, want one as "digest"`)
+		}
+		c.auth = append(c.auth, credential{scheme, append([]byte{}, auth...)})
+		return nil
+	}
+}
+
+// WithTLS speaks TLS to the servers. Where cfg names no server, the host of
+// the connection string is verified.
+func WithTLS(cfg *tls.Config) Option {
+	return func(c *config) error {
+		if cfg == nil {
+			return invalid("WithTLS", "the configuration is nil")
+		}
+		c.tls = cfg.Clone()
+		return nil
+	}
+}
+
+// WithDialer opens connections by dial instead of net.Dialer: through a
+// proxy, or to a server in memory. TLS, if asked for, is put on top.
+func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
+	return func(c *config) error {
+		if dial == nil {
+			return invalid("WithDialer", "the function is nil")
+		}
+		c.dial = dial
+		return nil
+	}
+}
+
+// WithLogger tells log about connections, sessions and clean-up. Nothing is
+// logged by default.
+func WithLogger(log *zap.Logger) Option {
+	return func(c *config) error {
+		if log == nil {
+			return invalid("WithLogger", "the logger is nil, want zap.NewNop() for silence")
+		}
+		c.log = log
+		return nil
+	}
+}
+
+// WithStrictLease renews the lease by an empty transaction instead of a sync.
+// A leader that has been deposed without knowing it still answers a sync, for
+// up to syncLimit ticks; a transaction needs a quorum. It costs the ensemble a
+// log entry six times in a session timeout while something is held, and is
+// worth it where the session timeout is below five server ticks.
+func WithStrictLease() Option {
+	return func(c *config) error {
+		c.strict = true
+		return nil
+	}
+}
+
+// WithMaxRequest sets the largest request in bytes that is sent, which should
+// be the servers' jute.maxbuffer. The default is ZooKeeper's: 1,048,575.
+func WithMaxRequest(n int) Option {
+	return func(c *config) error {
+		if n < 1024 || n > math.MaxInt32 {
+			return invalid("WithMaxRequest", "%d is not between 1024 and %d bytes", n, math.MaxInt32)
+		}
+		c.maxRequest = n
+		return nil
+	}
+}

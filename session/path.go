@@ -1,0 +1,88 @@
+package session
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// CheckPath says whether path can name a znode: absolute, without a trailing
+// slash, empty or dotted components, or characters that ZooKeeper forbids. The
+// error wraps ErrInvalidPath and says what is wrong with which path.
+func CheckPath(path string) error { return checkPath(path, false) }
+
+// checkPath follows the server's own rule. With sequential set the last
+// component may be empty, because the server appends a number to it.
+func checkPath(path string, sequential bool) error {
+	bad := func(why string) error { return fmt.Errorf("%w: %q %s", ErrInvalidPath, path, why) }
+	switch {
+	case path == "":
+		return bad(`is empty, want an absolute path as "/app/locks"`)
+	case path[0] != '/':
+		return bad(`does not start with "/"`)
+	case path == "/":
+		return nil
+	case !utf8.ValidString(path):
+		return bad("is not valid UTF-8")
+	}
+	parts := strings.Split(path[1:], "/")
+	for i, part := range parts {
+		switch {
+		case part == "" && i == len(parts)-1 && sequential:
+		case part == "" && i == len(parts)-1:
+			return bad(`ends with "/"`)
+		case part == "":
+			return bad("has an empty component")
+		case part == "." || part == "..":
+			return bad("has a relative component")
+		}
+	}
+	for _, r := range path {
+		// The server checks UTF-16 units, so all of a surrogate pair and the
+		// private use area fall into its forbidden range.
+		if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 {
+			return bad(fmt.Sprintf("has the character %U, which ZooKeeper does not allow", r))
+		}
+	}
+	return nil
+}
+
+// full is the path as the server knows it.
+func (m *Manager) full(path string) string {
+	switch {
+	case m.chroot == "":
+		return path
+	case path == "/":
+		return m.chroot
+	default:
+		return m.chroot + path
+	}
+}
+
+// strip is the inverse of full.
+func (m *Manager) strip(path string) string {
+	if m.chroot == "" {
+		return path
+	}
+	if path == m.chroot {
+		return "/"
+	}
+	return strings.TrimPrefix(path, m.chroot)
+}
+
+// join is dir/name, also for the root.
+func join(dir, name string) string {
+	if dir == "/" {
+		return "/" + name
+	}
+	return dir + "/" + name
+}
+
+// split is the inverse of join.
+func split(path string) (dir, name string) {
+	i := strings.LastIndexByte(path, '/')
+	if i == 0 {
+		return "/", path[1:]
+	}
+	return path[:i], path[i+1:]
+}

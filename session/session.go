@@ -1,0 +1,326 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// maxAbandoned is how many requests of a session may be unanswered though
+// their callers have gone, before further ones wait.
+const maxAbandoned = 1024
+
+// A Session is one ZooKeeper session, over however many connections it takes.
+// Every operation is bound to it: what is asked of one Session never happens
+// under another. When it is lost it stays lost, and Manager.Session gives the
+// next. All methods may be called from any goroutine.
+type Session struct {
+	m    *Manager
+	link *link
+	hub  *hub
+
+	id      int64
+	passwd  []byte
+	timeout time.Duration
+	known   atomic.Bool // the three above are set
+
+	hold    context.Context // what Context returns
+	endHold context.CancelCauseFunc
+	dead    chan struct{} // no request goes through any more
+	why     error         // valid once dead is closed
+	ended   sync.Once
+	remains bool // the server may still have the session; valid once dead is closed
+
+	lastZxid atomic.Int64
+	lease    lease
+	janitor  janitor
+	wg       sync.WaitGroup
+
+	mu        sync.Mutex
+	wire      *wire         // proven to reach the leader; nil while there is none
+	change    chan struct{} // closed and replaced when enter should look again
+	refuse    error         // why new requests are refused
+	abandoned int
+	busy      int           // requests and functions that Close waits for
+	idle      chan struct{} // closed when busy falls to zero
+}
+
+func newSession(m *Manager) *Session {
+	s := &Session{m: m, dead: make(chan struct{}), change: make(chan struct{})}
+	s.hold, s.endHold = context.WithCancelCause(context.Background())
+	s.lease.kick = make(chan struct{}, 1)
+	s.hub = newHub(s)
+	s.janitor.s = s
+	s.link = &link{s: s}
+	return s
+}
+
+// ID is the session id that the server gave, as EphemeralOwner shows it.
+func (s *Session) ID() int64 { return s.id }
+
+// Timeout is the session timeout as negotiated with the server, which may be
+// another than the one asked for.
+func (s *Session) Timeout() time.Duration { return s.timeout }
+
+func (s *Session) negotiated() time.Duration {
+	if s.known.Load() {
+		return s.timeout
+	}
+	return 0
+}
+
+// Context ends when the session is lost or the Manager closed, with a cause
+// that wraps ErrLost or ErrClosed; while something is held (see Lease), no
+// later than Deadline.
+func (s *Session) Context() context.Context { return s.hold }
+
+// Done is Context().Done().
+func (s *Session) Done() <-chan struct{} { return s.hold.Done() }
+
+// Err is nil while the session may live, and then why it does not.
+func (s *Session) Err() error {
+	if s.hold.Err() == nil {
+		return nil
+	}
+	return s.cause()
+}
+
+func (s *Session) cause() error { return context.Cause(s.hold) }
+
+// Connection is the number of the connection that requests go over at present,
+// zero while there is none. See Watch.
+func (s *Session) Connection() uint64 {
+	if w := s.currentWire(); w != nil {
+		return w.number
+	}
+	return 0
+}
+
+func (s *Session) currentWire() *wire {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wire
+}
+
+// expiredAnswer is the ConnectResponse by which a server says that a session
+// is gone.
+var expiredAnswer = append([]byte{0, 0, 0, 36}, append(make([]byte, 16), append([]byte{0, 0, 0, 16}, make([]byte, 16)...)...)...)
+
+// adjustConnect notes which session go-zookeeper asks for, and puts in the
+// newest zxid that we have seen: it has seen hardly any of our answers, and a
+// server that is further behind must not take us.
+func (s *Session) adjustConnect(frame []byte, asked *int64) []byte {
+	d := decoder{b: frame}
+	d.take(8)
+	d.long()
+	timeout := d.int()
+	*asked = d.long()
+	if d.bad {
+		return frame
+	}
+	b := append([]byte(nil), frame[:8]...)
+	b = appendLong(b, s.lastZxid.Load())
+	b = appendInt(b, timeout)
+	return append(b, frame[20:]...)
+}
+
+// shakeHands looks at the ConnectResponse and returns what go-zookeeper may
+// see of it. Ahead of anything else on the new connection go the credentials, a
+// sync, and the watches.
+func (s *Session) shakeHands(w *wire, frame []byte) ([]byte, error) {
+	d := decoder{b: frame[4:]}
+	d.int()
+	timeout, id, passwd := time.Duration(d.int())*time.Millisecond, d.long(), d.buffer()
+	if d.bad {
+		return nil, fmt.Errorf("%w: to the handshake", errMalformed)
+	}
+	switch {
+	case id == 0 && w.asked == 0:
+		return nil, errors.New("the server refused to open a session")
+	case id == 0 || s.known.Load() && id != s.id:
+		s.lose(fmt.Errorf("%w: the server has expired session %#x", ErrLost, s.id), false)
+		return expiredAnswer, nil
+	case timeout <= 0:
+		return nil, fmt.Errorf("%w: a session timeout of %v", errMalformed, timeout)
+	}
+	s.hear(0)
+	s.prove(w.askedAt)
+	if !s.known.Load() {
+		s.id, s.passwd, s.timeout = id, append([]byte(nil), passwd...), timeout
+		s.known.Store(true)
+		s.wg.Go(s.keep)
+	}
+	s.greet(w)
+	s.hub.rearm(w, s.lastZxid.Load())
+	return frame, nil
+}
+
+func (s *Session) greet(w *wire) {
+	sync := &call{op: opSync, done: make(chan struct{}), answered: func(c *call) {
+		if c.code != 0 {
+			w.end(fmt.Errorf("sync: %w", codeError(c.code)))
+			return
+		}
+		s.attach(w)
+	}}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return
+	}
+	for _, a := range s.m.cfg.auth {
+		w.frame(xidAuth, opAuth, func(b []byte) []byte {
+			return appendBuffer(appendString(appendInt(b, 0), a.scheme), a.auth)
+		})
+	}
+	w.enqueue(sync, func(b []byte) []byte { return appendString(b, "/") })
+	w.handshake.Reset(s.link.bound())
+}
+
+func (s *Session) refuseAuth(code int32) {
+	s.m.cfg.log.Error("credentials refused", zap.Int32("code", code))
+	s.m.authRefused()
+}
+
+// attach puts a connection to use.
+func (s *Session) attach(w *wire) {
+	w.handshake.Stop()
+	s.link.established()
+	s.mu.Lock()
+	select {
+	case <-s.dead:
+		s.mu.Unlock()
+		return
+	default:
+	}
+	s.wire = w
+	s.wakeLocked()
+	s.mu.Unlock()
+	s.m.cfg.log.Info("connected", zap.String("server", w.server), zap.Int64("session", s.id))
+	s.m.setState(s, Connected)
+}
+
+// detach takes a connection that has ended out of use.
+func (s *Session) detach(w *wire, why error) {
+	s.link.broken(w, why)
+	s.mu.Lock()
+	was := s.wire == w
+	if was {
+		s.wire = nil
+	}
+	s.mu.Unlock()
+	if was {
+		s.m.cfg.log.Info("disconnected", zap.String("server", w.server), zap.Int64("session", s.id), zap.Error(why))
+		s.m.setState(s, Suspended)
+	}
+}
+
+// wakeLocked makes everyone in enter look again; s.mu is held.
+func (s *Session) wakeLocked() {
+	close(s.change)
+	s.change = make(chan struct{})
+}
+
+// enter waits until a request can be sent, and counts it as under way. One that
+// is urgent, because it cleans up after abandoned ones, is not held up by them.
+func (s *Session) enter(ctx context.Context, urgent bool) (*wire, error) {
+	if ctx.Err() != nil {
+		return nil, cancelled(ctx)
+	}
+	for {
+		s.mu.Lock()
+		if s.refuse != nil {
+			s.mu.Unlock()
+			return nil, s.refuse
+		}
+		if s.wire != nil && (urgent || s.abandoned < maxAbandoned) {
+			w := s.wire
+			s.busy++
+			s.mu.Unlock()
+			return w, nil
+		}
+		change := s.change
+		s.mu.Unlock()
+		select {
+		case <-change:
+		case <-s.dead:
+			return nil, s.why
+		case <-ctx.Done():
+			return nil, cancelled(ctx)
+		}
+	}
+}
+
+func (s *Session) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy--
+	if s.busy == 0 && s.idle != nil {
+		close(s.idle)
+		s.idle = nil
+	}
+}
+
+// Busy delays Manager.Close, though not beyond the Deadline, until done is
+// called: for work that should end in order. It fails once the session is over.
+func (s *Session) Busy() (done func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refuse != nil {
+		return nil, s.refuse
+	}
+	s.busy++
+	return sync.OnceFunc(s.leave), nil
+}
+
+// lose ends the session for everyone, once. It does not block. remains says
+// whether the server may still have it.
+func (s *Session) lose(why error, remains bool) {
+	s.ended.Do(func() {
+		s.mu.Lock()
+		s.refuse = why
+		s.mu.Unlock()
+		s.why, s.remains = why, remains && s.known.Load()
+		s.endHold(why)
+		close(s.dead)
+		s.janitor.close()
+		s.m.setState(s, Lost)
+		s.link.stop()
+		s.hub.end(why)
+	})
+}
+
+// close ends the session in order: no new requests, those under way are
+// awaited while the session is proven alive, then it is closed on the server.
+func (s *Session) close(why error) {
+	s.mu.Lock()
+	if s.refuse == nil {
+		s.refuse = why
+	}
+	idle := make(chan struct{})
+	s.idle = idle
+	if s.busy == 0 {
+		close(idle)
+		s.idle = nil
+	}
+	s.wakeLocked()
+	s.mu.Unlock()
+	s.endHold(why)
+	if s.known.Load() {
+		wait := time.NewTimer(time.Until(s.Deadline()))
+		defer wait.Stop()
+		select {
+		case <-idle:
+		case <-wait.C:
+		case <-s.dead:
+		}
+	}
+	s.link.shutdown()
+	s.lose(why, false)
+	s.wg.Wait()
+}

@@ -1,0 +1,285 @@
+package session
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// firstXid is where our own requests begin to count, downwards. go-zookeeper
+// counts upwards from 1, and the xids down to -8 have meanings in the protocol.
+const firstXid int32 = -1000
+
+const (
+	xidWatchEvent int32 = -1
+	xidAuth       int32 = -4
+)
+
+// maxAnswer guards against a length that no server would send.
+const maxAnswer = 1 << 28
+
+// errUnsent is the outcome of a call that never reached the connection, so it
+// certainly did not happen.
+var errUnsent = errors.New("session: not sent")
+
+// A wire is one connection to a server, shared by two users. go-zookeeper,
+// which holds it as a net.Conn, shakes hands, pings and closes the session;
+// our own requests travel beside it under negative xids, and their answers and
+// all watch events are taken out of the stream that go-zookeeper sees. That way
+// a request can be given up when its ctx ends, is never queued from one session
+// into the next, and cannot wedge go-zookeeper's loops.
+//
+// Write never blocks and never fails: a failing connection is closed, and the
+// reader ends it, because go-zookeeper can leave goroutines behind when a write
+// fails.
+type wire struct {
+	net.Conn          // TLS where that is spoken
+	raw      net.Conn // below TLS: closing it cannot block
+	s        *Session
+	number   uint64 // of all the connections of this Manager
+	server   string
+
+	// handshake ends a connection whose handshake or first sync hangs.
+	handshake *time.Timer
+
+	mu      sync.Mutex
+	filled  sync.Cond // out has something, or closed
+	out     []byte
+	closed  bool
+	err     error
+	lastXid int32
+	pending map[int32]*call
+
+	// What go-zookeeper asked for in its ConnectRequest.
+	asked   int64
+	askedAt time.Time
+	hello   bool // the ConnectRequest has been seen
+
+	// Of the reader alone:
+	in      *bufio.Reader
+	deliver []byte // what go-zookeeper has yet to read
+	shaken  bool
+}
+
+func newWire(s *Session, conn, raw net.Conn, number uint64, server string) *wire {
+	w := &wire{
+		Conn: conn, raw: raw, s: s, number: number, server: server,
+		lastXid: firstXid + 1, pending: make(map[int32]*call), in: bufio.NewReaderSize(conn, 32<<10),
+	}
+	w.filled.L = &w.mu
+	return w
+}
+
+// Write takes a frame of go-zookeeper's.
+func (w *wire) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return len(p), nil
+	}
+	if !w.hello {
+		w.hello = true
+		w.askedAt = time.Now()
+		p = w.s.adjustConnect(p, &w.asked)
+	}
+	w.push(p)
+	return len(p), nil
+}
+
+// push appends to what the writer sends next; w.mu is held.
+func (w *wire) push(p []byte) {
+	w.out = append(w.out, p...)
+	w.filled.Signal()
+}
+
+// SetWriteDeadline is for a Write that blocks; ours does not.
+func (w *wire) SetWriteDeadline(time.Time) error { return nil }
+
+// send puts one request of ours on the wire. fill appends the request's record.
+// The outcome reaches c.finish, also if the wire has ended already.
+func (w *wire) send(c *call, fill func([]byte) []byte) {
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		c.err = errUnsent
+		c.finish()
+		return
+	}
+	w.enqueue(c, fill)
+	w.mu.Unlock()
+}
+
+// enqueue is send for callers that hold w.mu and know that w is open.
+func (w *wire) enqueue(c *call, fill func([]byte) []byte) {
+	for {
+		w.lastXid--
+		if w.lastXid > firstXid { // wrapped around after two thousand million requests
+			w.lastXid = firstXid
+		}
+		if _, taken := w.pending[w.lastXid]; !taken {
+			break
+		}
+	}
+	c.conn = w.number
+	c.sent = time.Now()
+	w.pending[w.lastXid] = c
+	w.frame(w.lastXid, c.op, fill)
+}
+
+func (w *wire) frame(xid, op int32, fill func([]byte) []byte) {
+	start := len(w.out)
+	b := appendInt(appendInt(append(w.out, 0, 0, 0, 0), xid), op)
+	if fill != nil {
+		b = fill(b)
+	}
+	binary.BigEndian.PutUint32(b[start:], uint32(len(b)-start-4))
+	w.out = b
+	w.filled.Signal()
+}
+
+// run is the writer. Whatever piled up during one write goes out in the next.
+func (w *wire) run() {
+	var batch []byte
+	for {
+		w.mu.Lock()
+		for len(w.out) == 0 && !w.closed {
+			w.filled.Wait()
+		}
+		if w.closed {
+			w.mu.Unlock()
+			return
+		}
+		batch, w.out = w.out, batch[:0]
+		w.mu.Unlock()
+		if _, err := w.Conn.Write(batch); err != nil {
+			w.end(fmt.Errorf("write: %w", err))
+			return
+		}
+		if cap(batch) > 1<<20 {
+			batch = nil
+		}
+	}
+}
+
+// Read gives go-zookeeper the frames that are meant for it, and deals with the
+// others on the way.
+func (w *wire) Read(p []byte) (int, error) {
+	for len(w.deliver) == 0 {
+		frame, err := readFrame(w.in)
+		if err == nil {
+			err = w.handle(frame)
+		}
+		if err != nil {
+			w.end(fmt.Errorf("read: %w", err))
+			return 0, err
+		}
+	}
+	n := copy(p, w.deliver)
+	w.deliver = w.deliver[n:]
+	return n, nil
+}
+
+// readFrame returns a frame with its length in front.
+func readFrame(r io.Reader) ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	n := int(int32(binary.BigEndian.Uint32(head[:])))
+	if n < 0 || n > maxAnswer {
+		return nil, fmt.Errorf("%w: a frame of %d bytes", errMalformed, n)
+	}
+	// A length is only believed as far as bytes follow it.
+	frame := make([]byte, 4, 4+min(n, 1<<20))
+	copy(frame, head[:])
+	for rest := n; rest > 0; {
+		step := min(rest, 1<<20)
+		at := len(frame)
+		frame = append(frame, make([]byte, step)...)
+		if _, err := io.ReadFull(r, frame[at:]); err != nil {
+			return nil, err
+		}
+		rest -= step
+	}
+	return frame, nil
+}
+
+func (w *wire) handle(frame []byte) error {
+	if !w.shaken {
+		w.shaken = true
+		answer, err := w.s.shakeHands(w, frame)
+		w.deliver = answer
+		return err
+	}
+	d := decoder{b: frame[4:]}
+	xid, zxid, code := d.int(), d.long(), d.int()
+	if d.bad {
+		return fmt.Errorf("%w: a frame of %d bytes", errMalformed, len(frame)-4)
+	}
+	w.s.hear(zxid)
+	switch {
+	case xid == xidWatchEvent:
+		return w.s.hub.event(w.number, d.b)
+	case xid == xidAuth:
+		if code != 0 {
+			w.s.refuseAuth(code)
+			return ErrAuthFailed
+		}
+	case xid <= firstXid:
+		w.mu.Lock()
+		c := w.pending[xid]
+		delete(w.pending, xid)
+		w.mu.Unlock()
+		if c == nil {
+			return fmt.Errorf("%w: for a request %d that was never made", errMalformed, xid)
+		}
+		c.code, c.zxid, c.body = code, zxid, d.b
+		if c.provesLeader() {
+			w.s.prove(c.sent)
+		}
+		c.finish()
+		if code == codeSessionExpired || code == codeSessionMoved {
+			return codeError(code)
+		}
+	default:
+		w.deliver = frame
+	}
+	return nil
+}
+
+// Close is called by go-zookeeper when it is done with the connection.
+func (w *wire) Close() error {
+	w.end(net.ErrClosed)
+	return nil
+}
+
+// end closes the connection, once, and settles what was pending on it.
+func (w *wire) end(why error) {
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return
+	}
+	w.closed, w.err = true, why
+	pending := w.pending
+	w.pending, w.out = nil, nil
+	w.filled.Signal()
+	w.mu.Unlock()
+
+	if w.handshake != nil {
+		w.handshake.Stop()
+	}
+	w.raw.Close()
+	// Callers look for another connection as soon as they hear of it, so this
+	// one is taken away first.
+	w.s.detach(w, why)
+	for _, c := range pending {
+		c.err = ErrConnectionLost
+		c.finish()
+	}
+}
