@@ -95,7 +95,13 @@ func TestStockClientOverTCP(t *testing.T) {
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	if names, _, err := conn.Children("/"); err != nil && err != zk.ErrConnectionClosed {
-		t.Fatalf("%v, %v", names, err)
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		names, _, err := conn.Children("/")
+		if err == nil && len(names) == 2 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%v, %v", names, err)
+		}
 	}
 }
