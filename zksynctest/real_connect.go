@@ -1,0 +1,15 @@
+package zksynctest
+
+import (
+	"testing"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// Connect returns a Manager with a session on the servers, by way of their
+// links to clients. It is closed when the test ends; without a session within
+// a minute the test fails at once, so call it from the goroutine of the test.
+func (e *Ensemble) Connect(tb testing.TB, opts ...session.Option) *session.Manager {
+	tb.Helper()
+	return connect(tb, e.Servers(), opts)
+}
