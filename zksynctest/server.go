@@ -1,0 +1,166 @@
+package zksynctest
+
+import (
+	"bytes"
+	"context"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// The types of the faults and of what a server shows are those of zkserver,
+// where their constants are too.
+type (
+	Fault     = zkserver.Fault
+	Injection = zkserver.Injection
+	Op        = zkserver.Op
+	OpCode    = zkserver.OpCode
+	Moment    = zkserver.Moment
+	Action    = zkserver.Action
+)
+
+// The moments at which a Fault strikes.
+const (
+	BeforeCommit = zkserver.BeforeCommit
+	AfterCommit  = zkserver.AfterCommit
+	BeforeReply  = zkserver.BeforeReply
+	OnWatch      = zkserver.OnWatch
+)
+
+// What a Fault does.
+var (
+	Drop       = zkserver.Drop
+	Disconnect = zkserver.Disconnect
+)
+
+// Delay is a fault that holds a connection up for d.
+func Delay(d time.Duration) Action { return zkserver.Delay(d) }
+
+// Error is a fault that answers with a code of the protocol, as -110.
+func Error(code int32) Action { return zkserver.Error(code) }
+
+// Hold is a fault that holds a connection up until a channel is closed.
+func Hold(until <-chan struct{}) Action { return zkserver.Hold(until) }
+
+// Call is a fault that runs f and then goes on.
+func Call(f func()) Action { return zkserver.Call(f) }
+
+// An Option changes a default of Start.
+type Option func(*zkserver.Config)
+
+// WithTick sets the server's unit of time: sessions expire at multiples of it,
+// and their timeout is at least two of it and at most twenty. The default is that
+// of ZooKeeper's sample configuration, 2 s.
+func WithTick(d time.Duration) Option {
+	return func(c *zkserver.Config) { c.TickTime = d }
+}
+
+// WithConfig sets everything that the server lets configure.
+func WithConfig(cfg zkserver.Config) Option {
+	return func(c *zkserver.Config) { *c = cfg }
+}
+
+// Server is an embedded ZooKeeper server that ends with the test. What it can
+// be made to suffer, from ExpireSession to Inject, and what it shows of itself,
+// from Ops to Dump, are the methods of zkserver.Server.
+//
+// It runs inside a bubble of testing/synctest, where hours pass in
+// microseconds.
+type Server struct {
+	*zkserver.Server
+	tb testing.TB
+
+	mu   sync.Mutex
+	addr string
+}
+
+// Start starts a server in this process. It opens no socket: Connect and Dial
+// reach it in memory, and Addr makes it listen. It is closed when the test ends,
+// and if the test has failed, its tree is logged before.
+func Start(tb testing.TB, opts ...Option) *Server {
+	tb.Helper()
+	var cfg zkserver.Config
+	for _, opt := range opts {
+		opt(&cfg)
+	}
+	srv, err := zkserver.New(cfg)
+	if err != nil {
+		tb.Fatalf("zksynctest: start a server: %v", err)
+	}
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			tb.Logf("the server's tree:\n%s", srv.Dump())
+		}
+		if err := srv.Close(); err != nil {
+			tb.Errorf("zksynctest: close the server: %v", err)
+		}
+	})
+	return &Server{Server: srv, tb: tb}
+}
+
+// connectTimeout bounds Connect: nothing slow lies between it and the server,
+// but a test may have broken the server on purpose.
+const connectTimeout = time.Minute
+
+// Connect returns a Manager with a session on the server, in memory. It is
+// closed when the test ends, before the server is. Without a session within a
+// minute the test fails at once, so call it from the goroutine of the test.
+func (s *Server) Connect(tb testing.TB, opts ...session.Option) *session.Manager {
+	tb.Helper()
+	return connect(tb, InMemory, append([]session.Option{session.WithDialer(s.Dial)}, opts...))
+}
+
+// InMemory is the address by which a server is reached with its own Dial. Any
+// other does as well; a name would be looked up by some clients.
+const InMemory = "127.0.0.1:2181"
+
+func connect(tb testing.TB, servers string, opts []session.Option) *session.Manager {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), connectTimeout)
+	defer cancel()
+	m, err := session.Connect(ctx, servers, opts...)
+	if err != nil {
+		tb.Fatalf("zksynctest: connect to %s: %v", servers, err)
+	}
+	tb.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			tb.Errorf("zksynctest: close a session: %v", err)
+		}
+	})
+	return m
+}
+
+// Addr returns a TCP address on the loopback interface at which any client, in
+// any language, reaches the server. It listens from the first call on. Inside a
+// bubble it fails the test: a goroutine that waits for a connection from outside
+// would stop the bubble's clock.
+func (s *Server) Addr() string {
+	s.tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.addr != "" {
+		return s.addr
+	}
+	if inBubble() {
+		s.tb.Fatal("zksynctest: Addr inside a synctest bubble would stop its clock; use Connect or Dial, which work in memory")
+	}
+	addr, err := s.Listen("127.0.0.1:0")
+	if err != nil {
+		s.tb.Fatalf("zksynctest: listen: %v", err)
+	}
+	s.addr = addr.String()
+	return s.addr
+}
+
+// inBubble looks at the header of its own stack trace, since testing/synctest
+// has no question for it.
+func inBubble() bool {
+	buf := make([]byte, 128)
+	buf = buf[:runtime.Stack(buf, false)]
+	header, _, _ := bytes.Cut(buf, []byte("\n"))
+	return bytes.Contains(header, []byte("synctest bubble"))
+}

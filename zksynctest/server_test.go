@@ -1,0 +1,38 @@
+package zksynctest_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+// A session of 30 s that is cut off is lost within the test, not within the
+// patience of whoever runs it.
+func TestBubbleMakesTimeCheap(t *testing.T) {
+	start := time.Now()
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		mu := zksync.NewMutex(m, "/locks/a")
+		held, err := mu.LockContext(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := m.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		srv.Partition(s.ID())
+		<-held.Done()
+		t.Log(time.Since(began))
+		time.Sleep(time.Hour)
+		if err := mu.Unlock(); err == nil {
+			t.Error("Unlock after a loss returned nil")
+		}
+	})
+	t.Log(time.Since(start))
+}
