@@ -201,22 +201,27 @@ func (s *Server) watchHits(c *conn, path string) []*Injection {
 	return hits
 }
 
-// act runs the faults of a watch event in the goroutine that writes, and tells
-// whether the event is still to be written.
-func (c *conn) act(hits []*Injection) bool {
+// act runs the faults of a watch event in the goroutine that writes. It tells
+// whether the event is to be written, and whether anything still is.
+func (c *conn) act(hits []*Injection) (send, alive bool) {
 	for _, inj := range hits {
 		switch do := inj.fault.Do; do.kind {
 		case actDrop:
 			inj.announce()
-			return false
+			return false, true
 		case actDisconnect:
 			c.s.end(c)
 			inj.announce()
-			return false
+			return false, false
 		default:
 			inj.announce()
 			do.wait(c.done)
+			select {
+			case <-c.done:
+				return false, false
+			default:
+			}
 		}
 	}
-	return true
+	return true, true
 }

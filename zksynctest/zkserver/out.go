@@ -113,7 +113,13 @@ func (c *conn) writeLoop() {
 	for {
 		batch = c.out.take(batch[:0])
 		for _, seg := range batch {
-			if c.act(seg.hits) {
+			send, alive := c.act(seg.hits)
+			if !alive {
+				// What is queued behind a fault that ends the connection is lost.
+				c.abandon()
+				return
+			}
+			if send {
 				c.write(seg.b)
 			}
 			c.out.recycle(seg.b)
@@ -133,11 +139,7 @@ func (c *conn) writeLoop() {
 // flush is the end of writeLoop: what was queued before the connection was closed
 // goes out, unless a fault or a reader that does not read is in the way.
 func (c *conn) flush() {
-	if c.hole.Load() {
-		<-c.released
-		return
-	}
-	if c.s.frozen() != nil {
+	if c.abandon() || c.s.frozen() != nil {
 		return
 	}
 	_ = c.nc.SetWriteDeadline(time.Now().Add(flushTime))
@@ -147,6 +149,16 @@ func (c *conn) flush() {
 		}
 		c.write(seg.b)
 	}
+}
+
+// abandon keeps the socket of a black-holed connection open until it is released,
+// and tells whether it is one.
+func (c *conn) abandon() bool {
+	if !c.hole.Load() {
+		return false
+	}
+	<-c.released
+	return true
 }
 
 // write gives bytes to the socket, unless they are to go nowhere. Of a failure the
