@@ -53,6 +53,9 @@ func (c *conn) serve(frame []byte) bool {
 			s.mu.Unlock()
 			return false
 		}
+		if r.op == OpConnect {
+			r.op = opError // the code is ours, and as unknown as this one
+		}
 	}
 	r.decode(&d)
 	now := time.Now()

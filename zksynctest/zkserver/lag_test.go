@@ -1,0 +1,179 @@
+package zkserver_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// armAll leaves watches, of which changeAll trips all but the last.
+func armAll(r *raw) {
+	r.want(0, zkserver.OpGetData, watchRec("/set"))
+	r.want(0, zkserver.OpExists, watchRec("/gone"))
+	r.want(zkserver.ErrNoNode, zkserver.OpExists, watchRec("/new"))
+	r.want(0, zkserver.OpGetChildren, watchRec("/dir"))
+	r.want(0, zkserver.OpGetData, watchRec("/same"))
+}
+
+func changeAll(t *testing.T, s *zkserver.Server) {
+	t.Helper()
+	for _, err := range []error{
+		s.Set("/set", []byte("new")), s.Delete("/gone"), s.Create("/new", nil), s.Create("/dir/x", nil),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var allChanged = []event{{2, "/gone"}, {1, "/new"}, {3, "/set"}, {4, "/dir"}}
+
+func lagging(t *testing.T, s *zkserver.Server) *raw {
+	t.Helper()
+	r := session(t, s, 40*time.Second)
+	for _, path := range []string{"/set", "/gone", "/dir", "/same"} {
+		r.create(path, 0)
+	}
+	return r
+}
+
+func TestLagShowsTheTreeAsItWas(t *testing.T) {
+	for name, end := range map[string]func(*testing.T, *zkserver.Server, *raw) ([]event, bool){
+		"sync": func(t *testing.T, s *zkserver.Server, r *raw) ([]event, bool) {
+			got, p := r.until(r.send(zkserver.OpSync, rec{}.str("/")))
+			return got, p.zxid == s.Zxid()
+		},
+		"write": func(t *testing.T, s *zkserver.Server, r *raw) ([]event, bool) {
+			got, p := r.until(r.send(zkserver.OpDelete, rec{}.str("/no").i32(-1)))
+			return got, p.zxid == s.Zxid()
+		},
+		"CatchUp": func(t *testing.T, s *zkserver.Server, r *raw) ([]event, bool) {
+			s.CatchUp(r.id)
+			got, p := r.until(r.send(zkserver.OpPing, nil))
+			return got, p.zxid == s.Zxid()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, early := range []bool{true, false} {
+				inBubble(t, func(t *testing.T, s *zkserver.Server) {
+					r := lagging(t, s)
+					if early {
+						armAll(r)
+					}
+					s.Lag(r.id)
+					zxid := s.Zxid()
+					changeAll(t, s)
+					if !early {
+						armAll(r)
+					}
+					r.want(zkserver.ErrNoNode, zkserver.OpExists, rec{}.str("/new").flag(false))
+					if p := r.want(0, zkserver.OpGetData, rec{}.str("/set").flag(false)); p.zxid != zxid || p.str() != "" {
+						t.Fatalf("zxid %d, want %d", p.zxid, zxid)
+					}
+					if names := r.want(0, zkserver.OpGetChildren, rec{}.str("/dir").flag(false)).strs(); len(names) != 0 {
+						t.Fatalf("%v", names)
+					}
+					if n := s.WatchesOf(r.id); n != 5 {
+						t.Fatalf("%d watches", n)
+					}
+					got, fresh := end(t, s, r)
+					if !slices.Equal(got, allChanged) || !fresh {
+						t.Fatalf("%v, want %v; fresh %v", got, allChanged, fresh)
+					}
+					// What was not tripped is armed as ever.
+					if err := s.Set("/same", nil); err != nil {
+						t.Fatal(err)
+					}
+					if ev := r.event(); ev != (event{3, "/same"}) {
+						t.Fatalf("%v", ev)
+					}
+				})
+			}
+		})
+	}
+}
+
+func TestLagOutlivesAReconnect(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		r := lagging(t, s)
+		s.Lag(r.id)
+		zxid := s.Zxid()
+		changeAll(t, s)
+		again := r.again(s).welcome()
+		if p := again.want(zkserver.ErrNoNode, zkserver.OpExists, watchRec("/new")); p.zxid != zxid {
+			t.Fatalf("zxid %d", p.zxid)
+		}
+		got, _ := again.until(again.send(zkserver.OpSetWatches, rec{}.i64(zxid).strs("/set").strs().strs()))
+		if len(got) != 0 {
+			t.Fatalf("%v: the view has no news", got)
+		}
+		got, _ = again.until(again.send(zkserver.OpSync, rec{}.str("/")))
+		if want := []event{{1, "/new"}, {3, "/set"}}; !slices.Equal(got, want) {
+			t.Fatalf("%v, want %v", got, want)
+		}
+		// The refusal of those who have seen more goes by what this server has seen.
+		s.Lag(r.id)
+		changed := s.Zxid() + 1
+		if err := s.Set("/same", nil); err != nil {
+			t.Fatal(err)
+		}
+		late := rawDial(t, s)
+		late.hello(changed, 40*time.Second, r.id, r.password)
+		late.closed()
+	})
+}
+
+func TestCutFromLeader(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		r, watcher := lagging(t, s), session(t, s, 40*time.Second)
+		r.timeout = 10000
+		r = r.again(s).welcome()
+		r.create("/e", 1)
+		armAll(r)
+		watcher.want(0, zkserver.OpExists, watchRec("/e"))
+		begin := time.Now()
+		s.CutFromLeader(r.id, true)
+		changeAll(t, s)
+		r.send(zkserver.OpSync, rec{}.str("/"))
+		r.send(zkserver.OpSetData, rec{}.str("/same").str("").i32(-1))
+		for time.Since(begin) < 30*time.Second {
+			time.Sleep(time.Second)
+			r.want(0, zkserver.OpPing, nil)
+			r.want(0, zkserver.OpExists, rec{}.str("/e").flag(false))
+		}
+		if ev := watcher.event(); ev != (event{2, "/e"}) {
+			t.Fatalf("%v", ev)
+		}
+		if n := len(s.Sessions()); n != 1 {
+			t.Fatalf("%d sessions", n)
+		}
+		if v := watcher.stat("/same").version; v != 0 {
+			t.Fatal("a write went through the cut")
+		}
+		s.CutFromLeader(r.id, false)
+		r.closed()
+		if w := r.again(s).welcome(); w.id != 0 {
+			t.Fatal("it lives")
+		}
+	})
+}
+
+func TestCutSessionReachesTheOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		r := session(t, s, 10*time.Second)
+		s.CutFromLeader(r.id, true)
+		if !s.Sessions()[0].Connected {
+			t.Fatal("not connected")
+		}
+		again := r.again(s).welcome()
+		again.create("/a", 0)
+		r.want(zkserver.ErrNoNode, zkserver.OpExists, rec{}.str("/a").flag(false))
+		if err := s.Disconnect(r.id); err != nil {
+			t.Fatal(err)
+		}
+		r.closed()
+		again.closed()
+	})
+}

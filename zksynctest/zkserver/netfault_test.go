@@ -1,0 +1,187 @@
+package zkserver_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+func TestExpireSession(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		r, watcher := session(t, s, 0), session(t, s, 0)
+		r.create("/e", 1)
+		watcher.want(0, zkserver.OpExists, watchRec("/e"))
+		if err := s.ExpireSession(r.id); err != nil {
+			t.Fatal(err)
+		}
+		r.closed()
+		if ev := watcher.event(); ev != (event{2, "/e"}) {
+			t.Fatalf("%v", ev)
+		}
+		if w := r.again(s).welcome(); w.id != 0 {
+			t.Fatal("it lives")
+		}
+		for _, err := range []error{s.ExpireSession(r.id), s.Disconnect(r.id)} {
+			if !errors.Is(err, zkserver.ErrSessionExpired) {
+				t.Fatalf("%v", err)
+			}
+		}
+	})
+}
+
+func TestPartition(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		r, watcher := session(t, s, 10*time.Second), session(t, s, 40*time.Second)
+		begin := time.Now()
+		r.create("/e", 1)
+		r.want(0, zkserver.OpGetData, watchRec("/"))
+		watcher.want(0, zkserver.OpExists, watchRec("/e"))
+		s.Partition(r.id)
+		r.send(zkserver.OpSetData, rec{}.str("/e").str("lost").i32(-1))
+		if err := s.Set("/", nil); err != nil {
+			t.Fatal(err)
+		}
+		second := r.again(s)
+		for range 3 {
+			r.send(zkserver.OpPing, nil)
+			r.silent(2 * time.Second)
+		}
+		if ev := watcher.event(); ev != (event{2, "/e"}) || time.Since(begin) != 12*time.Second {
+			t.Fatalf("%v after %v", ev, time.Since(begin))
+		}
+		// Its client sees nothing of all that.
+		r.silent(time.Minute)
+		second.silent(time.Minute)
+		other := session(t, s, 0)
+		s.Heal(r.id)
+		r.closed()
+		second.closed()
+		if w := r.again(s).welcome(); w.id != 0 {
+			t.Fatal("it lives")
+		}
+		other.want(zkserver.ErrNoNode, zkserver.OpExists, rec{}.str("/e").flag(false))
+		if n := s.Traffic(r.id).Requests; n != 3 {
+			t.Fatalf("%d requests came through", n)
+		}
+	})
+}
+
+func TestPartitionThatHealsInTime(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		r := session(t, s, 10*time.Second)
+		s.Partition(r.id)
+		time.Sleep(8 * time.Second)
+		s.Heal(r.id)
+		r.closed()
+		r.again(s).welcome().want(0, zkserver.OpPing, nil)
+	})
+}
+
+func TestPartitionAndClose(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		r := session(t, s, 10*time.Second)
+		s.Partition(r.id)
+		second := r.again(s)
+		second.nc.Close() // the server does not hear of it
+		synctest.Wait()
+		if !s.Sessions()[0].Connected {
+			t.Fatal("a partition hides that the client has gone")
+		}
+		s.Stop()
+		r.silent(time.Minute)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		r.closed()
+	})
+}
+
+func TestHangHandshake(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		before := session(t, s, 40*time.Second)
+		s.HangHandshake(true)
+		r := rawDial(t, s)
+		r.hello(0, 0, 0, "")
+		before.want(0, zkserver.OpPing, nil)
+		r.silent(time.Hour)
+		ops := s.Ops()
+		if last := ops[len(ops)-1]; last.Code != zkserver.OpConnect || last.Done {
+			t.Fatalf("%+v", last)
+		}
+		s.HangHandshake(false)
+		r.closed()
+		session(t, s, 0)
+	})
+}
+
+func TestDelayEphemeralRemoval(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		r := session(t, s, 0)
+		r.create("/e", 1)
+		s.DelayEphemeralRemoval(3 * time.Second)
+		before := s.Zxid()
+		if p := r.want(0, zkserver.OpCloseSession, nil); p.zxid != before+1 {
+			t.Fatalf("%+v", p)
+		}
+		time.Sleep(3*time.Second - time.Millisecond)
+		if _, ok := s.Get("/e"); !ok {
+			t.Fatal("too early")
+		}
+		time.Sleep(2 * time.Millisecond)
+		if _, ok := s.Get("/e"); ok || s.Zxid() != before+2 {
+			t.Fatalf("still there, or zxid %d", s.Zxid())
+		}
+		s.DelayEphemeralRemoval(0)
+		r = session(t, s, 0)
+		r.create("/e", 1)
+		r.want(0, zkserver.OpCloseSession, nil)
+		if _, ok := s.Get("/e"); ok {
+			t.Fatal("still delayed")
+		}
+	})
+}
+
+func TestSwapSessionID(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		r := session(t, s, 10*time.Second)
+		r.create("/e", 1)
+		s.SwapSessionID(r.id)
+		w := r.again(s).welcome()
+		if w.id == 0 || w.id == r.id || w.password == r.password {
+			t.Fatalf("id %x", w.id)
+		}
+		r.closed()
+		w.want(0, zkserver.OpPing, nil)
+		if back := r.again(s).welcome(); back.id != r.id {
+			t.Fatal("only the next reconnect is swapped")
+		}
+	})
+}
+
+func TestUnknownOperations(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, zkserver.Config{Without: []zkserver.OpCode{zkserver.OpCreateContainer}})
+		for _, ask := range []struct {
+			op   zkserver.OpCode
+			body rec
+		}{
+			{zkserver.OpCreateContainer, createRec("/c", "", 4)}, {0, nil}, {-10, nil}, {99, nil},
+			{106, rec{}.str("/").i32(0)}, {zkserver.OpConnect, nil},
+			{zkserver.OpSetWatches2, rec{}.i64(0).strs().strs().strs().strs("/").strs()},
+		} {
+			r := session(t, s, 0)
+			if p := r.want(zkserver.ErrUnimplemented, ask.op, ask.body); p.zxid != -1 {
+				t.Errorf("%v: %+v", ask.op, p)
+			}
+			r.closed()
+		}
+		r := session(t, s, 0)
+		r.want(zkserver.ErrMarshalling, zkserver.OpMulti, multi(sub(zkserver.OpCreateContainer, createRec("/c", "", 4))))
+		if p := r.want(0, zkserver.OpSASL, rec{}.str("token")); p.zxid != 0 || p.str() != "<null>" {
+			t.Errorf("sasl: %+v", p)
+		}
+	})
+}
