@@ -10,11 +10,11 @@
 //
 // # States
 //
-//	            +------------------ Lost <-----------------+
-//	            v                    ^                     |
-//	        Connecting ----> Connected ----> Suspended ----+
-//	                             ^               |
-//	                             +---------------+
+//	    +------------------ Lost <-----------------+
+//	    v                    ^                     |
+//	Connecting ----> Connected ----> Suspended ----+
+//	                     ^               |
+//	                     +---------------+
 //
 // and Closed from everywhere, at Close. A [Session] lives through Connected and
 // Suspended: a broken connection, a restarted server or a move to another one

@@ -83,7 +83,8 @@ func (l *link) dial(network, server string, _ time.Duration) (net.Conn, error) {
 	}
 	m := l.s.m
 	start := time.Now()
-	ctx, cancel := context.WithDeadline(l.ctx, start.Add(l.bound()))
+	bound := l.bound()
+	ctx, cancel := context.WithDeadline(l.ctx, start.Add(bound))
 	defer cancel()
 	conn, raw, err := m.dialServer(ctx, network, server)
 	if err != nil {
@@ -98,10 +99,7 @@ func (l *link) dial(network, server string, _ time.Duration) (net.Conn, error) {
 		return nil, errRefused
 	}
 	l.wire = w
-	limit := l.bound()
-	w.handshake = time.AfterFunc(time.Until(start.Add(limit)), func() {
-		w.end(fmt.Errorf("the handshake was not answered within %v", limit))
-	})
+	w.limit(max(time.Until(start.Add(bound)), time.Millisecond), "the handshake")
 	l.wg.Go(w.run)
 	return w, nil
 }

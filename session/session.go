@@ -168,6 +168,7 @@ func (s *Session) greet(w *wire) {
 		}
 		s.attach(w)
 	}}
+	w.limit(s.link.bound(), "the sync after the handshake")
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -179,7 +180,6 @@ func (s *Session) greet(w *wire) {
 		})
 	}
 	w.enqueue(sync, func(b []byte) []byte { return appendString(b, "/") })
-	w.handshake.Reset(s.link.bound())
 }
 
 func (s *Session) refuseAuth(code int32) {
@@ -189,14 +189,13 @@ func (s *Session) refuseAuth(code int32) {
 
 // attach puts a connection to use.
 func (s *Session) attach(w *wire) {
-	w.handshake.Stop()
+	w.limit(0, "")
 	s.link.established()
 	s.mu.Lock()
-	select {
-	case <-s.dead:
+	// A connection that has ended meanwhile was detached before it came here.
+	if isClosed(s.dead) || w.isClosed() {
 		s.mu.Unlock()
 		return
-	default:
 	}
 	s.wire = w
 	s.wakeLocked()

@@ -44,11 +44,9 @@ type wire struct {
 	number   uint64 // of all the connections of this Manager
 	server   string
 
-	// handshake ends a connection whose handshake or first sync hangs.
-	handshake *time.Timer
-
 	mu      sync.Mutex
-	filled  sync.Cond // out has something, or closed
+	timer   *time.Timer // see limit
+	filled  sync.Cond   // out has something, or closed
 	out     []byte
 	closed  bool
 	err     error
@@ -73,6 +71,26 @@ func newWire(s *Session, conn, raw net.Conn, number uint64, server string) *wire
 	}
 	w.filled.L = &w.mu
 	return w
+}
+
+// limit ends the connection unless limit is called again within d, or with 0
+// for no limit. what is what has hung then.
+func (w *wire) limit(d time.Duration, what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer != nil {
+		w.timer.Stop()
+		w.timer = nil
+	}
+	if d > 0 && !w.closed {
+		w.timer = time.AfterFunc(d, func() { w.end(fmt.Errorf("%s was not answered within %v", what, d)) })
+	}
+}
+
+func (w *wire) isClosed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed
 }
 
 // Write takes a frame of go-zookeeper's.
@@ -221,10 +239,14 @@ func (w *wire) handle(frame []byte) error {
 	if d.bad {
 		return fmt.Errorf("%w: a frame of %d bytes", errMalformed, len(frame)-4)
 	}
+	if xid == xidWatchEvent {
+		// Its zxid does not count as seen: other events of the same transaction
+		// may follow, and must be told after a reconnect if they did not come.
+		w.s.hear(0)
+		return w.s.hub.event(w.number, d.b)
+	}
 	w.s.hear(zxid)
 	switch {
-	case xid == xidWatchEvent:
-		return w.s.hub.event(w.number, d.b)
 	case xid == xidAuth:
 		if code != 0 {
 			w.s.refuseAuth(code)
@@ -269,11 +291,11 @@ func (w *wire) end(why error) {
 	pending := w.pending
 	w.pending, w.out = nil, nil
 	w.filled.Signal()
+	if w.timer != nil {
+		w.timer.Stop()
+	}
 	w.mu.Unlock()
 
-	if w.handshake != nil {
-		w.handshake.Stop()
-	}
 	w.raw.Close()
 	// Callers look for another connection as soon as they hear of it, so this
 	// one is taken away first.
