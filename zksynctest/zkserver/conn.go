@@ -85,7 +85,7 @@ func (s *Server) limitHandshake(c *conn) {
 		defer s.mu.Unlock()
 		switch {
 		case c.closed || c.sess != nil || c.hung || c.hole.Load():
-		case s.thaw != nil:
+		case s.thaw != nil || s.elapsed(time.Now()) < s.notBefore:
 			s.limitHandshake(c)
 		default:
 			s.hangUp(c)

@@ -105,9 +105,10 @@ func TestHangHandshake(t *testing.T) {
 		s.HangHandshake(true)
 		r := rawDial(t, s)
 		r.hello(0, 0, 0, "")
+		r.silent(time.Second)
+		ops := s.Ops()
 		before.want(0, zkserver.OpPing, nil)
 		r.silent(time.Hour)
-		ops := s.Ops()
 		if last := ops[len(ops)-1]; last.Code != zkserver.OpConnect || last.Done {
 			t.Fatalf("%+v", last)
 		}
