@@ -200,6 +200,9 @@ func (m *Manager) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// Logger is that of WithLogger, for what is built on the Manager.
+func (m *Manager) Logger() *zap.Logger { return m.cfg.log }
+
 // Done is closed when the Manager has been closed and nothing of it runs any
 // more.
 func (m *Manager) Done() <-chan struct{} { return m.done }

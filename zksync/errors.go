@@ -27,6 +27,17 @@ var (
 	// hold was released in order.
 	ErrReleased = errors.New("zksync: released")
 
+	// ErrBusy says that a value is in use already in a way that allows one use
+	// at a time.
+	ErrBusy = errors.New("zksync: busy")
+
+	// ErrNoLeader says that there is no candidate, and so no leader.
+	ErrNoLeader = errors.New("zksync: no leader")
+
+	// ErrStillRunning says that work did not return within WithStopTimeout after
+	// its context had ended, and is running on without leadership.
+	ErrStillRunning = errors.New("zksync: the work is still running")
+
 	// ErrMaxWait says that an acquisition was given up after WithMaxWait. It
 	// comes with context.DeadlineExceeded.
 	ErrMaxWait = errors.New("zksync: waited for as long as WithMaxWait allows")

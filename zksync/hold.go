@@ -29,7 +29,8 @@ func Token(ctx context.Context) (token int64, ok bool) {
 	return token, ok
 }
 
-// context derives the context of the hold from that of the caller.
+// context derives the context of the hold from that of the caller. It is to be
+// called before anybody can end the hold.
 func (h *hold) context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, tokenKey{}, h.p.token))
 	h.cancel = cancel

@@ -29,10 +29,13 @@ type rule struct {
 	overtaken func(ours class) bool
 }
 
-var mutexRule = rule{
-	parse:     mutexLine,
-	blocks:    func(class, class) bool { return true },
-	overtaken: func(class) bool { return false },
+// exclusively is the rule of lines whose first place alone holds.
+func exclusively(m marks) rule {
+	return rule{
+		parse:     m.parse,
+		blocks:    func(class, class) bool { return true },
+		overtaken: func(class) bool { return false },
+	}
 }
 
 // A line is the common engine of Mutex, RWMutex, Semaphore and Election: the
@@ -48,6 +51,27 @@ type line struct {
 	class class
 	name  string // of a place, before its number
 	data  []byte
+}
+
+// stand joins the line and waits until it is first, under one session after
+// another if need be.
+func (l *line) stand(ctx context.Context) (*place, error) {
+	for {
+		s, err := l.m.Session(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p, err := l.join(ctx, s, "")
+		if err == nil {
+			if err = p.wait(ctx); err == nil {
+				return p, nil
+			}
+			p.leave()
+		}
+		if !isSessionLoss(err) {
+			return nil, err
+		}
+	}
 }
 
 // join creates a place at the end of the line, in the same transaction
@@ -131,36 +155,44 @@ func (p *place) created(path string, results []zk.MultiResponse, touched bool) e
 	return nil
 }
 
-// blockers lists the names that keep p waiting, the nearest first, and says
-// whether p is in the list at all.
-func (p *place) blockers(names []string) (ahead []string, listed bool) {
-	type other struct {
-		name string
-		seq  int32
-	}
-	var others []other
+// A member is a place as a listing shows it.
+type member struct {
+	name  string
+	class class
+	seq   int32
+}
+
+// sort picks the places out of a listing and puts them in line.
+func (r rule) sort(names []string) []member {
+	var places []member
 	for _, name := range names {
-		if name == p.name {
-			listed = true
-			continue
-		}
-		c, seq, ok := p.line.rule.parse(name)
-		if ok && earlier(seq, p.seq) && p.line.rule.blocks(c, p.line.class) {
-			others = append(others, other{name, seq})
+		if c, seq, ok := r.parse(name); ok {
+			places = append(places, member{name, c, seq})
 		}
 	}
-	slices.SortFunc(others, func(a, b other) int {
-		if a.seq == b.seq {
+	slices.SortFunc(places, func(a, b member) int {
+		switch {
+		case a.seq == b.seq:
 			return strings.Compare(a.name, b.name)
-		}
-		if earlier(b.seq, a.seq) {
+		case earlier(a.seq, b.seq):
 			return -1
 		}
 		return 1
 	})
-	for _, o := range others {
-		ahead = append(ahead, o.name)
+	return places
+}
+
+// blockers lists the names that keep p waiting, the nearest first, and says
+// whether p is in the list at all.
+func (p *place) blockers(names []string) (ahead []string, listed bool) {
+	for _, m := range p.line.rule.sort(names) {
+		if m.name == p.name {
+			listed = true
+		} else if earlier(m.seq, p.seq) && p.line.rule.blocks(m.class, p.line.class) {
+			ahead = append(ahead, m.name)
+		}
 	}
+	slices.Reverse(ahead)
 	return ahead, listed
 }
 

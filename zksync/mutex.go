@@ -36,13 +36,13 @@ type Mutex struct {
 // It does no I/O and returns no error: an invalid path or option is reported by
 // the first call.
 func NewMutex(m *session.Manager, path string, opts ...Option) *Mutex {
-	cfg, err := newConfig(opts)
+	cfg, err := newConfig("Mutex", opts, "WithMaxWait", "WithLinger")
 	if err == nil {
 		err = session.CheckPath(path)
 	}
 	mu := &Mutex{path: path, cfg: cfg, err: err}
 	mu.in.linger = cfg.linger
-	mu.in.line = &line{m: m, dir: &directory{path: path}, rule: mutexRule, class: exclusive, name: "lock-"}
+	mu.in.line = &line{m: m, dir: &directory{path: path}, rule: exclusively(mutexMarks), class: exclusive, name: "lock-"}
 	return mu
 }
 
@@ -55,8 +55,12 @@ func NewMutex(m *session.Manager, path string, opts ...Option) *Mutex {
 // Lock does not tell when the lock is lost while it is held: only Unlock does.
 // LockContext is for those who want to know at once.
 func (m *Mutex) Lock(ctx context.Context) error {
-	_, err := m.lock(ctx)
-	return opError("lock", m.path, err)
+	p, err := m.acquire(ctx)
+	if err != nil {
+		return opError("lock", m.path, err)
+	}
+	m.hold(&hold{p: p})
+	return nil
 }
 
 // LockContext is Lock with a context for the time that the lock is held. It is
@@ -66,37 +70,37 @@ func (m *Mutex) Lock(ctx context.Context) error {
 // the Manager is closed (ErrLost and ErrClosed), or when ctx ends. The end of ctx
 // does not unlock: Unlock is due in any case.
 func (m *Mutex) LockContext(ctx context.Context) (context.Context, error) {
-	h, err := m.lock(ctx)
-	if err != nil {
-		return nil, opError("lock", m.path, err)
-	}
-	return h.context(ctx), nil
+	held, _, err := m.lockContext(ctx)
+	return held, opError("lock", m.path, err)
 }
 
-func (m *Mutex) lock(ctx context.Context) (*hold, error) {
+func (m *Mutex) lockContext(ctx context.Context) (context.Context, *hold, error) {
+	p, err := m.acquire(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	h := &hold{p: p}
+	held := h.context(ctx)
+	m.hold(h)
+	return held, h, nil
+}
+
+func (m *Mutex) acquire(ctx context.Context) (*place, error) {
 	if m.err != nil {
 		return nil, m.err
 	}
 	if ctx.Err() != nil {
 		return nil, cancelled(ctx)
 	}
-	if m.cfg.maxWait > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, m.cfg.maxWait, ErrMaxWait)
-		defer cancel()
-	}
-	p, err := m.in.acquire(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return m.hold(p), nil
+	ctx, cancel := m.cfg.bound(ctx)
+	defer cancel()
+	return m.in.acquire(ctx)
 }
 
-func (m *Mutex) hold(p *place) *hold {
+func (m *Mutex) hold(h *hold) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.held = &hold{p: p}
-	return m.held
+	m.held = h
 }
 
 // TryLock takes the lock if nobody has it or is in line for it, and reports
@@ -114,7 +118,7 @@ func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 	if err != nil || p == nil {
 		return false, opError("trylock", m.path, err)
 	}
-	m.hold(p)
+	m.hold(&hold{p: p})
 	return true, nil
 }
 
@@ -149,7 +153,7 @@ func (m *Mutex) unlock(h *hold) error {
 // if the lock was lost before fn returned, and otherwise fails like Lock, without
 // having called fn. Manager.Close waits for fn while the session is proven alive.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
-	h, err := m.lock(ctx)
+	held, h, err := m.lockContext(ctx)
 	if err != nil {
 		return opError("lock", m.path, err)
 	}
@@ -163,5 +167,5 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) (err
 		return opError("lock", m.path, err)
 	}
 	defer done()
-	return fn(h.context(ctx))
+	return fn(held)
 }

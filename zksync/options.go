@@ -1,7 +1,10 @@
 package zksync
 
 import (
+	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -11,11 +14,15 @@ import (
 type Option func(*config) error
 
 type config struct {
-	maxWait time.Duration
-	linger  time.Duration
+	maxWait  time.Duration
+	linger   time.Duration
+	id       string
+	stopping time.Duration
+	given    []string // the names of the options
 }
 
-func newConfig(opts []Option) (config, error) {
+// newConfig applies the options of a primitive, which has those named in has.
+func newConfig(primitive string, opts []Option, has ...string) (config, error) {
 	var c config
 	for i, opt := range opts {
 		if opt == nil {
@@ -25,7 +32,20 @@ func newConfig(opts []Option) (config, error) {
 			return c, err
 		}
 	}
+	for _, name := range c.given {
+		if !slices.Contains(has, name) {
+			return c, fmt.Errorf("%w: %s is not for %s, which has %s", ErrInvalidOption, name, primitive, strings.Join(has, ", "))
+		}
+	}
 	return c, nil
+}
+
+// bound applies WithMaxWait to the ctx of a wait.
+func (c config) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	if c.maxWait == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, c.maxWait, ErrMaxWait)
 }
 
 // WithMaxWait bounds how long an acquisition waits, in addition to its ctx.
@@ -36,6 +56,7 @@ func WithMaxWait(d time.Duration) Option {
 		if d <= 0 {
 			return fmt.Errorf("%w: WithMaxWait: %v is not positive", ErrInvalidOption, d)
 		}
+		c.given = append(c.given, "WithMaxWait")
 		c.maxWait = d
 		return nil
 	}
@@ -50,7 +71,38 @@ func WithLinger(d time.Duration) Option {
 		if d < 0 {
 			return fmt.Errorf("%w: WithLinger: %v is negative", ErrInvalidOption, d)
 		}
+		c.given = append(c.given, "WithLinger")
 		c.linger = d
+		return nil
+	}
+}
+
+// WithID names a candidate of an Election. The id is the data of its znode, and
+// what others see as Candidate.ID; it need not be unique. The default is the host
+// name and the process id.
+func WithID(id string) Option {
+	return func(c *config) error {
+		if id == "" {
+			return fmt.Errorf(`%w: WithID: the id is empty, want one as "node-1"`, ErrInvalidOption)
+		}
+		c.given = append(c.given, "WithID")
+		c.id = id
+		return nil
+	}
+}
+
+// WithStopTimeout bounds how long Election.Run waits for the work to return
+// once its context has ended. By default it waits for as long as that takes, so
+// that nobody else leads before. After d, Run resigns and returns ErrStillRunning
+// while the work goes on on its own: from then on another may lead beside it, so
+// this is for work that checks its fencing token wherever it writes.
+func WithStopTimeout(d time.Duration) Option {
+	return func(c *config) error {
+		if d <= 0 {
+			return fmt.Errorf("%w: WithStopTimeout: %v is not positive", ErrInvalidOption, d)
+		}
+		c.given = append(c.given, "WithStopTimeout")
+		c.stopping = d
 		return nil
 	}
 }

@@ -304,7 +304,8 @@ func (p *place) close() {
 
 // release removes the znode of a place that was held and waits for the answer,
 // at most until the session's Deadline; from then on it goes on in the
-// background. It fails only if the znode had been removed before.
+// background. It fails if the znode or the session is found to have been ended
+// by others, which may have been before.
 func (p *place) release() error {
 	defer p.close()
 	ctx, cancel := context.WithDeadline(context.Background(), p.s.Deadline())
@@ -319,10 +320,18 @@ func (p *place) release() error {
 	case errors.Is(err, zk.ErrNoAuth):
 		return err
 	}
-	// Whether or not that has reached the server, the hold was good until now.
-	select {
-	case <-p.s.Discard(p.path):
-	case <-ctx.Done():
+	if p.s.Err() == nil {
+		select {
+		case <-p.s.Discard(p.path):
+		case <-ctx.Done():
+		}
 	}
+	if err := p.s.Err(); err != nil && ctx.Err() == nil {
+		// The session has ended before it had to, by somebody's hand: perhaps
+		// before the release.
+		return lossOf(err)
+	}
+	// Whether or not that has reached the server, the hold was good until the
+	// release began.
 	return nil
 }

@@ -24,18 +24,28 @@ func parseSequence(name, mark string) (int32, bool) {
 // 2147483647 to -2147483648, and places that far apart are never in one line.
 func earlier(a, b int32) bool { return int32(uint32(a)-uint32(b)) < 0 }
 
-// mutexLine tells the places of a mutex's line from everything else: Curator's
-// and go-zookeeper's "_c_<guid>-lock-<seq>" or bare "lock-<seq>", and kazoo's
+// marks are what stands before the number in the names of a line's places,
+// each of which may also begin the name.
+type marks []string
+
+// Curator, go-zookeeper and ourselves write "_c_<guid>-lock-<seq>", kazoo writes
 // "<guid>__lock__<seq>". All count alike.
-func mutexLine(name string) (class, int32, bool) {
-	for _, mark := range []string{"-lock-", "__lock__"} {
+var (
+	mutexMarks    = marks{"-lock-", "__lock__"}
+	electionMarks = marks{"-latch-"}
+)
+
+// parse tells a place from everything else in its directory.
+func (m marks) parse(name string) (class, int32, bool) {
+	for _, mark := range m {
 		if seq, ok := parseSequence(name, mark); ok {
 			return exclusive, seq, true
 		}
-	}
-	if strings.HasPrefix(name, "lock-") {
-		seq, ok := parseSequence(name, "lock-")
-		return exclusive, seq, ok
+		if bare := strings.TrimPrefix(mark, "-"); strings.HasPrefix(name, bare) {
+			if seq, ok := parseSequence(name, bare); ok {
+				return exclusive, seq, true
+			}
+		}
 	}
 	return exclusive, 0, false
 }
