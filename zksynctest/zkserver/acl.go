@@ -112,8 +112,7 @@ func validDigest(id string) bool {
 // parseIP reads an address with an optional number of significant bits.
 func parseIP(id string) (addr netip.Addr, bits int, ok bool) {
 	host, length, masked := strings.Cut(id, "/")
-	addr, err := netip.ParseAddr(host)
-	if err != nil || addr.Zone() != "" {
+	if addr, ok = parseAddr(host); !ok {
 		return addr, 0, false
 	}
 	bits = addr.BitLen()
@@ -125,6 +124,27 @@ func parseIP(id string) (addr netip.Addr, bits int, ok bool) {
 		bits = n
 	}
 	return addr, bits, true
+}
+
+// parseAddr takes leading zeros, which netip does not, and reads them as decimal.
+func parseAddr(host string) (netip.Addr, bool) {
+	if strings.Contains(host, ":") {
+		addr, err := netip.ParseAddr(host)
+		return addr, err == nil && addr.Zone() == ""
+	}
+	var b [4]byte
+	parts := strings.Split(host, ".")
+	if len(parts) != len(b) {
+		return netip.Addr{}, false
+	}
+	for i, part := range parts {
+		n, err := strconv.ParseUint(part, 10, 8)
+		if err != nil {
+			return netip.Addr{}, false
+		}
+		b[i] = byte(n)
+	}
+	return netip.AddrFrom4(b), true
 }
 
 func validIP(id string) bool {

@@ -79,7 +79,7 @@ func TestIPScheme(t *testing.T) {
 			id   string
 			want zkserver.Code
 		}{
-			{"127.0.0.1", 0}, {"127.0.0.0/8", 0}, {"127.255.255.255/8", 0}, {"0.0.0.0/0", 0},
+			{"127.0.0.1", 0}, {"127.0.0.01", 0}, {"127.0.0.0/8", 0}, {"127.255.255.255/8", 0}, {"0.0.0.0/0", 0},
 			{"10.0.0.1", zkserver.ErrNoAuth}, {"127.0.0.2/31", zkserver.ErrNoAuth}, {"::1", zkserver.ErrNoAuth},
 		} {
 			path := "/n" + string(rune('a'+i))

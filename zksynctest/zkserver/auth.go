@@ -11,7 +11,7 @@ import (
 // that stamps replies with a zxid.
 func (s *Server) authenticate(c *conn, r *request) result {
 	if r.bad {
-		return result{code: ErrMarshalling}
+		return result{silent: true, hangUp: true}
 	}
 	switch r.scheme {
 	case "digest":

@@ -2,7 +2,9 @@ package zkserver_test
 
 import (
 	"math"
+	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
@@ -163,6 +165,39 @@ func TestMultiThatCannotBeRead(t *testing.T) {
 			{"a write in a multiRead", zkserver.OpMultiRead, multi(set), zkserver.ErrMarshalling},
 		})
 		if v := r.stat("/").version; v != 0 {
+			t.Fatalf("version %d: something was done", v)
+		}
+	})
+}
+
+// TestCreatesWithinAMulti has the flags decide what is made, as the real server does.
+func TestCreatesWithinAMulti(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := start(t, zkserver.Config{ExtendedTypes: true})
+		r := session(t, s, 0)
+		p := r.want(0, zkserver.OpMulti, multi(
+			sub(zkserver.OpCreateContainer, createRec("/plain", "", 0)),
+			sub(zkserver.OpCreate, createRec("/container", "", 4)),
+			sub(zkserver.OpCreateTTL, createRec("/ttl", "", 5).i64(1000)),
+			sub(zkserver.OpCreateTTL, createRec("/plain2", "", 0).i64(1000)),
+		))
+		for _, want := range []zkserver.OpCode{zkserver.OpCreate, zkserver.OpCreate2, zkserver.OpCreate2, zkserver.OpCreate} {
+			h := p.multiHead()
+			p.str()
+			if want == zkserver.OpCreate2 {
+				p.stat()
+			}
+			if h.kind != want {
+				t.Fatalf("%+v, want %v", h, want)
+			}
+		}
+		if n := strings.Count(s.Dump(), " container") + strings.Count(s.Dump(), " ttl=1s"); n != 2 {
+			t.Fatal(s.Dump())
+		}
+		set := sub(zkserver.OpSetData, rec{}.str("/plain").str("x").i32(-1))
+		r.want(zkserver.ErrMarshalling, zkserver.OpMulti, multi(set, sub(zkserver.OpCreate, createRec("/x", "", 5))))
+		r.want(zkserver.ErrMarshalling, zkserver.OpMulti, multi(set, sub(zkserver.OpDelete, rec{}.i32(-1, -1))))
+		if v := r.stat("/plain").version; v != 0 {
 			t.Fatalf("version %d: something was done", v)
 		}
 	})

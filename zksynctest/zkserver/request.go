@@ -8,6 +8,7 @@ type request struct {
 	op      OpCode
 	bad     bool // the record did not decode
 	path    string
+	null    bool // the path was null, and not just empty
 	data    []byte
 	version int32
 	acl     []ACL
@@ -46,21 +47,30 @@ func (r *request) decodeRecord(d *decoder) {
 	case OpConnect:
 		r.connect.decode(d)
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
-		r.path, r.data, r.acl, r.flags = d.str(), d.buffer(), d.acls(), d.int32()
+		r.path, r.null = d.path()
+		r.data, r.acl, r.flags = d.buffer(), d.acls(), d.int32()
 		r.ttl = -1
 		if r.op == OpCreateTTL {
 			r.ttl = d.int64()
 		}
 	case OpDelete, OpCheck:
-		r.path, r.version = d.str(), d.int32()
+		r.path, r.null = d.path()
+		r.version = d.int32()
 	case OpSetData:
-		r.path, r.data, r.version = d.str(), d.buffer(), d.int32()
+		r.path, r.null = d.path()
+		r.data, r.version = d.buffer(), d.int32()
 	case OpExists, OpGetData, OpGetChildren, OpGetChildren2:
 		r.path, r.watch = d.str(), d.bool()
 	case OpGetACL:
 		r.path = d.str()
 	case OpSetACL:
-		r.path, r.acl, r.version = d.str(), d.acls(), d.int32()
+		r.path, r.null = d.path()
+		r.acl, r.version = d.acls(), d.int32()
+	case OpReconfig:
+		for range 3 {
+			d.nullableStr()
+		}
+		d.int64()
 	case OpSync:
 		r.path = d.nullableStr()
 	case OpRemoveWatches:

@@ -65,6 +65,9 @@ func TestCreateChecksInOrder(t *testing.T) {
 			{"null path", create, append(rec{}.i32(-1).str(""), open()...).i32(0), zkserver.ErrMarshalling},
 			{"cut short", create, rec{}.str("/x"), zkserver.ErrMarshalling},
 			{"acl count beyond the frame", create, rec{}.str("/x").str("").i32(math.MaxInt32), zkserver.ErrMarshalling},
+			{"null path, but bad flags", create, append(rec{}.i32(-1).str(""), open()...).i32(9), zkserver.ErrBadArguments},
+			{"neither TTL flags nor ttl", zkserver.OpCreateTTL, createRec("/x", "", 0).i64(-1), zkserver.ErrBadArguments},
+			{"and a bad acl", zkserver.OpCreateTTL, createACL("/x", 0).i64(-1), zkserver.ErrInvalidACL},
 			{"TTL without TTL flags", zkserver.OpCreateTTL, createRec("/x", "", 0).i64(5), zkserver.ErrBadArguments},
 		})
 		if got := r.create("/sq/", 2); got != "/sq/0000000000" {
@@ -121,6 +124,8 @@ func TestOtherWritesCheckInOrder(t *testing.T) {
 		}
 		runAsks(t, r, []ask{
 			{"delete without slash", zkserver.OpDelete, v("p", -1), zkserver.ErrBadArguments},
+			{"delete null", zkserver.OpDelete, rec{}.i32(-1, -1), zkserver.ErrMarshalling},
+			{"set null", zkserver.OpSetData, rec{}.i32(-1).str("").i32(-1), zkserver.ErrBadArguments},
 			{"delete the root", zkserver.OpDelete, v("/", -1), zkserver.ErrBadArguments},
 			{"delete what is reserved", zkserver.OpDelete, v("/zookeeper/quota", -1), zkserver.ErrBadArguments},
 			{"delete without parent", zkserver.OpDelete, v("/no/x", -1), zkserver.ErrNoNode},
@@ -141,7 +146,8 @@ func TestOtherWritesCheckInOrder(t *testing.T) {
 			{"acl version", zkserver.OpSetACL, acl("/p", 9, 31, "world", "anyone"), zkserver.ErrBadVersion},
 			{"check alone", zkserver.OpCheck, v("/p", 1), 0},
 			{"check version", zkserver.OpCheck, v("/p", 0), zkserver.ErrBadVersion},
-			{"reconfig", zkserver.OpReconfig, nil, zkserver.ErrReconfigDisabled},
+			{"reconfig", zkserver.OpReconfig, rec{}.strs("", "", "")[4:].i64(-1), zkserver.ErrReconfigDisabled},
+			{"reconfig cut short", zkserver.OpReconfig, nil, zkserver.ErrMarshalling},
 		})
 	})
 }

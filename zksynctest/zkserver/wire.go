@@ -60,6 +60,12 @@ func (d *decoder) str() string {
 	return string(d.take(int(n)))
 }
 
+// path reads a string that may be null, which only some operations mind.
+func (d *decoder) path() (path string, null bool) {
+	b := d.buffer()
+	return string(b), b == nil
+}
+
 // nullableStr reads a string for which null and empty are the same.
 func (d *decoder) nullableStr() string { return string(d.buffer()) }
 

@@ -9,13 +9,16 @@ func (s *Server) write(c *conn, r *request, now time.Time) result {
 		s.endSession(c.sess, now)
 		return result{zxid: s.zxid, hangUp: true}
 	}
+	if r.bad && r.op == OpReconfig {
+		return result{code: ErrMarshalling, zxid: s.zxid} // of all writes, it is read before it counts
+	}
 	t := s.begin(c.ids, now.UnixMilli(), r.op == OpMulti)
 	res := result{zxid: t.zxid}
 	switch {
 	case r.bad:
 		res.code = ErrMarshalling
 	case r.op == OpMulti:
-		s.multi(c, t, r)
+		res.code = s.multi(c, t, r)
 	case r.op == OpReconfig:
 		res.code = ErrReconfigDisabled
 	default:
@@ -37,6 +40,9 @@ func (s *Server) writeOne(c *conn, t *txn, r *request) Code {
 			c.reply = n.appendStat(c.reply)
 		}
 	case OpDelete:
+		if r.null {
+			return ErrMarshalling
+		}
 		return t.delete(r.path, r.version)
 	case OpSetData:
 		n, code := t.setData(r.path, r.data, r.version)
@@ -65,18 +71,21 @@ func (s *Server) writeOne(c *conn, t *txn, r *request) Code {
 }
 
 // multi applies all its operations or none. A failed one is told by the results,
-// not by the header of the reply.
-func (s *Server) multi(c *conn, t *txn, r *request) {
+// not by the header of the reply; but one that makes no sense fails the request.
+func (s *Server) multi(c *conn, t *txn, r *request) Code {
 	start, failed := len(c.reply), -1
 	for i := range r.subs {
 		sub := &r.subs[i]
-		kind := sub.op
-		switch kind {
-		case OpCreateContainer, OpCreateTTL:
-			kind = OpCreate2
+		answer := sub.op
+		if sub.code = sub.asInMulti(&answer); sub.code == codeOK {
+			c.reply = appendMultiHeader(c.reply, answer, false, codeOK)
+			sub.code = s.writeOne(c, t, sub)
 		}
-		c.reply = appendMultiHeader(c.reply, kind, false, codeOK)
-		if sub.code = s.writeOne(c, t, sub); sub.code != codeOK {
+		if sub.code == ErrMarshalling {
+			t.rollBack()
+			return ErrMarshalling
+		}
+		if sub.code != codeOK {
 			failed = i
 			break
 		}
@@ -93,6 +102,31 @@ func (s *Server) multi(c *conn, t *txn, r *request) {
 		}
 	}
 	c.reply = appendMultiHeader(c.reply, opError, true, -1)
+	return codeOK
+}
+
+// asInMulti makes of a create what its flags say: within a multi they count, and
+// not the operation. It sets the type of the result too.
+func (r *request) asInMulti(answer *OpCode) Code {
+	switch r.op {
+	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
+	default:
+		return codeOK
+	}
+	switch {
+	case r.flags == flagTTL || r.flags == flagTTLSequential:
+		if r.op != OpCreateTTL {
+			return ErrMarshalling // it has no ttl
+		}
+		*answer = OpCreate2
+		return codeOK
+	case r.flags == flagContainer:
+		r.op, *answer = OpCreateContainer, OpCreate2
+	case r.op != OpCreate2:
+		r.op, *answer = OpCreate, OpCreate
+	}
+	r.ttl = -1
+	return codeOK
 }
 
 func appendMultiHeader(b []byte, op OpCode, done bool, code Code) []byte {
