@@ -127,7 +127,7 @@ func TestDialWithAContextThatIsOver(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("enough")
 	cancel(cause)
-	if _, err := s.Dial(ctx, "tcp", "x:1"); !errors.Is(err, cause) {
+	if _, err := s.Dial(ctx, "tcp", "x:1"); !errors.Is(err, cause) || !errors.Is(err, context.Canceled) {
 		t.Fatalf("%v", err)
 	}
 }

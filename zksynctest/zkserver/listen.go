@@ -3,6 +3,7 @@ package zkserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
@@ -32,7 +33,10 @@ func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, e
 	fail := func(err error) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: network, Addr: remote, Err: err}
 	}
-	if err := context.Cause(ctx); err != nil {
+	if err := ctx.Err(); err != nil {
+		if cause := context.Cause(ctx); cause != err {
+			err = fmt.Errorf("%w: %w", err, cause)
+		}
 		return fail(err)
 	}
 	s.mu.Lock()

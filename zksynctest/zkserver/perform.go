@@ -13,11 +13,9 @@ func (s *Server) perform(c *conn, r *request) result {
 		return result{silent: true}
 	}
 	now := time.Now()
-	if !c.cut {
-		s.touch(c.sess, now)
-		if toLeader && c.view != nil {
-			s.catchUp(c.sess.id)
-		}
+	s.hear(c, now)
+	if toLeader && c.view != nil {
+		s.catchUp(c.sess.id)
 	}
 	if !s.knows(r.op) || r.persist {
 		return result{code: ErrUnimplemented, zxid: noZxid, hangUp: true}
@@ -53,6 +51,13 @@ func (s *Server) perform(c *conn, r *request) result {
 	}
 	res.zxid = s.seenZxid(c)
 	return res
+}
+
+// hear touches the session of c, unless nobody who counts hears of it.
+func (s *Server) hear(c *conn, now time.Time) {
+	if !c.cut && !c.sess.dead {
+		s.touch(c.sess, now)
+	}
 }
 
 // knows tells whether op may stand in a request to this server.

@@ -1,6 +1,7 @@
 package zkserver_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -125,6 +126,7 @@ type raw struct {
 	id       int64
 	timeout  int32
 	password string
+	patience time.Duration // for a frame; a minute if it is not set
 }
 
 func rawOver(t testing.TB, nc net.Conn) *raw {
@@ -192,9 +194,8 @@ func (r *raw) welcome() *raw {
 	return r
 }
 
-// read reads a frame, and gives up after a minute.
 func (r *raw) read() (*reading, error) {
-	_ = r.nc.SetReadDeadline(time.Now().Add(time.Minute))
+	_ = r.nc.SetReadDeadline(time.Now().Add(cmp.Or(r.patience, time.Minute)))
 	var head [4]byte
 	if _, err := io.ReadFull(r.nc, head[:]); err != nil {
 		return nil, err

@@ -103,6 +103,7 @@ func (c *conn) execute(r *request, v verdict, frame int) result {
 	}
 	c.reply = appendHeader(c.reply[:0], r.xid, 0, codeOK)
 	if v.failed {
+		s.hear(c, time.Now())
 		return result{code: v.code, zxid: s.seenZxid(c)}
 	}
 	return s.perform(c, r)
