@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// runs runs the program, and shows what it printed if the test fails.
+func runs(t *testing.T, ctx context.Context, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	status = run(ctx, args, &out, &errs)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("quickstart %s: exit status %d\n%s%s", strings.Join(args, " "), status, out.String(), errs.String())
+		}
+	})
+	return status, out.String(), errs.String()
+}
+
+func wantIn(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("the output lacks %q", part)
+		}
+	}
+}
+
+func TestShowsEverythingAndHolds(t *testing.T) {
+	for _, workers := range []int{2, 3, 4, 11} {
+		for round := range 5 {
+			t.Run(fmt.Sprintf("%d workers, round %d", workers, round), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					status, out, errs := runs(t, t.Context(), "-workers", fmt.Sprint(workers))
+					if status != 0 || errs != "" {
+						t.Errorf("exit status %d", status)
+					}
+					wantIn(t, out, "breaks the connection of", "is back", "expires the session of", "cuts w", "LOST the lock",
+						"REFUSED", "heals the network of", "2 refused, 0 accepted", "OK: ")
+					if strings.Contains(out, "Not seen") {
+						t.Error("the default length is too short to see everything")
+					}
+				})
+			})
+		}
+	}
+}
+
+// What the program would say of a lock that does not exclude.
+func TestBrokenLockFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := config{length: 10 * time.Second, workers: 3, timeout: 2 * time.Second}
+		st, err := openStage(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer st.close()
+		st.lock = func(m *session.Manager, worker string) *zksync.Mutex {
+			return zksync.NewMutex(m, lockPath+"-of-"+worker)
+		}
+		var out bytes.Buffer
+		v, err := play(t.Context(), cfg, st, &out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.status() != 1 {
+			t.Errorf("exit status %d for a lock that does not exclude\n%s", v.status(), out.String())
+		}
+		wantIn(t, out.String(), "FAILED", "had the lock for", "was refused with token")
+	})
+}
+
+func TestStopsInOrder(t *testing.T) {
+	for _, after := range []time.Duration{0, time.Millisecond, 900 * time.Millisecond, 2300 * time.Millisecond, 5 * time.Second, 7 * time.Second} {
+		t.Run(after.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), after)
+				defer cancel()
+				start := time.Now()
+				status, out, errs := runs(t, ctx)
+				if took := time.Since(start); took > after+3*time.Second {
+					t.Errorf("it took %v to stop", took-after)
+				}
+				if after == 0 {
+					return // before there is anything to judge
+				}
+				if status != 0 || errs != "" {
+					t.Errorf("exit status %d", status)
+				}
+				wantIn(t, out, "Stopped by hand", "OK: ")
+			})
+		})
+	}
+}
+
+func TestBadFlags(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-for", "soon"}, `invalid value "soon" for flag -for`},
+		{[]string{"-for", "10ms"}, "-for 10ms: want at least 1s"},
+		{[]string{"-workers", "1"}, "-workers 1: want 2 to 50"},
+		{[]string{"-timeout", "1ms"}, "-timeout 1ms: want"},
+		{[]string{"-server", "x"}, "flag provided but not defined: -server"},
+		{[]string{"localhost:2181"}, `unexpected argument "localhost:2181"`},
+	} {
+		status, out, errs := runs(t, t.Context(), c.args...)
+		if status != 2 || out != "" {
+			t.Errorf("%v: exit status %d, output %q", c.args, status, out)
+		}
+		if !strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%v: said %q, want one line with %q", c.args, errs, c.want)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	status, _, errs := runs(t, t.Context(), "-help")
+	if status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	wantIn(t, errs, "-servers host:port,...", "-for duration", "-workers int", "-timeout duration")
+}
+
+func TestNoServers(t *testing.T) {
+	status, _, errs := runs(t, t.Context(), "-servers", "host:port")
+	if status != 1 {
+		t.Errorf("exit status %d", status)
+	}
+	wantIn(t, errs, "host:port")
+
+	synctest.Test(t, func(t *testing.T) {
+		status, _, errs := runs(t, t.Context(), "-servers", "127.0.0.1:1")
+		if status != 1 {
+			t.Errorf("exit status %d", status)
+		}
+		wantIn(t, errs, "127.0.0.1:1", "no session within 15s")
+	})
+}
+
+func TestOnRealZooKeeper(t *testing.T) {
+	e := zksynctest.RealZooKeeper(t, 1, zksynctest.RealTickTime(200*time.Millisecond))
+	status, out, errs := runs(t, t.Context(), "-servers", e.Servers(), "-for", "5s", "-timeout", "1200ms")
+	if status != 0 || errs != "" {
+		t.Errorf("exit status %d", status)
+	}
+	wantIn(t, out, "breaks the connection of", "cuts w", "LOST the lock", "REFUSED", "OK: ")
+}
