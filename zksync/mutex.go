@@ -108,18 +108,35 @@ func (m *Mutex) hold(h *hold) {
 // server, or three if it finds others there, of which it waits for the last so
 // that nothing is left of the attempt. It fails like Lock.
 func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
-	if m.err != nil {
-		return false, opError("trylock", m.path, m.err)
-	}
-	if ctx.Err() != nil {
-		return false, opError("trylock", m.path, cancelled(ctx))
-	}
-	p, err := m.in.try(ctx)
+	p, err := m.try(ctx)
 	if err != nil || p == nil {
 		return false, opError("trylock", m.path, err)
 	}
 	m.hold(&hold{p: p})
 	return true, nil
+}
+
+// TryLockContext is TryLock with the context of LockContext, which is nil if
+// the lock was not taken.
+func (m *Mutex) TryLockContext(ctx context.Context) (context.Context, bool, error) {
+	p, err := m.try(ctx)
+	if err != nil || p == nil {
+		return nil, false, opError("trylock", m.path, err)
+	}
+	h := &hold{p: p}
+	held := h.context(ctx)
+	m.hold(h)
+	return held, true, nil
+}
+
+func (m *Mutex) try(ctx context.Context) (*place, error) {
+	if m.err != nil {
+		return nil, m.err
+	}
+	if ctx.Err() != nil {
+		return nil, cancelled(ctx)
+	}
+	return m.in.try(ctx)
 }
 
 // Unlock releases the lock, and waits for the server's answer for as long as
