@@ -5,7 +5,10 @@ import (
 	"time"
 )
 
-const replyHeader = 4 + 16 // with the length of the frame
+const (
+	replyHeader = 4 + 16 // with the length of the frame
+	pingXid     = -2     // of the reply to any ping, whatever xid it had
+)
 
 // result is what became of a request. Its record is in conn.reply.
 type result struct {
@@ -101,7 +104,11 @@ func (c *conn) execute(r *request, v verdict, frame int) result {
 		}
 		return res
 	}
-	c.reply = appendHeader(c.reply[:0], r.xid, 0, codeOK)
+	xid := r.xid
+	if r.op == OpPing {
+		xid = pingXid
+	}
+	c.reply = appendHeader(c.reply[:0], xid, 0, codeOK)
 	if v.failed {
 		s.hear(c, time.Now())
 		return result{code: v.code, zxid: s.seenZxid(c)}
