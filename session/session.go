@@ -233,9 +233,9 @@ func (s *Session) enter(ctx context.Context, urgent bool) (*wire, error) {
 	}
 	for {
 		s.mu.Lock()
-		if s.refuse != nil {
+		if err := s.refuse; err != nil {
 			s.mu.Unlock()
-			return nil, s.refuse
+			return nil, err
 		}
 		if s.wire != nil && (urgent || s.abandoned < maxAbandoned) {
 			w := s.wire
