@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A buffer that the command and the test may use at once.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func await(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !cond() {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+type result struct {
+	status      int
+	out, errors *buffer
+}
+
+func start(ctx context.Context, args ...string) (*result, <-chan struct{}) {
+	r := &result{out: &buffer{}, errors: &buffer{}}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.status = run(ctx, args, nil, r.out, r.errors)
+	}()
+	return r, done
+}
+
+func finish(t *testing.T, args ...string) *result {
+	t.Helper()
+	r, done := start(t.Context(), args...)
+	<-done
+	return r
+}
+
+func TestStatusAndToken(t *testing.T) {
+	srv := zksynctest.Start(t)
+	r := finish(t, "-servers", srv.Addr(), "-lock", "/locks/a", "--", "sh", "-c", `echo "token $ZKSYNC_TOKEN"; exit 7`)
+	if r.status != 7 || !strings.HasPrefix(r.out.String(), "token ") || strings.TrimSpace(r.out.String()) == "token" {
+		t.Errorf("status %d, output %q, errors %q", r.status, r.out, r.errors)
+	}
+	for _, c := range []struct {
+		name    string
+		command []string
+		want    int
+	}{
+		{"killed", []string{"sh", "-c", "kill -9 $$"}, 137},
+		{"not found", []string{"no-such-command-anywhere"}, 127},
+		{"not executable", []string{os.DevNull}, 126},
+	} {
+		if r := finish(t, append([]string{"-servers", srv.Addr(), "-lock", "/locks/a", "--"}, c.command...)...); r.status != c.want {
+			t.Errorf("%s: status %d, want %d; errors %q", c.name, r.status, c.want, r.errors)
+		}
+	}
+	if left, _ := srv.Children("/locks/a"); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestConflict(t *testing.T) {
+	srv := zksynctest.Start(t)
+	mu := zksync.NewMutex(srv.Connect(t), "/locks/a")
+	if err := mu.Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"-try"}, {"-wait", "50ms"}, {"-try", "-E", "9"}} {
+		want := 1
+		if len(args) == 3 {
+			want = 9
+		}
+		r := finish(t, append(append([]string{"-servers", srv.Addr(), "-lock", "/locks/a"}, args...), "--", "echo", "ran")...)
+		if r.status != want || r.out.String() != "" {
+			t.Errorf("%v: status %d, want %d; output %q, errors %q", args, r.status, want, r.out, r.errors)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{
+		{}, {"-lock", "/a"}, {"-lock", "/a", "-elect", "/b", "--", "true"}, {"-elect", "/b", "-try", "--", "true"},
+		{"-lock", "/a", "-try", "-wait", "1s", "--", "true"}, {"-lock", "/a", "-E", "300", "--", "true"},
+		{"-lock", "/a", "-servers", "x:y", "--", "true"},
+	} {
+		if r := finish(t, args...); r.status != statusUsage || r.errors.String() == "" {
+			t.Errorf("%v: status %d, errors %q", args, r.status, r.errors)
+		}
+	}
+	srv := zksynctest.Start(t)
+	if r := finish(t, "-servers", srv.Addr(), "-lock", "a", "--", "true"); r.status != statusUsage {
+		t.Errorf("a relative path: status %d, errors %q", r.status, r.errors)
+	}
+}
+
+// The command and what it has started are ended when the lock is lost: with
+// TERM, and with KILL if they do not listen.
+func TestLoss(t *testing.T) {
+	for _, stubborn := range []bool{false, true} {
+		t.Run(fmt.Sprintf("stubborn=%v", stubborn), func(t *testing.T) {
+			srv := zksynctest.Start(t)
+			trap := ""
+			if stubborn {
+				trap = `trap "" TERM; `
+			}
+			pids := filepath.Join(t.TempDir(), "pids")
+			script := trap + `sleep 600 & echo $! $$ >` + pids + `.new; mv ` + pids + `.new ` + pids + `; wait; wait; wait`
+			r, done := start(t.Context(), "-servers", srv.Addr(), "-lock", "/locks/a", "-grace", "100ms", "--", "sh", "-c", script)
+			await(t, "the command", func() bool { _, err := os.Stat(pids); return err == nil })
+			for _, s := range srv.Sessions() {
+				if err := srv.ExpireSession(s.ID); err != nil {
+					t.Fatal(err)
+				}
+			}
+			<-done
+			if r.status != statusLost || !strings.Contains(r.errors.String(), "lost") {
+				t.Errorf("status %d, errors %q", r.status, r.errors)
+			}
+			text, err := os.ReadFile(pids)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, pid := range strings.Fields(string(text)) {
+				await(t, "the end of process "+pid, func() bool { return !alive(pid) })
+			}
+		})
+	}
+}
+
+// alive says whether a process runs; one that is dead but was not asked after
+// by its parent does not.
+func alive(pid string) bool {
+	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(rest, "Z")
+}
+
+// With -elect the command is started anew with every term, and stopped when
+// run is.
+func TestElect(t *testing.T) {
+	srv := zksynctest.Start(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	r, done := start(ctx, "-servers", srv.Addr(), "-elect", "/master", "--", "sh", "-c", `echo "term $ZKSYNC_TOKEN"; sleep 600 & wait`)
+	terms := func() int { return strings.Count(r.out.String(), "term ") }
+	await(t, "the first term", func() bool { return terms() == 1 })
+	for _, s := range srv.Sessions() {
+		srv.ExpireSession(s.ID)
+	}
+	await(t, "the second term", func() bool { return terms() == 2 })
+	other := zksync.NewElection(srv.Connect(t, session.WithTimeout(4*time.Second)), "/master")
+	cancel()
+	<-done
+	if r.status != 143 {
+		t.Errorf("status %d, want that of TERM; errors %q", r.status, r.errors)
+	}
+	if _, err := other.Campaign(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
