@@ -19,13 +19,14 @@
 // persistent watches, the reaping of containers and TTL nodes and the four-letter
 // words are missing. The server never has requests outstanding, so that a
 // sequential create beyond the greatest int32 fails where a real server under load
-// may wrap around.
+// may wrap around. Children come in an order that nobody should rely on, but in
+// the same one for the same history.
 //
 // # Time
 //
 // A Server and its connections work inside a [testing/synctest] bubble if it was
 // made there: it has no goroutine without a connection or a listener, no timer
-// without a session, and whatever waits, waits durably. An hour of pings takes
+// without a connection or a session, and whatever waits, waits durably. An hour of pings takes
 // milliseconds then. Listen is the exception, because Accept is not durable.
 // [Server.Close] returns when all goroutines have.
 //

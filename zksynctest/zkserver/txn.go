@@ -1,8 +1,6 @@
 package zkserver
 
-import (
-	"slices"
-)
+import "slices"
 
 // txn applies the writes of one transaction to the tree. Each write checks
 // everything before it changes anything. What it changes is noted in undo when
