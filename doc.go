@@ -1,0 +1,65 @@
+// Package toolkit is the root of a toolkit for coordinating processes through
+// Apache ZooKeeper. It holds no code; the packages below it do.
+//
+//   - [github.com/go-zksync/toolkit/zksync] has the synchronization primitives, in
+//     the manner of the standard library's sync: begin there.
+//   - [github.com/go-zksync/toolkit/session] keeps a process connected: one
+//     Manager over a sequence of ZooKeeper sessions, with contexts everywhere.
+//   - [github.com/go-zksync/toolkit/zksynctest] tests code that uses the toolkit,
+//     in a testing/synctest bubble if you like, on an embedded server that can be
+//     made to fail in many ways, or on real ones.
+//   - [github.com/go-zksync/toolkit/zksynctest/zkserver] is that embedded server,
+//     for programs that have no testing.TB.
+//
+// A whole lock, without anything that could be left out:
+//
+//	m, err := session.Connect(ctx, "zk1:2181,zk2:2181,zk3:2181/app")
+//	if err != nil {
+//		return err
+//	}
+//	defer m.Close()
+//
+//	mu := zksync.NewMutex(m, "/locks/orders")
+//	return mu.Do(ctx, func(ctx context.Context) error {
+//		// Nobody else holds the lock while this ctx lives.
+//		return work(ctx)
+//	})
+//
+// # The layers
+//
+//	your code                             your tests
+//	    |                                     |
+//	    v                                     v
+//	 zksync     locks, elections          zksynctest     faults, bubbles, real servers
+//	    |                                  |      |
+//	    v                                  |      v
+//	 session    sessions, lease  <---------+   zkserver  the embedded server
+//	    |
+//	    v
+//	go-zookeeper/zk                       (standard library only)
+//
+// Imports go along the arrows and never back. A program that uses the toolkit
+// gets go-zookeeper, golang.org/x/sync and go.uber.org/zap with it, and nothing
+// else; no package but tests and examples imports zksynctest.
+//
+// # Guarantees
+//
+//   - One holder at a time. The context of a hold ends, on a local clock, before
+//     the servers can give to anybody else what was held; whether or not any of
+//     them can be reached.
+//   - Every call that takes a context returns when it is done, whatever the
+//     network does, and an acquisition that was given up leaves nothing behind.
+//   - Each hold has a fencing token that only grows, by which a resource can
+//     refuse whoever acts too late.
+//   - Closing a Manager leaves no goroutine behind.
+//
+// # Non-guarantees
+//
+//   - A process that is stopped between looking at its context and acting on it
+//     acts late; so does one whose clock runs much faster or slower than the
+//     servers'. No lock service can prevent that. Let the resource check tokens.
+//   - Someone who removes a holder's znode or expires its session by force lets
+//     the next one in at once. The holder is told as fast as the network allows.
+//   - Some settings of the servers weaken the promise about time: package session
+//     says which.
+package toolkit

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+// The instance that works is cut off from the servers. It must stop before the
+// other one starts. The session timeout is half a minute; the test takes
+// milliseconds, because time in the bubble passes when nobody has anything to do.
+func TestTheOtherTakesOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		started, stopped := make(chan int64, 3), make(chan time.Time, 3)
+		job := func(ctx context.Context) error {
+			token, _ := zksync.Token(ctx)
+			started <- token
+			<-ctx.Done()
+			stopped <- time.Now()
+			return nil
+		}
+		instance := func() *session.Manager {
+			m := srv.Connect(t, session.WithTimeout(30*time.Second))
+			go serve(t.Context(), m, job)
+			return m
+		}
+
+		a := instance()
+		first := <-started
+		instance()
+		s, err := a.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		cut := time.Now()
+		srv.Partition(s.ID())
+		second := <-started
+
+		if len(stopped) != 1 {
+			t.Fatal("two instances worked at the same time")
+		}
+		if second <= first {
+			t.Errorf("token %d after %d", second, first)
+		}
+		t.Logf("the first stopped after %v, the second began after %v", (<-stopped).Sub(cut), time.Since(cut))
+	})
+}

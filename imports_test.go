@@ -1,0 +1,154 @@
+package toolkit
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/go-zksync/toolkit"
+
+// A pkg is what go list tells of a package.
+type pkg struct {
+	ImportPath string
+	Standard   bool
+	Imports    []string
+	Deps       []string
+}
+
+func list(t *testing.T, args ...string) map[string]pkg {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps", "-json=ImportPath,Standard,Imports,Deps"}, args...)...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	pkgs := make(map[string]pkg)
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := dec.Decode(&p); err == io.EOF {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		pkgs[p.ImportPath] = p
+	}
+}
+
+// within tells whether a package is dir, relative to the module, or below it.
+func within(path, dir string) bool {
+	dir = module + "/" + dir
+	return path == dir || strings.HasPrefix(path, dir+"/")
+}
+
+// layers are the packages that users import, from the bottom up. Each may
+// import those before it.
+var layers = []string{"session", "watch", "zksync"}
+
+// dependencies are the modules that come with the layers. zap brings multierr.
+var dependencies = []string{"github.com/go-zookeeper/zk", "golang.org/x/sync", "go.uber.org/zap", "go.uber.org/multierr"}
+
+// inDependency tells whether a package belongs to one of those modules.
+func inDependency(path string) bool {
+	for _, d := range dependencies {
+		if path == d || strings.HasPrefix(path, d+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// misplaced says what is wrong with the packages' imports.
+func misplaced(pkgs map[string]pkg) (wrong []string) {
+	ours := func(path string) bool { return path == module || strings.HasPrefix(path, module+"/") }
+	layer := func(path string) int {
+		for i, dir := range layers {
+			if within(path, dir) {
+				return i
+			}
+		}
+		return -1
+	}
+	accuse := func(p pkg, imported, why string) {
+		wrong = append(wrong, p.ImportPath+" must not import "+imported+": "+why)
+	}
+	for _, p := range pkgs {
+		if !ours(p.ImportPath) {
+			continue
+		}
+		n := layer(p.ImportPath)
+		for _, imported := range p.Imports {
+			// The helpers under internal are for tests.
+			if within(imported, "zksynctest") && !within(p.ImportPath, "zksynctest") && !within(p.ImportPath, "examples") && !within(p.ImportPath, "internal") {
+				accuse(p, imported, "only tests and examples import it")
+			}
+			if within(imported, "internal") && !within(p.ImportPath, "internal") {
+				accuse(p, imported, "only tests import it")
+			}
+			if n >= 0 && ours(imported) && (layer(imported) < 0 || layer(imported) > n) {
+				accuse(p, imported, "the arrows go "+strings.Join(layers, " <- "))
+			}
+		}
+		for _, dep := range p.Deps {
+			d, ok := pkgs[dep]
+			standard := dep == "C" || dep == "unsafe" || ok && d.Standard
+			switch {
+			case standard:
+			case within(p.ImportPath, "zksynctest/zkserver"):
+				if !within(dep, "zksynctest/zkserver") {
+					accuse(p, dep, "the embedded server stands on the standard library alone")
+				}
+			case n >= 0 && !ours(dep) && !inDependency(dep):
+				accuse(p, dep, "it would reach users, who are promised no more than "+strings.Join(dependencies, ", "))
+			}
+		}
+	}
+	return wrong
+}
+
+func TestImports(t *testing.T) {
+	pkgs := list(t, "./...")
+	for _, dir := range []string{"session", "zksync", "zksynctest", "zksynctest/zkserver", "examples/quickstart"} {
+		if _, ok := pkgs[module+"/"+dir]; !ok {
+			t.Errorf("go list does not show %s: this test looks at the wrong place", dir)
+		}
+	}
+	for _, w := range misplaced(pkgs) {
+		t.Error(w)
+	}
+}
+
+// The rules themselves are tried, too: a rule that never objects is none.
+func TestImportRulesObject(t *testing.T) {
+	for _, c := range []struct{ from, to, want string }{
+		{"session", module + "/zksync", "the arrows go"},
+		{"session", module + "/watch", "the arrows go"},
+		{"watch", module + "/zksync", "the arrows go"},
+		{"session", module + "/zksynctest", "only tests and examples"},
+		{"zksync/internal/x", module + "/internal/servers", "only tests"},
+		{"zksync", "example.org/other", "promised no more"},
+		{"session", "github.com/go-zookeeper/zkother", "promised no more"},
+		{"zksynctest/zkserver", "go.uber.org/zap", "standard library alone"},
+		{"zksynctest/zkserver", module + "/session", "standard library alone"},
+		{"zksync", module + "/session", ""},
+		{"zksync", "context", ""},
+		{"session", "go.uber.org/zap/zapcore", ""},
+		{"zksynctest", module + "/session", ""},
+		{"internal/servers", module + "/zksynctest", ""},
+		{"examples/quickstart", module + "/zksynctest", ""},
+	} {
+		pkgs := map[string]pkg{
+			"context":             {ImportPath: "context", Standard: true},
+			module + "/" + c.from: {ImportPath: module + "/" + c.from, Imports: []string{c.to}, Deps: []string{c.to}},
+		}
+		wrong := strings.Join(misplaced(pkgs), "; ")
+		if c.want == "" && wrong != "" || !strings.Contains(wrong, c.want) {
+			t.Errorf("%s imports %s: objections %q, want %q", c.from, c.to, wrong, c.want)
+		}
+	}
+}
