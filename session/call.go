@@ -62,12 +62,17 @@ func (c *call) failure() error {
 }
 
 // provesLeader says whether the answer to c shows that the leader itself has
-// handled it. Reads and pings are answered by a follower alone, and so are the
-// codes above the API errors.
+// handled it. Reads and pings are answered by a follower alone, and so are writes
+// that it throttles, does not know, or refuses by a check of its own.
 func (c *call) provesLeader() bool {
 	switch c.op {
 	case opCreate, opCreateContainer, opDelete, opSetData, opMulti, opSync:
-		return c.err == nil && (c.code == 0 || c.code <= -100 && c.code != codeSessionExpired && c.code != codeSessionMoved)
+	default:
+		return false
+	}
+	switch c.code {
+	case 0, codeNoNode, codeBadVersion, codeNoChildrenForEphemerals, codeNodeExists, codeNotEmpty:
+		return c.err == nil
 	}
 	return false
 }

@@ -27,10 +27,14 @@ const (
 
 // The codes that decide something here rather than being passed on.
 const (
-	codeUnimplemented  int32 = -6
-	codeNoNode         int32 = -101
-	codeSessionExpired int32 = -112
-	codeSessionMoved   int32 = -118
+	codeUnimplemented           int32 = -6
+	codeNoNode                  int32 = -101
+	codeBadVersion              int32 = -103
+	codeNoChildrenForEphemerals int32 = -108
+	codeNodeExists              int32 = -110
+	codeNotEmpty                int32 = -111
+	codeSessionExpired          int32 = -112
+	codeSessionMoved            int32 = -118
 )
 
 func appendInt(b []byte, v int32) []byte  { return binary.BigEndian.AppendUint32(b, uint32(v)) }
