@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -86,10 +87,12 @@ func (l *Lease) Hold() error {
 	}
 	s.lease.mu.Lock()
 	defer s.lease.mu.Unlock()
-	if l.held {
+	switch {
+	case l.ended:
+		return errLeaseEnded
+	case l.held:
 		return nil
-	}
-	if past(s.lease.proven, time.Now(), s.leaseTime()) {
+	case past(s.lease.proven, time.Now(), s.leaseTime()):
 		return ErrStale
 	}
 	l.held = true
@@ -99,6 +102,9 @@ func (l *Lease) Hold() error {
 	}
 	return nil
 }
+
+// errLeaseEnded is a programming error of Hold's caller.
+var errLeaseEnded = errors.New("session: hold a lease that has ended")
 
 // End closes the lease. It may be called more than once.
 func (l *Lease) End() {
@@ -156,9 +162,6 @@ func (s *Session) keep() {
 		}
 
 		next := min(s.timeout/6, heard.Add(s.timeout).Sub(now))
-		if held {
-			next = min(next, proven.Add(s.leaseTime()).Sub(now))
-		}
 		if renewing {
 			beat = s.renew(beat, now, proven)
 			if beat != nil {
@@ -167,8 +170,11 @@ func (s *Session) keep() {
 				next = min(next, due)
 			}
 		}
-		next = max(next, s.timeout/1000)
 		s.lease.mu.Lock()
+		// In one step, because Hold kicks us only if wake is too late for it.
+		if s.lease.held > 0 {
+			next = min(next, s.lease.proven.Add(s.leaseTime()).Sub(now))
+		}
 		s.lease.wake = now.Add(next)
 		s.lease.mu.Unlock()
 		timer.Reset(next)
