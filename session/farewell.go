@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -24,6 +23,7 @@ func (s *Session) closeOnServer() {
 		if err == nil {
 			return
 		}
+		s.m.servers.failed(server, err)
 		s.m.cfg.log.Debug("closing a lost session", zap.String("server", server), zap.Int64("session", s.id), zap.Error(err))
 		if s.m.sleep(ctx, jitter(backoff(round, firstBackoff, maxBackoff))) != nil {
 			return
@@ -36,7 +36,6 @@ func (s *Session) closeOn(ctx context.Context, server string) error {
 	defer cancel()
 	conn, raw, err := s.m.dialServer(ctx, "tcp", server)
 	if err != nil {
-		s.m.servers.failed(server, err)
 		return err
 	}
 	defer raw.Close()
@@ -57,10 +56,8 @@ func (s *Session) closeOn(ctx context.Context, server string) error {
 	} else if id != s.id {
 		return fmt.Errorf("asked for session %#x, was given %#x", s.id, id)
 	}
+	// Without an answer it may be there still; the next attempt will tell.
 	_, err = exchange(conn, appendInt(appendInt(make([]byte, 4), 1), opCloseSession))
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
 	return err
 }
 
