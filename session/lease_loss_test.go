@@ -1,0 +1,235 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// Whatever cuts a holder off from the leader: its context ends no later than
+// the Deadline, which is two thirds of the timeout after the last proof, and
+// before the server removes what it held.
+func TestHolderLearnsBeforeTheServerGivesAway(t *testing.T) {
+	cuts := map[string]func(srv *zksynctest.Server, id int64){
+		"partition":        func(srv *zksynctest.Server, id int64) { srv.Partition(id) },
+		"cut off follower": func(srv *zksynctest.Server, id int64) { srv.CutFromLeader(id, true); srv.HangHandshake(true) },
+	}
+	for name, cut := range cuts {
+		for _, after := range []time.Duration{0, time.Second, timeout / 6, 2300 * time.Millisecond, timeout / 3, 7 * time.Second} {
+			t.Run(name+" after "+after.String(), func(t *testing.T) {
+				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+					s := current(t, connect(t, srv, three))
+					other := current(t, connect(t, srv, three))
+					create(t, s, "/held", zk.FlagEphemeral)
+					hold(t, s)
+					time.Sleep(after)
+					_, _, gone, err := other.ExistsW(t.Context(), "/held")
+					if err != nil {
+						t.Fatal(err)
+					}
+					cut(srv, s.ID())
+					start := time.Now()
+					deadline := s.Deadline()
+					ev := <-gone
+					if ev.Type != zk.EventNodeDeleted {
+						t.Fatalf("event %+v, want the removal of the ephemeral", ev)
+					}
+					given := time.Now()
+					if s.Context().Err() == nil {
+						t.Fatal("the server gave it away while its holder's context lived")
+					}
+					if early := given.Sub(deadline); early <= 0 {
+						t.Errorf("the server gave it away %v before the Deadline", -early)
+					}
+					if took := given.Sub(start); took > 2*timeout {
+						t.Errorf("given away after %v", took)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A holder on a follower that has lost its leader leaves it for another one
+// well within the lease.
+func TestHolderLeavesAFollowerThatIsCutOff(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three)
+		s := current(t, m)
+		create(t, s, "/held", zk.FlagEphemeral)
+		hold(t, s)
+		states := m.States(t.Context())
+		<-states
+		before := s.Connection()
+		proven := time.Now()
+		srv.CutFromLeader(s.ID(), true)
+		if st := <-states; st != session.Suspended {
+			t.Fatalf("%v, want Suspended", st)
+		}
+		// A heartbeat after T/6, which is given T/4.
+		if took, want := time.Since(proven), timeout/6+timeout/4; took != want {
+			t.Errorf("the silent connection was closed after %v, want %v", took, want)
+		}
+		time.Sleep(10 * timeout)
+		if s.Context().Err() != nil {
+			t.Errorf("the session is lost: %v", s.Err())
+		}
+		if s.Connection() == before {
+			t.Error("still on the connection that no longer reaches the leader")
+		}
+		mustExist(t, srv, "/held", true)
+	})
+}
+
+func TestReconnectAndRestartWithinTheLeaseCostNothing(t *testing.T) {
+	for name, trouble := range map[string]func(srv *zksynctest.Server, s *session.Session) error{
+		"disconnect": func(srv *zksynctest.Server, s *session.Session) error { return srv.Disconnect(s.ID()) },
+		"restart":    func(srv *zksynctest.Server, s *session.Session) error { return srv.Restart() },
+		"down for a while": func(srv *zksynctest.Server, s *session.Session) error {
+			srv.Stop()
+			time.Sleep(lease / 2)
+			return srv.Start()
+		},
+		"frozen for a while": func(srv *zksynctest.Server, s *session.Session) error {
+			srv.Freeze()
+			time.Sleep(lease / 2)
+			srv.Thaw()
+			return nil
+		},
+		"cut off for a while": func(srv *zksynctest.Server, s *session.Session) error {
+			srv.Partition(s.ID())
+			time.Sleep(lease / 2)
+			srv.Heal(s.ID())
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := connect(t, srv, three)
+				s := current(t, m)
+				create(t, s, "/held", zk.FlagEphemeral)
+				hold(t, s)
+				for range 10 {
+					if err := trouble(srv, s); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(timeout)
+					if s.Context().Err() != nil {
+						t.Fatalf("the holder has lost it: %v", s.Err())
+					}
+					if m.State() != session.Connected {
+						t.Fatalf("the Manager is %v, want Connected", m.State())
+					}
+				}
+				mustExist(t, srv, "/held", true)
+			})
+		})
+	}
+}
+
+// Nobody depends on a session without leases, so it is not held to the
+// Deadline: it is lost when nothing was heard for the whole timeout.
+func TestASessionThatHoldsNothingLivesForTheTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three)
+		s := current(t, m)
+		heard := time.Now()
+		srv.Partition(s.ID())
+		time.Sleep(timeout * 9 / 10)
+		if s.Context().Err() != nil {
+			t.Fatalf("lost after 0.9 T: %v", s.Err())
+		}
+		srv.Heal(s.ID())
+		time.Sleep(timeout)
+		if s.Context().Err() != nil || m.State() != session.Connected {
+			t.Fatalf("not connected again: %v, %v", m.State(), s.Err())
+		}
+
+		heard = time.Now()
+		if _, _, err := s.Get(t.Context(), "/"); err != nil {
+			t.Fatal(err)
+		}
+		srv.Partition(s.ID())
+		<-s.Done()
+		if took := time.Since(heard); took != timeout {
+			t.Errorf("lost %v after the last answer, want %v", took, timeout)
+		}
+		mustBe(t, s.Err(), session.ErrLost)
+	})
+}
+
+// A session that was given up by the client alone is ended on the server, so
+// that nobody waits for its expiry.
+func TestALostSessionIsClosedOnTheServer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three)
+		s := current(t, m)
+		create(t, s, "/held", zk.FlagEphemeral)
+		hold(t, s)
+		srv.Partition(s.ID())
+		<-s.Done()
+		next := current(t, m)
+		mustExist(t, srv, "/held", true)
+		// The first attempt ends in a lost reply, the second on a server that
+		// hangs up: neither may pass for success.
+		srv.Inject(zkserver.Fault{Session: s.ID(), Op: zkserver.OpCloseSession, At: zkserver.BeforeCommit, Do: zkserver.Disconnect})
+		srv.Heal(s.ID())
+		healed := time.Now()
+		for {
+			if _, ok := sessionOf(srv, s.ID()); !ok {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
+			if time.Since(healed) > 2500*time.Millisecond {
+				t.Fatal("the lost session is still on the server, long after it could be reached")
+			}
+		}
+		mustExist(t, srv, "/held", false)
+		if err := next.Sync(t.Context(), "/"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The session that is closed on the server belongs to whoever lost it: if no
+// server can be reached, the Manager still closes in bounded time.
+func TestCloseWhileALostSessionIsBeingClosedOnTheServer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three)
+		s := current(t, m)
+		hold(t, s)
+		srv.Freeze()
+		<-s.Done()
+		time.Sleep(time.Second)
+		within(t, 1100*time.Millisecond, "Close", func() { m.Close() })
+	})
+}
+
+func TestSessionContextEndsWithItsCause(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three)
+		s := current(t, m)
+		if s.Err() != nil {
+			t.Errorf("Err of a live session: %v", s.Err())
+		}
+		srv.ExpireSession(s.ID())
+		<-s.Context().Done()
+		mustBe(t, context.Cause(s.Context()), session.ErrLost, zk.ErrSessionExpired)
+		mustBe(t, s.Err(), session.ErrLost)
+		s = current(t, m)
+		m.Close()
+		mustBe(t, context.Cause(s.Context()), session.ErrClosed, zk.ErrClosing)
+		if errors.Is(s.Err(), session.ErrLost) {
+			t.Errorf("%v, want ErrClosed alone", s.Err())
+		}
+		synctest.Wait()
+	})
+}
