@@ -1,0 +1,43 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestTakeOver(t *testing.T) {
+	var out, errs bytes.Buffer
+	if status := run(t.Context(), []string{"-every", "10ms", "-for", "1s"}, &out, &errs); status != 0 || errs.Len() > 0 {
+		t.Errorf("status %d, errors %q", status, errs.String())
+	}
+	text := out.String()
+	if strings.Count(text, " leads with token ") < 2 || !strings.Contains(text, "none of them twice") {
+		t.Errorf("no take-over in\n%s", text)
+	}
+	_, after, _ := strings.Cut(text, "by force")
+	if !strings.Contains(after, "runs the task") {
+		t.Errorf("nothing was run after the accident in\n%s", text)
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	var out bytes.Buffer
+	l := &journal{out: &out, ran: map[int64][]string{1: {"a"}, 2: {"a", "b"}}}
+	if l.verdict() != 1 || !strings.Contains(out.String(), "slot 2") {
+		t.Errorf("a slot that was run twice: %s", out.String())
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{{"-every", "0"}, {"-for", "-1s"}, {"-nodes", "0"}, {"surplus"}, {"-nonsense"}} {
+		var out, errs bytes.Buffer
+		if status := run(t.Context(), args, &out, &errs); status != 2 || errs.Len() == 0 {
+			t.Errorf("%v: status %d, errors %q", args, status, errs.String())
+		}
+	}
+}
