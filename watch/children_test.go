@@ -1,0 +1,81 @@
+package watch_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-zksync/toolkit/internal/servers"
+	"github.com/go-zksync/toolkit/watch"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+func TestChildrenFollowsTheList(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		m := srv.Connect(t)
+		s := live(t, m)
+		path := servers.Path(t)
+		st := watch.Children(t.Context(), m, path)
+		if got := next(t, st); got != nil {
+			t.Fatalf("children of a znode that does not exist: %v, want nil", got)
+		}
+		create := func(path string) {
+			t.Helper()
+			_, err := s.Create(t.Context(), path, nil, 0)
+			must(t, err)
+		}
+		create(path)
+		if got := next(t, st); got == nil || len(got) != 0 {
+			t.Fatalf("children of an empty znode: %v, want an empty list", got)
+		}
+		create(path + "/b")
+		if got := next(t, st); !slices.Equal(got, []string{"b"}) {
+			t.Fatal("children", got)
+		}
+		create(path + "/a")
+		if got := next(t, st); !slices.Equal(got, []string{"a", "b"}) {
+			t.Fatal("children", got)
+		}
+		// Data is not what this follows.
+		_, err := s.Set(t.Context(), path, []byte("x"), -1)
+		must(t, err)
+		must(t, s.Delete(t.Context(), path+"/b", -1))
+		if got := next(t, st); !slices.Equal(got, []string{"a"}) {
+			t.Fatal("children", got)
+		}
+		must(t, s.Delete(t.Context(), path+"/a", -1))
+		next(t, st)
+		must(t, s.Delete(t.Context(), path, -1))
+		if got := next(t, st); got != nil {
+			t.Fatalf("children after removal: %v, want nil", got)
+		}
+	})
+}
+
+func TestChildrenToldWhatChangedWhileDisconnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		must(t, srv.Create("/a", nil))
+		must(t, srv.Create("/a/x", nil))
+		st := watch.Children(t.Context(), m, "/a")
+		next(t, st)
+		for _, lose := range []func(int64) error{srv.Disconnect, srv.ExpireSession} {
+			must(t, lose(live(t, m).ID()))
+			none(t, st)
+
+			id := live(t, m).ID()
+			srv.HangHandshake(true)
+			must(t, lose(id))
+			must(t, srv.Delete("/a/x"))
+			must(t, srv.Delete("/a"))
+			must(t, srv.Create("/a", nil))
+			must(t, srv.Create("/a/x", nil))
+			srv.HangHandshake(false)
+			if got := next(t, st); !slices.Equal(got, []string{"x"}) {
+				t.Fatal("children", got)
+			}
+			none(t, st)
+		}
+	})
+}

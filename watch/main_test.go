@@ -1,0 +1,75 @@
+package watch_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/watch"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(zksynctest.StopSharedAfter(m)) }
+
+// must stops the test at an error of setting it up.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// live is the session that m has at present.
+func live(t testing.TB, m *session.Manager) *session.Session {
+	t.Helper()
+	s, err := m.Session(t.Context())
+	must(t, err)
+	return s
+}
+
+// next receives a state, within a minute.
+func next[T any](t testing.TB, st *watch.Stream[T]) T {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	select {
+	case v, ok := <-st.Events():
+		if !ok {
+			t.Fatal("the stream has ended:", st.Err())
+		}
+		return v
+	case <-ctx.Done():
+		t.Fatal("no event within a minute")
+	}
+	panic("unreachable")
+}
+
+// none checks that an hour goes by without an event; in a bubble only.
+func none[T any](t testing.TB, st *watch.Stream[T]) {
+	t.Helper()
+	time.Sleep(time.Hour)
+	select {
+	case v, ok := <-st.Events():
+		t.Fatalf("an event of no change: %+v, %v, error %v", v, ok, st.Err())
+	default:
+	}
+}
+
+// ended waits for the end of a stream, and returns why.
+func ended[T any](t testing.TB, st *watch.Stream[T]) error {
+	t.Helper()
+	limit := time.After(time.Minute)
+	for {
+		select {
+		case _, ok := <-st.Events():
+			if !ok {
+				return st.Err()
+			}
+		case <-limit:
+			t.Fatal("the stream goes on")
+		}
+	}
+}
