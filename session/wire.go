@@ -252,6 +252,10 @@ func (w *wire) handle(frame []byte) error {
 			w.s.refuseAuth(code)
 			return ErrAuthFailed
 		}
+	case xid <= firstXid && (code == codeSessionExpired || code == codeSessionMoved):
+		// It speaks of the connection, and nothing was done: with the connection
+		// ends the call, which is repeated on the next where that is safe.
+		return codeError(code)
 	case xid <= firstXid:
 		w.mu.Lock()
 		c := w.pending[xid]
@@ -265,9 +269,6 @@ func (w *wire) handle(frame []byte) error {
 			w.s.prove(c.sent)
 		}
 		c.finish()
-		if code == codeSessionExpired || code == codeSessionMoved {
-			return codeError(code)
-		}
 	default:
 		w.deliver = frame
 	}
