@@ -199,9 +199,11 @@ func (s *Session) attach(w *wire) {
 	}
 	s.wire = w
 	s.wakeLocked()
+	// Under s.mu, so that attach and detach are told in the order in which they
+	// happened.
+	s.m.setState(s, Connected)
 	s.mu.Unlock()
 	s.m.cfg.log.Info("connected", zap.String("server", w.server), zap.Int64("session", s.id))
-	s.m.setState(s, Connected)
 }
 
 // detach takes a connection that has ended out of use.
@@ -211,11 +213,11 @@ func (s *Session) detach(w *wire, why error) {
 	was := s.wire == w
 	if was {
 		s.wire = nil
+		s.m.setState(s, Suspended)
 	}
 	s.mu.Unlock()
 	if was {
 		s.m.cfg.log.Info("disconnected", zap.String("server", w.server), zap.Int64("session", s.id), zap.Error(why))
-		s.m.setState(s, Suspended)
 	}
 }
 
