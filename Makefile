@@ -1,0 +1,42 @@
+# make help lists what there is.
+
+FUZZTIME ?= 5s
+COUNT    ?= 10
+
+# The newest release that goes with the Go version of go.mod. It is kept out of
+# go.mod so that users never see it. .ci/run reads it from here.
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: test
+test: ## all tests; without a real ZooKeeper some are skipped
+	go test ./...
+
+.PHONY: test-real
+test-real: ## all tests, and the real ZooKeeper must be there
+	ZKSYNC_REQUIRE_REAL=1 go test ./...
+
+.PHONY: lint
+lint: ## gofmt, vet and staticcheck
+	@test -z "$$(gofmt -l .)" || { echo "gofmt these:"; gofmt -l .; exit 1; }
+	go vet ./...
+	go run $(STATICCHECK) ./...
+
+.PHONY: bench
+bench: ## all benchmarks
+	go test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME
+	.ci/fuzz $(FUZZTIME)
+
+.PHONY: soak
+soak: ## all tests COUNT times with the race detector
+	go test -race -count=$(COUNT) -timeout 2h ./...
+
+.PHONY: ci
+ci: ## what must pass, in a fresh clone
+	.ci/run

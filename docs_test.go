@@ -1,0 +1,120 @@
+package toolkit
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var documents = []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md"}
+
+func readDocument(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+var fence = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
+
+// fenced returns the blocks of one language.
+func fenced(document, language string) (blocks []string) {
+	for _, m := range fence.FindAllStringSubmatch(document, -1) {
+		if m[1] == language {
+			blocks = append(blocks, m[2])
+		}
+	}
+	return blocks
+}
+
+// The README's Go code is compiled, because it is that of the examples.
+func TestReadmeCodeIsThatOfTheExamples(t *testing.T) {
+	files, err := filepath.Glob("examples/*/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	var code []string
+	for _, name := range files {
+		code = append(code, readDocument(t, name))
+	}
+	blocks := fenced(readDocument(t, "README.md"), "go")
+	if len(blocks) < 2 {
+		t.Errorf("%d blocks of Go, want the service and its test", len(blocks))
+	}
+next:
+	for _, block := range blocks {
+		for _, c := range code {
+			if strings.Contains(c, block) {
+				continue next
+			}
+		}
+		t.Errorf("this code of the README is in no file of the examples; copy it from there:\n%s", block)
+	}
+}
+
+// The first commands of the README are the ones to try; CI runs them.
+func TestReadmeCommands(t *testing.T) {
+	blocks := fenced(readDocument(t, "README.md"), "sh")
+	want := "go run ./examples/quickstart\ngo test ./...\n"
+	if len(blocks) == 0 || blocks[0] != want {
+		t.Errorf("the first commands of the README are %q, want %q", blocks, want)
+	}
+	run := regexp.MustCompile(`go run (\./\S+)`)
+	for _, block := range blocks {
+		for _, m := range run.FindAllStringSubmatch(block, -1) {
+			if _, err := os.Stat(filepath.Join(m[1], "main.go")); err != nil {
+				t.Errorf("%q: %v", m[0], err)
+			}
+		}
+	}
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	noise   = regexp.MustCompile(`[^\pL\pN -]`)
+)
+
+// anchors are what the headings of a document can be linked by.
+func anchors(document string) map[string]bool {
+	found := make(map[string]bool)
+	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(document, ""), -1) {
+		found[strings.ReplaceAll(noise.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")] = true
+	}
+	return found
+}
+
+func TestLinks(t *testing.T) {
+	for _, name := range documents {
+		for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(readDocument(t, name), ""), -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.HasPrefix(target, "https://") {
+				continue
+			}
+			if target == "" {
+				target = name
+			}
+			if _, err := os.Stat(filepath.FromSlash(target)); err != nil {
+				t.Errorf("%s: the link %q leads nowhere: %v", name, m[1], err)
+			} else if anchor != "" && !anchors(readDocument(t, target))[anchor] {
+				t.Errorf("%s: the link %q names no heading of %s", name, m[1], target)
+			}
+		}
+	}
+}
+
+// A make target that the documents speak of exists.
+func TestMakeTargets(t *testing.T) {
+	makefile := readDocument(t, "Makefile")
+	for _, name := range documents {
+		for _, m := range regexp.MustCompile("`make ([a-z-]+)`").FindAllStringSubmatch(readDocument(t, name), -1) {
+			if !strings.Contains(makefile, "\n"+m[1]+":") {
+				t.Errorf("%s: the Makefile has no target %s", name, m[1])
+			}
+		}
+	}
+}
