@@ -2,6 +2,8 @@ package watch_test
 
 import (
 	"context"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,4 +74,16 @@ func ended[T any](t testing.TB, st *watch.Stream[T]) error {
 			t.Fatal("the stream goes on")
 		}
 	}
+}
+
+// running counts the goroutines of package watch.
+func running() int {
+	buf := make([]byte, 4<<20)
+	n := 0
+	for stack := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
+		if strings.Contains(stack, "toolkit/watch.(") {
+			n++
+		}
+	}
+	return n
 }

@@ -1,0 +1,126 @@
+package watch_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/watch"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+func TestAllEndsWithTheReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		cause := errors.New("shutting down")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		states, reasons := 0, 0
+		for state, err := range watch.Node(ctx, m, "/a").All() {
+			if err == nil {
+				states++
+				cancel(cause)
+				continue
+			}
+			reasons++
+			if !errors.Is(err, context.Canceled) || !errors.Is(err, cause) || !strings.Contains(err.Error(), "/a") {
+				t.Errorf("the last error is %q, want one that is %v and %v and says the path", err, context.Canceled, cause)
+			}
+			if state.Path != "" || state.Exists {
+				t.Errorf("the error comes with %+v", state)
+			}
+		}
+		if states != 1 || reasons != 1 {
+			t.Errorf("%d states and %d errors, want one of each", states, reasons)
+		}
+	})
+}
+
+func TestAllEndsTheStreamWhenTheLoopIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		st := watch.Node(t.Context(), m, "/a")
+		for range st.All() {
+			break
+		}
+		if _, ok := <-st.Events(); ok {
+			t.Error("the channel is not closed")
+		}
+		if err := st.Err(); !errors.Is(err, watch.ErrStopped) {
+			t.Errorf("Err is %v, want %v", err, watch.ErrStopped)
+		}
+		if n := running(); n > 0 {
+			t.Errorf("%d goroutines are left behind the loop", n)
+		}
+		// A loop over a stream that has ended says why.
+		for _, err := range st.All() {
+			if !errors.Is(err, watch.ErrStopped) {
+				t.Errorf("a second loop yields %v, want %v", err, watch.ErrStopped)
+			}
+		}
+	})
+}
+
+// The last state is received although the stream has ended since.
+func TestEventsKeepsTheLastState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		st := watch.Node(t.Context(), m, "/a")
+		synctest.Wait()
+		must(t, m.Close())
+		synctest.Wait()
+		if got, ok := <-st.Events(); !ok || got.Path != "/a" {
+			t.Errorf("got %+v, %v", got, ok)
+		}
+		if _, ok := <-st.Events(); ok || !errors.Is(st.Err(), session.ErrClosed) {
+			t.Errorf("open: %v, Err: %v", ok, st.Err())
+		}
+	})
+}
+
+// Cancelling, joining and changing at once, for the race detector.
+func TestStreamsComeAndGo(t *testing.T) {
+	srv := zksynctest.Start(t)
+	m := srv.Connect(t)
+	must(t, srv.Create("/a", nil))
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 30 {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+				for _, err := range watch.Node(ctx, m, "/a").All() {
+					if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+						t.Error(err)
+					}
+				}
+				for range watch.Children(ctx, m, "/a").All() {
+					break
+				}
+				cancel()
+			}
+		})
+	}
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		wg.Wait()
+	}()
+	for {
+		select {
+		case <-finished:
+			return
+		default:
+			must(t, srv.Set("/a", nil))
+			runtime.Gosched()
+		}
+	}
+}
