@@ -27,11 +27,15 @@ type fault struct {
 
 func newSaboteur(st *stage, show *timeline, res *resource) *saboteur {
 	s := &saboteur{stage: st, show: show, res: res, offers: make(chan *hold), losers: make(map[*worker]bool)}
-	s.plan = append(s.plan, fault{name: "a connection that breaks", due: 0.08, strike: (*saboteur).breakConnection})
+	broken := fault{name: "a connection that breaks", due: 0.08, strike: (*saboteur).breakConnection}
+	expired := fault{name: "a session that is expired by force", due: 0.2, loses: true, strike: (*saboteur).expireSession}
+	away := fault{name: "a holder that is cut off for longer than its session timeout", due: 0.4, loses: true, strike: (*saboteur).cutOff}
 	if st.expire != nil {
-		s.plan = append(s.plan, fault{name: "a session that is expired by force", due: 0.22, loses: true, strike: (*saboteur).expireSession})
+		s.plan = []fault{broken, expired, away}
+	} else {
+		away.due = expired.due // where session timeouts are longer, too, as a rule
+		s.plan = []fault{broken, away}
 	}
-	s.plan = append(s.plan, fault{name: "a holder that is cut off for longer than its session timeout", due: 0.4, loses: true, strike: (*saboteur).cutOff})
 	return s
 }
 

@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/go-zksync/toolkit/session"
 )
 
 const (
@@ -63,6 +65,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	v, err := play(ctx, cfg, st, stdout)
 	if err != nil {
 		fmt.Fprintf(stderr, "quickstart: %v\n", err)
+		if errors.Is(err, session.ErrInvalidServers) {
+			return exitUsage
+		}
 		return exitFailed
 	}
 	return v.status()
