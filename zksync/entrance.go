@@ -59,7 +59,7 @@ func isSessionLoss(err error) bool {
 
 // claim comes to hold a place, in the shortest way that is left.
 func (e *entrance) claim(ctx context.Context) (*place, error) {
-	p := e.take()
+	p := e.take(ctx)
 	if ctx.Err() != nil {
 		e.spare = p
 		return nil, cancelled(ctx)
@@ -113,11 +113,11 @@ func (e *entrance) turnOver(p *place) bool {
 }
 
 // take returns the place that was left to us, if any.
-func (e *entrance) take() *place {
+func (e *entrance) take(ctx context.Context) *place {
 	p := e.spare
 	e.spare = nil
 	if p == nil {
-		p = e.resume()
+		p = e.resume(ctx)
 	}
 	return p
 }
@@ -149,22 +149,24 @@ func (e *entrance) try(ctx context.Context) (*place, error) {
 
 func (e *entrance) tryClaim(ctx context.Context) (*place, error) {
 	for {
-		if p := e.take(); p != nil {
+		p := e.take(ctx)
+		if p != nil && p.guard != nil {
 			if p.lost() == nil {
 				return p, nil
 			}
 			p.leave()
+			p = nil
 		}
-		s, err := e.line.m.Session(ctx)
-		if err != nil {
-			return nil, err
-		}
-		p, err := e.line.join(ctx, s, "")
-		if err != nil {
-			if isSessionLoss(err) {
-				continue
+		if p == nil {
+			s, err := e.line.m.Session(ctx)
+			if err != nil {
+				return nil, err
 			}
-			return nil, err
+			if p, err = e.line.join(ctx, s, ""); isSessionLoss(err) {
+				continue
+			} else if err != nil {
+				return nil, err
+			}
 		}
 		first, err := p.first(ctx)
 		if err == nil && first {

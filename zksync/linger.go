@@ -27,22 +27,19 @@ func (e *entrance) keep(p *place) bool {
 	}
 	p.guard.stop()
 	p.guard = nil
-	p.lease.End() // nothing is held any more, but it is to be held again
-	p.lease = p.s.Lease()
+	p.unhold()
 	e.mu.Lock()
 	e.rest = &resting{p: p, timer: time.AfterFunc(e.linger, func() { e.evict(p) })}
 	e.mu.Unlock()
-	select {
-	case <-p.crowd.done: // it found somebody before there was anything to evict
+	if p.crowd.over() { // it found somebody before there was anything to evict
 		e.evict(p)
-	default:
 	}
 	return true
 }
 
-// resume takes the resting place up again, if there is one that is certain to
-// be ours and alone.
-func (e *entrance) resume() *place {
+// resume takes the resting place up again, if there is one: granted if it is
+// certain to be ours and alone, and otherwise as one that waits to be first.
+func (e *entrance) resume(ctx context.Context) *place {
 	e.mu.Lock()
 	r := e.rest
 	e.rest = nil
@@ -51,13 +48,20 @@ func (e *entrance) resume() *place {
 		return nil
 	}
 	r.timer.Stop()
-	if !r.p.crowd.quiet() || r.p.s.Err() != nil || r.p.lease.Hold() != nil {
-		r.p.leave()
-		return nil
+	p := r.p
+	select {
+	case <-p.crowd.looked:
+	case <-ctx.Done():
 	}
-	r.p.guard = newGuard(r.p)
-	e.holds, e.since = 0, time.Now()
-	return r.p
+	switch {
+	case p.crowd.over():
+		p.leave()
+		return nil
+	case p.crowd.quiet() && p.lease.Hold() == nil:
+		p.guard = newGuard(p)
+		e.holds, e.since = 0, time.Now()
+	}
+	return p
 }
 
 // evict removes the resting place, if it still rests.
@@ -82,52 +86,54 @@ type crowd struct {
 	p      *place
 	ctx    context.Context
 	cancel context.CancelFunc
-	done   chan struct{}
+	looked chan struct{} // closed when the first look has been taken
+	done   chan struct{} // closed when the place has to go, or the crowd was stopped
 
 	mu    sync.Mutex
 	watch *session.Watch // armed when nobody else was there; nil while unknown
-	first bool           // the first look has been taken
-	conn  uint64         // the connection in use when the place began to linger
 }
 
 func newCrowd(e *entrance, p *place) *crowd {
-	c := &crowd{e: e, p: p, done: make(chan struct{}), conn: p.s.Connection()}
+	c := &crowd{e: e, p: p, looked: make(chan struct{}), done: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	go c.run()
 	return c
 }
 
-// quiet says that nobody else is in line, as of a watch that would have told
-// otherwise on the very connection in use. Until the first look is back, the
-// place is only known to be there, which is as good: others wait a moment longer.
+// quiet says that the place is there and nobody else is in line, as of a watch
+// that would have told otherwise on the very connection in use.
 func (c *crowd) quiet() bool {
 	if c == nil {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	conn := c.p.s.Connection()
-	if !c.first {
-		return conn != 0 && conn == c.conn
+	return c.watch != nil && c.watch.Connection() == c.p.s.Connection() && c.watch.FiredOn() == 0
+}
+
+// over says that the place has to go.
+func (c *crowd) over() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
 	}
-	return c.watch != nil && c.watch.Connection() == conn && len(c.watch.Events()) == 0
 }
 
 func (c *crowd) run() {
-	evict := c.look()
+	c.look()
 	close(c.done)
-	if evict {
-		c.e.evict(c.p)
-	}
+	c.note(nil)
+	c.e.evict(c.p)
 }
 
 // look goes on until the place has to go.
-func (c *crowd) look() (evict bool) {
+func (c *crowd) look() {
 	for {
 		names, _, w, err := c.p.s.WatchChildren(c.ctx, c.p.line.dir.path)
 		if err != nil {
-			c.note(nil)
-			return c.ctx.Err() == nil
+			return
 		}
 		present, others := false, false
 		for _, name := range names {
@@ -139,18 +145,17 @@ func (c *crowd) look() (evict bool) {
 		}
 		if !present || others {
 			w.Stop()
-			c.note(nil)
-			return true
+			return
 		}
 		c.note(w)
 		select {
 		case ev := <-w.Events():
 			if ev.Type == zk.EventNotWatching {
-				return false
+				return
 			}
 		case <-c.ctx.Done():
 			w.Stop()
-			return false
+			return
 		}
 	}
 }
@@ -158,7 +163,12 @@ func (c *crowd) look() (evict bool) {
 func (c *crowd) note(w *session.Watch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.watch, c.first = w, true
+	c.watch = w
+	select {
+	case <-c.looked:
+	default:
+		close(c.looked)
+	}
 }
 
 func (c *crowd) stop() {

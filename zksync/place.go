@@ -103,6 +103,8 @@ func (p *place) wait(ctx context.Context) error {
 			if first {
 				return p.grant(ctx)
 			}
+		case <-p.s.Done():
+			return p.s.Err() // watches are told later if functions are still awaited
 		case <-ctx.Done():
 			return cancelled(ctx)
 		}
@@ -290,6 +292,14 @@ func (p *place) leave() {
 	}
 }
 
+// unhold says that nothing is held by the place any more, though its znode is
+// still there: the session need not end for it, but is to stay proven.
+func (p *place) unhold() {
+	held := p.lease
+	p.lease = p.s.Lease()
+	held.End()
+}
+
 // close ends what belongs to a place but its znode.
 func (p *place) close() {
 	p.crowd.stop()
@@ -311,6 +321,7 @@ func (p *place) release() error {
 	ctx, cancel := context.WithDeadline(context.Background(), p.s.Deadline())
 	defer cancel()
 	p.guard.stop()
+	p.unhold()
 	err := p.s.Delete(ctx, p.path, -1)
 	switch {
 	case err == nil:
