@@ -73,32 +73,30 @@ func (d *directory) make(ctx context.Context, s *session.Session) error {
 
 // renew is for a directory whose counter is spent: after 2^31 children the
 // server refuses every further one as existing already. The only way to count
-// anew is another directory, which can be had when the line has emptied.
+// anew is another directory, which can be had when the line has emptied. It
+// returns whenever things have changed, so that another try is worthwhile.
 func (d *directory) renew(ctx context.Context, s *session.Session) error {
-	for {
-		names, _, w, err := s.WatchChildren(ctx, d.path)
-		if errors.Is(err, zk.ErrNoNode) {
-			return d.make(ctx, s)
+	names, _, w, err := s.WatchChildren(ctx, d.path)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return nil
+	case err != nil:
+		return err
+	}
+	defer w.Stop()
+	if len(names) == 0 {
+		err := s.Delete(ctx, d.path, -1)
+		if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNotEmpty) || errors.Is(err, session.ErrConnectionLost) {
+			return nil
 		}
-		if err != nil {
-			return err
-		}
-		if len(names) == 0 {
-			w.Stop()
-			err := s.Delete(ctx, d.path, -1)
-			switch {
-			case err == nil || errors.Is(err, zk.ErrNoNode):
-				return d.make(ctx, s)
-			case errors.Is(err, zk.ErrNotEmpty) || errors.Is(err, session.ErrConnectionLost):
-				continue
-			}
-			return err
-		}
-		select {
-		case <-w.Events():
-		case <-ctx.Done():
-			w.Stop()
-			return cancelled(ctx)
-		}
+		return err
+	}
+	select {
+	case <-w.Events():
+		return nil
+	case <-s.Done():
+		return s.Err()
+	case <-ctx.Done():
+		return cancelled(ctx)
 	}
 }

@@ -124,7 +124,7 @@ func (p *place) create(ctx context.Context, replace string) error {
 			err = nil
 		case errors.Is(err, zk.ErrNodeExists):
 			if replace != "" {
-				<-s.Discard(replace)
+				s.Discard(replace)
 				replace = ""
 			}
 			err = l.dir.renew(ctx, s)
