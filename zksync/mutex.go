@@ -175,8 +175,8 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) (err
 		return opError("lock", m.path, err)
 	}
 	defer func() {
-		if lost := m.Unlock(); errors.Is(lost, ErrLost) {
-			err = errors.Join(err, lost)
+		if failed := m.Unlock(); failed != nil {
+			err = errors.Join(err, failed)
 		}
 	}()
 	done, err := h.p.s.Busy()
