@@ -1,0 +1,195 @@
+package zksync_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(zksynctest.StopSharedAfter(m)) }
+
+const path = "/locks/m"
+
+// bubble runs test with a server of its own, in fake time.
+func bubble(t *testing.T, test func(t *testing.T, srv *zksynctest.Server), opts ...zksynctest.Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, zksynctest.Start(t, opts...)) })
+}
+
+func live(t testing.TB, m *session.Manager) *session.Session {
+	t.Helper()
+	s, err := m.Session(t.Context())
+	if err != nil {
+		t.Fatal("no session:", err)
+	}
+	return s
+}
+
+// patience is how long a test waits for what should happen, before it fails.
+const patience = 10 * time.Minute
+
+func lock(t testing.TB, mu *zksync.Mutex) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := mu.Lock(ctx); err != nil {
+		t.Fatal("Lock:", err)
+	}
+}
+
+func unlock(t testing.TB, mu *zksync.Mutex) {
+	t.Helper()
+	if err := mu.Unlock(); err != nil {
+		t.Error("Unlock:", err)
+	}
+}
+
+// hold is LockContext with its token.
+func hold(t testing.TB, mu *zksync.Mutex) (context.Context, int64) {
+	t.Helper()
+	ctx, err := mu.LockContext(t.Context())
+	if err != nil {
+		t.Fatal("LockContext:", err)
+	}
+	token, ok := zksync.Token(ctx)
+	if !ok || token == 0 {
+		t.Fatalf("the context of a hold has token %d, %v", token, ok)
+	}
+	return ctx, token
+}
+
+// locking starts Lock in the background. In a bubble it is waiting, or done,
+// when locking returns.
+func locking(ctx context.Context, mu *zksync.Mutex) <-chan error {
+	done := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Hour)
+		defer cancel()
+		done <- mu.Lock(ctx)
+	}()
+	synctest.Wait()
+	return done
+}
+
+// pending fails the test if what runs in the background has ended.
+func pending(t testing.TB, what string, done <-chan error) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case err := <-done:
+		t.Fatalf("%s has returned: %v", what, err)
+	default:
+	}
+}
+
+// warm locks once, so that what is done the first time only is done.
+func warm(t testing.TB, mu *zksync.Mutex) {
+	t.Helper()
+	lock(t, mu)
+	unlock(t, mu)
+}
+
+// requests are what was asked since the last reset, but for what keeps sessions
+// alive. With ids, only theirs.
+func requests(srv *zksynctest.Server, ids ...int64) []zksynctest.Op {
+	var ops []zksynctest.Op
+	for _, op := range srv.Ops() {
+		switch op.Code {
+		case zkserver.OpPing, zkserver.OpSync, zkserver.OpConnect, zkserver.OpCloseSession:
+			continue
+		}
+		if len(ids) == 0 || slices.Contains(ids, op.Session) {
+			ops = append(ops, op)
+		}
+	}
+	return ops
+}
+
+func names(ops []zksynctest.Op) string {
+	var b []string
+	for _, op := range ops {
+		b = append(b, op.Code.String())
+	}
+	return strings.Join(b, " ")
+}
+
+// places are the znodes in a directory, in the order of their numbers.
+func places(srv *zksynctest.Server, dir string) []string {
+	names, _ := srv.Children(dir)
+	slices.SortFunc(names, func(a, b string) int {
+		return strings.Compare(a[max(0, len(a)-10):], b[max(0, len(b)-10):])
+	})
+	return names
+}
+
+func wantPlaces(t testing.TB, srv *zksynctest.Server, n int) []string {
+	t.Helper()
+	got := places(srv, path)
+	if len(got) != n {
+		t.Errorf("%d znodes in line, want %d: %v", len(got), n, got)
+	}
+	return got
+}
+
+// A witness sees who holds what it guards, and fails the test when two do at
+// once or a token does not grow.
+type witness struct {
+	t testing.TB
+
+	mu     sync.Mutex
+	inside string
+	newest int64
+	shared bool // goroutines may share a token
+	passed int
+}
+
+func (w *witness) enter(who string, ctx context.Context) {
+	token, _ := zksync.Token(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if ctx.Err() != nil {
+		return // it knows that it holds nothing
+	}
+	if w.inside != "" {
+		w.t.Errorf("%s came to hold the lock while %s did", who, w.inside)
+	}
+	if token < w.newest || token == w.newest && !w.shared {
+		w.t.Errorf("%s holds with token %d after %d", who, token, w.newest)
+	}
+	w.inside, w.newest = who, token
+	w.passed++
+}
+
+func (w *witness) leave(who string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.inside == who {
+		w.inside = ""
+	}
+}
+
+// hold is inside for d, or until ctx ends.
+func (w *witness) hold(who string, ctx context.Context, d time.Duration) {
+	w.enter(who, ctx)
+	defer w.leave(who)
+	if d > 0 {
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func worker(i int) string { return fmt.Sprintf("worker %d", i) }
