@@ -3,6 +3,7 @@
 //
 //   - [github.com/go-zksync/toolkit/zksync] has the synchronization primitives, in
 //     the manner of the standard library's sync: begin there.
+//   - [github.com/go-zksync/toolkit/watch] follows znodes, as channels and loops.
 //   - [github.com/go-zksync/toolkit/session] keeps a process connected: one
 //     Manager over a sequence of ZooKeeper sessions, with contexts everywhere.
 //   - [github.com/go-zksync/toolkit/zksynctest] tests code that uses the toolkit,
@@ -33,10 +34,13 @@
 //	 zksync     locks, elections          zksynctest     faults, bubbles, real servers
 //	    |                                  |      |
 //	    v                                  |      v
-//	 session    sessions, lease  <---------+   zkserver  the embedded server
+//	 watch      channels and loops         |   zkserver  the embedded server, which
+//	    |                                  |             imports the standard library only
+//	    v                                  |
+//	 session    sessions, lease  <---------+
 //	    |
 //	    v
-//	go-zookeeper/zk                       (standard library only)
+//	go-zookeeper/zk
 //
 // Imports go along the arrows and never back. A program that uses the toolkit
 // gets go-zookeeper, golang.org/x/sync and go.uber.org/zap with it, and nothing
