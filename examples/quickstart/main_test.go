@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -148,11 +150,51 @@ func TestNoServers(t *testing.T) {
 	})
 }
 
-func TestOnRealZooKeeper(t *testing.T) {
-	e := zksynctest.RealZooKeeper(t, 1, zksynctest.RealTickTime(200*time.Millisecond))
-	status, out, errs := runs(t, t.Context(), "-servers", e.Servers(), "-for", "5s", "-timeout", "1200ms")
-	if status != 0 || errs != "" {
-		t.Errorf("exit status %d", status)
+// Over TCP, whatever the server, sessions cannot be expired by force.
+func TestServers(t *testing.T) {
+	test := func(t *testing.T, servers string) {
+		status, out, errs := runs(t, t.Context(), "-servers", servers, "-for", "6s", "-timeout", "2s")
+		if status != 0 || errs != "" {
+			t.Errorf("exit status %d", status)
+		}
+		wantIn(t, out, "on the ensemble at "+servers, "breaks the connection of", "cuts w", "LOST the lock", "REFUSED", "OK: ")
 	}
-	wantIn(t, out, "breaks the connection of", "cuts w", "LOST the lock", "REFUSED", "OK: ")
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		test(t, zksynctest.Start(t, zksynctest.WithTick(200*time.Millisecond)).Addr())
+	})
+	t.Run("real", func(t *testing.T) {
+		t.Parallel()
+		test(t, zksynctest.RealZooKeeper(t, 1, zksynctest.RealTickTime(200*time.Millisecond)).Servers())
+	})
+}
+
+// The columns are aligned, the times grow, and what is no terminal gets no colours.
+func TestTimelineIsATable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, out, _ := runs(t, t.Context(), "-workers", "3")
+		_, table, _ := strings.Cut(out, "\n\n")
+		table, _, _ = strings.Cut(table, "\n\n")
+		rows := strings.Split(table, "\n")
+		if rows[0] != "    time   1 2 3" {
+			t.Errorf("the head is %q", rows[0])
+		}
+		row := regexp.MustCompile(`^ *(\d+\.\d{3})s  ([#.! ] ){3} (w\d   \S.{13} |>>>  )\S`)
+		last := -1.0
+		for _, r := range rows[1:] {
+			m := row.FindStringSubmatch(r)
+			if m == nil {
+				t.Errorf("out of line: %q", r)
+				continue
+			}
+			at, err := strconv.ParseFloat(m[1], 64)
+			if err != nil || at < last {
+				t.Errorf("%q comes after %vs", r, last)
+			}
+			last = at
+		}
+		if len(rows) < 30 || last < 10 {
+			t.Errorf("%d rows, the last at %vs", len(rows), last)
+		}
+	})
 }
