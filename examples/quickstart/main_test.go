@@ -179,7 +179,7 @@ func TestTimelineIsATable(t *testing.T) {
 		if rows[0] != "    time   1 2 3" {
 			t.Errorf("the head is %q", rows[0])
 		}
-		row := regexp.MustCompile(`^ *(\d+\.\d{3})s  ([#.! ] ){3} (w\d   \S.{13} |>>>  )\S`)
+		row := regexp.MustCompile(`^ *(\d+\.\d{3})s  ([#.! ] ){3}  (w\d   \S.{13} |>>>  )\S`)
 		last := -1.0
 		for _, r := range rows[1:] {
 			m := row.FindStringSubmatch(r)
