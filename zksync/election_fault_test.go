@@ -1,0 +1,424 @@
+package zksync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/internal/servers"
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// terms records who led when, by the contexts of leadership.
+type terms struct {
+	t    *testing.T
+	mu   sync.Mutex
+	all  []*term
+	done sync.WaitGroup
+}
+
+type term struct {
+	who        string
+	token      int64
+	start, end time.Time
+}
+
+func (r *terms) begin(who string, lead context.Context) {
+	token, _ := zksync.Token(lead)
+	one := &term{who: who, token: token, start: time.Now()}
+	r.mu.Lock()
+	r.all = append(r.all, one)
+	r.mu.Unlock()
+	r.done.Add(1)
+	context.AfterFunc(lead, func() {
+		defer r.done.Done()
+		r.mu.Lock()
+		one.end = time.Now()
+		r.mu.Unlock()
+	})
+}
+
+// check wants each term to begin no earlier than every earlier one ended, and
+// tokens to grow.
+func (r *terms) check(slack time.Duration) {
+	r.t.Helper()
+	r.done.Wait()
+	var before *term
+	for _, one := range r.all {
+		if before != nil && (one.start.Before(before.end.Add(-slack)) || one.token <= before.token) {
+			r.t.Errorf("%+v led though %+v still did", *one, *before)
+		}
+		if before == nil || one.end.After(before.end) {
+			before = one
+		}
+	}
+}
+
+// candidate stands, leads for a while and resigns, until ctx ends.
+func candidate(ctx context.Context, t *testing.T, e *zksync.Election, who string, r *terms, pick *rand.Rand, stay time.Duration) {
+	for {
+		lead, err := e.Campaign(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				t.Errorf("%s campaigns: %v", who, err)
+			}
+			return
+		}
+		r.begin(who, lead)
+		rest := time.NewTimer(time.Duration(pick.Int64N(int64(stay))))
+		select {
+		case <-lead.Done():
+		case <-rest.C:
+		}
+		rest.Stop()
+		if err := e.Resign(); err != nil && !errors.Is(err, zksync.ErrLost) {
+			t.Errorf("%s resigns: %v", who, err)
+		}
+	}
+}
+
+func TestElectionNeverHasTwoLeaders(t *testing.T) {
+	seeds := 10
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { electUnderFaults(t, uint64(seed)) })
+		})
+	}
+}
+
+func electUnderFaults(t *testing.T, seed uint64) {
+	pick := rand.New(rand.NewPCG(seed, 20))
+	srv := zksynctest.Start(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := &terms{t: t}
+	var managers []*session.Manager
+	var wg sync.WaitGroup
+	for i := range 20 {
+		m := srv.Connect(t, session.WithTimeout(4*time.Second))
+		managers = append(managers, m)
+		e := zksync.NewElection(m, "/master", zksync.WithID(fmt.Sprint(i)))
+		own := rand.New(rand.NewPCG(seed, uint64(i)))
+		wg.Go(func() { candidate(ctx, t, e, fmt.Sprint(i), r, own, 3*time.Second) })
+	}
+	for range 60 {
+		time.Sleep(time.Duration(pick.Int64N(int64(2 * time.Second))))
+		live, cancel := context.WithTimeout(ctx, time.Second)
+		s, err := managers[pick.IntN(len(managers))].Session(live)
+		cancel()
+		if err != nil {
+			continue
+		}
+		switch pick.IntN(6) {
+		case 0:
+			srv.Disconnect(s.ID())
+		case 1:
+			srv.Partition(s.ID())
+			length := time.Duration(pick.Int64N(int64(10 * time.Second)))
+			time.AfterFunc(length, func() { srv.Heal(s.ID()) })
+		case 2:
+			if err := srv.Restart(); err != nil {
+				t.Error(err)
+			}
+		case 3, 4:
+			moments := []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply}
+			codes := []zksynctest.OpCode{zkserver.OpMulti, zkserver.OpDelete, zkserver.OpGetChildren2, zkserver.OpGetData}
+			srv.Inject(zksynctest.Fault{Op: codes[pick.IntN(len(codes))], At: moments[pick.IntN(len(moments))], Do: zksynctest.Disconnect})
+		case 5:
+			srv.Freeze()
+			time.Sleep(time.Duration(pick.Int64N(int64(2 * time.Second))))
+			srv.Thaw()
+		}
+	}
+	time.Sleep(20 * time.Second) // the last partitions heal
+	cancel()
+	wg.Wait()
+	r.check(0)
+	if len(r.all) < 20 {
+		t.Errorf("only %d terms", len(r.all))
+	}
+	synctest.Wait()
+	if left, _ := srv.Children("/master"); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// On real servers the clocks of leaders are the one of this machine, but the
+// end of a context is seen a little later than it happens.
+func TestElectionOverKilledLeaders(t *testing.T) {
+	ens := zksynctest.RealZooKeeper(t, 3)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := &terms{t: t}
+	var wg sync.WaitGroup
+	for i := range 20 {
+		e := zksync.NewElection(ens.Connect(t, session.WithTimeout(4*time.Second)), "/master", zksync.WithID(fmt.Sprint(i)))
+		own := rand.New(rand.NewPCG(7, uint64(i)))
+		wg.Go(func() { candidate(ctx, t, e, fmt.Sprint(i), r, own, 50*time.Millisecond) })
+	}
+	for range 3 {
+		leader := ens.WaitLeader()
+		ens.Kill(leader)
+		ens.WaitLeader(leader)
+		ens.Restart(leader)
+		ens.WaitReady()
+	}
+	cancel()
+	wg.Wait()
+	r.check(0)
+	if len(r.all) < 20 {
+		t.Errorf("only %d terms", len(r.all))
+	}
+}
+
+func TestLeadershipSurvivesWhatTheLeaseCovers(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		m := srv.Connect(t)
+		lead, err := zksync.NewElection(m, servers.Path(t)).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := sessionOf(t, m)
+		for range 3 {
+			srv.Disconnect(t, s.ID())
+			if err := s.Sync(t.Context(), "/"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if lead.Err() != nil {
+			t.Errorf("a dropped connection ended leadership: %v", context.Cause(lead))
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		lead, err := zksync.NewElection(srv.Connect(t), "/master").Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.Stop()
+		time.Sleep(4 * time.Second)
+		if err := srv.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if lead.Err() != nil {
+			t.Errorf("a restart within the lease ended leadership: %v", context.Cause(lead))
+		}
+	})
+}
+
+func TestPartitionedLeaderEndsBeforeTheNextBegins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		lead, err := zksync.NewElection(m, "/master").Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := campaign(t, zksync.NewElection(srv.Connect(t), "/master"))
+		synctest.Wait()
+		began := time.Now()
+		srv.Partition(sessionOf(t, m).ID())
+		<-lead.Done()
+		ended := time.Since(began)
+		<-next
+		taken := time.Since(began)
+		if ended >= taken || taken > 15*time.Second || !errors.Is(context.Cause(lead), zksync.ErrLost) {
+			t.Errorf("leadership ended after %v with %v; the next began after %v", ended, context.Cause(lead), taken)
+		}
+	})
+}
+
+// When a waiting candidate dies, only those that watch it, the two behind it,
+// hear of it.
+func TestDeathInLineWakesItsFollowersOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		var sessions []int64
+		for range 10 {
+			m := srv.Connect(t)
+			campaign(t, zksync.NewElection(m, "/master"))
+			synctest.Wait()
+			sessions = append(sessions, sessionOf(t, m).ID())
+		}
+		srv.ResetOps()
+		if err := srv.ExpireSession(sessions[4]); err != nil {
+			t.Fatal(err)
+		}
+		woken := make(map[int64]bool)
+		synctest.Wait()
+		for _, op := range srv.Ops() {
+			if op.Code != zkserver.OpPing && op.Code != zkserver.OpConnect && op.Code != zkserver.OpSync {
+				woken[op.Session] = true
+			}
+		}
+		for i, id := range sessions {
+			if woken[id] && i != 5 && i != 6 {
+				t.Errorf("candidate %d was woken by the death of candidate 4", i)
+			}
+		}
+	})
+}
+
+// Only one use at a time, and every end leaves the value fit for another.
+func TestElectionMisuse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		e := zksync.NewElection(m, "/master")
+		if err := e.Resign(); !errors.Is(err, zksync.ErrNotHeld) {
+			t.Errorf("Resign without leading: %v", err)
+		}
+		if _, err := e.Campaign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Campaign(t.Context()); !errors.Is(err, zksync.ErrBusy) {
+			t.Errorf("Campaign while leading: %v", err)
+		}
+		if err := e.Resign(); err != nil {
+			t.Error(err)
+		}
+		if err := e.Resign(); !errors.Is(err, zksync.ErrNotHeld) {
+			t.Errorf("Resign twice: %v", err)
+		}
+		other := zksync.NewElection(m, "/master")
+		if _, err := other.Campaign(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		waiting := make(chan error, 1)
+		go func() {
+			_, err := e.Campaign(ctx)
+			waiting <- err
+		}()
+		synctest.Wait()
+		if _, err := e.Campaign(t.Context()); !errors.Is(err, zksync.ErrBusy) {
+			t.Errorf("Campaign while campaigning: %v", err)
+		}
+		cancel()
+		if err := <-waiting; !errors.Is(err, context.Canceled) {
+			t.Errorf("a cancelled Campaign: %v", err)
+		}
+		if err := other.Resign(); err != nil {
+			t.Error(err)
+		}
+		lead, err := e.Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.ExpireSession(sessionOf(t, m).ID())
+		<-lead.Done()
+		if _, err := e.Campaign(t.Context()); err != nil {
+			t.Errorf("Campaign after a loss, without Resign: %v", err)
+		}
+		for _, bad := range []*zksync.Election{
+			zksync.NewElection(m, "master"), zksync.NewElection(m, "/master", zksync.WithID("")),
+			zksync.NewElection(m, "/master", zksync.WithLinger(time.Second)), zksync.NewElection(m, "/master", nil),
+		} {
+			if _, err := bad.Campaign(t.Context()); !errors.Is(err, zksync.ErrInvalidOption) && !errors.Is(err, session.ErrInvalidPath) {
+				t.Errorf("a bad constructor call: %v", err)
+			}
+			if _, ok := <-bad.Observe(t.Context()); ok {
+				t.Error("observed something")
+			}
+		}
+	})
+}
+
+// Whatever the step at which Campaign is cancelled, it leaves nothing.
+func TestCampaignCancelledAtEveryStep(t *testing.T) {
+	moments := []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply}
+	for _, contended := range []bool{false, true} {
+		for step := 1; step <= 8; step++ {
+			for _, at := range moments {
+				synctest.Test(t, func(t *testing.T) {
+					srv := zksynctest.Start(t)
+					m := srv.Connect(t)
+					e := zksync.NewElection(m, "/master")
+					other := zksync.NewElection(srv.Connect(t), "/master")
+					if contended {
+						if _, err := other.Campaign(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+					}
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					in := srv.Inject(zksynctest.Fault{Session: sessionOf(t, m).ID(), Nth: step, At: at, Do: zksynctest.Call(cancel)})
+					ended := make(chan error, 1)
+					go func() {
+						_, err := e.Campaign(ctx)
+						ended <- err
+					}()
+					synctest.Wait()
+					in.Remove()
+					cancel()
+					if err := <-ended; err == nil {
+						if err := e.Resign(); err != nil {
+							t.Errorf("step %d, %v: Resign: %v", step, at, err)
+						}
+					} else if !errors.Is(err, context.Canceled) {
+						t.Errorf("step %d, %v: %v", step, at, err)
+					}
+					if contended {
+						if err := other.Resign(); err != nil {
+							t.Error(err)
+						}
+					}
+					synctest.Wait()
+					if left, _ := srv.Children("/master"); len(left) > 0 {
+						t.Errorf("step %d, %v: left behind: %v", step, at, left)
+					}
+					if _, err := e.Campaign(t.Context()); err != nil {
+						t.Errorf("step %d, %v: the next Campaign: %v", step, at, err)
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestElectionLayoutIsCurators(t *testing.T) {
+	srv := zksynctest.Start(t)
+	e := zksync.NewElection(srv.Connect(t), "/master", zksync.WithID("node-1"))
+	if _, err := e.Campaign(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	names, _ := srv.Children("/master")
+	layout := regexp.MustCompile(`^_c_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-latch-[0-9]{10}$`)
+	if len(names) != 1 || !layout.MatchString(names[0]) {
+		t.Fatalf("the candidate's znode: %q", names)
+	}
+	if data, _ := srv.Get("/master/" + names[0]); string(data) != "node-1" {
+		t.Errorf("its data: %q", data)
+	}
+	// A LeaderLatch of Curator's, as it would stand behind us.
+	if err := srv.Create("/master/_c_6a1c1f0e-6ff2-4a6e-9f6c-0c8f3c1c7f55-latch-0000000001", []byte("jvm-1")); err != nil {
+		t.Fatal(err)
+	}
+	all, err := e.Candidates(t.Context())
+	if err != nil || len(all) != 2 || all[0].ID != "node-1" || all[1].ID != "jvm-1" {
+		t.Errorf("candidates %+v, error %v", all, err)
+	}
+	seen := e.Observe(t.Context())
+	if c := <-seen; c.ID != "node-1" {
+		t.Errorf("observed %+v", c)
+	}
+	if err := e.Resign(); err != nil {
+		t.Fatal(err)
+	}
+	if c := <-seen; c.ID != "jvm-1" {
+		t.Errorf("observed %+v", c)
+	}
+}
