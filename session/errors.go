@@ -46,6 +46,13 @@ var (
 	// ErrStale says that the session could not be proven alive at the moment
 	// of the question, though it may be: see Lease.Hold.
 	ErrStale = errors.New("session: lease not proven")
+
+	// ErrConflict says that somebody else's znode has the name of an Ephemeral,
+	// and whose it is.
+	ErrConflict error = &sentinel{"somebody else's znode has that name", zk.ErrNodeExists}
+
+	// ErrEphemeralClosed says that Ephemeral.Close was called.
+	ErrEphemeralClosed = errors.New("session: ephemeral closed")
 )
 
 type sentinel struct {

@@ -33,6 +33,7 @@ type Manager struct {
 	listeners map[chan State]func() bool // and how to stop waiting for its ctx
 	unauth    chan struct{}              // closed when credentials were refused
 	authOnce  sync.Once
+	former    []int64 // the ids of lost sessions, see Ephemeral
 
 	wg sync.WaitGroup // sessions being taken down
 }
@@ -110,6 +111,7 @@ func (m *Manager) run() {
 			s.close(ErrClosed)
 		case <-s.dead:
 			m.cfg.log.Warn("session lost", zap.Int64("session", s.id), zap.Error(s.why))
+			m.retire(s)
 			m.wg.Go(func() { s.bury() })
 		}
 	}

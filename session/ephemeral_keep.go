@@ -1,0 +1,182 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+)
+
+var (
+	errRemoved  = errors.New("session: the znode was removed by somebody else")
+	errPrevious = errors.New("session: the znode of our previous session is still there")
+)
+
+// maxFormer is how many lost sessions are remembered: more than can have
+// znodes left.
+const maxFormer = 64
+
+// retire remembers a session that was lost.
+func (m *Manager) retire(s *Session) {
+	if !s.known.Load() {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.former = append(m.former, s.id)
+	m.former = m.former[max(0, len(m.former)-maxFormer):]
+}
+
+func (m *Manager) isFormer(id int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Contains(m.former, id)
+}
+
+// run keeps the znode over all sessions.
+func (e *Ephemeral) run() {
+	defer close(e.done)
+	defer close(e.status)
+	for {
+		s, err := e.m.Session(e.ctx)
+		if err == nil {
+			err = e.keep(s)
+		}
+		if err == nil {
+			continue
+		}
+		e.tell(Absent, "", err)
+		if e.ctx.Err() != nil || errors.Is(err, ErrClosed) {
+			return
+		}
+	}
+}
+
+// keep keeps the znode while a session lasts. It returns nil when another
+// session may go on, and otherwise why it ends.
+func (e *Ephemeral) keep(s *Session) error {
+	for round := 0; ; round++ {
+		n, err := e.create(s)
+		if err == nil {
+			round = 0
+			err = e.hold(s, n)
+			n.stop()
+		}
+		switch {
+		case e.ctx.Err() != nil:
+			e.leftover = e.remove(s, n)
+			return cancelled(e.ctx)
+		case errors.Is(s.Err(), ErrClosed):
+			return s.Err()
+		case s.Err() != nil:
+			e.tell(Absent, "", s.Err())
+			return nil
+		case errors.Is(err, errRemoved):
+			e.tell(Absent, "", err)
+		default:
+			e.fail(err)
+		}
+		// It is tried again, ever more slowly. The next attempt says why a pause ends.
+		_ = s.pause(e.ctx, round)
+	}
+}
+
+// create comes to own a znode in s, however long that takes. With an error it
+// may still return the one that is to be removed.
+func (e *Ephemeral) create(s *Session) (*owned, error) {
+	for round := 0; ; round++ {
+		data, generation := e.data.present()
+		path, err := e.attempt(s, data)
+		made := err == nil
+		switch {
+		case made:
+		case errors.Is(err, zk.ErrNodeExists) && !e.cfg.sequential:
+			path = e.asked // ours, if an answer was lost
+		case errors.Is(err, zk.ErrNoNode):
+			dir, _ := split(e.asked)
+			if err := s.MakeDir(e.ctx, dir); err != nil {
+				return nil, err
+			}
+			continue
+		case errors.Is(err, ErrConnectionLost):
+			if err := s.pause(e.ctx, round); err != nil {
+				return nil, err
+			}
+			continue
+		default:
+			if errors.Is(err, ErrTooLarge) {
+				e.data.refuse(generation, err)
+			}
+			return nil, err
+		}
+		// Nobody knows with which data an older attempt has succeeded.
+		n := &owned{path: path, generation: generation, dirty: !made}
+		ours, err := e.claim(s, n, made)
+		switch {
+		case err != nil && made:
+			return n, err
+		case err != nil:
+			return nil, err
+		case ours && made:
+			e.data.reached(generation, data)
+			return n, nil
+		case ours:
+			return n, nil
+		}
+	}
+}
+
+func (e *Ephemeral) attempt(s *Session, data []byte) (string, error) {
+	if e.cfg.sequential {
+		return s.CreateProtected(e.ctx, e.asked, data, zk.FlagEphemeralSequential, e.cfg.acl...)
+	}
+	return s.Create(e.ctx, e.asked, data, zk.FlagEphemeral, e.cfg.acl...)
+}
+
+// claim finds out whose znode it is, and watches it if it is ours, that is, of
+// this very session. If it is not, claim returns when that may have changed.
+func (e *Ephemeral) claim(s *Session, n *owned, made bool) (ours bool, err error) {
+	exists, stat, w, err := s.WatchExists(e.ctx, n.path)
+	switch {
+	case errors.Is(err, zk.ErrNoAuth) && made:
+		return true, nil
+	case errors.Is(err, zk.ErrNoAuth):
+		e.tell(Conflict, "", opError("ephemeral", n.path, fmt.Errorf("%w, and we may not look at it: %w", ErrConflict, err)))
+		return false, s.pause(e.ctx, unwatchable)
+	case err != nil:
+		return false, err
+	case !exists:
+		w.Stop()
+		return false, nil
+	case stat.EphemeralOwner == s.id:
+		n.w, n.version = w, stat.Version
+		return true, nil
+	case e.m.isFormer(stat.EphemeralOwner):
+		// It goes when that session has ended on the server. To delete it by its
+		// name could hit another that has taken its place.
+		e.tell(Absent, "", opError("ephemeral", n.path, errPrevious))
+	default:
+		e.tell(Conflict, "", opError("ephemeral", n.path, fmt.Errorf("%w: %s", ErrConflict, ownerOf(stat))))
+	}
+	defer w.Stop()
+	select {
+	case ev := <-w.Events():
+		return false, ev.Err
+	case <-e.ctx.Done():
+		return false, cancelled(e.ctx)
+	}
+}
+
+// unwatchable makes pause wait for about a second.
+const unwatchable = 16
+
+// ownerOf says whose znode it is. The server marks containers and znodes with a
+// time to live by owners that are no sessions.
+func ownerOf(stat *zk.Stat) string {
+	owner := uint64(stat.EphemeralOwner)
+	if owner == 0 || owner == 1<<63 || owner>>56 == 0xff {
+		return "a persistent one, which stays until it is deleted"
+	}
+	return fmt.Sprintf("an ephemeral of session %#x", owner)
+}

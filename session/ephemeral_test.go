@@ -1,0 +1,530 @@
+package session_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/internal/servers"
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// keepEphemeral makes an Ephemeral that must be there at once.
+func keepEphemeral(t testing.TB, m *session.Manager, path, data string, opts ...session.EphemeralOption) *session.Ephemeral {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	e, err := m.Ephemeral(ctx, path, []byte(data), opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// status receives the next status and checks it.
+func status(t testing.TB, e *session.Ephemeral, want session.EphemeralStatus) {
+	t.Helper()
+	select {
+	case got, ok := <-e.Status():
+		if !ok || got != want {
+			t.Fatalf("status %v (open: %v), want %v; Err: %v", got, ok, want, e.Err())
+		}
+	case <-time.After(time.Minute):
+		t.Fatalf("no status within a minute, want %v; Err: %v", want, e.Err())
+	}
+}
+
+// until receives statuses up to the one that is wanted.
+func until(t testing.TB, e *session.Ephemeral, want session.EphemeralStatus) {
+	t.Helper()
+	limit := time.After(time.Minute)
+	for {
+		select {
+		case got, ok := <-e.Status():
+			if !ok {
+				t.Fatalf("the status is closed, want %v; Err: %v", want, e.Err())
+			}
+			if got == want {
+				return
+			}
+		case <-limit:
+			t.Fatalf("no status %v within a minute; Err: %v", want, e.Err())
+		}
+	}
+}
+
+// mustOwn checks that path is an ephemeral of m's present session.
+func mustOwn(t testing.TB, m *session.Manager, path, data string) {
+	t.Helper()
+	s := current(t, m)
+	got, stat, err := s.Get(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stat.EphemeralOwner != s.ID() || string(got) != data {
+		t.Errorf("%s holds %q and belongs to %#x, want %q and %#x", path, got, stat.EphemeralOwner, data, s.ID())
+	}
+}
+
+func TestEphemeralIsThereInEverySession(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		m := srv.Connect(t)
+		path := servers.Path(t) + "/deep/down"
+		e := keepEphemeral(t, m, path, "one")
+		status(t, e, session.Present)
+		if e.Path() != path || e.Err() != nil {
+			t.Errorf("Path %q, Err %v", e.Path(), e.Err())
+		}
+		mustOwn(t, m, path, "one")
+		for i := range 3 {
+			data := fmt.Sprint("round ", i)
+			if err := e.Set(t.Context(), []byte(data)); err != nil {
+				t.Fatal(err)
+			}
+			mustOwn(t, m, path, data)
+			srv.Expire(t, current(t, m).ID())
+			until(t, e, session.Present)
+			mustOwn(t, m, path, data)
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if ok, _, err := current(t, m).Exists(t.Context(), path); ok || err != nil {
+			t.Errorf("after Close it exists: %v, %v", ok, err)
+		}
+	})
+}
+
+func TestEphemeralRemovedBySomebody(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		e := keepEphemeral(t, m, "/a", "x")
+		status(t, e, session.Present)
+		for range 5 {
+			if err := srv.Delete("/a"); err != nil {
+				t.Fatal(err)
+			}
+			until(t, e, session.Present)
+			mustOwn(t, m, "/a", "x")
+		}
+	})
+}
+
+func TestEphemeralWithSequence(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		m := srv.Connect(t)
+		path := servers.Path(t) + "/member-"
+		e := keepEphemeral(t, m, path, "x", session.WithSequence())
+		status(t, e, session.Present)
+		first := e.Path()
+		if !strings.Contains(first, "/_c_") || !strings.Contains(first, "-member-00000") {
+			t.Errorf("Path is %q, want a protected name with a number", first)
+		}
+		mustOwn(t, m, first, "x")
+		if err := e.Set(t.Context(), []byte("y")); err != nil {
+			t.Fatal(err)
+		}
+		srv.Expire(t, current(t, m).ID())
+		until(t, e, session.Present)
+		second := e.Path()
+		if second == first {
+			t.Errorf("the path is %s in the next session, too", second)
+		}
+		mustOwn(t, m, second, "y")
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if ok, _, err := current(t, m).Exists(t.Context(), second); ok || err != nil {
+			t.Errorf("after Close it exists: %v, %v", ok, err)
+		}
+	})
+}
+
+func TestEphemeralConflict(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		m, other := srv.Connect(t), srv.Connect(t)
+		path := servers.Path(t)
+		stranger := current(t, other)
+		create(t, stranger, path, zk.FlagEphemeral)
+		e := keepEphemeral(t, m, path, "mine")
+		status(t, e, session.Conflict)
+		mustBe(t, e.Err(), session.ErrConflict, zk.ErrNodeExists)
+		if owner := fmt.Sprintf("%#x", uint64(stranger.ID())); !strings.Contains(e.Err().Error(), owner) {
+			t.Errorf("%q does not say that it belongs to %s", e.Err(), owner)
+		}
+		// Told once, whatever the stranger does with it.
+		for range 3 {
+			if _, err := stranger.Set(t.Context(), path, []byte("theirs"), -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+		select {
+		case got := <-e.Status():
+			t.Errorf("told %v, and nothing has changed", got)
+		default:
+		}
+		if data, _, err := stranger.Get(t.Context(), path); err != nil || string(data) != "theirs" {
+			t.Errorf("the stranger's znode holds %q, %v", data, err)
+		}
+		// Also across a loss of our session.
+		srv.Expire(t, current(t, m).ID())
+		set := make(chan error, 1)
+		go func() { set <- e.Set(t.Context(), []byte("newer")) }()
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+		must(stranger.Delete(t.Context(), path, -1))
+		until(t, e, session.Present)
+		must(<-set)
+		mustOwn(t, m, path, "newer")
+		if e.Err() != nil {
+			t.Error("Err is", e.Err())
+		}
+	})
+}
+
+func TestEphemeralConflictIsToldOnceAndNeverMissed(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		if err := srv.Create("/a", nil); err != nil {
+			t.Fatal(err)
+		}
+		e := keepEphemeral(t, m, "/a", "x")
+		if !strings.Contains(e.Err().Error(), "persistent") {
+			t.Errorf("%q does not say that the znode is persistent", e.Err())
+		}
+		// Nobody reads while the conflict comes, goes, and comes again.
+		for range 3 {
+			synctest.Wait()
+			if err := srv.Delete("/a"); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			mustOwn(t, m, "/a", "x")
+			srv.Inject(zksynctest.Fault{Op: zkserver.OpCreate, Path: "/a", At: zksynctest.BeforeCommit,
+				Do: zksynctest.Call(func() { srv.Create("/a", nil) })})
+			if err := srv.Delete("/a"); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			mustBe(t, e.Err(), session.ErrConflict)
+		}
+		if err := srv.Delete("/a"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		status(t, e, session.Conflict)
+		status(t, e, session.Present)
+		time.Sleep(time.Hour)
+		select {
+		case got := <-e.Status():
+			t.Error("told", got, "besides")
+		default:
+		}
+	})
+}
+
+// forgetful is a dialer under which a session is told that it has expired,
+// because it shows a wrong password, while the server still has it.
+type forgetful struct {
+	dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	forget atomic.Bool
+}
+
+func (f *forgetful) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := f.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &forgetfulConn{Conn: c, f: f}, nil
+}
+
+type forgetfulConn struct {
+	net.Conn
+	f     *forgetful
+	shook bool
+}
+
+func (c *forgetfulConn) Write(p []byte) (int, error) {
+	// A ConnectRequest: length, version, zxid, timeout, session id, password.
+	if !c.shook && len(p) >= 48 && binary.BigEndian.Uint64(p[20:]) != 0 && c.f.forget.Swap(false) {
+		p = append([]byte(nil), p...)
+		p[32] ^= 0xff
+	}
+	c.shook = true
+	return c.Conn.Write(p)
+}
+
+func TestEphemeralOfOurPreviousSessionIsStillThere(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		f := &forgetful{dial: (&net.Dialer{}).DialContext}
+		m, err := session.Connect(t.Context(), srv.Address(), session.WithDialer(f.Dial), session.WithTimeout(2*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		observer := srv.Connect(t)
+		path := servers.Path(t)
+		e := keepEphemeral(t, m, path, "x")
+		status(t, e, session.Present)
+		old := current(t, m)
+		f.forget.Store(true)
+		srv.Disconnect(t, old.ID())
+		<-old.Done()
+		next := current(t, m)
+		if next.ID() == old.ID() {
+			t.Fatal("the session goes on")
+		}
+		_, stat, err := current(t, observer).Exists(t.Context(), path)
+		if err != nil || stat == nil || stat.EphemeralOwner != old.ID() {
+			t.Fatalf("the old session's znode is not there: %+v, %v", stat, err)
+		}
+		for present := false; !present; {
+			select {
+			case got := <-e.Status():
+				if got == session.Conflict {
+					t.Error("our own znode is told as a conflict:", e.Err())
+				}
+				present = got == session.Present
+			case <-time.After(30 * time.Second):
+				t.Fatal("not present after 30 s:", e.Err())
+			}
+		}
+		mustOwn(t, m, path, "x")
+	})
+}
+
+func TestEphemeralOutlivesItsSessionOnTheServer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		e := keepEphemeral(t, m, "/a", "x")
+		status(t, e, session.Present)
+		srv.DelayEphemeralRemoval(50 * time.Second)
+		srv.ExpireSession(current(t, m).ID())
+		start := time.Now()
+		status(t, e, session.Absent)
+		status(t, e, session.Present)
+		if took := time.Since(start); took < 50*time.Second || took > 51*time.Second {
+			t.Errorf("present again after %v, the old one has gone after 50 s", took)
+		}
+		mustOwn(t, m, "/a", "x")
+	})
+}
+
+// Every request on the way is lost once, before and after it was carried out.
+func TestEphemeralWithLostAnswers(t *testing.T) {
+	for _, sequence := range []bool{false, true} {
+		for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit} {
+			for _, op := range []zkserver.OpCode{zkserver.OpCreate, zkserver.OpCreateContainer, zkserver.OpExists, zkserver.OpSetData, zkserver.OpDelete} {
+				t.Run(fmt.Sprint(op, at, sequence), func(t *testing.T) {
+					bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+						m := srv.Connect(t)
+						current(t, m)
+						lost := srv.Inject(zksynctest.Fault{Op: op, Times: 2, At: at, Do: zksynctest.Disconnect})
+						var opts []session.EphemeralOption
+						if sequence {
+							opts = append(opts, session.WithSequence())
+						}
+						e := keepEphemeral(t, m, "/dir/a", "x", opts...)
+						status(t, e, session.Present)
+						mustOwn(t, m, e.Path(), "x")
+						if err := e.Set(t.Context(), []byte("y")); err != nil {
+							t.Error(err)
+						}
+						mustOwn(t, m, e.Path(), "y")
+						if names, _ := srv.Children("/dir"); len(names) != 1 {
+							t.Errorf("children %v, want one", names)
+						}
+						if err := e.Close(); err != nil {
+							t.Error(err)
+						}
+						if names, _ := srv.Children("/dir"); len(names) != 0 {
+							t.Errorf("children %v after Close", names)
+						}
+						if lost.Count() != 2 {
+							t.Errorf("the fault has struck %d times", lost.Count())
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+func TestEphemeralThatCannotBe(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		s := current(t, m)
+		if _, err := s.Create(t.Context(), "/readonly", nil, 0, zk.WorldACL(zk.PermRead)...); err != nil {
+			t.Fatal(err)
+		}
+		closed := srv.Connect(t)
+		closed.Close()
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		for _, test := range []struct {
+			name string
+			ctx  context.Context
+			m    *session.Manager
+			path string
+			opt  session.EphemeralOption
+			want error
+		}{
+			{"invalid path", t.Context(), m, "/a/", session.WithEphemeralACL(zk.WorldACL(zk.PermAll)...), session.ErrInvalidPath},
+			{"the root", t.Context(), m, "/", nil, session.ErrInvalidOption},
+			{"no option", t.Context(), m, "/a", nil, session.ErrInvalidOption},
+			{"no ACL", t.Context(), m, "/a", session.WithEphemeralACL(), session.ErrInvalidOption},
+			{"no permission", t.Context(), m, "/readonly/a", session.WithSequence(), zk.ErrNoAuth},
+			{"manager closed", t.Context(), closed, "/a", session.WithSequence(), session.ErrClosed},
+			{"ctx over", over, m, "/a", session.WithSequence(), context.Canceled},
+		} {
+			if _, err := test.m.Ephemeral(test.ctx, test.path, nil, test.opt); !errors.Is(err, test.want) {
+				t.Errorf("%s: %v, want %v", test.name, err, test.want)
+			}
+		}
+		if _, err := m.Ephemeral(t.Context(), "/", nil); !errors.Is(err, session.ErrInvalidPath) {
+			t.Error("the root:", err)
+		}
+		if _, err := m.Ephemeral(t.Context(), "/big", make([]byte, 2<<20)); !errors.Is(err, session.ErrTooLarge) {
+			t.Error("too large:", err)
+		}
+		// Cancelled while no server answers: nothing may be left afterwards.
+		srv.Freeze()
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		within(t, 2*time.Second, "a cancelled Ephemeral", func() {
+			_, err := m.Ephemeral(short, "/late", nil)
+			mustBe(t, err, context.DeadlineExceeded)
+		})
+		srv.Thaw()
+		time.Sleep(time.Second)
+		mustExist(t, srv, "/late", false)
+	})
+}
+
+func TestEphemeralSet(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		e := keepEphemeral(t, m, "/a", "x")
+		// What the server cannot take is refused, and what was there stays wanted.
+		mustBe(t, e.Set(t.Context(), make([]byte, 2<<20)), session.ErrTooLarge)
+		srv.ExpireSession(current(t, m).ID())
+		time.Sleep(time.Minute)
+		mustOwn(t, m, "/a", "x")
+
+		// Somebody else's write is overwritten by the next Set.
+		if err := srv.Set("/a", []byte("theirs")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if err := e.Set(t.Context(), []byte("y")); err != nil {
+			t.Fatal(err)
+		}
+		mustOwn(t, m, "/a", "y")
+
+		// A Set that is given up while nobody can be reached still counts.
+		srv.HangHandshake(true)
+		srv.Disconnect(current(t, m).ID())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		mustBe(t, e.Set(ctx, []byte("z")), context.DeadlineExceeded)
+		srv.HangHandshake(false)
+		time.Sleep(time.Minute)
+		mustOwn(t, m, "/a", "z")
+	})
+}
+
+func TestEphemeralWithoutWritePermission(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		e := keepEphemeral(t, m, "/a", "x", session.WithEphemeralACL(zk.WorldACL(zk.PermRead)...))
+		mustBe(t, e.Set(t.Context(), []byte("y")), zk.ErrNoAuth)
+		mustOwn(t, m, "/a", "x")
+		blind := keepEphemeral(t, m, "/b", "x", session.WithEphemeralACL(zk.WorldACL(zk.PermDelete)...))
+		status(t, blind, session.Present)
+		if err := blind.Close(); err == nil {
+			mustExist(t, srv, "/b", false)
+		}
+	})
+}
+
+func TestEphemeralClose(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		e := keepEphemeral(t, m, "/a", "x")
+		status(t, e, session.Present)
+		for range 2 {
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+			mustExist(t, srv, "/a", false)
+		}
+		status(t, e, session.Absent)
+		if _, ok := <-e.Status(); ok {
+			t.Error("Status is not closed")
+		}
+		mustBe(t, e.Err(), session.ErrEphemeralClosed)
+		mustBe(t, e.Set(t.Context(), nil), session.ErrEphemeralClosed)
+
+		// A stranger's znode is not touched.
+		if err := srv.Create("/b", nil); err != nil {
+			t.Fatal(err)
+		}
+		b := keepEphemeral(t, m, "/b", "x")
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		mustExist(t, srv, "/b", true)
+
+		// While nobody can be reached Close is bounded, and the znode goes later.
+		c := keepEphemeral(t, m, "/c", "x")
+		srv.Freeze()
+		within(t, timeout, "Close of an ephemeral on a frozen server", func() {
+			if err := c.Close(); err == nil {
+				t.Error("Close has removed a znode on a frozen server")
+			}
+		})
+		srv.Thaw()
+		time.Sleep(time.Minute)
+		mustExist(t, srv, "/c", false)
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestEphemeralEndsWithItsManager(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		e := keepEphemeral(t, m, "/a", "x")
+		m.Close()
+		buf := make([]byte, 1<<20)
+		if stacks := string(buf[:runtime.Stack(buf, true)]); strings.Contains(stacks, "(*Ephemeral)") {
+			t.Errorf("Close of the Manager has not waited for it:\n%s", stacks)
+		}
+		for range e.Status() {
+		}
+		mustBe(t, e.Err(), session.ErrClosed)
+		mustExist(t, srv, "/a", false)
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

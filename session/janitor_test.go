@@ -1,0 +1,131 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// The janitor goes on over lost connections until everything is gone.
+func TestDiscardOverLostConnections(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three))
+		const n = 500
+		for i := range n {
+			create(t, s, fmt.Sprintf("/x%d", i), 0)
+		}
+		srv.Inject(zkserver.Fault{Op: zkserver.OpDelete, Nth: 7, Times: 20, At: zkserver.BeforeCommit, Do: zkserver.Disconnect})
+		srv.Inject(zkserver.Fault{Op: zkserver.OpDelete, Nth: 60, Times: 20, At: zkserver.BeforeReply, Do: zkserver.Disconnect})
+		var gone []<-chan struct{}
+		for i := range n {
+			gone = append(gone, s.Discard(fmt.Sprintf("/x%d", i)))
+		}
+		for i, done := range gone {
+			<-done
+			mustExist(t, srv, fmt.Sprintf("/x%d", i), false)
+		}
+	})
+}
+
+// What callers leave behind in great numbers, with connections that break all
+// the time, is gone in the end.
+func TestAbandonedCreatesUnderDisconnects(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three))
+		create(t, s, "/dir", 0)
+		const n = 2000
+		done := make(chan error)
+		for i := range n {
+			go func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond/2)
+				defer cancel()
+				path, err := s.CreateProtected(ctx, "/dir/x-", nil, zk.FlagEphemeralSequential)
+				if err == nil {
+					<-s.Discard(path)
+				}
+				done <- err
+			}()
+		}
+		for op, at := range map[zkserver.OpCode]zkserver.Moment{
+			zkserver.OpCreate: zkserver.BeforeReply, zkserver.OpDelete: zkserver.BeforeCommit,
+			zkserver.OpGetChildren2: zkserver.BeforeReply, zkserver.OpSync: zkserver.BeforeReply,
+		} {
+			for i := range 10 {
+				srv.Inject(zkserver.Fault{Op: op, Nth: 3 * i, At: at, Do: zkserver.Disconnect})
+				srv.Inject(zkserver.Fault{Op: op, Nth: 4 * i, At: at, Do: zkserver.Delay(7 * time.Millisecond)})
+			}
+		}
+		for range n {
+			<-done
+		}
+		time.Sleep(time.Minute)
+		if names := children(srv, "/dir"); len(names) > 0 {
+			t.Errorf("%d znodes left behind", len(names))
+		}
+	})
+}
+
+func TestDiscardEndsWithTheSession(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three)
+		s := current(t, m)
+		create(t, s, "/p", 0)
+		create(t, s, "/p/child", 0)
+		<-s.Discard("/none") // is gone already
+		<-s.Discard("/p")    // cannot go: not empty
+		mustExist(t, srv, "/p", true)
+		srv.Freeze()
+		first, second := s.Discard("/p/child"), s.Discard("/p")
+		synctest.Wait()
+		srv.ExpireSession(s.ID())
+		srv.Thaw()
+		<-first
+		<-second
+		<-s.Done()
+		<-s.Discard("/p")
+		mustExist(t, srv, "/p/child", true)
+
+		next := current(t, m)
+		srv.Freeze()
+		third := next.Discard("/p/child")
+		m.Close()
+		<-third
+	})
+}
+
+// The janitor may ask for more than callers, who wait behind 1,024 abandoned
+// requests: it is what brings their number down.
+func TestJanitorIsNotHeldUpByAbandonedRequests(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three, session.WithTimeout(40*time.Second)))
+		create(t, s, "/dir", 0)
+		release := make(chan struct{})
+		srv.Inject(zkserver.Fault{Op: zkserver.OpCreate, Path: "/dir/*", Do: zkserver.Hold(release)})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		for range 1024 {
+			go func() { _, err := s.CreateProtected(ctx, "/dir/x-", nil, zk.FlagEphemeralSequential); done <- err }()
+		}
+		synctest.Wait()
+		cancel()
+		for range 1024 {
+			mustBe(t, <-done, context.Canceled)
+		}
+		gone := s.Discard("/nothing")
+		synctest.Wait()
+		close(release)
+		<-gone
+		time.Sleep(time.Second)
+		if names := children(srv, "/dir"); len(names) > 0 {
+			t.Errorf("%d znodes left behind", len(names))
+		}
+	})
+}
