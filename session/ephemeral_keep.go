@@ -3,7 +3,6 @@ package session
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -12,27 +11,6 @@ var (
 	errRemoved  = errors.New("session: the znode was removed by somebody else")
 	errPrevious = errors.New("session: the znode of our previous session is still there")
 )
-
-// maxFormer is how many lost sessions are remembered: more than can have
-// znodes left.
-const maxFormer = 64
-
-// retire remembers a session that was lost.
-func (m *Manager) retire(s *Session) {
-	if !s.known.Load() {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.former = append(m.former, s.id)
-	m.former = m.former[max(0, len(m.former)-maxFormer):]
-}
-
-func (m *Manager) isFormer(id int64) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return slices.Contains(m.former, id)
-}
 
 // run keeps the znode over all sessions.
 func (e *Ephemeral) run() {
