@@ -38,6 +38,9 @@ const setWatchesLimit = 128 << 10
 type hub struct {
 	s *Session
 
+	hangups  atomic.Int32 // in a row instead of an answer to removeWatches
+	hungUpOn atomic.Uint64
+
 	mu      sync.Mutex
 	entries map[watchKey]*watchEntry
 	idle    *list.List // of *watchEntry, the longest unused first
@@ -64,6 +67,7 @@ type Watch struct {
 	armed  uint64
 	fired  atomic.Uint64
 	forget func() bool // stops waiting for the ctx of GetW and its like
+	notify func(zk.Event)
 }
 
 // Events returns the channel on which the one event comes. It has a buffer of
@@ -100,13 +104,19 @@ func newHub(s *Session) *hub {
 func (h *hub) pin(key watchKey) *watchEntry {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	e := h.entry(key)
+	e.pins++
+	h.use(e)
+	return e
+}
+
+// entry is the one entry of a key, made where there is none; h.mu is held.
+func (h *hub) entry(key watchKey) *watchEntry {
 	e := h.entries[key]
 	if e == nil {
 		e = &watchEntry{key: key}
 		h.entries[key] = e
 	}
-	e.pins++
-	h.use(e)
 	return e
 }
 
@@ -118,11 +128,14 @@ func (h *hub) unpin(e *watchEntry) {
 }
 
 // subscribe adds a waiter for what a read has just armed. It runs in the
-// reader's goroutine, so that no event can slip in between.
-func (h *hub) subscribe(e *watchEntry, conn uint64, absent bool) *Watch {
-	w := &Watch{hub: h, entry: e, events: make(chan zk.Event, 1), armed: conn}
+// reader's goroutine, so that no event can slip in between. The entry that the
+// read had pinned may be gone by then, if its caller is.
+func (h *hub) subscribe(key watchKey, conn uint64, absent bool) *Watch {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	e := h.entry(key)
+	h.use(e)
+	w := &Watch{hub: h, entry: e, events: make(chan zk.Event, 1), armed: conn}
 	e.armed, e.absent = true, absent
 	w.index = len(e.subs)
 	e.subs = append(e.subs, w)
@@ -180,14 +193,24 @@ func (h *hub) removeOldest() {
 	if e.key.kind == childWatch {
 		kind = 1
 	}
-	c := &call{op: opRemoveWatches, done: make(chan struct{}), answered: func(c *call) {
-		if c.code == codeUnimplemented {
-			// Such a server hangs up too; once is enough.
-			h.s.m.noRemoveWatches.Store(true)
-		}
-	}}
+	c := &call{op: opRemoveWatches}
+	c.abandon(h.removed)
 	if w := h.s.currentWire(); w != nil {
 		w.send(c, func(b []byte) []byte { return appendInt(appendString(b, e.key.path), kind) })
+	}
+}
+
+// removed learns what came of a request to remove a watch. A server that does
+// not know the operation hangs up, with an answer or without one: that must not
+// cost us one connection after the other.
+func (h *hub) removed(c *call) {
+	switch {
+	case c.err == nil && c.code == codeUnimplemented:
+		h.s.m.noRemoveWatches.Store(true)
+	case c.err == nil:
+		h.hangups.Store(0)
+	case c.err == ErrConnectionLost && h.hungUpOn.Swap(c.conn) != c.conn && h.hangups.Add(1) >= 2:
+		h.s.m.noRemoveWatches.Store(true)
 	}
 }
 
@@ -224,6 +247,9 @@ func (h *hub) fire(e *watchEntry, conn uint64, ev zk.Event) {
 		w.fired.Store(conn)
 		w.events <- ev
 		close(w.events)
+		if w.notify != nil {
+			w.notify(ev)
+		}
 	}
 	e.subs = nil
 	h.settle(e)

@@ -240,7 +240,7 @@ func (s *Session) read(ctx context.Context, op int32, name, path string, watched
 		defer s.hub.unpin(e)
 		r.answered = func(c *call) {
 			if c.code == 0 || c.code == codeNoNode && op == opExists {
-				w = s.hub.subscribe(e, c.conn, c.code != 0)
+				w = s.hub.subscribe(key, c.conn, c.code != 0)
 			}
 		}
 		r.late = func(*call) {
