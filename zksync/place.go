@@ -58,6 +58,22 @@ func (n *neighbour) stop() {
 // lease held. If ctx ends, the place stays in line, and wait may be called
 // again; after any other error it is to be left.
 func (p *place) wait(ctx context.Context) error {
+	return p.confirm(ctx, p.await(ctx))
+}
+
+// confirm looks into a removal. The end of our session removes our znode as
+// well, and the server may tell of that first; so who removed it depends on
+// whether the leader still knows the session.
+func (p *place) confirm(ctx context.Context, err error) error {
+	if errors.Is(err, errRemoved) {
+		if err := p.s.Sync(ctx, p.line.dir.path); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (p *place) await(ctx context.Context) error {
 	if p.alone {
 		p.alone = false
 		return p.grant(ctx)
@@ -76,10 +92,10 @@ func (p *place) wait(ctx context.Context) error {
 		select {
 		case ev := <-p.own.Events():
 			p.own = nil
+			p.forgetNeighbours()
 			if err := ownEvent(ev); err != nil {
 				return err
 			}
-			p.forgetNeighbours()
 		case ev := <-p.near.events():
 			granted := ev.Type == zk.EventNodeDeleted && p.last && p.unbroken()
 			if ev.Type == zk.EventNotWatching {
@@ -117,7 +133,7 @@ func (p *place) first(ctx context.Context) (bool, error) {
 	if !first {
 		var err error
 		if first, err = p.look(ctx); err != nil || !first {
-			return false, err
+			return false, p.confirm(ctx, err)
 		}
 	}
 	p.alone = false
