@@ -1,0 +1,279 @@
+package zksync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+func TestLostAnswers(t *testing.T) {
+	for _, lost := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply} {
+		for lookups := range 3 {
+			for _, lag := range []bool{false, true} {
+				t.Run(fmt.Sprintf("create %v, %d look-ups, lag %v", lost, lookups, lag), func(t *testing.T) {
+					bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+						m := srv.Connect(t)
+						mu := zksync.NewMutex(m, path)
+						warm(t, mu)
+						id := live(t, m).ID()
+						if lag {
+							// The server we come back to has not heard of the create.
+							srv.Inject(zksynctest.Fault{Session: id, Op: zkserver.OpMulti, At: zksynctest.BeforeCommit, Do: zksynctest.Call(func() { srv.Lag(id) })})
+							srv.Inject(zksynctest.Fault{Session: id, Op: zkserver.OpConnect, At: zksynctest.BeforeReply, Do: zksynctest.Call(func() { srv.Lag(id) })})
+						}
+						srv.Inject(zksynctest.Fault{Session: id, Op: zkserver.OpMulti, At: lost, Do: zksynctest.Disconnect})
+						srv.Inject(zksynctest.Fault{Session: id, Op: zkserver.OpGetChildren2, Times: lookups, At: zksynctest.BeforeReply, Do: zksynctest.Disconnect})
+						if lookups == 0 {
+							srv.ResetOps()
+						}
+						start := time.Now()
+						lock(t, mu)
+						wantPlaces(t, srv, 1)
+						// Only the pauses between attempts to connect go by.
+						if took := time.Since(start); took > 5*time.Second {
+							t.Errorf("Lock took %v", took)
+						}
+						unlock(t, mu)
+						wantPlaces(t, srv, 0)
+						start = time.Now()
+						warm(t, mu)
+						if took := time.Since(start); took > 0 {
+							t.Errorf("the next Lock and Unlock took %v", took)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+func TestWaiterWhoseSessionExpiresJoinsAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		holder, mu := zksync.NewMutex(srv.Connect(t), path), zksync.NewMutex(m, path)
+		behind := zksync.NewMutex(srv.Connect(t), path)
+		lock(t, holder)
+		waiting := locking(t.Context(), mu)
+		last := locking(t.Context(), behind)
+		id := live(t, m).ID()
+		srv.ExpireSession(id)
+		time.Sleep(time.Second)
+		pending(t, "Lock", waiting)
+		if live(t, m).ID() == id {
+			t.Fatal("the session lives")
+		}
+		wantPlaces(t, srv, 3)
+		unlock(t, holder)
+		if err := <-last; err != nil { // the place in line is lost, not the call
+			t.Fatal(err)
+		}
+		pending(t, "Lock", waiting)
+		unlock(t, behind)
+		if err := <-waiting; err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, mu)
+		wantPlaces(t, srv, 0)
+	})
+}
+
+func TestStaleGrantIsProvenFirst(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		holder, mu := zksync.NewMutex(srv.Connect(t), path), zksync.NewMutex(m, path)
+		lock(t, holder)
+		waiting := locking(t.Context(), mu)
+		s := live(t, m)
+		// The leader hears nothing of the waiter any more, while events go on
+		// coming to it: its session will be expired though it seems first.
+		srv.Inject(zksynctest.Fault{Session: s.ID(), Op: zkserver.OpSync, Times: -1, At: zksynctest.BeforeCommit, Do: zksynctest.Drop})
+		srv.Inject(zksynctest.Fault{Session: s.ID(), Op: zkserver.OpConnect, Times: -1, At: zksynctest.BeforeCommit, Do: zksynctest.Drop})
+		time.Sleep(time.Until(s.Deadline()))
+		unlock(t, holder)
+		time.Sleep(s.Timeout() / 10)
+		pending(t, "Lock over a lease that has run out", waiting)
+	})
+}
+
+// TestPartitionedHolderLetsGoInTime has the server swallow all that a holder
+// sends, at many moments of its heartbeat.
+func TestPartitionedHolderLetsGoInTime(t *testing.T) {
+	const timeout = 10 * time.Second
+	for i := range 20 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := srv.Connect(t, session.WithTimeout(timeout))
+				holder, next := zksync.NewMutex(m, path), zksync.NewMutex(srv.Connect(t), path)
+				ctx, _ := hold(t, holder)
+				waiting := locking(t.Context(), next)
+				time.Sleep(time.Minute + time.Duration(i)*timeout/100)
+				id := live(t, m).ID()
+				srv.Partition(id)
+				cut := time.Now()
+				cause := ended(t, ctx, timeout)
+				told := time.Now()
+				if !errors.Is(cause, zksync.ErrLost) {
+					t.Error(cause)
+				}
+				pending(t, "the next one's Lock", waiting)
+				if err := <-waiting; err != nil {
+					t.Fatal(err)
+				}
+				t.Logf("told %v after the cut, %v before the next grant", told.Sub(cut), time.Since(told))
+				if !time.Now().After(told) {
+					t.Error("the next one held before the holder was told")
+				}
+				if err := holder.Unlock(); !errors.Is(err, zksync.ErrLost) {
+					t.Error("Unlock:", err)
+				}
+				unlock(t, next)
+				srv.Heal(id)
+			})
+		})
+	}
+}
+
+func TestHolderBehindACutFollowerLetsGoInTime(t *testing.T) {
+	for _, timeout := range []time.Duration{4 * time.Second, 6 * time.Second, 10 * time.Second, 40 * time.Second} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			m := srv.Connect(t, session.WithTimeout(timeout))
+			holder, next := zksync.NewMutex(m, path), zksync.NewMutex(srv.Connect(t), path)
+			ctx, _ := hold(t, holder)
+			waiting := locking(t.Context(), next)
+			time.Sleep(time.Minute + timeout/7)
+			// It answers pings, and so does whatever is found in its place.
+			id := live(t, m).ID()
+			srv.CutFromLeader(id, true)
+			srv.Inject(zksynctest.Fault{Session: id, Op: zkserver.OpConnect, Times: -1, At: zksynctest.BeforeCommit, Do: zksynctest.Drop})
+			ended(t, ctx, timeout)
+			pending(t, "the next one's Lock", waiting)
+			if err := <-waiting; err != nil {
+				t.Error(err)
+			}
+			unlock(t, next)
+			if err := holder.Unlock(); !errors.Is(err, zksync.ErrLost) {
+				t.Error("Unlock:", err)
+			}
+		})
+	}
+}
+
+func TestRestartWithinTheLeaseCostsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		holder, next := zksync.NewMutex(m, path), zksync.NewMutex(srv.Connect(t), path)
+		ctx, token := hold(t, holder)
+		waiting := locking(t.Context(), next)
+		for down := time.Duration(0); down <= 3*time.Second; down += time.Second {
+			srv.Stop()
+			time.Sleep(down)
+			if err := srv.Start(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if ctx.Err() != nil {
+				t.Fatalf("lost by a restart of %v: %v", down, context.Cause(ctx))
+			}
+			pending(t, "the next one's Lock", waiting)
+		}
+		unlock(t, holder)
+		if err := <-waiting; err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, next)
+		if _, again := hold(t, next); again <= token {
+			t.Errorf("token %d after %d", again, token)
+		}
+	})
+}
+
+// TestGrantAfterAReconnectIsLookedUp breaks the connection of a waiter that
+// knows itself to be next, and removes the one in front meanwhile.
+func TestGrantAfterAReconnectIsLookedUp(t *testing.T) {
+	for _, removed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("own place removed %v", removed), func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := srv.Connect(t)
+				holder, mu := zksync.NewMutex(srv.Connect(t), path), zksync.NewMutex(m, path)
+				behind := zksync.NewMutex(srv.Connect(t), path)
+				lock(t, holder)
+				waiting := locking(t.Context(), mu)
+				last := locking(t.Context(), behind)
+				line := wantPlaces(t, srv, 3)
+				srv.HangHandshake(true)
+				srv.Disconnect(live(t, m).ID())
+				synctest.Wait()
+				if removed {
+					srv.Delete(path + "/" + line[1])
+				}
+				unlock(t, holder)
+				srv.HangHandshake(false)
+				if removed {
+					if err := <-waiting; !errors.Is(err, zksync.ErrLost) {
+						t.Error("Lock:", err)
+					}
+					if err := mu.Unlock(); !errors.Is(err, zksync.ErrNotHeld) {
+						t.Error("Unlock:", err)
+					}
+				} else {
+					if err := <-waiting; err != nil {
+						t.Error("Lock:", err)
+					}
+					pending(t, "the last one's Lock", last)
+					unlock(t, mu)
+				}
+				if err := <-last; err != nil {
+					t.Error(err)
+				}
+				unlock(t, behind)
+				wantPlaces(t, srv, 0)
+			})
+		})
+	}
+}
+
+func TestCloseWhileWaiting(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		holder := zksync.NewMutex(srv.Connect(t), path)
+		lock(t, holder)
+		mu, inside := zksync.NewMutex(m, path), zksync.NewMutex(m, "/locks/other")
+		waiting, local := locking(t.Context(), mu), locking(t.Context(), mu)
+		release := make(chan struct{})
+		done := make(chan error, 1)
+		go func() {
+			done <- inside.Do(t.Context(), func(ctx context.Context) error {
+				<-ctx.Done()
+				<-release
+				return nil
+			})
+		}()
+		synctest.Wait()
+		closed := make(chan error, 1)
+		go func() { closed <- m.Close() }()
+		pending(t, "Close, which waits for the function,", closed)
+		if err := <-waiting; !errors.Is(err, zksync.ErrClosed) {
+			t.Error("Lock:", err)
+		}
+		close(release)
+		if err := <-done; !errors.Is(err, zksync.ErrClosed) || !errors.Is(err, zksync.ErrLost) {
+			t.Error("Do:", err)
+		}
+		<-closed
+		if err := <-local; !errors.Is(err, zksync.ErrClosed) {
+			t.Error("Lock behind a local one:", err)
+		}
+		if err := mu.Lock(t.Context()); !errors.Is(err, zksync.ErrClosed) {
+			t.Error("Lock afterwards:", err)
+		}
+		wantPlaces(t, srv, 1)
+	})
+}
