@@ -1,0 +1,100 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/internal/servers"
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+func TestUnknownSchemeEndsConnect(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		m, err := session.Connect(ctx, srv.Address(), session.WithAuth("none-such", []byte("x")))
+		if err == nil {
+			m.Close()
+			t.Fatal("connected with a scheme that the server does not know")
+		}
+		mustBe(t, err, session.ErrAuthFailed, zk.ErrAuthFailed)
+		if ctx.Err() != nil {
+			t.Error("only because its ctx ended")
+		}
+	})
+}
+
+func TestDefaultACLKeepsStrangersOut(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		ctx := t.Context()
+		dir := servers.Path(t)
+		mine := srv.Connect(t, session.WithAuth("digest", []byte("me:secret")), session.WithTimeout(4*time.Second))
+		s := current(t, mine)
+		create(t, s, dir, 0)
+		if err := s.MakeDir(ctx, dir+"/made"); err != nil {
+			t.Fatal(err)
+		}
+		for who, opts := range map[string][]session.Option{
+			"nobody":         nil,
+			"wrong password": {session.WithAuth("digest", []byte("me:guess"))},
+		} {
+			stranger := current(t, srv.Connect(t, opts...))
+			for _, path := range []string{dir, dir + "/made"} {
+				if _, _, err := stranger.Get(ctx, path); !errors.Is(err, zk.ErrNoAuth) {
+					t.Errorf("%s reads %s: error %v, want ErrNoAuth", who, path, err)
+				}
+				if _, err := stranger.Create(ctx, path+"/x", nil, 0); !errors.Is(err, zk.ErrNoAuth) {
+					t.Errorf("%s creates below %s: error %v, want ErrNoAuth", who, path, err)
+				}
+				if _, err := stranger.CreateProtected(ctx, path+"/x", nil, 0); !errors.Is(err, zk.ErrNoAuth) {
+					t.Errorf("%s creates below %s: error %v, want ErrNoAuth", who, path, err)
+				}
+			}
+		}
+		// The credentials go ahead of everything on each later connection, too.
+		for range 5 {
+			srv.Disconnect(t, s.ID())
+			if _, err := s.Set(ctx, dir, []byte("x"), -1); err != nil && !errors.Is(err, session.ErrConnectionLost) {
+				t.Errorf("after a reconnect: %v", err)
+			}
+		}
+		srv.Expire(t, s.ID())
+		<-s.Done()
+		if _, _, err := current(t, mine).Get(ctx, dir); err != nil {
+			t.Errorf("in the next session: %v", err)
+		}
+		friend := current(t, srv.Connect(t, session.WithAuth("digest", []byte("me:secret")), session.WithAuth("digest", []byte("me2:x"))))
+		if err := friend.Delete(ctx, dir+"/made", -1); err != nil {
+			t.Errorf("with the same credential: %v", err)
+		}
+		open, err := friend.Create(ctx, dir+"/open", nil, 0, zk.WorldACL(zk.PermRead)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := current(t, srv.Connect(t)).Get(ctx, open); err != nil {
+			t.Errorf("an ACL of its own does not count: %v", err)
+		}
+	})
+}
+
+// Credentials that a later server refuses do not end the session: that server
+// is left for another.
+func TestCredentialsRefusedLater(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three, session.WithAuth("digest", []byte("me:secret")))
+		s := current(t, m)
+		srv.Inject(zksynctest.Fault{Op: 100, Do: zksynctest.Error(-115), Times: 3})
+		srv.Disconnect(s.ID())
+		if _, _, err := s.Get(t.Context(), "/"); err != nil {
+			t.Error(err)
+		}
+		if current(t, m) != s {
+			t.Error("the session was given up")
+		}
+	})
+}
