@@ -149,24 +149,22 @@ func (e *entrance) try(ctx context.Context) (*place, error) {
 
 func (e *entrance) tryClaim(ctx context.Context) (*place, error) {
 	for {
-		p := e.take(ctx)
-		if p != nil && p.guard != nil {
+		if p := e.take(ctx); p != nil {
 			if p.lost() == nil {
 				return p, nil
 			}
 			p.leave()
-			p = nil
 		}
-		if p == nil {
-			s, err := e.line.m.Session(ctx)
-			if err != nil {
-				return nil, err
-			}
-			if p, err = e.line.join(ctx, s, ""); isSessionLoss(err) {
+		s, err := e.line.m.Session(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p, err := e.line.join(ctx, s, "")
+		if err != nil {
+			if isSessionLoss(err) {
 				continue
-			} else if err != nil {
-				return nil, err
 			}
+			return nil, err
 		}
 		first, err := p.first(ctx)
 		if err == nil && first {

@@ -37,8 +37,8 @@ func (e *entrance) keep(p *place) bool {
 	return true
 }
 
-// resume takes the resting place up again, if there is one: granted if it is
-// certain to be ours and alone, and otherwise as one that waits to be first.
+// resume takes the resting place up again, if there is one that is certain to
+// be ours, and not known to keep others waiting.
 func (e *entrance) resume(ctx context.Context) *place {
 	e.mu.Lock()
 	r := e.rest
@@ -53,15 +53,21 @@ func (e *entrance) resume(ctx context.Context) *place {
 	case <-p.crowd.looked:
 	case <-ctx.Done():
 	}
-	switch {
-	case p.crowd.over():
+	if p.crowd.quiet() && p.lease.Hold() == nil {
+		p.guard = newGuard(p)
+	} else if p.crowd.over() || !p.retake(ctx) {
 		p.leave()
 		return nil
-	case p.crowd.quiet() && p.lease.Hold() == nil:
-		p.guard = newGuard(p)
-		e.holds, e.since = 0, time.Now()
 	}
+	e.holds, e.since = 0, time.Now()
 	return p
+}
+
+// retake makes sure by asking that a place is there and first. If it cannot,
+// that is nothing to fail for: the place was nobody's.
+func (p *place) retake(ctx context.Context) bool {
+	first, err := p.first(ctx)
+	return first && err == nil
 }
 
 // evict removes the resting place, if it still rests.
