@@ -226,6 +226,7 @@ func TestMaxWait(t *testing.T) {
 			}
 		}
 		lockedOut(mu)
+		synctest.Wait()
 		wantPlaces(t, srv, 1)
 		unlock(t, holder)
 
