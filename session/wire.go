@@ -297,10 +297,10 @@ func (w *wire) end(why error) {
 	}
 	w.mu.Unlock()
 
-	w.raw.Close()
-	// Callers look for another connection as soon as they hear of it, so this
-	// one is taken away first.
+	// The reader and the callers look for another connection as soon as they
+	// hear of it, so this one is taken away, and its server put last, before.
 	w.s.detach(w, why)
+	w.raw.Close()
 	for _, c := range pending {
 		c.err = ErrConnectionLost
 		c.finish()
