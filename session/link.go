@@ -32,6 +32,8 @@ type link struct {
 	cancel context.CancelFunc
 	zk     *zk.Conn
 	events <-chan zk.Event
+	parked chan struct{} // closed when zk knows that ctx has ended
+	park   sync.Once
 	wg     sync.WaitGroup // the wires' writers
 
 	mu       sync.Mutex
@@ -42,6 +44,7 @@ type link struct {
 
 func (l *link) open() error {
 	l.ctx, l.cancel = context.WithCancel(context.Background())
+	l.parked = make(chan struct{})
 	timeout := max(l.s.m.cfg.timeout, time.Millisecond)
 	var err error
 	l.zk, l.events, err = zk.Connect(l.s.m.servers.list(), timeout,
@@ -60,6 +63,7 @@ func (l *link) Connected()          {}
 // so it is told that only when the session is over.
 func (l *link) Next() (server string, retryStart bool) {
 	if l.ctx.Err() != nil {
+		l.park.Do(func() { close(l.parked) })
 		return "", true
 	}
 	return l.s.m.servers.next(), false
@@ -185,6 +189,12 @@ func (l *link) stop() {
 // shutdown closes the zk.Conn, which closes the session on the server if there
 // is a connection, and waits until nothing of it runs any more.
 func (l *link) shutdown() {
+	if l.ctx.Err() != nil || l.s.negotiated() == 0 {
+		// There is nothing to close on the server. A Conn waits a second for an
+		// answer to its closing, unless it is told so while it looks for a server.
+		l.stop()
+		<-l.parked
+	}
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
