@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -241,8 +242,8 @@ func TestPartitionedLeaderEndsBeforeTheNextBegins(t *testing.T) {
 	})
 }
 
-// When a waiting candidate dies, only those that watch it, the two behind it,
-// hear of it.
+// When a candidate dies, waiting or leading, only those that watch it, the two
+// behind it, hear of it.
 func TestDeathInLineWakesItsFollowersOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -253,20 +254,17 @@ func TestDeathInLineWakesItsFollowersOnly(t *testing.T) {
 			synctest.Wait()
 			sessions = append(sessions, sessionOf(t, m).ID())
 		}
-		srv.ResetOps()
-		if err := srv.ExpireSession(sessions[4]); err != nil {
-			t.Fatal(err)
-		}
-		woken := make(map[int64]bool)
-		synctest.Wait()
-		for _, op := range srv.Ops() {
-			if op.Code != zkserver.OpPing && op.Code != zkserver.OpConnect && op.Code != zkserver.OpSync {
-				woken[op.Session] = true
+		for _, dead := range []int{4, 0} {
+			srv.ResetOps()
+			if err := srv.ExpireSession(sessions[dead]); err != nil {
+				t.Fatal(err)
 			}
-		}
-		for i, id := range sessions {
-			if woken[id] && i != 5 && i != 6 {
-				t.Errorf("candidate %d was woken by the death of candidate 4", i)
+			synctest.Wait()
+			for _, op := range srv.Ops() {
+				i := slices.Index(sessions, op.Session)
+				if op.Code != zkserver.OpPing && op.Code != zkserver.OpConnect && op.Code != zkserver.OpSync && (i <= dead || i > dead+2) && i != dead {
+					t.Errorf("candidate %d was woken by the death of candidate %d: %v", i, dead, op)
+				}
 			}
 		}
 	})
