@@ -51,8 +51,8 @@ type Ephemeral struct {
 // ended, in which case what may have been created is removed in the background.
 // ctx bounds this call alone.
 //
-// Two Ephemerals of one Manager must not have the same path, unless they are
-// sequential: both would own the one znode.
+// Two Ephemerals of one Manager cannot have the same path, unless they are
+// sequential: both would own the one znode, so the second is ErrConflict.
 func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts ...EphemeralOption) (*Ephemeral, error) {
 	var cfg ephemeralConfig
 	for i, opt := range opts {
@@ -79,7 +79,11 @@ func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts 
 	}
 	e.data.init(data)
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
+	if !m.reserve(e) {
+		return nil, opError("ephemeral", path, fmt.Errorf("%w: it is another Ephemeral of this Manager", ErrConflict))
+	}
 	if !m.own(e.run) {
+		m.release(e)
 		return nil, opError("ephemeral", path, ErrClosed)
 	}
 	select {
@@ -100,6 +104,28 @@ func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts 
 		return nil, opError("ephemeral", path, err)
 	}
 	return e, nil
+}
+
+// reserve makes sure that no two Ephemerals take the same znode for theirs.
+func (m *Manager) reserve(e *Ephemeral) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e.cfg.sequential {
+		return true
+	}
+	if _, taken := m.ephemerals[e.asked]; taken {
+		return false
+	}
+	m.ephemerals[e.asked] = e
+	return true
+}
+
+func (m *Manager) release(e *Ephemeral) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ephemerals[e.asked] == e {
+		delete(m.ephemerals, e.asked)
+	}
 }
 
 // own runs f as a goroutine that Close waits for, unless the Manager is closed.

@@ -16,6 +16,7 @@ var (
 func (e *Ephemeral) run() {
 	defer close(e.done)
 	defer close(e.status)
+	defer e.m.release(e)
 	for {
 		s, err := e.m.Session(e.ctx)
 		if err == nil {

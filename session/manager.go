@@ -34,6 +34,8 @@ type Manager struct {
 	unauth    chan struct{}              // closed when credentials were refused
 	authOnce  sync.Once
 	former    []int64 // the ids of lost sessions, see Ephemeral
+	// The Ephemerals with a plain name, by path.
+	ephemerals map[string]*Ephemeral
 
 	wg sync.WaitGroup // sessions being taken down
 }
@@ -57,6 +59,7 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, err
 		cfg: cfg, chroot: chroot, servers: newServers(addresses),
 		done: make(chan struct{}), change: make(chan struct{}),
 		listeners: make(map[chan State]func() bool), unauth: make(chan struct{}),
+		ephemerals: make(map[string]*Ephemeral),
 	}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	go m.run()

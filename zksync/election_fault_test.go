@@ -191,7 +191,7 @@ func TestLeadershipSurvivesWhatTheLeaseCovers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := sessionOf(t, m)
+		s := live(t, m)
 		for range 3 {
 			srv.Disconnect(t, s.ID())
 			if err := s.Sync(t.Context(), "/"); err != nil {
@@ -231,7 +231,7 @@ func TestPartitionedLeaderEndsBeforeTheNextBegins(t *testing.T) {
 		next := campaign(t, zksync.NewElection(srv.Connect(t), "/master"))
 		synctest.Wait()
 		began := time.Now()
-		srv.Partition(sessionOf(t, m).ID())
+		srv.Partition(live(t, m).ID())
 		<-lead.Done()
 		ended := time.Since(began)
 		<-next
@@ -252,7 +252,7 @@ func TestDeathInLineWakesItsFollowersOnly(t *testing.T) {
 			m := srv.Connect(t)
 			campaign(t, zksync.NewElection(m, "/master"))
 			synctest.Wait()
-			sessions = append(sessions, sessionOf(t, m).ID())
+			sessions = append(sessions, live(t, m).ID())
 		}
 		for _, dead := range []int{4, 0} {
 			srv.ResetOps()
@@ -316,7 +316,7 @@ func TestElectionMisuse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		srv.ExpireSession(sessionOf(t, m).ID())
+		srv.ExpireSession(live(t, m).ID())
 		<-lead.Done()
 		if _, err := e.Campaign(t.Context()); err != nil {
 			t.Errorf("Campaign after a loss, without Resign: %v", err)
@@ -353,7 +353,7 @@ func TestCampaignCancelledAtEveryStep(t *testing.T) {
 					}
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
-					in := srv.Inject(zksynctest.Fault{Session: sessionOf(t, m).ID(), Nth: step, At: at, Do: zksynctest.Call(cancel)})
+					in := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Nth: step, At: at, Do: zksynctest.Call(cancel)})
 					ended := make(chan error, 1)
 					go func() {
 						_, err := e.Campaign(ctx)

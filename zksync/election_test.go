@@ -8,19 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
 )
-
-func sessionOf(t *testing.T, m *session.Manager) *session.Session {
-	t.Helper()
-	s, err := m.Session(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
 
 func ids(all []zksync.Candidate) []string {
 	var names []string
@@ -52,7 +42,7 @@ func TestElectionFollowsTheOrderOfArrival(t *testing.T) {
 			m := srv.Connect(t)
 			e := zksync.NewElection(m, "/master", zksync.WithID(id))
 			all = append(all, e)
-			sessions = append(sessions, sessionOf(t, m).ID())
+			sessions = append(sessions, live(t, m).ID())
 			leads = append(leads, campaign(t, e))
 			synctest.Wait()
 		}
@@ -111,10 +101,10 @@ func TestElectionObserve(t *testing.T) {
 		b := zksync.NewElection(srv.Connect(t), "/master", zksync.WithID("b"))
 		won := campaign(t, b)
 		synctest.Wait()
-		if err := srv.ExpireSession(sessionOf(t, watcher).ID()); err != nil {
+		if err := srv.ExpireSession(live(t, watcher).ID()); err != nil {
 			t.Fatal(err)
 		}
-		if err := srv.ExpireSession(sessionOf(t, m).ID()); err != nil {
+		if err := srv.ExpireSession(live(t, m).ID()); err != nil {
 			t.Fatal(err)
 		}
 		expect("b")

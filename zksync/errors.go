@@ -34,6 +34,9 @@ var (
 	// ErrNoLeader says that there is no candidate, and so no leader.
 	ErrNoLeader = errors.New("zksync: no leader")
 
+	// ErrIDTaken says that a Group has a member of that id already.
+	ErrIDTaken = errors.New("zksync: the id is taken")
+
 	// ErrStillRunning says that work did not return within WithStopTimeout after
 	// its context had ended, and is running on without leadership.
 	ErrStillRunning = errors.New("zksync: the work is still running")

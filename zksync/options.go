@@ -18,6 +18,7 @@ type config struct {
 	linger   time.Duration
 	id       string
 	stopping time.Duration
+	idWait   bool
 	given    []string // the names of the options
 }
 
@@ -103,6 +104,16 @@ func WithStopTimeout(d time.Duration) Option {
 		}
 		c.given = append(c.given, "WithStopTimeout")
 		c.stopping = d
+		return nil
+	}
+}
+
+// WithIDWait makes Group.Join wait, until its ctx ends, for an id that somebody
+// else has to become free. By default that is an error at once.
+func WithIDWait() Option {
+	return func(c *config) error {
+		c.given = append(c.given, "WithIDWait")
+		c.idWait = true
 		return nil
 	}
 }

@@ -1,0 +1,190 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A Group is a set of members that know of each other: those that have joined
+// it at a path and are alive. A member is an ephemeral znode, path/id, with the
+// member's data, so that any client in any language can read the directory.
+//
+// A Group may be shared by goroutines. To look at it one need not be a member.
+type Group struct {
+	m    *session.Manager
+	path string
+	cfg  config
+	err  error
+}
+
+// NewGroup returns the group at path, which is created when somebody joins. It
+// does no I/O and returns no error: an invalid path or option is reported by the
+// first call.
+func NewGroup(m *session.Manager, path string, opts ...Option) *Group {
+	cfg, err := newConfig("Group", opts, "WithIDWait")
+	if err == nil {
+		err = session.CheckPath(path)
+	}
+	return &Group{m: m, path: path, cfg: cfg, err: err}
+}
+
+// A Member is one of a Group: as Join returns it, which is the handle of one's own
+// membership, or as Members and Watch list it.
+type Member struct {
+	ID      string
+	Data    []byte
+	Session int64 // the id of the session by which it is there
+	Token   int64 // the czxid of its znode: a member that went and came again has a greater one
+
+	own *session.Ephemeral
+}
+
+// Join makes this process a member with the given id, until Leave or the end of
+// the Manager: the membership is renewed under every new session, and when somebody
+// removes the znode. An id that is there already is ErrIDTaken, whoever it is,
+// even if it is what our own process of before its restart has left, which goes at
+// the end of that one's session. With the option WithIDWait, Join waits for it to go,
+// unless it is of this very Manager. If ctx ends before, nothing is joined. Of the
+// Member, only ID and the methods are of use; for the others see Members.
+func (g *Group) Join(ctx context.Context, id string, data []byte) (*Member, error) {
+	path, err := g.member(id)
+	if err != nil {
+		return nil, opError("join", g.path, err)
+	}
+	own, err := g.join(ctx, path, data)
+	if err != nil {
+		return nil, opError("join", path, err)
+	}
+	return &Member{ID: id, own: own}, nil
+}
+
+func (g *Group) member(id string) (string, error) {
+	if g.err != nil {
+		return "", g.err
+	}
+	path := child(g.path, id)
+	if id == "" || strings.Contains(id, "/") {
+		return "", fmt.Errorf(`%w: the id %q cannot name a znode, want one as "node-1"`, session.ErrInvalidPath, id)
+	}
+	return path, session.CheckPath(path)
+}
+
+func (g *Group) join(ctx context.Context, path string, data []byte) (*session.Ephemeral, error) {
+	own, err := g.m.Ephemeral(ctx, path, data)
+	if errors.Is(err, session.ErrConflict) {
+		return nil, fmt.Errorf("%w: %w", ErrIDTaken, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for {
+		select {
+		case st, ok := <-own.Status():
+			switch {
+			case !ok:
+				return nil, own.Err()
+			case st == session.Present:
+				return own, nil
+			case st == session.Conflict && !g.cfg.idWait:
+				err := own.Err()
+				own.Close()
+				return nil, fmt.Errorf("%w: %w", ErrIDTaken, err)
+			}
+		case <-ctx.Done():
+			go own.Close() // it waits for a server that may not be there
+			return nil, cancelled(ctx)
+		}
+	}
+}
+
+// Leave ends the membership: its znode is removed. It returns when the znode is
+// gone, or the session is; if that takes longer than the session timeout, with an
+// error, and goes on in the background. Leaving again does nothing. A Member that
+// was listed cannot be made to leave: that is ErrNotHeld.
+func (m *Member) Leave() error {
+	if m.own == nil {
+		return opError("leave", m.ID, fmt.Errorf("%w: it was listed, not joined by us", ErrNotHeld))
+	}
+	return m.own.Close()
+}
+
+// Set changes the data of our own membership; see session.Ephemeral.Set. A
+// Member that was listed cannot be changed: that is ErrNotHeld.
+func (m *Member) Set(ctx context.Context, data []byte) error {
+	if m.own == nil {
+		return opError("set", m.ID, fmt.Errorf("%w: it was listed, not joined by us", ErrNotHeld))
+	}
+	return m.own.Set(ctx, data)
+}
+
+// Status tells whether our own membership is there: see session.Ephemeral.Status.
+// It is nil for a Member that was listed.
+func (m *Member) Status() <-chan session.EphemeralStatus {
+	if m.own == nil {
+		return nil
+	}
+	return m.own.Status()
+}
+
+// maxReads is how many reads of one listing are under way at once.
+const maxReads = 256
+
+// Members returns who is in the group, as of the time of the call, sorted by
+// id. It is repeated over lost connections and sessions until ctx ends.
+func (g *Group) Members(ctx context.Context) ([]Member, error) {
+	if g.err != nil {
+		return nil, opError("members", g.path, g.err)
+	}
+	var all []Member
+	err := g.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
+		if err := s.Sync(ctx, g.path); err != nil {
+			return err
+		}
+		names, _, err := s.Children(ctx, g.path)
+		if errors.Is(err, zk.ErrNoNode) {
+			all = nil
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		all, err = g.read(ctx, s, names)
+		return err
+	})
+	return all, opError("members", g.path, err)
+}
+
+// read looks up the members that are still there.
+func (g *Group) read(ctx context.Context, s *session.Session, names []string) ([]Member, error) {
+	found := make([]*Member, len(names))
+	errs := make([]error, len(names))
+	slots := make(chan struct{}, maxReads)
+	var wg sync.WaitGroup
+	for i, name := range names {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			data, stat, err := s.Get(ctx, child(g.path, name))
+			if err == nil {
+				found[i] = &Member{ID: name, Data: data, Session: stat.EphemeralOwner, Token: stat.Czxid}
+			} else if !errors.Is(err, zk.ErrNoNode) {
+				errs[i] = err
+			}
+		})
+	}
+	wg.Wait()
+	all := make([]Member, 0, len(names))
+	for _, m := range found {
+		if m != nil {
+			all = append(all, *m)
+		}
+	}
+	return all, errors.Join(errs...)
+}

@@ -1,0 +1,167 @@
+package zksync_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/internal/servers"
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+func roll(all []zksync.Member) string {
+	text := ""
+	for _, m := range all {
+		text += m.ID + "=" + string(m.Data) + " "
+	}
+	return text
+}
+
+func TestGroupJoinSetLeave(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		path := servers.Path(t)
+		m := srv.Connect(t)
+		g := zksync.NewGroup(m, path)
+		expect := func(want string) {
+			t.Helper()
+			if all, err := g.Members(t.Context()); err != nil || roll(all) != want {
+				t.Fatalf("members %q, want %q; error %v", roll(all), want, err)
+			}
+		}
+		expect("")
+		a, err := g.Join(t.Context(), "a", []byte("1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := srv.Connect(t)
+		b, err := zksync.NewGroup(other, path).Join(t.Context(), "b", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect("a=1 b= ")
+		if err := a.Set(t.Context(), []byte("2")); err != nil {
+			t.Error(err)
+		}
+		expect("a=2 b= ")
+		all, _ := g.Members(t.Context())
+		if all[1].Session != live(t, other).ID() || all[1].Token <= all[0].Token {
+			t.Errorf("members %+v", all)
+		}
+		if err := all[1].Leave(); !errors.Is(err, zksync.ErrNotHeld) {
+			t.Errorf("Leave of a member that was listed: %v", err)
+		}
+		if err := all[1].Set(t.Context(), nil); !errors.Is(err, zksync.ErrNotHeld) {
+			t.Errorf("Set of a member that was listed: %v", err)
+		}
+		if err := b.Leave(); err != nil {
+			t.Error(err)
+		}
+		if err := b.Leave(); err != nil {
+			t.Errorf("Leave twice: %v", err)
+		}
+		expect("a=2 ")
+		if _, err := g.Join(t.Context(), "b", []byte("again")); err != nil {
+			t.Error(err)
+		}
+		expect("a=2 b=again ")
+	})
+}
+
+func TestGroupIDsAreUnique(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		g := zksync.NewGroup(m, "/members")
+		a, err := g.Join(t.Context(), "a", []byte("first"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, other := range []*zksync.Group{g, zksync.NewGroup(m, "/members"), zksync.NewGroup(srv.Connect(t), "/members")} {
+			if _, err := other.Join(t.Context(), "a", nil); !errors.Is(err, zksync.ErrIDTaken) {
+				t.Errorf("Join with an id that is taken: %v", err)
+			}
+		}
+		if data, _ := srv.Get("/members/a"); string(data) != "first" {
+			t.Errorf("the data of the one that was there: %q", data)
+		}
+
+		patient := zksync.NewGroup(srv.Connect(t), "/members", zksync.WithIDWait())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		if _, err := patient.Join(ctx, "a", nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Join that waited in vain: %v", err)
+		}
+		cancel()
+		joined := make(chan error, 1)
+		go func() {
+			_, err := patient.Join(t.Context(), "a", []byte("second"))
+			joined <- err
+		}()
+		time.Sleep(time.Hour)
+		select {
+		case err := <-joined:
+			t.Fatalf("joined while the id was taken: %v", err)
+		default:
+		}
+		if err := a.Leave(); err != nil {
+			t.Error(err)
+		}
+		if err := <-joined; err != nil {
+			t.Error(err)
+		}
+		if data, _ := srv.Get("/members/a"); string(data) != "second" {
+			t.Errorf("the data of the next: %q", data)
+		}
+	})
+}
+
+func TestMembershipComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		me, err := zksync.NewGroup(m, "/members").Join(t.Context(), "a", []byte("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := live(t, m)
+		srv.Disconnect(s.ID())
+		time.Sleep(time.Minute)
+		if data, ok := srv.Get("/members/a"); !ok || string(data) != "x" || live(t, m) != s {
+			t.Error("a dropped connection cost the membership")
+		}
+		srv.ExpireSession(s.ID())
+		time.Sleep(time.Minute)
+		if data, ok := srv.Get("/members/a"); !ok || string(data) != "x" {
+			t.Error("the membership did not come back under the next session")
+		}
+		if st := <-me.Status(); st != session.Present {
+			t.Errorf("status %v", st)
+		}
+	})
+}
+
+func TestGroupMisuse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		g := zksync.NewGroup(m, "/members")
+		for _, id := range []string{"", "a/b", ".", "a\x00"} {
+			if _, err := g.Join(t.Context(), id, nil); !errors.Is(err, session.ErrInvalidPath) {
+				t.Errorf("Join(%q): %v", id, err)
+			}
+		}
+		if _, err := zksync.NewGroup(m, "x").Members(t.Context()); !errors.Is(err, session.ErrInvalidPath) {
+			t.Errorf("Members of a bad path: %v", err)
+		}
+		if _, err := zksync.NewGroup(m, "/x", zksync.WithMaxWait(1)).Join(t.Context(), "a", nil); !errors.Is(err, zksync.ErrInvalidOption) {
+			t.Errorf("an option that a Group does not have: %v", err)
+		}
+		m.Close()
+		if _, err := g.Join(t.Context(), "a", nil); !errors.Is(err, zksync.ErrClosed) {
+			t.Errorf("Join after Close: %v", err)
+		}
+	})
+}
