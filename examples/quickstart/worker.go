@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -63,13 +64,13 @@ func hire(ctx context.Context, cfg config, st *stage, show *timeline, res *resou
 // dismiss closes the sessions of all workers, in parallel since each may have
 // to wait for a server.
 func dismiss(workers []*worker) {
-	var g errgroup.Group
+	var wg sync.WaitGroup
 	for _, w := range workers {
 		if w != nil {
-			g.Go(w.m.Close)
+			wg.Go(func() { w.m.Close() })
 		}
 	}
-	g.Wait() // Close always returns nil
+	wg.Wait()
 }
 
 // collect is for when the workers have ended.
