@@ -1,0 +1,237 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+func TestCloseEndsTheSessionOnTheServer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three)
+		s := current(t, m)
+		create(t, s, "/e", zk.FlagEphemeral)
+		within(t, 0, "Close", func() {
+			var wg sync.WaitGroup
+			for range 10 {
+				wg.Go(func() {
+					if err := m.Close(); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+		})
+		<-m.Done()
+		mustExist(t, srv, "/e", false)
+		if n := len(srv.Sessions()); n != 0 {
+			t.Errorf("%d sessions left", n)
+		}
+		if m.State() != session.Closed {
+			t.Errorf("%v, want Closed", m.State())
+		}
+		_, err := m.Session(t.Context())
+		mustBe(t, err, session.ErrClosed)
+		err = m.Do(t.Context(), func(context.Context, *session.Session) error { t.Error("called"); return nil })
+		mustBe(t, err, session.ErrClosed)
+		_, err = s.Busy()
+		mustBe(t, err, session.ErrClosed)
+		mustBe(t, context.Cause(s.Context()), session.ErrClosed)
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Whatever the network does, Close without requests under way takes a second
+// at most, and the end of the bubble shows that nothing is left.
+func TestCloseInTrouble(t *testing.T) {
+	for name, begin := range troubles {
+		for _, held := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				for _, after := range []time.Duration{0, 10 * time.Millisecond, time.Second, timeout / 2, timeout, 5 * timeout} {
+					bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+						m := connect(t, srv, three)
+						s := current(t, m)
+						if held {
+							hold(t, s)
+						}
+						begin(srv, s.ID())
+						time.Sleep(after)
+						within(t, 1100*time.Millisecond, "Close", func() { m.Close() })
+					})
+				}
+			})
+		}
+	}
+}
+
+// Close while the Manager is connecting for the first time, or again.
+func TestCloseAtAnyMoment(t *testing.T) {
+	for _, after := range []time.Duration{0, time.Microsecond, time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond, 300 * time.Millisecond} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			for _, op := range []zkserver.OpCode{zkserver.OpConnect, zkserver.OpSync} {
+				for _, at := range []zkserver.Moment{zkserver.BeforeCommit, zkserver.AfterCommit} {
+					ctx, cancel := context.WithTimeout(t.Context(), after)
+					inj := srv.Inject(zkserver.Fault{Op: op, At: at, Do: zkserver.Delay(10 * time.Millisecond)})
+					if m, err := session.Connect(ctx, three, session.WithDialer(srv.Dial)); err == nil {
+						m.Close()
+					}
+					cancel()
+					inj.Remove()
+
+					m := connect(t, srv, three)
+					s := current(t, m)
+					inj = srv.Inject(zkserver.Fault{Op: op, At: at, Do: zkserver.Delay(10 * time.Millisecond)})
+					if op == zkserver.OpConnect {
+						srv.ExpireSession(s.ID())
+					} else {
+						srv.Disconnect(s.ID())
+					}
+					time.Sleep(after)
+					within(t, 1100*time.Millisecond, "Close", func() { m.Close() })
+					inj.Remove()
+				}
+			}
+		})
+	}
+}
+
+// Requests and functions that are under way end in order; what begins later is
+// refused.
+func TestCloseAwaitsWhatIsUnderWay(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three)
+		s := current(t, m)
+		srv.Inject(zkserver.Fault{Op: zkserver.OpCreate, Do: zkserver.Delay(2 * time.Second)})
+		results := make(chan error)
+		go func() { _, err := s.Create(t.Context(), "/slow", nil, 0); results <- err }()
+		go func() {
+			results <- m.Do(t.Context(), func(ctx context.Context, s *session.Session) error {
+				<-ctx.Done()
+				if !errors.Is(context.Cause(ctx), session.ErrClosed) {
+					t.Errorf("the cause is %v, want ErrClosed", context.Cause(ctx))
+				}
+				time.Sleep(3 * time.Second)
+				return nil
+			})
+		}()
+		synctest.Wait()
+		start := time.Now()
+		closed := make(chan struct{})
+		go func() { m.Close(); close(closed) }()
+		for range 2 {
+			if err := <-results; err != nil {
+				t.Error(err)
+			}
+		}
+		<-closed
+		if took := time.Since(start); took != 3*time.Second {
+			t.Errorf("Close took %v, want the three seconds of the function", took)
+		}
+		mustExist(t, srv, "/slow", true)
+	})
+}
+
+// What does not end is awaited until the Deadline and no longer.
+func TestCloseAwaitsUntilTheDeadline(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three)
+		s := current(t, m)
+		done, err := s.Busy()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer done()
+		deadline := s.Deadline()
+		m.Close()
+		if late := time.Since(deadline); late != 0 {
+			t.Errorf("Close returned %v after the Deadline, want at it", late)
+		}
+		done()
+	})
+}
+
+// churn opens a Manager, uses it for a moment, and closes it.
+func churn(ctx context.Context, dial session.DialFunc, address string, life time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, life)
+	defer cancel()
+	m, err := session.Connect(ctx, address, session.WithDialer(dial))
+	if err != nil {
+		return
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer m.Close()
+	for range 4 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				m.Do(ctx, func(ctx context.Context, s *session.Session) error {
+					defer s.Lease().End()
+					path, err := s.CreateProtected(ctx, "/x-", nil, zk.FlagEphemeralSequential)
+					if err != nil {
+						return err
+					}
+					if _, _, _, err := s.GetW(ctx, path); err != nil {
+						return err
+					}
+					s.Discard(path)
+					return nil
+				})
+			}
+		})
+	}
+	<-ctx.Done()
+}
+
+// 1,000 Managers, each closed at a random moment under load, while connections
+// drop and sessions expire: goroutines that stay would end the bubble with a
+// panic, and the test with goleak.
+func TestManagersClosedAtRandomMomentsLeaveNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		srv.Inject(zkserver.Fault{Times: -1, Do: zkserver.Delay(time.Millisecond)})
+		slots := make(chan struct{}, 50)
+		var wg sync.WaitGroup
+		for range 1000 {
+			slots <- struct{}{}
+			wg.Go(func() {
+				churn(t.Context(), srv.Dial, three, rand.N(60*time.Millisecond))
+				<-slots
+			})
+			if all := srv.Sessions(); len(all) > 0 {
+				if id := all[rand.IntN(len(all))].ID; rand.IntN(2) == 0 {
+					srv.Disconnect(id)
+				} else {
+					srv.ExpireSession(id)
+				}
+			}
+		}
+		wg.Wait()
+	})
+}
+
+func TestManagersOverTCPLeaveNothing(t *testing.T) {
+	srv := zksynctest.Start(t)
+	addr := srv.Addr()
+	var d net.Dialer
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			for range 10 {
+				churn(t.Context(), d.DialContext, addr, rand.N(20*time.Millisecond))
+			}
+		})
+	}
+	wg.Wait()
+}
