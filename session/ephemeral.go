@@ -51,8 +51,8 @@ type Ephemeral struct {
 // ended, in which case what may have been created is removed in the background.
 // ctx bounds this call alone.
 //
-// Two Ephemerals of one Manager cannot have the same path, unless they are
-// sequential: both would own the one znode, so the second is ErrConflict.
+// Of two Ephemerals of one Manager with the same path the second has a Conflict
+// with the first, as if that were somebody else's, unless they are sequential.
 func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts ...EphemeralOption) (*Ephemeral, error) {
 	var cfg ephemeralConfig
 	for i, opt := range opts {
@@ -79,11 +79,7 @@ func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts 
 	}
 	e.data.init(data)
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
-	if !m.reserve(e) {
-		return nil, opError("ephemeral", path, fmt.Errorf("%w: it is another Ephemeral of this Manager", ErrConflict))
-	}
 	if !m.own(e.run) {
-		m.release(e)
 		return nil, opError("ephemeral", path, ErrClosed)
 	}
 	select {
@@ -106,18 +102,19 @@ func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts 
 	return e, nil
 }
 
-// reserve makes sure that no two Ephemerals take the same znode for theirs.
-func (m *Manager) reserve(e *Ephemeral) bool {
+// reserve makes sure that no two Ephemerals take the same znode for theirs. It
+// returns the one that has it, nil if e has.
+func (m *Manager) reserve(e *Ephemeral) *Ephemeral {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e.cfg.sequential {
-		return true
+		return nil
 	}
-	if _, taken := m.ephemerals[e.asked]; taken {
-		return false
+	if other := m.ephemerals[e.asked]; other != nil {
+		return other
 	}
 	m.ephemerals[e.asked] = e
-	return true
+	return nil
 }
 
 func (m *Manager) release(e *Ephemeral) {

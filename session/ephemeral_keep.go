@@ -14,9 +14,22 @@ var (
 
 // run keeps the znode over all sessions.
 func (e *Ephemeral) run() {
-	defer close(e.done)
+	defer close(e.done) // behind release, so that who waits for it finds the path free
 	defer close(e.status)
 	defer e.m.release(e)
+	for other := e.m.reserve(e); other != nil; other = e.m.reserve(e) {
+		e.tell(Conflict, "", opError("ephemeral", e.asked, fmt.Errorf("%w: it is another Ephemeral of this Manager", ErrConflict)))
+		e.decide()
+		select {
+		case <-other.done:
+		case <-e.ctx.Done():
+			e.tell(Absent, "", cancelled(e.ctx))
+			return
+		case <-e.m.ctx.Done():
+			e.tell(Absent, "", ErrClosed)
+			return
+		}
+	}
 	for {
 		s, err := e.m.Session(e.ctx)
 		if err == nil {

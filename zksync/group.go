@@ -50,9 +50,9 @@ type Member struct {
 // the Manager: the membership is renewed under every new session, and when somebody
 // removes the znode. An id that is there already is ErrIDTaken, whoever it is,
 // even if it is what our own process of before its restart has left, which goes at
-// the end of that one's session. With the option WithIDWait, Join waits for it to go,
-// unless it is of this very Manager. If ctx ends before, nothing is joined. Of the
-// Member, only ID and the methods are of use; for the others see Members.
+// the end of that one's session. With the option WithIDWait, Join waits for it to
+// go. If ctx ends before, nothing is joined. Of the Member, only ID and the methods
+// are of use; for the others see Members.
 func (g *Group) Join(ctx context.Context, id string, data []byte) (*Member, error) {
 	path, err := g.member(id)
 	if err != nil {
@@ -78,9 +78,6 @@ func (g *Group) member(id string) (string, error) {
 
 func (g *Group) join(ctx context.Context, path string, data []byte) (*session.Ephemeral, error) {
 	own, err := g.m.Ephemeral(ctx, path, data)
-	if errors.Is(err, session.ErrConflict) {
-		return nil, fmt.Errorf("%w: %w", ErrIDTaken, err)
-	}
 	if err != nil {
 		return nil, err
 	}
