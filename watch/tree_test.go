@@ -1,0 +1,395 @@
+package watch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/internal/servers"
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/watch"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+// tree reads a subtree by plain requests: data by path.
+func tree(t testing.TB, s *session.Session, root string) map[string]string {
+	t.Helper()
+	must(t, s.Sync(t.Context(), root))
+	found := make(map[string]string)
+	var walk func(path string)
+	walk = func(path string) {
+		data, _, err := s.Get(t.Context(), path)
+		if errors.Is(err, zk.ErrNoNode) {
+			return
+		}
+		must(t, err)
+		found[path] = string(data)
+		names, _, err := s.Children(t.Context(), path)
+		must(t, err)
+		for _, name := range names {
+			walk(path + "/" + name)
+		}
+	}
+	walk(root)
+	return found
+}
+
+// mirrored is what a Cache holds, by its own methods.
+func mirrored(c *watch.Cache, root string) map[string]string {
+	found := make(map[string]string)
+	var walk func(path string)
+	walk = func(path string) {
+		state, ok := c.Get(path)
+		if !ok {
+			return
+		}
+		found[path] = string(state.Data)
+		names, _ := c.Children(path)
+		for _, name := range names {
+			walk(path + "/" + name)
+		}
+	}
+	walk(root)
+	return found
+}
+
+// mustMirror checks that c equals the server's tree now.
+func mustMirror(t testing.TB, c *watch.Cache, s *session.Session, root string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	want := tree(t, s, root)
+	must(t, c.WaitSynced(ctx))
+	got := mirrored(c, root)
+	if !maps.Equal(got, want) || c.Len() != len(want) {
+		t.Fatalf("the mirror holds %d znodes (Len %d), the server %d:\n%s", len(got), c.Len(), len(want), difference(got, want))
+	}
+}
+
+func difference(got, want map[string]string) string {
+	var b strings.Builder
+	paths := slices.Collect(maps.Keys(got))
+	for path := range want {
+		paths = append(paths, path)
+	}
+	slices.Sort(paths)
+	for _, path := range slices.Compact(paths) {
+		g, inGot := got[path]
+		w, inWant := want[path]
+		if inGot != inWant || g != w {
+			fmt.Fprintf(&b, "%s: mirror %q (%v), server %q (%v)\n", path, g, inGot, w, inWant)
+		}
+	}
+	return b.String()
+}
+
+// A replica applies the events of a Cache and checks that each makes sense.
+type replica struct {
+	states map[string]watch.State
+	newest map[string]int64
+}
+
+func newReplica() *replica {
+	return &replica{states: make(map[string]watch.State), newest: make(map[string]int64)}
+}
+
+func (r *replica) apply(t testing.TB, root string, ev watch.TreeEvent) {
+	t.Helper()
+	before, there := r.states[ev.Path]
+	parent := ev.Path[:strings.LastIndexByte(ev.Path, '/')]
+	_, hasParent := r.states[parent]
+	switch {
+	case (ev.Type == watch.Added) == there, ev.Exists == (ev.Type == watch.Removed):
+		t.Fatalf("event %v of %s, which the reader had: %v", ev.Type, ev.Path, there)
+	case ev.Type != watch.Removed && ev.Path != root && !hasParent:
+		t.Fatalf("%s is %v before its parent", ev.Path, ev.Type)
+	case ev.Type == watch.Changed && ev.Err == nil && ev.Stat.Czxid == before.Stat.Czxid && ev.Stat.Mzxid == before.Stat.Mzxid:
+		t.Fatalf("%s has not changed: %+v", ev.Path, ev)
+	case ev.Exists && ev.Err == nil && ev.Stat.Mzxid < r.newest[ev.Path]:
+		t.Fatalf("%s goes back from zxid %#x to %#x", ev.Path, r.newest[ev.Path], ev.Stat.Mzxid)
+	}
+	if ev.Type == watch.Removed {
+		for path := range r.states {
+			if strings.HasPrefix(path, ev.Path+"/") {
+				t.Fatalf("%s is removed before %s", ev.Path, path)
+			}
+		}
+		delete(r.states, ev.Path)
+		return
+	}
+	r.states[ev.Path] = ev.State
+	r.newest[ev.Path] = ev.Stat.Mzxid
+}
+
+func (r *replica) data() map[string]string {
+	found := make(map[string]string)
+	for path, state := range r.states {
+		found[path] = string(state.Data)
+	}
+	return found
+}
+
+// drain applies what is there to tell; in a bubble only.
+func (r *replica) drain(t testing.TB, root string, c *watch.Cache) (n int) {
+	t.Helper()
+	for {
+		synctest.Wait()
+		select {
+		case ev := <-c.Events():
+			r.apply(t, root, ev)
+			n++
+		default:
+			return n
+		}
+	}
+}
+
+func TestTreeMirrors(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		m := srv.Connect(t)
+		s := live(t, m)
+		root := servers.Path(t)
+		c := watch.Tree(t.Context(), m, root)
+		must(t, c.WaitSynced(t.Context()))
+		if c.Len() != 0 {
+			t.Errorf("%d znodes below a root that does not exist", c.Len())
+		}
+		for _, path := range []string{"", "/a", "/a/b", "/a/b/c", "/d"} {
+			_, err := s.Create(t.Context(), root+path, []byte(path), 0)
+			must(t, err)
+		}
+		mustMirror(t, c, s, root)
+		_, err := s.Set(t.Context(), root+"/a/b", []byte("new"), -1)
+		must(t, err)
+		// WaitSynced has what was written before.
+		must(t, c.WaitSynced(t.Context()))
+		if state, ok := c.Get(root + "/a/b"); !ok || string(state.Data) != "new" || state.Stat.Version != 1 {
+			t.Errorf("Get: %+v, %v", state, ok)
+		}
+		if names, ok := c.Children(root); !ok || !slices.Equal(names, []string{"a", "d"}) {
+			t.Errorf("Children: %v, %v", names, ok)
+		}
+		for _, path := range []string{"/a/b/c", "/a/b"} {
+			must(t, s.Delete(t.Context(), root+path, -1))
+		}
+		mustMirror(t, c, s, root)
+		for _, path := range []string{"/a", "/d", ""} {
+			must(t, s.Delete(t.Context(), root+path, -1))
+		}
+		mustMirror(t, c, s, root)
+		if _, ok := c.Get(root); ok {
+			t.Error("the root is still there")
+		}
+		_, err = s.Create(t.Context(), root, nil, 0)
+		must(t, err)
+		mustMirror(t, c, s, root)
+		if names, ok := c.Children(root); !ok || len(names) != 0 {
+			t.Errorf("Children: %v, %v", names, ok)
+		}
+	})
+}
+
+func TestTreeOfTheServersRoot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		must(t, srv.Create("/a", []byte("x")))
+		c := watch.Tree(t.Context(), m, "/")
+		must(t, c.WaitSynced(t.Context()))
+		if state, ok := c.Get("/a"); !ok || string(state.Data) != "x" {
+			t.Errorf("Get: %+v, %v", state, ok)
+		}
+		if names, ok := c.Children("/"); !ok || !slices.Contains(names, "a") {
+			t.Errorf("Children: %v, %v", names, ok)
+		}
+	})
+}
+
+func TestTreeTellsWhatReallyChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		for _, path := range []string{"/r", "/r/a", "/r/a/b", "/r/c"} {
+			must(t, srv.Create(path, nil))
+		}
+		c := watch.Tree(t.Context(), m, "/r")
+		r := newReplica()
+		if n := r.drain(t, "/r", c); n != 4 {
+			t.Fatalf("%d events for four znodes", n)
+		}
+		for _, lose := range []func(int64) error{srv.Disconnect, srv.ExpireSession} {
+			must(t, lose(live(t, m).ID()))
+			time.Sleep(time.Hour)
+			if n := r.drain(t, "/r", c); n != 0 {
+				t.Errorf("%d events, and nothing has changed", n)
+			}
+			id := live(t, m).ID()
+			srv.HangHandshake(true)
+			must(t, lose(id))
+			must(t, srv.Delete("/r/a/b"))
+			must(t, srv.Create("/r/a/b", nil))
+			must(t, srv.Set("/r/c", nil))
+			srv.HangHandshake(false)
+			time.Sleep(time.Hour)
+			if n := r.drain(t, "/r", c); n != 2 {
+				t.Errorf("%d events for two changes", n)
+			}
+			mustMirror(t, c, live(t, m), "/r")
+		}
+	})
+}
+
+func TestTreeSlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		must(t, srv.Create("/r", nil))
+		c := watch.Tree(t.Context(), m, "/r")
+		r := newReplica()
+		// Nobody reads while znodes come and go: what is to be told stays small.
+		for i := range 200 {
+			path := fmt.Sprintf("/r/n%d", i)
+			must(t, srv.Create(path, nil))
+			must(t, srv.Create(path+"/x", nil))
+			synctest.Wait()
+			if i%20 > 0 {
+				must(t, srv.Delete(path+"/x"))
+				must(t, srv.Delete(path))
+			}
+			for range 3 {
+				must(t, srv.Set("/r", fmt.Append(nil, i)))
+				synctest.Wait()
+			}
+		}
+		if n := r.drain(t, "/r", c); n != 21 {
+			t.Errorf("%d events for a tree of 21 znodes", n)
+		}
+		mustMirror(t, c, live(t, m), "/r")
+		if got, want := r.data(), mirrored(c, "/r"); !maps.Equal(got, want) {
+			t.Errorf("the reader has\n%s", difference(got, want))
+		}
+	})
+}
+
+func TestTreeEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		s := live(t, m)
+		_, err := s.Create(t.Context(), "/secret", nil, 0, zk.DigestACL(zk.PermAll, "joe", "x")...)
+		must(t, err)
+		cause := errors.New("shutting down")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		closed := srv.Connect(t)
+		for _, test := range []struct {
+			name string
+			c    *watch.Cache
+			end  func()
+			want []error
+		}{
+			{"invalid path", watch.Tree(t.Context(), m, "/a//b"), nil, []error{session.ErrInvalidPath}},
+			{"may not be read", watch.Tree(t.Context(), m, "/secret"), nil, []error{zk.ErrNoAuth}},
+			{"ctx", watch.Tree(ctx, m, "/a"), func() { cancel(cause) }, []error{context.Canceled, cause}},
+			{"manager", watch.Tree(t.Context(), closed, "/a"), func() { closed.Close() }, []error{session.ErrClosed}},
+		} {
+			if test.end != nil {
+				must(t, test.c.WaitSynced(t.Context()))
+				test.end()
+			}
+			var last error
+			for _, err := range test.c.All() {
+				last = err
+			}
+			for _, want := range test.want {
+				if !errors.Is(last, want) || !errors.Is(test.c.Err(), want) {
+					t.Errorf("%s: ended with %v, want %v", test.name, last, want)
+				}
+				if err := test.c.WaitSynced(t.Context()); !errors.Is(err, want) {
+					t.Errorf("%s: WaitSynced returns %v", test.name, err)
+				}
+			}
+		}
+		synctest.Wait()
+		if n := running(); n > 0 {
+			t.Errorf("%d goroutines are left", n)
+		}
+		// A wait that is given up says so.
+		c := watch.Tree(t.Context(), m, "/a")
+		srv.Freeze()
+		short, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if err := c.WaitSynced(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error("WaitSynced with a frozen server:", err)
+		}
+		srv.Thaw()
+	})
+}
+
+func TestTreeWithPartsThatMayNotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		s := live(t, m)
+		must(t, srv.Create("/r", nil))
+		_, err := s.Create(t.Context(), "/r/secret", []byte("x"), 0, zk.DigestACL(zk.PermRead, "joe", "x")...)
+		must(t, err)
+		must(t, srv.Create("/r/open", []byte("x")))
+		c := watch.Tree(t.Context(), m, "/r")
+		r := newReplica()
+		denied := 0
+		for range 3 {
+			ev := <-c.Events()
+			r.apply(t, "/r", ev)
+			if ev.Err != nil {
+				denied++
+				if ev.Path != "/r/secret" || !errors.Is(ev.Err, zk.ErrNoAuth) || ev.Data != nil {
+					t.Errorf("event %+v", ev)
+				}
+			}
+		}
+		if denied != 1 || c.Len() != 3 {
+			t.Errorf("%d of %d are told as unreadable, want one of three", denied, c.Len())
+		}
+		// It is seen to go, and to come back readable.
+		must(t, srv.Delete("/r/secret"))
+		must(t, srv.Create("/r/secret", []byte("y")))
+		time.Sleep(time.Minute)
+		r.drain(t, "/r", c)
+		mustMirror(t, c, s, "/r")
+		if state, _ := c.Get("/r/secret"); string(state.Data) != "y" {
+			t.Errorf("Get: %+v", state)
+		}
+	})
+}
+
+func TestTreeGivesItsWatchesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		must(t, srv.Create("/r", nil))
+		for i := range 500 {
+			must(t, srv.Create(fmt.Sprintf("/r/%d", i), nil))
+		}
+		for range 3 {
+			ctx, cancel := context.WithCancel(t.Context())
+			c := watch.Tree(ctx, m, "/r")
+			must(t, c.WaitSynced(ctx))
+			if n := srv.Watches(); n != 2*501 {
+				t.Errorf("%d watches for 501 znodes, want two for each", n)
+			}
+			cancel()
+			synctest.Wait()
+			if n := srv.Watches(); n > 100 {
+				t.Errorf("%d watches are left", n)
+			}
+		}
+	})
+}
