@@ -18,6 +18,7 @@ type directory struct {
 
 	mu    sync.Mutex
 	touch touch
+	spent int64 // the czxid of the last one whose counter was
 }
 
 type touch uint8
@@ -71,32 +72,56 @@ func (d *directory) make(ctx context.Context, s *session.Session) error {
 	return nil
 }
 
-// renew is for a directory whose counter is spent: after 2^31 children the
-// server refuses every further one as existing already. The only way to count
-// anew is another directory, which can be had when the line has emptied. It
-// returns whenever things have changed, so that another try is worthwhile.
-func (d *directory) renew(ctx context.Context, s *session.Session) error {
-	names, _, w, err := s.WatchChildren(ctx, d.path)
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return nil
-	case err != nil:
+// exhaust notes that the counter of the directory is spent: it stops at the
+// greatest int32, which the server gives to everybody from then on.
+func (d *directory) exhaust(ctx context.Context, s *session.Session) error {
+	ok, stat, err := s.Exists(ctx, d.path)
+	if err != nil || !ok {
 		return err
 	}
-	defer w.Stop()
-	if len(names) == 0 {
-		err := s.Delete(ctx, d.path, -1)
-		if errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNotEmpty) || errors.Is(err, session.ErrConnectionLost) {
-			return nil
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.spent = stat.Czxid
+	return nil
+}
+
+// renew puts another directory in the place of one whose counter is spent,
+// which is the only way to count anew. That can be had when the line has emptied:
+// renew waits for it, or reports false where that is not wanted. It creates no
+// znode before, so that those who wait don't keep each other from it.
+func (d *directory) renew(ctx context.Context, s *session.Session, wait bool) (bool, error) {
+	d.mu.Lock()
+	spent := d.spent
+	d.mu.Unlock()
+	for {
+		names, stat, w, err := s.WatchChildren(ctx, d.path)
+		switch {
+		case errors.Is(err, zk.ErrNoNode):
+			return true, d.make(ctx, s)
+		case err != nil:
+			return false, err
+		case stat.Czxid != spent:
+			w.Stop()
+			return true, nil
+		case len(names) == 0:
+			w.Stop()
+			err := s.Delete(ctx, d.path, -1)
+			if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNotEmpty) && !errors.Is(err, session.ErrConnectionLost) {
+				return false, err
+			}
+			continue
+		case !wait:
+			w.Stop()
+			return false, nil
 		}
-		return err
-	}
-	select {
-	case <-w.Events():
-		return nil
-	case <-s.Done():
-		return s.Err()
-	case <-ctx.Done():
-		return cancelled(ctx)
+		select {
+		case <-w.Events():
+		case <-s.Done():
+			w.Stop()
+			return false, s.Err()
+		case <-ctx.Done():
+			w.Stop()
+			return false, cancelled(ctx)
+		}
 	}
 }

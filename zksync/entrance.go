@@ -159,7 +159,14 @@ func (e *entrance) tryClaim(ctx context.Context) (*place, error) {
 		if err != nil {
 			return nil, err
 		}
-		p, err := e.line.join(ctx, s, "")
+		p, err := e.line.enter(ctx, s, "")
+		if errors.Is(err, errSpent) {
+			again, err := e.line.dir.renew(ctx, s, false)
+			if again || isSessionLoss(err) {
+				continue
+			}
+			return nil, err
+		}
 		if err != nil {
 			if isSessionLoss(err) {
 				continue

@@ -62,6 +62,10 @@ func opError(op, path string, err error) error {
 // znode, to break a lock or to put us out of a line.
 var errRemoved = fmt.Errorf("%w: its znode was removed by somebody else", ErrLost)
 
+// errSpent says that a directory cannot give another number. It stays within
+// the package.
+var errSpent = errors.New("zksync: the directory's counter is spent")
+
 // lossOf words the end of a session as the loss of what depended on it.
 func lossOf(cause error) error {
 	if errors.Is(cause, ErrLost) {

@@ -76,18 +76,40 @@ func (l *line) stand(ctx context.Context) (*place, error) {
 
 // join creates a place at the end of the line, in the same transaction
 // removing the place replace if that is not empty. If it fails there is no
-// place, or it is being removed, and so is replace.
+// place, or it is being removed, and so is replace. Where the directory cannot
+// count any more, it waits for another.
 func (l *line) join(ctx context.Context, s *session.Session, replace string) (*place, error) {
+	p, err := l.enter(ctx, s, replace)
+	for errors.Is(err, errSpent) {
+		if _, err = l.dir.renew(ctx, s, true); err != nil {
+			return nil, err
+		}
+		p, err = l.enter(ctx, s, "")
+	}
+	return p, err
+}
+
+// enter is join without waiting: it fails with errSpent where the directory
+// cannot count any more.
+func (l *line) enter(ctx context.Context, s *session.Session, replace string) (*place, error) {
 	p := &place{line: l, s: s, lease: s.Lease()}
 	err := p.create(ctx, replace)
-	if err != nil {
-		p.lease.End()
-		if replace != "" {
-			s.Discard(replace)
-		}
-		return nil, err
+	if err == nil {
+		return p, nil
 	}
-	return p, nil
+	if errors.Is(err, errSpent) {
+		// While our place is there, so is the directory that it is in.
+		if failed := l.dir.exhaust(ctx, s); failed != nil {
+			err = failed
+		}
+	}
+	p.lease.End()
+	for _, path := range []string{p.path, replace} {
+		if path != "" {
+			s.Discard(path)
+		}
+	}
+	return nil, err
 }
 
 func (p *place) create(ctx context.Context, replace string) error {
@@ -123,11 +145,7 @@ func (p *place) create(ctx context.Context, replace string) error {
 			l.dir.set(forbidden)
 			err = nil
 		case errors.Is(err, zk.ErrNodeExists):
-			if replace != "" {
-				s.Discard(replace)
-				replace = ""
-			}
-			err = l.dir.renew(ctx, s)
+			err = errSpent
 		}
 		if err != nil {
 			return err
@@ -143,6 +161,9 @@ func (p *place) created(path string, results []zk.MultiResponse, touched bool) e
 	_, seq, ok := p.line.rule.parse(p.name)
 	if !ok {
 		return fmt.Errorf("the server named a place %q, which has no number", path)
+	}
+	if !countable(seq) {
+		return errSpent
 	}
 	p.seq = seq
 	if touched && len(results) > 0 {

@@ -1,6 +1,7 @@
 package zksync
 
 import (
+	"math"
 	"strconv"
 	"strings"
 )
@@ -19,6 +20,11 @@ func parseSequence(name, mark string) (int32, bool) {
 	n, err := strconv.ParseInt(digits, 10, 32)
 	return int32(n), err == nil
 }
+
+// countable says whether a number tells the order of arrival. The server's
+// counter stops at the greatest int32: whoever comes then gets that number, or
+// under load a negative one.
+func countable(seq int32) bool { return seq >= 0 && seq < math.MaxInt32 }
 
 // earlier compares sequence numbers across the wrap: the counter goes from
 // 2147483647 to -2147483648, and places that far apart are never in one line.
