@@ -148,35 +148,62 @@ func wantPlaces(t testing.TB, srv *zksynctest.Server, n int) []string {
 type witness struct {
 	t testing.TB
 
+	shared bool          // goroutines may share a token
+	grace  time.Duration // in which one hears of a session that was ended by force
+
 	mu     sync.Mutex
-	inside string
-	newest int64
-	shared bool // goroutines may share a token
+	inside *visit
+	newest visit
 	passed int
+}
+
+type visit struct {
+	who   string
+	token int64
+	ctx   context.Context
 }
 
 func (w *witness) enter(who string, ctx context.Context) {
 	token, _ := zksync.Token(ctx)
+	v := visit{who, token, ctx}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if other := w.inside; other != nil && !w.over(other, &v) {
+		w.t.Errorf("%s came to hold the lock while %s did", who, other.who)
+	}
+	if newest := w.newest; (token < newest.token || token == newest.token && !w.shared) && !w.over(&v) {
+		w.t.Errorf("%s holds with token %d after %s with %d", who, token, newest.who, newest.token)
+	}
 	if ctx.Err() != nil {
 		return // it knows that it holds nothing
 	}
-	if w.inside != "" {
-		w.t.Errorf("%s came to hold the lock while %s did", who, w.inside)
-	}
-	if token < w.newest || token == w.newest && !w.shared {
-		w.t.Errorf("%s holds with token %d after %d", who, token, w.newest)
-	}
-	w.inside, w.newest = who, token
+	w.inside, w.newest = &v, v
 	w.passed++
+}
+
+// over says whether one of those knows that it holds nothing any more.
+func (w *witness) over(visits ...*visit) bool {
+	late := time.Now().Add(w.grace)
+	for {
+		for _, v := range visits {
+			if v.ctx.Err() != nil {
+				return true
+			}
+		}
+		if !time.Now().Before(late) {
+			return false
+		}
+		w.mu.Unlock()
+		time.Sleep(w.grace / 10)
+		w.mu.Lock()
+	}
 }
 
 func (w *witness) leave(who string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.inside == who {
-		w.inside = ""
+	if w.inside != nil && w.inside.who == who {
+		w.inside = nil
 	}
 }
 

@@ -1,0 +1,240 @@
+package zksync_test
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/internal/servers"
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+func TestNamesAreThoseOfCurator(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		lock(t, zksync.NewMutex(srv.Connect(t), path))
+		form := regexp.MustCompile(`^_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-lock-0000000000$`)
+		if name := wantPlaces(t, srv, 1)[0]; !form.MatchString(name) {
+			t.Errorf("a place is named %s", name)
+		}
+	})
+}
+
+// TestOthersInLine puts znodes of other clients in front of ours and behind.
+func TestOthersInLine(t *testing.T) {
+	for _, name := range []string{
+		"_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-", "0f8fad5bd9cb469fa16570867728950e__lock__", "lock-",
+	} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			mu := zksync.NewMutex(srv.Connect(t), path)
+			warm(t, mu)
+			theirs := live(t, srv.Connect(t))
+			create := func() string {
+				p, err := theirs.Create(t.Context(), path+"/"+name, nil, zk.FlagEphemeralSequential)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return p
+			}
+			front := create()
+			waiting := locking(t.Context(), mu)
+			time.Sleep(time.Minute)
+			pending(t, "Lock behind "+front, waiting)
+			if ok, err := zksync.NewMutex(srv.Connect(t), path).TryLock(t.Context()); ok || err != nil {
+				t.Errorf("TryLock behind %s: %v, %v", front, ok, err)
+			}
+			behind := create()
+			if err := theirs.Delete(t.Context(), front, -1); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-waiting; err != nil {
+				t.Errorf("in front of %s: %v", behind, err)
+			}
+			unlock(t, mu)
+		})
+	}
+}
+
+func TestForeignChildrenAreIgnored(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		mu := zksync.NewMutex(srv.Connect(t), path)
+		warm(t, mu)
+		for _, name := range []string{"a", "config", "lock", "x-lock-", "x-lock-12345", "x-lock-000000000x", "leases", "zz__READ__0000000000", "-lock-99999999999"} {
+			if err := srv.Create(path+"/"+name, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		warm(t, mu)
+		if ok, err := mu.TryLock(t.Context()); !ok || err != nil {
+			t.Errorf("TryLock: %v, %v", ok, err)
+		}
+		unlock(t, mu)
+	})
+}
+
+func TestDataInTheDirectoryStays(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		srv.Create("/locks", nil)
+		srv.Create(path, []byte("theirs"))
+		mu := zksync.NewMutex(srv.Connect(t), path)
+		warm(t, mu)
+		other := zksync.NewMutex(srv.Connect(t), path)
+		lock(t, mu)
+		waiting := locking(t.Context(), other)
+		pending(t, "Lock", waiting)
+		unlock(t, mu)
+		if err := <-waiting; err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, other)
+		if data, _ := srv.Get(path); string(data) != "theirs" {
+			t.Errorf("the directory holds %q now", data)
+		}
+	})
+}
+
+func TestDirectoryThatForbidsWriting(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		s := live(t, m)
+		if err := s.MakeDir(t.Context(), "/locks"); err != nil {
+			t.Fatal(err)
+		}
+		acl := zk.WorldACL(zk.PermRead | zk.PermCreate | zk.PermDelete)
+		if _, err := s.Create(t.Context(), path, nil, 0, acl...); err != nil {
+			t.Fatal(err)
+		}
+		mu := zksync.NewMutex(m, path)
+		warm(t, mu)
+		srv.ResetOps()
+		_, token := hold(t, mu)
+		unlock(t, mu)
+		if got := names(requests(srv)); got != "multi getData getChildren2 delete" && got != "multi getChildren2 getData delete" {
+			t.Errorf("asked %s", got)
+		}
+		if _, again := hold(t, mu); again <= token {
+			t.Errorf("token %d after %d", again, token)
+		}
+		unlock(t, mu)
+	})
+}
+
+func TestServerWithoutContainers(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		warm(t, zksync.NewMutex(m, path))
+		srv.ResetOps()
+		warm(t, zksync.NewMutex(m, "/locks/another"))
+		for _, op := range requests(srv) {
+			if op.Code == zkserver.OpCreateContainer {
+				t.Error("a server that has no containers was asked for one again")
+			}
+		}
+		wantPlaces(t, srv, 0)
+	}, zksynctest.WithConfig(zkserver.Config{Without: []zkserver.OpCode{zkserver.OpCreateContainer}}))
+}
+
+func TestDirectoryWithASpentCounter(t *testing.T) {
+	const left = 8 // numbers, up to 2147483647
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		ms := []*session.Manager{srv.Connect(t), srv.Connect(t), srv.Connect(t)}
+		warm(t, zksync.NewMutex(ms[0], path))
+		if err := srv.SetNextSequence(path, 2147483640); err != nil {
+			t.Fatal(err)
+		}
+		w := &witness{t: t}
+		done := make(chan struct{})
+		const n = 3 * left
+		for i := range n {
+			mu := zksync.NewMutex(ms[i%3], path)
+			go func() {
+				defer func() { done <- struct{}{} }()
+				ctx, _ := hold(t, mu)
+				w.hold(worker(i), ctx, time.Second)
+				unlock(t, mu)
+			}()
+			synctest.Wait()
+		}
+		for range n {
+			<-done
+		}
+		if w.passed != n {
+			t.Errorf("%d of %d held", w.passed, n)
+		}
+		wantPlaces(t, srv, 0)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := zksync.NewMutex(ms[0], path).Lock(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestStockLockContends has go-zookeeper's own recipe on the same path.
+func TestStockLockContends(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		path := servers.Path(t)
+		conn, _, err := zk.Connect([]string{srv.Address()}, 10*time.Second, zk.WithLogInfo(false))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		theirs := zk.NewLock(conn, path, zk.WorldACL(zk.PermAll))
+		m := srv.Connect(t)
+		ours := zksync.NewMutex(m, path)
+
+		if err := theirs.Lock(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		if err := ours.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error("Lock beside a holder:", err)
+		}
+		cancel()
+		got := make(chan int64)
+		go func() {
+			_, token := hold(t, ours)
+			got <- token
+		}()
+		if err := theirs.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		token := <-got
+		other := make(chan error, 1)
+		go func() { other <- theirs.Lock() }()
+		s := live(t, m)
+		for { // until it is in line
+			names, _, events, err := s.ChildrenW(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(names) == 2 {
+				break
+			}
+			<-events
+		}
+		select {
+		case err := <-other:
+			t.Error("go-zookeeper's Lock beside ours:", err)
+		default:
+		}
+		unlock(t, ours)
+		if err := <-other; err != nil {
+			t.Fatal(err)
+		}
+		if err := theirs.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+		if _, again := hold(t, ours); again <= token {
+			t.Errorf("token %d after %d", again, token)
+		}
+		unlock(t, ours)
+	})
+}
