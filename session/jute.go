@@ -40,6 +40,26 @@ const (
 func appendInt(b []byte, v int32) []byte  { return binary.BigEndian.AppendUint32(b, uint32(v)) }
 func appendLong(b []byte, v int64) []byte { return binary.BigEndian.AppendUint64(b, uint64(v)) }
 
+// The sizes in bytes of what the functions below append.
+const (
+	headerSize      = 8
+	intSize         = 4
+	boolSize        = 1
+	multiHeaderSize = intSize + boolSize + intSize
+)
+
+func stringSize(s string) int { return intSize + len(s) }
+
+func bufferSize(data []byte) int { return intSize + len(data) }
+
+func aclSize(acl []zk.ACL) int {
+	n := intSize
+	for _, a := range acl {
+		n += intSize + stringSize(a.Scheme) + stringSize(a.ID)
+	}
+	return n
+}
+
 func appendBool(b []byte, v bool) []byte {
 	if v {
 		return append(b, 1)

@@ -24,7 +24,7 @@ func (s *Session) multiRequest(ops []any) (*request, error) {
 		fill func([]byte) []byte
 	}
 	parts := make([]part, 0, len(ops))
-	size := 0
+	size := multiHeaderSize // of the end
 	for i, op := range ops {
 		var r *request
 		var err error
@@ -38,13 +38,13 @@ func (s *Session) multiRequest(ops []any) (*request, error) {
 		case *zk.SetDataRequest:
 			err = checkPath(op.Path, false)
 			full := s.m.full(op.Path)
-			r = &request{op: opSetData, size: len(full) + len(op.Data), fill: func(b []byte) []byte {
+			r = &request{op: opSetData, size: stringSize(full) + bufferSize(op.Data) + intSize, fill: func(b []byte) []byte {
 				return appendInt(appendBuffer(appendString(b, full), op.Data), op.Version)
 			}}
 		case *zk.CheckVersionRequest:
 			err = checkPath(op.Path, false)
 			full := s.m.full(op.Path)
-			r = &request{op: opCheck, size: len(full), fill: func(b []byte) []byte {
+			r = &request{op: opCheck, size: stringSize(full) + intSize, fill: func(b []byte) []byte {
 				return appendInt(appendString(b, full), op.Version)
 			}}
 		default:
@@ -54,7 +54,7 @@ func (s *Session) multiRequest(ops []any) (*request, error) {
 			return nil, fmt.Errorf("operation %d: %w", i+1, err)
 		}
 		parts = append(parts, part{r.op, r.fill})
-		size += r.size + 64
+		size += multiHeaderSize + r.size
 	}
 	return &request{op: opMulti, size: size, fill: func(b []byte) []byte {
 		for _, p := range parts {

@@ -34,11 +34,11 @@ func (s *Session) createRequest(path string, data []byte, flags int32, acl []zk.
 	if err != nil {
 		return nil, err
 	}
-	r := &request{op: opCreate, size: len(path) + len(data)}
+	full := s.m.full(path)
+	r := &request{op: opCreate, size: stringSize(full) + bufferSize(data) + aclSize(acl) + intSize}
 	if flags == zk.FlagContainer {
 		r.op = opCreateContainer
 	}
-	full := s.m.full(path)
 	r.fill = func(b []byte) []byte {
 		return appendInt(appendACL(appendBuffer(appendString(b, full), data), acl), flags)
 	}
@@ -101,7 +101,7 @@ func (s *Session) makeDir(ctx context.Context, full string, acl []zk.ACL) error 
 	for round := 0; full != "/"; round++ {
 		// The chroot is where other things live too, so it stays when empty.
 		container := len(full) > len(s.m.chroot) && !s.m.noContainers.Load() && hangups < 2
-		r := &request{op: opCreate, size: len(full)}
+		r := &request{op: opCreate, size: stringSize(full) + intSize + aclSize(acl) + intSize}
 		flags := int32(zk.FlagPersistent)
 		if container {
 			r.op, flags = opCreateContainer, zk.FlagContainer
@@ -173,7 +173,7 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 		return nil, opError("set", path, err)
 	}
 	full := s.m.full(path)
-	c, err := s.write(ctx, &request{op: opSetData, size: len(full) + len(data), fill: func(b []byte) []byte {
+	c, err := s.write(ctx, &request{op: opSetData, size: stringSize(full) + bufferSize(data) + intSize, fill: func(b []byte) []byte {
 		return appendInt(appendBuffer(appendString(b, full), data), version)
 	}}, version)
 	if err != nil {
@@ -199,7 +199,7 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 
 func (s *Session) deleteRequest(path string, version int32) *request {
 	full := s.m.full(path)
-	return &request{op: opDelete, size: len(full), fill: func(b []byte) []byte {
+	return &request{op: opDelete, size: stringSize(full) + intSize, fill: func(b []byte) []byte {
 		return appendInt(appendString(b, full), version)
 	}}
 }
@@ -211,8 +211,9 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 	if err := checkPath(path, false); err != nil {
 		return opError("sync", path, err)
 	}
-	c, _, err := s.repeat(ctx, &request{op: opSync, size: len(path), fill: func(b []byte) []byte {
-		return appendString(b, s.m.full(path))
+	full := s.m.full(path)
+	c, _, err := s.repeat(ctx, &request{op: opSync, size: stringSize(full), fill: func(b []byte) []byte {
+		return appendString(b, full)
 	}})
 	if err == nil {
 		err = c.failure()
@@ -227,7 +228,7 @@ func (s *Session) read(ctx context.Context, op int32, name, path string, watched
 		return nil, nil, opError(name, path, err)
 	}
 	full := s.m.full(path)
-	r := &request{op: op, size: len(full), fill: func(b []byte) []byte {
+	r := &request{op: op, size: stringSize(full) + boolSize, fill: func(b []byte) []byte {
 		return appendBool(appendString(b, full), watched)
 	}}
 	var w *Watch

@@ -10,7 +10,7 @@ import (
 // A request is what a call is made from, once for every time it is sent.
 type request struct {
 	op       int32
-	size     int // of what is variable about it, in bytes
+	size     int // of what fill appends, in bytes
 	fill     func([]byte) []byte
 	answered func(*call) // see call
 	late     func(*call) // the outcome, if the caller has gone; may be nil
@@ -21,8 +21,8 @@ type request struct {
 // never sent or the caller's ctx or the session has ended; then late learns
 // what came of it.
 func (s *Session) try(ctx context.Context, r *request) (*call, error) {
-	if r.size > s.m.cfg.maxRequest-64 {
-		return nil, fmt.Errorf("%w: %d bytes, where %d are allowed (jute.maxbuffer of the servers; see WithMaxRequest)", ErrTooLarge, r.size+64, s.m.cfg.maxRequest)
+	if size := headerSize + r.size; size > s.m.cfg.maxRequest {
+		return nil, fmt.Errorf("%w: %d bytes, where %d are allowed (jute.maxbuffer of the servers; see WithMaxRequest)", ErrTooLarge, size, s.m.cfg.maxRequest)
 	}
 	for {
 		w, err := s.enter(ctx, false)
