@@ -44,9 +44,13 @@ func parseServers(servers string) (addresses []string, chroot string, err error)
 
 func splitHostPort(item string) (host, port string, err error) {
 	port = strconv.Itoa(zk.DefaultPort)
+	bare := item
+	if strings.HasPrefix(item, "[") && strings.HasSuffix(item, "]") {
+		bare = item[1 : len(item)-1]
+	}
 	switch {
-	case isIPv6(strings.TrimSuffix(strings.TrimPrefix(item, "["), "]")):
-		host = strings.TrimSuffix(strings.TrimPrefix(item, "["), "]")
+	case isIPv6(bare):
+		host = bare
 	case strings.Contains(item, ":"):
 		if host, port, err = net.SplitHostPort(item); err != nil {
 			return "", "", fmt.Errorf(`server %q is not "host:port" (an IPv6 address goes in brackets, as [::1]:2181)`, item)
@@ -65,5 +69,5 @@ func splitHostPort(item string) (host, port string, err error) {
 
 func isIPv6(s string) bool {
 	a, err := netip.ParseAddr(s)
-	return err == nil && a.Is6()
+	return err == nil && a.Is6() && !strings.ContainsAny(a.Zone(), "[]:")
 }
