@@ -1,0 +1,164 @@
+package session
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+)
+
+// strangeWire is a connection of a session without a Manager that runs, on
+// which input arrives.
+func strangeWire(input []byte) *wire {
+	m := &Manager{
+		cfg: config{timeout: time.Second, log: zap.NewNop(), maxRequest: defaultMaxRequest}, servers: newServers([]string{"127.0.0.1:1"}),
+		change: make(chan struct{}), listeners: make(map[chan State]func() bool), unauth: make(chan struct{}),
+	}
+	s := newSession(m)
+	m.session = s
+	near, far := net.Pipe()
+	far.Close()
+	w := newWire(s, near, near, 1, "127.0.0.1:1")
+	w.in.Reset(bytes.NewReader(input))
+	w.hello = true
+	return w
+}
+
+func framed(body []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
+}
+
+func handshake(timeout int32, id int64) []byte {
+	b := appendInt(appendInt(nil, 0), timeout)
+	return framed(appendBool(appendBuffer(appendLong(b, id), make([]byte, 16)), false))
+}
+
+func answer(xid int32, zxid int64, code int32, body ...byte) []byte {
+	return framed(append(appendInt(appendLong(appendInt(nil, xid), zxid), code), body...))
+}
+
+func concat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
+// FuzzAnswers feeds a connection with whatever a server might send: it ends
+// with an error or at the end of the input, and every request is settled.
+func FuzzAnswers(f *testing.F) {
+	hello := handshake(10000, 7)
+	for _, seed := range [][]byte{
+		nil, {0}, {0, 0, 0, 0}, {0xff, 0xff, 0xff, 0xff}, {0x7f, 0xff, 0xff, 0xff, 1}, framed([]byte("garbage")),
+		hello, handshake(0, 7), handshake(-1, 7), handshake(10000, 0), hello[:20],
+		concat(hello, answer(-1000, 1, 0)), concat(hello, answer(-1001, 1, 0, 0, 0, 0, 1)), concat(hello, answer(-1002, 1, 0, bytes.Repeat([]byte{0xff}, 99)...)),
+		concat(hello, answer(-77777, 1, 0)), concat(hello, answer(-1, -1, 0)),
+		concat(hello, answer(-1, -1, 0, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0, 2, '/', 'a')),
+		concat(hello, answer(-2, 0, 0), answer(-4, 0, -115)), concat(hello, answer(5, 3, 0), answer(0, 0, 0)),
+		concat(hello, framed([]byte{1, 2, 3})), concat(hello, answer(-1000, 1, -112)), concat(hello, answer(-1000, 1, -118)),
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, input []byte) {
+		w := strangeWire(input)
+		s := w.s
+		s.link.ctx, s.link.cancel = t.Context(), func() {}
+		w.shaken = len(input) > 0 && input[0] == 'x'
+		if w.shaken {
+			w.in.Reset(bytes.NewReader(input[1:]))
+			s.greet(w)
+		}
+		var calls []*call
+		for _, op := range []int32{opGetData, opGetChildren2, opMulti, opCreate, opExists} {
+			c := &call{op: op, done: make(chan struct{})}
+			w.send(c, nil)
+			calls = append(calls, c)
+		}
+		if _, err := io.Copy(io.Discard, w); err == nil && !w.isClosed() {
+			t.Error("the input is at its end and the connection is not")
+		}
+		for _, c := range calls {
+			<-c.done
+			s.createdPath(c)
+			s.multiAnswer(c, 3)
+			d := decoder{b: c.body}
+			d.strings()
+			d.stat()
+			decodedGet(c)
+		}
+		s.lose(ErrClosed, false)
+		s.wg.Wait()
+	})
+}
+
+func decodedGet(c *call) ([]byte, *zk.Stat) {
+	d := decoder{b: c.body}
+	return d.buffer(), d.stat()
+}
+
+// A length is not believed before the bytes are there.
+func TestALengthAloneCostsNoMemory(t *testing.T) {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 100 {
+		_, err := readFrame(bytes.NewReader(binary.BigEndian.AppendUint32(nil, maxAnswer)))
+		if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Fatalf("error %v, want the end of the input", err)
+		}
+	}
+	runtime.ReadMemStats(&after)
+	if n := (after.TotalAlloc - before.TotalAlloc) / 100; n > 4<<20 {
+		t.Errorf("%d bytes for a frame of which nothing came", n)
+	}
+	for _, n := range []uint32{maxAnswer + 1, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
+		if _, err := readFrame(bytes.NewReader(binary.BigEndian.AppendUint32(nil, n))); !errors.Is(err, errMalformed) {
+			t.Errorf("a frame of %d bytes: error %v, want it refused", n, err)
+		}
+	}
+	big := bytes.Repeat([]byte("0123456789abcdef"), 200<<10)
+	got, err := readFrame(bytes.NewReader(framed(big)))
+	if err != nil || !bytes.Equal(got[4:], big) {
+		t.Errorf("a frame of %d bytes came as %d, error %v", len(big), len(got)-4, err)
+	}
+}
+
+// past compares both clocks: the monotonic one stands still while a machine is
+// suspended.
+func TestALeaseIsPastByEitherClock(t *testing.T) {
+	now := time.Now()
+	if past(now, now.Add(time.Second-1), time.Second) {
+		t.Error("past before its time")
+	}
+	if !past(now, now.Add(time.Second), time.Second) {
+		t.Error("not past at its time")
+	}
+	// Without a monotonic reading on one side, only the wall clock counts.
+	if !past(now, now.Add(time.Hour).Round(0), time.Second) {
+		t.Error("not past by the wall clock")
+	}
+	slept := suspended(now, time.Hour)
+	if d := slept.Sub(now); d != 0 {
+		t.Fatalf("%v by the monotonic clock, want none", d)
+	}
+	if !past(now, slept, time.Second) {
+		t.Error("an hour in which the machine was suspended does not count")
+	}
+}
+
+func TestXidsWrapAround(t *testing.T) {
+	w := strangeWire(nil)
+	w.lastXid = -1<<31 + 1
+	want := []int32{-1 << 31, firstXid, firstXid - 2}
+	w.pending[firstXid-1] = &call{}
+	for _, xid := range want {
+		c := &call{op: opSync, done: make(chan struct{})}
+		w.send(c, nil)
+		if w.pending[xid] != c {
+			t.Errorf("no request %d", xid)
+		}
+	}
+	delete(w.pending, firstXid-1)
+	w.end(io.EOF)
+}
