@@ -146,6 +146,16 @@ func TestNodeSlowReaderGetsTheNewest(t *testing.T) {
 			t.Errorf("a slow reader is told %q first, want the newest", got.Data)
 		}
 		none(t, st)
+		// What has come and gone while nobody looked is no change of absence.
+		must(t, srv.Delete("/a"))
+		next(t, st)
+		for range 3 {
+			must(t, srv.Create("/a", nil))
+			synctest.Wait()
+			must(t, srv.Delete("/a"))
+			synctest.Wait()
+		}
+		none(t, st)
 	})
 }
 

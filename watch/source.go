@@ -94,7 +94,7 @@ func (src *source[T]) add(st *Stream[T]) {
 	st.joined = src.round
 	if src.fresh() {
 		st.served = true
-		st.push(src.value)
+		st.push(src.value, src.stamp)
 		return
 	}
 	if !src.reading {
@@ -206,7 +206,7 @@ func (src *source[T]) publish(value T, stamp stamp, s *session.Session, w *sessi
 		case st.served && !changed:
 		case st.served || st.joined < src.round || fresh:
 			st.served = true
-			st.push(value)
+			st.push(value, stamp)
 		default:
 			again = true
 		}

@@ -21,9 +21,12 @@ type Stream[T any] struct {
 	feed   *source[T] // nil if the stream was born ended
 
 	// How far it has got with its feed, guarded by feed.mu: the round that was
-	// under way when it joined, and whether it has been told anything yet.
-	joined uint64
-	served bool
+	// under way when it joined, whether it has been told anything yet, and by
+	// their stamps what it has received and what is waiting in the channel.
+	joined   uint64
+	served   bool
+	received *stamp
+	waiting  *stamp
 
 	mu     sync.Mutex
 	err    error
@@ -101,11 +104,20 @@ func (st *Stream[T]) end(err error) {
 }
 
 // push puts v into the channel in place of an older state that was not
-// received. Only one goroutine at a time does so, under feed.mu.
-func (st *Stream[T]) push(v T) {
+// received. If that leads back to what the consumer has received before, which only
+// absence can do, there is nothing to tell. One goroutine at a time does so, under
+// feed.mu.
+func (st *Stream[T]) push(v T, at stamp) {
 	select {
 	case <-st.events:
 	default:
+		if st.waiting != nil {
+			st.received = st.waiting
+		}
 	}
-	st.events <- v
+	st.waiting = nil
+	if st.received == nil || *st.received != at {
+		st.waiting = &at
+		st.events <- v
+	}
 }
