@@ -73,7 +73,7 @@ func (s *Session) multiAnswer(c *call, n int) ([]zk.MultiResponse, error) {
 	results := make([]zk.MultiResponse, 0, n)
 	var first error
 	for {
-		op, done, code := d.int(), d.bool(), d.int()
+		op, done, _ := d.int(), d.bool(), d.int()
 		if d.bad {
 			return nil, errMalformed
 		}
@@ -91,7 +91,7 @@ func (s *Session) multiAnswer(c *call, n int) ([]zk.MultiResponse, error) {
 			r.Stat = d.stat()
 		case opDelete, opCheck:
 		case -1:
-			code = d.int()
+			code := d.int()
 			r.Error = codeError(code)
 			if first == nil && code != 0 && code != codeRuntimeInconsistency {
 				first = fmt.Errorf("operation %d: %w", len(results)+1, r.Error)

@@ -101,8 +101,8 @@ func candidate(data []byte, stat *zk.Stat) Candidate {
 // of the observer's own connections and sessions. The zero Candidate is told when
 // nobody leads. The channel has a buffer of one, in which the newest replaces one
 // that was not read; it is closed when ctx ends, when the Manager is closed, and
-// when the path is invalid or may not be read. Observing takes no part in the
-// election.
+// when the path is invalid or may not be read, which is logged. Observing takes no
+// part in the election.
 func (e *Election) Observe(ctx context.Context) <-chan Candidate {
 	ch := make(chan Candidate, 1)
 	if e.err != nil {
@@ -124,15 +124,11 @@ func (e *Election) Observe(ctx context.Context) <-chan Candidate {
 			}
 			ch <- c
 		}
-		for {
-			err := e.line.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
-				return e.observe(ctx, s, tell)
-			})
-			if ctx.Err() != nil || errors.Is(err, ErrClosed) {
-				return
-			}
-			e.line.m.Logger().Warn("observing an election", zap.String("path", e.path), zap.Error(err))
-			return
+		err := e.line.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
+			return e.observe(ctx, s, tell)
+		})
+		if ctx.Err() == nil && !errors.Is(err, ErrClosed) {
+			e.line.m.Logger().Warn("an election cannot be observed any more", zap.String("path", e.path), zap.Error(err))
 		}
 	}()
 	return ch
