@@ -1,0 +1,111 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+func TestDoRepeatsOverLossesOnly(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three)
+		ours := errors.New("ours")
+		for _, result := range []error{nil, ours} {
+			calls := 0
+			err := m.Do(t.Context(), func(ctx context.Context, s *session.Session) error {
+				switch calls++; calls {
+				case 1:
+					return &session.Error{Op: "x", Err: session.ErrConnectionLost}
+				case 2:
+					srv.ExpireSession(s.ID())
+					<-ctx.Done()
+					return context.Cause(ctx)
+				}
+				if s.Err() != nil {
+					t.Errorf("called with a session that is over: %v", s.Err())
+				}
+				return result
+			})
+			if calls != 3 || !errors.Is(err, result) {
+				t.Errorf("%d calls, error %v; want three and %v", calls, err, result)
+			}
+		}
+		calls := 0
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := m.Do(ctx, func(context.Context, *session.Session) error { calls++; return session.ErrConnectionLost })
+		mustBe(t, err, context.DeadlineExceeded, session.ErrConnectionLost)
+		if took := time.Since(start); took != time.Minute || calls < 40 || calls > 200 {
+			t.Errorf("%d calls in %v, want about one a second for a minute", calls, took)
+		}
+		// fn that begins when the Manager is about to close is not repeated.
+		err = m.Do(t.Context(), func(ctx context.Context, _ *session.Session) error {
+			go m.Close()
+			<-ctx.Done()
+			return session.ErrConnectionLost
+		})
+		mustBe(t, err, session.ErrConnectionLost)
+		<-m.Done()
+	})
+}
+
+func TestSessionWaitsForALiveOne(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three)
+		first := current(t, m)
+		if first.ID() == 0 || first.Timeout() != timeout || len(srv.Sessions()) != 1 || srv.Sessions()[0].ID != first.ID() {
+			t.Errorf("session %#x with %v, the server has %+v", first.ID(), first.Timeout(), srv.Sessions())
+		}
+		srv.Stop()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := m.Session(ctx)
+		mustBe(t, err, context.DeadlineExceeded)
+		got := make(chan *session.Session)
+		for range 10 {
+			go func() {
+				s, err := m.Session(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				got <- s
+			}()
+		}
+		srv.Start()
+		srv.ExpireSession(first.ID())
+		for range 10 {
+			if s := <-got; s == first || s.Err() != nil {
+				t.Errorf("session %#x, error %v: want the next one", s.ID(), s.Err())
+			}
+		}
+	})
+}
+
+func TestNegotiatedTimeout(t *testing.T) {
+	for ask, want := range map[time.Duration]time.Duration{time.Millisecond: 4 * time.Second, 7 * time.Second: 7 * time.Second, time.Hour: 40 * time.Second} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			s := current(t, connect(t, srv, three, session.WithTimeout(ask)))
+			if s.Timeout() != want {
+				t.Errorf("asked for %v, got %v, want the %v that the server allows", ask, s.Timeout(), want)
+			}
+			// The Deadline goes by what was negotiated, and so do the heartbeats.
+			hold(t, s)
+			srv.Partition(s.ID())
+			deadline := s.Deadline()
+			if got := time.Until(deadline); got != want*2/3 {
+				t.Errorf("the Deadline is in %v, want %v", got, want*2/3)
+			}
+			<-s.Done()
+			if late := time.Since(deadline); late != 0 {
+				t.Errorf("lost %v after the Deadline", late)
+			}
+		})
+	}
+}

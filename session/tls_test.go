@@ -1,0 +1,137 @@
+package session_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"math/big"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// selfSigned is a certificate for a host, and a pool that trusts it.
+func selfSigned(t *testing.T, host string) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: host}, DNSNames: []string{host},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(cert)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
+}
+
+func TestTLS(t *testing.T) {
+	srv := zksynctest.Start(t)
+	cert, pool := selfSigned(t, "zk.example.test")
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error)
+	go func() { served <- srv.Serve(tls.NewListener(tcp, &tls.Config{Certificates: []tls.Certificate{cert}})) }()
+	defer func() {
+		srv.Close()
+		if err := <-served; err != nil && !errors.Is(err, zkserver.ErrNotServing) {
+			t.Error(err)
+		}
+	}()
+	// The name of the connection string is what is verified.
+	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, network, tcp.Addr().String())
+	}
+	tryTLS := func(servers string, cfg *tls.Config) (*session.Manager, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		return session.Connect(ctx, servers, session.WithTLS(cfg), session.WithDialer(dial), session.WithTimeout(6*time.Second))
+	}
+	for name, test := range map[string]struct {
+		servers string
+		cfg     *tls.Config
+		fails   string
+	}{
+		"name of the server":  {"zk.example.test", &tls.Config{RootCAs: pool}, ""},
+		"name of the config":  {"127.0.0.1", &tls.Config{RootCAs: pool, ServerName: "zk.example.test"}, ""},
+		"not verified":        {"127.0.0.1", &tls.Config{InsecureSkipVerify: true}, ""},
+		"unknown authority":   {"zk.example.test", &tls.Config{RootCAs: x509.NewCertPool()}, "certificate signed by unknown authority"},
+		"another server":      {"other.example.test", &tls.Config{RootCAs: pool}, "certificate is valid for zk.example.test"},
+		"an empty connection": {"zk.example.test", &tls.Config{MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS11, RootCAs: pool}, "tls"},
+	} {
+		m, err := tryTLS(test.servers, test.cfg)
+		if test.fails != "" {
+			if err == nil || !strings.Contains(err.Error(), "TLS") || !strings.Contains(err.Error(), test.fails) {
+				t.Errorf("%s: error %v, want one that says %q", name, err, test.fails)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		s := current(t, m)
+		hold(t, s)
+		for range 3 {
+			srv.Disconnect(s.ID())
+			if err := s.Sync(t.Context(), "/"); err != nil {
+				t.Error(err)
+			}
+		}
+		m.Close()
+	}
+	// A server without TLS, and one that takes connections and says nothing.
+	_, err = session.Connect(timeoutContext(t, time.Second), srv.Addr(), session.WithTLS(&tls.Config{RootCAs: pool}), session.WithTimeout(4*time.Second))
+	if err == nil || !strings.Contains(err.Error(), "TLS") {
+		t.Errorf("error %v, want one about TLS", err)
+	}
+}
+
+func timeoutContext(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestTLSOnARealServer(t *testing.T) {
+	t.Parallel()
+	e := zksynctest.RealZooKeeper(t, 1, zksynctest.RealTLS())
+	m, err := session.Connect(timeoutContext(t, 30*time.Second), e.TLSAddr(1), session.WithTLS(e.TLS()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	s := current(t, m)
+	create(t, s, "/secret", 0)
+	e.Reset(zksynctest.Client, 1)
+	if _, _, err := s.Get(t.Context(), "/secret"); err != nil {
+		t.Error(err)
+	}
+	_, err = session.Connect(timeoutContext(t, 3*time.Second), e.TLSAddr(1), session.WithTLS(&tls.Config{RootCAs: x509.NewCertPool()}))
+	if err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
+		t.Errorf("error %v, want one that names the cause", err)
+	}
+}
