@@ -43,7 +43,8 @@ type Member struct {
 	Session int64 // the id of the session by which it is there
 	Token   int64 // the czxid of its znode: a member that went and came again has a greater one
 
-	own *session.Ephemeral
+	changed int64 // the mzxid of its znode
+	own     *session.Ephemeral
 }
 
 // Join makes this process a member with the given id, until Leave or the end of
@@ -170,7 +171,7 @@ func (g *Group) read(ctx context.Context, s *session.Session, names []string) ([
 			defer func() { <-slots }()
 			data, stat, err := s.Get(ctx, child(g.path, name))
 			if err == nil {
-				found[i] = &Member{ID: name, Data: data, Session: stat.EphemeralOwner, Token: stat.Czxid}
+				found[i] = &Member{ID: name, Data: data, Session: stat.EphemeralOwner, Token: stat.Czxid, changed: stat.Mzxid}
 			} else if !errors.Is(err, zk.ErrNoNode) {
 				errs[i] = err
 			}

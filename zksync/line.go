@@ -157,7 +157,7 @@ func (p *place) create(ctx context.Context, replace string) error {
 // znode is known to be there.
 func (p *place) created(path string, results []zk.MultiResponse, touched bool) error {
 	p.path = path
-	p.name = path[strings.LastIndexByte(path, '/')+1:]
+	p.name = lastName(path)
 	_, seq, ok := p.line.rule.parse(p.name)
 	if !ok {
 		return fmt.Errorf("the server named a place %q, which has no number", path)
@@ -223,3 +223,5 @@ func child(dir, name string) string {
 	}
 	return dir + "/" + name
 }
+
+func lastName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

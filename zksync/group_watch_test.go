@@ -1,0 +1,146 @@
+package zksync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/internal/servers"
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+// awaitRoll reads lists until one is as wanted.
+func awaitRoll(t *testing.T, seen <-chan []zksync.Member, want string) {
+	t.Helper()
+	last := "nothing"
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	for last != want {
+		select {
+		case all, ok := <-seen:
+			if !ok {
+				t.Fatalf("the channel was closed behind %q, want %q", last, want)
+			}
+			last = roll(all)
+		case <-limit.C:
+			t.Fatalf("saw %q last, want %q", last, want)
+		}
+	}
+}
+
+func TestGroupWatch(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		path := servers.Path(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		watcher := srv.Connect(t)
+		seen := zksync.NewGroup(watcher, path).Watch(ctx)
+		awaitRoll(t, seen, "")
+		a, err := zksync.NewGroup(srv.Connect(t), path).Join(t.Context(), "a", []byte("1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		awaitRoll(t, seen, "a=1 ")
+		if err := a.Set(t.Context(), []byte("2")); err != nil {
+			t.Error(err)
+		}
+		awaitRoll(t, seen, "a=2 ")
+		srv.Expire(t, live(t, watcher).ID())
+		m := srv.Connect(t)
+		if _, err := zksync.NewGroup(m, path).Join(t.Context(), "b", []byte("3")); err != nil {
+			t.Fatal(err)
+		}
+		awaitRoll(t, seen, "a=2 b=3 ")
+		if err := a.Leave(); err != nil {
+			t.Error(err)
+		}
+		awaitRoll(t, seen, "b=3 ")
+		m.Close()
+		awaitRoll(t, seen, "")
+		cancel()
+		for range seen {
+		}
+	})
+}
+
+// A thousand members over twenty sessions, and ten that look on.
+func TestGroupOfAThousand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		var observers []<-chan []zksync.Member
+		for range 10 {
+			observers = append(observers, zksync.NewGroup(srv.Connect(t), "/members").Watch(t.Context()))
+		}
+		var all, kept []string
+		var managers []*session.Manager
+		var dead atomic.Bool
+		var wg sync.WaitGroup
+		for i := range 20 {
+			m := srv.Connect(t, session.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+				if i == 0 && dead.Load() {
+					return nil, errors.New("no way out of a dead machine")
+				}
+				return srv.Dial(ctx, network, address)
+			}))
+			managers = append(managers, m)
+			for j := range 50 {
+				id := fmt.Sprintf("%02d-%02d", i, j)
+				all = append(all, id)
+				if i > 0 {
+					kept = append(kept, id)
+				}
+				wg.Go(func() {
+					if _, err := zksync.NewGroup(m, "/members").Join(t.Context(), id, nil); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		converge := func(want []string) {
+			t.Helper()
+			for i, seen := range observers {
+				var got []string
+				for !slices.Equal(got, want) {
+					members, ok := <-seen
+					if !ok {
+						t.Fatalf("observer %d ended", i)
+					}
+					got = got[:0]
+					for _, m := range members {
+						got = append(got, m.ID)
+					}
+				}
+			}
+		}
+		converge(all)
+
+		// One that reconnects does not flicker.
+		for _, m := range managers[1:] {
+			srv.Disconnect(live(t, m).ID())
+		}
+		time.Sleep(5 * time.Second)
+		for i, seen := range observers {
+			select {
+			case <-seen:
+				t.Errorf("observer %d was told of a reconnect", i)
+			default:
+			}
+		}
+
+		// One that dies is gone for all when its session is.
+		dead.Store(true)
+		srv.Partition(live(t, managers[0]).ID())
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		converge(kept)
+	})
+}
