@@ -2,6 +2,7 @@ package zksync_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -154,7 +155,22 @@ type witness struct {
 	mu     sync.Mutex
 	inside *visit
 	newest visit
+	lost   map[int64]bool // the tokens of which Unlock has said so
 	passed int
+}
+
+// unlock tells the witness what Unlock says.
+func (w *witness) unlock(mu *zksync.Mutex, ctx context.Context) error {
+	err := mu.Unlock()
+	if token, _ := zksync.Token(ctx); errors.Is(err, zksync.ErrLost) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.lost == nil {
+			w.lost = make(map[int64]bool)
+		}
+		w.lost[token] = true
+	}
+	return err
 }
 
 type visit struct {
@@ -169,7 +185,7 @@ func (w *witness) enter(who string, ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if other := w.inside; other != nil && !w.over(other, &v) {
-		w.t.Errorf("%s came to hold the lock while %s did", who, other.who)
+		w.t.Errorf("%s: %s came to hold the lock with token %d while %s did with %d", time.Now().Format("05.000"), who, token, other.who, other.token)
 	}
 	if newest := w.newest; (token < newest.token || token == newest.token && !w.shared) && !w.over(&v) {
 		w.t.Errorf("%s holds with token %d after %s with %d", who, token, newest.who, newest.token)
@@ -186,7 +202,7 @@ func (w *witness) over(visits ...*visit) bool {
 	late := time.Now().Add(w.grace)
 	for {
 		for _, v := range visits {
-			if v.ctx.Err() != nil {
+			if errors.Is(context.Cause(v.ctx), zksync.ErrLost) || w.lost[v.token] {
 				return true
 			}
 		}
