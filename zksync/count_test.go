@@ -136,14 +136,12 @@ func TestReleaseWakesTwo(t *testing.T) {
 			synctest.Wait()
 		}
 		wantPlaces(t, srv, waiters+1)
+		unlock(t, first)
+		time.Sleep(time.Second / 2) // each of the seconds that follow has one release in it
 		for range 5 {
 			srv.ResetOps()
 			seen := srv.Inject(zksynctest.Fault{At: zksynctest.OnWatch, Times: -1})
-			if first != nil {
-				unlock(t, first)
-				first = nil
-			}
-			synctest.Wait()
+			time.Sleep(time.Second)
 			// The znode's own session may have a watch on it as well.
 			if n := seen.Count(); n > 3 {
 				t.Errorf("a release sent %d events", n)
@@ -158,7 +156,6 @@ func TestReleaseWakesTwo(t *testing.T) {
 				t.Errorf("a release caused %d listings, want that of the next but one: %s", lists, names(requests(srv)))
 			}
 			seen.Remove()
-			time.Sleep(time.Second)
 		}
 		wg.Wait()
 		wantPlaces(t, srv, 0)
@@ -173,6 +170,7 @@ func TestManyGoroutinesAskLittle(t *testing.T) {
 		srv.ResetOps()
 		count := 0
 		var wg sync.WaitGroup
+		lock(t, mu) // until all are in the queue
 		for range goroutines {
 			wg.Go(func() {
 				for range rounds {
@@ -185,6 +183,8 @@ func TestManyGoroutinesAskLittle(t *testing.T) {
 				}
 			})
 		}
+		synctest.Wait()
+		unlock(t, mu)
 		wg.Wait()
 		if count != goroutines*rounds {
 			t.Errorf("counted %d", count)
