@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// When a member comes or goes, only its own shards move, and its share is about
+// as large as everybody's.
+func TestOnlyTheNecessaryShareMoves(t *testing.T) {
+	const n = 1200
+	all := []string{"anna", "bert", "cleo", "dora", "emil", "fred"}
+	for size := 1; size < len(all); size++ {
+		few, more := all[:size], all[:size+1]
+		moved := 0
+		for shard := range n {
+			before, after := owner(few, shard), owner(more, shard)
+			if before != after {
+				moved++
+				if after != more[size] {
+					t.Fatalf("shard %d went from %s to %s though only %s came", shard, before, after, more[size])
+				}
+			}
+		}
+		fair := n / (size + 1)
+		if moved < fair*3/4 || moved > fair*5/4 {
+			t.Errorf("with %s, %d of %d shards moved, want about %d", more[size], moved, n, fair)
+		}
+		var shared []int
+		for _, m := range more {
+			shared = append(shared, share(more, m, n)...)
+		}
+		slices.Sort(shared)
+		if len(shared) != n || len(slices.Compact(shared)) != n {
+			t.Errorf("%d members share %d of %d shards", size+1, len(shared), n)
+		}
+	}
+	if share(nil, "anna", 3) != nil {
+		t.Error("nobody has a share")
+	}
+}
+
+func TestWorkersComeAndGo(t *testing.T) {
+	var out, errs bytes.Buffer
+	if status := run(t.Context(), []string{"-for", "1500ms"}, &out, &errs); status != 0 || errs.Len() > 0 {
+		t.Errorf("status %d, errors %q", status, errs.String())
+	}
+	text := out.String()
+	_, without, _ := strings.Cut(text, "anna leaves")
+	if !strings.Contains(text, "anna takes") || strings.Contains(without, "anna takes") ||
+		!strings.Contains(without, "bert takes") && !strings.Contains(without, "cleo takes") ||
+		!strings.Contains(without, "dora takes") || !strings.Contains(text, "never by two at once") {
+		t.Errorf("the work was not shared out anew in\n%s", text)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{{"-shards", "0"}, {"-for", "-1s"}, {"surplus"}, {"-nonsense"}} {
+		var out, errs bytes.Buffer
+		if status := run(t.Context(), args, &out, &errs); status != 2 || errs.Len() == 0 {
+			t.Errorf("%v: status %d, errors %q", args, status, errs.String())
+		}
+	}
+}
