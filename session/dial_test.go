@@ -226,7 +226,7 @@ func TestDialerThatReturnsNothing(t *testing.T) {
 // Over TCP: a listener that accepts and stays silent, a port where nobody
 // listens, and a server.
 func TestConnectPastDeadServersOverTCP(t *testing.T) {
-	srv := zksynctest.Start(t)
+	srv := zksynctest.Start(t, zksynctest.WithTick(500*time.Millisecond))
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -241,12 +241,12 @@ func TestConnectPastDeadServersOverTCP(t *testing.T) {
 	for range 4 {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		start := time.Now()
-		m, err := session.Connect(ctx, list, session.WithTimeout(4*time.Second))
+		m, err := session.Connect(ctx, list, session.WithTimeout(3*time.Second))
 		cancel()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(start); took > 2*time.Second {
+		if took := time.Since(start); took > 1700*time.Millisecond {
 			t.Errorf("connected after %v, want about a third of the timeout at most", took)
 		}
 		m.Close()
