@@ -7,6 +7,9 @@
 //	}
 //	defer mu.Unlock()
 //
+// [Mutex] excludes, [Election] chooses a leader, and the members of a [Group]
+// know of each other.
+//
 // A constructor takes a *session.Manager and a path and does no I/O. A value may
 // be shared by goroutines, and used again after any error.
 //

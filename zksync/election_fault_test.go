@@ -387,6 +387,93 @@ func TestCampaignCancelledAtEveryStep(t *testing.T) {
 	}
 }
 
+// The session ends between the grant and the return of Campaign: either the
+// candidate stands again, or its context ends at once.
+func TestSessionLostBetweenWinningAndReturning(t *testing.T) {
+	for _, at := range []zksynctest.Moment{zksynctest.AfterCommit, zksynctest.BeforeReply} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			m := srv.Connect(t)
+			id := live(t, m).ID()
+			srv.Inject(zksynctest.Fault{Session: id, Op: zkserver.OpMulti, At: at, Do: zksynctest.Call(func() {
+				if err := srv.ExpireSession(id); err != nil {
+					t.Error(err)
+				}
+			})})
+			e := zksync.NewElection(m, "/master")
+			lead, err := e.Campaign(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			token, _ := zksync.Token(lead)
+			if leader, err := e.Leader(t.Context()); (err == nil && leader.Token == token) != (lead.Err() == nil) {
+				t.Errorf("leader %+v, error %v; our token %d, our context %v", leader, err, token, context.Cause(lead))
+			}
+			if lead.Err() != nil {
+				if !errors.Is(context.Cause(lead), zksync.ErrLost) {
+					t.Errorf("leadership ended with %v", context.Cause(lead))
+				}
+				if _, err := e.Campaign(t.Context()); err != nil {
+					t.Errorf("the next Campaign: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// Work that does not stop is left to itself after WithStopTimeout, and said to
+// be.
+func TestStopTimeout(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		finish := make(chan struct{})
+		defer close(finish)
+		ctx, cancel := context.WithCancel(t.Context())
+		e := zksync.NewElection(srv.Connect(t), "/master", zksync.WithStopTimeout(time.Minute))
+		ran := make(chan error, 1)
+		go func() {
+			ran <- e.Run(ctx, func(ctx context.Context) error {
+				<-ctx.Done()
+				<-finish
+				return nil
+			})
+		}()
+		synctest.Wait()
+		next := campaign(t, zksync.NewElection(srv.Connect(t), "/master"))
+		stopped := time.Now()
+		cancel()
+		if err := <-ran; !errors.Is(err, zksync.ErrStillRunning) || time.Since(stopped) != time.Minute {
+			t.Errorf("Run returned %v after %v", err, time.Since(stopped))
+		}
+		<-next
+	})
+}
+
+// After a loss Run campaigns again; work that ends by itself ends Run with its
+// result.
+func TestRunCampaignsAgainAfterALoss(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		enough := errors.New("enough")
+		var tokens []int64
+		err := zksync.NewElection(m, "/master").Run(t.Context(), func(ctx context.Context) error {
+			token, _ := zksync.Token(ctx)
+			tokens = append(tokens, token)
+			if len(tokens) == 3 {
+				return enough
+			}
+			srv.ExpireSession(live(t, m).ID())
+			<-ctx.Done()
+			return errors.New("interrupted")
+		})
+		if !errors.Is(err, enough) || len(tokens) != 3 || !slices.IsSorted(tokens) {
+			t.Errorf("Run returned %v after the terms %v", err, tokens)
+		}
+		if left, _ := srv.Children("/master"); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
+}
+
 func TestElectionLayoutIsCurators(t *testing.T) {
 	srv := zksynctest.Start(t)
 	e := zksync.NewElection(srv.Connect(t), "/master", zksync.WithID("node-1"))
