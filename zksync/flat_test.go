@@ -1,0 +1,120 @@
+package zksync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// TestGivingUpLeavesNothing has very many Locks time out behind a holder: on
+// one value, where they line up in memory, and on values of their own, where
+// each has a znode for a moment.
+func TestGivingUpLeavesNothing(t *testing.T) {
+	for name, test := range map[string]struct {
+		rounds int
+		value  func(m *session.Manager, shared *zksync.Mutex) *zksync.Mutex
+	}{
+		"one value": {1000, func(_ *session.Manager, shared *zksync.Mutex) *zksync.Mutex { return shared }},
+		"values of their own": {200 / slowdown, func(m *session.Manager, _ *zksync.Mutex) *zksync.Mutex {
+			return zksync.NewMutex(m, path)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				lock(t, zksync.NewMutex(srv.Connect(t), path))
+				m := srv.Connect(t)
+				shared := zksync.NewMutex(m, path)
+				giveUp := func(rounds int) {
+					for range rounds {
+						var wg sync.WaitGroup
+						for range 100 {
+							mu := test.value(m, shared)
+							wg.Go(func() {
+								ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+								defer cancel()
+								if err := mu.Lock(ctx); !errors.Is(err, context.DeadlineExceeded) {
+									t.Error(err)
+								}
+							})
+						}
+						wg.Wait()
+						synctest.Wait()
+					}
+					wantPlaces(t, srv, 1)
+				}
+				giveUp(5)
+				srv.ResetOps()
+				before, goroutines, watches := heap(), runtime.NumGoroutine(), srv.Watches()
+				giveUp(test.rounds)
+				srv.ResetOps()
+				if grown := heap() - before; grown > 4<<20 {
+					t.Errorf("the heap has grown by %d bytes", grown)
+				}
+				if n := runtime.NumGoroutine(); n > goroutines+5 {
+					t.Errorf("%d goroutines after %d", n, goroutines)
+				}
+				if n := srv.Watches(); n > watches+100 {
+					t.Errorf("%d watches after %d", n, watches)
+				}
+			})
+		})
+	}
+}
+
+// TestMemoryOfAWaiter measures the heap that 10,000 waiters take, on the client
+// and on the server together, and takes off what as many znodes cost the server;
+// its watches are still in it. The stacks of goroutines are no part of the heap.
+func TestMemoryOfAWaiter(t *testing.T) {
+	if slowdown > 1 {
+		t.Log("measured without the race detector only: it changes the sizes")
+		return
+	}
+	const waiters = 10_000
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		var ms []*session.Manager
+		for range 10 {
+			ms = append(ms, srv.Connect(t))
+		}
+		lock(t, zksync.NewMutex(ms[0], path))
+		ctx, cancel := context.WithCancel(t.Context())
+		srv.ResetOps()
+		before := heap()
+		var wg sync.WaitGroup
+		for i := range waiters {
+			// Lines of fifteen: each waiter lists its line, and a thousand lists of
+			// ten thousand names are not what is measured.
+			mu := zksync.NewMutex(ms[i%len(ms)], fmt.Sprint(path, i%676))
+			wg.Go(func() { mu.Lock(ctx) })
+		}
+		synctest.Wait()
+		srv.ResetOps()
+		after := heap()
+		for i := range waiters { // what a znode alone costs the server
+			srv.Create(fmt.Sprintf("%s%d/_c_0f8fad5b-d9cb-469f-a165-70867728950e-other-%010d", path, i%676, i), nil)
+		}
+		each, znode := (after-before)/waiters, (heap()-after)/waiters
+		t.Logf("%d bytes of heap for each waiting Lock, of which its znode takes the server %d", each, znode)
+		if each-znode > 4<<10 {
+			t.Errorf("a waiting Lock takes %d bytes of heap", each-znode)
+		}
+		cancel()
+		wg.Wait()
+	})
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package zksync_test
+
+const slowdown = 1
