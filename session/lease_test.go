@@ -211,6 +211,11 @@ func TestContextEndsAtTheDeadlineExactly(t *testing.T) {
 	for _, left := range []time.Duration{lease, lease / 2, timeout / 6, timeout / 12, time.Second, 100 * time.Millisecond, 3 * time.Millisecond, time.Microsecond} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 			s := current(t, connect(t, srv, three))
+			// Out of step with the keeper, which looks each sixth of the timeout.
+			time.Sleep(700 * time.Millisecond)
+			if err := s.Sync(t.Context(), "/"); err != nil {
+				t.Fatal(err)
+			}
 			srv.Partition(s.ID())
 			time.Sleep(lease - left)
 			l := s.Lease()

@@ -206,7 +206,7 @@ func TestStateOfAConnectionThatBreaksAtOnce(t *testing.T) {
 		s := current(t, m)
 		slow.Store(true)
 		srv.Disconnect(s.ID())
-		time.Sleep(timeout * 9 / 10)
+		time.Sleep(timeout * 6 / 10)
 		if st := m.State(); st != session.Suspended {
 			t.Errorf("%v though there is no connection, want Suspended", st)
 		}
