@@ -167,7 +167,7 @@ func TestLingerAfterADisconnect(t *testing.T) {
 func TestLingerIsNotTakenUpWhenRemoved(t *testing.T) {
 	lingering(t, func(t *testing.T, srv *zksynctest.Server, m *session.Manager, mu *zksync.Mutex) {
 		// The look that follows on the removal is slow.
-		slow(srv, time.Second)
+		srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpGetChildren2, At: zksynctest.BeforeCommit, Do: zksynctest.Delay(time.Second)})
 		srv.Delete(path + "/" + wantPlaces(t, srv, 1)[0])
 		other := zksync.NewMutex(srv.Connect(t), path)
 		ctx, _ := hold(t, other)

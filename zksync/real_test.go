@@ -15,6 +15,7 @@ import (
 // TestRealHolderLetsGoInTime cuts a holder's server off from the leader, which
 // then expires the session while the server goes on answering pings.
 func TestRealHolderLetsGoInTime(t *testing.T) {
+	t.Parallel()
 	e := zksynctest.RealZooKeeper(t, 3)
 	follower := e.Followers()[0]
 	var rounds []*overlap
@@ -31,6 +32,7 @@ func TestRealHolderLetsGoInTime(t *testing.T) {
 }
 
 func TestRealPartitionedHolder(t *testing.T) {
+	t.Parallel()
 	e := zksynctest.RealZooKeeper(t, 1)
 	direct := e.DirectAddr(1)
 	cut := &overlap{t: t, path: "/locks/partition", what: "clients cut off, timeout 4s"}

@@ -26,7 +26,7 @@ func stormRuns(t *testing.T) int {
 		}
 		return n
 	}
-	return 10
+	return 3
 }
 
 // TestStorm has 50 goroutines over 5 sessions want one lock while connections
