@@ -83,9 +83,14 @@ func TestReconnectIsQuick(t *testing.T) {
 			})
 		}
 	})
-	for name, dead := range map[string]func(context.Context, string, string) (net.Conn, error){"refuse": refuse, "hang": hang} {
+	for name, dead := range map[string]func(context.Context, string, string) (net.Conn, error){"refuse": refuse, "hang": hang, "silent": nil} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				if dead == nil {
+					silent := zksynctest.Start(t)
+					silent.HangHandshake(true)
+					dead = silent.Dial
+				}
 				d := &dials{then: func(ctx context.Context, network, address string) (net.Conn, error) {
 					if !strings.HasPrefix(address, "127.0.0.3:") {
 						return dead(ctx, network, address)

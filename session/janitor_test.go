@@ -106,26 +106,23 @@ func TestDiscardEndsWithTheSession(t *testing.T) {
 func TestJanitorIsNotHeldUpByAbandonedRequests(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three, session.WithTimeout(40*time.Second)))
-		create(t, s, "/dir", 0)
-		release := make(chan struct{})
-		srv.Inject(zkserver.Fault{Op: zkserver.OpCreate, Path: "/dir/*", Do: zkserver.Hold(release)})
+		create(t, s, "/left", 0)
+		srv.Inject(zkserver.Fault{Op: zkserver.OpGetData, At: zkserver.BeforeReply, Do: zkserver.Drop, Times: -1})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
-		for range 1024 {
-			go func() { _, err := s.CreateProtected(ctx, "/dir/x-", nil, zk.FlagEphemeralSequential); done <- err }()
+		const limit = 1024
+		for range limit {
+			go func() { _, _, err := s.Get(ctx, "/left"); done <- err }()
 		}
 		synctest.Wait()
 		cancel()
-		for range 1024 {
+		for range limit {
 			mustBe(t, <-done, context.Canceled)
 		}
-		gone := s.Discard("/nothing")
-		synctest.Wait()
-		close(release)
-		<-gone
-		time.Sleep(time.Second)
-		if names := children(srv, "/dir"); len(names) > 0 {
-			t.Errorf("%d znodes left behind", len(names))
-		}
+		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		mustBe(t, s.Sync(ctx, "/"), context.DeadlineExceeded)
+		within(t, 0, "Discard", func() { <-s.Discard("/left") })
+		mustExist(t, srv, "/left", false)
 	})
 }

@@ -2,8 +2,10 @@ package session_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,6 +130,45 @@ func TestReadsNeverGoBack(t *testing.T) {
 			}
 			if got, want := string(data), fmt.Sprint(i+1); got != want {
 				t.Fatalf("behind a reconnect %s, want %s", got, want)
+			}
+		}
+	})
+}
+
+// recorder keeps the first bytes that are written to a connection.
+type recorder struct {
+	net.Conn
+	first []byte
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	if r.first == nil {
+		r.first = append(r.first, p...)
+	}
+	return r.Conn.Write(p)
+}
+
+// The handshake names the newest transaction that we have seen, so that a
+// server that is further behind does not take us.
+func TestHandshakeNamesWhatWasSeen(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		var conns []*recorder
+		s := current(t, connect(t, srv, three, session.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := srv.Dial(ctx, network, address)
+			r := &recorder{Conn: conn}
+			conns = append(conns, r)
+			return r, err
+		})))
+		for range 3 {
+			create(t, s, "/x-", zk.FlagSequence)
+			want := srv.Zxid()
+			srv.Disconnect(s.ID())
+			if err := s.Sync(t.Context(), "/"); err != nil {
+				t.Fatal(err)
+			}
+			hello := conns[len(conns)-1].first
+			if got := int64(binary.BigEndian.Uint64(hello[8:])); got != want {
+				t.Errorf("the handshake names transaction %#x, want %#x", got, want)
 			}
 		}
 	})
