@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/go-zksync/toolkit/session"
 )
 
@@ -134,35 +132,30 @@ func (c *crowd) run() {
 	c.e.evict(c.p)
 }
 
-// look goes on until the place has to go.
+// look returns when the place has to go: others are there, or anything changes.
+// Whoever came may have gone again by the time of another look, as a TryLock
+// does, but is not to find the place there the next time.
 func (c *crowd) look() {
-	for {
-		names, _, w, err := c.p.s.WatchChildren(c.ctx, c.p.line.dir.path)
-		if err != nil {
+	names, _, w, err := c.p.s.WatchChildren(c.ctx, c.p.line.dir.path)
+	if err != nil {
+		return
+	}
+	defer w.Stop()
+	present := false
+	for _, name := range names {
+		if name == c.p.name {
+			present = true
+		} else if _, _, ok := c.p.line.rule.parse(name); ok {
 			return
 		}
-		present, others := false, false
-		for _, name := range names {
-			if name == c.p.name {
-				present = true
-			} else if _, _, ok := c.p.line.rule.parse(name); ok {
-				others = true
-			}
-		}
-		if !present || others {
-			w.Stop()
-			return
-		}
-		c.note(w)
-		select {
-		case ev := <-w.Events():
-			if ev.Type == zk.EventNotWatching {
-				return
-			}
-		case <-c.ctx.Done():
-			w.Stop()
-			return
-		}
+	}
+	if !present {
+		return
+	}
+	c.note(w)
+	select {
+	case <-w.Events():
+	case <-c.ctx.Done():
 	}
 }
 
