@@ -514,8 +514,11 @@ func TestEphemeralEndsWithItsManager(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
 		e := keepEphemeral(t, m, "/a", "x")
+		for range 200 {
+			keepEphemeral(t, m, "/b-", "", session.WithSequence())
+		}
 		m.Close()
-		buf := make([]byte, 1<<20)
+		buf := make([]byte, 4<<20)
 		if stacks := string(buf[:runtime.Stack(buf, true)]); strings.Contains(stacks, "(*Ephemeral)") {
 			t.Errorf("Close of the Manager has not waited for it:\n%s", stacks)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -129,6 +130,33 @@ func TestNodeShowsOwnWritesToNewStreams(t *testing.T) {
 			cancel()
 		}
 	})
+}
+
+// The same while others write: a read that was under way when a stream came may
+// be older than what its maker has just written.
+func TestNodeShowsOwnWritesInACrowd(t *testing.T) {
+	srv := zksynctest.Start(t)
+	m := srv.Connect(t)
+	s := live(t, m)
+	must(t, srv.Create("/a", nil))
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 150 {
+				stat, err := s.Set(t.Context(), "/a", nil, -1)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				if got := <-watch.Node(ctx, m, "/a").Events(); got.Stat.Version < stat.Version {
+					t.Errorf("version %d was written, and a new stream begins with %d", stat.Version, got.Stat.Version)
+				}
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestNodeSlowReaderGetsTheNewest(t *testing.T) {

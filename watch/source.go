@@ -197,13 +197,11 @@ func (src *source[T]) begin() {
 func (src *source[T]) publish(value T, stamp stamp, s *session.Session, w *session.Watch) (again bool) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
-	changed := !src.known || stamp != src.stamp
 	src.known, src.value, src.stamp, src.s, src.w = true, value, stamp, s, w
 	src.reading = false
 	fresh := src.fresh()
 	for st := range src.streams {
 		switch {
-		case st.served && !changed:
 		case st.served || st.joined < src.round || fresh:
 			st.served = true
 			st.push(value, stamp)

@@ -52,11 +52,13 @@ func (c *Cache) want(n *node, k int, epoch uint64) {
 	sd := &n.sides[k]
 	switch {
 	case n.gone || c.closing:
+	case sd.reading && sd.again:
+		sd.next = min(sd.next, epoch)
 	case sd.reading:
-		if !sd.again {
-			sd.again, sd.next = true, epoch
-		}
-	case !sd.busy:
+		sd.again, sd.next = true, epoch
+	case sd.busy:
+		c.hasten(sd, epoch)
+	default:
 		if sd.armed {
 			c.given = append(c.given, sd.w)
 		}
@@ -72,8 +74,21 @@ func (c *Cache) want(n *node, k int, epoch uint64) {
 
 // need has a side read that is neither watched nor about to be read.
 func (c *Cache) need(n *node, k int, epoch uint64) {
-	if sd := &n.sides[k]; !sd.armed && !sd.busy {
+	switch sd := &n.sides[k]; {
+	case sd.busy:
+		c.hasten(sd, epoch)
+	case !sd.armed:
 		c.want(n, k, epoch)
+	}
+}
+
+// hasten makes what is to be read anyway part of an older epoch: somebody has
+// waited for it for longer than was known.
+func (c *Cache) hasten(sd *side, epoch uint64) {
+	if epoch < sd.epoch {
+		c.tally.add(epoch)
+		c.tally.done(sd.epoch)
+		sd.epoch = epoch
 	}
 }
 
@@ -184,5 +199,11 @@ func (c *Cache) event(j job, generation uint64, ev zk.Event) {
 		// changed as well. For the root it is the data side that looks.
 		return
 	}
-	c.want(j.n, j.side, c.tally.epoch)
+	epoch := c.tally.epoch
+	if sd.reading {
+		// The event may have come before Notify was called, and whoever has waited
+		// since then is waiting for what it stands for.
+		epoch = sd.epoch
+	}
+	c.want(j.n, j.side, epoch)
 }

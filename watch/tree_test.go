@@ -70,7 +70,10 @@ func mustMirror(t testing.TB, c *watch.Cache, s *session.Session, root string) {
 	must(t, c.WaitSynced(ctx))
 	got := mirrored(c, root)
 	if !maps.Equal(got, want) || c.Len() != len(want) {
-		t.Fatalf("the mirror holds %d znodes (Len %d), the server %d:\n%s", len(got), c.Len(), len(want), difference(got, want))
+		difference := difference(got, want)
+		time.Sleep(time.Second)
+		t.Fatalf("the mirror holds %d znodes (Len %d), the server %d:\n%s\na second later they are equal: %v",
+			len(got), c.Len(), len(want), difference, maps.Equal(mirrored(c, root), want))
 	}
 }
 
