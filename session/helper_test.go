@@ -72,17 +72,6 @@ func create(t testing.TB, s *session.Session, path string, flags int32) string {
 	return created
 }
 
-// opsOf lists the operations of one session.
-func opsOf(srv *zksynctest.Server, id int64) []zkserver.Op {
-	var ops []zkserver.Op
-	for _, op := range srv.Ops() {
-		if op.Session == id {
-			ops = append(ops, op)
-		}
-	}
-	return ops
-}
-
 func count(ops []zkserver.Op, code zkserver.OpCode) int {
 	n := 0
 	for _, op := range ops {

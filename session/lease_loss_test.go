@@ -141,7 +141,6 @@ func TestASessionThatHoldsNothingLivesForTheTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
 		s := current(t, m)
-		heard := time.Now()
 		srv.Partition(s.ID())
 		time.Sleep(timeout * 9 / 10)
 		if s.Context().Err() != nil {
@@ -153,7 +152,7 @@ func TestASessionThatHoldsNothingLivesForTheTimeout(t *testing.T) {
 			t.Fatalf("not connected again: %v, %v", m.State(), s.Err())
 		}
 
-		heard = time.Now()
+		heard := time.Now()
 		if _, _, err := s.Get(t.Context(), "/"); err != nil {
 			t.Fatal(err)
 		}

@@ -288,9 +288,11 @@ func (s *Session) lose(why error, remains bool) {
 		s.mu.Unlock()
 		s.why, s.remains = why, remains && s.known.Load()
 		s.endHold(why)
+		// Before dead is closed, which makes the Manager go on to the next session
+		// and listen to this one no more.
+		s.m.setState(s, Lost)
 		close(s.dead)
 		s.janitor.close()
-		s.m.setState(s, Lost)
 		s.link.stop()
 		s.hub.end(why)
 	})

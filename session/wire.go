@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -26,6 +27,9 @@ const maxAnswer = 1 << 28
 // errUnsent is the outcome of a call that never reached the connection, so it
 // certainly did not happen.
 var errUnsent = errors.New("session: not sent")
+
+// errSkipped ends a connection on which an answer is missing.
+var errSkipped = errors.New("the server has left out an answer")
 
 // A wire is one connection to a server, shared by two users. go-zookeeper,
 // which holds it as a net.Conn, shakes hands, pings and closes the session;
@@ -51,7 +55,7 @@ type wire struct {
 	closed  bool
 	err     error
 	lastXid int32
-	pending map[int32]*call
+	pending []inFlight // in the order in which they were sent, and are answered
 
 	// What go-zookeeper asked for in its ConnectRequest.
 	asked   int64
@@ -64,10 +68,15 @@ type wire struct {
 	shaken  bool
 }
 
+type inFlight struct {
+	xid int32
+	c   *call
+}
+
 func newWire(s *Session, conn, raw net.Conn, number uint64, server string) *wire {
 	w := &wire{
 		Conn: conn, raw: raw, s: s, number: number, server: server,
-		lastXid: firstXid + 1, pending: make(map[int32]*call), in: bufio.NewReaderSize(conn, 32<<10),
+		lastXid: firstXid + 1, in: bufio.NewReaderSize(conn, 32<<10),
 	}
 	w.filled.L = &w.mu
 	return w
@@ -134,18 +143,12 @@ func (w *wire) send(c *call, fill func([]byte) []byte) {
 
 // enqueue is send for callers that hold w.mu and know that w is open.
 func (w *wire) enqueue(c *call, fill func([]byte) []byte) {
-	for {
-		w.lastXid--
-		if w.lastXid > firstXid { // wrapped around after two thousand million requests
-			w.lastXid = firstXid
-		}
-		if _, taken := w.pending[w.lastXid]; !taken {
-			break
-		}
+	if w.lastXid--; w.lastXid > firstXid { // wrapped around after two thousand million requests
+		w.lastXid = firstXid
 	}
 	c.conn = w.number
 	c.sent = time.Now()
-	w.pending[w.lastXid] = c
+	w.pending = append(w.pending, inFlight{w.lastXid, c})
 	w.frame(w.lastXid, c.op, fill)
 }
 
@@ -257,10 +260,7 @@ func (w *wire) handle(frame []byte) error {
 		// ends the call, which is repeated on the next where that is safe.
 		return codeError(code)
 	case xid <= firstXid:
-		w.mu.Lock()
-		c := w.pending[xid]
-		delete(w.pending, xid)
-		w.mu.Unlock()
+		c, skipped := w.take(xid)
 		if c == nil {
 			return fmt.Errorf("%w: for a request %d that was never made", errMalformed, xid)
 		}
@@ -269,10 +269,35 @@ func (w *wire) handle(frame []byte) error {
 			w.s.prove(c.sent)
 		}
 		c.finish()
+		if skipped && code != codeUnimplemented {
+			// A server answers in order, except that it refuses at once what it
+			// does not know. So an answer was lost, and will not come: the end of
+			// the connection tells those who wait for it.
+			return errSkipped
+		}
 	default:
 		w.deliver = frame
 	}
 	return nil
+}
+
+// take finds the request that an answer is for, and says whether older ones
+// have not been answered.
+func (w *wire) take(xid int32) (c *call, skipped bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := slices.IndexFunc(w.pending, func(f inFlight) bool { return f.xid == xid })
+	if i < 0 {
+		return nil, false
+	}
+	c = w.pending[i].c
+	if i == 0 {
+		w.pending[0].c = nil
+		w.pending = w.pending[1:]
+		return c, false
+	}
+	w.pending = slices.Delete(w.pending, i, i+1)
+	return c, true
 }
 
 // Close is called by go-zookeeper when it is done with the connection.
@@ -301,8 +326,8 @@ func (w *wire) end(why error) {
 	// hear of it, so this one is taken away, and its server put last, before.
 	w.s.detach(w, why)
 	w.raw.Close()
-	for _, c := range pending {
-		c.err = ErrConnectionLost
-		c.finish()
+	for _, f := range pending {
+		f.c.err = ErrConnectionLost
+		f.c.finish()
 	}
 }

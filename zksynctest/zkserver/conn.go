@@ -43,6 +43,7 @@ type conn struct {
 	closed    bool
 	hung      bool // its ConnectRequest was swallowed
 	cut       bool // its endpoint has no leader
+	owes      bool // an answer for which it needs its leader; later ones come behind
 	sess      *session
 	ids       []identity
 	view      *view // what its reads see, if not the tree

@@ -68,8 +68,9 @@ func (s *Server) catchUp(id int64) {
 
 // CutFromLeader cuts the endpoint that the session is connected to off from its
 // leader, or heals that. While cut off, pings and reads are answered, from the
-// tree as it was; syncs and writes get no answer; and the session is not touched,
-// so that it expires on the leader while its connection stays open and goes on
+// tree as it was; syncs and writes get no answer, and neither do the reads behind
+// them, since answers come in order; and the session is not touched, so that it
+// expires on the leader while its connection stays open and goes on
 // answering. Healing closes the connection. A new connection of the session
 // reaches an endpoint that is not cut off. Without a connection nothing is cut.
 func (s *Server) CutFromLeader(id int64, on bool) {

@@ -7,7 +7,8 @@ import "time"
 func (s *Server) perform(c *conn, r *request) result {
 	toLeader := r.op.isWrite() || r.op == OpSync
 	switch {
-	case c.cut && toLeader:
+	case c.cut && (toLeader || c.owes && r.op != OpPing && r.op != OpAuth):
+		c.owes = true
 		return result{silent: true}
 	case c.sess.dead && !c.cut:
 		return result{silent: true}
