@@ -31,6 +31,11 @@ var (
 	// at a time.
 	ErrBusy = errors.New("zksync: busy")
 
+	// ErrIDInUse says that the id given by WithID to a participant of a
+	// DoubleBarrier is that of another one, which is there at present. It may be
+	// an earlier one of the same process, until that one's session has expired.
+	ErrIDInUse = errors.New("zksync: the id is in use")
+
 	// ErrNoLeader says that there is no candidate, and so no leader.
 	ErrNoLeader = errors.New("zksync: no leader")
 

@@ -81,6 +81,9 @@ func WithLinger(d time.Duration) Option {
 // WithID names a candidate of an Election. The id is the data of its znode, and
 // what others see as Candidate.ID; it need not be unique. The default is the host
 // name and the process id.
+//
+// It also names a participant of a DoubleBarrier, whose znode is "member-" and the
+// id, and which must be the only one of that name. The default is a GUID.
 func WithID(id string) Option {
 	return func(c *config) error {
 		if id == "" {

@@ -1,0 +1,102 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// note takes down what the directory has told of itself.
+func (p *participant) note(stat *zk.Stat) {
+	p.count, p.version = int(stat.NumChildren), stat.Version
+	there := p.count - p.b.foreign
+	if p.round != 0 {
+		there-- // ready
+	}
+	p.there.Store(int32(max(0, there)))
+}
+
+// empty says whether there is no participant in the barrier. Children that are
+// strangers make the count of the directory too high, so where it is low enough
+// for them to be all that there is, their names decide.
+func (p *participant) empty(ctx context.Context) (bool, error) {
+	if p.count <= 1 {
+		return true, nil
+	}
+	if p.count > 1+p.b.foreign && p.count > p.patience {
+		return false, nil
+	}
+	there, _, err := p.list(ctx)
+	return err == nil && there == 0, err
+}
+
+// list counts the participants by name, and says whether ready is there.
+func (p *participant) list(ctx context.Context) (there int, ready bool, err error) {
+	names, stat, err := p.s.Children(ctx, p.b.path)
+	if errors.Is(err, zk.ErrNoNode) {
+		names, stat, err = nil, &zk.Stat{}, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	p.patience, p.b.foreign = 0, 0
+	for _, name := range names {
+		switch {
+		case name == readyName:
+			ready = true
+		case isParticipant(name):
+			there++
+		default:
+			p.b.foreign++
+		}
+	}
+	p.note(stat)
+	return there, ready, nil
+}
+
+// lookAtReady reads whether ready is there, and leaves a watch on it.
+func (p *participant) lookAtReady(ctx context.Context) error {
+	ok, stat, w, err := p.s.WatchExists(ctx, p.readyPath())
+	if err != nil {
+		return err
+	}
+	p.unwatch()
+	p.watch, p.open = w, 0
+	if ok {
+		p.open = stat.Czxid
+	}
+	return nil
+}
+
+// lookAtDirectory reads the count and the version.
+func (p *participant) lookAtDirectory(ctx context.Context) error {
+	conn := p.s.Connection()
+	_, stat, err := p.s.Exists(ctx, p.b.path)
+	if err != nil {
+		return err
+	}
+	if stat == nil {
+		stat = &zk.Stat{}
+	}
+	p.conn = conn
+	p.note(stat)
+	return nil
+}
+
+// find says whether our child is there. After a lost answer that tells whether
+// the request was carried out: a sync is the first thing on every connection, and
+// what may still come over the old one is refused.
+func (p *participant) find(ctx context.Context) (bool, error) {
+	data, stat, err := p.s.Get(ctx, p.path)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return false, nil
+	case err != nil:
+		return false, err
+	case string(data) != p.mark:
+		return false, nil
+	}
+	p.czxid = stat.Czxid
+	return true, nil
+}
