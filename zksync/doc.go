@@ -8,7 +8,8 @@
 //	defer mu.Unlock()
 //
 // [Mutex] excludes, [Election] chooses a leader, and the members of a [Group]
-// know of each other.
+// know of each other. [Barrier] is a gate, and the participants of a
+// [DoubleBarrier] begin and end their rounds together.
 //
 // A constructor takes a *session.Manager and a path and does no I/O. A value may
 // be shared by goroutines, and used again after any error.

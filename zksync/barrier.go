@@ -1,0 +1,129 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A Barrier is a gate that processes wait at: closed from Set to Remove, and
+// open otherwise. Whoever waits goes on when it is removed, all at once.
+//
+// On the server it is the znode path itself, as with Curator's DistributedBarrier,
+// which opens and closes the same gates; the algorithm is the barrier recipe of the
+// ZooKeeper documentation. The znode is persistent: a gate stays closed when the
+// process that set it has gone.
+//
+// A Barrier holds no state of its own, may be shared by goroutines, and may be
+// used again after any error.
+type Barrier struct {
+	m    *session.Manager
+	path string
+	cfg  config
+	err  error
+}
+
+// NewBarrier returns the gate at path. It does no I/O and returns no error: an
+// invalid path or option is reported by the first call. WithMaxWait bounds Wait.
+func NewBarrier(m *session.Manager, path string, opts ...Option) *Barrier {
+	cfg, err := newConfig("Barrier", opts, "WithMaxWait")
+	if err == nil {
+		err = session.CheckPath(path)
+	}
+	if err == nil && path == "/" {
+		err = fmt.Errorf(`%w: "/" always exists, want a gate as "/app/gate"`, session.ErrInvalidPath)
+	}
+	return &Barrier{m: m, path: path, cfg: cfg, err: err}
+}
+
+// Set closes the gate, and makes the directories above it if they are missing.
+// A gate that is closed already is no error. It is repeated over lost
+// connections and sessions until ctx ends; then the error is that of ctx, and the
+// gate may or may not have been closed.
+func (b *Barrier) Set(ctx context.Context) error {
+	return opError("set", b.path, b.do(ctx, b.set))
+}
+
+func (b *Barrier) set(ctx context.Context, s *session.Session) error {
+	for {
+		_, err := s.Create(ctx, b.path, nil, zk.FlagPersistent)
+		switch {
+		case errors.Is(err, zk.ErrNodeExists):
+			return nil
+		case !errors.Is(err, zk.ErrNoNode):
+			return err
+		}
+		above := b.path[:max(1, strings.LastIndexByte(b.path, '/'))]
+		if err := s.MakeDir(ctx, above); err != nil {
+			return err
+		}
+	}
+}
+
+// Remove opens the gate. A gate that is open already is no error. It is
+// repeated like Set; when ctx ends first, the gate may or may not have been opened.
+func (b *Barrier) Remove(ctx context.Context) error {
+	return opError("remove", b.path, b.do(ctx, func(ctx context.Context, s *session.Session) error {
+		err := s.Delete(ctx, b.path, -1)
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		return err
+	}))
+}
+
+// Wait returns when the gate is open: at once if it is, as of the time of the
+// call, and otherwise as soon as it has been removed, even if it was set again
+// right after. A lost connection or session only makes it wait for longer. It fails
+// with the error of ctx when that ends first, and with ErrClosed when the Manager
+// is closed.
+func (b *Barrier) Wait(ctx context.Context) error {
+	ctx, cancel := b.cfg.bound(ctx)
+	defer cancel()
+	var closed int64 // the czxid of the gate that we wait for
+	return opError("wait", b.path, b.do(ctx, func(ctx context.Context, s *session.Session) error {
+		// Who was told that the gate was set may be connected to a server that
+		// has not heard of it yet.
+		if err := s.Sync(ctx, b.path); err != nil {
+			return err
+		}
+		for {
+			ok, stat, w, err := s.WatchExists(ctx, b.path)
+			if err != nil {
+				return err
+			}
+			if !ok || closed != 0 && stat.Czxid != closed {
+				w.Stop()
+				return nil
+			}
+			closed = stat.Czxid
+			select {
+			case ev := <-w.Events():
+				switch ev.Type {
+				case zk.EventNodeDeleted:
+					return nil
+				case zk.EventNotWatching:
+					return ev.Err
+				}
+			case <-ctx.Done():
+				w.Stop()
+				return cancelled(ctx)
+			}
+		}
+	}))
+}
+
+func (b *Barrier) do(ctx context.Context, fn func(context.Context, *session.Session) error) error {
+	if b.err != nil {
+		return b.err
+	}
+	if ctx.Err() != nil {
+		return cancelled(ctx)
+	}
+	return b.m.Do(ctx, fn)
+}
