@@ -19,11 +19,11 @@ type janitor struct {
 }
 
 type chore struct {
-	dir  string
-	path string // what to remove; found by guid in dir where it is not known
-	guid string
-	done chan struct{}
-	call *call
+	dir   string
+	paths []string // what to remove; found by guid in dir where they are not known
+	guid  string
+	done  chan struct{}
+	calls []*call
 }
 
 const maxChores = 128 // that are under way at once
@@ -33,7 +33,7 @@ const maxChores = 128 // that are under way at once
 // session is, or the server refuses.
 func (s *Session) Discard(path string) <-chan struct{} {
 	dir, _ := split(path)
-	c := &chore{dir: dir, path: path, done: make(chan struct{})}
+	c := &chore{dir: dir, paths: []string{path}, done: make(chan struct{})}
 	s.janitor.add(c)
 	return c.done
 }
@@ -98,7 +98,7 @@ func (j *janitor) run() {
 func (j *janitor) work(w *wire, batch []*chore) (left []*chore) {
 	listings := make(map[string]*call)
 	for _, c := range batch {
-		if c.path == "" && listings[c.dir] == nil {
+		if len(c.paths) == 0 && listings[c.dir] == nil {
 			l := &call{op: opGetChildren2, done: make(chan struct{})}
 			listings[c.dir] = l
 			full := j.s.m.full(c.dir)
@@ -106,41 +106,49 @@ func (j *janitor) work(w *wire, batch []*chore) (left []*chore) {
 		}
 	}
 	for _, c := range batch {
-		if c.path == "" {
+		c.calls = nil
+		if len(c.paths) == 0 {
 			l := listings[c.dir]
 			<-l.done
 			if l.err != nil {
 				continue
 			}
 			d := decoder{b: l.body}
-			if name := findGUID(d.strings(), c.guid); l.code == 0 && name != "" {
-				c.path = join(c.dir, name)
-			} else {
+			if l.code == 0 {
+				c.paths = findGUID(c.dir, d.strings(), c.guid)
+			}
+			if len(c.paths) == 0 {
 				close(c.done)
 				continue
 			}
 		}
-		r := j.s.deleteRequest(c.path, -1)
-		c.call = &call{op: r.op, done: make(chan struct{})}
-		w.send(c.call, r.fill)
+		for _, path := range c.paths {
+			r := j.s.deleteRequest(path, -1)
+			d := &call{op: r.op, done: make(chan struct{})}
+			c.calls = append(c.calls, d)
+			w.send(d, r.fill)
+		}
 	}
 	for _, c := range batch {
-		switch {
-		case c.call == nil && isClosed(c.done):
-			continue
-		case c.call == nil:
-			left = append(left, c)
-			continue
-		}
-		<-c.call.done
-		if c.call.err != nil {
-			c.call = nil
-			left = append(left, c)
+		if len(c.calls) == 0 {
+			if !isClosed(c.done) {
+				left = append(left, c)
+			}
 			continue
 		}
-		if c.call.code != 0 && c.call.code != codeNoNode {
-			j.s.m.cfg.log.Error("could not remove a znode that nobody waits for any more",
-				zap.String("path", c.path), zap.Error(codeError(c.call.code)))
+		var failed []string
+		for i, d := range c.calls {
+			<-d.done
+			if d.err != nil {
+				failed = append(failed, c.paths[i])
+			} else if d.code != 0 && d.code != codeNoNode {
+				j.s.m.cfg.log.Error("could not remove a znode that nobody waits for any more",
+					zap.String("path", c.paths[i]), zap.Error(codeError(d.code)))
+			}
+		}
+		if c.paths = failed; len(failed) > 0 {
+			left = append(left, c)
+			continue
 		}
 		close(c.done)
 	}

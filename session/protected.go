@@ -58,75 +58,84 @@ func (s *Session) CreateProtected(ctx context.Context, path string, data []byte,
 	if err != nil {
 		return "", opError("create", path, err)
 	}
-	created, c, err := s.protected(ctx, protected, r, s.createdPath)
-	if err == nil && c != nil {
-		created, err = s.createdPath(c)
+	created := func(c *call) ([]string, error) {
+		path, err := s.createdPath(c)
+		return []string{path}, err
 	}
-	return created, opError("create", path, err)
+	paths, c, err := s.protected(ctx, protected, r, created)
+	if err == nil && c != nil {
+		paths, err = created(c)
+	}
+	if err != nil {
+		return "", opError("create", path, err)
+	}
+	return paths[0], nil
 }
 
-// MultiProtected is Multi for a transaction in which one create has a path
-// made by Protect, and knows what came of it as CreateProtected does. It returns
-// the path of that znode. The results are nil if the transaction is known to have
-// happened but its answer was lost.
-func (s *Session) MultiProtected(ctx context.Context, ops ...any) (string, []zk.MultiResponse, error) {
-	at := -1
+// MultiProtected is Multi for a transaction that creates one or more znodes of
+// the same path, made by Protect, and knows what came of it as CreateProtected
+// does. It returns the paths of those znodes. If the transaction is known to have
+// happened but its answer was lost, the results are nil, and the paths are those
+// of the znodes that are still there: at least one.
+func (s *Session) MultiProtected(ctx context.Context, ops ...any) ([]string, []zk.MultiResponse, error) {
+	path := ""
+	var at []int
 	for i, op := range ops {
 		if create, ok := op.(*zk.CreateRequest); ok && guidOf(lastName(create.Path)) != "" {
-			if at >= 0 {
-				return "", nil, opError("multi", create.Path, errNotOneProtected)
+			if path != "" && path != create.Path {
+				return nil, nil, opError("multi", create.Path, errNotOneProtected)
 			}
-			at = i
+			path = create.Path
+			at = append(at, i)
 		}
 	}
-	if at < 0 {
-		return "", nil, opError("multi", "", errNotOneProtected)
+	if path == "" {
+		return nil, nil, opError("multi", "", errNotOneProtected)
 	}
-	path := ops[at].(*zk.CreateRequest).Path
 	r, err := s.multiRequest(ops)
 	if err != nil {
-		return "", nil, opError("multi", path, err)
+		return nil, nil, opError("multi", path, err)
 	}
-	createdBy := func(c *call) (string, error) {
-		results, err := s.multiAnswer(c, len(ops))
-		if err != nil {
-			return "", err
+	var results []zk.MultiResponse
+	created := func(c *call) (paths []string, err error) {
+		if results, err = s.multiAnswer(c, len(ops)); err != nil {
+			return nil, err
 		}
-		return results[at].String, nil
+		for _, i := range at {
+			paths = append(paths, results[i].String)
+		}
+		return paths, nil
 	}
-	created, c, err := s.protected(ctx, path, r, createdBy)
-	if err != nil || c == nil {
-		return created, nil, opError("multi", path, err)
+	paths, c, err := s.protected(ctx, path, r, created)
+	if err == nil && c != nil {
+		paths, err = created(c)
+		return paths, results, opError("multi", path, err)
 	}
-	results, err := s.multiAnswer(c, len(ops))
-	if err != nil {
-		return "", results, opError("multi", path, err)
-	}
-	return results[at].String, results, nil
+	return paths, nil, opError("multi", path, err)
 }
 
 // errNotOneProtected is a programming error of MultiProtected's caller.
-var errNotOneProtected = errors.New("want exactly one create of a path made by Protect")
+var errNotOneProtected = errors.New("want one or more creates of exactly one path made by Protect")
 
 func lastName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
 // protected sends r until it is known what came of it: either the answer is
-// returned, or the path of the znode that was found in its stead. created reads
-// an answer of r's kind.
-func (s *Session) protected(ctx context.Context, path string, r *request, created func(*call) (string, error)) (string, *call, error) {
+// returned, or the paths of the znodes that were found in its stead. created
+// reads an answer of r's kind.
+func (s *Session) protected(ctx context.Context, path string, r *request, created func(*call) ([]string, error)) ([]string, *call, error) {
 	dir, name := split(path)
 	guid := guidOf(name)
 	r.late = func(c *call) {
 		if c.err != nil {
 			s.janitor.add(&chore{dir: dir, guid: guid})
-		} else if path, err := created(c); err == nil {
-			s.janitor.add(&chore{dir: dir, path: path})
+		} else if paths, err := created(c); err == nil {
+			s.janitor.add(&chore{dir: dir, paths: paths})
 		}
 	}
 	for round := 0; ; round++ {
 		c, err := s.try(ctx, r)
 		if !errors.Is(err, ErrConnectionLost) {
-			return "", c, err
+			return nil, c, err
 		}
 		// The first frame on every connection is a sync, so an absence is real:
 		// this listing is behind it, and the server refuses what the old
@@ -136,22 +145,23 @@ func (s *Session) protected(ctx context.Context, path string, r *request, create
 		case errors.Is(err, zk.ErrNoNode):
 		case err != nil:
 			s.janitor.add(&chore{dir: dir, guid: guid})
-			return "", nil, err
+			return nil, nil, err
 		}
-		if found := findGUID(names, guid); found != "" {
-			return join(dir, found), nil, nil
+		if found := findGUID(dir, names, guid); len(found) > 0 {
+			return found, nil, nil
 		}
 		if err := s.pause(ctx, round); err != nil {
-			return "", nil, err
+			return nil, nil, err
 		}
 	}
 }
 
-func findGUID(names []string, guid string) string {
+// findGUID returns the paths of the znodes in dir whose names carry the GUID.
+func findGUID(dir string, names []string, guid string) (paths []string) {
 	for _, name := range names {
 		if strings.HasPrefix(name, guid) {
-			return name
+			paths = append(paths, join(dir, name))
 		}
 	}
-	return ""
+	return paths
 }

@@ -28,10 +28,10 @@ var protectedCalls = map[string]struct {
 		return s.CreateProtected(ctx, "/dir/x-", []byte("data"), zk.FlagEphemeralSequential)
 	}},
 	"MultiProtected": {zkserver.OpMulti, func(ctx context.Context, s *session.Session) (string, error) {
-		path, _, err := s.MultiProtected(ctx,
+		paths, _, err := s.MultiProtected(ctx,
 			&zk.CheckVersionRequest{Path: "/dir", Version: -1},
 			&zk.CreateRequest{Path: session.Protect("/dir/x-"), Data: []byte("data"), Flags: zk.FlagEphemeralSequential})
-		return path, err
+		return strings.Join(paths, " "), err
 	}},
 }
 

@@ -177,7 +177,7 @@ func TestChroot(t *testing.T) {
 			t.Errorf("multi: %+v", multi[2])
 		}
 		mp, _, err := s.MultiProtected(ctx, &zk.CreateRequest{Path: session.Protect("/dir/mp")})
-		if err != nil || !strings.HasPrefix(mp, "/dir/_c_") {
+		if err != nil || len(mp) != 1 || !strings.HasPrefix(mp[0], "/dir/_c_") {
 			t.Errorf("protected multi: %q, error %v", mp, err)
 		}
 		names, _, err := outside.Children(ctx, root+"/app/dir")

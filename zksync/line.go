@@ -129,9 +129,9 @@ func (p *place) create(ctx context.Context, replace string) error {
 		if touch {
 			ops = append(ops, &zk.SetDataRequest{Path: l.dir.path, Data: []byte{}, Version: -1})
 		}
-		path, results, err := s.MultiProtected(ctx, ops...)
+		paths, results, err := s.MultiProtected(ctx, ops...)
 		if err == nil {
-			return p.created(path, results, touch)
+			return p.created(paths[0], results, touch)
 		}
 		failed := slices.IndexFunc(results, func(r zk.MultiResponse) bool {
 			return r.Error != nil && !errors.Is(r.Error, zk.ErrUnknown)
