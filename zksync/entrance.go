@@ -38,6 +38,12 @@ func (e *entrance) acquire(ctx context.Context) (*place, error) {
 	if err := e.local.enter(ctx, e.line.m.Done()); err != nil {
 		return nil, err
 	}
+	return e.reach(ctx)
+}
+
+// reach is the rest of acquire, for a caller who is inside the turnstile. If it
+// fails, the caller is not inside any more.
+func (e *entrance) reach(ctx context.Context) (*place, error) {
 	for {
 		p, err := e.claim(ctx)
 		if err == nil {
@@ -148,51 +154,17 @@ func (e *entrance) try(ctx context.Context) (*place, error) {
 }
 
 func (e *entrance) tryClaim(ctx context.Context) (*place, error) {
-	for {
-		if p := e.take(ctx); p != nil {
-			if p.lost() == nil {
-				return p, nil
-			}
-			p.leave()
-		}
-		s, err := e.line.m.Session(ctx)
-		if err != nil {
-			return nil, err
-		}
-		p, err := e.line.enter(ctx, s, "")
-		if errors.Is(err, errSpent) {
-			again, err := e.line.dir.renew(ctx, s, false)
-			if again || isSessionLoss(err) {
-				continue
-			}
-			return nil, err
-		}
-		if err != nil {
-			if isSessionLoss(err) {
-				continue
-			}
-			return nil, err
-		}
-		first, err := p.first(ctx)
-		if err == nil && first {
-			e.holds, e.since = 1, time.Now()
+	if p := e.take(ctx); p != nil {
+		if p.lost() == nil {
 			return p, nil
 		}
-		if err != nil {
-			p.leave()
-			if isSessionLoss(err) {
-				continue
-			}
-			return nil, err
-		}
-		// Nothing is to be left when false is returned, not even for a moment.
-		select {
-		case <-p.s.Discard(p.path):
-		case <-ctx.Done():
-		}
-		p.close()
-		return nil, nil
+		p.leave()
 	}
+	p, err := e.line.try(ctx)
+	if p != nil {
+		e.holds, e.since = 1, time.Now()
+	}
+	return p, err
 }
 
 // release gives up a place that is held, to the next goroutine or to the next
@@ -215,4 +187,24 @@ func (e *entrance) release(p *place) error {
 	// The next one may join while the removal is on its way: it comes behind.
 	e.local.leave()
 	return p.release()
+}
+
+// abandon is release for a caller who has no time to wait for an answer.
+func (e *entrance) abandon(p *place) {
+	if p.lost() == nil && !p.unsure {
+		e.spare = p
+		if e.local.handOver() {
+			return
+		}
+		e.spare = nil
+	}
+	p.leave()
+	e.local.leave()
+}
+
+// spend leaves the turnstile when the znode of a place that was held has gone
+// in a transaction, in exchange for something else.
+func (e *entrance) spend(p *place) {
+	p.close()
+	e.local.leave()
 }

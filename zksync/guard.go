@@ -15,11 +15,12 @@ import (
 // shorter, and cost no request for it.
 const guardAfter = 100 * time.Millisecond
 
-// A guard notices when the znode of a place that holds is removed by somebody
-// else. The loss of the session is no concern of its: whoever asks looks at the
-// session first.
+// A guard notices when a znode by which something is held is removed by
+// somebody else. The loss of the session is no concern of its: whoever asks looks
+// at the session first.
 type guard struct {
-	p      *place
+	s      *session.Session
+	path   string
 	watch  *session.Watch // from the time of waiting, if any
 	timer  *time.Timer
 	ctx    context.Context
@@ -31,8 +32,12 @@ type guard struct {
 	onLoss func(error) // of the present hold
 }
 
-func newGuard(p *place) *guard {
-	g := &guard{p: p, watch: p.own, done: make(chan struct{})}
+// newGuard guards a place, and takes over the watch on its znode.
+func newGuard(p *place) *guard { return guardZnode(p.s, p.path, p.own) }
+
+// guardZnode guards a znode. The watch on it may be nil.
+func guardZnode(s *session.Session, path string, w *session.Watch) *guard {
+	g := &guard{s: s, path: path, watch: w, done: make(chan struct{})}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.timer = time.AfterFunc(guardAfter, g.run)
 	return g
@@ -42,14 +47,14 @@ func (g *guard) run() {
 	defer close(g.done)
 	for g.ctx.Err() == nil {
 		if g.watch == nil {
-			_, stat, w, err := g.p.s.WatchData(g.ctx, g.p.path)
+			_, stat, w, err := g.s.WatchData(g.ctx, g.path)
 			switch {
 			case errors.Is(err, zk.ErrNoNode):
 				g.lose(errRemoved)
 				return
 			case err != nil:
 				return // over, or the session is
-			case stat.EphemeralOwner != g.p.s.ID():
+			case stat.EphemeralOwner != g.s.ID():
 				w.Stop()
 				g.lose(errRemoved)
 				return
@@ -91,16 +96,13 @@ func (g *guard) lost() error {
 	return g.err
 }
 
-// follow sets what is to be called at a loss, nil for nothing. It is called at
-// once if the loss is there already.
-func (g *guard) follow(onLoss func(error)) {
+// follow sets what is to be called at a loss, nil for nothing. If the loss is
+// there already it is returned instead.
+func (g *guard) follow(onLoss func(error)) error {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.onLoss = onLoss
-	err := g.err
-	g.mu.Unlock()
-	if err != nil && onLoss != nil {
-		onLoss(err)
-	}
+	return g.err
 }
 
 // stop ends the guard, whose verdict stays. It may be called more than once.

@@ -2,6 +2,10 @@ package zksync
 
 import (
 	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
 )
 
 // A hold is one goroutine's turn at a place.
@@ -16,7 +20,9 @@ type tokenKey struct{}
 // Token returns the fencing token that the context of a hold or of leadership
 // carries: the czxid of the znode by which it is held. It is greater than that of
 // every earlier hold on the same path, except that goroutines of one process that
-// take turns at one znode share it. ok is false for any other context.
+// take turns at one znode share it. The tokens of an RWMutex tell writers from
+// those before and behind them; readers that overlap may have any order. Those of a
+// Semaphore identify a hold and fence nothing. ok is false for any other context.
 //
 // A process that was paused may act on a hold that it lost meanwhile, whatever
 // this library does. A resource is safe if it remembers the greatest token that
@@ -36,7 +42,9 @@ func (h *hold) context(parent context.Context) context.Context {
 	h.cancel = cancel
 	lost := h.p.s.Context()
 	h.unfollow = context.AfterFunc(lost, func() { cancel(lossOf(context.Cause(lost))) })
-	h.p.guard.follow(cancel)
+	if err := h.p.guard.follow(cancel); err != nil {
+		cancel(err)
+	}
 	return ctx
 }
 
@@ -48,4 +56,16 @@ func (h *hold) end(cause error) {
 	h.p.guard.follow(nil)
 	h.unfollow()
 	h.cancel(cause)
+}
+
+// sessionLost says why what is held under a session is lost with it, nil if it
+// is not.
+func sessionLost(s *session.Session) error {
+	if err := s.Err(); err != nil {
+		return lossOf(err)
+	}
+	if !time.Now().Before(s.Deadline()) {
+		return fmt.Errorf("%w: the lease ran out", ErrLost)
+	}
+	return nil
 }

@@ -27,6 +27,9 @@ type rule struct {
 	// overtaken says that a place may appear in front of one that is in line
 	// already, so that an end of waiting must be confirmed by a listing.
 	overtaken func(ours class) bool
+	// together says that any number of places may be let in by the same event,
+	// so that one that does not let them in yet should not wake them all.
+	together func(ours class) bool
 }
 
 // exclusively is the rule of lines whose first place alone holds.
@@ -35,6 +38,7 @@ func exclusively(m marks) rule {
 		parse:     m.parse,
 		blocks:    func(class, class) bool { return true },
 		overtaken: func(class) bool { return false },
+		together:  func(class) bool { return false },
 	}
 }
 
@@ -68,6 +72,43 @@ func (l *line) stand(ctx context.Context) (*place, error) {
 			}
 			p.leave()
 		}
+		if !isSessionLoss(err) {
+			return nil, err
+		}
+	}
+}
+
+// try joins the line, and stays only if it is first at once. If not it returns
+// nil, and nothing is left of the attempt, not even for a moment.
+func (l *line) try(ctx context.Context) (*place, error) {
+	for {
+		s, err := l.m.Session(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p, err := l.enter(ctx, s, "")
+		if errors.Is(err, errSpent) {
+			again, err := l.dir.renew(ctx, s, false)
+			if again || isSessionLoss(err) {
+				continue
+			}
+			return nil, err
+		}
+		if isSessionLoss(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		first, err := p.first(ctx)
+		switch {
+		case err == nil && first:
+			return p, nil
+		case err == nil:
+			p.withdraw(ctx)
+			return nil, nil
+		}
+		p.leave()
 		if !isSessionLoss(err) {
 			return nil, err
 		}

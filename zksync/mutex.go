@@ -2,7 +2,6 @@ package zksync
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/go-zksync/toolkit/session"
@@ -174,15 +173,5 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) (err
 	if err != nil {
 		return opError("lock", m.path, err)
 	}
-	defer func() {
-		if failed := m.Unlock(); failed != nil {
-			err = errors.Join(err, failed)
-		}
-	}()
-	done, err := h.p.s.Busy()
-	if err != nil {
-		return opError("lock", m.path, err)
-	}
-	defer done()
-	return fn(held)
+	return under(held, h.p.s, fn, m.Unlock)
 }

@@ -3,9 +3,7 @@ package zksync
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -33,6 +31,8 @@ type place struct {
 
 	guard *guard // while it holds
 	crowd *crowd // while it lingers, and from then on
+
+	unsure bool // a transaction that removes it may have happened
 }
 
 // A neighbour is a place in front of ours that is being watched.
@@ -161,8 +161,8 @@ func (p *place) unbroken() bool {
 }
 
 // look lists the line, and watches what is to be watched: our own znode, which
-// is asked for together with the list, and the two nearest that block us. It
-// reports whether nobody does. p.near is nil afterwards if the one that was the
+// is asked for together with the list, and the two nearest that block us, or the
+// nearest alone where many may wait for the same ones. It reports whether nobody does. p.near is nil afterwards if the one that was the
 // nearest has gone already.
 func (p *place) look(ctx context.Context) (first bool, err error) {
 	var own error
@@ -190,7 +190,7 @@ func (p *place) look(ctx context.Context) (first bool, err error) {
 		return true, nil
 	}
 	far := ""
-	if len(ahead) > 1 {
+	if len(ahead) > 1 && !p.line.rule.together(p.line.class) {
 		far = ahead[1]
 	}
 	return false, p.watchNeighbours(ctx, ahead[0], far)
@@ -290,11 +290,8 @@ func (p *place) grant(ctx context.Context) error {
 
 // lost says why a place that was granted is none any more, nil if it is.
 func (p *place) lost() error {
-	if err := p.s.Err(); err != nil {
-		return lossOf(err)
-	}
-	if !time.Now().Before(p.s.Deadline()) {
-		return fmt.Errorf("%w: the lease ran out", ErrLost)
+	if err := sessionLost(p.s); err != nil {
+		return err
 	}
 	return p.guard.lost()
 }
@@ -308,12 +305,19 @@ func (p *place) leave() {
 	}
 }
 
+// withdraw is leave that waits until the znode is gone, for as long as ctx.
+func (p *place) withdraw(ctx context.Context) {
+	select {
+	case <-p.s.Discard(p.path):
+	case <-ctx.Done():
+	}
+	p.close()
+}
+
 // unhold says that nothing is held by the place any more, though its znode is
 // still there: the session need not end for it, but is to stay proven.
 func (p *place) unhold() {
-	held := p.lease
-	p.lease = p.s.Lease()
-	held.End()
+	p.takeLease().End()
 }
 
 // close ends what belongs to a place but its znode.
@@ -329,36 +333,10 @@ func (p *place) close() {
 }
 
 // release removes the znode of a place that was held and waits for the answer,
-// at most until the session's Deadline; from then on it goes on in the
-// background. It fails if the znode or the session is found to have been ended
-// by others, which may have been before.
+// at most until the session's Deadline; see removeAll.
 func (p *place) release() error {
 	defer p.close()
-	ctx, cancel := context.WithDeadline(context.Background(), p.s.Deadline())
-	defer cancel()
 	p.guard.stop()
 	p.unhold()
-	err := p.s.Delete(ctx, p.path, -1)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, zk.ErrNoNode):
-		return errRemoved
-	case errors.Is(err, zk.ErrNoAuth):
-		return err
-	}
-	if p.s.Err() == nil {
-		select {
-		case <-p.s.Discard(p.path):
-		case <-ctx.Done():
-		}
-	}
-	if err := p.s.Err(); err != nil && ctx.Err() == nil {
-		// The session has ended before it had to, by somebody's hand: perhaps
-		// before the release.
-		return lossOf(err)
-	}
-	// Whether or not that has reached the server, the hold was good until the
-	// release began.
-	return nil
+	return removeAll(p.s, []string{p.path})
 }

@@ -6,15 +6,20 @@ import (
 	"strings"
 )
 
+// numberBehind is what follows the last mark in a name.
+func numberBehind(name, mark string) (string, bool) {
+	i := strings.LastIndex(name, mark)
+	if i < 0 {
+		return "", false
+	}
+	return name[i+len(mark):], true
+}
+
 // parseSequence finds the number that the server gave to a sequential znode:
 // ten digits or more behind mark, with a sign once the counter has wrapped.
 func parseSequence(name, mark string) (int32, bool) {
-	i := strings.LastIndex(name, mark)
-	if i < 0 {
-		return 0, false
-	}
-	digits := name[i+len(mark):]
-	if len(digits) < 10 || digits[0] == '+' {
+	digits, ok := numberBehind(name, mark)
+	if !ok || len(digits) < 10 || digits[0] == '+' {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(digits, 10, 32)

@@ -1,0 +1,198 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A pool has the holds of one value that nobody can tell apart when they are
+// released, as those of an RWMutex's readers. A release is counted for the stake
+// that has been there for longest. It follows that
+//
+//   - no context of a hold may end before the last hold is released, since
+//     nobody knows whose release it was that came before;
+//   - when one stake is lost, every hold of the pool may be the one that was
+//     lost, and is told so. Until all have been released, nobody comes to hold,
+//     so that no release of a lost hold can be taken for that of a new one.
+type pool struct {
+	m *session.Manager
+
+	mu      sync.Mutex
+	stakes  []*stake // the longest there first
+	tenures map[*tenure]struct{}
+	taint   error         // why the pool is lost
+	drained chan struct{} // closed when it is not any more
+}
+
+// A tenure is the context of a hold that has not ended.
+type tenure struct {
+	cancel context.CancelCauseFunc
+	forget func() bool
+}
+
+// errTainted says that a pool is lost and waits to be released.
+var errTainted = errors.New("zksync: holds that were lost have not been released")
+
+// untainted waits until the pool is not lost.
+func (p *pool) untainted(ctx context.Context) error {
+	for {
+		p.mu.Lock()
+		err, drained := p.check(), p.drained
+		p.mu.Unlock()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-drained:
+		case <-p.m.Done():
+			return ErrClosed
+		case <-ctx.Done():
+			return cancelled(ctx)
+		}
+	}
+}
+
+// check looks for a loss, and returns the one that is known; p.mu is held.
+func (p *pool) check() error {
+	for _, st := range p.stakes {
+		if p.taint != nil {
+			break
+		}
+		if err := st.lost(); err != nil {
+			p.spoil(err)
+		}
+	}
+	return p.taint
+}
+
+// spoil notes a loss; p.mu is held.
+func (p *pool) spoil(err error) {
+	p.taint, p.drained = err, make(chan struct{})
+	p.endTenures(err)
+}
+
+// lose notes the loss of a stake, if it is still one of the pool's.
+func (p *pool) lose(st *stake, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.taint == nil && st.left > 0 {
+		p.spoil(err)
+	}
+}
+
+// add brings in a stake for so many holds. It fails with errTainted if the pool
+// is lost, and like lost if the stake is; then the stake is to be left. p.mu is
+// held.
+func (p *pool) add(st *stake, holds int) error {
+	if p.check() != nil {
+		return errTainted
+	}
+	if err := st.lost(); err != nil {
+		return err
+	}
+	if err := st.follow(func(err error) { p.lose(st, err) }); err != nil {
+		return err
+	}
+	st.left = holds
+	p.stakes = append(p.stakes, st)
+	return nil
+}
+
+// release takes one hold away, and with the last one of a stake what is on the
+// server. It fails with ErrNotHeld, or with the loss.
+func (p *pool) release() error {
+	p.mu.Lock()
+	if len(p.stakes) == 0 {
+		p.mu.Unlock()
+		return ErrNotHeld
+	}
+	lost := p.check()
+	st := p.stakes[0]
+	st.left--
+	last := st.left == 0
+	if last {
+		p.stakes = p.stakes[1:]
+		p.settle()
+	}
+	p.mu.Unlock()
+	switch {
+	case !last:
+		return lost
+	case lost != nil:
+		st.leave()
+		return lost
+	}
+	err := st.release()
+	if errors.Is(err, ErrLost) {
+		p.mu.Lock()
+		if len(p.stakes) > 0 && p.taint == nil {
+			p.spoil(err) // whoever has released, the loss may be that of another
+		}
+		p.mu.Unlock()
+	}
+	return err
+}
+
+// settle ends what the last hold leaves; p.mu is held.
+func (p *pool) settle() {
+	if len(p.stakes) > 0 {
+		return
+	}
+	p.endTenures(ErrReleased)
+	if p.taint != nil {
+		p.taint = nil
+		close(p.drained)
+	}
+}
+
+// context derives the context of a hold from that of the caller.
+func (p *pool) context(parent context.Context, token int64) (context.Context, *tenure) {
+	ctx, cancel := context.WithCancelCause(context.WithValue(parent, tokenKey{}, token))
+	t := &tenure{cancel: cancel}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := p.check()
+	if err == nil && len(p.stakes) == 0 {
+		err = ErrReleased // by somebody who did not hold
+	}
+	if err != nil {
+		cancel(err)
+		return ctx, t
+	}
+	if p.tenures == nil {
+		p.tenures = make(map[*tenure]struct{})
+	}
+	p.tenures[t] = struct{}{}
+	t.forget = context.AfterFunc(ctx, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.tenures, t)
+	})
+	return ctx, t
+}
+
+// endTenures ends the contexts of all holds; p.mu is held.
+func (p *pool) endTenures(cause error) {
+	for t := range p.tenures {
+		t.forget()
+		t.cancel(cause)
+	}
+	clear(p.tenures)
+}
+
+// addOne is add for a stake of one hold.
+func (p *pool) addOne(st *stake) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.add(st, 1)
+}
+
+// tainted says whether the pool is lost.
+func (p *pool) tainted() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.check() != nil
+}

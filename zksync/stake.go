@@ -1,0 +1,85 @@
+package zksync
+
+import (
+	"context"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A stake is what one or more holds rest on: znodes of ours, which are removed
+// when the last of these holds is released. Its pool's mutex guards left.
+type stake struct {
+	s      *session.Session
+	lease  *session.Lease // held
+	paths  []string
+	guards []*guard // of the znodes
+	token  int64
+
+	left     int // holds that have not been released
+	unfollow func() bool
+}
+
+// lost says why the stake is none any more, nil if it is.
+func (st *stake) lost() error {
+	if err := sessionLost(st.s); err != nil {
+		return err
+	}
+	for _, g := range st.guards {
+		if err := g.lost(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow sets what is to be called at a loss. If the loss is there already it
+// is returned instead.
+func (st *stake) follow(onLoss func(error)) error {
+	for _, g := range st.guards {
+		if err := g.follow(onLoss); err != nil {
+			return err
+		}
+	}
+	lost := st.s.Context()
+	st.unfollow = context.AfterFunc(lost, func() { onLoss(lossOf(context.Cause(lost))) })
+	return nil
+}
+
+// close ends what belongs to a stake but its znodes.
+func (st *stake) close() {
+	if st.unfollow != nil {
+		st.unfollow()
+	}
+	for _, g := range st.guards {
+		g.stop()
+	}
+	st.lease.End()
+}
+
+// leave gives the stake up without waiting.
+func (st *stake) leave() {
+	st.close()
+	discardAll(st.s, st.paths)
+}
+
+// release gives the stake up in order; see removeAll.
+func (st *stake) release() error {
+	proven := st.s.Lease() // see unhold
+	defer proven.End()
+	st.close()
+	return removeAll(st.s, st.paths)
+}
+
+// stake makes what holds rest on of a place that was granted and of which
+// nothing else is left.
+func (p *place) stake() *stake {
+	return &stake{s: p.s, lease: p.lease, paths: []string{p.path}, guards: []*guard{p.guard}, token: p.token}
+}
+
+// takeLease takes the lease away from a place that is about to end while what
+// it was opened for goes on.
+func (p *place) takeLease() *session.Lease {
+	l := p.lease
+	p.lease = p.s.Lease()
+	return l
+}
