@@ -1,0 +1,94 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// Downgrade makes the write lock that this value holds a read lock, without
+// letting any writer in between: readers that wait behind it get in, writers wait
+// until RUnlock, which is due instead of Unlock from then on.
+//
+// It fails with ErrNotHeld if this value holds no write lock. After any other
+// error nothing is held, and neither Unlock nor RUnlock is due: the lock had been
+// lost (ErrLost), or it was given up because ctx ended before it was known what had
+// become of it, or because the server refused.
+func (rw *RWMutex) Downgrade(ctx context.Context) error {
+	_, err := rw.downgrade(ctx)
+	return opError("downgrade", rw.w.path, err)
+}
+
+// DowngradeContext is Downgrade with a context as that of RLockContext. Its
+// token is that of the write lock. The context of the write lock ends with
+// ErrReleased.
+func (rw *RWMutex) DowngradeContext(ctx context.Context) (context.Context, error) {
+	st, err := rw.downgrade(ctx)
+	if err != nil {
+		return nil, opError("downgrade", rw.w.path, err)
+	}
+	held, _ := rw.r.context(ctx, st.token)
+	return held, nil
+}
+
+func (rw *RWMutex) downgrade(ctx context.Context) (*stake, error) {
+	rw.w.mu.Lock()
+	h := rw.w.held
+	rw.w.held = nil
+	rw.w.mu.Unlock()
+	if h == nil {
+		return nil, ErrNotHeld
+	}
+	p := h.p
+	err := p.lost()
+	if err == nil {
+		// From here on others may read.
+		h.end(ErrReleased)
+		err = rw.r.untainted(ctx)
+	} else {
+		h.end(err)
+	}
+	if err == nil && ctx.Err() != nil {
+		err = cancelled(ctx)
+	}
+	if err != nil {
+		rw.w.in.abandon(p)
+		return nil, err
+	}
+	st, err := p.exchange(ctx, readMark)
+	if err != nil {
+		p.leave() // both, if it is not known which
+		rw.w.in.local.leave()
+		return nil, err
+	}
+	rw.w.in.spend(p)
+	if err := rw.r.admit(st); err != nil {
+		st.leave()
+		if errors.Is(err, errTainted) {
+			err = fmt.Errorf("%w: %w", ErrLost, err)
+		}
+		return nil, err
+	}
+	return st, nil
+}
+
+// exchange puts another znode in the place of the one that holds, with the same
+// number behind mark, and returns what holds by it. This is what Curator does to
+// downgrade, in one transaction.
+func (p *place) exchange(ctx context.Context, mark string) (*stake, error) {
+	number, _ := numberBehind(p.name, p.line.name)
+	paths, _, err := p.s.MultiProtected(ctx,
+		&zk.CreateRequest{Path: session.Protect(child(p.line.dir.path, mark)) + number, Flags: zk.FlagEphemeral},
+		&zk.DeleteRequest{Path: p.path, Version: -1})
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, errRemoved
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &stake{s: p.s, lease: p.takeLease(), paths: paths, guards: []*guard{guardZnode(p.s, paths[0], nil)}, token: p.token}, nil
+}

@@ -1,0 +1,93 @@
+package zksync_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// A reader is granted by the deletion of the one writer before it, without a
+// request; a writer that goes ahead wakes no reader behind another.
+func TestHandOverToReaders(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		first, second := zksync.NewRWMutex(srv.Connect(t), path), zksync.NewRWMutex(srv.Connect(t), path)
+		must(t, first.Lock(t.Context()))
+		next := start(func() error { return second.Lock(t.Context()) })
+		var managers []*session.Manager
+		for range 10 {
+			managers = append(managers, srv.Connect(t))
+		}
+		const n = 200
+		var locks []*zksync.RWMutex
+		var waiting []<-chan error
+		for i := range n {
+			rw := zksync.NewRWMutex(managers[i%len(managers)], path)
+			locks = append(locks, rw)
+			waiting = append(waiting, start(func() error { return rw.RLock(t.Context()) }))
+		}
+		last := zksync.NewRWMutex(managers[0], path)
+		behind := start(func() error { return last.Lock(t.Context()) })
+		srv.ResetOps()
+		must(t, first.Unlock())
+		over(t, "the second writer", next)
+		if ops := requests(srv); len(ops) > 2 {
+			t.Errorf("a hand-over between writers, with %d readers waiting: %s", n, names(ops))
+		}
+		srv.ResetOps()
+		before := time.Now()
+		must(t, second.Unlock())
+		for _, done := range waiting {
+			over(t, "a reader", done)
+		}
+		if ops := requests(srv); len(ops) > 1+2*n || !time.Now().Equal(before) {
+			t.Errorf("letting %d readers in: %d requests, %v", n, len(ops), time.Since(before))
+		}
+		for i, rw := range locks {
+			pending(t, "the last writer", behind)
+			srv.ResetOps()
+			must(t, rw.RUnlock())
+			synctest.Wait()
+			if ops := requests(srv); len(ops) > 6 {
+				t.Errorf("the end of reader %d costs %s", i, names(ops))
+			}
+		}
+		over(t, "the last writer", behind)
+		must(t, last.Unlock())
+	})
+}
+
+func TestHandOverBetweenWriters(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		var managers []*session.Manager
+		for range 10 {
+			managers = append(managers, srv.Connect(t))
+		}
+		const n = 200
+		var locks []*zksync.RWMutex
+		var waiting []<-chan error
+		for i := range n {
+			rw := zksync.NewRWMutex(managers[i%len(managers)], path)
+			locks = append(locks, rw)
+			waiting = append(waiting, start(func() error { return rw.Lock(t.Context()) }))
+		}
+		for i := range n {
+			over(t, "a writer", waiting[i])
+			srv.ResetOps()
+			must(t, locks[i].Unlock())
+			synctest.Wait()
+			// The delete, what the next one lists to be sure, and what the one
+			// after does to take up its watches.
+			if ops := requests(srv); len(ops) > 6 {
+				t.Fatalf("hand-over %d with %d waiting: %s", i, n-i, names(ops))
+			}
+			if i+2 < n && srv.Ops()[0].Code == zkserver.OpDelete {
+				pending(t, "the one after", waiting[i+2])
+			}
+		}
+	})
+}

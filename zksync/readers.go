@@ -1,0 +1,83 @@
+package zksync
+
+import (
+	"context"
+	"time"
+)
+
+// The readers of an RWMutex: those who hold, in a pool, and those who wait, in
+// groups.
+type readers struct {
+	pool
+	line *line
+	open *readGroup // that newcomers join; guarded by the pool's mutex
+}
+
+// acquire returns the stake on which one more hold rests.
+func (r *readers) acquire(ctx context.Context) (*stake, error) {
+	r.mu.Lock()
+	g := r.open
+	if !g.admits() {
+		g = newReadGroup(r)
+		r.open = g
+		go g.run()
+	} else if g.stake != nil {
+		g.stake.left++
+		r.mu.Unlock()
+		return g.stake, nil
+	}
+	g.waiting++
+	r.mu.Unlock()
+	return g.wait(ctx)
+}
+
+// try is acquire without waiting: nil if a writer is in line.
+func (r *readers) try(ctx context.Context) (*stake, error) {
+	r.mu.Lock()
+	g := r.open
+	switch {
+	case g.admits() && g.stake != nil:
+		g.stake.left++
+		r.mu.Unlock()
+		return g.stake, nil
+	case r.check() != nil:
+		r.mu.Unlock()
+		return nil, nil
+	}
+	r.mu.Unlock()
+	// A group that waits is of no use, even if it should have joined the line
+	// only just now: what comes of it is not known yet.
+	p, err := r.line.try(ctx)
+	if p == nil {
+		return nil, err
+	}
+	st := p.stake()
+	if err := r.admit(st); err != nil {
+		st.leave()
+		if err == errTainted {
+			err = nil
+		}
+		return nil, err
+	}
+	return st, nil
+}
+
+// admit lets one hold in by a stake of its own, which others may join.
+func (r *readers) admit(st *stake) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.add(st, 1); err != nil {
+		return err
+	}
+	if !r.open.admits() {
+		r.open = &readGroup{r: r, stake: st, since: time.Now()}
+	}
+	return nil
+}
+
+// forget makes newcomers found another group; r.mu is held.
+func (r *readers) forget(g *readGroup) {
+	if r.open == g {
+		r.open = nil
+	}
+}

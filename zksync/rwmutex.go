@@ -1,0 +1,201 @@
+package zksync
+
+import (
+	"context"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// An RWMutex is a lock that holds between processes, either for any number of
+// readers or for one writer, of all that use the same path on the same ensemble.
+// It is fair: a reader waits for the writers that came before it, and for nobody
+// else, a writer for all who came before. So readers do not overtake a writer that
+// waits, but for those of one process, which share a place in line: one that comes
+// while others of its process wait joins them, and so does one that comes within
+// 50 ms after these were let in. Writers of one process take turns among
+// themselves like the goroutines that share a Mutex.
+//
+// On the server it is the directory path with a child for each place in line,
+// laid out like Curator's InterProcessReadWriteLock, with which it excludes. The
+// algorithm is the shared lock recipe of the ZooKeeper documentation.
+//
+// An RWMutex may be shared by goroutines, and used again after any error. It must
+// not be copied. Like a sync.RWMutex it is not reentrant, and a read lock cannot be
+// made a write lock; Downgrade is the other way round.
+//
+// # Who releases
+//
+// Unlock ends the one write lock that a value holds. RUnlock ends one of the read
+// locks that it holds, and cannot know which. So when one of them is lost, RUnlock
+// returns ErrLost for each that is held through the same value at that time, and
+// until all of them have been released no reader is let in through that value.
+type RWMutex struct {
+	w Mutex
+	r readers
+}
+
+// NewRWMutex returns the lock at path, which is created when it is first used.
+// It does no I/O and returns no error: an invalid path or option is reported by
+// the first call.
+func NewRWMutex(m *session.Manager, path string, opts ...Option) *RWMutex {
+	cfg, err := newConfig("RWMutex", opts, "WithMaxWait")
+	if err == nil {
+		err = session.CheckPath(path)
+	}
+	rw := &RWMutex{}
+	rw.w.path, rw.w.cfg, rw.w.err = path, cfg, err
+	dir := &directory{path: path}
+	rw.w.in.line = &line{m: m, dir: dir, rule: sharedRule, class: writer, name: writeMark}
+	rw.r.m = m
+	rw.r.line = &line{m: m, dir: dir, rule: sharedRule, class: reader, name: readMark}
+	return rw
+}
+
+// Lock waits until the write lock is held: nobody else then reads or writes.
+// When ctx ends first, nothing is held and no znode stays behind; the error then is
+// that of ctx. A lost connection or session only makes it wait for longer: it takes
+// its place in line again, at the end if the session was lost. It fails with
+// ErrClosed when the Manager is closed, and with ErrLost if somebody removes the
+// znode by which it waits.
+//
+// Lock does not tell when the lock is lost while it is held: only Unlock does.
+// LockContext is for those who want to know at once.
+func (rw *RWMutex) Lock(ctx context.Context) error { return rw.w.Lock(ctx) }
+
+// LockContext is Lock with a context for the time that the write lock is held.
+// It is derived from ctx, carries the fencing token (see Token), and ends, with a
+// cause, when the lock is unlocked or downgraded (ErrReleased), when it is lost
+// (ErrLost: before the server can give it to anyone else, unless its znode was
+// removed by force), when the Manager is closed (ErrLost and ErrClosed), or when
+// ctx ends. The end of ctx does not unlock: Unlock is due in any case.
+//
+// The token of a writer is greater than those of all readers and writers before.
+func (rw *RWMutex) LockContext(ctx context.Context) (context.Context, error) {
+	return rw.w.LockContext(ctx)
+}
+
+// TryLock takes the write lock if nobody has a lock or is in line for one, and
+// reports whether it did. That others have is no error. It takes a round trip to
+// the server, or three if it finds others there, of which it waits for the last so
+// that nothing is left of the attempt. It fails like Lock.
+func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) { return rw.w.TryLock(ctx) }
+
+// TryLockContext is TryLock with the context of LockContext, which is nil if
+// the lock was not taken.
+func (rw *RWMutex) TryLockContext(ctx context.Context) (context.Context, bool, error) {
+	return rw.w.TryLockContext(ctx)
+}
+
+// Unlock releases the write lock, and waits for the server's answer for as
+// long as the session is proven alive; from then on the release goes on in the
+// background, and Unlock returns nil. It returns ErrLost if the lock had been lost,
+// so that what was done under it may not have been alone; ErrLost and ErrClosed
+// after the Manager was closed; and ErrNotHeld if this value holds no write lock. A
+// lock that was lost keeps this value from being locked again until Unlock has said
+// so.
+func (rw *RWMutex) Unlock() error { return rw.w.Unlock() }
+
+// Do calls fn with the write lock held, and unlocks when it returns or panics.
+// fn's context is that of LockContext. Do returns what fn returned, joined with
+// ErrLost if the lock was lost before fn returned, and otherwise fails like Lock,
+// without having called fn. Manager.Close waits for fn while the session is proven
+// alive.
+func (rw *RWMutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
+	return rw.w.Do(ctx, fn)
+}
+
+// RLock waits until a read lock is held: others may then read too, but nobody
+// writes. It fails like Lock, and leaves as little behind. RUnlock is due for each
+// RLock.
+func (rw *RWMutex) RLock(ctx context.Context) error {
+	_, err := rw.rlock(ctx)
+	return opError("rlock", rw.w.path, err)
+}
+
+// RLockContext is RLock with a context for the time that the read lock is held.
+// It is derived from ctx and carries the fencing token (see Token), which readers
+// may share and which is greater than that of every writer before. It ends, with a
+// cause, when a read lock that is held through this value is lost (ErrLost), when
+// the Manager is closed (ErrLost and ErrClosed), or when ctx ends, which does not
+// unlock.
+//
+// Since RUnlock does not say which of the readers has left, it ends the contexts of
+// all of them when the last one has (ErrReleased), and none before. RDo ends its
+// context when its own function returns.
+func (rw *RWMutex) RLockContext(ctx context.Context) (context.Context, error) {
+	st, err := rw.rlock(ctx)
+	if err != nil {
+		return nil, opError("rlock", rw.w.path, err)
+	}
+	held, _ := rw.r.context(ctx, st.token)
+	return held, nil
+}
+
+func (rw *RWMutex) rlock(ctx context.Context) (*stake, error) {
+	if rw.w.err != nil {
+		return nil, rw.w.err
+	}
+	if ctx.Err() != nil {
+		return nil, cancelled(ctx)
+	}
+	ctx, cancel := rw.w.cfg.bound(ctx)
+	defer cancel()
+	return rw.r.acquire(ctx)
+}
+
+// TryRLock takes a read lock if no writer has the lock or is in line for it,
+// and reports whether it did. That one has is no error. It takes a round trip to
+// the server, none if others of this value read, and three if it finds a writer,
+// of which it waits for the last so that nothing is left of the attempt. It fails
+// like RLock.
+func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
+	st, err := rw.tryRLock(ctx)
+	return st != nil, opError("tryrlock", rw.w.path, err)
+}
+
+// TryRLockContext is TryRLock with the context of RLockContext, which is nil if
+// the lock was not taken.
+func (rw *RWMutex) TryRLockContext(ctx context.Context) (context.Context, bool, error) {
+	st, err := rw.tryRLock(ctx)
+	if st == nil {
+		return nil, false, opError("tryrlock", rw.w.path, err)
+	}
+	held, _ := rw.r.context(ctx, st.token)
+	return held, true, nil
+}
+
+func (rw *RWMutex) tryRLock(ctx context.Context) (*stake, error) {
+	if rw.w.err != nil {
+		return nil, rw.w.err
+	}
+	if ctx.Err() != nil {
+		return nil, cancelled(ctx)
+	}
+	return rw.r.try(ctx)
+}
+
+// RUnlock releases one read lock. If it is the last of those that share a znode
+// it waits for the server's answer as Unlock does. It returns ErrLost if a read
+// lock that is held through this value was lost; ErrLost and ErrClosed after the
+// Manager was closed; and ErrNotHeld if this value holds no read lock.
+func (rw *RWMutex) RUnlock() error {
+	return opError("runlock", rw.w.path, rw.r.release())
+}
+
+// RDo calls fn with a read lock held, and releases it when fn returns or panics.
+// fn's context is that of RLockContext, except that it ends when fn returns. RDo
+// returns what fn returned, joined with ErrLost if RUnlock would return that, and
+// otherwise fails like RLock, without having called fn. Manager.Close waits for fn
+// while the session is proven alive.
+func (rw *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error) error {
+	st, err := rw.rlock(ctx)
+	if err != nil {
+		return opError("rlock", rw.w.path, err)
+	}
+	held, t := rw.r.context(ctx, st.token)
+	return under(held, st.s, fn, func() error {
+		err := rw.RUnlock()
+		t.cancel(ErrReleased)
+		return err
+	})
+}
