@@ -7,7 +7,8 @@
 //	}
 //	defer mu.Unlock()
 //
-// [Mutex] excludes, [Election] chooses a leader, and the members of a [Group]
+// [Mutex] excludes, [RWMutex] tells readers from writers, [Semaphore] lets so many
+// in and no more, [Election] chooses a leader, and the members of a [Group]
 // know of each other. [Barrier] is a gate, and the participants of a
 // [DoubleBarrier] begin and end their rounds together.
 //
@@ -26,15 +27,18 @@
 //
 // # Guarantees
 //
-//   - While the context of a hold lives, nobody else holds: it ends, with a cause,
-//     before the server can give the lock away, on a local clock, also when no
-//     server can be reached. A release that comes too late returns [ErrLost].
+//   - While the context of a hold lives, nobody else holds what it excludes: it
+//     ends, with a cause, before the server can give that away, on a local clock,
+//     also when no server can be reached. A release that comes too late returns
+//     [ErrLost].
 //   - Each hold has a fencing token ([Token]) that only grows.
 //   - An acquisition that was cancelled owns nothing afterwards and leaves no
 //     znode, at whichever step the cancellation came.
 //   - A lost connection costs nobody a lock, nor a place in line. A lost session
 //     costs the place in line, not the call.
 //   - Contention is no error.
+//   - Who came first is served first, among processes; see [RWMutex] and [Semaphore]
+//     for readers and for requests of several units.
 //
 // # Non-guarantees
 //

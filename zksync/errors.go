@@ -46,6 +46,12 @@ var (
 	// its context had ended, and is running on without leadership.
 	ErrStillRunning = errors.New("zksync: the work is still running")
 
+	// ErrInvalidCount says that a number of units is below one.
+	ErrInvalidCount = errors.New("zksync: invalid count")
+
+	// ErrTooMany says that more is asked of a Semaphore than it has in all.
+	ErrTooMany = errors.New("zksync: more than the semaphore has")
+
 	// ErrMaxWait says that an acquisition was given up after WithMaxWait. It
 	// comes with context.DeadlineExceeded.
 	ErrMaxWait = errors.New("zksync: waited for as long as WithMaxWait allows")

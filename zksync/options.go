@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-zksync/toolkit/session"
 )
 
 // An Option changes a default of a constructor. Constructors return no error:
@@ -19,6 +21,7 @@ type config struct {
 	id       string
 	stopping time.Duration
 	idWait   bool
+	sizeFrom string
 	given    []string // the names of the options
 }
 
@@ -117,6 +120,23 @@ func WithIDWait() Option {
 	return func(c *config) error {
 		c.given = append(c.given, "WithIDWait")
 		c.idWait = true
+		return nil
+	}
+}
+
+// WithSizeFrom lets operators change how much a Semaphore has while it is in
+// use: it is what the znode at path says, in decimal digits. While that znode does
+// not exist or does not say a number, which is logged, it is what NewSemaphore was
+// given. 0 lets nobody in until it is changed. A smaller number takes nothing from
+// those who hold: nobody else is let in until enough of them have gone. A request
+// for more than the new number fails with ErrTooMany when its turn has come.
+func WithSizeFrom(path string) Option {
+	return func(c *config) error {
+		if err := session.CheckPath(path); err != nil {
+			return fmt.Errorf("%w: WithSizeFrom: %w", ErrInvalidOption, err)
+		}
+		c.given = append(c.given, "WithSizeFrom")
+		c.sizeFrom = path
 		return nil
 	}
 }

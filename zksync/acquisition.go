@@ -1,0 +1,146 @@
+package zksync
+
+import (
+	"context"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// acquire returns what n units rest on, and the pool that they are in.
+func (s *Semaphore) acquire(ctx context.Context, n int) (*stake, *pool, error) {
+	if err := s.check(n); err != nil {
+		return nil, nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, nil, cancelled(ctx)
+	}
+	ctx, cancel := s.cfg.bound(ctx)
+	defer cancel()
+	if err := s.fits(ctx, n); err != nil {
+		return nil, nil, err
+	}
+	pl := s.pool(n)
+	for {
+		if err := pl.untainted(ctx); err != nil {
+			return nil, nil, err
+		}
+		st, err := s.stand(ctx, n)
+		if err != nil {
+			return nil, nil, err
+		}
+		err = pl.addOne(st)
+		if err == nil {
+			return st, pl, nil
+		}
+		st.leave()
+		if err != errTainted && !isSessionLoss(err) {
+			return nil, nil, err
+		}
+	}
+}
+
+// fits says at once what would be said when the turn has come.
+func (s *Semaphore) fits(ctx context.Context, n int) error {
+	if s.size.path == "" {
+		return tooMany(n, s.size.n)
+	}
+	return s.size.m.Do(ctx, func(ctx context.Context, ss *session.Session) error {
+		z, err := s.size.get(ctx, ss)
+		if err == nil {
+			err = tooMany(n, z.n)
+		}
+		return err
+	})
+}
+
+// stand waits for its turn among the goroutines of this value, for the lock, and
+// for n units.
+func (s *Semaphore) stand(ctx context.Context, n int) (*stake, error) {
+	p, err := s.in.acquire(ctx)
+	for {
+		if err != nil {
+			return nil, err
+		}
+		st, err := s.exchange(ctx, p, n, true)
+		if err == nil {
+			s.in.spend(p)
+			return st, nil
+		}
+		if !isSessionLoss(err) {
+			s.in.abandon(p)
+			return nil, err
+		}
+		p.leave()
+		if p, err = s.in.reach(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// tryAcquire is acquire without waiting: nil if the units are not free, or others
+// are in line.
+func (s *Semaphore) tryAcquire(ctx context.Context, n int) (*stake, *pool, error) {
+	if err := s.check(n); err != nil {
+		return nil, nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, nil, cancelled(ctx)
+	}
+	if err := s.fits(ctx, n); err != nil {
+		return nil, nil, err
+	}
+	pl := s.pool(n)
+	for !pl.tainted() {
+		st, err := s.attempt(ctx, n)
+		if st == nil && !isSessionLoss(err) {
+			return nil, nil, err
+		}
+		if st == nil {
+			continue
+		}
+		if err = pl.addOne(st); err == nil {
+			return st, pl, nil
+		}
+		st.leave()
+		if err != errTainted && !isSessionLoss(err) {
+			return nil, nil, err
+		}
+	}
+	return nil, nil, nil
+}
+
+// attempt is stand without waiting.
+func (s *Semaphore) attempt(ctx context.Context, n int) (*stake, error) {
+	p, err := s.in.try(ctx)
+	if p == nil {
+		return nil, err
+	}
+	st, err := s.exchange(ctx, p, n, false)
+	switch {
+	case st != nil:
+		s.in.spend(p)
+		return st, nil
+	case err != nil:
+		p.leave()
+	default:
+		p.withdraw(ctx)
+	}
+	s.in.local.leave()
+	return nil, err
+}
+
+// exchange is take for as long as p holds the lock.
+func (s *Semaphore) exchange(ctx context.Context, p *place, n int, patient bool) (*stake, error) {
+	h := &hold{p: p}
+	held := h.context(ctx)
+	st, err := s.units.take(ctx, held, p, n, patient)
+	switch {
+	case err == nil || ctx.Err() == nil && held.Err() == nil:
+	case ctx.Err() != nil:
+		err = cancelled(ctx)
+	default:
+		err = context.Cause(held)
+	}
+	h.end(ErrReleased)
+	return st, p.confirm(ctx, err)
+}

@@ -1,0 +1,192 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// The leases of a semaphore are the znodes that its units are, one for each
+// that is held. Only who holds the lock beside them creates any, in the same
+// transaction that gives up that lock: so what it has counted is still true then.
+type leases struct {
+	dir  *directory
+	size *size
+}
+
+const leaseName = "lease-"
+
+var leaseMarks = marks{"-lease-"}
+
+// take waits until n units are free and exchanges the place p, which holds the
+// lock, for them. Without patience it returns nil where they are not free. After a
+// failure the place may be gone: see place.unsure. held is the context of the
+// lock, which also ends when the place goes by that very exchange.
+func (l *leases) take(ctx, held context.Context, p *place, n int, patient bool) (*stake, error) {
+	var z *sizing
+	defer func() { z.stop() }()
+	for {
+		if z == nil {
+			var err error
+			if z, err = l.look(held, p.s, patient); err != nil {
+				return nil, err
+			}
+		}
+		if err := tooMany(n, z.n); err != nil {
+			return nil, err
+		}
+		taken, w, err := l.count(held, p.s, patient)
+		if errors.Is(err, zk.ErrNoNode) {
+			err = l.dir.make(held, p.s)
+			if err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if n <= z.n-taken {
+			if w != nil {
+				w.Stop()
+			}
+			st, err := l.create(ctx, p, n, z)
+			if errors.Is(err, errSpent) {
+				var again bool
+				if again, err = l.renew(held, p.s, patient); !again {
+					return nil, err
+				}
+			}
+			if st != nil || err != nil {
+				return st, err
+			}
+			z.stop()
+			z = nil
+			continue
+		}
+		if !patient {
+			return nil, nil
+		}
+		select {
+		case <-w.Events():
+		case <-z.events():
+			z = nil
+			w.Stop()
+		case <-held.Done():
+			w.Stop()
+			return nil, cancelled(held)
+		}
+	}
+}
+
+func (l *leases) look(ctx context.Context, s *session.Session, watched bool) (*sizing, error) {
+	if watched {
+		return l.size.follow(ctx, s)
+	}
+	return l.size.get(ctx, s)
+}
+
+// count counts the units that are held.
+func (l *leases) count(ctx context.Context, s *session.Session, watched bool) (int, *session.Watch, error) {
+	var names []string
+	var w *session.Watch
+	var err error
+	if watched {
+		names, _, w, err = s.WatchChildren(ctx, l.dir.path)
+	} else {
+		names, _, err = s.Children(ctx, l.dir.path)
+	}
+	held := 0
+	for _, name := range names {
+		if _, _, ok := leaseMarks.parse(name); ok {
+			held++
+		}
+	}
+	return held, w, err
+}
+
+// create makes n leases and ends the place. It returns nil where something has
+// changed, so that it is worth while to look again.
+func (l *leases) create(ctx context.Context, p *place, n int, z *sizing) (*stake, error) {
+	touch, err := l.dir.touchable(ctx, p.s)
+	if err != nil {
+		return nil, err
+	}
+	ops := []any{&zk.DeleteRequest{Path: p.path, Version: -1}}
+	if z.version >= 0 {
+		ops = append(ops, &zk.CheckVersionRequest{Path: l.size.path, Version: z.version})
+	}
+	before := len(ops)
+	path := session.Protect(child(l.dir.path, leaseName))
+	for range n {
+		ops = append(ops, &zk.CreateRequest{Path: path, Flags: zk.FlagEphemeralSequential})
+	}
+	if touch {
+		// Its answer tells the zxid.
+		ops = append(ops, &zk.SetDataRequest{Path: l.dir.path, Data: []byte{}, Version: -1})
+	}
+	p.unsure = true
+	paths, results, err := p.s.MultiProtected(ctx, ops...)
+	if err == nil {
+		return l.created(ctx, p, n, paths, results, touch)
+	}
+	failed := slices.IndexFunc(results, func(r zk.MultiResponse) bool {
+		return r.Error != nil && !errors.Is(r.Error, zk.ErrUnknown)
+	})
+	p.unsure = failed < 0 || failed == 0 && errors.Is(err, zk.ErrNoNode)
+	switch {
+	case failed < 0:
+		return nil, err
+	case failed == 0 && errors.Is(err, zk.ErrNoNode):
+		return nil, errRemoved
+	case failed > 0 && failed < before:
+		return nil, nil // the size
+	case errors.Is(err, zk.ErrNoNode):
+		return nil, l.dir.make(ctx, p.s)
+	case errors.Is(err, zk.ErrNodeExists):
+		return nil, errSpent
+	case errors.Is(err, zk.ErrNoAuth) && touch && failed == len(ops)-1:
+		l.dir.set(forbidden)
+		return nil, nil
+	}
+	return nil, err
+}
+
+// renew waits until nobody holds, for a directory that can count again.
+func (l *leases) renew(ctx context.Context, s *session.Session, wait bool) (again bool, err error) {
+	if err := l.dir.exhaust(ctx, s); err != nil {
+		return false, err
+	}
+	return l.dir.renew(ctx, s, wait)
+}
+
+// created makes a stake of n leases that are there.
+func (l *leases) created(ctx context.Context, p *place, n int, paths []string, results []zk.MultiResponse, touched bool) (*stake, error) {
+	st := &stake{s: p.s, lease: p.takeLease(), paths: paths}
+	for _, path := range paths {
+		st.guards = append(st.guards, guardZnode(p.s, path, nil))
+	}
+	var err error
+	if touched && results != nil {
+		st.token = results[len(results)-1].Stat.Mzxid
+	} else {
+		var ok bool
+		var stat *zk.Stat
+		if ok, stat, err = p.s.Exists(ctx, paths[0]); ok {
+			st.token = stat.Czxid
+		} else if err == nil {
+			err = errRemoved
+		}
+	}
+	if err == nil && len(paths) < n {
+		err = errRemoved
+	}
+	if err != nil {
+		st.leave()
+		return nil, err
+	}
+	return st, nil
+}

@@ -1,0 +1,198 @@
+package zksync
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A Semaphore holds between processes: of all that use the same path on the
+// same ensemble, those who hold have no more than n units between them. A request
+// is for any number of units at once, and gets all of them or none. Requests are
+// served in the order of their arrival: one for many units is not overtaken by
+// those for fewer.
+//
+// On the server it is two directories below path, laid out like Curator's
+// InterProcessSemaphoreV2, with which it counts together: leases, with a child for
+// each unit that is held, and locks, a Mutex whose holder alone may create leases.
+// A release wakes that one and nobody else. All values at a path should be given
+// the same n, since each goes by its own. Curator takes several units one by one,
+// and may so wait for ever for those of another; here that cannot happen, except to
+// a Curator that waits so beside us.
+//
+// A Semaphore may be shared by goroutines, and used again after any error. It must
+// not be copied.
+//
+// # Who releases
+//
+// Release(k) ends one of the acquisitions of k units that a value holds, and cannot
+// know which. So when one of them is lost, Release(k) returns ErrLost for each
+// acquisition of k units that is held through the same value at that time, and until
+// all of them have been released nobody gets k units through that value.
+type Semaphore struct {
+	path  string
+	cfg   config
+	err   error
+	size  size
+	in    entrance // of locks
+	units leases
+
+	mu    sync.Mutex
+	pools map[int]*pool // of the holds, by their units
+}
+
+// NewSemaphore returns the semaphore of n units at path, which is created when
+// it is first used. It does no I/O and returns no error: an n below 1
+// (ErrInvalidOption and ErrInvalidCount) and an invalid path or option are reported
+// by the first call.
+// WithSizeFrom makes n what an operator says.
+func NewSemaphore(m *session.Manager, path string, n int, opts ...Option) *Semaphore {
+	cfg, err := newConfig("Semaphore", opts, "WithMaxWait", "WithSizeFrom")
+	if err == nil {
+		err = session.CheckPath(path)
+	}
+	if err == nil && n < 1 {
+		err = fmt.Errorf("%w: %w: a semaphore of %d, want at least 1", ErrInvalidOption, ErrInvalidCount, n)
+	}
+	s := &Semaphore{path: path, cfg: cfg, err: err, pools: make(map[int]*pool)}
+	s.size = size{m: m, n: n, path: cfg.sizeFrom}
+	s.in.line = &line{m: m, dir: &directory{path: child(path, "locks")}, rule: exclusively(mutexMarks), class: exclusive, name: "lock-"}
+	s.units = leases{dir: &directory{path: child(path, "leases")}, size: &s.size}
+	return s
+}
+
+// Acquire waits until it holds n units. When ctx ends first, nothing is held
+// and no znode stays behind; the error then is that of ctx. A lost connection or
+// session only makes it wait for longer: it takes its place in line again, at the
+// end if the session was lost. It fails at once with ErrTooMany if the semaphore
+// has fewer than n units in all, with ErrInvalidCount if n is below 1, and with
+// session.ErrTooLarge if so many znodes do not fit into one transaction; with
+// ErrClosed when the Manager is closed; and with ErrLost if somebody removes the
+// znode by which it waits.
+//
+// Release(n) is due for each Acquire(n). Acquire does not tell when what is held is
+// lost: only Release does. AcquireContext is for those who want to know at once.
+func (s *Semaphore) Acquire(ctx context.Context, n int) error {
+	_, _, err := s.acquire(ctx, n)
+	return opError("acquire", s.path, err)
+}
+
+// AcquireContext is Acquire with a context for the time that the units are
+// held. It is derived from ctx and carries a token (see Token) that identifies this
+// hold and fences nothing, since others hold at the same time. It ends, with a
+// cause, when n units that are held through this value are lost (ErrLost: before
+// the server can give them to anyone else, unless a znode was removed by force),
+// when the Manager is closed (ErrLost and ErrClosed), or when ctx ends, which
+// releases nothing.
+//
+// Since Release(n) does not say which of the acquisitions of n units it ends, it
+// ends the contexts of all of them when the last one has been released
+// (ErrReleased), and none before. Do ends its context when its own function returns.
+func (s *Semaphore) AcquireContext(ctx context.Context, n int) (context.Context, error) {
+	st, pl, err := s.acquire(ctx, n)
+	if err != nil {
+		return nil, opError("acquire", s.path, err)
+	}
+	held, _ := pl.context(ctx, st.token)
+	return held, nil
+}
+
+// TryAcquire takes n units if they are free and nobody else is in line for any,
+// and reports whether it did. That others have them is no error. Where it returns
+// false nothing is left of the attempt. It fails like Acquire.
+func (s *Semaphore) TryAcquire(ctx context.Context, n int) (bool, error) {
+	st, _, err := s.tryAcquire(ctx, n)
+	return st != nil, opError("tryacquire", s.path, err)
+}
+
+// TryAcquireContext is TryAcquire with the context of AcquireContext, which is
+// nil if nothing was taken.
+func (s *Semaphore) TryAcquireContext(ctx context.Context, n int) (context.Context, bool, error) {
+	st, pl, err := s.tryAcquire(ctx, n)
+	if st == nil {
+		return nil, false, opError("tryacquire", s.path, err)
+	}
+	held, _ := pl.context(ctx, st.token)
+	return held, true, nil
+}
+
+// Release gives back the n units of one acquisition of n, and waits for the
+// server's answer for as long as the session is proven alive; from then on the
+// release goes on in the background, and Release returns nil. It returns ErrLost if
+// n units that are held through this value were lost; ErrLost and ErrClosed after
+// the Manager was closed; ErrNotHeld, and changes nothing, if this value has no
+// acquisition of exactly n; and ErrInvalidCount if n is below 1.
+func (s *Semaphore) Release(n int) error {
+	err := s.check(n)
+	if err == nil {
+		s.mu.Lock()
+		pl := s.pools[n]
+		s.mu.Unlock()
+		err = ErrNotHeld
+		if pl != nil {
+			err = pl.release()
+		}
+	}
+	if err == ErrNotHeld {
+		err = fmt.Errorf("%w: there is no acquisition of %d", err, n)
+	}
+	return opError("release", s.path, err)
+}
+
+// Do calls fn with n units held, and releases them when fn returns or panics.
+// fn's context is that of AcquireContext, except that it ends when fn returns. Do
+// returns what fn returned, joined with ErrLost if Release would return that, and
+// otherwise fails like Acquire, without having called fn. Manager.Close waits for
+// fn while the session is proven alive.
+func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context) error) error {
+	st, pl, err := s.acquire(ctx, n)
+	if err != nil {
+		return opError("acquire", s.path, err)
+	}
+	held, t := pl.context(ctx, st.token)
+	return under(held, st.s, fn, func() error {
+		err := s.Release(n)
+		t.cancel(ErrReleased)
+		return err
+	})
+}
+
+// check looks at what can be known without asking anybody.
+func (s *Semaphore) check(n int) error {
+	switch {
+	case s.err != nil:
+		return s.err
+	case n < 1:
+		return fmt.Errorf("%w: %d units, want at least 1", ErrInvalidCount, n)
+	case n > maxUnits:
+		return fmt.Errorf("%w: %d znodes, where %d is more than enough", session.ErrTooLarge, n, maxUnits)
+	}
+	return nil
+}
+
+// maxUnits bounds the work that goes into a request before it is found to be
+// too large: each unit is a znode, and a request has all of its in one transaction.
+const maxUnits = 1 << 14
+
+// pool returns the holds of n units.
+func (s *Semaphore) pool(n int) *pool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pl := s.pools[n]
+	if pl == nil {
+		pl = &pool{m: s.in.line.m}
+		s.pools[n] = pl
+	}
+	return pl
+}
+
+// tooMany says whether n units are more than there are. A semaphore of none is
+// one that an operator has stopped: that is waited out.
+func tooMany(n, size int) error {
+	if n > size && size > 0 {
+		return fmt.Errorf("%w: %d of %d", ErrTooMany, n, size)
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A size is how many units a Semaphore has: n, or what a znode says.
+type size struct {
+	m    *session.Manager
+	n    int
+	path string // of the znode; empty if there is none
+
+	mu     sync.Mutex
+	warned int64 // the zxid of the change that made the znode say nothing of use
+}
+
+// A sizing is a size as of one look.
+type sizing struct {
+	n       int
+	version int32          // of the znode, -1 if there is none
+	watch   *session.Watch // nil if the size cannot change
+}
+
+func (z *sizing) events() <-chan zk.Event {
+	if z == nil || z.watch == nil {
+		return nil
+	}
+	return z.watch.Events()
+}
+
+func (z *sizing) stop() {
+	if z != nil && z.watch != nil {
+		z.watch.Stop()
+	}
+}
+
+// get reads the size.
+func (z *size) get(ctx context.Context, s *session.Session) (*sizing, error) {
+	if z.path == "" {
+		return &sizing{n: z.n, version: -1}, nil
+	}
+	data, stat, err := s.Get(ctx, z.path)
+	return z.read(nil, data, stat, err)
+}
+
+// follow reads the size and watches it.
+func (z *size) follow(ctx context.Context, s *session.Session) (*sizing, error) {
+	if z.path == "" {
+		return &sizing{n: z.n, version: -1}, nil
+	}
+	for {
+		data, stat, w, err := s.WatchData(ctx, z.path)
+		if !errors.Is(err, zk.ErrNoNode) {
+			return z.read(w, data, stat, err)
+		}
+		ok, _, w, err := s.WatchExists(ctx, z.path)
+		if err != nil || !ok {
+			return z.read(w, nil, nil, errors.Join(err, zk.ErrNoNode))
+		}
+		w.Stop() // it has come meanwhile
+	}
+}
+
+func (z *size) read(w *session.Watch, data []byte, stat *zk.Stat, err error) (*sizing, error) {
+	if errors.Is(err, zk.ErrNoNode) {
+		return &sizing{n: z.n, version: -1, watch: w}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil || n < 0 {
+		z.warn(data, stat)
+		n = z.n
+	}
+	return &sizing{n: n, version: stat.Version, watch: w}, nil
+}
+
+// warn logs, once for each change, that the znode says nothing of use.
+func (z *size) warn(data []byte, stat *zk.Stat) {
+	z.mu.Lock()
+	defer z.mu.Unlock()
+	if z.warned == stat.Mzxid {
+		return
+	}
+	z.warned = stat.Mzxid
+	const enough = 64
+	z.m.Logger().Warn("the size of a semaphore is not a number; going by the default",
+		zap.String("path", z.path), zap.ByteString("data", data[:min(len(data), enough)]), zap.Int("default", z.n))
+}
