@@ -65,7 +65,7 @@ func storm(t *testing.T, srv *zksynctest.Server, rng *rand.Rand) {
 	unreachable := make(map[int64]time.Time)
 	for range faults {
 		time.Sleep(time.Duration(rng.IntN(300)) * time.Millisecond)
-		t.Logf("%v: %s", time.Now().Format("05.000"), strike(srv, rng, unreachable))
+		t.Logf("%v: %s", time.Now().Format("05.000"), strike(srv, w, rng, unreachable))
 	}
 	time.Sleep(30 * time.Second)
 	before := w.count()
@@ -106,7 +106,7 @@ func stormWorker(ctx context.Context, t *testing.T, who string, mu *zksync.Mutex
 
 // strike does something bad to one of the sessions. It ends none by force that
 // may be out of reach: no client can know of that before its lease runs out.
-func strike(srv *zksynctest.Server, rng *rand.Rand, unreachable map[int64]time.Time) string {
+func strike(srv *zksynctest.Server, w *witness, rng *rand.Rand, unreachable map[int64]time.Time) string {
 	live := srv.Sessions()
 	if len(live) == 0 {
 		return "nobody there"
@@ -114,6 +114,7 @@ func strike(srv *zksynctest.Server, rng *rand.Rand, unreachable map[int64]time.T
 	id := live[rng.IntN(len(live))].ID
 	action := rng.IntN(8)
 	if action == 0 && time.Now().After(unreachable[id]) {
+		w.force()
 		srv.ExpireSession(id)
 		return fmt.Sprintf("expired %x", id)
 	}
