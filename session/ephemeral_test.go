@@ -170,7 +170,10 @@ func TestEphemeralConflict(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(50 * time.Millisecond)
+		// What our own session is told of it comes before the answer to a sync.
+		if err := current(t, m).Sync(t.Context(), "/"); err != nil {
+			t.Fatal(err)
+		}
 		select {
 		case got := <-e.Status():
 			t.Errorf("told %v, and nothing has changed", got)
@@ -189,7 +192,6 @@ func TestEphemeralConflict(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		time.Sleep(50 * time.Millisecond)
 		must(stranger.Delete(t.Context(), path, -1))
 		until(t, e, session.Present)
 		must(<-set)
