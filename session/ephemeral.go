@@ -75,7 +75,7 @@ func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts 
 	e := &Ephemeral{
 		m: m, cfg: cfg, asked: path,
 		done: make(chan struct{}), decided: make(chan struct{}),
-		status: make(chan EphemeralStatus, maxUnseenStatus), kick: make(chan struct{}, 1),
+		status: make(chan EphemeralStatus, maxUnseen), kick: make(chan struct{}, 1),
 	}
 	e.data.init(data)
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())

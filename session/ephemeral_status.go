@@ -26,25 +26,6 @@ func (s EphemeralStatus) String() string {
 	return fmt.Sprintf("EphemeralStatus(%d)", uint8(s))
 }
 
-// mergeStatus adds a status to those that a reader has not seen: the newest
-// replaces an older one, but a Conflict stays.
-func mergeStatus(unseen []EphemeralStatus, st EphemeralStatus) []EphemeralStatus {
-	last := len(unseen) - 1
-	switch {
-	case last < 0 || unseen[last] == Conflict && st != Conflict:
-		return append(unseen, st)
-	case last > 0 && st == Conflict:
-		return unseen[:last] // an older Conflict is there to tell
-	default:
-		unseen[last] = st
-		return unseen
-	}
-}
-
-// maxUnseenStatus is the most that mergeStatus makes: a Conflict and what
-// followed.
-const maxUnseenStatus = 2
-
 // tell says what has become of the znode, and why if it is not there.
 func (e *Ephemeral) tell(st EphemeralStatus, path string, err error) {
 	e.mu.Lock()
@@ -57,17 +38,7 @@ func (e *Ephemeral) tell(st EphemeralStatus, path string, err error) {
 		return
 	}
 	e.told, e.last = true, st
-	var unseen []EphemeralStatus
-	for len(e.status) > 0 {
-		select {
-		case old := <-e.status:
-			unseen = append(unseen, old)
-		default: // its reader was faster
-		}
-	}
-	for _, st := range mergeStatus(unseen, st) {
-		e.status <- st
-	}
+	push(e.status, st, Conflict)
 }
 
 // decide lets Manager.Ephemeral return; e.mu is held.

@@ -31,43 +31,6 @@ func (s State) String() string {
 	return fmt.Sprintf("State(%d)", uint8(s))
 }
 
-// maxUnseen is the most that a reader of States can have waiting: a Lost, the
-// state after it, and room for one more while they are merged.
-const maxUnseen = 3
-
-// merge adds a state to those that a reader has not seen: the newest replaces
-// an older one, but a Lost stays.
-func merge(unseen []State, st State) []State {
-	last := len(unseen) - 1
-	switch {
-	case last < 0 || unseen[last] == Lost && st != Lost:
-		return append(unseen, st)
-	case last > 0 && st == Lost:
-		return unseen[:last] // an older Lost is there to tell
-	default:
-		unseen[last] = st
-		return unseen
-	}
-}
-
-// push puts st into a reader's channel. Only one goroutine at a time does so,
-// under m.mu, and the channel has room for all that merge leaves.
-func push(ch chan State, st State) {
-	var unseen []State
-	for {
-		select {
-		case old := <-ch:
-			unseen = append(unseen, old)
-			continue
-		default:
-		}
-		break
-	}
-	for _, s := range merge(unseen, st) {
-		ch <- s
-	}
-}
-
 // States tells the present state, then each change. A slow reader gets the
 // newest state and misses those in between, but is always told of a Lost since
 // it last looked, and of Closed. The channel is closed when ctx ends, and behind
@@ -116,7 +79,7 @@ func (m *Manager) publish(st State) {
 	}
 	m.state = st
 	for ch, stop := range m.listeners {
-		push(ch, st)
+		push(ch, st, Lost)
 		if st == Closed {
 			stop()
 			delete(m.listeners, ch)

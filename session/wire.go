@@ -53,7 +53,6 @@ type wire struct {
 	filled  sync.Cond   // out has something, or closed
 	out     []byte
 	closed  bool
-	err     error
 	lastXid int32
 	pending []inFlight // in the order in which they were sent, and are answered
 
@@ -313,7 +312,7 @@ func (w *wire) end(why error) {
 		w.mu.Unlock()
 		return
 	}
-	w.closed, w.err = true, why
+	w.closed = true
 	pending := w.pending
 	w.pending, w.out = nil, nil
 	w.filled.Signal()
