@@ -3,7 +3,6 @@ package zksync
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
@@ -69,25 +68,20 @@ func (e *Election) list(ctx context.Context, s *session.Session, n int) ([]Candi
 		if n >= 0 && len(places) > n {
 			places = places[:n]
 		}
-		all := make([]Candidate, len(places))
-		errs := make([]error, len(places))
-		var wg sync.WaitGroup
-		for i, p := range places {
-			wg.Go(func() {
-				var data []byte
-				var stat *zk.Stat
-				if data, stat, errs[i] = s.Get(ctx, child(e.path, p.name)); errs[i] == nil {
-					all[i] = candidate(data, stat)
-				}
-			})
+		names = names[:0]
+		for _, p := range places {
+			names = append(names, p.name)
 		}
-		wg.Wait()
-		err = errors.Join(errs...)
-		if err == nil {
-			return all, nil
-		}
-		if !errors.Is(err, zk.ErrNoNode) {
+		found, err := readAll(ctx, s, e.path, names)
+		if err != nil {
 			return nil, err
+		}
+		all := make([]Candidate, 0, len(found))
+		for _, z := range found {
+			all = append(all, candidate(z.data, z.stat))
+		}
+		if len(all) == len(names) {
+			return all, nil
 		}
 		// Somebody has left since the listing.
 	}

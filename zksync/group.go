@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/go-zookeeper/zk"
 
@@ -131,9 +130,6 @@ func (m *Member) Status() <-chan session.EphemeralStatus {
 	return m.own.Status()
 }
 
-// maxReads is how many reads of one listing are under way at once.
-const maxReads = 256
-
 // Members returns who is in the group, as of the time of the call, sorted by
 // id. It is repeated over lost connections and sessions until ctx ends.
 func (g *Group) Members(ctx context.Context) ([]Member, error) {
@@ -153,36 +149,12 @@ func (g *Group) Members(ctx context.Context) ([]Member, error) {
 		if err != nil {
 			return err
 		}
-		all, err = g.read(ctx, s, names)
+		found, err := readAll(ctx, s, g.path, names)
+		all = make([]Member, 0, len(found))
+		for _, z := range found {
+			all = append(all, Member{ID: z.name, Data: z.data, Session: z.stat.EphemeralOwner, Token: z.stat.Czxid, changed: z.stat.Mzxid})
+		}
 		return err
 	})
 	return all, opError("members", g.path, err)
-}
-
-// read looks up the members that are still there.
-func (g *Group) read(ctx context.Context, s *session.Session, names []string) ([]Member, error) {
-	found := make([]*Member, len(names))
-	errs := make([]error, len(names))
-	slots := make(chan struct{}, maxReads)
-	var wg sync.WaitGroup
-	for i, name := range names {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			data, stat, err := s.Get(ctx, child(g.path, name))
-			if err == nil {
-				found[i] = &Member{ID: name, Data: data, Session: stat.EphemeralOwner, Token: stat.Czxid, changed: stat.Mzxid}
-			} else if !errors.Is(err, zk.ErrNoNode) {
-				errs[i] = err
-			}
-		})
-	}
-	wg.Wait()
-	all := make([]Member, 0, len(names))
-	for _, m := range found {
-		if m != nil {
-			all = append(all, *m)
-		}
-	}
-	return all, errors.Join(errs...)
 }
