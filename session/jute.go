@@ -13,6 +13,7 @@ const (
 	opExists          int32 = 3
 	opGetData         int32 = 4
 	opSetData         int32 = 5
+	opGetChildren     int32 = 8
 	opSync            int32 = 9
 	opGetChildren2    int32 = 12
 	opCheck           int32 = 13
@@ -20,6 +21,7 @@ const (
 	opCreate2         int32 = 15
 	opRemoveWatches   int32 = 18
 	opCreateContainer int32 = 19
+	opMultiRead       int32 = 22
 	opAuth            int32 = 100
 	opSetWatches      int32 = 101
 	opCloseSession    int32 = -11

@@ -25,6 +25,7 @@ type Manager struct {
 	connections     atomic.Uint64
 	noRemoveWatches atomic.Bool
 	noContainers    atomic.Bool
+	noMultiRead     atomic.Bool
 
 	mu        sync.Mutex
 	session   *Session

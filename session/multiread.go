@@ -1,0 +1,182 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
+)
+
+// A Read is one of the reads of a MultiRead: ReadData or ReadChildren makes it.
+type Read struct {
+	path     string
+	children bool
+}
+
+// ReadData reads the data and the Stat of a znode.
+func ReadData(path string) Read { return Read{path: path} }
+
+// ReadChildren reads the names of the children of a znode.
+func ReadChildren(path string) Read { return Read{path: path, children: true} }
+
+// A ReadResult is what came of a Read.
+type ReadResult struct {
+	Data     []byte   // of ReadData
+	Stat     *zk.Stat // of ReadData
+	Children []string // of ReadChildren, sorted
+	Err      error    // of this very read: it is zk.ErrNoNode or zk.ErrNoAuth, say
+}
+
+func (r Read) name() string {
+	if r.children {
+		return "children"
+	}
+	return "get"
+}
+
+// multiReadWindow is how many reads are under way at once where the server does
+// not know multiRead.
+const multiReadWindow = 128
+
+// MultiRead carries out many reads in one request, and returns what came of
+// each, in order. The error is nil if all were carried out; those that the server
+// refused have theirs in their result. Other writes may happen between two of the
+// reads. Like every read it is repeated over lost connections.
+//
+// All the data comes in one frame, whose length the server does not bound, and is
+// in memory at once: ask for no more than there is room for. The paths must fit
+// into one request, else the error is ErrTooLarge.
+//
+// ZooKeeper before 3.6 does not know the operation. The reads are then sent one by
+// one, many at a time, and so are those of every later call on the same Manager.
+func (s *Session) MultiRead(ctx context.Context, reads ...Read) ([]ReadResult, error) {
+	if len(reads) == 0 {
+		return nil, nil
+	}
+	first := reads[0].path
+	r, err := s.multiReadRequest(reads)
+	if err != nil {
+		return nil, opError("multiRead", first, err)
+	}
+	for hangups := 0; !s.m.noMultiRead.Load(); {
+		c, err := s.try(ctx, r)
+		switch {
+		case errors.Is(err, ErrConnectionLost):
+			// Some servers that do not know an operation hang up without a word.
+			if hangups++; hangups < 3 {
+				continue
+			}
+			results, err := s.readSingly(ctx, reads)
+			if err == nil {
+				// What the server does not stumble over one by one, it cannot take
+				// together.
+				s.m.noMultiRead.Store(true)
+			}
+			return results, opError("multiRead", first, err)
+		case err != nil:
+			return nil, opError("multiRead", first, err)
+		case c.code == codeUnimplemented:
+			s.m.noMultiRead.Store(true)
+			continue
+		}
+		results, err := s.multiReadAnswer(c, reads)
+		return results, opError("multiRead", first, err)
+	}
+	results, err := s.readSingly(ctx, reads)
+	return results, opError("multiRead", first, err)
+}
+
+func (s *Session) multiReadRequest(reads []Read) (*request, error) {
+	full := make([]string, len(reads))
+	size := multiHeaderSize // of the end
+	for i, read := range reads {
+		if err := checkPath(read.path, false); err != nil {
+			return nil, fmt.Errorf("read %d: %w", i+1, err)
+		}
+		full[i] = s.m.full(read.path)
+		size += multiHeaderSize + stringSize(full[i]) + boolSize
+	}
+	return &request{op: opMultiRead, size: size, fill: func(b []byte) []byte {
+		for i, read := range reads {
+			op := opGetData
+			if read.children {
+				op = opGetChildren
+			}
+			b = appendBool(appendString(appendMultiHeader(b, op), full[i]), false)
+		}
+		return appendMultiEnd(b)
+	}}, nil
+}
+
+func (s *Session) multiReadAnswer(c *call, reads []Read) ([]ReadResult, error) {
+	if err := c.failure(); err != nil {
+		return nil, err
+	}
+	d := decoder{b: c.body}
+	results := make([]ReadResult, 0, len(reads))
+	for {
+		op, done, _ := d.int(), d.bool(), d.int()
+		if d.bad {
+			return nil, errMalformed
+		}
+		if done {
+			break
+		}
+		if len(results) == len(reads) {
+			return nil, fmt.Errorf("%w: more than %d results", errMalformed, len(reads))
+		}
+		var r ReadResult
+		read := reads[len(results)]
+		switch {
+		case op == opGetData && !read.children:
+			// Whoever keeps the data of one need not keep that of all.
+			r.Data, r.Stat = bytes.Clone(d.buffer()), d.stat()
+		case op == opGetChildren && read.children:
+			r.Children = d.strings()
+			slices.Sort(r.Children)
+		case op == -1:
+			r.Err = opError(read.name(), read.path, codeError(d.int()))
+		default:
+			return nil, fmt.Errorf("%w: a result of type %d", errMalformed, op)
+		}
+		results = append(results, r)
+	}
+	if len(results) != len(reads) {
+		return nil, fmt.Errorf("%w: %d results for %d reads", errMalformed, len(results), len(reads))
+	}
+	return results, nil
+}
+
+// readSingly is MultiRead without the help of the server.
+func (s *Session) readSingly(ctx context.Context, reads []Read) ([]ReadResult, error) {
+	results := make([]ReadResult, len(reads))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(multiReadWindow)
+	for i, read := range reads {
+		g.Go(func() error {
+			r := &results[i]
+			if read.children {
+				r.Children, _, r.Err = s.Children(ctx, read.path)
+			} else {
+				r.Data, r.Stat, r.Err = s.Get(ctx, read.path)
+			}
+			if refusedRead(r.Err) {
+				return nil
+			}
+			return r.Err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return results, nil
+}
+
+// refusedRead says whether a read has failed by the word of the server.
+func refusedRead(err error) bool {
+	return errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth)
+}
