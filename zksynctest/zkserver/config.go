@@ -27,9 +27,18 @@ type Config struct {
 	// SuperDigest is "super:" and the base64 SHA-1 of "super:password". A client
 	// that authenticates so may do everything. Empty means nobody can.
 	SuperDigest string
+	// Reconfig is reconfigEnabled: reconfig is answered with ErrUnimplemented, as a
+	// server without an ensemble does, and not with ErrReconfigDisabled.
+	Reconfig bool
 	// Without lists operations that this server does not know, as an older one
 	// would not: it answers ErrUnimplemented and closes the connection.
 	Without []OpCode
+	// Compat38 makes the server do as ZooKeeper 3.8.0 where 3.9 does otherwise: a
+	// path has one mode of watch a connection, the latest; events have no zxid and
+	// are not kept from those without the right to read; exists needs no right;
+	// checkWatches sees the watches of others, and the types of watch that 3.9
+	// brought are unknown; create2 in a multi is answered as a create.
+	Compat38 bool
 	// OpsKept is how many of the latest operations [Server.Ops] remembers. The
 	// default is 65536.
 	OpsKept int

@@ -47,7 +47,8 @@ type conn struct {
 	sess      *session
 	ids       []identity
 	view      *view // what its reads see, if not the tree
-	watches   [2]map[string]struct{}
+	watches   [2]map[string]watchMode
+	told      uint64 // the last occasion of an event it was told of
 	handshake *timer
 }
 

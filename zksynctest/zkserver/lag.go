@@ -1,6 +1,10 @@
 package zkserver
 
-import "slices"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // view is the tree as a follower that is behind has it.
 type view struct {
@@ -51,19 +55,73 @@ func (s *Server) catchUp(id int64) {
 		return
 	}
 	c := sess.conn
-	data, child := watchPaths(c.watches[dataWatch]), watchPaths(c.watches[childWatch])
-	c.watches = [2]map[string]struct{}{}
+	armed := c.watches
+	c.watches = [2]map[string]watchMode{}
 	c.view = nil
-	for _, path := range data {
-		kind := rearmExist
-		if v.tree.nodes[path] != nil {
-			kind = rearmData
+	for kind := range armed {
+		for _, path := range watchPaths(armed[kind]) {
+			s.catchUpWatch(c, v, watchKind(kind), path, armed[kind][path])
 		}
-		s.rearm(c, s.tree, kind, path, v.zxid)
 	}
-	for _, path := range child {
-		s.rearm(c, s.tree, rearmChild, path, v.zxid)
+}
+
+// catchUpWatch arms a watch in the tree as it is, and fires it for what v missed.
+func (s *Server) catchUpWatch(c *conn, v *view, kind watchKind, path string, modes watchMode) {
+	if modes == oneShot {
+		want := rearmExist
+		switch {
+		case kind == childWatch:
+			want = rearmChild
+		case v.tree.nodes[path] != nil:
+			want = rearmData
+		}
+		s.rearm(c, s.tree, want, path, v.zxid)
+		return
 	}
+	told := s.missed(c, v, kind, path)
+	if told {
+		modes &^= oneShot
+	}
+	if modes&recursive != 0 {
+		prefix := strings.TrimSuffix(path, "/") + "/"
+		below := map[string]struct{}{}
+		for _, t := range []*tree{v.tree, s.tree} {
+			for p := range t.nodes {
+				if strings.HasPrefix(p, prefix) && p != path {
+					below[p] = struct{}{}
+				}
+			}
+		}
+		for _, p := range slices.Sorted(maps.Keys(below)) {
+			s.missed(c, v, dataWatch, p)
+		}
+	}
+	s.setModes(c, kind, path, modes)
+}
+
+// missed sends a lasting watch what became of one znode since v, as far as that
+// can be seen from before and after.
+func (s *Server) missed(c *conn, v *view, kind watchKind, path string) bool {
+	before, now := v.tree.nodes[path], s.tree.nodes[path]
+	same := before != nil && now != nil && before.czxid == now.czxid
+	switch {
+	case kind == childWatch && same && before.pzxid != now.pzxid:
+		s.notify(c, eventChildrenChanged, path, noZxid)
+	case kind == childWatch:
+		return false
+	case same && before.mzxid != now.mzxid:
+		s.notify(c, eventDataChanged, path, noZxid)
+	case same || before == now: // neither is there
+		return false
+	default:
+		if before != nil {
+			s.notify(c, eventDeleted, path, noZxid)
+		}
+		if now != nil {
+			s.notify(c, eventCreated, path, noZxid)
+		}
+	}
+	return true
 }
 
 // CutFromLeader cuts the endpoint that the session is connected to off from its

@@ -76,3 +76,12 @@ func (n *node) appendChildren(b []byte) []byte {
 	}
 	return b
 }
+
+// descendants counts all that is below n.
+func (n *node) descendants() int {
+	number := len(n.children)
+	for _, c := range n.children {
+		number += c.descendants()
+	}
+	return number
+}

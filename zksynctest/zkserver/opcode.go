@@ -8,31 +8,37 @@ type OpCode int32
 // The operations this package knows. OpConnect never stands in a header: it is
 // the name under which [Fault] and [Op] speak of a ConnectRequest.
 const (
-	OpCreate          OpCode = 1
-	OpDelete          OpCode = 2
-	OpExists          OpCode = 3
-	OpGetData         OpCode = 4
-	OpSetData         OpCode = 5
-	OpGetACL          OpCode = 6
-	OpSetACL          OpCode = 7
-	OpGetChildren     OpCode = 8
-	OpSync            OpCode = 9
-	OpPing            OpCode = 11
-	OpGetChildren2    OpCode = 12
-	OpCheck           OpCode = 13
-	OpMulti           OpCode = 14
-	OpCreate2         OpCode = 15
-	OpReconfig        OpCode = 16
-	OpRemoveWatches   OpCode = 18
-	OpCreateContainer OpCode = 19
-	OpCreateTTL       OpCode = 21
-	OpMultiRead       OpCode = 22
-	OpAuth            OpCode = 100
-	OpSetWatches      OpCode = 101
-	OpSASL            OpCode = 102
-	OpSetWatches2     OpCode = 105
-	OpCloseSession    OpCode = -11
-	OpConnect         OpCode = -1000
+	OpCreate               OpCode = 1
+	OpDelete               OpCode = 2
+	OpExists               OpCode = 3
+	OpGetData              OpCode = 4
+	OpSetData              OpCode = 5
+	OpGetACL               OpCode = 6
+	OpSetACL               OpCode = 7
+	OpGetChildren          OpCode = 8
+	OpSync                 OpCode = 9
+	OpPing                 OpCode = 11
+	OpGetChildren2         OpCode = 12
+	OpCheck                OpCode = 13
+	OpMulti                OpCode = 14
+	OpCreate2              OpCode = 15
+	OpReconfig             OpCode = 16
+	OpCheckWatches         OpCode = 17
+	OpRemoveWatches        OpCode = 18
+	OpCreateContainer      OpCode = 19
+	OpDeleteContainer      OpCode = 20
+	OpCreateTTL            OpCode = 21
+	OpMultiRead            OpCode = 22
+	OpAuth                 OpCode = 100
+	OpSetWatches           OpCode = 101
+	OpSASL                 OpCode = 102
+	OpGetEphemerals        OpCode = 103
+	OpGetAllChildrenNumber OpCode = 104
+	OpSetWatches2          OpCode = 105
+	OpAddWatch             OpCode = 106
+	OpWhoAmI               OpCode = 107
+	OpCloseSession         OpCode = -11
+	OpConnect              OpCode = -1000
 )
 
 // opError is the result type of a failed sub-operation of a multi, and the type
@@ -40,31 +46,37 @@ const (
 const opError OpCode = -1
 
 var opNames = map[OpCode]string{
-	OpCreate:          "create",
-	OpDelete:          "delete",
-	OpExists:          "exists",
-	OpGetData:         "getData",
-	OpSetData:         "setData",
-	OpGetACL:          "getACL",
-	OpSetACL:          "setACL",
-	OpGetChildren:     "getChildren",
-	OpSync:            "sync",
-	OpPing:            "ping",
-	OpGetChildren2:    "getChildren2",
-	OpCheck:           "check",
-	OpMulti:           "multi",
-	OpCreate2:         "create2",
-	OpReconfig:        "reconfig",
-	OpRemoveWatches:   "removeWatches",
-	OpCreateContainer: "createContainer",
-	OpCreateTTL:       "createTTL",
-	OpMultiRead:       "multiRead",
-	OpAuth:            "auth",
-	OpSetWatches:      "setWatches",
-	OpSASL:            "sasl",
-	OpSetWatches2:     "setWatches2",
-	OpCloseSession:    "closeSession",
-	OpConnect:         "connect",
+	OpCreate:               "create",
+	OpDelete:               "delete",
+	OpExists:               "exists",
+	OpGetData:              "getData",
+	OpSetData:              "setData",
+	OpGetACL:               "getACL",
+	OpSetACL:               "setACL",
+	OpGetChildren:          "getChildren",
+	OpSync:                 "sync",
+	OpPing:                 "ping",
+	OpGetChildren2:         "getChildren2",
+	OpCheck:                "check",
+	OpMulti:                "multi",
+	OpCreate2:              "create2",
+	OpReconfig:             "reconfig",
+	OpCheckWatches:         "checkWatches",
+	OpRemoveWatches:        "removeWatches",
+	OpCreateContainer:      "createContainer",
+	OpDeleteContainer:      "deleteContainer",
+	OpCreateTTL:            "createTTL",
+	OpMultiRead:            "multiRead",
+	OpAuth:                 "auth",
+	OpSetWatches:           "setWatches",
+	OpSASL:                 "sasl",
+	OpGetEphemerals:        "getEphemerals",
+	OpGetAllChildrenNumber: "getAllChildrenNumber",
+	OpSetWatches2:          "setWatches2",
+	OpAddWatch:             "addWatch",
+	OpWhoAmI:               "whoAmI",
+	OpCloseSession:         "closeSession",
+	OpConnect:              "connect",
 }
 
 // String returns the name the ZooKeeper sources give the operation.
@@ -80,7 +92,7 @@ func (op OpCode) String() string {
 func (op OpCode) isWrite() bool {
 	switch op {
 	case OpCreate, OpDelete, OpSetData, OpSetACL, OpCheck, OpMulti, OpCreate2,
-		OpReconfig, OpCreateContainer, OpCreateTTL, OpCloseSession:
+		OpReconfig, OpCreateContainer, OpDeleteContainer, OpCreateTTL, OpCloseSession:
 		return true
 	}
 	return false

@@ -18,7 +18,7 @@ func (s *Server) perform(c *conn, r *request) result {
 	if toLeader && c.view != nil {
 		s.catchUp(c.sess.id)
 	}
-	if !s.knows(r.op) || r.persist {
+	if !s.knows(r.op) {
 		return result{code: ErrUnimplemented, zxid: noZxid, hangUp: true}
 	}
 	for i := range r.subs {
@@ -31,6 +31,9 @@ func (s *Server) perform(c *conn, r *request) result {
 		return s.write(c, r, now)
 	}
 	if r.bad {
+		if r.op == OpSASL {
+			return result{silent: true, hangUp: true}
+		}
 		return result{code: ErrMarshalling, zxid: s.seenZxid(c)}
 	}
 	res := result{}
@@ -43,8 +46,16 @@ func (s *Server) perform(c *conn, r *request) result {
 		return res // outside of the pipeline that stamps replies with a zxid
 	case OpSetWatches, OpSetWatches2:
 		s.setWatches(c, r)
+	case OpAddWatch:
+		res.code = s.addWatch(c, r)
+	case OpCheckWatches:
+		res.code = s.checkWatches(c, r)
 	case OpRemoveWatches:
 		res.code = s.removeWatches(c, r)
+	case OpGetEphemerals:
+		s.getEphemerals(c, r)
+	case OpWhoAmI:
+		c.whoAmI()
 	case OpMultiRead:
 		s.multiRead(c, r)
 	default:
@@ -81,44 +92,4 @@ func (s *Server) treeOf(c *conn) *tree {
 		return c.view.tree
 	}
 	return s.tree
-}
-
-// setWatches arms the watches of a client that comes back, and fires those that
-// missed something. Paths are taken as they are.
-func (s *Server) setWatches(c *conn, r *request) {
-	t := s.treeOf(c)
-	for kind, paths := range r.rearm {
-		for _, path := range paths {
-			s.rearm(c, t, rearmKind(kind), path, r.relZxid)
-		}
-	}
-}
-
-// The kinds of watch that removeWatches can name.
-const (
-	removeChildren            = 1
-	removeData                = 2
-	removeAny                 = 3
-	removePersistent          = 4
-	removePersistentRecursive = 5
-)
-
-func (s *Server) removeWatches(c *conn, r *request) Code {
-	removed := false
-	switch r.kind {
-	case removeChildren:
-		removed = s.disarm(c, childWatch, r.path)
-	case removeData:
-		removed = s.disarm(c, dataWatch, r.path)
-	case removeAny:
-		data, child := s.disarm(c, dataWatch, r.path), s.disarm(c, childWatch, r.path)
-		removed = data || child
-	case removePersistent, removePersistentRecursive:
-	default:
-		return ErrMarshalling
-	}
-	if !removed {
-		return ErrNoWatcher
-	}
-	return codeOK
 }

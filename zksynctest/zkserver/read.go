@@ -23,7 +23,7 @@ func (s *Server) read(c *conn, r *request) Code {
 	case OpGetData:
 		c.reply = n.appendStat(appendBuffer(c.reply, n.data))
 		if r.watch {
-			s.arm(c, dataWatch, r.path)
+			s.arm(c, dataWatch, r.path, oneShot)
 		}
 	case OpGetChildren, OpGetChildren2:
 		c.reply = n.appendChildren(c.reply)
@@ -31,8 +31,14 @@ func (s *Server) read(c *conn, r *request) Code {
 			c.reply = n.appendStat(c.reply)
 		}
 		if r.watch {
-			s.arm(c, childWatch, r.path)
+			s.arm(c, childWatch, r.path, oneShot)
 		}
+	case OpGetAllChildrenNumber:
+		number := n.descendants()
+		if r.path == "" {
+			number++ // by this alias the root counts as one of its own
+		}
+		c.reply = appendInt32(c.reply, int32(number))
 	case OpGetACL:
 		list := n.acl
 		if !allowed(list, permAdmin, c.ids) {
@@ -48,11 +54,11 @@ func (s *Server) exists(c *conn, r *request) Code {
 		return ErrBadArguments
 	}
 	n := s.treeOf(c).nodes[r.path]
-	if n != nil && !allowed(n.acl, permRead, c.ids) {
+	if n != nil && !s.cfg.Compat38 && !allowed(n.acl, permRead, c.ids) {
 		return ErrNoAuth
 	}
 	if r.watch {
-		s.arm(c, dataWatch, r.path)
+		s.arm(c, dataWatch, r.path, oneShot)
 	}
 	if n == nil {
 		return ErrNoNode

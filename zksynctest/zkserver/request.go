@@ -15,12 +15,11 @@ type request struct {
 	flags   int32
 	ttl     int64
 	watch   bool
-	kind    int32 // of a watch to remove
+	kind    int32 // of a watch to add, to remove or to look for
 	scheme  string
 	auth    []byte
 	relZxid int64
-	rearm   [3][]string // setWatches: data, exist, child
-	persist bool        // setWatches2 names persistent watches
+	rearm   [5][]string // setWatches: data, exist, child, persistent, recursive
 	subs    []request
 	code    Code // what became of it within a multi
 	connect connectRequest
@@ -73,18 +72,27 @@ func (r *request) decodeRecord(d *decoder) {
 		d.int64()
 	case OpSync:
 		r.path = d.nullableStr()
-	case OpRemoveWatches:
+	case OpGetAllChildrenNumber:
+		r.path = d.str()
+	case OpGetEphemerals:
+		r.path = d.nullableStr()
+	case OpAddWatch:
+		r.path, r.kind = d.nullableStr(), d.int32()
+	case OpCheckWatches, OpRemoveWatches:
 		r.path, r.kind = d.str(), d.int32()
 	case OpAuth:
 		d.int32() // a type that nobody uses
 		r.scheme, r.auth = d.nullableStr(), d.buffer()
+	case OpSASL:
+		d.buffer()
 	case OpSetWatches, OpSetWatches2:
 		r.relZxid = d.int64()
-		for i := range r.rearm {
-			r.rearm[i] = d.strs()
-		}
+		lists := r.rearm[:3]
 		if r.op == OpSetWatches2 {
-			r.persist = len(d.strs())+len(d.strs()) > 0
+			lists = r.rearm[:]
+		}
+		for i := range lists {
+			lists[i] = d.strs()
 		}
 	}
 }

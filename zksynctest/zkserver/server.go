@@ -45,7 +45,8 @@ type Server struct {
 	listeners []*listener
 	lastPort  int
 
-	watches [2]watchTable
+	watches  [2]watchTable
+	occasion uint64 // counts what watches are told of
 
 	ops        opLog
 	injections []*Injection
@@ -77,7 +78,7 @@ func New(cfg Config) (*Server, error) {
 		buckets:     map[int64]map[int64]*session{},
 		conns:       map[*conn]struct{}{},
 		perIP:       map[string]int{},
-		watches:     [2]watchTable{{}, {}},
+		watches:     [2]watchTable{newWatchTable(), newWatchTable()},
 		ops:         opLog{kept: cfg.OpsKept},
 		partitioned: map[int64]bool{},
 		holes:       map[*conn]int64{},

@@ -72,7 +72,10 @@ func (t *tree) ephemeralsOf(session int64) []string {
 
 // snapshot is the tree as it is now, for those who are to go on seeing it.
 func (t *tree) snapshot() *tree {
-	c := &tree{nodes: make(map[string]*node, len(t.nodes))}
+	c := &tree{nodes: make(map[string]*node, len(t.nodes)), ephemerals: map[int64]map[string]struct{}{}}
+	for session, paths := range t.ephemerals {
+		c.ephemerals[session] = maps.Clone(paths)
+	}
 	copies := make(map[*node]*node, len(t.nodes))
 	for path, n := range t.nodes {
 		m := copies[n]

@@ -3,6 +3,7 @@ package zkserver
 import (
 	"maps"
 	"slices"
+	"strings"
 )
 
 // eventType is the type of a watch event on the wire.
@@ -22,7 +23,7 @@ const (
 )
 
 // watchKind is one of the two tables: getData and exists arm in one, getChildren
-// in the other.
+// in the other, addWatch in both.
 type watchKind int
 
 const (
@@ -30,49 +31,94 @@ const (
 	childWatch
 )
 
-// watchTable has the connections that watch a path, in the order in which they
-// began to: a defined order makes runs repeatable. Whether a connection is in a
-// list is known from the connection's own set.
-type watchTable map[string][]*conn
+// watchMode is the set of ways in which a connection watches a path.
+type watchMode uint8
 
-// arm leaves a one-shot watch; a second one for the same path is the same watch.
-func (s *Server) arm(c *conn, kind watchKind, path string) {
-	set := c.watches[kind]
-	if _, ok := set[path]; ok || c.closed {
+const (
+	oneShot watchMode = 1 << iota
+	persistent
+	recursive
+	anyMode = oneShot | persistent | recursive
+)
+
+// watchTable has the connections that watch a path, in the order in which they
+// began to: a defined order makes runs repeatable. In which modes a connection in
+// a list watches is known from the connection's own set.
+type watchTable struct {
+	paths     map[string][]*conn
+	recursive int // how many of the watches are recursive
+}
+
+func newWatchTable() watchTable { return watchTable{paths: map[string][]*conn{}} }
+
+// arm leaves a watch; a second one of the same mode for the same path is the same
+// watch. Before 3.9 there was one mode for a path, the latest.
+func (s *Server) arm(c *conn, kind watchKind, path string, mode watchMode) {
+	if c.closed {
 		return
 	}
-	if set == nil {
-		set = map[string]struct{}{}
-		c.watches[kind] = set
-	}
-	set[path] = struct{}{}
-	if c.view == nil {
-		s.watches[kind][path] = append(s.watches[kind][path], c)
+	had := c.watches[kind][path]
+	if s.cfg.Compat38 {
+		s.setModes(c, kind, path, mode)
+	} else if had&mode == 0 {
+		s.setModes(c, kind, path, had|mode)
 	}
 }
 
-// disarm removes the watch of c, and says whether there was one.
-func (s *Server) disarm(c *conn, kind watchKind, path string) bool {
-	if _, ok := c.watches[kind][path]; !ok {
+// disarm removes the watches of c that have one of modes, and says whether there
+// were any.
+func (s *Server) disarm(c *conn, kind watchKind, path string, modes watchMode) bool {
+	had := c.watches[kind][path]
+	if had&modes == 0 {
 		return false
 	}
-	delete(c.watches[kind], path)
-	if c.view == nil {
-		s.unlist(c, kind, path)
-	}
+	s.setModes(c, kind, path, had&^modes)
 	return true
 }
 
-func (s *Server) unlist(c *conn, kind watchKind, path string) {
-	table := s.watches[kind]
-	list := table[path]
+// setModes makes modes the ways in which c watches path.
+func (s *Server) setModes(c *conn, kind watchKind, path string, modes watchMode) {
+	set := c.watches[kind]
+	had := set[path]
+	switch {
+	case modes == 0:
+		delete(set, path)
+	case set == nil:
+		c.watches[kind] = map[string]watchMode{path: modes}
+	default:
+		set[path] = modes
+	}
+	if c.view != nil {
+		return
+	}
+	table := &s.watches[kind]
+	table.countRecursive(had, modes)
+	switch {
+	case had == 0 && modes != 0:
+		table.paths[path] = append(table.paths[path], c)
+	case had != 0 && modes == 0:
+		table.unlist(c, path)
+	}
+}
+
+func (t *watchTable) countRecursive(had, modes watchMode) {
+	if had&recursive != 0 {
+		t.recursive--
+	}
+	if modes&recursive != 0 {
+		t.recursive++
+	}
+}
+
+func (t *watchTable) unlist(c *conn, path string) {
+	list := t.paths[path]
 	if i := slices.Index(list, c); i >= 0 {
 		list = slices.Delete(list, i, i+1)
 	}
 	if len(list) == 0 {
-		delete(table, path)
+		delete(t.paths, path)
 	} else {
-		table[path] = list
+		t.paths[path] = list
 	}
 }
 
@@ -80,8 +126,10 @@ func (s *Server) unlist(c *conn, kind watchKind, path string) {
 // committed from now on fires them.
 func (s *Server) unlistAll(c *conn) {
 	for kind := range c.watches {
-		for path := range c.watches[kind] {
-			s.unlist(c, watchKind(kind), path)
+		table := &s.watches[kind]
+		for path, modes := range c.watches[kind] {
+			table.countRecursive(modes, 0)
+			table.unlist(c, path)
 		}
 	}
 }
@@ -91,7 +139,7 @@ func (s *Server) dropWatches(c *conn) {
 	if c.view == nil {
 		s.unlistAll(c)
 	}
-	c.watches = [2]map[string]struct{}{}
+	c.watches = [2]map[string]watchMode{}
 }
 
 // fire sends the events of a committed transaction, in its order.
@@ -100,13 +148,14 @@ func (s *Server) fire(t *txn) {
 		e := &t.events[i]
 		switch e.kind {
 		case eventDataChanged:
-			s.trigger(dataWatch, e.path, eventDataChanged, t.zxid, e.acl, nil)
+			s.trigger(dataWatch, e.path, eventDataChanged, t.zxid, e.acl)
 		case eventCreated:
-			s.trigger(dataWatch, e.path, eventCreated, t.zxid, e.acl, nil)
+			s.trigger(dataWatch, e.path, eventCreated, t.zxid, e.acl)
 			s.triggerParent(e, t.zxid)
 		case eventDeleted:
-			told := s.trigger(dataWatch, e.path, eventDeleted, t.zxid, e.acl, nil)
-			s.trigger(childWatch, e.path, eventDeleted, t.zxid, e.acl, told)
+			s.trigger(dataWatch, e.path, eventDeleted, t.zxid, e.acl)
+			// Who has had the event from the one table does not get it from the other.
+			s.triggerMore(childWatch, e.path, eventDeleted, t.zxid, e.acl)
 			s.triggerParent(e, t.zxid)
 		}
 	}
@@ -117,54 +166,67 @@ func (s *Server) triggerParent(e *change, zxid int64) {
 	if parent == "" {
 		parent = "/"
 	}
-	s.trigger(childWatch, parent, eventChildrenChanged, zxid, e.parentACL, nil)
+	s.trigger(childWatch, parent, eventChildrenChanged, zxid, e.parentACL)
 }
 
-// trigger uses up the watches of path. Those in told have had the event already.
-func (s *Server) trigger(kind watchKind, path string, ev eventType, zxid int64, acl []ACL, told []*conn) []*conn {
-	list, ok := s.watches[kind][path]
-	if !ok {
-		return nil
-	}
-	delete(s.watches[kind], path)
-	for _, c := range list {
-		delete(c.watches[kind], path)
-		if !slices.Contains(told, c) && allowed(acl, permRead, c.ids) {
-			s.notify(c, ev, path, zxid)
+// trigger sends an event to the watches of path in one table, and uses up those
+// that are good for one.
+func (s *Server) trigger(kind watchKind, path string, ev eventType, zxid int64, acl []ACL) {
+	s.occasion++
+	s.triggerMore(kind, path, ev, zxid, acl)
+}
+
+// triggerMore goes on with the event of the last trigger.
+func (s *Server) triggerMore(kind watchKind, path string, ev eventType, zxid int64, acl []ACL) {
+	table := &s.watches[kind]
+	if list, ok := table.paths[path]; ok {
+		kept := list[:0]
+		for _, c := range list {
+			modes := c.watches[kind][path]
+			if ev != eventChildrenChanged || modes != recursive {
+				s.tell(c, ev, path, zxid, acl)
+			}
+			if modes &^= oneShot; modes == 0 {
+				delete(c.watches[kind], path)
+			} else {
+				c.watches[kind][path] = modes
+				kept = append(kept, c)
+			}
+		}
+		clear(list[len(kept):])
+		if len(kept) == 0 {
+			delete(table.paths, path)
+		} else {
+			table.paths[path] = kept
 		}
 	}
-	return list
-}
-
-// rearm does what setWatches asks for one path: it fires at once if the watch
-// would have fired since rel, and arms it if not.
-func (s *Server) rearm(c *conn, t *tree, want rearmKind, path string, rel int64) {
-	n := t.nodes[path]
-	switch {
-	case want == rearmExist && n != nil:
-		s.notify(c, eventCreated, path, noZxid)
-	case want == rearmExist:
-		s.arm(c, dataWatch, path)
-	case n == nil:
-		s.notify(c, eventDeleted, path, noZxid)
-	case want == rearmData && n.mzxid > rel:
-		s.notify(c, eventDataChanged, path, noZxid)
-	case want == rearmData:
-		s.arm(c, dataWatch, path)
-	case n.pzxid > rel:
-		s.notify(c, eventChildrenChanged, path, noZxid)
-	default:
-		s.arm(c, childWatch, path)
+	if table.recursive == 0 || ev == eventChildrenChanged {
+		return
+	}
+	for above := path; above != "/" && above != ""; {
+		if above = above[:max(strings.LastIndexByte(above, '/'), 0)]; above == "" {
+			above = "/"
+		}
+		for _, c := range table.paths[above] {
+			if c.watches[kind][above]&recursive != 0 {
+				s.tell(c, ev, path, zxid, acl)
+			}
+		}
 	}
 }
 
-type rearmKind int
-
-const (
-	rearmData rearmKind = iota
-	rearmExist
-	rearmChild
-)
+// tell sends an event to c, once only, and if it may know.
+func (s *Server) tell(c *conn, ev eventType, path string, zxid int64, acl []ACL) {
+	if c.told == s.occasion {
+		return
+	}
+	c.told = s.occasion
+	if s.cfg.Compat38 {
+		s.notify(c, ev, path, noZxid)
+	} else if allowed(acl, permRead, c.ids) {
+		s.notify(c, ev, path, zxid)
+	}
+}
 
 // notify queues an event for c. Nothing here waits for a reader.
 func (s *Server) notify(c *conn, ev eventType, path string, zxid int64) {
@@ -177,4 +239,4 @@ func (s *Server) notify(c *conn, ev eventType, path string, zxid int64) {
 }
 
 // watchPaths lists in a defined order.
-func watchPaths(set map[string]struct{}) []string { return slices.Sorted(maps.Keys(set)) }
+func watchPaths(set map[string]watchMode) []string { return slices.Sorted(maps.Keys(set)) }

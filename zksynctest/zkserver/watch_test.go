@@ -137,6 +137,7 @@ func TestRemoveWatches(t *testing.T) {
 			{"another's", op, remove("/zookeeper", 3), zkserver.ErrNoWatcher},
 			{"no such kind", op, remove("/", 9), zkserver.ErrMarshalling},
 			{"persistent", op, remove("/", 4), zkserver.ErrNoWatcher},
+			{"recursive", op, remove("/", 5), zkserver.ErrNoWatcher},
 			{"child", op, remove("/", 1), 0},
 			{"child again", op, remove("/", 1), zkserver.ErrNoWatcher},
 			{"data", op, remove("/", 2), 0},

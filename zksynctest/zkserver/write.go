@@ -21,6 +21,9 @@ func (s *Server) write(c *conn, r *request, now time.Time) result {
 		res.code = s.multi(c, t, r)
 	case r.op == OpReconfig:
 		res.code = ErrReconfigDisabled
+		if s.cfg.Reconfig {
+			res.code = ErrUnimplemented
+		}
 	default:
 		res.code = s.writeOne(c, t, r)
 	}
@@ -44,6 +47,8 @@ func (s *Server) writeOne(c *conn, t *txn, r *request) Code {
 			return ErrMarshalling
 		}
 		return t.delete(r.path, r.version)
+	case OpDeleteContainer:
+		return ErrBadArguments // only the server itself can name one
 	case OpSetData:
 		n, code := t.setData(r.path, r.data, r.version)
 		if code != codeOK {
@@ -78,6 +83,9 @@ func (s *Server) multi(c *conn, t *txn, r *request) Code {
 		sub := &r.subs[i]
 		answer := sub.op
 		if sub.code = sub.asInMulti(&answer); sub.code == codeOK {
+			if s.cfg.Compat38 && sub.op == OpCreate2 {
+				sub.op, answer = OpCreate, OpCreate
+			}
 			c.reply = appendMultiHeader(c.reply, answer, false, codeOK)
 			sub.code = s.writeOne(c, t, sub)
 		}

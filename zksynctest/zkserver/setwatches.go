@@ -1,0 +1,52 @@
+package zkserver
+
+// setWatches arms the watches of a client that comes back, and fires those that
+// missed something; persistent ones it only arms. Paths are taken as they are.
+func (s *Server) setWatches(c *conn, r *request) {
+	t := s.treeOf(c)
+	for kind, paths := range r.rearm {
+		for _, path := range paths {
+			switch kind := rearmKind(kind); kind {
+			case rearmPersistent:
+				s.armMode(c, path, persistent)
+			case rearmRecursive:
+				s.armMode(c, path, recursive)
+			default:
+				s.rearm(c, t, kind, path, r.relZxid)
+			}
+		}
+	}
+}
+
+type rearmKind int
+
+// The lists of setWatches, in their order.
+const (
+	rearmData rearmKind = iota
+	rearmExist
+	rearmChild
+	rearmPersistent
+	rearmRecursive
+)
+
+// rearm does what setWatches asks for one path: it fires at once if the watch
+// would have fired since rel, and arms it if not.
+func (s *Server) rearm(c *conn, t *tree, want rearmKind, path string, rel int64) {
+	n := t.nodes[path]
+	switch {
+	case want == rearmExist && n != nil:
+		s.notify(c, eventCreated, path, noZxid)
+	case want == rearmExist:
+		s.arm(c, dataWatch, path, oneShot)
+	case n == nil:
+		s.notify(c, eventDeleted, path, noZxid)
+	case want == rearmData && n.mzxid > rel:
+		s.notify(c, eventDataChanged, path, noZxid)
+	case want == rearmData:
+		s.arm(c, dataWatch, path, oneShot)
+	case n.pzxid > rel:
+		s.notify(c, eventChildrenChanged, path, noZxid)
+	default:
+		s.arm(c, childWatch, path, oneShot)
+	}
+}

@@ -1,0 +1,39 @@
+package zkserver
+
+import "testing"
+
+// TestRecursiveWatchesAreCounted guards what spares other servers the walk up to
+// the root: the count goes back to zero.
+func TestRecursiveWatchesAreCounted(t *testing.T) {
+	s, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	c := &conn{s: s}
+	count := func(want int) {
+		t.Helper()
+		if n := s.watches[dataWatch].recursive; n != want {
+			t.Fatalf("%d recursive watches counted, want %d", n, want)
+		}
+	}
+	s.armMode(c, "/a", recursive)
+	s.armMode(c, "/a", recursive)
+	s.armMode(c, "/a", persistent)
+	s.armMode(c, "/b", recursive)
+	count(2)
+	s.disarm(c, dataWatch, "/a", recursive)
+	count(1)
+	s.detach(c, s.viewNow())
+	count(0)
+	s.armMode(c, "/c", recursive)
+	count(0)
+	other := &conn{s: s}
+	s.armMode(other, "/d", recursive)
+	count(1)
+	s.dropWatches(other)
+	count(0)
+	if n := len(s.watches[dataWatch].paths); n != 0 {
+		t.Fatalf("%d paths left", n)
+	}
+}
