@@ -109,6 +109,20 @@ func (s *Session) multiAnswer(c *call, n int) ([]zk.MultiResponse, error) {
 	return results, first
 }
 
+// MultiSize is how many bytes a Multi of ops would have as a request, to be compared
+// with MaxRequest.
+func (m *Manager) MultiSize(ops ...any) (int, error) {
+	r, err := (&Session{m: m}).multiRequest(ops)
+	if err != nil {
+		return 0, opError("multi", "", err)
+	}
+	return headerSize + r.size, nil
+}
+
+// MaxRequest is the size in bytes of the largest request that is sent, as given by
+// WithMaxRequest.
+func (m *Manager) MaxRequest() int { return m.cfg.maxRequest }
+
 // Multi carries out all of ops or none, in order: *zk.CreateRequest,
 // *zk.DeleteRequest, *zk.SetDataRequest and *zk.CheckVersionRequest. A create
 // without an ACL gets the Manager's default. If one fails nothing is changed, the

@@ -52,6 +52,14 @@ var (
 	// ErrTooMany says that more is asked of a Semaphore than it has in all.
 	ErrTooMany = errors.New("zksync: more than the semaphore has")
 
+	// ErrQueueClosed says that Close was called on a queue's value.
+	ErrQueueClosed = errors.New("zksync: the queue was closed")
+
+	// ErrOutcomeUnknown says that something may or may not have happened: the
+	// caller gave up while it was under way, or the znode that tells was removed
+	// by somebody else.
+	ErrOutcomeUnknown = errors.New("zksync: it may or may not have happened")
+
 	// ErrMaxWait says that an acquisition was given up after WithMaxWait. It
 	// comes with context.DeadlineExceeded.
 	ErrMaxWait = errors.New("zksync: waited for as long as WithMaxWait allows")

@@ -1,0 +1,185 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+const (
+	maxBatch     = 128
+	maxBatchSize = 512 << 10
+
+	// closePatience is how long Close waits for servers that cannot be reached.
+	closePatience = 5 * time.Second
+)
+
+// errSkipped is the end of an entry because one before it in its chain did not
+// happen. It stays within the package.
+var errSkipped = errors.New("zksync: not tried, because one before it failed")
+
+// A committer carries out transactions in the order in which they were handed
+// in: exactly once, over lost connections and sessions, and many in one request.
+// Each request begins with a write to a znode of the committer's own, the marker,
+// at the version that the last one left; so that a request may be repeated on any
+// connection and under any session, and when it finds the next version, has
+// happened before.
+//
+// One request at a time is under way, and whatever comes meanwhile goes out in the
+// next. A goroutine runs only while there is something to do.
+type committer struct {
+	m      *session.Manager
+	marker marker
+	gate   gate
+	life   context.Context // ends when nothing is waited for any more
+	end    context.CancelCauseFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	waiting []*entry
+	current *batch
+	running bool
+	closed  bool
+}
+
+// newCommitter returns a committer whose marker is in a directory. Whichever of
+// those with the same sweep makes its marker first sweeps that directory.
+func newCommitter(m *session.Manager, markers string, sweep *sync.Once) *committer {
+	c := &committer{m: m, marker: marker{dir: markers, sweep: sweep}, gate: open{}}
+	c.life, c.end = context.WithCancelCause(context.Background())
+	return c
+}
+
+// do carries out one transaction. For what it returns see entry.wait; and
+// committer.start for on.
+func (c *committer) do(ctx context.Context, on *session.Session, t tx) error {
+	if ctx.Err() != nil {
+		return cancelled(ctx)
+	}
+	return c.start(on, nil, t)[0].wait(ctx)
+}
+
+// doAll carries out many, in order, and returns what came of each.
+func (c *committer) doAll(ctx context.Context, on *session.Session, ch *chain, txs ...tx) []error {
+	entries := c.start(on, ch, txs...)
+	errs := make([]error, len(entries))
+	for i, e := range entries {
+		select {
+		case <-e.done:
+			errs[i] = e.err
+		case <-ctx.Done():
+			copy(errs[i:], c.leave(cancelled(ctx), entries[i:]...))
+			return errs
+		}
+	}
+	return errs
+}
+
+// start hands in transactions without waiting for them. Those that are bound to
+// a session, because they speak of its ephemerals, happen under it or not at all.
+func (c *committer) start(on *session.Session, ch *chain, txs ...tx) []*entry {
+	entries := make([]*entry, len(txs))
+	for i, t := range txs {
+		entries[i] = &entry{tx: t, c: c, on: on, chain: ch, done: make(chan struct{})}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		for _, e := range entries {
+			c.finishLocked(e, ErrQueueClosed)
+		}
+		return entries
+	}
+	c.waiting = append(c.waiting, entries...)
+	if !c.running && len(c.waiting) > 0 {
+		c.running = true
+		c.wg.Go(c.run)
+	}
+	return entries
+}
+
+func (c *committer) run() {
+	for {
+		c.gather()
+		b := c.next()
+		if b == nil {
+			return
+		}
+		c.settle(b)
+	}
+}
+
+// gather lets those who are about to hand something in do so: a request costs
+// the servers hardly more with many transactions in it than with one.
+func (c *committer) gather() {
+	for n, quiet := 0, 0; quiet < 3; quiet++ {
+		c.mu.Lock()
+		now := len(c.waiting)
+		c.mu.Unlock()
+		if now >= maxBatch {
+			return
+		}
+		if now != n {
+			n, quiet = now, 0
+		}
+		runtime.Gosched()
+	}
+}
+
+// next takes a batch from what waits, or none and ends the run.
+func (c *committer) next() *batch {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := &batch{}
+	size, taken := 0, 0
+	for _, e := range c.waiting {
+		if e.over {
+			taken++
+			continue
+		}
+		if len(b.entries) > 0 && (len(b.entries) == maxBatch || size+e.size > maxBatchSize || e.on != b.on) {
+			break
+		}
+		taken++
+		size += e.size
+		b.on = e.on
+		e.batch = b
+		b.entries = append(b.entries, e)
+	}
+	clear(c.waiting[:taken])
+	c.waiting = c.waiting[taken:]
+	c.current = b
+	if len(b.entries) == 0 {
+		c.waiting, c.current, c.running = nil, nil, false
+		return nil
+	}
+	b.n = len(b.entries)
+	b.ctx, b.cancel = context.WithCancelCause(c.life)
+	return b
+}
+
+// close refuses what was not sent yet, and waits for what was, as long as ctx
+// lasts. It removes the marker, and returns when nothing of the committer runs any
+// more.
+func (c *committer) close(ctx context.Context) {
+	c.mu.Lock()
+	c.closed = true
+	waiting := c.waiting
+	if c.current != nil {
+		waiting = append(append([]*entry(nil), c.current.entries...), waiting...)
+	}
+	for _, e := range waiting {
+		if !e.sent {
+			c.finishLocked(e, ErrQueueClosed)
+		}
+	}
+	c.mu.Unlock()
+	defer context.AfterFunc(ctx, func() { c.end(context.Cause(ctx)) })()
+	c.wg.Wait()
+	c.end(ErrQueueClosed)
+	c.marker.remove(ctx, c.m)
+}

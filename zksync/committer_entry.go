@@ -1,0 +1,90 @@
+package zksync
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A tx is what is to happen as a whole or not at all, together with others or
+// alone.
+type tx struct {
+	ops  []any  // as for session.Multi
+	size int    // in bytes, roughly
+	dir  string // is made where it is not there; may be empty
+	// renew is called where a sequential create finds the counter of its
+	// directory spent; nil if there is none.
+	renew func(context.Context, *session.Session) error
+}
+
+// An entry is a tx on its way. Its fields but for the first ones are c.mu's.
+type entry struct {
+	tx
+	c     *committer
+	on    *session.Session
+	chain *chain
+	done  chan struct{}
+	err   error // valid once done is closed; see wait
+
+	over    bool
+	sent    bool   // it may have happened
+	leaving error  // why its caller has gone, if so
+	batch   *batch // that it is part of
+}
+
+// A chain is a number of entries of which none happens unless those before it
+// have.
+type chain struct{ broken bool }
+
+// wait returns nil if the entry has happened, exactly once. With an error that is
+// ErrOutcomeUnknown it may have, with any other it has not, and never will. When
+// ctx ends an entry that was not sent yet is withdrawn; of one that was sent wait
+// may be called again, to learn what came of it.
+func (e *entry) wait(ctx context.Context) error {
+	select {
+	case <-e.done:
+		return e.err
+	case <-ctx.Done():
+		return e.c.leave(cancelled(ctx), e)[0]
+	}
+}
+
+// leave takes the callers of entries away, all at once, and returns what they may
+// say of them.
+func (c *committer) leave(why error, entries ...*entry) []error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	errs := make([]error, len(entries))
+	for i, e := range entries {
+		if !e.over && !e.sent {
+			c.finishLocked(e, why)
+		}
+		if e.over {
+			errs[i] = e.err
+			continue
+		}
+		e.leaving = why
+		errs[i] = unknown(why)
+		e.batch.desertLocked()
+	}
+	return errs
+}
+
+// finishLocked settles an entry; c.mu is held.
+func (c *committer) finishLocked(e *entry, err error) {
+	if e.over {
+		return
+	}
+	e.over, e.err = true, err
+	if err != nil && e.chain != nil {
+		e.chain.broken = true
+	}
+	close(e.done)
+	if e.batch != nil {
+		e.batch.desertLocked()
+	}
+}
+
+// unknown words that what was sent may or may not have happened.
+func unknown(why error) error { return fmt.Errorf("%w: %w", ErrOutcomeUnknown, why) }

@@ -1,0 +1,124 @@
+package zksync
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The znodes of a queue. Messages are named and numbered as in ZooKeeper's queue
+// recipe; what else there is has a name that sorts after theirs, so that other
+// clients, which start with the smallest, hardly notice it.
+const (
+	itemPrefix = "qn-"
+
+	claimsName    = "zksync-claims"    // in it an ephemeral for each message that is being worked on, of the same name
+	markersName   = "zksync-markers"   // in it a znode for each value that writes
+	consumersName = "zksync-consumers" // in it an ephemeral for each value that consumes
+	limitName     = "zksync-limit"     // written to by every Put of a bounded queue
+)
+
+const (
+	laneWidth    = 10 * time.Second
+	dueDigits    = 13 // of milliseconds
+	laneDigits   = 10 // of seconds
+	maxDueMillis = 9_999_999_999_999
+
+	// MaxPriority is the least urgent priority of a PriorityQueue.
+	MaxPriority = 255
+)
+
+// An item is the name of a message in its directory.
+type item struct {
+	name string
+	due  int64 // in milliseconds since 1970, of a message that is delayed; else 0
+	seq  int32
+}
+
+// parseItem tells a message of a Queue or of a PriorityQueue from everything
+// else in its directory.
+func parseItem(name string) (item, bool) {
+	digits, ok := strings.CutPrefix(name, itemPrefix)
+	if !ok || strings.HasPrefix(digits, "+") || len(digits) < 10 {
+		return item{}, false
+	}
+	seq, err := strconv.ParseInt(digits, 10, 32)
+	return item{name: name, seq: int32(seq)}, err == nil
+}
+
+// parseDelayed is parseItem for a DelayQueue.
+func parseDelayed(name string) (item, bool) {
+	rest, ok := strings.CutPrefix(name, itemPrefix)
+	if !ok || len(rest) < dueDigits+1 || rest[dueDigits] != '-' {
+		return item{}, false
+	}
+	due, ok := parseDigits(rest[:dueDigits])
+	seq, ok2 := parseItem(itemPrefix + rest[dueDigits+1:])
+	return item{name: name, due: due, seq: seq.seq}, ok && ok2
+}
+
+func parseDigits(s string) (int64, bool) {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	return n, err == nil
+}
+
+// compareItems orders the messages of a directory: first come first, across the
+// wrap of the counter, or first due first.
+func compareItems(a, b item) int {
+	if c := cmp.Compare(a.due, b.due); c != 0 || a.seq == b.seq {
+		return c
+	}
+	if earlier(a.seq, b.seq) {
+		return -1
+	}
+	return 1
+}
+
+// itemsOf returns the messages among names, in order.
+func itemsOf(names []string, parse func(string) (item, bool)) []item {
+	items := make([]item, 0, len(names))
+	for _, name := range names {
+		if it, ok := parse(name); ok {
+			items = append(items, it)
+		}
+	}
+	slices.SortFunc(items, compareItems)
+	return items
+}
+
+// delayedPrefix is what a message that is due at a time is asked to be named.
+func delayedPrefix(due int64) string {
+	return fmt.Sprintf("%s%0*d-", itemPrefix, dueDigits, due)
+}
+
+// A priority has a directory of its own, and so has a span of time.
+func priorityLane(priority int) string { return fmt.Sprintf("p-%03d", priority) }
+
+func parsePriorityLane(name string) (int, bool) {
+	digits, ok := strings.CutPrefix(name, "p-")
+	n, ok2 := parseDigits(digits)
+	return int(n), ok && ok2 && len(digits) == 3 && n <= MaxPriority
+}
+
+// delayLane is the directory of what is due, in milliseconds since 1970, within
+// the same laneWidth.
+func delayLane(due int64) string {
+	width := laneWidth.Milliseconds()
+	return fmt.Sprintf("t-%0*d", laneDigits, due/width*width/1000)
+}
+
+// parseDelayLane returns when the first message in a lane may be due, in
+// milliseconds since 1970.
+func parseDelayLane(name string) (start int64, ok bool) {
+	digits, ok := strings.CutPrefix(name, "t-")
+	n, ok2 := parseDigits(digits)
+	return n * 1000, ok && ok2 && len(digits) == laneDigits
+}

@@ -1,0 +1,115 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// Put appends a message. nil and empty messages are messages, too; data must not
+// be changed before Put has returned.
+//
+// Puts of many goroutines travel together, one request at a time; those of one
+// goroutine stay in order. When Put returns nil the message is in the queue, once,
+// whatever became of connections and sessions meanwhile. An error that is
+// ErrOutcomeUnknown says that it may be in the queue or still get there: ctx ended
+// while it was under way, or somebody removed the znode that tells. With any other
+// error it is not in the queue and never will be. A message that was not sent when
+// ctx ends is withdrawn.
+func (q *Queue) Put(ctx context.Context, data []byte) error {
+	return q.put(ctx, q.path, itemPrefix, data)
+}
+
+// PutAll appends messages in order, many in one request. If it fails, those are in
+// the queue that the PutAllError says, from the first on, and the others are not;
+// only if the error is ErrOutcomeUnknown may more of them be. All that was said at
+// Put holds here too. PutAll as a whole is not atomic: a consumer may see the first
+// before the last is there.
+func (q *Queue) PutAll(ctx context.Context, messages ...[]byte) error {
+	return q.putAll(ctx, q.path, itemPrefix, messages)
+}
+
+// A PutAllError is wrapped in the errors of PutAll. It says how many of the
+// messages are in the queue for certain, from the first on.
+type PutAllError struct {
+	Put int   // how many are in the queue
+	All int   // how many were given
+	Err error // why not the next one
+}
+
+// Error begins with the numbers.
+func (e *PutAllError) Error() string {
+	return fmt.Sprintf("%d of %d were put: %v", e.Put, e.All, e.Err)
+}
+
+// Unwrap returns why the rest was not put.
+func (e *PutAllError) Unwrap() error { return e.Err }
+
+func (q *queue) put(ctx context.Context, dir, name string, data []byte) error {
+	t, err := q.message(dir, name, data)
+	if err == nil {
+		err = q.puts.do(ctx, nil, t)
+	}
+	return q.opError("put", err)
+}
+
+func (q *queue) putAll(ctx context.Context, dir, name string, messages [][]byte) error {
+	txs := make([]tx, len(messages))
+	for i, data := range messages {
+		var err error
+		if txs[i], err = q.message(dir, name, data); err != nil {
+			return q.opError("putAll", &PutAllError{All: len(messages), Err: fmt.Errorf("message %d: %w", i+1, err)})
+		}
+	}
+	if err := q.usable(); err != nil {
+		return q.opError("putAll", err)
+	}
+	if ctx.Err() != nil {
+		return q.opError("putAll", &PutAllError{All: len(messages), Err: cancelled(ctx)})
+	}
+	errs := q.puts.doAll(ctx, nil, &chain{}, txs...)
+	n := slices.IndexFunc(errs, func(err error) bool { return err != nil })
+	if n < 0 {
+		return nil
+	}
+	return q.opError("putAll", &PutAllError{Put: n, All: len(messages), Err: errs[n]})
+}
+
+// largeMessage is the size from which on it is reckoned in advance whether a
+// message can be sent: a request has at least 1,024 bytes.
+const largeMessage = 512
+
+// message words a Put.
+func (q *queue) message(dir, name string, data []byte) (tx, error) {
+	if err := q.usable(); err != nil {
+		return tx{}, err
+	}
+	create := &zk.CreateRequest{Path: child(dir, name), Data: data, Flags: zk.FlagSequence}
+	t := tx{ops: []any{create}, size: len(create.Path) + len(data) + 100, dir: dir}
+	if len(data) < largeMessage {
+		return t, nil
+	}
+	// The name of a marker is as long as this.
+	size, err := q.m.MultiSize(&zk.SetDataRequest{Path: child(q.child(markersName), guidForm)}, create)
+	if err != nil {
+		return tx{}, err
+	}
+	if limit := q.m.MaxRequest(); size > limit {
+		return tx{}, fmt.Errorf("%w: a message of %d bytes, where %d are the most (jute.maxbuffer of the servers; see session.WithMaxRequest)",
+			session.ErrTooLarge, len(data), limit-(size-len(data)))
+	}
+	return t, nil
+}
+
+func (q *queue) opError(op string, err error) error {
+	var e *Error
+	if err == nil || errors.As(err, &e) && e.Op == op && e.Path == q.path {
+		return err
+	}
+	return opError(op, q.path, err)
+}
