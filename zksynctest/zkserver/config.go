@@ -24,6 +24,13 @@ type Config struct {
 	MaxFrame int
 	// ExtendedTypes allows TTL nodes.
 	ExtendedTypes bool
+	// ReapInterval is how often containers and TTL nodes are looked at
+	// (znode.container.checkIntervalMs), at least a millisecond. The default is a
+	// minute. See [Server.ReapNow].
+	ReapInterval time.Duration
+	// NeverUsedTTL is the age at which a container goes that never had a child
+	// (znode.container.maxNeverUsedIntervalMs). 0 means never.
+	NeverUsedTTL time.Duration
 	// SuperDigest is "super:" and the base64 SHA-1 of "super:password". A client
 	// that authenticates so may do everything. Empty means nobody can.
 	SuperDigest string
@@ -47,6 +54,7 @@ type Config struct {
 const (
 	defaultTickTime = 2 * time.Second
 	defaultMaxFrame = 1048575
+	defaultReap     = time.Minute
 	defaultOpsKept  = 65536
 )
 
@@ -93,6 +101,15 @@ func (cfg Config) withDefaults() (Config, error) {
 	}
 	if cfg.MaxFrame < 64 || cfg.MaxFrame > math.MaxInt32/2 {
 		return bad("MaxFrame", cfg.MaxFrame, "it must be between 64 and 2^30")
+	}
+	if cfg.ReapInterval == 0 {
+		cfg.ReapInterval = defaultReap
+	}
+	if cfg.ReapInterval < time.Millisecond {
+		return bad("ReapInterval", cfg.ReapInterval, "it must be at least 1ms")
+	}
+	if cfg.NeverUsedTTL < 0 {
+		return bad("NeverUsedTTL", cfg.NeverUsedTTL, "it must not be negative")
 	}
 	if user, hash, ok := strings.Cut(cfg.SuperDigest, ":"); cfg.SuperDigest != "" && (!ok || user == "" || hash == "") {
 		return bad("SuperDigest", cfg.SuperDigest, `it must look like "super:base64 of sha1"`)

@@ -1,5 +1,7 @@
 package zkserver
 
+import "time"
+
 // The flags of a create: not bits, but an enumeration.
 const (
 	flagPersistent          = 0
@@ -109,6 +111,9 @@ func (t *txn) create(r *request, session int64) (string, *node, Code) {
 	s.tree.insert(path, n)
 	t.save(path, n, true, false)
 	t.count(parent, counter)
+	if n.isReapable() {
+		s.reapLater(n, time.Now())
+	}
 	t.events = append(t.events, change{eventCreated, path, parentPath, acl, parent.acl})
 	return path, n, codeOK
 }

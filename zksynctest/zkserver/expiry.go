@@ -57,6 +57,9 @@ func (s *Server) setTimer() {
 			s.due = l.due
 		}
 	}
+	if s.reapDue != 0 && (s.due == 0 || s.reapDue < s.due) {
+		s.due = s.reapDue
+	}
 	if s.due == 0 {
 		return
 	}
@@ -84,6 +87,9 @@ func (s *Server) onTimer() {
 			}
 		}
 		s.removeLeftovers(at, now)
+		if s.reapDue != 0 && s.reapDue <= at {
+			s.runReaper(now)
+		}
 	}
 	s.setTimer()
 }

@@ -107,6 +107,8 @@ func (s *Server) Start() error {
 	for _, sess := range s.sessions {
 		s.touch(sess, now)
 	}
+	s.reapDue = 0
+	s.planReaper(now)
 	s.setTimer()
 	return nil
 }

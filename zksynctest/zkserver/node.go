@@ -32,6 +32,9 @@ func (n *node) isEphemeral() bool {
 	return n.owner != 0 && n.owner != ownerContainer && n.owner&ownerTTL != ownerTTL
 }
 
+// isReapable is true for containers and TTL nodes.
+func (n *node) isReapable() bool { return n.owner != 0 && !n.isEphemeral() }
+
 func (n *node) addChild(c *node) {
 	c.parent, c.pos = n, len(n.children)
 	n.children = append(n.children, c)

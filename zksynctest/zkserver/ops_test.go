@@ -127,6 +127,8 @@ func TestConfig(t *testing.T) {
 		"MaxSessionTimeout": {MinSessionTimeout: time.Minute, MaxSessionTimeout: time.Second},
 		"MaxClientConns":    {MaxClientConns: -1},
 		"MaxFrame":          {MaxFrame: 1},
+		"ReapInterval":      {ReapInterval: time.Microsecond},
+		"NeverUsedTTL":      {NeverUsedTTL: -1},
 		"SuperDigest":       {SuperDigest: "super"},
 		"Without":           {Without: []zkserver.OpCode{zkserver.OpConnect}},
 		"OpsKept":           {OpsKept: -1},

@@ -34,6 +34,7 @@ type Server struct {
 	buckets   map[int64]map[int64]*session
 	due       int64 // when the timer is set for, in ms since base; 0 if it is not
 	timer     *timer
+	reapDue   int64 // when the reaper has something to do, likewise
 	notBefore int64 // no expiry before this, after a thaw
 	linger    time.Duration
 	leftovers []leftover

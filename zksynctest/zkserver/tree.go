@@ -5,16 +5,21 @@ import (
 	"slices"
 )
 
-// tree is the data tree: all znodes by their path, and the ephemerals by their
-// session.
+// tree is the data tree: all znodes by their path, the ephemerals by their
+// session, and the containers and TTL nodes.
 type tree struct {
 	nodes      map[string]*node
 	ephemerals map[int64]map[string]struct{}
+	reapable   map[string]struct{}
 }
 
 // newTree is what a server that never ran before has.
 func newTree() *tree {
-	t := &tree{nodes: map[string]*node{}, ephemerals: map[int64]map[string]struct{}{}}
+	t := &tree{
+		nodes:      map[string]*node{},
+		ephemerals: map[int64]map[string]struct{}{},
+		reapable:   map[string]struct{}{},
+	}
 	root := &node{name: "", data: []byte{}, acl: openACL}
 	t.nodes["/"] = root
 	t.nodes[""] = root
@@ -42,6 +47,9 @@ func (t *tree) insert(path string, n *node) {
 	n.name = name
 	t.nodes[path] = n
 	t.nodes[parent].addChild(n)
+	if n.isReapable() {
+		t.reapable[path] = struct{}{}
+	}
 	if n.isEphemeral() {
 		paths := t.ephemerals[n.owner]
 		if paths == nil {
@@ -56,6 +64,7 @@ func (t *tree) insert(path string, n *node) {
 func (t *tree) remove(path string, n *node) {
 	delete(t.nodes, path)
 	n.parent.removeChild(n)
+	delete(t.reapable, path)
 	if n.isEphemeral() {
 		paths := t.ephemerals[n.owner]
 		delete(paths, path)

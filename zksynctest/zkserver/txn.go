@@ -1,6 +1,9 @@
 package zkserver
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // txn applies the writes of one transaction to the tree. Each write checks
 // everything before it changes anything. What it changes is noted in undo when
@@ -106,6 +109,9 @@ func (t *txn) remove(path string, n *node) {
 	t.save(path, n, false, true)
 	if t.zxid > parent.pzxid {
 		parent.pzxid = t.zxid
+	}
+	if parent.isReapable() {
+		t.s.reapLater(parent, time.Now())
 	}
 	t.events = append(t.events, change{eventDeleted, path, parentPath, n.acl, parent.acl})
 }

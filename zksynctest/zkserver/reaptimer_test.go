@@ -1,0 +1,58 @@
+package zkserver
+
+import "testing"
+
+// TestNoTimerForWhatStays guards bubbles: one in which nothing else goes on must not
+// be kept going by a reaper that finds nothing, every minute.
+func TestNoTimerForWhatStays(t *testing.T) {
+	s, err := New(Config{ExtendedTypes: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	make := func(op OpCode, path string, flags int32, ttl int64) {
+		t.Helper()
+		r := request{op: op, path: path, acl: openACL, flags: flags, ttl: ttl}
+		if err := s.operate("create", path, func(t *txn) Code {
+			_, _, code := t.create(&r, 0)
+			return code
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	timer := func(want bool) {
+		t.Helper()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if got := s.timer != nil; got != want {
+			t.Fatalf("a timer is set: %v, want %v", got, want)
+		}
+	}
+	timer(false)
+	make(OpCreateContainer, "/c", flagContainer, -1)
+	make(OpCreate, "/c/x", 0, -1)
+	timer(false)
+	if err := s.Delete("/c/x"); err != nil {
+		t.Fatal(err)
+	}
+	timer(true)
+	if n := s.ReapNow(); n != 1 {
+		t.Fatalf("%d reaped", n)
+	}
+	s.onTimerNow()
+	timer(false)
+	make(OpCreateTTL, "/ttl", flagTTL, 1)
+	timer(true)
+	make(OpCreate, "/ttl/x", 0, -1)
+	s.onTimerNow()
+	timer(false)
+}
+
+// onTimerNow is the timer when all it waits for is due.
+func (s *Server) onTimerNow() {
+	s.mu.Lock()
+	s.reapDue = 1
+	s.base = s.base.Add(-s.cfg.ReapInterval)
+	s.mu.Unlock()
+	s.onTimer()
+}
