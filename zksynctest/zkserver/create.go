@@ -76,7 +76,7 @@ func (t *txn) create(r *request, session int64) (string, *node, Code) {
 	if parent == nil {
 		return "", nil, ErrNoNode
 	}
-	if !allowed(parent.acl, permCreate, t.ids) {
+	if !allowed(parent.acl(), permCreate, t.ids) {
 		return "", nil, ErrNoAuth
 	}
 	counter := t.counter(parent)
@@ -98,7 +98,7 @@ func (t *txn) create(r *request, session int64) (string, *node, Code) {
 	}
 
 	n := &node{
-		acl: acl, czxid: t.zxid, mzxid: t.zxid, pzxid: t.zxid,
+		rights: s.acls.share(acl), czxid: t.zxid, mzxid: t.zxid, pzxid: t.zxid,
 		ctime: t.now, mtime: t.now, owner: kind.owner,
 	}
 	if r.data != nil {
@@ -114,7 +114,7 @@ func (t *txn) create(r *request, session int64) (string, *node, Code) {
 	if n.isReapable() {
 		s.reapLater(n, time.Now())
 	}
-	t.events = append(t.events, change{eventCreated, path, parentPath, acl, parent.acl})
+	t.events = append(t.events, change{eventCreated, path, parentPath, acl, parent.acl()})
 	return path, n, codeOK
 }
 

@@ -1,6 +1,9 @@
 package zkserver
 
-import "math"
+import (
+	"math"
+	"strings"
+)
 
 // ownerContainer marks a container in the field that holds the session of an
 // ephemeral. A TTL node has ownerTTL in the highest byte and its ttl below.
@@ -10,21 +13,39 @@ const (
 	maxTTL               = 0xffffffffff
 )
 
-// node is a znode. Its data and acl are never written to once they are here, so
-// that a snapshot of the tree can share them.
+// node is a znode. Its data and its ACL are never written to once they are here,
+// so that a snapshot of the tree can share them. There may be a million of these:
+// it takes 128 bytes, and what most znodes lack is behind a pointer.
 type node struct {
-	name     string
-	parent   *node
-	pos      int // among the children of parent
-	children []*node
-
-	data []byte
-	acl  []ACL
+	path   string // shared with the key of the tree
+	parent *node
+	kids   *[]*node // nil until there is one
+	data   []byte
+	rights *[]ACL // shared by those that have the same
 
 	czxid, mzxid, pzxid        int64
 	ctime, mtime               int64
-	version, creates, aversion int32 // creates is the cversion that is stored, not the one clients see
 	owner                      int64
+	version, creates, aversion int32 // creates is the cversion that is stored, not the one clients see
+	pos                        int32 // among the children of parent
+}
+
+// name is the last part of the path.
+func (n *node) name() string { return n.path[strings.LastIndexByte(n.path, '/')+1:] }
+
+// children come in no order that anybody may rely on.
+func (n *node) children() []*node {
+	if n.kids == nil {
+		return nil
+	}
+	return *n.kids
+}
+
+func (n *node) acl() []ACL {
+	if n.rights == nil {
+		return nil
+	}
+	return *n.rights
 }
 
 // isEphemeral is true for what dies with a session, and for that only.
@@ -36,18 +57,29 @@ func (n *node) isEphemeral() bool {
 func (n *node) isReapable() bool { return n.owner != 0 && !n.isEphemeral() }
 
 func (n *node) addChild(c *node) {
-	c.parent, c.pos = n, len(n.children)
-	n.children = append(n.children, c)
+	if n.kids == nil {
+		n.kids = new([]*node)
+	}
+	c.parent, c.pos = n, int32(len(*n.kids))
+	*n.kids = append(*n.kids, c)
 }
 
 // removeChild moves the last child into the gap: the order of children is not
 // defined, and nobody should come to rely on one.
 func (n *node) removeChild(c *node) {
-	last := len(n.children) - 1
-	moved := n.children[last]
-	n.children[c.pos], moved.pos = moved, c.pos
-	n.children[last] = nil
-	n.children = n.children[:last]
+	list := *n.kids
+	last := len(list) - 1
+	moved := list[last]
+	list[c.pos], moved.pos = moved, c.pos
+	list[last] = nil
+	switch {
+	case last == 0:
+		n.kids = nil
+	case last < cap(list)/4: // a line that was long once is not for ever
+		*n.kids = append(make([]*node, 0, cap(list)/2), list[:last]...)
+	default:
+		*n.kids = list[:last]
+	}
 }
 
 // appendStat writes the Stat record. The cversion that clients see counts creates
@@ -66,24 +98,28 @@ func (n *node) appendStat(b []byte) []byte {
 	}
 	b = appendInt64(b, owner)
 	b = appendInt32(b, int32(len(n.data)))
-	b = appendInt32(b, int32(len(n.children)))
+	b = appendInt32(b, int32(len(n.children())))
 	return appendInt64(b, n.pzxid)
 }
 
-func (n *node) visibleCversion() int32 { return n.creates*2 - int32(len(n.children)) }
+func (n *node) visibleCversion() int32 { return n.creates*2 - int32(len(n.children())) }
 
 func (n *node) appendChildren(b []byte) []byte {
-	b = appendInt32(b, int32(len(n.children)))
-	for _, c := range n.children {
-		b = appendString(b, c.name)
+	b = appendInt32(b, int32(len(n.children())))
+	skip := len(n.path) + 1 // what their paths begin with
+	if n.path == "/" {
+		skip = 1
+	}
+	for _, c := range n.children() {
+		b = appendString(b, c.path[skip:])
 	}
 	return b
 }
 
 // descendants counts all that is below n.
 func (n *node) descendants() int {
-	number := len(n.children)
-	for _, c := range n.children {
+	number := len(n.children())
+	for _, c := range n.children() {
 		number += c.descendants()
 	}
 	return number

@@ -54,9 +54,9 @@ func (s *Server) Children(path string) ([]string, bool) {
 	if n == nil {
 		return nil, false
 	}
-	names := make([]string, len(n.children))
-	for i, c := range n.children {
-		names[i] = c.name
+	names := make([]string, len(n.children()))
+	for i, c := range n.children() {
+		names[i] = c.name()
 	}
 	return names, true
 }

@@ -8,6 +8,8 @@ import (
 const (
 	// keptBuffer is the largest buffer a connection keeps for its next frames.
 	keptBuffer = 64 << 10
+	// smallBuffer is what a connection keeps for its answers while it is idle.
+	smallBuffer = 4 << 10
 	// flushTime is how long a connection that the server closes tries to get rid
 	// of what it has queued.
 	flushTime = 100 * time.Millisecond
@@ -49,13 +51,33 @@ func (q *outQueue) push(frame []byte, hits []*Injection, wake bool) {
 
 func (q *outQueue) add(list *[]segment, frame []byte, hits []*Injection) {
 	if n := len(*list); n > 0 && hits == nil && (*list)[n-1].hits == nil {
-		last := &(*list)[n-1]
-		last.b = append(last.b, frame...)
-		return
+		if last := &(*list)[n-1]; len(last.b)+len(frame) <= keptBuffer {
+			last.b = append(room(last.b, len(frame)), frame...)
+			return
+		}
 	}
 	b := q.spare
 	q.spare = nil
-	*list = append(*list, segment{append(b[:0], frame...), hits})
+	*list = append(*list, segment{append(room(b[:0], len(frame)), frame...), hits})
+}
+
+// bigBuffers are of keptBuffer each, and belong to connections that have much to
+// write at the moment; a connection of its own keeps at most smallBuffer.
+var bigBuffers sync.Pool
+
+// room returns b with capacity for n more bytes.
+func room(b []byte, n int) []byte {
+	need := len(b) + n
+	if need <= cap(b) || need <= smallBuffer || need > keptBuffer {
+		return b // append knows what to do
+	}
+	var big []byte
+	if p, ok := bigBuffers.Get().(*[keptBuffer]byte); ok {
+		big = p[:0]
+	} else {
+		big = make([]byte, 0, keptBuffer)
+	}
+	return append(big, b...)
 }
 
 func (q *outQueue) kick() {
@@ -97,12 +119,14 @@ func (q *outQueue) take(batch []segment) []segment {
 }
 
 func (q *outQueue) recycle(b []byte) {
-	if cap(b) > keptBuffer {
-		return
+	switch {
+	case cap(b) == keptBuffer:
+		bigBuffers.Put((*[keptBuffer]byte)(b[:keptBuffer]))
+	case cap(b) <= 2*smallBuffer: // append may have rounded it up
+		q.mu.Lock()
+		q.spare = b
+		q.mu.Unlock()
 	}
-	q.mu.Lock()
-	q.spare = b
-	q.mu.Unlock()
 }
 
 // writeLoop writes until the connection ends, and closes the socket.

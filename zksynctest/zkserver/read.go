@@ -16,7 +16,7 @@ func (s *Server) read(c *conn, r *request) Code {
 	if r.op == OpGetACL {
 		need |= permAdmin
 	}
-	if !allowed(n.acl, need, c.ids) {
+	if !allowed(n.acl(), need, c.ids) {
 		return ErrNoAuth
 	}
 	switch r.op {
@@ -40,7 +40,7 @@ func (s *Server) read(c *conn, r *request) Code {
 		}
 		c.reply = appendInt32(c.reply, int32(number))
 	case OpGetACL:
-		list := n.acl
+		list := n.acl()
 		if !allowed(list, permAdmin, c.ids) {
 			list = maskedACL(list)
 		}
@@ -54,7 +54,7 @@ func (s *Server) exists(c *conn, r *request) Code {
 		return ErrBadArguments
 	}
 	n := s.treeOf(c).nodes[r.path]
-	if n != nil && !s.cfg.Compat38 && !allowed(n.acl, permRead, c.ids) {
+	if n != nil && !s.cfg.Compat38 && !allowed(n.acl(), permRead, c.ids) {
 		return ErrNoAuth
 	}
 	if r.watch {

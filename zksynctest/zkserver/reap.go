@@ -51,7 +51,7 @@ func (s *Server) reap(now time.Time) int {
 func (s *Server) reapWait(n *node, now time.Time) (wait int64, may bool) {
 	age := now.UnixMilli() - n.mtime
 	switch {
-	case len(n.children) > 0:
+	case len(n.children()) > 0:
 		return 0, false
 	case n.owner != ownerContainer:
 		return n.owner&maxTTL - age, true

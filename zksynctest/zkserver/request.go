@@ -28,7 +28,7 @@ type request struct {
 // decode reads the record that belongs to r.op. Bytes behind it are ignored, as
 // the real server does.
 func (r *request) decode(d *decoder) {
-	*r = request{xid: r.xid, op: r.op, subs: r.subs[:0]}
+	*r = request{xid: r.xid, op: r.op, subs: r.subs[:0], acl: r.acl[:0]}
 	switch r.op {
 	case OpMulti, OpMultiRead:
 		r.decodeMulti(d)
@@ -37,7 +37,7 @@ func (r *request) decode(d *decoder) {
 	}
 	r.bad = d.bad
 	if r.bad {
-		r.path, r.subs = "", r.subs[:0]
+		r.path, r.acl, r.subs = "", r.acl[:0], r.subs[:0]
 	}
 }
 
@@ -47,7 +47,7 @@ func (r *request) decodeRecord(d *decoder) {
 		r.connect.decode(d)
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
 		r.path, r.null = d.path()
-		r.data, r.acl, r.flags = d.buffer(), d.acls(), d.int32()
+		r.data, r.acl, r.flags = d.buffer(), d.acls(r.acl), d.int32()
 		r.ttl = -1
 		if r.op == OpCreateTTL {
 			r.ttl = d.int64()
@@ -64,7 +64,7 @@ func (r *request) decodeRecord(d *decoder) {
 		r.path = d.str()
 	case OpSetACL:
 		r.path, r.null = d.path()
-		r.acl, r.version = d.acls(), d.int32()
+		r.acl, r.version = d.acls(r.acl), d.int32()
 	case OpReconfig:
 		for range 3 {
 			d.nullableStr()
@@ -97,6 +97,18 @@ func (r *request) decodeRecord(d *decoder) {
 	}
 }
 
+// addSub uses the room that an earlier request has left.
+func (r *request) addSub(op OpCode) *request {
+	n := len(r.subs)
+	if n == cap(r.subs) {
+		r.subs = append(r.subs, request{})
+	}
+	r.subs = r.subs[:n+1]
+	sub := &r.subs[n]
+	*sub = request{op: op, acl: sub.acl[:0]}
+	return sub
+}
+
 // decodeMulti reads operations up to the closing header. Which of them may stand
 // together is not the decoder's business, except that the answer to a kind that
 // cannot be in any multi is that of a record that cannot be read.
@@ -118,8 +130,6 @@ func (r *request) decodeMulti(d *decoder) {
 		if d.bad {
 			return
 		}
-		sub := request{op: op}
-		sub.decodeRecord(d)
-		r.subs = append(r.subs, sub)
+		r.addSub(op).decodeRecord(d)
 	}
 }

@@ -46,7 +46,7 @@ func (c *conn) serve(frame []byte) bool {
 	if !s.admit(c) {
 		return false
 	}
-	d := decoder{b: frame}
+	d := decoder{b: frame, tree: s.tree}
 	if c.sess == nil {
 		r.xid, r.op = 0, OpConnect
 	} else {

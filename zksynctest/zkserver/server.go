@@ -26,6 +26,7 @@ type Server struct {
 	thaw    chan struct{} // not nil while frozen; closed by Thaw
 	zxid    int64
 	tree    *tree
+	acls    aclTable
 	txn     txn
 	scratch []byte
 

@@ -20,14 +20,14 @@ func newTree() *tree {
 		ephemerals: map[int64]map[string]struct{}{},
 		reapable:   map[string]struct{}{},
 	}
-	root := &node{name: "", data: []byte{}, acl: openACL}
+	root := &node{path: "/", data: []byte{}, rights: &openACL}
 	t.nodes["/"] = root
 	t.nodes[""] = root
 	for _, path := range []string{"/zookeeper", "/zookeeper/config", "/zookeeper/quota"} {
-		t.insert(path, &node{data: []byte{}, acl: openACL})
+		t.insert(path, &node{data: []byte{}, rights: &openACL})
 	}
 	config := t.nodes["/zookeeper/config"]
-	config.acl = []ACL{{permRead, "world", "anyone"}}
+	config.rights = &[]ACL{{permRead, "world", "anyone"}}
 	config.aversion = -1
 	return t
 }
@@ -43,8 +43,8 @@ func reserved(path string) bool {
 
 // insert puts n at path, whose parent must exist.
 func (t *tree) insert(path string, n *node) {
-	parent, name, _ := splitPath(path)
-	n.name = name
+	parent, _, _ := splitPath(path)
+	n.path = path
 	t.nodes[path] = n
 	t.nodes[parent].addChild(n)
 	if n.isReapable() {
@@ -97,11 +97,13 @@ func (t *tree) snapshot() *tree {
 	}
 	for _, m := range copies {
 		m.parent = copies[m.parent]
-		children := make([]*node, len(m.children))
-		for i, child := range m.children {
-			children[i] = copies[child]
+		if m.kids != nil {
+			kids := make([]*node, len(*m.kids))
+			for i, child := range *m.kids {
+				kids[i] = copies[child]
+			}
+			m.kids = &kids
 		}
-		m.children = children
 	}
 	return c
 }

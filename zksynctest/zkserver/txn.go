@@ -66,7 +66,7 @@ func (t *txn) rollBack() {
 			tree.insert(u.path, u.n)
 		default:
 			n := u.n
-			n.data, n.acl = u.before.data, u.before.acl
+			n.data, n.rights = u.before.data, u.before.rights
 			n.mzxid, n.pzxid, n.mtime = u.before.mzxid, u.before.pzxid, u.before.mtime
 			n.version, n.creates, n.aversion = u.before.version, u.before.creates, u.before.aversion
 		}
@@ -84,7 +84,7 @@ func (t *txn) delete(path string, version int32) Code {
 	if parent == nil {
 		return ErrNoNode
 	}
-	if !allowed(parent.acl, permDelete, t.ids) {
+	if !allowed(parent.acl(), permDelete, t.ids) {
 		return ErrNoAuth
 	}
 	n := tree.nodes[path]
@@ -93,7 +93,7 @@ func (t *txn) delete(path string, version int32) Code {
 		return ErrNoNode
 	case version != -1 && version != n.version:
 		return ErrBadVersion
-	case len(n.children) > 0:
+	case len(n.children()) > 0:
 		return ErrNotEmpty
 	}
 	t.remove(path, n)
@@ -113,7 +113,7 @@ func (t *txn) remove(path string, n *node) {
 	if parent.isReapable() {
 		t.s.reapLater(parent, time.Now())
 	}
-	t.events = append(t.events, change{eventDeleted, path, parentPath, n.acl, parent.acl})
+	t.events = append(t.events, change{eventDeleted, path, parentPath, n.acl(), parent.acl()})
 }
 
 // at finds the node of an operation on one existing path, and checks the rights
@@ -126,7 +126,7 @@ func (t *txn) at(path string, need, version int32, versionOf func(*node) int32) 
 	switch {
 	case n == nil:
 		return nil, ErrNoNode
-	case !allowed(n.acl, need, t.ids):
+	case !allowed(n.acl(), need, t.ids):
 		return nil, ErrNoAuth
 	case version != -1 && version != versionOf(n):
 		return nil, ErrBadVersion
@@ -150,7 +150,7 @@ func (t *txn) setData(path string, data []byte, version int32) (*node, Code) {
 	}
 	n.version++
 	n.mzxid, n.mtime = t.zxid, t.now
-	t.events = append(t.events, change{kind: eventDataChanged, path: path, acl: n.acl})
+	t.events = append(t.events, change{kind: eventDataChanged, path: path, acl: n.acl()})
 	return n, codeOK
 }
 
@@ -166,7 +166,7 @@ func (t *txn) setACL(path string, list []ACL, version int32) (*node, Code) {
 	if code != codeOK {
 		return nil, code
 	}
-	n.acl = acl
+	n.rights = t.s.acls.share(acl)
 	n.aversion++
 	return n, codeOK
 }

@@ -6,8 +6,9 @@ import "encoding/binary"
 // does not fit makes it bad, and everything after that reads as zero, so that
 // callers check once at the end. What it returns as bytes aliases the frame.
 type decoder struct {
-	b   []byte
-	bad bool
+	b    []byte
+	bad  bool
+	tree *tree // whose paths are shared, if it is given
 }
 
 func (d *decoder) take(n int) []byte {
@@ -57,17 +58,37 @@ func (d *decoder) str() string {
 	if n < 0 {
 		d.bad = true
 	}
-	return string(d.take(int(n)))
+	return d.share(d.take(int(n)))
 }
 
 // path reads a string that may be null, which only some operations mind.
 func (d *decoder) path() (path string, null bool) {
 	b := d.buffer()
-	return string(b), b == nil
+	return d.share(b), b == nil
 }
 
-// nullableStr reads a string for which null and empty are the same.
-func (d *decoder) nullableStr() string { return string(d.buffer()) }
+// share makes a string of a path, or finds the one that is there.
+func (d *decoder) share(b []byte) string {
+	if d.tree != nil {
+		if n := d.tree.nodes[string(b)]; n != nil && len(n.path) == len(b) {
+			return n.path
+		}
+	}
+	return string(b)
+}
+
+// nullableStr reads a string for which null and empty are the same. What nearly
+// every ACL says is not made anew.
+func (d *decoder) nullableStr() string {
+	switch b := d.buffer(); string(b) {
+	case "world":
+		return "world"
+	case "anyone":
+		return "anyone"
+	default:
+		return string(b)
+	}
+}
 
 // count reads the length of a vector whose items take at least size bytes each.
 // What could not possibly be in the rest of the frame is refused before anything
@@ -99,13 +120,9 @@ func (d *decoder) strs() []string {
 	return list
 }
 
-func (d *decoder) acls() []ACL {
-	n := d.count(12)
-	if n == 0 {
-		return nil
-	}
-	list := make([]ACL, 0, n)
-	for range n {
+// acls appends to list.
+func (d *decoder) acls(list []ACL) []ACL {
+	for range d.count(12) {
 		list = append(list, ACL{Perms: d.int32(), Scheme: d.nullableStr(), ID: d.nullableStr()})
 		if d.bad {
 			return nil

@@ -1,0 +1,29 @@
+package zkserver
+
+// aclTable has the lists that znodes share. A million znodes with the same rights
+// hold one list between them.
+type aclTable map[string]*[]ACL
+
+// aclsShared is how many different lists are remembered. Beyond that all are
+// forgotten, which costs nothing but the memory of those that could have been
+// shared.
+const aclsShared = 1024
+
+// share returns the list that all who have the same rights point to.
+func (t *aclTable) share(list []ACL) *[]ACL {
+	if len(list) == 1 && list[0] == openACL[0] {
+		return &openACL
+	}
+	var room [128]byte
+	key := appendACLs(room[:0], list)
+	if shared, ok := (*t)[string(key)]; ok {
+		return shared
+	}
+	if *t == nil || len(*t) >= aclsShared {
+		*t = aclTable{}
+	}
+	shared := new([]ACL)
+	*shared = list
+	(*t)[string(key)] = shared
+	return shared
+}

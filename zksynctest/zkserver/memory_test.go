@@ -1,0 +1,100 @@
+package zkserver_test
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // the first leaves what has finalizers, and what pools hold
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// TestMemoryOfAZnode makes a million of them, the way services do: in directories,
+// with an ACL of their own, and those of a session.
+func TestMemoryOfAZnode(t *testing.T) {
+	const limit = 300
+	for _, c := range []struct {
+		name  string
+		dirs  int // of a thousand each
+		flags int32
+		acl   rec
+	}{
+		{"persistent", 1000, 0, rec{}.acl(31, "world", "anyone")},
+		{"with an ACL", 200, 0, rec{}.acl(31, "digest", "somebody:aGFzaA==", 1, "world", "anyone")},
+		{"ephemeral", 200, 1, rec{}.acl(31, "world", "anyone")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dirs := c.dirs
+			if raceDetector {
+				dirs /= 10
+			}
+			s := start(t, zkserver.Config{OpsKept: 16})
+			r := session(t, s, time.Minute)
+			before := heap()
+			for d := range dirs {
+				if err := s.Create(fmt.Sprintf("/d%03d", d), nil); err != nil {
+					t.Fatal(err)
+				}
+				const together = 50
+				for i := 0; i < 1000; i += together {
+					list := make([]rec, together)
+					for j := range list {
+						path := fmt.Sprintf("/d%03d/n%06d", d, i+j)
+						list[j] = sub(zkserver.OpCreate, append(rec{}.str(path).str(""), c.acl...).i32(c.flags))
+					}
+					r.want(0, zkserver.OpMulti, multi(list...))
+				}
+			}
+			n := int64(dirs * 1001)
+			per := (heap() - before) / n
+			if t.Logf("%d bytes a znode, of %d", per, n); per > limit {
+				t.Errorf("%d bytes a znode, want %d at most", per, limit)
+			}
+			runtime.KeepAlive(s)
+		})
+	}
+}
+
+// TestAllocations counts what a request costs the heap: the data of a write, a
+// znode with its path and a place among the children for a create, and nothing
+// for a read.
+func TestAllocations(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		frames []rec
+		limit  float64
+	}{
+		{"get", []rec{getRoot}, 0},
+		{"set", []rec{setRoot}, 1},
+		{"create and delete", []rec{
+			stock(zkserver.OpCreate, createRec("/load/x", "", 0)),
+			stock(zkserver.OpDelete, rec{}.str("/load/x").i32(-1)),
+		}, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			list := streams(t, zkserver.Config{OpsKept: 16}, 1)
+			const n = 50_000
+			load(list, n, c.frames...)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			load(list, n, c.frames...)
+			runtime.ReadMemStats(&after)
+			// What is left for the runtime, and for buffers that a pool lost.
+			const slack = 0.05
+			if got := float64(after.Mallocs-before.Mallocs) / n; got > c.limit+slack {
+				t.Errorf("%.2f allocations a request, want %v", got, c.limit)
+			}
+			if got := float64(after.TotalAlloc-before.TotalAlloc) / n; got > 100*c.limit+64 {
+				t.Errorf("%.0f bytes allocated a request", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package zkserver_test
+
+const raceDetector = false
