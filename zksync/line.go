@@ -224,6 +224,14 @@ type member struct {
 	seq   int32
 }
 
+// before says whether m is in line before n.
+func (m member) before(n member) bool {
+	if m.seq == n.seq {
+		return m.name < n.name
+	}
+	return earlier(m.seq, n.seq)
+}
+
 // sort picks the places out of a listing and puts them in line.
 func (r rule) sort(names []string) []member {
 	var places []member
@@ -234,28 +242,46 @@ func (r rule) sort(names []string) []member {
 	}
 	slices.SortFunc(places, func(a, b member) int {
 		switch {
-		case a.seq == b.seq:
-			return strings.Compare(a.name, b.name)
-		case earlier(a.seq, b.seq):
+		case a.before(b):
 			return -1
+		case b.before(a):
+			return 1
 		}
-		return 1
+		return 0
 	})
 	return places
 }
 
-// blockers lists the names that keep p waiting, the nearest first, and says
-// whether p is in the list at all.
-func (p *place) blockers(names []string) (ahead []string, listed bool) {
-	for _, m := range p.line.rule.sort(names) {
-		if m.name == p.name {
-			listed = true
-		} else if earlier(m.seq, p.seq) && p.line.rule.blocks(m.class, p.line.class) {
-			ahead = append(ahead, m.name)
+// A front is what keeps a place waiting, as far as the place needs to know.
+type front struct {
+	near, far string // the two nearest; empty where there are none
+	last      bool   // near is the only one
+	listed    bool   // the place itself is in the list
+}
+
+// front looks for what keeps p waiting, without putting a long line in order.
+func (p *place) front(names []string) front {
+	var f front
+	var near, far member
+	for _, name := range names {
+		m := member{name: name}
+		var ok bool
+		if m.class, m.seq, ok = p.line.rule.parse(name); !ok {
+			continue
+		}
+		switch {
+		case name == p.name:
+			f.listed = true
+		case !earlier(m.seq, p.seq) || !p.line.rule.blocks(m.class, p.line.class):
+		case near.name == "" || near.before(m):
+			near, far = m, near
+		case far.name == "" || far.before(m):
+			far = m
 		}
 	}
-	slices.Reverse(ahead)
-	return ahead, listed
+	f.near, f.far = near.name, far.name
+	f.last = near.name != "" && far.name == ""
+	return f
 }
 
 func child(dir, name string) string {

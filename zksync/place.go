@@ -180,20 +180,19 @@ func (p *place) look(ctx context.Context) (first bool, err error) {
 	case err != nil:
 		return false, err
 	}
-	ahead, listed := p.blockers(names)
-	if !listed {
+	f := p.front(names)
+	if !f.listed {
 		return false, errRemoved
 	}
-	p.last = len(ahead) == 1
-	if len(ahead) == 0 {
+	p.last = f.last
+	if f.near == "" {
 		p.forgetNeighbours()
 		return true, nil
 	}
-	far := ""
-	if len(ahead) > 1 && !p.line.rule.together(p.line.class) {
-		far = ahead[1]
+	if p.line.rule.together(p.line.class) {
+		f.far = ""
 	}
-	return false, p.watchNeighbours(ctx, ahead[0], far)
+	return false, p.watchNeighbours(ctx, f.near, f.far)
 }
 
 // watchOwn arms the watch on our own znode. getData is used because, unlike
