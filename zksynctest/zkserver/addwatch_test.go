@@ -203,9 +203,8 @@ func TestLastingWatchesOfALaggingSession(t *testing.T) {
 			}
 		}
 		r.step(zkserver.OpSync, rec{}.str("/"),
-			event{3, "/p"},
-			event{2, "/r/again"}, event{1, "/r/again"}, event{2, "/r/gone"}, event{1, "/r/new"}, event{3, "/r/set"},
-			event{4, "/p"})
+			event{3, "/p"}, event{4, "/p"},
+			event{2, "/r/gone"}, event{3, "/r/set"}, event{2, "/r/again"}, event{1, "/r/again"}, event{1, "/r/new"})
 		r.step(zkserver.OpSetData, setRec("/p"), event{3, "/p"})
 		r.step(zkserver.OpSetData, setRec("/r/new"), event{3, "/r/new"})
 	})

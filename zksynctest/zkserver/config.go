@@ -46,6 +46,17 @@ type Config struct {
 	// checkWatches sees the watches of others, and the types of watch that 3.9
 	// brought are unknown; create2 in a multi is answered as a create.
 	Compat38 bool
+	// SyncLimit is how many ticks leader and followers of an ensemble do without a
+	// word from each other before they give each other up. The default is 5.
+	SyncLimit int
+	// ElectionTime is how long an ensemble is without a leader after the servers have
+	// found out that they need one. 0 means that there is a new one at once; real
+	// ones take about 200 ms.
+	ElectionTime time.Duration
+	// ReadOnlyMode is readonlymode.enabled: an endpoint that has found no quorum for
+	// two seconds, or a tick if that is longer, serves clients that are content with
+	// reading.
+	ReadOnlyMode bool
 	// OpsKept is how many of the latest operations [Server.Ops] remembers. The
 	// default is 65536.
 	OpsKept int
@@ -56,6 +67,8 @@ const (
 	defaultMaxFrame = 1048575
 	defaultReap     = time.Minute
 	defaultOpsKept  = 65536
+
+	defaultSyncLimit = 5
 )
 
 // withDefaults is the configuration as the server uses it.
@@ -116,6 +129,15 @@ func (cfg Config) withDefaults() (Config, error) {
 	}
 	if slices.Contains(cfg.Without, OpConnect) {
 		return bad("Without", OpConnect, "a server that cannot connect is of no use")
+	}
+	if cfg.SyncLimit < 0 {
+		return bad("SyncLimit", cfg.SyncLimit, "it must be at least a tick")
+	}
+	if cfg.SyncLimit == 0 {
+		cfg.SyncLimit = defaultSyncLimit
+	}
+	if cfg.ElectionTime < 0 {
+		return bad("ElectionTime", cfg.ElectionTime, "it must not be negative")
 	}
 	if cfg.OpsKept < 0 {
 		return bad("OpsKept", cfg.OpsKept, "it must not be negative")

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -20,6 +21,7 @@ const (
 // requests in order, and one that writes what is queued for it.
 type conn struct {
 	s   *Server
+	ep  *Endpoint
 	id  uint64
 	nc  net.Conn
 	ip  string
@@ -42,27 +44,34 @@ type conn struct {
 	// Guarded by the server's mu.
 	closed    bool
 	hung      bool // its ConnectRequest was swallowed
-	cut       bool // its endpoint has no leader
 	owes      bool // an answer for which it needs its leader; later ones come behind
 	sess      *session
 	ids       []identity
-	view      *view // what its reads see, if not the tree
 	watches   [2]map[string]watchMode
-	told      uint64 // the last occasion of an event it was told of
+	told      uint64   // the last occasion of an event it was told of
+	rep       *replica // of its endpoint, if no fault gave it another
 	handshake *timer
+}
+
+// sessionID is 0 as long as there is no session.
+func (c *conn) sessionID() int64 {
+	if c.sess == nil {
+		return 0
+	}
+	return c.sess.id
 }
 
 // startConn takes over an accepted connection, unless its IP has too many. The
 // caller holds mu.
-func (s *Server) startConn(nc net.Conn) bool {
+func (s *Server) startConn(e *Endpoint, nc net.Conn) bool {
 	ip := remoteIP(nc)
-	if limit := s.cfg.MaxClientConns; limit > 0 && s.perIP[ip] >= limit {
+	if limit := s.cfg.MaxClientConns; limit > 0 && e.perIP[ip] >= limit {
 		return false
 	}
-	s.perIP[ip]++
+	e.perIP[ip]++
 	s.lastConn++
 	c := &conn{
-		s: s, id: s.lastConn, nc: nc, ip: ip,
+		s: s, ep: e, rep: e.rep, id: s.lastConn, nc: nc, ip: ip,
 		br:       bufio.NewReaderSize(nc, readBuffer),
 		out:      outQueue{wake: make(chan struct{}, 1)},
 		done:     make(chan struct{}),
@@ -71,6 +80,9 @@ func (s *Server) startConn(nc net.Conn) bool {
 	}
 	s.conns[c] = struct{}{}
 	s.limitHandshake(c)
+	if e.unreachable {
+		s.swallow(c, 0)
+	}
 	s.wg.Add(2)
 	go c.readLoop()
 	go c.writeLoop()
@@ -87,7 +99,7 @@ func (s *Server) limitHandshake(c *conn) {
 		defer s.mu.Unlock()
 		switch {
 		case c.closed || c.sess != nil || c.hung || c.hole.Load():
-		case s.thaw != nil || s.elapsed(time.Now()) < s.notBefore:
+		case c.ep.thaw != nil || s.elapsed(time.Now()) < s.notBefore:
 			s.limitHandshake(c)
 		default:
 			s.hangUp(c)
@@ -104,13 +116,17 @@ func (s *Server) hangUp(c *conn) {
 	c.closed = true
 	c.handshake.stop()
 	s.dropWatches(c)
-	if c.sess != nil && c.sess.conn == c {
-		c.sess.conn = nil
+	if sess := c.sess; sess != nil {
+		if sess.conn == c {
+			sess.conn = nil
+		}
+		sess.conns = slices.DeleteFunc(slices.Clone(sess.conns), func(other *conn) bool { return other == c })
 	}
 	delete(s.conns, c)
-	delete(s.cuts, c)
-	if s.perIP[c.ip]--; s.perIP[c.ip] == 0 {
-		delete(s.perIP, c.ip)
+	s.discard(c.rep)
+	perIP := c.ep.perIP
+	if perIP[c.ip]--; perIP[c.ip] == 0 {
+		delete(perIP, c.ip)
 	}
 	close(c.done)
 }

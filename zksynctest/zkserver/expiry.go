@@ -44,7 +44,7 @@ func (s *Server) untrack(sess *session) {
 func (s *Server) setTimer() {
 	s.timer.stop()
 	s.timer, s.due = nil, 0
-	if s.closed || s.down || s.thaw != nil {
+	if !s.active() {
 		return
 	}
 	for bucket := range s.buckets {
@@ -74,7 +74,7 @@ func (s *Server) onTimer() {
 	defer s.mu.Unlock()
 	now := time.Now()
 	at := s.elapsed(now)
-	if s.closed || s.down || s.thaw != nil {
+	if !s.active() {
 		return
 	}
 	if at >= s.notBefore {
@@ -83,7 +83,7 @@ func (s *Server) onTimer() {
 				break
 			}
 			for _, id := range slices.Sorted(maps.Keys(s.buckets[bucket])) {
-				s.expire(s.sessions[id], now)
+				s.endSession(s.sessions[id], nil, now)
 			}
 		}
 		s.removeLeftovers(at, now)
@@ -92,15 +92,6 @@ func (s *Server) onTimer() {
 		}
 	}
 	s.setTimer()
-}
-
-// expire ends a session that the server gave up.
-func (s *Server) expire(sess *session, now time.Time) {
-	c := sess.conn
-	s.endSession(sess, now)
-	if c != nil {
-		s.hangUp(c)
-	}
 }
 
 func (s *Server) removeLeftovers(at int64, now time.Time) {

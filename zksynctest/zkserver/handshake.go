@@ -13,23 +13,24 @@ type connectRequest struct {
 	sessionID int64
 	password  []byte
 	modern    bool
+	readOnly  bool // a server without a quorum will do
 }
 
 func (q *connectRequest) decode(d *decoder) {
 	d.int32() // the version of the protocol has never mattered
 	q.lastZxid, q.timeoutMs, q.sessionID, q.password = d.int64(), d.int32(), d.int64(), d.buffer()
 	if q.modern = len(d.b) > 0; q.modern {
-		d.bool()
+		q.readOnly = d.bool()
 	}
 }
 
-func appendConnectResponse(b []byte, q *request, timeout time.Duration, id int64, password [16]byte) []byte {
+func appendConnectResponse(b []byte, q *request, timeout time.Duration, id int64, password [16]byte, readOnly bool) []byte {
 	b = appendInt32(b, 0)
 	b = appendInt32(b, int32(timeout.Milliseconds()))
 	b = appendInt64(b, id)
 	b = appendBuffer(b, password[:])
 	if q.connect.modern {
-		b = appendBool(b, false)
+		b = appendBool(b, readOnly)
 	}
 	return b
 }
@@ -37,7 +38,7 @@ func appendConnectResponse(b []byte, q *request, timeout time.Duration, id int64
 // appendRefusal is the answer to somebody whose session is not there any more, or
 // never was.
 func appendRefusal(b []byte, r *request) []byte {
-	return appendConnectResponse(b, r, 0, 0, [16]byte{})
+	return appendConnectResponse(b, r, 0, 0, [16]byte{}, false)
 }
 
 // connect gives the connection a session: a new one, or the one it asks for.
@@ -56,25 +57,41 @@ func (s *Server) connect(c *conn, r *request) result {
 		s.swallow(c, q.sessionID)
 		return result{silent: true}
 	}
-	lag := s.lagging[q.sessionID]
-	seen := s.zxid
-	if lag != nil {
-		seen = lag.zxid
+	rep := c.ep.rep
+	if lag := s.lagging[q.sessionID]; lag != nil && c.ep.member && !rep.cut {
+		rep = lag
 	}
-	if q.lastZxid > seen {
-		return quiet // this server is behind what the client knows
+	readOnly := s.readsOnly(c.ep)
+	switch {
+	case !c.ep.member && !(readOnly && q.readOnly):
+		return quiet // it does not serve, or not this client
+	case q.lastZxid > s.zxidOf(rep):
+		return quiet // it is behind what the client knows
+	}
+	timeout := time.Duration(q.timeoutMs) * time.Millisecond
+	timeout = min(max(timeout, s.cfg.MinSessionTimeout), s.cfg.MaxSessionTimeout)
+	switch {
+	case readOnly:
+		return s.connectReadOnly(c, r, timeout)
+	case rep.cut:
+		// Its leader does not answer, and so neither does it.
+		c.hung = true
+		c.handshake.stop()
+		return result{silent: true}
 	}
 
 	now := time.Now()
-	timeout := time.Duration(q.timeoutMs) * time.Millisecond
-	timeout = min(max(timeout, s.cfg.MinSessionTimeout), s.cfg.MaxSessionTimeout)
 	var sess *session
 	if q.sessionID != 0 {
 		// The connection the session had is closed before anything is known about
 		// who asks.
 		sess = s.sessions[q.sessionID]
-		if sess != nil && sess.conn != nil {
-			s.hangUp(sess.conn)
+		if sess != nil {
+			for _, old := range sess.conns {
+				if old.ep == c.ep && !old.isCutAlone() {
+					s.hangUp(old)
+				}
+			}
 		}
 		if sess == nil || !bytes.Equal(q.password, sess.password[:]) {
 			c.reply = appendRefusal(c.reply, r)
@@ -84,16 +101,20 @@ func (s *Server) connect(c *conn, r *request) result {
 	if sess != nil && !s.swap[sess.id] {
 		sess.timeout = timeout
 		s.touch(sess, now)
-		c.view = lag
+		if rep != c.rep {
+			rep.ep = c.ep
+			c.rep = rep
+		}
 	} else {
 		if sess != nil {
 			delete(s.swap, sess.id)
 		}
-		sess = s.openSession(timeout, now)
+		sess = s.openSession(c.ep, timeout, now)
+		if c.rep.view != nil {
+			s.catchUp(c.rep)
+		}
 	}
-	c.handshake.stop()
-	sess.conn, c.sess = c, sess
-	c.traffic.Store(sess.traffic)
-	c.reply = appendConnectResponse(c.reply, r, timeout, sess.id, sess.password)
-	return result{zxid: s.seenZxid(c)}
+	sess.attach(c)
+	c.reply = appendConnectResponse(c.reply, r, timeout, sess.id, sess.password, false)
+	return result{zxid: s.zxidOf(c.rep)}
 }

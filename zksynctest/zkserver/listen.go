@@ -22,13 +22,38 @@ var memoryAddr = netip.MustParseAddrPort("127.0.0.1:2181")
 // firstMemoryPort is the first port that in-memory connections seem to come from.
 const firstMemoryPort = 32768
 
-// Dial opens an in-memory connection. Any address will do; both ends claim to be
-// on 127.0.0.1. While the server is stopped or closed it fails with ECONNREFUSED.
+// Dial opens an in-memory connection to the endpoint with that address. A server
+// that is no ensemble takes any; both ends claim to be on 127.0.0.1. While the
+// server is stopped or closed it fails with ECONNREFUSED.
 func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		to = memoryAddr
 	}
+	i := slices.IndexFunc(s.endpoints, func(e *Endpoint) bool { return e.addr.Port() == to.Port() })
+	switch {
+	case len(s.endpoints) == 1:
+		i = 0
+	case err != nil || i < 0:
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: textAddr{network, address},
+			Err: fmt.Errorf("no endpoint has this address: they are %v to %v: %w", s.endpoints[0].addr,
+				s.endpoints[len(s.endpoints)-1].addr, os.NewSyscallError("connect", syscall.ECONNREFUSED))}
+	}
+	return s.dial(ctx, s.endpoints[i], network, to)
+}
+
+// Dial opens an in-memory connection to the endpoint, whatever the address.
+func (e *Endpoint) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	return e.s.dial(ctx, e, network, e.addr)
+}
+
+// textAddr is an address that could not be understood.
+type textAddr struct{ network, address string }
+
+func (a textAddr) Network() string { return a.network }
+func (a textAddr) String() string  { return a.address }
+
+func (s *Server) dial(ctx context.Context, e *Endpoint, network string, to netip.AddrPort) (net.Conn, error) {
 	remote := net.TCPAddrFromAddrPort(to)
 	fail := func(err error) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: network, Addr: remote, Err: err}
@@ -40,7 +65,7 @@ func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, e
 		return fail(err)
 	}
 	s.mu.Lock()
-	if s.closed || s.down {
+	if s.closed || e.down {
 		s.mu.Unlock()
 		return fail(os.NewSyscallError("connect", syscall.ECONNREFUSED))
 	}
@@ -48,7 +73,7 @@ func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, e
 	s.lastPort++
 	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1).To4(), Port: port}
 	client, server := newPipe(local, remote)
-	refused := !s.startConn(server)
+	refused := !s.startConn(e, server)
 	s.mu.Unlock()
 	if refused {
 		server.Close()
@@ -58,6 +83,7 @@ func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, e
 
 // listener is one address that the server accepts on.
 type listener struct {
+	e     *Endpoint
 	l     net.Listener
 	owned bool // opened by Listen: Start opens it again
 	addr  net.Addr
@@ -71,16 +97,21 @@ func (l *listener) close() {
 
 // Serve accepts connections on l until [Server.Close] or [Server.Stop], which
 // close l, and then returns nil. Another failure to accept is returned, with l
-// closed. TLS listeners work too.
-func (s *Server) Serve(l net.Listener) error {
+// closed. TLS listeners work too. In an ensemble it is the first endpoint that
+// serves.
+func (s *Server) Serve(l net.Listener) error { return s.endpoints[0].Serve(l) }
+
+// Serve is [Server.Serve] for this endpoint.
+func (e *Endpoint) Serve(l net.Listener) error {
+	s := e.s
 	s.mu.Lock()
-	if s.closed || s.down {
+	if s.closed || e.down {
 		s.mu.Unlock()
 		l.Close()
 		return ErrNotServing
 	}
-	entry := &listener{l: l, addr: l.Addr()}
-	s.listeners = append(s.listeners, entry)
+	entry := &listener{e: e, l: l, addr: l.Addr()}
+	e.listeners = append(e.listeners, entry)
 	s.wg.Add(1)
 	s.mu.Unlock()
 	defer s.wg.Done()
@@ -92,9 +123,9 @@ func (s *Server) acceptOn(entry *listener, l net.Listener) error {
 		nc, err := l.Accept()
 		if err != nil {
 			s.mu.Lock()
-			ended := s.closed || s.down || entry.l != l
-			if !ended {
-				s.listeners = slices.DeleteFunc(s.listeners, func(e *listener) bool { return e == entry })
+			ended := s.closed || entry.e.down || entry.l != l
+			if e := entry.e; !ended {
+				e.listeners = slices.DeleteFunc(e.listeners, func(e *listener) bool { return e == entry })
 			}
 			s.mu.Unlock()
 			l.Close()
@@ -104,7 +135,7 @@ func (s *Server) acceptOn(entry *listener, l net.Listener) error {
 			return err
 		}
 		s.mu.Lock()
-		ok := !s.closed && !s.down && s.startConn(nc)
+		ok := !s.closed && !entry.e.down && s.startConn(entry.e, nc)
 		s.mu.Unlock()
 		if !ok {
 			nc.Close()
@@ -112,22 +143,27 @@ func (s *Server) acceptOn(entry *listener, l net.Listener) error {
 	}
 }
 
-// Listen opens a TCP listener that belongs to the server and returns its address.
-// Close and Stop close it, Start opens it again on the same port. Do not use it
-// inside a synctest bubble: a goroutine in Accept stops the bubble's clock.
-func (s *Server) Listen(address string) (net.Addr, error) {
+// Listen opens a TCP listener that belongs to the server, in an ensemble to its
+// first endpoint, and returns its address. Close and Stop close it, Start opens it
+// again on the same port. Do not use it inside a synctest bubble: a goroutine in
+// Accept stops the bubble's clock.
+func (s *Server) Listen(address string) (net.Addr, error) { return s.endpoints[0].Listen(address) }
+
+// Listen is [Server.Listen] for this endpoint.
+func (e *Endpoint) Listen(address string) (net.Addr, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
 	}
+	s := e.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.down {
+	if s.closed || e.down {
 		l.Close()
 		return nil, ErrNotServing
 	}
-	entry := &listener{owned: true, addr: l.Addr()}
-	s.listeners = append(s.listeners, entry)
+	entry := &listener{e: e, owned: true, addr: l.Addr()}
+	e.listeners = append(e.listeners, entry)
 	s.acceptOwned(entry, l)
 	return l.Addr(), nil
 }

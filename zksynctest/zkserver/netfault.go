@@ -3,6 +3,7 @@ package zkserver
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -21,7 +22,7 @@ func (s *Server) ExpireSession(id int64) error {
 	if sess == nil {
 		return noSession(id)
 	}
-	s.expire(sess, time.Now())
+	s.endSession(sess, nil, time.Now())
 	return nil
 }
 
@@ -30,15 +31,14 @@ func (s *Server) ExpireSession(id int64) error {
 func (s *Server) Disconnect(id int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sess, cut := s.sessions[id], s.connsOf(s.cuts, id)
-	if sess == nil && len(cut) == 0 {
+	open := s.connsOf(id)
+	if s.sessions[id] == nil && len(open) == 0 {
 		return noSession(id)
 	}
-	if sess != nil && sess.conn != nil && !sess.conn.hole.Load() {
-		s.hangUp(sess.conn)
-	}
-	for _, c := range cut {
-		s.hangUp(c)
+	for _, c := range open {
+		if !c.hole.Load() {
+			s.hangUp(c)
+		}
 	}
 	return nil
 }
@@ -51,10 +51,7 @@ func (s *Server) Partition(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.partitioned[id] = true
-	if sess := s.sessions[id]; sess != nil && sess.conn != nil {
-		s.swallow(sess.conn, id)
-	}
-	for _, c := range s.connsOf(s.cuts, id) {
+	for _, c := range s.connsOf(id) {
 		s.swallow(c, id)
 	}
 }
@@ -65,10 +62,7 @@ func (s *Server) Heal(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.partitioned, id)
-	for _, c := range s.connsOf(s.holes, id) {
-		s.hangUp(c)
-		s.release(c)
-	}
+	s.heal(func(c *conn) bool { return s.holes[c] == id && !c.ep.unreachable })
 }
 
 func (s *Server) swallow(c *conn, id int64) {
@@ -83,11 +77,25 @@ func (s *Server) release(c *conn) {
 	close(c.released)
 }
 
-// connsOf lists the connections that set has for a session, in a defined order.
-func (s *Server) connsOf(set map[*conn]int64, id int64) []*conn {
-	list := slices.DeleteFunc(slices.Collect(maps.Keys(set)), func(c *conn) bool { return set[c] != id })
-	slices.SortFunc(list, func(a, b *conn) int { return cmp.Compare(a.id, b.id) })
-	return list
+// heal closes the black-holed connections that were, in a defined order.
+func (s *Server) heal(were func(*conn) bool) {
+	for _, c := range sorted(maps.Keys(s.holes)) {
+		if were(c) {
+			s.hangUp(c)
+			s.release(c)
+		}
+	}
+}
+
+// connsOf lists the open connections of a session, those of one that is over
+// included.
+func (s *Server) connsOf(id int64) []*conn {
+	return slices.DeleteFunc(s.orderedConns(), func(c *conn) bool { return c.sess == nil || c.sess.id != id })
+}
+
+// sorted lists connections in the order in which they came.
+func sorted(conns iter.Seq[*conn]) []*conn {
+	return slices.SortedFunc(conns, func(a, b *conn) int { return cmp.Compare(a.id, b.id) })
 }
 
 // HangHandshake makes the server accept connections and swallow their

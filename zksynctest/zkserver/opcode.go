@@ -87,6 +87,9 @@ func (op OpCode) String() string {
 	return "op " + strconv.Itoa(int(op))
 }
 
+// needsLeader tells whether a follower asks its leader for the answer.
+func (op OpCode) needsLeader() bool { return op == OpSync || op.isWrite() }
+
 // isWrite tells whether the operation goes through the leader: it takes a zxid,
 // also when it fails.
 func (op OpCode) isWrite() bool {

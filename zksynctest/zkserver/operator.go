@@ -10,7 +10,7 @@ import (
 func (s *Server) operate(what, path string, write func(*txn) Code) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.down {
+	if s.closed || s.leader == nil {
 		return ErrNotServing
 	}
 	t := s.begin(superUser, time.Now().UnixMilli(), false)

@@ -5,17 +5,18 @@ import "time"
 // Op is one request that the server was asked, a ConnectRequest included. What a
 // partition or a frozen server swallowed is not there: nobody saw it.
 type Op struct {
-	Time    time.Time
-	Session int64  // for a connect the session asked for, and once it is done the one given
-	Conn    uint64 // tells connections apart, in the order in which they came
-	Xid     int32
-	Code    OpCode
-	Path    string  // as asked, without the number of a sequential create
-	Sub     []SubOp // of a multi
-	Zxid    int64   // in the header of the reply
-	Err     int32   // in the header of the reply; 0 is success
-	Done    bool    // it was carried out or refused, whether or not the answer got through
-	Fault   string  // what was injected into it
+	Time     time.Time
+	Session  int64  // for a connect the session asked for, and once it is done the one given
+	Endpoint int    // that was asked, from 1
+	Conn     uint64 // tells connections apart, in the order in which they came
+	Xid      int32
+	Code     OpCode
+	Path     string  // as asked, without the number of a sequential create
+	Sub      []SubOp // of a multi
+	Zxid     int64   // in the header of the reply
+	Err      int32   // in the header of the reply; 0 is success
+	Done     bool    // it was carried out or refused, whether or not the answer got through
+	Fault    string  // what was injected into it
 }
 
 // SubOp is one operation of a multi. Err is its own result.
@@ -63,7 +64,7 @@ func (l *opLog) list() []Op {
 
 // record notes a request that has just been decoded.
 func (s *Server) record(c *conn, r *request, now time.Time) uint64 {
-	op := Op{Time: now, Conn: c.id, Xid: r.xid, Code: r.op, Path: r.path}
+	op := Op{Time: now, Endpoint: c.ep.number, Conn: c.id, Xid: r.xid, Code: r.op, Path: r.path}
 	if c.sess != nil {
 		op.Session = c.sess.id
 	} else {

@@ -21,11 +21,11 @@ func TestOps(t *testing.T) {
 			sub(zkserver.OpCheck, rec{}.str("/").i32(-1))))
 		now := time.Now()
 		want := []zkserver.Op{
-			{Time: now, Session: r.id, Conn: 1, Code: zkserver.OpConnect, Zxid: 1, Done: true},
-			{Time: now, Session: r.id, Conn: 1, Xid: 1, Code: zkserver.OpCreate, Path: "/n-", Zxid: 2, Done: true},
-			{Time: now, Session: r.id, Conn: 1, Xid: 2, Code: zkserver.OpGetData, Path: "/no", Zxid: 2, Err: -101, Done: true},
+			{Time: now, Session: r.id, Endpoint: 1, Conn: 1, Code: zkserver.OpConnect, Zxid: 1, Done: true},
+			{Time: now, Session: r.id, Endpoint: 1, Conn: 1, Xid: 1, Code: zkserver.OpCreate, Path: "/n-", Zxid: 2, Done: true},
+			{Time: now, Session: r.id, Endpoint: 1, Conn: 1, Xid: 2, Code: zkserver.OpGetData, Path: "/no", Zxid: 2, Err: -101, Done: true},
 			{
-				Time: now, Session: r.id, Conn: 1, Xid: 3, Code: zkserver.OpMulti, Zxid: 3, Done: true,
+				Time: now, Session: r.id, Endpoint: 1, Conn: 1, Xid: 3, Code: zkserver.OpMulti, Zxid: 3, Done: true,
 				Sub: []zkserver.SubOp{{Code: zkserver.OpDelete, Path: "/no", Err: -101}, {Code: zkserver.OpCheck, Path: "/", Err: -2}},
 			},
 		}

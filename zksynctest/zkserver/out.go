@@ -163,7 +163,7 @@ func (c *conn) writeLoop() {
 // flush is the end of writeLoop: what was queued before the connection was closed
 // goes out, unless a fault or a reader that does not read is in the way.
 func (c *conn) flush() {
-	if c.abandon() || c.s.frozen() != nil {
+	if c.abandon() || c.ep.frozen() != nil {
 		return
 	}
 	_ = c.nc.SetWriteDeadline(time.Now().Add(flushTime))
@@ -188,7 +188,7 @@ func (c *conn) abandon() bool {
 // write gives bytes to the socket, unless they are to go nowhere. Of a failure the
 // reader of the connection will hear too.
 func (c *conn) write(b []byte) {
-	for thaw := c.s.frozen(); thaw != nil; thaw = c.s.frozen() {
+	for thaw := c.ep.frozen(); thaw != nil; thaw = c.ep.frozen() {
 		select {
 		case <-thaw:
 		case <-c.done:

@@ -5,19 +5,31 @@ import "time"
 // perform executes a request of a connection with a session, and leaves the record
 // of the answer in c.reply.
 func (s *Server) perform(c *conn, r *request) result {
-	toLeader := r.op.isWrite() || r.op == OpSync
+	toLeader := r.op.needsLeader()
 	switch {
-	case c.cut && (toLeader || c.owes && r.op != OpPing && r.op != OpAuth):
-		c.owes = true
-		return result{silent: true}
-	case c.sess.dead && !c.cut:
-		return result{silent: true}
+	case c.sess.local:
+		if toLeader {
+			return s.refuseWrite(c, r)
+		}
+	case c.rep.cut:
+		if toLeader || c.owes && r.op != OpPing && r.op != OpAuth {
+			c.owes = true
+			return result{silent: true}
+		}
+	case c.sess.dead:
+		if toLeader {
+			s.catchUpFor(c) // and it hears that it is
+		}
+		if c.rep.view == nil {
+			return result{silent: true}
+		}
+	case c.sess.conn != c && (toLeader || c.ep == s.leader):
+		return result{silent: true, hangUp: true} // the session has moved
+	case toLeader:
+		s.catchUpFor(c)
 	}
 	now := time.Now()
 	s.hear(c, now)
-	if toLeader && c.view != nil {
-		s.catchUp(c.sess.id)
-	}
 	if !s.knows(r.op) {
 		return result{code: ErrUnimplemented, zxid: noZxid, hangUp: true}
 	}
@@ -34,7 +46,7 @@ func (s *Server) perform(c *conn, r *request) result {
 		if r.op == OpSASL {
 			return result{silent: true, hangUp: true}
 		}
-		return result{code: ErrMarshalling, zxid: s.seenZxid(c)}
+		return result{code: ErrMarshalling, zxid: s.zxidOf(c.rep)}
 	}
 	res := result{}
 	switch r.op {
@@ -61,15 +73,8 @@ func (s *Server) perform(c *conn, r *request) result {
 	default:
 		res.code = s.read(c, r)
 	}
-	res.zxid = s.seenZxid(c)
+	res.zxid = s.zxidOf(c.rep)
 	return res
-}
-
-// hear touches the session of c, unless nobody who counts hears of it.
-func (s *Server) hear(c *conn, now time.Time) {
-	if !c.cut && !c.sess.dead {
-		s.touch(c.sess, now)
-	}
 }
 
 // knows tells whether op may stand in a request to this server.
@@ -78,18 +83,10 @@ func (s *Server) knows(op OpCode) bool {
 	return known && op != OpConnect && !s.unknown[op]
 }
 
-// seenZxid is the latest transaction that c can know of.
-func (s *Server) seenZxid(c *conn) int64 {
-	if c.view != nil {
-		return c.view.zxid
-	}
-	return s.zxid
-}
-
 // treeOf is what the reads of c see.
 func (s *Server) treeOf(c *conn) *tree {
-	if c.view != nil {
-		return c.view.tree
+	if v := c.rep.view; v != nil {
+		return v.tree
 	}
 	return s.tree
 }

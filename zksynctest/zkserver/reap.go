@@ -15,7 +15,7 @@ import (
 func (s *Server) ReapNow() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.down {
+	if s.closed || s.leader == nil {
 		return 0
 	}
 	return s.reap(time.Now())

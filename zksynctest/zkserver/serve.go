@@ -27,16 +27,33 @@ func (s *Server) admit(c *conn) bool {
 			s.mu.Unlock()
 			return false
 		}
-		if s.thaw == nil {
+		if c.ep.thaw == nil {
 			return true
 		}
-		thaw := s.thaw
+		thaw := c.ep.thaw
 		s.mu.Unlock()
 		select {
 		case <-thaw:
 		case <-c.done:
 		}
 	}
+}
+
+// awaitLeader waits until what needs a leader that can commit has one. It is called
+// and returns with mu held; without it if c is not to be served any more.
+func (s *Server) awaitLeader(c *conn, r *request) bool {
+	for (r.op == OpConnect || r.op.needsLeader()) && c.ep.member && !c.rep.cut && !s.active() {
+		changed := s.change()
+		s.mu.Unlock()
+		select {
+		case <-changed:
+		case <-c.done:
+		}
+		if !s.admit(c) {
+			return false
+		}
+	}
+	return true
 }
 
 // serve handles one frame. When it returns false, nothing of what follows on the
@@ -83,6 +100,9 @@ func (c *conn) serve(frame []byte) bool {
 			return false
 		}
 	}
+	if !s.awaitLeader(c, r) {
+		return false
+	}
 	res := c.execute(r, v, len(frame))
 	return c.answer(&target, res)
 }
@@ -111,7 +131,7 @@ func (c *conn) execute(r *request, v verdict, frame int) result {
 	c.reply = appendHeader(c.reply[:0], xid, 0, codeOK)
 	if v.failed {
 		s.hear(c, time.Now())
-		return result{code: v.code, zxid: s.seenZxid(c)}
+		return result{code: v.code, zxid: s.zxidOf(c.rep)}
 	}
 	return s.perform(c, r)
 }

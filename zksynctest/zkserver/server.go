@@ -1,7 +1,7 @@
 package zkserver
 
 import (
-	"cmp"
+	"fmt"
 	"maps"
 	"net"
 	"slices"
@@ -21,9 +21,8 @@ type Server struct {
 	// It is held for one request at a time, and never while something waits.
 	mu      sync.Mutex
 	closed  bool
-	down    bool
 	hang    bool
-	thaw    chan struct{} // not nil while frozen; closed by Thaw
+	epoch   int64
 	zxid    int64
 	tree    *tree
 	acls    aclTable
@@ -31,7 +30,6 @@ type Server struct {
 	scratch []byte
 
 	sessions  map[int64]*session
-	nextID    int64
 	buckets   map[int64]map[int64]*session
 	due       int64 // when the timer is set for, in ms since base; 0 if it is not
 	timer     *timer
@@ -41,30 +39,45 @@ type Server struct {
 	leftovers []leftover
 	traffic   trafficLog
 
-	conns     map[*conn]struct{}
-	lastConn  uint64
-	perIP     map[string]int
-	listeners []*listener
-	lastPort  int
+	conns    map[*conn]struct{}
+	lastConn uint64
+	lastPort int
 
-	watches  [2]watchTable
 	occasion uint64 // counts what watches are told of
+
+	endpoints []*Endpoint
+	leader    *Endpoint // nil during an election and without a quorum
+	election  *timer
+	changed   chan struct{} // closed when the ensemble changes
+	cutLinks  map[link]bool
+	replicas  []*replica // of the endpoints, and then those of single connections
 
 	ops        opLog
 	injections []*Injection
 	lastInject uint64
 
 	partitioned map[int64]bool
-	holes       map[*conn]int64 // black-holed connections and the session they are of
-	lagging     map[int64]*view
-	cuts        map[*conn]int64
+	holes       map[*conn]int64    // black-holed connections and the session they are of
+	lagging     map[int64]*replica // those of single sessions
 	swap        map[int64]bool
 }
 
 // New starts a server with an empty tree. It serves at once: [Server.Dial] works,
 // and [Server.Listen] and [Server.Serve] add addresses. A Config that makes no
 // sense gives an error that names the field.
-func New(cfg Config) (*Server, error) {
+func New(cfg Config) (*Server, error) { return NewEnsemble(cfg, 1) }
+
+// maxEndpoints is how many servers can have a number in their sessions' ids.
+const maxEndpoints = 255
+
+// NewEnsemble starts a server with n endpoints, which seem to be an ensemble of n
+// servers: see [Server.Endpoint]. An odd number makes most sense, as with real
+// ensembles. With one it is what [New] starts: a server on its own, which needs no
+// quorum and knows no epochs.
+func NewEnsemble(cfg Config, n int) (*Server, error) {
+	if n < 1 || n > maxEndpoints {
+		return nil, fmt.Errorf("zkserver: an ensemble of %d servers: there must be at least 1, and at most %d", n, maxEndpoints)
+	}
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
@@ -76,21 +89,22 @@ func New(cfg Config) (*Server, error) {
 		base:        now,
 		tree:        newTree(),
 		sessions:    map[int64]*session{},
-		nextID:      firstSessionID(now),
 		buckets:     map[int64]map[int64]*session{},
 		conns:       map[*conn]struct{}{},
-		perIP:       map[string]int{},
-		watches:     [2]watchTable{newWatchTable(), newWatchTable()},
+		cutLinks:    map[link]bool{},
 		ops:         opLog{kept: cfg.OpsKept},
 		partitioned: map[int64]bool{},
 		holes:       map[*conn]int64{},
-		lagging:     map[int64]*view{},
-		cuts:        map[*conn]int64{},
+		lagging:     map[int64]*replica{},
 		swap:        map[int64]bool{},
 	}
 	for _, op := range cfg.Without {
 		s.unknown[op] = true
 	}
+	for range n {
+		s.addEndpoint(now)
+	}
+	s.lead(s.candidate())
 	return s, nil
 }
 
@@ -100,12 +114,22 @@ func New(cfg Config) (*Server, error) {
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	s.unfreeze()
+	s.announce()
 	s.timer.stop()
 	s.timer, s.due = nil, 0
-	listeners := s.listeners
-	s.listeners = nil
-	conns := s.hangUpAll()
+	s.election.stop()
+	s.election = nil
+	var listeners []*listener
+	conns := s.orderedConns()
+	for _, e := range s.endpoints {
+		s.certain(e)
+		s.forgetHeard(e)
+		e.unfreeze()
+		listeners = append(listeners, e.listeners...)
+		e.listeners = nil
+		s.hangUpOn(e)
+	}
+	conns = slices.DeleteFunc(conns, func(c *conn) bool { return c.hole.Load() })
 	for c := range s.holes {
 		conns = append(conns, c)
 		s.release(c)
@@ -120,19 +144,17 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// hangUpAll ends all connections, in a defined order. The caller closes the
-// sockets when it has let go of the lock.
-func (s *Server) hangUpAll() []*conn {
-	conns := s.orderedConns()
+// hangUpOn ends all connections to e, in a defined order, and returns those whose
+// sockets can be closed. They are closed all the same, a little later.
+func (s *Server) hangUpOn(e *Endpoint) []*conn {
+	conns := slices.DeleteFunc(s.orderedConns(), func(c *conn) bool { return c.ep != e })
 	for _, c := range conns {
 		s.hangUp(c)
 	}
 	return slices.DeleteFunc(conns, func(c *conn) bool { return c.hole.Load() })
 }
 
-func (s *Server) orderedConns() []*conn {
-	return slices.SortedFunc(maps.Keys(s.conns), func(a, b *conn) int { return cmp.Compare(a.id, b.id) })
-}
+func (s *Server) orderedConns() []*conn { return sorted(maps.Keys(s.conns)) }
 
 func closeAll(conns []*conn) {
 	for _, c := range conns {

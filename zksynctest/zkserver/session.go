@@ -10,16 +10,47 @@ type session struct {
 	id       int64
 	password [16]byte
 	timeout  time.Duration
-	conn     *conn // nil while the client is away
-	bucket   int64 // when it expires, in ms of the server's clock
+	conn     *conn   // the latest; nil while the client is away
+	conns    []*conn // all that are open, at different endpoints
+	bucket   int64   // when it expires, in ms of the server's clock
 	dead     bool
+	local    bool // of an endpoint that only reads; the ensemble does not know it
 	traffic  *trafficCount
 }
 
-// firstSessionID is where a server with the number 1 begins to count.
-func firstSessionID(now time.Time) int64 {
-	const server = 1
-	return int64(uint64(now.UnixMilli())<<24>>8) | server<<56
+// firstSessionID is where the server with that number begins to count.
+func firstSessionID(now time.Time, server int) int64 {
+	return int64(uint64(now.UnixMilli())<<24>>8 | uint64(server)<<56)
+}
+
+// newID is the id of the next session that begins on e.
+func (e *Endpoint) newID() int64 {
+	id := e.nextID
+	e.nextID++
+	return id
+}
+
+func newSession(id int64, timeout time.Duration) *session {
+	return &session{id: id, password: passwordOf(id), timeout: timeout, traffic: new(trafficCount)}
+}
+
+// on lists the session's connections to r.
+func (sess *session) on(r *replica) []*conn {
+	var list []*conn
+	for _, c := range sess.conns {
+		if c.rep == r {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// attach makes c a connection of the session, and the latest.
+func (sess *session) attach(c *conn) {
+	c.handshake.stop()
+	c.sess, sess.conn = sess, c
+	sess.conns = append(sess.conns, c)
+	c.traffic.Store(sess.traffic)
 }
 
 // passwordOf is what java.util.Random gives a real server for the session: it
@@ -40,10 +71,9 @@ func passwordOf(id int64) (p [16]byte) {
 }
 
 // openSession is a transaction of its own.
-func (s *Server) openSession(timeout time.Duration, now time.Time) *session {
+func (s *Server) openSession(e *Endpoint, timeout time.Duration, now time.Time) *session {
 	s.zxid++
-	sess := &session{id: s.nextID, password: passwordOf(s.nextID), timeout: timeout, traffic: new(trafficCount)}
-	s.nextID++
+	sess := newSession(e.newID(), timeout)
 	s.sessions[sess.id] = sess
 	s.traffic.add(sess, s.sessions)
 	s.touch(sess, now)
@@ -51,13 +81,17 @@ func (s *Server) openSession(timeout time.Duration, now time.Time) *session {
 }
 
 // endSession is the transaction with which a session closes or expires: its
-// ephemerals go, all at one zxid. The connection is left to the caller.
-func (s *Server) endSession(sess *session, now time.Time) {
+// ephemerals go, all at one zxid, and its connections are closed. That which asked
+// for it, if there is one, is left to the caller.
+func (s *Server) endSession(sess *session, asked *conn, now time.Time) {
 	sess.dead = true
 	delete(s.sessions, sess.id)
 	s.untrack(sess)
-	delete(s.lagging, sess.id)
 	delete(s.swap, sess.id)
+	defer func() {
+		s.tellEnd(sess, asked)
+		s.endLag(sess.id)
+	}()
 	t := s.begin(superUser, now.UnixMilli(), false)
 	if s.linger > 0 && len(s.tree.ephemerals[sess.id]) > 0 {
 		s.leftovers = append(s.leftovers, leftover{s.elapsed(now) + s.linger.Milliseconds(), sess.id})

@@ -27,7 +27,7 @@ func (s *Server) Sessions() []SessionInfo {
 		list = append(list, SessionInfo{
 			ID:         id,
 			Timeout:    sess.timeout,
-			Connected:  sess.conn != nil || s.isCut(id),
+			Connected:  len(sess.conns) > 0,
 			Ephemerals: s.tree.ephemeralsOf(id),
 		})
 	}

@@ -88,10 +88,7 @@ func (s *Server) setModes(c *conn, kind watchKind, path string, modes watchMode)
 	default:
 		set[path] = modes
 	}
-	if c.view != nil {
-		return
-	}
-	table := &s.watches[kind]
+	table := &c.rep.watches[kind]
 	table.countRecursive(had, modes)
 	switch {
 	case had == 0 && modes != 0:
@@ -122,11 +119,11 @@ func (t *watchTable) unlist(c *conn, path string) {
 	}
 }
 
-// unlistAll takes the watches of c out of the tables, so that nothing that is
-// committed from now on fires them.
+// unlistAll takes the watches of c out of the tables of its replica, so that
+// nothing fires them from now on.
 func (s *Server) unlistAll(c *conn) {
 	for kind := range c.watches {
-		table := &s.watches[kind]
+		table := &c.rep.watches[kind]
 		for path, modes := range c.watches[kind] {
 			table.countRecursive(modes, 0)
 			table.unlist(c, path)
@@ -134,51 +131,57 @@ func (s *Server) unlistAll(c *conn) {
 	}
 }
 
-// dropWatches is what happens to the watches of a connection that ends.
-func (s *Server) dropWatches(c *conn) {
-	if c.view == nil {
-		s.unlistAll(c)
-	}
-	c.watches = [2]map[string]watchMode{}
-}
-
-// fire sends the events of a committed transaction, in its order.
-func (s *Server) fire(t *txn) {
-	for i := range t.events {
-		e := &t.events[i]
-		switch e.kind {
-		case eventDataChanged:
-			s.trigger(dataWatch, e.path, eventDataChanged, t.zxid, e.acl)
-		case eventCreated:
-			s.trigger(dataWatch, e.path, eventCreated, t.zxid, e.acl)
-			s.triggerParent(e, t.zxid)
-		case eventDeleted:
-			s.trigger(dataWatch, e.path, eventDeleted, t.zxid, e.acl)
-			// Who has had the event from the one table does not get it from the other.
-			s.triggerMore(childWatch, e.path, eventDeleted, t.zxid, e.acl)
-			s.triggerParent(e, t.zxid)
+// listAll is the reverse of unlistAll, in a defined order.
+func (s *Server) listAll(c *conn) {
+	for kind := range c.watches {
+		table := &c.rep.watches[kind]
+		for _, path := range watchPaths(c.watches[kind]) {
+			table.countRecursive(0, c.watches[kind][path])
+			table.paths[path] = append(table.paths[path], c)
 		}
 	}
 }
 
-func (s *Server) triggerParent(e *change, zxid int64) {
+// dropWatches is what happens to the watches of a connection that ends.
+func (s *Server) dropWatches(c *conn) {
+	s.unlistAll(c)
+	c.watches = [2]map[string]watchMode{}
+}
+
+// fireOn sends the events of one change to the watches of a replica.
+func (s *Server) fireOn(r *replica, e *change, zxid int64) {
+	switch e.kind {
+	case eventDataChanged:
+		s.trigger(r, dataWatch, e.path, eventDataChanged, zxid, e.acl)
+	case eventCreated:
+		s.trigger(r, dataWatch, e.path, eventCreated, zxid, e.acl)
+		s.triggerParent(r, e, zxid)
+	case eventDeleted:
+		s.trigger(r, dataWatch, e.path, eventDeleted, zxid, e.acl)
+		// Who has had the event from the one table does not get it from the other.
+		s.triggerMore(r, childWatch, e.path, eventDeleted, zxid, e.acl)
+		s.triggerParent(r, e, zxid)
+	}
+}
+
+func (s *Server) triggerParent(r *replica, e *change, zxid int64) {
 	parent := e.parent
 	if parent == "" {
 		parent = "/"
 	}
-	s.trigger(childWatch, parent, eventChildrenChanged, zxid, e.parentACL)
+	s.trigger(r, childWatch, parent, eventChildrenChanged, zxid, e.parentACL)
 }
 
 // trigger sends an event to the watches of path in one table, and uses up those
 // that are good for one.
-func (s *Server) trigger(kind watchKind, path string, ev eventType, zxid int64, acl []ACL) {
+func (s *Server) trigger(r *replica, kind watchKind, path string, ev eventType, zxid int64, acl []ACL) {
 	s.occasion++
-	s.triggerMore(kind, path, ev, zxid, acl)
+	s.triggerMore(r, kind, path, ev, zxid, acl)
 }
 
 // triggerMore goes on with the event of the last trigger.
-func (s *Server) triggerMore(kind watchKind, path string, ev eventType, zxid int64, acl []ACL) {
-	table := &s.watches[kind]
+func (s *Server) triggerMore(r *replica, kind watchKind, path string, ev eventType, zxid int64, acl []ACL) {
+	table := &r.watches[kind]
 	if list, ok := table.paths[path]; ok {
 		kept := list[:0]
 		for _, c := range list {

@@ -10,10 +10,11 @@ func TestRecursiveWatchesAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	c := &conn{s: s}
+	e := s.Endpoint(1)
+	c := &conn{s: s, ep: e, rep: e.rep}
 	count := func(want int) {
 		t.Helper()
-		if n := s.watches[dataWatch].recursive; n != want {
+		if n := e.rep.watches[dataWatch].recursive; n != want {
 			t.Fatalf("%d recursive watches counted, want %d", n, want)
 		}
 	}
@@ -24,16 +25,19 @@ func TestRecursiveWatchesAreCounted(t *testing.T) {
 	count(2)
 	s.disarm(c, dataWatch, "/a", recursive)
 	count(1)
-	s.detach(c, s.viewNow())
+	own := s.ownReplica(c)
 	count(0)
 	s.armMode(c, "/c", recursive)
 	count(0)
-	other := &conn{s: s}
+	if n := own.watches[dataWatch].recursive; n != 2 {
+		t.Fatalf("%d recursive watches went to the replica of its own, want 2", n)
+	}
+	other := &conn{s: s, ep: e, rep: e.rep}
 	s.armMode(other, "/d", recursive)
 	count(1)
 	s.dropWatches(other)
 	count(0)
-	if n := len(s.watches[dataWatch].paths); n != 0 {
+	if n := len(e.rep.watches[dataWatch].paths); n != 0 {
 		t.Fatalf("%d paths left", n)
 	}
 }

@@ -6,7 +6,7 @@ import "time"
 // before its answer is queued.
 func (s *Server) write(c *conn, r *request, now time.Time) result {
 	if r.op == OpCloseSession {
-		s.endSession(c.sess, now)
+		s.endSession(c.sess, c, now)
 		return result{zxid: s.zxid, hangUp: true}
 	}
 	if r.bad && r.op == OpReconfig {

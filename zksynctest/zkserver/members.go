@@ -1,0 +1,126 @@
+package zkserver
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Leader is the number of the endpoint that leads at present, or 0: while there is
+// no quorum, during an election, and while the leader is frozen it is 0. The one
+// endpoint of a [Server] that [New] made leads while it runs.
+func (s *Server) Leader() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.leading()
+}
+
+func (s *Server) leading() int {
+	if !s.active() {
+		return 0
+	}
+	return s.leader.number
+}
+
+// Followers are the numbers of the endpoints that follow the leader, in order.
+func (s *Server) Followers() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []int
+	for _, e := range s.endpoints {
+		if s.leader != nil && e != s.leader && e.member && !e.rep.cut && e.thaw == nil {
+			list = append(list, e.number)
+		}
+	}
+	return list
+}
+
+// WaitLeader waits for a leader that is none of those named, and returns its
+// number.
+func (s *Server) WaitLeader(ctx context.Context, not ...int) (int, error) {
+	var leader int
+	err := s.wait(ctx, func() bool {
+		leader = s.leading()
+		return leader != 0 && !slices.Contains(not, leader)
+	})
+	return leader, err
+}
+
+// WaitReady waits until all endpoints that are neither stopped nor frozen serve, as
+// one leader and its followers.
+func (s *Server) WaitReady(ctx context.Context) error {
+	return s.wait(ctx, func() bool {
+		return s.active() && !slices.ContainsFunc(s.endpoints, func(e *Endpoint) bool {
+			return !e.down && e.thaw == nil && (!e.member || e.rep.cut)
+		})
+	})
+}
+
+func (s *Server) wait(ctx context.Context, ready func() bool) error {
+	for {
+		s.mu.Lock()
+		ok, closed, changed := ready(), s.closed, s.change()
+		s.mu.Unlock()
+		switch {
+		case ok:
+			return nil
+		case closed:
+			return ErrNotServing
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// hear touches the session of c, or has its leader told. Followers tell of theirs
+// each half tick, when the leader asks.
+func (s *Server) hear(c *conn, now time.Time) {
+	if c.rep.cut || c.sess.dead {
+		return
+	}
+	e := c.ep
+	if e == s.leader {
+		s.touch(c.sess, now)
+		return
+	}
+	e.heard[c.sess.id] = c.sess
+	if e.report == nil {
+		s.reportLater(e)
+	}
+}
+
+func (s *Server) reportLater(e *Endpoint) {
+	half := s.cfg.TickTime / 2
+	age := time.Since(s.base)
+	var t *timer
+	t = s.afterFunc((age/half+1)*half-age, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.closed || e.report != t {
+			return
+		}
+		e.report = nil
+		if e.thaw != nil || s.leader == nil || s.leader.thaw != nil {
+			s.reportLater(e)
+			return
+		}
+		now := time.Now()
+		for _, sess := range e.heard {
+			if !sess.dead {
+				s.touch(sess, now)
+			}
+		}
+		clear(e.heard)
+	})
+	e.report = t
+}
+
+// forgetHeard loses what the leader was not told yet.
+func (s *Server) forgetHeard(e *Endpoint) {
+	clear(e.heard)
+	e.report.stop()
+	e.report = nil
+}

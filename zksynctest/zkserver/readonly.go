@@ -1,0 +1,43 @@
+package zkserver
+
+import (
+	"bytes"
+	"time"
+)
+
+// readOnlyAfter is the least time that an endpoint looks for a quorum before it
+// serves those who only read.
+const readOnlyAfter = 2 * time.Second
+
+// readsOnly tells whether e serves clients without a quorum.
+func (s *Server) readsOnly(e *Endpoint) bool {
+	return s.cfg.ReadOnlyMode && !e.member && len(s.endpoints) > 1 &&
+		time.Since(e.lost) >= max(readOnlyAfter, s.cfg.TickTime)
+}
+
+// connectReadOnly gives a client that only reads a session that the ensemble knows
+// nothing of, or the use of one that it may know of.
+func (s *Server) connectReadOnly(c *conn, r *request, timeout time.Duration) result {
+	q := &r.connect
+	id := q.sessionID
+	if id == 0 {
+		id = c.ep.newID()
+	}
+	sess := newSession(id, timeout)
+	if q.sessionID != 0 && !bytes.Equal(q.password, sess.password[:]) {
+		c.reply = appendRefusal(c.reply, r)
+		return result{code: ErrSessionExpired, zxid: s.zxidOf(c.rep), hangUp: true}
+	}
+	sess.local = true
+	sess.attach(c)
+	c.reply = appendConnectResponse(c.reply, r, timeout, sess.id, sess.password, true)
+	return result{zxid: s.zxidOf(c.rep)}
+}
+
+// refuseWrite answers who wants more than to read.
+func (s *Server) refuseWrite(c *conn, r *request) result {
+	if r.op == OpCloseSession {
+		return result{zxid: s.zxidOf(c.rep), hangUp: true}
+	}
+	return result{code: ErrNotReadOnly, zxid: s.zxidOf(c.rep)}
+}

@@ -1,0 +1,143 @@
+package zkserver
+
+import "slices"
+
+// replica is what one server of an ensemble has of the tree, and the watches that
+// clients left there. A connection that a fault treats on its own has one, too, as
+// if it were connected to a server that nobody else is connected to.
+type replica struct {
+	ep      *Endpoint
+	view    *view // what it sees while it is behind; nil when it is in step
+	asleep  bool  // it is behind for no other reason than that its endpoint is frozen
+	cut     bool  // nothing comes from its leader, and nothing gets there
+	missed  []news
+	watches [2]watchTable
+}
+
+// view is the tree as a server that is behind has it.
+type view struct {
+	tree *tree
+	zxid int64
+}
+
+// news is what a replica that is behind has yet to tell its connections: a change,
+// or the end of a session.
+type news struct {
+	zxid   int64
+	change change
+	ended  *session
+}
+
+func (s *Server) viewNow() *view { return &view{s.tree.snapshot(), s.zxid} }
+
+// addReplica makes a replica that is in step.
+func (s *Server) addReplica(e *Endpoint) *replica {
+	r := &replica{ep: e, watches: newWatchTables()}
+	s.replicas = append(s.replicas, r)
+	return r
+}
+
+// ownReplica gives c, and c alone, a replica that is as far as the one it had.
+func (s *Server) ownReplica(c *conn) *replica {
+	own := s.addReplica(c.rep.ep)
+	own.view, own.cut, own.asleep = c.rep.view, c.rep.cut, c.rep.asleep
+	own.missed = append(own.missed, c.rep.missed...)
+	s.unlistAll(c)
+	old := c.rep
+	c.rep = own
+	s.discard(old)
+	s.listAll(c)
+	return own
+}
+
+func newWatchTables() [2]watchTable { return [2]watchTable{newWatchTable(), newWatchTable()} }
+
+// discard forgets a replica that was made for a connection and has none any more.
+func (s *Server) discard(r *replica) {
+	if r.ep.rep == r {
+		return
+	}
+	for _, lag := range s.lagging {
+		if lag == r {
+			return
+		}
+	}
+	for c := range s.conns {
+		if c.rep == r {
+			return
+		}
+	}
+	// Somebody may be going through the list.
+	s.replicas = slices.DeleteFunc(slices.Clone(s.replicas), func(other *replica) bool { return other == r })
+}
+
+// fallBehind makes r see the tree as it is now from now on.
+func (s *Server) fallBehind(r *replica) {
+	if r.view == nil {
+		r.view = s.viewNow()
+	}
+}
+
+// awaken is catchUp for a replica whose endpoint may be frozen.
+func (s *Server) awaken(r *replica) {
+	if r.ep.thaw != nil {
+		r.asleep = r.view != nil
+		return
+	}
+	s.catchUp(r)
+}
+
+// catchUp brings r into step: its watches fire for what it missed, in the order in
+// which it happened.
+func (s *Server) catchUp(r *replica) {
+	r.view = nil
+	missed := r.missed
+	r.missed = nil
+	for i := range missed {
+		n := &missed[i]
+		if n.ended == nil {
+			s.fireOn(r, &n.change, n.zxid)
+			continue
+		}
+		for _, c := range n.ended.on(r) {
+			s.hangUp(c)
+		}
+	}
+}
+
+// zxidOf is the latest transaction that r knows of.
+func (s *Server) zxidOf(r *replica) int64 {
+	if r.view != nil {
+		return r.view.zxid
+	}
+	return s.zxid
+}
+
+// fire tells all replicas of a committed transaction.
+func (s *Server) fire(t *txn) {
+	for _, r := range s.replicas {
+		for i := range t.events {
+			switch {
+			case r.view == nil:
+				s.fireOn(r, &t.events[i], t.zxid)
+			case !r.cut:
+				r.missed = append(r.missed, news{zxid: t.zxid, change: t.events[i]})
+			}
+		}
+	}
+}
+
+// tellEnd closes the connections of a session that is over, each when its replica
+// hears of it, but for the one that is to have an answer first.
+func (s *Server) tellEnd(sess *session, but *conn) {
+	for _, r := range s.replicas {
+		for _, c := range sess.on(r) {
+			if c != but && r.view == nil {
+				s.hangUp(c)
+			}
+		}
+		if r.view != nil && !r.cut {
+			r.missed = append(r.missed, news{ended: sess})
+		}
+	}
+}
