@@ -1,0 +1,169 @@
+package zkserver
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// ConfigFile is what a configuration file of a real server, a zoo.cfg, means to
+// this one.
+type ConfigFile struct {
+	Config Config
+	// ClientAddr is the address to listen on, clientPortAddress and clientPort:
+	// ":2181" is on all interfaces. Empty means that the file has no clientPort.
+	ClientAddr string
+	// Servers are the members of the ensemble, by their numbers. None or one is a
+	// server on its own.
+	Servers []ConfigServer
+	// InitLimit and SyncLimit are in ticks, and 0 if they are not given.
+	InitLimit, SyncLimit int
+	// FourLetterWords are the commands of 4lw.commands.whitelist, "*" for all.
+	FourLetterWords []string
+	// ReadOnlyMode is readonlymode.enabled.
+	ReadOnlyMode bool
+	// Ignored are the keys that a real server knows and that mean nothing here, in
+	// the order of the file, and those that are given again further down.
+	Ignored []IgnoredKey
+}
+
+// ConfigServer is one server.N of a configuration file.
+type ConfigServer struct {
+	ID    int
+	Value string // host:port:port and so on, as it is written
+}
+
+// IgnoredKey is a line of a configuration file that changes nothing.
+type IgnoredKey struct {
+	Line       int
+	Key, Value string
+	Why        string
+}
+
+// maxConfigFile bounds what is read: nobody wrote more than that.
+const maxConfigFile = 1 << 20
+
+// ReadConfig reads a configuration file of a real server. Its errors name the
+// file, and what [ParseConfig] says.
+func ReadConfig(path string) (*ConfigFile, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("zkserver: read the configuration: %w", err)
+	}
+	defer f.Close()
+	c, err := parseConfig(f)
+	if err != nil {
+		return nil, fmt.Errorf("zkserver: %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// ParseConfig reads a configuration in the form of a real server's zoo.cfg: lines
+// of key=value in the syntax of Java's properties. Keys may have the prefix
+// "zookeeper.", as system properties do. Keys that a real server knows and that
+// mean nothing here are listed in Ignored; a key that no server knows, or a value
+// that makes no sense, is an error that names the line, the key and the value and
+// says what would be right.
+func ParseConfig(r io.Reader) (*ConfigFile, error) {
+	c, err := parseConfig(r)
+	if err != nil {
+		return nil, fmt.Errorf("zkserver: the configuration: %w", err)
+	}
+	return c, nil
+}
+
+func parseConfig(r io.Reader) (*ConfigFile, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxConfigFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > maxConfigFile {
+		return nil, fmt.Errorf("it is longer than %d bytes, which no zoo.cfg is", maxConfigFile)
+	}
+	list, err := parseProperties(string(text))
+	if err != nil {
+		return nil, err
+	}
+	p := configParser{ConfigFile: &ConfigFile{}, lines: map[string]property{}}
+	last := map[string]int{}
+	for i, prop := range list {
+		last[shortKey(prop.key)] = i
+	}
+	for i, prop := range list {
+		key := shortKey(prop.key)
+		if again := last[key]; again != i {
+			p.ignore(prop, fmt.Sprintf("line %d gives it again", list[again].line))
+			continue
+		}
+		p.lines[key] = prop
+		if err := p.set(key, prop); err != nil {
+			return nil, err
+		}
+	}
+	return p.ConfigFile, p.finish()
+}
+
+func shortKey(key string) string { return strings.TrimPrefix(key, "zookeeper.") }
+
+// configParser collects what belongs together.
+type configParser struct {
+	*ConfigFile
+	lines      map[string]property // by key
+	host, port string
+}
+
+func (p *configParser) ignore(prop property, why string) {
+	p.Ignored = append(p.Ignored, IgnoredKey{prop.line, prop.key, prop.value, why})
+}
+
+// wrong is the error for a value.
+func wrong(prop property, format string, args ...any) error {
+	return fmt.Errorf("line %d: %s=%s: %s", prop.line, prop.key, prop.value, fmt.Sprintf(format, args...))
+}
+
+func (p *configParser) set(key string, prop property) error {
+	if field, ok := configKeys[key]; ok {
+		if prop.value == "" {
+			return wrong(prop, "there is no value; leave the line out for the default")
+		}
+		return field(p, prop)
+	}
+	if strings.HasPrefix(key, "server.") {
+		return p.server(strings.TrimPrefix(key, "server."), prop)
+	}
+	if slices.Contains(meaningless, key) || slices.ContainsFunc(families, func(f string) bool { return strings.HasPrefix(key, f) }) {
+		p.ignore(prop, "it means nothing to this server")
+		return nil
+	}
+	if near := nearestKey(key); near != "" {
+		return fmt.Errorf("line %d: %s=%s: there is no such key; did you mean %s?", prop.line, prop.key, prop.value, near)
+	}
+	return fmt.Errorf("line %d: %s=%s: there is no such key", prop.line, prop.key, prop.value)
+}
+
+// finish checks what several lines say together.
+func (p *configParser) finish() error {
+	if prop, ok := p.lines["clientPortAddress"]; ok && p.port == "" {
+		return wrong(prop, "it needs a clientPort")
+	}
+	if p.port != "" {
+		p.ClientAddr = joinHostPort(p.host, p.port)
+	}
+	slices.SortFunc(p.Servers, func(a, b ConfigServer) int { return a.ID - b.ID })
+	_, err := p.Config.withDefaults()
+	if err == nil {
+		return nil
+	}
+	// What is left to be wrong is wrong between two of them.
+	for _, key := range []string{"maxSessionTimeout", "minSessionTimeout", "tickTime"} {
+		if prop, ok := p.lines[key]; ok {
+			return wrong(prop, "%s", strings.TrimPrefix(err.Error(), "zkserver: "))
+		}
+	}
+	return err
+}
+
+func milliseconds(n int) time.Duration { return time.Duration(n) * time.Millisecond }
