@@ -13,3 +13,9 @@ func (e *Ensemble) Connect(tb testing.TB, opts ...session.Option) *session.Manag
 	tb.Helper()
 	return connect(tb, e.Servers(), opts)
 }
+
+// ConnectTo is Connect for a client that knows server i alone.
+func (e *Ensemble) ConnectTo(tb testing.TB, i int, opts ...session.Option) *session.Manager {
+	tb.Helper()
+	return connect(tb, e.Addr(i), opts)
+}

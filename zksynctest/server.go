@@ -74,8 +74,8 @@ type Server struct {
 	*zkserver.Server
 	tb testing.TB
 
-	mu   sync.Mutex
-	addr string
+	mu    sync.Mutex
+	addrs []string // of the endpoints, over TCP; "" until somebody asks
 }
 
 // Start starts a server in this process. It opens no socket: Connect and Dial
@@ -83,11 +83,15 @@ type Server struct {
 // and if the test has failed, its tree is logged before.
 func Start(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
-	var cfg zkserver.Config
+	return start(tb, 1, zkserver.Config{}, opts)
+}
+
+func start(tb testing.TB, n int, cfg zkserver.Config, opts []Option) *Server {
+	tb.Helper()
 	for _, opt := range opts {
 		opt(&cfg)
 	}
-	srv, err := zkserver.New(cfg)
+	srv, err := zkserver.NewEnsemble(cfg, n)
 	if err != nil {
 		tb.Fatalf("zksynctest: start a server: %v", err)
 	}
@@ -99,7 +103,7 @@ func Start(tb testing.TB, opts ...Option) *Server {
 			tb.Errorf("zksynctest: close the server: %v", err)
 		}
 	})
-	return &Server{Server: srv, tb: tb}
+	return &Server{Server: srv, tb: tb, addrs: make([]string, n)}
 }
 
 // connectTimeout bounds Connect: nothing slow lies between it and the server,
@@ -140,20 +144,26 @@ func connect(tb testing.TB, servers string, opts []session.Option) *session.Mana
 // would stop the bubble's clock.
 func (s *Server) Addr() string {
 	s.tb.Helper()
+	return s.tcpAddr(1)
+}
+
+// tcpAddr has endpoint i listen, if it does not yet.
+func (s *Server) tcpAddr(i int) string {
+	s.tb.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.addr != "" {
-		return s.addr
+	if addr := s.addrs[i-1]; addr != "" {
+		return addr
 	}
 	if inBubble() {
 		s.tb.Fatal("zksynctest: Addr inside a synctest bubble would stop its clock; use Connect or Dial, which work in memory")
 	}
-	addr, err := s.Listen("127.0.0.1:0")
+	addr, err := s.Endpoint(i).Listen("127.0.0.1:0")
 	if err != nil {
 		s.tb.Fatalf("zksynctest: listen: %v", err)
 	}
-	s.addr = addr.String()
-	return s.addr
+	s.addrs[i-1] = addr.String()
+	return s.addrs[i-1]
 }
 
 // inBubble looks at the header of its own stack trace, since testing/synctest

@@ -56,6 +56,11 @@ func (s *Server) WaitReady(ctx context.Context) error {
 	})
 }
 
+// WaitElection waits for the end of the election that goes on, if one does.
+func (s *Server) WaitElection(ctx context.Context) error {
+	return s.wait(ctx, func() bool { return s.election == nil })
+}
+
 func (s *Server) wait(ctx context.Context, ready func() bool) error {
 	for {
 		s.mu.Lock()

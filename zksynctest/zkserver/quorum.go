@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"fmt"
 	"maps"
 	"time"
 )
@@ -20,19 +21,28 @@ type link [2]int
 
 func linkOf(a, b *Endpoint) link { return link{min(a.number, b.number), max(a.number, b.number)} }
 
+// between is the link of endpoints i and j.
+func (s *Server) between(i, j int) link {
+	a, b := s.Endpoint(i), s.Endpoint(j)
+	if a == b {
+		panic(fmt.Sprintf("zkserver: endpoint %d has no link to itself", i))
+	}
+	return linkOf(a, b)
+}
+
 // CutLink cuts the link between endpoints i and j, until [Server.HealLink]. A
 // follower without a link to its leader is as one after
 // [Endpoint.CutFromLeader]; a leader of which too few followers are left loses its
 // quorum. A link between two followers is not missed until they need to elect.
 func (s *Server) CutLink(i, j int) {
-	l := linkOf(s.Endpoint(i), s.Endpoint(j))
+	l := s.between(i, j)
 	s.relink(func() { s.cutLinks[l] = true })
 }
 
 // HealLink ends what [Server.CutLink] began. What was done by
 // [Endpoint.CutFromLeader] stays.
 func (s *Server) HealLink(i, j int) {
-	l := linkOf(s.Endpoint(i), s.Endpoint(j))
+	l := s.between(i, j)
 	s.relink(func() { delete(s.cutLinks, l) })
 }
 

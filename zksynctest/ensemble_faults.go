@@ -1,0 +1,77 @@
+package zksynctest
+
+import "github.com/go-zksync/toolkit/zksynctest/zkserver"
+
+// Kill stops endpoint i as a crash does. Its address stays, where connections are
+// refused. One that does not run is left as it is.
+func (e *EmbeddedEnsemble) Kill(i int) { e.Endpoint(i).Stop() }
+
+// Start starts endpoint i with all that it has missed and waits for the end of the
+// election, if it leads to one. Without a quorum it does not serve; see WaitReady.
+// One that runs is left as it is.
+func (e *EmbeddedEnsemble) Start(i int) {
+	e.tb.Helper()
+	e.check(e.Endpoint(i).Start())
+	e.wait(e.WaitElection)
+}
+
+// Restart is Kill and then Start.
+func (e *EmbeddedEnsemble) Restart(i int) {
+	e.tb.Helper()
+	e.Kill(i)
+	e.Start(i)
+}
+
+// Pause stops endpoint i where it stands (SIGSTOP) until Resume: its connections stay
+// open, and new ones can be made.
+func (e *EmbeddedEnsemble) Pause(i int) { e.Endpoint(i).Freeze() }
+
+// Resume lets a paused endpoint go on (SIGCONT). If the others have given it up, it
+// still believes for a moment that it serves; WaitReady waits until it is a member
+// again.
+func (e *EmbeddedEnsemble) Resume(i int) { e.Endpoint(i).Thaw() }
+
+// Cut swallows all that endpoints i and j send each other from now on, or, when i or
+// j is Client, what endpoint and clients do. Connections stay open; new ones to
+// clients seem to be made, and lead nowhere.
+func (e *EmbeddedEnsemble) Cut(i, j int) {
+	e.link(i, j, (*zkserver.Endpoint).CutFromClients, e.CutLink)
+}
+
+// Heal ends a Cut. The connections that lived through it have lost bytes and are
+// closed; new ones work.
+func (e *EmbeddedEnsemble) Heal(i, j int) {
+	e.link(i, j, (*zkserver.Endpoint).HealClients, e.HealLink)
+}
+
+// HealAll heals all links that are cut.
+func (e *EmbeddedEnsemble) HealAll() {
+	for i := 1; i <= e.Size(); i++ {
+		e.Endpoint(i).HealClients()
+		e.Endpoint(i).Rejoin()
+		for j := i + 1; j <= e.Size(); j++ {
+			e.HealLink(i, j)
+		}
+	}
+}
+
+// Reset closes the connections between endpoints i and j, or, when i or j is
+// Client, between endpoint and clients. New ones work.
+func (e *EmbeddedEnsemble) Reset(i, j int) {
+	e.link(i, j, (*zkserver.Endpoint).DisconnectClients, func(i, j int) {
+		e.CutLink(i, j)
+		e.HealLink(i, j)
+	})
+}
+
+// link does something to the link between i and j.
+func (e *EmbeddedEnsemble) link(i, j int, clients func(*zkserver.Endpoint), servers func(int, int)) {
+	switch {
+	case i == Client:
+		clients(e.Endpoint(j))
+	case j == Client:
+		clients(e.Endpoint(i))
+	default:
+		servers(i, j)
+	}
+}
