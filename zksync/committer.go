@@ -49,7 +49,7 @@ type committer struct {
 // newCommitter returns a committer whose marker is in a directory. Whichever of
 // those with the same sweep makes its marker first sweeps that directory.
 func newCommitter(m *session.Manager, markers string, sweep *sync.Once) *committer {
-	c := &committer{m: m, marker: marker{dir: markers, sweep: sweep}, gate: open{}}
+	c := &committer{m: m, marker: marker{dir: markers, sweep: sweep, log: m.Logger()}, gate: open{}}
 	c.life, c.end = context.WithCancelCause(context.Background())
 	return c
 }

@@ -45,6 +45,7 @@ const (
 type marker struct {
 	dir   string
 	sweep *sync.Once
+	log   *zap.Logger
 
 	path    string // empty before the first request
 	made    bool
@@ -69,7 +70,8 @@ func (k *marker) ensure(ctx context.Context, s *session.Session) error {
 		k.path = child(k.dir, newGUID())
 	}
 	_, err := s.Create(ctx, k.path, []byte{}, zk.FlagPersistent)
-	if errors.Is(err, zk.ErrNoNode) {
+	fresh := errors.Is(err, zk.ErrNoNode)
+	if fresh {
 		if err = s.MakeDir(ctx, k.dir); err == nil {
 			_, err = s.Create(ctx, k.path, []byte{}, zk.FlagPersistent)
 		}
@@ -79,6 +81,11 @@ func (k *marker) ensure(ctx context.Context, s *session.Session) error {
 		return err
 	}
 	k.made, k.version = true, 0
+	k.sweep.Do(func() {
+		if !fresh {
+			sweepMarkers(ctx, k.log, s, k.dir, k.path)
+		}
+	})
 	return nil
 }
 

@@ -1,0 +1,449 @@
+package zksync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+const markersPath = queuePath + "/zksync-markers"
+
+// markers are the paths of the markers.
+func markers(t testing.TB, srv *zksynctest.Server) []string {
+	t.Helper()
+	names, _ := srv.Children(markersPath)
+	for i, name := range names {
+		names[i] = markersPath + "/" + name
+	}
+	return names
+}
+
+// onMulti has something happen at the next transactions.
+func onMulti(srv *zksynctest.Server, at zksynctest.Moment, times int, do ...zksynctest.Action) {
+	for _, do := range do {
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Times: times, At: at, Do: do})
+	}
+}
+
+func TestPutHappensOnce(t *testing.T) {
+	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply} {
+		for what, do := range map[string]func(srv *zksynctest.Server, id int64) []zksynctest.Action{
+			"the connection breaks": func(*zksynctest.Server, int64) []zksynctest.Action {
+				return []zksynctest.Action{zksynctest.Disconnect}
+			},
+			"the session expires": func(srv *zksynctest.Server, id int64) []zksynctest.Action {
+				return []zksynctest.Action{zksynctest.Call(func() { srv.ExpireSession(id) }), zksynctest.Disconnect}
+			},
+			"the server restarts": func(srv *zksynctest.Server, id int64) []zksynctest.Action {
+				return []zksynctest.Action{zksynctest.Call(func() { srv.Stop(); time.AfterFunc(time.Second, func() { srv.Start() }) }), zksynctest.Disconnect}
+			},
+		} {
+			t.Run(fmt.Sprintf("%s %v", what, at), func(t *testing.T) {
+				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+					m := srv.Connect(t)
+					q := zksync.NewQueue(m, queuePath)
+					defer q.Close()
+					put(t, q, "first")
+					onMulti(srv, at, 1, do(srv, live(t, m).ID())...)
+					put(t, q, "second")
+					put(t, q, "third")
+					wantMessages(t, srv, "first", "second", "third")
+				})
+			})
+		}
+	}
+}
+
+// The answer is lost again and again.
+func TestPutHappensOnceAfterManyTries(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		q := newQueue(t, srv)
+		put(t, q, "first")
+		onMulti(srv, zksynctest.BeforeReply, 5, zksynctest.Disconnect)
+		put(t, q, "second")
+		onMulti(srv, zksynctest.BeforeCommit, 5, zksynctest.Disconnect)
+		put(t, q, "third")
+		wantMessages(t, srv, "first", "second", "third")
+	})
+}
+
+// The very first request makes the marker.
+func TestPutWhileTheMarkerIsMade(t *testing.T) {
+	for _, op := range []zksynctest.OpCode{zkserver.OpCreate, zkserver.OpCreateContainer} {
+		for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit} {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				q := newQueue(t, srv)
+				srv.Inject(zksynctest.Fault{Op: op, Times: 3, At: at, Do: zksynctest.Disconnect})
+				put(t, q, "first", "second")
+				wantMessages(t, srv, "first", "second")
+				if got := markers(t, srv); len(got) != 1 {
+					t.Errorf("the markers are %v", got)
+				}
+			})
+		}
+	}
+}
+
+// TestPutsUnderFaults has many goroutines put while connections drop and
+// sessions expire.
+func TestPutsUnderFaults(t *testing.T) {
+	const goroutines, each = 20, 30
+	for seed := range uint64(10) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				rng := rand.New(rand.NewPCG(seed, 6))
+				var ms []*session.Manager
+				var qs []*zksync.Queue
+				for range 3 {
+					m := srv.Connect(t)
+					q := zksync.NewQueue(m, queuePath)
+					defer q.Close()
+					ms, qs = append(ms, m), append(qs, q)
+				}
+				var wg sync.WaitGroup
+				for g := range goroutines {
+					wg.Go(func() {
+						for _, m := range numbered(fmt.Sprintf("%02d-", g), each) {
+							put(t, qs[g%3], m)
+							time.Sleep(time.Second)
+						}
+					})
+				}
+				moments := []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply}
+				for range 2 * each {
+					time.Sleep(time.Duration(rng.IntN(1000)) * time.Millisecond)
+					f := zksynctest.Fault{Op: zkserver.OpMulti, At: moments[rng.IntN(3)], Times: 1 + rng.IntN(3), Do: zksynctest.Disconnect}
+					if m := ms[rng.IntN(3)]; rng.IntN(4) == 0 {
+						if s, err := m.Session(t.Context()); err == nil {
+							f.Do = zksynctest.Call(func() { srv.ExpireSession(s.ID()) })
+							f.Times = 1
+						}
+					}
+					srv.Inject(f)
+				}
+				wg.Wait()
+				got := make(map[string][]string)
+				for _, m := range inQueue(srv, queuePath) {
+					got[m[:3]] = append(got[m[:3]], m)
+				}
+				for g := range goroutines {
+					prefix := fmt.Sprintf("%02d-", g)
+					if want := numbered(prefix, each); !slices.Equal(got[prefix], want) {
+						t.Errorf("in the queue: %q, want %q", got[prefix], want)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestMarkerIsRemovedWhileIdle(t *testing.T) {
+	for what, harm := range map[string]func(t *testing.T, srv *zksynctest.Server, marker string) error{
+		"removed": func(_ *testing.T, srv *zksynctest.Server, marker string) error { return srv.Delete(marker) },
+		"changed": func(_ *testing.T, srv *zksynctest.Server, marker string) error { return srv.Set(marker, []byte("x")) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				q := newQueue(t, srv)
+				put(t, q, "first")
+				if err := harm(t, srv, markers(t, srv)[0]); err != nil {
+					t.Fatal(err)
+				}
+				put(t, q, "second", "third")
+				wantMessages(t, srv, "first", "second", "third")
+				q.Close()
+				if got := markers(t, srv); len(got) != 0 {
+					t.Errorf("left behind: %v", got)
+				}
+			})
+		})
+	}
+}
+
+func TestMarkerIsRemovedInTheMiddle(t *testing.T) {
+	for what, harm := range map[string]func(srv *zksynctest.Server, marker string){
+		"removed": func(srv *zksynctest.Server, marker string) { srv.Delete(marker) },
+		"changed": func(srv *zksynctest.Server, marker string) { srv.Set(marker, []byte("x")) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				q := newQueue(t, srv)
+				put(t, q, "first")
+				marker := markers(t, srv)[0]
+				onMulti(srv, zksynctest.AfterCommit, 1, zksynctest.Call(func() { harm(srv, marker) }), zksynctest.Disconnect)
+				err := q.Put(t.Context(), []byte("second"))
+				if !errors.Is(err, zksync.ErrOutcomeUnknown) || !strings.Contains(err.Error(), queuePath) {
+					t.Errorf("Put: %v, want ErrOutcomeUnknown, and the path", err)
+				}
+				put(t, q, "third")
+				wantMessages(t, srv, "first", "second", "third")
+				q.Close()
+				if got := markers(t, srv); len(got) != 0 {
+					t.Errorf("left behind: %v", got)
+				}
+			})
+		})
+	}
+}
+
+// A caller who gives up before anything was sent leaves nothing to happen.
+func TestPutIsWithdrawn(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, queuePath)
+		defer q.Close()
+		put(t, q, "first")
+		srv.Stop()
+		synctest.Wait()
+		why := errors.New("why")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, why)
+		defer cancel()
+		start := time.Now()
+		err := q.Put(ctx, []byte("withdrawn"))
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, why) || errors.Is(err, zksync.ErrOutcomeUnknown) {
+			t.Errorf("Put: %v, want the end of ctx and its cause", err)
+		}
+		if took := time.Since(start); took != time.Second {
+			t.Errorf("Put took %v", took)
+		}
+		waiting := make(chan error, 1)
+		go func() { waiting <- q.Put(t.Context(), []byte("second")) }()
+		pending(t, "Put without a server", waiting)
+		srv.Start()
+		if err := <-waiting; err != nil {
+			t.Error(err)
+		}
+		wantMessages(t, srv, "first", "second")
+		ctx, cancel = context.WithCancel(t.Context())
+		cancel()
+		if err := q.Put(ctx, nil); !errors.Is(err, context.Canceled) || errors.Is(err, zksync.ErrOutcomeUnknown) {
+			t.Errorf("Put with a ctx that has ended: %v", err)
+		}
+		wantMessages(t, srv, "first", "second")
+	})
+}
+
+// What was given up while it was under way happens soon, or never.
+func TestPutIsGivenUpWhenSent(t *testing.T) {
+	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			q := newQueue(t, srv)
+			put(t, q, "first")
+			onMulti(srv, at, 1, zksynctest.Delay(3*time.Second), zksynctest.Disconnect)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			err := q.Put(ctx, []byte("given up"))
+			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, zksync.ErrOutcomeUnknown) {
+				t.Errorf("Put: %v, want the end of ctx, and ErrOutcomeUnknown", err)
+			}
+			put(t, q, "second") // comes behind
+			want := []string{"first", "second"}
+			if at == zksynctest.AfterCommit {
+				want = []string{"first", "given up", "second"}
+			}
+			wantMessages(t, srv, want...)
+			time.Sleep(time.Hour)
+			wantMessages(t, srv, want...)
+		})
+	}
+}
+
+// A request that a server keeps back must not happen after its session was lost
+// and the message was put under the next one.
+func TestPutBehindALaggingServer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, queuePath)
+		defer q.Close()
+		put(t, q, "first")
+		id := live(t, m).ID()
+		srv.Lag(id)
+		onMulti(srv, zksynctest.AfterCommit, 1, zksynctest.Call(func() { srv.Lag(id) }), zksynctest.Disconnect)
+		put(t, q, "second")
+		srv.CutFromLeader(id, true)
+		time.AfterFunc(time.Minute, func() { srv.CutFromLeader(id, false) }) // when the session has expired
+		put(t, q, "third")
+		wantMessages(t, srv, "first", "second", "third")
+	})
+}
+
+func TestClose(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, queuePath)
+		put(t, q, "first")
+		onMulti(srv, zksynctest.AfterCommit, 1, zksynctest.Delay(time.Second))
+		sent, waits := make(chan error, 1), make(chan error, 1)
+		go func() { sent <- q.Put(t.Context(), []byte("sent")) }()
+		synctest.Wait()
+		go func() { waits <- q.Put(t.Context(), []byte("waits")) }()
+		synctest.Wait()
+		if err := q.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-sent; err != nil {
+			t.Errorf("a Put that was under way: %v", err)
+		}
+		if err := <-waits; !errors.Is(err, zksync.ErrQueueClosed) || errors.Is(err, zksync.ErrOutcomeUnknown) {
+			t.Errorf("a Put that was not sent: %v", err)
+		}
+		if err := q.Put(t.Context(), nil); !errors.Is(err, zksync.ErrQueueClosed) {
+			t.Errorf("Put after Close: %v", err)
+		}
+		if err := q.PutAll(t.Context(), nil); !errors.Is(err, zksync.ErrQueueClosed) {
+			t.Errorf("PutAll after Close: %v", err)
+		}
+		if err := q.Close(); err != nil {
+			t.Error(err)
+		}
+		wantMessages(t, srv, "first", "sent")
+		if got := markers(t, srv); len(got) != 0 {
+			t.Errorf("left behind: %v", got)
+		}
+		srv.ResetOps()
+		unused := zksync.NewQueue(m, queuePath)
+		unused.Close()
+		if ops := requests(srv); len(ops) != 0 {
+			t.Errorf("closing what was not used asked for %v", names(ops))
+		}
+	})
+}
+
+func TestCloseWithoutAServer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		q := newQueue(t, srv)
+		put(t, q, "first")
+		srv.Freeze()
+		sent := make(chan error, 1)
+		go func() { sent <- q.Put(t.Context(), []byte("second")) }()
+		synctest.Wait()
+		start := time.Now()
+		q.Close()
+		if took := time.Since(start); took > 5*time.Second {
+			t.Errorf("Close took %v", took)
+		}
+		if err := <-sent; !errors.Is(err, zksync.ErrOutcomeUnknown) || !errors.Is(err, zksync.ErrQueueClosed) {
+			t.Errorf("a Put that was under way: %v", err)
+		}
+		srv.Thaw()
+	})
+}
+
+func TestManagerCloses(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, queuePath)
+		put(t, q, "first")
+		onMulti(srv, zksynctest.AfterCommit, 1, zksynctest.Delay(time.Second))
+		sent, waits := make(chan error, 1), make(chan error, 1)
+		go func() { sent <- q.Put(t.Context(), []byte("sent")) }()
+		synctest.Wait()
+		go func() { waits <- q.Put(t.Context(), []byte("waits")) }()
+		synctest.Wait()
+		m.Close()
+		if err := <-sent; err != nil {
+			t.Errorf("a Put that was under way: %v", err)
+		}
+		if err := <-waits; !errors.Is(err, zksync.ErrClosed) || errors.Is(err, zksync.ErrOutcomeUnknown) {
+			t.Errorf("a Put that was not sent: %v", err)
+		}
+		q.Close()
+		wantMessages(t, srv, "first", "sent")
+	})
+}
+
+// An idle value has nothing running and asks for nothing.
+func TestIdleQueueIsQuiet(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		q := newQueue(t, srv)
+		put(t, q, "first")
+		srv.ResetOps()
+		time.Sleep(time.Hour)
+		if ops := requests(srv); len(ops) != 0 {
+			t.Errorf("an idle queue asked for %v", names(ops))
+		}
+		put(t, q, "second")
+		if got := names(requests(srv)); got != "multi" {
+			t.Errorf("a Put is %s", got)
+		}
+	})
+}
+
+func TestMarkersOfTheDeadAreSwept(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		dead := srv.Connect(t)
+		put(t, zksync.NewQueue(dead, queuePath), "first")
+		dead.Close()
+		old := newQueue(t, srv)
+		put(t, old, "second")
+		time.Sleep(23 * time.Hour)
+		live := newQueue(t, srv)
+		put(t, live, "third")
+		if got := markers(t, srv); len(got) != 3 {
+			t.Errorf("before the day is over the markers are %v", got)
+		}
+		time.Sleep(2 * time.Hour)
+		put(t, newQueue(t, srv), "fourth")
+		if got := markers(t, srv); len(got) != 2 {
+			t.Errorf("after a day the markers are %v", got)
+		}
+		put(t, old, "fifth") // makes itself another one
+		wantMessages(t, srv, "first", "second", "third", "fourth", "fifth")
+	})
+}
+
+func TestDirectoryOfAQueueVanishes(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		q := newQueue(t, srv)
+		put(t, q, "first")
+		names, _ := srv.Children(queuePath)
+		for _, marker := range markers(t, srv) {
+			srv.Delete(marker)
+		}
+		for _, name := range names {
+			srv.Delete(queuePath + "/" + name)
+		}
+		if err := srv.Delete(queuePath); err != nil {
+			t.Fatal(err)
+		}
+		put(t, q, "second")
+		wantMessages(t, srv, "second")
+	})
+}
+
+func TestPutWithoutPermission(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		s := live(t, m)
+		if err := s.MakeDir(t.Context(), "/queues"); err != nil {
+			t.Fatal(err)
+		}
+		q := zksync.NewQueue(m, queuePath)
+		defer q.Close()
+		if _, err := s.Create(t.Context(), queuePath, nil, 0, zk.WorldACL(zk.PermRead)...); err != nil {
+			t.Fatal(err)
+		}
+		if err := q.Put(t.Context(), nil); !errors.Is(err, zk.ErrNoAuth) || !strings.Contains(err.Error(), queuePath) {
+			t.Errorf("Put: %v, want ErrNoAuth", err)
+		}
+		if err := s.Delete(t.Context(), queuePath, -1); err != nil {
+			t.Fatal(err)
+		}
+		put(t, q, "second")
+		wantMessages(t, srv, "second")
+	})
+}
