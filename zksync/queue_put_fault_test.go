@@ -85,15 +85,17 @@ func TestPutHappensOnceAfterManyTries(t *testing.T) {
 func TestPutWhileTheMarkerIsMade(t *testing.T) {
 	for _, op := range []zksynctest.OpCode{zkserver.OpCreate, zkserver.OpCreateContainer} {
 		for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit} {
-			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-				q := newQueue(t, srv)
-				srv.Inject(zksynctest.Fault{Op: op, Times: 3, At: at, Do: zksynctest.Disconnect})
-				put(t, q, "first", "second")
-				wantMessages(t, srv, "first", "second")
-				if got := markers(t, srv); len(got) != 1 {
-					t.Errorf("the markers are %v", got)
-				}
-			})
+			for nth := 1; nth < 5; nth++ {
+				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+					q := newQueue(t, srv)
+					srv.Inject(zksynctest.Fault{Op: op, Nth: nth, At: at, Do: zksynctest.Disconnect})
+					put(t, q, "first", "second")
+					wantMessages(t, srv, "first", "second")
+					if got := markers(t, srv); len(got) != 1 {
+						t.Errorf("the markers are %v", got)
+					}
+				})
+			}
 		}
 	}
 }

@@ -1,0 +1,275 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// committing runs test with a committer below /c, and the session that it has.
+func committing(t *testing.T, test func(t *testing.T, srv *zksynctest.Server, c *committer, s *session.Session), opts ...session.Option) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t, opts...)
+		s, err := m.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newCommitter(m, "/c/markers", new(sync.Once))
+		t.Cleanup(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			c.close(ctx)
+		})
+		if err := c.do(t.Context(), nil, creates("/c/first")); err != nil {
+			t.Fatal(err)
+		}
+		srv.ResetOps()
+		test(t, srv, c, s)
+	})
+}
+
+func creates(paths ...string) tx {
+	var t tx
+	for _, path := range paths {
+		t.ops = append(t.ops, &zk.CreateRequest{Path: path})
+	}
+	return t
+}
+
+func mustExist(t testing.TB, srv *zksynctest.Server, want bool, paths ...string) {
+	t.Helper()
+	for _, path := range paths {
+		if _, ok := srv.Get(path); ok != want {
+			t.Errorf("znode %s exists: %v, want %v", path, ok, want)
+		}
+	}
+}
+
+func multis(srv *zksynctest.Server) int {
+	n := 0
+	for _, op := range srv.Ops() {
+		if op.Code == zkserver.OpMulti {
+			n++
+		}
+	}
+	return n
+}
+
+func TestEachTransactionHasItsOwnError(t *testing.T) {
+	committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, _ *session.Session) {
+		var txs []tx
+		for i := range 100 {
+			path := fmt.Sprintf("/c/%02d", i)
+			if i%30 == 7 {
+				path = "/nowhere" + path
+			}
+			txs = append(txs, creates(path+"a", path+"b"))
+		}
+		txs = append(txs, creates("/c/03b", "/c/x"))
+		errs := c.doAll(t.Context(), nil, nil, txs...)
+		for i, err := range errs[:100] {
+			path := fmt.Sprintf("/c/%02d", i)
+			if i%30 == 7 {
+				if !errors.Is(err, zk.ErrNoNode) || errors.Is(err, ErrOutcomeUnknown) {
+					t.Errorf("transaction %d: %v, want ErrNoNode", i, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Errorf("transaction %d: %v", i, err)
+			}
+			mustExist(t, srv, true, path+"a", path+"b")
+		}
+		if !errors.Is(errs[100], zk.ErrNodeExists) {
+			t.Errorf("the last transaction: %v, want ErrNodeExists", errs[100])
+		}
+		mustExist(t, srv, false, "/c/x")
+		if n := multis(srv); n > 5*4 {
+			t.Errorf("%d requests for five failures among a hundred", n)
+		}
+	})
+}
+
+func TestOrderIsKeptAroundAFailure(t *testing.T) {
+	committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, _ *session.Session) {
+		var txs []tx
+		for i := range 20 {
+			path := fmt.Sprintf("/c/%02d-", i)
+			if i == 10 {
+				path = "/nowhere/x"
+			}
+			txs = append(txs, tx{ops: []any{&zk.CreateRequest{Path: path, Flags: zk.FlagSequence}}})
+		}
+		c.doAll(t.Context(), nil, nil, txs...)
+		names, _ := srv.Children("/c")
+		slices.SortFunc(names, func(a, b string) int { return strings.Compare(a[strings.LastIndexByte(a, '-')+1:], b[strings.LastIndexByte(b, '-')+1:]) })
+		var order []string
+		for _, name := range names {
+			if strings.Count(name, "-") == 1 {
+				order = append(order, name[:2])
+			}
+		}
+		if len(order) != 19 || !slices.IsSorted(order) {
+			t.Errorf("the order is %v", order)
+		}
+	})
+}
+
+func TestChainEndsAtAFailure(t *testing.T) {
+	committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, _ *session.Session) {
+		var txs []tx
+		for i := range 300 {
+			path := fmt.Sprintf("/c/%03d", i)
+			if i == 150 {
+				path = "/nowhere/x"
+			}
+			txs = append(txs, creates(path))
+		}
+		for i, err := range c.doAll(t.Context(), nil, &chain{}, txs...) {
+			switch {
+			case i < 150 && err != nil, i == 150 && !errors.Is(err, zk.ErrNoNode), i > 150 && err != errSkipped:
+				t.Errorf("transaction %d: %v", i, err)
+			case i != 150:
+				mustExist(t, srv, i < 150, fmt.Sprintf("/c/%03d", i))
+			}
+		}
+		if err := c.do(t.Context(), nil, creates("/c/another")); err != nil {
+			t.Errorf("outside of the chain: %v", err)
+		}
+	})
+}
+
+// A transaction that is bound to a session has happened under it, or never does.
+func TestBoundToASession(t *testing.T) {
+	for at, want := range map[zksynctest.Moment]bool{zksynctest.BeforeCommit: false, zksynctest.AfterCommit: true} {
+		committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, s *session.Session) {
+			expire := zksynctest.Call(func() { srv.ExpireSession(s.ID()) })
+			srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: at, Do: expire})
+			srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: at, Do: zksynctest.Disconnect})
+			err := c.do(t.Context(), s, creates("/c/a"))
+			if want && err != nil || !want && (!errors.Is(err, ErrLost) || errors.Is(err, ErrOutcomeUnknown)) {
+				t.Errorf("%v: %v", at, err)
+			}
+			mustExist(t, srv, want, "/c/a")
+			if err := c.do(t.Context(), s, creates("/c/b")); !errors.Is(err, ErrLost) {
+				t.Errorf("under a session that is over: %v", err)
+			}
+			next, err := c.m.Session(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.do(t.Context(), next, creates("/c/b")); err != nil {
+				t.Errorf("under the next session: %v", err)
+			}
+			mustExist(t, srv, want, "/c/a")
+		})
+	}
+}
+
+// Whoever has given up may ask again what came of it.
+func TestWaitingAgain(t *testing.T) {
+	for at, want := range map[zksynctest.Moment]bool{zksynctest.BeforeCommit: false, zksynctest.AfterCommit: true} {
+		committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, s *session.Session) {
+			srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: at, Do: zksynctest.Delay(time.Minute)})
+			srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: at, Do: zksynctest.Disconnect})
+			// The answer to the fence is lost, too, and with it the session.
+			srv.Inject(zksynctest.Fault{Op: zkserver.OpSetData, At: zksynctest.AfterCommit, Do: zksynctest.Call(func() { srv.ExpireSession(s.ID()) })})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			e := c.start(s, nil, creates("/c/a"))[0]
+			if err := e.wait(ctx); !errors.Is(err, ErrOutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("wait: %v", err)
+			}
+			if err := e.wait(t.Context()); (err == nil) != want || errors.Is(err, ErrOutcomeUnknown) {
+				t.Errorf("%v: waiting again: %v", at, err)
+			}
+			mustExist(t, srv, want, "/c/a")
+			if err := c.do(t.Context(), nil, creates("/c/b")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A request may be carried out after its session was given up here. What was
+// refused under the next session must not happen then.
+func TestRefusalIsFinal(t *testing.T) {
+	committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, s *session.Session) {
+		// The marker is as it was when the repetition comes, and its transaction is
+		// refused; then what it repeats arrives.
+		late := []any{c.marker.bump(), &zk.CreateRequest{Path: "/d/a"}}
+		other, err := srv.Connect(t).Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		arrives := func() {
+			srv.Create("/d", nil)
+			if _, err := other.Multi(t.Context(), late...); !errors.Is(err, zk.ErrBadVersion) {
+				t.Errorf("the late request: %v, want ErrBadVersion", err)
+			}
+		}
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: zksynctest.BeforeCommit, Do: zksynctest.Disconnect})
+		if err := c.do(t.Context(), nil, creates("/d/a")); !errors.Is(err, zk.ErrNoNode) {
+			t.Errorf("without its directory: %v", err)
+		}
+		arrives()
+		mustExist(t, srv, false, "/d/a")
+	})
+}
+
+func TestBatchesAreBounded(t *testing.T) {
+	big := func(path string, size int) tx {
+		return tx{ops: []any{&zk.CreateRequest{Path: path, Data: make([]byte, size)}}, size: size + 100}
+	}
+	committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, _ *session.Session) {
+		var txs []tx
+		for i := range 40 {
+			txs = append(txs, big(fmt.Sprintf("/c/%02d", i), 100<<10))
+		}
+		txs = append(txs, big("/c/big", 1000<<10), creates("/c/behind"))
+		if err := errors.Join(c.doAll(t.Context(), nil, nil, txs...)...); err != nil {
+			t.Error(err)
+		}
+		if n := multis(srv); n != 8+1+1 {
+			t.Errorf("%d requests, want 10", n)
+		}
+	})
+	committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, _ *session.Session) {
+		var txs []tx
+		for i := range 20 {
+			txs = append(txs, big(fmt.Sprintf("/c/%02d", i), 600))
+		}
+		txs[10] = big("/c/10", 2000)
+		for i, err := range c.doAll(t.Context(), nil, nil, txs...) {
+			if want := i == 10; errors.Is(err, session.ErrTooLarge) != want || err != nil && !want {
+				t.Errorf("transaction %d: %v", i, err)
+			}
+		}
+	}, session.WithMaxRequest(2048))
+	committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, _ *session.Session) {
+		var txs []tx
+		for i := range 300 {
+			txs = append(txs, creates(fmt.Sprintf("/c/%03d", i)))
+		}
+		if err := errors.Join(c.doAll(t.Context(), nil, nil, txs...)...); err != nil {
+			t.Error(err)
+		}
+		if n := multis(srv); n != 3 {
+			t.Errorf("%d requests for 300 transactions, want 3", n)
+		}
+	})
+}
