@@ -22,6 +22,9 @@ type Config struct {
 	// MaxFrame is the greatest length of a request (jute.maxbuffer); a connection
 	// that announces more is closed. The default is 1048575.
 	MaxFrame int
+	// FourLetterWords are the commands that are answered to a connection that begins
+	// with one, "*" for all (4lw.commands.whitelist). nil means srvr alone.
+	FourLetterWords []string
 	// ExtendedTypes allows TTL nodes.
 	ExtendedTypes bool
 	// ReapInterval is how often containers and TTL nodes are looked at

@@ -51,6 +51,9 @@ type conn struct {
 	told      uint64   // the last occasion of an event it was told of
 	rep       *replica // of its endpoint, if no fault gave it another
 	handshake *timer
+	stats     connStats
+	// established is when the connection was made.
+	established time.Time
 }
 
 // sessionID is 0 as long as there is no session.
@@ -72,11 +75,13 @@ func (s *Server) startConn(e *Endpoint, nc net.Conn) bool {
 	s.lastConn++
 	c := &conn{
 		s: s, ep: e, rep: e.rep, id: s.lastConn, nc: nc, ip: ip,
-		br:       bufio.NewReaderSize(nc, readBuffer),
-		out:      outQueue{wake: make(chan struct{}, 1)},
-		done:     make(chan struct{}),
-		released: make(chan struct{}),
-		ids:      []identity{{"ip", ip}},
+		br:          bufio.NewReaderSize(nc, readBuffer),
+		out:         outQueue{wake: make(chan struct{}, 1)},
+		done:        make(chan struct{}),
+		released:    make(chan struct{}),
+		ids:         []identity{{"ip", ip}},
+		stats:       newConnStats(),
+		established: time.Now(),
 	}
 	s.conns[c] = struct{}{}
 	s.limitHandshake(c)
@@ -161,6 +166,9 @@ func (c *conn) readLoop() {
 func (c *conn) nextFrame() ([]byte, error) {
 	if err := c.await(4); err != nil {
 		return nil, err
+	}
+	if c.fourLetterWord() {
+		return nil, io.EOF
 	}
 	head, _ := c.br.Peek(4)
 	n := int(int32(binary.BigEndian.Uint32(head)))

@@ -27,6 +27,8 @@ type Endpoint struct {
 	rep         *replica
 	doubt       *timer // at the end of which it is a member no more
 	heard       map[int64]*session
+	stats       packetStats
+	traceMask   int64
 	report      *timer // when its leader hears of the sessions it has heard of
 }
 
@@ -40,6 +42,8 @@ func (s *Server) addEndpoint(now time.Time) {
 		number: len(s.endpoints) + 1,
 		perIP:  map[string]int{},
 		heard:  map[int64]*session{},
+
+		traceMask: defaultTraceMask,
 	}
 	e.addr = netip.AddrPortFrom(memoryAddr.Addr(), uint16(firstPort+len(s.endpoints)))
 	e.nextID = firstSessionID(now, e.number)

@@ -71,13 +71,21 @@ func TestReapNow(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Millisecond)
-		if n := s.ReapNow(); n != 1 {
+		r.want(0, zkserver.OpCreateContainer, containerRec("/d"))
+		r.create("/d/x", 0)
+		r.want(0, zkserver.OpDelete, deleteRec("/d/x"))
+		r.want(0, zkserver.OpGetData, watchRec("/d"))
+		if n := s.ReapNow(); n != 2 {
 			t.Errorf("%d reaped", n)
 		}
-		if got := r.event(); got != (event{2, "/a-ttl"}) {
-			t.Errorf("%v", got)
+		for _, want := range []event{{2, "/d"}, {2, "/a-ttl"}} {
+			if got := r.event(); got != want {
+				t.Errorf("%v, want %v: containers come first", got, want)
+			}
 		}
+		r.want(0, zkserver.OpCreateTTL, ttlRec("/b-ttl", time.Millisecond))
 		s.Stop()
+		time.Sleep(time.Second)
 		if n := s.ReapNow(); n != 0 {
 			t.Errorf("%d reaped by a server that is down", n)
 		}
@@ -103,11 +111,14 @@ func TestTTLNodesAreReaped(t *testing.T) {
 		there(t, s, map[string]bool{"/old": true})
 		at(3 * time.Second)
 		there(t, s, map[string]bool{"/old": false, "/set": true, "/parent": true})
-		at(4500 * time.Millisecond)
-		r.want(0, zkserver.OpDelete, deleteRec("/parent/x"))
-		there(t, s, map[string]bool{"/set": true, "/parent": true})
+		at(5*time.Second - 1)
+		there(t, s, map[string]bool{"/set": true})
 		at(5 * time.Second)
-		there(t, s, map[string]bool{"/set": false, "/parent": false})
+		there(t, s, map[string]bool{"/set": false, "/parent": true})
+		r.want(0, zkserver.OpDelete, deleteRec("/parent/x"))
+		there(t, s, map[string]bool{"/parent": true})
+		at(6 * time.Second)
+		there(t, s, map[string]bool{"/parent": false})
 	})
 }
 

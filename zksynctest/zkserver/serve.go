@@ -80,6 +80,8 @@ func (c *conn) serve(frame []byte) bool {
 	r.decode(&d)
 	now := time.Now()
 	entry := s.record(c, r, now)
+	s.countReceived(c)
+	delayed := false
 	if t := c.traffic.Load(); t != nil {
 		t.requests.Add(1)
 		t.in.Add(int64(4 + len(frame)))
@@ -99,12 +101,13 @@ func (c *conn) serve(frame []byte) bool {
 		if !s.admit(c) {
 			return false
 		}
+		delayed = true
 	}
 	if !s.awaitLeader(c, r) {
 		return false
 	}
 	res := c.execute(r, v, len(frame))
-	return c.answer(&target, res)
+	return c.answer(&target, res, now, delayed)
 }
 
 // execute does what r asks, or what a fault makes of it. The caller holds mu, and
@@ -136,9 +139,10 @@ func (c *conn) execute(r *request, v verdict, frame int) result {
 	return s.perform(c, r)
 }
 
-// answer queues the reply, after the faults that stand before it. It returns with
-// mu released.
-func (c *conn) answer(target *subject, res result) bool {
+// answer queues the reply to what began when it was read, after the faults that
+// stand before it; delayed tells whether some stood before that. It returns with mu
+// released.
+func (c *conn) answer(target *subject, res result, began time.Time, delayed bool) bool {
 	s := c.s
 	s.finish(target.op, c, res, c.req.subs)
 	if !res.silent && (s.wouldStrike(AfterCommit, target) || s.wouldStrike(BeforeReply, target)) {
@@ -163,9 +167,16 @@ func (c *conn) answer(target *subject, res result) bool {
 		if v.lost || v.hangUp || c.closed {
 			c.out.uncork(nil)
 		} else {
+			now := time.Now()
+			s.countReply(c, target.r, res.zxid, now, now.Sub(began))
 			c.out.uncork(c.frame(res))
 		}
 	} else if !res.silent {
+		now := began
+		if delayed {
+			now = time.Now()
+		}
+		s.countReply(c, target.r, res.zxid, now, now.Sub(began))
 		c.out.push(c.frame(res), nil, false)
 	}
 	if res.hangUp {

@@ -12,10 +12,11 @@ import (
 // Server is an embedded ZooKeeper server. Its methods may be called from any
 // goroutine.
 type Server struct {
-	cfg     Config
-	unknown map[OpCode]bool
-	base    time.Time // origin of the clock that expiry buckets are multiples on
-	wg      sync.WaitGroup
+	cfg        Config
+	unknown    map[OpCode]bool
+	allowed4LW map[string]bool
+	base       time.Time // origin of the clock that expiry buckets are multiples on
+	wg         sync.WaitGroup
 
 	// mu guards all that follows, and what is said to be guarded by it elsewhere.
 	// It is held for one request at a time, and never while something waits.
@@ -82,10 +83,15 @@ func NewEnsemble(cfg Config, n int) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	words, err := cfg.whitelist()
+	if err != nil {
+		return nil, err
+	}
 	now := time.Now()
 	s := &Server{
 		cfg:         cfg,
 		unknown:     map[OpCode]bool{},
+		allowed4LW:  words,
 		base:        now,
 		tree:        newTree(),
 		sessions:    map[int64]*session{},

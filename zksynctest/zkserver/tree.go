@@ -41,6 +41,18 @@ func reserved(path string) bool {
 	return false
 }
 
+// size counts the root twice, as a real server does.
+func (t *tree) size() int { return len(t.nodes) }
+
+// dataSize is the length of all paths and data.
+func (t *tree) dataSize() int {
+	n := 0
+	for path, node := range t.nodes {
+		n += len(path) + len(node.data)
+	}
+	return n
+}
+
 // insert puts n at path, whose parent must exist.
 func (t *tree) insert(path string, n *node) {
 	parent, _, _ := splitPath(path)

@@ -51,6 +51,14 @@ type watchTable struct {
 
 func newWatchTable() watchTable { return watchTable{paths: map[string][]*conn{}} }
 
+func (t *watchTable) size() int {
+	n := 0
+	for _, list := range t.paths {
+		n += len(list)
+	}
+	return n
+}
+
 // arm leaves a watch; a second one of the same mode for the same path is the same
 // watch. Before 3.9 there was one mode for a path, the latest.
 func (s *Server) arm(c *conn, kind watchKind, path string, mode watchMode) {
@@ -238,6 +246,7 @@ func (s *Server) notify(c *conn, ev eventType, path string, zxid int64) {
 	b = appendInt32(b, stateSynced)
 	b = appendString(b, path)
 	s.scratch = endFrame(b, 0)
+	s.countSent(c)
 	c.out.push(s.scratch, s.watchHits(c, path), true)
 }
 

@@ -1,0 +1,258 @@
+package zkserver
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// fourLetterWords are the commands that a connection can send instead of a
+// ConnectRequest. Their bytes would be the length of an absurdly long frame. Those
+// that are always answered do not need an endpoint that serves.
+var fourLetterWords = map[string]struct {
+	answer func(*Endpoint, *conn) string
+	always bool
+}{
+	"ruok": {func(*Endpoint, *conn) string { return "imok" }, true},
+	"isro": {func(e *Endpoint, _ *conn) string { return e.access() }, true},
+	"envi": {func(e *Endpoint, _ *conn) string { return e.s.environment() }, true},
+	"gtmk": {func(e *Endpoint, _ *conn) string { return strconv.FormatInt(e.traceMask, 10) }, true},
+	"stmk": {func(e *Endpoint, c *conn) string {
+		mask, _ := c.br.Peek(8)
+		e.traceMask = int64(binary.BigEndian.Uint64(mask))
+		return strconv.FormatInt(e.traceMask, 10)
+	}, true},
+	"srvr": {func(e *Endpoint, _ *conn) string { return e.versionLines() + e.statLines() }, false},
+	"stat": {func(e *Endpoint, _ *conn) string {
+		return e.versionLines() + "Clients:\n" + e.clientLines(true) + "\n" + e.statLines()
+	}, false},
+	"cons": {func(e *Endpoint, _ *conn) string { return e.clientLines(false) + "\n" }, false},
+	"conf": {func(e *Endpoint, _ *conn) string { return e.confLines() }, false},
+	"mntr": {func(e *Endpoint, _ *conn) string { return e.monitorLines() }, false},
+	"dump": {func(e *Endpoint, _ *conn) string { return e.dumpLines() }, false},
+	"wchs": {func(e *Endpoint, _ *conn) string { return e.watchSummary() }, false},
+	"wchc": {func(e *Endpoint, _ *conn) string { return e.watchesByConn() + "\n" }, false},
+	"wchp": {func(e *Endpoint, _ *conn) string { return e.watchesByPath() + "\n" }, false},
+	"dirs": {func(*Endpoint, *conn) string { return "datadir_size: 0\nlogdir_size: 0\n" }, false},
+	"hash": {func(*Endpoint, *conn) string { return "" }, false}, // as without digests of the tree
+	"srst": {func(e *Endpoint, _ *conn) string {
+		e.stats = packetStats{}
+		return "Server stats reset.\n"
+	}, false},
+	"crst": {func(e *Endpoint, _ *conn) string {
+		for _, c := range e.conns() {
+			c.stats = newConnStats()
+		}
+		return "Connection stats reset.\n"
+	}, false},
+}
+
+// notServing is what the others answer without a quorum.
+const notServing = "This ZooKeeper instance is not currently serving requests\n"
+
+// defaultTraceMask is what a real server starts with; nothing is traced here.
+const defaultTraceMask = 306
+
+// fourLetterNames is for error messages.
+func fourLetterNames() string {
+	return strings.Join(slices.Sorted(maps.Keys(fourLetterWords)), ", ")
+}
+
+// whitelist is the set of words that Config.FourLetterWords allows.
+func (cfg *Config) whitelist() (map[string]bool, error) {
+	if cfg.FourLetterWords == nil {
+		return map[string]bool{"srvr": true, "isro": cfg.ReadOnlyMode}, nil
+	}
+	list := map[string]bool{}
+	for _, word := range cfg.FourLetterWords {
+		switch {
+		case word == "*":
+			for word := range fourLetterWords {
+				list[word] = true
+			}
+		case fourLetterWords[word].answer == nil:
+			return nil, fmt.Errorf("zkserver: Config.FourLetterWords has %q: it must be \"*\" or one of %s", word, fourLetterNames())
+		default:
+			list[word] = true
+		}
+	}
+	return list, nil
+}
+
+// fourLetterWord answers the word that a connection begins with, if it does. Such a
+// connection has nothing more to say.
+func (c *conn) fourLetterWord() bool {
+	if c.sess != nil {
+		return false
+	}
+	head, err := c.br.Peek(4)
+	if err != nil {
+		return false
+	}
+	word := string(head)
+	command, known := fourLetterWords[word]
+	if !known {
+		return false
+	}
+	_, _ = c.br.Discard(4)
+	s := c.s
+	allowed := s.allowed4LW[word]
+	if word == "stmk" && allowed {
+		if c.await(8) != nil {
+			return true
+		}
+	}
+	if !s.admit(c) {
+		return true
+	}
+	defer s.mu.Unlock()
+	s.countReceived(c)
+	text := word + " is not executed because it is not in the whitelist.\n"
+	switch serves := c.ep.member || s.readsOnly(c.ep); {
+	case allowed && (serves || command.always):
+		text = command.answer(c.ep, c)
+	case allowed:
+		text = notServing
+	}
+	s.countSent(c)
+	c.out.push([]byte(text), nil, false)
+	return true
+}
+
+// version is what go-zookeeper's FLWSrvr can read, which a real server's is not.
+func (s *Server) version() string {
+	if s.cfg.Compat38 {
+		return "3.8.0-zksynctest, built on 02/25/2022 08:49 UTC"
+	}
+	return "3.9.4-zksynctest, built on 08/19/2025 19:53 UTC"
+}
+
+func (e *Endpoint) versionLines() string {
+	text := "Zookeeper version: " + e.s.version() + "\n"
+	if e.mode() == "read-only" {
+		text += "READ-ONLY mode; serving only read-only clients\n"
+	}
+	return text
+}
+
+// mode is the part that e believes it plays.
+func (e *Endpoint) mode() string {
+	switch s := e.s; {
+	case len(s.endpoints) == 1:
+		return "standalone"
+	case !e.member:
+		return "read-only"
+	case e == s.leader:
+		return "leader"
+	}
+	return "follower"
+}
+
+// access is what isro answers.
+func (e *Endpoint) access() string {
+	switch {
+	case e.member:
+		return "rw"
+	case e.s.readsOnly(e):
+		return "ro"
+	}
+	return "null"
+}
+
+// tree is what e has of the tree.
+func (e *Endpoint) tree() *tree {
+	if e.rep.view != nil {
+		return e.rep.view.tree
+	}
+	return e.s.tree
+}
+
+func (e *Endpoint) conns() []*conn {
+	return slices.DeleteFunc(e.s.orderedConns(), func(c *conn) bool { return c.ep != e })
+}
+
+func (e *Endpoint) statLines() string {
+	l := &e.stats.latency
+	text := fmt.Sprintf("Latency min/avg/max: %d/%s/%d\nReceived: %d\nSent: %d\nConnections: %d\nOutstanding: 0\n"+
+		"Zxid: 0x%x\nMode: %s\nNode count: %d\n",
+		l.min, l.average(), l.max, e.stats.received, e.stats.sent, len(e.conns()), e.s.zxidOf(e.rep), e.mode(), e.tree().size())
+	if e.mode() == "leader" {
+		text += "Proposal sizes last/min/max: -1/-1/-1\n"
+	}
+	return text
+}
+
+// clientLines shows the connections, with their sessions if it is not to be brief.
+func (e *Endpoint) clientLines(brief bool) string {
+	var b strings.Builder
+	for _, c := range e.conns() {
+		reading := 1
+		if c.sess == nil {
+			reading = 0
+		}
+		fmt.Fprintf(&b, " /%s[%d](queued=0,recved=%d,sent=%d", c.nc.RemoteAddr(), reading, c.stats.received, c.stats.sent)
+		if !brief && c.sess != nil {
+			st := &c.stats
+			fmt.Fprintf(&b, ",sid=0x%x,lop=%s,est=%d,to=%d",
+				c.sess.id, c.lastOp(), c.established.UnixMilli(), c.sess.timeout.Milliseconds())
+			if st.lastXid >= 0 {
+				fmt.Fprintf(&b, ",lcxid=0x%x", st.lastXid)
+			}
+			last := int64(0)
+			if !st.lastTime.IsZero() {
+				last = e.s.elapsed(st.lastTime)
+			}
+			fmt.Fprintf(&b, ",lzxid=0x%x,lresp=%d,llat=%d,minlat=%d,avglat=%d,maxlat=%d",
+				uint64(st.lastZxid), last, st.lastMs, st.latency.min, st.latency.total/max(st.latency.count, 1), st.latency.max)
+		}
+		b.WriteString(")\n")
+	}
+	return b.String()
+}
+
+// dumpLines shows when sessions and connections end if nothing is heard of them.
+func (e *Endpoint) dumpLines() string {
+	s, t := e.s, e.tree()
+	var b strings.Builder
+	date := func(ms int64) string {
+		return s.base.Add(time.Duration(ms) * time.Millisecond).UTC().Format("Mon Jan 02 15:04:05 MST 2006")
+	}
+	fmt.Fprintf(&b, "SessionTracker dump:\nSession Sets (%d)/(%d):\n", len(s.buckets), len(s.sessions))
+	for _, due := range slices.Sorted(maps.Keys(s.buckets)) {
+		fmt.Fprintf(&b, "%d expire at %s:\n", len(s.buckets[due]), date(due))
+		for _, id := range slices.Sorted(maps.Keys(s.buckets[due])) {
+			fmt.Fprintf(&b, "\t0x%x\n", id)
+		}
+	}
+	fmt.Fprintf(&b, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(t.ephemerals))
+	for _, id := range slices.Sorted(maps.Keys(t.ephemerals)) {
+		fmt.Fprintf(&b, "0x%x:\n", id)
+		for _, path := range t.ephemeralsOf(id) {
+			fmt.Fprintf(&b, "\t%s\n", path)
+		}
+	}
+	sets := map[int64][]*conn{}
+	for _, c := range e.conns() {
+		due := s.elapsed(c.established.Add(2 * handshakeTime))
+		if c.sess != nil {
+			due = c.sess.bucket
+		}
+		sets[due] = append(sets[due], c)
+	}
+	fmt.Fprintf(&b, "Connections dump:\nConnections Sets (%d)/(%d):\n", len(sets), len(e.conns()))
+	for _, due := range slices.Sorted(maps.Keys(sets)) {
+		fmt.Fprintf(&b, "%d expire at %s:\n", len(sets[due]), date(due))
+		for _, c := range sets[due] {
+			id := int64(0)
+			if c.sess != nil {
+				id = c.sess.id
+			}
+			fmt.Fprintf(&b, "\tip: /%s sessionId: 0x%x\n", c.nc.RemoteAddr(), id)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,164 @@
+package zkserver
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// confLines has the keys of a real server's conf.
+func (e *Endpoint) confLines() string {
+	_, port, _ := net.SplitHostPort(e.Addr())
+	if len(e.listeners) > 0 && e.listeners[0].addr != nil {
+		if _, p, err := net.SplitHostPort(e.listeners[0].addr.String()); err == nil {
+			port = p
+		}
+	}
+	cfg := &e.s.cfg
+	return fmt.Sprintf("clientPort=%s\nsecureClientPort=-1\ndataDir=\ndataDirSize=0\ndataLogDir=\ndataLogSize=0\n"+
+		"tickTime=%d\nmaxClientCnxns=%d\nminSessionTimeout=%d\nmaxSessionTimeout=%d\nclientPortListenBacklog=-1\nserverId=%d\n",
+		port, cfg.TickTime.Milliseconds(), cfg.MaxClientConns,
+		cfg.MinSessionTimeout.Milliseconds(), cfg.MaxSessionTimeout.Milliseconds(), e.serverID())
+}
+
+// serverID is 0 for a server that is no ensemble.
+func (e *Endpoint) serverID() int {
+	if len(e.s.endpoints) == 1 {
+		return 0
+	}
+	return e.number
+}
+
+// environment has the keys of a real server's envi; there is no Java to speak of.
+func (s *Server) environment() string {
+	const none = "<NA>"
+	var mem runtime.MemStats
+	runtime.ReadMemStats(&mem)
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = none
+	}
+	megabytes := func(n uint64) string { return fmt.Sprintf("%dMB", n>>20) }
+	var b strings.Builder
+	b.WriteString("Environment:\n")
+	for _, line := range [][2]string{
+		{"zookeeper.version", s.version()},
+		{"host.name", "localhost"},
+		{"java.version", none},
+		{"java.vendor", none},
+		{"java.home", none},
+		{"java.class.path", none},
+		{"java.library.path", none},
+		{"java.io.tmpdir", os.TempDir()},
+		{"java.compiler", none},
+		{"os.name", runtime.GOOS},
+		{"os.arch", runtime.GOARCH},
+		{"os.version", none},
+		{"user.name", none},
+		{"user.home", none},
+		{"user.dir", dir},
+		{"os.memory.free", megabytes(mem.HeapIdle)},
+		{"os.memory.max", megabytes(mem.Sys)},
+		{"os.memory.total", megabytes(mem.HeapSys)},
+	} {
+		b.WriteString(line[0] + "=" + line[1] + "\n")
+	}
+	return b.String()
+}
+
+// monitorLines has what is known here of the many things a real server counts.
+func (e *Endpoint) monitorLines() string {
+	s, t, l := e.s, e.tree(), &e.stats.latency
+	ephemerals := 0
+	for _, paths := range t.ephemerals {
+		ephemerals += len(paths)
+	}
+	var b strings.Builder
+	for _, line := range []struct {
+		key   string
+		value any
+	}{
+		{"version", s.version()},
+		{"server_state", e.mode()},
+		{"ephemerals_count", ephemerals},
+		{"num_alive_connections", len(e.conns())},
+		{"avg_latency", l.average()},
+		{"outstanding_requests", 0},
+		{"znode_count", t.size()},
+		{"global_sessions", len(s.sessions)},
+		{"non_mtls_remote_conn_count", 0},
+		{"last_client_response_size", -1},
+		{"packets_sent", e.stats.sent},
+		{"packets_received", e.stats.received},
+		{"max_client_response_size", -1},
+		{"connection_drop_probability", "0.0"},
+		{"watch_count", e.rep.watches[dataWatch].size() + e.rep.watches[childWatch].size()},
+		{"auth_failed_count", 0},
+		{"min_latency", l.min},
+		{"max_file_descriptor_count", -1},
+		{"approximate_data_size", t.dataSize()},
+		{"open_file_descriptor_count", -1},
+		{"local_sessions", 0},
+		{"uptime", time.Since(s.base).Milliseconds()},
+		{"max_latency", l.max},
+		{"outstanding_tls_handshake", 0},
+		{"min_client_response_size", -1},
+		{"non_mtls_local_conn_count", 0},
+	} {
+		fmt.Fprintf(&b, "zk_%s\t%v\n", line.key, line.value)
+	}
+	return b.String()
+}
+
+// watchSummary and the two lists below know of the one table only that getData and
+// exists arm in, as a real server's do.
+func (e *Endpoint) watchSummary() string {
+	byConn, total := e.watchedBy(), 0
+	for _, paths := range byConn {
+		total += len(paths)
+	}
+	return fmt.Sprintf("%d connections watching %d paths\nTotal watches:%d\n",
+		len(byConn), len(e.rep.watches[dataWatch].paths), total)
+}
+
+func (e *Endpoint) watchedBy() map[*conn][]string {
+	byConn := map[*conn][]string{}
+	for _, path := range slices.Sorted(maps.Keys(e.rep.watches[dataWatch].paths)) {
+		for _, c := range e.rep.watches[dataWatch].paths[path] {
+			byConn[c] = append(byConn[c], path)
+		}
+	}
+	return byConn
+}
+
+func (e *Endpoint) watchesByConn() string {
+	byConn := e.watchedBy()
+	var b strings.Builder
+	for _, c := range e.conns() {
+		if len(byConn[c]) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "0x%x\n", c.sess.id)
+		for _, path := range byConn[c] {
+			b.WriteString("\t" + path + "\n")
+		}
+	}
+	return b.String()
+}
+
+func (e *Endpoint) watchesByPath() string {
+	paths := e.rep.watches[dataWatch].paths
+	var b strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		b.WriteString(path + "\n")
+		for _, c := range paths[path] {
+			fmt.Fprintf(&b, "\t0x%x\n", c.sess.id)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,94 @@
+package zkserver
+
+import (
+	"math"
+	"strconv"
+	"time"
+)
+
+// packetStats counts what goes over one connection, or over all of an endpoint. Guarded
+// by the server's mu, as is all in this file.
+type packetStats struct {
+	received, sent int64
+	latency        latencyStats
+}
+
+// latencyStats is in whole milliseconds. What no fault delays takes none.
+type latencyStats struct{ min, max, total, count int64 }
+
+func (l *latencyStats) add(d time.Duration) {
+	ms := d.Milliseconds()
+	if l.count == 0 || ms < l.min {
+		l.min = ms
+	}
+	l.max = max(l.max, ms)
+	l.total += ms
+	l.count++
+}
+
+// average has at most four digits behind the point, and at least one, as Java
+// writes it.
+func (l *latencyStats) average() string {
+	avg := 0.0
+	if l.count > 0 {
+		avg = math.Round(float64(l.total)/float64(l.count)*10000) / 10000
+	}
+	text := strconv.FormatFloat(avg, 'f', -1, 64)
+	if avg == math.Trunc(avg) {
+		text += ".0"
+	}
+	return text
+}
+
+// connStats is what cons shows of a connection.
+type connStats struct {
+	packetStats
+	lastOp   OpCode // 0 if there was none
+	lastXid  int32  // -1 if there was none that counts
+	lastZxid int64
+	lastTime time.Time
+	lastMs   int64
+}
+
+func newConnStats() connStats { return connStats{lastXid: -1, lastZxid: -1} }
+
+func (s *Server) countReceived(c *conn) {
+	c.ep.stats.received++
+	c.stats.received++
+}
+
+func (s *Server) countSent(c *conn) {
+	c.ep.stats.sent++
+	c.stats.sent++
+}
+
+// countReply notes an answer, which took d because of faults.
+func (s *Server) countReply(c *conn, r *request, zxid int64, now time.Time, d time.Duration) {
+	s.countSent(c)
+	c.ep.stats.latency.add(d)
+	c.stats.latency.add(d)
+	if r.xid >= 0 {
+		c.stats.lastXid = r.xid
+	}
+	c.stats.lastOp, c.stats.lastZxid = r.op, zxid
+	c.stats.lastTime, c.stats.lastMs = now, d.Milliseconds()
+}
+
+// opAbbreviations are the names that cons has for the last operation.
+var opAbbreviations = map[OpCode]string{
+	OpConnect: "SESS", OpPing: "PING", OpMulti: "MULT", OpMultiRead: "MLTR",
+	OpCreate: "CREA", OpCreate2: "CREA", OpCreateContainer: "CREA", OpCreateTTL: "CREA",
+	OpDelete: "DELE", OpDeleteContainer: "DELE", OpSetData: "SETD", OpSetACL: "SETA",
+	OpReconfig: "RECO", OpCloseSession: "CLOS", OpSync: "SYNC", OpCheck: "CHEC",
+	OpExists: "EXIS", OpGetData: "GETD", OpGetACL: "GETA", OpGetChildren: "GETC",
+	OpGetChildren2: "GETC", OpGetAllChildrenNumber: "GETACN", OpGetEphemerals: "GETE",
+	OpSetWatches: "SETW", OpSetWatches2: "STW2", OpAddWatch: "ADDW",
+	OpCheckWatches: "CHKW", OpRemoveWatches: "REMW", OpWhoAmI: "HOMI",
+}
+
+func (c *conn) lastOp() string {
+	if name, ok := opAbbreviations[c.stats.lastOp]; ok {
+		return name
+	}
+	return "NA"
+}
