@@ -2,7 +2,10 @@ package zksync
 
 import (
 	"context"
+	"errors"
 	"math"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
 )
@@ -16,7 +19,7 @@ type gate interface {
 	// passed is told of n entries that happened.
 	passed(n int)
 	// refused is told that the server refused the operations; nothing has
-	// happened.
+	// happened. If it returns nil admit is asked again.
 	refused(err error) error
 }
 
@@ -28,3 +31,98 @@ func (open) admit(context.Context, *session.Session, int) ([]any, int, error) {
 }
 func (open) passed(int)          {}
 func (open) refused(error) error { return nil }
+
+// A capacity lets in as much as a Queue has room for. Every bounded Put also writes
+// to one znode, at the version that it had when the messages were counted: so of
+// two producers that have counted the same, only one can go by it.
+type capacity struct {
+	n    int
+	dir  string
+	path string // of the znode
+
+	known   bool
+	version int32
+	used    int // at most; since then others can only have taken messages out
+}
+
+func (g *capacity) admit(ctx context.Context, s *session.Session, n int) ([]any, int, error) {
+	for !g.known || g.used >= g.n {
+		w, err := g.count(ctx, s)
+		if err != nil {
+			return nil, 0, err
+		}
+		if w == nil {
+			continue
+		}
+		if err := await(ctx, s, w); err != nil {
+			return nil, 0, err
+		}
+	}
+	return []any{&zk.SetDataRequest{Path: g.path, Data: []byte{}, Version: g.version}}, min(n, g.n-g.used), nil
+}
+
+// count looks how much there is room for. If there is none, it returns a watch for
+// when that may have changed.
+func (g *capacity) count(ctx context.Context, s *session.Session) (*session.Watch, error) {
+	g.known = false
+	// The version comes first: whoever puts after this look changes it.
+	ok, stat, err := s.Exists(ctx, g.path)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, g.make(ctx, s)
+	}
+	ok, dir, err := s.Exists(ctx, g.dir)
+	if err != nil || !ok {
+		return nil, err
+	}
+	g.version, g.used = stat.Version, int(dir.NumChildren)
+	if g.used < g.n {
+		g.known = true
+		return nil, nil
+	}
+	// That has counted what is no message, too.
+	names, _, w, err := s.WatchChildren(ctx, g.dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	g.used, g.known = 0, true
+	for _, name := range names {
+		if _, ok := parseItem(name); ok {
+			g.used++
+		}
+	}
+	if g.used < g.n {
+		w.Stop()
+		return nil, nil
+	}
+	return w, nil
+}
+
+func (g *capacity) make(ctx context.Context, s *session.Session) error {
+	_, err := s.Create(ctx, g.path, []byte{}, zk.FlagPersistent)
+	switch {
+	case errors.Is(err, zk.ErrNoNode):
+		return s.MakeDir(ctx, g.dir)
+	case errors.Is(err, zk.ErrNodeExists):
+		return nil
+	}
+	return err
+}
+
+func (g *capacity) passed(n int) {
+	g.used += n
+	g.version++
+}
+
+func (g *capacity) refused(err error) error {
+	g.known = false
+	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) {
+		return nil
+	}
+	return err
+}

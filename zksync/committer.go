@@ -35,9 +35,12 @@ type committer struct {
 	m      *session.Manager
 	marker marker
 	gate   gate
-	life   context.Context // ends when nothing is waited for any more
-	end    context.CancelCauseFunc
-	wg     sync.WaitGroup
+	// renew is called where a sequential create finds no number left in a
+	// directory.
+	renew func(ctx context.Context, s *session.Session, dir string) error
+	life  context.Context // ends when nothing is waited for any more
+	end   context.CancelCauseFunc
+	wg    sync.WaitGroup
 
 	mu      sync.Mutex
 	waiting []*entry
@@ -65,7 +68,12 @@ func (c *committer) do(ctx context.Context, on *session.Session, t tx) error {
 
 // doAll carries out many, in order, and returns what came of each.
 func (c *committer) doAll(ctx context.Context, on *session.Session, ch *chain, txs ...tx) []error {
-	entries := c.start(on, ch, txs...)
+	return c.waitAll(ctx, c.start(on, ch, txs...))
+}
+
+// waitAll waits for all of some entries, in order. If ctx ends before, none of them
+// is sent any more.
+func (c *committer) waitAll(ctx context.Context, entries []*entry) []error {
 	errs := make([]error, len(entries))
 	for i, e := range entries {
 		select {
@@ -77,6 +85,17 @@ func (c *committer) doAll(ctx context.Context, on *session.Session, ch *chain, t
 		}
 	}
 	return errs
+}
+
+// withdraw ends those entries that were not sent yet.
+func (c *committer) withdraw(why error, entries ...*entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range entries {
+		if !e.sent {
+			c.finishLocked(e, why)
+		}
+	}
 }
 
 // start hands in transactions without waiting for them. Those that are bound to

@@ -12,10 +12,7 @@ import (
 type tx struct {
 	ops  []any  // as for session.Multi
 	size int    // in bytes, roughly
-	dir  string // is made where it is not there; may be empty
-	// renew is called where a sequential create finds the counter of its
-	// directory spent; nil if there is none.
-	renew func(context.Context, *session.Session) error
+	dir  string // where it creates a sequential znode, which is made where it is not there; may be empty
 }
 
 // An entry is a tx on its way. Its fields but for the first ones are c.mu's.

@@ -116,7 +116,9 @@ func TestOrderIsKeptAroundAFailure(t *testing.T) {
 		}
 		c.doAll(t.Context(), nil, nil, txs...)
 		names, _ := srv.Children("/c")
-		slices.SortFunc(names, func(a, b string) int { return strings.Compare(a[strings.LastIndexByte(a, '-')+1:], b[strings.LastIndexByte(b, '-')+1:]) })
+		slices.SortFunc(names, func(a, b string) int {
+			return strings.Compare(a[strings.LastIndexByte(a, '-')+1:], b[strings.LastIndexByte(b, '-')+1:])
+		})
 		var order []string
 		for _, name := range names {
 			if strings.Count(name, "-") == 1 {

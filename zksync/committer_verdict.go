@@ -39,8 +39,8 @@ func (c *committer) refused(ctx context.Context, s *session.Session, b *batch, e
 	switch {
 	case errors.Is(err, zk.ErrNoNode) && e.dir != "":
 		repair = func(ctx context.Context, s *session.Session) error { return s.MakeDir(ctx, e.dir) }
-	case errors.Is(err, zk.ErrNodeExists) && e.renew != nil:
-		repair = e.renew
+	case errors.Is(err, zk.ErrNodeExists) && e.dir != "":
+		repair = func(ctx context.Context, s *session.Session) error { return c.renew(ctx, s, e.dir) }
 	}
 	if repair != nil {
 		failed := repair(ctx, s)

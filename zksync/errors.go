@@ -55,6 +55,12 @@ var (
 	// ErrQueueClosed says that Close was called on a queue's value.
 	ErrQueueClosed = errors.New("zksync: the queue was closed")
 
+	// ErrInvalidPriority says that a PriorityQueue has no such priority.
+	ErrInvalidPriority = errors.New("zksync: invalid priority")
+
+	// ErrInvalidTime says that a message cannot be due at such a time.
+	ErrInvalidTime = errors.New("zksync: invalid time")
+
 	// ErrOutcomeUnknown says that something may or may not have happened: the
 	// caller gave up while it was under way, or the znode that tells was removed
 	// by somebody else.

@@ -22,6 +22,7 @@ type config struct {
 	stopping time.Duration
 	idWait   bool
 	sizeFrom string
+	capacity int
 	given    []string // the names of the options
 }
 
@@ -55,6 +56,9 @@ func (c config) bound(ctx context.Context) (context.Context, context.CancelFunc)
 // WithMaxWait bounds how long an acquisition waits, in addition to its ctx.
 // After d it fails with ErrMaxWait, which is also context.DeadlineExceeded. What
 // was acquired is not bounded by it.
+//
+// It bounds a Put into a queue until the message is sent: while it waits for room
+// or for a connection.
 func WithMaxWait(d time.Duration) Option {
 	return func(c *config) error {
 		if d <= 0 {
@@ -137,6 +141,25 @@ func WithSizeFrom(path string) Option {
 		}
 		c.given = append(c.given, "WithSizeFrom")
 		c.sizeFrom = path
+		return nil
+	}
+}
+
+// WithCapacity makes Put wait, with its ctx, while n messages or more are in the
+// Queue, those included that consumers have and did not acknowledge yet. Of a PutAll
+// as many go as there is room for, and the rest waits.
+//
+// Among producers with this option n is never exceeded; those without it, and
+// those in other languages, put what they like. A producer that finds the queue full
+// lists it, and does so again when something has changed: it is meant for thousands
+// of messages rather than for millions.
+func WithCapacity(n int) Option {
+	return func(c *config) error {
+		if n < 1 {
+			return fmt.Errorf("%w: WithCapacity: %d is not positive", ErrInvalidOption, n)
+		}
+		c.given = append(c.given, "WithCapacity")
+		c.capacity = n
 		return nil
 	}
 }

@@ -14,6 +14,7 @@ type Queue struct{ queue }
 type queue struct {
 	m    *session.Manager
 	path string
+	plan plan
 	cfg  config
 	bad  error // what is wrong with the path or the options
 
@@ -32,18 +33,25 @@ type queue struct {
 // call.
 func NewQueue(m *session.Manager, path string, opts ...Option) *Queue {
 	q := &Queue{}
-	q.init(m, path, "Queue", opts)
+	q.init(m, path, plan{kind: "Queue", item: parseItem}, opts, append([]string{"WithCapacity"}, consumerOptions...)...)
+	if n := q.cfg.capacity; n > 0 {
+		q.puts.gate = &capacity{n: n, path: q.child(limitName), dir: path}
+	}
 	return q
 }
 
-func (q *queue) init(m *session.Manager, path, kind string, opts []Option, has ...string) {
-	q.m, q.path = m, path
-	if q.cfg, q.bad = newConfig(kind, opts, has...); q.bad == nil {
+// consumerOptions are those that all queues have.
+var consumerOptions = []string{"WithMaxWait"}
+
+func (q *queue) init(m *session.Manager, path string, p plan, opts []Option, has ...string) {
+	q.m, q.path, q.plan = m, path, p
+	if q.cfg, q.bad = newConfig(p.kind, opts, has...); q.bad == nil {
 		q.bad = session.CheckPath(path)
 	}
 	q.closed, q.over = make(chan struct{}), make(chan struct{})
 	sweep := new(sync.Once)
 	q.puts = newCommitter(m, q.child(markersName), sweep)
+	q.puts.renew = q.renew
 	q.removals = newCommitter(m, q.child(markersName), sweep)
 	q.consumer.q = q
 }

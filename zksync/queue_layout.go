@@ -102,10 +102,10 @@ func delayedPrefix(due int64) string {
 // A priority has a directory of its own, and so has a span of time.
 func priorityLane(priority int) string { return fmt.Sprintf("p-%03d", priority) }
 
-func parsePriorityLane(name string) (int, bool) {
+func parsePriorityLane(name string) (priority int64, ok bool) {
 	digits, ok := strings.CutPrefix(name, "p-")
 	n, ok2 := parseDigits(digits)
-	return int(n), ok && ok2 && len(digits) == 3 && n <= MaxPriority
+	return n, ok && ok2 && len(digits) == 3 && n <= MaxPriority
 }
 
 // delayLane is the directory of what is due, in milliseconds since 1970, within

@@ -52,10 +52,28 @@ func (e *PutAllError) Unwrap() error { return e.Err }
 
 func (q *queue) put(ctx context.Context, dir, name string, data []byte) error {
 	t, err := q.message(dir, name, data)
+	if err == nil && ctx.Err() != nil {
+		err = cancelled(ctx)
+	}
 	if err == nil {
-		err = q.puts.do(ctx, nil, t)
+		e := q.puts.start(nil, nil, t)
+		defer q.hurry(ctx, e)()
+		err = e[0].wait(ctx)
 	}
 	return q.opError("put", err)
+}
+
+// hurry withdraws what is not sent within WithMaxWait, unless stop is called before.
+func (q *queue) hurry(ctx context.Context, entries []*entry) (stop func()) {
+	if q.cfg.maxWait == 0 {
+		return func() {}
+	}
+	bounded, cancel := q.cfg.bound(context.WithoutCancel(ctx))
+	undo := context.AfterFunc(bounded, func() { q.puts.withdraw(cancelled(bounded), entries...) })
+	return func() {
+		undo()
+		cancel()
+	}
 }
 
 func (q *queue) putAll(ctx context.Context, dir, name string, messages [][]byte) error {
@@ -72,7 +90,9 @@ func (q *queue) putAll(ctx context.Context, dir, name string, messages [][]byte)
 	if ctx.Err() != nil {
 		return q.opError("putAll", &PutAllError{All: len(messages), Err: cancelled(ctx)})
 	}
-	errs := q.puts.doAll(ctx, nil, &chain{}, txs...)
+	entries := q.puts.start(nil, &chain{}, txs...)
+	defer q.hurry(ctx, entries)()
+	errs := q.puts.waitAll(ctx, entries)
 	n := slices.IndexFunc(errs, func(err error) bool { return err != nil })
 	if n < 0 {
 		return nil

@@ -1,0 +1,71 @@
+package zksync
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A DelayQueue hands messages from producers to consumers, none before it is due:
+// in the order in which they fall due, and first in first out among those that do
+// so in the same millisecond. In all else it is a Queue; a message that is due
+// already when it is put is delivered at once, but does not overtake what was
+// handed out.
+//
+// When a message is due is reckoned by the clock of the producer, and whether it
+// is by that of the consumer: if they differ, messages come earlier or later by the
+// difference.
+//
+// Each span of ten seconds has a directory of its own, and the names of messages
+// tell when they are due, in milliseconds since 1970.
+type DelayQueue struct{ queue }
+
+// NewDelayQueue returns a DelayQueue at path. Like NewQueue it does no I/O. It has
+// the option WithMaxWait.
+func NewDelayQueue(m *session.Manager, path string, opts ...Option) *DelayQueue {
+	q := &DelayQueue{}
+	q.init(m, path, plan{kind: "DelayQueue", item: parseDelayed, lane: parseDelayLane, delayed: true}, opts, consumerOptions...)
+	return q
+}
+
+// Put adds a message that is due after a delay, which may be zero. See Queue.Put
+// for the rest.
+func (q *DelayQueue) Put(ctx context.Context, data []byte, delay time.Duration) error {
+	return q.PutAt(ctx, data, time.Now().Add(delay))
+}
+
+// PutAt is Put for a message that is due at a certain time. One in the past is
+// now.
+func (q *DelayQueue) PutAt(ctx context.Context, data []byte, at time.Time) error {
+	dir, name, err := q.due(at)
+	if err != nil {
+		return q.opError("put", err)
+	}
+	return q.put(ctx, dir, name, data)
+}
+
+// PutAll adds messages that are due after one delay, in order. See Queue.PutAll
+// for the rest.
+func (q *DelayQueue) PutAll(ctx context.Context, delay time.Duration, messages ...[]byte) error {
+	dir, name, err := q.due(time.Now().Add(delay))
+	if err != nil {
+		return q.opError("putAll", &PutAllError{All: len(messages), Err: err})
+	}
+	return q.putAll(ctx, dir, name, messages)
+}
+
+// due says where a message goes that is due at a certain time.
+func (q *DelayQueue) due(at time.Time) (dir, name string, err error) {
+	latest := time.UnixMilli(maxDueMillis)
+	if at.After(latest) {
+		return "", "", fmt.Errorf("%w: %v is after %v", ErrInvalidTime, at, latest.UTC())
+	}
+	if now := time.Now(); at.Before(now) {
+		at = now
+	}
+	// Rounded up: it is not to come too early.
+	due := at.Add(time.Millisecond - 1).UnixMilli()
+	return q.child(delayLane(due)), delayedPrefix(due), nil
+}

@@ -1,0 +1,48 @@
+package zksync
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A PriorityQueue hands messages from producers to consumers, the more urgent
+// first, and first in first out within a priority. In all else it is a Queue; what
+// has been handed out already is not overtaken.
+//
+// Each priority has a directory of its own, p-000 to p-255, in which its messages
+// are as those of a Queue are.
+type PriorityQueue struct{ queue }
+
+// NewPriorityQueue returns a PriorityQueue at path. Like NewQueue it does no I/O.
+// It has the option WithMaxWait.
+func NewPriorityQueue(m *session.Manager, path string, opts ...Option) *PriorityQueue {
+	q := &PriorityQueue{}
+	q.init(m, path, plan{kind: "PriorityQueue", item: parseItem, lane: parsePriorityLane}, opts, consumerOptions...)
+	return q
+}
+
+// Put adds a message with a priority from 0, the most urgent, to MaxPriority. See
+// Queue.Put for the rest.
+func (q *PriorityQueue) Put(ctx context.Context, data []byte, priority int) error {
+	if err := checkPriority(priority); err != nil {
+		return q.opError("put", err)
+	}
+	return q.put(ctx, q.child(priorityLane(priority)), itemPrefix, data)
+}
+
+// PutAll adds messages of one priority, in order. See Queue.PutAll for the rest.
+func (q *PriorityQueue) PutAll(ctx context.Context, priority int, messages ...[]byte) error {
+	if err := checkPriority(priority); err != nil {
+		return q.opError("putAll", &PutAllError{All: len(messages), Err: err})
+	}
+	return q.putAll(ctx, q.child(priorityLane(priority)), itemPrefix, messages)
+}
+
+func checkPriority(priority int) error {
+	if priority < 0 || priority > MaxPriority {
+		return fmt.Errorf("%w: %d is not between 0, the most urgent, and %d", ErrInvalidPriority, priority, MaxPriority)
+	}
+	return nil
+}

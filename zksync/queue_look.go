@@ -1,0 +1,149 @@
+package zksync
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// lanesAtOnce is how many directories are listed in one request.
+const lanesAtOnce = 16
+
+// Len returns how many messages are in the queue: those that wait, those that are
+// not due yet, and those that consumers have and did not acknowledge yet. It lists
+// the queue, which takes about 18 bytes a message, so it is for looking and not for
+// deciding.
+func (q *queue) Len(ctx context.Context) (int, error) {
+	n := 0
+	err := q.look(ctx, func(ctx context.Context, s *session.Session) error {
+		dirs, err := q.lanes(ctx, s, math.MaxInt64)
+		if err != nil {
+			return err
+		}
+		n = 0
+		for chunk := range slices.Chunk(dirs, lanesAtOnce) {
+			lists, err := q.items(ctx, s, chunk)
+			if err != nil {
+				return err
+			}
+			for _, list := range lists {
+				n += len(list)
+			}
+		}
+		return nil
+	})
+	return n, q.opError("len", err)
+}
+
+// Peek returns the message that would be delivered next, and false if there is
+// none: one that no consumer has, and that is due. It stays in the queue, and may
+// be gone when Peek returns. It lists the queue, as Len does.
+func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
+	err = q.look(ctx, func(ctx context.Context, s *session.Session) error {
+		now := int64(math.MaxInt64)
+		if q.plan.delayed {
+			now = time.Now().UnixMilli()
+		}
+		claims, _, err := s.Children(ctx, q.child(claimsName))
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+		dirs, err := q.lanes(ctx, s, now)
+		if err != nil {
+			return err
+		}
+		for _, dir := range dirs {
+			lists, err := q.items(ctx, s, []string{dir})
+			if err != nil {
+				return err
+			}
+			for _, it := range lists[0] {
+				if it.due > now {
+					break
+				}
+				if _, claimed := slices.BinarySearch(claims, q.claim(dir, it)); claimed {
+					continue
+				}
+				data, _, err = s.Get(ctx, child(dir, it.name))
+				if !errors.Is(err, zk.ErrNoNode) {
+					ok = err == nil
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	return data, ok, q.opError("peek", err)
+}
+
+// claim is the name of the claim to a message. It is that of the message itself,
+// with that of its lane behind where there are lanes.
+func (q *queue) claim(dir string, it item) string {
+	if q.plan.lane == nil {
+		return it.name
+	}
+	return it.name + "-" + lastName(dir)
+}
+
+func (q *queue) look(ctx context.Context, fn func(context.Context, *session.Session) error) error {
+	if err := q.usable(); err != nil {
+		return err
+	}
+	return q.m.Do(ctx, fn)
+}
+
+// lanes are the directories that messages are in, in the order in which they are
+// drained, up to a key.
+func (q *queue) lanes(ctx context.Context, s *session.Session, upTo int64) ([]string, error) {
+	if q.plan.lane == nil {
+		return []string{q.path}, nil
+	}
+	names, _, err := s.Children(ctx, q.path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, nil
+	}
+	type lane struct {
+		key int64
+		dir string
+	}
+	var lanes []lane
+	for _, name := range names {
+		if key, ok := q.plan.lane(name); ok && key <= upTo {
+			lanes = append(lanes, lane{key, q.child(name)})
+		}
+	}
+	slices.SortFunc(lanes, func(a, b lane) int { return cmp.Compare(a.key, b.key) })
+	dirs := make([]string, len(lanes))
+	for i, l := range lanes {
+		dirs[i] = l.dir
+	}
+	return dirs, err
+}
+
+// items lists the messages in directories, in order. One that is not there is
+// empty.
+func (q *queue) items(ctx context.Context, s *session.Session, dirs []string) ([][]item, error) {
+	reads := make([]session.Read, len(dirs))
+	for i, dir := range dirs {
+		reads[i] = session.ReadChildren(dir)
+	}
+	results, err := s.MultiRead(ctx, reads...)
+	if err != nil {
+		return nil, err
+	}
+	lists := make([][]item, len(dirs))
+	for i, r := range results {
+		if r.Err != nil && !errors.Is(r.Err, zk.ErrNoNode) {
+			return nil, r.Err
+		}
+		lists[i] = itemsOf(r.Children, q.plan.item)
+	}
+	return lists, nil
+}

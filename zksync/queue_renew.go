@@ -1,0 +1,87 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// renew makes it possible to put into a directory again that has no number for
+// another message. Usually its counter is spent, which takes two thousand million
+// messages: then it waits until all of these have been consumed, and removes the
+// directory, so that it is made anew. Else somebody has made a message with the
+// next number by hand, and it waits until that is gone.
+func (q *queue) renew(ctx context.Context, s *session.Session, dir string) error {
+	for {
+		names, stat, w, err := s.WatchChildren(ctx, dir)
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		next := (int64(stat.Cversion) + int64(stat.NumChildren)) / 2 // creations so far
+		spent := int32(uint32(stat.Cversion)+uint32(stat.NumChildren)) == -2
+		inTheWay := func(name string) bool {
+			it, ok := q.plan.item(name)
+			return ok && (spent || it.seq == int32(next))
+		}
+		if slices.ContainsFunc(names, inTheWay) {
+			if err := await(ctx, s, w); err != nil {
+				return err
+			}
+			continue
+		}
+		w.Stop()
+		if !spent {
+			return nil
+		}
+		if done, err := q.demolish(ctx, s, dir, names); done || err != nil {
+			return err
+		}
+	}
+}
+
+// await waits for a watch to fire.
+func await(ctx context.Context, s *session.Session, w *session.Watch) error {
+	defer w.Stop()
+	select {
+	case <-w.Events():
+		return nil
+	case <-s.Done():
+		return s.Err()
+	case <-ctx.Done():
+		return cancelled(ctx)
+	}
+}
+
+// demolish removes a directory without messages, with all that is ours in it. It
+// reports false if something has changed meanwhile.
+func (q *queue) demolish(ctx context.Context, s *session.Session, dir string, names []string) (bool, error) {
+	var ops []any
+	for _, name := range names {
+		path := child(dir, name)
+		if !strings.HasPrefix(name, "zksync-") {
+			return false, fmt.Errorf("%w, and %s, which is none of ours, keeps it from being made anew", errSpent, path)
+		}
+		inside, _, err := s.Children(ctx, path)
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return false, err
+		}
+		for _, name := range inside {
+			ops = append(ops, &zk.DeleteRequest{Path: child(path, name), Version: -1})
+		}
+		ops = append(ops, &zk.DeleteRequest{Path: path, Version: -1})
+	}
+	_, err := s.Multi(ctx, append(ops, &zk.DeleteRequest{Path: dir, Version: -1})...)
+	if errors.Is(err, zk.ErrNotEmpty) || errors.Is(err, zk.ErrNoNode) {
+		return false, nil
+	}
+	return err == nil, err
+}
