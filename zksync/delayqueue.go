@@ -26,7 +26,7 @@ type DelayQueue struct{ queue }
 // the option WithMaxWait.
 func NewDelayQueue(m *session.Manager, path string, opts ...Option) *DelayQueue {
 	q := &DelayQueue{}
-	q.init(m, path, plan{kind: "DelayQueue", item: parseDelayed, lane: parseDelayLane, delayed: true}, opts, consumerOptions...)
+	q.init(m, path, byTime, opts, consumerOptions...)
 	return q
 }
 

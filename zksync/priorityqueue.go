@@ -19,7 +19,7 @@ type PriorityQueue struct{ queue }
 // It has the option WithMaxWait.
 func NewPriorityQueue(m *session.Manager, path string, opts ...Option) *PriorityQueue {
 	q := &PriorityQueue{}
-	q.init(m, path, plan{kind: "PriorityQueue", item: parseItem, lane: parsePriorityLane}, opts, consumerOptions...)
+	q.init(m, path, byPriority, opts, consumerOptions...)
 	return q
 }
 

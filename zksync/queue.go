@@ -14,7 +14,7 @@ type Queue struct{ queue }
 type queue struct {
 	m    *session.Manager
 	path string
-	plan plan
+	kind kind
 	cfg  config
 	bad  error // what is wrong with the path or the options
 
@@ -33,7 +33,7 @@ type queue struct {
 // call.
 func NewQueue(m *session.Manager, path string, opts ...Option) *Queue {
 	q := &Queue{}
-	q.init(m, path, plan{kind: "Queue", item: parseItem}, opts, append([]string{"WithCapacity"}, consumerOptions...)...)
+	q.init(m, path, inOrder, opts, append([]string{"WithCapacity"}, consumerOptions...)...)
 	if n := q.cfg.capacity; n > 0 {
 		q.puts.gate = &capacity{n: n, path: q.child(limitName), dir: path}
 	}
@@ -43,9 +43,9 @@ func NewQueue(m *session.Manager, path string, opts ...Option) *Queue {
 // consumerOptions are those that all queues have.
 var consumerOptions = []string{"WithMaxWait"}
 
-func (q *queue) init(m *session.Manager, path string, p plan, opts []Option, has ...string) {
-	q.m, q.path, q.plan = m, path, p
-	if q.cfg, q.bad = newConfig(p.kind, opts, has...); q.bad == nil {
+func (q *queue) init(m *session.Manager, path string, k kind, opts []Option, has ...string) {
+	q.m, q.path, q.kind = m, path, k
+	if q.cfg, q.bad = newConfig(k.name, opts, has...); q.bad == nil {
 		q.bad = session.CheckPath(path)
 	}
 	q.closed, q.over = make(chan struct{}), make(chan struct{})

@@ -48,7 +48,7 @@ func (q *queue) Len(ctx context.Context) (int, error) {
 func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 	err = q.look(ctx, func(ctx context.Context, s *session.Session) error {
 		now := int64(math.MaxInt64)
-		if q.plan.delayed {
+		if q.kind.delayed {
 			now = time.Now().UnixMilli()
 		}
 		claims, _, err := s.Children(ctx, q.child(claimsName))
@@ -83,13 +83,13 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 	return data, ok, q.opError("peek", err)
 }
 
-// claim is the name of the claim to a message. It is that of the message itself,
-// with that of its lane behind where there are lanes.
+// claim is the name of the claim on a message: that of the message itself, with
+// that of its lane in front where there are lanes.
 func (q *queue) claim(dir string, it item) string {
-	if q.plan.lane == nil {
+	if q.kind.lane == nil {
 		return it.name
 	}
-	return it.name + "-" + lastName(dir)
+	return lastName(dir) + "-" + it.name
 }
 
 func (q *queue) look(ctx context.Context, fn func(context.Context, *session.Session) error) error {
@@ -102,7 +102,7 @@ func (q *queue) look(ctx context.Context, fn func(context.Context, *session.Sess
 // lanes are the directories that messages are in, in the order in which they are
 // drained, up to a key.
 func (q *queue) lanes(ctx context.Context, s *session.Session, upTo int64) ([]string, error) {
-	if q.plan.lane == nil {
+	if q.kind.lane == nil {
 		return []string{q.path}, nil
 	}
 	names, _, err := s.Children(ctx, q.path)
@@ -115,7 +115,7 @@ func (q *queue) lanes(ctx context.Context, s *session.Session, upTo int64) ([]st
 	}
 	var lanes []lane
 	for _, name := range names {
-		if key, ok := q.plan.lane(name); ok && key <= upTo {
+		if key, ok := q.kind.lane(name); ok && key <= upTo {
 			lanes = append(lanes, lane{key, q.child(name)})
 		}
 	}
@@ -143,7 +143,7 @@ func (q *queue) items(ctx context.Context, s *session.Session, dirs []string) ([
 		if r.Err != nil && !errors.Is(r.Err, zk.ErrNoNode) {
 			return nil, r.Err
 		}
-		lists[i] = itemsOf(r.Children, q.plan.item)
+		lists[i] = itemsOf(r.Children, q.kind.parse)
 	}
 	return lists, nil
 }

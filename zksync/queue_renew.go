@@ -29,7 +29,7 @@ func (q *queue) renew(ctx context.Context, s *session.Session, dir string) error
 		next := (int64(stat.Cversion) + int64(stat.NumChildren)) / 2 // creations so far
 		spent := int32(uint32(stat.Cversion)+uint32(stat.NumChildren)) == -2
 		inTheWay := func(name string) bool {
-			it, ok := q.plan.item(name)
+			it, ok := q.kind.parse(name)
 			return ok && (spent || it.seq == int32(next))
 		}
 		if slices.ContainsFunc(names, inTheWay) {
