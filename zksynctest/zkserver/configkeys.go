@@ -4,7 +4,6 @@ import (
 	"math"
 	"net"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,19 +78,13 @@ var configKeys = map[string]func(*configParser, property) error{
 			if word == "" {
 				continue
 			}
-			if word != "*" && !slices.Contains(fourLetterWords, word) {
-				return wrong(prop, "there is no command %q; there are %s, and * for all", word, strings.Join(fourLetterWords, ", "))
+			if _, known := fourLetterWords[word]; word != "*" && !known {
+				return wrong(prop, "there is no command %q; there are %s, and * for all", word, fourLetterNames())
 			}
 			p.FourLetterWords = append(p.FourLetterWords, word)
 		}
 		return nil
 	},
-}
-
-// fourLetterWords are those that a real server has.
-var fourLetterWords = []string{
-	"conf", "cons", "crst", "dirs", "dump", "envi", "gtmk", "hash", "isro", "mntr", "ruok",
-	"srst", "srvr", "stat", "stmk", "wchc", "wchp", "wchs",
 }
 
 // meaningless are keys for what this server does not have: a disk, Java, TLS of
