@@ -6,21 +6,59 @@ import (
 	"time"
 )
 
-// Fault says where something goes wrong, and what. All of Session, Op and Path
-// must match; the zero Fault with an action strikes the next request whatsoever.
+// Fault says where something goes wrong, and what. All of Session, Endpoint, Op,
+// Path and Match must match; the zero Fault with an action strikes the next request
+// whatsoever.
 type Fault struct {
-	Session int64  // 0 means any. For a connect, the session asked for or given.
-	Op      OpCode // 0 means any; not looked at OnWatch
+	Session  int64  // 0 means any. For a connect, the session asked for or given.
+	Endpoint int    // 0 means any
+	Op       OpCode // 0 means any; not looked at OnWatch
 	// Path must be equal, or have what stands before a '*' at the end as a prefix;
 	// "" means any. A multi matches if one of its operations does, setWatches if
 	// one of its paths does, and a sequential create by the name it asks for.
 	Path string
+	// Match, if it is not nil, has the last word: it sees the request as [Server.Ops]
+	// shows it, AfterCommit and BeforeReply with what became of it, and OnWatch the
+	// event as an [OpWatchEvent]. It may be asked more than once and must say the
+	// same of the same. The server waits for it: it must not call the server.
+	Match func(Op) bool
 	// Nth is the match at which the fault strikes first; 0 and 1 mean the first.
 	Nth int
 	// Times is how many matches it strikes from then on: 0 means one, -1 all.
 	Times int
 	At    Moment
 	Do    Action
+}
+
+// String describes the fault in a line.
+func (f Fault) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%v %v", f.Do, f.At)
+	if f.Op != 0 {
+		fmt.Fprintf(&b, " of %v", f.Op)
+	}
+	if f.Path != "" {
+		fmt.Fprintf(&b, " on %s", f.Path)
+	}
+	if f.Session != 0 {
+		fmt.Fprintf(&b, " of session %#x", f.Session)
+	}
+	if f.Endpoint != 0 {
+		fmt.Fprintf(&b, " at endpoint %d", f.Endpoint)
+	}
+	if f.Match != nil {
+		b.WriteString(" if it matches")
+	}
+	if f.Nth > 1 {
+		fmt.Fprintf(&b, " from match %d on", f.Nth)
+	}
+	switch {
+	case f.Times < 0:
+		b.WriteString(", always")
+	case f.Times > 1:
+		fmt.Fprintf(&b, ", %d times", f.Times)
+	}
+	return b.String()
 }
 
 // Moment is the point in the course of a request, or of a watch event, at which a

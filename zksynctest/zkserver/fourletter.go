@@ -119,7 +119,7 @@ func (c *conn) fourLetterWord() bool {
 		text = notServing
 	}
 	s.countSent(c)
-	c.out.push([]byte(text), nil, false)
+	c.out.push([]byte(text), false)
 	return true
 }
 

@@ -3,6 +3,7 @@ package zkserver
 import (
 	"slices"
 	"sync"
+	"time"
 )
 
 // Injection is a [Fault] that was given to a server.
@@ -56,11 +57,30 @@ func (inj *Injection) Remove() {
 // Call begins, and when a Drop, Disconnect or Error has been done.
 func (inj *Injection) Fired() <-chan struct{} { return inj.fired }
 
+// Fault is what was injected.
+func (inj *Injection) Fault() Fault { return inj.fault }
+
+// Matched is how many requests or events the fault has looked at and found to be
+// meant, whether or not it struck. A fault that has struck for the last time counts
+// no further.
+func (inj *Injection) Matched() int {
+	inj.s.mu.Lock()
+	defer inj.s.mu.Unlock()
+	return inj.matched
+}
+
 // Count is how often the fault has struck.
 func (inj *Injection) Count() int {
 	inj.s.mu.Lock()
 	defer inj.s.mu.Unlock()
 	return inj.struck
+}
+
+// RemoveFaults takes back all faults that were injected.
+func (s *Server) RemoveFaults() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.injections = nil
 }
 
 func (inj *Injection) announce() { inj.once.Do(func() { close(inj.fired) }) }
@@ -91,7 +111,7 @@ type subject struct {
 }
 
 func (t *subject) matches(m Moment, f *Fault) bool {
-	if f.At != m || f.Op != 0 && f.Op != t.r.op {
+	if f.At != m || f.Op != 0 && f.Op != t.r.op || f.Endpoint != 0 && f.Endpoint != t.c.ep.number {
 		return false
 	}
 	if f.Session != 0 {
@@ -101,7 +121,7 @@ func (t *subject) matches(m Moment, f *Fault) bool {
 			return false
 		}
 	}
-	return f.matchesRequest(t.r)
+	return f.matchesRequest(t.r) && (f.Match == nil || f.Match(t.c.s.opOf(t)))
 }
 
 // wouldStrike tells whether some fault has to look at the request at m. The caller
@@ -171,40 +191,47 @@ func (s *Server) nextHit(m Moment, t *subject, last uint64) *Injection {
 		if inj.id <= last || !t.matches(m, &inj.fault) || !s.strikes(inj) {
 			continue
 		}
-		if op := s.ops.at(t.op); op != nil {
-			if op.Fault != "" {
-				op.Fault += ", "
-			}
-			op.Fault += inj.fault.Do.String() + " " + m.String()
-		}
+		s.noteFault(t.op, inj)
 		return inj
 	}
 	return nil
 }
 
 // watchHits finds the faults that strike an event for c. They run when the event's
-// turn to be written comes. The caller holds mu.
-func (s *Server) watchHits(c *conn, path string) []*Injection {
-	var hits []*Injection
+// turn to be written comes, and what they do then is noted in the entry that this
+// makes in the log. The caller holds mu.
+func (s *Server) watchHits(c *conn, ev eventType, path string, zxid int64) (hits []*Injection, entry uint64) {
+	if len(s.injections) == 0 {
+		return nil, 0
+	}
+	op := Op{
+		Session: c.sessionID(), Endpoint: c.ep.number, Conn: c.id, Xid: watchXid,
+		Code: OpWatchEvent, Path: path, Event: EventType(ev), Zxid: zxid,
+	}
 	for _, inj := range slices.Clone(s.injections) {
 		f := &inj.fault
-		if f.At != OnWatch || f.Path != "" && !f.matches(path) {
-			continue
-		}
-		if f.Session != 0 && (c.sess == nil || c.sess.id != f.Session) {
+		if f.At != OnWatch || f.Path != "" && !f.matches(path) || f.Endpoint != 0 && f.Endpoint != op.Endpoint ||
+			f.Session != 0 && f.Session != op.Session || f.Match != nil && !f.Match(op) {
 			continue
 		}
 		if s.strikes(inj) {
 			hits = append(hits, inj)
 		}
 	}
-	return hits
+	if hits != nil {
+		op.Time = time.Now()
+		entry = s.ops.add(op)
+	}
+	return hits, entry
 }
 
 // act runs the faults of a watch event in the goroutine that writes. It tells
 // whether the event is to be written, and whether anything still is.
-func (c *conn) act(hits []*Injection) (send, alive bool) {
-	for _, inj := range hits {
+func (c *conn) act(seg *segment) (send, alive bool) {
+	for _, inj := range seg.hits {
+		c.s.mu.Lock()
+		c.s.noteFault(seg.op, inj)
+		c.s.mu.Unlock()
 		switch do := inj.fault.Do; do.kind {
 		case actDrop:
 			inj.announce()
@@ -222,6 +249,9 @@ func (c *conn) act(hits []*Injection) (send, alive bool) {
 			default:
 			}
 		}
+	}
+	if seg.hits != nil {
+		c.s.noteSent(seg.op)
 	}
 	return true, true
 }

@@ -39,6 +39,7 @@ const (
 	OpWhoAmI               OpCode = 107
 	OpCloseSession         OpCode = -11
 	OpConnect              OpCode = -1000
+	OpWatchEvent           OpCode = -1001
 )
 
 // opError is the result type of a failed sub-operation of a multi, and the type
@@ -77,6 +78,7 @@ var opNames = map[OpCode]string{
 	OpWhoAmI:               "whoAmI",
 	OpCloseSession:         "closeSession",
 	OpConnect:              "connect",
+	OpWatchEvent:           "watchEvent",
 }
 
 // String returns the name the ZooKeeper sources give the operation.

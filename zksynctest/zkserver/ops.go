@@ -1,9 +1,13 @@
 package zkserver
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Op is one request that the server was asked, a ConnectRequest included. What a
-// partition or a frozen server swallowed is not there: nobody saw it.
+// partition or a frozen server swallowed is not there: nobody saw it. A watch event
+// that was struck by a [Fault] is there too, and no other.
 type Op struct {
 	Time     time.Time
 	Session  int64  // for a connect the session asked for, and once it is done the one given
@@ -11,12 +15,13 @@ type Op struct {
 	Conn     uint64 // tells connections apart, in the order in which they came
 	Xid      int32
 	Code     OpCode
-	Path     string  // as asked, without the number of a sequential create
-	Sub      []SubOp // of a multi
-	Zxid     int64   // in the header of the reply
-	Err      int32   // in the header of the reply; 0 is success
-	Done     bool    // it was carried out or refused, whether or not the answer got through
-	Fault    string  // what was injected into it
+	Path     string    // as asked, without the number of a sequential create
+	Sub      []SubOp   // of a multi
+	Zxid     int64     // in the header of the reply
+	Err      int32     // in the header of the reply; 0 is success
+	Done     bool      // it was carried out or refused, whether or not the answer got through; an event was sent
+	Event    EventType // of an OpWatchEvent
+	Fault    string    // what was injected into it: each Action with its Moment, in order
 }
 
 // SubOp is one operation of a multi. Err is its own result.
@@ -64,6 +69,10 @@ func (l *opLog) list() []Op {
 
 // record notes a request that has just been decoded.
 func (s *Server) record(c *conn, r *request, now time.Time) uint64 {
+	return s.ops.add(opFrom(c, r, now))
+}
+
+func opFrom(c *conn, r *request, now time.Time) Op {
 	op := Op{Time: now, Endpoint: c.ep.number, Conn: c.id, Xid: r.xid, Code: r.op, Path: r.path}
 	if c.sess != nil {
 		op.Session = c.sess.id
@@ -76,7 +85,39 @@ func (s *Server) record(c *conn, r *request, now time.Time) uint64 {
 			op.Sub[i] = SubOp{Code: r.subs[i].op, Path: r.subs[i].path}
 		}
 	}
-	return s.ops.add(op)
+	return op
+}
+
+// opOf is what faults see of a request.
+func (s *Server) opOf(t *subject) Op {
+	op := s.ops.at(t.op)
+	if op == nil { // so many have come since
+		return opFrom(t.c, t.r, time.Now())
+	}
+	seen := *op
+	seen.Sub = slices.Clone(op.Sub)
+	return seen
+}
+
+// noteFault adds to what was injected into an operation.
+func (s *Server) noteFault(n uint64, inj *Injection) {
+	op := s.ops.at(n)
+	if op == nil {
+		return
+	}
+	if op.Fault != "" {
+		op.Fault += ", "
+	}
+	op.Fault += inj.fault.Do.String() + " " + inj.fault.At.String()
+}
+
+// noteSent notes that an event was sent after its faults.
+func (s *Server) noteSent(n uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if op := s.ops.at(n); op != nil {
+		op.Done = true
+	}
 }
 
 // finish notes what became of it.

@@ -28,28 +28,31 @@ type outQueue struct {
 }
 
 // segment is bytes to write; if they are a watch event, after the faults that
-// strike it.
+// strike it, which is noted in entry op of the log.
 type segment struct {
 	b    []byte
 	hits []*Injection
+	op   uint64
 }
 
 // push queues a copy of frame. Without wake the writer is left asleep until the
 // next kick, which lets a reader answer all it has before anything is written.
-func (q *outQueue) push(frame []byte, hits []*Injection, wake bool) {
+func (q *outQueue) push(frame []byte, wake bool) { q.pushEvent(frame, nil, 0, wake) }
+
+func (q *outQueue) pushEvent(frame []byte, hits []*Injection, op uint64, wake bool) {
 	q.mu.Lock()
 	list := &q.ready
 	if q.corked {
 		list = &q.held
 	}
-	q.add(list, frame, hits)
+	q.add(list, frame, hits, op)
 	q.mu.Unlock()
 	if wake {
 		q.kick()
 	}
 }
 
-func (q *outQueue) add(list *[]segment, frame []byte, hits []*Injection) {
+func (q *outQueue) add(list *[]segment, frame []byte, hits []*Injection, op uint64) {
 	if n := len(*list); n > 0 && hits == nil && (*list)[n-1].hits == nil {
 		if last := &(*list)[n-1]; len(last.b)+len(frame) <= keptBuffer {
 			last.b = append(room(last.b, len(frame)), frame...)
@@ -58,7 +61,7 @@ func (q *outQueue) add(list *[]segment, frame []byte, hits []*Injection) {
 	}
 	b := q.spare
 	q.spare = nil
-	*list = append(*list, segment{append(room(b[:0], len(frame)), frame...), hits})
+	*list = append(*list, segment{append(room(b[:0], len(frame)), frame...), hits, op})
 }
 
 // bigBuffers are of keptBuffer each, and belong to connections that have much to
@@ -100,7 +103,7 @@ func (q *outQueue) uncork(reply []byte) {
 	q.mu.Lock()
 	q.corked = false
 	if reply != nil {
-		q.add(&q.ready, reply, nil)
+		q.add(&q.ready, reply, nil, 0)
 	}
 	q.ready = append(q.ready, q.held...)
 	q.held = nil
@@ -136,8 +139,9 @@ func (c *conn) writeLoop() {
 	var batch []segment
 	for {
 		batch = c.out.take(batch[:0])
-		for _, seg := range batch {
-			send, alive := c.act(seg.hits)
+		for i := range batch {
+			seg := &batch[i]
+			send, alive := c.act(seg)
 			if !alive {
 				// What is queued behind a fault that ends the connection is lost.
 				c.abandon()

@@ -80,7 +80,7 @@ func (s *Server) perform(c *conn, r *request) result {
 // knows tells whether op may stand in a request to this server.
 func (s *Server) knows(op OpCode) bool {
 	_, known := opNames[op]
-	return known && op != OpConnect && !s.unknown[op]
+	return known && op != OpConnect && op != OpWatchEvent && !s.unknown[op]
 }
 
 // treeOf is what the reads of c see.

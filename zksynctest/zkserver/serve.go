@@ -177,7 +177,7 @@ func (c *conn) answer(target *subject, res result, began time.Time, delayed bool
 			now = time.Now()
 		}
 		s.countReply(c, target.r, res.zxid, now, now.Sub(began))
-		c.out.push(c.frame(res), nil, false)
+		c.out.push(c.frame(res), false)
 	}
 	if res.hangUp {
 		s.hangUp(c)

@@ -247,7 +247,8 @@ func (s *Server) notify(c *conn, ev eventType, path string, zxid int64) {
 	b = appendString(b, path)
 	s.scratch = endFrame(b, 0)
 	s.countSent(c)
-	c.out.push(s.scratch, s.watchHits(c, path), true)
+	hits, op := s.watchHits(c, ev, path, zxid)
+	c.out.pushEvent(s.scratch, hits, op, true)
 }
 
 // watchPaths lists in a defined order.
