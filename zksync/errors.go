@@ -52,6 +52,9 @@ var (
 	// ErrTooMany says that more is asked of a Semaphore than it has in all.
 	ErrTooMany = errors.New("zksync: more than the semaphore has")
 
+	// ErrSettled says that a Message was acknowledged or given back before.
+	ErrSettled = errors.New("zksync: the message is settled")
+
 	// ErrQueueClosed says that Close was called on a queue's value.
 	ErrQueueClosed = errors.New("zksync: the queue was closed")
 

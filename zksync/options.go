@@ -23,6 +23,7 @@ type config struct {
 	idWait   bool
 	sizeFrom string
 	capacity int
+	prefetch int
 	given    []string // the names of the options
 }
 

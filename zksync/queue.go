@@ -41,7 +41,7 @@ func NewQueue(m *session.Manager, path string, opts ...Option) *Queue {
 }
 
 // consumerOptions are those that all queues have.
-var consumerOptions = []string{"WithMaxWait"}
+var consumerOptions = []string{"WithMaxWait", "WithPrefetch"}
 
 func (q *queue) init(m *session.Manager, path string, k kind, opts []Option, has ...string) {
 	q.m, q.path, q.kind = m, path, k
@@ -53,7 +53,7 @@ func (q *queue) init(m *session.Manager, path string, k kind, opts []Option, has
 	q.puts = newCommitter(m, q.child(markersName), sweep)
 	q.puts.renew = q.renew
 	q.removals = newCommitter(m, q.child(markersName), sweep)
-	q.consumer.q = q
+	q.consumer.init(q)
 }
 
 // child is the path of a znode in the queue's directory.

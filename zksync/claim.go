@@ -1,0 +1,240 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A claim is a message that one session has to itself, by an ephemeral znode of
+// the message's name.
+type claim struct {
+	ref
+	o     *outlook
+	data  []byte
+	czxid int64
+}
+
+const (
+	maxClaims = 128 // in one transaction
+
+	// readBudget bounds what one read brings into memory, roughly: how large a
+	// message is can be known only by those before it.
+	readBudget = 4 << 20
+)
+
+// claim claims those of the messages that are still there and nobody else has
+// claimed, in order. What it does not claim it has given back to the outlook. If
+// ctx ends before it is known what came of the request, claims may be left until the
+// session ends.
+func (o *outlook) claim(ctx context.Context, refs []ref) ([]*claim, error) {
+	found, err := o.read(ctx, refs)
+	for err == nil && len(found) > 0 {
+		var again bool
+		if found, again, err = o.claimAll(ctx, found); !again {
+			break
+		}
+	}
+	if err == nil && len(found) > 0 {
+		err = o.secure(ctx)
+	}
+	if err != nil {
+		for _, cl := range found {
+			o.back(cl.ref)
+		}
+		return nil, err
+	}
+	return found, nil
+}
+
+// read reads the messages that are there, of as many as there is room for.
+func (o *outlook) read(ctx context.Context, refs []ref) ([]*claim, error) {
+	o.mu.Lock()
+	biggest := o.biggest
+	o.mu.Unlock()
+	n := min(len(refs), max(1, readBudget/max(1, biggest)))
+	o.back(refs[n:]...)
+	refs = refs[:n]
+	reads := make([]session.Read, n)
+	for i, r := range refs {
+		reads[i] = session.ReadData(o.path(r))
+	}
+	results, err := o.s.MultiRead(ctx, reads...)
+	if err != nil {
+		o.back(refs...)
+		return nil, err
+	}
+	found := make([]*claim, 0, n)
+	biggest /= 2
+	for i, r := range results {
+		switch {
+		case r.Err == nil:
+			found = append(found, &claim{ref: refs[i], o: o, data: r.Data, czxid: r.Stat.Czxid})
+			biggest = max(biggest, len(r.Data))
+		case errors.Is(r.Err, zk.ErrNoNode):
+			o.done(refs[i])
+		default:
+			o.back(refs[i])
+			err = r.Err
+		}
+	}
+	o.mu.Lock()
+	o.biggest = biggest
+	o.mu.Unlock()
+	if err != nil && len(found) > 0 {
+		err = nil // that one's turn will come
+	}
+	return found, err
+}
+
+// claimAll claims all of the messages or none, and then says which to try again
+// with. After a failure it returns those that were not given back yet.
+func (o *outlook) claimAll(ctx context.Context, found []*claim) (left []*claim, again bool, err error) {
+	ops := make([]any, 0, 2*len(found))
+	for _, cl := range found {
+		ops = append(ops,
+			&zk.CheckVersionRequest{Path: o.path(cl.ref), Version: -1},
+			&zk.CreateRequest{Path: o.claimPath(cl.ref), Flags: zk.FlagEphemeral})
+	}
+	o.hold(len(found))
+	results, err := o.s.Multi(ctx, ops...)
+	if err == nil {
+		return found, false, nil
+	}
+	at := slices.IndexFunc(results, func(r zk.MultiResponse) bool { return r.Error != nil && !errors.Is(r.Error, zk.ErrUnknown) })
+	if errors.Is(err, session.ErrConnectionLost) {
+		ours, failed := o.lookForClaims(ctx, found)
+		o.release(len(found) - len(ours))
+		return o.keep(found, ours), len(ours) == 0, failed
+	}
+	o.release(len(found))
+	switch {
+	case at < 0 && errors.Is(err, session.ErrTooLarge) && len(found) > 1:
+		return o.keep(found, found[:len(found)/2]), true, nil
+	case at < 0:
+		return found, false, err
+	case at%2 == 0 && errors.Is(err, zk.ErrNoNode):
+		o.done(found[at/2].ref)
+		return slices.Delete(found, at/2, at/2+1), true, nil
+	case errors.Is(err, zk.ErrNoNode):
+		return found, true, o.s.MakeDir(ctx, o.c.q.child(claimsName))
+	case errors.Is(err, zk.ErrNodeExists):
+		return o.unclaimed(ctx, found, at/2)
+	}
+	return found, false, err
+}
+
+// keep returns those kept of what was found, and gives back the others.
+func (o *outlook) keep(found, kept []*claim) []*claim {
+	for _, cl := range found {
+		if !slices.Contains(kept, cl) {
+			o.back(cl.ref)
+		}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	return kept
+}
+
+// unclaimed takes those out of found that others have claimed, of which the one
+// at an index is known.
+func (o *outlook) unclaimed(ctx context.Context, found []*claim, known int) ([]*claim, bool, error) {
+	if err := o.listClaims(ctx); err != nil {
+		return found, false, err
+	}
+	o.mu.Lock()
+	claimed := o.claimed
+	o.mu.Unlock()
+	var left []*claim
+	for i, cl := range found {
+		if _, other := claimed[cl.claimName()]; other {
+			o.pass(cl.ref)
+		} else if i == known {
+			o.back(cl.ref) // it has been given back, or is gone
+		} else {
+			left = append(left, cl)
+		}
+	}
+	return left, true, nil
+}
+
+// lookForClaims finds those claims that we have after all, when the answer to
+// their creation was lost. It comes after the sync with which a connection begins,
+// so what is not there now will not be.
+func (o *outlook) lookForClaims(ctx context.Context, found []*claim) ([]*claim, error) {
+	reads := make([]session.Read, len(found))
+	for i, cl := range found {
+		reads[i] = session.ReadData(o.claimPath(cl.ref))
+	}
+	results, err := o.s.MultiRead(ctx, reads...)
+	if err != nil {
+		return nil, err
+	}
+	var ours []*claim
+	for i, r := range results {
+		if r.Err == nil && r.Stat.EphemeralOwner == o.s.ID() {
+			ours = append(ours, found[i])
+		}
+	}
+	return ours, nil
+}
+
+// hold says that there may be claims of ours from now on, which the lease of the
+// session is to protect.
+func (o *outlook) hold(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.held += n; o.lease == nil {
+		o.lease = o.s.Lease()
+	}
+}
+
+// release says that so many of our claims are gone.
+func (o *outlook) release(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.held -= n; o.held == 0 && o.lease != nil {
+		o.lease.End()
+		o.lease = nil
+	}
+}
+
+// secure makes sure that we learn of the loss of our claims before anybody else
+// can have what they protect.
+func (o *outlook) secure(ctx context.Context) error {
+	for {
+		o.mu.Lock()
+		err := fmt.Errorf("%w: all claims are gone", ErrLost)
+		if o.lease != nil {
+			err = o.lease.Hold()
+		}
+		o.mu.Unlock()
+		if !errors.Is(err, session.ErrStale) {
+			return err
+		}
+		if err := o.s.Sync(ctx, o.c.q.path); err != nil {
+			return err
+		}
+	}
+}
+
+// removal is the transaction by which a message that we have claimed goes.
+func (cl *claim) removal() tx {
+	item, name := cl.o.path(cl.ref), cl.o.claimPath(cl.ref)
+	return tx{
+		ops:  []any{&zk.DeleteRequest{Path: item, Version: -1}, &zk.DeleteRequest{Path: name, Version: -1}},
+		size: len(item) + len(name) + 40,
+	}
+}
+
+// surrender is the transaction by which a claim goes and the message stays.
+func (cl *claim) surrender() tx {
+	name := cl.o.claimPath(cl.ref)
+	return tx{ops: []any{&zk.DeleteRequest{Path: name, Version: -1}}, size: len(name) + 20}
+}

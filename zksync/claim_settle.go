@@ -1,0 +1,117 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// settle waits for what comes of the removal of a message that was received. It
+// returns an error if messages cannot be removed here at all.
+func (c *consumer) settle(cl *claim, e *entry) error {
+	for {
+		select {
+		case <-e.done:
+		case <-c.life.Done():
+			return nil
+		}
+		err := e.err
+		switch {
+		case err == nil:
+			cl.o.done(cl.ref)
+			cl.o.release(1)
+			return nil
+		case errors.Is(err, zk.ErrNoNode) || errors.Is(err, ErrOutcomeUnknown):
+			if e, err = c.retry(c.life, cl); e != nil {
+				continue
+			}
+		}
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, ErrLost) || errors.Is(err, ErrClosed) || c.life.Err() != nil:
+			c.owed.add(cl)
+			return nil
+		}
+		return err
+	}
+}
+
+// retry looks at what is left of a message whose removal has failed because
+// something was missing, and removes that. It returns nil if there is nothing to do
+// any more.
+func (c *consumer) retry(ctx context.Context, cl *claim) (*entry, error) {
+	there, ours, err := cl.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case there && ours:
+		return c.q.removals.start(cl.o.s, nil, cl.removal())[0], nil
+	case there:
+		// Somebody has removed our claim. Whoever has it by now delivers it again.
+		cl.o.release(1)
+		e := c.q.removals.start(nil, nil, cl.o.taking(cl.ref, -1))[0]
+		select {
+		case <-e.done:
+		case <-ctx.Done():
+			return nil, cancelled(ctx)
+		}
+		if errors.Is(e.err, zk.ErrNodeExists) {
+			cl.o.pass(cl.ref)
+		} else {
+			cl.o.suspect(cl.ref)
+		}
+		return nil, nil
+	case ours:
+		return c.q.removals.start(cl.o.s, nil, cl.surrender())[0], nil
+	}
+	cl.o.suspect(cl.ref)
+	cl.o.release(1)
+	return nil, nil
+}
+
+// look says whether the message is still there, and whether our claim is.
+func (cl *claim) look(ctx context.Context) (there, ours bool, err error) {
+	s := cl.o.s
+	results, err := s.MultiRead(ctx, session.ReadData(cl.o.path(cl.ref)), session.ReadData(cl.o.claimPath(cl.ref)))
+	if err != nil {
+		return false, false, err
+	}
+	item, name := results[0], results[1]
+	for _, r := range results {
+		if r.Err != nil && !errors.Is(r.Err, zk.ErrNoNode) {
+			return false, false, r.Err
+		}
+	}
+	there = item.Err == nil && item.Stat.Czxid == cl.czxid
+	ours = name.Err == nil && name.Stat.EphemeralOwner == s.ID()
+	return there, ours, nil
+}
+
+// giveBack ends claims on messages that were not received, which are back in
+// their places then.
+func (c *consumer) giveBack(claims []*claim) {
+	if len(claims) == 0 {
+		return
+	}
+	o := claims[0].o
+	txs := make([]tx, len(claims))
+	for i, cl := range claims {
+		txs[i] = cl.surrender()
+	}
+	for i, e := range c.q.removals.start(o.s, nil, txs...) {
+		select {
+		case <-e.done:
+		case <-c.life.Done():
+			return
+		}
+		if e.err == nil || errors.Is(e.err, zk.ErrNoNode) {
+			o.release(1)
+			o.back(claims[i].ref)
+		}
+	}
+}

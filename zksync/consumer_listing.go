@@ -1,0 +1,163 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// maxLaneListings is how many lanes are listed at once.
+const maxLaneListings = 32
+
+// watchDir lists a directory of the queue, which it makes where there is none.
+func (o *outlook) watchDir(ctx context.Context, dir string) ([]string, *tripwire, error) {
+	for {
+		names, _, w, err := o.s.WatchChildren(ctx, dir)
+		if err == nil {
+			return names, lay(w, &o.bell), nil
+		}
+		if !errors.Is(err, zk.ErrNoNode) {
+			return nil, nil, err
+		}
+		if err := o.s.MakeDir(ctx, dir); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// listLanes finds out which lanes there are.
+func (o *outlook) listLanes(ctx context.Context) error {
+	names, t, err := o.watchDir(ctx, o.c.q.path)
+	if err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.listing = t
+	known := make(map[string]*lane, len(o.lanes))
+	for _, l := range o.lanes {
+		known[l.name] = l
+	}
+	o.lanes = nil
+	for _, name := range names {
+		if key, ok := o.c.q.kind.lane(name); ok {
+			l := known[name]
+			if l == nil {
+				l = &lane{name: name, key: key}
+			}
+			o.lanes = append(o.lanes, l)
+		}
+	}
+	slices.SortFunc(o.lanes, func(a, b *lane) int {
+		if a.key < b.key {
+			return -1
+		}
+		return 1
+	})
+	return nil
+}
+
+// list finds out which messages there are in a lane.
+func (o *outlook) list(ctx context.Context, l *lane) error {
+	var names []string
+	var t *tripwire
+	var err error
+	if l.name == "" {
+		names, t, err = o.watchDir(ctx, o.c.q.path)
+	} else {
+		var w *session.Watch
+		names, _, w, err = o.s.WatchChildren(ctx, o.dir(l))
+		switch {
+		case err == nil:
+			t = lay(w, &o.bell)
+		case errors.Is(err, zk.ErrNoNode):
+			return o.drop(l)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 && o.c.q.kind.delayed && time.UnixMilli(l.key).Add(laneWidth+laneAge).Before(time.Now()) {
+		// Whoever puts something here nevertheless makes it again.
+		err := o.s.Delete(ctx, o.dir(l), -1)
+		if err == nil || errors.Is(err, zk.ErrNoNode) {
+			return o.drop(l)
+		}
+		if isTransient(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+	found := itemsOf(names, o.c.q.kind.parse)
+	o.c.owed.keep(l, found)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	found = slices.DeleteFunc(found, func(it item) bool {
+		name := ref{l, it}.claimName()
+		_, taken := o.taken[name]
+		_, passed := o.passed[name]
+		return taken || passed
+	})
+	l.waiting.replace(found)
+	l.listing = t
+	return nil
+}
+
+// laneAge is for how long the lane of a past time is watched, for those whose
+// clock is behind ours.
+const laneAge = time.Minute
+
+// drop forgets a lane that is not there any more, which the watch on the
+// directory above will tell, too.
+func (o *outlook) drop(l *lane) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lanes = slices.DeleteFunc(o.lanes, func(x *lane) bool { return x == l })
+	maps.DeleteFunc(o.passed, func(_ string, r ref) bool { return r.lane == l })
+	return nil
+}
+
+// listClaims finds out which messages others have claimed.
+func (o *outlook) listClaims(ctx context.Context) error {
+	names, _, w, err := o.s.WatchChildren(ctx, o.c.q.child(claimsName))
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return err
+	}
+	var t *tripwire
+	if err == nil {
+		t = lay(w, &o.bell)
+	}
+	claimed := make(map[string]struct{}, len(names))
+	for _, name := range names {
+		claimed[name] = struct{}{}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.claims.remove()
+	o.claims = t
+	for name, r := range o.passed {
+		if _, ok := claimed[name]; !ok {
+			delete(o.passed, name)
+			r.lane.waiting.put(r.item)
+		}
+	}
+	o.claimed = claimed
+	return nil
+}
+
+// count finds out how many consumers there are.
+func (o *outlook) count(ctx context.Context) error {
+	names, t, err := o.watchDir(ctx, o.c.q.child(consumersName))
+	if err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.peers, o.census = max(1, len(names)), t
+	return nil
+}

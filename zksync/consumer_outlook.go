@@ -1,0 +1,183 @@
+package zksync
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// An outlook is what one session has shown of a queue: which messages wait, and
+// which of them others have claimed. It is shared by all that consume through one
+// value. It asks the servers only for what a watch says has changed, and only when
+// that stands between a consumer and its next message: nothing is listed while what
+// a listing has found lasts.
+//
+//	            next                  claimed by us
+//	waiting ------------> taken --------------------> (a claimed)
+//	   ^ ^                 |  |
+//	   | +-----------------+  | claimed by another
+//	   |      back            v
+//	   +------------------- passed
+//	        its claim is gone
+type outlook struct {
+	c *consumer
+	s *session.Session
+	bell
+	turn chan struct{} // held by the one who asks the servers
+
+	mu       sync.Mutex
+	lanes    []*lane // in order
+	listing  *tripwire
+	taken    map[string]struct{} // by the names of their claims
+	passed   map[string]ref      // likewise
+	claimed  map[string]struct{} // the claims there are, while the next is not tripped
+	claims   *tripwire
+	peers    int // the consumers, us included; 0 if we don't count among them
+	census   *tripwire
+	held     int // our claims
+	lease    *session.Lease
+	biggest  int  // how large messages were of late
+	prepared bool // the directory of claims is there
+}
+
+func newOutlook(c *consumer, s *session.Session) *outlook {
+	o := &outlook{c: c, s: s, turn: make(chan struct{}, 1), taken: make(map[string]struct{}), passed: make(map[string]ref)}
+	if c.q.kind.lane == nil {
+		o.lanes = []*lane{{}}
+	}
+	return o
+}
+
+// dismiss gives up what is watched.
+func (o *outlook) dismiss() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, l := range o.lanes {
+		l.listing.remove()
+	}
+	for _, t := range []*tripwire{o.listing, o.claims, o.census} {
+		t.remove()
+	}
+}
+
+// dir is where the messages of a lane are.
+func (o *outlook) dir(l *lane) string {
+	if l.name == "" {
+		return o.c.q.path
+	}
+	return o.c.q.child(l.name)
+}
+
+func (o *outlook) path(r ref) string { return child(o.dir(r.lane), r.name) }
+
+func (o *outlook) claimPath(r ref) string {
+	return child(o.c.q.child(claimsName), r.claimName())
+}
+
+// A quota says how many to take where so many wait, be they claimed or not, and
+// so many consume.
+type quota func(waiting, peers int) int
+
+// next takes messages that wait, in order. It waits for one, if patient.
+func (o *outlook) next(ctx context.Context, most quota, patient bool) ([]ref, error) {
+	for {
+		rung := o.listen()
+		refs, v, err := o.lookAndTake(ctx, most)
+		switch {
+		case err != nil || len(refs) > 0:
+			return refs, err
+		case v.stale:
+			continue
+		case !patient:
+			return nil, nil
+		}
+		if err := o.sleep(ctx, rung, v.until); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// sleep waits for the bell or for a time, if that is not zero.
+func (o *outlook) sleep(ctx context.Context, rung <-chan struct{}, until time.Time) error {
+	var due <-chan time.Time
+	if !until.IsZero() {
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-rung:
+		return nil
+	case <-due:
+		return nil
+	case <-o.s.Done():
+		return lossOf(o.s.Err())
+	case <-ctx.Done():
+		return cancelled(ctx)
+	}
+}
+
+// A void is what there is where no message is to be had.
+type void struct {
+	stale bool      // it must be looked again, at once
+	until time.Time // when there will be one that is there already, if not zero
+}
+
+func (o *outlook) lookAndTake(ctx context.Context, most quota) ([]ref, void, error) {
+	select {
+	case o.turn <- struct{}{}:
+		defer func() { <-o.turn }()
+	case <-ctx.Done():
+		return nil, void{}, cancelled(ctx)
+	}
+	if err := o.look(ctx); err != nil {
+		return nil, void{}, err
+	}
+	refs, v := o.take(most)
+	return refs, v, nil
+}
+
+// look asks the servers for what must be known before a message can be taken.
+func (o *outlook) look(ctx context.Context) error {
+	k := o.c.q.kind
+	if k.lane != nil && o.listing.isTripped() {
+		if err := o.listLanes(ctx); err != nil {
+			return err
+		}
+	}
+	now := time.Now().UnixMilli()
+	o.mu.Lock()
+	var stale []*lane
+	for _, l := range o.lanes {
+		if k.delayed && l.key > now || l.waiting.due(now) > 0 {
+			break
+		}
+		if l.listing.isTripped() {
+			stale = append(stale, l)
+		}
+	}
+	// Nobody else has claims where nobody else consumes.
+	claims := o.claims.isTripped() && (len(o.passed) > 0 || len(stale) > 0 && o.peers != 1)
+	census := o.peers > 0 && o.census.isTripped()
+	o.mu.Unlock()
+
+	if len(stale) == 0 && !claims && !census {
+		return nil
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxLaneListings)
+	if claims {
+		g.Go(func() error { return o.listClaims(ctx) })
+	}
+	if census {
+		g.Go(func() error { return o.count(ctx) })
+	}
+	for _, l := range stale {
+		g.Go(func() error { return o.list(ctx, l) })
+	}
+	return g.Wait()
+}

@@ -1,0 +1,272 @@
+package zksync
+
+import (
+	"context"
+	"sync"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+const (
+	chanPrefetch     = 256
+	messagesPrefetch = 16
+	firstPrefetch    = 8
+
+	// maxUnconfirmed is how many messages may have been received whose removal is
+	// not known: those that may come again after a crash.
+	maxUnconfirmed = 128
+
+	// prefetchBytes is how much data is held for those who have not received it.
+	prefetchBytes = 16 << 20
+)
+
+// A pump delivers messages into a channel. It claims the next ones while those
+// that it has are being delivered, and while the last ones are being removed.
+//
+// How many it claims ahead grows up to the limit for as long as the receiver is
+// the faster one: who is slow takes nothing from others that it cannot work on.
+type pump struct {
+	c       *consumer
+	limit   int
+	deliver func(ctx context.Context, cl *claim) bool // false if it was not received
+
+	mu      sync.Mutex
+	window  int
+	waiting int  // claimed and not received
+	bytes   int  // of those
+	starved bool // the receiver has waited
+	full    bool // the last claims were as many as there was room for
+	kick    chan struct{}
+
+	slots    chan struct{} // taken by those that are unconfirmed
+	removing chan unconfirmed
+}
+
+// An unconfirmed message was received and is being removed.
+type unconfirmed struct {
+	*claim
+	*entry
+}
+
+// run delivers under one session after another, and returns why it stopped.
+func (p *pump) run() error {
+	err := p.c.q.m.Do(p.c.ctx, p.shift)
+	if p.c.ctx.Err() != nil {
+		return ErrQueueClosed
+	}
+	return err
+}
+
+// shift delivers for as long as a session lasts.
+func (p *pump) shift(ctx context.Context, s *session.Session) error {
+	o := p.c.outlook(s)
+	present, err := o.appear(ctx)
+	if err != nil {
+		return err
+	}
+	defer o.disappear(present)
+	p.mu.Lock()
+	p.window, p.waiting, p.bytes, p.starved, p.full = min(firstPrefetch, p.limit), 0, 0, false, false
+	p.mu.Unlock()
+	claimed := make(chan *claim, p.limit)
+	p.slots, p.removing = make(chan struct{}, maxUnconfirmed), make(chan unconfirmed, maxUnconfirmed)
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var claiming, confirming sync.WaitGroup
+	claiming.Go(func() {
+		defer close(claimed)
+		cancel(p.claim(ctx, o, claimed))
+	})
+	confirming.Go(func() {
+		if err := p.confirm(); err != nil {
+			cancel(err)
+		}
+	})
+	unreceived := p.pass(ctx, o, claimed)
+	cancel(context.Canceled)
+	claiming.Wait()
+	for cl := range claimed {
+		unreceived = append(unreceived, cl)
+	}
+	p.c.giveBack(unreceived)
+	close(p.removing)
+	confirming.Wait()
+	if err := s.Err(); err != nil {
+		for _, m := range p.c.unsettled.of(s) {
+			p.c.unsettled.remove(m) // others may have them by now
+		}
+		return lossOf(err)
+	}
+	return context.Cause(ctx)
+}
+
+// claim claims messages as there is room for them.
+func (p *pump) claim(ctx context.Context, o *outlook, claimed chan<- *claim) error {
+	for {
+		room, err := p.room(ctx)
+		if err != nil {
+			return err
+		}
+		refs, err := o.next(ctx, p.share(room), true)
+		if err != nil {
+			return err
+		}
+		// Close waits for the answer: otherwise nobody would know what to give back.
+		claims, err := o.claim(p.c.life, refs)
+		if err != nil {
+			return err
+		}
+		p.mu.Lock()
+		p.full = len(refs) == room || len(refs) == maxClaims
+		p.mu.Unlock()
+		for _, cl := range claims {
+			if p.c.owed.settle(cl) {
+				if !p.reserve(ctx) {
+					p.c.owed.add(cl)
+					return cancelled(ctx)
+				}
+				p.startRemoval(cl)
+				continue
+			}
+			p.mu.Lock()
+			p.waiting++
+			p.bytes += len(cl.data)
+			p.mu.Unlock()
+			claimed <- cl
+		}
+	}
+}
+
+// share is how many to claim so that each consumer has as many that were not
+// received as the others, if there are not enough for all.
+func (p *pump) share(room int) quota {
+	return func(waiting, peers int) int {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		fair := (waiting+p.waiting+peers-1)/peers - p.waiting
+		return min(room, maxClaims, fair)
+	}
+}
+
+// room waits until there is room for a good part of the window, and says for how
+// many messages there is.
+func (p *pump) room(ctx context.Context) (int, error) {
+	for {
+		p.mu.Lock()
+		if p.starved && p.full {
+			p.window = min(2*p.window, p.limit)
+		}
+		p.starved = false
+		room := p.window - p.waiting
+		if p.bytes >= prefetchBytes {
+			room = 0
+		}
+		enough := room >= (p.window+1)/2
+		p.mu.Unlock()
+		if enough {
+			return room, nil
+		}
+		select {
+		case <-p.kick:
+		case <-ctx.Done():
+			return 0, cancelled(ctx)
+		}
+	}
+}
+
+// pass hands what was claimed to the receiver, until ctx ends. It returns what it
+// could not hand over.
+func (p *pump) pass(ctx context.Context, o *outlook, claimed <-chan *claim) []*claim {
+	for {
+		var cl *claim
+		select {
+		case cl = <-claimed:
+		default:
+			p.mu.Lock()
+			p.starved = true
+			p.mu.Unlock()
+			p.wake()
+			select {
+			case cl = <-claimed:
+			case <-ctx.Done():
+			}
+		}
+		if cl == nil {
+			return nil
+		}
+		if ctx.Err() != nil || !p.deliver(ctx, cl) {
+			return []*claim{cl}
+		}
+		p.mu.Lock()
+		p.waiting--
+		p.bytes -= len(cl.data)
+		cl.data = nil
+		p.mu.Unlock()
+		p.wake()
+		o.ring() // its share has changed
+	}
+}
+
+func (p *pump) wake() {
+	select {
+	case p.kick <- struct{}{}:
+	default:
+	}
+}
+
+// reserve waits until there may be one more unconfirmed message.
+func (p *pump) reserve(ctx context.Context) bool {
+	select {
+	case p.slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (p *pump) unreserve() { <-p.slots }
+
+// startRemoval begins to remove a message that was received; confirm learns what
+// comes of it.
+func (p *pump) startRemoval(cl *claim) {
+	p.removing <- unconfirmed{cl, p.c.q.removals.start(cl.o.s, nil, cl.removal())[0]}
+}
+
+func (p *pump) deliverBytes(ctx context.Context, cl *claim) bool {
+	if !p.reserve(ctx) {
+		return false
+	}
+	select {
+	case p.c.bytes <- cl.data:
+		p.startRemoval(cl)
+		return true
+	case <-ctx.Done():
+		p.unreserve()
+		return false
+	}
+}
+
+func (p *pump) deliverMessage(ctx context.Context, cl *claim) bool {
+	msg := newMessage(p.c, cl)
+	p.c.unsettled.add(msg)
+	select {
+	case p.c.messages <- msg:
+		return true
+	case <-ctx.Done():
+		p.c.unsettled.remove(msg)
+		return false
+	}
+}
+
+// confirm waits for what comes of removals.
+func (p *pump) confirm() error {
+	var first error
+	for r := range p.removing {
+		if err := p.c.settle(r.claim, r.entry); err != nil && first == nil {
+			first = err
+		}
+		p.unreserve()
+	}
+	return first
+}

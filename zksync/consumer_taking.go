@@ -1,0 +1,96 @@
+package zksync
+
+import "time"
+
+// take takes messages from the first lane that has any, if nothing about those
+// before it is stale. It may find none. Those that others are known to have claimed
+// it passes over.
+func (o *outlook) take(most quota) ([]ref, void) {
+	t := time.Now().UnixMilli()
+	var v void
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, l := range o.lanes {
+		if o.c.q.kind.delayed && l.key > t {
+			v.before(l.key)
+			break
+		}
+		if ready := l.waiting.due(t); ready > 0 {
+			n := most(ready+len(o.passed), max(1, o.peers))
+			if refs := o.takeFrom(l, n, ready); len(refs) > 0 || n <= 0 {
+				return refs, v
+			}
+		}
+		if l.listing.isTripped() || o.c.q.kind.lane != nil && o.listing.isTripped() {
+			v.stale = true
+			return nil, v
+		}
+		if it, ok := l.waiting.first(); ok {
+			v.before(it.due)
+		}
+	}
+	return nil, v
+}
+
+func (o *outlook) takeFrom(l *lane, most, ready int) []ref {
+	var refs []ref
+	for ; ready > 0 && len(refs) < most; ready-- {
+		it, _ := l.waiting.take()
+		r := ref{l, it}
+		name := r.claimName()
+		if _, claimed := o.claimed[name]; claimed && !o.claims.isTripped() {
+			o.passed[name] = r
+			continue
+		}
+		o.taken[name] = struct{}{}
+		refs = append(refs, r)
+	}
+	return refs
+}
+
+func (v *void) before(millis int64) {
+	if t := time.UnixMilli(millis); v.until.IsZero() || t.Before(v.until) {
+		v.until = t
+	}
+}
+
+// back puts a message back in its place, to be taken again.
+func (o *outlook) back(refs ...ref) {
+	if len(refs) == 0 {
+		return
+	}
+	o.mu.Lock()
+	for _, r := range refs {
+		delete(o.taken, r.claimName())
+		r.lane.waiting.put(r.item)
+	}
+	o.mu.Unlock()
+	o.ring()
+}
+
+// pass notes that another has claimed a message that was taken.
+func (o *outlook) pass(r ref) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	name := r.claimName()
+	delete(o.taken, name)
+	o.passed[name] = r
+}
+
+// done forgets a message that was taken and is not there any more.
+func (o *outlook) done(r ref) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.taken, r.claimName())
+}
+
+// suspect has a lane listed again where a message in it has gone by another's
+// hand: perhaps the whole lane has, and there is another of that name.
+func (o *outlook) suspect(r ref) {
+	o.mu.Lock()
+	delete(o.taken, r.claimName())
+	r.lane.listing.remove()
+	r.lane.listing = nil
+	o.mu.Unlock()
+	o.ring()
+}

@@ -1,0 +1,92 @@
+package zksync
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A lane is one directory of messages.
+type lane struct {
+	name    string // in the queue's directory; empty for that itself
+	key     int64
+	waiting backlog
+	listing *tripwire
+}
+
+// A ref names a message.
+type ref struct {
+	lane *lane
+	item
+}
+
+// claimName is the name of the claim on a message, in the one directory that all
+// lanes have in common.
+func (r ref) claimName() string {
+	if r.lane.name == "" {
+		return r.name
+	}
+	return r.lane.name + "-" + r.name
+}
+
+// A tripwire tells that what a read has found has changed since. A nil one does.
+type tripwire struct {
+	watch   *session.Watch
+	tripped atomic.Bool
+}
+
+// lay has a watch ring the bell when it fires.
+func lay(w *session.Watch, b *bell) *tripwire {
+	t := &tripwire{watch: w}
+	w.Notify(func(zk.Event) {
+		t.tripped.Store(true)
+		b.ring()
+	})
+	return t
+}
+
+func (t *tripwire) isTripped() bool { return t == nil || t.tripped.Load() }
+
+func (t *tripwire) remove() {
+	if t != nil {
+		t.watch.Stop()
+	}
+}
+
+// A bell wakes all who wait. Ringing it never blocks for longer than it takes.
+type bell struct {
+	mu   sync.Mutex
+	rung chan struct{}
+}
+
+// listen returns a channel that is closed when the bell next rings. Listen before
+// looking at what one would wait for.
+func (b *bell) listen() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rung == nil {
+		b.rung = make(chan struct{})
+	}
+	return b.rung
+}
+
+func (b *bell) ring() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rung != nil {
+		close(b.rung)
+		b.rung = nil
+	}
+}
+
+// claims says whether a claim of that name is on a message of the lane.
+func (l *lane) claims(name string) bool {
+	if l.name == "" {
+		return true
+	}
+	return strings.HasPrefix(name, l.name+"-")
+}

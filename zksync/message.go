@@ -1,0 +1,231 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A Message is one that Messages has delivered. It is the receiver's, and nobody
+// else's, until Ack, Nack, or the loss of the session under which it was claimed.
+// All methods may be called from any goroutine.
+//
+//	            received            Ack
+//	waiting ---------------> ours -----------> gone
+//	   ^                      |
+//	   |   Nack, Close of the |
+//	   +---- queue, lost -----+
+type Message struct {
+	// Data is the receiver's to keep and to change.
+	Data []byte
+
+	// ID is the path of the message's znode: that of no other message of the queue
+	// for as long as the queue's directory exists, and the same when the message is
+	// delivered again.
+	ID string
+
+	c  *consumer
+	cl *claim
+
+	mu      sync.Mutex
+	verb    string        // Ack, Nack or Close, whichever came first
+	outcome chan struct{} // closed when it is known what came of that
+	err     error         // valid then
+	told    bool          // somebody was told of the success
+}
+
+func newMessage(c *consumer, cl *claim) *Message {
+	return &Message{Data: cl.data, ID: cl.o.path(cl.ref), c: c, cl: cl, outcome: make(chan struct{})}
+}
+
+// Ack removes the message from the queue, and waits until that has happened. If
+// ctx ends first it goes on in the background, and Ack may be called again to learn
+// what came of it.
+//
+// The error is ErrLost if the message was not ours any more, and so is or was
+// delivered again: because the session was lost, the queue's value was closed, or
+// somebody removed the claim's znode. It is ErrSettled if Ack has returned nil
+// before, or Nack was called; and ErrOutcomeUnknown if somebody has removed the
+// znode by which an answer that was lost is made up for.
+func (m *Message) Ack(ctx context.Context) error {
+	return opError("ack", m.ID, m.settle(ctx, "Ack"))
+}
+
+// Nack gives the message back to its old place in the queue, ahead of all that
+// came later: whoever asks next gets it, and that may be ourselves, at once. Those
+// whose handling failed should wait a while before. It waits, and fails, like Ack.
+func (m *Message) Nack(ctx context.Context) error {
+	return opError("nack", m.ID, m.settle(ctx, "Nack"))
+}
+
+// settle begins what verb says, unless that was done before, and waits for the
+// outcome.
+func (m *Message) settle(ctx context.Context, verb string) error {
+	if m.begin(verb) && !m.c.spawn(func() { m.finish(m.carryOut(verb)) }) {
+		m.finish(errClosedUnsettled)
+	}
+	m.mu.Lock()
+	first := m.verb
+	m.mu.Unlock()
+	if first != verb && first != "Close" {
+		return fmt.Errorf("%w: %s was called before", ErrSettled, first)
+	}
+	select {
+	case <-m.outcome:
+	case <-ctx.Done():
+		return cancelled(ctx)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.err == nil && m.told {
+		return fmt.Errorf("%w: %s was called before", ErrSettled, first)
+	}
+	m.told = true
+	return m.err
+}
+
+// errClosedUnsettled is what became of a message that was neither acknowledged nor
+// given back when its queue was closed.
+var errClosedUnsettled = fmt.Errorf("%w: %w", ErrLost, ErrQueueClosed)
+
+// begin notes the first verb, and says whether this is it.
+func (m *Message) begin(verb string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.verb != "" {
+		return false
+	}
+	m.verb = verb
+	m.c.unsettled.remove(m)
+	return true
+}
+
+func (m *Message) finish(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.err = err
+	close(m.outcome)
+}
+
+// carryOut removes the message or gives it back, whatever becomes of connections.
+func (m *Message) carryOut(verb string) error {
+	cl, o := m.cl, m.cl.o
+	t := cl.removal()
+	if verb == "Nack" {
+		t = cl.surrender()
+	}
+	for {
+		if err := o.s.Err(); err != nil {
+			return lossOf(err)
+		}
+		e := m.c.q.removals.start(o.s, nil, t)[0]
+		err := e.wait(o.s.Context())
+		if err != nil && o.s.Err() != nil {
+			// It was sent before the session ended, or never will be.
+			select {
+			case <-e.done:
+				err = e.err
+			case <-m.c.life.Done():
+			}
+		}
+		if err == nil {
+			o.release(1)
+			if verb == "Nack" {
+				o.back(cl.ref)
+			} else {
+				o.done(cl.ref)
+			}
+			return nil
+		}
+		if o.s.Err() != nil && !errors.Is(err, ErrOutcomeUnknown) {
+			return lossOf(err)
+		}
+		if !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, ErrOutcomeUnknown) {
+			return err
+		}
+		again, err := m.examine(verb, err)
+		if !again {
+			return err
+		}
+	}
+}
+
+// examine finds out what has become of a message for which it is unknown, or of
+// which something was missing.
+func (m *Message) examine(verb string, why error) (again bool, err error) {
+	cl, o := m.cl, m.cl.o
+	there, ours, err := cl.look(m.c.life)
+	switch {
+	case err != nil:
+		return false, errors.Join(why, err)
+	case ours && (there || verb == "Nack"):
+		return true, nil
+	}
+	if ours {
+		m.c.giveBack([]*claim{cl}) // the claim on what is gone
+	} else {
+		o.release(1)
+	}
+	o.suspect(cl.ref)
+	if errors.Is(why, ErrOutcomeUnknown) && !ours && there == (verb == "Nack") {
+		return false, nil // it is as it should be
+	}
+	return false, errRemoved
+}
+
+// unsettled are the messages that were handed over and neither acknowledged nor
+// given back.
+type unsettled struct {
+	mu  sync.Mutex
+	all map[*Message]struct{}
+}
+
+func (u *unsettled) add(m *Message) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.all == nil {
+		u.all = make(map[*Message]struct{})
+	}
+	u.all[m] = struct{}{}
+}
+
+func (u *unsettled) remove(m *Message) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.all, m)
+}
+
+// of returns the messages of one session, or all.
+func (u *unsettled) of(s *session.Session) []*Message {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	var all []*Message
+	for m := range u.all {
+		if s == nil || m.cl.o.s == s {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// abandon gives back what was handed over and not settled, when the queue is
+// closed.
+func (c *consumer) abandon() {
+	byOutlook := make(map[*outlook][]*claim)
+	for _, m := range c.unsettled.of(nil) {
+		if m.begin("Close") {
+			m.finish(errClosedUnsettled)
+			if m.cl.o.s.Err() == nil {
+				byOutlook[m.cl.o] = append(byOutlook[m.cl.o], m.cl)
+			}
+		}
+	}
+	for _, claims := range byOutlook {
+		c.giveBack(claims)
+	}
+}

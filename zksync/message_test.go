@@ -1,0 +1,259 @@
+package zksync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/internal/servers"
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// next receives one message, which must be the one that is wanted.
+func next(t testing.TB, ch <-chan *zksync.Message, want string) *zksync.Message {
+	t.Helper()
+	select {
+	case msg, ok := <-ch:
+		if !ok {
+			t.Fatal("the channel was closed")
+		}
+		if string(msg.Data) != want {
+			t.Errorf("%q was delivered, want %q", msg.Data, want)
+		}
+		return msg
+	case <-time.After(patience):
+		t.Fatalf("no message, want %q", want)
+	}
+	return nil
+}
+
+func ack(t testing.TB, msg *zksync.Message) {
+	t.Helper()
+	if err := msg.Ack(t.Context()); err != nil {
+		t.Error("Ack:", err)
+	}
+}
+
+func nack(t testing.TB, msg *zksync.Message) {
+	t.Helper()
+	if err := msg.Nack(t.Context()); err != nil {
+		t.Error("Nack:", err)
+	}
+}
+
+func TestMessages(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		path := servers.Path(t)
+		m := srv.Connect(t)
+		offer(t, m, path, 0, 50)
+		q := zksync.NewQueue(srv.Connect(t), path)
+		ch := q.Messages()
+		ids := make(map[string]bool)
+		for i := range 50 {
+			msg := next(t, ch, fmt.Sprint(i))
+			ids[msg.ID] = true
+			if i%10 == 3 {
+				nack(t, msg)
+				// Those that were claimed already come before.
+				continue
+			}
+			ack(t, msg)
+			if i == 2 {
+				break
+			}
+		}
+		closeQueue(t, q)
+		// What was claimed and not received is back, in order.
+		q = zksync.NewQueue(srv.Connect(t), path)
+		ch = q.Messages()
+		for i := 3; i < 50; i++ {
+			ack(t, next(t, ch, fmt.Sprint(i)))
+		}
+		closeQueue(t, q)
+		if _, ok := <-ch; ok {
+			t.Error("a message from a closed queue")
+		}
+		emptyQueue(t, m, path)
+	})
+}
+
+// A message that is given back comes next, be it to another or to ourselves.
+func TestNack(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		offer(t, srv.Connect(t), queuePath, 0, 100)
+		one := zksync.NewQueue(srv.Connect(t), queuePath, zksync.WithPrefetch(1))
+		two := zksync.NewQueue(srv.Connect(t), queuePath, zksync.WithPrefetch(1))
+		defer closeQueue(t, one)
+		defer closeQueue(t, two)
+		first := next(t, one.Messages(), "0")
+		synctest.Wait() // it has claimed 1
+		second := next(t, two.Messages(), "2")
+		synctest.Wait() // it has claimed 3
+		nack(t, first)
+		synctest.Wait()
+		ack(t, next(t, one.Messages(), "1"))
+		// one takes what comes first, and so gets it back.
+		again := next(t, one.Messages(), "0")
+		if again.ID != first.ID {
+			t.Errorf("delivered again as %s, first as %s", again.ID, first.ID)
+		}
+		synctest.Wait() // it has claimed 4
+		nack(t, second)
+		synctest.Wait()
+		// It goes to whoever claims next.
+		ack(t, next(t, one.Messages(), "4"))
+		ack(t, next(t, one.Messages(), "2"))
+		ack(t, again)
+		ack(t, next(t, two.Messages(), "3"))
+	})
+}
+
+func TestMessageIsSettledOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		offer(t, srv.Connect(t), queuePath, 0, 3)
+		q := newQueue(t, srv)
+		a := next(t, q.Messages(), "0")
+		ack(t, a)
+		for what, f := range map[string]func(context.Context) error{"Ack": a.Ack, "Nack": a.Nack} {
+			if err := f(t.Context()); !errors.Is(err, zksync.ErrSettled) {
+				t.Errorf("%s after Ack: %v", what, err)
+			}
+		}
+		b := next(t, q.Messages(), "1")
+		nack(t, b)
+		for what, f := range map[string]func(context.Context) error{"Ack": b.Ack, "Nack": b.Nack} {
+			if err := f(t.Context()); !errors.Is(err, zksync.ErrSettled) {
+				t.Errorf("%s after Nack: %v", what, err)
+			}
+		}
+		ack(t, next(t, q.Messages(), "2"))
+		ack(t, next(t, q.Messages(), "1"))
+		synctest.Wait()
+		wantLeft(t, srv, 0, 0)
+	})
+}
+
+// An Ack whose ctx ends goes on, and can be asked for again.
+func TestAckInTheBackground(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		offer(t, srv.Connect(t), queuePath, 0, 1)
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, queuePath)
+		msg := next(t, q.Messages(), "0")
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: zksynctest.BeforeCommit, Do: zksynctest.Delay(time.Second)})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := msg.Ack(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error("Ack:", err)
+		}
+		if err := msg.Nack(t.Context()); !errors.Is(err, zksync.ErrSettled) {
+			t.Error("Nack during Ack:", err)
+		}
+		ack(t, msg)
+		closeQueue(t, q)
+		wantLeft(t, srv, 0, 0)
+	})
+}
+
+func TestAckOfTheLost(t *testing.T) {
+	for name, lose := range map[string]struct {
+		do   func(t *testing.T, srv *zksynctest.Server, m *session.Manager, q *zksync.Queue, msg *zksync.Message)
+		left int
+	}{
+		"session expired": {func(t *testing.T, srv *zksynctest.Server, m *session.Manager, _ *zksync.Queue, _ *zksync.Message) {
+			srv.ExpireSession(live(t, m).ID())
+			time.Sleep(time.Minute)
+		}, 1},
+		"session expires during the Ack": {func(t *testing.T, srv *zksynctest.Server, m *session.Manager, _ *zksync.Queue, _ *zksync.Message) {
+			srv.Partition(live(t, m).ID())
+		}, 1},
+		"claim removed": {func(t *testing.T, srv *zksynctest.Server, _ *session.Manager, _ *zksync.Queue, _ *zksync.Message) {
+			srv.Delete(queuePath + "/zksync-claims/qn-0000000001")
+		}, 1},
+		"message removed": {func(t *testing.T, srv *zksynctest.Server, _ *session.Manager, _ *zksync.Queue, msg *zksync.Message) {
+			srv.Delete(msg.ID)
+		}, 0},
+		"queue closed": {func(t *testing.T, _ *zksynctest.Server, _ *session.Manager, q *zksync.Queue, _ *zksync.Message) {
+			closeQueue(t, q)
+		}, 1},
+		"Manager closed": {func(t *testing.T, _ *zksynctest.Server, m *session.Manager, _ *zksync.Queue, _ *zksync.Message) {
+			m.Close()
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				offer(t, srv.Connect(t), queuePath, 0, 1)
+				m := srv.Connect(t)
+				q := zksync.NewQueue(m, queuePath)
+				msg := next(t, q.Messages(), "0")
+				lose.do(t, srv, m, q, msg)
+				for range 2 {
+					if err := msg.Ack(t.Context()); !errors.Is(err, zksync.ErrLost) {
+						t.Error("Ack:", err)
+					}
+				}
+				closeQueue(t, q)
+				other := zksync.NewQueue(srv.Connect(t), queuePath)
+				if lose.left == 1 {
+					ack(t, next(t, other.Messages(), "0"))
+				}
+				closeQueue(t, other)
+				wantLeft(t, srv, 0, 0)
+			})
+		})
+	}
+}
+
+// Close gives back what was received and not settled.
+func TestCloseWithUnsettled(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		offer(t, srv.Connect(t), queuePath, 0, 10)
+		q := newQueue(t, srv)
+		other := newQueue(t, srv)
+		for i := range 4 {
+			msg := next(t, q.Messages(), fmt.Sprint(i))
+			if i == 1 {
+				ack(t, msg)
+			}
+		}
+		closeQueue(t, q)
+		wantLeft(t, srv, 9, 0)
+		for _, i := range []int{0, 2, 3, 4, 5, 6, 7, 8, 9} {
+			ack(t, next(t, other.Messages(), fmt.Sprint(i)))
+		}
+		wantLeft(t, srv, 0, 0)
+	})
+}
+
+// The answer to an Ack is lost: it is done once, and nobody gets the message again.
+func TestAckOverLostAnswers(t *testing.T) {
+	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply} {
+		for _, verb := range []string{"Ack", "Nack"} {
+			t.Run(fmt.Sprint(verb, at), func(t *testing.T) {
+				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+					offer(t, srv.Connect(t), queuePath, 0, 1)
+					m := srv.Connect(t)
+					q := zksync.NewQueue(m, queuePath)
+					msg := next(t, q.Messages(), "0")
+					srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: at, Do: zksynctest.Disconnect})
+					if verb == "Ack" {
+						ack(t, msg)
+						synctest.Wait()
+						wantLeft(t, srv, 0, 0)
+					} else {
+						nack(t, msg)
+						ack(t, next(t, q.Messages(), "0"))
+					}
+					closeQueue(t, q)
+					wantLeft(t, srv, 0, 0)
+				})
+			})
+		}
+	}
+}

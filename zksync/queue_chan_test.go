@@ -1,0 +1,426 @@
+package zksync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/internal/servers"
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+// offer puts messages into the queue at a path, named by numbers.
+func offer(t testing.TB, m *session.Manager, path string, from, to int) {
+	t.Helper()
+	q := zksync.NewQueue(m, path)
+	defer q.Close()
+	var all [][]byte
+	for i := from; i < to; i++ {
+		all = append(all, fmt.Append(nil, i))
+	}
+	if err := q.PutAll(t.Context(), all...); err != nil {
+		t.Fatal("PutAll:", err)
+	}
+}
+
+// receive receives n messages.
+func receive(t testing.TB, ch <-chan []byte, n int) []string {
+	t.Helper()
+	var got []string
+	for range n {
+		select {
+		case data, ok := <-ch:
+			if !ok {
+				t.Fatalf("the channel was closed after %d of %d messages", len(got), n)
+			}
+			got = append(got, string(data))
+		case <-time.After(patience):
+			t.Fatalf("no message after %d of %d", len(got), n)
+		}
+	}
+	return got
+}
+
+// numbers are the messages from one number to another.
+func numbers(from, to int) []string {
+	var all []string
+	for i := from; i < to; i++ {
+		all = append(all, fmt.Sprint(i))
+	}
+	return all
+}
+
+func want(t testing.TB, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", strings.Join(got, " "), strings.Join(want, " "))
+	}
+}
+
+// leftItems are the messages at a path, and the claims on them.
+func leftItems(srv *zksynctest.Server, path string) (items, claims []string) {
+	names, _ := srv.Children(path)
+	for _, name := range names {
+		if strings.HasPrefix(name, "qn-") {
+			items = append(items, name)
+		}
+	}
+	claims, _ = srv.Children(path + "/zksync-claims")
+	return items, claims
+}
+
+// wantLeft fails the test if there are other messages or claims at queuePath than
+// so many.
+func wantLeft(t testing.TB, srv *zksynctest.Server, items, claims int) {
+	t.Helper()
+	i, c := leftItems(srv, queuePath)
+	if len(i) != items || len(c) != claims {
+		t.Errorf("%d messages and %d claims are left, want %d and %d: %.300v %.300v", len(i), len(c), items, claims, fmt.Sprint(i), fmt.Sprint(c))
+	}
+}
+
+func closeQueue(t testing.TB, q interface{ Close() error }) {
+	t.Helper()
+	if err := q.Close(); err != nil {
+		t.Error("Close:", err)
+	}
+}
+
+func TestChanDelivers(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		path := servers.Path(t)
+		q := zksync.NewQueue(srv.Connect(t), path)
+		ch := q.Chan()
+		if q.Chan() != ch {
+			t.Error("Chan has returned another channel")
+		}
+		producer := srv.Connect(t)
+		offer(t, producer, path, 0, 300)
+		want(t, receive(t, ch, 300), numbers(0, 300))
+		offer(t, producer, path, 300, 305)
+		want(t, receive(t, ch, 5), numbers(300, 305))
+		if err := q.Err(); err != nil {
+			t.Error("Err while it delivers:", err)
+		}
+		closeQueue(t, q)
+		if data, ok := <-ch; ok {
+			t.Errorf("%q was received from a closed queue", data)
+		}
+		if err := q.Err(); !errors.Is(err, zksync.ErrQueueClosed) {
+			t.Error("Err:", err)
+		}
+		m := srv.Connect(t)
+		emptyQueue(t, m, path)
+	})
+}
+
+// emptyQueue fails the test if there are messages at a path, or anything of consumers.
+func emptyQueue(t testing.TB, m *session.Manager, path string) {
+	t.Helper()
+	s := live(t, m)
+	if err := s.Sync(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	names, _, err := s.Children(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if !strings.HasPrefix(name, "zksync-") {
+			t.Errorf("%s is left", name)
+			continue
+		}
+		if left, _, err := s.Children(t.Context(), path+"/"+name); err == nil && len(left) > 0 {
+			t.Errorf("%s/%v is left", name, left)
+		}
+	}
+}
+
+// What was not received goes to the next consumer, in order, and nothing is lost.
+func TestChanCloseInTheMiddle(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		path := servers.Path(t)
+		m := srv.Connect(t)
+		offer(t, m, path, 0, 100)
+		first := zksync.NewQueue(srv.Connect(t), path)
+		var got []string
+		for data := range first.Chan() {
+			if got = append(got, string(data)); len(got) == 30 {
+				break
+			}
+		}
+		want(t, got, numbers(0, 30))
+		closeQueue(t, first)
+		closeQueue(t, first)
+		second := zksync.NewQueue(m, path)
+		want(t, receive(t, second.Chan(), 70), numbers(30, 100))
+		closeQueue(t, second)
+		emptyQueue(t, m, path)
+	})
+}
+
+// The other one is there already, and has passed over what the first has claimed.
+func TestChanCloseGivesToThoseWhoWait(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		offer(t, m, queuePath, 0, 10)
+		first := zksync.NewQueue(srv.Connect(t), queuePath)
+		ch := first.Chan()
+		synctest.Wait()
+		wantLeft(t, srv, 10, 8)
+		second := zksync.NewQueue(m, queuePath)
+		next := second.Chan()
+		want(t, receive(t, next, 2), numbers(8, 10))
+		want(t, receive(t, ch, 3), numbers(0, 3))
+		closeQueue(t, first)
+		want(t, receive(t, next, 5), numbers(3, 8))
+		closeQueue(t, second)
+		wantLeft(t, srv, 0, 0)
+	})
+}
+
+// The messages of one that died come back in their old places, ahead of those
+// that the other one has in memory.
+func TestChanOfTheDead(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		offer(t, srv.Connect(t), queuePath, 0, 1000)
+		dying, die := mortalManager(t, srv)
+		q := zksync.NewQueue(dying, queuePath)
+		defer q.Close()
+		want(t, receive(t, q.Chan(), 1), numbers(0, 1))
+		synctest.Wait()
+		wantLeft(t, srv, 999, 7)
+		other := zksync.NewQueue(srv.Connect(t), queuePath, zksync.WithPrefetch(4))
+		ch := other.Chan()
+		want(t, receive(t, ch, 5), numbers(8, 13))
+		die()
+		time.Sleep(30 * time.Second)
+		// At most those claimed ahead come before.
+		got := receive(t, ch, 100)
+		i := slices.Index(got, "1")
+		if i < 0 || i > 5 {
+			t.Fatalf("the first of the dead one's messages came as number %d: %v", i, got)
+		}
+		want(t, got[i:i+7], numbers(1, 8))
+		want(t, slices.Concat(got[:i], got[i+7:]), numbers(13, 13+93))
+		closeQueue(t, other)
+	})
+}
+
+// mortalManager connects a Manager that is gone for good when die is called, without a
+// word to the server.
+func mortalManager(t testing.TB, srv *zksynctest.Server) (m *session.Manager, die func()) {
+	t.Helper()
+	var dead atomic.Bool
+	m = srv.Connect(t, session.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		if dead.Load() {
+			return nil, errors.New("dead")
+		}
+		return srv.Dial(ctx, network, address)
+	}))
+	return m, func() {
+		dead.Store(true)
+		srv.Partition(live(t, m).ID())
+	}
+}
+
+// A short backlog is shared out.
+func TestChanShares(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		var chans []<-chan []byte
+		for range 4 {
+			q := zksync.NewQueue(srv.Connect(t), queuePath)
+			defer q.Close()
+			chans = append(chans, q.Chan())
+		}
+		synctest.Wait()
+		offer(t, srv.Connect(t), queuePath, 0, 8)
+		synctest.Wait()
+		wantLeft(t, srv, 8, 8)
+		for i, ch := range chans {
+			if got := receive(t, ch, 2); len(got) != 2 {
+				t.Error(i, got)
+			}
+		}
+	})
+}
+
+func TestChanIdle(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q := zksync.NewQueue(srv.Connect(t), queuePath)
+		defer q.Close()
+		ch := q.Chan()
+		offer(t, m, queuePath, 0, 10)
+		receive(t, ch, 10)
+		synctest.Wait()
+		time.Sleep(2 * time.Minute) // the servers may remove what is empty
+		srv.ResetOps()
+		time.Sleep(time.Hour)
+		if ops := requests(srv); len(ops) > 0 {
+			t.Errorf("%d requests in an idle hour: %s", len(ops), names(ops))
+		}
+		n := 0
+		for _, op := range srv.Ops() {
+			if op.Code.String() == "sync" {
+				n++
+			}
+		}
+		if n > 0 {
+			t.Errorf("%d leases renewed in an idle hour", n)
+		}
+		offer(t, m, queuePath, 10, 11)
+		want(t, receive(t, ch, 1), numbers(10, 11))
+	})
+}
+
+// A long backlog is listed once.
+func TestChanListsOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		const n = 5000
+		offer(t, srv.Connect(t), queuePath, 0, n)
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, queuePath)
+		defer q.Close()
+		srv.ResetOps()
+		ch := q.Chan()
+		receive(t, ch, n-300)
+		ops := requests(srv, live(t, m).ID())
+		listings := 0
+		for _, op := range ops {
+			if op.Path == queuePath && strings.HasPrefix(op.Code.String(), "getChildren") {
+				listings++
+			}
+		}
+		if listings != 1 {
+			t.Errorf("%d listings for what one has shown", listings)
+		}
+		if len(ops) > n/8 {
+			t.Errorf("%d requests for %d messages", len(ops), n)
+		}
+		receive(t, ch, 300)
+	})
+}
+
+func TestForeignChildren(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		offer(t, m, queuePath, 0, 2)
+		for _, name := range []string{"qn-", "qn-12", "qn-+000000003", "qn-00000000x1", "config", "zksync-limit", "a-qn-0000000009"} {
+			if err := srv.Create(queuePath+"/"+name, []byte("foreign")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// As the recipe's clients, which number their znodes like everybody.
+		for range 2 {
+			if _, err := live(t, m).Create(t.Context(), queuePath+"/qn-", []byte("java"), 2); err != nil {
+				t.Fatal(err)
+			}
+		}
+		q := zksync.NewQueue(m, queuePath)
+		want(t, receive(t, q.Chan(), 4), []string{"0", "1", "java", "java"})
+		synctest.Wait()
+		select {
+		case data := <-q.Chan():
+			t.Errorf("%q was delivered", data)
+		default:
+		}
+		closeQueue(t, q)
+		if data, ok, err := zksync.NewQueue(m, queuePath).TryTake(t.Context()); ok || err != nil {
+			t.Errorf("TryTake: %q, %v, %v", data, ok, err)
+		}
+	})
+}
+
+func TestChanOrMessages(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		for _, c := range []struct{ first, then func(*zksync.Queue) }{
+			{func(q *zksync.Queue) { q.Chan() }, func(q *zksync.Queue) { q.Messages() }},
+			{func(q *zksync.Queue) { q.Messages() }, func(q *zksync.Queue) { q.Chan() }},
+		} {
+			q := zksync.NewQueue(m, queuePath)
+			c.first(q)
+			func() {
+				defer func() {
+					if recover() == nil {
+						t.Error("a value was consumed in two ways")
+					}
+				}()
+				c.then(q)
+			}()
+			closeQueue(t, q)
+		}
+	})
+}
+
+func TestChanThatCannotBe(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		for _, c := range []struct {
+			q    *zksync.Queue
+			want error
+		}{
+			{zksync.NewQueue(m, "q"), session.ErrInvalidPath},
+			{zksync.NewQueue(m, queuePath, zksync.WithPrefetch(0)), zksync.ErrInvalidOption},
+			{zksync.NewQueue(m, queuePath, zksync.WithPrefetch(1025)), zksync.ErrInvalidOption},
+		} {
+			if _, ok := <-c.q.Chan(); ok {
+				t.Error("a message from a queue that cannot be")
+			}
+			if err := c.q.Err(); !errors.Is(err, c.want) {
+				t.Errorf("Err: %v, want %v", err, c.want)
+			}
+			if _, err := c.q.Take(t.Context()); !errors.Is(err, c.want) {
+				t.Errorf("Take: %v, want %v", err, c.want)
+			}
+			closeQueue(t, c.q)
+		}
+		q := zksync.NewQueue(m, queuePath)
+		closeQueue(t, q)
+		if _, ok := <-q.Messages(); ok {
+			t.Error("a message from a closed queue")
+		}
+		if err := q.Err(); !errors.Is(err, zksync.ErrQueueClosed) {
+			t.Error("Err:", err)
+		}
+	})
+}
+
+func TestChanEndsWithTheManager(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		offer(t, m, queuePath, 0, 10)
+		q := zksync.NewQueue(m, queuePath)
+		ch := q.Chan()
+		receive(t, ch, 2)
+		synctest.Wait()
+		m.Close()
+		if _, ok := <-ch; ok {
+			t.Error("a message after the end of the Manager")
+		}
+		if err := q.Err(); !errors.Is(err, zksync.ErrClosed) {
+			t.Error("Err:", err)
+		}
+		closeQueue(t, q)
+		other := zksync.NewQueue(srv.Connect(t), queuePath)
+		want(t, receive(t, other.Chan(), 8), numbers(2, 10))
+		closeQueue(t, other)
+	})
+}
+
+func background(ctx context.Context, f func(context.Context) error) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- f(ctx) }()
+	synctest.Wait()
+	return done
+}

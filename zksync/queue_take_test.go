@@ -1,0 +1,316 @@
+package zksync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/internal/servers"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+func takes(t testing.TB, q *zksync.Queue, want string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	data, err := q.Take(ctx)
+	if err != nil {
+		t.Fatal("Take:", err)
+	}
+	if string(data) != want {
+		t.Errorf("took %q, want %q", data, want)
+	}
+}
+
+func TestTake(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		path := servers.Path(t)
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, path)
+		if data, ok, err := q.TryTake(t.Context()); ok || err != nil {
+			t.Errorf("TryTake of nothing: %q, %v, %v", data, ok, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		if _, err := q.Take(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error("Take of nothing:", err)
+		}
+		offer(t, srv.Connect(t), path, 0, 20)
+		for i := range 10 {
+			takes(t, q, fmt.Sprint(i))
+		}
+		for i := 10; i < 20; i++ {
+			if data, ok, err := q.TryTake(t.Context()); !ok || err != nil || string(data) != fmt.Sprint(i) {
+				t.Errorf("TryTake: %q, %v, %v", data, ok, err)
+			}
+		}
+		waiting := make(chan string)
+		go func() {
+			data, err := q.Take(t.Context())
+			waiting <- fmt.Sprintf("%s %v", data, err)
+		}()
+		offer(t, srv.Connect(t), path, 20, 21)
+		if got := <-waiting; got != "20 <nil>" {
+			t.Error("Take that has waited:", got)
+		}
+		closeQueue(t, q)
+		emptyQueue(t, m, path)
+	})
+}
+
+// Many take beside a client of the recipe, and each message goes to one of them.
+func TestTakeBesideOthers(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		const n, takers = 300, 6
+		path := servers.Path(t)
+		m := srv.Connect(t)
+		offer(t, m, path, 0, n)
+		var mu sync.Mutex
+		var all []string
+		note := func(data []byte) {
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, string(data))
+		}
+		var wg sync.WaitGroup
+		for i := range takers {
+			m := srv.Connect(t)
+			wg.Go(func() {
+				if i == 0 {
+					javaTakes(t, live(t, m), path, note)
+					return
+				}
+				q := zksync.NewQueue(m, path)
+				defer q.Close()
+				for {
+					data, ok, err := q.TryTake(t.Context())
+					if err != nil {
+						t.Error(err)
+					}
+					if !ok {
+						return
+					}
+					note(data)
+				}
+			})
+		}
+		wg.Wait()
+		wantAll(t, all, n)
+		emptyQueue(t, m, path)
+	})
+}
+
+// javaTakes takes as ZooKeeper's DistributedQueue does: the smallest, by removing it.
+func javaTakes(t *testing.T, s interface {
+	Children(context.Context, string) ([]string, *zk.Stat, error)
+	Get(context.Context, string) ([]byte, *zk.Stat, error)
+	Delete(context.Context, string, int32) error
+}, path string, note func([]byte)) {
+	for {
+		names, _, err := s.Children(t.Context(), path)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return name[:3] != "qn-" })
+		if len(names) == 0 {
+			return
+		}
+		for _, name := range names {
+			data, _, err := s.Get(t.Context(), path+"/"+name)
+			if err == nil {
+				err = s.Delete(t.Context(), path+"/"+name, -1)
+			}
+			if errors.Is(err, zk.ErrNoNode) {
+				continue
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			note(data)
+			break
+		}
+	}
+}
+
+// wantAll fails the test if not each of n numbers is there, once.
+func wantAll(t testing.TB, got []string, n int) {
+	t.Helper()
+	seen := make(map[string]int)
+	for _, v := range got {
+		seen[v]++
+	}
+	for _, v := range numbers(0, n) {
+		if seen[v] != 1 {
+			t.Errorf("message %s came %d times", v, seen[v])
+		}
+	}
+	if len(got) != n {
+		t.Errorf("%d messages, want %d", len(got), n)
+	}
+}
+
+// What is claimed is not taken.
+func TestTakeBesideMessages(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		offer(t, srv.Connect(t), queuePath, 0, 4)
+		q := newQueue(t, srv, zksync.WithPrefetch(1))
+		msg := next(t, q.Messages(), "0")
+		synctest.Wait()
+		other := newQueue(t, srv)
+		takes(t, other, "2")
+		nack(t, msg)
+		synctest.Wait()
+		takes(t, other, "0")
+		// Beside the channel of the same value, too.
+		takes(t, q, "3")
+		ack(t, next(t, q.Messages(), "1"))
+		synctest.Wait()
+		wantLeft(t, srv, 0, 0)
+	})
+}
+
+// Whatever request of Take or its answer is lost, a message is taken once.
+func TestTakeOverLostAnswers(t *testing.T) {
+	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply} {
+		for nth := range 24 {
+			expired := nth%2 == 1
+			t.Run(fmt.Sprint(at, nth/2+1, expired), func(t *testing.T) {
+				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+					offer(t, srv.Connect(t), queuePath, 0, 3)
+					m := srv.Connect(t)
+					q := zksync.NewQueue(m, queuePath)
+					id := live(t, m).ID()
+					do := zksynctest.Disconnect
+					if expired {
+						do = zksynctest.Call(func() { go srv.ExpireSession(id) })
+						srv.Inject(zksynctest.Fault{Session: id, Nth: nth/2 + 1, At: at, Do: zksynctest.Drop})
+					}
+					srv.Inject(zksynctest.Fault{Session: id, Nth: nth/2 + 1, At: at, Do: do})
+					for i := range 3 {
+						takes(t, q, fmt.Sprint(i))
+					}
+					if data, ok, err := q.TryTake(t.Context()); ok || err != nil {
+						t.Errorf("TryTake: %q, %v, %v", data, ok, err)
+					}
+					closeQueue(t, q)
+					wantLeft(t, srv, 0, 0)
+				})
+			})
+		}
+	}
+}
+
+// However ctx ends, either Take has the message or the queue does, in its place.
+func TestTakeCancelled(t *testing.T) {
+	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply} {
+		for _, do := range []zksynctest.Action{zksynctest.Delay(2 * time.Second), zksynctest.Drop, zksynctest.Disconnect} {
+			for nth := 1; nth <= 8; nth++ {
+				t.Run(fmt.Sprint(at, do, nth), func(t *testing.T) {
+					bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+						offer(t, srv.Connect(t), queuePath, 0, 2)
+						m := srv.Connect(t)
+						q := zksync.NewQueue(m, queuePath)
+						srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Nth: nth, At: at, Do: do})
+						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+						defer cancel()
+						began := time.Now()
+						data, err := q.Take(ctx)
+						if took := time.Since(began); took > time.Second {
+							t.Errorf("Take has returned %v after its ctx had ended", took-time.Second)
+						}
+						if nth%2 == 0 {
+							closeQueue(t, q)
+						} else {
+							defer closeQueue(t, q)
+							time.Sleep(time.Minute)
+						}
+						from := 0
+						if err == nil {
+							if string(data) != "0" {
+								t.Errorf("took %q", data)
+							}
+							from = 1
+						} else if !errors.Is(err, context.DeadlineExceeded) {
+							t.Error("Take:", err)
+						}
+						other := zksync.NewQueue(srv.Connect(t), queuePath)
+						for i := from; i < 2; i++ {
+							takes(t, other, fmt.Sprint(i))
+						}
+						closeQueue(t, other)
+						wantLeft(t, srv, 0, 0)
+					})
+				})
+			}
+		}
+	}
+}
+
+func TestTakeUntilClose(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, queuePath)
+		taking := background(t.Context(), func(ctx context.Context) error {
+			_, err := q.Take(ctx)
+			return err
+		})
+		pending(t, "Take", taking)
+		closeQueue(t, q)
+		if err := <-taking; !errors.Is(err, zksync.ErrQueueClosed) {
+			t.Error("Take:", err)
+		}
+		if _, _, err := q.TryTake(t.Context()); !errors.Is(err, zksync.ErrQueueClosed) {
+			t.Error("TryTake:", err)
+		}
+		q = zksync.NewQueue(m, queuePath)
+		defer q.Close()
+		taking = background(t.Context(), func(ctx context.Context) error {
+			_, err := q.Take(ctx)
+			return err
+		})
+		m.Close()
+		if err := <-taking; !errors.Is(err, zksync.ErrClosed) {
+			t.Error("Take:", err)
+		}
+	})
+}
+
+// The session ends while Take waits.
+func TestTakeOverSessions(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, queuePath)
+		defer closeQueue(t, q)
+		got := make(chan []byte, 1)
+		go func() {
+			data, err := q.Take(t.Context())
+			if err != nil {
+				t.Error(err)
+			}
+			got <- data
+		}()
+		synctest.Wait()
+		srv.ExpireSession(live(t, m).ID())
+		time.Sleep(time.Minute)
+		srv.ResetOps()
+		time.Sleep(time.Hour)
+		if ops := requests(srv); len(ops) > 0 {
+			t.Errorf("%d requests in an idle hour: %s", len(ops), names(ops))
+		}
+		offer(t, srv.Connect(t), queuePath, 0, 1)
+		if data := <-got; string(data) != "0" {
+			t.Errorf("took %q", data)
+		}
+		wantLeft(t, srv, 0, 0)
+	})
+}
