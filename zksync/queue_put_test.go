@@ -1,13 +1,20 @@
 package zksync_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 const queuePath = "/queues/q"
@@ -91,5 +98,194 @@ func TestPutsOfAGoroutineStayInOrder(t *testing.T) {
 		if n := len(requests(srv)); n > goroutines*each/10 {
 			t.Errorf("%d requests for %d messages", n, goroutines*each)
 		}
+	})
+}
+
+func TestPutAll(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		q := newQueue(t, srv)
+		want := numbered("m", 1000)
+		messages := make([][]byte, len(want))
+		for i, m := range want {
+			messages[i] = []byte(m)
+		}
+		put(t, q, "first")
+		srv.ResetOps()
+		if err := q.PutAll(t.Context(), messages...); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(requests(srv)); n != 8 {
+			t.Errorf("%d requests for a thousand messages, want 8", n)
+		}
+		wantMessages(t, srv, append([]string{"first"}, want...)...)
+		srv.ResetOps()
+		if err := q.PutAll(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if ops := requests(srv); len(ops) != 0 {
+			t.Errorf("nothing at all asked for %v", names(ops))
+		}
+	})
+}
+
+// Of a PutAll that fails in the middle a part is in the queue, from the first on.
+func TestPutAllFailsInTheMiddle(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		q := newQueue(t, srv)
+		messages := make([][]byte, 300)
+		for i := range messages {
+			messages[i] = fmt.Appendf(nil, "m%04d", i)
+		}
+		put(t, q, "first")
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Nth: 2, At: zksynctest.AfterCommit, Do: zksynctest.Delay(time.Minute)})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := q.PutAll(ctx, messages...)
+		var all *zksync.PutAllError
+		if !errors.As(err, &all) || all.Put != 128 || all.All != 300 {
+			t.Errorf("PutAll: %v, want 128 of 300", err)
+		}
+		wantError(t, err, zksync.ErrOutcomeUnknown, queuePath, "128 of 300")
+		wantError(t, err, context.DeadlineExceeded)
+		put(t, q, "last")
+		got := inQueue(srv, queuePath)
+		if want := append(append([]string{"first"}, numbered("m", 256)...), "last"); !slices.Equal(got, want) {
+			t.Errorf("in the queue are %d: %q", len(got), got)
+		}
+		err = q.PutAll(ctx, messages...)
+		if !errors.As(err, &all) || all.Put != 0 || errors.Is(err, zksync.ErrOutcomeUnknown) {
+			t.Errorf("PutAll with a ctx that has ended: %v", err)
+		}
+	})
+}
+
+func TestMessagesThatAreTooLarge(t *testing.T) {
+	for _, limit := range []int{1 << 20, 5000} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			var opts []session.Option
+			if limit < 1<<20 {
+				opts = append(opts, session.WithMaxRequest(limit))
+			}
+			q := zksync.NewQueue(srv.Connect(t, opts...), queuePath)
+			defer q.Close()
+			put(t, q, "first")
+			srv.ResetOps()
+			err := q.Put(t.Context(), make([]byte, limit))
+			wantError(t, err, session.ErrTooLarge, queuePath, fmt.Sprint(limit))
+			// The error says what would fit.
+			var most int
+			if _, after, ok := strings.Cut(err.Error(), "where "); ok {
+				fmt.Sscan(after, &most)
+			}
+			if most < limit-400 || most >= limit {
+				t.Fatalf("%d bytes are said to fit: %v", most, err)
+			}
+			wantError(t, q.Put(t.Context(), make([]byte, most+1)), session.ErrTooLarge)
+			err = q.PutAll(t.Context(), []byte("small"), make([]byte, most+1))
+			wantError(t, err, session.ErrTooLarge, "message 2", "0 of 2")
+			if ops := requests(srv); len(ops) != 0 {
+				t.Errorf("sent %v", names(ops))
+			}
+			if err := q.Put(t.Context(), make([]byte, most)); err != nil {
+				t.Errorf("%d bytes: %v", most, err)
+			}
+			if got := inQueue(srv, queuePath); len(got) != 2 || len(got[1]) != most {
+				t.Errorf("%d messages are in the queue, want 2", len(got))
+			}
+		})
+	}
+}
+
+// The number after the last one is never given. The queue is made anew when it is
+// empty.
+func TestQueueWithASpentCounter(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, queuePath)
+		defer q.Close()
+		other := newQueue(t, srv)
+		put(t, q, "first")
+		put(t, other, "second")
+		srv.Create(queuePath+"/zksync-consumers", nil)
+		srv.Create(queuePath+"/zksync-consumers/somebody", nil)
+		if err := srv.SetNextSequence(queuePath, 2147483645); err != nil {
+			t.Fatal(err)
+		}
+		want := numbered("m", 9)
+		done := make(chan error, 1)
+		go func() { // at once: some of them can be had
+			for _, m := range want {
+				if err := q.Put(t.Context(), []byte(m)); err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+		pending(t, "Put without a number", done)
+		time.Sleep(time.Minute)
+		pending(t, "Put without a number", done)
+		wantMessages(t, srv, "first", "second", want[0], want[1], want[2])
+		for range 5 {
+			pending(t, "Put without a number", done)
+			takeFirst(t, srv)
+		}
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		put(t, other, "other")
+		wantMessages(t, srv, append(want[3:], "other")...)
+	})
+}
+
+// A directory that has to stay has one number left, for one message at a time.
+func TestSpentCounterWithSomethingForeign(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		q := newQueue(t, srv)
+		put(t, q, "first")
+		srv.Create(queuePath+"/foreign", nil)
+		srv.SetNextSequence(queuePath, 2147483647)
+		put(t, q, "second")
+		for _, m := range []string{"third", "fourth"} {
+			done := make(chan error, 1)
+			go func() { done <- q.Put(t.Context(), []byte(m)) }()
+			for len(inQueue(srv, queuePath)) > 0 {
+				pending(t, "Put without a number", done)
+				takeFirst(t, srv)
+				synctest.Wait()
+				if got := inQueue(srv, queuePath); len(got) == 1 && got[0] == m {
+					break
+				}
+			}
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			wantMessages(t, srv, m)
+		}
+		if _, ok := srv.Get(queuePath + "/foreign"); !ok {
+			t.Error("what is foreign is gone")
+		}
+	})
+}
+
+// A message that somebody has named by hand has the number that comes next.
+func TestNumberIsTaken(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		q := newQueue(t, srv)
+		put(t, q, "first", "second")
+		srv.Create(queuePath+"/qn-0000000004", []byte("by hand"))
+		srv.SetNextSequence(queuePath, 4)
+		done := make(chan error, 1)
+		go func() { done <- q.Put(t.Context(), []byte("third")) }()
+		pending(t, "Put", done)
+		takeFirst(t, srv)
+		pending(t, "Put", done)
+		takeFirst(t, srv)
+		pending(t, "Put", done)
+		takeFirst(t, srv)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		wantMessages(t, srv, "third")
 	})
 }

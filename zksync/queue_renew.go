@@ -3,7 +3,6 @@ package zksync
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -68,7 +67,9 @@ func (q *queue) demolish(ctx context.Context, s *session.Session, dir string, na
 	for _, name := range names {
 		path := child(dir, name)
 		if !strings.HasPrefix(name, "zksync-") {
-			return false, fmt.Errorf("%w, and %s, which is none of ours, keeps it from being made anew", errSpent, path)
+			// It has to stay, and so has the directory. It has one number left, which
+			// is free now: for one message at a time.
+			return true, nil
 		}
 		inside, _, err := s.Children(ctx, path)
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {

@@ -1,0 +1,209 @@
+package zksync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// takeFirst removes the first message, as any client may.
+func takeFirst(t testing.TB, srv *zksynctest.Server) {
+	t.Helper()
+	names, _ := srv.Children(queuePath)
+	slices.Sort(names)
+	for _, name := range names {
+		if name[:3] == "qn-" {
+			if err := srv.Delete(queuePath + "/" + name); err != nil {
+				t.Error(err)
+			}
+			return
+		}
+	}
+	t.Error("there is nothing to take")
+}
+
+func TestPutWaitsForRoom(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		q := newQueue(t, srv, zksync.WithCapacity(3))
+		want := numbered("m", 8)
+		put(t, q, want[:3]...)
+		waiting := make(chan error, 1)
+		go func() {
+			var msgs [][]byte
+			for _, m := range want[3:] {
+				msgs = append(msgs, []byte(m))
+			}
+			waiting <- q.PutAll(t.Context(), msgs...)
+		}()
+		for i := range 5 {
+			pending(t, "Put into a full queue", waiting)
+			wantMessages(t, srv, want[i:i+3]...)
+			srv.ResetOps()
+			time.Sleep(time.Hour)
+			if ops := requests(srv); len(ops) != 0 {
+				t.Errorf("while it waits it asks for %v", names(ops))
+			}
+			// What is no message makes no room and takes none.
+			if err := srv.Create(fmt.Sprintf("%s/other%d", queuePath, i), nil); err != nil {
+				t.Error(err)
+			}
+			pending(t, "Put into a full queue", waiting)
+			takeFirst(t, srv)
+		}
+		if err := <-waiting; err != nil {
+			t.Error(err)
+		}
+		wantMessages(t, srv, want[5:]...)
+	})
+}
+
+// TestCapacityIsNeverExceeded has bounded producers with faults, and somebody who
+// takes messages out.
+func TestCapacityIsNeverExceeded(t *testing.T) {
+	const producers, goroutines, each, room = 3, 5, 20, 7
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		var wg sync.WaitGroup
+		var ids []int64
+		for p := range producers {
+			m := srv.Connect(t)
+			ids = append(ids, live(t, m).ID())
+			q := zksync.NewQueue(m, queuePath, zksync.WithCapacity(room))
+			defer q.Close()
+			for g := range goroutines {
+				wg.Go(func() { put(t, q, numbered(fmt.Sprintf("%d%d-", p, g), each)...) })
+			}
+		}
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Nth: 5, Times: 1, At: zksynctest.AfterCommit, Do: zksynctest.Disconnect})
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Nth: 9, Times: 3, At: zksynctest.BeforeReply, Do: zksynctest.Disconnect})
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Nth: 20, At: zksynctest.AfterCommit, Do: zksynctest.Call(func() { srv.ExpireSession(ids[1]) })})
+		var taken []string
+		most := 0
+		for len(taken) < producers*goroutines*each {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			now := inQueue(srv, queuePath)
+			most = max(most, len(now))
+			n := min(len(now), 1+len(taken)%room)
+			for range n {
+				takeFirst(t, srv)
+			}
+			taken = append(taken, now[:n]...)
+		}
+		wg.Wait()
+		if most != room {
+			t.Errorf("there were %d messages at most, where there is room for %d", most, room)
+		}
+		slices.Sort(taken)
+		if n := len(slices.Compact(taken)); n != producers*goroutines*each {
+			t.Errorf("%d different messages came through, want %d", n, producers*goroutines*each)
+		}
+	})
+}
+
+func TestWaitingForRoomEnds(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, queuePath, zksync.WithCapacity(1), zksync.WithMaxWait(time.Minute))
+		put(t, q, "first")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := q.Put(ctx, []byte("given up")); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, zksync.ErrOutcomeUnknown) {
+			t.Errorf("Put: %v", err)
+		}
+		start := time.Now()
+		err := q.Put(t.Context(), []byte("too long"))
+		if took := time.Since(start); took != time.Minute || !errors.Is(err, zksync.ErrMaxWait) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, zksync.ErrOutcomeUnknown) {
+			t.Errorf("after %v Put returned %v", took, err)
+		}
+		err = q.PutAll(t.Context(), nil, nil)
+		var all *zksync.PutAllError
+		if !errors.Is(err, zksync.ErrMaxWait) || !errors.As(err, &all) || all.Put != 0 || all.All != 2 {
+			t.Errorf("PutAll: %v", err)
+		}
+		// One that was sent is not given up by WithMaxWait.
+		takeFirst(t, srv)
+		onMulti(srv, zksynctest.AfterCommit, 1, zksynctest.Delay(2*time.Minute))
+		if err := q.Put(t.Context(), []byte("slow")); err != nil {
+			t.Errorf("Put with a slow answer: %v", err)
+		}
+		// The session ends meanwhile, and then the queue does.
+		var over atomic.Bool
+		waiting := make(chan error, 1)
+		go func() {
+			for {
+				err := q.Put(t.Context(), []byte("late"))
+				if !errors.Is(err, zksync.ErrMaxWait) || over.Load() {
+					waiting <- err
+					return
+				}
+			}
+		}()
+		pending(t, "Put", waiting)
+		srv.ExpireSession(live(t, m).ID())
+		time.Sleep(10 * time.Second)
+		pending(t, "Put", waiting)
+		over.Store(true)
+		q.Close()
+		if err := <-waiting; !errors.Is(err, zksync.ErrQueueClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+		wantMessages(t, srv, "slow")
+	})
+}
+
+// One producer counts once, and then knows.
+func TestRoomIsNotCountedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		q := newQueue(t, srv, zksync.WithCapacity(100))
+		put(t, q, "first")
+		srv.ResetOps()
+		put(t, q, numbered("m", 50)...)
+		for _, op := range requests(srv) {
+			if op.Code != zkserver.OpMulti {
+				t.Errorf("asked for %v", op.Code)
+			}
+		}
+	})
+}
+
+func TestLimitIsRemoved(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		q := newQueue(t, srv, zksync.WithCapacity(100))
+		put(t, q, "first")
+		if err := srv.Delete(queuePath + "/zksync-limit"); err != nil {
+			t.Fatal(err)
+		}
+		put(t, q, "second")
+		wantMessages(t, srv, "first", "second")
+	})
+}
+
+func TestCapacityMisuse(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		wantError(t, zksync.NewQueue(m, queuePath, zksync.WithCapacity(0)).Put(t.Context(), nil), zksync.ErrInvalidOption, "WithCapacity", "0")
+		wantError(t, zksync.NewPriorityQueue(m, queuePath, zksync.WithCapacity(1)).Put(t.Context(), nil, 0), zksync.ErrInvalidOption, "WithCapacity", "PriorityQueue")
+		wantError(t, zksync.NewDelayQueue(m, queuePath, zksync.WithCapacity(1)).Put(t.Context(), nil, 0), zksync.ErrInvalidOption, "WithCapacity", "DelayQueue")
+		wantError(t, zksync.NewMutex(m, queuePath, zksync.WithCapacity(1)).Lock(t.Context()), zksync.ErrInvalidOption)
+		for _, path := range []string{"", "queue", "/a/", "/a//b"} {
+			q := zksync.NewQueue(m, path)
+			wantError(t, q.Put(t.Context(), nil), session.ErrInvalidPath)
+			_, err := q.Len(t.Context())
+			wantError(t, err, session.ErrInvalidPath)
+			_, _, err = q.Peek(t.Context())
+			wantError(t, err, session.ErrInvalidPath)
+			q.Close()
+		}
+	})
+}
