@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/go-zookeeper/zk"
 
@@ -58,8 +57,7 @@ func (b *Barrier) set(ctx context.Context, s *session.Session) error {
 		case !errors.Is(err, zk.ErrNoNode):
 			return err
 		}
-		above := b.path[:max(1, strings.LastIndexByte(b.path, '/'))]
-		if err := s.MakeDir(ctx, above); err != nil {
+		if err := s.MakeDir(ctx, dirName(b.path)); err != nil {
 			return err
 		}
 	}

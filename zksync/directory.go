@@ -14,7 +14,9 @@ import (
 // that holds nothing is how a place learns, in the transaction that creates it,
 // how many others there are; so it is remembered whether that may be done.
 type directory struct {
-	path string
+	path    string
+	lasting bool   // it is to stay when it is empty
+	data    []byte // that it is made with
 
 	mu    sync.Mutex
 	touch touch
@@ -30,6 +32,9 @@ const (
 )
 
 func (d *directory) set(t touch) {
+	if d.data != nil {
+		t = forbidden
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.touch = t
@@ -53,8 +58,8 @@ func (d *directory) touchable(ctx context.Context, s *session.Session) (bool, er
 	case err != nil:
 		return false, err
 	case !ok:
-		return true, d.make(ctx, s)
-	case stat.DataLength > 0:
+		return d.data == nil, d.make(ctx, s)
+	case stat.DataLength > 0 || d.data != nil:
 		d.set(forbidden)
 		return false, nil
 	}
@@ -64,12 +69,35 @@ func (d *directory) touchable(ctx context.Context, s *session.Session) (bool, er
 
 // make creates the directory, which somebody may have done at the same time.
 func (d *directory) make(ctx context.Context, s *session.Session) error {
-	if err := s.MakeDir(ctx, d.path); err != nil {
+	var err error
+	if d.lasting {
+		err = d.makeLasting(ctx, s)
+	} else {
+		err = s.MakeDir(ctx, d.path)
+	}
+	if err != nil {
 		return err
 	}
 	// If it was another who made it, then for the same purpose.
 	d.set(allowed)
 	return nil
+}
+
+// makeLasting makes the directory an ordinary znode.
+func (d *directory) makeLasting(ctx context.Context, s *session.Session) error {
+	for {
+		_, err := s.Create(ctx, d.path, d.data, zk.FlagPersistent)
+		switch {
+		case err == nil || errors.Is(err, zk.ErrNodeExists):
+			return nil
+		case errors.Is(err, zk.ErrNoNode):
+			if err := s.MakeDir(ctx, dirName(d.path)); err != nil {
+				return err
+			}
+		case !errors.Is(err, session.ErrConnectionLost):
+			return err
+		}
+	}
 }
 
 // exhaust notes that the counter of the directory is spent: it stops at the

@@ -59,7 +59,7 @@ func (rw *RWMutex) downgrade(ctx context.Context) (*stake, error) {
 		rw.w.in.abandon(p)
 		return nil, err
 	}
-	st, err := p.exchange(ctx, readMark)
+	st, err := p.exchange(ctx, rw.r.line.name)
 	if err != nil {
 		p.leave() // both, if it is not known which
 		rw.w.in.local.leave()

@@ -19,7 +19,8 @@ import (
 //
 // On the server it is the directory path with a child for each candidate, laid
 // out like Curator's LeaderLatch, with which it elects together: the data is the
-// candidate's id. The algorithm is the election recipe of the ZooKeeper
+// candidate's id. WithLayout makes that Curator's LeaderSelector or kazoo's Election.
+// The algorithm is the election recipe of the ZooKeeper
 // documentation.
 //
 // An election that did without a line, with one ephemeral znode for which all
@@ -40,7 +41,7 @@ type Election struct {
 // NewElection returns a candidate in the election at path. It does no I/O and
 // returns no error: an invalid path or option is reported by the first call.
 func NewElection(m *session.Manager, path string, opts ...Option) *Election {
-	cfg, err := newConfig("Election", opts, "WithID", "WithMaxWait", "WithStopTimeout")
+	cfg, err := newConfig("Election", opts, "WithID", "WithMaxWait", "WithStopTimeout", "WithLayout")
 	if err == nil {
 		err = session.CheckPath(path)
 	}
@@ -48,9 +49,10 @@ func NewElection(m *session.Manager, path string, opts ...Option) *Election {
 		host, _ := os.Hostname()
 		cfg.id = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
+	name, rule := cfg.layout.election()
 	return &Election{path: path, cfg: cfg, err: err, line: &line{
-		m: m, dir: &directory{path: path}, rule: exclusively(electionMarks),
-		class: exclusive, name: "latch-", data: []byte(cfg.id),
+		m: m, dir: cfg.layout.directory(path), rule: rule,
+		class: exclusive, name: name, data: []byte(cfg.id),
 	}}
 }
 

@@ -31,6 +31,7 @@ func TestNamesAreThoseOfCurator(t *testing.T) {
 func TestOthersInLine(t *testing.T) {
 	for _, name := range []string{
 		"_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-", "0f8fad5bd9cb469fa16570867728950e__lock__", "lock-",
+		"x-72057628245819392-", "x--9151313343305220096-",
 	} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 			mu := zksync.NewMutex(srv.Connect(t), path)
@@ -66,7 +67,7 @@ func TestForeignChildrenAreIgnored(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		mu := zksync.NewMutex(srv.Connect(t), path)
 		warm(t, mu)
-		for _, name := range []string{"a", "config", "lock", "x-lock-", "x-lock-12345", "x-lock-000000000x", "leases", "zz__READ__0000000000", "-lock-99999999999"} {
+		for _, name := range []string{"a", "config", "lock", "x-lock-", "x-lock-12345", "x-lock-000000000x", "x-0000000000", "x--0000000000", "x---0000000000", "x-7-12345", "y-7-0000000000", "x-7a-0000000000", "leases", "zz__READ__0000000000", "-lock-99999999999"} {
 			if err := srv.Create(path+"/"+name, nil); err != nil {
 				t.Fatal(err)
 			}

@@ -15,12 +15,18 @@ import (
 // transaction that gives up that lock: so what it has counted is still true then.
 type leases struct {
 	dir  *directory
+	is   func(name string) bool // tells a unit that is held
 	size *size
 }
 
 const leaseName = "lease-"
 
-var leaseMarks = marks{"-lease-"}
+var leaseMarks = marks{"-" + leaseName}
+
+func isLease(name string) bool {
+	_, _, ok := leaseMarks.parse(name)
+	return ok
+}
 
 // take waits until n units are free and exchanges the place p, which holds the
 // lock, for them. Without patience it returns nil where they are not free. After a
@@ -101,7 +107,7 @@ func (l *leases) count(ctx context.Context, s *session.Session, watched bool) (i
 	}
 	held := 0
 	for _, name := range names {
-		if _, _, ok := leaseMarks.parse(name); ok {
+		if l.is(name) {
 			held++
 		}
 	}

@@ -33,9 +33,9 @@ type rule struct {
 }
 
 // exclusively is the rule of lines whose first place alone holds.
-func exclusively(m marks) rule {
+func exclusively(parse func(name string) (class, int32, bool)) rule {
 	return rule{
-		parse:     m.parse,
+		parse:     parse,
 		blocks:    func(class, class) bool { return true },
 		overtaken: func(class) bool { return false },
 		together:  func(class) bool { return false },
@@ -290,5 +290,7 @@ func child(dir, name string) string {
 	}
 	return dir + "/" + name
 }
+
+func dirName(path string) string { return path[:max(1, strings.LastIndexByte(path, '/'))] }
 
 func lastName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

@@ -14,9 +14,11 @@ import (
 // before another process has its turn.
 //
 // On the server it is the directory path with a child for each process in line,
-// laid out like Curator's InterProcessMutex, go-zookeeper's Lock and kazoo's Lock,
-// with all of which it excludes. The algorithm is the lock recipe of the
-// ZooKeeper documentation.
+// laid out like Curator's InterProcessMutex and go-zookeeper's Lock, with which it
+// excludes. It does so with the lock recipe that comes with ZooKeeper, too, and with
+// kazoo's Lock if that is told of our names or WithLayout makes them kazoo's; see
+// docs/migrating.md. The algorithm is the lock recipe of the ZooKeeper
+// documentation.
 //
 // A Mutex may be shared by goroutines, and used again after any error. It must
 // not be copied. Like a sync.Mutex it is not reentrant, and may be unlocked by
@@ -35,13 +37,13 @@ type Mutex struct {
 // It does no I/O and returns no error: an invalid path or option is reported by
 // the first call.
 func NewMutex(m *session.Manager, path string, opts ...Option) *Mutex {
-	cfg, err := newConfig("Mutex", opts, "WithMaxWait", "WithLinger")
+	cfg, err := newConfig("Mutex", opts, "WithMaxWait", "WithLinger", "WithLayout")
 	if err == nil {
 		err = session.CheckPath(path)
 	}
 	mu := &Mutex{path: path, cfg: cfg, err: err}
 	mu.in.linger = cfg.linger
-	mu.in.line = &line{m: m, dir: &directory{path: path}, rule: exclusively(mutexMarks), class: exclusive, name: "lock-"}
+	mu.in.line = &line{m: m, dir: cfg.layout.directory(path), rule: exclusively(parseLock), class: exclusive, name: cfg.layout.lock()}
 	return mu
 }
 

@@ -24,6 +24,7 @@ type config struct {
 	sizeFrom string
 	capacity int
 	prefetch int
+	layout   Layout
 	given    []string // the names of the options
 }
 
@@ -43,7 +44,7 @@ func newConfig(primitive string, opts []Option, has ...string) (config, error) {
 			return c, fmt.Errorf("%w: %s is not for %s, which has %s", ErrInvalidOption, name, primitive, strings.Join(has, ", "))
 		}
 	}
-	return c, nil
+	return c, c.checkLayout(primitive)
 }
 
 // bound applies WithMaxWait to the ctx of a wait.

@@ -16,8 +16,9 @@ import (
 // themselves like the goroutines that share a Mutex.
 //
 // On the server it is the directory path with a child for each place in line,
-// laid out like Curator's InterProcessReadWriteLock, with which it excludes. The
-// algorithm is the shared lock recipe of the ZooKeeper documentation.
+// laid out like Curator's InterProcessReadWriteLock, with which it excludes. It
+// sees kazoo's ReadLock and WriteLock, too; see docs/migrating.md for how they come
+// to see it. The algorithm is the shared lock recipe of the ZooKeeper documentation.
 //
 // An RWMutex may be shared by goroutines, and used again after any error. It must
 // not be copied. Like a sync.RWMutex it is not reentrant, and a read lock cannot be
@@ -38,16 +39,16 @@ type RWMutex struct {
 // It does no I/O and returns no error: an invalid path or option is reported by
 // the first call.
 func NewRWMutex(m *session.Manager, path string, opts ...Option) *RWMutex {
-	cfg, err := newConfig("RWMutex", opts, "WithMaxWait")
+	cfg, err := newConfig("RWMutex", opts, "WithMaxWait", "WithLayout")
 	if err == nil {
 		err = session.CheckPath(path)
 	}
 	rw := &RWMutex{}
 	rw.w.path, rw.w.cfg, rw.w.err = path, cfg, err
-	dir := &directory{path: path}
-	rw.w.in.line = &line{m: m, dir: dir, rule: sharedRule, class: writer, name: writeMark}
+	dir := cfg.layout.directory(path)
+	rw.w.in.line = &line{m: m, dir: dir, rule: sharedRule, class: writer, name: cfg.layout.writer()}
 	rw.r.m = m
-	rw.r.line = &line{m: m, dir: dir, rule: sharedRule, class: reader, name: readMark}
+	rw.r.line = &line{m: m, dir: dir, rule: sharedRule, class: reader, name: cfg.layout.reader()}
 	return rw
 }
 

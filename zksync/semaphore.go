@@ -20,7 +20,8 @@ import (
 // A release wakes that one and nobody else. All values at a path should be given
 // the same n, since each goes by its own. Curator takes several units one by one,
 // and may so wait for ever for those of another; here that cannot happen, except to
-// a Curator that waits so beside us.
+// a Curator that waits so beside us. WithLayout makes it count together with
+// kazoo's Semaphore instead.
 //
 // A Semaphore may be shared by goroutines, and used again after any error. It must
 // not be copied.
@@ -49,7 +50,7 @@ type Semaphore struct {
 // by the first call.
 // WithSizeFrom makes n what an operator says.
 func NewSemaphore(m *session.Manager, path string, n int, opts ...Option) *Semaphore {
-	cfg, err := newConfig("Semaphore", opts, "WithMaxWait", "WithSizeFrom")
+	cfg, err := newConfig("Semaphore", opts, "WithMaxWait", "WithSizeFrom", "WithLayout")
 	if err == nil {
 		err = session.CheckPath(path)
 	}
@@ -58,8 +59,10 @@ func NewSemaphore(m *session.Manager, path string, n int, opts ...Option) *Semap
 	}
 	s := &Semaphore{path: path, cfg: cfg, err: err, pools: make(map[int]*pool)}
 	s.size = size{m: m, n: n, path: cfg.sizeFrom}
-	s.in.line = &line{m: m, dir: &directory{path: child(path, "locks")}, rule: exclusively(mutexMarks), class: exclusive, name: "lock-"}
-	s.units = leases{dir: &directory{path: child(path, "leases")}, size: &s.size}
+	dir, units := cfg.layout.semaphore(path, n)
+	s.in.line = &line{m: m, dir: dir, rule: exclusively(parseLock), class: exclusive, name: cfg.layout.lock()}
+	s.units = units
+	s.units.size = &s.size
 	return s
 }
 

@@ -19,7 +19,14 @@ func numberBehind(name, mark string) (string, bool) {
 // ten digits or more behind mark, with a sign once the counter has wrapped.
 func parseSequence(name, mark string) (int32, bool) {
 	digits, ok := numberBehind(name, mark)
-	if !ok || len(digits) < 10 || digits[0] == '+' {
+	if !ok {
+		return 0, false
+	}
+	return parseNumber(digits)
+}
+
+func parseNumber(digits string) (int32, bool) {
+	if len(digits) < 10 || digits[0] == '+' {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(digits, 10, 32)
@@ -39,12 +46,31 @@ func earlier(a, b int32) bool { return int32(uint32(a)-uint32(b)) < 0 }
 // each of which may also begin the name.
 type marks []string
 
-// Curator, go-zookeeper and ourselves write "_c_<guid>-lock-<seq>", kazoo writes
-// "<guid>__lock__<seq>". All count alike.
 var (
-	mutexMarks    = marks{"-lock-", "__lock__"}
-	electionMarks = marks{"-latch-"}
+	mutexMarks    = marks{"-" + mutexName, kazooMark}
+	electionMarks = marks{"-" + electionName}
 )
+
+// parseLock tells the places of all locks that exclude. Curator, go-zookeeper and
+// ourselves write "_c_<guid>-lock-<seq>", kazoo "<guid>__lock__<seq>", and the lock
+// recipe that comes with ZooKeeper "x-<session>-<seq>". All count alike.
+func parseLock(name string) (class, int32, bool) {
+	if c, seq, ok := mutexMarks.parse(name); ok {
+		return c, seq, true
+	}
+	return parseRecipe(name)
+}
+
+func parseRecipe(name string) (class, int32, bool) {
+	rest, ok := strings.CutPrefix(name, "x-")
+	rest = strings.TrimPrefix(rest, "-") // the id of a session has a sign where the server's is great
+	number := strings.TrimLeft(rest, "0123456789")
+	if !ok || len(number) == len(rest) || !strings.HasPrefix(number, "-") {
+		return exclusive, 0, false
+	}
+	seq, ok := parseNumber(number[1:])
+	return exclusive, seq, ok
+}
 
 // parse tells a place from everything else in its directory.
 func (m marks) parse(name string) (class, int32, bool) {

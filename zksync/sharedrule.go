@@ -1,14 +1,17 @@
 package zksync
 
-// The classes of an RWMutex's line, and what stands before the number in the
-// names of its places: "_c_<guid>-__READ__<seq>" and "_c_<guid>-__WRIT__<seq>".
+// The classes of an RWMutex's line.
 const (
 	reader class = iota + 1
 	writer
-
-	readMark  = "__READ__"
-	writeMark = "__WRIT__"
 )
+
+// What stands before the number in the names of its places: Curator and we
+// write "_c_<guid>-__READ__<seq>", kazoo "<guid>__rlock__<seq>". All count alike.
+var sharedMarks = []struct {
+	mark  string
+	class class
+}{{writeMark, writer}, {readMark, reader}, {kazooMark, writer}, {kazooReadMark, reader}}
 
 // sharedRule is the rule of a line of readers and writers.
 var sharedRule = rule{
@@ -23,9 +26,10 @@ var sharedRule = rule{
 }
 
 func parseShared(name string) (class, int32, bool) {
-	if seq, ok := parseSequence(name, writeMark); ok {
-		return writer, seq, true
+	for _, m := range sharedMarks {
+		if seq, ok := parseSequence(name, m.mark); ok {
+			return m.class, seq, true
+		}
 	}
-	seq, ok := parseSequence(name, readMark)
-	return reader, seq, ok
+	return 0, 0, false
 }

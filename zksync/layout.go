@@ -1,0 +1,138 @@
+package zksync
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Layout says whose znodes ours are to look like, and so which other clients
+// see us. What we see ourselves does not depend on it among the layouts of a Mutex,
+// nor among those of an RWMutex: both may be in use on one path, and a fleet can be
+// changed from one to the other step by step.
+type Layout int
+
+const (
+	// LayoutCurator is the default: the names that Curator's recipes use, of which
+	// its LeaderLatch for an Election.
+	LayoutCurator Layout = iota
+
+	// LayoutKazoo is the names of kazoo's Lock, ReadLock, WriteLock, Election and
+	// Semaphore, for Mutex, RWMutex, Election and Semaphore. It is for a path that
+	// programs in Python share which cannot be given extra_lock_patterns. Curator
+	// does not see these names, so no path is for all three.
+	//
+	// Directories are then made as ordinary znodes, since kazoo cannot stand that
+	// they vanish when they are empty.
+	LayoutKazoo
+
+	// LayoutLeaderSelector is for an Election together with Curator's
+	// LeaderSelector, whose names are those of a lock.
+	LayoutLeaderSelector
+)
+
+func (l Layout) String() string {
+	switch l {
+	case LayoutCurator:
+		return "LayoutCurator"
+	case LayoutKazoo:
+		return "LayoutKazoo"
+	case LayoutLeaderSelector:
+		return "LayoutLeaderSelector"
+	}
+	return fmt.Sprintf("Layout(%d)", int(l))
+}
+
+// layouts are those that a primitive has besides the default.
+var layouts = map[string][]Layout{
+	"Mutex":     {LayoutKazoo},
+	"RWMutex":   {LayoutKazoo},
+	"Election":  {LayoutKazoo, LayoutLeaderSelector},
+	"Semaphore": {LayoutKazoo},
+}
+
+// WithLayout makes the znodes of a Mutex, RWMutex, Election or Semaphore look
+// like those of other clients, to share a path with them: see Layout for what there
+// is, and docs/migrating.md for what goes with what. All who use an Election or a
+// Semaphore at a path must be given the same.
+func WithLayout(l Layout) Option {
+	return func(c *config) error {
+		if l < LayoutCurator || l > LayoutLeaderSelector {
+			return fmt.Errorf("%w: WithLayout: there is no %v", ErrInvalidOption, l)
+		}
+		c.given = append(c.given, "WithLayout")
+		c.layout = l
+		return nil
+	}
+}
+
+// checkLayout says whether a primitive has the layout.
+func (c config) checkLayout(primitive string) error {
+	has := layouts[primitive]
+	if c.layout == LayoutCurator || slices.Contains(has, c.layout) {
+		return nil
+	}
+	names := []string{LayoutCurator.String()}
+	for _, l := range has {
+		names = append(names, l.String())
+	}
+	return fmt.Errorf("%w: WithLayout: %v is not for %s, which has %s", ErrInvalidOption, c.layout, primitive, strings.Join(names, ", "))
+}
+
+// What stands before the number in the names of places, behind a GUID.
+const (
+	mutexName    = "lock-"
+	electionName = "latch-"
+	readMark     = "__READ__"
+	writeMark    = "__WRIT__"
+
+	kazooMark     = "__lock__" // of Lock, WriteLock and Election
+	kazooReadMark = "__rlock__"
+)
+
+// names of the places of a lock that excludes, of writers and of readers.
+func (l Layout) lock() string {
+	if l == LayoutKazoo {
+		return kazooMark
+	}
+	return mutexName
+}
+
+func (l Layout) writer() string {
+	if l == LayoutKazoo {
+		return kazooMark
+	}
+	return writeMark
+}
+
+func (l Layout) reader() string {
+	if l == LayoutKazoo {
+		return kazooReadMark
+	}
+	return readMark
+}
+
+// election returns what an election's places are called, and its rule.
+func (l Layout) election() (string, rule) {
+	if l == LayoutCurator {
+		return electionName, exclusively(electionMarks.parse)
+	}
+	return l.lock(), exclusively(parseLock)
+}
+
+// directory is where places live.
+func (l Layout) directory(path string) *directory {
+	return &directory{path: path, lasting: l == LayoutKazoo}
+}
+
+// semaphore returns the directories of a semaphore's line and of its leases.
+// kazoo has both beside each other, takes every child of the latter for a lease, and
+// keeps the size there as data.
+func (l Layout) semaphore(path string, n int) (line *directory, units leases) {
+	if l == LayoutKazoo {
+		dir := l.directory(path)
+		dir.data = fmt.Append(nil, n)
+		return l.directory(path + "-" + kazooMark), leases{dir: dir, is: func(string) bool { return true }}
+	}
+	return l.directory(child(path, "locks")), leases{dir: l.directory(child(path, "leases")), is: isLease}
+}
