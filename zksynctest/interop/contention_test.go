@@ -1,0 +1,135 @@
+package interop
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/internal/servers"
+)
+
+// A side is a kind of process that contends for a lock.
+type side struct {
+	name string
+	in   *language
+	kind string
+	args []string
+}
+
+var (
+	ours        = side{"zksync", golang, "zksync-mutex", nil}
+	oursAsKazoo = side{"zksync", golang, "zksync-mutex", []string{"kazoo"}}
+
+	curator     = side{"Curator", java, "curator-mutex", nil}
+	kazoo       = side{"kazoo", python, "kazoo-lock", nil}
+	kazooTold   = side{"kazoo", python, "kazoo-lock", []string{"-lock-"}} // by extra_lock_patterns
+	goZookeeper = side{"go-zookeeper", golang, "go-zookeeper-lock", nil}
+	recipe      = side{"recipe", java, "recipe-lock", nil}
+)
+
+// pairs exclude each other.
+var pairs = map[string][2]side{
+	"Curator":              {ours, curator},
+	"kazoo with patterns":  {ours, kazooTold},
+	"kazoo by LayoutKazoo": {oursAsKazoo, kazoo},
+	"go-zookeeper":         {ours, goZookeeper},
+	"recipe":               {ours, recipe},
+}
+
+const (
+	acquisitions = 2000
+	deadSession  = 2 * time.Second // how long it takes to notice a crash
+)
+
+// TestContention has two processes contend for one lock, one of them ours. Each
+// is killed once while it holds, and another takes its place.
+func TestContention(t *testing.T) {
+	for name, pair := range pairs {
+		t.Run(name, func(t *testing.T) {
+			servers.Both(t, func(t *testing.T, srv servers.Server) {
+				n := acquisitions
+				if testing.Short() {
+					n /= 20
+				} else if strings.HasSuffix(t.Name(), "zkserver") {
+					n /= 4
+				}
+				w := newWitness(t)
+				path := servers.Path(t)
+				if pair[1].in == python && pair[0].args == nil {
+					lasting(t, srv, path)
+				}
+				var wg sync.WaitGroup
+				for _, s := range pair {
+					procs := []*client{s.in.process(t).connect(t, srv.Address(), deadSession), s.in.process(t).connect(t, srv.Address(), deadSession)}
+					wg.Go(func() { s.contend(t, procs, path, w, n) })
+				}
+				wg.Wait()
+				w.check(t, 2*n)
+			})
+		})
+	}
+}
+
+// lasting makes a directory that stays when it is empty: kazoo makes sure of it
+// once and relies on it then, while Curator and we make containers.
+func lasting(t *testing.T, srv servers.Server, path string) {
+	t.Helper()
+	s, err := srv.Connect(t).Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Create(t.Context(), path, nil, zk.FlagPersistent); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// contend acquires n times, with the second process when the first was killed
+// half way, while it held.
+func (s side) contend(t *testing.T, procs []*client, path string, w witness, n int) {
+	first := procs[0].make(t, s.kind, path, s.args...)
+	ended := first.start("contend", strconv.Itoa(n), w.dir, s.name, strconv.Itoa(n/2))
+	select {
+	case <-first.told:
+	case a := <-ended:
+		t.Errorf("%s: %q, %v", s.name, a.text, a.err)
+		return
+	case <-time.After(2 * answerTime):
+		t.Errorf("%s never held for the %dth time", s.name, n/2)
+		return
+	}
+	first.kill()
+	second := procs[1].make(t, s.kind, path, s.args...)
+	select {
+	case a := <-second.start("contend", strconv.Itoa(n-n/2), w.dir, s.name, "0"):
+		if a.err != nil {
+			t.Errorf("%s, after the crash: %v", s.name, a.err)
+		}
+	case <-time.After(2 * answerTime):
+		t.Errorf("%s did not get its turns after the crash", s.name)
+	}
+}
+
+// check looks at what was written down when all is over.
+func (w witness) check(t *testing.T, want int) {
+	t.Helper()
+	order := w.order(t)
+	if n, err := w.count(); n != want || err != nil {
+		t.Errorf("the count is %d (%v), want %d: somebody counted beside another", n, err, want)
+	}
+	turns := 0
+	for i := range order {
+		if i == 0 || order[i] != order[i-1] {
+			turns++
+		}
+	}
+	if len(order) != want {
+		t.Errorf("%d have held, want %d", len(order), want)
+	}
+	// Two that wait all the time take turns; one of them is away for the time
+	// that a crash takes to be noticed.
+	t.Logf("%d acquisitions in %d turns", len(order), turns)
+}
