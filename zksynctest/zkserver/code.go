@@ -27,6 +27,7 @@ const (
 	ErrNotReadOnly             Code = -119
 	ErrNoWatcher               Code = -121
 	ErrReconfigDisabled        Code = -123
+	ErrQuotaExceeded           Code = -125
 )
 
 const codeOK Code = 0
@@ -51,6 +52,7 @@ var codeNames = map[Code]string{
 	ErrNotReadOnly:             "not read-only",
 	ErrNoWatcher:               "no watcher",
 	ErrReconfigDisabled:        "reconfig disabled",
+	ErrQuotaExceeded:           "quota exceeded",
 }
 
 // String returns the code in words.

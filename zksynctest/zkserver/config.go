@@ -37,6 +37,10 @@ type Config struct {
 	// SuperDigest is "super:" and the base64 SHA-1 of "super:password". A client
 	// that authenticates so may do everything. Empty means nobody can.
 	SuperDigest string
+	// EnforceQuota makes hard limits in /zookeeper/quota count. Without it, and for
+	// soft limits always, quotas are only kept account of; a real server writes to
+	// its log what exceeds them.
+	EnforceQuota bool
 	// Reconfig is reconfigEnabled: reconfig is answered with ErrUnimplemented, as a
 	// server without an ensemble does, and not with ErrReconfigDisabled.
 	Reconfig bool

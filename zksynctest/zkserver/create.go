@@ -92,6 +92,9 @@ func (t *txn) create(r *request, session int64) (string, *node, Code) {
 	if parent.isEphemeral() {
 		return "", nil, ErrNoChildrenForEphemerals
 	}
+	if t.exceedsQuota(path, 1, len(r.data)) {
+		return "", nil, ErrQuotaExceeded
+	}
 	if kind.hopeless {
 		// A real server lets this through, and then falls over it.
 		return "", nil, ErrBadArguments
@@ -111,6 +114,7 @@ func (t *txn) create(r *request, session int64) (string, *node, Code) {
 	s.tree.insert(path, n)
 	t.save(path, n, true, false)
 	t.count(parent, counter)
+	t.accountNew(path, n)
 	if n.isReapable() {
 		s.reapLater(n, time.Now())
 	}

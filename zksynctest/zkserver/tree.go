@@ -6,11 +6,12 @@ import (
 )
 
 // tree is the data tree: all znodes by their path, the ephemerals by their
-// session, and the containers and TTL nodes.
+// session, the containers and TTL nodes, and the paths that have a quota.
 type tree struct {
 	nodes      map[string]*node
 	ephemerals map[int64]map[string]struct{}
 	reapable   map[string]struct{}
+	quotas     map[string]struct{}
 }
 
 // newTree is what a server that never ran before has.
@@ -19,6 +20,7 @@ func newTree() *tree {
 		nodes:      map[string]*node{},
 		ephemerals: map[int64]map[string]struct{}{},
 		reapable:   map[string]struct{}{},
+		quotas:     map[string]struct{}{},
 	}
 	root := &node{path: "/", data: []byte{}, rights: &openACL}
 	t.nodes["/"] = root
@@ -59,6 +61,9 @@ func (t *tree) insert(path string, n *node) {
 	n.path = path
 	t.nodes[path] = n
 	t.nodes[parent].addChild(n)
+	if subject := quotaFor(path, limitsName); subject != "" {
+		t.quotas[subject] = struct{}{}
+	}
 	if n.isReapable() {
 		t.reapable[path] = struct{}{}
 	}
@@ -77,6 +82,9 @@ func (t *tree) remove(path string, n *node) {
 	delete(t.nodes, path)
 	n.parent.removeChild(n)
 	delete(t.reapable, path)
+	if subject := quotaFor(path, limitsName); subject != "" {
+		delete(t.quotas, subject)
+	}
 	if n.isEphemeral() {
 		paths := t.ephemerals[n.owner]
 		delete(paths, path)

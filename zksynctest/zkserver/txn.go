@@ -110,6 +110,7 @@ func (t *txn) remove(path string, n *node) {
 	if t.zxid > parent.pzxid {
 		parent.pzxid = t.zxid
 	}
+	t.account(path, -1, -len(n.data))
 	if parent.isReapable() {
 		t.s.reapLater(parent, time.Now())
 	}
@@ -139,9 +140,16 @@ func dataVersion(n *node) int32 { return n.version }
 func aclVersion(n *node) int32 { return n.aversion }
 
 func (t *txn) setData(path string, data []byte, version int32) (*node, Code) {
-	n, code := t.at(path, permWrite, version, dataVersion)
+	n, code := t.at(path, permWrite, -1, dataVersion)
 	if code != codeOK {
 		return nil, code
+	}
+	grown := len(data) - len(n.data)
+	switch {
+	case t.exceedsQuota(path, 0, grown):
+		return nil, ErrQuotaExceeded
+	case version != -1 && version != n.version:
+		return nil, ErrBadVersion
 	}
 	t.save(path, n, false, false)
 	n.data = nil
@@ -150,6 +158,7 @@ func (t *txn) setData(path string, data []byte, version int32) (*node, Code) {
 	}
 	n.version++
 	n.mzxid, n.mtime = t.zxid, t.now
+	t.account(path, 0, grown)
 	t.events = append(t.events, change{kind: eventDataChanged, path: path, acl: n.acl()})
 	return n, codeOK
 }

@@ -1,0 +1,153 @@
+package zkserver
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A quota of /a is in /zookeeper/quota/a: what is allowed in zookeeper_limits, and
+// what there is in zookeeper_stats, which the server keeps up to date without a
+// trace in its Stat.
+const (
+	quotaRoot  = "/zookeeper/quota"
+	limitsName = "/zookeeper_limits"
+	statsName  = "/zookeeper_stats"
+)
+
+// quotaFor is the path that a znode of that name below quotaRoot is about, or "".
+func quotaFor(path, name string) string {
+	if inner, ok := strings.CutPrefix(path, quotaRoot+"/"); ok {
+		if subject, ok := strings.CutSuffix(inner, name); ok {
+			return "/" + subject
+		}
+	}
+	return ""
+}
+
+// quotaOf is the deepest path with limits that path belongs to, or "".
+func (t *tree) quotaOf(path string) string {
+	if len(t.quotas) == 0 {
+		return ""
+	}
+	for path != "" {
+		if _, ok := t.quotas[path]; ok {
+			return path
+		}
+		path = path[:max(strings.LastIndexByte(path, '/'), 0)]
+	}
+	return ""
+}
+
+// usage counts n and all below it.
+func (n *node) usage() (count, bytes int64) {
+	count, bytes = 1, int64(len(n.data))
+	for _, child := range n.children() {
+		c, b := child.usage()
+		count, bytes = count+c, bytes+b
+	}
+	return count, bytes
+}
+
+// accountNew does for a znode that was just created what quotas want.
+func (t *txn) accountNew(path string, n *node) {
+	if subject := quotaFor(path, statsName); subject != "" {
+		count, bytes := int64(0), int64(0)
+		if of := t.s.tree.nodes[subject]; of != nil {
+			count, bytes = of.usage()
+		}
+		n.data = quotaNumbers{"count": count, "bytes": bytes}.encode()
+	}
+	t.account(path, 1, len(n.data))
+}
+
+// account adds to what is used of the quota that path belongs to.
+func (t *txn) account(path string, count, bytes int) {
+	subject := t.s.tree.quotaOf(path)
+	if subject == "" {
+		return
+	}
+	statPath := quotaRoot + subject + statsName
+	stat := t.s.tree.nodes[statPath]
+	if stat == nil {
+		return
+	}
+	used, ok := parseQuota(stat.data)
+	if !ok {
+		return // somebody wrote there who should not; a real server gives up here
+	}
+	t.save(statPath, stat, false, false)
+	used["count"], used["bytes"] = used.get("count")+int64(count), used.get("bytes")+int64(bytes)
+	stat.data = used.encode()
+}
+
+// exceedsQuota tells whether a hard limit is in the way. It is of no importance
+// unless Config.EnforceQuota says so; soft limits never are.
+func (t *txn) exceedsQuota(path string, count, bytes int) bool {
+	if !t.s.cfg.EnforceQuota {
+		return false
+	}
+	subject := t.s.tree.quotaOf(path)
+	if subject == "" {
+		return false
+	}
+	numbers := func(name string) quotaNumbers {
+		if n := t.s.tree.nodes[quotaRoot+subject+name]; n != nil {
+			q, _ := parseQuota(n.data)
+			return q
+		}
+		return nil
+	}
+	limits, used := numbers(limitsName), numbers(statsName)
+	over := func(limit, what string, more int) bool {
+		most := limits.get(limit)
+		return most >= 0 && used.get(what)+int64(more) > most
+	}
+	return over("countHardLimit", "count", count) || over("byteHardLimit", "bytes", bytes)
+}
+
+// quotaNumbers is the data of limits and stats: key=number, separated by commas and
+// semicolons.
+type quotaNumbers map[string]int64
+
+// get is -1 for what is not there.
+func (q quotaNumbers) get(key string) int64 {
+	if n, ok := q[key]; ok {
+		return n
+	}
+	return -1
+}
+
+func parseQuota(data []byte) (quotaNumbers, bool) {
+	q := quotaNumbers{}
+	for _, pair := range strings.FieldsFunc(string(data), func(r rune) bool { return r == ',' || r == ';' }) {
+		key, value, ok := strings.Cut(pair, "=")
+		value, _, _ = strings.Cut(value, "=") // one too many, for the sake of old servers
+		n, err := strconv.ParseInt(value, 10, 64)
+		if !ok || err != nil {
+			return nil, false
+		}
+		q[key] = n
+	}
+	return q, true
+}
+
+// encode puts count and bytes first, and what old servers do not know behind a "=",
+// where they do not look.
+func (q quotaNumbers) encode() []byte {
+	b := fmt.Appendf(nil, "count=%d,bytes=%d", q.get("count"), q.get("bytes"))
+	first := true
+	for _, key := range slices.Sorted(maps.Keys(q)) {
+		if key == "count" || key == "bytes" {
+			continue
+		}
+		if first {
+			b = append(b, '=')
+			first = false
+		}
+		b = fmt.Appendf(b, ";%s=%d", key, q[key])
+	}
+	return b
+}
