@@ -14,7 +14,8 @@ import (
 // hold true for that.
 type gate interface {
 	// admit waits until there is room for some of n entries. The operations go
-	// ahead of theirs.
+	// ahead of theirs. There stays room for those that were admitted until passed or
+	// refused is called.
 	admit(ctx context.Context, s *session.Session, n int) (ops []any, room int, err error)
 	// passed is told of n entries that happened.
 	passed(n int)

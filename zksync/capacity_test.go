@@ -133,8 +133,10 @@ func TestWaitingForRoomEnds(t *testing.T) {
 		}
 		// One that was sent is not given up by WithMaxWait.
 		takeFirst(t, srv)
-		onMulti(srv, zksynctest.AfterCommit, 1, zksynctest.Delay(2*time.Minute))
-		if err := q.Put(t.Context(), []byte("slow")); err != nil {
+		onMulti(srv, zksynctest.AfterCommit, 1, zksynctest.Delay(2*time.Second))
+		hasty := zksync.NewQueue(m, queuePath, zksync.WithMaxWait(time.Second))
+		defer hasty.Close()
+		if err := hasty.Put(t.Context(), []byte("slow")); err != nil {
 			t.Errorf("Put with a slow answer: %v", err)
 		}
 		// The session ends meanwhile, and then the queue does.

@@ -14,6 +14,10 @@ const (
 	maxBatch     = 128
 	maxBatchSize = 512 << 10
 
+	// How often in a row nothing may come before it is no longer waited for.
+	fewYields  = 3
+	manyYields = 100
+
 	// closePatience is how long Close waits for servers that cannot be reached.
 	closePatience = 5 * time.Second
 )
@@ -37,10 +41,11 @@ type committer struct {
 	gate   gate
 	// renew is called where a sequential create finds no number left in a
 	// directory.
-	renew func(ctx context.Context, s *session.Session, dir string) error
-	life  context.Context // ends when nothing is waited for any more
-	end   context.CancelCauseFunc
-	wg    sync.WaitGroup
+	renew  func(ctx context.Context, s *session.Session, dir string) error
+	life   context.Context // ends when nothing is waited for any more
+	end    context.CancelCauseFunc
+	wg     sync.WaitGroup
+	served int // entries of the last batch; the runner's
 
 	mu      sync.Mutex
 	waiting []*entry
@@ -128,22 +133,25 @@ func (c *committer) run() {
 		if b == nil {
 			return
 		}
+		c.served = len(b.entries)
 		c.settle(b)
 	}
 }
 
 // gather lets those who are about to hand something in do so: a request costs
-// the servers hardly more with many transactions in it than with one.
+// the servers hardly more with many transactions in it than with one. Those whom
+// the last batch has served are waited for a little longer, which takes some
+// microseconds if they don't come.
 func (c *committer) gather() {
-	for n, quiet := 0, 0; quiet < 3; quiet++ {
+	for n, quiet := 0, 0; ; quiet++ {
 		c.mu.Lock()
 		now := len(c.waiting)
 		c.mu.Unlock()
-		if now >= maxBatch {
-			return
-		}
 		if now != n {
 			n, quiet = now, 0
+		}
+		if n >= maxBatch || quiet >= fewYields && n >= c.served || quiet >= manyYields {
+			return
 		}
 		runtime.Gosched()
 	}

@@ -136,9 +136,6 @@ func (c *committer) try(ctx context.Context, s *session.Session, b *batch) error
 	if err != nil {
 		return err
 	}
-	if b.open && room < b.n {
-		return c.fence(ctx, s, b)
-	}
 	entries := c.send(b, room)
 	if len(entries) == 0 {
 		return nil
