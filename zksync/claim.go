@@ -28,17 +28,39 @@ const (
 	readBudget = 4 << 20
 )
 
+// fit is how many messages one read may bring, going by those before.
+func (o *outlook) fit() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return max(1, readBudget/max(1, o.biggest))
+}
+
 // claim claims those of the messages that are still there and nobody else has
 // claimed, in order. What it does not claim it has given back to the outlook. If
 // ctx ends before it is known what came of the request, claims may be left until the
 // session ends.
+//
+// Where others consume, too, many of the messages may be gone by now, so they are
+// read before. Where nobody does they are claimed blindly, which is cheaper for the
+// servers, and are still to be read by complete.
 func (o *outlook) claim(ctx context.Context, refs []ref) ([]*claim, error) {
-	found, err := o.read(ctx, refs)
-	for err == nil && len(found) > 0 {
-		var again bool
-		if found, again, err = o.claimAll(ctx, found); !again {
-			break
+	found := make([]*claim, len(refs))
+	for i, r := range refs {
+		found[i] = &claim{ref: r, o: o}
+	}
+	o.mu.Lock()
+	blindly := o.peers == 1
+	o.mu.Unlock()
+	var err error
+	if !blindly {
+		var gone []*claim
+		found, gone, err = o.read(ctx, found)
+		for _, cl := range gone {
+			o.done(cl.ref)
 		}
+	}
+	for again := true; again && err == nil && len(found) > 0; {
+		found, again, err = o.claimAll(ctx, found, blindly)
 	}
 	if err == nil && len(found) > 0 {
 		err = o.secure(ctx)
@@ -52,54 +74,57 @@ func (o *outlook) claim(ctx context.Context, refs []ref) ([]*claim, error) {
 	return found, nil
 }
 
-// read reads the messages that are there, of as many as there is room for.
-func (o *outlook) read(ctx context.Context, refs []ref) ([]*claim, error) {
-	o.mu.Lock()
-	biggest := o.biggest
-	o.mu.Unlock()
-	n := min(len(refs), max(1, readBudget/max(1, biggest)))
-	o.back(refs[n:]...)
-	refs = refs[:n]
-	reads := make([]session.Read, n)
-	for i, r := range refs {
-		reads[i] = session.ReadData(o.path(r))
+// complete reads those messages that were claimed blindly. It returns the claims
+// on those that are there, and those on what is not, which are to be given back.
+func (o *outlook) complete(ctx context.Context, claims []*claim) (found, gone []*claim, err error) {
+	if len(claims) > 0 && claims[0].czxid != 0 {
+		return claims, nil, nil
+	}
+	return o.read(ctx, claims)
+}
+
+// read reads messages, and says which of them are not there.
+func (o *outlook) read(ctx context.Context, claims []*claim) (found, gone []*claim, err error) {
+	reads := make([]session.Read, len(claims))
+	for i, cl := range claims {
+		reads[i] = session.ReadData(o.path(cl.ref))
 	}
 	results, err := o.s.MultiRead(ctx, reads...)
 	if err != nil {
-		o.back(refs...)
-		return nil, err
+		return claims, nil, err
 	}
-	found := make([]*claim, 0, n)
-	biggest /= 2
+	found = make([]*claim, 0, len(claims))
+	biggest := 0
 	for i, r := range results {
+		cl := claims[i]
 		switch {
 		case r.Err == nil:
-			found = append(found, &claim{ref: refs[i], o: o, data: r.Data, czxid: r.Stat.Czxid})
+			cl.data, cl.czxid = r.Data, r.Stat.Czxid
 			biggest = max(biggest, len(r.Data))
+			found = append(found, cl)
 		case errors.Is(r.Err, zk.ErrNoNode):
-			o.done(refs[i])
+			gone = append(gone, cl)
 		default:
-			o.back(refs[i])
-			err = r.Err
+			return claims, nil, r.Err
 		}
 	}
 	o.mu.Lock()
-	o.biggest = biggest
-	o.mu.Unlock()
-	if err != nil && len(found) > 0 {
-		err = nil // that one's turn will come
-	}
-	return found, err
+	defer o.mu.Unlock()
+	o.biggest = max(biggest, o.biggest/2)
+	return found, gone, nil
 }
 
 // claimAll claims all of the messages or none, and then says which to try again
 // with. After a failure it returns those that were not given back yet.
-func (o *outlook) claimAll(ctx context.Context, found []*claim) (left []*claim, again bool, err error) {
+func (o *outlook) claimAll(ctx context.Context, found []*claim, blindly bool) (left []*claim, again bool, err error) {
 	ops := make([]any, 0, 2*len(found))
+	each := 1
 	for _, cl := range found {
-		ops = append(ops,
-			&zk.CheckVersionRequest{Path: o.path(cl.ref), Version: -1},
-			&zk.CreateRequest{Path: o.claimPath(cl.ref), Flags: zk.FlagEphemeral})
+		if !blindly {
+			ops = append(ops, &zk.CheckVersionRequest{Path: o.path(cl.ref), Version: -1})
+			each = 2
+		}
+		ops = append(ops, &zk.CreateRequest{Path: o.claimPath(cl.ref), Flags: zk.FlagEphemeral})
 	}
 	o.hold(len(found))
 	results, err := o.s.Multi(ctx, ops...)
@@ -118,13 +143,13 @@ func (o *outlook) claimAll(ctx context.Context, found []*claim) (left []*claim, 
 		return o.keep(found, found[:len(found)/2]), true, nil
 	case at < 0:
 		return found, false, err
-	case at%2 == 0 && errors.Is(err, zk.ErrNoNode):
-		o.done(found[at/2].ref)
-		return slices.Delete(found, at/2, at/2+1), true, nil
+	case at%each < each-1 && errors.Is(err, zk.ErrNoNode):
+		o.done(found[at/each].ref)
+		return slices.Delete(found, at/each, at/each+1), true, nil
 	case errors.Is(err, zk.ErrNoNode):
 		return found, true, o.s.MakeDir(ctx, o.c.q.child(claimsName))
 	case errors.Is(err, zk.ErrNodeExists):
-		return o.unclaimed(ctx, found, at/2)
+		return o.unclaimed(ctx, found, at/each)
 	}
 	return found, false, err
 }

@@ -115,3 +115,12 @@ func (c *consumer) giveBack(claims []*claim) {
 		}
 	}
 }
+
+// drop ends claims on messages that are not there. Nobody waits for that.
+func (c *consumer) drop(gone []*claim) {
+	for _, cl := range gone {
+		cl.o.done(cl.ref)
+		cl.o.release(1)
+		c.q.removals.start(cl.o.s, nil, cl.surrender())
+	}
+}

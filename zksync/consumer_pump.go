@@ -68,7 +68,7 @@ func (p *pump) shift(ctx context.Context, s *session.Session) error {
 	p.mu.Lock()
 	p.window, p.waiting, p.bytes, p.starved, p.full = min(firstPrefetch, p.limit), 0, 0, false, false
 	p.mu.Unlock()
-	claimed := make(chan *claim, p.limit)
+	claimed, complete := make(chan []*claim, 1), make(chan *claim, p.limit)
 	p.slots, p.removing = make(chan struct{}, maxUnconfirmed), make(chan unconfirmed, maxUnconfirmed)
 
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -78,18 +78,26 @@ func (p *pump) shift(ctx context.Context, s *session.Session) error {
 		defer close(claimed)
 		cancel(p.claim(ctx, o, claimed))
 	})
+	var unread []*claim
+	claiming.Go(func() {
+		defer close(complete)
+		var err error
+		if unread, err = p.complete(ctx, o, claimed, complete); err != nil {
+			cancel(err)
+		}
+	})
 	confirming.Go(func() {
 		if err := p.confirm(); err != nil {
 			cancel(err)
 		}
 	})
-	unreceived := p.pass(ctx, o, claimed)
+	unreceived := p.pass(ctx, o, complete)
 	cancel(context.Canceled)
 	claiming.Wait()
-	for cl := range claimed {
+	for cl := range complete {
 		unreceived = append(unreceived, cl)
 	}
-	p.c.giveBack(unreceived)
+	p.c.giveBack(append(unreceived, unread...))
 	close(p.removing)
 	confirming.Wait()
 	if err := s.Err(); err != nil {
@@ -102,13 +110,14 @@ func (p *pump) shift(ctx context.Context, s *session.Session) error {
 }
 
 // claim claims messages as there is room for them.
-func (p *pump) claim(ctx context.Context, o *outlook, claimed chan<- *claim) error {
+func (p *pump) claim(ctx context.Context, o *outlook, claimed chan<- []*claim) error {
 	for {
 		room, err := p.room(ctx)
 		if err != nil {
 			return err
 		}
-		refs, err := o.next(ctx, p.share(room), true)
+		most := min(room, maxClaims, o.fit())
+		refs, err := o.next(ctx, p.share(most), true)
 		if err != nil {
 			return err
 		}
@@ -118,24 +127,51 @@ func (p *pump) claim(ctx context.Context, o *outlook, claimed chan<- *claim) err
 			return err
 		}
 		p.mu.Lock()
-		p.full = len(refs) == room || len(refs) == maxClaims
+		p.full = len(refs) == most
+		p.waiting += len(claims)
 		p.mu.Unlock()
-		for _, cl := range claims {
+		claimed <- claims
+	}
+}
+
+// complete sees to it that what was claimed is there to be delivered. It returns
+// what cannot be because ctx has ended, or the reason.
+func (p *pump) complete(ctx context.Context, o *outlook, claimed <-chan []*claim, complete chan<- *claim) (unread []*claim, first error) {
+	for claims := range claimed {
+		if ctx.Err() != nil || first != nil {
+			unread = append(unread, claims...)
+			continue
+		}
+		found, gone, err := o.complete(ctx, claims)
+		if err != nil {
+			first = err
+			unread = append(unread, claims...)
+			continue
+		}
+		p.c.drop(gone)
+		size := 0
+		for _, cl := range found {
+			size += len(cl.data)
+		}
+		p.mu.Lock()
+		p.waiting -= len(gone)
+		p.bytes += size
+		p.mu.Unlock()
+		for _, cl := range found {
 			if p.c.owed.settle(cl) {
+				p.received(o, cl)
 				if !p.reserve(ctx) {
 					p.c.owed.add(cl)
-					return cancelled(ctx)
+					unread = append(unread, cl)
+					continue
 				}
 				p.startRemoval(cl)
 				continue
 			}
-			p.mu.Lock()
-			p.waiting++
-			p.bytes += len(cl.data)
-			p.mu.Unlock()
-			claimed <- cl
+			complete <- cl
 		}
 	}
+	return unread, first
 }
 
 // share is how many to claim so that each consumer has as many that were not
@@ -198,14 +234,19 @@ func (p *pump) pass(ctx context.Context, o *outlook, claimed <-chan *claim) []*c
 		if ctx.Err() != nil || !p.deliver(ctx, cl) {
 			return []*claim{cl}
 		}
-		p.mu.Lock()
-		p.waiting--
-		p.bytes -= len(cl.data)
-		cl.data = nil
-		p.mu.Unlock()
-		p.wake()
-		o.ring() // its share has changed
+		p.received(o, cl)
 	}
+}
+
+// received notes that a message does not wait any more.
+func (p *pump) received(o *outlook, cl *claim) {
+	p.mu.Lock()
+	p.waiting--
+	p.bytes -= len(cl.data)
+	cl.data = nil
+	p.mu.Unlock()
+	p.wake()
+	o.ring() // its share has changed
 }
 
 func (p *pump) wake() {
