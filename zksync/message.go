@@ -49,7 +49,8 @@ func newMessage(c *consumer, cl *claim) *Message {
 //
 // The error is ErrLost if the message was not ours any more, and so is or was
 // delivered again: because the session was lost, the queue's value was closed, or
-// somebody removed the claim's znode. It is ErrSettled if Ack has returned nil
+// somebody removed the claim's znode. (If another consumer has a claim of the same
+// name by then, whoever acknowledges first has done so for both.) It is ErrSettled if Ack has returned nil
 // before, or Nack was called; and ErrOutcomeUnknown if somebody has removed the
 // znode by which an answer that was lost is made up for.
 func (m *Message) Ack(ctx context.Context) error {
