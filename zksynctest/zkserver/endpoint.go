@@ -112,7 +112,7 @@ func (e *Endpoint) CatchUp() {
 // CutFromLeader cuts the endpoint off from all the others, until
 // [Endpoint.Rejoin]. For [Config.SyncLimit] ticks it does not know: it answers pings
 // and reads, from the tree as it was; syncs, writes and new connections get no
-// answer, and neither do the reads behind them, since answers come in order; and
+// answer, and neither does what comes behind them, since answers come in order; and
 // the leader hears nothing of its sessions, which expire while their connections
 // stay open and are answered. Then it closes its connections, and new ones at their
 // first request. A leader that is cut off, and so loses its quorum, does the same;

@@ -95,7 +95,7 @@ func (s *Server) connect(c *conn, r *request) result {
 		}
 		if sess == nil || !bytes.Equal(q.password, sess.password[:]) {
 			c.reply = appendRefusal(c.reply, r)
-			return result{code: ErrSessionExpired, zxid: s.zxid, hangUp: true}
+			return result{code: ErrSessionExpired, zxid: s.zxidOf(rep), hangUp: true}
 		}
 	}
 	if sess != nil && !s.swap[sess.id] {

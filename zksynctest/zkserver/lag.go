@@ -55,8 +55,8 @@ func (s *Server) catchUpFor(c *conn) {
 
 // CutFromLeader cuts the endpoint that the session is connected to off from its
 // leader for this one session, or heals that. While cut off, pings and reads are
-// answered, from the tree as it was; syncs and writes get no answer, and neither do
-// the reads behind them, since answers come in order; and the session is not
+// answered, from the tree as it was; syncs and writes get no answer, and neither
+// does what comes behind them, since answers come in order; and the session is not
 // touched, so that it expires on the leader while its connection stays open and
 // goes on answering, for as long as it likes. Healing closes the connection. A new
 // connection of the session reaches an endpoint that is not cut off. Without a

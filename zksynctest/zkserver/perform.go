@@ -12,7 +12,7 @@ func (s *Server) perform(c *conn, r *request) result {
 			return s.refuseWrite(c, r)
 		}
 	case c.rep.cut:
-		if toLeader || c.owes && r.op != OpPing && r.op != OpAuth {
+		if toLeader || c.owes && r.op != OpAuth {
 			c.owes = true
 			return result{silent: true}
 		}
@@ -23,8 +23,8 @@ func (s *Server) perform(c *conn, r *request) result {
 		if c.rep.view == nil {
 			return result{silent: true}
 		}
-	case c.sess.conn != c && (toLeader || c.ep == s.leader):
-		return result{silent: true, hangUp: true} // the session has moved
+	case c.sess.conn != c && c.mayNot(r.op):
+		return s.moved(r.op)
 	case toLeader:
 		s.catchUpFor(c)
 	}
@@ -75,6 +75,20 @@ func (s *Server) perform(c *conn, r *request) result {
 	}
 	res.zxid = s.zxidOf(c.rep)
 	return res
+}
+
+// mayNot tells whether the leader refuses op on a connection that its session has
+// left for another endpoint. A follower answers reads without asking.
+func (c *conn) mayNot(op OpCode) bool {
+	return op != OpCloseSession && (op.isWrite() || c.ep == c.s.leader)
+}
+
+// moved ends the connection without an answer. A write has had its zxid all the same.
+func (s *Server) moved(op OpCode) result {
+	if op.isWrite() {
+		s.begin(nil, 0, false)
+	}
+	return result{silent: true, hangUp: true}
 }
 
 // knows tells whether op may stand in a request to this server.

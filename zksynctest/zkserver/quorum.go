@@ -192,9 +192,6 @@ func (s *Server) depose() {
 
 // leave makes e look for a leader. Its clients have to go.
 func (s *Server) leave(e *Endpoint) {
-	if e == s.leader {
-		s.leader = nil
-	}
 	s.certain(e)
 	s.forgetHeard(e)
 	if e.member {
@@ -206,9 +203,12 @@ func (s *Server) leave(e *Endpoint) {
 	switch {
 	case last != nil:
 	case s.cfg.ReadOnlyMode:
-		last = s.viewNow()
+		last = s.viewNow(e.rep)
 	default:
 		last = &view{zxid: e.last}
+	}
+	if e == s.leader {
+		s.leader = nil
 	}
 	*e.rep = replica{ep: e, view: last, cut: true, watches: newWatchTables()}
 }
@@ -317,7 +317,6 @@ func (s *Server) lead(e *Endpoint) {
 	s.leader = e
 	if len(s.endpoints) > 1 {
 		s.epoch++
-		s.zxid = s.epoch << 32
 	}
 	for _, other := range s.endpoints {
 		if s.looks(other) && s.linked(e, other) {

@@ -25,7 +25,7 @@ func (s *Server) connectReadOnly(c *conn, r *request, timeout time.Duration) res
 	}
 	sess := newSession(id, timeout)
 	if q.sessionID != 0 && !bytes.Equal(q.password, sess.password[:]) {
-		c.reply = appendRefusal(c.reply, r)
+		c.reply = appendConnectResponse(c.reply, r, 0, 0, [16]byte{}, true)
 		return result{code: ErrSessionExpired, zxid: s.zxidOf(c.rep), hangUp: true}
 	}
 	sess.local = true

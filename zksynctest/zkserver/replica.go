@@ -28,7 +28,7 @@ type news struct {
 	ended  *session
 }
 
-func (s *Server) viewNow() *view { return &view{s.tree.snapshot(), s.zxid} }
+func (s *Server) viewNow(r *replica) *view { return &view{s.tree.snapshot(), s.zxidOf(r)} }
 
 // addReplica makes a replica that is in step.
 func (s *Server) addReplica(e *Endpoint) *replica {
@@ -74,7 +74,7 @@ func (s *Server) discard(r *replica) {
 // fallBehind makes r see the tree as it is now from now on.
 func (s *Server) fallBehind(r *replica) {
 	if r.view == nil {
-		r.view = s.viewNow()
+		r.view = s.viewNow(r)
 	}
 }
 
@@ -105,10 +105,14 @@ func (s *Server) catchUp(r *replica) {
 	}
 }
 
-// zxidOf is the latest transaction that r knows of.
+// zxidOf is the latest transaction that r knows of. A leader also counts the
+// beginning of its epoch; its followers learn of that with the first transaction.
 func (s *Server) zxidOf(r *replica) int64 {
-	if r.view != nil {
+	switch {
+	case r.view != nil:
 		return r.view.zxid
+	case r.ep == s.leader:
+		return max(s.zxid, s.epoch<<32)
 	}
 	return s.zxid
 }

@@ -72,7 +72,7 @@ func passwordOf(id int64) (p [16]byte) {
 
 // openSession is a transaction of its own.
 func (s *Server) openSession(e *Endpoint, timeout time.Duration, now time.Time) *session {
-	s.zxid++
+	s.nextZxid()
 	sess := newSession(e.newID(), timeout)
 	s.sessions[sess.id] = sess
 	s.traffic.add(sess, s.sessions)

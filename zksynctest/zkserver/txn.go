@@ -40,9 +40,14 @@ type undo struct {
 	deleted bool // path was there
 }
 
+// nextZxid begins a transaction. The first one of an epoch is number 1.
+func (s *Server) nextZxid() {
+	s.zxid = max(s.zxid, s.epoch<<32) + 1
+}
+
 // begin takes the next zxid for a write with the rights of ids.
 func (s *Server) begin(ids []identity, nowMs int64, multi bool) *txn {
-	s.zxid++
+	s.nextZxid()
 	t := &s.txn
 	clear(t.events)
 	*t = txn{s: s, zxid: s.zxid, now: nowMs, ids: ids, multi: multi, events: t.events[:0], undo: t.undo[:0]}

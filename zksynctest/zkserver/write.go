@@ -10,7 +10,7 @@ func (s *Server) write(c *conn, r *request, now time.Time) result {
 		return result{zxid: s.zxid, hangUp: true}
 	}
 	if r.bad && r.op == OpReconfig {
-		return result{code: ErrMarshalling, zxid: s.zxid} // of all writes, it is read before it counts
+		return result{code: ErrMarshalling, zxid: s.zxidOf(c.rep)} // of all writes, it is read before it counts
 	}
 	t := s.begin(c.ids, now.UnixMilli(), r.op == OpMulti)
 	res := result{zxid: t.zxid}
