@@ -128,6 +128,10 @@ func TestAnEndpointIsCutOffFromItsLeader(t *testing.T) {
 		s.Endpoint(1).CutFromLeader()
 		cut := time.Now()
 		// Its touches do not count: the session expires, the connection is served.
+		for range 3 {
+			time.Sleep(time.Second)
+			dies.want(0, zkserver.OpPing, nil)
+		}
 		if ev := watcher.event(); ev != (event{2, "/e"}) || time.Since(cut) > 4*time.Second {
 			t.Fatalf("%v after %v: the touch just before the cut had not been reported", ev, time.Since(cut))
 		}
@@ -170,8 +174,12 @@ func TestRejoinBeforeTheSyncLimitClosesConnections(t *testing.T) {
 		r := at(t, s, 1, 40*time.Second)
 		s.Endpoint(1).CutFromLeader()
 		time.Sleep(time.Second)
+		begin := time.Now()
 		s.Endpoint(1).Rejoin()
 		r.closed()
+		if d := time.Since(begin); d != 0 {
+			t.Fatalf("closed %v after the link was healed", d)
+		}
 		r.moved(s, 1).welcome().create("/a", 0)
 		if zxid := s.Zxid(); zxid>>32 != 1 {
 			t.Fatalf("zxid %#x: there was no reason for an election", zxid)
@@ -189,8 +197,8 @@ func TestALeaderIsCutOff(t *testing.T) {
 		old.create("/a", 0)
 		cut := time.Now()
 		s.Endpoint(3).CutFromLeader()
-		if n := s.Leader(); n != 0 {
-			t.Fatalf("%d leads", n)
+		if n, err := s.Leader(), s.Create("/x", nil); n != 0 || !errors.Is(err, zkserver.ErrNotServing) {
+			t.Fatalf("%d leads, %v", n, err)
 		}
 		for range 9 {
 			time.Sleep(time.Second)

@@ -106,6 +106,13 @@ func TestANewLeaderBeginsAnEpoch(t *testing.T) {
 		}
 		// Sessions have all their time again.
 		time.Sleep(6*time.Second - time.Millisecond)
+		// The followers hear of the epoch with its first transaction.
+		if old, new := s.Endpoint(1).Zxid(), s.Endpoint(2).Zxid(); old != 1<<32+2 || new != 2<<32 {
+			t.Fatalf("the follower is at %#x, the leader at %#x", old, new)
+		}
+		early := dialAt(t, s, 1)
+		early.hello(2<<32, 0, a.id, a.password)
+		early.closed()
 		b := a.moved(s, 2).welcome()
 		if b.id != a.id {
 			t.Fatal("the session did not live through the election")

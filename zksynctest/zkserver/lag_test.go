@@ -147,8 +147,9 @@ func TestCutFromLeader(t *testing.T) {
 		r.send(zkserver.OpSetData, rec{}.str("/same").str("").i32(-1))
 		r.send(zkserver.OpExists, rec{}.str("/e").flag(false))
 		r.send(zkserver.OpPing, nil)
-		if ev := watcher.event(); ev != (event{2, "/e"}) {
-			t.Fatalf("%v", ev)
+		expired := time.Now()
+		if ev := watcher.event(); ev != (event{2, "/e"}) || time.Since(expired) > 0 {
+			t.Fatalf("%v, %v late", ev, time.Since(expired))
 		}
 		if n := len(s.Sessions()); n != 1 {
 			t.Fatalf("%d sessions", n)

@@ -1,0 +1,120 @@
+package zkserver_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// reader connects as a client that is content with reading, and returns whether
+// the server only lets it read.
+func reader(t *testing.T, s *zkserver.Server, i int, zxid, id int64, password string) (*raw, bool) {
+	t.Helper()
+	r := dialAt(t, s, i)
+	pw := make([]byte, 16)
+	copy(pw, password)
+	r.frame(rec{}.i32(0).i64(zxid).i32(20000).i64(id).str(string(pw)).flag(true))
+	in, err := r.read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.i32()
+	r.timeout, r.id, r.password = in.i32(), in.i64(), in.str()
+	return r, in.take(1)[0] == 1
+}
+
+func TestReadOnlyMode(t *testing.T) {
+	ensemble(t, 3, zkserver.Config{ReadOnlyMode: true}, func(t *testing.T, s *zkserver.Server) {
+		if _, only := reader(t, s, 1, 0, 0, ""); only {
+			t.Fatal("read-only with a quorum")
+		}
+		a := at(t, s, 1, 40*time.Second)
+		a.create("/a", 0)
+		s.Endpoint(1).CutFromLeader()
+		if err := s.Create("/later", nil); err != nil {
+			t.Fatal(err)
+		}
+		a.closed()
+		early := dialAt(t, s, 1)
+		early.frame(rec{}.i32(0).i64(0).i32(20000).i64(0).str(string(make([]byte, 16))).flag(true))
+		early.closed() // it hopes for a quorum for two seconds
+		time.Sleep(2 * time.Second)
+		writer := a.moved(s, 1)
+		writer.closed()
+
+		r, only := reader(t, s, 1, 0, 0, "")
+		if !only || r.id == 0 {
+			t.Fatalf("id %#x, read-only %v", r.id, only)
+		}
+		zxid := s.Zxid()
+		r.stat("/a")
+		r.want(zkserver.ErrNoNode, zkserver.OpExists, watchRec("/later"))
+		for op, body := range map[zkserver.OpCode][]byte{
+			zkserver.OpCreate:  createRec("/b", "", 0),
+			zkserver.OpDelete:  rec{}.str("/a").i32(-1),
+			zkserver.OpSetData: setRec("/a"),
+			zkserver.OpMulti:   multi(),
+			zkserver.OpSync:    rec{}.str("/"),
+		} {
+			r.want(zkserver.ErrNotReadOnly, op, body)
+		}
+		r.want(0, zkserver.OpPing, nil)
+		if s.Zxid() != zxid || len(s.Sessions()) != 2 {
+			t.Fatalf("zxid %#x, was %#x; %d sessions, want those of the quorum", s.Zxid(), zxid, len(s.Sessions()))
+		}
+		back, only := reader(t, s, 1, 0, a.id, a.password)
+		if !only || back.id != a.id {
+			t.Fatalf("id %#x, read-only %v", back.id, only)
+		}
+		if bad, only := reader(t, s, 1, 0, a.id, "no"); !only || bad.id != 0 {
+			t.Fatalf("id %#x, read-only %v", bad.id, only)
+		}
+		late := dialAt(t, s, 1)
+		late.frame(rec{}.i32(0).i64(s.Zxid()).i32(20000).i64(0).str(string(make([]byte, 16))).flag(true))
+		late.closed()
+		r.want(0, zkserver.OpCloseSession, nil)
+		r.closed()
+		s.Endpoint(1).Rejoin()
+		back.closed()
+		if r = a.moved(s, 1).welcome(); r.id != a.id {
+			t.Fatal("the session was lost")
+		}
+		r.stat("/later")
+	})
+}
+
+func TestNoReadOnlyModeUnlessAskedFor(t *testing.T) {
+	three(t, func(t *testing.T, s *zkserver.Server) {
+		s.Endpoint(2).Stop()
+		s.Endpoint(3).Stop()
+		time.Sleep(time.Minute)
+		r := dialAt(t, s, 1)
+		r.frame(rec{}.i32(0).i64(0).i32(20000).i64(0).str(string(make([]byte, 16))).flag(true))
+		r.closed()
+	})
+}
+
+// What a server that only reads shows does not change, whatever a quorum of the
+// others does.
+func TestReadOnlyModeShowsWhatWas(t *testing.T) {
+	ensemble(t, 3, zkserver.Config{ReadOnlyMode: true}, func(t *testing.T, s *zkserver.Server) {
+		s.Endpoint(2).Stop()
+		s.Endpoint(3).Stop()
+		s.Endpoint(1).CutFromLeader()
+		for _, i := range []int{2, 3} {
+			if err := s.Endpoint(i).Start(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Create("/later", nil); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		r, only := reader(t, s, 1, 0, 0, "")
+		r.want(zkserver.ErrNoNode, zkserver.OpExists, existsRec("/later"))
+		if !only {
+			t.Fatal("it has no quorum")
+		}
+	})
+}
