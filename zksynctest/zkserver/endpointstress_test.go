@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 // strike does something to an ensemble.
 func strike(s *zkserver.Server, rnd *rand.Rand) {
 	e := s.Endpoint(1 + rnd.IntN(s.Size()))
-	switch rnd.IntN(14) {
+	switch rnd.IntN(18) {
 	case 0, 1:
 		e.Stop()
 	case 2, 3:
@@ -48,6 +49,8 @@ func strike(s *zkserver.Server, rnd *rand.Rand) {
 		} else {
 			e.HealClients()
 		}
+	default:
+		e.Lag()
 	}
 }
 
@@ -156,7 +159,7 @@ func count(t *testing.T, conn *zk.Conn, stop <-chan struct{}, rnd *rand.Rand) (a
 		}
 		var stat *zk.Stat
 		var err error
-		write := rnd.IntN(2) == 0
+		write := rnd.IntN(8) == 0
 		if write {
 			stat, err = conn.Set("/count", nil, -1)
 		} else {
@@ -170,7 +173,8 @@ func count(t *testing.T, conn *zk.Conn, stop <-chan struct{}, rnd *rand.Rand) (a
 			if write {
 				answered++
 			}
-		case errors.Is(err, zk.ErrSessionExpired) || errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrNoServer):
+		case errors.Is(err, zk.ErrSessionExpired) || errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrNoServer) ||
+			errors.Is(err, syscall.EPIPE): // go-zookeeper lost its connection, and says so in all these ways
 		default:
 			t.Errorf("%v", err)
 		}
