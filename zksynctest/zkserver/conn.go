@@ -113,7 +113,7 @@ func (s *Server) limitHandshake(c *conn) {
 }
 
 // hangUp ends c: its watches are gone and its session is without a connection.
-// What is queued is still written. The caller holds mu.
+// What is queued is still written, if the peer reads. The caller holds mu.
 func (s *Server) hangUp(c *conn) {
 	if c.closed {
 		return
@@ -134,6 +134,8 @@ func (s *Server) hangUp(c *conn) {
 		delete(perIP, c.ip)
 	}
 	close(c.done)
+	// Whoever does not read must not keep the writer for ever.
+	_ = c.nc.SetWriteDeadline(time.Now().Add(flushTime))
 }
 
 // end is hangUp for those who do not hold mu. A connection whose bytes go nowhere

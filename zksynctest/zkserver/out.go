@@ -10,6 +10,8 @@ const (
 	keptBuffer = 64 << 10
 	// smallBuffer is what a connection keeps for its answers while it is idle.
 	smallBuffer = 4 << 10
+	// keptSegments is how many segments a list has room for that is kept.
+	keptSegments = 256
 	// flushTime is how long a connection that the server closes tries to get rid
 	// of what it has queued.
 	flushTime = 100 * time.Millisecond
@@ -118,6 +120,9 @@ func (q *outQueue) take(batch []segment) []segment {
 	batch = append(batch, q.ready...)
 	clear(q.ready)
 	q.ready = q.ready[:0]
+	if cap(q.ready) > keptSegments {
+		q.ready = nil
+	}
 	return batch
 }
 
@@ -147,12 +152,17 @@ func (c *conn) writeLoop() {
 				c.abandon()
 				return
 			}
-			if send {
-				c.write(seg.b)
+			if send && !c.write(seg.b) {
+				c.abandon()
+				return
 			}
 			c.out.recycle(seg.b)
+			*seg = segment{}
 		}
 		if len(batch) > 0 {
+			if cap(batch) > keptSegments {
+				batch = nil
+			}
 			continue
 		}
 		select {
@@ -172,10 +182,9 @@ func (c *conn) flush() {
 	}
 	_ = c.nc.SetWriteDeadline(time.Now().Add(flushTime))
 	for _, seg := range c.out.take(nil) {
-		if seg.hits != nil {
+		if seg.hits != nil || !c.write(seg.b) {
 			return
 		}
-		c.write(seg.b)
 	}
 }
 
@@ -189,18 +198,18 @@ func (c *conn) abandon() bool {
 	return true
 }
 
-// write gives bytes to the socket, unless they are to go nowhere. Of a failure the
-// reader of the connection will hear too.
-func (c *conn) write(b []byte) {
+// write gives bytes to the socket, unless they are to go nowhere, and tells whether
+// more can follow.
+func (c *conn) write(b []byte) bool {
 	for thaw := c.ep.frozen(); thaw != nil; thaw = c.ep.frozen() {
 		select {
 		case <-thaw:
 		case <-c.done:
-			return
+			return false
 		}
 	}
 	if c.hole.Load() {
-		return
+		return true
 	}
 	n, err := c.nc.Write(b)
 	if t := c.traffic.Load(); t != nil {
@@ -209,4 +218,5 @@ func (c *conn) write(b []byte) {
 	if err != nil {
 		c.s.end(c)
 	}
+	return err == nil
 }

@@ -19,6 +19,10 @@ func FuzzDecode(f *testing.F) {
 	f.Add(int32(OpMulti), appendMultiHeader(append(appendMultiHeader(nil, OpCreate, false, -1), create...), opError, true, -1))
 	f.Add(int32(OpMultiRead), appendMultiHeader(append(append(appendMultiHeader(nil, OpGetData, false, -1), path...), 0), opError, true, -1))
 	f.Add(int32(OpSetWatches), appendInt32(appendInt64(nil, 1), math.MaxInt32))
+	f.Add(int32(OpSetWatches2), bytes.Repeat([]byte{0}, 28))
+	for _, op := range []OpCode{OpAddWatch, OpCheckWatches, OpRemoveWatches, OpGetAllChildrenNumber, OpGetEphemerals, OpSASL, OpReconfig} {
+		f.Add(int32(op), appendInt32(bytes.Clone(path), 1))
+	}
 	f.Add(int32(OpSetACL), appendInt32(bytes.Clone(path), math.MaxInt32))
 	f.Add(int32(OpConnect), make([]byte, 44))
 	f.Add(int32(OpAuth), appendInt32(nil, math.MinInt32))
@@ -32,7 +36,11 @@ func FuzzDecode(f *testing.F) {
 		if r.bad && (r.path != "" || len(r.subs) > 0) {
 			t.Fatalf("parts of a bad record are left: %+v", r)
 		}
-		if n := len(r.acl)*12 + len(r.rearm[0])*4 + len(r.subs)*9 + len(r.path); n > len(frame) {
+		n := len(r.acl)*12 + len(r.subs)*9 + len(r.path)
+		for _, paths := range r.rearm {
+			n += len(paths) * 4
+		}
+		if n > len(frame) {
 			t.Fatalf("%d bytes made of %d", n, len(frame))
 		}
 		// Nothing else may remain of a request when its place is used again.
