@@ -23,7 +23,7 @@ import (
 type DelayQueue struct{ queue }
 
 // NewDelayQueue returns a DelayQueue at path. Like NewQueue it does no I/O. It has
-// the option WithMaxWait.
+// the options WithMaxWait and WithPrefetch.
 func NewDelayQueue(m *session.Manager, path string, opts ...Option) *DelayQueue {
 	q := &DelayQueue{}
 	q.init(m, path, byTime, opts, consumerOptions...)

@@ -10,7 +10,9 @@
 // [Mutex] excludes, [RWMutex] tells readers from writers, [Semaphore] lets so many
 // in and no more, [Election] chooses a leader, and the members of a [Group]
 // know of each other. [Barrier] is a gate, and the participants of a
-// [DoubleBarrier] begin and end their rounds together.
+// [DoubleBarrier] begin and end their rounds together. A [Queue] hands messages from
+// producers to consumers, a [PriorityQueue] the urgent ones first, and a [DelayQueue]
+// none before its time.
 //
 // A constructor takes a *session.Manager and a path and does no I/O. A value may
 // be shared by goroutines, and used again after any error.
@@ -39,6 +41,8 @@
 //   - Contention is no error.
 //   - Who came first is served first, among processes; see [RWMutex] and [Semaphore]
 //     for readers and for requests of several units.
+//   - A message that was put into a queue is there once, and those of one goroutine
+//     are in order. What cannot be known is said to be so: [ErrOutcomeUnknown].
 //
 // # Non-guarantees
 //

@@ -16,7 +16,7 @@ import (
 type PriorityQueue struct{ queue }
 
 // NewPriorityQueue returns a PriorityQueue at path. Like NewQueue it does no I/O.
-// It has the option WithMaxWait.
+// It has the options WithMaxWait and WithPrefetch.
 func NewPriorityQueue(m *session.Manager, path string, opts ...Option) *PriorityQueue {
 	q := &PriorityQueue{}
 	q.init(m, path, byPriority, opts, consumerOptions...)

@@ -7,7 +7,33 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A Queue hands messages from producers to consumers, first in first out.
+// A Queue hands messages from producers to consumers, first in first out, each to
+// one of them.
+//
+//	             Put                     received                 removed
+//	(producer) ------> waiting --> claimed ------> being worked on -------> gone
+//	                      ^           |                  |
+//	                      +-----------+------------------+
+//	                        consumer closed, died, or gave it back
+//
+// [Queue.Put] and [Queue.PutAll] put messages in, once, whatever becomes of
+// connections and sessions. [Queue.Chan] is how most programs get them out: what
+// was received is removed. [Queue.Messages] is for work that must be done even if
+// a process dies over it, at least once; [Queue.Take] takes one at a time, exactly
+// once.
+//
+// A value may be both a producer and a consumer, and shared by goroutines. It has
+// goroutines only while it is at work, and asks the servers for nothing while there
+// is nothing to do. Close it in the end, before its Manager.
+//
+// Messages are as in ZooKeeper's queue recipe and Curator's SimpleDistributedQueue:
+// children of path, named qn- and a number. The children that begin with zksync-
+// are for claims and markers, and come behind; others are let be.
+// Each of a producer's requests has a znode of the value's own, its marker, move on
+// by one version, which is how a lost answer is made up for; markers of processes
+// that died are swept up after a day. When two thousand million messages have gone
+// through, and no number is left, Put waits until the queue is empty, and makes it
+// anew.
 type Queue struct{ queue }
 
 // A queue is what Queue, PriorityQueue and DelayQueue have in common.
@@ -28,9 +54,9 @@ type queue struct {
 	over    chan struct{} // closed when it has returned
 }
 
-// NewQueue returns a Queue at path, which it makes when it is first put to. It
+// NewQueue returns a Queue at path, which is made when it is first put to. It
 // does no I/O: what is wrong with the path or an option is reported by the first
-// call.
+// call. It has the options WithCapacity, WithMaxWait and WithPrefetch.
 func NewQueue(m *session.Manager, path string, opts ...Option) *Queue {
 	q := &Queue{}
 	q.init(m, path, inOrder, opts, append([]string{"WithCapacity"}, consumerOptions...)...)
@@ -74,7 +100,8 @@ func (q *queue) usable() error {
 
 // Close ends the value, and leaves the queue on the servers. Puts that were not
 // sent yet fail with ErrQueueClosed; for the answers to those that were it waits,
-// for five seconds at most if the servers cannot be reached. It returns when
+// for five seconds at most if the servers cannot be reached, and then they fail with
+// an error that is ErrOutcomeUnknown, too. It returns when
 // nothing of the value runs any more, and may be called more than once. Close the
 // Queue before its Manager, so that it can clean up behind itself.
 func (q *queue) Close() error {

@@ -203,8 +203,8 @@ func TestDelayLayout(t *testing.T) {
 			t.Errorf("due in a minute: %q", got)
 		}
 		form := regexp.MustCompile(fmt.Sprintf(`^qn-%013d-[0-9]{10}$`, start.UnixMilli()+1001))
-		if names, _ := srv.Children(fmt.Sprintf("%s/t-%010d", queuePath, start.Unix())); len(names) != 1 || !form.MatchString(names[0]) {
-			t.Errorf("due in a second: %v", names)
+		if found, _ := srv.Children(fmt.Sprintf("%s/t-%010d", queuePath, start.Unix())); len(found) != 1 || !form.MatchString(found[0]) {
+			t.Errorf("due in a second: %v", found)
 		}
 		wantLen(t, q, 5)
 		wantNothing(t, q)
@@ -212,11 +212,16 @@ func TestDelayLayout(t *testing.T) {
 		wantNothing(t, q)
 		time.Sleep(time.Millisecond)
 		wantNext(t, q, "in a second")
+		srv.ResetOps()
+		wantNext(t, q, "in a second")
+		if ops := requests(srv); len(ops) != 4 { // claims, lanes, the one that has begun, the message
+			t.Errorf("Peek asked for %v", names(ops))
+		}
 		putAfter("late", -time.Hour)
 		wantNext(t, q, "in a second")
-		names, _ := srv.Children(fmt.Sprintf("%s/t-%010d", queuePath, start.Unix()))
-		slices.Sort(names)
-		srv.Delete(fmt.Sprintf("%s/t-%010d/%s", queuePath, start.Unix(), names[0]))
+		due, _ := srv.Children(fmt.Sprintf("%s/t-%010d", queuePath, start.Unix()))
+		slices.Sort(due)
+		srv.Delete(fmt.Sprintf("%s/t-%010d/%s", queuePath, start.Unix(), due[0]))
 		wantNext(t, q, "late")
 		at := time.Date(2286, 11, 20, 17, 46, 40, 0, time.UTC)
 		err := q.PutAt(t.Context(), nil, at)

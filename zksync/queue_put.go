@@ -1,6 +1,7 @@
 package zksync
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,9 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// Put appends a message. nil and empty messages are messages, too; data must not
-// be changed before Put has returned.
+// Put appends a message. nil and empty messages are messages, too. One that is too
+// large for the servers fails with session.ErrTooLarge, and the limit, before
+// anything is sent. The caller may use data again when Put has returned.
 //
 // Puts of many goroutines travel together, one request at a time; those of one
 // goroutine stay in order. When Put returns nil the message is in the queue, once,
@@ -109,7 +111,8 @@ func (q *queue) message(dir, name string, data []byte) (tx, error) {
 	if err := q.usable(); err != nil {
 		return tx{}, err
 	}
-	create := &zk.CreateRequest{Path: child(dir, name), Data: data, Flags: zk.FlagSequence}
+	// What was given up may be repeated for the sake of others in the same request.
+	create := &zk.CreateRequest{Path: child(dir, name), Data: bytes.Clone(data), Flags: zk.FlagSequence}
 	t := tx{ops: []any{create}, size: len(create.Path) + len(data) + 100, dir: dir}
 	if len(data) < largeMessage {
 		return t, nil
