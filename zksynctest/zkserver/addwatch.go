@@ -1,5 +1,7 @@
 package zkserver
 
+import "strings"
+
 // The modes that addWatch can name.
 const (
 	addPersistent          = 0
@@ -74,6 +76,12 @@ func (s *Server) checkWatches(c *conn, r *request) Code {
 	if !ok {
 		return ErrMarshalling
 	}
+	if s.cfg.Compat38 && (r.null || r.path != "" && !strings.Contains(r.path, "/")) {
+		return ErrMarshalling // it looks for a parent of everything
+	}
+	if r.null {
+		return ErrNoWatcher
+	}
 	for kind := range modes {
 		if c.watches[kind][r.path]&modes[kind] != 0 {
 			return codeOK
@@ -90,6 +98,9 @@ func (s *Server) removeWatches(c *conn, r *request) Code {
 	modes, ok := s.modesOf(r.kind)
 	if !ok {
 		return ErrMarshalling
+	}
+	if r.null {
+		return ErrNoWatcher
 	}
 	data := s.disarm(c, dataWatch, r.path, modes[dataWatch])
 	child := s.disarm(c, childWatch, r.path, modes[childWatch])

@@ -131,7 +131,8 @@ func TestAddWatchThatMakesNoSense(t *testing.T) {
 			{"negative", zkserver.OpAddWatch, watchTypeRec("/a", -1), zkserver.ErrMarshalling},
 			{"no mode", zkserver.OpAddWatch, rec{}.str("/a"), zkserver.ErrMarshalling},
 			{"no such type", zkserver.OpCheckWatches, watchTypeRec("/a", 6), zkserver.ErrMarshalling},
-			{"null", zkserver.OpCheckWatches, rec{}.i32(-1, 3), zkserver.ErrMarshalling},
+			{"null", zkserver.OpCheckWatches, rec{}.i32(-1, 3), zkserver.ErrNoWatcher},
+			{"null removed", zkserver.OpRemoveWatches, rec{}.i32(-1, 3), zkserver.ErrNoWatcher},
 		})
 		before := s.Zxid()
 		r.addWatch("no path at all", persistentMode)

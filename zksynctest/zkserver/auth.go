@@ -13,14 +13,14 @@ func (s *Server) authenticate(c *conn, r *request) result {
 	if r.bad {
 		return result{silent: true, hangUp: true}
 	}
-	switch r.scheme {
-	case "digest":
-		id := digest(string(r.auth))
+	switch {
+	case r.scheme == "digest" && r.auth != nil:
+		id := digest(r.auth)
 		if s.cfg.SuperDigest != "" && id == s.cfg.SuperDigest {
 			c.identify(identity{"super", ""})
 		}
 		c.identify(identity{"digest", id})
-	case "ip":
+	case r.scheme == "ip":
 		c.identify(identity{"ip", c.ip})
 	default:
 		return result{code: ErrAuthFailed, hangUp: true}
@@ -35,8 +35,9 @@ func (c *conn) identify(who identity) {
 }
 
 // digest is the identity that "user:password" proves.
-func digest(auth string) string {
-	user, _, _ := strings.Cut(auth, ":")
-	sum := sha1.Sum([]byte(auth)) //nolint:gosec // as above
-	return user + ":" + base64.StdEncoding.EncodeToString(sum[:])
+func digest(auth []byte) string {
+	text := string([]rune(string(auth))) // Java reads what is no UTF-8 as U+FFFD
+	user, _, _ := strings.Cut(text, ":")
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
+	return javaString([]byte(user)) + ":" + base64.StdEncoding.EncodeToString(sum[:])
 }

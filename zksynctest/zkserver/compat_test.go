@@ -28,13 +28,15 @@ func TestCompat38HasOneModeAPath(t *testing.T) {
 	})
 }
 
-func TestCompat38TellsEverybody(t *testing.T) {
+func TestCompat38TellsOfOthers(t *testing.T) {
 	in38(t, func(t *testing.T, s *zkserver.Server) {
 		r, writer := session(t, s, 0), session(t, s, 0)
 		r.want(zkserver.ErrNoNode, zkserver.OpExists, watchRec("/secret"))
-		writer.want(0, zkserver.OpCreate, createACL("/secret", 0, 2, "world", "anyone"))
+		r.want(zkserver.ErrNoNode, zkserver.OpExists, watchRec("/open"))
+		writer.want(0, zkserver.OpCreate, createACL("/secret", 0, 2, "world", "anyone")) // of which it hears nothing
+		writer.create("/open", 0)
 		p := r.recv()
-		if p.xid != -1 || p.zxid != -1 || p.i32() != 1 {
+		if p.xid != -1 || p.zxid != -1 || p.i32() != 1 || p.i32() != 3 || p.str() != "/open" {
 			t.Fatalf("%+v", p)
 		}
 		r.want(0, zkserver.OpExists, rec{}.str("/secret").flag(true))

@@ -48,10 +48,11 @@ type Config struct {
 	// would not: it answers ErrUnimplemented and closes the connection.
 	Without []OpCode
 	// Compat38 makes the server do as ZooKeeper 3.8.0 where 3.9 does otherwise: a
-	// path has one mode of watch a connection, the latest; events have no zxid and
-	// are not kept from those without the right to read; exists needs no right;
-	// checkWatches sees the watches of others, and the types of watch that 3.9
-	// brought are unknown; create2 in a multi is answered as a create.
+	// path has one mode of watch a connection, the latest; events have no zxid;
+	// exists needs no right; checkWatches sees the watches of others, and the types
+	// of watch that 3.9 brought are unknown; create2 in a multi is answered as a
+	// create. Events are kept from those without the right to read all the same:
+	// that was a hole (CVE-2024-23944), and distributions have closed it in 3.8.0.
 	Compat38 bool
 	// SyncLimit is how many ticks leader and followers of an ensemble do without a
 	// word from each other before they give each other up. The default is 5.

@@ -42,17 +42,24 @@ func (s *Server) perform(c *conn, r *request) result {
 	if r.op.isWrite() {
 		return s.write(c, r, now)
 	}
+	if r.op == OpSASL && (r.bad || r.null) {
+		return result{silent: true, hangUp: true}
+	}
 	if r.bad {
-		if r.op == OpSASL {
-			return result{silent: true, hangUp: true}
+		if r.hollow {
+			c.reply = appendMultiHeader(c.reply, opError, true, -1)
 		}
-		return result{code: ErrMarshalling, zxid: s.zxidOf(c.rep)}
+		return result{code: ErrMarshalling, zxid: s.zxidOf(c.rep), whole: r.hollow}
 	}
 	res := result{}
 	switch r.op {
 	case OpPing:
 	case OpSync:
-		c.reply = appendString(c.reply, r.path)
+		if r.null {
+			c.reply = appendBuffer(c.reply, nil)
+		} else {
+			c.reply = appendString(c.reply, r.path)
+		}
 	case OpSASL:
 		c.reply = appendBuffer(c.reply, nil)
 		return res // outside of the pipeline that stamps replies with a zxid
@@ -69,7 +76,7 @@ func (s *Server) perform(c *conn, r *request) result {
 	case OpWhoAmI:
 		c.whoAmI()
 	case OpMultiRead:
-		s.multiRead(c, r)
+		res.code, res.whole = s.multiRead(c, r), true
 	default:
 		res.code = s.read(c, r)
 	}

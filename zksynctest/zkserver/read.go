@@ -8,6 +8,9 @@ func (s *Server) read(c *conn, r *request) Code {
 	if r.op == OpExists {
 		return s.exists(c, r)
 	}
+	if r.null {
+		return ErrMarshalling
+	}
 	n := s.treeOf(c).nodes[r.path]
 	if n == nil {
 		return ErrNoNode
@@ -50,6 +53,9 @@ func (s *Server) read(c *conn, r *request) Code {
 }
 
 func (s *Server) exists(c *conn, r *request) Code {
+	if r.null {
+		return ErrMarshalling
+	}
 	if strings.IndexByte(r.path, 0) >= 0 {
 		return ErrBadArguments
 	}
@@ -67,16 +73,22 @@ func (s *Server) exists(c *conn, r *request) Code {
 	return codeOK
 }
 
-// multiRead answers each of its reads on its own.
-func (s *Server) multiRead(c *conn, r *request) {
+// multiRead answers each of its reads on its own, up to one of nothing.
+func (s *Server) multiRead(c *conn, r *request) (code Code) {
 	for i := range r.subs {
 		sub := &r.subs[i]
 		start := len(c.reply)
 		c.reply = appendMultiHeader(c.reply, sub.op, false, codeOK)
+		sub.watch = false // a real server forgets it while it reads the list
 		sub.code = s.read(c, sub)
+		if sub.null {
+			c.reply, code = c.reply[:start], sub.code
+			break
+		}
 		if sub.code != codeOK {
 			c.reply = appendMultiError(c.reply[:start], sub.code)
 		}
 	}
 	c.reply = appendMultiHeader(c.reply, opError, true, -1)
+	return code
 }

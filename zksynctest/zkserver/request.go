@@ -21,6 +21,7 @@ type request struct {
 	relZxid int64
 	rearm   [5][]string // setWatches: data, exist, child, persistent, recursive
 	subs    []request
+	hollow  bool // a multiRead of writes: its error comes with an empty result
 	code    Code // what became of it within a multi
 	connect connectRequest
 }
@@ -59,7 +60,8 @@ func (r *request) decodeRecord(d *decoder) {
 		r.path, r.null = d.path()
 		r.data, r.version = d.buffer(), d.int32()
 	case OpExists, OpGetData, OpGetChildren, OpGetChildren2:
-		r.path, r.watch = d.str(), d.bool()
+		r.path, r.null = d.path()
+		r.watch = d.bool()
 	case OpGetACL:
 		r.path = d.str()
 	case OpSetACL:
@@ -71,7 +73,7 @@ func (r *request) decodeRecord(d *decoder) {
 		}
 		d.int64()
 	case OpSync:
-		r.path = d.nullableStr()
+		r.path, r.null = d.path()
 	case OpGetAllChildrenNumber:
 		r.path = d.str()
 	case OpGetEphemerals:
@@ -79,12 +81,13 @@ func (r *request) decodeRecord(d *decoder) {
 	case OpAddWatch:
 		r.path, r.kind = d.nullableStr(), d.int32()
 	case OpCheckWatches, OpRemoveWatches:
-		r.path, r.kind = d.str(), d.int32()
+		r.path, r.null = d.path()
+		r.kind = d.int32()
 	case OpAuth:
 		d.int32() // a type that nobody uses
 		r.scheme, r.auth = d.nullableStr(), d.buffer()
 	case OpSASL:
-		d.buffer()
+		r.null = d.buffer() == nil
 	case OpSetWatches, OpSetWatches2:
 		r.relZxid = d.int64()
 		lists := r.rearm[:3]
@@ -109,27 +112,32 @@ func (r *request) addSub(op OpCode) *request {
 	return sub
 }
 
-// decodeMulti reads operations up to the closing header. Which of them may stand
-// together is not the decoder's business, except that the answer to a kind that
-// cannot be in any multi is that of a record that cannot be read.
+// decodeMulti reads operations up to the closing header. Reads and writes do not
+// stand together, and the answer to that, and to a kind that cannot be in any
+// multi, is that of a record that cannot be read.
 func (r *request) decodeMulti(d *decoder) {
+	kind := r.op
 	for {
 		op, done := OpCode(d.int32()), d.bool()
 		d.int32()
 		if d.bad || done {
-			return
+			break
 		}
+		was := kind
 		switch op {
 		case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL, OpDelete, OpSetData, OpCheck:
-			d.bad = d.bad || r.op != OpMulti
+			kind = OpMulti
 		case OpGetData, OpGetChildren:
-			d.bad = d.bad || r.op != OpMultiRead
+			kind = OpMultiRead
 		default:
 			d.bad = true
 		}
-		if d.bad {
+		if d.bad = d.bad || len(r.subs) > 0 && kind != was; d.bad {
 			return
 		}
 		r.addSub(op).decodeRecord(d)
+	}
+	if !d.bad && kind != r.op {
+		d.bad, r.hollow = true, kind == OpMulti
 	}
 }

@@ -16,6 +16,7 @@ type result struct {
 	zxid   int64
 	silent bool // nothing is answered
 	hangUp bool // the connection ends after the answer
+	whole  bool // the answer has its record although the code is an error
 }
 
 // admit waits until the server runs, and returns with mu held if c is still to be
@@ -195,7 +196,7 @@ func (c *conn) frame(res result) []byte {
 	if c.req.op == OpConnect {
 		return endFrame(c.reply, 0)
 	}
-	if res.code != codeOK {
+	if res.code != codeOK && !res.whole {
 		c.reply = c.reply[:replyHeader]
 	}
 	binary.BigEndian.PutUint64(c.reply[8:], uint64(res.zxid))

@@ -25,6 +25,7 @@ type Server struct {
 	hang    bool
 	epoch   int64
 	zxid    int64
+	wasted  int64 // zxids that were taken by what never came to be a transaction
 	tree    *tree
 	acls    aclTable
 	txn     txn

@@ -42,7 +42,8 @@ type undo struct {
 
 // nextZxid begins a transaction. The first one of an epoch is number 1.
 func (s *Server) nextZxid() {
-	s.zxid = max(s.zxid, s.epoch<<32) + 1
+	s.zxid = max(s.zxid+s.wasted, s.epoch<<32) + 1
+	s.wasted = 0
 }
 
 // begin takes the next zxid for a write with the rights of ids.

@@ -233,8 +233,9 @@ func (s *Server) tell(c *conn, ev eventType, path string, zxid int64, acl []ACL)
 	}
 	c.told = s.occasion
 	if s.cfg.Compat38 {
-		s.notify(c, ev, path, noZxid)
-	} else if allowed(acl, permRead, c.ids) {
+		zxid = noZxid
+	}
+	if allowed(acl, permRead, c.ids) {
 		s.notify(c, ev, path, zxid)
 	}
 }

@@ -1,6 +1,11 @@
 package zkserver
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+	"unicode/utf16"
+	"unicode/utf8"
+)
 
 // decoder reads the primitives of a record from a frame. The first thing that
 // does not fit makes it bad, and everything after that reads as zero, so that
@@ -74,7 +79,33 @@ func (d *decoder) share(b []byte) string {
 			return n.path
 		}
 	}
-	return string(b)
+	return javaString(b)
+}
+
+// javaString is what a Java server makes of a string, and sends back: U+FFFD for
+// what is no UTF-8, and what is beyond 16 bits as two surrogates of three bytes
+// each. No znode can have such a name, but a client may ask for it.
+func javaString(b []byte) string {
+	plain := true
+	for _, c := range b {
+		plain = plain && c < utf8.RuneSelf
+	}
+	if plain {
+		return string(b)
+	}
+	var out []byte
+	for _, r := range string(b) {
+		if high, low := utf16.EncodeRune(r); high != utf8.RuneError {
+			out = appendSurrogate(appendSurrogate(out, high), low)
+		} else {
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return string(out)
+}
+
+func appendSurrogate(b []byte, r rune) []byte {
+	return append(b, 0xe0|byte(r>>12), 0x80|byte(r>>6&0x3f), 0x80|byte(r&0x3f))
 }
 
 // nullableStr reads a string for which null and empty are the same. What nearly
@@ -86,7 +117,7 @@ func (d *decoder) nullableStr() string {
 	case "anyone":
 		return "anyone"
 	default:
-		return string(b)
+		return javaString(b)
 	}
 }
 
@@ -105,7 +136,11 @@ func (d *decoder) count(size int) int {
 	return n
 }
 
+// strs reads a list that must not be null.
 func (d *decoder) strs() []string {
+	if len(d.b) >= 4 && binary.BigEndian.Uint32(d.b) == math.MaxUint32 {
+		d.bad = true
+	}
 	n := d.count(4)
 	if n == 0 {
 		return nil

@@ -1,6 +1,9 @@
 package zkserver
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // write executes an operation that takes a zxid, and fires the watches it trips
 // before its answer is queued.
@@ -11,6 +14,13 @@ func (s *Server) write(c *conn, r *request, now time.Time) result {
 	}
 	if r.bad && r.op == OpReconfig {
 		return result{code: ErrMarshalling, zxid: s.zxidOf(c.rep)} // of all writes, it is read before it counts
+	}
+	if r.op == OpMulti && slices.ContainsFunc(r.subs, func(sub request) bool { return sub.null }) {
+		// A real server falls over it after it has taken the zxid, and answers an
+		// error with the record of an empty multi.
+		s.wasted++
+		c.reply = appendMultiHeader(c.reply, opError, true, -1)
+		return result{code: ErrMarshalling, zxid: s.zxid, whole: true}
 	}
 	t := s.begin(c.ids, now.UnixMilli(), r.op == OpMulti)
 	res := result{zxid: t.zxid}
