@@ -3,13 +3,16 @@
 FUZZTIME ?= 5s
 COUNT    ?= 10
 
+SEQUENCES ?= 50000
+SEED      ?= 1
+
 # The newest release that goes with the Go version of go.mod. It is kept out of
 # go.mod so that users never see it. .ci/run reads it from here.
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
 test: ## all tests; without a real ZooKeeper some are skipped
@@ -32,6 +35,11 @@ bench: ## all benchmarks
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
+
+.PHONY: differential
+differential: ## SEQUENCES random sequences on zkserver and a real server, from SEED on
+	ZKSYNC_REQUIRE_REAL=1 ZKSYNC_DIFF_SEQUENCES=$(SEQUENCES) ZKSYNC_DIFF_SEED=$(SEED) \
+		go test -v -count=1 -timeout 24h -run Random ./zksynctest/internal/differential
 
 .PHONY: soak
 soak: ## all tests COUNT times with the race detector

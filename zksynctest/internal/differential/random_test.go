@@ -1,0 +1,59 @@
+package differential
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const (
+	// countEnv is how many random sequences there are to be, seedEnv where they begin.
+	countEnv, seedEnv = "ZKSYNC_DIFF_SEQUENCES", "ZKSYNC_DIFF_SEED"
+	// defaultCount takes some seconds.
+	defaultCount = 400
+	// pairs is how many sequences run at the same time. Each has a server of
+	// its own, so that nothing else moves its zxid.
+	pairs = 2
+	// enough failures are enough.
+	enough = 5
+)
+
+func TestRandomSequences(t *testing.T) {
+	count, seed := number(t, countEnv, defaultCount), number(t, seedEnv, 1)
+	var (
+		next, failures, lines atomic.Int64
+		mu                    sync.Mutex
+		excused               = map[string]int{}
+		wg                    sync.WaitGroup
+	)
+	start := time.Now()
+	for range pairs {
+		p := newPair(t)
+		wg.Go(func() {
+			for n := next.Add(1); n <= int64(count) && failures.Load() < enough; n = next.Add(1) {
+				steps, err := parse(strings.Join(sequence(uint64(seed), uint64(n)), "\n"))
+				if err != nil {
+					t.Errorf("the generator does not know the language: %v", err)
+					return
+				}
+				lines.Add(int64(len(steps)))
+				v, ok := p.try(t, steps)
+				if !ok {
+					failures.Add(1)
+					t.Errorf("that was sequence %d of %s=%d", n, seedEnv, seed)
+				}
+				if v != nil {
+					mu.Lock()
+					excused[v.name]++
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(start)
+	t.Logf("%d sequences of %d lines on average, in %v; compared to their end with Compat38 only: %v",
+		count, lines.Load()/int64(max(1, count)), took.Round(time.Millisecond), excused)
+}

@@ -1,0 +1,244 @@
+package differential
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"time"
+)
+
+// patience is how long an answer, or the end of a connection, may take. A real
+// server whose disk is busy with other things can be silent for many seconds.
+const patience = time.Minute
+
+// target is a server, in its own words.
+type target struct {
+	name string
+	dial func() (net.Conn, error)
+}
+
+// transcript is what each connection of a run saw, in the order in which they were made.
+type transcript [][]frame
+
+// conn is one connection of a run.
+type conn struct {
+	nc     net.Conn
+	br     *bufio.Reader
+	number int
+	closed bool
+}
+
+// run is a sequence on its way through a server.
+type run struct {
+	names
+	target
+	steps   []step
+	conns   []*conn
+	current [clients]*conn
+	owner   [clients]int // number of the session that the client has, or had
+	ended   map[int]bool // sessions that were closed
+	out     transcript
+}
+
+// sessionTimeout is asked for where a line says nothing; no sequence takes so long.
+const sessionTimeout = 40 * time.Second
+
+// play runs a sequence. All that it makes is below root, whose parent must be there.
+// The error is about the script or the network; what a server does wrong is in the
+// transcript.
+func (t target) play(steps []step, root string) (transcript, error) {
+	r := &run{names: names{root: root}, target: t, steps: steps, ended: map[int]bool{}}
+	defer func() {
+		for _, c := range r.conns {
+			c.nc.Close()
+		}
+	}()
+	if err := r.begin(); err != nil {
+		return nil, fmt.Errorf("%s: %w", t.name, err)
+	}
+	for first := 0; first < len(steps); {
+		last := first + 1
+		if r.canBatch(first) {
+			for last < len(steps) && steps[last].client == steps[first].client && r.canBatch(last) {
+				last++
+			}
+		}
+		var err error
+		switch s := &steps[first]; s.op {
+		case doConnect, doResume:
+			err = r.connectStep(first)
+		case doDrop:
+			r.drop(s.client)
+		default:
+			err = r.batch(first, last)
+		}
+		if err != nil {
+			return r.out, fmt.Errorf("%s: %s: %w", t.name, steps[first].line, err)
+		}
+		first = last
+	}
+	if err := r.end(); err != nil {
+		return r.out, fmt.Errorf("%s: %w", t.name, err)
+	}
+	return r.out, nil
+}
+
+// canBatch tells whether a step can share a write with those beside it. What may
+// end the connection may not: whether a server reads what is behind it is a matter
+// of luck. So it is with what is behind a setACL, which a real server checks against
+// the old ACL until the new one is in the tree.
+func (r *run) canBatch(i int) bool {
+	switch r.steps[i].op {
+	case doConnect, doResume, doDrop, doBytes, "closeSession", "auth", "sasl", "op", "setACL":
+		return false
+	case "createContainer":
+		// While it is on its way it is taken for an ephemeral if its flags say so.
+		if flags := r.steps[i].num("flags", 0); flags == 1 || flags == 3 {
+			return false
+		}
+	case "multi":
+		// What was done before the operation without a ttl, which fails them all, is
+		// there for those behind it until that is in the tree.
+		for _, sub := range r.steps[i].subs {
+			if flags := sub.num("flags", 0); sub.op != "createTTL" && (flags == 5 || flags == 6) {
+				return false
+			}
+		}
+	}
+	return r.steps[i].num("cut", 0) == 0
+}
+
+// begin connects all clients and makes the root of the sequence.
+func (r *run) begin() error {
+	for client := range clients {
+		c, err := r.open(client)
+		if err != nil {
+			return err
+		}
+		if err := r.connect(c, client, newSession()); err != nil {
+			return err
+		}
+		if c.closed {
+			return fmt.Errorf("no session: %v", r.out)
+		}
+		if client == 0 {
+			if r.base, err = r.ask(c, "exists", "/"); err != nil {
+				return err
+			}
+			if _, err := r.ask(c, "create", r.root); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// end closes all sessions that are still there: first those with a connection.
+func (r *run) end() error {
+	r.steps = append(slices.Clip(r.steps), goodbyes...)
+	last := len(r.steps) - len(goodbyes)
+	for client := range clients {
+		if r.current[client].closed {
+			continue
+		}
+		if err := r.batch(last+client, last+client+1); err != nil {
+			return err
+		}
+	}
+	for number := range r.sessions {
+		if r.ended[number] {
+			continue
+		}
+		c, err := r.open(0)
+		if err != nil {
+			return err
+		}
+		q := newSession()
+		q.session = number
+		if err := r.connect(c, 0, q); err != nil {
+			return err
+		}
+		if c.closed {
+			continue // it was not there any more
+		}
+		if err := r.batch(last, last+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var goodbyes = func() (list []step) {
+	for client := range clients {
+		list = append(list, step{client: client, request: request{op: "closeSession"}})
+	}
+	return list
+}()
+
+// ask sends a request of the run itself and returns the zxid of the answer.
+func (r *run) ask(c *conn, op, path string) (zxid int64, err error) {
+	q := request{op: op, path: path}
+	body, err := q.frame(&r.names, 0)
+	if err != nil {
+		return 0, err
+	}
+	if err := c.send(body); err != nil {
+		return 0, err
+	}
+	answer, err := c.read()
+	if err != nil {
+		return 0, err
+	}
+	answer.i32()
+	zxid = answer.i64()
+	if code := answer.i32(); code != 0 {
+		return 0, fmt.Errorf("%s %s: error %d", op, path, code)
+	}
+	return zxid, nil
+}
+
+// open makes a connection for a client, in place of the one it has.
+func (r *run) open(client int) (*conn, error) {
+	r.drop(client)
+	nc, err := r.dial()
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{nc: nc, br: bufio.NewReader(nc), number: len(r.conns)}
+	r.conns = append(r.conns, c)
+	r.out = append(r.out, nil)
+	r.current[client], r.owner[client] = c, none
+	return c, nil
+}
+
+func (r *run) drop(client int) {
+	if c := r.current[client]; c != nil {
+		c.nc.Close()
+		c.closed = true
+	}
+}
+
+func (r *run) add(c *conn, f frame) { r.out[c.number] = append(r.out[c.number], f) }
+
+func (c *conn) send(body []byte) error {
+	_, err := c.nc.Write(append(record{}.i32(int32(len(body))), body...))
+	return err
+}
+
+func (c *conn) read() (*reading, error) {
+	_ = c.nc.SetReadDeadline(time.Now().Add(patience))
+	var head [4]byte
+	if _, err := io.ReadFull(c.br, head[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(head[:])
+	if n > 1<<24 {
+		return nil, fmt.Errorf("a frame of %d bytes", n)
+	}
+	body := make([]byte, n)
+	_, err := io.ReadFull(c.br, body)
+	return &reading{b: body}, err
+}

@@ -1,0 +1,72 @@
+package differential
+
+import (
+	"strings"
+	"testing"
+)
+
+// script is a sequence of requests under a name that says what it shows.
+type script struct {
+	name  string
+	lines string
+}
+
+// scripts are all of them.
+func scripts() []script {
+	var all []script
+	for _, group := range [][]script{
+		createScripts, deleteScripts, dataScripts, pathScripts, aclScripts, multiScripts,
+		watchScripts, persistentScripts, setWatchesScripts, sessionScripts, frameScripts,
+	} {
+		all = append(all, group...)
+	}
+	return all
+}
+
+func TestScripts(t *testing.T) {
+	p := newPair(t)
+	seen := map[string]bool{}
+	for _, s := range scripts() {
+		if seen[s.name] {
+			t.Errorf("two scripts are called %q", s.name)
+		}
+		seen[s.name] = true
+		t.Run(s.name, func(t *testing.T) {
+			steps, err := parse(s.lines)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.try(t, steps)
+		})
+	}
+}
+
+// try shows the shortest sequence that differs, if one does.
+func (p *pair) try(t *testing.T, steps []step) (excused *versionDifference, ok bool) {
+	t.Helper()
+	difference, excused, err := p.play(steps)
+	if err != nil {
+		t.Errorf("%v, in\n%s", err, text(steps))
+		return nil, false
+	}
+	if difference == "" {
+		return excused, true
+	}
+	few := minimise(steps, func(fewer []step) bool {
+		d, _, err := p.play(fewer)
+		return err == nil && d != ""
+	})
+	if again, _, _ := p.play(few); again != "" {
+		difference = again
+	}
+	t.Errorf("what the servers answer to\n%s\ndiffers %s", text(few), difference)
+	return nil, false
+}
+
+func text(steps []step) string {
+	var b strings.Builder
+	for _, s := range steps {
+		b.WriteString("\t" + s.line + "\n")
+	}
+	return b.String()
+}
