@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
@@ -55,9 +56,9 @@ type committer struct {
 }
 
 // newCommitter returns a committer whose marker is in a directory. Whichever of
-// those with the same sweep makes its marker first sweeps that directory.
-func newCommitter(m *session.Manager, markers string, sweep *sync.Once) *committer {
-	c := &committer{m: m, marker: marker{dir: markers, sweep: sweep, log: m.Logger()}, gate: open{}}
+// those with the same swept makes its marker first sweeps that directory.
+func newCommitter(m *session.Manager, markers string, swept *atomic.Bool) *committer {
+	c := &committer{m: m, marker: marker{dir: markers, swept: swept, log: m.Logger()}, gate: open{}}
 	c.life, c.end = context.WithCancelCause(context.Background())
 	return c
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,7 +28,7 @@ func committing(t *testing.T, test func(t *testing.T, srv *zksynctest.Server, c 
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := newCommitter(m, "/c/markers", new(sync.Once))
+		c := newCommitter(m, "/c/markers", new(atomic.Bool))
 		t.Cleanup(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()

@@ -3,7 +3,7 @@ package zksync
 import (
 	"context"
 	"errors"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -44,7 +44,7 @@ const (
 // happened. It is the runner's.
 type marker struct {
 	dir   string
-	sweep *sync.Once
+	swept *atomic.Bool // shared by those of one value
 	log   *zap.Logger
 
 	path    string // empty before the first request
@@ -81,11 +81,9 @@ func (k *marker) ensure(ctx context.Context, s *session.Session) error {
 		return err
 	}
 	k.made, k.version = true, 0
-	k.sweep.Do(func() {
-		if !fresh {
-			sweepMarkers(ctx, k.log, s, k.dir, k.path)
-		}
-	})
+	if k.swept.CompareAndSwap(false, true) && !fresh {
+		sweepMarkers(ctx, k.log, s, k.dir, k.path)
+	}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package zksync
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-zksync/toolkit/session"
 )
@@ -75,10 +76,10 @@ func (q *queue) init(m *session.Manager, path string, k kind, opts []Option, has
 		q.bad = session.CheckPath(path)
 	}
 	q.closed, q.over = make(chan struct{}), make(chan struct{})
-	sweep := new(sync.Once)
-	q.puts = newCommitter(m, q.child(markersName), sweep)
+	swept := new(atomic.Bool)
+	q.puts = newCommitter(m, q.child(markersName), swept)
 	q.puts.renew = q.renew
-	q.removals = newCommitter(m, q.child(markersName), sweep)
+	q.removals = newCommitter(m, q.child(markersName), swept)
 	q.consumer.init(q)
 }
 
@@ -105,9 +106,15 @@ func (q *queue) usable() error {
 // nothing of the value runs any more, and may be called more than once. Close the
 // Queue before its Manager, so that it can clean up behind itself.
 func (q *queue) Close() error {
+	// The others wait for the first, but not in the Once: a goroutine that is
+	// blocked in one stops the clock of a bubble.
+	first := false
 	q.closing.Do(func() {
-		defer close(q.over)
+		first = true
 		close(q.closed)
+	})
+	if first {
+		defer close(q.over)
 		q.consumer.close()
 		ctx, cancel := context.WithTimeoutCause(context.Background(), closePatience, ErrQueueClosed)
 		defer cancel()
@@ -115,7 +122,8 @@ func (q *queue) Close() error {
 		wg.Go(func() { q.puts.close(ctx) })
 		wg.Go(func() { q.removals.close(ctx) })
 		wg.Wait()
-	})
+		return nil
+	}
 	<-q.over
 	return nil
 }

@@ -289,3 +289,28 @@ func TestNumberIsTaken(t *testing.T) {
 		wantMessages(t, srv, "third")
 	})
 }
+
+// Closing a value twice at the same time is closing it once: both return when it
+// is over, and a goroutine that waits for the other does not stop a bubble's clock.
+func TestQueueClosedTwiceAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, "/q")
+		if err := q.Put(t.Context(), []byte("a")); err != nil {
+			t.Fatal(err)
+		}
+		srv.Partition(live(t, m).ID()) // so that closing takes a while
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				if err := q.Close(); err != nil {
+					t.Error(err)
+				}
+				if err := q.Put(t.Context(), nil); !errors.Is(err, zksync.ErrQueueClosed) {
+					t.Errorf("Put after Close: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
