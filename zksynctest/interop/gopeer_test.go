@@ -40,7 +40,7 @@ type golock interface {
 	Unlock() error
 }
 
-// mutex is a zksync lock in the shape of go-zookeeper's.
+// mutex is a zksync primitive in the shape of go-zookeeper's.
 type mutex struct {
 	lock   func(context.Context) error
 	unlock func() error
@@ -142,6 +142,12 @@ func (c *goclient) lock(kind, path string, args []string) (golock, error) {
 		}
 		mu := zksync.NewMutex(c.m, path, zksync.WithLayout(layout))
 		return mutex{lock: mu.Lock, unlock: mu.Unlock}, nil
+	case "zksync-election":
+		e := zksync.NewElection(c.m, path, zksync.WithID("ours"))
+		return mutex{lock: func(ctx context.Context) error {
+			_, err := e.Campaign(ctx)
+			return err
+		}, unlock: e.Resign}, nil
 	case "go-zookeeper-lock":
 		conn, _, err := zk.Connect(strings.Split(c.servers, ","), c.timeout, zk.WithLogInfo(false))
 		if err != nil {

@@ -61,6 +61,17 @@ final class Locks {
 
         @Override
         public String call(String method, String[] args) throws Exception {
+            if (method.equals("r-contend")) {
+                Witness witness = new Witness(args[1], args[2]);
+                for (int i = 0; i < Integer.parseInt(args[0]); i++) {
+                    read.call("acquire", args);
+                    witness.nobody();
+                    TimeUnit.MILLISECONDS.sleep(1);
+                    witness.nobody();
+                    read.call("release", args);
+                }
+                return args[0];
+            }
             if (method.startsWith("r-")) {
                 return read.call(method.substring(2), args);
             }

@@ -51,6 +51,13 @@ final class Witness {
         Files.writeString(dir.resolve("order"), name + "\n", StandardOpenOption.APPEND);
     }
 
+    /** For readers: nobody writes. */
+    void nobody() throws IOException {
+        if (Files.exists(dir.resolve("held"))) {
+            throw new IllegalStateException("OVERLAP: " + name + " reads while somebody writes");
+        }
+    }
+
     void exit() throws IOException {
         Files.delete(dir.resolve("held"));
     }

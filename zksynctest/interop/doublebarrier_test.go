@@ -1,0 +1,149 @@
+package interop
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/go-zksync/toolkit/internal/servers"
+	"github.com/go-zksync/toolkit/zksync"
+)
+
+// TestDoubleBarrier has participants of ours and of Curator's go through rounds
+// together: nobody is inside before all have come, nor outside before all leave.
+func TestDoubleBarrier(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		doubleBarrier(t, srv, java, "curator-doublebarrier")
+	})
+}
+
+// TestDoubleBarrierWithKazoo, of which the first one that leaves opens the
+// barrier for the next round, so that it must not leave before all are inside.
+func TestDoubleBarrierWithKazoo(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		doubleBarrier(t, srv, python, "kazoo-doublebarrier")
+	})
+}
+
+func doubleBarrier(t *testing.T, srv servers.Server, in *language, kind string) {
+	const rounds, size = 10, 4
+	path := servers.Path(t)
+	ctx, cancel := context.WithTimeout(t.Context(), answerTime)
+	defer cancel()
+	var ours []*zksync.DoubleBarrier
+	var theirs []*handle
+	for range size / 2 {
+		ours = append(ours, zksync.NewDoubleBarrier(srv.Connect(t), path, size))
+		theirs = append(theirs, in.peer(t).connect(t, srv.Address(), alive).make(t, kind, path, strconv.Itoa(size)))
+	}
+	s := live(t, srv.Connect(t))
+	for round := range rounds {
+		var entering []<-chan error
+		var answers []<-chan answer
+		for i := range size {
+			// All but the last come, and wait; who is last changes.
+			who := (i + round) % size
+			if who < len(ours) {
+				entering = append(entering, start(func() error { return ours[who].Enter(ctx) }))
+			} else {
+				answers = append(answers, theirs[who-len(ours)].start("enter", "30000"))
+			}
+			if i < size-1 && (round > 0 || i > 0) {
+				awaitChildren(t, s, path, i+1)
+				for _, e := range entering {
+					waiting(t, "Enter before all have come", e)
+				}
+				for _, a := range answers {
+					unanswered(t, "enter before all have come", a)
+				}
+			}
+			if i == 0 && round == 0 {
+				awaitPath(t, srv, path)
+			}
+		}
+		for _, e := range entering {
+			ended(t, "Enter", e)
+		}
+		for _, a := range answers {
+			if got := answered(t, "enter", a); got != "true" {
+				t.Fatalf("round %d: their enter returned %s", round, got)
+			}
+		}
+		entering, answers = nil, nil
+		for i := range size {
+			who := (i + round/2) % size
+			if who < len(ours) {
+				entering = append(entering, start(func() error { return ours[who].Leave(ctx) }))
+			} else {
+				answers = append(answers, theirs[who-len(ours)].start("leave", "30000"))
+			}
+		}
+		for _, e := range entering {
+			ended(t, "Leave", e)
+		}
+		for _, a := range answers {
+			if got := answered(t, "leave", a); got != "true" {
+				t.Fatalf("round %d: their leave returned %s", round, got)
+			}
+		}
+		awaitChildren(t, s, path, 0)
+	}
+}
+
+// awaitPath waits until a znode is there.
+func awaitPath(t *testing.T, srv servers.Server, path string) {
+	t.Helper()
+	s := live(t, srv.Connect(t))
+	deadline := time.After(answerTime)
+	for {
+		ok, _, w, err := s.WatchExists(t.Context(), path)
+		must(t, err)
+		if ok {
+			w.Stop()
+			return
+		}
+		select {
+		case <-w.Events():
+		case <-deadline:
+			t.Fatalf("%s is not there", path)
+		}
+	}
+}
+
+// TestCuratorsBarrierLetsOneThroughAlone documents a fault of Curator 5.4, with
+// nobody of ours inside: between the end of a round and the removal of ready, which
+// are two steps, whoever comes for the next round is let in alone, and those who come
+// after wait for one who has gone already. Ours, in the same place, waits for the
+// others.
+func TestCuratorsBarrierLetsOneThroughAlone(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		path := servers.Path(t)
+		m := srv.Connect(t)
+		s := live(t, m)
+		lasting(t, srv, path)
+		ready := func() { // as the last round has left it
+			_, err := s.Create(t.Context(), path+"/ready", nil, 0)
+			must(t, err)
+		}
+		var theirs []*handle
+		for range 3 {
+			theirs = append(theirs, java.peer(t).connect(t, srv.Address(), alive).make(t, "curator-doublebarrier", path, "3"))
+		}
+		ready()
+		theirs[0].want(t, "true", "enter", "1000")
+		theirs[0].want(t, "true", "leave", "1000")
+		second, third := theirs[1].start("enter", "1000"), theirs[2].start("enter", "1000")
+		if a, b := answered(t, "enter", second), answered(t, "enter", third); a != "false" || b != "false" {
+			t.Errorf("the others: %s and %s", a, b)
+		}
+		awaitChildren(t, s, path, 0)
+
+		ready()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := zksync.NewDoubleBarrier(m, path, 3).Enter(ctx); err == nil {
+			t.Error("ours was let in alone")
+		}
+	})
+}

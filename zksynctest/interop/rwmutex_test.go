@@ -1,0 +1,279 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zksync/toolkit/internal/servers"
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+)
+
+// rwLock is a lock of another client, for readers and for writers.
+type rwLock struct {
+	in          *language
+	read, write string // kinds
+	rArgs       []string
+	wArgs       []string
+	opts        []zksync.Option // that ours needs
+}
+
+var (
+	curatorRW   = rwLock{in: java, read: "curator-rwlock", write: "curator-rwlock"}
+	kazooRWTold = rwLock{in: python, read: "kazoo-readlock", write: "kazoo-writelock", rArgs: []string{"__WRIT__"}, wArgs: []string{"__WRIT__", "__READ__"}}
+	kazooRW     = rwLock{in: python, read: "kazoo-readlock", write: "kazoo-writelock", opts: []zksync.Option{zksync.WithLayout(zksync.LayoutKazoo)}}
+)
+
+// An rwPeer is such a lock in a peer. Curator has both halves in one object.
+type rwPeer struct {
+	reader, writer *handle
+	prefix         string // of the methods that read
+}
+
+func (l rwLock) make(t *testing.T, srv servers.Server, path string) rwPeer {
+	t.Helper()
+	c := l.in.peer(t).connect(t, srv.Address(), alive)
+	if l.read == l.write {
+		return rwPeer{c.make(t, l.read, path), c.make(t, l.write, path), "r-"}
+	}
+	return rwPeer{c.make(t, l.read, path, l.rArgs...), c.make(t, l.write, path, l.wArgs...), ""}
+}
+
+func TestRWMutex(t *testing.T) {
+	for name, kind := range map[string]rwLock{"Curator": curatorRW, "kazoo with patterns": kazooRWTold, "kazoo by LayoutKazoo": kazooRW} {
+		t.Run(name, func(t *testing.T) {
+			servers.Both(t, func(t *testing.T, srv servers.Server) {
+				path := servers.Path(t)
+				lasting(t, srv, path)
+				m := srv.Connect(t)
+				mu := zksync.NewRWMutex(m, path, kind.opts...)
+				theirs := kind.make(t, srv, path)
+				try := func(want bool, h *handle, prefix string) {
+					t.Helper()
+					h.want(t, strconv.FormatBool(want), prefix+"try", "200")
+				}
+
+				must(t, mu.RLock(t.Context())) // readers go together
+				try(true, theirs.reader, theirs.prefix)
+				try(false, theirs.writer, "")
+				must(t, mu.RUnlock())
+				if ok, err := mu.TryLock(t.Context()); ok || err != nil {
+					t.Errorf("TryLock beside their reader: %v, %v", ok, err)
+				}
+				if ok, err := mu.TryRLock(t.Context()); !ok || err != nil {
+					t.Errorf("TryRLock beside their reader: %v, %v", ok, err)
+				}
+				must(t, mu.RUnlock())
+				theirs.reader.call(t, theirs.prefix+"release")
+
+				must(t, mu.Lock(t.Context())) // writers are alone
+				try(false, theirs.reader, theirs.prefix)
+				try(false, theirs.writer, "")
+				must(t, mu.Unlock())
+				try(true, theirs.writer, "")
+				if ok, err := mu.TryRLock(t.Context()); ok || err != nil {
+					t.Errorf("TryRLock beside their writer: %v, %v", ok, err)
+				}
+				if ok, err := mu.TryLock(t.Context()); ok || err != nil {
+					t.Errorf("TryLock beside their writer: %v, %v", ok, err)
+				}
+				theirs.writer.call(t, "release")
+				awaitChildren(t, live(t, m), path, 0)
+			})
+		})
+	}
+}
+
+// TestRWMutexLine: a reader does not overtake a writer that waits, whose
+// language be what it may.
+func TestRWMutexLine(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		path := servers.Path(t)
+		m := srv.Connect(t)
+		s := live(t, m)
+		lasting(t, srv, path)
+		theirs, late := curatorRW.make(t, srv, path), curatorRW.make(t, srv, path)
+		mu, second := zksync.NewRWMutex(m, path), zksync.NewRWMutex(m, path)
+
+		must(t, mu.RLock(t.Context()))
+		writer := theirs.writer.start("acquire")
+		awaitChildren(t, s, path, 2)
+		reader := start(func() error { return second.RLock(t.Context()) })
+		awaitChildren(t, s, path, 3)
+		unanswered(t, "a writer behind our reader", writer)
+		must(t, mu.RUnlock())
+		answered(t, "acquire", writer)
+		waiting(t, "RLock behind their writer", reader)
+		theirs.writer.call(t, "release")
+		ended(t, "RLock", reader)
+
+		ourWriter := start(func() error { return mu.Lock(t.Context()) })
+		awaitChildren(t, s, path, 2)
+		theirReader := late.reader.start("r-acquire")
+		awaitChildren(t, s, path, 3)
+		waiting(t, "Lock behind our reader", ourWriter)
+		must(t, second.RUnlock())
+		ended(t, "Lock", ourWriter)
+		unanswered(t, "a reader behind our writer", theirReader)
+		must(t, mu.Unlock())
+		answered(t, "r-acquire", theirReader)
+		late.reader.call(t, "r-release")
+	})
+}
+
+// TestDowngrade: what was a writer reads on, readers get in, and writers wait.
+func TestDowngrade(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		path := servers.Path(t)
+		lasting(t, srv, path)
+		m := srv.Connect(t)
+		s := live(t, m)
+		mu, second := zksync.NewRWMutex(m, path), zksync.NewRWMutex(m, path)
+		theirs, late := curatorRW.make(t, srv, path), curatorRW.make(t, srv, path)
+
+		must(t, mu.Lock(t.Context())) // ours
+		reader := theirs.reader.start("r-acquire")
+		awaitChildren(t, s, path, 2)
+		writer := late.writer.start("acquire")
+		awaitChildren(t, s, path, 3)
+		must(t, mu.Downgrade(t.Context()))
+		answered(t, "r-acquire beside a downgraded lock", reader)
+		theirs.reader.call(t, "r-release")
+		awaitChildren(t, s, path, 2)
+		unanswered(t, "a writer behind a downgraded lock", writer)
+		must(t, mu.RUnlock())
+		answered(t, "acquire", writer)
+
+		ourReader := start(func() error { return second.RLock(t.Context()) }) // theirs
+		awaitChildren(t, s, path, 2)
+		// One object is one thread of theirs, and only that may downgrade.
+		late.writer.call(t, "r-acquire")
+		late.writer.call(t, "release")
+		ended(t, "RLock beside a downgraded lock", ourReader)
+		must(t, second.RUnlock())
+		ourWriter := start(func() error { return mu.Lock(t.Context()) })
+		awaitChildren(t, s, path, 2)
+		theirs.writer.want(t, "false", "try", "200")
+		waiting(t, "Lock behind a downgraded lock", ourWriter)
+		late.writer.call(t, "r-release")
+		ended(t, "Lock", ourWriter)
+		must(t, mu.Unlock())
+	})
+}
+
+// TestCuratorsDowngradeLetsWritersIn documents a fault of Curator 5.4, without
+// anybody of ours: whoever downgrades becomes a reader at the end of the line, and
+// so a writer that was waiting is let in beside that reader.
+func TestCuratorsDowngradeLetsWritersIn(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		path := servers.Path(t)
+		s := live(t, srv.Connect(t))
+		lasting(t, srv, path)
+		first, second := curatorRW.make(t, srv, path), curatorRW.make(t, srv, path)
+		first.writer.call(t, "acquire")
+		writer := second.writer.start("acquire")
+		awaitChildren(t, s, path, 2)
+		first.writer.call(t, "r-acquire")
+		first.writer.call(t, "release")
+		answered(t, "acquire beside a reader", writer)
+		first.writer.call(t, "r-release")
+		second.writer.call(t, "release")
+	})
+}
+
+// TestReadersAndWriters lets both contend, in both languages.
+func TestReadersAndWriters(t *testing.T) {
+	const n = 100
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		path := servers.Path(t)
+		w := newWitness(t)
+		theirs := curatorRW.make(t, srv, path)
+		writes := theirs.writer.start("contend", strconv.Itoa(n), w.dir, "Curator", "0")
+		reads := theirs.reader.start("r-contend", strconv.Itoa(n), w.dir, "Curator")
+		var wg sync.WaitGroup
+		do := func(m *session.Manager, run func(*zksync.RWMutex) error) {
+			mu := zksync.NewRWMutex(m, path)
+			wg.Go(func() {
+				for range n {
+					if err := run(mu); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		mine := witness{w.dir, "zksync"}
+		do(srv.Connect(t), func(mu *zksync.RWMutex) error {
+			return mu.Do(t.Context(), func(context.Context) error { return errors.Join(mine.enter(), mine.exit()) })
+		})
+		do(srv.Connect(t), func(mu *zksync.RWMutex) error {
+			return mu.RDo(t.Context(), func(context.Context) error {
+				if _, err := os.Stat(w.file("held")); !errors.Is(err, fs.ErrNotExist) {
+					return errors.New("OVERLAP: we read while somebody writes")
+				}
+				return nil
+			})
+		})
+		wg.Wait()
+		answered(t, "contend", writes)
+		answered(t, "r-contend", reads)
+		w.check(t, 2*n)
+	})
+}
+
+// TestKazooReadersWaitForLaterWriters documents a fault of kazoo 2.8, without
+// anybody of ours: a ReadLock that waits takes writers that came later for
+// predecessors, as these take it for theirs. So both wait for ever.
+func TestKazooReadersWaitForLaterWriters(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		path := servers.Path(t)
+		lasting(t, srv, path)
+		s := live(t, srv.Connect(t))
+		first, second := kazooRW.make(t, srv, path), kazooRW.make(t, srv, path)
+		first.writer.call(t, "acquire")
+		reader := first.reader.start("try", "2000")
+		awaitChildren(t, s, path, 2)
+		writer := second.writer.start("acquire")
+		awaitChildren(t, s, path, 3)
+		first.writer.call(t, "release")
+		if got := answered(t, "try", reader); got != "false" {
+			t.Errorf("the reader that is first in line: %s", got)
+		}
+		answered(t, "acquire", writer) // since the reader has given up
+		second.writer.call(t, "release")
+	})
+}
+
+// start runs what may wait in the background.
+func start(run func() error) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- run() }()
+	return done
+}
+
+func waiting(t testing.TB, what string, done <-chan error) {
+	t.Helper()
+	select {
+	case err := <-done:
+		t.Fatalf("%s did not wait: %v", what, err)
+	default:
+	}
+}
+
+func ended(t testing.TB, what string, done <-chan error) {
+	t.Helper()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	case <-time.After(answerTime):
+		t.Fatalf("%s: not within %v", what, answerTime)
+	}
+}
