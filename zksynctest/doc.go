@@ -20,11 +20,12 @@
 //
 // [Start] runs one in the test's process. Connect gives the test a Manager on it,
 // in memory; Addr a TCP address for any client in any language. It does what
-// ZooKeeper does, of the operations that clients use most, and package zkserver
-// says which; and it suffers what no real server can be made to suffer on order:
+// ZooKeeper does, with the few exceptions that package zkserver names; and it suffers what no real server can be made to suffer on order:
 // an answer lost at a chosen request, a session that expires now, a server that
-// freezes, lags, or hangs up in the middle of a handshake. Ops tells afterwards
-// what it was asked, in order, and Dump what it holds.
+// freezes, lags, or hangs up in the middle of a handshake. A [Fault] picks what goes
+// wrong by session, operation, path, count or any predicate. Ops tells afterwards
+// what the server was asked, in order, and what became of it; Dump what it holds. A
+// test that failed logs what faults did.
 //
 // It runs inside a bubble of testing/synctest: no timer ticks while nothing
 // happens, everything that waits does so where the bubble can see it, and sessions
@@ -46,7 +47,6 @@
 //
 // # Non-guarantees
 //
-// The embedded server keeps its tree in memory and is one server, not an ensemble:
-// what an ensemble adds, as elections and lagging followers, it only imitates where
-// a fault says so. It has no four-letter words, quotas, or persistent watches yet.
+// The embedded server keeps its tree in memory, and the endpoints of an embedded
+// ensemble share it: elections and lagging followers are imitated, not run.
 package zksynctest

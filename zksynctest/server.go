@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ type (
 	Injection = zkserver.Injection
 	Op        = zkserver.Op
 	OpCode    = zkserver.OpCode
+	SubOp     = zkserver.SubOp
 	Moment    = zkserver.Moment
 	Action    = zkserver.Action
 )
@@ -80,7 +83,7 @@ type Server struct {
 
 // Start starts a server in this process. It opens no socket: Connect and Dial
 // reach it in memory, and Addr makes it listen. It is closed when the test ends,
-// and if the test has failed, its tree is logged before.
+// and if the test has failed, its tree and what faults did are logged before.
 func Start(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
 	return start(tb, 1, zkserver.Config{}, opts)
@@ -97,6 +100,9 @@ func start(tb testing.TB, n int, cfg zkserver.Config, opts []Option) *Server {
 	}
 	tb.Cleanup(func() {
 		if tb.Failed() {
+			if struck := struckOps(srv.Ops()); struck != "" {
+				tb.Logf("what faults were injected into:\n%s", struck)
+			}
 			tb.Logf("the server's tree:\n%s", srv.Dump())
 		}
 		if err := srv.Close(); err != nil {
@@ -104,6 +110,19 @@ func start(tb testing.TB, n int, cfg zkserver.Config, opts []Option) *Server {
 		}
 	})
 	return &Server{Server: srv, tb: tb, addrs: make([]string, n)}
+}
+
+// struckShown is how many operations a test that failed shows of those that were
+// struck by a fault: the latest.
+const struckShown = 100
+
+func struckOps(ops []Op) string {
+	ops = slices.DeleteFunc(ops, func(op Op) bool { return op.Fault == "" })
+	var b strings.Builder
+	for _, op := range ops[max(0, len(ops)-struckShown):] {
+		b.WriteString(op.String() + "\n")
+	}
+	return b.String()
 }
 
 // connectTimeout bounds Connect: nothing slow lies between it and the server,

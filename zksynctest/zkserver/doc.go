@@ -7,36 +7,55 @@
 //
 // Results, error codes and the order in which they are checked; zxids, of which a
 // failed write takes one too; the fields of a Stat; sequence numbers with their
-// overflow; multi; one-shot watches, whose events come before the reply to what
-// caused them; ACLs with the schemes world, auth, digest, ip and the super user;
-// sessions, which expire in buckets at multiples of the tick: after their timeout
-// and at most a tick later.
+// overflow; multi and multiRead; one-shot, persistent and recursive watches, which
+// coexist on a path, and whose events come before the reply to what caused them
+// and are kept from those who may not read; ACLs with the schemes world, auth,
+// digest, ip and the super user; containers and TTL nodes and their reaping; the
+// accounts of quotas; the four-letter words, of which srvr alone is answered unless
+// [Config.FourLetterWords] says more; limits for frames, connections and
+// handshakes; sessions, which expire in buckets at multiples of the tick: after
+// their timeout and at most a tick later. Where 3.8.0 does otherwise,
+// [Config.Compat38] does as that.
 //
 // # What is not
 //
-// There is one server, without an ensemble or a log: the tree lives as long as the
-// Server, over [Server.Stop] and [Server.Start]. Quotas, SASL, reconfiguration,
-// persistent watches, the reaping of containers and TTL nodes and the four-letter
-// words are missing. The server never has requests outstanding, so that a
-// sequential create beyond the greatest int32 fails where a real server under load
-// may wrap around. Children come in an order that nobody should rely on, but in
-// the same one for the same history.
+// There is no consensus and no log: the endpoints of an ensemble share one tree,
+// which lives as long as the Server, over [Server.Stop] and [Server.Start]. SASL has
+// no mechanism, and is answered as by a server that none is configured for;
+// reconfig is refused. Hard limits of quotas count only with
+// [Config.EnforceQuota], as is the real server's default, and nothing tells of soft
+// ones, for want of a log to write to. Of what mntr and cons count, outstanding
+// requests are always 0, and what only real servers have is left out; envi knows of
+// no Java, dirs and conf of no directories, and hash of no digests. Requests are
+// not throttled. The server never has requests outstanding, so that a sequential
+// create beyond the greatest int32 fails where a real server under load may wrap
+// around. Children come in an order that nobody should rely on, but in the same one
+// for the same history.
+//
+// What waits for a client that does not read has no bound, as in a real server: a
+// watch event takes 32 bytes and its path. It is gone when the client has read it,
+// or when its connection has ended, of which its session's end is one way. Nobody
+// else waits for that client.
 //
 // # Time
 //
 // A Server and its connections work inside a [testing/synctest] bubble if it was
 // made there: it has no goroutine without a connection or a listener, no timer
-// without a connection or a session, and whatever waits, waits durably. An hour of pings takes
-// milliseconds then. Listen is the exception, because Accept is not durable.
-// [Server.Close] returns when all goroutines have.
+// without a connection, a session or a znode that is going to be reaped, and
+// whatever waits, waits durably. An hour of pings takes milliseconds then. Listen is
+// the exception, because Accept is not durable. [Server.Close] returns when all
+// goroutines have.
 //
 // # Faults
 //
-// [Server.Inject] makes one request, reply or watch event go wrong, picked by
-// session, operation, path and count. The other methods do to a session or to the
-// server what networks, operators and kernels do: [Server.Partition],
-// [Server.Disconnect], [Server.ExpireSession], [Server.Lag],
+// [Server.Inject] makes one request, reply or watch event go wrong, or many, picked
+// by session, endpoint, operation, path, count, and any predicate: before it is
+// carried out, after that, before it is answered, or when an event is sent. Faults
+// at one moment strike in the order in which they were injected. The other methods
+// do to a session or to the server what networks, operators and kernels do:
+// [Server.Partition], [Server.Disconnect], [Server.ExpireSession], [Server.Lag],
 // [Server.CutFromLeader], [Server.Freeze], [Server.Restart],
-// [Server.HangHandshake] and more. [Server.Ops] tells what the server was asked,
-// in order, and [Server.Dump] what its tree looks like.
+// [Server.HangHandshake] and more. [Server.Ops] tells what the server was asked, in
+// order, with what became of it and which faults struck; an [Op] prints as a line.
+// [Server.Dump] shows what the tree looks like.
 package zkserver

@@ -1,0 +1,61 @@
+package zksynctest_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// failedTest is a test that has failed.
+type failedTest struct {
+	testing.TB
+	logs     []string
+	cleanups []func()
+}
+
+func (f *failedTest) Failed() bool     { return true }
+func (f *failedTest) Helper()          {}
+func (f *failedTest) Cleanup(g func()) { f.cleanups = append(f.cleanups, g) }
+func (f *failedTest) Logf(format string, args ...any) {
+	f.logs = append(f.logs, fmt.Sprintf(format, args...))
+}
+
+func (f *failedTest) end() {
+	for _, g := range slices.Backward(f.cleanups) {
+		g()
+	}
+	f.cleanups = nil
+}
+
+func TestAFailedTestShowsWhatFaultsDid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failed := &failedTest{TB: t}
+		srv := zksynctest.Start(failed)
+		m := srv.Connect(failed)
+		s, err := m.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.Inject(zksynctest.Fault{
+			Do:    zksynctest.Error(int32(zkserver.ErrSystem)),
+			Match: func(op zksynctest.Op) bool { return op.Code == zkserver.OpCreate && op.Path == "/a" },
+		})
+		if _, err := s.Create(t.Context(), "/a", nil, 0); err == nil {
+			t.Error("the fault did not strike")
+		}
+		if _, err := s.Create(t.Context(), "/b", nil, 0); err != nil {
+			t.Error(err)
+		}
+		failed.end()
+		log := strings.Join(failed.logs, "\n")
+		if !strings.Contains(log, " create /a: system error zxid ") || !strings.Contains(log, "[Error(-1) BeforeCommit]") ||
+			!strings.Contains(log, "\n/b version=0") || strings.Contains(log, "create /b") {
+			t.Errorf("%s", log)
+		}
+	})
+}
