@@ -40,9 +40,14 @@ type (
 
 // note adds what was called for at one time and had come about at another.
 func (h *history) note(client int, what any, call, back int64) {
+	h.noteResult(client, what, nil, call, back)
+}
+
+// noteResult is note for what has a result.
+func (h *history) noteResult(client int, what, result any, call, back int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: what, Call: call, Return: back})
+	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: what, Output: result, Call: call, Return: back})
 }
 
 // breaks notes that the Manager's session is about to be ended by force, which
@@ -124,40 +129,80 @@ func withoutLoss(err error) error {
 	return err
 }
 
-// check says whether the history is one of something that n units can be taken
-// from, or all by a writer.
-func (h *history) check(t *testing.T, n int) {
-	t.Helper()
-	type state struct{ n, held int }
-	model := porcupine.Model{
+// A grant is what is known of a take: its token, and which value it was had
+// through, whose goroutines may share a token.
+type grant struct {
+	token int64
+	value any
+}
+
+// units is the model of something that n units can be taken from, or all by a
+// writer. Where grants are told, the token of a writer is greater than all before,
+// and that of another than those of all writers before.
+func units(n int) porcupine.Model {
+	type state struct {
+		n, held      int
+		writer, most grant
+	}
+	before := func(a, b grant) bool { return a.token < b.token || a == b }
+	return porcupine.Model{
 		Init: func() any { return state{n: n} },
-		Step: func(before, input, _ any) (bool, any) {
-			s := before.(state)
+		Step: func(was, input, output any) (bool, any) {
+			s := was.(state)
 			switch op := input.(type) {
 			case take:
+				if g, ok := output.(grant); ok {
+					if !before(s.writer, g) || op.units < 0 && !before(s.most, g) {
+						return false, s
+					}
+					if op.units < 0 {
+						s.writer = g
+					}
+					if s.most.token < g.token {
+						s.most = g
+					}
+				}
 				if op.units < 0 {
-					return s.held == 0, state{s.n, s.n}
+					was := s.held
+					s.held = s.n
+					return was == 0, s
 				}
 				s.held += op.units
 				return s.held <= s.n, s
 			case give:
 				if op.units < 0 {
-					return s.held == s.n, state{s.n, 0}
+					was := s.held
+					s.held = 0
+					return was == s.n, s
 				}
 				s.held -= op.units
 				return s.held >= 0, s
 			case lower:
-				return s.held == s.n, state{s.n, 1}
+				was := s.held
+				s.held = 1
+				return was == s.n, s
 			case resize:
-				return true, state{op.n, s.held}
+				s.n = op.n
+				return true, s
 			}
 			return false, s
 		},
-		DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%T%v", input, input) },
+		DescribeOperation: func(input, output any) string {
+			if g, ok := output.(grant); ok {
+				return fmt.Sprintf("%T%v token %d", input, input, g.token)
+			}
+			return fmt.Sprintf("%T%v", input, input)
+		},
 	}
+}
+
+// check says whether the history is one of something that n units can be taken
+// from, or all by a writer.
+func (h *history) check(t *testing.T, n int) {
+	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch porcupine.CheckOperationsTimeout(model, h.ops, 10*time.Second) {
+	switch porcupine.CheckOperationsTimeout(units(n), h.ops, 10*time.Second) {
 	case porcupine.Illegal:
 		for _, op := range h.ops {
 			t.Logf("%4d-%4d %2d: %T %v", op.Call, op.Return, op.ClientId, op.Input, op.Input)

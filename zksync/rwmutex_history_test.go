@@ -13,7 +13,7 @@ import (
 
 func TestRWMutexHistories(t *testing.T) {
 	var most, lost atomic.Int64
-	workload(func(t *testing.T, seed uint64, tr trouble, path string, pace time.Duration) {
+	troubled(func(t *testing.T, seed uint64, tr trouble, path string, pace time.Duration) {
 		var locks []*zksync.RWMutex
 		for _, m := range tr.managers {
 			locks = append(locks, zksync.NewRWMutex(m, path))

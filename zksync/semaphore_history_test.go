@@ -18,7 +18,7 @@ import (
 
 func TestSemaphoreHistories(t *testing.T) {
 	var lost atomic.Int64
-	workload(func(t *testing.T, seed uint64, tr trouble, path string, pace time.Duration) {
+	troubled(func(t *testing.T, seed uint64, tr trouble, path string, pace time.Duration) {
 		admin := tr.srv.Connect(t)
 		var sems []*zksync.Semaphore
 		for _, m := range tr.managers {

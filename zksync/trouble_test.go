@@ -73,13 +73,13 @@ func (b bubbled) Disconnect(tb testing.TB, id int64) { b.Server.Disconnect(id) }
 
 func (b bubbled) Expire(tb testing.TB, id int64) { b.ExpireSession(id) }
 
-// A workload runs clients against srv, in time that is faster by pace, and ends
+// A troubled runs clients against srv, in time that is faster by pace, and ends
 // when all have.
-type workload func(t *testing.T, seed uint64, tr trouble, path string, pace time.Duration)
+type troubled func(t *testing.T, seed uint64, tr trouble, path string, pace time.Duration)
 
 // run runs a workload with trouble on zkserver, in bubbles, for many seeds, and
 // on both kinds of servers in real time for one.
-func (run workload) everywhere(t *testing.T, seeds uint64) {
+func (run troubled) everywhere(t *testing.T, seeds uint64) {
 	for seed := range seeds {
 		if !t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,0 +1,178 @@
+package zksync_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/go-zksync/toolkit/internal/sim"
+)
+
+// A fault is one thing that goes wrong, at a time or at the first fitting frame
+// from then on.
+type fault struct {
+	at      time.Duration
+	kind    faultKind
+	manager int
+	aimed   bool // at whoever holds something then, if anybody does
+	length  time.Duration
+	strike  sim.Strike
+}
+
+type faultKind int
+
+const (
+	frameFault faultKind = iota // strike says what
+	disconnect
+	partition
+	holdFrames // its frames neither come nor go
+	lag
+	cutFromLeader
+	delayRemoval
+	restart
+	freeze
+	expire
+)
+
+func (f fault) String() string {
+	who := fmt.Sprint(f.manager)
+	if f.aimed {
+		who = fmt.Sprintf("who holds, or %d", f.manager)
+	}
+	if f.kind == frameFault {
+		return fmt.Sprintf("%v, client %s", f.strike, who)
+	}
+	return fmt.Sprintf("%s of %s for %v", [...]string{
+		"", "disconnect", "partition", "hold", "lag", "cut from the leader", "delay of removals", "restart", "freeze", "expiry by force",
+	}[f.kind], who, f.length)
+}
+
+// interesting are the requests that primitives make, by their type: what
+// happens around them is what matters most.
+var interesting = []int32{0, 0, 14, 14, 14, 2, 1, 12, 9, 4, 3, 5}
+
+// drawFaults draws a schedule. One in three has sessions that are ended by force,
+// from which only tokens protect.
+func drawFaults(r *rand.Rand, p *plan) []fault {
+	forced := r.IntN(3) == 0
+	var all []fault
+	for range r.IntN(18) {
+		f := fault{at: upTo(r, p.calm()), manager: r.IntN(p.managers), length: upTo(r, 2*p.timeout()), aimed: r.IntN(2) == 0}
+		if r.IntN(2) == 0 {
+			f.length = upTo(r, p.timeout()/3)
+		}
+		if r.IntN(2) == 0 {
+			f.strike = drawStrike(r, f)
+		} else if f.kind = mishaps[r.IntN(len(mishaps))]; f.kind == expire && !forced {
+			f.kind = partition
+		}
+		all = append(all, f)
+	}
+	slices.SortFunc(all, func(a, b fault) int { return cmp.Compare(a.at, b.at) })
+	return all
+}
+
+// mishaps has the kinds of faults as often as they are to be drawn.
+var mishaps = []faultKind{
+	disconnect, partition, partition, partition, holdFrames, holdFrames, lag, cutFromLeader, cutFromLeader, delayRemoval, delayRemoval, restart, freeze, expire, expire,
+}
+
+func drawStrike(r *rand.Rand, f fault) sim.Strike {
+	s := sim.Strike{Client: f.manager, Nth: 1 + r.IntN(4), For: f.length}
+	s.Do = []sim.Effect{sim.Reset, sim.Reset, sim.ResetAfter, sim.ResetAfter, sim.Lose, sim.Stall, sim.Swallow}[r.IntN(7)]
+	if s.Dir = sim.Direction(r.IntN(2)); s.Dir == sim.Up {
+		s.Op = interesting[r.IntN(len(interesting))]
+		if s.Do == sim.Lose {
+			s.Do = sim.Reset // a server that gets a request gets those before it
+		}
+	}
+	return s
+}
+
+// misbehave makes the faults of the plan happen, until calm.
+func (w *world) misbehave() {
+	start := time.Now()
+	for _, f := range w.plan.faults {
+		time.Sleep(time.Until(start.Add(f.at)))
+		w.happen(f, start.Add(w.plan.calm()))
+	}
+	time.Sleep(time.Until(start.Add(w.plan.calm())))
+	w.net.Disarm()
+	w.heal()
+}
+
+func (w *world) happen(f fault, calm time.Time) {
+	length := min(f.length, time.Until(calm))
+	if f.aimed {
+		f.manager = w.holder(f.manager)
+		f.strike.Client = f.manager
+	}
+	w.say("%v", f)
+	switch f.kind {
+	case frameFault:
+		w.net.Strike(f.strike)
+	case disconnect:
+		w.net.Disconnect(f.manager)
+	case partition:
+		w.net.Partition(f.manager, length)
+	case holdFrames:
+		w.net.Hold(f.manager, length)
+	case lag:
+		if s := w.sessionOf(f.manager); s != nil {
+			w.srv.Lag(s.ID())
+		}
+	case cutFromLeader:
+		if s := w.sessionOf(f.manager); s != nil {
+			w.srv.CutFromLeader(s.ID(), true)
+			w.undo(length, func() { w.srv.CutFromLeader(s.ID(), false) })
+		}
+	case delayRemoval:
+		w.srv.DelayEphemeralRemoval(min(length, w.plan.timeout()))
+		w.undo(length, func() { w.srv.DelayEphemeralRemoval(0) })
+	case restart:
+		w.srv.Stop()
+		w.undo(length, func() { _ = w.srv.Start() })
+	case freeze:
+		w.srv.Freeze()
+		w.undo(length, w.srv.Thaw)
+	case expire:
+		if s := w.sessionOf(f.manager); s != nil {
+			for _, o := range w.objects {
+				o.history.breaks(f.manager, s)
+			}
+			_ = w.srv.ExpireSession(s.ID())
+		}
+	}
+}
+
+// holder is a Manager by which something is held, and otherwise the one given.
+func (w *world) holder(otherwise int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	first := -1
+	for x := range w.holdings {
+		if first < 0 || x.manager < first {
+			first = x.manager
+		}
+	}
+	if first < 0 {
+		return otherwise
+	}
+	return first
+}
+
+// undo ends what a fault has begun.
+func (w *world) undo(after time.Duration, f func()) { time.AfterFunc(after, f) }
+
+// heal ends what faults have begun and may not have ended.
+func (w *world) heal() {
+	w.srv.DelayEphemeralRemoval(0)
+	w.srv.Thaw()
+	_ = w.srv.Start()
+	for _, s := range w.srv.Sessions() {
+		w.srv.CatchUp(s.ID)
+		w.srv.CutFromLeader(s.ID, false)
+	}
+}
