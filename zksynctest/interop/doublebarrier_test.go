@@ -118,31 +118,26 @@ func awaitPath(t *testing.T, srv servers.Server, path string) {
 // others.
 func TestCuratorsBarrierLetsOneThroughAlone(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
-		path := servers.Path(t)
+		path, another := servers.Path(t), servers.Path(t)
 		m := srv.Connect(t)
-		s := live(t, m)
-		lasting(t, srv, path)
-		ready := func() { // as the last round has left it
-			_, err := s.Create(t.Context(), path+"/ready", nil, 0)
-			must(t, err)
+		for _, p := range []string{path, another} { // as the last round has left it
+			lasting(t, srv, p)
+			lasting(t, srv, p+"/ready")
 		}
 		var theirs []*handle
 		for range 3 {
 			theirs = append(theirs, java.peer(t).connect(t, srv.Address(), alive).make(t, "curator-doublebarrier", path, "3"))
 		}
-		ready()
 		theirs[0].want(t, "true", "enter", "1000")
 		theirs[0].want(t, "true", "leave", "1000")
 		second, third := theirs[1].start("enter", "1000"), theirs[2].start("enter", "1000")
 		if a, b := answered(t, "enter", second), answered(t, "enter", third); a != "false" || b != "false" {
 			t.Errorf("the others: %s and %s", a, b)
 		}
-		awaitChildren(t, s, path, 0)
 
-		ready()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := zksync.NewDoubleBarrier(m, path, 3).Enter(ctx); err == nil {
+		if err := zksync.NewDoubleBarrier(m, another, 3).Enter(ctx); err == nil {
 			t.Error("ours was let in alone")
 		}
 	})
