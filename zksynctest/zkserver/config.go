@@ -65,6 +65,19 @@ type Config struct {
 	// two seconds, or a tick if that is longer, serves clients that are content with
 	// reading.
 	ReadOnlyMode bool
+	// DataFile is where the tree, the sessions and the zxid are kept, so that they
+	// are there when a server is started with the same file again. What a client was
+	// told, be it an answer or a watch event, is in the file before it is told, and
+	// outlives the process however that ends, kill -9 included. With DataSync it
+	// outlives the machine too: the file is synced before a client is told; without,
+	// a crash of the machine takes what the system had not yet written. A file that
+	// does not exist is made, and beside it one with ".lock" behind the name, by
+	// which a second server on the same file is refused (where the system has flock),
+	// and now and then one with ".new", in which a new snapshot is made. A file that
+	// is damaged, or of a newer format, is an error that wraps ErrCorrupt or
+	// ErrNewerFormat, and is left as it is. Empty means memory alone.
+	DataFile string
+	DataSync bool
 	// OpsKept is how many of the latest operations [Server.Ops] remembers. The
 	// default is 65536.
 	OpsKept int

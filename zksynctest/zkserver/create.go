@@ -115,6 +115,8 @@ func (t *txn) create(r *request, session int64) (string, *node, Code) {
 	t.save(path, n, true, false)
 	t.count(parent, counter)
 	t.accountNew(path, n)
+	t.changed(stepPut, n)
+	t.changed(stepCount, parent)
 	if n.isReapable() {
 		s.reapLater(n, time.Now())
 	}

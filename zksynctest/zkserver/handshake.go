@@ -99,7 +99,10 @@ func (s *Server) connect(c *conn, r *request) result {
 		}
 	}
 	if sess != nil && !s.swap[sess.id] {
-		sess.timeout = timeout
+		if sess.timeout != timeout {
+			sess.timeout = timeout
+			s.log(func(b []byte) []byte { return appendSession(b, sess.id, timeout) })
+		}
 		s.touch(sess, now)
 		if rep != c.rep {
 			rep.ep = c.ep

@@ -147,6 +147,9 @@ func (s *Server) Start() error { return s.start(s.endpoints...) }
 func (e *Endpoint) Start() error { return e.s.start(e) }
 
 func (s *Server) start(list ...*Endpoint) error {
+	if err := s.journal.failure(); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

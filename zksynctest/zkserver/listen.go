@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,7 +98,8 @@ func (l *listener) close() {
 
 // Serve accepts connections on l until [Server.Close] or [Server.Stop], which
 // close l, and then returns nil. Another failure to accept is returned, with l
-// closed. TLS listeners work too. In an ensemble it is the first endpoint that
+// closed. TLS listeners work too. A data file that cannot be written to any more
+// stops the server, and is the error then. In an ensemble it is the first endpoint that
 // serves.
 func (s *Server) Serve(l net.Listener) error { return s.endpoints[0].Serve(l) }
 
@@ -108,7 +110,7 @@ func (e *Endpoint) Serve(l net.Listener) error {
 	if s.closed || e.down {
 		s.mu.Unlock()
 		l.Close()
-		return ErrNotServing
+		return cmp.Or(s.journal.failure(), ErrNotServing)
 	}
 	entry := &listener{e: e, l: l, addr: l.Addr()}
 	e.listeners = append(e.listeners, entry)
@@ -130,7 +132,7 @@ func (s *Server) acceptOn(entry *listener, l net.Listener) error {
 			s.mu.Unlock()
 			l.Close()
 			if ended {
-				return nil
+				return s.journal.failure()
 			}
 			return err
 		}

@@ -2,6 +2,7 @@ package zkserver
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -9,17 +10,18 @@ import (
 // operate runs one write as an operator on the server, who may do everything.
 func (s *Server) operate(what, path string, write func(*txn) Code) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.closed || s.leader == nil {
-		return ErrNotServing
+		s.mu.Unlock()
+		return cmp.Or(s.journal.failure(), ErrNotServing)
 	}
 	t := s.begin(superUser, time.Now().UnixMilli(), false)
 	code := write(t)
 	s.fire(t)
+	s.mu.Unlock()
 	if code != codeOK {
 		return fmt.Errorf("zkserver: %s %s: %w", what, path, code)
 	}
-	return nil
+	return s.persist()
 }
 
 // Create makes a persistent znode that is open to everybody. Like all that the

@@ -211,6 +211,10 @@ func (c *conn) write(b []byte) bool {
 	if c.hole.Load() {
 		return true
 	}
+	if c.s.persist() != nil {
+		c.s.end(c)
+		return false
+	}
 	n, err := c.nc.Write(b)
 	if t := c.traffic.Load(); t != nil {
 		t.out.Add(int64(n))

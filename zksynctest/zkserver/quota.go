@@ -81,6 +81,7 @@ func (t *txn) account(path string, count, bytes int) {
 	t.save(statPath, stat, false, false)
 	used["count"], used["bytes"] = used.get("count")+int64(count), used.get("bytes")+int64(bytes)
 	stat.data = used.encode()
+	t.changed(stepData, stat)
 }
 
 // exceedsQuota tells whether a hard limit is in the way. It is of no importance

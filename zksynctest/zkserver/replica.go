@@ -117,8 +117,9 @@ func (s *Server) zxidOf(r *replica) int64 {
 	return s.zxid
 }
 
-// fire tells all replicas of a committed transaction.
+// fire tells the data file and all replicas of a committed transaction.
 func (s *Server) fire(t *txn) {
+	s.logTxn(t)
 	for _, r := range s.replicas {
 		for i := range t.events {
 			switch {

@@ -30,6 +30,7 @@ type Server struct {
 	acls    aclTable
 	txn     txn
 	scratch []byte
+	journal *journal // nil if there is no data file
 
 	sessions  map[int64]*session
 	buckets   map[int64]map[int64]*session
@@ -111,13 +112,33 @@ func NewEnsemble(cfg Config, n int) (*Server, error) {
 	for range n {
 		s.addEndpoint(now)
 	}
+	if cfg.DataFile == "" {
+		s.lead(s.candidate())
+		return s, nil
+	}
+	st, j, err := openData(cfg.DataFile, cfg.DataSync)
+	if err != nil {
+		return nil, err
+	}
+	s.journal = j
+	if st != nil {
+		s.install(st)
+	}
+	s.mu.Lock()
 	s.lead(s.candidate())
+	s.removeOrphans()
+	s.mu.Unlock()
+	if err := s.persist(); err != nil {
+		s.Close()
+		return nil, err
+	}
 	return s, nil
 }
 
 // Close ends the server: it closes its listeners and connections, and returns
 // when none of its goroutines is left. Closing again does no harm. A function
-// given to [Call] must not call it.
+// given to [Call] must not call it. The error is that of the data file, if there is
+// one.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -148,6 +169,9 @@ func (s *Server) Close() error {
 	}
 	closeAll(conns)
 	s.wg.Wait()
+	if s.journal != nil {
+		return s.journal.close(s)
+	}
 	return nil
 }
 

@@ -77,6 +77,7 @@ func (s *Server) openSession(e *Endpoint, timeout time.Duration, now time.Time) 
 	s.sessions[sess.id] = sess
 	s.traffic.add(sess, s.sessions)
 	s.touch(sess, now)
+	s.log(func(b []byte) []byte { return appendSession(appendNumber(b, stepZxid, s.zxid), sess.id, timeout) })
 	return sess
 }
 
@@ -93,9 +94,11 @@ func (s *Server) endSession(sess *session, asked *conn, now time.Time) {
 		s.endLag(sess.id)
 	}()
 	t := s.begin(superUser, now.UnixMilli(), false)
+	t.ended = sess.id
 	if s.linger > 0 && len(s.tree.ephemerals[sess.id]) > 0 {
 		s.leftovers = append(s.leftovers, leftover{s.elapsed(now) + s.linger.Milliseconds(), sess.id})
 		s.setTimer()
+		s.logTxn(t)
 		return
 	}
 	s.removeEphemerals(t, sess.id)

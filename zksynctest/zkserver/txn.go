@@ -17,6 +17,8 @@ type txn struct {
 	multi bool
 
 	events []change
+	steps  []step // for the data file, if there is one
+	ended  int64  // the session that ends with this
 	undo   []undo
 	// counters has the sequence counters of parents as the operations of this
 	// multi left them: in the tree they stop at the greatest int32, but names
@@ -51,7 +53,8 @@ func (s *Server) begin(ids []identity, nowMs int64, multi bool) *txn {
 	s.nextZxid()
 	t := &s.txn
 	clear(t.events)
-	*t = txn{s: s, zxid: s.zxid, now: nowMs, ids: ids, multi: multi, events: t.events[:0], undo: t.undo[:0]}
+	clear(t.steps)
+	*t = txn{s: s, zxid: s.zxid, now: nowMs, ids: ids, multi: multi, events: t.events[:0], undo: t.undo[:0], steps: t.steps[:0]}
 	return t
 }
 
@@ -77,7 +80,7 @@ func (t *txn) rollBack() {
 			n.version, n.creates, n.aversion = u.before.version, u.before.creates, u.before.aversion
 		}
 	}
-	t.events = t.events[:0]
+	t.events, t.steps = t.events[:0], t.steps[:0]
 }
 
 func (t *txn) delete(path string, version int32) Code {
@@ -117,6 +120,8 @@ func (t *txn) remove(path string, n *node) {
 		parent.pzxid = t.zxid
 	}
 	t.account(path, -1, -len(n.data))
+	t.changed(stepDelete, n)
+	t.changed(stepCount, parent)
 	if parent.isReapable() {
 		t.s.reapLater(parent, time.Now())
 	}
@@ -165,6 +170,7 @@ func (t *txn) setData(path string, data []byte, version int32) (*node, Code) {
 	n.version++
 	n.mzxid, n.mtime = t.zxid, t.now
 	t.account(path, 0, grown)
+	t.changed(stepData, n)
 	t.events = append(t.events, change{kind: eventDataChanged, path: path, acl: n.acl()})
 	return n, codeOK
 }
@@ -183,6 +189,7 @@ func (t *txn) setACL(path string, list []ACL, version int32) (*node, Code) {
 	}
 	n.rights = t.s.acls.share(acl)
 	n.aversion++
+	t.changed(stepACL, n)
 	return n, codeOK
 }
 

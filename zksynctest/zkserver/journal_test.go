@@ -1,0 +1,242 @@
+package zkserver
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// diary is a data file that notes what happens to it.
+type diary struct {
+	dataFile
+	mu   sync.Mutex
+	log  []string
+	full error
+}
+
+func (d *diary) note(what string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.log = append(d.log, what)
+}
+
+func (d *diary) Write(b []byte) (int, error) {
+	d.note("write")
+	if d.full != nil {
+		n, _ := d.dataFile.Write(b[:len(b)/2])
+		return n, d.full
+	}
+	return d.dataFile.Write(b)
+}
+
+func (d *diary) Sync() error {
+	d.note("sync")
+	return d.dataFile.Sync()
+}
+
+// told is a connection that notes when something is sent to the client.
+type told struct {
+	net.Conn
+	d *diary
+}
+
+func (c told) Write(b []byte) (int, error) {
+	c.d.note("told")
+	return c.Conn.Write(b)
+}
+
+// once is a listener with one connection.
+type once struct{ conns chan net.Conn }
+
+func (l once) Accept() (net.Conn, error) {
+	c, ok := <-l.conns
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return c, nil
+}
+
+func (l once) Close() error {
+	defer func() { _ = recover() }() // a second time
+	close(l.conns)
+	return nil
+}
+
+func (l once) Addr() net.Addr { return &net.TCPAddr{} }
+
+func onDiary(t *testing.T, cfg Config) (*Server, *diary, net.Conn, <-chan error) {
+	t.Helper()
+	cfg.DataFile = filepath.Join(t.TempDir(), "data")
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	d := &diary{dataFile: s.journal.file}
+	s.journal.file = d
+	client, server := newPipe(&net.TCPAddr{}, &net.TCPAddr{})
+	l := once{make(chan net.Conn, 1)}
+	l.conns <- told{server, d}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(l) }()
+	t.Cleanup(func() { client.Close() })
+	return s, d, client, served
+}
+
+func hello(t *testing.T, c net.Conn) {
+	t.Helper()
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := c.Write(append([]byte{0, 0, 0, 44}, make([]byte, 44)...)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSyncBeforeTheAnswer: with DataSync what a client is told is on the disk.
+func TestSyncBeforeTheAnswer(t *testing.T) {
+	for sync, want := range map[bool][]string{true: {"write", "sync", "told"}, false: {"write", "told"}} {
+		_, d, c, _ := onDiary(t, Config{DataSync: sync})
+		hello(t, c)
+		if _, err := io.ReadFull(c, make([]byte, 4)); err != nil {
+			t.Fatal(err)
+		}
+		d.mu.Lock()
+		if !slices.Equal(d.log, want) {
+			t.Errorf("DataSync %v: %v, want %v", sync, d.log, want)
+		}
+		d.mu.Unlock()
+	}
+}
+
+// TestTheDiskIsFull: nobody is told what is not in the file, the server goes down
+// and says why, and what was in the file before is there.
+func TestTheDiskIsFull(t *testing.T) {
+	s, d, c, served := onDiary(t, Config{})
+	if err := s.Create("/before", nil); err != nil {
+		t.Fatal(err)
+	}
+	full := errors.New("no room")
+	d.full = full
+	hello(t, c)
+	if b, err := io.ReadAll(c); len(b) > 0 {
+		t.Errorf("the client was told % x, %v", b, err)
+	}
+	select {
+	case err := <-served:
+		if !errors.Is(err, full) {
+			t.Errorf("Serve returned %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the server goes on")
+	}
+	for what, err := range map[string]error{
+		"Start":  s.Start(),
+		"Create": s.Create("/after", nil),
+		"Close":  s.Close(),
+	} {
+		if !errors.Is(err, full) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	next, err := New(Config{DataFile: s.cfg.DataFile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	if _, ok := next.Get("/before"); !ok || next.Zxid() != 1 {
+		t.Errorf("%v, zxid %d", ok, next.Zxid())
+	}
+}
+
+func TestRestoreWantsANewServer(t *testing.T) {
+	s, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Create("/a", nil); err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := s.Snapshot(&b); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Restore(bytes.NewReader(b.Bytes())); !errors.Is(err, errUsed) {
+		t.Errorf("into a server in use: %v", err)
+	}
+	three, err := NewEnsemble(Config{DataFile: filepath.Join(t.TempDir(), "data")}, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer three.Close()
+	if err := three.Restore(bytes.NewReader(b.Bytes()[:b.Len()-1])); !errors.Is(err, ErrCorrupt) {
+		t.Errorf("without its end: %v", err)
+	}
+	if err := three.Restore(&b); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := three.Get("/a"); !ok || three.Create("/b", nil) != nil || three.Zxid() != 1<<32+1 {
+		t.Errorf("%v, %#x", ok, three.Zxid())
+	}
+	if err := three.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := NewEnsemble(Config{DataFile: three.cfg.DataFile}, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if _, ok := again.Get("/a"); !ok || again.Create("/c", nil) != nil || again.Zxid() != 2<<32+1 {
+		t.Errorf("on its file: %v, %#x", ok, again.Zxid())
+	}
+}
+
+// FuzzSteps wants any steps to be refused, or to make a state that a server can
+// run with and that is the same when it is written and read.
+func FuzzSteps(f *testing.F) {
+	seed := newState()
+	n := &node{path: "/a", data: []byte("x"), rights: &openACL, owner: 7}
+	put := appendStep(nil, stepPut, n)
+	f.Add(put)
+	f.Add(appendNumber(appendSession(appendNumber(slices.Clone(put), stepZxid, 9), 7, 1e9), stepEnd, 7))
+	f.Add(appendStep(slices.Clone(put), stepDelete, n))
+	f.Add(appendStep(appendStep(nil, stepACL, seed.tree.nodes["/zookeeper/config"]), stepData, seed.tree.nodes["/"]))
+	f.Add(appendNumber(appendNumber(appendStep(nil, stepCount, seed.tree.nodes["/"]), stepLastID, 1<<56), stepComplete, 4))
+	f.Fuzz(func(t *testing.T, steps []byte) {
+		st := newState()
+		if st.apply(steps) != nil {
+			return
+		}
+		s, err := New(Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		s.mu.Lock()
+		err = s.adopt(st)
+		s.mu.Unlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := s.Snapshot(&b); err != nil {
+			t.Fatal(err)
+		}
+		again, err := New(Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer again.Close()
+		if err := again.Restore(&b); err != nil {
+			t.Fatalf("what was written cannot be read: %v", err)
+		}
+		if a, b := s.Everything(), again.Everything(); a != b {
+			t.Fatalf("%s\nand then\n%s", a, b)
+		}
+	})
+}

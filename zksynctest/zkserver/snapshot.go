@@ -1,0 +1,116 @@
+package zkserver
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Snapshot writes the tree, the sessions and the zxid, all as of one moment, for
+// [Server.Restore]. Watches and connections are not in it. It takes as much memory
+// as it writes, about a hundred bytes a znode and its path and data; the server
+// waits while it is made, but not while w is written to.
+func (s *Server) Snapshot(w io.Writer) error {
+	s.mu.Lock()
+	b := s.appendSnapshot(nil)
+	s.mu.Unlock()
+	_, err := w.Write(b)
+	return err
+}
+
+// Restore gives the server what [Server.Snapshot] has written. The server must be
+// as [New] or [NewEnsemble] made it: with an error nothing has changed. Sessions
+// have their full timeout from now, and go if nobody takes them up again. An
+// ensemble begins a new epoch.
+//
+// Errors are those of r, and ErrCorrupt or ErrNewerFormat with what is wrong.
+func (s *Server) Restore(r io.Reader) error {
+	l, err := load(r)
+	if err != nil {
+		return fmt.Errorf("zkserver: restore a snapshot: %w", err)
+	}
+	if l.torn {
+		return fmt.Errorf("zkserver: restore a snapshot: %w: its end is missing", ErrCorrupt)
+	}
+	s.mu.Lock()
+	err = s.adopt(l.state)
+	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return s.persist()
+}
+
+var errUsed = errors.New("zkserver: restore a snapshot: the server is in use; restore into a new one, before anybody connects")
+
+// adopt makes st the server's.
+func (s *Server) adopt(st *state) error {
+	unused := len(s.tree.nodes) == len(newTree().nodes) && s.zxid == 0
+	if s.closed || !unused || len(s.sessions) > 0 || len(s.conns) > 0 || s.leader == nil {
+		return errUsed
+	}
+	s.install(st)
+	s.lead(s.leader)
+	s.removeOrphans()
+	if s.journal != nil {
+		s.journal.renew()
+	}
+	return nil
+}
+
+// install takes over what st has, before the server has a leader.
+func (s *Server) install(st *state) {
+	s.tree, s.acls, s.zxid, s.epoch = st.tree, st.acls, st.zxid, st.zxid>>32
+	for id, timeout := range st.sessions {
+		sess := newSession(id, timeout)
+		s.sessions[id] = sess
+		s.traffic.add(sess, s.sessions)
+	}
+	for _, e := range s.endpoints {
+		if last, ok := st.lastIDs[byte(e.number)]; ok {
+			e.nextID = max(e.nextID, last+1)
+		}
+	}
+}
+
+// removeOrphans removes ephemerals that were to go a little after their session,
+// when the server ended.
+func (s *Server) removeOrphans() {
+	for _, id := range slices.Sorted(maps.Keys(s.tree.ephemerals)) {
+		if s.sessions[id] == nil {
+			s.removeEphemerals(s.begin(superUser, time.Now().UnixMilli(), false), id)
+		}
+	}
+}
+
+// appendSnapshot appends all there is, from the header on. The caller holds mu.
+func (s *Server) appendSnapshot(b []byte) []byte {
+	b = appendDataHeader(b)
+	start := len(b)
+	b = beginDataFrame(b)
+	b = appendNumber(b, stepZxid, s.zxid)
+	for _, e := range s.endpoints {
+		b = appendNumber(b, stepLastID, e.nextID-1)
+	}
+	for id, sess := range s.sessions {
+		b = appendSession(b, id, sess.timeout)
+	}
+	var walk func(*node)
+	walk = func(n *node) {
+		b = appendStep(b, stepPut, n)
+		if len(b)-start > snapshotFrame {
+			b = endDataFrame(b, start)
+			start = len(b)
+			b = beginDataFrame(b)
+		}
+		for _, c := range n.children() {
+			walk(c)
+		}
+	}
+	walk(s.tree.nodes["/"])
+	b = appendNumber(b, stepComplete, int64(len(s.tree.nodes)-1))
+	return endDataFrame(b, start)
+}

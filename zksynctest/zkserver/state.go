@@ -1,0 +1,198 @@
+package zkserver
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Errors of what was written by [Server.Snapshot] or into [Config.DataFile].
+var (
+	// ErrCorrupt is that it is not as it was written, or was never written by this
+	// package.
+	ErrCorrupt = errors.New("zkserver: the data is corrupt")
+	// ErrNewerFormat is that a later version of this package wrote it.
+	ErrNewerFormat = errors.New("zkserver: the data is of a newer format")
+)
+
+// state is what outlives a server.
+type state struct {
+	tree     *tree
+	acls     aclTable
+	sessions map[int64]time.Duration
+	lastIDs  map[byte]int64 // the newest session of each server, by its number
+	zxid     int64
+	complete bool // a whole snapshot has been read
+}
+
+func newState() *state {
+	return &state{tree: newTree(), sessions: map[int64]time.Duration{}, lastIDs: map[byte]int64{}}
+}
+
+// The steps that lead to a state. Each says what is, and not what to do: the
+// rules by which it came about may change without changing what is written.
+const (
+	stepZxid     = 1  // zxid
+	stepPut      = 2  // a whole znode, new or not
+	stepCount    = 3  // path, pzxid and creates of a parent
+	stepData     = 4  // path, data, mzxid, mtime, version
+	stepACL      = 5  // path, acl, aversion
+	stepDelete   = 6  // path
+	stepSession  = 7  // id, timeout in ms; new or not
+	stepEnd      = 8  // id of a session that is over
+	stepLastID   = 9  // id of the newest session of its server
+	stepComplete = 10 // how many znodes; the end of a snapshot
+)
+
+func appendStep(b []byte, kind byte, n *node) []byte {
+	b = appendString(append(b, kind), n.path)
+	switch kind {
+	case stepPut:
+		b = appendSavedACL(appendBuffer(b, n.data), n)
+		for _, v := range [...]int64{n.czxid, n.mzxid, n.pzxid, n.ctime, n.mtime, n.owner} {
+			b = appendInt64(b, v)
+		}
+		b = appendInt32(b, n.version)
+		b = appendInt32(b, n.creates)
+		b = appendInt32(b, n.aversion)
+	case stepCount:
+		b = appendInt32(appendInt64(b, n.pzxid), n.creates)
+	case stepData:
+		b = appendBuffer(b, n.data)
+		b = appendInt32(appendInt64(appendInt64(b, n.mzxid), n.mtime), n.version)
+	case stepACL:
+		b = appendInt32(appendSavedACL(b, n), n.aversion)
+	}
+	return b
+}
+
+// appendSavedACL has one byte for the list that nearly all znodes have.
+func appendSavedACL(b []byte, n *node) []byte {
+	open := n.rights == &openACL
+	if b = appendBool(b, open); !open {
+		b = appendACLs(b, n.acl())
+	}
+	return b
+}
+
+func appendNumber(b []byte, kind byte, v int64) []byte { return appendInt64(append(b, kind), v) }
+
+func appendSession(b []byte, id int64, timeout time.Duration) []byte {
+	return appendInt64(appendNumber(b, stepSession, id), timeout.Milliseconds())
+}
+
+// apply takes the steps of one frame.
+func (st *state) apply(frame []byte) error {
+	d := decoder{b: frame, tree: st.tree}
+	for len(d.b) > 0 {
+		kind := d.take(1)[0]
+		var err error
+		switch kind {
+		case stepZxid:
+			st.zxid = d.int64()
+		case stepPut, stepCount, stepData, stepACL, stepDelete:
+			err = st.applyNode(&d, kind, d.str())
+		case stepSession:
+			err = st.applySession(d.int64(), d.int64())
+		case stepEnd:
+			delete(st.sessions, d.int64())
+		case stepLastID:
+			st.sawID(d.int64())
+		case stepComplete:
+			if want, have := d.int64(), int64(len(st.tree.nodes)-1); want != have {
+				err = fmt.Errorf("%w: there are %d znodes in it, and not %d", ErrCorrupt, have, want)
+			}
+			st.complete = true
+		default:
+			err = fmt.Errorf("%w: it has a step of the unknown kind %d", ErrCorrupt, kind)
+		}
+		if err == nil && d.bad {
+			err = fmt.Errorf("%w: a step of kind %d ends too early", ErrCorrupt, kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (st *state) applySession(id, ms int64) error {
+	if id == 0 || ms <= 0 || ms > 1<<31 {
+		return fmt.Errorf("%w: session %#x has a timeout of %d ms", ErrCorrupt, id, ms)
+	}
+	st.sessions[id] = time.Duration(ms) * time.Millisecond
+	st.sawID(id)
+	return nil
+}
+
+func (st *state) sawID(id int64) {
+	server := byte(uint64(id) >> 56)
+	if last, ok := st.lastIDs[server]; !ok || id > last {
+		st.lastIDs[server] = id
+	}
+}
+
+func (st *state) applyNode(d *decoder, kind byte, path string) error {
+	n := st.tree.nodes[path]
+	if n == nil && kind != stepPut {
+		return fmt.Errorf("%w: there is no znode %q to change", ErrCorrupt, path)
+	}
+	switch kind {
+	case stepPut:
+		m := node{data: copied(d.buffer()), rights: st.savedACL(d)}
+		for _, v := range [...]*int64{&m.czxid, &m.mzxid, &m.pzxid, &m.ctime, &m.mtime, &m.owner} {
+			*v = d.int64()
+		}
+		m.version, m.creates, m.aversion = d.int32(), d.int32(), d.int32()
+		if d.bad {
+			return nil
+		}
+		return st.put(path, n, &m)
+	case stepCount:
+		n.pzxid, n.creates = d.int64(), d.int32()
+	case stepData:
+		n.data = copied(d.buffer())
+		n.mzxid, n.mtime, n.version = d.int64(), d.int64(), d.int32()
+	case stepACL:
+		n.rights, n.aversion = st.savedACL(d), d.int32()
+	case stepDelete:
+		if reserved(path) || path == "" || len(n.children()) > 0 {
+			return fmt.Errorf("%w: the znode %q cannot have been deleted", ErrCorrupt, path)
+		}
+		st.tree.remove(path, n)
+	}
+	return nil
+}
+
+func (st *state) put(path string, n, m *node) error {
+	if n == nil {
+		parent, _, ok := splitPath(path)
+		if !ok || !validPath(path) || st.tree.nodes[parent] == nil {
+			return fmt.Errorf("%w: the znode %q has no parent, or no valid path", ErrCorrupt, path)
+		}
+		st.tree.insert(path, m)
+		return nil
+	}
+	if n.owner != m.owner {
+		return fmt.Errorf("%w: the znode %q has changed its owner", ErrCorrupt, path)
+	}
+	n.data, n.rights = m.data, m.rights
+	n.czxid, n.mzxid, n.pzxid, n.ctime, n.mtime = m.czxid, m.mzxid, m.pzxid, m.ctime, m.mtime
+	n.version, n.creates, n.aversion = m.version, m.creates, m.aversion
+	return nil
+}
+
+func (st *state) savedACL(d *decoder) *[]ACL {
+	if d.bool() {
+		return &openACL
+	}
+	return st.acls.share(d.acls(nil))
+}
+
+// copied keeps apart what is null and what is empty.
+func copied(b []byte) []byte {
+	if b == nil {
+		return nil
+	}
+	return append([]byte{}, b...)
+}
