@@ -3,7 +3,6 @@ package zksync_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // A queue that is made anew under them loses nothing for those who consume.
@@ -85,14 +85,29 @@ func TestPutKeepsNothingOfItsCaller(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		q := newQueue(t, srv)
 		put(t, q, "first")
-		onMulti(srv, zksynctest.BeforeCommit, 1, zksynctest.Delay(3*time.Second), zksynctest.Disconnect)
+		for _, f := range []zksynctest.Fault{
+			{Nth: 1, At: zksynctest.AfterCommit, Do: zksynctest.Delay(time.Second)}, // so that the next one has both
+			{Nth: 2, At: zksynctest.BeforeCommit, Do: zksynctest.Delay(3 * time.Second)},
+			{Nth: 2, At: zksynctest.BeforeCommit, Do: zksynctest.Disconnect},
+		} {
+			f.Op = zkserver.OpMulti
+			srv.Inject(f)
+		}
+		putting := func(ctx context.Context, data []byte) <-chan error {
+			done := make(chan error, 1)
+			go func() { done <- q.Put(ctx, data) }()
+			synctest.Wait()
+			return done
+		}
+		busy := putting(t.Context(), []byte("second"))
 		data := []byte("given up")
-		given := make(chan error, 1)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		go func() { given <- q.Put(ctx, data) }()
-		other := make(chan error, 1)
-		go func() { other <- q.Put(t.Context(), []byte("other")) }()
+		given := putting(ctx, data)
+		other := putting(t.Context(), []byte("other"))
+		if err := <-busy; err != nil {
+			t.Fatal(err)
+		}
 		if err := <-given; !errors.Is(err, zksync.ErrOutcomeUnknown) {
 			t.Fatalf("Put: %v, want ErrOutcomeUnknown", err)
 		}
@@ -100,9 +115,6 @@ func TestPutKeepsNothingOfItsCaller(t *testing.T) {
 		if err := <-other; err != nil {
 			t.Fatal(err)
 		}
-		synctest.Wait()
-		if got := fmt.Sprint(inQueue(srv, queuePath)); got != "[first given up other]" && got != "[first other given up]" {
-			t.Errorf("in the queue: %s", got)
-		}
+		wantMessages(t, srv, "first", "second", "given up", "other")
 	})
 }
