@@ -19,12 +19,8 @@ type ConfigFile struct {
 	// Servers are the members of the ensemble, by their numbers. None or one is a
 	// server on its own.
 	Servers []ConfigServer
-	// InitLimit and SyncLimit are in ticks, and 0 if they are not given.
-	InitLimit, SyncLimit int
-	// FourLetterWords are the commands of 4lw.commands.whitelist, "*" for all.
-	FourLetterWords []string
-	// ReadOnlyMode is readonlymode.enabled.
-	ReadOnlyMode bool
+	// InitLimit is in ticks, and 0 if it is not given.
+	InitLimit int
 	// Ignored are the keys that a real server knows and that mean nothing here, in
 	// the order of the file, and those that are given again further down.
 	Ignored []IgnoredKey

@@ -27,6 +27,7 @@ maxSessionTimeout=60000
 zookeeper.extendedTypesEnabled=true
 readonlymode.enabled=TRUE
 reconfigEnabled=false
+enforceQuota=true
 4lw.commands.whitelist=stat, ruok,\
     mntr
 jute.maxbuffer=0x400000
@@ -53,6 +54,10 @@ server.10=[::1]:2888:3888:observer;[::1]:2181
 			MaxClientConns:    60,
 			MaxFrame:          4 << 20,
 			ExtendedTypes:     true,
+			SyncLimit:         5,
+			FourLetterWords:   []string{"stat", "ruok", "mntr"},
+			ReadOnlyMode:      true,
+			EnforceQuota:      true,
 			ReapInterval:      time.Second,
 			NeverUsedTTL:      5 * time.Second,
 			SuperDigest:       "super:D/InIHSb7yEEbrWz8b9l71RjZJU=",
@@ -63,12 +68,10 @@ server.10=[::1]:2888:3888:observer;[::1]:2181
 			{ID: 2, Value: "zk2:2888:3888;2181"},
 			{ID: 10, Value: "[::1]:2888:3888:observer;[::1]:2181"},
 		},
-		InitLimit: 10, SyncLimit: 5,
-		FourLetterWords: []string{"stat", "ruok", "mntr"},
-		ReadOnlyMode:    true,
+		InitLimit: 10,
 		Ignored: []zkserver.IgnoredKey{
 			{Line: 5, Key: "dataDir", Value: "/var/lib/zookeeper", Why: "it means nothing to this server"},
-			{Line: 20, Key: "autopurge.snapRetainCount", Value: "3", Why: "it means nothing to this server"},
+			{Line: 21, Key: "autopurge.snapRetainCount", Value: "3", Why: "it means nothing to this server"},
 		},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -86,7 +89,7 @@ func TestConfigDefaults(t *testing.T) {
 		"clientPort=0":             {ClientAddr: ":0"},
 		"clientPort=+2181":         {ClientAddr: ":2181"},
 		"jute.maxbuffer = 1000":    {Config: zkserver.Config{MaxFrame: 1000}},
-		"4lw.commands.whitelist=*": {FourLetterWords: []string{"*"}},
+		"4lw.commands.whitelist=*": {Config: zkserver.Config{FourLetterWords: []string{"*"}}},
 		"clientPort=2181\nclientPortAddress=0.0.0.0": {ClientAddr: ":2181"},
 		"clientPort=2181\nclientPortAddress=::1":     {ClientAddr: "[::1]:2181"},
 		"clientPort=2181\nclientPortAddress=[::1]":   {ClientAddr: "[::1]:2181"},

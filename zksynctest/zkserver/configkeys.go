@@ -47,8 +47,11 @@ var configKeys = map[string]func(*configParser, property) error{
 	"reconfigEnabled": func(p *configParser, prop property) error {
 		return boolOf(&p.Config.Reconfig, prop)
 	},
+	"enforceQuota": func(p *configParser, prop property) error {
+		return boolOf(&p.Config.EnforceQuota, prop)
+	},
 	"readonlymode.enabled": func(p *configParser, prop property) error {
-		return boolOf(&p.ReadOnlyMode, prop)
+		return boolOf(&p.Config.ReadOnlyMode, prop)
 	},
 	"DigestAuthenticationProvider.superDigest": func(p *configParser, prop property) error {
 		p.Config.SuperDigest = prop.value
@@ -69,7 +72,7 @@ var configKeys = map[string]func(*configParser, property) error{
 		return err
 	},
 	"syncLimit": func(p *configParser, prop property) (err error) {
-		p.SyncLimit, err = intOf(prop, 1, math.MaxInt32, "ticks, at least 1")
+		p.Config.SyncLimit, err = intOf(prop, 1, math.MaxInt32, "ticks, at least 1")
 		return err
 	},
 	"4lw.commands.whitelist": func(p *configParser, prop property) error {
@@ -81,7 +84,7 @@ var configKeys = map[string]func(*configParser, property) error{
 			if _, known := fourLetterWords[word]; word != "*" && !known {
 				return wrong(prop, "there is no command %q; there are %s, and * for all", word, fourLetterNames())
 			}
-			p.FourLetterWords = append(p.FourLetterWords, word)
+			p.Config.FourLetterWords = append(p.Config.FourLetterWords, word)
 		}
 		return nil
 	},
@@ -100,7 +103,7 @@ var meaningless = strings.Fields(`
 	sslQuorum sslQuorumReloadCertFiles sslEndpointIdentification portUnification
 	globalOutstandingLimit serverCnxnFactory maxCnxns maxResponseCacheSize maxGetChildrenResponseCacheSize
 	forceSync fsync.warningthresholdms warningThresholdMs fsyncWarningThresholdMS digest.enabled DigestAuthenticationProvider.enabled
-	DigestAuthenticationProvider.digestAlg X509AuthenticationProvider.superUser superUser skipACL enforceQuota sessionRequireClientSASLAuth
+	DigestAuthenticationProvider.digestAlg X509AuthenticationProvider.superUser superUser skipACL sessionRequireClientSASLAuth
 	allowSaslFailedClients requireClientAuthScheme enforce.auth.enabled enforce.auth.schemes kerberos.removeHostFromPrincipal
 	kerberos.removeRealmFromPrincipal jaasLoginRenew setACL.superOnly
 	traceFile tcpKeepAlive maxBatchSize flushDelay maxWriteQueuePollTime request_throttler.shutdownTimeout requestThrottleLimit

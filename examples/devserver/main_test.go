@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/goleak"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// asServer makes the test program the command, so that it can be killed.
+const asServer = "ZKSYNC_TEST_DEVSERVER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asServer) != "" {
+		main()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// process is a devserver of its own.
+type process struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	addr string
+	rest chan string // what it says after it listens
+}
+
+func launch(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command(os.Args[0], args...), rest: make(chan string, 1)}
+	p.cmd.Env = append(os.Environ(), asServer+"=1")
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait()
+	})
+	lines := bufio.NewReader(stderr)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			t.Fatalf("it ended before it listened: %q", line)
+		}
+		if _, addr, ok := strings.Cut(line, "listening on "); ok {
+			p.addr = strings.TrimSpace(addr)
+			break
+		}
+	}
+	go func() {
+		var b bytes.Buffer
+		_, _ = lines.WriteTo(&b)
+		p.rest <- b.String()
+	}()
+	return p
+}
+
+// end sends a signal and returns what was said and the exit status.
+func (p *process) end(sig os.Signal) (string, int) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		p.t.Fatal(err)
+	}
+	said := <-p.rest
+	_ = p.cmd.Wait()
+	return said, p.cmd.ProcessState.ExitCode()
+}
+
+// TestDataOutlivesKill: what a client wrote is there after kill -9, and its session
+// goes on with its ephemeral.
+func TestDataOutlivesKill(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "zk.data")
+	p := launch(t, "-listen", "127.0.0.1:0", "-data", data)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	m, err := session.Connect(ctx, p.addr, session.WithTimeout(30*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	s, err := m.Session(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Create(ctx, "/kept", []byte("data"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Create(ctx, "/mine", nil, zk.FlagEphemeral); err != nil {
+		t.Fatal(err)
+	}
+	p.end(syscall.SIGKILL)
+
+	p = launch(t, "-listen", p.addr, "-data", data)
+	if b, _, err := s.Get(ctx, "/kept"); err != nil || string(b) != "data" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if ok, st, err := s.Exists(ctx, "/mine"); err != nil || !ok || st.EphemeralOwner != s.ID() {
+		t.Errorf("the ephemeral: %v, %+v, %v", ok, st, err)
+	}
+	if again, err := m.Session(ctx); err != nil || again.ID() != s.ID() {
+		t.Errorf("another session: %v", err)
+	}
+	if said, status := p.end(syscall.SIGTERM); status != 0 || !strings.Contains(said, "stopping") {
+		t.Errorf("status %d, %q", status, said)
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	damaged := filepath.Join(t.TempDir(), "zk.data")
+	if err := os.WriteFile(damaged, []byte("something else"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg := filepath.Join(t.TempDir(), "zoo.cfg")
+	if err := os.WriteFile(cfg, []byte("ticktime=2000\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args   string
+		status int
+		says   string
+	}{
+		{"-data " + damaged, 1, damaged},
+		{"-config " + cfg, 2, "did you mean tickTime?"},
+		{"-fsync", 2, "-fsync means nothing without -data"},
+		{"zoo.cfg", 2, `"zoo.cfg" is not an option`},
+		{"-listen 2181", 1, "-listen 2181"},
+		{"-listen 127.0.0.1:zk", 1, "must be a number"},
+		{"-nonsense", 2, "-nonsense"},
+		{"-h", 0, "-listen"},
+	} {
+		var out bytes.Buffer
+		if status := run(t.Context(), strings.Fields(c.args), &out); status != c.status || !strings.Contains(out.String(), c.says) {
+			t.Errorf("%s: status %d, %s", c.args, status, out.String())
+		}
+	}
+}
+
+// TestConfigFile: an ensemble of three, whose servers have one tree.
+func TestConfigFile(t *testing.T) {
+	cfg := filepath.Join(t.TempDir(), "zoo.cfg")
+	text := "clientPort=0\nclientPortAddress=127.0.0.1\ndataDir=/x\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n"
+	if err := os.WriteFile(cfg, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	status := make(chan int, 1)
+	go func() {
+		status <- run(ctx, []string{"-config", cfg}, w)
+		w.Close()
+	}()
+	var addrs []string
+	ignored := false
+	for lines := bufio.NewScanner(r); len(addrs) < 3 && lines.Scan(); {
+		ignored = ignored || strings.Contains(lines.Text(), "dataDir=/x")
+		if _, addr, ok := strings.Cut(lines.Text(), "listening on "); ok {
+			addrs = append(addrs, addr)
+		}
+	}
+	if len(addrs) != 3 || !ignored {
+		t.Fatalf("%q, ignored %v", addrs, ignored)
+	}
+	for i, addr := range addrs {
+		m, err := session.Connect(ctx, addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := m.Session(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Create(ctx, "/shared", nil, 0)
+		if (err == nil) != (i == 0) {
+			t.Errorf("server %d: %v", i+1, err)
+		}
+		m.Close()
+	}
+	cancel()
+	if got := <-status; got != 0 {
+		t.Errorf("status %d", got)
+	}
+}
