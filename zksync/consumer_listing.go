@@ -83,14 +83,22 @@ func (o *outlook) list(ctx context.Context, l *lane) error {
 	if err != nil {
 		return err
 	}
-	if len(names) == 0 && o.c.q.kind.delayed && time.UnixMilli(l.key).Add(laneWidth+laneAge).Before(time.Now()) {
+	kept := false
+	if o.c.q.kind.delayed && l.over() <= time.Now().UnixMilli() {
 		// Whoever puts something here nevertheless makes it again.
-		err := o.s.Delete(ctx, o.dir(l), -1)
-		if err == nil || errors.Is(err, zk.ErrNoNode) {
-			return o.drop(l)
+		if kept = len(names) > 0; !kept {
+			err = o.s.Delete(ctx, o.dir(l), -1)
 		}
-		if isTransient(err) || ctx.Err() != nil {
+		switch {
+		case kept:
+		case err == nil || errors.Is(err, zk.ErrNoNode):
+			t.remove()
+			return o.drop(l)
+		case isTransient(err) || ctx.Err() != nil:
+			t.remove()
 			return err
+		default:
+			kept = true
 		}
 	}
 	found := itemsOf(names, o.c.q.kind.parse)
@@ -104,13 +112,10 @@ func (o *outlook) list(ctx context.Context, l *lane) error {
 		return taken || passed
 	})
 	l.waiting.replace(found)
-	l.listing = t
+	l.listing.remove()
+	l.listing, l.kept = t, kept
 	return nil
 }
-
-// laneAge is for how long the lane of a past time is watched, for those whose
-// clock is behind ours.
-const laneAge = time.Minute
 
 // drop forgets a lane that is not there any more, which the watch on the
 // directory above will tell, too.

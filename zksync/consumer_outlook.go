@@ -156,7 +156,7 @@ func (o *outlook) look(ctx context.Context) error {
 		if k.delayed && l.key > now || l.waiting.due(now) > 0 {
 			break
 		}
-		if l.listing.isTripped() {
+		if l.listing.isTripped() || k.delayed && !l.kept && l.waiting.len() == 0 && l.over() <= now {
 			stale = append(stale, l)
 		}
 	}

@@ -157,6 +157,7 @@ func (p *pump) complete(ctx context.Context, o *outlook, claimed <-chan []*claim
 		p.waiting -= len(gone)
 		p.bytes += size
 		p.mu.Unlock()
+		p.wake()
 		for _, cl := range found {
 			if p.c.owed.settle(cl) {
 				p.received(o, cl)

@@ -27,6 +27,8 @@ func (o *outlook) take(most quota) ([]ref, void) {
 		}
 		if it, ok := l.waiting.first(); ok {
 			v.before(it.due)
+		} else if o.c.q.kind.delayed && !l.kept {
+			v.before(l.over())
 		}
 	}
 	return nil, v

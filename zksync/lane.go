@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -16,7 +17,15 @@ type lane struct {
 	key     int64
 	waiting backlog
 	listing *tripwire
+	kept    bool // it was tried in vain to remove it
 }
+
+// laneAge is for how long the lane of a past time is kept, for those whose clock
+// is behind ours.
+const laneAge = time.Minute
+
+// over is when a lane of a DelayQueue is to be removed, in milliseconds since 1970.
+func (l *lane) over() int64 { return l.key + (laneWidth + laneAge).Milliseconds() }
 
 // A ref names a message.
 type ref struct {

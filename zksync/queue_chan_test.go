@@ -229,7 +229,11 @@ func mortalManager(t testing.TB, srv *zksynctest.Server) (m *session.Manager, di
 	}))
 	return m, func() {
 		dead.Store(true)
-		srv.Partition(live(t, m).ID())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if s, err := m.Session(ctx); err == nil {
+			srv.Partition(s.ID())
+		}
 	}
 }
 
