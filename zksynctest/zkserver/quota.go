@@ -51,14 +51,29 @@ func (n *node) usage() (count, bytes int64) {
 	return count, bytes
 }
 
+// recountQuotas counts what is used anew, as a real server does when it has loaded a
+// tree: what was written down is changes of what clients write.
+func (t *tree) recountQuotas() {
+	for subject := range t.quotas {
+		if stat := t.nodes[quotaRoot+subject+statsName]; stat != nil {
+			stat.data = t.used(subject)
+		}
+	}
+}
+
+// used is the data of fresh stats.
+func (t *tree) used(subject string) []byte {
+	count, bytes := int64(0), int64(0)
+	if n := t.nodes[subject]; n != nil {
+		count, bytes = n.usage()
+	}
+	return quotaNumbers{"count": count, "bytes": bytes}.encode()
+}
+
 // accountNew does for a znode that was just created what quotas want.
 func (t *txn) accountNew(path string, n *node) {
 	if subject := quotaFor(path, statsName); subject != "" {
-		count, bytes := int64(0), int64(0)
-		if of := t.s.tree.nodes[subject]; of != nil {
-			count, bytes = of.usage()
-		}
-		n.data = quotaNumbers{"count": count, "bytes": bytes}.encode()
+		n.data = t.s.tree.used(subject)
 	}
 	t.account(path, 1, len(n.data))
 }

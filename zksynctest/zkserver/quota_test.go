@@ -3,6 +3,7 @@ package zkserver_test
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
@@ -117,5 +118,30 @@ func TestHardLimits(t *testing.T) {
 				r.want(exceeded, zkserver.OpSetData, rec{}.str("/hard").str("5678").i32(77))
 			}
 		})
+	}
+}
+
+// TestQuotasAndReapingAfterACrash has what is derived from the tree derived anew.
+func TestQuotasAndReapingAfterACrash(t *testing.T) {
+	s, file := onFile(t, zkserver.Config{})
+	r := session(t, s, 10*time.Second)
+	r.create("/q", 0)
+	limit(r, "/q", "count=9")
+	r.want(0, zkserver.OpCreate, createRec("/q/x", "123", 0))
+	r.want(0, zkserver.OpCreateContainer, containerRec("/c"))
+	r.create("/c/x", 0)
+	r.want(0, zkserver.OpDelete, deleteRec("/c/x"))
+	s = crashed(t, file, zkserver.Config{})
+	if got, _ := s.Get("/zookeeper/quota/q/zookeeper_stats"); string(got) != "count=2,bytes=3" {
+		t.Errorf("%q", got)
+	}
+	if err := s.Set("/q/x", nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := s.Get("/zookeeper/quota/q/zookeeper_stats"); string(got) != "count=2,bytes=0" {
+		t.Errorf("%q", got)
+	}
+	if n := s.ReapNow(); n != 1 {
+		t.Errorf("%d reaped", n)
 	}
 }
