@@ -2,13 +2,14 @@ package toolkit
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 )
 
-var documents = []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md"}
+var documents = []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/migrating.md"}
 
 func readDocument(t *testing.T, name string) string {
 	t.Helper()
@@ -56,6 +57,47 @@ next:
 	}
 }
 
+// The Go code of the other documents is compiled beside them.
+func TestCodeOfDocumentsIsCompiled(t *testing.T) {
+	code := readDocument(t, "docs/migrating_test.go")
+	blocks := fenced(readDocument(t, "docs/migrating.md"), "go")
+	if len(blocks) == 0 {
+		t.Error("no blocks of Go")
+	}
+	for _, block := range blocks {
+		if !strings.Contains(code, block) {
+			t.Errorf("this code of docs/migrating.md is not in docs/migrating_test.go:\n%s", block)
+		}
+	}
+}
+
+// What the table of other clients says, tests show.
+func TestInteropIsShown(t *testing.T) {
+	files, err := filepath.Glob("zksynctest/interop/*_test.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no tests: %v", err)
+	}
+	var tests string
+	for _, name := range files {
+		tests += readDocument(t, name)
+	}
+	page := readDocument(t, "docs/migrating.md")
+	named := regexp.MustCompile("`(Test[A-Za-z]+)`").FindAllStringSubmatch(page, -1)
+	if len(named) == 0 {
+		t.Error("no tests are named")
+	}
+	for _, m := range named {
+		if !strings.Contains(tests, "\nfunc "+m[1]+"(t *testing.T)") {
+			t.Errorf("docs/migrating.md speaks of %s, which is not there", m[1])
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)`).FindAllStringSubmatch(tests, -1) {
+		if m[1] != "TestMain" && m[1] != "TestWitness" && !strings.Contains(page, "`"+m[1]+"`") {
+			t.Errorf("docs/migrating.md does not say what %s shows", m[1])
+		}
+	}
+}
+
 // The first commands of the README are the ones to try; CI runs them.
 func TestReadmeCommands(t *testing.T) {
 	blocks := fenced(readDocument(t, "README.md"), "sh")
@@ -97,6 +139,8 @@ func TestLinks(t *testing.T) {
 			}
 			if target == "" {
 				target = name
+			} else {
+				target = path.Join(path.Dir(name), target)
 			}
 			if _, err := os.Stat(filepath.FromSlash(target)); err != nil {
 				t.Errorf("%s: the link %q leads nowhere: %v", name, m[1], err)

@@ -55,7 +55,8 @@
 // # The server's side
 //
 // Znodes are laid out like those of Curator, so that Go and JVM processes exclude
-// each other on the same path. Directories are made as container znodes, which
+// each other on the same path; [WithLayout] has other layouts, and
+// docs/migrating.md says which other clients share what. Directories are made as container znodes, which
 // the server removes when they have been empty for a while. A process that joins a
 // line writes an empty value to a directory that holds none, which tells it in the
 // same round trip whether it is alone; data watches on the directory see that.

@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,6 +123,25 @@ func TestWhoDoesNotSeeWhom(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestKazooNeedsItsDirectory: a Lock of kazoo's that has been used fails when its
+// directory has gone, as containers go. Ours does not let that happen to it with
+// LayoutKazoo, which TestLayoutKeepsEmptyDirectories of zksync shows.
+func TestKazooNeedsItsDirectory(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		path := servers.Path(t)
+		s := live(t, srv.Connect(t))
+		theirs := kazoo.in.peer(t).connect(t, srv.Address(), alive).make(t, kazoo.kind, path)
+		theirs.call(t, "acquire")
+		theirs.call(t, "release")
+		must(t, s.Delete(t.Context(), path, -1))
+		if a := <-theirs.start("acquire"); a.err == nil || !strings.Contains(a.err.Error(), "NoNodeError") {
+			t.Errorf("acquire without a directory: %q, %v", a.text, a.err)
+		}
+		must(t, zksync.NewMutex(srv.Connect(t), path, zksync.WithLayout(zksync.LayoutKazoo)).Lock(t.Context()))
+		theirs.want(t, "false", "try", "100")
+	})
 }
 
 func live(t testing.TB, m *session.Manager) *session.Session {

@@ -1,0 +1,130 @@
+// Package docs has the Go code of the documents, so that it is compiled. Each
+// block of code of migrating.md is in here, word for word.
+package docs
+
+import (
+	"context"
+	"log"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+var (
+	work     func(context.Context) error
+	workThat func()
+	process  func([]byte) error
+)
+
+func beforeZK() error {
+	conn, _, err := zk.Connect([]string{"zk1:2181", "zk2:2181"}, 10*time.Second)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	lock := zk.NewLock(conn, "/locks/orders", zk.WorldACL(zk.PermAll))
+	if err := lock.Lock(); err != nil { // for as long as it takes
+		return err
+	}
+	defer lock.Unlock()
+	workThat() // alone, we hope
+	return nil
+}
+
+func afterZK(ctx context.Context) error {
+	m, err := session.Connect(ctx, "zk1:2181,zk2:2181")
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	mu := zksync.NewMutex(m, "/locks/orders")
+	return mu.Do(ctx, work) // work's context ends before anybody else has the lock
+}
+
+func curatorLocks(ctx context.Context, m *session.Manager) error {
+	mu := zksync.NewMutex(m, "/locks/orders", zksync.WithMaxWait(3*time.Second))
+	held, err := mu.LockContext(ctx)
+	if err != nil {
+		return err // errors.Is(err, zksync.ErrMaxWait) after three seconds
+	}
+	defer mu.Unlock()
+	return work(held)
+}
+
+func curatorLeaders(ctx context.Context, m *session.Manager) error {
+	e := zksync.NewElection(m, "/leader", zksync.WithID("node-1"))
+	return e.Run(ctx, work) // leads again and again, until work or ctx ends
+}
+
+func curatorQueues(ctx context.Context, m *session.Manager) error {
+	q := zksync.NewQueue(m, "/orders")
+	defer q.Close()
+	if err := q.Put(ctx, []byte("order 66")); err != nil {
+		return err
+	}
+	for msg := range q.Messages() {
+		if err := process(msg.Data); err != nil {
+			return msg.Nack(ctx) // back to its old place
+		}
+		if err := msg.Ack(ctx); err != nil {
+			log.Print(err)
+		}
+	}
+	return q.Err()
+}
+
+func kazooTold(ctx context.Context, m *session.Manager) error {
+	mu := zksync.NewMutex(m, "/locks/orders")
+	return mu.Do(ctx, work)
+}
+
+func kazooUntold(ctx context.Context, m *session.Manager) error {
+	mu := zksync.NewMutex(m, "/locks/orders", zksync.WithLayout(zksync.LayoutKazoo))
+	return mu.Do(ctx, work)
+}
+
+func afterEtcd(ctx context.Context, m *session.Manager) error {
+	mu := zksync.NewMutex(m, "/locks/orders")
+	held, err := mu.LockContext(ctx)
+	if err != nil {
+		return err
+	}
+	defer mu.Unlock()
+	token, _ := zksync.Token(held) // in place of the revision
+	return write(held, token)
+}
+
+var write func(ctx context.Context, token int64) error
+
+// TestMigrated runs what can be run as it stands: the page's ways to hold.
+func TestMigrated(t *testing.T) {
+	srv := zksynctest.Start(t)
+	m := srv.Connect(t)
+	calls := 0
+	work = func(ctx context.Context) error { calls++; return ctx.Err() }
+	write = func(_ context.Context, token int64) error {
+		if token == 0 {
+			t.Error("no token")
+		}
+		return nil
+	}
+	for _, run := range []func(context.Context, *session.Manager) error{curatorLocks, curatorLeaders, kazooTold, kazooUntold, afterEtcd} {
+		if err := run(t.Context(), m); err != nil {
+			t.Error(err)
+		}
+	}
+	if calls != 4 {
+		t.Errorf("the work was done %d times", calls)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = afterZK(ctx)
+	for _, unused := range []any{beforeZK, curatorQueues} {
+		_ = unused // it needs what is not there: an ensemble, and an end of messages
+	}
+}
