@@ -25,7 +25,7 @@ func (s *Session) closeOnServer() {
 		}
 		s.m.servers.failed(server, err)
 		s.m.cfg.log.Debug("closing a lost session", zap.String("server", server), zap.Int64("session", s.id), zap.Error(err))
-		if s.m.sleep(ctx, jitter(backoff(round, firstBackoff, maxBackoff))) != nil {
+		if s.m.sleep(ctx, s.m.jitter.spread(backoff(round, firstBackoff, maxBackoff))) != nil {
 			return
 		}
 	}

@@ -125,7 +125,7 @@ func (l *link) pause() error {
 	if l.s.renewing() {
 		limit = min(limit, l.bound()/2)
 	}
-	t := time.NewTimer(jitter(backoff(rounds, firstBackoff, limit)))
+	t := time.NewTimer(l.s.m.jitter.spread(backoff(rounds, firstBackoff, limit)))
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -138,9 +138,6 @@ func (l *link) pause() error {
 func backoff(round int, first, limit time.Duration) time.Duration {
 	return min(first<<min(round-1, 16), limit)
 }
-
-// jitter spreads d over a half to one and a half of it.
-func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d+1) }
 
 func (l *link) failed(server string, err error) {
 	l.s.m.servers.failed(server, err)

@@ -17,6 +17,8 @@ type Manager struct {
 	cfg     config
 	chroot  string
 	servers *servers
+	jitter  jitter
+	firstID sync.Once
 
 	ctx    context.Context // ends when Close begins, with ErrClosed as its cause
 	cancel context.CancelCauseFunc
@@ -166,7 +168,7 @@ func (m *Manager) Do(ctx context.Context, fn func(context.Context, *Session) err
 	var last error
 	for round := 0; ; round++ {
 		if round > 1 {
-			if err := m.sleep(ctx, jitter(backoff(round-1, firstBackoff, maxBackoff))); err != nil {
+			if err := m.sleep(ctx, m.jitter.spread(backoff(round-1, firstBackoff, maxBackoff))); err != nil {
 				return errors.Join(err, last)
 			}
 		}

@@ -107,7 +107,7 @@ func (s *Session) pause(ctx context.Context, round int) error {
 	if round < 2 {
 		return nil
 	}
-	t := time.NewTimer(jitter(backoff(round-1, firstBackoff, maxBackoff)))
+	t := time.NewTimer(s.m.jitter.spread(backoff(round-1, firstBackoff, maxBackoff)))
 	defer t.Stop()
 	select {
 	case <-t.C:

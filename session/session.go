@@ -153,6 +153,7 @@ func (s *Session) shakeHands(w *wire, frame []byte) ([]byte, error) {
 	if !s.known.Load() {
 		s.id, s.passwd, s.timeout = id, append([]byte(nil), passwd...), timeout
 		s.known.Store(true)
+		s.m.firstID.Do(func() { s.m.jitter.seed(id) })
 		s.wg.Go(s.keep)
 	}
 	s.greet(w)

@@ -18,7 +18,7 @@ var (
 	simTwice    = flag.Bool("twice", false, "TestSimulation runs every seed twice, and tells how many went the same way")
 )
 
-var workloads = []*workload{mutexes, rwmutexes, semaphores, elections, gates, doubleBarriers}
+var workloads = []*workload{mutexes, rwmutexes, semaphores, elections, gates, doubleBarriers, queues}
 
 func chosenWorkloads(t *testing.T) []*workload {
 	if *simWorkload == "" {

@@ -33,6 +33,7 @@ type object struct {
 	name    string
 	history *history
 	model   porcupine.Model
+	check   func() []string // instead of a search by the model
 }
 
 // A world is one run of a plan, in a bubble.
@@ -44,7 +45,8 @@ type world struct {
 	objects  []*object
 	dirs     []string // which must be empty in the end
 	probes   []func(ctx context.Context) error
-	finish   []func()                                  // while the server is there
+	closers  []func()                                  // before the Managers are closed
+	finish   []func()                                  // when they are, while the server is there
 	helpers  []func(ctx context.Context, c *simClient) // until all clients are done
 	begun    time.Time
 
@@ -230,6 +232,9 @@ func (c *simClient) context(a action) (context.Context, context.CancelFunc) {
 
 // inspect looks at what is left when all is done and the network is well.
 func (w *world) inspect(ctx context.Context) {
+	for _, f := range w.closers {
+		f()
+	}
 	for _, probe := range w.probes {
 		patience, cancel := context.WithTimeout(ctx, w.plan.timeout())
 		if err := probe(patience); err != nil {
@@ -335,6 +340,9 @@ func gaveUp(err error) bool {
 }
 
 func (o *object) verdict() []string {
+	if o.check != nil {
+		return o.check()
+	}
 	o.history.mu.Lock()
 	defer o.history.mu.Unlock()
 	switch porcupine.CheckOperationsTimeout(o.model, o.history.ops, 10*time.Second) {

@@ -50,6 +50,7 @@ type Conn struct {
 // A lane is one direction.
 type lane struct {
 	waiting   [][]byte // nil is the end
+	since     []time.Time
 	heldUntil time.Time
 	first     bool // the next frame is that of the handshake
 }
@@ -71,7 +72,7 @@ func (c *Conn) pump() {
 			return
 		}
 		l := &c.lanes[Down]
-		l.waiting = append(l.waiting, frame)
+		l.waiting, l.since = append(l.waiting, frame), append(l.since, time.Now())
 		c.n.mu.Unlock()
 		c.n.kick()
 		if err != nil {
@@ -107,12 +108,31 @@ func (c *Conn) Write(b []byte) (int, error) {
 		if len(c.part) < size {
 			break
 		}
-		l := &c.lanes[Up]
-		l.waiting = append(l.waiting, slices.Clone(c.part[:size]))
+		c.queue(slices.Clone(c.part[:size]))
 		c.part = c.part[size:]
 	}
 	c.n.kick()
 	return len(b), nil
+}
+
+// queue puts a frame behind those that wait to go up. Two goroutines that write at
+// the same instant do so in any order: pings, which can go anywhere, come last.
+func (c *Conn) queue(frame []byte) {
+	l := &c.lanes[Up]
+	now, at := time.Now(), len(l.waiting)
+	if !isPing(frame) {
+		for at > 0 && l.since[at-1].Equal(now) && isPing(l.waiting[at-1]) {
+			at--
+		}
+	}
+	l.waiting = slices.Insert(l.waiting, at, frame)
+	l.since = slices.Insert(l.since, at, now)
+}
+
+const xidPing = 0xfffffffe
+
+func isPing(frame []byte) bool {
+	return len(frame) >= 8 && binary.BigEndian.Uint32(frame[4:]) == xidPing
 }
 
 func (c *Conn) deliver(frame []byte, dir Direction) {
@@ -178,7 +198,7 @@ func (c *Conn) Close() error {
 	c.n.mu.Lock()
 	if !c.over {
 		l := &c.lanes[Up]
-		l.waiting = append(l.waiting, nil)
+		l.waiting, l.since = append(l.waiting, nil), append(l.since, time.Now())
 	}
 	c.n.mu.Unlock()
 	c.n.kick()

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"testing/synctest"
@@ -227,7 +228,8 @@ func (n *Net) arrive(c *Conn, dir Direction) {
 		return
 	}
 	frame := l.waiting[0]
-	l.waiting = l.waiting[1:]
+	since := l.since[0]
+	l.waiting, l.since = l.waiting[1:], l.since[1:]
 	hole := c.hole
 	n.mu.Unlock()
 	if frame == nil { // the end
@@ -257,7 +259,7 @@ func (n *Net) arrive(c *Conn, dir Direction) {
 		time.AfterFunc(s.For, func() { n.reset(c) })
 	case s.Do == Stall:
 		n.mu.Lock()
-		l.waiting = append([][]byte{frame}, l.waiting...)
+		l.waiting, l.since = slices.Insert(l.waiting, 0, frame), slices.Insert(l.since, 0, since)
 		l.heldUntil = time.Now().Add(s.For)
 		n.mu.Unlock()
 	case s.Do == Swallow:
