@@ -51,16 +51,6 @@ func (n *node) usage() (count, bytes int64) {
 	return count, bytes
 }
 
-// recountQuotas counts what is used anew, as a real server does when it has loaded a
-// tree: what was written down is changes of what clients write.
-func (t *tree) recountQuotas() {
-	for subject := range t.quotas {
-		if stat := t.nodes[quotaRoot+subject+statsName]; stat != nil {
-			stat.data = t.used(subject)
-		}
-	}
-}
-
 // used is the data of fresh stats.
 func (t *tree) used(subject string) []byte {
 	count, bytes := int64(0), int64(0)

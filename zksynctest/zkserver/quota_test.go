@@ -121,7 +121,7 @@ func TestHardLimits(t *testing.T) {
 	}
 }
 
-// TestQuotasAndReapingAfterACrash has what is derived from the tree derived anew.
+// TestQuotasAndReapingAfterACrash has what the server makes of the tree survive.
 func TestQuotasAndReapingAfterACrash(t *testing.T) {
 	s, file := onFile(t, zkserver.Config{})
 	r := session(t, s, 10*time.Second)

@@ -64,7 +64,6 @@ func (s *Server) adopt(st *state) error {
 // install takes over what st has, before the server has a leader.
 func (s *Server) install(st *state) {
 	s.tree, s.acls, s.zxid, s.epoch = st.tree, st.acls, st.zxid, st.zxid>>32
-	s.tree.recountQuotas()
 	for id, timeout := range st.sessions {
 		sess := newSession(id, timeout)
 		s.sessions[id] = sess
