@@ -12,7 +12,7 @@ const (
 	// countEnv is how many random sequences there are to be, seedEnv where they begin.
 	countEnv, seedEnv = "ZKSYNC_DIFF_SEQUENCES", "ZKSYNC_DIFF_SEED"
 	// defaultCount takes some seconds.
-	defaultCount = 400
+	defaultCount = 250
 	// pairs is how many sequences run at the same time. Each has a server of
 	// its own, so that nothing else moves its zxid.
 	pairs = 2

@@ -25,6 +25,7 @@ func scripts() []script {
 
 func TestScripts(t *testing.T) {
 	p := newPair(t)
+	t.Run("differences between releases", p.testVersionDifferences)
 	seen := map[string]bool{}
 	for _, s := range scripts() {
 		if seen[s.name] {

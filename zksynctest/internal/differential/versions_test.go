@@ -23,7 +23,7 @@ type versionDifference struct {
 	explains func(m *mismatch, steps []step) bool
 }
 
-// versionDifferences is the table of all of them. TestVersionDifferences shows each.
+// versionDifferences is the table of all of them. testVersionDifferences shows each.
 var versionDifferences = []versionDifference{
 	{
 		name:    "zxid of events",
@@ -173,9 +173,8 @@ func (m *mismatch) excuse(steps []step, have release) *versionDifference {
 	return nil
 }
 
-// TestVersionDifferences shows that the table holds what is so, and no more.
-func TestVersionDifferences(t *testing.T) {
-	p := newPair(t)
+// testVersionDifferences shows that the table holds what is so, and no more.
+func (p *pair) testVersionDifferences(t *testing.T) {
 	for i := range versionDifferences {
 		v := &versionDifferences[i]
 		t.Run(v.name, func(t *testing.T) {
