@@ -20,18 +20,6 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-const markersPath = queuePath + "/zksync-markers"
-
-// markers are the paths of the markers.
-func markers(t testing.TB, srv *zksynctest.Server) []string {
-	t.Helper()
-	names, _ := srv.Children(markersPath)
-	for i, name := range names {
-		names[i] = markersPath + "/" + name
-	}
-	return names
-}
-
 // onMulti has something happen at the next transactions.
 func onMulti(srv *zksynctest.Server, at zksynctest.Moment, times int, do ...zksynctest.Action) {
 	for _, do := range do {
@@ -81,25 +69,6 @@ func TestPutHappensOnceAfterManyTries(t *testing.T) {
 	})
 }
 
-// The very first request makes the marker.
-func TestPutWhileTheMarkerIsMade(t *testing.T) {
-	for _, op := range []zksynctest.OpCode{zkserver.OpCreate, zkserver.OpCreateContainer} {
-		for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit} {
-			for nth := 1; nth < 5; nth++ {
-				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-					q := newQueue(t, srv)
-					srv.Inject(zksynctest.Fault{Op: op, Nth: nth, At: at, Do: zksynctest.Disconnect})
-					put(t, q, "first", "second")
-					wantMessages(t, srv, "first", "second")
-					if got := markers(t, srv); len(got) != 1 {
-						t.Errorf("the markers are %v", got)
-					}
-				})
-			}
-		}
-	}
-}
-
 // TestPutsUnderFaults has many goroutines put while connections drop and
 // sessions expire.
 func TestPutsUnderFaults(t *testing.T) {
@@ -147,55 +116,6 @@ func TestPutsUnderFaults(t *testing.T) {
 					if want := numbered(prefix, each); !slices.Equal(got[prefix], want) {
 						t.Errorf("in the queue: %q, want %q", got[prefix], want)
 					}
-				}
-			})
-		})
-	}
-}
-
-func TestMarkerIsRemovedWhileIdle(t *testing.T) {
-	for what, harm := range map[string]func(t *testing.T, srv *zksynctest.Server, marker string) error{
-		"removed": func(_ *testing.T, srv *zksynctest.Server, marker string) error { return srv.Delete(marker) },
-		"changed": func(_ *testing.T, srv *zksynctest.Server, marker string) error { return srv.Set(marker, []byte("x")) },
-	} {
-		t.Run(what, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-				q := newQueue(t, srv)
-				put(t, q, "first")
-				if err := harm(t, srv, markers(t, srv)[0]); err != nil {
-					t.Fatal(err)
-				}
-				put(t, q, "second", "third")
-				wantMessages(t, srv, "first", "second", "third")
-				q.Close()
-				if got := markers(t, srv); len(got) != 0 {
-					t.Errorf("left behind: %v", got)
-				}
-			})
-		})
-	}
-}
-
-func TestMarkerIsRemovedInTheMiddle(t *testing.T) {
-	for what, harm := range map[string]func(srv *zksynctest.Server, marker string){
-		"removed": func(srv *zksynctest.Server, marker string) { srv.Delete(marker) },
-		"changed": func(srv *zksynctest.Server, marker string) { srv.Set(marker, []byte("x")) },
-	} {
-		t.Run(what, func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-				q := newQueue(t, srv)
-				put(t, q, "first")
-				marker := markers(t, srv)[0]
-				onMulti(srv, zksynctest.AfterCommit, 1, zksynctest.Call(func() { harm(srv, marker) }), zksynctest.Disconnect)
-				err := q.Put(t.Context(), []byte("second"))
-				if !errors.Is(err, zksync.ErrOutcomeUnknown) || !strings.Contains(err.Error(), queuePath) {
-					t.Errorf("Put: %v, want ErrOutcomeUnknown, and the path", err)
-				}
-				put(t, q, "third")
-				wantMessages(t, srv, "first", "second", "third")
-				q.Close()
-				if got := markers(t, srv); len(got) != 0 {
-					t.Errorf("left behind: %v", got)
 				}
 			})
 		})
@@ -280,131 +200,6 @@ func TestPutBehindALaggingServer(t *testing.T) {
 		time.AfterFunc(time.Minute, func() { srv.CutFromLeader(id, false) }) // when the session has expired
 		put(t, q, "third")
 		wantMessages(t, srv, "first", "second", "third")
-	})
-}
-
-func TestClose(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		m := srv.Connect(t)
-		q := zksync.NewQueue(m, queuePath)
-		put(t, q, "first")
-		onMulti(srv, zksynctest.AfterCommit, 1, zksynctest.Delay(time.Second))
-		sent, waits := make(chan error, 1), make(chan error, 1)
-		go func() { sent <- q.Put(t.Context(), []byte("sent")) }()
-		synctest.Wait()
-		go func() { waits <- q.Put(t.Context(), []byte("waits")) }()
-		synctest.Wait()
-		if err := q.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := <-sent; err != nil {
-			t.Errorf("a Put that was under way: %v", err)
-		}
-		if err := <-waits; !errors.Is(err, zksync.ErrQueueClosed) || errors.Is(err, zksync.ErrOutcomeUnknown) {
-			t.Errorf("a Put that was not sent: %v", err)
-		}
-		if err := q.Put(t.Context(), nil); !errors.Is(err, zksync.ErrQueueClosed) {
-			t.Errorf("Put after Close: %v", err)
-		}
-		if err := q.PutAll(t.Context(), nil); !errors.Is(err, zksync.ErrQueueClosed) {
-			t.Errorf("PutAll after Close: %v", err)
-		}
-		if err := q.Close(); err != nil {
-			t.Error(err)
-		}
-		wantMessages(t, srv, "first", "sent")
-		if got := markers(t, srv); len(got) != 0 {
-			t.Errorf("left behind: %v", got)
-		}
-		srv.ResetOps()
-		unused := zksync.NewQueue(m, queuePath)
-		unused.Close()
-		if ops := requests(srv); len(ops) != 0 {
-			t.Errorf("closing what was not used asked for %v", names(ops))
-		}
-	})
-}
-
-func TestCloseWithoutAServer(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		q := newQueue(t, srv)
-		put(t, q, "first")
-		srv.Freeze()
-		sent := make(chan error, 1)
-		go func() { sent <- q.Put(t.Context(), []byte("second")) }()
-		synctest.Wait()
-		start := time.Now()
-		q.Close()
-		if took := time.Since(start); took > 5*time.Second {
-			t.Errorf("Close took %v", took)
-		}
-		if err := <-sent; !errors.Is(err, zksync.ErrOutcomeUnknown) || !errors.Is(err, zksync.ErrQueueClosed) {
-			t.Errorf("a Put that was under way: %v", err)
-		}
-		srv.Thaw()
-	})
-}
-
-func TestManagerCloses(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		m := srv.Connect(t)
-		q := zksync.NewQueue(m, queuePath)
-		put(t, q, "first")
-		onMulti(srv, zksynctest.AfterCommit, 1, zksynctest.Delay(time.Second))
-		sent, waits := make(chan error, 1), make(chan error, 1)
-		go func() { sent <- q.Put(t.Context(), []byte("sent")) }()
-		synctest.Wait()
-		go func() { waits <- q.Put(t.Context(), []byte("waits")) }()
-		synctest.Wait()
-		m.Close()
-		if err := <-sent; err != nil {
-			t.Errorf("a Put that was under way: %v", err)
-		}
-		if err := <-waits; !errors.Is(err, zksync.ErrClosed) || errors.Is(err, zksync.ErrOutcomeUnknown) {
-			t.Errorf("a Put that was not sent: %v", err)
-		}
-		q.Close()
-		wantMessages(t, srv, "first", "sent")
-	})
-}
-
-// An idle value has nothing running and asks for nothing.
-func TestIdleQueueIsQuiet(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		q := newQueue(t, srv)
-		put(t, q, "first")
-		srv.ResetOps()
-		time.Sleep(time.Hour)
-		if ops := requests(srv); len(ops) != 0 {
-			t.Errorf("an idle queue asked for %v", names(ops))
-		}
-		put(t, q, "second")
-		if got := names(requests(srv)); got != "multi" {
-			t.Errorf("a Put is %s", got)
-		}
-	})
-}
-
-func TestMarkersOfTheDeadAreSwept(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		dead := srv.Connect(t)
-		put(t, zksync.NewQueue(dead, queuePath), "first")
-		dead.Close()
-		old := newQueue(t, srv)
-		put(t, old, "second")
-		time.Sleep(23 * time.Hour)
-		live := newQueue(t, srv)
-		put(t, live, "third")
-		if got := markers(t, srv); len(got) != 3 {
-			t.Errorf("before the day is over the markers are %v", got)
-		}
-		time.Sleep(2 * time.Hour)
-		put(t, newQueue(t, srv), "fourth")
-		if got := markers(t, srv); len(got) != 2 {
-			t.Errorf("after a day the markers are %v", got)
-		}
-		put(t, old, "fifth") // makes itself another one
-		wantMessages(t, srv, "first", "second", "third", "fourth", "fifth")
 	})
 }
 

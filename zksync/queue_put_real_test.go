@@ -76,11 +76,12 @@ func TestPutsWithBrokenConnections(t *testing.T) {
 				}
 				time.Sleep(time.Millisecond)
 			}
-			id := live(t, m).ID()
+			s := live(t, m)
 			if i%4 == 3 {
-				srv.Expire(t, id)
+				srv.Expire(t, s.ID())
+				<-s.Done()
 			} else {
-				srv.Disconnect(t, id)
+				srv.Disconnect(t, s.ID())
 			}
 		}
 		wg.Wait()

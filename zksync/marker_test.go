@@ -1,0 +1,115 @@
+package zksync_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+const markersPath = queuePath + "/zksync-markers"
+
+// markers are the paths of the markers.
+func markers(t testing.TB, srv *zksynctest.Server) []string {
+	t.Helper()
+	names, _ := srv.Children(markersPath)
+	for i, name := range names {
+		names[i] = markersPath + "/" + name
+	}
+	return names
+}
+
+// The very first request makes the marker.
+func TestPutWhileTheMarkerIsMade(t *testing.T) {
+	for _, op := range []zksynctest.OpCode{zkserver.OpCreate, zkserver.OpCreateContainer} {
+		for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit} {
+			for nth := 1; nth < 5; nth++ {
+				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+					q := newQueue(t, srv)
+					srv.Inject(zksynctest.Fault{Op: op, Nth: nth, At: at, Do: zksynctest.Disconnect})
+					put(t, q, "first", "second")
+					wantMessages(t, srv, "first", "second")
+					if got := markers(t, srv); len(got) != 1 {
+						t.Errorf("the markers are %v", got)
+					}
+				})
+			}
+		}
+	}
+}
+
+func TestMarkerIsRemovedWhileIdle(t *testing.T) {
+	for what, harm := range map[string]func(t *testing.T, srv *zksynctest.Server, marker string) error{
+		"removed": func(_ *testing.T, srv *zksynctest.Server, marker string) error { return srv.Delete(marker) },
+		"changed": func(_ *testing.T, srv *zksynctest.Server, marker string) error { return srv.Set(marker, []byte("x")) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				q := newQueue(t, srv)
+				put(t, q, "first")
+				if err := harm(t, srv, markers(t, srv)[0]); err != nil {
+					t.Fatal(err)
+				}
+				put(t, q, "second", "third")
+				wantMessages(t, srv, "first", "second", "third")
+				q.Close()
+				if got := markers(t, srv); len(got) != 0 {
+					t.Errorf("left behind: %v", got)
+				}
+			})
+		})
+	}
+}
+
+func TestMarkerIsRemovedInTheMiddle(t *testing.T) {
+	for what, harm := range map[string]func(srv *zksynctest.Server, marker string){
+		"removed": func(srv *zksynctest.Server, marker string) { srv.Delete(marker) },
+		"changed": func(srv *zksynctest.Server, marker string) { srv.Set(marker, []byte("x")) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				q := newQueue(t, srv)
+				put(t, q, "first")
+				marker := markers(t, srv)[0]
+				onMulti(srv, zksynctest.AfterCommit, 1, zksynctest.Call(func() { harm(srv, marker) }), zksynctest.Disconnect)
+				err := q.Put(t.Context(), []byte("second"))
+				if !errors.Is(err, zksync.ErrOutcomeUnknown) || !strings.Contains(err.Error(), queuePath) {
+					t.Errorf("Put: %v, want ErrOutcomeUnknown, and the path", err)
+				}
+				put(t, q, "third")
+				wantMessages(t, srv, "first", "second", "third")
+				q.Close()
+				if got := markers(t, srv); len(got) != 0 {
+					t.Errorf("left behind: %v", got)
+				}
+			})
+		})
+	}
+}
+
+func TestMarkersOfTheDeadAreSwept(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		dead := srv.Connect(t)
+		put(t, zksync.NewQueue(dead, queuePath), "first")
+		dead.Close()
+		old := newQueue(t, srv)
+		put(t, old, "second")
+		time.Sleep(23 * time.Hour)
+		live := newQueue(t, srv)
+		put(t, live, "third")
+		if got := markers(t, srv); len(got) != 3 {
+			t.Errorf("before the day is over the markers are %v", got)
+		}
+		time.Sleep(2 * time.Hour)
+		put(t, newQueue(t, srv), "fourth")
+		if got := markers(t, srv); len(got) != 2 {
+			t.Errorf("after a day the markers are %v", got)
+		}
+		put(t, old, "fifth") // makes itself another one
+		wantMessages(t, srv, "first", "second", "third", "fourth", "fifth")
+	})
+}
