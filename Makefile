@@ -36,6 +36,10 @@ bench: ## all benchmarks
 fuzz: ## every fuzz target for FUZZTIME
 	.ci/fuzz $(FUZZTIME)
 
+.PHONY: fuzz-nightly
+fuzz-nightly: ## every fuzz target for a minute
+	.ci/fuzz 1m
+
 .PHONY: differential
 differential: ## SEQUENCES random sequences on zkserver and a real server, from SEED on
 	ZKSYNC_REQUIRE_REAL=1 ZKSYNC_DIFF_SEQUENCES=$(SEQUENCES) ZKSYNC_DIFF_SEED=$(SEED) \

@@ -86,7 +86,7 @@ func (p *process) end(sig os.Signal) (string, int) {
 func TestDataOutlivesKill(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "zk.data")
 	p := launch(t, "-listen", "127.0.0.1:0", "-data", data)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	m, err := session.Connect(ctx, p.addr, session.WithTimeout(30*time.Second))
 	if err != nil {
@@ -187,6 +187,9 @@ func TestConfigFile(t *testing.T) {
 		s, err := m.Session(ctx)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if number := int(s.ID() >> 56); number != i+1 {
+			t.Errorf("address %d is that of server %d", i+1, number)
 		}
 		_, err = s.Create(ctx, "/shared", nil, 0)
 		if (err == nil) != (i == 0) {

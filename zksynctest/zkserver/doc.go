@@ -19,8 +19,9 @@
 //
 // # What is not
 //
-// There is no consensus and no log: the endpoints of an ensemble share one tree,
-// which lives as long as the Server, over [Server.Stop] and [Server.Start]. SASL has
+// There is no consensus: the endpoints of an ensemble share one tree, which lives as
+// long as the Server, over [Server.Stop] and [Server.Start], and longer with
+// [Config.DataFile]. SASL has
 // no mechanism, and is answered as by a server that none is configured for;
 // reconfig is refused. Hard limits of quotas count only with
 // [Config.EnforceQuota], as is the real server's default, and nothing tells of soft
@@ -36,6 +37,22 @@
 // watch event takes 32 bytes and its path. It is gone when the client has read it,
 // or when its connection has ended, of which its session's end is one way. Nobody
 // else waits for that client.
+//
+// # Configuration and data
+//
+// [ReadConfig] makes a Config of a real server's zoo.cfg. With [Config.DataFile] the
+// tree, the sessions and the zxid are in a file, from which the next server goes on:
+// whatever a client was told outlives kill -9. [Server.Snapshot] writes the same to
+// any writer, and [Server.Restore] reads it into a new server. The file of a tree
+// takes about as much room as its data and paths and 100 bytes a znode, and up to
+// 16 MiB, or twice as much again, of changes; while it is written anew, clients
+// wait. Neither watches nor what faults have done are in it.
+//
+// # Size and speed
+//
+// A znode takes about 200 bytes of memory and its data, up to 300 if it is
+// ephemeral. Reads allocate nothing. More than 100,000 requests a second are
+// answered to clients that do not wait for each.
 //
 // # Time
 //
