@@ -49,12 +49,12 @@ func fifo() porcupine.Model {
 // What a queue is used for: Take alone, in order; Take that is given up; Chan;
 // Chan with one consumer, in order; Messages.
 const (
-	byTake = iota
-	byImpatientTake
-	byChan
-	byOneChan
-	byMessages
-	ways
+	takeInOrder = iota
+	takeOrGiveUp
+	chanOfMany
+	chanOfOne
+	messagesWay
+	waysOfQueues
 )
 
 // A stream is the history of one queue.
@@ -91,7 +91,7 @@ type receipt struct {
 var queues = &workload{name: "queue", start: func(w *world) func(*simClient, action) error {
 	const path = "/queues/q"
 	r := w.plan.rnd(forWorkload)
-	st := &stream{w: w, way: r.IntN(ways), path: path, put: map[int]*putting{}, received: map[int][]*receipt{}, lost: map[int][]int64{}}
+	st := &stream{w: w, way: r.IntN(waysOfQueues), path: path, put: map[int]*putting{}, received: map[int][]*receipt{}, lost: map[int][]int64{}}
 	st.h = w.object("queue", fifo())
 	w.objects[len(w.objects)-1].check = st.disorder
 	values := make([]*zksync.Queue, len(w.plan.clients))
@@ -131,9 +131,9 @@ var queues = &workload{name: "queue", start: func(w *world) func(*simClient, act
 	return func(c *simClient, a action) error {
 		consumes := a.kind < 50
 		switch st.way {
-		case byChan, byMessages:
+		case chanOfMany, messagesWay:
 			consumes = c.number%2 == 1
-		case byOneChan:
+		case chanOfOne:
 			consumes = c.number == 1
 		}
 		if !consumes {
@@ -145,7 +145,7 @@ var queues = &workload{name: "queue", start: func(w *world) func(*simClient, act
 			}
 			return st.puts(ctx, c.number, values[c.number], n)
 		}
-		if c.number%2 == 1 && st.way != byTake && st.way != byOneChan && a.kind >= 95 {
+		if c.number%2 == 1 && st.way != takeInOrder && st.way != chanOfOne && a.kind >= 95 {
 			values[c.number].Close()
 			values[c.number] = zksync.NewQueue(c.m, path)
 		}
@@ -215,14 +215,14 @@ func (st *stream) receive(c *simClient, value any, data []byte, called int64) *r
 
 // takes receives a message, in one way or another.
 func (st *stream) takes(c *simClient, a action, q *zksync.Queue) error {
-	if st.way == byTake {
+	if st.way == takeInOrder {
 		a.patience = 0
 	}
 	ctx, cancel := c.context(a)
 	defer cancel()
 	called := st.h.clock.Add(1)
 	switch st.way {
-	case byTake, byImpatientTake:
+	case takeInOrder, takeOrGiveUp:
 		var data []byte
 		var err error
 		ok := true
@@ -238,7 +238,7 @@ func (st *stream) takes(c *simClient, a action, q *zksync.Queue) error {
 			return fmt.Errorf("take: %w", err)
 		}
 		return nil
-	case byChan, byOneChan:
+	case chanOfMany, chanOfOne:
 		select {
 		case data, ok := <-q.Chan():
 			if !ok {
@@ -334,7 +334,7 @@ func (st *stream) settle() {
 		if p.unknown {
 			p.returned = math.MaxInt64
 		}
-		if st.way == byTake || st.way == byOneChan {
+		if st.way == takeInOrder || st.way == chanOfOne {
 			st.h.note(p.client, enqueued{id}, p.called, p.returned)
 			st.h.note(all[0].client, dequeued{id}, all[0].called, all[0].at)
 		}
@@ -349,7 +349,7 @@ func (st *stream) disorder() []string {
 	// What a lost session had claimed is passed over until its claims are gone.
 	consumer := 1 % st.w.plan.managers
 	passed := len(st.lost[consumer]) > 0 || len(st.h.broken[consumer]) > 0
-	if st.way != byTake && (st.way != byOneChan || passed) {
+	if st.way != takeInOrder && (st.way != chanOfOne || passed) {
 		return nil
 	}
 	for b := range st.last {
@@ -376,10 +376,10 @@ func (st *stream) again(id int, all []*receipt) {
 			switch lost := first.lost || st.lostSince(first); {
 			case first.acked != 0 && first.acked < second.called:
 				st.w.fail("message %d was received again after it was acknowledged", id)
-			case st.way != byMessages && first.value == second.value:
+			case st.way != messagesWay && first.value == second.value:
 				st.w.fail("message %d was received twice from one value", id)
 			case lost:
-			case st.way == byMessages:
+			case st.way == messagesWay:
 				if first.settling == 0 || first.settling > second.at {
 					st.w.fail("message %d was received while another was at work on it", id)
 				}
@@ -393,7 +393,7 @@ func (st *stream) again(id int, all []*receipt) {
 // lostSince says whether a session by which a message was received may have been
 // lost before its removal.
 func (st *stream) lostSince(r *receipt) bool {
-	if st.way == byTake || st.way == byImpatientTake {
+	if st.way == takeInOrder || st.way == takeOrGiveUp {
 		return false // nothing depends on it
 	}
 	return slices.ContainsFunc(st.lost[r.manager], func(at int64) bool { return at > r.called }) || len(st.h.broken[r.manager]) > 0
