@@ -31,6 +31,11 @@
 // happens, everything that waits does so where the bubble can see it, and sessions
 // that take minutes to expire take microseconds.
 //
+// [StartEnsemble] runs several endpoints over one tree in the same way, which seem to
+// be an ensemble: they are killed, paused and cut off one by one, elect leaders, lag
+// behind, and take sessions over from each other. A fail-over that takes real servers
+// seconds takes microseconds.
+//
 // # Real servers
 //
 // [RealZooKeeper] starts one or three ZooKeeper processes on the loopback interface,

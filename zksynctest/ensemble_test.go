@@ -41,7 +41,9 @@ func TestAHeldLockOutlivesItsEndpoint(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				e := zksynctest.StartEnsemble(t, 5)
+				// A paused leader is given up after five ticks, which must be less than
+				// what is left of the lease of 2/3 of the timeout after a sixth of it.
+				e := zksynctest.StartEnsemble(t, 5, zksynctest.WithTick(time.Second))
 				m := e.Connect(t, session.WithTimeout(20*time.Second))
 				mu := zksync.NewMutex(m, "/lock")
 				held, err := mu.LockContext(t.Context())
@@ -77,7 +79,7 @@ func TestAHolderOnACutOffEndpointKnowsBeforeTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := zksynctest.StartEnsemble(t, 3, zksynctest.WithTick(time.Second))
 		next := zksync.NewMutex(e.ConnectTo(t, 2), "/lock")
-		m := e.ConnectTo(t, 1, session.WithTimeout(4*time.Second))
+		m := e.ConnectTo(t, 1, session.WithTimeout(4900*time.Millisecond))
 		mu := zksync.NewMutex(m, "/lock")
 		held, err := mu.LockContext(t.Context())
 		if err != nil {
@@ -87,7 +89,9 @@ func TestAHolderOnACutOffEndpointKnowsBeforeTheNext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(10*time.Second + 300*time.Millisecond)
+		// The worst moment: the follower reports what it has heard each 500 ms, and the
+		// session ends at the next tick after 4.9 s from then.
+		time.Sleep(10*time.Second + 490*time.Millisecond)
 		lost := make(chan time.Time, 1)
 		go func() {
 			<-held.Done()
@@ -108,8 +112,8 @@ func TestAHolderOnACutOffEndpointKnowsBeforeTheNext(t *testing.T) {
 		default:
 			t.Fatal("the next has the lock, and the holder does not know")
 		}
-		if after := given.Sub(cut); after < 3*time.Second || after > 6*time.Second {
-			t.Fatalf("given away %v after the cut: the session of 4 s should have expired", after)
+		if after := given.Sub(cut); after < 4*time.Second || after > 5*time.Second {
+			t.Fatalf("given away %v after the cut: the session of 4.9 s should have expired", after)
 		}
 		if err := mu.Unlock(); !errors.Is(err, zksync.ErrLost) {
 			t.Fatalf("%v", err)

@@ -175,7 +175,7 @@ func (s *Server) tcpAddr(i int) string {
 		return addr
 	}
 	if inBubble() {
-		s.tb.Fatal("zksynctest: Addr inside a synctest bubble would stop its clock; use Connect or Dial, which work in memory")
+		s.tb.Fatalf("zksynctest: Addr inside a synctest bubble would stop its clock; use Connect or Dial, which work in memory")
 	}
 	addr, err := s.Endpoint(i).Listen("127.0.0.1:0")
 	if err != nil {

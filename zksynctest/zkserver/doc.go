@@ -38,6 +38,36 @@
 // or when its connection has ended, of which its session's end is one way. Nobody
 // else waits for that client.
 //
+// # Ensembles
+//
+// [NewEnsemble] gives a Server several endpoints, each an [Endpoint] that clients
+// connect to and that is stopped, frozen, cut off or made to lag by itself:
+//
+//	                 Stop, or the end of its doubt
+//	  looking  <------------------------------------  member
+//	(accepts and closes;   ---------------------->  (leads or follows)
+//	 may serve readers)    a leader it can reach           |  ^
+//	                                          CutFromLeader|  |
+//	                                                       v  |Rejoin closes its
+//	                                                    doubt  connections first
+//	                          (answers pings and reads from the tree as it was)
+//
+// While a majority of them can talk to each other there is a leader; without one
+// nothing is written, no session expires, and connections are closed. A new leader
+// begins an epoch, the upper half of the zxid, and gives all sessions their full
+// time. Of those that a majority can follow the one that has seen most is elected,
+// and then the one with the greatest number. Sessions move between endpoints with
+// their clients; the endpoint that was left goes on answering reads, and closes at
+// the first write. Followers tell their leader of the sessions they have heard of
+// each half tick, so that what they heard since is lost when they are cut off. What
+// clients see of moves, cut-offs and epochs is compared with real servers.
+//
+// It is one tree that all endpoints show, and no consensus: nothing that was
+// answered is ever lost, a write that gets no answer because the leader was cut off
+// was never done, and an endpoint catches up in an instant. With
+// [Config.ReadOnlyMode] an endpoint without a quorum serves clients that are content
+// with reading, as a real server does that has local sessions too.
+//
 // # Configuration and data
 //
 // [ReadConfig] makes a Config of a real server's zoo.cfg. With [Config.DataFile] the
@@ -72,7 +102,8 @@
 // do to a session or to the server what networks, operators and kernels do:
 // [Server.Partition], [Server.Disconnect], [Server.ExpireSession], [Server.Lag],
 // [Server.CutFromLeader], [Server.Freeze], [Server.Restart],
-// [Server.HangHandshake] and more. [Server.Ops] tells what the server was asked, in
-// order, with what became of it and which faults struck; an [Op] prints as a line.
+// [Server.HangHandshake] and more; those of [Endpoint] and [Server.CutLink] to the
+// servers of an ensemble. [Server.Ops] tells what the server was asked, in order,
+// with what became of it and which faults struck; an [Op] prints as a line.
 // [Server.Dump] shows what the tree looks like.
 package zkserver

@@ -51,6 +51,50 @@ func Example() {
 }
 
 // The create is done and its reply lost: what a client must expect of every write.
+// A follower that lags shows what was until its client asks for more.
+func ExampleEndpoint_Lag() {
+	server, err := zkserver.NewEnsemble(zkserver.Config{}, 3)
+	if err != nil {
+		panic(err)
+	}
+	defer server.Close()
+	conn := connect(server) // to 127.0.0.1:2181, the first endpoint
+	defer conn.Close()
+
+	server.Endpoint(1).Lag()
+	if err := server.Create("/news", nil); err != nil {
+		panic(err)
+	}
+	there, _, err := conn.Exists("/news")
+	fmt.Println(there, err)
+	if _, err := conn.Sync("/"); err != nil {
+		panic(err)
+	}
+	there, _, err = conn.Exists("/news")
+	fmt.Println(there, err)
+	// Output:
+	// false <nil>
+	// true <nil>
+}
+
+// With the end of a leader a new epoch begins, and sessions go on.
+func ExampleNewEnsemble() {
+	server, err := zkserver.NewEnsemble(zkserver.Config{}, 3)
+	if err != nil {
+		panic(err)
+	}
+	defer server.Close()
+	fmt.Printf("%d leads, zxid %#x\n", server.Leader(), server.Zxid())
+	server.Endpoint(server.Leader()).Stop()
+	fmt.Printf("%d leads, zxid %#x\n", server.Leader(), server.Zxid())
+	server.Endpoint(server.Leader()).Stop()
+	fmt.Printf("%d leads\n", server.Leader())
+	// Output:
+	// 3 leads, zxid 0x100000000
+	// 2 leads, zxid 0x200000000
+	// 0 leads
+}
+
 func ExampleServer_Inject() {
 	server, err := zkserver.New(zkserver.Config{})
 	if err != nil {

@@ -1,0 +1,58 @@
+package zksynctest
+
+import (
+	"testing"
+	"testing/synctest"
+)
+
+func TestStartEnsembleRefusesOtherSizes(t *testing.T) {
+	for _, n := range []int{-1, 0, 2, 4, 6} {
+		fake := &fakeTB{TB: t}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			StartEnsemble(fake, n)
+		}()
+		<-done
+		fake.want(t, "has 1, 3 or 5 servers, not")
+	}
+}
+
+func TestEnsembleAddressesInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := StartEnsemble(t, 3)
+		if got := e.InMemory(); got != "127.0.0.1:2181,127.0.0.1:2182,127.0.0.1:2183" {
+			t.Errorf("%s", got)
+		}
+		fake := &fakeTB{TB: t}
+		e.tb = fake
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			e.Servers()
+		}()
+		<-done
+		fake.want(t, "would stop its clock")
+	})
+}
+
+func TestWaitsThatEndInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := StartEnsemble(t, 3)
+		e.Kill(1)
+		e.Kill(2)
+		fake := &fakeTB{TB: t}
+		e.tb = fake
+		if n := e.WaitLeader(); n != 0 {
+			t.Errorf("%d leads", n)
+		}
+		fake.want(t, "wait for a leader: not within 1m0s")
+		e.WaitReady()
+		fake.want(t, "wait for all endpoints to serve: not within 1m0s")
+		e.Start(1) // waits for the election
+		if n := e.Leader(); n != 3 {
+			t.Errorf("%d leads", n)
+		}
+		e.tb = t
+	})
+}
