@@ -26,6 +26,7 @@ type consumer struct {
 	bytes    chan []byte
 	messages chan *Message
 	err      error
+	former   []int64 // the ids of sessions that were lost
 
 	owed      owed
 	unsettled unsettled

@@ -3,8 +3,11 @@ package zksync
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
 )
 
 // appear shows others that we consume, too, until disappear.
@@ -37,4 +40,70 @@ func (o *outlook) disappear(path string) {
 		case <-o.c.life.Done():
 		}
 	}
+}
+
+// succeed waits until the servers have ended the sessions that we have lost: what
+// those have claimed comes first, and would be passed over. All ephemerals of a
+// session go together.
+func (o *outlook) succeed(ctx context.Context) error {
+	for {
+		o.c.mu.Lock()
+		former := o.c.former
+		o.c.mu.Unlock()
+		if len(former) == 0 {
+			return nil
+		}
+		path, err := o.claimOf(ctx, former)
+		if err != nil {
+			return err
+		}
+		if path == "" {
+			o.c.mu.Lock()
+			o.c.former = o.c.former[len(former):]
+			o.c.mu.Unlock()
+			continue
+		}
+		there, stat, w, err := o.s.WatchExists(ctx, path)
+		if err != nil {
+			return err
+		}
+		if there && slices.Contains(former, stat.EphemeralOwner) {
+			select {
+			case <-w.Events():
+			case <-ctx.Done():
+			}
+		}
+		w.Stop()
+		if ctx.Err() != nil {
+			return cancelled(ctx)
+		}
+	}
+}
+
+// claimOf finds a claim of one of the sessions.
+func (o *outlook) claimOf(ctx context.Context, sessions []int64) (string, error) {
+	dir := o.c.q.child(claimsName)
+	names, _, err := o.s.Children(ctx, dir)
+	if errors.Is(err, zk.ErrNoNode) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	for some := range slices.Chunk(names, maxPrefetch) {
+		reads := make([]session.Read, len(some))
+		for i, name := range some {
+			reads[i] = session.ReadData(child(dir, name))
+		}
+		results, err := o.s.MultiRead(ctx, reads...)
+		if err != nil {
+			return "", err
+		}
+		for i, r := range results {
+			if r.Err == nil && slices.Contains(sessions, r.Stat.EphemeralOwner) {
+				return child(dir, some[i]), nil
+			}
+		}
+	}
+	return "", nil
 }

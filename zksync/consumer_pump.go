@@ -65,6 +65,9 @@ func (p *pump) shift(ctx context.Context, s *session.Session) error {
 		return err
 	}
 	defer o.disappear(present)
+	if err := o.succeed(ctx); err != nil {
+		return err
+	}
 	p.mu.Lock()
 	p.window, p.waiting, p.bytes, p.starved, p.full = min(firstPrefetch, p.limit), 0, 0, false, false
 	p.mu.Unlock()
@@ -101,6 +104,9 @@ func (p *pump) shift(ctx context.Context, s *session.Session) error {
 	close(p.removing)
 	confirming.Wait()
 	if err := s.Err(); err != nil {
+		p.c.mu.Lock()
+		p.c.former = append(p.c.former, s.ID())
+		p.c.mu.Unlock()
 		for _, m := range p.c.unsettled.of(s) {
 			p.c.unsettled.remove(m) // others may have them by now
 		}
@@ -232,7 +238,9 @@ func (p *pump) pass(ctx context.Context, o *outlook, claimed <-chan *claim) []*c
 		if cl == nil {
 			return nil
 		}
-		if ctx.Err() != nil || !p.deliver(ctx, cl) {
+		// ctx ends a little later than the session, and others may have the message
+		// as soon as that has ended.
+		if ctx.Err() != nil || o.s.Err() != nil || !p.deliver(ctx, cl) {
 			return []*claim{cl}
 		}
 		p.received(o, cl)
@@ -284,9 +292,10 @@ func (p *pump) deliverBytes(ctx context.Context, cl *claim) bool {
 		p.startRemoval(cl)
 		return true
 	case <-ctx.Done():
-		p.unreserve()
-		return false
+	case <-cl.o.s.Done():
 	}
+	p.unreserve()
+	return false
 }
 
 func (p *pump) deliverMessage(ctx context.Context, cl *claim) bool {
@@ -296,9 +305,10 @@ func (p *pump) deliverMessage(ctx context.Context, cl *claim) bool {
 	case p.c.messages <- msg:
 		return true
 	case <-ctx.Done():
-		p.c.unsettled.remove(msg)
-		return false
+	case <-cl.o.s.Done():
 	}
+	p.c.unsettled.remove(msg)
+	return false
 }
 
 // confirm waits for what comes of removals.

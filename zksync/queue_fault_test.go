@@ -280,3 +280,22 @@ func TestChanOfLargeMessages(t *testing.T) {
 		wantLeft(t, srv, 0, 0)
 	})
 }
+
+// A session is lost to us before the servers have ended it. What it had claimed
+// comes first nevertheless.
+func TestChanDoesNotOvertakeItself(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		offer(t, srv.Connect(t), queuePath, 0, 30)
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, queuePath)
+		want(t, receive(t, q.Chan(), 1), numbers(0, 1))
+		synctest.Wait()
+		lost := live(t, m)
+		srv.Partition(lost.ID())
+		<-lost.Done()
+		want(t, receive(t, q.Chan(), 29), numbers(1, 30))
+		time.Sleep(time.Minute)
+		closeQueue(t, q)
+		wantLeft(t, srv, 0, 0)
+	})
+}
