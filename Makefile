@@ -2,6 +2,8 @@
 
 FUZZTIME ?= 5s
 COUNT    ?= 10
+CHAOS    ?= 10m
+CHURN    ?= 10m
 
 SEQUENCES ?= 50000
 SEED      ?= 1
@@ -48,6 +50,14 @@ differential: ## SEQUENCES random sequences on zkserver and a real server, from 
 .PHONY: soak
 soak: ## all tests COUNT times with the race detector
 	go test -race -count=$(COUNT) -timeout 2h ./...
+
+.PHONY: chaos
+chaos: ## servers and clients killed, paused and cut off for CHAOS, with a real ensemble of three
+	ZKSYNC_REQUIRE_REAL=1 go test -v -count=1 -timeout 24h ./zksynctest/chaos -run '^TestChaos$$' -chaos $(CHAOS)
+
+.PHONY: churn
+churn: ## everything opened, used and closed for CHURN, and the heap looked at
+	go test -v -count=1 -timeout 24h ./zksync -run '^TestChurn$$' -churn $(CHURN)
 
 .PHONY: ci
 ci: ## what must pass, in a fresh clone

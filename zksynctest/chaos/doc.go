@@ -1,0 +1,10 @@
+// Package chaos has no code but its test: an ensemble of three Apache ZooKeeper
+// processes and several client processes, all of which are killed, paused and cut
+// off while they work, and what may never happen meanwhile.
+//
+//	make chaos CHAOS=10m
+//
+// Each client writes down what it believes, by its own clock: that it got a lock,
+// with which token, that it still has it, that it put, received and acknowledged
+// a message. Afterwards the notes of all are compared.
+package chaos

@@ -1,0 +1,98 @@
+//go:build unix
+
+package chaos
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A note is a line that a client writes down at once, so that it is there when
+// the client is killed.
+type note struct {
+	At    int64  `json:"t"` // nanoseconds of the machine's clock, which all share
+	Kind  kind   `json:"k"`
+	What  string `json:"w,omitempty"` // the primitive
+	Hold  int    `json:"h,omitempty"` // numbers the holds of a client; of a message, its session
+	Token int64  `json:"n,omitempty"`
+	Units int    `json:"u,omitempty"`
+	Text  string `json:"x,omitempty"` // a message, or an error
+}
+
+type kind string
+
+const (
+	held     kind = "held"     // had it at this time
+	still    kind = "still"    // and at this
+	ended    kind = "ended"    // for the last time at this
+	released kind = "released" // gave it up, with what result
+	trying   kind = "trying"   // is about to put a message
+	put      kind = "put"      // the message is in the queue
+	unput    kind = "unput"    // Put failed, with what error
+	got      kind = "got"
+	acked    kind = "acked"
+	unacked  kind = "unacked" // Ack failed, with what error
+	failed   kind = "failed"  // something else did
+)
+
+// A notebook is the file of one client process.
+type notebook struct {
+	mu   sync.Mutex
+	file *os.File
+}
+
+func openNotebook(path string) (*notebook, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	return &notebook{file: f}, err
+}
+
+func (b *notebook) write(n note) {
+	if n.At == 0 {
+		n.At = time.Now().UnixNano()
+	}
+	line, err := json.Marshal(n)
+	if err != nil {
+		panic(err) // a note is plain data
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, err := b.file.Write(append(line, '\n')); err != nil {
+		panic(fmt.Sprintf("a client that cannot take notes proves nothing: %v", err))
+	}
+}
+
+// A diary is what one client process noted.
+type diary struct {
+	client string
+	notes  []note
+	killed bool // it did not end by itself
+	paused bool // at least once
+}
+
+func readDiary(path string) (diary, error) {
+	d := diary{client: strings.TrimSuffix(filepath.Base(path), ".notes")}
+	f, err := os.Open(path)
+	if err != nil {
+		return d, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		var n note
+		if err := json.Unmarshal(lines.Bytes(), &n); err != nil {
+			// Killed in the middle of a line: possible for the last one only.
+			if lines.Scan() {
+				return d, fmt.Errorf("%s, line %d: %w", path, len(d.notes)+1, err)
+			}
+			break
+		}
+		d.notes = append(d.notes, n)
+	}
+	return d, lines.Err()
+}
