@@ -27,6 +27,20 @@
 //	  |                                                 lost ---> Unlock: ErrLost
 //	  +-------------------------- Unlock -----------------+
 //
+// # The life of a message
+//
+//	        Put           a consumer claims it          received
+//	(sent) -----> waiting --------------------> claimed ---------> being worked on
+//	               ^  ^                            |                  |        |
+//	               |  |    Close, session lost     |                  |        |
+//	               |  +----------------------------+                  |        |
+//	               |           Nack, Close, session lost              |        |
+//	               +--------------------------------------------------+        |
+//	                                       Ack; from Chan and Take at once     v
+//	                                                                        removed
+//
+// What comes back comes to its old place, ahead of all that was put later.
+//
 // # Guarantees
 //
 //   - While the context of a hold lives, nobody else holds what it excludes: it
@@ -43,6 +57,14 @@
 //     for readers and for requests of several units.
 //   - A message that was put into a queue is there once, and those of one goroutine
 //     are in order. What cannot be known is said to be so: [ErrOutcomeUnknown].
+//   - Each message goes to one consumer, first in first out as deliveries start.
+//     Those of one that dies go to the others; none that was not received is lost.
+//     One consumer alone sees the order of arrival, whatever becomes of its sessions.
+//   - Without a crash or a lost session each message is delivered once. Messages
+//     delivers at least once, and of all Acks of a message one succeeds; Take is exact also
+//     across sessions, and beside clients of other kinds.
+//   - A consumer that has nothing to do asks the servers for nothing, and what a
+//     message costs does not depend on how many wait.
 //
 // # Non-guarantees
 //
@@ -52,6 +74,14 @@
 // once, while the holder is told as fast as the network allows. What the session's
 // lease assumes is said in package session.
 //
+// A message that was received from a queue's Chan is lost if the process dies
+// before the work on it is done: that is what Messages is for. If a session is lost,
+// up to 128 messages that were received under it and whose removal was not known yet
+// may go to other consumers, too. A queue with several consumers starts deliveries in
+// order, and cannot say in which order work is done. Claims bind our consumers only:
+// beside clients that know nothing of them, as those of ZooKeeper's recipe and of
+// Curator, a message may go both to one of those and to Chan or Messages.
+//
 // # The server's side
 //
 // Znodes are laid out like those of Curator, so that Go and JVM processes exclude
@@ -60,4 +90,10 @@
 // the server removes when they have been empty for a while. A process that joins a
 // line writes an empty value to a directory that holds none, which tells it in the
 // same round trip whether it is alone; data watches on the directory see that.
+//
+// The messages of a [Queue] are those of ZooKeeper's queue recipe and of Curator's
+// SimpleDistributedQueue, qn- and a number. Beside them are directories that sort
+// after them: zksync-claims has an ephemeral for each message that a consumer has,
+// zksync-consumers one for each consumer, and zksync-markers a znode for each value
+// that writes. Children of other names are left alone.
 package zksync

@@ -99,7 +99,9 @@ func (q *queue) usable() error {
 	}
 }
 
-// Close ends the value, and leaves the queue on the servers. Puts that were not
+// Close ends the value, and leaves the queue on the servers. Messages that were
+// not received from its channel, and those of Messages that were not settled, go back
+// to their places, and the channel is closed. Puts that were not
 // sent yet fail with ErrQueueClosed; for the answers to those that were it waits,
 // for five seconds at most if the servers cannot be reached, and then they fail with
 // an error that is ErrOutcomeUnknown, too. It returns when
