@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// A whole run, on the embedded server, writes its three files and judges.
+func TestRun(t *testing.T) {
+	server, err := zkserver.New(zkserver.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	address, err := server.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := t.TempDir()
+	var stdout, stderr bytes.Buffer
+	args := []string{"-servers", address.String(), "-rounds", "1", "-contenders", "zksync|bare|go-zookeeper", "-rows", "uncontended|8 waiters|Put|1000 waiting|n = 10$|Election|WithLinger", "-out", out}
+	if err := run(t.Context(), args, &stdout, &stderr); err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	if !strings.Contains(stdout.String(), "## uncontended Lock + Unlock") || !strings.Contains(stderr.String(), "round 1 of 1: zksync") {
+		t.Errorf("the table or the progress is missing:\n%s\n%s", stdout.String(), stderr.String())
+	}
+	text, err := os.ReadFile(filepath.Join(out, "results.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rep report
+	if err := json.Unmarshal(text, &rep); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rep.Results {
+		if _, ok := r.of(ours); !ok {
+			t.Errorf("%s: we did not run: %+v", r.Title, r.Measures)
+		}
+		// What does not depend on the machine.
+		for _, v := range r.Verdicts {
+			if (v.Goal == "2 requests" || v.Goal == "no request") && !v.Met {
+				t.Errorf("%s: %s", r.Title, v)
+			}
+		}
+	}
+	for _, name := range []string{"table.md", "chart.svg"} {
+		if info, err := os.Stat(filepath.Join(out, name)); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if dump := server.Dump(); strings.Contains(dump, root) {
+		t.Errorf("the run left znodes:\n%s", dump)
+	}
+}
+
+func TestWrongFlags(t *testing.T) {
+	for _, args := range [][]string{{}, {"-real", "-servers", "x"}, {"-real", "-rows", "("}, {"-real", "-contenders", "("}, {"-real", "-rounds", "-1"}, {"-real", "more"}} {
+		if err := run(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}); err == nil {
+			t.Errorf("%q was accepted", args)
+		}
+	}
+}
+
+func TestFrameCounter(t *testing.T) {
+	var stream []byte
+	stream = append(stream, framed(func(b []byte) []byte { return putString(b, make([]byte, 40)) })...) // the handshake
+	stream = append(stream, getFrame(1, "/a")...)
+	stream = append(stream, setFrame(2, "/a")...)
+	stream = append(stream, framed(func(b []byte) []byte { return putInt(putInt(b, -2), 11) })...)
+	stream = append(stream, createFrame(3, "/b")...)
+	for step := 1; step <= len(stream); step++ {
+		var m meter
+		var f frameCounter
+		for rest := stream; len(rest) > 0; {
+			n := min(step, len(rest))
+			f.add(&m, rest[:n])
+			rest = rest[n:]
+		}
+		if m.requests.Load() != 3 || m.reads.Load() != 1 {
+			t.Fatalf("in writes of %d bytes: %d requests, %d reads; want 3 and 1, without the ping", step, m.requests.Load(), m.reads.Load())
+		}
+	}
+}
+
+func TestParseAnswer(t *testing.T) {
+	s, err := parseAnswer("ok 20 3000 bytes=12.5")
+	if err != nil || s.Ops != 20 || s.Elapsed != 3*time.Microsecond || s.Extra["bytes"] != 12.5 {
+		t.Errorf("got %+v, %v", s, err)
+	}
+	if _, err := parseAnswer("none"); err != errNoSuchRow {
+		t.Errorf("none: %v", err)
+	}
+	for _, line := range []string{"", "ok", "ok x 1", "ok 1 x", "ok 1 1 a=b", "failed it fell"} {
+		if _, err := parseAnswer(line); err == nil || !strings.Contains(err.Error(), line) {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	row := func(title string, values map[string]float64) result {
+		r := result{Title: title}
+		for name, v := range values {
+			r.Measures = append(r.Measures, measure{Contender: name, Median: v, Extra: map[string]float64{"requests": 2}})
+		}
+		return r
+	}
+	first := row("first", map[string]float64{ours: 10})
+	r := row("second", map[string]float64{ours: 20, goZK: 60, curator: 50, bare: 18})
+	goals := []goal{
+		atLeast(2.5, "met", goZK, curator),
+		atLeast(2.6, "missed: the best counts", goZK, curator),
+		atMost(1.15, "met", bare),
+		atMost(1.1, "missed"),
+		{text: "met", in: "requests", bound: 2},
+		{text: "missed", in: "requests", bound: 1},
+		{text: "met", bound: 20},
+		{text: "missed", bound: 19},
+		{text: "met", than: []string{ours}, in: "first", bound: 2},
+		{text: "missed", than: []string{ours}, in: "first", bound: 1.9},
+		atLeast(1, "unknown", kazoo),
+		{text: "unknown", than: []string{ours}, in: "third", bound: 1},
+	}
+	goals[3].than = []string{bare}
+	for i, v := range judge(goals, r, []result{first, r}) {
+		want := strings.Fields(strings.TrimSuffix(goals[i].text, ":"))[0]
+		got := "missed"
+		if v.Unknown != "" {
+			got = "unknown"
+		} else if v.Met {
+			got = "met"
+		}
+		if got != strings.TrimSuffix(want, ":") {
+			t.Errorf("goal %d: %s, want %s: %+v", i, got, want, v)
+		}
+	}
+}

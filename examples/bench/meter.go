@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// A meter counts what goes over connections to a ZooKeeper server.
+type meter struct {
+	bytes    atomic.Int64 // both ways
+	requests atomic.Int64 // without pings and syncs, which keep the session and not the row going
+	reads    atomic.Int64
+}
+
+func (m *meter) reset() {
+	m.bytes.Store(0)
+	m.requests.Store(0)
+	m.reads.Store(0)
+}
+
+func (m *meter) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &meteredConn{Conn: conn, meter: m}, nil
+}
+
+type meteredConn struct {
+	net.Conn
+	meter  *meter
+	frames frameCounter // Write is called by one goroutine at a time
+}
+
+func (c *meteredConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.meter.bytes.Add(int64(n))
+	return n, err
+}
+
+func (c *meteredConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.meter.bytes.Add(int64(n))
+	c.frames.add(c.meter, b[:n])
+	return n, err
+}
+
+// A frameCounter finds the requests in what a client writes: a length, an xid
+// and an operation each. The first frame is the handshake.
+type frameCounter struct {
+	head []byte // the first twelve bytes of a frame, as far as they came
+	skip int    // bytes of the frame to come
+	open bool   // the handshake is over
+}
+
+func (f *frameCounter) add(m *meter, b []byte) {
+	for len(b) > 0 {
+		if f.skip > 0 {
+			n := min(f.skip, len(b))
+			f.skip -= n
+			b = b[n:]
+			continue
+		}
+		n := min(12-len(f.head), len(b))
+		f.head = append(f.head, b[:n]...)
+		b = b[n:]
+		if len(f.head) < 12 {
+			return
+		}
+		f.skip = max(0, int(binary.BigEndian.Uint32(f.head))-8)
+		if f.open {
+			m.request(int32(binary.BigEndian.Uint32(f.head[8:])))
+		}
+		f.open = true
+		f.head = f.head[:0]
+	}
+}
+
+func (m *meter) request(op int32) {
+	switch op {
+	case 11, 9: // ping, sync
+		return
+	case 3, 4, 6, 8, 12, 22: // exists, getData, getACL, getChildren, getChildren2, multiRead
+		m.reads.Add(1)
+	}
+	m.requests.Add(1)
+}
+
+// A meteringProxy stands before a server for the contenders whose connections
+// cannot be wrapped.
+type meteringProxy struct {
+	meter
+	listener net.Listener
+	target   string
+	wg       sync.WaitGroup
+	mu       sync.Mutex
+	conns    map[net.Conn]struct{} // nil once closed
+}
+
+func newMeteringProxy(target string) (*meteringProxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &meteringProxy{listener: l, target: target, conns: make(map[net.Conn]struct{})}
+	p.wg.Go(p.accept)
+	return p, nil
+}
+
+func (p *meteringProxy) addr() string { return p.listener.Addr().String() }
+
+func (p *meteringProxy) accept() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := p.dial(context.Background(), "tcp", p.target)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		if !p.keep(client, server) {
+			return
+		}
+		p.wg.Go(func() { p.pipe(server, client) })
+		p.wg.Go(func() { p.pipe(client, server) })
+	}
+}
+
+func (p *meteringProxy) keep(conns ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		if p.conns == nil {
+			c.Close()
+		} else {
+			p.conns[c] = struct{}{}
+		}
+	}
+	return p.conns != nil
+}
+
+func (p *meteringProxy) pipe(to, from net.Conn) {
+	io.Copy(to, from) // ends when either side closes
+	to.Close()
+	from.Close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.conns, to)
+	delete(p.conns, from)
+}
+
+func (p *meteringProxy) close() error {
+	err := p.listener.Close()
+	p.mu.Lock()
+	for c := range p.conns {
+		err = errors.Join(err, c.Close())
+	}
+	p.conns = nil
+	p.mu.Unlock()
+	p.wg.Wait()
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}

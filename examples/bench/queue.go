@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+)
+
+// message is what all queues carry.
+var message = []byte("a message of forty bytes, as many are....")
+
+func (t *toolkit) put(ctx context.Context, j job) (sample, error) {
+	m, err := t.one(ctx)
+	if err != nil {
+		return sample{}, err
+	}
+	q := zksync.NewQueue(m, j.Path)
+	if err := q.Put(ctx, message); err != nil { // makes the directory
+		return sample{}, err
+	}
+	s, err := t.metered(j.Ops, func() error {
+		g, ctx := errgroup.WithContext(ctx)
+		for range j.Clients {
+			g.Go(func() error {
+				for range j.Ops / j.Clients {
+					if err := q.Put(ctx, message); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+		return g.Wait()
+	})
+	if err != nil {
+		return s, err
+	}
+	return s, q.Close()
+}
+
+func (t *toolkit) deliver(ctx context.Context, j job) (sample, error) {
+	m, err := t.one(ctx)
+	if err != nil {
+		return sample{}, err
+	}
+	if err := fill(ctx, m, j.Path, j.Backlog); err != nil {
+		return sample{}, err
+	}
+	q := zksync.NewQueue(m, j.Path)
+	s, err := t.metered(j.Ops, func() error {
+		messages := q.Chan()
+		for range j.Ops {
+			select {
+			case _, ok := <-messages:
+				if !ok {
+					return q.Err()
+				}
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		return q.Close() // what was received is removed by then
+	})
+	if err != nil {
+		return s, err
+	}
+	_, stat, err := existing(ctx, m, j.Path)
+	if err == nil && int(stat.NumChildren) >= j.Backlog {
+		err = fmt.Errorf("%d znodes are left of %d messages", stat.NumChildren, j.Backlog)
+	}
+	return s, err
+}
+
+func existing(ctx context.Context, m *session.Manager, path string) (ok bool, stat *zk.Stat, err error) {
+	err = m.Do(ctx, func(ctx context.Context, s *session.Session) error {
+		ok, stat, err = s.Exists(ctx, path)
+		return err
+	})
+	return ok, stat, err
+}
+
+// fill puts messages into an empty queue with plain requests.
+func fill(ctx context.Context, m *session.Manager, path string, n int) error {
+	s, err := m.Session(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.MakeDir(ctx, path); err != nil {
+		return err
+	}
+	const batch = 1000
+	for done := 0; done < n; done += batch {
+		var ops []any
+		for range min(batch, n-done) {
+			ops = append(ops, &zk.CreateRequest{Path: path + "/qn-", Data: message, Flags: zk.FlagSequence, Acl: zk.WorldACL(zk.PermAll)})
+		}
+		if _, err := s.Multi(ctx, ops...); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
+)
+
+// requests is what the rows would cost as plain requests of a stock client,
+// without a guarantee: the floor for everybody.
+type requests struct {
+	rowFuncs
+	*stockSessions
+	conn *zk.Conn
+}
+
+func newRequests(servers string) (*requests, error) {
+	sessions := &stockSessions{servers: servers}
+	all, err := sessions.connect(1)
+	if err != nil {
+		return nil, err
+	}
+	r := &requests{stockSessions: sessions, conn: all[0]}
+	r.rowFuncs = rowFuncs{"lock": r.lock, "handover": r.handover, "put": r.put, "deliver": r.deliver}
+	return r, nil
+}
+
+func (r *requests) name() string { return bare }
+
+// handover is the least a line can do: a create, a watch on the predecessor,
+// whose name follows from our own because nobody else is there, and a delete.
+// Nothing of it survives a lost reply.
+func (r *requests) handover(ctx context.Context, j job) (sample, error) {
+	conns, err := r.connect(j.Sessions)
+	if err != nil {
+		return sample{}, err
+	}
+	if err := makeParents(r.conn, j.Path); err != nil {
+		return sample{}, err
+	}
+	gate, err := stand(ctx, r.conn, j.Path)
+	if err != nil {
+		return sample{}, err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	for i := range j.Clients {
+		conn := conns[i%len(conns)]
+		g.Go(func() error {
+			for range j.Ops / j.Clients {
+				name, err := stand(ctx, conn, j.Path)
+				if err != nil {
+					return err
+				}
+				if err := conn.Delete(name, -1); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	if err := joined(ctx, r.conn, j.Path, j.Clients+1); err != nil {
+		return sample{}, err
+	}
+	return timed(j.Ops, func() error { return errors.Join(r.conn.Delete(gate, -1), g.Wait()) })
+}
+
+// stand joins the line and returns our znode when it is the first.
+func stand(ctx context.Context, conn *zk.Conn, path string) (string, error) {
+	name, err := conn.Create(path+"/", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+	if err != nil {
+		return "", err
+	}
+	number, err := strconv.Atoi(name[len(path)+1:])
+	if err != nil {
+		return "", err
+	}
+	there, _, gone, err := conn.ExistsW(fmt.Sprintf("%s/%010d", path, number-1))
+	if err != nil || !there {
+		return name, err
+	}
+	select {
+	case <-gone:
+		return name, nil
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+func (r *requests) lock(ctx context.Context, j job) (sample, error) {
+	if err := makeParents(r.conn, j.Path); err != nil {
+		return sample{}, err
+	}
+	return timed(j.Ops, func() error {
+		for range j.Ops {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			name, err := r.conn.Create(j.Path+"/lock-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
+			if err != nil {
+				return err
+			}
+			if err := r.conn.Delete(name, -1); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (r *requests) put(ctx context.Context, j job) (sample, error) {
+	if err := makeParents(r.conn, j.Path); err != nil {
+		return sample{}, err
+	}
+	batch := make([]any, 64)
+	for i := range batch {
+		batch[i] = &zk.CreateRequest{Path: j.Path + "/qn-", Data: message, Flags: zk.FlagSequence, Acl: zk.WorldACL(zk.PermAll)}
+	}
+	return timed(j.Ops, func() error {
+		for done := 0; done < j.Ops; done += len(batch) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if _, err := r.conn.Multi(batch...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (r *requests) deliver(ctx context.Context, j job) (sample, error) {
+	if err := makeParents(r.conn, j.Path); err != nil {
+		return sample{}, err
+	}
+	var batch []any
+	for done := 0; done < j.Backlog; {
+		batch = batch[:0]
+		for ; len(batch) < 1000 && done < j.Backlog; done++ {
+			batch = append(batch, &zk.CreateRequest{Path: j.Path + "/qn-", Data: message, Flags: zk.FlagSequence, Acl: zk.WorldACL(zk.PermAll)})
+		}
+		if _, err := r.conn.Multi(batch...); err != nil {
+			return sample{}, err
+		}
+	}
+	return timed(j.Ops, func() error {
+		names, _, err := r.conn.Children(j.Path)
+		if err != nil {
+			return err
+		}
+		slices.Sort(names)
+		for chunk := range slices.Chunk(names, 128) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			batch = batch[:0]
+			for _, name := range chunk {
+				batch = append(batch, &zk.DeleteRequest{Path: j.Path + "/" + name, Version: -1})
+			}
+			if _, err := r.conn.Multi(batch...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,186 @@
+package main
+
+import "fmt"
+
+// The names of the contenders as rows speak of them.
+const (
+	ours    = "zksync"
+	bare    = "bare requests"
+	goZK    = "go-zookeeper"
+	curator = "Curator"
+	kazoo   = "kazoo"
+	etcd    = "etcd"
+	redis   = "redsync"
+)
+
+// A row is a line of the table: one job for all contenders.
+type row struct {
+	job
+	title string
+	// rounds is how often each contender runs, in turn.
+	rounds int
+	// few divides Ops for the contenders that would take minutes.
+	few map[string]int
+	// value is what is compared; less is better.
+	value func(sample) float64
+	unit  string
+	goals []goal
+}
+
+// A goal bounds the ratio of our value to that of others in the same row, or
+// to our own in another.
+type goal struct {
+	text string
+	// than names the contenders; the best of those that ran counts. Empty means
+	// the value itself is bounded.
+	than []string
+	// in is the title of the row to compare with; empty is the row itself.
+	in    string
+	bound float64
+	// atLeast wants others to be bound times as slow as we are; otherwise our
+	// value is at most bound times theirs.
+	atLeast bool
+}
+
+func microseconds(s sample) float64 { return float64(s.perOp().Nanoseconds()) / 1e3 }
+
+func extra(key string) func(sample) float64 {
+	return func(s sample) float64 { return s.Extra[key] }
+}
+
+// peers are the other ways to do it through ZooKeeper.
+var peers = []string{goZK, curator, kazoo}
+
+func atMost(bound float64, text string, than ...string) goal {
+	return goal{text: text, than: than, bound: bound}
+}
+
+func atLeast(bound float64, text string, than ...string) goal {
+	return goal{text: text, than: than, bound: bound, atLeast: true}
+}
+
+// allRows is the table of the targets.
+func allRows() []row {
+	rows := []row{{
+		job:    job{Row: "lock", Ops: 200, Clients: 1, Sessions: 1},
+		title:  "uncontended Lock + Unlock",
+		rounds: 15,
+		value:  microseconds, unit: "µs",
+		goals: []goal{
+			atMost(1.15, "at most 1.15 x a bare create + delete", bare),
+			{text: "2 requests", bound: 2, in: "requests"},
+		},
+	}}
+	for _, title := range []func(int) string{handoverTitle, turnsTitle} {
+		for _, n := range []int{8, 64, 256, 1000} {
+			r := row{
+				job:    job{Row: "handover", Ops: max(n, 512), Clients: n, Sessions: 20},
+				title:  title(n),
+				rounds: 5,
+				value:  microseconds, unit: "µs a lock",
+				goals: []goal{atLeast(1.8, "at least 1.8 x the best peer's locks a second", peers...)},
+			}
+			if title(n) == turnsTitle(n) {
+				r.Row = "turns"
+			}
+			if n == 1000 {
+				r.goals = append(r.goals, goal{text: "at least 0.8 x as fast as with 8 waiters", than: []string{ours}, in: title(8), bound: 1 / 0.8})
+			}
+			rows = append(rows, r)
+		}
+	}
+	rows = append(rows, row{
+		job:    job{Row: "shared", Ops: 12800, Clients: 64, Sessions: 1},
+		title:  "64 goroutines on one Mutex",
+		rounds: 5,
+		few:    map[string]int{goZK: 50, curator: 50, kazoo: 50, etcd: 50, redis: 50},
+		value:  microseconds, unit: "µs a lock",
+		goals: []goal{atLeast(50, "at least 50 x go-zookeeper's Lock", goZK)},
+	}, row{
+		job:    job{Row: "linger", Ops: 20000, Clients: 1, Sessions: 1},
+		title:  "Lock again within WithLinger",
+		rounds: 5,
+		value:  microseconds, unit: "µs",
+		goals: []goal{{text: "at most 5 µs", bound: 5}, {text: "no request", bound: 0, in: "requests"}},
+	}, row{
+		job:    job{Row: "put", Ops: 300, Clients: 1, Sessions: 1},
+		title:  putAloneTitle,
+		rounds: 5,
+		value:  microseconds, unit: "µs a message",
+	}, row{
+		job:    job{Row: "put", Ops: 12800, Clients: 64, Sessions: 1},
+		title:  "Queue.Put, 64 goroutines",
+		rounds: 5,
+		few:    map[string]int{curator: 8, kazoo: 8},
+		value:  microseconds, unit: "µs a message",
+		goals: []goal{
+			atLeast(15, "at least 15 x Curator's offer by 64 threads", curator),
+			{text: "at least 15 x Curator's offer by one thread", than: []string{curator}, in: putAloneTitle, bound: 15, atLeast: true},
+			atMost(1/0.8, "at least 0.8 x raw multis of 64 creates, one at a time", bare),
+		},
+	})
+	for _, n := range []int{1000, 10000, 100000} {
+		r := row{
+			job:    job{Row: "deliver", Ops: n, Clients: 1, Sessions: 1, Backlog: n},
+			title:  deliveryTitle(n),
+			rounds: 5,
+			few:    map[string]int{curator: n / 50, kazoo: n / 50},
+			value:  microseconds, unit: "µs a message",
+			goals: []goal{atMost(1/0.3, "at least 0.3 x raw multis of 128 deletes", bare)},
+		}
+		if n == 100000 {
+			r.rounds = 3
+			r.goals = append(r.goals,
+				atLeast(20, "at least 20 x Curator's take", curator),
+				goal{text: "as fast a message as with 1,000 (within 1.3)", than: []string{ours}, in: deliveryTitle(1000), bound: 1.3})
+		}
+		rows = append(rows, r)
+	}
+	rows = append(rows, row{
+		job:    job{Row: "election", Ops: 50, Clients: 2, Sessions: 2},
+		title:  "Election hand-over",
+		rounds: 7,
+		value:  microseconds, unit: "µs",
+		goals: []goal{atMost(0.6, "at most 0.6 x Curator's LeaderLatch", curator)},
+	})
+	for _, n := range []int{10, 100, 1000} {
+		r := row{
+			job:    job{Row: "barrier", Ops: n, Clients: n, Sessions: min(n, 20)},
+			title:  barrierTitle(n),
+			rounds: 3,
+			value:  extra("bytes"), unit: "bytes a participant",
+		}
+		if n > 10 {
+			r.goals = []goal{{text: "not more than with 10", than: []string{ours}, in: barrierTitle(10), bound: 1.05}}
+		}
+		rows = append(rows, r)
+	}
+	return append(rows, row{
+		job:    job{Row: "waiting", Ops: 1000, Clients: 1000, Sessions: 20},
+		title:  "a waiting Lock",
+		rounds: 3,
+		value:  extra("heap"), unit: "bytes of heap",
+		goals: []goal{{text: "at most 4 KiB", bound: 4096}},
+	}, row{
+		job:    job{Row: "embedded requests", Ops: 400000, Clients: 4, Sessions: 4},
+		title:  "embedded server, pipelined requests",
+		rounds: 5,
+		value:  microseconds, unit: "µs a request",
+		goals: []goal{{text: "at least 100,000 a second", bound: 10}},
+	}, row{
+		job:    job{Row: "embedded start", Ops: 50},
+		title:  "embedded server, start + first session",
+		rounds: 5,
+		value:  microseconds, unit: "µs",
+		goals: []goal{{text: "less than 5 ms", bound: 5000}},
+	})
+}
+
+const putAloneTitle = "Queue.Put, one goroutine"
+
+func handoverTitle(n int) string { return fmt.Sprintf("hand-over between sessions, %d waiters", n) }
+func turnsTitle(n int) string {
+	return fmt.Sprintf("hand-over, %d waiters, one Mutex a session", n)
+}
+func deliveryTitle(n int) string { return fmt.Sprintf("Queue delivery, %d waiting", n) }
+func barrierTitle(n int) string  { return fmt.Sprintf("DoubleBarrier, n = %d", n) }
