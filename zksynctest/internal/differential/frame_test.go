@@ -28,8 +28,10 @@ func (f frame) String() string {
 
 // pathText puts ~ back.
 func (n *names) pathText(text string) string {
-	if strings.HasPrefix(text, `"`+n.root) {
-		return `"~` + text[1+len(n.root):]
+	for _, front := range []string{`"`, `"` + quotaRoot} {
+		if inner, ok := strings.CutPrefix(text, front+n.root); ok {
+			return front + "~" + inner
+		}
 	}
 	return text
 }

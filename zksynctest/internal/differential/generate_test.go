@@ -16,10 +16,15 @@ type generator struct {
 }
 
 // sequence is the random sequence of a seed.
-func sequence(seed, number uint64) []string {
+func sequence(seed, number uint64) (lines []string) {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, number))}
-	var lines []string
 	add := func(client int, text string) { lines = append(lines, strconv.Itoa(client)+" "+text) }
+	if g.often(5) {
+		for _, part := range []string{"/d", "~", "~/a", "~/a/zookeeper_limits data=count=2,bytes=9", "~/a/zookeeper_stats data=count=0,bytes=0"} {
+			add(0, "create "+quotaRoot+part)
+		}
+		defer func() { add(0, "getData "+quotaRoot+"~/a/zookeeper_stats") }()
+	}
 	for range 2 + g.IntN(5) {
 		add(0, "create "+g.good()+g.create("create"))
 	}

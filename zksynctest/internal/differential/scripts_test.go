@@ -17,6 +17,7 @@ func scripts() []script {
 	for _, group := range [][]script{
 		createScripts, deleteScripts, dataScripts, pathScripts, aclScripts, multiScripts,
 		watchScripts, persistentScripts, setWatchesScripts, sessionScripts, frameScripts,
+		quotaScripts,
 	} {
 		all = append(all, group...)
 	}

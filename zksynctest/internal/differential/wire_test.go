@@ -21,6 +21,9 @@ func (b record) flag(v bool) record {
 	return append(b, 0)
 }
 
+// quotaRoot is where the quota of a path is, with that path behind it.
+const quotaRoot = "/zookeeper/quota"
+
 // nullText stands for a null string or buffer.
 const nullText = "null"
 
@@ -125,6 +128,9 @@ type session struct {
 
 // path is the znode that is meant by a path of a script.
 func (n *names) path(s string) string {
+	if inner, ok := strings.CutPrefix(s, quotaRoot); ok {
+		return quotaRoot + n.path(inner)
+	}
 	if s == "~" || strings.HasPrefix(s, "~/") {
 		return n.root + s[1:]
 	}
