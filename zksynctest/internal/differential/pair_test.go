@@ -68,9 +68,9 @@ func newPair(t *testing.T) *pair {
 	}
 	p := &pair{
 		release: releaseOf(t, addr),
-		real:    target{"ZooKeeper", func() (net.Conn, error) { return net.DialTimeout("tcp", addr, patience) }},
-		plain:   target{"zkserver", memory(embedded(false))},
-		old:     target{"zkserver with Compat38", memory(embedded(true))},
+		real:    target{"ZooKeeper", patience, func() (net.Conn, error) { return net.DialTimeout("tcp", addr, patience) }},
+		plain:   target{"zkserver", embeddedPatience, memory(embedded(false))},
+		old:     target{"zkserver with Compat38", embeddedPatience, memory(embedded(true))},
 	}
 	for _, s := range p.targets() {
 		if _, err := s.play(nil, parent); err != nil {

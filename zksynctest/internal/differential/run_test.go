@@ -10,14 +10,18 @@ import (
 	"time"
 )
 
-// patience is how long an answer, or the end of a connection, may take. A real
-// server whose disk is busy with other things can be silent for many seconds.
-const patience = time.Minute
+// How long an answer, or the end of a connection, may take. A real server whose
+// disk is busy with other things can be silent for many seconds.
+const (
+	patience         = time.Minute
+	embeddedPatience = 10 * time.Second
+)
 
 // target is a server, in its own words.
 type target struct {
-	name string
-	dial func() (net.Conn, error)
+	name     string
+	patience time.Duration
+	dial     func() (net.Conn, error)
 }
 
 // transcript is what each connection of a run saw, in the order in which they were made.
@@ -25,10 +29,11 @@ type transcript [][]frame
 
 // conn is one connection of a run.
 type conn struct {
-	nc     net.Conn
-	br     *bufio.Reader
-	number int
-	closed bool
+	nc       net.Conn
+	br       *bufio.Reader
+	patience time.Duration
+	number   int
+	closed   bool
 }
 
 // run is a sequence on its way through a server.
@@ -207,7 +212,7 @@ func (r *run) open(client int) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{nc: nc, br: bufio.NewReader(nc), number: len(r.conns)}
+	c := &conn{nc: nc, br: bufio.NewReader(nc), patience: r.patience, number: len(r.conns)}
 	r.conns = append(r.conns, c)
 	r.out = append(r.out, nil)
 	r.current[client], r.owner[client] = c, none
@@ -229,7 +234,7 @@ func (c *conn) send(body []byte) error {
 }
 
 func (c *conn) read() (*reading, error) {
-	_ = c.nc.SetReadDeadline(time.Now().Add(patience))
+	_ = c.nc.SetReadDeadline(time.Now().Add(c.patience))
 	var head [4]byte
 	if _, err := io.ReadFull(c.br, head[:]); err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 func embedded(t *testing.T, cfg zkserver.Config) target {
 	t.Helper()
 	s := zksynctest.Start(t, zksynctest.WithConfig(cfg))
-	server := target{"zkserver", func() (net.Conn, error) {
+	server := target{"zkserver", embeddedPatience, func() (net.Conn, error) {
 		return s.Dial(context.Background(), "tcp", zksynctest.InMemory)
 	}}
 	if _, err := server.play(nil, parent); err != nil {
