@@ -9,7 +9,18 @@ import (
 	"testing"
 )
 
-var documents = []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/migrating.md"}
+// documents are the pages for people.
+func documents(t *testing.T) []string {
+	t.Helper()
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("no pages in docs: %v", err)
+	}
+	for i := range pages {
+		pages[i] = filepath.ToSlash(pages[i])
+	}
+	return append(pages, "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+}
 
 func readDocument(t *testing.T, name string) string {
 	t.Helper()
@@ -131,7 +142,7 @@ func anchors(document string) map[string]bool {
 }
 
 func TestLinks(t *testing.T) {
-	for _, name := range documents {
+	for _, name := range documents(t) {
 		for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(readDocument(t, name), ""), -1) {
 			target, anchor, _ := strings.Cut(m[1], "#")
 			if strings.HasPrefix(target, "https://") {
@@ -154,7 +165,7 @@ func TestLinks(t *testing.T) {
 // A make target that the documents speak of exists.
 func TestMakeTargets(t *testing.T) {
 	makefile := readDocument(t, "Makefile")
-	for _, name := range documents {
+	for _, name := range documents(t) {
 		for _, m := range regexp.MustCompile("`make ([a-z-]+)`").FindAllStringSubmatch(readDocument(t, name), -1) {
 			if !strings.Contains(makefile, "\n"+m[1]+":") {
 				t.Errorf("%s: the Makefile has no target %s", name, m[1])
