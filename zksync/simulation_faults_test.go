@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-zksync/toolkit/internal/sim"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // A fault is one thing that goes wrong, at a time or at the first fitting frame
@@ -34,6 +35,10 @@ const (
 	restart
 	freeze
 	expire
+	stopOne // of the servers
+	freezeOne
+	lagOne
+	cutOne
 )
 
 func (f fault) String() string {
@@ -46,6 +51,7 @@ func (f fault) String() string {
 	}
 	return fmt.Sprintf("%s of %s for %v", [...]string{
 		"", "disconnect", "partition", "hold", "lag", "cut from the leader", "delay of removals", "restart", "freeze", "expiry by force",
+		"stop of a server", "freeze of a server", "lag of a server", "cut of a server",
 	}[f.kind], who, f.length)
 }
 
@@ -77,6 +83,7 @@ func drawFaults(r *rand.Rand, p *plan) []fault {
 // mishaps has the kinds of faults as often as they are to be drawn.
 var mishaps = []faultKind{
 	disconnect, partition, partition, partition, holdFrames, holdFrames, lag, cutFromLeader, cutFromLeader, delayRemoval, delayRemoval, restart, freeze, expire, expire,
+	stopOne, stopOne, freezeOne, lagOne, lagOne, cutOne, cutOne,
 }
 
 func drawStrike(r *rand.Rand, f fault) sim.Strike {
@@ -137,6 +144,22 @@ func (w *world) happen(f fault, calm time.Time) {
 	case freeze:
 		w.srv.Freeze()
 		w.undo(length, w.srv.Thaw)
+	case stopOne:
+		e := w.endpoint(f)
+		e.Stop()
+		w.undo(length, func() { _ = e.Start() })
+	case freezeOne:
+		e := w.endpoint(f)
+		e.Freeze()
+		w.undo(length, e.Thaw)
+	case lagOne:
+		e := w.endpoint(f)
+		e.Lag()
+		w.undo(length, e.CatchUp)
+	case cutOne:
+		e := w.endpoint(f)
+		e.CutFromLeader()
+		w.undo(length, e.Rejoin)
 	case expire:
 		if s := w.sessionOf(f.manager); s != nil {
 			for _, o := range w.objects {
@@ -163,6 +186,11 @@ func (w *world) holder(otherwise int) int {
 	return first
 }
 
+// endpoint is the server that a fault strikes.
+func (w *world) endpoint(f fault) *zkserver.Endpoint {
+	return w.srv.Endpoint(1 + int(f.length)%endpoints)
+}
+
 // undo ends what a fault has begun.
 func (w *world) undo(after time.Duration, f func()) { time.AfterFunc(after, f) }
 
@@ -171,6 +199,13 @@ func (w *world) heal() {
 	w.srv.DelayEphemeralRemoval(0)
 	w.srv.Thaw()
 	_ = w.srv.Start()
+	for i := range endpoints {
+		e := w.srv.Endpoint(1 + i)
+		e.Thaw()
+		e.CatchUp()
+		e.Rejoin()
+		_ = e.Start()
+	}
 	for _, s := range w.srv.Sessions() {
 		w.srv.CatchUp(s.ID)
 		w.srv.CutFromLeader(s.ID, false)

@@ -113,7 +113,7 @@ const patienceInCalm = 150
 
 func (w *world) run(out *outcome) {
 	w.begun = time.Now()
-	srv, err := zkserver.New(zkserver.Config{TickTime: w.plan.tick})
+	srv, err := zkserver.NewEnsemble(zkserver.Config{TickTime: w.plan.tick, ElectionTime: w.plan.tick / 3}, endpoints)
 	if err != nil {
 		w.fail("start the server: %v", err)
 		return
@@ -184,15 +184,30 @@ func (w *world) within(what string, patience time.Duration, wait func()) bool {
 	}
 }
 
+const endpoints = 3
+
+// dialer is how a Manager connects. It tries servers in an order of its own, which
+// differs from run to run; so the first that it asks for is made the first of an
+// order that the seed decides, and so on.
+func (w *world) dialer(manager int, order []int) session.DialFunc {
+	known := map[string]int{}
+	return w.net.Dialer(manager, func(ctx context.Context, address string) (net.Conn, error) {
+		i, ok := known[address]
+		if !ok {
+			i = order[len(known)]
+			known[address] = i
+		}
+		return w.srv.Endpoint(1+i).Dial(ctx, "tcp", address)
+	})
+}
+
 // connect opens the sessions, one after the other.
 func (w *world) connect() bool {
 	r := w.plan.rnd(forEndpoints)
 	for i := range w.plan.managers {
-		dial := w.net.Dialer(i, func(ctx context.Context, address string) (net.Conn, error) {
-			return w.srv.Dial(ctx, "tcp", address)
-		})
+		dial := w.dialer(i, r.Perm(endpoints))
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		m, err := session.Connect(ctx, zksynctest.InMemory, session.WithDialer(dial), session.WithTimeout(w.plan.timeout()))
+		m, err := session.Connect(ctx, "10.0.0.1,10.0.0.2,10.0.0.3", session.WithDialer(dial), session.WithTimeout(w.plan.timeout()))
 		cancel()
 		if err != nil {
 			w.fail("connect: %v", err)

@@ -1,0 +1,161 @@
+// Mutants shows that the simulation finds mistakes: for each of a list of bugs
+// it runs the simulation on code that has it, and tells after how many seeds it was
+// found. Nothing in the tree is changed.
+//
+//	go run ./internal/mutants -seeds 2000
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+func main() {
+	seeds := flag.Int("seeds", 2000, "how many seeds a bug may take to be found")
+	only := flag.String("only", "", "a part of the names of the bugs to look at; all if empty")
+	limit := flag.Duration("limit", 5*time.Minute, "how long a run may take; one that hangs counts as a find")
+	flag.Parse()
+	if !table(*seeds, *only, *limit) {
+		os.Exit(1)
+	}
+}
+
+// table prints what became of each bug, and says whether all were found.
+func table(seeds int, only string, limit time.Duration) bool {
+	fmt.Printf("| bug | found by | seeds | how |\n|---|---|--:|---|\n")
+	missed := 0
+	for _, b := range bugs {
+		if !strings.Contains(b.name, only) {
+			continue
+		}
+		f, err := b.hunt(seeds, limit)
+		if err != nil {
+			fmt.Fprintf(os.Stderr, "%s: %v\n", b.name, err)
+			return false
+		}
+		if f == nil {
+			missed++
+			f = &find{workload: "**nothing**", seeds: fmt.Sprint("> ", seeds)}
+		}
+		fmt.Printf("| %s | %s | %s | %s |\n", b.name, f.workload, f.seeds, f.how)
+	}
+	return missed == 0
+}
+
+// A find is how a bug was found.
+type find struct{ workload, seeds, how string }
+
+var (
+	failed = regexp.MustCompile(`failed at seed number (\d+), with (\w+)`)
+	wrong  = regexp.MustCompile(`(?m)^ *seed \d+: (?: *[\d.]+: )?(.*)$`)
+)
+
+// hunt runs the simulation on code that has the bug.
+func (b *bug) hunt(seeds int, limit time.Duration) (*find, error) {
+	dir, err := os.MkdirTemp("", "zksync-mutant-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := b.overlay(dir)
+	if err != nil {
+		return nil, err
+	}
+	test := filepath.Join(dir, "simulation.test")
+	build := exec.Command("go", "test", "-c", "-vet=off", "-overlay", overlay, "-o", test, "./zksync")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build: %w\n%s", err, out)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	run := exec.CommandContext(ctx, test, "-test.run", "^TestSimulation$", "-test.v", "-brief", "-seeds", fmt.Sprint(seeds))
+	run.Dir = "zksync"
+	out, err := run.CombinedOutput()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return nil, nil
+	case ctx.Err() != nil:
+		return &find{"a run that hangs", "", ""}, nil
+	case !errors.As(err, &exit):
+		return nil, err
+	}
+	m := failed.FindSubmatch(out)
+	if m == nil {
+		return &find{"a crash", "", ""}, nil
+	}
+	how := ""
+	if w := wrong.FindSubmatch(out); w != nil {
+		how = short(string(w[1]))
+	}
+	return &find{workload: string(m[2]), seeds: string(m[1]), how: how}, nil
+}
+
+// short makes a finding fit a table.
+func short(s string) string {
+	s = strings.ReplaceAll(strings.TrimSpace(s), "|", "/")
+	if cut := strings.IndexByte(s, '\n'); cut >= 0 {
+		s = s[:cut]
+	}
+	const most = 90
+	if len(s) > most {
+		s = s[:most] + "..."
+	}
+	return cmp.Or(s, "-")
+}
+
+// overlay writes the files that differ, and which they stand for.
+func (b *bug) overlay(dir string) (string, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	texts, err := b.apply(root)
+	if err != nil {
+		return "", err
+	}
+	replace := make(map[string]string)
+	for file, text := range texts {
+		to := filepath.Join(dir, strings.ReplaceAll(file, "/", "-"))
+		if err := os.WriteFile(to, []byte(text), 0o600); err != nil {
+			return "", err
+		}
+		replace[filepath.Join(root, file)] = to
+	}
+	list, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(dir, "overlay.json")
+	return name, os.WriteFile(name, list, 0o600)
+}
+
+// apply makes the edits to what is in the files.
+func (b *bug) apply(root string) (map[string]string, error) {
+	texts := make(map[string]string)
+	for _, e := range b.edits {
+		text, ok := texts[e.file]
+		if !ok {
+			data, err := os.ReadFile(filepath.Join(root, e.file))
+			if err != nil {
+				return nil, err
+			}
+			text = string(data)
+		}
+		if n := strings.Count(text, e.from); n != 1 {
+			return nil, fmt.Errorf("%s has this %d times, want once:\n%s", e.file, n, e.from)
+		}
+		texts[e.file] = strings.Replace(text, e.from, e.to, 1)
+	}
+	return texts, nil
+}
