@@ -74,6 +74,9 @@ func drawFaults(r *rand.Rand, p *plan) []fault {
 		} else if f.kind = mishaps[r.IntN(len(mishaps))]; f.kind == expire && !forced {
 			f.kind = partition
 		}
+		if f.aimed && r.IntN(2) == 0 {
+			f.length += p.timeout() // long enough for the holder to lose what it holds
+		}
 		all = append(all, f)
 	}
 	slices.SortFunc(all, func(a, b fault) int { return cmp.Compare(a.at, b.at) })

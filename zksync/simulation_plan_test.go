@@ -78,7 +78,7 @@ func newPlan(seed uint64, from []*workload) *plan {
 			}
 			switch r.IntN(8) {
 			case 0:
-				a.stay = upTo(r, p.timeout())
+				a.stay = upTo(r, 3*p.timeout())
 			case 1, 2, 3:
 				a.stay = upTo(r, pace)
 			default:

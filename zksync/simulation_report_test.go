@@ -20,6 +20,7 @@ type tally struct {
 	frames         int
 	took           time.Duration
 	failed         []*plan
+	firstAt        int // how many seeds the first failure has taken
 	outcomes       []*outcome
 	slowest        time.Duration
 	slowestSeed    uint64
@@ -32,7 +33,7 @@ const maxFailures = 3
 func (a *tally) draw() (n int, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.next >= *simSeeds || len(a.failed) >= maxFailures {
+	if a.next >= *simSeeds || len(a.failed) >= maxFailures || *simBrief && len(a.failed) > 0 {
 		return 0, false
 	}
 	a.next++
@@ -59,6 +60,9 @@ func (a *tally) one(t *testing.T, p *plan) {
 		a.slowest, a.slowestSeed = cost, p.seed
 	}
 	if len(out.wrong) > 0 {
+		if len(a.failed) == 0 {
+			a.firstAt = a.seeds
+		}
 		a.failed, a.outcomes = append(a.failed, p), append(a.outcomes, out)
 	}
 }
@@ -75,7 +79,10 @@ func (a *tally) report(t *testing.T, from []*workload, took time.Duration) {
 		t.Logf("%-16s %6d actions, %d holds lost", w.name, a.progress[w.name], a.lost[w.name])
 	}
 	if len(a.failed) > 0 {
-		t.Logf("failed at seed number %d, with %s", a.seeds, a.failed[0].workload.name)
+		t.Logf("failed at seed number %d, with %s", a.firstAt, a.failed[0].workload.name)
+	}
+	if *simBrief && len(a.failed) > 0 {
+		t.Fatalf("seed %d: %s", a.failed[0].seed, a.outcomes[0].wrong[0])
 	}
 	for i, p := range a.failed {
 		explain(t, p, a.outcomes[i])

@@ -15,6 +15,7 @@ var (
 	simFrom     = flag.Uint64("seed", 0, "the first seed of TestSimulation")
 	simWorkload = flag.String("workload", "", "the workloads of TestSimulation, separated by commas; all if empty")
 	simRuns     = flag.Int("runs", 100, "how often TestSimulation runs a seed again that has failed; 0 neither does that nor shrinks it")
+	simBrief    = flag.Bool("brief", false, "TestSimulation ends with the first seed that fails, and says little of it")
 	simTwice    = flag.Bool("twice", false, "TestSimulation runs every seed twice, and tells how many went the same way")
 )
 

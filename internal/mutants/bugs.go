@@ -42,13 +42,11 @@ var bugs = []bug{
 		"	s.hub.rearm(w, s.lastZxid.Load())\n",
 		""}}},
 	{"watch the lowest place instead of the one before", []edit{
-		{"zksync/place.go", "p.watchNeighbours(ctx, ahead[0], far)", "p.watchNeighbours(ctx, ahead[len(ahead)-1], \"\")"},
-		{"zksync/place.go", "	p.last = len(ahead) == 1\n", "	p.last = true\n"},
-		{"zksync/place.go",
-			"	far := \"\"\n	if len(ahead) > 1 && !p.line.rule.together(p.line.class) {\n		far = ahead[1]\n	}\n",
-			""}}},
+		{"zksync/line.go", "near.name == \"\" || near.before(m):", "near.name == \"\" || m.before(near):"},
+		{"zksync/place.go", "	p.last = f.last\n", "	p.last = true\n"},
+		{"zksync/place.go", "	if p.line.rule.together(p.line.class) {\n", "	if true {\n"}}},
 	{"take the going of the one before for a grant", []edit{{"zksync/place.go",
-		"	p.last = len(ahead) == 1\n",
+		"	p.last = f.last\n",
 		"	p.last = true\n"}}},
 	{"hand on in memory what is lost", []edit{
 		{"zksync/entrance.go",
