@@ -41,6 +41,9 @@ type capacity struct {
 	dir  string
 	path string // of the znode
 
+	parse   func(name string) (item, bool)
+	makeDir func(ctx context.Context, s *session.Session, path string) error
+
 	known   bool
 	version int32
 	used    int // at most; since then others can only have taken messages out
@@ -75,8 +78,11 @@ func (g *capacity) count(ctx context.Context, s *session.Session) (*session.Watc
 		return nil, g.make(ctx, s)
 	}
 	ok, dir, err := s.Exists(ctx, g.dir)
-	if err != nil || !ok {
+	if err != nil {
 		return nil, err
+	}
+	if !ok {
+		return nil, g.makeDir(ctx, s, g.dir)
 	}
 	g.version, g.used = stat.Version, int(dir.NumChildren)
 	if g.used < g.n {
@@ -93,7 +99,7 @@ func (g *capacity) count(ctx context.Context, s *session.Session) (*session.Watc
 	}
 	g.used, g.known = 0, true
 	for _, name := range names {
-		if _, ok := parseItem(name); ok {
+		if _, ok := g.parse(name); ok {
 			g.used++
 		}
 	}
@@ -108,7 +114,7 @@ func (g *capacity) make(ctx context.Context, s *session.Session) error {
 	_, err := s.Create(ctx, g.path, []byte{}, zk.FlagPersistent)
 	switch {
 	case errors.Is(err, zk.ErrNoNode):
-		return s.MakeDir(ctx, g.dir)
+		return g.makeDir(ctx, s, g.dir)
 	case errors.Is(err, zk.ErrNodeExists):
 		return nil
 	}

@@ -42,11 +42,12 @@ type committer struct {
 	gate   gate
 	// renew is called where a sequential create finds no number left in a
 	// directory.
-	renew  func(ctx context.Context, s *session.Session, dir string) error
-	life   context.Context // ends when nothing is waited for any more
-	end    context.CancelCauseFunc
-	wg     sync.WaitGroup
-	served int // entries of the last batch; the runner's
+	renew   func(ctx context.Context, s *session.Session, dir string) error
+	makeDir func(ctx context.Context, s *session.Session, path string) error
+	life    context.Context // ends when nothing is waited for any more
+	end     context.CancelCauseFunc
+	wg      sync.WaitGroup
+	served  int // entries of the last batch; the runner's
 
 	mu      sync.Mutex
 	waiting []*entry
@@ -59,6 +60,7 @@ type committer struct {
 // those with the same swept makes its marker first sweeps that directory.
 func newCommitter(m *session.Manager, markers string, swept *atomic.Bool) *committer {
 	c := &committer{m: m, marker: marker{dir: markers, swept: swept, log: m.Logger()}, gate: open{}}
+	c.makeDir = func(ctx context.Context, s *session.Session, path string) error { return s.MakeDir(ctx, path) }
 	c.life, c.end = context.WithCancelCause(context.Background())
 	return c
 }

@@ -38,7 +38,7 @@ func (c *committer) refused(ctx context.Context, s *session.Session, b *batch, e
 	var repair func(context.Context, *session.Session) error
 	switch {
 	case errors.Is(err, zk.ErrNoNode) && e.dir != "":
-		repair = func(ctx context.Context, s *session.Session) error { return s.MakeDir(ctx, e.dir) }
+		repair = func(ctx context.Context, s *session.Session) error { return c.makeDir(ctx, s, e.dir) }
 	case errors.Is(err, zk.ErrNodeExists) && e.dir != "":
 		repair = func(ctx context.Context, s *session.Session) error { return c.renew(ctx, s, e.dir) }
 	}

@@ -25,7 +25,7 @@ func (o *outlook) watchDir(ctx context.Context, dir string) ([]string, *tripwire
 		if !errors.Is(err, zk.ErrNoNode) {
 			return nil, nil, err
 		}
-		if err := o.s.MakeDir(ctx, dir); err != nil {
+		if err := o.c.q.makeDir(ctx, o.s, dir); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -69,13 +69,7 @@ func (d *directory) touchable(ctx context.Context, s *session.Session) (bool, er
 
 // make creates the directory, which somebody may have done at the same time.
 func (d *directory) make(ctx context.Context, s *session.Session) error {
-	var err error
-	if d.lasting {
-		err = d.makeLasting(ctx, s)
-	} else {
-		err = s.MakeDir(ctx, d.path)
-	}
-	if err != nil {
+	if err := d.create(ctx, s); err != nil {
 		return err
 	}
 	// If it was another who made it, then for the same purpose.
@@ -83,8 +77,11 @@ func (d *directory) make(ctx context.Context, s *session.Session) error {
 	return nil
 }
 
-// makeLasting makes the directory an ordinary znode.
-func (d *directory) makeLasting(ctx context.Context, s *session.Session) error {
+// create makes the znode: a container, or an ordinary one if that is to last.
+func (d *directory) create(ctx context.Context, s *session.Session) error {
+	if !d.lasting {
+		return s.MakeDir(ctx, d.path)
+	}
 	for {
 		_, err := s.Create(ctx, d.path, d.data, zk.FlagPersistent)
 		switch {

@@ -17,10 +17,14 @@ const (
 	// its LeaderLatch for an Election.
 	LayoutCurator Layout = iota
 
-	// LayoutKazoo is the names of kazoo's Lock, ReadLock, WriteLock, Election and
-	// Semaphore, for Mutex, RWMutex, Election and Semaphore. It is for a path that
-	// programs in Python share which cannot be given extra_lock_patterns. Curator
+	// LayoutKazoo is the names of kazoo's Lock, ReadLock, WriteLock, Election,
+	// Semaphore and Queue, for Mutex, RWMutex, Election, Semaphore and Queue. It is for
+	// a path that programs in Python share which cannot be told of other names. Curator
 	// does not see these names, so no path is for all three.
+	//
+	// A Queue puts its messages with kazoo's default priority, 100, and delivers more
+	// urgent ones first, as far as it knows: one that comes while others are known to
+	// wait is delivered after these.
 	//
 	// Directories are then made as ordinary znodes, since kazoo cannot stand that
 	// they vanish when they are empty.
@@ -49,12 +53,13 @@ var layouts = map[string][]Layout{
 	"RWMutex":   {LayoutKazoo},
 	"Election":  {LayoutKazoo, LayoutLeaderSelector},
 	"Semaphore": {LayoutKazoo},
+	"Queue":     {LayoutKazoo},
 }
 
-// WithLayout makes the znodes of a Mutex, RWMutex, Election or Semaphore look
+// WithLayout makes the znodes of a Mutex, RWMutex, Election, Semaphore or Queue look
 // like those of other clients, to share a path with them: see Layout for what there
-// is, and docs/migrating.md for what goes with what. All who use an Election or a
-// Semaphore at a path must be given the same.
+// is, and docs/migrating.md for what goes with what. All who use an Election, a
+// Semaphore or a Queue at a path must be given the same.
 func WithLayout(l Layout) Option {
 	return func(c *config) error {
 		if l < LayoutCurator || l > LayoutLeaderSelector {
@@ -123,6 +128,14 @@ func (l Layout) election() (string, rule) {
 // directory is where places live.
 func (l Layout) directory(path string) *directory {
 	return &directory{path: path, lasting: l == LayoutKazoo}
+}
+
+// queue returns what the queue of a kind is with this layout.
+func (l Layout) queue(k kind) kind {
+	if l == LayoutKazoo && k.name == inOrder.name {
+		return likeKazoo
+	}
+	return k
 }
 
 // semaphore returns the directories of a semaphore's line and of its leases.

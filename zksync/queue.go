@@ -28,7 +28,8 @@ import (
 // is nothing to do. Close it in the end, before its Manager.
 //
 // Messages are as in ZooKeeper's queue recipe and Curator's SimpleDistributedQueue:
-// children of path, named qn- and a number. The children that begin with zksync-
+// children of path, named qn- and a number. WithLayout makes them those of kazoo's
+// Queue. The children that begin with zksync-
 // are for claims and markers, and come behind; others are let be.
 // Each of a producer's requests has a znode of the value's own, its marker, move on
 // by one version, which is how a lost answer is made up for; markers of processes
@@ -57,12 +58,12 @@ type queue struct {
 
 // NewQueue returns a Queue at path, which is made when it is first put to. It
 // does no I/O: what is wrong with the path or an option is reported by the first
-// call. It has the options WithCapacity, WithMaxWait and WithPrefetch.
+// call. It has the options WithCapacity, WithLayout, WithMaxWait and WithPrefetch.
 func NewQueue(m *session.Manager, path string, opts ...Option) *Queue {
 	q := &Queue{}
-	q.init(m, path, inOrder, opts, append([]string{"WithCapacity"}, consumerOptions...)...)
+	q.init(m, path, inOrder, opts, append([]string{"WithCapacity", "WithLayout"}, consumerOptions...)...)
 	if n := q.cfg.capacity; n > 0 {
-		q.puts.gate = &capacity{n: n, path: q.child(limitName), dir: path}
+		q.puts.gate = &capacity{n: n, path: q.child(limitName), dir: path, parse: q.kind.parse, makeDir: q.makeDir}
 	}
 	return q
 }
@@ -71,20 +72,35 @@ func NewQueue(m *session.Manager, path string, opts ...Option) *Queue {
 var consumerOptions = []string{"WithMaxWait", "WithPrefetch"}
 
 func (q *queue) init(m *session.Manager, path string, k kind, opts []Option, has ...string) {
-	q.m, q.path, q.kind = m, path, k
+	q.m, q.path = m, path
 	if q.cfg, q.bad = newConfig(k.name, opts, has...); q.bad == nil {
 		q.bad = session.CheckPath(path)
 	}
+	q.kind = q.cfg.layout.queue(k)
 	q.closed, q.over = make(chan struct{}), make(chan struct{})
 	swept := new(atomic.Bool)
 	q.puts = newCommitter(m, q.child(markersName), swept)
 	q.puts.renew = q.renew
 	q.removals = newCommitter(m, q.child(markersName), swept)
+	q.puts.makeDir, q.removals.makeDir = q.makeDir, q.makeDir
 	q.consumer.init(q)
 }
 
-// child is the path of a znode in the queue's directory.
-func (q *queue) child(name string) string { return child(q.path, name) }
+// child is the path of a znode in the queue's directory, or beside it where
+// whatever is in there is a message.
+func (q *queue) child(name string) string {
+	if q.kind.beside {
+		return q.path + "-" + name
+	}
+	return child(q.path, name)
+}
+
+func (q *queue) makeDir(ctx context.Context, s *session.Session, path string) error {
+	if path != q.path {
+		return s.MakeDir(ctx, path)
+	}
+	return q.cfg.layout.directory(path).create(ctx, s)
+}
 
 // usable says why the value cannot be used, if it cannot.
 func (q *queue) usable() error {

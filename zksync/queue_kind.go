@@ -12,10 +12,14 @@ type kind struct {
 	// delayed says that a lane's key is a time, in milliseconds since 1970, before
 	// which there is nothing in it to be had.
 	delayed bool
+	// beside says that claims and markers are not in the queue's directory.
+	beside bool
+	prefix string // of a message's name, for Put; empty if that depends
 }
 
 var (
-	inOrder    = kind{name: "Queue", parse: parseItem}
+	inOrder    = kind{name: "Queue", parse: parseItem, prefix: itemPrefix}
+	likeKazoo  = kind{name: "Queue", parse: parseEntry, prefix: entryPrefix, beside: true}
 	byPriority = kind{name: "PriorityQueue", parse: parseItem, lane: parsePriorityLane}
 	byTime     = kind{name: "DelayQueue", parse: parseDelayed, lane: parseDelayLane, delayed: true}
 )

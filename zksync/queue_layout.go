@@ -15,6 +15,10 @@ import (
 const (
 	itemPrefix = "qn-"
 
+	// entryPrefix is that of kazoo's messages, with the priority that they have
+	// unless they are given another.
+	entryPrefix = "entry-100-"
+
 	claimsName    = "zksync-claims"    // in it an ephemeral for each message that is being worked on, of the same name
 	markersName   = "zksync-markers"   // in it a znode for each value that writes
 	consumersName = "zksync-consumers" // in it an ephemeral for each value that consumes
@@ -22,10 +26,11 @@ const (
 )
 
 const (
-	laneWidth    = 10 * time.Second
-	dueDigits    = 13 // of milliseconds
-	laneDigits   = 10 // of seconds
-	maxDueMillis = 9_999_999_999_999
+	laneWidth      = 10 * time.Second
+	dueDigits      = 13 // of milliseconds
+	laneDigits     = 10 // of seconds
+	priorityDigits = 3  // of kazoo
+	maxDueMillis   = 9_999_999_999_999
 
 	// MaxPriority is the least urgent priority of a PriorityQueue.
 	MaxPriority = 255
@@ -34,7 +39,7 @@ const (
 // An item is the name of a message in its directory.
 type item struct {
 	name string
-	due  int64 // in milliseconds since 1970, of a message that is delayed; else 0
+	due  int64 // in milliseconds since 1970, of a message that is delayed; kazoo's priority; else 0
 	seq  int32
 }
 
@@ -58,6 +63,18 @@ func parseDelayed(name string) (item, bool) {
 	due, ok := parseDigits(rest[:dueDigits])
 	seq, ok2 := parseItem(itemPrefix + rest[dueDigits+1:])
 	return item{name: name, due: due, seq: seq.seq}, ok && ok2
+}
+
+// parseEntry tells a message of kazoo's Queue, whose priority is in its name.
+// More urgent ones have smaller numbers.
+func parseEntry(name string) (item, bool) {
+	rest, ok := strings.CutPrefix(name, "entry-")
+	if !ok || len(rest) < priorityDigits+1 || rest[priorityDigits] != '-' {
+		return item{}, false
+	}
+	priority, ok := parseDigits(rest[:priorityDigits])
+	seq, ok2 := parseNumber(rest[priorityDigits+1:])
+	return item{name: name, due: priority, seq: seq}, ok && ok2
 }
 
 func parseDigits(s string) (int64, bool) {

@@ -24,7 +24,7 @@ import (
 // error it is not in the queue and never will be. A message that was not sent when
 // ctx ends is withdrawn.
 func (q *Queue) Put(ctx context.Context, data []byte) error {
-	return q.put(ctx, q.path, itemPrefix, data)
+	return q.put(ctx, q.path, q.kind.prefix, data)
 }
 
 // PutAll appends messages in order, many in one request. If it fails, those are in
@@ -33,7 +33,7 @@ func (q *Queue) Put(ctx context.Context, data []byte) error {
 // Put holds here too. PutAll as a whole is not atomic: a consumer may see the first
 // before the last is there.
 func (q *Queue) PutAll(ctx context.Context, messages ...[]byte) error {
-	return q.putAll(ctx, q.path, itemPrefix, messages)
+	return q.putAll(ctx, q.path, q.kind.prefix, messages)
 }
 
 // A PutAllError is wrapped in the errors of PutAll. It says how many of the

@@ -202,9 +202,43 @@ func TestQueueConsumersCompete(t *testing.T) {
 	})
 }
 
-// TestQueueOfKazoo documents what cannot be: kazoo's Queue calls its messages
-// otherwise, and takes every child for one, our helper directories too.
+// TestQueueOfKazoo passes messages in both directions, with LayoutKazoo. kazoo's
+// priorities are kept.
 func TestQueueOfKazoo(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		path := servers.Path(t)
+		theirs := python.peer(t).connect(t, srv.Address(), alive).make(t, "kazoo-queue", path)
+		q := zksync.NewQueue(srv.Connect(t), path, zksync.WithLayout(zksync.LayoutKazoo))
+		want := numbered("go", 20)
+		for _, data := range want {
+			must(t, q.Put(t.Context(), []byte(data)))
+		}
+		theirs.want(t, "20", "length")
+		for _, data := range want {
+			theirs.want(t, "="+data, "poll")
+		}
+		theirs.want(t, "nothing", "poll")
+		theirs.call(t, "offer", numbered("py", 20)...)
+		theirs.call(t, "urgent", "now")
+		for _, data := range append([]string{"now"}, numbered("py", 20)[:10]...) {
+			got, err := q.Take(t.Context())
+			if string(got) != data || err != nil {
+				t.Errorf("took %q, %v, want %q", got, err, data)
+			}
+		}
+		for _, data := range numbered("py", 20)[10:] {
+			if got := string(<-q.Chan()); got != data {
+				t.Errorf("received %q, want %q", got, data)
+			}
+		}
+		must(t, q.Close())
+		theirs.want(t, "0", "length")
+	})
+}
+
+// TestQueueOfKazooByDefault documents what does not go: kazoo's Queue calls its
+// messages otherwise, and takes every child for one, our helper directories too.
+func TestQueueOfKazooByDefault(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
 		theirs := python.peer(t).connect(t, srv.Address(), alive).make(t, "kazoo-queue", path)

@@ -180,6 +180,9 @@ class Queue:
         data = self.queue.get()
         return "nothing" if data is None else "=" + data.decode()
 
+    def urgent(self, item):
+        self.queue.put(item.encode(), priority=1)
+
     def length(self):
         return len(self.queue)
 
