@@ -4,10 +4,23 @@
 //	go run ./examples/tutorial bTest host:2181 2
 //
 // is one participant in a double barrier of size 2: it enters, works for a random
-// while, and leaves. Start it twice. With the address embedded it starts a server
-// of its own and all participants, and so shows the whole:
+// while, and leaves. Start it twice.
+//
+//	go run ./examples/tutorial qTest host:2181 100 p
+//	go run ./examples/tutorial qTest host:2181 100 c
+//
+// are a producer and a consumer of 100 items of a queue. Start the consumer first
+// or last, or several of both: each item goes to one of them.
+//
+// With the address embedded it starts a server of its own and all participants,
+// and so shows the whole:
 //
 //	go run ./examples/tutorial bTest embedded 3
+//	go run ./examples/tutorial qTest embedded 100 c
+//
+// What takes the tutorial some hundred lines are a few calls here. Its paths and
+// items are the same, the names of its znodes are not: it does not share them with
+// this program.
 package main
 
 import (
@@ -38,10 +51,7 @@ const (
 	misused
 )
 
-var (
-	errUsage   = errors.New("wrong arguments")
-	errNoQueue = errors.New("qTest comes with the queue, which this toolkit does not have yet")
-)
+var errUsage = errors.New("wrong arguments")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -78,7 +88,17 @@ func test(ctx context.Context, args []string, out io.Writer) error {
 		}
 		return barrierTest(ctx, args[0], size, out)
 	case "qTest":
-		return errNoQueue
+		if len(args) != 3 {
+			return fmt.Errorf("%w: qTest has three, the servers, the count, and p or c, not %d", errUsage, len(args))
+		}
+		count, err := strconv.Atoi(args[1])
+		if err != nil || count < 1 {
+			return fmt.Errorf("%w: the count %q is not a number from 1 up", errUsage, args[1])
+		}
+		if args[2] != producer && args[2] != consumer {
+			return fmt.Errorf("%w: %q, want p for a producer or c for a consumer", errUsage, args[2])
+		}
+		return queueTest(ctx, args[0], count, args[2], out)
 	default:
 		return fmt.Errorf("%w: %q, want bTest or qTest", errUsage, name)
 	}

@@ -37,7 +37,12 @@ func TestUsage(t *testing.T) {
 		{"bTest embedded two", `the size "two" is not a number from 1 up`, misused},
 		{"bTest embedded 0", `the size "0" is not`, misused},
 		{"bTest host:port 2", "invalid connection string", failed},
-		{"qTest embedded 100 p", "qTest comes with the queue", failed},
+		{"qTest", "three, the servers, the count, and p or c, not 0", misused},
+		{"qTest embedded 100", "three, the servers, the count, and p or c, not 2", misused},
+		{"qTest embedded many p", `the count "many" is not a number from 1 up`, misused},
+		{"qTest embedded 0 c", `the count "0" is not`, misused},
+		{"qTest embedded 100 x", `"x", want p for a producer or c for a consumer`, misused},
+		{"qTest host:port 100 c", "invalid connection string", failed},
 	} {
 		done, stdout, stderr := start(t.Context(), strings.Fields(c.args)...)
 		code := <-done
