@@ -39,6 +39,8 @@ const (
 	freezeOne
 	lagOne
 	cutOne
+	stranded       // on a server without a leader, and no other can be reached
+	staleAfterLoss // all servers lag, and the answer to a transaction is lost
 )
 
 func (f fault) String() string {
@@ -52,12 +54,15 @@ func (f fault) String() string {
 	return fmt.Sprintf("%s of %s for %v", [...]string{
 		"", "disconnect", "partition", "hold", "lag", "cut from the leader", "delay of removals", "restart", "freeze", "expiry by force",
 		"stop of a server", "freeze of a server", "lag of a server", "cut of a server",
+		"cut from the leader and all other servers", "lag of all servers, and a lost answer",
 	}[f.kind], who, f.length)
 }
 
 // interesting are the requests that primitives make, by their type: what
 // happens around them is what matters most.
 var interesting = []int32{0, 0, 14, 14, 14, 2, 1, 12, 9, 4, 3, 5}
+
+const opMulti = 14
 
 // drawFaults draws a schedule. One in three has sessions that are ended by force,
 // from which only tokens protect.
@@ -86,7 +91,7 @@ func drawFaults(r *rand.Rand, p *plan) []fault {
 // mishaps has the kinds of faults as often as they are to be drawn.
 var mishaps = []faultKind{
 	disconnect, partition, partition, partition, holdFrames, holdFrames, lag, cutFromLeader, cutFromLeader, delayRemoval, delayRemoval, restart, freeze, expire, expire,
-	stopOne, stopOne, freezeOne, lagOne, lagOne, cutOne, cutOne,
+	stopOne, stopOne, freezeOne, lagOne, lagOne, cutOne, cutOne, stranded, stranded, stranded, staleAfterLoss, staleAfterLoss, staleAfterLoss,
 }
 
 func drawStrike(r *rand.Rand, f fault) sim.Strike {
@@ -147,6 +152,19 @@ func (w *world) happen(f fault, calm time.Time) {
 	case freeze:
 		w.srv.Freeze()
 		w.undo(length, w.srv.Thaw)
+	case stranded:
+		if s := w.sessionOf(f.manager); s != nil {
+			w.net.Strand(f.manager, length)
+			w.srv.CutFromLeader(s.ID(), true)
+			w.undo(length, func() { w.srv.CutFromLeader(s.ID(), false) })
+		}
+	case staleAfterLoss:
+		for i := range endpoints {
+			e := w.srv.Endpoint(1 + i)
+			e.Lag()
+			w.undo(length, e.CatchUp)
+		}
+		w.net.Strike(sim.Strike{Client: f.manager, Op: opMulti, Do: sim.ResetAfter})
 	case stopOne:
 		e := w.endpoint(f)
 		e.Stop()

@@ -38,6 +38,7 @@ type client struct {
 	dials     []*dial
 	holeUntil time.Time
 	heldUntil time.Time
+	noDials   time.Time // until then nothing that is dialed answers
 }
 
 type dial struct {
@@ -164,8 +165,8 @@ func (n *Net) choose() (step func(), next time.Duration, closed bool) {
 			later(c.heldUntil)
 			continue
 		}
-		if now.Before(c.holeUntil) {
-			later(c.holeUntil) // what is dialed gets no answer
+		if silent := latest(c.holeUntil, c.noDials); now.Before(silent) {
+			later(silent) // what is dialed gets no answer
 		} else if len(c.dials) > 0 {
 			steps = append(steps, func() { n.connect(c) })
 		}
@@ -186,6 +187,13 @@ func (n *Net) choose() (step func(), next time.Duration, closed bool) {
 		return nil, next, false
 	}
 	return steps[n.rnd.IntN(len(steps))], 0, false
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // connect lets the oldest dial of a client through.

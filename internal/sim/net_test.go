@@ -222,6 +222,23 @@ func TestPartition(t *testing.T) {
 	})
 }
 
+func TestStrand(t *testing.T) {
+	bubble(t, 1, 1, func(t *testing.T, n *sim.Net, e *echo) {
+		c := dial(t, n, 0, e)
+		defer c.Close()
+		n.Strand(0, 10*time.Second)
+		begun := time.Now()
+		c.Write(frame("through"))
+		if got, err := receive(c); got != "through" || err != nil || time.Since(begun) > time.Second {
+			t.Errorf("%q, %v after %v", got, err, time.Since(begun))
+		}
+		dial(t, n, 0, e).Close()
+		if took := time.Since(begun); took < 10*time.Second {
+			t.Errorf("dialled after %v", took)
+		}
+	})
+}
+
 func TestHold(t *testing.T) {
 	bubble(t, 1, 1, func(t *testing.T, n *sim.Net, e *echo) {
 		c := dial(t, n, 0, e)

@@ -80,7 +80,7 @@ func (n *Net) Disarm() {
 		if time.Now().Before(c.holeUntil) {
 			c.holeUntil = time.Time{}
 		}
-		c.heldUntil = time.Time{}
+		c.heldUntil, c.noDials = time.Time{}, time.Time{}
 		for _, conn := range c.conns {
 			conn.lanes[Up].heldUntil, conn.lanes[Down].heldUntil = time.Time{}, time.Time{}
 			if conn.hole {
@@ -118,6 +118,14 @@ func (n *Net) Partition(client int, d time.Duration) {
 		conn.hole = true
 		time.AfterFunc(d, func() { n.reset(conn) })
 	}
+}
+
+// Strand lets a client open no new connection for d; those that it has live on.
+func (n *Net) Strand(client int, d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	c := n.clients[client]
+	c.noDials = latest(c.noDials, time.Now().Add(d))
 }
 
 // Hold stops a client's frames for d, both ways and without a loss, as if it did
