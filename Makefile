@@ -4,6 +4,7 @@ FUZZTIME ?= 5s
 COUNT    ?= 10
 CHAOS    ?= 10m
 CHURN    ?= 10m
+SEEDS    ?= 2000
 
 SEQUENCES ?= 50000
 SEED      ?= 1
@@ -50,6 +51,14 @@ differential: ## SEQUENCES random sequences on zkserver and a real server, from 
 .PHONY: soak
 soak: ## all tests COUNT times with the race detector
 	go test -race -count=$(COUNT) -timeout 2h ./...
+
+.PHONY: simulate
+simulate: ## SEEDS seeds of workloads under faults, checked against models
+	go test -v -count=1 -timeout 24h ./zksync -run '^TestSimulation$$' -seeds $(SEEDS)
+
+.PHONY: mutants
+mutants: ## how many seeds the simulation takes to find each of a list of bugs, SEEDS at most
+	go run ./internal/mutants -seeds $(SEEDS)
 
 .PHONY: chaos
 chaos: ## servers and clients killed, paused and cut off for CHAOS, with a real ensemble of three
