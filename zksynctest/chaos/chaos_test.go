@@ -81,16 +81,25 @@ func TestChaos(t *testing.T) {
 	if len(left) > 0 {
 		wrong = append(wrong, fmt.Sprintf("znodes are left: %q", left))
 	}
-	for _, w := range wrong[:min(len(wrong), 20)] {
+	const shown = 20
+	for _, w := range wrong[:min(len(wrong), shown)] {
 		t.Error(w)
 	}
+	if len(wrong) > shown {
+		t.Errorf("and %d more", len(wrong)-shown)
+	}
 	if *chaosOut != "" {
-		keepLogs(t, e, dir)
+		keep(t, e, dir, wrong)
 	}
 	t.Log("\n" + summary(diaries, faults, calm.Sub(began), len(wrong), len(left), markers))
 }
 
-func keepLogs(t *testing.T, e *zksynctest.Ensemble, dir string) {
+// keep puts the servers' logs and the verdict beside the clients' notes.
+func keep(t *testing.T, e *zksynctest.Ensemble, dir string, wrong []string) {
+	verdict := filepath.Join(dir, "violations")
+	if err := os.WriteFile(verdict, []byte(strings.Join(wrong, "\n")), 0o600); err != nil {
+		t.Error(err)
+	}
 	for i := range servers {
 		path := filepath.Join(dir, fmt.Sprintf("server%d.log", i+1))
 		if err := os.WriteFile(path, []byte(e.Log(i+1)), 0o600); err != nil {

@@ -28,7 +28,8 @@ const (
 	root           = "/chaos"
 	sessionTimeout = 4 * time.Second
 	permits        = 3
-	open           = 1 // the Units of an unput or unacked that may have happened after all
+	backlog        = 500 // messages that wait at most
+	open           = 1   // the Units of an unput or unacked that may have happened after all
 	// stutter is a time between two looks at the clock that a program which
 	// runs does not take.
 	stutter = 100 * time.Millisecond
@@ -203,7 +204,7 @@ func pause(ctx context.Context, d time.Duration) {
 
 // produce puts messages that name themselves, some alone and some together.
 func (c *client) produce(ctx context.Context, m *session.Manager, i int) {
-	q := zksync.NewQueue(m, root+"/queue")
+	q := zksync.NewQueue(m, root+"/queue", zksync.WithCapacity(backlog))
 	defer q.Close()
 	var wg sync.WaitGroup
 	for g := range 3 {
