@@ -99,7 +99,11 @@ func candidate(data []byte, stat *zk.Stat) Candidate {
 // part in the election.
 func (e *Election) Observe(ctx context.Context) <-chan Candidate {
 	ch := make(chan Candidate, 1)
+	over := func(why error) {
+		e.line.m.Logger().Warn("an election cannot be observed any more", zap.String("path", e.path), zap.Error(why))
+	}
 	if e.err != nil {
+		over(e.err)
 		close(ch)
 		return ch
 	}
@@ -122,7 +126,7 @@ func (e *Election) Observe(ctx context.Context) <-chan Candidate {
 			return e.observe(ctx, s, tell)
 		})
 		if ctx.Err() == nil && !errors.Is(err, ErrClosed) {
-			e.line.m.Logger().Warn("an election cannot be observed any more", zap.String("path", e.path), zap.Error(err))
+			over(err)
 		}
 	}()
 	return ch
