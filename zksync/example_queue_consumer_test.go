@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/go-zksync/toolkit/zksync"
 )
@@ -119,4 +120,75 @@ func ExamplePriorityQueue() {
 	// put out the fire
 	// make tea
 	// tidy up
+}
+
+func ExampleQueue_Chan() {
+	m, stop := startExample()
+	defer stop()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+
+	q := zksync.NewQueue(m, "/queues/orders")
+	defer q.Close()
+	if err := q.Put(ctx, []byte("order 66")); err != nil {
+		log.Fatal(err)
+	}
+	// In a select, a closed channel is told from a message by ok.
+	select {
+	case msg, ok := <-q.Chan():
+		if !ok {
+			log.Fatal(q.Err())
+		}
+		fmt.Printf("%s\n", msg)
+	case <-ctx.Done():
+		log.Fatal(ctx.Err())
+	}
+	// Output: order 66
+}
+
+func ExampleWithPrefetch() {
+	m, stop := startExample()
+	defer stop()
+	ctx := context.Background()
+
+	// Work on a message takes minutes: nobody is to wait for what we have not begun.
+	slow := zksync.NewQueue(m, "/queues/films", zksync.WithPrefetch(1))
+	defer slow.Close()
+	if err := slow.PutAll(ctx, []byte("the first film"), []byte("the second"), []byte("the third")); err != nil {
+		log.Fatal(err)
+	}
+	msg := <-slow.Messages()
+	fmt.Printf("%s\n", msg.Data)
+	fmt.Println(msg.Ack(ctx))
+	// Output:
+	// the first film
+	// <nil>
+}
+
+func ExampleDelayQueue() {
+	m, stop := startExample()
+	defer stop()
+	ctx := context.Background()
+
+	q := zksync.NewDelayQueue(m, "/queues/reminders")
+	defer q.Close()
+	start := time.Now()
+	if err := q.Put(ctx, []byte("later"), 50*time.Millisecond); err != nil {
+		log.Fatal(err)
+	}
+	if err := q.Put(ctx, []byte("now"), 0); err != nil {
+		log.Fatal(err)
+	}
+	seen := 0
+	for msg := range q.Chan() {
+		fmt.Printf("%s\n", msg)
+		if seen++; seen == 2 {
+			q.Close()
+		}
+	}
+	fmt.Println("in time:", time.Since(start) >= 50*time.Millisecond)
+	// Output:
+	// now
+	// later
+	// in time: true
 }

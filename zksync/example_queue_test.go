@@ -2,6 +2,7 @@ package zksync_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"sync"
@@ -96,4 +97,18 @@ func ExampleDelayQueue_Put() {
 	n, _ := q.Len(ctx)
 	fmt.Printf("%s, of %d, %v\n", next, n, err)
 	// Output: now, of 2, <nil>
+}
+
+func ExamplePutAllError() {
+	m, stop := startExample()
+	defer stop()
+
+	q := zksync.NewQueue(m, "/queues/orders", zksync.WithCapacity(2), zksync.WithMaxWait(50*time.Millisecond))
+	defer q.Close()
+	messages := [][]byte{[]byte("first"), []byte("second"), []byte("third")}
+	err := q.PutAll(context.Background(), messages...)
+	if partly := (*zksync.PutAllError)(nil); errors.As(err, &partly) && !errors.Is(err, zksync.ErrOutcomeUnknown) {
+		fmt.Printf("still to be put: %s\n", messages[partly.Put:])
+	}
+	// Output: still to be put: [third]
 }
