@@ -31,7 +31,7 @@
 //	your code                             your tests
 //	    |                                     |
 //	    v                                     v
-//	 zksync     locks, elections          zksynctest     faults, bubbles, real servers
+//	 zksync     locks, elections, queues  zksynctest     faults, bubbles, real servers
 //	    |                                  |      |
 //	    v                                  |      v
 //	 watch      channels and loops         |   zkserver  the embedded server, which
@@ -55,6 +55,9 @@
 //     network does, and an acquisition that was given up leaves nothing behind.
 //   - Each hold has a fencing token that only grows, by which a resource can
 //     refuse whoever acts too late.
+//   - A message that was put into a queue is there once, and those of one goroutine
+//     are in order, whatever becomes of connections and sessions. Of the ways to
+//     consume, each says what it promises.
 //   - Closing a Manager leaves no goroutine behind.
 //
 // # Non-guarantees
