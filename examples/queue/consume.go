@@ -33,7 +33,7 @@ type worker struct {
 const (
 	received     = "received"     // it has the order, and it may be the first or not
 	acknowledged = "acknowledged" // it has done it, and nobody will have it again
-	returned     = "returned"     // it failed, and whoever asks next has it
+	returned     = "returned"     // it has not done it, and whoever asks next has it
 	lost         = "lost"         // it lost its session, and with it the order
 )
 
@@ -62,6 +62,8 @@ func (w *worker) consume(ctx context.Context, q *zksync.Queue) error {
 		switch {
 		case err == nil:
 			w.say(what, msg.Data)
+		case errors.Is(err, zksync.ErrQueueClosed):
+			w.say(returned, msg.Data) // by Close, since we are to stop
 		case errors.Is(err, zksync.ErrLost):
 			w.say(lost, msg.Data)
 		default:

@@ -55,7 +55,7 @@ func accounted(t *testing.T, orders int, args ...string) {
 	for _, want := range []string{
 		"the queue takes no more than 20",
 		"order 21, which had to wait",
-		"failed at order 20, and gives it back",
+		"gives order 20 back, undone",
 		"receives order 20",
 		fmt.Sprintf("\n%d of %d orders were acknowledged exactly once", orders, orders),
 		"Left in the queue: 0.",
@@ -195,6 +195,27 @@ func TestInterrupted(t *testing.T) {
 	}
 	if n, err := q.Len(t.Context()); n != 2 {
 		t.Errorf("%d orders are in the queue, %v, want 2", n, err)
+	}
+}
+
+// A consumer that is to stop gives back what it has in hand.
+func TestStoppedAtWork(t *testing.T) {
+	srv := zksynctest.Start(t)
+	q := zksync.NewQueue(srv.Connect(t), "/q")
+	defer q.Close()
+	if err := q.Put(t.Context(), []byte("order 1")); err != nil {
+		t.Fatal(err)
+	}
+	stdin, stop := io.Pipe()
+	out, stopped := start(t, stdin, "-servers", srv.Addr(), "-path", "/q", "-consume", "-id", "me", "-until-eof", "-work", "1h")
+	await(t, "the order", func() bool { return out.String() != "" })
+	stop.Close()
+	stopped()
+	if want := "me received order 1\nme returned order 1\n"; out.String() != want {
+		t.Errorf("it says %q, want %q", out, want)
+	}
+	if data, ok, err := q.TryTake(t.Context()); string(data) != "order 1" || !ok || err != nil {
+		t.Errorf("what is left is %q, %v, %v", data, ok, err)
 	}
 }
 

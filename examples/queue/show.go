@@ -202,7 +202,7 @@ func (st *stage) enter(i int, line string) event {
 			st.out.say(id, "receives order %d, its first", e.order)
 		}
 	case returned:
-		st.out.say(id, "failed at order %d, and gives it back", e.order)
+		st.out.say(id, "gives order %d back, undone", e.order)
 		st.out.hand(i, 0)
 	case lost:
 		st.out.say(id, "lost its session, and order %d with it", e.order)
