@@ -131,9 +131,12 @@ func (p *place) await(ctx context.Context) error {
 func (p *place) first(ctx context.Context) (bool, error) {
 	first := p.alone
 	if !first {
-		var err error
-		if first, err = p.look(ctx); err != nil || !first {
+		f, err := p.survey(ctx)
+		if err != nil {
 			return false, p.confirm(ctx, err)
+		}
+		if first = f.near == ""; !first {
+			return false, nil // watches would only be for those who wait
 		}
 	}
 	p.alone = false
@@ -160,29 +163,14 @@ func (p *place) unbroken() bool {
 	return len(p.own.Events()) == 0
 }
 
-// look lists the line, and watches what is to be watched: our own znode, which
-// is asked for together with the list, and the two nearest that block us, or the
-// nearest alone where many may wait for the same ones. It reports whether nobody does. p.near is nil afterwards if the one that was the
-// nearest has gone already.
+// look lists the line, and watches what is to be watched: our own znode, and the
+// two nearest that block us, or the nearest alone where many may wait for the
+// same ones. It reports whether nobody does. p.near is nil afterwards if the one
+// that was the nearest has gone already.
 func (p *place) look(ctx context.Context) (first bool, err error) {
-	var own error
-	var wg sync.WaitGroup
-	if p.own == nil {
-		wg.Go(func() { own = p.watchOwn(ctx) })
-	}
-	names, _, err := p.s.Children(ctx, p.line.dir.path)
-	wg.Wait()
-	switch {
-	case own != nil:
-		return false, own
-	case errors.Is(err, zk.ErrNoNode):
-		return false, errRemoved
-	case err != nil:
+	f, err := p.survey(ctx)
+	if err != nil {
 		return false, err
-	}
-	f := p.front(names)
-	if !f.listed {
-		return false, errRemoved
 	}
 	p.last = f.last
 	if f.near == "" {
@@ -193,6 +181,31 @@ func (p *place) look(ctx context.Context) (first bool, err error) {
 		f.far = ""
 	}
 	return false, p.watchNeighbours(ctx, f.near, f.far)
+}
+
+// survey lists the line, and watches our own znode, which is asked for together
+// with the list.
+func (p *place) survey(ctx context.Context) (front, error) {
+	var own error
+	var wg sync.WaitGroup
+	if p.own == nil {
+		wg.Go(func() { own = p.watchOwn(ctx) })
+	}
+	names, _, err := p.s.Children(ctx, p.line.dir.path)
+	wg.Wait()
+	switch {
+	case own != nil:
+		return front{}, own
+	case errors.Is(err, zk.ErrNoNode):
+		return front{}, errRemoved
+	case err != nil:
+		return front{}, err
+	}
+	f := p.front(names)
+	if !f.listed {
+		return front{}, errRemoved
+	}
+	return f, nil
 }
 
 // watchOwn arms the watch on our own znode. getData is used because, unlike
