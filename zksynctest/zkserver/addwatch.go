@@ -86,7 +86,7 @@ func (s *Server) checkWatches(c *conn, r *request) Code {
 		if c.watches[kind][r.path]&modes[kind] != 0 {
 			return codeOK
 		}
-		if s.cfg.Compat38 && modes[kind] != 0 && len(c.rep.watches[kind].paths[r.path]) > 0 {
+		if s.cfg.Compat38 && modes[kind] != 0 && c.rep.watches[kind].paths[r.path].size() > 0 {
 			return codeOK
 		}
 	}

@@ -86,7 +86,7 @@ func (e *Endpoint) monitorLines() string {
 		{"version", s.version()},
 		{"server_state", e.mode()},
 		{"ephemerals_count", ephemerals},
-		{"num_alive_connections", len(e.conns())},
+		{"num_alive_connections", len(e.s.connsOn(e))},
 		{"avg_latency", l.average()},
 		{"outstanding_requests", 0},
 		{"znode_count", t.size()},
@@ -129,7 +129,7 @@ func (e *Endpoint) watchSummary() string {
 func (e *Endpoint) watchedBy() map[*conn][]string {
 	byConn := map[*conn][]string{}
 	for _, path := range slices.Sorted(maps.Keys(e.rep.watches[dataWatch].paths)) {
-		for _, c := range e.rep.watches[dataWatch].paths[path] {
+		for c := range e.rep.watches[dataWatch].paths[path].all() {
 			byConn[c] = append(byConn[c], path)
 		}
 	}
@@ -139,7 +139,7 @@ func (e *Endpoint) watchedBy() map[*conn][]string {
 func (e *Endpoint) watchesByConn() string {
 	byConn := e.watchedBy()
 	var b strings.Builder
-	for _, c := range e.conns() {
+	for _, c := range e.s.connsOn(e) {
 		if len(byConn[c]) == 0 {
 			continue
 		}
@@ -156,7 +156,7 @@ func (e *Endpoint) watchesByPath() string {
 	var b strings.Builder
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		b.WriteString(path + "\n")
-		for _, c := range paths[path] {
+		for c := range paths[path].all() {
 			fmt.Fprintf(&b, "\t0x%x\n", c.sess.id)
 		}
 	}

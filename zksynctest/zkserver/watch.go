@@ -41,20 +41,19 @@ const (
 	anyMode = oneShot | persistent | recursive
 )
 
-// watchTable has the connections that watch a path, in the order in which they
-// began to: a defined order makes runs repeatable. In which modes a connection in
-// a list watches is known from the connection's own set.
+// watchTable has the connections that watch a path. In which modes one does is
+// known from the connection's own set.
 type watchTable struct {
-	paths     map[string][]*conn
+	paths     map[string]watchers
 	recursive int // how many of the watches are recursive
 }
 
-func newWatchTable() watchTable { return watchTable{paths: map[string][]*conn{}} }
+func newWatchTable() watchTable { return watchTable{paths: map[string]watchers{}} }
 
 func (t *watchTable) size() int {
 	n := 0
-	for _, list := range t.paths {
-		n += len(list)
+	for _, w := range t.paths {
+		n += w.size()
 	}
 	return n
 }
@@ -100,7 +99,7 @@ func (s *Server) setModes(c *conn, kind watchKind, path string, modes watchMode)
 	table.countRecursive(had, modes)
 	switch {
 	case had == 0 && modes != 0:
-		table.paths[path] = append(table.paths[path], c)
+		table.list(c, path)
 	case had != 0 && modes == 0:
 		table.unlist(c, path)
 	}
@@ -115,15 +114,24 @@ func (t *watchTable) countRecursive(had, modes watchMode) {
 	}
 }
 
+func (t *watchTable) list(c *conn, path string) {
+	w := t.paths[path]
+	w.add(c)
+	t.paths[path] = w
+}
+
 func (t *watchTable) unlist(c *conn, path string) {
-	list := t.paths[path]
-	if i := slices.Index(list, c); i >= 0 {
-		list = slices.Delete(list, i, i+1)
-	}
-	if len(list) == 0 {
+	w := t.paths[path]
+	w.remove(c)
+	t.keep(path, w)
+}
+
+// keep has w watch path, if anybody is left.
+func (t *watchTable) keep(path string, w watchers) {
+	if w.size() == 0 {
 		delete(t.paths, path)
 	} else {
-		t.paths[path] = list
+		t.paths[path] = w
 	}
 }
 
@@ -145,7 +153,7 @@ func (s *Server) listAll(c *conn) {
 		table := &c.rep.watches[kind]
 		for _, path := range watchPaths(c.watches[kind]) {
 			table.countRecursive(0, c.watches[kind][path])
-			table.paths[path] = append(table.paths[path], c)
+			table.list(c, path)
 		}
 	}
 }
@@ -190,26 +198,20 @@ func (s *Server) trigger(r *replica, kind watchKind, path string, ev eventType, 
 // triggerMore goes on with the event of the last trigger.
 func (s *Server) triggerMore(r *replica, kind watchKind, path string, ev eventType, zxid int64, acl []ACL) {
 	table := &r.watches[kind]
-	if list, ok := table.paths[path]; ok {
-		kept := list[:0]
-		for _, c := range list {
+	if w, ok := table.paths[path]; ok {
+		w.filter(func(c *conn) bool {
 			modes := c.watches[kind][path]
 			if ev != eventChildrenChanged || modes != recursive {
 				s.tell(c, ev, path, zxid, acl)
 			}
 			if modes &^= oneShot; modes == 0 {
 				delete(c.watches[kind], path)
-			} else {
-				c.watches[kind][path] = modes
-				kept = append(kept, c)
+				return false
 			}
-		}
-		clear(list[len(kept):])
-		if len(kept) == 0 {
-			delete(table.paths, path)
-		} else {
-			table.paths[path] = kept
-		}
+			c.watches[kind][path] = modes
+			return true
+		})
+		table.keep(path, w)
 	}
 	if table.recursive == 0 || ev == eventChildrenChanged {
 		return
@@ -218,7 +220,7 @@ func (s *Server) triggerMore(r *replica, kind watchKind, path string, ev eventTy
 		if above = above[:max(strings.LastIndexByte(above, '/'), 0)]; above == "" {
 			above = "/"
 		}
-		for _, c := range table.paths[above] {
+		for c := range table.paths[above].all() {
 			if c.watches[kind][above]&recursive != 0 {
 				s.tell(c, ev, path, zxid, acl)
 			}
