@@ -129,8 +129,8 @@ func (e *Endpoint) CutFromClients() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.unreachable = true
-	for _, c := range s.orderedConns() {
-		if c.ep == e && !c.hole.Load() {
+	for _, c := range s.connsOn(e) {
+		if !c.hole.Load() {
 			s.swallow(c, c.sessionID())
 		}
 	}
@@ -152,8 +152,8 @@ func (e *Endpoint) HealClients() {
 func (e *Endpoint) DisconnectClients() {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
-	for _, c := range e.s.orderedConns() {
-		if c.ep == e && !c.hole.Load() {
+	for _, c := range e.s.connsOn(e) {
+		if !c.hole.Load() {
 			e.s.hangUp(c)
 		}
 	}

@@ -67,9 +67,14 @@ func (s *Server) setTimer() {
 	s.timer = s.afterFunc(max(wait, 0), s.onTimer)
 }
 
-// onTimer expires whole buckets that are due, and removes ephemerals that were
-// left for a while.
 func (s *Server) onTimer() {
+	s.doWhatIsDue()
+	_ = s.persist() // if that fails the server goes down, and says why
+}
+
+// doWhatIsDue expires whole buckets, and removes ephemerals that were left for a
+// while and what is to be reaped.
+func (s *Server) doWhatIsDue() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()

@@ -44,7 +44,7 @@ var fourLetterWords = map[string]struct {
 		return "Server stats reset.\n"
 	}, false},
 	"crst": {func(e *Endpoint, _ *conn) string {
-		for _, c := range e.conns() {
+		for _, c := range e.s.connsOn(e) {
 			c.stats = newConnStats()
 		}
 		return "Connection stats reset.\n"
@@ -171,15 +171,11 @@ func (e *Endpoint) tree() *tree {
 	return e.s.tree
 }
 
-func (e *Endpoint) conns() []*conn {
-	return slices.DeleteFunc(e.s.orderedConns(), func(c *conn) bool { return c.ep != e })
-}
-
 func (e *Endpoint) statLines() string {
 	l := &e.stats.latency
 	text := fmt.Sprintf("Latency min/avg/max: %d/%s/%d\nReceived: %d\nSent: %d\nConnections: %d\nOutstanding: 0\n"+
 		"Zxid: 0x%x\nMode: %s\nNode count: %d\n",
-		l.min, l.average(), l.max, e.stats.received, e.stats.sent, len(e.conns()), e.s.zxidOf(e.rep), e.mode(), e.tree().size())
+		l.min, l.average(), l.max, e.stats.received, e.stats.sent, len(e.s.connsOn(e)), e.s.zxidOf(e.rep), e.mode(), e.tree().size())
 	if e.mode() == "leader" {
 		text += "Proposal sizes last/min/max: -1/-1/-1\n"
 	}
@@ -189,7 +185,7 @@ func (e *Endpoint) statLines() string {
 // clientLines shows the connections, with their sessions if it is not to be brief.
 func (e *Endpoint) clientLines(brief bool) string {
 	var b strings.Builder
-	for _, c := range e.conns() {
+	for _, c := range e.s.connsOn(e) {
 		reading := 1
 		if c.sess == nil {
 			reading = 0
@@ -236,14 +232,14 @@ func (e *Endpoint) dumpLines() string {
 		}
 	}
 	sets := map[int64][]*conn{}
-	for _, c := range e.conns() {
+	for _, c := range e.s.connsOn(e) {
 		due := s.elapsed(c.established.Add(2 * handshakeTime))
 		if c.sess != nil {
 			due = c.sess.bucket
 		}
 		sets[due] = append(sets[due], c)
 	}
-	fmt.Fprintf(&b, "Connections dump:\nConnections Sets (%d)/(%d):\n", len(sets), len(e.conns()))
+	fmt.Fprintf(&b, "Connections dump:\nConnections Sets (%d)/(%d):\n", len(sets), len(e.s.connsOn(e)))
 	for _, due := range slices.Sorted(maps.Keys(sets)) {
 		fmt.Fprintf(&b, "%d expire at %s:\n", len(sets[due]), date(due))
 		for _, c := range sets[due] {

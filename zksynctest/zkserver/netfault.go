@@ -17,13 +17,18 @@ func noSession(id int64) error {
 // watches fire, and its connection is closed.
 func (s *Server) ExpireSession(id int64) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	sess := s.sessions[id]
-	if sess == nil {
+	switch {
+	case s.closed:
+		s.mu.Unlock()
+		return cmp.Or(s.journal.failure(), ErrNotServing)
+	case sess == nil:
+		s.mu.Unlock()
 		return noSession(id)
 	}
 	s.endSession(sess, nil, time.Now())
-	return nil
+	s.mu.Unlock()
+	return s.persist()
 }
 
 // Disconnect closes the connection of a session. The session lives on, and the
@@ -90,12 +95,14 @@ func (s *Server) heal(were func(*conn) bool) {
 // connsOf lists the open connections of a session, those of one that is over
 // included.
 func (s *Server) connsOf(id int64) []*conn {
-	return slices.DeleteFunc(s.orderedConns(), func(c *conn) bool { return c.sess == nil || c.sess.id != id })
+	return s.connsThat(func(c *conn) bool { return c.sess != nil && c.sess.id == id })
 }
+
+func byAge(a, b *conn) int { return cmp.Compare(a.id, b.id) }
 
 // sorted lists connections in the order in which they came.
 func sorted(conns iter.Seq[*conn]) []*conn {
-	return slices.SortedFunc(conns, func(a, b *conn) int { return cmp.Compare(a.id, b.id) })
+	return slices.SortedFunc(conns, byAge)
 }
 
 // HangHandshake makes the server accept connections and swallow their
@@ -127,13 +134,19 @@ func (s *Server) DelayEphemeralRemoval(d time.Duration) {
 // real server keeps no other counter, the cversion of path changes with it.
 func (s *Server) SetNextSequence(path string, n int32) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	node := s.tree.nodes[path]
-	if node == nil {
+	switch {
+	case s.closed:
+		s.mu.Unlock()
+		return cmp.Or(s.journal.failure(), ErrNotServing)
+	case node == nil:
+		s.mu.Unlock()
 		return fmt.Errorf("zkserver: SetNextSequence %s: %w", path, ErrNoNode)
 	}
 	node.creates = n
-	return nil
+	s.log(func(b []byte) []byte { return appendStep(b, stepCount, node) })
+	s.mu.Unlock()
+	return s.persist()
 }
 
 // SwapSessionID answers the next reconnect of session id with the id and password

@@ -215,8 +215,8 @@ func (s *Server) leave(e *Endpoint) {
 
 // join makes e a member that is in step.
 func (s *Server) join(e *Endpoint) {
-	for _, c := range s.orderedConns() {
-		if c.ep == e && c.sess != nil {
+	for _, c := range s.connsOn(e) {
+		if c.sess != nil {
 			s.hangUp(c) // it only read
 		}
 	}

@@ -14,11 +14,14 @@ import (
 // becomes empty by that has to wait for the next time.
 func (s *Server) ReapNow() int {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.closed || s.leader == nil {
+		s.mu.Unlock()
 		return 0
 	}
-	return s.reap(time.Now())
+	n := s.reap(time.Now())
+	s.mu.Unlock()
+	_ = s.persist() // if that fails the server goes down, and says why
+	return n
 }
 
 func (s *Server) reap(now time.Time) int {

@@ -2,7 +2,6 @@ package zkserver
 
 import (
 	"fmt"
-	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -178,14 +177,31 @@ func (s *Server) Close() error {
 // hangUpOn ends all connections to e, in a defined order, and returns those whose
 // sockets can be closed. They are closed all the same, a little later.
 func (s *Server) hangUpOn(e *Endpoint) []*conn {
-	conns := slices.DeleteFunc(s.orderedConns(), func(c *conn) bool { return c.ep != e })
+	conns := s.connsOn(e)
 	for _, c := range conns {
 		s.hangUp(c)
 	}
 	return slices.DeleteFunc(conns, func(c *conn) bool { return c.hole.Load() })
 }
 
-func (s *Server) orderedConns() []*conn { return sorted(maps.Keys(s.conns)) }
+func (s *Server) orderedConns() []*conn { return s.connsThat(func(*conn) bool { return true }) }
+
+func (s *Server) connsOn(e *Endpoint) []*conn {
+	return s.connsThat(func(c *conn) bool { return c.ep == e })
+}
+
+// connsThat lists the open connections that are as wanted, in the order in which
+// they came.
+func (s *Server) connsThat(are func(*conn) bool) []*conn {
+	var list []*conn
+	for c := range s.conns {
+		if are(c) {
+			list = append(list, c)
+		}
+	}
+	slices.SortFunc(list, byAge)
+	return list
+}
 
 func closeAll(conns []*conn) {
 	for _, c := range conns {

@@ -1,0 +1,131 @@
+package zkserver_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+func TestOneServerAFile(t *testing.T) {
+	s, file := onFile(t, zkserver.Config{})
+	if second, err := zkserver.New(zkserver.Config{DataFile: file}); err == nil || !strings.Contains(err.Error(), "another server uses it") {
+		if err == nil {
+			second.Close()
+		}
+		t.Errorf("%v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	start(t, zkserver.Config{DataFile: file})
+}
+
+// damaged tries to start on b, and wants b left alone where it is refused.
+func damaged(t *testing.T, file string, b []byte) (*zkserver.Server, error) {
+	t.Helper()
+	if err := os.WriteFile(file, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := zkserver.New(zkserver.Config{DataFile: file})
+	if err != nil {
+		if after, _ := os.ReadFile(file); !bytes.Equal(after, b) {
+			t.Fatal("a file that was refused has been changed")
+		}
+		return nil, err
+	}
+	return s, s.Close()
+}
+
+// damageable is a file with a snapshot, which is fresh bytes long, and changes.
+func damageable(t *testing.T) (file string, whole []byte, fresh int) {
+	t.Helper()
+	s, file := onFile(t, zkserver.Config{})
+	read := func() []byte {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	fresh = len(read())
+	r := session(t, s, 10*time.Second)
+	r.create("/a", 0)
+	r.create("/b", 1)
+	whole = read()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return file, whole, fresh
+}
+
+// TestDamage changes each byte of a file.
+func TestDamage(t *testing.T) {
+	file, whole, _ := damageable(t)
+	for i := range whole {
+		b := bytes.Clone(whole)
+		b[i] ^= 0x41
+		if _, err := damaged(t, file, b); !errors.Is(err, zkserver.ErrCorrupt) || !strings.Contains(err.Error(), file) {
+			t.Fatalf("byte %d of %d changed: %v", i, len(whole), err)
+		}
+	}
+}
+
+// TestTornEnds leaves out each end of a file.
+func TestTornEnds(t *testing.T) {
+	file, whole, fresh := damageable(t)
+	last := int64(0)
+	for n := range whole {
+		s, err := damaged(t, file, whole[:n])
+		switch {
+		case n == 0 && err != nil:
+			t.Fatalf("an empty file: %v", err)
+		case n > 0 && n < fresh:
+			if !errors.Is(err, zkserver.ErrCorrupt) {
+				t.Fatalf("%d bytes of %d, of which %d are the snapshot: %v", n, len(whole), fresh, err)
+			}
+		case n >= fresh:
+			if err != nil || s.Zxid() < last {
+				t.Fatalf("%d bytes of %d: %v", n, len(whole), err)
+			}
+			last = s.Zxid()
+		}
+	}
+	if last != 2 { // the session and /a: the last frame was cut
+		t.Errorf("zxid %d", last)
+	}
+	// What was cut off is not in the way of what comes.
+	if err := os.WriteFile(file, whole[:len(whole)-1], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, zkserver.Config{DataFile: file})
+	if err := s.Create("/c", nil); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "behind a torn end", crashed(t, file, zkserver.Config{}), s)
+}
+
+func TestFilesOfOthers(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "data")
+	newer := append([]byte("zkserver"), 0, 0, 0, 2)
+	newer = binary.BigEndian.AppendUint32(newer, crc32.Checksum(newer, crc32.MakeTable(crc32.Castagnoli)))
+	if _, err := damaged(t, file, append(newer, 1, 2, 3)); !errors.Is(err, zkserver.ErrNewerFormat) {
+		t.Errorf("%v", err)
+	}
+	if _, err := damaged(t, file, []byte("# not ours, but somebody's\n")); !errors.Is(err, zkserver.ErrCorrupt) {
+		t.Errorf("%v", err)
+	}
+	if _, err := zkserver.New(zkserver.Config{DataFile: t.TempDir()}); err == nil {
+		t.Error("a directory was accepted")
+	}
+	if _, err := zkserver.New(zkserver.Config{DataFile: filepath.Join(file, "x")}); err == nil {
+		t.Error("a file in a file was accepted")
+	}
+}
