@@ -124,8 +124,7 @@ type Traffic struct {
 
 type trafficCount struct{ requests, in, out atomic.Int64 }
 
-// trafficKept is how many sessions Traffic remembers, and more if so
-// many live.
+// trafficKept is how many sessions that are over Traffic remembers.
 const trafficKept = 4096
 
 type trafficLog struct {
@@ -133,15 +132,20 @@ type trafficLog struct {
 	ids    []int64 // the oldest first
 }
 
-// add remembers a session, and forgets the oldest if that is over.
+// add remembers a session, and forgets the oldest that is over if there are many.
 func (l *trafficLog) add(sess *session, living map[int64]*session) {
 	if l.counts == nil {
 		l.counts = map[int64]*trafficCount{}
 	}
 	l.counts[sess.id] = sess.traffic
 	l.ids = append(l.ids, sess.id)
-	for len(l.ids) > trafficKept && living[l.ids[0]] == nil {
-		delete(l.counts, l.ids[0])
-		l.ids = l.ids[1:]
+	for excess := len(l.ids) - trafficKept - len(living); excess > 0; {
+		oldest := l.ids[0]
+		if l.ids = l.ids[1:]; living[oldest] != nil {
+			l.ids = append(l.ids, oldest) // its turn comes again
+			continue
+		}
+		delete(l.counts, oldest)
+		excess--
 	}
 }
