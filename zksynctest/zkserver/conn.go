@@ -48,9 +48,10 @@ type conn struct {
 	sess      *session
 	ids       []identity
 	watches   [2]map[string]watchMode
-	told      uint64   // the last occasion of an event it was told of
-	rep       *replica // of its endpoint, if no fault gave it another
-	handshake *timer
+	told      uint64    // the last occasion of an event it was told of
+	rep       *replica  // of its endpoint, if no fault gave it another
+	handshake *timer    // ends it while it has no session, or one that nobody expires
+	heard     time.Time // when its session was, if that is local
 	stats     connStats
 	// established is when the connection was made.
 	established time.Time

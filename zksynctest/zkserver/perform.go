@@ -8,6 +8,7 @@ func (s *Server) perform(c *conn, r *request) result {
 	toLeader := r.op.needsLeader()
 	switch {
 	case c.sess.local:
+		c.heard = time.Now()
 		if toLeader {
 			return s.refuseWrite(c, r)
 		}

@@ -30,8 +30,29 @@ func (s *Server) connectReadOnly(c *conn, r *request, timeout time.Duration) res
 	}
 	sess.local = true
 	sess.attach(c)
+	c.heard = time.Now()
+	s.limitSilence(c)
 	c.reply = appendConnectResponse(c.reply, r, timeout, sess.id, sess.password, true)
 	return result{zxid: s.zxidOf(c.rep)}
+}
+
+// limitSilence closes c at a multiple of handshakeTime, after its timeout without a
+// word. No leader expires its session and would do so.
+func (s *Server) limitSilence(c *conn) {
+	age := time.Since(s.base)
+	due := (c.heard.Sub(s.base) + c.sess.timeout) / handshakeTime
+	due = max(due, age/handshakeTime) + 1 // later if it was looked at in vain
+	c.handshake = s.afterFunc(due*handshakeTime-age, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		switch now := time.Now(); {
+		case c.closed || c.hole.Load():
+		case c.ep.thaw != nil || s.elapsed(now) < s.notBefore || now.Sub(c.heard) <= c.sess.timeout:
+			s.limitSilence(c)
+		default:
+			s.hangUp(c)
+		}
+	})
 }
 
 // refuseWrite answers who wants more than to read.

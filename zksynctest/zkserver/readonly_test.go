@@ -118,3 +118,33 @@ func TestReadOnlyModeShowsWhatWas(t *testing.T) {
 		}
 	})
 }
+
+// Nobody expires the session of a reader, but its connection ends when it is silent.
+func TestASilentReaderIsClosed(t *testing.T) {
+	ensemble(t, 3, zkserver.Config{ReadOnlyMode: true}, func(t *testing.T, s *zkserver.Server) {
+		s.Endpoint(2).Stop()
+		s.Endpoint(3).Stop()
+		time.Sleep(3 * time.Second)
+		r, only := reader(t, s, 1, 0, 0, "")
+		idle, _ := reader(t, s, 1, 0, 0, "")
+		for range 7 {
+			time.Sleep(15 * time.Second)
+			r.want(0, zkserver.OpPing, nil)
+		}
+		idle.closed()
+		begin := time.Now()
+		r.closed()
+		if d := time.Since(begin); !only || d <= 20*time.Second || d > 30*time.Second {
+			t.Errorf("closed after %v of silence, want 20 to 30 s", d)
+		}
+		held, _ := reader(t, s, 1, 0, 0, "")
+		s.Freeze()
+		time.Sleep(time.Hour)
+		held.send(zkserver.OpPing, nil)
+		s.Thaw()
+		held.recv()
+		gone, _ := reader(t, s, 1, 0, 0, "")
+		s.Partition(gone.id)
+		gone.silent(time.Hour)
+	})
+}
