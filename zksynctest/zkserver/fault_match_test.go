@@ -74,6 +74,33 @@ func TestFaultsAtOneEndpoint(t *testing.T) {
 	})
 }
 
+// TestAFaultStrikesARequestOnce at its moment, also one that goes on striking: not
+// again when those that take their time are done.
+func TestAFaultStrikesARequestOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		r := session(t, s, 40*time.Second)
+		calls := 0
+		faults := []*zkserver.Injection{
+			s.Inject(zkserver.Fault{Op: zkserver.OpPing, Times: -1, Do: zkserver.Delay(time.Second)}),
+			s.Inject(zkserver.Fault{Op: zkserver.OpPing, Times: -1, Do: zkserver.Call(func() { calls++ })}),
+			s.Inject(zkserver.Fault{Op: zkserver.OpPing, Times: -1, At: zkserver.AfterCommit, Do: zkserver.Delay(time.Second)}),
+			s.Inject(zkserver.Fault{Op: zkserver.OpPing, Times: -1, At: zkserver.BeforeReply, Do: zkserver.Delay(time.Second)}),
+		}
+		for n := range 3 {
+			begin := time.Now()
+			r.want(0, zkserver.OpPing, nil)
+			if d := time.Since(begin); d != 3*time.Second || calls != n+1 {
+				t.Fatalf("ping %d took %v, called %d times", n, d, calls)
+			}
+			for _, inj := range faults {
+				if inj.Matched() != n+1 || inj.Count() != n+1 {
+					t.Fatalf("%v: matched %d, struck %d at ping %d", inj.Fault(), inj.Matched(), inj.Count(), n)
+				}
+			}
+		}
+	})
+}
+
 // TestFaultsComposeInOrder puts several at one moment and several at the next.
 func TestFaultsComposeInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
