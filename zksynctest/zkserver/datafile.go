@@ -65,7 +65,7 @@ func (j *journal) open() (*state, error) {
 	if _, err := f.Seek(l.good, 0); err != nil {
 		return nil, err
 	}
-	j.size, j.snapshot = l.good, l.snapshot
+	j.snapshotted(l.snapshot, l.good)
 	return l.state, nil
 }
 

@@ -37,7 +37,7 @@ var fourLetterWords = map[string]struct {
 	"wchs": {func(e *Endpoint, _ *conn) string { return e.watchSummary() }, false},
 	"wchc": {func(e *Endpoint, _ *conn) string { return e.watchesByConn() + "\n" }, false},
 	"wchp": {func(e *Endpoint, _ *conn) string { return e.watchesByPath() + "\n" }, false},
-	"dirs": {func(*Endpoint, *conn) string { return "datadir_size: 0\nlogdir_size: 0\n" }, false},
+	"dirs": {func(e *Endpoint, _ *conn) string { return e.directories() }, false},
 	"hash": {func(*Endpoint, *conn) string { return "" }, false}, // as without digests of the tree
 	"srst": {func(e *Endpoint, _ *conn) string {
 		e.stats = packetStats{}

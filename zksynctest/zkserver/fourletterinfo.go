@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -20,10 +21,29 @@ func (e *Endpoint) confLines() string {
 		}
 	}
 	cfg := &e.s.cfg
-	return fmt.Sprintf("clientPort=%s\nsecureClientPort=-1\ndataDir=\ndataDirSize=0\ndataLogDir=\ndataLogSize=0\n"+
+	dir, snapshot, changes := e.s.dataDir()
+	return fmt.Sprintf("clientPort=%s\nsecureClientPort=-1\ndataDir=%s\ndataDirSize=%d\ndataLogDir=%s\ndataLogSize=%d\n"+
 		"tickTime=%d\nmaxClientCnxns=%d\nminSessionTimeout=%d\nmaxSessionTimeout=%d\nclientPortListenBacklog=-1\nserverId=%d\n",
-		port, cfg.TickTime.Milliseconds(), cfg.MaxClientConns,
+		port, dir, snapshot, dir, changes, cfg.TickTime.Milliseconds(), cfg.MaxClientConns,
 		cfg.MinSessionTimeout.Milliseconds(), cfg.MaxSessionTimeout.Milliseconds(), e.serverID())
+}
+
+// dataDir is where the data file is, and how many bytes in it are a snapshot and a
+// log of what changed since, which real servers have in directories of their own.
+func (s *Server) dataDir() (dir string, snapshot, changes int64) {
+	if s.journal == nil {
+		return "", 0, 0
+	}
+	dir = filepath.Dir(s.cfg.DataFile)
+	if full, err := filepath.Abs(dir); err == nil {
+		dir = full
+	}
+	return dir, s.journal.snapshot.Load(), s.journal.changes()
+}
+
+func (e *Endpoint) directories() string {
+	_, snapshot, changes := e.s.dataDir()
+	return fmt.Sprintf("datadir_size: %d\nlogdir_size: %d\n", snapshot, changes)
 }
 
 // serverID is 0 for a server that is no ensemble.

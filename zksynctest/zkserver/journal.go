@@ -18,6 +18,7 @@ type journal struct {
 	sync bool
 
 	added, written atomic.Int64 // bytes, over the life of the server
+	size, snapshot atomic.Int64 // of the file, and how much of it is the snapshot
 
 	mu      sync.Mutex // guards what follows; nothing waits while it is held
 	pending []byte
@@ -26,12 +27,10 @@ type journal struct {
 
 	// io is held by whoever writes to the file, and only waited for by those who
 	// wait for the file anyway. The server's mu is taken after it.
-	io       sync.Mutex
-	file     dataFile
-	lock     *os.File
-	size     int64 // of the file
-	snapshot int64 // how much of it is the snapshot
-	err      error // the file is of no use any more
+	io   sync.Mutex
+	file dataFile
+	lock *os.File
+	err  error // the file is of no use any more
 }
 
 // dataFile is what the journal wants of an open file.
@@ -64,7 +63,7 @@ func (j *journal) flush(s *Server) error {
 	if j.err != nil || j.written.Load() >= target {
 		return j.err
 	}
-	if j.isStale() || j.size-j.snapshot > max(rewriteFloor, 2*j.snapshot) {
+	if j.isStale() || j.changes() > max(rewriteFloor, 2*j.snapshot.Load()) {
 		j.err = j.compact(s)
 	} else {
 		j.err = j.writePending()
@@ -73,6 +72,14 @@ func (j *journal) flush(s *Server) error {
 		j.err = fmt.Errorf("zkserver: the data file: %w", j.err)
 	}
 	return j.err
+}
+
+// changes is how many bytes of the file are not the snapshot.
+func (j *journal) changes() int64 { return j.size.Load() - j.snapshot.Load() }
+
+func (j *journal) snapshotted(snapshot, size int64) {
+	j.snapshot.Store(snapshot)
+	j.size.Store(size)
 }
 
 func (j *journal) isStale() bool {
@@ -87,7 +94,7 @@ func (j *journal) writePending() error {
 	j.pending, j.spare = j.spare[:0], nil
 	j.mu.Unlock()
 	n, err := j.file.Write(b)
-	j.size += int64(n)
+	j.size.Add(int64(n))
 	if err == nil && j.sync {
 		err = j.file.Sync()
 	}
@@ -145,7 +152,8 @@ func (j *journal) replace(b []byte) error {
 	if j.file != nil {
 		j.file.Close()
 	}
-	j.file, j.size, j.snapshot = f, int64(len(b)), int64(len(b))
+	j.file = f
+	j.snapshotted(int64(len(b)), int64(len(b)))
 	return nil
 }
 

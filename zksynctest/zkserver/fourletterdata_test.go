@@ -1,0 +1,52 @@
+package zkserver_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// TestWordsAboutTheDataFile: conf and dirs tell where it is and how long, the
+// snapshot and the changes apart.
+func TestWordsAboutTheDataFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, file := onFile(t, zkserver.Config{FourLetterWords: []string{"*"}})
+		size := func() int64 {
+			info, err := os.Stat(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return info.Size()
+		}
+		snapshot := size()
+		look := func() {
+			t.Helper()
+			changes := size() - snapshot
+			if got, want := word(t, s, "dirs"), fmt.Sprintf("datadir_size: %d\nlogdir_size: %d\n", snapshot, changes); got != want {
+				t.Errorf("dirs: %q, want %q", got, want)
+			}
+			want := fmt.Sprintf("\ndataDir=%[1]s\ndataDirSize=%[2]d\ndataLogDir=%[1]s\ndataLogSize=%[3]d\n", filepath.Dir(file), snapshot, changes)
+			if got := word(t, s, "conf"); !strings.Contains(got, want) {
+				t.Errorf("conf: %q, want %q in it", got, want)
+			}
+		}
+		look()
+		if err := s.Create("/a", nil); err != nil {
+			t.Fatal(err)
+		}
+		if size() == snapshot {
+			t.Fatal("nothing is written")
+		}
+		look()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s = start(t, zkserver.Config{FourLetterWords: []string{"*"}, DataFile: file})
+		look()
+	})
+}
