@@ -21,14 +21,13 @@
 //
 // There is no consensus: the endpoints of an ensemble share one tree, which lives as
 // long as the Server, over [Server.Stop] and [Server.Start], and longer with
-// [Config.DataFile]. SASL has
-// no mechanism, and is answered as by a server that none is configured for;
-// reconfig is refused. Hard limits of quotas count only with
+// [Config.DataFile]. SASL has no mechanism, and is answered as by a server that none
+// is configured for; reconfig is refused. Hard limits of quotas count only with
 // [Config.EnforceQuota], as is the real server's default, and nothing tells of soft
-// ones, for want of a log to write to. Of what mntr and cons count, outstanding
-// requests are always 0, and what only real servers have is left out; envi knows of
-// no Java, dirs and conf of no directories, and hash of no digests. Requests are
-// not throttled. The server never has requests outstanding, so that a sequential
+// ones, because the server tells its tale nowhere. Of what mntr and cons count,
+// outstanding requests are always 0, and what only real servers have is left out;
+// envi knows of no Java, dirs and conf of no directory but that of
+// [Config.DataFile], and hash of no digests. Requests are not throttled. The server never has requests outstanding, so that a sequential
 // create beyond the greatest int32 fails where a real server under load may wrap
 // around. Children come in an order that nobody should rely on, but in the same one
 // for the same history.
@@ -63,10 +62,13 @@
 // clients see of moves, cut-offs and epochs is compared with real servers.
 //
 // It is one tree that all endpoints show, and no consensus: nothing that was
-// answered is ever lost, a write that gets no answer because the leader was cut off
-// was never done, and an endpoint catches up in an instant. With
-// [Config.ReadOnlyMode] an endpoint without a quorum serves clients that are content
-// with reading, as a real server does that has local sessions too.
+// answered is ever lost, and an endpoint catches up in an instant; the links between
+// endpoints work or are cut, and have no latency. A write that gets no answer because
+// an endpoint or its leader was cut off was never done. With real servers it can come
+// to be done after all, when one that had seen the proposal is elected: AfterCommit, a
+// [Call] that cuts the endpoint off, and a [Drop] behind it, stage that. With [Config.ReadOnlyMode] an endpoint without a quorum
+// serves clients that are content with reading. Their sessions are its own and do not
+// expire, but connections that are silent for longer than their timeout are closed.
 //
 // # Configuration and data
 //

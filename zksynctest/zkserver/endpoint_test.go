@@ -225,6 +225,25 @@ func TestALeaderIsCutOff(t *testing.T) {
 	})
 }
 
+// TestAWriteOutlivesTheLeaderThatDidNotAnswer stages what real ensembles can do: the
+// client sees its connection end without an answer, and what it wrote is there.
+func TestAWriteOutlivesTheLeaderThatDidNotAnswer(t *testing.T) {
+	three(t, func(t *testing.T, s *zkserver.Server) {
+		r := at(t, s, 3, 40*time.Second)
+		written := zkserver.Fault{Op: zkserver.OpCreate, At: zkserver.AfterCommit}
+		for _, do := range []zkserver.Action{zkserver.Call(s.Endpoint(3).CutFromLeader), zkserver.Drop} {
+			written.Do = do
+			s.Inject(written)
+		}
+		r.send(zkserver.OpCreate, createRec("/a", "", 0))
+		r.closed()
+		if n := s.Leader(); n != 2 {
+			t.Fatalf("%d leads", n)
+		}
+		r.moved(s, 1).welcome().stat("/a")
+	})
+}
+
 func TestLinks(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		one, two := at(t, s, 1, 40*time.Second), at(t, s, 2, 40*time.Second)
