@@ -32,8 +32,10 @@ const (
 func (o *outlook) fit() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return max(1, readBudget/max(1, o.biggest))
+	return o.fitLocked()
 }
+
+func (o *outlook) fitLocked() int { return max(1, readBudget/max(1, o.biggest)) }
 
 // claim claims those of the messages that are still there and nobody else has
 // claimed, in order. What it does not claim it has given back to the outlook. If
@@ -43,21 +45,26 @@ func (o *outlook) fit() int {
 // Where others consume, too, many of the messages may be gone by now, so they are
 // read before. Where nobody does they are claimed blindly, which is cheaper for the
 // servers, and are still to be read by complete.
-func (o *outlook) claim(ctx context.Context, refs []ref) ([]*claim, error) {
-	found := make([]*claim, len(refs))
+//
+// No more are claimed than most; and gone is how many others have removed.
+func (o *outlook) claim(ctx context.Context, refs []ref, most int) (found []*claim, gone int, err error) {
+	found = make([]*claim, len(refs))
 	for i, r := range refs {
 		found[i] = &claim{ref: r, o: o}
 	}
 	o.mu.Lock()
 	blindly := o.peers == 1
 	o.mu.Unlock()
-	var err error
 	if !blindly {
-		var gone []*claim
-		found, gone, err = o.read(ctx, found)
-		for _, cl := range gone {
+		var missing []*claim
+		found, missing, err = o.read(ctx, found)
+		for _, cl := range missing {
 			o.done(cl.ref)
 		}
+		gone = len(missing)
+	}
+	if len(found) > most {
+		found = o.keep(found, found[:most])
 	}
 	for again := true; again && err == nil && len(found) > 0; {
 		found, again, err = o.claimAll(ctx, found, blindly)
@@ -69,9 +76,9 @@ func (o *outlook) claim(ctx context.Context, refs []ref) ([]*claim, error) {
 		for _, cl := range found {
 			o.back(cl.ref)
 		}
-		return nil, err
+		return nil, gone, err
 	}
-	return found, nil
+	return found, gone, nil
 }
 
 // complete reads those messages that were claimed blindly. It returns the claims
@@ -149,7 +156,7 @@ func (o *outlook) claimAll(ctx context.Context, found []*claim, blindly bool) (l
 	case errors.Is(err, zk.ErrNoNode):
 		return found, true, o.s.MakeDir(ctx, o.c.q.child(claimsName))
 	case errors.Is(err, zk.ErrNodeExists):
-		return o.unclaimed(ctx, found, at/each)
+		return o.unclaimed(ctx, found)
 	}
 	return found, false, err
 }
@@ -167,9 +174,9 @@ func (o *outlook) keep(found, kept []*claim) []*claim {
 	return kept
 }
 
-// unclaimed takes those out of found that others have claimed, of which the one
-// at an index is known.
-func (o *outlook) unclaimed(ctx context.Context, found []*claim, known int) ([]*claim, bool, error) {
+// unclaimed takes those out of found that others have claimed. One that was given
+// back meanwhile stays where it is, ahead of later ones.
+func (o *outlook) unclaimed(ctx context.Context, found []*claim) ([]*claim, bool, error) {
 	if err := o.listClaims(ctx); err != nil {
 		return found, false, err
 	}
@@ -177,11 +184,9 @@ func (o *outlook) unclaimed(ctx context.Context, found []*claim, known int) ([]*
 	claimed := o.claimed
 	o.mu.Unlock()
 	var left []*claim
-	for i, cl := range found {
+	for _, cl := range found {
 		if _, other := claimed[cl.claimName()]; other {
 			o.pass(cl.ref)
-		} else if i == known {
-			o.back(cl.ref) // it has been given back, or is gone
 		} else {
 			left = append(left, cl)
 		}

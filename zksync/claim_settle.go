@@ -21,6 +21,7 @@ func (c *consumer) settle(cl *claim, e *entry) error {
 		err := e.err
 		switch {
 		case err == nil:
+			c.owed.settle(cl.ref, cl.czxid)
 			cl.o.done(cl.ref)
 			cl.o.release(1)
 			return nil
@@ -33,7 +34,6 @@ func (c *consumer) settle(cl *claim, e *entry) error {
 		case err == nil:
 			return nil
 		case errors.Is(err, ErrLost) || errors.Is(err, ErrClosed) || c.life.Err() != nil:
-			c.owed.add(cl)
 			return nil
 		}
 		return err
@@ -69,6 +69,7 @@ func (c *consumer) retry(ctx context.Context, cl *claim) (*entry, error) {
 	case ours:
 		return c.q.removals.start(cl.o.s, nil, cl.surrender())[0], nil
 	}
+	c.owed.settle(cl.ref, cl.czxid)
 	cl.o.suspect(cl.ref)
 	cl.o.release(1)
 	return nil, nil

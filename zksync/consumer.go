@@ -133,9 +133,9 @@ func (c *consumer) start(how string) {
 	})
 }
 
-// owed are the messages that were received and whose removal did not come about,
-// by their names, with the czxids of their znodes. They are removed without being
-// delivered again, if we get hold of them again.
+// owed are the messages that were received and whose removal is not known to have
+// come about, by their names, with the czxids of their znodes. They are removed
+// without being delivered again, if we get hold of them again.
 type owed struct {
 	mu      sync.Mutex
 	removal map[string]int64
@@ -151,25 +151,31 @@ func (o *owed) add(cl *claim) {
 }
 
 // settle reports whether a message is owed, and forgets it.
-func (o *owed) settle(cl *claim) bool {
+func (o *owed) settle(r ref, of int64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	czxid, ok := o.removal[cl.claimName()]
-	delete(o.removal, cl.claimName())
-	return ok && czxid == cl.czxid
+	name := r.claimName()
+	czxid, ok := o.removal[name]
+	if ok = ok && czxid == of; ok {
+		delete(o.removal, name)
+	}
+	return ok
 }
 
-// keep forgets those of a lane that a listing of it does not have, because others
-// have removed them.
+// keep forgets those of a lane that a listing of it does not have, because they
+// have been removed.
 func (o *owed) keep(l *lane, found []item) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.removal) == 0 {
 		return
 	}
-	there := make(map[string]struct{}, len(found))
+	there := make(map[string]struct{}, len(o.removal))
 	for _, it := range found {
-		there[ref{l, it}.claimName()] = struct{}{}
+		name := ref{l, it}.claimName()
+		if _, ok := o.removal[name]; ok {
+			there[name] = struct{}{}
+		}
 	}
 	for name := range o.removal {
 		if _, ok := there[name]; !ok && l.claims(name) {

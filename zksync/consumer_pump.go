@@ -2,7 +2,9 @@ package zksync
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
+	"time"
 
 	"github.com/go-zksync/toolkit/session"
 )
@@ -15,6 +17,9 @@ const (
 	// maxUnconfirmed is how many messages may have been received whose removal is
 	// not known: those that may come again after a crash.
 	maxUnconfirmed = 128
+
+	// maxPause bounds how long one waits who has gone for the same messages as others.
+	maxPause = 100 * time.Millisecond
 
 	// prefetchBytes is how much data is held for those who have not received it.
 	prefetchBytes = 16 << 20
@@ -117,26 +122,63 @@ func (p *pump) shift(ctx context.Context, s *session.Session) error {
 
 // claim claims messages as there is room for them.
 func (p *pump) claim(ctx context.Context, o *outlook, claimed chan<- []*claim) error {
+	stale := 0   // messages in a row that others had removed
+	refused := 0 // times in a row that others were faster
+	rnd := rand.New(rand.NewPCG(uint64(o.s.ID()), 0))
 	for {
 		room, err := p.room(ctx)
 		if err != nil {
 			return err
 		}
 		most := min(room, maxClaims, o.fit())
-		refs, err := o.next(ctx, p.share(most), true)
+		fair := 0
+		refs, err := o.next(ctx, func(waiting, peers int) int {
+			if fair = p.share(most)(waiting, peers); fair <= 0 {
+				return fair
+			}
+			// Who shares a long list with many others finds out quickly where those
+			// have got to.
+			return min(fair+stale, maxClaims, max(fair, o.fitLocked()))
+		}, true)
 		if err != nil {
 			return err
 		}
 		// Close waits for the answer: otherwise nobody would know what to give back.
-		claims, err := o.claim(p.c.life, refs)
+		began := time.Now()
+		claims, gone, err := o.claim(p.c.life, refs, fair)
 		if err != nil {
 			return err
 		}
+		if stale += gone; len(claims) > 0 {
+			stale = 0
+		}
 		p.mu.Lock()
-		p.full = len(refs) == most
+		p.full = len(refs) >= most
 		p.waiting += len(claims)
 		p.mu.Unlock()
 		claimed <- claims
+		if len(claims) > 0 || gone == len(refs) {
+			refused = 0
+			continue
+		}
+		// All go for the same messages, and one of them has got these. If all tried
+		// again at once, it would be so with the next ones.
+		refused = min(refused+1, 6)
+		longest := min(time.Since(began)<<refused, maxPause)
+		if err := pause(ctx, time.Duration(rnd.Int64N(int64(longest)+1))); err != nil {
+			return err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return cancelled(ctx)
 	}
 }
 
@@ -165,7 +207,7 @@ func (p *pump) complete(ctx context.Context, o *outlook, claimed <-chan []*claim
 		p.mu.Unlock()
 		p.wake()
 		for _, cl := range found {
-			if p.c.owed.settle(cl) {
+			if p.c.owed.settle(cl.ref, cl.czxid) {
 				p.received(o, cl)
 				if !p.reserve(ctx) {
 					p.c.owed.add(cl)
@@ -280,6 +322,7 @@ func (p *pump) unreserve() { <-p.slots }
 // startRemoval begins to remove a message that was received; confirm learns what
 // comes of it.
 func (p *pump) startRemoval(cl *claim) {
+	p.c.owed.add(cl)
 	p.removing <- unconfirmed{cl, p.c.q.removals.start(cl.o.s, nil, cl.removal())[0]}
 }
 

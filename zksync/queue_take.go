@@ -3,6 +3,8 @@ package zksync
 import (
 	"context"
 	"errors"
+	"slices"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -64,15 +66,20 @@ func one(int, int) int { return 1 }
 // takeOne takes a message under one session, which ctx ends with. The caller's
 // context does not: what came of a removal is known without that session, too.
 func (o *outlook) takeOne(ctx, caller context.Context, patient bool) ([]byte, bool, error) {
-	if !patient {
-		if err := o.renew(ctx); err != nil {
+	looked := patient
+	for {
+		if !looked && o.knowsNone() {
+			if err := o.renew(ctx); err != nil {
+				return nil, false, err
+			}
+			looked = true
+		}
+		refs, err := o.next(ctx, one, patient)
+		if err != nil || len(refs) == 0 && looked {
 			return nil, false, err
 		}
-	}
-	for {
-		refs, err := o.next(ctx, one, patient)
-		if err != nil || len(refs) == 0 {
-			return nil, false, err
+		if len(refs) == 0 {
+			continue
 		}
 		r := refs[0]
 		data, stat, err := o.s.Get(ctx, o.path(r))
@@ -91,8 +98,8 @@ func (o *outlook) takeOne(ctx, caller context.Context, patient bool) ([]byte, bo
 		o.hold(1) // so that a connection that has gone silent is given up early
 		e := o.c.q.removals.start(nil, nil, o.taking(r, stat.Version))[0]
 		if err = e.wait(caller); errors.Is(err, ErrOutcomeUnknown) && caller.Err() != nil {
-			if !o.c.spawn(func() { o.undo(r, data, e) }) {
-				o.undo(r, data, e)
+			if !o.c.spawn(func() { o.undo(r, data, stat.Czxid, e) }) {
+				o.undo(r, data, stat.Czxid, e)
 			}
 			return nil, false, cancelled(caller)
 		}
@@ -100,6 +107,9 @@ func (o *outlook) takeOne(ctx, caller context.Context, patient bool) ([]byte, bo
 		switch {
 		case err == nil:
 			o.done(r)
+			if o.c.owed.settle(r, stat.Czxid) {
+				continue // Chan has delivered it
+			}
 			return data, true, nil
 		case errors.Is(err, zk.ErrNodeExists):
 			o.pass(r)
@@ -118,17 +128,16 @@ func (o *outlook) takeOne(ctx, caller context.Context, patient bool) ([]byte, bo
 	}
 }
 
-// renew has everything listed anew, as it is now, if nothing is known to wait.
-func (o *outlook) renew(ctx context.Context) error {
+// knowsNone says whether nothing that could be taken is known to wait.
+func (o *outlook) knowsNone() bool {
+	now := time.Now().UnixMilli()
 	o.mu.Lock()
-	empty := true
-	for _, l := range o.lanes {
-		empty = empty && l.waiting.len() == 0
-	}
-	o.mu.Unlock()
-	if !empty {
-		return nil
-	}
+	defer o.mu.Unlock()
+	return !slices.ContainsFunc(o.lanes, func(l *lane) bool { return l.waiting.due(now) > 0 })
+}
+
+// renew has everything listed anew, as it is now.
+func (o *outlook) renew(ctx context.Context) error {
 	if err := o.s.Sync(ctx, o.c.q.path); err != nil {
 		return err
 	}
@@ -178,14 +187,14 @@ func (o *outlook) taking(r ref, version int32) tx {
 
 // undo puts a message back whose removal turns out to have happened though its
 // caller has gone. No number is given twice, so its name is still its own.
-func (o *outlook) undo(r ref, data []byte, e *entry) {
+func (o *outlook) undo(r ref, data []byte, czxid int64, e *entry) {
 	defer o.release(1)
 	select {
 	case <-e.done:
 	case <-o.c.life.Done():
 		return
 	}
-	if e.err == nil {
+	if e.err == nil && !o.c.owed.settle(r, czxid) {
 		path := o.path(r)
 		t := tx{ops: []any{&zk.CreateRequest{Path: path, Data: data}}, size: len(path) + len(data) + 100, dir: o.dir(r.lane)}
 		e = o.c.q.removals.start(nil, nil, t)[0]

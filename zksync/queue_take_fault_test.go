@@ -1,0 +1,127 @@
+package zksync_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// slowWatches has a session's watch events come late.
+func slowWatches(t testing.TB, srv *zksynctest.Server, m *session.Manager) {
+	t.Helper()
+	srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), At: zksynctest.OnWatch, Do: zksynctest.Delay(time.Second), Times: -1})
+}
+
+// TryTake finds what was put before it, though the list that it goes by has only
+// messages that are gone, and no watch has told yet.
+func TestTryTakeWithAStaleList(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q, other := zksync.NewQueue(m, queuePath), newQueue(t, srv)
+		offer(t, srv.Connect(t), queuePath, 0, 2)
+		for i, q := range []*zksync.Queue{q, other} {
+			if data, ok, err := q.TryTake(t.Context()); !ok || string(data) != fmt.Sprint(i) {
+				t.Fatalf("TryTake: %q, %v, %v; want %d", data, ok, err, i)
+			}
+		}
+		slowWatches(t, srv, m)
+		offer(t, srv.Connect(t), queuePath, 2, 3)
+		if data, ok, err := q.TryTake(t.Context()); !ok || string(data) != "2" {
+			t.Errorf("TryTake: %q, %v, %v; want 2", data, ok, err)
+		}
+		closeQueue(t, q)
+		closeQueue(t, other)
+	})
+}
+
+// Nor does it rely on a list of messages that are not due yet.
+func TestTryTakeWithDelayedMessages(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q, producer := zksync.NewDelayQueue(m, queuePath), zksync.NewDelayQueue(srv.Connect(t), queuePath)
+		if err := producer.Put(t.Context(), []byte("later"), 5*time.Second); err != nil {
+			t.Fatal(err)
+		}
+		if data, ok, err := q.TryTake(t.Context()); ok || err != nil {
+			t.Fatalf("TryTake: %q, %v, %v", data, ok, err)
+		}
+		slowWatches(t, srv, m)
+		if err := producer.Put(t.Context(), []byte("now"), 0); err != nil {
+			t.Fatal(err)
+		}
+		if data, ok, err := q.TryTake(t.Context()); !ok || string(data) != "now" {
+			t.Errorf("TryTake: %q, %v, %v; want now", data, ok, err)
+		}
+		closeQueue(t, q)
+		closeQueue(t, producer)
+	})
+}
+
+// A message that Chan has delivered, and whose removal was lost with the session,
+// is not delivered again by a Take of the same value.
+func TestTakeOfWhatChanHasDelivered(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, queuePath, zksync.WithPrefetch(1))
+		offer(t, srv.Connect(t), queuePath, 0, 3)
+		lost := live(t, m)
+		ch := q.Chan()
+		synctest.Wait()
+		srv.Inject(zksynctest.Fault{Session: lost.ID(), Op: zkserver.OpMulti, Times: -1, Do: zksynctest.Drop})
+		got := receive(t, ch, 1)
+		synctest.Wait()
+		srv.ExpireSession(lost.ID())
+		for range 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			data, err := q.Take(ctx)
+			cancel()
+			if err != nil {
+				break // the channel has the last one
+			}
+			got = append(got, string(data))
+		}
+		if len(got) < 3 {
+			got = append(got, receive(t, ch, 1)...)
+		}
+		slices.Sort(got)
+		want(t, got, numbers(0, 3))
+		closeQueue(t, q)
+		wantLeft(t, srv, 0, 0)
+	})
+}
+
+// A claim that was in the way is given back before it is looked for. Its message
+// still comes ahead of later ones.
+func TestGivenBackWhileLookedFor(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		holder := newQueue(t, srv, zksync.WithPrefetch(1))
+		offer(t, srv.Connect(t), queuePath, 0, 6)
+		<-holder.Messages()
+		synctest.Wait()
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, queuePath)
+		refused := func(op zksynctest.Op) bool {
+			return slices.ContainsFunc(op.Sub, func(s zkserver.SubOp) bool { return s.Err != 0 })
+		}
+		closed := make(chan struct{})
+		srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, At: zksynctest.BeforeReply, Match: refused, Do: zksynctest.Call(func() {
+			go func() {
+				defer close(closed)
+				closeQueue(t, holder)
+			}()
+			time.Sleep(time.Second)
+		})})
+		want(t, receive(t, q.Chan(), 6), numbers(0, 6))
+		<-closed // it was refused
+		closeQueue(t, q)
+		wantLeft(t, srv, 0, 0)
+	})
+}
