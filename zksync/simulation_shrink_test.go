@@ -75,3 +75,19 @@ func leaveOut(n int, try func(from, to int) bool) {
 		}
 	}
 }
+
+// What is not needed is left out, and what is needed is not.
+func TestLeaveOut(t *testing.T) {
+	left := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
+	leaveOut(len(left), func(from, to int) bool {
+		try := slices.Delete(slices.Clone(left), from, to)
+		if !slices.Contains(try, 3) || !slices.Contains(try, 7) {
+			return false
+		}
+		left = try
+		return true
+	})
+	if !slices.Equal(left, []int{3, 7}) {
+		t.Errorf("%v are left, want 3 and 7", left)
+	}
+}
