@@ -218,6 +218,9 @@ func (st *stream) takes(c *simClient, a action, q *zksync.Queue) error {
 	if st.way == takeInOrder {
 		a.patience = 0
 	}
+	if st.way == takeOrGiveUp && a.kind%2 == 0 {
+		a.patience = 1 + a.stay%(2*time.Millisecond) // about as long as a removal takes
+	}
 	ctx, cancel := c.context(a)
 	defer cancel()
 	called := st.h.clock.Add(1)
