@@ -2,9 +2,7 @@ package zksync
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
-	"time"
 
 	"github.com/go-zksync/toolkit/session"
 )
@@ -17,9 +15,6 @@ const (
 	// maxUnconfirmed is how many messages may have been received whose removal is
 	// not known: those that may come again after a crash.
 	maxUnconfirmed = 128
-
-	// maxPause bounds how long one waits who has gone for the same messages as others.
-	maxPause = 100 * time.Millisecond
 
 	// prefetchBytes is how much data is held for those who have not received it.
 	prefetchBytes = 16 << 20
@@ -120,68 +115,6 @@ func (p *pump) shift(ctx context.Context, s *session.Session) error {
 	return context.Cause(ctx)
 }
 
-// claim claims messages as there is room for them.
-func (p *pump) claim(ctx context.Context, o *outlook, claimed chan<- []*claim) error {
-	stale := 0   // messages in a row that others had removed
-	refused := 0 // times in a row that others were faster
-	rnd := rand.New(rand.NewPCG(uint64(o.s.ID()), 0))
-	for {
-		room, err := p.room(ctx)
-		if err != nil {
-			return err
-		}
-		most := min(room, maxClaims, o.fit())
-		fair := 0
-		refs, err := o.next(ctx, func(waiting, peers int) int {
-			if fair = p.share(most)(waiting, peers); fair <= 0 {
-				return fair
-			}
-			// Who shares a long list with many others finds out quickly where those
-			// have got to.
-			return min(fair+stale, maxClaims, max(fair, o.fitLocked()))
-		}, true)
-		if err != nil {
-			return err
-		}
-		// Close waits for the answer: otherwise nobody would know what to give back.
-		began := time.Now()
-		claims, gone, err := o.claim(p.c.life, refs, fair)
-		if err != nil {
-			return err
-		}
-		if stale += gone; len(claims) > 0 {
-			stale = 0
-		}
-		p.mu.Lock()
-		p.full = len(refs) >= most
-		p.waiting += len(claims)
-		p.mu.Unlock()
-		claimed <- claims
-		if len(claims) > 0 || gone == len(refs) {
-			refused = 0
-			continue
-		}
-		// All go for the same messages, and one of them has got these. If all tried
-		// again at once, it would be so with the next ones.
-		refused = min(refused+1, 6)
-		longest := min(time.Since(began)<<refused, maxPause)
-		if err := pause(ctx, time.Duration(rnd.Int64N(int64(longest)+1))); err != nil {
-			return err
-		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return cancelled(ctx)
-	}
-}
-
 // complete sees to it that what was claimed is there to be delivered. It returns
 // what cannot be because ctx has ended, or the reason.
 func (p *pump) complete(ctx context.Context, o *outlook, claimed <-chan []*claim, complete chan<- *claim) (unread []*claim, first error) {
@@ -221,43 +154,6 @@ func (p *pump) complete(ctx context.Context, o *outlook, claimed <-chan []*claim
 		}
 	}
 	return unread, first
-}
-
-// share is how many to claim so that each consumer has as many that were not
-// received as the others, if there are not enough for all.
-func (p *pump) share(room int) quota {
-	return func(waiting, peers int) int {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		fair := (waiting+p.waiting+peers-1)/peers - p.waiting
-		return min(room, maxClaims, fair)
-	}
-}
-
-// room waits until there is room for a good part of the window, and says for how
-// many messages there is.
-func (p *pump) room(ctx context.Context) (int, error) {
-	for {
-		p.mu.Lock()
-		if p.starved && p.full {
-			p.window = min(2*p.window, p.limit)
-		}
-		p.starved = false
-		room := p.window - p.waiting
-		if p.bytes >= prefetchBytes {
-			room = 0
-		}
-		enough := room >= (p.window+1)/2
-		p.mu.Unlock()
-		if enough {
-			return room, nil
-		}
-		select {
-		case <-p.kick:
-		case <-ctx.Done():
-			return 0, cancelled(ctx)
-		}
-	}
 }
 
 // pass hands what was claimed to the receiver, until ctx ends. It returns what it

@@ -19,7 +19,10 @@ import (
 // difference.
 //
 // Each span of ten seconds has a directory of its own, and the names of messages
-// tell when they are due, in milliseconds since 1970.
+// tell when they are due, in milliseconds since 1970. A consumer that lags behind
+// drains what it has listed of a span before it looks for what was put into that
+// later, though some of it may fall due earlier. While it waits for the next
+// message of a span, every Put into that has it list the span again.
 type DelayQueue struct{ queue }
 
 // NewDelayQueue returns a DelayQueue at path. Like NewQueue it does no I/O. It has

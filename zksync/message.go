@@ -57,9 +57,11 @@ func (m *Message) Ack(ctx context.Context) error {
 	return opError("ack", m.ID, m.settle(ctx, "Ack"))
 }
 
-// Nack gives the message back to its old place in the queue, ahead of all that
-// came later: whoever asks next gets it, and that may be ourselves, at once. Those
-// whose handling failed should wait a while before. It waits, and fails, like Ack.
+// Nack gives the message back to its old place in the queue, ahead of all later
+// ones but those that consumers have claimed in advance (see WithPrefetch): whoever
+// claims next gets it, and that may be ourselves, at once. Those whose handling
+// failed should wait a while before: a message that is given back again and again
+// keeps a consumer with WithPrefetch(1) from all others. It waits, and fails, like Ack.
 func (m *Message) Nack(ctx context.Context) error {
 	return opError("nack", m.ID, m.settle(ctx, "Nack"))
 }
