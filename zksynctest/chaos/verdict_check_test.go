@@ -25,6 +25,7 @@ func TestJudge(t *testing.T) {
 	a := func(notes ...note) diary { return diary{client: "a", notes: notes} }
 	b := func(notes ...note) diary { return diary{client: "b", notes: notes} }
 	killed := func(d diary) diary { d.killed = true; return d }
+	paused := func(d diary) diary { d.paused = true; return d }
 	for _, c := range []struct {
 		name    string
 		diaries []diary
@@ -56,6 +57,8 @@ func TestJudge(t *testing.T) {
 		{"twice, given back", []diary{a(sent...), b(queue(note{Kind: got, Text: "m"}, note{Kind: unacked, Text: "m given back"}, note{Kind: got, Text: "m"}, note{Kind: acked, Text: "m"})...)}, ""},
 		{"twice, after a crash", []diary{killed(a(append(sent, note{Kind: got, Text: "m", At: 3})...)), b(note{Kind: got, Text: "m", At: 4}, note{Kind: acked, Text: "m", At: 5})}, ""},
 		{"after it was acknowledged", []diary{a(append(sent, note{Kind: got, Text: "m", At: 3}, note{Kind: acked, Text: "m", At: 4})...), b(note{Kind: got, Text: "m", At: 5}, note{Kind: unacked, Text: "m lost", At: 6})}, "had acknowledged it"},
+		{"after it was acknowledged, to one that stood still", []diary{a(append(sent, note{Kind: got, Text: "m", At: 3}, note{Kind: acked, Text: "m", At: 4})...), paused(b(note{Kind: got, Text: "m", At: 5}, note{Kind: unacked, Text: "m lost", At: 6}))}, ""},
+		{"and acknowledged by that one", []diary{a(append(sent, note{Kind: got, Text: "m", At: 3}, note{Kind: acked, Text: "m", At: 4})...), paused(b(note{Kind: got, Text: "m", At: 5}, note{Kind: acked, Text: "m", At: 6}))}, "had acknowledged it"},
 		{"acknowledged twice", []diary{killed(a(append(sent, note{Kind: got, Text: "m", At: 3}, note{Kind: acked, Text: "m", At: 9})...)), b(note{Kind: got, Text: "m", At: 5}, note{Kind: acked, Text: "m", At: 6})}, "acknowledged 2 times"},
 		{"an error", []diary{a(note{Kind: failed, What: "lock", Text: "it fell"})}, "it fell"},
 	} {
