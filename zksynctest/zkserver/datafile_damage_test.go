@@ -58,7 +58,7 @@ func damageable(t *testing.T) (file string, whole []byte, fresh int) {
 	fresh = len(read())
 	r := session(t, s, 10*time.Second)
 	r.create("/a", 0)
-	r.create("/b", 1)
+	r.want(0, zkserver.OpCreate, createRec("/b", strings.Repeat("x", 300), 1)) // longer than what comes when it is torn
 	whole = read()
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

@@ -212,6 +212,7 @@ func TestALeaderIsCutOff(t *testing.T) {
 		if d := time.Since(cut); d != syncLimit {
 			t.Fatalf("closed after %v", d)
 		}
+		synctest.Wait() // endpoint 2 finds out at the same moment
 		if n := s.Leader(); n != 2 {
 			t.Fatalf("%d leads", n)
 		}
@@ -237,6 +238,7 @@ func TestAWriteOutlivesTheLeaderThatDidNotAnswer(t *testing.T) {
 		}
 		r.send(zkserver.OpCreate, createRec("/a", "", 0))
 		r.closed()
+		synctest.Wait() // the others find out at the same moment
 		if n := s.Leader(); n != 2 {
 			t.Fatalf("%d leads", n)
 		}
