@@ -109,3 +109,23 @@ func TestNegotiatedTimeout(t *testing.T) {
 		})
 	}
 }
+
+// The context of Do's function ends with that of the caller.
+func TestDoEndsItsContextWithTheCallers(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three)
+		why := errors.New("why")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		err := m.Do(ctx, func(ctx context.Context, _ *session.Session) error {
+			cancel(why)
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Minute):
+			}
+			return context.Cause(ctx)
+		})
+		mustBe(t, err, why)
+		err = m.Do(ctx, func(context.Context, *session.Session) error { t.Error("called"); return nil })
+		mustBe(t, err, context.Canceled, why)
+	})
+}

@@ -199,18 +199,24 @@ func (c *Cache) Err() error {
 // first load as well, waits over lost connections and sessions, and fails when ctx
 // or the Cache ends.
 func (c *Cache) WaitSynced(ctx context.Context) error {
+	if over := c.Err(); over != nil {
+		return over
+	}
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.ctx, cancel)()
 	for {
-		s, err := c.m.Session(ctx)
+		s, err := c.m.Session(asking)
 		if err == nil {
-			err = s.Sync(ctx, c.root)
+			err = s.Sync(asking, c.root)
 		}
 		if err != nil && ctx.Err() == nil {
-			if errors.Is(err, session.ErrLost) && !errors.Is(err, session.ErrClosed) {
-				continue
+			if c.ctx.Err() != nil || errors.Is(err, session.ErrClosed) {
+				// The Cache has ended or is about to, and says why.
+				return c.await(ctx, nil)
 			}
-			// The Cache says more, if it has ended for the same reason.
-			if over := c.Err(); over != nil {
-				return over
+			if errors.Is(err, session.ErrLost) {
+				continue
 			}
 		}
 		if err != nil {

@@ -1,0 +1,102 @@
+package session_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+// Of calls at the same time the last one counts, and its outcome is that of all.
+func TestEphemeralSetAtTheSameTime(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		e := keepEphemeral(t, m, "/a", "x")
+		srv.Freeze()
+		results := make(chan error, 3)
+		for _, data := range []string{"first", "second", "third"} {
+			go func() { results <- e.Set(t.Context(), []byte(data)) }()
+			synctest.Wait()
+		}
+		srv.Thaw()
+		for range 3 {
+			if err := <-results; err != nil {
+				t.Error(err)
+			}
+		}
+		mustOwn(t, m, "/a", "third")
+
+		// A refusal is that of all, too.
+		e = keepEphemeral(t, m, "/b", "x", session.WithEphemeralACL(zk.WorldACL(zk.PermRead)...))
+		srv.Freeze()
+		for _, data := range []string{"first", "second"} {
+			go func() { results <- e.Set(t.Context(), []byte(data)) }()
+			synctest.Wait()
+		}
+		srv.Thaw()
+		for range 2 {
+			mustBe(t, <-results, zk.ErrNoAuth)
+		}
+		mustOwn(t, m, "/b", "x")
+	})
+}
+
+// What somebody else has written stays until the next session.
+func TestEphemeralLeavesWhatOthersWrite(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		keepEphemeral(t, m, "/a", "x")
+		if err := srv.Set("/a", []byte("theirs")); err != nil {
+			t.Fatal(err)
+		}
+		srv.Disconnect(current(t, m).ID())
+		time.Sleep(time.Hour)
+		mustOwn(t, m, "/a", "theirs")
+		srv.ExpireSession(current(t, m).ID())
+		time.Sleep(time.Minute)
+		mustOwn(t, m, "/a", "x")
+	})
+}
+
+// Close says so if the servers refuse the removal.
+func TestEphemeralThatMayNotBeRemoved(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		s := current(t, m)
+		if _, err := s.Create(t.Context(), "/dir", nil, 0, zk.WorldACL(zk.PermRead|zk.PermCreate)...); err != nil {
+			t.Fatal(err)
+		}
+		e := keepEphemeral(t, m, "/dir/a", "x")
+		within(t, time.Second, "Close", func() { mustBe(t, e.Close(), zk.ErrNoAuth) })
+		mustExist(t, srv, "/dir/a", true)
+	})
+}
+
+// The ctx of Connect, and of Ephemeral, bounds that call alone.
+func TestContextsOfConstructionBoundThatAlone(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		ctx, cancel := context.WithCancel(t.Context())
+		m, err := session.Connect(ctx, three, session.WithDialer(srv.Dial))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		e, err := m.Ephemeral(ctx, "/a", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		time.Sleep(time.Hour)
+		srv.ExpireSession(current(t, m).ID())
+		time.Sleep(time.Hour)
+		if current(t, m).Err() != nil || e.Err() != nil {
+			t.Errorf("%v, %v", current(t, m).Err(), e.Err())
+		}
+		mustOwn(t, m, "/a", "")
+	})
+}
