@@ -1,0 +1,73 @@
+package zksync_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+// A Put that is alone takes one request, and those of many goroutines share
+// them: whatever comes while one is under way goes with the next.
+func TestPutsCost(t *testing.T) {
+	const trip = 10 * time.Millisecond
+	for _, test := range []struct{ goroutines, each, most int }{
+		{1, 1000, 1000},
+		// One or two requests a round, as they happen to fall into step.
+		{100, 10, 20},
+		// One for those who are there first, and then 128 each time.
+		{1000, 1, 9},
+	} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			q := newQueue(t, srv)
+			put(t, q, "first")
+			slow(srv, trip)
+			srv.ResetOps()
+			var wg sync.WaitGroup
+			for range test.goroutines {
+				wg.Go(func() { put(t, q, numbered("m", test.each)...) })
+			}
+			wg.Wait()
+			if n := len(requests(srv)); n > test.most {
+				t.Errorf("%d messages of %d goroutines took %d requests, want %d at most", test.goroutines*test.each, test.goroutines, n, test.most)
+			}
+		})
+	}
+}
+
+// A message takes as much of a request however many wait, and an empty queue
+// takes none.
+func TestDeliveriesCost(t *testing.T) {
+	perThousand := func(t *testing.T, n int) (asked float64) {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			offer(t, srv.Connect(t), queuePath, 0, n)
+			m := srv.Connect(t)
+			q := zksync.NewQueue(m, queuePath)
+			defer q.Close()
+			id := live(t, m).ID()
+			before := srv.Traffic(id).Requests
+			receive(t, q.Chan(), n)
+			synctest.Wait()
+			asked = float64(srv.Traffic(id).Requests-before) * 1000 / float64(n)
+			time.Sleep(2 * time.Minute) // the server removes what is empty
+			srv.ResetOps()
+			time.Sleep(time.Hour)
+			if ops := requests(srv, id); len(ops) > 0 {
+				t.Errorf("an idle hour took %s", names(ops))
+			}
+		})
+		t.Logf("%d waiting: %.1f requests for a thousand deliveries", n, asked)
+		return asked
+	}
+	// Three requests go for 128, and some at the beginning, with fewer.
+	few, many := perThousand(t, 1000), perThousand(t, 10_000)
+	if many > 40 {
+		t.Errorf("%.1f requests for a thousand deliveries", many)
+	}
+	if many > few {
+		t.Errorf("%.1f requests for a thousand of many, %.1f for a thousand alone", many, few)
+	}
+}
