@@ -61,6 +61,12 @@ func (p *pump) claim(ctx context.Context, o *outlook, claimed chan<- []*claim) e
 }
 
 func pause(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		if ctx.Err() != nil {
+			return cancelled(ctx)
+		}
+		return nil
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
