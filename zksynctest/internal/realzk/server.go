@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -129,7 +130,7 @@ func (s *server) startOnce(ctx context.Context, freshPorts bool) error {
 	nextLook := time.Now().Add(time.Second)
 	return poll(ctx, "it to serve", func(ctx context.Context) (bool, error) {
 		status, err := askStatus(ctx, s.addr())
-		if err == nil && (status.Serving() || !c.canServe(s)) {
+		if err == nil && (status.Serving() || !c.canServe(s)) && s.secureListens(ctx) {
 			return true, nil
 		}
 		if !proc.running() {
@@ -147,6 +148,20 @@ func (s *server) startOnce(ctx context.Context, freshPorts bool) error {
 		}
 		return false, nil
 	})
+}
+
+// secureListens says whether the secure port is open, if there is to be one:
+// that comes a moment after the plain one, on which the server serves already.
+func (s *server) secureListens(ctx context.Context) bool {
+	if !s.cluster.config.TLS {
+		return true
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.secureAddr())
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
 }
 
 // prepare chooses ports, points the links at them, and writes the files.
