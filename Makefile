@@ -60,6 +60,10 @@ simulate: ## SEEDS seeds of workloads under faults, checked against models
 mutants: ## how many seeds the simulation takes to find each of a list of bugs, SEEDS at most
 	go run ./internal/mutants -seeds $(SEEDS)
 
+.PHONY: interop
+interop: ## other clients on the same paths, 2,000 acquisitions a side
+	ZKSYNC_REQUIRE_REAL=1 go test -v -count=1 ./zksynctest/interop -acquisitions 2000
+
 .PHONY: chaos
 chaos: ## servers and clients killed, paused and cut off for CHAOS, with a real ensemble of three
 	ZKSYNC_REQUIRE_REAL=1 go test -v -count=1 -timeout 24h ./zksynctest/chaos -run '^TestChaos$$' -chaos $(CHAOS)
