@@ -1,6 +1,7 @@
 package zksync
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -131,7 +132,7 @@ func (o *outlook) claimAll(ctx context.Context, found []*claim, blindly bool) (l
 			ops = append(ops, &zk.CheckVersionRequest{Path: o.path(cl.ref), Version: -1})
 			each = 2
 		}
-		ops = append(ops, &zk.CreateRequest{Path: o.claimPath(cl.ref), Flags: zk.FlagEphemeral})
+		ops = append(ops, &zk.CreateRequest{Path: o.claimPath(cl.ref), Data: o.c.id, Flags: zk.FlagEphemeral})
 	}
 	o.hold(len(found))
 	results, err := o.s.Multi(ctx, ops...)
@@ -208,11 +209,17 @@ func (o *outlook) lookForClaims(ctx context.Context, found []*claim) ([]*claim, 
 	}
 	var ours []*claim
 	for i, r := range results {
-		if r.Err == nil && r.Stat.EphemeralOwner == o.s.ID() {
+		if r.Err == nil && o.owns(r) {
 			ours = append(ours, found[i])
 		}
 	}
 	return ours, nil
+}
+
+// owns says whether a claim that was read is ours: of this session, and of this
+// value, since others may consume under the same session.
+func (o *outlook) owns(r session.ReadResult) bool {
+	return r.Stat.EphemeralOwner == o.s.ID() && bytes.Equal(r.Data, o.c.id)
 }
 
 // hold says that there may be claims of ours from now on, which the lease of the

@@ -89,7 +89,7 @@ func (cl *claim) look(ctx context.Context) (there, ours bool, err error) {
 		}
 	}
 	there = item.Err == nil && item.Stat.Czxid == cl.czxid
-	ours = name.Err == nil && name.Stat.EphemeralOwner == s.ID()
+	ours = name.Err == nil && cl.o.owns(name)
 	return there, ours, nil
 }
 

@@ -11,7 +11,8 @@ import (
 
 // A consumer is the side of a queue that takes messages out of it.
 type consumer struct {
-	q *queue
+	q  *queue
+	id []byte // what our claims hold
 
 	ctx    context.Context // ends when Close begins
 	cancel context.CancelCauseFunc
@@ -33,7 +34,7 @@ type consumer struct {
 }
 
 func (c *consumer) init(q *queue) {
-	c.q = q
+	c.q, c.id = q, []byte(newGUID())
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.life, c.kill = context.WithCancelCause(context.Background())
 }
