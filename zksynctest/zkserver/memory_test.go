@@ -92,7 +92,9 @@ func TestAllocations(t *testing.T) {
 			if got := float64(after.Mallocs-before.Mallocs) / n; got > c.limit+slack {
 				t.Errorf("%.2f allocations a request, want %v", got, c.limit)
 			}
-			if got := float64(after.TotalAlloc-before.TotalAlloc) / n; got > 100*c.limit+64 {
+			// The race detector has a pool lose one buffer in four, on purpose: then
+			// the bytes tell how many requests came in one piece, and nothing else.
+			if got := float64(after.TotalAlloc-before.TotalAlloc) / n; !raceDetector && got > 100*c.limit+64 {
 				t.Errorf("%.0f bytes allocated a request", got)
 			}
 		})
