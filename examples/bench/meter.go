@@ -44,10 +44,11 @@ func (c *meteredConn) Read(b []byte) (int, error) {
 }
 
 func (c *meteredConn) Write(b []byte) (int, error) {
-	n, err := c.Conn.Write(b)
-	c.meter.bytes.Add(int64(n))
-	c.frames.add(c.meter, b[:n])
-	return n, err
+	// Before it is sent: the answer may be there before Write returns, and then
+	// the next row would have the request.
+	c.meter.bytes.Add(int64(len(b)))
+	c.frames.add(c.meter, b)
+	return c.Conn.Write(b)
 }
 
 // A frameCounter finds the requests in what a client writes: a length, an xid
