@@ -41,6 +41,8 @@ const (
 	cutOne
 	stranded       // on a server without a leader, and no other can be reached
 	staleAfterLoss // all servers lag, and the answer to a transaction is lost
+	limp           // it hears of changes now and then only
+	limpAll
 )
 
 func (f fault) String() string {
@@ -54,7 +56,7 @@ func (f fault) String() string {
 	return fmt.Sprintf("%s of %s for %v", [...]string{
 		"", "disconnect", "partition", "hold", "lag", "cut from the leader", "delay of removals", "restart", "freeze", "expiry by force",
 		"stop of a server", "freeze of a server", "lag of a server", "cut of a server",
-		"cut from the leader and all other servers", "lag of all servers, and a lost answer",
+		"cut from the leader and all other servers", "lag of all servers, and a lost answer", "limp", "limp of all",
 	}[f.kind], who, f.length)
 }
 
@@ -74,9 +76,18 @@ func drawFaults(r *rand.Rand, p *plan) []fault {
 		if r.IntN(2) == 0 {
 			f.length = upTo(r, p.timeout()/3)
 		}
-		if r.IntN(2) == 0 {
+		switch own := p.workload; {
+		case r.IntN(2) == 0:
 			f.strike = drawStrike(r, f)
-		} else if f.kind = mishaps[r.IntN(len(mishaps))]; f.kind == expire && !forced {
+			if len(own.words) > 0 && r.IntN(2) == 0 {
+				aimAtWord(r, &f.strike, own.words)
+			}
+		case len(own.mishaps) > 0 && r.IntN(2) == 0:
+			f.kind = own.mishaps[r.IntN(len(own.mishaps))]
+		default:
+			f.kind = mishaps[r.IntN(len(mishaps))]
+		}
+		if f.kind == expire && !forced {
 			f.kind = partition
 		}
 		if f.aimed && r.IntN(2) == 0 {
@@ -106,6 +117,16 @@ func drawStrike(r *rand.Rand, f fault) sim.Strike {
 	return s
 }
 
+// aimAtWord makes s strike a request with one of the words, whoever sends it, and
+// mostly hold it up: what it was decided by may then be so no more.
+func aimAtWord(r *rand.Rand, s *sim.Strike, words []string) {
+	s.Client, s.Dir, s.Has, s.Nth = sim.Anyone, sim.Up, words[r.IntN(len(words))], 1+r.IntN(2)
+	s.Op = []int32{0, opMulti, opMulti, opMulti}[r.IntN(4)]
+	if r.IntN(3) > 0 || s.Do == sim.Lose {
+		s.Do = sim.Stall
+	}
+}
+
 // misbehave makes the faults of the plan happen, until calm.
 func (w *world) misbehave() {
 	start := time.Now()
@@ -122,7 +143,9 @@ func (w *world) happen(f fault, calm time.Time) {
 	length := min(f.length, time.Until(calm))
 	if f.aimed {
 		f.manager = w.holder(f.manager)
-		f.strike.Client = f.manager
+		if f.strike.Client != sim.Anyone {
+			f.strike.Client = f.manager
+		}
 	}
 	w.say("%v", f)
 	switch f.kind {
@@ -165,6 +188,14 @@ func (w *world) happen(f fault, calm time.Time) {
 			w.undo(length, e.CatchUp)
 		}
 		w.net.Strike(sim.Strike{Client: f.manager, Op: opMulti, Do: sim.ResetAfter})
+	case limp:
+		w.limp([]int{f.manager}, length)
+	case limpAll:
+		var all []int
+		for i := range w.managers {
+			all = append(all, i)
+		}
+		w.limp(all, length)
 	case stopOne:
 		e := w.endpoint(f)
 		e.Stop()
@@ -188,6 +219,27 @@ func (w *world) happen(f fault, calm time.Time) {
 			}
 			_ = w.srv.ExpireSession(s.ID())
 		}
+	}
+}
+
+// limps is how often those who limp hear of what has happened.
+const limps = 8
+
+// limp has Managers see the tree for so long as it was some time before, unless
+// they ask for what is new.
+func (w *world) limp(managers []int, length time.Duration) {
+	for _, m := range managers {
+		go func() {
+			for range limps {
+				if s := w.sessionOf(m); s != nil {
+					w.srv.Lag(s.ID())
+				}
+				time.Sleep(length / limps)
+			}
+			if s := w.sessionOf(m); s != nil {
+				w.srv.CatchUp(s.ID())
+			}
+		}()
 	}
 }
 

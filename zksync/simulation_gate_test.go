@@ -2,309 +2,98 @@ package zksync_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
-	"math/bits"
-	"sync"
 	"time"
 
 	"github.com/anishathalye/porcupine"
 
 	"github.com/go-zksync/toolkit/zksync"
-	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// What happens at a gate. Who was not told whether he has opened or closed it may
-// have done so, and who was told may have done so twice.
+// What happens at a gate: it is opened or closed, which the servers tell, or
+// somebody is told that it is as he wants it, and it was so at some time since he asked.
 type (
-	opened struct{}
-	closed struct{}
-	maybe  struct{ what any }
-	passed struct{}
+	turned struct{ open bool }
+	seen   struct{ open bool }
 )
 
 // gate is the model of a Barrier.
 func gate() porcupine.Model {
-	m := porcupine.NondeterministicModel{
-		Init: func() []any { return []any{false} },
-		Step: func(state, input, _ any) []any {
-			shut := state.(bool)
+	return porcupine.Model{
+		Init: func() any { return true },
+		Step: func(state, input, _ any) (bool, any) {
+			open := state.(bool)
 			switch op := input.(type) {
-			case opened:
-				return []any{false}
-			case closed:
-				return []any{true}
-			case maybe:
-				return []any{shut, op.what == any(closed{})}
+			case turned:
+				return true, op.open
+			case seen:
+				return open == op.open, open
 			}
-			if shut {
-				return nil
-			}
-			return []any{shut}
+			return false, open
 		},
 		DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%T%v", input, input) },
 	}
-	return m.ToModel()
 }
 
-// pass does something at a gate.
-func (c *simClient) pass(h *history, what any, do func(context.Context) error, ctx context.Context) error {
+var gates = &workload{
+	name:    "barrier",
+	mishaps: []faultKind{limp, limpAll},
+	start: func(w *world) func(*simClient, action) error {
+		const path = "/gates/g"
+		h := w.object("barrier", gate())
+		w.onChange(path, func(closed bool) {
+			h.note(len(w.plan.clients)+1, turned{!closed}, h.clock.Add(1), h.clock.Add(1))
+		})
+		value := make([]*zksync.Barrier, len(w.plan.clients))
+		for i := range value {
+			value[i] = zksync.NewBarrier(w.managers[i%w.plan.managers], path)
+		}
+		// Nobody waits for ever: somebody opens the gate now and then, and in the end.
+		w.helper(func(ctx context.Context, c *simClient) {
+			for ctx.Err() == nil {
+				time.Sleep(w.plan.timeout() / 2)
+				_ = c.turn(ctx, h, "open", true, value[0].Remove)
+			}
+		})
+		return func(c *simClient, a action) error {
+			ctx, cancel := c.context(a)
+			defer cancel()
+			b := value[c.number]
+			switch {
+			case a.kind < 20:
+				return c.turn(ctx, h, "close", false, b.Set)
+			case a.kind < 35:
+				return c.turn(ctx, h, "open", true, b.Remove)
+			case a.kind < 60:
+				return c.turn(ctx, h, "wait", true, b.Wait)
+			}
+			// Somebody else is told that it is closed, or open, and goes on from there.
+			if err := c.turn(ctx, h, "close", false, b.Set); err != nil || ctx.Err() != nil {
+				return err
+			}
+			if a.kind < 70 {
+				if err := c.turn(ctx, h, "open", true, b.Remove); err != nil || ctx.Err() != nil {
+					return err
+				}
+			}
+			friend := value[(c.number+a.units)%len(value)]
+			return c.turn(ctx, h, "let a friend wait", true, friend.Wait)
+		}
+	},
+}
+
+// turn does something at a gate after which, if it succeeds, that has been open,
+// or not.
+func (c *simClient) turn(ctx context.Context, h *history, what string, open bool, do func(context.Context) error) error {
 	called := h.clock.Add(1)
 	err := do(ctx)
 	returned := h.clock.Add(1)
-	c.w.say("client %d: %T: %v", c.number, what, err)
+	c.w.say("client %d: %s: %v", c.number, what, err)
 	if err == nil {
-		h.note(c.number, what, called, returned)
-	}
-	if what != any(passed{}) {
-		if err != nil {
-			returned = math.MaxInt64
-		}
-		h.note(c.number, maybe{what}, called, returned)
+		h.note(c.number, seen{open}, called, returned)
 	}
 	if ctx.Err() != nil && gaveUp(err) {
 		return nil
 	}
 	return err
-}
-
-// What happens at a double barrier to the participant of one Enter.
-type (
-	arrives struct{ id int } // and counts
-	enters  struct{ id int }
-	leaves  struct{ id int }
-	departs struct{ id int } // its Leave returns
-	// vanishes is for one of which it is not known whether it has come, or by
-	// when it has gone.
-	vanishes struct{ id int }
-)
-
-type idSet [4]uint64
-
-func (s idSet) has(id int) bool { return s[id/64]>>(id%64)&1 != 0 }
-
-func (s idSet) with(id int) idSet {
-	s[id/64] |= 1 << (id % 64)
-	return s
-}
-
-func (s idSet) without(id int) idSet {
-	s[id/64] &^= 1 << (id % 64)
-	return s
-}
-
-func (s idSet) size() (n int) {
-	for _, w := range s {
-		n += bits.OnesCount64(w)
-	}
-	return n
-}
-
-// rounds is the model of a DoubleBarrier of a size: nobody enters before so many
-// have come, and nobody departs before all have left. Which round the participants
-// are in who have entered one is known: whoever counts for another is no help.
-func (k *roundKeeper) rounds(size int) porcupine.Model {
-	type state struct {
-		round                 int
-		waiting, inside, left idSet
-	}
-	over := func(s state) state {
-		if s.inside == (idSet{}) {
-			s.left = idSet{}
-		}
-		return s
-	}
-	return porcupine.Model{
-		Init: func() any { return state{} },
-		Step: func(was, input, _ any) (bool, any) {
-			s := was.(state)
-			switch op := input.(type) {
-			case arrives:
-				s.waiting = s.waiting.with(op.id)
-				return true, s
-			case enters:
-				if s.inside.has(op.id) {
-					return true, s
-				}
-				round := k.roundOf[op.id]
-				if s.inside != (idSet{}) || !s.waiting.has(op.id) || round <= s.round {
-					return false, s
-				}
-				s.round = round
-				for id := range k.last {
-					if r := k.roundOf[id]; s.waiting.has(id) && (r == round || r == anyRound) {
-						s.waiting, s.inside = s.waiting.without(id), s.inside.with(id)
-					}
-				}
-				return s.inside.size() >= size, s
-			case leaves:
-				if !s.inside.has(op.id) {
-					return false, s
-				}
-				s.inside, s.left = s.inside.without(op.id), s.left.with(op.id)
-				return true, over(s)
-			case departs:
-				return !s.inside.has(op.id) && !s.left.has(op.id), s
-			case vanishes:
-				if !s.waiting.has(op.id) && !s.inside.has(op.id) {
-					return false, s
-				}
-				s.waiting, s.inside = s.waiting.without(op.id), s.inside.without(op.id)
-				return true, over(s)
-			}
-			return false, s
-		},
-		DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%T%v", input, input) },
-	}
-}
-
-// anyRound is the round of one who has entered none.
-const anyRound = 0
-
-// number finds out which round everybody has entered: the latest that had begun.
-func (k *roundKeeper) number(w *world, ready string) {
-	var begun []time.Time
-	for _, op := range w.srv.Ops() {
-		for _, sub := range op.Sub {
-			if sub.Code == zkserver.OpCreate && sub.Path == ready && sub.Err == 0 && op.Err == 0 && op.Done {
-				begun = append(begun, op.Time)
-			}
-		}
-	}
-	for id, at := range k.entered {
-		k.roundOf[id] = -1 // one that has never begun
-		for i, t := range begun {
-			if !t.After(at) {
-				k.roundOf[id] = i + 1
-			}
-		}
-	}
-}
-
-var doubleBarriers = &workload{name: "doublebarrier", small: true, start: func(w *world) func(*simClient, action) error {
-	const path = "/barriers/b"
-	size := 2
-	if len(w.plan.clients) > 4 {
-		size = 3
-	}
-	b := &roundKeeper{entered: make(map[int]time.Time), roundOf: make(map[int]int)}
-	b.h = w.object("doublebarrier", b.rounds(size))
-	w.finish = append(w.finish, func() { b.number(w, path+"/ready") })
-	value := make([]*zksync.DoubleBarrier, len(w.plan.clients))
-	for i := range value {
-		var opts []zksync.Option
-		if i%2 == 0 {
-			opts = append(opts, zksync.WithID(fmt.Sprint(i)))
-		}
-		value[i] = zksync.NewDoubleBarrier(w.managers[i%w.plan.managers], path, size, opts...)
-	}
-	w.dirs = append(w.dirs, path)
-	w.probes = append(w.probes, func(ctx context.Context) error {
-		var wg sync.WaitGroup
-		errs := make([]error, size)
-		for i := range size {
-			wg.Go(func() {
-				v := zksync.NewDoubleBarrier(w.managers[i%w.plan.managers], path, size)
-				if errs[i] = v.Enter(ctx); errs[i] == nil {
-					errs[i] = v.Leave(ctx)
-				}
-			})
-		}
-		wg.Wait()
-		return errors.Join(errs...)
-	})
-	return func(c *simClient, a action) error {
-		if a.patience == 0 {
-			a.patience = 3 * w.plan.timeout() // in the end there may be nobody to meet
-		}
-		return b.round(c, a, value[c.number])
-	}
-}}
-
-// A roundKeeper keeps the history of a double barrier.
-type roundKeeper struct {
-	h       *history
-	roundOf map[int]int // of the participants, counted from 1
-
-	mu      sync.Mutex
-	last    int
-	entered map[int]time.Time
-}
-
-func (k *roundKeeper) newID() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.last++
-	return k.last - 1
-}
-
-// ghost notes one who may have counted from some time on until another.
-func (k *roundKeeper) ghost(client, id int, called, gone int64) {
-	k.h.note(client, arrives{id}, called, gone)
-	k.h.note(client, vanishes{id}, called, gone)
-}
-
-// settled says whether a call that was given up has come to its end: if not, it
-// has left the rest to be done when a server can be reached.
-func (c *simClient) settled(ctx context.Context) bool {
-	ended, ok := ctx.Deadline()
-	return ok && time.Since(ended) < min(c.w.plan.timeout()/6, time.Second)
-}
-
-// round is one Enter and its Leave.
-func (k *roundKeeper) round(c *simClient, a action, b *zksync.DoubleBarrier) error {
-	h, id := k.h, k.newID()
-	ctx, cancel := c.context(a)
-	defer cancel()
-	before := c.w.lastSession(c.manager)
-	called := h.clock.Add(1)
-	err := b.Enter(ctx)
-	returned := h.clock.Add(1)
-	at := time.Now()
-	c.w.say("client %d as %d: entered: %v", c.number, id, err)
-	same := before == c.w.sessionOf(c.manager)
-	if !same {
-		k.ghost(c.number, k.newID(), called, math.MaxInt64) // under an earlier session it may count for a while
-	}
-	switch {
-	case errors.Is(err, zksync.ErrIDInUse):
-		return nil
-	case err != nil && ctx.Err() != nil && gaveUp(err) && same && c.settled(ctx):
-		k.ghost(c.number, id, called, returned)
-		return nil
-	case err != nil && ctx.Err() != nil && gaveUp(err):
-		k.ghost(c.number, id, called, math.MaxInt64)
-		return nil
-	case err != nil:
-		return fmt.Errorf("enter: %w", err)
-	}
-	time.Sleep(a.stay)
-	ctx, cancel = c.context(a)
-	defer cancel()
-	leaving := h.clock.Add(1)
-	err = b.Leave(ctx)
-	gone := h.clock.Add(1)
-	c.w.say("client %d as %d: left: %v", c.number, id, err)
-	if h.doubtful(c.manager, called, returned, err) {
-		k.ghost(c.number, id, called, math.MaxInt64)
-		return withoutLoss(err)
-	}
-	k.mu.Lock()
-	k.entered[id] = at
-	k.mu.Unlock()
-	h.note(c.number, arrives{id}, called, returned)
-	h.note(c.number, enters{id}, called, returned)
-	switch {
-	case err == nil:
-		h.note(c.number, leaves{id}, h.end(c.manager, returned, leaving), gone)
-		h.note(c.number, departs{id}, leaving, gone)
-	case errors.Is(err, zksync.ErrLost):
-		h.note(c.number, vanishes{id}, returned, gone) // that the others see it later is no harm
-	case ctx.Err() != nil && gaveUp(err):
-		h.note(c.number, vanishes{id}, h.end(c.manager, returned, leaving), gone)
-	default:
-		return fmt.Errorf("leave: %w", err)
-	}
-	return nil
 }

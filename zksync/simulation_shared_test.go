@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-zksync/toolkit/zksync"
 )
@@ -193,32 +192,3 @@ func (c *simClient) lead(a action, y tenancy, e *zksync.Election) error {
 		}
 	}
 }
-
-var gates = &workload{name: "barrier", start: func(w *world) func(*simClient, action) error {
-	const path = "/gates/g"
-	h := w.object("barrier", gate())
-	value := make([]*zksync.Barrier, len(w.plan.clients))
-	for i := range value {
-		value[i] = zksync.NewBarrier(w.managers[i%w.plan.managers], path)
-	}
-	// Nobody waits for ever: somebody opens the gate now and then, and in the end.
-	w.helper(func(ctx context.Context, c *simClient) {
-		for ctx.Err() == nil {
-			time.Sleep(w.plan.timeout() / 2)
-			_ = c.pass(h, opened{}, func(ctx context.Context) error { return value[0].Remove(ctx) }, ctx)
-		}
-	})
-	return func(c *simClient, a action) error {
-		ctx, cancel := c.context(a)
-		defer cancel()
-		b := value[c.number]
-		switch {
-		case a.kind < 35:
-			return c.pass(h, closed{}, b.Set, ctx)
-		case a.kind < 55:
-			return c.pass(h, opened{}, b.Remove, ctx)
-		default:
-			return c.pass(h, passed{}, b.Wait, ctx)
-		}
-	}
-}}

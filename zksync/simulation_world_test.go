@@ -26,6 +26,10 @@ type workload struct {
 	name  string
 	start func(w *world) func(c *simClient, a action) error
 	small bool // few clients, and little that each does
+	// What goes wrong more often than elsewhere, because it is what the workload
+	// is easily hurt by:
+	mishaps []faultKind
+	words   []string // in the requests that matter most
 }
 
 // An object is something that a history is kept of.
@@ -286,6 +290,33 @@ func (w *world) close(clients func()) {
 	if n := w.srv.Watches(); n > 0 {
 		w.fail("%d watches are left", n)
 	}
+}
+
+// onChange has f called when path has been created or deleted by a request, before
+// anybody is told and before anything else is done.
+func (w *world) onChange(path string, f func(there bool)) {
+	change := func(code zkserver.OpCode, at string) {
+		if at != path {
+			return
+		}
+		switch code {
+		case zkserver.OpCreate, zkserver.OpCreate2:
+			f(true)
+		case zkserver.OpDelete:
+			f(false)
+		}
+	}
+	w.srv.Inject(zkserver.Fault{Path: path, At: zkserver.AfterCommit, Match: func(op zkserver.Op) bool {
+		failed := func(sub zkserver.SubOp) bool { return sub.Err != 0 }
+		if op.Err != 0 || slices.ContainsFunc(op.Sub, failed) {
+			return false
+		}
+		change(op.Code, op.Path)
+		for _, sub := range op.Sub {
+			change(sub.Code, sub.Path)
+		}
+		return false
+	}})
 }
 
 func (w *world) sessionOf(manager int) *session.Session {

@@ -254,7 +254,7 @@ func (n *Net) arrive(c *Conn, dir Direction) {
 	if hole {
 		return
 	}
-	switch s := n.strike(c.client.number, dir, xid, op); {
+	switch s := n.strike(c.client.number, dir, xid, op, frame); {
 	case s == nil:
 		c.deliver(frame, dir)
 	case s.Do == Reset:

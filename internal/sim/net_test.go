@@ -158,6 +158,10 @@ func TestStrikes(t *testing.T) {
 		"reset the answer": {sim.Strike{Nth: 2, Dir: sim.Down, Do: sim.Reset}, []string{"one", "two", "three"}, 1, true},
 		"lose an answer":   {sim.Strike{Nth: 2, Dir: sim.Down, Do: sim.Lose, For: 5 * time.Second}, []string{"one", "two", "three"}, 2, true},
 		"stall":            {sim.Strike{Nth: 2, Do: sim.Stall, For: 5 * time.Second}, []string{"one", "two", "three"}, 3, false},
+		"by what it says":  {sim.Strike{Has: "hre", Do: sim.Reset}, []string{"one", "two"}, 2, true},
+		"by another word":  {sim.Strike{Has: "four", Do: sim.Reset}, []string{"one", "two", "three"}, 3, false},
+		"of anyone":        {sim.Strike{Client: sim.Anyone, Nth: 3, Do: sim.Reset}, []string{"one", "two"}, 2, true},
+		"of another":       {sim.Strike{Client: 1, Do: sim.Reset}, []string{"one", "two", "three"}, 3, false},
 		"swallow":          {sim.Strike{Nth: 2, Do: sim.Swallow, For: 5 * time.Second}, []string{"one"}, 1, true},
 	} {
 		t.Run(name, func(t *testing.T) {

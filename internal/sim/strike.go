@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"time"
@@ -31,17 +32,25 @@ func (e Effect) String() string {
 
 // A Strike is a fault that waits for a frame.
 type Strike struct {
-	Client int
+	Client int // that the frame is from or for; Anyone is any
 	Dir    Direction
-	Op     int32 // of a request; 0 is any
-	Nth    int   // of the frames that match; 0 and 1 are the first
+	Op     int32  // of a request; 0 is any
+	Has    string // somewhere in the frame; "" is any
+	Nth    int    // of the frames that match; 0 and 1 are the first
 	Do     Effect
 	For    time.Duration
 }
 
+// Anyone is every client.
+const Anyone = -1
+
 // String says all but the client.
 func (s Strike) String() string {
-	return fmt.Sprintf("%v frame %d %v of op %d, %v", s.Do, max(1, s.Nth), s.Dir, s.Op, s.For)
+	has := ""
+	if s.Has != "" {
+		has = fmt.Sprintf(" with %q", s.Has)
+	}
+	return fmt.Sprintf("%v frame %d %v of op %d%s, %v", s.Do, max(1, s.Nth), s.Dir, s.Op, has, s.For)
 }
 
 // Strike arms s, which strikes once.
@@ -55,11 +64,14 @@ const xidWatchEvent = -1
 
 // strike finds the first fault that a frame makes strike. Watch events are not
 // lost one by one: no server leaves out one and sends the next.
-func (n *Net) strike(client int, dir Direction, xid, op int32) *Strike {
+func (n *Net) strike(client int, dir Direction, xid, op int32, frame []byte) *Strike {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for i, s := range n.strikes {
-		if s.Client != client || s.Dir != dir || s.Op != 0 && s.Op != op || s.Do == Lose && xid == xidWatchEvent {
+		if s.Client != client && s.Client != Anyone || s.Dir != dir || s.Op != 0 && s.Op != op || s.Do == Lose && xid == xidWatchEvent {
+			continue
+		}
+		if !bytes.Contains(frame, []byte(s.Has)) {
 			continue
 		}
 		if s.Nth--; s.Nth > 0 {
