@@ -158,7 +158,11 @@ func TestQueueConsumersCompete(t *testing.T) {
 	const n = 150
 	forQueues(t, func(t *testing.T, srv servers.Server, path, kind string) {
 		client := java.peer(t).connect(t, srv.Address(), alive)
-		var want []string
+		producer, q := client.make(t, kind, path), newQueue(t, srv, path)
+		// Consumers of ZooKeeper's recipe that both find no directory both make it,
+		// and the second fails.
+		want := []string{"first"}
+		must(t, q.Put(t.Context(), []byte("first")))
 		var theirs []<-chan answer
 		for range 2 {
 			theirs = append(theirs, client.make(t, kind, path).start("take", fmt.Sprint(n/2)))
@@ -181,13 +185,14 @@ func TestQueueConsumersCompete(t *testing.T) {
 				}
 			})
 		}
-		producer, q := client.make(t, kind, path), newQueue(t, srv, path)
-		for i := range n {
+		for i := range n - 1 {
 			a, b := fmt.Sprintf("a%d", i), fmt.Sprintf("b%d", i)
 			want = append(want, a, b)
 			must(t, q.Put(t.Context(), []byte(a)))
 			producer.call(t, "offer", b)
 		}
+		want = append(want, "last")
+		producer.call(t, "offer", "last")
 		wg.Wait()
 		for _, a := range theirs {
 			for _, data := range strings.Split(answered(t, "take", a), ",") {
