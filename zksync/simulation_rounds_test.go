@@ -12,7 +12,6 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/go-zksync/toolkit/zksync"
-	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // What happens at a double barrier to the participant of one Enter.
@@ -108,35 +107,40 @@ func (k *roundKeeper) rounds(size int) porcupine.Model {
 // anyRound is the round of one who has entered none.
 const anyRound = 0
 
-// number finds out which round everybody has entered: the latest that had begun.
-func (k *roundKeeper) number(w *world, ready string) {
-	var begun []time.Time
-	for _, op := range w.srv.Ops() {
-		for _, sub := range op.Sub {
-			if sub.Code == zkserver.OpCreate && sub.Path == ready && sub.Err == 0 && op.Err == 0 && op.Done {
-				begun = append(begun, op.Time)
-			}
-		}
-	}
-	for id, at := range k.entered {
-		k.roundOf[id] = -1 // one that has never begun
-		for i, t := range begun {
-			if !t.After(at) {
-				k.roundOf[id] = i + 1
-			}
-		}
-	}
+// opened notes that a round has begun.
+func (k *roundKeeper) opened() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.begun = append(k.begun, k.h.clock.Add(1))
 }
 
-var doubleBarriers = &workload{name: "doublebarrier", small: true, start: func(w *world) func(*simClient, action) error {
+// enter finds out which round somebody is in who has been let in by some time:
+// the latest that had begun. It tells when that was.
+func (k *roundKeeper) enter(id int, by int64) (begun int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.roundOf[id] = -1 // one that has never begun
+	for i, at := range k.begun {
+		if at < by {
+			k.roundOf[id], begun = i+1, at
+		}
+	}
+	return begun
+}
+
+var doubleBarriers = &workload{name: "doublebarrier", small: true, mishaps: []faultKind{limp, limpAll}, words: []string{"/ready"}, start: func(w *world) func(*simClient, action) error {
 	const path = "/barriers/b"
 	size := 2
 	if len(w.plan.clients) > 4 {
 		size = 3
 	}
-	b := &roundKeeper{entered: make(map[int]time.Time), roundOf: make(map[int]int)}
+	b := &roundKeeper{roundOf: make(map[int]int)}
 	b.h = w.object("doublebarrier", b.rounds(size))
-	w.finish = append(w.finish, func() { b.number(w, path+"/ready") })
+	w.onChange(path+"/ready", func(there bool) {
+		if there {
+			b.opened()
+		}
+	})
 	value := make([]*zksync.DoubleBarrier, len(w.plan.clients))
 	for i := range value {
 		var opts []zksync.Option
@@ -170,12 +174,12 @@ var doubleBarriers = &workload{name: "doublebarrier", small: true, start: func(w
 
 // A roundKeeper keeps the history of a double barrier.
 type roundKeeper struct {
-	h       *history
-	roundOf map[int]int // of the participants, counted from 1
+	h *history
 
 	mu      sync.Mutex
 	last    int
-	entered map[int]time.Time
+	begun   []int64     // when each round was opened
+	roundOf map[int]int // of the participants, counted from 1
 }
 
 func (k *roundKeeper) newID() int {
@@ -207,7 +211,6 @@ func (k *roundKeeper) round(c *simClient, a action, b *zksync.DoubleBarrier) err
 	called := h.clock.Add(1)
 	err := b.Enter(ctx)
 	returned := h.clock.Add(1)
-	at := time.Now()
 	c.w.say("client %d as %d: entered: %v", c.number, id, err)
 	same := before == c.w.sessionOf(c.manager)
 	if !same {
@@ -236,11 +239,12 @@ func (k *roundKeeper) round(c *simClient, a action, b *zksync.DoubleBarrier) err
 		k.ghost(c.number, id, called, math.MaxInt64)
 		return withoutLoss(err)
 	}
-	k.mu.Lock()
-	k.entered[id] = at
-	k.mu.Unlock()
-	h.note(c.number, arrives{id}, called, returned)
-	h.note(c.number, enters{id}, called, returned)
+	begun := k.enter(id, returned)
+	if begun < called {
+		return errors.New("it has entered a round that had begun before it came")
+	}
+	h.note(c.number, arrives{id}, called, begun)
+	h.note(c.number, enters{id}, begun, returned)
 	switch {
 	case err == nil:
 		h.note(c.number, leaves{id}, h.end(c.manager, returned, leaving), gone)
