@@ -252,7 +252,9 @@ func (c *simClient) context(a action) (context.Context, context.CancelFunc) {
 // inspect looks at what is left when all is done and the network is well.
 func (w *world) inspect(ctx context.Context) {
 	for _, f := range w.closers {
-		f()
+		if !w.within("what is used cannot be closed", 10*w.plan.timeout(), f) {
+			return
+		}
 	}
 	for _, probe := range w.probes {
 		patience, cancel := context.WithTimeout(ctx, w.plan.timeout())
