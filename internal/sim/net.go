@@ -24,7 +24,7 @@ type Net struct {
 
 	mu      sync.Mutex
 	clients []*client
-	strikes []*Strike
+	strikes []*armed
 	closed  bool
 	frames  int
 	hash    uint64
@@ -254,7 +254,14 @@ func (n *Net) arrive(c *Conn, dir Direction) {
 	if hole {
 		return
 	}
-	switch s := n.strike(c.client.number, dir, xid, op, frame); {
+	s, then := n.strike(c, dir, xid, op, frame)
+	for _, f := range then {
+		f(c.client.number)
+	}
+	if len(then) > 0 {
+		synctest.Wait()
+	}
+	switch {
 	case s == nil:
 		c.deliver(frame, dir)
 	case s.Do == Reset:

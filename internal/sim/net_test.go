@@ -160,6 +160,11 @@ func TestStrikes(t *testing.T) {
 		"stall":            {sim.Strike{Nth: 2, Do: sim.Stall, For: 5 * time.Second}, []string{"one", "two", "three"}, 3, false},
 		"by what it says":  {sim.Strike{Has: "hre", Do: sim.Reset}, []string{"one", "two"}, 2, true},
 		"by another word":  {sim.Strike{Has: "four", Do: sim.Reset}, []string{"one", "two", "three"}, 3, false},
+		"by two words":     {sim.Strike{Has: "t", And: "o", Do: sim.Reset}, []string{"one"}, 1, true},
+		"without a word":   {sim.Strike{Lacks: "o", Do: sim.Reset}, []string{"one", "two"}, 2, true},
+		"answer to a word": {sim.Strike{Dir: sim.Down, Has: "hre", Do: sim.Reset}, []string{"one", "two", "three"}, 2, true},
+		"no such answer":   {sim.Strike{Dir: sim.Down, Has: "four", Do: sim.Reset}, []string{"one", "two", "three"}, 3, false},
+		"pass":             {sim.Strike{Nth: 2, Do: sim.Pass}, []string{"one", "two", "three"}, 3, false},
 		"of anyone":        {sim.Strike{Client: sim.Anyone, Nth: 3, Do: sim.Reset}, []string{"one", "two"}, 2, true},
 		"of another":       {sim.Strike{Client: 1, Do: sim.Reset}, []string{"one", "two", "three"}, 3, false},
 		"swallow":          {sim.Strike{Nth: 2, Do: sim.Swallow, For: 5 * time.Second}, []string{"one"}, 1, true},
@@ -192,6 +197,41 @@ func TestStrikes(t *testing.T) {
 				}
 				if took := time.Since(begun); test.strike.Do == sim.Stall && took < 5*time.Second {
 					t.Errorf("stalled for %v", took)
+				}
+			})
+		})
+	}
+}
+
+// What is to be called is called before the frame goes on, and another Strike may
+// hit the same frame.
+func TestStrikesTell(t *testing.T) {
+	for name, test := range map[string]struct {
+		dir  sim.Direction
+		want []string // what had arrived at the server then
+	}{
+		"request": {sim.Up, []string{"first"}},
+		"answer":  {sim.Down, []string{"first", "second"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, 1, 1, func(t *testing.T, n *sim.Net, e *echo) {
+				c := dial(t, n, 0, e)
+				defer c.Close()
+				var arrived []string
+				n.Strike(sim.Strike{Dir: test.dir, Has: "second", Do: sim.Pass, Then: func(int) { arrived = e.all() }})
+				n.Strike(sim.Strike{Dir: test.dir, Has: "second", Do: sim.Reset})
+				n.Strike(sim.Strike{Dir: test.dir, Has: "second", Do: sim.Pass, Then: func(int) { t.Error("was not disarmed") }})()
+				for _, text := range []string{"first", "second"} {
+					c.Write(frame(text))
+				}
+				if got, err := receive(c); got != "first" || err != nil {
+					t.Errorf("received %q, %v", got, err)
+				}
+				if got, err := receive(c); !errors.Is(err, syscall.ECONNRESET) {
+					t.Errorf("received %q, %v where the connection is reset", got, err)
+				}
+				if !slices.Equal(arrived, test.want) {
+					t.Errorf("%q had arrived, want %q", arrived, test.want)
 				}
 			})
 		})

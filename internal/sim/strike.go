@@ -23,22 +23,35 @@ const (
 	// Swallow loses it and all that follows, both ways, and resets the connection
 	// after a time.
 	Swallow
+	// Pass does nothing to it. Another Strike may hit the same frame.
+	Pass
 )
 
 // String returns the name of the constant.
 func (e Effect) String() string {
-	return [...]string{"reset", "reset after", "lose", "stall", "swallow"}[e]
+	return [...]string{"reset", "reset after", "lose", "stall", "swallow", "pass"}[e]
 }
 
-// A Strike is a fault that waits for a frame.
+// A Strike is a fault that waits for a frame. What it says of a request holds,
+// when it is to hit a frame that goes down, for the request that this answers.
 type Strike struct {
 	Client int // that the frame is from or for; Anyone is any
 	Dir    Direction
 	Op     int32  // of a request; 0 is any
-	Has    string // somewhere in the frame; "" is any
+	Has    string // somewhere in the request; "" is any
+	And    string // likewise
+	Lacks  string // nowhere in the request, if not ""
 	Nth    int    // of the frames that match; 0 and 1 are the first
 	Do     Effect
 	For    time.Duration
+	Then   func(client int) // called when it strikes, before the frame goes on, if not nil
+}
+
+// An armed Strike may know the answer that it waits for.
+type armed struct {
+	Strike
+	conn *Conn
+	xid  int32
 }
 
 // Anyone is every client.
@@ -47,40 +60,81 @@ const Anyone = -1
 // String says all but the client.
 func (s Strike) String() string {
 	has := ""
-	if s.Has != "" {
-		has = fmt.Sprintf(" with %q", s.Has)
+	for _, word := range []string{s.Has, s.And} {
+		if word != "" {
+			has += fmt.Sprintf(" with %q", word)
+		}
+	}
+	if s.Lacks != "" {
+		has += fmt.Sprintf(" without %q", s.Lacks)
 	}
 	return fmt.Sprintf("%v frame %d %v of op %d%s, %v", s.Do, max(1, s.Nth), s.Dir, s.Op, has, s.For)
 }
 
-// Strike arms s, which strikes once.
-func (n *Net) Strike(s Strike) {
+// Strike arms s, which strikes once. To disarm it is nothing if it has struck.
+func (n *Net) Strike(s Strike) (disarm func()) {
+	a := &armed{Strike: s}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.strikes = append(n.strikes, &s)
+	n.strikes = append(n.strikes, a)
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.strikes = slices.DeleteFunc(n.strikes, func(other *armed) bool { return other == a })
+	}
 }
 
 const xidWatchEvent = -1
 
-// strike finds the first fault that a frame makes strike. Watch events are not
-// lost one by one: no server leaves out one and sends the next.
-func (n *Net) strike(client int, dir Direction, xid, op int32, frame []byte) *Strike {
+// strike finds the first fault that a frame makes strike, and what is to be called
+// before. Watch events are not lost one by one: no server leaves out one and sends
+// the next.
+func (n *Net) strike(c *Conn, dir Direction, xid, op int32, frame []byte) (effect *Strike, then []func(int)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for i, s := range n.strikes {
-		if s.Client != client && s.Client != Anyone || s.Dir != dir || s.Op != 0 && s.Op != op || s.Do == Lose && xid == xidWatchEvent {
-			continue
+	n.strikes = slices.DeleteFunc(n.strikes, func(s *armed) bool {
+		hit := (effect == nil || s.Do == Pass) && s.hits(c, dir, xid, op, frame)
+		if !hit {
+			return false
 		}
-		if !bytes.Contains(frame, []byte(s.Has)) {
-			continue
+		if s.Then != nil {
+			then = append(then, s.Then)
 		}
-		if s.Nth--; s.Nth > 0 {
-			continue
+		if s.Do != Pass {
+			effect = &s.Strike
 		}
-		n.strikes = slices.Delete(n.strikes, i, i+1)
-		return s
+		return true
+	})
+	return effect, then
+}
+
+// hits says whether this is the frame that a Strike waits for.
+func (s *armed) hits(c *Conn, dir Direction, xid, op int32, frame []byte) bool {
+	if s.Client != c.client.number && s.Client != Anyone || s.Do == Lose && xid == xidWatchEvent {
+		return false
 	}
-	return nil
+	if s.Dir == Down && s.asks() {
+		if dir == Up && (s.conn == nil || s.conn.over) && s.fits(op, frame) {
+			if s.Nth--; s.Nth <= 0 {
+				s.conn, s.xid = c, xid
+			}
+		}
+		return dir == Down && s.conn == c && s.xid == xid
+	}
+	if dir != s.Dir || !s.fits(op, frame) {
+		return false
+	}
+	s.Nth--
+	return s.Nth <= 0
+}
+
+// asks says whether a request must be of some kind.
+func (s *armed) asks() bool { return s.Op != 0 || s.Has != "" || s.And != "" || s.Lacks != "" }
+
+// fits says whether a request is of that kind.
+func (s *armed) fits(op int32, frame []byte) bool {
+	return (s.Op == 0 || s.Op == op) && bytes.Contains(frame, []byte(s.Has)) && bytes.Contains(frame, []byte(s.And)) &&
+		(s.Lacks == "" || !bytes.Contains(frame, []byte(s.Lacks)))
 }
 
 // Disarm takes back all that has not struck, and lets go of what is held.
