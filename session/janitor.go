@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"sync"
 
@@ -22,7 +23,10 @@ type chore struct {
 	dir   string
 	paths []string // what to remove; found by guid in dir where they are not known
 	guid  string
+	own   bool   // only what is an ephemeral of the session and holds data is removed
+	data  []byte // see own
 	done  chan struct{}
+	look  *call // see own
 	calls []*call
 }
 
@@ -34,6 +38,15 @@ const maxChores = 128 // that are under way at once
 func (s *Session) Discard(path string) <-chan struct{} {
 	dir, _ := split(path)
 	c := &chore{dir: dir, paths: []string{path}, done: make(chan struct{})}
+	s.janitor.add(c)
+	return c.done
+}
+
+// DiscardOwn is Discard for an ephemeral of this session that holds certain data:
+// if the znode of that name is another one by now it is let be.
+func (s *Session) DiscardOwn(path string, data []byte) <-chan struct{} {
+	dir, _ := split(path)
+	c := &chore{dir: dir, paths: []string{path}, own: true, data: bytes.Clone(data), done: make(chan struct{})}
 	s.janitor.add(c)
 	return c.done
 }
@@ -104,6 +117,11 @@ func (j *janitor) work(w *wire, batch []*chore) (left []*chore) {
 			full := j.s.m.full(c.dir)
 			w.send(l, func(b []byte) []byte { return appendBool(appendString(b, full), false) })
 		}
+		if c.own {
+			c.look = &call{op: opGetData, done: make(chan struct{})}
+			full := j.s.m.full(c.paths[0])
+			w.send(c.look, func(b []byte) []byte { return appendBool(appendString(b, full), false) })
+		}
 	}
 	for _, c := range batch {
 		c.calls = nil
@@ -118,6 +136,16 @@ func (j *janitor) work(w *wire, batch []*chore) (left []*chore) {
 				c.paths = findGUID(c.dir, d.strings(), c.guid)
 			}
 			if len(c.paths) == 0 {
+				close(c.done)
+				continue
+			}
+		}
+		if c.own {
+			<-c.look.done
+			if c.look.err != nil {
+				continue
+			}
+			if !j.owns(c) {
 				close(c.done)
 				continue
 			}
@@ -153,6 +181,16 @@ func (j *janitor) work(w *wire, batch []*chore) (left []*chore) {
 		close(c.done)
 	}
 	return left
+}
+
+// owns says whether what c looked at is what it is to remove.
+func (j *janitor) owns(c *chore) bool {
+	if c.look.code != 0 {
+		return false
+	}
+	d := decoder{b: c.look.body}
+	data, stat := d.buffer(), d.stat()
+	return !d.bad && stat.EphemeralOwner == j.s.id && bytes.Equal(data, c.data)
 }
 
 func isClosed(ch <-chan struct{}) bool {

@@ -1,0 +1,66 @@
+package session_test
+
+import (
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// DiscardOwn removes what is ours, over lost connections, and nothing of the same
+// name that is not.
+func TestDiscardOwn(t *testing.T) {
+	ephemeral := func(t *testing.T, s *session.Session, data string) {
+		t.Helper()
+		if _, err := s.Create(t.Context(), "/x", []byte(data), zk.FlagEphemeral); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		what string
+		make func(t *testing.T, s, other *session.Session)
+		left bool
+	}{
+		{"ours", func(t *testing.T, s, _ *session.Session) { ephemeral(t, s, "own") }, false},
+		{"of another session", func(t *testing.T, _, other *session.Session) { ephemeral(t, other, "own") }, true},
+		{"with other data", func(t *testing.T, s, _ *session.Session) { ephemeral(t, s, "of others") }, true},
+		{"no ephemeral", func(t *testing.T, s, _ *session.Session) { create(t, s, "/x", 0) }, true},
+		{"nothing", func(*testing.T, *session.Session, *session.Session) {}, false},
+	} {
+		for _, op := range []zkserver.OpCode{zkserver.OpGetData, zkserver.OpDelete} {
+			for _, at := range []zkserver.Moment{zkserver.BeforeCommit, zkserver.BeforeReply} {
+				t.Run(c.what, func(t *testing.T) {
+					bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+						s, other := current(t, connect(t, srv, three)), current(t, connect(t, srv, three))
+						c.make(t, s, other)
+						srv.Inject(zkserver.Fault{Op: op, Times: 3, At: at, Do: zkserver.Disconnect})
+						<-s.DiscardOwn("/x", []byte("own"))
+						mustExist(t, srv, "/x", c.left)
+					})
+				})
+			}
+		}
+	}
+}
+
+// The answer to the removal is lost, and another has made a znode of that name
+// before it is repeated.
+func TestDiscardOwnLeavesTheNextOne(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s, other := current(t, connect(t, srv, three)), current(t, connect(t, srv, three))
+		create(t, s, "/x", zk.FlagEphemeral)
+		srv.Inject(zkserver.Fault{Op: zkserver.OpDelete, At: zkserver.BeforeReply, Do: zkserver.Call(func() {
+			create(t, other, "/x", zk.FlagEphemeral)
+		})})
+		srv.Inject(zkserver.Fault{Op: zkserver.OpDelete, At: zkserver.BeforeReply, Do: zkserver.Disconnect})
+		data, _, err := s.Get(t.Context(), "/x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-s.DiscardOwn("/x", data)
+		mustExist(t, srv, "/x", true)
+	})
+}
