@@ -16,6 +16,7 @@ func (c *consumer) settle(cl *claim, e *entry) error {
 		select {
 		case <-e.done:
 		case <-c.life.Done():
+			c.leaveBehind(cl)
 			return nil
 		}
 		err := e.err
@@ -33,7 +34,11 @@ func (c *consumer) settle(cl *claim, e *entry) error {
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, ErrLost) || errors.Is(err, ErrClosed) || c.life.Err() != nil:
+		case errors.Is(err, ErrLost) || errors.Is(err, ErrClosed):
+			return nil
+		}
+		c.leaveBehind(cl)
+		if c.life.Err() != nil {
 			return nil
 		}
 		return err
@@ -96,24 +101,47 @@ func (cl *claim) look(ctx context.Context) (there, ours bool, err error) {
 // giveBack ends claims on messages that were not received, which are back in
 // their places then.
 func (c *consumer) giveBack(claims []*claim) {
-	if len(claims) == 0 {
-		return
-	}
-	o := claims[0].o
-	txs := make([]tx, len(claims))
-	for i, cl := range claims {
-		txs[i] = cl.surrender()
-	}
-	for i, e := range c.q.removals.start(o.s, nil, txs...) {
-		select {
-		case <-e.done:
-		case <-c.life.Done():
-			return
+	for len(claims) > 0 {
+		o := claims[0].o
+		txs := make([]tx, len(claims))
+		for i, cl := range claims {
+			txs[i] = cl.surrender()
 		}
-		if e.err == nil || errors.Is(e.err, zk.ErrNoNode) {
-			o.release(1)
-			o.back(claims[i].ref)
+		var again []*claim
+		for i, e := range c.q.removals.start(o.s, nil, txs...) {
+			cl := claims[i]
+			select {
+			case <-e.done:
+			case <-c.life.Done():
+				c.leaveBehind(claims[i:]...)
+				return
+			}
+			var ours bool
+			var failed error
+			if errors.Is(e.err, ErrOutcomeUnknown) {
+				_, ours, failed = cl.look(c.life)
+			}
+			switch {
+			case failed != nil:
+				c.leaveBehind(cl)
+			case ours:
+				again = append(again, cl)
+			case e.err == nil || errors.Is(e.err, zk.ErrNoNode):
+				o.release(1)
+				o.back(cl.ref)
+			}
 		}
+		claims = again
+	}
+}
+
+// leaveBehind has the session remove claims that we are not going to remove, because
+// Close does not wait any longer, say: otherwise nobody could have those messages for
+// as long as the session lives.
+func (c *consumer) leaveBehind(claims ...*claim) {
+	for _, cl := range claims {
+		cl.o.s.DiscardOwn(cl.o.claimPath(cl.ref), c.id)
+		cl.o.release(1)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/go-zksync/toolkit/session"
 )
@@ -39,15 +38,14 @@ func (c *consumer) init(q *queue) {
 	c.life, c.kill = context.WithCancelCause(context.Background())
 }
 
-// close gives back what was not received, and returns when nothing of the
-// consumer runs any more. It may still use q.removals.
-func (c *consumer) close() {
+// close gives back what was not received, waiting for that as long as ctx lasts, and
+// returns when nothing of the consumer runs any more. It may still use q.removals.
+func (c *consumer) close(ctx context.Context) {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
 	c.cancel(ErrQueueClosed)
-	timer := time.AfterFunc(closePatience, func() { c.kill(ErrQueueClosed) })
-	defer timer.Stop()
+	defer context.AfterFunc(ctx, func() { c.kill(ErrQueueClosed) })()
 	c.wg.Wait()
 	c.abandon()
 	c.kill(ErrQueueClosed)

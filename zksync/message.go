@@ -50,9 +50,14 @@ func newMessage(c *consumer, cl *claim) *Message {
 // The error is ErrLost if the message was not ours any more, and so is or was
 // delivered again: because the session was lost, the queue's value was closed, or
 // somebody removed the claim's znode. (If another consumer has a claim of the same
-// name by then, whoever acknowledges first has done so for both.) It is ErrSettled if Ack has returned nil
-// before, or Nack was called; and ErrOutcomeUnknown if somebody has removed the
-// znode by which an answer that was lost is made up for.
+// name by then, whoever acknowledges first has done so for both.) It is ErrSettled if
+// Ack has returned nil before, or Nack was called.
+//
+// An answer that was lost is made up for, also where somebody has removed the znode
+// that is there for that: message and claim go together, so if the claim is gone
+// while the session lives, it was we who have removed them, unless both were removed
+// by hand. ErrOutcomeUnknown is left for the case that the session is lost, too, or
+// the queue closed, before that could be looked up.
 func (m *Message) Ack(ctx context.Context) error {
 	return opError("ack", m.ID, m.settle(ctx, "Ack"))
 }
@@ -69,8 +74,17 @@ func (m *Message) Nack(ctx context.Context) error {
 // settle begins what verb says, unless that was done before, and waits for the
 // outcome.
 func (m *Message) settle(ctx context.Context, verb string) error {
-	if m.begin(verb) && !m.c.spawn(func() { m.finish(m.carryOut(verb)) }) {
-		m.finish(errClosedUnsettled)
+	if err := m.c.enter(); err != nil {
+		if err := m.awaitClose(ctx); err != nil {
+			return err
+		}
+	} else if m.begin(verb) {
+		go func() {
+			defer m.c.leave()
+			m.finish(m.carryOut(verb))
+		}()
+	} else {
+		m.c.leave()
 	}
 	m.mu.Lock()
 	first := m.verb
@@ -95,6 +109,28 @@ func (m *Message) settle(ctx context.Context, verb string) error {
 // errClosedUnsettled is what became of a message that was neither acknowledged nor
 // given back when its queue was closed.
 var errClosedUnsettled = fmt.Errorf("%w: %w", ErrLost, ErrQueueClosed)
+
+// awaitClose lets Close, which has begun, give the message back, unless it was
+// settled before.
+func (m *Message) awaitClose(ctx context.Context) error {
+	m.mu.Lock()
+	settled := m.verb != ""
+	m.mu.Unlock()
+	if settled {
+		return nil
+	}
+	select {
+	case <-m.outcome:
+	case <-m.c.q.over:
+		// Its session was lost before, so that there was nothing to give back.
+		if m.begin("Close") {
+			m.finish(errClosedUnsettled)
+		}
+	case <-ctx.Done():
+		return cancelled(ctx)
+	}
+	return nil
+}
 
 // begin notes the first verb, and says whether this is it.
 func (m *Message) begin(verb string) bool {
@@ -126,16 +162,7 @@ func (m *Message) carryOut(verb string) error {
 		if err := o.s.Err(); err != nil {
 			return lossOf(err)
 		}
-		e := m.c.q.removals.start(o.s, nil, t)[0]
-		err := e.wait(o.s.Context())
-		if err != nil && o.s.Err() != nil {
-			// It was sent before the session ended, or never will be.
-			select {
-			case <-e.done:
-				err = e.err
-			case <-m.c.life.Done():
-			}
-		}
+		err := m.await(m.c.q.removals.start(o.s, nil, t)[0])
 		if err == nil {
 			o.release(1)
 			if verb == "Nack" {
@@ -148,13 +175,34 @@ func (m *Message) carryOut(verb string) error {
 		if o.s.Err() != nil && !errors.Is(err, ErrOutcomeUnknown) {
 			return lossOf(err)
 		}
-		if !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, ErrOutcomeUnknown) {
+		if m.c.life.Err() != nil || !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, ErrOutcomeUnknown) {
+			m.c.leaveBehind(cl)
 			return err
 		}
 		again, err := m.examine(verb, err)
 		if !again {
 			return err
 		}
+	}
+}
+
+// await waits for what comes of an entry. When the session has ended it was sent
+// before, or never will be; and Close waits only so long.
+func (m *Message) await(e *entry) error {
+	s, life := m.cl.o.s, m.c.life
+	select {
+	case <-e.done:
+		return e.err
+	case <-s.Done():
+		err := e.c.leave(lossOf(s.Err()), e)[0]
+		select {
+		case <-e.done:
+			return e.err
+		case <-life.Done():
+			return err
+		}
+	case <-life.Done():
+		return e.c.leave(errClosedUnsettled, e)[0]
 	}
 }
 
@@ -165,6 +213,7 @@ func (m *Message) examine(verb string, why error) (again bool, err error) {
 	there, ours, err := cl.look(m.c.life)
 	switch {
 	case err != nil:
+		m.c.leaveBehind(cl)
 		return false, errors.Join(why, err)
 	case ours && (there || verb == "Nack"):
 		return true, nil
@@ -175,8 +224,10 @@ func (m *Message) examine(verb string, why error) (again bool, err error) {
 		o.release(1)
 	}
 	o.suspect(cl.ref)
-	if errors.Is(why, ErrOutcomeUnknown) && !ours && there == (verb == "Nack") {
-		return false, nil // it is as it should be
+	// Nobody but us removes our claim. After Nack another may have removed the message
+	// by now; after Ack it can only be there if somebody did so all the same.
+	if errors.Is(why, ErrOutcomeUnknown) && !ours && (!there || verb == "Nack") {
+		return false, nil
 	}
 	return false, errRemoved
 }

@@ -133,12 +133,12 @@ func (q *queue) Close() error {
 	})
 	if first {
 		defer close(q.over)
-		q.consumer.close()
 		ctx, cancel := context.WithTimeoutCause(context.Background(), closePatience, ErrQueueClosed)
 		defer cancel()
 		var wg sync.WaitGroup
 		wg.Go(func() { q.puts.close(ctx) })
-		wg.Go(func() { q.removals.close(ctx) })
+		q.consumer.close(ctx)
+		q.removals.close(ctx)
 		wg.Wait()
 		return nil
 	}

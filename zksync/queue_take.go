@@ -22,9 +22,14 @@ import (
 // if the servers cannot be reached. A message that was
 // taken is lost if the process dies before it has done its work.
 //
-// With an error that is ErrOutcomeUnknown and not that of ctx, somebody has removed
-// the znode that tells what came of the removal: one message may be lost. It fails
-// with ErrQueueClosed when the value is closed, with ErrClosed when the Manager is.
+// ErrOutcomeUnknown says that the answer to the removal was lost, that somebody has
+// removed the znode that tells what came of it, and that the message is gone: by our
+// hand, or by that of a client in another language. The message is returned along
+// with this error. If it is still there Take goes on instead. Where ctx has ended
+// meanwhile it is put back as if we had taken it.
+//
+// Take fails with ErrQueueClosed when the value is closed, with ErrClosed when the
+// Manager is.
 func (q *queue) Take(ctx context.Context) ([]byte, error) {
 	data, _, err := q.consumer.take(ctx, true)
 	return data, q.opError("take", err)
@@ -51,11 +56,19 @@ func (c *consumer) take(ctx context.Context, patient bool) (data []byte, ok bool
 	caller, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(ErrQueueClosed) })()
+	var unclear error
 	err = c.q.m.Do(caller, func(ctx context.Context, s *session.Session) error {
+		var err error
 		data, ok, err = c.outlook(s).takeOne(ctx, caller, patient)
+		if ok && err != nil {
+			unclear, err = err, nil // not to be tried again, whatever the reason
+		}
 		return err
 	})
-	if err != nil && c.ctx.Err() != nil && ctx.Err() == nil {
+	switch {
+	case unclear != nil:
+		return data, ok, unclear
+	case err != nil && c.ctx.Err() != nil && ctx.Err() == nil:
 		err = ErrQueueClosed
 	}
 	return data, ok, err
@@ -97,7 +110,11 @@ func (o *outlook) takeOne(ctx, caller context.Context, patient bool) ([]byte, bo
 		}
 		o.hold(1) // so that a connection that has gone silent is given up early
 		e := o.c.q.removals.start(nil, nil, o.taking(r, stat.Version))[0]
-		if err = e.wait(caller); errors.Is(err, ErrOutcomeUnknown) && caller.Err() != nil {
+		gone := true
+		if err = e.wait(caller); errors.Is(err, ErrOutcomeUnknown) && caller.Err() == nil {
+			gone, err = o.c.isGone(caller, o.path(r), stat.Czxid, err)
+		}
+		if errors.Is(err, ErrOutcomeUnknown) && caller.Err() != nil {
 			if !o.c.spawn(func() { o.undo(r, data, stat.Czxid, e) }) {
 				o.undo(r, data, stat.Czxid, e)
 			}
@@ -111,6 +128,14 @@ func (o *outlook) takeOne(ctx, caller context.Context, patient bool) ([]byte, bo
 				continue // Chan has delivered it
 			}
 			return data, true, nil
+		case !gone:
+			o.back(r)
+		case errors.Is(err, ErrOutcomeUnknown):
+			o.done(r)
+			if o.c.owed.settle(r, stat.Czxid) {
+				continue
+			}
+			return data, true, err
 		case errors.Is(err, zk.ErrNodeExists):
 			o.pass(r)
 		case errors.Is(err, zk.ErrNoNode):
@@ -183,26 +208,4 @@ func (o *outlook) taking(r ref, version int32) tx {
 		},
 		size: 2*len(name) + len(item) + 100,
 	}
-}
-
-// undo puts a message back whose removal turns out to have happened though its
-// caller has gone. No number is given twice, so its name is still its own.
-func (o *outlook) undo(r ref, data []byte, czxid int64, e *entry) {
-	defer o.release(1)
-	select {
-	case <-e.done:
-	case <-o.c.life.Done():
-		return
-	}
-	if e.err == nil && !o.c.owed.settle(r, czxid) {
-		path := o.path(r)
-		t := tx{ops: []any{&zk.CreateRequest{Path: path, Data: data}}, size: len(path) + len(data) + 100, dir: o.dir(r.lane)}
-		e = o.c.q.removals.start(nil, nil, t)[0]
-		select {
-		case <-e.done:
-		case <-o.c.life.Done():
-			return
-		}
-	}
-	o.back(r)
 }

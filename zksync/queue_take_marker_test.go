@@ -1,0 +1,183 @@
+package zksync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// withoutMarker loses the answer to the next transaction of a queue, or that itself,
+// and has its marker removed before anybody can learn from that what came of it.
+// meanwhile is what else happens.
+func withoutMarker(t testing.TB, srv *zksynctest.Server, id int64, happens bool, meanwhile func()) {
+	t.Helper()
+	at := zksynctest.BeforeCommit
+	if happens {
+		at = zksynctest.AfterCommit
+	}
+	f := zksynctest.Fault{Session: id, Op: zkserver.OpMulti, At: at, Do: zksynctest.Call(func() {
+		for _, path := range markers(t, srv) {
+			srv.Delete(path)
+		}
+		meanwhile()
+	})}
+	srv.Inject(f)
+	f.Do = zksynctest.Disconnect
+	srv.Inject(f)
+}
+
+// The answer to a Take is lost, and nothing tells what came of that but the message
+// itself.
+func TestTakeWithoutTheMarker(t *testing.T) {
+	for _, c := range []struct {
+		what      string
+		happens   bool
+		meanwhile func(srv *zksynctest.Server)
+		unknown   bool
+	}{
+		{"taken by us", true, func(*zksynctest.Server) {}, true},
+		{"taken by a client of the recipe", false, func(srv *zksynctest.Server) { srv.Delete(queuePath + "/qn-0000000002") }, true},
+		{"still there", false, func(*zksynctest.Server) {}, false},
+	} {
+		for _, try := range []bool{false, true} {
+			t.Run(fmt.Sprint(c.what, " TryTake ", try), func(t *testing.T) {
+				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+					m := srv.Connect(t)
+					q := zksync.NewQueue(m, queuePath)
+					offer(t, srv.Connect(t), queuePath, 0, 3)
+					takes(t, q, "0")
+					withoutMarker(t, srv, live(t, m).ID(), c.happens, func() { c.meanwhile(srv) })
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					data, ok := []byte(nil), true
+					var err error
+					if try {
+						data, ok, err = q.TryTake(ctx)
+					} else {
+						data, err = q.Take(ctx)
+					}
+					// The message comes along, so that it is not lost.
+					if string(data) != "1" || !ok {
+						t.Errorf("took %q, %v, want 1", data, ok)
+					}
+					if errors.Is(err, zksync.ErrOutcomeUnknown) != c.unknown || !c.unknown && err != nil {
+						t.Errorf("Take: %v, want an unknown outcome: %v", err, c.unknown)
+					}
+					takes(t, q, "2")
+					closeQueue(t, q)
+					wantLeft(t, srv, 0, 0)
+				})
+			})
+		}
+	}
+}
+
+// The caller has gone by then: the message is put back, since it is more likely
+// that we have taken it than that another did just then.
+func TestTakeCancelledWithoutTheMarker(t *testing.T) {
+	for what, happens := range map[string]bool{"taken": true, "still there": false} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := srv.Connect(t)
+				q := zksync.NewQueue(m, queuePath)
+				offer(t, srv.Connect(t), queuePath, 0, 3)
+				takes(t, q, "0")
+				ctx, cancel := context.WithCancel(t.Context())
+				withoutMarker(t, srv, live(t, m).ID(), happens, func() {
+					cancel()
+					time.Sleep(time.Second)
+				})
+				if data, err := q.Take(ctx); !errors.Is(err, context.Canceled) {
+					t.Errorf("Take: %q, %v", data, err)
+				}
+				time.Sleep(time.Minute)
+				takes(t, q, "1")
+				takes(t, q, "2")
+				closeQueue(t, q)
+				wantLeft(t, srv, 0, 0)
+			})
+		})
+	}
+}
+
+// An Ack or Nack whose answer is lost. The claim tells what came of that: nobody
+// else removes it.
+func TestSettlingWithoutTheMarker(t *testing.T) {
+	item, claim := queuePath+"/qn-0000000002", queuePath+"/zksync-claims/qn-0000000002"
+	for _, c := range []struct {
+		what      string
+		happens   bool
+		verb      string
+		meanwhile func(srv *zksynctest.Server)
+		want      error
+		left      int
+	}{
+		{"removed by us", true, "Ack", func(*zksynctest.Server) {}, nil, 0},
+		{"still there", false, "Ack", func(*zksynctest.Server) {}, nil, 0},
+		{"removed by a client of the recipe", false, "Ack", func(srv *zksynctest.Server) { srv.Delete(item) }, zksync.ErrLost, 0},
+		{"the claim removed by hand", false, "Ack", func(srv *zksynctest.Server) { srv.Delete(claim) }, zksync.ErrLost, 1},
+		{"given back by us", true, "Nack", func(*zksynctest.Server) {}, nil, 1},
+		{"still ours", false, "Nack", func(*zksynctest.Server) {}, nil, 1},
+		{"given back and taken by another", true, "Nack", func(srv *zksynctest.Server) { srv.Delete(item) }, nil, 0},
+		{"ours and removed by a client of the recipe", false, "Nack", func(srv *zksynctest.Server) { srv.Delete(item) }, nil, 0},
+	} {
+		t.Run(c.verb+" "+c.what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := srv.Connect(t)
+				q := zksync.NewQueue(m, queuePath, zksync.WithPrefetch(1))
+				offer(t, srv.Connect(t), queuePath, 0, 2)
+				ack(t, next(t, q.Messages(), "0"))
+				msg := next(t, q.Messages(), "1")
+				synctest.Wait()
+				withoutMarker(t, srv, live(t, m).ID(), c.happens, func() { c.meanwhile(srv) })
+				settle := msg.Ack
+				if c.verb == "Nack" {
+					settle = msg.Nack
+				}
+				if err := settle(t.Context()); !errors.Is(err, c.want) || errors.Is(err, zksync.ErrOutcomeUnknown) {
+					t.Errorf("%s: %v, want %v", c.verb, err, c.want)
+				}
+				synctest.Wait()
+				if _, claims := leftItems(srv, queuePath); len(claims) > c.left {
+					t.Errorf("claims are left: %v", claims)
+				}
+				if c.left == 1 {
+					ack(t, next(t, q.Messages(), "1"))
+				}
+				closeQueue(t, q)
+				wantLeft(t, srv, 0, 0)
+			})
+		})
+	}
+}
+
+// A message is given back by Close, and the answer to that is lost. It is free
+// nevertheless, though the session goes on.
+func TestGivingBackWithoutTheMarker(t *testing.T) {
+	for what, happens := range map[string]bool{"happened": true, "not happened": false} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := srv.Connect(t)
+				q := zksync.NewQueue(m, queuePath)
+				offer(t, srv.Connect(t), queuePath, 0, 5)
+				want(t, receive(t, q.Chan(), 1), numbers(0, 1))
+				synctest.Wait()
+				withoutMarker(t, srv, live(t, m).ID(), happens, func() {})
+				closeQueue(t, q)
+				other := newQueue(t, srv)
+				for i := 1; i < 5; i++ {
+					takes(t, other, fmt.Sprint(i))
+				}
+				closeQueue(t, other)
+				wantLeft(t, srv, 0, 0)
+			})
+		})
+	}
+}
