@@ -20,6 +20,8 @@ type fault struct {
 	aimed   bool // at whoever holds something then, if anybody does
 	length  time.Duration
 	strike  sim.Strike
+	quits   []int // the clients that give up what they wait for when strike has struck,
+	after   time.Duration
 }
 
 type faultKind int
@@ -51,7 +53,14 @@ func (f fault) String() string {
 		who = fmt.Sprintf("who holds, or %d", f.manager)
 	}
 	if f.kind == frameFault {
-		return fmt.Sprintf("%v, client %s", f.strike, who)
+		s := fmt.Sprintf("%v, client %s", f.strike, who)
+		if f.strike.Client == sim.Anyone {
+			s = fmt.Sprintf("%v, anyone", f.strike)
+		}
+		if len(f.quits) > 0 {
+			s += fmt.Sprintf("; %v after it %v give up", f.after, f.quits)
+		}
+		return s
 	}
 	return fmt.Sprintf("%s of %s for %v", [...]string{
 		"", "disconnect", "partition", "hold", "lag", "cut from the leader", "delay of removals", "restart", "freeze", "expiry by force",
@@ -79,8 +88,8 @@ func drawFaults(r *rand.Rand, p *plan) []fault {
 		switch own := p.workload; {
 		case r.IntN(2) == 0:
 			f.strike = drawStrike(r, f)
-			if len(own.words) > 0 && r.IntN(2) == 0 {
-				aimAtWord(r, &f.strike, own.words)
+			if len(own.words) > 0 && r.IntN(3) > 0 {
+				f.aimAtWord(r, p)
 			}
 		case len(own.mishaps) > 0 && r.IntN(2) == 0:
 			f.kind = own.mishaps[r.IntN(len(own.mishaps))]
@@ -117,13 +126,21 @@ func drawStrike(r *rand.Rand, f fault) sim.Strike {
 	return s
 }
 
-// aimAtWord makes s strike a request with one of the words, whoever sends it, and
-// mostly hold it up: what it was decided by may then be so no more.
-func aimAtWord(r *rand.Rand, s *sim.Strike, words []string) {
+// aimAtWord makes f strike a request that mentions what matters, whoever sends it,
+// and mostly hold it up while some give up: what it was decided by may then be so no
+// more.
+func (f *fault) aimAtWord(r *rand.Rand, p *plan) {
+	s, words := &f.strike, p.workload.words
 	s.Client, s.Dir, s.Has, s.Nth = sim.Anyone, sim.Up, words[r.IntN(len(words))], 1+r.IntN(2)
-	s.Op = []int32{0, opMulti, opMulti, opMulti}[r.IntN(4)]
+	s.Op = []int32{0, opMulti, opMulti, opMulti, opMulti, opMulti}[r.IntN(6)]
 	if r.IntN(3) > 0 || s.Do == sim.Lose {
 		s.Do = sim.Stall
+	}
+	f.after = upTo(r, f.length)
+	for i := range p.clients {
+		if r.IntN(2) == 0 {
+			f.quits = append(f.quits, i)
+		}
 	}
 }
 
@@ -150,6 +167,9 @@ func (w *world) happen(f fault, calm time.Time) {
 	w.say("%v", f)
 	switch f.kind {
 	case frameFault:
+		if len(f.quits) > 0 {
+			f.strike.Then = func(int) { time.AfterFunc(f.after, func() { w.giveUp(f.quits) }) }
+		}
 		w.net.Strike(f.strike)
 	case disconnect:
 		w.net.Disconnect(f.manager)
@@ -240,6 +260,18 @@ func (w *world) limp(managers []int, length time.Duration) {
 				w.srv.CatchUp(s.ID())
 			}
 		}()
+	}
+}
+
+// giveUp ends what clients wait for, if it may end.
+func (w *world) giveUp(clients []int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, i := range clients {
+		if c := w.clients[i]; c.cancel != nil {
+			c.gaveUpAt = time.Now()
+			c.cancel()
+		}
 	}
 }
 

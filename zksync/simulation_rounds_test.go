@@ -199,6 +199,11 @@ func (k *roundKeeper) ghost(client, id int, called, gone int64) {
 // has left the rest to be done when a server can be reached.
 func (c *simClient) settled(ctx context.Context) bool {
 	ended, ok := ctx.Deadline()
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	if at := c.gaveUpAt; !at.IsZero() && (!ok || at.Before(ended)) {
+		ended, ok = at, true
+	}
 	return ok && time.Since(ended) < min(c.w.plan.timeout()/6, time.Second)
 }
 

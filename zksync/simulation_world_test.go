@@ -46,6 +46,7 @@ type world struct {
 	srv      *zkserver.Server
 	net      *sim.Net
 	managers []*session.Manager
+	clients  []*simClient
 	objects  []*object
 	dirs     []string // which must be empty in the end
 	probes   []func(ctx context.Context) error
@@ -70,6 +71,10 @@ type simClient struct {
 	manager int
 	m       *session.Manager
 	at      int // its action
+
+	// Guarded by the world's mutex:
+	cancel   context.CancelFunc // ends what it waits for
+	gaveUpAt time.Time          // when that was done
 }
 
 // An outcome is what came of a run.
@@ -143,6 +148,7 @@ func (w *world) run(out *outcome) {
 	var clients, others sync.WaitGroup
 	for i, actions := range w.plan.clients {
 		c := &simClient{w: w, number: i, manager: i % w.plan.managers, m: w.managers[i%w.plan.managers]}
+		w.clients = append(w.clients, c)
 		clients.Go(func() { c.run(ctx, actions, do) })
 	}
 	monitoring, stop := context.WithCancel(ctx)
@@ -243,10 +249,14 @@ func (c *simClient) run(ctx context.Context, actions []action, do func(*simClien
 
 // context is what an action is given.
 func (c *simClient) context(a action) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
 	if a.patience > 0 {
-		return context.WithTimeout(context.Background(), a.patience)
+		ctx, cancel = context.WithTimeout(context.Background(), a.patience)
 	}
-	return context.WithCancel(context.Background())
+	c.w.mu.Lock()
+	defer c.w.mu.Unlock()
+	c.cancel, c.gaveUpAt = cancel, time.Time{}
+	return ctx, cancel
 }
 
 // inspect looks at what is left when all is done and the network is well.
