@@ -9,7 +9,10 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(zksynctest.StopSharedAfter(m)) }
+func TestMain(m *testing.M) {
+	servers.AtOnce(atOnce)
+	goleak.VerifyTestMain(zksynctest.StopSharedAfter(m))
+}
 
 func TestExpire(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {

@@ -9,7 +9,8 @@ import (
 
 // TestBarrier has each client close the gate, each wait at it, and each open it.
 func TestBarrier(t *testing.T) {
-	servers.Both(t, func(t *testing.T, srv servers.Server) {
+	t.Parallel()
+	both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
 		b := zksync.NewBarrier(srv.Connect(t), path)
 		var theirs, keepers []*handle

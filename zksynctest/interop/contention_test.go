@@ -49,9 +49,11 @@ const deadSession = 2 * time.Second // how long it takes to notice a crash
 // TestContention has two processes contend for one lock, one of them ours. Each
 // is killed once while it holds, and another takes its place.
 func TestContention(t *testing.T) {
+	t.Parallel()
 	for name, pair := range pairs {
 		t.Run(name, func(t *testing.T) {
-			servers.Both(t, func(t *testing.T, srv servers.Server) {
+			t.Parallel()
+			both(t, func(t *testing.T, srv servers.Server) {
 				n := *acquisitions
 				if strings.HasSuffix(t.Name(), "zkserver") {
 					n /= 4

@@ -13,7 +13,8 @@ import (
 // TestDoubleBarrier has participants of ours and of Curator's go through rounds
 // together: nobody is inside before all have come, nor outside before all leave.
 func TestDoubleBarrier(t *testing.T) {
-	servers.Both(t, func(t *testing.T, srv servers.Server) {
+	t.Parallel()
+	both(t, func(t *testing.T, srv servers.Server) {
 		doubleBarrier(t, srv, java, "curator-doublebarrier")
 	})
 }
@@ -21,7 +22,8 @@ func TestDoubleBarrier(t *testing.T) {
 // TestDoubleBarrierWithKazoo, of which the first one that leaves opens the
 // barrier for the next round, so that it must not leave before all are inside.
 func TestDoubleBarrierWithKazoo(t *testing.T) {
-	servers.Both(t, func(t *testing.T, srv servers.Server) {
+	t.Parallel()
+	both(t, func(t *testing.T, srv servers.Server) {
 		doubleBarrier(t, srv, python, "kazoo-doublebarrier")
 	})
 }
@@ -117,7 +119,8 @@ func awaitPath(t *testing.T, srv servers.Server, path string) {
 // after wait for one who has gone already. Ours, in the same place, waits for the
 // others.
 func TestCuratorsBarrierLetsOneThroughAlone(t *testing.T) {
-	servers.Both(t, func(t *testing.T, srv servers.Server) {
+	t.Parallel()
+	both(t, func(t *testing.T, srv servers.Server) {
 		path, another := servers.Path(t), servers.Path(t)
 		m := srv.Connect(t)
 		for _, p := range []string{path, another} { // as the last round has left it
@@ -128,8 +131,8 @@ func TestCuratorsBarrierLetsOneThroughAlone(t *testing.T) {
 		for range 3 {
 			theirs = append(theirs, java.peer(t).connect(t, srv.Address(), alive).make(t, "curator-doublebarrier", path, "3"))
 		}
-		theirs[0].want(t, "true", "enter", "1000")
-		theirs[0].want(t, "true", "leave", "1000")
+		theirs[0].want(t, "true", "enter", "10000")
+		theirs[0].want(t, "true", "leave", "10000")
 		second, third := theirs[1].start("enter", "1000"), theirs[2].start("enter", "1000")
 		if a, b := answered(t, "enter", second), answered(t, "enter", third); a != "false" || b != "false" {
 			t.Errorf("the others: %s and %s", a, b)

@@ -23,9 +23,11 @@ var elections = map[string]struct {
 
 // TestElection hands leadership over in both directions. Each sees the other.
 func TestElection(t *testing.T) {
+	t.Parallel()
 	for name, their := range elections {
 		t.Run(name, func(t *testing.T) {
-			servers.Both(t, func(t *testing.T, srv servers.Server) {
+			t.Parallel()
+			both(t, func(t *testing.T, srv servers.Server) {
 				path := servers.Path(t)
 				m := srv.Connect(t)
 				s := live(t, m)
@@ -43,7 +45,7 @@ func TestElection(t *testing.T) {
 				}
 				theirs.want(t, "false", "leads")
 				must(t, e.Resign())
-				theirs.want(t, "true", "await", "10000")
+				theirs.want(t, "true", "await", "30000")
 				c, err := e.Leader(t.Context())
 				if err != nil || c.ID != "theirs" || c.Token <= first {
 					t.Errorf("the leader is %+v, %v", c, err)
@@ -77,13 +79,14 @@ func TestElection(t *testing.T) {
 
 // TestLeaderIsKilled: whoever is left leads.
 func TestLeaderIsKilled(t *testing.T) {
-	servers.Both(t, func(t *testing.T, srv servers.Server) {
+	t.Parallel()
+	both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
 		m := srv.Connect(t)
 		process := java.process(t)
 		theirs := process.connect(t, srv.Address(), deadSession).make(t, "curator-latch", path, "theirs")
 		theirs.call(t, "start")
-		theirs.want(t, "true", "await", "10000")
+		theirs.want(t, "true", "await", "30000")
 		ours := golang.process(t)
 		e := ours.connect(t, srv.Address(), deadSession).make(t, "zksync-election", path)
 		leading := e.start("acquire")
@@ -97,7 +100,7 @@ func TestLeaderIsKilled(t *testing.T) {
 		awaitChildren(t, live(t, m), path, 2)
 		next.want(t, "false", "leads")
 		ours.kill()
-		next.want(t, "true", "await", "10000")
+		next.want(t, "true", "await", "30000")
 		next.call(t, "close")
 	})
 }
@@ -107,7 +110,8 @@ func TestLeaderIsKilled(t *testing.T) {
 // other; and we don't take its for candidates. A name without a GUID could not be
 // found again when the answer to its creation was lost.
 func TestElectionRecipe(t *testing.T) {
-	servers.Both(t, func(t *testing.T, srv servers.Server) {
+	t.Parallel()
+	both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
 		m := srv.Connect(t)
 		e := zksync.NewElection(m, path, zksync.WithID("ours"))

@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
@@ -17,6 +18,7 @@ func TestMain(m *testing.M) {
 		servePeer(os.Stdin, os.Stdout)
 		os.Exit(0)
 	}
+	servers.AtOnce(8)
 	goleak.VerifyTestMain(stopper{zksynctest.StopSharedAfter(m)})
 }
 
@@ -27,4 +29,15 @@ func (s stopper) Run() int {
 	code := s.tests.Run()
 	stopSharedPeers()
 	return code
+}
+
+// both runs test on both kinds of servers, beside each other and beside other
+// tests. What a test makes of its path is its own; the peers are not, but each of
+// their handles has a thread.
+func both(t *testing.T, test func(t *testing.T, srv servers.Server)) {
+	t.Helper()
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		t.Parallel()
+		test(t, srv)
+	})
 }

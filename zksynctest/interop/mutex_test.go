@@ -28,10 +28,12 @@ var families = map[string][]side{
 // TestLineOrder has processes in several languages join a line one after
 // another. They must be served in that order.
 func TestLineOrder(t *testing.T) {
+	t.Parallel()
 	const rounds = 5
 	for name, family := range families {
 		t.Run(name, func(t *testing.T) {
-			servers.Both(t, func(t *testing.T, srv servers.Server) {
+			t.Parallel()
+			both(t, func(t *testing.T, srv servers.Server) {
 				path := servers.Path(t)
 				lasting(t, srv, path)
 				s := live(t, srv.Connect(t))
@@ -69,9 +71,11 @@ func TestLineOrder(t *testing.T) {
 
 // TestMutexTry: Contention is no error in any language, and leaves nothing.
 func TestMutexTry(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []side{curator, kazooTold, recipe} {
 		t.Run(kind.name, func(t *testing.T) {
-			servers.Both(t, func(t *testing.T, srv servers.Server) {
+			t.Parallel()
+			both(t, func(t *testing.T, srv servers.Server) {
 				path := servers.Path(t)
 				lasting(t, srv, path)
 				m := srv.Connect(t)
@@ -80,7 +84,7 @@ func TestMutexTry(t *testing.T) {
 				must(t, mu.Lock(t.Context()))
 				theirs.want(t, "false", "try", "50")
 				must(t, mu.Unlock())
-				theirs.want(t, "true", "try", "5000")
+				theirs.want(t, "true", "try", "10000")
 				if ok, err := mu.TryLock(t.Context()); ok || err != nil {
 					t.Errorf("TryLock beside %s: %v, %v", kind.name, ok, err)
 				}
@@ -101,6 +105,7 @@ func TestMutexTry(t *testing.T) {
 // TestWhoDoesNotSeeWhom has the pairs that do not exclude each other. The first
 // holds, and the second gets the lock all the same.
 func TestWhoDoesNotSeeWhom(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ holds, tries side }{
 		"kazoo that was not told does not see us": {ours, kazoo},
 		"nor go-zookeeper":                        {goZookeeper, kazoo},
@@ -111,13 +116,14 @@ func TestWhoDoesNotSeeWhom(t *testing.T) {
 		"the recipe does not see LayoutKazoo":     {oursAsKazoo, recipe},
 	} {
 		t.Run(name, func(t *testing.T) {
-			servers.Both(t, func(t *testing.T, srv servers.Server) {
+			t.Parallel()
+			both(t, func(t *testing.T, srv servers.Server) {
 				path := servers.Path(t)
 				lasting(t, srv, path)
 				first := c.holds.in.peer(t).connect(t, srv.Address(), alive).make(t, c.holds.kind, path, c.holds.args...)
 				second := c.tries.in.peer(t).connect(t, srv.Address(), alive).make(t, c.tries.kind, path, c.tries.args...)
 				first.call(t, "acquire")
-				second.want(t, "true", "try", "1000")
+				second.want(t, "true", "try", "10000")
 				second.call(t, "release")
 				first.call(t, "release")
 			})
@@ -129,7 +135,8 @@ func TestWhoDoesNotSeeWhom(t *testing.T) {
 // directory has gone, as containers go. Ours does not let that happen to it with
 // LayoutKazoo, which TestLayoutKeepsEmptyDirectories of zksync shows.
 func TestKazooNeedsItsDirectory(t *testing.T) {
-	servers.Both(t, func(t *testing.T, srv servers.Server) {
+	t.Parallel()
+	both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
 		s := live(t, srv.Connect(t))
 		theirs := kazoo.in.peer(t).connect(t, srv.Address(), alive).make(t, kazoo.kind, path)

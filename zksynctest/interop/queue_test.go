@@ -17,7 +17,8 @@ var queues = map[string]string{"SimpleDistributedQueue": "curator-queue", "the q
 func forQueues(t *testing.T, test func(t *testing.T, srv servers.Server, path, kind string)) {
 	for name, kind := range queues {
 		t.Run(name, func(t *testing.T) {
-			servers.Both(t, func(t *testing.T, srv servers.Server) { test(t, srv, servers.Path(t), kind) })
+			t.Parallel()
+			both(t, func(t *testing.T, srv servers.Server) { test(t, srv, servers.Path(t), kind) })
 		})
 	}
 }
@@ -48,6 +49,7 @@ func wantTaken(t *testing.T, got string, want []string) {
 // TestQueue passes messages in both directions, in each way that there is to
 // receive them. Their order is kept.
 func TestQueue(t *testing.T) {
+	t.Parallel()
 	const n = 50
 	forQueues(t, func(t *testing.T, srv servers.Server, path, kind string) {
 		theirs := java.peer(t).connect(t, srv.Address(), alive).make(t, kind, path)
@@ -100,6 +102,7 @@ func TestQueue(t *testing.T) {
 // TestQueueOrderOfProducers: messages are received in the order in which they
 // were put, by whomever.
 func TestQueueOrderOfProducers(t *testing.T) {
+	t.Parallel()
 	const n = 20
 	forQueues(t, func(t *testing.T, srv servers.Server, path, kind string) {
 		theirs := java.peer(t).connect(t, srv.Address(), alive).make(t, kind, path)
@@ -127,6 +130,7 @@ func TestQueueOrderOfProducers(t *testing.T) {
 
 // TestQueueWaits: who waits is woken by the other's message.
 func TestQueueWaits(t *testing.T) {
+	t.Parallel()
 	forQueues(t, func(t *testing.T, srv servers.Server, path, kind string) {
 		client := java.peer(t).connect(t, srv.Address(), alive)
 		theirs, consumer := client.make(t, kind, path), client.make(t, kind, path)
@@ -155,8 +159,10 @@ func TestQueueWaits(t *testing.T) {
 // TestQueueConsumersCompete: with Take, each message is taken once, in whatever
 // language.
 func TestQueueConsumersCompete(t *testing.T) {
+	t.Parallel()
 	const n = 150
 	forQueues(t, func(t *testing.T, srv servers.Server, path, kind string) {
+		lasting(t, srv, path) // of two that make it at one moment, the recipe fails
 		client := java.peer(t).connect(t, srv.Address(), alive)
 		producer, q := client.make(t, kind, path), newQueue(t, srv, path)
 		// Consumers of ZooKeeper's recipe that both find no directory both make it,
@@ -210,7 +216,8 @@ func TestQueueConsumersCompete(t *testing.T) {
 // TestQueueOfKazoo passes messages in both directions, with LayoutKazoo. kazoo's
 // priorities are kept.
 func TestQueueOfKazoo(t *testing.T) {
-	servers.Both(t, func(t *testing.T, srv servers.Server) {
+	t.Parallel()
+	both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
 		theirs := python.peer(t).connect(t, srv.Address(), alive).make(t, "kazoo-queue", path)
 		q := zksync.NewQueue(srv.Connect(t), path, zksync.WithLayout(zksync.LayoutKazoo))
@@ -244,7 +251,8 @@ func TestQueueOfKazoo(t *testing.T) {
 // TestQueueOfKazooByDefault documents what does not go: kazoo's Queue calls its
 // messages otherwise, and takes every child for one, our helper directories too.
 func TestQueueOfKazooByDefault(t *testing.T) {
-	servers.Both(t, func(t *testing.T, srv servers.Server) {
+	t.Parallel()
+	both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
 		theirs := python.peer(t).connect(t, srv.Address(), alive).make(t, "kazoo-queue", path)
 		theirs.call(t, "offer", "theirs")

@@ -14,6 +14,7 @@ import (
 // that one, it watches nothing and waits for ever, though it is first in line. That
 // is so without anybody of ours. Who asks again gets the lock, as our helper does.
 func TestRecipeMissesItsTurn(t *testing.T) {
+	t.Parallel()
 	srv := zksynctest.Start(t, zksynctest.WithTick(500*time.Millisecond))
 	must(t, srv.Create("/lock", nil))
 	theirs := java.peer(t).connect(t, srv.Addr(), alive)
@@ -30,6 +31,6 @@ func TestRecipeMissesItsTurn(t *testing.T) {
 	if names, _ := srv.Children("/lock"); len(names) != 1 {
 		t.Errorf("there are %q: it is first in line", names)
 	}
-	second.want(t, "true", "try", "1000")
+	second.want(t, "true", "try", "10000")
 	second.call(t, "release")
 }

@@ -46,9 +46,11 @@ func (l rwLock) make(t *testing.T, srv servers.Server, path string) rwPeer {
 }
 
 func TestRWMutex(t *testing.T) {
+	t.Parallel()
 	for name, kind := range map[string]rwLock{"Curator": curatorRW, "kazoo with patterns": kazooRWTold, "kazoo by LayoutKazoo": kazooRW} {
 		t.Run(name, func(t *testing.T) {
-			servers.Both(t, func(t *testing.T, srv servers.Server) {
+			t.Parallel()
+			both(t, func(t *testing.T, srv servers.Server) {
 				path := servers.Path(t)
 				lasting(t, srv, path)
 				m := srv.Connect(t)
@@ -56,7 +58,8 @@ func TestRWMutex(t *testing.T) {
 				theirs := kind.make(t, srv, path)
 				try := func(want bool, h *handle, prefix string) {
 					t.Helper()
-					h.want(t, strconv.FormatBool(want), prefix+"try", "200")
+					patience := map[bool]string{true: "10000", false: "200"}[want]
+					h.want(t, strconv.FormatBool(want), prefix+"try", patience)
 				}
 
 				must(t, mu.RLock(t.Context())) // readers go together
@@ -93,7 +96,8 @@ func TestRWMutex(t *testing.T) {
 // TestRWMutexLine: a reader does not overtake a writer that waits, whose
 // language be what it may.
 func TestRWMutexLine(t *testing.T) {
-	servers.Both(t, func(t *testing.T, srv servers.Server) {
+	t.Parallel()
+	both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
 		m := srv.Connect(t)
 		s := live(t, m)
@@ -129,7 +133,8 @@ func TestRWMutexLine(t *testing.T) {
 
 // TestDowngrade: what was a writer reads on, readers get in, and writers wait.
 func TestDowngrade(t *testing.T) {
-	servers.Both(t, func(t *testing.T, srv servers.Server) {
+	t.Parallel()
+	both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
 		lasting(t, srv, path)
 		m := srv.Connect(t)
@@ -171,7 +176,8 @@ func TestDowngrade(t *testing.T) {
 // anybody of ours: whoever downgrades becomes a reader at the end of the line, and
 // so a writer that was waiting is let in beside that reader.
 func TestCuratorsDowngradeLetsWritersIn(t *testing.T) {
-	servers.Both(t, func(t *testing.T, srv servers.Server) {
+	t.Parallel()
+	both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
 		s := live(t, srv.Connect(t))
 		lasting(t, srv, path)
@@ -189,8 +195,9 @@ func TestCuratorsDowngradeLetsWritersIn(t *testing.T) {
 
 // TestReadersAndWriters lets both contend, in both languages.
 func TestReadersAndWriters(t *testing.T) {
+	t.Parallel()
 	const n = 100
-	servers.Both(t, func(t *testing.T, srv servers.Server) {
+	both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
 		w := newWitness(t)
 		theirs := curatorRW.make(t, srv, path)
@@ -231,7 +238,8 @@ func TestReadersAndWriters(t *testing.T) {
 // anybody of ours: a ReadLock that waits takes writers that came later for
 // predecessors, as these take it for theirs. So both wait for ever.
 func TestKazooReadersWaitForLaterWriters(t *testing.T) {
-	servers.Both(t, func(t *testing.T, srv servers.Server) {
+	t.Parallel()
+	both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
 		lasting(t, srv, path)
 		s := live(t, srv.Connect(t))

@@ -17,7 +17,8 @@ import (
 
 // TestSemaphore counts together with Curator's InterProcessSemaphoreV2.
 func TestSemaphore(t *testing.T) {
-	servers.Both(t, func(t *testing.T, srv servers.Server) {
+	t.Parallel()
+	both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
 		m := srv.Connect(t)
 		s := zksync.NewSemaphore(m, path, 3)
@@ -45,8 +46,9 @@ func TestSemaphore(t *testing.T) {
 
 // TestSemaphoreContention: there are never more inside than there may be.
 func TestSemaphoreContention(t *testing.T) {
+	t.Parallel()
 	const size, n = 2, 50
-	servers.Both(t, func(t *testing.T, srv servers.Server) {
+	both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
 		var inside spans
 		var answers []<-chan answer
@@ -90,9 +92,11 @@ func TestSemaphoreContention(t *testing.T) {
 
 // TestSemaphoreWithKazoo needs LayoutKazoo.
 func TestSemaphoreWithKazoo(t *testing.T) {
+	t.Parallel()
 	for _, first := range []string{"we make it", "kazoo makes it"} {
 		t.Run(first, func(t *testing.T) {
-			servers.Both(t, func(t *testing.T, srv servers.Server) {
+			t.Parallel()
+			both(t, func(t *testing.T, srv servers.Server) {
 				path := servers.Path(t)
 				m := srv.Connect(t)
 				s := zksync.NewSemaphore(m, path, 2, zksync.WithLayout(zksync.LayoutKazoo))

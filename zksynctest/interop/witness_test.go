@@ -90,6 +90,7 @@ func (w witness) order(t testing.TB) []string {
 
 // TestWitness: a witness that never objects is none.
 func TestWitness(t *testing.T) {
+	t.Parallel()
 	w := newWitness(t)
 	w.name = "a"
 	if err := w.enter(); err != nil {
