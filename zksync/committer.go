@@ -49,6 +49,8 @@ type committer struct {
 	wg      sync.WaitGroup
 	served  int // entries of the last batch; the runner's
 
+	arrived atomic.Int64 // len(waiting), for gather, which looks often
+
 	mu      sync.Mutex
 	waiting []*entry
 	current *batch
@@ -71,7 +73,9 @@ func (c *committer) do(ctx context.Context, on *session.Session, t tx) error {
 	if ctx.Err() != nil {
 		return cancelled(ctx)
 	}
-	return c.start(on, nil, t)[0].wait(ctx)
+	e := c.entry(on, nil, t)
+	c.enqueue(e)
+	return e.wait(ctx)
 }
 
 // doAll carries out many, in order, and returns what came of each.
@@ -108,25 +112,35 @@ func (c *committer) withdraw(why error, entries ...*entry) {
 
 // start hands in transactions without waiting for them. Those that are bound to
 // a session, because they speak of its ephemerals, happen under it or not at all.
+// Those of a chain go in its order.
 func (c *committer) start(on *session.Session, ch *chain, txs ...tx) []*entry {
 	entries := make([]*entry, len(txs))
 	for i, t := range txs {
-		entries[i] = &entry{tx: t, c: c, on: on, chain: ch, done: make(chan struct{})}
+		entries[i] = c.entry(on, ch, t)
 	}
+	c.enqueue(entries...)
+	return entries
+}
+
+func (c *committer) entry(on *session.Session, ch *chain, t tx) *entry {
+	return &entry{tx: t, c: c, on: on, chain: ch, done: make(chan struct{})}
+}
+
+func (c *committer) enqueue(entries ...*entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		for _, e := range entries {
 			c.finishLocked(e, ErrQueueClosed)
 		}
-		return entries
+		return
 	}
 	c.waiting = append(c.waiting, entries...)
+	c.arrived.Store(int64(len(c.waiting)))
 	if !c.running && len(c.waiting) > 0 {
 		c.running = true
 		c.wg.Go(c.run)
 	}
-	return entries
 }
 
 func (c *committer) run() {
@@ -147,10 +161,7 @@ func (c *committer) run() {
 // microseconds if they don't come.
 func (c *committer) gather() {
 	for n, quiet := 0, 0; ; quiet++ {
-		c.mu.Lock()
-		now := len(c.waiting)
-		c.mu.Unlock()
-		if now != n {
+		if now := int(c.arrived.Load()); now != n {
 			n, quiet = now, 0
 		}
 		if n >= maxBatch || quiet >= fewYields && n >= c.served || quiet >= manyYields {
@@ -164,7 +175,7 @@ func (c *committer) gather() {
 func (c *committer) next() *batch {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	b := &batch{}
+	b := &batch{entries: make([]*entry, 0, min(len(c.waiting), maxBatch))}
 	size, taken := 0, 0
 	for _, e := range c.waiting {
 		if e.over {
@@ -181,7 +192,12 @@ func (c *committer) next() *batch {
 		b.entries = append(b.entries, e)
 	}
 	clear(c.waiting[:taken])
-	c.waiting = c.waiting[taken:]
+	if taken == len(c.waiting) {
+		c.waiting = c.waiting[:0]
+	} else {
+		c.waiting = c.waiting[taken:]
+	}
+	c.arrived.Store(int64(len(c.waiting)))
 	c.current = b
 	if len(b.entries) == 0 {
 		c.waiting, c.current, c.running = nil, nil, false

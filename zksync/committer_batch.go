@@ -63,13 +63,28 @@ func (c *committer) settle(b *batch) {
 
 // settled ends the first n entries of a batch.
 func (c *committer) settled(b *batch, n int, err error) {
+	over := c.takeSettled(b, n, err)
+	// Those who wait go for c.mu as soon as they run.
+	for _, e := range over {
+		close(e.done)
+	}
+}
+
+// takeSettled takes the first n entries out of a batch, and returns those of them
+// whose callers are still to be told.
+func (c *committer) takeSettled(b *batch, n int, err error) []*entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	over := b.entries[:0:n]
 	for _, e := range b.entries[:n] {
-		c.finishLocked(e, err)
+		if e.endLocked(err) {
+			over = append(over, e)
+		}
 	}
 	b.entries = b.entries[n:]
 	b.n, b.open, b.repairs = len(b.entries), false, 0
+	b.desertLocked()
+	return over
 }
 
 // dropLocked takes those entries out of a batch that nobody wants any more, and

@@ -70,17 +70,23 @@ func (c *committer) leave(why error, entries ...*entry) []error {
 
 // finishLocked settles an entry; c.mu is held.
 func (c *committer) finishLocked(e *entry, err error) {
+	if e.endLocked(err) {
+		close(e.done)
+		e.batch.desertLocked()
+	}
+}
+
+// endLocked notes what came of an entry, whose done is then to be closed; c.mu is
+// held. It reports false if that was noted before.
+func (e *entry) endLocked(err error) bool {
 	if e.over {
-		return
+		return false
 	}
 	e.over, e.err = true, err
 	if err != nil && e.chain != nil {
 		e.chain.broken = true
 	}
-	close(e.done)
-	if e.batch != nil {
-		e.batch.desertLocked()
-	}
+	return true
 }
 
 // unknown words that what was sent may or may not have happened.

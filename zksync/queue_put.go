@@ -58,15 +58,16 @@ func (q *queue) put(ctx context.Context, dir, name string, data []byte) error {
 		err = cancelled(ctx)
 	}
 	if err == nil {
-		e := q.puts.start(nil, nil, t)
+		e := q.puts.entry(nil, nil, t)
+		q.puts.enqueue(e)
 		defer q.hurry(ctx, e)()
-		err = e[0].wait(ctx)
+		err = e.wait(ctx)
 	}
 	return q.opError("put", err)
 }
 
 // hurry withdraws what is not sent within WithMaxWait, unless stop is called before.
-func (q *queue) hurry(ctx context.Context, entries []*entry) (stop func()) {
+func (q *queue) hurry(ctx context.Context, entries ...*entry) (stop func()) {
 	if q.cfg.maxWait == 0 {
 		return func() {}
 	}
@@ -93,7 +94,7 @@ func (q *queue) putAll(ctx context.Context, dir, name string, messages [][]byte)
 		return q.opError("putAll", &PutAllError{All: len(messages), Err: cancelled(ctx)})
 	}
 	entries := q.puts.start(nil, &chain{}, txs...)
-	defer q.hurry(ctx, entries)()
+	defer q.hurry(ctx, entries...)()
 	errs := q.puts.waitAll(ctx, entries)
 	n := slices.IndexFunc(errs, func(err error) bool { return err != nil })
 	if n < 0 {
