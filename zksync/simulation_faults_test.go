@@ -88,8 +88,8 @@ func drawFaults(r *rand.Rand, p *plan) []fault {
 		switch own := p.workload; {
 		case r.IntN(2) == 0:
 			f.strike = drawStrike(r, f)
-			if len(own.words) > 0 && r.IntN(3) > 0 {
-				f.aimAtWord(r, p)
+			if len(own.aims) > 0 && r.IntN(3) > 0 {
+				f.aimAtRequest(r, p)
 			}
 		case len(own.mishaps) > 0 && r.IntN(2) == 0:
 			f.kind = own.mishaps[r.IntN(len(own.mishaps))]
@@ -126,17 +126,20 @@ func drawStrike(r *rand.Rand, f fault) sim.Strike {
 	return s
 }
 
-// aimAtWord makes f strike a request that mentions what matters, whoever sends it,
+// aimAtRequest makes f strike one of the requests that matter, whoever sends it,
 // and mostly hold it up while some give up: what it was decided by may then be so no
 // more.
-func (f *fault) aimAtWord(r *rand.Rand, p *plan) {
-	s, words := &f.strike, p.workload.words
-	s.Client, s.Dir, s.Has, s.Nth = sim.Anyone, sim.Up, words[r.IntN(len(words))], 1+r.IntN(2)
-	s.Op = []int32{0, opMulti, opMulti, opMulti, opMulti, opMulti}[r.IntN(6)]
+func (f *fault) aimAtRequest(r *rand.Rand, p *plan) {
+	s, aim := &f.strike, p.workload.aims[r.IntN(len(p.workload.aims))]
+	s.Client, s.Dir, s.Nth = sim.Anyone, sim.Up, 1+r.IntN(2)
+	s.Op, s.Has, s.And, s.Lacks = aim.Op, aim.Has, aim.And, aim.Lacks
 	if r.IntN(3) > 0 || s.Do == sim.Lose {
 		s.Do = sim.Stall
 	}
-	f.after = upTo(r, f.length)
+	if r.IntN(2) == 0 { // not for so long that somebody else does it
+		s.For = upTo(r, p.timeout()/20)
+	}
+	f.after = upTo(r, s.For)
 	for i := range p.clients {
 		if r.IntN(2) == 0 {
 			f.quits = append(f.quits, i)

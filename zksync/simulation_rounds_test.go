@@ -11,6 +11,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/go-zksync/toolkit/internal/sim"
 	"github.com/go-zksync/toolkit/zksync"
 )
 
@@ -128,7 +129,11 @@ func (k *roundKeeper) enter(id int, by int64) (begun int64) {
 	return begun
 }
 
-var doubleBarriers = &workload{name: "doublebarrier", small: true, mishaps: []faultKind{limp, limpAll}, words: []string{"/ready"}, start: func(w *world) func(*simClient, action) error {
+var doubleBarriers = &workload{name: "doublebarrier", small: true, mishaps: []faultKind{limp, limpAll}, aims: []sim.Strike{
+	{Op: opMulti, Has: "/ready", And: "anyone"}, // a create has an ACL
+	{Op: opMulti, Has: "/ready", Lacks: "anyone"},
+	{Has: "/ready"},
+}, start: func(w *world) func(*simClient, action) error {
 	const path = "/barriers/b"
 	size := 2
 	if len(w.plan.clients) > 4 {

@@ -25,11 +25,11 @@ import (
 type workload struct {
 	name  string
 	start func(w *world) func(c *simClient, a action) error
-	small bool // few clients, and little that each does
+	small bool // few clients
 	// What goes wrong more often than elsewhere, because it is what the workload
 	// is easily hurt by:
 	mishaps []faultKind
-	words   []string // in the requests that matter most
+	aims    []sim.Strike // at the requests that matter most: what these are
 }
 
 // An object is something that a history is kept of.
