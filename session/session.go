@@ -316,7 +316,7 @@ func (s *Session) close(why error) {
 	s.mu.Unlock()
 	s.endHold(why)
 	if s.known.Load() {
-		wait := time.NewTimer(time.Until(s.Deadline()))
+		wait := time.NewTimer(max(time.Until(s.Deadline()), time.Nanosecond))
 		defer wait.Stop()
 		select {
 		case <-idle:

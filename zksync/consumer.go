@@ -85,6 +85,11 @@ func (c *consumer) leave() { c.wg.Done() }
 func (c *consumer) outlook(s *session.Session) *outlook {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if s.Err() != nil {
+		// Who comes late must not put it in the place of the next one's, which others
+		// look out by.
+		return newOutlook(c, s)
+	}
 	if c.current == nil || c.current.s != s {
 		if c.current != nil {
 			c.current.dismiss()

@@ -105,7 +105,11 @@ func (o *outlook) next(ctx context.Context, most quota, patient bool) ([]ref, er
 func (o *outlook) sleep(ctx context.Context, rung <-chan struct{}, until time.Time) error {
 	var due <-chan time.Time
 	if !until.IsZero() {
-		timer := time.NewTimer(time.Until(until))
+		d := time.Until(until)
+		if d <= 0 {
+			return nil // no timer for that: in a bubble one of zero has brought the runtime down
+		}
+		timer := time.NewTimer(d)
 		defer timer.Stop()
 		due = timer.C
 	}

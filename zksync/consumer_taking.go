@@ -70,13 +70,24 @@ func (o *outlook) back(refs ...ref) {
 	o.ring()
 }
 
-// pass notes that another has claimed a message that was taken.
+// pass notes that another has claimed a message that was taken. It comes back when
+// the claims are listed and its own is not among them: which must happen soon, if the
+// last list does not have it either and is watched, so that no event will tell.
 func (o *outlook) pass(r ref) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	name := r.claimName()
+	o.mu.Lock()
 	delete(o.taken, name)
 	o.passed[name] = r
+	_, listed := o.claimed[name]
+	told := listed && !o.claims.isTripped()
+	if !told {
+		o.claims.remove()
+		o.claims = nil
+	}
+	o.mu.Unlock()
+	if !told {
+		o.ring()
+	}
 }
 
 // done forgets a message that was taken and is not there any more.

@@ -166,6 +166,9 @@ func (o *outlook) renew(ctx context.Context) error {
 	if err := o.s.Sync(ctx, o.c.q.path); err != nil {
 		return err
 	}
+	// Whoever waits is to look again, too, in case that we don't get that far: it is
+	// without its watches.
+	defer o.ring()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.listing.remove()

@@ -1,0 +1,80 @@
+package zksync
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+func liveSession(t *testing.T, m *session.Manager) *session.Session {
+	t.Helper()
+	s, err := m.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Whoever still asks for the outlook of a session that is over does not take that
+// of the next one away from those who wait by it.
+func TestOutlookOfAFormerSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		q := NewQueue(m, "/q")
+		defer q.Close()
+		former := liveSession(t, m)
+		srv.ExpireSession(former.ID())
+		<-former.Done()
+		now := q.consumer.outlook(liveSession(t, m))
+		if q.consumer.outlook(former) == now {
+			t.Error("two sessions share an outlook")
+		}
+		if q.consumer.outlook(now.s) != now {
+			t.Error("the outlook of the session was replaced")
+		}
+	})
+}
+
+// A message is passed over because of a claim that has come and gone meanwhile, as
+// somebody else has found out. It is not forgotten.
+func TestPassingOverWhatIsFreeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		q := NewQueue(m, "/q")
+		defer q.Close()
+		if err := q.Put(t.Context(), []byte("a")); err != nil {
+			t.Fatal(err)
+		}
+		o := q.consumer.outlook(liveSession(t, m))
+		if err := o.readyToTake(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		refs, err := o.next(t.Context(), one, true)
+		if err != nil || len(refs) != 1 {
+			t.Fatal(refs, err)
+		}
+		if err := o.listClaims(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		again := make(chan []ref, 1)
+		go func() {
+			refs, _ := o.next(t.Context(), one, true)
+			again <- refs
+		}()
+		synctest.Wait()
+		o.pass(refs[0])
+		select {
+		case got := <-again:
+			if len(got) != 1 || got[0].item != refs[0].item {
+				t.Errorf("%v came, want %v", got, refs)
+			}
+		case <-time.After(time.Hour):
+			t.Error("a message that nobody has claimed was not found for an hour")
+		}
+	})
+}
