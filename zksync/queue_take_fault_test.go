@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
@@ -20,25 +22,43 @@ func slowWatches(t testing.TB, srv *zksynctest.Server, m *session.Manager) {
 	srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), At: zksynctest.OnWatch, Do: zksynctest.Delay(time.Second), Times: -1})
 }
 
-// TryTake finds what was put before it, though the list that it goes by has only
-// messages that are gone, and no watch has told yet.
+// TryTake finds what was given back before it, though all that it knows of is claimed
+// by others as far as it knows, and no watch has told yet.
 func TestTryTakeWithAStaleList(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		m := srv.Connect(t)
-		q, other := zksync.NewQueue(m, queuePath), newQueue(t, srv)
-		offer(t, srv.Connect(t), queuePath, 0, 2)
-		for i, q := range []*zksync.Queue{q, other} {
-			if data, ok, err := q.TryTake(t.Context()); !ok || string(data) != fmt.Sprint(i) {
-				t.Fatalf("TryTake: %q, %v, %v; want %d", data, ok, err, i)
+		m, other := srv.Connect(t), live(t, srv.Connect(t))
+		q := zksync.NewQueue(m, queuePath)
+		offer(t, srv.Connect(t), queuePath, 0, 3)
+		items, _ := leftItems(srv, queuePath)
+		claims := queuePath + "/zksync-claims"
+		if err := other.MakeDir(t.Context(), claims); err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range []int{0, 2} {
+			if _, err := other.Create(t.Context(), claims+"/"+items[i], nil, zk.FlagEphemeral); err != nil {
+				t.Fatal(err)
 			}
 		}
+		// A Take has found out about the claims, and is at work on the message between.
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpGetData, Path: queuePath + "/" + items[1], At: zksynctest.BeforeReply, Do: zksynctest.Delay(time.Second)})
+		taken := make(chan string, 1)
+		go func() {
+			data, err := q.Take(t.Context())
+			taken <- fmt.Sprint(string(data), err)
+		}()
+		synctest.Wait()
 		slowWatches(t, srv, m)
-		offer(t, srv.Connect(t), queuePath, 2, 3)
-		if data, ok, err := q.TryTake(t.Context()); !ok || string(data) != "2" {
-			t.Errorf("TryTake: %q, %v, %v; want 2", data, ok, err)
+		srv.Delete(claims + "/" + items[0])
+		srv.Delete(claims + "/" + items[2])
+		for _, want := range []string{"0", "2"} {
+			if data, ok, err := q.TryTake(t.Context()); !ok || string(data) != want {
+				t.Errorf("TryTake: %q, %v, %v; want %s", data, ok, err, want)
+			}
+		}
+		if got := <-taken; got != "1<nil>" {
+			t.Errorf("Take: %s", got)
 		}
 		closeQueue(t, q)
-		closeQueue(t, other)
 	})
 }
 
