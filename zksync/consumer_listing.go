@@ -39,6 +39,7 @@ func (o *outlook) listLanes(ctx context.Context) error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.listing.remove()
 	o.listing = t
 	known := make(map[string]*lane, len(o.lanes))
 	for _, l := range o.lanes {

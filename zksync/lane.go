@@ -60,6 +60,13 @@ func lay(w *session.Watch, b *bell) *tripwire {
 
 func (t *tripwire) isTripped() bool { return t == nil || t.tripped.Load() }
 
+// trip has what was found read again, before something has changed.
+func (t *tripwire) trip() {
+	if t != nil {
+		t.tripped.Store(true)
+	}
+}
+
 func (t *tripwire) remove() {
 	if t != nil {
 		t.watch.Stop()

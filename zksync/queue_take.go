@@ -161,7 +161,8 @@ func (o *outlook) knowsNone() bool {
 	return !slices.ContainsFunc(o.lanes, func(l *lane) bool { return l.waiting.due(now) > 0 })
 }
 
-// renew has everything listed anew, as it is now.
+// renew has everything listed anew, as it is now. The watches stay until then:
+// who waits goes by them if this call is given up before.
 func (o *outlook) renew(ctx context.Context) error {
 	if err := o.s.Sync(ctx, o.c.q.path); err != nil {
 		return err
@@ -171,14 +172,11 @@ func (o *outlook) renew(ctx context.Context) error {
 	defer o.ring()
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.listing.remove()
-	o.listing = nil
+	o.listing.trip()
 	for _, l := range o.lanes {
-		l.listing.remove()
-		l.listing = nil
+		l.listing.trip()
 	}
-	o.claims.remove()
-	o.claims = nil
+	o.claims.trip()
 	return nil
 }
 

@@ -85,6 +85,60 @@ func TestTryTakeWithDelayedMessages(t *testing.T) {
 	})
 }
 
+// A TryTake that is given up while it lists the queue leaves those who wait by the
+// same value no worse off: they get what comes next.
+func TestTryTakeGivenUpBesideWaiters(t *testing.T) {
+	for name, wait := range map[string]func(q *zksync.PriorityQueue) string{
+		"Take": func(q *zksync.PriorityQueue) string {
+			data, err := q.Take(context.Background())
+			return fmt.Sprint(string(data), err)
+		},
+		"Chan": func(q *zksync.PriorityQueue) string { return fmt.Sprint(string(<-q.Chan()), error(nil)) },
+	} {
+		for _, given := range []string{queuePath, queuePath + "/p-000", queuePath + "/p-007"} {
+			t.Run(name+given, func(t *testing.T) {
+				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+					m := srv.Connect(t)
+					q, producer := zksync.NewPriorityQueue(m, queuePath), zksync.NewPriorityQueue(srv.Connect(t), queuePath)
+					for _, priority := range []int{0, 7} {
+						if err := producer.Put(t.Context(), nil, priority); err != nil {
+							t.Fatal(err)
+						}
+						if _, err := producer.Take(t.Context()); err != nil {
+							t.Fatal(err)
+						}
+					}
+					got := make(chan string, 1)
+					go func() { got <- wait(q) }()
+					synctest.Wait()
+					listing := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Path: given, At: zksynctest.BeforeReply, Do: zksynctest.Delay(time.Second),
+						Match: func(op zkserver.Op) bool { return op.Code != zkserver.OpSync }})
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
+					defer cancel()
+					if _, _, err := q.TryTake(ctx); err == nil || listing.Count() == 0 {
+						t.Fatalf("TryTake: %v, and %d listings were delayed", err, listing.Count())
+					}
+					for _, priority := range []int{7, 0} {
+						if err := producer.Put(t.Context(), []byte("next"), priority); err != nil {
+							t.Fatal(err)
+						}
+					}
+					select {
+					case got := <-got:
+						if got != "next<nil>" {
+							t.Errorf("got %s", got)
+						}
+					case <-time.After(time.Minute):
+						t.Error("who waited for a message did not get one")
+					}
+					q.Close()
+					producer.Close()
+				})
+			})
+		}
+	}
+}
+
 // A message that Chan has delivered, and whose removal was lost with the session,
 // is not delivered again by a Take of the same value.
 func TestTakeOfWhatChanHasDelivered(t *testing.T) {
