@@ -160,7 +160,7 @@ func TestStrikes(t *testing.T) {
 		"stall":            {sim.Strike{Nth: 2, Do: sim.Stall, For: 5 * time.Second}, []string{"one", "two", "three"}, 3, false},
 		"by what it says":  {sim.Strike{Has: "hre", Do: sim.Reset}, []string{"one", "two"}, 2, true},
 		"by another word":  {sim.Strike{Has: "four", Do: sim.Reset}, []string{"one", "two", "three"}, 3, false},
-		"by two words":     {sim.Strike{Has: "t", And: "o", Do: sim.Reset}, []string{"one"}, 1, true},
+		"by two words":     {sim.Strike{Has: "o", And: "w", Do: sim.Reset}, []string{"one"}, 1, true},
 		"without a word":   {sim.Strike{Lacks: "o", Do: sim.Reset}, []string{"one", "two"}, 2, true},
 		"answer to a word": {sim.Strike{Dir: sim.Down, Has: "hre", Do: sim.Reset}, []string{"one", "two", "three"}, 2, true},
 		"no such answer":   {sim.Strike{Dir: sim.Down, Has: "four", Do: sim.Reset}, []string{"one", "two", "three"}, 3, false},
@@ -206,22 +206,23 @@ func TestStrikes(t *testing.T) {
 // What is to be called is called before the frame goes on, and another Strike may
 // hit the same frame.
 func TestStrikesTell(t *testing.T) {
+	const opOfSecond = 'n'<<24 | 'd'<<16 | 'l'<<8 | 'y' // as the network sees it
 	for name, test := range map[string]struct {
 		dir  sim.Direction
 		want []string // what had arrived at the server then
 	}{
 		"request": {sim.Up, []string{"first"}},
-		"answer":  {sim.Down, []string{"first", "second"}},
+		"answer":  {sim.Down, []string{"first", "secondly"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, 1, 1, func(t *testing.T, n *sim.Net, e *echo) {
 				c := dial(t, n, 0, e)
 				defer c.Close()
 				var arrived []string
-				n.Strike(sim.Strike{Dir: test.dir, Has: "second", Do: sim.Pass, Then: func(int) { arrived = e.all() }})
 				n.Strike(sim.Strike{Dir: test.dir, Has: "second", Do: sim.Reset})
+				n.Strike(sim.Strike{Dir: test.dir, Op: opOfSecond, Do: sim.Pass, Then: func(int) { arrived = e.all() }})
 				n.Strike(sim.Strike{Dir: test.dir, Has: "second", Do: sim.Pass, Then: func(int) { t.Error("was not disarmed") }})()
-				for _, text := range []string{"first", "second"} {
+				for _, text := range []string{"first", "secondly"} {
 					c.Write(frame(text))
 				}
 				if got, err := receive(c); got != "first" || err != nil {
