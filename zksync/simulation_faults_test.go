@@ -18,6 +18,7 @@ type fault struct {
 	kind    faultKind
 	manager int
 	aimed   bool // at whoever holds something then, if anybody does
+	ends    bool // what the strike hits: the session, by force
 	length  time.Duration
 	strike  sim.Strike
 	quits   []int // the clients that give up what they wait for when strike has struck,
@@ -60,6 +61,9 @@ func (f fault) String() string {
 		if len(f.quits) > 0 {
 			s += fmt.Sprintf("; %v after it %v give up", f.after, f.quits)
 		}
+		if f.ends {
+			s += ", whose session ends by force"
+		}
 		return s
 	}
 	return fmt.Sprintf("%s of %s for %v", [...]string{
@@ -90,6 +94,10 @@ func drawFaults(r *rand.Rand, p *plan) []fault {
 			f.strike = drawStrike(r, f)
 			if len(own.aims) > 0 && r.IntN(3) > 0 {
 				f.aimAtRequest(r, p)
+			}
+			if len(own.losses) > 0 && r.IntN(4) > 0 {
+				f.lose(r, own.losses)
+				f.ends = forced && r.IntN(3) == 0
 			}
 		case len(own.mishaps) > 0 && r.IntN(2) == 0:
 			f.kind = own.mishaps[r.IntN(len(own.mishaps))]
@@ -147,6 +155,18 @@ func (f *fault) aimAtRequest(r *rand.Rand, p *plan) {
 	}
 }
 
+// lose makes f strike one of the requests or the answer to it, whoever sends it,
+// mostly so that nobody learns what came of it.
+func (f *fault) lose(r *rand.Rand, requests []sim.Strike) {
+	s, aim := &f.strike, requests[r.IntN(len(requests))]
+	s.Client, s.Dir, s.Nth = sim.Anyone, sim.Direction(r.IntN(2)), 1+r.IntN(3)
+	s.Op, s.Has, s.And, s.Lacks = aim.Op, aim.Has, aim.And, aim.Lacks
+	s.Do = []sim.Effect{sim.Reset, sim.Reset, sim.Reset, sim.Stall, sim.Swallow, sim.Swallow, sim.ResetAfter, sim.Lose}[r.IntN(8)]
+	if s.Dir == sim.Up && s.Do == sim.Lose {
+		s.Do = sim.Reset // a server that gets a request gets those before it
+	}
+}
+
 // misbehave makes the faults of the plan happen, until calm.
 func (w *world) misbehave() {
 	start := time.Now()
@@ -172,6 +192,9 @@ func (w *world) happen(f fault, calm time.Time) {
 	case frameFault:
 		if len(f.quits) > 0 {
 			f.strike.Then = func(int) { time.AfterFunc(f.after, func() { w.giveUp(f.quits) }) }
+		}
+		if f.ends {
+			f.strike.Then = w.endSession
 		}
 		w.net.Strike(f.strike)
 	case disconnect:
@@ -236,12 +259,20 @@ func (w *world) happen(f fault, calm time.Time) {
 		e.CutFromLeader()
 		w.undo(length, e.Rejoin)
 	case expire:
-		if s := w.sessionOf(f.manager); s != nil {
-			for _, o := range w.objects {
-				o.history.breaks(f.manager, s)
-			}
-			_ = w.srv.ExpireSession(s.ID())
+		w.endSession(f.manager)
+	}
+}
+
+// endSession ends the session of a Manager by force.
+func (w *world) endSession(manager int) {
+	if manager >= len(w.managers) {
+		return
+	}
+	if s := w.sessionOf(manager); s != nil {
+		for _, o := range w.objects {
+			o.history.breaks(manager, s)
 		}
+		_ = w.srv.ExpireSession(s.ID())
 	}
 }
 

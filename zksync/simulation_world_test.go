@@ -30,6 +30,7 @@ type workload struct {
 	// is easily hurt by:
 	mishaps []faultKind
 	aims    []sim.Strike // at the requests that matter most: what these are
+	losses  []sim.Strike // at those that hurt most if they or the answers are lost
 }
 
 // An object is something that a history is kept of.
