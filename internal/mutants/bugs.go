@@ -101,7 +101,7 @@ var bugs = []bug{
 	{"keep the claims on what was not received", []edit{{"zksync/consumer_pump.go",
 		"	p.c.giveBack(append(unreceived, unread...))\n",
 		"	_ = append(unreceived, unread...)\n"}}},
-	{"lose what a Take has removed that was given up", []edit{{"zksync/queue_take.go",
-		"	if e.err == nil && !o.c.owed.settle(r, czxid) {\n",
-		"	if e.err == nil && !o.c.owed.settle(r, czxid) && false {\n"}}},
+	{"lose what a Take has removed that was given up", []edit{{"zksync/queue_take_outcome.go",
+		"	if err != nil || o.c.owed.settle(r, czxid) {\n",
+		"	if err != nil || o.c.owed.settle(r, czxid) || true {\n"}}},
 }
