@@ -90,11 +90,10 @@ func drawFaults(r *rand.Rand, p *plan) []fault {
 			f.length = upTo(r, p.timeout()/3)
 		}
 		switch own := p.workload; {
+		case len(own.aims) > 0 && r.IntN(2) == 0:
+			f.aimAtRequest(r, p)
 		case r.IntN(2) == 0:
 			f.strike = drawStrike(r, f)
-			if len(own.aims) > 0 && r.IntN(3) > 0 {
-				f.aimAtRequest(r, p)
-			}
 			if len(own.losses) > 0 && r.IntN(4) > 0 {
 				f.lose(r, own.losses)
 				f.ends = forced && r.IntN(3) == 0
@@ -138,12 +137,10 @@ func drawStrike(r *rand.Rand, f fault) sim.Strike {
 // and mostly hold it up while some give up: what it was decided by may then be so no
 // more.
 func (f *fault) aimAtRequest(r *rand.Rand, p *plan) {
-	s, aim := &f.strike, p.workload.aims[r.IntN(len(p.workload.aims))]
-	s.Client, s.Dir, s.Nth = sim.Anyone, sim.Up, 1+r.IntN(2)
-	s.Op, s.Has, s.And, s.Lacks = aim.Op, aim.Has, aim.And, aim.Lacks
-	if r.IntN(3) > 0 || s.Do == sim.Lose {
-		s.Do = sim.Stall
-	}
+	f.strike = p.workload.aims[r.IntN(len(p.workload.aims))]
+	s := &f.strike
+	s.Client, s.Nth, s.For = sim.Anyone, 1+r.IntN(2), f.length
+	s.Do = []sim.Effect{sim.Stall, sim.Stall, sim.Stall, sim.Stall, sim.Reset, sim.ResetAfter}[r.IntN(6)]
 	if r.IntN(2) == 0 { // not for so long that somebody else does it
 		s.For = upTo(r, p.timeout()/20)
 	}
