@@ -2,6 +2,7 @@ package zksync_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -198,4 +199,81 @@ func TestGivenBackWhileLookedFor(t *testing.T) {
 		closeQueue(t, q)
 		wantLeft(t, srv, 0, 0)
 	})
+}
+
+// Whatever request of Take or its answer is lost, a message is taken once.
+func TestTakeOverLostAnswers(t *testing.T) {
+	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply} {
+		for nth := range 24 {
+			expired := nth%2 == 1
+			t.Run(fmt.Sprint(at, nth/2+1, expired), func(t *testing.T) {
+				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+					offer(t, srv.Connect(t), queuePath, 0, 3)
+					m := srv.Connect(t)
+					q := zksync.NewQueue(m, queuePath)
+					id := live(t, m).ID()
+					do := zksynctest.Disconnect
+					if expired {
+						do = zksynctest.Call(func() { go srv.ExpireSession(id) })
+						srv.Inject(zksynctest.Fault{Session: id, Nth: nth/2 + 1, At: at, Do: zksynctest.Drop})
+					}
+					srv.Inject(zksynctest.Fault{Session: id, Nth: nth/2 + 1, At: at, Do: do})
+					for i := range 3 {
+						takes(t, q, fmt.Sprint(i))
+					}
+					if data, ok, err := q.TryTake(t.Context()); ok || err != nil {
+						t.Errorf("TryTake: %q, %v, %v", data, ok, err)
+					}
+					closeQueue(t, q)
+					wantLeft(t, srv, 0, 0)
+				})
+			})
+		}
+	}
+}
+
+// However ctx ends, either Take has the message or the queue does, in its place.
+func TestTakeCancelled(t *testing.T) {
+	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply} {
+		for _, do := range []zksynctest.Action{zksynctest.Delay(2 * time.Second), zksynctest.Drop, zksynctest.Disconnect} {
+			for nth := 1; nth <= 8; nth++ {
+				t.Run(fmt.Sprint(at, do, nth), func(t *testing.T) {
+					bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+						offer(t, srv.Connect(t), queuePath, 0, 2)
+						m := srv.Connect(t)
+						q := zksync.NewQueue(m, queuePath)
+						srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Nth: nth, At: at, Do: do})
+						ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+						defer cancel()
+						began := time.Now()
+						data, err := q.Take(ctx)
+						if took := time.Since(began); took > time.Second {
+							t.Errorf("Take has returned %v after its ctx had ended", took-time.Second)
+						}
+						if nth%2 == 0 {
+							closeQueue(t, q)
+						} else {
+							defer closeQueue(t, q)
+							time.Sleep(time.Minute)
+						}
+						from := 0
+						if err == nil {
+							if string(data) != "0" {
+								t.Errorf("took %q", data)
+							}
+							from = 1
+						} else if !errors.Is(err, context.DeadlineExceeded) {
+							t.Error("Take:", err)
+						}
+						other := zksync.NewQueue(srv.Connect(t), queuePath)
+						for i := from; i < 2; i++ {
+							takes(t, other, fmt.Sprint(i))
+						}
+						closeQueue(t, other)
+						wantLeft(t, srv, 0, 0)
+					})
+				})
+			}
+		}
+	}
 }
