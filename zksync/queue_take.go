@@ -161,14 +161,13 @@ func (o *outlook) knowsNone() bool {
 	return !slices.ContainsFunc(o.lanes, func(l *lane) bool { return l.waiting.due(now) > 0 })
 }
 
-// renew has everything listed anew, as it is now. The watches stay until then:
-// who waits goes by them if this call is given up before.
+// renew has everything listed anew, as it is now. The watches stay until then.
 func (o *outlook) renew(ctx context.Context) error {
 	if err := o.s.Sync(ctx, o.c.q.path); err != nil {
 		return err
 	}
-	// Whoever waits is to look again, too, in case that we don't get that far: it is
-	// without its watches.
+	// Whoever waits is to look again, too: there may be more than we take, or we may
+	// not get that far.
 	defer o.ring()
 	o.mu.Lock()
 	defer o.mu.Unlock()
