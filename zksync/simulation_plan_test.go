@@ -63,6 +63,9 @@ func newPlan(seed uint64, from []*workload) *plan {
 		// one history has all that happens, a model has many ways to see it.
 		clients = min(clients, 6)
 	}
+	if p.workload.crowd {
+		p.managers, clients = 1+r.IntN(2), 4+r.IntN(5)
+	}
 	for range clients {
 		var all []action
 		for range actions {

@@ -35,10 +35,20 @@ var requestsOfQueues = []sim.Strike{
 	{Op: opMulti, Has: "zksync-markers/", Lacks: "zksync-claims/"},
 }
 
-var queues = &workload{name: "queue", losses: requestsOfQueues, start: func(w *world) func(*simClient, action) error {
+// Queues, and one with many values a session that wait for the same messages.
+var (
+	queues = &workload{name: "queue", losses: requestsOfQueues, start: startQueue(waysOfQueues)}
+	crowds = &workload{name: "crowd", losses: requestsOfQueues[:2], crowd: true, start: startQueue([]int{chanOfMany, messagesWay, everyWay})}
+)
+
+func startQueue(ways []int) func(w *world) func(*simClient, action) error {
+	return func(w *world) func(*simClient, action) error { return newStream(w, ways).act }
+}
+
+func newStream(w *world, ways []int) *stream {
 	r := w.plan.rnd(forWorkload)
 	st := &stream{w: w, path: "/queues/q", put: map[int]*putting{}, received: map[int][]*receipt{}, lost: map[int][]time.Time{}}
-	st.way = waysOfQueues[r.IntN(len(waysOfQueues))]
+	st.way = ways[r.IntN(len(ways))]
 	if st.kind = kindsOfQueues[0]; st.way != takeInOrder && st.way != chanOfOne {
 		st.kind = kindsOfQueues[r.IntN(len(kindsOfQueues))]
 	}
@@ -75,8 +85,8 @@ var queues = &workload{name: "queue", losses: requestsOfQueues, start: func(w *w
 	w.closers = append(w.closers, func() { st.leaveOne(feeder) })
 	w.finish = append(w.finish, st.settle)
 	w.dirs = append(w.dirs, st.path+"/zksync-claims", st.path+"/zksync-consumers")
-	return st.act
-}}
+	return st
+}
 
 // recruit draws who uses the queue, and how. Clients of one Manager may share a
 // value.

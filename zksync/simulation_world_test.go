@@ -26,6 +26,7 @@ type workload struct {
 	name  string
 	start func(w *world) func(c *simClient, a action) error
 	small bool // few clients
+	crowd bool // many clients, and few Managers
 	// What goes wrong more often than elsewhere, because it is what the workload
 	// is easily hurt by:
 	mishaps []faultKind
