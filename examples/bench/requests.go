@@ -116,7 +116,7 @@ func (r *requests) put(ctx context.Context, j job) (sample, error) {
 	if err := makeParents(r.conn, j.Path); err != nil {
 		return sample{}, err
 	}
-	batch := make([]any, 64)
+	batch := make([]any, min(64, j.Clients)) // one goroutine has nothing to put together
 	for i := range batch {
 		batch[i] = &zk.CreateRequest{Path: j.Path + "/qn-", Data: message, Flags: zk.FlagSequence, Acl: zk.WorldACL(zk.PermAll)}
 	}
