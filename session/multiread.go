@@ -48,20 +48,49 @@ const multiReadWindow = 128
 // reads. Like every read it is repeated over lost connections.
 //
 // All the data comes in one frame, whose length the server does not bound, and is
-// in memory at once: ask for no more than there is room for. The paths must fit
-// into one request, else the error is ErrTooLarge.
+// in memory at once: ask for no more than there is room for. Paths that do not fit
+// into one request (see WithMaxRequest) go in several, one after the other.
 //
 // ZooKeeper before 3.6 does not know the operation. The reads are then sent one by
 // one, many at a time, and so are those of every later call on the same Manager.
 func (s *Session) MultiRead(ctx context.Context, reads ...Read) ([]ReadResult, error) {
-	if len(reads) == 0 {
-		return nil, nil
+	for i, read := range reads {
+		if err := checkPath(read.path, false); err != nil {
+			return nil, opError("multiRead", reads[0].path, fmt.Errorf("read %d: %w", i+1, err))
+		}
 	}
-	first := reads[0].path
-	r, err := s.multiReadRequest(reads)
-	if err != nil {
-		return nil, opError("multiRead", first, err)
+	var results []ReadResult
+	for len(reads) > 0 {
+		n := s.fitting(reads)
+		some, err := s.multiRead(ctx, reads[:n])
+		if err != nil {
+			return nil, opError("multiRead", reads[0].path, err)
+		}
+		if results == nil && n == len(reads) {
+			return some, nil
+		}
+		results, reads = append(results, some...), reads[n:]
 	}
+	return results, nil
+}
+
+// fitting is how many of the reads go into the next request: one at least.
+func (s *Session) fitting(reads []Read) int {
+	size := headerSize + multiHeaderSize // of the end
+	for i, read := range reads {
+		if size += s.readSize(read); size > s.m.cfg.maxRequest && i > 0 {
+			return i
+		}
+	}
+	return len(reads)
+}
+
+func (s *Session) readSize(read Read) int {
+	return multiHeaderSize + stringSize(s.m.full(read.path)) + boolSize
+}
+
+func (s *Session) multiRead(ctx context.Context, reads []Read) ([]ReadResult, error) {
+	r := s.multiReadRequest(reads)
 	for hangups := 0; !s.m.noMultiRead.Load(); {
 		c, err := s.try(ctx, r)
 		switch {
@@ -76,29 +105,24 @@ func (s *Session) MultiRead(ctx context.Context, reads ...Read) ([]ReadResult, e
 				// together.
 				s.m.noMultiRead.Store(true)
 			}
-			return results, opError("multiRead", first, err)
+			return results, err
 		case err != nil:
-			return nil, opError("multiRead", first, err)
+			return nil, err
 		case c.code == codeUnimplemented:
 			s.m.noMultiRead.Store(true)
 			continue
 		}
-		results, err := s.multiReadAnswer(c, reads)
-		return results, opError("multiRead", first, err)
+		return s.multiReadAnswer(c, reads)
 	}
-	results, err := s.readSingly(ctx, reads)
-	return results, opError("multiRead", first, err)
+	return s.readSingly(ctx, reads)
 }
 
-func (s *Session) multiReadRequest(reads []Read) (*request, error) {
+func (s *Session) multiReadRequest(reads []Read) *request {
 	full := make([]string, len(reads))
 	size := multiHeaderSize // of the end
 	for i, read := range reads {
-		if err := checkPath(read.path, false); err != nil {
-			return nil, fmt.Errorf("read %d: %w", i+1, err)
-		}
 		full[i] = s.m.full(read.path)
-		size += multiHeaderSize + stringSize(full[i]) + boolSize
+		size += s.readSize(read)
 	}
 	return &request{op: opMultiRead, size: size, fill: func(b []byte) []byte {
 		for i, read := range reads {
@@ -109,7 +133,7 @@ func (s *Session) multiReadRequest(reads []Read) (*request, error) {
 			b = appendBool(appendString(appendMultiHeader(b, op), full[i]), false)
 		}
 		return appendMultiEnd(b)
-	}}, nil
+	}}
 }
 
 func (s *Session) multiReadAnswer(c *call, reads []Read) ([]ReadResult, error) {

@@ -165,6 +165,45 @@ func TestMultiReadMisuse(t *testing.T) {
 	})
 }
 
+// More than fits into one request goes in several, as few as possible.
+func TestMultiReadInSeveralRequests(t *testing.T) {
+	for _, size := range []int{1024, 1_000_000} {
+		for _, opts := range [][]zksynctest.Option{nil, {withoutMultiRead}} {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				s := current(t, connect(t, srv, three, session.WithMaxRequest(size)))
+				const n = 200
+				var reads []session.Read
+				for i := range n {
+					path := fmt.Sprintf("/%03d", i)
+					if i%3 > 0 {
+						create(t, s, path, 0)
+					}
+					if i%3 == 1 {
+						reads = append(reads, session.ReadChildren(path))
+					} else {
+						reads = append(reads, session.ReadData(path))
+					}
+				}
+				srv.ResetOps()
+				results, err := s.MultiRead(t.Context(), reads...)
+				if err != nil || len(results) != n {
+					t.Fatalf("%d results, %v", len(results), err)
+				}
+				for i, r := range results {
+					missing := errors.Is(r.Err, zk.ErrNoNode)
+					if missing != (i%3 == 0) || (r.Stat != nil) != (i%3 == 2) {
+						t.Errorf("read %d: %+v", i, r)
+					}
+				}
+				// One takes 18 bytes: 9 and its path's length, path, and watch.
+				if want := 1 + n*18/size; opts == nil && count(srv.Ops(), zkserver.OpMultiRead) != want {
+					t.Errorf("%d requests, want %d", count(srv.Ops(), zkserver.OpMultiRead), want)
+				}
+			}, opts...)
+		}
+	}
+}
+
 func TestMultiReadEndsWithItsContext(t *testing.T) {
 	for _, opt := range []zksynctest.Option{withoutMultiRead, func(*zkserver.Config) {}} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {

@@ -1,0 +1,76 @@
+package zksync_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// Where requests must be small, everything goes in more of them.
+func TestQueueWithSmallRequests(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		const n = 400
+		connect := func() *session.Manager { return srv.Connect(t, session.WithMaxRequest(1024)) }
+		offer(t, connect(), queuePath, 0, n)
+		m := connect()
+		q, other := zksync.NewQueue(m, queuePath), zksync.NewQueue(connect(), queuePath)
+		ch := q.Chan()
+		got := receive(t, ch, 50)
+		// Claims of a session that was lost are looked for.
+		srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, At: zksynctest.BeforeReply, Do: zksynctest.Disconnect})
+		got = append(got, receive(t, ch, 50)...)
+		srv.ExpireSession(live(t, m).ID())
+		got = append(got, receive(t, ch, 50)...)
+		want(t, got, numbers(0, 150))
+		// Beside others messages are read before they are claimed.
+		others := other.Chan()
+		synctest.Wait()
+		for len(got) < n {
+			select {
+			case data := <-ch:
+				got = append(got, string(data))
+			case data := <-others:
+				got = append(got, string(data))
+			case <-time.After(patience):
+				t.Fatalf("no message after %d of %d: %v, %v", len(got), n, q.Err(), other.Err())
+			}
+		}
+		wantAll(t, got, n)
+		if length, err := q.Len(t.Context()); err != nil {
+			t.Error("Len:", length, err)
+		}
+		closeQueue(t, q)
+		closeQueue(t, other)
+		wantLeft(t, srv, 0, 0)
+	})
+}
+
+// A queue may be at the root, and its path may be long.
+func TestQueueAtOddPaths(t *testing.T) {
+	for _, path := range []string{"/", "/" + strings.Repeat("x", 200)} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			m := srv.Connect(t, session.WithMaxRequest(2048))
+			q := zksync.NewQueue(m, path)
+			var all [][]byte
+			for i := range 100 {
+				all = append(all, fmt.Append(nil, i))
+			}
+			if err := q.PutAll(t.Context(), all...); err != nil {
+				t.Fatal(err)
+			}
+			takes(t, q, "0")
+			want(t, receive(t, q.Chan(), 99), numbers(1, 100))
+			closeQueue(t, q)
+			if left, _ := srv.Children(strings.TrimSuffix(path, "/") + "/zksync-claims"); len(left) > 0 {
+				t.Errorf("claims are left: %v", left)
+			}
+		})
+	}
+}
