@@ -299,7 +299,7 @@ func (w *world) giveUp(clients []int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, i := range clients {
-		if c := w.clients[i]; c.cancel != nil {
+		if c := w.clients[i]; c.waits != nil && c.waits.Err() == nil {
 			c.gaveUpAt = time.Now()
 			c.cancel()
 		}

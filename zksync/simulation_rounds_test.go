@@ -206,8 +206,8 @@ func (c *simClient) settled(ctx context.Context) bool {
 	ended, ok := ctx.Deadline()
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
-	if at := c.gaveUpAt; !at.IsZero() && (!ok || at.Before(ended)) {
-		ended, ok = at, true
+	if !c.gaveUpAt.IsZero() {
+		ended, ok = c.gaveUpAt, true
 	}
 	return ok && time.Since(ended) < min(c.w.plan.timeout()/6, time.Second)
 }

@@ -75,8 +75,9 @@ type simClient struct {
 	at      int // its action
 
 	// Guarded by the world's mutex:
-	cancel   context.CancelFunc // ends what it waits for
-	gaveUpAt time.Time          // when that was done
+	waits    context.Context // what its action was given last,
+	cancel   context.CancelFunc
+	gaveUpAt time.Time // and when a fault has ended that
 }
 
 // An outcome is what came of a run.
@@ -257,7 +258,7 @@ func (c *simClient) context(a action) (context.Context, context.CancelFunc) {
 	}
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
-	c.cancel, c.gaveUpAt = cancel, time.Time{}
+	c.waits, c.cancel, c.gaveUpAt = ctx, cancel, time.Time{}
 	return ctx, cancel
 }
 
