@@ -18,9 +18,10 @@ import (
 //
 // When ctx ends first, Take has taken nothing. If at that moment the removal is
 // under way, it is found out in the background what came of it, and a message that
-// was removed is put back in its old place. Close waits for that, for five seconds
-// if the servers cannot be reached. A message that was
-// taken is lost if the process dies before it has done its work.
+// was removed is put back in its old place, where those who have listed the queue in
+// between may find it only behind what they have listed. Close waits for that, for
+// five seconds if the servers cannot be reached. A message that was taken is lost if
+// the process dies before it has done its work.
 //
 // ErrOutcomeUnknown says that the answer to the removal was lost, that somebody has
 // removed the znode that tells what came of it, and that the message is gone: by our

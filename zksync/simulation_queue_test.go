@@ -242,7 +242,11 @@ func (st *stream) take(ctx context.Context, c *simClient, a action, v *queueValu
 	switch {
 	case err == nil && ok:
 		st.receive(c, v, takeOrGiveUp, data, called)
-	case err == nil || ctx.Err() != nil && gaveUp(err):
+	case err == nil:
+	case ctx.Err() != nil && gaveUp(err):
+		st.mu.Lock()
+		st.givenUp = append(st.givenUp, &receipt{value: v, called: called})
+		st.mu.Unlock()
 	case errors.Is(err, zksync.ErrQueueClosed):
 		return st.closed(v)
 	default:
