@@ -140,8 +140,15 @@ func (c *consumer) giveBack(claims []*claim) {
 // as long as the session lives.
 func (c *consumer) leaveBehind(claims ...*claim) {
 	for _, cl := range claims {
-		cl.o.s.DiscardOwn(cl.o.claimPath(cl.ref), c.id)
+		gone := cl.o.s.DiscardOwn(cl.o.claimPath(cl.ref), c.id)
 		cl.o.release(1)
+		c.spawn(func() {
+			select {
+			case <-gone:
+				cl.o.back(cl.ref)
+			case <-c.life.Done():
+			}
+		})
 	}
 }
 

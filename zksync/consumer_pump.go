@@ -89,11 +89,7 @@ func (p *pump) shift(ctx context.Context, s *session.Session) error {
 			cancel(err)
 		}
 	})
-	confirming.Go(func() {
-		if err := p.confirm(); err != nil {
-			cancel(err)
-		}
-	})
+	confirming.Go(func() { p.confirm(cancel) })
 	unreceived := p.pass(ctx, o, complete)
 	cancel(context.Canceled)
 	claiming.Wait()
@@ -250,14 +246,13 @@ func (p *pump) deliverMessage(ctx context.Context, cl *claim) bool {
 	return false
 }
 
-// confirm waits for what comes of removals.
-func (p *pump) confirm() error {
-	var first error
+// confirm waits for what comes of removals. Where messages cannot be removed it
+// ends the shift: otherwise all would be delivered and none ever be gone.
+func (p *pump) confirm(end context.CancelCauseFunc) {
 	for r := range p.removing {
-		if err := p.c.settle(r.claim, r.entry); err != nil && first == nil {
-			first = err
+		if err := p.c.settle(r.claim, r.entry); err != nil {
+			end(err)
 		}
 		p.unreserve()
 	}
-	return first
 }

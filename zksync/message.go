@@ -57,7 +57,8 @@ func newMessage(c *consumer, cl *claim) *Message {
 // that is there for that: message and claim go together, so if the claim is gone
 // while the session lives, it was we who have removed them, unless both were removed
 // by hand. ErrOutcomeUnknown is left for the case that the session is lost, too, or
-// the queue closed, before that could be looked up.
+// the queue closed, before that could be looked up. With any other error, as
+// zk.ErrNoAuth where messages must not be removed, it is given back.
 func (m *Message) Ack(ctx context.Context) error {
 	return opError("ack", m.ID, m.settle(ctx, "Ack"))
 }
