@@ -164,7 +164,7 @@ func (s *stock) waiting(ctx context.Context, j job) (sample, error) {
 	}
 	before := heap()
 	var per float64
-	r, err := s.contend(ctx, j, func() { per = float64(heap()-before) / float64(j.Clients) })
+	r, err := s.contend(ctx, j, func() { per = float64(settledHeap()-before) / float64(j.Clients) })
 	r.Extra = map[string]float64{"heap": per}
 	return r, err
 }

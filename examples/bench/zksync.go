@@ -185,14 +185,19 @@ func (t *toolkit) linger(ctx context.Context, j job) (sample, error) {
 	if err := again(ctx, mu, 1); err != nil {
 		return sample{}, err
 	}
-	settled := t.meter.requests.Load()
+	t.rest()
+	return t.metered(j.Ops, func() error { return again(ctx, mu, j.Ops) })
+}
+
+// rest waits until nothing goes to the servers or comes from them.
+func (t *toolkit) rest() {
+	seen := t.meter.bytes.Load()
 	for quiet := 0; quiet < 5; quiet++ {
 		time.Sleep(10 * time.Millisecond)
-		if now := t.meter.requests.Load(); now != settled {
-			settled, quiet = now, 0
+		if now := t.meter.bytes.Load(); now != seen {
+			seen, quiet = now, 0
 		}
 	}
-	return t.metered(j.Ops, func() error { return again(ctx, mu, j.Ops) })
 }
 
 func (t *toolkit) election(ctx context.Context, j job) (sample, error) {
@@ -272,7 +277,7 @@ func (t *toolkit) waiting(ctx context.Context, j job) (sample, error) {
 	if err := waitForChildren(ctx, all[0], j.Path, j.Clients+1); err != nil {
 		return sample{}, err
 	}
-	per := float64(heap()-before) / float64(j.Clients)
+	per := float64(settledHeap()-before) / float64(j.Clients)
 	s, err := timed(j.Ops, func() error { return errors.Join(gate.Unlock(), g.Wait()) })
 	s.Extra = map[string]float64{"heap": per}
 	return s, err
@@ -285,6 +290,19 @@ func heap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
+}
+
+// settledHeap is what is live when nothing more becomes free: those who have
+// joined a line last still hold a listing of it.
+func settledHeap() int64 {
+	least := heap()
+	for same := 0; same < 5; same++ {
+		time.Sleep(10 * time.Millisecond)
+		if now := heap(); now < least-least/100 {
+			least, same = now, 0
+		}
+	}
+	return least
 }
 
 // deleteAll removes what a job left at path, in batches and to any depth.
