@@ -2,7 +2,6 @@ package zksync_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -11,8 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/anishathalye/porcupine"
 
 	"github.com/go-zksync/toolkit/internal/sim"
 	"github.com/go-zksync/toolkit/session"
@@ -32,14 +29,6 @@ type workload struct {
 	mishaps []faultKind
 	aims    []sim.Strike // at the requests that matter most: what these are
 	losses  []sim.Strike // at those that hurt most if they or the answers are lost
-}
-
-// An object is something that a history is kept of.
-type object struct {
-	name    string
-	history *history
-	model   porcupine.Model
-	check   func() []string // instead of a search by the model
 }
 
 // A world is one run of a plan, in a bubble.
@@ -64,20 +53,6 @@ type world struct {
 	newest   map[int]*session.Session
 	progress int // actions that have succeeded
 	lost     int // holds
-}
-
-// A simClient is one goroutine that uses one of the managers.
-type simClient struct {
-	w       *world
-	number  int
-	manager int
-	m       *session.Manager
-	at      int // its action
-
-	// Guarded by the world's mutex:
-	waits    context.Context // what its action was given last,
-	cancel   context.CancelFunc
-	gaveUpAt time.Time // and when a fault has ended that
 }
 
 // An outcome is what came of a run.
@@ -232,36 +207,6 @@ func (w *world) connect() bool {
 	return true
 }
 
-// run does what a client has to.
-func (c *simClient) run(ctx context.Context, actions []action, do func(*simClient, action) error) {
-	for i, a := range actions {
-		c.at = i
-		time.Sleep(a.pause)
-		if ctx.Err() != nil {
-			return
-		}
-		if err := do(c, a); err != nil {
-			c.w.fail("client %d, action %d (%v): %v", c.number, i, a, err)
-		} else {
-			c.w.mu.Lock()
-			c.w.progress++
-			c.w.mu.Unlock()
-		}
-	}
-}
-
-// context is what an action is given.
-func (c *simClient) context(a action) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
-	if a.patience > 0 {
-		ctx, cancel = context.WithTimeout(context.Background(), a.patience)
-	}
-	c.w.mu.Lock()
-	defer c.w.mu.Unlock()
-	c.waits, c.cancel, c.gaveUpAt = ctx, cancel, time.Time{}
-	return ctx, cancel
-}
-
 // inspect looks at what is left when all is done and the network is well.
 func (w *world) inspect(ctx context.Context) {
 	for _, f := range w.closers {
@@ -307,33 +252,6 @@ func (w *world) close(clients func()) {
 	}
 }
 
-// onChange has f called when path has been created or deleted by a request, before
-// anybody is told and before anything else is done.
-func (w *world) onChange(path string, f func(there bool)) {
-	change := func(code zkserver.OpCode, at string) {
-		if at != path {
-			return
-		}
-		switch code {
-		case zkserver.OpCreate, zkserver.OpCreate2:
-			f(true)
-		case zkserver.OpDelete:
-			f(false)
-		}
-	}
-	w.srv.Inject(zkserver.Fault{Path: path, At: zkserver.AfterCommit, Match: func(op zkserver.Op) bool {
-		failed := func(sub zkserver.SubOp) bool { return sub.Err != 0 }
-		if op.Err != 0 || slices.ContainsFunc(op.Sub, failed) {
-			return false
-		}
-		change(op.Code, op.Path)
-		for _, sub := range op.Sub {
-			change(sub.Code, sub.Path)
-		}
-		return false
-	}})
-}
-
 func (w *world) sessionOf(manager int) *session.Session {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -357,13 +275,6 @@ func (w *world) lastSession(manager int) *session.Session {
 		w.newest[manager] = s
 	}
 	return w.newest[manager]
-}
-
-// object registers something to keep a history of.
-func (w *world) object(name string, model porcupine.Model) *history {
-	o := &object{name: name, history: &history{}, model: model}
-	w.objects = append(w.objects, o)
-	return o.history
 }
 
 // helper has f run until all clients are done.
@@ -393,26 +304,6 @@ func (w *world) failed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.wrong) > 0
-}
-
-// gaveUp says whether an error is that of a wait that has taken too long.
-func gaveUp(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
-}
-
-func (o *object) verdict() []string {
-	if o.check != nil {
-		return o.check()
-	}
-	o.history.mu.Lock()
-	defer o.history.mu.Unlock()
-	switch porcupine.CheckOperationsTimeout(o.model, o.history.ops, 10*time.Second) {
-	case porcupine.Illegal:
-		return []string{"the history of " + o.name + " is not one of its model"}
-	case porcupine.Unknown:
-		return []string{"the history of " + o.name + " could not be checked in time"}
-	}
-	return nil
 }
 
 // lines joins what a report lists.
