@@ -50,6 +50,7 @@ type committer struct {
 	served  int // entries of the last batch; the runner's
 
 	arrived atomic.Int64 // len(waiting), for gather, which looks often
+	marked  atomic.Int64 // marker.number; see tx.read
 
 	mu      sync.Mutex
 	waiting []*entry

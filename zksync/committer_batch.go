@@ -96,6 +96,9 @@ func (c *committer) dropLocked(b *batch) {
 		if e.chain != nil && e.chain.broken {
 			c.finishLocked(e, errSkipped)
 		}
+		if e.read != untold && e.read != c.now() {
+			c.finishLocked(e, errStale)
+		}
 		if e.over {
 			continue
 		}
@@ -146,6 +149,7 @@ func (c *committer) try(ctx context.Context, s *session.Session, b *batch) error
 		if err := c.marker.ensure(ctx, s); err != nil {
 			return err
 		}
+		c.marked.Store(c.marker.number)
 	}
 	first, room, err := c.gate.admit(ctx, s, b.n)
 	if err != nil {

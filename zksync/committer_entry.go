@@ -2,6 +2,7 @@ package zksync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-zksync/toolkit/session"
@@ -13,6 +14,27 @@ type tx struct {
 	ops  []any  // as for session.Multi
 	size int    // in bytes, roughly
 	dir  string // where it creates a sequential znode, which is made where it is not there; may be empty
+	// read is what committer.marked was before that was read on which the tx relies;
+	// untold if it relies on nothing. Then it ends with errStale where there is another
+	// marker by now: a directory stays while there is something in it, and so does the
+	// meaning of the names in it.
+	read asOf
+}
+
+type asOf int64
+
+const untold asOf = 0
+
+// errStale is the end of an entry that relies on what was read before there was this
+// marker. It stays within the package.
+var errStale = errors.New("zksync: what was read may have been of another directory of that name")
+
+// now is what committer.marked is.
+func (c *committer) now() asOf {
+	if n := c.marked.Load(); n > 0 {
+		return asOf(n)
+	}
+	return -1
 }
 
 // An entry is a tx on its way. Its fields but for the first ones are c.mu's.

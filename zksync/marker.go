@@ -49,6 +49,7 @@ type marker struct {
 
 	path    string // empty before the first request
 	made    bool
+	number  int64 // how many were made
 	version int32
 	retired []string // those before it
 }
@@ -81,6 +82,7 @@ func (k *marker) ensure(ctx context.Context, s *session.Session) error {
 		return err
 	}
 	k.made, k.version = true, 0
+	k.number++
 	if k.swept.CompareAndSwap(false, true) && !fresh {
 		sweepMarkers(ctx, k.log, s, k.dir, k.path)
 	}

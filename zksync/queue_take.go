@@ -95,7 +95,7 @@ func (o *outlook) takeOne(ctx, caller context.Context, patient bool) ([]byte, bo
 		if len(refs) == 0 {
 			continue
 		}
-		r := refs[0]
+		r, now := refs[0], o.c.q.removals.now()
 		data, stat, err := o.s.Get(ctx, o.path(r))
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
@@ -110,7 +110,9 @@ func (o *outlook) takeOne(ctx, caller context.Context, patient bool) ([]byte, bo
 			return nil, false, err
 		}
 		o.hold(1) // so that a connection that has gone silent is given up early
-		e := o.c.q.removals.start(nil, nil, o.taking(r, stat.Version))[0]
+		t := o.taking(r, stat.Version)
+		t.read = now
+		e := o.c.q.removals.start(nil, nil, t)[0]
 		gone := true
 		if err = e.wait(caller); errors.Is(err, ErrOutcomeUnknown) && caller.Err() == nil {
 			gone, err = o.c.isGone(caller, o.path(r), stat.Czxid, err)
@@ -145,7 +147,7 @@ func (o *outlook) takeOne(ctx, caller context.Context, patient bool) ([]byte, bo
 			o.prepared = false
 			o.mu.Unlock()
 			o.back(r)
-		case errors.Is(err, zk.ErrBadVersion):
+		case errors.Is(err, zk.ErrBadVersion), errors.Is(err, errStale):
 			o.back(r)
 		default:
 			o.back(r)

@@ -1,0 +1,56 @@
+package zksync_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// Between the two requests of a Take the queue empties, the servers remove its
+// directory, and another is made whose messages have the same names. None of them
+// is taken for the one that was read.
+func TestTakeFromAQueueThatIsMadeAnew(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		t.Run(fmt.Sprint("first ", first), func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m, other := srv.Connect(t), srv.Connect(t)
+				q := zksync.NewQueue(m, queuePath)
+				offer(t, other, queuePath, 0, 3)
+				from := 0
+				if !first {
+					takes(t, q, "0")
+					from = 1
+				}
+				items, _ := leftItems(srv, queuePath)
+				srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpGetData, Path: queuePath + "/" + items[0], At: zksynctest.BeforeReply, Do: zksynctest.Call(func() {
+					removeTree(srv, queuePath)
+					offer(t, other, queuePath, 10, 10+len(items)+from)
+					if err := live(t, other).MakeDir(t.Context(), queuePath+"/zksync-claims"); err != nil {
+						t.Error(err)
+					}
+				})})
+				// Those come first whose names it has listed.
+				var got []string
+				for range 3 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					data, err := q.Take(ctx)
+					cancel()
+					if err != nil {
+						t.Error("Take:", err)
+					}
+					got = append(got, string(data))
+				}
+				slices.Sort(got)
+				want(t, got, numbers(10, 13))
+				closeQueue(t, q)
+				wantLeft(t, srv, 0, 0)
+			})
+		})
+	}
+}
