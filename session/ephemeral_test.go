@@ -275,7 +275,9 @@ func (c *forgetfulConn) Write(p []byte) (int, error) {
 }
 
 func TestEphemeralOfOurPreviousSessionIsStillThere(t *testing.T) {
+	t.Parallel()
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		t.Parallel()
 		f := &forgetful{dial: (&net.Dialer{}).DialContext}
 		m, err := session.Connect(t.Context(), srv.Address(), session.WithDialer(f.Dial), session.WithTimeout(2*time.Second))
 		if err != nil {

@@ -5,7 +5,11 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(zksynctest.StopSharedAfter(m)) }
+func TestMain(m *testing.M) {
+	servers.AtOnce(6)
+	goleak.VerifyTestMain(zksynctest.StopSharedAfter(m))
+}

@@ -204,22 +204,14 @@ func TestSemaphoreHandOver(t *testing.T) {
 		for range 4 {
 			must(t, holder.Acquire(t.Context(), 1))
 		}
-		var managers []*session.Manager
-		for range 10 {
-			managers = append(managers, srv.Connect(t))
-		}
 		const n = 200
-		var all []*zksync.Semaphore
-		var waiting []<-chan error
-		for i := range n {
-			s := zksync.NewSemaphore(managers[i%len(managers)], sem, 4)
-			all = append(all, s)
-			units := 2
-			if i > 0 {
-				units = 1
+		make := func(m *session.Manager) *zksync.Semaphore { return zksync.NewSemaphore(m, sem, 4) }
+		all, waiting := lineUp(t, srv, n, make, func(i int, s *zksync.Semaphore) error {
+			if i == 0 {
+				return s.Acquire(t.Context(), 2)
 			}
-			waiting = append(waiting, start(func() error { return s.Acquire(t.Context(), units) }))
-		}
+			return s.Acquire(t.Context(), 1)
+		})
 		time.Sleep(time.Second)
 		srv.ResetOps()
 		must(t, holder.Release(1))

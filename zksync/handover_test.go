@@ -11,6 +11,22 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// lineUp makes n values over ten sessions, and has one after the other wait.
+func lineUp[V any](t *testing.T, srv *zksynctest.Server, n int, make func(*session.Manager) V, wait func(i int, v V) error) (all []V, waiting []<-chan error) {
+	var managers []*session.Manager
+	for range 10 {
+		managers = append(managers, srv.Connect(t))
+	}
+	for i := range n {
+		v := make(managers[i%len(managers)])
+		all = append(all, v)
+		waiting = append(waiting, start(func() error { return wait(i, v) }))
+	}
+	return all, waiting
+}
+
+func newRWMutex(m *session.Manager) *zksync.RWMutex { return zksync.NewRWMutex(m, path) }
+
 // A reader is granted by the deletion of the one writer before it, without a
 // request; a writer that goes ahead wakes no reader behind another.
 func TestHandOverToReaders(t *testing.T) {
@@ -18,19 +34,9 @@ func TestHandOverToReaders(t *testing.T) {
 		first, second := zksync.NewRWMutex(srv.Connect(t), path), zksync.NewRWMutex(srv.Connect(t), path)
 		must(t, first.Lock(t.Context()))
 		next := start(func() error { return second.Lock(t.Context()) })
-		var managers []*session.Manager
-		for range 10 {
-			managers = append(managers, srv.Connect(t))
-		}
 		const n = 200
-		var locks []*zksync.RWMutex
-		var waiting []<-chan error
-		for i := range n {
-			rw := zksync.NewRWMutex(managers[i%len(managers)], path)
-			locks = append(locks, rw)
-			waiting = append(waiting, start(func() error { return rw.RLock(t.Context()) }))
-		}
-		last := zksync.NewRWMutex(managers[0], path)
+		locks, waiting := lineUp(t, srv, n, newRWMutex, func(_ int, rw *zksync.RWMutex) error { return rw.RLock(t.Context()) })
+		last := newRWMutex(srv.Connect(t))
 		behind := start(func() error { return last.Lock(t.Context()) })
 		srv.ResetOps()
 		must(t, first.Unlock())
@@ -63,18 +69,8 @@ func TestHandOverToReaders(t *testing.T) {
 
 func TestHandOverBetweenWriters(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		var managers []*session.Manager
-		for range 10 {
-			managers = append(managers, srv.Connect(t))
-		}
 		const n = 200
-		var locks []*zksync.RWMutex
-		var waiting []<-chan error
-		for i := range n {
-			rw := zksync.NewRWMutex(managers[i%len(managers)], path)
-			locks = append(locks, rw)
-			waiting = append(waiting, start(func() error { return rw.Lock(t.Context()) }))
-		}
+		locks, waiting := lineUp(t, srv, n, newRWMutex, func(_ int, rw *zksync.RWMutex) error { return rw.Lock(t.Context()) })
 		for i := range n {
 			over(t, "a writer", waiting[i])
 			srv.ResetOps()

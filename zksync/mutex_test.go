@@ -61,7 +61,9 @@ func empty(t *testing.T, srv servers.Server, path string) {
 }
 
 func TestMutexOverDisconnectsAndExpiry(t *testing.T) {
+	t.Parallel()
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		t.Parallel()
 		path := servers.Path(t)
 		w := &witness{t: t, grace: 2 * time.Second}
 		ms := []*session.Manager{srv.Connect(t), srv.Connect(t), srv.Connect(t)}

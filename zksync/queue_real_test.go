@@ -20,6 +20,7 @@ func TestRealQueueStorm(t *testing.T) {
 	t.Parallel()
 	e := zksynctest.RealZooKeeper(t, 3)
 	l := newLedger(t, stormMessages())
+	l.pause = time.Second // so that all three strike while they produce
 	sessions := make(map[*session.Manager]int64)
 	connect := func() *session.Manager {
 		m := e.Connect(t, session.WithTimeout(20*time.Second))

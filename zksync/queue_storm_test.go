@@ -29,8 +29,9 @@ const stormProducers, stormConsumers = 8, 8
 
 // A ledger keeps account of the messages of a storm.
 type ledger struct {
-	t    testing.TB
-	each int // messages of a producer
+	t     testing.TB
+	each  int           // messages of a producer
+	pause time.Duration // that a producer makes at most between two batches
 
 	unsettled bool // do not look at what is settled: those who received it cannot know
 
@@ -42,7 +43,7 @@ type ledger struct {
 
 func newLedger(t testing.TB, messages int) *ledger {
 	return &ledger{
-		t: t, each: messages / stormProducers,
+		t: t, each: messages / stormProducers, pause: 2 * time.Second,
 		delivered: make(map[string]int), settled: make(map[string]int), unsure: make(map[string]int),
 	}
 }
@@ -72,7 +73,7 @@ func (l *ledger) produce(ctx context.Context, q *zksync.Queue, producer int, rnd
 			return
 		}
 		i += n
-		time.Sleep(time.Duration(rnd.IntN(2000)) * time.Millisecond)
+		time.Sleep(time.Duration(rnd.Int64N(int64(l.pause))))
 	}
 }
 

@@ -83,7 +83,7 @@ func TestReadersGiveUp(t *testing.T) {
 
 // No release of a lost read passes for that of another, whichever comes first.
 func TestLostReadersAreTold(t *testing.T) {
-	for _, what := range []string{"older removed", "newer removed", "session expired"} {
+	for _, what := range waysToLose {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 				m := srv.Connect(t)
@@ -95,20 +95,7 @@ func TestLostReadersAreTold(t *testing.T) {
 				must(t, err)
 				wantNames(t, srv, readName, readName)
 				time.Sleep(time.Second)
-				switch what {
-				case "older removed":
-					must(t, srv.Delete(path+"/"+places(srv, path)[0]))
-				case "newer removed":
-					must(t, srv.Delete(path+"/"+places(srv, path)[1]))
-				default:
-					must(t, srv.ExpireSession(live(t, m).ID()))
-				}
-				synctest.Wait()
-				for _, held := range []context.Context{older, newer} {
-					if err := context.Cause(held); !errors.Is(err, zksync.ErrLost) {
-						t.Errorf("the context of a hold that may be lost ended with %v", err)
-					}
-				}
+				lose(t, srv, m, what, path, 0, older, newer)
 				next := start(func() error { return rw.RLock(t.Context()) })
 				if ok, err := rw.TryRLock(t.Context()); ok || err != nil {
 					t.Errorf("TryRLock: %v, %v", ok, err)
@@ -122,6 +109,28 @@ func TestLostReadersAreTold(t *testing.T) {
 				wantNames(t, srv)
 			})
 		})
+	}
+}
+
+var waysToLose = []string{"older removed", "newer removed", "session expired"}
+
+// lose costs m one of two holds that look the same, whose znodes are the first-th
+// in dir and the one after it, or both. Since nobody knows whose it was, both are told.
+func lose(t *testing.T, srv *zksynctest.Server, m *session.Manager, what, dir string, first int, older, newer context.Context) {
+	t.Helper()
+	switch what {
+	case "older removed":
+		must(t, srv.Delete(dir+"/"+places(srv, dir)[first]))
+	case "newer removed":
+		must(t, srv.Delete(dir+"/"+places(srv, dir)[first+1]))
+	default:
+		must(t, srv.ExpireSession(live(t, m).ID()))
+	}
+	synctest.Wait()
+	for _, held := range []context.Context{older, newer} {
+		if err := context.Cause(held); !errors.Is(err, zksync.ErrLost) {
+			t.Errorf("the context of a hold that may be lost ended with %v", err)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package zksync_test
 import (
 	"context"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,44 +18,25 @@ func TestRWMutexHistories(t *testing.T) {
 			locks = append(locks, zksync.NewRWMutex(m, path))
 		}
 		tr.with(t, seed, pace, func() {
-			var wg sync.WaitGroup
 			var reading atomic.Int64
-			for client := range 9 {
-				wg.Go(func() {
-					rnd := rand.New(rand.NewPCG(seed, uint64(client)))
-					time.Sleep(time.Duration(rnd.Int64N(int64(pace))))
-					manager := client % len(locks)
-					rw := locks[manager]
-					for range 8 {
-						ctx, cancel := context.WithCancel(t.Context())
-						if rnd.IntN(5) == 0 {
-							ctx, cancel = context.WithTimeout(ctx, time.Duration(rnd.Int64N(int64(3*pace))))
-						}
-						stay := time.Duration(rnd.Int64N(int64(pace)))
-						var err error
-						switch rnd.IntN(5) {
-						case 0:
-							err = tr.h.hold(client, manager, take{-1}, func() (context.Context, error) { return rw.LockContext(ctx) }, stay, rw.Unlock)
-						case 1:
-							err = tr.writeThenRead(ctx, client, manager, rw, stay)
-						default:
-							err = tr.h.hold(client, manager, take{1}, func() (context.Context, error) {
-								held, err := rw.RLockContext(ctx)
-								if n := reading.Add(1); err == nil && n > most.Load() {
-									most.Store(n)
-								}
-								return held, err
-							}, stay, rw.RUnlock)
-							reading.Add(-1)
-						}
-						if err != nil && ctx.Err() == nil {
-							t.Errorf("client %d: %v", client, err)
-						}
-						cancel()
+			tr.work(t, seed, pace, func(ctx context.Context, client, manager int, rnd *rand.Rand) error {
+				rw := locks[manager]
+				stay := time.Duration(rnd.Int64N(int64(pace)))
+				switch rnd.IntN(5) {
+				case 0:
+					return tr.h.hold(client, manager, take{-1}, func() (context.Context, error) { return rw.LockContext(ctx) }, stay, rw.Unlock)
+				case 1:
+					return tr.writeThenRead(ctx, client, manager, rw, stay)
+				}
+				defer reading.Add(-1)
+				return tr.h.hold(client, manager, take{1}, func() (context.Context, error) {
+					held, err := rw.RLockContext(ctx)
+					if n := reading.Add(1); err == nil && n > most.Load() {
+						most.Store(n)
 					}
-				})
-			}
-			wg.Wait()
+					return held, err
+				}, stay, rw.RUnlock)
+			})
 		}, path)
 		lost.Add(int64(tr.h.lost))
 		tr.h.check(t, 1<<20)

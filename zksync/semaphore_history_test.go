@@ -32,28 +32,6 @@ func TestSemaphoreHistories(t *testing.T) {
 			t.Fatal(err)
 		}
 		tr.with(t, seed, pace, func() {
-			var wg sync.WaitGroup
-			for client := range 9 {
-				wg.Go(func() {
-					rnd := rand.New(rand.NewPCG(seed, uint64(client)))
-					time.Sleep(time.Duration(rnd.Int64N(int64(pace))))
-					manager := client % len(sems)
-					sem := sems[manager]
-					for range 8 {
-						ctx, cancel := context.WithCancel(t.Context())
-						if rnd.IntN(5) == 0 {
-							ctx, cancel = context.WithTimeout(ctx, time.Duration(rnd.Int64N(int64(3*pace))))
-						}
-						units := 1 + rnd.IntN(3)
-						err := tr.h.hold(client, manager, take{units}, func() (context.Context, error) { return sem.AcquireContext(ctx, units) },
-							time.Duration(rnd.Int64N(int64(pace))), func() error { return sem.Release(units) })
-						if err != nil && ctx.Err() == nil && !errors.Is(err, zksync.ErrTooMany) {
-							t.Errorf("client %d: %v", client, err)
-						}
-						cancel()
-					}
-				})
-			}
 			ctx, cancel := context.WithCancel(t.Context())
 			var operator sync.WaitGroup
 			operator.Go(func() {
@@ -76,7 +54,15 @@ func TestSemaphoreHistories(t *testing.T) {
 					}
 				}
 			})
-			wg.Wait()
+			tr.work(t, seed, pace, func(ctx context.Context, client, manager int, rnd *rand.Rand) error {
+				sem, units := sems[manager], 1+rnd.IntN(3)
+				err := tr.h.hold(client, manager, take{units}, func() (context.Context, error) { return sem.AcquireContext(ctx, units) },
+					time.Duration(rnd.Int64N(int64(pace))), func() error { return sem.Release(units) })
+				if errors.Is(err, zksync.ErrTooMany) {
+					return nil
+				}
+				return err
+			})
 			cancel()
 			operator.Wait()
 		}, path+"/locks", path+"/leases")

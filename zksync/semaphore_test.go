@@ -163,7 +163,7 @@ func TestSemaphoreMisuse(t *testing.T) {
 
 // No release of what was lost passes for that of another acquisition.
 func TestLostUnitsAreTold(t *testing.T) {
-	for _, what := range []string{"older removed", "newer removed", "session expired"} {
+	for _, what := range waysToLose {
 		t.Run(what, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 				m := srv.Connect(t)
@@ -175,20 +175,7 @@ func TestLostUnitsAreTold(t *testing.T) {
 				other, err := s.AcquireContext(t.Context(), 1)
 				must(t, err)
 				time.Sleep(time.Second)
-				switch what {
-				case "older removed":
-					must(t, srv.Delete(semLeases+"/"+places(srv, semLeases)[1]))
-				case "newer removed":
-					must(t, srv.Delete(semLeases+"/"+places(srv, semLeases)[2]))
-				default:
-					must(t, srv.ExpireSession(live(t, m).ID()))
-				}
-				synctest.Wait()
-				for _, held := range []context.Context{older, newer} {
-					if err := context.Cause(held); !errors.Is(err, zksync.ErrLost) {
-						t.Errorf("the context of a hold that may be lost ended with %v", err)
-					}
-				}
+				lose(t, srv, m, what, semLeases, 1, older, newer)
 				if what != "session expired" {
 					if other.Err() != nil {
 						t.Errorf("the context of another hold ended with %v", context.Cause(other))

@@ -103,6 +103,29 @@ func newTrouble(t *testing.T, srv servers.Server, embedded *zksynctest.Server) t
 	return tr
 }
 
+// work has nine clients do eight things each, some of them with little patience.
+// An error counts as long as that lasts.
+func (tr trouble) work(t *testing.T, seed uint64, pace time.Duration, do func(ctx context.Context, client, manager int, rnd *rand.Rand) error) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for client := range 9 {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(seed, uint64(client)))
+			time.Sleep(time.Duration(rnd.Int64N(int64(pace))))
+			for range 8 {
+				ctx, cancel := context.WithCancel(t.Context())
+				if rnd.IntN(5) == 0 {
+					ctx, cancel = context.WithTimeout(ctx, time.Duration(rnd.Int64N(int64(3*pace))))
+				}
+				if err := do(ctx, client, client%len(tr.managers), rnd); err != nil && ctx.Err() == nil {
+					t.Errorf("client %d: %v", client, err)
+				}
+				cancel()
+			}
+		})
+	}
+}
+
 // with makes trouble until clients returns, and then looks whether anything is
 // left in dirs.
 func (tr trouble) with(t *testing.T, seed uint64, pace time.Duration, clients func(), dirs ...string) {

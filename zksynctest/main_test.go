@@ -1,9 +1,15 @@
-package zksynctest
+package zksynctest_test
 
 import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/go-zksync/toolkit/internal/servers"
+	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(StopSharedAfter(m)) }
+func TestMain(m *testing.M) {
+	servers.AtOnce(6)
+	goleak.VerifyTestMain(zksynctest.StopSharedAfter(m))
+}

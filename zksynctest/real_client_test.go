@@ -128,7 +128,7 @@ func isSilence(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 // eventually looks until ok.
 func eventually(t *testing.T, what string, within time.Duration, ok func() bool) {
 	t.Helper()
-	ticker := time.NewTicker(10 * time.Millisecond)
+	ticker := time.NewTicker(40 * time.Millisecond)
 	defer ticker.Stop()
 	deadline := time.After(within)
 	for !ok() {

@@ -8,6 +8,7 @@ import (
 )
 
 func TestRealConnect(t *testing.T) {
+	t.Parallel()
 	e := RealZooKeeper(t, 1)
 	m := e.Connect(t, session.WithTimeout(4*time.Second))
 	s, err := m.Session(t.Context())

@@ -50,6 +50,7 @@ func runAndKill(t *testing.T) string {
 // TestRealDiesWithTheTestBinary runs this test binary, has it start a server,
 // and kills it.
 func TestRealDiesWithTheTestBinary(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux kills the servers of a test binary that dies")
 	}

@@ -10,6 +10,7 @@ import (
 )
 
 func TestRealSingle(t *testing.T) {
+	t.Parallel()
 	start := time.Now()
 	e := RealZooKeeper(t, 1)
 	t.Logf("served after %v", time.Since(start))
@@ -40,6 +41,7 @@ func TestRealSingle(t *testing.T) {
 }
 
 func TestRealKillAndStart(t *testing.T) {
+	t.Parallel()
 	e := RealZooKeeper(t, 1)
 	for range 2 { // the second time there is nothing to kill
 		e.Kill(1)
@@ -57,6 +59,7 @@ func TestRealKillAndStart(t *testing.T) {
 }
 
 func TestRealPauseAndResume(t *testing.T) {
+	t.Parallel()
 	e := RealZooKeeper(t, 1)
 	client := openSession(t, e.Addr(1), 20*time.Second, nil)
 	e.Pause(1)
@@ -74,6 +77,7 @@ func TestRealPauseAndResume(t *testing.T) {
 }
 
 func TestRealClientLink(t *testing.T) {
+	t.Parallel()
 	e := RealZooKeeper(t, 1)
 	through := openSession(t, e.Addr(1), 20*time.Second, nil)
 	direct := openSession(t, e.DirectAddr(1), 20*time.Second, nil)
@@ -114,6 +118,7 @@ func TestRealClientLink(t *testing.T) {
 }
 
 func TestRealOptions(t *testing.T) {
+	t.Parallel()
 	e := RealZooKeeper(t, 1, RealTickTime(300*time.Millisecond), RealSyncLimit(7), RealTLS(),
 		RealProperty("maxSessionTimeout", "5000"), RealJVM("-Xmx200m"))
 	client := openSession(t, e.TLSAddr(1), 4*time.Second, e.TLS())

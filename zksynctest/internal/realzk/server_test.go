@@ -29,6 +29,7 @@ func startOne(t *testing.T) *Cluster {
 }
 
 func TestStartMovesFromTakenPorts(t *testing.T) {
+	t.Parallel()
 	c := startOne(t)
 	front, err := c.NewFront()
 	if err != nil {
@@ -60,6 +61,7 @@ func TestStartMovesFromTakenPorts(t *testing.T) {
 }
 
 func TestClosedClusterDoesNothing(t *testing.T) {
+	t.Parallel()
 	c := startOne(t)
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
@@ -82,6 +84,7 @@ func TestClosedClusterDoesNothing(t *testing.T) {
 }
 
 func TestRestartsTakeTurns(t *testing.T) {
+	t.Parallel()
 	c := startOne(t)
 	done := make(chan error)
 	for range 4 {

@@ -12,7 +12,7 @@ import (
 
 const (
 	askTimeout = 2 * time.Second       // for one question to one server
-	pollEvery  = 20 * time.Millisecond // between two looks at something awaited
+	pollEvery  = 40 * time.Millisecond // between two looks at something awaited
 	maxAnswer  = 1 << 20
 )
 

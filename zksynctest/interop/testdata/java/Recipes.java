@@ -60,46 +60,38 @@ final class Recipes {
         return String.join(",", all);
     }
 
-    private static Recipe queue(CuratorFramework curator, String path) {
-        SimpleDistributedQueue queue = new SimpleDistributedQueue(curator, path);
+    private interface Putter {
+        void offer(byte[] data) throws Exception;
+    }
+
+    private static Recipe queue(Putter putter, Taker poll, Taker peek, Taker take) {
         return (method, args) -> {
             switch (method) {
                 case "offer":
                     for (String data : args) {
-                        queue.offer(data.getBytes(StandardCharsets.UTF_8));
+                        putter.offer(data.getBytes(StandardCharsets.UTF_8));
                     }
                     return "";
                 case "poll":
-                    return text(queue.poll());
+                    return text(poll.take());
                 case "peek":
-                    return text(queue.peek());
+                    return text(peek.take());
                 case "take":
-                    return several(Integer.parseInt(args[0]), queue::take);
+                    return several(Integer.parseInt(args[0]), take);
                 default:
                     throw new IllegalArgumentException("a queue has no " + method);
             }
         };
     }
 
+    private static Recipe queue(CuratorFramework curator, String path) {
+        SimpleDistributedQueue queue = new SimpleDistributedQueue(curator, path);
+        return queue(queue::offer, queue::poll, queue::peek, queue::take);
+    }
+
     private static Recipe queue(ZooKeeper zk, String path) {
         DistributedQueue queue = new DistributedQueue(zk, path, ZooDefs.Ids.OPEN_ACL_UNSAFE);
-        return (method, args) -> {
-            switch (method) {
-                case "offer":
-                    for (String data : args) {
-                        queue.offer(data.getBytes(StandardCharsets.UTF_8));
-                    }
-                    return "";
-                case "poll":
-                    return text(queue.poll());
-                case "peek":
-                    return text(queue.peek());
-                case "take":
-                    return several(Integer.parseInt(args[0]), queue::take);
-                default:
-                    throw new IllegalArgumentException("a queue has no " + method);
-            }
-        };
+        return queue(queue::offer, queue::poll, queue::peek, queue::take);
     }
 
     private static Recipe barrier(DistributedBarrier barrier) {
