@@ -57,15 +57,15 @@ func newStream(w *world, ways []int) *stream {
 	st.recruit(r)
 	w.say("a %s is used by %s", st.kind.name, [...]string{"Take", "impatient Take", "Chan", "one Chan", "Messages", "Take, Chan and Messages"}[st.way])
 	for i, m := range w.managers {
-		w.helper(func(ctx context.Context, _ *simClient) {
-			for state := range m.States(ctx) {
+		go func() { // until m is closed: also in the end somebody receives
+			for state := range m.States(context.Background()) {
 				if state == session.Lost {
 					st.mu.Lock()
 					st.lost[i] = append(st.lost[i], time.Now())
 					st.mu.Unlock()
 				}
 			}
-		})
+		}()
 	}
 	// Who waits for a message gets one in the end.
 	feeder := &queueUser{st: st, m: w.managers[0]}
