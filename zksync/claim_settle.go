@@ -152,11 +152,30 @@ func (c *consumer) leaveBehind(claims ...*claim) {
 	}
 }
 
-// drop ends claims on messages that are not there. Nobody waits for that.
+// drop ends claims on messages that are not there. Nobody waits for that but Close.
 func (c *consumer) drop(gone []*claim) {
-	for _, cl := range gone {
+	if len(gone) == 0 {
+		return
+	}
+	txs := make([]tx, len(gone))
+	for i, cl := range gone {
 		cl.o.done(cl.ref)
 		cl.o.release(1)
-		c.q.removals.start(cl.o.s, nil, cl.surrender())
+		txs[i] = cl.surrender()
+	}
+	entries := c.q.removals.start(gone[0].o.s, nil, txs...)
+	check := func() {
+		for i, e := range entries {
+			select {
+			case <-e.done:
+			case <-c.life.Done():
+			}
+			if cl := gone[i]; c.life.Err() != nil || errors.Is(e.err, ErrOutcomeUnknown) {
+				cl.o.s.DiscardOwn(cl.o.claimPath(cl.ref), c.id)
+			}
+		}
+	}
+	if !c.spawn(check) {
+		check()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -180,4 +181,38 @@ func TestGivingBackWithoutTheMarker(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A claim on a message that turns out to be gone is removed, and that request is
+// lost. It does not stay for as long as the session.
+func TestClaimOnWhatIsGoneWithoutTheMarker(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, queuePath, zksync.WithPrefetch(1))
+		offer(t, srv.Connect(t), queuePath, 0, 4)
+		want(t, receive(t, q.Chan(), 1), numbers(0, 1))
+		synctest.Wait()
+		items, _ := leftItems(srv, queuePath)
+		gone := items[1] // is listed, and not claimed yet
+		srv.Delete(queuePath + "/" + gone)
+		f := zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, At: zksynctest.BeforeCommit, Match: func(op zksynctest.Op) bool {
+			return slices.ContainsFunc(op.Sub, func(s zkserver.SubOp) bool {
+				return s.Code == zkserver.OpDelete && s.Path == queuePath+"/zksync-claims/"+gone
+			})
+		}, Do: zksynctest.Call(func() {
+			for _, path := range markers(t, srv) {
+				srv.Delete(path)
+			}
+		})}
+		lost := srv.Inject(f)
+		f.Do = zksynctest.Disconnect
+		srv.Inject(f)
+		want(t, receive(t, q.Chan(), 2), []string{"1", "3"})
+		time.Sleep(time.Minute)
+		if lost.Count() == 0 {
+			t.Fatal("no request was lost")
+		}
+		wantLeft(t, srv, 0, 0)
+		closeQueue(t, q)
+	})
 }

@@ -1,0 +1,156 @@
+package zksync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+// harm is what an operator does who takes the znodes that begin with zksync- for
+// rubbish: he removes some, or a whole directory of them.
+func harm(srv *zksynctest.Server, rng *rand.Rand) {
+	dir := queuePath + "/" + []string{"zksync-claims", "zksync-markers", "zksync-consumers", "zksync-limit"}[rng.IntN(4)]
+	names, _ := srv.Children(dir)
+	whole := rng.IntN(4) == 0
+	for _, name := range names {
+		if whole || rng.IntN(3) == 0 {
+			srv.Delete(dir + "/" + name)
+		}
+	}
+	if whole || len(names) == 0 {
+		srv.Delete(dir)
+	}
+}
+
+// TestQueueStormWithAnOperator has somebody remove claims, markers and whatever
+// else there is for the queue's own use, while answers get lost. No message that
+// was put is lost or stuck: Put, Ack and Take say so where they do not know.
+func TestQueueStormWithAnOperator(t *testing.T) {
+	const producers, each = 4, 200
+	for seed := range stormRuns(t) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				rng := rand.New(rand.NewPCG(uint64(seed), 8))
+				var mu sync.Mutex
+				put, delivered := make(map[string]bool), make(map[string]int)
+				note := func(data []byte) {
+					mu.Lock()
+					defer mu.Unlock()
+					delivered[string(data)]++
+				}
+				var producing, consuming, striking sync.WaitGroup
+				for p := range producers {
+					q := zksync.NewQueue(srv.Connect(t), queuePath, []zksync.Option{zksync.WithCapacity(50)}[:p%2]...)
+					rnd := rand.New(rand.NewPCG(rng.Uint64(), 9))
+					producing.Go(func() {
+						defer q.Close()
+						for i := range each {
+							time.Sleep(time.Duration(rnd.IntN(200)) * time.Millisecond)
+							err := q.Put(t.Context(), message(p, i))
+							if err == nil {
+								mu.Lock()
+								put[string(message(p, i))] = true
+								mu.Unlock()
+							} else if !errors.Is(err, zksync.ErrOutcomeUnknown) {
+								t.Error("Put:", err)
+							}
+						}
+					})
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				for c := range 6 {
+					q := zksync.NewQueue(srv.Connect(t), queuePath)
+					rnd := rand.New(rand.NewPCG(rng.Uint64(), 10))
+					consuming.Go(func() {
+						defer q.Close()
+						operated(ctx, t, q, []string{"Chan", "Messages", "Take"}[c%3], rnd, note)
+					})
+				}
+				striking.Go(func() {
+					for ctx.Err() == nil {
+						time.Sleep(time.Duration(rng.IntN(300)) * time.Millisecond)
+						if rng.IntN(3) == 0 {
+							harm(srv, rng)
+						} else {
+							loseAnswers(srv, rng)
+						}
+					}
+				})
+				producing.Wait()
+				deadline := time.Now().Add(patience)
+				for len(inQueue(srv, queuePath)) > 0 && time.Now().Before(deadline) {
+					time.Sleep(time.Second)
+				}
+				stop()
+				striking.Wait()
+				consuming.Wait()
+				time.Sleep(time.Minute)
+				wantLeft(t, srv, 0, 0)
+				mu.Lock()
+				defer mu.Unlock()
+				again := 0
+				for v := range put {
+					switch n := delivered[v]; {
+					case n == 0:
+						t.Errorf("message %s was never delivered", v)
+					case n > 1:
+						again++
+					}
+				}
+				t.Logf("%d of %d messages were put for certain; %d came more than once", len(put), producers*each, again)
+			})
+		})
+	}
+}
+
+// operated consumes in one of three ways until ctx ends, and notes what it has.
+func operated(ctx context.Context, t *testing.T, q *zksync.Queue, how string, rnd *rand.Rand, note func([]byte)) {
+	for ctx.Err() == nil {
+		switch how {
+		case "Take":
+			data, err := q.Take(ctx)
+			if err == nil || errors.Is(err, zksync.ErrOutcomeUnknown) {
+				note(data)
+			} else if ctx.Err() == nil {
+				t.Error("Take:", err)
+			}
+		case "Chan":
+			select {
+			case data, ok := <-q.Chan():
+				if !ok {
+					t.Error("Chan:", q.Err())
+					return
+				}
+				note(data)
+			case <-ctx.Done():
+			}
+		default:
+			select {
+			case msg, ok := <-q.Messages():
+				if !ok {
+					t.Error("Messages:", q.Err())
+					return
+				}
+				dawdle(rnd)
+				if rnd.IntN(5) == 0 {
+					msg.Nack(ctx)
+					continue
+				}
+				if err := msg.Ack(ctx); err == nil || errors.Is(err, zksync.ErrOutcomeUnknown) {
+					note(msg.Data)
+				} else if !errors.Is(err, zksync.ErrLost) && ctx.Err() == nil {
+					t.Error("Ack:", err)
+				}
+			case <-ctx.Done():
+			}
+		}
+	}
+}
