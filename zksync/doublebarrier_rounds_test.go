@@ -87,7 +87,7 @@ func (c *cohort) check(t *testing.T, round int, did []int, what string) {
 
 func TestDoubleBarrierRoundsDoNotMix(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		c := &cohort{path: "/app/barrier", rounds: 1000, drop: func(t *testing.T, m *session.Manager) {
+		c := &cohort{path: "/app/barrier", rounds: 1000 / slowdown, drop: func(t *testing.T, m *session.Manager) {
 			if err := srv.Disconnect(live(t, m).ID()); err != nil {
 				t.Error(err)
 			}

@@ -31,7 +31,7 @@ func TestGivingUpLeavesNothing(t *testing.T) {
 		rounds int
 		value  func(m *session.Manager, shared *zksync.Mutex) *zksync.Mutex
 	}{
-		"one value": {1000, func(_ *session.Manager, shared *zksync.Mutex) *zksync.Mutex { return shared }},
+		"one value": {1000 / slowdown, func(_ *session.Manager, shared *zksync.Mutex) *zksync.Mutex { return shared }},
 		"values of their own": {200 / slowdown, func(m *session.Manager, _ *zksync.Mutex) *zksync.Mutex {
 			return zksync.NewMutex(m, path)
 		}},

@@ -2,5 +2,6 @@
 
 package zksync_test
 
-// slowdown divides what is only there to be many.
+// slowdown divides what is only there to be many. .ci/run has those tests without
+// the race detector, too.
 const slowdown = 10

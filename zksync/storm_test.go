@@ -16,8 +16,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// stormRuns is how many seeds TestStorm tries: a few, or as many as
-// ZKSYNC_STORM_RUNS says.
+// stormRuns is how many seeds a storm tries: three, or one with the race
+// detector, or as many as ZKSYNC_STORM_RUNS says.
 func stormRuns(t *testing.T) int {
 	if v := os.Getenv("ZKSYNC_STORM_RUNS"); v != "" {
 		n, err := strconv.Atoi(v)
@@ -26,7 +26,7 @@ func stormRuns(t *testing.T) int {
 		}
 		return n
 	}
-	return 3
+	return max(1, 3/slowdown)
 }
 
 // TestStorm has 50 goroutines over 5 sessions want one lock while connections

@@ -2,6 +2,7 @@ package zksync_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/go-zksync/toolkit/zksync"
@@ -21,7 +22,10 @@ func TestTriesTakeFewRequests(t *testing.T) {
 			t.Helper()
 			srv.ResetOps()
 			ok, err := tries[name](t.Context())
-			if ops := names(requests(srv, live(t, m).ID())); ok != got || err != nil || ops != want {
+			ops := names(requests(srv, live(t, m).ID()))
+			// The two reads go out together, either first.
+			ops = strings.Replace(ops, "getData getChildren2", "getChildren2 getData", 1)
+			if ok != got || err != nil || ops != want {
 				t.Errorf("%s: %v, %v, and asked %q, want %v and %q", name, ok, err, ops, got, want)
 			}
 		}
@@ -38,7 +42,6 @@ func TestTriesTakeFewRequests(t *testing.T) {
 		lock(t, zksync.NewMutex(other, path))
 		must(t, zksync.NewRWMutex(other, "/rw").Lock(t.Context()))
 		for name := range tries {
-			// The two reads go out together.
 			asks(name, "multi getChildren2 getData delete", false)
 		}
 	})
