@@ -4,11 +4,6 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
-
-	"github.com/go-zksync/toolkit/internal/servers"
 )
 
-func TestMain(m *testing.M) {
-	servers.AtOnce(4)
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

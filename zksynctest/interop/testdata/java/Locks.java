@@ -3,6 +3,7 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Deque;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
@@ -81,10 +82,14 @@ final class Locks {
 
     /** The lock recipe that comes with ZooKeeper. */
     static final class Recipes extends Lock {
+        private final ZooKeeper zk;
+        private final String path;
         private final WriteLock lock;
         private final Semaphore acquired = new Semaphore(0);
 
         Recipes(ZooKeeper zk, String path) {
+            this.zk = zk;
+            this.path = path;
             lock = new WriteLock(zk, path, ZooDefs.Ids.OPEN_ACL_UNSAFE, new LockListener() {
                 @Override
                 public void lockAcquired() {
@@ -130,8 +135,15 @@ final class Locks {
             return false;
         }
 
+        /**
+         * Whoever asks again leaves a watcher each time, and each of them locks when the one in front
+         * goes. One that does so after the release joins the line anew; so they have their turn first.
+         */
         @Override
-        void release() {
+        void release() throws Exception {
+            CountDownLatch heard = new CountDownLatch(1);
+            zk.sync(path, (code, name, context) -> heard.countDown(), null);
+            heard.await();
             lock.unlock();
         }
     }
