@@ -174,6 +174,9 @@ func (st *stream) leaveOne(feeder *queueUser) {
 		}
 	}
 	st.close(v)
+	st.mu.Lock()
+	st.over = true
+	st.mu.Unlock()
 }
 
 func (st *stream) managerOf(u *queueUser) int {

@@ -56,6 +56,7 @@ type stream struct {
 	put      map[int]*putting
 	received map[int][]*receipt
 	lost     map[int][]time.Time // when a Manager has lost a session
+	over     bool                // nothing is received any more
 	givenUp  []*receipt          // by Takes, if anything
 	putBack  map[int]bool        // what Takes have taken and put back, of what waits in the end
 }

@@ -104,4 +104,13 @@ var bugs = []bug{
 	{"lose what a Take has removed that was given up", []edit{{"zksync/queue_take_outcome.go",
 		"	if err != nil || o.c.owed.settle(r, czxid) {\n",
 		"	if err != nil || o.c.owed.settle(r, czxid) || true {\n"}}},
+	{"forget what was passed over", []edit{{"zksync/consumer_listing.go",
+		"			delete(o.passed, name)\n			r.lane.waiting.put(r.item)\n",
+		"			delete(o.passed, name)\n			_ = r\n"}}},
+	{"forget what was given back", []edit{{"zksync/message.go",
+		"				o.back(cl.ref)\n",
+		"				o.done(cl.ref)\n"}}},
+	{"go on after a batch without stopping what is on its way", []edit{{"zksync/committer_verdict.go",
+		"	v, err := c.marker.fence(ctx, s)\n	return c.decide(b, v, err)",
+		"	return c.decide(b, stopped, nil)"}}},
 }
