@@ -30,8 +30,9 @@ func harm(srv *zksynctest.Server, rng *rand.Rand) {
 }
 
 // TestQueueStormWithAnOperator has somebody remove claims, markers and whatever
-// else there is for the queue's own use, while answers get lost. No message that
-// was put is lost or stuck: Put, Ack and Take say so where they do not know.
+// else there is for the queue's own use, while answers get lost, sessions expire,
+// Takes are given up, and values are closed and others made. No message that was put
+// is lost or stuck: Put, Ack and Take say so where they do not know.
 func TestQueueStormWithAnOperator(t *testing.T) {
 	const producers, each = 4, 200
 	for seed := range stormRuns(t) {
@@ -67,19 +68,27 @@ func TestQueueStormWithAnOperator(t *testing.T) {
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
 				for c := range 6 {
-					q := zksync.NewQueue(srv.Connect(t), queuePath)
+					m := srv.Connect(t)
 					rnd := rand.New(rand.NewPCG(rng.Uint64(), 10))
 					consuming.Go(func() {
-						defer q.Close()
-						operated(ctx, t, q, []string{"Chan", "Messages", "Take"}[c%3], rnd, note)
+						for ctx.Err() == nil {
+							q := zksync.NewQueue(m, queuePath)
+							shift, end := context.WithTimeout(ctx, time.Duration(rnd.IntN(10_000))*time.Millisecond)
+							operated(shift, t, q, []string{"Chan", "Messages", "Take"}[c%3], rnd, note)
+							end()
+							closeQueue(t, q)
+						}
 					})
 				}
 				striking.Go(func() {
 					for ctx.Err() == nil {
 						time.Sleep(time.Duration(rng.IntN(300)) * time.Millisecond)
-						if rng.IntN(3) == 0 {
+						switch live := srv.Sessions(); {
+						case rng.IntN(3) == 0:
 							harm(srv, rng)
-						} else {
+						case rng.IntN(10) == 0 && len(live) > 0:
+							srv.ExpireSession(live[rng.IntN(len(live))].ID)
+						default:
 							loseAnswers(srv, rng)
 						}
 					}
@@ -93,6 +102,19 @@ func TestQueueStormWithAnOperator(t *testing.T) {
 				striking.Wait()
 				consuming.Wait()
 				time.Sleep(time.Minute)
+				// What a Take has put back when the others had gone.
+				rest := newQueue(t, srv)
+				for {
+					data, ok, err := rest.TryTake(t.Context())
+					if err != nil {
+						t.Error("TryTake:", err)
+					}
+					if !ok {
+						break
+					}
+					note(data)
+				}
+				closeQueue(t, rest)
 				wantLeft(t, srv, 0, 0)
 				mu.Lock()
 				defer mu.Unlock()
@@ -116,10 +138,12 @@ func operated(ctx context.Context, t *testing.T, q *zksync.Queue, how string, rn
 	for ctx.Err() == nil {
 		switch how {
 		case "Take":
-			data, err := q.Take(ctx)
+			patience, cancel := context.WithTimeout(ctx, time.Duration(rnd.IntN(500))*time.Millisecond)
+			data, err := q.Take(patience)
+			cancel()
 			if err == nil || errors.Is(err, zksync.ErrOutcomeUnknown) {
 				note(data)
-			} else if ctx.Err() == nil {
+			} else if !errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 				t.Error("Take:", err)
 			}
 		case "Chan":
@@ -144,9 +168,10 @@ func operated(ctx context.Context, t *testing.T, q *zksync.Queue, how string, rn
 					msg.Nack(ctx)
 					continue
 				}
-				if err := msg.Ack(ctx); err == nil || errors.Is(err, zksync.ErrOutcomeUnknown) {
+				// An Ack whose ctx ends goes on.
+				if err := msg.Ack(ctx); err == nil || errors.Is(err, zksync.ErrOutcomeUnknown) || ctx.Err() != nil {
 					note(msg.Data)
-				} else if !errors.Is(err, zksync.ErrLost) && ctx.Err() == nil {
+				} else if !errors.Is(err, zksync.ErrLost) {
 					t.Error("Ack:", err)
 				}
 			case <-ctx.Done():
