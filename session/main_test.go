@@ -10,6 +10,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	servers.CollectLess()
 	servers.AtOnce(6)
 	goleak.VerifyTestMain(zksynctest.StopSharedAfter(m))
 }

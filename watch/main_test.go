@@ -9,12 +9,16 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(zksynctest.StopSharedAfter(m)) }
+func TestMain(m *testing.M) {
+	servers.CollectLess()
+	goleak.VerifyTestMain(zksynctest.StopSharedAfter(m))
+}
 
 // must stops the test at an error of setting it up.
 func must(t testing.TB, err error) {

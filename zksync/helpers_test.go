@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -22,13 +20,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// TestMain has the garbage collected less often: each connection of go-zookeeper
-// comes with 3 MB of buffers, and the tests open them by the thousand.
 func TestMain(m *testing.M) {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
-		debug.SetMemoryLimit(1 << 30)
-	}
+	servers.CollectLess()
 	servers.AtOnce(6)
 	goleak.VerifyTestMain(zksynctest.StopSharedAfter(m))
 }
