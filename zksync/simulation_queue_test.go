@@ -47,7 +47,7 @@ func startQueue(ways []int) func(w *world) func(*simClient, action) error {
 
 func newStream(w *world, ways []int) *stream {
 	r := w.plan.rnd(forWorkload)
-	st := &stream{w: w, path: "/queues/q", put: map[int]*putting{}, received: map[int][]*receipt{}, lost: map[int][]time.Time{}}
+	st := &stream{w: w, path: "/queues/q", put: map[int]*putting{}, received: map[int][]*receipt{}, lost: map[int][]time.Time{}, cameBack: map[int][]int64{}}
 	st.way = ways[r.IntN(len(ways))]
 	if st.kind = kindsOfQueues[0]; st.way != takeInOrder && st.way != chanOfOne {
 		st.kind = kindsOfQueues[r.IntN(len(kindsOfQueues))]
@@ -55,6 +55,7 @@ func newStream(w *world, ways []int) *stream {
 	st.h = w.object("queue", fifo())
 	w.objects[len(w.objects)-1].check = st.disorder
 	st.recruit(r)
+	st.watchForReturns()
 	w.say("a %s is used by %s", st.kind.name, [...]string{"Take", "impatient Take", "Chan", "one Chan", "Messages", "Take, Chan and Messages"}[st.way])
 	for i, m := range w.managers {
 		go func() { // not a helper: sessions are lost behind the last fault, too
@@ -242,11 +243,7 @@ func (st *stream) take(ctx context.Context, c *simClient, a action, v *queueValu
 	switch {
 	case err == nil && ok:
 		st.receive(c, v, takeOrGiveUp, data, called)
-	case err == nil:
-	case ctx.Err() != nil && gaveUp(err):
-		st.mu.Lock()
-		st.givenUp = append(st.givenUp, &receipt{value: v, called: called})
-		st.mu.Unlock()
+	case err == nil || ctx.Err() != nil && gaveUp(err):
 	case errors.Is(err, zksync.ErrQueueClosed):
 		return st.closed(v)
 	default:

@@ -2,13 +2,11 @@ package zksync_test
 
 import (
 	"context"
-	"strconv"
 	"sync"
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
-	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // anyQueue is what Queue, PriorityQueue and DelayQueue have in common.
@@ -147,7 +145,6 @@ func (st *stream) leaveOne(feeder *queueUser) {
 	}
 	time.Sleep(st.w.plan.timeout())
 	v := st.last.value()
-	st.findPutBack()
 	ahead := st.claims(st.last.way != takeOrGiveUp)
 	c := &simClient{w: st.w, number: len(st.w.plan.clients) + len(st.w.helpers), m: st.last.m}
 	c.manager = st.managerOf(st.last)
@@ -186,24 +183,6 @@ func (st *stream) managerOf(u *queueUser) int {
 		}
 	}
 	return 0
-}
-
-// findPutBack finds out what of that which waits was taken before, and put back:
-// who has listed the queue in between may have it after later ones.
-func (st *stream) findPutBack() {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.putBack = make(map[int]bool)
-	for _, op := range st.w.srv.Ops() {
-		for _, sub := range op.Sub {
-			// A Put creates without a number. Claims are gone, or don't say which message.
-			if data, ok := st.w.srv.Get(sub.Path); ok && sub.Code == zkserver.OpCreate && sub.Err == 0 {
-				if id, err := strconv.Atoi(string(data)); err == nil {
-					st.putBack[id] = true
-				}
-			}
-		}
-	}
 }
 
 // claims counts the claims there are, which must be those of one value, and none
