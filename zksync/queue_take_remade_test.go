@@ -54,3 +54,22 @@ func TestTakeFromAQueueThatIsMadeAnew(t *testing.T) {
 		})
 	}
 }
+
+// Take makes the directory of claims again where that has gone.
+func TestTakeWithoutTheDirectoryOfClaims(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		q := newQueue(t, srv)
+		offer(t, srv.Connect(t), queuePath, 0, 2)
+		takes(t, q, "0")
+		if err := srv.Delete(queuePath + "/zksync-claims"); err != nil {
+			t.Fatal(err)
+		}
+		srv.ResetOps()
+		takes(t, q, "1")
+		if ops := requests(srv); len(ops) > 10 {
+			t.Errorf("%d requests", len(ops))
+		}
+		closeQueue(t, q)
+		wantLeft(t, srv, 0, 0)
+	})
+}
