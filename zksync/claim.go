@@ -39,9 +39,8 @@ func (o *outlook) fit() int {
 func (o *outlook) fitLocked() int { return max(1, readBudget/max(1, o.biggest)) }
 
 // claim claims those of the messages that are still there and nobody else has
-// claimed, in order. What it does not claim it has given back to the outlook. If
-// ctx ends before it is known what came of the request, claims may be left until the
-// session ends.
+// claimed, in order. What it does not claim it has given back to the outlook. ctx is to
+// be the consumer's life: what comes of the request is not known if it ends before.
 //
 // Where others consume, too, many of the messages may be gone by now, so they are
 // read before. Where nobody does they are claimed blindly, which is cheaper for the
@@ -76,6 +75,9 @@ func (o *outlook) claim(ctx context.Context, refs []ref, most int) (found []*cla
 	if err != nil {
 		for _, cl := range found {
 			o.back(cl.ref)
+			if o.c.life.Err() != nil {
+				o.s.DiscardOwn(o.claimPath(cl.ref), o.c.id) // if it comes about yet
+			}
 		}
 		return nil, gone, err
 	}
@@ -143,7 +145,10 @@ func (o *outlook) claimAll(ctx context.Context, found []*claim, blindly bool) (l
 	if errors.Is(err, session.ErrConnectionLost) {
 		ours, failed := o.lookForClaims(ctx, found)
 		o.release(len(found) - len(ours))
-		return o.keep(found, ours), len(ours) == 0, failed
+		if failed != nil {
+			return found, false, failed
+		}
+		return o.keep(found, ours), len(ours) == 0, nil
 	}
 	o.release(len(found))
 	switch {

@@ -134,3 +134,46 @@ func TestCloseOfAConsumerWithoutAServer(t *testing.T) {
 		})
 	}
 }
+
+// Close does not wait any longer for the answer to a claim, which comes about
+// nevertheless, nor for what tells after a lost answer. The claim goes at once.
+func TestCloseDuringASlowClaim(t *testing.T) {
+	slow := zksynctest.Delay(7 * time.Second)
+	for what, faults := range map[string][]zksynctest.Fault{
+		"not there yet": {{Op: zkserver.OpMulti, At: zksynctest.BeforeCommit, Do: slow}},
+		"there":         {{Op: zkserver.OpMulti, At: zksynctest.BeforeReply, Do: slow}},
+		"looked for": {
+			{Op: zkserver.OpMulti, At: zksynctest.AfterCommit, Do: zksynctest.Disconnect},
+			{Op: zkserver.OpMultiRead, At: zksynctest.BeforeReply, Do: slow},
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				offer(t, srv.Connect(t), queuePath, 0, 3)
+				m := srv.Connect(t, session.WithTimeout(40*time.Second))
+				s := live(t, m)
+				if err := s.MakeDir(t.Context(), queuePath+"/zksync-claims"); err != nil {
+					t.Fatal(err)
+				}
+				q := zksync.NewQueue(m, queuePath)
+				for _, f := range faults {
+					f.Session = s.ID()
+					srv.Inject(f)
+				}
+				q.Chan()
+				synctest.Wait()
+				time.Sleep(time.Second) // for a new connection
+				began := time.Now()
+				closeQueue(t, q)
+				if took := time.Since(began); took > 5*time.Second {
+					t.Errorf("Close took %v", took)
+				}
+				time.Sleep(3 * time.Second)
+				if s.Err() != nil {
+					t.Fatal("the session was lost, and so shows nothing:", s.Err())
+				}
+				wantLeft(t, srv, 3, 0)
+			})
+		})
+	}
+}
