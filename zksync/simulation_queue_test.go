@@ -104,7 +104,7 @@ func (st *stream) recruit(r *rand.Rand) {
 		case chanOfOne:
 			u.way, u.consumes = chanOfMany, i == 1
 		case everyWay:
-			u.way = []int{takeOrGiveUp, chanOfMany, messagesWay}[r.IntN(3)]
+			u.way = []int{takeOrGiveUp, chanOfMany, chanOfMany, messagesWay}[r.IntN(4)]
 		}
 		u.v = u.open()
 		if i >= st.w.plan.managers && st.way != chanOfOne && r.IntN(3) == 0 {
@@ -176,7 +176,9 @@ func (st *stream) puts(ctx context.Context, client int, v *queueValue, n int, a 
 // takes receives a message, in one way or another.
 func (st *stream) takes(c *simClient, a action, u *queueUser) error {
 	v, way := u.value(), u.way
-	if st.way == everyWay && a.kind%3 == 0 {
+	// Who shares a value takes more often beside its channel.
+	guest := c.number >= st.w.plan.managers && st.users[c.number-st.w.plan.managers] == u
+	if st.way == everyWay && (a.kind%7 < 2 || guest && a.kind%7 < 5) {
 		way = takeOrGiveUp
 	}
 	if st.way == takeInOrder {
