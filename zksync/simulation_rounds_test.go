@@ -129,18 +129,26 @@ func (k *roundKeeper) enter(id int, by int64) (begun int64) {
 	return begun
 }
 
+// multiDelete is how a deletion begins within a multi.
+const multiDelete = "\x00\x00\x00\x02\x00\xff\xff\xff\xff"
+
 var doubleBarriers = &workload{name: "doublebarrier", small: true, mishaps: []faultKind{limp, limpAll}, aims: []sim.Strike{
 	{Op: opMulti, Has: "/ready", And: "anyone"}, // a create has an ACL
 	{Op: opMulti, Has: "/ready", Lacks: "anyone"},
-	{Has: "/ready"},
+	{Op: opMulti, Has: multiDelete, Lacks: "/ready"},
 }, start: func(w *world) func(*simClient, action) error {
 	const path = "/barriers/b"
 	size := 2
 	if len(w.plan.clients) > 4 {
 		size = 3
 	}
-	b := &roundKeeper{roundOf: make(map[int]int)}
+	b := &roundKeeper{roundOf: make(map[int]int), ghosts: make(map[int][]ghost)}
 	b.h = w.object("doublebarrier", b.rounds(size))
+	w.finish = append(w.finish, func() {
+		for i := range w.plan.clients {
+			b.lay(i, math.MaxInt64)
+		}
+	})
 	w.onChange(path+"/ready", func(there bool) {
 		if there {
 			b.opened()
@@ -185,6 +193,13 @@ type roundKeeper struct {
 	last    int
 	begun   []int64     // when each round was opened
 	roundOf map[int]int // of the participants, counted from 1
+	ghosts  map[int][]ghost
+}
+
+// A ghost is a participant of whom a client does not know whether he counts.
+type ghost struct {
+	id    int
+	since int64
 }
 
 func (k *roundKeeper) newID() int {
@@ -194,10 +209,23 @@ func (k *roundKeeper) newID() int {
 	return k.last - 1
 }
 
-// ghost notes one who may have counted from some time on until another.
-func (k *roundKeeper) ghost(client, id int, called, gone int64) {
-	k.h.note(client, arrives{id}, called, gone)
-	k.h.note(client, vanishes{id}, called, gone)
+// ghost notes one who may have counted from some time on.
+func (k *roundKeeper) ghost(client, id int, called int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ghosts[client] = append(k.ghosts[client], ghost{id, called})
+}
+
+// lay notes that the ghosts of a client count no more.
+func (k *roundKeeper) lay(client int, gone int64) {
+	k.mu.Lock()
+	ghosts := k.ghosts[client]
+	delete(k.ghosts, client)
+	k.mu.Unlock()
+	for _, g := range ghosts {
+		k.h.note(client, arrives{g.id}, g.since, gone)
+		k.h.note(client, vanishes{g.id}, g.since, gone)
+	}
 }
 
 // settled says whether a call that was given up has come to its end: if not, it
@@ -224,16 +252,15 @@ func (k *roundKeeper) round(c *simClient, a action, b *zksync.DoubleBarrier) err
 	c.w.say("client %d as %d: entered: %v", c.number, id, err)
 	same := before == c.w.sessionOf(c.manager)
 	if !same {
-		k.ghost(c.number, k.newID(), called, math.MaxInt64) // under an earlier session it may count for a while
+		k.ghost(c.number, k.newID(), called) // under an earlier session it may count for a while
 	}
 	switch {
 	case errors.Is(err, zksync.ErrIDInUse):
 		return nil
 	case err != nil && ctx.Err() != nil && gaveUp(err) && same && c.settled(ctx):
-		k.ghost(c.number, id, called, returned)
-		return nil
+		return nil // it was taken back before anybody passed by counting it
 	case err != nil && ctx.Err() != nil && gaveUp(err):
-		k.ghost(c.number, id, called, math.MaxInt64)
+		k.ghost(c.number, id, called)
 		return nil
 	case err != nil:
 		return fmt.Errorf("enter: %w", err)
@@ -246,13 +273,14 @@ func (k *roundKeeper) round(c *simClient, a action, b *zksync.DoubleBarrier) err
 	gone := h.clock.Add(1)
 	c.w.say("client %d as %d: left: %v", c.number, id, err)
 	if h.doubtful(c.manager, called, returned, err) {
-		k.ghost(c.number, id, called, math.MaxInt64)
+		k.ghost(c.number, id, called)
 		return withoutLoss(err)
 	}
 	begun := k.enter(id, returned)
 	if begun < called {
 		return errors.New("it has entered a round that had begun before it came")
 	}
+	k.lay(c.number, begun) // a value comes when nothing is left of it
 	h.note(c.number, arrives{id}, called, begun)
 	h.note(c.number, enters{id}, begun, returned)
 	switch {
