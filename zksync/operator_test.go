@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -148,7 +149,8 @@ func TestDirectoryRemovedUnderTheLine(t *testing.T) {
 		ctx, _ := hold(t, holder)
 		time.Sleep(time.Second)
 		waiting := locking(t.Context(), mu)
-		for _, name := range wantPlaces(t, srv, 2) {
+		// From the end: whoever waits would rightly be let in between.
+		for _, name := range slices.Backward(wantPlaces(t, srv, 2)) {
 			srv.Delete(path + "/" + name)
 		}
 		if err := srv.Delete(path); err != nil {
