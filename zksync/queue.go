@@ -120,9 +120,10 @@ func (q *queue) usable() error {
 // to their places, and the channel is closed. Puts that were not
 // sent yet fail with ErrQueueClosed; for the answers to those that were it waits,
 // for five seconds at most if the servers cannot be reached, and then they fail with
-// an error that is ErrOutcomeUnknown, too. It returns when
-// nothing of the value runs any more, and may be called more than once. Close the
-// Queue before its Manager, so that it can clean up behind itself.
+// an error that is ErrOutcomeUnknown, too. Messages that could not be given back by
+// then are free as soon as the servers can be reached, or the session has ended. It
+// returns when nothing of the value runs any more, and may be called more than once.
+// Close the Queue before its Manager, so that it can clean up behind itself.
 func (q *queue) Close() error {
 	// The others wait for the first, but not in the Once: a goroutine that is
 	// blocked in one stops the clock of a bubble.
