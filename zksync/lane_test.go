@@ -170,12 +170,13 @@ func TestDelayQueueOnBoth(t *testing.T) {
 		q := zksync.NewDelayQueue(srv.Connect(t), path)
 		defer closeQueue(t, q)
 		start := time.Now()
-		for _, d := range []int{300, 0, 150} {
-			if err := q.Put(t.Context(), fmt.Append(nil, d), time.Duration(d)*time.Millisecond); err != nil {
+		for _, d := range []int{900, 0, 450} {
+			// From one moment on: what is put a little late is due no later for that.
+			if err := q.PutAt(t.Context(), fmt.Append(nil, d), start.Add(time.Duration(d)*time.Millisecond)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for _, d := range []int{0, 150, 300} {
+		for _, d := range []int{0, 450, 900} {
 			data := string(receive(t, q.Chan(), 1)[0])
 			if data != fmt.Sprint(d) || time.Since(start) < time.Duration(d)*time.Millisecond {
 				t.Errorf("%s came after %v, want %d", data, time.Since(start), d)
