@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/go-zksync/toolkit/internal/sim"
@@ -292,15 +291,4 @@ func (st *stream) closed(v *queueValue) error {
 		return fmt.Errorf("the queue was closed: %w", v.Err())
 	}
 	return nil
-}
-
-// distinct are the values that are used.
-func (st *stream) distinct() []*queueUser {
-	var all []*queueUser
-	for _, u := range st.users {
-		if !slices.Contains(all, u) {
-			all = append(all, u)
-		}
-	}
-	return all
 }

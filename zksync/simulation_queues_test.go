@@ -2,6 +2,7 @@ package zksync_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -147,7 +148,7 @@ func (st *stream) leaveOne(feeder *queueUser) {
 	v := st.last.value()
 	ahead := st.claims(st.last.way != takeOrGiveUp)
 	c := &simClient{w: st.w, number: len(st.w.plan.clients) + len(st.w.helpers), m: st.last.m}
-	c.manager = st.managerOf(st.last)
+	c.manager = slices.Index(st.w.managers, st.last.m)
 	got := st.getAll(c, v, st.last.way)
 	st.inOrder("who was left", got[min(ahead, len(got)):], st.kind.grain)
 	open := map[int]bool{}
@@ -176,13 +177,15 @@ func (st *stream) leaveOne(feeder *queueUser) {
 	st.mu.Unlock()
 }
 
-func (st *stream) managerOf(u *queueUser) int {
-	for i, m := range st.w.managers {
-		if m == u.m {
-			return i
+// distinct are the values that are used.
+func (st *stream) distinct() []*queueUser {
+	var all []*queueUser
+	for _, u := range st.users {
+		if !slices.Contains(all, u) {
+			all = append(all, u)
 		}
 	}
-	return 0
+	return all
 }
 
 // claims counts the claims there are, which must be those of one value, and none
