@@ -2,6 +2,7 @@ package zkserver_test
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"testing"
 	"time"
@@ -83,19 +84,25 @@ func TestAllocations(t *testing.T) {
 			list := streams(t, zkserver.Config{OpsKept: 16}, 1)
 			const n = 50_000
 			load(list, n, c.frames...)
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			load(list, n, c.frames...)
-			runtime.ReadMemStats(&after)
-			// What is left for the runtime, and for buffers that a pool lost.
-			const slack = 0.05
-			if got := float64(after.Mallocs-before.Mallocs) / n; got > c.limit+slack {
-				t.Errorf("%.2f allocations a request, want %v", got, c.limit)
+			// The runtime, and buffers that a pool has lost to the collector, only
+			// ever add to it: the least of several is what the server takes.
+			const slack, tries = 0.05, 5
+			count, size := math.Inf(1), math.Inf(1)
+			for range tries {
+				var before, after runtime.MemStats
+				runtime.ReadMemStats(&before)
+				load(list, n, c.frames...)
+				runtime.ReadMemStats(&after)
+				count = min(count, float64(after.Mallocs-before.Mallocs)/n)
+				size = min(size, float64(after.TotalAlloc-before.TotalAlloc)/n)
+			}
+			if count > c.limit+slack {
+				t.Errorf("%.2f allocations a request, want %v", count, c.limit)
 			}
 			// The race detector has a pool lose one buffer in four, on purpose: then
 			// the bytes tell how many requests came in one piece, and nothing else.
-			if got := float64(after.TotalAlloc-before.TotalAlloc) / n; !raceDetector && got > 100*c.limit+64 {
-				t.Errorf("%.0f bytes allocated a request", got)
+			if !raceDetector && size > 100*c.limit+64 {
+				t.Errorf("%.0f bytes allocated a request", size)
 			}
 		})
 	}
