@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/go-zksync/toolkit/internal/sim"
@@ -37,7 +38,7 @@ var requestsOfQueues = []sim.Strike{
 // Queues, and one with many values a session that wait for the same messages.
 var (
 	queues = &workload{name: "queue", losses: requestsOfQueues, start: startQueue(waysOfQueues)}
-	crowds = &workload{name: "crowd", losses: requestsOfQueues[:2], crowd: true, start: startQueue([]int{chanOfMany, messagesWay, everyWay})}
+	crowds = &workload{name: "crowd", losses: slices.Concat(requestsOfQueues[:1], requestsOfQueues[:2]), crowd: true, start: startQueue([]int{chanOfMany, messagesWay, everyWay})}
 )
 
 func startQueue(ways []int) func(w *world) func(*simClient, action) error {
