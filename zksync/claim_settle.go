@@ -153,13 +153,15 @@ func (c *consumer) leaveBehind(claims ...*claim) {
 }
 
 // drop ends claims on messages that are not there. Nobody waits for that but Close.
+// A message that is put back meanwhile is not to be claimed before: a claim whose
+// answer is lost then could be taken for the one that is about to go.
 func (c *consumer) drop(gone []*claim) {
 	if len(gone) == 0 {
 		return
 	}
 	txs := make([]tx, len(gone))
 	for i, cl := range gone {
-		cl.o.done(cl.ref)
+		cl.o.dropping(cl.ref)
 		cl.o.release(1)
 		txs[i] = cl.surrender()
 	}
@@ -170,9 +172,14 @@ func (c *consumer) drop(gone []*claim) {
 			case <-e.done:
 			case <-c.life.Done():
 			}
-			if cl := gone[i]; c.life.Err() != nil || errors.Is(e.err, ErrOutcomeUnknown) {
-				cl.o.s.DiscardOwn(cl.o.claimPath(cl.ref), c.id)
+			cl := gone[i]
+			if c.life.Err() != nil || errors.Is(e.err, ErrOutcomeUnknown) {
+				select {
+				case <-cl.o.s.DiscardOwn(cl.o.claimPath(cl.ref), c.id):
+				case <-c.life.Done():
+				}
 			}
+			cl.o.dropped(cl.ref)
 		}
 	}
 	if !c.spawn(check) {

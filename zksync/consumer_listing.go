@@ -108,6 +108,9 @@ func (o *outlook) list(ctx context.Context, l *lane) error {
 	defer o.mu.Unlock()
 	found = slices.DeleteFunc(found, func(it item) bool {
 		name := ref{l, it}.claimName()
+		if _, absent := o.absent[name]; absent {
+			o.absent[name] = true
+		}
 		_, taken := o.taken[name]
 		_, passed := o.passed[name]
 		return taken || passed

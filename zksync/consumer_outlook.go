@@ -33,6 +33,7 @@ type outlook struct {
 	lanes    []*lane // in order
 	listing  *tripwire
 	taken    map[string]struct{} // by the names of their claims
+	absent   map[string]bool     // of taken, those that are not there; whether they have been listed since
 	passed   map[string]ref      // likewise
 	claimed  map[string]struct{} // the claims there are, while the next is not tripped
 	claims   *tripwire
@@ -45,7 +46,7 @@ type outlook struct {
 }
 
 func newOutlook(c *consumer, s *session.Session) *outlook {
-	o := &outlook{c: c, s: s, turn: make(chan struct{}, 1), taken: make(map[string]struct{}), passed: make(map[string]ref)}
+	o := &outlook{c: c, s: s, turn: make(chan struct{}, 1), taken: make(map[string]struct{}), passed: make(map[string]ref), absent: make(map[string]bool)}
 	if c.q.kind.lane == nil {
 		o.lanes = []*lane{{}}
 	}

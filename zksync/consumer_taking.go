@@ -97,6 +97,29 @@ func (o *outlook) done(r ref) {
 	delete(o.taken, r.claimName())
 }
 
+// dropping notes that a message that was taken is not there, and our claim on it
+// about to go.
+func (o *outlook) dropping(r ref) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.absent[r.claimName()] = false
+}
+
+// dropped notes that the claim has gone. The message is back if it has been listed
+// meanwhile.
+func (o *outlook) dropped(r ref) {
+	o.mu.Lock()
+	name := r.claimName()
+	listed := o.absent[name]
+	delete(o.absent, name)
+	o.mu.Unlock()
+	if listed {
+		o.back(r)
+	} else {
+		o.done(r)
+	}
+}
+
 // suspect has a lane listed again where a message in it has gone by another's
 // hand: perhaps the whole lane has, and there is another of that name.
 func (o *outlook) suspect(r ref) {
