@@ -21,13 +21,13 @@ var colours = map[string]color.Color{
 }
 
 // drawChart draws, for each row with somebody to compare with, how many times
-// as long as ours the others take, on a logarithmic axis.
+// as much as ours the others take, be it time or bytes, on a logarithmic axis.
 func drawChart(path string, results []result) error {
 	// Its letters are wider than those that a browser takes where it has no such font.
 	plot.DefaultFont.Variant = "Sans"
 	p := plot.New()
-	p.Title.Text = "Time of others, ours = 1 (less is better)"
-	p.X.Label.Text = "times as long as zksync, logarithmic"
+	p.Title.Text = "What others take, ours = 1 (less is better)"
+	p.X.Label.Text = "times as much as zksync, logarithmic"
 	p.X.Scale = plot.LogScale{}
 	p.X.Tick.Marker = plot.LogTicks{Prec: -1}
 	p.Legend.Top, p.Legend.Left = true, false

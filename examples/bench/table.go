@@ -11,7 +11,7 @@ import (
 func writeTable(w io.Writer, rep report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# What it costs\n\n%s\n\n", rep.Machine)
-	fmt.Fprintf(&b, "Medians over the rounds; in brackets the quartiles and, for others, the ratio to %s. Less is better.\n", ours)
+	fmt.Fprintf(&b, "Medians over the rounds, their quartiles, and how many times as much that is as with %s. Less is better.\n", ours)
 	for _, r := range rep.Results {
 		fmt.Fprintf(&b, "\n## %s\n\n| | %s | quartiles | x %s | requests |\n|---|---:|---:|---:|---:|\n", r.Title, r.Unit, ours)
 		mine, ran := r.of(ours)
