@@ -29,7 +29,8 @@ type Endpoint struct {
 	heard       map[int64]*session
 	stats       packetStats
 	traceMask   int64
-	report      *timer // when its leader hears of the sessions it has heard of
+	report      *timer // when its leader asks for the sessions it has heard of
+	overdue     bool   // it has asked, and was not told yet
 }
 
 // firstPort is the port of the first endpoint's address in memory; those of the

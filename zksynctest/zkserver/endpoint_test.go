@@ -304,3 +304,29 @@ func TestFollowersReportTouchesEachHalfTick(t *testing.T) {
 		}
 	})
 }
+
+// A follower that was frozen when its leader asked answers when it goes on, ahead of
+// all that it does then: so does a leader that was.
+func TestOverdueReportsComeWithTheThaw(t *testing.T) {
+	for _, frozen := range []int{1, 3} {
+		three(t, func(t *testing.T, s *zkserver.Server) {
+			r := at(t, s, 1, 4*time.Second)
+			time.Sleep(100 * time.Millisecond)
+			r.want(0, zkserver.OpPing, nil)
+			synctest.Wait()
+			s.Endpoint(frozen).Freeze()
+			time.Sleep(2400 * time.Millisecond) // beyond when the leader asks, at 1 s and at 2 s
+			s.Endpoint(frozen).Thaw()
+			synctest.Wait()
+			s.Endpoint(1).CutFromLeader() // before it asks again
+			time.Sleep(4 * time.Second)   // until 6.5 s: the leader heard of it at 2.5 s
+			if list := s.Sessions(); len(list) != 1 {
+				t.Fatalf("with %d frozen: %+v, want that of the client until 8 s", frozen, list)
+			}
+			time.Sleep(2 * time.Second)
+			if list := s.Sessions(); len(list) != 0 {
+				t.Fatalf("with %d frozen: %+v after 8 s", frozen, list)
+			}
+		})
+	}
+}

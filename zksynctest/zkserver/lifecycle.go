@@ -76,6 +76,7 @@ func (s *Server) goOn(list ...*Endpoint) {
 		}
 	}
 	s.reconsider()
+	s.reportOverdue()
 }
 
 func (e *Endpoint) unfreeze() {

@@ -107,25 +107,36 @@ func (s *Server) reportLater(e *Endpoint) {
 		if s.closed || e.report != t {
 			return
 		}
-		e.report = nil
-		if e.thaw != nil || s.leader == nil || s.leader.thaw != nil {
-			s.reportLater(e)
-			return
+		e.report, e.overdue = nil, true
+		s.reportOverdue()
+	})
+	e.report = t
+}
+
+// reportOverdue has the leader told what it has asked for. Neither can while one of
+// them is frozen, and do as soon as both go on.
+func (s *Server) reportOverdue() {
+	if s.leader == nil || s.leader.thaw != nil {
+		return
+	}
+	now := time.Now()
+	for _, e := range s.endpoints {
+		if !e.overdue || e.thaw != nil {
+			continue
 		}
-		now := time.Now()
+		e.overdue = false
 		for _, sess := range e.heard {
 			if !sess.dead {
 				s.touch(sess, now)
 			}
 		}
 		clear(e.heard)
-	})
-	e.report = t
+	}
 }
 
 // forgetHeard loses what the leader was not told yet.
 func (s *Server) forgetHeard(e *Endpoint) {
 	clear(e.heard)
 	e.report.stop()
-	e.report = nil
+	e.report, e.overdue = nil, false
 }
