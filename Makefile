@@ -57,8 +57,8 @@ simulate: ## SEEDS seeds of workloads under faults, checked against models
 	go test -v -count=1 -timeout 24h ./zksync -run '^TestSimulation$$' -seeds $(SEEDS)
 
 .PHONY: mutants
-mutants: ## how many seeds the simulation takes to find each of a list of bugs, SEEDS at most
-	go run ./internal/mutants -seeds $(SEEDS)
+mutants: ## how many seeds the simulation takes to find each of a list of bugs
+	go run ./internal/mutants
 
 .PHONY: interop
 interop: ## other clients on the same paths, 2,000 acquisitions a side

@@ -48,6 +48,7 @@ func TestDeliveriesCost(t *testing.T) {
 			q := zksync.NewQueue(m, queuePath)
 			defer q.Close()
 			id := live(t, m).ID()
+			slow(srv, time.Millisecond) // so that how many go together is not up to the scheduler
 			before := srv.Traffic(id).Requests
 			receive(t, q.Chan(), n)
 			synctest.Wait()

@@ -2,7 +2,7 @@
 // it runs the simulation on code that has it, and tells after how many seeds it was
 // found. Nothing in the tree is changed.
 //
-//	go run ./internal/mutants -seeds 2000
+//	go run ./internal/mutants
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 )
 
 func main() {
-	seeds := flag.Int("seeds", 2000, "how many seeds a bug may take to be found")
+	seeds := flag.Int("seeds", 6000, "how many seeds a bug may take to be found")
 	only := flag.String("only", "", "a part of the names of the bugs to look at; all if empty")
 	limit := flag.Duration("limit", 5*time.Minute, "how long a run may take")
 	flag.Parse()
