@@ -26,7 +26,7 @@ func newRequests(servers string) (*requests, error) {
 		return nil, err
 	}
 	r := &requests{stockSessions: sessions, conn: all[0]}
-	r.rowFuncs = rowFuncs{"lock": r.lock, "handover": r.handover, "put": r.put, "deliver": r.deliver}
+	r.rowFuncs = rowFuncs{"lock": r.lock, "handover": r.handover, "election": r.election, "put": r.put, "deliver": r.deliver}
 	return r, nil
 }
 
@@ -67,6 +67,41 @@ func (r *requests) handover(ctx context.Context, j job) (sample, error) {
 		return sample{}, err
 	}
 	return timed(j.Ops, func() error { return errors.Join(r.conn.Delete(gate, -1), g.Wait()) })
+}
+
+// election is a line of two: the delete of one, and the event that tells the other.
+func (r *requests) election(ctx context.Context, j job) (sample, error) {
+	conns, err := r.connect(2)
+	if err != nil {
+		return sample{}, err
+	}
+	if err := makeParents(r.conn, j.Path); err != nil {
+		return sample{}, err
+	}
+	place, err := stand(ctx, conns[0], j.Path)
+	if err != nil {
+		return sample{}, err
+	}
+	total := sample{Ops: j.Ops}
+	for i := range j.Ops {
+		first, second := conns[i%2], conns[(i+1)%2]
+		next := ""
+		var g errgroup.Group
+		g.Go(func() (err error) {
+			next, err = stand(ctx, second, j.Path)
+			return err
+		})
+		if err := joined(ctx, r.conn, j.Path, 2); err != nil {
+			return sample{}, err
+		}
+		s, err := timed(1, func() error { return errors.Join(first.Delete(place, -1), g.Wait()) })
+		if err != nil {
+			return sample{}, err
+		}
+		total.Elapsed += s.Elapsed
+		place = next
+	}
+	return total, nil
 }
 
 // stand joins the line and returns our znode when it is the first.
