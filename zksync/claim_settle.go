@@ -55,11 +55,11 @@ func (c *consumer) retry(ctx context.Context, cl *claim) (*entry, error) {
 	}
 	switch {
 	case there && ours:
-		return c.q.removals.start(cl.o.s, nil, cl.removal())[0], nil
+		return c.q.removals.startOne(cl.o.s, cl.removal()), nil
 	case there:
 		// Somebody has removed our claim. Whoever has it by now delivers it again.
 		cl.o.release(1)
-		e := c.q.removals.start(nil, nil, cl.o.taking(cl.ref, -1))[0]
+		e := c.q.removals.startOne(nil, cl.o.taking(cl.ref, -1))
 		select {
 		case <-e.done:
 		case <-ctx.Done():
@@ -72,7 +72,7 @@ func (c *consumer) retry(ctx context.Context, cl *claim) (*entry, error) {
 		}
 		return nil, nil
 	case ours:
-		return c.q.removals.start(cl.o.s, nil, cl.surrender())[0], nil
+		return c.q.removals.startOne(cl.o.s, cl.surrender()), nil
 	}
 	c.owed.settle(cl.ref, cl.czxid)
 	cl.o.suspect(cl.ref)

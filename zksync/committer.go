@@ -68,22 +68,6 @@ func newCommitter(m *session.Manager, markers string, swept *atomic.Bool) *commi
 	return c
 }
 
-// do carries out one transaction. For what it returns see entry.wait; and
-// committer.start for on.
-func (c *committer) do(ctx context.Context, on *session.Session, t tx) error {
-	if ctx.Err() != nil {
-		return cancelled(ctx)
-	}
-	e := c.entry(on, nil, t)
-	c.enqueue(e)
-	return e.wait(ctx)
-}
-
-// doAll carries out many, in order, and returns what came of each.
-func (c *committer) doAll(ctx context.Context, on *session.Session, ch *chain, txs ...tx) []error {
-	return c.waitAll(ctx, c.start(on, ch, txs...))
-}
-
 // waitAll waits for all of some entries, in order. If ctx ends before, none of them
 // is sent any more.
 func (c *committer) waitAll(ctx context.Context, entries []*entry) []error {
@@ -121,6 +105,13 @@ func (c *committer) start(on *session.Session, ch *chain, txs ...tx) []*entry {
 	}
 	c.enqueue(entries...)
 	return entries
+}
+
+// startOne is start for a single transaction.
+func (c *committer) startOne(on *session.Session, t tx) *entry {
+	e := c.entry(on, nil, t)
+	c.enqueue(e)
+	return e
 }
 
 func (c *committer) entry(on *session.Session, ch *chain, t tx) *entry {

@@ -18,6 +18,20 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// do carries out one transaction. For what it returns see entry.wait; and
+// committer.start for on.
+func (c *committer) do(ctx context.Context, on *session.Session, t tx) error {
+	if ctx.Err() != nil {
+		return cancelled(ctx)
+	}
+	return c.startOne(on, t).wait(ctx)
+}
+
+// doAll carries out many, in order, and returns what came of each.
+func (c *committer) doAll(ctx context.Context, on *session.Session, ch *chain, txs ...tx) []error {
+	return c.waitAll(ctx, c.start(on, ch, txs...))
+}
+
 // committing runs test with a committer below /c, and the session that it has.
 func committing(t *testing.T, test func(t *testing.T, srv *zksynctest.Server, c *committer, s *session.Session), opts ...session.Option) {
 	t.Helper()
@@ -192,7 +206,7 @@ func TestWaitingAgain(t *testing.T) {
 			srv.Inject(zksynctest.Fault{Op: zkserver.OpSetData, At: zksynctest.AfterCommit, Do: zksynctest.Call(func() { srv.ExpireSession(s.ID()) })})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			e := c.start(s, nil, creates("/c/a"))[0]
+			e := c.startOne(s, creates("/c/a"))
 			if err := e.wait(ctx); !errors.Is(err, ErrOutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("wait: %v", err)
 			}

@@ -215,7 +215,7 @@ func (p *pump) unreserve() { <-p.slots }
 // comes of it.
 func (p *pump) startRemoval(cl *claim) {
 	p.c.owed.add(cl)
-	p.removing <- unconfirmed{cl, p.c.q.removals.start(cl.o.s, nil, cl.removal())[0]}
+	p.removing <- unconfirmed{cl, p.c.q.removals.startOne(cl.o.s, cl.removal())}
 }
 
 func (p *pump) deliverBytes(ctx context.Context, cl *claim) bool {

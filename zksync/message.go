@@ -163,7 +163,7 @@ func (m *Message) carryOut(verb string) error {
 		if err := o.s.Err(); err != nil {
 			return lossOf(err)
 		}
-		err := m.await(m.c.q.removals.start(o.s, nil, t)[0])
+		err := m.await(m.c.q.removals.startOne(o.s, t))
 		if err == nil {
 			o.release(1)
 			if verb == "Nack" {

@@ -58,8 +58,7 @@ func (q *queue) put(ctx context.Context, dir, name string, data []byte) error {
 		err = cancelled(ctx)
 	}
 	if err == nil {
-		e := q.puts.entry(nil, nil, t)
-		q.puts.enqueue(e)
+		e := q.puts.startOne(nil, t)
 		defer q.hurry(ctx, e)()
 		err = e.wait(ctx)
 	}

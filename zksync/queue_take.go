@@ -112,7 +112,7 @@ func (o *outlook) takeOne(ctx, caller context.Context, patient bool) ([]byte, bo
 		o.hold(1) // so that a connection that has gone silent is given up early
 		t := o.taking(r, stat.Version)
 		t.read = now
-		e := o.c.q.removals.start(nil, nil, t)[0]
+		e := o.c.q.removals.startOne(nil, t)
 		gone := true
 		if err = e.wait(caller); errors.Is(err, ErrOutcomeUnknown) && caller.Err() == nil {
 			gone, err = o.c.isGone(caller, o.path(r), stat.Czxid, err)

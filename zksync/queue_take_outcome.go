@@ -55,7 +55,7 @@ func (o *outlook) undo(r ref, data []byte, czxid int64, e *entry) {
 	}
 	t := tx{ops: []any{&zk.CreateRequest{Path: path, Data: data}}, size: len(path) + len(data) + 100, dir: o.dir(r.lane)}
 	select {
-	case <-o.c.q.removals.start(nil, nil, t)[0].done:
+	case <-o.c.q.removals.startOne(nil, t).done:
 	case <-o.c.life.Done():
 	}
 }
