@@ -29,11 +29,9 @@ func TestNodeIsNotItsChildren(t *testing.T) {
 		st := watch.Node(t.Context(), m, "/a")
 		next(t, st)
 		for lost, lose := range losses(srv) {
-			id := live(t, m).ID()
-			srv.HangHandshake(true)
-			must(t, lose(id))
-			must(t, srv.Create("/a/b", nil))
-			srv.HangHandshake(false)
+			unseen(t, srv, m, lose, func() {
+				must(t, srv.Create("/a/b", nil))
+			})
 			none(t, st)
 			must(t, srv.Delete("/a/b"))
 			if none(t, st); t.Failed() {
@@ -54,22 +52,18 @@ func TestChildrenAreNames(t *testing.T) {
 		st := watch.Children(t.Context(), m, "/a")
 		next(t, st)
 		for lost, lose := range losses(srv) {
-			id := live(t, m).ID()
-			srv.HangHandshake(true)
-			must(t, lose(id))
-			must(t, srv.Set("/a", nil))
-			must(t, srv.Set("/a/x", nil))
-			srv.HangHandshake(false)
+			unseen(t, srv, m, lose, func() {
+				must(t, srv.Set("/a", nil))
+				must(t, srv.Set("/a/x", nil))
+			})
 			none(t, st)
 			if lost == "nothing" {
 				continue // a child that is there for a moment may be told, too
 			}
-			id = live(t, m).ID()
-			srv.HangHandshake(true)
-			must(t, lose(id))
-			must(t, srv.Create("/a/y", nil))
-			must(t, srv.Delete("/a/y"))
-			srv.HangHandshake(false)
+			unseen(t, srv, m, lose, func() {
+				must(t, srv.Create("/a/y", nil))
+				must(t, srv.Delete("/a/y"))
+			})
 			if got := next(t, st); !slices.Equal(got, []string{"x"}) {
 				t.Fatalf("children %v, with the loss of %s", got, lost)
 			}

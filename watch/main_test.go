@@ -91,3 +91,14 @@ func running() int {
 	}
 	return n
 }
+
+// unseen makes changes while the session of m is without a connection, which lose
+// has taken from it.
+func unseen(t testing.TB, srv *zksynctest.Server, m *session.Manager, lose func(id int64) error, changes func()) {
+	t.Helper()
+	id := live(t, m).ID()
+	srv.HangHandshake(true)
+	must(t, lose(id))
+	changes()
+	srv.HangHandshake(false)
+}

@@ -67,13 +67,11 @@ func TestNodeToldWhatChangedWhileDisconnected(t *testing.T) {
 		}
 
 		for _, lose := range []func(int64) error{srv.Disconnect, srv.ExpireSession} {
-			id = live(t, m).ID()
-			srv.HangHandshake(true)
-			must(t, lose(id))
-			synctest.Wait()
-			must(t, srv.Delete("/a"))
-			must(t, srv.Create("/a", []byte("x")))
-			srv.HangHandshake(false)
+			unseen(t, srv, m, lose, func() {
+				synctest.Wait()
+				must(t, srv.Delete("/a"))
+				must(t, srv.Create("/a", []byte("x")))
+			})
 			got := next(t, st)
 			if !got.Exists || got.Stat.Version != first.Stat.Version || got.Stat.Czxid <= first.Stat.Czxid {
 				t.Fatalf("made again with the same version: told %+v after %+v", got.Stat, first.Stat)

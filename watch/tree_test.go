@@ -97,13 +97,11 @@ func TestTreeTellsWhatReallyChanged(t *testing.T) {
 			if n := r.drain(t, "/r", c); n != 0 {
 				t.Errorf("%d events, and nothing has changed", n)
 			}
-			id := live(t, m).ID()
-			srv.HangHandshake(true)
-			must(t, lose(id))
-			must(t, srv.Delete("/r/a/b"))
-			must(t, srv.Create("/r/a/b", nil))
-			must(t, srv.Set("/r/c", nil))
-			srv.HangHandshake(false)
+			unseen(t, srv, m, lose, func() {
+				must(t, srv.Delete("/r/a/b"))
+				must(t, srv.Create("/r/a/b", nil))
+				must(t, srv.Set("/r/c", nil))
+			})
 			time.Sleep(time.Hour)
 			if n := r.drain(t, "/r", c); n != 2 {
 				t.Errorf("%d events for two changes", n)
