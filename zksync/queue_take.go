@@ -125,18 +125,12 @@ func (o *outlook) takeOne(ctx, caller context.Context, patient bool) ([]byte, bo
 		}
 		o.release(1)
 		switch {
-		case err == nil:
+		case !gone:
+			o.back(r)
+		case err == nil, errors.Is(err, ErrOutcomeUnknown):
 			o.done(r)
 			if o.c.owed.settle(r, stat.Czxid) {
 				continue // Chan has delivered it
-			}
-			return data, true, nil
-		case !gone:
-			o.back(r)
-		case errors.Is(err, ErrOutcomeUnknown):
-			o.done(r)
-			if o.c.owed.settle(r, stat.Czxid) {
-				continue
 			}
 			return data, true, err
 		case errors.Is(err, zk.ErrNodeExists):
