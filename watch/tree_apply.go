@@ -22,6 +22,11 @@ func (c *Cache) applyData(n *node, a answer, epoch uint64) {
 		c.drop(n)
 		c.hide(n)
 		n.state, n.read, sd.refused = a.state, false, nil
+		if n.sides[listSide].armed {
+			// The list was there before or after this answer was given, and if it was
+			// after, what it said has just been dropped.
+			c.want(n, listSide, epoch)
+		}
 		return
 	case a.err != nil:
 		a.state = State{Path: n.path, Exists: true}
@@ -74,7 +79,14 @@ func (c *Cache) applyList(n *node, a answer, epoch uint64) {
 func (c *Cache) listRefused(n *node, err error, epoch uint64) {
 	switch {
 	case errors.Is(err, zk.ErrNoNode) && n == c.top:
-		c.need(n, dataSide, epoch)
+		c.drop(n)
+		if n.state.Exists && n.sides[dataSide].armed {
+			// This answer is of before the root was made and has been overtaken by that
+			// of the data side, or the data side is about to hear that the root is gone.
+			c.want(n, listSide, epoch)
+		} else {
+			c.need(n, dataSide, epoch)
+		}
 	case errors.Is(err, zk.ErrNoNode):
 		c.want(n.parent, listSide, epoch)
 	case n == c.top:

@@ -59,6 +59,46 @@ func TestTreeUnderFire(t *testing.T) {
 	}
 }
 
+// The root comes and goes while it is looked for, so that answers of before and
+// after overtake each other on their way into the mirror.
+func TestTreeOfARootThatComesAndGoes(t *testing.T) {
+	srv := zksynctest.Start(t)
+	must(t, srv.Create("/r", nil))
+	m := srv.Connect(t)
+	s := live(t, srv.Connect(t))
+	for round := range 600 {
+		root := fmt.Sprint("/r/", round)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for life := range 1 + rand.IntN(3) {
+				for range rand.IntN(60) {
+					runtime.Gosched()
+				}
+				child := fmt.Sprint(root, "/", life)
+				err := errors.Join(srv.Create(root, nil), srv.Create(child, nil))
+				if life < 2 && rand.IntN(2) == 0 {
+					err = errors.Join(err, srv.Delete(child), srv.Delete(root))
+				} else if err == nil {
+					return
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		var mirrors []*watch.Cache
+		for range 8 {
+			mirrors = append(mirrors, watch.Tree(ctx, m, root))
+		}
+		wg.Wait()
+		for _, c := range mirrors {
+			mustMirror(t, c, s, root)
+		}
+		cancel()
+	}
+}
+
 // distant is a connection to a server that is 10 ms away.
 type distant struct{ net.Conn }
 

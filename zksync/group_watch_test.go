@@ -110,13 +110,17 @@ func TestGroupOfAThousand(t *testing.T) {
 			for i, seen := range observers {
 				var got []string
 				for !slices.Equal(got, want) {
-					members, ok := <-seen
-					if !ok {
-						t.Fatalf("observer %d ended", i)
-					}
-					got = got[:0]
-					for _, m := range members {
-						got = append(got, m.ID)
+					select {
+					case members, ok := <-seen:
+						if !ok {
+							t.Fatalf("observer %d ended", i)
+						}
+						got = got[:0]
+						for _, m := range members {
+							got = append(got, m.ID)
+						}
+					case <-time.After(patience):
+						t.Fatalf("observer %d has seen %d members in %v, want %d", i, len(got), patience, len(want))
 					}
 				}
 			}
