@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/binary"
+	"iter"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -158,6 +159,28 @@ func (d *decoder) strings() []string {
 		list = append(list, d.string())
 	}
 	return list
+}
+
+// list is strings without a slice, and with one allocation for all.
+func (d *decoder) list() iter.Seq[string] {
+	n, start := d.int(), d.b
+	for range n {
+		if d.buffer(); d.bad {
+			return func(func(string) bool) {}
+		}
+	}
+	all := string(start[:len(start)-len(d.b)])
+	return func(yield func(string) bool) {
+		rest := all
+		for len(rest) > 0 {
+			size := int32(binary.BigEndian.Uint32([]byte(rest[:intSize])))
+			end := intSize + max(0, int(size))
+			if !yield(rest[intSize:end]) {
+				return
+			}
+			rest = rest[end:]
+		}
+	}
 }
 
 func (d *decoder) stat() *zk.Stat {

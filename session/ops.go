@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/go-zookeeper/zk"
@@ -281,6 +282,22 @@ func (s *Session) exists(ctx context.Context, path string, watched bool) (bool, 
 	d := decoder{b: c.body}
 	stat := d.stat()
 	return true, stat, w, decoded(&d, "exists", path, w)
+}
+
+// ChildNames is Children for who looks through a long list once: the names come
+// in the server's order, which is none, and are parts of one string that holds them
+// all, so that strings.Clone is for those to be kept.
+func (s *Session) ChildNames(ctx context.Context, path string) (iter.Seq[string], *zk.Stat, error) {
+	c, _, err := s.read(ctx, opGetChildren2, "children", path, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	d := decoder{b: c.body}
+	names, stat := d.list(), d.stat()
+	if err := decoded(&d, "children", path, nil); err != nil {
+		return nil, nil, err
+	}
+	return names, stat, nil
 }
 
 func (s *Session) children(ctx context.Context, path string, watched bool) ([]string, *zk.Stat, *Watch, error) {

@@ -44,6 +44,34 @@ func TestInvalidOptionsAreNamed(t *testing.T) {
 	mustBe(t, err, session.ErrInvalidServers)
 }
 
+// ChildNames has the names that Children has, and may be left early.
+func TestChildNames(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		s := current(t, srv.Connect(t))
+		create(t, s, "/dir", 0)
+		var want []string
+		for i := range 30 {
+			names, stat, err := s.ChildNames(t.Context(), "/dir")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := slices.Sorted(names); !slices.Equal(got, want) || int(stat.NumChildren) != len(want) {
+				t.Fatalf("%d names %q, want %q", stat.NumChildren, got, want)
+			}
+			for range names {
+				break
+			}
+			name := strings.Repeat("ä", 1+i)
+			create(t, s, "/dir/"+name, 0)
+			want = append(want, name)
+		}
+		_, _, err := s.ChildNames(t.Context(), "/none")
+		mustBe(t, err, zk.ErrNoNode)
+		_, _, err = s.ChildNames(t.Context(), "none")
+		mustBe(t, err, session.ErrInvalidPath)
+	})
+}
+
 func TestInvalidArgumentsAreNamed(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		m := srv.Connect(t)

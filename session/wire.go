@@ -215,16 +215,18 @@ func readFrame(r io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("%w: a frame of %d bytes", errMalformed, n)
 	}
 	// A length is only believed as far as bytes follow it.
-	frame := make([]byte, 4, 4+min(n, 1<<20))
+	const believed = 1 << 20
+	frame := make([]byte, 4+min(n, believed))
 	copy(frame, head[:])
-	for rest := n; rest > 0; {
-		step := min(rest, 1<<20)
+	if _, err := io.ReadFull(r, frame[4:]); err != nil {
+		return nil, err
+	}
+	for rest := n - believed; rest > 0; rest -= believed {
 		at := len(frame)
-		frame = append(frame, make([]byte, step)...)
+		frame = append(frame, make([]byte, min(rest, believed))...)
 		if _, err := io.ReadFull(r, frame[at:]); err != nil {
 			return nil, err
 		}
-		rest -= step
 	}
 	return frame, nil
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -54,6 +55,7 @@ func FuzzAnswers(f *testing.F) {
 		nil, {0}, {0, 0, 0, 0}, {0xff, 0xff, 0xff, 0xff}, {0x7f, 0xff, 0xff, 0xff, 1}, framed([]byte("garbage")),
 		hello, handshake(0, 7), handshake(-1, 7), handshake(10000, 0), hello[:20],
 		concat(hello, answer(-1000, 1, 0)), concat(hello, answer(-1001, 1, 0, 0, 0, 0, 1)), concat(hello, answer(-1002, 1, 0, bytes.Repeat([]byte{0xff}, 99)...)),
+		concat(hello, answer(-1001, 1, 0, concat(appendStrings(nil, []string{"b", "", "a"}), make([]byte, 68))...)), concat(hello, answer(-1001, 1, 0, 0, 0, 0, 2, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 9, 'a')),
 		concat(hello, answer(-77777, 1, 0)), concat(hello, answer(-1, -1, 0)),
 		concat(hello, answer(-1, -1, 0, 0, 0, 0, 3, 0, 0, 0, 3, 0, 0, 0, 2, '/', 'a')),
 		concat(hello, answer(-2, 0, 0), answer(-4, 0, -115)), concat(hello, answer(5, 3, 0), answer(0, 0, 0)),
@@ -83,9 +85,12 @@ func FuzzAnswers(f *testing.F) {
 			<-c.done
 			s.createdPath(c)
 			s.multiAnswer(c, 3)
-			d := decoder{b: c.body}
-			d.strings()
-			d.stat()
+			d, lazy := decoder{b: c.body}, decoder{b: c.body}
+			names, stat := d.strings(), d.stat()
+			found := slices.AppendSeq([]string{}, lazy.list())
+			if again := lazy.stat(); lazy.bad != d.bad || !d.bad && (*again != *stat || !slices.Equal(found, names)) {
+				t.Errorf("a list is %q (%v) in one way and %q (%v) in the other", names, d.bad, found, lazy.bad)
+			}
 			decodedGet(c)
 		}
 		s.lose(ErrClosed, false)

@@ -3,6 +3,7 @@ package zksync
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -33,7 +34,7 @@ func TestFront(t *testing.T) {
 					want.near, want.far = m.name, want.near
 				}
 			}
-			if got := p.front(names); got != want {
+			if got := p.front(slices.Values(names)); got != want {
 				t.Fatalf("round %d: front of %s in %q is %+v, want %+v", round, p.name, names, got, want)
 			}
 		}
@@ -52,6 +53,6 @@ func BenchmarkFront(b *testing.B) {
 	p := &place{line: &line{rule: exclusively(parseLock)}, name: names[2], seq: 2}
 	b.ReportAllocs()
 	for b.Loop() {
-		p.front(names)
+		p.front(slices.Values(names))
 	}
 }

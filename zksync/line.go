@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -260,10 +261,10 @@ type front struct {
 }
 
 // front looks for what keeps p waiting, without putting a long line in order.
-func (p *place) front(names []string) front {
+func (p *place) front(names iter.Seq[string]) front {
 	var f front
 	var near, far member
-	for _, name := range names {
+	for name := range names {
 		m := member{name: name}
 		var ok bool
 		if m.class, m.seq, ok = p.line.rule.parse(name); !ok {
@@ -279,7 +280,7 @@ func (p *place) front(names []string) front {
 			far = m
 		}
 	}
-	f.near, f.far = near.name, far.name
+	f.near, f.far = strings.Clone(near.name), strings.Clone(far.name)
 	f.last = near.name != "" && far.name == ""
 	return f
 }

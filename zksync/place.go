@@ -191,7 +191,7 @@ func (p *place) survey(ctx context.Context) (front, error) {
 	if p.own == nil {
 		wg.Go(func() { own = p.watchOwn(ctx) })
 	}
-	names, _, err := p.s.Children(ctx, p.line.dir.path)
+	names, _, err := p.s.ChildNames(ctx, p.line.dir.path)
 	wg.Wait()
 	switch {
 	case own != nil:

@@ -16,13 +16,20 @@ func numberBehind(name, mark string) (string, bool) {
 }
 
 // parseSequence finds the number that the server gave to a sequential znode:
-// ten digits or more behind mark, with a sign once the counter has wrapped.
+// ten digits or more behind the last mark, with a sign once the counter has
+// wrapped. It looks from the end, because a long line is a lot of names.
 func parseSequence(name, mark string) (int32, bool) {
-	digits, ok := numberBehind(name, mark)
-	if !ok {
-		return 0, false
+	i := len(name)
+	for i > 0 && '0' <= name[i-1] && name[i-1] <= '9' {
+		i--
 	}
-	return parseNumber(digits)
+	if strings.HasSuffix(name[:i], mark) {
+		return parseNumber(name[i:])
+	}
+	if i > 0 && name[i-1] == '-' && strings.HasSuffix(name[:i-1], mark) {
+		return parseNumber(name[i-1:])
+	}
+	return 0, false
 }
 
 func parseNumber(digits string) (int32, bool) {
