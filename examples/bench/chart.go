@@ -12,6 +12,7 @@ import (
 
 var colours = map[string]color.Color{
 	bare:    color.RGBA{0x9e, 0x9e, 0x9e, 0xff},
+	same:    color.RGBA{0x5f, 0x5f, 0x5f, 0xff},
 	ours:    color.RGBA{0x1b, 0x7f, 0x5c, 0xff},
 	goZK:    color.RGBA{0x4c, 0x78, 0xa8, 0xff},
 	curator: color.RGBA{0xe4, 0x57, 0x56, 0xff},
@@ -56,7 +57,7 @@ func drawChart(path string, results []result) error {
 		return nil
 	}
 	p.Add(plotter.NewGrid())
-	for _, name := range []string{bare, goZK, curator, kazoo, etcd, redis, ours} {
+	for _, name := range []string{bare, same, goZK, curator, kazoo, etcd, redis, ours} {
 		if len(points[name]) == 0 {
 			continue
 		}

@@ -157,6 +157,7 @@ func (b *bench) open(ctx context.Context, servers string) error {
 		return err
 	}
 	b.add(bare, func() (contender, error) { return newRequests(servers) })
+	b.add(same, func() (contender, error) { return newSameRequests(servers) })
 	b.add(ours, func() (contender, error) { return newToolkit(servers), nil })
 	b.add(goZK, func() (contender, error) { return newStock(servers), nil })
 	b.add(curator, func() (contender, error) { return startCurator(servers, b.peers) })

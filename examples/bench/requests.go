@@ -26,16 +26,31 @@ func newRequests(servers string) (*requests, error) {
 		return nil, err
 	}
 	r := &requests{stockSessions: sessions, conn: all[0]}
-	r.rowFuncs = rowFuncs{"lock": r.lock, "handover": r.handover, "election": r.election, "put": r.put, "deliver": r.deliver}
+	r.rowFuncs = rowFuncs{
+		"lock": r.lock, "election": r.election, "put": r.put, "deliver": r.deliver,
+		"handover": func(ctx context.Context, j job) (sample, error) { return r.handover(ctx, j, stand) },
+	}
 	return r, nil
 }
 
 func (r *requests) name() string { return bare }
 
-// handover is the least a line can do: a create, a watch on the predecessor,
-// whose name follows from our own because nobody else is there, and a delete.
-// Nothing of it survives a lost reply.
-func (r *requests) handover(ctx context.Context, j job) (sample, error) {
+// sameRequests is a hand-over by the very requests that the toolkit makes.
+type sameRequests struct{ *requests }
+
+func newSameRequests(servers string) (sameRequests, error) {
+	r, err := newRequests(servers)
+	if err != nil {
+		return sameRequests{}, err
+	}
+	r.rowFuncs = rowFuncs{"handover": func(ctx context.Context, j job) (sample, error) { return r.handover(ctx, j, standAndLook) }}
+	return sameRequests{r}, nil
+}
+
+func (sameRequests) name() string { return same }
+
+// handover is a line of those who stand in it in some way and leave it at once.
+func (r *requests) handover(ctx context.Context, j job, stand func(context.Context, *zk.Conn, string) (string, error)) (sample, error) {
 	conns, err := r.connect(j.Sessions)
 	if err != nil {
 		return sample{}, err
@@ -104,7 +119,10 @@ func (r *requests) election(ctx context.Context, j job) (sample, error) {
 	return total, nil
 }
 
-// stand joins the line and returns our znode when it is the first.
+// stand joins the line and returns our znode when it is the first. It is the least
+// that a line can do: a create, a watch on the predecessor, whose name follows from
+// our own because nobody else is there, and a delete. Nothing of it survives a lost
+// reply.
 func stand(ctx context.Context, conn *zk.Conn, path string) (string, error) {
 	name, err := conn.Create(path+"/", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 	if err != nil {
@@ -124,6 +142,65 @@ func stand(ctx context.Context, conn *zk.Conn, path string) (string, error) {
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
+}
+
+// standAndLook is stand with the requests of a line in which names do not follow from
+// each other and anybody may leave at any time: who is in front is looked up, and,
+// when the farther one of the two nearest has gone, whether the nearer is the last.
+// It does not care what they say.
+func standAndLook(ctx context.Context, conn *zk.Conn, path string) (string, error) {
+	const likeAGUID = "/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-"
+	answers, err := conn.Multi(
+		&zk.CreateRequest{Path: path + likeAGUID, Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagEphemeral | zk.FlagSequence},
+		&zk.SetDataRequest{Path: path, Data: []byte{}, Version: -1})
+	if err != nil {
+		return "", err
+	}
+	name := answers[0].String
+	if answers[1].Stat.NumChildren == 1 {
+		return name, nil
+	}
+	number, err := strconv.Atoi(name[len(path)+len(likeAGUID):])
+	if err != nil {
+		return "", err
+	}
+	var g errgroup.Group
+	g.Go(func() error {
+		_, _, _, err := conn.GetW(name)
+		return err
+	})
+	if _, _, err := conn.Children(path); err != nil {
+		return "", errors.Join(err, g.Wait())
+	}
+	var gone [2]<-chan zk.Event // of the farther one, and of the nearer
+	for i := range gone {
+		g.Go(func() (err error) {
+			_, _, gone[i], err = conn.GetW(fmt.Sprintf("%s%s%010d", path, likeAGUID, number-2+i))
+			if errors.Is(err, zk.ErrNoNode) {
+				return nil
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return "", err
+	}
+	for i, event := range gone {
+		if event == nil {
+			continue
+		}
+		select {
+		case <-event:
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+		if i == 0 {
+			if _, _, err := conn.Children(path); err != nil {
+				return "", err
+			}
+		}
+	}
+	return name, nil
 }
 
 func (r *requests) lock(ctx context.Context, j job) (sample, error) {

@@ -6,6 +6,7 @@ import "fmt"
 const (
 	ours    = "zksync"
 	bare    = "bare requests"
+	same    = "same requests"
 	goZK    = "go-zookeeper"
 	curator = "Curator"
 	kazoo   = "kazoo"
