@@ -49,7 +49,7 @@ func TestChaos(t *testing.T) {
 		seed = rand.Uint64()
 	}
 	t.Logf("-chaosseed %d", seed)
-	e := zksynctest.RealZooKeeper(t, servers, zksynctest.RealProperty("maxClientCnxns", "0"))
+	e := zksynctest.RealZooKeeper(t, servers, recovering...)
 	dir := t.TempDir()
 	if *chaosOut != "" {
 		dir = *chaosOut
