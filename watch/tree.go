@@ -224,6 +224,8 @@ func (c *Cache) WaitSynced(ctx context.Context) error {
 		}
 		if read, done := c.toRead(s); done {
 			return c.await(ctx, read)
+		} else if s.Err() != nil {
+			continue // the Cache is ahead of us, at a later session
 		} else if err := c.await(ctx, read); err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ func (c *Cache) applyData(n *node, a answer, epoch uint64) {
 	case errors.Is(a.err, zk.ErrNoNode):
 		// It may have been made again since, and its parent been read in between:
 		// only a list that is read from now on can tell.
-		c.want(n.parent, listSide, epoch)
+		c.want(n.parent, listSide, c.owed(n, dataSide, epoch))
 		return
 	case a.err != nil && n == c.top:
 		c.cancel(a.err)
@@ -32,7 +32,7 @@ func (c *Cache) applyData(n *node, a answer, epoch uint64) {
 		a.state = State{Path: n.path, Exists: true}
 	}
 	changed := n.state.stamp() != a.state.stamp() || (sd.refused == nil) != (a.err == nil)
-	n.state, n.read, sd.refused = a.state, true, a.err
+	n.state, n.read, n.since, sd.refused = a.state, true, sd.asked, a.err
 	switch {
 	case !n.visible:
 		c.reveal(n)
@@ -88,7 +88,7 @@ func (c *Cache) listRefused(n *node, err error, epoch uint64) {
 			c.need(n, dataSide, epoch)
 		}
 	case errors.Is(err, zk.ErrNoNode):
-		c.want(n.parent, listSide, epoch)
+		c.want(n.parent, listSide, c.owed(n, listSide, epoch))
 	case n == c.top:
 		c.cancel(err)
 	default:
@@ -100,4 +100,16 @@ func (c *Cache) listRefused(n *node, err error, epoch uint64) {
 		}
 		sd.refused = err
 	}
+}
+
+// owed is the epoch in which it is to be found out what has become of n, a side of
+// which was not there when it was read in the given epoch. Who was waiting already when
+// what the mirror shows of n was asked for, or if that is nothing, this side, has seen
+// enough: otherwise short-lived znodes, each of them named by the list that is read
+// because of the last, would keep WaitSynced for ever.
+func (c *Cache) owed(n *node, side int, epoch uint64) uint64 {
+	if n.read {
+		return max(epoch, n.since)
+	}
+	return max(epoch, n.sides[side].asked)
 }

@@ -59,6 +59,13 @@ func TestTreeUnderFire(t *testing.T) {
 	}
 }
 
+// yield lets others go first, less than n times.
+func yield(n int) {
+	for range rand.IntN(n) {
+		runtime.Gosched()
+	}
+}
+
 // The root comes and goes while it is looked for, so that answers of before and
 // after overtake each other on their way into the mirror.
 func TestTreeOfARootThatComesAndGoes(t *testing.T) {
@@ -72,9 +79,7 @@ func TestTreeOfARootThatComesAndGoes(t *testing.T) {
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			for life := range 1 + rand.IntN(3) {
-				for range rand.IntN(60) {
-					runtime.Gosched()
-				}
+				yield(60)
 				child := fmt.Sprint(root, "/", life)
 				err := errors.Join(srv.Create(root, nil), srv.Create(child, nil))
 				if life < 2 && rand.IntN(2) == 0 {

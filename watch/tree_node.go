@@ -17,9 +17,10 @@ type node struct {
 	parent   *node
 	children map[string]*node
 	state    State
-	read     bool // state has been read, or refused, be it in an earlier session
-	visible  bool // it is in the mirror: read, and so is everything above it
-	gone     bool // it is not there any more
+	since    uint64 // the tally's epoch when state was asked for
+	read     bool   // state has been read, or refused, be it in an earlier session
+	visible  bool   // it is in the mirror: read, and so is everything above it
+	gone     bool   // it is not there any more
 	sides    [2]side
 }
 
@@ -32,6 +33,8 @@ type side struct {
 	again   bool // has changed while it was read
 	armed   bool // its watch will tell
 	w       *session.Watch
+	doubt   bool   // it was asked for again while it was read
+	asked   uint64 // the tally's epoch when it was last asked for
 	epoch   uint64 // of the tally, while busy
 	next    uint64 // with which to read again
 	refused error  // why it cannot be read

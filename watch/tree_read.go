@@ -54,8 +54,10 @@ func (c *Cache) want(n *node, k int, epoch uint64) {
 	case n.gone || c.closing:
 	case sd.reading && sd.again:
 		sd.next = min(sd.next, epoch)
+		c.hasten(sd, epoch)
 	case sd.reading:
 		sd.again, sd.next = true, epoch
+		c.hasten(sd, epoch)
 	case sd.busy:
 		c.hasten(sd, epoch)
 	default:
@@ -76,6 +78,7 @@ func (c *Cache) want(n *node, k int, epoch uint64) {
 func (c *Cache) need(n *node, k int, epoch uint64) {
 	switch sd := &n.sides[k]; {
 	case sd.busy:
+		sd.doubt = sd.reading
 		c.hasten(sd, epoch)
 	case !sd.armed:
 		c.want(n, k, epoch)
@@ -110,7 +113,7 @@ func (c *Cache) work() {
 			c.mu.Unlock()
 			continue
 		}
-		sd.reading = true
+		sd.reading, sd.asked, sd.doubt = true, c.tally.epoch, false
 		s, generation := c.s, c.generation
 		c.mu.Unlock()
 		c.read(s, generation, j)
@@ -158,7 +161,8 @@ func (c *Cache) read(s *session.Session, generation uint64, j job) {
 	if generation != c.generation {
 		return // its watch has ended with its session
 	}
-	if a.err != nil && (s.Err() != nil || c.ctx.Err() != nil || errors.Is(a.err, session.ErrClosed)) {
+	over := errors.Is(a.err, session.ErrLost) || errors.Is(a.err, session.ErrClosed)
+	if a.err != nil && (over || s.Err() != nil || c.ctx.Err() != nil) {
 		return // the next generation, if there is one, begins at the top
 	}
 	sd.reading, sd.busy = false, false
@@ -180,6 +184,9 @@ func (c *Cache) read(s *session.Session, generation uint64, j job) {
 	if sd.again && !n.gone {
 		sd.again = false
 		c.want(n, j.side, sd.next)
+	}
+	if sd.doubt && a.err != nil && !errors.Is(a.err, zk.ErrNoNode) {
+		c.need(n, j.side, epoch) // a refusal leaves no watch, and may be of what was there before
 	}
 	c.tally.done(epoch)
 }

@@ -1,0 +1,158 @@
+package watch_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/watch"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+// far is a way to the server on which everything takes d, in both directions.
+func far(srv *zksynctest.Server, d time.Duration) session.Option {
+	return session.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		there, err := srv.Dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		here, link := net.Pipe()
+		go carry(link, there, d)
+		go carry(there, link, d)
+		return here, nil
+	})
+}
+
+// carry hands on what it reads after d, until either side is closed.
+func carry(to, from net.Conn, d time.Duration) {
+	type piece struct {
+		due  time.Time
+		data []byte
+	}
+	way := make(chan piece, 1<<16)
+	go func() {
+		defer to.Close()
+		for p := range way {
+			time.Sleep(time.Until(p.due))
+			if _, err := to.Write(p.data); err != nil {
+				from.Close()
+			}
+		}
+	}()
+	defer close(way)
+	for {
+		b := make([]byte, 64<<10)
+		n, err := from.Read(b)
+		if err != nil {
+			return
+		}
+		way <- piece{time.Now().Add(d), b[:n]}
+	}
+}
+
+// bubbleWithWays is for tests that use far, whose last pieces arrive after the test.
+func bubbleWithWays(t *testing.T, test func(t *testing.T, srv *zksynctest.Server)) {
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(time.Minute) })
+		test(t, zksynctest.Start(t))
+	})
+}
+
+// A change that WaitSynced is to wait for is being read when the znode goes: what
+// has become of it is still to be found out before WaitSynced returns.
+func TestTreeWaitSyncedWaitsForWhatHasBecomeOfAChange(t *testing.T) {
+	bubbleWithWays(t, func(t *testing.T, srv *zksynctest.Server) {
+		const d = 20 * time.Millisecond
+		must(t, srv.Create("/r", nil))
+		must(t, srv.Create("/r/a", []byte("old")))
+		c := watch.Tree(t.Context(), srv.Connect(t, far(srv, d)), "/r")
+		must(t, c.WaitSynced(t.Context()))
+		time.Sleep(time.Second)
+		time.AfterFunc(d*9/10, func() { // before the sync is there
+			if err := srv.Set("/r/a", []byte("new")); err != nil {
+				t.Error(err)
+			}
+		})
+		time.AfterFunc(d*3/2, func() { // before the read of the change is
+			if err := srv.Delete("/r/a"); err != nil {
+				t.Error(err)
+			}
+		})
+		must(t, c.WaitSynced(t.Context()))
+		if state, ok := c.Get("/r/a"); ok && string(state.Data) == "old" {
+			t.Error("the mirror has what was overwritten before the sync")
+		}
+		time.Sleep(time.Second)
+		if _, ok := c.Get("/r/a"); ok {
+			t.Error("the mirror has what was removed a second ago")
+		}
+	})
+}
+
+// Znodes that live for less than a round trip are gone when they are read, and each
+// of them has the list read again: WaitSynced returns all the same.
+func TestTreeWaitSyncedAmongShortLives(t *testing.T) {
+	bubbleWithWays(t, func(t *testing.T, srv *zksynctest.Server) {
+		const d = 5 * time.Millisecond
+		must(t, srv.Create("/r", nil))
+		c := watch.Tree(t.Context(), srv.Connect(t, far(srv, d)), "/r")
+		must(t, c.WaitSynced(t.Context()))
+		churn, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() {
+			for i := 0; churn.Err() == nil; i++ {
+				if err := srv.Create(fmt.Sprint("/r/", i), nil); err != nil {
+					t.Error(err)
+				}
+				if i >= 3 {
+					if err := srv.Delete(fmt.Sprint("/r/", i-3)); err != nil {
+						t.Error(err)
+					}
+				}
+				time.Sleep(d / 3)
+			}
+		}()
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		start := time.Now()
+		if err := c.WaitSynced(ctx); err != nil || time.Since(start) > 20*d {
+			t.Errorf("WaitSynced took %v at a round trip of %v: %v", time.Since(start), 2*d, err)
+		}
+	})
+}
+
+// A znode that may not be read is replaced by one that may, so that the refusal and
+// the list that names the new one overtake each other on their way into the mirror.
+func TestTreeOfWhatBecomesReadable(t *testing.T) {
+	srv := zksynctest.Start(t)
+	m := srv.Connect(t)
+	s := live(t, srv.Connect(t))
+	must(t, srv.Create("/r", nil))
+	for round := range 300 {
+		root := fmt.Sprint("/r/", round)
+		secret := root + "/secret"
+		must(t, srv.Create(root, nil))
+		_, err := s.Create(t.Context(), secret, nil, 0, zk.DigestACL(zk.PermRead, "joe", "x")...)
+		must(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var mirrors []*watch.Cache
+		for range 8 {
+			mirrors = append(mirrors, watch.Tree(ctx, m, root))
+		}
+		yield(60)
+		must(t, srv.Delete(secret))
+		must(t, srv.Create(secret, []byte("y")))
+		must(t, srv.Create(secret+"/below", nil))
+		for _, c := range mirrors {
+			mustMirror(t, c, s, root)
+		}
+		cancel()
+	}
+}
