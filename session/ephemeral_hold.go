@@ -48,6 +48,7 @@ func (e *Ephemeral) hold(s *Session, n *owned) error {
 			case zk.EventNodeDeleted:
 				return errRemoved
 			}
+			n.w = nil // it has fired
 			if err := e.look(s, n); err != nil {
 				return err
 			}

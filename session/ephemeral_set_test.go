@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // Of calls at the same time the last one counts, and its outcome is that of all.
@@ -98,5 +99,37 @@ func TestContextsOfConstructionBoundThatAlone(t *testing.T) {
 			t.Errorf("%v, %v", current(t, m).Err(), e.Err())
 		}
 		mustOwn(t, m, "/a", "")
+	})
+}
+
+// Where the znode may no longer be looked at, its changes are not seen: it is not
+// asked for again and again.
+func TestEphemeralThatMayNotBeLookedAt(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		own, err := m.Ephemeral(t.Context(), "/e", []byte("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		refused := srv.Inject(zksynctest.Fault{Op: zkserver.OpExists, Path: "/e", Times: 100, At: zksynctest.BeforeCommit, Do: zksynctest.Error(-102)})
+		if err := srv.Set("/e", []byte("by another")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if n := refused.Count(); n != 1 {
+			t.Errorf("the server was asked %d times", n)
+		}
+		if err := own.Set(t.Context(), []byte("y")); err != nil {
+			t.Error(err)
+		}
+		if data, _ := srv.Get("/e"); string(data) != "y" {
+			t.Errorf("the znode has %q", data)
+		}
+		refused.Remove()
+		if err := own.Close(); err != nil {
+			t.Error(err)
+		}
+		mustExist(t, srv, "/e", false)
 	})
 }

@@ -163,7 +163,8 @@ func (d *decoder) strings() []string {
 
 // list is strings without a slice, and with one allocation for all.
 func (d *decoder) list() iter.Seq[string] {
-	n, start := d.int(), d.b
+	n := d.int()
+	start := d.b
 	for range n {
 		if d.buffer(); d.bad {
 			return func(func(string) bool) {}
