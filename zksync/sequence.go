@@ -17,7 +17,8 @@ func numberBehind(name, mark string) (string, bool) {
 
 // parseSequence finds the number that the server gave to a sequential znode:
 // ten digits or more behind the last mark, with a sign once the counter has
-// wrapped. It looks from the end, because a long line is a lot of names.
+// wrapped. It looks from the end, because a long line is a lot of names; so a mark
+// must not end in a digit.
 func parseSequence(name, mark string) (int32, bool) {
 	i := len(name)
 	for i > 0 && '0' <= name[i-1] && name[i-1] <= '9' {

@@ -186,18 +186,18 @@ func standAndLook(ctx context.Context, conn *zk.Conn, path string) (string, erro
 		return "", err
 	}
 	for i, event := range gone {
-		if event == nil {
-			continue
-		}
-		select {
-		case <-event:
-		case <-ctx.Done():
-			return "", context.Cause(ctx)
-		}
-		if i == 0 {
-			if _, _, err := conn.Children(path); err != nil {
-				return "", err
+		if event != nil {
+			select {
+			case <-event:
+			case <-ctx.Done():
+				return "", context.Cause(ctx)
 			}
+		}
+		if i > 0 {
+			break
+		}
+		if _, _, err := conn.Children(path); err != nil {
+			return "", err
 		}
 	}
 	return name, nil

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -76,18 +77,20 @@ func recovered(ctx context.Context, e *zksynctest.Ensemble) {
 	}
 }
 
-// snapshots is how many a server has written since it started.
-func snapshots(ctx context.Context, address string) (n int) {
-	answer, err := realzk.Ask(ctx, address, "mntr")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(answer) {
-		if value, ok := strings.CutPrefix(line, "zk_cnt_snapshottime"); ok {
-			fmt.Sscan(value, &n)
+// snapshots is how many a server has written since it started. It waits for an answer
+// until ctx ends.
+func snapshots(ctx context.Context, address string) int {
+	for ctx.Err() == nil {
+		answer, _ := realzk.Ask(ctx, address, "mntr")
+		for line := range strings.Lines(answer) {
+			value, ok := strings.CutPrefix(line, "zk_cnt_snapshottime")
+			if n, err := strconv.Atoi(strings.TrimSpace(value)); ok && err == nil {
+				return n
+			}
 		}
+		pause(ctx, 50*time.Millisecond)
 	}
-	return n
+	return 0
 }
 
 // hurtServers kills and pauses servers and cuts links between them, up to two at
