@@ -9,8 +9,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -82,11 +80,8 @@ func recovered(ctx context.Context, e *zksynctest.Ensemble) {
 func snapshots(ctx context.Context, address string) int {
 	for ctx.Err() == nil {
 		answer, _ := realzk.Ask(ctx, address, "mntr")
-		for line := range strings.Lines(answer) {
-			value, ok := strings.CutPrefix(line, "zk_cnt_snapshottime")
-			if n, err := strconv.Atoi(strings.TrimSpace(value)); ok && err == nil {
-				return n
-			}
+		if n, ok := realzk.Metric(answer, "zk_cnt_snapshottime"); ok {
+			return n
 		}
 		pause(ctx, 50*time.Millisecond)
 	}

@@ -140,16 +140,10 @@ func (c *Cluster) whole(ctx context.Context, statuses []Status) bool {
 	return err == nil && syncedFollowers(answer) == followers
 }
 
-// syncedFollowers reads one number of the answer to mntr.
+// syncedFollowers reads one number of the answer to mntr, -1 where it is not there.
 func syncedFollowers(answer string) int {
-	var n int
-	for line := range strings.Lines(answer) {
-		if value, ok := strings.CutPrefix(line, "zk_synced_followers"); ok {
-			if _, err := fmt.Sscan(value, &n); err != nil {
-				return -1
-			}
-			return n
-		}
+	if n, ok := Metric(answer, "zk_synced_followers"); ok {
+		return n
 	}
 	return -1
 }

@@ -56,6 +56,17 @@ func Ask(ctx context.Context, addr, word string) (string, error) {
 	return string(answer), nil
 }
 
+// Metric finds a number in the answer to mntr.
+func Metric(answer, name string) (int, bool) {
+	for line := range strings.Lines(answer) {
+		if value, ok := strings.CutPrefix(line, name); ok {
+			n, err := strconv.Atoi(strings.TrimSpace(value))
+			return n, err == nil
+		}
+	}
+	return 0, false
+}
+
 // askStatus asks a server how it is. An answer that names no mode is no error.
 func askStatus(ctx context.Context, addr string) (Status, error) {
 	answer, err := Ask(ctx, addr, "srvr")
