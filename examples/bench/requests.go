@@ -136,12 +136,7 @@ func stand(ctx context.Context, conn *zk.Conn, path string) (string, error) {
 	if err != nil || !there {
 		return name, err
 	}
-	select {
-	case <-gone:
-		return name, nil
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
-	}
+	return name, await(ctx, gone)
 }
 
 // standAndLook is stand with the requests of a line in which names do not follow from
@@ -185,22 +180,26 @@ func standAndLook(ctx context.Context, conn *zk.Conn, path string) (string, erro
 	if err := g.Wait(); err != nil {
 		return "", err
 	}
-	for i, event := range gone {
-		if event != nil {
-			select {
-			case <-event:
-			case <-ctx.Done():
-				return "", context.Cause(ctx)
-			}
-		}
-		if i > 0 {
-			break
-		}
-		if _, _, err := conn.Children(path); err != nil {
-			return "", err
-		}
+	if err := await(ctx, gone[0]); err != nil {
+		return "", err
 	}
-	return name, nil
+	if _, _, err := conn.Children(path); err != nil {
+		return "", err
+	}
+	return name, await(ctx, gone[1])
+}
+
+// await waits for an event, or for nothing where there is no watch.
+func await(ctx context.Context, event <-chan zk.Event) error {
+	if event == nil {
+		return nil
+	}
+	select {
+	case <-event:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func (r *requests) lock(ctx context.Context, j job) (sample, error) {
