@@ -52,13 +52,10 @@ func (c *Cache) want(n *node, k int, epoch uint64) {
 	sd := &n.sides[k]
 	switch {
 	case n.gone || c.closing:
-	case sd.reading && sd.again:
-		sd.next = min(sd.next, epoch)
-		c.hasten(sd, epoch)
-	case sd.reading:
-		sd.again, sd.next = true, epoch
-		c.hasten(sd, epoch)
 	case sd.busy:
+		if sd.reading && (!sd.again || epoch < sd.next) {
+			sd.again, sd.next = true, epoch
+		}
 		c.hasten(sd, epoch)
 	default:
 		if sd.armed {
