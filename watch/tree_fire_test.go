@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"runtime"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -66,8 +64,30 @@ func yield(n int) {
 	}
 }
 
-// The root comes and goes while it is looked for, so that answers of before and
-// after overtake each other on their way into the mirror.
+// mirrorsAmid has eight Caches begin while changes are made below their root, so that
+// answers of before and after overtake each other on their way into the mirror, and
+// checks that they come to equal the server's tree.
+func mirrorsAmid(t *testing.T, m *session.Manager, s *session.Session, root string, changes func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := changes(); err != nil {
+			t.Error(err)
+		}
+	})
+	var mirrors []*watch.Cache
+	for range 8 {
+		mirrors = append(mirrors, watch.Tree(ctx, m, root))
+	}
+	wg.Wait()
+	for _, c := range mirrors {
+		mustMirror(t, c, s, root)
+	}
+}
+
+// The root comes and goes while it is looked for.
 func TestTreeOfARootThatComesAndGoes(t *testing.T) {
 	srv := zksynctest.Start(t)
 	must(t, srv.Create("/r", nil))
@@ -75,54 +95,47 @@ func TestTreeOfARootThatComesAndGoes(t *testing.T) {
 	s := live(t, srv.Connect(t))
 	for round := range 600 {
 		root := fmt.Sprint("/r/", round)
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		wg.Go(func() {
+		mirrorsAmid(t, m, s, root, func() (err error) {
 			for life := range 1 + rand.IntN(3) {
 				yield(60)
 				child := fmt.Sprint(root, "/", life)
-				err := errors.Join(srv.Create(root, nil), srv.Create(child, nil))
-				if life < 2 && rand.IntN(2) == 0 {
-					err = errors.Join(err, srv.Delete(child), srv.Delete(root))
-				} else if err == nil {
-					return
+				err = errors.Join(err, srv.Create(root, nil), srv.Create(child, nil))
+				if life == 2 || rand.IntN(2) == 0 {
+					break
 				}
-				if err != nil {
-					t.Error(err)
-				}
+				err = errors.Join(err, srv.Delete(child), srv.Delete(root))
 			}
+			return err
 		})
-		var mirrors []*watch.Cache
-		for range 8 {
-			mirrors = append(mirrors, watch.Tree(ctx, m, root))
-		}
-		wg.Wait()
-		for _, c := range mirrors {
-			mustMirror(t, c, s, root)
-		}
-		cancel()
 	}
 }
 
-// distant is a connection to a server that is 10 ms away.
-type distant struct{ net.Conn }
-
-func (d distant) Read(p []byte) (int, error) {
-	time.Sleep(10 * time.Millisecond)
-	return d.Conn.Read(p)
+// A znode that may not be read is replaced by one that may.
+func TestTreeOfWhatBecomesReadable(t *testing.T) {
+	srv := zksynctest.Start(t)
+	must(t, srv.Create("/r", nil))
+	m := srv.Connect(t)
+	s := live(t, srv.Connect(t))
+	for round := range 300 {
+		root := fmt.Sprint("/r/", round)
+		secret := root + "/secret"
+		must(t, srv.Create(root, nil))
+		_, err := s.Create(t.Context(), secret, nil, 0, zk.DigestACL(zk.PermRead, "joe", "x")...)
+		must(t, err)
+		mirrorsAmid(t, m, s, root, func() error {
+			yield(60)
+			return errors.Join(srv.Delete(secret), srv.Create(secret, []byte("y")), srv.Create(secret+"/below", nil))
+		})
+	}
 }
 
 // Over a distance, a load takes as many round trips as there are windows full of
 // requests, and not as there are requests.
 func TestTreeLoadsWithRequestsInFlight(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		srv := zksynctest.Start(t)
+	bubbleWithWays(t, func(t *testing.T, srv *zksynctest.Server) {
 		root := "/r"
 		paths := plant(t, live(t, srv.Connect(t)), root, 2000)
-		m := srv.Connect(t, session.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-			c, err := srv.Dial(ctx, network, address)
-			return distant{c}, err
-		}))
+		m := srv.Connect(t, far(srv, 5*time.Millisecond))
 		took := load(t, m, root, len(paths))
 		t.Logf("%d reads took %v", 2*len(paths), took)
 		if took > time.Second {

@@ -8,8 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksynctest"
@@ -126,33 +124,4 @@ func TestTreeWaitSyncedAmongShortLives(t *testing.T) {
 			t.Errorf("WaitSynced took %v at a round trip of %v: %v", time.Since(start), 2*d, err)
 		}
 	})
-}
-
-// A znode that may not be read is replaced by one that may, so that the refusal and
-// the list that names the new one overtake each other on their way into the mirror.
-func TestTreeOfWhatBecomesReadable(t *testing.T) {
-	srv := zksynctest.Start(t)
-	m := srv.Connect(t)
-	s := live(t, srv.Connect(t))
-	must(t, srv.Create("/r", nil))
-	for round := range 300 {
-		root := fmt.Sprint("/r/", round)
-		secret := root + "/secret"
-		must(t, srv.Create(root, nil))
-		_, err := s.Create(t.Context(), secret, nil, 0, zk.DigestACL(zk.PermRead, "joe", "x")...)
-		must(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		var mirrors []*watch.Cache
-		for range 8 {
-			mirrors = append(mirrors, watch.Tree(ctx, m, root))
-		}
-		yield(60)
-		must(t, srv.Delete(secret))
-		must(t, srv.Create(secret, []byte("y")))
-		must(t, srv.Create(secret+"/below", nil))
-		for _, c := range mirrors {
-			mustMirror(t, c, s, root)
-		}
-		cancel()
-	}
 }
