@@ -59,7 +59,8 @@
 // their clients; the endpoint that was left goes on answering reads, and closes at
 // the first write. Followers tell their leader of the sessions they have heard of
 // each half tick, or as soon as they go on if they were frozen then, so that what
-// they heard since is lost when they are cut off. What clients see of moves, cut-offs and epochs is compared with real servers.
+// they heard since is lost when they are cut off. What clients see of moves, cut-offs
+// and epochs is compared with real servers.
 //
 // It is one tree that all endpoints show, and no consensus: nothing that was
 // answered is ever lost, and an endpoint catches up in an instant; the links between
