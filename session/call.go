@@ -20,6 +20,11 @@ type call struct {
 
 	done  chan struct{}
 	state atomic.Int32
+	beat  bool // the keeper has made it
+
+	// The server closed the connection when this call was the next to be answered:
+	// perhaps because of the call.
+	refused bool
 
 	// answered runs in the reader's goroutine when the answer has come, before
 	// anything that follows it on the connection is looked at.
@@ -61,18 +66,59 @@ func (c *call) failure() error {
 	return codeError(c.code)
 }
 
-// provesLeader says whether the answer to c shows that the leader itself has
-// handled it. Reads and pings are answered by a follower alone, and so are writes
-// that it throttles, does not know, or refuses by a check of its own.
-func (c *call) provesLeader() bool {
-	switch c.op {
-	case opCreate, opCreateContainer, opDelete, opSetData, opMulti, opSync:
-	default:
-		return false
+// proves says what the answer to c shows. Only a transaction that had an effect,
+// or would have had one, is a commit: a follower refuses some requests without
+// its leader, and a leader that was deposed answers everything but transactions.
+func (c *call) proves() evidence {
+	if c.err != nil {
+		return proofNothing
 	}
-	switch c.code {
-	case 0, codeNoNode, codeBadVersion, codeNoChildrenForEphemerals, codeNodeExists, codeNotEmpty:
-		return c.err == nil
+	if c.code != 0 {
+		return proofContact
+	}
+	switch c.op {
+	case opSync:
+		return proofLeader
+	case opCreate, opCreateContainer, opDelete, opSetData:
+		return proofCommit
+	case opMulti:
+		if !c.multiEmpty() && c.multiCode() == 0 {
+			return proofCommit
+		}
+	}
+	return proofContact
+}
+
+// asksLeader says whether a follower passes c on to its leader.
+func (c *call) asksLeader() bool {
+	switch c.op {
+	case opSync, opCreate, opCreateContainer, opDelete, opSetData, opMulti:
+		return true
 	}
 	return false
+}
+
+// multiCode returns the error of a transaction: that of the operation that
+// failed.
+func (c *call) multiCode() int32 {
+	if c.code != 0 {
+		return c.code
+	}
+	for d := (decoder{b: c.body}); ; {
+		op, done, _ := d.int(), d.bool(), d.int()
+		if d.bad || done || op != -1 {
+			return 0 // if one operation fails, every result is an error
+		}
+		if code := d.int(); code != 0 && code != codeRuntimeInconsistency {
+			return code
+		}
+	}
+}
+
+// multiEmpty says whether a transaction had no operations. ZooKeeper answers
+// such a transaction without looking at the session.
+func (c *call) multiEmpty() bool {
+	d := decoder{b: c.body}
+	d.int()
+	return d.bool() || d.bad
 }

@@ -144,23 +144,30 @@ func TestCloseAwaitsWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// What does not end is awaited until the Deadline and no longer.
+// Close waits for what does not end until the Deadline if something is held, and
+// for two thirds of the session timeout after the last answer if nothing is.
 func TestCloseAwaitsUntilTheDeadline(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		m := connect(t, srv, three)
-		s := current(t, m)
-		done, err := s.Busy()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer done()
-		deadline := s.Deadline()
-		m.Close()
-		if late := time.Since(deadline); late != 0 {
-			t.Errorf("Close returned %v after the Deadline, want at it", late)
-		}
-		done()
-	})
+	for _, held := range []bool{true, false} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			m := connect(t, srv, three)
+			s := current(t, m)
+			done, err := s.Busy()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer done()
+			limit := time.Now().Add(timeout * 2 / 3)
+			if held {
+				hold(t, s)
+				limit = s.Deadline()
+			}
+			m.Close()
+			if late := time.Since(limit); late != 0 {
+				t.Errorf("held %v: Close returned %v late", held, late)
+			}
+			done()
+		})
+	}
 }
 
 // churn opens a Manager, uses it for a moment, and closes it.

@@ -26,10 +26,10 @@
 //   - Every call returns when its ctx is done, whatever the network does. What an
 //     abandoned call may still create is cleaned up where that was asked for
 //     ([Session.CreateProtected]).
-//   - While something is held ([Lease]), [Session.Context] ends before the server
-//     can give it to anybody else: two thirds of the session timeout after the
-//     last request that provably reached the leader, on a local clock, whether or
-//     not anyone can be reached.
+//   - While something is held ([Lease]), [Session.Context] ends before any server
+//     can give it to another client: at [Session.Deadline], by a local clock, whether or
+//     not a server can be reached. Only transactions that a quorum has committed
+//     move the Deadline.
 //   - Reads, and writes that cannot happen twice, are repeated over lost
 //     connections. Any other write whose answer is lost fails with
 //     [ErrConnectionLost]: it may or may not have happened.
@@ -39,14 +39,28 @@
 //
 // # Non-guarantees
 //
-// The lease assumes that the two clocks run at about the same rate, and a
-// process that runs: one that was stopped between looking at a context and
-// acting on it can be late, whatever library it uses. Resources should check
-// fencing tokens. A machine that was suspended is noticed by comparing the wall
-// clock, so a wall clock that is set forward by more than the lease ends it. Not
-// covered are a leader that is deposed without knowing it while the session
-// timeout is below five server ticks (see [WithStrictLease]), and servers whose
-// minSessionTimeout was set below two ticks.
+// A process that was stopped between the look at a context and the action that
+// follows can act late, whatever library it uses. Resources should check fencing tokens.
+//
+// The lease makes these assumptions about the ensemble, where T is the session
+// timeout:
+//
+//   - The clocks of client and servers run at about the same rate: their
+//     difference over T, and the delays of pings between servers, are together at
+//     most T/20.
+//   - All servers have one tickTime, and T is at least two ticks, or four behind an
+//     ObserverMaster. (A minSessionTimeout below two ticks breaks this.)
+//   - The link of a follower to its leader has no second stall or cut right after
+//     a stall or cut of T/4 or more, before the follower's next report, which comes
+//     within half a tick.
+//   - A leader ends the sessions that have expired within T/4.
+//   - maxSessionTimeout is not lowered below the T of a session while the answer
+//     to a reconnect of that session is lost.
+//   - No administrator closes sessions.
+//
+// A suspension of the machine is noticed by the clocks of the kernel on Linux. On
+// other systems a wall clock that is set forward by more than T/20 counts as a
+// suspension.
 //
 // # How it works
 //
@@ -55,5 +69,6 @@
 // xids, because its calls take no context, cannot be withdrawn, and are kept
 // across an expiry to run under the next session. The wrapper sends the
 // credentials and a sync ahead of everything on a new connection, arms the
-// watches again, and knows which answers prove that the leader was reached.
+// watches again, and makes the requests that prove the session alive in place of
+// go-zookeeper's pings.
 package session

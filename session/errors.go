@@ -43,9 +43,12 @@ var (
 	// was not sent: a server hangs up on a frame that is too long for it.
 	ErrTooLarge = errors.New("session: request too large")
 
-	// ErrStale says that the session could not be proven alive at the moment
-	// of the question, though it may be: see Lease.Hold.
-	ErrStale = errors.New("session: lease not proven")
+	// ErrStale says that nothing may be granted at present, because the session
+	// is not proven alive: see Lease.Hold. The session may be alive.
+	ErrStale = errors.New("session: not proven alive at present")
+
+	// ErrNotOwned says that the znode of a Lease does not exist any more.
+	ErrNotOwned = errors.New("session: the znode of the lease does not exist any more")
 
 	// ErrConflict says that somebody else's znode has the name of an Ephemeral,
 	// and whose it is.

@@ -15,7 +15,7 @@ import (
 // expiry. It takes the session over on a connection of its own, since a
 // zk.Conn cannot be told to, and tries until the server must have expired it.
 func (s *Session) closeOnServer() {
-	ctx, cancel := context.WithTimeout(s.m.ctx, 2*s.timeout)
+	ctx, cancel := context.WithTimeout(s.m.ctx, 2*s.Timeout())
 	defer cancel()
 	for round := 1; ctx.Err() == nil; round++ {
 		server := s.m.servers.next()
@@ -32,7 +32,7 @@ func (s *Session) closeOnServer() {
 }
 
 func (s *Session) closeOn(ctx context.Context, server string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout/3)
+	ctx, cancel := context.WithTimeout(ctx, s.Timeout()/3)
 	defer cancel()
 	conn, raw, err := s.m.dialServer(ctx, "tcp", server)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Session) closeOn(ctx context.Context, server string) error {
 
 	b := appendInt(make([]byte, 4), 0)
 	b = appendLong(b, 0) // any server may close it, however far behind
-	b = appendInt(b, int32(s.timeout/time.Millisecond))
+	b = appendInt(b, int32(s.Timeout()/time.Millisecond))
 	b = appendBuffer(appendLong(b, s.id), s.passwd)
 	answer, err := exchange(conn, b)
 	if err != nil {

@@ -53,10 +53,7 @@ func current(t testing.TB, m *session.Manager) *session.Session {
 func hold(t testing.TB, s *session.Session) *session.Lease {
 	t.Helper()
 	l := s.Lease()
-	if err := s.Sync(t.Context(), "/"); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Hold(); err != nil {
+	if err := l.Grant(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.End)

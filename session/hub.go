@@ -29,6 +29,9 @@ type watchKey struct {
 // for, or taken up again, and so cost no request to remove.
 const maxIdleWatches = 64
 
+// maxRemovals is how many watches are removed at once.
+const maxRemovals = 16
+
 // setWatchesLimit keeps a request that arms watches again well below any
 // server's limit, as the Java client does.
 const setWatchesLimit = 128 << 10
@@ -38,8 +41,7 @@ const setWatchesLimit = 128 << 10
 type hub struct {
 	s *Session
 
-	hangups  atomic.Int32 // in a row instead of an answer to removeWatches
-	hungUpOn atomic.Uint64
+	closings atomic.Int32 // connections in a row that were closed instead of an answer to removeWatches
 
 	mu      sync.Mutex
 	entries map[watchKey]*watchEntry
@@ -177,7 +179,12 @@ func (h *hub) settle(e *watchEntry) {
 		return
 	}
 	e.idle = h.idle.PushBack(e)
-	if h.idle.Len() > maxIdleWatches && !h.s.m.noRemoveWatches.Load() {
+	// Several at a time, so that a list which has grown while the operation was
+	// unusable becomes short again.
+	for range maxRemovals {
+		if h.idle.Len() <= maxIdleWatches || !h.s.m.removeWatches.usable() {
+			return
+		}
 		h.removeOldest()
 	}
 }
@@ -200,17 +207,20 @@ func (h *hub) removeOldest() {
 	}
 }
 
-// removed learns what came of a request to remove a watch. A server that does
-// not know the operation hangs up, with an answer or without one: that must not
-// cost us one connection after the other.
+// removed takes in the outcome of a request to remove a watch. A server that
+// does not know the operation closes the connection, with an answer or without
+// one: that must not cost one connection after the other. A connection counts
+// only if the server closed it when this request was the next to be answered.
 func (h *hub) removed(c *call) {
 	switch {
 	case c.err == nil && c.code == codeUnimplemented:
-		h.s.m.noRemoveWatches.Store(true)
+		h.s.m.removeWatches.lacking()
 	case c.err == nil:
-		h.hangups.Store(0)
-	case c.err == ErrConnectionLost && h.hungUpOn.Swap(c.conn) != c.conn && h.hangups.Add(1) >= 2:
-		h.s.m.noRemoveWatches.Store(true)
+		h.closings.Store(0)
+		h.s.m.removeWatches.works()
+	case c.refused && h.closings.Add(1) >= 2:
+		h.closings.Store(0)
+		h.s.m.removeWatches.suspect()
 	}
 }
 
@@ -288,7 +298,9 @@ func (h *hub) rearm(w *wire, since int64) {
 		batches = append(batches, lists)
 	}
 	for _, lists := range batches {
+		w.arming++
 		c := &call{op: opSetWatches, done: make(chan struct{}), answered: func(c *call) {
+			w.arming--
 			if c.code != 0 {
 				w.end(fmt.Errorf("arming watches again: %w", codeError(c.code)))
 			}

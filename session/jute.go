@@ -16,6 +16,7 @@ const (
 	opSetData         int32 = 5
 	opGetChildren     int32 = 8
 	opSync            int32 = 9
+	opPing            int32 = 11
 	opGetChildren2    int32 = 12
 	opCheck           int32 = 13
 	opMulti           int32 = 14
@@ -30,14 +31,11 @@ const (
 
 // The codes that decide something here rather than being passed on.
 const (
-	codeUnimplemented           int32 = -6
-	codeNoNode                  int32 = -101
-	codeBadVersion              int32 = -103
-	codeNoChildrenForEphemerals int32 = -108
-	codeNodeExists              int32 = -110
-	codeNotEmpty                int32 = -111
-	codeSessionExpired          int32 = -112
-	codeSessionMoved            int32 = -118
+	codeUnimplemented  int32 = -6
+	codeNoNode         int32 = -101
+	codeNoAuth         int32 = -102
+	codeSessionExpired int32 = -112
+	codeSessionMoved   int32 = -118
 )
 
 func appendInt(b []byte, v int32) []byte  { return binary.BigEndian.AppendUint32(b, uint32(v)) }

@@ -1,219 +1,326 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 )
 
-// The lease is how a holder learns of a loss before the server gives away what
-// it held. The fractions of the session timeout T below are the design's: a
-// server expires a session no sooner than T after the leader last heard of it,
-// and what a follower has heard reaches the leader with its pings, every half
-// tick, a tick being at most T/2. So two thirds of T after a request that the
-// leader must have handled itself, the leader still counts the session alive.
-type lease struct {
-	mu       sync.Mutex
-	proven   time.Time // when the newest request was sent that the leader has answered
-	heard    time.Time // when anything at all was last heard
-	renewing int       // how many want it renewed
-	held     int       // how many of them hold something
-	wake     time.Time // when the keeper looks again
-	kick     chan struct{}
+// leases is the part of a Session that proves the session alive: what depends
+// on the session, and how far the proof reaches. The keeper (keeper.go) makes the
+// requests, the answers of a connection move the proof (proof.go), and a passed
+// deadline ends the session if anything is held.
+type leases struct {
+	mu        sync.Mutex
+	proof     proof
+	record    *record   // of the newest connection
+	heard     time.Time // when the newest frame arrived
+	commit    time.Time // when the newest commit of somebody other than the keeper was written
+	suspended time.Duration
+	clock     clock
+
+	open   map[*Lease]struct{} // near or held
+	held   int
+	wanted int           // callers of Grant that need a newer proof
+	moved  chan struct{} // closed and replaced when the proof has moved or a znode is gone
+	wake   time.Time     // when the keeper looks again
+	kick   chan struct{}
 }
 
-// past says whether d has gone by since t. The monotonic clock may stand still
-// while a machine is suspended, so the wall clock is asked as well.
-func past(t, now time.Time, d time.Duration) bool {
-	return now.Sub(t) >= d || now.Round(0).Sub(t.Round(0)) >= d
+func (v *leases) init(c clock) {
+	v.clock, v.suspended = c, c()
+	v.open = make(map[*Lease]struct{})
+	v.moved = make(chan struct{})
+	v.kick = make(chan struct{}, 1)
 }
 
-func (s *Session) leaseTime() time.Duration { return s.timeout * 2 / 3 }
-
-// Deadline is until when the session is proven alive. It moves on with every
-// request that the leader has answered; while a Lease is open, one is sent at
-// least every sixth of the session timeout.
-func (s *Session) Deadline() time.Time {
-	s.lease.mu.Lock()
-	defer s.lease.mu.Unlock()
-	return s.lease.proven.Add(s.leaseTime())
-}
-
-func (s *Session) prove(sent time.Time) {
-	s.lease.mu.Lock()
-	defer s.lease.mu.Unlock()
-	if sent.After(s.lease.proven) {
-		s.lease.proven = sent
-	}
-}
-
-func (s *Session) hear(zxid int64) {
-	if zxid > s.lastZxid.Load() {
-		s.lastZxid.Store(zxid) // there is one reader at a time
-	}
-	s.lease.mu.Lock()
-	defer s.lease.mu.Unlock()
-	s.lease.heard = time.Now()
-}
-
-// A Lease is a claim that something depends on the session: a znode that
-// excludes others, or a wait for one. While a session has leases open, it is
-// renewed six times in a session timeout, and a connection that no longer
-// reaches the leader is given up early. Recipes are built on it: open one
-// before creating the znode, Hold when it is granted, End when it is gone.
+// A Lease keeps a session provably alive for one znode that excludes others, or
+// for a wait for such a znode. Recipes are built on it. Open a Lease before the
+// znode is created. Call Own when the znode is there, Prepare when a grant is
+// near, Hold or Grant when it is granted, and End when the znode is gone.
+//
+// While a lease is prepared or held, the session makes a request twelve times in
+// the session timeout, five of which are transactions that change nothing. Other
+// requests of the session count, too. A connection that does not answer for a
+// quarter of the session timeout is closed then, so that the session can move to
+// another server in time.
 type Lease struct {
 	s     *Session
-	held  bool
-	ended bool
+	state leaseState
+	path  string // the znode as the server knows it; empty until Own
+	gone  bool   // the znode does not exist any more
+
+	unreadable bool // the znode's ACL denies us to check it
 }
+
+type leaseState uint8
+
+const (
+	leaseOpen     leaseState = iota // nothing is granted soon
+	leasePrepared                   // a grant is near, or the znode waits to be used again
+	leaseHeld                       // the deadline ends the session
+	leaseEnded
+)
 
 // Lease opens a lease.
 func (s *Session) Lease() *Lease {
-	s.lease.mu.Lock()
-	defer s.lease.mu.Unlock()
-	s.lease.renewing++
+	s.m.ExpectHolds()
 	return &Lease{s: s}
 }
 
-// Hold says that from now on something is held: if the Deadline passes, the
-// Session's context ends. It fails with ErrStale if the Deadline has passed
-// already, in which case nothing may be granted before a request to the leader,
-// as Sync, has moved it on; and with ErrLost or ErrClosed if the session is gone.
+// ExpectHolds says that sessions of m are going to hold something: from now on an
+// idle session sends a sync instead of each ping, every third of the session
+// timeout. Without it the first grant in a session that was idle for longer than half its timeout
+// waits for a quarter of the timeout, because a leader that was paused might be
+// about to end the session. Opening a Lease has the same effect on later grants.
+func (m *Manager) ExpectHolds() { m.holds.Store(true) }
+
+// Own names the ephemeral znode of the session that the lease is for. The
+// session's transactions check that it exists.
+func (l *Lease) Own(path string) {
+	l.s.leases.mu.Lock()
+	defer l.s.leases.mu.Unlock()
+	l.path, l.gone = l.s.m.full(path), false
+}
+
+// Prepare says that a grant is near: from now on the session is kept proven, so
+// that Hold succeeds without a request. On a lease that is held it says that
+// nothing is held any more, though the znode is still there.
+func (l *Lease) Prepare() {
+	l.s.leases.mu.Lock()
+	defer l.s.leases.mu.Unlock()
+	l.change(leasePrepared)
+}
+
+// Hold says that from now on something is held: if Session.Deadline passes, the
+// Session's context ends. Hold sends nothing and does not block. It fails with
+// ErrStale if nothing may be granted at present, because the session is not proven
+// alive or the leader may have been paused; with ErrLost or ErrClosed if the
+// session has ended; and with ErrNotOwned if the znode is known to be gone.
 func (l *Lease) Hold() error {
 	s := l.s
-	if err := s.hold.Err(); err != nil {
+	if s.hold.Err() != nil {
 		return s.cause()
 	}
-	s.lease.mu.Lock()
-	defer s.lease.mu.Unlock()
+	s.leases.mu.Lock()
+	defer s.leases.mu.Unlock()
+	now := s.leases.now()
 	switch {
-	case l.ended:
+	case l.state == leaseEnded:
 		return errLeaseEnded
-	case l.held:
+	case l.gone:
+		return ErrNotOwned
+	case l.state == leaseHeld:
 		return nil
-	case past(s.lease.proven, time.Now(), s.leaseTime()):
+	case !s.leases.proof.grantable(now):
 		return ErrStale
 	}
-	l.held = true
-	s.lease.held++
-	if s.lease.proven.Add(s.leaseTime()).Before(s.lease.wake) {
-		s.kickKeeper()
-	}
+	l.change(leaseHeld)
 	return nil
+}
+
+// Grant is Hold that waits for a newer proof where Hold fails with ErrStale. The
+// session makes the requests. Grant returns when the lease is held, when ctx ends,
+// when the session has ended, or when the znode is known to be gone.
+func (l *Lease) Grant(ctx context.Context) error {
+	v := &l.s.leases
+	waiting := false
+	defer func() {
+		if waiting {
+			v.mu.Lock()
+			v.wanted--
+			v.mu.Unlock()
+		}
+	}()
+	for {
+		v.mu.Lock()
+		moved := v.moved
+		v.mu.Unlock()
+		err := l.Hold()
+		if !errors.Is(err, ErrStale) {
+			return err
+		}
+		if !waiting {
+			waiting = true
+			v.mu.Lock()
+			v.wanted++
+			l.change(leasePrepared)
+			v.mu.Unlock()
+			v.kickKeeper()
+		}
+		select {
+		case <-moved:
+		case <-l.s.hold.Done():
+		case <-ctx.Done():
+			return cancelled(ctx)
+		}
+	}
+}
+
+// End closes the lease. It may be called more than once.
+func (l *Lease) End() {
+	l.s.leases.mu.Lock()
+	defer l.s.leases.mu.Unlock()
+	l.change(leaseEnded)
+}
+
+// change moves the lease to another state; leases.mu is held. A lease that has
+// ended stays so.
+func (l *Lease) change(to leaseState) {
+	v := &l.s.leases
+	if l.state == to || l.state == leaseEnded {
+		return
+	}
+	if l.state == leaseHeld && !l.gone {
+		v.held--
+	}
+	l.state = to
+	switch to {
+	case leasePrepared:
+		v.open[l] = struct{}{}
+	case leaseHeld:
+		v.open[l] = struct{}{}
+		v.held++
+	case leaseEnded:
+		delete(v.open, l)
+		return
+	}
+	v.kickIfLate()
+}
+
+// lose notes that the znode of the lease does not exist any more: whatever was
+// held by it is lost, so the deadline does not matter to it. leases.mu is held.
+func (l *Lease) lose() {
+	if l.gone {
+		return
+	}
+	l.gone = true
+	if l.state == leaseHeld {
+		l.s.leases.held--
+	}
+	l.s.leases.notify()
 }
 
 // errLeaseEnded is a programming error of Hold's caller.
 var errLeaseEnded = errors.New("session: hold a lease that has ended")
 
-// End closes the lease. It may be called more than once.
-func (l *Lease) End() {
-	l.s.lease.mu.Lock()
-	defer l.s.lease.mu.Unlock()
-	if l.ended {
-		return
+// now takes notice of a suspension of the machine and returns the time; mu is
+// held.
+func (v *leases) now() time.Time {
+	now := time.Now()
+	suspended := v.clock()
+	if d := suspended - v.suspended; d > v.proof.timeout/marginFraction && v.proof.timeout > 0 {
+		v.suspended = suspended
+		v.heard = v.heard.Add(-d)
+		v.proof.suspended(v.record, d, now)
 	}
-	l.ended = true
-	l.s.lease.renewing--
-	if l.held {
-		l.s.lease.held--
-	}
+	return now
 }
 
-func (s *Session) renewing() bool {
-	s.lease.mu.Lock()
-	defer s.lease.mu.Unlock()
-	return s.lease.renewing > 0
+// active says whether the session must be kept proven; mu is held.
+func (v *leases) active() bool { return len(v.open) > 0 }
+
+// proving says whether the session must be kept proven.
+func (s *Session) proving() bool {
+	s.leases.mu.Lock()
+	defer s.leases.mu.Unlock()
+	return s.leases.active()
 }
 
-func (s *Session) kickKeeper() {
+// notify wakes callers of Grant; mu is held.
+func (v *leases) notify() {
+	close(v.moved)
+	v.moved = make(chan struct{})
+}
+
+func (v *leases) kickKeeper() {
 	select {
-	case s.lease.kick <- struct{}{}:
+	case v.kick <- struct{}{}:
 	default:
 	}
 }
 
-// keep renews the lease and ends the session when that fails. It runs from the
-// first handshake to the end of the session.
-func (s *Session) keep() {
-	var beat *call
-	timer := time.NewTimer(s.timeout / 6)
-	defer timer.Stop()
-	for {
-		select {
-		case <-s.dead:
-			return
-		case <-timer.C:
-		case <-s.lease.kick:
-		}
-		now := time.Now()
-		s.lease.mu.Lock()
-		proven, heard := s.lease.proven, s.lease.heard
-		renewing, held := s.lease.renewing > 0, s.lease.held > 0
-		s.lease.mu.Unlock()
-
-		switch {
-		case held && past(proven, now, s.leaseTime()):
-			s.lose(fmt.Errorf("%w: no request reached the leader for %v, two thirds of the session timeout", ErrLost, s.leaseTime()), true)
-			return
-		case past(heard, now, s.timeout):
-			s.lose(fmt.Errorf("%w: nothing was heard for %v, the session timeout", ErrLost, s.timeout), true)
-			return
-		}
-
-		next := min(s.timeout/6, heard.Add(s.timeout).Sub(now))
-		if renewing {
-			beat = s.renew(beat, now, proven)
-			if beat != nil {
-				next = min(next, beat.sent.Add(s.timeout/4).Sub(now))
-			} else if due := proven.Add(s.timeout / 6).Sub(now); due > 0 {
-				next = min(next, due)
-			}
-		}
-		s.lease.mu.Lock()
-		// In one step, because Hold kicks us only if wake is too late for it.
-		if s.lease.held > 0 {
-			next = min(next, s.lease.proven.Add(s.leaseTime()).Sub(now))
-		}
-		s.lease.wake = now.Add(next)
-		s.lease.mu.Unlock()
-		timer.Reset(next)
+// kickIfLate makes the keeper look again if it would do so too late for a lease
+// that has just been prepared or held; mu is held.
+func (v *leases) kickIfLate() {
+	if due := time.Now().Add(v.proof.timeout / contactFraction); v.wake.After(due) || v.proof.deadline.Before(v.wake) {
+		v.kickKeeper()
 	}
 }
 
-// renew sends the next heartbeat if it is due and returns the one that is
-// under way, if any. A connection that leaves one unanswered for a quarter of
-// the session timeout is closed, even if it answers other things: another
-// server may still reach the leader.
-func (s *Session) renew(beat *call, now, proven time.Time) *call {
-	w := s.currentWire()
-	if beat != nil {
-		select {
-		case <-beat.done:
-		default:
-			if now.Sub(beat.sent) < s.timeout/4 {
-				return beat
-			}
-			if w != nil && w.number == beat.conn {
-				w.end(fmt.Errorf("no answer from the leader for %v", now.Sub(beat.sent)))
-				return nil
-			}
-		}
+// connected takes in the ConnectResponse of a new connection. The request was
+// written at sent.
+func (v *leases) connected(sent time.Time, timeout time.Duration) *record {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.heard = v.now()
+	v.record = v.proof.connect(sent, timeout)
+	v.kickKeeper()
+	return v.record
+}
+
+// hear notes that a frame has arrived.
+func (v *leases) hear() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.heard = time.Now()
+}
+
+// answered takes in an answer.
+func (v *leases) answered(r *record, c *call) {
+	kind := c.proves()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := time.Now() // the next reader of the deadline takes a suspension into account
+	v.heard = now
+	before, lapsed := v.proof.deadline, v.proof.lapsed
+	v.proof.answer(r, kind, c.sent, now, v.held > 0)
+	if kind == proofCommit && !c.beat && c.sent.After(v.commit) {
+		v.commit = c.sent
 	}
-	if w == nil || now.Sub(proven) < s.timeout/6 {
-		return nil
+	if v.wanted > 0 && (v.proof.deadline != before || v.proof.lapsed != lapsed) {
+		v.notify()
 	}
-	beat = &call{op: opSync, done: make(chan struct{})}
-	fill := func(b []byte) []byte { return appendString(b, "/") }
-	if s.m.cfg.strict {
-		beat.op = opMulti
-		fill = appendMultiEnd
+	if v.wanted > 0 && v.proof.lapsed && !lapsed {
+		v.kickKeeper()
 	}
-	w.send(beat, fill)
-	select {
-	case <-beat.done: // the connection had ended
-		return nil
-	default:
-		return beat
+}
+
+// Deadline is until when the session is proven alive: no server ends it before,
+// unless an administrator does. The Deadline moves on when a transaction of the session is
+// answered, and passes while the session has no transactions. While a Lease is
+// held it is kept ahead, and the Session's context ends if it passes. It is the
+// zero time before the first transaction.
+func (s *Session) Deadline() time.Time {
+	s.leases.mu.Lock()
+	defer s.leases.mu.Unlock()
+	s.leases.now()
+	return s.leases.proof.deadline
+}
+
+// patience is how long Close waits for requests and functions under way: while
+// the session is proven alive, or, if nothing is held, while a server has been
+// heard of lately.
+func (v *leases) patience() time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := v.now()
+	wait := v.proof.deadline.Sub(now)
+	if v.held == 0 {
+		wait = max(wait, v.heard.Add(v.proof.timeout*2/3).Sub(now))
 	}
+	return wait
+}
+
+// expired says why the session is over by its own clock, nil if it is not.
+func (v *leases) expired(now time.Time) error {
+	switch {
+	case v.held > 0 && !now.Before(v.proof.deadline):
+		return fmt.Errorf("%w: no transaction was committed in time to prove it alive beyond its deadline", ErrLost)
+	case now.Sub(v.heard) >= v.proof.timeout:
+		return fmt.Errorf("%w: nothing was heard for %v, the session timeout", ErrLost, v.proof.timeout)
+	}
+	return nil
 }

@@ -74,9 +74,9 @@ func TestHolderLeavesAFollowerThatIsCutOff(t *testing.T) {
 		if st := <-states; st != session.Suspended {
 			t.Fatalf("%v, want Suspended", st)
 		}
-		// A heartbeat after T/6, which is given T/4.
-		if took, want := time.Since(proven), timeout/6+timeout/4; took != want {
-			t.Errorf("the silent connection was closed after %v, want %v", took, want)
+		// A contact after T/12 at most, which is given T/4.
+		if took, want := time.Since(proven), timeout/12+timeout/4; took > want {
+			t.Errorf("the silent connection was closed after %v, want at most %v", took, want)
 		}
 		time.Sleep(10 * timeout)
 		if s.Context().Err() != nil {
@@ -95,18 +95,18 @@ func TestReconnectAndRestartWithinTheLeaseCostNothing(t *testing.T) {
 		"restart":    func(srv *zksynctest.Server, s *session.Session) error { return srv.Restart() },
 		"down for a while": func(srv *zksynctest.Server, s *session.Session) error {
 			srv.Stop()
-			time.Sleep(lease / 2)
+			time.Sleep(timeout / 4)
 			return srv.Start()
 		},
 		"frozen for a while": func(srv *zksynctest.Server, s *session.Session) error {
 			srv.Freeze()
-			time.Sleep(lease / 2)
+			time.Sleep(timeout / 4)
 			srv.Thaw()
 			return nil
 		},
 		"cut off for a while": func(srv *zksynctest.Server, s *session.Session) error {
 			srv.Partition(s.ID())
-			time.Sleep(lease / 2)
+			time.Sleep(timeout / 4)
 			srv.Heal(s.ID())
 			return nil
 		},

@@ -48,9 +48,13 @@ func TestHolderOnARealFollowerThatIsCutOff(t *testing.T) {
 		}
 		path := create(t, s, fmt.Sprint("/held-", timeout), zk.FlagEphemeral)
 		hold(t, s)
-		_, _, gone, err := observer.ExistsW(t.Context(), path)
-		if err != nil {
+		// The observer's server may not have seen the create yet.
+		if err := observer.Sync(t.Context(), path); err != nil {
 			t.Fatal(err)
+		}
+		exists, _, gone, err := observer.ExistsW(t.Context(), path)
+		if err != nil || !exists {
+			t.Fatalf("%s: exists %v, error %v", path, exists, err)
 		}
 		holders = append(holders, holder{s, gone})
 	}

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,10 +15,9 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-const lease = timeout * 2 / 3
-
-// Only what the leader itself must have handled moves the Deadline.
-func TestDeadlineMovesWithAnswersOfTheLeaderOnly(t *testing.T) {
+// Only a transaction that a quorum has committed for the session moves the
+// Deadline.
+func TestDeadlineMovesWithCommitsOnly(t *testing.T) {
 	ctx := t.Context()
 	type step struct {
 		name  string
@@ -32,7 +32,7 @@ func TestDeadlineMovesWithAnswersOfTheLeaderOnly(t *testing.T) {
 		{"children", func(s *session.Session) error { _, _, err := s.Children(ctx, "/"); return err }, false, nil, 0},
 		{"watch", func(s *session.Session) error { _, _, _, err := s.WatchData(ctx, "/"); return err }, false, nil, 0},
 		{"pings", func(s *session.Session) error { time.Sleep(3 * timeout); return nil }, false, nil, 0},
-		{"sync", func(s *session.Session) error { return s.Sync(ctx, "/") }, true, nil, 0},
+		{"sync", func(s *session.Session) error { return s.Sync(ctx, "/") }, false, nil, 0},
 		{"create", func(s *session.Session) error { _, err := s.Create(ctx, "/a", nil, 0); return err }, true, nil, 0},
 		{"create container", func(s *session.Session) error { return s.MakeDir(ctx, "/c") }, true, nil, 0},
 		{"set", func(s *session.Session) error { _, err := s.Set(ctx, "/a", nil, 0); return err }, true, nil, 0},
@@ -40,156 +40,185 @@ func TestDeadlineMovesWithAnswersOfTheLeaderOnly(t *testing.T) {
 			_, err := s.Multi(ctx, &zk.CheckVersionRequest{Path: "/a", Version: 1})
 			return err
 		}, true, nil, 0},
-		{"refused create", func(s *session.Session) error { _, err := s.Create(ctx, "/a", nil, 0); return err }, true, zk.ErrNodeExists, 0},
-		{"refused set", func(s *session.Session) error { _, err := s.Set(ctx, "/a", nil, 0); return err }, true, zk.ErrBadVersion, 0},
+		{"empty multi", func(s *session.Session) error { _, err := s.Multi(ctx); return err }, false, nil, 0},
+		{"refused multi", func(s *session.Session) error {
+			_, err := s.Multi(ctx, &zk.CheckVersionRequest{Path: "/a", Version: 1}, &zk.CheckVersionRequest{Path: "/a", Version: 9})
+			return err
+		}, false, zk.ErrBadVersion, 0},
+		{"refused create", func(s *session.Session) error { _, err := s.Create(ctx, "/a", nil, 0); return err }, false, zk.ErrNodeExists, 0},
+		{"refused set", func(s *session.Session) error { _, err := s.Set(ctx, "/a", nil, 0); return err }, false, zk.ErrBadVersion, 0},
 		{"delete", func(s *session.Session) error { return s.Delete(ctx, "/a", 1) }, true, nil, 0},
-		{"refused delete", func(s *session.Session) error { return s.Delete(ctx, "/a", 1) }, true, zk.ErrNoNode, 0},
-		// Followers give these answers by themselves: to what they throttle, to
-		// what they do not know, and to what their own check of an ACL refuses.
-		{"throttled", func(s *session.Session) error { return s.Delete(ctx, "/a", 1) }, false, zk.ErrUnknown, -127},
-		{"unimplemented", func(s *session.Session) error { return s.Delete(ctx, "/a", 1) }, false, zk.ErrUnknown, -6},
+		{"refused delete", func(s *session.Session) error { return s.Delete(ctx, "/a", 1) }, false, zk.ErrNoNode, 0},
 		{"not authorised", func(s *session.Session) error { return s.Delete(ctx, "/a", 1) }, false, zk.ErrNoAuth, -102},
-		{"read only", func(s *session.Session) error { return s.Delete(ctx, "/a", 1) }, false, zk.ErrUnknown, -119},
 	}
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		ctx = t.Context()
 		m := connect(t, srv, three)
 		s := current(t, m)
-		if got, want := time.Until(s.Deadline()), lease; got != want {
-			t.Errorf("after the handshake the Deadline is in %v, want %v", got, want)
+		if !s.Deadline().IsZero() {
+			t.Errorf("before the first commit the Deadline is in %v, want none", time.Until(s.Deadline()))
 		}
 		for _, step := range steps {
-			time.Sleep(time.Millisecond)
+			time.Sleep(2 * timeout) // so that older contacts were reported
 			before := s.Deadline()
 			if step.code != 0 {
 				srv.Inject(zkserver.Fault{At: zkserver.BeforeReply, Op: zkserver.OpDelete, Do: zkserver.Error(step.code)})
 			}
-			asked := time.Now()
 			if err := step.ask(s); !errors.Is(err, step.fails) {
 				t.Fatalf("%s: error %v, want %v", step.name, err, step.fails)
 			}
-			want := before
-			if step.moves {
-				want = asked.Add(lease)
-			}
-			if got := s.Deadline(); !got.Equal(want) {
-				t.Errorf("%s: the Deadline is %v later than expected", step.name, got.Sub(want))
+			switch got := s.Deadline(); {
+			case !step.moves && !got.Equal(before):
+				t.Errorf("%s: the Deadline has moved by %v", step.name, got.Sub(before))
+			case step.moves && !got.After(time.Now()):
+				t.Errorf("%s: the Deadline passed %v ago", step.name, time.Since(got))
 			}
 		}
-		// A connection proves the leader too, from when the handshake was sent.
-		time.Sleep(time.Second)
-		release := make(chan struct{})
-		srv.Inject(zkserver.Fault{Op: zkserver.OpConnect, Do: zkserver.Hold(release)})
-		never := make(chan struct{})
-		defer close(never)
-		srv.Inject(zkserver.Fault{Op: zkserver.OpSync, Do: zkserver.Hold(never)})
-		asked := time.Now()
+		// A ConnectResponse and the sync behind it prove nothing about a quorum.
+		time.Sleep(2 * timeout)
+		before := s.Deadline()
 		srv.Disconnect(s.ID())
 		time.Sleep(time.Second)
-		close(release)
-		synctest.Wait()
-		if got := s.Deadline(); !got.Equal(asked.Add(lease)) {
-			t.Errorf("after a reconnect the Deadline is %v after the handshake was sent, want %v", got.Sub(asked), lease)
+		if got := s.Deadline(); !got.Equal(before) {
+			t.Errorf("a reconnect has moved the Deadline by %v", got.Sub(before))
 		}
 	})
 }
 
-// The Deadline counts from before the request was sent, not from its answer.
-func TestDeadlineCountsFromTheSending(t *testing.T) {
+// requests counts the requests of a session while d passes: all, and those that
+// are transactions.
+func requests(srv *zksynctest.Server, id int64, d time.Duration) (all, commits int, ops []zkserver.Op) {
+	srv.ResetOps()
+	time.Sleep(d)
+	for _, op := range srv.Ops() {
+		if op.Session != id {
+			continue
+		}
+		all++
+		if op.Code == zkserver.OpMulti {
+			commits++
+		}
+		ops = append(ops, op)
+	}
+	return all, commits, ops
+}
+
+// While something is held or about to be granted, a session makes twelve
+// requests in its timeout, five of which are commits; an idle one three.
+func TestPaceOfASession(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
-		time.Sleep(time.Second)
-		srv.Inject(zkserver.Fault{Op: zkserver.OpSync, At: zkserver.BeforeReply, Do: zkserver.Delay(2 * time.Second)})
-		asked := time.Now()
-		if err := s.Sync(t.Context(), "/"); err != nil {
+		check := func(when string, want, wantCommits int, idle zkserver.OpCode) {
+			t.Helper()
+			all, commits, ops := requests(srv, s.ID(), 10*timeout)
+			if all < 10*want-2 || all > 10*want+2 || commits < 10*wantCommits-1 || commits > 10*wantCommits+1 {
+				t.Errorf("%s: %d requests and %d commits in ten timeouts, want %d and %d", when, all, commits, 10*want, 10*wantCommits)
+			}
+			for _, op := range ops {
+				switch op.Code {
+				case idle:
+				case zkserver.OpMulti:
+					if len(op.Sub) != 1 || op.Sub[0].Code != zkserver.OpCheck || op.Err != 0 {
+						t.Errorf("%s: commit %+v, want one check", when, op)
+					}
+				default:
+					t.Errorf("%s: %v, want %v or a commit", when, op.Code, idle)
+				}
+			}
+		}
+		check("never held", 3, 0, zkserver.OpPing)
+		l := s.Lease()
+		check("far back in line", 3, 0, zkserver.OpSync)
+		path := create(t, s, "/mine", zk.FlagEphemeral)
+		l.Own(path)
+		l.Prepare()
+		time.Sleep(timeout)
+		check("next in line", 12, 5, zkserver.OpSync)
+		if err := l.Hold(); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Deadline().Sub(asked); got != lease {
-			t.Errorf("the Deadline is %v after the sync was sent, want %v", got, lease)
+		check("held", 12, 5, zkserver.OpSync)
+		other := s.Lease() // per session, not per lock
+		if err := other.Hold(); err != nil {
+			t.Fatal(err)
 		}
+		check("held twice", 12, 5, zkserver.OpSync)
+		other.End()
+		l.Prepare()
+		check("lingering", 12, 5, zkserver.OpSync)
+		l.End()
+		l.End()
+		time.Sleep(timeout)
+		check("ended", 3, 0, zkserver.OpSync)
 	})
 }
 
-func TestHeartbeatsWhileALeaseIsOpen(t *testing.T) {
-	for _, strict := range []bool{false, true} {
-		t.Run(map[bool]string{false: "sync", true: "strict"}[strict], func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-				op, opts := zkserver.OpSync, []session.Option{}
-				if strict {
-					op, opts = zkserver.OpMulti, append(opts, session.WithStrictLease())
-				}
-				s := current(t, connect(t, srv, three, opts...))
-				beats := func(d time.Duration) []zkserver.Op {
-					srv.ResetOps()
-					time.Sleep(d)
-					var beats []zkserver.Op
-					for _, o := range srv.Ops() {
-						if o.Code == op {
-							beats = append(beats, o)
-						}
-					}
-					return beats
-				}
-				if n := len(beats(time.Hour)); n != 0 {
-					t.Errorf("%d heartbeats though nothing depends on the session, want none", n)
-				}
-				l := s.Lease()
-				time.Sleep(timeout / 6)
-				got := beats(10 * timeout)
-				if n := len(got); n != 60 {
-					t.Errorf("%d heartbeats in ten session timeouts, want 60", n)
-				}
-				for i := 1; i < len(got); i++ {
-					// ZooKeeper's clock counts whole milliseconds; ours does not.
-					if d := got[i].Time.Sub(got[i-1].Time); d > timeout/6+time.Millisecond {
-						t.Errorf("%v between heartbeats, want at most %v", d, timeout/6)
-					}
-				}
-				if strict && len(got) > 0 && (len(got[0].Sub) != 0 || got[0].Err != 0) {
-					t.Errorf("heartbeat %+v, want an empty transaction", got[0])
-				}
-				l.End()
-				l.End()
-				time.Sleep(timeout)
-				if n := len(beats(time.Hour)); n != 0 {
-					t.Errorf("%d heartbeats after the lease has ended, want none", n)
-				}
-			})
+// A hold costs at most two requests more than the pace in its first timeout,
+// and no more than the pace afterwards, however long the session was idle before.
+func TestPaceAtTheStartOfAHold(t *testing.T) {
+	for idle := time.Duration(0); idle < timeout; idle += timeout / 37 {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			s := current(t, connect(t, srv, three))
+			s.Lease().End() // it has held before
+			time.Sleep(5*timeout + idle)
+			l := s.Lease()
+			l.Own(create(t, s, "/mine", zk.FlagEphemeral))
+			began := time.Now()
+			if err := l.Grant(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took != 0 {
+				t.Errorf("idle for %v: the grant took %v", idle, took)
+			}
+			all, commits, _ := requests(srv, s.ID(), timeout)
+			if all > 14 || commits > 7 {
+				t.Errorf("idle for %v: %d requests and %d commits in the first timeout of a hold", idle, all, commits)
+			}
+			if s.Context().Err() != nil {
+				t.Fatalf("idle for %v: lost: %v", idle, s.Err())
+			}
+			all, commits, _ = requests(srv, s.ID(), timeout)
+			if all > 12 || commits > 5 {
+				t.Errorf("idle for %v: %d requests and %d commits in the second timeout of a hold", idle, all, commits)
+			}
 		})
 	}
 }
 
-// Other requests to the leader do what a heartbeat does, and save it.
-func TestRequestsSaveHeartbeats(t *testing.T) {
+// Requests of callers do what the keeper does, and save it.
+func TestRequestsSaveContacts(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
 		create(t, s, "/a", 0)
-		defer s.Lease().End()
+		hold(t, s)
+		time.Sleep(timeout)
 		srv.ResetOps()
-		for range 100 {
+		for range 200 {
 			if _, err := s.Set(t.Context(), "/a", nil, -1); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(timeout / 10)
+			time.Sleep(timeout / 20)
 		}
-		if n := count(srv.Ops(), zkserver.OpSync); n != 0 {
-			t.Errorf("%d syncs beside a write each tenth of the timeout, want none", n)
+		if syncs, multis := count(srv.Ops(), zkserver.OpSync), count(srv.Ops(), zkserver.OpMulti); syncs+multis != 0 {
+			t.Errorf("%d syncs and %d commits beside a write each twentieth of the timeout, want none", syncs, multis)
 		}
 	})
 }
 
+// Hold needs a session that is proven alive, and Grant waits for the proof.
 func TestHoldNeedsAProof(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
 		s := current(t, m)
-		time.Sleep(timeout)
 		l := s.Lease()
+		time.Sleep(2 * timeout)
 		mustBe(t, l.Hold(), session.ErrStale)
 		if err := s.Sync(t.Context(), "/"); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Hold(); err != nil {
-			t.Errorf("behind a sync: %v", err)
+		mustBe(t, l.Hold(), session.ErrStale)
+		if err := l.Grant(t.Context()); err != nil {
+			t.Errorf("Grant: %v", err)
 		}
 		if err := l.Hold(); err != nil {
 			t.Errorf("held already: %v", err)
@@ -203,26 +232,122 @@ func TestHoldNeedsAProof(t *testing.T) {
 		mustBe(t, s.Lease().Hold(), session.ErrLost)
 		next := current(t, m)
 		m.Close()
-		mustBe(t, next.Lease().Hold(), session.ErrClosed)
+		mustBe(t, next.Lease().Grant(t.Context()), session.ErrClosed)
+	})
+}
+
+// Grant returns with its ctx, and then nothing is held.
+func TestGrantEndsWithItsContext(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three))
+		l := s.Lease()
+		defer l.End()
+		time.Sleep(2 * timeout)
+		never := make(chan struct{})
+		defer close(never)
+		srv.Inject(zkserver.Fault{Op: zkserver.OpMulti, Do: zkserver.Hold(never)})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		within(t, time.Second, "Grant", func() { mustBe(t, l.Grant(ctx), context.DeadlineExceeded) })
+		srv.Partition(s.ID())
+		time.Sleep(timeout / 2)
+		if s.Context().Err() != nil {
+			t.Errorf("the session was lost though nothing was held: %v", s.Err())
+		}
+	})
+}
+
+// A session that was pinged alone for long may be about to be ended by a leader
+// that was paused: a grant waits for a quarter of the timeout, once.
+func TestAFirstGrantWaitsForALapseToEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three))
+		time.Sleep(10 * timeout)
+		l := s.Lease()
+		l.Own(create(t, s, "/mine", zk.FlagEphemeral))
+		mustBe(t, l.Hold(), session.ErrStale)
+		began := time.Now()
+		if err := l.Grant(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != timeout/4 {
+			t.Errorf("the first grant took %v, want a quarter of the timeout", took)
+		}
+		l.End()
+		time.Sleep(10 * timeout)
+		l = s.Lease()
+		l.Own(create(t, s, "/again", zk.FlagEphemeral))
+		if err := l.Hold(); err != nil {
+			t.Errorf("later: %v", err)
+		}
+	})
+}
+
+// A lease whose znode was removed is not granted, and does not end the session.
+func TestALeaseWithoutItsZnode(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three))
+		held, gone := s.Lease(), s.Lease()
+		held.Own(create(t, s, "/held", zk.FlagEphemeral))
+		if err := held.Grant(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		gone.Own(create(t, s, "/gone", zk.FlagEphemeral))
+		time.Sleep(timeout)
+		for _, path := range []string{"/held", "/gone"} {
+			if err := s.Delete(t.Context(), path, -1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(timeout)
+		mustBe(t, held.Hold(), session.ErrNotOwned)
+		s.Lease().End()
+		gone.Prepare()
+		time.Sleep(timeout)
+		mustBe(t, gone.Grant(t.Context()), session.ErrNotOwned)
+		time.Sleep(10 * timeout)
+		if s.Context().Err() != nil {
+			t.Errorf("the session was lost: %v", s.Err())
+		}
+	})
+}
+
+// A znode whose ACL denies us to check it is proven by another transaction.
+func TestALeaseOfAZnodeThatMayNotBeRead(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three))
+		path, err := s.Create(t.Context(), "/mine", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermDelete)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := s.Lease()
+		l.Own(path)
+		if err := l.Grant(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * timeout)
+		if s.Context().Err() != nil {
+			t.Errorf("the session was lost: %v", s.Err())
+		}
 	})
 }
 
 // Hold at any moment of the keeper's round: the context ends at the Deadline,
-// to the microsecond, however little is left of the lease when it is called.
+// to the microsecond, however little is left when it is called.
 func TestContextEndsAtTheDeadlineExactly(t *testing.T) {
-	for _, left := range []time.Duration{lease, lease / 2, timeout / 6, timeout / 12, time.Second, 100 * time.Millisecond, 3 * time.Millisecond, time.Microsecond} {
+	const whole = timeout * 19 / 20
+	for _, left := range []time.Duration{whole, whole / 2, timeout / 6, timeout / 12, time.Second, 100 * time.Millisecond, 3 * time.Millisecond, time.Microsecond} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 			s := current(t, connect(t, srv, three))
-			// Out of step with the keeper, which looks each sixth of the timeout.
-			time.Sleep(700 * time.Millisecond)
-			if err := s.Sync(t.Context(), "/"); err != nil {
-				t.Fatal(err)
-			}
-			srv.Partition(s.ID())
-			time.Sleep(lease - left)
 			l := s.Lease()
 			defer l.End()
+			create(t, s, "/mine", zk.FlagEphemeral) // the first commit
 			deadline := s.Deadline()
+			if got := time.Until(deadline); got != whole {
+				t.Fatalf("the Deadline is in %v, want %v", got, whole)
+			}
+			srv.Partition(s.ID())
+			time.Sleep(whole - left)
 			if err := l.Hold(); err != nil {
 				t.Fatalf("%v before the Deadline: %v", left, err)
 			}
@@ -235,4 +360,60 @@ func TestContextEndsAtTheDeadlineExactly(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A holder learns that its machine was suspended for longer than the lease, though
+// monotonic time stood still.
+func TestASuspendedMachineLosesItsHold(t *testing.T) {
+	for _, slept := range []time.Duration{timeout / 5, 2 * timeout} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			var suspended atomic.Int64
+			s := current(t, connect(t, srv, three, session.WithSuspension(func() time.Duration { return time.Duration(suspended.Load()) })))
+			hold(t, s)
+			time.Sleep(timeout)
+			suspended.Store(int64(slept))
+			if slept > timeout {
+				if left := time.Until(s.Deadline()); left > 0 {
+					t.Errorf("after a suspension of %v the Deadline is in %v", slept, left)
+				}
+				select {
+				case <-s.Done():
+				case <-time.After(timeout / 12):
+					t.Errorf("after a suspension of %v the context lives", slept)
+				}
+				mustBe(t, s.Err(), session.ErrLost)
+				return
+			}
+			mustBe(t, s.Lease().Hold(), session.ErrStale)
+			time.Sleep(timeout)
+			if s.Err() != nil {
+				t.Errorf("after a suspension of %v: %v", slept, s.Err())
+			}
+			if err := s.Lease().Hold(); err != nil {
+				t.Errorf("a timeout after a suspension of %v: %v", slept, err)
+			}
+		})
+	}
+}
+
+// A connection on which nothing is answered is dropped after a quarter of the
+// timeout while something is held.
+func TestASilentConnectionIsDropped(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three)
+		s := current(t, m)
+		hold(t, s)
+		time.Sleep(timeout)
+		states := m.States(t.Context())
+		<-states
+		srv.Partition(s.ID())
+		cut := time.Now()
+		if st := <-states; st != session.Suspended {
+			t.Fatalf("%v, want Suspended", st)
+		}
+		if took := time.Since(cut); took < timeout/4 || took > timeout/4+timeout/12 {
+			t.Errorf("dropped after %v, want T/4 after the next contact", took)
+		}
+		synctest.Wait()
+	})
 }

@@ -72,10 +72,10 @@ func (l *link) Next() (server string, retryStart bool) {
 // bound is how long a dial with its handshake may take.
 func (l *link) bound() time.Duration {
 	t := l.s.m.cfg.timeout
-	if n := l.s.negotiated(); n > 0 {
+	if n := l.s.Timeout(); n > 0 {
 		t = n
 	}
-	if l.s.renewing() {
+	if l.s.proving() {
 		return t / 6
 	}
 	return t / 3
@@ -122,7 +122,7 @@ func (l *link) pause() error {
 		return nil
 	}
 	limit := maxBackoff
-	if l.s.renewing() {
+	if l.s.proving() {
 		limit = min(limit, l.bound()/2)
 	}
 	t := time.NewTimer(l.s.m.jitter.spread(backoff(rounds, firstBackoff, limit)))
@@ -186,7 +186,7 @@ func (l *link) stop() {
 // shutdown closes the zk.Conn, which closes the session on the server if there
 // is a connection, and waits until nothing of it runs any more.
 func (l *link) shutdown() {
-	if l.ctx.Err() != nil || l.s.negotiated() == 0 {
+	if l.ctx.Err() != nil || !l.s.known.Load() {
 		// There is nothing to close on the server. A Conn waits a second for an
 		// answer to its closing, unless it is told so while it looks for a server.
 		l.stop()

@@ -24,10 +24,12 @@ type Manager struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 
-	connections     atomic.Uint64
-	noRemoveWatches atomic.Bool
-	noContainers    atomic.Bool
-	noMultiRead     atomic.Bool
+	connections   atomic.Uint64
+	removeWatches feature
+	containers    feature
+	multiReads    feature
+	holds         atomic.Bool // a session has ever held something or waited to
+	clock         clock
 
 	mu        sync.Mutex
 	session   *Session
@@ -63,6 +65,10 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, err
 		done: make(chan struct{}), change: make(chan struct{}),
 		listeners: make(map[chan State]func() bool), unauth: make(chan struct{}),
 		ephemerals: make(map[string]*Ephemeral),
+		clock:      cfg.suspension,
+	}
+	if m.clock == nil {
+		m.clock = newClock()
 	}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	go m.run()

@@ -99,8 +99,8 @@ func TestNegotiatedTimeout(t *testing.T) {
 			hold(t, s)
 			srv.Partition(s.ID())
 			deadline := s.Deadline()
-			if got := time.Until(deadline); got != want*2/3 {
-				t.Errorf("the Deadline is in %v, want %v", got, want*2/3)
+			if got := time.Until(deadline); got != want*19/20 {
+				t.Errorf("the Deadline is in %v, want %v", got, want*19/20)
 			}
 			<-s.Done()
 			if late := time.Since(deadline); late != 0 {

@@ -52,7 +52,7 @@ const multiReadWindow = 128
 // into one request (see WithMaxRequest) go in several, one after the other.
 //
 // ZooKeeper before 3.6 does not know the operation. The reads are then sent one by
-// one, many at a time, and so are those of every later call on the same Manager.
+// one, many at a time, and so are those of later calls on the same Manager for a while.
 func (s *Session) MultiRead(ctx context.Context, reads ...Read) ([]ReadResult, error) {
 	for i, read := range reads {
 		if err := checkPath(read.path, false); err != nil {
@@ -91,7 +91,7 @@ func (s *Session) readSize(read Read) int {
 
 func (s *Session) multiRead(ctx context.Context, reads []Read) ([]ReadResult, error) {
 	r := s.multiReadRequest(reads)
-	for hangups := 0; !s.m.noMultiRead.Load(); {
+	for hangups := 0; s.m.multiReads.usable(); {
 		c, err := s.try(ctx, r)
 		switch {
 		case errors.Is(err, ErrConnectionLost):
@@ -103,15 +103,16 @@ func (s *Session) multiRead(ctx context.Context, reads []Read) ([]ReadResult, er
 			if err == nil {
 				// What the server does not stumble over one by one, it cannot take
 				// together.
-				s.m.noMultiRead.Store(true)
+				s.m.multiReads.suspect()
 			}
 			return results, err
 		case err != nil:
 			return nil, err
 		case c.code == codeUnimplemented:
-			s.m.noMultiRead.Store(true)
+			s.m.multiReads.lacking()
 			continue
 		}
+		s.m.multiReads.works()
 		return s.multiReadAnswer(c, reads)
 	}
 	return s.readSingly(ctx, reads)

@@ -101,7 +101,7 @@ func (s *Session) makeDir(ctx context.Context, full string, acl []zk.ACL) error 
 	hangups := 0
 	for round := 0; full != "/"; round++ {
 		// The chroot is where other things live too, so it stays when empty.
-		container := len(full) > len(s.m.chroot) && !s.m.noContainers.Load() && hangups < 2
+		container := len(full) > len(s.m.chroot) && s.m.containers.usable() && hangups < 2
 		r := &request{op: opCreate, size: stringSize(full) + intSize + aclSize(acl) + intSize}
 		flags := int32(zk.FlagPersistent)
 		if container {
@@ -124,8 +124,14 @@ func (s *Session) makeDir(ctx context.Context, full string, acl []zk.ACL) error 
 			}
 			continue
 		}
-		if container && c.code == codeUnimplemented || !container && hangups >= 2 && c.code == 0 {
-			s.m.noContainers.Store(true)
+		switch {
+		case container && c.code == codeUnimplemented:
+			s.m.containers.lacking()
+		case container && c.code == 0:
+			s.m.containers.works()
+		case !container && hangups >= 2 && c.code == 0:
+			s.m.containers.suspect()
+			hangups = 0
 		}
 		switch err := c.failure(); {
 		case err == nil || errors.Is(err, zk.ErrNodeExists):

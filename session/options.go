@@ -35,8 +35,8 @@ type config struct {
 	tls        *tls.Config
 	dial       DialFunc
 	log        *zap.Logger
-	strict     bool
 	maxRequest int
+	suspension clock // nil is the machine's
 }
 
 func newConfig(opts []Option) (config, error) {
@@ -64,8 +64,8 @@ func invalid(option, format string, args ...any) error {
 
 // WithTimeout asks the servers for a session timeout of d; they clamp it to
 // their own limits, and Session.Timeout tells what came of it. The default is
-// 10 seconds. A process that dies loses what it holds d to 1.5 d later; one
-// that is cut off knows after two thirds of d.
+// 10 seconds. A process that dies loses what it holds d to 1.5 d later. A holder
+// that is cut off from the servers knows so within d.
 func WithTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		if d < time.Millisecond || d > math.MaxInt32*time.Millisecond {
@@ -151,18 +151,6 @@ func WithLogger(log *zap.Logger) Option {
 			return invalid("WithLogger", "the logger is nil, want zap.NewNop() for silence")
 		}
 		c.log = log
-		return nil
-	}
-}
-
-// WithStrictLease renews the lease by an empty transaction instead of a sync.
-// A leader that has been deposed without knowing it still answers a sync, for
-// up to syncLimit ticks; a transaction needs a quorum. It costs the ensemble a
-// log entry six times in a session timeout while something is held, and is
-// worth it where the session timeout is below five server ticks.
-func WithStrictLease() Option {
-	return func(c *config) error {
-		c.strict = true
 		return nil
 	}
 }

@@ -24,10 +24,9 @@ type Session struct {
 	link *link
 	hub  *hub
 
-	id      int64
-	passwd  []byte
-	timeout time.Duration
-	known   atomic.Bool // the three above are set
+	id     int64
+	passwd []byte
+	known  atomic.Bool // the two above are set
 
 	hold    context.Context // what Context returns
 	endHold context.CancelCauseFunc
@@ -36,10 +35,11 @@ type Session struct {
 	ended   sync.Once
 	remains bool // the server may still have the session; valid once dead is closed
 
-	lastZxid atomic.Int64
-	lease    lease
-	janitor  janitor
-	wg       sync.WaitGroup
+	seenZxid  atomic.Int64 // the newest zxid in an answer
+	eventZxid atomic.Int64 // every event of ours up to this zxid has arrived
+	leases    leases
+	janitor   janitor
+	wg        sync.WaitGroup
 
 	mu        sync.Mutex
 	wire      *wire         // proven to reach the leader; nil while there is none
@@ -53,7 +53,7 @@ type Session struct {
 func newSession(m *Manager) *Session {
 	s := &Session{m: m, dead: make(chan struct{}), change: make(chan struct{})}
 	s.hold, s.endHold = context.WithCancelCause(context.Background())
-	s.lease.kick = make(chan struct{}, 1)
+	s.leases.init(m.clock)
 	s.hub = newHub(s)
 	s.janitor.s = s
 	s.link = &link{s: s}
@@ -63,15 +63,12 @@ func newSession(m *Manager) *Session {
 // ID is the session id that the server gave, as EphemeralOwner shows it.
 func (s *Session) ID() int64 { return s.id }
 
-// Timeout is the session timeout as negotiated with the server, which may be
-// another than the one asked for.
-func (s *Session) Timeout() time.Duration { return s.timeout }
-
-func (s *Session) negotiated() time.Duration {
-	if s.known.Load() {
-		return s.timeout
-	}
-	return 0
+// Timeout is the session timeout as negotiated with the servers: the shortest
+// that any of them has granted this session. It may differ from the one asked for.
+func (s *Session) Timeout() time.Duration {
+	s.leases.mu.Lock()
+	defer s.leases.mu.Unlock()
+	return s.leases.proof.timeout
 }
 
 // Context ends when the session is lost or the Manager closed, with a cause
@@ -124,7 +121,7 @@ func (s *Session) adjustConnect(frame []byte, asked *int64) []byte {
 		return frame
 	}
 	b := append([]byte(nil), frame[:8]...)
-	b = appendLong(b, s.lastZxid.Load())
+	b = appendLong(b, s.seenZxid.Load())
 	b = appendInt(b, timeout)
 	return append(b, frame[20:]...)
 }
@@ -139,6 +136,10 @@ func (s *Session) shakeHands(w *wire, frame []byte) ([]byte, error) {
 	if d.bad {
 		return nil, fmt.Errorf("%w: to the handshake", errMalformed)
 	}
+	if readOnly := len(d.b) > 0 && d.bool(); readOnly && id != 0 {
+		// It cannot commit anything, and so cannot keep the session alive.
+		return nil, errors.New("the server is read-only: it has lost its quorum")
+	}
 	switch {
 	case id == 0 && w.asked == 0:
 		return nil, errors.New("the server refused to open a session")
@@ -148,17 +149,28 @@ func (s *Session) shakeHands(w *wire, frame []byte) ([]byte, error) {
 	case timeout <= 0:
 		return nil, fmt.Errorf("%w: a session timeout of %v", errMalformed, timeout)
 	}
-	s.hear(0)
-	s.prove(w.askedAt)
+	w.record, w.pace = s.leases.connected(w.askedAt, timeout), timeout/contactFraction
 	if !s.known.Load() {
-		s.id, s.passwd, s.timeout = id, append([]byte(nil), passwd...), timeout
+		s.id, s.passwd = id, append([]byte(nil), passwd...)
 		s.known.Store(true)
 		s.m.firstID.Do(func() { s.m.jitter.seed(id) })
 		s.wg.Go(s.keep)
 	}
 	s.greet(w)
-	s.hub.rearm(w, s.lastZxid.Load())
+	s.hub.rearm(w, s.eventZxid.Load())
 	return frame, nil
+}
+
+// sawZxid notes the zxid of an answer. The server has sent every event of our
+// watches up to that zxid ahead of the answer, provided that all watches were
+// armed. Only the reader of the newest connection calls it.
+func (s *Session) sawZxid(zxid int64, armed bool) {
+	if zxid > s.seenZxid.Load() {
+		s.seenZxid.Store(zxid)
+	}
+	if armed && zxid > s.eventZxid.Load() {
+		s.eventZxid.Store(zxid)
+	}
 }
 
 func (s *Session) greet(w *wire) {
@@ -200,6 +212,7 @@ func (s *Session) attach(w *wire) {
 	}
 	s.wire = w
 	s.wakeLocked()
+	s.leases.kickKeeper()
 	// Under s.mu, so that attach and detach are told in the order in which they
 	// happened.
 	s.m.setState(s, Connected)
@@ -299,8 +312,8 @@ func (s *Session) lose(why error, remains bool) {
 	})
 }
 
-// close ends the session in order: no new requests, those under way are
-// awaited while the session is proven alive, then it is closed on the server.
+// close ends the session in order: it takes no new requests, waits for the
+// requests under way, and closes the session on the server.
 func (s *Session) close(why error) {
 	s.mu.Lock()
 	if s.refuse == nil {
@@ -316,7 +329,7 @@ func (s *Session) close(why error) {
 	s.mu.Unlock()
 	s.endHold(why)
 	if s.known.Load() {
-		wait := time.NewTimer(max(time.Until(s.Deadline()), time.Nanosecond))
+		wait := time.NewTimer(max(s.leases.patience(), time.Nanosecond))
 		defer wait.Stop()
 		select {
 		case <-idle:

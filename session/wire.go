@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -18,6 +19,7 @@ const firstXid int32 = -1000
 
 const (
 	xidWatchEvent int32 = -1
+	xidPing       int32 = -2 // of the answer to any ping, whatever xid that had
 	xidAuth       int32 = -4
 )
 
@@ -55,6 +57,9 @@ type wire struct {
 	closed  bool
 	lastXid int32
 	pending []inFlight // in the order in which they were sent, and are answered
+	newest  time.Time  // when the newest request was written
+	leader  time.Time  // when the newest request was written that a leader answers
+	arrived time.Time  // when the newest bytes arrived
 
 	// What go-zookeeper asked for in its ConnectRequest.
 	asked   int64
@@ -65,6 +70,10 @@ type wire struct {
 	in      *bufio.Reader
 	deliver []byte // what go-zookeeper has yet to read
 	shaken  bool
+	record  *record
+	arming  int           // requests to arm watches again that are unanswered
+	ponged  time.Time     // see pong
+	pace    time.Duration // likewise
 }
 
 type inFlight struct {
@@ -75,10 +84,48 @@ type inFlight struct {
 func newWire(s *Session, conn, raw net.Conn, number uint64, server string) *wire {
 	w := &wire{
 		Conn: conn, raw: raw, s: s, number: number, server: server,
-		lastXid: firstXid + 1, in: bufio.NewReaderSize(conn, 32<<10),
+		lastXid: firstXid + 1,
 	}
+	w.in = bufio.NewReaderSize(arrivals{w}, 32<<10)
 	w.filled.L = &w.mu
 	return w
+}
+
+// arrivals notes when bytes arrive: an answer that is large or slow is a sign of
+// life long before its end.
+type arrivals struct{ w *wire }
+
+func (a arrivals) Read(p []byte) (int, error) {
+	n, err := a.w.Conn.Read(p)
+	if n > 0 {
+		a.w.mu.Lock()
+		a.w.arrived = time.Now()
+		a.w.mu.Unlock()
+	}
+	return n, err
+}
+
+// unanswered returns for how long the server has sent nothing though a request
+// waits for its answer.
+func (w *wire) unanswered(now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.pending) == 0 {
+		return 0
+	}
+	since := w.pending[0].c.sent
+	if w.arrived.After(since) {
+		since = w.arrived
+	}
+	return now.Sub(since)
+}
+
+// lastRequest returns when the newest request was written, and the newest one
+// that a leader answers.
+func (w *wire) lastRequest() (any, leader time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.newest, w.leader
 }
 
 // limit ends the connection unless limit is called again within d, or with 0
@@ -111,10 +158,33 @@ func (w *wire) Write(p []byte) (int, error) {
 	if !w.hello {
 		w.hello = true
 		w.askedAt = time.Now()
-		p = w.s.adjustConnect(p, &w.asked)
+		w.push(w.s.adjustConnect(p, &w.asked))
+	} else if isPing(p) {
+		// The keeper decides when the server is asked; see pong.
+	} else {
+		w.push(p)
 	}
-	w.push(p)
 	return len(p), nil
+}
+
+// isPing says whether a frame of go-zookeeper's is a ping.
+func isPing(frame []byte) bool {
+	d := decoder{b: frame}
+	d.int()
+	d.int()
+	return d.int() == opPing && !d.bad
+}
+
+// pong returns the answer to a ping for go-zookeeper, if the last one was a while
+// ago. go-zookeeper gives up a connection on which it reads nothing; that the
+// connection is alive shows in the answers to our own requests.
+func (w *wire) pong() []byte {
+	now := time.Now()
+	if now.Sub(w.ponged) < w.pace {
+		return nil
+	}
+	w.ponged = now
+	return appendInt(appendLong(appendInt(appendInt(nil, 16), xidPing), 0), 0)
 }
 
 // push appends to what the writer sends next; w.mu is held.
@@ -147,6 +217,10 @@ func (w *wire) enqueue(c *call, fill func([]byte) []byte) {
 	}
 	c.conn = w.number
 	c.sent = time.Now()
+	w.newest = c.sent
+	if c.asksLeader() {
+		w.leader = c.sent
+	}
 	w.pending = append(w.pending, inFlight{w.lastXid, c})
 	w.frame(w.lastXid, c.op, fill)
 }
@@ -246,12 +320,13 @@ func (w *wire) handle(frame []byte) error {
 	if xid == xidWatchEvent {
 		// Its zxid does not count as seen: other events of the same transaction
 		// may follow, and must be told after a reconnect if they did not come.
-		w.s.hear(0)
+		w.s.leases.hear()
 		return w.s.hub.event(w.number, d.b)
 	}
-	w.s.hear(zxid)
+	w.s.sawZxid(zxid, w.arming == 0)
 	switch {
 	case xid == xidAuth:
+		w.s.leases.hear()
 		if code != 0 {
 			w.s.refuseAuth(code)
 			return ErrAuthFailed
@@ -260,15 +335,14 @@ func (w *wire) handle(frame []byte) error {
 		// It speaks of the connection, and nothing was done: with the connection
 		// ends the call, which is repeated on the next where that is safe.
 		return codeError(code)
-	case xid <= firstXid:
+	case xid <= firstXid || xid == xidPing:
 		c, skipped := w.take(xid)
 		if c == nil {
 			return fmt.Errorf("%w: for a request %d that was never made", errMalformed, xid)
 		}
 		c.code, c.zxid, c.body = code, zxid, d.b
-		if c.provesLeader() {
-			w.s.prove(c.sent)
-		}
+		w.s.leases.answered(w.record, c)
+		w.deliver = w.pong()
 		c.finish()
 		if skipped && code != codeUnimplemented {
 			// A server answers in order, except that it refuses at once what it
@@ -277,6 +351,7 @@ func (w *wire) handle(frame []byte) error {
 			return errSkipped
 		}
 	default:
+		w.s.leases.hear()
 		w.deliver = frame
 	}
 	return nil
@@ -287,7 +362,9 @@ func (w *wire) handle(frame []byte) error {
 func (w *wire) take(xid int32) (c *call, skipped bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	i := slices.IndexFunc(w.pending, func(f inFlight) bool { return f.xid == xid })
+	i := slices.IndexFunc(w.pending, func(f inFlight) bool {
+		return f.xid == xid || xid == xidPing && f.c.op == opPing
+	})
 	if i < 0 {
 		return nil, false
 	}
@@ -327,6 +404,9 @@ func (w *wire) end(why error) {
 	// hear of it, so this one is taken away, and its server put last, before.
 	w.s.detach(w, why)
 	w.raw.Close()
+	if len(pending) > 0 {
+		pending[0].c.refused = errors.Is(why, io.EOF) || errors.Is(why, syscall.ECONNRESET)
+	}
 	for _, f := range pending {
 		f.c.err = ErrConnectionLost
 		f.c.finish()

@@ -20,7 +20,7 @@ import (
 func strangeWire(input []byte) *wire {
 	m := &Manager{
 		cfg: config{timeout: time.Second, log: zap.NewNop(), maxRequest: defaultMaxRequest}, servers: newServers([]string{"127.0.0.1:1"}),
-		change: make(chan struct{}), listeners: make(map[chan State]func() bool), unauth: make(chan struct{}),
+		change: make(chan struct{}), listeners: make(map[chan State]func() bool), unauth: make(chan struct{}), clock: newClock(),
 	}
 	s := newSession(m)
 	m.session = s
@@ -126,29 +126,6 @@ func TestALengthAloneCostsNoMemory(t *testing.T) {
 	got, err := readFrame(bytes.NewReader(framed(big)))
 	if err != nil || !bytes.Equal(got[4:], big) {
 		t.Errorf("a frame of %d bytes came as %d, error %v", len(big), len(got)-4, err)
-	}
-}
-
-// past compares both clocks: the monotonic one stands still while a machine is
-// suspended.
-func TestALeaseIsPastByEitherClock(t *testing.T) {
-	now := time.Now()
-	if past(now, now.Add(time.Second-1), time.Second) {
-		t.Error("past before its time")
-	}
-	if !past(now, now.Add(time.Second), time.Second) {
-		t.Error("not past at its time")
-	}
-	// Without a monotonic reading on one side, only the wall clock counts.
-	if !past(now, now.Add(time.Hour).Round(0), time.Second) {
-		t.Error("not past by the wall clock")
-	}
-	slept := suspended(now, time.Hour)
-	if d := slept.Sub(now); d != 0 {
-		t.Fatalf("%v by the monotonic clock, want none", d)
-	}
-	if !past(now, slept, time.Second) {
-		t.Error("an hour in which the machine was suspended does not count")
 	}
 }
 

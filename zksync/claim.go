@@ -250,20 +250,13 @@ func (o *outlook) release(n int) {
 // secure makes sure that we learn of the loss of our claims before anybody else
 // can have what they protect.
 func (o *outlook) secure(ctx context.Context) error {
-	for {
-		o.mu.Lock()
-		err := fmt.Errorf("%w: all claims are gone", ErrLost)
-		if o.lease != nil {
-			err = o.lease.Hold()
-		}
-		o.mu.Unlock()
-		if !errors.Is(err, session.ErrStale) {
-			return err
-		}
-		if err := o.s.Sync(ctx, o.c.q.path); err != nil {
-			return err
-		}
+	o.mu.Lock()
+	lease := o.lease
+	o.mu.Unlock()
+	if lease == nil {
+		return fmt.Errorf("%w: all claims are gone", ErrLost)
 	}
+	return grant(ctx, lease)
 }
 
 // removal is the transaction by which a message that we have claimed goes.

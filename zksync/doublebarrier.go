@@ -86,6 +86,7 @@ func NewDoubleBarrier(m *session.Manager, path string, n int, opts ...Option) *D
 	if err == nil && cfg.id != "" {
 		err = checkParticipantID(cfg.id)
 	}
+	m.ExpectHolds()
 	return &DoubleBarrier{m: m, path: path, n: n, cfg: cfg, err: err, dir: &directory{path: path}}
 }
 

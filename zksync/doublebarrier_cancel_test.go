@@ -22,7 +22,7 @@ type passage struct {
 }
 
 var passages = []passage{
-	{name: "the first to come", steps: 6},
+	{name: "the first to come", steps: 5},
 	{
 		name: "the last to come", steps: 5,
 		before: func(t *testing.T, srv *zksynctest.Server, a, _ *zksync.DoubleBarrier) []<-chan error {

@@ -90,5 +90,5 @@ func (p *place) exchange(ctx context.Context, mark string) (*stake, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stake{s: p.s, lease: p.takeLease(), paths: paths, guards: []*guard{guardZnode(p.s, paths[0], nil)}, token: p.token}, nil
+	return &stake{s: p.s, lease: p.takeLease(paths[0]), paths: paths, guards: []*guard{guardZnode(p.s, paths[0], nil)}, token: p.token}, nil
 }

@@ -49,6 +49,7 @@ func NewElection(m *session.Manager, path string, opts ...Option) *Election {
 		host, _ := os.Hostname()
 		cfg.id = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
+	m.ExpectHolds()
 	name, rule := cfg.layout.election()
 	return &Election{path: path, cfg: cfg, err: err, line: &line{
 		m: m, dir: cfg.layout.directory(path), rule: rule,

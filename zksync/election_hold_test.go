@@ -33,7 +33,7 @@ func TestLeadershipEndsWithItsCause(t *testing.T) {
 		"lease ran out": {func(_ *testing.T, srv *zksynctest.Server, _ *session.Manager, _ *zksync.Election, _ func()) {
 			srv.Freeze()
 		},
-			[]error{zksync.ErrLost}, zksync.ErrClosed, []error{zksync.ErrLost}, 7 * time.Second},
+			[]error{zksync.ErrLost}, zksync.ErrClosed, []error{zksync.ErrLost}, 9500 * time.Millisecond},
 		"closed": {func(_ *testing.T, _ *zksynctest.Server, m *session.Manager, _ *zksync.Election, _ func()) { m.Close() }, both, nil, both, 0},
 		"znode removed": {func(t *testing.T, srv *zksynctest.Server, _ *session.Manager, _ *zksync.Election, _ func()) {
 			time.Sleep(time.Second)

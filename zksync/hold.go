@@ -2,6 +2,7 @@ package zksync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -56,6 +57,15 @@ func (h *hold) end(cause error) {
 	h.p.guard.follow(nil)
 	h.unfollow()
 	h.cancel(cause)
+}
+
+// grant waits until the session is proven alive, and holds the lease.
+func grant(ctx context.Context, l *session.Lease) error {
+	err := l.Grant(ctx)
+	if errors.Is(err, session.ErrNotOwned) {
+		return errRemoved
+	}
+	return err
 }
 
 // sessionLost says why what is held under a session is lost with it, nil if it

@@ -42,7 +42,7 @@ func TestHeldContextEndsWithItsCause(t *testing.T) {
 			srv.ExpireSession(id)
 		}, []error{zksync.ErrLost, zk.ErrSessionExpired}, zksync.ErrClosed, []error{zksync.ErrLost}, time.Second},
 		{"lease ran out", func(srv *zksynctest.Server, _ *session.Manager, _ int64, _ *zksync.Mutex, _ func()) { srv.Freeze() },
-			[]error{zksync.ErrLost}, zksync.ErrClosed, []error{zksync.ErrLost}, 7 * time.Second},
+			[]error{zksync.ErrLost}, zksync.ErrClosed, []error{zksync.ErrLost}, 9500 * time.Millisecond},
 		{"closed", func(_ *zksynctest.Server, m *session.Manager, _ int64, _ *zksync.Mutex, _ func()) { m.Close() },
 			[]error{zksync.ErrLost, zksync.ErrClosed}, nil, []error{zksync.ErrLost, zksync.ErrClosed}, 0},
 		{"znode removed", func(srv *zksynctest.Server, _ *session.Manager, _ int64, _ *zksync.Mutex, _ func()) {
@@ -200,7 +200,7 @@ func TestUnlockWithoutAnAnswer(t *testing.T) {
 		}
 		// Nothing is held any more, so nothing but the server ends the session,
 		// and it goes on removing the znode.
-		time.Sleep(time.Second)
+		time.Sleep(100 * time.Millisecond)
 		srv.Thaw()
 		if err := s.Sync(t.Context(), "/"); err != nil {
 			t.Error("the session has ended with a hold that was released:", err)

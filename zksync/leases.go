@@ -171,7 +171,7 @@ func (l *leases) renew(ctx context.Context, s *session.Session, wait bool) (agai
 
 // created makes a stake of n leases that are there.
 func (l *leases) created(ctx context.Context, p *place, n int, paths []string, results []zk.MultiResponse, touched bool) (*stake, error) {
-	st := &stake{s: p.s, lease: p.takeLease(), paths: paths}
+	st := &stake{s: p.s, lease: p.takeLease(paths[0]), paths: paths}
 	for _, path := range paths {
 		st.guards = append(st.guards, guardZnode(p.s, path, nil))
 	}

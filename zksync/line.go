@@ -199,6 +199,7 @@ func (p *place) create(ctx context.Context, replace string) error {
 // znode is known to be there.
 func (p *place) created(path string, results []zk.MultiResponse, touched bool) error {
 	p.path = path
+	p.lease.Own(path)
 	p.name = lastName(path)
 	_, seq, ok := p.line.rule.parse(p.name)
 	if !ok {

@@ -25,7 +25,7 @@ func (e *entrance) keep(p *place) bool {
 	}
 	p.guard.stop()
 	p.guard = nil
-	p.unhold()
+	p.lease.Prepare() // nothing is held, and the znode may be used again without a request
 	e.mu.Lock()
 	e.rest = &resting{p: p, timer: time.AfterFunc(e.linger, func() { e.evict(p) })}
 	e.mu.Unlock()

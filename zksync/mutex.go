@@ -41,6 +41,7 @@ func NewMutex(m *session.Manager, path string, opts ...Option) *Mutex {
 	if err == nil {
 		err = session.CheckPath(path)
 	}
+	m.ExpectHolds()
 	mu := &Mutex{path: path, cfg: cfg, err: err}
 	mu.in.linger = cfg.linger
 	mu.in.line = &line{m: m, dir: cfg.layout.directory(path), rule: exclusively(parseLock), class: exclusive, name: cfg.layout.lock()}

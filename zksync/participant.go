@@ -139,22 +139,8 @@ func (p *participant) leave(ctx context.Context) error {
 
 // grant checks that we are inside against the lease before it is handed out.
 func (p *participant) grant() error {
-	for {
-		err := p.lease.Hold()
-		if !errors.Is(err, session.ErrStale) {
-			return err
-		}
-		// Nothing has reached the leader for a while. If this does, and our
-		// child is there, so is our session.
-		if err := p.s.Sync(background, p.b.path); err != nil {
-			return err
-		}
-		if ok, err := p.find(background); err != nil {
-			return err
-		} else if !ok {
-			return errRemoved
-		}
-	}
+	p.lease.Own(p.path)
+	return grant(background, p.lease)
 }
 
 // lost says why the participant is not inside any more, nil if it is.

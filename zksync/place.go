@@ -173,6 +173,9 @@ func (p *place) look(ctx context.Context) (first bool, err error) {
 		return false, err
 	}
 	p.last = f.last
+	if f.last {
+		p.lease.Prepare() // next in line: the grant will need no request
+	}
 	if f.near == "" {
 		p.forgetNeighbours()
 		return true, nil
@@ -276,24 +279,8 @@ func (p *place) forgetNeighbours() {
 
 // grant checks the place against the lease before it is handed out.
 func (p *place) grant(ctx context.Context) error {
-	for {
-		err := p.lease.Hold()
-		if !errors.Is(err, session.ErrStale) {
-			if err != nil {
-				return err
-			}
-			break
-		}
-		// Nothing has reached the leader for a while. If this does, and our
-		// znode is there, so is our session.
-		if err := p.s.Sync(ctx, p.line.dir.path); err != nil {
-			return err
-		}
-		if ok, stat, err := p.s.Exists(ctx, p.path); err != nil {
-			return err
-		} else if !ok || stat.EphemeralOwner != p.s.ID() {
-			return errRemoved
-		}
+	if err := grant(ctx, p.lease); err != nil {
+		return err
 	}
 	p.guard = newGuard(p)
 	p.own = nil // the guard's now
@@ -326,12 +313,6 @@ func (p *place) withdraw(ctx context.Context) {
 	p.close()
 }
 
-// unhold says that nothing is held by the place any more, though its znode is
-// still there: the session need not end for it, but is to stay proven.
-func (p *place) unhold() {
-	p.takeLease().End()
-}
-
 // close ends what belongs to a place but its znode.
 func (p *place) close() {
 	p.crowd.stop()
@@ -349,6 +330,6 @@ func (p *place) close() {
 func (p *place) release() error {
 	defer p.close()
 	p.guard.stop()
-	p.unhold()
+	p.lease.Prepare() // nothing is held, but the answer should still come in time
 	return removeAll(p.s, []string{p.path})
 }

@@ -95,6 +95,7 @@ func TestStaleGrantIsProvenFirst(t *testing.T) {
 		// The leader hears nothing of the waiter any more, while events go on
 		// coming to it: its session will be expired though it seems first.
 		srv.Inject(zksynctest.Fault{Session: s.ID(), Op: zkserver.OpSync, Times: -1, At: zksynctest.BeforeCommit, Do: zksynctest.Drop})
+		srv.Inject(zksynctest.Fault{Session: s.ID(), Op: zkserver.OpMulti, Times: -1, At: zksynctest.BeforeCommit, Do: zksynctest.Drop})
 		srv.Inject(zksynctest.Fault{Session: s.ID(), Op: zkserver.OpConnect, Times: -1, At: zksynctest.BeforeCommit, Do: zksynctest.Drop})
 		time.Sleep(time.Until(s.Deadline()))
 		unlock(t, holder)

@@ -43,6 +43,7 @@ func NewRWMutex(m *session.Manager, path string, opts ...Option) *RWMutex {
 	if err == nil {
 		err = session.CheckPath(path)
 	}
+	m.ExpectHolds()
 	rw := &RWMutex{}
 	rw.w.path, rw.w.cfg, rw.w.err = path, cfg, err
 	dir := cfg.layout.directory(path)

@@ -57,6 +57,7 @@ func NewSemaphore(m *session.Manager, path string, n int, opts ...Option) *Semap
 	if err == nil && n < 1 {
 		err = fmt.Errorf("%w: %w: a semaphore of %d, want at least 1", ErrInvalidOption, ErrInvalidCount, n)
 	}
+	m.ExpectHolds()
 	s := &Semaphore{path: path, cfg: cfg, err: err, pools: make(map[int]*pool)}
 	s.size = size{m: m, n: n, path: cfg.sizeFrom}
 	dir, units := cfg.layout.semaphore(path, n)

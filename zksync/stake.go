@@ -47,13 +47,17 @@ func (st *stake) follow(onLoss func(error)) error {
 
 // close ends what belongs to a stake but its znodes.
 func (st *stake) close() {
+	st.stopGuards()
+	st.lease.End()
+}
+
+func (st *stake) stopGuards() {
 	if st.unfollow != nil {
 		st.unfollow()
 	}
 	for _, g := range st.guards {
 		g.stop()
 	}
-	st.lease.End()
 }
 
 // leave gives the stake up without waiting.
@@ -64,9 +68,9 @@ func (st *stake) leave() {
 
 // release gives the stake up in order; see removeAll.
 func (st *stake) release() error {
-	proven := st.s.Lease() // see unhold
-	defer proven.End()
-	st.close()
+	defer st.close()
+	st.stopGuards()
+	st.lease.Prepare() // nothing is held, but the answer should still come in time
 	return removeAll(st.s, st.paths)
 }
 
@@ -76,10 +80,11 @@ func (p *place) stake() *stake {
 	return &stake{s: p.s, lease: p.lease, paths: []string{p.path}, guards: []*guard{p.guard}, token: p.token}
 }
 
-// takeLease takes the lease away from a place that is about to end while what
-// it was opened for goes on.
-func (p *place) takeLease() *session.Lease {
+// takeLease takes the lease away from a place that has been exchanged for the
+// znode at path, by which its hold goes on.
+func (p *place) takeLease(path string) *session.Lease {
 	l := p.lease
+	l.Own(path)
 	p.lease = p.s.Lease()
 	return l
 }

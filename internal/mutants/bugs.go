@@ -12,18 +12,15 @@ type bug struct {
 // bugs are mistakes that the simulation must find. Each breaks a rule that the
 // packages' comments state.
 var bugs = []bug{
-	{"grant without asking the lease", []edit{{"zksync/place.go",
-		"		err := p.lease.Hold()\n",
-		"		err := error(nil)\n"}}},
-	{"believe in a session for longer than its timeout", []edit{{"session/lease.go",
-		"return s.timeout * 2 / 3 }",
-		"return s.timeout * 3 }"}}},
-	{"renew the lease by a read", []edit{
-		{"session/lease.go", "beat = &call{op: opSync,", "beat = &call{op: opExists,"},
-		{"session/lease.go",
-			"return appendString(b, \"/\") }\n	if s.m.cfg.strict {",
-			"return appendBool(appendString(b, \"/\"), false) }\n	if s.m.cfg.strict {"},
-		{"session/call.go", "opSetData, opMulti, opSync:", "opSetData, opMulti, opSync, opExists:"}}},
+	{"grant without asking the lease", []edit{{"session/lease.go",
+		"	case !s.leases.proof.grantable(now):\n",
+		"	case false:\n"}}},
+	{"believe in a session for longer than its timeout", []edit{{"session/proof.go",
+		"Add(p.timeout - p.timeout/marginFraction)\n}",
+		"Add(3 * p.timeout)\n}"}}},
+	{"take every answer for a commit", []edit{{"session/call.go",
+		"	return proofContact\n}\n\n// asksLeader",
+		"	return proofCommit\n}\n\n// asksLeader"}}},
 	{"forget what a cancelled create has made", []edit{{"session/protected.go",
 		"	r.late = func(c *call) {\n		if c.err != nil {\n			s.janitor.add(",
 		"	r.late = func(c *call) {\n		if true {\n		} else if c.err != nil {\n			s.janitor.add("}}},
@@ -42,7 +39,7 @@ var bugs = []bug{
 			"return appendString(b, \"/\") })\n}",
 			"return appendBool(appendString(b, \"/\"), false) })\n}"}}},
 	{"set no watches again after a reconnect", []edit{{"session/session.go",
-		"	s.hub.rearm(w, s.lastZxid.Load())\n",
+		"	s.hub.rearm(w, s.eventZxid.Load())\n",
 		""}}},
 	{"watch the lowest place instead of the one before", []edit{
 		{"zksync/line.go", "near.name == \"\" || near.before(m):", "near.name == \"\" || m.before(near):"},

@@ -1,0 +1,208 @@
+package session
+
+import (
+	"fmt"
+	"time"
+)
+
+// A keeper makes the requests that keep a session proven, drops a connection
+// that does not answer, and ends the session when its deadline passes. It is a
+// goroutine that runs from the first handshake to the end of the session.
+type keeper struct {
+	s    *Session
+	v    *leases
+	due  time.Time // when the next commit is due
+	beat uint64    // the connection on which a commit of the keeper is unanswered; guarded by leases.mu
+}
+
+// keep runs the keeper.
+func (s *Session) keep() {
+	k := &keeper{s: s, v: &s.leases}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.dead:
+			return
+		case <-timer.C:
+		case <-k.v.kick:
+		}
+		wait, err := k.step()
+		if err != nil {
+			s.lose(err, true)
+			return
+		}
+		timer.Reset(wait)
+	}
+}
+
+// A task is what the keeper does next.
+type task struct {
+	commit  bool // send a transaction
+	contact bool // send a request
+	silent  bool // drop the connection
+	wait    time.Duration
+}
+
+// step does what is due and returns when to look again. Its error ends the
+// session.
+func (k *keeper) step() (wait time.Duration, err error) {
+	w := k.s.currentWire()
+	k.v.mu.Lock()
+	now := k.v.now()
+	if err := k.v.expired(now); err != nil {
+		k.v.mu.Unlock()
+		return 0, err
+	}
+	t := k.plan(w, now)
+	k.v.wake = now.Add(t.wait)
+	k.v.mu.Unlock()
+	switch {
+	case t.silent:
+		w.end(fmt.Errorf("nothing was answered for %v", w.unanswered(now)))
+	case t.commit:
+		k.sendCommit(w)
+	case t.contact && k.s.m.holds.Load():
+		// A ping would not notice that the server has lost its leader. And the
+		// gap between two leader contacts stays short, so that a grant need not wait
+		// for the end of a lapse.
+		w.send(&call{op: opSync, done: make(chan struct{})}, syncRoot)
+	case t.contact:
+		w.send(&call{op: opPing, done: make(chan struct{})}, nil)
+	}
+	return t.wait, nil
+}
+
+// plan decides what to do now and when to look again; leases.mu is held.
+func (k *keeper) plan(w *wire, now time.Time) (t task) {
+	v := k.v
+	timeout, active := v.proof.timeout, v.active()
+	t.wait = v.heard.Add(timeout).Sub(now)
+	if v.held > 0 {
+		t.wait = min(t.wait, v.proof.deadline.Sub(now))
+	}
+	if w == nil {
+		return t // attaching a connection wakes the keeper
+	}
+	if active {
+		silence := w.unanswered(now)
+		if silence >= timeout/silenceFraction {
+			t.silent = true
+			return t
+		}
+		t.wait = min(t.wait, timeout/silenceFraction-silence)
+	}
+	last, leader := w.lastRequest()
+	pace := timeout / idleFraction
+	switch {
+	case active:
+		pace = timeout / contactFraction
+	case k.s.m.holds.Load():
+		last = leader // reads do not keep the next grant from a lapse
+	}
+	contact := last.Add(pace)
+	if t.contact = !contact.After(now); t.contact {
+		contact = now.Add(pace)
+	}
+	t.wait = min(t.wait, contact.Sub(now))
+	if active {
+		k.planCommit(w, now, &t)
+	}
+	return t
+}
+
+// planCommit decides whether the request that is made now is a commit;
+// leases.mu is held. Five of twelve contacts are. A commit is made ahead of its turn where it
+// moves a deadline that is near, or one that a caller waits for.
+func (k *keeper) planCommit(w *wire, now time.Time, t *task) {
+	v := k.v
+	timeout := v.proof.timeout
+	pace := timeout / commitFraction
+	if due := v.commit.Add(pace); due.After(k.due) {
+		k.due = due // somebody else has made one
+	}
+	if k.beat == w.number {
+		return // the answer wakes the keeper
+	}
+	switch {
+	case t.contact && !k.due.After(now):
+		t.commit = true
+	case v.wanted > 0 && !v.proof.grantable(now), v.proof.deadline.Sub(now) <= pace:
+		at, ok := k.useful(now)
+		if t.commit = ok && !at.After(now); !t.commit && ok {
+			t.wait = min(t.wait, at.Sub(now))
+		}
+	default:
+		t.wait = min(t.wait, v.proof.deadline.Sub(now)-pace)
+	}
+	if t.commit {
+		// Counted from when it was due, so that there are five in T though only
+		// the turns of contacts are used.
+		if k.due = k.due.Add(pace); k.due.Before(now) {
+			k.due = now.Add(pace)
+		}
+	}
+}
+
+// useful returns when a commit can next move the deadline or end a lapse;
+// leases.mu is held.
+func (k *keeper) useful(now time.Time) (at time.Time, ok bool) {
+	v := k.v
+	if v.proof.lapsed && v.proof.resume.After(now) {
+		return v.proof.resume, true // until then nothing is granted, whatever the deadline
+	}
+	if v.proof.lapsed || v.proof.promise(v.record, now).After(v.proof.deadline) {
+		return now, true
+	}
+	return v.record.nextTouch(now, v.proof.timeout)
+}
+
+// alwaysThere is a znode that every server has and every user may read.
+const alwaysThere = "/zookeeper/config"
+
+// sendCommit sends a transaction that changes nothing and fires no watch: it
+// checks that a znode of ours exists. The leader carries out a check only for a
+// session that is alive and connected to the server that forwards it.
+func (k *keeper) sendCommit(w *wire) {
+	l, path := k.checked()
+	k.v.mu.Lock()
+	k.beat = w.number
+	k.v.mu.Unlock()
+	c := &call{op: opMulti, beat: true, done: make(chan struct{})}
+	c.answered = func(c *call) {
+		k.v.mu.Lock()
+		defer k.v.mu.Unlock()
+		k.beat = 0
+		switch code := c.multiCode(); {
+		case l == nil:
+		case code == codeNoNode:
+			l.lose()
+		case code == codeNoAuth:
+			l.unreadable = true
+		}
+		k.v.kickKeeper()
+	}
+	w.send(c, func(b []byte) []byte {
+		return appendMultiEnd(appendInt(appendString(appendMultiHeader(b, opCheck), path), -1))
+	})
+}
+
+// checked returns the lease whose znode the next commit checks, and the path of
+// the znode. Without a znode that is known and readable, the commit checks one that
+// always exists.
+func (k *keeper) checked() (*Lease, string) {
+	k.v.mu.Lock()
+	defer k.v.mu.Unlock()
+	var best *Lease
+	for l := range k.v.open {
+		if l.path != "" && !l.gone && !l.unreadable && (best == nil || l.state > best.state) {
+			best = l
+		}
+	}
+	if best == nil {
+		return nil, alwaysThere
+	}
+	return best, best.path
+}
+
+func syncRoot(b []byte) []byte { return appendString(b, "/") }

@@ -1,0 +1,173 @@
+package session_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// fired fails the test unless a watch has fired with an event of one of the
+// types.
+func fired(t *testing.T, w *session.Watch, what string, want ...zk.EventType) {
+	t.Helper()
+	synctest.Wait()
+	select {
+	case ev := <-w.Events():
+		for _, typ := range want {
+			if ev.Type == typ {
+				return
+			}
+		}
+		t.Errorf("%s: event %+v, want one of %v", what, ev, want)
+	default:
+		t.Errorf("%s: the change was never reported", what)
+	}
+}
+
+// A change is reported after a reconnect, also if connections break again and
+// again between the answer to the sync and the events of setWatches.
+func TestNoChangeIsMissedWhenSetWatchesIsLost(t *testing.T) {
+	for lost := range 4 {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			ctx := t.Context()
+			s := current(t, connect(t, srv, three))
+			for _, path := range []string{"/data", "/gone", "/dir"} {
+				srv.Create(path, nil)
+			}
+			_, _, data, err := s.WatchData(ctx, "/data")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _, gone, err := s.WatchData(ctx, "/gone")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _, list, err := s.WatchChildren(ctx, "/dir")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _, come, err := s.WatchExists(ctx, "/come")
+			if err != nil {
+				t.Fatal(err)
+			}
+			srv.Inject(zkserver.Fault{Op: zkserver.OpSetWatches, At: zkserver.BeforeCommit, Do: zkserver.Disconnect, Times: lost})
+			release := make(chan struct{})
+			srv.Inject(zkserver.Fault{Op: zkserver.OpConnect, Do: zkserver.Hold(release)})
+			srv.Disconnect(s.ID())
+			synctest.Wait()
+			srv.Set("/data", []byte("new"))
+			srv.Delete("/gone")
+			srv.Create("/dir/child", nil)
+			srv.Create("/come", nil)
+			close(release)
+			time.Sleep(time.Minute)
+			if s.Err() != nil {
+				t.Fatal(s.Err())
+			}
+			what := fmt.Sprintf("setWatches lost %d times: ", lost)
+			fired(t, data, what+"data", zk.EventNodeDataChanged)
+			fired(t, gone, what+"deletion", zk.EventNodeDeleted)
+			fired(t, list, what+"children", zk.EventNodeChildrenChanged)
+			fired(t, come, what+"creation", zk.EventNodeCreated)
+		})
+	}
+}
+
+// The answer to a batch of setWatches hides no event of a later batch.
+func TestNoChangeIsMissedBetweenBatchesOfSetWatches(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three))
+		// More than two batches of 128 KiB.
+		var watches []*session.Watch
+		long := strings.Repeat("x", 1000)
+		for i := range 300 {
+			path := fmt.Sprintf("/%s%03d", long, i)
+			srv.Create(path, nil)
+			_, _, w, err := s.WatchData(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			watches = append(watches, w)
+		}
+		srv.ResetOps()
+		// The first batch is answered, the second one is lost with the connection.
+		srv.Inject(zkserver.Fault{Op: zkserver.OpSetWatches, Nth: 2, At: zkserver.BeforeCommit, Do: zkserver.Disconnect})
+		release := make(chan struct{})
+		srv.Inject(zkserver.Fault{Op: zkserver.OpConnect, Do: zkserver.Hold(release)})
+		srv.Disconnect(s.ID())
+		synctest.Wait()
+		for i := range watches {
+			srv.Set(fmt.Sprintf("/%s%03d", long, i), []byte("new"))
+		}
+		close(release)
+		time.Sleep(time.Minute)
+		if n := count(srv.Ops(), zkserver.OpSetWatches); n < 4 {
+			t.Fatalf("%d requests to arm watches, want several batches twice", n)
+		}
+		for i, w := range watches {
+			fired(t, w, fmt.Sprint("watch ", i), zk.EventNodeDataChanged)
+		}
+	})
+}
+
+// A change between a read and a second break is reported, though the read was
+// answered while setWatches was not.
+func TestAReadBesideAnUnansweredSetWatches(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		ctx := t.Context()
+		s := current(t, connect(t, srv, three))
+		srv.Create("/old", nil)
+		srv.Create("/new", nil)
+		_, _, old, err := s.WatchData(ctx, "/old")
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv.Inject(zkserver.Fault{Op: zkserver.OpSetWatches, At: zkserver.AfterCommit, Do: zkserver.Drop})
+		srv.Disconnect(s.ID())
+		synctest.Wait()
+		srv.Set("/old", []byte("x"))
+		// The answer to this read comes behind the lost one, and ends the connection.
+		if _, _, _, err := s.WatchData(ctx, "/new"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		fired(t, old, "old", zk.EventNodeDataChanged)
+	})
+}
+
+// Connections that break while watches are being removed do not end the removal
+// of watches: what is left on the server stays bounded.
+func TestRemovalOfWatchesGoesOnAfterBrokenConnections(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three))
+		abandon := func(round, n int) {
+			for i := range n {
+				_, _, w, err := s.WatchExists(t.Context(), fmt.Sprintf("/r%d-%d", round, i))
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.Stop()
+			}
+			synctest.Wait()
+		}
+		for round := range 5 {
+			srv.Inject(zkserver.Fault{Op: zkserver.OpRemoveWatches, At: zkserver.BeforeCommit, Do: zkserver.Disconnect})
+			abandon(round, 100)
+			time.Sleep(time.Minute)
+		}
+		abandon(5, 5000)
+		time.Sleep(2 * time.Hour)
+		abandon(6, 5000)
+		if n := srv.WatchesOf(s.ID()); n > 64 {
+			t.Errorf("%d watches on the server, want at most 64", n)
+		}
+	})
+}
