@@ -7,7 +7,7 @@ import (
 
 // The times for which a feature is not used after a server seemed to lack it.
 const (
-	firstPause  = time.Minute
+	firstPause   = time.Minute
 	longestPause = time.Hour
 )
 

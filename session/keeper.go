@@ -9,10 +9,14 @@ import (
 // that does not answer, and ends the session when its deadline passes. It is a
 // goroutine that runs from the first handshake to the end of the session.
 type keeper struct {
-	s    *Session
-	v    *leases
-	due  time.Time // when the next commit is due
-	beat uint64    // the connection on which a commit of the keeper is unanswered; guarded by leases.mu
+	s   *Session
+	v   *leases
+	due time.Time // when the next commit is due
+
+	// Guarded by leases.mu:
+	beat   uint64    // the connection on which a commit of the keeper is unanswered
+	spare  int       // which of alwaysThere is checked where no znode of ours can be
+	resume time.Time // no commit is made before, because the last one has failed
 }
 
 // keep runs the keeper.
@@ -124,6 +128,10 @@ func (k *keeper) planCommit(w *wire, now time.Time, t *task) {
 	if k.beat == w.number {
 		return // the answer wakes the keeper
 	}
+	if now.Before(k.resume) {
+		t.wait = min(t.wait, k.resume.Sub(now))
+		return
+	}
 	switch {
 	case t.contact && !k.due.After(now):
 		t.commit = true
@@ -157,8 +165,9 @@ func (k *keeper) useful(now time.Time) (at time.Time, ok bool) {
 	return v.record.nextTouch(now, v.proof.timeout)
 }
 
-// alwaysThere is a znode that every server has and every user may read.
-const alwaysThere = "/zookeeper/config"
+// alwaysThere are znodes that servers have and users may read, unless somebody
+// has changed their ACLs. The first one is new in ZooKeeper 3.5.
+var alwaysThere = [...]string{"/zookeeper/config", "/zookeeper", "/"}
 
 // sendCommit sends a transaction that changes nothing and fires no watch: it
 // checks that a znode of ours exists. The leader carries out a check only for a
@@ -174,11 +183,18 @@ func (k *keeper) sendCommit(w *wire) {
 		defer k.v.mu.Unlock()
 		k.beat = 0
 		switch code := c.multiCode(); {
-		case l == nil:
+		case code == 0:
+		case l == nil && (code == codeNoNode || code == codeNoAuth):
+			k.spare = (k.spare + 1) % len(alwaysThere)
+			if k.spare == 0 {
+				k.resume = time.Now().Add(k.v.proof.timeout / contactFraction)
+			}
 		case code == codeNoNode:
 			l.lose()
 		case code == codeNoAuth:
 			l.unreadable = true
+		default: // throttled, say
+			k.resume = time.Now().Add(k.v.proof.timeout / contactFraction)
 		}
 		k.v.kickKeeper()
 	}
@@ -200,7 +216,7 @@ func (k *keeper) checked() (*Lease, string) {
 		}
 	}
 	if best == nil {
-		return nil, alwaysThere
+		return nil, alwaysThere[k.spare]
 	}
 	return best, best.path
 }

@@ -3,6 +3,8 @@ package session_test
 import (
 	"context"
 	"errors"
+	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -231,4 +233,34 @@ func TestSessionContextEndsWithItsCause(t *testing.T) {
 		}
 		synctest.Wait()
 	})
+}
+
+// While something is held, a connection that is being opened is given a sixth of
+// the session timeout, so that there is time to try another server.
+func TestDialsOfAHolderAreShort(t *testing.T) {
+	for _, held := range []bool{true, false} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			var mu sync.Mutex
+			var dials []time.Time
+			s := current(t, connect(t, srv, three, session.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+				mu.Lock()
+				dials = append(dials, time.Now())
+				mu.Unlock()
+				return srv.Dial(ctx, network, address)
+			})))
+			if held {
+				hold(t, s)
+			}
+			time.Sleep(timeout)
+			srv.HangHandshake(true)
+			dials = nil
+			srv.Disconnect(s.ID())
+			time.Sleep(timeout / 4)
+			mu.Lock()
+			defer mu.Unlock()
+			if want := map[bool]int{true: 2, false: 1}[held]; len(dials) != want {
+				t.Errorf("held %v: %d dials in a quarter of the timeout, want %d", held, len(dials), want)
+			}
+		})
+	}
 }

@@ -150,6 +150,18 @@ func TestPaceOfASession(t *testing.T) {
 		l.End()
 		time.Sleep(timeout)
 		check("ended", 3, 0, zkserver.OpSync)
+
+		// Reads do not put off what reaches the leader.
+		srv.ResetOps()
+		for range 100 {
+			if _, _, err := s.Exists(t.Context(), "/"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(timeout / 10)
+		}
+		if n := count(srv.Ops(), zkserver.OpSync); n < 29 || n > 31 {
+			t.Errorf("%d syncs beside reads in ten timeouts, want 30", n)
+		}
 	})
 }
 
@@ -306,8 +318,24 @@ func TestALeaseWithoutItsZnode(t *testing.T) {
 		time.Sleep(timeout)
 		mustBe(t, gone.Grant(t.Context()), session.ErrNotOwned)
 		time.Sleep(10 * timeout)
+		srv.Partition(s.ID())
+		time.Sleep(timeout * 8 / 10)
 		if s.Context().Err() != nil {
-			t.Errorf("the session was lost: %v", s.Err())
+			t.Fatalf("the session was lost: %v", s.Err())
+		}
+		srv.Heal(s.ID())
+		time.Sleep(timeout)
+
+		// Neither of the two counts any more, another one does.
+		held.End()
+		gone.End()
+		hold(t, s)
+		time.Sleep(timeout)
+		srv.Partition(s.ID())
+		deadline := s.Deadline()
+		<-s.Done()
+		if late := time.Since(deadline); late != 0 {
+			t.Errorf("the context of another hold ended %v after the Deadline", late)
 		}
 	})
 }
@@ -329,6 +357,17 @@ func TestALeaseOfAZnodeThatMayNotBeRead(t *testing.T) {
 		if s.Context().Err() != nil {
 			t.Errorf("the session was lost: %v", s.Err())
 		}
+		// Without any znode to check, the session is lost in time, and the servers
+		// are not asked without a pause.
+		for _, path := range []string{"/zookeeper/config", "/zookeeper", "/"} {
+			srv.Inject(zkserver.Fault{Op: zkserver.OpMulti, Path: path, Times: -1, At: zkserver.BeforeCommit, Do: zkserver.Error(-102)})
+		}
+		srv.ResetOps()
+		time.Sleep(timeout)
+		if n := count(srv.Ops(), zkserver.OpMulti); n < 5 || n > 40 {
+			t.Errorf("%d commits were tried in a timeout", n)
+		}
+		mustBe(t, s.Err(), session.ErrLost)
 	})
 }
 
