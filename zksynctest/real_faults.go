@@ -95,6 +95,23 @@ func (e *Ensemble) Reset(i, j int) {
 	e.link(i, j, e.front.Reset, e.cluster.Reset)
 }
 
+// ResetEnd resets server i's ends of its connections with server j. Server j
+// learns of it, except while the link between the two is cut: j then goes on
+// believing in connections that are gone. Two followers whose ends are reset
+// behind a cut elect a new leader at once, and the old leader goes on for
+// syncLimit ticks.
+func (e *Ensemble) ResetEnd(i, j int) {
+	e.tb.Helper()
+	e.check(e.cluster.ResetEnd(i, j))
+}
+
+// SetProperty sets a line of the zoo.cfg of server i, from its next start on: a
+// rolling restart changes the servers one by one.
+func (e *Ensemble) SetProperty(i int, key, value string) {
+	e.tb.Helper()
+	e.check(e.cluster.SetProperty(i, key, value))
+}
+
 // Delay has each byte take d longer between servers i and j, or, when i or j
 // is Client, between server and clients: a round trip takes 2d longer. Zero
 // ends the delay.

@@ -44,6 +44,19 @@ func (c *conn) abort() {
 	}
 }
 
+// resetEnd resets one end: that of the side that dialed, or that of the target.
+// The other end learns of it unless the connection swallows bytes.
+func (c *conn) resetEnd(dialed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case dialed:
+		closeHard(c.client)
+	case c.server != nil:
+		closeHard(c.server)
+	}
+}
+
 // finish closes a connection both of whose ends have ended in order: a reset
 // might overtake the last bytes.
 func (c *conn) finish() {

@@ -159,6 +159,28 @@ func (l *Link) Reset() error {
 	return nil
 }
 
+// ResetDialers resets the ends of the open connections on the side that dialed.
+// The other ends are reset too, unless the link is cut: across a cut link they
+// do not learn of it.
+func (l *Link) ResetDialers() error { return l.resetEnds(true) }
+
+// ResetTargets does the same as ResetDialers to the ends at the target.
+func (l *Link) ResetTargets() error { return l.resetEnds(false) }
+
+func (l *Link) resetEnds(dialed bool) error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return ErrClosed
+	}
+	conns := l.snapshot()
+	l.mu.Unlock()
+	for _, c := range conns {
+		c.resetEnd(dialed)
+	}
+	return nil
+}
+
 // SetDelay delays each byte read from now on by d, in each direction, so that a
 // round trip takes 2d longer. Zero ends the delay; bytes keep their order.
 func (l *Link) SetDelay(d time.Duration) { l.delay.Store(int64(max(d, 0))) }

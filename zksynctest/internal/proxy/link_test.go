@@ -117,6 +117,71 @@ func TestReset(t *testing.T) {
 	say(t, connect(t, l), "again")
 }
 
+// A reset of one end ends that end alone while the link is cut, and both ends otherwise.
+func TestResetOfOneEnd(t *testing.T) {
+	for _, cut := range []bool{true, false} {
+		echo := startEcho(t)
+		l := listen(t, echo.addr())
+		dialer, other := connect(t, l), connect(t, listen(t, echo.addr()))
+		say(t, dialer, "hello")
+		say(t, other, "a link of its own")
+		if cut {
+			if err := l.Cut(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.ResetDialers(); err != nil {
+			t.Fatal(err)
+		}
+		wantEnd(t, dialer)
+		say(t, other, "still here")
+		if !cut {
+			eventually(t, "one connection", func() bool { return echo.open() == 1 })
+			continue
+		}
+		stays := time.After(silence)
+		for done := false; !done; {
+			if echo.open() != 2 {
+				t.Fatal("the target learned of a reset across a cut link")
+			}
+			select {
+			case <-stays:
+				done = true
+			case <-time.After(time.Millisecond):
+			}
+		}
+		if err := l.Heal(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "one connection", func() bool { return echo.open() == 1 })
+	}
+}
+
+func TestResetOfTheTargetsEnd(t *testing.T) {
+	for _, cut := range []bool{true, false} {
+		echo := startEcho(t)
+		l := listen(t, echo.addr())
+		nc := connect(t, l)
+		say(t, nc, "hello")
+		if cut {
+			if err := l.Cut(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.ResetTargets(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "server empty", func() bool { return echo.open() == 0 })
+		if cut {
+			wantSilence(t, nc)
+			if err := l.Heal(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantEnd(t, nc)
+	}
+}
+
 func TestDelayKeepsOrderAndThroughput(t *testing.T) {
 	l := listen(t, startEcho(t).addr())
 	nc := connect(t, l)
@@ -246,7 +311,7 @@ func TestCloseJoins(t *testing.T) {
 	for _, nc := range ncs {
 		wantEnd(t, nc)
 	}
-	for _, err := range []error{l.Cut(), l.Heal(), l.Reset(), l.SetTarget("")} {
+	for _, err := range []error{l.Cut(), l.Heal(), l.Reset(), l.ResetDialers(), l.ResetTargets(), l.SetTarget("")} {
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("after Close: %v", err)
 		}

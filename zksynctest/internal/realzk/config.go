@@ -2,6 +2,7 @@ package realzk
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"sort"
@@ -53,10 +54,35 @@ func (c Config) validate() error {
 		return fmt.Errorf("no directory for the data")
 	}
 	for key, value := range c.Properties {
-		if key == "" || strings.ContainsAny(key, "=: \t\r\n\\") || strings.ContainsAny(value, "\r\n\\") {
-			return fmt.Errorf("property %q=%q cannot stand on a line of zoo.cfg", key, value)
+		if err := checkProperty(key, value); err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+func checkProperty(key, value string) error {
+	if key == "" || strings.ContainsAny(key, "=: \t\r\n\\") || strings.ContainsAny(value, "\r\n\\") {
+		return fmt.Errorf("property %q=%q cannot stand on a line of zoo.cfg", key, value)
+	}
+	return nil
+}
+
+// SetProperty sets a line of the zoo.cfg of server i, from its next start on.
+func (c *Cluster) SetProperty(i int, key, value string) error {
+	s, err := c.server(i)
+	if err != nil {
+		return err
+	}
+	if err := checkProperty(key, value); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.properties == nil {
+		s.properties = make(map[string]string)
+	}
+	s.properties[key] = value
 	return nil
 }
 
@@ -128,9 +154,10 @@ func (s *server) writeFiles(ports serverPorts) error {
 			props[fmt.Sprintf("server.%d", peer.id)] = s.view(peer, ports)
 		}
 	}
-	for key, value := range c.Properties {
-		props[key] = value
-	}
+	maps.Copy(props, c.Properties)
+	s.mu.Lock()
+	maps.Copy(props, s.properties)
+	s.mu.Unlock()
 	lines := make([]string, 0, len(props))
 	for key, value := range props {
 		lines = append(lines, key+"="+value+"\n")

@@ -112,6 +112,17 @@ func (c *Cluster) Reset(i, j int) error {
 	return each(links, (*proxy.Link).Reset)
 }
 
+// ResetEnd resets server i's ends of the connections between two servers.
+// Server j learns of it unless the link is cut.
+func (c *Cluster) ResetEnd(i, j int) error {
+	if _, err := c.between(i, j); err != nil {
+		return err
+	}
+	return errors.Join(
+		each(c.peers[pair{i, j}].list(), (*proxy.Link).ResetDialers),
+		each(c.peers[pair{j, i}].list(), (*proxy.Link).ResetTargets))
+}
+
 // Delay delays what two servers send each other, each way.
 func (c *Cluster) Delay(i, j int, d time.Duration) error {
 	links, err := c.between(i, j)

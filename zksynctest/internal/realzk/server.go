@@ -35,6 +35,8 @@ type server struct {
 	proc   *process
 	wanted bool // shall run
 	paused bool
+	// properties are lines of this server's own zoo.cfg, after the common ones.
+	properties map[string]string
 }
 
 func (s *server) dataDir() string { return filepath.Join(s.dir, "data") }
