@@ -129,7 +129,7 @@ func (s *Server) hangUp(c *conn) {
 		sess.conns = slices.DeleteFunc(slices.Clone(sess.conns), func(other *conn) bool { return other == c })
 	}
 	delete(s.conns, c)
-	s.discard(c.rep)
+	s.en.discard(c.rep)
 	perIP := c.ep.perIP
 	if perIP[c.ip]--; perIP[c.ip] == 0 {
 		delete(perIP, c.ip)

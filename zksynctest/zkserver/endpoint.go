@@ -37,32 +37,32 @@ type Endpoint struct {
 // others follow.
 const firstPort = 2181
 
-func (s *Server) addEndpoint(now time.Time) {
+func (en *ensemble) addEndpoint(now time.Time) {
 	e := &Endpoint{
-		s:      s,
-		number: len(s.endpoints) + 1,
+		s:      en.s,
+		number: len(en.endpoints) + 1,
 		perIP:  map[string]int{},
 		heard:  map[int64]*session{},
 
 		traceMask: defaultTraceMask,
 	}
-	e.addr = netip.AddrPortFrom(memoryAddr.Addr(), uint16(firstPort+len(s.endpoints)))
+	e.addr = netip.AddrPortFrom(memoryAddr.Addr(), uint16(firstPort+len(en.endpoints)))
 	e.nextID = firstSessionID(now, e.number)
-	e.rep = s.addReplica(e)
-	s.endpoints = append(s.endpoints, e)
+	e.rep = en.addReplica(e)
+	en.endpoints = append(en.endpoints, e)
 }
 
 // Endpoint returns server i of the ensemble, counted from 1. Another number
 // panics.
 func (s *Server) Endpoint(i int) *Endpoint {
-	if i < 1 || i > len(s.endpoints) {
-		panic(fmt.Sprintf("zkserver: there is no endpoint %d, they are numbered from 1 to %d", i, len(s.endpoints)))
+	if i < 1 || i > len(s.en.endpoints) {
+		panic(fmt.Sprintf("zkserver: there is no endpoint %d, they are numbered from 1 to %d", i, len(s.en.endpoints)))
 	}
-	return s.endpoints[i-1]
+	return s.en.endpoints[i-1]
 }
 
 // Size is the number of endpoints.
-func (s *Server) Size() int { return len(s.endpoints) }
+func (s *Server) Size() int { return len(s.en.endpoints) }
 
 // Number is what [Server.Endpoint] knows the endpoint by.
 func (e *Endpoint) Number() int { return e.number }
@@ -75,7 +75,7 @@ func (e *Endpoint) Addr() string { return e.addr.String() }
 func (e *Endpoint) Zxid() int64 {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
-	return e.s.zxidOf(e.rep)
+	return e.s.en.zxidOf(e.rep)
 }
 
 // Serving tells whether the endpoint serves clients: as the leader, as a follower,
@@ -97,7 +97,7 @@ func (e *Endpoint) Lag() {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
 	if e.member {
-		e.s.fallBehind(e.rep)
+		e.s.en.fallBehind(e.rep)
 	}
 }
 
@@ -106,7 +106,7 @@ func (e *Endpoint) CatchUp() {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
 	if e.member && !e.rep.cut {
-		e.s.awaken(e.rep)
+		e.s.en.awaken(e.rep)
 	}
 }
 
@@ -119,7 +119,7 @@ func (e *Endpoint) CatchUp() {
 // first request. A leader that is cut off, and so loses its quorum, does the same;
 // the others do too, and then choose another leader.
 func (e *Endpoint) CutFromLeader() {
-	e.s.relink(func() { e.apart = true })
+	e.s.en.relink(func() { e.apart = true })
 }
 
 // CutFromClients swallows what the endpoint and its clients send each other, until
@@ -162,5 +162,5 @@ func (e *Endpoint) DisconnectClients() {
 
 // Rejoin ends what [Endpoint.CutFromLeader] began. Its connections are closed.
 func (e *Endpoint) Rejoin() {
-	e.s.relink(func() { e.apart = false })
+	e.s.en.relink(func() { e.apart = false })
 }

@@ -44,7 +44,7 @@ func (s *Server) untrack(sess *session) {
 func (s *Server) setTimer() {
 	s.timer.stop()
 	s.timer, s.due = nil, 0
-	if !s.active() {
+	if !s.en.active() {
 		return
 	}
 	for bucket := range s.buckets {
@@ -79,7 +79,7 @@ func (s *Server) doWhatIsDue() {
 	defer s.mu.Unlock()
 	now := time.Now()
 	at := s.elapsed(now)
-	if !s.active() {
+	if !s.en.active() {
 		return
 	}
 	if at >= s.notBefore {

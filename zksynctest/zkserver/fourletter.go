@@ -142,11 +142,11 @@ func (e *Endpoint) versionLines() string {
 // mode is the part that e believes it plays.
 func (e *Endpoint) mode() string {
 	switch s := e.s; {
-	case len(s.endpoints) == 1:
+	case len(s.en.endpoints) == 1:
 		return "standalone"
 	case !e.member:
 		return "read-only"
-	case e == s.leader:
+	case e == s.en.leader:
 		return "leader"
 	}
 	return "follower"
@@ -175,7 +175,7 @@ func (e *Endpoint) statLines() string {
 	l := &e.stats.latency
 	text := fmt.Sprintf("Latency min/avg/max: %d/%s/%d\nReceived: %d\nSent: %d\nConnections: %d\nOutstanding: 0\n"+
 		"Zxid: 0x%x\nMode: %s\nNode count: %d\n",
-		l.min, l.average(), l.max, e.stats.received, e.stats.sent, len(e.s.connsOn(e)), e.s.zxidOf(e.rep), e.mode(), e.tree().size())
+		l.min, l.average(), l.max, e.stats.received, e.stats.sent, len(e.s.connsOn(e)), e.s.en.zxidOf(e.rep), e.mode(), e.tree().size())
 	if e.mode() == "leader" {
 		text += "Proposal sizes last/min/max: -1/-1/-1\n"
 	}

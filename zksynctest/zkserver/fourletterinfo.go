@@ -48,7 +48,7 @@ func (e *Endpoint) directories() string {
 
 // serverID is 0 for a server that is no ensemble.
 func (e *Endpoint) serverID() int {
-	if len(e.s.endpoints) == 1 {
+	if len(e.s.en.endpoints) == 1 {
 		return 0
 	}
 	return e.number

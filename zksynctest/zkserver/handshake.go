@@ -65,7 +65,7 @@ func (s *Server) connect(c *conn, r *request) result {
 	switch {
 	case !c.ep.member && !(readOnly && q.readOnly):
 		return quiet // it does not serve, or not this client
-	case q.lastZxid > s.zxidOf(rep):
+	case q.lastZxid > s.en.zxidOf(rep):
 		return quiet // it is behind what the client knows
 	}
 	timeout := time.Duration(q.timeoutMs) * time.Millisecond
@@ -95,7 +95,7 @@ func (s *Server) connect(c *conn, r *request) result {
 		}
 		if sess == nil || !bytes.Equal(q.password, sess.password[:]) {
 			c.reply = appendRefusal(c.reply, r)
-			return result{code: ErrSessionExpired, zxid: s.zxidOf(rep), hangUp: true}
+			return result{code: ErrSessionExpired, zxid: s.en.zxidOf(rep), hangUp: true}
 		}
 	}
 	if sess != nil && !s.swap[sess.id] {
@@ -114,10 +114,10 @@ func (s *Server) connect(c *conn, r *request) result {
 		}
 		sess = s.openSession(c.ep, timeout, now)
 		if c.rep.view != nil {
-			s.catchUp(c.rep)
+			s.en.catchUp(c.rep)
 		}
 	}
 	sess.attach(c)
 	c.reply = appendConnectResponse(c.reply, r, timeout, sess.id, sess.password, false)
-	return result{zxid: s.zxidOf(c.rep)}
+	return result{zxid: s.en.zxidOf(c.rep)}
 }

@@ -16,11 +16,11 @@ func (s *Server) Lag(id int64) {
 	}
 	var r *replica
 	if sess.conn != nil {
-		r = s.ownReplica(sess.conn)
+		r = s.en.ownReplica(sess.conn)
 	} else {
-		r = s.addReplica(s.endpoints[0])
+		r = s.en.addReplica(s.en.endpoints[0])
 	}
-	s.fallBehind(r)
+	s.en.fallBehind(r)
 	r.asleep = false
 	s.lagging[id] = r
 }
@@ -39,9 +39,9 @@ func (s *Server) endLag(id int64) {
 	}
 	delete(s.lagging, id)
 	if !r.cut {
-		s.awaken(r)
+		s.en.awaken(r)
 	}
-	s.discard(r)
+	s.en.discard(r)
 }
 
 // catchUpFor shows c all that there is, because it asked its leader.
@@ -49,7 +49,7 @@ func (s *Server) catchUpFor(c *conn) {
 	if r := c.rep; s.lagging[c.sess.id] == r {
 		s.endLag(c.sess.id)
 	} else if r.view != nil {
-		s.catchUp(r)
+		s.en.catchUp(r)
 	}
 }
 
@@ -78,8 +78,8 @@ func (s *Server) CutFromLeader(id int64, on bool) {
 		return
 	}
 	c := sess.conn
-	r := s.ownReplica(c)
-	s.fallBehind(r)
+	r := s.en.ownReplica(c)
+	s.en.fallBehind(r)
 	r.cut, r.asleep = true, false
 	delete(c.ep.heard, id)
 	sess.conn = nil

@@ -14,69 +14,69 @@ const thawGrace = 50 * time.Millisecond
 // Freeze stops the server as SIGSTOP would: connections can be made, but nothing is
 // read, answered or expired. The methods of Server work all the same. In an
 // ensemble all endpoints are frozen.
-func (s *Server) Freeze() { s.freeze(s.endpoints...) }
+func (s *Server) Freeze() { s.en.freeze(s.en.endpoints...) }
 
 // Thaw lets a frozen server go on. Requests that came in meanwhile are handled
 // before sessions expire.
-func (s *Server) Thaw() { s.goOn(s.endpoints...) }
+func (s *Server) Thaw() { s.en.goOn(s.en.endpoints...) }
 
 // Freeze stops the endpoint as SIGSTOP would: connections can be made, but nothing
 // is read or answered. After [Config.SyncLimit] ticks the others give it up; if it
 // leads, they choose another leader then, and until then nothing is committed.
-func (e *Endpoint) Freeze() { e.s.freeze(e) }
+func (e *Endpoint) Freeze() { e.s.en.freeze(e) }
 
 // Thaw lets a frozen endpoint go on. If the others have given it up it does not
 // know for a moment: it answers what has piled up from the tree as it knew it, and
 // closes its connections only then.
-func (e *Endpoint) Thaw() { e.s.goOn(e) }
+func (e *Endpoint) Thaw() { e.s.en.goOn(e) }
 
-func (s *Server) freeze(list ...*Endpoint) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (en *ensemble) freeze(list ...*Endpoint) {
+	en.s.mu.Lock()
+	defer en.s.mu.Unlock()
 	for _, e := range list {
-		if e.thaw != nil || s.closed || e.down {
+		if e.thaw != nil || en.s.closed || e.down {
 			continue
 		}
 		e.thaw = make(chan struct{})
-		if len(s.endpoints) == 1 || !e.member {
+		if len(en.endpoints) == 1 || !e.member {
 			continue
 		}
-		for _, r := range s.replicas {
+		for _, r := range en.replicas {
 			if r.ep == e && r.view == nil {
-				s.fallBehind(r)
+				en.fallBehind(r)
 				r.asleep = true
 			}
 		}
-		s.doubtFor(e, s.patience())
+		en.doubtFor(e, en.patience())
 	}
-	s.reconsider()
+	en.reconsider()
 }
 
-func (s *Server) goOn(list ...*Endpoint) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (en *ensemble) goOn(list ...*Endpoint) {
+	en.s.mu.Lock()
+	defer en.s.mu.Unlock()
 	for _, e := range list {
 		if e.thaw == nil {
 			continue
 		}
 		e.unfreeze()
-		s.notBefore = s.elapsed(time.Now().Add(thawGrace))
+		en.s.notBefore = en.s.elapsed(time.Now().Add(thawGrace))
 		switch {
 		case !e.member:
 		case e.rep.cut:
-			s.doubtFor(e, thawGrace)
+			en.doubtFor(e, thawGrace)
 		default:
-			s.certain(e)
-			for _, r := range s.replicas {
+			en.certain(e)
+			for _, r := range en.replicas {
 				if r.ep == e && r.asleep {
 					r.asleep = false
-					s.catchUp(r)
+					en.catchUp(r)
 				}
 			}
 		}
 	}
-	s.reconsider()
-	s.reportOverdue()
+	en.reconsider()
+	en.reportOverdue()
 }
 
 func (e *Endpoint) unfreeze() {
@@ -98,20 +98,20 @@ func (e *Endpoint) frozen() <-chan struct{} {
 // closed, and dials refused. The tree, the sessions and the zxid are kept, and no
 // session expires until [Server.Start]. It also ends a freeze. In an ensemble all
 // endpoints are stopped.
-func (s *Server) Stop() { s.stop(s.endpoints...) }
+func (s *Server) Stop() { s.en.stop(s.en.endpoints...) }
 
 // Stop takes the endpoint down as a crash would: its connections and listeners are
 // closed, and dials to it refused. It also ends a freeze. If it leads, or a
 // majority is left no more, the connections to the others are closed as well; they
 // serve again when they have a leader.
-func (e *Endpoint) Stop() { e.s.stop(e) }
+func (e *Endpoint) Stop() { e.s.en.stop(e) }
 
-func (s *Server) stop(list ...*Endpoint) {
-	s.mu.Lock()
+func (en *ensemble) stop(list ...*Endpoint) {
+	en.s.mu.Lock()
 	var ended []*listener
 	var conns []*conn
 	for _, e := range list {
-		if s.closed || e.down {
+		if en.s.closed || e.down {
 			continue
 		}
 		for _, l := range e.listeners {
@@ -119,17 +119,17 @@ func (s *Server) stop(list ...*Endpoint) {
 			l.l = nil
 		}
 		e.listeners = slices.DeleteFunc(e.listeners, func(l *listener) bool { return !l.owned })
-		led := e == s.leader
+		led := e == en.leader
 		e.down = true
 		e.unfreeze()
-		conns = append(conns, s.hangUpOn(e)...)
-		s.leave(e)
-		if led || s.leader != nil && !s.isMajority(s.followed()) {
-			s.depose()
+		conns = append(conns, en.s.hangUpOn(e)...)
+		en.leave(e)
+		if led || en.leader != nil && !en.isMajority(en.followed()) {
+			en.depose()
 		}
 	}
-	s.reconsider()
-	s.mu.Unlock()
+	en.reconsider()
+	en.s.mu.Unlock()
 
 	for _, l := range ended {
 		l.close()
@@ -140,20 +140,20 @@ func (s *Server) stop(list ...*Endpoint) {
 // Start brings a stopped server up again. All sessions have their full timeout
 // from now. What [Server.Listen] opened listens on the same port again; if that
 // fails the server stays down. A server that runs is left as it is.
-func (s *Server) Start() error { return s.start(s.endpoints...) }
+func (s *Server) Start() error { return s.en.start(s.en.endpoints...) }
 
 // Start brings a stopped endpoint up again, as [Server.Start] does, with the
 // transactions it has missed. It serves at once if there is a leader, and when one
 // is elected if not. Sessions have their full timeout from a new leader on.
-func (e *Endpoint) Start() error { return e.s.start(e) }
+func (e *Endpoint) Start() error { return e.s.en.start(e) }
 
-func (s *Server) start(list ...*Endpoint) error {
-	if err := s.journal.failure(); err != nil {
+func (en *ensemble) start(list ...*Endpoint) error {
+	if err := en.s.journal.failure(); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	en.s.mu.Lock()
+	defer en.s.mu.Unlock()
+	if en.s.closed {
 		return ErrNotServing
 	}
 	var failed []error
@@ -161,18 +161,18 @@ func (s *Server) start(list ...*Endpoint) error {
 		if !e.down {
 			continue
 		}
-		if err := s.listenAgain(e); err != nil {
+		if err := en.listenAgain(e); err != nil {
 			failed = append(failed, err)
 			continue
 		}
 		e.down, e.lost = false, time.Now()
 	}
-	s.reconsider()
+	en.reconsider()
 	return errors.Join(failed...)
 }
 
 // listenAgain opens the listeners of e, all or none.
-func (s *Server) listenAgain(e *Endpoint) error {
+func (en *ensemble) listenAgain(e *Endpoint) error {
 	var opened []net.Listener
 	for _, entry := range e.listeners {
 		l, err := net.Listen("tcp", entry.addr.String())
@@ -185,7 +185,7 @@ func (s *Server) listenAgain(e *Endpoint) error {
 		opened = append(opened, l)
 	}
 	for i, entry := range e.listeners {
-		s.acceptOwned(entry, opened[i])
+		en.s.acceptOwned(entry, opened[i])
 	}
 	return nil
 }

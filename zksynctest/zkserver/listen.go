@@ -31,16 +31,16 @@ func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, e
 	if err != nil {
 		to = memoryAddr
 	}
-	i := slices.IndexFunc(s.endpoints, func(e *Endpoint) bool { return e.addr.Port() == to.Port() })
+	i := slices.IndexFunc(s.en.endpoints, func(e *Endpoint) bool { return e.addr.Port() == to.Port() })
 	switch {
-	case len(s.endpoints) == 1:
+	case len(s.en.endpoints) == 1:
 		i = 0
 	case err != nil || i < 0:
 		return nil, &net.OpError{Op: "dial", Net: network, Addr: textAddr{network, address},
-			Err: fmt.Errorf("no endpoint has this address: they are %v to %v: %w", s.endpoints[0].addr,
-				s.endpoints[len(s.endpoints)-1].addr, os.NewSyscallError("connect", syscall.ECONNREFUSED))}
+			Err: fmt.Errorf("no endpoint has this address: they are %v to %v: %w", s.en.endpoints[0].addr,
+				s.en.endpoints[len(s.en.endpoints)-1].addr, os.NewSyscallError("connect", syscall.ECONNREFUSED))}
 	}
-	return s.dial(ctx, s.endpoints[i], network, to)
+	return s.dial(ctx, s.en.endpoints[i], network, to)
 }
 
 // Dial opens an in-memory connection to the endpoint, whatever the address.
@@ -101,7 +101,7 @@ func (l *listener) close() {
 // closed. TLS listeners work too. A data file that cannot be written to any more
 // stops the server, and is the error then. In an ensemble it is the first endpoint that
 // serves.
-func (s *Server) Serve(l net.Listener) error { return s.endpoints[0].Serve(l) }
+func (s *Server) Serve(l net.Listener) error { return s.en.endpoints[0].Serve(l) }
 
 // Serve is [Server.Serve] for this endpoint.
 func (e *Endpoint) Serve(l net.Listener) error {
@@ -149,7 +149,7 @@ func (s *Server) acceptOn(entry *listener, l net.Listener) error {
 // first endpoint, and returns its address. Close and Stop close it, Start opens it
 // again on the same port. Do not use it inside a synctest bubble: a goroutine in
 // Accept stops the bubble's clock.
-func (s *Server) Listen(address string) (net.Addr, error) { return s.endpoints[0].Listen(address) }
+func (s *Server) Listen(address string) (net.Addr, error) { return s.en.endpoints[0].Listen(address) }
 
 // Listen is [Server.Listen] for this endpoint.
 func (e *Endpoint) Listen(address string) (net.Addr, error) {

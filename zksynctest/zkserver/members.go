@@ -12,14 +12,14 @@ import (
 func (s *Server) Leader() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.leading()
+	return s.en.leading()
 }
 
-func (s *Server) leading() int {
-	if !s.active() {
+func (en *ensemble) leading() int {
+	if !en.active() {
 		return 0
 	}
-	return s.leader.number
+	return en.leader.number
 }
 
 // Followers are the numbers of the endpoints that follow the leader, in order.
@@ -27,8 +27,8 @@ func (s *Server) Followers() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var list []int
-	for _, e := range s.endpoints {
-		if s.leader != nil && e != s.leader && e.member && !e.rep.cut && e.thaw == nil {
+	for _, e := range s.en.endpoints {
+		if s.en.leader != nil && e != s.en.leader && e.member && !e.rep.cut && e.thaw == nil {
 			list = append(list, e.number)
 		}
 	}
@@ -39,8 +39,8 @@ func (s *Server) Followers() []int {
 // number.
 func (s *Server) WaitLeader(ctx context.Context, not ...int) (int, error) {
 	var leader int
-	err := s.wait(ctx, func() bool {
-		leader = s.leading()
+	err := s.en.wait(ctx, func() bool {
+		leader = s.en.leading()
 		return leader != 0 && !slices.Contains(not, leader)
 	})
 	return leader, err
@@ -49,8 +49,8 @@ func (s *Server) WaitLeader(ctx context.Context, not ...int) (int, error) {
 // WaitReady waits until all endpoints that are neither stopped nor frozen serve, as
 // one leader and its followers.
 func (s *Server) WaitReady(ctx context.Context) error {
-	return s.wait(ctx, func() bool {
-		return s.active() && !slices.ContainsFunc(s.endpoints, func(e *Endpoint) bool {
+	return s.en.wait(ctx, func() bool {
+		return s.en.active() && !slices.ContainsFunc(s.en.endpoints, func(e *Endpoint) bool {
 			return !e.down && e.thaw == nil && (!e.member || e.rep.cut)
 		})
 	})
@@ -58,14 +58,14 @@ func (s *Server) WaitReady(ctx context.Context) error {
 
 // WaitElection waits for the end of the election that goes on, if one does.
 func (s *Server) WaitElection(ctx context.Context) error {
-	return s.wait(ctx, func() bool { return s.election == nil })
+	return s.en.wait(ctx, func() bool { return s.en.election == nil })
 }
 
-func (s *Server) wait(ctx context.Context, ready func() bool) error {
+func (en *ensemble) wait(ctx context.Context, ready func() bool) error {
 	for {
-		s.mu.Lock()
-		ok, closed, changed := ready(), s.closed, s.change()
-		s.mu.Unlock()
+		en.s.mu.Lock()
+		ok, closed, changed := ready(), en.s.closed, en.change()
+		en.s.mu.Unlock()
 		switch {
 		case ok:
 			return nil
@@ -82,52 +82,52 @@ func (s *Server) wait(ctx context.Context, ready func() bool) error {
 
 // hear touches the session of c, or has its leader told. Followers tell of theirs
 // each half tick, when the leader asks.
-func (s *Server) hear(c *conn, now time.Time) {
+func (en *ensemble) hear(c *conn, now time.Time) {
 	if c.rep.cut || c.sess.dead {
 		return
 	}
 	e := c.ep
-	if e == s.leader {
-		s.touch(c.sess, now)
+	if e == en.leader {
+		en.s.touch(c.sess, now)
 		return
 	}
 	e.heard[c.sess.id] = c.sess
 	if e.report == nil {
-		s.reportLater(e)
+		en.reportLater(e)
 	}
 }
 
-func (s *Server) reportLater(e *Endpoint) {
-	half := s.cfg.TickTime / 2
-	age := time.Since(s.base)
+func (en *ensemble) reportLater(e *Endpoint) {
+	half := en.s.cfg.TickTime / 2
+	age := time.Since(en.s.base)
 	var t *timer
-	t = s.afterFunc((age/half+1)*half-age, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.closed || e.report != t {
+	t = en.s.afterFunc((age/half+1)*half-age, func() {
+		en.s.mu.Lock()
+		defer en.s.mu.Unlock()
+		if en.s.closed || e.report != t {
 			return
 		}
 		e.report, e.overdue = nil, true
-		s.reportOverdue()
+		en.reportOverdue()
 	})
 	e.report = t
 }
 
 // reportOverdue has the leader told what it has asked for. Neither can while one of
 // them is frozen, and do as soon as both go on.
-func (s *Server) reportOverdue() {
-	if s.leader == nil || s.leader.thaw != nil {
+func (en *ensemble) reportOverdue() {
+	if en.leader == nil || en.leader.thaw != nil {
 		return
 	}
 	now := time.Now()
-	for _, e := range s.endpoints {
+	for _, e := range en.endpoints {
 		if !e.overdue || e.thaw != nil {
 			continue
 		}
 		e.overdue = false
 		for _, sess := range e.heard {
 			if !sess.dead {
-				s.touch(sess, now)
+				en.s.touch(sess, now)
 			}
 		}
 		clear(e.heard)
@@ -135,7 +135,7 @@ func (s *Server) reportOverdue() {
 }
 
 // forgetHeard loses what the leader was not told yet.
-func (s *Server) forgetHeard(e *Endpoint) {
+func (en *ensemble) forgetHeard(e *Endpoint) {
 	clear(e.heard)
 	e.report.stop()
 	e.report, e.overdue = nil, false

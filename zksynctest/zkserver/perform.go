@@ -30,7 +30,7 @@ func (s *Server) perform(c *conn, r *request) result {
 		s.catchUpFor(c)
 	}
 	now := time.Now()
-	s.hear(c, now)
+	s.en.hear(c, now)
 	if !s.knows(r.op) {
 		return result{code: ErrUnimplemented, zxid: noZxid, hangUp: true}
 	}
@@ -50,7 +50,7 @@ func (s *Server) perform(c *conn, r *request) result {
 		if r.hollow {
 			c.reply = appendMultiHeader(c.reply, opError, true, -1)
 		}
-		return result{code: ErrMarshalling, zxid: s.zxidOf(c.rep), whole: r.hollow}
+		return result{code: ErrMarshalling, zxid: s.en.zxidOf(c.rep), whole: r.hollow}
 	}
 	res := result{}
 	switch r.op {
@@ -81,14 +81,14 @@ func (s *Server) perform(c *conn, r *request) result {
 	default:
 		res.code = s.read(c, r)
 	}
-	res.zxid = s.zxidOf(c.rep)
+	res.zxid = s.en.zxidOf(c.rep)
 	return res
 }
 
 // mayNot tells whether the leader refuses op on a connection that its session has
 // left for another endpoint. A follower answers reads without asking.
 func (c *conn) mayNot(op OpCode) bool {
-	return op != OpCloseSession && (op.isWrite() || c.ep == c.s.leader)
+	return op != OpCloseSession && (op.isWrite() || c.ep == c.s.en.leader)
 }
 
 // moved ends the connection without an answer. A write has had its zxid all the same.

@@ -13,8 +13,8 @@ import (
 // replica is cut is wrong about that, and finds out at the end of its doubt.
 
 // linked tells whether a and b can talk to each other, if both run.
-func (s *Server) linked(a, b *Endpoint) bool {
-	return a == b || !a.apart && !b.apart && !s.cutLinks[linkOf(a, b)]
+func (en *ensemble) linked(a, b *Endpoint) bool {
+	return a == b || !a.apart && !b.apart && !en.cutLinks[linkOf(a, b)]
 }
 
 type link [2]int
@@ -22,8 +22,8 @@ type link [2]int
 func linkOf(a, b *Endpoint) link { return link{min(a.number, b.number), max(a.number, b.number)} }
 
 // between is the link of endpoints i and j.
-func (s *Server) between(i, j int) link {
-	a, b := s.Endpoint(i), s.Endpoint(j)
+func (en *ensemble) between(i, j int) link {
+	a, b := en.s.Endpoint(i), en.s.Endpoint(j)
 	if a == b {
 		panic(fmt.Sprintf("zkserver: endpoint %d has no link to itself", i))
 	}
@@ -35,124 +35,126 @@ func (s *Server) between(i, j int) link {
 // [Endpoint.CutFromLeader]; a leader of which too few followers are left loses its
 // quorum. A link between two followers is not missed until they need to elect.
 func (s *Server) CutLink(i, j int) {
-	l := s.between(i, j)
-	s.relink(func() { s.cutLinks[l] = true })
+	l := s.en.between(i, j)
+	s.en.relink(func() { s.en.cutLinks[l] = true })
 }
 
 // HealLink ends what [Server.CutLink] began. What was done by
 // [Endpoint.CutFromLeader] stays.
 func (s *Server) HealLink(i, j int) {
-	l := s.between(i, j)
-	s.relink(func() { delete(s.cutLinks, l) })
+	l := s.en.between(i, j)
+	s.en.relink(func() { delete(s.en.cutLinks, l) })
 }
 
 // relink changes links. Who is in doubt and can talk again finds out what it
 // missed.
-func (s *Server) relink(change func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (en *ensemble) relink(change func()) {
+	en.s.mu.Lock()
+	defer en.s.mu.Unlock()
 	before := map[link]bool{}
-	for _, a := range s.endpoints {
-		for _, b := range s.endpoints {
-			before[linkOf(a, b)] = s.linked(a, b)
+	for _, a := range en.endpoints {
+		for _, b := range en.endpoints {
+			before[linkOf(a, b)] = en.linked(a, b)
 		}
 	}
 	change()
-	for _, a := range s.endpoints {
-		for _, b := range s.endpoints {
-			if s.linked(a, b) && !before[linkOf(a, b)] && a.member && a.rep.cut && a.thaw == nil {
-				s.leave(a)
+	for _, a := range en.endpoints {
+		for _, b := range en.endpoints {
+			if en.linked(a, b) && !before[linkOf(a, b)] && a.member && a.rep.cut && a.thaw == nil {
+				en.leave(a)
 			}
 		}
 	}
-	s.checkLinks()
-	s.reconsider()
+	en.checkLinks()
+	en.reconsider()
 }
 
 // checkLinks puts those in doubt who do not hear their leader, and the leader with
 // its last followers if they are too few. The caller reconsiders.
-func (s *Server) checkLinks() {
-	if s.leader == nil {
+func (en *ensemble) checkLinks() {
+	if en.leader == nil {
 		return
 	}
 	var with []*Endpoint
-	for _, e := range s.endpoints {
+	for _, e := range en.endpoints {
 		if !e.member || e.rep.cut {
 			continue
 		}
-		if s.linked(e, s.leader) {
+		if en.linked(e, en.leader) {
 			with = append(with, e)
 		} else {
-			s.sever(e)
-			s.doubtFor(e, s.patience())
+			en.sever(e)
+			en.doubtFor(e, en.patience())
 		}
 	}
-	if s.isMajority(len(with)) {
+	if en.isMajority(len(with)) {
 		return
 	}
-	s.leader = nil
+	en.leader = nil
 	for _, e := range with {
-		s.sever(e)
-		s.doubtFor(e, s.patience())
+		en.sever(e)
+		en.doubtFor(e, en.patience())
 	}
 }
 
 // patience is how long leader and follower do without a word from each other.
-func (s *Server) patience() time.Duration { return time.Duration(s.cfg.SyncLimit) * s.cfg.TickTime }
+func (en *ensemble) patience() time.Duration {
+	return time.Duration(en.s.cfg.SyncLimit) * en.s.cfg.TickTime
+}
 
-func (s *Server) isMajority(n int) bool { return n > len(s.endpoints)/2 }
+func (en *ensemble) isMajority(n int) bool { return n > len(en.endpoints)/2 }
 
 // sever ends what e has in common with its leader. It does not know yet.
-func (s *Server) sever(e *Endpoint) {
-	for _, r := range s.replicas {
+func (en *ensemble) sever(e *Endpoint) {
+	for _, r := range en.replicas {
 		if r.ep == e {
-			s.fallBehind(r)
+			en.fallBehind(r)
 			r.cut, r.asleep = true, false
 		}
 	}
-	maps.DeleteFunc(s.lagging, func(_ int64, r *replica) bool { return r.ep == e })
-	s.forgetHeard(e)
+	maps.DeleteFunc(en.s.lagging, func(_ int64, r *replica) bool { return r.ep == e })
+	en.forgetHeard(e)
 }
 
 // doubtFor has e wait for d before it draws its conclusions, or be waited for.
-func (s *Server) doubtFor(e *Endpoint, d time.Duration) {
+func (en *ensemble) doubtFor(e *Endpoint, d time.Duration) {
 	if e.doubt != nil {
 		return
 	}
 	var t *timer
-	t = s.afterFunc(d, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.closed || e.doubt != t {
+	t = en.s.afterFunc(d, func() {
+		en.s.mu.Lock()
+		defer en.s.mu.Unlock()
+		if en.s.closed || e.doubt != t {
 			return
 		}
 		e.doubt = nil
 		switch {
 		case e.thaw == nil:
-			s.leave(e)
-		case e == s.leader:
-			s.depose()
+			en.leave(e)
+		case e == en.leader:
+			en.depose()
 		default:
-			s.sever(e)
-			if s.leader != nil && !s.isMajority(s.followed()) {
-				s.depose()
+			en.sever(e)
+			if en.leader != nil && !en.isMajority(en.followed()) {
+				en.depose()
 			}
 		}
-		s.reconsider()
+		en.reconsider()
 	})
 	e.doubt = t
 }
 
-func (s *Server) certain(e *Endpoint) {
+func (en *ensemble) certain(e *Endpoint) {
 	e.doubt.stop()
 	e.doubt = nil
 }
 
 // followed is how many endpoints belong to the leader's quorum as far as it knows,
 // with itself.
-func (s *Server) followed() int {
+func (en *ensemble) followed() int {
 	n := 0
-	for _, e := range s.endpoints {
+	for _, e := range en.endpoints {
 		if e.member && !e.rep.cut {
 			n++
 		}
@@ -161,63 +163,63 @@ func (s *Server) followed() int {
 }
 
 // active tells whether there is a leader that can commit.
-func (s *Server) active() bool {
-	if s.closed || s.leader == nil || s.leader.thaw != nil {
+func (en *ensemble) active() bool {
+	if en.s.closed || en.leader == nil || en.leader.thaw != nil {
 		return false
 	}
 	n := 0
-	for _, e := range s.endpoints {
+	for _, e := range en.endpoints {
 		if e.member && !e.rep.cut && e.thaw == nil {
 			n++
 		}
 	}
-	return s.isMajority(n)
+	return en.isMajority(n)
 }
 
 // depose ends the leadership. All that belong to it find out at once, but for
 // those that are frozen.
-func (s *Server) depose() {
-	s.leader = nil
-	for _, e := range s.endpoints {
+func (en *ensemble) depose() {
+	en.leader = nil
+	for _, e := range en.endpoints {
 		switch {
 		case !e.member || e.rep.cut:
 		case e.thaw != nil:
-			s.certain(e)
-			s.sever(e)
+			en.certain(e)
+			en.sever(e)
 		default:
-			s.leave(e)
+			en.leave(e)
 		}
 	}
 }
 
 // leave makes e look for a leader. Its clients have to go.
-func (s *Server) leave(e *Endpoint) {
-	s.certain(e)
-	s.forgetHeard(e)
+func (en *ensemble) leave(e *Endpoint) {
+	en.certain(e)
+	en.forgetHeard(e)
 	if e.member {
-		e.last, e.lost = s.zxidOf(e.rep), time.Now()
+		e.last, e.lost = en.zxidOf(e.rep), time.Now()
 	}
 	e.member = false
-	s.hangUpOn(e)
+	en.s.hangUpOn(e)
 	last := e.rep.view
 	switch {
 	case last != nil:
-	case s.cfg.ReadOnlyMode:
-		last = s.viewNow(e.rep)
+	case en.s.cfg.ReadOnlyMode:
+		last = en.viewNow(e.rep)
 	default:
 		last = &view{zxid: e.last}
 	}
-	if e == s.leader {
-		s.leader = nil
+	if e == en.leader {
+		en.leader = nil
 	}
 	*e.rep = replica{ep: e, view: last, cut: true, watches: newWatchTables()}
 }
 
 // join makes e a member that is in step.
-func (s *Server) join(e *Endpoint) {
-	for _, c := range s.connsOn(e) {
+func (en *ensemble) join(e *Endpoint) {
+	for _, c := range en.s.connsOn(e) {
 		if c.sess != nil {
-			s.hangUp(c) // it only read
+			en.s.hangUp(c) // it only read
 		}
 	}
 	*e.rep = replica{ep: e, watches: newWatchTables()}
@@ -226,47 +228,47 @@ func (s *Server) join(e *Endpoint) {
 
 // reconsider lets those join a leader who look for one, or elect one, and wakes who
 // waits for either. The caller holds mu.
-func (s *Server) reconsider() {
-	if s.closed {
+func (en *ensemble) reconsider() {
+	if en.s.closed {
 		return
 	}
-	if s.leader == nil {
-		s.elect()
+	if en.leader == nil {
+		en.elect()
 	}
-	if s.active() {
-		for _, e := range s.endpoints {
-			if s.looks(e) && s.linked(e, s.leader) {
-				s.join(e)
+	if en.active() {
+		for _, e := range en.endpoints {
+			if en.looks(e) && en.linked(e, en.leader) {
+				en.join(e)
 			}
 		}
 	}
-	s.setTimer()
-	s.announce()
+	en.s.setTimer()
+	en.announce()
 }
 
 // announce wakes those who wait for the ensemble to change.
-func (s *Server) announce() {
-	if s.changed != nil {
-		close(s.changed)
-		s.changed = nil
+func (en *ensemble) announce() {
+	if en.changed != nil {
+		close(en.changed)
+		en.changed = nil
 	}
 }
 
 // change is a channel that is closed when the ensemble changes.
-func (s *Server) change() <-chan struct{} {
-	if s.changed == nil {
-		s.changed = make(chan struct{})
+func (en *ensemble) change() <-chan struct{} {
+	if en.changed == nil {
+		en.changed = make(chan struct{})
 	}
-	return s.changed
+	return en.changed
 }
 
-func (s *Server) looks(e *Endpoint) bool { return !e.member && !e.down && e.thaw == nil }
+func (en *ensemble) looks(e *Endpoint) bool { return !e.member && !e.down && e.thaw == nil }
 
 // voters are those who would follow e.
-func (s *Server) voters(e *Endpoint) int {
+func (en *ensemble) voters(e *Endpoint) int {
 	n := 0
-	for _, other := range s.endpoints {
-		if s.looks(other) && s.linked(e, other) {
+	for _, other := range en.endpoints {
+		if en.looks(other) && en.linked(e, other) {
 			n++
 		}
 	}
@@ -275,10 +277,10 @@ func (s *Server) voters(e *Endpoint) int {
 
 // candidate is who would be elected now: of those that a majority can follow the
 // one that knows most, and then the one with the greatest number.
-func (s *Server) candidate() *Endpoint {
+func (en *ensemble) candidate() *Endpoint {
 	var best *Endpoint
-	for _, e := range s.endpoints {
-		if s.looks(e) && s.isMajority(s.voters(e)) && (best == nil || e.last >= best.last) {
+	for _, e := range en.endpoints {
+		if en.looks(e) && en.isMajority(en.voters(e)) && (best == nil || e.last >= best.last) {
 			best = e
 		}
 	}
@@ -286,47 +288,47 @@ func (s *Server) candidate() *Endpoint {
 }
 
 // elect makes the candidate the leader, after the time that an election takes.
-func (s *Server) elect() {
-	switch e := s.candidate(); {
+func (en *ensemble) elect() {
+	switch e := en.candidate(); {
 	case e == nil:
-		s.election.stop()
-		s.election = nil
-	case s.cfg.ElectionTime == 0 || len(s.endpoints) == 1:
-		s.lead(e)
-	case s.election == nil:
+		en.election.stop()
+		en.election = nil
+	case en.s.cfg.ElectionTime == 0 || len(en.endpoints) == 1:
+		en.lead(e)
+	case en.election == nil:
 		var t *timer
-		t = s.afterFunc(s.cfg.ElectionTime, func() {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if s.closed || s.election != t {
+		t = en.s.afterFunc(en.s.cfg.ElectionTime, func() {
+			en.s.mu.Lock()
+			defer en.s.mu.Unlock()
+			if en.s.closed || en.election != t {
 				return
 			}
-			s.election = nil
-			if e := s.candidate(); e != nil && s.leader == nil {
-				s.lead(e)
+			en.election = nil
+			if e := en.candidate(); e != nil && en.leader == nil {
+				en.lead(e)
 			}
-			s.reconsider()
+			en.reconsider()
 		})
-		s.election = t
+		en.election = t
 	}
 }
 
 // lead makes e the leader of those that can follow it. All sessions begin their
 // time anew. A server that is no ensemble knows no epochs.
-func (s *Server) lead(e *Endpoint) {
-	s.leader = e
-	if len(s.endpoints) > 1 {
-		s.epoch++
+func (en *ensemble) lead(e *Endpoint) {
+	en.leader = e
+	if len(en.endpoints) > 1 {
+		en.epoch++
 	}
-	for _, other := range s.endpoints {
-		if s.looks(other) && s.linked(e, other) {
-			s.join(other)
+	for _, other := range en.endpoints {
+		if en.looks(other) && en.linked(e, other) {
+			en.join(other)
 		}
 	}
 	now := time.Now()
-	for _, sess := range s.sessions {
-		s.touch(sess, now)
+	for _, sess := range en.s.sessions {
+		en.s.touch(sess, now)
 	}
-	s.reapDue = 0
-	s.planReaper(now)
+	en.s.reapDue = 0
+	en.s.planReaper(now)
 }

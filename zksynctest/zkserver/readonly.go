@@ -11,7 +11,7 @@ const readOnlyAfter = 2 * time.Second
 
 // readsOnly tells whether e serves clients without a quorum.
 func (s *Server) readsOnly(e *Endpoint) bool {
-	return s.cfg.ReadOnlyMode && !e.member && len(s.endpoints) > 1 &&
+	return s.cfg.ReadOnlyMode && !e.member && len(s.en.endpoints) > 1 &&
 		time.Since(e.lost) >= max(readOnlyAfter, s.cfg.TickTime)
 }
 
@@ -26,14 +26,14 @@ func (s *Server) connectReadOnly(c *conn, r *request, timeout time.Duration) res
 	sess := newSession(id, timeout)
 	if q.sessionID != 0 && !bytes.Equal(q.password, sess.password[:]) {
 		c.reply = appendConnectResponse(c.reply, r, 0, 0, [16]byte{}, true)
-		return result{code: ErrSessionExpired, zxid: s.zxidOf(c.rep), hangUp: true}
+		return result{code: ErrSessionExpired, zxid: s.en.zxidOf(c.rep), hangUp: true}
 	}
 	sess.local = true
 	sess.attach(c)
 	c.heard = time.Now()
 	s.limitSilence(c)
 	c.reply = appendConnectResponse(c.reply, r, timeout, sess.id, sess.password, true)
-	return result{zxid: s.zxidOf(c.rep)}
+	return result{zxid: s.en.zxidOf(c.rep)}
 }
 
 // limitSilence closes c at a multiple of handshakeTime, after its timeout without a
@@ -58,7 +58,7 @@ func (s *Server) limitSilence(c *conn) {
 // refuseWrite answers who wants more than to read.
 func (s *Server) refuseWrite(c *conn, r *request) result {
 	if r.op == OpCloseSession {
-		return result{zxid: s.zxidOf(c.rep), hangUp: true}
+		return result{zxid: s.en.zxidOf(c.rep), hangUp: true}
 	}
-	return result{code: ErrNotReadOnly, zxid: s.zxidOf(c.rep)}
+	return result{code: ErrNotReadOnly, zxid: s.en.zxidOf(c.rep)}
 }

@@ -28,99 +28,99 @@ type news struct {
 	ended  *session
 }
 
-func (s *Server) viewNow(r *replica) *view { return &view{s.tree.snapshot(), s.zxidOf(r)} }
+func (en *ensemble) viewNow(r *replica) *view { return &view{en.s.tree.snapshot(), en.zxidOf(r)} }
 
 // addReplica makes a replica that is in step.
-func (s *Server) addReplica(e *Endpoint) *replica {
+func (en *ensemble) addReplica(e *Endpoint) *replica {
 	r := &replica{ep: e, watches: newWatchTables()}
-	s.replicas = append(s.replicas, r)
+	en.replicas = append(en.replicas, r)
 	return r
 }
 
 // ownReplica gives c, and c alone, a replica that is as far as the one it had.
-func (s *Server) ownReplica(c *conn) *replica {
-	own := s.addReplica(c.rep.ep)
+func (en *ensemble) ownReplica(c *conn) *replica {
+	own := en.addReplica(c.rep.ep)
 	own.view, own.cut, own.asleep = c.rep.view, c.rep.cut, c.rep.asleep
 	own.missed = append(own.missed, c.rep.missed...)
-	s.unlistAll(c)
+	en.s.unlistAll(c)
 	old := c.rep
 	c.rep = own
-	s.discard(old)
-	s.listAll(c)
+	en.discard(old)
+	en.s.listAll(c)
 	return own
 }
 
 func newWatchTables() [2]watchTable { return [2]watchTable{newWatchTable(), newWatchTable()} }
 
 // discard forgets a replica that was made for a connection and has none any more.
-func (s *Server) discard(r *replica) {
+func (en *ensemble) discard(r *replica) {
 	if r.ep.rep == r {
 		return
 	}
-	for _, lag := range s.lagging {
+	for _, lag := range en.s.lagging {
 		if lag == r {
 			return
 		}
 	}
-	for c := range s.conns {
+	for c := range en.s.conns {
 		if c.rep == r {
 			return
 		}
 	}
 	// Somebody may be going through the list.
-	s.replicas = slices.DeleteFunc(slices.Clone(s.replicas), func(other *replica) bool { return other == r })
+	en.replicas = slices.DeleteFunc(slices.Clone(en.replicas), func(other *replica) bool { return other == r })
 }
 
 // fallBehind makes r see the tree as it is now from now on.
-func (s *Server) fallBehind(r *replica) {
+func (en *ensemble) fallBehind(r *replica) {
 	if r.view == nil {
-		r.view = s.viewNow(r)
+		r.view = en.viewNow(r)
 	}
 }
 
 // awaken is catchUp for a replica whose endpoint may be frozen.
-func (s *Server) awaken(r *replica) {
+func (en *ensemble) awaken(r *replica) {
 	if r.ep.thaw != nil {
 		r.asleep = r.view != nil
 		return
 	}
-	s.catchUp(r)
+	en.catchUp(r)
 }
 
 // catchUp brings r into step: its watches fire for what it missed, in the order in
 // which it happened.
-func (s *Server) catchUp(r *replica) {
+func (en *ensemble) catchUp(r *replica) {
 	r.view = nil
 	missed := r.missed
 	r.missed = nil
 	for i := range missed {
 		n := &missed[i]
 		if n.ended == nil {
-			s.fireOn(r, &n.change, n.zxid)
+			en.s.fireOn(r, &n.change, n.zxid)
 			continue
 		}
 		for _, c := range n.ended.on(r) {
-			s.hangUp(c)
+			en.s.hangUp(c)
 		}
 	}
 }
 
 // zxidOf is the latest transaction that r knows of. A leader also counts the
 // beginning of its epoch; its followers learn of that with the first transaction.
-func (s *Server) zxidOf(r *replica) int64 {
+func (en *ensemble) zxidOf(r *replica) int64 {
 	switch {
 	case r.view != nil:
 		return r.view.zxid
-	case r.ep == s.leader:
-		return max(s.zxid, s.epoch<<32)
+	case r.ep == en.leader:
+		return max(en.s.zxid, en.epoch<<32)
 	}
-	return s.zxid
+	return en.s.zxid
 }
 
 // fire tells the data file and all replicas of a committed transaction.
 func (s *Server) fire(t *txn) {
 	s.logTxn(t)
-	for _, r := range s.replicas {
+	for _, r := range s.en.replicas {
 		for i := range t.events {
 			switch {
 			case r.view == nil:
@@ -135,7 +135,7 @@ func (s *Server) fire(t *txn) {
 // tellEnd closes the connections of a session that is over, each when its replica
 // hears of it, but for the one that is to have an answer first.
 func (s *Server) tellEnd(sess *session, but *conn) {
-	for _, r := range s.replicas {
+	for _, r := range s.en.replicas {
 		for _, c := range sess.on(r) {
 			if c != but && r.view == nil {
 				s.hangUp(c)

@@ -43,8 +43,8 @@ func (s *Server) admit(c *conn) bool {
 // awaitLeader waits until what needs a leader that can commit has one. It is called
 // and returns with mu held; without it if c is not to be served any more.
 func (s *Server) awaitLeader(c *conn, r *request) bool {
-	for (r.op == OpConnect || r.op.needsLeader()) && c.ep.member && !c.rep.cut && !s.active() {
-		changed := s.change()
+	for (r.op == OpConnect || r.op.needsLeader()) && c.ep.member && !c.rep.cut && !s.en.active() {
+		changed := s.en.change()
 		s.mu.Unlock()
 		select {
 		case <-changed:
@@ -134,8 +134,8 @@ func (c *conn) execute(r *request, v verdict, frame int) result {
 	}
 	c.reply = appendHeader(c.reply[:0], xid, 0, codeOK)
 	if v.failed {
-		s.hear(c, time.Now())
-		return result{code: v.code, zxid: s.zxidOf(c.rep)}
+		s.en.hear(c, time.Now())
+		return result{code: v.code, zxid: s.en.zxidOf(c.rep)}
 	}
 	return s.perform(c, r)
 }

@@ -22,7 +22,6 @@ type Server struct {
 	mu      sync.Mutex
 	closed  bool
 	hang    bool
-	epoch   int64
 	zxid    int64
 	wasted  int64 // zxids that were taken by what never came to be a transaction
 	tree    *tree
@@ -47,12 +46,7 @@ type Server struct {
 
 	occasion uint64 // counts what watches are told of
 
-	endpoints []*Endpoint
-	leader    *Endpoint // nil during an election and without a quorum
-	election  *timer
-	changed   chan struct{} // closed when the ensemble changes
-	cutLinks  map[link]bool
-	replicas  []*replica // of the endpoints, and then those of single connections
+	en *ensemble
 
 	ops        opLog
 	injections []*Injection
@@ -98,21 +92,21 @@ func NewEnsemble(cfg Config, n int) (*Server, error) {
 		sessions:    map[int64]*session{},
 		buckets:     map[int64]map[int64]*session{},
 		conns:       map[*conn]struct{}{},
-		cutLinks:    map[link]bool{},
 		ops:         opLog{kept: cfg.OpsKept},
 		partitioned: map[int64]bool{},
 		holes:       map[*conn]int64{},
 		lagging:     map[int64]*replica{},
 		swap:        map[int64]bool{},
 	}
+	s.en = newEnsemble(s)
 	for _, op := range cfg.Without {
 		s.unknown[op] = true
 	}
 	for range n {
-		s.addEndpoint(now)
+		s.en.addEndpoint(now)
 	}
 	if cfg.DataFile == "" {
-		s.lead(s.candidate())
+		s.en.lead(s.en.candidate())
 		return s, nil
 	}
 	st, j, err := openData(cfg.DataFile, cfg.DataSync)
@@ -124,7 +118,7 @@ func NewEnsemble(cfg Config, n int) (*Server, error) {
 		s.install(st)
 	}
 	s.mu.Lock()
-	s.lead(s.candidate())
+	s.en.lead(s.en.candidate())
 	s.removeOrphans()
 	s.mu.Unlock()
 	if err := s.persist(); err != nil {
@@ -141,16 +135,16 @@ func NewEnsemble(cfg Config, n int) (*Server, error) {
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	s.announce()
+	s.en.announce()
 	s.timer.stop()
 	s.timer, s.due = nil, 0
-	s.election.stop()
-	s.election = nil
+	s.en.election.stop()
+	s.en.election = nil
 	var listeners []*listener
 	conns := s.orderedConns()
-	for _, e := range s.endpoints {
-		s.certain(e)
-		s.forgetHeard(e)
+	for _, e := range s.en.endpoints {
+		s.en.certain(e)
+		s.en.forgetHeard(e)
 		e.unfreeze()
 		listeners = append(listeners, e.listeners...)
 		e.listeners = nil

@@ -49,11 +49,11 @@ var errUsed = errors.New("zkserver: restore a snapshot: the server is in use; re
 // adopt makes st the server's.
 func (s *Server) adopt(st *state) error {
 	unused := len(s.tree.nodes) == len(newTree().nodes) && s.zxid == 0
-	if s.closed || !unused || len(s.sessions) > 0 || len(s.conns) > 0 || s.leader == nil {
+	if s.closed || !unused || len(s.sessions) > 0 || len(s.conns) > 0 || s.en.leader == nil {
 		return errUsed
 	}
 	s.install(st)
-	s.lead(s.leader)
+	s.en.lead(s.en.leader)
 	s.removeOrphans()
 	if s.journal != nil {
 		s.journal.renew()
@@ -63,13 +63,13 @@ func (s *Server) adopt(st *state) error {
 
 // install takes over what st has, before the server has a leader.
 func (s *Server) install(st *state) {
-	s.tree, s.acls, s.zxid, s.epoch = st.tree, st.acls, st.zxid, st.zxid>>32
+	s.tree, s.acls, s.zxid, s.en.epoch = st.tree, st.acls, st.zxid, st.zxid>>32
 	for id, timeout := range st.sessions {
 		sess := newSession(id, timeout)
 		s.sessions[id] = sess
 		s.traffic.add(sess, s.sessions)
 	}
-	for _, e := range s.endpoints {
+	for _, e := range s.en.endpoints {
 		if last, ok := st.lastIDs[byte(e.number)]; ok {
 			e.nextID = max(e.nextID, last+1)
 		}
@@ -92,7 +92,7 @@ func (s *Server) appendSnapshot(b []byte) []byte {
 	start := len(b)
 	b = beginDataFrame(b)
 	b = appendNumber(b, stepZxid, s.zxid)
-	for _, e := range s.endpoints {
+	for _, e := range s.en.endpoints {
 		b = appendNumber(b, stepLastID, e.nextID-1)
 	}
 	for id, sess := range s.sessions {

@@ -44,7 +44,7 @@ type undo struct {
 
 // nextZxid begins a transaction. The first one of an epoch is number 1.
 func (s *Server) nextZxid() {
-	s.zxid = max(s.zxid+s.wasted, s.epoch<<32) + 1
+	s.zxid = max(s.zxid+s.wasted, s.en.epoch<<32) + 1
 	s.wasted = 0
 }
 

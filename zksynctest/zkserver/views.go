@@ -76,7 +76,7 @@ func (s *Server) Traffic(id int64) Traffic {
 func (s *Server) Zxid() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return max(s.zxid, s.epoch<<32)
+	return max(s.zxid, s.en.epoch<<32)
 }
 
 // dumpedData is how many bytes of a znode's data Dump shows.

@@ -25,7 +25,7 @@ func TestRecursiveWatchesAreCounted(t *testing.T) {
 	count(2)
 	s.disarm(c, dataWatch, "/a", recursive)
 	count(1)
-	own := s.ownReplica(c)
+	own := s.en.ownReplica(c)
 	count(0)
 	s.armMode(c, "/c", recursive)
 	count(0)

@@ -13,7 +13,7 @@ func (s *Server) write(c *conn, r *request, now time.Time) result {
 		return result{zxid: s.zxid, hangUp: true}
 	}
 	if r.bad && r.op == OpReconfig {
-		return result{code: ErrMarshalling, zxid: s.zxidOf(c.rep)} // of all writes, it is read before it counts
+		return result{code: ErrMarshalling, zxid: s.en.zxidOf(c.rep)} // of all writes, it is read before it counts
 	}
 	if r.op == OpMulti && slices.ContainsFunc(r.subs, func(sub request) bool { return sub.null }) {
 		// A real server falls over it after it has taken the zxid, and answers an
