@@ -44,14 +44,14 @@ type conn struct {
 	// Guarded by the server's mu.
 	closed    bool
 	hung      bool // its ConnectRequest was swallowed
-	owes      bool // an answer for which it needs its leader; later ones come behind
 	sess      *session
 	ids       []identity
 	watches   [2]map[string]watchMode
-	told      uint64    // the last occasion of an event it was told of
-	rep       *replica  // of its endpoint, if no fault gave it another
-	handshake *timer    // ends it while it has no session, or one that nobody expires
-	heard     time.Time // when its session was, if that is local
+	told      uint64        // the last occasion of an event it was told of
+	timeout   time.Duration // as negotiated for this connection
+	rep       *replica      // of its endpoint, if no fault gave it another
+	handshake *timer        // ends it while it has no session, or one that nobody expires
+	heard     time.Time     // when its session was, if that is local
 	stats     connStats
 	// established is when the connection was made.
 	established time.Time

@@ -2,6 +2,7 @@ package zkserver
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"time"
 )
@@ -21,16 +22,18 @@ type Endpoint struct {
 	thaw        chan struct{} // not nil while frozen; closed by Thaw
 	apart       bool          // no link to the others works
 	unreachable bool          // for clients
-	member      bool          // it believes that it belongs to a quorum
-	last        int64         // the zxid it had when it was a member for the last time
-	lost        time.Time     // when it ceased to be one
+	in          *leadership   // to which it belongs, as far as it knows; nil while it looks for a leader
+	cutOff      bool          // its connection with its leader is broken, which it has not noticed
+	doubt       *timer        // at the end of which that connection is given up
+	last        int64         // the zxid it had when it had a leader for the last time
+	lost        time.Time     // when it lost that leader
 	rep         *replica
-	doubt       *timer // at the end of which it is a member no more
-	heard       map[int64]*session
+	touches     map[int64]touched // of sessions, since its last report
+	overdue     bool              // its leader has asked for a report, and did not get it yet
+	minTimeout  time.Duration
+	maxTimeout  time.Duration
 	stats       packetStats
 	traceMask   int64
-	report      *timer // when its leader asks for the sessions it has heard of
-	overdue     bool   // it has asked, and was not told yet
 }
 
 // firstPort is the port of the first endpoint's address in memory; those of the
@@ -39,12 +42,14 @@ const firstPort = 2181
 
 func (en *ensemble) addEndpoint(now time.Time) {
 	e := &Endpoint{
-		s:      en.s,
-		number: len(en.endpoints) + 1,
-		perIP:  map[string]int{},
-		heard:  map[int64]*session{},
+		s:       en.s,
+		number:  len(en.endpoints) + 1,
+		perIP:   map[string]int{},
+		touches: map[int64]touched{},
 
-		traceMask: defaultTraceMask,
+		minTimeout: en.s.cfg.MinSessionTimeout,
+		maxTimeout: en.s.cfg.MaxSessionTimeout,
+		traceMask:  defaultTraceMask,
 	}
 	e.addr = netip.AddrPortFrom(memoryAddr.Addr(), uint16(firstPort+len(en.endpoints)))
 	e.nextID = firstSessionID(now, e.number)
@@ -83,7 +88,23 @@ func (e *Endpoint) Zxid() int64 {
 func (e *Endpoint) Serving() bool {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
-	return e.member && e.thaw == nil
+	return e.in != nil && e.thaw == nil
+}
+
+// SetSessionTimeouts bounds the timeouts that clients negotiate at this endpoint from
+// now on, as a restart with another minSessionTimeout and maxSessionTimeout does. A
+// client that reconnects may get a shorter timeout than before. Its leader then counts
+// with that; the next leader counts with the timeout with which the session was
+// created, until the client reconnects. Connections that are open keep what they have.
+// Bounds that are not positive, or of which max is less than min, are an error.
+func (e *Endpoint) SetSessionTimeouts(min, max time.Duration) error {
+	if min <= 0 || max < min || max.Milliseconds() > math.MaxInt32 {
+		return fmt.Errorf("zkserver: session timeouts from %v to %v: min must be positive, and max between min and 2^31 ms", min, max)
+	}
+	e.s.mu.Lock()
+	defer e.s.mu.Unlock()
+	e.minTimeout, e.maxTimeout = min, max
+	return nil
 }
 
 // Lag makes the endpoint see the tree as it is now, as a follower does whose leader
@@ -96,7 +117,7 @@ func (e *Endpoint) Serving() bool {
 func (e *Endpoint) Lag() {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
-	if e.member {
+	if e.in != nil {
 		e.s.en.fallBehind(e.rep)
 	}
 }
@@ -105,20 +126,23 @@ func (e *Endpoint) Lag() {
 func (e *Endpoint) CatchUp() {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
-	if e.member && !e.rep.cut {
+	if e.in != nil && !e.rep.cut {
 		e.s.en.awaken(e.rep)
 	}
 }
 
 // CutFromLeader cuts the endpoint off from all the others, until
-// [Endpoint.Rejoin]. For [Config.SyncLimit] ticks it does not know: it answers pings
-// and reads, from the tree as it was; syncs, writes and new connections get no
-// answer, and neither does what comes behind them, since answers come in order; and
-// the leader hears nothing of its sessions, which expire while their connections
-// stay open and are answered. Then it closes its connections, and new ones at their
-// first request. A leader that is cut off, and so loses its quorum, does the same;
-// the others do too, and then choose another leader.
+// [Endpoint.Rejoin]. For [Config.SyncLimit] ticks the endpoint does not know: it
+// answers pings and reads, from the tree as it was; syncs, writes and new connections
+// get no answer, and neither do later requests of the same session, since answers
+// come in order; and the leader hears nothing of its sessions, which expire while
+// their connections stay open and are answered. Then the endpoint closes its
+// connections, and new ones at their ConnectRequest. For a leader that is cut off see
+// [Server.Depose]: here the others do not know either, and elect another leader after
+// [Config.SyncLimit] ticks.
 func (e *Endpoint) CutFromLeader() {
+	e.s.mu.Lock()
+	defer e.s.mu.Unlock()
 	e.s.en.relink(func() { e.apart = true })
 }
 
@@ -160,7 +184,11 @@ func (e *Endpoint) DisconnectClients() {
 	}
 }
 
-// Rejoin ends what [Endpoint.CutFromLeader] began. Its connections are closed.
+// Rejoin ends what [Endpoint.CutFromLeader], [CutAfterForward] and [Server.Depose]
+// began. A follower closes its connections with clients at once, and so does a leader
+// that has lost its quorum when it counts its followers next, within a tick.
 func (e *Endpoint) Rejoin() {
+	e.s.mu.Lock()
+	defer e.s.mu.Unlock()
 	e.s.en.relink(func() { e.apart = false })
 }

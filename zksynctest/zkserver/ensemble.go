@@ -1,12 +1,22 @@
 package zkserver
 
+import (
+	"fmt"
+	"time"
+)
+
 // ensemble is the set of endpoints and of the links between them. It decides which
 // endpoint leads and which endpoints follow. The server's mu guards it.
+//
+// There is one tree and one sequence of transactions, and no consensus: the
+// ensemble decides which endpoints take part in that sequence, and when. An
+// endpoint that takes part no more, and has not noticed, answers from the tree as
+// it was.
 type ensemble struct {
 	s         *Server
 	endpoints []*Endpoint
-	epoch     int64     // of the latest leader; 0 for a server that is no ensemble
-	leader    *Endpoint // nil during an election and without a quorum
+	epoch     int64       // of the latest leader; 0 for a server that is no ensemble
+	current   *leadership // the one that commits; nil during an election and without a quorum
 	election  *timer
 	changed   chan struct{} // closed when the ensemble changes
 	cutLinks  map[link]bool
@@ -14,3 +24,160 @@ type ensemble struct {
 }
 
 func newEnsemble(s *Server) *ensemble { return &ensemble{s: s, cutLinks: map[link]bool{}} }
+
+// close ends the timers of the ensemble.
+func (en *ensemble) close() {
+	en.election.stop()
+	en.election = nil
+	for _, e := range en.endpoints {
+		e.doubt.stop()
+		e.doubt = nil
+		if e.in != nil {
+			e.in.stop()
+		}
+	}
+}
+
+// link is the pair of endpoints that a link joins, the smaller number first.
+type link [2]int
+
+func linkOf(a, b *Endpoint) link { return link{min(a.number, b.number), max(a.number, b.number)} }
+
+// linked reports whether a and b can talk to each other, if both run.
+func (en *ensemble) linked(a, b *Endpoint) bool {
+	return a == b || !a.apart && !b.apart && !en.cutLinks[linkOf(a, b)]
+}
+
+// between returns the link of endpoints i and j.
+func (en *ensemble) between(i, j int) link {
+	a, b := en.s.Endpoint(i), en.s.Endpoint(j)
+	if a == b {
+		panic(fmt.Sprintf("zkserver: endpoint %d has no link to itself", i))
+	}
+	return linkOf(a, b)
+}
+
+// CutLink cuts the link between endpoints i and j, until [Server.HealLink]. A
+// follower without a link to its leader is as after [Endpoint.CutFromLeader]; a
+// leader with too few followers left has lost its quorum, and does not know for
+// [Config.SyncLimit] ticks. A link between two followers is not missed until they
+// have to elect a leader.
+func (s *Server) CutLink(i, j int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.en.between(i, j)
+	s.en.relink(func() { s.en.cutLinks[l] = true })
+}
+
+// HealLink ends what [Server.CutLink] began. The connection that lived through the
+// cut is closed at both ends. What [Endpoint.CutFromLeader] did stays.
+func (s *Server) HealLink(i, j int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.en.between(i, j)
+	s.en.relink(func() { delete(s.en.cutLinks, l) })
+}
+
+// ResetEnd closes endpoint i's end of its connection with endpoint j: i notices at
+// once. So does j, unless the link between the two is cut: then j goes on believing
+// in the connection for [Config.SyncLimit] ticks. Two followers that close their
+// ends behind a cut elect a new leader at once, and the old leader does not know;
+// [Server.Depose] does all of that.
+func (s *Server) ResetEnd(i, j int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.en.between(i, j)
+	s.en.resetEnd(s.Endpoint(i), s.Endpoint(j))
+	s.en.reconsider()
+}
+
+func (en *ensemble) resetEnd(a, b *Endpoint) {
+	switch l := a.in; {
+	case l == nil || a.thaw != nil:
+	case l.leader == b:
+		en.leave(a)
+	case l.leader == a:
+		l.drop(b)
+	}
+}
+
+// relink runs change, which cuts or heals links. A follower that loses its link to
+// its leader does not notice yet; a link that is healed closes the connection that
+// it carried before. The caller holds mu.
+func (en *ensemble) relink(change func()) {
+	before := map[link]bool{}
+	en.eachPair(func(leader, other *Endpoint) { before[linkOf(leader, other)] = en.linked(leader, other) })
+	change()
+	var cut, healed [][2]*Endpoint
+	en.eachPair(func(leader, other *Endpoint) {
+		was, is := before[linkOf(leader, other)], en.linked(leader, other)
+		switch {
+		case was && !is:
+			cut = append(cut, [2]*Endpoint{leader, other})
+		case !was && is:
+			healed = append(healed, [2]*Endpoint{leader, other})
+		}
+	})
+	for _, pair := range cut {
+		pair[0].in.lose(pair[1])
+	}
+	for _, pair := range healed {
+		if l := pair[0].in; l != nil && l.leader == pair[0] {
+			l.drop(pair[1])
+		}
+	}
+	en.reconsider()
+}
+
+// eachPair visits every leader with every other endpoint, whether that follows it
+// or not: a leader remembers followers that have left behind a cut.
+func (en *ensemble) eachPair(visit func(leader, other *Endpoint)) {
+	for _, leader := range en.endpoints {
+		if leader.in == nil || leader.in.leader != leader {
+			continue
+		}
+		for _, other := range en.endpoints {
+			if other != leader {
+				visit(leader, other)
+			}
+		}
+	}
+}
+
+// patience is how long leader and follower do without a word from each other.
+func (en *ensemble) patience() time.Duration {
+	return time.Duration(en.s.cfg.SyncLimit) * en.s.cfg.TickTime
+}
+
+func (en *ensemble) isMajority(n int) bool { return n > len(en.endpoints)/2 }
+
+// active reports whether there is a leader that can commit.
+func (en *ensemble) active() bool {
+	l := en.current
+	if en.s.closed || l == nil || l.leader.thaw != nil {
+		return false
+	}
+	n := 0
+	for _, e := range en.endpoints {
+		if l.has(e) && e.thaw == nil {
+			n++
+		}
+	}
+	return en.isMajority(n)
+}
+
+// announce wakes the goroutines that wait for the ensemble to change.
+func (en *ensemble) announce() {
+	if en.changed != nil {
+		close(en.changed)
+		en.changed = nil
+	}
+}
+
+// change returns a channel that is closed when the ensemble changes.
+func (en *ensemble) change() <-chan struct{} {
+	if en.changed == nil {
+		en.changed = make(chan struct{})
+	}
+	return en.changed
+}

@@ -2,40 +2,14 @@ package zkserver
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 )
 
-// touch moves the session to the bucket in which it expires unless it is heard of
-// again: the multiple of the tick that comes after its timeout.
-func (s *Server) touch(sess *session, now time.Time) {
-	tick := s.cfg.TickTime.Milliseconds()
-	bucket := ((s.elapsed(now)+sess.timeout.Milliseconds())/tick + 1) * tick
-	if bucket == sess.bucket {
-		return
-	}
-	s.untrack(sess)
-	sess.bucket = bucket
-	set := s.buckets[bucket]
-	if set == nil {
-		set = map[int64]*session{}
-		s.buckets[bucket] = set
-	}
-	set[sess.id] = sess
-	if s.due == 0 || bucket < s.due {
-		s.setTimer()
-	}
-}
-
-func (s *Server) untrack(sess *session) {
-	set := s.buckets[sess.bucket]
-	delete(set, sess.id)
-	if len(set) == 0 {
-		delete(s.buckets, sess.bucket)
-	}
-	sess.bucket = 0
-	if len(s.sessions) == 0 {
+// planSweep sets the timer anew if the sessions of a bucket expire before what the
+// timer is set for. Only the leader that commits ends sessions.
+func (s *Server) planSweep(l *leadership, bucket int64) {
+	if l == s.en.current && bucket != 0 && (s.due == 0 || bucket < s.due) {
 		s.setTimer()
 	}
 }
@@ -47,14 +21,11 @@ func (s *Server) setTimer() {
 	if !s.en.active() {
 		return
 	}
-	for bucket := range s.buckets {
-		if s.due == 0 || bucket < s.due {
-			s.due = bucket
-		}
-	}
-	for _, l := range s.leftovers {
-		if s.due == 0 || l.due < s.due {
-			s.due = l.due
+	l := s.en.current
+	s.due = l.sessions.next()
+	for _, left := range s.leftovers {
+		if s.due == 0 || left.due < s.due {
+			s.due = left.due
 		}
 	}
 	if s.reapDue != 0 && (s.due == 0 || s.reapDue < s.due) {
@@ -63,33 +34,28 @@ func (s *Server) setTimer() {
 	if s.due == 0 {
 		return
 	}
-	wait := time.Duration(max(s.due, s.notBefore))*time.Millisecond - time.Since(s.base)
+	wait := time.Duration(max(s.due, l.sweepFrom))*time.Millisecond - time.Since(s.base)
 	s.timer = s.afterFunc(max(wait, 0), s.onTimer)
 }
 
 func (s *Server) onTimer() {
-	s.doWhatIsDue()
+	s.mu.Lock()
+	s.sweep(time.Now())
+	s.mu.Unlock()
 	_ = s.persist() // if that fails the server goes down, and says why
 }
 
-// doWhatIsDue expires whole buckets, and removes ephemerals that were left for a
-// while and what is to be reaped.
-func (s *Server) doWhatIsDue() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
+// sweep does what is due: it expires whole buckets of sessions, and removes
+// ephemerals that were left for a while and znodes that are to be reaped. The caller
+// holds mu.
+func (s *Server) sweep(now time.Time) {
 	at := s.elapsed(now)
 	if !s.en.active() {
 		return
 	}
-	if at >= s.notBefore {
-		for _, bucket := range slices.Sorted(maps.Keys(s.buckets)) {
-			if bucket > at {
-				break
-			}
-			for _, id := range slices.Sorted(maps.Keys(s.buckets[bucket])) {
-				s.endSession(s.sessions[id], nil, now)
-			}
+	if l := s.en.current; at >= l.sweepFrom {
+		for _, ts := range l.sessions.expired(at) {
+			s.endSession(ts.sess, nil, now)
 		}
 		s.removeLeftovers(at, now)
 		if s.reapDue != 0 && s.reapDue <= at {

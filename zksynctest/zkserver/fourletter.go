@@ -112,7 +112,7 @@ func (c *conn) fourLetterWord() bool {
 	defer s.mu.Unlock()
 	s.countReceived(c)
 	text := word + " is not executed because it is not in the whitelist.\n"
-	switch serves := c.ep.member || s.readsOnly(c.ep); {
+	switch serves := c.ep.in != nil || s.readsOnly(c.ep); {
 	case allowed && (serves || command.always):
 		text = command.answer(c.ep, c)
 	case allowed:
@@ -144,9 +144,9 @@ func (e *Endpoint) mode() string {
 	switch s := e.s; {
 	case len(s.en.endpoints) == 1:
 		return "standalone"
-	case !e.member:
+	case e.in == nil:
 		return "read-only"
-	case e == s.en.leader:
+	case e == e.in.leader:
 		return "leader"
 	}
 	return "follower"
@@ -155,7 +155,7 @@ func (e *Endpoint) mode() string {
 // access is what isro answers.
 func (e *Endpoint) access() string {
 	switch {
-	case e.member:
+	case e.in != nil:
 		return "rw"
 	case e.s.readsOnly(e):
 		return "ro"
@@ -194,7 +194,7 @@ func (e *Endpoint) clientLines(brief bool) string {
 		if !brief && c.sess != nil {
 			st := &c.stats
 			fmt.Fprintf(&b, ",sid=0x%x,lop=%s,est=%d,to=%d",
-				c.sess.id, c.lastOp(), c.established.UnixMilli(), c.sess.timeout.Milliseconds())
+				c.sess.id, c.lastOp(), c.established.UnixMilli(), c.timeout.Milliseconds())
 			if st.lastXid >= 0 {
 				fmt.Fprintf(&b, ",lcxid=0x%x", st.lastXid)
 			}
@@ -217,11 +217,22 @@ func (e *Endpoint) dumpLines() string {
 	date := func(ms int64) string {
 		return s.base.Add(time.Duration(ms) * time.Millisecond).UTC().Format("Mon Jan 02 15:04:05 MST 2006")
 	}
-	fmt.Fprintf(&b, "SessionTracker dump:\nSession Sets (%d)/(%d):\n", len(s.buckets), len(s.sessions))
-	for _, due := range slices.Sorted(maps.Keys(s.buckets)) {
-		fmt.Fprintf(&b, "%d expire at %s:\n", len(s.buckets[due]), date(due))
-		for _, id := range slices.Sorted(maps.Keys(s.buckets[due])) {
-			fmt.Fprintf(&b, "\t0x%x\n", id)
+	b.WriteString("SessionTracker dump:\n")
+	var tracked sessionTracker
+	switch l := e.in; {
+	case l != nil && l.leader == e:
+		tracked = l.sessions
+		fmt.Fprintf(&b, "Session Sets (%d)/(%d):\n", len(tracked.buckets), len(tracked.tracked))
+		for _, due := range slices.Sorted(maps.Keys(tracked.buckets)) {
+			fmt.Fprintf(&b, "%d expire at %s:\n", len(tracked.buckets[due]), date(due))
+			for _, id := range slices.Sorted(maps.Keys(tracked.buckets[due])) {
+				fmt.Fprintf(&b, "\t0x%x\n", id)
+			}
+		}
+	default: // a follower does not know when sessions expire
+		fmt.Fprintf(&b, "Global Sessions(%d):\n", len(s.sessions))
+		for _, id := range slices.Sorted(maps.Keys(s.sessions)) {
+			fmt.Fprintf(&b, "0x%x\t%dms\n", id, s.sessions[id].timeout.Milliseconds())
 		}
 	}
 	fmt.Fprintf(&b, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(t.ephemerals))
@@ -235,7 +246,10 @@ func (e *Endpoint) dumpLines() string {
 	for _, c := range e.s.connsOn(e) {
 		due := s.elapsed(c.established.Add(2 * handshakeTime))
 		if c.sess != nil {
-			due = c.sess.bucket
+			due = 0
+			if ts := tracked.tracked[c.sess.id]; ts != nil {
+				due = ts.bucket
+			}
 		}
 		sets[due] = append(sets[due], c)
 	}

@@ -49,75 +49,93 @@ func (s *Server) connect(c *conn, r *request) result {
 		return quiet
 	}
 	if s.hang {
-		c.hung = true
-		c.handshake.stop()
-		return result{silent: true}
+		return c.hang()
 	}
 	if s.partitioned[q.sessionID] {
 		s.swallow(c, q.sessionID)
 		return result{silent: true}
 	}
 	rep := c.ep.rep
-	if lag := s.lagging[q.sessionID]; lag != nil && c.ep.member && !rep.cut {
+	if lag := s.lagging[q.sessionID]; lag != nil && c.ep.in != nil && !rep.cut {
 		rep = lag
 	}
 	readOnly := s.readsOnly(c.ep)
 	switch {
-	case !c.ep.member && !(readOnly && q.readOnly):
+	case c.ep.in == nil && !(readOnly && q.readOnly):
 		return quiet // it does not serve, or not this client
 	case q.lastZxid > s.en.zxidOf(rep):
 		return quiet // it is behind what the client knows
 	}
-	timeout := time.Duration(q.timeoutMs) * time.Millisecond
-	timeout = min(max(timeout, s.cfg.MinSessionTimeout), s.cfg.MaxSessionTimeout)
-	switch {
-	case readOnly:
-		return s.connectReadOnly(c, r, timeout)
-	case rep.cut:
-		// Its leader does not answer, and so neither does it.
-		c.hung = true
-		c.handshake.stop()
-		return result{silent: true}
+	c.timeout = min(max(time.Duration(q.timeoutMs)*time.Millisecond, c.ep.minTimeout), c.ep.maxTimeout)
+	if readOnly {
+		return s.connectReadOnly(c, r)
 	}
-
-	now := time.Now()
+	l, commits := c.leadership(), c.commits()
 	var sess *session
-	if q.sessionID != 0 {
-		// The connection the session had is closed before anything is known about
-		// who asks.
-		sess = s.sessions[q.sessionID]
-		if sess != nil {
-			for _, old := range sess.conns {
-				if old.ep == c.ep && !old.isCutAlone() {
-					s.hangUp(old)
-				}
-			}
-		}
-		if sess == nil || !bytes.Equal(q.password, sess.password[:]) {
+	switch {
+	case q.sessionID != 0:
+		if sess = s.reopen(c, l); sess == nil && l != nil {
 			c.reply = appendRefusal(c.reply, r)
 			return result{code: ErrSessionExpired, zxid: s.en.zxidOf(rep), hangUp: true}
 		}
+	case commits:
+		sess = s.openSession(l, c.ep, c.timeout, time.Now())
+	case l != nil:
+		l.proposed = true
 	}
-	if sess != nil && !s.swap[sess.id] {
-		if sess.timeout != timeout {
-			sess.timeout = timeout
-			s.log(func(b []byte) []byte { return appendSession(b, sess.id, timeout) })
-		}
-		s.touch(sess, now)
-		if rep != c.rep {
-			rep.ep = c.ep
-			c.rep = rep
-		}
-	} else {
-		if sess != nil {
-			delete(s.swap, sess.id)
-		}
-		sess = s.openSession(c.ep, timeout, now)
-		if c.rep.view != nil {
-			s.en.catchUp(c.rep)
-		}
+	if sess == nil {
+		return c.hang()
+	}
+	switch {
+	case sess.id != q.sessionID && c.rep.view != nil:
+		s.en.catchUp(c.rep)
+	case sess.id == q.sessionID && rep != c.rep:
+		rep.ep = c.ep
+		c.rep = rep
 	}
 	sess.attach(c)
-	c.reply = appendConnectResponse(c.reply, r, timeout, sess.id, sess.password, false)
+	c.reply = appendConnectResponse(c.reply, r, c.timeout, sess.id, sess.password, false)
 	return result{zxid: s.en.zxidOf(c.rep)}
+}
+
+// hang leaves the ConnectRequest of c without an answer.
+func (c *conn) hang() result {
+	c.hung = true
+	c.handshake.stop()
+	return result{silent: true}
+}
+
+// reopen asks leader l for the session that c wants to go on with. It returns nil if
+// the leader does not have the session, or cannot be asked. A deposed leader has every
+// session that was there when it was deposed, unless it has proposed the session's end
+// itself, and no newer one.
+func (s *Server) reopen(c *conn, l *leadership) *session {
+	q := &c.req.connect
+	// The connection the session had here is closed before anything is known about
+	// the client that asks.
+	if ts := c.ep.in.sessions.tracked[q.sessionID]; ts != nil {
+		for _, old := range ts.sess.conns {
+			if old.ep == c.ep && !old.rep.alone {
+				s.hangUp(old)
+			}
+		}
+	}
+	if l == nil {
+		return nil
+	}
+	now := time.Now()
+	l.expire(now)
+	ts := l.sessions.find(q.sessionID)
+	if ts == nil || !bytes.Equal(q.password, ts.sess.password[:]) {
+		return nil
+	}
+	if s.swap[q.sessionID] && c.commits() {
+		delete(s.swap, q.sessionID)
+		return s.openSession(l, c.ep, c.timeout, now)
+	}
+	// The leader hears of the session at once, and with the timeout that the client
+	// has agreed upon just now.
+	ts.owner = c.ep
+	s.planSweep(l, l.sessions.touch(q.sessionID, c.timeout, s.elapsed(now)))
+	return ts.sess
 }

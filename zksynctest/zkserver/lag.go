@@ -67,7 +67,7 @@ func (s *Server) CutFromLeader(id int64, on bool) {
 	defer s.mu.Unlock()
 	if !on {
 		for _, c := range s.connsOf(id) {
-			if c.isCutAlone() {
+			if c.rep.alone {
 				s.hangUp(c)
 			}
 		}
@@ -78,12 +78,31 @@ func (s *Server) CutFromLeader(id int64, on bool) {
 		return
 	}
 	c := sess.conn
-	r := s.en.ownReplica(c)
-	s.en.fallBehind(r)
-	r.cut, r.asleep = true, false
-	delete(c.ep.heard, id)
-	sess.conn = nil
+	s.en.isolate(c)
 }
 
-// isCutAlone tells whether c is cut off while its endpoint need not be.
-func (c *conn) isCutAlone() bool { return c.rep.cut && c.rep != c.ep.rep }
+// isolate cuts c off from its leader while its endpoint goes on.
+func (en *ensemble) isolate(c *conn) {
+	r := en.ownReplica(c)
+	en.fallBehind(r)
+	r.alone, r.cut, r.asleep = true, true, false
+	if sess := c.sess; sess != nil {
+		delete(c.ep.touches, sess.id)
+		sess.conn = nil
+	}
+}
+
+// commits reports whether the server of c has a leader that commits.
+func (c *conn) commits() bool {
+	l := c.leadership()
+	return l != nil && !l.deposed
+}
+
+// leadership returns that of the leader which the server of c can ask; nil if it can
+// ask none.
+func (c *conn) leadership() *leadership {
+	if c.rep.alone || c.ep.cutOff {
+		return nil
+	}
+	return c.ep.in
+}

@@ -38,7 +38,7 @@ func (en *ensemble) freeze(list ...*Endpoint) {
 			continue
 		}
 		e.thaw = make(chan struct{})
-		if len(en.endpoints) == 1 || !e.member {
+		if len(en.endpoints) == 1 || e.in == nil {
 			continue
 		}
 		for _, r := range en.replicas {
@@ -47,9 +47,19 @@ func (en *ensemble) freeze(list ...*Endpoint) {
 				r.asleep = true
 			}
 		}
-		en.doubtFor(e, en.patience())
+		e.in.eachSilenced(e, e.in.hush)
 	}
 	en.reconsider()
+}
+
+// eachSilenced visits the followers that are silent towards their leader while e is
+// frozen: e itself, or all of them if e leads.
+func (l *leadership) eachSilenced(e *Endpoint, visit func(*Endpoint)) {
+	for _, f := range l.en.endpoints {
+		if f != l.leader && l.has(f) && (f == e || e == l.leader) {
+			visit(f)
+		}
+	}
 }
 
 func (en *ensemble) goOn(list ...*Endpoint) {
@@ -61,22 +71,74 @@ func (en *ensemble) goOn(list ...*Endpoint) {
 		}
 		e.unfreeze()
 		en.s.notBefore = en.s.elapsed(time.Now().Add(thawGrace))
-		switch {
-		case !e.member:
-		case e.rep.cut:
-			en.doubtFor(e, thawGrace)
-		default:
-			en.certain(e)
-			for _, r := range en.replicas {
-				if r.ep == e && r.asleep {
-					r.asleep = false
-					en.catchUp(r)
-				}
+		switch l := e.in; {
+		case l == nil:
+		case e.cutOff:
+			if e.doubt == nil {
+				en.doubtFor(e, thawGrace)
 			}
+		default:
+			en.awake(e)
+			l.eachSilenced(e, l.hear)
 		}
 	}
 	en.reconsider()
-	en.reportOverdue()
+	for _, e := range list {
+		if l := e.in; l != nil && e.thaw == nil {
+			l.goOn(e)
+		}
+	}
+}
+
+// awake brings the replicas of e into step that were behind for no other reason than
+// that e was frozen.
+func (en *ensemble) awake(e *Endpoint) {
+	for _, r := range en.replicas {
+		if r.ep == e && r.asleep {
+			r.asleep = false
+			en.catchUp(r)
+		}
+	}
+}
+
+// goOn does what e was kept from while it was frozen. A follower answers the ping of
+// its leader at once. A leader handles the requests that have piled up and sweeps, in
+// the order that the server was told to; its followers report only after that,
+// because it has to ask them first.
+func (l *leadership) goOn(e *Endpoint) {
+	s := l.en.s
+	switch {
+	case e != l.leader:
+		if e.overdue && l.has(e) && l.leader.thaw == nil {
+			l.report(e)
+		}
+	case s.sweepFirst:
+		s.sweep(time.Now())
+		l.overduePing = false
+		l.pingAll()
+	default:
+		l.sweepFrom = s.elapsed(time.Now().Add(thawGrace))
+		s.setTimer()
+		unheard := slices.ContainsFunc(l.en.endpoints, func(e *Endpoint) bool { return e.in == l && e.overdue })
+		if l.ping == nil && (l.overduePing || unheard) {
+			l.pingAfter(thawGrace)
+		}
+		l.overduePing = false
+	}
+	l.planCount()
+}
+
+// SweepFirst says in which order a leader that goes on after a freeze does two things
+// that race with real servers: whether it looks for sessions to expire before it
+// handles the requests that have piled up meanwhile (on), or after that (off, as at
+// the start). If it handles the requests first, a transaction that a follower has
+// forwarded is answered, and its session expires a moment later all the same, because
+// forwarded requests touch nothing. If it sweeps first, such a session is over, and
+// its connection is closed without an answer.
+func (s *Server) SweepFirst(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sweepFirst = on
 }
 
 func (e *Endpoint) unfreeze() {
@@ -119,14 +181,10 @@ func (en *ensemble) stop(list ...*Endpoint) {
 			l.l = nil
 		}
 		e.listeners = slices.DeleteFunc(e.listeners, func(l *listener) bool { return !l.owned })
-		led := e == en.leader
 		e.down = true
 		e.unfreeze()
 		conns = append(conns, en.s.hangUpOn(e)...)
 		en.leave(e)
-		if led || en.leader != nil && !en.isMajority(en.followed()) {
-			en.depose()
-		}
 	}
 	en.reconsider()
 	en.s.mu.Unlock()

@@ -3,7 +3,6 @@ package zkserver
 import (
 	"context"
 	"slices"
-	"time"
 )
 
 // Leader is the number of the endpoint that leads at present, or 0: while there is
@@ -19,7 +18,7 @@ func (en *ensemble) leading() int {
 	if !en.active() {
 		return 0
 	}
-	return en.leader.number
+	return en.current.leader.number
 }
 
 // Followers are the numbers of the endpoints that follow the leader, in order.
@@ -28,7 +27,7 @@ func (s *Server) Followers() []int {
 	defer s.mu.Unlock()
 	var list []int
 	for _, e := range s.en.endpoints {
-		if s.en.leader != nil && e != s.en.leader && e.member && !e.rep.cut && e.thaw == nil {
+		if l := s.en.current; l != nil && e != l.leader && l.has(e) && e.thaw == nil {
 			list = append(list, e.number)
 		}
 	}
@@ -51,7 +50,7 @@ func (s *Server) WaitLeader(ctx context.Context, not ...int) (int, error) {
 func (s *Server) WaitReady(ctx context.Context) error {
 	return s.en.wait(ctx, func() bool {
 		return s.en.active() && !slices.ContainsFunc(s.en.endpoints, func(e *Endpoint) bool {
-			return !e.down && e.thaw == nil && (!e.member || e.rep.cut)
+			return !e.down && e.thaw == nil && !s.en.current.has(e)
 		})
 	})
 }
@@ -78,65 +77,4 @@ func (en *ensemble) wait(ctx context.Context, ready func() bool) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// hear touches the session of c, or has its leader told. Followers tell of theirs
-// each half tick, when the leader asks.
-func (en *ensemble) hear(c *conn, now time.Time) {
-	if c.rep.cut || c.sess.dead {
-		return
-	}
-	e := c.ep
-	if e == en.leader {
-		en.s.touch(c.sess, now)
-		return
-	}
-	e.heard[c.sess.id] = c.sess
-	if e.report == nil {
-		en.reportLater(e)
-	}
-}
-
-func (en *ensemble) reportLater(e *Endpoint) {
-	half := en.s.cfg.TickTime / 2
-	age := time.Since(en.s.base)
-	var t *timer
-	t = en.s.afterFunc((age/half+1)*half-age, func() {
-		en.s.mu.Lock()
-		defer en.s.mu.Unlock()
-		if en.s.closed || e.report != t {
-			return
-		}
-		e.report, e.overdue = nil, true
-		en.reportOverdue()
-	})
-	e.report = t
-}
-
-// reportOverdue has the leader told what it has asked for. Neither can while one of
-// them is frozen, and do as soon as both go on.
-func (en *ensemble) reportOverdue() {
-	if en.leader == nil || en.leader.thaw != nil {
-		return
-	}
-	now := time.Now()
-	for _, e := range en.endpoints {
-		if !e.overdue || e.thaw != nil {
-			continue
-		}
-		e.overdue = false
-		for _, sess := range e.heard {
-			if !sess.dead {
-				en.s.touch(sess, now)
-			}
-		}
-		clear(e.heard)
-	}
-}
-
-// forgetHeard loses what the leader was not told yet.
-func (en *ensemble) forgetHeard(e *Endpoint) {
-	clear(e.heard)
-	e.report.stop()
-	e.report, e.overdue = nil, false
 }

@@ -10,7 +10,7 @@ import (
 // operate runs one write as an operator on the server, who may do everything.
 func (s *Server) operate(what, path string, write func(*txn) Code) error {
 	s.mu.Lock()
-	if s.closed || s.en.leader == nil {
+	if s.closed || s.en.current == nil {
 		s.mu.Unlock()
 		return cmp.Or(s.journal.failure(), ErrNotServing)
 	}

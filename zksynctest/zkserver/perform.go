@@ -5,40 +5,18 @@ import "time"
 // perform executes a request of a connection with a session, and leaves the record
 // of the answer in c.reply.
 func (s *Server) perform(c *conn, r *request) result {
-	toLeader := r.op.needsLeader()
-	switch {
-	case c.sess.local:
-		c.heard = time.Now()
-		if toLeader {
-			return s.refuseWrite(c, r)
-		}
-	case c.rep.cut:
-		if toLeader || c.owes && r.op != OpAuth {
-			c.owes = true
-			return result{silent: true}
-		}
-	case c.sess.dead:
-		if toLeader {
-			s.catchUpFor(c) // and it hears that it is
-		}
-		if c.rep.view == nil {
-			return result{silent: true}
-		}
-	case c.sess.conn != c && c.mayNot(r.op):
-		return s.moved(r.op)
-	case toLeader:
-		s.catchUpFor(c)
+	if r.op == OpAuth && s.knows(r.op) {
+		return s.authenticate(c, r) // it is no affair of the session's, and waits for nothing
 	}
 	now := time.Now()
-	s.en.hear(c, now)
+	if res, done := s.refer(c, r.op, now); done {
+		return res
+	}
 	if !s.knows(r.op) {
 		return result{code: ErrUnimplemented, zxid: noZxid, hangUp: true}
 	}
 	for i := range r.subs {
 		r.bad = r.bad || !s.knows(r.subs[i].op)
-	}
-	if r.op == OpAuth {
-		return s.authenticate(c, r)
 	}
 	if r.op.isWrite() {
 		return s.write(c, r, now)
@@ -85,15 +63,76 @@ func (s *Server) perform(c *conn, r *request) result {
 	return res
 }
 
-// mayNot tells whether the leader refuses op on a connection that its session has
-// left for another endpoint. A follower answers reads without asking.
-func (c *conn) mayNot(op OpCode) bool {
-	return op != OpCloseSession && (op.isWrite() || c.ep == c.s.en.leader)
+// refer tells the leader that the session is alive and asks it what the server of c
+// cannot answer by itself. It returns the result, and true, of a request that is done
+// with by that: because nothing is answered, or a refusal.
+func (s *Server) refer(c *conn, op OpCode, now time.Time) (result, bool) {
+	quiet, toLeader := result{silent: true}, op.needsLeader()
+	if c.sess.local {
+		c.heard = now
+		if toLeader {
+			return s.refuseWrite(c, op), true
+		}
+		return result{}, false
+	}
+	l := c.leadership()
+	if l != nil {
+		l.expire(now)
+	}
+	alive := s.touch(c, l, now)
+	switch {
+	case l != nil && l.deposed && !alive:
+		return quiet, true // the request is dropped
+	case c.rep.held[c.sess.id]:
+		return quiet, true
+	case l == nil && toLeader:
+		return c.rep.hold(c.sess.id), true
+	case l == nil:
+		return result{}, false
+	case l.deposed:
+		return s.referToDeposed(c, l, op)
+	case c.sess.dead:
+		if toLeader {
+			s.catchUpFor(c) // and it hears that it is
+		}
+		return quiet, c.rep.view == nil
+	case !l.sessions.mayAsk(c.sess.id, c.ep) && mayNot(c, l, op):
+		return s.moved(op, l), true
+	case toLeader:
+		s.catchUpFor(c)
+	}
+	return result{}, false
 }
 
-// moved ends the connection without an answer. A write has had its zxid all the same.
-func (s *Server) moved(op OpCode) result {
-	if op.isWrite() {
+// referToDeposed is refer for a leader that can commit nothing any more. It answers
+// what needs no commit. What needs one is proposed, and waits until its end.
+func (s *Server) referToDeposed(c *conn, l *leadership, op OpCode) (result, bool) {
+	switch {
+	case op.isWrite():
+		if ts := l.sessions.find(c.sess.id); op == OpCloseSession && ts != nil {
+			l.end(ts)
+		}
+		l.proposed = true
+		return c.rep.hold(c.sess.id), true
+	case !l.sessions.mayAsk(c.sess.id, c.ep) && mayNot(c, l, op):
+		return s.moved(op, l), true
+	case op == OpSync && c.ep != l.leader && l.proposed:
+		return c.rep.hold(c.sess.id), true
+	}
+	return result{}, false
+}
+
+// mayNot reports whether a leader refuses op on a connection that its session has
+// left for another endpoint. A follower answers reads without asking, and a sync for
+// any session.
+func mayNot(c *conn, l *leadership, op OpCode) bool {
+	return op != OpCloseSession && (op.isWrite() || c.ep == l.leader)
+}
+
+// moved ends the connection without an answer. A write has had its zxid all the same,
+// unless there is no leader that commits.
+func (s *Server) moved(op OpCode, l *leadership) result {
+	if op.isWrite() && l != nil && l == s.en.current {
 		s.begin(nil, 0, false)
 	}
 	return result{silent: true, hangUp: true}

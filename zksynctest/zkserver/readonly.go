@@ -11,19 +11,19 @@ const readOnlyAfter = 2 * time.Second
 
 // readsOnly tells whether e serves clients without a quorum.
 func (s *Server) readsOnly(e *Endpoint) bool {
-	return s.cfg.ReadOnlyMode && !e.member && len(s.en.endpoints) > 1 &&
+	return s.cfg.ReadOnlyMode && e.in == nil && len(s.en.endpoints) > 1 &&
 		time.Since(e.lost) >= max(readOnlyAfter, s.cfg.TickTime)
 }
 
 // connectReadOnly gives a client that only reads a session that the ensemble knows
 // nothing of, or the use of one that it may know of.
-func (s *Server) connectReadOnly(c *conn, r *request, timeout time.Duration) result {
+func (s *Server) connectReadOnly(c *conn, r *request) result {
 	q := &r.connect
 	id := q.sessionID
 	if id == 0 {
 		id = c.ep.newID()
 	}
-	sess := newSession(id, timeout)
+	sess := newSession(id, c.timeout)
 	if q.sessionID != 0 && !bytes.Equal(q.password, sess.password[:]) {
 		c.reply = appendConnectResponse(c.reply, r, 0, 0, [16]byte{}, true)
 		return result{code: ErrSessionExpired, zxid: s.en.zxidOf(c.rep), hangUp: true}
@@ -32,7 +32,7 @@ func (s *Server) connectReadOnly(c *conn, r *request, timeout time.Duration) res
 	sess.attach(c)
 	c.heard = time.Now()
 	s.limitSilence(c)
-	c.reply = appendConnectResponse(c.reply, r, timeout, sess.id, sess.password, true)
+	c.reply = appendConnectResponse(c.reply, r, c.timeout, sess.id, sess.password, true)
 	return result{zxid: s.en.zxidOf(c.rep)}
 }
 
@@ -40,14 +40,14 @@ func (s *Server) connectReadOnly(c *conn, r *request, timeout time.Duration) res
 // word. No leader expires its session and would do so.
 func (s *Server) limitSilence(c *conn) {
 	age := time.Since(s.base)
-	due := (c.heard.Sub(s.base) + c.sess.timeout) / handshakeTime
+	due := (c.heard.Sub(s.base) + c.timeout) / handshakeTime
 	due = max(due, age/handshakeTime) + 1 // later if it was looked at in vain
 	c.handshake = s.afterFunc(due*handshakeTime-age, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		switch now := time.Now(); {
 		case c.closed || c.hole.Load():
-		case c.ep.thaw != nil || s.elapsed(now) < s.notBefore || now.Sub(c.heard) <= c.sess.timeout:
+		case c.ep.thaw != nil || s.elapsed(now) < s.notBefore || now.Sub(c.heard) <= c.timeout:
 			s.limitSilence(c)
 		default:
 			s.hangUp(c)
@@ -55,9 +55,9 @@ func (s *Server) limitSilence(c *conn) {
 	})
 }
 
-// refuseWrite answers who wants more than to read.
-func (s *Server) refuseWrite(c *conn, r *request) result {
-	if r.op == OpCloseSession {
+// refuseWrite answers a client that wants more than to read.
+func (s *Server) refuseWrite(c *conn, op OpCode) result {
+	if op == OpCloseSession {
 		return result{zxid: s.en.zxidOf(c.rep), hangUp: true}
 	}
 	return result{code: ErrNotReadOnly, zxid: s.en.zxidOf(c.rep)}

@@ -14,7 +14,7 @@ import (
 // becomes empty by that has to wait for the next time.
 func (s *Server) ReapNow() int {
 	s.mu.Lock()
-	if s.closed || s.en.leader == nil {
+	if s.closed || s.en.current == nil {
 		s.mu.Unlock()
 		return 0
 	}

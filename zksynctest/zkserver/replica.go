@@ -9,10 +9,16 @@ type replica struct {
 	ep      *Endpoint
 	view    *view // what it sees while it is behind; nil when it is in step
 	asleep  bool  // it is behind for no other reason than that its endpoint is frozen
-	cut     bool  // nothing comes from its leader, and nothing gets there
+	cut     bool  // nothing that the ensemble commits comes here any more
+	alone   bool  // it belongs to a connection that a fault has cut off from the leader
 	missed  []news
 	watches [2]watchTable
+	// held has the sessions of which a request waits for the leader in vain. Later
+	// requests of such a session wait behind it, over new connections too.
+	held map[int64]bool
 }
+
+func newReplica(e *Endpoint) *replica { return &replica{ep: e, watches: newWatchTables()} }
 
 // view is the tree as a server that is behind has it.
 type view struct {
@@ -32,7 +38,7 @@ func (en *ensemble) viewNow(r *replica) *view { return &view{en.s.tree.snapshot(
 
 // addReplica makes a replica that is in step.
 func (en *ensemble) addReplica(e *Endpoint) *replica {
-	r := &replica{ep: e, watches: newWatchTables()}
+	r := newReplica(e)
 	en.replicas = append(en.replicas, r)
 	return r
 }
@@ -41,6 +47,9 @@ func (en *ensemble) addReplica(e *Endpoint) *replica {
 func (en *ensemble) ownReplica(c *conn) *replica {
 	own := en.addReplica(c.rep.ep)
 	own.view, own.cut, own.asleep = c.rep.view, c.rep.cut, c.rep.asleep
+	if c.rep.held[c.sessionID()] {
+		own.hold(c.sessionID())
+	}
 	own.missed = append(own.missed, c.rep.missed...)
 	en.s.unlistAll(c)
 	old := c.rep
@@ -48,6 +57,16 @@ func (en *ensemble) ownReplica(c *conn) *replica {
 	en.discard(old)
 	en.s.listAll(c)
 	return own
+}
+
+// hold has the later requests of a session wait behind one that waits for the leader
+// in vain.
+func (r *replica) hold(session int64) result {
+	if r.held == nil {
+		r.held = map[int64]bool{}
+	}
+	r.held[session] = true
+	return result{silent: true}
 }
 
 func newWatchTables() [2]watchTable { return [2]watchTable{newWatchTable(), newWatchTable()} }
@@ -111,7 +130,7 @@ func (en *ensemble) zxidOf(r *replica) int64 {
 	switch {
 	case r.view != nil:
 		return r.view.zxid
-	case r.ep == en.leader:
+	case en.current != nil && r.ep == en.current.leader:
 		return max(en.s.zxid, en.epoch<<32)
 	}
 	return en.s.zxid

@@ -40,10 +40,11 @@ func (s *Server) admit(c *conn) bool {
 	}
 }
 
-// awaitLeader waits until what needs a leader that can commit has one. It is called
-// and returns with mu held; without it if c is not to be served any more.
+// awaitLeader waits for the leader if r needs the leader, which is frozen, or a quorum
+// of followers, which are. It is called and returns with mu held; without it if c is
+// not to be served any more.
 func (s *Server) awaitLeader(c *conn, r *request) bool {
-	for (r.op == OpConnect || r.op.needsLeader()) && c.ep.member && !c.rep.cut && !s.en.active() {
+	for s.mustWait(c, r) {
 		changed := s.en.change()
 		s.mu.Unlock()
 		select {
@@ -55,6 +56,23 @@ func (s *Server) awaitLeader(c *conn, r *request) bool {
 		}
 	}
 	return true
+}
+
+// mustWait reports whether r cannot be answered now and may be later. A leader
+// without a quorum creates no session and commits nothing, but it knows the sessions
+// that are there, and answers the sync of its own clients.
+func (s *Server) mustWait(c *conn, r *request) bool {
+	l := c.leadership()
+	if l == nil || l.deposed || s.en.active() {
+		return false
+	}
+	switch r.op {
+	case OpConnect:
+		return r.connect.sessionID == 0 || l.leader.thaw != nil
+	case OpSync:
+		return c.ep != l.leader
+	}
+	return r.op.isWrite()
 }
 
 // serve handles one frame. When it returns false, nothing of what follows on the
@@ -104,7 +122,7 @@ func (c *conn) serve(frame []byte) bool {
 		}
 		delayed = true
 	}
-	if !s.awaitLeader(c, r) {
+	if !v.failed && !s.awaitLeader(c, r) {
 		return false
 	}
 	res := c.execute(r, v, len(frame))
@@ -134,10 +152,22 @@ func (c *conn) execute(r *request, v verdict, frame int) result {
 	}
 	c.reply = appendHeader(c.reply[:0], xid, 0, codeOK)
 	if v.failed {
-		s.en.hear(c, time.Now())
-		return result{code: v.code, zxid: s.en.zxidOf(c.rep)}
+		return s.refuse(c, r.op, v.code)
 	}
 	return s.perform(c, r)
+}
+
+// refuse answers a request that a fault keeps from being carried out. Like any other
+// request it touches the session, and waits behind one that waits for the leader.
+func (s *Server) refuse(c *conn, op OpCode, code Code) result {
+	l := c.leadership()
+	alive := c.sess.local || s.touch(c, l, time.Now())
+	switch {
+	case op == OpAuth:
+	case !alive && l.deposed, c.rep.held[c.sess.id]:
+		return result{silent: true}
+	}
+	return result{code: code, zxid: s.en.zxidOf(c.rep)}
 }
 
 // answer queues the reply to what began when it was read, after the faults that

@@ -31,11 +31,10 @@ type Server struct {
 	journal *journal // nil if there is no data file
 
 	sessions  map[int64]*session
-	buckets   map[int64]map[int64]*session
 	due       int64 // when the timer is set for, in ms since base; 0 if it is not
 	timer     *timer
 	reapDue   int64 // when the reaper has something to do, likewise
-	notBefore int64 // no expiry before this, after a thaw
+	notBefore int64 // no connection is closed for its silence before this, after a thaw
 	linger    time.Duration
 	leftovers []leftover
 	traffic   trafficLog
@@ -56,6 +55,8 @@ type Server struct {
 	holes       map[*conn]int64    // black-holed connections and the session they are of
 	lagging     map[int64]*replica // those of single sessions
 	swap        map[int64]bool
+	losing      map[int64]bool // sessions of which each report loses a touch
+	sweepFirst  bool           // a leader that goes on after a freeze sweeps before all else
 }
 
 // New starts a server with an empty tree. It serves at once: [Server.Dial] works,
@@ -90,13 +91,13 @@ func NewEnsemble(cfg Config, n int) (*Server, error) {
 		base:        now,
 		tree:        newTree(),
 		sessions:    map[int64]*session{},
-		buckets:     map[int64]map[int64]*session{},
 		conns:       map[*conn]struct{}{},
 		ops:         opLog{kept: cfg.OpsKept},
 		partitioned: map[int64]bool{},
 		holes:       map[*conn]int64{},
 		lagging:     map[int64]*replica{},
 		swap:        map[int64]bool{},
+		losing:      map[int64]bool{},
 	}
 	s.en = newEnsemble(s)
 	for _, op := range cfg.Without {
@@ -138,13 +139,10 @@ func (s *Server) Close() error {
 	s.en.announce()
 	s.timer.stop()
 	s.timer, s.due = nil, 0
-	s.en.election.stop()
-	s.en.election = nil
+	s.en.close()
 	var listeners []*listener
 	conns := s.orderedConns()
 	for _, e := range s.en.endpoints {
-		s.en.certain(e)
-		s.en.forgetHeard(e)
 		e.unfreeze()
 		listeners = append(listeners, e.listeners...)
 		e.listeners = nil

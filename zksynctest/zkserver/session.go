@@ -9,13 +9,15 @@ import (
 type session struct {
 	id       int64
 	password [16]byte
-	timeout  time.Duration
-	conn     *conn   // the latest; nil while the client is away
-	conns    []*conn // all that are open, at different endpoints
-	bucket   int64   // when it expires, in ms of the server's clock
-	dead     bool
-	local    bool // of an endpoint that only reads; the ensemble does not know it
-	traffic  *trafficCount
+	// timeout is the one with which the session was created, and with which every new
+	// leader begins. That of a connection can differ, and is known to its leader alone.
+	timeout    time.Duration
+	negotiated time.Duration // over its latest connection
+	conn       *conn         // the latest; nil while the client is away
+	conns      []*conn       // all that are open, at different endpoints
+	dead       bool
+	local      bool // of an endpoint that only reads; the ensemble does not know it
+	traffic    *trafficCount
 }
 
 // firstSessionID is where the server with that number begins to count.
@@ -31,7 +33,7 @@ func (e *Endpoint) newID() int64 {
 }
 
 func newSession(id int64, timeout time.Duration) *session {
-	return &session{id: id, password: passwordOf(id), timeout: timeout, traffic: new(trafficCount)}
+	return &session{id: id, password: passwordOf(id), timeout: timeout, negotiated: timeout, traffic: new(trafficCount)}
 }
 
 // on lists the session's connections to r.
@@ -49,6 +51,7 @@ func (sess *session) on(r *replica) []*conn {
 func (sess *session) attach(c *conn) {
 	c.handshake.stop()
 	c.sess, sess.conn = sess, c
+	sess.negotiated = c.timeout
 	sess.conns = append(sess.conns, c)
 	c.traffic.Store(sess.traffic)
 }
@@ -70,13 +73,15 @@ func passwordOf(id int64) (p [16]byte) {
 	return p
 }
 
-// openSession is a transaction of its own.
-func (s *Server) openSession(e *Endpoint, timeout time.Duration, now time.Time) *session {
+// openSession creates a session, which is a transaction of its own, for a client of e.
+func (s *Server) openSession(l *leadership, e *Endpoint, timeout time.Duration, now time.Time) *session {
 	s.nextZxid()
 	sess := newSession(e.newID(), timeout)
 	s.sessions[sess.id] = sess
 	s.traffic.add(sess, s.sessions)
-	s.touch(sess, now)
+	l.sessions.track(sess, e, s.elapsed(now))
+	s.planSweep(l, l.sessions.tracked[sess.id].bucket)
+	l.noteCreated(sess)
 	s.log(func(b []byte) []byte { return appendSession(appendNumber(b, stepZxid, s.zxid), sess.id, timeout) })
 	return sess
 }
@@ -87,7 +92,12 @@ func (s *Server) openSession(e *Endpoint, timeout time.Duration, now time.Time) 
 func (s *Server) endSession(sess *session, asked *conn, now time.Time) {
 	sess.dead = true
 	delete(s.sessions, sess.id)
-	s.untrack(sess)
+	if l := s.en.current; l != nil {
+		l.sessions.forget(sess.id)
+	}
+	if len(s.sessions) == 0 {
+		s.setTimer()
+	}
 	delete(s.swap, sess.id)
 	defer func() {
 		s.tellEnd(sess, asked)

@@ -49,11 +49,11 @@ var errUsed = errors.New("zkserver: restore a snapshot: the server is in use; re
 // adopt makes st the server's.
 func (s *Server) adopt(st *state) error {
 	unused := len(s.tree.nodes) == len(newTree().nodes) && s.zxid == 0
-	if s.closed || !unused || len(s.sessions) > 0 || len(s.conns) > 0 || s.en.leader == nil {
+	if s.closed || !unused || len(s.sessions) > 0 || len(s.conns) > 0 || s.en.current == nil {
 		return errUsed
 	}
 	s.install(st)
-	s.en.lead(s.en.leader)
+	s.en.leadAgain()
 	s.removeOrphans()
 	if s.journal != nil {
 		s.journal.renew()

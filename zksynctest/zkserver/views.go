@@ -12,7 +12,7 @@ import (
 // SessionInfo is what the server knows about a session.
 type SessionInfo struct {
 	ID         int64
-	Timeout    time.Duration // as negotiated
+	Timeout    time.Duration // as negotiated over its latest connection
 	Connected  bool
 	Ephemerals []string // paths, sorted
 }
@@ -26,7 +26,7 @@ func (s *Server) Sessions() []SessionInfo {
 		sess := s.sessions[id]
 		list = append(list, SessionInfo{
 			ID:         id,
-			Timeout:    sess.timeout,
+			Timeout:    sess.negotiated,
 			Connected:  len(sess.conns) > 0,
 			Ephemerals: s.tree.ephemeralsOf(id),
 		})

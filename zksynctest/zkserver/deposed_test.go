@@ -1,0 +1,321 @@
+package zkserver_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// deposals are the ways in which endpoint 3 of three loses its leadership without
+// noticing.
+var deposals = map[string]func(*testing.T, *zkserver.Server){
+	"Depose": func(t *testing.T, s *zkserver.Server) {
+		if old := s.Depose(); old != 3 {
+			t.Fatalf("endpoint %d was deposed, want 3", old)
+		}
+	},
+	"cut and reset": func(_ *testing.T, s *zkserver.Server) {
+		for i := 1; i <= 2; i++ {
+			s.CutLink(3, i)
+		}
+		for i := 1; i <= 2; i++ {
+			s.ResetEnd(i, 3)
+		}
+	},
+	"cut and restart": func(t *testing.T, s *zkserver.Server) {
+		for i := 1; i <= 2; i++ {
+			s.CutLink(3, i)
+		}
+		for i := 1; i <= 2; i++ {
+			if err := s.Endpoint(i).Restart(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	},
+}
+
+// eachDeposal runs a test once for each way to depose the leader of three endpoints.
+func eachDeposal(t *testing.T, test func(*testing.T, *zkserver.Server, func())) {
+	t.Helper()
+	for name, depose := range deposals {
+		t.Run(name, func(t *testing.T) {
+			three(t, func(t *testing.T, s *zkserver.Server) {
+				test(t, s, func() { depose(t, s) })
+			})
+		})
+	}
+}
+
+// A deposed leader answers whatever needs no commit, and commits nothing, while the
+// next leader does.
+func TestADeposedLeaderAnswersWithoutAQuorum(t *testing.T) {
+	eachDeposal(t, func(t *testing.T, s *zkserver.Server, depose func()) {
+		a, writer, other := at(t, s, 3, 40*time.Second), at(t, s, 3, 40*time.Second), at(t, s, 3, 40*time.Second)
+		a.create("/a", 0)
+		begin := time.Now()
+		depose()
+		if n := s.Leader(); n != 2 {
+			t.Fatalf("endpoint %d leads, want 2 at once", n)
+		}
+		if err := s.Create("/new", nil); err != nil {
+			t.Fatal(err)
+		}
+		a.want(0, zkserver.OpPing, nil)
+		a.want(zkserver.ErrNoNode, zkserver.OpExists, existsRec("/new"))
+		a.want(0, zkserver.OpSync, rec{}.str("/"))
+		a = a.moved(s, 3).welcome()
+		if a.id == 0 {
+			t.Fatal("the deposed leader refused a session that it has")
+		}
+		a.want(0, zkserver.OpSync, rec{}.str("/"))
+		a.stat("/a")
+
+		writer.send(zkserver.OpSetData, setRec("/a"))
+		writer.send(zkserver.OpPing, nil)
+		writer.silent(time.Second)
+		fresh := dialAt(t, s, 3)
+		fresh.hello(0, 0, 0, "")
+		fresh.silent(time.Second)
+		other.want(0, zkserver.OpSync, rec{}.str("/")) // in spite of the proposals
+		// A new connection of the session waits behind the write of the old one.
+		again := writer.moved(s, 3).welcome()
+		if again.id != writer.id {
+			t.Fatalf("session %#x, want %#x", again.id, writer.id)
+		}
+		again.send(zkserver.OpPing, nil)
+		again.send(zkserver.OpExists, existsRec("/a"))
+		again.silent(time.Second)
+		writer.closed()
+
+		for _, r := range []*raw{a, again, other, fresh} {
+			r.closed()
+		}
+		if d := time.Since(begin); d != syncLimit {
+			t.Fatalf("closed after %v, want %v", d, syncLimit)
+		}
+		moved := again.moved(s, 1).welcome()
+		if v := moved.stat("/a").version; v != 0 {
+			t.Fatalf("version %d: the write of the deposed leader was committed", v)
+		}
+		moved.create("/b", 0)
+	})
+}
+
+// The next leader gives each session its full timeout from its own start, whatever
+// the deposed leader hears.
+func TestTheNextLeaderCountsFromItsOwnStart(t *testing.T) {
+	eachDeposal(t, func(t *testing.T, s *zkserver.Server, depose func()) {
+		r, watcher := at(t, s, 3, 4*time.Second), at(t, s, 1, 40*time.Second)
+		r.create("/e", 1)
+		time.Sleep(3500 * time.Millisecond) // without a word
+		begin := time.Now()
+		depose()
+		watcher = watcher.moved(s, 1).welcome()
+		watcher.want(0, zkserver.OpExists, watchRec("/e"))
+		for time.Since(begin) < 4*time.Second {
+			r.want(0, zkserver.OpSync, rec{}.str("/"))
+			time.Sleep(500 * time.Millisecond)
+		}
+		if ev := watcher.event(); ev != (event{2, "/e"}) {
+			t.Fatalf("%v", ev)
+		}
+		if d := time.Since(begin); d <= 4*time.Second || d > 6*time.Second {
+			t.Fatalf("expired after %v: its timeout is 4s, the tick 2s", d)
+		}
+		// The deposed leader does not know that the session is over.
+		r.want(0, zkserver.OpSync, rec{}.str("/"))
+		r.stat("/e")
+		if r = r.moved(s, 3).welcome(); r.id == 0 {
+			t.Fatal("the deposed leader refused a session that it has")
+		}
+		if gone := r.moved(s, 1).welcome(); gone.id != 0 {
+			t.Fatal("the next leader has the session still")
+		}
+	})
+}
+
+// A deposed leader knows the sessions that were there when it was deposed, and ends
+// them by its own clock without a transaction.
+func TestTheSessionsOfADeposedLeader(t *testing.T) {
+	three(t, func(t *testing.T, s *zkserver.Server) {
+		a, dies, closes := at(t, s, 3, 40*time.Second), at(t, s, 3, 4*time.Second), at(t, s, 3, 40*time.Second)
+		a.create("/a", 0)
+		s.Depose()
+
+		// A session of the next leader is refused as if it had expired, and a client that
+		// has seen more is closed.
+		young := at(t, s, 1, 40*time.Second)
+		if got := young.moved(s, 3).welcome(); got.id != 0 {
+			t.Fatal("the deposed leader has a session that began later")
+		}
+		young.create("/later", 0)
+		seen := dialAt(t, s, 3)
+		seen.hello(s.Zxid(), 40*time.Second, a.id, a.password)
+		seen.closed()
+
+		// A session that moves to the next leader stays on its old connection, too.
+		moved := a.moved(s, 1).welcome()
+		moved.want(0, zkserver.OpSetData, setRec("/a"))
+		a.want(0, zkserver.OpPing, nil)
+		a.want(0, zkserver.OpSync, rec{}.str("/"))
+		if v := a.stat("/a").version; v != 0 {
+			t.Fatalf("version %d", v)
+		}
+
+		// What the deposed leader has expired or closed it drops without a word.
+		closes.send(zkserver.OpCloseSession, nil)
+		synctest.Wait()
+		if got := closes.moved(s, 3).welcome(); got.id != 0 {
+			t.Fatal("the deposed leader took up a session that it is closing")
+		}
+		time.Sleep(6*time.Second + time.Millisecond)
+		dies.send(zkserver.OpPing, nil)
+		dies.send(zkserver.OpSync, rec{}.str("/"))
+		dies.silent(time.Second)
+		if got := dies.moved(s, 3).welcome(); got.id != 0 {
+			t.Fatal("the deposed leader took up a session that it has expired")
+		}
+		if got := closes.moved(s, 2).welcome(); got.id != closes.id {
+			t.Fatal("the next leader ended a session that the deposed leader closed")
+		}
+	})
+}
+
+// The followers that a deposed leader of five still has ask it in vain for whatever
+// waits for a proposal.
+func TestAFollowerOfADeposedLeader(t *testing.T) {
+	ensemble(t, 5, zkserver.Config{}, func(t *testing.T, s *zkserver.Server) {
+		r, fresh, other := at(t, s, 1, 40*time.Second), dialAt(t, s, 1), at(t, s, 1, 40*time.Second)
+		begin := time.Now()
+		for i := 2; i <= 4; i++ {
+			s.CutLink(5, i)
+			s.CutLink(1, i)
+		}
+		for i := 2; i <= 4; i++ {
+			s.ResetEnd(i, 5)
+		}
+		if n := s.Leader(); n != 4 {
+			t.Fatalf("endpoint %d leads, want 4", n)
+		}
+		r.want(0, zkserver.OpSync, rec{}.str("/")) // nothing is outstanding
+		r = r.moved(s, 1).welcome()
+		r.want(0, zkserver.OpSync, rec{}.str("/"))
+		fresh.hello(0, 0, 0, "")
+		fresh.silent(time.Second)
+		r.want(0, zkserver.OpPing, nil)
+		r.send(zkserver.OpSync, rec{}.str("/")) // now a proposal is
+		r.send(zkserver.OpPing, nil)
+		r.silent(time.Second)
+		other.want(0, zkserver.OpPing, nil)
+		other.closed()
+		if d := time.Since(begin); d != syncLimit {
+			t.Fatalf("closed after %v, want %v, when its leader finds out", d, syncLimit)
+		}
+	})
+}
+
+// A leader counts its followers once a tick: until then a leader whose followers have
+// closed their connections goes on.
+func TestALeaderNoticesWithinATickThatItsFollowersAreGone(t *testing.T) {
+	for name, lose := range map[string]func(*zkserver.Server){
+		"reset": func(s *zkserver.Server) {
+			s.Endpoint(3).CutFromLeader()
+			s.Endpoint(3).Rejoin()
+		},
+		"stopped": func(s *zkserver.Server) {
+			s.Endpoint(1).Stop()
+			s.Endpoint(2).Stop()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ensemble(t, 3, zkserver.Config{ElectionTime: 200 * time.Millisecond}, func(t *testing.T, s *zkserver.Server) {
+				r := at(t, s, 3, 40*time.Second)
+				time.Sleep(500 * time.Millisecond)
+				begin := time.Now()
+				lose(s)
+				r.want(0, zkserver.OpSync, rec{}.str("/"))
+				r.send(zkserver.OpSetData, setRec("/"))
+				r.closed()
+				if d := time.Since(begin); d != 1500*time.Millisecond {
+					t.Fatalf("closed after %v, want 1.5s, when the tick of 2s ends", d)
+				}
+				synctest.Wait()
+				if want := map[string]int{"reset": 2}[name]; s.Leader() != want {
+					t.Fatalf("endpoint %d leads, want %d", s.Leader(), want)
+				}
+			})
+		})
+	}
+}
+
+// A leader that was frozen until the others gave it up answers for up to a tick more.
+func TestAThawedLeaderThatWasDeposed(t *testing.T) {
+	three(t, func(t *testing.T, s *zkserver.Server) {
+		r, idle := at(t, s, 3, 40*time.Second), at(t, s, 3, 40*time.Second)
+		s.Endpoint(3).Freeze()
+		time.Sleep(syncLimit + 500*time.Millisecond)
+		if n := s.Leader(); n != 2 {
+			t.Fatalf("endpoint %d leads, want 2", n)
+		}
+		if err := s.Create("/new", nil); err != nil {
+			t.Fatal(err)
+		}
+		s.Endpoint(3).Thaw()
+		thawed := time.Now()
+		r.want(0, zkserver.OpSync, rec{}.str("/"))
+		r.want(zkserver.ErrNoNode, zkserver.OpExists, existsRec("/new"))
+		if again := idle.moved(s, 3).welcome(); again.id != idle.id {
+			t.Fatal("the deposed leader refused a session that it has")
+		}
+		r.send(zkserver.OpSetData, setRec("/"))
+		r.closed()
+		if d := time.Since(thawed); d != 1500*time.Millisecond {
+			t.Fatalf("closed %v after it went on, want 1.5s, when the tick of 2s ends", d)
+		}
+		r.moved(s, 3).welcome().stat("/new")
+	})
+}
+
+// Rejoin ends a deposition: the old leader follows the next one within a tick.
+func TestADeposedLeaderRejoins(t *testing.T) {
+	three(t, func(t *testing.T, s *zkserver.Server) {
+		r := at(t, s, 3, 40*time.Second)
+		s.Depose()
+		time.Sleep(3 * time.Second)
+		s.Endpoint(3).Rejoin()
+		r.want(0, zkserver.OpPing, nil)
+		r.closed()
+		if err := s.WaitReady(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.Leader(); n != 2 {
+			t.Fatalf("endpoint %d leads, want 2", n)
+		}
+		if old := r.moved(s, 3).welcome(); old.id != r.id {
+			t.Fatal("the session is gone")
+		}
+		if n := s.Depose(); n != 2 {
+			t.Fatalf("endpoint %d was deposed, want 2", n)
+		}
+		if n := s.Leader(); n != 3 {
+			t.Fatalf("endpoint %d leads, want 3", n)
+		}
+	})
+}
+
+func TestNobodyToDepose(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		if n := s.Depose(); n != 0 {
+			t.Fatalf("a server that is no ensemble deposed endpoint %d", n)
+		}
+		session(t, s, 0).create("/a", 0)
+	})
+	three(t, func(t *testing.T, s *zkserver.Server) {
+		s.Stop()
+		if n := s.Depose(); n != 0 {
+			t.Fatalf("endpoint %d was deposed, and none led", n)
+		}
+	})
+}

@@ -1,0 +1,92 @@
+package zkserver
+
+import "time"
+
+// looks reports whether e looks for a leader.
+func (en *ensemble) looks(e *Endpoint) bool { return e.in == nil && !e.down && e.thaw == nil }
+
+// voters is the number of endpoints that would follow e.
+func (en *ensemble) voters(e *Endpoint) int {
+	n := 0
+	for _, other := range en.endpoints {
+		if en.looks(other) && en.linked(e, other) {
+			n++
+		}
+	}
+	return n
+}
+
+// candidate returns the endpoint that would be elected now: of the endpoints that a
+// majority can follow, the one that has seen the latest transaction, and then the one
+// with the greatest number.
+func (en *ensemble) candidate() *Endpoint {
+	var best *Endpoint
+	for _, e := range en.endpoints {
+		if en.looks(e) && en.isMajority(en.voters(e)) && (best == nil || e.last >= best.last) {
+			best = e
+		}
+	}
+	return best
+}
+
+// elect makes the candidate the leader, after the time that an election takes.
+func (en *ensemble) elect() {
+	switch e := en.candidate(); {
+	case e == nil:
+		en.election.stop()
+		en.election = nil
+	case en.s.cfg.ElectionTime == 0 || len(en.endpoints) == 1:
+		en.lead(e)
+	case en.election == nil:
+		var t *timer
+		t = en.s.afterFunc(en.s.cfg.ElectionTime, func() {
+			en.s.mu.Lock()
+			defer en.s.mu.Unlock()
+			if en.s.closed || en.election != t {
+				return
+			}
+			en.election = nil
+			if e := en.candidate(); e != nil && en.current == nil {
+				en.lead(e)
+			}
+			en.reconsider()
+		})
+		en.election = t
+	}
+}
+
+// lead makes e the leader of the endpoints that can follow it. All sessions have the
+// full timeout with which they were created: a timeout that was negotiated in a
+// reconnect was known to the leader of that time alone. A server that is no ensemble
+// knows no epochs.
+func (en *ensemble) lead(e *Endpoint) {
+	now := time.Now()
+	l := newLeadership(en, e, now)
+	en.current = l
+	if len(en.endpoints) > 1 {
+		en.epoch++
+	}
+	for _, other := range en.endpoints {
+		if en.looks(other) && en.linked(e, other) {
+			en.join(other)
+		}
+	}
+	for _, sess := range en.s.sessions {
+		l.sessions.track(sess, nil, en.s.elapsed(now))
+	}
+	en.s.setTimer()
+	en.s.reapDue = 0
+	en.s.planReaper(now)
+}
+
+// leadAgain begins the leadership of the current leader anew.
+func (en *ensemble) leadAgain() {
+	l := en.current
+	l.stop()
+	for _, e := range en.endpoints {
+		if l.has(e) {
+			en.part(e)
+		}
+	}
+	en.lead(l.leader)
+}

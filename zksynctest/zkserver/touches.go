@@ -1,0 +1,123 @@
+package zkserver
+
+import "time"
+
+// touched is what a follower has heard of a session since its last report.
+type touched struct {
+	timeout time.Duration // of the connection over which it was heard of last
+	times   int
+}
+
+// touch tells the leader that c's session is alive, if c's server can, and reports
+// whether the leader has the session. At the leader itself that happens at once. A
+// follower keeps the touch for its next report: requests that it forwards touch
+// nothing at the leader.
+func (s *Server) touch(c *conn, l *leadership, now time.Time) bool {
+	switch {
+	case l == nil:
+		return true // nobody hears of it, and so nobody objects
+	case c.ep == l.leader:
+		bucket := l.sessions.touch(c.sess.id, c.timeout, s.elapsed(now))
+		s.planSweep(l, bucket)
+		return bucket != 0
+	}
+	l.note(c.ep, c.sess.id, c.timeout)
+	return true
+}
+
+// note puts a touch into the table of follower e.
+func (l *leadership) note(e *Endpoint, id int64, timeout time.Duration) {
+	e.touches[id] = touched{timeout, e.touches[id].times + 1}
+	if l.ping == nil && !l.overduePing {
+		half := l.en.s.cfg.TickTime / 2
+		age := time.Since(l.began)
+		l.pingAfter((age/half+1)*half - age)
+	}
+}
+
+// noteCreated puts the touches into the tables of the followers that the commit of a
+// new session leaves there.
+func (l *leadership) noteCreated(sess *session) {
+	for _, e := range l.en.endpoints {
+		if e != l.leader && l.has(e) && e.thaw == nil {
+			l.note(e, sess.id, sess.timeout)
+		}
+	}
+}
+
+// pingAfter has the leader ask its followers for their touches after d. It has a
+// timer only while some follower has touches to report.
+func (l *leadership) pingAfter(d time.Duration) {
+	var t *timer
+	t = l.en.s.afterFunc(d, func() {
+		s := l.en.s
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.closed || l.ping != t {
+			return
+		}
+		l.ping = nil
+		switch grace := l.sweepFrom - s.elapsed(time.Now()); {
+		case l.leader.thaw != nil:
+			l.overduePing = true
+			return
+		case grace > 0:
+			l.pingAfter(time.Duration(grace) * time.Millisecond)
+			return
+		}
+		// Whether a report or the sweep comes first at one instant is open with real
+		// servers, whose clocks for the two are not aligned. Here the sweep does.
+		s.sweep(time.Now())
+		l.pingAll()
+	})
+	l.ping = t
+}
+
+// pingAll has all followers report. A follower that is frozen answers as soon as it
+// goes on, ahead of all that it does then.
+func (l *leadership) pingAll() {
+	for _, e := range l.en.endpoints {
+		switch {
+		case e == l.leader || !l.has(e):
+		case e.thaw != nil:
+			e.overdue = len(e.touches) > 0
+		default:
+			l.report(e)
+		}
+	}
+}
+
+// report gives the leader what follower e has heard since its last report.
+func (l *leadership) report(e *Endpoint) {
+	s := l.en.s
+	now := s.elapsed(time.Now())
+	e.overdue = false
+	for id, heard := range e.touches {
+		if heard.times > 1 || !s.losing[id] {
+			s.planSweep(l, l.sessions.touch(id, heard.timeout, now))
+		}
+	}
+	clear(e.touches)
+}
+
+// forgetTouches loses what the leader was not told yet.
+func (e *Endpoint) forgetTouches() {
+	clear(e.touches)
+	e.overdue = false
+}
+
+// LoseTouches makes followers lose one touch of session id with each report to
+// their leader, until it is switched off. With real servers a race does so: a touch
+// that a follower notes while it takes its table away for a report is in neither
+// table. A session that was heard of once since the last report is not reported
+// then; a session that was heard of twice is. Touches at the leader itself, new
+// connections and new sessions are not lost.
+func (s *Server) LoseTouches(id int64, on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if on {
+		s.losing[id] = true
+	} else {
+		delete(s.losing, id)
+	}
+}

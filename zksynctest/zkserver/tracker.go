@@ -1,0 +1,123 @@
+package zkserver
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// sessionTracker is what one leader knows about the sessions: when each of them
+// expires unless the leader hears of it again, and at which endpoint it is. Times
+// are in milliseconds of the server's clock.
+type sessionTracker struct {
+	tick    int64
+	tracked map[int64]*trackedSession
+	buckets map[int64]map[int64]*trackedSession
+}
+
+type trackedSession struct {
+	sess    *session
+	bucket  int64     // when it expires
+	owner   *Endpoint // to which its client connected last; nil if nobody has asked yet
+	closing bool      // a deposed leader has proposed its end
+}
+
+func newSessionTracker(tick time.Duration) sessionTracker {
+	return sessionTracker{
+		tick:    tick.Milliseconds(),
+		tracked: map[int64]*trackedSession{},
+		buckets: map[int64]map[int64]*trackedSession{},
+	}
+}
+
+// track begins with a session, which has its full timeout from now on.
+func (t *sessionTracker) track(sess *session, owner *Endpoint, now int64) {
+	t.tracked[sess.id] = &trackedSession{sess: sess, owner: owner}
+	t.touch(sess.id, sess.timeout, now)
+}
+
+// find returns a session that is neither closing nor over, or nil.
+func (t *sessionTracker) find(id int64) *trackedSession {
+	if ts := t.tracked[id]; ts != nil && !ts.closing {
+		return ts
+	}
+	return nil
+}
+
+// touch moves the session to the bucket in which it expires unless the leader hears
+// of it again: the first multiple of the tick after timeout from now. The timeout
+// is that of the connection over which the session was heard of. touch returns the
+// bucket, or 0 if the session is not alive.
+func (t *sessionTracker) touch(id int64, timeout time.Duration, now int64) int64 {
+	ts := t.find(id)
+	if ts == nil {
+		return 0
+	}
+	bucket := ((now+timeout.Milliseconds())/t.tick + 1) * t.tick
+	if bucket == ts.bucket {
+		return bucket
+	}
+	t.unlist(ts)
+	ts.bucket = bucket
+	set := t.buckets[bucket]
+	if set == nil {
+		set = map[int64]*trackedSession{}
+		t.buckets[bucket] = set
+	}
+	set[id] = ts
+	return bucket
+}
+
+func (t *sessionTracker) unlist(ts *trackedSession) {
+	set := t.buckets[ts.bucket]
+	delete(set, ts.sess.id)
+	if len(set) == 0 {
+		delete(t.buckets, ts.bucket)
+	}
+}
+
+// forget ends with a session that is over.
+func (t *sessionTracker) forget(id int64) {
+	if ts := t.tracked[id]; ts != nil {
+		t.unlist(ts)
+		delete(t.tracked, id)
+	}
+}
+
+// next is the earliest bucket, 0 if there is none.
+func (t *sessionTracker) next() int64 {
+	next := int64(0)
+	for bucket := range t.buckets {
+		if next == 0 || bucket < next {
+			next = bucket
+		}
+	}
+	return next
+}
+
+// expired lists the sessions whose time is up, in a defined order.
+func (t *sessionTracker) expired(now int64) []*trackedSession {
+	var list []*trackedSession
+	for _, bucket := range slices.Sorted(maps.Keys(t.buckets)) {
+		if bucket > now {
+			break
+		}
+		for _, id := range slices.Sorted(maps.Keys(t.buckets[bucket])) {
+			list = append(list, t.buckets[bucket][id])
+		}
+	}
+	return list
+}
+
+// mayAsk reports whether a connection at e is where the session is. The first
+// endpoint that asks a leader for a session owns it.
+func (t *sessionTracker) mayAsk(id int64, e *Endpoint) bool {
+	ts := t.tracked[id]
+	if ts == nil {
+		return false
+	}
+	if ts.owner == nil {
+		ts.owner = e
+	}
+	return ts.owner == e
+}
