@@ -26,8 +26,10 @@ const (
 	ErrSessionMoved            Code = -118
 	ErrNotReadOnly             Code = -119
 	ErrNoWatcher               Code = -121
+	ErrRequestTimeout          Code = -122
 	ErrReconfigDisabled        Code = -123
 	ErrQuotaExceeded           Code = -125
+	ErrThrottledOp             Code = -127
 )
 
 const codeOK Code = 0
@@ -51,8 +53,10 @@ var codeNames = map[Code]string{
 	ErrSessionMoved:            "session moved",
 	ErrNotReadOnly:             "not read-only",
 	ErrNoWatcher:               "no watcher",
+	ErrRequestTimeout:          "request timeout",
 	ErrReconfigDisabled:        "reconfig disabled",
 	ErrQuotaExceeded:           "quota exceeded",
+	ErrThrottledOp:             "throttled",
 }
 
 // String returns the code in words.

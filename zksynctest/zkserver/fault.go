@@ -106,6 +106,7 @@ const (
 	actError
 	actHold
 	actCall
+	actCutOff
 )
 
 // Action is what a [Fault] does. The zero Action does nothing, which is of use for
@@ -116,6 +117,8 @@ type Action struct {
 	code  Code
 	until <-chan struct{}
 	call  func()
+	// throttles is that the error is one that a throttled request gets.
+	throttles bool
 }
 
 // Drop loses the request (BeforeCommit), its reply (AfterCommit and BeforeReply) or
@@ -126,6 +129,21 @@ var Drop = Action{kind: actDrop}
 // still arrives.
 var Disconnect = Action{kind: actDisconnect}
 
+// CutAfterForward cuts the endpoint off from its leader right after it has passed the
+// request on: the leader carries the request out, and neither the answer nor the
+// change comes back to this endpoint. At the leader itself, the other endpoints have
+// its proposal: the next leader commits it. A request that is not for the leader is
+// answered. The cut is that of [Endpoint.CutFromLeader] and ends with
+// [Endpoint.Rejoin]; a server that is no ensemble cuts off the connection alone, as
+// [Server.CutFromLeader] does. It strikes BeforeCommit only.
+var CutAfterForward = Action{kind: actCutOff}
+
+// Throttle answers [ErrThrottledOp], as a server with throttled_op_wait_time does when
+// requests have waited for too long: the request is not carried out, and touches its
+// session like any other. Pings, closeSession and new connections are never throttled,
+// and do not match. It strikes BeforeCommit only.
+var Throttle = Action{kind: actError, code: ErrThrottledOp, throttles: true}
+
 // Delay stops the connection for d of the server's time: neither later requests
 // nor later replies and events overtake the one that is delayed. Other connections
 // go on.
@@ -133,7 +151,14 @@ func Delay(d time.Duration) Action { return Action{kind: actDelay, delay: d} }
 
 // Error answers code. BeforeCommit the request is not carried out, at the later
 // moments it has been. A connect is refused as if its session had expired,
-// whatever the code. OnWatch has no answer, and Inject panics.
+// whatever the code. [ErrSessionMoved] closes the connection without an answer, as a
+// server does from which the session has moved to another. OnWatch has no answer, and
+// Inject panics.
+//
+// Of the refusals that mean "later" or "elsewhere", [ErrRequestTimeout] is one that no
+// server sends: the Java client gives it to itself. A server that does not serve
+// answers nothing: it closes connections at their ConnectRequest, as [Disconnect] does
+// for [OpConnect].
 func Error(code int32) Action { return Action{kind: actError, code: Code(code)} }
 
 // Hold stops the connection as Delay does, until the channel is closed.
@@ -153,11 +178,16 @@ func (a Action) String() string {
 	case actDelay:
 		return fmt.Sprintf("Delay(%v)", a.delay)
 	case actError:
+		if a.throttles {
+			return "Throttle"
+		}
 		return fmt.Sprintf("Error(%d)", int32(a.code))
 	case actHold:
 		return "Hold"
 	case actCall:
 		return "Call"
+	case actCutOff:
+		return "CutAfterForward"
 	}
 	return "Nothing"
 }

@@ -41,8 +41,9 @@ func appendRefusal(b []byte, r *request) []byte {
 	return appendConnectResponse(b, r, 0, 0, [16]byte{}, false)
 }
 
-// connect gives the connection a session: a new one, or the one it asks for.
-func (s *Server) connect(c *conn, r *request) result {
+// connect gives the connection a session: a new one, or the one it asks for. With
+// cutOff the server of c is cut off from its leader when it has asked the leader.
+func (s *Server) connect(c *conn, r *request, cutOff bool) result {
 	q := &r.connect
 	quiet := result{silent: true, hangUp: true}
 	if r.bad {
@@ -71,6 +72,9 @@ func (s *Server) connect(c *conn, r *request) result {
 		return s.connectReadOnly(c, r)
 	}
 	l, commits := c.leadership(), c.commits()
+	if cutOff {
+		s.en.cutOffServer(c)
+	}
 	var sess *session
 	switch {
 	case q.sessionID != 0:
@@ -78,12 +82,13 @@ func (s *Server) connect(c *conn, r *request) result {
 			c.reply = appendRefusal(c.reply, r)
 			return result{code: ErrSessionExpired, zxid: s.en.zxidOf(rep), hangUp: true}
 		}
+		cutOff = cutOff && !c.leads() // the leader answers by itself
 	case commits:
 		sess = s.openSession(l, c.ep, c.timeout, time.Now())
 	case l != nil:
 		l.proposed = true
 	}
-	if sess == nil {
+	if sess == nil || cutOff {
 		return c.hang()
 	}
 	switch {

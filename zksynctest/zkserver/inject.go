@@ -28,6 +28,8 @@ func (s *Server) Inject(f Fault) *Injection {
 		panic("zkserver: Fault.At is no moment: " + f.At.String())
 	case f.At == OnWatch && f.Do.kind == actError:
 		panic("zkserver: Fault.Do: a watch event cannot be answered with an Error")
+	case f.At != BeforeCommit && (f.Do.kind == actCutOff || f.Do.throttles):
+		panic("zkserver: Fault.Do: " + f.Do.String() + " strikes BeforeCommit, not " + f.At.String())
 	case f.Do.kind == actHold && f.Do.until == nil, f.Do.kind == actCall && f.Do.call == nil:
 		panic("zkserver: Fault.Do: " + f.Do.String() + " of nil")
 	case f.Nth < 0 || f.Times < -1:
@@ -111,6 +113,9 @@ type subject struct {
 }
 
 func (t *subject) matches(m Moment, f *Fault) bool {
+	if f.Do.throttles && !t.r.op.throttlable() {
+		return false
+	}
 	if f.At != m || f.Op != 0 && f.Op != t.r.op || f.Endpoint != 0 && f.Endpoint != t.c.ep.number {
 		return false
 	}
@@ -141,6 +146,7 @@ type verdict struct {
 	hangUp bool
 	failed bool
 	code   Code
+	cutOff bool
 }
 
 // after adds what was decided at an earlier moment.
@@ -169,6 +175,8 @@ func (c *conn) strike(m Moment, t *subject) (v verdict) {
 			c.s.end(c)
 		case actError:
 			v.failed, v.code = true, do.code
+		case actCutOff:
+			v.cutOff = true
 		default:
 			inj.announce()
 			do.wait(c.done)

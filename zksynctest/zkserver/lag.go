@@ -92,11 +92,24 @@ func (en *ensemble) isolate(c *conn) {
 	}
 }
 
+// cutOffServer cuts the server of c off from its leader: its endpoint, or c alone if
+// there is one endpoint only.
+func (en *ensemble) cutOffServer(c *conn) {
+	if len(en.endpoints) == 1 {
+		en.isolate(c)
+		return
+	}
+	en.relink(func() { c.ep.apart = true })
+}
+
 // commits reports whether the server of c has a leader that commits.
 func (c *conn) commits() bool {
 	l := c.leadership()
 	return l != nil && !l.deposed
 }
+
+// leads reports whether c is connected to the leader itself.
+func (c *conn) leads() bool { return !c.rep.alone && c.ep.in != nil && c.ep.in.leader == c.ep }
 
 // leadership returns that of the leader which the server of c can ask; nil if it can
 // ask none.

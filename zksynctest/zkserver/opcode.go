@@ -92,6 +92,16 @@ func (op OpCode) String() string {
 // needsLeader tells whether a follower asks its leader for the answer.
 func (op OpCode) needsLeader() bool { return op == OpSync || op.isWrite() }
 
+// throttlable reports whether a server that throttles refuses the operation.
+func (op OpCode) throttlable() bool {
+	switch op {
+	case OpPing, OpCloseSession, OpConnect, OpAuth, OpSASL:
+		return false
+	}
+	_, known := opNames[op] // an unknown one is answered ErrUnimplemented first
+	return known
+}
+
 // isWrite tells whether the operation goes through the leader: it takes a zxid,
 // also when it fails.
 func (op OpCode) isWrite() bool {

@@ -126,7 +126,7 @@ func (s *Server) finish(n uint64, c *conn, res result, subs []request) {
 	if op == nil {
 		return
 	}
-	op.Done = !res.silent || res.hangUp
+	op.Done = !res.silent || res.hangUp || res.lost
 	op.Zxid, op.Err = res.zxid, int32(res.code)
 	if c.sess != nil {
 		op.Session = c.sess.id

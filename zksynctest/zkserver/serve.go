@@ -15,6 +15,7 @@ type result struct {
 	code   Code
 	zxid   int64
 	silent bool // nothing is answered
+	lost   bool // it was carried out, and nothing of that comes back
 	hangUp bool // the connection ends after the answer
 	whole  bool // the answer has its record although the code is an error
 }
@@ -139,7 +140,7 @@ func (c *conn) execute(r *request, v verdict, frame int) result {
 			c.reply = appendRefusal(c.reply, r)
 			return result{hangUp: true}
 		}
-		res := s.connect(c, r)
+		res := s.connect(c, r, v.cutOff)
 		if t := c.traffic.Load(); t != nil {
 			t.requests.Add(1)
 			t.in.Add(int64(4 + frame))
@@ -151,8 +152,13 @@ func (c *conn) execute(r *request, v verdict, frame int) result {
 		xid = pingXid
 	}
 	c.reply = appendHeader(c.reply[:0], xid, 0, codeOK)
-	if v.failed {
+	switch {
+	case v.failed:
 		return s.refuse(c, r.op, v.code)
+	case v.cutOff && c.commits() && !c.sess.local && r.op.needsLeader():
+		return s.forwardAndCutOff(c, r)
+	case v.cutOff:
+		s.en.cutOffServer(c)
 	}
 	return s.perform(c, r)
 }
@@ -166,6 +172,9 @@ func (s *Server) refuse(c *conn, op OpCode, code Code) result {
 	case op == OpAuth:
 	case !alive && l.deposed, c.rep.held[c.sess.id]:
 		return result{silent: true}
+	}
+	if code == ErrSessionMoved {
+		return s.moved(op, l)
 	}
 	return result{code: code, zxid: s.en.zxidOf(c.rep)}
 }
@@ -184,6 +193,9 @@ func (c *conn) answer(target *subject, res result, began time.Time, delayed bool
 			v = c.strike(BeforeReply, target).after(v)
 		}
 		s.mu.Lock()
+		if v.failed && v.code == ErrSessionMoved && target.r.op != OpConnect {
+			v.hangUp = true
+		}
 		if v.failed {
 			res.code = v.code
 			if target.r.op == OpConnect {

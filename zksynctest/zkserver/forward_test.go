@@ -1,0 +1,153 @@
+package zkserver_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// CutAfterForward has the leader carry out a request of which the client's server hears
+// nothing any more.
+func TestCutAfterForward(t *testing.T) {
+	cut := zkserver.Fault{Do: zkserver.CutAfterForward}
+	t.Run("write", func(t *testing.T) {
+		three(t, func(t *testing.T, s *zkserver.Server) {
+			r, other := at(t, s, 1, 40*time.Second), at(t, s, 1, 40*time.Second)
+			cut.Op = zkserver.OpCreate
+			began := time.Now()
+			s.Inject(cut)
+			r.send(zkserver.OpCreate, createRec("/a", "", 0))
+			r.send(zkserver.OpPing, nil)
+			synctest.Wait()
+			if _, there := s.Get("/a"); !there {
+				t.Fatal("the leader has not carried the request out")
+			}
+			if ops := s.Ops(); !ops[len(ops)-2].Done || ops[len(ops)-2].Fault != "CutAfterForward BeforeCommit" {
+				t.Fatalf("%v", ops)
+			}
+			other.want(zkserver.ErrNoNode, zkserver.OpExists, existsRec("/a")) // it never came here
+			other.want(0, zkserver.OpPing, nil)
+			r.closed()
+			other.closed()
+			if d := time.Since(began); d != syncLimit {
+				t.Fatalf("closed after %v, want %v", d, syncLimit)
+			}
+			r.moved(s, 2).welcome().stat("/a")
+			s.Endpoint(1).Rejoin()
+			other.moved(s, 1).welcome().stat("/a")
+		})
+	})
+	t.Run("write to the leader", func(t *testing.T) {
+		three(t, func(t *testing.T, s *zkserver.Server) {
+			r, other := at(t, s, 3, 40*time.Second), at(t, s, 1, 40*time.Second)
+			cut.Op = zkserver.OpCreate
+			s.Inject(cut)
+			r.send(zkserver.OpCreate, createRec("/a", "", 0))
+			synctest.Wait()
+			other.want(zkserver.ErrNoNode, zkserver.OpExists, existsRec("/a")) // it is proposed there
+			other.closed()
+			r.closed()
+			synctest.Wait()
+			if n := s.Leader(); n != 2 {
+				t.Fatalf("endpoint %d leads, want 2", n)
+			}
+			if zxid := other.moved(s, 1).welcome().stat("/a").czxid; zxid>>32 != 1 {
+				t.Fatalf("created by %#x, want a transaction of the old epoch", zxid)
+			}
+		})
+	})
+	t.Run("the end of a session", func(t *testing.T) {
+		three(t, func(t *testing.T, s *zkserver.Server) {
+			r := at(t, s, 1, 40*time.Second)
+			r.create("/e", 1)
+			cut.Op = zkserver.OpCloseSession
+			s.Inject(cut)
+			r.send(zkserver.OpCloseSession, nil)
+			synctest.Wait()
+			if _, there := s.Get("/e"); there || len(s.Sessions()) != 0 {
+				t.Fatal("the session is still there")
+			}
+			r.silent(5 * time.Second)
+			r.closed()
+		})
+	})
+	t.Run("sync", func(t *testing.T) {
+		three(t, func(t *testing.T, s *zkserver.Server) {
+			r := at(t, s, 1, 40*time.Second)
+			cut.Op = zkserver.OpSync
+			zxid := s.Zxid()
+			s.Inject(cut)
+			r.send(zkserver.OpSync, rec{}.str("/"))
+			r.send(zkserver.OpPing, nil)
+			r.silent(syncLimit - time.Millisecond)
+			r.closed()
+			if s.Zxid() != zxid {
+				t.Fatal("a sync took a zxid")
+			}
+		})
+	})
+	t.Run("read", func(t *testing.T) {
+		three(t, func(t *testing.T, s *zkserver.Server) {
+			r := at(t, s, 1, 40*time.Second)
+			cut.Op = zkserver.OpExists
+			s.Inject(cut)
+			r.stat("/")
+			r.send(zkserver.OpSync, rec{}.str("/"))
+			r.silent(syncLimit - time.Millisecond)
+			r.closed()
+		})
+	})
+	t.Run("new session", func(t *testing.T) {
+		three(t, func(t *testing.T, s *zkserver.Server) {
+			cut.Op = zkserver.OpConnect
+			s.Inject(cut)
+			r := dialAt(t, s, 1)
+			r.hello(0, 4*time.Second, 0, "")
+			synctest.Wait()
+			if list := s.Sessions(); len(list) != 1 || list[0].Connected {
+				t.Fatalf("%+v, want a session that its client does not know of", list)
+			}
+			r.closed()
+			if len(s.Sessions()) != 0 {
+				t.Fatal("the session lives without a client")
+			}
+		})
+	})
+	t.Run("reconnect", func(t *testing.T) {
+		three(t, func(t *testing.T, s *zkserver.Server) {
+			began := time.Now()
+			r := at(t, s, 2, 4500*time.Millisecond)
+			cut.Op = zkserver.OpConnect
+			s.Inject(cut)
+			time.Sleep(1600 * time.Millisecond)
+			again := r.moved(s, 1)
+			synctest.Wait()
+			// The leader takes the session for one of endpoint 1 from then on.
+			r.stat("/")
+			r.send(zkserver.OpSetData, setRec("/"))
+			r.closed()
+			time.Sleep(7*time.Second - time.Since(began))
+			if len(s.Sessions()) != 1 {
+				t.Fatal("the leader did not hear of the reconnect, which makes the session good until 8s")
+			}
+			again.closed()
+		})
+	})
+	t.Run("a server that is no ensemble", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, s *zkserver.Server) {
+			r, other := session(t, s, 10*time.Second), session(t, s, 40*time.Second)
+			s.Inject(zkserver.Fault{Op: zkserver.OpCreate, Session: r.id, Do: zkserver.CutAfterForward})
+			r.send(zkserver.OpCreate, createRec("/a", "", 0))
+			synctest.Wait()
+			other.stat("/a")
+			r.silent(time.Second)
+			if r.moved(s, 1).welcome().id != r.id {
+				t.Fatal("the session cannot come back")
+			}
+			s.CutFromLeader(r.id, false)
+			r.closed()
+		})
+	})
+}
