@@ -59,9 +59,25 @@ func (e *EmbeddedEnsemble) HealAll() {
 // Client, between endpoint and clients. New ones work.
 func (e *EmbeddedEnsemble) Reset(i, j int) {
 	e.link(i, j, (*zkserver.Endpoint).DisconnectClients, func(i, j int) {
-		e.CutLink(i, j)
-		e.HealLink(i, j)
+		e.ResetEnd(i, j)
+		e.ResetEnd(j, i)
 	})
+}
+
+// Depose cuts the leader off from the other endpoints, which notice and elect another
+// leader, and returns the number of the old one when they have. For syncLimit ticks
+// and up to a tick more the old leader does not notice: it answers reads, pings, syncs
+// and reconnects, and commits nothing. Then it closes its connections. HealAll ends
+// the cut; see zkserver's Server.Depose for all that a deposed leader does.
+func (e *EmbeddedEnsemble) Depose() int {
+	e.tb.Helper()
+	old := e.Server.Depose()
+	if old == 0 {
+		e.tb.Errorf("zksynctest: depose the leader: there is none")
+		return 0
+	}
+	e.WaitLeader(old)
+	return old
 }
 
 // link does something to the link between i and j.

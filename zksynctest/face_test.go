@@ -18,6 +18,8 @@ type face interface {
 	Heal(i, j int)
 	HealAll()
 	Reset(i, j int)
+	ResetEnd(i, j int)
+	Depose() int
 	Leader() int
 	Followers() []int
 	WaitLeader(not ...int) int

@@ -105,6 +105,32 @@ func (e *Ensemble) ResetEnd(i, j int) {
 	e.check(e.cluster.ResetEnd(i, j))
 }
 
+// Depose cuts the leader off from the other servers, which notice and elect another
+// leader, and returns the number of the old one when they have. For syncLimit ticks
+// and up to a tick more the old leader does not notice: it answers reads, pings, syncs
+// and reconnects, and commits nothing. Then it closes its connections. HealAll ends
+// the cut.
+func (e *Ensemble) Depose() int {
+	e.tb.Helper()
+	if e.shared {
+		e.check(errShared)
+		return 0
+	}
+	old, followers := e.Leader(), e.Followers()
+	if old == 0 || len(followers) == 0 {
+		e.tb.Errorf("zksynctest: depose the leader: server %d leads, and %v follow", old, followers)
+		return 0
+	}
+	for _, i := range followers {
+		e.Cut(old, i)
+	}
+	for _, i := range followers {
+		e.ResetEnd(i, old)
+	}
+	e.WaitLeader(old)
+	return old
+}
+
 // SetProperty sets a line of the zoo.cfg of server i, from its next start on: a
 // rolling restart changes the servers one by one.
 func (e *Ensemble) SetProperty(i int, key, value string) {

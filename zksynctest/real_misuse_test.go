@@ -75,6 +75,10 @@ func TestRealMisuse(t *testing.T) {
 		{func() { e.TLS() }, "RealTLS"},
 		{func() { e.TLSAddr(1) }, "RealTLS"},
 		{func() { e.Log(0) }, "no server 0"},
+		{func() { e.ResetEnd(1, 1) }, "to itself"},
+		{func() { e.Depose() }, "server 1 leads, and [] follow"},
+		{func() { e.SetProperty(2, "a", "b") }, "no server 2"},
+		{func() { e.SetProperty(1, "a b", "c") }, "a b"},
 	} {
 		call.do()
 		fake.want(t, call.want)

@@ -34,10 +34,14 @@ const (
 	OnWatch      = zkserver.OnWatch
 )
 
-// What a Fault does.
+// What a Fault does. Throttle answers a request that the server throttles;
+// CutAfterForward cuts the client's server off from its leader right after it has
+// passed a request on.
 var (
-	Drop       = zkserver.Drop
-	Disconnect = zkserver.Disconnect
+	Drop            = zkserver.Drop
+	Disconnect      = zkserver.Disconnect
+	Throttle        = zkserver.Throttle
+	CutAfterForward = zkserver.CutAfterForward
 )
 
 // Delay is a fault that holds a connection up for d.
