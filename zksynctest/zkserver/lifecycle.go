@@ -7,17 +7,13 @@ import (
 	"time"
 )
 
-// thawGrace is how long a server that was frozen handles what had piled up before
-// it looks for sessions to expire, or learns that the others gave it up.
-const thawGrace = 50 * time.Millisecond
-
 // Freeze stops the server as SIGSTOP would: connections can be made, but nothing is
 // read, answered or expired. The methods of Server work all the same. In an
 // ensemble all endpoints are frozen.
 func (s *Server) Freeze() { s.en.freeze(s.en.endpoints...) }
 
-// Thaw lets a frozen server go on. Requests that came in meanwhile are handled
-// before sessions expire.
+// Thaw lets a frozen server go on. [Server.SetThawOrder] says whether requests that
+// came in meanwhile are handled before sessions expire.
 func (s *Server) Thaw() { s.en.goOn(s.en.endpoints...) }
 
 // Freeze stops the endpoint as SIGSTOP would: connections can be made, but nothing
@@ -25,9 +21,9 @@ func (s *Server) Thaw() { s.en.goOn(s.en.endpoints...) }
 // leads, they choose another leader then, and until then nothing is committed.
 func (e *Endpoint) Freeze() { e.s.en.freeze(e) }
 
-// Thaw lets a frozen endpoint go on. If the others have given it up it does not
-// know for a moment: it answers what has piled up from the tree as it knew it, and
-// closes its connections only then.
+// Thaw lets a frozen endpoint go on. If the others have given it up, it does not know
+// for a moment: it answers what has piled up from the tree as it was, and closes its
+// connections only then, a leader when it counts its followers next, within a tick.
 func (e *Endpoint) Thaw() { e.s.en.goOn(e) }
 
 func (en *ensemble) freeze(list ...*Endpoint) {
@@ -99,46 +95,6 @@ func (en *ensemble) awake(e *Endpoint) {
 			en.catchUp(r)
 		}
 	}
-}
-
-// goOn does what e was kept from while it was frozen. A follower answers the ping of
-// its leader at once. A leader handles the requests that have piled up and sweeps, in
-// the order that the server was told to; its followers report only after that,
-// because it has to ask them first.
-func (l *leadership) goOn(e *Endpoint) {
-	s := l.en.s
-	switch {
-	case e != l.leader:
-		if e.overdue && l.has(e) && l.leader.thaw == nil {
-			l.report(e)
-		}
-	case s.sweepFirst:
-		s.sweep(time.Now())
-		l.overduePing = false
-		l.pingAll()
-	default:
-		l.sweepFrom = s.elapsed(time.Now().Add(thawGrace))
-		s.setTimer()
-		unheard := slices.ContainsFunc(l.en.endpoints, func(e *Endpoint) bool { return e.in == l && e.overdue })
-		if l.ping == nil && (l.overduePing || unheard) {
-			l.pingAfter(thawGrace)
-		}
-		l.overduePing = false
-	}
-	l.planCount()
-}
-
-// SweepFirst says in which order a leader that goes on after a freeze does two things
-// that race with real servers: whether it looks for sessions to expire before it
-// handles the requests that have piled up meanwhile (on), or after that (off, as at
-// the start). If it handles the requests first, a transaction that a follower has
-// forwarded is answered, and its session expires a moment later all the same, because
-// forwarded requests touch nothing. If it sweeps first, such a session is over, and
-// its connection is closed without an answer.
-func (s *Server) SweepFirst(on bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sweepFirst = on
 }
 
 func (e *Endpoint) unfreeze() {

@@ -9,7 +9,7 @@ func (s *Server) perform(c *conn, r *request) result {
 		return s.authenticate(c, r) // it is no affair of the session's, and waits for nothing
 	}
 	now := time.Now()
-	if res, done := s.refer(c, r.op, now); done {
+	if res, done := s.refer(c, r, now); done {
 		return res
 	}
 	if !s.knows(r.op) {
@@ -66,7 +66,8 @@ func (s *Server) perform(c *conn, r *request) result {
 // refer tells the leader that the session is alive and asks it what the server of c
 // cannot answer by itself. It returns the result, and true, of a request that is done
 // with by that: because nothing is answered, or a refusal.
-func (s *Server) refer(c *conn, op OpCode, now time.Time) (result, bool) {
+func (s *Server) refer(c *conn, r *request, now time.Time) (result, bool) {
+	op := r.op
 	quiet, toLeader := result{silent: true}, op.needsLeader()
 	if c.sess.local {
 		c.heard = now
@@ -96,6 +97,10 @@ func (s *Server) refer(c *conn, op OpCode, now time.Time) (result, bool) {
 			s.catchUpFor(c) // and it hears that it is
 		}
 		return quiet, c.rep.view == nil
+	case !alive:
+		return quiet, true // the leader has begun to end the session
+	case op.isWrite() && op != OpCloseSession && l.sessions.find(c.sess.id) == nil:
+		return s.refuseClosing(c, r), true
 	case !l.sessions.mayAsk(c.sess.id, c.ep) && mayNot(c, l, op):
 		return s.moved(op, l), true
 	case toLeader:

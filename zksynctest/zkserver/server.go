@@ -56,7 +56,7 @@ type Server struct {
 	lagging     map[int64]*replica // those of single sessions
 	swap        map[int64]bool
 	losing      map[int64]bool // sessions of which each report loses a touch
-	sweepFirst  bool           // a leader that goes on after a freeze sweeps before all else
+	thawOrder   ThawOrder
 }
 
 // New starts a server with an empty tree. It serves at once: [Server.Dial] works,

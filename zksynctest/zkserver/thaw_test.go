@@ -5,86 +5,148 @@ import (
 	"fmt"
 	"io"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
+
+var thawOrders = []zkserver.ThawOrder{zkserver.RequestsFirst, zkserver.SweepFirst, zkserver.RequestsDuringSweep}
 
 // A leader that was frozen for longer than a session lives does two things at once when
 // it goes on: it handles the requests that have piled up, and it sweeps. A forwarded
 // transaction that comes first is answered, and its session expires all the same.
 func TestATransactionRacesTheSweep(t *testing.T) {
 	const timeout = 4 * time.Second
-	for _, pause := range []time.Duration{timeout / 4, timeout, 2 * timeout} {
-		for _, endpoint := range []int{1, 3} {
-			for _, sweepFirst := range []bool{false, true} {
-				name := fmt.Sprintf("paused for %v, client at %d, sweep first %v", pause, endpoint, sweepFirst)
-				t.Run(name, func(t *testing.T) {
-					ensemble(t, 3, zkserver.Config{SyncLimit: 20}, func(t *testing.T, s *zkserver.Server) {
-						r, watcher := at(t, s, endpoint, timeout), at(t, s, 2, 40*time.Second)
-						r.create("/e", 1)
-						watcher.want(0, zkserver.OpExists, watchRec("/e"))
-						time.Sleep(2500 * time.Millisecond) // the leader heard of it at 0 s or 1 s
-						s.SweepFirst(sweepFirst)
-						s.Endpoint(3).Freeze()
-						r.send(zkserver.OpSetData, setRec("/"))
-						time.Sleep(pause)
-						s.Endpoint(3).Thaw()
-						thawed := time.Now()
+	type outcome struct {
+		answered, done bool
+		code           zkserver.Code
+		lives          bool
+	}
+	fine := outcome{true, true, 0, true}
+	for _, c := range []struct {
+		name     string
+		endpoint int
+		pause    time.Duration
+		want     map[zkserver.ThawOrder]outcome
+	}{
+		{"over a follower for T/4", 1, timeout / 4, map[zkserver.ThawOrder]outcome{
+			zkserver.RequestsFirst: fine, zkserver.SweepFirst: fine, zkserver.RequestsDuringSweep: fine}},
+		{"over the leader for T/4", 3, timeout / 4, map[zkserver.ThawOrder]outcome{
+			zkserver.RequestsFirst: fine, zkserver.SweepFirst: fine, zkserver.RequestsDuringSweep: fine}},
+		{"over a follower for T", 1, timeout, map[zkserver.ThawOrder]outcome{
+			zkserver.RequestsFirst: {answered: true, done: true}, zkserver.SweepFirst: {},
+			zkserver.RequestsDuringSweep: {answered: true, code: zkserver.ErrSessionExpired}}},
+		{"over the leader for T", 3, timeout, map[zkserver.ThawOrder]outcome{
+			zkserver.RequestsFirst: fine, zkserver.SweepFirst: {}, zkserver.RequestsDuringSweep: {}}},
+		{"over a follower for 2T", 1, 2 * timeout, map[zkserver.ThawOrder]outcome{
+			zkserver.RequestsFirst: {answered: true, done: true}, zkserver.SweepFirst: {},
+			zkserver.RequestsDuringSweep: {answered: true, code: zkserver.ErrSessionExpired}}},
+		{"over the leader for 2T", 3, 2 * timeout, map[zkserver.ThawOrder]outcome{
+			zkserver.RequestsFirst: fine, zkserver.SweepFirst: {}, zkserver.RequestsDuringSweep: {}}},
+	} {
+		for _, order := range thawOrders {
+			t.Run(fmt.Sprintf("%s, %v", c.name, order), func(t *testing.T) {
+				ensemble(t, 3, zkserver.Config{SyncLimit: 20}, func(t *testing.T, s *zkserver.Server) {
+					r, watcher := at(t, s, c.endpoint, timeout), at(t, s, 2, 40*time.Second)
+					r.create("/e", 1)
+					watcher.want(0, zkserver.OpExists, watchRec("/e"))
+					time.Sleep(2500 * time.Millisecond) // the leader heard of it at 0 s or 1 s
+					s.SetThawOrder(order)
+					s.Endpoint(3).Freeze()
+					r.send(zkserver.OpSetData, setRec("/"))
+					time.Sleep(c.pause)
+					s.Endpoint(3).Thaw()
+					thawed := time.Now()
 
-						expires := pause >= timeout
-						answered := !expires || !sweepFirst
-						if in, err := r.read(); (err == nil) != answered {
-							t.Fatalf("%v, want an answer: %v", err, answered)
-						} else if err == nil {
-							if in.take(12); in.i32() != 0 {
-								t.Fatal("the transaction failed")
-							}
-						} else if !errors.Is(err, io.EOF) {
-							t.Fatal(err)
-						}
-						if version := int32(0); answered {
-							version = 1
-							if got := watcher.stat("/").version; got != version {
-								t.Fatalf("version %d, want %d", got, version)
-							}
-						}
-						// The leader touches the sessions of its own clients with their requests.
-						if saved := answered && endpoint == 3; !expires || saved {
-							synctest.Wait()
-							time.Sleep(time.Second)
-							if len(s.Sessions()) != 2 {
-								t.Fatal("the session has expired")
-							}
-							return
-						}
-						if ev := watcher.event(); ev != (event{2, "/e"}) {
-							t.Fatalf("%v", ev)
-						}
-						if d := time.Since(thawed); d > 100*time.Millisecond {
-							t.Fatalf("the session expired %v after the leader went on", d)
-						}
-						if answered {
-							r.closed()
-						}
-						if again := r.moved(s, endpoint).welcome(); again.id != 0 {
-							t.Fatal("the session lives")
-						}
-					})
+					var got outcome
+					if in, err := r.read(); err == nil {
+						in.take(12)
+						got.answered, got.code = true, zkserver.Code(in.i32())
+					} else if !errors.Is(err, io.EOF) {
+						t.Fatal(err)
+					}
+					time.Sleep(thawed.Add(time.Second / 10).Sub(time.Now()))
+					got.lives = len(s.Sessions()) == 2
+					ev := watcher.send(zkserver.OpPing, nil)
+					if events, _ := watcher.until(ev); (len(events) == 0) != got.lives {
+						t.Errorf("%v, the session lives: %v", events, got.lives)
+					}
+					got.done = watcher.stat("/").version == 1
+					if again := r.moved(s, c.endpoint).welcome(); (again.id == r.id) != got.lives {
+						t.Errorf("a reconnect gets session %#x, the session lives: %v", again.id, got.lives)
+					}
+					if want := c.want[order]; got != want {
+						t.Errorf("%+v, want %+v", got, want)
+					}
 				})
-			}
+			})
 		}
 	}
+}
+
+// While a leader is about to end sessions, it refuses their writes one way or another,
+// and their clients that come back.
+func TestWritesDuringTheSweep(t *testing.T) {
+	ensemble(t, 3, zkserver.Config{SyncLimit: 20}, func(t *testing.T, s *zkserver.Server) {
+		r, closes, comes := at(t, s, 1, 4*time.Second), at(t, s, 1, 4*time.Second), at(t, s, 2, 4*time.Second)
+		s.SetThawOrder(zkserver.RequestsDuringSweep)
+		s.Endpoint(3).Freeze()
+		check := sub(zkserver.OpCheck, rec{}.str("/").i32(-1))
+		write, batch := r.send(zkserver.OpSetData, setRec("/")), r.send(zkserver.OpMulti, multi(check, check))
+		sync := r.send(zkserver.OpSync, rec{}.str("/"))
+		comes = comes.moved(s, 1)
+		end := closes.send(zkserver.OpCloseSession, nil)
+		time.Sleep(10 * time.Second)
+		zxid := s.Zxid()
+		s.Endpoint(3).Thaw()
+		if p := r.recv(); p.xid != write || p.code != zkserver.ErrSessionExpired || p.zxid <= zxid {
+			t.Errorf("write: %+v", p)
+		}
+		p := r.recv()
+		if p.xid != batch || p.code != 0 {
+			t.Errorf("multi: %+v", p)
+		}
+		for _, want := range []int32{-112, -2} {
+			p.i32()
+			p.take(1)
+			if code := p.i32(); code != want || p.i32() != want {
+				t.Errorf("part of a multi: %d, want %d", code, want)
+			}
+		}
+		if p := r.recv(); p.xid != sync || p.code != 0 {
+			t.Errorf("sync: %+v", p)
+		}
+		if p := closes.recv(); p.xid != end || p.code != 0 {
+			t.Errorf("close: %+v", p)
+		}
+		if comes.welcome().id != 0 {
+			t.Error("a client has come back to a session that is being ended")
+		}
+		r.closed()
+		if len(s.Sessions()) != 0 {
+			t.Errorf("%+v", s.Sessions())
+		}
+	})
+}
+
+func TestThawOrderThatIsNone(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		defer func() {
+			if said := recover(); said != "zkserver: SetThawOrder: there is no ThawOrder(3)" {
+				t.Errorf("%v", said)
+			}
+		}()
+		s.SetThawOrder(3)
+	})
 }
 
 // What followers have heard while their leader was frozen comes too late: the leader
 // has to ask for it first.
 func TestTouchesWhileTheLeaderIsFrozenComeTooLate(t *testing.T) {
-	for _, sweepFirst := range []bool{false, true} {
+	for _, order := range thawOrders {
 		ensemble(t, 3, zkserver.Config{SyncLimit: 20}, func(t *testing.T, s *zkserver.Server) {
 			r, other := at(t, s, 1, 4*time.Second), at(t, s, 1, 12*time.Second)
-			s.SweepFirst(sweepFirst)
+			s.SetThawOrder(order)
 			s.Endpoint(3).Freeze()
 			for range 8 {
 				time.Sleep(time.Second)
@@ -108,15 +170,15 @@ func TestTouchesWhileTheLeaderIsFrozenComeTooLate(t *testing.T) {
 
 // A single server that was frozen races in the same way, and its own clients touch.
 func TestASingleServerRacesTheSweep(t *testing.T) {
-	for _, sweepFirst := range []bool{false, true} {
+	for _, order := range thawOrders {
 		inBubble(t, func(t *testing.T, s *zkserver.Server) {
 			r := session(t, s, 4*time.Second)
-			s.SweepFirst(sweepFirst)
+			s.SetThawOrder(order)
 			s.Freeze()
 			xid := r.send(zkserver.OpPing, nil)
 			time.Sleep(10 * time.Second)
 			s.Thaw()
-			if sweepFirst {
+			if order != zkserver.RequestsFirst {
 				r.closed()
 				return
 			}

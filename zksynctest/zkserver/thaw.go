@@ -1,0 +1,111 @@
+package zkserver
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// thawGrace is how long a server that was frozen handles what had piled up before it
+// learns that the others gave it up, and closes connections for their silence.
+const thawGrace = 50 * time.Millisecond
+
+// ThawOrder is the order in which a leader that goes on after a freeze does two things
+// that race with real servers: it handles the requests that have piled up, and it
+// sweeps, which is to end the sessions whose time is up. Followers report what they
+// have heard of sessions only after that, because the leader has to ask them first.
+type ThawOrder int
+
+// The orders. All three were seen with real servers.
+const (
+	// RequestsFirst handles the requests, and sweeps 50 ms later. A transaction that a
+	// follower has forwarded is answered, and its session expires all the same, because
+	// forwarded requests touch nothing. A client of the leader itself saves its session
+	// with a request.
+	RequestsFirst ThawOrder = iota
+	// SweepFirst sweeps before anything else. The connections of sessions whose time is
+	// up are closed, and their requests get no answer.
+	SweepFirst
+	// RequestsDuringSweep handles the requests when the sweep has begun, 50 ms before it
+	// ends the sessions. A transaction that a follower has forwarded for a session whose
+	// time is up fails with ErrSessionExpired. Requests of the leader's own clients get
+	// no answer, and a client that reconnects is refused.
+	RequestsDuringSweep
+)
+
+// String returns the name of the constant.
+func (o ThawOrder) String() string {
+	switch o {
+	case RequestsFirst:
+		return "RequestsFirst"
+	case SweepFirst:
+		return "SweepFirst"
+	case RequestsDuringSweep:
+		return "RequestsDuringSweep"
+	}
+	return fmt.Sprintf("ThawOrder(%d)", int(o))
+}
+
+// SetThawOrder chooses what leaders do first when they go on after a freeze, from now
+// on. At the start it is RequestsFirst. Another value than the constants panics.
+func (s *Server) SetThawOrder(o ThawOrder) {
+	if o < RequestsFirst || o > RequestsDuringSweep {
+		panic("zkserver: SetThawOrder: there is no " + o.String())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.thawOrder = o
+}
+
+// goOn does what e was kept from while it was frozen. A follower answers the ping of
+// its leader at once.
+func (l *leadership) goOn(e *Endpoint) {
+	s := l.en.s
+	now := s.elapsed(time.Now())
+	if e != l.leader {
+		if e.overdue && l.has(e) && l.leader.thaw == nil {
+			l.report(e)
+		}
+		l.planCount()
+		return
+	}
+	unheard := slices.ContainsFunc(l.en.endpoints, func(e *Endpoint) bool { return e.in == l && e.overdue })
+	grace := thawGrace
+	switch s.thawOrder {
+	case SweepFirst:
+		grace = 0
+	case RequestsDuringSweep:
+		for _, ts := range l.sessions.expired(now) {
+			ts.closing = true
+		}
+	}
+	l.sweepFrom = now + grace.Milliseconds()
+	if grace == 0 {
+		s.sweep(time.Now())
+	} else {
+		s.setTimer()
+	}
+	if l.ping == nil && (l.overduePing || unheard) {
+		l.pingAfter(grace)
+	}
+	l.overduePing = false
+	l.planCount()
+}
+
+// refuseClosing answers a write of a session whose end the leader has begun with.
+func (s *Server) refuseClosing(c *conn, r *request) result {
+	t := s.begin(nil, 0, false)
+	s.fire(t)
+	if r.op != OpMulti {
+		return result{code: ErrSessionExpired, zxid: t.zxid}
+	}
+	for i := range r.subs {
+		r.subs[i].code = ErrRuntimeInconsistency
+		if i == 0 {
+			r.subs[i].code = ErrSessionExpired
+		}
+		c.reply = appendMultiError(c.reply, r.subs[i].code)
+	}
+	c.reply = appendMultiHeader(c.reply, opError, true, -1)
+	return result{zxid: t.zxid}
+}
