@@ -2,83 +2,46 @@ package zkserver_test
 
 import (
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// faced is what both kinds of ensemble can be asked for.
-type faced interface {
-	Addr(i int) string
-	Leader() int
-	Followers() []int
-	WaitLeader(not ...int) int
-	WaitReady()
-	Kill(i int)
-	Cut(i, j int)
-	HealAll()
+const realTick = 500 * time.Millisecond
+
+// comparisons are what real and embedded ensembles are compared in.
+var comparisons = []comparison{
+	{name: "moves, a cut, a dead leader", tick: realTick, limit: 5, script: func(s *script) {
+		s.moves()
+		s.cut()
+		s.killLeader()
+	}},
+	{name: "touches", tick: time.Second, limit: 5, script: (*script).touches},
+	{name: "deposed leader, connections reset", tick: realTick, limit: 20, script: (*script).deposedByReset},
+	{name: "deposed leader, followers restarted", tick: realTick, limit: 40, script: (*script).deposedByRestart},
+	{name: "throttling", tick: realTick, limit: 40, real: throttling, script: (*script).throttled},
+	{name: "shorter timeout", tick: realTick, limit: 5, script: (*script).shorterTimeout},
 }
 
-// script goes through faults of an ensemble and notes what clients see.
-type script struct {
-	t    *testing.T
-	e    faced
-	seen []string
-}
-
-func (s *script) note(format string, args ...any) {
-	s.seen = append(s.seen, fmt.Sprintf(format, args...))
-}
-
-// connect makes a session on server i, or goes on with one, and notes if it
-// cannot.
-func (s *script) connect(i int, of *raw) *raw {
-	s.t.Helper()
-	nc, err := net.Dial("tcp", s.e.Addr(i))
-	if err != nil {
-		s.t.Fatal(err)
+// TestLikeARealEnsemble has the same done to three real servers and to three
+// endpoints, and wants their clients to see the same.
+func TestLikeARealEnsemble(t *testing.T) {
+	for _, c := range comparisons {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			real := c.onReal(t)
+			embedded := c.onEmbedded(t)
+			if !slices.Equal(real, embedded) {
+				t.Fatalf("real:\n%s\nembedded:\n%s", strings.Join(real, "\n"), strings.Join(embedded, "\n"))
+			}
+			for _, line := range real {
+				t.Log(line)
+			}
+		})
 	}
-	r := rawOver(s.t, nc)
-	if of == nil {
-		of = r
-	}
-	// A real server knows a request again by its session and xid. Where a session has
-	// moved away it may take the commit of a request from there, which comes late on
-	// a busy machine, for that of one that waits here.
-	r.xid = of.xid + 1000
-	r.hello(0, 20*time.Second, of.id, of.password)
-	in, err := r.read()
-	if err != nil {
-		s.note("the connection is closed without a session")
-		return r
-	}
-	in.i32()
-	r.timeout, r.id, r.password = in.i32(), in.i64(), in.str()
-	return r
-}
-
-// ask notes what becomes of a request, and returns the zxid of the answer.
-func (s *script) ask(what string, r *raw, op zkserver.OpCode, body []byte) int64 {
-	xid := r.send(op, body)
-	r.patience = 1500 * time.Millisecond
-	defer func() { r.patience = 0 }()
-	in, err := r.read()
-	switch {
-	case err == nil:
-		got, zxid, code := in.i32(), in.i64(), in.i32()
-		s.note("%s: answered %v, code %d", what, got == xid, code)
-		return zxid
-	case strings.Contains(err.Error(), "timeout"):
-		s.note("%s: no answer", what)
-	default:
-		s.note("%s: closed", what)
-	}
-	return 0
 }
 
 func (s *script) moves() {
@@ -112,7 +75,7 @@ func (s *script) cut() {
 	behind.send(zkserver.OpExists, existsRec("/"))
 	s.ask("cut off: ping behind a sync", behind, zkserver.OpPing, nil)
 	if _, err := r.read(); err != nil {
-		ticks := time.Since(begin) / realzkTick
+		ticks := time.Since(begin) / realTick
 		s.note("closed after its sync limit of 5 ticks: %v", ticks >= 4 && ticks <= 7)
 	}
 	s.connect(f[0], r)
@@ -122,8 +85,6 @@ func (s *script) cut() {
 	s.e.WaitReady()
 	s.ask("and there still", again, zkserver.OpExists, existsRec("/"))
 }
-
-const realzkTick = 500 * time.Millisecond
 
 func (s *script) killLeader() {
 	leader, f := s.e.Leader(), s.e.Followers()
@@ -140,24 +101,4 @@ func (s *script) killLeader() {
 	s.note("epoch %d", s.ask("exists", led, zkserver.OpExists, existsRec("/e"))>>32-last>>32)
 	zxid := s.ask("write", follows, zkserver.OpSetData, setRec("/e"))
 	s.note("transaction %d of epoch %d", int32(zxid), zxid>>32-last>>32)
-}
-
-// TestLikeARealEnsemble has the same done to three real servers and to three
-// endpoints, and wants their clients to see the same.
-func TestLikeARealEnsemble(t *testing.T) {
-	run := func(t *testing.T, e faced) []string {
-		s := &script{t: t, e: e}
-		s.moves()
-		s.cut()
-		s.killLeader()
-		return s.seen
-	}
-	real := run(t, zksynctest.RealZooKeeper(t, 3))
-	embedded := run(t, zksynctest.StartEnsemble(t, 3, zksynctest.WithTick(realzkTick)))
-	if !slices.Equal(real, embedded) {
-		t.Fatalf("real:\n%s\nembedded:\n%s", strings.Join(real, "\n"), strings.Join(embedded, "\n"))
-	}
-	for _, line := range real {
-		t.Log(line)
-	}
 }

@@ -1,0 +1,102 @@
+package zkserver_test
+
+import (
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// deposedByReset has followers that find their connections with the leader closed.
+func (s *script) deposedByReset() {
+	began := time.Now()
+	survivor := s.deposed(func() int { return s.e.Depose() })
+	s.untilClosed(survivor)
+	ticks := time.Since(began) / realTick
+	s.note("closed after its sync limit of 20 ticks: %v", ticks >= 19 && ticks <= 24)
+	s.reunion(survivor)
+}
+
+// deposedByRestart has followers that are restarted behind a cut. The leader does not
+// have to wait for its sync limit, because the cut ends.
+func (s *script) deposedByRestart() {
+	survivor := s.deposed(func() int {
+		old, followers := s.e.Leader(), s.e.Followers()
+		for _, i := range followers {
+			s.e.Cut(old, i)
+		}
+		for _, i := range followers {
+			s.e.Kill(i)
+		}
+		for _, i := range followers {
+			s.e.Start(i)
+		}
+		s.e.WaitLeader(old)
+		return old
+	})
+	s.reunion(survivor)
+}
+
+// deposed asks a leader that does not know of its deposition for everything, and
+// returns a connection with it that is still open.
+func (s *script) deposed(depose func() int) *raw {
+	old := s.e.Leader()
+	a, b, c, d := s.connect(old, nil), s.connect(old, nil), s.connect(old, nil), s.connect(old, nil)
+	closes := s.connect(old, nil)
+	last := s.ask("create", a, zkserver.OpCreate, createRec("/x", "", 0))
+	s.note("another leader: %v", depose() == old)
+
+	s.ask("ping", a, zkserver.OpPing, nil)
+	s.ask("exists", a, zkserver.OpExists, existsRec("/x"))
+	s.ask("sync", a, zkserver.OpSync, rec{}.str("/"))
+	a2 := s.hello(old, a, last, usualTimeout)
+	s.welcome("reconnect", a2)
+	s.ask("sync over the new connection", a2, zkserver.OpSync, rec{}.str("/"))
+
+	// What needs a commit gets no answer, and holds up its session.
+	fresh := s.hello(old, nil, 0, usualTimeout)
+	write := c.send(zkserver.OpCreate, createRec("/lost", "", 0))
+	c.send(zkserver.OpPing, nil)
+	closing := closes.send(zkserver.OpCloseSession, nil)
+	s.outcome("write", c, write, time.Second)
+	c2 := s.hello(old, c, last, usualTimeout)
+	s.welcome("reconnect behind a write", c2)
+	behind := c2.send(zkserver.OpPing, nil)
+	c2.send(zkserver.OpSync, rec{}.str("/"))
+	s.ask("sync while proposals are outstanding", b, zkserver.OpSync, rec{}.str("/"))
+	s.ask("exists while proposals are outstanding", d, zkserver.OpExists, existsRec("/x"))
+	s.outcome("ping behind a write", c2, behind, time.Second)
+	s.outcome("new session", fresh, 0, 100*time.Millisecond)
+	s.outcome("close", closes, closing, 100*time.Millisecond)
+	s.welcome("reconnect of a session that closes", s.hello(old, closes, last, usualTimeout))
+
+	s.besideTheNext(old, d, b, last)
+	return a2
+}
+
+// besideTheNext uses sessions with the next leader and the deposed one, both at a time.
+func (s *script) besideTheNext(old int, moves, other *raw, last int64) {
+	next := s.e.WaitLeader(old)
+	young := s.connect(next, nil)
+	s.ask("write to the next leader", young, zkserver.OpCreate, createRec("/new", "", 0))
+	s.welcome("session of the next leader at the old one", s.hello(old, young, 0, usualTimeout))
+	moved := s.hello(next, moves, last, usualTimeout)
+	s.welcome("move to the next leader", moved)
+	zxid := s.ask("write over the new connection", moved, zkserver.OpSetData, setRec("/x"))
+	s.ask("ping over the old connection", moves, zkserver.OpPing, nil)
+	s.ask("sync over the old connection", moves, zkserver.OpSync, rec{}.str("/"))
+	s.ask("exists over the old connection", moves, zkserver.OpExists, existsRec("/new"))
+	s.welcome("client that has seen more", s.hello(old, other, zxid, usualTimeout))
+}
+
+// reunion heals what was cut: nothing of what the deposed leader proposed is there.
+func (s *script) reunion(survivor *raw) {
+	healed := time.Now()
+	s.e.HealAll()
+	s.untilClosed(survivor)
+	s.note("closed within 3 ticks of the end of the cut: %v", time.Since(healed) < 3*realTick)
+	s.e.WaitReady()
+	again := s.connect(s.e.Followers()[0], survivor)
+	s.note("the session lives: %v", again.id == survivor.id)
+	s.ask("/lost", again, zkserver.OpExists, existsRec("/lost"))
+	s.ask("/new", again, zkserver.OpExists, existsRec("/new"))
+}

@@ -1,0 +1,97 @@
+package zkserver_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// pausedFor is how long a leader is paused, in parts of the timeout of the sessions
+// that write meanwhile.
+var pausedFor = map[string]time.Duration{"T/4": pauseTimeout / 4, "T": pauseTimeout, "2T": 2 * pauseTimeout}
+
+const (
+	pauseTick    = 400 * time.Millisecond
+	pauseTimeout = 4 * pauseTick
+)
+
+// writesToAPausedLeader has clients write while their leader is paused, one over a
+// follower and one over the leader itself. It returns what becomes of the two: whether
+// the transaction is answered, and whether the session lives after that.
+func (s *script) writesToAPausedLeader(pause time.Duration) (overFollower, overLeader string) {
+	leader := s.e.Leader()
+	servers := []int{s.e.Followers()[0], leader}
+	var clients [2]*raw
+	for i, server := range servers {
+		clients[i] = s.session(server, pauseTimeout)
+	}
+	// The leader has heard of the sessions for the last time well before it is paused:
+	// after a pause of T their time is up.
+	time.Sleep(2 * pauseTick)
+	s.e.Pause(leader)
+	var xids [2]int32
+	for i, r := range clients {
+		xids[i] = r.send(zkserver.OpSetData, setRec("/"))
+	}
+	time.Sleep(pause)
+	s.e.Resume(leader)
+	var outcomes [2]string
+	for i, r := range clients {
+		in, how := s.read(r, 2*time.Second)
+		if in != nil {
+			how = fmt.Sprintf("answered %v, code %d", in.i32() == xids[i], errOf(in))
+		}
+		time.Sleep(200 * time.Millisecond)
+		again := s.hello(servers[i], r, 0, pauseTimeout)
+		s.welcome("", again)
+		outcomes[i] = fmt.Sprintf("%s; the session lives: %v", how, again.id == r.id)
+		if again.id == r.id {
+			s.ask("", again, zkserver.OpCloseSession, nil)
+		}
+	}
+	return outcomes[0], outcomes[1]
+}
+
+// errOf is the code in the header of an answer of which the xid was read.
+func errOf(in *reading) int32 {
+	in.i64()
+	return in.i32()
+}
+
+// TestAPausedLeaderLikeARealOne wants real leaders that go on after a pause to do what
+// the embedded one does in one of its orders.
+func TestAPausedLeaderLikeARealOne(t *testing.T) {
+	t.Parallel()
+	comparison := comparison{tick: pauseTick, limit: 40}
+	allowed := map[string][2][]string{} // over a follower, and over the leader
+	for name, pause := range pausedFor {
+		var outcomes [2][]string
+		for order := zkserver.RequestsFirst; order <= zkserver.RequestsDuringSweep; order++ {
+			comparison.script = func(s *script) {
+				s.embedded.SetThawOrder(order)
+				follower, leader := s.writesToAPausedLeader(pause)
+				outcomes[0], outcomes[1] = append(outcomes[0], follower), append(outcomes[1], leader)
+			}
+			comparison.onEmbedded(t)
+		}
+		allowed[name] = outcomes
+		t.Logf("paused for %s, embedded: over a follower %q, over the leader %q", name, outcomes[0], outcomes[1])
+	}
+	comparison.script = func(s *script) {
+		for name, pause := range pausedFor {
+			for range 2 {
+				follower, leader := s.writesToAPausedLeader(pause)
+				t.Logf("paused for %s, real: over a follower %q, over the leader %q", name, follower, leader)
+				for i, got := range []string{follower, leader} {
+					if want := allowed[name][i]; !slices.Contains(want, got) {
+						t.Errorf("a real leader paused for %s, client over the leader %v: %q, want one of %q", name, i == 1, got, want)
+					}
+				}
+			}
+		}
+	}
+	comparison.onReal(t)
+}

@@ -1,0 +1,223 @@
+package zkserver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// faced is what both kinds of ensemble can be asked for.
+type faced interface {
+	Leader() int
+	Followers() []int
+	WaitLeader(not ...int) int
+	WaitReady()
+	Kill(i int)
+	Start(i int)
+	Restart(i int)
+	Pause(i int)
+	Resume(i int)
+	Cut(i, j int)
+	ResetEnd(i, j int)
+	Depose() int
+	HealAll()
+}
+
+// script goes through faults of an ensemble and notes what clients see.
+type script struct {
+	t    *testing.T
+	e    faced
+	dial func(i int) (net.Conn, error)
+	// embedded is nil on real servers.
+	embedded *zksynctest.EmbeddedEnsemble
+	// limit has server i grant no longer timeouts than max from now on. It may restart
+	// the server.
+	limit func(i int, max time.Duration)
+	seen  []string
+}
+
+// comparison is a script for both kinds of ensemble, with the configuration that it
+// wants of each.
+type comparison struct {
+	name   string
+	tick   time.Duration
+	limit  int // in ticks
+	real   []zksynctest.RealOption
+	script func(*script)
+}
+
+func (c comparison) onReal(t *testing.T) []string {
+	opts := append([]zksynctest.RealOption{zksynctest.RealTickTime(c.tick), zksynctest.RealSyncLimit(c.limit)}, c.real...)
+	e := zksynctest.RealZooKeeper(t, 3, opts...)
+	s := &script{
+		t: t, e: e,
+		dial: func(i int) (net.Conn, error) { return net.Dial("tcp", e.Addr(i)) },
+		limit: func(i int, max time.Duration) {
+			e.SetProperty(i, "maxSessionTimeout", fmt.Sprint(max.Milliseconds()))
+			e.Restart(i)
+			e.WaitReady()
+		},
+	}
+	c.script(s)
+	return s.seen
+}
+
+func (c comparison) onEmbedded(t *testing.T) (seen []string) {
+	synctest.Test(t, func(t *testing.T) {
+		e := zksynctest.StartEnsemble(t, 3, zksynctest.WithConfig(zkserver.Config{
+			TickTime: c.tick, MaxSessionTimeout: time.Minute, SyncLimit: c.limit,
+			ElectionTime: 200 * time.Millisecond, FourLetterWords: []string{"*"},
+		}))
+		s := &script{
+			t: t, e: e, embedded: e,
+			dial: func(i int) (net.Conn, error) { return e.Endpoint(i).Dial(context.Background(), "tcp", "") },
+			limit: func(i int, max time.Duration) {
+				if err := e.Endpoint(i).SetSessionTimeouts(2*c.tick, max); err != nil {
+					t.Error(err)
+				}
+				e.Restart(i)
+			},
+		}
+		c.script(s)
+		seen = s.seen
+	})
+	return seen
+}
+
+func (s *script) note(format string, args ...any) {
+	s.seen = append(s.seen, fmt.Sprintf(format, args...))
+}
+
+func (s *script) open(i int) *raw {
+	s.t.Helper()
+	nc, err := s.dial(i)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return rawOver(s.t, nc)
+}
+
+// usualTimeout is what clients of a script ask for.
+const usualTimeout = 20 * time.Second
+
+// connect makes a session on server i, or goes on with that of another connection.
+func (s *script) connect(i int, of *raw) *raw {
+	s.t.Helper()
+	r := s.hello(i, of, 0, usualTimeout)
+	s.welcome("", r)
+	return r
+}
+
+// session makes a session with a timeout of its own.
+func (s *script) session(i int, timeout time.Duration) *raw {
+	s.t.Helper()
+	r := s.hello(i, nil, 0, timeout)
+	s.welcome("", r)
+	return r
+}
+
+// hello sends a ConnectRequest, and leaves its answer to welcome.
+func (s *script) hello(i int, of *raw, zxid int64, timeout time.Duration) *raw {
+	s.t.Helper()
+	r := s.open(i)
+	if of == nil {
+		of = r
+	}
+	// A real server knows a request again by its session and xid. Where a session has
+	// moved away it may take the commit of a request from there, which comes late on
+	// a busy machine, for that of one that waits here.
+	r.xid = of.xid + 1000
+	r.hello(zxid, timeout, of.id, of.password)
+	return r
+}
+
+// welcome reads what comes of hello. It notes what that is, or only a failure if what
+// is empty.
+func (s *script) welcome(what string, r *raw) {
+	s.t.Helper()
+	in, how := s.read(r, 1500*time.Millisecond)
+	switch {
+	case in != nil:
+		in.i32()
+		r.timeout, r.id, r.password = in.i32(), in.i64(), in.str()
+		if what != "" {
+			s.note("%s: accepted %v", what, r.id != 0)
+		}
+	case what == "":
+		s.note("the connection is %s without a session", how)
+	default:
+		s.note("%s: %s", what, how)
+	}
+}
+
+// read waits for a frame, or tells what came instead.
+func (s *script) read(r *raw, patience time.Duration) (*reading, string) {
+	s.t.Helper()
+	r.patience = patience
+	defer func() { r.patience = 0 }()
+	in, err := r.read()
+	switch {
+	case err == nil:
+		return in, ""
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, "not answered"
+	}
+	return nil, "closed"
+}
+
+// outcome notes what became of the request with that xid, and returns the zxid of its
+// answer.
+func (s *script) outcome(what string, r *raw, xid int32, patience time.Duration) int64 {
+	s.t.Helper()
+	in, how := s.read(r, patience)
+	if in == nil {
+		s.note("%s: %s", what, how)
+		return 0
+	}
+	got, zxid, code := in.i32(), in.i64(), in.i32()
+	s.note("%s: answered %v, code %d", what, got == xid, code)
+	return zxid
+}
+
+// ask notes what becomes of a request.
+func (s *script) ask(what string, r *raw, op zkserver.OpCode, body []byte) int64 {
+	s.t.Helper()
+	return s.outcome(what, r, r.send(op, body), 1500*time.Millisecond)
+}
+
+// untilClosed pings until the connection is closed.
+func (s *script) untilClosed(r *raw) {
+	s.t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if _, err := r.nc.Write(rec{}.i32(8, -2, int32(zkserver.OpPing))); err != nil {
+			return
+		}
+		if in, how := s.read(r, time.Second); in == nil && how == "closed" {
+			return
+		}
+	}
+	s.t.Error("the connection stays open")
+}
+
+func (s *script) command(i int, word string) string {
+	s.t.Helper()
+	r := s.open(i)
+	r.write([]byte(word))
+	var all strings.Builder
+	for buf := make([]byte, 4096); ; {
+		n, err := r.nc.Read(buf)
+		all.Write(buf[:n])
+		if err != nil {
+			return all.String()
+		}
+	}
+}
