@@ -23,6 +23,9 @@ func (s *Server) setTimer() {
 	}
 	l := s.en.current
 	s.due = l.sessions.next()
+	if len(l.sessions.picked) > 0 {
+		s.due = max(l.sweepFrom, 1)
+	}
 	for _, left := range s.leftovers {
 		if s.due == 0 || left.due < s.due {
 			s.due = left.due
@@ -55,7 +58,9 @@ func (s *Server) sweep(now time.Time) {
 	}
 	if l := s.en.current; at >= l.sweepFrom {
 		for _, ts := range l.sessions.expired(at) {
-			s.endSession(ts.sess, nil, now)
+			if !ts.sess.dead {
+				s.endSession(ts.sess, nil, now)
+			}
 		}
 		s.removeLeftovers(at, now)
 		if s.reapDue != 0 && s.reapDue <= at {

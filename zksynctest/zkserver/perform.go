@@ -97,9 +97,7 @@ func (s *Server) refer(c *conn, r *request, now time.Time) (result, bool) {
 			s.catchUpFor(c) // and it hears that it is
 		}
 		return quiet, c.rep.view == nil
-	case !alive:
-		return quiet, true // the leader has begun to end the session
-	case op.isWrite() && op != OpCloseSession && l.sessions.find(c.sess.id) == nil:
+	case l.sessions.find(c.sess.id) == nil && op != OpCloseSession && (op.isWrite() || c.leads()):
 		return s.refuseClosing(c, r), true
 	case !l.sessions.mayAsk(c.sess.id, c.ep) && mayNot(c, l, op):
 		return s.moved(op, l), true

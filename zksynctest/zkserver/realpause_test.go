@@ -69,7 +69,7 @@ func TestAPausedLeaderLikeARealOne(t *testing.T) {
 	allowed := map[string][2][]string{} // over a follower, and over the leader
 	for name, pause := range pausedFor {
 		var outcomes [2][]string
-		for order := zkserver.RequestsFirst; order <= zkserver.RequestsDuringSweep; order++ {
+		for order := zkserver.RequestsFirst; order <= zkserver.SweepFirst; order++ {
 			comparison.script = func(s *script) {
 				s.embedded.SetThawOrder(order)
 				follower, leader := s.writesToAPausedLeader(pause)
@@ -77,6 +77,9 @@ func TestAPausedLeaderLikeARealOne(t *testing.T) {
 			}
 			comparison.onEmbedded(t)
 		}
+		// A report of the follower may come before the sweep on a busy machine. Then the
+		// pause has the effect of a short one.
+		outcomes[0] = append(outcomes[0], "answered true, code 0; the session lives: true")
 		allowed[name] = outcomes
 		t.Logf("paused for %s, embedded: over a follower %q, over the leader %q", name, outcomes[0], outcomes[1])
 	}

@@ -16,21 +16,26 @@ const thawGrace = 50 * time.Millisecond
 // have heard of sessions only after that, because the leader has to ask them first.
 type ThawOrder int
 
-// The orders. All three were seen with real servers.
+// The orders, from the latest sweep to the earliest. Their effects on sessions at
+// followers were all seen with real servers. The sweep of a real leader can also come
+// later than the reports of its followers, which save their sessions then.
 const (
 	// RequestsFirst handles the requests, and sweeps 50 ms later. A transaction that a
 	// follower has forwarded is answered, and its session expires all the same, because
 	// forwarded requests touch nothing. A client of the leader itself saves its session
 	// with a request.
 	RequestsFirst ThawOrder = iota
+	// RequestsDuringSweep handles the requests when the sweep has picked the sessions
+	// whose time is up, 50 ms before it ends them: they are answered, and do not save the
+	// sessions of the leader's own clients either.
+	RequestsDuringSweep
+	// RequestsAfterMark handles the requests when the sweep has also marked these
+	// sessions. Their transactions fail with ErrSessionExpired, and so do other requests
+	// to the leader itself. Clients that reconnect are refused.
+	RequestsAfterMark
 	// SweepFirst sweeps before anything else. The connections of sessions whose time is
 	// up are closed, and their requests get no answer.
 	SweepFirst
-	// RequestsDuringSweep handles the requests when the sweep has begun, 50 ms before it
-	// ends the sessions. A transaction that a follower has forwarded for a session whose
-	// time is up fails with ErrSessionExpired. Requests of the leader's own clients get
-	// no answer, and a client that reconnects is refused.
-	RequestsDuringSweep
 )
 
 // String returns the name of the constant.
@@ -38,10 +43,12 @@ func (o ThawOrder) String() string {
 	switch o {
 	case RequestsFirst:
 		return "RequestsFirst"
-	case SweepFirst:
-		return "SweepFirst"
 	case RequestsDuringSweep:
 		return "RequestsDuringSweep"
+	case RequestsAfterMark:
+		return "RequestsAfterMark"
+	case SweepFirst:
+		return "SweepFirst"
 	}
 	return fmt.Sprintf("ThawOrder(%d)", int(o))
 }
@@ -49,7 +56,7 @@ func (o ThawOrder) String() string {
 // SetThawOrder chooses what leaders do first when they go on after a freeze, from now
 // on. At the start it is RequestsFirst. Another value than the constants panics.
 func (s *Server) SetThawOrder(o ThawOrder) {
-	if o < RequestsFirst || o > RequestsDuringSweep {
+	if o < RequestsFirst || o > SweepFirst {
 		panic("zkserver: SetThawOrder: there is no " + o.String())
 	}
 	s.mu.Lock()
@@ -75,7 +82,10 @@ func (l *leadership) goOn(e *Endpoint) {
 	case SweepFirst:
 		grace = 0
 	case RequestsDuringSweep:
-		for _, ts := range l.sessions.expired(now) {
+		l.sessions.picked = l.sessions.expired(now)
+	case RequestsAfterMark:
+		l.sessions.picked = l.sessions.expired(now)
+		for _, ts := range l.sessions.picked {
 			ts.closing = true
 		}
 	}
@@ -92,8 +102,11 @@ func (l *leadership) goOn(e *Endpoint) {
 	l.planCount()
 }
 
-// refuseClosing answers a write of a session whose end the leader has begun with.
+// refuseClosing answers a request of a session that the leader is about to end.
 func (s *Server) refuseClosing(c *conn, r *request) result {
+	if !r.op.isWrite() {
+		return result{code: ErrSessionExpired, zxid: s.en.zxidOf(c.rep)}
+	}
 	t := s.begin(nil, 0, false)
 	s.fire(t)
 	if r.op != OpMulti {

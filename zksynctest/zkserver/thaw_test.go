@@ -10,7 +10,9 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-var thawOrders = []zkserver.ThawOrder{zkserver.RequestsFirst, zkserver.SweepFirst, zkserver.RequestsDuringSweep}
+var thawOrders = []zkserver.ThawOrder{
+	zkserver.RequestsFirst, zkserver.RequestsDuringSweep, zkserver.RequestsAfterMark, zkserver.SweepFirst,
+}
 
 // A leader that was frozen for longer than a session lives does two things at once when
 // it goes on: it handles the requests that have piled up, and it sweeps. A forwarded
@@ -22,29 +24,23 @@ func TestATransactionRacesTheSweep(t *testing.T) {
 		code           zkserver.Code
 		lives          bool
 	}
-	fine := outcome{true, true, 0, true}
+	fine := outcome{answered: true, done: true, lives: true}
+	late := outcome{answered: true, done: true}
+	refused := outcome{answered: true, code: zkserver.ErrSessionExpired}
 	for _, c := range []struct {
 		name     string
 		endpoint int
 		pause    time.Duration
-		want     map[zkserver.ThawOrder]outcome
+		want     []outcome // in thawOrders
 	}{
-		{"over a follower for T/4", 1, timeout / 4, map[zkserver.ThawOrder]outcome{
-			zkserver.RequestsFirst: fine, zkserver.SweepFirst: fine, zkserver.RequestsDuringSweep: fine}},
-		{"over the leader for T/4", 3, timeout / 4, map[zkserver.ThawOrder]outcome{
-			zkserver.RequestsFirst: fine, zkserver.SweepFirst: fine, zkserver.RequestsDuringSweep: fine}},
-		{"over a follower for T", 1, timeout, map[zkserver.ThawOrder]outcome{
-			zkserver.RequestsFirst: {answered: true, done: true}, zkserver.SweepFirst: {},
-			zkserver.RequestsDuringSweep: {answered: true, code: zkserver.ErrSessionExpired}}},
-		{"over the leader for T", 3, timeout, map[zkserver.ThawOrder]outcome{
-			zkserver.RequestsFirst: fine, zkserver.SweepFirst: {}, zkserver.RequestsDuringSweep: {}}},
-		{"over a follower for 2T", 1, 2 * timeout, map[zkserver.ThawOrder]outcome{
-			zkserver.RequestsFirst: {answered: true, done: true}, zkserver.SweepFirst: {},
-			zkserver.RequestsDuringSweep: {answered: true, code: zkserver.ErrSessionExpired}}},
-		{"over the leader for 2T", 3, 2 * timeout, map[zkserver.ThawOrder]outcome{
-			zkserver.RequestsFirst: fine, zkserver.SweepFirst: {}, zkserver.RequestsDuringSweep: {}}},
+		{"over a follower for T/4", 1, timeout / 4, []outcome{fine, fine, fine, fine}},
+		{"over the leader for T/4", 3, timeout / 4, []outcome{fine, fine, fine, fine}},
+		{"over a follower for T", 1, timeout, []outcome{late, late, refused, {}}},
+		{"over the leader for T", 3, timeout, []outcome{fine, late, refused, {}}},
+		{"over a follower for 2T", 1, 2 * timeout, []outcome{late, late, refused, {}}},
+		{"over the leader for 2T", 3, 2 * timeout, []outcome{fine, late, refused, {}}},
 	} {
-		for _, order := range thawOrders {
+		for i, order := range thawOrders {
 			t.Run(fmt.Sprintf("%s, %v", c.name, order), func(t *testing.T) {
 				ensemble(t, 3, zkserver.Config{SyncLimit: 20}, func(t *testing.T, s *zkserver.Server) {
 					r, watcher := at(t, s, c.endpoint, timeout), at(t, s, 2, 40*time.Second)
@@ -75,7 +71,7 @@ func TestATransactionRacesTheSweep(t *testing.T) {
 					if again := r.moved(s, c.endpoint).welcome(); (again.id == r.id) != got.lives {
 						t.Errorf("a reconnect gets session %#x, the session lives: %v", again.id, got.lives)
 					}
-					if want := c.want[order]; got != want {
+					if want := c.want[i]; got != want {
 						t.Errorf("%+v, want %+v", got, want)
 					}
 				})
@@ -89,7 +85,7 @@ func TestATransactionRacesTheSweep(t *testing.T) {
 func TestWritesDuringTheSweep(t *testing.T) {
 	ensemble(t, 3, zkserver.Config{SyncLimit: 20}, func(t *testing.T, s *zkserver.Server) {
 		r, closes, comes := at(t, s, 1, 4*time.Second), at(t, s, 1, 4*time.Second), at(t, s, 2, 4*time.Second)
-		s.SetThawOrder(zkserver.RequestsDuringSweep)
+		s.SetThawOrder(zkserver.RequestsAfterMark)
 		s.Endpoint(3).Freeze()
 		check := sub(zkserver.OpCheck, rec{}.str("/").i32(-1))
 		write, batch := r.send(zkserver.OpSetData, setRec("/")), r.send(zkserver.OpMulti, multi(check, check))
@@ -132,11 +128,11 @@ func TestWritesDuringTheSweep(t *testing.T) {
 func TestThawOrderThatIsNone(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		defer func() {
-			if said := recover(); said != "zkserver: SetThawOrder: there is no ThawOrder(3)" {
+			if said := recover(); said != "zkserver: SetThawOrder: there is no ThawOrder(4)" {
 				t.Errorf("%v", said)
 			}
 		}()
-		s.SetThawOrder(3)
+		s.SetThawOrder(4)
 	})
 }
 
@@ -175,15 +171,18 @@ func TestASingleServerRacesTheSweep(t *testing.T) {
 			r := session(t, s, 4*time.Second)
 			s.SetThawOrder(order)
 			s.Freeze()
-			xid := r.send(zkserver.OpPing, nil)
+			r.send(zkserver.OpPing, nil)
 			time.Sleep(10 * time.Second)
 			s.Thaw()
+			if order != zkserver.SweepFirst {
+				want := map[zkserver.ThawOrder]zkserver.Code{zkserver.RequestsAfterMark: zkserver.ErrSessionExpired}[order]
+				if p := r.recv(); p.xid != -2 || p.code != want {
+					t.Errorf("%v: the ping is answered %v, want %v", order, p.code, want)
+				}
+			}
 			if order != zkserver.RequestsFirst {
 				r.closed()
 				return
-			}
-			if p := r.recv(); p.xid != xid || xid != -2 {
-				t.Fatalf("%+v", p)
 			}
 			time.Sleep(3 * time.Second)
 			r.want(0, zkserver.OpPing, nil)

@@ -13,13 +13,16 @@ type sessionTracker struct {
 	tick    int64
 	tracked map[int64]*trackedSession
 	buckets map[int64]map[int64]*trackedSession
+	// picked has the sessions that a sweep is going to end, whatever the leader hears of
+	// them now.
+	picked []*trackedSession
 }
 
 type trackedSession struct {
 	sess    *session
 	bucket  int64     // when it expires
 	owner   *Endpoint // to which its client connected last; nil if nobody has asked yet
-	closing bool      // a deposed leader has proposed its end
+	closing bool      // its end is proposed, or about to be
 }
 
 func newSessionTracker(tick time.Duration) sessionTracker {
@@ -95,15 +98,18 @@ func (t *sessionTracker) next() int64 {
 	return next
 }
 
-// expired lists the sessions whose time is up, in a defined order.
+// expired lists the sessions that a sweep ends now, in a defined order.
 func (t *sessionTracker) expired(now int64) []*trackedSession {
-	var list []*trackedSession
+	list := t.picked
+	t.picked = nil
 	for _, bucket := range slices.Sorted(maps.Keys(t.buckets)) {
 		if bucket > now {
 			break
 		}
 		for _, id := range slices.Sorted(maps.Keys(t.buckets[bucket])) {
-			list = append(list, t.buckets[bucket][id])
+			if ts := t.buckets[bucket][id]; !slices.Contains(list, ts) {
+				list = append(list, ts)
+			}
 		}
 	}
 	return list
