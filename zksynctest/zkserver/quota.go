@@ -89,8 +89,10 @@ func (t *txn) account(path string, count, bytes int) {
 	t.changed(stepData, stat)
 }
 
-// exceedsQuota tells whether a hard limit is in the way. It is of no importance
-// unless Config.EnforceQuota says so; soft limits never are.
+// exceedsQuota reports whether a write goes beyond a hard limit, of the number of
+// znodes if it adds some and of the bytes if it changes them. Only Config.EnforceQuota
+// makes that count. Within a multi, what the operations before have used does not count
+// yet.
 func (t *txn) exceedsQuota(path string, count, bytes int) bool {
 	if !t.s.cfg.EnforceQuota {
 		return false
@@ -107,9 +109,15 @@ func (t *txn) exceedsQuota(path string, count, bytes int) bool {
 		return nil
 	}
 	limits, used := numbers(limitsName), numbers(statsName)
+	for _, u := range t.undo {
+		if u.path == quotaRoot+subject+statsName && !u.created {
+			used, _ = parseQuota(u.before.data)
+			break
+		}
+	}
 	over := func(limit, what string, more int) bool {
 		most := limits.get(limit)
-		return most >= 0 && used.get(what)+int64(more) > most
+		return more != 0 && most >= 0 && used.get(what)+int64(more) > most
 	}
 	return over("countHardLimit", "count", count) || over("byteHardLimit", "bytes", bytes)
 }

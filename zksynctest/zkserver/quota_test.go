@@ -116,9 +116,28 @@ func TestHardLimits(t *testing.T) {
 			})
 			if enforce { // whatever the version
 				r.want(exceeded, zkserver.OpSetData, rec{}.str("/hard").str("5678").i32(77))
+				// A limit of znodes that are there already does not matter to their data.
+				r.want(0, zkserver.OpSetData, setTo("/zookeeper/quota/hard/zookeeper_limits", "count=-1,bytes=-1=;byteHardLimit=9;countHardLimit=1"))
+				r.want(0, zkserver.OpSetData, setTo("/hard/b", "12"))
 			}
 		})
 	}
+}
+
+// The operations of a multi are held against what was used before it.
+func TestHardLimitsWithinAMulti(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := session(t, start(t, zkserver.Config{EnforceQuota: true}), 0)
+		r.create("/q", 0)
+		limit(r, "/q", "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=2")
+		create := func(path string) []byte { return sub(zkserver.OpCreate, createRec(path, "", 0)) }
+		r.want(0, zkserver.OpMulti, multi(create("/q/a"), create("/q/b"), create("/q/c")))
+		r.stat("/q/c") // one was left before, and so all of them succeed
+		p := r.want(0, zkserver.OpMulti, multi(sub(zkserver.OpDelete, deleteRec("/q/a")), create("/q/d")))
+		if codes := p.results(); codes[1] != int32(zkserver.ErrQuotaExceeded) {
+			t.Errorf("%v, want the create to exceed the quota in spite of the delete", codes)
+		}
+	})
 }
 
 // TestQuotasAndReapingAfterACrash has what the server makes of the tree survive.

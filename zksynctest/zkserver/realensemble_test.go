@@ -23,6 +23,8 @@ var comparisons = []comparison{
 	{name: "deposed leader, connections reset", tick: realTick, limit: 20, script: (*script).deposedByReset},
 	{name: "deposed leader, followers restarted", tick: realTick, limit: 40, script: (*script).deposedByRestart},
 	{name: "throttling", tick: realTick, limit: 40, real: throttling, script: (*script).throttled},
+	{name: "enforced quotas", tick: realTick, limit: 5, script: (*script).quotas,
+		real: enforcing, config: zkserver.Config{EnforceQuota: true}},
 	{name: "shorter timeout", tick: realTick, limit: 5, script: (*script).shorterTimeout},
 }
 

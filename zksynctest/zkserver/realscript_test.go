@@ -52,6 +52,7 @@ type comparison struct {
 	tick   time.Duration
 	limit  int // in ticks
 	real   []zksynctest.RealOption
+	config zkserver.Config // of the embedded ensemble, beyond tick and limit
 	script func(*script)
 }
 
@@ -73,10 +74,10 @@ func (c comparison) onReal(t *testing.T) []string {
 
 func (c comparison) onEmbedded(t *testing.T) (seen []string) {
 	synctest.Test(t, func(t *testing.T) {
-		e := zksynctest.StartEnsemble(t, 3, zksynctest.WithConfig(zkserver.Config{
-			TickTime: c.tick, MaxSessionTimeout: time.Minute, SyncLimit: c.limit,
-			ElectionTime: 200 * time.Millisecond, FourLetterWords: []string{"*"},
-		}))
+		config := c.config
+		config.TickTime, config.MaxSessionTimeout, config.SyncLimit = c.tick, time.Minute, c.limit
+		config.ElectionTime, config.FourLetterWords = 200*time.Millisecond, []string{"*"}
+		e := zksynctest.StartEnsemble(t, 3, zksynctest.WithConfig(config))
 		s := &script{
 			t: t, e: e, embedded: e,
 			dial: func(i int) (net.Conn, error) { return e.Endpoint(i).Dial(context.Background(), "tcp", "") },
