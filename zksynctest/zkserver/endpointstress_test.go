@@ -20,7 +20,8 @@ import (
 // strike does something to an ensemble.
 func strike(s *zkserver.Server, rnd *rand.Rand) {
 	e := s.Endpoint(1 + rnd.IntN(s.Size()))
-	switch rnd.IntN(18) {
+	other := s.Endpoint(1 + (e.Number()+rnd.IntN(s.Size()-1))%s.Size())
+	switch rnd.IntN(26) {
 	case 0, 1:
 		e.Stop()
 	case 2, 3:
@@ -40,15 +41,28 @@ func strike(s *zkserver.Server, rnd *rand.Rand) {
 	case 11:
 		e.Rejoin()
 	case 12:
-		if other := 1 + rnd.IntN(s.Size()); other != e.Number() {
-			s.CutLink(e.Number(), other)
-		}
+		s.CutLink(e.Number(), other.Number())
 	case 13:
 		if rnd.IntN(2) == 0 {
 			e.CutFromClients()
 		} else {
 			e.HealClients()
 		}
+	case 14, 15:
+		s.Depose()
+	case 16:
+		s.ResetEnd(e.Number(), other.Number())
+	case 17:
+		s.SetThawOrder(zkserver.ThawOrder(rnd.IntN(4)))
+	case 18:
+		for _, session := range s.Sessions() {
+			s.LoseTouches(session.ID, rnd.IntN(2) == 0)
+		}
+	case 19:
+		_ = e.SetSessionTimeouts(time.Second, time.Duration(2+rnd.IntN(20))*time.Second)
+	case 20:
+		ops := []zkserver.OpCode{0, zkserver.OpConnect, zkserver.OpSetData, zkserver.OpCloseSession}
+		s.Inject(zkserver.Fault{Endpoint: e.Number(), Op: ops[rnd.IntN(len(ops))], Do: zkserver.CutAfterForward})
 	default:
 		e.Lag()
 	}
@@ -56,6 +70,10 @@ func strike(s *zkserver.Server, rnd *rand.Rand) {
 
 func mend(t *testing.T, s *zkserver.Server) {
 	t.Helper()
+	s.RemoveFaults()
+	for _, session := range s.Sessions() {
+		s.LoseTouches(session.ID, false)
+	}
 	for i := 1; i <= s.Size(); i++ {
 		e := s.Endpoint(i)
 		e.Thaw()
@@ -123,6 +141,9 @@ func tormentEnsemble(t *testing.T, s *zkserver.Server, seed uint64) {
 	zxid := s.Zxid()
 	for range 300 {
 		strike(s, rnd)
+		if wrong := s.Inconsistencies(); wrong != nil {
+			t.Fatal(wrong)
+		}
 		time.Sleep(time.Duration(rnd.IntN(3000)) * time.Millisecond)
 		if now := s.Zxid(); now < zxid {
 			t.Errorf("zxid %#x after %#x", now, zxid)

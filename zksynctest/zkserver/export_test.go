@@ -34,3 +34,42 @@ func (s *Server) Everything() string {
 
 // RewriteFloor is how large a data file grows before it is written anew.
 const RewriteFloor = rewriteFloor
+
+// Inconsistencies lists what must not be with an ensemble at any time.
+func (s *Server) Inconsistencies() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []string
+	wrong := func(is bool, format string, args ...any) {
+		if is {
+			list = append(list, fmt.Sprintf(format, args...))
+		}
+	}
+	en := s.en
+	if l := en.current; l != nil {
+		wrong(l.deposed || !en.isMajority(l.size()), "the current leader %d has %d endpoints, deposed %v", l.leader.number, l.size(), l.deposed)
+		wrong(len(l.sessions.tracked) != len(s.sessions), "%d sessions, %d tracked", len(s.sessions), len(l.sessions.tracked))
+	}
+	for _, e := range en.endpoints {
+		l := e.in
+		if l == nil {
+			wrong(e.cutOff || e.doubt != nil, "endpoint %d looks for a leader: cut off %v, in doubt %v", e.number, e.cutOff, e.doubt != nil)
+			continue
+		}
+		wrong(e.down, "endpoint %d is down and belongs to a leader", e.number)
+		wrong(e.rep.cut != (e.cutOff || l != en.current), "endpoint %d: cut off %v, current %v, its replica is cut %v", e.number, e.cutOff, l == en.current, e.rep.cut)
+		wrong(e.rep.cut && e.rep.view == nil, "endpoint %d is cut off and sees the tree as it is", e.number)
+		if e == l.leader {
+			_, loses := l.losesQuorum()
+			wrong(e.thaw == nil && loses != (l.count != nil), "leader %d loses its quorum %v and counts %v", e.number, loses, l.count != nil)
+			continue
+		}
+		wrong(l.has(e) && l.leader.in != l, "endpoint %d has a leader that is none", e.number)
+		wrong(l.has(e) && !en.linked(e, l.leader), "endpoint %d has a leader that it cannot reach", e.number)
+		_, silent := l.silent[e]
+		quiet := e.thaw != nil || l.leader.thaw != nil
+		wrong(l.has(e) && (silent != quiet || quiet != (e.doubt != nil)), "endpoint %d: silent %v, doubt %v, one of the two frozen %v", e.number, silent, e.doubt != nil, quiet)
+		wrong(e.cutOff && e.thaw == nil && e.doubt == nil, "endpoint %d is cut off and will not notice", e.number)
+	}
+	return list
+}
