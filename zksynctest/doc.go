@@ -33,8 +33,9 @@
 //
 // [StartEnsemble] runs several endpoints over one tree in the same way, which seem to
 // be an ensemble: they are killed, paused and cut off one by one, elect leaders, lag
-// behind, and take sessions over from each other. A fail-over that takes real servers
-// seconds takes microseconds.
+// behind, and take sessions over from each other. A leader that Depose cuts off goes on
+// for a while without noticing. A fail-over that takes real servers seconds takes
+// microseconds.
 //
 // # Real servers
 //

@@ -27,7 +27,8 @@
 // ones, because the server tells its tale nowhere. Of what mntr and cons count,
 // outstanding requests are always 0, and what only real servers have is left out;
 // envi knows of no Java, dirs and conf of no directory but that of
-// [Config.DataFile], and hash of no digests. Requests are not throttled. The server never has requests outstanding, so that a sequential
+// [Config.DataFile], and hash of no digests. Requests are throttled only by a fault
+// ([Throttle]). The server never has requests outstanding, so that a sequential
 // create beyond the greatest int32 fails where a real server under load may wrap
 // around. Children come in an order that nobody should rely on, but in the same one
 // for the same history.
@@ -40,36 +41,52 @@
 // # Ensembles
 //
 // [NewEnsemble] gives a Server several endpoints, each an [Endpoint] that clients
-// connect to and that is stopped, frozen, cut off or made to lag by itself:
+// connect to and that is stopped, frozen, cut off or made to lag by itself. Each
+// endpoint leads, follows, or looks for a leader:
 //
-//	                 Stop, or the end of its doubt
-//	  looking  <------------------------------------  member
-//	(accepts and closes;   ---------------------->  (leads or follows)
-//	 may serve readers)    a leader it can reach           |  ^
-//	                                          CutFromLeader|  |
-//	                                                       v  |Rejoin closes its
-//	                                                    doubt  connections first
-//	                          (answers pings and reads from the tree as it was)
+//	          election, or a leader that it can reach
+//	looking  --------------------------------------->  follower or leader
+//	   ^                                                        |
+//	   |  a follower: at the end of its patience                | CutLink, CutFromLeader,
+//	   |  a leader: when it counts too few followers,           | Depose, ResetEnd, Freeze
+//	   |  which it does once a tick                             v
+//	   +------------------------------------------------  has not noticed
 //
-// While a majority of them can talk to each other there is a leader; without one
-// nothing is written, no session expires, and connections are closed. A new leader
-// begins an epoch, the upper half of the zxid, and gives all sessions their full
-// time. Of those that a majority can follow the one that has seen most is elected,
-// and then the one with the greatest number. Sessions move between endpoints with
-// their clients; the endpoint that was left goes on answering reads, and closes at
-// the first write. Followers tell their leader of the sessions they have heard of
-// each half tick, or as soon as they go on if they were frozen then, so that what
-// they heard since is lost when they are cut off. What clients see of moves, cut-offs
-// and epochs is compared with real servers.
+// An endpoint that looks for a leader accepts connections and closes them at their
+// ConnectRequest, or serves readers with [Config.ReadOnlyMode]. An endpoint that has
+// not noticed answers from the tree as it was.
 //
-// It is one tree that all endpoints show, and no consensus: nothing that was
-// answered is ever lost, and an endpoint catches up in an instant; the links between
-// endpoints work or are cut, and have no latency. A write that gets no answer because
-// an endpoint or its leader was cut off was never done. With real servers it can come
-// to be done after all, when one that had seen the proposal is elected: AfterCommit, a
-// [Call] that cuts the endpoint off, and a [Drop] behind it, stage that. With [Config.ReadOnlyMode] an endpoint without a quorum
-// serves clients that are content with reading. Their sessions are its own and do not
-// expire, but connections that are silent for longer than their timeout are closed.
+// While a majority of the endpoints can talk to each other there is a leader that
+// commits. Without one nothing is written and no session expires. A new leader begins
+// an epoch, the upper half of the zxid, and gives all sessions the full timeout with
+// which they were created. Of the endpoints that a majority can follow the one that
+// has seen the latest transaction is elected, and then the one with the greatest
+// number. Sessions move between endpoints with their clients; the endpoint that was
+// left goes on answering reads, and closes at the first write.
+//
+// Only the leader knows when sessions expire. It hears at once of the requests of its
+// own clients, of new sessions, and of clients that reconnect anywhere, with the
+// timeout that was negotiated then. A follower notes what it hears of sessions, pings,
+// reads and requests that it forwards alike, and reports that when its leader pings,
+// each half tick since the leader's election: what it noted after its last report is
+// lost when it is cut off. [Server.LoseTouches] loses more, as a race in real servers
+// does. The commit of a new session leaves a note at each follower, too.
+//
+// A leader that has lost its quorum and has not noticed is deposed: see
+// [Server.Depose] for what it goes on answering. [Server.SetThawOrder] chooses what a
+// leader does first when it goes on after a freeze. What clients see of moves,
+// cut-offs, epochs, touches, deposed and paused leaders is compared with real servers.
+//
+// It is one tree that all endpoints show, and no consensus: nothing that was answered
+// is ever lost, and an endpoint catches up in an instant; the links between endpoints
+// work or are cut, and have no latency. A write that gets no answer because an
+// endpoint or its leader was cut off before was never done. With real servers it can
+// come to be done after all, when one that had seen the proposal is elected:
+// [CutAfterForward] stages that. A follower that comes back to a deposed leader, which
+// then has a quorum again, begins a new epoch here. There are no observers. With
+// [Config.ReadOnlyMode] an endpoint without a quorum serves clients that are content
+// with reading. Their sessions are its own and do not expire, but connections that are
+// silent for longer than their timeout are closed.
 //
 // # Configuration and data
 //
@@ -105,8 +122,8 @@
 // do to a session or to the server what networks, operators and kernels do:
 // [Server.Partition], [Server.Disconnect], [Server.ExpireSession], [Server.Lag],
 // [Server.CutFromLeader], [Server.Freeze], [Server.Restart],
-// [Server.HangHandshake] and more; those of [Endpoint] and [Server.CutLink] to the
-// servers of an ensemble. [Server.Ops] tells what the server was asked, in order,
+// [Server.HangHandshake] and more; those of [Endpoint], [Server.CutLink],
+// [Server.ResetEnd] and [Server.Depose] to the servers of an ensemble. [Server.Ops] tells what the server was asked, in order,
 // with what became of it and which faults struck; an [Op] prints as a line.
 // [Server.Dump] shows what the tree looks like.
 package zkserver
