@@ -20,3 +20,24 @@ func (s *Server) forwardAndCutOff(c *conn, r *request) result {
 	}
 	return res
 }
+
+// cutOffServer cuts the server of c off from its leader: its endpoint, or c alone if
+// there is one endpoint only.
+func (en *ensemble) cutOffServer(c *conn) {
+	if len(en.endpoints) == 1 {
+		en.isolate(c)
+		return
+	}
+	en.relink(func() { c.ep.apart = true })
+}
+
+// isolate cuts c off from its leader while its endpoint goes on.
+func (en *ensemble) isolate(c *conn) {
+	r := en.ownReplica(c)
+	en.fallBehind(r)
+	r.alone, r.cut, r.asleep = true, true, false
+	if sess := c.sess; sess != nil {
+		delete(c.ep.touches, sess.id)
+		sess.conn = nil
+	}
+}

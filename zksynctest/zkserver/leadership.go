@@ -207,3 +207,21 @@ func (l *leadership) losesQuorum() (time.Time, bool) {
 	}
 	return time.Now().Add(1), !l.en.isMajority(believed)
 }
+
+// commits reports whether the server of c has a leader that commits.
+func (c *conn) commits() bool {
+	l := c.leadership()
+	return l != nil && !l.deposed
+}
+
+// leads reports whether c is connected to the leader itself.
+func (c *conn) leads() bool { return !c.rep.alone && c.ep.in != nil && c.ep.in.leader == c.ep }
+
+// leadership returns that of the leader which the server of c can ask; nil if it can
+// ask none.
+func (c *conn) leadership() *leadership {
+	if c.rep.alone || c.ep.cutOff {
+		return nil
+	}
+	return c.ep.in
+}

@@ -76,15 +76,9 @@ func (s *Server) refer(c *conn, r *request, now time.Time) (result, bool) {
 		}
 		return result{}, false
 	}
-	l := c.leadership()
-	if l != nil {
-		l.expire(now)
-	}
-	alive := s.touch(c, l, now)
+	l, done := s.arrive(c, now)
 	switch {
-	case l != nil && l.deposed && !alive:
-		return quiet, true // the request is dropped
-	case c.rep.held[c.sess.id]:
+	case done:
 		return quiet, true
 	case l == nil && toLeader:
 		return c.rep.hold(c.sess.id), true
@@ -105,6 +99,18 @@ func (s *Server) refer(c *conn, r *request, now time.Time) (result, bool) {
 		s.catchUpFor(c)
 	}
 	return result{}, false
+}
+
+// arrive touches the session of c for a request that has come in. It returns the
+// leadership that c's server can ask, and whether nothing is answered: because a
+// deposed leader has done with the session, or because an earlier request of the
+// session waits for the leader in vain.
+func (s *Server) arrive(c *conn, now time.Time) (l *leadership, done bool) {
+	if l = c.leadership(); l != nil {
+		l.expire(now)
+	}
+	alive := s.touch(c, l, now)
+	return l, l != nil && l.deposed && !alive || c.rep.held[c.sess.id]
 }
 
 // referToDeposed is refer for a leader that can commit nothing any more. It answers

@@ -166,15 +166,13 @@ func (c *conn) execute(r *request, v verdict, frame int) result {
 // refuse answers a request that a fault keeps from being carried out. Like any other
 // request it touches the session, and waits behind one that waits for the leader.
 func (s *Server) refuse(c *conn, op OpCode, code Code) result {
-	l := c.leadership()
-	alive := c.sess.local || s.touch(c, l, time.Now())
-	switch {
-	case op == OpAuth:
-	case !alive && l.deposed, c.rep.held[c.sess.id]:
-		return result{silent: true}
+	if op != OpAuth && !c.sess.local {
+		if _, done := s.arrive(c, time.Now()); done {
+			return result{silent: true}
+		}
 	}
 	if code == ErrSessionMoved {
-		return s.moved(op, l)
+		return s.moved(op, c.leadership())
 	}
 	return result{code: code, zxid: s.en.zxidOf(c.rep)}
 }

@@ -1,0 +1,113 @@
+package zkserver_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// A leader counts its followers once a tick: until then a leader whose followers have
+// closed their connections goes on.
+func TestALeaderNoticesWithinATickThatItsFollowersAreGone(t *testing.T) {
+	for name, lose := range map[string]func(*zkserver.Server){
+		"reset": func(s *zkserver.Server) {
+			s.Endpoint(3).CutFromLeader()
+			s.Endpoint(3).Rejoin()
+		},
+		"stopped": func(s *zkserver.Server) {
+			s.Endpoint(1).Stop()
+			s.Endpoint(2).Stop()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ensemble(t, 3, zkserver.Config{ElectionTime: 200 * time.Millisecond}, func(t *testing.T, s *zkserver.Server) {
+				r := at(t, s, 3, 40*time.Second)
+				time.Sleep(500 * time.Millisecond)
+				begin := time.Now()
+				lose(s)
+				r.want(0, zkserver.OpSync, rec{}.str("/"))
+				r.send(zkserver.OpSetData, setRec("/"))
+				r.closed()
+				if d := time.Since(begin); d != 1500*time.Millisecond {
+					t.Fatalf("closed after %v, want 1.5s, when the tick of 2s ends", d)
+				}
+				synctest.Wait()
+				if want := map[string]int{"reset": 2}[name]; s.Leader() != want {
+					t.Fatalf("endpoint %d leads, want %d", s.Leader(), want)
+				}
+			})
+		})
+	}
+}
+
+// A leader that was frozen until the others gave it up answers for up to a tick more.
+func TestAThawedLeaderThatWasDeposed(t *testing.T) {
+	three(t, func(t *testing.T, s *zkserver.Server) {
+		r, idle := at(t, s, 3, 40*time.Second), at(t, s, 3, 40*time.Second)
+		s.Endpoint(3).Freeze()
+		time.Sleep(syncLimit + 500*time.Millisecond)
+		if n := s.Leader(); n != 2 {
+			t.Fatalf("endpoint %d leads, want 2", n)
+		}
+		if err := s.Create("/new", nil); err != nil {
+			t.Fatal(err)
+		}
+		s.Endpoint(3).Thaw()
+		thawed := time.Now()
+		r.want(0, zkserver.OpSync, rec{}.str("/"))
+		r.want(zkserver.ErrNoNode, zkserver.OpExists, existsRec("/new"))
+		if again := idle.moved(s, 3).welcome(); again.id != idle.id {
+			t.Fatal("the deposed leader refused a session that it has")
+		}
+		r.send(zkserver.OpSetData, setRec("/"))
+		r.closed()
+		if d := time.Since(thawed); d != 1500*time.Millisecond {
+			t.Fatalf("closed %v after it went on, want 1.5s, when the tick of 2s ends", d)
+		}
+		r.moved(s, 3).welcome().stat("/new")
+	})
+}
+
+// Rejoin ends a deposition: the old leader follows the next one within a tick.
+func TestADeposedLeaderRejoins(t *testing.T) {
+	three(t, func(t *testing.T, s *zkserver.Server) {
+		r := at(t, s, 3, 40*time.Second)
+		s.Depose()
+		time.Sleep(3 * time.Second)
+		s.Endpoint(3).Rejoin()
+		r.want(0, zkserver.OpPing, nil)
+		r.closed()
+		if err := s.WaitReady(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.Leader(); n != 2 {
+			t.Fatalf("endpoint %d leads, want 2", n)
+		}
+		if old := r.moved(s, 3).welcome(); old.id != r.id {
+			t.Fatal("the session is gone")
+		}
+		if n := s.Depose(); n != 2 {
+			t.Fatalf("endpoint %d was deposed, want 2", n)
+		}
+		if n := s.Leader(); n != 3 {
+			t.Fatalf("endpoint %d leads, want 3", n)
+		}
+	})
+}
+
+func TestNobodyToDepose(t *testing.T) {
+	inBubble(t, func(t *testing.T, s *zkserver.Server) {
+		if n := s.Depose(); n != 0 {
+			t.Fatalf("a server that is no ensemble deposed endpoint %d", n)
+		}
+		session(t, s, 0).create("/a", 0)
+	})
+	three(t, func(t *testing.T, s *zkserver.Server) {
+		s.Stop()
+		if n := s.Depose(); n != 0 {
+			t.Fatalf("endpoint %d was deposed, and none led", n)
+		}
+	})
+}
