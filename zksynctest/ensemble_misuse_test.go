@@ -56,3 +56,17 @@ func TestWaitsThatEndInVain(t *testing.T) {
 		e.tb = t
 	})
 }
+
+func TestDeposeWithoutALeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := StartEnsemble(t, 3)
+		e.Pause(3)
+		fake := &fakeTB{TB: t}
+		e.tb = fake
+		if n := e.Depose(); n != 0 {
+			t.Errorf("endpoint %d was deposed", n)
+		}
+		fake.want(t, "depose the leader: there is none")
+		e.tb = t
+	})
+}

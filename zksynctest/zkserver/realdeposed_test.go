@@ -6,13 +6,20 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+const (
+	// deposedTicks is a sync limit that gives a deposed leader time for all questions.
+	deposedTicks = 14
+	// unanswered is how long a script waits for an answer that does not come.
+	unanswered = 400 * time.Millisecond
+)
+
 // deposedByReset has followers that find their connections with the leader closed.
 func (s *script) deposedByReset() {
 	began := time.Now()
 	survivor := s.deposed(func() int { return s.e.Depose() })
 	s.untilClosed(survivor)
 	ticks := time.Since(began) / realTick
-	s.note("closed after its sync limit of 20 ticks: %v", ticks >= 19 && ticks <= 24)
+	s.note("closed after its sync limit of 14 ticks: %v", ticks >= deposedTicks-1 && ticks <= deposedTicks+4)
 	s.reunion(survivor)
 }
 
@@ -57,16 +64,16 @@ func (s *script) deposed(depose func() int) *raw {
 	write := c.send(zkserver.OpCreate, createRec("/lost", "", 0))
 	c.send(zkserver.OpPing, nil)
 	closing := closes.send(zkserver.OpCloseSession, nil)
-	s.outcome("write", c, write, time.Second)
+	s.outcome("write", c, write, unanswered)
 	c2 := s.hello(old, c, last, usualTimeout)
 	s.welcome("reconnect behind a write", c2)
 	behind := c2.send(zkserver.OpPing, nil)
 	c2.send(zkserver.OpSync, rec{}.str("/"))
 	s.ask("sync while proposals are outstanding", b, zkserver.OpSync, rec{}.str("/"))
 	s.ask("exists while proposals are outstanding", d, zkserver.OpExists, existsRec("/x"))
-	s.outcome("ping behind a write", c2, behind, time.Second)
-	s.outcome("new session", fresh, 0, 100*time.Millisecond)
-	s.outcome("close", closes, closing, 100*time.Millisecond)
+	s.outcome("ping behind a write", c2, behind, unanswered)
+	s.outcome("new session", fresh, 0, unanswered/4)
+	s.outcome("close", closes, closing, unanswered/4)
 	s.welcome("reconnect of a session that closes", s.hello(old, closes, last, usualTimeout))
 
 	s.besideTheNext(old, d, b, last)

@@ -20,7 +20,7 @@ var comparisons = []comparison{
 		s.killLeader()
 	}},
 	{name: "touches", tick: time.Second, limit: 5, script: (*script).touches},
-	{name: "deposed leader, connections reset", tick: realTick, limit: 20, script: (*script).deposedByReset},
+	{name: "deposed leader, connections reset", tick: realTick, limit: deposedTicks, script: (*script).deposedByReset},
 	{name: "deposed leader, followers restarted", tick: realTick, limit: 40, script: (*script).deposedByRestart},
 	{name: "throttling", tick: realTick, limit: 40, real: throttling, script: (*script).throttled},
 	{name: "enforced quotas", tick: realTick, limit: 5, script: (*script).quotas,

@@ -10,8 +10,11 @@ import (
 )
 
 // pausedFor is how long a leader is paused, in parts of the timeout of the sessions
-// that write meanwhile.
-var pausedFor = map[string]time.Duration{"T/4": pauseTimeout / 4, "T": pauseTimeout, "2T": 2 * pauseTimeout}
+// that write meanwhile, and how often.
+var pausedFor = map[string]struct {
+	pause time.Duration
+	times int
+}{"T/4": {pauseTimeout / 4, 1}, "T": {pauseTimeout, 2}, "2T": {2 * pauseTimeout, 2}}
 
 const (
 	pauseTick    = 400 * time.Millisecond
@@ -67,12 +70,12 @@ func TestAPausedLeaderLikeARealOne(t *testing.T) {
 	t.Parallel()
 	comparison := comparison{tick: pauseTick, limit: 40}
 	allowed := map[string][2][]string{} // over a follower, and over the leader
-	for name, pause := range pausedFor {
+	for name, c := range pausedFor {
 		var outcomes [2][]string
 		for order := zkserver.RequestsFirst; order <= zkserver.SweepFirst; order++ {
 			comparison.script = func(s *script) {
 				s.embedded.SetThawOrder(order)
-				follower, leader := s.writesToAPausedLeader(pause)
+				follower, leader := s.writesToAPausedLeader(c.pause)
 				outcomes[0], outcomes[1] = append(outcomes[0], follower), append(outcomes[1], leader)
 			}
 			comparison.onEmbedded(t)
@@ -84,9 +87,9 @@ func TestAPausedLeaderLikeARealOne(t *testing.T) {
 		t.Logf("paused for %s, embedded: over a follower %q, over the leader %q", name, outcomes[0], outcomes[1])
 	}
 	comparison.script = func(s *script) {
-		for name, pause := range pausedFor {
-			for range 2 {
-				follower, leader := s.writesToAPausedLeader(pause)
+		for name, c := range pausedFor {
+			for range c.times {
+				follower, leader := s.writesToAPausedLeader(c.pause)
 				t.Logf("paused for %s, real: over a follower %q, over the leader %q", name, follower, leader)
 				for i, got := range []string{follower, leader} {
 					if want := allowed[name][i]; !slices.Contains(want, got) {

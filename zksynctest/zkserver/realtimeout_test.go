@@ -9,7 +9,7 @@ import (
 // shorterTimeout has a follower that was restarted with a lower maxSessionTimeout, and
 // clients that reconnect there.
 func (s *script) shorterTimeout() {
-	const long, short = 8 * time.Second, 2 * time.Second
+	const long, short = 5 * time.Second, 1500 * time.Millisecond
 	leader, f := s.e.Leader(), s.e.Followers()
 	s.limit(f[0], short)
 	s.note("the same leader: %v", s.e.Leader() == leader)

@@ -25,6 +25,19 @@ func (s *script) bucket(id int64) string {
 	return ""
 }
 
+// toucher is something that a client does, and whether the leader hears of its session
+// by that.
+type toucher struct {
+	name   string
+	server int
+	do     func(*raw) *raw
+
+	client         *raw
+	before         string
+	moved          bool // in this round
+	atOnce, inTime bool // in all rounds, and with a later report
+}
+
 // touches looks at the session tracker of the leader after whatever may touch a
 // session, with a tick of a second.
 func (s *script) touches() {
@@ -39,51 +52,59 @@ func (s *script) touches() {
 		return func(r *raw) *raw { return s.connect(i, r) }
 	}
 	auth := rec{}.i32(0).str("digest").str("a:b")
-	for _, c := range []struct {
-		name   string
-		server int
-		do     func(*raw) *raw
-	}{
-		{"ping to the leader", leader, request(zkserver.OpPing, nil)},
-		{"write to the leader", leader, request(zkserver.OpSetData, setRec("/"))},
-		{"auth with the leader", leader, request(zkserver.OpAuth, auth)},
-		{"ping to a follower", f[0], request(zkserver.OpPing, nil)},
-		{"sync with a follower", f[0], request(zkserver.OpSync, rec{}.str("/"))},
-		{"write to a follower", f[0], request(zkserver.OpSetData, setRec("/"))},
-		{"auth with a follower", f[0], request(zkserver.OpAuth, auth)},
-		{"reconnect to a follower", f[0], reconnect(f[0])},
-		{"reconnect to another follower", f[0], reconnect(f[1])},
-	} {
-		r := s.connect(c.server, nil)
-		// A report may happen to come between the request and the look at the tracker:
-		// once is enough for a request that touches nothing at once.
-		atOnce, inTime := true, false
-		for range 3 {
-			time.Sleep(1600 * time.Millisecond) // so that a touch moves the session
-			before := s.bucket(r.id)
-			r = c.do(r)
-			if s.bucket(r.id) == before {
-				atOnce = false
-				time.Sleep(600 * time.Millisecond) // until the next report
-				inTime = s.bucket(r.id) != before
-				break
-			}
+	touchers := []*toucher{
+		{name: "ping to the leader", server: leader, do: request(zkserver.OpPing, nil)},
+		{name: "write to the leader", server: leader, do: request(zkserver.OpSetData, setRec("/"))},
+		{name: "auth with the leader", server: leader, do: request(zkserver.OpAuth, auth)},
+		{name: "ping to a follower", server: f[0], do: request(zkserver.OpPing, nil)},
+		{name: "sync with a follower", server: f[0], do: request(zkserver.OpSync, rec{}.str("/"))},
+		{name: "write to a follower", server: f[0], do: request(zkserver.OpSetData, setRec("/"))},
+		{name: "auth with a follower", server: f[0], do: request(zkserver.OpAuth, auth)},
+		{name: "reconnect to a follower", server: f[0], do: reconnect(f[0])},
+		{name: "reconnect to another follower", server: f[1], do: reconnect(f[1])},
+	}
+	for _, c := range touchers {
+		c.client, c.atOnce = s.connect(c.server, nil), true
+	}
+	// A report may happen to come between a request and the look at the tracker. A
+	// request that touches at once does so in every round.
+	for range 4 {
+		time.Sleep(1600 * time.Millisecond) // so that a touch moves the session
+		for _, c := range touchers {
+			c.before = s.bucket(c.client.id)
 		}
-		s.note("%s: the leader hears of it at once %v, with the next report %v", c.name, atOnce, inTime)
+		for _, c := range touchers {
+			c.client = c.do(c.client)
+			c.moved = s.bucket(c.client.id) != c.before
+			c.atOnce = c.atOnce && c.moved
+		}
+		time.Sleep(600 * time.Millisecond) // until the next report
+		for _, c := range touchers {
+			c.inTime = c.inTime || !c.moved && s.bucket(c.client.id) != c.before
+		}
+	}
+	for _, c := range touchers {
+		s.note("%s: the leader hears of it at once %v, with the next report %v", c.name, c.atOnce, c.inTime)
 	}
 	s.touchesOfNewSessions(leader)
+	// A follower knows the sessions, and not when they expire.
+	line, _, _ := strings.Cut(strings.TrimPrefix(s.command(f[0], "dump"), "SessionTracker dump:\n"), "(")
+	s.note("a follower's dump begins with %q", line)
 }
 
-// touchesOfNewSessions notes whether the leader hears once more of a session that was
-// just created at the leader itself, and whose client is silent.
+// touchesOfNewSessions notes whether the leader hears once more of sessions that were
+// just created at the leader itself, and whose clients are silent.
 func (s *script) touchesOfNewSessions(leader int) {
-	again := false
-	for i := 0; i < 20 && !again; i++ {
-		time.Sleep(time.Duration(i) * 50 * time.Millisecond)
+	before := map[int64]string{}
+	for range 10 { // one half of them, by chance, is moved by that
+		time.Sleep(130 * time.Millisecond)
 		r := s.session(leader, 10500*time.Millisecond)
-		before := s.bucket(r.id)
-		time.Sleep(600 * time.Millisecond)
-		again = s.bucket(r.id) != before
+		before[r.id] = s.bucket(r.id)
+	}
+	time.Sleep(600 * time.Millisecond)
+	again := false
+	for id, bucket := range before {
+		again = again || s.bucket(id) != bucket
 	}
 	s.note("followers report a new session of the leader: %v", again)
 }
