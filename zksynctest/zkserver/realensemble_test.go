@@ -22,6 +22,10 @@ var comparisons = []comparison{
 	{name: "touches", tick: time.Second, limit: 5, script: (*script).touches},
 	{name: "deposed leader, connections reset", tick: realTick, limit: deposedTicks, script: (*script).deposedByReset},
 	{name: "deposed leader, followers restarted", tick: realTick, limit: 40, script: (*script).deposedByRestart},
+	{name: "cut off after forwarding", tick: realTick, limit: 10, script: func(s *script) {
+		s.cutOffAfterForwarding()
+		s.cutOffAfterProposing()
+	}},
 	{name: "throttling", tick: realTick, limit: 40, real: throttling, script: (*script).throttled},
 	{name: "enforced quotas", tick: realTick, limit: 5, script: (*script).quotas,
 		real: enforcing, config: zkserver.Config{EnforceQuota: true}},
@@ -86,6 +90,48 @@ func (s *script) cut() {
 	s.e.HealAll()
 	s.e.WaitReady()
 	s.ask("and there still", again, zkserver.OpExists, existsRec("/"))
+}
+
+// cutOffAfterForwarding has the leader carry out a write of which the server that
+// forwarded it hears nothing.
+func (s *script) cutOffAfterForwarding() {
+	f := s.e.Followers()
+	r, other := s.connect(f[0], nil), s.connect(f[0], nil)
+	var write int32
+	s.cutAfter(f[0], func() { write = r.send(zkserver.OpCreate, createRec("/a", "", 0)) })
+	s.outcome("create", r, write, unanswered)
+	elsewhere := s.connect(f[1], nil)
+	s.ask("exists elsewhere", elsewhere, zkserver.OpExists, existsRec("/a"))
+	s.ask("ping of another session here", other, zkserver.OpPing, nil)
+	s.ask("exists of another session here", other, zkserver.OpExists, existsRec("/a"))
+	ping := r.send(zkserver.OpPing, nil)
+	s.outcome("ping behind the create", r, ping, unanswered)
+	s.untilClosed(other)
+	moved := s.connect(f[1], r)
+	s.ask("exists over a new connection", moved, zkserver.OpExists, existsRec("/a"))
+	s.e.HealAll()
+	s.e.WaitReady()
+	back := s.connect(f[0], r)
+	s.ask("exists where it was forwarded", back, zkserver.OpExists, existsRec("/a"))
+}
+
+// cutOffAfterProposing has a write of which the leader hears nothing after it has
+// proposed that: the next leader commits it.
+func (s *script) cutOffAfterProposing() {
+	old, f := s.e.Leader(), s.e.Followers()
+	r, other := s.connect(old, nil), s.connect(old, nil)
+	var write int32
+	s.cutAfter(old, func() { write = r.send(zkserver.OpCreate, createRec("/b", "", 0)) })
+	s.outcome("create at the leader", r, write, unanswered)
+	for _, i := range f {
+		s.e.ResetEnd(i, old)
+	}
+	next := s.e.WaitLeader(old)
+	s.ask("exists at the old leader", other, zkserver.OpExists, existsRec("/b"))
+	s.ask("exists at the next leader", s.connect(next, nil), zkserver.OpExists, existsRec("/b"))
+	s.e.HealAll()
+	s.e.WaitReady()
+	s.ask("exists over a new connection", s.connect(old, r), zkserver.OpExists, existsRec("/b"))
 }
 
 func (s *script) killLeader() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -39,6 +40,9 @@ type script struct {
 	dial func(i int) (net.Conn, error)
 	// embedded is nil on real servers.
 	embedded *zksynctest.EmbeddedEnsemble
+	// cutAfter cuts server i off from all the others after it has forwarded or proposed
+	// what send sends, and before it hears anything of that.
+	cutAfter func(i int, send func())
 	// limit has server i grant no longer timeouts than max from now on. It may restart
 	// the server.
 	limit func(i int, max time.Duration)
@@ -62,6 +66,19 @@ func (c comparison) onReal(t *testing.T) []string {
 	s := &script{
 		t: t, e: e,
 		dial: func(i int) (net.Conn, error) { return net.Dial("tcp", e.Addr(i)) },
+		cutAfter: func(i int, send func()) {
+			const delay = 400 * time.Millisecond
+			others := slices.DeleteFunc([]int{1, 2, 3}, func(other int) bool { return other == i })
+			for _, other := range others {
+				e.Delay(i, other, delay)
+			}
+			send()
+			time.Sleep(3 * delay / 2) // the answer is under way
+			for _, other := range others {
+				e.Cut(i, other)
+				e.Delay(i, other, 0)
+			}
+		},
 		limit: func(i int, max time.Duration) {
 			e.SetProperty(i, "maxSessionTimeout", fmt.Sprint(max.Milliseconds()))
 			e.Restart(i)
@@ -81,6 +98,11 @@ func (c comparison) onEmbedded(t *testing.T) (seen []string) {
 		s := &script{
 			t: t, e: e, embedded: e,
 			dial: func(i int) (net.Conn, error) { return e.Endpoint(i).Dial(context.Background(), "tcp", "") },
+			cutAfter: func(i int, send func()) {
+				e.Inject(zkserver.Fault{Endpoint: i, Do: zkserver.CutAfterForward})
+				send()
+				synctest.Wait()
+			},
 			limit: func(i int, max time.Duration) {
 				if err := e.Endpoint(i).SetSessionTimeouts(2*c.tick, max); err != nil {
 					t.Error(err)
