@@ -50,7 +50,7 @@ type conn struct {
 	told      uint64        // the last occasion of an event it was told of
 	timeout   time.Duration // as negotiated for this connection
 	rep       *replica      // of its endpoint, if no fault gave it another
-	handshake *timer        // ends it while it has no session, or one that nobody expires
+	handshake *timer        // ends it while it has no session, or a session that nobody expires
 	heard     time.Time     // when its session was, if that is local
 	stats     connStats
 	// established is when the connection was made.

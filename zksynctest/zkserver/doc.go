@@ -59,9 +59,9 @@
 // While a majority of the endpoints can talk to each other there is a leader that
 // commits. Without one nothing is written and no session expires. A new leader begins
 // an epoch, the upper half of the zxid, and gives all sessions the full timeout with
-// which they were created. Of the endpoints that a majority can follow the one that
-// has seen the latest transaction is elected, and then the one with the greatest
-// number. Sessions move between endpoints with their clients; the endpoint that was
+// which they were created. Among the endpoints that a majority can follow, the
+// endpoint with the latest transaction is elected, and among equals the endpoint with
+// the greatest number. Sessions move between endpoints with their clients; the endpoint that was
 // left goes on answering reads, and closes at the first write.
 //
 // Only the leader knows when sessions expire. It hears at once of the requests of its
@@ -81,7 +81,7 @@
 // is ever lost, and an endpoint catches up in an instant; the links between endpoints
 // work or are cut, and have no latency. A write that gets no answer because an
 // endpoint or its leader was cut off before was never done. With real servers it can
-// come to be done after all, when one that had seen the proposal is elected:
+// come to be done after all, when a server that had seen the proposal is elected:
 // [CutAfterForward] stages that. A follower that comes back to a deposed leader, which
 // then has a quorum again, begins a new epoch here. There are no observers. With
 // [Config.ReadOnlyMode] an endpoint without a quorum serves clients that are content

@@ -16,9 +16,9 @@ func (en *ensemble) voters(e *Endpoint) int {
 	return n
 }
 
-// candidate returns the endpoint that would be elected now: of the endpoints that a
-// majority can follow, the one that has seen the latest transaction, and then the one
-// with the greatest number.
+// candidate returns the endpoint that would be elected now: among the endpoints that a
+// majority can follow, the endpoint with the latest transaction, and among equals the
+// endpoint with the greatest number.
 func (en *ensemble) candidate() *Endpoint {
 	var best *Endpoint
 	for _, e := range en.endpoints {

@@ -117,7 +117,7 @@ type Action struct {
 	code  Code
 	until <-chan struct{}
 	call  func()
-	// throttles is that the error is one that a throttled request gets.
+	// throttles is set for the error of a throttled request.
 	throttles bool
 }
 
@@ -133,7 +133,7 @@ var Disconnect = Action{kind: actDisconnect}
 // request on: the leader carries the request out, and neither the answer nor the
 // change comes back to this endpoint. At the leader itself, the other endpoints have
 // its proposal: the next leader commits it. A request that is not for the leader is
-// answered. The cut is that of [Endpoint.CutFromLeader] and ends with
+// answered. The endpoint is cut off as by [Endpoint.CutFromLeader], until
 // [Endpoint.Rejoin]; a server that is no ensemble cuts off the connection alone, as
 // [Server.CutFromLeader] does. It strikes BeforeCommit only.
 var CutAfterForward = Action{kind: actCutOff}
@@ -155,8 +155,7 @@ func Delay(d time.Duration) Action { return Action{kind: actDelay, delay: d} }
 // server does from which the session has moved to another. OnWatch has no answer, and
 // Inject panics.
 //
-// Of the refusals that mean "later" or "elsewhere", [ErrRequestTimeout] is one that no
-// server sends: the Java client gives it to itself. A server that does not serve
+// No server sends [ErrRequestTimeout]: the Java client gives it to itself. A server that does not serve
 // answers nothing: it closes connections at their ConnectRequest, as [Disconnect] does
 // for [OpConnect].
 func Error(code int32) Action { return Action{kind: actError, code: Code(code)} }

@@ -4,7 +4,8 @@ import "time"
 
 // forwardAndCutOff has the leader carry out a request, and cuts the server of c off
 // from the leader first: nothing of what happens there comes back, and the touch that
-// goes with the request is lost with all that the follower has not reported. At the
+// goes with the request is lost with the other touches that the follower has not
+// reported. At the
 // leader itself the others have its proposal, which the next leader commits.
 func (s *Server) forwardAndCutOff(c *conn, r *request) result {
 	l := c.leadership()

@@ -200,7 +200,7 @@ func (l *leadership) losesQuorum() (time.Time, bool) {
 		}
 	}
 	since := slices.SortedFunc(maps.Values(l.silent), time.Time.Compare)
-	for i := len(since) - 1; i >= 0; i-- { // those that it believes in for longest come first
+	for i := len(since) - 1; i >= 0; i-- { // the latest silence lasts for longest
 		if l.en.isMajority(believed + len(since) - i) {
 			return since[i].Add(l.en.patience()), !l.en.isMajority(believed)
 		}
@@ -217,8 +217,8 @@ func (c *conn) commits() bool {
 // leads reports whether c is connected to the leader itself.
 func (c *conn) leads() bool { return !c.rep.alone && c.ep.in != nil && c.ep.in.leader == c.ep }
 
-// leadership returns that of the leader which the server of c can ask; nil if it can
-// ask none.
+// leadership returns the leadership whose leader the server of c can ask, or nil if it
+// can ask no leader.
 func (c *conn) leadership() *leadership {
 	if c.rep.alone || c.ep.cutOff {
 		return nil

@@ -132,7 +132,7 @@ func (s *script) open(i int) *raw {
 // usualTimeout is what clients of a script ask for.
 const usualTimeout = 20 * time.Second
 
-// connect makes a session on server i, or goes on with that of another connection.
+// connect makes a session on server i, or goes on with the session of another connection.
 func (s *script) connect(i int, of *raw) *raw {
 	s.t.Helper()
 	r := s.hello(i, of, 0, usualTimeout)

@@ -59,8 +59,8 @@ func (en *ensemble) ownReplica(c *conn) *replica {
 	return own
 }
 
-// hold has the later requests of a session wait behind one that waits for the leader
-// in vain.
+// hold makes later requests of a session wait behind a request that waits for the
+// leader in vain.
 func (r *replica) hold(session int64) result {
 	if r.held == nil {
 		r.held = map[int64]bool{}

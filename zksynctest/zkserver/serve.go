@@ -164,7 +164,8 @@ func (c *conn) execute(r *request, v verdict, frame int) result {
 }
 
 // refuse answers a request that a fault keeps from being carried out. Like any other
-// request it touches the session, and waits behind one that waits for the leader.
+// request it touches the session, and waits behind an earlier request of the session
+// that waits for the leader.
 func (s *Server) refuse(c *conn, op OpCode, code Code) result {
 	if op != OpAuth && !c.sess.local {
 		if _, done := s.arrive(c, time.Now()); done {

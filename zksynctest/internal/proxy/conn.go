@@ -44,8 +44,8 @@ func (c *conn) abort() {
 	}
 }
 
-// resetEnd resets one end: that of the side that dialed, or that of the target.
-// The other end learns of it unless the connection swallows bytes.
+// resetEnd resets one end, the dialer's or the target's. The other end learns of it
+// unless the connection swallows bytes.
 func (c *conn) resetEnd(dialed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -148,15 +148,9 @@ func (l *Link) Heal() error {
 // Reset resets the connections of the moment, and returns when they are gone.
 // New ones work, unless the link is cut.
 func (l *Link) Reset() error {
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		return ErrClosed
-	}
-	conns := l.snapshot()
-	l.mu.Unlock()
+	conns, err := l.open()
 	reset(conns)
-	return nil
+	return err
 }
 
 // ResetDialers resets the ends of the open connections on the side that dialed.
@@ -168,17 +162,21 @@ func (l *Link) ResetDialers() error { return l.resetEnds(true) }
 func (l *Link) ResetTargets() error { return l.resetEnds(false) }
 
 func (l *Link) resetEnds(dialed bool) error {
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		return ErrClosed
-	}
-	conns := l.snapshot()
-	l.mu.Unlock()
+	conns, err := l.open()
 	for _, c := range conns {
 		c.resetEnd(dialed)
 	}
-	return nil
+	return err
+}
+
+// open lists the open connections of a link that is not closed.
+func (l *Link) open() ([]*conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, ErrClosed
+	}
+	return l.snapshot(), nil
 }
 
 // SetDelay delays each byte read from now on by d, in each direction, so that a

@@ -69,6 +69,23 @@ func (s *echoServer) open() int {
 	return len(s.conns)
 }
 
+// wantOpen wants that many connections to stay open for a while, although their other
+// ends have gone across a cut link.
+func (s *echoServer) wantOpen(t *testing.T, n int) {
+	t.Helper()
+	over := time.After(silence)
+	for {
+		if got := s.open(); got != n {
+			t.Fatalf("%d connections are open, want %d: the server learned of an end across a cut link", got, n)
+		}
+		select {
+		case <-over:
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
 func (s *echoServer) dropAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
