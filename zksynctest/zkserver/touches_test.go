@@ -183,18 +183,25 @@ func TestTheNextLeaderCountsWithTheFirstTimeout(t *testing.T) {
 	// With the leader of the reconnect, and with a leader that hears of the session over
 	// such a connection, the shorter timeout counts.
 	for _, endpoint := range []int{2, 3} {
-		three(t, func(t *testing.T, s *zkserver.Server) {
-			r := at(t, s, 1, 40*time.Second)
-			if err := s.Endpoint(endpoint).SetSessionTimeouts(time.Second, 8*time.Second); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(5 * time.Second)
-			began := time.Now()
-			r = r.moved(s, endpoint).welcome()
-			if at := expiresAt(t, s, began); at <= 8*time.Second || at > 10*time.Second {
-				t.Fatalf("endpoint %d: expired %v after the reconnect, want 8s to 10s", endpoint, at)
-			}
-		})
+		for _, pings := range []int{0, 1} {
+			three(t, func(t *testing.T, s *zkserver.Server) {
+				r := at(t, s, 1, 40*time.Second)
+				if err := s.Endpoint(endpoint).SetSessionTimeouts(time.Second, 8*time.Second); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(5 * time.Second)
+				began := time.Now()
+				r = r.moved(s, endpoint).welcome()
+				for range pings {
+					time.Sleep(5 * time.Second)
+					began = time.Now()
+					r.want(0, zkserver.OpPing, nil)
+				}
+				if at := expiresAt(t, s, began); at <= 8*time.Second || at > 11*time.Second {
+					t.Errorf("endpoint %d: expired %v after the reconnect and %d pings, want 8s to 11s", endpoint, at, pings)
+				}
+			})
+		}
 	}
 }
 
