@@ -164,6 +164,24 @@ func TestTouchesWhileTheLeaderIsFrozenComeTooLate(t *testing.T) {
 	}
 }
 
+// Neither does a ping of the leader that happens to be due right after the freeze come
+// before the sweep.
+func TestAPingRightAfterTheFreezeComesTooLate(t *testing.T) {
+	ensemble(t, 3, zkserver.Config{SyncLimit: 20}, func(t *testing.T, s *zkserver.Server) {
+		r := at(t, s, 1, 4*time.Second)
+		time.Sleep(2200 * time.Millisecond)
+		s.Endpoint(3).Freeze()
+		time.Sleep(6400 * time.Millisecond)
+		r.want(0, zkserver.OpPing, nil)
+		time.Sleep(370 * time.Millisecond) // the leader pings 30 ms later, and sweeps after 50 ms
+		s.Endpoint(3).Thaw()
+		r.closed()
+		if len(s.Sessions()) != 0 {
+			t.Fatal("the session lives")
+		}
+	})
+}
+
 // A single server that was frozen races in the same way, and its own clients touch.
 func TestASingleServerRacesTheSweep(t *testing.T) {
 	for _, order := range thawOrders {
