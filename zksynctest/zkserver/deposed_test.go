@@ -188,6 +188,8 @@ func TestTheSessionsOfADeposedLeader(t *testing.T) {
 func TestAFollowerOfADeposedLeader(t *testing.T) {
 	ensemble(t, 5, zkserver.Config{}, func(t *testing.T, s *zkserver.Server) {
 		r, fresh, other := at(t, s, 1, 40*time.Second), dialAt(t, s, 1), at(t, s, 1, 40*time.Second)
+		left := at(t, s, 5, 40*time.Second)
+		moved := left.moved(s, 1).welcome()
 		begin := time.Now()
 		for i := 2; i <= 4; i++ {
 			s.CutLink(5, i)
@@ -199,6 +201,9 @@ func TestAFollowerOfADeposedLeader(t *testing.T) {
 		if n := s.Leader(); n != 4 {
 			t.Fatalf("endpoint %d leads, want 4", n)
 		}
+		left.send(zkserver.OpSync, rec{}.str("/")) // the session moved before the deposition
+		left.closed()
+		moved.want(0, zkserver.OpSync, rec{}.str("/"))
 		r.want(0, zkserver.OpSync, rec{}.str("/")) // nothing is outstanding
 		r = r.moved(s, 1).welcome()
 		r.want(0, zkserver.OpSync, rec{}.str("/"))

@@ -97,6 +97,52 @@ func TestADeposedLeaderRejoins(t *testing.T) {
 	})
 }
 
+// The end of a connection that is reset behind a cut is not noticed at the other end,
+// whichever of the two that is.
+func TestAnEndThatIsResetBehindACut(t *testing.T) {
+	three(t, func(t *testing.T, s *zkserver.Server) {
+		r := at(t, s, 1, 40*time.Second)
+		begin := time.Now()
+		s.CutLink(3, 1)
+		s.ResetEnd(3, 1)
+		r.want(0, zkserver.OpPing, nil)
+		r.closed()
+		if d := time.Since(begin); d != syncLimit {
+			t.Fatalf("the follower noticed after %v, want %v", d, syncLimit)
+		}
+	})
+	three(t, func(t *testing.T, s *zkserver.Server) {
+		r := at(t, s, 1, 40*time.Second)
+		s.ResetEnd(3, 1)
+		r.closed()
+		r.moved(s, 1).welcome().create("/a", 0) // it follows again at once
+		if zxid := s.Zxid(); zxid>>32 != 1 {
+			t.Fatalf("zxid %#x: there was no reason for an election", zxid)
+		}
+	})
+}
+
+// A follower that comes back to its leader after a restart behind a cut counts again.
+func TestAFollowerComesBackAfterARestartBehindACut(t *testing.T) {
+	three(t, func(t *testing.T, s *zkserver.Server) {
+		s.CutLink(3, 1)
+		if err := s.Endpoint(1).Restart(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		s.HealLink(3, 1)
+		if err := s.WaitReady(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * syncLimit)
+		s.Endpoint(2).Stop()
+		time.Sleep(2 * syncLimit)
+		if n := s.Leader(); n != 3 || s.Zxid()>>32 != 1 {
+			t.Fatalf("endpoint %d leads, zxid %#x, want 3 in its first epoch", n, s.Zxid())
+		}
+	})
+}
+
 func TestNobodyToDepose(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		if n := s.Depose(); n != 0 {
