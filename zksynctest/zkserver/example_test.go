@@ -11,9 +11,11 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// connect opens a session of the stock client over memory.
-func connect(s *zkserver.Server) *zk.Conn {
-	conn, events, err := zk.Connect([]string{"127.0.0.1:2181"}, 10*time.Second,
+// connect opens a session of the stock client over memory, with the first endpoint.
+func connect(s *zkserver.Server) *zk.Conn { return connectTo(s, s.Endpoint(1)) }
+
+func connectTo(s *zkserver.Server, e *zkserver.Endpoint) *zk.Conn {
+	conn, events, err := zk.Connect([]string{e.Addr()}, 10*time.Second,
 		zk.WithLogInfo(false), zk.WithLogger(quiet{}),
 		zk.WithDialer(func(network, address string, _ time.Duration) (net.Conn, error) {
 			return s.Dial(context.Background(), network, address)
@@ -93,6 +95,31 @@ func ExampleNewEnsemble() {
 	// 3 leads, zxid 0x100000000
 	// 2 leads, zxid 0x200000000
 	// 0 leads
+}
+
+// A deposed leader answers a sync, and does not know what the next leader commits.
+func ExampleServer_Depose() {
+	server, err := zkserver.NewEnsemble(zkserver.Config{}, 3)
+	if err != nil {
+		panic(err)
+	}
+	defer server.Close()
+	conn := connectTo(server, server.Endpoint(3))
+	defer conn.Close()
+
+	old := server.Depose()
+	fmt.Printf("%d was deposed, %d leads\n", old, server.Leader())
+	if err := server.Create("/news", nil); err != nil {
+		panic(err)
+	}
+	_, err = conn.Sync("/")
+	fmt.Println(err)
+	there, _, err := conn.Exists("/news")
+	fmt.Println(there, err)
+	// Output:
+	// 3 was deposed, 2 leads
+	// <nil>
+	// false <nil>
 }
 
 func ExampleServer_Inject() {
