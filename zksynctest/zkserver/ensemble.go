@@ -105,41 +105,41 @@ func (en *ensemble) resetEnd(a, b *Endpoint) {
 // its leader does not notice yet; a link that is healed closes the connection that
 // it carried before. The caller holds mu.
 func (en *ensemble) relink(change func()) {
-	before := map[link]bool{}
-	en.eachPair(func(leader, other *Endpoint) { before[linkOf(leader, other)] = en.linked(leader, other) })
-	change()
-	var cut, healed [][2]*Endpoint
-	en.eachPair(func(leader, other *Endpoint) {
-		was, is := before[linkOf(leader, other)], en.linked(leader, other)
-		switch {
-		case was && !is:
-			cut = append(cut, [2]*Endpoint{leader, other})
-		case !was && is:
-			healed = append(healed, [2]*Endpoint{leader, other})
-		}
-	})
-	for _, pair := range cut {
-		pair[0].in.lose(pair[1])
+	type pair struct {
+		l *leadership
+		e *Endpoint
 	}
-	for _, pair := range healed {
-		if l := pair[0].in; l != nil && l.leader == pair[0] {
-			l.drop(pair[1])
+	pairs, were := []pair{}, []bool{}
+	en.eachPair(func(l *leadership, e *Endpoint) {
+		pairs, were = append(pairs, pair{l, e}), append(were, en.linked(l.leader, e))
+	})
+	change()
+	for i, p := range pairs {
+		switch is := en.linked(p.l.leader, p.e); {
+		case were[i] && !is:
+			p.l.lose(p.e)
+		case !were[i] && is:
+			p.l.drop(p.e)
 		}
 	}
 	en.reconsider()
 }
 
-// eachPair visits every leader with every other endpoint, whether that follows it
-// or not: a leader remembers followers that have left behind a cut.
-func (en *ensemble) eachPair(visit func(leader, other *Endpoint)) {
-	for _, leader := range en.endpoints {
-		if leader.in == nil || leader.in.leader != leader {
-			continue
-		}
-		for _, other := range en.endpoints {
-			if other != leader {
-				visit(leader, other)
+// eachPair visits every leader with every other endpoint, whether that follows it or
+// not, because a leader remembers followers that have left behind a cut; and every
+// follower that has not noticed that its leader is gone.
+func (en *ensemble) eachPair(visit func(*leadership, *Endpoint)) {
+	for _, e := range en.endpoints {
+		switch l := e.in; {
+		case l == nil:
+		case l.leader == e:
+			for _, other := range en.endpoints {
+				if other != e {
+					visit(l, other)
+				}
 			}
+		case l.leader.in != l:
+			visit(l, e)
 		}
 	}
 }

@@ -143,6 +143,26 @@ func TestAFollowerComesBackAfterARestartBehindACut(t *testing.T) {
 	})
 }
 
+// A follower behind a cut notices that its leader is gone when the link is healed.
+func TestAFollowerWhoseLeaderStoppedBehindACut(t *testing.T) {
+	three(t, func(t *testing.T, s *zkserver.Server) {
+		r := at(t, s, 1, 40*time.Second)
+		s.CutLink(3, 1)
+		s.Endpoint(3).Stop()
+		time.Sleep(time.Second)
+		r.want(0, zkserver.OpPing, nil)
+		healed := time.Now()
+		s.HealLink(3, 1)
+		r.closed()
+		if d := time.Since(healed); d != 0 {
+			t.Fatalf("closed %v after the link was healed", d)
+		}
+		if n := s.Leader(); n != 2 {
+			t.Fatalf("endpoint %d leads, want 2", n)
+		}
+	})
+}
+
 func TestNobodyToDepose(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		if n := s.Depose(); n != 0 {

@@ -99,6 +99,7 @@ func (s *Server) endSession(sess *session, asked *conn, now time.Time) {
 		s.setTimer()
 	}
 	delete(s.swap, sess.id)
+	delete(s.losing, sess.id)
 	defer func() {
 		s.tellEnd(sess, asked)
 		s.endLag(sess.id)
