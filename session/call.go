@@ -63,7 +63,7 @@ func (c *call) failure() error {
 	if c.err != nil {
 		return c.err
 	}
-	return codeError(c.code)
+	return errorOfCode(c.code)
 }
 
 // proves says what the answer to c shows. Only a transaction that had an effect,
@@ -98,10 +98,10 @@ func (c *call) asksLeader() bool {
 	return false
 }
 
-// multiCode returns the error of a transaction: that of the operation that
-// failed.
+// multiCode returns the code of the answer; that of a transaction is the code of
+// the operation that failed.
 func (c *call) multiCode() int32 {
-	if c.code != 0 {
+	if c.code != 0 || c.op != opMulti {
 		return c.code
 	}
 	for d := (decoder{b: c.body}); ; {

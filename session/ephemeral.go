@@ -70,7 +70,7 @@ func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts 
 		return nil, opError("ephemeral", path, fmt.Errorf("%w: the root is always there", ErrInvalidPath))
 	}
 	if ctx.Err() != nil {
-		return nil, opError("ephemeral", path, cancelled(ctx))
+		return nil, opError("ephemeral", path, Cancelled(ctx))
 	}
 	e := &Ephemeral{
 		m: m, cfg: cfg, asked: path,
@@ -87,7 +87,7 @@ func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts 
 	case <-e.done:
 	case <-ctx.Done():
 		e.cancel(ErrEphemeralClosed)
-		return nil, opError("ephemeral", path, cancelled(ctx))
+		return nil, opError("ephemeral", path, Cancelled(ctx))
 	}
 	e.mu.Lock()
 	err := e.refusal
@@ -172,7 +172,7 @@ func (e *Ephemeral) Err() error {
 // session.
 func (e *Ephemeral) Set(ctx context.Context, data []byte) error {
 	if ctx.Err() != nil {
-		return opError("ephemeral", e.asked, cancelled(ctx))
+		return opError("ephemeral", e.asked, Cancelled(ctx))
 	}
 	wait := e.data.want(slices.Clone(data))
 	select {

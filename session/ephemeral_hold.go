@@ -1,10 +1,6 @@
 package session
 
-import (
-	"errors"
-
-	"github.com/go-zookeeper/zk"
-)
+import "github.com/go-zookeeper/zk"
 
 // An owned is the znode of an Ephemeral in a session.
 type owned struct {
@@ -56,7 +52,7 @@ func (e *Ephemeral) hold(s *Session, n *owned) error {
 		case <-s.hold.Done():
 			return s.cause()
 		case <-e.ctx.Done():
-			return cancelled(e.ctx)
+			return Cancelled(e.ctx)
 		}
 	}
 }
@@ -64,7 +60,7 @@ func (e *Ephemeral) hold(s *Session, n *owned) error {
 // look watches a znode of ours again, after a change of its data.
 func (e *Ephemeral) look(s *Session, n *owned) error {
 	exists, stat, w, err := s.WatchExists(e.ctx, n.path)
-	if errors.Is(err, zk.ErrNoAuth) {
+	if ClassOf(err) == ClassNoAuth {
 		n.version = -1
 		return nil
 	}
@@ -84,20 +80,21 @@ func (e *Ephemeral) look(s *Session, n *owned) error {
 // that somebody else has put in the place of ours.
 func (e *Ephemeral) write(s *Session, n *owned, data []byte, generation uint64) error {
 	stat, err := s.Set(e.ctx, n.path, data, n.version)
-	switch {
-	case err == nil && stat.EphemeralOwner != s.id:
-		return errRemoved
-	case err == nil:
+	switch ClassOf(err) {
+	case ClassOK:
+		if stat.EphemeralOwner != s.id {
+			return errRemoved
+		}
 		n.version, n.generation, n.dirty = stat.Version, generation, false
 		e.data.reached(generation, data)
 		return nil
-	case errors.Is(err, zk.ErrBadVersion) || errors.Is(err, ErrConnectionLost):
+	case ClassCancelled, ClassClosed, ClassLost:
+		return err
+	case ClassBadVersion, ClassConnectionLost:
 		n.dirty = true
 		return e.look(s, n)
-	case errors.Is(err, zk.ErrNoNode):
+	case ClassNoNode:
 		return errRemoved
-	case s.Err() != nil || e.ctx.Err() != nil || errors.Is(err, ErrClosed):
-		return err
 	default:
 		n.generation, n.dirty = generation, false
 		e.data.refuse(generation, err)
@@ -124,13 +121,14 @@ func (e *Ephemeral) remove(s *Session, n *owned) error {
 			}
 			err = s.Delete(ctx, path, stat.Version)
 		}
+		class := ClassOf(err)
 		switch {
-		case err == nil || errors.Is(err, zk.ErrNoNode) || s.Err() != nil:
+		case class == ClassOK || class == ClassNoNode || s.Err() != nil:
 			return nil
-		case !errors.Is(err, ErrConnectionLost) && !errors.Is(err, zk.ErrBadVersion):
+		case class != ClassBadVersion && !class.pending():
 			return err
 		}
-		if s.pause(ctx, round) != nil {
+		if s.Pause(ctx, round) != nil {
 			return nil
 		}
 	}

@@ -23,30 +23,17 @@ func (e *Ephemeral) run() {
 		select {
 		case <-other.done:
 		case <-e.ctx.Done():
-			e.tell(Absent, "", cancelled(e.ctx))
+			e.tell(Absent, "", Cancelled(e.ctx))
 			return
 		case <-e.m.ctx.Done():
 			e.tell(Absent, "", ErrClosed)
 			return
 		}
 	}
-	for {
-		s, err := e.m.Session(e.ctx)
-		if err == nil {
-			err = e.keep(s)
-		}
-		if err == nil {
-			continue
-		}
-		e.tell(Absent, "", err)
-		if e.ctx.Err() != nil || errors.Is(err, ErrClosed) {
-			return
-		}
-	}
+	e.tell(Absent, "", e.m.Retry(e.ctx, e.keep))
 }
 
-// keep keeps the znode while a session lasts. It returns nil when another
-// session may go on, and otherwise why it ends.
+// keep keeps the znode while a session lasts, and returns why it ends.
 func (e *Ephemeral) keep(s *Session) error {
 	for round := 0; ; round++ {
 		n, err := e.create(s)
@@ -58,48 +45,48 @@ func (e *Ephemeral) keep(s *Session) error {
 		switch {
 		case e.ctx.Err() != nil:
 			e.leftover = e.remove(s, n)
-			return cancelled(e.ctx)
-		case errors.Is(s.Err(), ErrClosed):
-			return s.Err()
+			return Cancelled(e.ctx)
 		case s.Err() != nil:
 			e.tell(Absent, "", s.Err())
-			return nil
-		case errors.Is(err, errRemoved):
+			return s.Err()
+		case err == errRemoved:
 			e.tell(Absent, "", err)
 		default:
 			e.fail(err)
 		}
 		// It is tried again, ever more slowly. The next attempt says why a pause ends.
-		_ = s.pause(e.ctx, round)
+		_ = s.Pause(e.ctx, round)
 	}
 }
 
 // create comes to own a znode in s, however long that takes. With an error it
 // may still return the one that is to be removed.
 func (e *Ephemeral) create(s *Session) (*owned, error) {
-	for round := 0; ; round++ {
+	failures := 0
+	for {
 		data, generation := e.data.present()
 		path, err := e.attempt(s, data)
 		made := err == nil
-		switch {
+		switch class := ClassOf(err); {
 		case made:
-		case errors.Is(err, zk.ErrNodeExists) && !e.cfg.sequential:
+		case class == ClassNodeExists && !e.cfg.sequential:
 			path = e.asked // ours, if an answer was lost
-		case errors.Is(err, zk.ErrNoNode):
-			dir, _ := split(e.asked)
-			if err := s.MakeDir(e.ctx, dir); err != nil {
+		case class == ClassNoNode || class == ClassConnectionLost:
+			if class == ClassNoNode {
+				dir, _ := split(e.asked)
+				if err := s.MakeDir(e.ctx, dir); err != nil {
+					return nil, err
+				}
+			}
+			if err := s.Pause(e.ctx, failures); err != nil {
 				return nil, err
 			}
+			failures++
 			continue
-		case errors.Is(err, ErrConnectionLost):
-			if err := s.pause(e.ctx, round); err != nil {
-				return nil, err
-			}
-			continue
+		case class == ClassTooLarge:
+			e.data.refuse(generation, err)
+			return nil, err
 		default:
-			if errors.Is(err, ErrTooLarge) {
-				e.data.refuse(generation, err)
-			}
 			return nil, err
 		}
 		// Nobody knows with which data an older attempt has succeeded.
@@ -130,12 +117,13 @@ func (e *Ephemeral) attempt(s *Session, data []byte) (string, error) {
 // this very session. If it is not, claim returns when that may have changed.
 func (e *Ephemeral) claim(s *Session, n *owned, made bool) (ours bool, err error) {
 	exists, stat, w, err := s.WatchExists(e.ctx, n.path)
+	class := ClassOf(err)
 	switch {
-	case errors.Is(err, zk.ErrNoAuth) && made:
+	case class == ClassNoAuth && made:
 		return true, nil
-	case errors.Is(err, zk.ErrNoAuth):
+	case class == ClassNoAuth:
 		e.tell(Conflict, "", opError("ephemeral", n.path, fmt.Errorf("%w, and we may not look at it: %w", ErrConflict, err)))
-		return false, s.pause(e.ctx, unwatchable)
+		return false, s.Pause(e.ctx, unwatchable)
 	case err != nil:
 		return false, err
 	case !exists:
@@ -156,7 +144,7 @@ func (e *Ephemeral) claim(s *Session, n *owned, made bool) (ours bool, err error
 	case ev := <-w.Events():
 		return false, ev.Err
 	case <-e.ctx.Done():
-		return false, cancelled(e.ctx)
+		return false, Cancelled(e.ctx)
 	}
 }
 

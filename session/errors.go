@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -17,6 +16,11 @@ var (
 	// be renewed in time, or nothing was heard from any server for the session
 	// timeout. A write that was under way may or may not have happened.
 	ErrLost error = &sentinel{"session lost", zk.ErrSessionExpired}
+
+	// ErrRemoved says that another client removed the znode by which something was
+	// held or waited for: an operator who breaks a lock, for example. What was held
+	// is lost, so errors.Is finds ErrLost too; the session lives.
+	ErrRemoved error = &sentinel{"the znode was removed by another client", ErrLost}
 
 	// ErrConnectionLost says that the connection broke before the answer to a
 	// request that cannot safely be repeated: it may or may not have happened.
@@ -88,57 +92,6 @@ func opError(op, path string, err error) error {
 		return nil
 	}
 	return &Error{Op: op, Path: path, Err: err}
-}
-
-// cancelled is the error of a call whose ctx has ended: it matches both
-// ctx.Err() and the cause of the cancellation.
-func cancelled(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if cause == nil || errors.Is(cause, err) {
-		if cause != nil {
-			return cause
-		}
-		return err
-	}
-	return fmt.Errorf("%w: %w", err, cause)
-}
-
-var codeErrors = map[int32]error{
-	-8:   zk.ErrBadArguments,
-	-100: zk.ErrAPIError,
-	-101: zk.ErrNoNode,
-	-102: zk.ErrNoAuth,
-	-103: zk.ErrBadVersion,
-	-108: zk.ErrNoChildrenForEphemerals,
-	-110: zk.ErrNodeExists,
-	-111: zk.ErrNotEmpty,
-	-112: ErrLost,
-	-114: zk.ErrInvalidACL,
-	-115: zk.ErrAuthFailed,
-	-118: zk.ErrSessionMoved,
-	-123: zk.ErrReconfigDisabled,
-}
-
-// codeNames names the codes that go-zookeeper has no error for.
-var codeNames = map[int32]string{
-	-1: "system error", -2: "runtime inconsistency", -3: "data inconsistency", -4: "connection loss",
-	-5: "marshalling error", -6: "unimplemented", -7: "operation timeout", -13: "no quorum of the new configuration",
-	-14: "reconfiguration in progress", -119: "read-only server", -120: "ephemeral on a local session",
-	-121: "no such watcher", -122: "request timeout", -124: "the server wants SASL authentication",
-	-125: "quota exceeded", -127: "throttled",
-}
-
-func codeError(code int32) error {
-	if code == 0 {
-		return nil
-	}
-	if err, ok := codeErrors[code]; ok {
-		return err
-	}
-	if name, ok := codeNames[code]; ok {
-		return fmt.Errorf("%w: %s (code %d)", zk.ErrUnknown, name, code)
-	}
-	return fmt.Errorf("%w: code %d", zk.ErrUnknown, code)
 }
 
 // errMalformed is the error of an answer that does not decode.

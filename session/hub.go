@@ -302,7 +302,7 @@ func (h *hub) rearm(w *wire, since int64) {
 		c := &call{op: opSetWatches, done: make(chan struct{}), answered: func(c *call) {
 			w.arming--
 			if c.code != 0 {
-				w.end(fmt.Errorf("arming watches again: %w", codeError(c.code)))
+				w.end(fmt.Errorf("arming watches again: %w", errorOfCode(c.code)))
 			}
 		}}
 		w.send(c, func(b []byte) []byte {
@@ -342,7 +342,7 @@ func (w *Watch) follow(ctx context.Context) <-chan zk.Event {
 				return
 			}
 			h.drop(w)
-			w.events <- zk.Event{Type: zk.EventNotWatching, State: zk.StateUnknown, Path: h.s.m.strip(w.entry.key.path), Err: cancelled(ctx)}
+			w.events <- zk.Event{Type: zk.EventNotWatching, State: zk.StateUnknown, Path: h.s.m.strip(w.entry.key.path), Err: Cancelled(ctx)}
 			close(w.events)
 		})
 	}

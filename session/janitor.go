@@ -90,7 +90,7 @@ func (j *janitor) take() []*chore {
 func (j *janitor) run() {
 	for batch := j.take(); len(batch) > 0; batch = j.take() {
 		for round := 0; len(batch) > 0; round++ {
-			if j.s.pause(context.Background(), round) != nil {
+			if j.s.Pause(context.Background(), round) != nil {
 				break
 			}
 			w, err := j.s.enter(context.Background(), true)
@@ -171,7 +171,7 @@ func (j *janitor) work(w *wire, batch []*chore) (left []*chore) {
 				failed = append(failed, c.paths[i])
 			} else if d.code != 0 && d.code != codeNoNode {
 				j.s.m.cfg.log.Error("could not remove a znode that nobody waits for any more",
-					zap.String("path", c.paths[i]), zap.Error(codeError(d.code)))
+					zap.String("path", c.paths[i]), zap.Error(errorOfCode(d.code)))
 			}
 		}
 		if c.paths = failed; len(failed) > 0 {

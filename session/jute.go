@@ -31,11 +31,9 @@ const (
 
 // The codes that decide something here rather than being passed on.
 const (
-	codeUnimplemented  int32 = -6
-	codeNoNode         int32 = -101
-	codeNoAuth         int32 = -102
-	codeSessionExpired int32 = -112
-	codeSessionMoved   int32 = -118
+	codeUnimplemented int32 = -6
+	codeNoNode        int32 = -101
+	codeNoAuth        int32 = -102
 )
 
 func appendInt(b []byte, v int32) []byte  { return binary.BigEndian.AppendUint32(b, uint32(v)) }

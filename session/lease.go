@@ -139,7 +139,7 @@ func (l *Lease) Grant(ctx context.Context) error {
 		moved := v.moved
 		v.mu.Unlock()
 		err := l.Hold()
-		if !errors.Is(err, ErrStale) {
+		if err != ErrStale {
 			return err
 		}
 		if !waiting {
@@ -154,7 +154,7 @@ func (l *Lease) Grant(ctx context.Context) error {
 		case <-moved:
 		case <-l.s.hold.Done():
 		case <-ctx.Done():
-			return cancelled(ctx)
+			return Cancelled(ctx)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -49,8 +48,9 @@ type Manager struct {
 // "host:port,host:port/chroot"; a port left out is 2181. It returns when the
 // session is there, or an error when servers or an option is invalid
 // (ErrInvalidServers, ErrInvalidOption), when the credentials are refused
-// (ErrAuthFailed), or when ctx ends, saying what was tried. ctx bounds this call
-// alone: the Manager lives until Close.
+// (ErrAuthFailed), or when ctx ends, saying what was tried; what was opened until
+// then is taken down in the background. ctx bounds this call alone: the Manager lives
+// until Close.
 func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, error) {
 	addresses, chroot, err := parseServers(servers)
 	if err != nil {
@@ -74,7 +74,12 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, err
 	go m.run()
 
 	if err := m.awaitFirst(ctx); err != nil {
-		m.Close()
+		// Taking down what was opened can take a second.
+		go m.Close()
+		select {
+		case <-m.done:
+		case <-ctx.Done():
+		}
 		return nil, fmt.Errorf("session: connect to %s: %w", servers, err)
 	}
 	return m, nil
@@ -93,7 +98,7 @@ func (m *Manager) awaitFirst(ctx context.Context) error {
 		case <-m.unauth:
 			return ErrAuthFailed
 		case <-ctx.Done():
-			return fmt.Errorf("%w; tried:\n%w", cancelled(ctx), m.servers.tried())
+			return fmt.Errorf("%w; tried:\n%w", Cancelled(ctx), m.servers.tried())
 		}
 	}
 }
@@ -153,7 +158,7 @@ func (m *Manager) Session(ctx context.Context) (*Session, error) {
 		case m.ctx.Err() != nil:
 			return nil, opError("session", "", ErrClosed)
 		case ctx.Err() != nil:
-			return nil, opError("session", "", cancelled(ctx))
+			return nil, opError("session", "", Cancelled(ctx))
 		case state == Connected && s.hold.Err() == nil:
 			return s, nil
 		}
@@ -165,42 +170,6 @@ func (m *Manager) Session(ctx context.Context) (*Session, error) {
 	}
 }
 
-// Do calls fn with a live session, and again whenever it fails with
-// ErrConnectionLost or ErrLost, after a pause that grows, with jitter, so fn
-// must be repeatable. fn's context ends with ctx and with the session. Do
-// returns any other result of fn as it is, ErrClosed when the Manager is closed,
-// and the error of ctx, joined with fn's last one, when that ends.
-func (m *Manager) Do(ctx context.Context, fn func(context.Context, *Session) error) error {
-	var last error
-	for round := 0; ; round++ {
-		if round > 1 {
-			if err := m.sleep(ctx, m.jitter.spread(backoff(round-1, firstBackoff, maxBackoff))); err != nil {
-				return errors.Join(err, last)
-			}
-		}
-		s, err := m.Session(ctx)
-		if err != nil {
-			return errors.Join(err, last)
-		}
-		last = s.run(ctx, fn)
-		if !errors.Is(last, ErrConnectionLost) && !errors.Is(last, ErrLost) || m.ctx.Err() != nil {
-			return last
-		}
-	}
-}
-
-func (s *Session) run(ctx context.Context, fn func(context.Context, *Session) error) error {
-	done, err := s.Busy()
-	if err != nil {
-		return err
-	}
-	defer done()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(s.hold, func() { cancel(s.cause()) })()
-	return fn(ctx, s)
-}
-
 func (m *Manager) sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -208,7 +177,7 @@ func (m *Manager) sleep(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return cancelled(ctx)
+		return Cancelled(ctx)
 	case <-m.ctx.Done():
 		return ErrClosed
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -92,7 +93,7 @@ func (s *Session) multiAnswer(c *call, n int) ([]zk.MultiResponse, error) {
 		case opDelete, opCheck:
 		case -1:
 			code := d.int()
-			r.Error = codeError(code)
+			r.Error = errorOfCode(code)
 			if first == nil && code != 0 && code != codeRuntimeInconsistency {
 				first = fmt.Errorf("operation %d: %w", len(results)+1, r.Error)
 			}
@@ -107,6 +108,16 @@ func (s *Session) multiAnswer(c *call, n int) ([]zk.MultiResponse, error) {
 		return nil, fmt.Errorf("%w: %d results for %d operations", errMalformed, len(results), n)
 	}
 	return results, first
+}
+
+// FailedOp returns the index of the operation that made a Multi fail, by its
+// results. It returns -1 if they name none: there was no answer, or the server has
+// refused the transaction as a whole.
+func FailedOp(results []zk.MultiResponse) int {
+	return slices.IndexFunc(results, func(r zk.MultiResponse) bool {
+		rolledBack, ok := r.Error.(*codeError)
+		return r.Error != nil && !(ok && rolledBack.code == codeRuntimeInconsistency)
+	})
 }
 
 // MultiSize is how many bytes a Multi of ops would have as a request, to be compared

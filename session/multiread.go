@@ -3,7 +3,6 @@ package session
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -91,10 +90,14 @@ func (s *Session) readSize(read Read) int {
 
 func (s *Session) multiRead(ctx context.Context, reads []Read) ([]ReadResult, error) {
 	r := s.multiReadRequest(reads)
-	for hangups := 0; s.m.multiReads.usable(); {
+	hangups := 0
+	for round := 0; s.m.multiReads.usable(); round++ {
+		if err := s.Pause(ctx, round); err != nil {
+			return nil, err
+		}
 		c, err := s.try(ctx, r)
 		switch {
-		case errors.Is(err, ErrConnectionLost):
+		case ClassOf(err) == ClassConnectionLost:
 			// Some servers that do not know an operation hang up without a word.
 			if hangups++; hangups < 3 {
 				continue
@@ -113,7 +116,10 @@ func (s *Session) multiRead(ctx context.Context, reads []Read) ([]ReadResult, er
 			continue
 		}
 		s.m.multiReads.works()
-		return s.multiReadAnswer(c, reads)
+		results, err := s.multiReadAnswer(c, reads)
+		if ClassOf(err) != ClassTransient {
+			return results, err
+		}
 	}
 	return s.readSingly(ctx, reads)
 }
@@ -164,7 +170,11 @@ func (s *Session) multiReadAnswer(c *call, reads []Read) ([]ReadResult, error) {
 			r.Children = d.strings()
 			slices.Sort(r.Children)
 		case op == -1:
-			r.Err = opError(read.name(), read.path, codeError(d.int()))
+			code := d.int()
+			if classOfCode(code) == ClassTransient {
+				return nil, errorOfCode(code)
+			}
+			r.Err = opError(read.name(), read.path, errorOfCode(code))
 		default:
 			return nil, fmt.Errorf("%w: a result of type %d", errMalformed, op)
 		}
@@ -203,5 +213,6 @@ func (s *Session) readSingly(ctx context.Context, reads []Read) ([]ReadResult, e
 
 // refusedRead says whether a read has failed by the word of the server.
 func refusedRead(err error) bool {
-	return errors.Is(err, zk.ErrNoNode) || errors.Is(err, zk.ErrNoAuth)
+	class := ClassOf(err)
+	return class == ClassNoNode || class == ClassNoAuth
 }

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -100,6 +99,9 @@ func (s *Session) makeDir(ctx context.Context, full string, acl []zk.ACL) error 
 	}
 	hangups := 0
 	for round := 0; full != "/"; round++ {
+		if err := s.Pause(ctx, round-1); err != nil {
+			return err
+		}
 		// The chroot is where other things live too, so it stays when empty.
 		container := len(full) > len(s.m.chroot) && s.m.containers.usable() && hangups < 2
 		r := &request{op: opCreate, size: stringSize(full) + intSize + aclSize(acl) + intSize}
@@ -111,18 +113,15 @@ func (s *Session) makeDir(ctx context.Context, full string, acl []zk.ACL) error 
 			return appendInt(appendACL(appendBuffer(appendString(b, full), []byte{}), acl), flags)
 		}
 		c, err := s.try(ctx, r)
-		if err != nil {
-			if !errors.Is(err, ErrConnectionLost) {
-				return err
-			}
+		if ClassOf(err) == ClassConnectionLost {
 			// Some servers that do not know the operation hang up without a word.
 			if container {
 				hangups++
 			}
-			if err := s.pause(ctx, round); err != nil {
-				return err
-			}
 			continue
+		}
+		if err != nil {
+			return err
 		}
 		switch {
 		case container && c.code == codeUnimplemented:
@@ -133,11 +132,13 @@ func (s *Session) makeDir(ctx context.Context, full string, acl []zk.ACL) error 
 			s.m.containers.suspect()
 			hangups = 0
 		}
-		switch err := c.failure(); {
-		case err == nil || errors.Is(err, zk.ErrNodeExists):
+		if container && c.code == codeUnimplemented {
+			continue
+		}
+		switch err := c.failure(); ClassOf(err) {
+		case ClassOK, ClassNodeExists:
 			return nil
-		case c.code == codeUnimplemented:
-		case errors.Is(err, zk.ErrNoNode):
+		case ClassNoNode:
 			dir, _ := split(full)
 			if err := s.makeDir(ctx, dir, acl); err != nil {
 				return err
@@ -163,7 +164,7 @@ func (s *Session) write(ctx context.Context, r *request, version int32) (*call, 
 		return nil, err
 	}
 	err = c.failure()
-	if lost && (errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode)) {
+	if class := ClassOf(err); lost && (class == ClassBadVersion || class == ClassNoNode) {
 		// Either the first attempt has done it or somebody else got in between.
 		err = fmt.Errorf("%w (repeated: %w)", ErrConnectionLost, err)
 	}

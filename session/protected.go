@@ -134,15 +134,15 @@ func (s *Session) protected(ctx context.Context, path string, r *request, create
 	}
 	for round := 0; ; round++ {
 		c, err := s.try(ctx, r)
-		if !errors.Is(err, ErrConnectionLost) {
+		if ClassOf(err) != ClassConnectionLost {
 			return nil, c, err
 		}
 		// The first frame on every connection is a sync, so an absence is real:
 		// this listing is behind it, and the server refuses what the old
 		// connection may still bring.
 		names, _, err := s.Children(ctx, dir)
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
+		switch class := ClassOf(err); {
+		case class == ClassNoNode:
 		case err != nil:
 			s.janitor.add(&chore{dir: dir, guid: guid})
 			return nil, nil, err
@@ -150,7 +150,7 @@ func (s *Session) protected(ctx context.Context, path string, r *request, create
 		if found := findGUID(dir, names, guid); len(found) > 0 {
 			return found, nil, nil
 		}
-		if err := s.pause(ctx, round); err != nil {
+		if err := s.Pause(ctx, round); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -16,14 +15,35 @@ type request struct {
 	late     func(*call) // the outcome, if the caller has gone; may be nil
 }
 
-// try sends a request once and waits for its answer. It fails with
-// ErrConnectionLost when there was none, and otherwise only if the request was
-// never sent or the caller's ctx or the session has ended; then late learns
-// what came of it.
+// try sends a request and waits for its answer. A request that the server has not
+// carried out for a transient reason is sent again, after a pause. try fails with
+// an error of class ConnectionLost if the request may or may not have been carried
+// out, and otherwise only if the request was not, or if ctx or the session ended;
+// then late learns the outcome.
 func (s *Session) try(ctx context.Context, r *request) (*call, error) {
 	if size := headerSize + r.size; size > s.m.cfg.maxRequest {
 		return nil, fmt.Errorf("%w: %d bytes, where %d are allowed (jute.maxbuffer of the servers; see WithMaxRequest)", ErrTooLarge, size, s.m.cfg.maxRequest)
 	}
+	for round := 1; ; round++ {
+		c, err := s.send(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		switch code := c.multiCode(); classOfCode(code) {
+		case ClassTransient:
+			if err := s.backoff(ctx, round); err != nil {
+				return nil, err
+			}
+		case ClassConnectionLost:
+			return nil, errorOfCode(code)
+		default:
+			return c, nil
+		}
+	}
+}
+
+// send is try without a look at the answer.
+func (s *Session) send(ctx context.Context, r *request) (*call, error) {
 	for {
 		w, err := s.enter(ctx, false)
 		if err != nil {
@@ -35,7 +55,7 @@ func (s *Session) try(ctx context.Context, r *request) (*call, error) {
 		select {
 		case <-c.done:
 		case <-ctx.Done():
-			stop = cancelled(ctx)
+			stop = Cancelled(ctx)
 		case <-s.dead:
 			stop = s.why
 		}
@@ -84,36 +104,46 @@ func (s *Session) abandon(c *call, late func(*call)) bool {
 	return false
 }
 
-// repeat is try for a request that may be sent again when its connection
-// breaks. lost says whether that has happened, so that an answer that looks like
-// a failure may be the echo of the first attempt's success.
+// repeat is try for a request that may be sent again when its answer is lost. lost
+// reports whether that has happened: an answer that looks like a failure may then
+// be the echo of the first attempt's success.
 func (s *Session) repeat(ctx context.Context, r *request) (c *call, lost bool, err error) {
 	for round := 0; ; round++ {
 		c, err = s.try(ctx, r)
-		if !errors.Is(err, ErrConnectionLost) {
+		if ClassOf(err) != ClassConnectionLost {
 			return c, lost, err
 		}
 		lost = true
-		if err := s.pause(ctx, round); err != nil {
+		if err := s.Pause(ctx, round); err != nil {
 			return nil, lost, err
 		}
 	}
 }
 
-// pause waits before a request is sent again: not the first times, because the
-// way to a new connection has pauses of its own, but for longer and longer if
-// it is this very request that costs us the connection.
-func (s *Session) pause(ctx context.Context, round int) error {
-	if round < 2 {
-		return nil
+// Pause waits before an attempt is repeated that failed because of something other
+// than load, and returns at once in the rounds 0 and 1: the way to a new connection
+// has pauses of its own. Later pauses grow to a second, with jitter, in case that
+// the attempt itself breaks the connection, or that the answers contradict each
+// other. It fails when ctx or the session ends.
+func (s *Session) Pause(ctx context.Context, round int) error {
+	if round >= 2 {
+		return s.backoff(ctx, round-1)
 	}
-	t := time.NewTimer(s.m.jitter.spread(backoff(round-1, firstBackoff, maxBackoff)))
+	if ctx.Err() != nil {
+		return Cancelled(ctx)
+	}
+	return nil
+}
+
+// backoff waits before the attempt after round failed ones.
+func (s *Session) backoff(ctx context.Context, round int) error {
+	t := time.NewTimer(s.m.jitter.spread(backoff(round, firstBackoff, maxBackoff)))
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return cancelled(ctx)
+		return Cancelled(ctx)
 	case <-s.dead:
 		return s.why
 	}

@@ -176,7 +176,7 @@ func (s *Session) sawZxid(zxid int64, armed bool) {
 func (s *Session) greet(w *wire) {
 	sync := &call{op: opSync, done: make(chan struct{}), answered: func(c *call) {
 		if c.code != 0 {
-			w.end(fmt.Errorf("sync: %w", codeError(c.code)))
+			w.end(fmt.Errorf("sync: %w", errorOfCode(c.code)))
 			return
 		}
 		s.attach(w)
@@ -245,7 +245,7 @@ func (s *Session) wakeLocked() {
 // is urgent, because it cleans up after abandoned ones, is not held up by them.
 func (s *Session) enter(ctx context.Context, urgent bool) (*wire, error) {
 	if ctx.Err() != nil {
-		return nil, cancelled(ctx)
+		return nil, Cancelled(ctx)
 	}
 	for {
 		s.mu.Lock()
@@ -266,7 +266,7 @@ func (s *Session) enter(ctx context.Context, urgent bool) (*wire, error) {
 		case <-s.dead:
 			return nil, s.why
 		case <-ctx.Done():
-			return nil, cancelled(ctx)
+			return nil, Cancelled(ctx)
 		}
 	}
 }

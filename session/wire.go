@@ -331,10 +331,10 @@ func (w *wire) handle(frame []byte) error {
 			w.s.refuseAuth(code)
 			return ErrAuthFailed
 		}
-	case xid <= firstXid && (code == codeSessionExpired || code == codeSessionMoved):
+	case xid <= firstXid && refusals[code].hangUp:
 		// It speaks of the connection, and nothing was done: with the connection
 		// ends the call, which is repeated on the next where that is safe.
-		return codeError(code)
+		return errorOfCode(code)
 	case xid <= firstXid || xid == xidPing:
 		c, skipped := w.take(xid)
 		if c == nil {

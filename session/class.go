@@ -1,0 +1,228 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A Class says what the error of a call means for the code that made the call.
+// Code that is built on this package decides by the class of an error, and never
+// by errors.Is: the error of a call whose ctx ended wraps the cause of that ctx,
+// and the cause may wrap anything, also ErrLost or zk.ErrNoNode.
+type Class uint8
+
+const (
+	// ClassOK is the class of nil.
+	ClassOK Class = iota
+	// ClassCancelled: the ctx of the call ended. The request may or may not have
+	// been carried out.
+	ClassCancelled
+	// ClassClosed: the Manager was closed.
+	ClassClosed
+	// ClassRemoved: another client removed a znode of ours. The session lives.
+	ClassRemoved
+	// ClassLost: the session is gone. Another session may succeed.
+	ClassLost
+	// ClassConnectionLost: there is no answer that tells whether the request was
+	// carried out. The session may live.
+	ClassConnectionLost
+	// ClassTransient: the request was not carried out, and may succeed later.
+	ClassTransient
+	// ClassNoNode: the znode does not exist, or its parent does not.
+	ClassNoNode
+	// ClassNodeExists: the znode exists already.
+	ClassNodeExists
+	// ClassBadVersion: the znode has another version than the request names.
+	ClassBadVersion
+	// ClassNotEmpty: the znode has children.
+	ClassNotEmpty
+	// ClassNoAuth: the ACL forbids the request.
+	ClassNoAuth
+	// ClassTooLarge: the request is too large, and was not sent.
+	ClassTooLarge
+	// ClassFinal: the request was refused for another reason that will not go away.
+	ClassFinal
+	// ClassUnknown: the error is not in the table of ClassOf. The request may or
+	// may not have been carried out.
+	ClassUnknown
+)
+
+var classNames = [...]string{"OK", "Cancelled", "Closed", "Removed", "Lost", "ConnectionLost", "Transient", "NoNode",
+	"NodeExists", "BadVersion", "NotEmpty", "NoAuth", "TooLarge", "Final", "Unknown"}
+
+func (c Class) String() string {
+	if int(c) < len(classNames) {
+		return classNames[c]
+	}
+	return fmt.Sprintf("Class(%d)", uint8(c))
+}
+
+// Again reports whether an operation that is safe to repeat should be repeated,
+// perhaps under another session.
+func (c Class) Again() bool {
+	return c == ClassLost || c == ClassConnectionLost || c == ClassTransient
+}
+
+// pending reports whether the removal of a znode is to be repeated: the znode may
+// exist, and the next attempt may succeed.
+func (c Class) pending() bool {
+	return c == ClassConnectionLost || c == ClassTransient || c == ClassUnknown
+}
+
+// sentinels are the errors that have a class, in the order in which they are
+// looked for: an error that wraps two of them has the class of the first.
+var sentinels = []struct {
+	err   error
+	class Class
+}{
+	{ErrClosed, ClassClosed},
+	{ErrRemoved, ClassRemoved},
+	{ErrNotOwned, ClassRemoved},
+	{ErrLost, ClassLost},
+	{ErrConnectionLost, ClassConnectionLost},
+	{errUnsent, ClassConnectionLost},
+	{ErrStale, ClassTransient},
+	{ErrTooLarge, ClassTooLarge},
+	{zk.ErrNoNode, ClassNoNode},
+	{zk.ErrNodeExists, ClassNodeExists}, // ErrConflict too
+	{zk.ErrBadVersion, ClassBadVersion},
+	{zk.ErrNotEmpty, ClassNotEmpty},
+	{zk.ErrNoAuth, ClassNoAuth},
+	{ErrInvalidPath, ClassFinal},
+	{ErrInvalidOption, ClassFinal},
+	{ErrInvalidServers, ClassFinal},
+	{ErrAuthFailed, ClassFinal},
+	{ErrEphemeralClosed, ClassFinal},
+	{zk.ErrNoChildrenForEphemerals, ClassFinal},
+	{zk.ErrInvalidACL, ClassFinal},
+	{zk.ErrInvalidFlags, ClassFinal},
+	{zk.ErrBadArguments, ClassFinal},
+	{zk.ErrReconfigDisabled, ClassFinal},
+}
+
+// A refusal is what the server says when it does not do what was asked.
+type refusal struct {
+	name  string
+	class Class
+	err   error // what errors.Is finds in the error of the call
+	// hangUp reports whether the answer is about the connection or the session
+	// and not about the request, so that the connection is of no use any more.
+	hangUp bool
+}
+
+// refusals are the error codes of ZooKeeper 3.8 and 3.9 (KeeperException). The
+// codes with class Unknown say that something went wrong inside a server or a
+// client library; nothing follows for the request.
+var refusals = map[int32]refusal{
+	-1: {name: "system error", class: ClassUnknown},
+	-2: {name: "runtime inconsistency", class: ClassUnknown}, // within a transaction: another operation failed
+	-3: {name: "data inconsistency", class: ClassUnknown},
+	-4: {name: "connection loss", class: ClassConnectionLost, err: ErrConnectionLost},
+	-5: {name: "marshalling error", class: ClassUnknown},
+	-6: {name: "unimplemented", class: ClassFinal},
+	// Nothing says whether a request that timed out was carried out.
+	-7:  {name: "operation timeout", class: ClassConnectionLost, err: ErrConnectionLost},
+	-8:  {name: "bad arguments", class: ClassFinal, err: zk.ErrBadArguments},
+	-12: {name: "unknown session", class: ClassLost, err: ErrLost, hangUp: true},
+	-13: {name: "no quorum of the new configuration", class: ClassFinal},
+	-14: {name: "reconfiguration in progress", class: ClassTransient},
+
+	-100: {name: "API error", class: ClassUnknown, err: zk.ErrAPIError},
+	-101: {name: "no node", class: ClassNoNode, err: zk.ErrNoNode},
+	-102: {name: "no auth", class: ClassNoAuth, err: zk.ErrNoAuth},
+	-103: {name: "bad version", class: ClassBadVersion, err: zk.ErrBadVersion},
+	-108: {name: "no children for ephemerals", class: ClassFinal, err: zk.ErrNoChildrenForEphemerals},
+	-110: {name: "node exists", class: ClassNodeExists, err: zk.ErrNodeExists},
+	-111: {name: "not empty", class: ClassNotEmpty, err: zk.ErrNotEmpty},
+	-112: {name: "session expired", class: ClassLost, err: ErrLost, hangUp: true},
+	-113: {name: "invalid callback", class: ClassFinal},
+	-114: {name: "invalid ACL", class: ClassFinal, err: zk.ErrInvalidACL},
+	-115: {name: "authentication failed", class: ClassFinal, err: ErrAuthFailed},
+	-118: {name: "session moved", class: ClassConnectionLost, err: ErrConnectionLost, hangUp: true},
+	// The server has lost its quorum and serves readers. Another server may accept
+	// the request.
+	-119: {name: "read-only server", class: ClassTransient, hangUp: true},
+	-120: {name: "ephemeral on a local session", class: ClassFinal},
+	-121: {name: "no such watcher", class: ClassFinal},
+	-122: {name: "request timeout", class: ClassConnectionLost, err: ErrConnectionLost},
+	-123: {name: "reconfiguration disabled", class: ClassFinal, err: zk.ErrReconfigDisabled},
+	-124: {name: "the server wants SASL authentication", class: ClassFinal},
+	-125: {name: "quota exceeded", class: ClassFinal},
+	// A server sets a request aside before it looks at the request: the request was
+	// not carried out, and no watch was left.
+	-127: {name: "throttled", class: ClassTransient},
+}
+
+// classOfCode is ClassOf for the code of an answer.
+func classOfCode(code int32) Class {
+	if code == 0 {
+		return ClassOK
+	}
+	if r, ok := refusals[code]; ok {
+		return r.class
+	}
+	return ClassUnknown
+}
+
+// A codeError is the error of an answer with a code that has no error of its own
+// in go-zookeeper or in this package.
+type codeError struct {
+	code int32
+	refusal
+}
+
+func (e *codeError) Error() string {
+	return fmt.Sprintf("%v: %s (code %d)", e.Unwrap(), e.name, e.code)
+}
+
+func (e *codeError) Unwrap() error {
+	if e.err != nil {
+		return e.err
+	}
+	return zk.ErrUnknown
+}
+
+// errorOfCode returns the error of an answer with a code, nil for zero.
+func errorOfCode(code int32) error {
+	if code == 0 {
+		return nil
+	}
+	r, ok := refusals[code]
+	if !ok {
+		return &codeError{code, refusal{name: "not a code of ZooKeeper 3.9", class: ClassUnknown}}
+	}
+	if r.err != nil && r.err != ErrConnectionLost {
+		return r.err
+	}
+	return &codeError{code, r}
+}
+
+// ClassOf returns what err means. Every error that a call of this package can
+// return is in its table; for any other error, as the result of a function of the
+// caller's, it goes by the errors of this package and of go-zookeeper that err
+// wraps, and is ClassUnknown if there are none.
+//
+// The end of a ctx comes first: an error that says so is ClassCancelled, whatever
+// the cause of the ctx wraps.
+func ClassOf(err error) Class {
+	if err == nil {
+		return ClassOK
+	}
+	var end *ctxError
+	if errors.As(err, &end) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return ClassCancelled
+	}
+	for _, s := range sentinels {
+		if errors.Is(err, s.err) {
+			return s.class
+		}
+	}
+	var answer *codeError
+	if errors.As(err, &answer) {
+		return answer.class
+	}
+	return ClassUnknown
+}
