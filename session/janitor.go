@@ -4,68 +4,61 @@ import (
 	"bytes"
 	"context"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 )
 
-// A janitor removes what callers who have gone left behind, in the order in
-// which it was told, until the znode is gone or the session is. It has a
-// goroutine only while there is something to do.
+// A janitor removes znodes that callers left behind: it repeats each chore until
+// the znode is gone, the session is over, or the server has refused the removal for
+// good. It has a goroutine only while there are chores.
 type janitor struct {
-	s       *Session
+	s     *Session
+	added chan struct{} // has one while a chore was added that run has not seen
+
 	mu      sync.Mutex
-	chores  []*chore
+	chores  []*chore // that wait for their next attempt
 	running bool
 	closed  bool
 }
 
-type chore struct {
-	dir   string
-	paths []string // what to remove; found by guid in dir where they are not known
-	guid  string
-	own   bool   // only what is an ephemeral of the session and holds data is removed
-	data  []byte // see own
-	done  chan struct{}
-	look  *call // see own
-	calls []*call
-}
+const maxChores = 128 // in one attempt
 
-const maxChores = 128 // that are under way at once
-
-// Discard removes a znode in the background, whatever its version, trying
-// again over lost connections. The channel is closed when it is gone, or the
-// session is, or the server refuses.
+// Discard removes a znode in the background, whatever its version. It is repeated
+// over lost connections, and when the server refuses it for a transient or an
+// unknown reason. The channel is closed when the znode is gone, when the session is
+// over, or when the server has refused the removal for good, which is logged.
 func (s *Session) Discard(path string) <-chan struct{} {
 	dir, _ := split(path)
-	c := &chore{dir: dir, paths: []string{path}, done: make(chan struct{})}
-	s.janitor.add(c)
-	return c.done
+	return s.janitor.add(&chore{dir: dir, paths: []string{path}})
 }
 
-// DiscardOwn is Discard for an ephemeral of this session that holds certain data:
-// if the znode of that name is another one by now it is let be.
+// DiscardOwn is Discard for an ephemeral of this session that holds certain data. It
+// leaves a znode of the same name alone that has another owner or other data.
 func (s *Session) DiscardOwn(path string, data []byte) <-chan struct{} {
 	dir, _ := split(path)
-	c := &chore{dir: dir, paths: []string{path}, own: true, data: bytes.Clone(data), done: make(chan struct{})}
-	s.janitor.add(c)
-	return c.done
+	return s.janitor.add(&chore{dir: dir, paths: []string{path}, own: true, data: bytes.Clone(data)})
 }
 
-func (j *janitor) add(c *chore) {
-	if c.done == nil {
-		c.done = make(chan struct{})
-	}
+// add hands in a chore and returns a channel that is closed when the chore is done.
+func (j *janitor) add(c *chore) <-chan struct{} {
+	c.done = make(chan struct{})
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.closed {
 		close(c.done)
-		return
+		return c.done
 	}
 	j.chores = append(j.chores, c)
 	if !j.running {
 		j.running = true
 		j.s.wg.Go(j.run)
 	}
+	select {
+	case j.added <- struct{}{}:
+	default:
+	}
+	return c.done
 }
 
 // close makes the janitor take no more chores: the session is over.
@@ -75,122 +68,108 @@ func (j *janitor) close() {
 	j.closed = true
 }
 
-// take returns the next chores, or none and ends the run.
-func (j *janitor) take() []*chore {
+// take removes from the queue the chores that are due. If none is due, it returns
+// how long to wait for the next; a negative time means that there are no chores, and
+// ends the run.
+func (j *janitor) take() (due []*chore, wait time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	n := min(len(j.chores), maxChores)
-	batch := j.chores[:n:n]
-	if j.chores = j.chores[n:]; n == 0 {
+	now := time.Now()
+	wait = -1
+	later := j.chores[:0]
+	for _, c := range j.chores {
+		d := max(0, c.due.Sub(now))
+		if d == 0 && len(due) < maxChores {
+			due = append(due, c)
+			continue
+		}
+		later = append(later, c)
+		if wait < 0 || d < wait {
+			wait = d
+		}
+	}
+	clear(j.chores[len(later):])
+	j.chores = later
+	if len(due) == 0 && len(later) == 0 {
 		j.chores, j.running = nil, false
 	}
-	return batch
+	return due, wait
 }
 
 func (j *janitor) run() {
-	for batch := j.take(); len(batch) > 0; batch = j.take() {
-		for round := 0; len(batch) > 0; round++ {
-			if j.s.Pause(context.Background(), round) != nil {
-				break
-			}
-			w, err := j.s.enter(context.Background(), true)
-			if err != nil {
-				break
-			}
-			batch = j.work(w, batch)
-			j.s.leave()
+	for {
+		due, wait := j.take()
+		if len(due) == 0 && wait < 0 {
+			return
 		}
-		for _, c := range batch { // the session is over, and its ephemerals with it
-			close(c.done)
+		if len(due) == 0 {
+			j.rest(wait)
+			continue
 		}
+		w, err := j.s.enter(context.Background(), true)
+		if err != nil {
+			// The session is over, and its ephemerals go with it.
+			for _, c := range due {
+				close(c.done)
+			}
+			continue
+		}
+		j.attempt(w, due)
+		j.s.leave()
 	}
 }
 
-// work does what it can of a batch over one connection, all of it under way at
-// once, and returns what is left.
-func (j *janitor) work(w *wire, batch []*chore) (left []*chore) {
-	listings := make(map[string]*call)
-	for _, c := range batch {
-		if len(c.paths) == 0 && listings[c.dir] == nil {
-			l := &call{op: opGetChildren2, done: make(chan struct{})}
-			listings[c.dir] = l
-			full := j.s.m.full(c.dir)
-			w.send(l, func(b []byte) []byte { return appendBool(appendString(b, full), false) })
-		}
-		if c.own {
-			c.look = &call{op: opGetData, done: make(chan struct{})}
-			full := j.s.m.full(c.paths[0])
-			w.send(c.look, func(b []byte) []byte { return appendBool(appendString(b, full), false) })
-		}
+// rest waits until a chore may be due.
+func (j *janitor) rest(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-j.added:
+	case <-j.s.dead:
+		j.expire()
 	}
-	for _, c := range batch {
-		c.calls = nil
-		if len(c.paths) == 0 {
-			l := listings[c.dir]
-			<-l.done
-			if l.err != nil {
-				continue
-			}
-			d := decoder{b: l.body}
-			if l.code == 0 {
-				c.paths = findGUID(c.dir, d.strings(), c.guid)
-			}
-			if len(c.paths) == 0 {
-				close(c.done)
-				continue
-			}
-		}
-		if c.own {
-			<-c.look.done
-			if c.look.err != nil {
-				continue
-			}
-			if !j.owns(c) {
-				close(c.done)
-				continue
-			}
-		}
-		for _, path := range c.paths {
-			r := j.s.deleteRequest(path, -1)
-			d := &call{op: r.op, done: make(chan struct{})}
-			c.calls = append(c.calls, d)
-			w.send(d, r.fill)
-		}
+}
+
+// expire makes all chores due: nothing of them is left to be done.
+func (j *janitor) expire() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, c := range j.chores {
+		c.due = time.Time{}
 	}
-	for _, c := range batch {
-		if len(c.calls) == 0 {
-			if !isClosed(c.done) {
-				left = append(left, c)
-			}
-			continue
-		}
-		var failed []string
-		for i, d := range c.calls {
-			<-d.done
-			if d.err != nil {
-				failed = append(failed, c.paths[i])
-			} else if d.code != 0 && d.code != codeNoNode {
-				j.s.m.cfg.log.Error("could not remove a znode that nobody waits for any more",
-					zap.String("path", c.paths[i]), zap.Error(errorOfCode(d.code)))
-			}
-		}
-		if c.paths = failed; len(failed) > 0 {
-			left = append(left, c)
-			continue
+}
+
+// settle ends a chore whose attempt had a final result, and puts others off. A chore
+// that is put off holds up no other.
+func (j *janitor) settle(c *chore, err error) {
+	class := ClassOf(err)
+	if !class.pending() {
+		if class != ClassOK && class != ClassNoNode {
+			j.log(c).Error("znode was not removed, and will not be", zap.Error(err))
 		}
 		close(c.done)
+		return
 	}
-	return left
+	if class == ClassUnknown && c.attempts == 0 {
+		j.log(c).Warn("removal of a znode was refused, and is repeated", zap.Error(err))
+	}
+	c.attempts++
+	c.due = time.Time{}
+	if class != ClassConnectionLost || c.attempts > 2 { // see Session.Pause
+		c.due = time.Now().Add(j.s.m.jitter.spread(backoff(c.attempts, firstBackoff, maxBackoff)))
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.chores = append(j.chores, c)
 }
 
-// owns says whether what c looked at is what it is to remove.
-func (j *janitor) owns(c *chore) bool {
-	if c.look.code != 0 {
-		return false
+func (j *janitor) log(c *chore) *zap.Logger {
+	log := j.s.m.cfg.log.With(zap.String("directory", c.dir), zap.Int64("session", j.s.id))
+	if c.guid != "" {
+		log = log.With(zap.String("guid", c.guid))
 	}
-	d := decoder{b: c.look.body}
-	data, stat := d.buffer(), d.stat()
-	return !d.bad && stat.EphemeralOwner == j.s.id && bytes.Equal(data, c.data)
+	return log.With(zap.Strings("paths", c.paths))
 }
 
 func isClosed(ch <-chan struct{}) bool {

@@ -44,11 +44,11 @@ func guidOf(name string) string {
 	return ""
 }
 
-// CreateProtected creates a znode whose name begins with a GUID, as Protect
-// makes it, and knows what came of it: when the answer is lost, the znode is
-// looked up, behind a sync, and created again only if it is not there. If the
-// call fails because ctx ended, whatever it may have created is removed in the
-// background while the session lasts. The path returned is that of the znode.
+// CreateProtected creates a znode whose name begins with a GUID, as Protect makes
+// it, and returns the path of the znode. When the answer is lost, CreateProtected
+// looks for the znode, behind a commit (see SyncQuorum), and creates it again only
+// if it does not exist. If the call fails because ctx ended, what it may have
+// created is removed in the background while the session lasts.
 func (s *Session) CreateProtected(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
 	if err := checkPath(path, sequential(flags)); err != nil {
 		return "", opError("create", path, err)
@@ -119,17 +119,20 @@ var errNotOneProtected = errors.New("want one or more creates of exactly one pat
 
 func lastName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// protected sends r until it is known what came of it: either the answer is
-// returned, or the paths of the znodes that were found in its stead. created
-// reads an answer of r's kind.
+// protected sends r until its outcome is known: either it returns the answer, or the
+// paths of the znodes that were found instead of an answer. created reads an answer
+// of r's kind.
 func (s *Session) protected(ctx context.Context, path string, r *request, created func(*call) ([]string, error)) ([]string, *call, error) {
 	dir, name := split(path)
 	guid := guidOf(name)
 	r.late = func(c *call) {
-		if c.err != nil {
+		switch ClassOf(c.failure()) {
+		case ClassConnectionLost:
 			s.janitor.add(&chore{dir: dir, guid: guid})
-		} else if paths, err := created(c); err == nil {
-			s.janitor.add(&chore{dir: dir, paths: paths})
+		case ClassOK:
+			if paths, err := created(c); err == nil {
+				s.janitor.add(&chore{dir: dir, paths: paths})
+			}
 		}
 	}
 	for round := 0; ; round++ {
@@ -137,23 +140,34 @@ func (s *Session) protected(ctx context.Context, path string, r *request, create
 		if ClassOf(err) != ClassConnectionLost {
 			return nil, c, err
 		}
-		// The first frame on every connection is a sync, so an absence is real:
-		// this listing is behind it, and the server refuses what the old
-		// connection may still bring.
-		names, _, err := s.Children(ctx, dir)
-		switch class := ClassOf(err); {
-		case class == ClassNoNode:
-		case err != nil:
+		found, err := s.lookForGUID(ctx, dir, guid)
+		if err != nil {
 			s.janitor.add(&chore{dir: dir, guid: guid})
 			return nil, nil, err
 		}
-		if found := findGUID(dir, names, guid); len(found) > 0 {
+		if len(found) > 0 {
 			return found, nil, nil
 		}
 		if err := s.Pause(ctx, round); err != nil {
 			return nil, nil, err
 		}
 	}
+}
+
+// lookForGUID returns the paths of the znodes in dir whose names carry the GUID. No
+// paths mean that there are none and will be none from requests that were sent on an
+// earlier connection: the servers refuse what that connection may still bring, and
+// the listing is behind a commit. A sync would not do. A leader that was deposed
+// answers a sync, and shows nothing of a create that its successor has committed.
+func (s *Session) lookForGUID(ctx context.Context, dir, guid string) ([]string, error) {
+	if err := s.SyncQuorum(ctx, dir); err != nil {
+		return nil, err
+	}
+	names, _, err := s.Children(ctx, dir)
+	if err != nil && ClassOf(err) != ClassNoNode {
+		return nil, err
+	}
+	return findGUID(dir, names, guid), nil
 }
 
 // findGUID returns the paths of the znodes in dir whose names carry the GUID.

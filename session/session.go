@@ -55,7 +55,7 @@ func newSession(m *Manager) *Session {
 	s.hold, s.endHold = context.WithCancelCause(context.Background())
 	s.leases.init(m.clock)
 	s.hub = newHub(s)
-	s.janitor.s = s
+	s.janitor.s, s.janitor.added = s, make(chan struct{}, 1)
 	s.link = &link{s: s}
 	return s
 }
