@@ -12,7 +12,7 @@ func (s *Semaphore) acquire(ctx context.Context, n int) (*stake, *pool, error) {
 		return nil, nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, nil, cancelled(ctx)
+		return nil, nil, session.Cancelled(ctx)
 	}
 	ctx, cancel := s.cfg.bound(ctx)
 	defer cancel()
@@ -20,23 +20,28 @@ func (s *Semaphore) acquire(ctx context.Context, n int) (*stake, *pool, error) {
 		return nil, nil, err
 	}
 	pl := s.pool(n)
-	for {
-		if err := pl.untainted(ctx); err != nil {
-			return nil, nil, err
+	var st *stake
+	err := s.in.line.m.Retry(ctx, func(*session.Session) (err error) {
+		for {
+			if err := pl.untainted(ctx); err != nil {
+				return err
+			}
+			if st, err = s.stand(ctx, n); err != nil {
+				return err
+			}
+			if err = pl.addOne(st); err == nil {
+				return nil
+			}
+			st.leave()
+			if err != errTainted {
+				return err
+			}
 		}
-		st, err := s.stand(ctx, n)
-		if err != nil {
-			return nil, nil, err
-		}
-		err = pl.addOne(st)
-		if err == nil {
-			return st, pl, nil
-		}
-		st.leave()
-		if err != errTainted && !isSessionLoss(err) {
-			return nil, nil, err
-		}
+	})
+	if err != nil {
+		return nil, nil, err
 	}
+	return st, pl, nil
 }
 
 // fits says at once what would be said when the turn has come.
@@ -56,25 +61,32 @@ func (s *Semaphore) fits(ctx context.Context, n int) error {
 // stand waits for its turn among the goroutines of this value, for the lock, and
 // for n units.
 func (s *Semaphore) stand(ctx context.Context, n int) (*stake, error) {
-	p, err := s.in.acquire(ctx)
-	for {
-		if err != nil {
-			return nil, err
-		}
-		st, err := s.exchange(ctx, p, n, true)
-		if err == nil {
-			s.in.spend(p)
-			return st, nil
-		}
-		if !isSessionLoss(err) {
-			s.in.abandon(p)
-			return nil, err
-		}
-		p.leave()
-		if p, err = s.in.reach(ctx); err != nil {
-			return nil, err
-		}
+	if err := s.in.enter(ctx); err != nil {
+		return nil, err
 	}
+	var p *place
+	var st *stake
+	err := s.in.line.m.Retry(ctx, func(*session.Session) (err error) {
+		if p, err = s.in.reach(ctx); err != nil {
+			return err
+		}
+		st, err = s.exchange(ctx, p, n, true)
+		if session.ClassOf(err).Again() {
+			p.leave()
+			p = nil
+		}
+		return err
+	})
+	switch {
+	case err == nil:
+		s.in.spend(p)
+		return st, nil
+	case p == nil:
+		s.in.exit()
+	default:
+		s.in.abandon(p)
+	}
+	return nil, err
 }
 
 // tryAcquire is acquire without waiting: nil if the units are not free, or others
@@ -84,29 +96,30 @@ func (s *Semaphore) tryAcquire(ctx context.Context, n int) (*stake, *pool, error
 		return nil, nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, nil, cancelled(ctx)
+		return nil, nil, session.Cancelled(ctx)
 	}
 	if err := s.fits(ctx, n); err != nil {
 		return nil, nil, err
 	}
 	pl := s.pool(n)
-	for !pl.tainted() {
-		st, err := s.attempt(ctx, n)
-		if st == nil && !isSessionLoss(err) {
-			return nil, nil, err
+	var st *stake
+	err := s.in.line.m.Retry(ctx, func(*session.Session) (err error) {
+		if pl.tainted() {
+			return nil
 		}
-		if st == nil {
-			continue
+		if st, err = s.attempt(ctx, n); st == nil {
+			return err
 		}
 		if err = pl.addOne(st); err == nil {
-			return st, pl, nil
+			return nil
 		}
 		st.leave()
-		if err != errTainted && !isSessionLoss(err) {
-			return nil, nil, err
+		if st = nil; err == errTainted {
+			return nil
 		}
-	}
-	return nil, nil, nil
+		return err
+	})
+	return st, pl, err
 }
 
 // attempt is stand without waiting.
@@ -137,7 +150,7 @@ func (s *Semaphore) exchange(ctx context.Context, p *place, n int, patient bool)
 	switch {
 	case err == nil || ctx.Err() == nil && held.Err() == nil:
 	case ctx.Err() != nil:
-		err = cancelled(ctx)
+		err = session.Cancelled(ctx)
 	default:
 		err = context.Cause(held)
 	}

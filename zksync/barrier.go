@@ -2,7 +2,6 @@ package zksync
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
@@ -49,12 +48,16 @@ func (b *Barrier) Set(ctx context.Context) error {
 }
 
 func (b *Barrier) set(ctx context.Context, s *session.Session) error {
-	for {
+	for round := 0; ; round++ {
+		if err := s.Pause(ctx, round-1); err != nil {
+			return err
+		}
 		_, err := s.Create(ctx, b.path, nil, zk.FlagPersistent)
-		switch {
-		case errors.Is(err, zk.ErrNodeExists):
+		switch session.ClassOf(err) {
+		case session.ClassNodeExists:
 			return nil
-		case !errors.Is(err, zk.ErrNoNode):
+		case session.ClassNoNode:
+		default:
 			return err
 		}
 		if err := s.MakeDir(ctx, dirName(b.path)); err != nil {
@@ -68,7 +71,7 @@ func (b *Barrier) set(ctx context.Context, s *session.Session) error {
 func (b *Barrier) Remove(ctx context.Context) error {
 	return opError("remove", b.path, b.do(ctx, func(ctx context.Context, s *session.Session) error {
 		err := s.Delete(ctx, b.path, -1)
-		if errors.Is(err, zk.ErrNoNode) {
+		if session.ClassOf(err) == session.ClassNoNode {
 			return nil
 		}
 		return err
@@ -85,9 +88,10 @@ func (b *Barrier) Wait(ctx context.Context) error {
 	defer cancel()
 	var closed int64 // the czxid of the gate that we wait for
 	return opError("wait", b.path, b.do(ctx, func(ctx context.Context, s *session.Session) error {
-		// Who was told that the gate was set may be connected to a server that
-		// has not heard of it yet.
-		if err := s.Sync(ctx, b.path); err != nil {
+		// A caller that was told that the gate is set may be connected to a server
+		// that does not know it yet, or never will: a leader that was deposed shows
+		// the gate as it was then, also behind a sync.
+		if err := s.SyncQuorum(ctx, b.path); err != nil {
 			return err
 		}
 		for {
@@ -110,7 +114,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 				}
 			case <-ctx.Done():
 				w.Stop()
-				return cancelled(ctx)
+				return session.Cancelled(ctx)
 			}
 		}
 	}))
@@ -121,7 +125,7 @@ func (b *Barrier) do(ctx context.Context, fn func(context.Context, *session.Sess
 		return b.err
 	}
 	if ctx.Err() != nil {
-		return cancelled(ctx)
+		return session.Cancelled(ctx)
 	}
 	return b.m.Do(ctx, fn)
 }

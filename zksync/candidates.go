@@ -2,7 +2,6 @@ package zksync
 
 import (
 	"context"
-	"errors"
 
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
@@ -45,7 +44,7 @@ func (e *Election) candidates(ctx context.Context, n int) ([]Candidate, error) {
 	}
 	var all []Candidate
 	err := e.line.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
-		if err := s.Sync(ctx, e.path); err != nil {
+		if err := s.SyncQuorum(ctx, e.path); err != nil {
 			return err
 		}
 		var err error
@@ -56,9 +55,12 @@ func (e *Election) candidates(ctx context.Context, n int) ([]Candidate, error) {
 }
 
 func (e *Election) list(ctx context.Context, s *session.Session, n int) ([]Candidate, error) {
-	for {
+	for round := 0; ; round++ {
+		if err := s.Pause(ctx, round-1); err != nil {
+			return nil, err
+		}
 		names, _, err := s.Children(ctx, e.path)
-		if errors.Is(err, zk.ErrNoNode) {
+		if session.ClassOf(err) == session.ClassNoNode {
 			return nil, nil
 		}
 		if err != nil {
@@ -125,7 +127,7 @@ func (e *Election) Observe(ctx context.Context) <-chan Candidate {
 		err := e.line.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
 			return e.observe(ctx, s, tell)
 		})
-		if ctx.Err() == nil && !errors.Is(err, ErrClosed) {
+		if ctx.Err() == nil && session.ClassOf(err) != session.ClassClosed {
 			over(err)
 		}
 	}()
@@ -150,7 +152,7 @@ func (e *Election) observe(ctx context.Context, s *session.Session, tell func(Ca
 			}
 		case <-ctx.Done():
 			w.Stop()
-			return cancelled(ctx)
+			return session.Cancelled(ctx)
 		}
 	}
 }
@@ -159,7 +161,7 @@ func (e *Election) observe(ctx context.Context, s *session.Session, tell func(Ca
 // if the state changed while it looked.
 func (e *Election) follow(ctx context.Context, s *session.Session, tell func(Candidate)) (*session.Watch, error) {
 	names, _, err := s.Children(ctx, e.path)
-	if errors.Is(err, zk.ErrNoNode) {
+	if session.ClassOf(err) == session.ClassNoNode {
 		ok, _, w, err := s.WatchExists(ctx, e.path)
 		return e.nobody(w, err, ok, tell)
 	}
@@ -172,7 +174,7 @@ func (e *Election) follow(ctx context.Context, s *session.Session, tell func(Can
 		return e.nobody(w, err, len(e.line.rule.sort(names)) > 0, tell)
 	}
 	data, stat, w, err := s.WatchData(ctx, child(e.path, places[0].name))
-	if errors.Is(err, zk.ErrNoNode) {
+	if session.ClassOf(err) == session.ClassNoNode {
 		return nil, nil
 	}
 	if err != nil {
@@ -185,7 +187,7 @@ func (e *Election) follow(ctx context.Context, s *session.Session, tell func(Can
 // nobody tells that nobody leads, unless somebody has come meanwhile.
 func (e *Election) nobody(w *session.Watch, err error, come bool, tell func(Candidate)) (*session.Watch, error) {
 	switch {
-	case errors.Is(err, zk.ErrNoNode):
+	case session.ClassOf(err) == session.ClassNoNode:
 		return nil, nil
 	case err != nil:
 		return nil, err

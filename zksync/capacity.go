@@ -2,7 +2,6 @@ package zksync
 
 import (
 	"context"
-	"errors"
 	"math"
 
 	"github.com/go-zookeeper/zk"
@@ -91,7 +90,7 @@ func (g *capacity) count(ctx context.Context, s *session.Session) (*session.Watc
 	}
 	// That has counted what is no message, too.
 	names, _, w, err := s.WatchChildren(ctx, g.dir)
-	if errors.Is(err, zk.ErrNoNode) {
+	if session.ClassOf(err) == session.ClassNoNode {
 		return nil, nil
 	}
 	if err != nil {
@@ -112,10 +111,10 @@ func (g *capacity) count(ctx context.Context, s *session.Session) (*session.Watc
 
 func (g *capacity) make(ctx context.Context, s *session.Session) error {
 	_, err := s.Create(ctx, g.path, []byte{}, zk.FlagPersistent)
-	switch {
-	case errors.Is(err, zk.ErrNoNode):
+	switch session.ClassOf(err) {
+	case session.ClassNoNode:
 		return g.makeDir(ctx, s, g.dir)
-	case errors.Is(err, zk.ErrNodeExists):
+	case session.ClassNodeExists:
 		return nil
 	}
 	return err
@@ -128,7 +127,8 @@ func (g *capacity) passed(n int) {
 
 func (g *capacity) refused(err error) error {
 	g.known = false
-	if errors.Is(err, zk.ErrBadVersion) || errors.Is(err, zk.ErrNoNode) {
+	switch session.ClassOf(err) {
+	case session.ClassBadVersion, session.ClassNoNode:
 		return nil
 	}
 	return err

@@ -3,7 +3,6 @@ package zksync
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -112,7 +111,7 @@ func (o *outlook) read(ctx context.Context, claims []*claim) (found, gone []*cla
 			cl.data, cl.czxid = r.Data, r.Stat.Czxid
 			biggest = max(biggest, len(r.Data))
 			found = append(found, cl)
-		case errors.Is(r.Err, zk.ErrNoNode):
+		case session.ClassOf(r.Err) == session.ClassNoNode:
 			gone = append(gone, cl)
 		default:
 			return claims, nil, r.Err
@@ -141,8 +140,8 @@ func (o *outlook) claimAll(ctx context.Context, found []*claim, blindly bool) (l
 	if err == nil {
 		return found, false, nil
 	}
-	at := slices.IndexFunc(results, func(r zk.MultiResponse) bool { return r.Error != nil && !errors.Is(r.Error, zk.ErrUnknown) })
-	if errors.Is(err, session.ErrConnectionLost) {
+	at, class := session.FailedOp(results), session.ClassOf(err)
+	if class == session.ClassConnectionLost {
 		ours, failed := o.lookForClaims(ctx, found)
 		o.release(len(found) - len(ours))
 		if failed != nil {
@@ -152,16 +151,16 @@ func (o *outlook) claimAll(ctx context.Context, found []*claim, blindly bool) (l
 	}
 	o.release(len(found))
 	switch {
-	case at < 0 && errors.Is(err, session.ErrTooLarge) && len(found) > 1:
+	case class == session.ClassTooLarge && len(found) > 1:
 		return o.keep(found, found[:len(found)/2]), true, nil
 	case at < 0:
 		return found, false, err
-	case at%each < each-1 && errors.Is(err, zk.ErrNoNode):
+	case at%each < each-1 && class == session.ClassNoNode:
 		o.done(found[at/each].ref)
 		return slices.Delete(found, at/each, at/each+1), true, nil
-	case errors.Is(err, zk.ErrNoNode):
+	case class == session.ClassNoNode:
 		return found, true, o.s.MakeDir(ctx, o.c.q.child(claimsName))
-	case errors.Is(err, zk.ErrNodeExists):
+	case class == session.ClassNodeExists:
 		return o.unclaimed(ctx, found)
 	}
 	return found, false, err
@@ -201,9 +200,12 @@ func (o *outlook) unclaimed(ctx context.Context, found []*claim) ([]*claim, bool
 }
 
 // lookForClaims finds those claims that we have after all, when the answer to
-// their creation was lost. It comes after the sync with which a connection begins,
-// so what is not there now will not be.
+// their creation was lost. It looks behind a commit: a claim that does not exist now
+// will not exist.
 func (o *outlook) lookForClaims(ctx context.Context, found []*claim) ([]*claim, error) {
+	if err := o.s.SyncQuorum(ctx, o.c.q.path); err != nil {
+		return nil, err
+	}
 	reads := make([]session.Read, len(found))
 	for i, cl := range found {
 		reads[i] = session.ReadData(o.claimPath(cl.ref))

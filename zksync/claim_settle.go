@@ -2,9 +2,6 @@ package zksync
 
 import (
 	"context"
-	"errors"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
 )
@@ -26,15 +23,13 @@ func (c *consumer) settle(cl *claim, e *entry) error {
 			cl.o.done(cl.ref)
 			cl.o.release(1)
 			return nil
-		case errors.Is(err, zk.ErrNoNode) || errors.Is(err, ErrOutcomeUnknown):
+		case isUnknown(err) || session.ClassOf(err) == session.ClassNoNode:
 			if e, err = c.retry(c.life, cl); e != nil {
 				continue
 			}
 		}
-		switch {
-		case err == nil:
-			return nil
-		case errors.Is(err, ErrLost) || errors.Is(err, ErrClosed):
+		switch session.ClassOf(err) {
+		case session.ClassOK, session.ClassLost, session.ClassRemoved, session.ClassClosed:
 			return nil
 		}
 		c.leaveBehind(cl)
@@ -63,9 +58,9 @@ func (c *consumer) retry(ctx context.Context, cl *claim) (*entry, error) {
 		select {
 		case <-e.done:
 		case <-ctx.Done():
-			return nil, cancelled(ctx)
+			return nil, session.Cancelled(ctx)
 		}
-		if errors.Is(e.err, zk.ErrNodeExists) {
+		if session.ClassOf(e.err) == session.ClassNodeExists {
 			cl.o.pass(cl.ref)
 		} else {
 			cl.o.suspect(cl.ref)
@@ -83,13 +78,17 @@ func (c *consumer) retry(ctx context.Context, cl *claim) (*entry, error) {
 // look says whether the message is still there, and whether our claim is.
 func (cl *claim) look(ctx context.Context) (there, ours bool, err error) {
 	s := cl.o.s
+	// What is said to be gone must be gone for good.
+	if err := s.SyncQuorum(ctx, cl.o.c.q.path); err != nil {
+		return false, false, err
+	}
 	results, err := s.MultiRead(ctx, session.ReadData(cl.o.path(cl.ref)), session.ReadData(cl.o.claimPath(cl.ref)))
 	if err != nil {
 		return false, false, err
 	}
 	item, name := results[0], results[1]
 	for _, r := range results {
-		if r.Err != nil && !errors.Is(r.Err, zk.ErrNoNode) {
+		if r.Err != nil && session.ClassOf(r.Err) != session.ClassNoNode {
 			return false, false, r.Err
 		}
 	}
@@ -118,7 +117,7 @@ func (c *consumer) giveBack(claims []*claim) {
 			}
 			var ours bool
 			var failed error
-			if errors.Is(e.err, ErrOutcomeUnknown) {
+			if isUnknown(e.err) {
 				_, ours, failed = cl.look(c.life)
 			}
 			switch {
@@ -126,7 +125,7 @@ func (c *consumer) giveBack(claims []*claim) {
 				c.leaveBehind(cl)
 			case ours:
 				again = append(again, cl)
-			case e.err == nil || errors.Is(e.err, zk.ErrNoNode):
+			case e.err == nil || session.ClassOf(e.err) == session.ClassNoNode:
 				o.release(1)
 				o.back(cl.ref)
 			}
@@ -173,7 +172,7 @@ func (c *consumer) drop(gone []*claim) {
 			case <-c.life.Done():
 			}
 			cl := gone[i]
-			if c.life.Err() != nil || errors.Is(e.err, ErrOutcomeUnknown) {
+			if c.life.Err() != nil || isUnknown(e.err) {
 				select {
 				case <-cl.o.s.DiscardOwn(cl.o.claimPath(cl.ref), c.id):
 				case <-c.life.Done():

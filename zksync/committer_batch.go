@@ -48,9 +48,9 @@ func (c *committer) settle(b *batch) {
 		}
 		switch {
 		case err == nil || b.open || len(b.entries) == 0:
-		case errors.Is(err, errOtherSession):
+		case err == errOtherSession:
 			c.settled(b, len(b.entries), lossOf(b.on.Err()))
-		case errors.Is(err, errDeserted):
+		case context.Cause(b.ctx) == errDeserted:
 			c.unsend(b)
 		default:
 			c.settled(b, b.n, err)
@@ -174,7 +174,7 @@ func (c *committer) try(ctx context.Context, s *session.Session, b *batch) error
 		c.gate.passed(len(entries))
 		c.settled(b, len(entries), nil)
 		return nil
-	case at < 0 && errors.Is(err, session.ErrTooLarge) && !b.open:
+	case session.ClassOf(err) == session.ClassTooLarge && !b.open:
 		c.unsend(b)
 		return c.halve(b, err)
 	case at < 0:

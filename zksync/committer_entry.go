@@ -65,7 +65,7 @@ func (e *entry) wait(ctx context.Context) error {
 	case <-e.done:
 		return e.err
 	case <-ctx.Done():
-		return e.c.leave(cancelled(ctx), e)[0]
+		return e.c.leave(session.Cancelled(ctx), e)[0]
 	}
 }
 
@@ -111,5 +111,18 @@ func (e *entry) endLocked(err error) bool {
 	return true
 }
 
-// unknown words that what was sent may or may not have happened.
-func unknown(why error) error { return fmt.Errorf("%w: %w", ErrOutcomeUnknown, why) }
+// unknown returns an error that says that a request may or may not have been carried
+// out, and why that is not known.
+func unknown(why error) error { return &unknownError{why} }
+
+// isUnknown reports whether err was made by unknown. It does not look into err: a
+// caller's ctx may have an ErrOutcomeUnknown for its cause.
+func isUnknown(err error) bool {
+	_, ok := err.(*unknownError)
+	return ok
+}
+
+type unknownError struct{ why error }
+
+func (e *unknownError) Error() string   { return fmt.Sprintf("%v: %v", ErrOutcomeUnknown, e.why) }
+func (e *unknownError) Unwrap() []error { return []error{ErrOutcomeUnknown, e.why} }

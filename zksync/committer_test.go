@@ -22,7 +22,7 @@ import (
 // committer.start for on.
 func (c *committer) do(ctx context.Context, on *session.Session, t tx) error {
 	if ctx.Err() != nil {
-		return cancelled(ctx)
+		return session.Cancelled(ctx)
 	}
 	return c.startOne(on, t).wait(ctx)
 }

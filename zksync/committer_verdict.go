@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/go-zksync/toolkit/session"
 )
 
@@ -36,10 +34,10 @@ func (c *committer) halve(b *batch, err error) error {
 // request. Nothing has happened.
 func (c *committer) refused(ctx context.Context, s *session.Session, b *batch, e *entry, i int, err error) error {
 	var repair func(context.Context, *session.Session) error
-	switch {
-	case errors.Is(err, zk.ErrNoNode) && e.dir != "":
+	switch class := session.ClassOf(err); {
+	case class == session.ClassNoNode && e.dir != "":
 		repair = func(ctx context.Context, s *session.Session) error { return c.makeDir(ctx, s, e.dir) }
-	case errors.Is(err, zk.ErrNodeExists) && e.dir != "":
+	case class == session.ClassNodeExists && e.dir != "":
 		repair = func(ctx context.Context, s *session.Session) error { return c.renew(ctx, s, e.dir) }
 	}
 	if repair != nil {
@@ -47,7 +45,7 @@ func (c *committer) refused(ctx context.Context, s *session.Session, b *batch, e
 		switch {
 		case failed == nil:
 			return c.repaired(b, err)
-		case isTransient(failed) || ctx.Err() != nil:
+		case ctx.Err() != nil || session.ClassOf(failed).Again():
 			return failed
 		}
 		err = failed
@@ -66,22 +64,18 @@ func (c *committer) refused(ctx context.Context, s *session.Session, b *batch, e
 	return nil
 }
 
-// isTransient says whether Manager.Do tries again after err.
-func isTransient(err error) bool {
-	return errors.Is(err, session.ErrConnectionLost) || errors.Is(err, ErrLost)
-}
-
 // markerRefused deals with a request for which the marker was not as expected.
 func (c *committer) markerRefused(ctx context.Context, s *session.Session, b *batch, err error) error {
+	class := session.ClassOf(err)
 	switch {
-	case b.open && errors.Is(err, zk.ErrBadVersion):
+	case b.open && class == session.ClassBadVersion:
 		v, err := c.marker.look(ctx, s)
 		return c.decide(b, v, err)
 	case b.open:
 		return c.decide(b, 0, unknown(err))
 	}
 	c.unsend(b)
-	if !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrBadVersion) {
+	if class != session.ClassNoNode && class != session.ClassBadVersion {
 		c.settled(b, b.n, err)
 		return nil
 	}
@@ -100,7 +94,7 @@ func (c *committer) fence(ctx context.Context, s *session.Session, b *batch) err
 // decide acts on a verdict about the first n entries of a batch.
 func (c *committer) decide(b *batch, v verdict, err error) error {
 	switch {
-	case errors.Is(err, ErrOutcomeUnknown):
+	case isUnknown(err):
 		c.marker.forget()
 		c.settled(b, b.n, err)
 		return nil

@@ -2,12 +2,9 @@ package zksync
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
 )
@@ -22,7 +19,7 @@ func (o *outlook) watchDir(ctx context.Context, dir string) ([]string, *tripwire
 		if err == nil {
 			return names, lay(w, &o.bell), nil
 		}
-		if !errors.Is(err, zk.ErrNoNode) {
+		if session.ClassOf(err) != session.ClassNoNode {
 			return nil, nil, err
 		}
 		if err := o.c.q.makeDir(ctx, o.s, dir); err != nil {
@@ -77,7 +74,7 @@ func (o *outlook) list(ctx context.Context, l *lane) error {
 		switch {
 		case err == nil:
 			t = lay(w, &o.bell)
-		case errors.Is(err, zk.ErrNoNode):
+		case session.ClassOf(err) == session.ClassNoNode:
 			return o.drop(l)
 		}
 	}
@@ -92,10 +89,10 @@ func (o *outlook) list(ctx context.Context, l *lane) error {
 		}
 		switch {
 		case kept:
-		case err == nil || errors.Is(err, zk.ErrNoNode):
+		case err == nil || session.ClassOf(err) == session.ClassNoNode:
 			t.remove()
 			return o.drop(l)
-		case isTransient(err) || ctx.Err() != nil:
+		case ctx.Err() != nil || session.ClassOf(err).Again():
 			t.remove()
 			return err
 		default:
@@ -134,7 +131,7 @@ func (o *outlook) drop(l *lane) error {
 // listClaims finds out which messages others have claimed.
 func (o *outlook) listClaims(ctx context.Context) error {
 	names, _, w, err := o.s.WatchChildren(ctx, o.c.q.child(claimsName))
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+	if err != nil && session.ClassOf(err) != session.ClassNoNode {
 		return err
 	}
 	var t *tripwire

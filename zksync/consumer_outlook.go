@@ -122,7 +122,7 @@ func (o *outlook) sleep(ctx context.Context, rung <-chan struct{}, until time.Ti
 	case <-o.s.Done():
 		return lossOf(o.s.Err())
 	case <-ctx.Done():
-		return cancelled(ctx)
+		return session.Cancelled(ctx)
 	}
 }
 
@@ -137,7 +137,7 @@ func (o *outlook) lookAndTake(ctx context.Context, most quota) ([]ref, void, err
 	case o.turn <- struct{}{}:
 		defer func() { <-o.turn }()
 	case <-ctx.Done():
-		return nil, void{}, cancelled(ctx)
+		return nil, void{}, session.Cancelled(ctx)
 	}
 	if err := o.look(ctx); err != nil {
 		return nil, void{}, err

@@ -2,7 +2,6 @@ package zksync
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/go-zookeeper/zk"
@@ -21,7 +20,7 @@ func (o *outlook) appear(ctx context.Context) (string, error) {
 			o.peers = 1
 			return path, nil
 		}
-		if !errors.Is(err, zk.ErrNoNode) {
+		if session.ClassOf(err) != session.ClassNoNode {
 			return "", err
 		}
 		if err := o.s.MakeDir(ctx, dir); err != nil {
@@ -75,7 +74,7 @@ func (o *outlook) succeed(ctx context.Context) error {
 		}
 		w.Stop()
 		if ctx.Err() != nil {
-			return cancelled(ctx)
+			return session.Cancelled(ctx)
 		}
 	}
 }
@@ -84,7 +83,7 @@ func (o *outlook) succeed(ctx context.Context) error {
 func (o *outlook) claimOf(ctx context.Context, sessions []int64) (string, error) {
 	dir := o.c.q.child(claimsName)
 	names, _, err := o.s.Children(ctx, dir)
-	if errors.Is(err, zk.ErrNoNode) {
+	if session.ClassOf(err) == session.ClassNoNode {
 		return "", nil
 	}
 	if err != nil {

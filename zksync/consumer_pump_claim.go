@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"time"
+
+	"github.com/go-zksync/toolkit/session"
 )
 
 // maxPause bounds how long one waits who has gone for the same messages as others.
@@ -63,7 +65,7 @@ func (p *pump) claim(ctx context.Context, o *outlook, claimed chan<- []*claim) e
 func pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		if ctx.Err() != nil {
-			return cancelled(ctx)
+			return session.Cancelled(ctx)
 		}
 		return nil
 	}
@@ -73,7 +75,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return cancelled(ctx)
+		return session.Cancelled(ctx)
 	}
 }
 
@@ -109,7 +111,7 @@ func (p *pump) room(ctx context.Context) (int, error) {
 		select {
 		case <-p.kick:
 		case <-ctx.Done():
-			return 0, cancelled(ctx)
+			return 0, session.Cancelled(ctx)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package zksync
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -51,7 +50,7 @@ func (d *directory) touchable(ctx context.Context, s *session.Session) (bool, er
 	}
 	ok, stat, err := s.Exists(ctx, d.path)
 	switch {
-	case errors.Is(err, zk.ErrNoAuth):
+	case session.ClassOf(err) == session.ClassNoAuth:
 		// Servers from 3.8.4 on keep this from those who may not read.
 		d.set(forbidden)
 		return false, nil
@@ -82,16 +81,20 @@ func (d *directory) create(ctx context.Context, s *session.Session) error {
 	if !d.lasting {
 		return s.MakeDir(ctx, d.path)
 	}
-	for {
+	for round := 0; ; round++ {
+		if err := s.Pause(ctx, round-1); err != nil {
+			return err
+		}
 		_, err := s.Create(ctx, d.path, d.data, zk.FlagPersistent)
-		switch {
-		case err == nil || errors.Is(err, zk.ErrNodeExists):
+		switch session.ClassOf(err) {
+		case session.ClassOK, session.ClassNodeExists:
 			return nil
-		case errors.Is(err, zk.ErrNoNode):
+		case session.ClassNoNode:
 			if err := s.MakeDir(ctx, dirName(d.path)); err != nil {
 				return err
 			}
-		case !errors.Is(err, session.ErrConnectionLost):
+		case session.ClassConnectionLost:
+		default:
 			return err
 		}
 	}
@@ -118,10 +121,10 @@ func (d *directory) renew(ctx context.Context, s *session.Session, wait bool) (b
 	d.mu.Lock()
 	spent := d.spent
 	d.mu.Unlock()
-	for {
+	for round := 0; ; {
 		names, stat, w, err := s.WatchChildren(ctx, d.path)
 		switch {
-		case errors.Is(err, zk.ErrNoNode):
+		case session.ClassOf(err) == session.ClassNoNode:
 			return true, d.make(ctx, s)
 		case err != nil:
 			return false, err
@@ -130,10 +133,15 @@ func (d *directory) renew(ctx context.Context, s *session.Session, wait bool) (b
 			return true, nil
 		case len(names) == 0:
 			w.Stop()
-			err := s.Delete(ctx, d.path, -1)
-			if err != nil && !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, zk.ErrNotEmpty) && !errors.Is(err, session.ErrConnectionLost) {
+			switch err := s.Delete(ctx, d.path, -1); session.ClassOf(err) {
+			case session.ClassOK, session.ClassNoNode, session.ClassNotEmpty, session.ClassConnectionLost:
+			default:
 				return false, err
 			}
+			if err := s.Pause(ctx, round); err != nil {
+				return false, err
+			}
+			round++
 			continue
 		case !wait:
 			w.Stop()
@@ -146,7 +154,7 @@ func (d *directory) renew(ctx context.Context, s *session.Session, wait bool) (b
 			return false, s.Err()
 		case <-ctx.Done():
 			w.Stop()
-			return false, cancelled(ctx)
+			return false, session.Cancelled(ctx)
 		}
 	}
 }

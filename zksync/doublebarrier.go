@@ -125,7 +125,7 @@ func (b *DoubleBarrier) enter(ctx context.Context) (*participant, error) {
 		return nil, b.err
 	}
 	if ctx.Err() != nil {
-		return nil, cancelled(ctx)
+		return nil, session.Cancelled(ctx)
 	}
 	b.mu.Lock()
 	if b.phase != outside {
@@ -151,45 +151,44 @@ func (b *DoubleBarrier) enter(ctx context.Context) (*participant, error) {
 // gather enters under one session after another if need be.
 func (b *DoubleBarrier) gather(ctx context.Context) (*participant, error) {
 	there := 0
-	for {
-		s, err := b.session(ctx)
-		if err != nil {
-			return nil, b.counted(there, err)
+	var p *participant
+	err := b.m.Retry(ctx, func(s *session.Session) error {
+		if err := b.settle(ctx); err != nil {
+			return err
 		}
-		p := &participant{b: b, s: s, lease: s.Lease()}
-		err = p.apart(ctx, p.enter, func(err error) {
+		p = &participant{b: b, s: s, lease: s.Lease()}
+		err := p.apart(ctx, p.enter, func(err error) {
 			if err == nil {
 				p.dropOut()
 			}
 		})
-		if err == nil {
-			return p, nil
-		}
-		if there = int(p.there.Load()); !isSessionLoss(err) {
-			return nil, b.counted(there, err)
-		}
+		there = int(p.there.Load())
+		return err
+	})
+	if err != nil {
+		return nil, b.counted(there, err)
 	}
+	return p, nil
 }
 
-// session waits for a session, and until nothing of the call before goes on:
-// a child that is still being removed must not be counted beside a new one.
-func (b *DoubleBarrier) session(ctx context.Context) (*session.Session, error) {
+// settle waits until nothing of the call before goes on: a child that is still
+// being removed must not be counted beside a new one.
+func (b *DoubleBarrier) settle(ctx context.Context) error {
 	if b.settled != nil {
 		select {
 		case <-b.settled:
 		case <-ctx.Done():
-			return nil, cancelled(ctx)
+			return session.Cancelled(ctx)
 		}
 	}
-	return b.m.Session(ctx)
+	return nil
 }
 
 // counted adds to the error of a wait how many were there.
 func (b *DoubleBarrier) counted(there int, err error) error {
-	for _, ended := range []error{context.Canceled, context.DeadlineExceeded, ErrLost, ErrClosed} {
-		if errors.Is(err, ended) {
-			return &CountError{There: there, Size: b.n, Err: err}
-		}
+	switch session.ClassOf(err) {
+	case session.ClassCancelled, session.ClassLost, session.ClassRemoved, session.ClassClosed:
+		return &CountError{There: there, Size: b.n, Err: err}
 	}
 	return err
 }

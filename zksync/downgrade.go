@@ -2,7 +2,6 @@ package zksync
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
@@ -53,7 +52,7 @@ func (rw *RWMutex) downgrade(ctx context.Context) (*stake, error) {
 		h.end(err)
 	}
 	if err == nil && ctx.Err() != nil {
-		err = cancelled(ctx)
+		err = session.Cancelled(ctx)
 	}
 	if err != nil {
 		rw.w.in.abandon(p)
@@ -68,7 +67,7 @@ func (rw *RWMutex) downgrade(ctx context.Context) (*stake, error) {
 	rw.w.in.spend(p)
 	if err := rw.r.admit(st); err != nil {
 		st.leave()
-		if errors.Is(err, errTainted) {
+		if err == errTainted {
 			err = fmt.Errorf("%w: %w", ErrLost, err)
 		}
 		return nil, err
@@ -84,8 +83,8 @@ func (p *place) exchange(ctx context.Context, mark string) (*stake, error) {
 	paths, _, err := p.s.MultiProtected(ctx,
 		&zk.CreateRequest{Path: session.Protect(child(p.line.dir.path, mark)) + number, Flags: zk.FlagEphemeral},
 		&zk.DeleteRequest{Path: p.path, Version: -1})
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, errRemoved
+	if session.ClassOf(err) == session.ClassNoNode {
+		return nil, ErrRemoved
 	}
 	if err != nil {
 		return nil, err

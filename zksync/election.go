@@ -2,13 +2,9 @@ package zksync
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
-	"time"
-
-	"go.uber.org/zap"
 
 	"github.com/go-zksync/toolkit/session"
 )
@@ -78,7 +74,7 @@ func (e *Election) campaign(ctx context.Context) (context.Context, *hold, error)
 		return nil, nil, e.err
 	}
 	if ctx.Err() != nil {
-		return nil, nil, cancelled(ctx)
+		return nil, nil, session.Cancelled(ctx)
 	}
 	if err := e.begin(); err != nil {
 		return nil, nil, err
@@ -124,82 +120,26 @@ func (e *Election) begin() error {
 func (e *Election) Resign() error {
 	e.mu.Lock()
 	h := e.held
-	e.held = nil
 	e.mu.Unlock()
-	if h == nil {
-		return opError("resign", e.path, ErrNotHeld)
+	return opError("resign", e.path, e.resign(h))
+}
+
+// resign ends a hold, if it is still the hold of this value.
+func (e *Election) resign(h *hold) error {
+	e.mu.Lock()
+	ours := h != nil && e.held == h
+	if ours {
+		e.held = nil
+	}
+	e.mu.Unlock()
+	if !ours {
+		return ErrNotHeld
 	}
 	if err := h.p.lost(); err != nil {
 		h.end(err)
 		h.p.leave()
-		return opError("resign", e.path, err)
+		return err
 	}
 	h.end(ErrReleased)
-	return opError("resign", e.path, h.p.release())
-}
-
-// Run campaigns and calls work with the leadership context, again and again:
-//
-//   - Work that returns while its context lives ends Run with its result, nil
-//     included, after resigning.
-//   - When leadership is lost, the context ends, and Run campaigns again as soon
-//     as work has returned, whose result is logged.
-//   - When ctx ends, Run withdraws or, once work has returned, resigns, and
-//     returns context.Cause(ctx).
-//
-// Leadership is never given up before work has returned, unless WithStopTimeout
-// bounds that. Run fails like Campaign. Manager.Close waits for work while the
-// session is proven alive.
-func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error) error {
-	for {
-		lead, h, err := e.campaign(ctx)
-		switch {
-		case err == nil:
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case errors.Is(err, ErrLost) && !errors.Is(err, ErrClosed):
-			continue // put out of the line by force: stand again
-		default:
-			return opError("run", e.path, err)
-		}
-		result, lost, err := e.term(lead, h, work)
-		switch {
-		case err != nil:
-			return opError("run", e.path, err)
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case !lost:
-			return result
-		}
-		e.line.m.Logger().Warn("leadership was lost; campaigning again", zap.String("path", e.path), zap.NamedError("result", result))
-	}
-}
-
-// term is one time of leading. lost says that it ended before work did.
-func (e *Election) term(lead context.Context, h *hold, work func(context.Context) error) (result error, lost bool, err error) {
-	defer e.Resign() // a loss is known from the context
-	done, err := h.p.s.Busy()
-	if err != nil {
-		return nil, true, err
-	}
-	defer done()
-	if e.cfg.stopping == 0 {
-		result = work(lead)
-		return result, lead.Err() != nil, nil
-	}
-	returned := make(chan error, 1)
-	go func() { returned <- work(lead) }()
-	select {
-	case result = <-returned:
-		return result, lead.Err() != nil, nil
-	case <-lead.Done():
-	}
-	limit := time.NewTimer(e.cfg.stopping)
-	defer limit.Stop()
-	select {
-	case result = <-returned:
-		return result, true, nil
-	case <-limit.C:
-		return nil, true, fmt.Errorf("%w %v after its context had ended: %w", ErrStillRunning, e.cfg.stopping, context.Cause(lead))
-	}
+	return h.p.release()
 }

@@ -2,9 +2,10 @@ package zksync
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
+
+	"github.com/go-zksync/toolkit/session"
 )
 
 // A turn is how long the goroutines of one process may hand a place on among
@@ -35,81 +36,80 @@ type entrance struct {
 // acquire returns a place that is granted. The caller is inside the turnstile
 // until release.
 func (e *entrance) acquire(ctx context.Context) (*place, error) {
-	if err := e.local.enter(ctx, e.line.m.Done()); err != nil {
+	if err := e.enter(ctx); err != nil {
 		return nil, err
 	}
-	return e.reach(ctx)
+	p, err := e.reach(ctx)
+	if err != nil {
+		e.exit()
+	}
+	return p, err
 }
 
-// reach is the rest of acquire, for a caller who is inside the turnstile. If it
-// fails, the caller is not inside any more.
+// enter waits for its turn in the turnstile. The caller is inside until exit,
+// abandon, release or spend.
+func (e *entrance) enter(ctx context.Context) error {
+	return e.local.enter(ctx, e.line.m.Done())
+}
+
+// reach is the rest of acquire, for a caller who is inside the turnstile. If the
+// session is lost, it joins the line again under the next one.
 func (e *entrance) reach(ctx context.Context) (*place, error) {
-	for {
-		p, err := e.claim(ctx)
-		if err == nil {
-			return p, nil
-		}
-		if !isSessionLoss(err) {
-			e.exit()
-			return nil, err
-		}
-		// The session has gone and our place with it: join the line again
-		// under the next one.
-	}
-}
-
-// isSessionLoss says whether another session can make good what has failed.
-func isSessionLoss(err error) bool {
-	return errors.Is(err, ErrLost) && !errors.Is(err, errRemoved) && !errors.Is(err, ErrClosed)
-}
-
-// claim comes to hold a place, in the shortest way that is left.
-func (e *entrance) claim(ctx context.Context) (*place, error) {
-	p := e.take(ctx)
-	if ctx.Err() != nil {
-		e.spare = p
-		return nil, cancelled(ctx)
-	}
-	switch {
-	case p == nil:
-	case p.guard != nil && p.lost() != nil:
-		// It was broken while it was handed on: that is for nobody to answer
-		// for, since nobody held it.
-		p.leave()
-		p = nil
-	case p.guard != nil && !e.turnOver(p):
-		e.holds++
+	p, err := e.inherit(ctx)
+	if p != nil && p.guard != nil {
 		return p, nil
-	case p.guard != nil:
-		old := p
-		old.close()
-		var err error
-		if p, err = e.line.join(ctx, old.s, old.path); errors.Is(err, errRemoved) {
-			p = nil
-		} else if err != nil {
-			return nil, err
-		}
 	}
-	if p == nil {
-		s, err := e.line.m.Session(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if p, err = e.line.join(ctx, s, ""); err != nil {
-			return nil, err
-		}
+	if err != nil && !session.ClassOf(err).Again() {
+		return nil, err
 	}
-	if err := p.wait(ctx); err != nil {
-		if ctx.Err() != nil && !errors.Is(err, ErrLost) {
-			// Its wait is not lost if another goroutine here has use for it.
-			e.spare = p
-		} else {
+	err = e.line.m.Retry(ctx, func(s *session.Session) error {
+		if p == nil {
+			var err error
+			if p, err = e.line.join(ctx, s, ""); err != nil {
+				return err
+			}
+		}
+		err := p.wait(ctx)
+		if err != nil && session.ClassOf(err) != session.ClassCancelled {
 			p.leave()
+			p = nil
 		}
+		return err
+	})
+	if err != nil {
+		// The wait of p is of use to another goroutine of this process.
+		e.spare = p
 		return nil, err
 	}
 	e.holds, e.since = 1, time.Now()
 	return p, nil
+}
+
+// inherit takes over the place that was left to us, which may be granted (then it
+// has a guard) or wait. It returns nil if there is none of use.
+func (e *entrance) inherit(ctx context.Context) (*place, error) {
+	p := e.take(ctx)
+	switch {
+	case ctx.Err() != nil:
+		e.spare = p
+		return nil, session.Cancelled(ctx)
+	case p == nil || p.guard == nil:
+		return p, nil
+	case p.lost() != nil:
+		// It was broken while it was handed on: that is for nobody to answer
+		// for, since nobody held it.
+		p.leave()
+		return nil, nil
+	case !e.turnOver(p):
+		e.holds++
+		return p, nil
+	}
+	p.close()
+	next, err := e.line.join(ctx, p.s, p.path)
+	if session.ClassOf(err) == session.ClassRemoved {
+		return nil, nil
+	}
+	return next, err
 }
 
 // turnOver says whether others should have their turn. While it is known that

@@ -1,7 +1,6 @@
 package zksync
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -12,6 +11,11 @@ var (
 	// ErrLost says that a hold ended before it was released: its session was
 	// lost, or its znode was removed by somebody else. It is session.ErrLost.
 	ErrLost = session.ErrLost
+
+	// ErrRemoved says that another client removed the znode by which something was
+	// held or waited for, as an operator does who breaks a lock. Every ErrRemoved is
+	// an ErrLost too; the session lives. It is session.ErrRemoved.
+	ErrRemoved = session.ErrRemoved
 
 	// ErrClosed says that the Manager was closed. It is session.ErrClosed.
 	ErrClosed = session.ErrClosed
@@ -86,27 +90,26 @@ func opError(op, path string, err error) error {
 	return &Error{Op: op, Path: path, Err: err}
 }
 
-// errRemoved is a loss that the session survives: somebody has removed our
-// znode, to break a lock or to put us out of a line.
-var errRemoved = fmt.Errorf("%w: its znode was removed by somebody else", ErrLost)
-
 // errSpent says that a directory cannot give another number. It stays within
 // the package.
 var errSpent = errors.New("zksync: the directory's counter is spent")
 
-// lossOf words the end of a session as the loss of what depended on it.
+// lossOf returns the end of a session as the loss of what depended on the session.
 func lossOf(cause error) error {
-	if errors.Is(cause, ErrLost) {
+	if _, ok := cause.(*lossError); ok || isLoss(cause) {
 		return cause
 	}
-	return fmt.Errorf("%w: %w", ErrLost, cause)
+	return &lossError{cause}
 }
 
-// cancelled matches both ctx.Err() and the cause.
-func cancelled(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
+// A lossError is a loss because of something that is no ErrLost by itself.
+type lossError struct{ cause error }
+
+func (e *lossError) Error() string   { return fmt.Sprintf("%v: %v", ErrLost, e.cause) }
+func (e *lossError) Unwrap() []error { return []error{ErrLost, e.cause} }
+
+// isLoss reports whether err is a loss of what was held or waited for.
+func isLoss(err error) bool {
+	class := session.ClassOf(err)
+	return class == session.ClassLost || class == session.ClassRemoved
 }

@@ -2,11 +2,8 @@ package zksync
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
 )
@@ -91,12 +88,20 @@ func (g *Group) join(ctx context.Context, path string, data []byte) (*session.Ep
 				return own, nil
 			case st == session.Conflict && !g.cfg.idWait:
 				err := own.Err()
-				own.Close()
+				closed := make(chan struct{})
+				go func() {
+					defer close(closed)
+					_ = own.Close() // there is nothing of ours to remove
+				}()
+				select { // so that another Join does not find this one in its way
+				case <-closed:
+				case <-ctx.Done():
+				}
 				return nil, fmt.Errorf("%w: %w", ErrIDTaken, err)
 			}
 		case <-ctx.Done():
 			go own.Close() // it waits for a server that may not be there
-			return nil, cancelled(ctx)
+			return nil, session.Cancelled(ctx)
 		}
 	}
 }
@@ -138,11 +143,11 @@ func (g *Group) Members(ctx context.Context) ([]Member, error) {
 	}
 	var all []Member
 	err := g.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
-		if err := s.Sync(ctx, g.path); err != nil {
+		if err := s.SyncQuorum(ctx, g.path); err != nil {
 			return err
 		}
 		names, _, err := s.Children(ctx, g.path)
-		if errors.Is(err, zk.ErrNoNode) {
+		if session.ClassOf(err) == session.ClassNoNode {
 			all = nil
 			return nil
 		}

@@ -2,7 +2,6 @@ package zksync
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -49,14 +48,14 @@ func (g *guard) run() {
 		if g.watch == nil {
 			_, stat, w, err := g.s.WatchData(g.ctx, g.path)
 			switch {
-			case errors.Is(err, zk.ErrNoNode):
-				g.lose(errRemoved)
+			case session.ClassOf(err) == session.ClassNoNode:
+				g.lose(ErrRemoved)
 				return
 			case err != nil:
 				return // over, or the session is
 			case stat.EphemeralOwner != g.s.ID():
 				w.Stop()
-				g.lose(errRemoved)
+				g.lose(ErrRemoved)
 				return
 			}
 			g.watch = w
@@ -65,7 +64,7 @@ func (g *guard) run() {
 		case ev := <-g.watch.Events():
 			switch ev.Type {
 			case zk.EventNodeDeleted:
-				g.lose(errRemoved)
+				g.lose(ErrRemoved)
 				return
 			case zk.EventNotWatching:
 				return

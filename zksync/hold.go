@@ -2,7 +2,6 @@ package zksync
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -62,8 +61,8 @@ func (h *hold) end(cause error) {
 // grant waits until the session is proven alive, and holds the lease.
 func grant(ctx context.Context, l *session.Lease) error {
 	err := l.Grant(ctx)
-	if errors.Is(err, session.ErrNotOwned) {
-		return errRemoved
+	if session.ClassOf(err) == session.ClassRemoved {
+		return ErrRemoved
 	}
 	return err
 }

@@ -2,8 +2,6 @@ package zksync
 
 import (
 	"context"
-	"errors"
-	"slices"
 
 	"github.com/go-zookeeper/zk"
 
@@ -35,7 +33,7 @@ func isLease(name string) bool {
 func (l *leases) take(ctx, held context.Context, p *place, n int, patient bool) (*stake, error) {
 	var z *sizing
 	defer func() { z.stop() }()
-	for {
+	for round := 0; ; {
 		if z == nil {
 			var err error
 			if z, err = l.look(held, p.s, patient); err != nil {
@@ -46,9 +44,13 @@ func (l *leases) take(ctx, held context.Context, p *place, n int, patient bool) 
 			return nil, err
 		}
 		taken, w, err := l.count(held, p.s, patient)
-		if errors.Is(err, zk.ErrNoNode) {
+		if session.ClassOf(err) == session.ClassNoNode {
 			err = l.dir.make(held, p.s)
 			if err == nil {
+				err = p.s.Pause(held, round)
+			}
+			if err == nil {
+				round++
 				continue
 			}
 		}
@@ -60,7 +62,7 @@ func (l *leases) take(ctx, held context.Context, p *place, n int, patient bool) 
 				w.Stop()
 			}
 			st, err := l.create(ctx, p, n, z)
-			if errors.Is(err, errSpent) {
+			if err == errSpent {
 				var again bool
 				if again, err = l.renew(held, p.s, patient); !again {
 					return nil, err
@@ -69,6 +71,10 @@ func (l *leases) take(ctx, held context.Context, p *place, n int, patient bool) 
 			if st != nil || err != nil {
 				return st, err
 			}
+			if err := p.s.Pause(held, round); err != nil {
+				return nil, err
+			}
+			round++
 			z.stop()
 			z = nil
 			continue
@@ -83,7 +89,7 @@ func (l *leases) take(ctx, held context.Context, p *place, n int, patient bool) 
 			w.Stop()
 		case <-held.Done():
 			w.Stop()
-			return nil, cancelled(held)
+			return nil, session.Cancelled(held)
 		}
 	}
 }
@@ -139,22 +145,20 @@ func (l *leases) create(ctx context.Context, p *place, n int, z *sizing) (*stake
 	if err == nil {
 		return l.created(ctx, p, n, paths, results, touch)
 	}
-	failed := slices.IndexFunc(results, func(r zk.MultiResponse) bool {
-		return r.Error != nil && !errors.Is(r.Error, zk.ErrUnknown)
-	})
-	p.unsure = failed < 0 || failed == 0 && errors.Is(err, zk.ErrNoNode)
+	failed, class := session.FailedOp(results), session.ClassOf(err)
+	p.unsure = failed < 0 || failed == 0 && class == session.ClassNoNode
 	switch {
 	case failed < 0:
 		return nil, err
-	case failed == 0 && errors.Is(err, zk.ErrNoNode):
-		return nil, errRemoved
+	case failed == 0 && class == session.ClassNoNode:
+		return nil, ErrRemoved
 	case failed > 0 && failed < before:
 		return nil, nil // the size
-	case errors.Is(err, zk.ErrNoNode):
+	case class == session.ClassNoNode:
 		return nil, l.dir.make(ctx, p.s)
-	case errors.Is(err, zk.ErrNodeExists):
+	case class == session.ClassNodeExists:
 		return nil, errSpent
-	case errors.Is(err, zk.ErrNoAuth) && touch && failed == len(ops)-1:
+	case class == session.ClassNoAuth && touch && failed == len(ops)-1:
 		l.dir.set(forbidden)
 		return nil, nil
 	}
@@ -184,11 +188,11 @@ func (l *leases) created(ctx context.Context, p *place, n int, paths []string, r
 		if ok, stat, err = p.s.Exists(ctx, paths[0]); ok {
 			st.token = stat.Czxid
 		} else if err == nil {
-			err = errRemoved
+			err = ErrRemoved
 		}
 	}
 	if err == nil && len(paths) < n {
-		err = errRemoved
+		err = ErrRemoved
 	}
 	if err != nil {
 		st.leave()

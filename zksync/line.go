@@ -2,7 +2,6 @@ package zksync
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -61,59 +60,53 @@ type line struct {
 // stand joins the line and waits until it is first, under one session after
 // another if need be.
 func (l *line) stand(ctx context.Context) (*place, error) {
-	for {
-		s, err := l.m.Session(ctx)
-		if err != nil {
-			return nil, err
+	var p *place
+	err := l.m.Retry(ctx, func(s *session.Session) (err error) {
+		if p, err = l.join(ctx, s, ""); err != nil {
+			return err
 		}
-		p, err := l.join(ctx, s, "")
-		if err == nil {
-			if err = p.wait(ctx); err == nil {
-				return p, nil
-			}
+		if err = p.wait(ctx); err != nil {
 			p.leave()
+			p = nil
 		}
-		if !isSessionLoss(err) {
-			return nil, err
-		}
-	}
+		return err
+	})
+	return p, err
 }
 
 // try joins the line, and stays only if it is first at once. If not it returns
 // nil, and nothing is left of the attempt, not even for a moment.
 func (l *line) try(ctx context.Context) (*place, error) {
-	for {
-		s, err := l.m.Session(ctx)
-		if err != nil {
+	var p *place
+	err := l.m.Retry(ctx, func(s *session.Session) (err error) {
+		p, err = l.tryUnder(ctx, s)
+		return err
+	})
+	return p, err
+}
+
+// tryUnder is try under one session.
+func (l *line) tryUnder(ctx context.Context, s *session.Session) (*place, error) {
+	p, err := l.enter(ctx, s, "")
+	for err == errSpent {
+		if again, err := l.dir.renew(ctx, s, false); !again {
 			return nil, err
 		}
-		p, err := l.enter(ctx, s, "")
-		if errors.Is(err, errSpent) {
-			again, err := l.dir.renew(ctx, s, false)
-			if again || isSessionLoss(err) {
-				continue
-			}
-			return nil, err
-		}
-		if isSessionLoss(err) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		first, err := p.first(ctx)
-		switch {
-		case err == nil && first:
-			return p, nil
-		case err == nil:
-			p.withdraw(ctx)
-			return nil, nil
-		}
-		p.leave()
-		if !isSessionLoss(err) {
-			return nil, err
-		}
+		p, err = l.enter(ctx, s, "")
 	}
+	if err != nil {
+		return nil, err
+	}
+	first, err := p.first(ctx)
+	switch {
+	case err == nil && first:
+		return p, nil
+	case err == nil:
+		p.withdraw(ctx)
+	default:
+		p.leave()
+	}
+	return nil, err
 }
 
 // join creates a place at the end of the line, in the same transaction
@@ -122,7 +115,7 @@ func (l *line) try(ctx context.Context) (*place, error) {
 // count any more, it waits for another.
 func (l *line) join(ctx context.Context, s *session.Session, replace string) (*place, error) {
 	p, err := l.enter(ctx, s, replace)
-	for errors.Is(err, errSpent) {
+	for err == errSpent {
 		if _, err = l.dir.renew(ctx, s, true); err != nil {
 			return nil, err
 		}
@@ -139,7 +132,7 @@ func (l *line) enter(ctx context.Context, s *session.Session, replace string) (*
 	if err == nil {
 		return p, nil
 	}
-	if errors.Is(err, errSpent) {
+	if err == errSpent {
 		// While our place is there, so is the directory that it is in.
 		if failed := l.dir.exhaust(ctx, s); failed != nil {
 			err = failed
@@ -156,7 +149,10 @@ func (l *line) enter(ctx context.Context, s *session.Session, replace string) (*
 
 func (p *place) create(ctx context.Context, replace string) error {
 	l, s := p.line, p.s
-	for {
+	for round := 0; ; round++ {
+		if err := s.Pause(ctx, round-1); err != nil {
+			return err
+		}
 		touch, err := l.dir.touchable(ctx, s)
 		if err != nil {
 			return err
@@ -175,18 +171,16 @@ func (p *place) create(ctx context.Context, replace string) error {
 		if err == nil {
 			return p.created(paths[0], results, touch)
 		}
-		failed := slices.IndexFunc(results, func(r zk.MultiResponse) bool {
-			return r.Error != nil && !errors.Is(r.Error, zk.ErrUnknown)
-		})
-		switch {
-		case errors.Is(err, zk.ErrNoNode) && replace != "" && failed == 0:
-			return errRemoved
-		case errors.Is(err, zk.ErrNoNode):
+		failed := session.FailedOp(results)
+		switch class := session.ClassOf(err); {
+		case class == session.ClassNoNode && replace != "" && failed == 0:
+			return ErrRemoved
+		case class == session.ClassNoNode:
 			err = l.dir.make(ctx, s)
-		case errors.Is(err, zk.ErrNoAuth) && touch && failed == len(ops)-1:
+		case class == session.ClassNoAuth && touch && failed == len(ops)-1:
 			l.dir.set(forbidden)
 			err = nil
-		case errors.Is(err, zk.ErrNodeExists):
+		case class == session.ClassNodeExists:
 			err = errSpent
 		}
 		if err != nil {

@@ -71,14 +71,14 @@ func (k *marker) ensure(ctx context.Context, s *session.Session) error {
 		k.path = child(k.dir, newGUID())
 	}
 	_, err := s.Create(ctx, k.path, []byte{}, zk.FlagPersistent)
-	fresh := errors.Is(err, zk.ErrNoNode)
+	fresh := session.ClassOf(err) == session.ClassNoNode
 	if fresh {
 		if err = s.MakeDir(ctx, k.dir); err == nil {
 			_, err = s.Create(ctx, k.path, []byte{}, zk.FlagPersistent)
 		}
 	}
 	// One that is there is ours, from a try whose answer was lost.
-	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+	if err != nil && session.ClassOf(err) != session.ClassNodeExists {
 		return err
 	}
 	k.made, k.version = true, 0
@@ -101,8 +101,8 @@ func (k *marker) forget() {
 // though an earlier try had the right one.
 func (k *marker) look(ctx context.Context, s *session.Session) (verdict, error) {
 	data, stat, err := s.Get(ctx, k.path)
-	switch {
-	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth):
+	switch class := session.ClassOf(err); {
+	case class == session.ClassNoNode || class == session.ClassNoAuth:
 		return 0, unknown(err)
 	case err != nil:
 		return 0, err
@@ -123,13 +123,13 @@ var errMarkerMoved = errors.New("somebody else has written to " + markersName)
 // any more, and says what came of the last one.
 func (k *marker) fence(ctx context.Context, s *session.Session) (verdict, error) {
 	_, err := s.Set(ctx, k.path, []byte(fenceMark), k.version)
-	switch {
-	case err == nil:
+	switch session.ClassOf(err) {
+	case session.ClassOK:
 		k.version++
 		return stopped, nil
-	case errors.Is(err, zk.ErrBadVersion):
+	case session.ClassBadVersion:
 		return k.look(ctx, s)
-	case errors.Is(err, zk.ErrNoNode), errors.Is(err, zk.ErrNoAuth):
+	case session.ClassNoNode, session.ClassNoAuth:
 		return 0, unknown(err)
 	}
 	return 0, err
@@ -141,7 +141,7 @@ func (k *marker) remove(ctx context.Context, m *session.Manager) {
 	for _, path := range k.retired {
 		err := m.Do(ctx, func(ctx context.Context, s *session.Session) error {
 			err := s.Delete(ctx, path, -1)
-			if errors.Is(err, zk.ErrNoNode) {
+			if session.ClassOf(err) == session.ClassNoNode {
 				return nil
 			}
 			return err

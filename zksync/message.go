@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/go-zksync/toolkit/session"
 )
 
@@ -96,7 +94,7 @@ func (m *Message) settle(ctx context.Context, verb string) error {
 	select {
 	case <-m.outcome:
 	case <-ctx.Done():
-		return cancelled(ctx)
+		return session.Cancelled(ctx)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,7 +126,7 @@ func (m *Message) awaitClose(ctx context.Context) error {
 			m.finish(errClosedUnsettled)
 		}
 	case <-ctx.Done():
-		return cancelled(ctx)
+		return session.Cancelled(ctx)
 	}
 	return nil
 }
@@ -173,10 +171,10 @@ func (m *Message) carryOut(verb string) error {
 			}
 			return nil
 		}
-		if o.s.Err() != nil && !errors.Is(err, ErrOutcomeUnknown) {
+		if o.s.Err() != nil && !isUnknown(err) {
 			return lossOf(err)
 		}
-		if m.c.life.Err() != nil || !errors.Is(err, zk.ErrNoNode) && !errors.Is(err, ErrOutcomeUnknown) {
+		if m.c.life.Err() != nil || session.ClassOf(err) != session.ClassNoNode && !isUnknown(err) {
 			m.c.leaveBehind(cl)
 			return err
 		}
@@ -227,10 +225,10 @@ func (m *Message) examine(verb string, why error) (again bool, err error) {
 	o.suspect(cl.ref)
 	// Nobody but us removes our claim. After Nack another may have removed the message
 	// by now; after Ack it can only be there if somebody did so all the same.
-	if errors.Is(why, ErrOutcomeUnknown) && !ours && (!there || verb == "Nack") {
+	if isUnknown(why) && !ours && (!there || verb == "Nack") {
 		return false, nil
 	}
-	return false, errRemoved
+	return false, ErrRemoved
 }
 
 // unsettled are the messages that were handed over and neither acknowledged nor

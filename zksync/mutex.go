@@ -92,7 +92,7 @@ func (m *Mutex) acquire(ctx context.Context) (*place, error) {
 		return nil, m.err
 	}
 	if ctx.Err() != nil {
-		return nil, cancelled(ctx)
+		return nil, session.Cancelled(ctx)
 	}
 	ctx, cancel := m.cfg.bound(ctx)
 	defer cancel()
@@ -136,7 +136,7 @@ func (m *Mutex) try(ctx context.Context) (*place, error) {
 		return nil, m.err
 	}
 	if ctx.Err() != nil {
-		return nil, cancelled(ctx)
+		return nil, session.Cancelled(ctx)
 	}
 	return m.in.try(ctx)
 }
@@ -150,15 +150,21 @@ func (m *Mutex) try(ctx context.Context) (*place, error) {
 func (m *Mutex) Unlock() error {
 	m.mu.Lock()
 	h := m.held
-	m.held = nil
 	m.mu.Unlock()
-	if h == nil {
-		return opError("unlock", m.path, ErrNotHeld)
-	}
 	return opError("unlock", m.path, m.unlock(h))
 }
 
+// unlock ends a hold, if it is still the hold of this value.
 func (m *Mutex) unlock(h *hold) error {
+	m.mu.Lock()
+	ours := h != nil && m.held == h
+	if ours {
+		m.held = nil
+	}
+	m.mu.Unlock()
+	if !ours {
+		return ErrNotHeld
+	}
 	if err := h.p.lost(); err != nil {
 		h.end(err)
 	} else {
@@ -167,14 +173,16 @@ func (m *Mutex) unlock(h *hold) error {
 	return m.in.release(h.p)
 }
 
-// Do calls fn with the lock held, and unlocks when it returns or panics. fn's
+// Do calls fn with the lock held, and unlocks when fn returns or panics. fn's
 // context is that of LockContext. Do returns what fn returned, joined with ErrLost
-// if the lock was lost before fn returned, and otherwise fails like Lock, without
-// having called fn. Manager.Close waits for fn while the session is proven alive.
+// if the lock was lost before fn returned, and with ErrNotHeld if somebody unlocked
+// it before: Do never unlocks a lock that was acquired later. Otherwise Do fails like
+// Lock, without having called fn. Manager.Close waits for fn while the session is
+// proven alive.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	held, h, err := m.lockContext(ctx)
 	if err != nil {
 		return opError("lock", m.path, err)
 	}
-	return under(held, h.p.s, fn, m.Unlock)
+	return under(held, h.p.s, fn, func() error { return opError("unlock", m.path, m.unlock(h)) })
 }

@@ -2,7 +2,6 @@ package zksync
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -75,7 +74,7 @@ func (p *participant) apart(ctx context.Context, step func(context.Context) erro
 		return err
 	case <-grace.C:
 		close(deserted)
-		return cancelled(ctx)
+		return session.Cancelled(ctx)
 	}
 }
 
@@ -114,7 +113,7 @@ func (p *participant) pass(ctx context.Context) error {
 			return err
 		}
 		// That round began without us.
-		if err := p.remove(); err != nil && !errors.Is(err, errRemoved) {
+		if err := p.remove(); err != nil && session.ClassOf(err) != session.ClassRemoved {
 			return err
 		}
 	}
@@ -154,11 +153,15 @@ func (p *participant) lost() error {
 	return nil
 }
 
-// dropOut takes out of the barrier what may be there of us, where nobody waits
-// for it.
+// dropOut takes out of the barrier what may exist of us, when no caller waits for
+// that.
 func (p *participant) dropOut() {
 	if p.path != "" && p.s.Err() == nil {
-		_ = p.remove() // it fails with the session, and our child goes with that too
+		child := p.ticket
+		if err := p.remove(); err != nil && p.s.Err() == nil && session.ClassOf(err) != session.ClassRemoved {
+			// The others then count us until they look again, as after a crash.
+			p.s.DiscardOwn(child.path, []byte(child.mark))
+		}
 	}
 	p.close()
 }

@@ -2,9 +2,10 @@ package zksync
 
 import (
 	"context"
-	"errors"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
 )
 
 // note takes down what the directory has told of itself.
@@ -34,7 +35,7 @@ func (p *participant) empty(ctx context.Context) (bool, error) {
 // list counts the participants by name, and says whether ready is there.
 func (p *participant) list(ctx context.Context) (there int, ready bool, err error) {
 	names, stat, err := p.s.Children(ctx, p.b.path)
-	if errors.Is(err, zk.ErrNoNode) {
+	if session.ClassOf(err) == session.ClassNoNode {
 		names, stat, err = nil, &zk.Stat{}, nil
 	}
 	if err != nil {
@@ -84,13 +85,22 @@ func (p *participant) lookAtDirectory(ctx context.Context) error {
 	return nil
 }
 
-// find says whether our child is there. After a lost answer that tells whether
-// the request was carried out: a sync is the first thing on every connection, and
-// what may still come over the old one is refused.
+// findAfterLoss is find after a lost answer, and tells whether the request was
+// carried out. An absence counts only behind a commit: a leader that was deposed
+// shows nothing of what its successor has committed. What may still come over the old
+// connection is refused.
+func (p *participant) findAfterLoss() (bool, error) {
+	if err := p.s.SyncQuorum(background, p.b.path); err != nil {
+		return false, err
+	}
+	return p.find(background)
+}
+
+// find reports whether our child exists.
 func (p *participant) find(ctx context.Context) (bool, error) {
 	data, stat, err := p.s.Get(ctx, p.path)
 	switch {
-	case errors.Is(err, zk.ErrNoNode):
+	case session.ClassOf(err) == session.ClassNoNode:
 		return false, nil
 	case err != nil:
 		return false, err

@@ -57,7 +57,7 @@ func (p *participant) prepare(ctx context.Context) error {
 		p.gone()
 		return nil
 	}
-	if err := p.remove(); err != nil && !errors.Is(err, errRemoved) {
+	if err := p.remove(); err != nil && session.ClassOf(err) != session.ClassRemoved {
 		return err
 	}
 	return nil
@@ -73,25 +73,29 @@ func (p *participant) join() error {
 	for round := 0; ; round++ {
 		results, err := p.s.Multi(background,
 			&zk.CreateRequest{Path: p.path, Data: []byte(p.mark), Flags: zk.FlagEphemeral}, p.touch())
-		switch {
-		case err == nil:
+		class := session.ClassOf(err)
+		switch class {
+		case session.ClassOK:
 			p.czxid = p.told(results).Mzxid
 			return nil
-		case errors.Is(err, session.ErrConnectionLost):
-			if ok, err := p.find(background); err != nil {
+		case session.ClassConnectionLost:
+			if ok, err := p.findAfterLoss(); err != nil {
 				return err
 			} else if ok {
 				return p.lookAtDirectory(background)
 			}
-			err = p.pause(round)
-		case errors.Is(err, zk.ErrNoNode):
+			err = nil
+		case session.ClassNoNode:
 			err = p.b.dir.make(background, p.s)
-		case errors.Is(err, zk.ErrNodeExists):
+		case session.ClassNodeExists:
 			err = fmt.Errorf("%w: there is %s", ErrIDInUse, p.path)
 		}
+		if err == nil {
+			err = p.pause(round)
+		}
 		if err != nil {
-			if p.s.Err() == nil {
-				p.gone() // what there is is not ours
+			if p.s.Err() == nil && class != session.ClassUnknown {
+				p.gone() // the znode is not ours, or it does not exist
 			}
 			return err
 		}
@@ -102,19 +106,20 @@ func (p *participant) join() error {
 func (p *participant) remove() error {
 	for round := 0; ; round++ {
 		results, err := p.s.Multi(background, &zk.DeleteRequest{Path: p.path, Version: -1}, p.touch())
-		switch {
-		case err == nil:
+		switch session.ClassOf(err) {
+		case session.ClassOK:
 			p.told(results)
 			p.gone()
 			return nil
-		case errors.Is(err, zk.ErrNoNode):
+		case session.ClassNoNode:
 			p.gone()
-			return errRemoved
-		case !errors.Is(err, session.ErrConnectionLost):
+			return ErrRemoved
+		case session.ClassConnectionLost:
+		default:
 			return err
 		}
 		// The child may have made room for one of the same id meanwhile.
-		if ok, err := p.find(background); err != nil {
+		if ok, err := p.findAfterLoss(); err != nil {
 			return err
 		} else if !ok {
 			p.gone()
@@ -135,7 +140,7 @@ func (p *participant) takeBack() (in bool, err error) {
 	lost := false
 	for round := 0; ; round++ {
 		if lost {
-			if ok, err := p.find(background); err != nil {
+			if ok, err := p.findAfterLoss(); err != nil {
 				return false, err
 			} else if !ok {
 				p.gone()
@@ -157,13 +162,14 @@ func (p *participant) takeBack() (in bool, err error) {
 			return true, nil
 		}
 		_, err = p.s.Multi(background, p.unchanged(), &zk.DeleteRequest{Path: p.path, Version: -1}, p.touch())
-		switch {
-		case err == nil || errors.Is(err, zk.ErrNoNode):
+		switch session.ClassOf(err) {
+		case session.ClassOK, session.ClassNoNode:
 			p.gone()
 			return false, nil
-		case errors.Is(err, session.ErrConnectionLost):
+		case session.ClassConnectionLost:
 			lost = true
-		case !errors.Is(err, zk.ErrBadVersion):
+		case session.ClassBadVersion:
+		default:
 			return false, err
 		}
 		if err := p.pause(round); err != nil {
@@ -176,12 +182,12 @@ func (p *participant) takeBack() (in bool, err error) {
 // or that nobody knows, is no error.
 func (p *participant) openUp() (opened bool, err error) {
 	results, err := p.s.Multi(background, p.unchanged(), &zk.CreateRequest{Path: p.readyPath()}, p.touch())
-	switch {
-	case err == nil:
+	switch session.ClassOf(err) {
+	case session.ClassOK:
 		p.unwatch()
 		p.round = p.told(results).Mzxid
 		return true, nil
-	case overtaken(err), errors.Is(err, zk.ErrNodeExists):
+	case session.ClassBadVersion, session.ClassConnectionLost, session.ClassNodeExists:
 		return false, nil
 	}
 	return false, err
@@ -191,20 +197,14 @@ func (p *participant) openUp() (opened bool, err error) {
 // not, or that nobody knows, is no error.
 func (p *participant) clear() (cleared bool, err error) {
 	results, err := p.s.Multi(background, p.unchanged(), &zk.DeleteRequest{Path: p.readyPath(), Version: -1}, p.touch())
-	switch {
-	case err == nil:
+	switch session.ClassOf(err) {
+	case session.ClassOK:
 		p.told(results)
 		return true, nil
-	case overtaken(err), errors.Is(err, zk.ErrNoNode):
+	case session.ClassBadVersion, session.ClassConnectionLost, session.ClassNoNode:
 		return false, nil
 	}
 	return false, err
-}
-
-// overtaken says that another look must tell what has become of a transaction
-// that was bound to a version.
-func overtaken(err error) bool {
-	return errors.Is(err, zk.ErrBadVersion) || errors.Is(err, session.ErrConnectionLost)
 }
 
 // pause waits before a transaction is sent again: not the first time, but for

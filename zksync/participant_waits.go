@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
 )
 
 // awaitNext returns when no round goes on, with a watch for the next.
@@ -73,7 +75,7 @@ func (p *participant) gather(ctx context.Context) (in bool, err error) {
 		if ok, err := p.find(ctx); err != nil {
 			return false, err
 		} else if !ok {
-			return false, errRemoved
+			return false, ErrRemoved
 		}
 		if err := p.lookAtDirectory(ctx); err != nil {
 			return false, err
@@ -166,7 +168,7 @@ func (p *participant) rest(ctx context.Context) (zk.EventType, error) {
 		case <-p.s.Done():
 			return nothing, lossOf(p.s.Err())
 		case <-ctx.Done():
-			return nothing, cancelled(ctx)
+			return nothing, session.Cancelled(ctx)
 		}
 	}
 }

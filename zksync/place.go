@@ -65,8 +65,8 @@ func (p *place) wait(ctx context.Context) error {
 // well, and the server may tell of that first; so who removed it depends on
 // whether the leader still knows the session.
 func (p *place) confirm(ctx context.Context, err error) error {
-	if errors.Is(err, errRemoved) {
-		if err := p.s.Sync(ctx, p.line.dir.path); err != nil {
+	if session.ClassOf(err) == session.ClassRemoved {
+		if err := p.s.SyncQuorum(ctx, p.line.dir.path); err != nil {
 			return err
 		}
 	}
@@ -122,7 +122,7 @@ func (p *place) await(ctx context.Context) error {
 		case <-p.s.Done():
 			return p.s.Err() // watches are told later if functions are still awaited
 		case <-ctx.Done():
-			return cancelled(ctx)
+			return session.Cancelled(ctx)
 		}
 	}
 }
@@ -147,7 +147,7 @@ func (p *place) first(ctx context.Context) (bool, error) {
 func ownEvent(ev zk.Event) error {
 	switch ev.Type {
 	case zk.EventNodeDeleted:
-		return errRemoved
+		return ErrRemoved
 	case zk.EventNotWatching:
 		return lossOf(ev.Err)
 	}
@@ -199,14 +199,14 @@ func (p *place) survey(ctx context.Context) (front, error) {
 	switch {
 	case own != nil:
 		return front{}, own
-	case errors.Is(err, zk.ErrNoNode):
-		return front{}, errRemoved
+	case session.ClassOf(err) == session.ClassNoNode:
+		return front{}, ErrRemoved
 	case err != nil:
 		return front{}, err
 	}
 	f := p.front(names)
 	if !f.listed {
-		return front{}, errRemoved
+		return front{}, ErrRemoved
 	}
 	return f, nil
 }
@@ -216,13 +216,13 @@ func (p *place) survey(ctx context.Context) (front, error) {
 func (p *place) watchOwn(ctx context.Context) error {
 	_, stat, w, err := p.s.WatchData(ctx, p.path)
 	switch {
-	case errors.Is(err, zk.ErrNoNode):
-		return errRemoved
+	case session.ClassOf(err) == session.ClassNoNode:
+		return ErrRemoved
 	case err != nil:
 		return err
 	case stat.EphemeralOwner != p.s.ID():
 		w.Stop()
-		return errRemoved
+		return ErrRemoved
 	}
 	p.own, p.token = w, stat.Czxid
 	return nil
@@ -246,7 +246,7 @@ func (p *place) watchNeighbours(ctx context.Context, near, far string) error {
 			_, _, w, err := p.s.WatchData(ctx, child(p.line.dir.path, name))
 			if err == nil {
 				*to = &neighbour{name, w}
-			} else if !errors.Is(err, zk.ErrNoNode) {
+			} else if session.ClassOf(err) != session.ClassNoNode {
 				*failed = err
 			}
 		})

@@ -3,6 +3,7 @@ package zksync
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/go-zksync/toolkit/session"
@@ -10,7 +11,8 @@ import (
 
 // A pool has the holds of one value that nobody can tell apart when they are
 // released, as those of an RWMutex's readers. A release is counted for the stake
-// that has been there for longest. It follows that
+// that has been there for longest, except that a Do owns its hold: only the end of
+// that Do releases the hold. It follows that
 //
 //   - no context of a hold may end before the last hold is released, since
 //     nobody knows whose release it was that came before;
@@ -50,7 +52,7 @@ func (p *pool) untainted(ctx context.Context) error {
 		case <-p.m.Done():
 			return ErrClosed
 		case <-ctx.Done():
-			return cancelled(ctx)
+			return session.Cancelled(ctx)
 		}
 	}
 }
@@ -101,20 +103,53 @@ func (p *pool) add(st *stake, holds int) error {
 	return nil
 }
 
-// release takes one hold away, and with the last one of a stake what is on the
-// server. It fails with ErrNotHeld, or with the loss.
+// own makes one hold of st that was just acquired a hold that release never ends,
+// and returns the stake to give to releaseOwn. That may be another stake, if a release
+// was counted for st meanwhile; it is nil if all holds were released.
+func (p *pool) own(st *stake) *stake {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if st.left <= st.owned {
+		i := slices.IndexFunc(p.stakes, (*stake).shared)
+		if i < 0 {
+			return nil
+		}
+		st = p.stakes[i]
+	}
+	st.owned++
+	return st
+}
+
+// release ends one hold that no Do owns, and with the last hold of a stake removes
+// the stake's znodes. It fails with ErrNotHeld, or with the loss.
 func (p *pool) release() error {
 	p.mu.Lock()
-	if len(p.stakes) == 0 {
+	i := slices.IndexFunc(p.stakes, (*stake).shared)
+	if i < 0 {
 		p.mu.Unlock()
 		return ErrNotHeld
 	}
+	return p.releaseLocked(i)
+}
+
+// releaseOwn is release for the hold that own returned.
+func (p *pool) releaseOwn(st *stake) error {
+	if st == nil {
+		return ErrNotHeld
+	}
+	p.mu.Lock()
+	st.owned--
+	return p.releaseLocked(slices.Index(p.stakes, st))
+}
+
+// releaseLocked ends a hold of the stake at i; p.mu is held, and is unlocked.
+func (p *pool) releaseLocked(i int) error {
 	lost := p.check()
-	st := p.stakes[0]
+	st := p.stakes[i]
 	st.left--
 	last := st.left == 0
 	if last {
-		p.stakes = p.stakes[1:]
+		p.stakes = slices.Delete(p.stakes, i, i+1)
 		p.settle()
 	}
 	p.mu.Unlock()
@@ -126,7 +161,7 @@ func (p *pool) release() error {
 		return lost
 	}
 	err := st.release()
-	if errors.Is(err, ErrLost) {
+	if isLoss(err) {
 		p.mu.Lock()
 		if len(p.stakes) > 0 && p.taint == nil {
 			p.spoil(err) // whoever has released, the loss may be that of another

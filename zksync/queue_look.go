@@ -3,12 +3,9 @@ package zksync
 import (
 	"cmp"
 	"context"
-	"errors"
 	"math"
 	"slices"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
 )
@@ -52,7 +49,7 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 			now = time.Now().UnixMilli()
 		}
 		claims, _, err := s.Children(ctx, q.child(claimsName))
-		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		if err != nil && session.ClassOf(err) != session.ClassNoNode {
 			return err
 		}
 		dirs, err := q.lanes(ctx, s, now)
@@ -72,7 +69,7 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 					continue
 				}
 				data, _, err = s.Get(ctx, child(dir, it.name))
-				if !errors.Is(err, zk.ErrNoNode) {
+				if session.ClassOf(err) != session.ClassNoNode {
 					ok = err == nil
 					return err
 				}
@@ -106,7 +103,7 @@ func (q *queue) lanes(ctx context.Context, s *session.Session, upTo int64) ([]st
 		return []string{q.path}, nil
 	}
 	names, _, err := s.Children(ctx, q.path)
-	if errors.Is(err, zk.ErrNoNode) {
+	if session.ClassOf(err) == session.ClassNoNode {
 		return nil, nil
 	}
 	type lane struct {
@@ -140,7 +137,7 @@ func (q *queue) items(ctx context.Context, s *session.Session, dirs []string) ([
 	}
 	lists := make([][]item, len(dirs))
 	for i, r := range results {
-		if r.Err != nil && !errors.Is(r.Err, zk.ErrNoNode) {
+		if r.Err != nil && session.ClassOf(r.Err) != session.ClassNoNode {
 			return nil, r.Err
 		}
 		lists[i] = itemsOf(r.Children, q.kind.parse)

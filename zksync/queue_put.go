@@ -3,7 +3,6 @@ package zksync
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -55,7 +54,7 @@ func (e *PutAllError) Unwrap() error { return e.Err }
 func (q *queue) put(ctx context.Context, dir, name string, data []byte) error {
 	t, err := q.message(dir, name, data)
 	if err == nil && ctx.Err() != nil {
-		err = cancelled(ctx)
+		err = session.Cancelled(ctx)
 	}
 	if err == nil {
 		e := q.puts.startOne(nil, t)
@@ -71,7 +70,7 @@ func (q *queue) hurry(ctx context.Context, entries ...*entry) (stop func()) {
 		return func() {}
 	}
 	bounded, cancel := q.cfg.bound(context.WithoutCancel(ctx))
-	undo := context.AfterFunc(bounded, func() { q.puts.withdraw(cancelled(bounded), entries...) })
+	undo := context.AfterFunc(bounded, func() { q.puts.withdraw(session.Cancelled(bounded), entries...) })
 	return func() {
 		undo()
 		cancel()
@@ -90,7 +89,7 @@ func (q *queue) putAll(ctx context.Context, dir, name string, messages [][]byte)
 		return q.opError("putAll", err)
 	}
 	if ctx.Err() != nil {
-		return q.opError("putAll", &PutAllError{All: len(messages), Err: cancelled(ctx)})
+		return q.opError("putAll", &PutAllError{All: len(messages), Err: session.Cancelled(ctx)})
 	}
 	entries := q.puts.start(nil, &chain{}, txs...)
 	defer q.hurry(ctx, entries...)()
@@ -130,8 +129,7 @@ func (q *queue) message(dir, name string, data []byte) (tx, error) {
 }
 
 func (q *queue) opError(op string, err error) error {
-	var e *Error
-	if err == nil || errors.As(err, &e) && e.Op == op && e.Path == q.path {
+	if e, ok := err.(*Error); ok && e.Op == op && e.Path == q.path {
 		return err
 	}
 	return opError(op, q.path, err)

@@ -2,7 +2,6 @@ package zksync
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -19,7 +18,7 @@ import (
 func (q *queue) renew(ctx context.Context, s *session.Session, dir string) error {
 	for {
 		names, stat, w, err := s.WatchChildren(ctx, dir)
-		if errors.Is(err, zk.ErrNoNode) {
+		if session.ClassOf(err) == session.ClassNoNode {
 			return nil
 		}
 		if err != nil {
@@ -56,7 +55,7 @@ func await(ctx context.Context, s *session.Session, w *session.Watch) error {
 	case <-s.Done():
 		return s.Err()
 	case <-ctx.Done():
-		return cancelled(ctx)
+		return session.Cancelled(ctx)
 	}
 }
 
@@ -72,7 +71,7 @@ func (q *queue) demolish(ctx context.Context, s *session.Session, dir string, na
 			return true, nil
 		}
 		inside, _, err := s.Children(ctx, path)
-		if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		if err != nil && session.ClassOf(err) != session.ClassNoNode {
 			return false, err
 		}
 		for _, name := range inside {
@@ -81,7 +80,8 @@ func (q *queue) demolish(ctx context.Context, s *session.Session, dir string, na
 		ops = append(ops, &zk.DeleteRequest{Path: path, Version: -1})
 	}
 	_, err := s.Multi(ctx, append(ops, &zk.DeleteRequest{Path: dir, Version: -1})...)
-	if errors.Is(err, zk.ErrNotEmpty) || errors.Is(err, zk.ErrNoNode) {
+	switch session.ClassOf(err) {
+	case session.ClassNotEmpty, session.ClassNoNode:
 		return false, nil
 	}
 	return err == nil, err

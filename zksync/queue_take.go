@@ -2,7 +2,6 @@ package zksync
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -48,7 +47,7 @@ func (c *consumer) take(ctx context.Context, patient bool) (data []byte, ok bool
 		return nil, false, err
 	}
 	if ctx.Err() != nil {
-		return nil, false, cancelled(ctx)
+		return nil, false, session.Cancelled(ctx)
 	}
 	if err := c.enter(); err != nil {
 		return nil, false, err
@@ -98,7 +97,7 @@ func (o *outlook) takeOne(ctx, caller context.Context, patient bool) ([]byte, bo
 		r, now := refs[0], o.c.q.removals.now()
 		data, stat, err := o.s.Get(ctx, o.path(r))
 		switch {
-		case errors.Is(err, zk.ErrNoNode):
+		case session.ClassOf(err) == session.ClassNoNode:
 			o.done(r)
 			continue
 		case err != nil:
@@ -114,34 +113,37 @@ func (o *outlook) takeOne(ctx, caller context.Context, patient bool) ([]byte, bo
 		t.read = now
 		e := o.c.q.removals.startOne(nil, t)
 		gone := true
-		if err = e.wait(caller); errors.Is(err, ErrOutcomeUnknown) && caller.Err() == nil {
+		err = e.wait(caller)
+		unclear := isUnknown(err)
+		if unclear && caller.Err() == nil {
 			gone, err = o.c.isGone(caller, o.path(r), stat.Czxid, err)
 		}
-		if errors.Is(err, ErrOutcomeUnknown) && caller.Err() != nil {
+		if unclear && caller.Err() != nil {
 			if !o.c.spawn(func() { o.undo(r, data, stat.Czxid, e) }) {
 				o.undo(r, data, stat.Czxid, e)
 			}
-			return nil, false, cancelled(caller)
+			return nil, false, session.Cancelled(caller)
 		}
 		o.release(1)
+		class := session.ClassOf(err)
 		switch {
 		case !gone:
 			o.back(r)
-		case err == nil, errors.Is(err, ErrOutcomeUnknown):
+		case err == nil, unclear:
 			o.done(r)
 			if o.c.owed.settle(r, stat.Czxid) {
 				continue // Chan has delivered it
 			}
 			return data, true, err
-		case errors.Is(err, zk.ErrNodeExists):
+		case class == session.ClassNodeExists:
 			o.pass(r)
-		case errors.Is(err, zk.ErrNoNode):
+		case class == session.ClassNoNode:
 			// The message is gone, or the directory of the claims.
 			o.mu.Lock()
 			o.prepared = false
 			o.mu.Unlock()
 			o.back(r)
-		case errors.Is(err, zk.ErrBadVersion), errors.Is(err, errStale):
+		case class == session.ClassBadVersion, err == errStale:
 			o.back(r)
 		default:
 			o.back(r)
@@ -160,7 +162,7 @@ func (o *outlook) knowsNone() bool {
 
 // renew has everything listed anew, as it is now. The watches stay until then.
 func (o *outlook) renew(ctx context.Context) error {
-	if err := o.s.Sync(ctx, o.c.q.path); err != nil {
+	if err := o.s.SyncQuorum(ctx, o.c.q.path); err != nil {
 		return err
 	}
 	// Whoever waits is to look again, too: there may be more than we take, or we may

@@ -15,7 +15,7 @@ import (
 // A TryTake that is given up while it lists does not leave the channel of the same
 // value, which waits for the same news, without a watch.
 func TestTryTakeGivenUpBesideChan(t *testing.T) {
-	for _, op := range []zksynctest.OpCode{zkserver.OpSync, zkserver.OpGetChildren2} {
+	for _, op := range []zksynctest.OpCode{zkserver.OpMulti, zkserver.OpGetChildren2} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 			m := srv.Connect(t)
 			q := zksync.NewQueue(m, queuePath)

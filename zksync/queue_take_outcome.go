@@ -15,8 +15,12 @@ import (
 // returns why.
 func (c *consumer) isGone(ctx context.Context, path string, czxid int64, why error) (gone bool, err error) {
 	err = c.q.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
+		// A leader that was deposed would show a message that we have removed.
+		if err := s.SyncQuorum(ctx, path); err != nil {
+			return err
+		}
 		_, stat, err := s.Get(ctx, path)
-		if gone = errors.Is(err, zk.ErrNoNode); gone {
+		if gone = session.ClassOf(err) == session.ClassNoNode; gone {
 			return nil
 		}
 		gone = err != nil || stat.Czxid != czxid
@@ -39,7 +43,7 @@ func (o *outlook) undo(r ref, data []byte, czxid int64, e *entry) {
 		return
 	}
 	path, err := o.path(r), e.err
-	if errors.Is(err, ErrOutcomeUnknown) {
+	if isUnknown(err) {
 		gone, why := o.c.isGone(o.c.life, path, czxid, err)
 		if !gone {
 			return

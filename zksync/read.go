@@ -33,7 +33,7 @@ func readAll(ctx context.Context, s *session.Session, dir string, names []string
 			data, stat, err := s.Get(ctx, child(dir, name))
 			if err == nil {
 				all[i] = znode{name, data, stat}
-			} else if !errors.Is(err, zk.ErrNoNode) {
+			} else if session.ClassOf(err) != session.ClassNoNode {
 				errs[i] = err
 			}
 		})

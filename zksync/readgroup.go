@@ -2,8 +2,9 @@ package zksync
 
 import (
 	"context"
-	"errors"
 	"time"
+
+	"github.com/go-zksync/toolkit/session"
 )
 
 // A readGroup is the readers of one value that share a place in line. Newcomers
@@ -35,16 +36,24 @@ func newReadGroup(r *readers) *readGroup {
 func (g *readGroup) run() {
 	defer close(g.done)
 	defer g.cancel()
-	for {
+	err := g.r.m.Retry(g.ctx, func(*session.Session) error {
 		err := g.stand()
-		if err == nil || !errors.Is(err, errTainted) && !isSessionLoss(err) {
-			return
+		for err == errTainted {
+			err = g.stand()
 		}
+		return err
+	})
+	if err == nil {
+		return
 	}
+	g.r.mu.Lock()
+	defer g.r.mu.Unlock()
+	g.err = err
+	g.r.forget(g)
 }
 
-// stand makes one attempt. It says with nil that the group is granted or that
-// nobody waits for it any more.
+// stand makes one attempt. It returns nil if the group is granted or nobody waits
+// for it any more.
 func (g *readGroup) stand() error {
 	err := g.r.untainted(g.ctx)
 	var st *stake
@@ -59,12 +68,8 @@ func (g *readGroup) stand() error {
 		err = g.r.add(st, g.waiting)
 	}
 	granted := err == nil && g.waiting > 0
-	switch {
-	case granted:
+	if granted {
 		g.stake, g.since, g.waiting = st, time.Now(), 0
-	case err != nil && !errors.Is(err, errTainted) && !isSessionLoss(err):
-		g.err = err
-		g.r.forget(g)
 	}
 	g.r.mu.Unlock()
 	if st != nil && !granted {
@@ -107,5 +112,5 @@ func (g *readGroup) wait(ctx context.Context) (*stake, error) {
 	if last {
 		<-g.done
 	}
-	return nil, cancelled(ctx)
+	return nil, session.Cancelled(ctx)
 }

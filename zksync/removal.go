@@ -2,7 +2,6 @@ package zksync
 
 import (
 	"context"
-	"errors"
 
 	"github.com/go-zookeeper/zk"
 
@@ -26,15 +25,15 @@ func removeAll(s *session.Session, paths []string) error {
 		}
 		_, err = s.Multi(ctx, ops...)
 	}
-	switch {
-	case err == nil:
+	switch session.ClassOf(err) {
+	case session.ClassOK:
 		return nil
-	case errors.Is(err, zk.ErrNoNode):
+	case session.ClassNoNode:
 		if len(paths) > 1 {
 			discardAll(s, paths) // those that are left
 		}
-		return errRemoved
-	case errors.Is(err, zk.ErrNoAuth):
+		return ErrRemoved
+	case session.ClassNoAuth, session.ClassNotEmpty, session.ClassFinal:
 		return err
 	}
 	if s.Err() == nil {

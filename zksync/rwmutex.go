@@ -138,7 +138,7 @@ func (rw *RWMutex) rlock(ctx context.Context) (*stake, error) {
 		return nil, rw.w.err
 	}
 	if ctx.Err() != nil {
-		return nil, cancelled(ctx)
+		return nil, session.Cancelled(ctx)
 	}
 	ctx, cancel := rw.w.cfg.bound(ctx)
 	defer cancel()
@@ -171,7 +171,7 @@ func (rw *RWMutex) tryRLock(ctx context.Context) (*stake, error) {
 		return nil, rw.w.err
 	}
 	if ctx.Err() != nil {
-		return nil, cancelled(ctx)
+		return nil, session.Cancelled(ctx)
 	}
 	return rw.r.try(ctx)
 }
@@ -195,8 +195,9 @@ func (rw *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error) 
 		return opError("rlock", rw.w.path, err)
 	}
 	held, t := rw.r.context(ctx, st.token)
+	own := rw.r.own(st)
 	return under(held, st.s, fn, func() error {
-		err := rw.RUnlock()
+		err := opError("runlock", rw.w.path, rw.r.releaseOwn(own))
 		t.cancel(ErrReleased)
 		return err
 	})

@@ -139,6 +139,11 @@ func (s *Semaphore) Release(n int) error {
 			err = pl.release()
 		}
 	}
+	return s.released(n, err)
+}
+
+// released returns the result of a release of n units.
+func (s *Semaphore) released(n int, err error) error {
 	if err == ErrNotHeld {
 		err = fmt.Errorf("%w: there is no acquisition of %d", err, n)
 	}
@@ -156,8 +161,9 @@ func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context) 
 		return opError("acquire", s.path, err)
 	}
 	held, t := pl.context(ctx, st.token)
+	own := pl.own(st)
 	return under(held, st.s, fn, func() error {
-		err := s.Release(n)
+		err := s.released(n, pl.releaseOwn(own))
 		t.cancel(ErrReleased)
 		return err
 	})

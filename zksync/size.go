@@ -2,7 +2,6 @@ package zksync
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,20 +58,23 @@ func (z *size) follow(ctx context.Context, s *session.Session) (*sizing, error) 
 	}
 	for {
 		data, stat, w, err := s.WatchData(ctx, z.path)
-		if !errors.Is(err, zk.ErrNoNode) {
+		if session.ClassOf(err) != session.ClassNoNode {
 			return z.read(w, data, stat, err)
 		}
 		ok, _, w, err := s.WatchExists(ctx, z.path)
-		if err != nil || !ok {
-			return z.read(w, nil, nil, errors.Join(err, zk.ErrNoNode))
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			return z.fallback(w), nil
 		}
 		w.Stop() // it has come meanwhile
 	}
 }
 
 func (z *size) read(w *session.Watch, data []byte, stat *zk.Stat, err error) (*sizing, error) {
-	if errors.Is(err, zk.ErrNoNode) {
-		return &sizing{n: z.n, version: -1, watch: w}, nil
+	if session.ClassOf(err) == session.ClassNoNode {
+		return z.fallback(w), nil
 	}
 	if err != nil {
 		return nil, err
@@ -83,6 +85,11 @@ func (z *size) read(w *session.Watch, data []byte, stat *zk.Stat, err error) (*s
 		n = z.n
 	}
 	return &sizing{n: n, version: stat.Version, watch: w}, nil
+}
+
+// fallback is the size while the znode does not exist.
+func (z *size) fallback(w *session.Watch) *sizing {
+	return &sizing{n: z.n, version: -1, watch: w}
 }
 
 // warn logs, once for each change, that the znode says nothing of use.

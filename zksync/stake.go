@@ -16,8 +16,12 @@ type stake struct {
 	token  int64
 
 	left     int // holds that have not been released
+	owned    int // of these, holds that a Do owns
 	unfollow func() bool
 }
+
+// shared reports whether a stake has a hold that no Do owns.
+func (st *stake) shared() bool { return st.left > st.owned }
 
 // lost says why the stake is none any more, nil if it is.
 func (st *stake) lost() error {

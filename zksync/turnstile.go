@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"context"
 	"sync"
+
+	"github.com/go-zksync/toolkit/session"
 )
 
 // A turnstile lets in one goroutine at a time, first come first served.
@@ -31,7 +33,7 @@ func (t *turnstile) enter(ctx context.Context, closed <-chan struct{}) error {
 	case <-turn:
 		return nil
 	case <-ctx.Done():
-		err = cancelled(ctx)
+		err = session.Cancelled(ctx)
 	case <-closed:
 		err = ErrClosed
 	}
