@@ -98,6 +98,14 @@ func (c *call) asksLeader() bool {
 	return false
 }
 
+// classOfCall is ClassOf for the outcome of a call.
+func classOfCall(c *call) Class {
+	if c.err != nil {
+		return ClassOf(c.err)
+	}
+	return classOfCode(c.multiCode())
+}
+
 // multiCode returns the code of the answer; that of a transaction is the code of
 // the operation that failed.
 func (c *call) multiCode() int32 {

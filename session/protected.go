@@ -126,8 +126,8 @@ func (s *Session) protected(ctx context.Context, path string, r *request, create
 	dir, name := split(path)
 	guid := guidOf(name)
 	r.late = func(c *call) {
-		switch ClassOf(c.failure()) {
-		case ClassConnectionLost:
+		switch classOfCall(c) {
+		case ClassConnectionLost, ClassUnknown:
 			s.janitor.add(&chore{dir: dir, guid: guid})
 		case ClassOK:
 			if paths, err := created(c); err == nil {
@@ -137,6 +137,10 @@ func (s *Session) protected(ctx context.Context, path string, r *request, create
 	}
 	for round := 0; ; round++ {
 		c, err := s.try(ctx, r)
+		if err == nil && classOfCall(c) == ClassUnknown {
+			// Nothing says that this refusal came before the creation.
+			s.janitor.add(&chore{dir: dir, guid: guid})
+		}
 		if ClassOf(err) != ClassConnectionLost {
 			return nil, c, err
 		}

@@ -44,9 +44,9 @@ func (c *call) quorum() error {
 	if err := c.failure(); err != nil {
 		return err
 	}
-	switch code := c.multiCode(); classOfCode(code) {
+	switch classOfCall(c) {
 	case ClassLost, ClassTransient, ClassConnectionLost:
-		return errorOfCode(code)
+		return errorOfCode(c.multiCode())
 	}
 	if len(c.body) < multiHeaderSize {
 		return errMalformed

@@ -29,13 +29,13 @@ func (s *Session) try(ctx context.Context, r *request) (*call, error) {
 		if err != nil {
 			return nil, err
 		}
-		switch code := c.multiCode(); classOfCode(code) {
+		switch classOfCall(c) {
 		case ClassTransient:
 			if err := s.backoff(ctx, round); err != nil {
 				return nil, err
 			}
 		case ClassConnectionLost:
-			return nil, errorOfCode(code)
+			return nil, errorOfCode(c.multiCode())
 		default:
 			return c, nil
 		}
