@@ -86,8 +86,18 @@ var everyCall = map[string]func(context.Context, *session.Manager, *session.Sess
 	"Sync": func(ctx context.Context, _ *session.Manager, s *session.Session) error {
 		return s.Sync(ctx, "/")
 	},
+	"SyncQuorum": func(ctx context.Context, _ *session.Manager, s *session.Session) error {
+		return s.SyncQuorum(ctx, "/node")
+	},
+	"MultiRead": func(ctx context.Context, _ *session.Manager, s *session.Session) error {
+		_, err := s.MultiRead(ctx, session.ReadData("/node"), session.ReadChildren("/node"))
+		return err
+	},
 	"Do": func(ctx context.Context, m *session.Manager, _ *session.Session) error {
 		return m.Do(ctx, func(ctx context.Context, s *session.Session) error { return s.Sync(ctx, "/") })
+	},
+	"Retry": func(ctx context.Context, m *session.Manager, _ *session.Session) error {
+		return m.Retry(ctx, func(s *session.Session) error { return s.Sync(ctx, "/") })
 	},
 }
 

@@ -21,6 +21,7 @@ const throttled = -127
 // once or twice in a row: the call ends as in good weather, and so does its end. To
 // see this test fail, take -127 out of the table of session.ClassOf.
 func TestThrottledOnce(t *testing.T) {
+	t.Parallel()
 	for _, c := range blockingCalls {
 		t.Run(c.name, func(t *testing.T) {
 			for times := 1; times <= 2; times++ {
@@ -68,6 +69,7 @@ func throttledAt(t *testing.T, play func(*stage) play, fails []error, step, time
 // A call whose requests are throttled all the time waits until its ctx ends, asks
 // more and more rarely, and leaves nothing behind once the server answers again.
 func TestThrottledUntilCtxEnds(t *testing.T) {
+	t.Parallel()
 	for _, c := range blockingCalls {
 		t.Run(c.name, func(t *testing.T) {
 			for step := 1; throttledFrom(t, c.play, c.fails, step) && !t.Failed(); step++ {
@@ -130,6 +132,7 @@ func throttledFrom(t *testing.T, play func(*stage) play, fails []error, step int
 // requests, and the hold ends as soon as the server answers again. Only a Member tells
 // that it was not removed within the session timeout.
 func TestThrottledRelease(t *testing.T) {
+	t.Parallel()
 	for _, c := range blockingCalls {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -168,6 +171,7 @@ func TestThrottledRelease(t *testing.T) {
 				}
 				time.Sleep(time.Minute)
 				st.checkNothing()
+				st.checkQuiet()
 			})
 		})
 	}

@@ -1,0 +1,167 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// The janitor repeats a removal that is refused for a transient or an unknown reason
+// until it is done, more and more rarely. To see this test fail, have Class.pending
+// return false.
+func TestJanitorOutlivesRefusals(t *testing.T) {
+	for _, code := range []int32{throttled, -7, -5, -999} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				s := current(t, connect(t, srv, three))
+				create(t, s, "/x", 0)
+				injected := srv.Inject(zkserver.Fault{Op: zkserver.OpDelete, Times: -1, Do: zkserver.Error(code)})
+				gone := s.Discard("/x")
+				time.Sleep(time.Hour)
+				select {
+				case <-gone:
+					t.Fatal("the janitor has given up")
+				default:
+				}
+				if n := injected.Count(); n < 3000 || n > 8000 {
+					t.Errorf("%d attempts in an hour, want about one a second", n)
+				}
+				injected.Remove()
+				within(t, 2*time.Second, "the removal", func() { <-gone })
+				mustExist(t, srv, "/x", false)
+			})
+		})
+	}
+}
+
+// A chore that is refused holds up no other.
+func TestJanitorGoesOnBesideARefusal(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three))
+		for i := range 300 {
+			create(t, s, fmt.Sprintf("/refused%d", i), 0)
+			create(t, s, fmt.Sprintf("/x%d", i), 0)
+		}
+		srv.Inject(zkserver.Fault{Op: zkserver.OpDelete, Path: "/refused*", Times: -1, Do: zkserver.Error(throttled)})
+		for i := range 300 {
+			s.Discard(fmt.Sprintf("/refused%d", i))
+		}
+		time.Sleep(time.Minute)
+		within(t, 0, "the other removals", func() {
+			for i := range 300 {
+				<-s.Discard(fmt.Sprintf("/x%d", i))
+			}
+		})
+	})
+}
+
+// A removal that the ACL forbids is given up, and logged.
+func TestJanitorGivesUpWhatIsForbidden(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		core, logs := observer.New(zapcore.WarnLevel)
+		s := current(t, connect(t, srv, three, session.WithLogger(zap.New(core))))
+		if _, err := s.Create(t.Context(), "/dir", nil, 0, zk.WorldACL(zk.PermCreate|zk.PermRead)...); err != nil {
+			t.Fatal(err)
+		}
+		create(t, s, "/dir/x", 0)
+		srv.ResetOps()
+		within(t, 0, "Discard", func() { <-s.Discard("/dir/x") })
+		time.Sleep(time.Minute)
+		if n := count(srv.Ops(), zkserver.OpDelete); n != 1 {
+			t.Errorf("%d attempts, want 1", n)
+		}
+		if logs.FilterLevelExact(zapcore.ErrorLevel).Len() != 1 {
+			t.Errorf("%d messages, want 1", logs.Len())
+		}
+		mustExist(t, srv, "/dir/x", true)
+	})
+}
+
+// An orphan that the server does not show at first is removed all the same: an
+// absence counts only behind a commit. To see this test fail, have chore.absent
+// return nil.
+func TestJanitorBelievesInNoAbsenceWithoutACommit(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three))
+		create(t, s, "/dir", 0)
+		orphan, _, leave := loseACreate(t, srv, s)
+		leave()
+		// A leader that was deposed shows no orphan, and commits nothing.
+		uncommitted := srv.Inject(zkserver.Fault{Op: zkserver.OpMulti, Times: -1, At: zkserver.BeforeReply, Do: zkserver.Drop})
+		srv.Disconnect(s.ID())
+		time.Sleep(10 * time.Second)
+		if err := srv.Create(orphan, nil); err != nil { // by its successor
+			t.Fatal(err)
+		}
+		uncommitted.Remove()
+		time.Sleep(time.Minute)
+		mustExist(t, srv, orphan, false)
+	})
+}
+
+// A create whose answer was lost is not repeated before its absence is certain. To
+// see this test fail, leave SyncQuorum out of lookForGUID.
+func TestCreateProtectedBelievesInNoAbsenceWithoutACommit(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three))
+		create(t, s, "/dir", 0)
+		orphan, created, leave := loseACreate(t, srv, s)
+		uncommitted := srv.Inject(zkserver.Fault{Op: zkserver.OpMulti, Times: -1, At: zkserver.BeforeReply, Do: zkserver.Drop})
+		srv.Disconnect(s.ID())
+		time.Sleep(5 * time.Second)
+		if err := srv.Create(orphan, nil); err != nil {
+			t.Fatal(err)
+		}
+		uncommitted.Remove()
+		srv.Disconnect(s.ID())
+		time.Sleep(time.Minute)
+		select {
+		case path := <-created:
+			if path != orphan {
+				t.Errorf("created %q, and there is %s", path, orphan)
+			}
+		default:
+			t.Error("CreateProtected has not returned")
+			leave()
+		}
+		if names := children(srv, "/dir"); len(names) != 1 {
+			t.Errorf("created several times: %v", names)
+		}
+	})
+}
+
+// loseACreate has a protected create below /dir get lost on its way. It returns the
+// path of the znode that it would make, where the result of the call will be, and what
+// ends the call before.
+func loseACreate(t *testing.T, srv *zksynctest.Server, s *session.Session) (orphan string, created <-chan string, leave func()) {
+	t.Helper()
+	srv.Inject(zkserver.Fault{Op: zkserver.OpCreate, Path: "/dir/*", Do: zkserver.Drop})
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan string, 1)
+	srv.ResetOps()
+	go func() {
+		path, _ := s.CreateProtected(ctx, "/dir/x", nil, zk.FlagEphemeral)
+		result <- path
+	}()
+	synctest.Wait()
+	for _, op := range srv.Ops() {
+		if op.Code == zkserver.OpCreate {
+			orphan = op.Path
+		}
+	}
+	return orphan, result, func() {
+		cancel()
+		<-result
+	}
+}

@@ -1,0 +1,237 @@
+package zksync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// Do and Run end the hold that they acquired and no other: a hold that the value has
+// acquired since stays. To see this test fail, end Mutex.Do with Unlock, RDo with
+// RUnlock, Semaphore.Do with Release, and Run with Resign.
+func TestDoEndsItsOwnHoldAlone(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		do    func(ctx context.Context, st *stage) (result error, held func() error)
+		fails error
+	}{
+		{"Mutex.Do", func(ctx context.Context, st *stage) (error, func() error) {
+			mu := zksync.NewMutex(st.m, stagePath)
+			err := mu.Do(ctx, func(context.Context) error {
+				st.must(mu.Unlock())
+				return mu.Lock(ctx)
+			})
+			return err, mu.Unlock
+		}, zksync.ErrNotHeld},
+		{"RWMutex.Do", func(ctx context.Context, st *stage) (error, func() error) {
+			rw := zksync.NewRWMutex(st.m, stagePath)
+			err := rw.Do(ctx, func(context.Context) error {
+				st.must(rw.Downgrade(ctx))
+				st.must(rw.RUnlock())
+				return rw.Lock(ctx)
+			})
+			return err, rw.Unlock
+		}, zksync.ErrNotHeld},
+		{"Election.Run", func(ctx context.Context, st *stage) (error, func() error) {
+			e := zksync.NewElection(st.m, stagePath)
+			err := e.Run(ctx, func(context.Context) error {
+				st.must(e.Resign())
+				_, err := e.Campaign(ctx)
+				return err
+			})
+			return err, e.Resign
+		}, zksync.ErrBusy},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				st := newStage(t, srv)
+				err, release := c.do(t.Context(), st)
+				if !errors.Is(err, c.fails) {
+					t.Errorf("error %v, want %v", err, c.fails)
+				}
+				if err := release(); err != nil {
+					t.Errorf("the later hold was ended: %v", err)
+				}
+				st.checkNothing()
+			})
+		})
+	}
+}
+
+// The holds of RDo, and of a Semaphore's Do, are released when these return, and not
+// by a release of somebody else's: what was acquired first need not be released first.
+func TestSharedDoEndsItsOwnHoldAlone(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		prepare func(st *stage) (do func(context.Context, func(context.Context) error) error, acquire func(context.Context) error, release func() error)
+	}{
+		{"RWMutex.RDo", func(st *stage) (func(context.Context, func(context.Context) error) error, func(context.Context) error, func() error) {
+			rw := zksync.NewRWMutex(st.m, stagePath)
+			return rw.RDo, rw.RLock, rw.RUnlock
+		}},
+		{"Semaphore.Do", func(st *stage) (func(context.Context, func(context.Context) error) error, func(context.Context) error, func() error) {
+			s := zksync.NewSemaphore(st.m, stagePath, 2)
+			return func(ctx context.Context, fn func(context.Context) error) error { return s.Do(ctx, 1, fn) },
+				func(ctx context.Context) error { return s.Acquire(ctx, 1) },
+				func() error { return s.Release(1) }
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				st := newStage(t, srv)
+				do, acquire, release := c.prepare(st)
+				ephemerals := func() int { return len(srv.Sessions()[1].Ephemerals) }
+				if id := live(t, st.m).ID(); srv.Sessions()[1].ID != id {
+					t.Fatalf("session %#x is not the second", id)
+				}
+				err := do(t.Context(), func(ctx context.Context) error {
+					time.Sleep(time.Second) // so that readers do not share a znode
+					st.must(acquire(ctx))
+					if n := ephemerals(); n != 2 {
+						t.Errorf("%d znodes for two holds", n)
+					}
+					st.must(release())
+					if n := ephemerals(); n != 1 {
+						t.Errorf("%d znodes for the hold of Do", n)
+					}
+					if err := release(); !errors.Is(err, zksync.ErrNotHeld) {
+						t.Errorf("a release within Do has ended the hold of Do: %v", err)
+					}
+					st.must(acquire(ctx))
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+				if n := ephemerals(); n != 1 {
+					t.Errorf("%d znodes after Do, want that of the later hold", n)
+				}
+				if err := release(); err != nil {
+					t.Errorf("the later hold was ended: %v", err)
+				}
+				st.checkNothing()
+			})
+		})
+	}
+}
+
+// A meddledCtx calls back when somebody derives a context from it.
+type meddledCtx struct {
+	context.Context
+	derived func()
+}
+
+func (c meddledCtx) Value(key any) any {
+	c.derived()
+	return c.Context.Value(key)
+}
+
+// Run campaigns again if the session is lost between the grant and the first look at
+// it. To see this test fail, have Election.term return the error of Busy.
+func TestRunAfterALossBeforeTheWork(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		first := live(t, m)
+		lose := sync.OnceFunc(func() {
+			if err := srv.ExpireSession(first.ID()); err != nil {
+				t.Error(err)
+			}
+			<-first.Done()
+		})
+		worked := 0
+		ctx := meddledCtx{t.Context(), lose} // the context of leadership is the first
+		err := zksync.NewElection(m, path).Run(ctx, func(ctx context.Context) error {
+			worked++
+			return ctx.Err()
+		})
+		if err != nil || worked != 1 || first.Err() == nil {
+			t.Errorf("Run: %v after work was called %d times; the first session: %v", err, worked, first.Err())
+		}
+	})
+}
+
+// Work that calls runtime.Goexit ends Run, and leadership with it, with
+// WithStopTimeout and without. To see this test fail, send the result of work without
+// closing a channel behind it.
+func TestRunWhenWorkExits(t *testing.T) {
+	for _, opts := range [][]zksync.Option{nil, {zksync.WithStopTimeout(time.Second)}} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			e := zksync.NewElection(srv.Connect(t), path, opts...)
+			over, returned := make(chan struct{}), false
+			go func() {
+				defer close(over)
+				_ = e.Run(t.Context(), func(context.Context) error {
+					runtime.Goexit()
+					return nil
+				})
+				returned = true
+			}()
+			select {
+			case <-over:
+			case <-time.After(time.Hour):
+				t.Fatalf("%d options: Run goes on without work", len(opts))
+			}
+			if returned {
+				t.Error("Run has returned instead of ending its goroutine")
+			}
+			if err := e.Resign(); !errors.Is(err, zksync.ErrNotHeld) {
+				t.Errorf("%d options: leadership goes on: %v", len(opts), err)
+			}
+			synctest.Wait()
+			wantPlaces(t, srv, 0)
+		})
+	}
+}
+
+// Join with an id that is taken returns when its ctx ends, also if no server answers
+// any more.
+func TestJoinReturnsWithItsContext(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m, other := srv.Connect(t), srv.Connect(t)
+		_, err := zksync.NewGroup(other, "/group").Join(t.Context(), "a", nil)
+		must(t, err)
+		// The first look finds the other member; what follows is not answered.
+		srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpExists, Nth: 2, Times: -1, Do: zksynctest.Drop})
+		const patience = 100 * time.Millisecond
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		began := time.Now()
+		if _, err := zksync.NewGroup(m, "/group").Join(ctx, "a", nil); !errors.Is(err, zksync.ErrIDTaken) {
+			t.Error("Join:", err)
+		}
+		if took := time.Since(began); took > patience {
+			t.Errorf("Join took %v, with %v", took, patience)
+		}
+		srv.RemoveFaults()
+	})
+}
+
+// The data of a line's directory belongs to the line: what is written there after a
+// value has used the directory is overwritten, and what was there before stays.
+func TestDataOfADirectory(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		for i, before := range []bool{true, false} {
+			dir := fmt.Sprintf("/line%d", i)
+			mu := zksync.NewMutex(srv.Connect(t), dir)
+			if before {
+				must(t, srv.Create(dir, []byte("theirs")))
+			} else {
+				warm(t, mu)
+				must(t, srv.Set(dir, []byte("theirs")))
+			}
+			warm(t, mu)
+			if data, _ := srv.Get(dir); (len(data) > 0) != before {
+				t.Errorf("data written before the first use: %v, and it is %q", before, data)
+			}
+		}
+	})
+}

@@ -1,0 +1,81 @@
+package zksync_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+// A client of a leader that was deposed, and has not noticed, is not told of an open
+// gate, of an old leader or of old members as of the time of its call. To see this
+// test fail, read behind Sync instead of SyncQuorum.
+func TestRealReadsAtADeposedLeader(t *testing.T) {
+	t.Parallel()
+	e := zksynctest.RealZooKeeper(t, 3, zksynctest.RealTickTime(time.Second), zksynctest.RealSyncLimit(15))
+	old := e.Leader()
+	const timeout = 20 * time.Second
+	connectTo := func(server int) *session.Manager { return connectReal(t, e.Addr(server), timeout) }
+	m := connectTo(old)
+	if _, err := zksync.NewElection(m, "/election").Candidates(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, follower := range e.Followers() {
+		e.Cut(old, follower)
+	}
+	for server := 1; server <= 3; server++ {
+		if server != old {
+			e.Restart(server) // so that they notice at once
+		}
+	}
+	next := connectTo(e.WaitLeader(old))
+	must(t, zksync.NewBarrier(next, "/gate").Set(t.Context()))
+	_, err := zksync.NewElection(next, "/election", zksync.WithID("next")).Campaign(t.Context())
+	must(t, err)
+	_, err = zksync.NewGroup(next, "/group").Join(t.Context(), "next", nil)
+	must(t, err)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	s := live(t, m)
+	if err := s.Sync(ctx, "/"); err != nil {
+		t.Fatalf("the deposed leader has noticed too early: %v", err)
+	}
+	if ok, _, err := s.Exists(ctx, "/gate"); ok || err != nil {
+		t.Fatalf("the deposed leader shows what its successor has committed: %v, %v", ok, err)
+	}
+	calls := map[string]func() error{
+		"Barrier.Wait": func() error { return zksync.NewBarrier(m, "/gate").Wait(ctx) },
+		"Election.Leader": func() error {
+			_, err := zksync.NewElection(m, "/election").Leader(ctx)
+			return err
+		},
+		"Group.Members": func() error {
+			_, err := zksync.NewGroup(m, "/group").Members(ctx)
+			return err
+		},
+	}
+	type outcome struct {
+		name string
+		err  error
+	}
+	outcomes := make(chan outcome)
+	for name, call := range calls {
+		go func() { outcomes <- outcome{name, call()} }()
+	}
+	for range calls {
+		if o := <-outcomes; !errors.Is(o.err, context.DeadlineExceeded) {
+			t.Errorf("%s at the deposed leader: %v", o.name, o.err)
+		}
+	}
+	e.HealAll()
+	ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if c, err := zksync.NewElection(m, "/election").Leader(ctx); err != nil || c.ID != "next" {
+		t.Errorf("after the ensemble is whole again: %+v, %v", c, err)
+	}
+}
