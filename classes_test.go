@@ -18,6 +18,7 @@ var classified = []string{"session", "zksync"}
 var looksInside = map[string]string{
 	"session/class.go":    "it is the table",
 	"session/ctxerror.go": "it decides whether the text of a cause says that the ctx ended",
+	"session/wire.go":     "it tells how a connection ended, and sees no error of a call",
 }
 
 // unwrapping returns the calls of errors.Is, errors.As and errors.AsType in a file.

@@ -26,7 +26,7 @@ var codes = map[int32]session.Class{
 	-113: session.ClassFinal, -114: session.ClassFinal, -115: session.ClassFinal, -120: session.ClassFinal,
 	-121: session.ClassFinal, -122: session.ClassConnectionLost, -123: session.ClassFinal, -124: session.ClassFinal,
 	-125: session.ClassFinal,
-	-9: session.ClassUnknown, -126: session.ClassUnknown, -999: session.ClassUnknown, 7: session.ClassUnknown,
+	-9:   session.ClassUnknown, -126: session.ClassUnknown, -999: session.ClassUnknown, 7: session.ClassUnknown,
 }
 
 // Every refusal of a server has the class that the table gives it, and a refusal

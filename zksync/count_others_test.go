@@ -25,7 +25,7 @@ func TestBarrierCosts(t *testing.T) {
 		gate, other := zksync.NewBarrier(srv.Connect(t), "/gate"), zksync.NewBarrier(srv.Connect(t), "/gate")
 		var waiting <-chan error
 		counting(t, srv, "Set", "create", func() { must(t, gate.Set(t.Context())) })
-		counting(t, srv, "Wait at a closed gate", "multi exists", func() {
+		counting(t, srv, "Wait at a closed gate", "exists", func() {
 			waiting = start(func() error { return other.Wait(t.Context()) })
 		})
 		counting(t, srv, "an hour of waiting", "", func() { time.Sleep(time.Hour) })
@@ -33,7 +33,7 @@ func TestBarrierCosts(t *testing.T) {
 			must(t, gate.Remove(t.Context()))
 			over(t, "Wait", waiting)
 		})
-		counting(t, srv, "Wait at an open gate", "multi exists", func() { must(t, other.Wait(t.Context())) })
+		counting(t, srv, "Wait at an open gate", "exists", func() { must(t, other.Wait(t.Context())) })
 	})
 }
 
@@ -48,7 +48,7 @@ func TestGroupCosts(t *testing.T) {
 			second, err = other.Join(t.Context(), "b", nil)
 			must(t, err)
 		})
-		counting(t, srv, "Members", "multi getChildren2 getData getData", func() {
+		counting(t, srv, "Members", "getChildren2 getData getData", func() {
 			if all, err := g.Members(t.Context()); err != nil || len(all) != 2 {
 				t.Error(all, err)
 			}

@@ -3,6 +3,10 @@ package main
 import (
 	"go/parser"
 	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -12,7 +16,14 @@ func TestBugsFit(t *testing.T) {
 		t.Errorf("%d bugs, want 15 at least", len(bugs))
 	}
 	seen := map[string]bool{}
-	for _, b := range bugs {
+	all := slices.Clone(bugs)
+	for _, b := range testedBugs {
+		all = append(all, b.bug)
+		if !hasTest(t, b.pkg, b.test) {
+			t.Errorf("%s: package %s has no %s", b.name, b.pkg, b.test)
+		}
+	}
+	for _, b := range all {
 		texts, err := b.apply("../..")
 		if err != nil {
 			t.Errorf("%s: %v", b.name, err)
@@ -27,4 +38,23 @@ func TestBugsFit(t *testing.T) {
 		}
 		seen[b.name] = true
 	}
+}
+
+// hasTest reports whether a package has a test of that name.
+func hasTest(t *testing.T, pkg, name string) bool {
+	t.Helper()
+	files, err := filepath.Glob("../../" + pkg + "/*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "\nfunc "+name+"(t *testing.T)") {
+			return true
+		}
+	}
+	return false
 }

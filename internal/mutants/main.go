@@ -1,6 +1,7 @@
-// Mutants shows that the simulation finds mistakes: for each of a list of bugs
-// it runs the simulation on code that has it, and tells after how many seeds it was
-// found. Nothing in the tree is changed.
+// Mutants shows that the simulation and the tests find mistakes. For each of a list of
+// bugs it runs the simulation, or the test that is named for the bug, on code that has
+// the bug, and tells after how many seeds the bug was found. Nothing in the tree is
+// changed.
 //
 //	go run ./internal/mutants
 package main
@@ -34,21 +35,27 @@ func main() {
 func table(seeds int, only string, limit time.Duration) bool {
 	fmt.Printf("| bug | found by | seeds | how |\n|---|---|--:|---|\n")
 	missed := 0
-	for _, b := range bugs {
-		if !strings.Contains(b.name, only) {
-			continue
+	report := func(name string, hunt func() (*find, error)) {
+		if !strings.Contains(name, only) {
+			return
 		}
-		f, err := b.hunt(seeds, limit)
+		f, err := hunt()
 		if err != nil {
 			missed++
-			fmt.Fprintf(os.Stderr, "%s: %v\n", b.name, err)
-			continue
+			fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+			return
 		}
 		if f == nil {
 			missed++
-			f = &find{workload: "**nothing**", seeds: fmt.Sprint("> ", seeds)}
+			f = &find{workload: "**nothing**"}
 		}
-		fmt.Printf("| %s | %s | %s | %s |\n", b.name, f.workload, f.seeds, f.how)
+		fmt.Printf("| %s | %s | %s | %s |\n", name, f.workload, f.seeds, f.how)
+	}
+	for _, b := range bugs {
+		report(b.name, func() (*find, error) { return b.hunt(seeds, limit) })
+	}
+	for _, b := range testedBugs {
+		report(b.name, func() (*find, error) { return b.hunt(limit) })
 	}
 	return missed == 0
 }
@@ -61,8 +68,9 @@ var (
 	wrong  = regexp.MustCompile(`(?m)seed \d+: +(?:[\d.]+: )?(.*)$`)
 )
 
-// hunt runs the simulation on code that has the bug.
-func (b *bug) hunt(seeds int, limit time.Duration) (*find, error) {
+// run runs tests of a package on code that has the bug. It returns their output, nil
+// if they pass.
+func (b *bug) run(pkg string, limit time.Duration, args ...string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "zksync-mutant-")
 	if err != nil {
 		return nil, err
@@ -72,15 +80,15 @@ func (b *bug) hunt(seeds int, limit time.Duration) (*find, error) {
 	if err != nil {
 		return nil, err
 	}
-	test := filepath.Join(dir, "simulation.test")
-	build := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", test, "./zksync")
+	test := filepath.Join(dir, "mutant.test")
+	build := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", test, "./"+pkg)
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build: %w\n%s", err, out)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	run := exec.CommandContext(ctx, test, "-test.run", "^TestSimulation$", "-test.v", "-brief", "-seeds", fmt.Sprint(seeds))
-	run.Dir = "zksync"
+	run := exec.CommandContext(ctx, test, args...)
+	run.Dir = pkg
 	out, err := run.CombinedOutput()
 	var exit *exec.ExitError
 	switch {
@@ -89,6 +97,36 @@ func (b *bug) hunt(seeds int, limit time.Duration) (*find, error) {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("the run was not over after %v: give it more with -limit", limit)
 	case !errors.As(err, &exit):
+		return nil, err
+	}
+	return out, nil
+}
+
+var (
+	skipped = regexp.MustCompile(`(?m)^ *--- SKIP`)
+	said    = regexp.MustCompile(`(?m)^ +\w+_test\.go:\d+: (.*)$`)
+)
+
+// testLimit ends a test in which the bug makes something wait for ever.
+const testLimit = 90 * time.Second
+
+// hunt runs the named test on code that has the bug.
+func (b *testedBug) hunt(limit time.Duration) (*find, error) {
+	out, err := b.run(b.pkg, limit, "-test.run", "^"+b.test+"$", "-test.v", "-test.timeout", testLimit.String())
+	if err != nil || out == nil || skipped.Match(out) {
+		return nil, err
+	}
+	how := "the test has crashed or was not over in time"
+	if m := said.FindSubmatch(out); m != nil {
+		how = short(string(m[1]))
+	}
+	return &find{workload: b.pkg + "." + b.test, how: how}, nil
+}
+
+// hunt runs the simulation on code that has the bug.
+func (b *bug) hunt(seeds int, limit time.Duration) (*find, error) {
+	out, err := b.run("zksync", limit, "-test.run", "^TestSimulation$", "-test.v", "-brief", "-seeds", fmt.Sprint(seeds))
+	if err != nil || out == nil {
 		return nil, err
 	}
 	m := failed.FindSubmatch(out)
