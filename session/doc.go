@@ -33,6 +33,11 @@
 //   - Reads, and writes that cannot happen twice, are repeated over lost
 //     connections. Any other write whose answer is lost fails with
 //     [ErrConnectionLost]: it may or may not have happened.
+//   - A request that a server has not carried out, because it is under load, is
+//     sent again until ctx ends, with pauses that grow to a second.
+//   - The error of a call that its ctx ended matches ctx.Err() and the cause of ctx,
+//     and [ClassOf] tells this error from the answer of a server, whatever the cause
+//     wraps.
 //   - After a reconnect nothing is read that is older than what was read before,
 //     and watches have missed nothing.
 //   - [Manager.Close] leaves no goroutine behind.

@@ -8,6 +8,7 @@ type owned struct {
 	version    int32
 	generation uint64 // of its data
 	dirty      bool   // its data may be any
+	failures   int    // to write it, since it was last written
 	w          *Watch // nil where we may not read it
 }
 
@@ -85,13 +86,17 @@ func (e *Ephemeral) write(s *Session, n *owned, data []byte, generation uint64) 
 		if stat.EphemeralOwner != s.id {
 			return errRemoved
 		}
-		n.version, n.generation, n.dirty = stat.Version, generation, false
+		n.version, n.generation, n.dirty, n.failures = stat.Version, generation, false, 0
 		e.data.reached(generation, data)
 		return nil
 	case ClassCancelled, ClassClosed, ClassLost:
 		return err
 	case ClassBadVersion, ClassConnectionLost:
 		n.dirty = true
+		if err := s.Pause(e.ctx, n.failures); err != nil {
+			return err
+		}
+		n.failures++
 		return e.look(s, n)
 	case ClassNoNode:
 		return errRemoved

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -38,10 +39,14 @@ func (e *Ephemeral) keep(s *Session) error {
 	for round := 0; ; round++ {
 		n, err := e.create(s)
 		if err == nil {
-			round = 0
+			began := time.Now()
 			err = e.hold(s, n)
 			n.stop()
+			if time.Since(began) > maxBackoff {
+				round = 0
+			}
 		}
+		pauses := round
 		switch {
 		case e.ctx.Err() != nil:
 			e.leftover = e.remove(s, n)
@@ -50,20 +55,27 @@ func (e *Ephemeral) keep(s *Session) error {
 			e.tell(Absent, "", s.Err())
 			return s.Err()
 		case err == errRemoved:
+			pauses -= quickRounds
 			e.tell(Absent, "", err)
 		default:
 			e.fail(err)
 		}
-		// It is tried again, ever more slowly. The next attempt says why a pause ends.
-		_ = s.Pause(e.ctx, round)
+		// The next attempt says why a pause ends.
+		_ = s.Pause(e.ctx, pauses)
 	}
 }
+
+// quickRounds is how often in a row a znode is created again without a pause: others
+// may remove it, or be in its way, a few times.
+const quickRounds = 8
 
 // create comes to own a znode in s, however long that takes. With an error it
 // may still return the one that is to be removed.
 func (e *Ephemeral) create(s *Session) (*owned, error) {
-	failures := 0
-	for {
+	for round := 0; ; round++ {
+		if err := s.Pause(e.ctx, round-quickRounds); err != nil {
+			return nil, err
+		}
 		data, generation := e.data.present()
 		path, err := e.attempt(s, data)
 		made := err == nil
@@ -78,10 +90,6 @@ func (e *Ephemeral) create(s *Session) (*owned, error) {
 					return nil, err
 				}
 			}
-			if err := s.Pause(e.ctx, failures); err != nil {
-				return nil, err
-			}
-			failures++
 			continue
 		case class == ClassTooLarge:
 			e.data.refuse(generation, err)
@@ -91,7 +99,11 @@ func (e *Ephemeral) create(s *Session) (*owned, error) {
 		}
 		// Nobody knows with which data an older attempt has succeeded.
 		n := &owned{path: path, generation: generation, dirty: !made}
+		began := time.Now()
 		ours, err := e.claim(s, n, made)
+		if time.Since(began) > maxBackoff {
+			round = 0 // a conflict was waited out, and its end is not to be missed
+		}
 		switch {
 		case err != nil && made:
 			return n, err

@@ -80,7 +80,8 @@ func (b *Barrier) Remove(ctx context.Context) error {
 
 // Wait returns when the gate is open: at once if it is, as of the time of the
 // call, and otherwise as soon as it has been removed, even if it was set again
-// right after. A lost connection or session only makes it wait for longer. It fails
+// right after. To know that, it commits a transaction without effect first (see
+// session.Session.SyncQuorum). A lost connection or session only makes it wait for longer. It fails
 // with the error of ctx when that ends first, and with ErrClosed when the Manager
 // is closed.
 func (b *Barrier) Wait(ctx context.Context) error {

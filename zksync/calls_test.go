@@ -24,6 +24,15 @@ type stage struct {
 	m     *session.Manager // makes the call
 	other *session.Manager // for all others
 	ctx   context.Context  // ends with the test
+	lies  bool             // the server does not answer the truth
+}
+
+// errorf reports a result that is wrong, unless the server is to blame.
+func (st *stage) errorf(format string, args ...any) {
+	st.t.Helper()
+	if !st.lies {
+		st.t.Errorf(format, args...)
+	}
 }
 
 const stagePath = "/stage/x"
@@ -195,7 +204,7 @@ var blockingCalls = []struct {
 		return play{call: func(ctx context.Context) error {
 			c, err := e.Leader(ctx)
 			if err == nil && c.Token == 0 {
-				st.t.Error("Leader returned nobody and no error")
+				st.errorf("Leader returned nobody and no error")
 			}
 			return err
 		}}
@@ -207,7 +216,7 @@ var blockingCalls = []struct {
 		return play{call: func(ctx context.Context) error {
 			all, err := e.Candidates(ctx)
 			if err == nil && len(all) != 1 {
-				st.t.Errorf("Candidates returned %d candidates and no error", len(all))
+				st.errorf("Candidates returned %d candidates and no error", len(all))
 			}
 			return err
 		}}
@@ -244,7 +253,7 @@ var blockingCalls = []struct {
 		return play{call: func(ctx context.Context) error {
 			all, err := g.Members(ctx)
 			if err == nil && len(all) != 1 {
-				st.t.Errorf("Members returned %d members and no error", len(all))
+				st.errorf("Members returned %d members and no error", len(all))
 			}
 			return err
 		}}
@@ -256,7 +265,7 @@ var blockingCalls = []struct {
 		return play{call: func(ctx context.Context) error {
 			err := own.Set(ctx, []byte("x"))
 			if data, _ := st.srv.Get(stagePath + "/a"); err == nil && string(data) != "x" {
-				st.t.Errorf("Set returned nil, and the data is %q", data)
+				st.errorf("Set returned nil, and the data is %q", data)
 			}
 			return err
 		}, close: own.Leave}
@@ -266,7 +275,7 @@ var blockingCalls = []struct {
 		return play{call: func(ctx context.Context) error {
 			err := b.Set(ctx)
 			if _, ok := st.srv.Get(stagePath); err == nil && !ok {
-				st.t.Error("Set returned nil, and there is no gate")
+				st.errorf("Set returned nil, and there is no gate")
 			}
 			return err
 		}}
@@ -277,7 +286,7 @@ var blockingCalls = []struct {
 		return play{call: func(ctx context.Context) error {
 			err := b.Remove(ctx)
 			if _, ok := st.srv.Get(stagePath); err == nil && ok {
-				st.t.Error("Remove returned nil, and the gate is closed")
+				st.errorf("Remove returned nil, and the gate is closed")
 			}
 			return err
 		}}
@@ -292,7 +301,7 @@ var blockingCalls = []struct {
 		return play{call: func(ctx context.Context) error {
 			err := b.Wait(ctx)
 			if _, closed := st.srv.Get(stagePath); err == nil && closed {
-				st.t.Error("Wait returned nil at a closed gate")
+				st.errorf("Wait returned nil at a closed gate")
 			}
 			return err
 		}, release: func() { st.must(theirs.Remove(st.ctx)) }}
@@ -367,7 +376,7 @@ var blockingCalls = []struct {
 		return play{call: func(ctx context.Context) error {
 			n, err := q.Len(ctx)
 			if err == nil && n != 1 {
-				st.t.Errorf("Len returned %d and no error", n)
+				st.errorf("Len returned %d and no error", n)
 			}
 			return err
 		}, close: q.Close}

@@ -18,7 +18,9 @@ type Candidate struct {
 }
 
 // Leader returns who leads, as of the time of the call, and ErrNoLeader when
-// nobody stands. It is repeated over lost connections and sessions until ctx ends.
+// nobody stands. It commits a transaction without effect first (see
+// session.Session.SyncQuorum), and is repeated over lost connections and sessions
+// until ctx ends.
 func (e *Election) Leader(ctx context.Context) (Candidate, error) {
 	all, err := e.candidates(ctx, 1)
 	if err == nil && len(all) == 0 {

@@ -49,7 +49,10 @@ type capacity struct {
 }
 
 func (g *capacity) admit(ctx context.Context, s *session.Session, n int) ([]any, int, error) {
-	for !g.known || g.used >= g.n {
+	for round := 0; !g.known || g.used >= g.n; round++ {
+		if err := s.Pause(ctx, round-1); err != nil {
+			return nil, 0, err
+		}
 		w, err := g.count(ctx, s)
 		if err != nil {
 			return nil, 0, err
@@ -60,6 +63,7 @@ func (g *capacity) admit(ctx context.Context, s *session.Session, n int) ([]any,
 		if err := await(ctx, s, w); err != nil {
 			return nil, 0, err
 		}
+		round = 0
 	}
 	return []any{&zk.SetDataRequest{Path: g.path, Data: []byte{}, Version: g.version}}, min(n, g.n-g.used), nil
 }

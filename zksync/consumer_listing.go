@@ -14,7 +14,10 @@ const maxLaneListings = 32
 
 // watchDir lists a directory of the queue, which it makes where there is none.
 func (o *outlook) watchDir(ctx context.Context, dir string) ([]string, *tripwire, error) {
-	for {
+	for round := 0; ; round++ {
+		if err := o.s.Pause(ctx, round-1); err != nil {
+			return nil, nil, err
+		}
 		names, _, w, err := o.s.WatchChildren(ctx, dir)
 		if err == nil {
 			return names, lay(w, &o.bell), nil

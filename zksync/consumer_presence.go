@@ -12,7 +12,10 @@ import (
 // appear shows others that we consume, too, until disappear.
 func (o *outlook) appear(ctx context.Context) (string, error) {
 	dir := o.c.q.child(consumersName)
-	for {
+	for round := 0; ; round++ {
+		if err := o.s.Pause(ctx, round-1); err != nil {
+			return "", err
+		}
 		path, err := o.s.CreateProtected(ctx, child(dir, "consumer"), nil, zk.FlagEphemeral)
 		if err == nil {
 			o.mu.Lock()

@@ -87,9 +87,16 @@
 // Znodes are laid out like those of Curator, so that Go and JVM processes exclude
 // each other on the same path; [WithLayout] has other layouts, and
 // docs/migrating.md says which other clients share what. Directories are made as container znodes, which
-// the server removes when they have been empty for a while. A process that joins a
-// line writes an empty value to a directory that holds none, which tells it in the
-// same round trip whether it is alone; data watches on the directory see that.
+// the server removes when they have been empty for a while.
+//
+// The data of a line's directory belongs to the line: the path of a Mutex, of an
+// RWMutex and of an Election, and the directories locks and leases below the path of a
+// Semaphore. A process that joins a line writes an empty value there, and learns from
+// the answer, in the same round trip, whether it is alone. This overwrites what any
+// other program has written to the directory. Only a value that finds data there when
+// it is first used does not write to the directory, and takes a request more for each
+// acquisition. Data watches on the directory see the writes. Keep data of your own in
+// another znode.
 //
 // The messages of a [Queue] are those of ZooKeeper's queue recipe and of Curator's
 // SimpleDistributedQueue, qn- and a number. Beside them are directories that sort

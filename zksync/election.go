@@ -17,7 +17,8 @@ import (
 // out like Curator's LeaderLatch, with which it elects together: the data is the
 // candidate's id. WithLayout makes that Curator's LeaderSelector or kazoo's Election.
 // The algorithm is the election recipe of the ZooKeeper
-// documentation.
+// documentation. The data of the directory belongs to the election and is overwritten:
+// keep data of your own in another znode.
 //
 // An election that did without a line, with one ephemeral znode for which all
 // candidates race, was considered and left out: it saves a leader nothing, since

@@ -48,7 +48,7 @@ type Member struct {
 // removes the znode. An id that is there already is ErrIDTaken, whoever it is,
 // even if it is what our own process of before its restart has left, which goes at
 // the end of that one's session. With the option WithIDWait, Join waits for it to
-// go. If ctx ends before, nothing is joined. Of the Member, only ID and the methods
+// go. Join returns when ctx ends, and then nothing is joined. Of the Member, only ID and the methods
 // are of use; for the others see Members.
 func (g *Group) Join(ctx context.Context, id string, data []byte) (*Member, error) {
 	path, err := g.member(id)
@@ -136,7 +136,8 @@ func (m *Member) Status() <-chan session.EphemeralStatus {
 }
 
 // Members returns who is in the group, as of the time of the call, sorted by
-// id. It is repeated over lost connections and sessions until ctx ends.
+// id. It commits a transaction without effect first (see session.Session.SyncQuorum),
+// and is repeated over lost connections and sessions until ctx ends.
 func (g *Group) Members(ctx context.Context) ([]Member, error) {
 	if g.err != nil {
 		return nil, opError("members", g.path, g.err)

@@ -88,8 +88,11 @@ func (l *line) try(ctx context.Context) (*place, error) {
 // tryUnder is try under one session.
 func (l *line) tryUnder(ctx context.Context, s *session.Session) (*place, error) {
 	p, err := l.enter(ctx, s, "")
-	for err == errSpent {
+	for round := 0; err == errSpent; round++ {
 		if again, err := l.dir.renew(ctx, s, false); !again {
+			return nil, err
+		}
+		if err := s.Pause(ctx, round); err != nil {
 			return nil, err
 		}
 		p, err = l.enter(ctx, s, "")
@@ -115,8 +118,11 @@ func (l *line) tryUnder(ctx context.Context, s *session.Session) (*place, error)
 // count any more, it waits for another.
 func (l *line) join(ctx context.Context, s *session.Session, replace string) (*place, error) {
 	p, err := l.enter(ctx, s, replace)
-	for err == errSpent {
+	for round := 0; err == errSpent; round++ {
 		if _, err = l.dir.renew(ctx, s, true); err != nil {
+			return nil, err
+		}
+		if err := s.Pause(ctx, round); err != nil {
 			return nil, err
 		}
 		p, err = l.enter(ctx, s, "")

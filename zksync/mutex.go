@@ -18,7 +18,8 @@ import (
 // excludes. It does so with the lock recipe that comes with ZooKeeper, too, and with
 // kazoo's Lock if that is told of our names or WithLayout makes them kazoo's; see
 // docs/migrating.md. The algorithm is the lock recipe of the ZooKeeper
-// documentation.
+// documentation. The data of the directory belongs to the lock and is overwritten:
+// keep data of your own in another znode.
 //
 // A Mutex may be shared by goroutines, and used again after any error. It must
 // not be copied. Like a sync.Mutex it is not reentrant, and may be unlocked by

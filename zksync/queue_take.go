@@ -36,7 +36,8 @@ func (q *queue) Take(ctx context.Context) ([]byte, error) {
 }
 
 // TryTake is Take without waiting: it reports false if no message was to be had at
-// the time of the call.
+// the time of the call. To know that, it commits a transaction without effect (see
+// session.Session.SyncQuorum): poll with Take and a ctx rather than with TryTake.
 func (q *queue) TryTake(ctx context.Context) ([]byte, bool, error) {
 	data, ok, err := q.consumer.take(ctx, false)
 	return data, ok, q.opError("tryTake", err)
@@ -80,7 +81,8 @@ func one(int, int) int { return 1 }
 // context does not: what came of a removal is known without that session, too.
 func (o *outlook) takeOne(ctx, caller context.Context, patient bool) ([]byte, bool, error) {
 	looked := patient
-	for {
+	var last string // the message that was gone for before
+	for again := 0; ; {
 		if !looked && o.knowsNone() {
 			if err := o.renew(ctx); err != nil {
 				return nil, false, err
@@ -95,6 +97,15 @@ func (o *outlook) takeOne(ctx, caller context.Context, patient bool) ([]byte, bo
 			continue
 		}
 		r, now := refs[0], o.c.q.removals.now()
+		// Another consumer may have been faster, but not for the same message again and
+		// again.
+		if again++; r.claimName() != last {
+			last, again = r.claimName(), 0
+		}
+		if err := o.s.Pause(ctx, again); err != nil {
+			o.back(r)
+			return nil, false, err
+		}
 		data, stat, err := o.s.Get(ctx, o.path(r))
 		switch {
 		case session.ClassOf(err) == session.ClassNoNode:

@@ -19,6 +19,8 @@ import (
 // laid out like Curator's InterProcessReadWriteLock, with which it excludes. It
 // sees kazoo's ReadLock and WriteLock, too; see docs/migrating.md for how they come
 // to see it. The algorithm is the shared lock recipe of the ZooKeeper documentation.
+// The data of the directory belongs to the lock and is overwritten: keep data of your
+// own in another znode.
 //
 // An RWMutex may be shared by goroutines, and used again after any error. It must
 // not be copied. Like a sync.RWMutex it is not reentrant, and a read lock cannot be
@@ -30,6 +32,9 @@ import (
 // locks that it holds, and cannot know which. So when one of them is lost, RUnlock
 // returns ErrLost for each that is held through the same value at that time, and
 // until all of them have been released no reader is let in through that value.
+//
+// Do and RDo release the lock that they acquired, and RUnlock never releases the lock
+// of an RDo.
 type RWMutex struct {
 	w Mutex
 	r readers
@@ -99,8 +104,9 @@ func (rw *RWMutex) Unlock() error { return rw.w.Unlock() }
 
 // Do calls fn with the write lock held, and unlocks when it returns or panics.
 // fn's context is that of LockContext. Do returns what fn returned, joined with
-// ErrLost if the lock was lost before fn returned, and otherwise fails like Lock,
-// without having called fn. Manager.Close waits for fn while the session is proven
+// ErrLost if the lock was lost before fn returned, and with ErrNotHeld if somebody
+// unlocked or downgraded it before: Do never unlocks a lock that was acquired later.
+// Otherwise Do fails like Lock, without having called fn. Manager.Close waits for fn while the session is proven
 // alive.
 func (rw *RWMutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	return rw.w.Do(ctx, fn)
@@ -186,8 +192,8 @@ func (rw *RWMutex) RUnlock() error {
 
 // RDo calls fn with a read lock held, and releases it when fn returns or panics.
 // fn's context is that of RLockContext, except that it ends when fn returns. RDo
-// returns what fn returned, joined with ErrLost if RUnlock would return that, and
-// otherwise fails like RLock, without having called fn. Manager.Close waits for fn
+// returns what fn returned, joined with ErrLost if a read lock that is held through
+// this value was lost, and otherwise fails like RLock, without having called fn. Manager.Close waits for fn
 // while the session is proven alive.
 func (rw *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error) error {
 	st, err := rw.rlock(ctx)

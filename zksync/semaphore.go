@@ -21,7 +21,8 @@ import (
 // the same n, since each goes by its own. Curator takes several units one by one,
 // and may so wait for ever for those of another; here that cannot happen, except to
 // a Curator that waits so beside us. WithLayout makes it count together with
-// kazoo's Semaphore instead.
+// kazoo's Semaphore instead. The data of the directories belongs to the semaphore and
+// is overwritten: keep data of your own in another znode.
 //
 // A Semaphore may be shared by goroutines, and used again after any error. It must
 // not be copied.
@@ -32,6 +33,9 @@ import (
 // know which. So when one of them is lost, Release(k) returns ErrLost for each
 // acquisition of k units that is held through the same value at that time, and until
 // all of them have been released nobody gets k units through that value.
+//
+// Do releases the units that it acquired, and Release never releases the units of a
+// Do.
 type Semaphore struct {
 	path  string
 	cfg   config
@@ -152,8 +156,8 @@ func (s *Semaphore) released(n int, err error) error {
 
 // Do calls fn with n units held, and releases them when fn returns or panics.
 // fn's context is that of AcquireContext, except that it ends when fn returns. Do
-// returns what fn returned, joined with ErrLost if Release would return that, and
-// otherwise fails like Acquire, without having called fn. Manager.Close waits for
+// returns what fn returned, joined with ErrLost if n units that are held through this
+// value were lost, and otherwise fails like Acquire, without having called fn. Manager.Close waits for
 // fn while the session is proven alive.
 func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context) error) error {
 	st, pl, err := s.acquire(ctx, n)

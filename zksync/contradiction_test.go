@@ -1,0 +1,95 @@
+package zksync_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// Whatever a server answers, and however its answers contradict each other, no call
+// asks it again and again without a pause: the call returns, at the latest when its ctx
+// ends. To see this test fail, drop the pause of Session.makeDir or of
+// outlook.watchDir.
+func TestContradictoryAnswers(t *testing.T) {
+	t.Parallel()
+	isRead := func(op zkserver.Op) bool {
+		switch op.Code {
+		case zkserver.OpExists, zkserver.OpGetData, zkserver.OpGetChildren2, zkserver.OpMultiRead:
+			return true
+		}
+		return false
+	}
+	all := func(zkserver.Op) bool { return true }
+	for _, c := range blockingCalls {
+		for _, lie := range []struct {
+			what    string
+			code    int32
+			matches func(zkserver.Op) bool
+		}{
+			{"nothing exists", -101, all},
+			{"everything exists", -110, all},
+			{"every version is wrong", -103, all},
+			{"no directory is empty", -111, all},
+			{"an error without a name", -999, all},
+			{"nothing is shown", -101, isRead},
+			{"nothing can be created in what is shown", -101, func(op zkserver.Op) bool { return !isRead(op) }},
+			{"what is not shown exists", -110, func(op zkserver.Op) bool { return !isRead(op) }},
+			{"what is shown has another version", -103, func(op zkserver.Op) bool { return !isRead(op) }},
+		} {
+			t.Run(c.name+", "+lie.what, func(t *testing.T) {
+				for step := 1; contradictedFrom(t, c.play, lie.code, lie.matches, step) && !t.Failed(); step++ {
+				}
+			})
+		}
+	}
+}
+
+// contradictedFrom has all requests that match, from that number on, answered with a
+// code, and reports whether there is such a request.
+func contradictedFrom(t *testing.T, play func(*stage) play, code int32, matches func(zkserver.Op) bool, step int) (hit bool) {
+	t.Helper()
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		st := newStage(t, srv)
+		p := play(st)
+		st.lies = true
+		synctest.Wait()
+		const patience, most = time.Minute, 400
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		asked := 0
+		injected := srv.Inject(zksynctest.Fault{
+			Session: live(t, st.m).ID(), Nth: step, Times: -1, Do: zksynctest.Error(code),
+			Match: func(op zkserver.Op) bool {
+				if op.Code == zkserver.OpPing || op.Code == zkserver.OpSync || !matches(op) {
+					return false
+				}
+				asked++ // a call that spins stops the clock of the bubble
+				return asked < 10*most
+			},
+		})
+		r := begin(ctx, st, p)
+		synctest.Wait()
+		if p.release != nil {
+			p.release()
+		}
+		err, ok := r.result(patience + 5*time.Second)
+		if !ok {
+			cancel()
+			err = <-r.done
+		}
+		if n := injected.Count(); n > most {
+			t.Errorf("%d requests in %v", n, patience)
+		}
+		hit = injected.Count() > 0
+		injected.Remove()
+		_ = r.end(err) // which may fail as well
+		if t.Failed() {
+			t.Logf("all requests from the %dth on that match were answered %d", step, code)
+		}
+	})
+	return hit
+}
