@@ -9,7 +9,7 @@ import (
 // settle waits for what comes of the removal of a message that was received. It
 // returns an error if messages cannot be removed here at all.
 func (c *consumer) settle(cl *claim, e *entry) error {
-	for {
+	for round := 0; ; round++ {
 		select {
 		case <-e.done:
 		case <-c.life.Done():
@@ -24,6 +24,7 @@ func (c *consumer) settle(cl *claim, e *entry) error {
 			cl.o.release(1)
 			return nil
 		case isUnknown(err) || session.ClassOf(err) == session.ClassNoNode:
+			_ = cl.o.s.Pause(c.life, round) // what follows says why a pause ends
 			if e, err = c.retry(c.life, cl); e != nil {
 				continue
 			}
@@ -100,8 +101,9 @@ func (cl *claim) look(ctx context.Context) (there, ours bool, err error) {
 // giveBack ends claims on messages that were not received, which are back in
 // their places then.
 func (c *consumer) giveBack(claims []*claim) {
-	for len(claims) > 0 {
+	for round := 0; len(claims) > 0; round++ {
 		o := claims[0].o
+		_ = o.s.Pause(c.life, round-1) // what follows says why a pause ends
 		txs := make([]tx, len(claims))
 		for i, cl := range claims {
 			txs[i] = cl.surrender()

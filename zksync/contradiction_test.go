@@ -64,7 +64,7 @@ func contradictedFrom(t *testing.T, play func(*stage) play, code int32, matches 
 		injected := srv.Inject(zksynctest.Fault{
 			Session: live(t, st.m).ID(), Nth: step, Times: -1, Do: zksynctest.Error(code),
 			Match: func(op zkserver.Op) bool {
-				if op.Code == zkserver.OpPing || op.Code == zkserver.OpSync || !matches(op) {
+				if heartbeat(op) || !matches(op) {
 					return false
 				}
 				asked++ // a call that spins stops the clock of the bubble

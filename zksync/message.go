@@ -157,10 +157,11 @@ func (m *Message) carryOut(verb string) error {
 	if verb == "Nack" {
 		t = cl.surrender()
 	}
-	for {
+	for round := 0; ; round++ {
 		if err := o.s.Err(); err != nil {
 			return lossOf(err)
 		}
+		_ = o.s.Pause(m.c.life, round-1) // what follows says why a pause ends
 		err := m.await(m.c.q.removals.startOne(o.s, t))
 		if err == nil {
 			o.release(1)

@@ -17,6 +17,11 @@ import (
 // without looking at it.
 const throttled = -127
 
+// heartbeat reports whether a request may be one that keeps a session proven.
+func heartbeat(op zkserver.Op) bool {
+	return op.Code == zkserver.OpPing || op.Code == zkserver.OpSync || commits(op)
+}
+
 // A primitive does not notice that a request of its is throttled, whichever that is,
 // once or twice in a row: the call ends as in good weather, and so does its end. To
 // see this test fail, take -127 out of the table of session.ClassOf.
@@ -91,7 +96,7 @@ func throttledFrom(t *testing.T, play func(*stage) play, fails []error, step int
 		// tested elsewhere.
 		injected := srv.Inject(zksynctest.Fault{
 			Session: id, Nth: step, Times: -1, Do: zksynctest.Error(throttled),
-			Match: func(op zkserver.Op) bool { return op.Code != zkserver.OpPing && op.Code != zkserver.OpSync },
+			Match: func(op zkserver.Op) bool { return !heartbeat(op) },
 		})
 		const patience = time.Minute
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -150,7 +155,7 @@ func TestThrottledRelease(t *testing.T) {
 				}
 				injected := srv.Inject(zksynctest.Fault{
 					Session: live(t, st.m).ID(), Times: -1, Do: zksynctest.Error(throttled),
-					Match: func(op zkserver.Op) bool { return op.Code != zkserver.OpPing && op.Code != zkserver.OpSync },
+					Match: func(op zkserver.Op) bool { return !heartbeat(op) },
 				})
 				go func() {
 					time.Sleep(time.Minute)
