@@ -75,7 +75,12 @@ func (s *Session) Lease() *Lease {
 // timeout. Without it the first grant in a session that was idle for longer than half its timeout
 // waits for a quarter of the timeout, because a leader that was paused might be
 // about to end the session. Opening a Lease has the same effect on later grants.
-func (m *Manager) ExpectHolds() { m.holds.Store(true) }
+// It does nothing on a nil Manager, whose other methods report their absence.
+func (m *Manager) ExpectHolds() {
+	if m != nil {
+		m.holds.Store(true)
+	}
+}
 
 // Own names the ephemeral znode of the session that the lease is for. The
 // session's transactions check that it exists.

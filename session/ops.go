@@ -213,8 +213,9 @@ func (s *Session) deleteRequest(path string, version int32) *request {
 }
 
 // Sync waits until the server that we are connected to has caught up with the
-// leader: what is read afterwards is no older than the leader's state at the
-// time of the call. It is repeated over lost connections.
+// leader: what is read afterwards is no older than that leader's state at the time of
+// the call. It does not prove that the leader has not been deposed: see SyncQuorum. It
+// is repeated over lost connections.
 func (s *Session) Sync(ctx context.Context, path string) error {
 	if err := checkPath(path, false); err != nil {
 		return opError("sync", path, err)

@@ -21,40 +21,40 @@ import (
 func TestDoEndsItsOwnHoldAlone(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		do    func(ctx context.Context, st *stage) (result error, held func() error)
+		do    func(ctx context.Context, st *stage) (release func() error, result error)
 		fails error
 	}{
-		{"Mutex.Do", func(ctx context.Context, st *stage) (error, func() error) {
+		{"Mutex.Do", func(ctx context.Context, st *stage) (func() error, error) {
 			mu := zksync.NewMutex(st.m, stagePath)
 			err := mu.Do(ctx, func(context.Context) error {
 				st.must(mu.Unlock())
 				return mu.Lock(ctx)
 			})
-			return err, mu.Unlock
+			return mu.Unlock, err
 		}, zksync.ErrNotHeld},
-		{"RWMutex.Do", func(ctx context.Context, st *stage) (error, func() error) {
+		{"RWMutex.Do", func(ctx context.Context, st *stage) (func() error, error) {
 			rw := zksync.NewRWMutex(st.m, stagePath)
 			err := rw.Do(ctx, func(context.Context) error {
 				st.must(rw.Downgrade(ctx))
 				st.must(rw.RUnlock())
 				return rw.Lock(ctx)
 			})
-			return err, rw.Unlock
+			return rw.Unlock, err
 		}, zksync.ErrNotHeld},
-		{"Election.Run", func(ctx context.Context, st *stage) (error, func() error) {
+		{"Election.Run", func(ctx context.Context, st *stage) (func() error, error) {
 			e := zksync.NewElection(st.m, stagePath)
 			err := e.Run(ctx, func(context.Context) error {
 				st.must(e.Resign())
 				_, err := e.Campaign(ctx)
 				return err
 			})
-			return err, e.Resign
+			return e.Resign, err
 		}, zksync.ErrBusy},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 				st := newStage(t, srv)
-				err, release := c.do(t.Context(), st)
+				release, err := c.do(t.Context(), st)
 				if !errors.Is(err, c.fails) {
 					t.Errorf("error %v, want %v", err, c.fails)
 				}
