@@ -148,6 +148,18 @@ func (e *Ensemble) Delay(i, j int, d time.Duration) {
 		func(i, j int) error { return e.cluster.Delay(i, j, d) })
 }
 
+// LastSent returns when server i last sent server j anything but election
+// messages, and the zero time if it never did. If i or j is Client, it is the time
+// when a client last sent the server anything by way of this Ensemble's links.
+func (e *Ensemble) LastSent(i, j int) time.Time {
+	e.tb.Helper()
+	var at time.Time
+	e.link(i, j,
+		func(j int) (err error) { at, err = e.front.LastSent(j); return err },
+		func(i, j int) (err error) { at, err = e.cluster.LastSent(i, j); return err })
+	return at
+}
+
 // link does something to the link between i and j.
 func (e *Ensemble) link(i, j int, client func(int) error, servers func(int, int) error) {
 	e.tb.Helper()

@@ -107,9 +107,9 @@ func (c *conn) run(target string) {
 	if !c.attach(server) {
 		return
 	}
-	up := newPump(c, c.client, server)
+	up := newPump(c, c.client, server, &c.link.up)
 	up.rewrite = c.link.rewrite
-	down := newPump(c, server, c.client)
+	down := newPump(c, server, c.client, &c.link.down)
 	var wg sync.WaitGroup
 	for _, p := range []*pump{up, down} {
 		wg.Go(p.read)

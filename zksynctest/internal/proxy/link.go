@@ -35,6 +35,7 @@ type Link struct {
 	patience time.Duration
 	wg       sync.WaitGroup
 	delay    atomic.Int64
+	up, down atomic.Pointer[time.Time] // when bytes last passed to the target, and from it
 
 	mu     sync.Mutex
 	target string
@@ -177,6 +178,18 @@ func (l *Link) open() ([]*conn, error) {
 		return nil, ErrClosed
 	}
 	return l.snapshot(), nil
+}
+
+// Passed returns when the link last passed on bytes to its target, and from its
+// target: the zero time if it has not passed any.
+func (l *Link) Passed() (up, down time.Time) {
+	if at := l.up.Load(); at != nil {
+		up = *at
+	}
+	if at := l.down.Load(); at != nil {
+		down = *at
+	}
+	return up, down
 }
 
 // SetDelay delays each byte read from now on by d, in each direction, so that a

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,6 +26,7 @@ type pump struct {
 	src     net.Conn
 	dst     net.Conn
 	rewrite Rewriter
+	passed  *atomic.Pointer[time.Time] // when bytes last came through
 
 	mu     sync.Mutex
 	queue  []chunk
@@ -33,8 +35,8 @@ type pump struct {
 	eased  chan struct{} // a token when the queue has shrunk
 }
 
-func newPump(c *conn, src, dst net.Conn) *pump {
-	return &pump{c: c, src: src, dst: dst, filled: make(chan struct{}, 1), eased: make(chan struct{}, 1)}
+func newPump(c *conn, src, dst net.Conn, passed *atomic.Pointer[time.Time]) *pump {
+	return &pump{c: c, src: src, dst: dst, passed: passed, filled: make(chan struct{}, 1), eased: make(chan struct{}, 1)}
 }
 
 func (p *pump) read() {
@@ -55,15 +57,19 @@ func (p *pump) read() {
 
 // pass queues what was read and reports whether to read on.
 func (p *pump) pass(data []byte, err error) bool {
-	due := time.Now().Add(time.Duration(p.c.link.delay.Load()))
+	now := time.Now()
+	due := now.Add(time.Duration(p.c.link.delay.Load()))
 	if p.c.holed.Load() {
 		if err != nil {
 			p.c.fail()
 		}
 		return err == nil
 	}
-	if len(data) > 0 && !p.put(chunk{data: data, due: due}) {
-		return false
+	if len(data) > 0 {
+		p.passed.Store(&now)
+		if !p.put(chunk{data: data, due: due}) {
+			return false
+		}
 	}
 	switch {
 	case err == nil:

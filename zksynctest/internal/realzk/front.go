@@ -103,6 +103,22 @@ func (f *Front) Heal(i int) error { return f.each(i, (*proxy.Link).Heal) }
 // Reset resets the connections between server i and its clients.
 func (f *Front) Reset(i int) error { return f.each(i, (*proxy.Link).Reset) }
 
+// LastSent returns when a client last sent server i anything by way of this
+// Front, and the zero time if none ever did.
+func (f *Front) LastSent(i int) (time.Time, error) {
+	links, err := f.links(i)
+	if err != nil {
+		return time.Time{}, err
+	}
+	var last time.Time
+	for _, link := range links {
+		if at, _ := link.Passed(); at.After(last) {
+			last = at
+		}
+	}
+	return last, nil
+}
+
 // Delay delays what server i and its clients send each other, each way.
 func (f *Front) Delay(i int, d time.Duration) error {
 	return f.each(i, func(l *proxy.Link) error {

@@ -123,6 +123,20 @@ func (c *Cluster) ResetEnd(i, j int) error {
 		each(c.peers[pair{j, i}].list(), (*proxy.Link).ResetTargets))
 }
 
+// LastSent returns when server i last sent server j anything but election
+// messages, and the zero time if it never did.
+func (c *Cluster) LastSent(i, j int) (time.Time, error) {
+	if _, err := c.between(i, j); err != nil {
+		return time.Time{}, err
+	}
+	dialed, _ := c.peers[pair{i, j}].quorum.Passed()
+	_, accepted := c.peers[pair{j, i}].quorum.Passed()
+	if accepted.After(dialed) {
+		return accepted, nil
+	}
+	return dialed, nil
+}
+
 // Delay delays what two servers send each other, each way.
 func (c *Cluster) Delay(i, j int, d time.Duration) error {
 	links, err := c.between(i, j)
