@@ -8,6 +8,7 @@ SEEDS    ?= 2000
 
 SEQUENCES ?= 50000
 SEED      ?= 1
+RUNS      ?= 20
 
 # The newest release that goes with the Go version of go.mod. It is kept out of
 # go.mod so that users never see it. .ci/run reads it from here.
@@ -67,6 +68,10 @@ interop: ## other clients on the same paths, 2,000 acquisitions a side
 .PHONY: chaos
 chaos: ## servers and clients killed, paused and cut off for CHAOS, with a real ensemble of three
 	ZKSYNC_REQUIRE_REAL=1 go test -v -count=1 -timeout 24h ./zksynctest/chaos -run '^TestChaos$$' -chaos $(CHAOS)
+
+.PHONY: lease-lab
+lease-lab: ## faults of real ensembles that threaten the lease, RUNS times each, and a table of the margins
+	ZKSYNC_REQUIRE_REAL=1 go test -v -count=1 -timeout 24h ./zksynctest/faults -run '^TestLease$$' -runs $(RUNS)
 
 .PHONY: churn
 churn: ## everything opened, used and closed for CHURN, and the heap looked at
