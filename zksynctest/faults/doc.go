@@ -8,6 +8,8 @@
 //     a rolling restart lowers.
 //   - TestWatches: a subscriber that lives through two lost connections in quick
 //     succession misses no change.
+//   - TestThrottled: clean-up reaches its end although the server refuses requests
+//     for a while.
 //
 // A plain go test runs each scenario of TestLease once, in a small size. The
 // scenarios in their full size, many times each, print a table of the margins:

@@ -13,8 +13,8 @@ import (
 // requests of sessions that it is about to end. Without a crowd it ends A's session
 // before it has read A's request, as a rule.
 var pausedSizes = []size{
-	{tick: 2 * time.Second, timeout: 4 * time.Second, crowd: 5000},
-	{tick: 2 * time.Second, timeout: 10 * time.Second, syncLimit: 15, crowd: 8000},
+	{tick: 2 * time.Second, timeout: 4 * time.Second, crowd: 2500},
+	{tick: 2 * time.Second, timeout: 10 * time.Second, syncLimit: 15, crowd: 5000},
 }
 
 // The server that client A uses.
