@@ -55,11 +55,11 @@ soak: ## all tests COUNT times with the race detector
 
 .PHONY: simulate
 simulate: ## SEEDS seeds of workloads under faults, checked against models
-	go test -v -count=1 -timeout 24h ./zksync -run '^TestSimulation$$' -seeds $(SEEDS)
+	go test -v -count=1 -timeout 24h ./zksynctest/simulation -run '^TestSimulation$$' -seeds $(SEEDS)
 
 .PHONY: mutants
 mutants: ## how many seeds the simulation takes to find each of a list of bugs
-	go run ./internal/mutants
+	go run ./zksynctest/simulation/planted
 
 .PHONY: interop
 interop: ## other clients on the same paths, 2,000 acquisitions a side

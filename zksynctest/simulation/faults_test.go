@@ -1,0 +1,164 @@
+package simulation_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
+)
+
+// A fault is one thing that goes wrong, at a time or at the first fitting frame
+// from then on.
+type fault struct {
+	at      time.Duration
+	kind    faultKind
+	manager int
+	aimed   bool // at whoever holds something then, if anybody does
+	ends    bool // what the strike hits: the session, by force
+	length  time.Duration
+	strike  network.Strike
+	quits   []int // the clients that give up what they wait for when strike has struck,
+	after   time.Duration
+}
+
+type faultKind int
+
+const (
+	frameFault faultKind = iota // strike says what
+	disconnect
+	partition
+	holdFrames // its frames neither come nor go
+	lag
+	cutFromLeader
+	delayRemoval
+	restart
+	freeze
+	expire
+	stopOne // of the servers
+	freezeOne
+	lagOne
+	cutOne
+	stranded       // on a server without a leader, and no other can be reached
+	staleAfterLoss // all servers lag, and the answer to a transaction is lost
+	limp           // it hears of changes now and then only
+	limpAll
+)
+
+func (f fault) String() string {
+	who := fmt.Sprint(f.manager)
+	if f.aimed {
+		who = fmt.Sprintf("who holds, or %d", f.manager)
+	}
+	if f.kind == frameFault {
+		s := fmt.Sprintf("%v, client %s", f.strike, who)
+		if f.strike.Client == network.Anyone {
+			s = fmt.Sprintf("%v, anyone", f.strike)
+		}
+		if len(f.quits) > 0 {
+			s += fmt.Sprintf("; %v after it %v give up", f.after, f.quits)
+		}
+		if f.ends {
+			s += ", whose session ends by force"
+		}
+		return s
+	}
+	return fmt.Sprintf("%s of %s for %v", [...]string{
+		"", "disconnect", "partition", "hold", "lag", "cut from the leader", "delay of removals", "restart", "freeze", "expiry by force",
+		"stop of a server", "freeze of a server", "lag of a server", "cut of a server",
+		"cut from the leader and all other servers", "lag of all servers, and a lost answer", "limp", "limp of all",
+	}[f.kind], who, f.length)
+}
+
+// interesting are the requests that primitives make, by their type: what
+// happens around them is what matters most.
+var interesting = []int32{0, 0, 14, 14, 14, 2, 1, 12, 9, 4, 3, 5}
+
+const opMulti = 14
+
+// drawFaults draws a schedule. One in three has sessions that are ended by force,
+// from which only tokens protect.
+func drawFaults(r *rand.Rand, p *plan) []fault {
+	forced := r.IntN(3) == 0
+	var all []fault
+	for range r.IntN(18) {
+		f := fault{at: upTo(r, p.calm()), manager: r.IntN(p.managers), length: upTo(r, 2*p.timeout()), aimed: r.IntN(2) == 0}
+		if r.IntN(2) == 0 {
+			f.length = upTo(r, p.timeout()/3)
+		}
+		switch own := p.workload; {
+		case len(own.aims) > 0 && r.IntN(2) == 0:
+			f.aimAtRequest(r, p)
+		case r.IntN(2) == 0:
+			f.strike = drawStrike(r, f)
+			if len(own.losses) > 0 && r.IntN(4) > 0 {
+				f.lose(r, own.losses)
+				f.ends = forced && r.IntN(3) == 0
+			}
+		case len(own.mishaps) > 0 && r.IntN(2) == 0:
+			f.kind = own.mishaps[r.IntN(len(own.mishaps))]
+		default:
+			f.kind = mishaps[r.IntN(len(mishaps))]
+		}
+		if f.kind == expire && !forced {
+			f.kind = partition
+		}
+		if f.aimed && r.IntN(2) == 0 {
+			f.length += p.timeout() // long enough for the holder to lose what it holds
+		}
+		all = append(all, f)
+	}
+	slices.SortFunc(all, func(a, b fault) int { return cmp.Compare(a.at, b.at) })
+	return all
+}
+
+// mishaps has the kinds of faults as often as they are to be drawn.
+var mishaps = []faultKind{
+	disconnect, partition, partition, partition, holdFrames, holdFrames, lag, cutFromLeader, cutFromLeader, delayRemoval, delayRemoval, restart, freeze, expire, expire,
+	stopOne, stopOne, freezeOne, lagOne, lagOne, cutOne, cutOne, stranded, stranded, stranded, staleAfterLoss, staleAfterLoss, staleAfterLoss,
+}
+
+func drawStrike(r *rand.Rand, f fault) network.Strike {
+	s := network.Strike{Client: f.manager, Nth: 1 + r.IntN(4), For: f.length}
+	s.Do = []network.Effect{network.Reset, network.Reset, network.ResetAfter, network.ResetAfter, network.Lose, network.Stall, network.Swallow}[r.IntN(7)]
+	if s.Dir = network.Direction(r.IntN(2)); s.Dir == network.Up {
+		s.Op = interesting[r.IntN(len(interesting))]
+		if s.Do == network.Lose {
+			s.Do = network.Reset // a server that gets a request gets those before it
+		}
+	}
+	return s
+}
+
+// aimAtRequest makes f strike one of the requests that matter, whoever sends it,
+// and mostly hold it up while some give up: what it was decided by may then be so no
+// more.
+func (f *fault) aimAtRequest(r *rand.Rand, p *plan) {
+	f.strike = p.workload.aims[r.IntN(len(p.workload.aims))]
+	s := &f.strike
+	s.Client, s.Nth, s.For = network.Anyone, 1+r.IntN(2), f.length
+	s.Do = []network.Effect{network.Stall, network.Stall, network.Stall, network.Stall, network.Reset, network.ResetAfter}[r.IntN(6)]
+	if r.IntN(2) == 0 { // not for so long that somebody else does it
+		s.For = upTo(r, p.timeout()/20)
+	}
+	f.after = upTo(r, s.For)
+	for i := range p.clients {
+		if r.IntN(2) == 0 {
+			f.quits = append(f.quits, i)
+		}
+	}
+}
+
+// lose makes f strike one of the requests or the answer to it, whoever sends it,
+// mostly so that nobody learns what came of it.
+func (f *fault) lose(r *rand.Rand, requests []network.Strike) {
+	s, aim := &f.strike, requests[r.IntN(len(requests))]
+	s.Client, s.Dir, s.Nth = network.Anyone, network.Direction(r.IntN(2)), 1+r.IntN(3)
+	s.Op, s.Has, s.And, s.Lacks = aim.Op, aim.Has, aim.And, aim.Lacks
+	s.Do = []network.Effect{network.Reset, network.Reset, network.Reset, network.Stall, network.Swallow, network.Swallow, network.ResetAfter, network.Lose}[r.IntN(8)]
+	if s.Dir == network.Up && s.Do == network.Lose {
+		s.Do = network.Reset // a server that gets a request gets those before it
+	}
+}

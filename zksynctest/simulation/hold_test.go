@@ -1,0 +1,230 @@
+package simulation_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+)
+
+// A holding is a hold whose context lives, as far as it is known.
+type holding struct {
+	ctx     context.Context
+	manager int
+	h       *history
+	session int64 // 0 until it is known
+	what    string
+}
+
+// A resource is what a lock protects, and checks tokens as one should.
+type resource struct {
+	mu     sync.Mutex
+	newest int64
+	value  int
+}
+
+func (r *resource) read(token int64) (value int, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if token < r.newest {
+		return 0, false
+	}
+	r.newest = token
+	return r.value, true
+}
+
+// write puts value+1 in the place of value. The error is that it is not value
+// that was there, though the token is good.
+func (r *resource) write(token int64, value int) (ok bool, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if token < r.newest {
+		return false, nil
+	}
+	r.newest = token
+	if r.value != value {
+		return true, fmt.Errorf("token %d has read %d and then found %d", token, value, r.value)
+	}
+	r.value++
+	return true, nil
+}
+
+// A tenancy is what hold is told of a way to hold.
+type tenancy struct {
+	h       *history
+	value   any // through which
+	what    take
+	acquire func(ctx context.Context) (held context.Context, ok bool, err error)
+	release func() error
+	res     *resource                                              // nil if tokens protect nothing
+	fenced  bool                                                   // tokens grow
+	silent  bool                                                   // the release tells of no loss
+	record  func(called, returned, leaving, gone int64, err error) // if it is no take and give
+}
+
+// hold is one hold, from the call on, with its release. What the client was told
+// goes to the history.
+func (c *simClient) hold(a action, y tenancy) error {
+	ctx, cancel := c.context(a)
+	defer cancel()
+	h, w := y.h, c.w
+	called := h.clock.Add(1)
+	held, ok, err := y.acquire(ctx)
+	switch {
+	case err != nil && ctx.Err() != nil && gaveUp(err):
+		return nil
+	case err != nil:
+		return fmt.Errorf("acquire: %w", err)
+	case !ok:
+		return nil
+	}
+	returned := h.clock.Add(1)
+	token, _ := zksync.Token(held)
+	var endedAt atomic.Int64
+	unfollow := context.AfterFunc(held, func() { endedAt.Store(h.clock.Add(1)) })
+	defer unfollow()
+	forget := w.watch(&holding{ctx: held, manager: c.manager, h: h, what: fmt.Sprintf("client %d with token %d", c.number, token)})
+	c.w.say("client %d holds with token %d", c.number, token)
+	wrong := c.use(a, y, held, token)
+	leaving := h.clock.Add(1)
+	lost := errors.Is(context.Cause(held), zksync.ErrLost)
+	forget()
+	if lost {
+		w.mu.Lock()
+		w.lost++
+		w.mu.Unlock()
+	}
+	err = y.release()
+	if at := endedAt.Load(); at != 0 && at < leaving && (y.silent || errors.Is(err, zksync.ErrLost)) {
+		leaving = at // also if it was the caller's context: who heeds that learns of no loss behind it
+	}
+	c.w.say("client %d has released with token %d: %v", c.number, token, err)
+	gone := h.clock.Add(1)
+	if y.record != nil {
+		y.record(called, returned, leaving, gone, err)
+	} else if !h.doubtful(c.manager, called, returned, err) {
+		var result any
+		if y.fenced {
+			result = grant{token, y.value}
+		}
+		h.noteResult(c.number, y.what, result, called, returned)
+		h.note(c.number, give(y.what), h.end(c.manager, returned, leaving), gone)
+	}
+	switch {
+	case err != nil && !errors.Is(err, zksync.ErrLost):
+		return fmt.Errorf("release: %w", err)
+	case err == nil && lost:
+		return errors.New("the context had ended because of a loss, of which the release knows nothing")
+	}
+	return wrong
+}
+
+// use is what is done while something is held.
+func (c *simClient) use(a action, y tenancy, held context.Context, token int64) error {
+	before := y.h.clock.Load()
+	value, fresh := 0, true
+	if y.res != nil {
+		value, fresh = y.res.read(token)
+	}
+	if a.stall {
+		time.Sleep(a.stay)
+	} else {
+		stay(held, a.stay)
+	}
+	if y.res == nil || !fresh && held.Err() != nil {
+		return nil
+	}
+	alive := held.Err() == nil
+	written, err := false, error(nil)
+	if fresh {
+		written, err = y.res.write(token, value)
+	}
+	if !written && alive && !y.h.forcedSince(c.manager, before) {
+		return fmt.Errorf("the resource has refused token %d, whose hold has not ended", token)
+	}
+	return err
+}
+
+func stay(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// forcedSince says whether a session of the Manager was ended by force after a
+// time, or before it without its knowledge.
+func (h *history) forcedSince(manager int, since int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, b := range h.broken[manager] {
+		if b[0] >= since || b[1] >= since {
+			return true
+		}
+	}
+	return false
+}
+
+// watch has the monitor look after a hold until the function returned is called.
+func (w *world) watch(x *holding) (forget func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.holdings[x] = struct{}{}
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.holdings, x)
+	}
+}
+
+// monitor looks, right after the instants at which the server may expire
+// sessions, whether those by which something is held are there.
+func (w *world) monitor(ctx context.Context) {
+	for {
+		next := w.begun.Add(time.Since(w.begun).Truncate(w.plan.tick/2) + w.plan.tick/2 + 1)
+		select {
+		case <-time.After(time.Until(next)):
+		case <-ctx.Done():
+			return
+		}
+		w.lookAtHoldings()
+	}
+}
+
+func (w *world) lookAtHoldings() {
+	w.mu.Lock()
+	var all []*holding
+	for x := range w.holdings {
+		all = append(all, x)
+	}
+	w.mu.Unlock()
+	if len(all) == 0 {
+		return
+	}
+	there := make(map[int64]bool)
+	for _, s := range w.srv.Sessions() {
+		there[s.ID] = true
+	}
+	for _, x := range all {
+		if x.session == 0 {
+			// Nothing is held by an older session than the present one.
+			if w.managers[x.manager].State() == session.Connected {
+				if s := w.sessionOf(x.manager); s != nil {
+					x.session = s.ID()
+				}
+			}
+			continue
+		}
+		if !there[x.session] && x.ctx.Err() == nil && !x.h.forcedSince(x.manager, 0) {
+			w.fail("%s goes on holding, whose session the server has given up", x.what)
+			x.session = 0
+		}
+	}
+}

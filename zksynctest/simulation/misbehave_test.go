@@ -1,0 +1,180 @@
+package simulation_test
+
+import (
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// misbehave makes the faults of the plan happen, until calm.
+func (w *world) misbehave() {
+	start := time.Now()
+	for _, f := range w.plan.faults {
+		time.Sleep(time.Until(start.Add(f.at)))
+		w.happen(f, start.Add(w.plan.calm()))
+	}
+	time.Sleep(time.Until(start.Add(w.plan.calm())))
+	w.net.Disarm()
+	w.heal()
+}
+
+func (w *world) happen(f fault, calm time.Time) {
+	length := min(f.length, time.Until(calm))
+	if f.aimed {
+		f.manager = w.holder(f.manager)
+		if f.strike.Client != network.Anyone {
+			f.strike.Client = f.manager
+		}
+	}
+	w.say("%v", f)
+	switch f.kind {
+	case frameFault:
+		if len(f.quits) > 0 {
+			f.strike.Then = func(int) { time.AfterFunc(f.after, func() { w.giveUp(f.quits) }) }
+		}
+		if f.ends {
+			f.strike.Then = w.endSession
+		}
+		w.net.Strike(f.strike)
+	case disconnect:
+		w.net.Disconnect(f.manager)
+	case partition:
+		w.net.Partition(f.manager, length)
+	case holdFrames:
+		w.net.Hold(f.manager, length)
+	case lag:
+		if s := w.sessionOf(f.manager); s != nil {
+			w.srv.Lag(s.ID())
+		}
+	case cutFromLeader:
+		if s := w.sessionOf(f.manager); s != nil {
+			w.srv.CutFromLeader(s.ID(), true)
+			w.undo(length, func() { w.srv.CutFromLeader(s.ID(), false) })
+		}
+	case delayRemoval:
+		w.srv.DelayEphemeralRemoval(min(length, w.plan.timeout()))
+		w.undo(length, func() { w.srv.DelayEphemeralRemoval(0) })
+	case restart:
+		w.srv.Stop()
+		w.undo(length, func() { _ = w.srv.Start() })
+	case freeze:
+		w.srv.Freeze()
+		w.undo(length, w.srv.Thaw)
+	case stranded:
+		if s := w.sessionOf(f.manager); s != nil {
+			w.net.Strand(f.manager, length)
+			w.srv.CutFromLeader(s.ID(), true)
+			w.undo(length, func() { w.srv.CutFromLeader(s.ID(), false) })
+		}
+	case staleAfterLoss:
+		for i := range endpoints {
+			e := w.srv.Endpoint(1 + i)
+			e.Lag()
+			w.undo(length, e.CatchUp)
+		}
+		w.net.Strike(network.Strike{Client: f.manager, Op: opMulti, Do: network.ResetAfter})
+	case limp:
+		w.limp([]int{f.manager}, length)
+	case limpAll:
+		var all []int
+		for i := range w.managers {
+			all = append(all, i)
+		}
+		w.limp(all, length)
+	case stopOne:
+		e := w.endpoint(f)
+		e.Stop()
+		w.undo(length, func() { _ = e.Start() })
+	case freezeOne:
+		e := w.endpoint(f)
+		e.Freeze()
+		w.undo(length, e.Thaw)
+	case lagOne:
+		e := w.endpoint(f)
+		e.Lag()
+		w.undo(length, e.CatchUp)
+	case cutOne:
+		e := w.endpoint(f)
+		e.CutFromLeader()
+		w.undo(length, e.Rejoin)
+	case expire:
+		w.endSession(f.manager)
+	}
+}
+
+// endSession ends the session of a Manager by force.
+func (w *world) endSession(manager int) {
+	if manager >= len(w.managers) {
+		return
+	}
+	if s := w.sessionOf(manager); s != nil {
+		for _, o := range w.objects {
+			o.history.breaks(manager, s)
+		}
+		_ = w.srv.ExpireSession(s.ID())
+	}
+}
+
+// limps is how often those who limp hear of what has happened.
+const limps = 8
+
+// limp has Managers see the tree for so long as it was some time before, unless
+// they ask for what is new.
+func (w *world) limp(managers []int, length time.Duration) {
+	for _, m := range managers {
+		go func() {
+			for range limps {
+				if s := w.sessionOf(m); s != nil {
+					w.srv.Lag(s.ID())
+				}
+				time.Sleep(length / limps)
+			}
+			if s := w.sessionOf(m); s != nil {
+				w.srv.CatchUp(s.ID())
+			}
+		}()
+	}
+}
+
+// holder is a Manager by which something is held, and otherwise the one given.
+func (w *world) holder(otherwise int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	first := -1
+	for x := range w.holdings {
+		if first < 0 || x.manager < first {
+			first = x.manager
+		}
+	}
+	if first < 0 {
+		return otherwise
+	}
+	return first
+}
+
+// endpoint is the server that a fault strikes.
+func (w *world) endpoint(f fault) *zkserver.Endpoint {
+	return w.srv.Endpoint(1 + int(f.length)%endpoints)
+}
+
+// undo ends what a fault has begun.
+func (w *world) undo(after time.Duration, f func()) { time.AfterFunc(after, f) }
+
+// heal ends what faults have begun and may not have ended.
+func (w *world) heal() {
+	w.srv.DelayEphemeralRemoval(0)
+	w.srv.Thaw()
+	_ = w.srv.Start()
+	for i := range endpoints {
+		e := w.srv.Endpoint(1 + i)
+		e.Thaw()
+		e.CatchUp()
+		e.Rejoin()
+		_ = e.Start()
+	}
+	for _, s := range w.srv.Sessions() {
+		w.srv.CatchUp(s.ID)
+		w.srv.CutFromLeader(s.ID, false)
+	}
+}

@@ -1,0 +1,151 @@
+package simulation_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A plan is all that a simulation does, and so what can be left out of it to
+// find what a failure takes.
+type plan struct {
+	seed     uint64
+	workload *workload
+	tick     time.Duration
+	managers int
+	clients  [][]action // by client, which uses the manager of its number modulo managers
+	faults   []fault
+}
+
+// An action is one thing that a client does. Workloads read it as they like.
+type action struct {
+	kind     int           // 0 to 99
+	pause    time.Duration // before it
+	patience time.Duration // how long it may take; 0 is any time
+	stay     time.Duration // how long something is held
+	stall    bool          // who holds does not look at the context meanwhile
+	units    int           // 1 to 3
+}
+
+const (
+	ticksInSession = 6
+	calmAfter      = 7 // session timeouts
+)
+
+// timeout is that of the sessions.
+func (p *plan) timeout() time.Duration { return ticksInSession * p.tick }
+
+// calm is when the faults end.
+func (p *plan) calm() time.Duration { return calmAfter * p.timeout() }
+
+// rnd is randomness for one purpose, which nothing else depends on.
+func (p *plan) rnd(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(p.seed, purpose)) }
+
+const (
+	forPlan = iota
+	forWorkload
+	forEndpoints
+)
+
+// newPlan draws a plan. The same seed gives the same plan; which workload it has
+// is the seed modulo their number, so that all have their share.
+func newPlan(seed uint64, from []*workload) *plan {
+	p := &plan{seed: seed, workload: from[seed%uint64(len(from))]}
+	r := p.rnd(forPlan)
+	p.tick = []time.Duration{500 * time.Millisecond, time.Second}[r.IntN(2)]
+	p.managers = 2 + r.IntN(3)
+	pace := p.timeout() / 12
+	clients, actions := p.managers+r.IntN(2*p.managers+1), 4+r.IntN(5)
+	if p.workload.small {
+		// Where more come than are counted on, hardly anything goes wrong; and where
+		// one history has all that happens, a model has many ways to see it.
+		clients = min(clients, 6)
+	}
+	if p.workload.crowd {
+		p.managers, clients = 1+r.IntN(2), 4+r.IntN(5)
+	}
+	for range clients {
+		var all []action
+		for range actions {
+			a := action{kind: r.IntN(100), units: 1 + r.IntN(3)}
+			a.pause = upTo(r, 2*pace)
+			if r.IntN(8) == 0 {
+				a.pause = upTo(r, p.timeout())
+			}
+			if r.IntN(3) == 0 {
+				a.patience = upTo(r, 2*p.timeout())
+				if r.IntN(2) == 0 {
+					a.patience = upTo(r, pace/4)
+				}
+			}
+			switch r.IntN(8) {
+			case 0:
+				a.stay = upTo(r, 3*p.timeout())
+			case 1, 2, 3:
+				a.stay = upTo(r, pace)
+			default:
+				a.stay = upTo(r, pace/20)
+			}
+			if r.IntN(6) == 0 {
+				a.stall = true
+				a.stay = upTo(r, 2*p.timeout())
+			}
+			all = append(all, a)
+		}
+		p.clients = append(p.clients, all)
+	}
+	p.faults = drawFaults(r, p)
+	return p
+}
+
+// upTo draws a duration that is no round number, so that hardly any two things
+// happen at the same instant.
+func upTo(r *rand.Rand, d time.Duration) time.Duration { return 1 + time.Duration(r.Int64N(int64(d))) }
+
+// clone copies what shrinking changes.
+func (p *plan) clone() *plan {
+	q := *p
+	q.faults = slices.Clone(p.faults)
+	q.clients = slices.Clone(p.clients)
+	return &q
+}
+
+// size is how much there is to be left out.
+func (p *plan) size() int {
+	n := len(p.faults)
+	for _, c := range p.clients {
+		n += len(c)
+	}
+	return n
+}
+
+// String is the plan for people.
+func (p *plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: session timeout %v, %d managers\n", p.workload.name, p.timeout(), p.managers)
+	for _, f := range p.faults {
+		fmt.Fprintf(&b, "  fault at %-14v %v\n", f.at, f)
+	}
+	for i, actions := range p.clients {
+		if len(actions) > 0 {
+			fmt.Fprintf(&b, "  client %d with manager %d:\n", i, i%p.managers)
+		}
+		for _, a := range actions {
+			fmt.Fprintf(&b, "    %v\n", a)
+		}
+	}
+	return b.String()
+}
+
+func (a action) String() string {
+	s := fmt.Sprintf("kind %d, units %d, after %v, stays %v", a.kind, a.units, a.pause, a.stay)
+	if a.stall {
+		s += " whatever happens"
+	}
+	if a.patience > 0 {
+		s += fmt.Sprintf(", waits at most %v", a.patience)
+	}
+	return s
+}

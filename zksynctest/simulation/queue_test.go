@@ -1,0 +1,295 @@
+package simulation_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
+)
+
+// What a queue is used for: Take alone, in order; Take that is given up; Chan;
+// Chan with one consumer, in order; Messages; and all that beside each other.
+const (
+	takeInOrder = iota
+	takeOrGiveUp
+	chanOfMany
+	chanOfOne
+	messagesWay
+	everyWay
+)
+
+// waysOfQueues has the ways as often as they are to be drawn.
+var waysOfQueues = []int{takeInOrder, takeOrGiveUp, chanOfMany, chanOfMany, chanOfOne, messagesWay, everyWay, everyWay}
+
+// Requests of queues: claims of Chan and Messages; removals, claims that are given
+// back, and Takes; and Puts.
+var requestsOfQueues = []network.Strike{
+	{Op: opMulti, Has: "zksync-claims/", Lacks: "zksync-markers/"},
+	{Op: opMulti, Has: "zksync-claims/", And: "zksync-markers/"},
+	{Op: opMulti, Has: "zksync-markers/", Lacks: "zksync-claims/"},
+}
+
+// Queues, and one with many values a session that wait for the same messages.
+var (
+	queues = &workload{name: "queue", losses: requestsOfQueues, start: startQueue(waysOfQueues)}
+	crowds = &workload{name: "crowd", losses: slices.Concat(requestsOfQueues[:1], requestsOfQueues[:2]), crowd: true, start: startQueue([]int{chanOfMany, messagesWay, everyWay})}
+)
+
+func startQueue(ways []int) func(w *world) func(*simClient, action) error {
+	return func(w *world) func(*simClient, action) error { return newStream(w, ways).act }
+}
+
+func newStream(w *world, ways []int) *stream {
+	r := w.plan.rnd(forWorkload)
+	st := &stream{w: w, path: "/queues/q", put: map[int]*putting{}, received: map[int][]*receipt{}, lost: map[int][]time.Time{}, cameBack: map[int][]int64{}}
+	st.way = ways[r.IntN(len(ways))]
+	if st.kind = kindsOfQueues[0]; st.way != takeInOrder && st.way != chanOfOne {
+		st.kind = kindsOfQueues[r.IntN(len(kindsOfQueues))]
+	}
+	st.h = w.object("queue", fifo())
+	w.objects[len(w.objects)-1].check = st.disorder
+	st.recruit(r)
+	st.watchForReturns()
+	w.say("a %s is used by %s", st.kind.name, [...]string{"Take", "impatient Take", "Chan", "one Chan", "Messages", "Take, Chan and Messages"}[st.way])
+	for i, m := range w.managers {
+		go func() { // not a helper: sessions are lost behind the last fault, too
+			for state := range m.States(context.Background()) {
+				st.mu.Lock()
+				if state == session.Lost && !st.over {
+					st.lost[i] = append(st.lost[i], time.Now())
+				}
+				st.mu.Unlock()
+			}
+		}()
+	}
+	// Who waits for a message gets one in the end.
+	feeder := &queueUser{st: st, m: w.managers[0]}
+	feeder.v = feeder.open()
+	backlog, burst := []int{0, 0, 1, 30}[r.IntN(4)], 1+r.IntN(3)
+	w.helper(func(ctx context.Context, c *simClient) {
+		if err := st.puts(ctx, c.number, feeder.v, backlog, action{}); err != nil {
+			w.fail("the feeder: %v", err)
+		}
+		for ctx.Err() == nil {
+			stay(ctx, w.plan.timeout()/4)
+			if err := st.puts(ctx, c.number, feeder.v, burst, action{}); err != nil {
+				w.fail("the feeder: %v", err)
+			}
+		}
+	})
+	w.closers = append(w.closers, func() { st.leaveOne(feeder) })
+	w.finish = append(w.finish, st.settle)
+	w.dirs = append(w.dirs, st.path+"/zksync-claims", st.path+"/zksync-consumers")
+	return st
+}
+
+// recruit draws who uses the queue, and how. Clients of one Manager may share a
+// value.
+func (st *stream) recruit(r *rand.Rand) {
+	for i := range st.w.plan.clients {
+		manager := i % st.w.plan.managers
+		u := &queueUser{st: st, m: st.w.managers[manager], way: st.way, consumes: i == 1 || i > 0 && r.IntN(4) > 0}
+		if n := []int{0, 0, 1, 2, 5}[r.IntN(5)]; n > 0 {
+			u.opts = append(u.opts, zksync.WithPrefetch(n))
+		}
+		switch st.way {
+		case takeInOrder:
+			u.way = takeOrGiveUp
+		case chanOfOne:
+			u.way, u.consumes = chanOfMany, i == 1
+		case everyWay:
+			u.way = []int{takeOrGiveUp, chanOfMany, chanOfMany, messagesWay}[r.IntN(4)]
+		}
+		u.v = u.open()
+		if i >= st.w.plan.managers && st.way != chanOfOne && r.IntN(3) == 0 {
+			u = st.users[i-st.w.plan.managers]
+		}
+		st.users = append(st.users, u)
+	}
+	st.last = st.users[1]
+	if i := r.IntN(len(st.users)); st.users[i].consumes {
+		st.last = st.users[i]
+	}
+}
+
+// act is one action of a client.
+func (st *stream) act(c *simClient, a action) error {
+	u := st.users[c.number]
+	consumes := u.consumes && (a.kind < 85 || st.way == chanOfOne)
+	if st.way == takeInOrder || st.way == takeOrGiveUp {
+		consumes = a.kind < 50
+	}
+	if !consumes {
+		ctx, cancel := c.context(a)
+		defer cancel()
+		n := 1
+		if a.kind%3 == 0 {
+			n = a.units * a.units
+		}
+		return st.puts(ctx, c.number, u.value(), n, a)
+	}
+	if a.kind%16 == 15 && st.way != takeInOrder && st.way != chanOfOne {
+		u.renew()
+	}
+	return st.takes(c, a, u)
+}
+
+// puts puts n messages.
+func (st *stream) puts(ctx context.Context, client int, v *queueValue, n int, a action) error {
+	if n == 0 {
+		return nil
+	}
+	rank, due, put := st.kind.ready(v, a)
+	all, data := st.note(client, n, rank, due)
+	err := put(ctx, data)
+	returned := st.h.clock.Add(1)
+	st.w.say("client %d has put %s to %s: %v", client, data[0], data[n-1], err)
+	done := n
+	if err != nil {
+		done = 0
+		var part *zksync.PutAllError
+		if errors.As(err, &part) {
+			done = part.Put
+		}
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for i, p := range all {
+		if i < done {
+			p.returned, p.unknown = returned, false
+		} else {
+			p.unknown, p.never = errors.Is(err, zksync.ErrOutcomeUnknown), !errors.Is(err, zksync.ErrOutcomeUnknown)
+		}
+	}
+	if err != nil && !(ctx.Err() != nil && gaveUp(err)) && !(v.closing && errors.Is(err, zksync.ErrQueueClosed)) {
+		return fmt.Errorf("put: %w", err)
+	}
+	return nil
+}
+
+// takes receives a message, in one way or another.
+func (st *stream) takes(c *simClient, a action, u *queueUser) error {
+	v, way := u.value(), u.way
+	// Who shares a value takes more often beside its channel.
+	guest := c.number >= st.w.plan.managers && st.users[c.number-st.w.plan.managers] == u
+	if st.way == everyWay && (a.kind%7 < 2 || guest && a.kind%7 < 5) {
+		way = takeOrGiveUp
+	}
+	if st.way == takeInOrder {
+		a.patience = 0
+	}
+	ctx, cancel := c.context(a)
+	defer cancel()
+	called := st.h.clock.Add(1)
+	switch way {
+	case takeOrGiveUp:
+		if st.way != takeInOrder {
+			defer st.impatience(c, a, cancel)()
+		}
+		return st.take(ctx, c, a, v, called)
+	case chanOfMany:
+		select {
+		case data, ok := <-v.Chan():
+			if !ok {
+				return st.closed(v)
+			}
+			st.receive(c, v, chanOfMany, data, called)
+			time.Sleep(a.stay / 4)
+		case <-time.After(st.w.plan.timeout()):
+		case <-ctx.Done():
+		}
+		return nil
+	}
+	select {
+	case m, ok := <-v.Messages():
+		if !ok {
+			return st.closed(v)
+		}
+		return st.handle(c, a, v, m, called)
+	case <-time.After(st.w.plan.timeout()):
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// impatience has a Take given up while it is at work: after about as long as that
+// takes, or when the answer to a removal is about to arrive.
+func (st *stream) impatience(c *simClient, a action, cancel func()) (stop func()) {
+	switch a.kind % 3 {
+	case 0:
+		t := time.AfterFunc(1+a.stay%(2*time.Millisecond), cancel)
+		return func() { t.Stop() }
+	case 1:
+		r := requestsOfQueues[1]
+		return st.w.net.Strike(network.Strike{Client: c.manager, Op: r.Op, Has: r.Has, And: r.And, Nth: a.units / 2,
+			Dir: network.Direction(a.units % 2), Do: network.Pass, Then: func(int) { cancel() }})
+	}
+	return func() {}
+}
+
+func (st *stream) take(ctx context.Context, c *simClient, a action, v *queueValue, called int64) (err error) {
+	var data []byte
+	ok := true
+	if a.kind%4 == 0 {
+		data, ok, err = v.TryTake(ctx)
+	} else {
+		data, err = v.Take(ctx)
+	}
+	st.w.say("client %d has taken %q: %v, %v", c.number, data, ok, err)
+	switch {
+	case err == nil && ok:
+		st.receive(c, v, takeOrGiveUp, data, called)
+	case err == nil || ctx.Err() != nil && gaveUp(err):
+	case errors.Is(err, zksync.ErrQueueClosed):
+		return st.closed(v)
+	default:
+		return fmt.Errorf("take: %w", err)
+	}
+	return nil
+}
+
+// handle acknowledges a message, gives it back, or forgets it.
+func (st *stream) handle(c *simClient, a action, v *queueValue, m *zksync.Message, called int64) error {
+	r, id := st.receive(c, v, messagesWay, m.Data, called)
+	time.Sleep(a.stay / 4)
+	verb, do := "ack", m.Ack
+	switch a.kind % 5 {
+	case 0:
+		verb, do = "nack", m.Nack
+	case 1:
+		return nil
+	}
+	st.mu.Lock()
+	r.settling = st.h.clock.Add(1)
+	st.mu.Unlock()
+	err := do(context.Background())
+	settled := st.h.clock.Add(1)
+	st.w.say("client %d: %s of %d: %v", c.number, verb, id, err)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	switch {
+	case errors.Is(err, zksync.ErrLost):
+		r.lost = true
+	case err != nil:
+		return fmt.Errorf("%s: %w", verb, err)
+	case verb == "ack":
+		r.acked = settled
+	}
+	return nil
+}
+
+// closed is what comes of the end of a value.
+func (st *stream) closed(v *queueValue) error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if err := v.Err(); !v.closing || err != nil && !errors.Is(err, zksync.ErrQueueClosed) {
+		return fmt.Errorf("the queue was closed: %w", v.Err())
+	}
+	return nil
+}

@@ -1,0 +1,253 @@
+package simulation_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+)
+
+// anyQueue is what Queue, PriorityQueue and DelayQueue have in common.
+type anyQueue interface {
+	Take(ctx context.Context) ([]byte, error)
+	TryTake(ctx context.Context) ([]byte, bool, error)
+	Chan() <-chan []byte
+	Messages() <-chan *zksync.Message
+	Err() error
+	Close() error
+}
+
+// A kindOfQueue is one of the three. ready prepares for a PutAll that is as an
+// action says: of what rank the messages are, and until when none may be had.
+type kindOfQueue struct {
+	name  string
+	grain int64 // so many ranks may be mixed by who has listed some of them before
+	open  func(m *session.Manager, path string, opts ...zksync.Option) anyQueue
+	ready func(v *queueValue, a action) (rank int64, due time.Time, put func(ctx context.Context, data [][]byte) error)
+}
+
+type putAll = func(ctx context.Context, data [][]byte) error
+
+// kindsOfQueues has the kinds as often as they are to be drawn, the plain one
+// first.
+var kindsOfQueues = []kindOfQueue{plainQueue, plainQueue, plainQueue, priorityQueue, delayQueue}
+
+var plainQueue = kindOfQueue{
+	name: "Queue", grain: 1,
+	open: func(m *session.Manager, path string, opts ...zksync.Option) anyQueue {
+		return zksync.NewQueue(m, path, opts...)
+	},
+	ready: func(v *queueValue, _ action) (int64, time.Time, putAll) {
+		q := v.anyQueue.(*zksync.Queue)
+		return 0, time.Time{}, func(ctx context.Context, data [][]byte) error {
+			if len(data) == 1 {
+				return q.Put(ctx, data[0])
+			}
+			return q.PutAll(ctx, data...)
+		}
+	},
+}
+
+var priorityQueue = kindOfQueue{
+	name: "PriorityQueue", grain: 1,
+	open: func(m *session.Manager, path string, opts ...zksync.Option) anyQueue {
+		return zksync.NewPriorityQueue(m, path, opts...)
+	},
+	ready: func(v *queueValue, a action) (int64, time.Time, putAll) {
+		q, priority := v.anyQueue.(*zksync.PriorityQueue), 3-a.units
+		return int64(priority), time.Time{}, func(ctx context.Context, data [][]byte) error {
+			return q.PutAll(ctx, priority, data...)
+		}
+	},
+}
+
+var delayQueue = kindOfQueue{
+	name: "DelayQueue", grain: (10 * time.Second).Milliseconds(),
+	open: func(m *session.Manager, path string, opts ...zksync.Option) anyQueue {
+		return zksync.NewDelayQueue(m, path, opts...)
+	},
+	ready: func(v *queueValue, a action) (int64, time.Time, putAll) {
+		q, delay := v.anyQueue.(*zksync.DelayQueue), a.stay/2
+		due := time.Now().Add(delay)
+		return due.Add(time.Millisecond - 1).UnixMilli(), due, func(ctx context.Context, data [][]byte) error {
+			return q.PutAll(ctx, delay, data...)
+		}
+	},
+}
+
+// A queueValue is one value of the queue. closing is guarded by the stream.
+type queueValue struct {
+	anyQueue
+	closing bool
+}
+
+// A queueUser has a value of the queue, and another one when that is closed.
+type queueUser struct {
+	st       *stream
+	m        *session.Manager
+	way      int
+	consumes bool
+	opts     []zksync.Option
+
+	mu sync.Mutex
+	v  *queueValue
+}
+
+func (u *queueUser) open() *queueValue {
+	return &queueValue{anyQueue: u.st.kind.open(u.m, u.st.path, u.opts...)}
+}
+
+func (u *queueUser) value() *queueValue {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.v
+}
+
+// renew closes the value, whoever uses it, and has another from then on.
+func (u *queueUser) renew() {
+	u.mu.Lock()
+	v := u.v
+	u.v = u.open()
+	u.mu.Unlock()
+	u.st.close(v)
+}
+
+// close closes a value. What was received from it and not settled is not ours any
+// more.
+func (st *stream) close(v *queueValue) {
+	st.mu.Lock()
+	v.closing = true
+	at := st.h.clock.Add(1)
+	for _, all := range st.received {
+		for _, r := range all {
+			if r.value == v && r.settling == 0 {
+				r.settling = at
+			}
+		}
+	}
+	st.mu.Unlock()
+	st.w.say("a value is being closed")
+	v.Close()
+	st.w.say("it is closed")
+}
+
+// leaveOne has one consumer alone get what there is when all others are closed:
+// what it has claimed already, and then everything else in order and at once. Behind
+// that nothing is left but what it has received and not settled.
+func (st *stream) leaveOne(feeder *queueUser) {
+	st.close(feeder.v)
+	for _, u := range st.distinct() {
+		if u != st.last {
+			st.close(u.value())
+		}
+	}
+	time.Sleep(st.w.plan.timeout())
+	v := st.last.value()
+	ahead := st.claims(st.last.way != takeOrGiveUp)
+	c := &simClient{w: st.w, number: len(st.w.plan.clients) + len(st.w.helpers), m: st.last.m}
+	c.manager = slices.Index(st.w.managers, st.last.m)
+	got := st.getAll(c, v, st.last.way)
+	st.inOrder("who was left", got[min(ahead, len(got)):], st.kind.grain)
+	open := map[int]bool{}
+	st.mu.Lock()
+	for id, all := range st.received {
+		for _, r := range all {
+			open[id] = open[id] || r.value == v && r.settling == 0 && r.way == messagesWay
+		}
+	}
+	st.mu.Unlock()
+	st.close(v)
+
+	q := &queueUser{st: st, m: st.w.managers[0]}
+	v = q.open()
+	c.manager = 0
+	got = st.getAll(c, v, takeOrGiveUp)
+	st.inOrder("who came last", got, 1)
+	for _, id := range got {
+		if !open[id] {
+			st.w.fail("message %d was not to be had by who was left", id)
+		}
+	}
+	st.close(v)
+	st.mu.Lock()
+	st.over = true
+	st.mu.Unlock()
+}
+
+// distinct are the values that are used.
+func (st *stream) distinct() []*queueUser {
+	var all []*queueUser
+	for _, u := range st.users {
+		if !slices.Contains(all, u) {
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+// claims counts the claims there are, which must be those of one value, and none
+// if that makes none.
+func (st *stream) claims(may bool) int {
+	const dir = "/zksync-claims"
+	names, _ := st.w.srv.Children(st.path + dir)
+	whose := map[string]bool{}
+	for _, name := range names {
+		data, _ := st.w.srv.Get(st.path + dir + "/" + name)
+		whose[string(data)] = true
+	}
+	if len(whose) > 1 || len(whose) == 1 && !may {
+		st.w.fail("the claims on %v are those of %d values, where one is left", names, len(whose))
+	}
+	return len(names)
+}
+
+// getAll gets what is to be had at once.
+func (st *stream) getAll(c *simClient, v *queueValue, way int) (got []int) {
+	patience := st.w.plan.timeout() / 2
+	for {
+		called := st.h.clock.Add(1)
+		var data []byte
+		var m *zksync.Message
+		ok := false
+		switch way {
+		case takeOrGiveUp:
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			var err error
+			if data, ok, err = v.TryTake(ctx); err != nil {
+				st.w.fail("what is left cannot be taken: %v", err)
+			}
+			cancel()
+		case chanOfMany:
+			select {
+			case data, ok = <-v.Chan():
+			case <-time.After(patience):
+			}
+		case messagesWay:
+			select {
+			case m, ok = <-v.Messages():
+			case <-time.After(patience):
+			}
+		}
+		if !ok {
+			return got
+		}
+		if m != nil {
+			data = m.Data
+		}
+		r, id := st.receive(c, v, way, data, called)
+		got = append(got, id)
+		if m == nil {
+			continue
+		}
+		if err := m.Ack(context.Background()); err != nil {
+			st.w.fail("what is left cannot be acknowledged: %v", err)
+		}
+		st.mu.Lock()
+		r.settling = st.h.clock.Add(1)
+		r.acked = r.settling
+		st.mu.Unlock()
+	}
+}

@@ -1,0 +1,279 @@
+package simulation_test
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// What happens to a queue.
+type (
+	enqueued struct{ id int }
+	dequeued struct{ id int }
+)
+
+// fifo is the model of a queue. It is there for pictures: the number of orders
+// in which messages may have been put at the same time is too much for a search, and
+// disorder finds out the same.
+func fifo() porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return []int(nil) },
+		Step: func(state, input, _ any) (bool, any) {
+			all := state.([]int)
+			switch op := input.(type) {
+			case enqueued:
+				return true, append(slices.Clone(all), op.id)
+			case dequeued:
+				if len(all) == 0 || all[0] != op.id {
+					return false, all
+				}
+				return true, all[1:]
+			}
+			return false, all
+		},
+		Equal:             func(a, b any) bool { return slices.Equal(a.([]int), b.([]int)) },
+		DescribeOperation: func(input, _ any) string { return fmt.Sprintf("%T%v", input, input) },
+	}
+}
+
+// A stream is the history of one queue.
+type stream struct {
+	w     *world
+	kind  kindOfQueue
+	way   int
+	path  string
+	h     *history
+	users []*queueUser // by client
+	last  *queueUser   // who is left in the end
+
+	mu       sync.Mutex
+	ids      int
+	put      map[int]*putting
+	received map[int][]*receipt
+	lost     map[int][]time.Time // when a Manager has lost a session
+	over     bool                // nothing is received any more
+	cameBack map[int][]int64     // when a Take that was given up has put a message back
+}
+
+// A putting is a Put: of what it is not known whether it happened.
+type putting struct {
+	client           int
+	called, returned int64
+	unknown, never   bool
+	rank             int64     // what is smaller comes first
+	due              time.Time // not before
+}
+
+// A receipt is a message that somebody was given.
+type receipt struct {
+	client, manager int
+	value           *queueValue
+	way             int // takeOrGiveUp, chanOfMany or messagesWay
+	called, at      int64
+	when            time.Time
+	settling        int64 // when it was acknowledged or given back, 0 if it was not
+	acked           int64 // when that was answered, 0 if it was not
+	lost            bool  // or that it is not ours any more
+}
+
+// receive notes a message.
+func (st *stream) receive(c *simClient, v *queueValue, way int, data []byte, called int64) (*receipt, int) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	at := st.h.clock.Add(1)
+	id, err := strconv.Atoi(string(data))
+	if err != nil || st.put[id] == nil {
+		st.w.fail("received %q, which nobody has put", data)
+		return &receipt{}, 0
+	}
+	st.w.say("client %d has received %d", c.number, id)
+	r := &receipt{client: c.number, manager: c.manager, value: v, way: way, called: called, at: at, when: time.Now()}
+	switch {
+	case way == takeOrGiveUp:
+		r.settling, r.acked = at, at // it is removed already
+	case v.closing:
+		r.settling = at
+	}
+	st.received[id] = append(st.received[id], r)
+	if due := st.put[id].due; r.when.Before(due) {
+		st.w.fail("message %d was received %v too early", id, due.Sub(r.when))
+	}
+	return r, id
+}
+
+// before says whether a message is to come before another, where those of so many
+// ranks may be mixed.
+func (st *stream) before(a, b int, grain int64) bool {
+	p, q := st.put[a], st.put[b]
+	if p.rank != q.rank {
+		return p.rank/grain < q.rank/grain
+	}
+	return p.returned < q.called || p.called == q.called && a < b
+}
+
+// inOrder checks messages that one got after the other, when nobody else was
+// there and nothing was put any more.
+func (st *stream) inOrder(who string, all []int, grain int64) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for i, later := range all {
+		for _, first := range all[:i] {
+			// Who had listed the queue in between has it behind what was listed.
+			if st.cameBack[later] == nil && st.before(later, first, grain) {
+				st.w.fail("%s got message %d before %d", who, first, later)
+				return
+			}
+		}
+	}
+}
+
+// settle checks what has become of all messages.
+func (st *stream) settle() {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for id := range st.ids {
+		p, all := st.put[id], st.received[id]
+		if st.w.failed() && p.unknown && len(all) == 0 {
+			continue
+		}
+		switch {
+		case p.never && len(all) > 0:
+			st.w.fail("message %d was received, of which Put has said that it will never be there", id)
+		case !p.never && !p.unknown && len(all) == 0:
+			st.w.fail("message %d is lost", id)
+		}
+		st.again(id, all)
+		if len(all) == 0 {
+			continue
+		}
+		if st.way == takeInOrder || st.way == chanOfOne {
+			st.h.note(p.client, enqueued{id}, p.called, p.returned)
+			st.h.note(all[0].client, dequeued{id}, all[0].called, all[0].at)
+		}
+	}
+}
+
+// disorder finds messages that were taken in another order than they were put
+// in. If each message of a queue is taken once, and none before it was put, its
+// history is linearizable if and only if there are no two such (Henzinger, Sezgin and
+// Vafeiadis, Aspect-Oriented Linearizability Proofs, 2013).
+func (st *stream) disorder() []string {
+	// What a lost session had claimed is passed over until its claims are gone.
+	consumer := 1 % st.w.plan.managers
+	passed := len(st.lost[consumer]) > 0 || len(st.h.broken[consumer]) > 0
+	if st.way != takeInOrder && (st.way != chanOfOne || passed) {
+		return nil
+	}
+	for b := range st.ids {
+		for a := range st.ids {
+			if len(st.received[a]) == 0 || len(st.received[b]) == 0 {
+				continue
+			}
+			first, second := st.received[a][0], st.received[b][0]
+			if st.put[a].returned < st.put[b].called && second.at < first.called {
+				return []string{fmt.Sprintf("message %d was put before %d, and taken after it", a, b)}
+			}
+			if a == b && first.at < st.put[a].called {
+				return []string{fmt.Sprintf("message %d was taken before it was put", a)}
+			}
+		}
+	}
+	return nil
+}
+
+// again looks at messages that were received more than once.
+func (st *stream) again(id int, all []*receipt) {
+	for i, second := range all {
+		if st.doomed(second) {
+			continue
+		}
+		for _, first := range all[:i] {
+			switch lost := first.lost || st.lostSince(first); {
+			case first.acked != 0 && first.acked < second.called:
+				st.w.fail("message %d was received again after it was acknowledged", id)
+			case first.way != messagesWay && first.value == second.value && !st.cameBackSince(id, first):
+				st.w.fail("message %d was received twice from one value", id)
+			case first.way == takeOrGiveUp:
+				st.w.fail("message %d was received again after it was taken", id)
+			case lost:
+			case first.way == messagesWay:
+				if first.settling == 0 || first.settling > second.at {
+					st.w.fail("message %d was received while another was at work on it", id)
+				}
+			default:
+				st.w.fail("message %d was received twice", id)
+			}
+		}
+	}
+}
+
+// doomed says whether a message came by a session that had been ended by force,
+// though its Manager did not know yet: others may have had the message by then.
+func (st *stream) doomed(r *receipt) bool {
+	st.h.mu.Lock()
+	defer st.h.mu.Unlock()
+	return r.way != takeOrGiveUp && slices.ContainsFunc(st.h.broken[r.manager], func(b *[2]int64) bool { return b[0] < r.at && b[1] > r.called })
+}
+
+// cameBackSince says whether a message that was received by Chan and left by a lost
+// session has been put back since by a Take of another value: as another znode.
+func (st *stream) cameBackSince(id int, first *receipt) bool {
+	return first.way == chanOfMany && st.lostSince(first) && slices.ContainsFunc(st.cameBack[id], func(at int64) bool { return at > first.at })
+}
+
+// watchForReturns notes what is put back.
+func (st *stream) watchForReturns() {
+	st.w.srv.Inject(zkserver.Fault{At: zkserver.AfterCommit, Match: func(op zkserver.Op) bool {
+		if slices.ContainsFunc(op.Sub, func(sub zkserver.SubOp) bool { return sub.Err != 0 }) {
+			return false
+		}
+		for _, sub := range op.Sub {
+			// A Put creates without a number.
+			if sub.Code == zkserver.OpCreate && strings.HasPrefix(sub.Path, st.path+"/") &&
+				!strings.Contains(sub.Path, "/zksync-") && !strings.HasSuffix(sub.Path, "-") {
+				go st.returned(sub.Path)
+			}
+		}
+		return false
+	}})
+}
+
+func (st *stream) returned(path string) {
+	data, _ := st.w.srv.Get(path)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if id, err := strconv.Atoi(string(data)); err != nil {
+		st.w.fail("%s was put back with %q", path, data)
+	} else {
+		st.cameBack[id] = append(st.cameBack[id], st.h.clock.Add(1))
+		st.w.say("message %d was put back", id)
+	}
+}
+
+// lostSince says whether the session by which a message was received has been
+// lost since.
+func (st *stream) lostSince(r *receipt) bool {
+	return slices.ContainsFunc(st.lost[r.manager], func(at time.Time) bool { return !at.Before(r.when) })
+}
+
+// note writes down what is about to be put.
+func (st *stream) note(client, n int, rank int64, due time.Time) (all []*putting, data [][]byte) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	called := st.h.clock.Add(1)
+	for range n {
+		p := &putting{client: client, called: called, returned: math.MaxInt64, unknown: true, rank: rank, due: due}
+		st.put[st.ids] = p
+		all, data = append(all, p), append(data, []byte(strconv.Itoa(st.ids)))
+		st.ids++
+	}
+	return all, data
+}

@@ -1,0 +1,310 @@
+package simulation_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// A workload is what the clients of a simulation do. start makes what they use,
+// and returns what carries out one action of one of them.
+type workload struct {
+	name  string
+	start func(w *world) func(c *simClient, a action) error
+	small bool // few clients
+	crowd bool // many clients, and few Managers
+	// What goes wrong more often than elsewhere, because it is what the workload
+	// is easily hurt by:
+	mishaps []faultKind
+	aims    []network.Strike // at the requests that matter most: what these are
+	losses  []network.Strike // at those that hurt most if they or the answers are lost
+}
+
+// A world is one run of a plan, in a bubble.
+type world struct {
+	plan     *plan
+	srv      *zkserver.Server
+	net      *network.Net
+	managers []*session.Manager
+	clients  []*simClient
+	objects  []*object
+	dirs     []string // which must be empty in the end
+	probes   []func(ctx context.Context) error
+	closers  []func()                                  // before the Managers are closed
+	finish   []func()                                  // when they are, while the server is there
+	helpers  []func(ctx context.Context, c *simClient) // until all clients are done
+	begun    time.Time
+
+	mu       sync.Mutex
+	wrong    []string
+	said     []string
+	holdings map[*holding]struct{}
+	newest   map[int]*session.Session
+	progress int // actions that have succeeded
+	lost     int // holds
+}
+
+// An outcome is what came of a run.
+type outcome struct {
+	wrong    []string // empty if it is as it should be
+	hash     uint64
+	frames   int
+	progress int
+	lost     int
+	took     time.Duration // of the bubble's time
+
+	// For the report of a failure:
+	said    []string
+	begun   time.Time
+	ops     []zksynctest.Op
+	dump    string
+	objects []*object
+}
+
+// simulate runs a plan, and checks what happened.
+func simulate(t *testing.T, p *plan) (out *outcome) {
+	w := &world{plan: p, holdings: make(map[*holding]struct{}), newest: make(map[int]*session.Session)}
+	out = &outcome{}
+	func() {
+		defer func() {
+			if r := recover(); r != nil { // the bubble's, when goroutines are left
+				w.fail("%v", r)
+			}
+		}()
+		synctest.Test(t, func(t *testing.T) { w.run(out) })
+	}()
+	out.wrong = append(out.wrong, w.wrong...)
+	out.begun, out.said, out.objects, out.progress, out.lost = w.begun, w.said, w.objects, w.progress, w.lost
+	if len(out.wrong) == 0 {
+		for _, o := range w.objects {
+			out.wrong = append(out.wrong, o.verdict()...)
+		}
+	}
+	return out
+}
+
+// patienceInCalm is how long, in session timeouts, clients may take to do all
+// they have to once the faults are over.
+const patienceInCalm = 150
+
+func (w *world) run(out *outcome) {
+	w.begun = time.Now()
+	srv, err := zkserver.NewEnsemble(zkserver.Config{TickTime: w.plan.tick, ElectionTime: w.plan.tick / 3}, endpoints)
+	if err != nil {
+		w.fail("start the server: %v", err)
+		return
+	}
+	w.srv = srv
+	w.net = network.New(w.plan.seed, w.plan.managers+1)
+	go w.net.Run()
+	defer func() {
+		for _, f := range w.finish {
+			f()
+		}
+		out.hash, out.frames = w.net.Fingerprint()
+		out.ops, out.dump, out.took = w.srv.Ops(), w.srv.Dump(), time.Since(w.begun)
+		w.net.Close()
+		w.srv.Close()
+	}()
+	if !w.connect() {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	do := w.plan.workload.start(w)
+	var clients, others sync.WaitGroup
+	for i, actions := range w.plan.clients {
+		c := &simClient{w: w, number: i, manager: i % w.plan.managers, m: w.managers[i%w.plan.managers]}
+		w.clients = append(w.clients, c)
+		clients.Go(func() { c.run(ctx, actions, do) })
+	}
+	monitoring, stop := context.WithCancel(ctx)
+	others.Go(func() { w.monitor(monitoring) })
+	for i, f := range w.helpers {
+		others.Go(func() { f(monitoring, &simClient{w: w, number: len(w.plan.clients) + i}) })
+	}
+	faults := make(chan struct{})
+	go func() { defer close(faults); w.misbehave() }()
+	patience := w.plan.calm() + patienceInCalm*w.plan.timeout()
+	finished := w.within("the clients have not done all they have to", patience, clients.Wait) &&
+		w.within("the faults have not ended", patience, func() { <-faults })
+	stop()
+	finished = w.within("a helper has not ended", patience, others.Wait) && finished
+	if finished && !w.failed() {
+		time.Sleep(3 * w.plan.timeout())
+		w.inspect(ctx)
+	}
+	cancel()
+	w.close(clients.Wait)
+}
+
+// maxFrames is more than any plan should need.
+const maxFrames = 200_000
+
+// within waits for something, and notes when it does not happen in time.
+func (w *world) within(what string, patience time.Duration, wait func()) bool {
+	done := make(chan struct{})
+	go func() { wait(); close(done) }()
+	look := time.NewTicker(w.plan.timeout())
+	defer look.Stop()
+	for end := time.Now().Add(patience); ; {
+		select {
+		case <-done:
+			return true
+		case <-look.C:
+		}
+		_, frames := w.net.Fingerprint()
+		if time.Now().After(end) || frames > maxFrames {
+			w.fail("stuck: %s within %v and %d frames", what, patience, frames)
+			return false
+		}
+	}
+}
+
+const endpoints = 3
+
+// dialer is how a Manager connects. It tries servers in an order of its own, which
+// differs from run to run; so the first that it asks for is made the first of an
+// order that the seed decides, and so on.
+func (w *world) dialer(manager int, order []int) session.DialFunc {
+	known := map[string]int{}
+	return w.net.Dialer(manager, func(ctx context.Context, address string) (net.Conn, error) {
+		i, ok := known[address]
+		if !ok {
+			i = order[len(known)]
+			known[address] = i
+		}
+		return w.srv.Endpoint(1+i).Dial(ctx, "tcp", address)
+	})
+}
+
+// connect opens the sessions, one after the other.
+func (w *world) connect() bool {
+	r := w.plan.rnd(forEndpoints)
+	for i := range w.plan.managers {
+		dial := w.dialer(i, r.Perm(endpoints))
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		m, err := session.Connect(ctx, "10.0.0.1,10.0.0.2,10.0.0.3", session.WithDialer(dial), session.WithTimeout(w.plan.timeout()))
+		cancel()
+		if err != nil {
+			w.fail("connect: %v", err)
+			return false
+		}
+		w.managers = append(w.managers, m)
+		time.Sleep(upTo(r, 10*time.Millisecond))
+	}
+	return true
+}
+
+// inspect looks at what is left when all is done and the network is well.
+func (w *world) inspect(ctx context.Context) {
+	for _, f := range w.closers {
+		if !w.within("what is used cannot be closed", 10*w.plan.timeout(), f) {
+			return
+		}
+	}
+	for _, probe := range w.probes {
+		patience, cancel := context.WithTimeout(ctx, w.plan.timeout())
+		if err := probe(patience); err != nil {
+			w.fail("in the end: %v", err)
+		}
+		cancel()
+	}
+	time.Sleep(w.plan.timeout())
+	for _, dir := range w.dirs {
+		if names, _ := w.srv.Children(dir); len(names) > 0 {
+			slices.Sort(names)
+			w.fail("left behind in %s: %v", dir, names)
+		}
+	}
+}
+
+// close ends the clients' side and looks whether anything is left of it.
+func (w *world) close(clients func()) {
+	var wg sync.WaitGroup
+	for _, m := range w.managers {
+		wg.Go(func() { m.Close() })
+	}
+	if !w.within("Close has not returned", 10*w.plan.timeout(), wg.Wait) ||
+		!w.within("clients go on after Close", 10*w.plan.timeout(), clients) {
+		return
+	}
+	if w.failed() {
+		return
+	}
+	time.Sleep(3 * w.plan.timeout()) // sessions that could not be closed
+	for _, s := range w.srv.Sessions() {
+		w.fail("session %#x is still there", s.ID)
+	}
+	if n := w.srv.Watches(); n > 0 {
+		w.fail("%d watches are left", n)
+	}
+}
+
+func (w *world) sessionOf(manager int) *session.Session {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if w.managers[manager].State() != session.Connected {
+		return nil
+	}
+	time.AfterFunc(time.Nanosecond, cancel)
+	s, err := w.managers[manager].Session(ctx)
+	if err != nil {
+		return nil
+	}
+	return s
+}
+
+// lastSession is that by which a Manager was connected when last seen.
+func (w *world) lastSession(manager int) *session.Session {
+	s := w.sessionOf(manager)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s != nil {
+		w.newest[manager] = s
+	}
+	return w.newest[manager]
+}
+
+// helper has f run until all clients are done.
+func (w *world) helper(f func(ctx context.Context, c *simClient)) { w.helpers = append(w.helpers, f) }
+
+// fail notes what is wrong. Later findings often follow from the first.
+func (w *world) fail(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.wrong) < 10 {
+		w.wrong = append(w.wrong, w.stamp()+fmt.Sprintf(format, args...))
+	}
+}
+
+// say notes what happens, for the report of a failure.
+func (w *world) say(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.said = append(w.said, w.stamp()+fmt.Sprintf(format, args...))
+}
+
+func (w *world) stamp() string {
+	return fmt.Sprintf("%10.6f: ", time.Since(w.begun).Seconds())
+}
+
+func (w *world) failed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.wrong) > 0
+}
+
+// lines joins what a report lists.
+func lines(all []string) string { return "  " + strings.Join(all, "\n  ") }
