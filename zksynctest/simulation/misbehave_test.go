@@ -31,10 +31,10 @@ func (w *world) happen(f fault, calm time.Time) {
 	switch f.kind {
 	case frameFault:
 		if len(f.quits) > 0 {
-			f.strike.Then = func(int) { time.AfterFunc(f.after, func() { w.giveUp(f.quits) }) }
+			f.strike.Then = func(network.Frame) { time.AfterFunc(f.after, func() { w.giveUp(f.quits) }) }
 		}
 		if f.ends {
-			f.strike.Then = w.endSession
+			f.strike.Then = func(hit network.Frame) { w.endSession(hit.Client) }
 		}
 		w.net.Strike(f.strike)
 	case disconnect:

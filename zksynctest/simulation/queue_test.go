@@ -228,7 +228,7 @@ func (st *stream) impatience(c *simClient, a action, cancel func()) (stop func()
 	case 1:
 		r := requestsOfQueues[1]
 		return st.w.net.Strike(network.Strike{Client: c.manager, Op: r.Op, Has: r.Has, And: r.And, Nth: a.units / 2,
-			Dir: network.Direction(a.units % 2), Do: network.Pass, Then: func(int) { cancel() }})
+			Dir: network.Direction(a.units % 2), Do: network.Pass, Then: func(network.Frame) { cancel() }})
 	}
 	return func() {}
 }

@@ -106,7 +106,7 @@ func (w *world) run(out *outcome) {
 		return
 	}
 	w.srv = srv
-	w.net = network.New(w.plan.seed, w.plan.managers+1)
+	w.net = network.New(network.Random(w.plan.seed), w.plan.managers+1)
 	go w.net.Run()
 	defer func() {
 		for _, f := range w.finish {

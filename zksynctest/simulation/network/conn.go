@@ -11,23 +11,7 @@ import (
 	"time"
 )
 
-// A Direction is up, to the server, or down.
-type Direction int
-
-const (
-	Up Direction = iota
-	Down
-)
-
-// String returns the name of the constant.
-func (d Direction) String() string {
-	if d == Up {
-		return "up"
-	}
-	return "down"
-}
-
-// Conn is a client's end of a connection.
+// A Conn is the client's end of a connection.
 type Conn struct {
 	n      *Net
 	client *client
@@ -36,9 +20,10 @@ type Conn struct {
 
 	// Guarded by the network's mutex:
 	lanes [2]lane
-	part  []byte // of a frame that the client has not written to its end
+	asked map[int32]asked // requests that are not answered, by xid
+	part  []byte          // the beginning of a frame whose end the client has not written yet
 	over  bool
-	hole  bool
+	hole  bool // everything that arrives is lost
 
 	mu       sync.Mutex
 	changed  sync.Cond
@@ -47,22 +32,28 @@ type Conn struct {
 	deadline *time.Timer
 }
 
-// A lane is one direction.
+// A lane is one direction of a connection.
 type lane struct {
-	waiting   [][]byte // nil is the end
+	waiting   [][]byte // nil marks the end of the connection
 	since     []time.Time
 	heldUntil time.Time
-	first     bool // the next frame is that of the handshake
+	count     int // frames that have had their turn
+}
+
+// asked is a request that waits for its answer.
+type asked struct {
+	op int32
+	at Address
 }
 
 func newConn(n *Net, c *client, serial int, server net.Conn) *Conn {
-	conn := &Conn{n: n, client: c, serial: serial, server: server}
-	conn.lanes[Up].first, conn.lanes[Down].first = true, true
+	conn := &Conn{n: n, client: c, serial: serial, server: server, asked: make(map[int32]asked)}
 	conn.changed.L = &conn.mu
 	return conn
 }
 
-// pump takes frames from the server until it ends the connection.
+// pump queues the frames that the server sends, until the server ends the
+// connection.
 func (c *Conn) pump() {
 	for {
 		frame, err := readFrame(c.server)
@@ -81,7 +72,7 @@ func (c *Conn) pump() {
 	}
 }
 
-// readFrame returns a frame with its length, or nil and why there is none.
+// readFrame returns a frame with its length prefix.
 func readFrame(r io.Reader) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -95,7 +86,8 @@ func readFrame(r io.Reader) ([]byte, error) {
 	return frame, nil
 }
 
-// Write takes what a client sends, in pieces of any size.
+// Write queues the frames that the client sends. It accepts frames in pieces of
+// any size.
 func (c *Conn) Write(b []byte) (int, error) {
 	c.n.mu.Lock()
 	defer c.n.mu.Unlock()
@@ -115,8 +107,9 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// queue puts a frame behind those that wait to go up. Two goroutines that write at
-// the same instant do so in any order: pings, which can go anywhere, come last.
+// queue adds a frame to those that wait to go up. Two goroutines that write at
+// the same instant do so in any order. For the run to be repeatable, a ping, which
+// may go anywhere, goes behind all other frames of its instant.
 func (c *Conn) queue(frame []byte) {
 	l := &c.lanes[Up]
 	now, at := time.Now(), len(l.waiting)
@@ -129,15 +122,9 @@ func (c *Conn) queue(frame []byte) {
 	l.since = slices.Insert(l.since, at, now)
 }
 
-const xidPing = 0xfffffffe
-
-func isPing(frame []byte) bool {
-	return len(frame) >= 8 && binary.BigEndian.Uint32(frame[4:]) == xidPing
-}
-
 func (c *Conn) deliver(frame []byte, dir Direction) {
 	if dir == Up {
-		_, _ = c.server.Write(frame) // if it has hung up, that is on its way
+		_, _ = c.server.Write(frame) // fails if the server has hung up: pump then sees the end
 		return
 	}
 	c.mu.Lock()
@@ -146,8 +133,8 @@ func (c *Conn) deliver(frame []byte, dir Direction) {
 	c.mu.Unlock()
 }
 
-// reset ends a connection at both ends. What is on its way is lost; what has
-// arrived can be read.
+// reset ends a connection at both ends. Frames on their way are lost. The client
+// can still read the frames that have arrived.
 func (n *Net) reset(c *Conn) {
 	n.mu.Lock()
 	if c.over {
@@ -170,7 +157,7 @@ func (c *Conn) fail(err error) {
 	c.changed.Broadcast()
 }
 
-// Read waits for what has arrived.
+// Read returns bytes that have arrived, and waits until there are some.
 func (c *Conn) Read(b []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,8 +172,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// Close ends the connection at this end at once, and at the other end after what
-// is on its way there.
+// Close ends the connection at this end at once. The server sees the end after the
+// frames that are on their way.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	if c.deadline != nil {
@@ -205,7 +192,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// SetReadDeadline makes Read fail from t on.
+// SetReadDeadline makes Read fail from time t on.
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,10 +209,10 @@ func (c *Conn) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// SetWriteDeadline does nothing: Write never waits.
+// SetWriteDeadline does nothing, because Write never waits.
 func (c *Conn) SetWriteDeadline(time.Time) error { return nil }
 
-// SetDeadline is SetReadDeadline.
+// SetDeadline sets the deadline of Read.
 func (c *Conn) SetDeadline(t time.Time) error { return c.SetReadDeadline(t) }
 
 func (c *Conn) LocalAddr() net.Addr  { return c.server.LocalAddr() }

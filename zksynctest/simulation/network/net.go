@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"hash/fnv"
-	"math/rand/v2"
 	"net"
 	"os"
 	"slices"
@@ -14,38 +13,42 @@ import (
 	"time"
 )
 
-// A Net is the network between clients, which have numbers, and servers. All
-// methods but Run may be called from any goroutine of the bubble.
+// A Net is the network between servers and clients. Clients have numbers from 0.
+// Any goroutine of the bubble may call the methods of a Net.
 type Net struct {
-	rnd  *rand.Rand // of Run alone
-	wake chan struct{}
-	done chan struct{}
-	wg   sync.WaitGroup
+	schedule Schedule
+	wake     chan struct{}
+	done     chan struct{}
+	wg       sync.WaitGroup
 
-	mu      sync.Mutex
-	clients []*client
-	strikes []*armed
-	closed  bool
-	frames  int
-	hash    uint64
+	mu       sync.Mutex
+	clients  []*client
+	strikes  []*armed
+	closed   bool
+	steps    int
+	hash     uint64
+	keeps    bool
+	recorded []Frame
 }
 
-// client is what the network knows of one of them.
+// A client is one of the processes that the network connects to the servers.
 type client struct {
 	number    int
-	serial    int // of its connections
+	serial    int   // number of its newest connection
+	session   int64 // named by the newest ConnectResponse
 	conns     []*Conn
 	dials     []*dial
 	holeUntil time.Time
 	heldUntil time.Time
-	noDials   time.Time // until then nothing that is dialed answers
+	noDials   time.Time // no dial is answered before
 }
 
 type dial struct {
 	open   func() (net.Conn, error)
 	ctx    context.Context
-	result chan dialed // has room for one
-	gone   bool        // nobody waits for the result; guarded by the network's mutex
+	since  time.Time
+	result chan dialed // has a buffer of one
+	gone   bool        // the caller has gone; guarded by the network's mutex
 }
 
 type dialed struct {
@@ -53,12 +56,12 @@ type dialed struct {
 	err  error
 }
 
-// New returns a network for so many clients that does as seed says.
-func New(seed uint64, clients int) *Net {
+// New returns a network for a number of clients. Run makes it work.
+func New(schedule Schedule, clients int) *Net {
 	n := &Net{
-		rnd:  rand.New(rand.NewPCG(seed, 0x6e6574)),
-		wake: make(chan struct{}, 1),
-		done: make(chan struct{}),
+		schedule: schedule,
+		wake:     make(chan struct{}, 1),
+		done:     make(chan struct{}),
 	}
 	for i := range clients {
 		n.clients = append(n.clients, &client{number: i})
@@ -66,10 +69,11 @@ func New(seed uint64, clients int) *Net {
 	return n
 }
 
-// Dialer is how a client connects: by open, when it is its turn.
+// Dialer returns the dial function of a client. When it is the turn of a dial, the
+// network calls open for the server's end of the connection.
 func (n *Net) Dialer(number int, open func(ctx context.Context, address string) (net.Conn, error)) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, _, address string) (net.Conn, error) {
-		d := &dial{ctx: ctx, result: make(chan dialed, 1)}
+		d := &dial{ctx: ctx, since: time.Now(), result: make(chan dialed, 1)}
 		d.open = func() (net.Conn, error) { return open(ctx, address) }
 		n.mu.Lock()
 		if n.closed {
@@ -106,21 +110,21 @@ func (n *Net) kick() {
 	}
 }
 
-// Run carries frames until Close. Nobody else in the bubble may call
-// synctest.Wait meanwhile.
+// Run delivers frames until Close. No other goroutine of the bubble may call
+// synctest.Wait at the same time.
 func (n *Net) Run() {
 	defer close(n.done)
 	idle := time.NewTimer(time.Hour)
 	defer idle.Stop()
 	for {
 		synctest.Wait()
-		step, next, closed := n.choose()
+		steps, next, closed := n.ready()
 		if closed {
 			return
 		}
-		if step != nil {
-			step()
-			if d := n.latency(); d > 0 {
+		if len(steps) > 0 {
+			steps[n.schedule.choose(steps)].do()
+			if d := n.schedule.latency(); d > 0 {
 				time.Sleep(d)
 			}
 			continue
@@ -136,25 +140,16 @@ func (n *Net) Run() {
 	}
 }
 
-// latency is how long it takes until the next frame arrives: often it comes at
-// the same instant, so that timers have no time to fire in between.
-func (n *Net) latency() time.Duration {
-	if n.rnd.IntN(3) == 0 {
-		return 0
-	}
-	return time.Duration(1 + n.rnd.IntN(400_000))
-}
-
-// choose picks what happens next: the arrival of one of the frames that wait, or
-// the success of a dial. If there is nothing now, it says how long to wait at most.
-func (n *Net) choose() (step func(), next time.Duration, closed bool) {
+// ready returns everything that can happen now: the arrival of the first frame of
+// each lane, and the success of the oldest dial of each client. If there is
+// nothing, next is the time until there may be, or 0 if only a new frame can help.
+func (n *Net) ready() (steps []step, next time.Duration, closed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
 		return nil, 0, true
 	}
 	now := time.Now()
-	var steps []func()
 	later := func(t time.Time) {
 		if d := t.Sub(now); d > 0 && (next == 0 || d < next) {
 			next = d
@@ -166,9 +161,9 @@ func (n *Net) choose() (step func(), next time.Duration, closed bool) {
 			continue
 		}
 		if silent := latest(c.holeUntil, c.noDials); now.Before(silent) {
-			later(silent) // what is dialed gets no answer
+			later(silent) // dials get no answer
 		} else if len(c.dials) > 0 {
-			steps = append(steps, func() { n.connect(c) })
+			steps = append(steps, step{c.dials[0].since, func() { n.connect(c) }})
 		}
 		for _, conn := range c.conns {
 			for dir := range conn.lanes {
@@ -178,15 +173,12 @@ func (n *Net) choose() (step func(), next time.Duration, closed bool) {
 				case now.Before(l.heldUntil):
 					later(l.heldUntil)
 				default:
-					steps = append(steps, func() { n.arrive(conn, Direction(dir)) })
+					steps = append(steps, step{l.since[0], func() { n.arrive(conn, Direction(dir)) }})
 				}
 			}
 		}
 	}
-	if len(steps) == 0 {
-		return nil, next, false
-	}
-	return steps[n.rnd.IntN(len(steps))], 0, false
+	return steps, next, false
 }
 
 func latest(a, b time.Time) time.Time {
@@ -196,7 +188,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// connect lets the oldest dial of a client through.
+// connect makes the oldest dial of a client succeed.
 func (n *Net) connect(c *client) {
 	n.mu.Lock()
 	d := c.dials[0]
@@ -227,7 +219,7 @@ func (n *Net) connect(c *client) {
 	n.note(c.number, conn.serial, 'c', 0, 0)
 }
 
-// arrive delivers the first frame that waits in a direction.
+// arrive delivers the first frame of a lane, or does what a Strike says.
 func (n *Net) arrive(c *Conn, dir Direction) {
 	n.mu.Lock()
 	l := &c.lanes[dir]
@@ -235,47 +227,53 @@ func (n *Net) arrive(c *Conn, dir Direction) {
 		n.mu.Unlock()
 		return
 	}
-	frame := l.waiting[0]
-	since := l.since[0]
+	bytes, since := l.waiting[0], l.since[0]
 	l.waiting, l.since = l.waiting[1:], l.since[1:]
 	hole := c.hole
-	n.mu.Unlock()
-	if frame == nil { // the end
+	if bytes == nil {
+		n.mu.Unlock()
 		n.note(c.client.number, c.serial, 'e', dir, 0)
 		if hole && dir == Down {
-			return // nobody hears of it
+			return // the client never sees it
 		}
 		n.reset(c)
 		return
 	}
-	xid, op := describe(frame, dir, l.first)
-	l.first = false
-	n.note(c.client.number, c.serial, 'f', dir, int64(op)<<32|int64(len(frame)))
+	frame := c.describe(bytes, dir)
+	if n.keeps {
+		n.recorded = append(n.recorded, frame)
+	}
+	n.mu.Unlock()
+	n.note(c.client.number, c.serial, 'f', dir, int64(frame.Op)<<32|int64(len(bytes)))
 	if hole {
 		return
 	}
-	s, then := n.strike(c, dir, xid, op, frame)
+	s, then := n.strike(c, frame, bytes)
 	for _, f := range then {
-		f(c.client.number)
+		f(frame)
 	}
 	if len(then) > 0 {
 		synctest.Wait()
 	}
 	switch {
 	case s == nil:
-		c.deliver(frame, dir)
+		c.deliver(bytes, dir)
 	case s.Do == Reset:
 		n.reset(c)
 	case s.Do == ResetAfter:
-		c.deliver(frame, dir)
+		c.deliver(bytes, dir)
 		synctest.Wait()
 		n.reset(c)
 	case s.Do == Lose:
 		time.AfterFunc(s.For, func() { n.reset(c) })
 	case s.Do == Stall:
 		n.mu.Lock()
-		l.waiting, l.since = slices.Insert(l.waiting, 0, frame), slices.Insert(l.since, 0, since)
+		l.waiting, l.since = slices.Insert(l.waiting, 0, bytes), slices.Insert(l.since, 0, since)
 		l.heldUntil = time.Now().Add(s.For)
+		c.undescribe(bytes, frame)
+		if n.keeps {
+			n.recorded = n.recorded[:len(n.recorded)-1]
+		}
 		n.mu.Unlock()
 	case s.Do == Swallow:
 		n.mu.Lock()
@@ -285,23 +283,25 @@ func (n *Net) arrive(c *Conn, dir Direction) {
 	}
 }
 
-// describe tells what a frame is: the xid, and of a request its type.
-func describe(frame []byte, dir Direction, first bool) (xid, op int32) {
-	if first || len(frame) < 8 {
-		return 0, 0
-	}
-	xid = int32(binary.BigEndian.Uint32(frame[4:]))
-	if dir == Up && len(frame) >= 12 {
-		op = int32(binary.BigEndian.Uint32(frame[8:]))
-	}
-	return xid, op
+// Record makes the network keep every frame that has its turn from now on.
+func (n *Net) Record() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.keeps = true
 }
 
-// note adds to the fingerprint of what has happened.
+// Frames returns the frames since Record, in the order in which they arrived.
+func (n *Net) Frames() []Frame {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.recorded)
+}
+
+// note adds an event to the fingerprint.
 func (n *Net) note(client, serial int, what byte, dir Direction, more int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.frames++
+	n.steps++
 	h := fnv.New64a()
 	var b [48]byte
 	binary.BigEndian.PutUint64(b[0:], n.hash)
@@ -314,15 +314,16 @@ func (n *Net) note(client, serial int, what byte, dir Direction, more int64) {
 	n.hash = h.Sum64()
 }
 
-// Fingerprint is a hash of all that has been carried, with when: two runs that
-// have the same did the same.
-func (n *Net) Fingerprint() (hash uint64, frames int) {
+// Fingerprint returns a hash over every event of the network with its time, and
+// the number of these events. Two runs with the same hash went the same way.
+func (n *Net) Fingerprint() (hash uint64, events int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.hash, n.frames
+	return n.hash, n.steps
 }
 
-// Close ends all connections and Run, and waits until nothing is left.
+// Close ends all connections and Run. It returns when no goroutine of the network
+// is left.
 func (n *Net) Close() {
 	n.mu.Lock()
 	n.closed = true

@@ -69,7 +69,7 @@ func receive(r io.Reader) (string, error) {
 // bubble runs test with a network of so many clients.
 func bubble(t *testing.T, seed uint64, clients int, test func(t *testing.T, n *network.Net, e *echo)) {
 	synctest.Test(t, func(t *testing.T) {
-		n := network.New(seed, clients)
+		n := network.New(network.Random(seed), clients)
 		go n.Run()
 		defer n.Close()
 		test(t, n, &echo{})
@@ -87,6 +87,7 @@ func dial(t *testing.T, n *network.Net, client int, e *echo) net.Conn {
 	return c
 }
 
+// Frames arrive whole and in order, in whatever pieces they were written.
 func TestCarriesFramesInOrder(t *testing.T) {
 	bubble(t, 1, 1, func(t *testing.T, n *network.Net, e *echo) {
 		c := dial(t, n, 0, e)
@@ -220,8 +221,8 @@ func TestStrikesTell(t *testing.T) {
 				defer c.Close()
 				var arrived []string
 				n.Strike(network.Strike{Dir: test.dir, Has: "second", Do: network.Reset})
-				n.Strike(network.Strike{Dir: test.dir, Op: opOfSecond, Do: network.Pass, Then: func(int) { arrived = e.all() }})
-				n.Strike(network.Strike{Dir: test.dir, Has: "second", Do: network.Pass, Then: func(int) { t.Error("was not disarmed") }})()
+				n.Strike(network.Strike{Dir: test.dir, Op: opOfSecond, Do: network.Pass, Then: func(network.Frame) { arrived = e.all() }})
+				n.Strike(network.Strike{Dir: test.dir, Has: "second", Do: network.Pass, Then: func(network.Frame) { t.Error("was not disarmed") }})()
 				for _, text := range []string{"first", "secondly"} {
 					c.Write(frame(text))
 				}

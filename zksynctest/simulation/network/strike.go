@@ -11,19 +11,19 @@ import (
 type Effect int
 
 const (
-	// Reset ends the connection; the frame and all that is on its way are lost.
+	// Reset breaks the connection. The frame and all frames on their way are lost.
 	Reset Effect = iota
-	// ResetAfter ends it when the frame has arrived and done what it does.
+	// ResetAfter breaks the connection when the frame has arrived and everything
+	// that the frame causes has happened.
 	ResetAfter
-	// Lose loses the frame, though not what follows for a time; then it resets the
-	// connection.
+	// Lose loses this one frame, and breaks the connection after a time.
 	Lose
-	// Stall holds the frame, and those behind it, for a time.
+	// Stall holds up the frame and the frames behind it for a time.
 	Stall
-	// Swallow loses it and all that follows, both ways, and resets the connection
-	// after a time.
+	// Swallow loses this frame and all later frames in both directions, and breaks
+	// the connection after a time.
 	Swallow
-	// Pass does nothing to it. Another Strike may hit the same frame.
+	// Pass lets the frame through. Another Strike may hit the same frame.
 	Pass
 )
 
@@ -32,10 +32,11 @@ func (e Effect) String() string {
 	return [...]string{"reset", "reset after", "lose", "stall", "swallow", "pass"}[e]
 }
 
-// A Strike is a fault that waits for a frame. What it says of a request holds,
-// when it is to hit a frame that goes down, for the request that this answers.
+// A Strike is a fault that waits for a frame. It either names one frame by At, or
+// describes a request: then a Strike with Dir Down hits the answer to that request.
 type Strike struct {
-	Client int // that the frame is from or for; Anyone is any
+	At     *Address // the frame; if not nil, Client to Nth mean nothing
+	Client int      // that sends or receives the frame; Anyone is any
 	Dir    Direction
 	Op     int32  // of a request; 0 is any
 	Has    string // somewhere in the request; "" is any
@@ -44,7 +45,7 @@ type Strike struct {
 	Nth    int    // of the frames that match; 0 and 1 are the first
 	Do     Effect
 	For    time.Duration
-	Then   func(client int) // called when it strikes, before the frame goes on, if not nil
+	Then   func(Frame) // if not nil, called when the Strike hits, before the frame goes on
 }
 
 // An armed Strike may know the answer that it waits for.
@@ -54,11 +55,14 @@ type armed struct {
 	xid  int32
 }
 
-// Anyone is every client.
+// Anyone stands for every client.
 const Anyone = -1
 
-// String says all but the client.
+// String describes the Strike without its client.
 func (s Strike) String() string {
+	if s.At != nil {
+		return fmt.Sprintf("%v frame %v, %v", s.Do, *s.At, s.For)
+	}
 	has := ""
 	for _, word := range []string{s.Has, s.And} {
 		if word != "" {
@@ -71,7 +75,8 @@ func (s Strike) String() string {
 	return fmt.Sprintf("%v frame %d %v of op %d%s, %v", s.Do, max(1, s.Nth), s.Dir, s.Op, has, s.For)
 }
 
-// Strike arms s, which strikes once. To disarm it is nothing if it has struck.
+// Strike arms s, which strikes once. The function disarm does nothing if s has
+// struck.
 func (n *Net) Strike(s Strike) (disarm func()) {
 	a := &armed{Strike: s}
 	n.mu.Lock()
@@ -84,16 +89,14 @@ func (n *Net) Strike(s Strike) (disarm func()) {
 	}
 }
 
-const xidWatchEvent = -1
-
-// strike finds the first fault that a frame makes strike, and what is to be called
-// before. Watch events are not lost one by one: no server leaves out one and sends
-// the next.
-func (n *Net) strike(c *Conn, dir Direction, xid, op int32, frame []byte) (effect *Strike, then []func(int)) {
+// strike finds the first Strike that a frame sets off, and the functions to call
+// before. Watch events are never lost one by one, because no server leaves out one
+// event and sends the next.
+func (n *Net) strike(c *Conn, frame Frame, bytes []byte) (effect *Strike, then []func(Frame)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.strikes = slices.DeleteFunc(n.strikes, func(s *armed) bool {
-		hit := (effect == nil || s.Do == Pass) && s.hits(c, dir, xid, op, frame)
+		hit := (effect == nil || s.Do == Pass) && s.hits(c, frame, bytes)
 		if !hit {
 			return false
 		}
@@ -108,36 +111,41 @@ func (n *Net) strike(c *Conn, dir Direction, xid, op int32, frame []byte) (effec
 	return effect, then
 }
 
-// hits says whether this is the frame that a Strike waits for.
-func (s *armed) hits(c *Conn, dir Direction, xid, op int32, frame []byte) bool {
-	if s.Client != c.client.number && s.Client != Anyone || s.Do == Lose && xid == xidWatchEvent {
+// hits reports whether this is the frame that a Strike waits for.
+func (s *armed) hits(c *Conn, frame Frame, bytes []byte) bool {
+	if s.At != nil {
+		return *s.At == frame.Address
+	}
+	if s.Client != frame.Client && s.Client != Anyone || s.Do == Lose && frame.Xid == xidWatchEvent {
 		return false
 	}
 	if s.Dir == Down && s.asks() {
-		if dir == Up && (s.conn == nil || s.conn.over) && s.fits(op, frame) {
+		if frame.Dir == Up && (s.conn == nil || s.conn.over) && s.fits(frame, bytes) {
 			if s.Nth--; s.Nth <= 0 {
-				s.conn, s.xid = c, xid
+				s.conn, s.xid = c, frame.Xid
 			}
 		}
-		return dir == Down && s.conn == c && s.xid == xid
+		return frame.Dir == Down && s.conn == c && s.xid == frame.Xid
 	}
-	if dir != s.Dir || !s.fits(op, frame) {
+	if frame.Dir != s.Dir || !s.fits(frame, bytes) {
 		return false
 	}
 	s.Nth--
 	return s.Nth <= 0
 }
 
-// asks says whether a request must be of some kind.
+// asks reports whether s describes a request.
 func (s *armed) asks() bool { return s.Op != 0 || s.Has != "" || s.And != "" || s.Lacks != "" }
 
-// fits says whether a request is of that kind.
-func (s *armed) fits(op int32, frame []byte) bool {
-	return (s.Op == 0 || s.Op == op) && bytes.Contains(frame, []byte(s.Has)) && bytes.Contains(frame, []byte(s.And)) &&
-		(s.Lacks == "" || !bytes.Contains(frame, []byte(s.Lacks)))
+// fits reports whether a frame is what s describes. A ConnectRequest has no type.
+func (s *armed) fits(frame Frame, bytes []byte) bool {
+	return (s.Op == 0 || s.Op == frame.Op && frame.Dir == Up) && contains(bytes, s.Has) && contains(bytes, s.And) &&
+		(s.Lacks == "" || !contains(bytes, s.Lacks))
 }
 
-// Disarm takes back all that has not struck, and lets go of what is held.
+func contains(frame []byte, text string) bool { return bytes.Contains(frame, []byte(text)) }
+
+// Disarm removes all Strikes, and ends every Partition, Strand, Hold and Stall.
 func (n *Net) Disarm() {
 	n.mu.Lock()
 	n.strikes = nil
@@ -161,7 +169,7 @@ func (n *Net) Disarm() {
 	n.kick()
 }
 
-// Disconnect resets the connections of a client.
+// Disconnect breaks the connections of a client.
 func (n *Net) Disconnect(client int) {
 	n.mu.Lock()
 	conns := slices.Clone(n.clients[client].conns)
@@ -171,8 +179,8 @@ func (n *Net) Disconnect(client int) {
 	}
 }
 
-// Partition makes all that a client sends, and is sent, go nowhere for d. Its
-// connections are reset when that is over.
+// Partition loses everything that a client sends or receives for d. After that the
+// client's connections break.
 func (n *Net) Partition(client int, d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -186,7 +194,8 @@ func (n *Net) Partition(client int, d time.Duration) {
 	}
 }
 
-// Strand lets a client open no new connection for d; those that it has live on.
+// Strand keeps a client from opening connections for d. Its present connections
+// live on.
 func (n *Net) Strand(client int, d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -194,8 +203,8 @@ func (n *Net) Strand(client int, d time.Duration) {
 	c.noDials = latest(c.noDials, time.Now().Add(d))
 }
 
-// Hold stops a client's frames for d, both ways and without a loss, as if it did
-// not run.
+// Hold stops the frames of a client for d in both directions, without losing any,
+// as if the client did not run.
 func (n *Net) Hold(client int, d time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
