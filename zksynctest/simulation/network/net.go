@@ -345,3 +345,10 @@ func (n *Net) Close() {
 	<-n.done
 	n.wg.Wait()
 }
+
+// Session returns the id of the session that a client was given last, or 0.
+func (n *Net) Session(client int) int64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.clients[client].session
+}

@@ -1,0 +1,150 @@
+package enumeration_test
+
+import (
+	"context"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// A probe tries, when everything is over, whether something can be had again.
+type probe struct {
+	what string
+	try  func(ctx context.Context, c *client) error
+}
+
+// probe adds a probe, which each client makes after the scenario.
+func (s *stage) probe(what string, try func(ctx context.Context, c *client) error) {
+	s.probes = append(s.probes, probe{what, try})
+}
+
+// mayRemain allows that znodes stay that are not there after the run without faults.
+func (s *stage) mayRemain(path string) { s.remains[path] = true }
+
+// check looks at what a case has left behind, while the Managers are open.
+func (s *stage) check(out *outcome, allowed map[string]bool) {
+	for _, c := range s.clients {
+		if c.reopen(); s.failed() {
+			return
+		}
+		for _, p := range s.probes {
+			ctx, cancel := context.WithTimeout(s.ctx, 2*timeout)
+			if err := p.try(ctx, c); err != nil {
+				s.fail("client %d cannot have %s again: %v", c.number, p.what, err)
+			}
+			cancel()
+		}
+	}
+	s.checkServer(out, allowed)
+	if !s.failed() {
+		s.checkQuiet()
+	}
+}
+
+// reopen gives a client whose Manager a fault has closed another one.
+func (c *client) reopen() {
+	c.mu.Lock()
+	if c.closing {
+		c.old, c.m, c.closing = append(c.old, c.m), nil, false
+	}
+	c.mu.Unlock()
+	c.connect()
+}
+
+// checkServer waits until the server has no sessions and no znodes but those that
+// belong there.
+func (s *stage) checkServer(out *outcome, allowed map[string]bool) {
+	var wrong []string
+	for range 8 {
+		wrong = nil
+		out.left = s.znodes("/")
+		if n, want := len(s.server.Sessions()), len(s.clients); n != want {
+			wrong = append(wrong, "the number of sessions")
+		}
+		for path := range out.left {
+			if allowed != nil && !allowed[path] && !s.remains[path] {
+				wrong = append(wrong, path)
+			}
+		}
+		if len(wrong) == 0 {
+			return
+		}
+		s.pause(timeout / 2)
+	}
+	slices.Sort(wrong)
+	s.fail("left behind: %s", strings.Join(wrong, ", "))
+}
+
+// changing matches the parts of names that differ from run to run.
+var changing = regexp.MustCompile(`[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}|[0-9]{6,}`)
+
+// znodes returns the znodes below path, without what differs from run to run.
+func (s *stage) znodes(path string) map[string]bool {
+	all := make(map[string]bool)
+	names, _ := s.server.Children(path)
+	for _, name := range names {
+		child := strings.TrimSuffix(path, "/") + "/" + name
+		if child == "/zookeeper" {
+			continue
+		}
+		all[changing.ReplaceAllString(child, "*")] = true
+		maps.Copy(all, s.znodes(child))
+	}
+	return all
+}
+
+// maxQuiet is the number of requests that an idle session makes within its timeout:
+// it only keeps itself alive.
+const maxQuiet = 4
+
+// checkQuiet checks that no session is kept alive as if something was held: nothing
+// holds a lease any more.
+func (s *stage) checkQuiet() {
+	s.pause(timeout / 2) // the last heartbeat may be under way
+	from := time.Now()
+	s.pause(timeout)
+	asked := make(map[int64]int)
+	for _, op := range s.server.Ops() {
+		if op.Time.Before(from) || op.Code == zkserver.OpPing {
+			continue
+		}
+		asked[op.Session]++
+		if op.Code != zkserver.OpSync && op.Code != zkserver.OpConnect {
+			s.fail("session %#x, which holds nothing, asks the server for %v %s", op.Session, op.Code, op.Path)
+			return
+		}
+	}
+	for id, n := range asked {
+		if n > maxQuiet {
+			s.fail("session %#x, which holds nothing, makes %d requests in %v", id, n, timeout)
+		}
+	}
+}
+
+// checkClosed looks at what the server has left when all Managers are closed.
+func (s *stage) checkClosed() {
+	for range 6 {
+		if len(s.server.Sessions()) == 0 && s.server.Watches() == 0 {
+			break
+		}
+		time.Sleep(timeout / 2) // a session that could not be closed expires
+	}
+	for _, info := range s.server.Sessions() {
+		s.fail("session %#x is left after Manager.Close, with %v", info.ID, info.Ephemerals)
+	}
+	if n := s.server.Watches(); n > 0 {
+		s.fail("%d watches are left on the server", n)
+	}
+	for _, c := range s.clients {
+		for _, m := range c.managers() {
+			if state := m.State(); state != session.Closed {
+				s.fail("the state of a closed Manager is %v", state)
+			}
+		}
+	}
+}

@@ -1,0 +1,212 @@
+package enumeration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// promptly is the time within which a call returns after its context has ended or
+// its Manager was closed. The documentation allows a DoubleBarrier and a Queue to
+// spend a second or five on cleaning up.
+const promptly = 1100 * time.Millisecond
+
+// A client is one process with one Manager.
+type client struct {
+	stage    *stage
+	number   int
+	endpoint *zkserver.Endpoint // of the newest connection; used by the network's goroutine alone
+
+	mu        sync.Mutex
+	m         *session.Manager
+	old       []*session.Manager // that a fault has closed
+	closing   bool               // a fault closes m
+	given     []given
+	cancelled time.Time   // when a fault has ended the calls' contexts
+	forced    []time.Time // when a fault has ended the session
+	awake     chan struct{}
+	calls     map[*call]struct{}
+}
+
+// given is a context of a call, and the function that ends it.
+type given struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// A call is one call of the toolkit that has not returned.
+type call struct {
+	what  string
+	since time.Time
+}
+
+// An allowance says that an error is allowed where no fault explains it, and why.
+type allowance func(s *stage, err error) bool
+
+// orLost allows ErrLost if a fault may lose the session.
+func orLost(s *stage, err error) bool { return s.mayLose() && errors.Is(err, zksync.ErrLost) }
+
+// orLater allows any error of a call that goes on in the background if a fault may keep
+// the client from the leader.
+func orLater(s *stage, _ error) bool { return s.mayLose() }
+
+// or allows an error always.
+func or(target error) allowance {
+	return func(_ *stage, err error) bool { return errors.Is(err, target) }
+}
+
+// connect opens the client's Manager.
+func (c *client) connect() {
+	for c.manager() == nil && c.stage.ctx.Err() == nil {
+		c.do("Connect", func(ctx context.Context) error {
+			m, err := session.Connect(ctx, "10.0.0.1,10.0.0.2,10.0.0.3", session.WithDialer(c.stage.dial(c)), session.WithTimeout(timeout))
+			if err == nil {
+				c.mu.Lock()
+				c.m = m
+				c.mu.Unlock()
+			}
+			return err
+		})
+	}
+}
+
+// manager returns the Manager that the client uses, nil before connect.
+func (c *client) manager() *session.Manager {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.m
+}
+
+// managers returns all Managers that the client has had.
+func (c *client) managers() []*session.Manager {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := c.old
+	if c.m != nil {
+		all = append(all, c.m)
+	}
+	return all
+}
+
+// open returns the Manager, unless a fault has closed it.
+func (c *client) open() *session.Manager {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closing {
+		return nil
+	}
+	return c.m
+}
+
+// do makes a call whose outcome must be one that is allowed, and returns its error.
+func (c *client) do(what string, f func(ctx context.Context) error, also ...allowance) error {
+	ctx := c.context()
+	defer c.forget(ctx)
+	return c.doWith(ctx, what, f, also...)
+}
+
+// doWith is do with a context that the caller has got from c.context.
+func (c *client) doWith(ctx context.Context, what string, f func(ctx context.Context) error, also ...allowance) error {
+	k := &call{what, time.Now()}
+	c.mu.Lock()
+	if c.calls == nil {
+		c.calls = make(map[*call]struct{})
+	}
+	c.calls[k] = struct{}{}
+	c.mu.Unlock()
+	err := f(ctx)
+	c.mu.Lock()
+	delete(c.calls, k)
+	c.mu.Unlock()
+	c.stage.say("client %d: %s: %v", c.number, what, err)
+	c.judge(ctx, what, err, also)
+	c.wake()
+	return err
+}
+
+// judge notes if the outcome of a call is not allowed.
+func (c *client) judge(ctx context.Context, what string, err error, also []allowance) {
+	c.mu.Lock()
+	closing, cancelled := c.closing, c.cancelled
+	c.mu.Unlock()
+	if ctx.Err() != nil && c.stage.ctx.Err() == nil {
+		if late := time.Since(cancelled); late > promptly && c.stage.harm()&suspends == 0 {
+			c.stage.fail("client %d: %s returned %v after its context had ended", c.number, what, late)
+		}
+	}
+	switch {
+	case err == nil:
+		return
+	case c.stage.ctx.Err() != nil:
+		return // the stage is being torn down
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		if !errors.Is(err, context.Cause(ctx)) {
+			c.stage.fail("client %d: %s: %v, which does not match the cause %v", c.number, what, err, context.Cause(ctx))
+		}
+		return
+	case closing && errors.Is(err, session.ErrClosed):
+		return
+	}
+	for _, allowed := range also {
+		if allowed(c.stage, err) {
+			return
+		}
+	}
+	c.stage.fail("client %d: %s: %v", c.number, what, err)
+}
+
+// forget drops a context that no call uses any more.
+func (c *client) forget(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, g := range c.given {
+		if g.ctx == ctx {
+			g.cancel(nil)
+			c.given = append(c.given[:i:i], c.given[i+1:]...)
+			return
+		}
+	}
+}
+
+// suspend keeps the client's application from going on for d.
+func (c *client) suspend(d time.Duration) {
+	awake := make(chan struct{})
+	c.mu.Lock()
+	c.awake = awake
+	c.mu.Unlock()
+	c.stage.background.Go(func() {
+		c.stage.pause(d)
+		close(awake)
+	})
+}
+
+// wake waits for the end of the client's suspension.
+func (c *client) wake() {
+	c.mu.Lock()
+	awake := c.awake
+	c.mu.Unlock()
+	if awake != nil {
+		<-awake
+	}
+}
+
+// sleep lets the client do nothing for d.
+func (c *client) sleep(d time.Duration) {
+	c.stage.pause(d)
+	c.wake()
+}
+
+func (c *client) waitingIn() (calls []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for k := range c.calls {
+		calls = append(calls, fmt.Sprintf("client %d in %s for %v", c.number, k.what, time.Since(k.since).Round(time.Millisecond)))
+	}
+	return calls
+}

@@ -1,0 +1,160 @@
+package enumeration_test
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
+)
+
+// An engine enumerates cases and runs them on all processors.
+type engine struct {
+	scenarios      []*scenario
+	faults         []*fault
+	singles, pairs int // how many, or all
+
+	traces map[*scenario]*outcome // of the runs without faults
+	list   []faultCase            // of all cases of one fault
+	tally  tally
+	after  sync.Map // by the name of a case: *trace, the frames behind its strike
+
+	workers workers
+}
+
+// try runs a case, and again if its frames did not come: where goroutines are woken at
+// the same instant, the scheduler decides which of them sends first.
+func (e *engine) try(t *testing.T, c faultCase) (out *outcome) {
+	defer e.workers.begin(c)()
+	var allowed map[string]bool
+	if trace := e.traces[c.scenario]; trace != nil {
+		allowed = trace.left
+	}
+	for range 3 {
+		out = run(t, c, allowed)
+		if out.struck == len(c.strikes) || len(out.wrong) > 0 {
+			break
+		}
+	}
+	return out
+}
+
+// complete reports whether every case of one fault runs.
+func (e *engine) complete() bool {
+	return e.singles == all && len(e.scenarios) == len(scenarios) && len(e.faults) == len(faults) && !*knownFlag
+}
+
+// traceAll runs every scenario without faults, and lists its cases.
+func (e *engine) traceAll(t *testing.T) {
+	e.traces = make(map[*scenario]*outcome)
+	for _, s := range e.scenarios {
+		trace := e.try(t, faultCase{scenario: s})
+		e.tally.traced(s, trace)
+		e.traces[s] = trace
+		e.list = append(e.list, e.cases(faultCase{scenario: s}, trace.frames)...)
+	}
+}
+
+// cases returns the cases that add one fault to a case, at one of the frames.
+func (e *engine) cases(c faultCase, frames []network.Frame) (list []faultCase) {
+	for _, frame := range frames {
+		for _, f := range e.faults {
+			if f.fits != nil && !f.fits(frame) {
+				continue
+			}
+			if next := c.with(strike{frame.Address, f}); !next.skipped() {
+				list = append(list, next)
+			}
+		}
+	}
+	return list
+}
+
+// runSingles runs the cases of one fault, or a sample.
+func (e *engine) runSingles(t *testing.T) {
+	list := e.list
+	if e.singles != all && e.singles < len(list) {
+		list = nil
+		r := rand.New(rand.NewPCG(*sampleFlag, 1))
+		for _, i := range r.Perm(len(e.list))[:e.singles] {
+			list = append(list, e.list[i])
+		}
+	}
+	var next atomic.Int64
+	e.workers.run(t, "singles", func(t *testing.T) {
+		for !e.tally.enough() {
+			i := int(next.Add(1)) - 1
+			if i >= len(list) {
+				return
+			}
+			e.tally.add(e.try(t, list[i]))
+		}
+	})
+}
+
+// runPairs runs the cases of two faults, or a sample.
+func (e *engine) runPairs(t *testing.T) {
+	var firsts []faultCase
+	for _, c := range e.list {
+		if c.scenario.pairs && !e.opening(c) {
+			firsts = append(firsts, c)
+		}
+	}
+	if len(firsts) == 0 || e.pairs == 0 {
+		return
+	}
+	var next atomic.Int64
+	e.workers.run(t, "pairs", func(t *testing.T) {
+		for !e.tally.enough() {
+			i := int(next.Add(1)) - 1
+			switch {
+			case e.pairs == all && i < len(firsts):
+				for _, c := range e.seconds(t, firsts[i]) {
+					if !e.tally.enough() {
+						e.tally.add(e.try(t, c))
+					}
+				}
+			case e.pairs != all && i < e.pairs:
+				r := rand.New(rand.NewPCG(*sampleFlag, uint64(2+i)))
+				if list := e.seconds(t, firsts[r.IntN(len(firsts))]); len(list) > 0 {
+					e.tally.add(e.try(t, list[r.IntN(len(list))]))
+				}
+			default:
+				return
+			}
+		}
+	})
+}
+
+// opening reports whether the fault of a case strikes the first handshake of a client
+// in a scenario that is not about that.
+func (e *engine) opening(c faultCase) bool {
+	at := c.strikes[0].at
+	return !c.scenario.connects && at.Conn == 1 && at.Index <= 2
+}
+
+// seconds returns the cases that add a second fault to a case of one fault, at a frame
+// behind the first.
+func (e *engine) seconds(t *testing.T, first faultCase) []faultCase {
+	name := first.String()
+	known, ok := e.after.Load(name)
+	if !ok {
+		out := e.try(t, first)
+		frames := out.frames
+		for i, f := range frames {
+			if f.Address == first.strikes[0].at {
+				frames = frames[i+1:]
+				break
+			}
+		}
+		if out.struck == 0 || len(out.wrong) > 0 {
+			frames = nil // reported already
+		}
+		known = frames
+		if e.pairs != all {
+			e.after.Store(name, frames)
+		}
+	}
+	return e.cases(first, known.([]network.Frame))
+}

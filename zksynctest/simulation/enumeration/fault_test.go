@@ -1,0 +1,73 @@
+package enumeration_test
+
+import (
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
+)
+
+// Times of every case. A tick of half the session timeout is the longest that a
+// server accepts, and the hardest for the lease: touches travel once per half tick.
+const (
+	timeout = 6 * time.Second // the session timeout T
+	tick    = timeout / 2
+)
+
+// A harm is what a fault may do to the client that it strikes, beyond what every
+// client has to put up with without any loss.
+type harm uint
+
+const (
+	silences harm = 1 << iota // nothing arrives on one connection for a while
+	loses                     // the session may be lost
+	forces                    // the session ends by force: only tokens protect a hold
+	suspends                  // the process does not run for a while
+	cancels                   // the contexts of the client's calls end
+	closes                    // the Manager is closed
+)
+
+// A fault is one thing that can go wrong at one frame.
+type fault struct {
+	name  string
+	fits  func(f network.Frame) bool // nil if the fault fits every frame
+	do    network.Effect
+	lasts time.Duration
+	then  func(s *stage, f network.Frame) // called before the frame goes on, if not nil
+	harm  harm
+	leads bool // the client must be connected to the leader
+}
+
+func faultByName(name string) *fault {
+	i := slices.IndexFunc(faults, func(f *fault) bool { return f.name == name })
+	if i < 0 {
+		return nil
+	}
+	return faults[i]
+}
+
+// faults are all faults, in the order in which they are tried.
+var faults = []*fault{
+	{name: "break-before", do: network.Reset},
+	{name: "break-after", do: network.ResetAfter},
+	{name: "lose", fits: answers, do: network.Lose, lasts: timeout / 2, harm: silences},
+	{name: "swallow", do: network.Swallow, lasts: 2 * timeout, harm: silences},
+	{name: "delay-quarter", do: network.Stall, lasts: timeout/4 + timeout/20, harm: silences},
+	{name: "delay-T", do: network.Stall, lasts: timeout + timeout/20, harm: silences},
+	{name: "delay-2T", do: network.Stall, lasts: 2*timeout + timeout/20, harm: silences},
+	{name: "throttle", fits: throttlable, do: network.Pass, then: (*stage).throttle},
+	{name: "expire", do: network.Pass, then: (*stage).expire, harm: loses | forces},
+	{name: "lag", do: network.ResetAfter, then: (*stage).lag},
+	{name: "cut", do: network.Pass, then: (*stage).cut, harm: loses},
+	{name: "depose", do: network.Pass, then: (*stage).depose, harm: loses, leads: true},
+	{name: "outage", do: network.Pass, then: (*stage).outage, harm: loses},
+	{name: "suspend-half", do: network.Stall, lasts: timeout / 2, then: suspend(timeout / 2), harm: loses | suspends},
+	{name: "suspend-2T", do: network.Stall, lasts: 2 * timeout, then: suspend(2 * timeout), harm: loses | suspends},
+	{name: "cancel-lost", do: network.Pass, then: cancelWith(zksync.ErrLost), harm: cancels},
+	{name: "cancel-nonode", do: network.Pass, then: cancelWith(zk.ErrNoNode), harm: cancels},
+	{name: "cancel-taken", do: network.Pass, then: cancelWith(zksync.ErrIDTaken), harm: cancels},
+	{name: "close", do: network.Pass, then: (*stage).close, harm: closes},
+}

@@ -1,0 +1,256 @@
+package enumeration_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+)
+
+// anyQueue is what the three queues have in common.
+type anyQueue interface {
+	Take(ctx context.Context) ([]byte, error)
+	TryTake(ctx context.Context) ([]byte, bool, error)
+	Chan() <-chan []byte
+	Messages() <-chan *zksync.Message
+	Err() error
+	Close() error
+}
+
+// A queueKind is one of the three queues.
+type queueKind struct {
+	name string
+	open func(m *session.Manager, opts ...zksync.Option) anyQueue
+	put  func(ctx context.Context, q anyQueue, data []byte) error
+}
+
+const queuePath = "/queues/q"
+
+var queueKinds = []queueKind{
+	{"queue",
+		func(m *session.Manager, opts ...zksync.Option) anyQueue {
+			return zksync.NewQueue(m, queuePath, opts...)
+		},
+		func(ctx context.Context, q anyQueue, data []byte) error { return q.(*zksync.Queue).Put(ctx, data) }},
+	{"priority",
+		func(m *session.Manager, opts ...zksync.Option) anyQueue {
+			return zksync.NewPriorityQueue(m, queuePath, opts...)
+		},
+		func(ctx context.Context, q anyQueue, data []byte) error {
+			return q.(*zksync.PriorityQueue).Put(ctx, data, 7)
+		}},
+	{"delay",
+		func(m *session.Manager, opts ...zksync.Option) anyQueue {
+			return zksync.NewDelayQueue(m, queuePath, opts...)
+		},
+		func(ctx context.Context, q anyQueue, data []byte) error {
+			return q.(*zksync.DelayQueue).Put(ctx, data, soon)
+		}},
+}
+
+// A mailbox checks what becomes of the messages of a queue.
+type mailbox struct {
+	*stage
+	kind   queueKind
+	values *values[anyQueue]
+
+	producers countdown
+
+	mu       sync.Mutex
+	messages map[string]*message
+}
+
+// A message is what is known of a message.
+type message struct {
+	sure    bool // Put has returned nil
+	never   bool // Put has said that the message will not be there
+	taken   int  // by Take
+	got     int  // by Chan or Messages
+	settled int  // acknowledged
+}
+
+func withQueue(s *stage, kind queueKind, opts ...zksync.Option) *mailbox {
+	mb := &mailbox{stage: s, kind: kind, messages: make(map[string]*message)}
+	mb.producers.left.Store(1)
+	mb.values = valuesOf(func(_ *client, m *session.Manager) anyQueue { return kind.open(m, opts...) })
+	s.mayRemain(queuePath + "/zksync-markers/*") // of a Manager that was closed before its queues
+	s.probe("the messages that are left", mb.drain)
+	return mb
+}
+
+// orUnknown allows that the outcome of an operation is unknown if its call was ended.
+func orUnknown(s *stage, err error) bool {
+	return s.harm()&(cancels|closes) != 0 && errors.Is(err, zksync.ErrOutcomeUnknown)
+}
+
+// put puts a message.
+func (mb *mailbox) put(c *client, id string) {
+	m := &message{}
+	mb.mu.Lock()
+	mb.messages[id] = m
+	mb.mu.Unlock()
+	err := c.do("Put "+id, func(ctx context.Context) error { return mb.kind.put(ctx, mb.values.of(c), []byte(id)) }, orUnknown)
+	mb.mu.Lock()
+	defer mb.mu.Unlock()
+	m.sure = err == nil
+	m.never = err != nil && !errors.Is(err, zksync.ErrOutcomeUnknown)
+}
+
+// received notes a message that somebody was given, in one way or another.
+func (mb *mailbox) received(c *client, data []byte, note func(m *message)) {
+	id := string(data)
+	mb.say("client %d receives %s", c.number, id)
+	mb.mu.Lock()
+	defer mb.mu.Unlock()
+	m := mb.messages[id]
+	switch {
+	case m == nil:
+		mb.fail("client %d received %q, which was not put", c.number, id)
+		return
+	case m.never:
+		mb.fail("client %d received %s, of which Put has said that it will never be there", c.number, id)
+	case m.taken > 0 || m.settled > 0:
+		mb.fail("client %d received %s again after it was taken or acknowledged", c.number, id)
+	case m.got > 0 && !mb.mayRepeat():
+		mb.fail("client %d received %s again", c.number, id)
+	}
+	note(m)
+}
+
+// mayRepeat reports whether messages may come again: after the loss of a session, and
+// after the end of a Manager.
+func (mb *mailbox) mayRepeat() bool { return mb.harm()&(loses|closes) != 0 }
+
+// takeAll takes until nothing more is put, and then until nothing comes for a while.
+func (mb *mailbox) takeAll(c *client) {
+	for !c.gone() && !mb.failed() {
+		over := mb.producers.over()
+		var data []byte
+		err := c.impatiently("Take", timeout, func(ctx context.Context) (err error) {
+			data, err = mb.values.of(c).Take(ctx)
+			return err
+		}, orUnknown)
+		if data != nil {
+			mb.received(c, data, func(m *message) { m.taken++ })
+		} else if over && errors.Is(err, context.DeadlineExceeded) {
+			return
+		}
+	}
+}
+
+// drain takes everything that is left, and checks that no message is lost. The last
+// client drains a queue for all.
+func (mb *mailbox) drain(ctx context.Context, c *client) error {
+	if old := mb.values.of(c); c.number < len(mb.clients)-1 {
+		return old.Close()
+	}
+	if err := mb.values.of(c).Close(); err != nil {
+		return err
+	}
+	mb.pause(timeout) // the claims of a lost session go with it
+	q := mb.kind.open(c.manager())
+	for {
+		data, ok, err := q.TryTake(ctx)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			break
+		}
+		mb.received(c, data, func(m *message) { m.taken++ })
+	}
+	mb.mu.Lock()
+	defer mb.mu.Unlock()
+	for id, m := range mb.messages {
+		if m.sure && m.taken+m.got == 0 {
+			mb.fail("message %s is lost", id)
+		}
+	}
+	return q.Close()
+}
+
+// chanAll receives by Chan until nothing more is put, and then until nothing comes for a
+// while.
+func (mb *mailbox) chanAll(c *client) {
+	for !mb.failed() {
+		over := mb.producers.over()
+		select {
+		case data, ok := <-mb.values.of(c).Chan():
+			if !ok {
+				mb.closed(c)
+				return
+			}
+			mb.received(c, data, func(m *message) { m.got++ })
+			c.wake()
+		case <-mb.after(timeout):
+			if over {
+				return
+			}
+		}
+	}
+}
+
+// closed checks why a channel was closed.
+func (mb *mailbox) closed(c *client) {
+	if err := mb.values.of(c).Err(); !c.gone() || !errors.Is(err, session.ErrClosed) {
+		mb.fail("client %d: the channel was closed: %v", c.number, err)
+	}
+}
+
+// settleAll receives by Messages as chanAll does, gives the first message back and
+// acknowledges all others.
+func (mb *mailbox) settleAll(c *client) {
+	for n := 0; !mb.failed(); n++ {
+		over := mb.producers.over()
+		select {
+		case m, ok := <-mb.values.of(c).Messages():
+			if !ok {
+				mb.closed(c)
+				return
+			}
+			mb.received(c, m.Data, func(m *message) { m.got++ })
+			c.wake()
+			mb.settle(c, m, n > 0)
+		case <-mb.after(timeout):
+			if over {
+				return
+			}
+		}
+	}
+}
+
+// settle acknowledges a message or gives it back.
+func (mb *mailbox) settle(c *client, m *zksync.Message, ack bool) {
+	id, verb, settle := string(m.Data), "Nack ", m.Nack
+	if ack {
+		verb, settle = "Ack ", m.Ack
+	}
+	err := c.do(verb+id, settle, orLost)
+	mb.mu.Lock()
+	defer mb.mu.Unlock()
+	switch {
+	case !ack:
+		mb.messages[id].got-- // it comes again, whatever the answer was
+	case err == nil:
+		mb.messages[id].settled++
+	}
+}
+
+// A countdown counts the producers that have more to put.
+type countdown struct{ left atomic.Int64 }
+
+func (n *countdown) over() bool { return n.left.Load() == 0 }
+
+// produce puts messages, and counts as a producer until they are put.
+func (mb *mailbox) produce(c *client, ids ...string) {
+	for i, id := range ids {
+		if i > 0 {
+			c.sleep(while)
+		}
+		mb.put(c, id)
+	}
+	mb.producers.left.Add(-1)
+}

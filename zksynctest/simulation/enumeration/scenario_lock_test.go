@@ -1,0 +1,140 @@
+package enumeration_test
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+)
+
+// A mutexStage is what the scenarios of a Mutex share.
+type mutexStage struct {
+	*stage
+	judge  *judge
+	values *values[*zksync.Mutex]
+}
+
+func withMutex(s *stage, path string, opts ...zksync.Option) *mutexStage {
+	ms := &mutexStage{stage: s, judge: s.judge(path, 1, true)}
+	ms.values = valuesOf(func(_ *client, m *session.Manager) *zksync.Mutex { return zksync.NewMutex(m, path, opts...) })
+	s.probeLock(path,
+		func(ctx context.Context, c *client) error { return ms.values.of(c).Lock(ctx) },
+		func(c *client) error { return ms.values.of(c).Unlock() })
+	return ms
+}
+
+// lock locks for a client, stays for a while and unlocks.
+func (ms *mutexStage) lock(c *client, stay time.Duration) {
+	mu := ms.values.of(c)
+	if h := c.hold(ms.judge, 1, "Lock", mu.LockContext); h != nil {
+		c.sleep(stay)
+		h.release("Unlock", mu.Unlock)
+	}
+}
+
+const (
+	soon  = timeout / 30
+	while = timeout / 10
+	long  = timeout / 3 // the lease is renewed meanwhile
+)
+
+var lockScenarios = []*scenario{
+	// A holds, B waits and gets the lock without a request.
+	{name: "mutex-handover", clients: 2, pairs: true, run: func(s *stage) {
+		ms := withMutex(s, "/locks/m")
+		a, b := s.clients[0], s.clients[1]
+		s.together(
+			func() { ms.lock(a, long) },
+			func() { b.sleep(soon); ms.lock(b, while) },
+		)
+	}},
+	// B waits while its connection breaks, so that its watches are armed again.
+	{name: "mutex-rearm", clients: 2, pairs: true, run: func(s *stage) {
+		ms := withMutex(s, "/locks/m")
+		a, b := s.clients[0], s.clients[1]
+		s.together(
+			func() { ms.lock(a, long) },
+			func() { b.sleep(soon); ms.lock(b, soon) },
+			func() { s.pause(while); s.net.Disconnect(b.number) },
+		)
+	}},
+	// B gives up while it waits, and locks again.
+	{name: "mutex-abandon", clients: 2, run: func(s *stage) {
+		ms := withMutex(s, "/locks/m")
+		a, b := s.clients[0], s.clients[1]
+		s.together(
+			func() { ms.lock(a, while) },
+			func() {
+				b.sleep(soon)
+				mu := ms.values.of(b)
+				if b.impatiently("Lock", soon, mu.Lock) == nil {
+					_ = b.do("Unlock", func(context.Context) error { return mu.Unlock() }, orLost)
+				}
+				ms.lock(b, soon)
+			},
+		)
+	}},
+	// A lingers when B comes, and comes back behind B.
+	{name: "mutex-linger", clients: 2, run: func(s *stage) {
+		ms := withMutex(s, "/locks/m", zksync.WithLinger(long))
+		a, b := s.clients[0], s.clients[1]
+		s.together(
+			func() {
+				ms.lock(a, soon)
+				ms.lock(a, soon)
+				a.sleep(while)
+				ms.lock(a, soon)
+			},
+			func() { b.sleep(while); ms.lock(b, soon) },
+		)
+	}},
+	// Two goroutines of A share a value, and B waits for its turn.
+	{name: "mutex-shared", clients: 2, run: func(s *stage) {
+		ms := withMutex(s, "/locks/m")
+		a, b := s.clients[0], s.clients[1]
+		s.together(
+			func() { ms.lock(a, while) },
+			func() { a.sleep(soon); ms.lock(a, soon) },
+			func() { b.sleep(soon); ms.lock(b, soon) },
+		)
+	}},
+	// A tries in vain, and again.
+	{name: "mutex-try", clients: 2, run: func(s *stage) {
+		ms := withMutex(s, "/locks/m")
+		a, b := s.clients[0], s.clients[1]
+		s.together(
+			func() { ms.lock(a, while) },
+			func() {
+				for range 2 {
+					b.sleep(soon)
+					mu := ms.values.of(b)
+					if h := b.hold(ms.judge, 1, "TryLock", trying(mu.TryLockContext), or(errContended)); h != nil {
+						h.release("Unlock", mu.Unlock)
+					}
+					b.sleep(while)
+				}
+			},
+		)
+	}},
+	// A's Do takes another lock with the context of the first, for which B waits.
+	{name: "mutex-do", clients: 2, run: func(s *stage) {
+		outer, inner := withMutex(s, "/locks/outer"), withMutex(s, "/locks/inner")
+		a, b := s.clients[0], s.clients[1]
+		s.together(
+			func() {
+				mu := inner.values.of(a)
+				_ = a.do("Do", func(ctx context.Context) error {
+					return outer.values.of(a).Do(ctx, func(ctx context.Context) error {
+						if err := mu.Lock(ctx); err != nil {
+							return err
+						}
+						a.sleep(while)
+						return mu.Unlock()
+					})
+				}, orLost)
+			},
+			func() { b.sleep(soon); outer.lock(b, soon); inner.lock(b, soon) },
+		)
+	}},
+}

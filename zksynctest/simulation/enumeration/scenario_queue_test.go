@@ -1,0 +1,103 @@
+package enumeration_test
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zksync/toolkit/zksync"
+)
+
+var queueScenarios = queueScenariosOf(queueKinds...)
+
+// queueScenariosOf makes the scenarios of each kind of queue.
+func queueScenariosOf(kinds ...queueKind) (all []*scenario) {
+	for _, kind := range kinds {
+		all = append(all,
+			// A puts what B takes.
+			&scenario{name: kind.name + "-take", clients: 2, run: func(s *stage) {
+				mb := withQueue(s, kind)
+				a, b := s.clients[0], s.clients[1]
+				s.together(
+					func() { mb.produce(a, "1", "2") },
+					func() { b.sleep(soon); mb.takeAll(b) },
+				)
+			}},
+			// A puts what B receives.
+			&scenario{name: kind.name + "-chan", clients: 2, run: func(s *stage) {
+				mb := withQueue(s, kind)
+				a, b := s.clients[0], s.clients[1]
+				s.together(
+					func() { mb.produce(a, "1", "2") },
+					func() { b.sleep(soon); mb.chanAll(b) },
+				)
+			}},
+			// A puts what B receives, gives back once and acknowledges.
+			&scenario{name: kind.name + "-messages", clients: 2, run: func(s *stage) {
+				mb := withQueue(s, kind)
+				a, b := s.clients[0], s.clients[1]
+				s.together(
+					func() { mb.produce(a, "1", "2") },
+					func() { b.sleep(soon); mb.settleAll(b) },
+				)
+			}},
+			// B gives up a Take that is removing a message, and A gets the message.
+			&scenario{name: kind.name + "-abandon", clients: 2, run: func(s *stage) {
+				mb := withQueue(s, kind)
+				a, b := s.clients[0], s.clients[1]
+				s.together(
+					func() { a.sleep(while); mb.produce(a, "1"); a.sleep(while); mb.takeAll(a) },
+					func() {
+						b.sleep(soon)
+						var data []byte
+						_ = b.impatiently("Take", while-soon+13*latency+latency/2, func(ctx context.Context) (err error) {
+							data, err = mb.values.of(b).Take(ctx)
+							return err
+						}, orUnknown)
+						if data != nil {
+							mb.received(b, data, func(m *message) { m.taken++ })
+						}
+					},
+				)
+			}},
+			// B closes while it has messages, which go back to A.
+			&scenario{name: kind.name + "-close", clients: 2, run: func(s *stage) {
+				mb := withQueue(s, kind)
+				a, b := s.clients[0], s.clients[1]
+				s.together(
+					func() { mb.produce(a, "1", "2"); a.sleep(while); mb.takeAll(a) },
+					func() {
+						b.sleep(soon)
+						q := mb.values.of(b)
+						select {
+						case m, ok := <-q.Messages():
+							if ok {
+								b.stage.say("client 1 has %s, and keeps it", m.Data)
+							}
+						case <-s.after(while):
+						}
+						b.sleep(soon)
+						_ = b.do("Close", func(context.Context) error { return q.Close() })
+					},
+				)
+			}},
+		)
+	}
+	return append(all,
+		// A's second Put waits until B has made room.
+		&scenario{name: "queue-capacity", clients: 2, run: func(s *stage) {
+			mb := withQueue(s, queueKinds[0], zksync.WithCapacity(1))
+			a, b := s.clients[0], s.clients[1]
+			s.together(
+				func() { mb.produce(a, "1", "2") },
+				func() {
+					b.sleep(while)
+					mb.takeAll(b)
+					if b.gone() { // nobody makes room any more
+						s.pause(timeout)
+						a.cancel(errors.New("there is no consumer"))
+					}
+				},
+			)
+		}},
+	)
+}

@@ -1,0 +1,268 @@
+package enumeration_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+const (
+	ensemble = 3
+	// latency is the time that each frame takes.
+	latency = time.Millisecond
+	// budget is the time within which every scenario ends, whatever the faults are.
+	budget = 40 * timeout
+	// maxEvents is the number of frames after which a run counts as stuck.
+	maxEvents = 20_000
+)
+
+// A stage is one run of a scenario: an ensemble, a network, clients, and the notes
+// from which the verdict is made.
+type stage struct {
+	of      faultCase
+	server  *zkserver.Server
+	net     *network.Net
+	clients []*client
+	judges  []*judge
+	probes  []probe
+	remains map[string]bool
+	begun   time.Time
+
+	ctx        context.Context // ends when the stage is torn down
+	tearDown   context.CancelFunc
+	background sync.WaitGroup // faults that have not ended
+
+	mu      sync.Mutex
+	wrong   []string
+	said    []string
+	struck  int    // strikes that have hit their frames
+	nothing string // why a strike had nothing to harm
+}
+
+// An outcome is what a run has shown.
+type outcome struct {
+	of      faultCase
+	wrong   []string // empty if the case has passed
+	struck  int
+	nothing string
+	frames  []network.Frame // until the scenario had ended
+	left    map[string]bool // znodes at the end, without what differs from run to run
+	took    time.Duration   // of the bubble's time
+
+	// For the report of a case:
+	said []string
+	ops  []zkserver.Op
+	dump string
+	from time.Time
+}
+
+// run runs a case in a bubble of its own. allowed are the znodes that may be left
+// behind; nil means any.
+func run(t *testing.T, c faultCase, allowed map[string]bool) *outcome {
+	out := &outcome{of: c}
+	s := &stage{of: c, remains: make(map[string]bool)}
+	func() {
+		defer func() {
+			// synctest panics if goroutines are left when the bubble ends.
+			if r := recover(); r != nil {
+				s.fail("goroutines are left: %v", r)
+			}
+		}()
+		synctest.Test(t, func(*testing.T) { s.run(out, allowed) })
+	}()
+	out.wrong, out.said, out.struck, out.nothing = s.wrong, s.said, s.struck, s.nothing
+	return out
+}
+
+func (s *stage) run(out *outcome, allowed map[string]bool) {
+	s.begun = time.Now()
+	out.from = s.begun
+	server, err := zkserver.NewEnsemble(zkserver.Config{TickTime: tick, ElectionTime: tick / 10}, ensemble)
+	if err != nil {
+		s.fail("start the ensemble: %v", err)
+		return
+	}
+	s.server = server
+	s.ctx, s.tearDown = context.WithCancel(context.Background())
+	s.net = network.New(network.Steady(latency), s.of.scenario.clients)
+	s.net.Record()
+	go s.net.Run()
+	for i := range s.of.scenario.clients {
+		s.clients = append(s.clients, &client{stage: s, number: i})
+	}
+	for _, k := range s.of.strikes {
+		s.arm(k)
+	}
+	if s.perform(out) && s.calm() && !s.failed() {
+		s.check(out, allowed)
+	}
+	s.end(out)
+}
+
+// arm makes a strike happen when its frame comes.
+func (s *stage) arm(k strike) {
+	s.net.Strike(network.Strike{At: &k.at, Do: k.fault.do, For: k.fault.lasts, Then: func(f network.Frame) {
+		s.say("%s strikes %s", k.fault.name, describe(f))
+		s.mu.Lock()
+		s.struck++
+		s.mu.Unlock()
+		s.heal(k.fault.lasts, func() {}) // a frame that is held up arrives then
+		if k.fault.then != nil {
+			k.fault.then(s, f)
+		}
+	}})
+}
+
+// perform runs the scenario, and reports whether it has ended.
+func (s *stage) perform(out *outcome) bool {
+	ended := s.within("the scenario", budget, func() {
+		if !s.of.scenario.connects {
+			for _, c := range s.clients {
+				c.connect()
+			}
+		}
+		s.of.scenario.run(s)
+	})
+	out.frames = s.net.Frames()
+	return ended
+}
+
+// calm waits until all faults have ended.
+func (s *stage) calm() bool {
+	return s.within("a fault or Manager.Close", 10*timeout, s.background.Wait)
+}
+
+// end takes everything down, and notes what is left of it.
+func (s *stage) end(out *outcome) {
+	stuck := s.failed()
+	s.tearDown()
+	if stuck {
+		s.net.Disarm() // so that Close is not held up by the fault
+	}
+	var closing sync.WaitGroup
+	for _, c := range s.clients {
+		for _, m := range c.managers() {
+			closing.Go(func() { m.Close() })
+		}
+	}
+	if s.within("Manager.Close", 5*timeout, closing.Wait) && !stuck {
+		s.checkClosed()
+	}
+	out.ops, out.dump, out.took = s.server.Ops(), s.server.Dump(), time.Since(s.begun)
+	s.net.Close()
+	s.server.Close()
+}
+
+// within runs f, and notes if f does not return in time.
+func (s *stage) within(what string, patience time.Duration, f func()) bool {
+	done := make(chan struct{})
+	go func() { f(); close(done) }()
+	look := time.NewTicker(timeout)
+	defer look.Stop()
+	for end := time.Now().Add(patience); ; {
+		select {
+		case <-done:
+			return true
+		case <-look.C:
+		}
+		if _, events := s.net.Fingerprint(); time.Now().After(end) || events > maxEvents {
+			s.fail("stuck: %s has not ended after %v and %d frames; %s", what, time.Since(s.begun).Round(time.Second), events, s.waiting())
+			return false
+		}
+	}
+}
+
+// waiting lists the calls that have not returned.
+func (s *stage) waiting() string {
+	var calls []string
+	for _, c := range s.clients {
+		calls = append(calls, c.waitingIn()...)
+	}
+	if len(calls) == 0 {
+		return "no call is waiting"
+	}
+	return "waiting: " + strings.Join(calls, ", ")
+}
+
+// dial connects a client to its next server. A client begins with a follower of its
+// own, or with the leader if a fault needs it there, and goes from one server to the
+// next. A Manager tries addresses in an order of its own, so the first address that
+// it asks for stands for the first server, and so on.
+func (s *stage) dial(c *client) session.DialFunc {
+	known := make(map[string]*zkserver.Endpoint)
+	return s.net.Dialer(c.number, func(ctx context.Context, address string) (net.Conn, error) {
+		e, ok := known[address]
+		if !ok {
+			first := 1 + c.number%(ensemble-1)
+			if s.of.leader() == c.number {
+				first = ensemble
+			}
+			e = s.server.Endpoint(1 + (first-1+len(known))%ensemble)
+			known[address] = e
+		}
+		c.endpoint = e
+		return e.Dial(ctx, "tcp", address)
+	})
+}
+
+// harm is what the faults that have struck may do.
+func (s *stage) harm() (all harm) {
+	silent := 0
+	for _, k := range s.of.strikes {
+		all |= k.fault.harm
+		if k.fault.harm&silences != 0 {
+			silent++
+		}
+	}
+	if silent > 1 {
+		// Each of two silences is noticed in time, both together may take too long.
+		all |= loses
+	}
+	return all
+}
+
+func (s *stage) mayLose() bool { return s.harm()&loses != 0 }
+
+// fail notes what is wrong. Later findings often follow from the first.
+func (s *stage) fail(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := fmt.Sprintf(format, args...)
+	s.said = append(s.said, s.stamp()+"WRONG: "+text)
+	if len(s.wrong) < 5 {
+		s.wrong = append(s.wrong, text)
+	}
+}
+
+func (s *stage) failed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.wrong) > 0
+}
+
+// say notes an event for the report of a case.
+func (s *stage) say(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said = append(s.said, s.stamp()+fmt.Sprintf(format, args...))
+}
+
+func (s *stage) stamp() string { return fmt.Sprintf("%10.6f: ", time.Since(s.begun).Seconds()) }
+
+// describe names a frame for people.
+func describe(f network.Frame) string {
+	what := zkserver.OpCode(f.Op).String()
+	if answers(f) {
+		what = "answer to " + what
+	}
+	return fmt.Sprintf("%v (%s)", f.Address, what)
+}

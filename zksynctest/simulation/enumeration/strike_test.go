@@ -1,0 +1,200 @@
+package enumeration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// answers reports whether a frame answers a request. No server loses one watch event
+// and sends the next.
+func answers(f network.Frame) bool { return f.Dir == network.Down && f.Op != network.OpWatchEvent }
+
+// throttlable reports whether a server may refuse a frame because it has too much to
+// do. A server never throttles pings, the opening and the closing of a session. Auth
+// is handled before requests are queued.
+func throttlable(f network.Frame) bool {
+	switch zkserver.OpCode(f.Op) {
+	case zkserver.OpConnect, zkserver.OpPing, zkserver.OpCloseSession, zkserver.OpAuth:
+		return false
+	}
+	return f.Dir == network.Up
+}
+
+// commits reports whether a request goes to the leader.
+func commits(f network.Frame) bool {
+	switch zkserver.OpCode(f.Op) {
+	case zkserver.OpCreate, zkserver.OpCreate2, zkserver.OpCreateContainer, zkserver.OpCreateTTL, zkserver.OpDelete,
+		zkserver.OpSetData, zkserver.OpMulti, zkserver.OpSync, zkserver.OpCloseSession:
+		return f.Dir == network.Up
+	}
+	return false
+}
+
+// codeThrottled is ZTHROTTLEDOP.
+const codeThrottled = -127
+
+// request returns a Fault that strikes the request f, which is about to arrive.
+func request(f network.Frame, at zkserver.Moment, do zkserver.Action) zkserver.Fault {
+	return zkserver.Fault{Session: f.Session, Op: zkserver.OpCode(f.Op), At: at, Do: do,
+		Match: func(op zkserver.Op) bool { return op.Xid == f.Xid }}
+}
+
+// throttle has the server refuse the request.
+func (s *stage) throttle(f network.Frame) {
+	s.server.Inject(request(f, zkserver.BeforeCommit, zkserver.Error(codeThrottled)))
+}
+
+// expire ends the client's session by force.
+func (s *stage) expire(f network.Frame) {
+	c := s.clients[f.Client]
+	if f.Session == 0 || s.server.ExpireSession(f.Session) != nil {
+		s.void("no session to expire")
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forced = append(c.forced, time.Now())
+}
+
+// lag makes all servers but the client's fall behind. The client, whose connection
+// breaks, comes to one of them.
+func (s *stage) lag(f network.Frame) {
+	for i := range ensemble {
+		e := s.server.Endpoint(1 + i)
+		if e != s.clients[f.Client].endpoint {
+			e.Lag()
+			s.heal(3*timeout, e.CatchUp)
+		}
+	}
+}
+
+// cut cuts the client's server from its leader: right after the server has
+// forwarded the request if it is one for the leader, at once if not.
+func (s *stage) cut(f network.Frame) {
+	e := s.clients[f.Client].endpoint
+	s.heal(3*timeout, e.Rejoin)
+	if commits(f) {
+		s.server.Inject(request(f, zkserver.AfterCommit, zkserver.Call(e.CutFromLeader)))
+		return
+	}
+	e.CutFromLeader()
+}
+
+// depose cuts the leader, to which the client is connected, from all others.
+func (s *stage) depose(f network.Frame) {
+	e := s.clients[f.Client].endpoint
+	if s.server.Leader() != e.Number() {
+		s.void("the client's server does not lead")
+		return
+	}
+	s.heal(4*timeout, e.Rejoin)
+	e.CutFromLeader()
+}
+
+// outage keeps the client from reaching any server for longer than the session
+// lives.
+func (s *stage) outage(f network.Frame) {
+	s.net.Partition(f.Client, 3*timeout/2)
+	s.heal(3*timeout/2, func() {})
+}
+
+// suspend stops the client's process: no frame comes or goes, and its application
+// does nothing.
+func suspend(d time.Duration) func(*stage, network.Frame) {
+	return func(s *stage, f network.Frame) {
+		s.net.Hold(f.Client, d)
+		s.clients[f.Client].suspend(d)
+	}
+}
+
+// errSibling is what every cause of a cancelled context wraps.
+var errSibling = errors.New("a sibling has failed")
+
+// cancelWith ends the contexts of the client's calls with a cause that wraps err.
+// Such a cause is normal: an errgroup ends the contexts of the siblings of a failed
+// goroutine with its error.
+func cancelWith(err error) func(*stage, network.Frame) {
+	cause := fmt.Errorf("%w: %w", errSibling, err)
+	return func(s *stage, f network.Frame) {
+		if !s.clients[f.Client].cancel(cause) {
+			s.void("no call to cancel")
+		}
+	}
+}
+
+// close closes the client's Manager.
+func (s *stage) close(f network.Frame) {
+	c := s.clients[f.Client]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.m == nil || c.closing {
+		s.void("no Manager to close")
+		return
+	}
+	c.closing = true
+	m := c.m
+	s.background.Go(func() { m.Close() })
+}
+
+// heal calls undo after d, and keeps the checks from beginning before.
+func (s *stage) heal(d time.Duration, undo func()) {
+	s.background.Go(func() {
+		s.pause(d)
+		undo()
+	})
+}
+
+// void notes that a fault found nothing to harm.
+func (s *stage) void(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.nothing = fmt.Sprintf(format, args...)
+}
+
+// pause waits for d, or until the stage is torn down.
+func (s *stage) pause(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-s.ctx.Done():
+	}
+}
+
+// after returns a channel that is closed after d.
+func (s *stage) after(d time.Duration) <-chan struct{} {
+	ctx, cancel := context.WithTimeout(s.ctx, d)
+	context.AfterFunc(ctx, cancel)
+	return ctx.Done()
+}
+
+// context returns a context for calls of the client, which the faults cancel-* end.
+func (c *client) context() context.Context {
+	ctx, cancel := context.WithCancelCause(c.stage.ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.given = append(slices.DeleteFunc(c.given, func(g given) bool { return g.ctx.Err() != nil }), given{ctx, cancel})
+	return ctx
+}
+
+// cancel ends all contexts of the client's calls, and reports whether there were any.
+func (c *client) cancel(cause error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	some := false
+	for _, g := range c.given {
+		if g.ctx.Err() == nil {
+			some = true
+			g.cancel(cause)
+		}
+	}
+	c.given = nil
+	c.cancelled = time.Now()
+	return some
+}

@@ -1,0 +1,144 @@
+package enumeration_test
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/pprof"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A case takes milliseconds. One that takes maxRealTime never ends, because a
+// goroutine spins or waits for a sync.Mutex, so that the time of its bubble stands
+// still. Nothing can end such a goroutine. The worker of the case is given up, another
+// takes its place, and after maxHung such cases the run ends.
+const (
+	maxRealTime = 15 * time.Second
+	maxHung     = 3
+)
+
+// workers run cases on all processors.
+type workers struct {
+	mu      sync.Mutex
+	running map[*faultCase]time.Time
+	hung    int
+	active  int           // workers, with those that are given up
+	spare   chan struct{} // receives when a worker has been given up
+	giveUp  func()        // reports when nothing but cases that hang is left
+}
+
+// begin notes that a case runs until end is called.
+func (w *workers) begin(c faultCase) (end func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running == nil {
+		w.running = make(map[*faultCase]time.Time)
+	}
+	w.running[&c] = time.Now()
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.running, &c)
+	}
+}
+
+// guard looks for cases that do not end until stop is called. It calls hung with each,
+// and giveUp before it ends the process.
+func (w *workers) guard(hung func(c faultCase, took time.Duration), giveUp func()) (stop func()) {
+	w.giveUp = giveUp
+	done := make(chan struct{})
+	go func() {
+		look := time.NewTicker(time.Second)
+		defer look.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-look.C:
+			}
+			for _, c := range w.overdue() {
+				if hung == nil {
+					fmt.Printf("%v has not ended after %v of real time\n", c, maxRealTime)
+					_ = pprof.Lookup("goroutine").WriteTo(os.Stdout, 2)
+					os.Exit(1)
+				}
+				hung(c, maxRealTime)
+				w.replace()
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+// overdue removes and returns the cases that have run for too long.
+func (w *workers) overdue() (list []faultCase) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c, since := range w.running {
+		if time.Since(since) > maxRealTime {
+			delete(w.running, c)
+			list = append(list, *c)
+		}
+	}
+	return list
+}
+
+// replace starts a spare worker in the place of one that is given up.
+func (w *workers) replace() {
+	w.mu.Lock()
+	w.hung++
+	w.active++
+	last := w.hung >= maxHung || *briefFlag
+	w.mu.Unlock()
+	if last {
+		w.exit()
+	}
+	w.spare <- struct{}{}
+}
+
+// exit reports and ends the process: tests that hang cannot be ended otherwise.
+func (w *workers) exit() {
+	w.giveUp()
+	os.Exit(1)
+}
+
+// run calls work on every processor until all have returned. work is called again for
+// every worker that is given up.
+func (w *workers) run(t *testing.T, phase string, work func(t *testing.T)) {
+	w.spare = make(chan struct{}, maxHung)
+	n := runtime.GOMAXPROCS(0)
+	w.active = n
+	t.Run(phase, func(t *testing.T) {
+		for i := range n + maxHung {
+			t.Run(fmt.Sprint(i), func(t *testing.T) {
+				t.Parallel()
+				if i >= n {
+					if _, ok := <-w.spare; !ok {
+						return
+					}
+				}
+				work(t)
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.active--
+				switch {
+				case w.active > w.hung:
+				case w.hung > 0:
+					w.mu.Unlock()
+					w.exit()
+				default:
+					close(w.spare)
+				}
+			})
+		}
+	})
+}
+
+// A printer reports where there is no test that could.
+type printer struct{}
+
+func (printer) Logf(format string, args ...any)   { fmt.Printf(format+"\n", args...) }
+func (printer) Errorf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+func (printer) FailNow()                          {}
