@@ -22,6 +22,7 @@ func (k strike) String() string { return k.at.String() + "/" + k.fault.name }
 type faultCase struct {
 	scenario *scenario
 	strikes  []strike
+	leads    int // 1 + the client that is connected to the leader even if no fault needs that, or 0
 }
 
 // String returns the name of the case, which the flag -case accepts.
@@ -35,7 +36,7 @@ func (c faultCase) String() string {
 
 // with returns the case with one more strike.
 func (c faultCase) with(k strike) faultCase {
-	return faultCase{c.scenario, append(slices.Clone(c.strikes), k)}
+	return faultCase{scenario: c.scenario, strikes: append(slices.Clone(c.strikes), k)}
 }
 
 // leader returns the client that has to be connected to the leader, or -1.
@@ -45,7 +46,7 @@ func (c faultCase) leader() int {
 			return k.at.Client
 		}
 	}
-	return -1
+	return c.leads - 1
 }
 
 // parseCase reads the name of a case.

@@ -111,6 +111,11 @@ func (c *client) do(what string, f func(ctx context.Context) error, also ...allo
 	return c.doWith(ctx, what, f, also...)
 }
 
+// end makes a call that takes no context.
+func (c *client) end(what string, f func() error, also ...allowance) error {
+	return c.doWith(c.stage.ctx, what, func(context.Context) error { return f() }, also...)
+}
+
 // doWith is do with a context that the caller has got from c.context.
 func (c *client) doWith(ctx context.Context, what string, f func(ctx context.Context) error, also ...allowance) error {
 	k := &call{what, time.Now()}

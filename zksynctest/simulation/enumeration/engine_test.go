@@ -1,7 +1,9 @@
 package enumeration_test
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,7 +20,7 @@ type engine struct {
 	traces map[*scenario]*outcome // of the runs without faults
 	list   []faultCase            // of all cases of one fault
 	tally  tally
-	after  sync.Map // by the name of a case: *trace, the frames behind its strike
+	after  sync.Map // by case: the frames behind its fault
 
 	workers workers
 }
@@ -52,15 +54,15 @@ func (e *engine) traceAll(t *testing.T) {
 		trace := e.try(t, faultCase{scenario: s})
 		e.tally.traced(s, trace)
 		e.traces[s] = trace
-		e.list = append(e.list, e.cases(faultCase{scenario: s}, trace.frames)...)
+		e.list = append(e.list, e.cases(faultCase{scenario: s}, trace.frames, func(*fault) bool { return true })...)
 	}
 }
 
-// cases returns the cases that add one fault to a case, at one of the frames.
-func (e *engine) cases(c faultCase, frames []network.Frame) (list []faultCase) {
+// cases returns the cases that add one of some faults to a case, at one of the frames.
+func (e *engine) cases(c faultCase, frames []network.Frame, some func(*fault) bool) (list []faultCase) {
 	for _, frame := range frames {
 		for _, f := range e.faults {
-			if f.fits != nil && !f.fits(frame) {
+			if !some(f) || f.fits != nil && !f.fits(frame) {
 				continue
 			}
 			if next := c.with(strike{frame.Address, f}); !next.skipped() {
@@ -137,24 +139,34 @@ func (e *engine) opening(c faultCase) bool {
 // seconds returns the cases that add a second fault to a case of one fault, at a frame
 // behind the first.
 func (e *engine) seconds(t *testing.T, first faultCase) []faultCase {
-	name := first.String()
-	known, ok := e.after.Load(name)
-	if !ok {
-		out := e.try(t, first)
-		frames := out.frames
-		for i, f := range frames {
-			if f.Address == first.strikes[0].at {
-				frames = frames[i+1:]
-				break
-			}
-		}
-		if out.struck == 0 || len(out.wrong) > 0 {
-			frames = nil // reported already
-		}
-		known = frames
-		if e.pairs != all {
-			e.after.Store(name, frames)
-		}
+	list := e.cases(first, e.behind(t, first), func(f *fault) bool { return !f.leads })
+	if first.leader() >= 0 {
+		return list
 	}
-	return e.cases(first, known.([]network.Frame))
+	// Where a client is connected to the leader, other frames come behind the first.
+	for client := range first.scenario.clients {
+		led := first
+		led.leads = 1 + client
+		frames := slices.DeleteFunc(e.behind(t, led), func(f network.Frame) bool { return f.Client != client })
+		list = append(list, e.cases(first, frames, func(f *fault) bool { return f.leads })...)
+	}
+	return list
+}
+
+// behind returns the frames behind the fault of a case.
+func (e *engine) behind(t *testing.T, first faultCase) []network.Frame {
+	key := fmt.Sprint(first, first.leads)
+	if known, ok := e.after.Load(key); ok {
+		return slices.Clone(known.([]network.Frame))
+	}
+	out := e.try(t, first)
+	// A frame that is held up is recorded when it arrives.
+	frames := slices.DeleteFunc(out.frames, func(f network.Frame) bool { return !f.At.After(out.last) })
+	if out.struck == 0 || len(out.wrong) > 0 {
+		frames = nil // reported already
+	}
+	if e.pairs != all {
+		e.after.Store(key, slices.Clone(frames))
+	}
+	return frames
 }

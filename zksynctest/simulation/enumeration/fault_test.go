@@ -8,10 +8,11 @@ import (
 
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // Times of every case. A tick of half the session timeout is the longest that a
-// server accepts, and the hardest for the lease: touches travel once per half tick.
+// server accepts: touches travel once per half tick.
 const (
 	timeout = 6 * time.Second // the session timeout T
 	tick    = timeout / 2
@@ -62,7 +63,13 @@ var faults = []*fault{
 	{name: "expire", do: network.Pass, then: (*stage).expire, harm: loses | forces},
 	{name: "lag", do: network.ResetAfter, then: (*stage).lag},
 	{name: "cut", do: network.Pass, then: (*stage).cut, harm: loses},
+	{name: "strand", do: network.Pass, then: (*stage).strand, harm: loses},
 	{name: "depose", do: network.Pass, then: (*stage).depose, harm: loses, leads: true},
+	{name: "pause-quarter", fits: goesUp, do: network.Pass, then: pauseLeader(timeout/4+timeout/20, zkserver.RequestsFirst), harm: loses},
+	{name: "pause-T", fits: goesUp, do: network.Pass, then: pauseLeader(timeout+timeout/20, zkserver.RequestsFirst), harm: loses},
+	{name: "pause-T-sweep", fits: goesUp, do: network.Pass, then: pauseLeader(timeout+timeout/20, zkserver.RequestsDuringSweep), harm: loses},
+	{name: "pause-2T", fits: goesUp, do: network.Pass, then: pauseLeader(2*timeout+timeout/20, zkserver.SweepFirst), harm: loses},
+	{name: "shorten", fits: goesUp, do: network.ResetAfter, then: (*stage).shorten, harm: loses},
 	{name: "outage", do: network.Pass, then: (*stage).outage, harm: loses},
 	{name: "suspend-half", do: network.Stall, lasts: timeout / 2, then: suspend(timeout / 2), harm: loses | suspends},
 	{name: "suspend-2T", do: network.Stall, lasts: 2 * timeout, then: suspend(2 * timeout), harm: loses | suspends},

@@ -145,6 +145,17 @@ func (h *hold) forced() bool {
 	return false
 }
 
+// keep keeps the hold for d, or until its context ends.
+func (h *hold) keep(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-h.ctx.Done():
+	}
+	h.client.wake()
+}
+
 // release ends the hold by calling f, whose outcome must be allowed.
 func (h *hold) release(what string, f func() error) {
 	c, s := h.client, h.judge.stage
@@ -160,7 +171,7 @@ func (h *hold) release(what string, f func() error) {
 		s.fail("the context of %v has ended because of %v", h, context.Cause(h.ctx))
 	}
 	begun := time.Now()
-	err := c.doWith(s.ctx, what, func(context.Context) error { return f() }, orLost)
+	err := c.end(what, f, orLost)
 	if took := time.Since(begun); took > timeout && s.harm()&suspends == 0 {
 		s.fail("client %d: %s took %v", c.number, what, took)
 	}

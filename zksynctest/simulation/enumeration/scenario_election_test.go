@@ -32,7 +32,7 @@ func withElection(s *stage) *electionStage {
 func (es *electionStage) campaign(c *client, stay time.Duration) {
 	e := es.values.of(c)
 	if h := c.hold(es.judge, 1, "Campaign", e.Campaign); h != nil {
-		c.sleep(stay)
+		h.keep(stay)
 		h.release("Resign", e.Resign)
 	}
 }

@@ -25,7 +25,7 @@ func member(s *stage, c *client, id string, stay time.Duration) {
 	}
 	c.sleep(stay)
 	_ = c.do("Set", func(ctx context.Context) error { return m.Set(ctx, []byte("again")) })
-	_ = c.do("Leave", func(context.Context) error { return m.Leave() }, orLater)
+	_ = c.end("Leave", m.Leave, orLater)
 }
 
 // probeGroup adds a probe that joins, is listed and leaves.
@@ -93,7 +93,7 @@ var groupScenarios = []*scenario{
 		_ = s.server.ExpireSession(s.net.Session(0))
 		c.await("the Ephemeral to come back", func() bool { return s.owned(path, s.net.Session(0)) })
 		_ = c.do("Set", func(ctx context.Context) error { return e.Set(ctx, []byte("2")) })
-		_ = c.do("Close", func(context.Context) error { return e.Close() }, orLater)
+		_ = c.end("Close", e.Close, orLater)
 	}},
 }
 

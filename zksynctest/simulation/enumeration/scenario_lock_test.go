@@ -2,6 +2,8 @@ package enumeration_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
@@ -28,7 +30,7 @@ func withMutex(s *stage, path string, opts ...zksync.Option) *mutexStage {
 func (ms *mutexStage) lock(c *client, stay time.Duration) {
 	mu := ms.values.of(c)
 	if h := c.hold(ms.judge, 1, "Lock", mu.LockContext); h != nil {
-		c.sleep(stay)
+		h.keep(stay)
 		h.release("Unlock", mu.Unlock)
 	}
 }
@@ -39,7 +41,32 @@ const (
 	long  = timeout / 3 // the lease is renewed meanwhile
 )
 
-var lockScenarios = []*scenario{
+var lockScenarios = slices.Concat(mutexScenarios, idleScenarios(8))
+
+// idleScenarios are scenarios in which A locks after it was idle, so that the leader has
+// heard of A long ago, and holds for longer than A's session lives. Touches travel once
+// in half a tick, one may get lost each time, and sessions end once in a tick, so each
+// scenario begins at another part of the interval between two pings.
+func idleScenarios(n int) (all []*scenario) {
+	for i := range n {
+		all = append(all, &scenario{name: fmt.Sprint("mutex-idle-", i), clients: 2, tick: timeout / 4, run: func(s *stage) {
+			ms := withMutex(s, "/locks/m")
+			a, b := s.clients[0], s.clients[1]
+			a.sleep(timeout*2/3 + time.Duration(i)*timeout/3/time.Duration(n))
+			session := s.net.Session(a.number)
+			s.server.LoseTouches(session, true)
+			a.sleep(timeout / 3)
+			s.together(
+				func() { ms.lock(a, 3*timeout/2) },
+				func() { b.sleep(soon); ms.lock(b, soon) },
+				func() { s.pause(timeout / 6); s.server.LoseTouches(session, false) },
+			)
+		}})
+	}
+	return all
+}
+
+var mutexScenarios = []*scenario{
 	// A holds, B waits and gets the lock without a request.
 	{name: "mutex-handover", clients: 2, pairs: true, run: func(s *stage) {
 		ms := withMutex(s, "/locks/m")
@@ -47,6 +74,15 @@ var lockScenarios = []*scenario{
 		s.together(
 			func() { ms.lock(a, long) },
 			func() { b.sleep(soon); ms.lock(b, while) },
+		)
+	}},
+	// A holds until after the time at which another leader ends A's session.
+	{name: "mutex-hold", clients: 2, run: func(s *stage) {
+		ms := withMutex(s, "/locks/m")
+		a, b := s.clients[0], s.clients[1]
+		s.together(
+			func() { ms.lock(a, 5*timeout/2) },
+			func() { b.sleep(soon); ms.lock(b, soon) },
 		)
 	}},
 	// B waits while its connection breaks, so that its watches are armed again.
@@ -69,7 +105,7 @@ var lockScenarios = []*scenario{
 				b.sleep(soon)
 				mu := ms.values.of(b)
 				if b.impatiently("Lock", soon, mu.Lock) == nil {
-					_ = b.do("Unlock", func(context.Context) error { return mu.Unlock() }, orLost)
+					_ = b.end("Unlock", mu.Unlock, orLost)
 				}
 				ms.lock(b, soon)
 			},

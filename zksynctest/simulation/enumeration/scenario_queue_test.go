@@ -76,7 +76,7 @@ func queueScenariosOf(kinds ...queueKind) (all []*scenario) {
 						case <-s.after(while):
 						}
 						b.sleep(soon)
-						_ = b.do("Close", func(context.Context) error { return q.Close() })
+						_ = b.end("Close", q.Close)
 					},
 				)
 			}},

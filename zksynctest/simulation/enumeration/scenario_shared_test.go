@@ -34,7 +34,7 @@ func withRWMutex(s *stage) *rwStage {
 func (rs *rwStage) write(c *client, stay time.Duration) {
 	rw := rs.values.of(c)
 	if h := c.hold(rs.judge, everybody, "Lock", rw.LockContext); h != nil {
-		c.sleep(stay)
+		h.keep(stay)
 		h.release("Unlock", rw.Unlock)
 	}
 }
@@ -42,7 +42,7 @@ func (rs *rwStage) write(c *client, stay time.Duration) {
 func (rs *rwStage) read(c *client, stay time.Duration) {
 	rw := rs.values.of(c)
 	if h := c.hold(rs.judge, 1, "RLock", rw.RLockContext); h != nil {
-		c.sleep(stay)
+		h.keep(stay)
 		h.release("RUnlock", rw.RUnlock)
 	}
 }
@@ -90,7 +90,7 @@ func (ss *semaphoreStage) acquire(c *client, n int, stay time.Duration) {
 	sem := ss.values.of(c)
 	acquire := func(ctx context.Context) (context.Context, error) { return sem.AcquireContext(ctx, n) }
 	if h := c.hold(ss.judge, n, "Acquire", acquire); h != nil {
-		c.sleep(stay)
+		h.keep(stay)
 		h.release("Release", func() error { return sem.Release(n) })
 	}
 }
@@ -155,7 +155,7 @@ var sharedScenarios = []*scenario{
 				b.sleep(soon)
 				sem := ss.values.of(b)
 				if b.impatiently("Acquire", soon, func(ctx context.Context) error { return sem.Acquire(ctx, 1) }) == nil {
-					_ = b.do("Release", func(context.Context) error { return sem.Release(1) }, orLost)
+					_ = b.end("Release", func() error { return sem.Release(1) }, orLost)
 				}
 				ss.acquire(b, 2, soon)
 			},

@@ -14,8 +14,9 @@ import (
 type scenario struct {
 	name     string
 	clients  int
-	pairs    bool // every pair of faults is tried, too
-	connects bool // the scenario opens the Managers itself
+	pairs    bool          // every pair of faults is tried, too
+	connects bool          // the scenario opens the Managers itself
+	tick     time.Duration // of the servers, if not the usual one
 	run      func(s *stage)
 }
 

@@ -1,6 +1,7 @@
 package enumeration_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -34,6 +35,7 @@ type stage struct {
 	clients []*client
 	judges  []*judge
 	probes  []probe
+	disarm  []func()
 	remains map[string]bool
 	begun   time.Time
 
@@ -44,8 +46,9 @@ type stage struct {
 	mu      sync.Mutex
 	wrong   []string
 	said    []string
-	struck  int    // strikes that have hit their frames
-	nothing string // why a strike had nothing to harm
+	struck  int       // strikes that have hit their frames
+	last    time.Time // of these
+	nothing string    // why a strike had nothing to harm
 }
 
 // An outcome is what a run has shown.
@@ -53,6 +56,7 @@ type outcome struct {
 	of      faultCase
 	wrong   []string // empty if the case has passed
 	struck  int
+	last    time.Time // when a fault has struck last
 	nothing string
 	frames  []network.Frame // until the scenario had ended
 	left    map[string]bool // znodes at the end, without what differs from run to run
@@ -79,14 +83,14 @@ func run(t *testing.T, c faultCase, allowed map[string]bool) *outcome {
 		}()
 		synctest.Test(t, func(*testing.T) { s.run(out, allowed) })
 	}()
-	out.wrong, out.said, out.struck, out.nothing = s.wrong, s.said, s.struck, s.nothing
+	out.wrong, out.said, out.struck, out.last, out.nothing = s.wrong, s.said, s.struck, s.last, s.nothing
 	return out
 }
 
 func (s *stage) run(out *outcome, allowed map[string]bool) {
 	s.begun = time.Now()
 	out.from = s.begun
-	server, err := zkserver.NewEnsemble(zkserver.Config{TickTime: tick, ElectionTime: tick / 10}, ensemble)
+	server, err := zkserver.NewEnsemble(zkserver.Config{TickTime: cmp.Or(s.of.scenario.tick, tick), ElectionTime: tick / 10}, ensemble)
 	if err != nil {
 		s.fail("start the ensemble: %v", err)
 		return
@@ -110,16 +114,17 @@ func (s *stage) run(out *outcome, allowed map[string]bool) {
 
 // arm makes a strike happen when its frame comes.
 func (s *stage) arm(k strike) {
-	s.net.Strike(network.Strike{At: &k.at, Do: k.fault.do, For: k.fault.lasts, Then: func(f network.Frame) {
+	s.disarm = append(s.disarm, s.net.Strike(network.Strike{At: &k.at, Do: k.fault.do, For: k.fault.lasts, Then: func(f network.Frame) {
 		s.say("%s strikes %s", k.fault.name, describe(f))
 		s.mu.Lock()
 		s.struck++
+		s.last = time.Now()
 		s.mu.Unlock()
 		s.heal(k.fault.lasts, func() {}) // a frame that is held up arrives then
 		if k.fault.then != nil {
 			k.fault.then(s, f)
 		}
-	}})
+	}}))
 }
 
 // perform runs the scenario, and reports whether it has ended.
@@ -132,6 +137,9 @@ func (s *stage) perform(out *outcome) bool {
 		}
 		s.of.scenario.run(s)
 	})
+	for _, disarm := range s.disarm {
+		disarm() // the checks are not to be disturbed
+	}
 	out.frames = s.net.Frames()
 	return ended
 }

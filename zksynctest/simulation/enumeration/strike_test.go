@@ -36,19 +36,14 @@ func commits(f network.Frame) bool {
 	return false
 }
 
-// codeThrottled is ZTHROTTLEDOP.
-const codeThrottled = -127
-
 // request returns a Fault that strikes the request f, which is about to arrive.
-func request(f network.Frame, at zkserver.Moment, do zkserver.Action) zkserver.Fault {
-	return zkserver.Fault{Session: f.Session, Op: zkserver.OpCode(f.Op), At: at, Do: do,
+func request(f network.Frame, do zkserver.Action) zkserver.Fault {
+	return zkserver.Fault{Session: f.Session, Op: zkserver.OpCode(f.Op), At: zkserver.BeforeCommit, Do: do,
 		Match: func(op zkserver.Op) bool { return op.Xid == f.Xid }}
 }
 
 // throttle has the server refuse the request.
-func (s *stage) throttle(f network.Frame) {
-	s.server.Inject(request(f, zkserver.BeforeCommit, zkserver.Error(codeThrottled)))
-}
+func (s *stage) throttle(f network.Frame) { s.server.Inject(request(f, zkserver.Throttle)) }
 
 // expire ends the client's session by force.
 func (s *stage) expire(f network.Frame) {
@@ -80,13 +75,21 @@ func (s *stage) cut(f network.Frame) {
 	e := s.clients[f.Client].endpoint
 	s.heal(3*timeout, e.Rejoin)
 	if commits(f) {
-		s.server.Inject(request(f, zkserver.AfterCommit, zkserver.Call(e.CutFromLeader)))
+		s.server.Inject(request(f, zkserver.CutAfterForward))
 		return
 	}
 	e.CutFromLeader()
 }
 
-// depose cuts the leader, to which the client is connected, from all others.
+// strand cuts the client's server as cut does, and keeps the client from reaching any
+// other server.
+func (s *stage) strand(f network.Frame) {
+	s.net.Strand(f.Client, 3*timeout/2)
+	s.cut(f)
+}
+
+// depose has the other servers elect another leader. The client's server, which has
+// led, does not know, and goes on answering.
 func (s *stage) depose(f network.Frame) {
 	e := s.clients[f.Client].endpoint
 	if s.server.Leader() != e.Number() {
@@ -94,7 +97,42 @@ func (s *stage) depose(f network.Frame) {
 		return
 	}
 	s.heal(4*timeout, e.Rejoin)
-	e.CutFromLeader()
+	s.server.Depose()
+}
+
+// goesUp reports whether a frame is a request. Faults that are not about a frame itself
+// strike requests only: what they do to a client that waits for an answer is the same.
+func goesUp(f network.Frame) bool { return f.Dir == network.Up }
+
+// pauseLeader stops the leader for a while. order is what it does first when it goes on.
+func pauseLeader(d time.Duration, order zkserver.ThawOrder) func(*stage, network.Frame) {
+	return func(s *stage, _ network.Frame) {
+		n := s.server.Leader()
+		if n == 0 {
+			s.void("there is no leader")
+			return
+		}
+		s.server.SetThawOrder(order)
+		e := s.server.Endpoint(n)
+		e.Freeze()
+		s.heal(d, e.Thaw)
+	}
+}
+
+// shorten has the client negotiate a shorter session timeout at another server, and
+// keeps it from reaching any server soon after that.
+func (s *stage) shorten(f network.Frame) {
+	for i := range ensemble {
+		e := s.server.Endpoint(1 + i)
+		if err := e.SetSessionTimeouts(timeout/2, timeout/2); err != nil {
+			s.fail("shorten the timeouts: %v", err)
+		}
+		s.heal(3*timeout, func() { _ = e.SetSessionTimeouts(timeout, timeout) })
+	}
+	s.background.Go(func() {
+		s.pause(timeout / 4)
+		s.outage(f)
+	})
 }
 
 // outage keeps the client from reaching any server for longer than the session

@@ -13,8 +13,9 @@ import (
 type tally struct {
 	mu       sync.Mutex
 	frames   int
-	ran      [3]int // by the number of faults
-	missed   int    // the frame did not come
+	ran      [3]int      // by the number of faults
+	missed   int         // the frame did not come
+	missing  []faultCase // some of these
 	known    map[*defect]int
 	struck   map[*fault]int
 	void     map[*fault]int // found nothing to harm
@@ -52,6 +53,9 @@ func (a *tally) add(out *outcome) {
 		switch {
 		case out.struck < n:
 			a.missed++
+			if a.missed <= 10 {
+				a.missing = append(a.missing, out.of)
+			}
 		case out.nothing != "":
 			a.void[k.fault]++
 		default:
@@ -100,7 +104,7 @@ func (a *tally) report(t reporter, e *engine, took time.Duration) {
 		len(e.scenarios), a.frames, a.ran[1], a.ran[2], took.Round(time.Millisecond),
 		(took / time.Duration(max(1, cases))).Round(time.Microsecond), (a.took / time.Duration(max(1, cases))).Round(time.Millisecond))
 	if a.missed > 0 {
-		t.Logf("%d faults did not strike, because their frames did not come", a.missed)
+		t.Logf("%d faults did not strike, because their frames did not come, as %v", a.missed, a.missing)
 	}
 	for _, s := range e.scenarios {
 		n := a.scenario[s]

@@ -240,7 +240,7 @@ func (n *Net) arrive(c *Conn, dir Direction) {
 		return
 	}
 	frame := c.describe(bytes, dir)
-	if n.keeps {
+	if n.keeps && !hole {
 		n.recorded = append(n.recorded, frame)
 	}
 	n.mu.Unlock()
@@ -283,7 +283,8 @@ func (n *Net) arrive(c *Conn, dir Direction) {
 	}
 }
 
-// Record makes the network keep every frame that has its turn from now on.
+// Record makes the network keep every frame that has its turn from now on, but for
+// frames that are swallowed.
 func (n *Net) Record() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

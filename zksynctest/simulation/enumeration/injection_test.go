@@ -1,0 +1,224 @@
+package enumeration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// plain is a scenario in which every effect of a fault can be seen: a client writes a
+// znode once in a while. The first write is frame 0.1.up.3, its answer 0.1.down.3.
+var plain = &scenario{name: "plain", clients: 1, run: func(s *stage) {
+	s.operator(func() error { return s.server.Create("/x", nil) })
+	c := s.clients[0]
+	for range 4 {
+		_ = c.do("Set", func(ctx context.Context) error {
+			by, err := c.manager().Session(ctx)
+			if err == nil {
+				_, err = by.Set(ctx, "/x", []byte("data"), -1)
+			}
+			return err
+		}, orLost, orConnectionLost, func(_ *stage, err error) bool { return strings.Contains(err.Error(), "throttled") })
+		for _, info := range s.server.Sessions() {
+			s.say("negotiated %v", info.Timeout)
+		}
+		s.say("leader %d, client's server %d at %#x, newest %#x", s.server.Leader(), c.endpoint.Number(), c.endpoint.Zxid(), s.server.Zxid())
+		c.sleep(timeout)
+	}
+}}
+
+// An effect is what a fault at one frame must have caused, or an error that says what
+// is missing.
+type effect func(o *outcome, at network.Address) error
+
+func missing(ok bool, format string, args ...any) error {
+	if ok {
+		return nil
+	}
+	return fmt.Errorf(format, args...)
+}
+
+// handled reports whether the server has carried out the first write.
+func handled(o *outcome) (done bool, code int32) {
+	for _, op := range o.ops {
+		if op.Code == zkserver.OpSetData && op.Conn == 1 {
+			return op.Done, op.Err
+		}
+	}
+	return false, 0
+}
+
+// answered reports when the first write has returned, and whether with success.
+func answered(o *outcome) (after time.Duration, ok bool) {
+	for _, line := range o.said {
+		if stamp, result, found := strings.Cut(line, ": client 0: Set: "); found {
+			seconds, _ := strconv.ParseFloat(strings.TrimSpace(stamp), 64)
+			return time.Duration(seconds * float64(time.Second)), result == "<nil>"
+		}
+	}
+	return 0, false
+}
+
+// connections is the number of connections that were made, and at which gap the second
+// one followed the last frame of the first.
+func connections(o *outcome) (n int, gap time.Duration) {
+	var last time.Time
+	for _, f := range o.frames {
+		n = max(n, f.Conn)
+		if f.Conn == 1 {
+			last = f.At
+		} else if gap == 0 {
+			gap = f.At.Sub(last)
+		}
+	}
+	return n, gap
+}
+
+// silence is the longest time without a frame.
+func silence(o *outcome) (longest time.Duration) {
+	for i := 1; i < len(o.frames); i++ {
+		longest = max(longest, o.frames[i].At.Sub(o.frames[i-1].At))
+	}
+	return longest
+}
+
+func noted(o *outcome, what string) bool {
+	for _, line := range o.said {
+		if strings.Contains(line, what) {
+			return true
+		}
+	}
+	return false
+}
+
+func broken(done bool) effect {
+	return func(o *outcome, _ network.Address) error {
+		was, _ := handled(o)
+		_, arrived := answered(o)
+		n, _ := connections(o)
+		return missing(was == done && !arrived && n > 1, "handled %v, answered %v, %d connections", was, arrived, n)
+	}
+}
+
+func silent(o *outcome, at network.Address) error {
+	_, arrived := answered(o)
+	n, gap := connections(o)
+	return missing(!arrived && n > 1 && gap > timeout/10, "answered %v, %d connections, the second %v after the first", arrived, n, gap)
+}
+
+func late(d time.Duration) effect {
+	return func(o *outcome, _ network.Address) error {
+		after, arrived := answered(o)
+		n, _ := connections(o)
+		return missing(!arrived && n > 1 || after >= d, "answered after %v", after)
+	}
+}
+
+func quiet(d time.Duration) effect {
+	return func(o *outcome, _ network.Address) error {
+		return missing(silence(o) >= d, "no frame for %v, want %v", silence(o), d)
+	}
+}
+
+// effects has every fault, with the frame at which it is tried and what must come of it.
+var effects = map[string]struct {
+	at     string
+	effect effect
+}{
+	"break-before":  {"0.1.up.3", broken(false)},
+	"break-after":   {"0.1.up.3", broken(true)},
+	"lose":          {"0.1.down.3", silent},
+	"swallow":       {"0.1.up.3", silent},
+	"delay-quarter": {"0.1.down.3", late(timeout / 4)},
+	"delay-T":       {"0.1.down.3", late(timeout)},
+	"delay-2T":      {"0.1.down.3", late(2 * timeout)},
+	"throttle": {"0.1.up.3", func(o *outcome, _ network.Address) error {
+		_, code := handled(o)
+		return missing(code == int32(zkserver.ErrThrottledOp), "answered with %d", code)
+	}},
+	"expire": {"0.1.up.3", func(o *outcome, _ network.Address) error {
+		sessions := make(map[int64]bool)
+		for _, f := range o.frames {
+			sessions[f.Session] = true
+		}
+		delete(sessions, 0)
+		return missing(len(sessions) == 2, "%d sessions", len(sessions))
+	}},
+	"lag": {"0.1.up.3", func(o *outcome, at network.Address) error {
+		for _, op := range o.ops {
+			if op.Code == zkserver.OpConnect && op.Conn == 2 {
+				return nil
+			}
+		}
+		return errors.New("the client has not come to another server")
+	}},
+	"cut": {"0.1.up.3", func(o *outcome, _ network.Address) error {
+		was, _ := handled(o)
+		_, arrived := answered(o)
+		return missing(was && !arrived, "handled %v, answered %v", was, arrived)
+	}},
+	"strand": {"0.1.up.3", func(o *outcome, _ network.Address) error {
+		n, gap := connections(o)
+		return missing(n > 1 && gap > timeout/2, "%d connections, the second %v after the first", n, gap)
+	}},
+	"depose": {"0.1.up.3", func(o *outcome, _ network.Address) error {
+		return missing(noted(o, "leader 1") || noted(o, "leader 2"), "no other leader")
+	}},
+	"pause-quarter": {"0.1.up.3", late(timeout / 4)},
+	"pause-T":       {"0.1.up.3", late(timeout)},
+	"pause-T-sweep": {"0.1.up.3", late(timeout)},
+	"pause-2T":      {"0.1.up.3", late(timeout)},
+	"shorten": {"0.1.up.3", func(o *outcome, at network.Address) error {
+		return missing(quiet(timeout)(o, at) == nil && noted(o, "negotiated 3s"), "no outage after a shorter timeout")
+	}},
+	"outage":        {"0.1.up.3", quiet(timeout)},
+	"suspend-half":  {"0.1.up.3", quiet(timeout / 2)},
+	"suspend-2T":    {"0.1.up.3", quiet(2 * timeout)},
+	"cancel-lost":   {"0.1.up.3", cancelledWith("session lost")},
+	"cancel-nonode": {"0.1.up.3", cancelledWith("node does not exist")},
+	"cancel-taken":  {"0.1.up.3", cancelledWith("the id is taken")},
+	"close": {"0.1.up.3", func(o *outcome, _ network.Address) error {
+		return missing(noted(o, session.ErrClosed.Error()), "no call has failed with %v", session.ErrClosed)
+	}},
+}
+
+func cancelledWith(cause string) effect {
+	return func(o *outcome, _ network.Address) error {
+		return missing(noted(o, "a sibling has failed: ") && noted(o, cause), "no call has failed with %q", cause)
+	}
+}
+
+// Every fault has its effect: a fault that is not injected finds nothing.
+func TestFaultsAreInjected(t *testing.T) {
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			e, ok := effects[f.name]
+			if !ok {
+				t.Fatal("this fault has no test")
+			}
+			at, err := network.ParseAddress(e.at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out := run(t, faultCase{scenario: plain}.with(strike{at, f}), nil)
+			if out.struck != 1 || out.nothing != "" {
+				t.Fatalf("struck %d times: %s", out.struck, out.nothing)
+			}
+			if err := e.effect(out, at); err != nil {
+				t.Errorf("%v\n%s\n%s\n%s", err, lines(frames(out)), lines(requests(out)), lines(out.said))
+			}
+			none := run(t, faultCase{scenario: plain}, nil)
+			if e.effect(none, at) == nil {
+				t.Error("the effect is there without the fault as well")
+			}
+		})
+	}
+}
