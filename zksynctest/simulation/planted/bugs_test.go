@@ -5,8 +5,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
+	"regexp"
 	"testing"
 )
 
@@ -16,14 +15,12 @@ func TestBugsFit(t *testing.T) {
 		t.Errorf("%d bugs, want 15 at least", len(bugs))
 	}
 	seen := map[string]bool{}
-	all := slices.Clone(bugs)
-	for _, b := range testedBugs {
-		all = append(all, b.bug)
-		if !hasTest(t, b.pkg, b.test) {
-			t.Errorf("%s: package %s has no %s", b.name, b.pkg, b.test)
+	for _, b := range bugs {
+		for _, f := range b.tests() {
+			if !hasTest(t, f) {
+				t.Errorf("%s: no test of %s matches %s", b.name, f.pkg, f.args[1])
+			}
 		}
-	}
-	for _, b := range all {
 		texts, err := b.apply("../../..")
 		if err != nil {
 			t.Errorf("%s: %v", b.name, err)
@@ -40,20 +37,25 @@ func TestBugsFit(t *testing.T) {
 	}
 }
 
-// hasTest reports whether a package has a test of that name.
-func hasTest(t *testing.T, pkg, name string) bool {
+var testFunc = regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\)`)
+
+// hasTest reports whether the package of a finder has a test that the finder runs.
+func hasTest(t *testing.T, f finder) bool {
 	t.Helper()
-	files, err := filepath.Glob("../../../" + pkg + "/*_test.go")
+	files, err := filepath.Glob(filepath.Join("../../..", f.pkg, "*_test.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	pattern := regexp.MustCompile(f.args[1])
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(string(text), "\nfunc "+name+"(t *testing.T)") {
-			return true
+		for _, m := range testFunc.FindAllSubmatch(text, -1) {
+			if pattern.Match(m[1]) {
+				return true
+			}
 		}
 	}
 	return false

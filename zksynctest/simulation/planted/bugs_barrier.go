@@ -1,0 +1,20 @@
+package main
+
+// barrierBugs are in barriers and double barriers.
+var barrierBugs = []bug{
+	{"open a gate by a stale read", []edit{{"zksync/barrier.go",
+		"		if err := s.SyncQuorum(ctx, b.path); err != nil {\n			return err\n		}\n",
+		""}}, []finder{simulated()}},
+	{"open a double barrier by an old count", []edit{{"zksync/participant_requests.go",
+		"p.s.Multi(background, p.unchanged(), &zk.CreateRequest{Path: p.readyPath()}, p.touch())",
+		"p.s.Multi(background, &zk.CreateRequest{Path: p.readyPath()}, p.touch())"}}, []finder{simulated()}},
+	{"clear a double barrier by an old count", []edit{{"zksync/participant_requests.go",
+		"p.s.Multi(background, p.unchanged(), &zk.DeleteRequest{Path: p.readyPath(), Version: -1}, p.touch())",
+		"p.s.Multi(background, &zk.DeleteRequest{Path: p.readyPath(), Version: -1}, p.touch())"}}, []finder{simulated()}},
+	{"take one back whom others have counted", []edit{{"zksync/participant_requests.go",
+		"p.s.Multi(background, p.unchanged(), &zk.DeleteRequest{Path: p.path, Version: -1}, p.touch())",
+		"p.s.Multi(background, &zk.DeleteRequest{Path: p.path, Version: -1}, p.touch())"}}, []finder{simulated()}},
+	{"enter a round that began before one came", []edit{{"zksync/participant_waits.go",
+		"				return p.open > p.czxid, nil\n",
+		"				return true, nil\n"}}, []finder{simulated()}},
+}

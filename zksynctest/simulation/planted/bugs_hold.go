@@ -1,0 +1,31 @@
+package main
+
+// holdBugs are in what locks, semaphores and elections have in common.
+var holdBugs = []bug{
+	{"leave the place of a wait that was given up", []edit{{"zksync/place.go",
+		"	p.close()\n	if p.s.Err() == nil {\n		p.s.Discard(p.path)\n	}\n",
+		"	p.close()\n"}}, []finder{simulated()}},
+	{"watch the lowest place instead of the one before", []edit{
+		{"zksync/line.go", "near.name == \"\" || near.before(m):", "near.name == \"\" || m.before(near):"},
+		{"zksync/place.go", "	p.last = f.last\n", "	p.last = true\n"},
+		{"zksync/place.go", "	if p.line.rule.together(p.line.class) {\n", "	if true {\n"}}, []finder{simulated()}},
+	{"take the going of the one before for a grant", []edit{{"zksync/place.go",
+		"	p.last = f.last\n",
+		"	p.last = true\n"}}, []finder{simulated()}},
+	{"hand on in memory what is lost", []edit{
+		{"zksync/entrance.go",
+			"	case p.lost() != nil:\n",
+			"	case false:\n"},
+		{"zksync/entrance.go",
+			"	if err := p.lost(); err != nil {\n		p.leave()\n		e.local.leave()\n		return err\n	}\n	e.spare = p\n",
+			"	e.spare = p\n"}}, []finder{simulated()}},
+	{"say nothing of a loss at Unlock", []edit{{"zksync/entrance.go",
+		"		p.leave()\n		e.local.leave()\n		return err\n	}\n	e.spare = p\n",
+		"		p.leave()\n		e.local.leave()\n		return nil\n	}\n	e.spare = p\n"}}, []finder{simulated()}},
+	{"let a writer in behind one that became a reader", []edit{{"zksync/sharedrule.go",
+		"overtaken: func(ours class) bool { return ours == writer },",
+		"overtaken: func(ours class) bool { return false },"}}, []finder{simulated()}},
+	{"say nothing of a loss at RUnlock and Release", []edit{{"zksync/pool.go",
+		"	lost := p.check()\n	st := p.stakes[i]\n",
+		"	var lost error\n	st := p.stakes[i]\n"}}, []finder{simulated()}},
+}

@@ -1,0 +1,37 @@
+package main
+
+// sessionBugs are in package session.
+var sessionBugs = []bug{
+	{"grant without asking the lease", []edit{{"session/lease.go",
+		"	case !s.leases.proof.grantable(now):\n",
+		"	case false:\n"}}, []finder{simulated()}},
+	{"believe in a session for longer than its timeout", []edit{{"session/proof.go",
+		"Add(p.timeout - p.timeout/marginFraction)\n}",
+		"Add(3 * p.timeout)\n}"}}, []finder{simulated()}},
+	{"take every answer for a commit", []edit{{"session/call.go",
+		"	return proofContact\n}\n\n// asksLeader",
+		"	return proofCommit\n}\n\n// asksLeader"}}, []finder{simulated()}},
+	{"forget what a cancelled create has made", []edit{{"session/protected.go",
+		"	r.late = func(c *call) {\n		switch classOfCall(c) {\n",
+		"	r.late = func(c *call) {\n		switch ClassFinal {\n"}}, []finder{simulated()}},
+	{"have the janitor try once", []edit{{"session/chore.go",
+		"			left = append(left, c.paths[i])\n			err = failed\n",
+		""}}, []finder{simulated()}},
+	{"create again without looking for the first", []edit{{"session/protected.go",
+		"		if len(found) > 0 {\n			return found, nil, nil\n",
+		"		if len(found) > 1<<20 {\n			return found, nil, nil\n"}}, []finder{simulated()}},
+	{"look after a lost answer without a sync and without a commit", []edit{
+		{"session/protected.go",
+			"	if err := s.SyncQuorum(ctx, dir); err != nil {\n		return nil, err\n	}\n",
+			""},
+		{"session/chore.go",
+			"	if err := l.quorum.quorum(); err != nil {\n		return err\n	}\n",
+			""},
+		{"session/session.go", "sync := &call{op: opSync,", "sync := &call{op: opExists,"},
+		{"session/session.go",
+			"return appendString(b, \"/\") })\n}",
+			"return appendBool(appendString(b, \"/\"), false) })\n}"}}, []finder{simulated()}},
+	{"set no watches again after a reconnect", []edit{{"session/session.go",
+		"	s.hub.rearm(w, s.eventZxid.Load())\n",
+		""}}, []finder{simulated()}},
+}
