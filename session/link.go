@@ -24,6 +24,11 @@ const (
 	maxBackoff   = time.Second
 )
 
+// zkBuffer is the size of go-zookeeper's two buffers. go-zookeeper sees only the
+// handshake, pings and the answer to closeSession, all of which take less than a
+// hundred bytes. Its default is 1.5 MB for each Conn and for each connection.
+const zkBuffer = 4 << 10
+
 // A link keeps a session connected through a zk.Conn of its own: it is the
 // Conn's HostProvider and dialer.
 type link struct {
@@ -49,6 +54,7 @@ func (l *link) open() error {
 	var err error
 	l.zk, l.events, err = zk.Connect(l.s.m.servers.list(), timeout,
 		zk.WithDialer(l.dial), zk.WithHostProvider(l),
+		zk.WithMaxBufferSize(zkBuffer), zk.WithMaxConnBufferSize(zkBuffer),
 		zk.WithLogger(zkLog{l.s.m.cfg.log}), zk.WithLogInfo(false))
 	return err
 }
