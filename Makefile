@@ -5,6 +5,7 @@ COUNT    ?= 10
 CHAOS    ?= 10m
 CHURN    ?= 10m
 SEEDS    ?= 2000
+PAIRS    ?= 20000
 
 SEQUENCES ?= 50000
 SEED      ?= 1
@@ -16,15 +17,15 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.7.0
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: ## all tests; without a real ZooKeeper some are skipped
+test: ## all tests but the long ones; without a real ZooKeeper some more are skipped
 	go test ./...
 
 .PHONY: test-real
-test-real: ## all tests, and the real ZooKeeper must be there
-	ZKSYNC_REQUIRE_REAL=1 go test ./...
+test-real: ## all tests, the long ones too, and the real ZooKeeper must be there
+	ZKSYNC_REQUIRE_REAL=1 ZKSYNC_LONG=1 go test ./...
 
 .PHONY: lint
 lint: ## gofmt, vet and staticcheck
@@ -51,14 +52,22 @@ differential: ## SEQUENCES random sequences on zkserver and a real server, from 
 
 .PHONY: soak
 soak: ## all tests COUNT times with the race detector
-	go test -race -count=$(COUNT) -timeout 2h ./...
+	ZKSYNC_LONG=1 go test -race -count=$(COUNT) -timeout 6h ./...
 
 .PHONY: simulate
 simulate: ## SEEDS seeds of workloads under faults, checked against models
 	go test -v -count=1 -timeout 24h ./zksynctest/simulation -run '^TestSimulation$$' -seeds $(SEEDS)
 
+.PHONY: enumerate
+enumerate: ## every fault at every frame of the scenarios, and PAIRS pairs of faults
+	go test -v -count=1 -timeout 24h ./zksynctest/simulation/enumeration -run '^TestEnumeration$$' -cases all -pairs $(PAIRS)
+
+.PHONY: enumerate-pairs
+enumerate-pairs: ## every pair of faults in the scenarios of sessions, watches and hand-overs
+	go test -v -count=1 -timeout 24h ./zksynctest/simulation/enumeration -run '^TestEnumeration$$' -cases 0 -pairs all
+
 .PHONY: mutants
-mutants: ## how many seeds the simulation takes to find each of a list of bugs
+mutants: ## what finds each of a list of planted bugs, and after how many cases or seeds
 	go run ./zksynctest/simulation/planted
 
 .PHONY: interop
@@ -67,7 +76,7 @@ interop: ## other clients on the same paths, 2,000 acquisitions a side
 
 .PHONY: chaos
 chaos: ## servers and clients killed, paused and cut off for CHAOS, with a real ensemble of three
-	ZKSYNC_REQUIRE_REAL=1 go test -v -count=1 -timeout 24h ./zksynctest/chaos -run '^TestChaos$$' -chaos $(CHAOS)
+	ZKSYNC_REQUIRE_REAL=1 ZKSYNC_LONG=1 go test -v -count=1 -timeout 24h ./zksynctest/chaos -run '^TestChaos$$' -chaos $(CHAOS)
 
 .PHONY: lease-lab
 lease-lab: ## faults of real ensembles that threaten the lease, RUNS times each, and a table of the margins

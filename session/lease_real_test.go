@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
@@ -18,6 +19,7 @@ import (
 // while the leader expires the sessions of its clients. Whoever holds something
 // through it learns of the loss before anybody sees the ephemeral go.
 func TestHolderOnARealFollowerThatIsCutOff(t *testing.T) {
+	bounds.Long(t)
 	t.Parallel()
 	e := zksynctest.RealZooKeeper(t, 3)
 	leader, followers := e.Leader(), e.Followers()
@@ -86,6 +88,7 @@ func TestHolderOnARealFollowerThatIsCutOff(t *testing.T) {
 
 // A restart of the server within the lease costs a holder nothing.
 func TestHolderOverARealRestart(t *testing.T) {
+	bounds.Long(t)
 	t.Parallel()
 	e := zksynctest.RealZooKeeper(t, 1)
 	s := current(t, e.Connect(t, session.WithTimeout(10*time.Second)))

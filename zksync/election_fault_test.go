@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
@@ -159,6 +160,7 @@ func electUnderFaults(t *testing.T, seed uint64) {
 // On real servers the clocks of leaders are the one of this machine, but the
 // end of a context is seen a little later than it happens.
 func TestElectionOverKilledLeaders(t *testing.T) {
+	bounds.Long(t)
 	ens := zksynctest.RealZooKeeper(t, 3)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

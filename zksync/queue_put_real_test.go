@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
@@ -92,6 +93,7 @@ func TestPutsWithBrokenConnections(t *testing.T) {
 // TestPutsWhileServersAreKilled kills one server after the other of three, the
 // leader among them, while goroutines put.
 func TestPutsWhileServersAreKilled(t *testing.T) {
+	bounds.Long(t)
 	t.Parallel()
 	const producers, each = 8, 150
 	e := zksynctest.RealZooKeeper(t, 3)

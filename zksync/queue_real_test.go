@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
@@ -17,6 +18,7 @@ import (
 // TestRealQueueStorm kills the servers of an ensemble under producers and
 // consumers, one after the other, the leader among them.
 func TestRealQueueStorm(t *testing.T) {
+	bounds.Long(t)
 	t.Parallel()
 	e := zksynctest.RealZooKeeper(t, 3)
 	l := newLedger(t, stormMessages())

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
@@ -15,6 +16,7 @@ import (
 // TestRealHolderLetsGoInTime cuts a holder's server off from the leader, which
 // then expires the session while the server goes on answering pings.
 func TestRealHolderLetsGoInTime(t *testing.T) {
+	bounds.Long(t)
 	t.Parallel()
 	e := zksynctest.RealZooKeeper(t, 3)
 	follower := e.Followers()[0]
@@ -32,6 +34,7 @@ func TestRealHolderLetsGoInTime(t *testing.T) {
 }
 
 func TestRealPartitionedHolder(t *testing.T) {
+	bounds.Long(t)
 	t.Parallel()
 	e := zksynctest.RealZooKeeper(t, 1)
 	direct := e.DirectAddr(1)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-zksync/toolkit/internal/bounds"
 )
 
 // electionTime bounds how long an ensemble is without a leader after the old
@@ -13,6 +15,7 @@ import (
 const electionTime = 5 * time.Second
 
 func TestRealEnsembleSurvivesItsLeader(t *testing.T) {
+	bounds.Long(t)
 	t.Parallel()
 	start := time.Now()
 	e := RealZooKeeper(t, 3)
@@ -90,6 +93,7 @@ func TestRealCutFollower(t *testing.T) {
 }
 
 func TestRealCutLeaderOff(t *testing.T) {
+	bounds.Long(t)
 	t.Parallel()
 	e := RealZooKeeper(t, 3, RealTickTime(300*time.Millisecond))
 	old := e.Leader()
@@ -118,6 +122,7 @@ func TestRealCutLeaderOff(t *testing.T) {
 // Were there any way between servers past the links, two of them would still
 // make a quorum.
 func TestRealCutAll(t *testing.T) {
+	bounds.Long(t)
 	t.Parallel()
 	e := RealZooKeeper(t, 3, RealTickTime(200*time.Millisecond), RealSyncLimit(3))
 	// A server that joins dials those with higher numbers, and they dial back.
@@ -175,6 +180,7 @@ func wantNoVotes(t *testing.T, i int, log string) {
 }
 
 func TestRealPeerLinks(t *testing.T) {
+	bounds.Long(t)
 	t.Parallel()
 	e := RealZooKeeper(t, 3)
 	leader, follower := e.Leader(), e.Followers()[0]

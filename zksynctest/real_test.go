@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/internal/realzk"
 )
 
@@ -59,6 +60,7 @@ func TestRealKillAndStart(t *testing.T) {
 }
 
 func TestRealPauseAndResume(t *testing.T) {
+	bounds.Long(t)
 	t.Parallel()
 	e := RealZooKeeper(t, 1)
 	client := openSession(t, e.Addr(1), 20*time.Second, nil)

@@ -19,6 +19,7 @@ import (
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/goleak"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
@@ -44,6 +45,7 @@ func TestMain(m *testing.M) {
 // servers, clients and the links between them are hurt, and looks through what
 // they noted.
 func TestChaos(t *testing.T) {
+	bounds.Long(t)
 	seed := *chaosSeed
 	if seed == 0 {
 		seed = rand.Uint64()

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
@@ -61,6 +62,7 @@ type comparison struct {
 }
 
 func (c comparison) onReal(t *testing.T) []string {
+	bounds.Long(t)
 	opts := append([]zksynctest.RealOption{zksynctest.RealTickTime(c.tick), zksynctest.RealSyncLimit(c.limit)}, c.real...)
 	e := zksynctest.RealZooKeeper(t, 3, opts...)
 	s := &script{

@@ -5,6 +5,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/go-zksync/toolkit/internal/bounds"
 )
 
 // startOne starts a server or skips; how loudly is not decided here.
@@ -84,6 +86,7 @@ func TestClosedClusterDoesNothing(t *testing.T) {
 }
 
 func TestRestartsTakeTurns(t *testing.T) {
+	bounds.Long(t)
 	t.Parallel()
 	c := startOne(t)
 	done := make(chan error)
