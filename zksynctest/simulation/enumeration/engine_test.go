@@ -33,7 +33,7 @@ func (e *engine) try(t *testing.T, c faultCase) (out *outcome) {
 	if trace := e.traces[c.scenario]; trace != nil {
 		allowed = trace.left
 	}
-	for range 3 {
+	for range 10 {
 		out = run(t, c, allowed)
 		if out.struck == len(c.strikes) || len(out.wrong) > 0 {
 			break

@@ -109,9 +109,9 @@ func broken(done bool) effect {
 }
 
 func silent(o *outcome, at network.Address) error {
-	_, arrived := answered(o)
-	n, gap := connections(o)
-	return missing(!arrived && n > 1 && gap > timeout/10, "answered %v, %d connections, the second %v after the first", arrived, n, gap)
+	after, arrived := answered(o)
+	n, _ := connections(o)
+	return missing(!arrived && n > 1 && after > timeout/10, "answered %v after %v, %d connections", arrived, after, n)
 }
 
 func late(d time.Duration) effect {

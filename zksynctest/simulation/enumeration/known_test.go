@@ -15,7 +15,6 @@ var defects = []*defect{
 	{what: "a throttled request (-127) is final", faults: []string{"throttle"}},
 	{what: "the cause of the caller's context is taken for an answer: an endless loop", faults: []string{"cancel-lost", "cancel-nonode"}, skip: true},
 	{what: "the loss of an outer lock is taken for the loss of an inner one: an endless loop", scenarios: []string{"mutex-do"}, skip: true},
-	{what: "setWatches names a zxid whose events have not all arrived", scenarios: []string{"watch-rearm", "node-rearm", "children-rearm", "tree-rearm"}},
 }
 
 // explains reports whether a case may fail because of the defect.

@@ -2,6 +2,7 @@ package enumeration_test
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
@@ -90,23 +91,22 @@ var groupScenarios = []*scenario{
 			return
 		}
 		c.sleep(soon)
-		_ = s.server.ExpireSession(s.net.Session(0))
-		c.await("the Ephemeral to come back", func() bool { return s.owned(path, s.net.Session(0)) })
+		first := s.owner(path)
+		_ = s.server.ExpireSession(first)
+		c.await("the Ephemeral to come back", func() bool { now := s.owner(path); return now != 0 && now != first })
 		_ = c.do("Set", func(ctx context.Context) error { return e.Set(ctx, []byte("2")) })
 		_ = c.end("Close", e.Close, orLater)
 	}},
 }
 
-// owned reports whether a session has an ephemeral znode.
-func (s *stage) owned(path string, id int64) bool {
+// owner returns the session that has an ephemeral znode, or 0.
+func (s *stage) owner(path string) int64 {
 	for _, info := range s.server.Sessions() {
-		for _, p := range info.Ephemerals {
-			if info.ID == id && p == path {
-				return true
-			}
+		if slices.Contains(info.Ephemerals, path) {
+			return info.ID
 		}
 	}
-	return false
+	return 0
 }
 
 // await waits until something is so, for as long as the client's Manager is open.

@@ -49,7 +49,7 @@ var lockScenarios = slices.Concat(mutexScenarios, idleScenarios(8))
 // scenario begins at another part of the interval between two pings.
 func idleScenarios(n int) (all []*scenario) {
 	for i := range n {
-		all = append(all, &scenario{name: fmt.Sprint("mutex-idle-", i), clients: 2, tick: timeout / 4, run: func(s *stage) {
+		all = append(all, &scenario{name: fmt.Sprint("mutex-idle-", i), clients: 2, tick: timeout / 4, fresh: true, run: func(s *stage) {
 			ms := withMutex(s, "/locks/m")
 			a, b := s.clients[0], s.clients[1]
 			a.sleep(timeout*2/3 + time.Duration(i)*timeout/3/time.Duration(n))

@@ -17,6 +17,7 @@ type scenario struct {
 	pairs    bool          // every pair of faults is tried, too
 	connects bool          // the scenario opens the Managers itself
 	tick     time.Duration // of the servers, if not the usual one
+	fresh    bool          // something is held by a session that was idle, and proves nothing for long at first
 	run      func(s *stage)
 }
 

@@ -231,8 +231,9 @@ func (s *stage) harm() (all harm) {
 			silent++
 		}
 	}
-	if silent > 1 {
-		// Each of two silences is noticed in time, both together may take too long.
+	if silent > 1 || silent > 0 && s.of.scenario.fresh {
+		// Each of two silences is noticed in time, both together may take too long. So may
+		// one for a session that was idle right before.
 		all |= loses
 	}
 	return all
