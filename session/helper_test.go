@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -22,7 +22,7 @@ const three = "127.0.0.1:2181,127.0.0.2:2181,127.0.0.3:2181"
 // bubble runs test with a server of its own, in fake time.
 func bubble(t *testing.T, test func(t *testing.T, srv *zksynctest.Server), opts ...zksynctest.Option) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, zksynctest.Start(t, opts...)) })
+	bounds.Bubble(t, func(t *testing.T) { test(t, zksynctest.Start(t, opts...)) })
 }
 
 // connect opens a Manager on the server by any addresses.

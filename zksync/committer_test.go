@@ -8,11 +8,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -35,7 +35,7 @@ func (c *committer) doAll(ctx context.Context, on *session.Session, ch *chain, t
 // committing runs test with a committer below /c, and the session that it has.
 func committing(t *testing.T, test func(t *testing.T, srv *zksynctest.Server, c *committer, s *session.Session), opts ...session.Option) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t, opts...)
 		s, err := m.Session(t.Context())

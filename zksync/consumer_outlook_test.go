@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
 )
@@ -21,7 +22,7 @@ func liveSession(t *testing.T, m *session.Manager) *session.Session {
 // Whoever still asks for the outlook of a session that is over does not take that
 // of the next one away from those who wait by it.
 func TestOutlookOfAFormerSession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		q := NewQueue(m, "/q")
@@ -42,7 +43,7 @@ func TestOutlookOfAFormerSession(t *testing.T) {
 // A message is passed over because of a claim that has come and gone meanwhile, as
 // somebody else has found out. It is not forgotten.
 func TestPassingOverWhatIsFreeAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		q := NewQueue(m, "/q")

@@ -95,7 +95,7 @@ func TestElectionNeverHasTwoLeaders(t *testing.T) {
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { electUnderFaults(t, uint64(seed)) })
+			bounds.Bubble(t, func(t *testing.T) { electUnderFaults(t, uint64(seed)) })
 		})
 	}
 }
@@ -204,7 +204,7 @@ func TestLeadershipSurvivesWhatTheLeaseCovers(t *testing.T) {
 			t.Errorf("a dropped connection ended leadership: %v", context.Cause(lead))
 		}
 	})
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		lead, err := zksync.NewElection(srv.Connect(t), "/master").Campaign(t.Context())
 		if err != nil {
@@ -223,7 +223,7 @@ func TestLeadershipSurvivesWhatTheLeaseCovers(t *testing.T) {
 }
 
 func TestPartitionedLeaderEndsBeforeTheNextBegins(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		lead, err := zksync.NewElection(m, "/master").Campaign(t.Context())
@@ -247,7 +247,7 @@ func TestPartitionedLeaderEndsBeforeTheNextBegins(t *testing.T) {
 // When a candidate dies, waiting or leading, only those that watch it, the two
 // behind it, hear of it.
 func TestDeathInLineWakesItsFollowersOnly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		var sessions []int64
 		for range 10 {
@@ -274,7 +274,7 @@ func TestDeathInLineWakesItsFollowersOnly(t *testing.T) {
 
 // Only one use at a time, and every end leaves the value fit for another.
 func TestElectionMisuse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		e := zksync.NewElection(m, "/master")
@@ -343,7 +343,7 @@ func TestCampaignCancelledAtEveryStep(t *testing.T) {
 	for _, contended := range []bool{false, true} {
 		for step := 1; step <= 8; step++ {
 			for _, at := range moments {
-				synctest.Test(t, func(t *testing.T) {
+				bounds.Bubble(t, func(t *testing.T) {
 					srv := zksynctest.Start(t)
 					m := srv.Connect(t)
 					e := zksync.NewElection(m, "/master")

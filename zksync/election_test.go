@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
 )
@@ -33,7 +34,7 @@ func campaign(t *testing.T, e *zksync.Election) <-chan context.Context {
 }
 
 func TestElectionFollowsTheOrderOfArrival(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		var all []*zksync.Election
 		var sessions []int64
@@ -80,7 +81,7 @@ func TestElectionFollowsTheOrderOfArrival(t *testing.T) {
 }
 
 func TestElectionObserve(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		watcher := srv.Connect(t)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -124,7 +125,7 @@ func TestElectionObserve(t *testing.T) {
 }
 
 func TestElectionRunKeepsLeadershipUntilTheWorkReturns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		stop := errors.New("enough")

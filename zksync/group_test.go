@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
@@ -72,7 +72,7 @@ func TestGroupJoinSetLeave(t *testing.T) {
 }
 
 func TestGroupIDsAreUnique(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		g := zksync.NewGroup(m, "/members")
@@ -119,7 +119,7 @@ func TestGroupIDsAreUnique(t *testing.T) {
 }
 
 func TestMembershipComesBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		me, err := zksync.NewGroup(m, "/members").Join(t.Context(), "a", []byte("x"))
@@ -144,7 +144,7 @@ func TestMembershipComesBack(t *testing.T) {
 }
 
 func TestGroupMisuse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		g := zksync.NewGroup(m, "/members")

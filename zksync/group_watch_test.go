@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
@@ -73,7 +74,7 @@ func TestGroupWatch(t *testing.T) {
 
 // A thousand members over twenty sessions, and ten that look on.
 func TestGroupOfAThousand(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		var observers []<-chan []zksync.Member
 		for range 10 {

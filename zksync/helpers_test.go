@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
@@ -31,7 +32,7 @@ const path = "/locks/m"
 // bubble runs test with a server of its own, in fake time.
 func bubble(t *testing.T, test func(t *testing.T, srv *zksynctest.Server), opts ...zksynctest.Option) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, zksynctest.Start(t, opts...)) })
+	bounds.Bubble(t, func(t *testing.T) { test(t, zksynctest.Start(t, opts...)) })
 }
 
 func live(t testing.TB, m *session.Manager) *session.Session {

@@ -4,12 +4,13 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
 // The last one may give up at the very moment at which the group is let in.
 func TestGroupForNobodyLeaves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		rw := NewRWMutex(srv.Connect(t), "/x")
 		g := newReadGroup(&rw.r)

@@ -5,9 +5,9 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
 )
@@ -48,7 +48,7 @@ func TestServersOfAnEnsemble(t *testing.T) {
 // TestAPausedEndpointKeepsItsConnections, those it has and those that come, until it
 // goes on and answers them: a killed one would not.
 func TestAPausedEndpointKeepsItsConnections(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		e := zksynctest.StartEnsemble(t, 3)
 		m := e.ConnectTo(t, 1, session.WithTimeout(40*time.Second))
 		s, err := m.Session(t.Context())

@@ -2,7 +2,8 @@ package zksynctest
 
 import (
 	"testing"
-	"testing/synctest"
+
+	"github.com/go-zksync/toolkit/internal/bounds"
 )
 
 func TestStartEnsembleRefusesOtherSizes(t *testing.T) {
@@ -19,7 +20,7 @@ func TestStartEnsembleRefusesOtherSizes(t *testing.T) {
 }
 
 func TestEnsembleAddressesInABubble(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		e := StartEnsemble(t, 3)
 		if got := e.InMemory(); got != "127.0.0.1:2181,127.0.0.1:2182,127.0.0.1:2183" {
 			t.Errorf("%s", got)
@@ -37,7 +38,7 @@ func TestEnsembleAddressesInABubble(t *testing.T) {
 }
 
 func TestWaitsThatEndInVain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		e := StartEnsemble(t, 3)
 		e.Kill(1)
 		e.Kill(2)

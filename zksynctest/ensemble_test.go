@@ -3,9 +3,9 @@ package zksynctest_test
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
@@ -40,7 +40,7 @@ func TestAHeldLockOutlivesItsEndpoint(t *testing.T) {
 		"paused":    (*zksynctest.EmbeddedEnsemble).Pause,
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bounds.Bubble(t, func(t *testing.T) {
 				// A paused leader is given up after five ticks, which must be less than
 				// what is left of the lease of 2/3 of the timeout after a sixth of it.
 				e := zksynctest.StartEnsemble(t, 5, zksynctest.WithTick(time.Second))
@@ -76,7 +76,7 @@ func TestAHeldLockOutlivesItsEndpoint(t *testing.T) {
 // The deadly overlap: the endpoint goes on serving the holder while the ensemble
 // expires its session. The holder has to know first.
 func TestAHolderOnACutOffEndpointKnowsBeforeTheNext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		e := zksynctest.StartEnsemble(t, 3, zksynctest.WithTick(time.Second))
 		next := zksync.NewMutex(e.ConnectTo(t, 2), "/lock")
 		m := e.ConnectTo(t, 1, session.WithTimeout(4900*time.Millisecond))
@@ -125,7 +125,7 @@ func TestAHolderOnACutOffEndpointKnowsBeforeTheNext(t *testing.T) {
 }
 
 func TestSessionsOutliveALongOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		e := zksynctest.StartEnsemble(t, 3)
 		m := e.Connect(t, session.WithTimeout(30*time.Second))
 		s, err := m.Session(t.Context())
@@ -152,7 +152,7 @@ func TestSessionsOutliveALongOutage(t *testing.T) {
 }
 
 func TestStaleReadsUntilSync(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		e := zksynctest.StartEnsemble(t, 3)
 		s, err := e.ConnectTo(t, 1).Session(t.Context())
 		if err != nil {

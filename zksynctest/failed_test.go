@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
@@ -33,7 +33,7 @@ func (f *failedTest) end() {
 }
 
 func TestAFailedTestShowsWhatFaultsDid(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		failed := &failedTest{TB: t}
 		srv := zksynctest.Start(failed)
 		m := srv.Connect(failed)

@@ -2,9 +2,9 @@ package zksynctest_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
 )
@@ -13,7 +13,7 @@ import (
 // patience of whoever runs it.
 func TestBubbleMakesTimeCheap(t *testing.T) {
 	start := time.Now()
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		mu := zksync.NewMutex(m, "/locks/a")

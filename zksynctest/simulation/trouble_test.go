@@ -7,11 +7,11 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
@@ -82,7 +82,7 @@ type troubled func(t *testing.T, seed uint64, tr trouble, path string, pace time
 func (run troubled) everywhere(t *testing.T, seeds uint64) {
 	for seed := range seeds {
 		if !t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bounds.Bubble(t, func(t *testing.T) {
 				srv := zksynctest.Start(t)
 				run(t, seed, newTrouble(t, bubbled{srv}, srv), "/x", time.Second)
 			})

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
 )
 
@@ -27,7 +27,7 @@ func TestAddressText(t *testing.T) {
 // steadily runs test with a network that delivers frames in the order in which they
 // were sent, and records them.
 func steadily(t *testing.T, test func(t *testing.T, n *network.Net, e *echo)) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		n := network.New(network.Steady(time.Millisecond), 2)
 		go n.Run()
 		defer n.Close()

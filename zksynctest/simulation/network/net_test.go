@@ -10,11 +10,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
 )
 
@@ -68,7 +68,7 @@ func receive(r io.Reader) (string, error) {
 
 // bubble runs test with a network of so many clients.
 func bubble(t *testing.T, seed uint64, clients int, test func(t *testing.T, n *network.Net, e *echo)) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		n := network.New(network.Random(seed), clients)
 		go n.Run()
 		defer n.Close()
