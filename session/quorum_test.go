@@ -3,11 +3,11 @@ package session_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -66,7 +66,7 @@ func TestSyncQuorumIsRepeated(t *testing.T) {
 
 // A follower that lags behind shows after SyncQuorum what was committed before.
 func TestSyncQuorumBehindALaggingFollower(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		e := zksynctest.StartEnsemble(t, 3)
 		follower := e.Followers()[0]
 		s := current(t, e.ConnectTo(t, follower))

@@ -59,7 +59,7 @@ func TestWaitsThatEndInVain(t *testing.T) {
 }
 
 func TestDeposeWithoutALeader(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		e := StartEnsemble(t, 3)
 		e.Pause(3)
 		fake := &fakeTB{TB: t}

@@ -22,7 +22,6 @@ type tally struct {
 	failed   []*outcome
 	firstAt  int // the number of the first case that failed
 	took     time.Duration
-	slowest  time.Duration
 	scenario map[*scenario]*[3]int // cases by the number of faults
 }
 
@@ -72,13 +71,6 @@ func (a *tally) add(out *outcome) {
 		}
 		a.failed = append(a.failed, out)
 	}
-}
-
-// cases is how many cases have run.
-func (a *tally) cases() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.ran[1] + a.ran[2]
 }
 
 // enough reports whether so many cases have failed that no more need to run.

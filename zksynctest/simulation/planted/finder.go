@@ -40,13 +40,6 @@ func enumerated(scenarios ...string) finder {
 	return finder{"enumeration", "./zksynctest/simulation/enumeration", args, foundByEnumeration}
 }
 
-// paired finds a bug by a sample of pairs of faults.
-func paired(scenarios ...string) finder {
-	f := enumerated(scenarios...)
-	f.args = append(f.args, "-cases", "0", "-pairs", "20000")
-	return f
-}
-
 // tested finds a bug by the tests of a package whose names match a pattern.
 func tested(pkg, pattern string) finder {
 	return finder{"test", pkg, []string{"-test.run", pattern, "-test.timeout", "2m"}, foundByTest}

@@ -1,0 +1,33 @@
+package main
+
+// lineBugs are defects that lines, lingering and holds have had.
+var lineBugs = []bug{
+	{"take up a resting contender that may be gone", []edit{{"zksync/linger.go",
+		"	if p.crowd.quiet() && p.lease.Hold() == nil {\n",
+		"	if !p.crowd.over() && p.lease.Hold() == nil {\n"}},
+		[]finder{tested("./zksync", "Linger"), enumerated("mutex-linger")}},
+	{"let a resting contender keep others waiting", []edit{{"zksync/linger.go",
+		"	c.note(nil)\n	c.e.evict(c.p)\n",
+		"	c.note(nil)\n"}},
+		[]finder{tested("./zksync", "Linger")}},
+	{"tell a waiter whose session expired that it was removed", []edit{{"zksync/place.go",
+		"	if session.ClassOf(err) == session.ClassRemoved {\n		if err := p.s.SyncQuorum(",
+		"	if false {\n		if err := p.s.Sync("}},
+		[]finder{enumerated("mutex-handover", "election-handover"), simulated("mutex", "election")}},
+	{"keep the lease of a contender that has left", []edit{{"zksync/place.go",
+		"	p.forgetNeighbours()\n	p.lease.End()\n",
+		"	p.forgetNeighbours()\n"}},
+		[]finder{enumerated("mutex-handover")}},
+	{"do not tell a holder whose znode was removed", []edit{{"zksync/guard.go",
+		"	if onLoss != nil {\n		onLoss(err)\n	}\n",
+		"	_ = onLoss\n"}},
+		[]finder{tested("./zksync", "TestRemovedHolderIsTold")}},
+	{"trust the number at which a counter has stopped", []edit{{"zksync/sequence.go",
+		"func countable(seq int32) bool { return seq >= 0 && seq < math.MaxInt32 }",
+		"func countable(seq int32) bool { return seq >= 0 && seq <= math.MaxInt32 }"}},
+		[]finder{tested("./zksync", "TestDirectoryWithASpentCounter")}},
+	{"compare sequence numbers without regard to the wrap", []edit{{"zksync/sequence.go",
+		"func earlier(a, b int32) bool { return int32(uint32(a)-uint32(b)) < 0 }",
+		"func earlier(a, b int32) bool { return a < b }"}},
+		[]finder{tested("./zksync", "Sequence|Wrap|Spent")}},
+}
