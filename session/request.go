@@ -21,8 +21,8 @@ type request struct {
 // out, and otherwise only if the request was not, or if ctx or the session ended;
 // then late learns the outcome.
 func (s *Session) try(ctx context.Context, r *request) (*call, error) {
-	if size := headerSize + r.size; size > s.m.cfg.maxRequest {
-		return nil, fmt.Errorf("%w: %d bytes, where %d are allowed (jute.maxbuffer of the servers; see WithMaxRequest)", ErrTooLarge, size, s.m.cfg.maxRequest)
+	if err := s.checkSize(r.size); err != nil {
+		return nil, err
 	}
 	for round := 1; ; round++ {
 		c, err := s.send(ctx, r)
@@ -78,30 +78,44 @@ func (s *Session) send(ctx context.Context, r *request) (*call, error) {
 	}
 }
 
+// checkSize fails for a request whose record is longer than the servers take.
+func (s *Session) checkSize(record int) error {
+	if size := headerSize + record; size > s.m.cfg.maxRequest {
+		return fmt.Errorf("%w: %d bytes, where %d are allowed (jute.maxbuffer of the servers; see WithMaxRequest)", ErrTooLarge, size, s.m.cfg.maxRequest)
+	}
+	return nil
+}
+
 // abandon leaves a call to itself. It reports false, and the caller is to go
 // on with the outcome, where that has come after all.
 func (s *Session) abandon(c *call, late func(*call)) bool {
-	s.mu.Lock()
-	s.abandoned++
-	s.mu.Unlock()
-	settled := func() {
-		s.mu.Lock()
-		if s.abandoned--; s.abandoned == maxAbandoned-1 {
-			s.wakeLocked()
-		}
-		s.mu.Unlock()
-	}
+	s.countAbandoned()
 	if c.abandon(func(c *call) {
 		if late != nil && c.err != errUnsent {
 			late(c)
 		}
-		settled()
+		s.settleAbandoned()
 		s.leave()
 	}) {
 		return true
 	}
-	settled()
+	s.settleAbandoned()
 	return false
+}
+
+// countAbandoned counts a request whose caller has gone, until settleAbandoned.
+func (s *Session) countAbandoned() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.abandoned++
+}
+
+func (s *Session) settleAbandoned() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.abandoned--; s.abandoned == maxAbandoned-1 {
+		s.wakeLocked()
+	}
 }
 
 // repeat is try for a request that may be sent again when its answer is lost. lost

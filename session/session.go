@@ -248,19 +248,10 @@ func (s *Session) enter(ctx context.Context, urgent bool) (*wire, error) {
 		return nil, Cancelled(ctx)
 	}
 	for {
-		s.mu.Lock()
-		if err := s.refuse; err != nil {
-			s.mu.Unlock()
-			return nil, err
+		w, change, err := s.tryEnter(urgent)
+		if w != nil || err != nil {
+			return w, err
 		}
-		if s.wire != nil && (urgent || s.abandoned < maxAbandoned) {
-			w := s.wire
-			s.busy++
-			s.mu.Unlock()
-			return w, nil
-		}
-		change := s.change
-		s.mu.Unlock()
 		select {
 		case <-change:
 		case <-s.dead:
@@ -269,6 +260,21 @@ func (s *Session) enter(ctx context.Context, urgent bool) (*wire, error) {
 			return nil, Cancelled(ctx)
 		}
 	}
+}
+
+// tryEnter is enter for callers that must not wait. Without a connection to send
+// on, w is nil. change is closed when another attempt may lead to another result.
+func (s *Session) tryEnter(urgent bool) (w *wire, change <-chan struct{}, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refuse != nil {
+		return nil, nil, s.refuse
+	}
+	if s.wire == nil || !urgent && s.abandoned >= maxAbandoned {
+		return nil, s.change, nil
+	}
+	s.busy++
+	return s.wire, s.change, nil
 }
 
 func (s *Session) leave() {

@@ -1,0 +1,256 @@
+package session
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// inboxWindow is the number of requests of one Inbox in flight: enough to keep a
+// server busy over a network of some milliseconds.
+const inboxWindow = 256
+
+// An Inbox sends reads with watches, and receives the answers and the watch events
+// in the order in which the connection delivered them. It belongs to one Session
+// and to one goroutine, its owner. The connection's reader only appends to the
+// Inbox: the owner decodes the answers, so an owner that is slow delays neither
+// pings nor the lease nor anybody else's requests.
+//
+// The order of the connection gives the owner these guarantees:
+//
+//   - An answer shows a state that is at least as new as every answer and event
+//     delivered before it, and as every answer that any call of this Session had
+//     returned before a Post that was delivered before it.
+//   - The events of a watch are delivered only behind the answer that armed the
+//     watch. A change that the server made before that answer is part of the
+//     answer.
+//   - The event of a change is delivered ahead of every answer that shows the
+//     change. On a new connection, the events of the changes that were made in
+//     between are delivered ahead of every answer.
+//
+// A read is repeated when its connection breaks, and when the server refuses it
+// for the moment, with growing pauses in the latter case. So an answer is a
+// result, zk.ErrNoNode, or a refusal that is final. The Inbox has no limit of
+// size: it holds what its owner has not received.
+//
+// Only Post may be called from other goroutines.
+type Inbox struct {
+	s    *Session
+	wake chan struct{} // has a buffer of one; filled behind a delivery
+	conn uint64        // the connection that the owner was told of last
+
+	mu       sync.Mutex
+	closed   bool
+	arrived  []Delivery
+	spare    []Delivery   // the batch before, to be filled again
+	queue    []*InboxRead // to be sent, in this order
+	retries  []retry
+	inFlight int          // sent and not answered, and retries
+	live     []*InboxRead // not over: Close stops them
+}
+
+// NewInbox returns an empty Inbox. The owner must Close the Inbox when the owner
+// stops receiving.
+func (s *Session) NewInbox() *Inbox {
+	return &Inbox{s: s, wake: make(chan struct{}, 1)}
+}
+
+// Data reads the data of a znode, with a watch for a change of the data or the
+// deletion of the znode. tag comes back with everything that the read delivers.
+func (in *Inbox) Data(path string, tag any) *InboxRead {
+	return in.add(opGetData, dataWatch, path, tag)
+}
+
+// Exists looks for a znode, with a watch for its creation, change or deletion.
+func (in *Inbox) Exists(path string, tag any) *InboxRead {
+	return in.add(opExists, dataWatch, path, tag)
+}
+
+// Children reads the names of the children of a znode, with a watch for a change
+// of the list or the deletion of the znode.
+func (in *Inbox) Children(path string, tag any) *InboxRead {
+	return in.add(opGetChildren2, childWatch, path, tag)
+}
+
+// Sync has the server catch up with its leader. The changes that the leader had
+// committed when the request reached the leader are delivered, as events, ahead of
+// the answer. The read has no watch.
+func (in *Inbox) Sync(path string, tag any) *InboxRead {
+	return in.add(opSync, dataWatch, path, tag)
+}
+
+// Post delivers tag to the owner, behind everything that has been delivered so
+// far. After Close, Post does nothing.
+func (in *Inbox) Post(tag any) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.push(Delivery{Kind: InboxPost, Tag: tag})
+}
+
+// add queues a read. A read that must not be sent is answered at once.
+func (in *Inbox) add(op int32, kind watchKind, path string, tag any) *InboxRead {
+	r := &InboxRead{in: in, op: op, tag: tag, key: watchKey{in.s.m.full(path), kind}}
+	err := checkPath(path, false)
+	if err == nil {
+		err = in.s.checkSize(stringSize(r.key.path) + boolSize)
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	switch {
+	case in.closed:
+		r.state = readOver
+	case err != nil:
+		r.state = readOver
+		in.push(Delivery{Kind: InboxAnswer, Tag: r.tag, Read: r, Err: r.failure(err)})
+	default:
+		r.state = readQueued
+		r.index = len(in.live)
+		in.live = append(in.live, r)
+		in.queue = append(in.queue, r)
+	}
+	return r
+}
+
+// push appends a delivery and wakes the owner; in.mu is held.
+func (in *Inbox) push(d Delivery) {
+	if in.closed {
+		return
+	}
+	in.arrived = append(in.arrived, d)
+	in.signal()
+}
+
+// signal makes Receive look again.
+func (in *Inbox) signal() {
+	select {
+	case in.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Receive waits for deliveries, and returns them in the order of arrival. The slice
+// is valid until the next call. Receive also sends the reads that wait to be
+// sent, so the owner must call Receive again and again. It fails when ctx or the
+// session ends; deliveries that were not received are lost then.
+func (in *Inbox) Receive(ctx context.Context) ([]Delivery, error) {
+	for {
+		now := time.Now() // one for both, so that a retry is either due or waited for
+		change, err := in.send(now)
+		if err != nil {
+			return nil, err
+		}
+		batch, pause := in.take(now)
+		if len(batch) > 0 {
+			return batch, nil
+		}
+		var retry <-chan time.Time
+		if pause > 0 {
+			retry = time.After(pause)
+		}
+		select {
+		case <-in.wake:
+		case <-change:
+		case <-retry:
+		case <-in.s.Done():
+			return nil, in.s.Err()
+		case <-ctx.Done():
+			return nil, Cancelled(ctx)
+		}
+	}
+}
+
+// take returns what has arrived, or else the pause until the next retry, 0 if no
+// retry is to come. A retry that is due waits for a connection, not for a time.
+func (in *Inbox) take(now time.Time) (batch []Delivery, pause time.Duration) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	clear(in.spare) // answers are large, and the owner is done with them
+	batch, in.arrived, in.spare = in.arrived, in.spare[:0], in.arrived
+	for _, again := range in.retries {
+		if d := again.due.Sub(now); d > 0 && (pause == 0 || d < pause) {
+			pause = d
+		}
+	}
+	return batch, pause
+}
+
+// send writes the reads that are due, as far as the window has room. change is
+// closed when another connection comes into use.
+func (in *Inbox) send(now time.Time) (change <-chan struct{}, err error) {
+	for {
+		w, change, err := in.s.tryEnter(false)
+		if err != nil || w == nil {
+			return change, err
+		}
+		if in.conn != w.number {
+			in.conn = w.number
+			in.mu.Lock()
+			in.push(Delivery{Kind: InboxConnection})
+			in.mu.Unlock()
+		}
+		r := in.next(now)
+		if r == nil {
+			in.s.leave()
+			return change, nil
+		}
+		if !r.send(w) {
+			return change, nil // the connection has just ended
+		}
+	}
+}
+
+// next takes the next read to be sent out of its queue, or returns nil.
+func (in *Inbox) next(now time.Time) *InboxRead {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for i := 0; i < len(in.retries); {
+		r, due := in.retries[i].read, in.retries[i].due
+		stopped := r.state != readQueued
+		if !stopped && due.After(now) {
+			i++
+			continue
+		}
+		in.retries = slices.Delete(in.retries, i, i+1)
+		if !stopped {
+			r.state = readSent
+			return r
+		}
+		in.inFlight--
+	}
+	for in.inFlight < inboxWindow && len(in.queue) > 0 {
+		r := in.queue[0]
+		in.queue[0] = nil
+		in.queue = in.queue[1:]
+		if r.state == readQueued {
+			r.state = readSent
+			in.inFlight++
+			return r
+		}
+	}
+	if len(in.queue) == 0 {
+		in.queue = nil
+	}
+	return nil
+}
+
+// retire takes a read out of live; in.mu is held.
+func (in *Inbox) retire(r *InboxRead) {
+	last := len(in.live) - 1
+	in.live[r.index] = in.live[last]
+	in.live[r.index].index = r.index
+	in.live[last] = nil
+	in.live = in.live[:last]
+}
+
+// Close stops all reads and drops what was not received.
+func (in *Inbox) Close() {
+	in.mu.Lock()
+	in.closed = true
+	in.arrived, in.spare, in.queue = nil, nil, nil
+	live := append([]*InboxRead(nil), in.live...)
+	in.mu.Unlock()
+	for _, r := range live {
+		r.Stop()
+	}
+}

@@ -1,0 +1,55 @@
+package session
+
+import (
+	"iter"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A DeliveryKind says what a Delivery is.
+type DeliveryKind uint8
+
+const (
+	// InboxAnswer is the answer to Read: Err, or what Data or Names decode.
+	InboxAnswer DeliveryKind = iota + 1
+	// InboxEvent is the event of the watch of Read: Event says which.
+	InboxEvent
+	// InboxPost comes from Post.
+	InboxPost
+	// InboxConnection says that another connection came into use. Armed watches stay
+	// armed.
+	InboxConnection
+)
+
+// A Delivery is one thing that has arrived in an Inbox.
+type Delivery struct {
+	Kind  DeliveryKind
+	Tag   any        // as given with the read, or to Post
+	Read  *InboxRead // of InboxAnswer and InboxEvent
+	Event zk.EventType
+	Err   error // of InboxAnswer: zk.ErrNoNode, or a refusal that is final
+
+	body []byte
+}
+
+// Data decodes the answer to Inbox.Data. The data share the memory of the answer.
+func (d *Delivery) Data() ([]byte, *zk.Stat, error) {
+	dec := decoder{b: d.body}
+	data, stat := dec.buffer(), dec.stat()
+	return data, stat, d.decoded(&dec)
+}
+
+// Names decodes the answer to Inbox.Children. The names come in the server's
+// order, and share one string that holds them all: strings.Clone a name to keep it.
+func (d *Delivery) Names() (iter.Seq[string], *zk.Stat, error) {
+	dec := decoder{b: d.body}
+	names, stat := dec.list(), dec.stat()
+	return names, stat, d.decoded(&dec)
+}
+
+func (d *Delivery) decoded(dec *decoder) error {
+	if dec.bad {
+		return d.Read.failure(errMalformed)
+	}
+	return nil
+}

@@ -1,0 +1,179 @@
+package session
+
+import (
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// An InboxRead is a request that was given to an Inbox, and then the watch that the
+// answer has armed.
+type InboxRead struct {
+	in  *Inbox
+	tag any
+	key watchKey // of the watch
+	op  int32
+
+	// Guarded by in.mu:
+	state  readState
+	rounds int32  // attempts that led to no answer
+	index  int    // in in.live
+	watch  *Watch // while armed
+}
+
+// inboxOps are the names of the operations in errors.
+var inboxOps = map[int32]string{opGetData: "get", opExists: "exists", opGetChildren2: "children", opSync: "sync"}
+
+func (r *InboxRead) failure(err error) error {
+	return opError(inboxOps[r.op], r.in.s.m.strip(r.key.path), err)
+}
+
+// A retry is a read that is sent again when its time has come.
+type retry struct {
+	read *InboxRead
+	due  time.Time
+}
+
+// readState is how far an InboxRead has come.
+type readState uint8
+
+const (
+	readQueued  readState = iota // waits to be sent, or to be sent again
+	readSent                     // not answered
+	readArmed                    // answered, and its watch has not fired
+	readOver                     // answered without a watch, or fired
+	readStopped                  // given up: nothing is delivered any more
+)
+
+// Stop gives the read and its watch up: nothing of the read arrives any more.
+// Deliveries that had arrived before may still be received. Stop may be called
+// more than once.
+func (r *InboxRead) Stop() {
+	in := r.in
+	in.mu.Lock()
+	before, watch := r.state, r.watch
+	if before == readOver || before == readStopped {
+		in.mu.Unlock()
+		return
+	}
+	r.state, r.watch = readStopped, nil
+	in.retire(r)
+	if before == readSent {
+		in.s.countAbandoned()
+	}
+	in.mu.Unlock()
+	if before == readArmed {
+		watch.Stop()
+	}
+}
+
+// send writes the request to w, on which the session has entered. It reports
+// false, and the read goes back to the queue, if w has ended.
+func (r *InboxRead) send(w *wire) (sent bool) {
+	hub, watched := r.in.s.hub, r.op != opSync
+	var entry *watchEntry
+	if watched {
+		entry = hub.pin(r.key)
+	}
+	sent = true
+	c := &call{op: r.op}
+	// In the reader's goroutine, so that no event of the watch can come in between;
+	// or in this one, if w has ended.
+	c.abandon(func(c *call) {
+		if c.err == errUnsent {
+			sent = false
+		}
+		var watch *Watch
+		if watched {
+			if c.err == nil && (c.code == 0 || c.code == codeNoNode && r.op == opExists) {
+				watch = hub.subscribe(r.key, c.conn, c.code != 0)
+			}
+			hub.unpin(entry)
+		}
+		r.settle(c, watch)
+		r.in.s.leave()
+	})
+	w.send(c, func(b []byte) []byte {
+		b = appendString(b, r.key.path)
+		if watched {
+			b = appendBool(b, true)
+		}
+		return b
+	})
+	return sent
+}
+
+// settle takes the outcome of one attempt.
+func (r *InboxRead) settle(c *call, watch *Watch) {
+	in := r.in
+	in.mu.Lock()
+	stopped := r.state == readStopped
+	switch {
+	case stopped:
+		in.inFlight--
+		in.signal()
+	case again(c):
+		r.state = readQueued
+		in.retries = append(in.retries, retry{r, time.Now().Add(r.pause(c))})
+		in.signal()
+	default:
+		in.inFlight--
+		r.state, r.watch = readArmed, watch
+		if watch == nil {
+			r.state = readOver
+			in.retire(r)
+		}
+		in.push(Delivery{Kind: InboxAnswer, Tag: r.tag, Read: r, Err: r.failure(errorOfCode(c.code)), body: c.body})
+	}
+	in.mu.Unlock()
+	if stopped {
+		in.s.settleAbandoned()
+	}
+	switch {
+	case watch == nil:
+	case stopped:
+		watch.Stop()
+	default:
+		watch.Notify(r.event)
+	}
+}
+
+// event delivers the event of the watch. It runs in the goroutine that reads the
+// connection.
+func (r *InboxRead) event(ev zk.Event) {
+	in := r.in
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	// The end of the session is not an event of the znode: Receive reports it.
+	if r.state != readArmed || ev.Type == zk.EventNotWatching {
+		return
+	}
+	r.state, r.watch = readOver, nil
+	in.retire(r)
+	in.push(Delivery{Kind: InboxEvent, Tag: r.tag, Read: r, Event: ev.Type})
+}
+
+// pause is how long to wait before the next attempt. As for every read, the way to
+// a new connection is pause enough for the first two attempts that break theirs.
+func (r *InboxRead) pause(c *call) time.Duration {
+	if c.err == errUnsent {
+		return 0
+	}
+	r.rounds++
+	round := int(r.rounds)
+	if c.err != nil {
+		if round -= 2; round <= 0 {
+			return 0
+		}
+	}
+	return r.in.s.m.jitter.spread(backoff(round, firstBackoff, maxBackoff))
+}
+
+// again reports whether an attempt has to be repeated: nothing is known of the znode.
+func again(c *call) bool {
+	switch classOfCall(c) {
+	case ClassConnectionLost, ClassTransient:
+		return true
+	}
+	return c.err != nil
+}

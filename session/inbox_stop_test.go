@@ -1,0 +1,167 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// Reads that were given up, at whatever moment, deliver nothing and leave no
+// watch of their own.
+func TestInboxReadsThatAreStopped(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three))
+		create(t, s, "/n", 0)
+		in := inbox(t, s)
+		in.Data("/n", "queued").Stop()
+		nothingArrives(t, in)
+
+		armed := in.Data("/n", "armed")
+		same(t, receive(t, in, 1), "answer armed")
+		armed.Stop()
+		armed.Stop()
+
+		release := make(chan struct{})
+		srv.Inject(zkserver.Fault{Op: zkserver.OpGetChildren2, At: zkserver.BeforeReply, Do: zkserver.Hold(release)})
+		sent := in.Children("/n", "sent")
+		go func() {
+			synctest.Wait()
+			sent.Stop()
+			close(release)
+		}()
+		nothingArrives(t, in)
+
+		srv.Inject(zkserver.Fault{Op: zkserver.OpGetData, Do: zkserver.Error(-127), Times: 12})
+		again := in.Data("/n", "again")
+		time.AfterFunc(2*time.Second, again.Stop)
+		nothingArrives(t, in)
+
+		create(t, s, "/n/a", 0)
+		if err := srv.Set("/n", nil); err != nil {
+			t.Fatal(err)
+		}
+		nothingArrives(t, in)
+		if n := srv.WatchesOf(s.ID()); n != 0 {
+			t.Errorf("%d watches on the server, and both changes have come", n)
+		}
+	})
+}
+
+// Reads that were given up while they were on the way make room for others, and
+// their watches are given back.
+func TestInboxReadsThatAreStoppedInFlight(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three))
+		in := inbox(t, s)
+		release := make(chan struct{})
+		srv.Inject(zkserver.Fault{Op: zkserver.OpExists, Path: "/x0", Do: zkserver.Hold(release)})
+		var reads []*session.InboxRead
+		for i := range 300 {
+			reads = append(reads, in.Exists(fmt.Sprint("/x", i), i))
+		}
+		go func() {
+			synctest.Wait()
+			for _, r := range reads[:290] {
+				r.Stop()
+			}
+			close(release)
+		}()
+		receive(t, in, 10)
+		synctest.Wait()
+		if n := srv.WatchesOf(s.ID()); n > 64+10 {
+			t.Errorf("%d watches are left, want 64 at most and those of ten reads", n)
+		}
+	})
+}
+
+// Reads that were given up while they wait to be repeated make room for others.
+func TestInboxReadsThatAreStoppedBeforeARetry(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		in := inbox(t, current(t, connect(t, srv, three)))
+		srv.Inject(zkserver.Fault{Op: zkserver.OpExists, Path: "/x*", Do: zkserver.Error(-127), Times: -1})
+		var reads []*session.InboxRead
+		for i := range 300 {
+			reads = append(reads, in.Exists(fmt.Sprint("/x", i), i))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if batch, err := in.Receive(ctx); len(batch) != 1 { // the connection
+			t.Fatalf("%d deliveries, %v", len(batch), err)
+		}
+		if batch, err := in.Receive(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("%d deliveries, %v", len(batch), err)
+		}
+		for _, r := range reads {
+			r.Stop()
+		}
+		in.Exists("/", "another")
+		same(t, receive(t, in, 1), "answer another")
+	})
+}
+
+// However many Inboxes are closed while their reads are on the way, no more than
+// 1,024 of these are unanswered, with what an Inbox has in flight.
+func TestInboxesThatAreClosedDoNotPileUp(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three))
+		create(t, s, "/n", 0)
+		release := make(chan struct{})
+		srv.Inject(zkserver.Fault{Op: zkserver.OpGetData, Do: zkserver.Hold(release)})
+		sent := 0
+		for range 100 {
+			in := s.NewInbox()
+			for range 400 {
+				in.Data("/n", nil)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			for {
+				if _, err := in.Receive(ctx); err != nil {
+					break
+				}
+			}
+			cancel()
+			in.Close()
+		}
+		close(release)
+		synctest.Wait()
+		sent = count(srv.Ops(), zkserver.OpGetData)
+		if sent > 1024+256 {
+			t.Errorf("%d requests were sent for callers that had gone", sent)
+		}
+		if sent < 256 {
+			t.Errorf("%d requests were sent", sent)
+		}
+		// The session is not worse off for it.
+		in := inbox(t, s)
+		in.Data("/n", "it")
+		same(t, receive(t, in, 1), "answer it")
+	}, zksynctest.WithConfig(zkserver.Config{OpsKept: 100_000}))
+}
+
+// Close gives the watches back, and drops what was not received.
+func TestInboxClose(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three))
+		in := s.NewInbox()
+		for i := range 1000 {
+			in.Exists(fmt.Sprint("/x", i), i)
+		}
+		receive(t, in, 1000)
+		in.Post("dropped")
+		in.Close()
+		synctest.Wait()
+		if n := srv.WatchesOf(s.ID()); n > 64 {
+			t.Errorf("%d watches are left, want 64 at most", n)
+		}
+		in.Post("late")
+		in.Data("/", "late")
+		nothingArrives(t, in)
+	})
+}
