@@ -2,40 +2,31 @@ package watch
 
 import (
 	"context"
-	"errors"
-
-	"github.com/go-zookeeper/zk"
+	"slices"
 
 	"github.com/go-zksync/toolkit/session"
 )
 
-var lists = &registry[[]string]{what: "children", read: readChildren}
-
-// Children follows the names of a znode's children, sorted: the present ones,
-// then those after every change. The list is nil while the znode does not exist,
-// and empty while it has no children. A child that came and went between two
-// reads makes an event, too, of an equal list: something did change. Changes of
-// data, here or in the children, are none.
-//
-// The list is shared with everybody else who follows the same path, and must not
-// be changed. Children does no I/O itself and returns at once. ctx ends the
-// stream. An invalid path ends it before it begins, with session.ErrInvalidPath.
-func Children(ctx context.Context, m *session.Manager, path string) *Stream[[]string] {
-	return newStream(ctx, lists, m, path)
+var lists = &registry[[]string]{
+	kind: "children", side: listSide,
+	decode: func(d *session.Delivery, _ string) ([]string, stamp, error) {
+		seq, stat, err := d.Names()
+		names := slices.AppendSeq([]string{}, seq)
+		slices.Sort(names)
+		return names, stamp{true, stat.Czxid, stat.Pzxid}, err
+	},
+	absent: func(string) []string { return nil },
 }
 
-func readChildren(ctx context.Context, s *session.Session, path string) ([]string, stamp, *session.Watch, error) {
-	for {
-		names, stat, w, err := s.WatchChildren(ctx, path)
-		if err == nil {
-			return names, stamp{true, stat.Czxid, stat.Pzxid}, w, nil
-		}
-		if !errors.Is(err, zk.ErrNoNode) {
-			return nil, stamp{}, nil, err
-		}
-		w, err = awaitCreation(ctx, s, path)
-		if err != nil || w != nil {
-			return nil, stamp{}, w, err
-		}
-	}
+// Children follows the names of a znode's children, sorted: the present names,
+// then the names after every change. The list is nil while the znode does not
+// exist, and empty while it has no children. A child that was created and deleted
+// again between two reads causes an event with an equal list, because something
+// did change. Changes of data, of the znode or of its children, are not reported.
+//
+// The list is shared with everybody else who follows the same path, and must not
+// be changed. The stream ends as a stream of Node does, and has the same limit
+// where the znode's ACL is closed for a time.
+func Children(ctx context.Context, m *session.Manager, path string) *Stream[[]string] {
+	return lists.stream(ctx, m, path)
 }

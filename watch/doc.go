@@ -1,5 +1,5 @@
 // Package watch turns ZooKeeper's one-shot watches into channels and loops that
-// follow a znode, a list of children or a whole subtree for as long as wanted.
+// follow a znode, a list of children or a whole subtree.
 //
 //	for state, err := range watch.Node(ctx, m, "/app/config").All() {
 //		if err != nil {
@@ -8,54 +8,65 @@
 //		apply(state.Data)
 //	}
 //
-// # What a stream tells
+// [Value] decodes the data as well. [Tree] keeps a local mirror of a subtree.
+// [NewStream] makes a stream from requests or from other streams.
 //
-//	           read           the znode changes: read again
-//	(begin) ---------> told <------------------------------+
-//	                    | |                                |
-//	                    | +--------------------------------+
-//	                    |    connection lost: nothing, unless it changed meanwhile
+// # States of a stream
+//
+//	           read              the znode changes: read again
+//	(begin) ---------> reported <-----------------------------+
+//	                    | |                                   |
+//	                    | +-----------------------------------+
+//	                    |    connection lost: nothing, unless the znode changed meanwhile
 //	                    |    session lost:    the same, under the next session
+//	                    |    refused for the moment: read again after a pause
 //	                    v
-//	                   end     Events is closed, Err says why
+//	                   end     Events is closed, Err returns the reason
 //
 // # Guarantees
 //
 //   - The first event is the present state: no older than what this Manager's
-//     session had been answered when the stream was made, so it includes one's
-//     own writes.
-//   - Every state that lasts is told, in the order of zxids, and never an older
-//     one after a newer one, over any number of connections, servers and sessions.
-//   - Nothing is told that is no change. A znode that was deleted and made again
-//     has changed, even if its data and version are equal.
+//     session had been answered when the stream was made, so the state includes the
+//     caller's own writes.
+//   - Every state that lasts is reported, in the order of zxids, and never an older
+//     state after a newer one, over any number of connections, servers and sessions.
+//   - Only changes are reported. A znode that was deleted and created again has
+//     changed, even if its data and version are equal.
 //   - A slow reader gets the newest state. It blocks nobody and costs no memory.
 //   - Streams of the same Manager and path share one watch on the server, one
-//     goroutine, and one read for each change, however many there are.
-//   - A stream that has ended leaves nothing behind: when the last one of a path
-//     has, its goroutine is gone and its watch is given up.
+//     goroutine, and one read for each change, however many streams there are.
+//   - A stream that has ended leaves nothing behind: when the last stream of a path
+//     ends, its goroutine ends and its watch is given up.
+//   - A stream says why it has ended: [EndError] tells the end of ctx, the end of the
+//     Manager, and a final refusal apart. A refusal that is not final, as of a server
+//     that is overloaded, ends nothing.
 //
 // # Non-guarantees
 //
 // States in between may be missed: a watch says that something has changed, and
-// by the time of the read more may have. A znode that was made and deleted again
-// between two reads was never there. While no server can be reached nothing is
-// told, and the last state may be out of date: whoever must not act on such a
-// state looks at the Manager's States. Reads come from the server at hand, which
-// may lag behind the leader; [Cache.WaitSynced] waits for it.
+// more may have changed by the time of the read. A znode that was created and
+// deleted again between two reads is not reported. While no server can be reached
+// nothing is reported, and the last state may be out of date: programs that must
+// not act on such a state look at the Manager's States. Reads are answered by the
+// server that the session is connected to, which may lag behind the leader;
+// [Cache.WaitSynced] waits for that server.
+//
+// A server of version 3.8.4, 3.9.2 or newer keeps the event of a change from a
+// session that may not read the znode at that moment, and takes the watch away. If
+// an ACL is closed to this process, the znode changes, and the ACL is opened again,
+// then no server reports the change, nor the changes that follow. Node, Children
+// and Value read the znode again after the next reconnect. A Tree, for which that
+// would take as many requests as the first load, does so in the next session only.
 //
 // # How it works
 //
-// A watch is armed by the very read whose result is told, so no change can slip
-// in between. After a reconnect the session arms it again and the server compares
-// with what was last seen; after the loss of a session everything is read again
-// and compared here: existence, czxid (the instance), mzxid (the data) and pzxid
-// (the children).
-//
-// Why no older state can follow a newer one: a source reads one thing at a time,
-// and a connection answers in order. When a session moves to another server it
-// shows the newest zxid that it has seen, and a server that is behind refuses it.
-// The next session begins with a transaction of its own, the opening, which the
-// server that answers must have applied, and with it all that was committed, and
-// so could be read, before; where sessions are local to a server, the sync that
-// comes first on each connection takes its place.
+// A watch is armed by the very read whose result is reported, so no change can slip
+// in between. A goroutine applies answers and events in the order in which the
+// connection delivered them. So an event that arrives while a read is unanswered is
+// covered by its answer, and the answer that a znode does not exist is true when it
+// is applied. After a reconnect the session arms the watches again, and the server
+// reports what has changed meanwhile. After the loss of a session everything is
+// read again and compared: existence, czxid (the instance), mzxid (the data) and
+// pzxid (the children). docs/architecture.md says why no older state can follow a
+// newer one.
 package watch

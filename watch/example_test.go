@@ -2,6 +2,7 @@ package watch_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/go-zksync/toolkit/session"
@@ -118,4 +119,62 @@ func ExampleTree() {
 	// Added /app/users/joe
 	// Changed /app/users off
 	// Removed /app/users/joe
+}
+
+// A service that follows its configuration as a Go value. A mistake in the znode
+// leaves the last good value in force.
+func ExampleValue() {
+	srv, m, stop := start()
+	defer stop()
+	type config struct{ Color string }
+	check(srv.Create("/config", []byte(`{"Color":"blue"}`)))
+
+	for c, err := range watch.Value(context.Background(), m, "/config", watch.JSON[config]).All() {
+		check(err)
+		fmt.Printf("%q, error: %v\n", c.Value.Color, c.Err)
+		switch c.State.Stat.Version {
+		case 0:
+			check(srv.Set("/config", []byte(`{"Color":`)))
+		case 1:
+			check(srv.Set("/config", []byte(`{"Color":"green"}`)))
+		default:
+			return
+		}
+	}
+	// Output:
+	// "blue", error: <nil>
+	// "blue", error: unexpected end of JSON input
+	// "green", error: <nil>
+}
+
+// A stream that is made from another: the number of children.
+func ExampleNewStream() {
+	srv, m, stop := start()
+	defer stop()
+	count := func(ctx context.Context, path string) *watch.Stream[int] {
+		return watch.NewStream(ctx, "count", path, func(ctx context.Context, report func(int, any)) error {
+			for names, err := range watch.Children(ctx, m, path).All() {
+				if err != nil {
+					return err
+				}
+				report(len(names), len(names)) // an equal number is not reported again
+			}
+			return nil
+		})
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	check(srv.Create("/services", nil))
+	stream := count(ctx, "/services")
+	fmt.Println(<-stream.Events())
+	check(srv.Create("/services/host-1", nil))
+	fmt.Println(<-stream.Events())
+	cancel()
+	for range stream.Events() {
+	}
+	var end *watch.EndError
+	fmt.Println(errors.As(stream.Err(), &end), end.Reason, end)
+	// Output:
+	// 0
+	// 1
+	// true ContextEnded watch count /services: context canceled
 }

@@ -2,7 +2,6 @@ package watch
 
 import (
 	"context"
-	"errors"
 
 	"github.com/go-zookeeper/zk"
 
@@ -20,42 +19,34 @@ type State struct {
 
 func (st *State) stamp() stamp { return stamp{st.Exists, st.Stat.Czxid, st.Stat.Mzxid} }
 
-var nodes = &registry[State]{what: "node", read: readNode}
+var nodes = &registry[State]{
+	kind: "node", side: dataSide,
+	decode: func(d *session.Delivery, path string) (State, stamp, error) {
+		st, err := decodeState(d, path)
+		return st, st.stamp(), err
+	},
+	absent: func(path string) State { return State{Path: path} },
+}
 
-// Node follows a znode: its present state, then every change of its existence
-// or data. A znode that does not exist is a state like any other, and creation is
-// waited for. Changes of its children or ACL are none.
+// decodeState decodes the answer to a data side.
+func decodeState(d *session.Delivery, path string) (State, error) {
+	data, stat, err := d.Data()
+	return State{Path: path, Exists: true, Data: data, Stat: *stat}, err
+}
+
+// Node follows a znode: its present state, then every change of its existence or
+// data. A znode that does not exist is a state like any other, and Node waits for
+// its creation. Changes of its children or of its ACL are not reported.
 //
-// Node does no I/O itself and returns at once. ctx ends the stream. An invalid
-// path ends it before it begins, with session.ErrInvalidPath.
+// The stream ends with ctx, when the Manager is closed, and when the znode may not
+// be read. An invalid path ends the stream before it begins, with
+// session.ErrInvalidPath. Node does no I/O itself and returns at once.
+//
+// A server of version 3.8.4, 3.9.2 or newer reports no change to a session that
+// may not read the znode at that moment, and does not say so. If the ACL of a
+// znode is closed to this process, the znode changes, and the ACL is opened again,
+// then the stream shows the state of before until the next reconnect, when Node
+// reads the znode again.
 func Node(ctx context.Context, m *session.Manager, path string) *Stream[State] {
-	return newStream(ctx, nodes, m, path)
-}
-
-func readNode(ctx context.Context, s *session.Session, path string) (State, stamp, *session.Watch, error) {
-	for {
-		data, stat, w, err := s.WatchData(ctx, path)
-		if err == nil {
-			st := State{Path: path, Exists: true, Data: data, Stat: *stat}
-			return st, st.stamp(), w, nil
-		}
-		if !errors.Is(err, zk.ErrNoNode) {
-			return State{}, stamp{}, nil, err
-		}
-		w, err = awaitCreation(ctx, s, path)
-		if err != nil || w != nil {
-			return State{Path: path}, stamp{}, w, err
-		}
-	}
-}
-
-// awaitCreation returns a watch on a znode that does not exist, or nil if it
-// does by now.
-func awaitCreation(ctx context.Context, s *session.Session, path string) (*session.Watch, error) {
-	exists, _, w, err := s.WatchExists(ctx, path)
-	if err == nil && exists {
-		w.Stop()
-		w = nil
-	}
-	return w, err
+	return nodes.stream(ctx, m, path)
 }

@@ -9,110 +9,65 @@ import (
 )
 
 // A stamp tells states apart: it is equal for two reads if and only if nothing
-// that a stream tells has changed in between.
+// that a stream reports has changed in between.
 type stamp struct {
 	exists   bool
 	instance int64 // czxid
 	content  int64 // mzxid of a znode, pzxid of a list
 }
 
-// A reader reads what a source follows, with a watch for its next change.
-type reader[T any] func(ctx context.Context, s *session.Session, path string) (T, stamp, *session.Watch, error)
-
-// A registry holds the sources of one kind, one for each path that somebody
-// follows.
-type registry[T any] struct {
-	what string
-	read reader[T]
-
-	mu      sync.Mutex
-	sources map[sourceKey]*source[T]
-}
-
-type sourceKey struct {
-	m    *session.Manager
-	path string
-}
-
-// join gives st a source, which it makes if there is none.
-func (r *registry[T]) join(m *session.Manager, path string, st *Stream[T]) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	key := sourceKey{m, path}
-	src := r.sources[key]
-	if src == nil {
-		if r.sources == nil {
-			r.sources = make(map[sourceKey]*source[T])
-		}
-		src = &source[T]{
-			home: r, sourceKey: key, done: make(chan struct{}),
-			kick: make(chan struct{}, 1), streams: make(map[*Stream[T]]struct{}),
-		}
-		src.ctx, src.cancel = context.WithCancel(context.Background())
-		r.sources[key] = src
-		go src.run()
-	}
-	st.feed = src
-	src.add(st)
-}
-
-// A source follows one path for all streams of it: one goroutine, which reads
-// with a watch, tells the streams, and reads again when the watch has fired.
+// A source follows one path for all streams of the path, in one goroutine: it
+// reads with a watch, reports to the streams, and reads again when the watch has
+// fired.
 type source[T any] struct {
 	home *registry[T]
 	sourceKey
 	ctx    context.Context // ends when the last stream has left
 	cancel context.CancelFunc
 	done   chan struct{}
-	kick   chan struct{} // a newcomer wants a read
 
-	mu      sync.Mutex
-	streams map[*Stream[T]]struct{}
-	round   uint64 // reads begun
-	reading bool
-	known   bool // the two below are set
-	value   T
-	stamp   stamp
-	s       *session.Session // by which value was read
-	w       *session.Watch   // that came with it
+	// Of the goroutine alone:
+	side  side
+	value T // that the side showed last
+	stamp stamp
+
+	mu   sync.Mutex
+	in   *session.Inbox // nil before the first session and between sessions
+	subs map[*subscriber[T]]struct{}
 }
 
-// fresh says whether value is certainly the present state, as far as the
-// session can know: its watch is armed on the connection in use and has not
-// fired. Events come before the answers to whatever follows them, so nobody can
-// have been answered by a newer state.
-func (src *source[T]) fresh() bool {
-	return src.known && src.w.FiredOn() == 0 && src.s.Err() == nil && src.s.Connection() == src.w.Connection()
+// A subscriber is a stream and what its source knows of it.
+type subscriber[T any] struct {
+	*Stream[T]
+	ctx    context.Context
+	unhook func() bool // stops waiting for ctx; guarded by the stream's mu
+
+	// admitted: any answer from now on shows a state that is new enough for the
+	// stream. Guarded by the source's mu.
+	admitted bool
 }
 
-// add lets a stream in. What is known may be out of date; then the stream waits
-// for a read that begins after it came.
-func (src *source[T]) add(st *Stream[T]) {
+// add adds a stream. The state known so far may be older than a state that the
+// session has shown to the caller. So a Post admits the stream: every answer that is
+// delivered behind the Post is new enough. Without an inbox the next session admits
+// the stream.
+func (src *source[T]) add(sub *subscriber[T]) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
-	src.streams[st] = struct{}{}
-	st.joined = src.round
-	if src.fresh() {
-		st.served = true
-		st.push(src.value, src.stamp)
-		return
-	}
-	if !src.reading {
-		select {
-		case src.kick <- struct{}{}:
-		default:
-		}
+	src.subs[sub] = struct{}{}
+	if src.in != nil {
+		src.in.Post(sub)
 	}
 }
 
-// remove takes a stream out and reports whether it was in. The last one to go
-// waits for the end of the source.
-func (src *source[T]) remove(st *Stream[T]) bool {
+// leave ends a stream that is still subscribed. The last stream to leave waits for
+// the end of the source.
+func (src *source[T]) leave(sub *subscriber[T], why error) {
 	src.home.mu.Lock()
 	src.mu.Lock()
-	_, in := src.streams[st]
-	delete(src.streams, st)
-	last := in && len(src.streams) == 0
+	_, subscribed := src.subs[sub]
+	delete(src.subs, sub)
+	last := subscribed && len(src.subs) == 0
 	if last {
 		src.forget()
 	}
@@ -122,17 +77,28 @@ func (src *source[T]) remove(st *Stream[T]) bool {
 		src.cancel()
 		<-src.done
 	}
-	return in
+	if subscribed {
+		sub.finish(why)
+	}
 }
 
-// forget makes the next stream of this path begin another source; home.mu is
-// held.
+// finish ends a stream that was taken from its source.
+func (sub *subscriber[T]) finish(why error) {
+	sub.mu.Lock()
+	unhook := sub.unhook
+	sub.mu.Unlock()
+	unhook()
+	sub.end(sub.ctx, why)
+}
+
+// forget makes the next stream of this path begin another source; home.mu is held.
 func (src *source[T]) forget() {
 	if src.home.sources[src.sourceKey] == src {
 		delete(src.home.sources, src.sourceKey)
 	}
 }
 
+// run follows the path over one session after the other.
 func (src *source[T]) run() {
 	defer close(src.done)
 	defer src.cancel()
@@ -141,75 +107,98 @@ func (src *source[T]) run() {
 		if err == nil {
 			err = src.follow(s)
 		}
-		if src.ctx.Err() != nil || !errors.Is(err, session.ErrLost) || errors.Is(err, session.ErrClosed) {
+		if src.ctx.Err() != nil || errors.Is(err, session.ErrClosed) || !errors.Is(err, session.ErrLost) {
 			src.fail(err)
 			return
 		}
 	}
 }
 
-// follow reads for as long as a session lasts.
+// follow applies what the connections of one session deliver, in their order. It
+// returns when the session is lost, or when the side is refused.
 func (src *source[T]) follow(s *session.Session) error {
-	var w *session.Watch
-	defer func() {
-		if w != nil {
-			w.Stop()
-		}
-	}()
+	in := s.NewInbox()
+	defer in.Close()
+	src.enter(in)
+	defer src.enter(nil)
+	src.side.state = unasked // the watches of another session are gone
+	src.side.input(need, in, src.path, src)
 	for {
-		src.begin()
-		value, stamp, next, err := src.home.read(src.ctx, s, src.path)
+		batch, err := in.Receive(src.ctx)
 		if err != nil {
 			return err
 		}
-		again := src.publish(value, stamp, s, next)
-		// A watch that was given up does not fire, so what came with it seems
-		// fresh for ever: it stays until there is another.
-		if w != nil {
-			w.Stop()
-		}
-		if w = next; again {
-			continue
-		}
-		select {
-		case <-w.Events(): // also when the session ends, which the next read says
-		case <-src.kick:
-		case <-src.ctx.Done():
+		for i := range batch {
+			testHookApply()
+			if err := src.apply(in, &batch[i]); err != nil {
+				return err
+			}
 		}
 	}
 }
 
-// begin announces a read, which is for all that have come so far.
-func (src *source[T]) begin() {
+// enter begins a session, or ends it with nil. Its first answer is new enough for
+// all streams that are subscribed so far.
+func (src *source[T]) enter(in *session.Inbox) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
-	src.round++
-	src.reading = true
-	select {
-	case <-src.kick:
-	default:
+	src.in = in
+	for sub := range src.subs {
+		sub.admitted = true
 	}
 }
 
-// publish tells all streams of what was read. It reports whether somebody came
-// too late for this read and needs another one: the state may have changed, and
-// the newcomer may have been answered by that change, before it came.
-func (src *source[T]) publish(value T, stamp stamp, s *session.Session, w *session.Watch) (again bool) {
+func (src *source[T]) apply(in *session.Inbox, d *session.Delivery) error {
+	switch d.Kind {
+	case session.InboxPost:
+		src.admit(d.Tag.(*subscriber[T]))
+		return nil
+	case session.InboxConnection:
+		// A server of 3.9 keeps an event from a client that may not read the znode at
+		// that moment, and takes its watch away. A read once a connection finds out.
+		src.side.input(change, in, src.path, src)
+		return nil
+	}
+	switch src.side.deliver(d, in, src.path) {
+	case present:
+		value, at, err := src.home.decode(d, src.path)
+		if err != nil {
+			return err
+		}
+		src.publish(value, at)
+	case absent:
+		src.publish(src.home.absent(src.path), stamp{})
+	case denied:
+		return src.side.refusal
+	}
+	return nil
+}
+
+// admit takes a stream's Post. If the side is armed, no change has been delivered
+// ahead of the Post, so the state that is known is the present one. Otherwise the
+// next answer shows the present state.
+func (src *source[T]) admit(sub *subscriber[T]) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
-	src.known, src.value, src.stamp, src.s, src.w = true, value, stamp, s, w
-	src.reading = false
-	fresh := src.fresh()
-	for st := range src.streams {
-		switch {
-		case st.served || st.joined < src.round || fresh:
-			st.served = true
-			st.push(value, stamp)
-		default:
-			again = true
+	if _, subscribed := src.subs[sub]; !subscribed {
+		return
+	}
+	sub.admitted = true
+	if src.side.state == armed {
+		sub.report(src.value, src.stamp)
+	}
+}
+
+// publish reports a state to all streams that are admitted.
+func (src *source[T]) publish(value T, at stamp) {
+	src.mu.Lock()
+	defer src.mu.Unlock()
+	src.value, src.stamp = value, at
+	for sub := range src.subs {
+		if sub.admitted {
+			sub.report(value, at)
 		}
 	}
-	return again
 }
 
 // fail ends all streams.
@@ -218,10 +207,10 @@ func (src *source[T]) fail(why error) {
 	src.forget()
 	src.home.mu.Unlock()
 	src.mu.Lock()
-	streams := src.streams
-	src.streams = nil
+	subs := src.subs
+	src.subs = nil
 	src.mu.Unlock()
-	for st := range streams {
-		st.end(ended(src.home.what, src.path, why))
+	for sub := range subs {
+		sub.finish(why)
 	}
 }

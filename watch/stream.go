@@ -4,68 +4,86 @@ import (
 	"context"
 	"iter"
 	"sync"
-
-	"github.com/go-zksync/toolkit/session"
 )
 
-// A Stream tells the present state of something and then its changes, to one
-// consumer: either by Events or by All. It ends when its ctx does, when the loop
-// over All is left, when the Manager is closed, or when what it follows cannot be
-// followed: the path is invalid, or may not be read. It goes on over lost
-// connections and sessions.
+// A Stream reports the present state of something and then its changes, to one
+// consumer: either by Events or by All. It ends when its ctx ends, when the loop
+// over All is left, when the Manager is closed, or when the path is invalid or may
+// not be read. A stream survives lost connections, lost sessions, and refusals
+// that are not final, as of a server that is overloaded.
 //
 // A stream whose consumer goes away without any of these stays, like a
 // time.Ticker: cancel its ctx.
 type Stream[T any] struct {
+	kind   string
+	path   string
 	events chan T
-	feed   *source[T] // nil if the stream was born ended
+	leave  func() // ends the stream for its consumer, and waits until nothing is left
 
-	// How far it has got with its feed, guarded by feed.mu: the round that was
-	// under way when it joined, whether it has been told anything yet, and by
-	// their stamps what it has received and what is waiting in the channel.
-	joined   uint64
-	served   bool
-	received *stamp
-	waiting  *stamp
+	// The keys of the state that the consumer has received, and of the state that
+	// waits in events. They belong to the one goroutine that reports.
+	received, waiting any
 
-	mu     sync.Mutex
-	err    error
-	unhook func() bool // stops waiting for ctx
+	mu  sync.Mutex
+	err *EndError
 }
 
-// newStream begins a stream, which has ended already if there is nothing to
-// follow.
-func newStream[T any](ctx context.Context, r *registry[T], m *session.Manager, path string) *Stream[T] {
-	st := &Stream[T]{events: make(chan T, 1)}
-	err := session.CheckPath(path)
-	if err == nil && ctx.Err() != nil {
-		err = cancelled(ctx)
-	}
-	if err != nil {
-		st.err = ended(r.what, path, err)
-		close(st.events)
+func emptyStream[T any](kind, path string) *Stream[T] {
+	return &Stream[T]{kind: kind, path: path, events: make(chan T, 1), leave: func() {}}
+}
+
+// NewStream returns a stream of what produce reports, for streams that are made
+// from requests or from other streams. kind and path appear in the stream's
+// EndError.
+//
+// produce runs in a goroutine of its own, and runs until it has no more to
+// report. Its ctx ends with ctx, and when the consumer leaves the loop over All.
+// produce then returns soon, and at any other time only with the reason why the
+// stream must end: session.ErrClosed, a refusal that is final, or the Err of
+// another Stream. The stream is closed when produce has returned.
+//
+// report never blocks: the value replaces a value that was not received.
+// Equal keys stand for equal values: a value whose key equals the key of the value
+// that was received last is not reported. A nil key equals no other. Only produce
+// itself may call report.
+func NewStream[T any](ctx context.Context, kind, path string, produce func(ctx context.Context, report func(value T, key any)) error) *Stream[T] {
+	st := emptyStream[T](kind, path)
+	if ctx.Err() != nil {
+		st.end(ctx, nil)
 		return st
 	}
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	r.join(m, path, st)
-	st.unhook = context.AfterFunc(ctx, func() { st.leave(cancelled(ctx)) })
+	inner, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	left := make(chan struct{})
+	leave := sync.OnceFunc(func() { close(left); cancel() })
+	st.leave = func() { leave(); <-done }
+	go func() {
+		defer close(done)
+		defer cancel()
+		err := produce(inner, st.report)
+		select {
+		case <-left:
+			err = &EndError{Reason: Stopped, Err: ErrStopped}
+		default:
+		}
+		st.end(ctx, err)
+	}()
 	return st
 }
 
-// Events returns the channel of states, the present one first. Its buffer of
-// one always holds the newest state that was not received yet: a newer one takes
-// its place. It is closed when the stream ends, behind what it then holds; Err
-// says why.
+// Events returns the channel of states, the present one first. Its buffer of one
+// always holds the newest state that was not received yet: a newer state takes its
+// place. The stream closes the channel when it ends, behind the state that the
+// channel then holds; Err returns the reason.
 func (st *Stream[T]) Events() <-chan T { return st.events }
 
 // All returns the states as a sequence for range: each as (state, nil), and when
 // the stream ends, once, the zero T and the reason, the end of ctx included. Like
-// Events it merges states that a slow loop body has missed. Leaving the loop ends
-// the stream, with ErrStopped, and returns when nothing of it is left.
+// Events, All merges states that a slow loop body has missed. Leaving the loop ends
+// the stream, with ErrStopped, and returns when nothing of the stream is left.
 func (st *Stream[T]) All() iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		defer st.leave(ErrStopped)
+		defer st.leave()
 		for v := range st.events {
 			if !yield(v, nil) {
 				return
@@ -76,38 +94,30 @@ func (st *Stream[T]) All() iter.Seq2[T, error] {
 	}
 }
 
-// Err returns nil while the stream goes on, and then why it ended: an error that
-// matches ctx.Err() and the cause of ctx, ErrStopped, session.ErrClosed,
-// session.ErrInvalidPath, or what the server refused the read with, as
-// zk.ErrNoAuth. It says the path.
+// Err returns nil while the stream goes on, and then an *EndError, which says why
+// the stream has ended, and names the path.
 func (st *Stream[T]) Err() error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	if st.err == nil {
+		return nil
+	}
 	return st.err
 }
 
-// leave ends the stream from the consumer's side, once.
-func (st *Stream[T]) leave(why error) {
-	if st.feed != nil && st.feed.remove(st) {
-		st.end(ended(st.feed.home.what, st.feed.path, why))
-	}
-}
-
-// end is called by whoever has taken the stream from its feed, so nothing is
-// sent any more.
-func (st *Stream[T]) end(err error) {
+// end closes the stream. The caller makes sure that end is called once, and that
+// nothing is reported any more.
+func (st *Stream[T]) end(ctx context.Context, why error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.err = err
-	st.unhook()
+	st.err = ended(ctx, st.kind, st.path, why)
 	close(st.events)
 }
 
-// push puts v into the channel in place of an older state that was not
-// received. If that leads back to what the consumer has received before, which only
-// absence can do, there is nothing to tell. One goroutine at a time does so, under
-// feed.mu.
-func (st *Stream[T]) push(v T, at stamp) {
+// report puts v into the channel in place of an older state that was not
+// received. If v leads back to the state that the consumer has received before,
+// there is nothing to report. One goroutine at a time reports.
+func (st *Stream[T]) report(v T, key any) {
 	select {
 	case <-st.events:
 	default:
@@ -116,8 +126,11 @@ func (st *Stream[T]) push(v T, at stamp) {
 		}
 	}
 	st.waiting = nil
-	if st.received == nil || *st.received != at {
-		st.waiting = &at
+	if key == nil {
+		key = new(byte) // equals no other key
+	}
+	if st.received != key {
+		st.waiting = key
 		st.events <- v
 	}
 }

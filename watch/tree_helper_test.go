@@ -104,30 +104,38 @@ func newReplica() *replica {
 
 func (r *replica) apply(t testing.TB, root string, ev watch.TreeEvent) {
 	t.Helper()
+	if wrong := r.check(root, ev); wrong != "" {
+		t.Fatal(wrong)
+	}
+}
+
+// check applies an event, and says what is wrong with it, if anything.
+func (r *replica) check(root string, ev watch.TreeEvent) (wrong string) {
 	before, there := r.states[ev.Path]
 	parent := ev.Path[:strings.LastIndexByte(ev.Path, '/')]
 	_, hasParent := r.states[parent]
 	switch {
 	case (ev.Type == watch.Added) == there, ev.Exists == (ev.Type == watch.Removed):
-		t.Fatalf("event %v of %s, which the reader had: %v", ev.Type, ev.Path, there)
+		return fmt.Sprintf("event %v of %s, which the reader had: %v", ev.Type, ev.Path, there)
 	case ev.Type != watch.Removed && ev.Path != root && !hasParent:
-		t.Fatalf("%s is %v before its parent", ev.Path, ev.Type)
+		return fmt.Sprintf("%s is %v before its parent", ev.Path, ev.Type)
 	case ev.Type == watch.Changed && ev.Err == nil && ev.Stat.Czxid == before.Stat.Czxid && ev.Stat.Mzxid == before.Stat.Mzxid:
-		t.Fatalf("%s has not changed: %+v", ev.Path, ev)
+		return fmt.Sprintf("%s has not changed: %+v", ev.Path, ev)
 	case ev.Exists && ev.Err == nil && ev.Stat.Mzxid < r.newest[ev.Path]:
-		t.Fatalf("%s goes back from zxid %#x to %#x", ev.Path, r.newest[ev.Path], ev.Stat.Mzxid)
+		return fmt.Sprintf("%s goes back from zxid %#x to %#x", ev.Path, r.newest[ev.Path], ev.Stat.Mzxid)
 	}
 	if ev.Type == watch.Removed {
 		for path := range r.states {
 			if strings.HasPrefix(path, ev.Path+"/") {
-				t.Fatalf("%s is removed before %s", ev.Path, path)
+				return fmt.Sprintf("%s is removed before %s", ev.Path, path)
 			}
 		}
 		delete(r.states, ev.Path)
-		return
+		return ""
 	}
 	r.states[ev.Path] = ev.State
 	r.newest[ev.Path] = ev.Stat.Mzxid
+	return ""
 }
 
 func (r *replica) data() map[string]string {

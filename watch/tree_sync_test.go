@@ -93,6 +93,57 @@ func TestTreeWaitSyncedWaitsForWhatHasBecomeOfAChange(t *testing.T) {
 	})
 }
 
+// WaitSynced waits for children that were created before the call, and that the
+// mirror hears of only by a list that is read after the sync. The line to break: a new
+// child inherits the epoch of the list.
+func TestTreeWaitSyncedWaitsForNewChildren(t *testing.T) {
+	bubbleWithWays(t, func(t *testing.T, srv *zksynctest.Server) {
+		const d = 20 * time.Millisecond
+		must(t, srv.Create("/r", nil))
+		c := watch.Tree(t.Context(), srv.Connect(t, far(srv, d)), "/r")
+		must(t, c.WaitSynced(t.Context()))
+		time.Sleep(time.Second)
+		for _, path := range []string{"/r/a", "/r/a/b", "/r/a/b/c"} {
+			must(t, srv.Create(path, []byte("here")))
+		}
+		must(t, c.WaitSynced(t.Context()))
+		if state, ok := c.Get("/r/a/b/c"); !ok || string(state.Data) != "here" || c.Len() != 4 {
+			t.Errorf("of what was created before the call the mirror has %d znodes, and %+v", c.Len(), state)
+		}
+	})
+}
+
+// The same by a new session: WaitSynced returns when all is read that the new
+// session shows, and not before.
+func TestTreeWaitSyncedOverALostSession(t *testing.T) {
+	bubbleWithWays(t, func(t *testing.T, srv *zksynctest.Server) {
+		const d = 20 * time.Millisecond
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		m := srv.Connect(t, far(srv, d))
+		must(t, srv.Create("/r", nil))
+		c := watch.Tree(t.Context(), m, "/r")
+		must(t, c.WaitSynced(ctx))
+		for i := range 10 {
+			must(t, srv.Create(fmt.Sprint("/r/", i), nil))
+			must(t, srv.Create(fmt.Sprint("/r/", i, "/x"), []byte("here")))
+			id := live(t, m).ID()
+			// While the sync is on its way, or what it has to wait for.
+			time.AfterFunc(time.Duration(i)*d/2, func() {
+				if err := srv.ExpireSession(id); err != nil {
+					t.Error(err)
+				}
+			})
+			must(t, c.WaitSynced(ctx))
+			if state, ok := c.Get(fmt.Sprint("/r/", i, "/x")); !ok || string(state.Data) != "here" {
+				t.Errorf("round %d: the mirror has %+v, %v", i, state, ok)
+			}
+			time.Sleep(time.Minute)
+			mustMirror(t, c, live(t, srv.Connect(t)), "/r")
+		}
+	})
+}
+
 // Znodes that live for less than a round trip are gone when they are read, and each
 // of them has the list read again: WaitSynced returns all the same.
 func TestTreeWaitSyncedAmongShortLives(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 func TestTreeMirrors(t *testing.T) {
@@ -230,6 +231,40 @@ func TestTreeWithPartsThatMayNotBeRead(t *testing.T) {
 		mustMirror(t, c, s, "/r")
 		if state, _ := c.Get("/r/secret"); string(state.Data) != "y" {
 			t.Errorf("Get: %+v", state)
+		}
+		// One that goes while it may not be read has no watch: the list tells.
+		must(t, srv.Delete("/r/secret"))
+		_, err = s.Create(t.Context(), "/r/secret", []byte("x"), 0, zk.DigestACL(zk.PermRead, "joe", "x")...)
+		must(t, err)
+		time.Sleep(time.Minute)
+		r.drain(t, "/r", c)
+		must(t, srv.Delete("/r/secret"))
+		time.Sleep(time.Minute)
+		if r.drain(t, "/r", c); c.Len() != 2 || len(r.states) != 2 {
+			t.Errorf("%d znodes in the mirror and %d by its events, want two", c.Len(), len(r.states))
+		}
+	})
+}
+
+// The watches of a branch that is removed with its znodes are given back while the
+// Cache goes on.
+func TestTreeGivesTheWatchesOfRemovedBranchesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		c := watch.Tree(t.Context(), m, "/r")
+		paths := plant(t, live(t, srv.Connect(t)), "/r", 600)
+		must(t, c.WaitSynced(t.Context()))
+		// The lists of leaves and their data fire; a list that is refused does not, and
+		// what is below it is given up.
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpGetChildren2, Path: "/r", Times: -1, Do: zksynctest.Error(int32(zkserver.ErrNoAuth))})
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpGetChildren2, Path: "/r/*", Times: -1, Do: zksynctest.Error(int32(zkserver.ErrNoAuth))})
+		for d := range 6 {
+			must(t, srv.Create(fmt.Sprint("/r/", d, "/one-more"), nil))
+		}
+		time.Sleep(time.Minute)
+		if n := srv.Watches(); c.Len() > 7 || n > 2*c.Len()+64 {
+			t.Errorf("%d watches for %d znodes of %d", n, c.Len(), len(paths))
 		}
 	})
 }

@@ -1,0 +1,228 @@
+package watch
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// apply applies one delivery. It fails when the root is refused.
+func (mi *mirror) apply(d *session.Delivery) error {
+	switch tag := d.Tag.(type) {
+	case *waiter:
+		mi.applyWaiter(tag, d)
+	case *treeSide:
+		return mi.applySide(tag, d)
+	}
+	return nil
+}
+
+// applyWaiter takes a waiter's Post, and then the answer to its sync. The events of
+// everything that was committed before the sync have been delivered by then. So the
+// armed sides are new enough, and the waiter waits for the asked sides.
+func (mi *mirror) applyWaiter(w *waiter, d *session.Delivery) {
+	switch {
+	case d.Kind == session.InboxPost:
+		mi.in.Sync(mi.root, w)
+	case d.Err != nil:
+		mi.mu.Lock()
+		defer mi.mu.Unlock()
+		if _, waiting := mi.waiters[w]; waiting {
+			mi.wake(w, d.Err)
+		}
+	default:
+		w.synced, w.epoch = true, mi.epochs.next()
+	}
+}
+
+func (mi *mirror) applySide(sd *treeSide, d *session.Delivery) error {
+	n := sd.node
+	switch sd.deliver(d, mi.in, n.path) {
+	case nothing:
+	case changed:
+		mi.becameAsked(sd, mi.epochs.now)
+	case denied:
+		mi.epochs.answered(sd.epoch)
+		if n == mi.top {
+			return sd.side.refusal
+		}
+		mi.applyRefusal(sd)
+	case absent:
+		mi.applyAbsence(sd)
+	case present:
+		mi.epochs.answered(sd.epoch)
+		if sd.kind == dataSide {
+			return mi.applyData(sd, d)
+		}
+		return mi.applyList(sd, d)
+	}
+	return nil
+}
+
+// applyAbsence takes the news that a znode does not exist. The news is always true:
+// if the znode was created again, the list of its parent is asked or has named it.
+func (mi *mirror) applyAbsence(sd *treeSide) {
+	n := sd.node
+	switch {
+	case n != mi.top:
+		mi.remove(n)
+	case sd.kind == dataSide:
+		mi.epochs.answered(sd.epoch)
+		mi.vanish()
+	default:
+		// The data side finds out whether the root exists: it asks, or has asked.
+		mi.forget(sd)
+		if data := &n.sides[dataSide]; data.input(change, mi.in, n.path, data) {
+			mi.becameAsked(data, mi.epochs.now)
+		}
+	}
+}
+
+// vanish empties the mirror: the root does not exist, and its data side waits for
+// its creation.
+func (mi *mirror) vanish() {
+	mi.clear(mi.top)
+	mi.forget(&mi.top.sides[listSide])
+	mi.view.mu.Lock()
+	defer mi.view.mu.Unlock()
+	mi.view.hide(mi.top)
+	mi.top.state, mi.top.read = State{Path: mi.root}, false
+}
+
+// applyRefusal takes a refusal that is final. Without its data a znode is known to
+// exist; without its list nothing is known of its children.
+func (mi *mirror) applyRefusal(sd *treeSide) {
+	n := sd.node
+	if sd.kind == listSide {
+		mi.clear(n)
+	}
+	mi.update(n, func() {
+		if sd.kind == dataSide {
+			n.state, n.read = State{Path: n.path, Exists: true}, true
+		}
+	})
+}
+
+func (mi *mirror) applyData(sd *treeSide, d *session.Delivery) error {
+	n := sd.node
+	state, err := decodeState(d, n.path)
+	if err != nil {
+		return err
+	}
+	mi.update(n, func() { n.state, n.read = state, true })
+	mi.need(&n.sides[listSide], sd.epoch)
+	return nil
+}
+
+// applyList adds and removes children. The list may be long and differ little, so
+// it is compared without the view's mu.
+func (mi *mirror) applyList(sd *treeSide, d *session.Delivery) error {
+	n := sd.node
+	names, _, err := d.Names()
+	if err != nil {
+		return err
+	}
+	mi.listing++
+	var added, doubtful []*treeNode
+	known := 0
+	for name := range names {
+		child := n.children[name]
+		switch {
+		case child == nil:
+			added = append(added, n.child(name))
+		case child.refusal() != nil:
+			doubtful = append(doubtful, child)
+			fallthrough
+		default:
+			child.listed = mi.listing
+			known++
+		}
+	}
+	if known < len(n.children) {
+		for _, name := range sortedKeys(n.children) {
+			if child := n.children[name]; child.listed != mi.listing {
+				mi.remove(child)
+			}
+		}
+	}
+	slices.SortFunc(added, func(a, b *treeNode) int { return strings.Compare(a.name, b.name) })
+	mi.update(n, func() {
+		for _, child := range added {
+			if n.children == nil {
+				n.children = make(map[string]*treeNode)
+			}
+			n.children[child.name] = child
+		}
+	})
+	// A new child inherits the epoch of the list: a waiter that waits for the list
+	// waits for what the list names.
+	for _, child := range slices.Concat(added, doubtful) {
+		mi.need(&child.sides[dataSide], sd.epoch)
+		mi.need(&child.sides[listSide], sd.epoch)
+	}
+	mi.need(&n.sides[dataSide], sd.epoch)
+	return nil
+}
+
+// need has a side asked unless it is known, or is asked already.
+func (mi *mirror) need(sd *treeSide, epoch uint64) {
+	if sd.input(need, mi.in, sd.node.path, sd) {
+		mi.becameAsked(sd, epoch)
+	}
+}
+
+// becameAsked counts a side that has become asked.
+func (mi *mirror) becameAsked(sd *treeSide, epoch uint64) {
+	sd.epoch = epoch
+	mi.epochs.asked(epoch)
+}
+
+// forget makes a side unasked.
+func (mi *mirror) forget(sd *treeSide) {
+	if sd.state == asked {
+		mi.epochs.answered(sd.epoch)
+	}
+	sd.input(vanished, mi.in, sd.node.path, sd)
+}
+
+// update changes what the view shows of a node.
+func (mi *mirror) update(n *treeNode, change func()) {
+	mi.view.mu.Lock()
+	defer mi.view.mu.Unlock()
+	before, failed := n.state.stamp(), n.failure != nil
+	change()
+	n.failure = n.refusal()
+	switch {
+	case !n.visible:
+		mi.view.reveal(n)
+	case before != n.state.stamp() || failed != (n.failure != nil):
+		mi.view.news.mark(n.path, false)
+	}
+}
+
+// clear removes everything below n.
+func (mi *mirror) clear(n *treeNode) {
+	for _, name := range sortedKeys(n.children) {
+		mi.remove(n.children[name])
+	}
+}
+
+// remove removes n and everything below it, from the bottom up.
+func (mi *mirror) remove(n *treeNode) {
+	mi.clear(n)
+	for kind := range n.sides {
+		mi.forget(&n.sides[kind])
+	}
+	mi.view.mu.Lock()
+	defer mi.view.mu.Unlock()
+	mi.view.hide(n)
+	delete(n.parent.children, n.name)
+}
+
+// sortedKeys is for an order that is the same in every run.
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	return slices.Sorted(maps.Keys(m))
+}

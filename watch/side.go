@@ -1,0 +1,146 @@
+package watch
+
+import (
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A side is one of the two things of a znode that are read and watched
+// independently of each other: its data, or the list of its children.
+type side struct {
+	kind sideKind
+	// awaited: while the znode does not exist, the side watches for its creation.
+	// A side that is not awaited leaves that to the list of the parent.
+	awaited bool
+
+	state   sideState
+	looking bool // while asked: the request looks for the znode, and reads nothing
+	read    *session.InboxRead
+	refusal error // while refused: the server's answer
+}
+
+type sideKind uint8
+
+const (
+	dataSide sideKind = iota
+	listSide
+)
+
+// sideState says whether the present state of a side is known.
+type sideState uint8
+
+const (
+	// unasked: nothing is known, and no request is on its way. Only the list of a root
+	// that does not exist is unasked.
+	unasked sideState = iota
+	// asked: a request is on its way. Its answer covers everything that is delivered
+	// before the answer, so nothing else changes the side.
+	asked
+	// armed: the last answer shows the present state, and a watch reports the next
+	// change.
+	armed
+	// refused: the server refuses for good to show the side, and watches nothing.
+	refused
+)
+
+// sideInput is what happens to a side.
+type sideInput uint8
+
+const (
+	need     sideInput = iota // something has changed nearby: the side must be known
+	answer                    // the request was answered, with a watch
+	refusal                   // the request was refused
+	change                    // the watch fired, or can no longer be trusted
+	vanished                  // the znode is gone, and something else watches for its creation
+)
+
+// sideTransitions is what each input makes of a side in each state. A request is
+// sent if and only if a side becomes asked.
+var sideTransitions = [...][5]sideState{
+	//        need   answer   refusal  change   vanished
+	unasked: {asked, unasked, unasked, unasked, unasked},
+	asked:   {asked, armed, refused, asked, unasked},
+	armed:   {armed, armed, armed, asked, unasked},
+	refused: {asked, refused, refused, refused, unasked},
+}
+
+// input applies the table, and reports whether the side has become asked. tag is
+// the tag of the request.
+func (sd *side) input(x sideInput, in *session.Inbox, path string, tag any) (becameAsked bool) {
+	next := sideTransitions[sd.state][x]
+	becameAsked = next == asked && sd.state != asked
+	sd.state = next
+	switch {
+	case becameAsked:
+		sd.send(in, path, tag, false)
+	case next == unasked:
+		sd.stop()
+	}
+	return becameAsked
+}
+
+// send replaces the side's request, or its watch, by a new request.
+func (sd *side) send(in *session.Inbox, path string, tag any, looking bool) {
+	sd.stop()
+	sd.looking = looking
+	switch {
+	case looking:
+		sd.read = in.Exists(path, tag)
+	case sd.kind == dataSide:
+		sd.read = in.Data(path, tag)
+	default:
+		sd.read = in.Children(path, tag)
+	}
+}
+
+// stop gives up the side's request, or its watch.
+func (sd *side) stop() {
+	if sd.read != nil {
+		sd.read.Stop()
+		sd.read = nil
+	}
+}
+
+// A finding is what a delivery says about a side.
+type finding uint8
+
+const (
+	nothing finding = iota // the delivery is stale, or another request must be answered first
+	changed                // the side has become asked
+	present                // the side is armed; the delivery has the answer
+	absent                 // the znode does not exist; the side is armed if it is awaited
+	denied                 // the side is refused
+)
+
+// deliver takes an answer or an event of the side.
+func (sd *side) deliver(d *session.Delivery, in *session.Inbox, path string) finding {
+	switch {
+	case d.Read != sd.read:
+		return nothing // of a request or a watch that was given up
+	case d.Kind == session.InboxEvent && d.Event == zk.EventNodeDeleted && !sd.awaited:
+		return absent
+	case d.Kind == session.InboxEvent:
+		sd.input(change, in, path, d.Tag)
+		return changed
+	case errors.Is(d.Err, zk.ErrNoNode) && !sd.awaited:
+		return absent
+	case errors.Is(d.Err, zk.ErrNoNode) && !sd.looking:
+		sd.send(in, path, d.Tag, true)
+		return nothing
+	case errors.Is(d.Err, zk.ErrNoNode):
+		sd.input(answer, in, path, d.Tag)
+		return absent
+	case d.Err != nil:
+		sd.refusal = d.Err
+		sd.input(refusal, in, path, d.Tag)
+		return denied
+	case sd.looking: // the znode was created after the answer that it does not exist
+		sd.send(in, path, d.Tag, false)
+		return nothing
+	}
+	sd.input(answer, in, path, d.Tag)
+	return present
+}

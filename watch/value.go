@@ -1,0 +1,66 @@
+package watch
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A Decoded is the value of a znode.
+type Decoded[T any] struct {
+	// Value is the decoded data. If the data cannot be decoded, or the znode does not
+	// exist, Value is the last value that could be decoded: the zero T if there is
+	// none.
+	Value T
+	// State is what was read.
+	State State
+	// Err is the decoder's error, if it could not decode State.Data.
+	Err error
+}
+
+// Value follows the data of a znode as Node does, and decodes it. A value that
+// cannot be decoded is an event with an error, and does not end the stream:
+//
+//	for config, err := range watch.Value(ctx, m, "/config", watch.JSON[Config]).All() {
+//		switch {
+//		case err != nil:
+//			return err // ctx ended, the Manager was closed, or the path may not be read
+//		case config.Err != nil:
+//			log.Print(config.Err) // go on with config.Value, the last good one
+//		case !config.State.Exists:
+//			apply(defaults)
+//		default:
+//			apply(config.Value)
+//		}
+//	}
+//
+// decode runs in a goroutine of the stream, and must not change the data.
+func Value[T any](ctx context.Context, m *session.Manager, path string, decode func(data []byte) (T, error)) *Stream[Decoded[T]] {
+	return NewStream(ctx, "value", path, func(ctx context.Context, report func(Decoded[T], any)) error {
+		var good T
+		node := Node(ctx, m, path)
+		for state, err := range node.All() {
+			if err != nil {
+				return err
+			}
+			value := Decoded[T]{State: state}
+			if state.Exists {
+				var decoded T
+				if decoded, value.Err = decode(state.Data); value.Err == nil {
+					good = decoded
+				}
+			}
+			value.Value = good
+			report(value, state.stamp())
+		}
+		return node.Err()
+	})
+}
+
+// JSON decodes a value with encoding/json. Use it as watch.JSON[Config].
+func JSON[T any](data []byte) (T, error) {
+	var v T
+	err := json.Unmarshal(data, &v)
+	return v, err
+}
