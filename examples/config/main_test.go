@@ -46,9 +46,10 @@ func TestADay(t *testing.T) {
 			}
 			want := []string{
 				"none: going by the defaults",
-				"color=blue (version 0)",
-				"color=green (version 1)",
-				"color=red (version 2)",
+				`color "blue" (version 0)`,
+				`color "green" (version 1)`,
+				`staying with color "green": version 2 is broken: unexpected end of JSON input`,
+				`color "red" (version 3)`,
 				"none: going by the defaults",
 			}
 			if got := strings.Join(config, "\n"); got != strings.Join(want, "\n") {
@@ -112,10 +113,10 @@ func TestOnServers(t *testing.T) {
 		}
 	}
 	appears("1: " + memberName())
-	if err := srv.Create("/x/config", []byte("hello")); err != nil {
+	if err := srv.Create("/x/config", []byte(`{"color":"hello"}`)); err != nil {
 		t.Fatal(err)
 	}
-	appears("hello (version 0)")
+	appears(`color "hello" (version 0)`)
 	cancel()
 	if status := <-status; status != 0 {
 		t.Errorf("exit status %d\n%s", status, &errs)

@@ -53,7 +53,7 @@ func (o *operator) day() error {
 			if err := o.srv.Create(o.path, nil); err != nil {
 				return err
 			}
-			return o.srv.Create(config, []byte("color=blue"))
+			return o.srv.Create(config, []byte(`{"color":"blue"}`))
 		}},
 		{"starts host-1 and host-2", func() (err error) {
 			if _, err = hosts.Ephemeral(o.ctx, o.path+"/members/host-1", nil); err == nil {
@@ -61,14 +61,15 @@ func (o *operator) day() error {
 			}
 			return err
 		}},
-		{"changes the configuration", func() error { return o.srv.Set(config, []byte("color=green")) }},
+		{"changes the configuration", func() error { return o.srv.Set(config, []byte(`{"color":"green"}`)) }},
+		{"makes a mistake in the configuration", func() error { return o.srv.Set(config, []byte(`{"color":`)) }},
 		{"breaks the service's connection, and nothing else", func() error { return o.of(o.service, o.srv.Disconnect) }},
 		{"changes the configuration while the service is cut off", func() error {
 			o.srv.HangHandshake(true)
 			if err := o.of(o.service, o.srv.Disconnect); err != nil {
 				return err
 			}
-			if err := o.srv.Set(config, []byte("color=red")); err != nil {
+			if err := o.srv.Set(config, []byte(`{"color":"red"}`)); err != nil {
 				return err
 			}
 			time.AfterFunc(pace/2, func() { o.srv.HangHandshake(false) })

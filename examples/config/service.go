@@ -23,18 +23,25 @@ func serve(ctx context.Context, m *session.Manager, path string, out *printer) e
 	return g.Wait()
 }
 
+// settings is the configuration: the JSON in its znode.
+type settings struct {
+	Color string `json:"color"`
+}
+
 // followConfig applies every configuration that lasts, from the present one on.
-// It need not care for lost connections and sessions, nor for whether the znode
-// exists yet.
+// Lost connections and sessions, and a znode that does not exist yet, need no code
+// here. A configuration with a mistake leaves the last good one in force.
 func followConfig(ctx context.Context, m *session.Manager, path string, out *printer) error {
-	for state, err := range watch.Node(ctx, m, path).All() {
+	for config, err := range watch.Value(ctx, m, path, watch.JSON[settings]).All() {
 		switch {
 		case err != nil:
 			return err
-		case !state.Exists:
+		case !config.State.Exists:
 			out.print("config", "none: going by the defaults")
+		case config.Err != nil:
+			out.print("config", "staying with color %q: version %d is broken: %v", config.Value.Color, config.State.Stat.Version, config.Err)
 		default:
-			out.print("config", "%s (version %d)", state.Data, state.Stat.Version)
+			out.print("config", "color %q (version %d)", config.Value.Color, config.State.Stat.Version)
 		}
 	}
 	return nil
