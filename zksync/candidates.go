@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/go-zookeeper/zk"
-	"go.uber.org/zap"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/watch"
 )
 
 // A Candidate is what others see of one that stands in an Election. The zero
@@ -95,52 +95,29 @@ func candidate(data []byte, stat *zk.Stat) Candidate {
 	return Candidate{ID: string(data), Token: stat.Czxid, Session: stat.EphemeralOwner}
 }
 
-// Observe tells who leads, and each change from then on, also through losses
-// of the observer's own connections and sessions. The zero Candidate is told when
-// nobody leads. The channel has a buffer of one, in which the newest replaces one
-// that was not read; it is closed when ctx ends, when the Manager is closed, and
-// when the path is invalid or may not be read, which is logged. Observing takes no
-// part in the election.
-func (e *Election) Observe(ctx context.Context) <-chan Candidate {
-	ch := make(chan Candidate, 1)
-	over := func(why error) {
-		e.line.m.Logger().Warn("an election cannot be observed any more", zap.String("path", e.path), zap.Error(why))
-	}
-	if e.err != nil {
-		over(e.err)
-		close(ch)
-		return ch
-	}
-	go func() {
-		defer close(ch)
-		told := false
-		var last Candidate
-		tell := func(c Candidate) {
-			if told && c == last {
-				return
-			}
-			told, last = true, c
-			select {
-			case <-ch:
-			default:
-			}
-			ch <- c
+// Observe reports the leader, and then each change of leader, over lost
+// connections and sessions of the observer. The zero Candidate says that nobody
+// leads. A Candidate that was not received is replaced by the newest. The stream
+// ends with ctx, when the Manager is closed, and when the path is invalid or may
+// not be read; its Err is a *watch.EndError, which says which of these it was.
+// Observing takes no part in the election.
+func (e *Election) Observe(ctx context.Context) *watch.Stream[Candidate] {
+	return watch.NewStream(ctx, "election", e.path, func(ctx context.Context, report func(Candidate, any)) error {
+		if e.err != nil {
+			return e.err
 		}
-		err := e.line.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
-			return e.observe(ctx, s, tell)
+		return e.line.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
+			return e.observe(ctx, s, func(c Candidate) { report(c, c) })
 		})
-		if ctx.Err() == nil && session.ClassOf(err) != session.ClassClosed {
-			over(err)
-		}
-	}()
-	return ch
+	})
 }
 
 // observe follows the leader for as long as the session lasts. It watches the
-// leader's znode alone, so that those who come and go behind it wake nobody.
-func (e *Election) observe(ctx context.Context, s *session.Session, tell func(Candidate)) error {
+// leader's znode alone, so that candidates that join and leave behind the leader
+// wake no observer.
+func (e *Election) observe(ctx context.Context, s *session.Session, report func(Candidate)) error {
 	for {
-		w, err := e.follow(ctx, s, tell)
+		w, err := e.follow(ctx, s, report)
 		if err != nil {
 			return err
 		}
@@ -159,13 +136,13 @@ func (e *Election) observe(ctx context.Context, s *session.Session, tell func(Ca
 	}
 }
 
-// follow tells the present leader and returns a watch for the next change, nil
-// if the state changed while it looked.
-func (e *Election) follow(ctx context.Context, s *session.Session, tell func(Candidate)) (*session.Watch, error) {
+// follow reports the present leader and returns a watch for the next change, or
+// nil if the state has changed during the reads.
+func (e *Election) follow(ctx context.Context, s *session.Session, report func(Candidate)) (*session.Watch, error) {
 	names, _, err := s.Children(ctx, e.path)
 	if session.ClassOf(err) == session.ClassNoNode {
 		ok, _, w, err := s.WatchExists(ctx, e.path)
-		return e.nobody(w, err, ok, tell)
+		return e.nobody(w, err, ok, report)
 	}
 	if err != nil {
 		return nil, err
@@ -173,7 +150,7 @@ func (e *Election) follow(ctx context.Context, s *session.Session, tell func(Can
 	places := e.line.rule.sort(names)
 	if len(places) == 0 {
 		names, _, w, err := s.WatchChildren(ctx, e.path)
-		return e.nobody(w, err, len(e.line.rule.sort(names)) > 0, tell)
+		return e.nobody(w, err, len(e.line.rule.sort(names)) > 0, report)
 	}
 	data, stat, w, err := s.WatchData(ctx, child(e.path, places[0].name))
 	if session.ClassOf(err) == session.ClassNoNode {
@@ -182,12 +159,12 @@ func (e *Election) follow(ctx context.Context, s *session.Session, tell func(Can
 	if err != nil {
 		return nil, err
 	}
-	tell(candidate(data, stat))
+	report(candidate(data, stat))
 	return w, nil
 }
 
-// nobody tells that nobody leads, unless somebody has come meanwhile.
-func (e *Election) nobody(w *session.Watch, err error, come bool, tell func(Candidate)) (*session.Watch, error) {
+// nobody reports that nobody leads, unless a candidate has joined meanwhile.
+func (e *Election) nobody(w *session.Watch, err error, come bool, report func(Candidate)) (*session.Watch, error) {
 	switch {
 	case session.ClassOf(err) == session.ClassNoNode:
 		return nil, nil
@@ -197,6 +174,6 @@ func (e *Election) nobody(w *session.Watch, err error, come bool, tell func(Cand
 		w.Stop()
 		return nil, nil
 	}
-	tell(Candidate{})
+	report(Candidate{})
 	return w, nil
 }

@@ -50,8 +50,7 @@ func ExampleElection_Run() {
 	// <nil>
 }
 
-// Those who are used to a listener that is told true or false range over
-// Observe.
+// A listener that wants to hear true or false ranges over Observe.
 func ExampleElection_Observe() {
 	m, stop := startExample()
 	defer stop()
@@ -59,7 +58,7 @@ func ExampleElection_Observe() {
 	defer cancel()
 
 	e := zksync.NewElection(m, "/master", zksync.WithID("node-1"))
-	changes := e.Observe(ctx)
+	changes := e.Observe(ctx).Events()
 	fmt.Println("we lead:", (<-changes).ID == "node-1")
 	if _, err := e.Campaign(ctx); err != nil {
 		log.Fatal(err)
@@ -128,7 +127,7 @@ func ExampleGroup_Watch() {
 	defer cancel()
 
 	g := zksync.NewGroup(m, "/services/api")
-	lists := g.Watch(ctx)
+	lists := g.Watch(ctx).Events()
 	fmt.Println(len(<-lists), "members")
 	me, err := g.Join(ctx, "host-1", nil)
 	if err != nil {

@@ -330,8 +330,12 @@ func TestElectionMisuse(t *testing.T) {
 			if _, err := bad.Campaign(t.Context()); !errors.Is(err, zksync.ErrInvalidOption) && !errors.Is(err, session.ErrInvalidPath) {
 				t.Errorf("a bad constructor call: %v", err)
 			}
-			if _, ok := <-bad.Observe(t.Context()); ok {
+			observed := bad.Observe(t.Context())
+			if _, ok := <-observed.Events(); ok {
 				t.Error("observed something")
+			}
+			if err := observed.Err(); !errors.Is(err, zksync.ErrInvalidOption) && !errors.Is(err, session.ErrInvalidPath) {
+				t.Errorf("observing by a bad constructor call: %v", err)
 			}
 		}
 	})
@@ -498,7 +502,7 @@ func TestElectionLayoutIsCurators(t *testing.T) {
 	if err != nil || len(all) != 2 || all[0].ID != "node-1" || all[1].ID != "jvm-1" {
 		t.Errorf("candidates %+v, error %v", all, err)
 	}
-	seen := e.Observe(t.Context())
+	seen := e.Observe(t.Context()).Events()
 	if c := <-seen; c.ID != "node-1" {
 		t.Errorf("observed %+v", c)
 	}

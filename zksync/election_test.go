@@ -85,7 +85,7 @@ func TestElectionObserve(t *testing.T) {
 		srv := zksynctest.Start(t)
 		watcher := srv.Connect(t)
 		ctx, cancel := context.WithCancel(t.Context())
-		seen := zksync.NewElection(watcher, "/master").Observe(ctx)
+		seen := zksync.NewElection(watcher, "/master").Observe(ctx).Events()
 		expect := func(id string) {
 			t.Helper()
 			if c := <-seen; c.ID != id {

@@ -8,55 +8,57 @@ import (
 	"github.com/go-zksync/toolkit/watch"
 )
 
-// Watch tells who is in the group, sorted by id, and then again after each
-// change: when somebody joins or leaves, or changes its data. A member whose
-// connection breaks stays; one whose session ends has gone. The channel has a
-// buffer of one, in which the newest list replaces one that was not read; it is
-// closed when ctx ends, when the Manager is closed, and when the path is invalid or
-// may not be read. Lost sessions of the watching process only delay it. The lists
-// are the receiver's to keep.
-func (g *Group) Watch(ctx context.Context) <-chan []Member {
-	ch := make(chan []Member, 1)
-	if g.err != nil {
-		close(ch)
-		return ch
-	}
+// Watch reports the members, sorted by id, and then again after each change: when
+// a member joins or leaves, or changes its data. A member whose connection breaks
+// stays in the list until its session ends. A list that was not received is
+// replaced by the newest. The lists are the receiver's to keep.
+//
+// Lost connections and sessions of the watching process only delay the stream. The
+// stream ends with ctx, when the Manager is closed, and when the path is invalid or
+// may not be read; its Err is a *watch.EndError, which says which of these it was.
+func (g *Group) Watch(ctx context.Context) *watch.Stream[[]Member] {
+	return watch.NewStream(ctx, "group", g.path, func(ctx context.Context, report func([]Member, any)) error {
+		if g.err != nil {
+			return g.err
+		}
+		return g.follow(ctx, report)
+	})
+}
+
+// follow reports the members until ctx or the mirror of the group ends.
+func (g *Group) follow(ctx context.Context, report func([]Member, any)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	tree := watch.Tree(ctx, g.m, g.path)
-	go func() {
-		defer close(ch)
-		defer cancel()
-		if tree.WaitSynced(ctx) != nil {
-			return
-		}
-		known := make(map[string]Member)
-		names, _ := tree.Children(g.path)
-		for _, id := range names {
-			g.note(known, tree, id)
-		}
-		ch <- sorted(known)
-		for ev := range tree.Events() {
-			changed := g.note(known, tree, lastName(ev.Path))
-			for more := true; more; {
-				// What has happened together is told together.
-				select {
-				case ev, more = <-tree.Events():
-					changed = more && g.note(known, tree, lastName(ev.Path)) || changed
-				default:
-					more = false
-				}
-			}
-			if !changed {
-				continue
-			}
-			select {
-			case <-ch:
-			default:
-			}
-			ch <- sorted(known)
+	defer func() {
+		cancel()
+		for range tree.Events() { // until nothing of the mirror is left
 		}
 	}()
-	return ch
+	if err := tree.WaitSynced(ctx); err != nil {
+		return err
+	}
+	known := make(map[string]Member)
+	names, _ := tree.Children(g.path)
+	for _, id := range names {
+		g.note(known, tree, id)
+	}
+	report(sorted(known), nil)
+	for ev := range tree.Events() {
+		changed := g.note(known, tree, lastName(ev.Path))
+		for more := true; more; {
+			// Changes that arrive together are reported together.
+			select {
+			case ev, more = <-tree.Events():
+				changed = more && g.note(known, tree, lastName(ev.Path)) || changed
+			default:
+				more = false
+			}
+		}
+		if changed {
+			report(sorted(known), nil)
+		}
+	}
+	return tree.Err()
 }
 
 // note brings up to date what is known of one member, and reports whether that

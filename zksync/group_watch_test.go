@@ -43,7 +43,7 @@ func TestGroupWatch(t *testing.T) {
 		path := servers.Path(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		watcher := srv.Connect(t)
-		seen := zksync.NewGroup(watcher, path).Watch(ctx)
+		seen := zksync.NewGroup(watcher, path).Watch(ctx).Events()
 		awaitRoll(t, seen, "")
 		a, err := zksync.NewGroup(srv.Connect(t), path).Join(t.Context(), "a", []byte("1"))
 		if err != nil {
@@ -78,7 +78,7 @@ func TestGroupOfAThousand(t *testing.T) {
 		srv := zksynctest.Start(t)
 		var observers []<-chan []zksync.Member
 		for range 10 {
-			observers = append(observers, zksync.NewGroup(srv.Connect(t), "/members").Watch(t.Context()))
+			observers = append(observers, zksync.NewGroup(srv.Connect(t), "/members").Watch(t.Context()).Events())
 		}
 		var all, kept []string
 		var managers []*session.Manager

@@ -76,12 +76,12 @@ func lives(m *session.Manager) []life {
 			return errors.Join(work(ctx), member.Leave())
 		}},
 		{name: "members", use: func(ctx context.Context) error {
-			for range group.Watch(ctx) {
+			for range group.Watch(ctx).Events() {
 			}
 			return nil
 		}},
 		{name: "observer", use: func(ctx context.Context) error {
-			for range election.Observe(ctx) {
+			for range election.Observe(ctx).Events() {
 			}
 			return nil
 		}},

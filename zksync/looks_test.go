@@ -2,14 +2,15 @@ package zksync_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-zookeeper/zk"
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
 )
@@ -57,35 +58,78 @@ func TestLooksAreRepeated(t *testing.T) {
 	}
 }
 
-// What tells changes ends with its Manager, and where there is nothing to tell.
+// ends is how a stream of package zksync ended.
+type ends struct {
+	stream string
+	err    error
+}
+
+// both reads the streams of an Election and a Group at path until they end.
+func both(ctx context.Context, m *session.Manager, path string) []ends {
+	leaders, members := zksync.NewElection(m, path).Observe(ctx), zksync.NewGroup(m, path).Watch(ctx)
+	for range leaders.Events() {
+	}
+	for range members.Events() {
+	}
+	return []ends{{"election", leaders.Err()}, {"group", members.Err()}}
+}
+
+// A caller can tell by which of ctx, the Manager, a final refusal and its own loop
+// Observe and Watch have ended, also when the cause of ctx wraps the others.
 func TestObserversEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		core, logs := observer.New(zap.WarnLevel)
-		m := srv.Connect(t, session.WithLogger(zap.New(core)))
+		m := srv.Connect(t)
 		_, err := live(t, m).Create(t.Context(), "/secret", nil, 0, zk.DigestACL(zk.PermAll, "joe", "x")...)
 		must(t, err)
-		for _, path := range []string{"nowhere", "/secret"} {
-			if c, ok := <-zksync.NewElection(m, path).Observe(t.Context()); ok {
-				t.Errorf("%s: observed %+v", path, c)
-			}
-			if all, ok := <-zksync.NewGroup(m, path).Watch(t.Context()); ok {
-				t.Errorf("%s: watched %+v", path, all)
-			}
-			said := logs.FilterMessageSnippet("cannot be observed").All()
-			logs.TakeAll()
-			if len(said) != 1 || said[0].ContextMap()["path"] != path {
-				t.Errorf("%s: logged %v", path, said)
+		check := func(name string, all []ends, path string, reason watch.EndReason, targets ...error) {
+			t.Helper()
+			for _, e := range all {
+				var end *watch.EndError
+				if !errors.As(e.err, &end) || end.Reason != reason || end.Path != path || end.Stream != e.stream {
+					t.Errorf("%s: %s has ended with %+v, want %v of %s", name, e.stream, e.err, reason, path)
+				}
+				for _, target := range targets {
+					if !errors.Is(e.err, target) {
+						t.Errorf("%s: %s has ended with %v, want %v", name, e.stream, e.err, target)
+					}
+				}
 			}
 		}
-		leaders, members := zksync.NewElection(m, master).Observe(t.Context()), zksync.NewGroup(m, "/members").Watch(t.Context())
-		<-leaders
-		<-members
-		must(t, m.Close())
-		if c, ok := <-leaders; ok {
-			t.Errorf("observed %+v of a Manager that is closed", c)
+		check("invalid", both(t.Context(), m, "nowhere"), "nowhere", watch.Refused, session.ErrInvalidPath)
+		check("denied", both(t.Context(), m, "/secret"), "/secret", watch.Refused, zk.ErrNoAuth)
+		for _, cause := range []error{errEnough, zksync.ErrLost, zksync.ErrClosed, zk.ErrNoAuth, zk.ErrNoNode} {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(time.Second, func() { cancel(cause) })
+			check("ctx", both(ctx, m, master), master, watch.ContextEnded, context.Canceled, cause)
 		}
-		if all, ok := <-members; ok {
-			t.Errorf("watched %+v of a Manager that is closed", all)
+		e, g := zksync.NewElection(m, master).Observe(t.Context()), zksync.NewGroup(m, master).Watch(t.Context())
+		for range e.All() {
+			break
+		}
+		for range g.All() {
+			break
+		}
+		check("left", []ends{{"election", e.Err()}, {"group", g.Err()}}, master, watch.Stopped, watch.ErrStopped)
+		time.AfterFunc(time.Second, func() { m.Close() })
+		check("closed", both(t.Context(), m, master), master, watch.ManagerClosed, session.ErrClosed)
+	})
+}
+
+// A refusal that is not final ends neither Observe nor Watch.
+func TestObserversOutliveTransientRefusals(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		leaders, members := zksync.NewElection(m, master).Observe(t.Context()), zksync.NewGroup(m, master).Watch(t.Context())
+		<-leaders.Events()
+		<-members.Events()
+		srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Path: master + "*", Times: 20, Do: zksynctest.Error(-127)})
+		_, err := zksync.NewElection(srv.Connect(t), master, zksync.WithID("a")).Campaign(t.Context())
+		must(t, err)
+		if c := <-leaders.Events(); c.ID != "a" {
+			t.Errorf("leader %+v, %v", c, leaders.Err())
+		}
+		if all := <-members.Events(); len(all) != 1 {
+			t.Errorf("members %+v, %v", all, members.Err())
 		}
 	})
 }
@@ -95,8 +139,8 @@ func TestObserversThatAreSlow(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
 		g := zksync.NewGroup(m, "/members")
-		seen := g.Watch(t.Context())
-		leaders := zksync.NewElection(m, master).Observe(t.Context())
+		seen := g.Watch(t.Context()).Events()
+		leaders := zksync.NewElection(m, master).Observe(t.Context()).Events()
 		synctest.Wait()
 		for _, id := range []string{"a", "b", "c"} {
 			_, err := g.Join(t.Context(), id, []byte(id))

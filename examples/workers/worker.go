@@ -38,11 +38,14 @@ func (w *worker) run(ctx context.Context) error {
 				t.end()
 			}
 		}()
-		for members := range group.Watch(ctx) {
+		for members, err := range group.Watch(ctx).All() {
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case err != nil:
+				return err // the Manager was closed, or the members may not be read
+			}
 			w.reshare(ctx, g, working, members)
-		}
-		if ctx.Err() == nil {
-			return errors.New("the members cannot be watched any more")
 		}
 		return nil
 	})

@@ -89,6 +89,7 @@ var subscribers = []subscriber{
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
+				defer close(taken)
 				data, err := q.Take(ctx)
 				switch {
 				case err == nil:
@@ -118,7 +119,7 @@ var subscribers = []subscriber{
 		arrange: func(_ *testing.T, w writer) { w.create("", "") },
 		follow: func(t *testing.T, m *session.Manager, dir string) func() string {
 			members := zksync.NewGroup(m, dir).Watch(t.Context())
-			return newest(members, func(list []zksync.Member) string {
+			return newest(members.Events(), func(list []zksync.Member) string {
 				var ids []string
 				for _, member := range list {
 					ids = append(ids, member.ID)

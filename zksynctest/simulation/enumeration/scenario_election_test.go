@@ -91,7 +91,8 @@ var electionScenarios = []*scenario{
 					return err
 				}, or(zksync.ErrNoLeader))
 				b.follow("Observe", func(ctx context.Context) (func() error, bool) {
-					return why(ctx), until(b, es.values.of(b).Observe(ctx), over, func(c zksync.Candidate) bool { return c.ID == "" })
+					stream := es.values.of(b).Observe(ctx)
+					return stream.Err, until(b, stream.Events(), over, func(c zksync.Candidate) bool { return c.ID == "" })
 				})
 			},
 		)
@@ -101,11 +102,6 @@ var electionScenarios = []*scenario{
 // orCause allows that a call ends with the cause of its context alone.
 func orCause(s *stage, err error) bool {
 	return s.harm()&cancels != 0 && errors.Is(err, errSibling)
-}
-
-// why is the reason for which a channel was closed that depends on ctx alone.
-func why(ctx context.Context) func() error {
-	return func() error { return errors.Join(ctx.Err(), context.Cause(ctx)) }
 }
 
 // until reads a channel until over is closed and the newest value is the last. It

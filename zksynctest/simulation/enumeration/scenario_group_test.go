@@ -51,7 +51,8 @@ var groupScenarios = []*scenario{
 			func() { a.sleep(soon); member(s, a, "a", while); close(left) },
 			func() {
 				b.follow("Watch", func(ctx context.Context) (func() error, bool) {
-					return why(ctx), until(b, zksync.NewGroup(b.manager(), groupPath).Watch(ctx), left,
+					stream := zksync.NewGroup(b.manager(), groupPath).Watch(ctx)
+					return stream.Err, until(b, stream.Events(), left,
 						func(members []zksync.Member) bool { return len(members) == 0 })
 				})
 			},
