@@ -31,6 +31,13 @@ func simulated(workloads ...string) finder {
 	return finder{"simulation", "./zksynctest/simulation", args, foundBySimulation}
 }
 
+// simulatedWatch finds a bug by the random simulation of package watch.
+func simulatedWatch() finder {
+	f := simulated()
+	f.pkg = "./watch"
+	return f
+}
+
 // enumerated finds a bug by the enumeration of single faults, in some scenarios or all.
 func enumerated(scenarios ...string) finder {
 	args := []string{"-test.run", "^TestEnumeration$", "-test.v", "-brief", "-cases", "all"}
