@@ -1,16 +1,13 @@
-// Service runs a job on exactly one of its instances: start it on as many
-// machines as you like, and stop and crash them as you like.
+// Service runs a job in one of its instances at a time.
 package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"log"
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
@@ -21,47 +18,26 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-
 	m, err := session.Connect(ctx, *servers)
 	if err != nil {
 		log.Fatal(err)
 	}
 	err = serve(ctx, m, report)
-	m.Close() // gives the lock back at once, so that the next instance need not wait
-	if err != nil {
+	m.Close() // ends the session at once, so that the next instance need not wait
+	if err != nil && ctx.Err() == nil {
 		log.Fatal(err)
 	}
 }
 
-// serve runs job under the lock until ctx ends: here, or in another instance.
+// serve runs job whenever this instance is the leader, until ctx ends. The context
+// of job ends before another instance can become the leader.
 func serve(ctx context.Context, m *session.Manager, job func(context.Context) error) error {
-	mu := zksync.NewMutex(m, "/services/report/lock")
-	for {
-		err := mu.Do(ctx, job) // waits for its turn; job's context ends if the lock is lost
-		switch {
-		case ctx.Err() != nil:
-			return nil // we were told to stop
-		case errors.Is(err, zksync.ErrLost) && !errors.Is(err, zksync.ErrClosed):
-			log.Printf("standing in line again: %v", err)
-		default:
-			return err
-		}
-	}
+	return zksync.NewElection(m, "/services/report").Run(ctx, job)
 }
 
-// report is the work. It ends when its context does, and hands the fencing token
-// to whatever it writes to.
 func report(ctx context.Context) error {
-	token, _ := zksync.Token(ctx)
-	log.Printf("it is my turn, with token %d", token)
-	ticker := time.NewTicker(10 * time.Second)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			log.Print("reporting")
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
+	token, _ := zksync.Token(ctx) // the storage refuses writes whose token is older than the newest
+	log.Printf("leading, with token %d", token)
+	<-ctx.Done() // the work goes here
+	return context.Cause(ctx)
 }
