@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -22,7 +23,7 @@ func losses(srv *zksynctest.Server) map[string]func(id int64) error {
 
 // What happens to the children of a znode is no change of the znode.
 func TestNodeIsNotItsChildren(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		must(t, srv.Create("/a", nil))
@@ -44,7 +45,7 @@ func TestNodeIsNotItsChildren(t *testing.T) {
 // What happens to data, here or in the children, is no change of a list; a child
 // that came and went is.
 func TestChildrenAreNames(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		must(t, srv.Create("/a", nil))
@@ -74,7 +75,7 @@ func TestChildrenAreNames(t *testing.T) {
 
 // Streams of one path share one goroutine.
 func TestStreamsShareAGoroutine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		for range 100 {
@@ -90,7 +91,7 @@ func TestStreamsShareAGoroutine(t *testing.T) {
 // Another loop over a Cache goes on where the last one was left, and what a Cache
 // holds stays when it has ended.
 func TestTreeGoesOnAndStays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		for _, path := range []string{"/r", "/r/a", "/r/b", "/r/c"} {
@@ -123,7 +124,7 @@ func TestTreeGoesOnAndStays(t *testing.T) {
 
 // A wait for a Cache ends with it, also while no server answers.
 func TestTreeEndsWaitsForIt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		for name, trouble := range map[string][2]func(){
@@ -163,7 +164,7 @@ func TestTreeTriesAgain(t *testing.T) {
 		"the session":  func(srv *zksynctest.Server, id int64) error { return srv.ExpireSession(id) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bounds.Bubble(t, func(t *testing.T) {
 				srv := zksynctest.Start(t)
 				m := srv.Connect(t)
 				must(t, srv.Create("/r", nil))

@@ -3,8 +3,8 @@ package watch_test
 import (
 	"slices"
 	"testing"
-	"testing/synctest"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksynctest"
@@ -53,7 +53,7 @@ func TestChildrenFollowsTheList(t *testing.T) {
 }
 
 func TestChildrenToldWhatChangedWhileDisconnected(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		must(t, srv.Create("/a", nil))

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksynctest"
@@ -74,7 +74,7 @@ var followers = []follower{
 func TestEndReasons(t *testing.T) {
 	for _, f := range followers {
 		t.Run(f.kind, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bounds.Bubble(t, func(t *testing.T) {
 				srv := zksynctest.Start(t)
 				m := srv.Connect(t)
 				must(t, srv.Create("/a", []byte("1")))
@@ -124,7 +124,7 @@ func TestTransientRefusalsEndNothing(t *testing.T) {
 	for _, f := range followers {
 		for _, op := range []zkserver.OpCode{zkserver.OpGetData, zkserver.OpGetChildren2, zkserver.OpExists} {
 			t.Run(fmt.Sprint(f.kind, "/", op), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				bounds.Bubble(t, func(t *testing.T) {
 					srv := zksynctest.Start(t)
 					m := srv.Connect(t)
 					refused := srv.Inject(zksynctest.Fault{Path: "/a*", Op: op, Times: 20, Do: zksynctest.Error(-127)})
@@ -156,7 +156,7 @@ func TestTransientRefusalsEndNothing(t *testing.T) {
 func TestTreeIsCompleteAfterTransientRefusals(t *testing.T) {
 	for _, op := range []zkserver.OpCode{zkserver.OpGetData, zkserver.OpGetChildren2, zkserver.OpSync} {
 		t.Run(fmt.Sprint(op), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bounds.Bubble(t, func(t *testing.T) {
 				srv := zksynctest.Start(t)
 				m := srv.Connect(t)
 				s := live(t, m)

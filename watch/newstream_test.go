@@ -7,13 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/watch"
 )
 
 // The newest report replaces a report that was not received, and a report that leads
 // back to the value that was received last is dropped.
 func TestNewStreamMerges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		reports := make(chan [2]any)
 		st := watch.NewStream(t.Context(), "mine", "/x", func(ctx context.Context, report func(any, any)) error {
 			for {
@@ -60,7 +61,7 @@ func TestNewStreamMerges(t *testing.T) {
 // The stream ends when produce has returned, with its reason; leaving the loop ends
 // the ctx of produce and waits for it.
 func TestNewStreamEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		why := errors.New("why")
 		st := watch.NewStream(t.Context(), "mine", "/x", func(_ context.Context, report func(int, any)) error {
 			report(1, nil)

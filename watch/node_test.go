@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/watch"
@@ -48,7 +49,7 @@ func TestNodeFollowsCreationChangeAndRemoval(t *testing.T) {
 }
 
 func TestNodeToldWhatChangedWhileDisconnected(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		must(t, srv.Create("/a", []byte("x")))
@@ -85,7 +86,7 @@ func TestNodeToldWhatChangedWhileDisconnected(t *testing.T) {
 // A state that was told must be the newest again after the session was lost,
 // whatever server the next one is opened at.
 func TestNodeNeverGoesBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		must(t, srv.Create("/a", []byte("0")))
@@ -158,7 +159,7 @@ func TestNodeShowsOwnWritesInACrowd(t *testing.T) {
 }
 
 func TestNodeSlowReaderGetsTheNewest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		st := watch.Node(t.Context(), m, "/a")
@@ -186,7 +187,7 @@ func TestNodeSlowReaderGetsTheNewest(t *testing.T) {
 }
 
 func TestNodeThatCannotBeFollowed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		s := live(t, m)
@@ -226,7 +227,7 @@ func TestNodeThatCannotBeFollowed(t *testing.T) {
 }
 
 func TestNodeEndsWithItsManager(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		var streams []*watch.Stream[watch.State]
@@ -245,7 +246,7 @@ func TestNodeEndsWithItsManager(t *testing.T) {
 
 // Hours without a server: nothing is told, and then the state.
 func TestNodeSurvivesALongOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		must(t, srv.Create("/a", []byte("before")))

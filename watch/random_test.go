@@ -6,11 +6,11 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/watch"
@@ -156,7 +156,7 @@ func (st storm) run(t *testing.T, seed uint64) {
 func TestNodeAndChildrenInAStorm(t *testing.T) {
 	const seed = 7
 	t.Run("zkserver", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bounds.Bubble(t, func(t *testing.T) {
 			srv := zksynctest.Start(t)
 			st := storm{path: "/a", writer: srv.Connect(t), reader: srv.Connect(t), changes: 10_000, batch: 1, every: 150}
 			st.fault = func(rnd *rand.Rand) {

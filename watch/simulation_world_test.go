@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/watch"
 	netsim "github.com/go-zksync/toolkit/zksynctest/simulation/network"
@@ -63,10 +64,12 @@ func (sim *simulation) run(t *testing.T) {
 			sim.fail("%v", r)
 		}
 	}()
-	synctest.Test(t, func(t *testing.T) {
-		defer sim.open()()
-		sim.live()
-		sim.end()
+	bounds.Run(fmt.Sprintf("seed %d", sim.seed), func() {
+		synctest.Test(t, func(t *testing.T) {
+			defer sim.open()()
+			sim.live()
+			sim.end()
+		})
 	})
 }
 

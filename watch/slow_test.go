@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksynctest"
 )
@@ -20,7 +21,7 @@ import (
 func TestADelayInTheMirrorDelaysNobodyElse(t *testing.T) {
 	var delay atomic.Int64
 	defer watch.SetApplyHook(func() { time.Sleep(time.Duration(delay.Load())) })()
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		s := live(t, m)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksynctest"
@@ -28,7 +29,7 @@ func reads(srv *zksynctest.Server) int {
 }
 
 func TestAThousandStreamsCostOneReadAChange(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		must(t, srv.Create("/a", nil))
@@ -97,7 +98,7 @@ func heap() int64 {
 
 func TestStreamsThatWereGivenUpLeaveNothing(t *testing.T) {
 	const total, batch = 100_000, 1000
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		// The log of operations would be the only thing to grow.
 		srv := zksynctest.Start(t, zksynctest.WithConfig(zkserver.Config{OpsKept: 1}))
 		m := srv.Connect(t)
@@ -138,7 +139,7 @@ func TestStreamsThatWereGivenUpLeaveNothing(t *testing.T) {
 
 // Streams that are cancelled before they were told anything, each the only one.
 func TestStreamsThatNeverWere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		live(t, m)
@@ -168,7 +169,7 @@ func TestStreamsThatNeverWere(t *testing.T) {
 
 // Distinct paths that are given up do not pile up on the server.
 func TestDistinctPathsThatWereGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		for i := range 2000 {
@@ -184,7 +185,7 @@ func TestDistinctPathsThatWereGivenUp(t *testing.T) {
 }
 
 func TestManagersDoNotShare(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		one, two := srv.Connect(t), srv.Connect(t)
 		first, second := watch.Node(t.Context(), one, "/a"), watch.Node(t.Context(), two, "/a")

@@ -10,13 +10,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
 func TestAllEndsWithTheReason(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		cause := errors.New("shutting down")
@@ -44,7 +45,7 @@ func TestAllEndsWithTheReason(t *testing.T) {
 }
 
 func TestAllEndsTheStreamWhenTheLoopIsLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		st := watch.Node(t.Context(), m, "/a")
@@ -72,7 +73,7 @@ func TestAllEndsTheStreamWhenTheLoopIsLeft(t *testing.T) {
 
 // The last state is received although the stream has ended since.
 func TestEventsKeepsTheLastState(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		st := watch.Node(t.Context(), m, "/a")

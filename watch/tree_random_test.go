@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/watch"
@@ -54,7 +54,7 @@ func (f *forest) change(i int) any {
 func TestTreeInAStorm(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("zkserver", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bounds.Bubble(t, func(t *testing.T) {
 				srv := zksynctest.Start(t)
 				writer, reader := srv.Connect(t), srv.Connect(t)
 				s := live(t, writer)

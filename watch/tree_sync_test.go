@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"net"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksynctest"
@@ -56,7 +56,7 @@ func carry(to, from net.Conn, d time.Duration) {
 
 // bubbleWithWays is for tests that use far, whose last pieces arrive after the test.
 func bubbleWithWays(t *testing.T, test func(t *testing.T, srv *zksynctest.Server)) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		t.Cleanup(func() { time.Sleep(time.Minute) })
 		test(t, zksynctest.Start(t))
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/watch"
@@ -65,7 +66,7 @@ func TestTreeMirrors(t *testing.T) {
 }
 
 func TestTreeOfTheServersRoot(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		must(t, srv.Create("/a", []byte("x")))
@@ -81,7 +82,7 @@ func TestTreeOfTheServersRoot(t *testing.T) {
 }
 
 func TestTreeTellsWhatReallyChanged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		for _, path := range []string{"/r", "/r/a", "/r/a/b", "/r/c"} {
@@ -113,7 +114,7 @@ func TestTreeTellsWhatReallyChanged(t *testing.T) {
 }
 
 func TestTreeSlowReader(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		must(t, srv.Create("/r", nil))
@@ -145,7 +146,7 @@ func TestTreeSlowReader(t *testing.T) {
 }
 
 func TestTreeEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		s := live(t, m)
@@ -199,7 +200,7 @@ func TestTreeEnds(t *testing.T) {
 }
 
 func TestTreeWithPartsThatMayNotBeRead(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		s := live(t, m)
@@ -249,7 +250,7 @@ func TestTreeWithPartsThatMayNotBeRead(t *testing.T) {
 // The watches of a branch that is removed with its znodes are given back while the
 // Cache goes on.
 func TestTreeGivesTheWatchesOfRemovedBranchesBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		c := watch.Tree(t.Context(), m, "/r")
@@ -270,7 +271,7 @@ func TestTreeGivesTheWatchesOfRemovedBranchesBack(t *testing.T) {
 }
 
 func TestTreeGivesItsWatchesBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		must(t, srv.Create("/r", nil))

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksynctest"
 )
@@ -17,7 +18,7 @@ type color struct{ Color string }
 // Value reports decoded values. A value that cannot be decoded is reported with the
 // error and the last good value, and the znode's absence is reported as such.
 func TestValueDecodes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		st := watch.Value(t.Context(), srv.Connect(t), "/c", watch.JSON[color])
 		expect := func(exists bool, value string, broken bool) {
@@ -51,7 +52,7 @@ func TestValueDecodes(t *testing.T) {
 
 // A slow decoder delays its own stream alone, and decodes the newest value next.
 func TestValueDecodesOnItsOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
 		must(t, srv.Create("/c", []byte("0")))
@@ -85,7 +86,7 @@ func TestValueDecodesOnItsOwn(t *testing.T) {
 
 // Nothing is left of a Value whose loop was left.
 func TestValueThatIsLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		for range watch.Value(context.Background(), srv.Connect(t), "/c", watch.JSON[int]).All() {
 			break

@@ -32,8 +32,7 @@ func Bubble(t *testing.T, test func(t *testing.T)) {
 
 func bubble(t *testing.T, bubbleTime, realTime time.Duration, test func(t *testing.T)) {
 	t.Helper()
-	limit := time.AfterFunc(realTime, func() { give(t.Name(), fmt.Sprintf("%v of real time", realTime)) })
-	defer limit.Stop()
+	defer limit(t.Name(), realTime)()
 	defer func() {
 		if r := recover(); r != nil {
 			if !strings.Contains(fmt.Sprint(r), "blocked goroutines remain") {
@@ -43,10 +42,23 @@ func bubble(t *testing.T, bubbleTime, realTime time.Duration, test func(t *testi
 		}
 	}()
 	synctest.Test(t, func(t *testing.T) {
-		limit := time.AfterFunc(bubbleTime, func() { give(t.Name(), fmt.Sprintf("%v of the bubble's time", bubbleTime)) })
-		defer limit.Stop()
+		tooLong := time.AfterFunc(bubbleTime, func() { give(t.Name(), fmt.Sprintf("%v of the bubble's time", bubbleTime)) })
+		defer tooLong.Stop()
 		test(t)
 	})
+}
+
+// Run calls run, which makes a bubble of its own. If run does not return within 90 s of
+// real time, the process ends with the stacks of the goroutines in bubbles. name says
+// what was running.
+func Run(name string, run func()) {
+	defer limit(name, realTime)()
+	run()
+}
+
+// limit ends the process unless stop is called within d.
+func limit(name string, d time.Duration) (stop func() bool) {
+	return time.AfterFunc(d, func() { give(name, fmt.Sprintf("%v of real time", d)) }).Stop
 }
 
 // give ends the process with a report.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -45,7 +46,7 @@ func TestGoroutinesAreLeft(t *testing.T) {
 // A test in a bubble that never ends is reported and ended, whether the bubble's clock
 // goes on or stands still.
 func TestNeverEnds(t *testing.T) {
-	for name, want := range map[string]string{"TestTicksForEver": "of the bubble's time", "TestStandsStill": "of real time"} {
+	for name, want := range map[string]string{"TestTicksForEver": "of the bubble's time", "TestStandsStill": "of real time", "TestLimit": "seed 7: the test has not ended after 1s of real time"} {
 		t.Run(name, func(t *testing.T) {
 			out := failing(t, name)
 			if !strings.Contains(out, "--- FAIL: "+name) || !strings.Contains(out, want) || !strings.Contains(out, "bounds."+name+".func1") {
@@ -97,6 +98,17 @@ func TestTicksForEver(t *testing.T) {
 func TestStandsStill(t *testing.T) {
 	if child() {
 		bubble(t, time.Hour, time.Second, func(*testing.T) {
+			var mu sync.Mutex
+			mu.Lock()
+			mu.Lock()
+		})
+	}
+}
+
+func TestLimit(t *testing.T) {
+	if child() {
+		defer limit("TestLimit, seed 7", time.Second)()
+		synctest.Test(t, func(*testing.T) {
 			var mu sync.Mutex
 			mu.Lock()
 			mu.Lock()

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
@@ -76,14 +77,14 @@ type outcome struct {
 func simulate(t *testing.T, p *plan) (out *outcome) {
 	w := &world{plan: p, holdings: make(map[*holding]struct{}), newest: make(map[int]*session.Session)}
 	out = &outcome{}
-	func() {
+	bounds.Run(fmt.Sprintf("seed %d of %s", p.seed, p.workload.name), func() {
 		defer func() {
 			if r := recover(); r != nil { // the bubble's, when goroutines are left
 				w.fail("%v", r)
 			}
 		}()
 		synctest.Test(t, func(t *testing.T) { w.run(out) })
-	}()
+	})
 	out.wrong = append(out.wrong, w.wrong...)
 	out.begun, out.said, out.objects, out.progress, out.lost = w.begun, w.said, w.objects, w.progress, w.lost
 	if len(out.wrong) == 0 {

@@ -4,8 +4,8 @@ import (
 	"crypto/sha1"
 	"encoding/base64"
 	"testing"
-	"testing/synctest"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -92,7 +92,7 @@ func TestIPScheme(t *testing.T) {
 }
 
 func TestSuper(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{SuperDigest: "super:D/InIHSb7yEEbrWz8b9l71RjZJU="})
 		r := session(t, s, 0)
 		r.want(0, zkserver.OpCreate, createACL("/closed", 0, 0, "world", "anyone"))

@@ -4,11 +4,11 @@ import (
 	"context"
 	"net"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -48,7 +48,7 @@ func dial(t testing.TB, s *zkserver.Server, timeout time.Duration) *zk.Conn {
 }
 
 func TestStockClientInABubble(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{})
 		a, b := dial(t, s, 10*time.Second), dial(t, s, 10*time.Second)
 

@@ -2,14 +2,14 @@ package zkserver_test
 
 import (
 	"testing"
-	"testing/synctest"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 func in38(t *testing.T, test func(t *testing.T, s *zkserver.Server)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, start(t, zkserver.Config{Compat38: true})) })
+	bounds.Bubble(t, func(t *testing.T) { test(t, start(t, zkserver.Config{Compat38: true})) })
 }
 
 func TestCompat38HasOneModeAPath(t *testing.T) {
@@ -66,7 +66,7 @@ func TestReconfigOfAStandaloneServer(t *testing.T) {
 			t.Fatalf("%+v", p)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		r := session(t, start(t, zkserver.Config{Reconfig: true}), 0)
 		r.want(zkserver.ErrUnimplemented, zkserver.OpReconfig, body)
 		r.want(0, zkserver.OpPing, nil)

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"io"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -53,7 +53,7 @@ func FuzzConnection(f *testing.F) {
 	f.Add(byte(asBytes|inSession), []byte{0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 11, 0xff, 0xff, 0xff, 0xff})
 
 	f.Fuzz(func(t *testing.T, how byte, input []byte) {
-		synctest.Test(t, func(t *testing.T) {
+		bounds.Bubble(t, func(t *testing.T) {
 			s := start(t, zkserver.Config{
 				MaxFrame: 4096, OpsKept: 16, ExtendedTypes: true, EnforceQuota: true, FourLetterWords: []string{"*"},
 				SuperDigest: "super:D/InIHSb7yEEbrWz8b9l71RjZJU=", Compat38: how&old != 0,

@@ -6,13 +6,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // TestACrashLosesNothingOfTheOperator, nor of what the clock has done: it is in the
 // file when the call returns, although no client was told.
 func TestACrashLosesNothingOfTheOperator(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		cfg := zkserver.Config{ExtendedTypes: true}
 		s, file := onFile(t, cfg)
 		gone, idle := session(t, s, 40*time.Second), session(t, s, 10*time.Second)
@@ -55,7 +56,7 @@ func TestACrashLosesNothingOfTheOperator(t *testing.T) {
 // TestTheClockOnFile: an expiry is in the file at once, whether or not anybody is
 // there to be told.
 func TestTheClockOnFile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		s, file := onFile(t, zkserver.Config{})
 		r := session(t, s, 10*time.Second)
 		r.create("/e", 1)

@@ -5,9 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -96,7 +96,7 @@ func TestACrashLosesNothing(t *testing.T) {
 // A session outlives the server with its ephemerals, its password, and the timeout
 // with which it was created. A restart does not give an id again.
 func TestASessionOutlivesTheServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		s, file := onFile(t, zkserver.Config{})
 		r, other := session(t, s, 10*time.Second), session(t, s, 10*time.Second)
 		r.create("/e", 1)
@@ -131,7 +131,7 @@ func TestASessionOutlivesTheServer(t *testing.T) {
 }
 
 func TestLeftoversGoWithTheNextStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		s, file := onFile(t, zkserver.Config{})
 		r := session(t, s, 10*time.Second)
 		r.create("/e", 1)

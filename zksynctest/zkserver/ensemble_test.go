@@ -3,16 +3,16 @@ package zkserver_test
 import (
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // ensemble runs a test in a bubble on an ensemble of n.
 func ensemble(t *testing.T, n int, cfg zkserver.Config, test func(*testing.T, *zkserver.Server)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		s, err := zkserver.NewEnsemble(cfg, n)
 		if err != nil {
 			t.Fatal(err)

@@ -3,9 +3,9 @@ package zkserver_test
 import (
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -19,7 +19,7 @@ func TestExpiryBuckets(t *testing.T) {
 		2000 * time.Millisecond: 2500 * time.Millisecond,
 	} {
 		t.Run(timeout.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bounds.Bubble(t, func(t *testing.T) {
 				s := start(t, zkserver.Config{TickTime: 500 * time.Millisecond})
 				begin := time.Now()
 				r := session(t, s, timeout)

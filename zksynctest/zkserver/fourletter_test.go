@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -30,7 +31,7 @@ func word(t *testing.T, s *zkserver.Server, text string) string {
 
 func withWords(t *testing.T, test func(t *testing.T, s *zkserver.Server)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		test(t, start(t, zkserver.Config{FourLetterWords: []string{"*"}}))
 	})
 }
@@ -193,7 +194,7 @@ func TestOnlyWhitelistedWordsAreAnswered(t *testing.T) {
 			t.Errorf("no such word: %q", got)
 		}
 	})
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{FourLetterWords: []string{}})
 		if got := word(t, s, "srvr"); !strings.Contains(got, "whitelist") {
 			t.Errorf("srvr: %q", got)

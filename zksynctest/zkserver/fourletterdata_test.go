@@ -6,15 +6,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // TestWordsAboutTheDataFile: conf and dirs tell where it is and how long, the
 // snapshot and the changes apart.
 func TestWordsAboutTheDataFile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		s, file := onFile(t, zkserver.Config{FourLetterWords: []string{"*"}})
 		size := func() int64 {
 			info, err := os.Stat(file)

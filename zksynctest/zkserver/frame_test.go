@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -33,7 +34,7 @@ func TestFramesThatAreRefused(t *testing.T) {
 }
 
 func TestTheLongestFrame(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		const longest = 100_000
 		s := start(t, zkserver.Config{MaxFrame: longest})
 		r := session(t, s, 0)

@@ -5,13 +5,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // inBubble runs a test against a server with the zero Config inside a bubble.
 func inBubble(t *testing.T, test func(t *testing.T, s *zkserver.Server)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, start(t, zkserver.Config{})) })
+	bounds.Bubble(t, func(t *testing.T) { test(t, start(t, zkserver.Config{})) })
 }
 
 func TestHandshakeNegotiatesTheTimeout(t *testing.T) {
@@ -135,7 +136,7 @@ func TestRequestsBehindTheConnectRequest(t *testing.T) {
 }
 
 func TestMaxClientConns(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{MaxClientConns: 2})
 		a, _ := session(t, s, 0), session(t, s, 0)
 		rawDial(t, s).closed()

@@ -5,8 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"testing/synctest"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -187,7 +187,7 @@ func (r *raw) wantHollow(zxid int64, op zkserver.OpCode, body []byte) {
 
 // TestCreatesWithinAMulti has the flags decide what is made, as the real server does.
 func TestCreatesWithinAMulti(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{ExtendedTypes: true})
 		r := session(t, s, 0)
 		p := r.want(0, zkserver.OpMulti, multi(

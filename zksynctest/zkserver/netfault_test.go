@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -163,7 +164,7 @@ func TestSwapSessionID(t *testing.T) {
 }
 
 func TestUnknownOperations(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{Without: []zkserver.OpCode{zkserver.OpCreateContainer}})
 		for _, ask := range []struct {
 			op   zkserver.OpCode

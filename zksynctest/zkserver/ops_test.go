@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -44,7 +45,7 @@ func TestOps(t *testing.T) {
 }
 
 func TestOpsKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{OpsKept: 3})
 		r := session(t, s, 0)
 		s.ResetOps()

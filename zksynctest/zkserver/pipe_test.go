@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/go-zksync/toolkit/internal/bounds"
 )
 
 func testPipe() (a, b *pipeConn) {
@@ -55,7 +57,7 @@ func TestPipeHalfClose(t *testing.T) {
 }
 
 func TestPipeDeadlines(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		a, b := testPipe()
 		begin := time.Now()
 		_ = a.SetReadDeadline(begin.Add(time.Second))

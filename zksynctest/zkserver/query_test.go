@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"testing/synctest"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -62,7 +62,7 @@ func TestGetAllChildrenNumber(t *testing.T) {
 }
 
 func TestWhoAmI(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{SuperDigest: "super:D/InIHSb7yEEbrWz8b9l71RjZJU="})
 		r := session(t, s, 0)
 		whoAmI := func() map[string]string {

@@ -2,9 +2,9 @@ package zkserver_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -95,7 +95,7 @@ func TestTheDeepestQuotaCounts(t *testing.T) {
 
 func TestHardLimits(t *testing.T) {
 	for _, enforce := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
+		bounds.Bubble(t, func(t *testing.T) {
 			r := session(t, start(t, zkserver.Config{EnforceQuota: enforce}), 0)
 			for _, path := range []string{"/soft", "/hard"} {
 				r.create(path, 0)
@@ -126,7 +126,7 @@ func TestHardLimits(t *testing.T) {
 
 // The operations of a multi are held against what was used before it.
 func TestHardLimitsWithinAMulti(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		r := session(t, start(t, zkserver.Config{EnforceQuota: true}), 0)
 		r.create("/q", 0)
 		limit(r, "/q", "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=2")

@@ -92,7 +92,7 @@ func (c comparison) onReal(t *testing.T) []string {
 }
 
 func (c comparison) onEmbedded(t *testing.T) (seen []string) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		config := c.config
 		config.TickTime, config.MaxSessionTimeout, config.SyncLimit = c.tick, time.Minute, c.limit
 		config.ElectionTime, config.FourLetterWords = 200*time.Millisecond, []string{"*"}

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -51,7 +52,7 @@ func TestContainersAreReaped(t *testing.T) {
 }
 
 func TestReapNow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{ExtendedTypes: true})
 		r := session(t, s, 40*time.Second)
 		r.want(0, zkserver.OpCreateTTL, ttlRec("/a-ttl", time.Second))
@@ -93,7 +94,7 @@ func TestReapNow(t *testing.T) {
 }
 
 func TestTTLNodesAreReaped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{ExtendedTypes: true, ReapInterval: time.Second})
 		r := session(t, s, 40*time.Second)
 		begin := time.Now()
@@ -123,7 +124,7 @@ func TestTTLNodesAreReaped(t *testing.T) {
 }
 
 func TestContainersThatWereNeverUsed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{NeverUsedTTL: 90 * time.Second})
 		r := session(t, s, 40*time.Second)
 		r.want(0, zkserver.OpCreateContainer, containerRec("/c"))

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -15,7 +16,7 @@ import (
 // read. The others do not wait for a nanosecond of the bubble's time, what waits
 // takes its bytes and little more, and all of it comes in order in the end.
 func TestASlowReaderHoldsUpNobody(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{OpsKept: 1})
 		const events = 100_000
 		slow, writer := session(t, s, 40*time.Second), session(t, s, 40*time.Second)
@@ -62,7 +63,7 @@ func TestASlowReaderHoldsUpNobody(t *testing.T) {
 
 // TestASlowReaderThatIsGone leaves nothing behind.
 func TestASlowReaderThatIsGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{OpsKept: 1})
 		slow := session(t, s, 4*time.Second)
 		slow.addWatch("/", persistentMode)

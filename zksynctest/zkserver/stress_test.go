@@ -5,9 +5,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -16,7 +16,7 @@ import (
 // has data races of its own when it reconnects.
 func TestFaultsUnderLoad(t *testing.T) {
 	for seed := range uint64(3) {
-		synctest.Test(t, func(t *testing.T) {
+		bounds.Bubble(t, func(t *testing.T) {
 			s := start(t, zkserver.Config{})
 			if err := s.Create("/q", nil); err != nil {
 				t.Fatal(err)

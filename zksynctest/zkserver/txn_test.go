@@ -4,8 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"testing/synctest"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -77,7 +77,7 @@ func TestCreateChecksInOrder(t *testing.T) {
 }
 
 func TestCreateKinds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{ExtendedTypes: true})
 		r := session(t, s, 0)
 		const ttl = zkserver.OpCreateTTL
