@@ -30,7 +30,6 @@ const (
 // connection may come from another server.
 type record struct {
 	opened   time.Time // when the ConnectRequest was written: it touches the session on the leader
-	leader   time.Time // when the newest answered leader contact was written
 	contacts []contact // answered contacts, the oldest first
 }
 
@@ -99,6 +98,7 @@ func (r *record) nextTouch(now time.Time, timeout time.Duration) (at time.Time, 
 type proof struct {
 	timeout  time.Duration // the smallest that any server has granted; 0 before the first
 	deadline time.Time     // zero before the first commit
+	leader   time.Time     // when the newest answered leader contact was written, on any connection
 	lapsed   bool          // the leader may have been paused: see grantable
 	resume   time.Time     // if lapsed, a commit that is written from then on ends the lapse
 }
@@ -114,7 +114,12 @@ func (p *proof) connect(sent time.Time, timeout time.Duration) *record {
 			p.deadline = limit
 		}
 	}
-	return &record{opened: sent, leader: sent}
+	// A leader that was paused answers the ConnectRequest of a session that it has picked
+	// to end, so a new connection does not end the gap.
+	if p.leader.IsZero() {
+		p.leader = sent
+	}
+	return &record{opened: sent}
 }
 
 // answer records an answer that has arrived now, to a request that was written
@@ -127,11 +132,11 @@ func (p *proof) answer(r *record, kind evidence, sent, now time.Time, held bool)
 	if kind < proofLeader {
 		return
 	}
-	if now.Sub(r.leader) > p.timeout/lapseFraction {
+	if now.Sub(p.leader) > p.timeout/lapseFraction {
 		p.lapse(now)
 	}
-	if sent.After(r.leader) {
-		r.leader = sent
+	if sent.After(p.leader) {
+		p.leader = sent
 	}
 	if kind < proofCommit {
 		return
@@ -165,12 +170,12 @@ func (p *proof) lapse(now time.Time) {
 // suspended notes that the machine did not run for d, during which the
 // monotonic clock stood still but the servers' clocks did not.
 func (p *proof) suspended(r *record, d time.Duration, now time.Time) {
-	p.deadline = p.deadline.Add(-d)
+	p.deadline, p.leader = p.deadline.Add(-d), p.leader.Add(-d)
 	p.lapse(now)
 	if r == nil {
 		return
 	}
-	r.opened, r.leader = r.opened.Add(-d), r.leader.Add(-d)
+	r.opened = r.opened.Add(-d)
 	for i := range r.contacts {
 		// The answers may have come before or after the suspension. Later is the
 		// cautious choice.

@@ -134,6 +134,16 @@ func (m *leaderModel) pause(d time.Duration) {
 	}
 	m.at(m.pausedTo, func() {
 		m.note("the leader goes on")
+		// Or it has picked the session already, and what it handles now saves nothing.
+		if !m.ended && !m.deposed && m.now >= m.expiry && m.rnd.IntN(3) == 0 {
+			m.note("the leader picks the session")
+			m.at(m.now+time.Duration(m.rnd.Int64N(int64(m.timeout/5))), func() {
+				if !m.ended {
+					m.ended, m.endedAt = true, m.now
+					m.note("the leader ends the session that it picked")
+				}
+			})
+		}
 		queue := m.queue
 		m.queue = nil
 		for _, do := range queue {

@@ -120,6 +120,23 @@ func TestALapseKeepsAGrantBack(t *testing.T) {
 	})
 }
 
+// A ConnectResponse does not end a gap between leader contacts: a leader that was paused
+// answers the ConnectRequest of a session that it is about to end.
+func TestANewConnectionDoesNotEndAGap(t *testing.T) {
+	p := &proof{}
+	r := p.connect(instant(0), proofTimeout)
+	p.answer(r, proofLeader, instant(100), instant(110), false)
+	r = p.connect(instant(1300), proofTimeout) // answered when the leader goes on
+	p.answer(r, proofCommit, instant(1600), instant(1610), false)
+	if p.grantable(instant(1610)) {
+		t.Error("something may be granted right behind a gap of 1.5 s")
+	}
+	p.answer(r, proofCommit, instant(1911), instant(1915), false)
+	if !p.grantable(instant(1915)) {
+		t.Error("nothing may be granted a quarter of the session timeout after the gap")
+	}
+}
+
 // A server that grants a shorter timeout counts it from its ConnectRequest on,
 // and a longer one is not believed.
 func TestTheShortestTimeoutCounts(t *testing.T) {
