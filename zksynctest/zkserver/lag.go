@@ -4,14 +4,15 @@ package zkserver
 // as if it were connected to a follower of its own that hears nothing new. It ends
 // when a sync or a write of that session is processed, by [Server.CatchUp], or with
 // the session; a reconnect does not end it. On catching up, watches fire for what
-// was missed, in the order in which it happened. [Endpoint.Lag] does so to all
-// clients of one endpoint.
+// was missed, in the order in which it happened. A session whose endpoint is cut off
+// from its leader does not lag: it sees nothing new until it comes to another one.
+// [Endpoint.Lag] does so to all clients of one endpoint.
 func (s *Server) Lag(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endLag(id)
 	sess := s.sessions[id]
-	if sess == nil {
+	if sess == nil || sess.conn != nil && sess.conn.rep.cut {
 		return
 	}
 	var r *replica

@@ -125,6 +125,25 @@ func TestLagOutlivesAReconnect(t *testing.T) {
 	})
 }
 
+// A session that lags at an endpoint that is cut off sees new changes when it has come
+// to another endpoint.
+func TestLagBehindACutEndsWithTheCut(t *testing.T) {
+	ensemble(t, 3, zkserver.Config{}, func(t *testing.T, s *zkserver.Server) {
+		r := at(t, s, 1, 40*time.Second)
+		r.create("/set", 0)
+		s.Endpoint(1).CutFromLeader()
+		s.Lag(r.id)
+		changed := r.moved(s, 2).welcome()
+		s.CatchUp(r.id)
+		if err := s.Set("/set", []byte("new")); err != nil {
+			t.Fatal(err)
+		}
+		if p := changed.want(0, zkserver.OpPing, nil); p.zxid != s.Zxid() {
+			t.Errorf("the session sees %#x, and the ensemble is at %#x", p.zxid, s.Zxid())
+		}
+	})
+}
+
 func TestCutFromLeader(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r, watcher := lagging(t, s), session(t, s, 40*time.Second)
