@@ -42,11 +42,6 @@ func (e *engine) try(t *testing.T, c faultCase) (out *outcome) {
 	return out
 }
 
-// complete reports whether every case of one fault runs.
-func (e *engine) complete() bool {
-	return e.singles == all && len(e.scenarios) == len(scenarios) && len(e.faults) == len(faults) && !*knownFlag
-}
-
 // traceAll runs every scenario without faults, and lists its cases.
 func (e *engine) traceAll(t *testing.T) {
 	e.traces = make(map[*scenario]*outcome)
@@ -65,9 +60,7 @@ func (e *engine) cases(c faultCase, frames []network.Frame, some func(*fault) bo
 			if !some(f) || f.fits != nil && !f.fits(frame) {
 				continue
 			}
-			if next := c.with(strike{frame.Address, f}); !next.skipped() {
-				list = append(list, next)
-			}
+			list = append(list, c.with(strike{frame.Address, f}))
 		}
 	}
 	return list

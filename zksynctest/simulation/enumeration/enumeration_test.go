@@ -18,7 +18,6 @@ var (
 	faultFlag    = flag.String("fault", "", "the faults of TestEnumeration, as with -scenario")
 	sampleFlag   = flag.Uint64("sample", 1, "which sample TestEnumeration takes")
 	failuresFlag = flag.Int("failures", 100, "after how many cases that fail TestEnumeration stops")
-	knownFlag    = flag.Bool("known", false, "TestEnumeration counts known defects as failures")
 	briefFlag    = flag.Bool("brief", false, "TestEnumeration stops at the first case that fails, and reports it in one line")
 )
 

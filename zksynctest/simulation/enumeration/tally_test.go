@@ -16,7 +16,6 @@ type tally struct {
 	ran      [3]int      // by the number of faults
 	missed   int         // the frame did not come
 	missing  []faultCase // some of these
-	known    map[*defect]int
 	struck   map[*fault]int
 	void     map[*fault]int // found nothing to harm
 	failed   []*outcome
@@ -39,7 +38,6 @@ func (a *tally) add(out *outcome) {
 	defer a.mu.Unlock()
 	if a.struck == nil {
 		a.struck, a.void, a.scenario = make(map[*fault]int), make(map[*fault]int), make(map[*scenario]*[3]int)
-		a.known = make(map[*defect]int)
 	}
 	n := len(out.of.strikes)
 	a.ran[n]++
@@ -60,10 +58,6 @@ func (a *tally) add(out *outcome) {
 		default:
 			a.struck[k.fault]++
 		}
-	}
-	if d := out.of.knownAs(); d != nil && len(out.wrong) > 0 && !*knownFlag {
-		a.known[d]++
-		return
 	}
 	if len(out.wrong) > 0 {
 		if len(a.failed) == 0 {
@@ -104,13 +98,6 @@ func (a *tally) report(t reporter, e *engine, took time.Duration) {
 	}
 	for _, f := range e.faults {
 		t.Logf("%-24s struck %7d times, and %d times found nothing to harm", f.name, a.struck[f], a.void[f])
-	}
-	for _, d := range defects {
-		if n := a.known[d]; n > 0 {
-			t.Logf("%d cases failed because of a known defect: %s", n, d.what)
-		} else if e.complete() && !d.skip {
-			t.Errorf("no case fails any more because of the known defect %q: remove it from the list", d.what)
-		}
 	}
 	if len(a.failed) == 0 {
 		return
