@@ -3,6 +3,8 @@ package enumeration_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -11,24 +13,30 @@ import (
 )
 
 // A roundJudge checks a round of a double barrier of two: neither passes Enter before
-// both have come, and neither passes Leave before both have left.
+// both have come, and neither passes Leave before both have left. A participant whose
+// Enter has failed has not come.
 type roundJudge struct {
-	s          *stage
-	came, left atomic.Int64
-	failed     atomic.Bool // a participant has not gone through the round
-	early      atomic.Int64
+	s       *stage
+	called  atomic.Int64 // calls of Enter
+	came    atomic.Int64 // calls of Enter that have not failed
+	entered atomic.Int64
+	left    atomic.Int64
+	failed  atomic.Bool // a participant has not gone through the round
+	early   atomic.Int64
+	gaveUp  atomic.Bool // a participant has given its Enter up, and may have been counted
 }
 
 // meet takes part in the round.
 func (r *roundJudge) meet(c *client, b *zksync.DoubleBarrier, stay time.Duration) {
-	r.came.Add(1)
-	if err := c.do("Enter", b.Enter); err != nil {
+	if r.enter(c, func() error { return c.do("Enter", b.Enter) }) != nil {
 		r.failed.Store(true)
 		return
 	}
-	if n := r.came.Load(); n < 2 {
-		r.s.fail("client %d: Enter returned before the other had come", c.number)
-	}
+	r.part(c, b, stay)
+}
+
+// part leaves the round after a while.
+func (r *roundJudge) part(c *client, b *zksync.DoubleBarrier, stay time.Duration) {
 	c.sleep(stay)
 	r.left.Add(1)
 	if err := c.do("Leave", b.Leave, orLost); err != nil {
@@ -36,6 +44,31 @@ func (r *roundJudge) meet(c *client, b *zksync.DoubleBarrier, stay time.Duration
 	} else if r.left.Load() < 2 {
 		r.early.Add(1)
 	}
+}
+
+// enter enters the round, or fails to.
+func (r *roundJudge) enter(c *client, enter func() error) error {
+	r.called.Add(1)
+	r.came.Add(1)
+	if err := enter(); err != nil {
+		r.came.Add(-1)
+		if r.takesBack() && r.entered.Load() > 0 {
+			r.s.fail("client %d: Enter failed, though the other has entered by counting it: %v", c.number, err)
+		}
+		return err
+	}
+	r.entered.Add(1)
+	if r.called.Load() < 2 || r.takesBack() && r.came.Load() < 2 {
+		r.s.fail("client %d: Enter returned before the other had come", c.number)
+	}
+	return nil
+}
+
+// takesBack reports whether nobody passes by counting a participant whose Enter has
+// failed. A participant is still counted if no server can be reached for a second after
+// the end of its ctx, and if its session was lost right after it was counted.
+func (r *roundJudge) takesBack() bool {
+	return r.s.harm()&(silences|loses|suspends|closes) == 0
 }
 
 // over checks the round when both have gone: a participant leaves before the other only
@@ -55,13 +88,45 @@ func (r *roundJudge) alone(c *client, ended <-chan struct{}) {
 		return
 	case <-time.After(5 * timeout):
 	}
-	if r.s.harm()&(loses|cancels|closes) == 0 {
+	if r.s.harm()&(loses|cancels|closes) == 0 && (!r.gaveUp.Load() || r.takesBack()) {
 		r.s.fail("client %d waits in vain for a partner that has gone through the round", c.number)
 	}
 	c.cancel(errors.New("the partner has gone"))
 }
 
-var barrierScenarios = []*scenario{
+var barrierScenarios = slices.Concat(gateScenarios, givenUpScenarios(4))
+
+// givenUpScenarios are scenarios in which A gives its Enter up about when B enters, and
+// enters again. Each gives up one frame later than the one before.
+func givenUpScenarios(n int) (all []*scenario) {
+	for i := range n {
+		patience := 2*soon + time.Duration(2+i)*latency + latency/2
+		all = append(all, &scenario{name: fmt.Sprint("doublebarrier-abandon-", i), clients: 2, run: func(s *stage) {
+			r, of := withDoubleBarrier(s)
+			a, b := s.clients[0], s.clients[1]
+			endA, endB := make(chan struct{}), make(chan struct{})
+			s.together(
+				func() {
+					impatient := func() error { return a.impatiently("Enter", patience, of(a).Enter) }
+					if r.enter(a, impatient) == nil {
+						r.part(a, of(a), soon)
+					} else {
+						r.gaveUp.Store(true)
+						a.sleep(soon)
+						r.meet(a, of(a), soon)
+					}
+					close(endA)
+					r.alone(b, endB)
+				},
+				func() { b.sleep(2 * soon); r.meet(b, of(b), soon); close(endB); r.alone(a, endA) },
+			)
+			r.over()
+		}})
+	}
+	return all
+}
+
+var gateScenarios = []*scenario{
 	// B waits at the gate until A removes it.
 	{name: "barrier", clients: 2, run: func(s *stage) {
 		const path = "/gates/g"
@@ -101,20 +166,24 @@ var barrierScenarios = []*scenario{
 	}},
 	// Two participants meet, and part.
 	{name: "doublebarrier", clients: 2, run: func(s *stage) {
-		const path = "/barriers/b"
+		r, of := withDoubleBarrier(s)
 		a, b := s.clients[0], s.clients[1]
-		parties := valuesOf(func(_ *client, m *session.Manager) *zksync.DoubleBarrier {
-			return zksync.NewDoubleBarrier(m, path, 2)
-		})
-		s.probeMeeting(path)
-		r := &roundJudge{s: s}
 		endA, endB := make(chan struct{}), make(chan struct{})
 		s.together(
-			func() { r.meet(a, parties.of(a), while); close(endA); r.alone(b, endB) },
-			func() { b.sleep(soon); r.meet(b, parties.of(b), soon); close(endB); r.alone(a, endA) },
+			func() { r.meet(a, of(a), while); close(endA); r.alone(b, endB) },
+			func() { b.sleep(soon); r.meet(b, of(b), soon); close(endB); r.alone(a, endA) },
 		)
 		r.over()
 	}},
+}
+
+// withDoubleBarrier returns the judge of a round, and the participant that a client has.
+func withDoubleBarrier(s *stage) (*roundJudge, func(c *client) *zksync.DoubleBarrier) {
+	const path = "/barriers/b"
+	s.probeMeeting(path)
+	return &roundJudge{s: s}, valuesOf(func(_ *client, m *session.Manager) *zksync.DoubleBarrier {
+		return zksync.NewDoubleBarrier(m, path, 2)
+	}).of
 }
 
 // reopenGate removes the gate if a fault has kept the client from that.
