@@ -47,13 +47,18 @@ func startQueue(ways []int) func(w *world) func(*simClient, action) error {
 
 func newStream(w *world, ways []int) *stream {
 	r := w.plan.rnd(forWorkload)
-	st := &stream{w: w, path: "/queues/q", put: map[int]*putting{}, received: map[int][]*receipt{}, lost: map[int][]time.Time{}, cameBack: map[int][]int64{}}
+	st := &stream{w: w, path: "/queues/q", put: map[int]*putting{}, received: map[int][]*receipt{}, lost: map[int][]time.Time{}, cameBack: map[int][]int64{},
+		consumers: map[*time.Time]bool{}, producers: map[*time.Time]bool{}}
 	st.way = ways[r.IntN(len(ways))]
 	if st.kind = kindsOfQueues[0]; st.way != takeInOrder && st.way != chanOfOne {
 		st.kind = kindsOfQueues[r.IntN(len(kindsOfQueues))]
 	}
 	st.h = w.object("queue", fifo())
 	w.objects[len(w.objects)-1].check = st.disorder
+	if st.kind.name == plainQueue.name && st.way != chanOfOne && r.IntN(3) == 0 {
+		st.capacity = 1 + r.IntN(12)
+		st.opts = append(st.opts, zksync.WithCapacity(st.capacity))
+	}
 	st.recruit(r)
 	st.watchForReturns()
 	w.say("a %s is used by %s", st.kind.name, [...]string{"Take", "impatient Take", "Chan", "one Chan", "Messages", "Take, Chan and Messages"}[st.way])
@@ -68,22 +73,9 @@ func newStream(w *world, ways []int) *stream {
 			}
 		}()
 	}
-	// Who waits for a message gets one in the end.
-	feeder := &queueUser{st: st, m: w.managers[0]}
-	feeder.v = feeder.open()
-	backlog, burst := []int{0, 0, 1, 30}[r.IntN(4)], 1+r.IntN(3)
-	w.helper(func(ctx context.Context, c *simClient) {
-		if err := st.puts(ctx, c.number, feeder.v, backlog, action{}); err != nil {
-			w.fail("the feeder: %v", err)
-		}
-		for ctx.Err() == nil {
-			stay(ctx, w.plan.timeout()/4)
-			if err := st.puts(ctx, c.number, feeder.v, burst, action{}); err != nil {
-				w.fail("the feeder: %v", err)
-			}
-		}
-	})
-	w.closers = append(w.closers, func() { st.leaveOne(feeder) })
+	f := newFeeder(st, r)
+	w.helper(f.run)
+	w.closers = append(w.closers, func() { st.leaveOne(f.user) })
 	w.finish = append(w.finish, st.settle)
 	w.dirs = append(w.dirs, st.path+"/zksync-claims", st.path+"/zksync-consumers")
 	return st
@@ -94,7 +86,7 @@ func newStream(w *world, ways []int) *stream {
 func (st *stream) recruit(r *rand.Rand) {
 	for i := range st.w.plan.clients {
 		manager := i % st.w.plan.managers
-		u := &queueUser{st: st, m: st.w.managers[manager], way: st.way, consumes: i == 1 || i > 0 && r.IntN(4) > 0}
+		u := &queueUser{st: st, m: st.w.managers[manager], opts: slices.Clone(st.opts), way: st.way, consumes: i == 1 || i > 0 && r.IntN(4) > 0}
 		if n := []int{0, 0, 1, 2, 5}[r.IntN(5)]; n > 0 {
 			u.opts = append(u.opts, zksync.WithPrefetch(n))
 		}
@@ -147,21 +139,28 @@ func (st *stream) puts(ctx context.Context, client int, v *queueValue, n int, a 
 	}
 	rank, due, put := st.kind.ready(v, a)
 	all, data := st.note(client, n, rank, due)
+	if st.capacity > 0 { // consumers that have gone make no room
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 3*st.w.plan.timeout())
+		defer cancel()
+	}
+	done := st.waiting(st.producers)
 	err := put(ctx, data)
+	done()
 	returned := st.h.clock.Add(1)
 	st.w.say("client %d has put %s to %s: %v", client, data[0], data[n-1], err)
-	done := n
+	ours := n
 	if err != nil {
-		done = 0
+		ours = 0
 		var part *zksync.PutAllError
 		if errors.As(err, &part) {
-			done = part.Put
+			ours = part.Put
 		}
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	for i, p := range all {
-		if i < done {
+		if i < ours {
 			p.returned, p.unknown = returned, false
 		} else {
 			p.unknown, p.never = errors.Is(err, zksync.ErrOutcomeUnknown), !errors.Is(err, zksync.ErrOutcomeUnknown)
@@ -187,6 +186,7 @@ func (st *stream) takes(c *simClient, a action, u *queueUser) error {
 	ctx, cancel := c.context(a)
 	defer cancel()
 	called := st.h.clock.Add(1)
+	defer st.stir()
 	switch way {
 	case takeOrGiveUp:
 		if st.way != takeInOrder {
@@ -194,20 +194,26 @@ func (st *stream) takes(c *simClient, a action, u *queueUser) error {
 		}
 		return st.take(ctx, c, a, v, called)
 	case chanOfMany:
+		waited := st.waiting(st.consumers)
 		select {
 		case data, ok := <-v.Chan():
+			waited()
 			if !ok {
 				return st.closed(v)
 			}
 			st.receive(c, v, chanOfMany, data, called)
 			time.Sleep(a.stay / 4)
 		case <-time.After(st.w.plan.timeout()):
+			waited()
 		case <-ctx.Done():
+			waited()
 		}
 		return nil
 	}
+	waited := st.waiting(st.consumers)
 	select {
 	case m, ok := <-v.Messages():
+		waited()
 		if !ok {
 			return st.closed(v)
 		}
@@ -215,6 +221,7 @@ func (st *stream) takes(c *simClient, a action, u *queueUser) error {
 	case <-time.After(st.w.plan.timeout()):
 	case <-ctx.Done():
 	}
+	waited()
 	return nil
 }
 
@@ -239,7 +246,9 @@ func (st *stream) take(ctx context.Context, c *simClient, a action, v *queueValu
 	if a.kind%4 == 0 {
 		data, ok, err = v.TryTake(ctx)
 	} else {
+		waited := st.waiting(st.consumers)
 		data, err = v.Take(ctx)
+		waited()
 	}
 	st.w.say("client %d has taken %q: %v, %v", c.number, data, ok, err)
 	switch {
@@ -269,6 +278,7 @@ func (st *stream) handle(c *simClient, a action, v *queueValue, m *zksync.Messag
 	r.settling = st.h.clock.Add(1)
 	st.mu.Unlock()
 	err := do(context.Background())
+	st.stir()
 	settled := st.h.clock.Add(1)
 	st.w.say("client %d: %s of %d: %v", c.number, verb, id, err)
 	st.mu.Lock()

@@ -131,6 +131,7 @@ func (st *stream) close(v *queueValue) {
 	st.mu.Unlock()
 	st.w.say("a value is being closed")
 	v.Close()
+	st.stir()
 	st.w.say("it is closed")
 }
 

@@ -7,10 +7,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -46,21 +48,25 @@ func fifo() porcupine.Model {
 
 // A stream is the history of one queue.
 type stream struct {
-	w     *world
-	kind  kindOfQueue
-	way   int
-	path  string
-	h     *history
-	users []*queueUser // by client
-	last  *queueUser   // who is left in the end
+	w        *world
+	kind     kindOfQueue
+	way      int
+	path     string
+	h        *history
+	users    []*queueUser    // by client
+	opts     []zksync.Option // of every value
+	capacity int             // 0 is none
+	stirred  atomic.Int64    // when something has happened last
+	last     *queueUser      // who is left in the end
 
-	mu       sync.Mutex
-	ids      int
-	put      map[int]*putting
-	received map[int][]*receipt
-	lost     map[int][]time.Time // when a Manager has lost a session
-	over     bool                // nothing is received any more
-	cameBack map[int][]int64     // when a Take that was given up has put a message back
+	mu                   sync.Mutex
+	ids                  int
+	consumers, producers map[*time.Time]bool // that wait, since when
+	put                  map[int]*putting
+	received             map[int][]*receipt
+	lost                 map[int][]time.Time // when a Manager has lost a session
+	over                 bool                // nothing is received any more
+	cameBack             map[int][]int64     // when a Take that was given up has put a message back
 }
 
 // A putting is a Put: of what it is not known whether it happened.
