@@ -184,6 +184,8 @@ func (k *keeper) sendCommit(w *wire) {
 		k.beat = 0
 		switch code := c.multiCode(); {
 		case code == 0:
+		case l != nil && l.path != path && (code == codeNoNode || code == codeNoAuth):
+			// The lease has been given another znode meanwhile.
 		case l == nil && (code == codeNoNode || code == codeNoAuth):
 			k.spare = (k.spare + 1) % len(alwaysThere)
 			if k.spare == 0 {

@@ -83,11 +83,20 @@ func (m *Manager) ExpectHolds() {
 }
 
 // Own names the ephemeral znode of the session that the lease is for. The
-// session's transactions check that it exists.
+// session's transactions check that the znode exists. A lease may be given another
+// znode while it is held, if a transaction has put that znode in the place of the
+// former one.
 func (l *Lease) Own(path string) {
-	l.s.leases.mu.Lock()
-	defer l.s.leases.mu.Unlock()
-	l.path, l.gone = l.s.m.full(path), false
+	v := &l.s.leases
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if l.gone && l.state == leaseHeld {
+		// A check behind that transaction has found the former znode gone. What is
+		// held goes on, and with it the deadline.
+		v.held++
+		defer v.kickIfLate()
+	}
+	l.path, l.gone, l.unreadable = l.s.m.full(path), false, false
 }
 
 // Prepare says that a grant is near: from now on the session is kept proven, so

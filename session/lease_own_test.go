@@ -1,0 +1,54 @@
+package session_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// A lease that is held and is given another znode stays held, although a check of the
+// former znode was on its way: the context of the session ends at the Deadline. To see
+// this test fail, drop the condition on the path in keeper.sendCommit, or the statement
+// of Lease.Own that counts the lease again.
+func TestLeaseIsGivenAnotherZnodeDuringACheck(t *testing.T) {
+	const moment = timeout / 100
+	for name, first := range map[string]bool{"answered before Own": true, "answered after Own": false} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				s := current(t, connect(t, srv, three))
+				create(t, s, "/old", zk.FlagEphemeral)
+				l := hold(t, s)
+				l.Own("/old")
+				time.Sleep(timeout / 6) // the first check follows in less than T/5
+				// Long enough for that check, and too short for the connection to be dropped.
+				srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Path: "/new", Do: zksynctest.Delay(timeout / 5)})
+				check := srv.Inject(zksynctest.Fault{
+					Op: zkserver.OpMulti, At: zksynctest.BeforeReply, Do: zksynctest.Delay(moment),
+					Match: func(op zkserver.Op) bool { return len(op.Sub) == 1 && op.Sub[0].Path == "/old" },
+				})
+				_, err := s.Multi(t.Context(), &zk.DeleteRequest{Path: "/old", Version: -1}, &zk.CreateRequest{Path: "/new", Flags: zk.FlagEphemeral})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if first {
+					time.Sleep(2 * moment)
+				}
+				l.Own("/new")
+				time.Sleep(timeout)
+				if check.Count() == 0 {
+					t.Fatal("the former znode was not checked behind the transaction")
+				}
+				srv.Partition(s.ID())
+				deadline := s.Deadline()
+				<-s.Done()
+				if late := time.Since(deadline); late > 0 {
+					t.Errorf("the context of the session ended %v after the Deadline", late)
+				}
+			})
+		})
+	}
+}
