@@ -44,21 +44,27 @@ func guardZnode(s *session.Session, path string, w *session.Watch) *guard {
 
 func (g *guard) run() {
 	defer close(g.done)
-	for g.ctx.Err() == nil {
+	for refusals := 0; g.ctx.Err() == nil; {
 		if g.watch == nil {
 			_, stat, w, err := g.s.WatchData(g.ctx, g.path)
-			switch {
-			case session.ClassOf(err) == session.ClassNoNode:
+			switch class := session.ClassOf(err); {
+			case class == session.ClassNoNode:
 				g.lose(ErrRemoved)
 				return
+			case class == session.ClassUnknown:
+				// Something went wrong inside the server. Without a watch nobody would tell
+				// the holder of a removal. The next attempt says why a pause ended.
+				_ = g.s.Pause(g.ctx, refusals)
+				refusals++
+				continue
 			case err != nil:
-				return // over, or the session is
+				return // over, or the session is, or the znode may not be read
 			case stat.EphemeralOwner != g.s.ID():
 				w.Stop()
 				g.lose(ErrRemoved)
 				return
 			}
-			g.watch = w
+			g.watch, refusals = w, 0
 		}
 		select {
 		case ev := <-g.watch.Events():

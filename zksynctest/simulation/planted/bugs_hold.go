@@ -28,4 +28,8 @@ var holdBugs = []bug{
 	{"say nothing of a loss at RUnlock and Release", []edit{{"zksync/pool.go",
 		"	lost := p.check()\n	st := p.stakes[i]\n",
 		"	var lost error\n	st := p.stakes[i]\n"}}, []finder{simulated()}},
+	{"leave a hold unwatched after a refusal", []edit{{"zksync/guard.go",
+		"			case class == session.ClassUnknown:\n",
+		"			case class == session.ClassUnknown && refusals > 0:\n"}},
+		[]finder{tested("./zksync", "TestHolderLearnsOfARemovalAfterARefusal")}},
 }
