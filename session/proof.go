@@ -1,6 +1,9 @@
 package session
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // The fractions of the session timeout T that the lease is built on. They
 // follow from how ZooKeeper tracks sessions; docs/architecture.md has the argument.
@@ -101,11 +104,20 @@ type proof struct {
 	leader   time.Time     // when the newest answered leader contact was written, on any connection
 	lapsed   bool          // the leader may have been paused: see grantable
 	resume   time.Time     // if lapsed, a commit that is written from then on ends the lapse
+
+	suspensions []suspension // that were noticed within the last timeout
+}
+
+// A suspension is a time for which the machine did not run.
+type suspension struct {
+	noticed time.Time
+	length  time.Duration
 }
 
 // connect records the ConnectResponse of a new connection, whose request was
 // written at sent.
 func (p *proof) connect(sent time.Time, timeout time.Duration) *record {
+	sent = p.written(sent)
 	if p.timeout == 0 || timeout < p.timeout {
 		p.timeout = timeout
 		// The leader counts the shorter timeout from this request on, whatever an
@@ -128,6 +140,7 @@ func (p *proof) answer(r *record, kind evidence, sent, now time.Time, held bool)
 	if kind == proofNothing {
 		return
 	}
+	sent = p.written(sent)
 	r.add(contact{sent, now}, p.timeout)
 	if kind < proofLeader {
 		return
@@ -172,6 +185,9 @@ func (p *proof) lapse(now time.Time) {
 func (p *proof) suspended(r *record, d time.Duration, now time.Time) {
 	p.deadline, p.leader = p.deadline.Add(-d), p.leader.Add(-d)
 	p.lapse(now)
+	// A request that is older than the timeout proves nothing, with or without d.
+	p.suspensions = slices.DeleteFunc(p.suspensions, func(x suspension) bool { return now.Sub(x.noticed) > p.timeout })
+	p.suspensions = append(p.suspensions, suspension{now, d})
 	if r == nil {
 		return
 	}
@@ -181,6 +197,19 @@ func (p *proof) suspended(r *record, d time.Duration, now time.Time) {
 		// cautious choice.
 		r.contacts[i].sent = r.contacts[i].sent.Add(-d)
 	}
+}
+
+// written returns when a request was written that is answered now and was written at
+// sent by the monotonic clock. For the servers the request is older by the suspensions
+// that were noticed meanwhile.
+func (p *proof) written(sent time.Time) time.Time {
+	at := sent
+	for _, x := range p.suspensions {
+		if !sent.After(x.noticed) {
+			at = at.Add(-x.length)
+		}
+	}
+	return at
 }
 
 // grantable says whether something may be granted now.
