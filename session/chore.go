@@ -11,7 +11,7 @@ type chore struct {
 	paths []string // of the znodes; empty until they have been found by guid
 	guid  string
 	own   bool   // only an ephemeral of this session with certain data is removed
-	data  []byte // see own
+	data  []byte // see own; nil stands for any data
 	done  chan struct{}
 
 	attempts int // that have failed
@@ -124,7 +124,7 @@ func (c *chore) absent(l *directoryLook) error {
 func (c *chore) owns(s *Session) bool {
 	d := decoder{b: c.look.body}
 	data, stat := d.buffer(), d.stat()
-	return !d.bad && stat.EphemeralOwner == s.id && bytes.Equal(data, c.data)
+	return !d.bad && stat.EphemeralOwner == s.id && (c.data == nil || bytes.Equal(data, c.data))
 }
 
 // remove sends the deletes.

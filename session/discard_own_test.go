@@ -46,6 +46,26 @@ func TestDiscardOwn(t *testing.T) {
 	}
 }
 
+// DiscardOwn with nil data removes an ephemeral of this session whatever data it
+// holds, and leaves the ephemeral of another session alone. To see this test fail,
+// have chore.owns compare nil like other data.
+func TestDiscardOwnOfAnyData(t *testing.T) {
+	for _, ours := range []bool{false, true} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			s, other := current(t, connect(t, srv, three)), current(t, connect(t, srv, three))
+			owner := other
+			if ours {
+				owner = s
+			}
+			if _, err := owner.Create(t.Context(), "/x", []byte("changed by an operator"), zk.FlagEphemeral); err != nil {
+				t.Fatal(err)
+			}
+			<-s.DiscardOwn("/x", nil)
+			mustExist(t, srv, "/x", !ours)
+		})
+	}
+}
+
 // The answer to the removal is lost, and another has made a znode of that name
 // before it is repeated.
 func TestDiscardOwnLeavesTheNextOne(t *testing.T) {

@@ -33,8 +33,9 @@ func (s *Session) Discard(path string) <-chan struct{} {
 	return s.janitor.add(&chore{dir: dir, paths: []string{path}})
 }
 
-// DiscardOwn is Discard for an ephemeral of this session that holds certain data. It
-// leaves a znode of the same name alone that has another owner or other data.
+// DiscardOwn is Discard for an ephemeral of this session that holds certain data, or
+// any data if data is nil. It leaves a znode of the same name alone that has another
+// owner or other data.
 func (s *Session) DiscardOwn(path string, data []byte) <-chan struct{} {
 	dir, _ := split(path)
 	return s.janitor.add(&chore{dir: dir, paths: []string{path}, own: true, data: bytes.Clone(data)})

@@ -32,8 +32,9 @@ func (e *Election) Leader(ctx context.Context) (Candidate, error) {
 	return all[0], nil
 }
 
-// Candidates returns who stands, in the order in which they will lead, the
-// leader first. It is repeated like Leader.
+// Candidates returns the candidates in the order in which they will lead, the leader
+// first. With LayoutEphemeral the candidates have no order and leave no trace before
+// they lead, so Candidates returns the leader alone. It is repeated like Leader.
 func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
 	all, err := e.candidates(ctx, -1)
 	return all, opError("candidates", e.path, err)
@@ -45,50 +46,15 @@ func (e *Election) candidates(ctx context.Context, n int) ([]Candidate, error) {
 		return nil, e.err
 	}
 	var all []Candidate
-	err := e.line.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
+	err := e.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
 		if err := s.SyncQuorum(ctx, e.path); err != nil {
 			return err
 		}
 		var err error
-		all, err = e.list(ctx, s, n)
+		all, err = e.contest.list(ctx, s, n)
 		return err
 	})
 	return all, err
-}
-
-func (e *Election) list(ctx context.Context, s *session.Session, n int) ([]Candidate, error) {
-	for round := 0; ; round++ {
-		if err := s.Pause(ctx, round-1); err != nil {
-			return nil, err
-		}
-		names, _, err := s.Children(ctx, e.path)
-		if session.ClassOf(err) == session.ClassNoNode {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		places := e.line.rule.sort(names)
-		if n >= 0 && len(places) > n {
-			places = places[:n]
-		}
-		names = names[:0]
-		for _, p := range places {
-			names = append(names, p.name)
-		}
-		found, err := readAll(ctx, s, e.path, names)
-		if err != nil {
-			return nil, err
-		}
-		all := make([]Candidate, 0, len(found))
-		for _, z := range found {
-			all = append(all, candidate(z.data, z.stat))
-		}
-		if len(all) == len(names) {
-			return all, nil
-		}
-		// Somebody has left since the listing.
-	}
 }
 
 func candidate(data []byte, stat *zk.Stat) Candidate {
@@ -106,7 +72,7 @@ func (e *Election) Observe(ctx context.Context) *watch.Stream[Candidate] {
 		if e.err != nil {
 			return e.err
 		}
-		return e.line.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
+		return e.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
 			return e.observe(ctx, s, func(c Candidate) { report(c, c) })
 		})
 	})
@@ -117,7 +83,7 @@ func (e *Election) Observe(ctx context.Context) *watch.Stream[Candidate] {
 // wake no observer.
 func (e *Election) observe(ctx context.Context, s *session.Session, report func(Candidate)) error {
 	for {
-		w, err := e.follow(ctx, s, report)
+		w, err := e.contest.follow(ctx, s, report)
 		if err != nil {
 			return err
 		}
@@ -134,46 +100,4 @@ func (e *Election) observe(ctx context.Context, s *session.Session, report func(
 			return session.Cancelled(ctx)
 		}
 	}
-}
-
-// follow reports the present leader and returns a watch for the next change, or
-// nil if the state has changed during the reads.
-func (e *Election) follow(ctx context.Context, s *session.Session, report func(Candidate)) (*session.Watch, error) {
-	names, _, err := s.Children(ctx, e.path)
-	if session.ClassOf(err) == session.ClassNoNode {
-		ok, _, w, err := s.WatchExists(ctx, e.path)
-		return e.nobody(w, err, ok, report)
-	}
-	if err != nil {
-		return nil, err
-	}
-	places := e.line.rule.sort(names)
-	if len(places) == 0 {
-		names, _, w, err := s.WatchChildren(ctx, e.path)
-		return e.nobody(w, err, len(e.line.rule.sort(names)) > 0, report)
-	}
-	data, stat, w, err := s.WatchData(ctx, child(e.path, places[0].name))
-	if session.ClassOf(err) == session.ClassNoNode {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	report(candidate(data, stat))
-	return w, nil
-}
-
-// nobody reports that nobody leads, unless a candidate has joined meanwhile.
-func (e *Election) nobody(w *session.Watch, err error, come bool, report func(Candidate)) (*session.Watch, error) {
-	switch {
-	case session.ClassOf(err) == session.ClassNoNode:
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case come:
-		w.Stop()
-		return nil, nil
-	}
-	report(Candidate{})
-	return w, nil
 }

@@ -20,15 +20,14 @@ import (
 // documentation. The data of the directory belongs to the election and is overwritten:
 // keep data of your own in another znode.
 //
-// An election that did without a line, with one ephemeral znode for which all
-// candidates race, was considered and left out: it saves a leader nothing, since
-// joining a line alone is one request as well, and at each change every candidate
-// is woken and sends a create, of which all but one fail, in no order.
+// WithLayout(LayoutEphemeral) makes path the ephemeral znode of the leader, for which
+// all candidates race: see LayoutEphemeral.
 type Election struct {
-	path string
-	cfg  config
-	err  error
-	line *line
+	m       *session.Manager
+	path    string
+	cfg     config
+	err     error
+	contest contest
 
 	mu          sync.Mutex
 	campaigning bool
@@ -46,12 +45,11 @@ func NewElection(m *session.Manager, path string, opts ...Option) *Election {
 		host, _ := os.Hostname()
 		cfg.id = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
+	if err == nil && cfg.layout == LayoutEphemeral && path == "/" {
+		err = fmt.Errorf(`%w: "/" always exists, want the leader's znode as "/app/leader"`, session.ErrInvalidPath)
+	}
 	m.ExpectHolds()
-	name, rule := cfg.layout.election()
-	return &Election{path: path, cfg: cfg, err: err, line: &line{
-		m: m, dir: cfg.layout.directory(path), rule: rule,
-		class: exclusive, name: name, data: []byte(cfg.id),
-	}}
+	return &Election{m: m, path: path, cfg: cfg, err: err, contest: cfg.layout.contest(m, path, []byte(cfg.id))}
 }
 
 // Campaign waits until this candidate leads, and returns a context for the
@@ -82,7 +80,7 @@ func (e *Election) campaign(ctx context.Context) (context.Context, *hold, error)
 	}
 	wait, cancel := e.cfg.bound(ctx)
 	defer cancel()
-	p, err := e.line.stand(wait)
+	p, err := e.contest.stand(wait)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.campaigning = false

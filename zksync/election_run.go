@@ -30,7 +30,7 @@ import (
 // alive.
 func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error) error {
 	var result error // of the last work
-	err := e.line.m.Retry(ctx, func(*session.Session) error {
+	err := e.m.Retry(ctx, func(*session.Session) error {
 		lead, h, err := e.campaign(ctx)
 		if session.ClassOf(err) == session.ClassRemoved {
 			return errStandAgain
@@ -49,7 +49,7 @@ func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error
 		case !lost:
 			return nil
 		}
-		e.line.m.Logger().Warn("leadership was lost; campaigning again", zap.String("path", e.path), zap.NamedError("result", result))
+		e.m.Logger().Warn("leadership was lost; campaigning again", zap.String("path", e.path), zap.NamedError("result", result))
 		return errStandAgain
 	})
 	switch {

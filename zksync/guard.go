@@ -29,6 +29,7 @@ type guard struct {
 	mu     sync.Mutex
 	err    error
 	onLoss func(error) // of the present hold
+	onGone func()      // called once when the znode is gone; nil for nothing
 }
 
 // newGuard guards a place, and takes over the watch on its znode.
@@ -84,8 +85,11 @@ func (g *guard) run() {
 func (g *guard) lose(err error) {
 	g.mu.Lock()
 	g.err = err
-	onLoss := g.onLoss
+	onLoss, onGone := g.onLoss, g.onGone
 	g.mu.Unlock()
+	if onGone != nil {
+		onGone()
+	}
 	if onLoss != nil {
 		onLoss(err)
 	}
@@ -108,6 +112,13 @@ func (g *guard) follow(onLoss func(error)) error {
 	defer g.mu.Unlock()
 	g.onLoss = onLoss
 	return g.err
+}
+
+// whenGone sets what is to be called when another client has removed the znode.
+func (g *guard) whenGone(f func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.onGone = f
 }
 
 // stop ends the guard, whose verdict stays. It may be called more than once.

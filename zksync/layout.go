@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/go-zksync/toolkit/session"
 )
 
 // A Layout says whose znodes ours are to look like, and so which other clients
@@ -33,6 +35,22 @@ const (
 	// LayoutLeaderSelector is for an Election together with Curator's
 	// LeaderSelector, whose names are those of a lock.
 	LayoutLeaderSelector
+
+	// LayoutEphemeral is for an Election by one ephemeral znode, as Kafka's controller
+	// and many plain clients elect: the path itself is the znode of the leader, and its
+	// data is the leader's id. All candidates try to create the znode, and try again
+	// when it is gone.
+	//
+	// The candidates have no order: any candidate may be next, and an unlucky one may
+	// wait for ever. When the znode goes, each candidate reads once and waits for a
+	// random time before its create, so that few of the creates come too late.
+	// Candidates returns the leader alone. Campaign fails with session.ErrConflict if
+	// path is a persistent znode.
+	//
+	// A leader resigns by deleting the znode at path. If an operator deletes the znode
+	// at that very moment, and another candidate of this toolkit creates it again
+	// before the request arrives, the request deletes the other candidate's znode.
+	LayoutEphemeral
 )
 
 func (l Layout) String() string {
@@ -43,6 +61,8 @@ func (l Layout) String() string {
 		return "LayoutKazoo"
 	case LayoutLeaderSelector:
 		return "LayoutLeaderSelector"
+	case LayoutEphemeral:
+		return "LayoutEphemeral"
 	}
 	return fmt.Sprintf("Layout(%d)", int(l))
 }
@@ -51,7 +71,7 @@ func (l Layout) String() string {
 var layouts = map[string][]Layout{
 	"Mutex":     {LayoutKazoo},
 	"RWMutex":   {LayoutKazoo},
-	"Election":  {LayoutKazoo, LayoutLeaderSelector},
+	"Election":  {LayoutKazoo, LayoutLeaderSelector, LayoutEphemeral},
 	"Semaphore": {LayoutKazoo},
 	"Queue":     {LayoutKazoo},
 }
@@ -62,7 +82,7 @@ var layouts = map[string][]Layout{
 // Semaphore or a Queue at a path must be given the same.
 func WithLayout(l Layout) Option {
 	return func(c *config) error {
-		if l < LayoutCurator || l > LayoutLeaderSelector {
+		if l < LayoutCurator || l > LayoutEphemeral {
 			return fmt.Errorf("%w: WithLayout: there is no %v", ErrInvalidOption, l)
 		}
 		c.given = append(c.given, "WithLayout")
@@ -117,12 +137,16 @@ func (l Layout) reader() string {
 	return readMark
 }
 
-// election returns what an election's places are called, and its rule.
-func (l Layout) election() (string, rule) {
-	if l == LayoutCurator {
-		return electionName, exclusively(electionMarks.parse)
+// contest returns how the candidates at path come to lead.
+func (l Layout) contest(m *session.Manager, path string, id []byte) contest {
+	name, rule := l.lock(), exclusively(parseLock)
+	switch l {
+	case LayoutEphemeral:
+		return &race{m: m, path: path, id: id}
+	case LayoutCurator:
+		name, rule = electionName, exclusively(electionMarks.parse)
 	}
-	return l.lock(), exclusively(parseLock)
+	return lineContest{&line{m: m, dir: l.directory(path), rule: rule, class: exclusive, name: name, data: id}}
 }
 
 // directory is where places live.

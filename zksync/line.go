@@ -133,7 +133,7 @@ func (l *line) join(ctx context.Context, s *session.Session, replace string) (*p
 // enter is join without waiting: it fails with errSpent where the directory
 // cannot count any more.
 func (l *line) enter(ctx context.Context, s *session.Session, replace string) (*place, error) {
-	p := &place{line: l, s: s, lease: s.Lease()}
+	p := &place{line: l, s: s, lease: s.Lease(), remover: uniqueName{}}
 	err := p.create(ctx, replace)
 	if err == nil {
 		return p, nil

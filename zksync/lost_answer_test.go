@@ -74,6 +74,13 @@ func TestLostAnswersAreLookedUpBehindACommit(t *testing.T) {
 			lose(st)
 			st.must(b.Enter(st.ctx))
 		}},
+		{"Election.Campaign, LayoutEphemeral", stagePath + "/leader", func(st *stage) {
+			e := zksync.NewElection(st.m, stagePath+"/leader", byEphemeral)
+			lose(st)
+			_, err := e.Campaign(st.ctx)
+			st.must(err)
+			st.must(e.Resign())
+		}},
 		{"DoubleBarrier.Leave", stagePath + "/member-a", func(st *stage) {
 			b := zksync.NewDoubleBarrier(st.m, stagePath, 1, zksync.WithID("a"))
 			st.must(b.Enter(st.ctx))

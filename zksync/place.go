@@ -17,6 +17,8 @@ type place struct {
 	s     *session.Session
 	lease *session.Lease
 
+	remover remover
+
 	path  string
 	name  string
 	seq   int32
@@ -299,15 +301,13 @@ func (p *place) lost() error {
 // background, until it is gone or the session is.
 func (p *place) leave() {
 	p.close()
-	if p.s.Err() == nil {
-		p.s.Discard(p.path)
-	}
+	p.remover.discard(p.s, p.path)
 }
 
 // withdraw is leave that waits until the znode is gone, for as long as ctx.
 func (p *place) withdraw(ctx context.Context) {
 	select {
-	case <-p.s.Discard(p.path):
+	case <-p.remover.discard(p.s, p.path):
 	case <-ctx.Done():
 	}
 	p.close()
@@ -326,10 +326,10 @@ func (p *place) close() {
 }
 
 // release removes the znode of a place that was held and waits for the answer,
-// at most until the session's Deadline; see removeAll.
+// at most until the session's Deadline; see remover.
 func (p *place) release() error {
 	defer p.close()
 	p.guard.stop()
 	p.lease.Prepare() // nothing is held, but the answer should still come in time
-	return removeAll(p.s, []string{p.path})
+	return p.remover.remove(p.s, p.path)
 }

@@ -8,6 +8,26 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
+// A remover removes the znode of a contender.
+type remover interface {
+	// remove waits for the answer, at most until the session's Deadline; from then on
+	// the removal continues in the background. It fails like removeAll.
+	remove(s *session.Session, path string) error
+	// discard removes the znode in the background. The channel is closed when the
+	// znode is gone or the session is over.
+	discard(s *session.Session, path string) <-chan struct{}
+}
+
+// uniqueName removes a znode whose name no other client can have: its name contains a
+// GUID or a sequence number.
+type uniqueName struct{}
+
+func (uniqueName) remove(s *session.Session, path string) error {
+	return removeAll(s, []string{path})
+}
+
+func (uniqueName) discard(s *session.Session, path string) <-chan struct{} { return s.Discard(path) }
+
 // removeAll removes znodes of ours, all at once, and waits for the answer, at
 // most until the session's Deadline; from then on it goes on in the background.
 // It fails if a znode or the session is found to have been ended by others, which
@@ -36,12 +56,16 @@ func removeAll(s *session.Session, paths []string) error {
 	case session.ClassNoAuth, session.ClassNotEmpty, session.ClassFinal:
 		return err
 	}
-	if s.Err() == nil {
-		for _, gone := range discardAll(s, paths) {
-			select {
-			case <-gone:
-			case <-ctx.Done():
-			}
+	return awaitGone(ctx, s, discardAll(s, paths)...)
+}
+
+// awaitGone waits until the janitor has removed znodes of ours, and for as long as ctx.
+// It fails if the session is found to have been ended by others.
+func awaitGone(ctx context.Context, s *session.Session, gone ...<-chan struct{}) error {
+	for _, g := range gone {
+		select {
+		case <-g:
+		case <-ctx.Done():
 		}
 	}
 	if err := s.Err(); err != nil && ctx.Err() == nil {

@@ -17,11 +17,11 @@ type electionStage struct {
 	values *values[*zksync.Election]
 }
 
-func withElection(s *stage) *electionStage {
+func withElection(s *stage, opts ...zksync.Option) *electionStage {
 	const path = "/elections/e"
 	es := &electionStage{stage: s, judge: s.judge(path, 1, true)}
 	es.values = valuesOf(func(c *client, m *session.Manager) *zksync.Election {
-		return zksync.NewElection(m, path, zksync.WithID(fmt.Sprint("node-", c.number)))
+		return zksync.NewElection(m, path, append(opts, zksync.WithID(fmt.Sprint("node-", c.number)))...)
 	})
 	s.probeLock("leadership",
 		func(ctx context.Context, c *client) error { _, err := es.values.of(c).Campaign(ctx); return err },
@@ -90,6 +90,82 @@ var electionScenarios = []*scenario{
 					_, err := es.values.of(b).Leader(ctx)
 					return err
 				}, or(zksync.ErrNoLeader))
+				b.follow("Observe", func(ctx context.Context) (func() error, bool) {
+					stream := es.values.of(b).Observe(ctx)
+					return stream.Err, until(b, stream.Events(), over, func(c zksync.Candidate) bool { return c.ID == "" })
+				})
+			},
+		)
+	}},
+}
+
+var byEphemeral = zksync.WithLayout(zksync.LayoutEphemeral)
+
+// ephemeralElectionScenarios are elections by one ephemeral znode.
+var ephemeralElectionScenarios = []*scenario{
+	// B leads after A.
+	{name: "election-ephemeral-handover", clients: 2, run: func(s *stage) {
+		es := withElection(s, byEphemeral)
+		a, b := s.clients[0], s.clients[1]
+		s.together(
+			func() { es.campaign(a, while) },
+			func() { b.sleep(soon); es.campaign(b, soon) },
+		)
+	}},
+	// Two values of A's Manager, with one id, lead one after the other.
+	{name: "election-ephemeral-siblings", clients: 1, run: func(s *stage) {
+		es := withElection(s, byEphemeral)
+		a := s.clients[0]
+		sibling := valuesOf(func(_ *client, m *session.Manager) *zksync.Election {
+			return zksync.NewElection(m, "/elections/e", byEphemeral, zksync.WithID("node-0"))
+		})
+		s.together(
+			func() { es.campaign(a, soon) },
+			func() {
+				e := sibling.of(a)
+				if h := a.hold(es.judge, 1, "Campaign", e.Campaign); h != nil {
+					h.keep(soon)
+					h.release("Resign", e.Resign)
+				}
+			},
+		)
+	}},
+	// B gives up while A leads.
+	{name: "election-ephemeral-give-up", clients: 2, run: func(s *stage) {
+		es := withElection(s, byEphemeral)
+		a, b := s.clients[0], s.clients[1]
+		s.together(
+			func() { es.campaign(a, while) },
+			func() {
+				b.sleep(soon)
+				_ = b.impatiently("Campaign", soon, func(ctx context.Context) error {
+					e := es.values.of(b)
+					_, err := e.Campaign(ctx)
+					if err == nil {
+						err = e.Resign()
+					}
+					return err
+				}, orLost)
+			},
+		)
+	}},
+	// B's Run works after A's.
+	{name: "election-ephemeral-run", clients: 2, run: func(s *stage) {
+		es := withElection(s, byEphemeral)
+		a, b := s.clients[0], s.clients[1]
+		s.together(
+			func() { es.lead(a, while) },
+			func() { b.sleep(soon); es.lead(b, soon) },
+		)
+	}},
+	// B sees A come and go.
+	{name: "election-ephemeral-observe", clients: 2, run: func(s *stage) {
+		es := withElection(s, byEphemeral)
+		a, b := s.clients[0], s.clients[1]
+		over := make(chan struct{})
+		s.together(
+			func() { a.sleep(soon); es.campaign(a, while); close(over) },
+			func() {
 				b.follow("Observe", func(ctx context.Context) (func() error, bool) {
 					stream := es.values.of(b).Observe(ctx)
 					return stream.Err, until(b, stream.Events(), over, func(c zksync.Candidate) bool { return c.ID == "" })

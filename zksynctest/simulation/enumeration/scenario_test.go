@@ -22,7 +22,7 @@ type scenario struct {
 }
 
 // scenarios are all scenarios, in the order in which they are tried.
-var scenarios = slices.Concat(sessionScenarios, lockScenarios, sharedScenarios, electionScenarios, groupScenarios, barrierScenarios, watchScenarios, queueScenarios)
+var scenarios = slices.Concat(sessionScenarios, lockScenarios, sharedScenarios, electionScenarios, ephemeralElectionScenarios, groupScenarios, barrierScenarios, watchScenarios, queueScenarios)
 
 // together runs the parts of a scenario at the same time, and returns when all have
 // ended.

@@ -3,7 +3,7 @@ package main
 // holdBugs are in what locks, semaphores and elections have in common.
 var holdBugs = []bug{
 	{"leave the place of a wait that was given up", []edit{{"zksync/place.go",
-		"	p.close()\n	if p.s.Err() == nil {\n		p.s.Discard(p.path)\n	}\n",
+		"	p.close()\n	p.remover.discard(p.s, p.path)\n",
 		"	p.close()\n"}}, []finder{simulated()}},
 	{"watch the lowest place instead of the one before", []edit{
 		{"zksync/line.go", "near.name == \"\" || near.before(m):", "near.name == \"\" || m.before(near):"},

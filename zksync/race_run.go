@@ -1,0 +1,160 @@
+package zksync
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// After the znode has gone, a candidate waits for a random part of a window before it
+// tries to create the znode, so that not all of many candidates send a create of which
+// all but one fail. A window begins at minWindow and doubles with each create that came
+// too late. So the windows grow with the number of candidates, which no candidate
+// knows.
+const (
+	minWindow = 10 * time.Millisecond
+	maxWindow = time.Second
+)
+
+// racedVersion is the data version of a leader's znode as raceRun.create leaves it. A
+// plain client leaves version 0.
+const racedVersion = 1
+
+// A raceRun is the race of one candidate under one session. The candidate has the slot
+// of the znode.
+type raceRun struct {
+	*race
+	s        *session.Session
+	rnd      *rand.Rand
+	window   time.Duration
+	doubtful bool // a create of ours may have been carried out, or may be yet
+}
+
+func newRaceRun(r *race, s *session.Session) *raceRun {
+	// The session's id makes the waits differ between candidates, and a simulation
+	// repeatable.
+	return &raceRun{race: r, s: s, rnd: rand.New(rand.NewPCG(uint64(s.ID()), 1)), window: minWindow}
+}
+
+// win creates the znode as soon as no other candidate has it, and returns the Stat of
+// the znode.
+func (r *raceRun) win(ctx context.Context) (*zk.Stat, error) {
+	for {
+		stat, err := r.create(ctx)
+		if stat != nil || err != nil {
+			return stat, err
+		}
+		for vacant := false; !vacant; {
+			if vacant, err = r.rest(ctx); err != nil {
+				return nil, err
+			}
+		}
+		r.window = min(2*r.window, maxWindow)
+	}
+}
+
+// create tries to create the znode. It returns nil if another candidate has it.
+func (r *raceRun) create(ctx context.Context) (*zk.Stat, error) {
+	for round := 0; ; round++ {
+		if err := r.s.Pause(ctx, round-1); err != nil {
+			return nil, err
+		}
+		r.doubtful = true
+		// The setData changes nothing but the version. Its answer has the Stat, and so
+		// the fencing token.
+		results, err := r.s.Multi(ctx,
+			&zk.CreateRequest{Path: r.path, Data: r.id, Flags: zk.FlagEphemeral},
+			&zk.SetDataRequest{Path: r.path, Data: r.id, Version: 0})
+		switch session.ClassOf(err) {
+		case session.ClassOK:
+			return results[1].Stat, nil
+		case session.ClassNodeExists:
+			r.doubtful = false
+			return nil, nil
+		case session.ClassNoNode:
+			r.doubtful = false
+			if err := r.s.MakeDir(ctx, dirName(r.path)); err != nil {
+				return nil, err
+			}
+		case session.ClassConnectionLost:
+			stat, err := findOwn(ctx, r.s, r.path)
+			if stat != nil || err != nil {
+				return stat, err
+			}
+			r.doubtful = false
+		case session.ClassNoAuth, session.ClassFinal:
+			r.doubtful = false
+			return nil, err
+		default:
+			return nil, err
+		}
+	}
+}
+
+// rest waits for the next change of the znode. While there is no znode, rest waits no
+// longer than a random part of the window, and then reports that the znode is vacant.
+func (r *raceRun) rest(ctx context.Context) (vacant bool, err error) {
+	ok, stat, w, err := r.s.WatchExists(ctx, r.path)
+	if err != nil {
+		return false, err
+	}
+	defer w.Stop()
+	var over <-chan time.Time
+	if !ok {
+		t := time.NewTimer(time.Duration(r.rnd.Int64N(int64(r.window))))
+		defer t.Stop()
+		over = t.C
+	} else if err := checkRaced(r.path, stat.EphemeralOwner); err != nil {
+		return false, err
+	}
+	select {
+	case ev := <-w.Events():
+		if ev.Type == zk.EventNotWatching {
+			return false, lossOf(ev.Err)
+		}
+		return false, nil
+	case <-over:
+		return true, nil
+	case <-r.s.Done():
+		return false, r.s.Err()
+	case <-ctx.Done():
+		return false, session.Cancelled(ctx)
+	}
+}
+
+// findOwn returns the Stat of the znode if this session owns it, and nil if not. An
+// absence counts only behind a commit: see participant.findAfterLoss.
+func findOwn(ctx context.Context, s *session.Session, path string) (*zk.Stat, error) {
+	if err := s.SyncQuorum(ctx, path); err != nil {
+		return nil, err
+	}
+	ok, stat, err := s.Exists(ctx, path)
+	if err != nil || !ok || stat.EphemeralOwner != s.ID() {
+		return nil, err
+	}
+	return stat, nil
+}
+
+// deleteRaced deletes the znode of this session at path. It fails with ErrRemoved if
+// the znode at path is another candidate's. The request is never repeated: the
+// repetition could delete the znode of the next leader.
+func deleteRaced(ctx context.Context, s *session.Session, path string) error {
+	_, err := s.Multi(ctx, &zk.DeleteRequest{Path: path, Version: racedVersion})
+	if session.ClassOf(err) != session.ClassBadVersion {
+		return err
+	}
+	// Either another client has changed the data of our znode, or the znode belongs to
+	// another candidate, which came after somebody had removed ours.
+	stat, failed := findOwn(ctx, s, path)
+	switch {
+	case failed != nil:
+		return failed
+	case stat == nil:
+		return ErrRemoved
+	}
+	return err
+}

@@ -1,0 +1,147 @@
+package zksync
+
+import (
+	"context"
+	"sync"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// slots are the slots of this process.
+var slots slotTable
+
+// A slotTable contains the slots that somebody uses.
+type slotTable struct {
+	mu    sync.Mutex
+	slots map[slotKey]*slot
+}
+
+type slotKey struct {
+	s    *session.Session
+	path string
+}
+
+// A slot is the right of one value to create an ephemeral znode of a given path under
+// a session. Two values of one session would create znodes with the same owner and
+// perhaps the same data: after a lost answer nothing would tell which of the values
+// has created the znode that is found. A value keeps its slot from before the create
+// until the znode is known to be gone.
+type slot struct {
+	users int // that have the slot or wait for it; guarded by the table's mutex
+	local turnstile
+}
+
+// A slotHold is a slot that one value has, or had.
+type slotHold struct {
+	key      slotKey
+	slot     *slot
+	unfollow func() bool
+
+	mu    sync.Mutex
+	freed bool // another value may have the slot
+}
+
+// take waits until no other value has the slot. It fails when ctx or the session ends.
+func (t *slotTable) take(ctx context.Context, s *session.Session, path string) (*slotHold, error) {
+	key := slotKey{s, path}
+	t.mu.Lock()
+	sl := t.slots[key]
+	if sl == nil {
+		sl = &slot{}
+		if t.slots == nil {
+			t.slots = make(map[slotKey]*slot)
+		}
+		t.slots[key] = sl
+	}
+	sl.users++
+	t.mu.Unlock()
+	if err := sl.local.enter(ctx, s.Done()); err != nil {
+		t.drop(key, sl)
+		if ended := s.Err(); ended != nil && ctx.Err() == nil {
+			err = ended
+		}
+		return nil, err
+	}
+	h := &slotHold{key: key, slot: sl}
+	// Under the next session nothing of this one counts.
+	h.unfollow = context.AfterFunc(s.Context(), h.free)
+	return h, nil
+}
+
+// drop forgets a user of a slot.
+func (t *slotTable) drop(key slotKey, sl *slot) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if sl.users--; sl.users == 0 {
+		delete(t.slots, key)
+	}
+}
+
+// free gives the slot to the next value. It may be called more than once.
+func (h *slotHold) free() {
+	h.mu.Lock()
+	freed := h.freed
+	h.freed = true
+	h.mu.Unlock()
+	if !freed {
+		h.slot.local.leave()
+		slots.drop(h.key, h.slot)
+	}
+}
+
+// isFree reports whether the value has the slot no more. Then a znode at the path is
+// not the value's, whatever session owns it.
+func (h *slotHold) isFree() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.freed
+}
+
+// close is free for a caller who has no more use for the session.
+func (h *slotHold) close() {
+	h.unfollow()
+	h.free()
+}
+
+// remove deletes the znode of the slot; see remover. The name says nothing about the
+// owner of a znode, so a delete whose answer was lost is repeated only if the session
+// still owns the znode.
+func (h *slotHold) remove(s *session.Session, path string) error {
+	ctx, cancel := context.WithDeadline(context.Background(), s.Deadline())
+	defer cancel()
+	if h.isFree() {
+		if ended := s.Err(); ended != nil {
+			return lossOf(ended)
+		}
+		return ErrRemoved
+	}
+	err := deleteRaced(ctx, s, path)
+	switch session.ClassOf(err) {
+	case session.ClassOK:
+		h.close()
+		return nil
+	case session.ClassNoNode, session.ClassRemoved:
+		h.close()
+		return ErrRemoved
+	case session.ClassNoAuth, session.ClassNotEmpty, session.ClassFinal:
+		h.close()
+		return err
+	}
+	return awaitGone(ctx, s, h.discard(s, path))
+}
+
+// discard removes the znode of the slot in the background, and frees the slot when the
+// znode is gone.
+func (h *slotHold) discard(s *session.Session, path string) <-chan struct{} {
+	if h.isFree() {
+		gone := make(chan struct{})
+		close(gone)
+		return gone
+	}
+	gone := s.DiscardOwn(path, nil)
+	go func() {
+		<-gone // closed when the session ends, too
+		h.close()
+	}()
+	return gone
+}
