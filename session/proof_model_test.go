@@ -256,13 +256,14 @@ func proofRun(seed uint64) (grants, losses int, bad string) {
 	}
 	var client func()
 	pace := []time.Duration{T / 3, T / 12, T / 3, T / 5}[rnd.IntN(4)]
+	breaks := []int{40, 40, 5}[rnd.IntN(3)]
 	client = func() {
 		if rnd.IntN(10) == 0 {
 			pace = []time.Duration{T / 3, T / 12, T / 3, T / 24}[rnd.IntN(4)]
 		}
 		m.at(m.now+pace, client)
 		switch {
-		case rnd.IntN(40) == 0:
+		case rnd.IntN(breaks) == 0:
 			reconnect()
 		case pace == T/3 && rnd.IntN(4) > 0:
 			send(proofLeader)
@@ -290,19 +291,23 @@ func proofRun(seed uint64) (grants, losses int, bad string) {
 		}
 	}
 	m.at(0, decide)
+	pauseAt := -2 * T
 	switch rnd.IntN(4) {
 	case 3:
 		m.at(time.Duration(rnd.Int64N(int64(5*T))), func() { m.depose(time.Duration(rnd.Int64N(int64(T)))) })
 	case 0:
 		m.at(time.Duration(rnd.Int64N(int64(5*T))), func() { m.cut = true; m.note("cut") })
 	case 1:
-		m.at(time.Duration(rnd.Int64N(int64(4*T))), func() { m.pause(time.Duration(rnd.Int64N(int64(2 * T)))) })
+		pauseAt = time.Duration(rnd.Int64N(int64(4 * T)))
+		m.at(pauseAt, func() { m.pause(time.Duration(rnd.Int64N(int64(2 * T)))) })
 	default:
-		m.at(time.Duration(rnd.Int64N(int64(3*T))), func() { m.pause(time.Duration(rnd.Int64N(int64(2 * T)))) })
+		pauseAt = time.Duration(rnd.Int64N(int64(3 * T)))
+		m.at(pauseAt, func() { m.pause(time.Duration(rnd.Int64N(int64(2 * T)))) })
 		m.at(6*T+time.Duration(rnd.Int64N(int64(2*T))), func() { m.cut = true; m.note("cut") })
 	}
-	if rnd.IntN(4) == 0 {
-		m.at(time.Duration(rnd.Int64N(int64(5*T))), func() { m.loseOne = true })
+	// The lease assumes that no touch is lost in the report right before a pause.
+	if lose := time.Duration(rnd.Int64N(int64(5 * T))); rnd.IntN(4) == 0 && (lose < pauseAt-2*T || lose > pauseAt) {
+		m.at(lose, func() { m.loseOne = true })
 	}
 	for len(m.events) > 0 && m.now < 12*T && bad == "" {
 		ev := heap.Pop(&m.events).(modelEvent)
