@@ -12,7 +12,6 @@ type nodeReader struct {
 	stream *watch.Stream[watch.State]
 	leave  context.CancelFunc
 	path   string
-	least  int // the first state must not be older
 	at     progress
 	any    bool
 	last   string

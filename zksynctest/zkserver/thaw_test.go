@@ -61,7 +61,7 @@ func TestATransactionRacesTheSweep(t *testing.T) {
 					} else if !errors.Is(err, io.EOF) {
 						t.Fatal(err)
 					}
-					time.Sleep(thawed.Add(time.Second / 10).Sub(time.Now()))
+					time.Sleep(time.Until(thawed.Add(time.Second / 10)))
 					got.lives = len(s.Sessions()) == 2
 					ev := watcher.send(zkserver.OpPing, nil)
 					if events, _ := watcher.until(ev); (len(events) == 0) != got.lives {
