@@ -4,8 +4,11 @@ package servers
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"io"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 
@@ -85,16 +88,36 @@ func (r real) Address() string { return r.Servers() }
 func (r real) Disconnect(testing.TB, int64) { r.Reset(zksynctest.Client, 1) }
 
 // Expire takes the session over and closes it, unless it has ended already. A
-// server recomputes the password from the id, so anyone can.
+// server recomputes the password from the id, so anyone can. The session's client may
+// reconnect at the same moment; then the server closes our connection, and we try again.
 func (r real) Expire(tb testing.TB, id int64) {
 	tb.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		err := r.end(id, deadline)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, errTakenBack) || time.Now().After(deadline) {
+			tb.Errorf("end session %#x: %v", id, err)
+			return
+		}
+	}
+}
+
+// errTakenBack says that the server has closed a connection that was to end a session.
+var errTakenBack = errors.New("the server has closed the connection")
+
+// end tries once to end a session.
+func (r real) end(id int64, deadline time.Time) error {
 	conn, err := net.Dial("tcp", r.DirectAddr(1))
 	if err != nil {
-		tb.Error(err)
-		return
+		return err
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(10 * time.Second))
+	if err := conn.SetDeadline(deadline); err != nil {
+		return err
+	}
 	be := binary.BigEndian
 	req := be.AppendUint32(nil, 44)
 	req = be.AppendUint32(req, 0)
@@ -107,19 +130,24 @@ func (r real) Expire(tb testing.TB, id int64) {
 	if _, err = conn.Write(req); err == nil {
 		_, err = io.ReadFull(conn, answer)
 	}
-	if err == nil && be.Uint64(answer[12:]) == 0 {
-		return // as the server says, there is none
+	switch granted := be.Uint64(answer[12:]); {
+	case errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET):
+		return errTakenBack
+	case err != nil:
+		return err
+	case granted == 0:
+		return nil // as the server says, there is none
+	case granted != uint64(id):
+		return fmt.Errorf("the server has answered with another session: % x", answer)
 	}
-	if err != nil || be.Uint64(answer[12:]) != uint64(id) {
-		tb.Errorf("take over session %#x to end it: answer % x, error %v", id, answer, err)
-		return
+	if _, err = conn.Write([]byte{0, 0, 0, 8, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xf5}); err != nil {
+		return errTakenBack
 	}
-	if _, err = conn.Write([]byte{0, 0, 0, 8, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xf5}); err == nil {
-		_, err = io.ReadAll(conn)
+	// The answer to closeSession comes before the end of the connection.
+	if rest, err := io.ReadAll(conn); len(rest) == 0 || err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		return errTakenBack
 	}
-	if err != nil {
-		tb.Errorf("end session %#x: %v", id, err)
-	}
+	return nil
 }
 
 // password is what java.util.Random, seeded with the id, yields.
