@@ -14,7 +14,8 @@ import (
 //
 // Do returns any other result of fn as it is. It fails with ErrClosed when the
 // Manager is closed, and with the error of ctx when ctx ends; both are joined with
-// fn's last error. Manager.Close waits for fn while the session is proven alive.
+// fn's last error, or with the error of the session if fn's context had ended with the
+// session. Manager.Close waits for fn while the session is proven alive.
 func (m *Manager) Do(ctx context.Context, fn func(context.Context, *Session) error) error {
 	return m.Retry(ctx, func(s *Session) error { return s.run(ctx, fn) })
 }
@@ -26,21 +27,35 @@ func (m *Manager) Retry(ctx context.Context, fn func(*Session) error) error {
 	for round := 0; ; round++ {
 		if round > 1 {
 			if err := m.sleep(ctx, m.jitter.spread(backoff(round-1, firstBackoff, maxBackoff))); err != nil {
-				return errors.Join(err, last)
+				return joined(err, last)
 			}
 		}
 		s, err := m.Session(ctx)
 		if err != nil {
-			return errors.Join(err, last)
+			return joined(err, last)
 		}
 		began := time.Now()
 		if last = fn(s); !s.another(ctx, last) {
 			return last
 		}
+		if ClassOf(last) == ClassCancelled {
+			// A context of this session has ended, and ctx has not. A caller must not
+			// take the one for the other.
+			last = s.Err()
+		}
 		if time.Since(began) > maxBackoff {
 			round = 0
 		}
 	}
+}
+
+// joined adds the last error of a function to the error that ended its repetition,
+// unless the latter says as much.
+func joined(err, last error) error {
+	if last == nil || errors.Is(err, last) {
+		return err
+	}
+	return errors.Join(err, last)
 }
 
 // another reports whether a function that returned err should be called again. If

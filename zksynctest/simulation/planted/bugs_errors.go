@@ -107,4 +107,7 @@ var errorBugs = []bug{
 		"				case <-closed:\n				case <-ctx.Done():\n",
 		"				case <-closed:\n"}},
 		[]finder{tested("./zksync", "^TestJoinReturnsWithItsContext$")}},
+	{"report the end of a session's context as that of the caller's", []edit{{"session/retry.go",
+		"		if ClassOf(last) == ClassCancelled {\n",
+		"		if false {\n"}}, []finder{tested("./session", "TestDoTellsTheEndOfTheManagerFromThatOfItsContext")}},
 }
