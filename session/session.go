@@ -28,8 +28,9 @@ type Session struct {
 	passwd []byte
 	known  atomic.Bool // the two above are set
 
-	hold    context.Context // what Context returns
-	endHold context.CancelCauseFunc
+	hold    context.Context         // what Context returns
+	endHold context.CancelCauseFunc // of endContext alone
+	end     endNotice
 	dead    chan struct{} // no request goes through any more
 	why     error         // valid once dead is closed
 	ended   sync.Once
@@ -53,6 +54,7 @@ type Session struct {
 func newSession(m *Manager) *Session {
 	s := &Session{m: m, dead: make(chan struct{}), change: make(chan struct{})}
 	s.hold, s.endHold = context.WithCancelCause(context.Background())
+	s.end.done = make(chan struct{})
 	s.leases.init(m.clock)
 	s.hub = newHub(s)
 	s.janitor.s, s.janitor.added = s, make(chan struct{}, 1)
@@ -307,7 +309,7 @@ func (s *Session) lose(why error, remains bool) {
 		s.refuse = why
 		s.mu.Unlock()
 		s.why, s.remains = why, remains && s.known.Load()
-		s.endHold(why)
+		s.endContext(why)
 		// Before dead is closed, which makes the Manager go on to the next session
 		// and listen to this one no more.
 		s.m.setState(s, Lost)
@@ -333,7 +335,7 @@ func (s *Session) close(why error) {
 	}
 	s.wakeLocked()
 	s.mu.Unlock()
-	s.endHold(why)
+	s.endContext(why)
 	if s.known.Load() {
 		wait := time.NewTimer(max(s.leases.patience(), time.Nanosecond))
 		defer wait.Stop()

@@ -260,8 +260,12 @@ func (b *DoubleBarrier) Do(ctx context.Context, fn func(ctx context.Context) err
 	defer done()
 	held, cancel := context.WithCancelCause(ctx)
 	defer cancel(ErrReleased)
-	lost := p.s.Context()
-	defer context.AfterFunc(lost, func() { cancel(lossOf(context.Cause(lost))) })()
+	stop, err := p.s.NotifyEnd(func(why error) { cancel(lossOf(why)) })
+	if err != nil {
+		returned = true
+		return nil // Leave says why
+	}
+	defer stop()
 	err = fn(held)
 	returned = true
 	return err

@@ -12,7 +12,7 @@ import (
 type hold struct {
 	p        *place
 	cancel   context.CancelCauseFunc
-	unfollow func() bool
+	unfollow func()
 }
 
 type tokenKey struct{}
@@ -40,8 +40,11 @@ func Token(ctx context.Context) (token int64, ok bool) {
 func (h *hold) context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, tokenKey{}, h.p.token))
 	h.cancel = cancel
-	lost := h.p.s.Context()
-	h.unfollow = context.AfterFunc(lost, func() { cancel(lossOf(context.Cause(lost))) })
+	var err error
+	if h.unfollow, err = h.p.s.NotifyEnd(func(why error) { cancel(lossOf(why)) }); err != nil {
+		h.unfollow = func() {}
+		cancel(lossOf(err))
+	}
 	if err := h.p.guard.follow(cancel); err != nil {
 		cancel(err)
 	}

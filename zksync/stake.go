@@ -1,8 +1,6 @@
 package zksync
 
 import (
-	"context"
-
 	"github.com/go-zksync/toolkit/session"
 )
 
@@ -17,7 +15,7 @@ type stake struct {
 
 	left     int // holds that have not been released
 	owned    int // of these, holds that a Do owns
-	unfollow func() bool
+	unfollow func()
 }
 
 // shared reports whether a stake has a hold that no Do owns.
@@ -44,8 +42,11 @@ func (st *stake) follow(onLoss func(error)) error {
 			return err
 		}
 	}
-	lost := st.s.Context()
-	st.unfollow = context.AfterFunc(lost, func() { onLoss(lossOf(context.Cause(lost))) })
+	unfollow, err := st.s.NotifyEnd(func(why error) { onLoss(lossOf(why)) })
+	if err != nil {
+		return lossOf(err)
+	}
+	st.unfollow = unfollow
 	return nil
 }
 
