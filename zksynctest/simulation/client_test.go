@@ -3,9 +3,13 @@ package simulation_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
 )
 
 // A simClient is one goroutine that uses one of the managers.
@@ -27,6 +31,7 @@ func (c *simClient) run(ctx context.Context, actions []action, do func(*simClien
 	for i, a := range actions {
 		c.at = i
 		time.Sleep(a.pause)
+		c.wake()
 		if ctx.Err() != nil {
 			return
 		}
@@ -40,18 +45,54 @@ func (c *simClient) run(ctx context.Context, actions []action, do func(*simClien
 	}
 }
 
+// errSibling marks the causes of ends of contexts. A cause may wrap any error, as when
+// a sibling in an errgroup has failed.
+var errSibling = errors.New("a sibling has failed")
+
+// causes are errors that calls go by if they come from a server or a session.
+var causes = []error{nil, zksync.ErrLost, zk.ErrNoNode, zk.ErrNodeExists, zksync.ErrIDTaken}
+
 // context is what an action is given.
 func (c *simClient) context(a action) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.Background(), context.CancelFunc(nil)
+	cause := causes[a.kind%len(causes)]
+	if cause != nil {
+		cause = fmt.Errorf("%w: %w", errSibling, cause)
+	}
+	ctx, end := context.WithCancelCause(context.Background())
+	cancel := func() { end(cause) }
 	if a.patience > 0 {
-		ctx, cancel = context.WithTimeout(ctx, a.patience)
-	} else {
-		ctx, cancel = context.WithCancel(ctx)
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, a.patience, cause)
+		cancel = func() { end(cause); stop() }
 	}
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
 	c.waits, c.cancel, c.gaveUpAt = ctx, cancel, time.Time{}
 	return ctx, cancel
+}
+
+// suspend stops a Manager's process: its frames neither come nor go, and its clients do
+// nothing when they are next to do something.
+func (w *world) suspend(manager int, d time.Duration) {
+	w.net.Hold(manager, d)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asleep[manager] = time.Now().Add(d)
+}
+
+// wake waits for the end of a suspension.
+func (c *simClient) wake() {
+	c.w.mu.Lock()
+	until := c.w.asleep[c.manager]
+	c.w.mu.Unlock()
+	time.Sleep(time.Until(until))
+}
+
+// lossOf reports whether the context of a hold has ended because the hold is lost, and
+// not because of the caller's context.
+func lossOf(held context.Context) bool {
+	cause := context.Cause(held)
+	return errors.Is(cause, zksync.ErrLost) && !errors.Is(cause, errSibling)
 }
 
 // giveUp ends what clients wait for, if it may end.

@@ -45,6 +45,10 @@ const (
 	staleAfterLoss // all servers lag, and the answer to a transaction is lost
 	limp           // it hears of changes now and then only
 	limpAll
+	suspend   // the whole process of a Manager
+	depose    // the leader, which does not know
+	throttle  // requests are refused
+	cutBehind // the server is cut off right after it has forwarded a request
 )
 
 func (f fault) String() string {
@@ -69,6 +73,7 @@ func (f fault) String() string {
 		"", "disconnect", "partition", "hold", "lag", "cut from the leader", "delay of removals", "restart", "freeze", "expiry by force",
 		"stop of a server", "freeze of a server", "lag of a server", "cut of a server",
 		"cut from the leader and all other servers", "lag of all servers, and a lost answer", "limp", "limp of all",
+		"suspension", "deposition of the leader", "throttling", "cut behind a request",
 	}[f.kind], who, f.length)
 }
 
@@ -118,6 +123,7 @@ func drawFaults(r *rand.Rand, p *plan) []fault {
 var mishaps = []faultKind{
 	disconnect, partition, partition, partition, holdFrames, holdFrames, lag, cutFromLeader, cutFromLeader, delayRemoval, delayRemoval, restart, freeze, expire, expire,
 	stopOne, stopOne, freezeOne, lagOne, lagOne, cutOne, cutOne, stranded, stranded, stranded, staleAfterLoss, staleAfterLoss, staleAfterLoss,
+	suspend, suspend, depose, depose, throttle, throttle, cutBehind, cutBehind,
 }
 
 func drawStrike(r *rand.Rand, f fault) network.Strike {

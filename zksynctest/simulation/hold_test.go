@@ -83,6 +83,7 @@ func (c *simClient) hold(a action, y tenancy) error {
 	case !ok:
 		return nil
 	}
+	c.wake()
 	returned := h.clock.Add(1)
 	token, _ := zksync.Token(held)
 	var endedAt atomic.Int64
@@ -92,7 +93,7 @@ func (c *simClient) hold(a action, y tenancy) error {
 	c.w.say("client %d holds with token %d", c.number, token)
 	wrong := c.use(a, y, held, token)
 	leaving := h.clock.Add(1)
-	lost := errors.Is(context.Cause(held), zksync.ErrLost)
+	lost := lossOf(held)
 	forget()
 	if lost {
 		w.mu.Lock()
@@ -136,6 +137,7 @@ func (c *simClient) use(a action, y tenancy, held context.Context, token int64) 
 	} else {
 		stay(held, a.stay)
 	}
+	c.wake()
 	if y.res == nil || !fresh && held.Err() != nil {
 		return nil
 	}

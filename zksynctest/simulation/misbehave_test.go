@@ -59,6 +59,7 @@ func (w *world) happen(f fault, calm time.Time) {
 		w.srv.Stop()
 		w.undo(length, func() { _ = w.srv.Start() })
 	case freeze:
+		w.srv.SetThawOrder(w.thawOrder(f))
 		w.srv.Freeze()
 		w.undo(length, w.srv.Thaw)
 	case stranded:
@@ -88,6 +89,7 @@ func (w *world) happen(f fault, calm time.Time) {
 		w.undo(length, func() { _ = e.Start() })
 	case freezeOne:
 		e := w.endpoint(f)
+		w.srv.SetThawOrder(w.thawOrder(f))
 		e.Freeze()
 		w.undo(length, e.Thaw)
 	case lagOne:
@@ -100,7 +102,38 @@ func (w *world) happen(f fault, calm time.Time) {
 		w.undo(length, e.Rejoin)
 	case expire:
 		w.endSession(f.manager)
+	case suspend:
+		w.suspend(f.manager, length)
+	case depose:
+		if leader := w.srv.Leader(); leader != 0 {
+			w.undo(length, w.srv.Endpoint(leader).Rejoin)
+			w.srv.Depose()
+		}
+	case throttle:
+		inj := w.srv.Inject(zkserver.Fault{At: zkserver.BeforeCommit, Do: zkserver.Throttle, Times: 1 + int(f.length)%20,
+			Match: func(op zkserver.Op) bool { return throttlable(op.Code) }})
+		w.undo(length, inj.Remove)
+	case cutBehind:
+		if s := w.sessionOf(f.manager); s != nil {
+			inj := w.srv.Inject(zkserver.Fault{Session: s.ID(), Op: opMulti, At: zkserver.BeforeCommit, Do: zkserver.CutAfterForward})
+			w.undo(length, func() {
+				inj.Remove()
+				for i := range endpoints {
+					w.srv.Endpoint(1 + i).Rejoin()
+				}
+			})
+		}
 	}
+}
+
+// throttlable reports whether a server may refuse a request because it has too much to
+// do.
+func throttlable(op zkserver.OpCode) bool {
+	switch op {
+	case zkserver.OpConnect, zkserver.OpPing, zkserver.OpCloseSession, zkserver.OpAuth:
+		return false
+	}
+	return true
 }
 
 // endSession ends the session of a Manager by force.
@@ -156,6 +189,11 @@ func (w *world) holder(otherwise int) int {
 // endpoint is the server that a fault strikes.
 func (w *world) endpoint(f fault) *zkserver.Endpoint {
 	return w.srv.Endpoint(1 + int(f.length)%endpoints)
+}
+
+// thawOrder is what a leader does first that goes on after a fault.
+func (w *world) thawOrder(f fault) zkserver.ThawOrder {
+	return zkserver.ThawOrder(int(f.at) % int(zkserver.SweepFirst+1))
 }
 
 // undo ends what a fault has begun.

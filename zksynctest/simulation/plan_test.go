@@ -13,7 +13,9 @@ import (
 type plan struct {
 	seed     uint64
 	workload *workload
+	session  time.Duration // the timeout
 	tick     time.Duration
+	reap     time.Duration // how often servers remove empty containers
 	managers int
 	clients  [][]action // by client, which uses the manager of its number modulo managers
 	faults   []fault
@@ -29,13 +31,10 @@ type action struct {
 	units    int           // 1 to 3
 }
 
-const (
-	ticksInSession = 6
-	calmAfter      = 7 // session timeouts
-)
+const calmAfter = 7 // session timeouts
 
 // timeout is that of the sessions.
-func (p *plan) timeout() time.Duration { return ticksInSession * p.tick }
+func (p *plan) timeout() time.Duration { return p.session }
 
 // calm is when the faults end.
 func (p *plan) calm() time.Duration { return calmAfter * p.timeout() }
@@ -54,7 +53,9 @@ const (
 func newPlan(seed uint64, from []*workload) *plan {
 	p := &plan{seed: seed, workload: from[seed%uint64(len(from))]}
 	r := p.rnd(forPlan)
-	p.tick = []time.Duration{500 * time.Millisecond, time.Second}[r.IntN(2)]
+	p.session = []time.Duration{3 * time.Second, 6 * time.Second}[r.IntN(2)]
+	p.tick = p.session / []time.Duration{2, 4, 6, 6, 6, 10, 20}[r.IntN(7)]
+	p.reap = []time.Duration{time.Minute, p.session, p.session / 4}[r.IntN(3)]
 	p.managers = 2 + r.IntN(3)
 	pace := p.timeout() / 12
 	clients, actions := p.managers+r.IntN(2*p.managers+1), 4+r.IntN(5)
@@ -124,7 +125,7 @@ func (p *plan) size() int {
 // String is the plan for people.
 func (p *plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: session timeout %v, %d managers\n", p.workload.name, p.timeout(), p.managers)
+	fmt.Fprintf(&b, "%s: session timeout %v, tick %v, containers reaped every %v, %d managers\n", p.workload.name, p.timeout(), p.tick, p.reap, p.managers)
 	for _, f := range p.faults {
 		fmt.Fprintf(&b, "  fault at %-14v %v\n", f.at, f)
 	}

@@ -267,6 +267,7 @@ func (st *stream) take(ctx context.Context, c *simClient, a action, v *queueValu
 func (st *stream) handle(c *simClient, a action, v *queueValue, m *zksync.Message, called int64) error {
 	r, id := st.receive(c, v, messagesWay, m.Data, called)
 	time.Sleep(a.stay / 4)
+	c.wake()
 	verb, do := "ack", m.Ack
 	switch a.kind % 5 {
 	case 0:

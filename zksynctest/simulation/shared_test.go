@@ -169,14 +169,15 @@ func (c *simClient) lead(a action, y tenancy, e *zksync.Election) error {
 				return t.held, true, nil
 			case err := <-done:
 				ended = true
-				if err != nil && !(ctx.Err() != nil && gaveUp(err)) {
+				// Run returns the cause of ctx alone.
+				if err != nil && !(ctx.Err() != nil && (gaveUp(err) || errors.Is(err, errSibling))) {
 					return nil, false, err
 				}
 				return nil, false, nil
 			}
 		}
 		y.release = func() error {
-			lost := errors.Is(context.Cause(t.held), zksync.ErrLost)
+			lost := lossOf(t.held)
 			t.over <- lost
 			if lost {
 				return zksync.ErrLost

@@ -19,7 +19,7 @@ var (
 	simTwice    = flag.Bool("twice", false, "TestSimulation runs every seed twice, and tells how many went the same way")
 )
 
-var workloads = []*workload{mutexes, rwmutexes, semaphores, elections, gates, doubleBarriers, queues, crowds, mixed}
+var workloads = []*workload{mutexes, rwmutexes, semaphores, elections, gates, doubleBarriers, queues, crowds, mixed, groups}
 
 func chosenWorkloads(t *testing.T) []*workload {
 	if *simWorkload == "" {

@@ -41,6 +41,7 @@ type world struct {
 	clients  []*simClient
 	objects  []*object
 	dirs     []string // which must be empty in the end
+	atRest   []func() // when all clients are done and the faults are long over
 	probes   []func(ctx context.Context) error
 	closers  []func()                                  // before the Managers are closed
 	finish   []func()                                  // when they are, while the server is there
@@ -51,6 +52,7 @@ type world struct {
 	wrong    []string
 	said     []string
 	holdings map[*holding]struct{}
+	asleep   map[int]time.Time // by Manager: until when its process is suspended
 	newest   map[int]*session.Session
 	progress int // actions that have succeeded
 	lost     int // holds
@@ -75,7 +77,7 @@ type outcome struct {
 
 // simulate runs a plan, and checks what happened.
 func simulate(t *testing.T, p *plan) (out *outcome) {
-	w := &world{plan: p, holdings: make(map[*holding]struct{}), newest: make(map[int]*session.Session)}
+	w := &world{plan: p, holdings: make(map[*holding]struct{}), asleep: make(map[int]time.Time), newest: make(map[int]*session.Session)}
 	out = &outcome{}
 	bounds.Run(fmt.Sprintf("seed %d of %s", p.seed, p.workload.name), func() {
 		defer func() {
@@ -101,7 +103,7 @@ const patienceInCalm = 150
 
 func (w *world) run(out *outcome) {
 	w.begun = time.Now()
-	srv, err := zkserver.NewEnsemble(zkserver.Config{TickTime: w.plan.tick, ElectionTime: w.plan.tick / 3}, endpoints)
+	srv, err := zkserver.NewEnsemble(zkserver.Config{TickTime: w.plan.tick, ElectionTime: w.plan.timeout() / 18, ReapInterval: w.plan.reap}, endpoints)
 	if err != nil {
 		w.fail("start the server: %v", err)
 		return
@@ -140,6 +142,12 @@ func (w *world) run(out *outcome) {
 	patience := w.plan.calm() + patienceInCalm*w.plan.timeout()
 	finished := w.within("the clients have not done all they have to", patience, clients.Wait) &&
 		w.within("the faults have not ended", patience, func() { <-faults })
+	if finished {
+		time.Sleep(3 * w.plan.timeout())
+		for _, f := range w.atRest {
+			f()
+		}
+	}
 	stop()
 	finished = w.within("a helper has not ended", patience, others.Wait) && finished
 	if finished && !w.failed() {

@@ -36,9 +36,15 @@ var sessionScenarios = []*scenario{
 	{name: "operations", clients: 1, pairs: true, run: func(s *stage) {
 		c := s.clients[0]
 		const path = "/data"
-		s.probe("the znode", func(context.Context, *client) error {
-			_ = s.server.Delete(path)
-			return nil
+		// A create that was cancelled may be under way.
+		s.probe("the znode", func(ctx context.Context, c *client) error {
+			return c.manager().Do(ctx, func(ctx context.Context, s *session.Session) error {
+				err := s.Delete(ctx, path, -1)
+				if errors.Is(err, zk.ErrNoNode) {
+					err = nil
+				}
+				return err
+			})
 		})
 		do := func(what string, f func(ctx context.Context, s *session.Session) error, also ...allowance) error {
 			return c.do(what, func(ctx context.Context) error { return c.manager().Do(ctx, f) }, also...)

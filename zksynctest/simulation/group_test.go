@@ -1,0 +1,243 @@
+package simulation_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+)
+
+const groupPath = "/groups/g"
+
+// groups have clients join and leave under few ids, list the members, and follow them.
+var groups = &workload{name: "group", start: func(w *world) func(*simClient, action) error {
+	k := &registrar{w: w, joins: map[string]int{}, leaves: map[string]int{}, live: map[string]int{}, data: map[string]map[string]bool{}}
+	k.h = w.object("group", porcupine.Model{})
+	w.objects[len(w.objects)-1].check = func() []string { return nil } // members are checked when they are listed
+	for i, m := range w.managers {
+		k.groups = append(k.groups, zksync.NewGroup(m, groupPath))
+		k.readers = append(k.readers, &groupReader{k: k, tokens: map[string]int64{}})
+		w.helper(func(ctx context.Context, c *simClient) { k.readers[i].follow(ctx, k.groups[i]) })
+	}
+	for _, id := range ids {
+		w.probes = append(w.probes, func(ctx context.Context) error {
+			m, err := k.groups[0].Join(ctx, id, nil)
+			if err != nil {
+				return fmt.Errorf("nobody has the id %s: %w", id, err)
+			}
+			return m.Leave()
+		})
+	}
+	w.atRest = append(w.atRest, k.compare)
+	w.dirs = append(w.dirs, groupPath)
+	return k.act
+}}
+
+// ids are the ids under which clients join.
+var ids = []string{"a", "b", "c"}
+
+// A registrar knows who has joined and left.
+type registrar struct {
+	w       *world
+	h       *history
+	groups  []*zksync.Group // by Manager
+	readers []*groupReader  // by Manager
+
+	mu     sync.Mutex
+	joins  map[string]int             // calls of Join
+	leaves map[string]int             // calls of Leave, and losses of sessions
+	live   map[string]int             // members that have not left
+	data   map[string]map[string]bool // that a member may have
+	writes int
+}
+
+// act is one action of a client.
+func (k *registrar) act(c *simClient, a action) error {
+	ctx, cancel := c.context(a)
+	defer cancel()
+	if a.kind >= 60 {
+		return k.members(ctx, c)
+	}
+	id := ids[a.units-1]
+	g := k.groups[c.manager]
+	if a.kind < 20 {
+		g = zksync.NewGroup(c.m, groupPath, zksync.WithIDWait())
+	}
+	k.count(k.joins, id, 1)
+	k.count(k.live, id, 1)
+	m, err := g.Join(ctx, id, k.write(id))
+	k.w.say("client %d joins as %s: %v", c.number, id, err)
+	if err != nil {
+		k.count(k.leaves, id, 1)
+		k.count(k.live, id, -1)
+		if ctx.Err() != nil && gaveUp(err) || errors.Is(err, zksync.ErrIDTaken) {
+			return nil
+		}
+		return fmt.Errorf("join: %w", err)
+	}
+	stay(ctx, a.stay)
+	c.wake()
+	if a.kind%2 == 0 {
+		limit, cancel := context.WithTimeout(context.Background(), k.w.plan.timeout())
+		defer cancel()
+		if err := m.Set(limit, k.write(id)); err != nil && limit.Err() == nil {
+			return fmt.Errorf("set: %w", err)
+		}
+	}
+	k.count(k.leaves, id, 1)
+	err = m.Leave() // an error says that it goes on in the background
+	k.w.say("client %d has left %s: %v", c.number, id, err)
+	k.count(k.live, id, -1)
+	return nil
+}
+
+func (k *registrar) count(what map[string]int, id string, n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	what[id] += n
+}
+
+// write returns new data for a member.
+func (k *registrar) write(id string) []byte {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.writes++
+	data := fmt.Sprint(k.writes)
+	if k.data[id] == nil {
+		k.data[id] = map[string]bool{"": true}
+	}
+	k.data[id][data] = true
+	return []byte(data)
+}
+
+// A census is what is known of the members at one time.
+type census struct {
+	owner  map[string]int64 // the session by which an id is there
+	leaves map[string]int
+	joins  map[string]int
+	live   map[string]int
+}
+
+func (k *registrar) census() census {
+	s := census{map[string]int64{}, map[string]int{}, map[string]int{}, map[string]int{}}
+	for _, info := range k.w.srv.Sessions() {
+		for _, id := range ids {
+			if slices.Contains(info.Ephemerals, groupPath+"/"+id) {
+				s.owner[id] = info.ID
+			}
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, id := range ids {
+		s.leaves[id], s.joins[id], s.live[id] = k.leaves[id], k.joins[id], k.live[id]
+	}
+	return s
+}
+
+// members lists the members, and compares the list with the servers before and after.
+func (k *registrar) members(ctx context.Context, c *simClient) error {
+	before := k.census()
+	list, err := k.groups[c.manager].Members(ctx)
+	after := k.census()
+	k.w.say("client %d lists %d members: %v", c.number, len(list), err)
+	if err != nil {
+		if ctx.Err() != nil && gaveUp(err) {
+			return nil
+		}
+		return fmt.Errorf("members: %w", err)
+	}
+	if err := k.wellFormed(list); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		i := slices.IndexFunc(list, func(m zksync.Member) bool { return m.ID == id })
+		owner := before.owner[id]
+		switch {
+		case i < 0 && owner != 0 && owner == after.owner[id] && before.leaves[id] == after.leaves[id]:
+			return fmt.Errorf("the list has no %s, who was there all the time", id)
+		case i >= 0 && owner == 0 && before.live[id] == 0 && before.joins[id] == after.joins[id]:
+			return fmt.Errorf("the list has %s, who was not there all the time", id)
+		case i >= 0 && owner != 0 && owner == after.owner[id] && list[i].Session != owner && before.leaves[id] == after.leaves[id]:
+			return fmt.Errorf("the list has %s by session %#x, and the servers by %#x", id, list[i].Session, owner)
+		}
+	}
+	return nil
+}
+
+// wellFormed checks what can be said of any list of members.
+func (k *registrar) wellFormed(list []zksync.Member) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i, m := range list {
+		switch {
+		case i > 0 && list[i-1].ID >= m.ID:
+			return fmt.Errorf("the list has %s ahead of %s", list[i-1].ID, m.ID)
+		case !k.data[m.ID][string(m.Data)]:
+			return fmt.Errorf("the list has %s with %q, which nobody has written", m.ID, m.Data)
+		case m.Token > k.w.srv.Zxid():
+			return fmt.Errorf("the list has %s with token %#x, and the servers are at %#x", m.ID, m.Token, k.w.srv.Zxid())
+		}
+	}
+	return nil
+}
+
+// compare compares what the streams show with the servers, when nothing goes on.
+func (k *registrar) compare() {
+	var want []string
+	for _, id := range ids {
+		if k.census().owner[id] != 0 {
+			want = append(want, id)
+		}
+	}
+	for i, r := range k.readers {
+		if got := r.shows(); !slices.Equal(got, want) {
+			k.w.fail("the stream of manager %d shows %v, and the servers have %v", i, got, want)
+		}
+	}
+}
+
+// A groupReader follows the members over a Manager.
+type groupReader struct {
+	k *registrar
+
+	mu     sync.Mutex
+	tokens map[string]int64 // the newest of each id
+	newest []string
+}
+
+// follow reads a stream until ctx ends, and checks that no older state of a member
+// follows a newer one.
+func (r *groupReader) follow(ctx context.Context, g *zksync.Group) {
+	stream := g.Watch(ctx)
+	for list := range stream.Events() {
+		if err := r.k.wellFormed(list); err != nil {
+			r.k.w.fail("stream: %v", err)
+		}
+		r.mu.Lock()
+		r.newest = nil
+		for _, m := range list {
+			if m.Token < r.tokens[m.ID] {
+				r.k.w.fail("the stream has %s with token %#x behind %#x", m.ID, m.Token, r.tokens[m.ID])
+			}
+			r.tokens[m.ID] = m.Token
+			r.newest = append(r.newest, m.ID)
+		}
+		r.mu.Unlock()
+	}
+	if err := stream.Err(); ctx.Err() == nil && !errors.Is(err, session.ErrClosed) {
+		r.k.w.fail("the stream has ended: %v", err)
+	}
+}
+
+func (r *groupReader) shows() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.newest)
+}
