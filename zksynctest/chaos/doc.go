@@ -1,6 +1,7 @@
 // Package chaos has no code but its test: an ensemble of three Apache ZooKeeper
 // processes and several client processes, all of which are killed, paused and cut
-// off while they work, and what may never happen meanwhile.
+// off while they work, whose leaders are deposed without noticing and whose servers are
+// overloaded, and what may never happen meanwhile.
 //
 //	make chaos CHAOS=10m
 //

@@ -33,6 +33,12 @@ func (c *tally) add(name string, args ...any) {
 	c.t.Logf("%s  %s %v", time.Now().UTC().Format("04:05.000"), name, args)
 }
 
+func (c *tally) count(name string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n[name] += n
+}
+
 func (c *tally) names() []string { return slices.Sorted(maps.Keys(c.n)) }
 
 // between waits for a time between low and high, and says whether ctx lives.
@@ -45,6 +51,7 @@ func between(ctx context.Context, r *rand.Rand, low, high time.Duration) bool {
 // than a hundred thousand, and send what they hold in memory to others rather than
 // what is in their log; see recovered.
 var recovering = []zksynctest.RealOption{
+	throttling,
 	zksynctest.RealProperty("snapCount", "600"),
 	zksynctest.RealProperty("snapshotSizeFactor", "-1"),
 }
@@ -94,7 +101,7 @@ func hurtServers(ctx context.Context, r *rand.Rand, e *zksynctest.Ensemble, c *t
 	for between(ctx, r, 100*time.Millisecond, 3*time.Second) {
 		i := 1 + r.IntN(servers)
 		j, k := i%servers+1, (i+1)%servers+1
-		switch r.IntN(8) {
+		switch r.IntN(10) {
 		case 0:
 			c.add("server killed", i)
 			e.Kill(i)
@@ -145,8 +152,53 @@ func hurtServers(ctx context.Context, r *rand.Rand, e *zksynctest.Ensemble, c *t
 			e.Delay(i, j, time.Duration(10+r.IntN(200))*time.Millisecond)
 			between(ctx, r, time.Second, 5*time.Second)
 			e.Delay(i, j, 0)
+		case 8:
+			leader := e.Depose()
+			c.add("leader deposed by resets", leader)
+			between(ctx, r, time.Second, 12*time.Second)
+			reunite(e, leader)
+		case 9:
+			leader := e.Leader()
+			if leader == 0 {
+				continue
+			}
+			c.add("leader deposed by restarts", leader)
+			restartBehind(e, leader)
+			between(ctx, r, time.Second, 12*time.Second)
+			reunite(e, leader)
 		}
 		recovered(ctx, e)
+	}
+}
+
+// others returns the servers but one.
+func others(but int) (all []int) {
+	for i := 1; i <= servers; i++ {
+		if i != but {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// restartBehind cuts the leader off from the other servers, and restarts these, so that
+// they elect another leader. The old leader does not know, and goes on answering.
+func restartBehind(e *zksynctest.Ensemble, leader int) {
+	for _, i := range others(leader) {
+		e.Cut(leader, i)
+	}
+	for _, i := range others(leader) {
+		e.Kill(i)
+	}
+	for _, i := range others(leader) {
+		e.Start(i)
+	}
+}
+
+// reunite heals the links of a leader that was deposed.
+func reunite(e *zksynctest.Ensemble, leader int) {
+	for _, i := range others(leader) {
+		e.Heal(leader, i)
 	}
 }
 
@@ -154,7 +206,7 @@ func hurtServers(ctx context.Context, r *rand.Rand, e *zksynctest.Ensemble, c *t
 func hurtLinks(ctx context.Context, r *rand.Rand, e *zksynctest.Ensemble, c *tally) {
 	for between(ctx, r, 500*time.Millisecond, 4*time.Second) {
 		i := 1 + r.IntN(servers)
-		switch r.IntN(3) {
+		switch r.IntN(4) {
 		case 0:
 			c.add("server cut off from clients", i)
 			e.Cut(i, zksynctest.Client)
@@ -168,6 +220,11 @@ func hurtLinks(ctx context.Context, r *rand.Rand, e *zksynctest.Ensemble, c *tal
 		case 2:
 			c.add("connections reset", i)
 			e.Reset(i, zksynctest.Client)
+		case 3:
+			before := throttled(ctx, e.DirectAddr(i))
+			overload(ctx, e.DirectAddr(i), 200*time.Millisecond+time.Duration(r.Int64N(int64(2*time.Second))))
+			c.add("overload", i)
+			c.count("requests that an overloaded server refused", max(0, throttled(ctx, e.DirectAddr(i))-before))
 		}
 	}
 }
