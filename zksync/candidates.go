@@ -22,30 +22,37 @@ type Candidate struct {
 // session.Session.SyncQuorum), and is repeated over lost connections and sessions
 // until ctx ends.
 func (e *Election) Leader(ctx context.Context) (Candidate, error) {
-	all, err := e.candidates(ctx, 1)
+	all, err := e.contenders(ctx, 1)
 	if err == nil && len(all) == 0 {
 		err = ErrNoLeader
 	}
 	if err != nil {
 		return Candidate{}, opError("leader", e.path, err)
 	}
-	return all[0], nil
+	return all[0].candidate(), nil
 }
 
 // Candidates returns the candidates in the order in which they will lead, the leader
 // first. With LayoutEphemeral the candidates have no order and leave no trace before
 // they lead, so Candidates returns the leader alone. It is repeated like Leader.
 func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
-	all, err := e.candidates(ctx, -1)
-	return all, opError("candidates", e.path, err)
+	line, err := e.contenders(ctx, -1)
+	if err != nil {
+		return nil, opError("candidates", e.path, err)
+	}
+	all := make([]Candidate, len(line))
+	for i, c := range line {
+		all[i] = c.candidate()
+	}
+	return all, nil
 }
 
-// candidates returns the first n, or all if n is negative.
-func (e *Election) candidates(ctx context.Context, n int) ([]Candidate, error) {
+// contenders returns the first n candidates, or all if n is negative.
+func (e *Election) contenders(ctx context.Context, n int) ([]Contender, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
-	var all []Candidate
+	var all []Contender
 	err := e.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
 		if err := s.SyncQuorum(ctx, e.path); err != nil {
 			return err
@@ -55,6 +62,10 @@ func (e *Election) candidates(ctx context.Context, n int) ([]Candidate, error) {
 		return err
 	})
 	return all, err
+}
+
+func (c Contender) candidate() Candidate {
+	return Candidate{ID: c.ID, Token: c.Token, Session: c.Session}
 }
 
 func candidate(data []byte, stat *zk.Stat) Candidate {

@@ -10,8 +10,8 @@ import (
 type contest interface {
 	// stand waits until the candidate leads.
 	stand(ctx context.Context) (*place, error)
-	// list returns the first n candidates, or all if n is negative.
-	list(ctx context.Context, s *session.Session, n int) ([]Candidate, error)
+	// list returns the first n candidates in order, or all if n is negative.
+	list(ctx context.Context, s *session.Session, n int) ([]Contender, error)
 	// follow reports the present leader, or the zero Candidate, and returns a watch
 	// for the next change. It returns nil if the state has changed during the reads.
 	follow(ctx context.Context, s *session.Session, report func(Candidate)) (*session.Watch, error)
@@ -20,39 +20,8 @@ type contest interface {
 // A lineContest is an election of the candidate that has been in line for longest.
 type lineContest struct{ *line }
 
-func (l lineContest) list(ctx context.Context, s *session.Session, n int) ([]Candidate, error) {
-	for round := 0; ; round++ {
-		if err := s.Pause(ctx, round-1); err != nil {
-			return nil, err
-		}
-		names, _, err := s.Children(ctx, l.dir.path)
-		if session.ClassOf(err) == session.ClassNoNode {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		places := l.rule.sort(names)
-		if n >= 0 && len(places) > n {
-			places = places[:n]
-		}
-		names = names[:0]
-		for _, p := range places {
-			names = append(names, p.name)
-		}
-		found, err := readAll(ctx, s, l.dir.path, names)
-		if err != nil {
-			return nil, err
-		}
-		all := make([]Candidate, 0, len(found))
-		for _, z := range found {
-			all = append(all, candidate(z.data, z.stat))
-		}
-		if len(all) == len(names) {
-			return all, nil
-		}
-		// Somebody has left since the listing.
-	}
+func (l lineContest) list(ctx context.Context, s *session.Session, n int) ([]Contender, error) {
+	return l.rule.contenders(ctx, s, l.dir.path, n)
 }
 
 func (l lineContest) follow(ctx context.Context, s *session.Session, report func(Candidate)) (*session.Watch, error) {

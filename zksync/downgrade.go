@@ -81,7 +81,7 @@ func (rw *RWMutex) downgrade(ctx context.Context) (*stake, error) {
 func (p *place) exchange(ctx context.Context, mark string) (*stake, error) {
 	number, _ := numberBehind(p.name, p.line.name)
 	paths, _, err := p.s.MultiProtected(ctx,
-		&zk.CreateRequest{Path: session.Protect(child(p.line.dir.path, mark)) + number, Flags: zk.FlagEphemeral},
+		&zk.CreateRequest{Path: session.Protect(child(p.line.dir.path, mark)) + number, Data: p.line.data, Flags: zk.FlagEphemeral},
 		&zk.DeleteRequest{Path: p.path, Version: -1})
 	if session.ClassOf(err) == session.ClassNoNode {
 		return nil, ErrRemoved

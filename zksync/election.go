@@ -3,7 +3,6 @@ package zksync
 import (
 	"context"
 	"fmt"
-	"os"
 	"sync"
 
 	"github.com/go-zksync/toolkit/session"
@@ -41,15 +40,11 @@ func NewElection(m *session.Manager, path string, opts ...Option) *Election {
 	if err == nil {
 		err = session.CheckPath(path)
 	}
-	if cfg.id == "" {
-		host, _ := os.Hostname()
-		cfg.id = fmt.Sprintf("%s:%d", host, os.Getpid())
-	}
 	if err == nil && cfg.layout == LayoutEphemeral && path == "/" {
 		err = fmt.Errorf(`%w: "/" always exists, want the leader's znode as "/app/leader"`, session.ErrInvalidPath)
 	}
 	m.ExpectHolds()
-	return &Election{m: m, path: path, cfg: cfg, err: err, contest: cfg.layout.contest(m, path, []byte(cfg.id))}
+	return &Election{m: m, path: path, cfg: cfg, err: err, contest: cfg.layout.contest(m, path, cfg.identity())}
 }
 
 // Campaign waits until this candidate leads, and returns a context for the

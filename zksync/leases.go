@@ -134,7 +134,7 @@ func (l *leases) create(ctx context.Context, p *place, n int, z *sizing) (*stake
 	before := len(ops)
 	path := session.Protect(child(l.dir.path, leaseName))
 	for range n {
-		ops = append(ops, &zk.CreateRequest{Path: path, Flags: zk.FlagEphemeralSequential})
+		ops = append(ops, &zk.CreateRequest{Path: path, Data: p.line.data, Flags: zk.FlagEphemeralSequential})
 	}
 	if touch {
 		// Its answer tells the zxid.

@@ -38,14 +38,14 @@ type Mutex struct {
 // It does no I/O and returns no error: an invalid path or option is reported by
 // the first call.
 func NewMutex(m *session.Manager, path string, opts ...Option) *Mutex {
-	cfg, err := newConfig("Mutex", opts, "WithMaxWait", "WithLinger", "WithLayout")
+	cfg, err := newConfig("Mutex", opts, "WithID", "WithMaxWait", "WithLinger", "WithLayout")
 	if err == nil {
 		err = session.CheckPath(path)
 	}
 	m.ExpectHolds()
 	mu := &Mutex{path: path, cfg: cfg, err: err}
 	mu.in.linger = cfg.linger
-	mu.in.line = &line{m: m, dir: cfg.layout.directory(path), rule: exclusively(parseLock), class: exclusive, name: cfg.layout.lock()}
+	mu.in.line = &line{m: m, dir: cfg.layout.directory(path), rule: exclusively(parseLock), class: exclusive, name: cfg.layout.lock(), data: cfg.identity()}
 	return mu
 }
 

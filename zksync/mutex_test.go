@@ -252,7 +252,7 @@ func TestMisuseIsReportedByTheFirstCall(t *testing.T) {
 			{path, []zksync.Option{nil}, zksync.ErrInvalidOption, "option 1"},
 			{path, []zksync.Option{zksync.WithMaxWait(0)}, zksync.ErrInvalidOption, "WithMaxWait: 0s"},
 			{path, []zksync.Option{zksync.WithLinger(-1)}, zksync.ErrInvalidOption, "WithLinger: -1ns"},
-			{path, []zksync.Option{zksync.WithID("x")}, zksync.ErrInvalidOption, "WithID is not for Mutex"},
+			{path, []zksync.Option{zksync.WithIDWait()}, zksync.ErrInvalidOption, "WithIDWait is not for Mutex"},
 		} {
 			mu := zksync.NewMutex(m, test.path, test.opts...)
 			_, tried := mu.TryLock(t.Context())

@@ -3,8 +3,10 @@ package zksync
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
@@ -87,9 +89,10 @@ func WithLinger(d time.Duration) Option {
 	}
 }
 
-// WithID names a candidate of an Election. The id is the data of its znode, and
-// what others see as Candidate.ID; it need not be unique. The default is the host
-// name and the process id.
+// WithID names the contenders of a Mutex, RWMutex, Semaphore or Election. The id is
+// the data of a contender's znode, and others see it as Contender.ID, in the contenders
+// of kazoo and in the participants of Curator. It need not be unique. The default is
+// the host name and the process id, as "host:4711".
 //
 // It also names a participant of a DoubleBarrier, whose znode is "member-" and the
 // id, and which must be the only one of that name. The default is a GUID.
@@ -103,6 +106,20 @@ func WithID(id string) Option {
 		return nil
 	}
 }
+
+// identity is the data of a contender's znode.
+func (c config) identity() []byte {
+	if c.id != "" {
+		return []byte(c.id)
+	}
+	return []byte(defaultID())
+}
+
+// defaultID is the identity of a contender without WithID.
+var defaultID = sync.OnceValue(func() string {
+	host, _ := os.Hostname()
+	return fmt.Sprintf("%s:%d", host, os.Getpid())
+})
 
 // WithStopTimeout bounds how long Election.Run waits for the work to return
 // once its context has ended. By default it waits for as long as that takes, so

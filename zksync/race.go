@@ -53,7 +53,7 @@ func (r *race) standUnder(ctx context.Context, s *session.Session) (*place, erro
 	return p, nil
 }
 
-func (r *race) list(ctx context.Context, s *session.Session, n int) ([]Candidate, error) {
+func (r *race) list(ctx context.Context, s *session.Session, n int) ([]Contender, error) {
 	data, stat, err := s.Get(ctx, r.path)
 	switch {
 	case session.ClassOf(err) == session.ClassNoNode || err == nil && !isSession(stat.EphemeralOwner) || n == 0:
@@ -61,7 +61,9 @@ func (r *race) list(ctx context.Context, s *session.Session, n int) ([]Candidate
 	case err != nil:
 		return nil, err
 	}
-	return []Candidate{candidate(data, stat)}, nil
+	leader := contender(dirName(r.path), exclusive, znode{lastName(r.path), data, stat})
+	leader.Holds = true
+	return []Contender{leader}, nil
 }
 
 func (r *race) follow(ctx context.Context, s *session.Session, report func(Candidate)) (*session.Watch, error) {

@@ -44,7 +44,7 @@ type RWMutex struct {
 // It does no I/O and returns no error: an invalid path or option is reported by
 // the first call.
 func NewRWMutex(m *session.Manager, path string, opts ...Option) *RWMutex {
-	cfg, err := newConfig("RWMutex", opts, "WithMaxWait", "WithLayout")
+	cfg, err := newConfig("RWMutex", opts, "WithID", "WithMaxWait", "WithLayout")
 	if err == nil {
 		err = session.CheckPath(path)
 	}
@@ -52,9 +52,9 @@ func NewRWMutex(m *session.Manager, path string, opts ...Option) *RWMutex {
 	rw := &RWMutex{}
 	rw.w.path, rw.w.cfg, rw.w.err = path, cfg, err
 	dir := cfg.layout.directory(path)
-	rw.w.in.line = &line{m: m, dir: dir, rule: sharedRule, class: writer, name: cfg.layout.writer()}
+	rw.w.in.line = &line{m: m, dir: dir, rule: sharedRule, class: writer, name: cfg.layout.writer(), data: cfg.identity()}
 	rw.r.m = m
-	rw.r.line = &line{m: m, dir: dir, rule: sharedRule, class: reader, name: cfg.layout.reader()}
+	rw.r.line = &line{m: m, dir: dir, rule: sharedRule, class: reader, name: cfg.layout.reader(), data: cfg.identity()}
 	return rw
 }
 

@@ -54,7 +54,7 @@ type Semaphore struct {
 // by the first call.
 // WithSizeFrom makes n what an operator says.
 func NewSemaphore(m *session.Manager, path string, n int, opts ...Option) *Semaphore {
-	cfg, err := newConfig("Semaphore", opts, "WithMaxWait", "WithSizeFrom", "WithLayout")
+	cfg, err := newConfig("Semaphore", opts, "WithID", "WithMaxWait", "WithSizeFrom", "WithLayout")
 	if err == nil {
 		err = session.CheckPath(path)
 	}
@@ -65,7 +65,7 @@ func NewSemaphore(m *session.Manager, path string, n int, opts ...Option) *Semap
 	s := &Semaphore{path: path, cfg: cfg, err: err, pools: make(map[int]*pool)}
 	s.size = size{m: m, n: n, path: cfg.sizeFrom}
 	dir, units := cfg.layout.semaphore(path, n)
-	s.in.line = &line{m: m, dir: dir, rule: exclusively(parseLock), class: exclusive, name: cfg.layout.lock()}
+	s.in.line = &line{m: m, dir: dir, rule: exclusively(parseLock), class: exclusive, name: cfg.layout.lock(), data: cfg.identity()}
 	s.units = units
 	s.units.size = &s.size
 	return s

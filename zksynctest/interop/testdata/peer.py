@@ -93,6 +93,9 @@ class Lock:
         except LockTimeout:
             return flag(False)
 
+    def contenders(self):
+        return ",".join(self.lock.contenders())
+
     def contend(self, n, directory, name, stop):
         witness = Witness(directory, name)
         for i in range(1, int(n) + 1):

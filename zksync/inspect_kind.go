@@ -1,0 +1,155 @@
+package zksync
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// maxLooked is how many children are read to find an ephemeral among them.
+const maxLooked = 64
+
+// kind decides which primitive uses the path. The names of the children decide; a
+// single participant is enough, since the directory of a primitive is its own.
+func (i *inspector) kind() (Kind, error) {
+	if isSession(i.stat.EphemeralOwner) {
+		return KindElection, nil // an ephemeral has no children
+	}
+	has := func(is func(name string) bool) bool { return slices.ContainsFunc(i.names, is) }
+	switch {
+	case slices.Contains(i.names, "leases") && slices.Contains(i.names, "locks"):
+		return KindSemaphore, nil
+	case has(isQueuePart):
+		return KindQueue, nil
+	case has(isElectionName):
+		return KindElection, nil
+	case has(isSharedName):
+		return KindRWLock, nil
+	case has(isLockName):
+		return KindLock, nil
+	case isNumber(i.data):
+		// kazoo keeps the size of a semaphore as data, and the line beside the path.
+		ok, _, err := i.s.Exists(i.ctx, i.path+"-"+kazooMark)
+		if ok || err != nil {
+			return KindSemaphore, err
+		}
+	}
+	switch {
+	case slices.Contains(i.names, readyName) || has(isParticipant):
+		return KindDoubleBarrier, nil
+	case len(i.names) > 0:
+		return i.directory()
+	case i.stat.Cversion == 0 && i.stat.EphemeralOwner == 0:
+		return KindBarrier, nil
+	}
+	return KindEmpty, nil
+}
+
+// directory tells a group from a directory of something else.
+func (i *inspector) directory() (Kind, error) {
+	found, err := readAll(i.ctx, i.s, i.path, i.names[:min(len(i.names), maxLooked)])
+	if slices.ContainsFunc(found, func(z znode) bool { return isSession(z.stat.EphemeralOwner) }) {
+		return KindGroup, nil
+	}
+	return KindDirectory, err
+}
+
+func isElectionName(name string) bool {
+	_, _, ok := electionMarks.parse(name)
+	return ok
+}
+
+func isLockName(name string) bool {
+	_, _, ok := parseLock(name)
+	return ok
+}
+
+// isSharedName recognises contenders that only a lock of readers and writers has.
+// kazoo's writers look like the contenders of its Lock.
+func isSharedName(name string) bool {
+	c, _, ok := parseShared(name)
+	return ok && (c == reader || strings.Contains(name, writeMark))
+}
+
+func isNumber(data []byte) bool {
+	return len(data) > 0 && strings.Trim(string(data), "0123456789") == ""
+}
+
+// Names in the directory of a queue. Inspect has its own list: it must recognise the
+// queues of other versions and of other clients, too.
+const (
+	ownQueuePrefix     = "zksync-"      // of the directories that our queues use
+	recipeQueuePrefix  = "qn-"          // of messages of ours, of the recipe, and of Curator's SimpleDistributedQueue
+	curatorQueuePrefix = "queue-"       // of messages of Curator's DistributedQueue
+	kazooQueuePrefix   = "entry-"       // of messages of kazoo
+	kazooEntries       = "entries"      // the messages of kazoo's LockingQueue
+	kazooTaken         = "taken"        // the claims of kazoo's LockingQueue
+	laterDirectory     = "zksync-later" // partitions of messages that were put off
+	claimsDirectory    = "zksync-claims"
+	consumersDirectory = "zksync-consumers"
+)
+
+// isQueuePart recognises what only the directory of a queue has.
+func isQueuePart(name string) bool {
+	return strings.HasPrefix(name, ownQueuePrefix) || isMessage(name) || name == kazooTaken
+}
+
+func isMessage(name string) bool {
+	for _, prefix := range []string{recipeQueuePrefix, curatorQueuePrefix, kazooQueuePrefix} {
+		if rest, ok := strings.CutPrefix(name, prefix); ok && strings.Trim(rest, "-0123456789") == "" && len(rest) >= 10 {
+			return true
+		}
+	}
+	return false
+}
+
+// isPartition recognises the directories of messages in the directory of a queue.
+func isPartition(name string) bool {
+	letter, digits, ok := strings.Cut(name, "-")
+	return ok && (letter == "p" || letter == "t") && isNumber([]byte(digits)) || name == kazooEntries
+}
+
+// messages counts the messages of a queue.
+func (i *inspector) messages() (int, error) {
+	n := 0
+	for _, name := range i.names {
+		if isMessage(name) {
+			n++
+		}
+	}
+	partitions := slices.DeleteFunc(slices.Clone(i.names), func(name string) bool { return !isPartition(name) })
+	dirs := map[string][]string{i.path: partitions}
+	if slices.Contains(i.names, laterDirectory) {
+		later, _, err := i.s.Children(i.ctx, child(i.path, laterDirectory))
+		if err != nil && session.ClassOf(err) != session.ClassNoNode {
+			return 0, err
+		}
+		for _, name := range later {
+			if isMessage(name) {
+				n++
+			}
+		}
+		dirs[child(i.path, laterDirectory)] = slices.DeleteFunc(later, isMessage)
+	}
+	for dir, names := range dirs {
+		found, err := readAll(i.ctx, i.s, dir, names)
+		if err != nil {
+			return 0, err
+		}
+		for _, z := range found {
+			n += int(z.stat.NumChildren)
+		}
+	}
+	return n, nil
+}
+
+// consumers returns the consumers of one of our queues that show themselves.
+func (i *inspector) consumers() ([]Contender, error) {
+	all, err := i.members(child(i.path, consumersDirectory), func(string) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	ledgers, err := i.members(child(i.path, claimsDirectory), func(name string) bool { return strings.HasPrefix(name, "c-") })
+	return append(all, ledgers...), err
+}
