@@ -74,7 +74,7 @@ func fixACL(list []ACL, ids []identity) ([]ACL, bool) {
 		case a.Scheme == "auth":
 			proved := false
 			for _, who := range ids {
-				if who.scheme == "digest" {
+				if who.scheme == "digest" || who.scheme == "sasl" {
 					fixed = append(fixed, ACL{a.Perms, who.scheme, who.id})
 					proved = true
 				}
@@ -82,7 +82,7 @@ func fixACL(list []ACL, ids []identity) ([]ACL, bool) {
 			if !proved {
 				return nil, false
 			}
-		case a.Scheme == "digest" && validDigest(a.ID), a.Scheme == "ip" && validIP(a.ID):
+		case a.Scheme == "digest" && validDigest(a.ID), a.Scheme == "ip" && validIP(a.ID), a.Scheme == "sasl" && validPrincipal(a.ID):
 			fixed = append(fixed, a)
 		default:
 			return nil, false

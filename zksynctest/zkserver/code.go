@@ -28,6 +28,7 @@ const (
 	ErrNoWatcher               Code = -121
 	ErrRequestTimeout          Code = -122
 	ErrReconfigDisabled        Code = -123
+	ErrSASLRequired            Code = -124
 	ErrQuotaExceeded           Code = -125
 	ErrThrottledOp             Code = -127
 )
@@ -55,6 +56,7 @@ var codeNames = map[Code]string{
 	ErrNoWatcher:               "no watcher",
 	ErrRequestTimeout:          "request timeout",
 	ErrReconfigDisabled:        "reconfig disabled",
+	ErrSASLRequired:            "session closed, require sasl auth",
 	ErrQuotaExceeded:           "quota exceeded",
 	ErrThrottledOp:             "throttled",
 }

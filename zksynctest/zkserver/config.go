@@ -37,6 +37,13 @@ type Config struct {
 	// SuperDigest is "super:" and the base64 SHA-1 of "super:password". A client
 	// that authenticates so may do everything. Empty means nobody can.
 	SuperDigest string
+	// SASLUsers are the passwords of the users who may authenticate by SASL with
+	// DIGEST-MD5 (the user_ entries of a DigestLoginModule). nil means that the server
+	// offers no SASL, as one without a JAAS configuration.
+	SASLUsers map[string]string
+	// RequireSASL is sessionRequireClientSASLAuth: requests of a connection that has
+	// not authenticated by SASL are refused, and the connection is closed.
+	RequireSASL bool
 	// EnforceQuota makes hard limits in /zookeeper/quota count. Without it, and for
 	// soft limits always, quotas are only kept account of; a real server writes to
 	// its log what exceeds them.

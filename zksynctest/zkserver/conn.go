@@ -46,6 +46,7 @@ type conn struct {
 	hung      bool // its ConnectRequest was swallowed
 	sess      *session
 	ids       []identity
+	sasl      saslExchange
 	watches   [2]map[string]watchMode
 	told      uint64        // the last occasion of an event it was told of
 	timeout   time.Duration // as negotiated for this connection

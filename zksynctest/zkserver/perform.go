@@ -8,6 +8,9 @@ func (s *Server) perform(c *conn, r *request) result {
 	if r.op == OpAuth && s.knows(r.op) {
 		return s.authenticate(c, r) // it is no affair of the session's, and waits for nothing
 	}
+	if s.cfg.RequireSASL && r.op != OpSASL && !c.hasScheme("sasl") {
+		return result{code: ErrSASLRequired, hangUp: true}
+	}
 	now := time.Now()
 	if res, done := s.refer(c, r, now); done {
 		return res
@@ -40,8 +43,7 @@ func (s *Server) perform(c *conn, r *request) result {
 			c.reply = appendString(c.reply, r.path)
 		}
 	case OpSASL:
-		c.reply = appendBuffer(c.reply, nil)
-		return res // outside of the pipeline that stamps replies with a zxid
+		return s.authenticateSASL(c, r)
 	case OpSetWatches, OpSetWatches2:
 		s.setWatches(c, r)
 	case OpAddWatch:

@@ -87,7 +87,8 @@ func (r *request) decodeRecord(d *decoder) {
 		d.int32() // a type that nobody uses
 		r.scheme, r.auth = d.nullableStr(), d.buffer()
 	case OpSASL:
-		r.null = d.buffer() == nil
+		r.auth = d.buffer()
+		r.null = r.auth == nil
 	case OpSetWatches, OpSetWatches2:
 		r.relZxid = d.int64()
 		lists := r.rearm[:3]
