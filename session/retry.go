@@ -52,7 +52,7 @@ func (m *Manager) Retry(ctx context.Context, fn func(*Session) error) error {
 // joined adds the last error of a function to the error that ended its repetition,
 // unless the latter says as much.
 func joined(err, last error) error {
-	if last == nil || errors.Is(err, last) {
+	if last == nil || ClassOf(last) == ClassOf(err) {
 		return err
 	}
 	return errors.Join(err, last)
