@@ -93,14 +93,19 @@ func (e *Election) Observe(ctx context.Context) *watch.Stream[Candidate] {
 // leader's znode alone, so that candidates that join and leave behind the leader
 // wake no observer.
 func (e *Election) observe(ctx context.Context, s *session.Session, report func(Candidate)) error {
-	for {
+	for round := 0; ; {
 		w, err := e.contest.follow(ctx, s, report)
+		if err == nil && w == nil {
+			err = s.Pause(ctx, round)
+			round++
+		}
 		if err != nil {
 			return err
 		}
 		if w == nil {
 			continue
 		}
+		round = 0
 		select {
 		case ev := <-w.Events():
 			if ev.Type == zk.EventNotWatching {

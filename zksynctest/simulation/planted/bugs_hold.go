@@ -32,4 +32,7 @@ var holdBugs = []bug{
 		"			case class == session.ClassUnknown:\n",
 		"			case class == session.ClassUnknown && refusals > 0:\n"}},
 		[]finder{tested("./zksync", "TestHolderLearnsOfARemovalAfterARefusal")}},
+	{"ask again at once for a leader that is listed and not shown", []edit{{"zksync/candidates.go",
+		"			err = s.Pause(ctx, round)\n",
+		""}}, []finder{tested("./zksync", "TestObserveOfContradictoryAnswers")}},
 }
