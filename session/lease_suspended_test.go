@@ -24,17 +24,17 @@ func TestASuspensionDuringAHandshakeCounts(t *testing.T) {
 		create(t, s, "/held", zk.FlagEphemeral)
 		hold(t, s)
 		time.Sleep(timeout)
-		var asked time.Time
+		asked := make(chan time.Time, 1)
 		srv.Inject(zksynctest.Fault{Op: zkserver.OpConnect, At: zksynctest.BeforeReply, Do: zksynctest.Call(func() {
-			asked = time.Now()
 			suspended.Store(int64(slept))
+			asked <- time.Now()
 		})})
 		srv.Disconnect(s.ID())
 		time.Sleep(timeout / 5) // less than a report later than the handshake
 		if s.Err() != nil {
 			t.Fatalf("the session is lost: %v", s.Err())
 		}
-		proven := asked.Add(timeout - timeout/20 - slept)
+		proven := (<-asked).Add(timeout - timeout/20 - slept)
 		if got := s.Deadline(); got.After(proven) {
 			t.Errorf("the Deadline is %v later than the handshake proves", got.Sub(proven))
 		}
