@@ -137,7 +137,7 @@ func (l *Lease) Hold() error {
 
 // Grant is Hold that waits for a newer proof where Hold fails with ErrStale. The
 // session makes the requests. Grant returns when the lease is held, when ctx ends,
-// when the session has ended, or when the znode is known to be gone.
+// when the session or the lease has ended, or when the znode is known to be gone.
 func (l *Lease) Grant(ctx context.Context) error {
 	v := &l.s.leases
 	waiting := false
@@ -163,6 +163,7 @@ func (l *Lease) Grant(ctx context.Context) error {
 			l.change(leasePrepared)
 			v.mu.Unlock()
 			v.kickKeeper()
+			continue // only callers that are counted are notified
 		}
 		select {
 		case <-moved:
@@ -199,6 +200,9 @@ func (l *Lease) change(to leaseState) {
 		v.held++
 	case leaseEnded:
 		delete(v.open, l)
+		if v.wanted > 0 {
+			v.notify() // a Grant of this lease would wait for a proof that nobody makes
+		}
 		return
 	}
 	v.kickIfLate()
