@@ -118,14 +118,16 @@ func (k *registrar) write(id string) []byte {
 
 // A census is what is known of the members at one time.
 type census struct {
-	owner  map[string]int64 // the session by which an id is there
+	owner  map[string]int64 // the session by which an id is there, unless the session has ended
+	names  []string         // of the znodes
 	leaves map[string]int
 	joins  map[string]int
 	live   map[string]int
 }
 
 func (k *registrar) census() census {
-	s := census{map[string]int64{}, map[string]int{}, map[string]int{}, map[string]int{}}
+	s := census{owner: map[string]int64{}, leaves: map[string]int{}, joins: map[string]int{}, live: map[string]int{}}
+	s.names, _ = k.w.srv.Children(groupPath)
 	for _, info := range k.w.srv.Sessions() {
 		for _, id := range ids {
 			if slices.Contains(info.Ephemerals, groupPath+"/"+id) {
@@ -162,7 +164,7 @@ func (k *registrar) members(ctx context.Context, c *simClient) error {
 		switch {
 		case i < 0 && owner != 0 && owner == after.owner[id] && before.leaves[id] == after.leaves[id]:
 			return fmt.Errorf("the list has no %s, who was there all the time", id)
-		case i >= 0 && owner == 0 && before.live[id] == 0 && before.joins[id] == after.joins[id]:
+		case i >= 0 && !slices.Contains(before.names, id) && before.live[id] == 0 && before.joins[id] == after.joins[id]:
 			return fmt.Errorf("the list has %s, who was not there all the time", id)
 		case i >= 0 && owner != 0 && owner == after.owner[id] && list[i].Session != owner && before.leaves[id] == after.leaves[id]:
 			return fmt.Errorf("the list has %s by session %#x, and the servers by %#x", id, list[i].Session, owner)

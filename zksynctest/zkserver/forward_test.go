@@ -39,6 +39,22 @@ func TestCutAfterForward(t *testing.T) {
 			other.moved(s, 1).welcome().stat("/a")
 		})
 	})
+	t.Run("write of a session that is about to end", func(t *testing.T) {
+		ensemble(t, 3, zkserver.Config{SyncLimit: 20}, func(t *testing.T, s *zkserver.Server) {
+			r := at(t, s, 1, 4*time.Second)
+			s.SetThawOrder(zkserver.RequestsAfterMark)
+			s.Endpoint(3).Freeze()
+			cut.Op = zkserver.OpCreate
+			s.Inject(cut)
+			r.send(zkserver.OpCreate, createRec("/a", "", 0))
+			time.Sleep(10 * time.Second)
+			s.Endpoint(3).Thaw()
+			time.Sleep(time.Second)
+			if _, there := s.Get("/a"); there {
+				t.Error("the leader has carried the request out")
+			}
+		})
+	})
 	t.Run("write to the leader", func(t *testing.T) {
 		three(t, func(t *testing.T, s *zkserver.Server) {
 			r, other := at(t, s, 3, 40*time.Second), at(t, s, 1, 40*time.Second)

@@ -31,6 +31,10 @@ func TestWhatTouchesASession(t *testing.T) {
 	request := func(op zkserver.OpCode, body []byte) func(*zkserver.Server, *raw, int) {
 		return func(_ *zkserver.Server, r *raw, _ int) { r.want(0, op, body) }
 	}
+	refused := func(s *zkserver.Server, r *raw, _ int) {
+		s.Inject(zkserver.Fault{Op: zkserver.OpAuth, At: zkserver.BeforeCommit, Do: zkserver.Error(int32(zkserver.ErrAuthFailed))})
+		r.want(zkserver.ErrAuthFailed, zkserver.OpAuth, rec{}.i32(0).str("digest").str("a:b"))
+	}
 	reconnect := func(s *zkserver.Server, r *raw, i int) { r.moved(s, i).welcome() }
 	for _, c := range []struct {
 		name     string
@@ -51,6 +55,7 @@ func TestWhatTouchesASession(t *testing.T) {
 		{"write to the leader", 3, request(zkserver.OpSetData, setRec("/")), false, touched},
 		{"reconnect to the leader", 3, reconnect, false, touched},
 		{"auth with the leader", 3, request(zkserver.OpAuth, rec{}.i32(0).str("digest").str("a:b")), false, silent},
+		{"refused auth with the leader", 3, refused, false, silent},
 		{"auth with a follower", 1, request(zkserver.OpAuth, rec{}.i32(0).str("digest").str("a:b")), false, silent},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -14,7 +14,7 @@ var serverBugs = []bug{
 	{"zkserver: carry a request out for a session that is about to end", []edit{{"zksynctest/zkserver/forward.go",
 		"	case r.op != OpCloseSession && l.sessions.find(c.sess.id) == nil,\n		!l.sessions",
 		"	case !l.sessions"}},
-		[]finder{tested("./zksynctest/zkserver", ".")}},
+		[]finder{tested("./zksynctest/zkserver", "^TestCutAfterForward$")}},
 	{"zkserver: hold a write against a limit that it adds nothing to", []edit{{"zksynctest/zkserver/quota.go",
 		"		return more != 0 && most >= 0 &&",
 		"		return most >= 0 &&"}},
@@ -22,5 +22,5 @@ var serverBugs = []bug{
 	{"zkserver: have a refused auth touch the session", []edit{{"zksynctest/zkserver/serve.go",
 		"	if op != OpAuth && !c.sess.local {\n",
 		"	if !c.sess.local {\n"}},
-		[]finder{tested("./zksynctest/zkserver", ".")}},
+		[]finder{tested("./zksynctest/zkserver", "^TestWhatTouchesASession$")}},
 }
