@@ -80,7 +80,7 @@ var errorBugs = []bug{
 	{"read the members behind a sync", []edit{{"zksync/group.go",
 		"		if err := s.SyncQuorum(ctx, g.path); err != nil {\n",
 		"		if err := s.Sync(ctx, g.path); err != nil {\n"}},
-		[]finder{tested("./zksync", "^TestRealReadsAtADeposedLeader$")}},
+		[]finder{simulated("group"), tested("./zksync", "^TestRealReadsAtADeposedLeader$")}},
 	{"go through a gate behind a sync", []edit{{"zksync/barrier.go",
 		"		if err := s.SyncQuorum(ctx, b.path); err != nil {\n",
 		"		if err := s.Sync(ctx, b.path); err != nil {\n"}},
