@@ -18,6 +18,7 @@ var classified = []string{"session", "zksync"}
 var looksInside = map[string]string{
 	"session/class.go":    "it is the table",
 	"session/ctxerror.go": "it decides whether the text of a cause says that the ctx ended",
+	"session/mistake.go":  "it tells why a connection failed, and sees no error of a call",
 	"session/wire.go":     "it tells how a connection ended, and sees no error of a call",
 }
 

@@ -9,6 +9,7 @@ import (
 // it is answered or the connection ends.
 type call struct {
 	op   int32
+	of   *request  // nil for calls of the keeper and the janitor
 	sent time.Time // before the write, so that what it proves is proven from then on
 
 	// What came of it: valid once done is closed.

@@ -86,6 +86,8 @@ var sentinels = []struct {
 	{errUnsent, ClassConnectionLost},
 	{ErrStale, ClassTransient},
 	{ErrTooLarge, ClassTooLarge},
+	{ErrNoChroot, ClassFinal},
+	{ErrMisconfigured, ClassFinal},
 	{zk.ErrNoNode, ClassNoNode},
 	{zk.ErrNodeExists, ClassNodeExists}, // ErrConflict too
 	{zk.ErrBadVersion, ClassBadVersion},

@@ -104,6 +104,9 @@ func TestCloseAtAnyMoment(t *testing.T) {
 					inj.Remove()
 				}
 			}
+			// A Connect whose ctx has ended may take a second to take down, in the
+			// background, a session that the server has opened meanwhile.
+			time.Sleep(1100 * time.Millisecond)
 		})
 	}
 }

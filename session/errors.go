@@ -30,8 +30,18 @@ var (
 	// ErrClosed says that the Manager was closed.
 	ErrClosed error = &sentinel{"manager closed", zk.ErrClosing}
 
-	// ErrAuthFailed says that the servers refused a credential given by WithAuth.
-	ErrAuthFailed error = &sentinel{"the server refused the credentials of WithAuth", zk.ErrAuthFailed}
+	// ErrAuthFailed says that the servers refused a credential given by WithAuth or
+	// WithSASL.
+	ErrAuthFailed error = &sentinel{"the server refused the credentials of WithAuth or WithSASL", zk.ErrAuthFailed}
+
+	// ErrMisconfigured says that no server of the connection string can be used, for
+	// reasons that waiting does not remove: a certificate that is not trusted, a port
+	// that speaks another protocol. The text says what to change.
+	ErrMisconfigured = errors.New("session: no server can be used, and waiting does not help")
+
+	// ErrNoChroot says that the chroot of the connection string does not exist. See
+	// WithCreateChroot.
+	ErrNoChroot error = &sentinel{"the chroot does not exist", zk.ErrNoNode}
 
 	// ErrInvalidOption is wrapped by every error about an option's value.
 	ErrInvalidOption = errors.New("session: invalid option")

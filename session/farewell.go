@@ -24,7 +24,7 @@ func (s *Session) closeOnServer() {
 			return
 		}
 		s.m.servers.failed(server, err)
-		s.m.cfg.log.Debug("closing a lost session", zap.String("server", server), zap.Int64("session", s.id), zap.Error(err))
+		s.m.cfg.log.Debug("closing a lost session", zap.String("server", server), sessionField(s.id), zap.Error(err))
 		if s.m.sleep(ctx, s.m.jitter.spread(backoff(round, firstBackoff, maxBackoff))) != nil {
 			return
 		}
@@ -54,7 +54,14 @@ func (s *Session) closeOn(ctx context.Context, server string) error {
 	if id := d.long(); d.bad || id == 0 {
 		return nil // expired in the meantime
 	} else if id != s.id {
-		return fmt.Errorf("asked for session %#x, was given %#x", s.id, id)
+		return fmt.Errorf("asked for session %s, was given %s", sessionID(s.id), sessionID(id))
+	}
+	sasl, err := s.m.startSASL(ctx, server)
+	if err == nil && sasl != nil {
+		err = sasl.authenticateOn(conn)
+	}
+	if err != nil {
+		return err
 	}
 	// Without an answer it may be there still; the next attempt will tell.
 	_, err = exchange(conn, appendInt(appendInt(make([]byte, 4), 1), opCloseSession))

@@ -123,7 +123,7 @@ func (r *InboxRead) settle(c *call, watch *Watch) {
 			r.state = readOver
 			in.retire(r)
 		}
-		in.push(Delivery{Kind: InboxAnswer, Tag: r.tag, Read: r, Err: r.failure(errorOfCode(c.code)), body: c.body})
+		in.push(Delivery{Kind: InboxAnswer, Tag: r.tag, Read: r, Err: r.failure(in.s.m.denied(errorOfCode(c.code), r.op, r.key.path)), body: c.body})
 	}
 	in.mu.Unlock()
 	if stopped {

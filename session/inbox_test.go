@@ -141,7 +141,7 @@ func TestInboxRepeatsReads(t *testing.T) {
 		"lost often":             {zkserver.Fault{At: zkserver.BeforeReply, Do: zkserver.Disconnect, Times: 8}, 500 * time.Millisecond, "answer it"},
 		"throttled":              {zkserver.Fault{Do: zkserver.Error(-127), Times: 5}, 200 * time.Millisecond, "answer it"},
 		"request timeout":        {zkserver.Fault{Do: zkserver.Error(-122)}, 10 * time.Millisecond, "answer it"},
-		"may not be read":        {zkserver.Fault{Do: zkserver.Error(-102), Times: -1}, 0, "it: get /n: zk: not authenticated"},
+		"may not be read":        {zkserver.Fault{Do: zkserver.Error(-102), Times: -1}, 0, "it: get /n: permission denied: the ACL of the znode /n on the servers (getAcl /n) does not give READ to this client, which is world:anyone"},
 		"unknown":                {zkserver.Fault{Do: zkserver.Error(-4711)}, 0, "it: get /n: zk: unknown error: not a code of ZooKeeper 3.9 (code -4711)"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -166,7 +166,7 @@ func (j *janitor) settle(c *chore, err error) {
 }
 
 func (j *janitor) log(c *chore) *zap.Logger {
-	log := j.s.m.cfg.log.With(zap.String("directory", c.dir), zap.Int64("session", j.s.id))
+	log := j.s.m.cfg.log.With(zap.String("directory", c.dir), sessionField(j.s.id))
 	if c.guid != "" {
 		log = log.With(zap.String("guid", c.guid))
 	}

@@ -26,14 +26,23 @@ const (
 	opMultiRead       int32 = 22
 	opAuth            int32 = 100
 	opSetWatches      int32 = 101
+	opSASL            int32 = 102
 	opCloseSession    int32 = -11
 )
+
+// opNames are the names of operations in errors, log lines and events.
+var opNames = map[int32]string{
+	opCreate: "create", opCreateContainer: "create", opDelete: "delete", opExists: "exists", opGetData: "get",
+	opSetData: "set", opSync: "sync", opGetChildren2: "children", opMulti: "multi", opMultiRead: "multiRead",
+	opRemoveWatches: "removeWatches", opSetWatches: "setWatches", opPing: "ping", opCheck: "check", opSASL: "sasl",
+}
 
 // The codes that decide something here rather than being passed on.
 const (
 	codeUnimplemented int32 = -6
 	codeNoNode        int32 = -101
 	codeNoAuth        int32 = -102
+	codeWantsSASL     int32 = -124
 )
 
 func appendInt(b []byte, v int32) []byte  { return binary.BigEndian.AppendUint32(b, uint32(v)) }

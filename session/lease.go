@@ -141,7 +141,9 @@ func (l *Lease) Hold() error {
 func (l *Lease) Grant(ctx context.Context) error {
 	v := &l.s.leases
 	waiting := false
+	var wait *Wait
 	defer func() {
+		wait.Stop()
 		if waiting {
 			v.mu.Lock()
 			v.wanted--
@@ -159,6 +161,12 @@ func (l *Lease) Grant(ctx context.Context) error {
 		if !waiting {
 			waiting = true
 			v.mu.Lock()
+			path := l.s.m.strip(l.path)
+			v.mu.Unlock()
+			wait = l.s.m.StartWait("grant", path, func(context.Context) error {
+				return fmt.Errorf("for a transaction that proves session %s alive: the server or its leader did not answer in time", sessionID(l.s.id))
+			})
+			v.mu.Lock()
 			v.wanted++
 			l.change(leasePrepared)
 			v.mu.Unlock()
@@ -169,7 +177,7 @@ func (l *Lease) Grant(ctx context.Context) error {
 		case <-moved:
 		case <-l.s.hold.Done():
 		case <-ctx.Done():
-			return Cancelled(ctx)
+			return wait.Cancelled(ctx)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"sync"
 	"time"
@@ -101,7 +100,15 @@ func (l *link) dial(network, server string, _ time.Duration) (net.Conn, error) {
 		l.failed(server, err)
 		return nil, err
 	}
+	sasl, err := m.startSASL(ctx, server)
+	if err != nil {
+		raw.Close()
+		l.failed(server, err)
+		return nil, err
+	}
+	m.servers.asking(server)
 	w := newWire(l.s, conn, raw, m.connections.Add(1), server)
+	w.sasl = sasl
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ctx.Err() != nil {
@@ -109,7 +116,7 @@ func (l *link) dial(network, server string, _ time.Duration) (net.Conn, error) {
 		return nil, errRefused
 	}
 	l.wire = w
-	w.limit(max(time.Until(start.Add(bound)), time.Millisecond), "the handshake")
+	w.limit(max(time.Until(start.Add(bound)), time.Millisecond), theHandshake)
 	l.wg.Go(w.run)
 	return w, nil
 }
@@ -146,7 +153,7 @@ func backoff(round int, first, limit time.Duration) time.Duration {
 }
 
 func (l *link) failed(server string, err error) {
-	l.s.m.servers.failed(server, err)
+	l.s.m.serverFailed(server, err)
 	l.s.m.cfg.log.Debug("no connection", zap.String("server", server), zap.Error(err))
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,7 +169,7 @@ func (l *link) established() {
 
 // broken is told when a connection has ended.
 func (l *link) broken(w *wire, why error) {
-	l.s.m.servers.failed(w.server, why)
+	l.s.m.serverFailed(w.server, why)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -241,66 +248,9 @@ func (m *Manager) dialServer(ctx context.Context, network, server string) (conn,
 	secure := tls.Client(raw, cfg)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		raw.Close()
-		return nil, nil, fmt.Errorf("TLS: %w", err)
+		return nil, nil, &tlsError{err}
 	}
 	return secure, raw, nil
-}
-
-// servers is the ensemble as the connection string names it. The next attempt
-// goes to the one that has failed longest ago, so a dead server is tried last.
-type servers struct {
-	mu    sync.Mutex
-	all   []string
-	turns []uint64 // when each failed last, in attempts; 0 is never
-	turn  uint64
-	errs  map[string]error // of the last attempt
-}
-
-func newServers(addresses []string) *servers {
-	all := append([]string(nil), addresses...)
-	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return &servers{all: all, turns: make([]uint64, len(all)), errs: make(map[string]error)}
-}
-
-func (v *servers) list() []string { return v.all }
-
-func (v *servers) next() string {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	best := 0
-	for i := range v.all {
-		if v.turns[i] < v.turns[best] {
-			best = i
-		}
-	}
-	return v.all[best]
-}
-
-func (v *servers) failed(server string, err error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.turn++
-	for i, a := range v.all {
-		if a == server {
-			v.turns[i] = v.turn
-		}
-	}
-	v.errs[server] = err
-}
-
-// tried says what came of the last attempt with each server.
-func (v *servers) tried() error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	var errs []error
-	for _, a := range v.all {
-		if err := v.errs[a]; err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", a, err))
-		} else {
-			errs = append(errs, fmt.Errorf("%s: no answer yet", a))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // zkLog passes go-zookeeper's messages on.

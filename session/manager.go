@@ -33,24 +33,37 @@ type Manager struct {
 	mu        sync.Mutex
 	session   *Session
 	state     State
+	since     time.Time                  // when there was a connection last
 	change    chan struct{}              // closed and replaced when the state changes
 	listeners map[chan State]func() bool // and how to stop waiting for its ctx
-	unauth    chan struct{}              // closed when credentials were refused
-	authOnce  sync.Once
-	former    []int64 // the ids of lost sessions, see Ephemeral
+
+	everConnected atomic.Bool
+	hopeless      chan struct{} // closed when Connect should not wait any longer
+	hopelessOnce  sync.Once
+	hopelessErr   error // why; valid once hopeless is closed
+
+	former []int64 // the ids of lost sessions, see Ephemeral
 	// The Ephemerals with a plain name, by path.
 	ephemerals map[string]*Ephemeral
 
-	wg sync.WaitGroup // sessions being taken down
+	waits waits
+	wg    sync.WaitGroup // sessions being taken down, and watchOutages
 }
 
 // Connect opens a session with the ensemble that servers names, as
 // "host:port,host:port/chroot"; a port left out is 2181. It returns when the
 // session is there, or an error when servers or an option is invalid
 // (ErrInvalidServers, ErrInvalidOption), when the credentials are refused
-// (ErrAuthFailed), or when ctx ends, saying what was tried; what was opened until
-// then is taken down in the background. ctx bounds this call alone: the Manager lives
-// until Close.
+// (ErrAuthFailed), when no server can be used for a reason that waiting does not
+// remove, as a certificate that is not trusted (ErrMisconfigured), when the chroot
+// does not exist (ErrNoChroot, see WithCreateChroot), or when ctx ends. The error
+// names the servers and what came of the attempts to connect to each. What was
+// opened until then is taken down in the background. ctx bounds this call alone: the
+// Manager lives until Close.
+//
+// While no server can be used, Connect logs the reason after three seconds, and
+// again after times that grow to five minutes; the Manager does the same later. A
+// mistake that waiting does not remove is logged at once.
 func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, error) {
 	addresses, chroot, err := parseServers(servers)
 	if err != nil {
@@ -63,17 +76,22 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, err
 	m := &Manager{
 		cfg: cfg, chroot: chroot, servers: newServers(addresses),
 		done: make(chan struct{}), change: make(chan struct{}),
-		listeners: make(map[chan State]func() bool), unauth: make(chan struct{}),
+		listeners: make(map[chan State]func() bool), hopeless: make(chan struct{}),
 		ephemerals: make(map[string]*Ephemeral),
-		clock:      cfg.suspension,
+		clock:      cfg.suspension, since: time.Now(),
 	}
 	if m.clock == nil {
 		m.clock = newClock()
 	}
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
+	m.wg.Go(m.watchOutages)
 	go m.run()
 
-	if err := m.awaitFirst(ctx); err != nil {
+	err = m.awaitFirst(ctx)
+	if err == nil {
+		err = m.checkChroot(ctx)
+	}
+	if err != nil {
 		// Taking down what was opened can take a second.
 		go m.Close()
 		select {
@@ -95,15 +113,13 @@ func (m *Manager) awaitFirst(ctx context.Context) error {
 		}
 		select {
 		case <-change:
-		case <-m.unauth:
-			return ErrAuthFailed
+		case <-m.hopeless:
+			return m.hopelessErr
 		case <-ctx.Done():
-			return fmt.Errorf("%w; tried:\n%w", Cancelled(ctx), m.servers.tried())
+			return CancelledWaiting(ctx, m.offline())
 		}
 	}
 }
-
-func (m *Manager) authRefused() { m.authOnce.Do(func() { close(m.unauth) }) }
 
 // run goes from session to session.
 func (m *Manager) run() {
@@ -127,7 +143,7 @@ func (m *Manager) run() {
 			m.mu.Unlock()
 			s.close(ErrClosed)
 		case <-s.dead:
-			m.cfg.log.Warn("session lost", zap.Int64("session", s.id), zap.Error(s.why))
+			m.cfg.log.Warn("session lost", sessionField(s.id), zap.Error(s.why))
 			m.retire(s)
 			m.wg.Go(func() { s.bury() })
 		}
@@ -135,6 +151,7 @@ func (m *Manager) run() {
 	m.mu.Lock()
 	m.publish(Closed)
 	m.mu.Unlock()
+	m.waits.close()
 	m.wg.Wait()
 }
 
@@ -158,7 +175,7 @@ func (m *Manager) Session(ctx context.Context) (*Session, error) {
 		case m.ctx.Err() != nil:
 			return nil, opError("session", "", ErrClosed)
 		case ctx.Err() != nil:
-			return nil, opError("session", "", Cancelled(ctx))
+			return nil, opError("session", "", m.cancelledOffline(ctx))
 		case state == Connected && s.hold.Err() == nil:
 			return s, nil
 		}

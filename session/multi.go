@@ -25,6 +25,7 @@ func (s *Session) multiRequest(ops []any) (*request, error) {
 		fill func([]byte) []byte
 	}
 	parts := make([]part, 0, len(ops))
+	targets := make([]target, 0, len(ops))
 	size := multiHeaderSize // of the end
 	for i, op := range ops {
 		var r *request
@@ -39,13 +40,13 @@ func (s *Session) multiRequest(ops []any) (*request, error) {
 		case *zk.SetDataRequest:
 			err = checkPath(op.Path, false)
 			full := s.m.full(op.Path)
-			r = &request{op: opSetData, size: stringSize(full) + bufferSize(op.Data) + intSize, fill: func(b []byte) []byte {
+			r = &request{op: opSetData, path: full, size: stringSize(full) + bufferSize(op.Data) + intSize, fill: func(b []byte) []byte {
 				return appendInt(appendBuffer(appendString(b, full), op.Data), op.Version)
 			}}
 		case *zk.CheckVersionRequest:
 			err = checkPath(op.Path, false)
 			full := s.m.full(op.Path)
-			r = &request{op: opCheck, size: stringSize(full) + intSize, fill: func(b []byte) []byte {
+			r = &request{op: opCheck, path: full, size: stringSize(full) + intSize, fill: func(b []byte) []byte {
 				return appendInt(appendString(b, full), op.Version)
 			}}
 		default:
@@ -55,9 +56,10 @@ func (s *Session) multiRequest(ops []any) (*request, error) {
 			return nil, fmt.Errorf("operation %d: %w", i+1, err)
 		}
 		parts = append(parts, part{r.op, r.fill})
+		targets = append(targets, target{r.op, r.path})
 		size += multiHeaderSize + r.size
 	}
-	return &request{op: opMulti, size: size, fill: func(b []byte) []byte {
+	return &request{op: opMulti, parts: targets, size: size, fill: func(b []byte) []byte {
 		for _, p := range parts {
 			b = p.fill(appendMultiHeader(b, p.op))
 		}
@@ -67,7 +69,7 @@ func (s *Session) multiRequest(ops []any) (*request, error) {
 
 // multiAnswer opens the answer to a transaction of n operations.
 func (s *Session) multiAnswer(c *call, n int) ([]zk.MultiResponse, error) {
-	if err := c.failure(); err != nil {
+	if err := s.failure(c); err != nil {
 		return nil, err
 	}
 	d := decoder{b: c.body}
@@ -94,6 +96,10 @@ func (s *Session) multiAnswer(c *call, n int) ([]zk.MultiResponse, error) {
 		case -1:
 			code := d.int()
 			r.Error = errorOfCode(code)
+			if c.of != nil && len(results) < len(c.of.parts) {
+				part := c.of.parts[len(results)]
+				r.Error = s.m.denied(r.Error, part.op, part.path)
+			}
 			if first == nil && code != 0 && code != codeRuntimeInconsistency {
 				first = fmt.Errorf("operation %d: %w", len(results)+1, r.Error)
 			}

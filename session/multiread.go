@@ -174,7 +174,7 @@ func (s *Session) multiReadAnswer(c *call, reads []Read) ([]ReadResult, error) {
 			if classOfCode(code) == ClassTransient {
 				return nil, errorOfCode(code)
 			}
-			r.Err = opError(read.name(), read.path, errorOfCode(code))
+			r.Err = opError(read.name(), read.path, s.m.denied(errorOfCode(code), opGetData, s.m.full(read.path)))
 		default:
 			return nil, fmt.Errorf("%w: a result of type %d", errMalformed, op)
 		}

@@ -83,7 +83,7 @@ func TestMultiRead(t *testing.T) {
 
 func TestMultiReadBelowAChroot(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		checkMultiRead(t, connect(t, srv, three+"/app"), "/x")
+		checkMultiRead(t, connect(t, srv, three+"/app", session.WithCreateChroot()), "/x")
 		mustExist(t, srv, "/app/x/dir/b", true)
 	})
 }

@@ -35,7 +35,7 @@ func (s *Session) createRequest(path string, data []byte, flags int32, acl []zk.
 		return nil, err
 	}
 	full := s.m.full(path)
-	r := &request{op: opCreate, size: stringSize(full) + bufferSize(data) + aclSize(acl) + intSize}
+	r := &request{op: opCreate, path: full, size: stringSize(full) + bufferSize(data) + aclSize(acl) + intSize}
 	if flags == zk.FlagContainer {
 		r.op = opCreateContainer
 	}
@@ -46,7 +46,7 @@ func (s *Session) createRequest(path string, data []byte, flags int32, acl []zk.
 }
 
 func (s *Session) createdPath(c *call) (string, error) {
-	if err := c.failure(); err != nil {
+	if err := s.failure(c); err != nil {
 		return "", err
 	}
 	d := decoder{b: c.body}
@@ -104,7 +104,7 @@ func (s *Session) makeDir(ctx context.Context, full string, acl []zk.ACL) error 
 		}
 		// The chroot is where other things live too, so it stays when empty.
 		container := len(full) > len(s.m.chroot) && s.m.containers.usable() && hangups < 2
-		r := &request{op: opCreate, size: stringSize(full) + intSize + aclSize(acl) + intSize}
+		r := &request{op: opCreate, path: full, size: stringSize(full) + intSize + aclSize(acl) + intSize}
 		flags := int32(zk.FlagPersistent)
 		if container {
 			r.op, flags = opCreateContainer, zk.FlagContainer
@@ -135,7 +135,7 @@ func (s *Session) makeDir(ctx context.Context, full string, acl []zk.ACL) error 
 		if container && c.code == codeUnimplemented {
 			continue
 		}
-		switch err := c.failure(); ClassOf(err) {
+		switch err := s.failure(c); ClassOf(err) {
 		case ClassOK, ClassNodeExists:
 			return nil
 		case ClassNoNode:
@@ -155,7 +155,7 @@ func (s *Session) write(ctx context.Context, r *request, version int32) (*call, 
 	if version < 0 {
 		c, err := s.try(ctx, r)
 		if err == nil {
-			err = c.failure()
+			err = s.failure(c)
 		}
 		return c, err
 	}
@@ -163,7 +163,7 @@ func (s *Session) write(ctx context.Context, r *request, version int32) (*call, 
 	if err != nil {
 		return nil, err
 	}
-	err = c.failure()
+	err = s.failure(c)
 	if class := ClassOf(err); lost && (class == ClassBadVersion || class == ClassNoNode) {
 		// Either the first attempt has done it or somebody else got in between.
 		err = fmt.Errorf("%w (repeated: %w)", ErrConnectionLost, err)
@@ -181,7 +181,7 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 		return nil, opError("set", path, err)
 	}
 	full := s.m.full(path)
-	c, err := s.write(ctx, &request{op: opSetData, size: stringSize(full) + bufferSize(data) + intSize, fill: func(b []byte) []byte {
+	c, err := s.write(ctx, &request{op: opSetData, path: full, size: stringSize(full) + bufferSize(data) + intSize, fill: func(b []byte) []byte {
 		return appendInt(appendBuffer(appendString(b, full), data), version)
 	}}, version)
 	if err != nil {
@@ -207,7 +207,7 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 
 func (s *Session) deleteRequest(path string, version int32) *request {
 	full := s.m.full(path)
-	return &request{op: opDelete, size: stringSize(full) + intSize, fill: func(b []byte) []byte {
+	return &request{op: opDelete, path: full, size: stringSize(full) + intSize, fill: func(b []byte) []byte {
 		return appendInt(appendString(b, full), version)
 	}}
 }
@@ -221,11 +221,11 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 		return opError("sync", path, err)
 	}
 	full := s.m.full(path)
-	c, _, err := s.repeat(ctx, &request{op: opSync, size: stringSize(full), fill: func(b []byte) []byte {
+	c, _, err := s.repeat(ctx, &request{op: opSync, path: full, size: stringSize(full), fill: func(b []byte) []byte {
 		return appendString(b, full)
 	}})
 	if err == nil {
-		err = c.failure()
+		err = s.failure(c)
 	}
 	return opError("sync", path, err)
 }
@@ -237,7 +237,7 @@ func (s *Session) read(ctx context.Context, op int32, name, path string, watched
 		return nil, nil, opError(name, path, err)
 	}
 	full := s.m.full(path)
-	r := &request{op: op, size: stringSize(full) + boolSize, fill: func(b []byte) []byte {
+	r := &request{op: op, path: full, size: stringSize(full) + boolSize, fill: func(b []byte) []byte {
 		return appendBool(appendString(b, full), watched)
 	}}
 	var w *Watch
@@ -263,7 +263,7 @@ func (s *Session) read(ctx context.Context, op int32, name, path string, watched
 	if err != nil {
 		return nil, nil, opError(name, path, err)
 	}
-	if err := c.failure(); err != nil && !(op == opExists && c.code == codeNoNode) {
+	if err := s.failure(c); err != nil && !(op == opExists && c.code == codeNoNode) {
 		return nil, nil, opError(name, path, err)
 	}
 	return c, w, nil

@@ -32,10 +32,12 @@ type config struct {
 	timeout    time.Duration
 	acl        []zk.ACL
 	auth       []credential
+	sasl       SASLMechanism
 	tls        *tls.Config
 	dial       DialFunc
 	log        *zap.Logger
 	maxRequest int
+	makeChroot bool
 	suspension clock // nil is the machine's
 }
 
@@ -51,7 +53,7 @@ func newConfig(opts []Option) (config, error) {
 	}
 	if c.acl == nil {
 		c.acl = zk.WorldACL(zk.PermAll)
-		if len(c.auth) > 0 {
+		if len(c.auth) > 0 || c.sasl != nil {
 			c.acl = zk.AuthACL(zk.PermAll)
 		}
 	}
@@ -151,6 +153,17 @@ func WithLogger(log *zap.Logger) Option {
 			return invalid("WithLogger", "the logger is nil, want zap.NewNop() for silence")
 		}
 		c.log = log
+		return nil
+	}
+}
+
+// WithCreateChroot has Connect create the chroot of the connection string, with the
+// directories above it, if the chroot does not exist. Without this option Connect
+// fails with ErrNoChroot then, because a mistyped chroot would separate this process
+// from all others without a sign. An ACL for the chroot is that of WithACL.
+func WithCreateChroot() Option {
+	return func(c *config) error {
+		c.makeChroot = true
 		return nil
 	}
 }

@@ -32,7 +32,7 @@ func (s *Session) SyncQuorum(ctx context.Context, path string) error {
 // transaction without operations would not even be checked for its session.
 func (s *Session) quorumRequest(path string) *request {
 	full := s.m.full(path)
-	return &request{op: opMulti, size: 2*multiHeaderSize + stringSize(full) + intSize, fill: func(b []byte) []byte {
+	return &request{op: opMulti, path: full, size: 2*multiHeaderSize + stringSize(full) + intSize, fill: func(b []byte) []byte {
 		return appendMultiEnd(appendInt(appendString(appendMultiHeader(b, opCheck), full), -1))
 	}}
 }

@@ -3,16 +3,25 @@ package session
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
 // A request is what a call is made from, once for every time it is sent.
 type request struct {
 	op       int32
-	size     int // of what fill appends, in bytes
+	path     string   // as the server knows it; empty for several
+	parts    []target // of a transaction
+	size     int      // of what fill appends, in bytes
 	fill     func([]byte) []byte
 	answered func(*call) // see call
 	late     func(*call) // the outcome, if the caller has gone; may be nil
+}
+
+// A target is what one operation of a transaction is about.
+type target struct {
+	op   int32
+	path string // as the server knows it
 }
 
 // try sends a request and waits for its answer. A request that the server has not
@@ -24,20 +33,36 @@ func (s *Session) try(ctx context.Context, r *request) (*call, error) {
 	if err := s.checkSize(r.size); err != nil {
 		return nil, err
 	}
-	for round := 1; ; round++ {
-		c, err := s.send(ctx, r)
-		if err != nil {
+	c, err := s.send(ctx, r)
+	if err == nil && classOfCall(c) == ClassTransient {
+		c, err = s.persist(ctx, r, c)
+	}
+	if err == nil && classOfCall(c) == ClassConnectionLost {
+		return nil, errorOfCode(c.multiCode())
+	}
+	return c, err
+}
+
+// persist sends a request again until the server does not refuse it for a transient
+// reason. c is the first refusal.
+func (s *Session) persist(ctx context.Context, r *request, c *call) (*call, error) {
+	var refusals atomic.Int32
+	last := errorOfCode(c.multiCode())
+	wait := s.m.StartWait(opNames[r.op], s.m.strip(r.path), func(context.Context) error {
+		return fmt.Errorf("for a request that the server has refused %d times: %w", refusals.Load(), last)
+	})
+	defer wait.Stop()
+	for {
+		round := int(refusals.Add(1))
+		if err := s.backoff(ctx, round); err != nil {
+			if ClassOf(err) == ClassCancelled {
+				err = wait.Cancelled(ctx)
+			}
 			return nil, err
 		}
-		switch classOfCall(c) {
-		case ClassTransient:
-			if err := s.backoff(ctx, round); err != nil {
-				return nil, err
-			}
-		case ClassConnectionLost:
-			return nil, errorOfCode(c.multiCode())
-		default:
-			return c, nil
+		c, err := s.send(ctx, r)
+		if err != nil || classOfCall(c) != ClassTransient {
+			return c, err
 		}
 	}
 }
@@ -49,13 +74,13 @@ func (s *Session) send(ctx context.Context, r *request) (*call, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &call{op: r.op, done: make(chan struct{}), answered: r.answered}
+		c := &call{op: r.op, of: r, done: make(chan struct{}), answered: r.answered}
 		w.send(c, r.fill)
 		var stop error
 		select {
 		case <-c.done:
 		case <-ctx.Done():
-			stop = Cancelled(ctx)
+			stop = CancelledWaiting(ctx, fmt.Errorf("no answer from %s for %v", w.server, roundTime(time.Since(c.sent))))
 		case <-s.dead:
 			stop = s.why
 		}

@@ -140,13 +140,13 @@ func (s *Session) shakeHands(w *wire, frame []byte) ([]byte, error) {
 	}
 	if readOnly := len(d.b) > 0 && d.bool(); readOnly && id != 0 {
 		// It cannot commit anything, and so cannot keep the session alive.
-		return nil, errors.New("the server is read-only: it has lost its quorum")
+		return nil, errReadOnly
 	}
 	switch {
 	case id == 0 && w.asked == 0:
 		return nil, errors.New("the server refused to open a session")
 	case id == 0 || s.known.Load() && id != s.id:
-		s.lose(fmt.Errorf("%w: the server has expired session %#x", ErrLost, s.id), false)
+		s.lose(fmt.Errorf("%w: the server has expired session %s", ErrLost, sessionID(s.id)), false)
 		return expiredAnswer, nil
 	case timeout <= 0:
 		return nil, fmt.Errorf("%w: a session timeout of %v", errMalformed, timeout)
@@ -158,9 +158,14 @@ func (s *Session) shakeHands(w *wire, frame []byte) ([]byte, error) {
 		s.m.firstID.Do(func() { s.m.jitter.seed(id) })
 		s.wg.Go(s.keep)
 	}
+	s.introduce(w)
+	return frame, nil
+}
+
+// begin puts a connection to use that is authenticated.
+func (s *Session) begin(w *wire) {
 	s.greet(w)
 	s.hub.rearm(w, s.eventZxid.Load())
-	return frame, nil
 }
 
 // sawZxid notes the zxid of an answer. The server has sent every event of our
@@ -178,12 +183,18 @@ func (s *Session) sawZxid(zxid int64, armed bool) {
 func (s *Session) greet(w *wire) {
 	sync := &call{op: opSync, done: make(chan struct{}), answered: func(c *call) {
 		if c.code != 0 {
-			w.end(fmt.Errorf("sync: %w", errorOfCode(c.code)))
+			err := fmt.Errorf("sync: %w", errorOfCode(c.code))
+			if c.code == codeWantsSASL {
+				err = fmt.Errorf("%w: %w (use session.WithSASL)", ErrAuthFailed, errorOfCode(c.code))
+				s.m.cfg.log.Error("credentials refused", zap.String("server", w.server), zap.Error(err))
+				s.m.giveUp(err)
+			}
+			w.end(err)
 			return
 		}
 		s.attach(w)
 	}}
-	w.limit(s.link.bound(), "the sync after the handshake")
+	w.limit(s.link.bound(), theSync)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -199,13 +210,15 @@ func (s *Session) greet(w *wire) {
 
 func (s *Session) refuseAuth(code int32) {
 	s.m.cfg.log.Error("credentials refused", zap.Int32("code", code))
-	s.m.authRefused()
+	s.m.giveUp(ErrAuthFailed)
 }
 
 // attach puts a connection to use.
 func (s *Session) attach(w *wire) {
 	w.limit(0, "")
 	s.link.established()
+	s.m.servers.working()
+	s.m.everConnected.Store(true)
 	s.mu.Lock()
 	// A connection that has ended meanwhile was detached before it came here.
 	if isClosed(s.dead) || w.isClosed() {
@@ -219,7 +232,7 @@ func (s *Session) attach(w *wire) {
 	// happened.
 	s.m.setState(s, Connected)
 	s.mu.Unlock()
-	s.m.cfg.log.Info("connected", zap.String("server", w.server), zap.Int64("session", s.id))
+	s.m.cfg.log.Info("connected", zap.String("server", w.server), sessionField(s.id))
 }
 
 // detach takes a connection that has ended out of use.
@@ -233,7 +246,7 @@ func (s *Session) detach(w *wire, why error) {
 	}
 	s.mu.Unlock()
 	if was {
-		s.m.cfg.log.Info("disconnected", zap.String("server", w.server), zap.Int64("session", s.id), zap.Error(why))
+		s.m.cfg.log.Info("disconnected", zap.String("server", w.server), sessionField(s.id), zap.Error(why))
 	}
 }
 
@@ -259,9 +272,20 @@ func (s *Session) enter(ctx context.Context, urgent bool) (*wire, error) {
 		case <-s.dead:
 			return nil, s.why
 		case <-ctx.Done():
-			return nil, Cancelled(ctx)
+			return nil, s.cancelledEntering(ctx)
 		}
 	}
+}
+
+// cancelledEntering is Cancelled for a call that could not send its request.
+func (s *Session) cancelledEntering(ctx context.Context) error {
+	s.mu.Lock()
+	full := s.wire != nil && s.abandoned >= maxAbandoned
+	s.mu.Unlock()
+	if full {
+		return CancelledWaiting(ctx, fmt.Errorf("the server has not answered %d earlier requests whose callers have gone", maxAbandoned))
+	}
+	return s.m.cancelledOffline(ctx)
 }
 
 // tryEnter is enter for callers that must not wait. Without a connection to send

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // State is what a Manager can say about its session.
@@ -76,6 +77,9 @@ func (m *Manager) setState(s *Session, st State) {
 func (m *Manager) publish(st State) {
 	if m.state == Closed {
 		return
+	}
+	if m.state == Connected {
+		m.since = time.Now()
 	}
 	m.state = st
 	for ch, stop := range m.listeners {

@@ -153,19 +153,19 @@ func TestTooLargeRequests(t *testing.T) {
 	})
 }
 
-// All that comes back is relative to the chroot, which MakeDir creates.
+// All that comes back is relative to the chroot, which WithCreateChroot creates.
 func TestChroot(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		ctx := t.Context()
 		root := servers.Path(t)
 		outside := current(t, srv.Connect(t))
-		m, err := session.Connect(ctx, srv.Address()+root+"/app")
+		m, err := session.Connect(ctx, srv.Address()+root+"/app", session.WithCreateChroot())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer m.Close()
 		s := current(t, m)
-		_, err = s.Create(ctx, "/a", nil, 0)
+		_, err = s.Create(ctx, "/none/a", nil, 0)
 		mustBe(t, err, zk.ErrNoNode)
 		if err := s.MakeDir(ctx, "/dir/sub"); err != nil {
 			t.Fatal(err)

@@ -47,7 +47,8 @@ type wire struct {
 	net.Conn          // TLS where that is spoken
 	raw      net.Conn // below TLS: closing it cannot block
 	s        *Session
-	number   uint64 // of all the connections of this Manager
+	sasl     *saslState // until the connection is authenticated; nil without WithSASL
+	number   uint64     // of all the connections of this Manager
 	server   string
 
 	mu      sync.Mutex
@@ -60,6 +61,10 @@ type wire struct {
 	newest  time.Time  // when the newest request was written
 	leader  time.Time  // when the newest request was written that a leader answers
 	arrived time.Time  // when the newest bytes arrived
+
+	silence      *time.Timer // see watchSilence
+	watching     bool        // silence runs
+	silencePause time.Duration
 
 	// What go-zookeeper asked for in its ConnectRequest.
 	asked   int64
@@ -128,6 +133,12 @@ func (w *wire) lastRequest() (any, leader time.Time) {
 	return w.newest, w.leader
 }
 
+// What limit says has hung, see there.
+const (
+	theHandshake = "the handshake"
+	theSync      = "the sync after the handshake"
+)
+
 // limit ends the connection unless limit is called again within d, or with 0
 // for no limit. what is what has hung then.
 func (w *wire) limit(d time.Duration, what string) {
@@ -138,7 +149,13 @@ func (w *wire) limit(d time.Duration, what string) {
 		w.timer = nil
 	}
 	if d > 0 && !w.closed {
-		w.timer = time.AfterFunc(d, func() { w.end(fmt.Errorf("%s was not answered within %v", what, d)) })
+		w.timer = time.AfterFunc(d, func() {
+			err := fmt.Errorf("%s was not answered within %v", what, roundTime(d))
+			if what == theHandshake {
+				err = &unansweredError{err}
+			}
+			w.end(err)
+		})
 	}
 }
 
@@ -222,6 +239,9 @@ func (w *wire) enqueue(c *call, fill func([]byte) []byte) {
 		w.leader = c.sent
 	}
 	w.pending = append(w.pending, inFlight{w.lastXid, c})
+	if !w.watching {
+		w.watchSilence()
+	}
 	w.frame(w.lastXid, c.op, fill)
 }
 
@@ -264,18 +284,37 @@ func (w *wire) run() {
 // others on the way.
 func (w *wire) Read(p []byte) (int, error) {
 	for len(w.deliver) == 0 {
-		frame, err := readFrame(w.in)
+		frame, err := w.readFrame()
 		if err == nil {
 			err = w.handle(frame)
 		}
 		if err != nil {
-			w.end(fmt.Errorf("read: %w", err))
+			why := fmt.Errorf("read: %w", err)
+			if !w.shaken {
+				why = &unansweredError{why}
+			}
+			w.end(why)
 			return 0, err
 		}
 	}
 	n := copy(p, w.deliver)
 	w.deliver = w.deliver[n:]
 	return n, nil
+}
+
+// readFrame is the function of that name, which also recognises servers that are
+// not ZooKeeper's.
+func (w *wire) readFrame() ([]byte, error) {
+	if !w.shaken {
+		head, err := w.in.Peek(4)
+		if err != nil {
+			return nil, err
+		}
+		if err := foreign([4]byte(head)); err != nil {
+			return nil, err
+		}
+	}
+	return readFrame(w.in)
 }
 
 // readFrame returns a frame with its length in front.
@@ -397,6 +436,9 @@ func (w *wire) end(why error) {
 	w.filled.Signal()
 	if w.timer != nil {
 		w.timer.Stop()
+	}
+	if w.silence != nil {
+		w.silence.Stop()
 	}
 	w.mu.Unlock()
 

@@ -20,7 +20,7 @@ import (
 func strangeWire(input []byte) *wire {
 	m := &Manager{
 		cfg: config{timeout: time.Second, log: zap.NewNop(), maxRequest: defaultMaxRequest}, servers: newServers([]string{"127.0.0.1:1"}),
-		change: make(chan struct{}), listeners: make(map[chan State]func() bool), unauth: make(chan struct{}), clock: newClock(),
+		change: make(chan struct{}), listeners: make(map[chan State]func() bool), hopeless: make(chan struct{}), clock: newClock(),
 	}
 	s := newSession(m)
 	m.session = s

@@ -150,7 +150,7 @@ func (s *Semaphore) exchange(ctx context.Context, p *place, n int, patient bool)
 	switch {
 	case err == nil || ctx.Err() == nil && held.Err() == nil:
 	case ctx.Err() != nil:
-		err = session.Cancelled(ctx)
+		err = session.CancelledWaiting(ctx, session.WaitReason(err))
 	default:
 		err = context.Cause(held)
 	}

@@ -3,6 +3,7 @@ package zksync
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -95,6 +96,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 		if err := s.SyncQuorum(ctx, b.path); err != nil {
 			return err
 		}
+		var wait *session.Wait
 		for {
 			ok, stat, w, err := s.WatchExists(ctx, b.path)
 			if err != nil {
@@ -105,6 +107,13 @@ func (b *Barrier) Wait(ctx context.Context) error {
 				return nil
 			}
 			closed = stat.Czxid
+			if wait == nil {
+				since := time.UnixMilli(stat.Ctime)
+				wait = b.m.StartWait("wait", b.path, func(context.Context) error {
+					return fmt.Errorf("for the gate to be opened, which was set at %s", since.Format(time.RFC3339))
+				})
+				defer wait.Stop()
+			}
 			select {
 			case ev := <-w.Events():
 				switch ev.Type {
@@ -115,7 +124,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 				}
 			case <-ctx.Done():
 				w.Stop()
-				return session.Cancelled(ctx)
+				return wait.Cancelled(ctx)
 			}
 		}
 	}))

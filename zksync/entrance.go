@@ -2,6 +2,7 @@ package zksync
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -49,7 +50,14 @@ func (e *entrance) acquire(ctx context.Context) (*place, error) {
 // enter waits for its turn in the turnstile. The caller is inside until exit,
 // abandon, release or spend.
 func (e *entrance) enter(ctx context.Context) error {
-	return e.local.enter(ctx, e.line.m.Done())
+	return e.local.enter(ctx, e.line.m.Done(), e.startWait)
+}
+
+// startWait begins the wait for other goroutines of this value.
+func (e *entrance) startWait() *session.Wait {
+	return e.line.m.StartWait(e.line.op, e.line.dir.path, func(context.Context) error {
+		return fmt.Errorf("among %d goroutines of this process that use the same value, while another one holds it or is in line (locks are not reentrant)", e.local.length())
+	})
 }
 
 // reach is the rest of acquire, for a caller who is inside the turnstile. If the

@@ -25,7 +25,12 @@ func TestFront(t *testing.T) {
 				p.seq = start + 5 // we are not in the list
 			}
 			var want front
-			for _, m := range p.line.rule.sort(names) {
+			for i, m := range p.line.rule.sort(names) {
+				if m.name != p.name && earlier(m.seq, p.seq) {
+					if want.count++; want.count == 1 {
+						want.first, want.leads = m.name, i == 0
+					}
+				}
 				switch {
 				case m.name == p.name:
 					want.listed = true

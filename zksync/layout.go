@@ -146,7 +146,7 @@ func (l Layout) contest(m *session.Manager, path string, id []byte) contest {
 	case LayoutCurator:
 		name, rule = electionName, exclusively(electionMarks.parse)
 	}
-	return lineContest{&line{m: m, dir: l.directory(path), rule: rule, class: exclusive, name: name, data: id}}
+	return lineContest{&line{m: m, dir: l.directory(path), rule: rule, class: exclusive, op: "campaign", name: name, data: id}}
 }
 
 // directory is where places live.

@@ -2,6 +2,8 @@ package zksync
 
 import (
 	"context"
+	"fmt"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -33,6 +35,8 @@ func isLease(name string) bool {
 func (l *leases) take(ctx, held context.Context, p *place, n int, patient bool) (*stake, error) {
 	var z *sizing
 	defer func() { z.stop() }()
+	var wait *session.Wait
+	var units, size atomic.Int64 // as counted last
 	for round := 0; ; {
 		if z == nil {
 			var err error
@@ -82,6 +86,14 @@ func (l *leases) take(ctx, held context.Context, p *place, n int, patient bool) 
 		if !patient {
 			return nil, nil
 		}
+		if wait == nil {
+			wait = p.line.m.StartWait("acquire", l.dir.path, func(context.Context) error {
+				return fmt.Errorf("as the next in line, for %d of the semaphore's units: others hold %d of %d", n, units.Load(), size.Load())
+			})
+			defer wait.Stop()
+		}
+		units.Store(int64(taken))
+		size.Store(int64(z.n))
 		select {
 		case <-w.Events():
 		case <-z.events():
@@ -89,7 +101,7 @@ func (l *leases) take(ctx, held context.Context, p *place, n int, patient bool) 
 			w.Stop()
 		case <-held.Done():
 			w.Stop()
-			return nil, session.Cancelled(held)
+			return nil, wait.Cancelled(held)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -53,8 +54,11 @@ type line struct {
 	dir   *directory
 	rule  rule
 	class class
+	op    string // in messages about waiting
 	name  string // of a place, before its number
 	data  []byte
+
+	newest atomic.Pointer[ahead] // of the place that began to wait last
 }
 
 // stand joins the line and waits until it is first, under one session after
@@ -259,22 +263,42 @@ type front struct {
 	near, far string // the two nearest; empty where there are none
 	last      bool   // near is the only one
 	listed    bool   // the place itself is in the list
+
+	frontSummary
+}
+
+// A frontSummary is what messages say of a front.
+type frontSummary struct {
+	count int    // the places that keep a place waiting
+	first string // the first of them
+	leads bool   // first is the first of the whole line, and so holds
 }
 
 // front looks for what keeps p waiting, without putting a long line in order.
 func (p *place) front(names iter.Seq[string]) front {
 	var f front
-	var near, far member
+	var near, far, first, head member
 	for name := range names {
 		m := member{name: name}
 		var ok bool
 		if m.class, m.seq, ok = p.line.rule.parse(name); !ok {
 			continue
 		}
-		switch {
-		case name == p.name:
+		if head.name == "" || m.before(head) {
+			head = m
+		}
+		if name == p.name {
 			f.listed = true
-		case !earlier(m.seq, p.seq) || !p.line.rule.blocks(m.class, p.line.class):
+			continue
+		}
+		if !earlier(m.seq, p.seq) || !p.line.rule.blocks(m.class, p.line.class) {
+			continue
+		}
+		f.count++
+		if first.name == "" || m.before(first) {
+			first = m
+		}
+		switch {
 		case near.name == "" || near.before(m):
 			near, far = m, near
 		case far.name == "" || far.before(m):
@@ -282,6 +306,15 @@ func (p *place) front(names iter.Seq[string]) front {
 		}
 	}
 	f.near, f.far = strings.Clone(near.name), strings.Clone(far.name)
+	f.leads = f.count > 0 && first.name == head.name
+	switch first.name {
+	case near.name:
+		f.first = f.near
+	case far.name:
+		f.first = f.far
+	default:
+		f.first = strings.Clone(first.name)
+	}
 	f.last = near.name != "" && far.name == ""
 	return f
 }

@@ -45,7 +45,7 @@ func NewMutex(m *session.Manager, path string, opts ...Option) *Mutex {
 	m.ExpectHolds()
 	mu := &Mutex{path: path, cfg: cfg, err: err}
 	mu.in.linger = cfg.linger
-	mu.in.line = &line{m: m, dir: cfg.layout.directory(path), rule: exclusively(parseLock), class: exclusive, name: cfg.layout.lock(), data: cfg.identity()}
+	mu.in.line = &line{m: m, dir: cfg.layout.directory(path), rule: exclusively(parseLock), class: exclusive, op: "lock", name: cfg.layout.lock(), data: cfg.identity()}
 	return mu
 }
 

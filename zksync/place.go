@@ -31,6 +31,8 @@ type place struct {
 	far  *neighbour     // the one before that
 	last bool           // near is the only one left
 
+	ahead *ahead // nil until it waits
+
 	guard *guard // while it holds
 	crowd *crowd // while it lingers, and from then on
 
@@ -80,6 +82,8 @@ func (p *place) await(ctx context.Context) error {
 		p.alone = false
 		return p.grant(ctx)
 	}
+	var wait *session.Wait
+	defer func() { wait.Stop() }()
 	for {
 		if p.near == nil {
 			first, err := p.look(ctx)
@@ -90,6 +94,10 @@ func (p *place) await(ctx context.Context) error {
 				return p.grant(ctx)
 			}
 			continue
+		}
+		if wait == nil {
+			p.line.newest.Store(p.ahead)
+			wait = p.line.m.StartWait(p.line.op, p.line.dir.path, p.ahead.reason)
 		}
 		select {
 		case ev := <-p.own.Events():
@@ -124,7 +132,7 @@ func (p *place) await(ctx context.Context) error {
 		case <-p.s.Done():
 			return p.s.Err() // watches are told later if functions are still awaited
 		case <-ctx.Done():
-			return session.Cancelled(ctx)
+			return wait.Cancelled(ctx)
 		}
 	}
 }
@@ -210,6 +218,10 @@ func (p *place) survey(ctx context.Context) (front, error) {
 	if !f.listed {
 		return front{}, ErrRemoved
 	}
+	if p.ahead == nil {
+		p.ahead = &ahead{p: p}
+	}
+	p.ahead.listed(f)
 	return f, nil
 }
 
@@ -245,8 +257,9 @@ func (p *place) watchNeighbours(ctx context.Context, near, far string) error {
 			}
 		}
 		wg.Go(func() {
-			_, _, w, err := p.s.WatchData(ctx, child(p.line.dir.path, name))
+			data, stat, w, err := p.s.WatchData(ctx, child(p.line.dir.path, name))
 			if err == nil {
+				p.ahead.read(name, data, stat)
 				*to = &neighbour{name, w}
 			} else if session.ClassOf(err) != session.ClassNoNode {
 				*failed = err

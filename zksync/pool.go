@@ -3,6 +3,7 @@ package zksync
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -20,7 +21,8 @@ import (
 //     lost, and is told so. Until all have been released, nobody comes to hold,
 //     so that no release of a lost hold can be taken for that of a new one.
 type pool struct {
-	m *session.Manager
+	m    *session.Manager
+	path string
 
 	mu      sync.Mutex
 	stakes  []*stake // the longest there first
@@ -40,6 +42,7 @@ var errTainted = errors.New("zksync: holds that were lost have not been released
 
 // untainted waits until the pool is not lost.
 func (p *pool) untainted(ctx context.Context) error {
+	var wait *session.Wait
 	for {
 		p.mu.Lock()
 		err, drained := p.check(), p.drained
@@ -47,12 +50,18 @@ func (p *pool) untainted(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
+		if wait == nil {
+			wait = p.m.StartWait("acquire", p.path, func(context.Context) error {
+				return fmt.Errorf("for holds of this value that were lost to be released: %w", err)
+			})
+			defer wait.Stop()
+		}
 		select {
 		case <-drained:
 		case <-p.m.Done():
 			return ErrClosed
 		case <-ctx.Done():
-			return session.Cancelled(ctx)
+			return wait.Cancelled(ctx)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package zksync
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -103,6 +104,7 @@ func (r *raceRun) rest(ctx context.Context) (vacant bool, err error) {
 		return false, err
 	}
 	defer w.Stop()
+	var wait *session.Wait
 	var over <-chan time.Time
 	if !ok {
 		t := time.NewTimer(time.Duration(r.rnd.Int64N(int64(r.window))))
@@ -110,6 +112,9 @@ func (r *raceRun) rest(ctx context.Context) (vacant bool, err error) {
 		over = t.C
 	} else if err := checkRaced(r.path, stat.EphemeralOwner); err != nil {
 		return false, err
+	} else {
+		wait = r.m.StartWait("campaign", r.path, func(ctx context.Context) error { return r.leader(ctx, stat.EphemeralOwner) })
+		defer wait.Stop()
 	}
 	select {
 	case ev := <-w.Events():
@@ -122,8 +127,23 @@ func (r *raceRun) rest(ctx context.Context) (vacant bool, err error) {
 	case <-r.s.Done():
 		return false, r.s.Err()
 	case <-ctx.Done():
+		if wait != nil {
+			return false, wait.Cancelled(ctx)
+		}
 		return false, session.Cancelled(ctx)
 	}
+}
+
+// leader names the leader for messages: by the id if that can be read, and by the
+// session in any case.
+func (r *raceRun) leader(ctx context.Context, owner int64) error {
+	id := "another candidate"
+	if ctx.Err() == nil {
+		if data, stat, err := r.s.Get(ctx, r.path); err == nil {
+			id, owner = string(data), stat.EphemeralOwner
+		}
+	}
+	return fmt.Errorf("while %s leads (session 0x%x)", id, uint64(owner))
 }
 
 // findOwn returns the Stat of the znode if this session owns it, and nil if not. An

@@ -2,6 +2,7 @@ package zksync
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
@@ -111,6 +112,9 @@ func (g *readGroup) wait(ctx context.Context) (*stake, error) {
 	g.r.mu.Unlock()
 	if last {
 		<-g.done
+	}
+	if reason := g.r.line.waiting(ctx); reason != nil {
+		return nil, session.CancelledWaiting(ctx, fmt.Errorf("waiting %w", reason))
 	}
 	return nil, session.Cancelled(ctx)
 }

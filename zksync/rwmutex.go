@@ -52,9 +52,9 @@ func NewRWMutex(m *session.Manager, path string, opts ...Option) *RWMutex {
 	rw := &RWMutex{}
 	rw.w.path, rw.w.cfg, rw.w.err = path, cfg, err
 	dir := cfg.layout.directory(path)
-	rw.w.in.line = &line{m: m, dir: dir, rule: sharedRule, class: writer, name: cfg.layout.writer(), data: cfg.identity()}
-	rw.r.m = m
-	rw.r.line = &line{m: m, dir: dir, rule: sharedRule, class: reader, name: cfg.layout.reader(), data: cfg.identity()}
+	rw.w.in.line = &line{m: m, dir: dir, rule: sharedRule, class: writer, op: "lock", name: cfg.layout.writer(), data: cfg.identity()}
+	rw.r.m, rw.r.path = m, path
+	rw.r.line = &line{m: m, dir: dir, rule: sharedRule, class: reader, op: "rlock", name: cfg.layout.reader(), data: cfg.identity()}
 	return rw
 }
 

@@ -65,7 +65,7 @@ func NewSemaphore(m *session.Manager, path string, n int, opts ...Option) *Semap
 	s := &Semaphore{path: path, cfg: cfg, err: err, pools: make(map[int]*pool)}
 	s.size = size{m: m, n: n, path: cfg.sizeFrom}
 	dir, units := cfg.layout.semaphore(path, n)
-	s.in.line = &line{m: m, dir: dir, rule: exclusively(parseLock), class: exclusive, name: cfg.layout.lock(), data: cfg.identity()}
+	s.in.line = &line{m: m, dir: dir, rule: exclusively(parseLock), class: exclusive, op: "acquire", name: cfg.layout.lock(), data: cfg.identity()}
 	s.units = units
 	s.units.size = &s.size
 	return s
@@ -196,7 +196,7 @@ func (s *Semaphore) pool(n int) *pool {
 	defer s.mu.Unlock()
 	pl := s.pools[n]
 	if pl == nil {
-		pl = &pool{m: s.in.line.m}
+		pl = &pool{m: s.in.line.m, path: s.path}
 		s.pools[n] = pl
 	}
 	return pl

@@ -2,6 +2,7 @@ package zksync
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"github.com/go-zksync/toolkit/session"
@@ -55,7 +56,11 @@ func (t *slotTable) take(ctx context.Context, s *session.Session, path string) (
 	}
 	sl.users++
 	t.mu.Unlock()
-	if err := sl.local.enter(ctx, s.Done()); err != nil {
+	if err := sl.local.enter(ctx, s.Done(), func() *session.Wait {
+		return s.StartWait("campaign", path, func(context.Context) error {
+			return fmt.Errorf("behind another value of this process, which leads or campaigns at this path: %d wait", sl.local.length())
+		})
+	}); err != nil {
 		t.drop(key, sl)
 		if ended := s.Err(); ended != nil && ctx.Err() == nil {
 			err = ended

@@ -17,8 +17,8 @@ type turnstile struct {
 
 // enter waits for its turn. It fails when ctx or closed ends first; if that
 // happens at the very moment of its turn it enters, and the caller sees for
-// itself.
-func (t *turnstile) enter(ctx context.Context, closed <-chan struct{}) error {
+// itself. begin is called if enter has to wait.
+func (t *turnstile) enter(ctx context.Context, closed <-chan struct{}, begin func() *session.Wait) error {
 	t.mu.Lock()
 	if !t.inside {
 		t.inside = true
@@ -28,12 +28,14 @@ func (t *turnstile) enter(ctx context.Context, closed <-chan struct{}) error {
 	turn := make(chan struct{})
 	e := t.queue.PushBack(turn)
 	t.mu.Unlock()
+	wait := begin()
+	defer wait.Stop()
 	var err error
 	select {
 	case <-turn:
 		return nil
 	case <-ctx.Done():
-		err = session.Cancelled(ctx)
+		err = wait.Cancelled(ctx)
 	case <-closed:
 		err = ErrClosed
 	}
@@ -46,6 +48,13 @@ func (t *turnstile) enter(ctx context.Context, closed <-chan struct{}) error {
 		t.queue.Remove(e)
 		return err
 	}
+}
+
+// length returns how many goroutines wait.
+func (t *turnstile) length() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.queue.Len()
 }
 
 // tryEnter enters if nobody is inside.

@@ -73,7 +73,7 @@ var sessionBugs = []bug{
 		"		push(ch, st, Closed)\n"}},
 		[]finder{tested("./session", "States")}},
 	{"try a server again that has just failed", []edit{{"session/link.go",
-		"	l.s.m.servers.failed(w.server, why)\n",
+		"	l.s.m.serverFailed(w.server, why)\n",
 		"	_ = why\n"}},
 		[]finder{tested("./session", "."), enumerated("mutex-handover")}},
 	{"keep two Ephemerals of one Manager at one path", []edit{{"session/ephemeral_keep.go",

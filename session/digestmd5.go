@@ -1,0 +1,160 @@
+package session
+
+import (
+	"context"
+	"crypto/md5" //nolint:gosec // the mechanism is defined by it
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// saslServer is the name by which every ZooKeeper server, and its Java client, goes in
+// DIGEST-MD5.
+const saslServer = "zk-sasl-md5"
+
+const saslURI = "zookeeper/" + saslServer
+
+// DigestMD5 is the SASL mechanism of that name (RFC 2831), which ZooKeeper servers
+// offer with a DigestLoginModule in their JAAS configuration. The password does not
+// travel, and the server proves that it knows the password, too. The mechanism encrypts
+// nothing and is regarded as weak: use TLS with it.
+func DigestMD5(user, password string) SASLMechanism { return &digestMD5{user, password} }
+
+type digestMD5 struct{ user, password string }
+
+func (m *digestMD5) String() string { return "sasl:" + m.user }
+
+func (m *digestMD5) Start(context.Context, string) (SASLExchange, []byte, error) {
+	if m.user == "" {
+		return nil, nil, errors.New("DIGEST-MD5: the user name is empty")
+	}
+	return &digestExchange{m: m, cnonce: rand.Text()}, nil, nil
+}
+
+// A digestExchange is one exchange: the server sends a challenge, the client its
+// response, and the server its own.
+type digestExchange struct {
+	m        *digestMD5
+	cnonce   string
+	expected string // the proof of the server; empty before the response
+}
+
+func (e *digestExchange) Next(challenge []byte) (response []byte, done bool, err error) {
+	directives, err := parseDirectives(string(challenge))
+	if err != nil {
+		return nil, false, fmt.Errorf("DIGEST-MD5: %w", err)
+	}
+	if e.expected != "" {
+		if subtle.ConstantTimeCompare([]byte(directives["rspauth"]), []byte(e.expected)) != 1 {
+			return nil, false, errors.New("DIGEST-MD5: the server does not know the password")
+		}
+		return nil, true, nil
+	}
+	nonce, realm := directives["nonce"], directives["realm"]
+	switch {
+	case nonce == "":
+		return nil, false, errors.New("DIGEST-MD5: the challenge has no nonce")
+	case directives["algorithm"] != "md5-sess":
+		return nil, false, fmt.Errorf("DIGEST-MD5: the server wants the algorithm %q, not md5-sess", directives["algorithm"])
+	case !offersAuth(directives["qop"]):
+		return nil, false, fmt.Errorf("DIGEST-MD5: the server wants the protection %q, and only auth is supported", directives["qop"])
+	}
+	utf8 := strings.EqualFold(directives["charset"], "utf-8")
+	secret := md5.Sum([]byte(hashText(e.m.user, utf8) + ":" + hashText(realm, utf8) + ":" + hashText(e.m.password, utf8))) //nolint:gosec // see above
+	key := hexMD5(string(secret[:]) + ":" + nonce + ":" + e.cnonce)
+	prove := func(method string) string {
+		return hexMD5(key + ":" + nonce + ":00000001:" + e.cnonce + ":auth:" + hexMD5(method+":"+saslURI))
+	}
+	e.expected = prove("")
+	var b strings.Builder
+	if utf8 {
+		b.WriteString("charset=utf-8,")
+	}
+	fmt.Fprintf(&b, "username=%s,realm=%s,nonce=%s,nc=00000001,cnonce=%s,digest-uri=%s,response=%s,qop=auth",
+		quoted(e.m.user), quoted(realm), quoted(nonce), quoted(e.cnonce), quoted(saslURI), prove("AUTHENTICATE"))
+	return []byte(b.String()), false, nil
+}
+
+func offersAuth(qop string) bool {
+	if qop == "" {
+		return true
+	}
+	for option := range strings.SplitSeq(qop, ",") {
+		if strings.TrimSpace(option) == "auth" {
+			return true
+		}
+	}
+	return false
+}
+
+func hexMD5(s string) string {
+	sum := md5.Sum([]byte(s)) //nolint:gosec // see above
+	return hex.EncodeToString(sum[:])
+}
+
+// hashText is a text as the mechanism hashes it: in ISO 8859-1 where that can
+// represent the text, although UTF-8 is what travels.
+func hashText(s string, utf8 bool) string {
+	latin := make([]byte, 0, len(s))
+	for _, r := range s {
+		if r > 0xff {
+			if utf8 {
+				return s
+			}
+			r = '?'
+		}
+		latin = append(latin, byte(r))
+	}
+	return string(latin)
+}
+
+func quoted(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s) + `"`
+}
+
+// parseDirectives reads a list as `realm="x",nonce="y",qop=auth`. The first of
+// several directives of a name counts.
+func parseDirectives(s string) (map[string]string, error) {
+	directives := make(map[string]string)
+	for s = strings.TrimLeft(s, ", \t"); s != ""; s = strings.TrimLeft(s, ", \t") {
+		key, rest, ok := strings.Cut(s, "=")
+		if !ok {
+			return nil, fmt.Errorf("a directive without a value: %q", s)
+		}
+		value := ""
+		if strings.HasPrefix(rest, `"`) {
+			if value, rest, ok = unquote(rest); !ok {
+				return nil, fmt.Errorf("a value without a closing quote: %q", s)
+			}
+		} else {
+			value, rest, _ = strings.Cut(rest, ",")
+			value = strings.TrimSpace(value)
+		}
+		key = strings.ToLower(strings.TrimSpace(key))
+		if _, known := directives[key]; !known {
+			directives[key] = value
+		}
+		s = rest
+	}
+	return directives, nil
+}
+
+// unquote reads the quoted string at the beginning of s.
+func unquote(s string) (value, rest string, ok bool) {
+	var b strings.Builder
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '"':
+			return b.String(), s[i+1:], true
+		case '\\':
+			if i++; i == len(s) {
+				return "", "", false
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return "", "", false
+}

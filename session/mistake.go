@@ -1,0 +1,126 @@
+package session
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+)
+
+// A mistake is a cause behind the failure of a connection that a person has to
+// remove, in the configuration of the client or of a server.
+type mistake struct {
+	hint string // the cause and the action to take
+	// lasting reports whether the cause is certain and waiting does not remove it.
+	lasting bool
+}
+
+// A tlsError is the failure of a TLS handshake.
+type tlsError struct{ err error }
+
+func (e *tlsError) Error() string { return "TLS: " + e.err.Error() }
+func (e *tlsError) Unwrap() error { return e.err }
+
+// A foreignError is an answer to the handshake that is not ZooKeeper's.
+type foreignError struct{ speaks, hint string }
+
+func (e *foreignError) Error() string {
+	return fmt.Sprintf("the answer to the handshake is not ZooKeeper's but %s", e.speaks)
+}
+
+// foreign recognises other protocols by the first four bytes of an answer, which
+// are the length of a frame in ZooKeeper's.
+func foreign(head [4]byte) error {
+	switch {
+	case string(head[:]) == "HTTP":
+		return &foreignError{"HTTP", "an HTTP server or proxy listens on this port: check the port and the dialer"}
+	case head[0] == 0x15 && head[1] == 3: // a TLS alert
+		return &foreignError{"TLS", "the port expects TLS: use session.WithTLS, or the clientPort of the server"}
+	}
+	for _, b := range head {
+		if b < ' ' || b > '~' {
+			return nil
+		}
+	}
+	return &foreignError{fmt.Sprintf("text that begins with %q", head[:]), "another service listens on this port: check the port"}
+}
+
+// An unansweredError is the end of a connection before the server has answered the
+// handshake.
+type unansweredError struct{ err error }
+
+func (e *unansweredError) Error() string { return e.err.Error() }
+func (e *unansweredError) Unwrap() error { return e.err }
+
+func isUnanswered(err error) bool {
+	var unanswered *unansweredError
+	return errors.As(err, &unanswered)
+}
+
+// isSilent reports whether err is the end of a connection on which the server has
+// not said what it is.
+func isSilent(err error) bool {
+	var handshake *tlsError
+	return isUnanswered(err) || errors.As(err, &handshake) && hungUp(err)
+}
+
+// errReadOnly ends a connection to a server without a quorum, which cannot commit
+// anything and so cannot keep a session alive.
+var errReadOnly = errors.New("the server is read-only: it has lost its quorum")
+
+const hungUpHint = "the server may have no quorum, may be read-only, or may have too many connections from this host (maxClientCnxns)"
+
+// mistakeOf returns the mistake that err shows or suggests, nil if err may be an
+// accident of the network.
+func mistakeOf(err error) *mistake {
+	var bad *foreignError
+	var handshake *tlsError
+	switch {
+	case errors.As(err, &bad):
+		return &mistake{bad.hint, true}
+	case errors.As(err, &handshake):
+		return mistakeOfTLS(handshake.err)
+	case err != nil && strings.Contains(err.Error(), "remote error: tls: "):
+		// With TLS 1.3 a server refuses the client's certificate after the handshake.
+		return mistakeOfTLS(err)
+	case errors.Is(err, errReadOnly):
+		return &mistake{"start the other servers of the ensemble: this server serves only readers until it has a quorum", false}
+	case isUnanswered(err) && hungUp(err):
+		return &mistake{hungUpHint, false}
+	}
+	return nil
+}
+
+func mistakeOfTLS(err error) *mistake {
+	var authority x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var certificate *tls.CertificateVerificationError
+	var plain tls.RecordHeaderError
+	switch {
+	case errors.As(err, &authority):
+		return &mistake{"the client does not trust the authority that signed the certificate: add it to RootCAs of session.WithTLS", true}
+	case errors.As(err, &name):
+		return &mistake{"the certificate names another host: use that name in the connection string, or as ServerName of session.WithTLS", true}
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return &mistake{"renew the certificate of the server, and check the clocks", true}
+	case errors.As(err, &certificate):
+		return &mistake{"the certificate of the server is not acceptable: replace it", true}
+	case errors.As(err, &plain):
+		return &mistake{plainHint, true}
+	case strings.Contains(err.Error(), "remote error: tls: "):
+		return &mistake{"the server refuses the TLS connection: check the client's certificate (Certificates of session.WithTLS) and the TLS versions", true}
+	case hungUp(err):
+		return &mistake{"the port may not speak TLS", false}
+	}
+	return nil
+}
+
+const plainHint = "the port does not speak TLS: use the secureClientPort of the server, or connect without session.WithTLS"
+
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}

@@ -1,0 +1,113 @@
+package session
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+)
+
+const probeTime = 500 * time.Millisecond
+
+// probe asks servers that accept connections but do not answer the handshake what
+// they are. It runs only before the first session: afterwards the configuration
+// has proven right, and a server that is silent has another problem.
+func (m *Manager) probe() {
+	var wg sync.WaitGroup
+	for _, server := range m.servers.unexplained() {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(m.ctx, probeTime)
+			defer cancel()
+			if found := m.probeServer(ctx, server); found != nil {
+				m.servers.explain(server, found)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// probeServer returns the mistake that the server's answers show, nil if they show
+// none. The questions are asked at once, because a server of the wrong kind often
+// answers nothing.
+func (m *Manager) probeServer(ctx context.Context, server string) *mistake {
+	var word, page string
+	var secure bool
+	var wg sync.WaitGroup
+	wg.Go(func() { word = m.ask(ctx, server, "srvr") })
+	wg.Go(func() { page = m.ask(ctx, server, "HEAD / HTTP/1.0\r\n\r\n") })
+	if m.cfg.tls == nil {
+		wg.Go(func() { secure = m.speaksTLS(ctx, server) })
+	}
+	wg.Wait()
+	switch {
+	case secure:
+		return &mistake{"the port expects TLS: use session.WithTLS, or the clientPort of the server", true}
+	case strings.HasPrefix(page, "HTTP/"):
+		return &mistake{"an HTTP server or proxy listens on this port: check the port and the dialer", true}
+	case word == "":
+		return nil
+	case m.cfg.tls != nil:
+		return &mistake{plainHint, true}
+	case strings.Contains(word, "not currently serving requests"):
+		return &mistake{"the server has no quorum: start the other servers of the ensemble, and check the network between them", false}
+	case strings.Contains(word, "read-only"):
+		return mistakeOf(errReadOnly)
+	}
+	return nil
+}
+
+// ask sends a question below TLS and returns the first line of the answer, empty if
+// there is none.
+func (m *Manager) ask(ctx context.Context, server, question string) string {
+	conn, err := m.cfg.dial(ctx, "tcp", server)
+	if err != nil || conn == nil {
+		return ""
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	if _, err := io.WriteString(conn, question); err != nil {
+		return ""
+	}
+	answer, _ := io.ReadAll(bufio.NewReader(io.LimitReader(conn, 1024)))
+	for _, b := range answer {
+		if b >= 0x80 || b < ' ' && b != '\n' && b != '\r' && b != '\t' {
+			return "" // not text
+		}
+	}
+	return string(answer)
+}
+
+// speaksTLS reports whether the server answers a TLS handshake. Nothing is sent on
+// the connection, so the certificate does not matter.
+func (m *Manager) speaksTLS(ctx context.Context, server string) bool {
+	conn, err := m.cfg.dial(ctx, "tcp", server)
+	if err != nil || conn == nil {
+		return false
+	}
+	defer conn.Close()
+	// A server that wants a client certificate or another version answers, too.
+	seen := &firstByte{Conn: conn}
+	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	err = tls.Client(seen, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx)
+	return err == nil || seen.read && (seen.first == 0x15 || seen.first == 0x16)
+}
+
+// firstByte notes the first byte that arrives on a connection: the type of a TLS
+// record, if the peer speaks TLS.
+type firstByte struct {
+	net.Conn
+	read  bool
+	first byte
+}
+
+func (c *firstByte) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 && !c.read {
+		c.read, c.first = true, p[0]
+	}
+	return n, err
+}

@@ -1,0 +1,190 @@
+package session
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+)
+
+// servers is the ensemble as the connection string names it. The next attempt
+// goes to the server that has failed longest ago, so a dead server is tried last.
+type servers struct {
+	mu    sync.Mutex
+	all   []string
+	turns []uint64 // when each failed last, in attempts; 0 is never
+	turn  uint64
+	tries map[string]*tries
+}
+
+// tries is the account of one server since a connection was last in use.
+type tries struct {
+	failures int
+	err      error     // of the newest failure
+	mistake  *mistake  // why err is no accident, nil if it may be one
+	asked    time.Time // when the handshake was sent that is unanswered; zero if there is none
+}
+
+func newServers(addresses []string) *servers {
+	all := append([]string(nil), addresses...)
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return &servers{all: all, turns: make([]uint64, len(all)), tries: make(map[string]*tries)}
+}
+
+func (v *servers) list() []string { return v.all }
+
+func (v *servers) next() string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	best := 0
+	for i := range v.all {
+		if v.turns[i] < v.turns[best] {
+			best = i
+		}
+	}
+	return v.all[best]
+}
+
+// account returns the account of a server; v.mu is held.
+func (v *servers) account(server string) *tries {
+	t := v.tries[server]
+	if t == nil {
+		t = &tries{}
+		v.tries[server] = t
+	}
+	return t
+}
+
+// asking notes that a handshake with the server has begun.
+func (v *servers) asking(server string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.account(server).asked = time.Now()
+}
+
+// failed notes a failure, and reports whether it is a mistake that was not known.
+func (v *servers) failed(server string, err error) (found *mistake) {
+	mistake := mistakeOf(err)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.turn++
+	for i, a := range v.all {
+		if a == server {
+			v.turns[i] = v.turn
+		}
+	}
+	t := v.account(server)
+	if mistake != nil && (t.mistake == nil || t.mistake.hint != mistake.hint) {
+		found = mistake
+	}
+	if (mistake == nil || !mistake.lasting) && t.mistake != nil && t.mistake.lasting && isSilent(err) {
+		mistake = t.mistake // that a probe has found; err says less
+	}
+	t.failures++
+	t.err, t.mistake, t.asked = err, mistake, time.Time{}
+	return found
+}
+
+// explain notes the mistake that a probe has found behind the failures of a server.
+func (v *servers) explain(server string, m *mistake) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.account(server).mistake = m
+}
+
+// working notes that a connection is in use: earlier failures are of no interest.
+func (v *servers) working() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	clear(v.tries)
+}
+
+// mistaken reports whether every server has failed because of a mistake that
+// waiting does not heal.
+func (v *servers) mistaken() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, a := range v.all {
+		if t := v.tries[a]; t == nil || t.mistake == nil || !t.mistake.lasting {
+			return false
+		}
+	}
+	return true
+}
+
+// unexplained returns the servers that accept connections and do not say why they
+// are of no use. It returns none while a server was not tried at all, because that
+// server may be all right.
+func (v *servers) unexplained() (list []string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, a := range v.all {
+		t := v.tries[a]
+		switch {
+		case t == nil:
+			return nil
+		case t.mistake != nil && t.mistake.lasting:
+		case !t.asked.IsZero() || isSilent(t.err):
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// report says in a line for each server what came of the attempts.
+func (v *servers) report() []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	lines := make([]string, 0, len(v.all))
+	for _, a := range v.all {
+		lines = append(lines, a+": "+v.tries[a].String())
+	}
+	return lines
+}
+
+func (t *tries) String() string {
+	if t == nil {
+		return "not tried yet"
+	}
+	var parts []string
+	if t.err != nil {
+		parts = append(parts, t.err.Error())
+	}
+	if t.failures > 1 {
+		parts[0] += fmt.Sprintf(" (%d attempts)", t.failures)
+	}
+	if !t.asked.IsZero() {
+		parts = append(parts, fmt.Sprintf("the handshake is unanswered for %v", roundTime(time.Since(t.asked))))
+	}
+	if t.mistake != nil {
+		parts = append(parts, "hint: "+t.mistake.hint)
+	}
+	if len(parts) == 0 {
+		return "no answer yet"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// errors returns the newest error of each server.
+func (v *servers) errors() (errs []error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, a := range v.all {
+		if t := v.tries[a]; t != nil && t.err != nil {
+			errs = append(errs, t.err)
+		}
+	}
+	return errs
+}
+
+// roundTime shortens a duration for people.
+func roundTime(d time.Duration) time.Duration {
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second)
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Millisecond)
+}

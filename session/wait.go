@@ -1,0 +1,164 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// A Wait is a call that waits for something that others decide about, as for a lock
+// that another client holds. The Manager logs the reason after three seconds and
+// then after times that grow to five minutes. Wait is for packages that are built on
+// this one.
+type Wait struct {
+	m        *Manager
+	op, path string
+	began    time.Time
+	reason   func(context.Context) error
+
+	mu    sync.Mutex
+	timer *time.Timer // nil if nothing would be logged
+	pause time.Duration
+	over  context.CancelFunc // ends a look-up of the reason; nil while there is none
+	ended bool
+}
+
+// StartWait notes that the operation op on a path waits from now on, until Stop.
+//
+// reason returns what the call waits for. It may send requests to find out, bounded
+// by its context; with a context that has ended it returns what is known. It may be
+// called by several goroutines at a time, and must not call the Wait.
+func (m *Manager) StartWait(op, path string, reason func(context.Context) error) *Wait {
+	w := &Wait{m: m, op: op, path: path, began: time.Now(), reason: reason, pause: firstReport}
+	if m.cfg.log.Core().Enabled(zap.WarnLevel) {
+		w.timer = time.AfterFunc(firstReport, w.report)
+	}
+	return w
+}
+
+// StartWait is Manager.StartWait.
+func (s *Session) StartWait(op, path string, reason func(context.Context) error) *Wait {
+	return s.m.StartWait(op, path, reason)
+}
+
+// Stop ends the wait. It may be called more than once, and on nil.
+func (w *Wait) Stop() {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	if w.over != nil {
+		w.over()
+	}
+}
+
+// Cancelled ends a wait whose ctx has ended, and returns the error for it: Cancelled
+// with the reason for the wait.
+func (w *Wait) Cancelled(ctx context.Context) error {
+	w.Stop()
+	return CancelledWaiting(ctx, w.explain(ctx))
+}
+
+func (w *Wait) explain(ctx context.Context) error {
+	return fmt.Errorf("waiting for %v %w", roundTime(time.Since(w.began)), w.reason(ctx))
+}
+
+// report logs the reason, and decides when to do so again.
+func (w *Wait) report() {
+	waits := &w.m.waits
+	if !waits.enter() {
+		return // the Manager is being closed
+	}
+	defer waits.running.Done()
+	ctx, cancel := context.WithTimeout(w.m.ctx, probeTime)
+	defer cancel()
+	w.mu.Lock()
+	if w.ended {
+		w.mu.Unlock()
+		return
+	}
+	w.over = cancel
+	w.mu.Unlock()
+	if suppressed, ok := waits.line(); ok {
+		err := w.reason(ctx)
+		if w.m.State() != Connected {
+			err = fmt.Errorf("%w; also %w", err, w.m.offline())
+		}
+		fields := []zap.Field{
+			zap.String("operation", w.op), zap.String("path", w.path),
+			zap.Duration("waited", roundTime(time.Since(w.began))), zap.String("reason", "waiting "+err.Error()),
+		}
+		if suppressed > 0 {
+			fields = append(fields, zap.Int("suppressed", suppressed))
+		}
+		w.m.cfg.log.Warn("a call is waiting", fields...)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = nil
+	if !w.ended {
+		w.pause = min(2*w.pause, maxReport)
+		w.timer.Reset(w.pause)
+	}
+}
+
+// waitLines bounds the log lines of waits: a process in which thousands of calls
+// wait for one thing would write thousands of equal lines, and send as many requests
+// to find out the reason.
+const (
+	waitLines  = 20 // at most, in
+	waitWindow = 10 * time.Second
+)
+
+// waits is what the waits of a Manager share.
+type waits struct {
+	mu         sync.Mutex
+	closed     bool
+	running    sync.WaitGroup // reports
+	window     time.Time      // when it began
+	lines      int            // in the window
+	suppressed int
+}
+
+// enter counts a report as running, unless the Manager is being closed.
+func (v *waits) enter() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.closed {
+		v.running.Add(1)
+	}
+	return !v.closed
+}
+
+// line reports whether another line may be logged, and how many were not since the
+// last one.
+func (v *waits) line() (suppressed int, ok bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if now := time.Now(); now.Sub(v.window) > waitWindow {
+		v.window, v.lines = now, 0
+	}
+	if v.lines == waitLines {
+		v.suppressed++
+		return 0, false
+	}
+	v.lines++
+	suppressed, v.suppressed = v.suppressed, 0
+	return suppressed, true
+}
+
+// close waits until no report is running, and lets no other begin.
+func (v *waits) close() {
+	v.mu.Lock()
+	v.closed = true
+	v.mu.Unlock()
+	v.running.Wait()
+}

@@ -1,0 +1,124 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// maxRelisted is the length up to which a line is listed again only to say who is
+// ahead. In a longer line the listing that the place has made anyway has to do:
+// thousands of waiting places must not list thousands of names each.
+const maxRelisted = 64
+
+// An ahead is what a waiting place knows of the contenders that block it, for log
+// lines and errors.
+type ahead struct {
+	p *place
+
+	mu    sync.Mutex
+	front frontSummary // of the newest listing
+	first contenderInfo
+}
+
+// A contenderInfo is what the znode of a contender says about its owner.
+type contenderInfo struct {
+	name    string // of the znode; empty while nothing was read
+	id      string
+	session int64
+	joined  int64 // in milliseconds, by the server's clock
+}
+
+// listed notes a listing.
+func (a *ahead) listed(f front) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.front = f.frontSummary
+}
+
+// read notes the znode of a contender, if that contender is the first.
+func (a *ahead) read(name string, data []byte, stat *zk.Stat) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if name == a.front.first {
+		a.first = contenderInfo{name, string(data), stat.EphemeralOwner, stat.Ctime}
+	}
+}
+
+// reason says which contenders are ahead. It sends requests to find out more, unless
+// ctx has ended.
+func (a *ahead) reason(ctx context.Context) error {
+	if ctx.Err() == nil {
+		a.refresh(ctx)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return errors.New(a.text())
+}
+
+// refresh reads what can have changed.
+func (a *ahead) refresh(ctx context.Context) {
+	a.mu.Lock()
+	f := a.front
+	a.mu.Unlock()
+	if f.count <= maxRelisted {
+		names, _, err := a.p.s.ChildNames(ctx, a.p.line.dir.path)
+		if err != nil {
+			return
+		}
+		now := a.p.front(names)
+		a.listed(now)
+		f = now.frontSummary
+	}
+	if f.first == "" {
+		return
+	}
+	if data, stat, err := a.p.s.Get(ctx, child(a.p.line.dir.path, f.first)); err == nil {
+		a.read(f.first, data, stat)
+	}
+}
+
+// text words the reason; a.mu is held.
+func (a *ahead) text() string {
+	var b strings.Builder
+	switch a.front.count {
+	case 0:
+		return "for the line to be listed"
+	case 1:
+		b.WriteString("behind one other")
+	default:
+		fmt.Fprintf(&b, "behind %d others", a.front.count)
+	}
+	verb := "the first of them is"
+	if a.front.leads {
+		verb = "held by"
+	}
+	first := a.first
+	if first.name != a.front.first {
+		fmt.Fprintf(&b, ", %s %s", verb, a.front.first)
+		return b.String()
+	}
+	id := first.id
+	if id == "" {
+		id = first.name
+	}
+	fmt.Fprintf(&b, ", %s %s (session 0x%x, in line for %v)", verb, id, uint64(first.session), time.Since(time.UnixMilli(first.joined)).Round(time.Second))
+	if first.session == a.p.s.ID() {
+		b.WriteString("; that is this process itself, by another value or another call: locks are not reentrant")
+	}
+	return b.String()
+}
+
+// waiting returns what the newest place of the line that waits is waiting for, nil
+// if none has waited.
+func (l *line) waiting(ctx context.Context) error {
+	if a := l.newest.Load(); a != nil {
+		return a.reason(ctx)
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package zksync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/go-zksync/toolkit/internal/servers"
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+)
+
+// explained checks that err is the end of a ctx, and that its text says all parts.
+func explained(t *testing.T, err error, parts ...string) {
+	t.Helper()
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v, want the end of the ctx", err)
+		return
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error %v, want one that says %q", err, part)
+		}
+	}
+}
+
+func within(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// The error of a wait in line that its ctx ends names how many are ahead, the holder,
+// and the holder's session, and says if the holder is this process. After three
+// seconds the same is logged. Breaks if place.await returns session.Cancelled.
+func TestAWaitInLineNamesTheHolder(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		path := servers.Path(t)
+		core, logs := observer.New(zapcore.WarnLevel)
+		holder := srv.Connect(t)
+		m := srv.Connect(t, session.WithLogger(zap.New(core)))
+		lead, err := zksync.NewElection(holder, path+"/e", zksync.WithID("node-1")).Campaign(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lead.Done()
+		s, err := holder.Session(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := fmt.Sprintf("(session 0x%x", uint64(s.ID()))
+		_, err = zksync.NewElection(m, path+"/e").Campaign(within(t, 3500*time.Millisecond))
+		explained(t, err, "campaign "+path+"/e: waiting for 3.", "behind one other, held by node-1 "+id)
+		lines := logs.FilterMessage("a call is waiting").All()
+		if len(lines) != 1 {
+			t.Fatalf("%d lines, want one: %v", len(lines), lines)
+		}
+		fields := fmt.Sprint(lines[0].ContextMap())
+		for _, part := range []string{"operation:campaign", "path:" + path + "/e", "held by node-1 " + id} {
+			if !strings.Contains(fields, part) {
+				t.Errorf("the line has %s, want %q", fields, part)
+			}
+		}
+
+		// Several are ahead: the holder is known by the name of its znode at least.
+		mine := zksync.NewMutex(holder, path+"/l")
+		if err := mine.Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer mine.Unlock()
+		ctx, cancel := context.WithCancel(t.Context())
+		second := make(chan error)
+		go func() { second <- zksync.NewMutex(holder, path+"/l").Lock(ctx) }()
+		for {
+			names, _, err := s.Children(t.Context(), path+"/l")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(names) == 2 {
+				break
+			}
+		}
+		err = zksync.NewMutex(m, path+"/l").Lock(within(t, 300*time.Millisecond))
+		explained(t, err, "lock "+path+"/l: waiting for ", "behind 2 others, held by ")
+
+		// Self-deadlock, by another value and by the same.
+		err = zksync.NewMutex(holder, path+"/l").Lock(within(t, 300*time.Millisecond))
+		explained(t, err, "that is this process itself", "not reentrant")
+		err = mine.Lock(within(t, 300*time.Millisecond))
+		explained(t, err, "use the same value", "not reentrant")
+		cancel()
+		<-second
+	})
+}
+
+// The errors of waits for units, for a gate and for a writer say what they waited
+// for. Breaks if leases.take, Barrier.Wait or readGroup.wait returns
+// session.Cancelled without a reason.
+func TestOtherWaitsSayTheirReason(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		path := servers.Path(t)
+		m, other := srv.Connect(t), srv.Connect(t)
+		sem := zksync.NewSemaphore(other, path+"/s", 3)
+		if err := sem.Acquire(t.Context(), 2); err != nil {
+			t.Fatal(err)
+		}
+		err := zksync.NewSemaphore(m, path+"/s", 3).Acquire(within(t, 300*time.Millisecond), 2)
+		explained(t, err, "acquire "+path+"/s: ", "others hold 2 of 3")
+
+		gate := zksync.NewBarrier(m, path+"/g")
+		if err := gate.Set(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		explained(t, gate.Wait(within(t, 300*time.Millisecond)), "for the gate to be opened, which was set at ")
+
+		rw := zksync.NewRWMutex(other, path+"/rw")
+		if err := rw.Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer rw.Unlock()
+		explained(t, zksync.NewRWMutex(m, path+"/rw").RLock(within(t, 300*time.Millisecond)), "waiting behind one other, held by ")
+	})
+}
