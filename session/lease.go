@@ -52,6 +52,8 @@ type Lease struct {
 	path  string // the znode as the server knows it; empty until Own
 	gone  bool   // the znode does not exist any more
 
+	began time.Time // of what is held; zero if nothing is
+
 	unreadable bool // the znode's ACL denies us to check it
 }
 
@@ -198,6 +200,7 @@ func (l *Lease) change(to leaseState) {
 	}
 	if l.state == leaseHeld && !l.gone {
 		v.held--
+		l.endHold(nil)
 	}
 	l.state = to
 	switch to {
@@ -206,6 +209,7 @@ func (l *Lease) change(to leaseState) {
 	case leaseHeld:
 		v.open[l] = struct{}{}
 		v.held++
+		l.startHold()
 	case leaseEnded:
 		delete(v.open, l)
 		if v.wanted > 0 {
@@ -225,6 +229,7 @@ func (l *Lease) lose() {
 	l.gone = true
 	if l.state == leaseHeld {
 		l.s.leases.held--
+		l.endHold(ErrRemoved)
 	}
 	l.s.leases.notify()
 }

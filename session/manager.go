@@ -24,18 +24,21 @@ type Manager struct {
 	done   chan struct{}
 
 	connections   atomic.Uint64
+	requests      atomic.Uint64 // that are over
 	removeWatches feature
 	containers    feature
 	multiReads    feature
 	holds         atomic.Bool // a session has ever held something or waited to
 	clock         clock
 
-	mu        sync.Mutex
-	session   *Session
-	state     State
-	since     time.Time                  // when there was a connection last
-	change    chan struct{}              // closed and replaced when the state changes
-	listeners map[chan State]func() bool // and how to stop waiting for its ctx
+	mu         sync.Mutex
+	session    *Session
+	state      State
+	since      time.Time // when there was a connection last
+	stateSince time.Time
+	lost       uint64                     // sessions
+	change     chan struct{}              // closed and replaced when the state changes
+	listeners  map[chan State]func() bool // and how to stop waiting for its ctx
 
 	everConnected atomic.Bool
 	hopeless      chan struct{} // closed when Connect should not wait any longer
@@ -78,7 +81,7 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, err
 		done: make(chan struct{}), change: make(chan struct{}),
 		listeners: make(map[chan State]func() bool), hopeless: make(chan struct{}),
 		ephemerals: make(map[string]*Ephemeral),
-		clock:      cfg.suspension, since: time.Now(),
+		clock:      cfg.suspension, since: time.Now(), stateSince: time.Now(),
 	}
 	if m.clock == nil {
 		m.clock = newClock()

@@ -36,6 +36,7 @@ type config struct {
 	tls        *tls.Config
 	dial       DialFunc
 	log        *zap.Logger
+	observer   Observer
 	maxRequest int
 	makeChroot bool
 	suspension clock // nil is the machine's

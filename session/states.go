@@ -81,7 +81,17 @@ func (m *Manager) publish(st State) {
 	if m.state == Connected {
 		m.since = time.Now()
 	}
-	m.state = st
+	if changed := m.cfg.observer.StateChanged; changed != nil {
+		change := StateChange{From: m.state, To: st}
+		if s := m.session; s != nil && s.known.Load() {
+			change.Session = s.id
+		}
+		changed(change)
+	}
+	m.state, m.stateSince = st, time.Now()
+	if st == Lost {
+		m.lost++
+	}
 	for ch, stop := range m.listeners {
 		push(ch, st, Lost)
 		if st == Closed {

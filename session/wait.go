@@ -19,6 +19,8 @@ type Wait struct {
 	began    time.Time
 	reason   func(context.Context) error
 
+	prev, next *Wait // guarded by waits.mu
+
 	mu    sync.Mutex
 	timer *time.Timer // nil if nothing would be logged
 	pause time.Duration
@@ -33,6 +35,7 @@ type Wait struct {
 // called by several goroutines at a time, and must not call the Wait.
 func (m *Manager) StartWait(op, path string, reason func(context.Context) error) *Wait {
 	w := &Wait{m: m, op: op, path: path, began: time.Now(), reason: reason, pause: firstReport}
+	m.waits.add(w)
 	if m.cfg.log.Core().Enabled(zap.WarnLevel) {
 		w.timer = time.AfterFunc(firstReport, w.report)
 	}
@@ -49,9 +52,20 @@ func (w *Wait) Stop() {
 	if w == nil {
 		return
 	}
+	w.stop(false)
+}
+
+func (w *Wait) stop(cancelled bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.ended {
+		return
+	}
 	w.ended = true
+	w.m.waits.remove(w)
+	if ended := w.m.cfg.observer.WaitEnded; ended != nil {
+		ended(WaitEnded{w.op, w.path, time.Since(w.began), cancelled})
+	}
 	if w.timer != nil {
 		w.timer.Stop()
 	}
@@ -63,7 +77,7 @@ func (w *Wait) Stop() {
 // Cancelled ends a wait whose ctx has ended, and returns the error for it: Cancelled
 // with the reason for the wait.
 func (w *Wait) Cancelled(ctx context.Context) error {
-	w.Stop()
+	w.stop(true)
 	return CancelledWaiting(ctx, w.explain(ctx))
 }
 
@@ -123,9 +137,53 @@ type waits struct {
 	mu         sync.Mutex
 	closed     bool
 	running    sync.WaitGroup // reports
-	window     time.Time      // when it began
-	lines      int            // in the window
+	first      *Wait          // the newest; the others follow by next
+	last       *Wait
+	count      int
+	window     time.Time // when it began
+	lines      int       // in the window
 	suppressed int
+}
+
+// add puts a wait into the list.
+func (v *waits) add(w *Wait) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	w.next, v.first = v.first, w
+	if w.next != nil {
+		w.next.prev = w
+	} else {
+		v.last = w
+	}
+	v.count++
+}
+
+// remove takes a wait out of the list, once.
+func (v *waits) remove(w *Wait) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if w.prev != nil {
+		w.prev.next = w.next
+	} else {
+		v.first = w.next
+	}
+	if w.next != nil {
+		w.next.prev = w.prev
+	} else {
+		v.last = w.prev
+	}
+	w.prev, w.next = nil, nil
+	v.count--
+}
+
+// list returns the longest waits, and the number of all.
+func (v *waits) list() (all []WaitStats, count int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for w := v.last; w != nil && len(all) < maxWaitStats; w = w.prev {
+		all = append(all, WaitStats{w.op, w.path, w.began})
+	}
+	return all, v.count
 }
 
 // enter counts a report as running, unless the Manager is being closed.

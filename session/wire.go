@@ -382,6 +382,7 @@ func (w *wire) handle(frame []byte) error {
 		c.code, c.zxid, c.body = code, zxid, d.b
 		w.s.leases.answered(w.record, c)
 		w.deliver = w.pong()
+		w.observe(c)
 		c.finish()
 		if skipped && code != codeUnimplemented {
 			// A server answers in order, except that it refuses at once what it
@@ -451,6 +452,7 @@ func (w *wire) end(why error) {
 	}
 	for _, f := range pending {
 		f.c.err = ErrConnectionLost
+		w.observe(f.c)
 		f.c.finish()
 	}
 }

@@ -140,6 +140,7 @@ func (p *pump) complete(ctx context.Context, o *outlook, claimed <-chan []*claim
 				p.received(o, cl)
 				if !p.reserve(ctx) {
 					p.c.owed.add(cl)
+					p.c.q.observeDelivery(cl.data)
 					unread = append(unread, cl)
 					continue
 				}
@@ -238,6 +239,7 @@ func (p *pump) deliverMessage(ctx context.Context, cl *claim) bool {
 	p.c.unsettled.add(msg)
 	select {
 	case p.c.messages <- msg:
+		p.c.q.observeDelivery(cl.data)
 		return true
 	case <-ctx.Done():
 	case <-cl.o.s.Done():

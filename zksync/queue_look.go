@@ -36,6 +36,9 @@ func (q *queue) Len(ctx context.Context) (int, error) {
 		}
 		return nil
 	})
+	if err == nil {
+		q.observeLength(n)
+	}
 	return n, q.opError("len", err)
 }
 

@@ -1,0 +1,47 @@
+package debug_test
+
+import (
+	"encoding/json"
+	"expvar"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/session/debug"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The page, the JSON and the expvar variable show the state, the session and the calls
+// that wait.
+func TestHandler(t *testing.T) {
+	m := zksynctest.Start(t).Connect(t)
+	wait := m.StartWait("lock", "/locks/<orders>", nil)
+	defer wait.Stop()
+	debug.Publish("zookeeper-test", m)
+	h := debug.Handler(m)
+
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/?format=json", nil))
+	var all []session.Stats
+	if err := json.Unmarshal(w.Body.Bytes(), &all); err != nil || len(all) != 1 {
+		t.Fatalf("%s: %v", w.Body, err)
+	}
+	if st := all[0]; st.State != "Connected" || !strings.HasPrefix(st.Session, "0x") || len(st.Waits) != 1 || st.Waits[0].Path != "/locks/<orders>" {
+		t.Errorf("stats %+v", st)
+	}
+	w = httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	for _, part := range []string{"Connected", all[0].Session, "/locks/&lt;orders&gt;", "1 calls wait"} {
+		if !strings.Contains(w.Body.String(), part) {
+			t.Errorf("the page does not say %q:\n%s", part, w.Body)
+		}
+	}
+	if v := expvar.Get("zookeeper-test").String(); !strings.Contains(v, all[0].Session) {
+		t.Errorf("expvar: %s", v)
+	}
+}

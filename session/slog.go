@@ -1,0 +1,78 @@
+package session
+
+import (
+	"context"
+	"log/slog"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// WithSlog is WithLogger for a logger of log/slog. The last of the two options counts.
+func WithSlog(log *slog.Logger) Option {
+	return func(c *config) error {
+		if log == nil {
+			return invalid("WithSlog", "the logger is nil")
+		}
+		c.log = zap.New(&slogCore{handler: log.Handler()}, zap.AddCaller())
+		return nil
+	}
+}
+
+// A slogCore passes entries of zap on to a handler of slog.
+type slogCore struct {
+	handler slog.Handler
+}
+
+func slogLevel(level zapcore.Level) slog.Level {
+	switch {
+	case level <= zapcore.DebugLevel:
+		return slog.LevelDebug
+	case level == zapcore.InfoLevel:
+		return slog.LevelInfo
+	case level == zapcore.WarnLevel:
+		return slog.LevelWarn
+	}
+	return slog.LevelError
+}
+
+func (c *slogCore) Enabled(level zapcore.Level) bool {
+	return c.handler.Enabled(context.Background(), slogLevel(level))
+}
+
+func (c *slogCore) With(fields []zapcore.Field) zapcore.Core {
+	return &slogCore{handler: c.handler.WithAttrs(slogAttrs(fields))}
+}
+
+func (c *slogCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if c.Enabled(entry.Level) {
+		return checked.AddCore(entry, c)
+	}
+	return checked
+}
+
+func (c *slogCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	var pc uintptr
+	if entry.Caller.Defined {
+		pc = entry.Caller.PC
+	}
+	record := slog.NewRecord(entry.Time, slogLevel(entry.Level), entry.Message, pc)
+	record.AddAttrs(slogAttrs(fields)...)
+	return c.handler.Handle(context.Background(), record)
+}
+
+func (c *slogCore) Sync() error { return nil }
+
+// slogAttrs converts fields in their order. Each is encoded by zap, so that every kind
+// of field keeps its value.
+func slogAttrs(fields []zapcore.Field) []slog.Attr {
+	attrs := make([]slog.Attr, 0, len(fields))
+	for _, f := range fields {
+		values := zapcore.NewMapObjectEncoder()
+		f.AddTo(values)
+		if v, ok := values.Fields[f.Key]; ok {
+			attrs = append(attrs, slog.Any(f.Key, v))
+		}
+	}
+	return attrs
+}

@@ -1,0 +1,67 @@
+package session
+
+import "time"
+
+// Stats is what a Manager says about itself, for pages that people read and for
+// gauges. Counters count since Connect.
+type Stats struct {
+	State       string        `json:"state"`
+	Since       time.Time     `json:"since"`   // when the State began
+	Session     string        `json:"session"` // hexadecimal; empty before there is one
+	Server      string        `json:"server"`  // of the connection; empty while there is none
+	Timeout     time.Duration `json:"timeout"` // as negotiated
+	Deadline    time.Time     `json:"deadline"`
+	Connections uint64        `json:"connections"` // connections that were opened
+	Lost        uint64        `json:"lost"`        // sessions that were lost
+	Requests    uint64        `json:"requests"`    // requests that are over
+	InFlight    int           `json:"inFlight"`    // requests that are not answered
+	Abandoned   int           `json:"abandoned"`   // of these, requests whose callers have gone
+	Held        int           `json:"held"`        // znodes that exclude others, or by which the process leads
+	Watches     int           `json:"watches"`     // watches on the server
+	Waits       []WaitStats   `json:"waits"`       // calls that wait for others, the longest first
+	WaitCount   int           `json:"waitCount"`   // their number: Waits has at most 100
+	Servers     []string      `json:"servers"`     // while there is no connection: what came of the attempts
+}
+
+// WaitStats is a call that waits.
+type WaitStats struct {
+	Op    string    `json:"op"`
+	Path  string    `json:"path"`
+	Since time.Time `json:"since"`
+}
+
+// maxWaitStats is the greatest length of Stats.Waits.
+const maxWaitStats = 100
+
+// Stats returns the present state of m. It sends no requests.
+func (m *Manager) Stats() Stats {
+	m.mu.Lock()
+	st := Stats{State: m.state.String(), Since: m.stateSince, Lost: m.lost}
+	s, connected := m.session, m.state == Connected
+	m.mu.Unlock()
+	st.Connections, st.Requests = m.connections.Load(), m.requests.Load()
+	st.Waits, st.WaitCount = m.waits.list()
+	if !connected {
+		st.Servers = m.servers.report()
+	}
+	if s == nil || !s.known.Load() {
+		return st
+	}
+	st.Session, st.Timeout, st.Deadline = sessionID(s.id), s.Timeout(), s.Deadline()
+	if w := s.currentWire(); w != nil {
+		st.Server = w.server
+		w.mu.Lock()
+		st.InFlight = len(w.pending)
+		w.mu.Unlock()
+	}
+	s.mu.Lock()
+	st.Abandoned = s.abandoned
+	s.mu.Unlock()
+	s.leases.mu.Lock()
+	st.Held = s.leases.held
+	s.leases.mu.Unlock()
+	s.hub.mu.Lock()
+	st.Watches = len(s.hub.entries)
+	s.hub.mu.Unlock()
+	return st
+}
