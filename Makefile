@@ -27,6 +27,10 @@ test: ## all tests but the long ones; without a real ZooKeeper some more are ski
 test-real: ## all tests, the long ones too, and the real ZooKeeper must be there
 	ZKSYNC_REQUIRE_REAL=1 ZKSYNC_LONG=1 go test ./...
 
+.PHONY: test-nested
+test-nested: ## the nested modules: metrics, examples with dependencies of their own
+	find . -mindepth 2 -name go.mod -printf '%h\n' | while read -r dir; do (cd "$$dir" && go vet ./... && go test ./...) || exit 1; done
+
 .PHONY: lint
 lint: ## gofmt, vet and staticcheck
 	@test -z "$$(gofmt -l .)" || { echo "gofmt these:"; gofmt -l .; exit 1; }
