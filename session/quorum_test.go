@@ -89,7 +89,7 @@ func TestSyncQuorumBehindALaggingFollower(t *testing.T) {
 // of what its successor has committed. It does not answer SyncQuorum.
 func TestSyncQuorumAtARealDeposedLeader(t *testing.T) {
 	t.Parallel()
-	e := zksynctest.RealZooKeeper(t, 3, zksynctest.RealTickTime(time.Second), zksynctest.RealSyncLimit(15))
+	e := zksynctest.RealZooKeeper(t, 3, zksynctest.RealTickTime(time.Second), zksynctest.RealSyncLimit(25))
 	old := e.Leader()
 	s := current(t, e.ConnectTo(t, old, session.WithTimeout(20*time.Second)))
 	if err := s.SyncQuorum(t.Context(), "/"); err != nil {
@@ -117,7 +117,7 @@ func TestSyncQuorumAtARealDeposedLeader(t *testing.T) {
 	err := s.SyncQuorum(ctx, "/gate")
 	mustBe(t, err, context.DeadlineExceeded)
 	e.HealAll()
-	ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel = context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := s.SyncQuorum(ctx, "/gate"); err != nil {
 		t.Fatal(err)

@@ -50,9 +50,9 @@ func (m *Manager) Retry(ctx context.Context, fn func(*Session) error) error {
 }
 
 // joined adds the last error of a function to the error that ended its repetition,
-// unless the latter says as much.
+// unless both say that the Manager was closed.
 func joined(err, last error) error {
-	if last == nil || ClassOf(last) == ClassOf(err) {
+	if last == nil || ClassOf(err) == ClassClosed && ClassOf(last) == ClassClosed {
 		return err
 	}
 	return errors.Join(err, last)

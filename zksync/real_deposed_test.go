@@ -16,12 +16,14 @@ import (
 // test fail, read behind Sync instead of SyncQuorum.
 func TestRealReadsAtADeposedLeader(t *testing.T) {
 	t.Parallel()
-	e := zksynctest.RealZooKeeper(t, 3, zksynctest.RealTickTime(time.Second), zksynctest.RealSyncLimit(15))
+	e := zksynctest.RealZooKeeper(t, 3, zksynctest.RealTickTime(time.Second), zksynctest.RealSyncLimit(25))
 	old := e.Leader()
 	const timeout = 20 * time.Second
 	connectTo := func(server int) *session.Manager { return connectReal(t, e.Addr(server), timeout) }
 	m := connectTo(old)
-	if _, err := zksync.NewElection(m, "/election").Candidates(t.Context()); err != nil {
+	all, cancelAll := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancelAll()
+	if _, err := zksync.NewElection(m, "/election").Candidates(all); err != nil {
 		t.Fatal(err)
 	}
 	for _, follower := range e.Followers() {
@@ -33,15 +35,18 @@ func TestRealReadsAtADeposedLeader(t *testing.T) {
 		}
 	}
 	next := connectTo(e.WaitLeader(old))
-	must(t, zksync.NewBarrier(next, "/gate").Set(t.Context()))
-	_, err := zksync.NewElection(next, "/election", zksync.WithID("next")).Campaign(t.Context())
+	must(t, zksync.NewBarrier(next, "/gate").Set(all))
+	_, err := zksync.NewElection(next, "/election", zksync.WithID("next")).Campaign(all)
 	must(t, err)
-	_, err = zksync.NewGroup(next, "/group").Join(t.Context(), "next", nil)
+	_, err = zksync.NewGroup(next, "/group").Join(all, "next", nil)
 	must(t, err)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(all, 2*time.Second)
 	defer cancel()
-	s := live(t, m)
+	s, err := m.Session(ctx)
+	if err != nil {
+		t.Fatalf("the deposed leader has noticed too early: %v", err)
+	}
 	if err := s.Sync(ctx, "/"); err != nil {
 		t.Fatalf("the deposed leader has noticed too early: %v", err)
 	}
@@ -73,8 +78,7 @@ func TestRealReadsAtADeposedLeader(t *testing.T) {
 		}
 	}
 	e.HealAll()
-	ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx = all
 	if c, err := zksync.NewElection(m, "/election").Leader(ctx); err != nil || c.ID != "next" {
 		t.Errorf("after the ensemble is whole again: %+v, %v", c, err)
 	}
