@@ -86,7 +86,7 @@ var sessionBugs = []bug{
 		[]finder{tested("./session", "TestEphemeralThatMayNotBeLookedAt")}},
 	{"discard a znode that is another's by now", []edit{{"session/chore.go",
 		"	return !d.bad && stat.EphemeralOwner == s.id && (c.data == nil || bytes.Equal(data, c.data))\n",
-		"	_, _ = data, stat\n	return !d.bad\n"}},
+		"	_, _ = bytes.Equal(data, c.data), stat\n	return !d.bad\n"}},
 		[]finder{tested("./session", "DiscardOwn")}},
 	{"close a lost session on the server without waiting for the answer", []edit{{"session/farewell.go",
 		"	_, err = exchange(conn, appendInt(appendInt(make([]byte, 4), 1), opCloseSession))\n	return err\n",

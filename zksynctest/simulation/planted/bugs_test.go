@@ -4,9 +4,13 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
+
+	"github.com/go-zksync/toolkit/internal/bounds"
 )
 
 // The bugs go with the code as it is: where that has changed, so must they.
@@ -34,6 +38,34 @@ func TestBugsFit(t *testing.T) {
 			t.Errorf("%s is there twice", b.name)
 		}
 		seen[b.name] = true
+	}
+}
+
+// The code with each bug builds. Building takes minutes, so only .ci/run and make
+// test-real do it.
+func TestBugsBuild(t *testing.T) {
+	bounds.Long(t)
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range bugs {
+		t.Run(b.name, func(t *testing.T) {
+			overlay, err := b.overlay(root, t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			build := exec.Command("go", "build", "-overlay", overlay)
+			for _, e := range b.edits {
+				if pkg := "./" + filepath.Dir(e.file); !slices.Contains(build.Args, pkg) {
+					build.Args = append(build.Args, pkg)
+				}
+			}
+			build.Dir = root
+			if out, err := build.CombinedOutput(); err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
 	}
 }
 
