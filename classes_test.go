@@ -55,6 +55,9 @@ func TestErrorsAreClassified(t *testing.T) {
 	looked := make(map[string]bool)
 	for _, dir := range classified {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() && d.Name() == "cmd" {
+				return filepath.SkipDir // programs, which make their contexts themselves
+			}
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
 			}

@@ -18,7 +18,15 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// asProgram makes the test program the command, so that it can have a terminal.
+const asProgram = "ZKSYNC_TEST_ZKLOCK"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	goleak.VerifyTestMain(zksynctest.StopSharedAfter(m))
+}
 
 // A buffer that the command and the test may use at once.
 type buffer struct {
@@ -55,11 +63,16 @@ type result struct {
 }
 
 func start(ctx context.Context, args ...string) (*result, <-chan struct{}) {
+	return startWith(ctx, "", args...)
+}
+
+// startWith is start with a standard input.
+func startWith(ctx context.Context, input string, args ...string) (*result, <-chan struct{}) {
 	r := &result{out: &buffer{}, errors: &buffer{}}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		r.status = run(ctx, args, nil, r.out, r.errors)
+		r.status = run(ctx, args, strings.NewReader(input), r.out, r.errors)
 	}()
 	return r, done
 }
@@ -71,9 +84,23 @@ func finish(t *testing.T, args ...string) *result {
 	return r
 }
 
+// want fails the test unless a call has ended with a status, and has said what is wanted.
+func (r *result) want(t *testing.T, status int, says ...string) {
+	t.Helper()
+	said := r.out.String() + r.errors.String()
+	if r.status != status {
+		t.Errorf("status %d, want %d: %s", r.status, status, said)
+	}
+	for _, text := range says {
+		if !strings.Contains(said, text) {
+			t.Errorf("%q is not said: %s", text, said)
+		}
+	}
+}
+
 func TestStatusAndToken(t *testing.T) {
 	srv := zksynctest.Start(t)
-	r := finish(t, "-servers", srv.Addr(), "-lock", "/locks/a", "--", "sh", "-c", `echo "token $ZKSYNC_TOKEN"; exit 7`)
+	r := finish(t, "run", "-servers", srv.Addr(), "-lock", "/locks/a", "--", "sh", "-c", `echo "token $ZKSYNC_TOKEN"; exit 7`)
 	if r.status != 7 || !strings.HasPrefix(r.out.String(), "token ") || strings.TrimSpace(r.out.String()) == "token" {
 		t.Errorf("status %d, output %q, errors %q", r.status, r.out, r.errors)
 	}
@@ -86,7 +113,7 @@ func TestStatusAndToken(t *testing.T) {
 		{"not found", []string{"no-such-command-anywhere"}, 127},
 		{"not executable", []string{os.DevNull}, 126},
 	} {
-		if r := finish(t, append([]string{"-servers", srv.Addr(), "-lock", "/locks/a", "--"}, c.command...)...); r.status != c.want {
+		if r := finish(t, append([]string{"run", "-servers", srv.Addr(), "-lock", "/locks/a", "--"}, c.command...)...); r.status != c.want {
 			t.Errorf("%s: status %d, want %d; errors %q", c.name, r.status, c.want, r.errors)
 		}
 	}
@@ -106,7 +133,7 @@ func TestConflict(t *testing.T) {
 		if len(args) == 3 {
 			want = 9
 		}
-		r := finish(t, append(append([]string{"-servers", srv.Addr(), "-lock", "/locks/a"}, args...), "--", "echo", "ran")...)
+		r := finish(t, append(append([]string{"run", "-servers", srv.Addr(), "-lock", "/locks/a"}, args...), "--", "echo", "ran")...)
 		if r.status != want || r.out.String() != "" {
 			t.Errorf("%v: status %d, want %d; output %q, errors %q", args, r.status, want, r.out, r.errors)
 		}
@@ -115,16 +142,19 @@ func TestConflict(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{
-		{}, {"-lock", "/a"}, {"-lock", "/a", "-elect", "/b", "--", "true"}, {"-elect", "/b", "-try", "--", "true"},
-		{"-lock", "/a", "-try", "-wait", "1s", "--", "true"}, {"-lock", "/a", "-E", "300", "--", "true"},
-		{"-lock", "/a", "-servers", "x:y", "--", "true"},
+		{}, {"no-such-command"}, {"run"}, {"run", "-lock", "/a"}, {"run", "-lock", "-elect", "/b", "--", "true"},
+		{"run", "-elect", "/b", "-try", "--", "true"}, {"run", "/a", "-try", "-wait", "1s", "--", "true"},
+		{"run", "-lock", "/a", "-E", "300", "--", "true"}, {"run", "-lock", "/a", "-servers", "x:y", "--", "true"},
+		{"run", "-sem", "-1", "/a", "true"}, {"run", "-no-such-option", "/a", "true"}, {"run", "-cert", "x", "/a", "true"},
+		{"run", "-auth-file", "/no/such/file", "/a", "true"}, {"run", "-connect", "0", "/a", "true"},
+		{"who"}, {"who", "/a", "/b"}, {"ls"}, {"break"}, {"watch"}, {"help", "nothing"}, {"completion", "csh"},
 	} {
 		if r := finish(t, args...); r.status != statusUsage || r.errors.String() == "" {
 			t.Errorf("%v: status %d, errors %q", args, r.status, r.errors)
 		}
 	}
 	srv := zksynctest.Start(t)
-	if r := finish(t, "-servers", srv.Addr(), "-lock", "a", "--", "true"); r.status != statusUsage {
+	if r := finish(t, "run", "-servers", srv.Addr(), "-lock", "a", "--", "true"); r.status != statusUsage {
 		t.Errorf("a relative path: status %d, errors %q", r.status, r.errors)
 	}
 }
@@ -141,7 +171,7 @@ func TestLoss(t *testing.T) {
 			}
 			pids := filepath.Join(t.TempDir(), "pids")
 			script := trap + `sleep 600 & echo $! $$ >` + pids + `.new; mv ` + pids + `.new ` + pids + `; wait; wait; wait`
-			r, done := start(t.Context(), "-servers", srv.Addr(), "-lock", "/locks/a", "-grace", "100ms", "--", "sh", "-c", script)
+			r, done := start(t.Context(), "run", "-servers", srv.Addr(), "-lock", "/locks/a", "-grace", "100ms", "--", "sh", "-c", script)
 			await(t, "the command", func() bool { _, err := os.Stat(pids); return err == nil })
 			for _, s := range srv.Sessions() {
 				if err := srv.ExpireSession(s.ID); err != nil {
@@ -179,7 +209,7 @@ func alive(pid string) bool {
 func TestElect(t *testing.T) {
 	srv := zksynctest.Start(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	r, done := start(ctx, "-servers", srv.Addr(), "-elect", "/master", "--", "sh", "-c", `echo "term $ZKSYNC_TOKEN"; sleep 600 & wait`)
+	r, done := start(ctx, "run", "-servers", srv.Addr(), "-elect", "/master", "--", "sh", "-c", `echo "term $ZKSYNC_TOKEN"; sleep 600 & wait`)
 	terms := func() int { return strings.Count(r.out.String(), "term ") }
 	await(t, "the first term", func() bool { return terms() == 1 })
 	for _, s := range srv.Sessions() {

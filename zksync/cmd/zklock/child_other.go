@@ -4,6 +4,6 @@ package main
 
 import "syscall"
 
-// attributes give the command a process group of its own, so that all of it
-// can be ended.
+// attributes give the child process a process group of its own, so that all of it can
+// be killed.
 func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+)
+
+// A breakCommand takes a lock away from its holders.
+type breakCommand struct {
+	path string
+	id   string
+	all  bool
+	yes  bool
+}
+
+func (c *breakCommand) flags(fs *flag.FlagSet) {
+	fs.StringVar(&c.id, "id", "", "only contenders with this `id`, waiting ones included")
+	fs.BoolVar(&c.all, "all", false, "waiting contenders, too")
+	fs.BoolVar(&c.yes, "yes", false, "do not ask")
+}
+
+func (c *breakCommand) parse(args []string) (err error) {
+	c.path, err = onePath(args)
+	return err
+}
+
+// breakable are the kinds whose participants hold or wait.
+var breakable = map[zksync.Kind]bool{zksync.KindLock: true, zksync.KindRWLock: true, zksync.KindSemaphore: true, zksync.KindElection: true}
+
+// errNothingBroken is the error if there was nobody to break, or the answer was no.
+var errNothingBroken = errors.New("nothing was broken")
+
+func (c *breakCommand) run(ctx context.Context, p *program) int {
+	m, err := p.ensemble.open(ctx, 0)
+	if err != nil {
+		return p.failed(ctx, err)
+	}
+	defer m.Close()
+	broken, err := c.remove(ctx, p, m)
+	if p.json {
+		if broken == nil {
+			broken = []participant{}
+		}
+		printJSON(p.stdout, broken)
+	}
+	switch {
+	case errors.Is(err, errNothingBroken):
+		fmt.Fprintf(p.stderr, "zklock: %v\n", err)
+		return statusConflict
+	case err != nil:
+		return p.failed(ctx, err)
+	}
+	if found, err := zksync.Inspect(ctx, m, c.path); err == nil && !p.json {
+		fmt.Fprintf(p.stdout, "now %s\n", describe(found))
+	}
+	return 0
+}
+
+// remove deletes the znodes of the chosen contenders, and returns those contenders.
+func (c *breakCommand) remove(ctx context.Context, p *program, m *session.Manager) (broken []participant, err error) {
+	found, err := zksync.Inspect(ctx, m, c.path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, fmt.Errorf("%w: there is no znode %s", errNothingBroken, c.path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	e := entryOf(found)
+	if !breakable[e.Kind] {
+		return nil, fmt.Errorf("%w: nobody holds %s, which looks like: %v", errNothingBroken, c.path, e.Kind)
+	}
+	var chosen []participant
+	for _, one := range e.Participants {
+		if c.id != "" && one.ID == c.id || c.id == "" && (one.Holds || c.all) {
+			chosen = append(chosen, one)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("%w: no such contender at %s", errNothingBroken, c.path)
+	}
+	answers := bufio.NewReader(p.stdin)
+	for _, one := range chosen {
+		if !c.yes && !c.ask(p, answers, one) {
+			continue
+		}
+		if err := deleteZnode(ctx, m, one); err != nil {
+			return broken, err
+		}
+		broken = append(broken, one)
+	}
+	if len(broken) == 0 {
+		return nil, errNothingBroken
+	}
+	return broken, nil
+}
+
+// ask asks on the standard error, so that the output remains JSON.
+func (c *breakCommand) ask(p *program, answers *bufio.Reader, one participant) bool {
+	fmt.Fprintf(p.stderr, "%s %s %s since %v ago (session %s, token %d, %s).\nIt does not stop because of this, unless it watches its own znode. Take %s away? [y/N] ",
+		orUnnamed(one.ID), one.state(), c.path, age(one.Since), one.Session, one.Token, one.Client, c.path)
+	answer, _ := answers.ReadString('\n')
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
+}
+
+// deleteZnode deletes the znode of a contender, unless another znode has taken its name.
+func deleteZnode(ctx context.Context, m *session.Manager, one participant) error {
+	return m.Do(ctx, func(ctx context.Context, s *session.Session) error {
+		ok, stat, err := s.Exists(ctx, one.Path)
+		if err != nil || !ok || stat.Czxid != one.Token {
+			return err
+		}
+		err = s.Delete(ctx, one.Path, stat.Version)
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		return err
+	})
+}

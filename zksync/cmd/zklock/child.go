@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+)
+
+// tokenEnv is where the child process finds its fencing token.
+const tokenEnv = "ZKSYNC_TOKEN"
+
+// A child is the command that runs while something is held.
+type child struct {
+	args           []string
+	grace          time.Duration // between TERM and KILL, while the hold lasts
+	m              *session.Manager
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+// run runs the command until it ends, and returns its exit status. The command is told
+// to stop when ctx ends. It is killed before the servers can give away what is held:
+// held is the context of the hold. lost reports that the command was told to stop, or was
+// not started, because of a loss.
+func (c *child) run(ctx, held context.Context) (exit int, lost bool) {
+	// On Linux the kernel kills the child with the thread that has started it, so the
+	// child does not outlive its lock if zklock is killed.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	// If this has to wait, the connection was lost right after the grant.
+	s, err := c.m.Session(held)
+	if err != nil || held.Err() != nil {
+		return statusLost, true
+	}
+	cmd := exec.Command(c.args[0], c.args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.stdin, c.stdout, c.stderr
+	cmd.Env = os.Environ()
+	if token, ok := zksync.Token(held); ok {
+		cmd.Env = append(cmd.Env, tokenEnv+"="+strconv.FormatInt(token, 10))
+	}
+	cmd.SysProcAttr = attributes()
+	tty := foreground(c.stdin)
+	tty.lend(cmd.SysProcAttr)
+	// A process that has inherited the output may outlive the command. Its output is
+	// not awaited for longer.
+	cmd.WaitDelay = time.Second
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintf(c.stderr, "zklock: %v\n", err)
+		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+			return statusNotFound, false
+		}
+		return statusNotStarted, false
+	}
+	ended, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		lost = c.watch(ctx, held, s, cmd.Process.Pid, ended)
+	}()
+	err = cmd.Wait()
+	close(ended)
+	<-watched
+	tty.takeBack()
+	return status(cmd, err), lost
+}
+
+// watch stops the child process, and the processes that it has started, when they must
+// not run any longer. It reports whether a loss was the reason.
+func (c *child) watch(ctx, held context.Context, s *session.Session, pid int, ended <-chan struct{}) (lost bool) {
+	// A child that Ctrl-Z has stopped would keep the terminal, and zklock cannot stop
+	// with the child without losing the lock. To continue a running child does nothing.
+	changed := make(chan os.Signal, 1)
+	signal.Notify(changed, syscall.SIGCHLD)
+	defer signal.Stop(changed)
+
+	var kill <-chan time.Time // the end of the grace
+	stop := ctx.Done()
+	for {
+		last, first := c.limits(s)
+		now := time.Now()
+		if !now.Before(last) || held.Err() != nil {
+			c.say(held, "killed")
+			_ = syscall.Kill(-pid, syscall.SIGKILL)
+			<-ended
+			return true
+		}
+		if kill == nil && !now.Before(first) {
+			c.say(held, "asked to stop, because the session may be lost soon")
+			lost, kill = true, c.terminate(pid)
+		}
+		next := last
+		if kill == nil {
+			next = first
+		}
+		again := time.NewTimer(max(time.Until(next), time.Millisecond))
+		select {
+		case <-ended:
+			again.Stop()
+			_ = syscall.Kill(-pid, syscall.SIGKILL) // processes that the command has left
+			return lost
+		case <-stop:
+			stop = nil
+			kill = c.terminate(pid)
+		case <-kill:
+			_ = syscall.Kill(-pid, syscall.SIGKILL)
+			kill = make(chan time.Time) // once is enough
+		case <-changed:
+			_ = syscall.Kill(-pid, syscall.SIGCONT)
+		case <-held.Done():
+		case <-again.C:
+		}
+		again.Stop()
+	}
+}
+
+func (c *child) terminate(pid int) <-chan time.Time {
+	_ = syscall.Kill(-pid, syscall.SIGTERM)
+	return time.After(c.grace)
+}
+
+func (c *child) say(held context.Context, what string) {
+	why := context.Cause(held)
+	if why == nil {
+		why = errors.New("the session has not been proven alive for long")
+	}
+	fmt.Fprintf(c.stderr, "zklock: the command is %s: %v\n", what, why)
+}
+
+// limits tells when the child must be dead at the latest, and when the child must be
+// asked to stop so that it may end in order until then. Both move on while the session is
+// proven alive. The servers give nothing away before the session's Deadline; a twentieth
+// of the session timeout is left for the kill itself.
+func (c *child) limits(s *session.Session) (last, first time.Time) {
+	last = s.Deadline().Add(-s.Timeout() / 20)
+	return last, last.Add(-min(c.grace, s.Timeout()/6))
+}
+
+func status(cmd *exec.Cmd, err error) int {
+	state := cmd.ProcessState
+	if ws, ok := state.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	if err != nil && state.ExitCode() < 0 {
+		return statusNotStarted
+	}
+	return state.ExitCode()
+}

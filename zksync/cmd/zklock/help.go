@@ -1,0 +1,153 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// usage is what a wrong call prints.
+const usage = `usage: zklock COMMAND [OPTION ...] PATH [-- COMMAND [ARGUMENT ...]]
+
+  run         run a command while a lock is held, or while this process leads
+  ls          list the locks, elections, queues, ... below a path
+  who         show the holders and waiting contenders of a path
+  watch       show them, and each change, until interrupted
+  break       take a lock away from its holders; asks first
+  completion  print shell completion: bash, zsh or fish
+  help        print the manual, or the manual of a command
+`
+
+// A page is the manual of a command. The options are added from their definitions.
+type page struct{ synopsis, description, statuses, examples string }
+
+var pages = map[string]page{
+	"run": {
+		"zklock run [-lock | -rlock | -sem N | -elect] [-try | -wait TIME] [OPTION ...] PATH [--] COMMAND [ARGUMENT ...]",
+		`Runs COMMAND while the lock at PATH is held, as flock(1) does on one machine.
+PATH is created if it does not exist. Without -rlock, -sem or -elect it is a
+lock that excludes all others: the InterProcessMutex of Curator, and the Mutex
+of this toolkit.
+
+COMMAND gets the terminal's foreground and finds its fencing token in
+ZKSYNC_TOKEN. The token is greater than the token of every earlier holder, so a
+resource that remembers the greatest token can refuse a holder that is late.
+
+If the lock cannot be proven any longer, COMMAND and all processes of its
+process group get TERM, at most a sixth of the session timeout ahead of time,
+and KILL before the servers can give the lock away, whatever -grace is. If an
+operator breaks the lock, they get KILL at once. A process that leaves the
+process group (setsid) is not killed. A machine that was suspended runs on for
+a moment before the kill: only the fencing token protects against that.
+
+INT, TERM and HUP to zklock send TERM to the process group, and KILL after
+-grace. Ctrl-C reaches COMMAND alone. Ctrl-Z has no effect: a stopped holder
+would lose the lock.
+
+While zklock waits, it names the holder after 3 s and then at growing
+intervals.`,
+		`0-255     the exit status of COMMAND
+1         others hold the lock (-try, -wait); another status with -E
+2         wrong usage
+3         no server could be reached, or the servers refused
+4         the lock was lost while COMMAND ran
+126, 127  COMMAND could not be started, or was not found
+128+n     signal n has ended COMMAND, or zklock while it waited
+`,
+		`zklock run /locks/backup -- pg_dump mydb
+zklock run -try /locks/cron -- ./nightly || echo "others run it"
+zklock run -sem 4 -wait 10m /jobs/build -- make
+zklock run -elect /scheduler -- ./scheduler --foreground
+`},
+	"ls": {
+		"zklock ls [-json] PATH",
+		`Lists the children of PATH: what each is, the number of contenders that wait or
+of messages in a queue, the holder, and the clients that use it. What uses a path
+is a guess from the names and the data of its znodes.`,
+		"", "zklock ls /locks\nzklock ls -json /locks | jq '.[] | select(.depth > 10)'\n"},
+	"who": {
+		"zklock who [-json] PATH",
+		`Shows the holders of PATH and the contenders that wait, in order: ID, session,
+fencing token, and since when they are in line. The ID is what the contender has
+written: host:pid by default for this toolkit, the address of the host for
+Curator, an identifier for kazoo. The session leads to the client's address: look
+for it in the answer of the four-letter word cons.`,
+		"", "zklock who /locks/backup\n"},
+	"watch": {
+		"zklock watch [-json] PATH",
+		`Shows the participants of PATH, and then each contender that joins, holds or
+leaves, until it is interrupted. With -json each change is a line.`,
+		"", "zklock watch /scheduler\n"},
+	"break": {
+		"zklock break [-yes] [-all] [-id ID] [-json] PATH",
+		`Deletes the znodes of the holders of PATH, after a question for each. The next
+contender holds then. A holder that watches its znode learns of the loss: the
+contexts of this toolkit end, and zklock run kills its command. Others, such as
+the locks of Curator and kazoo, go on as if they held the lock: stop their
+process first.`,
+		"0  broken\n1  nobody held the lock, or the answer was no\n2  wrong usage\n3  no server could be reached, or the servers refused\n",
+		"zklock break /locks/backup\nzklock break -id host-a:4711 -yes /locks/backup\n"},
+}
+
+const generalManual = `NAME
+    zklock - hold, show and break locks of a ZooKeeper ensemble
+
+SYNOPSIS
+%s
+DESCRIPTION
+    zklock works on the locks, read-write locks, semaphores and elections of
+    this toolkit, of Curator, of kazoo and of go-zookeeper.
+
+ENVIRONMENT
+    ZOOKEEPER_SERVERS  the servers, if -servers does not name them
+    ZKSYNC_TOKEN       set for the command of run: its fencing token
+
+SEE ALSO
+    zklock help COMMAND
+`
+
+// help prints the manual and returns the exit status.
+func help(args []string, stdout, stderr io.Writer) int {
+	if len(args) == 0 {
+		fmt.Fprintf(stdout, generalManual, indent(usage))
+		return 0
+	}
+	p, ok := pages[args[0]]
+	if !ok {
+		fmt.Fprintf(stderr, "zklock: there is no manual of %q\n%s", args[0], usage)
+		return statusUsage
+	}
+	statuses := p.statuses
+	if statuses == "" {
+		statuses = "0  success\n2  wrong usage\n3  no server could be reached, or the servers refused\n"
+	}
+	fmt.Fprintf(stdout, "NAME\n    zklock %s\n\nSYNOPSIS\n%s\nDESCRIPTION\n%s\nOPTIONS\n%s\nEXIT STATUS\n%s\nEXAMPLES\n%s",
+		args[0], indent(p.synopsis), indent(p.description), options(args[0]), indent(statuses), indent(p.examples))
+	return 0
+}
+
+// options describes the options of a command.
+func options(name string) string {
+	var b strings.Builder
+	(&program{}).flagSet(name, subcommands[name]()).VisitAll(func(f *flag.Flag) {
+		value, about := flag.UnquoteUsage(f)
+		fmt.Fprintf(&b, "    -%s %s\n        %s", f.Name, value, about)
+		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" && f.DefValue != "0s" {
+			fmt.Fprintf(&b, " (default %s)", f.DefValue)
+		}
+		b.WriteString("\n")
+	})
+	return b.String()
+}
+
+func indent(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(strings.TrimSuffix(text, "\n") + "\n") {
+		if line != "\n" {
+			b.WriteString("    ")
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+)
+
+// A whoCommand shows the participants of a path.
+type whoCommand struct{ path string }
+
+func (c *whoCommand) flags(*flag.FlagSet) {}
+
+func (c *whoCommand) parse(args []string) (err error) {
+	c.path, err = onePath(args)
+	return err
+}
+
+func (c *whoCommand) run(ctx context.Context, p *program) int {
+	return p.connected(ctx, func(ctx context.Context, m *session.Manager) error {
+		found, err := zksync.Inspect(ctx, m, c.path)
+		if err != nil {
+			return err
+		}
+		e := entryOf(found)
+		if p.json {
+			printJSON(p.stdout, e)
+			return nil
+		}
+		fmt.Fprintf(p.stdout, "%s: %v", e.Path, e.Kind)
+		if len(e.Clients) > 0 {
+			fmt.Fprintf(p.stdout, " (%s)", e.clients())
+		}
+		if e.Kind == zksync.KindQueue {
+			fmt.Fprintf(p.stdout, ", %d messages", e.Depth)
+		}
+		fmt.Fprintln(p.stdout)
+		if len(e.Participants) == 0 {
+			return nil
+		}
+		t := newTable(p.stdout, "STATE", "CLASS", "ID", "SESSION", "TOKEN", "SINCE", "AGE", "CLIENT")
+		for _, c := range e.Participants {
+			t.row(c.state(), c.Class.String(), c.ID, c.Session, strconv.FormatInt(c.Token, 10), c.Since.Format(time.RFC3339), age(c.Since).String(), string(c.Client))
+		}
+		return t.Flush()
+	})
+}
+
+// An lsCommand lists the primitives below a path.
+type lsCommand struct{ path string }
+
+func (c *lsCommand) flags(*flag.FlagSet) {}
+
+func (c *lsCommand) parse(args []string) (err error) {
+	c.path, err = onePath(args)
+	return err
+}
+
+// maxInspected is how many paths are inspected at once.
+const maxInspected = 16
+
+func (c *lsCommand) run(ctx context.Context, p *program) int {
+	return p.connected(ctx, func(ctx context.Context, m *session.Manager) error {
+		all, err := below(ctx, m, c.path)
+		if err != nil {
+			return err
+		}
+		if p.json {
+			entries := make([]entry, len(all))
+			for i, found := range all {
+				entries[i] = entryOf(found)
+			}
+			printJSON(p.stdout, entries)
+			return nil
+		}
+		t := newTable(p.stdout, "PATH", "KIND", "DEPTH", "HOLDER", "AGE", "CLIENTS")
+		for _, found := range all {
+			e := entryOf(found)
+			holder, since := "", ""
+			if holders := e.holders(); len(holders) > 0 {
+				holder, since = orUnnamed(holders[0].ID), age(holders[0].Since).String()
+				if len(holders) > 1 {
+					holder += fmt.Sprintf(" and %d more", len(holders)-1)
+				}
+			}
+			t.row(e.Path, e.Kind.String(), strconv.Itoa(e.Depth), holder, since, e.clients())
+		}
+		return t.Flush()
+	})
+}
+
+// below inspects the children of a path.
+func below(ctx context.Context, m *session.Manager, path string) ([]*zksync.Inspection, error) {
+	s, err := m.Session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names, _, err := s.Children(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	prefix := path + "/"
+	if path == "/" {
+		prefix = "/"
+	}
+	all, errs := make([]*zksync.Inspection, len(names)), make([]error, len(names))
+	slots := make(chan struct{}, maxInspected)
+	var wg sync.WaitGroup
+	for i, name := range names {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			all[i], errs[i] = zksync.Inspect(ctx, m, prefix+name)
+			if errors.Is(errs[i], zk.ErrNoNode) {
+				errs[i] = nil // deleted since the listing
+			}
+		})
+	}
+	wg.Wait()
+	found := all[:0]
+	for _, inspection := range all {
+		if inspection != nil {
+			found = append(found, inspection)
+		}
+	}
+	return found, errors.Join(errs...)
+}
+
+// connected connects, calls f, and returns the exit status.
+func (p *program) connected(ctx context.Context, f func(ctx context.Context, m *session.Manager) error) int {
+	m, err := p.ensemble.open(ctx, 0)
+	if err != nil {
+		return p.failed(ctx, err)
+	}
+	defer m.Close()
+	bounded, cancel := context.WithTimeout(ctx, p.ensemble.connect)
+	defer cancel()
+	if err := f(bounded, m); err != nil {
+		return p.failed(ctx, err)
+	}
+	return 0
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/go-zksync/toolkit/internal/servers"
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+)
+
+// An operator finds the holder, breaks the lock, and sees the next holder, as text and
+// as JSON.
+func TestLookAndBreak(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		dir := servers.Path(t)
+		path := dir + "/lock"
+		id := func(m *session.Manager) string {
+			t.Helper()
+			s, err := m.Session(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fmt.Sprintf("%#x", uint64(s.ID()))
+		}
+		at := func(input string, args ...string) *result {
+			t.Helper()
+			r, done := startWith(t.Context(), input, append([]string{args[0], "-servers", srv.Address()}, args[1:]...)...)
+			<-done
+			return r
+		}
+		a, b := srv.Connect(t), srv.Connect(t)
+		held, err := zksync.NewMutex(a, path, zksync.WithID("host-a:1")).LockContext(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan error, 1)
+		go func() { got <- zksync.NewMutex(b, path, zksync.WithID("host-b:2")).Lock(t.Context()) }()
+
+		watching, stop := context.WithCancel(t.Context())
+		w, wDone := start(watching, "watch", "-servers", srv.Address(), path)
+		await(t, "both contenders", func() bool {
+			return strings.Contains(w.out.String(), "holds   host-a:1") && strings.Contains(w.out.String(), "joined  host-b:2")
+		})
+		at("", "ls", dir).want(t, 0, path, "lock", "host-a:1", "zksync")
+		at("", "who", path).want(t, 0, "holds  exclusive  host-a:1  "+id(a), "waits  exclusive  host-b:2  "+id(b))
+		var found entry
+		if err := json.Unmarshal([]byte(at("", "who", "-json", path).out.String()), &jsonEntry{&found}); err != nil {
+			t.Error(err)
+		}
+		if len(found.Participants) != 2 || found.Participants[0].Session != id(a) || !found.Participants[0].Holds || found.Depth != 1 {
+			t.Errorf("who -json: %+v", found)
+		}
+		at("n\n", "break", path).want(t, 1, "host-a:1 holds "+path, "nothing was broken")
+		if held.Err() != nil {
+			t.Fatal("the lock was broken without consent")
+		}
+		at("y\n", "break", path).want(t, 0, "now "+path+" is held by host-b:2")
+		if err := <-got; err != nil {
+			t.Fatal(err)
+		}
+		<-held.Done()
+		await(t, "the next holder", func() bool {
+			return strings.Contains(w.out.String(), "left    host-a:1") && strings.Contains(w.out.String(), "holds   host-b:2")
+		})
+		stop()
+		<-wDone
+		w.want(t, 130)
+		at("", "break", "-yes", "-id", "host-a:1", path).want(t, 1, "no such contender")
+		r := at("", "break", "-yes", "-json", "-id", "host-b:2", path)
+		r.want(t, 0, `"id":"host-b:2"`)
+		at("", "break", "-yes", path).want(t, 1, "nothing was broken")
+		at("", "break", "-yes", dir).want(t, 1, "directory")
+		at("", "who", dir+"/absent").want(t, 3, dir+"/absent")
+	})
+}
+
+// A jsonEntry reads an entry, whose kind and classes are words.
+type jsonEntry struct{ *entry }
+
+func (e *jsonEntry) UnmarshalJSON(b []byte) error {
+	var read struct {
+		Path, Kind   string
+		Depth        int
+		Participants []struct {
+			ID, Class, Session string
+			Holds              bool
+		}
+	}
+	if err := json.Unmarshal(b, &read); err != nil {
+		return err
+	}
+	if read.Kind != "lock" {
+		return fmt.Errorf("kind %q", read.Kind)
+	}
+	e.Depth = read.Depth
+	for _, p := range read.Participants {
+		if p.Class != "exclusive" {
+			return fmt.Errorf("class %q", p.Class)
+		}
+		e.Participants = append(e.Participants, participant{ID: p.ID, Session: p.Session, Holds: p.Holds})
+	}
+	return nil
+}
+
+// Every command has a manual that describes each of its options, and the completions
+// know every command and option.
+func TestHelpAndCompletion(t *testing.T) {
+	manual := finish(t, "help").out.String()
+	for name := range subcommands {
+		text := finish(t, "help", name).out.String()
+		for _, section := range []string{"NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "EXAMPLES"} {
+			if !strings.Contains(text, section+"\n") {
+				t.Errorf("help %s has no %s", name, section)
+			}
+		}
+		if finish(t, name, "-h").out.String() != text || !strings.Contains(manual, name) {
+			t.Errorf("zklock %s -h is not zklock help %s, or zklock help does not name it", name, name)
+		}
+		for _, shell := range []string{"bash", "zsh", "fish"} {
+			script := finish(t, "completion", shell).out.String()
+			for _, option := range optionNames(name) {
+				if !strings.Contains(text, "-"+option+" ") || !strings.Contains(script, option) {
+					t.Errorf("-%s of %s is not in the manual, or not in the completion of %s", option, name, shell)
+				}
+			}
+		}
+	}
+}
+
+// The completion works in bash. It is tried if bash is installed.
+func TestBashCompletes(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("bash is not installed")
+	}
+	script := finish(t, "completion", "bash").out.String() + `
+COMP_WORDS=(zklock br); COMP_CWORD=1; _zklock; echo "${COMPREPLY[@]}"
+COMP_WORDS=(zklock run -el); COMP_CWORD=2; _zklock; echo "${COMPREPLY[@]}"
+`
+	cmd := exec.Command("bash", "-c", script)
+	cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	if err != nil || string(out) != "break\n-elect\n" {
+		t.Errorf("bash completes %q, %v", out, err)
+	}
+}

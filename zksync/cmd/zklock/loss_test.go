@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zksync/toolkit/internal/servers"
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+// stamps reads the times, in nanoseconds, that commands have written.
+func stamps(t *testing.T, file string) (all []int64) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.SplitAfter(string(text), "\n")
+	for _, line := range lines {
+		if n, err := strconv.ParseInt(strings.TrimSuffix(line, "\n"), 10, 64); err == nil && strings.HasSuffix(line, "\n") {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// A command that ignores TERM is killed before the servers give its lock to the next
+// command, though the grace is longer than the session timeout, with each kind of hold.
+// To see this test fail, leave the limits out of child.watch and wait for the grace after
+// a loss.
+func TestTwoCommandsNeverRunAtTheSameTime(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		for _, mode := range []string{"-lock", "-elect", "-sem=1"} {
+			t.Run(mode, func(t *testing.T) {
+				t.Parallel()
+				dir := t.TempDir()
+				first, second := filepath.Join(dir, "first"), filepath.Join(dir, "second")
+				p := newProxy(t, srv.Address())
+				path := servers.Path(t)
+				ctx, cancel := context.WithCancel(t.Context())
+				options := []string{"run", "-timeout", "3s", "-grace", "1m", mode, path, "--", "sh", "-c"}
+				a, aDone := start(ctx, append(append([]string{options[0], "-servers", p.addr}, options[1:]...),
+					fmt.Sprintf(`trap "" TERM; while :; do date +%%s%%N >> %s; done`, first))...)
+				await(t, "the first command", func() bool { _, err := os.Stat(first); return err == nil })
+				b, bDone := start(ctx, append(append([]string{options[0], "-servers", srv.Address()}, options[1:]...),
+					fmt.Sprintf(`date +%%s%%N > %s`, second))...)
+				time.AfterFunc(500*time.Millisecond, p.silence)
+				<-bDone
+				cancel()
+				<-aDone
+				b.want(t, 0)
+				if mode != "-elect" {
+					a.want(t, statusLost, "the command is killed")
+				}
+				ours, theirs := stamps(t, first), stamps(t, second)
+				if len(ours) == 0 || len(theirs) != 1 {
+					t.Fatalf("%d and %d times were written", len(ours), len(theirs))
+				}
+				if overlap := time.Duration(ours[len(ours)-1] - theirs[0]); overlap >= 0 {
+					t.Errorf("the first command ran for %v beside the second", overlap)
+				}
+			})
+		}
+	})
+}
+
+// A break of the lock kills the command at once, whatever the grace is.
+func TestBreakKills(t *testing.T) {
+	t.Parallel()
+	srv := zksynctest.Start(t)
+	r, done := start(t.Context(), "run", "-servers", srv.Addr(), "-grace", "1m", "-id", "stubborn", "/locks/a", "--", "sh", "-c", `trap "" TERM; echo started; sleep 600`)
+	await(t, "the command", func() bool { return r.out.String() != "" })
+	begun := time.Now()
+	finish(t, "break", "-servers", srv.Addr(), "-yes", "/locks/a").want(t, 0, "nobody holds /locks/a")
+	<-done
+	r.want(t, statusLost, "the command is killed", "was lost while the command ran")
+	if took := time.Since(begun); took > 10*time.Second {
+		t.Errorf("the command was killed after %v", took)
+	}
+}
+
+// After a signal the command has its grace, while the lock is held, and the exit status
+// names the signal that came while zklock waited.
+func TestSignals(t *testing.T) {
+	t.Parallel()
+	srv := zksynctest.Start(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	r, done := start(ctx, "run", "-servers", srv.Addr(), "/locks/a", "--", "sh", "-c", `trap "sleep 0.2; exit 5" TERM; echo started; while :; do sleep 0.05; done`)
+	await(t, "the command", func() bool { return r.out.String() != "" })
+	waiting, stop := context.WithCancelCause(t.Context())
+	w, wDone := start(waiting, "run", "-servers", srv.Addr(), "/locks/a", "--", "echo", "ran")
+	await(t, "the second in line", func() bool { names, _ := srv.Children("/locks/a"); return len(names) == 2 })
+	stop(signalError{syscall.SIGHUP})
+	<-wDone
+	w.want(t, 128+int(syscall.SIGHUP))
+	cancel(signalError{syscall.SIGTERM})
+	<-done
+	r.want(t, 5)
+	if names, _ := srv.Children("/locks/a"); len(names) != 0 {
+		t.Errorf("left behind: %v", names)
+	}
+}
+
+// Every command ends within its bounds if no server answers, and says so, also if the
+// servers have gone after the connect.
+func TestNoServerAnswers(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"run", "-try", "/a", "true"}, {"run", "-wait", "300ms", "-connect", "1m", "/a", "true"}, {"run", "/a", "true"},
+		{"ls", "/"}, {"who", "/a"}, {"watch", "/a"}, {"break", "/a"},
+	} {
+		begun := time.Now()
+		args = append([]string{args[0], "-connect", "300ms", "-servers", "127.0.0.1:1"}, args[1:]...)
+		finish(t, args...).want(t, statusEnsemble, "127.0.0.1:1")
+		if took := time.Since(begun); took > 3*time.Second {
+			t.Errorf("%v ended after %v", args, took)
+		}
+	}
+	srv := zksynctest.Start(t)
+	mu := zksync.NewMutex(srv.Connect(t), "/a")
+	if err := mu.Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p := newProxy(t, srv.Addr())
+	r, done := start(t.Context(), "run", "-servers", p.addr, "-timeout", "4s", "-wait", "4s", "/a", "true")
+	await(t, "the second in line", func() bool { names, _ := srv.Children("/a"); return len(names) == 2 })
+	p.silence()
+	<-done
+	r.want(t, statusEnsemble, "no server answers")
+}
+
+// A wait explains itself after 3 s, and a failure names the holder.
+func TestTheHolderIsNamed(t *testing.T) {
+	t.Parallel()
+	srv := zksynctest.Start(t)
+	m := srv.Connect(t)
+	s, err := m.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := zksync.NewMutex(m, "/a", zksync.WithID("host-a:4711")).Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	id := fmt.Sprintf("%#x", uint64(s.ID()))
+	finish(t, "run", "-servers", srv.Addr(), "-try", "/a", "true").want(t, 1, "/a is held by host-a:4711", id)
+	finish(t, "run", "-servers", srv.Addr(), "-wait", "3500ms", "/a", "true").want(t, 1, "waiting: /a is held by host-a:4711", "1 in line", id)
+	if r := finish(t, "run", "-servers", srv.Addr(), "-quiet", "-wait", "3500ms", "/a", "true"); strings.Contains(r.errors.String(), "waiting") {
+		t.Errorf("-quiet: %s", r.errors)
+	}
+}
+
+// Readers share, a semaphore limits, and each command finds its token.
+func TestModes(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		path, m := servers.Path(t), srv.Connect(t, session.WithTimeout(10*time.Second))
+		at := func(args ...string) *result {
+			return finish(t, append([]string{"run", "-servers", srv.Address()}, args...)...)
+		}
+		rw := zksync.NewRWMutex(m, path+"/rw")
+		if err := rw.RLock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		at("-try", "-rlock", path+"/rw", "sh", "-c", "echo token $ZKSYNC_TOKEN").want(t, 0, "token ")
+		if err := rw.RUnlock(); err != nil {
+			t.Fatal(err)
+		}
+		if err := rw.Lock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		at("-try", "-rlock", path+"/rw", "true").want(t, 1)
+		sem := zksync.NewSemaphore(m, path+"/sem", 2)
+		if err := sem.Acquire(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		at("-try", "-sem", "2", path+"/sem", "true").want(t, 0)
+		if err := sem.Acquire(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		at("-try", "-sem", "2", path+"/sem", "true").want(t, 1)
+	})
+}

@@ -1,0 +1,160 @@
+// Command zklock holds locks of a ZooKeeper ensemble while a command runs, as flock does
+// on one machine, and shows and breaks the locks of all clients: this toolkit's,
+// Curator's, kazoo's and go-zookeeper's.
+//
+//	zklock run /locks/backup -- pg_dump mydb
+//	zklock run -elect /scheduler -- ./scheduler --foreground
+//	zklock who /locks/backup
+//
+// Install it by
+//
+//	go install github.com/go-zksync/toolkit/zksync/cmd/zklock@latest
+//
+// "zklock help" prints the manual.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// The exit statuses of zklock itself.
+const (
+	statusConflict   = 1
+	statusUsage      = 2
+	statusEnsemble   = 3
+	statusLost       = 4
+	statusNotStarted = 126
+	statusNotFound   = 127
+)
+
+// A signalError is the cause of a context that a signal has ended.
+type signalError struct{ signal syscall.Signal }
+
+func (e signalError) Error() string { return e.signal.String() }
+
+func main() {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		sig, _ := (<-signals).(syscall.Signal)
+		cancel(signalError{sig})
+	}()
+	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// interrupted is the exit status of a command that a signal has ended.
+func interrupted(ctx context.Context) int {
+	var e signalError
+	if errors.As(context.Cause(ctx), &e) {
+		return 128 + int(e.signal)
+	}
+	return 128 + int(syscall.SIGINT)
+}
+
+// A program is one call of zklock.
+type program struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	ensemble       ensemble
+	json           bool
+}
+
+// A subcommand parses its arguments and runs. An error of parse is a wrong usage.
+type subcommand interface {
+	// flags adds the options.
+	flags(fs *flag.FlagSet)
+	// parse takes the arguments that are no options.
+	parse(args []string) error
+	// run returns the exit status.
+	run(ctx context.Context, p *program) int
+}
+
+// subcommands are the commands that need an ensemble.
+var subcommands = map[string]func() subcommand{
+	"run":   func() subcommand { return &runCommand{} },
+	"ls":    func() subcommand { return &lsCommand{} },
+	"who":   func() subcommand { return &whoCommand{} },
+	"watch": func() subcommand { return &watchCommand{} },
+	"break": func() subcommand { return &breakCommand{} },
+}
+
+// run returns the exit status of zklock.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) == 0 {
+		fmt.Fprint(stderr, usage)
+		return statusUsage
+	}
+	name, args := args[0], args[1:]
+	switch name {
+	case "help", "-h", "-help", "--help":
+		return help(args, stdout, stderr)
+	case "completion":
+		return completion(args, stdout, stderr)
+	}
+	create, ok := subcommands[name]
+	if !ok {
+		fmt.Fprintf(stderr, "zklock: there is no command %q\n%s", name, usage)
+		return statusUsage
+	}
+	p, c := &program{stdin: stdin, stdout: stdout, stderr: stderr}, create()
+	fs := p.flagSet(name, c)
+	fs.SetOutput(io.Discard)
+	rest, err := parseAll(fs, args)
+	if errors.Is(err, flag.ErrHelp) {
+		return help([]string{name}, stdout, stderr)
+	}
+	if err == nil {
+		err = c.parse(rest)
+	}
+	if err == nil {
+		err = p.ensemble.check()
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "zklock %s: %v; see zklock help %s\n", name, err, name)
+		return statusUsage
+	}
+	return c.run(ctx, p)
+}
+
+// flagSet returns the options of a command.
+func (p *program) flagSet(name string, c subcommand) *flag.FlagSet {
+	fs := flag.NewFlagSet(name, flag.ContinueOnError)
+	p.ensemble.flags(fs)
+	if _, ok := c.(*runCommand); !ok {
+		fs.BoolVar(&p.json, "json", false, "print JSON")
+	}
+	c.flags(fs)
+	return fs
+}
+
+// parseAll parses options before and behind the first argument, which is a path, and
+// returns the arguments that are no options.
+func parseAll(fs *flag.FlagSet, args []string) ([]string, error) {
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	if fs.NArg() == 0 {
+		return nil, nil
+	}
+	path, rest := fs.Arg(0), fs.Args()[1:]
+	if err := fs.Parse(rest); err != nil {
+		return nil, err
+	}
+	return append([]string{path}, fs.Args()...), nil
+}
+
+// onePath is the parse of commands that take a path alone.
+func onePath(args []string) (string, error) {
+	if len(args) != 1 {
+		return "", fmt.Errorf("%d arguments, want one path", len(args))
+	}
+	return args[0], nil
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+)
+
+// A runCommand runs a command while something is held.
+type runCommand struct {
+	lock, rlock, elect bool
+	units              int
+	try                bool
+	wait               time.Duration
+	grace              time.Duration
+	conflict           int
+	id                 string
+	quiet              bool
+	path               string
+	command            []string
+}
+
+func (r *runCommand) flags(fs *flag.FlagSet) {
+	fs.BoolVar(&r.lock, "lock", false, "hold a lock that excludes all others; the default")
+	fs.BoolVar(&r.rlock, "rlock", false, "hold a read lock")
+	fs.IntVar(&r.units, "sem", 0, "hold one of `N` units of a semaphore")
+	fs.BoolVar(&r.elect, "elect", false, "lead an election, and start the command anew after a loss")
+	fs.BoolVar(&r.try, "try", false, "do not wait")
+	fs.DurationVar(&r.wait, "wait", 0, "wait for this `long` at most; 0 is for ever")
+	fs.DurationVar(&r.grace, "grace", 5*time.Second, "how `long` the command has between TERM and KILL while the lock is held")
+	fs.IntVar(&r.conflict, "E", statusConflict, "the exit `status` if others hold the lock")
+	fs.StringVar(&r.id, "id", "", "the `id` that others see; the default is host:pid")
+	fs.BoolVar(&r.quiet, "quiet", false, "do not tell what the command waits for")
+}
+
+func (r *runCommand) parse(args []string) error {
+	modes := 0
+	for _, given := range []bool{r.lock, r.rlock, r.elect, r.units != 0} {
+		if given {
+			modes++
+		}
+	}
+	switch {
+	case len(args) == 0:
+		return errors.New("no path")
+	case len(args) == 1:
+		return errors.New("no command to run")
+	case modes > 1:
+		return errors.New("give one of -lock, -rlock, -sem and -elect")
+	case r.units < 0:
+		return fmt.Errorf("-sem %d is not positive", r.units)
+	case r.elect && (r.try || r.wait != 0):
+		return errors.New("-try and -wait do not go with -elect")
+	case r.try && r.wait != 0:
+		return errors.New("give either -try or -wait")
+	case r.wait < 0:
+		return fmt.Errorf("-wait %v is negative", r.wait)
+	case r.grace < 0:
+		return fmt.Errorf("-grace %v is negative", r.grace)
+	case r.conflict < 0 || r.conflict > 255:
+		return fmt.Errorf("-E %d is not an exit status, want 0 to 255", r.conflict)
+	}
+	r.path, r.command = args[0], args[1:]
+	return nil
+}
+
+func (r *runCommand) run(ctx context.Context, p *program) int {
+	m, err := p.ensemble.open(ctx, r.wait)
+	if err != nil {
+		return p.failed(ctx, err)
+	}
+	defer m.Close()
+	c := &child{args: r.command, grace: r.grace, m: m, stdin: p.stdin, stdout: p.stdout, stderr: p.stderr}
+	h := r.holder(m)
+	for {
+		held, err := r.acquire(ctx, p, m, h)
+		if err != nil {
+			return r.refused(ctx, p, m, err)
+		}
+		status, lost := c.run(ctx, held)
+		if err := h.release(); !lost && !errors.Is(err, zksync.ErrLost) {
+			return status
+		}
+		if r.elect && ctx.Err() == nil {
+			fmt.Fprintf(p.stderr, "zklock: leadership of %s was lost; campaigning again\n", r.path)
+			continue
+		}
+		fmt.Fprintf(p.stderr, "zklock: %s was lost while the command ran\n", r.path)
+		return statusLost
+	}
+}
+
+// errContended says that others hold the lock, so that nothing was acquired.
+var errContended = errors.New("others hold it")
+
+// acquire waits for the hold. The returned context ends with the hold and not with ctx,
+// so that the command may take its grace after a signal.
+func (r *runCommand) acquire(ctx context.Context, p *program, m *session.Manager, h holder) (context.Context, error) {
+	wait, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	interrupt := context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })
+	limit, why := r.wait, error(zksync.ErrMaxWait)
+	if r.try {
+		limit, why = p.ensemble.connect, session.ErrConnectionLost
+	}
+	if limit > 0 {
+		t := time.AfterFunc(limit, func() { cancel(why) })
+		defer t.Stop()
+	}
+	if !r.quiet && !r.try {
+		done := make(chan struct{})
+		told := make(chan struct{})
+		go func() { defer close(told); r.explain(p, m, done) }()
+		defer func() { close(done); <-told }()
+	}
+	held, ok, err := h.acquire(wait, r.try)
+	if !interrupt() && err == nil && ok {
+		// The signal came at the very moment of the grant.
+		_ = h.release()
+		return nil, context.Cause(ctx)
+	}
+	if err == nil && !ok {
+		err = errContended
+	}
+	return held, err
+}
+
+// refused says why nothing was acquired, and names the holders if there are any.
+func (r *runCommand) refused(ctx context.Context, p *program, m *session.Manager, err error) int {
+	switch {
+	case ctx.Err() != nil:
+		return interrupted(ctx)
+	case errors.Is(err, errContended):
+	case errors.Is(err, zksync.ErrMaxWait) && m.State() == session.Connected:
+	case errors.Is(err, zksync.ErrMaxWait) || errors.Is(err, session.ErrConnectionLost):
+		fmt.Fprintf(p.stderr, "zklock: no server answers, so nothing is known about %s: %v\n", r.path, err)
+		return statusEnsemble
+	default:
+		return p.failed(ctx, err)
+	}
+	fmt.Fprintf(p.stderr, "zklock: %s\n", r.situation(ctx, m))
+	return r.conflict
+}
+
+const (
+	firstExplanation = 3 * time.Second
+	lastExplanation  = 5 * time.Minute
+)
+
+// explain tells what the command waits for, at growing intervals.
+func (r *runCommand) explain(p *program, m *session.Manager, done <-chan struct{}) {
+	for after := firstExplanation; ; after = min(2*after, lastExplanation) {
+		t := time.NewTimer(after)
+		select {
+		case <-done:
+			t.Stop()
+			return
+		case <-t.C:
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() {
+			select {
+			case <-done:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+		text := r.situation(ctx, m)
+		if cancel(); !isClosed(done) {
+			fmt.Fprintf(p.stderr, "zklock: waiting: %s\n", text)
+		}
+	}
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+// situation says who holds the path, in one line.
+func (r *runCommand) situation(ctx context.Context, m *session.Manager) string {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	found, err := zksync.Inspect(ctx, m, r.path)
+	switch {
+	case err != nil && m.State() != session.Connected:
+		return fmt.Sprintf("no server answers, so nothing is known about %s", r.path)
+	case err != nil:
+		return fmt.Sprintf("others hold %s, or held it a moment ago: %v", r.path, err)
+	}
+	return describe(found)
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksync"
+)
+
+// A participant is what is printed of a zksync.Participant.
+type participant struct {
+	ID      string                `json:"id"`
+	Class   zksync.ContenderClass `json:"class"`
+	Holds   bool                  `json:"holds"`
+	Session string                `json:"session"` // hexadecimal, as in ZooKeeper's logs
+	Token   int64                 `json:"token"`
+	Since   time.Time             `json:"since"`
+	Client  zksync.Client         `json:"client,omitempty"`
+	Path    string                `json:"path"`
+}
+
+func shown(p zksync.Participant) participant {
+	return participant{
+		ID: p.ID, Class: p.Class, Holds: p.Holds, Session: fmt.Sprintf("%#x", uint64(p.Session)),
+		Token: p.Token, Since: p.Since.UTC(), Client: p.Client, Path: p.Path,
+	}
+}
+
+func (p participant) state() string {
+	if p.Holds {
+		return "holds"
+	}
+	return "waits"
+}
+
+// An entry is what is printed of a zksync.Inspection.
+type entry struct {
+	Path         string          `json:"path"`
+	Kind         zksync.Kind     `json:"kind"`
+	Clients      []zksync.Client `json:"clients"`
+	Depth        int             `json:"depth"` // participants that wait, or messages
+	Participants []participant   `json:"participants"`
+}
+
+func entryOf(found *zksync.Inspection) entry {
+	e := entry{Path: found.Path, Kind: found.Kind, Clients: found.Clients, Depth: found.Depth, Participants: []participant{}}
+	if e.Clients == nil {
+		e.Clients = []zksync.Client{}
+	}
+	for _, p := range found.Participants {
+		e.Participants = append(e.Participants, shown(p))
+	}
+	return e
+}
+
+// holders returns the participants that hold.
+func (e entry) holders() (all []participant) {
+	for _, p := range e.Participants {
+		if p.Holds {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func (e entry) clients() string {
+	var names []string
+	for _, c := range e.Clients {
+		names = append(names, string(c))
+	}
+	return strings.Join(names, ", ")
+}
+
+// age is how long ago a time was, by the servers' clock and ours.
+func age(since time.Time) time.Duration { return max(0, time.Since(since).Round(time.Second)) }
+
+// describe says in one line who holds what.
+func describe(found *zksync.Inspection) string {
+	e := entryOf(found)
+	holders := e.holders()
+	if len(holders) == 0 {
+		return fmt.Sprintf("nobody holds %s", e.Path)
+	}
+	h := holders[0]
+	text := fmt.Sprintf("%s is held by %s (session %s, token %d) since %s, for %v", e.Path, orUnnamed(h.ID), h.Session, h.Token, h.Since.Format(time.RFC3339), age(h.Since))
+	if len(holders) > 1 {
+		text += fmt.Sprintf(", and by %d others", len(holders)-1)
+	}
+	return text + fmt.Sprintf("; %d in line", e.Depth)
+}
+
+func orUnnamed(id string) string {
+	if id == "" {
+		return "an unnamed contender"
+	}
+	return id
+}
+
+// printJSON prints a value in one line.
+func printJSON(w io.Writer, v any) { _ = json.NewEncoder(w).Encode(v) }
+
+// A table aligns columns.
+type table struct{ *tabwriter.Writer }
+
+func newTable(w io.Writer, columns ...string) table {
+	t := table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
+	t.row(columns...)
+	return t
+}
+
+func (t table) row(cells ...string) {
+	for i, cell := range cells {
+		if cell == "" {
+			cells[i] = "-"
+		}
+	}
+	fmt.Fprintln(t, strings.Join(cells, "\t"))
+}
