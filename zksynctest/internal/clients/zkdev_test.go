@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// devserver builds examples/devserver and returns what starts one on a data file, at
+// zkdev builds zksynctest/cmd/zkdev and returns what starts one on a data file, at
 // an address, and returns that and what kills it.
-func devserver(t *testing.T) func(listen string) (addr string, kill func()) {
+func zkdev(t *testing.T) func(listen string) (addr string, kill func()) {
 	t.Helper()
 	dir := t.TempDir()
-	program := filepath.Join(dir, "devserver")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../../examples/devserver")
+	program := filepath.Join(dir, "zkdev")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../cmd/zkdev")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -37,16 +37,16 @@ func devserver(t *testing.T) func(listen string) (addr string, kill func()) {
 				return addr, kill
 			}
 		}
-		t.Fatal("devserver ended before it listened")
+		t.Fatal("zkdev ended before it listened")
 		return "", nil
 	}
 }
 
-// TestShellOnDevserver: what the shell wrote is what it reads from the next server on
+// TestShellOnZkdev: what the shell wrote is what it reads from the next server on
 // the same file, after kill -9.
-func TestShellOnDevserver(t *testing.T) {
+func TestShellOnZkdev(t *testing.T) {
 	t.Parallel()
-	path, start := shell(t), devserver(t)
+	path, start := shell(t), zkdev(t)
 	addr, kill := start("127.0.0.1:0")
 	first := runShell(t, path, addr, "create /a one\ncreate -s /a/s- x\ncreate -e /e gone\nset -s /a two\nls -R /a\nquit\n")
 	for _, want := range []string{"dataLength = 3", "/a/s-0000000000"} {

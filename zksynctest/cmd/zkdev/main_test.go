@@ -19,7 +19,7 @@ import (
 )
 
 // asServer makes the test program the command, so that it can be killed.
-const asServer = "ZKSYNC_TEST_DEVSERVER"
+const asServer = "ZKSYNC_TEST_ZKDEV"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asServer) != "" {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// process is a devserver of its own.
+// process is a zkdev in a process of its own.
 type process struct {
 	t    *testing.T
 	cmd  *exec.Cmd

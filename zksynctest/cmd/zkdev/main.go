@@ -1,9 +1,13 @@
-// Command devserver is a ZooKeeper server for development: it starts in
+// Command zkdev is a ZooKeeper server for development: it starts in
 // milliseconds, needs no Java, and any client can use it, zkCli.sh included.
 //
-//	devserver -listen 127.0.0.1:2181
-//	devserver -data zk.data
-//	devserver -config zoo.cfg
+//	zkdev -listen 127.0.0.1:2181
+//	zkdev -data zk.data
+//	zkdev -config zoo.cfg
+//
+// Install it by
+//
+//	go install github.com/go-zksync/toolkit/zksynctest/cmd/zkdev@latest
 //
 // Without -data all is gone when it ends. With it the tree, the sessions and the
 // zxid are kept in a file: what a client was told is there again after kill -9,
@@ -50,7 +54,7 @@ type options struct {
 const defaultListen = "127.0.0.1:2181"
 
 func parse(args []string, stderr io.Writer) (*options, error) {
-	flags := flag.NewFlagSet("devserver", flag.ContinueOnError)
+	flags := flag.NewFlagSet("zkdev", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	listen := flags.String("listen", "", "address for clients; port 0 for any that is free (default "+defaultListen+", or that of -config)")
 	file := flags.String("config", "", "configuration file, as zoo.cfg")
@@ -60,7 +64,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 		return nil, err
 	}
 	if flags.NArg() > 0 {
-		return nil, fmt.Errorf("%q is not an option; devserver -h lists them", flags.Arg(0))
+		return nil, fmt.Errorf("%q is not an option; zkdev -h lists them", flags.Arg(0))
 	}
 	if *fsync && *data == "" {
 		return nil, errors.New("-fsync means nothing without -data")
@@ -87,7 +91,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 
 // run serves until ctx ends, and returns the exit status.
 func run(ctx context.Context, args []string, stderr io.Writer) int {
-	logger := log.New(stderr, "devserver: ", log.LstdFlags|log.Lmsgprefix)
+	logger := log.New(stderr, "zkdev: ", log.LstdFlags|log.Lmsgprefix)
 	o, err := parse(args, stderr)
 	if err != nil {
 		if errors.Is(err, flag.ErrHelp) {
