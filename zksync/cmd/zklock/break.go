@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -105,11 +106,15 @@ func (c *breakCommand) remove(ctx context.Context, p *program, m *session.Manage
 
 // ask asks on the standard error, so that the output remains JSON.
 func (c *breakCommand) ask(p *program, answers *bufio.Reader, one participant) bool {
-	fmt.Fprintf(p.stderr, "%s %s %s since %v ago (session %s, token %d, %s).\nIt does not stop because of this, unless it watches its own znode. Take %s away? [y/N] ",
-		orUnnamed(one.ID), one.state(), c.path, age(one.Since), one.Session, one.Token, one.Client, c.path)
+	fmt.Fprintf(p.stderr, "%s %s %s, in line for %v (session %s, token %d, client %s).\nIts process goes on unless it watches its own znode. Take %s away? [y/N] ",
+		orUnnamed(one.ID), one.verb(), c.path, age(one.Since), one.Session, one.Token, orUnknown(one.Client), c.path)
 	answer, _ := answers.ReadString('\n')
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"
+}
+
+func orUnknown(c zksync.Client) zksync.Client {
+	return cmp.Or(c, "unknown")
 }
 
 // deleteZnode deletes the znode of a contender, unless another znode has taken its name.

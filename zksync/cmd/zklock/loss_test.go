@@ -152,8 +152,8 @@ func TestTheHolderIsNamed(t *testing.T) {
 	}
 	id := fmt.Sprintf("%#x", uint64(s.ID()))
 	finish(t, "run", "-servers", srv.Addr(), "-try", "/a", "true").want(t, 1, "/a is held by host-a:4711", id)
-	finish(t, "run", "-servers", srv.Addr(), "-wait", "3500ms", "/a", "true").want(t, 1, "waiting: /a is held by host-a:4711", "1 in line", id)
-	if r := finish(t, "run", "-servers", srv.Addr(), "-quiet", "-wait", "3500ms", "/a", "true"); strings.Contains(r.errors.String(), "waiting") {
+	finish(t, "run", "-servers", srv.Addr(), "-wait", "3500ms", "/a", "true").want(t, 1, "zklock: waiting: /a is held by host-a:4711", "1 waiting", id)
+	if r := finish(t, "run", "-servers", srv.Addr(), "-quiet", "-wait", "3500ms", "/a", "true"); strings.Contains(r.errors.String(), "zklock: waiting: ") {
 		t.Errorf("-quiet: %s", r.errors)
 	}
 }

@@ -37,6 +37,14 @@ func (p participant) state() string {
 	return "waits"
 }
 
+// verb is state before the path.
+func (p participant) verb() string {
+	if p.Holds {
+		return "holds"
+	}
+	return "waits for"
+}
+
 // An entry is what is printed of a zksync.Inspection.
 type entry struct {
 	Path         string          `json:"path"`
@@ -86,11 +94,11 @@ func describe(found *zksync.Inspection) string {
 		return fmt.Sprintf("nobody holds %s", e.Path)
 	}
 	h := holders[0]
-	text := fmt.Sprintf("%s is held by %s (session %s, token %d) since %s, for %v", e.Path, orUnnamed(h.ID), h.Session, h.Token, h.Since.Format(time.RFC3339), age(h.Since))
+	text := fmt.Sprintf("%s is held by %s (session %s, token %d), in line since %s, %v ago", e.Path, orUnnamed(h.ID), h.Session, h.Token, h.Since.Format(time.RFC3339), age(h.Since))
 	if len(holders) > 1 {
 		text += fmt.Sprintf(", and by %d others", len(holders)-1)
 	}
-	return text + fmt.Sprintf("; %d in line", e.Depth)
+	return text + fmt.Sprintf("; %d waiting", e.Depth)
 }
 
 func orUnnamed(id string) string {

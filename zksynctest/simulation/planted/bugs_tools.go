@@ -1,6 +1,7 @@
 package main
 
-// toolBugs are mistakes in elections by one ephemeral.
+// toolBugs are mistakes in elections by one ephemeral, in the identity of contenders, in
+// Inspect and in zklock.
 var toolBugs = []bug{
 	{"race: have two values of one session race at the same time", []edit{{"zksync/slot.go",
 		"	sl := t.slots[key]\n",
@@ -34,4 +35,36 @@ var toolBugs = []bug{
 		"time.Duration(r.rnd.Int64N(int64(r.window)))",
 		"time.Duration(0)"}},
 		[]finder{tested("./zksync", "^TestEphemeralElectionIsNoHerd$")}},
+	{"identity: leave the ID out at a downgrade", []edit{{"zksync/downgrade.go",
+		"number, Data: p.line.data, Flags",
+		"number, Flags"}},
+		[]finder{tested("./zksync", "^TestContenders$")}},
+	{"identity: leave the ID out of the units of a semaphore", []edit{{"zksync/leases.go",
+		"Path: path, Data: p.line.data, Flags",
+		"Path: path, Flags"}},
+		[]finder{tested("./zksync", "^TestContenders$")}},
+	{"identity: have the first contender alone hold", []edit{{"zksync/contender.go",
+		"				if present && r.blocks(class(theirs), line[i].class) {\n",
+		"				if present {\n"}},
+		[]finder{tested("./zksync", "^TestContenders$")}},
+	{"inspect: take every lock for one of ours", []edit{{"zksync/inspect_client.go",
+		"err == nil || id == \"\" {\n		return ClientCurator\n",
+		"err == nil || id == \"\" {\n		return ClientZksync\n"}},
+		[]finder{tested("./zksync", "^TestInspectOtherClients$")}},
+	{"zklock: give the command its grace after a loss", []edit{{"zksync/cmd/zklock/child.go",
+		"		if !now.Before(last) || held.Err() != nil {\n",
+		"		if !now.Before(last.Add(c.grace)) {\n"}},
+		[]finder{tested("./zksync/cmd/zklock", "^TestTwoCommandsNeverRunAtTheSameTime$|^TestBreakKills$")}},
+	{"zklock: keep the terminal from the command", []edit{{"zksync/cmd/zklock/child.go",
+		"	tty.lend(cmd.SysProcAttr)\n",
+		""}},
+		[]finder{tested("./zksync/cmd/zklock", "^TestTerminal$")}},
+	{"zklock: take a loss of the servers for contention", []edit{{"zksync/cmd/zklock/run.go",
+		"errors.Is(err, zksync.ErrMaxWait) && m.State() == session.Connected:",
+		"errors.Is(err, zksync.ErrMaxWait):"}},
+		[]finder{tested("./zksync/cmd/zklock", "^TestNoServerAnswers$")}},
+	{"zklock: break a lock without consent", []edit{{"zksync/cmd/zklock/break.go",
+		"answer == \"y\" || answer == \"yes\"",
+		"answer != \"\""}},
+		[]finder{tested("./zksync/cmd/zklock", "^TestLookAndBreak$")}},
 }
