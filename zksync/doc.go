@@ -89,6 +89,10 @@
 // docs/migrating.md says which other clients share what. Directories are made as container znodes, which
 // the server removes when they have been empty for a while.
 //
+// Each contender writes its ID to its znode: see [WithID]. Contenders of a primitive
+// names the holder and the contenders that wait, and [Inspect] tells what uses a path.
+// The command zksync/cmd/zklock shows both.
+//
 // The data of a line's directory belongs to the line: the path of a Mutex, of an
 // RWMutex and of an Election, and the directories locks and leases below the path of a
 // Semaphore. A process that joins a line writes an empty value there, and learns from

@@ -147,3 +147,30 @@ func ExampleGroup_Watch() {
 	// 1 members
 	// 0 members
 }
+
+// The candidates of this election race for one ephemeral znode, as Kafka's controllers
+// do. Plain clients that create the same znode take part.
+func ExampleWithLayout_ephemeral() {
+	m, stop := startExample()
+	defer stop()
+	ctx := context.Background()
+
+	e := zksync.NewElection(m, "/controller", zksync.WithID("broker-1"), zksync.WithLayout(zksync.LayoutEphemeral))
+	if _, err := e.Campaign(ctx); err != nil {
+		log.Fatal(err)
+	}
+	s, err := m.Session(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	data, _, err := s.Get(ctx, "/controller")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("the leader is %s\n", data)
+	if err := e.Resign(); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// the leader is broker-1
+}
