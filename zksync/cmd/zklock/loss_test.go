@@ -47,7 +47,7 @@ func TestTwoCommandsNeverRunAtTheSameTime(t *testing.T) {
 				p := newProxy(t, srv.Address())
 				path := servers.Path(t)
 				ctx, cancel := context.WithCancel(t.Context())
-				options := []string{"run", "-timeout", "3s", "-grace", "1m", mode, path, "--", "sh", "-c"}
+				options := []string{"run", "-timeout", "6s", "-grace", "20s", mode, path, "--", "sh", "-c"}
 				a, aDone := start(ctx, append(append([]string{options[0], "-servers", p.addr}, options[1:]...),
 					fmt.Sprintf(`trap "" TERM; while :; do date +%%s%%N >> %s; done`, first))...)
 				await(t, "the first command", func() bool { _, err := os.Stat(first); return err == nil })
@@ -77,7 +77,7 @@ func TestTwoCommandsNeverRunAtTheSameTime(t *testing.T) {
 func TestBreakKills(t *testing.T) {
 	t.Parallel()
 	srv := zksynctest.Start(t)
-	r, done := start(t.Context(), "run", "-servers", srv.Addr(), "-grace", "1m", "-id", "stubborn", "/locks/a", "--", "sh", "-c", `trap "" TERM; echo started; sleep 600`)
+	r, done := start(t.Context(), "run", "-servers", srv.Addr(), "-grace", "20s", "-id", "stubborn", "/locks/a", "--", "sh", "-c", `trap "" TERM; echo started; sleep 600`)
 	await(t, "the command", func() bool { return r.out.String() != "" })
 	begun := time.Now()
 	finish(t, "break", "-servers", srv.Addr(), "-yes", "/locks/a").want(t, 0, "nobody holds /locks/a")
