@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
@@ -110,5 +111,26 @@ func BenchmarkConnect(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkObserver measures a request without an observer, and with one that counts.
+func BenchmarkObserver(b *testing.B) {
+	for name, opts := range map[string][]session.Option{
+		"absent": nil,
+		"present": {session.WithObserver(session.Observer{RequestDone: func() func(session.RequestDone) {
+			var latency atomic.Int64
+			return func(e session.RequestDone) { latency.Add(int64(e.Latency)) }
+		}()})},
+	} {
+		b.Run(name, func(b *testing.B) {
+			s := current(b, zksynctest.Start(b).Connect(b, opts...))
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := s.Sync(b.Context(), "/"); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

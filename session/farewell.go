@@ -47,7 +47,7 @@ func (s *Session) closeOn(ctx context.Context, server string) error {
 	b = appendBuffer(appendLong(b, s.id), s.passwd)
 	answer, err := exchange(conn, b)
 	if err != nil {
-		return err
+		return &unansweredError{err}
 	}
 	d := decoder{b: answer[4:]}
 	d.take(8)

@@ -20,9 +20,10 @@ const (
 // watchOutages logs why no server can be used while there is no connection: once
 // for all calls that wait for one. It runs until Close begins.
 func (m *Manager) watchOutages() {
-	timer := time.NewTimer(firstReport)
+	// The probe is done in time for the first report.
+	timer := time.NewTimer(firstReport - probeTime)
 	defer timer.Stop()
-	pause := firstReport
+	pause, report := firstReport, time.Now().Add(firstReport)
 	connected := false
 	for {
 		m.mu.Lock()
@@ -30,7 +31,7 @@ func (m *Manager) watchOutages() {
 		m.mu.Unlock()
 		if now := state == Connected; now != connected {
 			connected = now
-			pause = firstReport
+			pause, report = firstReport, time.Now().Add(firstReport)
 			timer.Reset(pause)
 		}
 		due := timer.C
@@ -44,11 +45,16 @@ func (m *Manager) watchOutages() {
 		case <-due:
 			if !m.everConnected.Load() {
 				m.probe()
+				m.giveUpIfMistaken()
+			}
+			if rest := time.Until(report); rest > 0 {
+				timer.Reset(rest)
+				continue
 			}
 			m.cfg.log.Warn("no server can be used", zap.Stringer("state", state),
 				zap.Duration("waited", roundTime(time.Since(m.offlineSince()))), zap.Strings("servers", m.servers.report()))
-			m.giveUpIfMistaken()
 			pause = min(2*pause, maxReport)
+			report = time.Now().Add(pause)
 			timer.Reset(pause)
 		}
 	}

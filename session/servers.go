@@ -23,6 +23,7 @@ type tries struct {
 	failures int
 	err      error     // of the newest failure
 	mistake  *mistake  // why err is no accident, nil if it may be one
+	probed   bool      // a probe has found mistake
 	asked    time.Time // when the handshake was sent that is unanswered; zero if there is none
 }
 
@@ -78,8 +79,10 @@ func (v *servers) failed(server string, err error) (found *mistake) {
 	if mistake != nil && (t.mistake == nil || t.mistake.hint != mistake.hint) {
 		found = mistake
 	}
-	if (mistake == nil || !mistake.lasting) && t.mistake != nil && t.mistake.lasting && isSilent(err) {
-		mistake = t.mistake // that a probe has found; err says less
+	if t.probed && isSilent(err) {
+		mistake = t.mistake // err says less
+	} else {
+		t.probed = false
 	}
 	t.failures++
 	t.err, t.mistake, t.asked = err, mistake, time.Time{}
@@ -90,7 +93,8 @@ func (v *servers) failed(server string, err error) (found *mistake) {
 func (v *servers) explain(server string, m *mistake) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.account(server).mistake = m
+	t := v.account(server)
+	t.mistake, t.probed = m, true
 }
 
 // working notes that a connection is in use: earlier failures are of no interest.

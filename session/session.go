@@ -333,8 +333,8 @@ func (s *Session) lose(why error, remains bool) {
 		s.refuse = why
 		s.mu.Unlock()
 		s.why, s.remains = why, remains && s.known.Load()
+		s.leases.endHolds(why) // before the functions of NotifyEnd end their leases
 		s.endContext(why)
-		s.leases.endHolds(why)
 		// Before dead is closed, which makes the Manager go on to the next session
 		// and listen to this one no more.
 		s.m.setState(s, Lost)
@@ -360,8 +360,8 @@ func (s *Session) close(why error) {
 	}
 	s.wakeLocked()
 	s.mu.Unlock()
+	s.leases.endHolds(why) // before the functions of NotifyEnd end their leases
 	s.endContext(why)
-	s.leases.endHolds(why)
 	if s.known.Load() {
 		wait := time.NewTimer(max(s.leases.patience(), time.Nanosecond))
 		defer wait.Stop()
