@@ -175,6 +175,13 @@ type witness struct {
 	passed int
 }
 
+// holds returns the number of holds that have ended.
+func (w *witness) holds() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.passed
+}
+
 // unlock tells the witness what Unlock says.
 func (w *witness) unlock(mu *zksync.Mutex, ctx context.Context) error {
 	err := mu.Unlock()
