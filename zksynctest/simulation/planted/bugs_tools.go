@@ -45,7 +45,7 @@ var toolBugs = []bug{
 		[]finder{tested("./zksync", "^TestContenders$")}},
 	{"identity: have the first contender alone hold", []edit{{"zksync/contender.go",
 		"				if present && r.blocks(class(theirs), line[i].class) {\n",
-		"				if present {\n"}},
+		"				if _ = theirs; present {\n"}},
 		[]finder{tested("./zksync", "^TestContenders$")}},
 	{"inspect: take every lock for one of ours", []edit{{"zksync/inspect_client.go",
 		"err == nil || id == \"\" {\n		return ClientCurator\n",
