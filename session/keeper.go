@@ -156,10 +156,14 @@ func (k *keeper) planCommit(w *wire, now time.Time, t *task) {
 // leases.mu is held.
 func (k *keeper) useful(now time.Time) (at time.Time, ok bool) {
 	v := k.v
+	moves := v.proof.promise(v.record, now).After(v.proof.deadline)
+	if moves && v.held > 0 && v.proof.deadline.Sub(now) <= v.proof.timeout/commitFraction {
+		return now, true // a lapse keeps back what is granted, and not the deadline of what is held
+	}
 	if v.proof.lapsed && v.proof.resume.After(now) {
 		return v.proof.resume, true // until then nothing is granted, whatever the deadline
 	}
-	if v.proof.lapsed || v.proof.promise(v.record, now).After(v.proof.deadline) {
+	if v.proof.lapsed || moves {
 		return now, true
 	}
 	return v.record.nextTouch(now, v.proof.timeout)
