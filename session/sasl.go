@@ -10,9 +10,9 @@ import (
 )
 
 // A SASLMechanism authenticates this client on each connection to a server; see
-// WithSASL. DigestMD5 is built in. The example examples/kerberos shows GSSAPI. Its
-// methods are called by several goroutines at a time. If it has a method String, the
-// result names the client in errors about permissions.
+// WithSASL. DigestMD5 is built in. Several goroutines may call the methods at the same
+// time. If the mechanism has a method String, the result names the client in errors
+// about permissions.
 type SASLMechanism interface {
 	// Start begins the exchange for a new connection to server, a "host:port" of the
 	// connection string. It may ask other services, bounded by ctx. initial is the

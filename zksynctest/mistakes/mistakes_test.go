@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/zksynctest"
 )
@@ -26,6 +27,7 @@ func TestMain(m *testing.M) {
 // The first log line or error of each misconfiguration and outage comes within four
 // seconds and says the cause, and the error of the call says it, too.
 func TestMistakesAndOutages(t *testing.T) {
+	bounds.Long(t)
 	const limit = 4 * time.Second
 	var mu sync.Mutex
 	seen := make(map[string]outcome)
