@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"syscall"
 )
@@ -67,6 +68,13 @@ func isSilent(err error) bool {
 	return isUnanswered(err) || errors.As(err, &handshake) && hungUp(err)
 }
 
+// isDial reports whether err is the failure of a dial. A server that closes a connection
+// as soon as it is open can make the dial fail.
+func isDial(err error) bool {
+	var failed *net.OpError
+	return errors.As(err, &failed) && failed.Op == "dial"
+}
+
 // errReadOnly ends a connection to a server without a quorum, which cannot commit
 // anything and so cannot keep a session alive.
 var errReadOnly = errors.New("the server is read-only: it has lost its quorum")
@@ -88,7 +96,7 @@ func mistakeOf(err error) *mistake {
 		return mistakeOfTLS(err)
 	case errors.Is(err, errReadOnly):
 		return &mistake{"start the other servers of the ensemble: this server serves only readers until it has a quorum", false}
-	case isUnanswered(err) && hungUp(err):
+	case (isUnanswered(err) || isDial(err)) && hungUp(err):
 		return &mistake{hungUpHint, false}
 	}
 	return nil
