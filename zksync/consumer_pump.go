@@ -140,7 +140,6 @@ func (p *pump) complete(ctx context.Context, o *outlook, claimed <-chan []*claim
 				p.received(o, cl)
 				if !p.reserve(ctx) {
 					p.c.owed.add(cl)
-					p.c.q.observeDelivery(cl.data)
 					unread = append(unread, cl)
 					continue
 				}
@@ -225,6 +224,7 @@ func (p *pump) deliverBytes(ctx context.Context, cl *claim) bool {
 	}
 	select {
 	case p.c.bytes <- cl.data:
+		p.c.q.observeDelivery(cl.data)
 		p.startRemoval(cl)
 		return true
 	case <-ctx.Done():
