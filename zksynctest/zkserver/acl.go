@@ -58,8 +58,9 @@ func allowed(list []ACL, need int32, ids []identity) bool {
 }
 
 // fixACL is the list as it is stored: without duplicates, and with the scheme auth
-// replaced by the identities the connection has proved.
-func fixACL(list []ACL, ids []identity) ([]ACL, bool) {
+// replaced by the identities the connection has proved. A server that offers no SASL
+// does not know the scheme sasl.
+func (s *Server) fixACL(list []ACL, ids []identity) ([]ACL, bool) {
 	if len(list) == 1 && list[0] == openACL[0] {
 		return openACL, true
 	}
@@ -82,7 +83,8 @@ func fixACL(list []ACL, ids []identity) ([]ACL, bool) {
 			if !proved {
 				return nil, false
 			}
-		case a.Scheme == "digest" && validDigest(a.ID), a.Scheme == "ip" && validIP(a.ID), a.Scheme == "sasl" && validPrincipal(a.ID):
+		case a.Scheme == "digest" && validDigest(a.ID), a.Scheme == "ip" && validIP(a.ID),
+			a.Scheme == "sasl" && s.cfg.SASLUsers != nil && validPrincipal(a.ID):
 			fixed = append(fixed, a)
 		default:
 			return nil, false

@@ -68,7 +68,7 @@ func (t *txn) create(r *request, session int64) (string, *node, Code) {
 	if !ok {
 		return "", nil, ErrBadArguments
 	}
-	acl, ok := fixACL(r.acl, t.ids)
+	acl, ok := s.fixACL(r.acl, t.ids)
 	if !ok {
 		return "", nil, ErrInvalidACL
 	}

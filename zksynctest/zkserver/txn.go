@@ -179,7 +179,7 @@ func (t *txn) setACL(path string, list []ACL, version int32) (*node, Code) {
 	if !validPath(path) {
 		return nil, ErrBadArguments
 	}
-	acl, ok := fixACL(list, t.ids)
+	acl, ok := t.s.fixACL(list, t.ids)
 	if !ok {
 		return nil, ErrInvalidACL
 	}
