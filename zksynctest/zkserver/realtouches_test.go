@@ -96,9 +96,12 @@ func (s *script) touches() {
 // just created at the leader itself, and whose clients are silent.
 func (s *script) touchesOfNewSessions(leader int) {
 	before := map[int64]string{}
-	for range 10 { // one half of them, by chance, is moved by that
+	for i := range 10 {
 		time.Sleep(130 * time.Millisecond)
-		r := s.session(leader, 10500*time.Millisecond)
+		// The leader rounds the end of a session up to a multiple of the tick. Different
+		// timeouts have some sessions cross such a limit between creation and report,
+		// whenever the reports come.
+		r := s.session(leader, 10*time.Second+time.Duration(i)*100*time.Millisecond)
 		before[r.id] = s.bucket(r.id)
 	}
 	time.Sleep(600 * time.Millisecond)

@@ -7,7 +7,7 @@ var queueBugs = []bug{
 		"Data: []byte{}, Version: -1}"}}, []finder{simulated()}},
 	{"acknowledge before delivery", []edit{
 		{"zksync/consumer_pump.go",
-			"	select {\n	case p.c.bytes <- cl.data:\n		p.startRemoval(cl)\n		return true\n",
+			"	select {\n	case p.c.bytes <- cl.data:\n		p.c.q.observeDelivery(cl.data)\n		p.startRemoval(cl)\n		return true\n",
 			"	p.startRemoval(cl)\n	select {\n	case p.c.bytes <- cl.data:\n		return true\n"},
 		{"zksync/consumer_pump.go",
 			"	p.unreserve()\n	return false\n}\n",
