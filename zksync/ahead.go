@@ -22,13 +22,13 @@ type ahead struct {
 	p *place
 
 	mu    sync.Mutex
-	front frontSummary // of the newest listing
-	first contenderInfo
+	front frontSummary   // of the newest listing
+	first *contenderInfo // nil while nothing was read, as in most places of a long line
 }
 
 // A contenderInfo is what the znode of a contender says about its owner.
 type contenderInfo struct {
-	name    string // of the znode; empty while nothing was read
+	name    string // of the znode
 	id      string
 	session int64
 	joined  int64 // in milliseconds, by the server's clock
@@ -46,7 +46,7 @@ func (a *ahead) read(name string, data []byte, stat *zk.Stat) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if name == a.front.first {
-		a.first = contenderInfo{name, string(data), stat.EphemeralOwner, stat.Ctime}
+		a.first = &contenderInfo{name, string(data), stat.EphemeralOwner, stat.Ctime}
 	}
 }
 
@@ -99,7 +99,7 @@ func (a *ahead) text() string {
 		verb = "held by"
 	}
 	first := a.first
-	if first.name != a.front.first {
+	if first == nil || first.name != a.front.first {
 		fmt.Fprintf(&b, ", %s %s", verb, a.front.first)
 		return b.String()
 	}
