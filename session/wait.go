@@ -37,7 +37,9 @@ func (m *Manager) StartWait(op, path string, reason func(context.Context) error)
 	w := &Wait{m: m, op: op, path: path, began: time.Now(), reason: reason, pause: firstReport}
 	m.waits.add(w)
 	if m.cfg.log.Core().Enabled(zap.WarnLevel) {
+		w.mu.Lock() // report reads timer
 		w.timer = time.AfterFunc(firstReport, w.report)
+		w.mu.Unlock()
 	}
 	return w
 }
