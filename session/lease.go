@@ -52,7 +52,7 @@ type Lease struct {
 	path  string // the znode as the server knows it; empty until Own
 	gone  bool   // the znode does not exist any more
 
-	began time.Time // of what is held; zero if nothing is
+	began time.Duration // of what is held, since epoch; 0 if nothing is
 
 	unreadable bool // the znode's ACL denies us to check it
 }

@@ -125,7 +125,7 @@ func (w *wire) observe(c *call) {
 
 // startHold notes that the lease is held; leases.mu is held.
 func (l *Lease) startHold() {
-	l.began = time.Now()
+	l.began = time.Since(epoch)
 	if started := l.s.m.cfg.observer.HoldStarted; started != nil {
 		started(HoldStarted{Path: l.directory(), Session: l.s.id})
 	}
@@ -133,13 +133,13 @@ func (l *Lease) startHold() {
 
 // endHold notes that the lease is not held any more, once; leases.mu is held.
 func (l *Lease) endHold(lost error) {
-	if l.began.IsZero() {
+	if l.began == 0 {
 		return
 	}
 	if ended := l.s.m.cfg.observer.HoldEnded; ended != nil {
-		ended(HoldEnded{Path: l.directory(), Session: l.s.id, Duration: time.Since(l.began), Lost: lost})
+		ended(HoldEnded{Path: l.directory(), Session: l.s.id, Duration: time.Since(epoch) - l.began, Lost: lost})
 	}
-	l.began = time.Time{}
+	l.began = 0
 }
 
 func (l *Lease) directory() string {

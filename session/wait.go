@@ -9,6 +9,10 @@ import (
 	"go.uber.org/zap"
 )
 
+// epoch is the moment from which waits and leases count time: a Duration takes a third
+// of the memory of a Time, and a process may have tens of thousands of them.
+var epoch = time.Now()
+
 // A Wait is a call that waits for something that others decide about, as for a lock
 // that another client holds. The Manager logs the reason after three seconds and
 // then after times that grow to five minutes. Wait is for packages that are built on
@@ -16,7 +20,7 @@ import (
 type Wait struct {
 	m        *Manager
 	op, path string
-	began    time.Time
+	began    time.Duration // since epoch
 	reason   func(context.Context) error
 
 	prev, next *Wait // guarded by waits.mu
@@ -34,7 +38,7 @@ type Wait struct {
 // by its context; with a context that has ended it returns what is known. It may be
 // called by several goroutines at a time, and must not call the Wait.
 func (m *Manager) StartWait(op, path string, reason func(context.Context) error) *Wait {
-	w := &Wait{m: m, op: op, path: path, began: time.Now(), reason: reason, pause: firstReport}
+	w := &Wait{m: m, op: op, path: path, began: time.Since(epoch), reason: reason, pause: firstReport}
 	m.waits.add(w)
 	if m.cfg.log.Core().Enabled(zap.WarnLevel) {
 		w.mu.Lock() // report reads timer
@@ -66,7 +70,7 @@ func (w *Wait) stop(cancelled bool) {
 	w.ended = true
 	w.m.waits.remove(w)
 	if ended := w.m.cfg.observer.WaitEnded; ended != nil {
-		ended(WaitEnded{w.op, w.path, time.Since(w.began), cancelled})
+		ended(WaitEnded{w.op, w.path, time.Since(epoch) - w.began, cancelled})
 	}
 	if w.timer != nil {
 		w.timer.Stop()
@@ -84,7 +88,7 @@ func (w *Wait) Cancelled(ctx context.Context) error {
 }
 
 func (w *Wait) explain(ctx context.Context) error {
-	return fmt.Errorf("waiting for %v %w", roundTime(time.Since(w.began)), w.reason(ctx))
+	return fmt.Errorf("waiting for %v %w", roundTime(time.Since(epoch)-w.began), w.reason(ctx))
 }
 
 // report logs the reason, and decides when to do so again.
@@ -110,7 +114,7 @@ func (w *Wait) report() {
 		}
 		fields := []zap.Field{
 			zap.String("operation", w.op), zap.String("path", w.path),
-			zap.Duration("waited", roundTime(time.Since(w.began))), zap.String("reason", "waiting "+err.Error()),
+			zap.Duration("waited", roundTime(time.Since(epoch)-w.began)), zap.String("reason", "waiting "+err.Error()),
 		}
 		if suppressed > 0 {
 			fields = append(fields, zap.Int("suppressed", suppressed))
@@ -183,7 +187,7 @@ func (v *waits) list() (all []WaitStats, count int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for w := v.last; w != nil && len(all) < maxWaitStats; w = w.prev {
-		all = append(all, WaitStats{w.op, w.path, w.began})
+		all = append(all, WaitStats{w.op, w.path, epoch.Add(w.began)})
 	}
 	return all, v.count
 }
