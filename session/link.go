@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"reflect"
+	"runtime"
 	"sync"
 	"time"
 
@@ -31,14 +33,16 @@ const zkBuffer = 4 << 10
 // A link keeps a session connected through a zk.Conn of its own: it is the
 // Conn's HostProvider and dialer.
 type link struct {
-	s      *Session
-	ctx    context.Context // ends when no connection may be made any more
-	cancel context.CancelFunc
-	zk     *zk.Conn
-	events <-chan zk.Event
-	parked chan struct{} // closed when zk knows that ctx has ended
-	park   sync.Once
-	wg     sync.WaitGroup // the wires' writers
+	s       *Session
+	ctx     context.Context // ends when no connection may be made any more
+	cancel  context.CancelFunc
+	zk      *zk.Conn
+	events  <-chan zk.Event
+	parked  chan struct{} // closed when zk asks for a server after ctx has ended
+	park    sync.Once
+	closing chan struct{}  // closed when shutdown calls zk.Close
+	closed  chan struct{}  // closed when zk.Close has returned
+	wg      sync.WaitGroup // the wires' writers
 
 	mu       sync.Mutex
 	wire     *wire // the newest
@@ -48,7 +52,7 @@ type link struct {
 
 func (l *link) open() error {
 	l.ctx, l.cancel = context.WithCancel(context.Background())
-	l.parked = make(chan struct{})
+	l.parked, l.closing, l.closed = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	timeout := max(l.s.m.cfg.timeout, time.Millisecond)
 	var err error
 	l.zk, l.events, err = zk.Connect(l.s.m.servers.list(), timeout,
@@ -63,15 +67,33 @@ func (l *link) Init([]string) error { return nil }
 func (l *link) Len() int            { return len(l.s.m.servers.list()) }
 func (l *link) Connected()          {}
 
-// Next tells where to connect. go-zookeeper looks whether it was closed only
-// when told that the list has been gone through, and sleeps for a second then;
-// so it is told that only when the session is over.
+// Next returns the server to dial. After the end of the session Next returns when
+// zk.Close has queued its request, and reports the end of the list of servers:
+// go-zookeeper then answers what is queued, looks whether it was closed, and stops.
 func (l *link) Next() (server string, retryStart bool) {
-	if l.ctx.Err() != nil {
-		l.park.Do(func() { close(l.parked) })
-		return "", true
+	if l.ctx.Err() == nil {
+		return l.s.m.servers.next(), false
 	}
-	return l.s.m.servers.next(), false
+	l.park.Do(func() { close(l.parked) })
+	<-l.closing
+	l.awaitCloseRequest()
+	return "", true
+}
+
+// awaitCloseRequest waits until zk.Close has queued its request, or has returned.
+// zk.Close first stops go-zookeeper's loop and then queues the request. A loop that
+// is quicker leaves the request unanswered, and zk.Close waits for its answer for a
+// second. No call of go-zookeeper tells the length of its queue.
+func (l *link) awaitCloseRequest() {
+	queue := reflect.ValueOf(l.zk).Elem().FieldByName("sendChan")
+	for queue.IsValid() && queue.Kind() == reflect.Chan && queue.Len() == 0 {
+		select {
+		case <-l.closed:
+			return
+		default:
+			runtime.Gosched() // zk.Close has only to be scheduled
+		}
+	}
 }
 
 // bound is how long a dial with its handshake may take.
@@ -205,21 +227,21 @@ func (l *link) shutdown() {
 		l.stop()
 		<-l.parked
 	}
-	closed := make(chan struct{})
+	close(l.closing)
 	go func() {
-		defer close(closed)
+		defer close(l.closed)
 		l.zk.Close()
 	}()
 	limit := time.NewTimer(time.Second)
 	defer limit.Stop()
 	select {
-	case <-closed:
+	case <-l.closed:
 	case <-limit.C:
 	}
 	l.stop()
 	for range l.events {
 	}
-	<-closed
+	<-l.closed
 	l.wg.Wait()
 }
 
