@@ -90,6 +90,10 @@ lease-lab: ## faults of real ensembles that threaten the lease, RUNS times each,
 churn: ## everything opened, used and closed for CHURN, and the heap looked at
 	go test -v -count=1 -timeout 24h ./zksync -run '^TestChurn$$' -churn $(CHURN)
 
+.PHONY: promises
+promises: ## what the tests prove: the first sentence of the comment of each test
+	go run ./internal/promises
+
 .PHONY: ci
 ci: ## what must pass, in a fresh clone
 	.ci/run

@@ -47,9 +47,8 @@ func unwrapping(fset *token.FileSet, file *ast.File) (calls []string) {
 	return calls
 }
 
-// No code decides by errors.Is or errors.As, which look into the cause of a caller's
-// context: the cause may wrap the error of a server's answer. To see this test fail,
-// write errors.Is(err, zk.ErrNoNode) in any file of package zksync.
+// No code decides by errors.Is or errors.As, which look into the cause of a caller's context: code decides by the class
+// of an error. To see this test fail, write errors.Is(err, zk.ErrNoNode) in any file of package zksync.
 func TestErrorsAreClassified(t *testing.T) {
 	fset := token.NewFileSet()
 	looked := make(map[string]bool)
@@ -86,7 +85,7 @@ func TestErrorsAreClassified(t *testing.T) {
 	}
 }
 
-// The rule itself is tried: it finds each way to look into an error.
+// The rule of TestErrorsAreClassified finds each way to look into an error.
 func TestErrorsAreClassifiedObjects(t *testing.T) {
 	const source = `package p
 

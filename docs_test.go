@@ -43,7 +43,7 @@ func fenced(document, language string) (blocks []string) {
 	return blocks
 }
 
-// The README's Go code is compiled, because it is that of the examples.
+// The README's code is compiled, because it is the code of the examples.
 func TestReadmeCodeIsThatOfTheExamples(t *testing.T) {
 	files, err := filepath.Glob("examples/*/*.go")
 	if err != nil || len(files) == 0 {
@@ -82,7 +82,7 @@ func TestCodeOfDocumentsIsCompiled(t *testing.T) {
 	}
 }
 
-// What the table of other clients says, tests show.
+// Each statement of docs/migrating.md about other clients has a test in zksynctest/interop.
 func TestInteropIsShown(t *testing.T) {
 	files, err := filepath.Glob("zksynctest/interop/*_test.go")
 	if err != nil || len(files) == 0 {
@@ -109,7 +109,7 @@ func TestInteropIsShown(t *testing.T) {
 	}
 }
 
-// The first commands of the README are the ones to try; CI runs them.
+// The first commands of the README are the commands that CI runs.
 func TestReadmeCommands(t *testing.T) {
 	blocks := fenced(readDocument(t, "README.md"), "sh")
 	want := "go run ./examples/quickstart\ngo test ./...\n"
@@ -141,6 +141,7 @@ func anchors(document string) map[string]bool {
 	return found
 }
 
+// Every link of the documents leads to a file or a heading that exists.
 func TestLinks(t *testing.T) {
 	for _, name := range documents(t) {
 		for _, m := range link.FindAllStringSubmatch(fence.ReplaceAllString(readDocument(t, name), ""), -1) {
@@ -162,7 +163,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// A make target that the documents speak of exists.
+// Every make target that the documents name exists.
 func TestMakeTargets(t *testing.T) {
 	makefile := readDocument(t, "Makefile")
 	for _, name := range documents(t) {

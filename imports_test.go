@@ -111,6 +111,8 @@ func misplaced(pkgs map[string]pkg) (wrong []string) {
 	return wrong
 }
 
+// The packages that users import need go-zookeeper, golang.org/x/sync and zap, and nothing else, and imports go down
+// the layers.
 func TestImports(t *testing.T) {
 	pkgs := list(t, "./...")
 	for _, dir := range []string{"session", "zksync", "zksynctest", "zksynctest/zkserver", "examples/quickstart"} {
@@ -123,7 +125,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// The rules themselves are tried, too: a rule that never objects is none.
+// Each rule of TestImports objects to an import that breaks it.
 func TestImportRulesObject(t *testing.T) {
 	for _, c := range []struct{ from, to, want string }{
 		{"session", module + "/zksync", "the arrows go"},

@@ -101,7 +101,7 @@ func afterEtcd(ctx context.Context, m *session.Manager) error {
 
 var write func(ctx context.Context, token int64) error
 
-// TestMigrated runs what can be run as it stands: the page's ways to hold.
+// The code of docs/migrating.md works: the test runs the page's ways to hold as they stand.
 func TestMigrated(t *testing.T) {
 	srv := zksynctest.Start(t)
 	m := srv.Connect(t)

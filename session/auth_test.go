@@ -13,6 +13,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
+// Connect fails with ErrAuthFailed if the servers refuse the credentials.
 func TestUnknownSchemeEndsConnect(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -29,6 +30,7 @@ func TestUnknownSchemeEndsConnect(t *testing.T) {
 	})
 }
 
+// The default ACL is open, and with WithAuth it gives the creator everything and other users nothing.
 func TestDefaultACLKeepsStrangersOut(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		ctx := t.Context()

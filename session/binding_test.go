@@ -12,8 +12,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// A request that is queued or unanswered while its session expires fails, and
-// nothing of it ever reaches the next session.
+// A request of one session never runs under the next: a request that is queued or unanswered when its session expires
+// fails.
 func TestQueuedRequestNeverRunsUnderTheNextSession(t *testing.T) {
 	for _, way := range []string{"while disconnected", "while connected, unanswered", "by another session id"} {
 		t.Run(way, func(t *testing.T) {
@@ -94,8 +94,7 @@ func TestQueuedRequestNeverRunsUnderTheNextSession(t *testing.T) {
 	}
 }
 
-// A session lives on over connections: nothing of it is opened anew while the
-// server knows it.
+// A session outlives its connections: no new session begins while the server knows the old one.
 func TestOneSessionOverManyConnections(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)

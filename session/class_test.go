@@ -69,8 +69,8 @@ func TestRefusalsThatEndTheConnection(t *testing.T) {
 	}
 }
 
-// The end of a ctx comes before anything that its cause wraps, also when other code
-// wraps or joins the error.
+// An error of a ctx that has ended is classified by that ctx, whatever its cause wraps, also when other code wraps or
+// joins the error.
 func TestClassOf(t *testing.T) {
 	ended := func(cause error) error {
 		ctx, cancel := context.WithCancelCause(t.Context())

@@ -17,6 +17,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// Close closes the session on the server, ends what is held with ErrClosed, and may be called again, and every later
+// call fails with ErrClosed.
 func TestCloseEndsTheSessionOnTheServer(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -54,8 +56,7 @@ func TestCloseEndsTheSessionOnTheServer(t *testing.T) {
 	})
 }
 
-// Whatever the network does, Close without requests under way takes a second
-// at most, and the end of the bubble shows that nothing is left.
+// Close without requests under way takes a second at most, whatever the network does, and leaves no goroutine.
 func TestCloseInTrouble(t *testing.T) {
 	for name, begin := range troubles {
 		for _, held := range []bool{false, true} {
@@ -77,7 +78,7 @@ func TestCloseInTrouble(t *testing.T) {
 	}
 }
 
-// Close while the Manager is connecting for the first time, or again.
+// Close ends a Manager that is connecting for the first time, or again.
 func TestCloseAtAnyMoment(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Microsecond, time.Millisecond, 5 * time.Millisecond, 20 * time.Millisecond, 300 * time.Millisecond} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -111,8 +112,7 @@ func TestCloseAtAnyMoment(t *testing.T) {
 	}
 }
 
-// Requests and functions that are under way end in order; what begins later is
-// refused.
+// Close waits for requests and functions that are under way while the session is proven alive, and refuses new ones.
 func TestCloseAwaitsWhatIsUnderWay(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -147,8 +147,8 @@ func TestCloseAwaitsWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// Close waits for what does not end until the Deadline if something is held, and
-// for two thirds of the session timeout after the last answer if nothing is.
+// Busy delays Close until the Deadline at most if something is held, and otherwise for two thirds of the session
+// timeout after the last answer.
 func TestCloseAwaitsUntilTheDeadline(t *testing.T) {
 	for _, held := range []bool{true, false} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -205,9 +205,9 @@ func churn(ctx context.Context, dial session.DialFunc, address string, life time
 	<-ctx.Done()
 }
 
-// 1,000 Managers, each closed at a random moment under load, while connections
-// drop and sessions expire: goroutines that stay would end the bubble with a
-// panic, and the test with goleak.
+// When Close of a Manager has returned, none of its goroutines runs. 1,000 Managers are each closed at a random moment
+// under load, while connections drop and sessions expire: goroutines that stay would end the bubble with a panic, and
+// the test with goleak.
 func TestManagersClosedAtRandomMomentsLeaveNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		srv.Inject(zkserver.Fault{Times: -1, Do: zkserver.Delay(time.Millisecond)})
@@ -231,6 +231,7 @@ func TestManagersClosedAtRandomMomentsLeaveNothing(t *testing.T) {
 	})
 }
 
+// Managers over TCP leave no goroutine and no session behind.
 func TestManagersOverTCPLeaveNothing(t *testing.T) {
 	srv := zksynctest.Start(t)
 	addr := srv.Addr()

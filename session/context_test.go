@@ -116,6 +116,7 @@ var troubles = map[string]func(srv *zksynctest.Server, id int64){
 	},
 }
 
+// Every call that takes a context returns when the context is done, whatever the network does.
 func TestEveryCallReturnsWithItsContext(t *testing.T) {
 	for trouble, begin := range troubles {
 		t.Run(trouble, func(t *testing.T) {
@@ -156,7 +157,7 @@ func TestEveryCallReturnsWithItsContext(t *testing.T) {
 	}
 }
 
-// While the Manager closes, too, calls return with their ctx or before.
+// Calls return with their ctx or before, also while the Manager closes.
 func TestCallsReturnWhileTheManagerCloses(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -187,6 +188,7 @@ func TestCallsReturnWhileTheManagerCloses(t *testing.T) {
 	})
 }
 
+// A call whose ctx has ended is not sent.
 func TestACallWithAnEndedContextIsNotSent(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -205,8 +207,7 @@ func TestACallWithAnEndedContextIsNotSent(t *testing.T) {
 	})
 }
 
-// Beyond 1,024 requests whose callers have gone, a call waits with its ctx
-// before it is issued.
+// At most 1,024 abandoned requests are under way: a further call waits with its ctx before it is sent.
 func TestAbandonedRequestsAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		const limit = 1024

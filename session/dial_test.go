@@ -42,8 +42,7 @@ func hang(ctx context.Context, _, _ string) (net.Conn, error) {
 	return nil, context.Cause(ctx)
 }
 
-// The dialer gets the names of the connection string each time, and so looks
-// them up each time.
+// The names of the connection string are resolved at each dial.
 func TestNamesAreResolvedAtEachDial(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		d := &dials{then: srv.Dial}
@@ -67,8 +66,7 @@ func TestNamesAreResolvedAtEachDial(t *testing.T) {
 	})
 }
 
-// Reconnecting to a single server that is there costs no pause, and servers
-// that are dead are left for those that live.
+// A reconnect to a single server that runs takes no pause, and a client leaves dead servers for live ones.
 func TestReconnectIsQuick(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, "127.0.0.1:2181")
@@ -121,6 +119,7 @@ func TestReconnectIsQuick(t *testing.T) {
 	}
 }
 
+// The pauses between rounds of failed dials grow, with jitter.
 func TestBackoffGrowsWithJitter(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		d := &dials{then: refuse}
@@ -179,8 +178,7 @@ func TestAServerThatHangsUpIsNotHammered(t *testing.T) {
 	})
 }
 
-// Without any server Connect ends with its ctx, at once, and says what came of
-// each.
+// Without a server Connect ends with its ctx, at once, and its error says what happened with each server.
 func TestConnectWithoutServers(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		d := &dials{then: func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -217,6 +215,7 @@ func TestConnectWithoutServers(t *testing.T) {
 	})
 }
 
+// A dialer that returns neither a connection nor an error counts as a failed dial, and the error says so.
 func TestDialerThatReturnsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -228,8 +227,7 @@ func TestDialerThatReturnsNothing(t *testing.T) {
 	})
 }
 
-// Over TCP: a listener that accepts and stays silent, a port where nobody
-// listens, and a server.
+// Over TCP, Connect leaves a silent server and an unused port for a server that answers.
 func TestConnectPastDeadServersOverTCP(t *testing.T) {
 	srv := zksynctest.Start(t, zksynctest.WithTick(500*time.Millisecond))
 	silent, err := net.Listen("tcp", "127.0.0.1:0")

@@ -10,8 +10,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// DiscardOwn removes what is ours, over lost connections, and nothing of the same
-// name that is not.
+// DiscardOwn deletes the session's own znode, over lost connections, and never a znode of the same name that another
+// session created.
 func TestDiscardOwn(t *testing.T) {
 	ephemeral := func(t *testing.T, s *session.Session, data string) {
 		t.Helper()
@@ -66,8 +66,7 @@ func TestDiscardOwnOfAnyData(t *testing.T) {
 	}
 }
 
-// The answer to the removal is lost, and another has made a znode of that name
-// before it is repeated.
+// DiscardOwn leaves a znode alone that another session created between its attempts.
 func TestDiscardOwnLeavesTheNextOne(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s, other := current(t, connect(t, srv, three)), current(t, connect(t, srv, three))

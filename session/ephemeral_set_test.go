@@ -13,7 +13,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// Of calls at the same time the last one counts, and its outcome is that of all.
+// Of Sets at the same time the last one counts, and its outcome is the outcome of all of them.
 func TestEphemeralSetAtTheSameTime(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -47,7 +47,7 @@ func TestEphemeralSetAtTheSameTime(t *testing.T) {
 	})
 }
 
-// What somebody else has written stays until the next session.
+// What another client writes to an Ephemeral stays until the next Set or session.
 func TestEphemeralLeavesWhatOthersWrite(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -64,7 +64,7 @@ func TestEphemeralLeavesWhatOthersWrite(t *testing.T) {
 	})
 }
 
-// Close says so if the servers refuse the removal.
+// Ephemeral.Close returns an error if the servers refuse the removal.
 func TestEphemeralThatMayNotBeRemoved(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -78,7 +78,7 @@ func TestEphemeralThatMayNotBeRemoved(t *testing.T) {
 	})
 }
 
-// The ctx of Connect, and of Ephemeral, bounds that call alone.
+// The ctx of Connect, and of Ephemeral, bounds only that call.
 func TestContextsOfConstructionBoundThatAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -102,8 +102,7 @@ func TestContextsOfConstructionBoundThatAlone(t *testing.T) {
 	})
 }
 
-// Where the znode may no longer be looked at, its changes are not seen: it is not
-// asked for again and again.
+// An Ephemeral whose znode may no longer be read is not asked for again and again.
 func TestEphemeralThatMayNotBeLookedAt(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

@@ -78,6 +78,7 @@ func mustOwn(t testing.TB, m *session.Manager, path, data string) {
 	}
 }
 
+// An Ephemeral is created again under every new session.
 func TestEphemeralIsThereInEverySession(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		m := srv.Connect(t)
@@ -107,6 +108,7 @@ func TestEphemeralIsThereInEverySession(t *testing.T) {
 	})
 }
 
+// An Ephemeral is created again when another client deletes it.
 func TestEphemeralRemovedBySomebody(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -122,6 +124,7 @@ func TestEphemeralRemovedBySomebody(t *testing.T) {
 	})
 }
 
+// With WithSequence no other znode is in the way of an Ephemeral, and its name differs in every session.
 func TestEphemeralWithSequence(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		m := srv.Connect(t)
@@ -152,6 +155,8 @@ func TestEphemeralWithSequence(t *testing.T) {
 	})
 }
 
+// The znode of another client is a Conflict that names its owner and leaves it untouched, and the Ephemeral is created
+// when that znode is gone.
 func TestEphemeralConflict(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		m, other := srv.Connect(t), srv.Connect(t)
@@ -202,6 +207,7 @@ func TestEphemeralConflict(t *testing.T) {
 	})
 }
 
+// Each Conflict is reported once and never missed.
 func TestEphemeralConflictIsToldOnceAndNeverMissed(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -274,6 +280,7 @@ func (c *forgetfulConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
+// A znode of our own previous session is waited out and is no conflict.
 func TestEphemeralOfOurPreviousSessionIsStillThere(t *testing.T) {
 	t.Parallel()
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
@@ -315,6 +322,7 @@ func TestEphemeralOfOurPreviousSessionIsStillThere(t *testing.T) {
 	})
 }
 
+// An Ephemeral waits for as long as the server keeps the znode of the previous session.
 func TestEphemeralOutlivesItsSessionOnTheServer(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -332,7 +340,7 @@ func TestEphemeralOutlivesItsSessionOnTheServer(t *testing.T) {
 	})
 }
 
-// Every request on the way is lost once, before and after it was carried out.
+// An Ephemeral comes to exist, whichever request is lost before or after it was carried out.
 func TestEphemeralWithLostAnswers(t *testing.T) {
 	for _, sequence := range []bool{false, true} {
 		for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit} {
@@ -372,6 +380,7 @@ func TestEphemeralWithLostAnswers(t *testing.T) {
 	}
 }
 
+// Manager.Ephemeral fails if the znode cannot be created, and leaves nothing when its ctx ends.
 func TestEphemeralThatCannotBe(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -423,6 +432,8 @@ func TestEphemeralThatCannotBe(t *testing.T) {
 	})
 }
 
+// A Set waits through losses, takes effect even if its caller gives up, replaces what other clients wrote, and changes
+// nothing if it is too large.
 func TestEphemeralSet(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -455,6 +466,7 @@ func TestEphemeralSet(t *testing.T) {
 	})
 }
 
+// A Set that the server refuses leaves the data that was written last.
 func TestEphemeralWithoutWritePermission(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -469,6 +481,7 @@ func TestEphemeralWithoutWritePermission(t *testing.T) {
 	})
 }
 
+// Ephemeral.Close deletes the znode, closes Status, takes the session timeout at most, and continues in the background.
 func TestEphemeralClose(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -514,6 +527,7 @@ func TestEphemeralClose(t *testing.T) {
 	})
 }
 
+// When Close of a Manager returns, its Ephemerals have ended: their goroutines are gone and their znodes are deleted.
 func TestEphemeralEndsWithItsManager(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

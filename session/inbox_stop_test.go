@@ -13,8 +13,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// Reads that were given up, at whatever moment, deliver nothing and leave no
-// watch of their own.
+// Reads of an Inbox that were given up, at any moment, deliver nothing and leave no watch.
 func TestInboxReadsThatAreStopped(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -54,8 +53,7 @@ func TestInboxReadsThatAreStopped(t *testing.T) {
 	})
 }
 
-// Reads that were given up while they were on the way make room for others, and
-// their watches are given back.
+// Reads of an Inbox that were given up in flight make room for others, and their watches are removed.
 func TestInboxReadsThatAreStoppedInFlight(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -81,7 +79,7 @@ func TestInboxReadsThatAreStoppedInFlight(t *testing.T) {
 	})
 }
 
-// Reads that were given up while they wait to be repeated make room for others.
+// Reads of an Inbox that were given up while they wait to be repeated make room for others.
 func TestInboxReadsThatAreStoppedBeforeARetry(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		in := inbox(t, current(t, connect(t, srv, three)))
@@ -106,8 +104,8 @@ func TestInboxReadsThatAreStoppedBeforeARetry(t *testing.T) {
 	})
 }
 
-// However many Inboxes are closed while their reads are on the way, no more than
-// 1,024 of these are unanswered, with what an Inbox has in flight.
+// However many Inboxes are closed while their reads are in flight, at most 1,024 of these reads are unanswered beside
+// one Inbox's window.
 func TestInboxesThatAreClosedDoNotPileUp(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -145,7 +143,7 @@ func TestInboxesThatAreClosedDoNotPileUp(t *testing.T) {
 	}, zksynctest.WithConfig(zkserver.Config{OpsKept: 100_000}))
 }
 
-// Close gives the watches back, and drops what was not received.
+// Close of an Inbox removes its watches, and drops the events that were not received.
 func TestInboxClose(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))

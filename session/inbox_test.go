@@ -47,7 +47,7 @@ func TestInboxDeliversInTheOrderOfTheConnection(t *testing.T) {
 	})
 }
 
-// Data, Names and their Stats are those of the znode.
+// The data, names and Stats that an Inbox delivers are those of the znode.
 func TestInboxDecodesAnswers(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -128,8 +128,8 @@ func TestInboxDeliversWhatWasMissedAheadOfAnswers(t *testing.T) {
 	})
 }
 
-// A read is repeated over lost connections and refusals that are not final, each
-// read is answered once, and a refusal that is final is its answer.
+// An Inbox repeats its reads over lost connections and refusals that are not final, with pauses that grow, and delivers
+// one answer or final refusal for each.
 func TestInboxRepeatsReads(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault zkserver.Fault
@@ -173,7 +173,7 @@ func TestInboxRepeatsReads(t *testing.T) {
 	}
 }
 
-// The watch for a creation survives a reconnect as such.
+// The watch of an Inbox for a creation survives a reconnect.
 func TestInboxWatchesForACreationOverAReconnect(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -193,8 +193,7 @@ func TestInboxWatchesForACreationOverAReconnect(t *testing.T) {
 	})
 }
 
-// An Inbox has at most 256 requests in flight, so that a long list of reads does
-// not keep everybody else waiting.
+// An Inbox has at most 256 requests in flight, so that a long list of reads does not delay other requests.
 func TestInboxWindow(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -229,8 +228,7 @@ func TestInboxWindow(t *testing.T) {
 	})
 }
 
-// An owner that receives nothing delays nobody: neither other requests nor other
-// watches of the session.
+// An owner that receives nothing from its Inbox delays neither other requests nor other watches of the session.
 func TestInboxOfAnOwnerThatIsSlow(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -297,7 +295,7 @@ func TestInboxEnds(t *testing.T) {
 	})
 }
 
-// What no server would take is not sent.
+// An Inbox refuses an invalid path and sends nothing.
 func TestInboxRefusesWhatCannotBeSent(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three, session.WithMaxRequest(1024)))

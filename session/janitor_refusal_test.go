@@ -45,7 +45,7 @@ func TestJanitorOutlivesRefusals(t *testing.T) {
 	}
 }
 
-// A chore that is refused holds up no other.
+// A removal that is refused delays no other removal.
 func TestJanitorGoesOnBesideARefusal(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -66,7 +66,7 @@ func TestJanitorGoesOnBesideARefusal(t *testing.T) {
 	})
 }
 
-// A removal that the ACL forbids is given up, and logged.
+// A removal that the ACL forbids ends, and is logged.
 func TestJanitorGivesUpWhatIsForbidden(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		core, logs := observer.New(zapcore.WarnLevel)
@@ -88,9 +88,8 @@ func TestJanitorGivesUpWhatIsForbidden(t *testing.T) {
 	})
 }
 
-// An orphan that the server does not show at first is removed all the same: an
-// absence counts only behind a commit. To see this test fail, have chore.absent
-// return nil.
+// The janitor believes that a znode is absent after a lost answer only behind a commit. To see this test fail, have
+// chore.absent return nil.
 func TestJanitorBelievesInNoAbsenceWithoutACommit(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -110,8 +109,8 @@ func TestJanitorBelievesInNoAbsenceWithoutACommit(t *testing.T) {
 	})
 }
 
-// A create whose answer was lost is not repeated before its absence is certain. To
-// see this test fail, leave SyncQuorum out of lookForGUID.
+// A protected create whose answer was lost is repeated only when a commit proves that the znode is absent. To see this
+// test fail, leave SyncQuorum out of lookForGUID.
 func TestCreateProtectedBelievesInNoAbsenceWithoutACommit(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))

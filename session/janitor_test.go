@@ -14,7 +14,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// The janitor goes on over lost connections until everything is gone.
+// Discard is repeated over lost connections until the znode is deleted.
 func TestDiscardOverLostConnections(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -35,8 +35,7 @@ func TestDiscardOverLostConnections(t *testing.T) {
 	})
 }
 
-// What callers leave behind in great numbers, with connections that break all
-// the time, is gone in the end.
+// Many creates that are cancelled while connections break leave no znode in the end.
 func TestAbandonedCreatesUnderDisconnects(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -73,6 +72,8 @@ func TestAbandonedCreatesUnderDisconnects(t *testing.T) {
 	})
 }
 
+// The channel of Discard is closed when the znode is gone, when the session is over, or when the server has refused for
+// good.
 func TestDiscardEndsWithTheSession(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -101,8 +102,7 @@ func TestDiscardEndsWithTheSession(t *testing.T) {
 	})
 }
 
-// The janitor may ask for more than callers, who wait behind 1,024 abandoned
-// requests: it is what brings their number down.
+// The removals of the janitor do not wait behind the limit of 1,024 abandoned requests.
 func TestJanitorIsNotHeldUpByAbandonedRequests(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three, session.WithTimeout(40*time.Second)))

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Two that have the same id pause alike, and two that have not do not.
+// The jitter is the same for the same session id, and differs between session ids.
 func TestJitter(t *testing.T) {
 	draw := func(ids ...int64) (all []time.Duration) {
 		var j jitter

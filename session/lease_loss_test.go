@@ -16,9 +16,9 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// Whatever cuts a holder off from the leader: its context ends no later than
-// the Deadline, which is two thirds of the timeout after the last proof, and
-// before the server removes what it held.
+// The context of a hold ends, on a local clock, before the servers can give what was held to another client. Whatever
+// cuts a holder off from the leader: its context ends no later than the Deadline, which is two thirds of the timeout
+// after the last proof, and before the server removes what it held.
 func TestHolderLearnsBeforeTheServerGivesAway(t *testing.T) {
 	cuts := map[string]func(srv *zksynctest.Server, id int64){
 		"partition":        func(srv *zksynctest.Server, id int64) { srv.Partition(id) },
@@ -60,8 +60,7 @@ func TestHolderLearnsBeforeTheServerGivesAway(t *testing.T) {
 	}
 }
 
-// A holder on a follower that has lost its leader leaves it for another one
-// well within the lease.
+// A holder leaves a follower that is cut off from its leader for another server, well within the lease.
 func TestHolderLeavesAFollowerThatIsCutOff(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -91,6 +90,7 @@ func TestHolderLeavesAFollowerThatIsCutOff(t *testing.T) {
 	})
 }
 
+// A lost connection or a restart of the server within the lease costs a holder nothing.
 func TestReconnectAndRestartWithinTheLeaseCostNothing(t *testing.T) {
 	for name, trouble := range map[string]func(srv *zksynctest.Server, s *session.Session) error{
 		"disconnect": func(srv *zksynctest.Server, s *session.Session) error { return srv.Disconnect(s.ID()) },
@@ -137,8 +137,7 @@ func TestReconnectAndRestartWithinTheLeaseCostNothing(t *testing.T) {
 	}
 }
 
-// Nobody depends on a session without leases, so it is not held to the
-// Deadline: it is lost when nothing was heard for the whole timeout.
+// A session that holds nothing is lost only when the server says so, or when no answer came for the whole timeout.
 func TestASessionThatHoldsNothingLivesForTheTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -167,8 +166,7 @@ func TestASessionThatHoldsNothingLivesForTheTimeout(t *testing.T) {
 	})
 }
 
-// A session that was given up by the client alone is ended on the server, so
-// that nobody waits for its expiry.
+// A session that only the client gave up is closed on the server as soon as a server can be reached.
 func TestALostSessionIsClosedOnTheServer(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -200,8 +198,7 @@ func TestALostSessionIsClosedOnTheServer(t *testing.T) {
 	})
 }
 
-// The session that is closed on the server belongs to whoever lost it: if no
-// server can be reached, the Manager still closes in bounded time.
+// Close of the Manager takes bounded time while a lost session cannot be closed on the server.
 func TestCloseWhileALostSessionIsBeingClosedOnTheServer(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -214,6 +211,7 @@ func TestCloseWhileALostSessionIsBeingClosedOnTheServer(t *testing.T) {
 	})
 }
 
+// The context of a session ends with a cause that matches ErrLost or ErrClosed and the errors of go-zookeeper.
 func TestSessionContextEndsWithItsCause(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)

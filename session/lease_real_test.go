@@ -15,9 +15,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// A follower that is cut off from its leader goes on answering reads and pings
-// while the leader expires the sessions of its clients. Whoever holds something
-// through it learns of the loss before anybody sees the ephemeral go.
+// A holder on a real follower that is cut off from its leader learns of the loss before any other client sees its
+// ephemeral go. Such a follower goes on answering reads and pings while the leader expires the sessions of its clients.
 func TestHolderOnARealFollowerThatIsCutOff(t *testing.T) {
 	bounds.Long(t)
 	t.Parallel()

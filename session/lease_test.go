@@ -15,8 +15,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// Only a transaction that a quorum has committed for the session moves the
-// Deadline.
+// Only a transaction of the session that a quorum has committed moves the Deadline: reads, pings, syncs and reconnects
+// do not.
 func TestDeadlineMovesWithCommitsOnly(t *testing.T) {
 	ctx := t.Context()
 	type step struct {
@@ -103,8 +103,8 @@ func requests(srv *zksynctest.Server, id int64, d time.Duration) (all, commits i
 	return all, commits, ops
 }
 
-// While something is held or about to be granted, a session makes twelve
-// requests in its timeout, five of which are commits; an idle one three.
+// While something is held or next in line, a session makes twelve requests in its timeout, five of which are
+// transactions, and an idle session makes three.
 func TestPaceOfASession(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -197,7 +197,7 @@ func TestPaceAtTheStartOfAHold(t *testing.T) {
 	}
 }
 
-// Requests of callers do what the keeper does, and save it.
+// Requests of callers replace contacts that the session would otherwise make.
 func TestRequestsSaveContacts(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -217,7 +217,7 @@ func TestRequestsSaveContacts(t *testing.T) {
 	})
 }
 
-// Hold needs a session that is proven alive, and Grant waits for the proof.
+// Hold fails with ErrStale until the session is proven alive, and with ErrLost or ErrClosed when it is over.
 func TestHoldNeedsAProof(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -340,7 +340,7 @@ func TestALeaseWithoutItsZnode(t *testing.T) {
 	})
 }
 
-// A znode whose ACL denies us to check it is proven by another transaction.
+// A lease whose znode may not be read is granted, and another transaction proves it.
 func TestALeaseOfAZnodeThatMayNotBeRead(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -371,8 +371,8 @@ func TestALeaseOfAZnodeThatMayNotBeRead(t *testing.T) {
 	})
 }
 
-// Hold at any moment of the keeper's round: the context ends at the Deadline,
-// to the microsecond, however little is left when it is called.
+// While something is held the context of the session ends at the Deadline, to the microsecond, whenever Hold was
+// called.
 func TestContextEndsAtTheDeadlineExactly(t *testing.T) {
 	const whole = timeout * 19 / 20
 	for _, left := range []time.Duration{whole, whole / 2, timeout / 6, timeout / 12, time.Second, 100 * time.Millisecond, 3 * time.Millisecond, time.Microsecond} {

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
+// Do and Retry call their function again on ErrConnectionLost and ErrLost only, and return any other error as it is.
 func TestDoRepeatsOverLossesOnly(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -55,6 +56,7 @@ func TestDoRepeatsOverLossesOnly(t *testing.T) {
 	})
 }
 
+// Manager.Session waits for a session that is connected, and fails with ctx or ErrClosed.
 func TestSessionWaitsForALiveOne(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -88,6 +90,7 @@ func TestSessionWaitsForALiveOne(t *testing.T) {
 	})
 }
 
+// The servers limit WithTimeout, and Timeout and Deadline follow the negotiated value.
 func TestNegotiatedTimeout(t *testing.T) {
 	for ask, want := range map[time.Duration]time.Duration{time.Millisecond: 4 * time.Second, 7 * time.Second: 7 * time.Second, time.Hour: 40 * time.Second} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -110,7 +113,7 @@ func TestNegotiatedTimeout(t *testing.T) {
 	}
 }
 
-// The context of Do's function ends with that of the caller.
+// The context of the function that Do or Retry calls ends with ctx and with the session.
 func TestDoEndsItsContextWithTheCallers(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)

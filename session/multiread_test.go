@@ -75,12 +75,14 @@ func checkMultiRead(t *testing.T, m *session.Manager, path string) {
 	}
 }
 
+// A MultiRead has the result of each read, and the error of a read that is refused in its result.
 func TestMultiRead(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		checkMultiRead(t, srv.Connect(t), servers.Path(t))
 	})
 }
 
+// The paths of a MultiRead are relative to the chroot.
 func TestMultiReadBelowAChroot(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		checkMultiRead(t, connect(t, srv, three+"/app", session.WithCreateChroot()), "/x")
@@ -88,6 +90,7 @@ func TestMultiReadBelowAChroot(t *testing.T) {
 	})
 }
 
+// A MultiRead is one request.
 func TestMultiReadIsOneRequest(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -113,6 +116,7 @@ func TestMultiReadIsOneRequest(t *testing.T) {
 	})
 }
 
+// Reads are asked one by one at a server without the operation, and from then on.
 func TestMultiReadWithoutTheOperation(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -124,8 +128,8 @@ func TestMultiReadWithoutTheOperation(t *testing.T) {
 	}, withoutMultiRead)
 }
 
-// A server that hangs up is asked again, and only then taken for one that does not
-// know the operation.
+// A MultiRead is repeated over lost connections, and a server counts as one without the operation only when it hangs up
+// twice.
 func TestMultiReadIsRepeated(t *testing.T) {
 	for hangups, want := range map[int]int{2: 4, 3: 3} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -145,6 +149,7 @@ func TestMultiReadIsRepeated(t *testing.T) {
 	}
 }
 
+// A MultiRead without reads asks nothing, and an invalid one is refused before it is sent.
 func TestMultiReadMisuse(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three, session.WithMaxRequest(1024)))
@@ -165,7 +170,7 @@ func TestMultiReadMisuse(t *testing.T) {
 	})
 }
 
-// More than fits into one request goes in several, as few as possible.
+// A MultiRead that does not fit into one request goes in several, as few as possible.
 func TestMultiReadInSeveralRequests(t *testing.T) {
 	for _, size := range []int{1024, 1_000_000} {
 		for _, opts := range [][]zksynctest.Option{nil, {withoutMultiRead}} {
@@ -204,6 +209,7 @@ func TestMultiReadInSeveralRequests(t *testing.T) {
 	}
 }
 
+// A MultiRead ends with its ctx and returns the cause.
 func TestMultiReadEndsWithItsContext(t *testing.T) {
 	for _, opt := range []zksynctest.Option{withoutMultiRead, func(*zkserver.Config) {}} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {

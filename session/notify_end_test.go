@@ -11,9 +11,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// Whoever asks for it by NotifyEnd is notified of the end of a session before the session
-// is closed on the server, however long that takes. To see this test fail, have
-// endContext call the functions in goroutines of their own.
+// NotifyEnd notifies its callers of the end of a session before the session is closed on the server, however long they
+// take. To see this test fail, have endContext call the functions in goroutines of their own.
 func TestTheEndIsNotifiedBeforeTheServerGivesAway(t *testing.T) {
 	for name, end := range map[string]func(srv *zksynctest.Server, m *session.Manager, s *session.Session){
 		"closed": func(_ *zksynctest.Server, m *session.Manager, _ *session.Session) { m.Close() },

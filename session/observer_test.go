@@ -50,9 +50,8 @@ func eventsOf[T any](r *events) (found []T) {
 	return found
 }
 
-// An observer is told of states, of requests with their latency and class, of waits and
-// of holds, each of which ends once, with the cause if the hold was lost. Two observers
-// are both told. Breaks if any of the hooks is left out.
+// An observer gets the states, the requests with their latency and class, the waits, and the holds, each of which ends
+// once, with the cause if the hold was lost. Two observers are both told. Breaks if any of the hooks is left out.
 func TestObserver(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		var r, second events

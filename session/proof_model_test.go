@@ -165,9 +165,8 @@ func (m *leaderModel) depose(after time.Duration) {
 	})
 }
 
-// TestProofAgainstAModelOfTheServers: whatever a client asks and when, no leader
-// ends a session before the deadline of its holder, or while the proof allows
-// a grant.
+// No leader ends a session before the Deadline of its holder, or while the proof allows a grant, whatever a client
+// sends and when.
 func TestProofAgainstAModelOfTheServers(t *testing.T) {
 	runs := *proofRuns
 	grants, losses := 0, 0

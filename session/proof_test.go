@@ -48,8 +48,8 @@ func TestOnlyACommitMovesTheDeadline(t *testing.T) {
 	})
 }
 
-// The deadline counts from the second newest contact that had been answered a
-// report, T/4, before the commit was written, or from the ConnectRequest.
+// The Deadline counts from the second newest contact that was answered T/4 before the transaction was sent, or from the
+// ConnectRequest.
 func TestTheDeadlineCountsFromAContactThatWasReported(t *testing.T) {
 	runProof(t, false, []proofStep{
 		{proofContact, 100, 110, 0, true},
@@ -65,7 +65,7 @@ func TestTheDeadlineCountsFromAContactThatWasReported(t *testing.T) {
 	})
 }
 
-// A connection proves nothing by what was answered on another one.
+// Answers on one connection prove nothing for another connection.
 func TestAConnectionStartsWithoutContacts(t *testing.T) {
 	p := &proof{}
 	r := p.connect(instant(0), proofTimeout)
@@ -102,8 +102,8 @@ func TestAnAnswerBehindTheDeadlineDoesNotCountForAHolder(t *testing.T) {
 	runProof(t, false, steps) // the lapse keeps it from being granted
 }
 
-// After a gap of more than T/2 between leader contacts nothing is granted until
-// a commit is answered that was written T/4 after the first answer behind the gap.
+// After a gap of more than T/2 between leader contacts a grant waits until a transaction is answered that was sent T/4
+// after the first answer behind the gap.
 func TestALapseKeepsAGrantBack(t *testing.T) {
 	runProof(t, false, []proofStep{
 		{proofLeader, 100, 110, 0, true},
@@ -137,8 +137,7 @@ func TestANewConnectionDoesNotEndAGap(t *testing.T) {
 	}
 }
 
-// A server that grants a shorter timeout counts it from its ConnectRequest on,
-// and a longer one is not believed.
+// The shortest timeout that a server has granted counts, from the ConnectRequest on, and a longer one is not believed.
 func TestTheShortestTimeoutCounts(t *testing.T) {
 	p := &proof{}
 	r := p.connect(instant(0), proofTimeout)
@@ -153,7 +152,7 @@ func TestTheShortestTimeoutCounts(t *testing.T) {
 	}
 }
 
-// While the machine is suspended the servers' clocks go on.
+// The time for which the machine is suspended counts as time.
 func TestASuspensionCountsAsTime(t *testing.T) {
 	p := &proof{}
 	r := p.connect(instant(0), proofTimeout)
@@ -194,7 +193,7 @@ func TestARecordOfManyContactsStaysShort(t *testing.T) {
 	}
 }
 
-// nextTouch tells when another commit proves more.
+// nextTouch returns the time from which another commit proves more.
 func TestNextTouch(t *testing.T) {
 	p := &proof{}
 	r := p.connect(instant(0), proofTimeout)

@@ -23,6 +23,7 @@ func createThree(ctx context.Context, s *session.Session) ([]string, []zk.MultiR
 	return s.MultiProtected(ctx, &zk.DeleteRequest{Path: "/lock", Version: -1}, create, create, create)
 }
 
+// A MultiProtected of several operations happens exactly once, whichever answer is lost.
 func TestMultiProtectedOfSeveral(t *testing.T) {
 	for _, at := range []zkserver.Moment{zkserver.BeforeCommit, zkserver.AfterCommit, zkserver.BeforeReply} {
 		for _, lost := range []bool{false, true} {
@@ -56,7 +57,7 @@ func TestMultiProtectedOfSeveral(t *testing.T) {
 	}
 }
 
-// The caller goes away: all that was created is removed.
+// A MultiProtected that is cancelled leaves no znode.
 func TestNothingIsLeftOfACancelledMultiProtected(t *testing.T) {
 	for _, at := range []zkserver.Moment{zkserver.BeforeCommit, zkserver.AfterCommit, zkserver.BeforeReply} {
 		for _, fault := range []zkserver.Action{{}, zkserver.Disconnect, zkserver.Drop} {
@@ -89,6 +90,7 @@ func TestNothingIsLeftOfACancelledMultiProtected(t *testing.T) {
 	}
 }
 
+// MultiProtected refuses operations that do not have exactly one protected path.
 func TestMultiProtectedWantsOnePath(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))

@@ -46,6 +46,8 @@ func alone(t *testing.T, srv *zksynctest.Server, path string) {
 	}
 }
 
+// CreateProtected and MultiProtected find out whether they succeeded after a lost answer, and create again only if the
+// znode does not exist.
 func TestProtectedCreateIsResolved(t *testing.T) {
 	lookup := zkserver.Fault{Op: zkserver.OpGetChildren2, Path: "/dir", At: zkserver.BeforeReply, Do: zkserver.Disconnect}
 	many := lookup
@@ -102,8 +104,7 @@ func owner(t *testing.T, s *session.Session, path string) int64 {
 	return stat.EphemeralOwner
 }
 
-// A server that lags answers the look-up with what it knows: only behind the
-// sync that goes first on a connection is an absence real.
+// A protected create believes an absence only behind a sync, also at a server that lags.
 func TestProtectedCreateBehindAServerThatLags(t *testing.T) {
 	for kind, p := range protectedCalls {
 		t.Run(kind, func(t *testing.T) {
@@ -141,8 +142,7 @@ func children(srv *zksynctest.Server, path string) []string {
 	return names
 }
 
-// The caller goes away at each step of a protected create, with every answer
-// along the way lost or not: whatever was created is removed.
+// A protected create that is cancelled at any step, with any answer lost, leaves no znode.
 func TestNothingIsLeftOfACancelledProtectedCreate(t *testing.T) {
 	ops := []zkserver.OpCode{0, zkserver.OpConnect, zkserver.OpSync, zkserver.OpGetChildren2}
 	moments := []zkserver.Moment{zkserver.BeforeCommit, zkserver.AfterCommit, zkserver.BeforeReply}
@@ -187,6 +187,7 @@ func TestNothingIsLeftOfACancelledProtectedCreate(t *testing.T) {
 	}
 }
 
+// CreateProtected and MultiProtected return the refusal of the server.
 func TestProtectedCreateFails(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		s := current(t, srv.Connect(t))

@@ -13,7 +13,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// SyncQuorum is one transaction, whatever the server says of its path.
+// When SyncQuorum returns, everything that was committed before the call is shown, on any path, for one transaction.
 func TestSyncQuorumOnAnyPath(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -64,7 +64,7 @@ func TestSyncQuorumIsRepeated(t *testing.T) {
 	})
 }
 
-// A follower that lags behind shows after SyncQuorum what was committed before.
+// After SyncQuorum a follower that lags shows everything that was committed before the call.
 func TestSyncQuorumBehindALaggingFollower(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		e := zksynctest.StartEnsemble(t, 3)
@@ -85,8 +85,8 @@ func TestSyncQuorumBehindALaggingFollower(t *testing.T) {
 	})
 }
 
-// A leader that was deposed and does not know it answers a sync, and shows nothing
-// of what its successor has committed. It does not answer SyncQuorum.
+// SyncQuorum does not return at a real leader that was deposed and does not know it. Such a leader answers a sync, and
+// shows nothing of what its successor has committed.
 func TestSyncQuorumAtARealDeposedLeader(t *testing.T) {
 	t.Parallel()
 	e := zksynctest.RealZooKeeper(t, 3, zksynctest.RealTickTime(time.Second), zksynctest.RealSyncLimit(25))

@@ -143,8 +143,8 @@ func TestAReadBesideAnUnansweredSetWatches(t *testing.T) {
 	})
 }
 
-// Connections that break while watches are being removed do not end the removal
-// of watches: what is left on the server stays bounded.
+// The removal of watches goes on after connections broke during a removal, so that the number of watches on the server
+// stays bounded.
 func TestRemovalOfWatchesGoesOnAfterBrokenConnections(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))

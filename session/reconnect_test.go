@@ -18,8 +18,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// On every connection of every session the first frames are the handshake, the
-// credentials, and a sync, however much is waiting to be sent.
+// On every connection of every session the first frames are the handshake, all credentials, and a sync, however many
+// requests wait.
 func TestFirstFramesOfEveryConnection(t *testing.T) {
 	for _, auth := range []int{0, 1, 2} {
 		t.Run(fmt.Sprint(auth, " credentials"), func(t *testing.T) {
@@ -86,8 +86,7 @@ func TestFirstFramesOfEveryConnection(t *testing.T) {
 	}
 }
 
-// No request of ours goes out before the sync is answered: a server that
-// cannot reach the leader must not be believed.
+// On a new connection no request is sent before the sync is answered.
 func TestNothingIsAskedBeforeTheSyncIsAnswered(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -114,8 +113,7 @@ func TestNothingIsAskedBeforeTheSyncIsAnswered(t *testing.T) {
 	})
 }
 
-// After a reconnect nothing is read that is older than what was read before,
-// though the new server lags.
+// After a reconnect no read shows a state that is older than an earlier read, even if the new server lags.
 func TestReadsNeverGoBack(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -148,8 +146,8 @@ func (r *recorder) Write(p []byte) (int, error) {
 	return r.Conn.Write(p)
 }
 
-// The handshake names the newest transaction that we have seen, so that a
-// server that is further behind does not take us.
+// The handshake names the newest transaction that the session has seen, so that a server that is further behind refuses
+// the client.
 func TestHandshakeNamesWhatWasSeen(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		var conns []*recorder
@@ -174,8 +172,7 @@ func TestHandshakeNamesWhatWasSeen(t *testing.T) {
 	})
 }
 
-// A watch survives a reconnect: what changed meanwhile is told, what did not
-// is not, and goes on to be watched.
+// A Watch survives a reconnect: it fires for a change while the connection was down, and waits on if nothing changed.
 func TestWatchesSurviveReconnects(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		ctx := t.Context()
@@ -271,8 +268,8 @@ func TestWatchesSurviveReconnects(t *testing.T) {
 	})
 }
 
-// Events of one transaction may come over two connections: what the first one
-// lost the second tells, over which the watch says that it fired.
+// An event that was lost with its connection comes over the next one, and the Watch says over which connection it
+// fired.
 func TestEventsLostWithTheirConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -300,7 +297,7 @@ func TestEventsLostWithTheirConnection(t *testing.T) {
 	})
 }
 
-// More watches than fit into one request are armed again by several.
+// Watches that do not fit into one request are armed again by several.
 func TestManyWatchesAreArmedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))

@@ -36,6 +36,7 @@ var breaks = map[string]zkserver.Fault{
 	"moved": {At: zkserver.BeforeCommit, Do: zkserver.Error(-118)},
 }
 
+// Reads are repeated over lost connections.
 func TestReadsAreRepeated(t *testing.T) {
 	for op, read := range reads {
 		for where, fault := range breaks {
@@ -57,7 +58,7 @@ func TestReadsAreRepeated(t *testing.T) {
 	}
 }
 
-// A read on which every connection breaks is repeated more and more slowly.
+// A read on which every connection breaks is repeated with pauses that grow.
 func TestRepetitionSlowsDown(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -72,6 +73,7 @@ func TestRepetitionSlowsDown(t *testing.T) {
 	})
 }
 
+// Set and Delete with a version are repeated over lost connections.
 func TestWritesWithAVersionAreRepeated(t *testing.T) {
 	type write struct {
 		op   zkserver.OpCode
@@ -126,6 +128,8 @@ func TestWritesWithAVersionAreRepeated(t *testing.T) {
 	})
 }
 
+// Set and Delete without a version, Create and Multi are sent once, and fail with ErrConnectionLost when the answer was
+// lost.
 func TestWritesThatCouldHappenTwiceAreNotRepeated(t *testing.T) {
 	for op, write := range map[zkserver.OpCode]func(context.Context, *session.Session) error{
 		zkserver.OpSetData: func(ctx context.Context, s *session.Session) error { _, err := s.Set(ctx, "/n", nil, -1); return err },
@@ -165,7 +169,7 @@ func TestWritesThatCouldHappenTwiceAreNotRepeated(t *testing.T) {
 	}
 }
 
-// What cannot have been sent is not lost: such a write waits for a connection.
+// A write that cannot have been sent waits for a connection.
 func TestWritesWaitForAConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))

@@ -15,8 +15,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// Whatever a function says, Do and Retry do not call it without a pause, and end with
-// ctx and with the Manager. To see this test fail, drop the pause of Retry.
+// Do and Retry pause between calls, longer each time, and end with ctx and with the Manager: their error has the error
+// of ctx and the last error of the function. To see this test fail, drop the pause of Retry.
 func TestRetryDoesNotSpin(t *testing.T) {
 	for _, says := range []error{session.ErrLost, session.ErrConnectionLost, session.ErrStale, fmt.Errorf("x: %w", session.ErrLost)} {
 		for name, retry := range map[string]func(context.Context, *session.Manager, func() error) error{
@@ -104,8 +104,8 @@ func TestDoAfterTheEndOfTheSession(t *testing.T) {
 	}
 }
 
-// Backoff begins anew after a function that has run for long: a session that is lost
-// every hour delays nothing.
+// The pauses of Retry begin anew after a function that has run for long, so that a session that is lost every hour
+// delays nothing.
 func TestRetryForgetsOldFailures(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)

@@ -15,6 +15,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
+// States reports the present state and each change, in order, and is closed after Closed.
 func TestStatesInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -59,8 +60,7 @@ func TestStatesInOrder(t *testing.T) {
 	})
 }
 
-// Each reader that is slow gets the newest state, but never misses that a
-// session was lost, nor that the Manager was closed.
+// A slow reader of States gets the newest state, and never misses Lost or Closed.
 func TestSlowReaderOfStates(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -148,6 +148,7 @@ func TestStatesUnderQuickChanges(t *testing.T) {
 	})
 }
 
+// The channel of States is closed when its ctx ends.
 func TestStatesEndWithTheirContext(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -191,8 +192,7 @@ func (h hooked) Write(e zapcore.Entry, _ []zapcore.Field) error {
 	return nil
 }
 
-// A connection that breaks while it is being put to use ends as Suspended, in
-// whatever order its reader and its writer get to say so.
+// A connection that breaks at its first use is reported as Suspended, whether its reader or its writer notices first.
 func TestStateOfAConnectionThatBreaksAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		var slow atomic.Bool
@@ -218,6 +218,7 @@ func TestStateOfAConnectionThatBreaksAtOnce(t *testing.T) {
 	})
 }
 
+// Every State has its name, and an unknown one its number.
 func TestStateNames(t *testing.T) {
 	for st, want := range map[session.State]string{
 		session.Connecting: "Connecting", session.Connected: "Connected", session.Suspended: "Suspended",

@@ -44,6 +44,8 @@ func selfSigned(t *testing.T, host string) (tls.Certificate, *x509.CertPool) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
+// WithTLS verifies the host of the connection string unless the configuration names another host, and works with
+// WithDialer.
 func TestTLS(t *testing.T) {
 	srv := zksynctest.Start(t)
 	cert, pool := selfSigned(t, "zk.example.test")
@@ -120,6 +122,7 @@ func timeoutContext(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
+// A session over TLS works on a real server and survives a reset of its connection.
 func TestTLSOnARealServer(t *testing.T) {
 	t.Parallel()
 	e := zksynctest.RealZooKeeper(t, 1, zksynctest.RealTLS())

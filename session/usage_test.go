@@ -15,6 +15,7 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
+// An invalid option is ErrInvalidOption before anything is sent, and the error names the option and its value.
 func TestInvalidOptionsAreNamed(t *testing.T) {
 	for name, test := range map[string]struct {
 		opt  session.Option
@@ -72,6 +73,7 @@ func TestChildNames(t *testing.T) {
 	})
 }
 
+// An invalid path or argument is refused before anything is sent, a path with ErrInvalidPath, and the error names it.
 func TestInvalidArgumentsAreNamed(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		m := srv.Connect(t)
@@ -105,8 +107,8 @@ func TestInvalidArgumentsAreNamed(t *testing.T) {
 	})
 }
 
-// The largest request goes through, a byte more is refused before it is sent:
-// servers hang up on a frame that is too long for them.
+// The largest request that WithMaxRequest allows goes through, and a request that is a byte larger is ErrTooLarge and
+// is not sent.
 func TestTooLargeRequests(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		dir := servers.Path(t)
@@ -153,7 +155,8 @@ func TestTooLargeRequests(t *testing.T) {
 	})
 }
 
-// All that comes back is relative to the chroot, which WithCreateChroot creates.
+// Paths are relative to the chroot in requests, results, errors and events, WithCreateChroot creates the chroot, and
+// MakeDir creates the directories above its path.
 func TestChroot(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		ctx := t.Context()
@@ -223,7 +226,8 @@ func TestChroot(t *testing.T) {
 	})
 }
 
-// Data comes back as it was: no data, empty data, and any bytes.
+// Data comes back as it was written, a Multi does all or nothing and says which operation failed, and an Error has the
+// operation and the path.
 func TestDataAndStats(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		ctx := t.Context()

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
+// Notify calls its function once, also for an event that has already happened, and not after Stop.
 func TestNotify(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

@@ -17,6 +17,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// A Watch of each kind fires once, in a channel with a buffer of one that is closed behind the event.
 func TestEveryKindOfWatchEvent(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		ctx := t.Context()
@@ -73,8 +74,7 @@ func TestEveryKindOfWatchEvent(t *testing.T) {
 	})
 }
 
-// The event of a change is there before the answer to the request that made it
-// and the same session's next read.
+// The event of a change arrives before the answers to later requests.
 func TestEventsComeBeforeLaterAnswers(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -102,6 +102,7 @@ func TestEventsComeBeforeLaterAnswers(t *testing.T) {
 	})
 }
 
+// A watch that several waits share stays until the last of them stops.
 func TestWatchesThatAreSharedAndStopped(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -142,8 +143,7 @@ func TestWatchesThatAreSharedAndStopped(t *testing.T) {
 	})
 }
 
-// The answer to a read whose caller has gone arms the watch on the server, but
-// takes nothing from those who watch the same znode.
+// A wait that was given up disturbs no other wait on the same znode.
 func TestAnAbandonedWatchDoesNotDisturbOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -180,6 +180,7 @@ func TestAnAbandonedWatchDoesNotDisturbOthers(t *testing.T) {
 	})
 }
 
+// A Watch delivers EventNotWatching with the reason when the session, or the ctx of GetW, ends first.
 func TestWatchesEndWithContextAndSession(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -235,8 +236,7 @@ func (c *counted) AfterFunc(func()) func() bool {
 	return func() bool { c.registered--; return true }
 }
 
-// A context that lives long must not remember every watch that was bound to it
-// once.
+// A Watch that has ended leaves nothing in its context.
 func TestNothingOfAWatchIsLeftInItsContext(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -278,6 +278,7 @@ func heap() uint64 {
 	return ms.HeapAlloc
 }
 
+// Waits on one znode that were given up leave neither memory nor watches.
 func TestManyWaitsOnOneZnodeLeaveNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -306,6 +307,7 @@ func TestManyWaitsOnOneZnodeLeaveNothing(t *testing.T) {
 	}, zksynctest.WithConfig(zkserver.Config{OpsKept: 1000}))
 }
 
+// The watches of waits that were given up are removed on the server, by each means that a server offers.
 func TestGivenUpWatchesAreRemoved(t *testing.T) {
 	for _, how := range []string{"knows op 18", "answers Unimplemented", "hangs up without a word"} {
 		t.Run(how, func(t *testing.T) {

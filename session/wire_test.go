@@ -47,8 +47,7 @@ func answer(xid int32, zxid int64, code int32, body ...byte) []byte {
 
 func concat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// FuzzAnswers feeds a connection with whatever a server might send: it ends
-// with an error or at the end of the input, and every request is settled.
+// Whatever a server sends, the connection ends with an error or at the end of the input, and every request is settled.
 func FuzzAnswers(f *testing.F) {
 	hello := handshake(10000, 7)
 	for _, seed := range [][]byte{
@@ -103,7 +102,7 @@ func decodedGet(c *call) ([]byte, *zk.Stat) {
 	return d.buffer(), d.stat()
 }
 
-// A length is not believed before the bytes are there.
+// A length in an answer costs no memory before its bytes arrive.
 func TestALengthAloneCostsNoMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -129,6 +128,7 @@ func TestALengthAloneCostsNoMemory(t *testing.T) {
 	}
 }
 
+// The numbers of requests wrap around to the first one, and requests are matched across the wrap.
 func TestXidsWrapAround(t *testing.T) {
 	w := strangeWire(nil)
 	w.lastXid = -1<<31 + 1

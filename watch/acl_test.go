@@ -13,9 +13,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// A change that was made while the ACL was closed to us is reported at the next
-// reconnect by Node and Children, and in the next session by Tree. The server of 3.9
-// tells nobody before.
+// A change behind an ACL that was closed for a time is reported after the next reconnect by Node and Children, and in
+// the next session by Tree. The server of 3.9 tells nobody before.
 func TestChangesBehindAClosedACL(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)

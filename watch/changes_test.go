@@ -21,7 +21,7 @@ func losses(srv *zksynctest.Server) map[string]func(id int64) error {
 	}
 }
 
-// What happens to the children of a znode is no change of the znode.
+// A change of the children is no change of the znode.
 func TestNodeIsNotItsChildren(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -42,8 +42,7 @@ func TestNodeIsNotItsChildren(t *testing.T) {
 	})
 }
 
-// What happens to data, here or in the children, is no change of a list; a child
-// that came and went is.
+// A change of data is no change of a list of children, and a child that came and went is one.
 func TestChildrenAreNames(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -73,7 +72,7 @@ func TestChildrenAreNames(t *testing.T) {
 	})
 }
 
-// Streams of one path share one goroutine.
+// Streams of one Manager and path share one goroutine.
 func TestStreamsShareAGoroutine(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -88,8 +87,7 @@ func TestStreamsShareAGoroutine(t *testing.T) {
 	})
 }
 
-// Another loop over a Cache goes on where the last one was left, and what a Cache
-// holds stays when it has ended.
+// The next loop over a Cache continues where the last one was left, and the contents of a Cache stay when it has ended.
 func TestTreeGoesOnAndStays(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -122,7 +120,7 @@ func TestTreeGoesOnAndStays(t *testing.T) {
 	})
 }
 
-// A wait for a Cache ends with it, also while no server answers.
+// WaitSynced fails when ctx or the Cache ends, also while no server answers.
 func TestTreeEndsWaitsForIt(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -155,8 +153,7 @@ func TestTreeEndsWaitsForIt(t *testing.T) {
 	})
 }
 
-// What may not be read is tried again when something about it or its siblings
-// changes, and in the next session.
+// A znode that may not be read is tried again when it or a sibling changes, and in the next session.
 func TestTreeTriesAgain(t *testing.T) {
 	for name, change := range map[string]func(srv *zksynctest.Server, id int64) error{
 		"a sibling":    func(srv *zksynctest.Server, _ int64) error { return srv.Create("/r/b", nil) },

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
+// Children are sorted, nil while the znode does not exist, and empty while it has none.
 func TestChildrenFollowsTheList(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		m := srv.Connect(t)
@@ -52,6 +53,7 @@ func TestChildrenFollowsTheList(t *testing.T) {
 	})
 }
 
+// After a reconnect Children reports a znode that was deleted and created again, and nothing if nothing changed.
 func TestChildrenToldWhatChangedWhileDisconnected(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)

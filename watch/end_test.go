@@ -69,8 +69,7 @@ var followers = []follower{
 	}},
 }
 
-// A caller can tell by which of ctx, the Manager, a final refusal and its own loop a
-// stream has ended, also when the cause of ctx wraps the others.
+// EndError tells the end of ctx, the Manager, a final refusal and the loop apart, whatever the cause of ctx wraps.
 func TestEndReasons(t *testing.T) {
 	for _, f := range followers {
 		t.Run(f.kind, func(t *testing.T) {
@@ -175,7 +174,7 @@ func TestTreeIsCompleteAfterTransientRefusals(t *testing.T) {
 	}
 }
 
-// EndReasons have names.
+// Every EndReason has a name.
 func TestEndReasonsInWords(t *testing.T) {
 	for reason, want := range map[watch.EndReason]string{
 		watch.ContextEnded: "ContextEnded", watch.ManagerClosed: "ManagerClosed", watch.Refused: "Refused", watch.Stopped: "Stopped", 0: "EndReason(0)", 9: "EndReason(9)",

@@ -11,8 +11,8 @@ import (
 	"github.com/go-zksync/toolkit/watch"
 )
 
-// The newest report replaces a report that was not received, and a report that leads
-// back to the value that was received last is dropped.
+// NewStream reports what its function produces: the newest report replaces a report that was not received, and a report
+// of the value that was received last is dropped.
 func TestNewStreamMerges(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		reports := make(chan [2]any)
@@ -58,8 +58,8 @@ func TestNewStreamMerges(t *testing.T) {
 	})
 }
 
-// The stream ends when produce has returned, with its reason; leaving the loop ends
-// the ctx of produce and waits for it.
+// A stream of NewStream ends with the reason that its function returns, and leaving the loop ends the function's ctx
+// and waits for the function.
 func TestNewStreamEnds(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		why := errors.New("why")

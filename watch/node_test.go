@@ -18,6 +18,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
+// Node reports the present state, and each creation, change and deletion.
 func TestNodeFollowsCreationChangeAndRemoval(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		m := srv.Connect(t)
@@ -48,6 +49,8 @@ func TestNodeFollowsCreationChangeAndRemoval(t *testing.T) {
 	})
 }
 
+// After a reconnect Node reports a change, and a znode that was deleted and created again, and nothing if nothing
+// changed.
 func TestNodeToldWhatChangedWhileDisconnected(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -83,8 +86,7 @@ func TestNodeToldWhatChangedWhileDisconnected(t *testing.T) {
 	})
 }
 
-// A state that was told must be the newest again after the session was lost,
-// whatever server the next one is opened at.
+// A stream never reports an older state after a newer one, whichever server the next session is opened at.
 func TestNodeNeverGoesBack(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -109,6 +111,7 @@ func TestNodeNeverGoesBack(t *testing.T) {
 	})
 }
 
+// The first event of a stream is the present state, which includes the caller's own writes.
 func TestNodeShowsOwnWritesToNewStreams(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		m := srv.Connect(t)
@@ -131,8 +134,7 @@ func TestNodeShowsOwnWritesToNewStreams(t *testing.T) {
 	})
 }
 
-// The same while others write: a read that was under way when a stream came may
-// be older than what its maker has just written.
+// The first event of a stream includes the caller's own writes, also while other clients write.
 func TestNodeShowsOwnWritesInACrowd(t *testing.T) {
 	srv := zksynctest.Start(t)
 	m := srv.Connect(t)
@@ -158,6 +160,7 @@ func TestNodeShowsOwnWritesInACrowd(t *testing.T) {
 	wg.Wait()
 }
 
+// A slow reader of a stream gets the newest state and blocks no other reader.
 func TestNodeSlowReaderGetsTheNewest(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -186,6 +189,7 @@ func TestNodeSlowReaderGetsTheNewest(t *testing.T) {
 	})
 }
 
+// A stream ends if its path is invalid or may not be read, and Err names the reason and the path.
 func TestNodeThatCannotBeFollowed(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -226,6 +230,7 @@ func TestNodeThatCannotBeFollowed(t *testing.T) {
 	})
 }
 
+// A stream ends when its Manager is closed.
 func TestNodeEndsWithItsManager(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -244,7 +249,7 @@ func TestNodeEndsWithItsManager(t *testing.T) {
 	})
 }
 
-// Hours without a server: nothing is told, and then the state.
+// A stream reports nothing during hours without a server, and then the state.
 func TestNodeSurvivesALongOutage(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)

@@ -153,6 +153,8 @@ func (st storm) run(t *testing.T, seed uint64) {
 	t.Logf("%d states and %d lists were told of %d changes", q.events, listed, st.changes)
 }
 
+// Node and Children report every state that lasts, and never an older one after a newer one, over connections and
+// sessions.
 func TestNodeAndChildrenInAStorm(t *testing.T) {
 	const seed = 7
 	t.Run("zkserver", func(t *testing.T) {

@@ -14,8 +14,9 @@ var (
 	simBrief = flag.Bool("brief", false, "TestSimulation ends with the first seed that fails, and says little of it")
 )
 
-// Node, Children and Tree keep what they promise under faults that a seed chooses:
-// the invariants of the simulation hold after each of its steps.
+// A Node, a Children and a Tree show only states that existed, never an older one after a newer one, and equal the
+// server at rest, with bounded watches. Node, Children and Tree keep what they promise under faults that a seed
+// chooses: the invariants of the simulation hold after each of its steps.
 func TestSimulation(t *testing.T) {
 	begun, failures := time.Now(), 0
 	var total simCounts

@@ -28,6 +28,7 @@ func reads(srv *zksynctest.Server) int {
 	return n
 }
 
+// A thousand streams of one Manager and path cost one watch and one read for each change.
 func TestAThousandStreamsCostOneReadAChange(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -96,6 +97,7 @@ func heap() int64 {
 	return int64(ms.HeapAlloc)
 }
 
+// Streams that have ended leave no goroutine, no memory and no watch.
 func TestStreamsThatWereGivenUpLeaveNothing(t *testing.T) {
 	const total, batch = 100_000, 1000
 	bounds.Bubble(t, func(t *testing.T) {
@@ -137,7 +139,7 @@ func TestStreamsThatWereGivenUpLeaveNothing(t *testing.T) {
 	})
 }
 
-// Streams that are cancelled before they were told anything, each the only one.
+// Streams that are cancelled before their first event leave nothing.
 func TestStreamsThatNeverWere(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -167,7 +169,7 @@ func TestStreamsThatNeverWere(t *testing.T) {
 	})
 }
 
-// Distinct paths that are given up do not pile up on the server.
+// Streams of distinct paths that have ended leave no watches on the server.
 func TestDistinctPathsThatWereGivenUp(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -184,6 +186,7 @@ func TestDistinctPathsThatWereGivenUp(t *testing.T) {
 	})
 }
 
+// Streams of different Managers share nothing.
 func TestManagersDoNotShare(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)

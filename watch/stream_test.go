@@ -16,6 +16,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
+// The loop over All ends with ctx and with the Manager, and yields the reason.
 func TestAllEndsWithTheReason(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -44,6 +45,7 @@ func TestAllEndsWithTheReason(t *testing.T) {
 	})
 }
 
+// Leaving the loop over All ends the stream with ErrStopped and leaves nothing of it.
 func TestAllEndsTheStreamWhenTheLoopIsLeft(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -71,7 +73,7 @@ func TestAllEndsTheStreamWhenTheLoopIsLeft(t *testing.T) {
 	})
 }
 
-// The last state is received although the stream has ended since.
+// Events is closed behind the last state, which is received even if the stream has ended since.
 func TestEventsKeepsTheLastState(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -89,7 +91,8 @@ func TestEventsKeepsTheLastState(t *testing.T) {
 	})
 }
 
-// Cancelling, joining and changing at once, for the race detector.
+// Streams can begin, end and be cancelled while the znode changes. The test does all of it at once, for the race
+// detector.
 func TestStreamsComeAndGo(t *testing.T) {
 	srv := zksynctest.Start(t)
 	m := srv.Connect(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// Few znodes that change all the time, so that events meet reads in every order.
+// A Cache equals the server's tree after many quick changes of few znodes, in whatever order events and reads meet.
 func TestTreeUnderFire(t *testing.T) {
 	srv := zksynctest.Start(t)
 	must(t, srv.Create("/r", nil))
@@ -87,7 +87,7 @@ func mirrorsAmid(t *testing.T, m *session.Manager, s *session.Session, root stri
 	}
 }
 
-// The root comes and goes while it is looked for.
+// A Cache follows a root that is created and deleted while it is looked for.
 func TestTreeOfARootThatComesAndGoes(t *testing.T) {
 	srv := zksynctest.Start(t)
 	must(t, srv.Create("/r", nil))
@@ -110,7 +110,7 @@ func TestTreeOfARootThatComesAndGoes(t *testing.T) {
 	}
 }
 
-// A znode that may not be read is replaced by one that may.
+// A Cache shows a readable znode that replaces one that may not be read.
 func TestTreeOfWhatBecomesReadable(t *testing.T) {
 	srv := zksynctest.Start(t)
 	must(t, srv.Create("/r", nil))
@@ -129,8 +129,7 @@ func TestTreeOfWhatBecomesReadable(t *testing.T) {
 	}
 }
 
-// Over a distance, a load takes as many round trips as there are windows full of
-// requests, and not as there are requests.
+// A Cache reads with many requests in flight: a load takes as many round trips as windows of requests.
 func TestTreeLoadsWithRequestsInFlight(t *testing.T) {
 	bubbleWithWays(t, func(t *testing.T, srv *zksynctest.Server) {
 		root := "/r"

@@ -130,6 +130,7 @@ func byCalls(t testing.TB, s *session.Session, paths []string) time.Duration {
 	return time.Since(start)
 }
 
+// A Cache loads ten thousand znodes in at most three times the time that the same reads take without it.
 func TestTreeLoadsTenThousand(t *testing.T) {
 	const n = 10_000
 	servers.Both(t, func(t *testing.T, srv servers.Server) {

@@ -51,6 +51,7 @@ func (f *forest) change(i int) any {
 	return &zk.SetDataRequest{Path: path, Data: data, Version: -1}
 }
 
+// A Cache comes to equal the server's tree after any outage, and its events applied in order always give a tree.
 func TestTreeInAStorm(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint("zkserver", seed), func(t *testing.T) {

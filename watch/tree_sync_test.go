@@ -62,8 +62,7 @@ func bubbleWithWays(t *testing.T, test func(t *testing.T, srv *zksynctest.Server
 	})
 }
 
-// A change that WaitSynced is to wait for is being read when the znode goes: what
-// has become of it is still to be found out before WaitSynced returns.
+// WaitSynced waits until the outcome of a change is known whose znode was deleted during the read.
 func TestTreeWaitSyncedWaitsForWhatHasBecomeOfAChange(t *testing.T) {
 	bubbleWithWays(t, func(t *testing.T, srv *zksynctest.Server) {
 		const d = 20 * time.Millisecond
@@ -93,9 +92,8 @@ func TestTreeWaitSyncedWaitsForWhatHasBecomeOfAChange(t *testing.T) {
 	})
 }
 
-// WaitSynced waits for children that were created before the call, and that the
-// mirror hears of only by a list that is read after the sync. The line to break: a new
-// child inherits the epoch of the list.
+// WaitSynced waits for everything that was in the tree at the call, also for children that only a list behind the sync
+// shows. The line to break: a new child inherits the epoch of the list.
 func TestTreeWaitSyncedWaitsForNewChildren(t *testing.T) {
 	bubbleWithWays(t, func(t *testing.T, srv *zksynctest.Server) {
 		const d = 20 * time.Millisecond
@@ -113,8 +111,7 @@ func TestTreeWaitSyncedWaitsForNewChildren(t *testing.T) {
 	})
 }
 
-// The same by a new session: WaitSynced returns when all is read that the new
-// session shows, and not before.
+// WaitSynced outlives the loss of a session, and returns when everything is read that the new session shows.
 func TestTreeWaitSyncedOverALostSession(t *testing.T) {
 	bubbleWithWays(t, func(t *testing.T, srv *zksynctest.Server) {
 		const d = 20 * time.Millisecond
@@ -144,8 +141,7 @@ func TestTreeWaitSyncedOverALostSession(t *testing.T) {
 	})
 }
 
-// Znodes that live for less than a round trip are gone when they are read, and each
-// of them has the list read again: WaitSynced returns all the same.
+// WaitSynced returns although znodes are created and deleted within a round trip all the time.
 func TestTreeWaitSyncedAmongShortLives(t *testing.T) {
 	bubbleWithWays(t, func(t *testing.T, srv *zksynctest.Server) {
 		const d = 5 * time.Millisecond

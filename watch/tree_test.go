@@ -20,6 +20,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// A Cache comes to equal the server's tree, and WaitSynced returns when it does.
 func TestTreeMirrors(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		m := srv.Connect(t)
@@ -65,6 +66,7 @@ func TestTreeMirrors(t *testing.T) {
 	})
 }
 
+// A Cache can follow the root of the server.
 func TestTreeOfTheServersRoot(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -81,6 +83,7 @@ func TestTreeOfTheServersRoot(t *testing.T) {
 	})
 }
 
+// A Cache reports only real changes, parents before children and deletions the other way round, in the order of zxids.
 func TestTreeTellsWhatReallyChanged(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -113,6 +116,7 @@ func TestTreeTellsWhatReallyChanged(t *testing.T) {
 	})
 }
 
+// Events of a Cache that are not received are merged to one event for each znode.
 func TestTreeSlowReader(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -145,6 +149,8 @@ func TestTreeSlowReader(t *testing.T) {
 	})
 }
 
+// A Cache ends like a stream, with ctx, with the Manager and where the root may not be read, but not when a loop is
+// left.
 func TestTreeEnds(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -199,6 +205,7 @@ func TestTreeEnds(t *testing.T) {
 	})
 }
 
+// A znode that may not be read is in a Cache without data, and TreeEvent.Err says so.
 func TestTreeWithPartsThatMayNotBeRead(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -270,6 +277,7 @@ func TestTreeGivesTheWatchesOfRemovedBranchesBack(t *testing.T) {
 	})
 }
 
+// Each znode of a Cache costs two watches, which are removed when the Cache ends.
 func TestTreeGivesItsWatchesBack(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)

@@ -15,8 +15,8 @@ import (
 
 type color struct{ Color string }
 
-// Value reports decoded values. A value that cannot be decoded is reported with the
-// error and the last good value, and the znode's absence is reported as such.
+// Value reports decoded values, and the error and the last good value for data that cannot be decoded. The absence of
+// the znode is reported as such.
 func TestValueDecodes(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -84,7 +84,7 @@ func TestValueDecodesOnItsOwn(t *testing.T) {
 	})
 }
 
-// Nothing is left of a Value whose loop was left.
+// A Value whose loop was left leaves nothing.
 func TestValueThatIsLeft(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)

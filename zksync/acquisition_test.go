@@ -16,7 +16,7 @@ import (
 
 const multi = zkserver.OpMulti
 
-// However an acquisition is cancelled, and at whichever step, nothing is left.
+// An Acquire that is cancelled at any step holds nothing and leaves no znode.
 func TestAcquireCancelledAtEveryStep(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -62,7 +62,7 @@ func TestAcquireCancelledAtEveryStep(t *testing.T) {
 	}
 }
 
-// One whose session is lost while it waits stands again, wherever it waited.
+// An Acquire whose session is lost while it waits joins again, wherever in the line it waited.
 func TestAcquireOverSessions(t *testing.T) {
 	for name, units := range map[string]int{"in line": 1, "as the head": 3} {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestAcquireOverSessions(t *testing.T) {
 	}
 }
 
-// A release whose answer is lost has happened, once.
+// A Release whose answer is lost has happened, once.
 func TestReleaseWithFaults(t *testing.T) {
 	for _, units := range []int{1, 3} {
 		for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.BeforeReply} {
@@ -119,7 +119,7 @@ func TestReleaseWithFaults(t *testing.T) {
 	}
 }
 
-// The head that gives up leaves its wait to the next one of its value.
+// The first waiter that gives up hands its znode on to the next waiter of its value.
 func TestHeadHandsItsPlaceOn(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s, other := zksync.NewSemaphore(srv.Connect(t), sem, 3), zksync.NewSemaphore(srv.Connect(t), sem, 3)
@@ -141,8 +141,7 @@ func TestHeadHandsItsPlaceOn(t *testing.T) {
 	})
 }
 
-// A head that gives up while it is being let in leaves nothing to the next one
-// of its value that may not be there any more.
+// A first waiter that gives up while it is granted its units leaves nothing behind.
 func TestHeadGivesUpAtTheGrant(t *testing.T) {
 	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit} {
 		for _, fault := range []zksynctest.Action{zksynctest.Delay(time.Second), zksynctest.Disconnect} {
@@ -171,7 +170,7 @@ func TestHeadGivesUpAtTheGrant(t *testing.T) {
 	}
 }
 
-// An operator who removes the place of the head puts it out of line.
+// A semaphore's first waiter whose znode another client deleted fails with ErrLost.
 func TestRemovedHeadIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s, other := zksync.NewSemaphore(srv.Connect(t), sem, 1), zksync.NewSemaphore(srv.Connect(t), sem, 1)
@@ -197,7 +196,7 @@ func TestRemovedHeadIsTold(t *testing.T) {
 	})
 }
 
-// A release wakes the head, and nobody else: 200 wait.
+// A release wakes the first waiter and no other, also if 200 wait.
 func TestSemaphoreHandOver(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		holder := zksync.NewSemaphore(srv.Connect(t), sem, 4)
@@ -243,6 +242,7 @@ func TestSemaphoreHandOver(t *testing.T) {
 	})
 }
 
+// An uncontended Acquire and Release take three requests.
 func TestUncontendedAcquireIsThreeRequests(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := zksync.NewSemaphore(srv.Connect(t), sem, 9)

@@ -23,6 +23,7 @@ func drain(b *backlog) string {
 	return strings.Join(got, " ")
 }
 
+// A backlog gives messages in the order of their numbers, also those that are put back.
 func TestBacklogKeepsTheOrder(t *testing.T) {
 	var b backlog
 	if _, ok := b.take(); ok {
@@ -45,7 +46,7 @@ func TestBacklogKeepsTheOrder(t *testing.T) {
 	}
 }
 
-// A message that was put back may be in the next listing, too.
+// A backlog gives a message once that was put back and is also in the next listing.
 func TestBacklogTakesOnce(t *testing.T) {
 	b := backlog{}
 	b.replace(items(1, 2, 3))
@@ -60,6 +61,7 @@ func TestBacklogTakesOnce(t *testing.T) {
 	}
 }
 
+// A backlog keeps the order of numbers across the overflow of the counter.
 func TestBacklogAcrossTheWrap(t *testing.T) {
 	var b backlog
 	b.replace(items(2147483647, -2147483648, -2147483647))
@@ -70,6 +72,7 @@ func TestBacklogAcrossTheWrap(t *testing.T) {
 	}
 }
 
+// A backlog counts the messages that are due at a time.
 func TestBacklogCountsWhatIsDue(t *testing.T) {
 	var b backlog
 	all := items(1, 2, 3, 4)

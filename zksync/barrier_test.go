@@ -15,6 +15,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// A gate is closed from Set to Remove, for all processes, and setting or removing it twice is no error.
 func TestBarrier(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		m, other := srv.Connect(t), srv.Connect(t)
@@ -48,6 +49,7 @@ func TestBarrier(t *testing.T) {
 	})
 }
 
+// A gate stays closed when the process that set it has gone, and Wait outlives lost sessions.
 func TestBarrierWaitOutlivesSessions(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -78,7 +80,7 @@ func TestBarrierWaitOutlivesSessions(t *testing.T) {
 	})
 }
 
-// A gate that was open for a moment has let those through who waited.
+// A gate that was open for a moment lets every caller through that waited.
 func TestBarrierSetAgainRightAfter(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -103,8 +105,7 @@ func TestBarrierSetAgainRightAfter(t *testing.T) {
 	})
 }
 
-// One that is connected to a server that lags behind does not go through a
-// gate that was set before it came.
+// Wait reports the gate as of the time of the call, also at a server that lags.
 func TestBarrierWaitIsNotStale(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -119,6 +120,7 @@ func TestBarrierWaitIsNotStale(t *testing.T) {
 	})
 }
 
+// Set and Remove are repeated over lost connections.
 func TestBarrierLostAnswers(t *testing.T) {
 	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -141,6 +143,8 @@ func TestBarrierLostAnswers(t *testing.T) {
 	}
 }
 
+// The first call of a Barrier reports a bad path or option, WithMaxWait bounds Wait, and every call after Close of the
+// Manager is ErrClosed.
 func TestBarrierMisuse(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

@@ -62,6 +62,7 @@ var strikes = map[string][]zksynctest.Action{
 	noAnswer:                     {zksynctest.Drop},
 }
 
+// A Lock that is cancelled at any step holds nothing and leaves no znode, and its value can be used again.
 func TestCancelledAtEveryStep(t *testing.T) {
 	for _, c := range courses {
 		for name, faults := range strikes {
@@ -178,6 +179,7 @@ func checkNothingLeft(t *testing.T, srv *zksynctest.Server, m *session.Manager, 
 	}
 }
 
+// An Unlock that is struck by a fault at any step releases the lock, once.
 func TestUnlockAtEveryStep(t *testing.T) {
 	for _, action := range []zksynctest.Action{zksynctest.Disconnect, zksynctest.Drop, zksynctest.Delay(time.Second)} {
 		for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply} {

@@ -33,6 +33,7 @@ func takeFirst(t testing.TB, srv *zksynctest.Server) {
 	t.Error("there is nothing to take")
 }
 
+// With WithCapacity, Put waits until the queue has room.
 func TestPutWaitsForRoom(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		q := newQueue(t, srv, zksync.WithCapacity(3))
@@ -68,8 +69,8 @@ func TestPutWaitsForRoom(t *testing.T) {
 	})
 }
 
-// TestCapacityIsNeverExceeded has bounded producers with faults, and somebody who
-// takes messages out.
+// Among producers with WithCapacity(n) the queue never has more than n messages. Producers with faults put while a
+// consumer takes messages out.
 func TestCapacityIsNeverExceeded(t *testing.T) {
 	const producers, goroutines, each, room = 3, 5, 20, 7
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -111,6 +112,7 @@ func TestCapacityIsNeverExceeded(t *testing.T) {
 	})
 }
 
+// The wait of a Put for room ends with its ctx, with WithMaxWait and with Close, and outlives a lost session.
 func TestWaitingForRoomEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -164,7 +166,7 @@ func TestWaitingForRoomEnds(t *testing.T) {
 	})
 }
 
-// One producer counts once, and then knows.
+// A producer with a capacity counts the messages once.
 func TestRoomIsNotCountedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		q := newQueue(t, srv, zksync.WithCapacity(100))
@@ -179,6 +181,7 @@ func TestRoomIsNotCountedAgain(t *testing.T) {
 	})
 }
 
+// A Put creates the znode for its limit again if another client deleted it.
 func TestLimitIsRemoved(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		q := newQueue(t, srv, zksync.WithCapacity(100))
@@ -191,6 +194,7 @@ func TestLimitIsRemoved(t *testing.T) {
 	})
 }
 
+// WithCapacity of 0, and for any type but Queue, is ErrInvalidOption, and a queue with an invalid path fails each call.
 func TestCapacityMisuse(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

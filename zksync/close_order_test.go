@@ -11,8 +11,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// Manager.Close ends the contexts of all holds before anybody else can hold. To see this
-// test fail, have session.endContext call the functions of NotifyEnd in goroutines.
+// Manager.Close ends the contexts of all holds before any other contender can hold. To see this test fail, have
+// session.endContext call the functions of NotifyEnd in goroutines.
 func TestCloseEndsHeldContextsFirst(t *testing.T) {
 	t.Parallel()
 	const each, rounds = 40, 5

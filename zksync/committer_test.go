@@ -83,6 +83,7 @@ func multis(srv *zksynctest.Server) int {
 	return n
 }
 
+// Of transactions that share a request, each gets its own result, and a failure costs few more requests.
 func TestEachTransactionHasItsOwnError(t *testing.T) {
 	committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, _ *session.Session) {
 		var txs []tx
@@ -118,6 +119,7 @@ func TestEachTransactionHasItsOwnError(t *testing.T) {
 	})
 }
 
+// Transactions around one that fails keep their order.
 func TestOrderIsKeptAroundAFailure(t *testing.T) {
 	committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, _ *session.Session) {
 		var txs []tx
@@ -145,6 +147,7 @@ func TestOrderIsKeptAroundAFailure(t *testing.T) {
 	})
 }
 
+// A failure ends the chain of transactions behind it, and no transaction outside of the chain.
 func TestChainEndsAtAFailure(t *testing.T) {
 	committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, _ *session.Session) {
 		var txs []tx
@@ -169,7 +172,7 @@ func TestChainEndsAtAFailure(t *testing.T) {
 	})
 }
 
-// A transaction that is bound to a session has happened under it, or never does.
+// A transaction that is bound to a session happens under that session or never.
 func TestBoundToASession(t *testing.T) {
 	for at, want := range map[zksynctest.Moment]bool{zksynctest.BeforeCommit: false, zksynctest.AfterCommit: true} {
 		committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, s *session.Session) {
@@ -196,7 +199,7 @@ func TestBoundToASession(t *testing.T) {
 	}
 }
 
-// Whoever has given up may ask again what came of it.
+// A wait for a transaction that was given up can be repeated, and then returns the outcome.
 func TestWaitingAgain(t *testing.T) {
 	for at, want := range map[zksynctest.Moment]bool{zksynctest.BeforeCommit: false, zksynctest.AfterCommit: true} {
 		committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, s *session.Session) {
@@ -221,8 +224,8 @@ func TestWaitingAgain(t *testing.T) {
 	}
 }
 
-// A request may be carried out after its session was given up here. What was
-// refused under the next session must not happen then.
+// A transaction that was refused never happens later. Its first request may be carried out after its session was given
+// up, and must be refused then.
 func TestRefusalIsFinal(t *testing.T) {
 	committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, s *session.Session) {
 		// The marker is as it was when the repetition comes, and its transaction is
@@ -247,6 +250,8 @@ func TestRefusalIsFinal(t *testing.T) {
 	})
 }
 
+// A batch of transactions is bounded by the size of a request and by a number of transactions, and one that fits into
+// no request is ErrTooLarge.
 func TestBatchesAreBounded(t *testing.T) {
 	big := func(path string, size int) tx {
 		return tx{ops: []any{&zk.CreateRequest{Path: path, Data: make([]byte, size)}}, size: size + 100}

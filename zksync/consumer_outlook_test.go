@@ -19,8 +19,7 @@ func liveSession(t *testing.T, m *session.Manager) *session.Session {
 	return s
 }
 
-// Whoever still asks for the outlook of a session that is over does not take that
-// of the next one away from those who wait by it.
+// A caller that asks for the view of an old session does not replace the view of the present session.
 func TestOutlookOfAFormerSession(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -40,8 +39,7 @@ func TestOutlookOfAFormerSession(t *testing.T) {
 	})
 }
 
-// A message is passed over because of a claim that has come and gone meanwhile, as
-// somebody else has found out. It is not forgotten.
+// A message that was passed over because of a claim that has gone is found again. It is not forgotten.
 func TestPassingOverWhatIsFreeAgain(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)

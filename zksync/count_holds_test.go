@@ -77,7 +77,7 @@ func TestHandOverRequestsDoNotGrowWithTheLine(t *testing.T) {
 	}
 }
 
-// What a hold costs while nobody else is there.
+// An uncontended hold of each primitive makes a fixed number of requests.
 func TestUncontendedHoldsCost(t *testing.T) {
 	type primitive struct {
 		acquire func(context.Context) error
@@ -133,8 +133,8 @@ func TestUncontendedHoldsCost(t *testing.T) {
 	})
 }
 
-// To find a lock taken takes four requests, of which two go out together. An
-// attempt through a value that holds, or waits, itself takes none.
+// A try on a lock that another contender holds takes four requests, of which two go out together. An attempt through a
+// value that holds, or waits, itself takes none.
 func TestTryingInVainCosts(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		here, there := srv.Connect(t), srv.Connect(t)
@@ -170,7 +170,7 @@ func TestTryingInVainCosts(t *testing.T) {
 	})
 }
 
-// Readers of one value share a place: the first one's request is all.
+// Further readers of one value make no request: the request of the first reader is all.
 func TestReadersOfAValueCostOneHold(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		rw := zksync.NewRWMutex(srv.Connect(t), path)

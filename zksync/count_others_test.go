@@ -20,6 +20,7 @@ func counting(t *testing.T, srv *zksynctest.Server, what, want string, do func()
 	}
 }
 
+// Set, Remove and Wait of a Barrier make one request each, and a caller that waits makes no more.
 func TestBarrierCosts(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		gate, other := zksync.NewBarrier(srv.Connect(t), "/gate"), zksync.NewBarrier(srv.Connect(t), "/gate")
@@ -37,6 +38,7 @@ func TestBarrierCosts(t *testing.T) {
 	})
 }
 
+// Join and Leave make two requests, Members makes one and another one for each member, and a membership makes none.
 func TestGroupCosts(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		g, other := zksync.NewGroup(srv.Connect(t), "/group"), zksync.NewGroup(srv.Connect(t), "/group")

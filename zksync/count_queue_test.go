@@ -10,8 +10,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// A Put that is alone takes one request, and those of many goroutines share
-// them: whatever comes while one is under way goes with the next.
+// A single Put takes one request, and the Puts of many goroutines share requests: Puts that come while a request is
+// under way go with the next one.
 func TestPutsCost(t *testing.T) {
 	const trip = 10 * time.Millisecond
 	for _, test := range []struct{ goroutines, each, most int }{
@@ -38,8 +38,7 @@ func TestPutsCost(t *testing.T) {
 	}
 }
 
-// A message takes as much of a request however many wait, and an empty queue
-// takes none.
+// The requests for a delivery do not grow with the number of waiting messages, and an empty queue takes none.
 func TestDeliveriesCost(t *testing.T) {
 	perThousand := func(t *testing.T, n int) (asked float64) {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {

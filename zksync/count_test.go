@@ -13,6 +13,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// An uncontended Lock and Unlock take two requests and no read, and the first Lock creates the directories above its
+// path.
 func TestUncontendedIsTwoRequests(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		mu := zksync.NewMutex(srv.Connect(t), path)
@@ -40,6 +42,7 @@ func TestUncontendedIsTwoRequests(t *testing.T) {
 	})
 }
 
+// A long hold takes one more request, for a watch on its own znode.
 func TestLongHoldsWatchTheirZnode(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		mu := zksync.NewMutex(srv.Connect(t), path)
@@ -64,6 +67,7 @@ func slow(srv *zksynctest.Server, d time.Duration) {
 	}
 }
 
+// A hand-over takes no request of the next holder, and waiters are served in the order of their arrival.
 func TestHandOverTakesNoRequest(t *testing.T) {
 	const n, trip = 10, 10 * time.Millisecond
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -116,6 +120,7 @@ func checkHandOvers(t *testing.T, srv *zksynctest.Server, ids []int64, granted [
 	}
 }
 
+// A release wakes two waiters at most, however many wait.
 func TestReleaseWakesTwo(t *testing.T) {
 	const waiters = 200
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -162,6 +167,7 @@ func TestReleaseWakesTwo(t *testing.T) {
 	})
 }
 
+// Holds of goroutines of one value share requests: a turn of 128 holds takes one request.
 func TestManyGoroutinesAskLittle(t *testing.T) {
 	const goroutines, rounds = 64, 100
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {

@@ -35,10 +35,9 @@ func (st *stage) deny(perm int32, dirs ...string) {
 	}
 }
 
-// A user who lacks a permission is told so, or gets what does not take it. No call
-// waits for a permission, and nothing that was refused for good is asked for again and
-// again. To see this test fail, make zk.ErrNoAuth a transient error in the table of
-// session.ClassOf.
+// A user without a permission gets an error, or a result that does not need the permission, and no call waits for one.
+// No call repeats a request that was refused for good. To see this test fail, make zk.ErrNoAuth a transient error in
+// the table of session.ClassOf.
 func TestWithoutPermission(t *testing.T) {
 	t.Parallel()
 	// To set the stage for these takes the permissions.

@@ -49,6 +49,8 @@ func holds(srv *zksynctest.Server) (n int) {
 	return n
 }
 
+// Do, RDo and Run call their function while something is held, return its error as it is, release also at a panic, and
+// do not call it if ctx has ended.
 func TestEveryDoReleases(t *testing.T) {
 	eachDoer(t, func(t *testing.T, srv *zksynctest.Server, _ *session.Manager, _ string, do doer) {
 		var held context.Context
@@ -86,6 +88,7 @@ func TestEveryDoReleases(t *testing.T) {
 	})
 }
 
+// Do, RDo and Run join the error of their function with ErrLost after a loss.
 func TestEveryDoTellsOfALoss(t *testing.T) {
 	eachDoer(t, func(t *testing.T, srv *zksynctest.Server, m *session.Manager, name string, do doer) {
 		calls := 0
@@ -113,6 +116,7 @@ func TestEveryDoTellsOfALoss(t *testing.T) {
 	})
 }
 
+// Manager.Close waits for the functions of Do, RDo and Run while the session is proven alive.
 func TestManagerCloseAwaitsEveryDo(t *testing.T) {
 	eachDoer(t, func(t *testing.T, srv *zksynctest.Server, m *session.Manager, name string, do doer) {
 		release := make(chan struct{})

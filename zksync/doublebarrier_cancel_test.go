@@ -45,6 +45,7 @@ var passages = []passage{
 	},
 }
 
+// An Enter that is cancelled at any step is taken back or is inside, and nothing in between.
 func TestDoubleBarrierEnterCancelledAtEveryStep(t *testing.T) {
 	for _, c := range passages {
 		for name, faults := range strikes {
@@ -144,6 +145,7 @@ func (c passage) struck(t *testing.T, step int, at zksynctest.Moment, faults []z
 	return hit
 }
 
+// A Leave that is cancelled at any step is completed in the background, and the other participants can leave.
 func TestDoubleBarrierLeaveCancelledAtEveryStep(t *testing.T) {
 	for _, last := range []bool{false, true} {
 		for name, faults := range strikes {

@@ -53,6 +53,8 @@ func wantCount(t testing.TB, err error, there, size int, cause error) {
 	}
 }
 
+// A participant that gives up does not count, and its CountError begins with the numbers of those present and those
+// expected.
 func TestDoubleBarrierThoseWhoGiveUpDoNotCount(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		a, b, c := double(t, srv, 3), double(t, srv, 3), double(t, srv, 3)
@@ -93,8 +95,8 @@ func TestDoubleBarrierThoseWhoGiveUpDoNotCount(t *testing.T) {
 	})
 }
 
-// When no server answers, a call does not wait much longer than its ctx, and
-// what it leaves undone is done later.
+// If no server answers, Enter and Leave take at most a second longer than their ctx, and complete the rest in the
+// background.
 func TestDoubleBarrierGivesUpWithoutAnAnswer(t *testing.T) {
 	for _, silent := range []struct {
 		name       string
@@ -139,6 +141,7 @@ func TestDoubleBarrierGivesUpWithoutAnAnswer(t *testing.T) {
 	}
 }
 
+// A participant that crashes delays the others by its session and one session timeout more at most.
 func TestDoubleBarrierCrashes(t *testing.T) {
 	for name, test := range map[string]func(t *testing.T, srv *zksynctest.Server, dead *mortal, a, b *zksync.DoubleBarrier){
 		"while entering": func(t *testing.T, srv *zksynctest.Server, dead *mortal, a, b *zksync.DoubleBarrier) {
@@ -240,8 +243,8 @@ func TestDoubleBarrierCrashes(t *testing.T) {
 	}
 }
 
-// Who loses the session while waiting joins again under the next, and is not
-// counted twice for it, even if the server still has the child.
+// A participant whose session is lost while it waits joins again and is counted once, even if the server still has its
+// old znode.
 func TestDoubleBarrierJoinsAgainAfterALoss(t *testing.T) {
 	for _, id := range []string{"", "a"} {
 		for _, remains := range []bool{false, true} {
@@ -277,8 +280,7 @@ func TestDoubleBarrierJoinsAgainAfterALoss(t *testing.T) {
 	}
 }
 
-// A crash that was told to nobody is found out behind a reconnect, and not
-// only when it is time to look again.
+// A crash during a disconnect is noticed at the reconnect.
 func TestDoubleBarrierLooksAgainAfterAReconnect(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		dead, waits := srv.Connect(t), srv.Connect(t)
@@ -302,6 +304,7 @@ func TestDoubleBarrierLooksAgainAfterAReconnect(t *testing.T) {
 	})
 }
 
+// Enter and Leave fail with ErrClosed when the Manager is closed, and the other participants go on.
 func TestDoubleBarrierManagerClosed(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -328,6 +331,7 @@ func TestDoubleBarrierManagerClosed(t *testing.T) {
 	})
 }
 
+// Enter and Leave of a participant whose znode another client deleted fail with ErrLost.
 func TestDoubleBarrierZnodeRemovedByForce(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		a, b := double(t, srv, 2), double(t, srv, 2)

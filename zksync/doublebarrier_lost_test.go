@@ -11,7 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// Every transaction of a round is struck in turn, before and after it is done.
+// A lost answer at any transaction of a round only makes Enter and Leave wait longer.
 func TestDoubleBarrierLostAnswers(t *testing.T) {
 	for _, id := range []string{"", "a"} {
 		for _, action := range []zksynctest.Action{zksynctest.Disconnect, zksynctest.Drop} {

@@ -16,6 +16,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// A DoubleBarrier reports a bad path, size or option by the first call, ErrBusy for a second Enter, and ErrNotHeld for
+// a Leave without Enter.
 func TestDoubleBarrierMisuse(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -84,6 +86,7 @@ func TestDoubleBarrierMisuse(t *testing.T) {
 	})
 }
 
+// An id that another participant uses is ErrIDInUse.
 func TestDoubleBarrierID(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -115,8 +118,8 @@ func TestDoubleBarrierID(t *testing.T) {
 	})
 }
 
-// Children that are no participants neither fill the barrier nor keep it from
-// being cleared; those of Curator and kazoo count.
+// Children of other programs neither fill the barrier nor keep it from being cleared, and the participants of Curator
+// and kazoo count.
 func TestDoubleBarrierStrangers(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		other := live(t, srv.Connect(t))
@@ -160,8 +163,7 @@ func TestDoubleBarrierStrangers(t *testing.T) {
 	})
 }
 
-// Who has never listed the directory finds out in time that it is strangers
-// who are left there.
+// A participant that has never listed the directory finds out in time that only children of other programs are left.
 func TestDoubleBarrierManyStrangers(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		if err := srv.Create("/b", nil); err != nil {
@@ -185,6 +187,7 @@ func TestDoubleBarrierManyStrangers(t *testing.T) {
 	})
 }
 
+// A directory that holds data is refused.
 func TestDoubleBarrierInADirectoryWithData(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		if err := srv.Create("/b", []byte("theirs")); err != nil {

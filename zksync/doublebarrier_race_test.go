@@ -19,8 +19,8 @@ func holdReady(srv *zksynctest.Server, id int64) (release func()) {
 	return func() { close(until) }
 }
 
-// Who has counted enough of them opens the barrier only if nobody has gone
-// since, be it in order or one who was too late for the round before.
+// A participant that has counted enough others opens the barrier only if none of them has gone since, in order or too
+// late for the round before.
 func TestDoubleBarrierSomebodyGivesUpWhileItOpens(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		a, b := double(t, srv, 3), double(t, srv, 3)
@@ -43,7 +43,7 @@ func TestDoubleBarrierSomebodyGivesUpWhileItOpens(t *testing.T) {
 	})
 }
 
-// And one who gives up while it opens is either in, or not counted.
+// A participant that gives up while the barrier opens is either inside or not counted.
 func TestDoubleBarrierOpensWhileSomebodyGivesUp(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -66,7 +66,7 @@ func TestDoubleBarrierOpensWhileSomebodyGivesUp(t *testing.T) {
 	})
 }
 
-// One who has gone, and was not told so, is not in the round that begins then.
+// A participant that has gone without an answer is not in the round that begins then.
 func TestDoubleBarrierBeginsWhileSomebodyIsGoing(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -90,8 +90,7 @@ func TestDoubleBarrierBeginsWhileSomebodyIsGoing(t *testing.T) {
 	})
 }
 
-// Who comes again is not counted twice, even if it is unknown what has become of
-// the first time.
+// A participant that enters again is counted once, even if the outcome of its first Enter is unknown.
 func TestDoubleBarrierEntersOnceAtATime(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -119,8 +118,7 @@ func TestDoubleBarrierEntersOnceAtATime(t *testing.T) {
 	})
 }
 
-// Who has seen the barrier empty clears it only if nothing has happened since:
-// not the next round.
+// A participant that has seen the barrier empty clears it only if no new round has begun since.
 func TestDoubleBarrierClearsNoOtherRound(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		slow, quick := srv.Connect(t), srv.Connect(t)

@@ -85,6 +85,7 @@ func (c *cohort) check(t *testing.T, round int, did []int, what string) {
 	}
 }
 
+// A thousand rounds with lost connections never mix: no participant enters early or is left behind.
 func TestDoubleBarrierRoundsDoNotMix(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		c := &cohort{path: "/app/barrier", rounds: 1000 / slowdown, drop: func(t *testing.T, m *session.Manager) {
@@ -102,6 +103,7 @@ func TestDoubleBarrierRoundsDoNotMix(t *testing.T) {
 	})
 }
 
+// Rounds with lost connections never mix on the embedded server and on a real one.
 func TestDoubleBarrierRoundsOnBothServers(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		c := &cohort{path: servers.Path(t), rounds: 200, drop: func(t *testing.T, m *session.Manager) {
@@ -153,6 +155,7 @@ func enterAndLeave(t *testing.T, srv *zksynctest.Server, managers []*session.Man
 	return bytes
 }
 
+// The bytes that a participant transfers do not grow with n.
 func TestDoubleBarrierBytesDoNotGrowWithItsSize(t *testing.T) {
 	const sessions = 20
 	measure := func(t *testing.T, n int) (each, whole float64) {
@@ -189,6 +192,7 @@ func TestDoubleBarrierBytesDoNotGrowWithItsSize(t *testing.T) {
 	}
 }
 
+// A participant makes four requests in a round.
 func TestDoubleBarrierTakesFourRequests(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		first, last := srv.Connect(t), srv.Connect(t)

@@ -14,9 +14,9 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// More participants than are needed come and go, give up, and lose connections
-// and sessions. Whatever they were told of a round, when the storm is over nothing
-// is left, and rounds go as ever.
+// Rounds stay whole, and Leave fails with ErrLost after a lost session, in a storm of faults. More participants than
+// are needed come and go, give up, and lose connections and sessions. When the storm is over nothing is left, and
+// rounds work as before.
 func TestDoubleBarrierStorm(t *testing.T) {
 	seeds := 4
 	if testing.Short() {

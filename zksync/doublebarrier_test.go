@@ -105,6 +105,7 @@ func double(t testing.TB, srv *zksynctest.Server, n int, opts ...zksync.Option) 
 	return zksync.NewDoubleBarrier(srv.Connect(t), "/b", n, opts...)
 }
 
+// Enter returns when n participants have come, Leave when all have gone, and the next round begins at once.
 func TestDoubleBarrier(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		a, b, c := double(t, srv, 3), double(t, srv, 3), double(t, srv, 3)
@@ -115,6 +116,7 @@ func TestDoubleBarrier(t *testing.T) {
 	})
 }
 
+// A participant that comes after the barrier has opened waits for the next round.
 func TestDoubleBarrierLateParticipantsWaitForTheNextRound(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		a, b, c, d := double(t, srv, 2), double(t, srv, 2), double(t, srv, 2), double(t, srv, 2)
@@ -137,8 +139,7 @@ func TestDoubleBarrierLateParticipantsWaitForTheNextRound(t *testing.T) {
 	})
 }
 
-// One whose child is made only when the round has begun is not in it, and does
-// not keep the others from ending it.
+// A participant whose znode is created after the round has begun is not in the round, and does not delay its end.
 func TestDoubleBarrierOpensWhileAnotherJoins(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		a, b := double(t, srv, 2), double(t, srv, 2)
@@ -161,7 +162,7 @@ func TestDoubleBarrierOpensWhileAnotherJoins(t *testing.T) {
 	})
 }
 
-// All who have come before it opens are in, though they are more than needed.
+// All participants that come before the barrier opens are in the round, also more than n.
 func TestDoubleBarrierWithMoreThanItsSize(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		a, b, c := double(t, srv, 2), double(t, srv, 2), double(t, srv, 2)
@@ -184,6 +185,8 @@ func TestDoubleBarrierWithMoreThanItsSize(t *testing.T) {
 	})
 }
 
+// Do leaves when its function returns or panics, and its context ends before the other participants can go on without
+// it.
 func TestDoubleBarrierDo(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -239,6 +242,7 @@ func TestDoubleBarrierDo(t *testing.T) {
 	})
 }
 
+// WithMaxWait bounds Enter with ErrMaxWait and a CountError, and does not bound the stay.
 func TestDoubleBarrierMaxWait(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		a, b := double(t, srv, 2, zksync.WithMaxWait(5*time.Minute)), double(t, srv, 2)

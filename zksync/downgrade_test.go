@@ -13,6 +13,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// Downgrade lets no writer in between, keeps the token, and makes RUnlock due.
 func TestDowngrade(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -71,8 +72,7 @@ func TestDowngrade(t *testing.T) {
 	})
 }
 
-// Whatever becomes of the transaction, Downgrade says what is held, and a
-// writer behind does not get in while anything is.
+// Downgrade reports what is held whichever fault strikes its transaction, and no writer gets in while anything is held.
 func TestDowngradeWithFaults(t *testing.T) {
 	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply} {
 		for _, fault := range []zksynctest.Action{zksynctest.Disconnect, zksynctest.Drop, zksynctest.Delay(time.Second)} {
@@ -119,6 +119,7 @@ func TestDowngradeWithFaults(t *testing.T) {
 	}
 }
 
+// After a Downgrade that fails nothing is held.
 func TestDowngradeOfALostLock(t *testing.T) {
 	for _, what := range []string{"expired", "removed", "removed unseen", "given up"} {
 		t.Run(what, func(t *testing.T) {

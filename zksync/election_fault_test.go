@@ -88,6 +88,7 @@ func candidate(ctx context.Context, t *testing.T, e *zksync.Election, who string
 	}
 }
 
+// A context of leadership ends before the next one begins, under faults that a seed chooses.
 func TestElectionNeverHasTwoLeaders(t *testing.T) {
 	seeds := 10
 	if testing.Short() {
@@ -157,8 +158,8 @@ func electUnderFaults(t *testing.T, seed uint64) {
 	}
 }
 
-// On real servers the clocks of leaders are the one of this machine, but the
-// end of a context is seen a little later than it happens.
+// A context of leadership ends before the next one begins, also when leaders are killed. On real servers the clocks of
+// leaders are the one of this machine, but the end of a context is seen a little later than it happens.
 func TestElectionOverKilledLeaders(t *testing.T) {
 	bounds.Long(t)
 	ens := zksynctest.RealZooKeeper(t, 3)
@@ -186,6 +187,7 @@ func TestElectionOverKilledLeaders(t *testing.T) {
 	}
 }
 
+// Lost connections and restarts within the lease do not end leadership.
 func TestLeadershipSurvivesWhatTheLeaseCovers(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		m := srv.Connect(t)
@@ -222,6 +224,7 @@ func TestLeadershipSurvivesWhatTheLeaseCovers(t *testing.T) {
 	})
 }
 
+// The context of a leader in a partition ends before another candidate leads.
 func TestPartitionedLeaderEndsBeforeTheNextBegins(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -244,8 +247,7 @@ func TestPartitionedLeaderEndsBeforeTheNextBegins(t *testing.T) {
 	})
 }
 
-// When a candidate dies, waiting or leading, only those that watch it, the two
-// behind it, hear of it.
+// When a candidate dies only the two candidates behind it are notified, and the next leader sends no request.
 func TestDeathInLineWakesItsFollowersOnly(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -272,7 +274,8 @@ func TestDeathInLineWakesItsFollowersOnly(t *testing.T) {
 	})
 }
 
-// Only one use at a time, and every end leaves the value fit for another.
+// Campaign fails with ErrBusy while the value campaigns or leads, Resign without leadership is ErrNotHeld, no Resign is
+// due after a loss, and the value can be used again after any end.
 func TestElectionMisuse(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -341,7 +344,7 @@ func TestElectionMisuse(t *testing.T) {
 	})
 }
 
-// Whatever the step at which Campaign is cancelled, it leaves nothing.
+// A Campaign that is cancelled at any step leads nothing and leaves no znode.
 func TestCampaignCancelledAtEveryStep(t *testing.T) {
 	moments := []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply}
 	for _, contended := range []bool{false, true} {
@@ -393,8 +396,8 @@ func TestCampaignCancelledAtEveryStep(t *testing.T) {
 	}
 }
 
-// The session ends between the grant and the return of Campaign: either the
-// candidate stands again, or its context ends at once.
+// A candidate whose session ends between the grant and the return of Campaign campaigns again or returns a context that
+// has ended.
 func TestSessionLostBetweenWinningAndReturning(t *testing.T) {
 	for _, at := range []zksynctest.Moment{zksynctest.AfterCommit, zksynctest.BeforeReply} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -427,8 +430,7 @@ func TestSessionLostBetweenWinningAndReturning(t *testing.T) {
 	}
 }
 
-// Work that does not stop is left to itself after WithStopTimeout, and said to
-// be.
+// With WithStopTimeout, Run gives leadership up before its function has returned, and returns ErrStillRunning.
 func TestStopTimeout(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		finish := make(chan struct{})
@@ -454,8 +456,7 @@ func TestStopTimeout(t *testing.T) {
 	})
 }
 
-// After a loss Run campaigns again; work that ends by itself ends Run with its
-// result.
+// Run campaigns again after a loss, and ends with the result of a function that returns by itself.
 func TestRunCampaignsAgainAfterALoss(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -480,6 +481,7 @@ func TestRunCampaignsAgainAfterALoss(t *testing.T) {
 	})
 }
 
+// The znodes of an Election are those of Curator's LeaderLatch, and Leader is ErrNoLeader without candidates.
 func TestElectionLayoutIsCurators(t *testing.T) {
 	srv := zksynctest.Start(t)
 	e := zksync.NewElection(srv.Connect(t), "/master", zksync.WithID("node-1"))

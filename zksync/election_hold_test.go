@@ -16,6 +16,7 @@ import (
 
 const master = "/master"
 
+// The context of leadership ends with a cause, as that of every hold does, and the end of ctx does not resign.
 func TestLeadershipEndsWithItsCause(t *testing.T) {
 	both := []error{zksync.ErrLost, zksync.ErrClosed}
 	for name, test := range map[string]struct {
@@ -78,6 +79,8 @@ func TestLeadershipEndsWithItsCause(t *testing.T) {
 	}
 }
 
+// A candidate whose session is lost campaigns again as the last one, a candidate whose znode was deleted fails with
+// ErrLost, and all fail with ErrClosed when the Manager is closed.
 func TestCandidateThatIsPutOutOfLine(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -112,7 +115,7 @@ func TestCandidateThatIsPutOutOfLine(t *testing.T) {
 	})
 }
 
-// Run that waits withdraws when ctx ends.
+// A Run that waits withdraws when ctx ends.
 func TestRunWithdraws(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		_, err := zksync.NewElection(srv.Connect(t), master).Campaign(t.Context())
@@ -136,7 +139,7 @@ func TestRunWithdraws(t *testing.T) {
 	})
 }
 
-// The default id tells where a candidate runs.
+// A candidate's id is its host's name and process id unless WithID sets another one.
 func TestCandidateWithoutAnID(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

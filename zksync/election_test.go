@@ -33,6 +33,7 @@ func campaign(t *testing.T, e *zksync.Election) <-chan context.Context {
 	return lead
 }
 
+// The candidate that has been there for longest leads, tokens grow, and Leader and Candidates report the order.
 func TestElectionFollowsTheOrderOfArrival(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -80,6 +81,7 @@ func TestElectionFollowsTheOrderOfArrival(t *testing.T) {
 	})
 }
 
+// Observe reports the leader and each change, over its own losses, and the zero Candidate if there is none.
 func TestElectionObserve(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -124,6 +126,7 @@ func TestElectionObserve(t *testing.T) {
 	})
 }
 
+// Run gives leadership up only when its function has returned, and then returns the cause of ctx.
 func TestElectionRunKeepsLeadershipUntilTheWorkReturns(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// What front finds in one pass is what the line in order shows, over the wrap
-// of the counter too.
+// front finds in one pass what sorting the line would find, also over the wrap of the counter.
 func TestFront(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, start := range []int32{0, 2147483600, -2147483648} {

@@ -21,6 +21,8 @@ func roll(all []zksync.Member) string {
 	return text
 }
 
+// A member is listed from Join to Leave with the data of its last Set, and a Member that was listed cannot be changed:
+// ErrNotHeld.
 func TestGroupJoinSetLeave(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
@@ -71,6 +73,8 @@ func TestGroupJoinSetLeave(t *testing.T) {
 	})
 }
 
+// An id that another member has is ErrIDTaken, also within one Manager, where the second Ephemeral of a path has a
+// Conflict with the first, and WithIDWait waits for it.
 func TestGroupIDsAreUnique(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -118,6 +122,7 @@ func TestGroupIDsAreUnique(t *testing.T) {
 	})
 }
 
+// A member stays over lost connections, and comes back under the next session.
 func TestMembershipComesBack(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -143,6 +148,8 @@ func TestMembershipComesBack(t *testing.T) {
 	})
 }
 
+// A Group refuses an invalid id, path or option by the first call, and every call after Close of the Manager is
+// ErrClosed.
 func TestGroupMisuse(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)

@@ -38,6 +38,8 @@ func awaitRoll(t *testing.T, seen <-chan []zksync.Member, want string) {
 	}
 }
 
+// Watch reports the members after each change: a reconnect of a member is no change, its end is one, and a lost session
+// of the watching Manager only delays the report.
 func TestGroupWatch(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
@@ -72,7 +74,7 @@ func TestGroupWatch(t *testing.T) {
 	})
 }
 
-// A thousand members over twenty sessions, and ten that look on.
+// A thousand members over twenty sessions are all seen by ten watchers.
 func TestGroupOfAThousand(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)

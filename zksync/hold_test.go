@@ -26,6 +26,8 @@ func ended(t testing.TB, ctx context.Context, within time.Duration) error {
 	}
 }
 
+// The context of a hold ends with a cause: ErrReleased, ErrLost, both ErrLost and ErrClosed, or the cause of the
+// caller's context, which releases nothing.
 func TestHeldContextEndsWithItsCause(t *testing.T) {
 	type key struct{}
 	tests := []struct {
@@ -99,6 +101,7 @@ func TestHeldContextEndsWithItsCause(t *testing.T) {
 
 var errEnough = errors.New("that is enough")
 
+// Unlock returns ErrLost for a deleted znode, even if no watch had been set on it.
 func TestUnlockTellsOfARemovedZnodeThatNothingWatched(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		mu := zksync.NewMutex(srv.Connect(t), path)
@@ -111,6 +114,7 @@ func TestUnlockTellsOfARemovedZnodeThatNothingWatched(t *testing.T) {
 	})
 }
 
+// The token of a hold is the czxid of its znode and grows with each hold, and a context of no hold has none.
 func TestTokenIsTheCzxid(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -149,6 +153,7 @@ func TestTokenIsTheCzxid(t *testing.T) {
 	})
 }
 
+// A lost hold occupies its value until its release has returned ErrLost.
 func TestLostHoldOccupiesItsValue(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -178,6 +183,8 @@ func TestLostHoldOccupiesItsValue(t *testing.T) {
 	})
 }
 
+// A release waits for the answer for as long as the session is proven alive, then continues in the background and
+// returns nil.
 func TestUnlockWithoutAnAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -211,6 +218,7 @@ func TestUnlockWithoutAnAnswer(t *testing.T) {
 	})
 }
 
+// WithMaxWait bounds the wait for a lock with ErrMaxWait, and does not bound the hold.
 func TestMaxWait(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

@@ -39,6 +39,8 @@ func join(lists ...[]string) (all []string) {
 	return all
 }
 
+// A PriorityQueue delivers more urgent messages first, and messages of one priority in the order in which they were
+// put.
 func TestPriorityQueueDelivers(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
@@ -64,8 +66,7 @@ func TestPriorityQueueDelivers(t *testing.T) {
 	})
 }
 
-// An urgent message overtakes a long backlog that is in memory, without another
-// listing of that: in a lane that is there, in one that is new, and again.
+// An urgent message overtakes a long backlog that is in memory, without another listing of that backlog.
 func TestUrgentMessagesOvertake(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		producer := zksync.NewPriorityQueue(srv.Connect(t), queuePath)
@@ -92,8 +93,8 @@ func TestUrgentMessagesOvertake(t *testing.T) {
 	})
 }
 
-// What comes back goes to its place among the priorities, and messages of the
-// same name in different lanes are different.
+// A message that is given back goes to its place among the priorities, and messages of the same name with different
+// priorities are different.
 func TestPriorityQueueGivesBack(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		producer := zksync.NewPriorityQueue(srv.Connect(t), queuePath)
@@ -118,6 +119,8 @@ func TestPriorityQueueGivesBack(t *testing.T) {
 	})
 }
 
+// A DelayQueue delivers no message before it is due, and messages in the order of their due times, also one that was
+// put later.
 func TestDelayQueueDelivers(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		producer := zksync.NewDelayQueue(srv.Connect(t), queuePath)
@@ -164,6 +167,7 @@ func TestDelayQueueDelivers(t *testing.T) {
 	})
 }
 
+// A DelayQueue delivers messages in the order of their due times on the embedded server and on a real one.
 func TestDelayQueueOnBoth(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
@@ -185,8 +189,8 @@ func TestDelayQueueOnBoth(t *testing.T) {
 	})
 }
 
-// Lanes of the past are removed, and a consumer that waits for a far time asks
-// for nothing.
+// A consumer that waits for a message that is due later asks the servers for nothing, and the directories of past times
+// are deleted.
 func TestDelayQueueIdle(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		producer := zksync.NewDelayQueue(srv.Connect(t), queuePath)

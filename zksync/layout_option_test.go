@@ -22,8 +22,8 @@ var asKazoo = zksync.WithLayout(zksync.LayoutKazoo)
 // guid is what protects a create, whatever the layout.
 const guid = `^_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-`
 
-// TestLayoutNames has what each layout calls its places. kazoo looks for its
-// mark and ten digits at the end of a name, wherever the name begins.
+// Each layout names its znodes as its client does. kazoo looks for its mark and ten digits at the end of a name,
+// wherever the name begins.
 func TestLayoutNames(t *testing.T) {
 	writes := func(name string, opts ...zksync.Option) func(*testing.T, *zksynctest.Server) {
 		return func(t *testing.T, srv *zksynctest.Server) {
@@ -82,8 +82,7 @@ func TestLayoutNames(t *testing.T) {
 	}
 }
 
-// TestLayoutsOfALockMix: values with different layouts exclude each other, and
-// take turns in the order of their arrival.
+// Mutexes with different layouts on one path exclude each other, and take turns in the order of their arrival.
 func TestLayoutsOfALockMix(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		ours, theirs := zksync.NewMutex(srv.Connect(t), path), zksync.NewMutex(srv.Connect(t), path, asKazoo)
@@ -103,6 +102,7 @@ func TestLayoutsOfALockMix(t *testing.T) {
 	})
 }
 
+// RWMutexes with different layouts on one path exclude each other.
 func TestLayoutsOfARWMutexMix(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		ours, theirs := zksync.NewRWMutex(srv.Connect(t), path), zksync.NewRWMutex(srv.Connect(t), path, asKazoo)
@@ -121,7 +121,7 @@ func TestLayoutsOfARWMutexMix(t *testing.T) {
 	})
 }
 
-// TestForeignReadersAndWriters puts places of kazoo's in front of ours.
+// An RWMutex waits for readers and writers of kazoo that are before it.
 func TestForeignReadersAndWriters(t *testing.T) {
 	for name, blocks := range map[string]struct{ reader, writer bool }{
 		"0f8fad5bd9cb469fa16570867728950e__rlock__": {false, true},
@@ -147,8 +147,8 @@ func TestForeignReadersAndWriters(t *testing.T) {
 	}
 }
 
-// TestLayoutKeepsEmptyDirectories: kazoo makes sure of a directory once and then
-// relies on it. LayoutCurator has containers, which the server removes.
+// With LayoutKazoo the directory stays when it is empty. Kazoo creates a directory once and then relies on it.
+// LayoutCurator has containers, which the server deletes.
 func TestLayoutKeepsEmptyDirectories(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -173,7 +173,7 @@ func TestLayoutKeepsEmptyDirectories(t *testing.T) {
 	})
 }
 
-// TestLayoutMakesDirectoriesAbove, too, and over lost connections.
+// With a layout, too, the directories above the path are created, over lost connections.
 func TestLayoutMakesDirectoriesAbove(t *testing.T) {
 	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.BeforeReply} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -191,8 +191,7 @@ func TestLayoutMakesDirectoriesAbove(t *testing.T) {
 	}
 }
 
-// TestLostAnswersInLayouts: protected creates are told by their GUID in every
-// layout.
+// Lost answers are resolved in every layout, by the GUID of the protected create.
 func TestLostAnswersInLayouts(t *testing.T) {
 	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -218,8 +217,7 @@ func TestLostAnswersInLayouts(t *testing.T) {
 	}
 }
 
-// TestSemaphoreInKazoosLayout counts every child, whatever it is called, and
-// leaves the data alone.
+// With LayoutKazoo a Semaphore counts every child, whatever its name, and leaves the data alone.
 func TestSemaphoreInKazoosLayout(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		must(t, srv.Create("/locks", nil))
@@ -250,8 +248,8 @@ func TestSemaphoreInKazoosLayout(t *testing.T) {
 	})
 }
 
-// TestElectionBesideLocks: with the names of locks, everybody in line is a
-// candidate; a line of latches is another one.
+// With LayoutLeaderSelector or LayoutKazoo every contender of a line is a candidate, and a line of latches is another
+// line.
 func TestElectionBesideLocks(t *testing.T) {
 	for _, l := range []zksync.Layout{zksync.LayoutLeaderSelector, zksync.LayoutKazoo} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -286,6 +284,7 @@ func TestElectionBesideLocks(t *testing.T) {
 	}
 }
 
+// A layout that a type does not have is refused with the name of the option.
 func TestLayoutsThatAreNotThere(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

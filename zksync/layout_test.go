@@ -17,6 +17,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// The znodes of a Mutex have the names of Curator's InterProcessMutex.
 func TestNamesAreThoseOfCurator(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		lock(t, zksync.NewMutex(srv.Connect(t), path))
@@ -27,7 +28,7 @@ func TestNamesAreThoseOfCurator(t *testing.T) {
 	})
 }
 
-// TestOthersInLine puts znodes of other clients in front of ours and behind.
+// A Mutex waits for znodes of other clients before its own, and ignores those behind.
 func TestOthersInLine(t *testing.T) {
 	for _, name := range []string{
 		"_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-", "0f8fad5bd9cb469fa16570867728950e__lock__", "lock-",
@@ -63,6 +64,7 @@ func TestOthersInLine(t *testing.T) {
 	}
 }
 
+// Children that other programs created in a directory of locks are ignored.
 func TestForeignChildrenAreIgnored(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		mu := zksync.NewMutex(srv.Connect(t), path)
@@ -80,6 +82,7 @@ func TestForeignChildrenAreIgnored(t *testing.T) {
 	})
 }
 
+// Data that was in a directory before its first use stays there.
 func TestDataInTheDirectoryStays(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		srv.Create("/locks", nil)
@@ -101,6 +104,7 @@ func TestDataInTheDirectoryStays(t *testing.T) {
 	})
 }
 
+// A lock works in a directory whose data may not be written.
 func TestDirectoryThatForbidsWriting(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -127,6 +131,7 @@ func TestDirectoryThatForbidsWriting(t *testing.T) {
 	})
 }
 
+// On a server without containers the directories are plain znodes, and the server is asked for containers once.
 func TestServerWithoutContainers(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -142,6 +147,8 @@ func TestServerWithoutContainers(t *testing.T) {
 	}, zksynctest.WithConfig(zkserver.Config{Without: []zkserver.OpCode{zkserver.OpCreateContainer}}))
 }
 
+// When the sequence numbers of a directory are used up the directory is created anew, and at no time do two contenders
+// hold the lock.
 func TestDirectoryWithASpentCounter(t *testing.T) {
 	const left = 8 // numbers, up to 2147483647
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -178,7 +185,7 @@ func TestDirectoryWithASpentCounter(t *testing.T) {
 	})
 }
 
-// TestStockLockContends has go-zookeeper's own recipe on the same path.
+// A Mutex and go-zookeeper's own Lock on the same path exclude each other.
 func TestStockLockContends(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)

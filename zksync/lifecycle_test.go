@@ -127,9 +127,8 @@ func lives(m *session.Manager) []life {
 	}
 }
 
-// Open, use and close in any order and at any moment: every call returns,
-// whatever was closed before it, and nothing runs on. A call that does not return
-// is a deadlock in the bubble; a goroutine that is left keeps it from ending.
+// Every call returns, in whatever order and at whatever moment everything is opened, used and closed, and no goroutine
+// runs on. A call that does not return is a deadlock in the bubble; a goroutine that is left keeps it from ending.
 func TestLifecycles(t *testing.T) {
 	for seed := range *lifecycles {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

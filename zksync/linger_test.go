@@ -28,6 +28,7 @@ func lingering(t *testing.T, test func(t *testing.T, srv *zksynctest.Server, m *
 	})
 }
 
+// With WithLinger, locking again costs no request.
 func TestLingerLocksAgainWithoutARequest(t *testing.T) {
 	lingering(t, func(t *testing.T, srv *zksynctest.Server, _ *session.Manager, mu *zksync.Mutex) {
 		for range 100 {
@@ -49,6 +50,7 @@ func TestLingerLocksAgainWithoutARequest(t *testing.T) {
 	})
 }
 
+// Locking again right after the first Unlock of a lingering lock takes at most the first read of the directory.
 func TestLingerAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		mu := zksync.NewMutex(srv.Connect(t), path, zksync.WithLinger(time.Minute))
@@ -65,6 +67,7 @@ func TestLingerAtOnce(t *testing.T) {
 	})
 }
 
+// The first contender ends the linger of a lock at once.
 func TestLingerEndsForAContender(t *testing.T) {
 	lingering(t, func(t *testing.T, srv *zksynctest.Server, _ *session.Manager, mu *zksync.Mutex) {
 		other := zksync.NewMutex(srv.Connect(t), path)
@@ -93,6 +96,7 @@ func TestLingerEndsForAContender(t *testing.T) {
 	})
 }
 
+// A TryLock of another process ends the linger of a lock, and holds the lock or returns false.
 func TestLingerAndTryLockElsewhere(t *testing.T) {
 	lingering(t, func(t *testing.T, srv *zksynctest.Server, _ *session.Manager, mu *zksync.Mutex) {
 		other := zksync.NewMutex(srv.Connect(t), path)
@@ -110,6 +114,7 @@ func TestLingerAndTryLockElsewhere(t *testing.T) {
 	})
 }
 
+// A lingering lock is not taken up again after a disconnect before the server has shown that its znode still exists.
 func TestLingerAfterADisconnect(t *testing.T) {
 	for _, removed := range []bool{false, true} {
 		for _, try := range []bool{false, true} {
@@ -166,6 +171,7 @@ func TestLingerAfterADisconnect(t *testing.T) {
 	}
 }
 
+// A lingering lock whose znode was deleted is not taken up again.
 func TestLingerIsNotTakenUpWhenRemoved(t *testing.T) {
 	lingering(t, func(t *testing.T, srv *zksynctest.Server, m *session.Manager, mu *zksync.Mutex) {
 		// The look that follows on the removal is slow.
@@ -188,6 +194,7 @@ func TestLingerIsNotTakenUpWhenRemoved(t *testing.T) {
 	})
 }
 
+// A lingering lock is not taken up again before the directory was read once.
 func TestLingerBeforeTheFirstLook(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		mu, other := zksync.NewMutex(srv.Connect(t), path, zksync.WithLinger(time.Minute)), zksync.NewMutex(srv.Connect(t), path)
@@ -208,6 +215,7 @@ func TestLingerBeforeTheFirstLook(t *testing.T) {
 	})
 }
 
+// A lingering lock ends with its session and with its Manager.
 func TestLingerAndTheEndOfTheSession(t *testing.T) {
 	lingering(t, func(t *testing.T, srv *zksynctest.Server, m *session.Manager, mu *zksync.Mutex) {
 		srv.ExpireSession(live(t, m).ID())
@@ -225,6 +233,7 @@ func TestLingerAndTheEndOfTheSession(t *testing.T) {
 	})
 }
 
+// Goroutines that share a lingering lock ask nothing while their process is alone, and give another process its turn.
 func TestLingerAndManyGoroutines(t *testing.T) {
 	lingering(t, func(t *testing.T, srv *zksynctest.Server, _ *session.Manager, mu *zksync.Mutex) {
 		w := &witness{t: t, shared: true}

@@ -25,7 +25,7 @@ func lookers(m *session.Manager, path string) map[string]func(context.Context) e
 	}
 }
 
-// Looking is repeated over lost connections and sessions until ctx ends.
+// Leader, Candidates and Members are repeated over lost connections and sessions until ctx ends.
 func TestLooksAreRepeated(t *testing.T) {
 	for name := range lookers(nil, "") {
 		t.Run(name, func(t *testing.T) {
@@ -74,8 +74,8 @@ func both(ctx context.Context, m *session.Manager, path string) []ends {
 	return []ends{{"election", leaders.Err()}, {"group", members.Err()}}
 }
 
-// A caller can tell by which of ctx, the Manager, a final refusal and its own loop
-// Observe and Watch have ended, also when the cause of ctx wraps the others.
+// Observe and Watch end with ctx, with the Manager and at a final refusal, and EndError tells which, whatever the cause
+// of ctx wraps.
 func TestObserversEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -134,7 +134,7 @@ func TestObserversOutliveTransientRefusals(t *testing.T) {
 	})
 }
 
-// The newest takes the place of what was not read, and is the receiver's to keep.
+// A slow reader of Observe or Watch gets the newest report, and the lists belong to the receiver.
 func TestObserversThatAreSlow(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

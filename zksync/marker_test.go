@@ -23,7 +23,7 @@ func markers(t testing.TB, srv *zksynctest.Server) []string {
 	return names
 }
 
-// The very first request makes the marker.
+// The first Puts succeed when the connection breaks while their marker is created.
 func TestPutWhileTheMarkerIsMade(t *testing.T) {
 	for _, op := range []zksynctest.OpCode{zkserver.OpCreate, zkserver.OpCreateContainer} {
 		for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit} {
@@ -42,6 +42,7 @@ func TestPutWhileTheMarkerIsMade(t *testing.T) {
 	}
 }
 
+// A marker that was deleted or changed between Puts is created again, and Close deletes it.
 func TestMarkerIsRemovedWhileIdle(t *testing.T) {
 	for what, harm := range map[string]func(t *testing.T, srv *zksynctest.Server, marker string) error{
 		"removed": func(_ *testing.T, srv *zksynctest.Server, marker string) error { return srv.Delete(marker) },
@@ -65,6 +66,7 @@ func TestMarkerIsRemovedWhileIdle(t *testing.T) {
 	}
 }
 
+// A Put whose marker was deleted or changed and whose answer is lost is ErrOutcomeUnknown.
 func TestMarkerIsRemovedInTheMiddle(t *testing.T) {
 	for what, harm := range map[string]func(srv *zksynctest.Server, marker string){
 		"removed": func(srv *zksynctest.Server, marker string) { srv.Delete(marker) },
@@ -91,6 +93,7 @@ func TestMarkerIsRemovedInTheMiddle(t *testing.T) {
 	}
 }
 
+// Markers of processes that died are deleted after a day.
 func TestMarkersOfTheDeadAreSwept(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		dead := srv.Connect(t)

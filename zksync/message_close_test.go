@@ -14,8 +14,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// While Close waits for one settlement, another message is to be settled: that is
-// too late, and the message goes back all the same.
+// An Ack that begins during Close is too late, and its message goes back to the queue.
 func TestAckDuringClose(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		offer(t, srv.Connect(t), queuePath, 0, 3)
@@ -45,7 +44,7 @@ func TestAckDuringClose(t *testing.T) {
 	})
 }
 
-// Close is called, then the message is settled whose session was lost before.
+// An Ack after Close of a message whose session was lost before is ErrLost.
 func TestAckAfterCloseOfTheLost(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		offer(t, srv.Connect(t), queuePath, 0, 1)
@@ -63,9 +62,8 @@ func TestAckAfterCloseOfTheLost(t *testing.T) {
 	})
 }
 
-// The servers cannot be reached when Close is called, but the session outlasts that.
-// Close takes five seconds then, and the messages are free as soon as the servers
-// are there again.
+// Close of a consumer takes five seconds without a server, and its messages are free as soon as a server answers. The
+// session outlasts the outage.
 func TestCloseOfAConsumerWithoutAServer(t *testing.T) {
 	for _, how := range []string{"Chan", "Messages", "Ack", "Nack", "Take"} {
 		t.Run(how, func(t *testing.T) {
@@ -135,8 +133,8 @@ func TestCloseOfAConsumerWithoutAServer(t *testing.T) {
 	}
 }
 
-// Close does not wait any longer for the answer to a claim, which comes about
-// nevertheless, nor for what tells after a lost answer. The claim goes at once.
+// Close gives a message back whose claim is answered only after Close has stopped waiting. Close deletes the claim at
+// once.
 func TestCloseDuringASlowClaim(t *testing.T) {
 	slow := zksynctest.Delay(7 * time.Second)
 	for what, faults := range map[string][]zksynctest.Fault{

@@ -47,6 +47,8 @@ func nack(t testing.TB, msg *zksync.Message) {
 	}
 }
 
+// Messages delivers each message at least once, in its old place when its consumer dies or gives it back, and one Ack
+// of it succeeds.
 func TestMessages(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
@@ -83,7 +85,7 @@ func TestMessages(t *testing.T) {
 	})
 }
 
-// A message that is given back comes next, be it to another or to ourselves.
+// A message that is given back comes next, to any consumer, with the same Message.ID.
 func TestNack(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		offer(t, srv.Connect(t), queuePath, 0, 100)
@@ -114,6 +116,7 @@ func TestNack(t *testing.T) {
 	})
 }
 
+// A second Ack or Nack of a message is ErrSettled.
 func TestMessageIsSettledOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		offer(t, srv.Connect(t), queuePath, 0, 3)
@@ -139,7 +142,7 @@ func TestMessageIsSettledOnce(t *testing.T) {
 	})
 }
 
-// An Ack whose ctx ends goes on, and can be asked for again.
+// An Ack whose ctx ends continues in the background, and may be called again.
 func TestAckInTheBackground(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		offer(t, srv.Connect(t), queuePath, 0, 1)
@@ -161,6 +164,7 @@ func TestAckInTheBackground(t *testing.T) {
 	})
 }
 
+// Ack is ErrLost if the message had already gone back to the queue.
 func TestAckOfTheLost(t *testing.T) {
 	for name, lose := range map[string]struct {
 		do   func(t *testing.T, srv *zksynctest.Server, m *session.Manager, q *zksync.Queue, msg *zksync.Message)
@@ -210,7 +214,7 @@ func TestAckOfTheLost(t *testing.T) {
 	}
 }
 
-// Close gives back what was received and not settled.
+// Close gives back the messages that were received and not settled.
 func TestCloseWithUnsettled(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		offer(t, srv.Connect(t), queuePath, 0, 10)
@@ -232,7 +236,7 @@ func TestCloseWithUnsettled(t *testing.T) {
 	})
 }
 
-// The answer to an Ack is lost: it is done once, and nobody gets the message again.
+// An Ack whose answer is lost happens once, and the message is not delivered again.
 func TestAckOverLostAnswers(t *testing.T) {
 	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply} {
 		for _, verb := range []string{"Ack", "Nack"} {

@@ -15,6 +15,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
+// At any time at most one goroutine of all sessions holds the lock.
 func TestMutexBetweenSessions(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
@@ -60,6 +61,7 @@ func empty(t *testing.T, srv servers.Server, path string) {
 	}
 }
 
+// One goroutine at most holds the lock over disconnects and expired sessions, and every waiter gets it.
 func TestMutexOverDisconnectsAndExpiry(t *testing.T) {
 	t.Parallel()
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
@@ -116,6 +118,7 @@ func TestMutexOverDisconnectsAndExpiry(t *testing.T) {
 	})
 }
 
+// TryLock returns false without an error if another contender holds the lock, and leaves nothing.
 func TestTryLock(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
@@ -147,6 +150,7 @@ func TestTryLock(t *testing.T) {
 	})
 }
 
+// Do holds the lock while its function runs, and releases it when the function returns or panics.
 func TestDo(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -194,6 +198,7 @@ func TestDo(t *testing.T) {
 	})
 }
 
+// While Manager.Close waits for a function of Do, no other client gets the lock.
 func TestCloseAwaitsDo(t *testing.T) {
 	for _, stubborn := range []bool{false, true} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -241,6 +246,7 @@ func TestCloseAwaitsDo(t *testing.T) {
 	}
 }
 
+// The first call of a value reports a bad path or option and names it, and Unlock without a lock is ErrNotHeld.
 func TestMisuseIsReportedByTheFirstCall(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

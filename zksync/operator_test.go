@@ -13,8 +13,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// TestRemovedWaiterIsTold has an operator put one out of line at every step of
-// its way to the lock, and while it reconnects.
+// A waiter whose znode another client deleted fails with ErrLost, at every step of its way to the lock and while it
+// reconnects.
 func TestRemovedWaiterIsTold(t *testing.T) {
 	for _, reconnect := range []bool{false, true} {
 		for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply, zksynctest.OnWatch} {
@@ -83,6 +83,7 @@ func removeWaiter(t *testing.T, srv *zksynctest.Server, reconnect bool, at zksyn
 	wantPlaces(t, srv, 0)
 }
 
+// A holder whose znode another client deleted learns of it by its context and by Unlock, whenever that was.
 func TestRemovedHolderIsTold(t *testing.T) {
 	for _, reconnecting := range []bool{false, true} {
 		for _, after := range []time.Duration{0, 50 * time.Millisecond, 100 * time.Millisecond, time.Second, time.Minute} {
@@ -124,6 +125,8 @@ func TestRemovedHolderIsTold(t *testing.T) {
 	}
 }
 
+// When a shared znode was deleted by another client only its holder gets ErrLost, and the next waiter of the value
+// joins again.
 func TestRemovedPlaceThatIsHandedOn(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		mu := zksync.NewMutex(srv.Connect(t), path)
@@ -143,6 +146,7 @@ func TestRemovedPlaceThatIsHandedOn(t *testing.T) {
 	})
 }
 
+// A directory that vanishes is created again, and its holder and its waiters are told.
 func TestDirectoryRemovedUnderTheLine(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		holder, mu := zksync.NewMutex(srv.Connect(t), path), zksync.NewMutex(srv.Connect(t), path)

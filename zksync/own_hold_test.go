@@ -67,8 +67,8 @@ func TestDoEndsItsOwnHoldAlone(t *testing.T) {
 	}
 }
 
-// The holds of RDo, and of a Semaphore's Do, are released when these return, and not
-// by a release of somebody else's: what was acquired first need not be released first.
+// The holds of RDo, and of a Semaphore's Do, are released when these calls return, and not by another release: holds
+// need not be released in the order of their acquisition.
 func TestSharedDoEndsItsOwnHoldAlone(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -135,8 +135,8 @@ func (c meddledCtx) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Run campaigns again if the session is lost between the grant and the first look at
-// it. To see this test fail, have Election.term return the error of Busy.
+// Run campaigns again if leadership is lost before its function was called. To see this test fail, have Election.term
+// return the error of Busy.
 func TestRunAfterALossBeforeTheWork(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -159,9 +159,8 @@ func TestRunAfterALossBeforeTheWork(t *testing.T) {
 	})
 }
 
-// Work that calls runtime.Goexit ends Run, and leadership with it, with
-// WithStopTimeout and without. To see this test fail, send the result of work without
-// closing a channel behind it.
+// Run ends, and leadership with it, when its function calls runtime.Goexit, with WithStopTimeout and without. To see
+// this test fail, send the result of work without closing a channel behind it.
 func TestRunWhenWorkExits(t *testing.T) {
 	for _, opts := range [][]zksync.Option{nil, {zksync.WithStopTimeout(time.Second)}} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -215,8 +214,7 @@ func TestJoinReturnsWithItsContext(t *testing.T) {
 	})
 }
 
-// The data of a line's directory belongs to the line: what is written there after a
-// value has used the directory is overwritten, and what was there before stays.
+// Data that another client writes to a directory after its first use is overwritten, and data from before stays.
 func TestDataOfADirectory(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		for i, before := range []bool{true, false} {

@@ -14,6 +14,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
+// Chan delivers in order, deletes received messages, and returns the same channel at every call.
 func TestChanDelivers(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
@@ -42,7 +43,7 @@ func TestChanDelivers(t *testing.T) {
 	})
 }
 
-// What was not received goes to the next consumer, in order, and nothing is lost.
+// Messages that were not received when a value is closed are not lost, and come to the next consumer in order.
 func TestChanCloseInTheMiddle(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
@@ -65,7 +66,7 @@ func TestChanCloseInTheMiddle(t *testing.T) {
 	})
 }
 
-// The other one is there already, and has passed over what the first has claimed.
+// Messages that Close gives back come to a consumer that waits and has already passed them.
 func TestChanCloseGivesToThoseWhoWait(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -85,8 +86,8 @@ func TestChanCloseGivesToThoseWhoWait(t *testing.T) {
 	})
 }
 
-// The messages of one that died come back in their old places, ahead of those
-// that the other one has in memory.
+// The messages of a consumer that died come back in their old places, ahead of those that another consumer has in
+// memory.
 func TestChanOfTheDead(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		offer(t, srv.Connect(t), queuePath, 0, 1000)
@@ -113,7 +114,7 @@ func TestChanOfTheDead(t *testing.T) {
 	})
 }
 
-// A short backlog is shared out.
+// Consumers share a short backlog, since WithPrefetch bounds what each of them claims.
 func TestChanShares(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		var chans []<-chan []byte
@@ -134,6 +135,7 @@ func TestChanShares(t *testing.T) {
 	})
 }
 
+// A consumer of an empty queue asks the servers for nothing.
 func TestChanIdle(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -191,6 +193,7 @@ func TestChanListsOnce(t *testing.T) {
 	})
 }
 
+// Children of the directory that are no messages are ignored and stay.
 func TestForeignChildren(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -221,6 +224,7 @@ func TestForeignChildren(t *testing.T) {
 	})
 }
 
+// A value has Chan or Messages, and panics if asked for both.
 func TestChanOrMessages(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -243,6 +247,7 @@ func TestChanOrMessages(t *testing.T) {
 	})
 }
 
+// The channel of Chan is closed if the path or an option is invalid or the queue is closed, and Err says why.
 func TestChanThatCannotBe(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -276,6 +281,8 @@ func TestChanThatCannotBe(t *testing.T) {
 	})
 }
 
+// The channel of Chan is closed when the Manager is closed, Err returns ErrClosed, and no message that was not received
+// is lost.
 func TestChanEndsWithTheManager(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

@@ -58,8 +58,7 @@ func closeAtEachRequest(t *testing.T, test func(t *testing.T, q *zksync.Queue) [
 	}
 }
 
-// Whichever request is under way when Close is called, the next consumer gets the
-// rest, at once and in order.
+// Whichever request of Chan is under way when Close is called, the next consumer gets the rest, at once and in order.
 func TestCloseAtEachRequestOfChan(t *testing.T) {
 	closeAtEachRequest(t, func(_ *testing.T, q *zksync.Queue) (got []string) {
 		for data := range q.Chan() {
@@ -69,7 +68,8 @@ func TestCloseAtEachRequestOfChan(t *testing.T) {
 	})
 }
 
-// Message by message.
+// Whichever request of Messages is under way when Close is called, the next consumer gets the rest, at once and in
+// order.
 func TestCloseAtEachRequestOfMessages(t *testing.T) {
 	closeAtEachRequest(t, func(t *testing.T, q *zksync.Queue) (got []string) {
 		for msg := range q.Messages() {

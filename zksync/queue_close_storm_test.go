@@ -25,10 +25,8 @@ func (a *account) note(where map[string]int, data string) {
 	where[data]++
 }
 
-// TestCloseInAStorm closes a value while many goroutines do with it whatever can be
-// done, and answers get lost. All calls return, and each message is removed, once,
-// or left in the queue, where nothing keeps it from the next consumer while the
-// session lives on.
+// Close during any use of the value and with lost answers loses no message. All calls return, and each message is
+// removed once, or left in the queue, where nothing keeps it from the next consumer while the session lives on.
 func TestCloseInAStorm(t *testing.T) {
 	for seed := range stormRuns(t) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

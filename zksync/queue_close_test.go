@@ -25,6 +25,8 @@ func sentAndWaiting(t *testing.T, srv *zksynctest.Server, q *zksync.Queue) (sent
 	return putting("sent"), putting("waits")
 }
 
+// At Close, Puts that were not sent fail with ErrQueueClosed, sent ones are waited for, the value's marker is deleted,
+// and Close may be called again.
 func TestClose(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -61,6 +63,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
+// Close takes five seconds at most if no server answers.
 func TestCloseWithoutAServer(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		q := newQueue(t, srv)
@@ -81,6 +84,7 @@ func TestCloseWithoutAServer(t *testing.T) {
 	})
 }
 
+// When the Manager is closed, Puts that were sent are waited for, and the others fail with ErrClosed.
 func TestManagerCloses(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -98,7 +102,7 @@ func TestManagerCloses(t *testing.T) {
 	})
 }
 
-// An idle value has nothing running and asks for nothing.
+// An idle value runs no goroutine and asks the servers for nothing.
 func TestIdleQueueIsQuiet(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		q := newQueue(t, srv)

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// After a crash 128 messages at most come again, however many were received.
+// After a crash at most 128 received messages come again.
 func TestCrashRepeats128(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		const n = 6000

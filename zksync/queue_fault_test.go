@@ -48,8 +48,7 @@ func everyRequest(t *testing.T, n int, test func(t *testing.T, srv *zksynctest.S
 	}
 }
 
-// Whichever request of a consumer or its answer is lost, its value delivers each
-// message once, and in order.
+// A value delivers each message once and in order, whichever request or answer is lost.
 func TestChanOverLostAnswers(t *testing.T) {
 	everyRequest(t, 25, func(t *testing.T, srv *zksynctest.Server, m *session.Manager, _ bool) {
 		q := zksync.NewQueue(m, queuePath)
@@ -66,8 +65,7 @@ func TestChanOverLostAnswers(t *testing.T) {
 	})
 }
 
-// Beside another consumer only the loss of a session lets a message come twice,
-// and then to two values.
+// Without the loss of a session each message comes exactly once, also beside another consumer.
 func TestChanBesideAnotherOverLostAnswers(t *testing.T) {
 	everyRequest(t, 25, func(t *testing.T, srv *zksynctest.Server, m *session.Manager, expired bool) {
 		queues := []*zksync.Queue{zksync.NewQueue(m, queuePath), newQueue(t, srv)}
@@ -104,7 +102,7 @@ func TestChanBesideAnotherOverLostAnswers(t *testing.T) {
 	})
 }
 
-// Message by message.
+// Each message of Messages is delivered and acknowledged once, whichever request or answer is lost.
 func TestMessagesOverLostAnswers(t *testing.T) {
 	everyRequest(t, 25, func(t *testing.T, srv *zksynctest.Server, m *session.Manager, expired bool) {
 		q := zksync.NewQueue(m, queuePath)
@@ -138,8 +136,7 @@ func TestMessagesOverLostAnswers(t *testing.T) {
 	})
 }
 
-// An operator removes messages and claims under a consumer's hands. No message
-// is stuck, and none is delivered twice to the same value.
+// While an operator deletes messages and claims, no message is stuck, and none is delivered twice to the same value.
 func TestChanAndTheOperator(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		offer(t, srv.Connect(t), queuePath, 0, 30)
@@ -158,7 +155,7 @@ func TestChanAndTheOperator(t *testing.T) {
 	})
 }
 
-// An operator frees a message of somebody who sits on it.
+// An operator who deletes a claim frees its message.
 func TestClaimRemovedByTheOperator(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		offer(t, srv.Connect(t), queuePath, 0, 1)
@@ -186,7 +183,7 @@ func TestClaimRemovedByTheOperator(t *testing.T) {
 	})
 }
 
-// The whole queue is removed, and there is another of that name.
+// Chan goes on when the whole queue was deleted and another one has the same name.
 func TestChanOfAQueueThatWasRemoved(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -217,7 +214,7 @@ func removeTree(srv *zksynctest.Server, path string) {
 	srv.Delete(path)
 }
 
-// Who may not remove messages may not have them, and is told.
+// The channel of Chan is closed for a user that may not delete messages, and Err says why.
 func TestChanWithoutPermission(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := live(t, srv.Connect(t))
@@ -241,7 +238,7 @@ func TestChanWithoutPermission(t *testing.T) {
 	})
 }
 
-// Servers before 3.6 know no multiRead.
+// Chan works on servers before 3.6, which do not know multiRead.
 func TestChanWithoutMultiRead(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		offer(t, srv.Connect(t), queuePath, 0, 300)
@@ -252,7 +249,7 @@ func TestChanWithoutMultiRead(t *testing.T) {
 	}, zksynctest.WithConfig(zkserver.Config{Without: []zkserver.OpCode{zkserver.OpMultiRead}}))
 }
 
-// Large messages are not all brought into memory at once.
+// Large messages are not all read into memory at once.
 func TestChanOfLargeMessages(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -281,8 +278,8 @@ func TestChanOfLargeMessages(t *testing.T) {
 	})
 }
 
-// A session is lost to us before the servers have ended it. What it had claimed
-// comes first nevertheless.
+// A value delivers in order although the servers end its lost session late. A session is lost to us before the servers
+// have ended it. What it had claimed comes first nevertheless.
 func TestChanDoesNotOvertakeItself(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		offer(t, srv.Connect(t), queuePath, 0, 30)

@@ -13,8 +13,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// Many consumers begin to share a queue at the same moment. That they all go for
-// the same messages does not make each message cost the square of their number.
+// When many consumers begin to share a long queue at the same moment, the requests for each message do not grow with
+// the square of their number.
 func TestManyConsumersOfALongQueue(t *testing.T) {
 	for consumers, most := range map[int]float64{8: 2, 64: 20} {
 		t.Run(fmt.Sprint(consumers), func(t *testing.T) {

@@ -16,9 +16,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// TestQueueInKazoosLayout: nothing but messages is in the directory, whatever
-// goes on, since kazoo takes all that there is for messages; and it stays when it is
-// empty.
+// In kazoo's layout a queue's directory has nothing but messages, since kazoo takes every child for a message, and it
+// stays when it is empty.
 func TestQueueInKazoosLayout(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -68,7 +67,7 @@ func TestQueueInKazoosLayout(t *testing.T) {
 	})
 }
 
-// TestKazoosPriorities: more urgent messages come first, and then the earlier.
+// Kazoo's messages come in the order of their priorities, and within a priority in the order in which they were put.
 func TestKazoosPriorities(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -101,8 +100,8 @@ func TestKazoosPriorities(t *testing.T) {
 	})
 }
 
-// TestKazoosDirectoryIsMade by whoever consumes first, too, and before a lost
-// answer is repeated.
+// The directory of a queue in kazoo's layout is created by the first producer or consumer, and before a lost answer is
+// repeated.
 func TestKazoosDirectoryIsMade(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -138,6 +137,8 @@ func lineOf(dump, begin string) string {
 	return ""
 }
 
+// PriorityQueue and DelayQueue refuse WithLayout with ErrInvalidOption, and Queue refuses a layout that it does not
+// have.
 func TestOtherQueuesHaveNoLayouts(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

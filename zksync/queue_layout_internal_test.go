@@ -7,6 +7,7 @@ import (
 	"testing"
 )
 
+// The name of a message has a number, a due time and a priority only in the form that the queue writes.
 func FuzzItem(f *testing.F) {
 	for _, name := range []string{"qn-0000000001", "qn--000000001", "qn--2147483648", "qn-+000000001", "qn-99999999999", "qn-1763717810123-0000000001", "qn-000000000000--0000000001", "p-255", "t-1763717810"} {
 		f.Add(name)
@@ -27,6 +28,7 @@ func FuzzItem(f *testing.F) {
 	})
 }
 
+// Messages are ordered by their numbers, across the overflow of the counter, and by due time first in a DelayQueue.
 func TestItemsAreInOrder(t *testing.T) {
 	names := []string{"qn--2147483648", "other", "qn-2147483646", "qn-2147483647", "qn--2147483640"}
 	var order []int32

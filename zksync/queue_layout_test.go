@@ -17,8 +17,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// The znodes are those of ZooKeeper's queue recipe, DistributedQueue: persistent
-// and sequential, named qn-, with the message as their data and nothing else.
+// The messages are the znodes of ZooKeeper's queue recipe: persistent and sequential, named qn-, with nothing but the
+// message as their data.
 func TestMessagesAreThoseOfTheRecipe(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
@@ -59,7 +59,7 @@ func TestMessagesAreThoseOfTheRecipe(t *testing.T) {
 	})
 }
 
-// What a stock client offers as the recipe does counts as a message.
+// A message that another client puts by ZooKeeper's recipe counts as a message.
 func TestMessagesOfOthersCount(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -124,6 +124,7 @@ func wantNothing(t testing.TB, q looker) {
 	}
 }
 
+// Peek returns the message that would come next, and Len counts the messages that wait or are claimed.
 func TestPeek(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -143,6 +144,8 @@ func TestPeek(t *testing.T) {
 	})
 }
 
+// A PriorityQueue has a directory for each priority, Len and Peek cover all of them, and another priority is
+// ErrInvalidPriority.
 func TestPriorityLayout(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		q := zksync.NewPriorityQueue(srv.Connect(t), queuePath)
@@ -181,6 +184,8 @@ func TestPriorityLayout(t *testing.T) {
 	})
 }
 
+// Len counts also messages that are not due, Peek returns the next message that is due, and an impossible time is
+// ErrInvalidTime.
 func TestDelayLayout(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		q := zksync.NewDelayQueue(srv.Connect(t), queuePath)

@@ -27,6 +27,7 @@ func onMulti(srv *zksynctest.Server, at zksynctest.Moment, times int, do ...zksy
 	}
 }
 
+// A message that was put is in the queue once, whichever request or answer is lost.
 func TestPutHappensOnce(t *testing.T) {
 	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply} {
 		for what, do := range map[string]func(srv *zksynctest.Server, id int64) []zksynctest.Action{
@@ -56,7 +57,7 @@ func TestPutHappensOnce(t *testing.T) {
 	}
 }
 
-// The answer is lost again and again.
+// A Put happens once, however often its answer is lost.
 func TestPutHappensOnceAfterManyTries(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		q := newQueue(t, srv)
@@ -69,8 +70,7 @@ func TestPutHappensOnceAfterManyTries(t *testing.T) {
 	})
 }
 
-// TestPutsUnderFaults has many goroutines put while connections drop and
-// sessions expire.
+// Each message is in the queue once while many goroutines put, connections drop and sessions expire.
 func TestPutsUnderFaults(t *testing.T) {
 	const goroutines, each = 20, 30
 	for seed := range uint64(10) {
@@ -122,7 +122,7 @@ func TestPutsUnderFaults(t *testing.T) {
 	}
 }
 
-// A caller who gives up before anything was sent leaves nothing to happen.
+// A Put that was not sent when its ctx ends is withdrawn.
 func TestPutIsWithdrawn(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -159,7 +159,7 @@ func TestPutIsWithdrawn(t *testing.T) {
 	})
 }
 
-// What was given up while it was under way happens soon, or never.
+// A Put that was under way when its ctx ends is ErrOutcomeUnknown, and happens soon or never.
 func TestPutIsGivenUpWhenSent(t *testing.T) {
 	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -184,8 +184,7 @@ func TestPutIsGivenUpWhenSent(t *testing.T) {
 	}
 }
 
-// A request that a server keeps back must not happen after its session was lost
-// and the message was put under the next one.
+// A request that a server holds back does not happen after its message was put under the next session.
 func TestPutBehindALaggingServer(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -203,6 +202,7 @@ func TestPutBehindALaggingServer(t *testing.T) {
 	})
 }
 
+// A Put creates the directory of a queue again if it was deleted.
 func TestDirectoryOfAQueueVanishes(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		q := newQueue(t, srv)
@@ -222,6 +222,7 @@ func TestDirectoryOfAQueueVanishes(t *testing.T) {
 	})
 }
 
+// A Put that fails with any other error is not in the queue, and the value can be used again.
 func TestPutWithoutPermission(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

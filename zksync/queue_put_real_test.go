@@ -43,8 +43,7 @@ func wantOnceInOrder(t *testing.T, s *session.Session, path string, producers, e
 	}
 }
 
-// TestPutsWithBrokenConnections breaks connections and ends sessions while
-// goroutines put.
+// Each message is in the queue once while connections break and sessions end, on both servers.
 func TestPutsWithBrokenConnections(t *testing.T) {
 	const producers, each, faults = 10, 200, 12
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
@@ -90,8 +89,8 @@ func TestPutsWithBrokenConnections(t *testing.T) {
 	})
 }
 
-// TestPutsWhileServersAreKilled kills one server after the other of three, the
-// leader among them, while goroutines put.
+// Each message is in the queue once while the servers of an ensemble are killed one after the other, the leader
+// included.
 func TestPutsWhileServersAreKilled(t *testing.T) {
 	bounds.Long(t)
 	t.Parallel()

@@ -65,6 +65,7 @@ func newQueue(t testing.TB, srv *zksynctest.Server, opts ...zksync.Option) *zksy
 	return q
 }
 
+// Put adds messages at the end of the queue, nil and empty ones included.
 func TestPut(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		q := newQueue(t, srv)
@@ -75,6 +76,7 @@ func TestPut(t *testing.T) {
 	})
 }
 
+// Puts of many goroutines share requests, and the Puts of one goroutine stay in order.
 func TestPutsOfAGoroutineStayInOrder(t *testing.T) {
 	const goroutines, each = 50, 40
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -104,6 +106,7 @@ func TestPutsOfAGoroutineStayInOrder(t *testing.T) {
 	})
 }
 
+// PutAll puts its messages in order.
 func TestPutAll(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		q := newQueue(t, srv)
@@ -131,7 +134,7 @@ func TestPutAll(t *testing.T) {
 	})
 }
 
-// Of a PutAll that fails in the middle a part is in the queue, from the first on.
+// A PutAllError says how many messages are in the queue, from the first one on.
 func TestPutAllFailsInTheMiddle(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		q := newQueue(t, srv)
@@ -162,6 +165,7 @@ func TestPutAllFailsInTheMiddle(t *testing.T) {
 	})
 }
 
+// A message that is too large is ErrTooLarge before anything is sent.
 func TestMessagesThatAreTooLarge(t *testing.T) {
 	for _, limit := range []int{1 << 20, 5000} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -199,8 +203,8 @@ func TestMessagesThatAreTooLarge(t *testing.T) {
 	}
 }
 
-// The number after the last one is never given. The queue is made anew when it is
-// empty.
+// When no sequence number is left, Put waits until the queue is empty and creates it anew. The number after the last
+// one is never given to a message.
 func TestQueueWithASpentCounter(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -241,7 +245,7 @@ func TestQueueWithASpentCounter(t *testing.T) {
 	})
 }
 
-// A directory that has to stay has one number left, for one message at a time.
+// A queue whose directory cannot be created anew uses its last number for one message at a time.
 func TestSpentCounterWithSomethingForeign(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		q := newQueue(t, srv)
@@ -271,7 +275,7 @@ func TestSpentCounterWithSomethingForeign(t *testing.T) {
 	})
 }
 
-// A message that somebody has named by hand has the number that comes next.
+// A Put whose number is taken by a message that another client named by hand succeeds when the queue is empty.
 func TestNumberIsTaken(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		q := newQueue(t, srv)
@@ -293,8 +297,7 @@ func TestNumberIsTaken(t *testing.T) {
 	})
 }
 
-// Closing a value twice at the same time is closing it once: both return when it
-// is over, and a goroutine that waits for the other does not stop a bubble's clock.
+// Two Closes of one value at the same time both return when it is closed, and do not stop the clock of a bubble.
 func TestQueueClosedTwiceAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

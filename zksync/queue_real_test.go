@@ -15,8 +15,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// TestRealQueueStorm kills the servers of an ensemble under producers and
-// consumers, one after the other, the leader among them.
+// Each message comes exactly once on a real ensemble whose servers are killed one after the other, the leader included.
 func TestRealQueueStorm(t *testing.T) {
 	bounds.Long(t)
 	t.Parallel()

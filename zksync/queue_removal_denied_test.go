@@ -12,8 +12,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// Who may put and read messages, and not remove them, is told, and keeps none of
-// them from those who may.
+// A user that may put and read but not delete messages gets an error, and withholds no message from other consumers.
 func TestConsumingWithoutPermissionToRemove(t *testing.T) {
 	for _, how := range []string{"Chan", "Messages", "Take"} {
 		t.Run(how, func(t *testing.T) {

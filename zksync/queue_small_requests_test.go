@@ -13,7 +13,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// Where requests must be small, everything goes in more of them.
+// A queue works with a small WithMaxRequest and uses more requests.
 func TestQueueWithSmallRequests(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		const n = 400
@@ -52,7 +52,7 @@ func TestQueueWithSmallRequests(t *testing.T) {
 	})
 }
 
-// A queue may be at the root, and its path may be long.
+// A queue works at the root and at a long path.
 func TestQueueAtOddPaths(t *testing.T) {
 	for _, path := range []string{"/", "/" + strings.Repeat("x", 200)} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {

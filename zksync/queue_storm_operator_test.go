@@ -29,10 +29,9 @@ func harm(srv *zksynctest.Server, rng *rand.Rand) {
 	}
 }
 
-// TestQueueStormWithAnOperator has somebody remove claims, markers and whatever
-// else there is for the queue's own use, while answers get lost, sessions expire,
-// Takes are given up, and values are closed and others made. No message that was put
-// is lost or stuck: Put, Ack and Take say so where they do not know.
+// An operator who deletes claims, markers and other znodes for the queue's own use loses no message and lets none be
+// stuck. Meanwhile answers get lost, sessions expire, Takes are given up, and values are closed and others created.
+// Put, Ack and Take return ErrOutcomeUnknown where they do not know the outcome.
 func TestQueueStormWithAnOperator(t *testing.T) {
 	const producers, each = 4, 200
 	for seed := range stormRuns(t) {

@@ -13,9 +13,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// TestQueueStormWithRemovals has somebody remove the whole queue again and again
-// while it is in use. What was in it is gone; but whatever is put afterwards is
-// delivered, by values that went through all of that.
+// A message that is put after an operator deleted the whole queue is delivered, also to values that were in use during
+// the deletion. The operator deletes the queue again and again, and the messages in it are gone each time.
 func TestQueueStormWithRemovals(t *testing.T) {
 	for seed := range stormRuns(t) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

@@ -138,7 +138,7 @@ func allWays() []way {
 	return []way{byChan, byMessages, byTake, byChan, byMessages, byTake, byChan, byMessages}
 }
 
-// TestQueueStorm drops connections and loses answers: each message comes exactly once.
+// Each message comes exactly once while connections drop and answers get lost.
 func TestQueueStorm(t *testing.T) {
 	stormSeeds(t, func(t *testing.T, srv *zksynctest.Server, rng *rand.Rand) {
 		st := &queueStorm{t: t, srv: srv, rng: rng, ledger: newLedger(t, stormMessages()), ways: allWays()}
@@ -148,8 +148,8 @@ func TestQueueStorm(t *testing.T) {
 	})
 }
 
-// TestQueueStormWithCrashes expires sessions, too, and has consumers die in the
-// middle of their work: each message comes at least once, and is acknowledged once.
+// Each message comes at least once and is acknowledged once while sessions expire and consumers die in the middle of
+// their work.
 func TestQueueStormWithCrashes(t *testing.T) {
 	stormSeeds(t, func(t *testing.T, srv *zksynctest.Server, rng *rand.Rand) {
 		st := &queueStorm{t: t, srv: srv, rng: rng, ledger: newLedger(t, stormMessages()), crashes: true}
@@ -166,8 +166,7 @@ func TestQueueStormWithCrashes(t *testing.T) {
 	})
 }
 
-// TestQueueStormInOrder has one consumer, whose sessions expire, too: it gets each
-// message once, and those of each producer in order.
+// One consumer whose sessions expire gets each message once, and the messages of each producer in order.
 func TestQueueStormInOrder(t *testing.T) {
 	stormSeeds(t, func(t *testing.T, srv *zksynctest.Server, rng *rand.Rand) {
 		st := &queueStorm{t: t, srv: srv, rng: rng, ledger: newLedger(t, stormMessages())}

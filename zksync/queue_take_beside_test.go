@@ -12,8 +12,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// A TryTake that is given up while it lists does not leave the channel of the same
-// value, which waits for the same news, without a watch.
+// A TryTake that is given up while it lists leaves the channel of the same value with its watch.
 func TestTryTakeGivenUpBesideChan(t *testing.T) {
 	for _, op := range []zksynctest.OpCode{zkserver.OpMulti, zkserver.OpGetChildren2} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {

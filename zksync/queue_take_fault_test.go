@@ -23,8 +23,8 @@ func slowWatches(t testing.TB, srv *zksynctest.Server, m *session.Manager) {
 	srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), At: zksynctest.OnWatch, Do: zksynctest.Delay(time.Second), Times: -1})
 }
 
-// TryTake finds what was given back before it, though all that it knows of is claimed
-// by others as far as it knows, and no watch has told yet.
+// TryTake finds a message that was given back before the call, even if its list shows all messages as claimed and no
+// watch has fired yet.
 func TestTryTakeWithAStaleList(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m, other := srv.Connect(t), live(t, srv.Connect(t))
@@ -63,7 +63,7 @@ func TestTryTakeWithAStaleList(t *testing.T) {
 	})
 }
 
-// Nor does it rely on a list of messages that are not due yet.
+// TryTake of a DelayQueue does not rely on a list of messages that are not due yet.
 func TestTryTakeWithDelayedMessages(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -86,8 +86,7 @@ func TestTryTakeWithDelayedMessages(t *testing.T) {
 	})
 }
 
-// A TryTake that is given up while it lists the queue leaves those who wait by the
-// same value no worse off: they get what comes next.
+// A TryTake that is given up while it lists the queue delays no waiter of the same value.
 func TestTryTakeGivenUpBesideWaiters(t *testing.T) {
 	for name, wait := range map[string]func(q *zksync.PriorityQueue) string{
 		"Take": func(q *zksync.PriorityQueue) string {
@@ -140,8 +139,7 @@ func TestTryTakeGivenUpBesideWaiters(t *testing.T) {
 	}
 }
 
-// A message that Chan has delivered, and whose removal was lost with the session,
-// is not delivered again by a Take of the same value.
+// Take delivers no message that Chan of the same value has delivered and whose removal was lost with the session.
 func TestTakeOfWhatChanHasDelivered(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -173,8 +171,7 @@ func TestTakeOfWhatChanHasDelivered(t *testing.T) {
 	})
 }
 
-// A claim that was in the way is given back before it is looked for. Its message
-// still comes ahead of later ones.
+// A message whose claim is given back before the claim is read comes ahead of later messages.
 func TestGivenBackWhileLookedFor(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		holder := newQueue(t, srv, zksync.WithPrefetch(1))
@@ -201,7 +198,7 @@ func TestGivenBackWhileLookedFor(t *testing.T) {
 	})
 }
 
-// Whatever request of Take or its answer is lost, a message is taken once.
+// A message is taken once, whichever request of Take or its answer is lost.
 func TestTakeOverLostAnswers(t *testing.T) {
 	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply} {
 		for nth := range 24 {
@@ -232,7 +229,7 @@ func TestTakeOverLostAnswers(t *testing.T) {
 	}
 }
 
-// However ctx ends, either Take has the message or the queue does, in its place.
+// When ctx ends first, Take has taken nothing, and a message whose removal was under way is in its old place.
 func TestTakeCancelled(t *testing.T) {
 	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply} {
 		for _, do := range []zksynctest.Action{zksynctest.Delay(2 * time.Second), zksynctest.Drop, zksynctest.Disconnect} {

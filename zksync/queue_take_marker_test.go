@@ -34,8 +34,7 @@ func withoutMarker(t testing.TB, srv *zksynctest.Server, id int64, happens bool,
 	srv.Inject(f)
 }
 
-// The answer to a Take is lost, and nothing tells what came of that but the message
-// itself.
+// A Take whose answer and marker are lost is resolved by the message itself.
 func TestTakeWithoutTheMarker(t *testing.T) {
 	for _, c := range []struct {
 		what      string
@@ -80,8 +79,8 @@ func TestTakeWithoutTheMarker(t *testing.T) {
 	}
 }
 
-// The caller has gone by then: the message is put back, since it is more likely
-// that we have taken it than that another did just then.
+// A Take that is cancelled when its answer and its marker are lost puts the message back. It is more likely that this
+// Take removed the message than that another client did just then.
 func TestTakeCancelledWithoutTheMarker(t *testing.T) {
 	for what, happens := range map[string]bool{"taken": true, "still there": false} {
 		t.Run(what, func(t *testing.T) {
@@ -108,8 +107,8 @@ func TestTakeCancelledWithoutTheMarker(t *testing.T) {
 	}
 }
 
-// An Ack or Nack whose answer is lost. The claim tells what came of that: nobody
-// else removes it.
+// An Ack or Nack whose answer and marker are lost is resolved by the claim. The claim shows the outcome, since no other
+// client deletes it.
 func TestSettlingWithoutTheMarker(t *testing.T) {
 	item, claim := queuePath+"/qn-0000000002", queuePath+"/zksync-claims/qn-0000000002"
 	for _, c := range []struct {
@@ -159,8 +158,8 @@ func TestSettlingWithoutTheMarker(t *testing.T) {
 	}
 }
 
-// A message is given back by Close, and the answer to that is lost. It is free
-// nevertheless, though the session goes on.
+// Close gives a message back also if the answer is lost and the marker is gone. The message is free although the
+// session lives on.
 func TestGivingBackWithoutTheMarker(t *testing.T) {
 	for what, happens := range map[string]bool{"happened": true, "not happened": false} {
 		t.Run(what, func(t *testing.T) {
@@ -183,8 +182,8 @@ func TestGivingBackWithoutTheMarker(t *testing.T) {
 	}
 }
 
-// A claim on a message that turns out to be gone is removed, and that request is
-// lost. It does not stay for as long as the session.
+// A claim on a message that is gone is deleted, also if that request and the marker are lost. The claim does not stay
+// for as long as the session.
 func TestClaimOnWhatIsGoneWithoutTheMarker(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

@@ -12,9 +12,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// Between the two requests of a Take the queue empties, the servers remove its
-// directory, and another is made whose messages have the same names. None of them
-// is taken for the one that was read.
+// A Take never takes a message of a new directory by the name of an old one. Between the two requests of a Take the
+// queue empties, the servers delete its directory, and another directory is created whose messages have the same names.
 func TestTakeFromAQueueThatIsMadeAnew(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		t.Run(fmt.Sprint("first ", first), func(t *testing.T) {
@@ -55,7 +54,7 @@ func TestTakeFromAQueueThatIsMadeAnew(t *testing.T) {
 	}
 }
 
-// Take makes the directory of claims again where that has gone.
+// Take creates the directory of claims again if it was deleted.
 func TestTakeWithoutTheDirectoryOfClaims(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		q := newQueue(t, srv)

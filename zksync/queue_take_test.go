@@ -30,6 +30,7 @@ func takes(t testing.TB, q *zksync.Queue, want string) {
 	}
 }
 
+// Take returns the messages in order, each once, and TryTake returns false for an empty queue.
 func TestTake(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)
@@ -66,7 +67,7 @@ func TestTake(t *testing.T) {
 	})
 }
 
-// Many take beside a client of the recipe, and each message goes to one of them.
+// Many Takes beside a client of ZooKeeper's recipe take each message once.
 func TestTakeBesideOthers(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		const n, takers = 300, 6
@@ -159,7 +160,7 @@ func wantAll(t testing.TB, got []string, n int) {
 	}
 }
 
-// What is claimed is not taken.
+// Take takes no message that is claimed.
 func TestTakeBesideMessages(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		offer(t, srv.Connect(t), queuePath, 0, 4)
@@ -179,6 +180,7 @@ func TestTakeBesideMessages(t *testing.T) {
 	})
 }
 
+// A Take that waits ends with ErrQueueClosed at Close, and with ErrClosed when the Manager is closed.
 func TestTakeUntilClose(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -208,7 +210,7 @@ func TestTakeUntilClose(t *testing.T) {
 	})
 }
 
-// The session ends while Take waits.
+// A Take that waits outlives lost sessions, and asks nothing while the queue is empty.
 func TestTakeOverSessions(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// A queue that is made anew under them loses nothing for those who consume.
+// Consumers lose no message when a queue whose numbers are used up is created anew.
 func TestSpentCounterWithAConsumer(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		q := newQueue(t, srv)
@@ -58,7 +58,7 @@ func TestSpentCounterWithAConsumer(t *testing.T) {
 	})
 }
 
-// What a consumer has takes room until it is acknowledged.
+// A message takes room until it is acknowledged.
 func TestRoomIsMadeByAcknowledging(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		q := newQueue(t, srv, zksync.WithCapacity(2))
@@ -80,7 +80,7 @@ func TestRoomIsMadeByAcknowledging(t *testing.T) {
 	})
 }
 
-// The caller may use its bytes again, also those of a Put that it gave up.
+// The caller may use its data again when Put has returned, also after a Put that it gave up.
 func TestPutKeepsNothingOfItsCaller(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		q := newQueue(t, srv)

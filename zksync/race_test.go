@@ -55,9 +55,9 @@ func (c plainCandidate) lead() error {
 	}
 }
 
-// An Election with LayoutEphemeral elects together with a plain client: each waits
-// for the other, Leader and Observe see both, and tokens grow. To see this test fail,
-// have raceRun.create take NodeExists for success.
+// An Election with LayoutEphemeral, whose one ephemeral holds the leader's id, elects together with a plain client:
+// each waits for the other, Leader and Observe see both, and tokens grow. To see this test fail, have raceRun.create
+// take NodeExists for success.
 func TestEphemeralElectionBesideAPlainClient(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t) + "/controller"
@@ -247,10 +247,9 @@ func TestEphemeralElectionBrokenByAnOperator(t *testing.T) {
 	})
 }
 
-// Resign removes no znode but that of its own leadership: neither the next leader's,
-// if the answer of the removal was lost, nor that of a plain client that came after an
-// operator had removed ours. To see this test fail, have slotHold.remove repeat the
-// delete, or deleteRaced delete any version.
+// Resign deletes only the znode of its own leadership: neither the next leader's, if the answer to the removal was
+// lost, nor the znode of a plain client that came after an operator had deleted ours. To see this test fail, have
+// slotHold.remove repeat the delete, or deleteRaced delete any version.
 func TestEphemeralElectionResignsForItselfAlone(t *testing.T) {
 	plainLeader := func(srv *zksynctest.Server, other *session.Session) {
 		if _, err := other.Create(context.Background(), master, []byte("plain"), zk.FlagEphemeral); err != nil {

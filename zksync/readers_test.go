@@ -13,7 +13,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// Readers of a value share a place, while it waits and for a turn after.
+// Readers of one value share a znode, while it waits and for 50 ms after it was let in.
 func TestReadersShareAPlace(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		writer, rw := zksync.NewRWMutex(srv.Connect(t), path), zksync.NewRWMutex(srv.Connect(t), path)
@@ -55,7 +55,7 @@ func TestReadersShareAPlace(t *testing.T) {
 	})
 }
 
-// A reader that gives up takes nobody with it, and the last one its place.
+// A reader that gives up takes no other reader with it, and the last one deletes the shared znode.
 func TestReadersGiveUp(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		writer, rw := zksync.NewRWMutex(srv.Connect(t), path), zksync.NewRWMutex(srv.Connect(t), path)
@@ -81,7 +81,7 @@ func TestReadersGiveUp(t *testing.T) {
 	})
 }
 
-// No release of a lost read passes for that of another, whichever comes first.
+// RUnlock returns ErrLost for each read that may be lost, and no reader gets in before all of them have returned.
 func TestLostReadersAreTold(t *testing.T) {
 	for _, what := range waysToLose {
 		t.Run(what, func(t *testing.T) {
@@ -134,8 +134,8 @@ func lose(t *testing.T, srv *zksynctest.Server, m *session.Manager, what, dir st
 	}
 }
 
-// A group that is let in while lost readers have not been told waits for them,
-// and keeps nobody out meanwhile.
+// A value that lost its readers is occupied until they have been told: a group that is granted meanwhile waits for them
+// and keeps no other client out.
 func TestReadersWaitForTheLost(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		rw, other := zksync.NewRWMutex(srv.Connect(t), path), zksync.NewRWMutex(srv.Connect(t), path)
@@ -155,6 +155,8 @@ func TestReadersWaitForTheLost(t *testing.T) {
 	})
 }
 
+// The contexts of the readers of one value end with their cause when the last reader has left, and the context of RDo
+// with its function.
 func TestReadContexts(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -199,6 +201,7 @@ func TestReadContexts(t *testing.T) {
 	})
 }
 
+// A waiting reader fails with ErrClosed when its Manager is closed, and leaves nothing.
 func TestReadersAtTheEndOfTheManager(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -211,7 +214,7 @@ func TestReadersAtTheEndOfTheManager(t *testing.T) {
 	})
 }
 
-// However a read lock is cancelled, and at whichever step, nothing is left.
+// An RLock that is cancelled at any step holds nothing and leaves no znode, and a try that fails leaves none either.
 func TestRLockCancelledAtEveryStep(t *testing.T) {
 	for _, try := range []bool{false, true} {
 		for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.BeforeReply} {
@@ -266,7 +269,7 @@ func cancelledAt(t *testing.T, srv *zksynctest.Server, m *session.Manager, step 
 	time.Sleep(5 * time.Second)
 }
 
-// The guard of a place that is shared notices its removal.
+// A reader whose shared znode another client deleted learns of it by its context and by RUnlock.
 func TestRemovedReaderIsTold(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		rw := zksync.NewRWMutex(srv.Connect(t), path)

@@ -8,7 +8,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// The last one may give up at the very moment at which the group is let in.
+// A shared znode that is granted when its last reader gives up is deleted.
 func TestGroupForNobodyLeaves(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)

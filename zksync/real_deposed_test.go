@@ -11,9 +11,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// A client of a leader that was deposed, and has not noticed, is not told of an open
-// gate, of an old leader or of old members as of the time of its call. To see this
-// test fail, read behind Sync instead of SyncQuorum.
+// Barrier.Wait, Leader and Members report the state as of the time of the call, also at a leader that was deposed and
+// has not noticed. To see this test fail, read behind Sync instead of SyncQuorum.
 func TestRealReadsAtADeposedLeader(t *testing.T) {
 	t.Parallel()
 	e := zksynctest.RealZooKeeper(t, 3, zksynctest.RealTickTime(time.Second), zksynctest.RealSyncLimit(25))

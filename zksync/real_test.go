@@ -13,8 +13,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// TestRealHolderLetsGoInTime cuts a holder's server off from the leader, which
-// then expires the session while the server goes on answering pings.
+// On a real follower that is cut off from its leader the context of a hold ends before the servers give the lock to
+// another client. The leader expires the session while that server goes on answering pings.
 func TestRealHolderLetsGoInTime(t *testing.T) {
 	bounds.Long(t)
 	t.Parallel()
@@ -33,6 +33,7 @@ func TestRealHolderLetsGoInTime(t *testing.T) {
 	}
 }
 
+// On a real server the context of a hold ends in time in a partition, and a restart within the lease costs nothing.
 func TestRealPartitionedHolder(t *testing.T) {
 	bounds.Long(t)
 	t.Parallel()

@@ -14,6 +14,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// After a lost answer a waiter neither waits behind its own znode nor leaves one behind.
 func TestLostAnswers(t *testing.T) {
 	for _, lost := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply} {
 		for lookups := range 3 {
@@ -55,6 +56,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
+// A waiter whose session expires joins again, at the end of the line, and its call goes on.
 func TestWaiterWhoseSessionExpiresJoinsAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -85,6 +87,7 @@ func TestWaiterWhoseSessionExpiresJoinsAgain(t *testing.T) {
 	})
 }
 
+// A grant is proven against the lease before the caller gets it.
 func TestStaleGrantIsProvenFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -104,8 +107,8 @@ func TestStaleGrantIsProvenFirst(t *testing.T) {
 	})
 }
 
-// TestPartitionedHolderLetsGoInTime has the server swallow all that a holder
-// sends, at many moments of its heartbeat.
+// In a partition the context of a hold ends before the servers give the lock to another client. The server swallows
+// everything that the holder sends, at many moments of its heartbeat.
 func TestPartitionedHolderLetsGoInTime(t *testing.T) {
 	const timeout = 10 * time.Second
 	for i := range 20 {
@@ -142,6 +145,8 @@ func TestPartitionedHolderLetsGoInTime(t *testing.T) {
 	}
 }
 
+// On a follower that is cut off from its leader the context of a hold ends before the servers give the lock to another
+// client.
 func TestHolderBehindACutFollowerLetsGoInTime(t *testing.T) {
 	for _, timeout := range []time.Duration{4 * time.Second, 6 * time.Second, 10 * time.Second, 40 * time.Second} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -167,6 +172,7 @@ func TestHolderBehindACutFollowerLetsGoInTime(t *testing.T) {
 	}
 }
 
+// A restart of the server within the lease costs a holder nothing and keeps the order of the waiters.
 func TestRestartWithinTheLeaseCostsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -196,8 +202,7 @@ func TestRestartWithinTheLeaseCostsNothing(t *testing.T) {
 	})
 }
 
-// TestGrantAfterAReconnectIsLookedUp breaks the connection of a waiter that
-// knows itself to be next, and removes the one in front meanwhile.
+// A waiter whose connection breaks when the contender before it leaves is granted the lock after the reconnect.
 func TestGrantAfterAReconnectIsLookedUp(t *testing.T) {
 	for _, removed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("own place removed %v", removed), func(t *testing.T) {
@@ -241,6 +246,7 @@ func TestGrantAfterAReconnectIsLookedUp(t *testing.T) {
 	}
 }
 
+// A waiter fails with ErrClosed when its Manager is closed.
 func TestCloseWhileWaiting(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

@@ -106,8 +106,8 @@ func (p *party) leave(t *testing.T, srv *zksynctest.Server, how string) {
 	synctest.Wait()
 }
 
-// Whoever leaves first, and how ever, those behind hold if and only if nobody
-// before keeps them out.
+// A reader waits for the writers before it and for no other contender, and a writer for all contenders before it, in
+// whatever order and way those leave.
 func TestRWMutexLine(t *testing.T) {
 	hows := []string{"released", "cancelled", "expires"}
 	for _, line := range []string{"wrw", "rwr", "wwr", "rrw", "wrrw"} {
@@ -198,6 +198,7 @@ func wantNames(t testing.TB, srv *zksynctest.Server, want ...*regexp.Regexp) {
 	}
 }
 
+// The znodes of an RWMutex have the names of Curator's InterProcessReadWriteLock.
 func TestRWMutexLayout(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -223,6 +224,8 @@ func TestRWMutexLayout(t *testing.T) {
 	})
 }
 
+// The token of a writer is greater than all before it, and the token of a reader is greater than those of the writers
+// before it.
 func TestRWMutexTokens(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		a, b := zksync.NewRWMutex(srv.Connect(t), path), zksync.NewRWMutex(srv.Connect(t), path)
@@ -256,6 +259,7 @@ func TestRWMutexTokens(t *testing.T) {
 	})
 }
 
+// The wrong release of an RWMutex is ErrNotHeld, and the first call reports a bad path or option.
 func TestRWMutexMisuse(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -302,6 +306,7 @@ func TestRWMutexMisuse(t *testing.T) {
 	})
 }
 
+// WithMaxWait bounds the waits of readers and writers with ErrMaxWait.
 func TestRWMutexMaxWait(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		holder := zksync.NewRWMutex(srv.Connect(t), path)

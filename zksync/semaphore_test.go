@@ -34,6 +34,8 @@ func wantUnits(t testing.TB, srv *zksynctest.Server, units, line int) {
 	}
 }
 
+// Requests of a Semaphore are served in the order of arrival, a large request is not overtaken, and TryAcquire returns
+// false meanwhile.
 func TestSemaphoreIsFirstComeFirstServed(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		first := zksync.NewSemaphore(srv.Connect(t), sem, 5)
@@ -73,6 +75,7 @@ func TestSemaphoreIsFirstComeFirstServed(t *testing.T) {
 	})
 }
 
+// The znodes of a Semaphore have the names of Curator's InterProcessSemaphoreV2.
 func TestSemaphoreLayout(t *testing.T) {
 	lease := regexp.MustCompile(`^_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-lease-[0-9]{10}$`)
 	place := regexp.MustCompile(`^_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-lock-[0-9]{10}$`)
@@ -114,6 +117,7 @@ func TestSemaphoreLayout(t *testing.T) {
 	})
 }
 
+// Semaphore reports ErrTooMany, ErrInvalidCount, ErrTooLarge and ErrNotHeld without a request.
 func TestSemaphoreMisuse(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -161,7 +165,7 @@ func TestSemaphoreMisuse(t *testing.T) {
 	})
 }
 
-// No release of what was lost passes for that of another acquisition.
+// Release(k) returns ErrLost for each acquisition of k units that may be lost, and no caller gets k units before.
 func TestLostUnitsAreTold(t *testing.T) {
 	for _, what := range waysToLose {
 		t.Run(what, func(t *testing.T) {
@@ -198,6 +202,8 @@ func TestLostUnitsAreTold(t *testing.T) {
 	}
 }
 
+// The contexts of acquisitions of n units end with their cause when the last of them is released, the context of Do
+// with its function, and tokens identify acquisitions.
 func TestSemaphoreContexts(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -251,6 +257,7 @@ func TestSemaphoreContexts(t *testing.T) {
 	})
 }
 
+// WithMaxWait bounds the wait for units with ErrMaxWait, and does not bound the hold.
 func TestSemaphoreMaxWait(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := zksync.NewSemaphore(srv.Connect(t), sem, 2, zksync.WithMaxWait(time.Minute))
@@ -268,6 +275,8 @@ func TestSemaphoreMaxWait(t *testing.T) {
 	})
 }
 
+// With WithSizeFrom the size is what the znode says at the grant, and the default while the znode has none: 0 lets no
+// caller in, and a smaller size takes no unit away.
 func TestSemaphoreSizeFromZnode(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		core, logs := observer.New(zap.WarnLevel)

@@ -7,6 +7,7 @@ import (
 	"testing"
 )
 
+// A sequence number is parsed only from a name that a server would give.
 func FuzzSequence(f *testing.F) {
 	for _, name := range []string{"a-lock-0000000001", "-lock--000000001", "a-lock--2147483648", "__lock__2147483647", "x-lock-+000000001", "x-lock-00000_0001", "-lock-99999999999", "-lock-000000000"} {
 		f.Add(name)
@@ -25,6 +26,7 @@ func FuzzSequence(f *testing.F) {
 	})
 }
 
+// The sequence number of a znode is parsed from its name, with its sign, and names without one are refused.
 func TestSequence(t *testing.T) {
 	for name, want := range map[string]int32{
 		"_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-0000000012": 12,

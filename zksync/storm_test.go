@@ -29,8 +29,8 @@ func stormRuns(t *testing.T) int {
 	return max(1, 3/slowdown)
 }
 
-// TestStorm has 50 goroutines over 5 sessions want one lock while connections
-// drop, sessions expire and replies get lost.
+// At any time at most one goroutine of all processes holds the lock, and tokens grow, while connections drop, sessions
+// expire and replies get lost. 50 goroutines contend over 5 sessions.
 func TestStorm(t *testing.T) {
 	for seed := range stormRuns(t) {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {

@@ -22,9 +22,8 @@ func heartbeat(op zkserver.Op) bool {
 	return op.Code == zkserver.OpPing || op.Code == zkserver.OpSync || commits(op)
 }
 
-// A primitive does not notice that a request of its is throttled, whichever that is,
-// once or twice in a row: the call ends as in good weather, and so does its end. To
-// see this test fail, take -127 out of the table of session.ClassOf.
+// A primitive does not notice that one of its requests is throttled, once or twice in a row: the call and the end of
+// its hold return as without the throttling. To see this test fail, take -127 out of the table of session.ClassOf.
 func TestThrottledOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range blockingCalls {

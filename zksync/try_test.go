@@ -9,7 +9,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// A try takes a round trip, or three if others are there.
+// TryLock takes one round trip, or three beside other contenders, and TryRLock takes none if other goroutines of the
+// value read.
 func TestTriesTakeFewRequests(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

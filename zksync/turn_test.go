@@ -35,6 +35,7 @@ func hog(t *testing.T, mu *zksync.Mutex, n int, w *witness) (stop func()) {
 	return func() { cancel(); wg.Wait() }
 }
 
+// The goroutines of one value take turns for a bounded time, then another process has its turn.
 func TestTurnsAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		mu, other := zksync.NewMutex(srv.Connect(t), path), zksync.NewMutex(srv.Connect(t), path)
@@ -59,8 +60,7 @@ func TestTurnsAreBounded(t *testing.T) {
 	})
 }
 
-// TestTurnOverWithALostAnswer breaks the multi by which a process goes to the
-// back of the line.
+// A lost answer to the multi by which a process goes to the back of the line costs no waiter its turn.
 func TestTurnOverWithALostAnswer(t *testing.T) {
 	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply} {
 		for lookups := range 2 {
@@ -115,6 +115,7 @@ func turnOver(t *testing.T, srv *zksynctest.Server, at zksynctest.Moment, lookup
 	unlock(t, mu)
 }
 
+// When a process goes to the back of the line its next hold has a new token.
 func TestTurnOverGivesAFreshToken(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		mu := zksync.NewMutex(srv.Connect(t), path)
@@ -140,6 +141,7 @@ func TestTurnOverGivesAFreshToken(t *testing.T) {
 	})
 }
 
+// A waiting goroutine that is cancelled hands its znode on to the next goroutine of its value.
 func TestCancelledHeadHandsItsWaitOn(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		holder, mu := zksync.NewMutex(srv.Connect(t), path), zksync.NewMutex(srv.Connect(t), path)
@@ -176,6 +178,7 @@ func TestCancelledHeadHandsItsWaitOn(t *testing.T) {
 	})
 }
 
+// The goroutines of one value get the lock in the order of their arrival.
 func TestGoroutinesAreServedInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		mu := zksync.NewMutex(srv.Connect(t), path)

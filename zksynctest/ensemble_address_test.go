@@ -12,8 +12,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// TestServersOfAnEnsemble: the connection string has an address of each endpoint,
-// in order, and any client gets along with it.
+// The connection string of an ensemble has the address of each endpoint, in order, and works with any client.
 func TestServersOfAnEnsemble(t *testing.T) {
 	e := zksynctest.StartEnsemble(t, 3)
 	addrs := strings.Split(e.Servers(), ",")
@@ -45,8 +44,7 @@ func TestServersOfAnEnsemble(t *testing.T) {
 	}
 }
 
-// TestAPausedEndpointKeepsItsConnections, those it has and those that come, until it
-// goes on and answers them: a killed one would not.
+// A paused endpoint keeps its connections and accepts new ones, and answers them when it goes on.
 func TestAPausedEndpointKeepsItsConnections(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		e := zksynctest.StartEnsemble(t, 3)

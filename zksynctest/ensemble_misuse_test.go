@@ -6,6 +6,7 @@ import (
 	"github.com/go-zksync/toolkit/internal/bounds"
 )
 
+// StartEnsemble starts 1, 3 or 5 endpoints, and fails the test for any other number.
 func TestStartEnsembleRefusesOtherSizes(t *testing.T) {
 	for _, n := range []int{-1, 0, 2, 4, 6} {
 		fake := &fakeTB{TB: t}
@@ -19,6 +20,7 @@ func TestStartEnsembleRefusesOtherSizes(t *testing.T) {
 	}
 }
 
+// Addr of an ensemble fails the test inside a bubble, and InMemory has an address for each endpoint.
 func TestEnsembleAddressesInABubble(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		e := StartEnsemble(t, 3)
@@ -37,6 +39,7 @@ func TestEnsembleAddressesInABubble(t *testing.T) {
 	})
 }
 
+// WaitLeader and WaitReady fail the test when they wait in vain.
 func TestWaitsThatEndInVain(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		e := StartEnsemble(t, 3)
@@ -58,6 +61,7 @@ func TestWaitsThatEndInVain(t *testing.T) {
 	})
 }
 
+// Depose fails the test if there is no leader.
 func TestDeposeWithoutALeader(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		e := StartEnsemble(t, 3)

@@ -31,6 +31,8 @@ func endpointOf(t testing.TB, e *zksynctest.EmbeddedEnsemble, m *session.Manager
 	return 0
 }
 
+// A held lock outlives its endpoint: the session moves to another one when the endpoint is killed, restarted, reset or
+// cut off.
 func TestAHeldLockOutlivesItsEndpoint(t *testing.T) {
 	for name, fail := range map[string]func(*zksynctest.EmbeddedEnsemble, int){
 		"killed":    (*zksynctest.EmbeddedEnsemble).Kill,
@@ -73,8 +75,8 @@ func TestAHeldLockOutlivesItsEndpoint(t *testing.T) {
 	}
 }
 
-// The deadly overlap: the endpoint goes on serving the holder while the ensemble
-// expires its session. The holder has to know first.
+// A holder on an endpoint that is cut off from its leader learns of the loss before the next contender gets the lock.
+// The holder has to know first.
 func TestAHolderOnACutOffEndpointKnowsBeforeTheNext(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		e := zksynctest.StartEnsemble(t, 3, zksynctest.WithTick(time.Second))
@@ -124,6 +126,7 @@ func TestAHolderOnACutOffEndpointKnowsBeforeTheNext(t *testing.T) {
 	})
 }
 
+// Sessions outlive an outage of the whole ensemble, however long it is.
 func TestSessionsOutliveALongOutage(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		e := zksynctest.StartEnsemble(t, 3)
@@ -151,6 +154,7 @@ func TestSessionsOutliveALongOutage(t *testing.T) {
 	})
 }
 
+// A read after Sync is no older than the leader's state at the time of the call.
 func TestStaleReadsUntilSync(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		e := zksynctest.StartEnsemble(t, 3)

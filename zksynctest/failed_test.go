@@ -32,6 +32,7 @@ func (f *failedTest) end() {
 	f.cleanups = nil
 }
 
+// A test that has failed logs the tree of its server and the requests that faults struck.
 func TestAFailedTestShowsWhatFaultsDid(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		failed := &failedTest{TB: t}

@@ -7,6 +7,7 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
+// Connect of a RealEnsemble returns a Manager with the given options that ends with the test.
 func TestRealConnect(t *testing.T) {
 	t.Parallel()
 	e := RealZooKeeper(t, 1)

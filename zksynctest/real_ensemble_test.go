@@ -14,6 +14,7 @@ import (
 // one was killed or has given up.
 const electionTime = 5 * time.Second
 
+// A real ensemble elects another leader and serves when its leader is killed or paused.
 func TestRealEnsembleSurvivesItsLeader(t *testing.T) {
 	bounds.Long(t)
 	t.Parallel()
@@ -49,6 +50,7 @@ func TestRealEnsembleSurvivesItsLeader(t *testing.T) {
 	}
 }
 
+// A follower that is cut off from its leader gets nothing through the cut and returns after Heal.
 func TestRealCutFollower(t *testing.T) {
 	t.Parallel()
 	const (
@@ -92,6 +94,7 @@ func TestRealCutFollower(t *testing.T) {
 	}
 }
 
+// A leader that is cut off from all followers loses its role to one of them.
 func TestRealCutLeaderOff(t *testing.T) {
 	bounds.Long(t)
 	t.Parallel()
@@ -119,8 +122,8 @@ func TestRealCutLeaderOff(t *testing.T) {
 	t.Logf("three members again after %v", time.Since(start))
 }
 
-// Were there any way between servers past the links, two of them would still
-// make a quorum.
+// No server has a way past the links to another server: with all links cut there is no quorum. Were there any way
+// between servers past the links, two of them would still make a quorum.
 func TestRealCutAll(t *testing.T) {
 	bounds.Long(t)
 	t.Parallel()
@@ -179,6 +182,7 @@ func wantNoVotes(t *testing.T, i int, log string) {
 	}
 }
 
+// Cut, Heal, Reset and Delay of the link between two servers have their effects when they return.
 func TestRealPeerLinks(t *testing.T) {
 	bounds.Long(t)
 	t.Parallel()

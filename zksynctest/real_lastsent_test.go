@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// LastSent tells of the pings between leader and follower, in each direction by
-// itself, and of what clients send.
+// LastSent reports when a server or a client last sent something to a server, for each direction.
 func TestRealLastSent(t *testing.T) {
 	t.Parallel()
 	const tick = 300 * time.Millisecond

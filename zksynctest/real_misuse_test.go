@@ -49,6 +49,7 @@ func callReal(t *testing.T, n int, opts ...RealOption) *fakeTB {
 	return fake
 }
 
+// RealZooKeeper skips the test with a clear message without ZooKeeper, and fails it if ZooKeeper is required.
 func TestRealWithoutZooKeeper(t *testing.T) {
 	t.Setenv("ZOOKEEPER_HOME", t.TempDir())
 	t.Setenv(RequireRealEnv, "")
@@ -61,6 +62,7 @@ func TestRealWithoutZooKeeper(t *testing.T) {
 	fake.want(t, "apt-get install -y zookeeper", RequireRealEnv)
 }
 
+// A wrong server number or option fails the test with a message that names the valid ones.
 func TestRealMisuse(t *testing.T) {
 	e := RealZooKeeper(t, 1)
 	fake := &fakeTB{TB: t}
@@ -94,7 +96,7 @@ func TestRealMisuse(t *testing.T) {
 	callReal(t, 1, RealProperty("tickTime", "nonsense")).want(t, "server 1", "it ended", "nonsense")
 }
 
-// A goroutine that outlives its test must not make the next one panic.
+// A call on a RealEnsemble after its test has ended does not make another test panic.
 func TestRealAfterTheTest(t *testing.T) {
 	fake := &fakeTB{TB: t}
 	var own, shared *Ensemble

@@ -47,8 +47,8 @@ func runAndKill(t *testing.T) string {
 	return addr
 }
 
-// TestRealDiesWithTheTestBinary runs this test binary, has it start a server,
-// and kills it.
+// The servers that a test starts end with its process, also if the process is killed. TestRealDiesWithTheTestBinary
+// runs this test binary, has it start a server, and kills it.
 func TestRealDiesWithTheTestBinary(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

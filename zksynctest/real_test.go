@@ -10,6 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/internal/realzk"
 )
 
+// A RealEnsemble of one serves behind its link, and answers at its direct address.
 func TestRealSingle(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
@@ -41,6 +42,7 @@ func TestRealSingle(t *testing.T) {
 	}
 }
 
+// When Kill of a real server returns the server is dead, and when Start returns it serves.
 func TestRealKillAndStart(t *testing.T) {
 	t.Parallel()
 	e := RealZooKeeper(t, 1)
@@ -59,6 +61,7 @@ func TestRealKillAndStart(t *testing.T) {
 	openSession(t, e.Addr(1), 4*time.Second, nil)
 }
 
+// When Pause of a real server returns the server is silent, and when Resume returns it answers again.
 func TestRealPauseAndResume(t *testing.T) {
 	bounds.Long(t)
 	t.Parallel()
@@ -78,6 +81,7 @@ func TestRealPauseAndResume(t *testing.T) {
 	openSession(t, e.Addr(1), 4*time.Second, nil)
 }
 
+// Cut, Heal, Reset and Delay of a client's link have their effects when they return, and none on direct connections.
 func TestRealClientLink(t *testing.T) {
 	t.Parallel()
 	e := RealZooKeeper(t, 1)
@@ -119,6 +123,7 @@ func TestRealClientLink(t *testing.T) {
 	openSession(t, e.Addr(1), 4*time.Second, nil)
 }
 
+// RealTLS, RealProperty, RealTickTime, RealSyncLimit and RealJVM have their effects.
 func TestRealOptions(t *testing.T) {
 	t.Parallel()
 	e := RealZooKeeper(t, 1, RealTickTime(300*time.Millisecond), RealSyncLimit(7), RealTLS(),
@@ -148,6 +153,7 @@ func TestRealOptions(t *testing.T) {
 	}
 }
 
+// RealShared gives each test links of its own to one shared server.
 func TestRealShared(t *testing.T) {
 	start := time.Now()
 	a := RealShared(t)

@@ -9,8 +9,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// A session of 30 s that is cut off is lost within the test, not within the
-// patience of whoever runs it.
+// In a bubble, a session of 30 s that is cut off is lost without waiting in real time.
 func TestBubbleMakesTimeCheap(t *testing.T) {
 	start := time.Now()
 	bounds.Bubble(t, func(t *testing.T) {

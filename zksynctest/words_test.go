@@ -10,6 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// Any client can use Addr outside a bubble, four-letter words included.
 func TestFourLetterWordsAtTheAddress(t *testing.T) {
 	srv := zksynctest.Start(t, zksynctest.WithConfig(zkserver.Config{FourLetterWords: []string{"*"}}))
 	servers := []string{srv.Addr()}

@@ -12,7 +12,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// A whole run, on the embedded server, writes its three files and judges.
+// A whole run, on the embedded server, writes its three files and judges the goals.
 func TestRun(t *testing.T) {
 	server, err := zkserver.New(zkserver.Config{})
 	if err != nil {
@@ -61,6 +61,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// Invalid flags are refused.
 func TestWrongFlags(t *testing.T) {
 	for _, args := range [][]string{{}, {"-real", "-servers", "x"}, {"-real", "-rows", "("}, {"-real", "-contenders", "("}, {"-real", "-rounds", "-1"}, {"-real", "more"}} {
 		if err := run(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}); err == nil {
@@ -69,6 +70,7 @@ func TestWrongFlags(t *testing.T) {
 	}
 }
 
+// The meter counts requests and their kinds in a byte stream, in whatever pieces the stream arrives.
 func TestFrameCounter(t *testing.T) {
 	var stream []byte
 	stream = append(stream, framed(func(b []byte) []byte { return putString(b, make([]byte, 40)) })...) // the handshake
@@ -90,6 +92,7 @@ func TestFrameCounter(t *testing.T) {
 	}
 }
 
+// The answer of a contender is parsed, and a malformed answer is an error that quotes the line.
 func TestParseAnswer(t *testing.T) {
 	s, err := parseAnswer("ok 20 3000 bytes=12.5")
 	if err != nil || s.Ops != 20 || s.Elapsed != 3*time.Microsecond || s.Extra["bytes"] != 12.5 {
@@ -105,6 +108,7 @@ func TestParseAnswer(t *testing.T) {
 	}
 }
 
+// The goals are judged by the medians of the measured rows.
 func TestJudge(t *testing.T) {
 	row := func(title string, values map[string]float64) result {
 		r := result{Title: title}

@@ -26,6 +26,7 @@ func lines(out string) []string {
 	return found
 }
 
+// The service follows each change of the configuration and of the members, and keeps the last good configuration.
 func TestADay(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
@@ -64,6 +65,7 @@ func TestADay(t *testing.T) {
 	}
 }
 
+// The example ends with status 0 when it is interrupted.
 func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), pace)
@@ -93,6 +95,7 @@ func (b *buffer) String() string {
 	return b.b.String()
 }
 
+// With -servers the example follows the znode of a server that is running.
 func TestOnServers(t *testing.T) {
 	srv := zksynctest.Start(t)
 	m, err := session.Connect(t.Context(), srv.Addr())
@@ -126,6 +129,7 @@ func TestOnServers(t *testing.T) {
 	}
 }
 
+// Wrong usage ends with the usage status and names the mistake.
 func TestUsage(t *testing.T) {
 	for _, test := range []struct {
 		args   []string

@@ -10,6 +10,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// When the leader's session ends by force another node takes over, and no slot runs twice.
 func TestTakeOver(t *testing.T) {
 	var out, errs bytes.Buffer
 	if status := run(t.Context(), []string{"-every", "10ms", "-for", "1s"}, &out, &errs); status != 0 || errs.Len() > 0 {
@@ -25,6 +26,7 @@ func TestTakeOver(t *testing.T) {
 	}
 }
 
+// The verdict reports a slot that ran twice.
 func TestVerdict(t *testing.T) {
 	var out bytes.Buffer
 	l := &journal{out: &out, ran: map[int64][]string{1: {"a"}, 2: {"a", "b"}}}
@@ -33,6 +35,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+// Wrong usage ends with status 2 and a message.
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{{"-every", "0"}, {"-for", "-1s"}, {"-nodes", "0"}, {"surplus"}, {"-nonsense"}} {
 		var out, errs bytes.Buffer

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// c1 and c3 live, and c2 is killed.
+// The ledger finds orders that were lost, repeated or not settled, and accepts what a killed consumer may cause. c1 and
+// c3 live, and c2 is killed.
 func TestLedger(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -47,6 +48,7 @@ func TestLedger(t *testing.T) {
 	}
 }
 
+// The ledger reports a run in which no consumer was killed, and a line that it cannot read.
 func TestLedgerWithoutADeath(t *testing.T) {
 	l := newLedger(1, []string{"c1", "c2"})
 	l.enter(0, "c1 received order 1")

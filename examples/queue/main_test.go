@@ -67,8 +67,10 @@ func accounted(t *testing.T, orders int, args ...string) {
 	}
 }
 
+// When a consumer is killed with kill -9, every order is received and acknowledged by a consumer.
 func TestOneOfThemIsKilled(t *testing.T) { accounted(t, 100) }
 
+// The example accounts for every order on a server that is running, embedded or real.
 func TestOnServers(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		accounted(t, 100, "-servers", srv.Address(), "-path", servers.Path(t), "-consumers", "2")
@@ -107,7 +109,7 @@ func start(t *testing.T, stdin io.Reader, args ...string) (out *buffer, wait fun
 	}
 }
 
-// The parts by themselves, in both ways of consuming.
+// The producer and the consumer of the example work each by itself, in both ways of consuming.
 func TestAlone(t *testing.T) {
 	for _, how := range []string{"", "-chan"} {
 		t.Run(how, func(t *testing.T) {
@@ -160,7 +162,7 @@ func await(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// What others left there is not ours to count.
+// A queue that holds messages of other programs is refused, since the example cannot account for them.
 func TestNotAnEmptyQueue(t *testing.T) {
 	srv := zksynctest.Start(t)
 	q := zksync.NewQueue(srv.Connect(t), "/q")
@@ -175,7 +177,7 @@ func TestNotAnEmptyQueue(t *testing.T) {
 	}
 }
 
-// A producer that waits for room in vain can be interrupted.
+// A producer that waits for room can be interrupted.
 func TestInterrupted(t *testing.T) {
 	srv := zksynctest.Start(t)
 	q := zksync.NewQueue(srv.Connect(t), "/q")
@@ -199,7 +201,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// A consumer that is to stop gives back what it has in hand.
+// A consumer that is told to stop gives its order back.
 func TestStoppedAtWork(t *testing.T) {
 	srv := zksynctest.Start(t)
 	q := zksync.NewQueue(srv.Connect(t), "/q")
@@ -220,6 +222,7 @@ func TestStoppedAtWork(t *testing.T) {
 	}
 }
 
+// Wrong usage ends with the usage status and names the mistake.
 func TestUsage(t *testing.T) {
 	for _, test := range []struct {
 		args   string

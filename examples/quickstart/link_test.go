@@ -18,6 +18,7 @@ func pipes() (*link, <-chan net.Conn) {
 	}), far
 }
 
+// A cut swallows the bytes of a connection in both directions and closes nothing.
 func TestCutSwallowsAndClosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, far := pipes()
@@ -66,6 +67,7 @@ func TestCutSwallowsAndClosesNothing(t *testing.T) {
 	})
 }
 
+// A dial across a cut ends with its context.
 func TestDialEndsWithItsContext(t *testing.T) {
 	l, _ := pipes()
 	l.cut()

@@ -42,6 +42,7 @@ func wantIn(t *testing.T, text string, parts ...string) {
 	}
 }
 
+// The quickstart shows each fault and its effect, and the lock holds, with any number of workers.
 func TestShowsEverythingAndHolds(t *testing.T) {
 	for _, workers := range []int{2, 3, 4, 11} {
 		for round := range 5 {
@@ -62,7 +63,7 @@ func TestShowsEverythingAndHolds(t *testing.T) {
 	}
 }
 
-// What the program would say of a lock that does not exclude.
+// The quickstart reports a lock that does not exclude, and fails.
 func TestBrokenLockFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config{length: 10 * time.Second, workers: 3, timeout: 2 * time.Second}
@@ -86,6 +87,7 @@ func TestBrokenLockFails(t *testing.T) {
 	})
 }
 
+// The quickstart stops in order within three seconds, at whatever moment it is interrupted.
 func TestStopsInOrder(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Millisecond, 900 * time.Millisecond, 2300 * time.Millisecond, 5 * time.Second, 7 * time.Second} {
 		t.Run(after.String(), func(t *testing.T) {
@@ -109,6 +111,7 @@ func TestStopsInOrder(t *testing.T) {
 	}
 }
 
+// The error for a bad flag names the flag, its value and the valid values.
 func TestBadFlags(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -132,6 +135,7 @@ func TestBadFlags(t *testing.T) {
 	}
 }
 
+// The help lists every flag.
 func TestHelp(t *testing.T) {
 	status, _, errs := runs(t, t.Context(), "-help")
 	if status != 0 {
@@ -140,6 +144,7 @@ func TestHelp(t *testing.T) {
 	wantIn(t, errs, "-servers host:port,...", "-for duration", "-workers int", "-timeout duration")
 }
 
+// Without a server the quickstart fails after 15 s with an error that names the address.
 func TestNoServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		status, _, errs := runs(t, t.Context(), "-servers", "127.0.0.1:1")
@@ -150,7 +155,7 @@ func TestNoServers(t *testing.T) {
 	})
 }
 
-// Over TCP, whatever the server, sessions cannot be expired by force.
+// With -servers the quickstart runs over TCP on any server, and expires no session by force.
 func TestServers(t *testing.T) {
 	test := func(t *testing.T, servers string) {
 		status, out, errs := runs(t, t.Context(), "-servers", servers, "-for", "6s", "-timeout", "2s")
@@ -169,7 +174,7 @@ func TestServers(t *testing.T) {
 	})
 }
 
-// The columns are aligned, the times grow, and what is no terminal gets no colours.
+// The columns of the timeline are aligned, its times grow, and output that is no terminal gets no colours.
 func TestTimelineIsATable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, out, _ := runs(t, t.Context(), "-workers", "3")

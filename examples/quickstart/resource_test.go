@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 )
 
+// A resource that refuses smaller tokens is not written to by a holder that has lost its hold.
 func TestResourceRefusesOldTokens(t *testing.T) {
 	r := newResource()
 	steps := []struct {
@@ -39,6 +40,7 @@ func TestResourceRefusesOldTokens(t *testing.T) {
 	}
 }
 
+// overtaken returns when a write with a greater token arrives.
 func TestOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newResource()

@@ -6,6 +6,7 @@ import (
 	"time"
 )
 
+// The judge finds each overlap of holds, each token that does not grow, each wrong refusal and each lost update.
 func TestJudge(t *testing.T) {
 	start := time.Now()
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }

@@ -11,9 +11,10 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// The instance that works is cut off from the servers. It must stop before the
-// other one starts. The session timeout is half a minute; the test takes
-// milliseconds, because time in the bubble passes when nobody has anything to do.
+// When the instance that works is cut off from the servers, another instance takes
+// over, and only after the first one has stopped. The session timeout is half a
+// minute; the test takes milliseconds, because time in the bubble passes when all
+// its goroutines wait.
 func TestTheOtherTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)

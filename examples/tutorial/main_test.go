@@ -23,6 +23,7 @@ func start(ctx context.Context, args ...string) (code <-chan int, stdout, stderr
 	return done, stdout, stderr
 }
 
+// Wrong usage ends with the usage status and names the valid forms.
 func TestUsage(t *testing.T) {
 	for _, c := range []struct {
 		args string
@@ -83,6 +84,7 @@ func order(t *testing.T, out string, n int) {
 	}
 }
 
+// The participants of the barrier enter together and leave together.
 func TestBarrierOnItsOwnServer(t *testing.T) {
 	done, stdout, stderr := start(t.Context(), "bTest", "embedded", "3")
 	if code := <-done; code != succeeded || stderr.Len() > 0 {
@@ -94,7 +96,7 @@ func TestBarrierOnItsOwnServer(t *testing.T) {
 	}
 }
 
-// Each process is one participant.
+// Two processes, each one participant, enter and leave the barrier together.
 func TestBarrierInTwoProcesses(t *testing.T) {
 	srv := zksynctest.Start(t)
 	one, stdout1, stderr1 := start(t.Context(), "bTest", srv.Addr(), "2")
@@ -109,7 +111,7 @@ func TestBarrierInTwoProcesses(t *testing.T) {
 	}
 }
 
-// One who waits alone says how many were there when it is told to stop.
+// A participant that waits alone says how many were there when it is interrupted.
 func TestBarrierInterrupted(t *testing.T) {
 	srv := zksynctest.Start(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -125,6 +127,7 @@ func TestBarrierInterrupted(t *testing.T) {
 	}
 }
 
+// Without a server the barrier test fails with an error that names the address.
 func TestBarrierWithoutAServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()

@@ -20,6 +20,7 @@ func items(who string, count int) string {
 	return b.String()
 }
 
+// The consumer prints each item that the producer put, in order.
 func TestQueueOnItsOwnServer(t *testing.T) {
 	for _, what := range []string{producer, consumer} {
 		done, stdout, stderr := start(t.Context(), "qTest", "embedded", "20", what)
@@ -69,7 +70,7 @@ func TestQueueSharedOut(t *testing.T) {
 	}
 }
 
-// One who waits for more than there is says how many there were.
+// A consumer that waits for more items than there are says how many there were when it is interrupted.
 func TestQueueInterrupted(t *testing.T) {
 	srv := zksynctest.Start(t)
 	done, _, stderr := start(t.Context(), "qTest", srv.Addr(), "2", "p")
@@ -98,6 +99,7 @@ func (w watchedFor) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// A message of another program in the queue is an error that quotes the message.
 func TestQueueOfSomebodyElse(t *testing.T) {
 	srv := zksynctest.Start(t)
 	if err := srv.Create(queuePath, nil); err != nil {

@@ -11,8 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// When a member comes or goes, only its own shards move, and its share is about
-// as large as everybody's.
+// When a member comes or goes, only its own shards move, and its share is about as large as the other shares.
 func TestOnlyTheNecessaryShareMoves(t *testing.T) {
 	const n = 1200
 	all := []string{"anna", "bert", "cleo", "dora", "emil", "fred"}
@@ -46,6 +45,7 @@ func TestOnlyTheNecessaryShareMoves(t *testing.T) {
 	}
 }
 
+// When a worker leaves or joins, the shards move to the workers that are there.
 func TestWorkersComeAndGo(t *testing.T) {
 	var out, errs bytes.Buffer
 	if status := run(t.Context(), []string{"-for", "1500ms"}, &out, &errs); status != 0 || errs.Len() > 0 {
@@ -60,6 +60,7 @@ func TestWorkersComeAndGo(t *testing.T) {
 	}
 }
 
+// Wrong usage ends with status 2 and a message.
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{{"-shards", "0"}, {"-for", "-1s"}, {"surplus"}, {"-nonsense"}} {
 		var out, errs bytes.Buffer

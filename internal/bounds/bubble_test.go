@@ -73,6 +73,7 @@ func TestOtherwiseAsSynctest(t *testing.T) {
 // child reports whether failing runs the test.
 func child() bool { return os.Getenv(childEnv) != "" }
 
+// A bubble in which a goroutine is left fails in the child process of TestGoroutinesAreLeft.
 func TestLeaves(t *testing.T) {
 	if child() {
 		Bubble(t, func(t *testing.T) {
@@ -82,8 +83,10 @@ func TestLeaves(t *testing.T) {
 	}
 }
 
+// This test passes in the child process after TestLeaves has failed there.
 func TestComesBehind(*testing.T) {}
 
+// A bubble whose clock never stops fails in a child process of TestNeverEnds.
 func TestTicksForEver(t *testing.T) {
 	if child() {
 		bubble(t, time.Hour, time.Minute, func(*testing.T) {
@@ -95,6 +98,7 @@ func TestTicksForEver(t *testing.T) {
 	}
 }
 
+// A bubble whose clock stands still fails in a child process of TestNeverEnds.
 func TestStandsStill(t *testing.T) {
 	if child() {
 		bubble(t, time.Hour, time.Second, func(*testing.T) {
@@ -105,6 +109,7 @@ func TestStandsStill(t *testing.T) {
 	}
 }
 
+// A test that exceeds its limit of real time fails in a child process of TestNeverEnds.
 func TestLimit(t *testing.T) {
 	if child() {
 		defer limit("TestLimit, seed 7", time.Second)()
@@ -116,6 +121,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+// A panic in a bubble stays a panic in the child process of TestOtherwiseAsSynctest.
 func TestPanics(t *testing.T) {
 	if child() {
 		Bubble(t, func(*testing.T) { panic("as it is") })

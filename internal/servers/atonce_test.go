@@ -10,8 +10,8 @@ import (
 
 const atOnce = 7 // as TestMain has it
 
-// TestAtOnce runs this test binary again, to see both without the flag and with
-// it what comes of a TestMain that calls AtOnce.
+// AtOnce sets how many parallel tests run at the same time, unless -test.parallel sets it. The test runs its own binary
+// with the flag and without it.
 func TestAtOnce(t *testing.T) {
 	const asChild = "ZKSYNC_AT_ONCE"
 	if os.Getenv(asChild) != "" {

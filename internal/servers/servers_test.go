@@ -14,6 +14,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(zksynctest.StopSharedAfter(m))
 }
 
+// Expire ends a session on both kinds of servers, and Disconnect only its connection.
 func TestExpire(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		m := srv.Connect(t)

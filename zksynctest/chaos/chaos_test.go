@@ -41,9 +41,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// TestChaos has four client processes work on one ensemble of three while
-// servers, clients and the links between them are hurt, and looks through what
-// they noted.
+// While processes of clients and servers are killed, paused and cut off, no two clients hold a lock at the same time,
+// tokens only grow, no message is lost, and every client makes progress afterwards. TestChaos has four client processes
+// work on one ensemble of three while servers, clients and the links between them are hurt, and looks through what they
+// noted.
 func TestChaos(t *testing.T) {
 	bounds.Long(t)
 	seed := *chaosSeed

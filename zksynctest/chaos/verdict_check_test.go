@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Notes that break a rule are found, and those that only look like it are not.
+// The comparison finds notes that break a rule, and accepts notes that only look wrong.
 func TestJudge(t *testing.T) {
 	hold := func(what string, hold, units int, token, from, to int64) []note {
 		return []note{

@@ -7,7 +7,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// TestBarrier has each client close the gate, each wait at it, and each open it.
+// A Barrier is the same gate for Curator and kazoo: each client can set it, wait at it and remove it.
 func TestBarrier(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {

@@ -46,8 +46,9 @@ var acquisitions = flag.Int("acquisitions", 200, "how often each side of TestCon
 
 const deadSession = 2 * time.Second // how long it takes to notice a crash
 
-// TestContention has two processes contend for one lock, one of them ours. Each
-// is killed once while it holds, and another takes its place.
+// A Mutex excludes with Curator's InterProcessMutex, go-zookeeper's Lock and the recipe of ZooKeeper, and with kazoo's
+// Lock by an option. TestContention has two processes contend for one lock, one of them ours. Each is killed once while
+// it holds, and another takes its place.
 func TestContention(t *testing.T) {
 	t.Parallel()
 	for name, pair := range pairs {

@@ -10,8 +10,9 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// TestDoubleBarrier has participants of ours and of Curator's go through rounds
-// together: nobody is inside before all have come, nor outside before all leave.
+// Participants of a DoubleBarrier and of Curator's take part in the same rounds. TestDoubleBarrier has participants of
+// ours and of Curator's go through rounds together: nobody is inside before all have come, nor outside before all
+// leave.
 func TestDoubleBarrier(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {
@@ -19,8 +20,8 @@ func TestDoubleBarrier(t *testing.T) {
 	})
 }
 
-// TestDoubleBarrierWithKazoo, of which the first one that leaves opens the
-// barrier for the next round, so that it must not leave before all are inside.
+// Participants of a DoubleBarrier and of kazoo's take part in the same rounds. The first participant that leaves
+// kazoo's barrier opens it for the next round, so it must not leave before all are inside.
 func TestDoubleBarrierWithKazoo(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {
@@ -113,11 +114,9 @@ func awaitPath(t *testing.T, srv servers.Server, path string) {
 	}
 }
 
-// TestCuratorsBarrierLetsOneThroughAlone documents a fault of Curator 5.4, with
-// nobody of ours inside: between the end of a round and the removal of ready, which
-// are two steps, whoever comes for the next round is let in alone, and those who come
-// after wait for one who has gone already. Ours, in the same place, waits for the
-// others.
+// Curator's DistributedDoubleBarrier 5.4 lets a participant in alone between the end of a round and the removal of
+// ready. The test documents this fault of Curator, without a participant of ours. Participants that come later wait for
+// one that has gone already. Ours, in the same place, waits for the others.
 func TestCuratorsBarrierLetsOneThroughAlone(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {

@@ -21,6 +21,7 @@ var elections = map[string]struct {
 	"kazoo":          {python, "kazoo-election", []zksync.Option{zksync.WithLayout(zksync.LayoutKazoo)}},
 }
 
+// An Election elects together with Curator's LeaderLatch, and by an option with LeaderSelector and kazoo's Election.
 // TestElection hands leadership over in both directions. Each sees the other.
 func TestElection(t *testing.T) {
 	t.Parallel()
@@ -77,7 +78,7 @@ func TestElection(t *testing.T) {
 	}
 }
 
-// TestLeaderIsKilled: whoever is left leads.
+// When the process of a leader is killed, a candidate of another client leads.
 func TestLeaderIsKilled(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {
@@ -105,10 +106,9 @@ func TestLeaderIsKilled(t *testing.T) {
 	})
 }
 
-// TestElectionRecipe documents what cannot be: the election recipe that comes
-// with ZooKeeper takes every child for one of its own, "n_<seq>", and fails at any
-// other; and we don't take its for candidates. A name without a GUID could not be
-// found again when the answer to its creation was lost.
+// ZooKeeper's election recipe and an Election do not elect together. The recipe takes every child for one of its own,
+// "n_<seq>", and fails at any other, and an Election ignores the recipe's candidates. A name without a GUID could not
+// be found again when the answer to its creation was lost.
 func TestElectionRecipe(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {

@@ -10,8 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// TestIdentities: kazoo and Curator see the IDs of our contenders, and Inspect names the
-// contenders of kazoo and Curator.
+// Other clients read the IDs of our contenders, and Inspect names the contenders of kazoo and Curator.
 func TestIdentities(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {

@@ -25,8 +25,8 @@ var families = map[string][]side{
 	"recipe":               {ours, ours, recipe, recipe},
 }
 
-// TestLineOrder has processes in several languages join a line one after
-// another. They must be served in that order.
+// Contenders of all clients get the lock in the order of their arrival. TestLineOrder has processes in several
+// languages join a line one after another. They must be served in that order.
 func TestLineOrder(t *testing.T) {
 	t.Parallel()
 	const rounds = 5
@@ -69,7 +69,7 @@ func TestLineOrder(t *testing.T) {
 	}
 }
 
-// TestMutexTry: Contention is no error in any language, and leaves nothing.
+// A try on a lock that another client holds fails without an error and leaves nothing, in every language.
 func TestMutexTry(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []side{curator, kazooTold, recipe} {
@@ -102,8 +102,8 @@ func TestMutexTry(t *testing.T) {
 	}
 }
 
-// TestWhoDoesNotSeeWhom has the pairs that do not exclude each other. The first
-// holds, and the second gets the lock all the same.
+// Clients whose layouts differ do not exclude each other on one path. TestWhoDoesNotSeeWhom has the pairs that do not
+// exclude each other. The first holds, and the second gets the lock all the same.
 func TestWhoDoesNotSeeWhom(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ holds, tries side }{
@@ -131,9 +131,8 @@ func TestWhoDoesNotSeeWhom(t *testing.T) {
 	}
 }
 
-// TestKazooNeedsItsDirectory: a Lock of kazoo's that has been used fails when its
-// directory has gone, as containers go. Ours does not let that happen to it with
-// LayoutKazoo, which TestLayoutKeepsEmptyDirectories of zksync shows.
+// A Lock of kazoo's that has been used fails when its directory has been deleted, as containers are. Ours does not let
+// that happen to it with LayoutKazoo, which TestLayoutKeepsEmptyDirectories of zksync shows.
 func TestKazooNeedsItsDirectory(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {

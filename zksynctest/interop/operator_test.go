@@ -46,9 +46,8 @@ func (o *operator) want(printed string, texts ...string) {
 	}
 }
 
-// TestOperator: with zklock on a real ensemble, an operator finds the holders of locks of
-// Curator and kazoo, breaks a lock, and sees the next holder. The transcript, which
-// -v prints, is in docs/operating.md.
+// With zklock an operator finds the holders of locks of Curator and kazoo, breaks a lock, and sees the next holder. The
+// transcript, which -v prints, is in docs/operating.md.
 func TestOperator(t *testing.T) {
 	t.Parallel()
 	ensemble := zksynctest.RealZooKeeper(t, 3)

@@ -46,8 +46,8 @@ func wantTaken(t *testing.T, got string, want []string) {
 	}
 }
 
-// TestQueue passes messages in both directions, in each way that there is to
-// receive them. Their order is kept.
+// The messages of a Queue are those of ZooKeeper's recipe and Curator's SimpleDistributedQueue. TestQueue passes
+// messages in both directions, in each way that there is to receive them. Their order is kept.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	const n = 50
@@ -99,8 +99,7 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-// TestQueueOrderOfProducers: messages are received in the order in which they
-// were put, by whomever.
+// Messages are received in the order in which they were put, whichever client put them.
 func TestQueueOrderOfProducers(t *testing.T) {
 	t.Parallel()
 	const n = 20
@@ -128,7 +127,7 @@ func TestQueueOrderOfProducers(t *testing.T) {
 	})
 }
 
-// TestQueueWaits: who waits is woken by the other's message.
+// A consumer that waits is woken by a message of another client.
 func TestQueueWaits(t *testing.T) {
 	t.Parallel()
 	forQueues(t, func(t *testing.T, srv servers.Server, path, kind string) {
@@ -156,8 +155,7 @@ func TestQueueWaits(t *testing.T) {
 	})
 }
 
-// TestQueueConsumersCompete: with Take, each message is taken once, in whatever
-// language.
+// With Take, each message is taken once, also beside consumers in other languages.
 func TestQueueConsumersCompete(t *testing.T) {
 	t.Parallel()
 	const n = 150
@@ -213,8 +211,7 @@ func TestQueueConsumersCompete(t *testing.T) {
 	})
 }
 
-// TestQueueOfKazoo passes messages in both directions, with LayoutKazoo. kazoo's
-// priorities are kept.
+// With LayoutKazoo a Queue and kazoo's Queue pass messages in both directions. kazoo's priorities are kept.
 func TestQueueOfKazoo(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {
@@ -248,8 +245,8 @@ func TestQueueOfKazoo(t *testing.T) {
 	})
 }
 
-// TestQueueOfKazooByDefault documents what does not go: kazoo's Queue calls its
-// messages otherwise, and takes every child for one, our helper directories too.
+// Without LayoutKazoo a Queue and kazoo's Queue do not share messages. Kazoo's Queue names its messages differently,
+// and takes every child for a message, our helper directories included.
 func TestQueueOfKazooByDefault(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {

@@ -9,10 +9,9 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// TestRecipeMissesItsTurn documents a fault of the lock recipe that comes with
-// ZooKeeper 3.8: where the one in front leaves between its listing and its look at
-// that one, it watches nothing and waits for ever, though it is first in line. That
-// is so without anybody of ours. Who asks again gets the lock, as our helper does.
+// ZooKeeper 3.8's lock recipe waits for ever if the contender before it leaves between the recipe's listing and its
+// look at that contender. The test documents this fault of the recipe, without a contender of ours. A caller that asks
+// again gets the lock, as our helper does.
 func TestRecipeMissesItsTurn(t *testing.T) {
 	t.Parallel()
 	srv := zksynctest.Start(t, zksynctest.WithTick(500*time.Millisecond))

@@ -45,6 +45,7 @@ func (l rwLock) make(t *testing.T, srv servers.Server, path string) rwPeer {
 	return rwPeer{c.make(t, l.read, path, l.rArgs...), c.make(t, l.write, path, l.wArgs...), ""}
 }
 
+// An RWMutex excludes with Curator's InterProcessReadWriteLock, and with kazoo's ReadLock and WriteLock.
 func TestRWMutex(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string]rwLock{"Curator": curatorRW, "kazoo with patterns": kazooRWTold, "kazoo by LayoutKazoo": kazooRW} {
@@ -93,8 +94,7 @@ func TestRWMutex(t *testing.T) {
 	}
 }
 
-// TestRWMutexLine: a reader does not overtake a writer that waits, whose
-// language be what it may.
+// A reader does not overtake a writer that waits, in whichever language either is written.
 func TestRWMutexLine(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {
@@ -131,7 +131,7 @@ func TestRWMutexLine(t *testing.T) {
 	})
 }
 
-// TestDowngrade: what was a writer reads on, readers get in, and writers wait.
+// A writer that downgrades reads on, other readers get in, and writers of every client wait.
 func TestDowngrade(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {
@@ -172,9 +172,9 @@ func TestDowngrade(t *testing.T) {
 	})
 }
 
-// TestCuratorsDowngradeLetsWritersIn documents a fault of Curator 5.4, without
-// anybody of ours: whoever downgrades becomes a reader at the end of the line, and
-// so a writer that was waiting is let in beside that reader.
+// Curator's InterProcessReadWriteLock 5.4 lets a waiting writer in beside a reader that has downgraded. The test
+// documents this fault of Curator, without a contender of ours: a contender that downgrades becomes a reader at the end
+// of the line.
 func TestCuratorsDowngradeLetsWritersIn(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {
@@ -193,7 +193,7 @@ func TestCuratorsDowngradeLetsWritersIn(t *testing.T) {
 	})
 }
 
-// TestReadersAndWriters lets both contend, in both languages.
+// Readers and writers of both languages that contend for one lock never hold it beside a writer.
 func TestReadersAndWriters(t *testing.T) {
 	t.Parallel()
 	const n = 100
@@ -234,9 +234,9 @@ func TestReadersAndWriters(t *testing.T) {
 	})
 }
 
-// TestKazooReadersWaitForLaterWriters documents a fault of kazoo 2.8, without
-// anybody of ours: a ReadLock that waits takes writers that came later for
-// predecessors, as these take it for theirs. So both wait for ever.
+// A ReadLock of kazoo 2.8 and a writer that came later can wait for each other for ever. The ReadLock takes writers
+// that came later for predecessors, and these take the ReadLock for theirs. The test documents this fault of kazoo,
+// without a contender of ours.
 func TestKazooReadersWaitForLaterWriters(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {

@@ -15,7 +15,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// TestSemaphore counts together with Curator's InterProcessSemaphoreV2.
+// A Semaphore counts together with Curator's InterProcessSemaphoreV2.
 func TestSemaphore(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {
@@ -44,7 +44,7 @@ func TestSemaphore(t *testing.T) {
 	})
 }
 
-// TestSemaphoreContention: there are never more inside than there may be.
+// Contenders of both languages never hold more units than the semaphore has.
 func TestSemaphoreContention(t *testing.T) {
 	t.Parallel()
 	const size, n = 2, 50
@@ -90,7 +90,7 @@ func TestSemaphoreContention(t *testing.T) {
 	})
 }
 
-// TestSemaphoreWithKazoo needs LayoutKazoo.
+// With LayoutKazoo a Semaphore counts together with kazoo's Semaphore.
 func TestSemaphoreWithKazoo(t *testing.T) {
 	t.Parallel()
 	for _, first := range []string{"we make it", "kazoo makes it"} {

@@ -88,7 +88,7 @@ func (w witness) order(t testing.TB) []string {
 	return strings.Fields(string(b))
 }
 
-// TestWitness: a witness that never objects is none.
+// The witness of these tests objects to two holders.
 func TestWitness(t *testing.T) {
 	t.Parallel()
 	w := newWitness(t)

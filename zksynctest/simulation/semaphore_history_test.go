@@ -16,6 +16,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
+// No more than n units of a Semaphore are held at the same time, and a request gets all its units or none.
 func TestSemaphoreHistories(t *testing.T) {
 	var lost atomic.Int64
 	troubled(func(t *testing.T, seed uint64, tr trouble, path string, pace time.Duration) {

@@ -76,7 +76,7 @@ func leaveOut(n int, try func(from, to int) bool) {
 	}
 }
 
-// What is not needed is left out, and what is needed is not.
+// Shrinking leaves out every item that is not needed for the failure, and keeps the others.
 func TestLeaveOut(t *testing.T) {
 	left := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
 	leaveOut(len(left), func(from, to int) bool {

@@ -12,8 +12,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// TestOthersDoNotNoticeAbuse measures what one client sees over TCP while others do
-// what no client should, and compares it with what it saw alone.
+// Other clients do not notice what a misbehaving client sends. TestOthersDoNotNoticeAbuse measures what one client sees
+// over TCP while others do what no client should, and compares it with what it saw alone.
 func TestOthersDoNotNoticeAbuse(t *testing.T) {
 	s := start(t, zkserver.Config{OpsKept: 1})
 	addr, err := s.Listen("127.0.0.1:0")

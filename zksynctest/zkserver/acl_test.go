@@ -19,6 +19,8 @@ func (r *raw) auth(scheme, auth string) reply {
 	return r.call(zkserver.OpAuth, rec{}.i32(0).str(scheme).str(auth))
 }
 
+// A digest ACL gives the owner of the password the permissions of the entry, and other users only what the other
+// entries allow.
 func TestDigest(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		owner, stranger := session(t, s, 0), session(t, s, 0)
@@ -48,6 +50,7 @@ func TestDigest(t *testing.T) {
 	})
 }
 
+// A create with an invalid ACL returns InvalidACL.
 func TestACLsThatAreRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -72,6 +75,7 @@ func TestACLsThatAreRefused(t *testing.T) {
 	})
 }
 
+// An entry of the ip scheme grants its permissions to clients with that address or in that network.
 func TestIPScheme(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -91,6 +95,7 @@ func TestIPScheme(t *testing.T) {
 	})
 }
 
+// A client that authenticates with the SuperDigest may do everything.
 func TestSuper(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{SuperDigest: "super:D/InIHSb7yEEbrWz8b9l71RjZJU="})
@@ -102,6 +107,7 @@ func TestSuper(t *testing.T) {
 	})
 }
 
+// An unknown authentication scheme is answered with AuthFailed and closes the connection, and the session stays.
 func TestUnknownAuthScheme(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		for _, scheme := range []string{"kerberos", "world", "auth", ""} {

@@ -45,6 +45,7 @@ func (r *raw) step(op zkserver.OpCode, body rec, want ...event) {
 func setRec(path string) rec    { return rec{}.str(path).str("").i32(-1) }
 func deleteRec(path string) rec { return rec{}.str(path).i32(-1) }
 
+// A persistent watch reports every creation, change and deletion of its znode and each change of its list of children.
 func TestPersistentWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -69,6 +70,8 @@ func TestPersistentWatch(t *testing.T) {
 	})
 }
 
+// A recursive watch reports every change of its znode and of all descendants, and of no znode whose path only begins
+// alike.
 func TestRecursiveWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r, all := session(t, s, 0), session(t, s, 0)
@@ -95,8 +98,8 @@ func TestRecursiveWatch(t *testing.T) {
 	})
 }
 
-// TestModesOfWatchCoexist is ZOOKEEPER-4466 of 3.9: what is watched in several ways
-// is told once, and only the one-shot watch is used up.
+// Persistent and recursive watches coexist with one-shot watches: a znode that is watched in several ways is reported
+// once, and only the one-shot watch is used up (ZOOKEEPER-4466).
 func TestModesOfWatchCoexist(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -123,6 +126,7 @@ func TestModesOfWatchCoexist(t *testing.T) {
 	})
 }
 
+// addWatch, checkWatches and removeWatches refuse invalid modes and types with the error of a real server.
 func TestAddWatchThatMakesNoSense(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -142,6 +146,7 @@ func TestAddWatchThatMakesNoSense(t *testing.T) {
 	})
 }
 
+// checkWatches and removeWatches find exactly the watches of the type that they name.
 func TestCheckAndRemoveWatchesByType(t *testing.T) {
 	arm := map[int32]func(r *raw){
 		children:            func(r *raw) { r.want(0, zkserver.OpGetChildren, watchRec("/")) },
@@ -173,6 +178,7 @@ func TestCheckAndRemoveWatchesByType(t *testing.T) {
 	}
 }
 
+// setWatches2 arms persistent and recursive watches without reporting changes since the zxid that it names.
 func TestSetWatches2ArmsLastingWatches(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -186,6 +192,7 @@ func TestSetWatches2ArmsLastingWatches(t *testing.T) {
 	})
 }
 
+// A lagging session gets all events of its persistent and recursive watches in order when it catches up.
 func TestLastingWatchesOfALaggingSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 20*time.Second)

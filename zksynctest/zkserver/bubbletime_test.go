@@ -8,8 +8,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// TestTimeIsCheap: what takes a day in a bubble takes milliseconds outside of it,
-// where the real clock is. The limits are far above that, for busy machines.
+// In a bubble no goroutine or timer runs while nothing is to happen. TestTimeIsCheap: what takes a day in a bubble
+// takes milliseconds outside of it, where the real clock is. The limits are far above that, for busy machines.
 func TestTimeIsCheap(t *testing.T) {
 	for _, c := range []struct {
 		name  string

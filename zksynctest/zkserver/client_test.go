@@ -47,6 +47,7 @@ func dial(t testing.TB, s *zkserver.Server, timeout time.Duration) *zk.Conn {
 	return conn
 }
 
+// An unchanged go-zookeeper client works with the server in a bubble.
 func TestStockClientInABubble(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{})
@@ -78,6 +79,7 @@ func TestStockClientInABubble(t *testing.T) {
 	})
 }
 
+// An unchanged go-zookeeper client works with the server over TCP and reconnects after a restart.
 func TestStockClientOverTCP(t *testing.T) {
 	s := start(t, zkserver.Config{})
 	addr, err := s.Listen("127.0.0.1:0")

@@ -12,6 +12,7 @@ func in38(t *testing.T, test func(t *testing.T, s *zkserver.Server)) {
 	bounds.Bubble(t, func(t *testing.T) { test(t, start(t, zkserver.Config{Compat38: true})) })
 }
 
+// With Config.Compat38 a session has one mode of watch for each path, as with a server of release 3.8.0.
 func TestCompat38HasOneModeAPath(t *testing.T) {
 	in38(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -28,6 +29,8 @@ func TestCompat38HasOneModeAPath(t *testing.T) {
 	})
 }
 
+// With Config.Compat38 checkWatches finds the watches of other sessions too, and events carry no zxid, as with release
+// 3.8.0.
 func TestCompat38TellsOfOthers(t *testing.T) {
 	in38(t, func(t *testing.T, s *zkserver.Server) {
 		r, writer := session(t, s, 0), session(t, s, 0)
@@ -54,6 +57,7 @@ func TestCompat38TellsOfOthers(t *testing.T) {
 	})
 }
 
+// A standalone server refuses reconfig with the errors of a real one.
 func TestReconfigOfAStandaloneServer(t *testing.T) {
 	body := rec{}.str("").str("").str("").i64(-1)
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// ReadConfig reads a zoo.cfg as operators write it.
 func TestConfigFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "zoo.cfg")
 	text := `# A file as people have them
@@ -80,7 +81,7 @@ server.10=[::1]:2888:3888:observer;[::1]:2181
 	start(t, got.Config)
 }
 
-// TestConfigDefaults: what a file leaves out is as in the zero Config.
+// A field that a zoo.cfg does not set has the value of the zero Config.
 func TestConfigDefaults(t *testing.T) {
 	for text, want := range map[string]zkserver.ConfigFile{
 		"":                         {},
@@ -108,7 +109,7 @@ func TestConfigDefaults(t *testing.T) {
 	}
 }
 
-// TestConfigMistakes wants the line, the key, the value and what would be right.
+// The error for a mistake in a zoo.cfg names the line, the key, the value and a valid alternative.
 func TestConfigMistakes(t *testing.T) {
 	for text, want := range map[string][]string{
 		"ticktime=2000":                 {"line 1", "ticktime=2000", "did you mean tickTime?"},
@@ -158,6 +159,7 @@ func TestConfigMistakes(t *testing.T) {
 	}
 }
 
+// ReadConfig and ParseConfig report the file and the line of what they cannot read.
 func TestConfigThatCannotBeRead(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "zoo.cfg")
 	if _, err := zkserver.ReadConfig(missing); err == nil || !strings.Contains(err.Error(), missing) {
@@ -177,7 +179,7 @@ func TestConfigThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// FuzzConfig wants an answer for anything, and a server from what is accepted.
+// ParseConfig returns for every input, and a server starts with every Config that it accepts.
 func FuzzConfig(f *testing.F) {
 	f.Add("tickTime=500\nclientPort=2181\nserver.1=a:1:2;3\n4lw.commands.whitelist=*")
 	f.Add("minSessionTimeout=1\nmaxSessionTimeout=2\\\n000\n# x\ndataDir=/x")

@@ -10,10 +10,10 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// FuzzConnection sends a connection whatever it likes, as bytes or as requests, and
-// wants neither panic nor hang nor anything left over, and the others to be served.
-// It runs in a bubble, which does not end while a goroutine is left, and whose
-// clock shows if anybody waited.
+// No input on a connection makes the server panic, hang or leak, and other clients are served. FuzzConnection sends a
+// connection whatever it likes, as bytes or as requests, and wants neither panic nor hang nor anything left over, and
+// the others to be served. It runs in a bubble, which does not end while a goroutine is left, and whose clock shows if
+// anybody waited.
 func FuzzConnection(f *testing.F) {
 	const asBytes, inSession, asSuper, old = 1, 2, 4, 8
 	add := func(how byte, requests ...rec) {

@@ -14,6 +14,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// Only one server at a time can use a DataFile.
 func TestOneServerAFile(t *testing.T) {
 	s, file := onFile(t, zkserver.Config{})
 	if second, err := zkserver.New(zkserver.Config{DataFile: file}); err == nil || !strings.Contains(err.Error(), "another server uses it") {
@@ -66,7 +67,7 @@ func damageable(t *testing.T) (file string, whole []byte, fresh int) {
 	return file, whole, fresh
 }
 
-// TestDamage changes each byte of a file.
+// A damaged DataFile is refused with ErrCorrupt. TestDamage changes each byte of a file.
 func TestDamage(t *testing.T) {
 	file, whole, _ := damageable(t)
 	for i := range whole {
@@ -78,7 +79,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestTornEnds leaves out each end of a file.
+// A DataFile whose end was not written is read up to the last whole change. The test cuts a file at each byte.
 func TestTornEnds(t *testing.T) {
 	file, whole, fresh := damageable(t)
 	last := int64(0)
@@ -112,6 +113,7 @@ func TestTornEnds(t *testing.T) {
 	same(t, "behind a torn end", crashed(t, file, zkserver.Config{}), s)
 }
 
+// New refuses a DataFile of a newer format, a file of another program, and a directory.
 func TestFilesOfOthers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "data")
 	newer := append([]byte("zkserver"), 0, 0, 0, 2)

@@ -11,8 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// TestRandomHistoriesOnFile compares what the file makes of a history with what
-// the server has made of it.
+// A server that starts from a DataFile has the tree and the sessions that the history left in the first server.
 func TestRandomHistoriesOnFile(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -61,7 +60,7 @@ func TestRandomHistoriesOnFile(t *testing.T) {
 	}
 }
 
-// TestTheFileStaysSmall: changes that others have overtaken do not stay in it.
+// The DataFile does not keep changes that later changes have replaced.
 func TestTheFileStaysSmall(t *testing.T) {
 	s, file := onFile(t, zkserver.Config{})
 	r := session(t, s, 10*time.Second)

@@ -10,8 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// TestACrashLosesNothingOfTheOperator, nor of what the clock has done: it is in the
-// file when the call returns, although no client was told.
+// The changes of an operator and of the clock are in the DataFile when the call returns, although no client was told.
 func TestACrashLosesNothingOfTheOperator(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		cfg := zkserver.Config{ExtendedTypes: true}
@@ -53,8 +52,7 @@ func TestACrashLosesNothingOfTheOperator(t *testing.T) {
 	})
 }
 
-// TestTheClockOnFile: an expiry is in the file at once, whether or not anybody is
-// there to be told.
+// An expiry is in the DataFile at once, whether or not a client is told.
 func TestTheClockOnFile(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s, file := onFile(t, zkserver.Config{})
@@ -70,6 +68,7 @@ func TestTheClockOnFile(t *testing.T) {
 	})
 }
 
+// Operator calls on a closed server fail with ErrNotServing.
 func TestTheOperatorOfAClosedServer(t *testing.T) {
 	s, _ := onFile(t, zkserver.Config{})
 	r := session(t, s, 10*time.Second)

@@ -41,8 +41,8 @@ func same(t testing.TB, what string, got, want *zkserver.Server) {
 
 var ttls = zkserver.Config{ExtendedTypes: true}
 
-// TestACrashLosesNothing looks at the file right after each answer, and begins
-// again from what is there.
+// With DataFile everything that a client was told outlives kill -9. TestACrashLosesNothing looks at the file right
+// after each answer, and begins again from what is there.
 func TestACrashLosesNothing(t *testing.T) {
 	s, file := onFile(t, ttls)
 	r := session(t, s, 10*time.Second)
@@ -130,6 +130,7 @@ func TestASessionOutlivesTheServer(t *testing.T) {
 	})
 }
 
+// Ephemerals whose removal was delayed are gone after a restart from the DataFile.
 func TestLeftoversGoWithTheNextStart(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s, file := onFile(t, zkserver.Config{})
@@ -147,8 +148,7 @@ func TestLeftoversGoWithTheNextStart(t *testing.T) {
 	})
 }
 
-// TestWatchersSeeNothingThatIsLost: an event, too, comes only when the file has it,
-// and so does what somebody else reads.
+// A watch event, and a read of another client, shows only what the DataFile has.
 func TestWatchersSeeNothingThatIsLost(t *testing.T) {
 	s, file := onFile(t, zkserver.Config{})
 	writer, reader := session(t, s, 10*time.Second), session(t, s, 10*time.Second)

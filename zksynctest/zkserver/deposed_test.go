@@ -183,8 +183,7 @@ func TestTheSessionsOfADeposedLeader(t *testing.T) {
 	})
 }
 
-// The followers that a deposed leader of five still has ask it in vain for whatever
-// waits for a proposal.
+// The followers that a deposed leader of five still has get no answer to a request that needs a proposal.
 func TestAFollowerOfADeposedLeader(t *testing.T) {
 	ensemble(t, 5, zkserver.Config{}, func(t *testing.T, s *zkserver.Server) {
 		r, fresh, other := at(t, s, 1, 40*time.Second), dialAt(t, s, 1), at(t, s, 1, 40*time.Second)

@@ -23,6 +23,7 @@ const syncLimit = 10 * time.Second
 
 func existsRec(path string) rec { return rec{}.str(path).flag(false) }
 
+// Dial connects to the endpoint that has the address, and fails with ECONNREFUSED for a stopped or unknown one.
 func TestDialFindsTheEndpoint(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		if _, err := s.Dial(t.Context(), "tcp", "127.0.0.1:2184"); !errors.Is(err, syscall.ECONNREFUSED) ||
@@ -41,6 +42,7 @@ func TestDialFindsTheEndpoint(t *testing.T) {
 	})
 }
 
+// A lagging endpoint catches up at a sync or a write, and delivers the events that it missed in their order.
 func TestAnEndpointLags(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *zkserver.Server, *raw) []event{
 		"sync": func(_ *testing.T, _ *zkserver.Server, r *raw) []event {
@@ -100,7 +102,7 @@ func TestAnEndpointLags(t *testing.T) {
 	}
 }
 
-// A lagging endpoint hears late, too, that a session is over.
+// A lagging endpoint learns late that a session is over.
 func TestALaggingEndpointServesADeadSession(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		r := at(t, s, 1, 40*time.Second)
@@ -118,6 +120,8 @@ func TestALaggingEndpointServesADeadSession(t *testing.T) {
 	})
 }
 
+// An endpoint that is cut off from its leader answers pings and reads for SyncLimit ticks while the leader expires its
+// sessions.
 func TestAnEndpointIsCutOffFromItsLeader(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		r, dies, watcher := at(t, s, 1, 40*time.Second), at(t, s, 1, 4*time.Second), at(t, s, 2, 40*time.Second)
@@ -169,6 +173,7 @@ func TestAnEndpointIsCutOffFromItsLeader(t *testing.T) {
 	})
 }
 
+// An endpoint that rejoins its leader before the SyncLimit closes the connections of its clients.
 func TestRejoinBeforeTheSyncLimitClosesConnections(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		r := at(t, s, 1, 40*time.Second)
@@ -191,6 +196,8 @@ func TestRejoinBeforeTheSyncLimitClosesConnections(t *testing.T) {
 	})
 }
 
+// A leader that is cut off commits nothing, answers pings and reads for SyncLimit ticks, and the other endpoints elect
+// a new leader.
 func TestALeaderIsCutOff(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		old, other := at(t, s, 3, 40*time.Second), at(t, s, 1, 40*time.Second)
@@ -226,8 +233,7 @@ func TestALeaderIsCutOff(t *testing.T) {
 	})
 }
 
-// TestAWriteOutlivesTheLeaderThatDidNotAnswer stages what real ensembles can do: the
-// client sees its connection end without an answer, and what it wrote is there.
+// A write whose client saw its connection end without an answer can have been committed, as with a real ensemble.
 func TestAWriteOutlivesTheLeaderThatDidNotAnswer(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		r := at(t, s, 3, 40*time.Second)
@@ -246,6 +252,7 @@ func TestAWriteOutlivesTheLeaderThatDidNotAnswer(t *testing.T) {
 	})
 }
 
+// An endpoint whose link to the leader is cut leaves the ensemble, and returns when that link is healed.
 func TestLinks(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		one, two := at(t, s, 1, 40*time.Second), at(t, s, 2, 40*time.Second)
@@ -268,6 +275,8 @@ func TestLinks(t *testing.T) {
 	})
 }
 
+// CutFromClients swallows everything between an endpoint and its clients until HealClients, which closes their
+// connections.
 func TestCutFromClients(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		r := at(t, s, 1, 20*time.Second)
@@ -287,6 +296,8 @@ func TestCutFromClients(t *testing.T) {
 	})
 }
 
+// Followers report the sessions that they heard of to the leader each half tick, and the leader expires sessions by
+// these reports.
 func TestFollowersReportTouchesEachHalfTick(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		r, lead := at(t, s, 1, 4*time.Second), at(t, s, 3, 4*time.Second)
@@ -305,8 +316,8 @@ func TestFollowersReportTouchesEachHalfTick(t *testing.T) {
 	})
 }
 
-// A follower that was frozen when its leader asked answers when it goes on, ahead of
-// all that it does then: so does a leader that was.
+// A follower, or a leader, that was frozen answers the requests for its report when it goes on, ahead of everything
+// else.
 func TestOverdueReportsComeWithTheThaw(t *testing.T) {
 	for _, frozen := range []int{1, 3} {
 		three(t, func(t *testing.T, s *zkserver.Server) {

@@ -93,9 +93,7 @@ func mend(t *testing.T, s *zkserver.Server) {
 	}
 }
 
-// TestEnsembleUnderTorment has clients count in a znode by versions while servers
-// come and go for minutes: no write that was answered is lost, nobody reads an older
-// version after a newer one, zxids only grow, and everything ends well.
+// Whatever happens to its servers, an ensemble loses no write that was answered and shows no client an older version.
 func TestEnsembleUnderTorment(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

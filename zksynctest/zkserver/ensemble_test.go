@@ -47,6 +47,7 @@ func (r *raw) moved(s *zkserver.Server, i int) *raw {
 	return n
 }
 
+// All endpoints of an ensemble show the same tree and sessions, and session ids begin with the number of their server.
 func TestAnEnsembleSharesATree(t *testing.T) {
 	ensemble(t, 3, zkserver.Config{}, func(t *testing.T, s *zkserver.Server) {
 		if s.Size() != 3 || s.Leader() != 3 || len(s.Followers()) != 2 || s.Zxid() != 1<<32 {
@@ -71,6 +72,7 @@ func TestAnEnsembleSharesATree(t *testing.T) {
 	})
 }
 
+// NewEnsemble refuses invalid sizes, and an ensemble of one works without epochs.
 func TestEnsembleSizes(t *testing.T) {
 	for _, n := range []int{-1, 0, 256} {
 		if _, err := zkserver.NewEnsemble(zkserver.Config{}, n); err == nil || !strings.Contains(err.Error(), "at least 1") {
@@ -84,6 +86,7 @@ func TestEnsembleSizes(t *testing.T) {
 	})
 }
 
+// A new leader is elected after ElectionTime, begins a new epoch of zxids, and gives each session its full timeout.
 func TestANewLeaderBeginsAnEpoch(t *testing.T) {
 	cfg := zkserver.Config{ElectionTime: 300 * time.Millisecond}
 	ensemble(t, 3, cfg, func(t *testing.T, s *zkserver.Server) {
@@ -134,6 +137,7 @@ func TestANewLeaderBeginsAnEpoch(t *testing.T) {
 	})
 }
 
+// Without a quorum nothing is written and no session expires.
 func TestWithoutAQuorumTimeStandsStill(t *testing.T) {
 	ensemble(t, 5, zkserver.Config{}, func(t *testing.T, s *zkserver.Server) {
 		a := at(t, s, 1, 6*time.Second)
@@ -168,8 +172,7 @@ func TestWithoutAQuorumTimeStandsStill(t *testing.T) {
 	})
 }
 
-// One that was away while there were transactions is not elected over one that
-// was not, whatever their numbers.
+// The endpoint with the newest transaction is elected, whatever its number.
 func TestWhoKnowsMostIsElected(t *testing.T) {
 	ensemble(t, 3, zkserver.Config{}, func(t *testing.T, s *zkserver.Server) {
 		s.Endpoint(3).Stop() // 2 leads

@@ -9,8 +9,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// TestExpiryBuckets has the times that were measured on a real server with a tick
-// of 500 ms.
+// Sessions expire in buckets, after their timeout and at most a tick later.
 func TestExpiryBuckets(t *testing.T) {
 	for timeout, want := range map[time.Duration]time.Duration{
 		1000 * time.Millisecond: 1500 * time.Millisecond,
@@ -32,6 +31,7 @@ func TestExpiryBuckets(t *testing.T) {
 	}
 }
 
+// Pings that come within the timeout keep a session alive, and a session without pings expires.
 func TestPingsKeepASessionAlive(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 4*time.Second)
@@ -50,6 +50,7 @@ func TestPingsKeepASessionAlive(t *testing.T) {
 	})
 }
 
+// The expiry of a session deletes all its ephemerals in one transaction.
 func TestExpiryIsOneTransaction(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		watcher, r := session(t, s, 40*time.Second), session(t, s, 4*time.Second)
@@ -78,6 +79,7 @@ func TestExpiryIsOneTransaction(t *testing.T) {
 	})
 }
 
+// closeSession deletes the ephemerals of the session, is answered, and ends the connection.
 func TestCloseSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -99,6 +101,7 @@ func TestCloseSession(t *testing.T) {
 	})
 }
 
+// Disconnect closes the connection of a session and keeps the session, its ephemerals and its timeout.
 func TestDisconnectKeepsTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 10*time.Second)

@@ -23,6 +23,7 @@ func last(t *testing.T, s *zkserver.Server, code zkserver.OpCode) zkserver.Op {
 	return zkserver.Op{}
 }
 
+// A Fault with Match strikes exactly the requests that the predicate accepts.
 func TestFaultsByPredicate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 20*time.Second)
@@ -55,6 +56,7 @@ func TestFaultsByPredicate(t *testing.T) {
 	})
 }
 
+// A Fault with Endpoint strikes only requests and watch events at that endpoint.
 func TestFaultsAtOneEndpoint(t *testing.T) {
 	ensemble(t, 3, zkserver.Config{}, func(t *testing.T, s *zkserver.Server) {
 		a, b := at(t, s, 1, 10*time.Second), at(t, s, 2, 10*time.Second)
@@ -74,8 +76,7 @@ func TestFaultsAtOneEndpoint(t *testing.T) {
 	})
 }
 
-// TestAFaultStrikesARequestOnce at its moment, also one that goes on striking: not
-// again when those that take their time are done.
+// A Fault strikes a request once at its moment, even if it is to strike many times.
 func TestAFaultStrikesARequestOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 40*time.Second)
@@ -101,7 +102,8 @@ func TestAFaultStrikesARequestOnce(t *testing.T) {
 	})
 }
 
-// TestFaultsComposeInOrder puts several at one moment and several at the next.
+// Faults that strike the same request act in the order of their injection. TestFaultsComposeInOrder puts several at one
+// moment and several at the next.
 func TestFaultsComposeInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 20*time.Second)
@@ -141,6 +143,7 @@ func TestFaultsComposeInOrder(t *testing.T) {
 	})
 }
 
+// Ops lists a watch event that a fault struck, with the fault, and no other watch event.
 func TestWatchEventsThatWereStruckAreInOps(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 20*time.Second)
@@ -175,6 +178,7 @@ func TestWatchEventsThatWereStruckAreInOps(t *testing.T) {
 	})
 }
 
+// An Op prints as one line with its time, connection, session, request, result and the faults that struck it.
 func TestOpInWords(t *testing.T) {
 	when := time.Date(2026, 1, 2, 12, 0, 1, 5e8, time.UTC)
 	for want, op := range map[string]zkserver.Op{
@@ -203,6 +207,7 @@ func TestOpInWords(t *testing.T) {
 	}
 }
 
+// A Fault prints what it does, when, and which requests it strikes.
 func TestFaultInWords(t *testing.T) {
 	for want, f := range map[string]zkserver.Fault{
 		"Nothing BeforeCommit": {},

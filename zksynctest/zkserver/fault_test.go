@@ -9,6 +9,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// Drop and Disconnect strike at the moment that the Fault names: before or after the commit, or before the reply.
 func TestDropAndDisconnectAtEachMoment(t *testing.T) {
 	for _, c := range []struct {
 		at     zkserver.Moment
@@ -51,6 +52,7 @@ func TestDropAndDisconnectAtEachMoment(t *testing.T) {
 	}
 }
 
+// An Error replaces the answer: before the commit the request is not carried out, after the commit it is.
 func TestErrorInsteadOfTheAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -71,6 +73,7 @@ func TestErrorInsteadOfTheAnswer(t *testing.T) {
 	})
 }
 
+// A Fault strikes the requests that its fields select, from match Nth on, and Times times.
 func TestNthTimesAndMatching(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		a, b := session(t, s, 0), session(t, s, 0)
@@ -116,6 +119,7 @@ func TestNthTimesAndMatching(t *testing.T) {
 	})
 }
 
+// A Delay holds back everything on its connection and nothing on other connections.
 func TestDelayHoldsBackTheWholeConnection(t *testing.T) {
 	for _, at := range []zkserver.Moment{zkserver.BeforeCommit, zkserver.AfterCommit, zkserver.BeforeReply} {
 		t.Run(at.String(), func(t *testing.T) {
@@ -151,6 +155,7 @@ func TestDelayHoldsBackTheWholeConnection(t *testing.T) {
 	}
 }
 
+// Hold stops the connection until its channel is closed, and Call calls its function at the moment of the fault.
 func TestHoldAndCall(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 40*time.Second)
@@ -176,6 +181,7 @@ func TestHoldAndCall(t *testing.T) {
 	})
 }
 
+// A Hold ends when its connection ends.
 func TestHoldEndsWithTheConnection(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 4*time.Second)
@@ -188,6 +194,7 @@ func TestHoldEndsWithTheConnection(t *testing.T) {
 	})
 }
 
+// A Fault OnWatch drops or delays a watch event, or breaks the connection in its place.
 func TestFaultsOnWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		lost, late, cut := session(t, s, 40*time.Second), session(t, s, 40*time.Second), session(t, s, 40*time.Second)
@@ -225,6 +232,7 @@ func TestFaultsOnWatch(t *testing.T) {
 	})
 }
 
+// A Fault strikes the handshake of a session at each moment of a connect request.
 func TestFaultsOnConnect(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		old := session(t, s, 10*time.Second)
@@ -261,6 +269,7 @@ func TestFaultsOnConnect(t *testing.T) {
 	})
 }
 
+// A ping that a fault drops does not keep its session alive.
 func TestDroppedPingsDoNotTouch(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		begin := time.Now()
@@ -277,6 +286,7 @@ func TestDroppedPingsDoNotTouch(t *testing.T) {
 	})
 }
 
+// Inject panics for a Fault that has no meaning.
 func TestInjectRefusesNonsense(t *testing.T) {
 	s := start(t, zkserver.Config{})
 	for _, f := range []zkserver.Fault{

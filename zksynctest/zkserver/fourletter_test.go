@@ -36,6 +36,7 @@ func withWords(t *testing.T, test func(t *testing.T, s *zkserver.Server)) {
 	})
 }
 
+// The four-letter words of a new server have the answers of a real one.
 func TestFourLetterWordsOfAFreshServer(t *testing.T) {
 	withWords(t, func(t *testing.T, s *zkserver.Server) {
 		for _, c := range []struct{ word, want string }{
@@ -81,6 +82,7 @@ func TestFourLetterWordsOfAFreshServer(t *testing.T) {
 	})
 }
 
+// The four-letter words report sessions, connections, watches and ephemerals as a real server does.
 func TestFourLetterWordsOfABusyServer(t *testing.T) {
 	withWords(t, func(t *testing.T, s *zkserver.Server) {
 		a, b := session(t, s, 10*time.Second), session(t, s, 20*time.Second)
@@ -146,6 +148,7 @@ func TestFourLetterWordsOfABusyServer(t *testing.T) {
 	})
 }
 
+// mntr and envi report the counters and properties that a real server reports.
 func TestMonitorAndEnvironment(t *testing.T) {
 	withWords(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -180,6 +183,7 @@ func TestMonitorAndEnvironment(t *testing.T) {
 	})
 }
 
+// The server answers only those four-letter words that Config.FourLetterWords lists, and srvr.
 func TestOnlyWhitelistedWordsAreAnswered(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		if got := word(t, s, "srvr"); !strings.HasPrefix(got, "Zookeeper version: ") {
@@ -206,6 +210,7 @@ func TestOnlyWhitelistedWordsAreAnswered(t *testing.T) {
 	}
 }
 
+// A four-letter word is answered only as the first bytes of a connection.
 func TestWordsAreForConnectionsWithoutASession(t *testing.T) {
 	withWords(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 10*time.Second)
@@ -232,7 +237,7 @@ func TestWordsAreForConnectionsWithoutASession(t *testing.T) {
 	})
 }
 
-// TestWordsOfTheStockClient is over TCP, as monitoring does it.
+// go-zookeeper's helpers get the answers to four-letter words over TCP, as a monitoring system does.
 func TestWordsOfTheStockClient(t *testing.T) {
 	s := start(t, zkserver.Config{FourLetterWords: []string{"srvr", "ruok", "cons"}})
 	addr, err := s.Listen("127.0.0.1:0")

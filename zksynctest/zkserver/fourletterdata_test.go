@@ -11,8 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// TestWordsAboutTheDataFile: conf and dirs tell where it is and how long, the
-// snapshot and the changes apart.
+// conf and dirs report the path and the lengths of the DataFile, the snapshot and the changes apart.
 func TestWordsAboutTheDataFile(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s, file := onFile(t, zkserver.Config{FourLetterWords: []string{"*"}})

@@ -22,6 +22,7 @@ func wordAt(t *testing.T, s *zkserver.Server, i int, text string) string {
 	return string(answer)
 }
 
+// The four-letter words report the role and the state of each endpoint.
 func TestFourLetterWordsOfAnEnsemble(t *testing.T) {
 	cfg := zkserver.Config{FourLetterWords: []string{"*"}, ReadOnlyMode: true}
 	ensemble(t, 3, cfg, func(t *testing.T, s *zkserver.Server) {

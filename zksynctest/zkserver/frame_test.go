@@ -11,6 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// A frame with an invalid length closes the connection.
 func TestFramesThatAreRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		for name, head := range map[string]int32{
@@ -33,6 +34,7 @@ func TestFramesThatAreRefused(t *testing.T) {
 	})
 }
 
+// A request of MaxFrame bytes is answered, and a longer frame closes the connection.
 func TestTheLongestFrame(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		const longest = 100_000
@@ -48,6 +50,7 @@ func TestTheLongestFrame(t *testing.T) {
 	})
 }
 
+// A request that arrives byte by byte is answered as usual.
 func TestFramesInPieces(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 40*time.Second)
@@ -62,7 +65,7 @@ func TestFramesInPieces(t *testing.T) {
 	})
 }
 
-// TestGarbage sends what no client would, and wants the server to be there after.
+// The server serves on after any garbage that a client sends.
 func TestGarbage(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		rng := rand.New(rand.NewPCG(1, 2))

@@ -7,6 +7,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// A follower that is frozen for less than SyncLimit ticks catches up and keeps its clients.
 func TestAFollowerIsFrozenForAWhile(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		r, other := at(t, s, 1, 40*time.Second), at(t, s, 2, 40*time.Second)
@@ -28,6 +29,8 @@ func TestAFollowerIsFrozenForAWhile(t *testing.T) {
 	})
 }
 
+// The leader gives a follower up that is frozen for SyncLimit ticks, and the follower closes its connections when it
+// goes on.
 func TestAFollowerIsFrozenForTooLong(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		r, other, dies := at(t, s, 1, 40*time.Second), at(t, s, 2, 40*time.Second), at(t, s, 1, 4*time.Second)
@@ -58,6 +61,7 @@ func TestAFollowerIsFrozenForTooLong(t *testing.T) {
 	})
 }
 
+// A leader that is frozen for less than SyncLimit ticks stays the leader, and then carries the waiting requests out.
 func TestALeaderIsFrozenForAWhile(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		a, b := at(t, s, 1, 40*time.Second), at(t, s, 3, 40*time.Second)
@@ -86,6 +90,7 @@ func TestALeaderIsFrozenForAWhile(t *testing.T) {
 	})
 }
 
+// The other endpoints give a leader up that is frozen for SyncLimit ticks, and elect another one.
 func TestALeaderIsFrozenForTooLong(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		a, b := at(t, s, 1, 40*time.Second), at(t, s, 3, 40*time.Second)
@@ -114,6 +119,7 @@ func TestALeaderIsFrozenForTooLong(t *testing.T) {
 	})
 }
 
+// While the whole ensemble is frozen no session expires, and after the thaw an election brings a leader.
 func TestEverybodyIsFrozen(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		r := at(t, s, 1, 40*time.Second)

@@ -15,6 +15,7 @@ func inBubble(t *testing.T, test func(t *testing.T, s *zkserver.Server)) {
 	bounds.Bubble(t, func(t *testing.T) { test(t, start(t, zkserver.Config{})) })
 }
 
+// The handshake limits the session timeout to MinSessionTimeout and MaxSessionTimeout.
 func TestHandshakeNegotiatesTheTimeout(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		for asked, want := range map[time.Duration]int32{
@@ -30,6 +31,7 @@ func TestHandshakeNegotiatesTheTimeout(t *testing.T) {
 	})
 }
 
+// The connect response has the read-only flag only if the connect request had one.
 func TestHandshakeEchoesReadOnlyOnlyToThoseWhoSentIt(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := rawDial(t, s)
@@ -46,6 +48,7 @@ func TestHandshakeEchoesReadOnlyOnlyToThoseWhoSentIt(t *testing.T) {
 	})
 }
 
+// A client resumes its session with the right password and takes it from its old connection.
 func TestReconnect(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		a := session(t, s, 10*time.Second)
@@ -74,6 +77,7 @@ func TestReconnect(t *testing.T) {
 	})
 }
 
+// A reconnect negotiates the session timeout again.
 func TestReconnectChangesTheTimeout(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		a := session(t, s, 40*time.Second)
@@ -89,6 +93,7 @@ func TestReconnectChangesTheTimeout(t *testing.T) {
 	})
 }
 
+// The server closes the connection of a client that has seen a newer zxid than the server has.
 func TestHandshakeRefusesAClientThatHasSeenMore(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		if err := s.Create("/a", nil); err != nil {
@@ -103,6 +108,7 @@ func TestHandshakeRefusesAClientThatHasSeenMore(t *testing.T) {
 	})
 }
 
+// A connect request that is too short closes the connection.
 func TestHandshakeThatIsTooShort(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := rawDial(t, s)
@@ -111,6 +117,7 @@ func TestHandshakeThatIsTooShort(t *testing.T) {
 	})
 }
 
+// A connection that does not complete its handshake in time is closed.
 func TestHalfHandshakeIsClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		time.Sleep(3 * time.Second)
@@ -123,6 +130,7 @@ func TestHalfHandshakeIsClosed(t *testing.T) {
 	})
 }
 
+// Requests that a client sends before the connect response are answered after it.
 func TestRequestsBehindTheConnectRequest(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := rawDial(t, s)
@@ -135,6 +143,7 @@ func TestRequestsBehindTheConnectRequest(t *testing.T) {
 	})
 }
 
+// MaxClientConns limits the number of connections, and a connection that ends makes room for another one.
 func TestMaxClientConns(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{MaxClientConns: 2})

@@ -97,7 +97,7 @@ func hello(t *testing.T, c net.Conn) {
 	}
 }
 
-// TestSyncBeforeTheAnswer: with DataSync what a client is told is on the disk.
+// With DataSync, data is on the disk before a client is told.
 func TestSyncBeforeTheAnswer(t *testing.T) {
 	for sync, want := range map[bool][]string{true: {"write", "sync", "told"}, false: {"write", "told"}} {
 		_, d, c, _ := onDiary(t, Config{DataSync: sync})
@@ -113,8 +113,8 @@ func TestSyncBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// TestTheDiskIsFull: nobody is told what is not in the file, the server goes down
-// and says why, and what was in the file before is there.
+// When the disk is full, no client is told what is not in the file, the server stops with the reason, and the file
+// keeps what it had.
 func TestTheDiskIsFull(t *testing.T) {
 	s, d, c, served := onDiary(t, Config{})
 	if err := s.Create("/before", nil); err != nil {
@@ -153,6 +153,7 @@ func TestTheDiskIsFull(t *testing.T) {
 	}
 }
 
+// Restore fails on a server that has been used.
 func TestRestoreWantsANewServer(t *testing.T) {
 	s, err := New(Config{})
 	if err != nil {
@@ -196,8 +197,8 @@ func TestRestoreWantsANewServer(t *testing.T) {
 	}
 }
 
-// FuzzSteps wants any steps to be refused, or to make a state that a server can
-// run with and that is the same when it is written and read.
+// Any steps in a file are refused, or make a state that a server can run with and that is the same after it is written
+// and read.
 func FuzzSteps(f *testing.F) {
 	seed := newState()
 	n := &node{path: "/a", data: []byte("x"), rights: &openACL, owner: 7}

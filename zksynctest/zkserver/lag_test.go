@@ -39,6 +39,7 @@ func lagging(t *testing.T, s *zkserver.Server) *raw {
 	return r
 }
 
+// Lag shows a session the tree as it was at the call, until a sync or a write of that session.
 func TestLagShowsTheTreeAsItWas(t *testing.T) {
 	for name, end := range map[string]func(*testing.T, *zkserver.Server, *raw) ([]event, bool){
 		"sync": func(t *testing.T, s *zkserver.Server, r *raw) ([]event, bool) {
@@ -95,6 +96,7 @@ func TestLagShowsTheTreeAsItWas(t *testing.T) {
 	}
 }
 
+// A lagging session still lags after a reconnect.
 func TestLagOutlivesAReconnect(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := lagging(t, s)
@@ -144,6 +146,8 @@ func TestLagBehindACutEndsWithTheCut(t *testing.T) {
 	})
 }
 
+// A session that is cut off from the leader gets answers to pings and to reads of an old tree, gets none to a write,
+// and expires at the leader.
 func TestCutFromLeader(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r, watcher := lagging(t, s), session(t, s, 40*time.Second)
@@ -184,6 +188,7 @@ func TestCutFromLeader(t *testing.T) {
 	})
 }
 
+// A session that is cut off from the leader at one connection works over a new connection.
 func TestCutSessionReachesTheOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 10*time.Second)

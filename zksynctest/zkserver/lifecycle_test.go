@@ -12,6 +12,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// Stop and Start keep the tree, the sessions and the zxid, and give each session its full timeout.
 func TestRestartKeepsEverything(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 4*time.Second)
@@ -52,6 +53,7 @@ func TestRestartKeepsEverything(t *testing.T) {
 	})
 }
 
+// A frozen server answers nothing and expires no session, and answers the waiting requests when it thaws.
 func TestFreeze(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r, idle := session(t, s, 4*time.Second), session(t, s, 4*time.Second)
@@ -77,6 +79,7 @@ func TestFreeze(t *testing.T) {
 	})
 }
 
+// A frozen server holds watch events back until it thaws.
 func TestFreezeHoldsBackEvents(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 40*time.Second)
@@ -100,6 +103,7 @@ func TestFreezeHoldsBackEvents(t *testing.T) {
 	})
 }
 
+// Close ends all connections, may be called again, and returns when no goroutine is left.
 func TestClose(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -122,6 +126,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
+// Dial with a context that has ended fails with the context's error and cause.
 func TestDialWithAContextThatIsOver(t *testing.T) {
 	s := start(t, zkserver.Config{})
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -132,6 +137,7 @@ func TestDialWithAContextThatIsOver(t *testing.T) {
 	}
 }
 
+// A server that is stopped and started again listens on the same addresses.
 func TestListenComesBackOnTheSamePort(t *testing.T) {
 	s := start(t, zkserver.Config{})
 	addr, err := s.Listen("127.0.0.1:0")
@@ -175,6 +181,7 @@ func TestListenComesBackOnTheSamePort(t *testing.T) {
 	connect(addr)
 }
 
+// Start fails if the port of the server is taken, and succeeds when the port is free again.
 func TestStartThatCannotListen(t *testing.T) {
 	s := start(t, zkserver.Config{})
 	addr, err := s.Listen("127.0.0.1:0")
@@ -195,6 +202,7 @@ func TestStartThatCannotListen(t *testing.T) {
 	}
 }
 
+// A client that does not read its answers delays no other client, and gets all of them when it reads.
 func TestASlowReaderHoldsNobodyUp(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		slow, r := session(t, s, 40*time.Second), session(t, s, 40*time.Second)

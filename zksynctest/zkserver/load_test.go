@@ -122,9 +122,8 @@ func BenchmarkPipelined(b *testing.B) {
 	}
 }
 
-// TestThroughput wants a hundred thousand requests a second, reads and writes by
-// turns, which is a small part of what an idle machine shows. A busy one has many
-// tries.
+// A server carries out 100,000 requests a second. TestThroughput wants a hundred thousand requests a second, reads and
+// writes by turns, which is a small part of what an idle machine shows. A busy one has many tries.
 func TestThroughput(t *testing.T) {
 	floor := 100_000.0
 	if raceDetector {

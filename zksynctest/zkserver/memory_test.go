@@ -18,8 +18,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestMemoryOfAZnode makes a million of them, the way services do: in directories,
-// with an ACL of their own, and those of a session.
+// A znode takes about 200 bytes and its data. TestMemoryOfAZnode makes a million of them, the way services do: in
+// directories, with an ACL of their own, and those of a session.
 func TestMemoryOfAZnode(t *testing.T) {
 	const limit = 300
 	for _, c := range []struct {
@@ -64,9 +64,8 @@ func TestMemoryOfAZnode(t *testing.T) {
 	}
 }
 
-// TestAllocations counts what a request costs the heap: the data of a write, a
-// znode with its path and a place among the children for a create, and nothing
-// for a read.
+// Reads allocate nothing. TestAllocations counts what a request costs the heap: the data of a write, a znode with its
+// path and a place among the children for a create, and nothing for a read.
 func TestAllocations(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -7,8 +7,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// What a session's connection may still do at one endpoint when the session has
-// moved to another was seen with real servers.
+// A session moves between endpoints with its client, and its old connection still reads, and is closed at a write. What
+// a session's connection may still do at one endpoint when the session has moved to another was seen with real servers.
 func TestASessionMoves(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -60,6 +60,7 @@ func TestASessionMoves(t *testing.T) {
 	}
 }
 
+// A session that moves back to its first endpoint works there, and the connections that it left are closed.
 func TestASessionMovesBack(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		first := at(t, s, 1, 40*time.Second)

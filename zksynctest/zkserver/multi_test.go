@@ -53,6 +53,7 @@ func (r *reading) results() []int32 {
 	}
 }
 
+// A multi answers each operation with its own result, in order.
 func TestMultiResults(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -103,6 +104,7 @@ func TestMultiResults(t *testing.T) {
 	})
 }
 
+// A multi that fails changes nothing and fires no watch.
 func TestMultiRollsBack(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -153,6 +155,7 @@ func TestMultiRollsBack(t *testing.T) {
 	})
 }
 
+// A malformed multi is answered with MarshallingError and changes nothing.
 func TestMultiThatCannotBeRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -185,7 +188,7 @@ func (r *raw) wantHollow(zxid int64, op zkserver.OpCode, body []byte) {
 	}
 }
 
-// TestCreatesWithinAMulti has the flags decide what is made, as the real server does.
+// Within a multi the flags of a create decide the kind of the znode, as in a real server.
 func TestCreatesWithinAMulti(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{ExtendedTypes: true})
@@ -222,6 +225,7 @@ func TestCreatesWithinAMulti(t *testing.T) {
 	})
 }
 
+// multiRead answers each read with its own result or error, and takes no zxid.
 func TestMultiRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -247,6 +251,7 @@ func TestMultiRead(t *testing.T) {
 	})
 }
 
+// Sequence numbers within a multi overflow as those of a real server do.
 func TestSequenceWithinAMultiWrapsAround(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)

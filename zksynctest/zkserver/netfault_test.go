@@ -10,6 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// ExpireSession ends a session at once, with its connection and its ephemerals.
 func TestExpireSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r, watcher := session(t, s, 0), session(t, s, 0)
@@ -33,6 +34,8 @@ func TestExpireSession(t *testing.T) {
 	})
 }
 
+// In a Partition nothing passes between the client of a session and the server, and the server expires the session
+// after its timeout.
 func TestPartition(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r, watcher := session(t, s, 10*time.Second), session(t, s, 40*time.Second)
@@ -70,6 +73,7 @@ func TestPartition(t *testing.T) {
 	})
 }
 
+// Heal ends a Partition, and the client resumes its session if the timeout has not passed.
 func TestPartitionThatHealsInTime(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 10*time.Second)
@@ -81,6 +85,7 @@ func TestPartitionThatHealsInTime(t *testing.T) {
 	})
 }
 
+// A Partition hides from the server that the client closed its connection, and from the client that the server stopped.
 func TestPartitionAndClose(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 10*time.Second)
@@ -100,6 +105,7 @@ func TestPartitionAndClose(t *testing.T) {
 	})
 }
 
+// While HangHandshake is on, new connections get no answer to their handshake, and connections from before work.
 func TestHangHandshake(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		before := session(t, s, 40*time.Second)
@@ -119,6 +125,7 @@ func TestHangHandshake(t *testing.T) {
 	})
 }
 
+// DelayEphemeralRemoval keeps the ephemerals of an ended session for the given time.
 func TestDelayEphemeralRemoval(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -146,6 +153,7 @@ func TestDelayEphemeralRemoval(t *testing.T) {
 	})
 }
 
+// SwapSessionID makes the server answer the next reconnect of a session with another session.
 func TestSwapSessionID(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 10*time.Second)
@@ -163,6 +171,7 @@ func TestSwapSessionID(t *testing.T) {
 	})
 }
 
+// An unknown operation, and one that Config.Without lists, is refused as a real server refuses it.
 func TestUnknownOperations(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{Without: []zkserver.OpCode{zkserver.OpCreateContainer}})

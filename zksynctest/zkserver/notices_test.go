@@ -163,6 +163,7 @@ func TestAFollowerWhoseLeaderStoppedBehindACut(t *testing.T) {
 	})
 }
 
+// Depose returns 0 if there is no leader of an ensemble.
 func TestNobodyToDepose(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		if n := s.Depose(); n != 0 {

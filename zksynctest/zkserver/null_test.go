@@ -6,8 +6,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// TestNull has what a real server makes of strings, buffers and lists that are not
-// there, which is not the same everywhere.
+// The server answers null strings, buffers and lists as a real server does.
 func TestNull(t *testing.T) {
 	null := rec{}.i32(-1)
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
@@ -32,8 +31,7 @@ func TestNull(t *testing.T) {
 	})
 }
 
-// TestStringsOfJava has what comes back of strings that are not all UTF-8, or go
-// beyond 16 bits.
+// Strings that are not UTF-8, or beyond 16 bits, come back as from a real server.
 func TestStringsOfJava(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -58,6 +56,7 @@ func TestStringsOfJava(t *testing.T) {
 	})
 }
 
+// multiRead ignores the watch flags of its reads.
 func TestMultiReadLeavesNoWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)

@@ -12,6 +12,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// Ops lists the requests in order, with the result of each request.
 func TestOps(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -44,6 +45,7 @@ func TestOps(t *testing.T) {
 	})
 }
 
+// Ops has the newest OpsKept requests.
 func TestOpsKept(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{OpsKept: 3})
@@ -59,6 +61,7 @@ func TestOpsKept(t *testing.T) {
 	})
 }
 
+// Traffic counts the requests and bytes of a session over all its connections.
 func TestTraffic(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -79,6 +82,8 @@ func TestTraffic(t *testing.T) {
 	})
 }
 
+// Create, Set, Delete, Get and Children of a Server act like an operator's client: they fire watches and return the
+// server's errors.
 func TestOperator(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -121,6 +126,7 @@ func TestOperator(t *testing.T) {
 	})
 }
 
+// New refuses an invalid Config with an error that names the field.
 func TestConfig(t *testing.T) {
 	for field, cfg := range map[string]zkserver.Config{
 		"TickTime":          {TickTime: time.Microsecond},

@@ -18,6 +18,7 @@ func testPipe() (a, b *pipeConn) {
 	return newPipe(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 2})
 }
 
+// A pipe delivers all bytes that were written before Close.
 func TestPipeDeliversWhatWasWrittenBeforeClose(t *testing.T) {
 	a, b := testPipe()
 	if a.RemoteAddr().String() != "127.0.0.1:2" || b.RemoteAddr().String() != "127.0.0.1:1" {
@@ -42,6 +43,7 @@ func TestPipeDeliversWhatWasWrittenBeforeClose(t *testing.T) {
 	}
 }
 
+// CloseWrite of a pipe ends one direction and leaves the other one open.
 func TestPipeHalfClose(t *testing.T) {
 	a, b := testPipe()
 	_ = a.CloseWrite()
@@ -56,6 +58,7 @@ func TestPipeHalfClose(t *testing.T) {
 	}
 }
 
+// The deadlines of a pipe can be set, moved and removed for each direction alone, also while a call waits.
 func TestPipeDeadlines(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		a, b := testPipe()

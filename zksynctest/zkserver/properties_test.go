@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestProperties has what java.util.Properties makes of such lines.
+// The lines of a zoo.cfg are parsed as java.util.Properties parses them.
 func TestProperties(t *testing.T) {
 	for text, want := range map[string][]property{
 		"":                              nil,

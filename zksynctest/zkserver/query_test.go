@@ -9,6 +9,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// getEphemerals lists the ephemerals of the session whose paths have the prefix.
 func TestGetEphemerals(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r, other := session(t, s, 0), session(t, s, 0)
@@ -41,6 +42,7 @@ func TestGetEphemerals(t *testing.T) {
 	})
 }
 
+// getAllChildrenNumber counts all descendants of a znode.
 func TestGetAllChildrenNumber(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -61,6 +63,7 @@ func TestGetAllChildrenNumber(t *testing.T) {
 	})
 }
 
+// whoAmI lists the identities of the connection.
 func TestWhoAmI(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{SuperDigest: "super:D/InIHSb7yEEbrWz8b9l71RjZJU="})

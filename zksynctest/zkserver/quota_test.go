@@ -18,7 +18,7 @@ func limit(r *raw, path, limits string) {
 
 func setTo(path, data string) rec { return rec{}.str(path).str(data).i32(-1) }
 
-// TestQuotasAreKeptAccountOf replays what was seen of a real server.
+// The server counts the znodes and bytes below a quota as a real server does.
 func TestQuotasAreKeptAccountOf(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -76,6 +76,7 @@ func TestQuotasAreKeptAccountOf(t *testing.T) {
 	})
 }
 
+// A znode counts against the deepest quota above it, and against no other quota.
 func TestTheDeepestQuotaCounts(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -93,6 +94,7 @@ func TestTheDeepestQuotaCounts(t *testing.T) {
 	})
 }
 
+// Hard quotas refuse requests that exceed them if EnforceQuota is set, and soft quotas refuse none.
 func TestHardLimits(t *testing.T) {
 	for _, enforce := range []bool{true, false} {
 		bounds.Bubble(t, func(t *testing.T) {
@@ -124,7 +126,7 @@ func TestHardLimits(t *testing.T) {
 	}
 }
 
-// The operations of a multi are held against what was used before it.
+// The operations of a multi are checked against what was used before the multi.
 func TestHardLimitsWithinAMulti(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		r := session(t, start(t, zkserver.Config{EnforceQuota: true}), 0)
@@ -140,7 +142,7 @@ func TestHardLimitsWithinAMulti(t *testing.T) {
 	})
 }
 
-// TestQuotasAndReapingAfterACrash has what the server makes of the tree survive.
+// Quotas, and the reaping of containers and TTL nodes, work after a restart from the DataFile.
 func TestQuotasAndReapingAfterACrash(t *testing.T) {
 	s, file := onFile(t, zkserver.Config{})
 	r := session(t, s, 10*time.Second)

@@ -24,6 +24,8 @@ func reader(t *testing.T, s *zkserver.Server, i int, zxid, id int64, password st
 	return r, in.take(1)[0] == 1
 }
 
+// With ReadOnlyMode an endpoint without a quorum serves clients that accept a read-only server, and refuses their
+// writes.
 func TestReadOnlyMode(t *testing.T) {
 	ensemble(t, 3, zkserver.Config{ReadOnlyMode: true}, func(t *testing.T, s *zkserver.Server) {
 		if _, only := reader(t, s, 1, 0, 0, ""); only {
@@ -84,6 +86,7 @@ func TestReadOnlyMode(t *testing.T) {
 	})
 }
 
+// Without ReadOnlyMode an endpoint without a quorum serves no client.
 func TestNoReadOnlyModeUnlessAskedFor(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		s.Endpoint(2).Stop()
@@ -95,8 +98,7 @@ func TestNoReadOnlyModeUnlessAskedFor(t *testing.T) {
 	})
 }
 
-// What a server that only reads shows does not change, whatever a quorum of the
-// others does.
+// A read-only server shows an unchanged tree, whatever a quorum of the others writes.
 func TestReadOnlyModeShowsWhatWas(t *testing.T) {
 	ensemble(t, 3, zkserver.Config{ReadOnlyMode: true}, func(t *testing.T, s *zkserver.Server) {
 		s.Endpoint(2).Stop()
@@ -119,7 +121,7 @@ func TestReadOnlyModeShowsWhatWas(t *testing.T) {
 	})
 }
 
-// Nobody expires the session of a reader, but its connection ends when it is silent.
+// A read-only server closes the connection of a silent reader, and expires no session.
 func TestASilentReaderIsClosed(t *testing.T) {
 	ensemble(t, 3, zkserver.Config{ReadOnlyMode: true}, func(t *testing.T, s *zkserver.Server) {
 		s.Endpoint(2).Stop()

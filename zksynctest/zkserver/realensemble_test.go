@@ -32,8 +32,9 @@ var comparisons = []comparison{
 	{name: "shorter timeout", tick: realTick, limit: 5, script: (*script).shorterTimeout},
 }
 
-// TestLikeARealEnsemble has the same done to three real servers and to three
-// endpoints, and wants their clients to see the same.
+// An embedded ensemble does to its clients what a real one does: kill, pause, cut, elect, lag, throttle and session
+// moves. TestLikeARealEnsemble has the same done to three real servers and to three endpoints, and wants their clients
+// to see the same.
 func TestLikeARealEnsemble(t *testing.T) {
 	for _, c := range comparisons {
 		t.Run(c.name, func(t *testing.T) {

@@ -64,8 +64,7 @@ func errOf(in *reading) int32 {
 	return in.i32()
 }
 
-// TestAPausedLeaderLikeARealOne wants real leaders that go on after a pause to do what
-// the embedded one does in one of its orders.
+// A real leader that goes on after a pause does what the embedded leader does in one of its orders.
 func TestAPausedLeaderLikeARealOne(t *testing.T) {
 	t.Parallel()
 	comparison := comparison{tick: pauseTick, limit: 40}

@@ -25,6 +25,7 @@ func there(t *testing.T, s *zkserver.Server, want map[string]bool) {
 	}
 }
 
+// The server deletes containers that have had children and are empty, and no others.
 func TestContainersAreReaped(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 40*time.Second)
@@ -51,6 +52,7 @@ func TestContainersAreReaped(t *testing.T) {
 	})
 }
 
+// ReapNow deletes at once the containers and TTL nodes that are due, and returns their number.
 func TestReapNow(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{ExtendedTypes: true})
@@ -93,6 +95,7 @@ func TestReapNow(t *testing.T) {
 	})
 }
 
+// The server deletes TTL nodes that have no children and have not changed for their TTL.
 func TestTTLNodesAreReaped(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{ExtendedTypes: true, ReapInterval: time.Second})
@@ -123,6 +126,7 @@ func TestTTLNodesAreReaped(t *testing.T) {
 	})
 }
 
+// A container that never had a child is deleted after NeverUsedTTL.
 func TestContainersThatWereNeverUsed(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{NeverUsedTTL: 90 * time.Second})
@@ -138,6 +142,7 @@ func TestContainersThatWereNeverUsed(t *testing.T) {
 	})
 }
 
+// A frozen or stopped server deletes no container, and deletes it when it runs again.
 func TestReapingWaitsWhileTheServerDoesNotRun(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 40*time.Second)

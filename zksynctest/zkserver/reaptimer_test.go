@@ -2,8 +2,8 @@ package zkserver
 
 import "testing"
 
-// TestNoTimerForWhatStays guards bubbles: one in which nothing else goes on must not
-// be kept going by a reaper that finds nothing, every minute.
+// No timer runs for containers and TTL nodes that are not due to be deleted. TestNoTimerForWhatStays guards bubbles:
+// one in which nothing else goes on must not be kept going by a reaper that finds nothing, every minute.
 func TestNoTimerForWhatStays(t *testing.T) {
 	s, err := New(Config{ExtendedTypes: true})
 	if err != nil {

@@ -52,6 +52,7 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
+// A Throttle with a path strikes the requests for that path, and a throttled create takes no sequence number.
 func TestThrottleOfOnePath(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 10*time.Second)
@@ -126,8 +127,8 @@ func TestSessionMovedClosesTheConnection(t *testing.T) {
 	}
 }
 
-// Any other code is an answer like any other: a request timeout, which real servers do
-// not send, too.
+// A fault with any other error code answers with that code, also with a request timeout, which real servers do not
+// send.
 func TestOtherRefusals(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 10*time.Second)
@@ -147,6 +148,7 @@ func TestOtherRefusals(t *testing.T) {
 	})
 }
 
+// Inject panics for an action at a moment at which it cannot strike, and names the right moment.
 func TestFaultsThatMeanNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		for want, f := range map[string]zkserver.Fault{

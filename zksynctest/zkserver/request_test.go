@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzDecode wants the decoder to survive anything, and not to allocate for counts
-// and lengths that the frame cannot hold.
+// The decoder returns for every input, and allocates nothing for counts and lengths that exceed the frame. FuzzDecode
+// wants the decoder to survive anything, and not to allocate for counts and lengths that the frame cannot hold.
 func FuzzDecode(f *testing.F) {
 	path := appendString(nil, "/a")
 	create := appendInt32(appendACLs(appendBuffer(bytes.Clone(path), []byte("x")), openACL), 1)
@@ -53,6 +53,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+// A sequential name is the prefix and the number with ten digits, or the sign and nine.
 func TestSequenceName(t *testing.T) {
 	for n, want := range map[int32]string{
 		0: "x0000000000", 7: "x0000000007", math.MaxInt32: "x2147483647",
@@ -64,6 +65,7 @@ func TestSequenceName(t *testing.T) {
 	}
 }
 
+// Exactly the paths that a real server accepts are valid.
 func TestValidPath(t *testing.T) {
 	for _, path := range []string{"/", "/a", "/a/b", "/...", "/a b", "/ä/世", "/.a", "/a./b", "/\uf900", "/\uffef"} {
 		if !validPath(path) {
@@ -80,7 +82,7 @@ func TestValidPath(t *testing.T) {
 	}
 }
 
-// TestPasswords has values of java.util.Random, which a real server uses.
+// The passwords of sessions are those of java.util.Random, which a real server uses.
 func TestPasswords(t *testing.T) {
 	a, b := passwordOf(1), passwordOf(2)
 	if a == b || a != passwordOf(1) || slices.Equal(a[:], make([]byte, 16)) {

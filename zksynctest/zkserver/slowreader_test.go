@@ -12,9 +12,9 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// TestASlowReaderHoldsUpNobody has 100,000 watch events wait for one who does not
-// read. The others do not wait for a nanosecond of the bubble's time, what waits
-// takes its bytes and little more, and all of it comes in order in the end.
+// No client waits for a client that does not read its events. TestASlowReaderHoldsUpNobody has 100,000 watch events
+// wait for one who does not read. The others do not wait for a nanosecond of the bubble's time, what waits takes its
+// bytes and little more, and all of it comes in order in the end.
 func TestASlowReaderHoldsUpNobody(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{OpsKept: 1})
@@ -61,7 +61,8 @@ func TestASlowReaderHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// TestASlowReaderThatIsGone leaves nothing behind.
+// The events that wait for a client that does not read are freed with its connection. TestASlowReaderThatIsGone leaves
+// nothing behind.
 func TestASlowReaderThatIsGone(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{OpsKept: 1})

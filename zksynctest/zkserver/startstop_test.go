@@ -28,8 +28,8 @@ func firstSession(tb testing.TB) time.Duration {
 	return time.Since(begin)
 }
 
-// TestFirstSession wants a session within 5 ms of nothing. A busy machine has many
-// tries.
+// A server gives out its first session within 5 ms. TestFirstSession wants a session within 5 ms of nothing. A busy
+// machine has many tries.
 func TestFirstSession(t *testing.T) {
 	const limit = 5 * time.Millisecond
 	best := time.Hour
@@ -41,8 +41,7 @@ func TestFirstSession(t *testing.T) {
 	}
 }
 
-// TestAThousandStartsAndStops leaves nothing behind, whatever a server was doing
-// when it was closed.
+// Close leaves no goroutine, whatever the server was doing.
 func TestAThousandStartsAndStops(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	var heaps [2]int64

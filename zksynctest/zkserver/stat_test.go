@@ -8,6 +8,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// A new server has the system znodes of a real one with the same Stats and ACLs.
 func TestFreshTree(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -31,6 +32,7 @@ func TestFreshTree(t *testing.T) {
 	})
 }
 
+// The fields of a Stat change with each operation as those of a real server do.
 func TestStat(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 20*time.Second) // zxid 1
@@ -67,6 +69,7 @@ func TestStat(t *testing.T) {
 	})
 }
 
+// The server keeps null data and empty data apart.
 func TestNullDataStaysNull(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)

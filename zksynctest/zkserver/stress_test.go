@@ -11,8 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// TestFaultsUnderLoad has clients at work while everything goes wrong, and wants
-// nothing to be left of them in the end. They are raw, because the stock client
+// Close leaves nothing of clients that were at work while faults struck them. They are raw, because the stock client
 // has data races of its own when it reconnects.
 func TestFaultsUnderLoad(t *testing.T) {
 	for seed := range uint64(3) {

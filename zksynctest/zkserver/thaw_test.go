@@ -14,8 +14,7 @@ var thawOrders = []zkserver.ThawOrder{
 	zkserver.RequestsFirst, zkserver.RequestsDuringSweep, zkserver.RequestsAfterMark, zkserver.SweepFirst,
 }
 
-// A leader that was frozen for longer than a session lives does two things at once when
-// it goes on: it handles the requests that have piled up, and it sweeps. A forwarded
+// SetThawOrder chooses whether a leader that was frozen handles requests or ends sessions first. A forwarded
 // transaction that comes first is answered, and its session expires all the same.
 func TestATransactionRacesTheSweep(t *testing.T) {
 	const timeout = 4 * time.Second
@@ -80,8 +79,7 @@ func TestATransactionRacesTheSweep(t *testing.T) {
 	}
 }
 
-// While a leader is about to end sessions, it refuses their writes one way or another,
-// and their clients that come back.
+// While a leader is about to end sessions, it refuses their writes and the reconnects of their clients.
 func TestWritesDuringTheSweep(t *testing.T) {
 	ensemble(t, 3, zkserver.Config{SyncLimit: 20}, func(t *testing.T, s *zkserver.Server) {
 		r, closes, comes := at(t, s, 1, 4*time.Second), at(t, s, 1, 4*time.Second), at(t, s, 2, 4*time.Second)
@@ -125,6 +123,7 @@ func TestWritesDuringTheSweep(t *testing.T) {
 	})
 }
 
+// SetThawOrder panics for a value that is no ThawOrder.
 func TestThawOrderThatIsNone(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		defer func() {
@@ -136,8 +135,8 @@ func TestThawOrderThatIsNone(t *testing.T) {
 	})
 }
 
-// What followers have heard while their leader was frozen comes too late: the leader
-// has to ask for it first.
+// Touches that followers receive while their leader is frozen come too late, since the leader has to ask for them
+// first.
 func TestTouchesWhileTheLeaderIsFrozenComeTooLate(t *testing.T) {
 	for _, order := range thawOrders {
 		ensemble(t, 3, zkserver.Config{SyncLimit: 20}, func(t *testing.T, s *zkserver.Server) {
@@ -164,8 +163,7 @@ func TestTouchesWhileTheLeaderIsFrozenComeTooLate(t *testing.T) {
 	}
 }
 
-// Neither does a ping of the leader that happens to be due right after the freeze come
-// before the sweep.
+// A ping of the leader that is due right after its freeze does not come before the sweep.
 func TestAPingRightAfterTheFreezeComesTooLate(t *testing.T) {
 	ensemble(t, 3, zkserver.Config{SyncLimit: 20}, func(t *testing.T, s *zkserver.Server) {
 		r := at(t, s, 1, 4*time.Second)
@@ -183,7 +181,8 @@ func TestAPingRightAfterTheFreezeComesTooLate(t *testing.T) {
 	})
 }
 
-// A single server that was frozen races in the same way, and its own clients touch.
+// A single server that was frozen handles requests or ends sessions first, as SetThawOrder says, and its own clients
+// touch.
 func TestASingleServerRacesTheSweep(t *testing.T) {
 	for _, order := range thawOrders {
 		inBubble(t, func(t *testing.T, s *zkserver.Server) {

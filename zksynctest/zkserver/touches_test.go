@@ -21,9 +21,9 @@ func expiresAt(t *testing.T, s *zkserver.Server, began time.Time) time.Duration 
 	return time.Since(began)
 }
 
-// The leader hears at once of its own clients and of reconnects. Whatever else a
-// follower hears of a session, forwarded requests included, reaches the leader with the
-// follower's next report, or never.
+// The leader hears of a session at once from its own clients and from reconnects, and of everything else with the
+// reports of its followers. Whatever else a follower hears of a session, forwarded requests included, reaches the
+// leader with the follower's next report, or never.
 func TestWhatTouchesASession(t *testing.T) {
 	// The followers report at 1 s, which makes the session good until 6 s. A touch at
 	// 1.6 s makes it good until 8 s.
@@ -164,8 +164,8 @@ func TestTicksFromHalfTheTimeoutToATwentieth(t *testing.T) {
 	}
 }
 
-// A leader counts with the timeout that was negotiated last; the next leader counts
-// with the one with which the session was created.
+// SetSessionTimeouts changes the timeouts that an endpoint grants: a leader counts with the timeout that was negotiated
+// last, and the next leader with the timeout with which the session was created.
 func TestTheNextLeaderCountsWithTheFirstTimeout(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		r := at(t, s, 1, 40*time.Second)
@@ -210,6 +210,7 @@ func TestTheNextLeaderCountsWithTheFirstTimeout(t *testing.T) {
 	}
 }
 
+// SetSessionTimeouts refuses invalid bounds and leaves the old ones in force.
 func TestSetSessionTimeoutsRefusesNonsense(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		for _, bounds := range [][2]time.Duration{{0, time.Second}, {-1, 1}, {2, 1}, {time.Second, 1 << 62}} {

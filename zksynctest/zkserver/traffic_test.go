@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// TestTrafficForgets: a session that lives long does not keep those in mind that
-// came after it, and is itself remembered.
+// Traffic is kept for every living session, and for a bounded number of ended ones.
 func TestTrafficForgets(t *testing.T) {
 	var l trafficLog
 	living := map[int64]*session{}

@@ -34,6 +34,7 @@ func createACL(path string, flags int32, acl ...any) rec {
 	return append(rec{}.str(path).str(""), rec{}.acl(acl...)...).i32(flags)
 }
 
+// A create that is wrong in several ways returns the error that a real server returns.
 func TestCreateChecksInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -76,6 +77,8 @@ func TestCreateChecksInOrder(t *testing.T) {
 	})
 }
 
+// Each form of create accepts and refuses kinds of znodes and TTLs as a real server does, and Dump shows the tree with
+// them.
 func TestCreateKinds(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{ExtendedTypes: true})
@@ -111,6 +114,7 @@ func TestCreateKinds(t *testing.T) {
 	})
 }
 
+// A delete, setData, setACL or check that is wrong in several ways returns the error that a real server returns.
 func TestOtherWritesCheckInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -152,6 +156,7 @@ func TestOtherWritesCheckInOrder(t *testing.T) {
 	})
 }
 
+// A read that is wrong in several ways returns the error that a real server returns.
 func TestReadsCheckInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -176,6 +181,7 @@ func TestReadsCheckInOrder(t *testing.T) {
 	})
 }
 
+// Writes that fail take a zxid exactly where those of a real server do.
 func TestZxidsAreTakenByFailedWrites(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -208,6 +214,7 @@ func TestZxidsAreTakenByFailedWrites(t *testing.T) {
 	})
 }
 
+// Sequence numbers are those of a real server, overflow as those do, and continue from SetNextSequence.
 func TestSequence(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)

@@ -25,6 +25,7 @@ func (r *raw) until(xid int32) (events []event, p reply) {
 	}
 }
 
+// Watch events come before the reply to the request that caused them.
 func TestWatchEventsComeBeforeTheReply(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -58,6 +59,7 @@ func TestWatchEventsComeBeforeTheReply(t *testing.T) {
 	})
 }
 
+// The watches that a multi triggers fire in the order of its operations.
 func TestWatchesInAMultiFireInItsOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -76,6 +78,7 @@ func TestWatchesInAMultiFireInItsOrder(t *testing.T) {
 	})
 }
 
+// A watch event carries the zxid of its transaction.
 func TestEventsCarryTheZxidOfTheirTransaction(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -89,6 +92,7 @@ func TestEventsCarryTheZxidOfTheirTransaction(t *testing.T) {
 	})
 }
 
+// setWatches reports what changed since the zxid that it names, and arms the other watches.
 func TestSetWatches(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -122,6 +126,7 @@ func TestSetWatches(t *testing.T) {
 	})
 }
 
+// removeWatches removes the session's own watches of the type and path, and no others.
 func TestRemoveWatches(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r, other := session(t, s, 0), session(t, s, 0)
@@ -150,6 +155,7 @@ func TestRemoveWatches(t *testing.T) {
 	})
 }
 
+// A watch event is withheld from a session that may not read the znode.
 func TestEventsNeedTheRightToRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r, writer := session(t, s, 0), session(t, s, 0)
@@ -165,6 +171,7 @@ func TestEventsNeedTheRightToRead(t *testing.T) {
 	})
 }
 
+// A change fires the watches of all sessions that are connected.
 func TestManyWatchersInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		herd := make([]*raw, 50)

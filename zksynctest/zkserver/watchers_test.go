@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestWatchersStayInOrder compares with a plain list what becomes of connections
-// that come, go, and are used up.
+// The watchers of a path stay in the order of their arrival while connections come, go and are used up. The test
+// compares them with a plain list.
 func TestWatchersStayInOrder(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -68,8 +68,8 @@ func crowd(tb testing.TB, n int) (*Server, []*conn) {
 	return s, list
 }
 
-// TestACrowdLeavesAPath one by one, with a look at what is left of it now and then.
-// With a search through the crowd for each it would take minutes.
+// The sessions of a crowd that watches one path leave the path without a search through the crowd. With a search
+// through the crowd for each it would take minutes.
 func TestACrowdLeavesAPath(t *testing.T) {
 	const n, limit = 300_000, 10 * time.Second
 	s, list := crowd(t, n)

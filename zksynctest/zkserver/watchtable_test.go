@@ -2,8 +2,8 @@ package zkserver
 
 import "testing"
 
-// TestRecursiveWatchesAreCounted guards what spares other servers the walk up to
-// the root: the count goes back to zero.
+// The count of recursive watches goes back to zero when the last one is gone. Without recursive watches a server need
+// not walk up to the root at a change.
 func TestRecursiveWatchesAreCounted(t *testing.T) {
 	s, err := New(Config{})
 	if err != nil {

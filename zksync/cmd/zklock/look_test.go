@@ -14,8 +14,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// An operator finds the holder, breaks the lock, and sees the next holder, as text and
-// as JSON.
+// An operator finds the holder, is asked before the lock breaks, and sees the next holder, as text and as JSON.
 func TestLookAndBreak(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		dir := servers.Path(t)

@@ -98,6 +98,7 @@ func (r *result) want(t *testing.T, status int, says ...string) {
 	}
 }
 
+// zklock run gives the command the token and exits with the status of the command.
 func TestStatusAndToken(t *testing.T) {
 	srv := zksynctest.Start(t)
 	r := finish(t, "run", "-servers", srv.Addr(), "-lock", "/locks/a", "--", "sh", "-c", `echo "token $ZKSYNC_TOKEN"; exit 7`)
@@ -122,6 +123,7 @@ func TestStatusAndToken(t *testing.T) {
 	}
 }
 
+// zklock run exits with status 1, or with the status of -E, if the lock is taken and it may not wait.
 func TestConflict(t *testing.T) {
 	srv := zksynctest.Start(t)
 	mu := zksync.NewMutex(srv.Connect(t), "/locks/a")
@@ -140,6 +142,7 @@ func TestConflict(t *testing.T) {
 	}
 }
 
+// Wrong usage ends with the usage status and names the mistake.
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"no-such-command"}, {"run"}, {"run", "-lock", "/a"}, {"run", "-lock", "-elect", "/b", "--", "true"},
@@ -159,8 +162,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// The command and what it has started are ended when the lock is lost: with
-// TERM, and with KILL if they do not listen.
+// When the lock is lost, the command and its children are ended with TERM, and with KILL if they ignore TERM.
 func TestLoss(t *testing.T) {
 	for _, stubborn := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stubborn=%v", stubborn), func(t *testing.T) {
@@ -204,8 +206,7 @@ func alive(pid string) bool {
 	return !strings.HasPrefix(rest, "Z")
 }
 
-// With -elect the command is started anew with every term, and stopped when
-// run is.
+// With -elect the command is started again with every term, and stopped when run is stopped.
 func TestElect(t *testing.T) {
 	srv := zksynctest.Start(t)
 	ctx, cancel := context.WithCancel(t.Context())

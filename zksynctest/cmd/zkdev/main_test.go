@@ -81,8 +81,7 @@ func (p *process) end(sig os.Signal) (string, int) {
 	return said, p.cmd.ProcessState.ExitCode()
 }
 
-// TestDataOutlivesKill: what a client wrote is there after kill -9, and its session
-// goes on with its ephemeral.
+// The data that a client wrote, and its session with its ephemeral, outlive kill -9 of zkdev.
 func TestDataOutlivesKill(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "zk.data")
 	p := launch(t, "-listen", "127.0.0.1:0", "-data", data)
@@ -120,6 +119,7 @@ func TestDataOutlivesKill(t *testing.T) {
 	}
 }
 
+// The error for a wrong flag, configuration or data file names the mistake.
 func TestMistakes(t *testing.T) {
 	damaged := filepath.Join(t.TempDir(), "zk.data")
 	if err := os.WriteFile(damaged, []byte("something else"), 0o600); err != nil {
@@ -150,7 +150,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestConfigFile: an ensemble of three, whose servers have one tree.
+// zkdev runs an ensemble of three from a configuration file, and its servers show one tree.
 func TestConfigFile(t *testing.T) {
 	cfg := filepath.Join(t.TempDir(), "zoo.cfg")
 	text := "clientPort=0\nclientPortAddress=127.0.0.1\ndataDir=/x\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n"

@@ -24,6 +24,7 @@ func (c *goClient) reconnect() {
 	c.awaitState(zk.StateHasSession)
 }
 
+// go-zookeeper's authentication and ACLs work on the embedded server as on a real one.
 func TestGoAccess(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, addr string) {
@@ -50,6 +51,7 @@ func TestGoAccess(t *testing.T) {
 	})
 }
 
+// go-zookeeper's watches fire on the embedded server as on a real one.
 func TestGoWatches(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, addr string) {
@@ -136,6 +138,7 @@ func TestGoWatches(t *testing.T) {
 	})
 }
 
+// go-zookeeper's sessions outlive connections on the embedded server as on a real one, and end with their ephemerals.
 func TestGoSessions(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, addr string) {

@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
+// Every call of go-zookeeper works on the embedded server as on a real one.
 func TestGoCalls(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, addr string) {
@@ -78,6 +79,7 @@ func TestGoCalls(t *testing.T) {
 	})
 }
 
+// go-zookeeper's multi is all or nothing on the embedded server as on a real one.
 func TestGoMulti(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, addr string) {
@@ -107,6 +109,7 @@ func TestGoMulti(t *testing.T) {
 	})
 }
 
+// go-zookeeper's Lock excludes on the embedded server as on a real one.
 func TestGoLock(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, addr string) {
@@ -147,8 +150,8 @@ func TestGoLock(t *testing.T) {
 	})
 }
 
-// TestGoFourLetterWords has go-zookeeper's helpers read what the server says. They
-// cannot read the srvr of 3.8 in general, and so only what zkserver says of itself.
+// go-zookeeper's helpers parse the answers to four-letter words. They cannot read the srvr of 3.8 in general, and so
+// only what zkserver says of itself.
 func TestGoFourLetterWords(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, addr string) {

@@ -59,7 +59,7 @@ func onBoth(t *testing.T, test func(t *testing.T, addr string)) {
 	})
 }
 
-// TestKazoo goes through kazoo's recipes. What they are to print is in a file.
+// The recipes of kazoo work on the embedded server. What they are to print is in a file.
 func TestKazoo(t *testing.T) {
 	t.Parallel()
 	interpreter := python(t)

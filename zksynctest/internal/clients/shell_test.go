@@ -98,8 +98,8 @@ var (
 	logged = regexp.MustCompile(`^(\S+ \S+ )?\[.*\] (TRACE|DEBUG|INFO|WARN|ERROR) |^SLF4J|^log4j|^\tat |^[0-9-]+ [0-9:,.]+ `)
 )
 
-// TestShell has the shell of Apache ZooKeeper do the same on both servers: it must say
-// the same, but for times and addresses.
+// The shell of Apache ZooKeeper prints the same on the embedded server as on a real one, except for times and
+// addresses.
 func TestShell(t *testing.T) {
 	t.Parallel()
 	path := shell(t)

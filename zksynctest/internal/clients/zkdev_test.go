@@ -42,8 +42,7 @@ func zkdev(t *testing.T) func(listen string) (addr string, kill func()) {
 	}
 }
 
-// TestShellOnZkdev: what the shell wrote is what it reads from the next server on
-// the same file, after kill -9.
+// The shell of Apache ZooKeeper reads what it wrote from the next server on the same file, after kill -9.
 func TestShellOnZkdev(t *testing.T) {
 	t.Parallel()
 	path, start := shell(t), zkdev(t)

@@ -20,6 +20,7 @@ const (
 	enough = 5
 )
 
+// Results, error codes, zxids, Stats, events and their order of random requests are those of a real server.
 func TestRandomSequences(t *testing.T) {
 	count, seed := number(t, countEnv, defaultCount), number(t, seedEnv, 1)
 	var (

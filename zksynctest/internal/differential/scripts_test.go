@@ -25,6 +25,7 @@ func scripts() []script {
 	return all
 }
 
+// Results, error codes, zxids, Stats, events and their order of each script are those of a real server.
 func TestScripts(t *testing.T) {
 	p := newPair(t)
 	t.Run("differences between releases", p.testVersionDifferences)

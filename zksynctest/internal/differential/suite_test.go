@@ -24,7 +24,7 @@ func embedded(t *testing.T, cfg zkserver.Config) target {
 	return server
 }
 
-// A comparison that never objects is none.
+// The comparison objects to each kind of difference.
 func TestComparisonObjects(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -68,6 +68,7 @@ func TestComparisonObjects(t *testing.T) {
 	}
 }
 
+// The comparison finds a reply or an event that is missing or in another place.
 func TestComparisonSeesWhatIsMissing(t *testing.T) {
 	reply, event := frame{step: 1, op: "ping", zxid: "+1"}, frame{op: "event"}
 	whole := transcript{{reply, event}, {reply}}
@@ -108,6 +109,7 @@ func TestGenerator(t *testing.T) {
 	}
 }
 
+// The error for a malformed line of a script names the mistake.
 func TestParseRefuses(t *testing.T) {
 	for line, want := range map[string]string{
 		"create ~/a":           "want a client",

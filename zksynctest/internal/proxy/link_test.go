@@ -10,6 +10,7 @@ import (
 	"time"
 )
 
+// A link passes all bytes and the end of each direction.
 func TestPassesBytesAndEnds(t *testing.T) {
 	echo := startEcho(t)
 	l := listen(t, echo.addr())
@@ -29,6 +30,7 @@ func TestPassesBytesAndEnds(t *testing.T) {
 	eventually(t, "server empty", func() bool { return echo.open() == 0 })
 }
 
+// The client of a link sees that the server closed the connection.
 func TestServerEndReachesClient(t *testing.T) {
 	echo := startEcho(t)
 	l := listen(t, echo.addr())
@@ -38,6 +40,7 @@ func TestServerEndReachesClient(t *testing.T) {
 	wantEnd(t, nc)
 }
 
+// Cut swallows everything and closes nothing, and Heal resets the connections from before and during the Cut.
 func TestCutSwallowsAndHealResets(t *testing.T) {
 	echo := startEcho(t)
 	l := listen(t, echo.addr())
@@ -65,6 +68,7 @@ func TestCutSwallowsAndHealResets(t *testing.T) {
 	say(t, connect(t, l), "again")
 }
 
+// A cut hides from the server that the client closed its connection, until the link is healed.
 func TestCutHidesThatTheClientLeft(t *testing.T) {
 	echo := startEcho(t)
 	l := listen(t, echo.addr())
@@ -81,6 +85,7 @@ func TestCutHidesThatTheClientLeft(t *testing.T) {
 	eventually(t, "server empty", func() bool { return echo.open() == 0 })
 }
 
+// Heal without a Cut keeps the connections.
 func TestHealWithoutCutKeepsConnections(t *testing.T) {
 	l := listen(t, startEcho(t).addr())
 	nc := connect(t, l)
@@ -91,6 +96,7 @@ func TestHealWithoutCutKeepsConnections(t *testing.T) {
 	say(t, nc, "still here")
 }
 
+// Reset breaks all connections of a link, and new connections work.
 func TestReset(t *testing.T) {
 	echo := startEcho(t)
 	l := listen(t, echo.addr())
@@ -137,6 +143,7 @@ func TestResetOfOneEnd(t *testing.T) {
 	}
 }
 
+// ResetTargets breaks the connections at the server's end, also during a Cut.
 func TestResetOfTheTargetsEnd(t *testing.T) {
 	for _, cut := range []bool{true, false} {
 		echo := startEcho(t)
@@ -162,6 +169,7 @@ func TestResetOfTheTargetsEnd(t *testing.T) {
 	}
 }
 
+// A delay keeps the order of the bytes and does not limit the throughput.
 func TestDelayKeepsOrderAndThroughput(t *testing.T) {
 	l := listen(t, startEcho(t).addr())
 	nc := connect(t, l)
@@ -193,6 +201,7 @@ func TestDelayKeepsOrderAndThroughput(t *testing.T) {
 	say(t, nc, "prompt")
 }
 
+// SetTarget changes the target of new connections, and accepts addresses of the loopback interface only.
 func TestTargets(t *testing.T) {
 	l := listen(t, "")
 	// The reset may come before the dial has returned.
@@ -215,6 +224,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+// WithPatience makes a connection wait until its target listens.
 func TestPatienceWaitsForTheTarget(t *testing.T) {
 	reserved, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -245,6 +255,7 @@ func TestPatienceWaitsForTheTarget(t *testing.T) {
 	}
 }
 
+// WithRewriter replaces the first bytes of a connection and passes the rest.
 func TestRewriter(t *testing.T) {
 	upper := func(r io.Reader) ([]byte, error) {
 		head := make([]byte, 4)
@@ -270,6 +281,7 @@ func TestRewriter(t *testing.T) {
 	}
 }
 
+// Close ends all connections and waits for all goroutines, also during a delay or a Cut.
 func TestCloseJoins(t *testing.T) {
 	echo := startEcho(t)
 	l := listen(t, echo.addr())

@@ -16,6 +16,7 @@ func greeting(version, sid int64, length int32, addr string) []byte {
 	return append(b, addr...)
 }
 
+// The rewriter replaces the election address in the greeting of a server, in both versions of the protocol.
 func TestElectionRewriter(t *testing.T) {
 	const replaced = "127.0.0.1:12345"
 	rewrite := electionRewriter(func() string { return replaced })
@@ -51,6 +52,7 @@ func TestElectionRewriter(t *testing.T) {
 	}
 }
 
+// The rewriter passes a greeting that was cut short unchanged.
 func TestElectionRewriterKeepsWhatWasCutShort(t *testing.T) {
 	rewrite := electionRewriter(func() string { return "127.0.0.1:12345" })
 	whole := greeting(electionV1, 2, 13, "127.0.0.1:999")

@@ -20,6 +20,7 @@ func touch(t *testing.T, elem ...string) string {
 	return path
 }
 
+// FindRuntime finds the release below ZOOKEEPER_HOME and the Java below JAVA_HOME.
 func TestFindRuntimeTakesRelease(t *testing.T) {
 	home, javaHome := t.TempDir(), t.TempDir()
 	t.Setenv(envZooKeeperHome, home)
@@ -38,6 +39,7 @@ func TestFindRuntimeTakesRelease(t *testing.T) {
 	}
 }
 
+// FindRuntime fails with ErrMissing and names java if there is no Java.
 func TestFindRuntimeWithoutJava(t *testing.T) {
 	t.Setenv(envJavaHome, t.TempDir())
 	t.Setenv("PATH", t.TempDir())
@@ -46,6 +48,7 @@ func TestFindRuntimeWithoutJava(t *testing.T) {
 	}
 }
 
+// The class path for Debian's packages has the jars that exist, and ErrMissing is the error if ZooKeeper's is missing.
 func TestDebianClassPath(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := debianClassPath(dir); !errors.Is(err, ErrMissing) {

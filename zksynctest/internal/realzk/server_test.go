@@ -30,6 +30,7 @@ func startOne(t *testing.T) *Cluster {
 	return c
 }
 
+// A server whose port is taken starts on another port behind the same link.
 func TestStartMovesFromTakenPorts(t *testing.T) {
 	t.Parallel()
 	c := startOne(t)
@@ -62,6 +63,7 @@ func TestStartMovesFromTakenPorts(t *testing.T) {
 	}
 }
 
+// Every call on a closed cluster fails with ErrClosed.
 func TestClosedClusterDoesNothing(t *testing.T) {
 	t.Parallel()
 	c := startOne(t)
@@ -85,6 +87,7 @@ func TestClosedClusterDoesNothing(t *testing.T) {
 	}
 }
 
+// Restarts of one server at the same time take turns, and all succeed.
 func TestRestartsTakeTurns(t *testing.T) {
 	bounds.Long(t)
 	t.Parallel()

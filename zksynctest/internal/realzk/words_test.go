@@ -9,6 +9,7 @@ import (
 	"time"
 )
 
+// parseStatus reads the mode and the zxid of an answer to srvr, and no mode if the server does not serve.
 func TestParseStatus(t *testing.T) {
 	for answer, want := range map[string]Status{
 		"Zookeeper version: 3.8.0\nZxid: 0x200000007\nMode: leader\nNode count: 5\n": {Mode: ModeLeader, Zxid: 0x200000007},
@@ -22,6 +23,7 @@ func TestParseStatus(t *testing.T) {
 	}
 }
 
+// syncedFollowers reads the number of followers of an answer to mntr, and -1 if it has none.
 func TestSyncedFollowers(t *testing.T) {
 	for answer, want := range map[string]int{
 		"zk_version\t3.8\nzk_synced_followers\t2\n": 2,
@@ -34,6 +36,7 @@ func TestSyncedFollowers(t *testing.T) {
 	}
 }
 
+// Of two servers that claim to lead, the one with the later epoch leads.
 func TestLeaderOfTwoIsTheLater(t *testing.T) {
 	old, next := Status{Mode: ModeLeader, Zxid: 0x1_00000099}, Status{Mode: ModeLeader, Zxid: 0x2_00000000}
 	for i, statuses := range [][]Status{{old, {}, next}, {{Mode: ModeFollower}, old, next}, {old, old, next}} {
@@ -46,6 +49,7 @@ func TestLeaderOfTwoIsTheLater(t *testing.T) {
 	}
 }
 
+// Ask ends with its context if the server is silent.
 func TestAskEndsWithItsContext(t *testing.T) {
 	silent, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -60,6 +64,7 @@ func TestAskEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// The error of poll names the condition and has the cause of the context or the error of the check.
 func TestPollSaysWhatItWaitedFor(t *testing.T) {
 	cause := errors.New("the cause")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, cause)
@@ -73,6 +78,7 @@ func TestPollSaysWhatItWaitedFor(t *testing.T) {
 	}
 }
 
+// pickPorts picks distinct free ports of its range.
 func TestPorts(t *testing.T) {
 	ports, err := pickPorts(8)
 	if err != nil {

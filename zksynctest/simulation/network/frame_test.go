@@ -11,7 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
 )
 
-// An address is read as it is written, and nothing else is.
+// An address parses from the text that it prints, and from no other text.
 func TestAddressText(t *testing.T) {
 	want := network.Address{Client: 3, Conn: 2, Dir: network.Down, Index: 14}
 	if got, err := network.ParseAddress(want.String()); got != want || err != nil {

@@ -130,6 +130,7 @@ func run(t *testing.T, seed uint64) (order []string, hash uint64) {
 	return order, hash
 }
 
+// The seed alone decides the order in which frames arrive.
 func TestSeedDecides(t *testing.T) {
 	orders := map[string]bool{}
 	for seed := range uint64(10) {
@@ -147,6 +148,7 @@ func TestSeedDecides(t *testing.T) {
 	}
 }
 
+// A Strike breaks, delays or swallows exactly the frame that it names.
 func TestStrikes(t *testing.T) {
 	for name, test := range map[string]struct {
 		strike  network.Strike
@@ -204,8 +206,7 @@ func TestStrikes(t *testing.T) {
 	}
 }
 
-// What is to be called is called before the frame goes on, and another Strike may
-// hit the same frame.
+// The function of a Strike is called before its frame goes on, and another Strike may hit the same frame.
 func TestStrikesTell(t *testing.T) {
 	const opOfSecond = 'n'<<24 | 'd'<<16 | 'l'<<8 | 'y' // as the network sees it
 	for name, test := range map[string]struct {
@@ -240,6 +241,7 @@ func TestStrikesTell(t *testing.T) {
 	}
 }
 
+// In a partition no frame passes and no dial succeeds until it ends.
 func TestPartition(t *testing.T) {
 	bubble(t, 1, 2, func(t *testing.T, n *network.Net, e *echo) {
 		c := dial(t, n, 0, e)
@@ -268,6 +270,7 @@ func TestPartition(t *testing.T) {
 	})
 }
 
+// A stranded client keeps its connection and reaches no server by a new one.
 func TestStrand(t *testing.T) {
 	bubble(t, 1, 1, func(t *testing.T, n *network.Net, e *echo) {
 		c := dial(t, n, 0, e)
@@ -285,6 +288,7 @@ func TestStrand(t *testing.T) {
 	})
 }
 
+// A hold delays the frames of a client and loses none.
 func TestHold(t *testing.T) {
 	bubble(t, 1, 1, func(t *testing.T, n *network.Net, e *echo) {
 		c := dial(t, n, 0, e)

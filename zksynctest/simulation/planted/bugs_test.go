@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// The bugs go with the code as it is: where that has changed, so must they.
+// The edits of all planted bugs fit the code.
 func TestBugsFit(t *testing.T) {
 	if len(bugs) < 60 {
 		t.Errorf("%d bugs, want 60 at least", len(bugs))
