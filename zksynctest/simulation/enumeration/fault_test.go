@@ -65,6 +65,7 @@ var faults = []*fault{
 	{name: "cut", do: network.Pass, then: (*stage).cut, harm: loses},
 	{name: "strand", do: network.Pass, then: (*stage).strand, harm: loses},
 	{name: "depose", do: network.Pass, then: (*stage).depose, harm: loses, leads: true},
+	{name: "depose-strand", fits: goesUp, do: network.Pass, then: (*stage).deposeStrand, harm: loses, leads: true},
 	{name: "pause-quarter", fits: goesUp, do: network.Pass, then: pauseLeader(timeout/4+timeout/20, zkserver.RequestsFirst), harm: loses},
 	{name: "pause-T", fits: goesUp, do: network.Pass, then: pauseLeader(timeout+timeout/20, zkserver.RequestsFirst), harm: loses},
 	{name: "pause-T-sweep", fits: goesUp, do: network.Pass, then: pauseLeader(timeout+timeout/20, zkserver.RequestsDuringSweep), harm: loses},

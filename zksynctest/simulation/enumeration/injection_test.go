@@ -172,6 +172,10 @@ var effects = map[string]struct {
 	"depose": {"0.1.up.3", func(o *outcome, _ network.Address) error {
 		return missing(noted(o, "leader 1") || noted(o, "leader 2"), "no other leader")
 	}},
+	"depose-strand": {"0.1.up.3", func(o *outcome, _ network.Address) error {
+		n, _ := connections(o)
+		return missing(n > 1 && (noted(o, "leader 1") || noted(o, "leader 2")), "%d connections, want another leader and a second connection", n)
+	}},
 	"pause-quarter": {"0.1.up.3", late(timeout / 4)},
 	"pause-T":       {"0.1.up.3", late(timeout)},
 	"pause-T-sweep": {"0.1.up.3", late(timeout)},

@@ -100,6 +100,13 @@ func (s *stage) depose(f network.Frame) {
 	s.server.Depose()
 }
 
+// deposeStrand deposes the leader as depose does, and keeps the client from reaching
+// any other server: the client connects again to the deposed leader, which accepts it.
+func (s *stage) deposeStrand(f network.Frame) {
+	s.net.Strand(f.Client, 3*timeout/2)
+	s.depose(f)
+}
+
 // goesUp reports whether a frame is a request. Faults that are not about a frame itself
 // strike requests only: what they do to a client that waits for an answer is the same.
 func goesUp(f network.Frame) bool { return f.Dir == network.Up }

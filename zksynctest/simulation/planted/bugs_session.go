@@ -26,9 +26,10 @@ var sessionBugs = []bug{
 	{"believe in a session for longer than its timeout", []edit{{"session/proof.go",
 		"Add(p.timeout - p.timeout/marginFraction)\n}",
 		"Add(3 * p.timeout)\n}"}}, []finder{enumerated("mutex-handover"), simulated()}},
-	{"take every answer for a commit", []edit{{"session/call.go",
-		"	return proofContact\n}\n\n// asksLeader",
-		"	return proofCommit\n}\n\n// asksLeader"}}, []finder{enumerated("mutex-hold"), simulated()}},
+	{"take every answer for a commit", []edit{
+		{"session/call.go", "		return proofLeader\n", "		return proofCommit\n"},
+		{"session/call.go", "	return proofContact\n}\n\n// asksLeader", "	return proofCommit\n}\n\n// asksLeader"},
+	}, []finder{enumerated("mutex-hold")}},
 	{"forget what a cancelled create has made", []edit{{"session/protected.go",
 		"	r.late = func(c *call) {\n		switch classOfCall(c) {\n",
 		"	r.late = func(c *call) {\n		switch ClassFinal {\n"}}, []finder{enumerated("mutex-abandon", "protected"), simulated()}},
