@@ -66,6 +66,17 @@ func idleScenarios(n int) (all []*scenario) {
 	return all
 }
 
+// holdLong has A hold until after the time at which another leader would end A's
+// session, and B wait.
+func holdLong(s *stage) {
+	ms := withMutex(s, "/locks/m")
+	a, b := s.clients[0], s.clients[1]
+	s.together(
+		func() { ms.lock(a, 5*timeout/2) },
+		func() { b.sleep(soon); ms.lock(b, soon) },
+	)
+}
+
 var mutexScenarios = []*scenario{
 	// A holds, B waits and gets the lock without a request.
 	{name: "mutex-handover", clients: 2, pairs: true, run: func(s *stage) {
@@ -77,14 +88,9 @@ var mutexScenarios = []*scenario{
 		)
 	}},
 	// A holds until after the time at which another leader ends A's session.
-	{name: "mutex-hold", clients: 2, run: func(s *stage) {
-		ms := withMutex(s, "/locks/m")
-		a, b := s.clients[0], s.clients[1]
-		s.together(
-			func() { ms.lock(a, 5*timeout/2) },
-			func() { b.sleep(soon); ms.lock(b, soon) },
-		)
-	}},
+	{name: "mutex-hold", clients: 2, run: holdLong},
+	// Sessions end within a tick of their timeout, and T/20 is the shortest tick.
+	{name: "mutex-hold-ticks", clients: 2, tick: timeout / 20, run: holdLong},
 	// B waits while its connection breaks, so that its watches are armed again.
 	{name: "mutex-rearm", clients: 2, pairs: true, run: func(s *stage) {
 		ms := withMutex(s, "/locks/m")

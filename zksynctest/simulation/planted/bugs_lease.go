@@ -20,7 +20,7 @@ var leaseBugs = []bug{
 	{"keep the timeout of the first server", []edit{{"session/proof.go",
 		"	if p.timeout == 0 || timeout < p.timeout {\n",
 		"	if p.timeout == 0 {\n"}},
-		[]finder{enumerated("mutex-hold")}},
+		[]finder{enumerated("mutex-hold-ticks")}},
 	{"believe an answer behind the deadline", []edit{{"session/proof.go",
 		"	if held && now.After(p.deadline) {\n",
 		"	if false && held {\n"}},
