@@ -55,11 +55,14 @@ func ExampleWithCapacity() {
 
 	q := zksync.NewQueue(m, "/queues/orders", zksync.WithCapacity(2))
 	defer q.Close()
+	if err := q.PutAll(ctx, []byte("first"), []byte("second")); err != nil {
+		log.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 	defer cancel()
-	err := q.PutAll(ctx, []byte("first"), []byte("second"), []byte("third"))
-	fmt.Println(err)
-	// Output: putAll /queues/orders: 2 of 3 were put: context deadline exceeded
+	err := q.Put(ctx, []byte("third"))
+	fmt.Println(errors.Is(err, context.DeadlineExceeded))
+	// Output: true
 }
 
 func ExamplePriorityQueue_Put() {

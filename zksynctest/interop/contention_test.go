@@ -44,7 +44,9 @@ var pairs = map[string][2]side{
 // acquisitions is small where all tests of the module run; .ci/run has 2,000.
 var acquisitions = flag.Int("acquisitions", 200, "how often each side of TestContention gets the lock")
 
-const deadSession = 2 * time.Second // how long it takes to notice a crash
+// deadSession is how long it takes to notice a crash. A client that gets no processor
+// time for half of it loses what it holds.
+const deadSession = 4 * time.Second
 
 // A Mutex excludes with Curator's InterProcessMutex, go-zookeeper's Lock and the recipe of ZooKeeper, and with kazoo's
 // Lock by an option. TestContention has two processes contend for one lock, one of them ours. Each is killed once while
