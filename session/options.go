@@ -38,12 +38,13 @@ type config struct {
 	log        *zap.Logger
 	observer   Observer
 	maxRequest int
+	maxAnswer  int
 	makeChroot bool
 	suspension clock // nil is the machine's
 }
 
 func newConfig(opts []Option) (config, error) {
-	c := config{timeout: defaultTimeout, log: zap.NewNop(), maxRequest: defaultMaxRequest, dial: (&net.Dialer{}).DialContext}
+	c := config{timeout: defaultTimeout, log: zap.NewNop(), maxRequest: defaultMaxRequest, maxAnswer: defaultMaxAnswer, dial: (&net.Dialer{}).DialContext}
 	for i, opt := range opts {
 		if opt == nil {
 			return c, fmt.Errorf("%w: option %d is nil", ErrInvalidOption, i+1)
@@ -177,6 +178,20 @@ func WithMaxRequest(n int) Option {
 			return invalid("WithMaxRequest", "%d is not between 1024 and %d bytes", n, math.MaxInt32)
 		}
 		c.maxRequest = n
+		return nil
+	}
+}
+
+// WithMaxAnswer sets the largest answer in bytes that is received. The answer to a
+// read that is larger ends the read with ErrAnswerTooLarge, after it has broken the
+// connection twice. The default is 256 MiB. ZooKeeper does not bound the answer to
+// MultiRead or the list of a znode's children.
+func WithMaxAnswer(n int) Option {
+	return func(c *config) error {
+		if n < 1024 || n > math.MaxInt32 {
+			return invalid("WithMaxAnswer", "%d is not between 1024 and %d bytes", n, math.MaxInt32)
+		}
+		c.maxAnswer = n
 		return nil
 	}
 }

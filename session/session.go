@@ -39,6 +39,7 @@ type Session struct {
 	seenZxid  atomic.Int64 // the newest zxid in an answer
 	eventZxid atomic.Int64 // every event of ours up to this zxid has arrived
 	leases    leases
+	keeper    *keeper
 	janitor   janitor
 	wg        sync.WaitGroup
 
@@ -56,6 +57,7 @@ func newSession(m *Manager) *Session {
 	s.hold, s.endHold = context.WithCancelCause(context.Background())
 	s.end.done = make(chan struct{})
 	s.leases.init(m.clock)
+	s.keeper = &keeper{s: s, v: &s.leases}
 	s.hub = newHub(s)
 	s.janitor.s, s.janitor.added = s, make(chan struct{}, 1)
 	s.link = &link{s: s}
@@ -219,6 +221,7 @@ func (s *Session) attach(w *wire) {
 	s.link.established()
 	s.m.servers.working()
 	s.m.everConnected.Store(true)
+	s.keeper.commitFirst(w)
 	s.mu.Lock()
 	// A connection that has ended meanwhile was detached before it came here.
 	if isClosed(s.dead) || w.isClosed() {

@@ -23,9 +23,6 @@ const (
 	xidAuth       int32 = -4
 )
 
-// maxAnswer guards against a length that no server would send.
-const maxAnswer = 1 << 28
-
 // errUnsent is the outcome of a call that never reached the connection, so it
 // certainly did not happen.
 var errUnsent = errors.New("session: not sent")
@@ -62,6 +59,11 @@ type wire struct {
 	leader  time.Time  // when the newest request was written that a leader answers
 	arrived time.Time  // when the newest bytes arrived
 
+	received int64 // bytes
+	partial  partialAnswer
+	blamed   int32        // the request whose answer has cost the connection
+	blame    *answerError // why; nil if there is no such request
+
 	silence      *time.Timer // see watchSilence
 	watching     bool        // silence runs
 	silencePause time.Duration
@@ -72,13 +74,14 @@ type wire struct {
 	hello   bool // the ConnectRequest has been seen
 
 	// Of the reader alone:
-	in      *bufio.Reader
-	deliver []byte // what go-zookeeper has yet to read
-	shaken  bool
-	record  *record
-	arming  int           // requests to arm watches again that are unanswered
-	ponged  time.Time     // see pong
-	pace    time.Duration // likewise
+	in       *bufio.Reader
+	patience time.Duration // for silence, see SetReadDeadline
+	deliver  []byte        // what go-zookeeper has yet to read
+	shaken   bool
+	record   *record
+	arming   int           // requests to arm watches again that are unanswered
+	ponged   time.Time     // see pong
+	pace     time.Duration // likewise
 }
 
 type inFlight struct {
@@ -94,20 +97,6 @@ func newWire(s *Session, conn, raw net.Conn, number uint64, server string) *wire
 	w.in = bufio.NewReaderSize(arrivals{w}, 32<<10)
 	w.filled.L = &w.mu
 	return w
-}
-
-// arrivals notes when bytes arrive: an answer that is large or slow is a sign of
-// life long before its end.
-type arrivals struct{ w *wire }
-
-func (a arrivals) Read(p []byte) (int, error) {
-	n, err := a.w.Conn.Read(p)
-	if n > 0 {
-		a.w.mu.Lock()
-		a.w.arrived = time.Now()
-		a.w.mu.Unlock()
-	}
-	return n, err
 }
 
 // unanswered returns for how long the server has sent nothing though a request
@@ -289,6 +278,10 @@ func (w *wire) Read(p []byte) (int, error) {
 			err = w.handle(frame)
 		}
 		if err != nil {
+			var limit net.Error
+			if errors.As(err, &limit) && limit.Timeout() {
+				w.accusePartial(time.Now(), false)
+			}
 			why := fmt.Errorf("read: %w", err)
 			if !w.shaken {
 				why = &unansweredError{why}
@@ -300,48 +293,6 @@ func (w *wire) Read(p []byte) (int, error) {
 	n := copy(p, w.deliver)
 	w.deliver = w.deliver[n:]
 	return n, nil
-}
-
-// readFrame is the function of that name, which also recognises servers that are
-// not ZooKeeper's.
-func (w *wire) readFrame() ([]byte, error) {
-	if !w.shaken {
-		head, err := w.in.Peek(4)
-		if err != nil {
-			return nil, err
-		}
-		if err := foreign([4]byte(head)); err != nil {
-			return nil, err
-		}
-	}
-	return readFrame(w.in)
-}
-
-// readFrame returns a frame with its length in front.
-func readFrame(r io.Reader) ([]byte, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, err
-	}
-	n := int(int32(binary.BigEndian.Uint32(head[:])))
-	if n < 0 || n > maxAnswer {
-		return nil, fmt.Errorf("%w: a frame of %d bytes", errMalformed, n)
-	}
-	// A length is only believed as far as bytes follow it.
-	const believed = 1 << 20
-	frame := make([]byte, 4+min(n, believed))
-	copy(frame, head[:])
-	if _, err := io.ReadFull(r, frame[4:]); err != nil {
-		return nil, err
-	}
-	for rest := n - believed; rest > 0; rest -= believed {
-		at := len(frame)
-		frame = append(frame, make([]byte, min(rest, believed))...)
-		if _, err := io.ReadFull(r, frame[at:]); err != nil {
-			return nil, err
-		}
-	}
-	return frame, nil
 }
 
 func (w *wire) handle(frame []byte) error {
@@ -432,7 +383,7 @@ func (w *wire) end(why error) {
 		return
 	}
 	w.closed = true
-	pending := w.pending
+	pending, blamed, blame := w.pending, w.blamed, w.blame
 	w.pending, w.out = nil, nil
 	w.filled.Signal()
 	if w.timer != nil {
@@ -452,6 +403,9 @@ func (w *wire) end(why error) {
 	}
 	for _, f := range pending {
 		f.c.err = ErrConnectionLost
+		if blame != nil && f.xid == blamed {
+			f.c.err = &lostAnswer{blame}
+		}
 		w.observe(f.c)
 		f.c.finish()
 	}

@@ -19,7 +19,7 @@ import (
 // which input arrives.
 func strangeWire(input []byte) *wire {
 	m := &Manager{
-		cfg: config{timeout: time.Second, log: zap.NewNop(), maxRequest: defaultMaxRequest}, servers: newServers([]string{"127.0.0.1:1"}),
+		cfg: config{timeout: time.Second, log: zap.NewNop(), maxRequest: defaultMaxRequest, maxAnswer: defaultMaxAnswer}, servers: newServers([]string{"127.0.0.1:1"}),
 		change: make(chan struct{}), listeners: make(map[chan State]func() bool), hopeless: make(chan struct{}), clock: newClock(),
 	}
 	s := newSession(m)
@@ -107,7 +107,7 @@ func TestALengthAloneCostsNoMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range 100 {
-		_, err := readFrame(bytes.NewReader(binary.BigEndian.AppendUint32(nil, maxAnswer)))
+		_, err := readAnswer(bytes.NewReader(binary.BigEndian.AppendUint32(nil, defaultMaxAnswer)), defaultMaxAnswer)
 		if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Fatalf("error %v, want the end of the input", err)
 		}
@@ -116,13 +116,13 @@ func TestALengthAloneCostsNoMemory(t *testing.T) {
 	if n := (after.TotalAlloc - before.TotalAlloc) / 100; n > 4<<20 {
 		t.Errorf("%d bytes for a frame of which nothing came", n)
 	}
-	for _, n := range []uint32{maxAnswer + 1, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
-		if _, err := readFrame(bytes.NewReader(binary.BigEndian.AppendUint32(nil, n))); !errors.Is(err, errMalformed) {
+	for _, n := range []uint32{defaultMaxAnswer + 1, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
+		if _, err := readAnswer(bytes.NewReader(binary.BigEndian.AppendUint32(nil, n)), defaultMaxAnswer); !errors.Is(err, errMalformed) {
 			t.Errorf("a frame of %d bytes: error %v, want it refused", n, err)
 		}
 	}
 	big := bytes.Repeat([]byte("0123456789abcdef"), 200<<10)
-	got, err := readFrame(bytes.NewReader(framed(big)))
+	got, err := readAnswer(bytes.NewReader(framed(big)), defaultMaxAnswer)
 	if err != nil || !bytes.Equal(got[4:], big) {
 		t.Errorf("a frame of %d bytes came as %d, error %v", len(big), len(got)-4, err)
 	}
