@@ -40,9 +40,11 @@ type hostileServer struct {
 	requests  int
 	sessions  int64
 	handshake int
+	newest    net.Conn
 }
 
-// A piece is bytes that leave with a speed in bytes a second; 0 is at once.
+// A piece is bytes that leave with a speed in bytes a second; 0 is at once. A piece
+// without bytes ends the connection.
 type piece struct {
 	b     []byte
 	speed int
@@ -64,8 +66,25 @@ func (h *hostileServer) dial(context.Context, string, string) (net.Conn, error) 
 	h.dials = append(h.dials, time.Now())
 	h.mu.Unlock()
 	near, far := net.Pipe()
+	h.mu.Lock()
+	h.newest = far
+	h.mu.Unlock()
 	go h.serve(far)
 	return near, nil
+}
+
+// hangUp breaks the newest connection.
+func (h *hostileServer) hangUp() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.newest.Close()
+}
+
+// setAnswer changes how requests are answered.
+func (h *hostileServer) setAnswer(answer func(p *hostilePeer, xid, op int32, body []byte) bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.answer = answer
 }
 
 func (h *hostileServer) count() (dials, requests int) {
@@ -105,8 +124,9 @@ func (h *hostileServer) serve(conn net.Conn) {
 		xid, op := int32(binary.BigEndian.Uint32(req)), int32(binary.BigEndian.Uint32(req[4:]))
 		h.mu.Lock()
 		h.requests++
+		answer := h.answer
 		h.mu.Unlock()
-		if h.answer == nil || !h.answer(p, xid, op, req[8:]) {
+		if answer == nil || !answer(p, xid, op, req[8:]) {
 			p.plain(xid, op)
 		}
 	}
@@ -168,7 +188,7 @@ func (p *hostilePeer) write() {
 		p.out = nil
 		p.mu.Unlock()
 		for _, o := range out {
-			if p.send(o) != nil {
+			if p.send(o) != nil || o.b == nil {
 				return
 			}
 		}
@@ -187,6 +207,9 @@ func (p *hostilePeer) write() {
 const slowStep = 50 * time.Millisecond
 
 func (p *hostilePeer) send(o piece) error {
+	if o.b == nil {
+		return p.conn.Close()
+	}
 	step := len(o.b)
 	if o.speed > 0 {
 		step = max(1, int(float64(o.speed)*slowStep.Seconds()))
@@ -206,6 +229,9 @@ func (p *hostilePeer) send(o piece) error {
 	}
 	return nil
 }
+
+// hangUp ends the connection behind what is queued.
+func (p *hostilePeer) hangUp() { p.raw(nil) }
 
 func readRequest(conn net.Conn) ([]byte, error) {
 	var head [4]byte

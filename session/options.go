@@ -68,12 +68,13 @@ func invalid(option, format string, args ...any) error {
 
 // WithTimeout asks the servers for a session timeout of d; they clamp it to
 // their own limits, and Session.Timeout tells what came of it. The default is
-// 10 seconds. A process that dies loses what it holds d to 1.5 d later. A holder
+// 10 seconds, and the longest is 24 hours. Connect fails if the servers grant less than
+// 100 ms. A process that dies loses what it holds d to 1.5 d later. A holder
 // that is cut off from the servers knows so within d.
 func WithTimeout(d time.Duration) Option {
 	return func(c *config) error {
-		if d < time.Millisecond || d > math.MaxInt32*time.Millisecond {
-			return invalid("WithTimeout", "%v is not between 1ms and %v", d, math.MaxInt32*time.Millisecond)
+		if d < time.Millisecond || d > maxTimeout {
+			return invalid("WithTimeout", "%v is not between 1ms and %v", d, maxTimeout)
 		}
 		c.timeout = d
 		return nil

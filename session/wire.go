@@ -27,6 +27,11 @@ const (
 // certainly did not happen.
 var errUnsent = errors.New("session: not sent")
 
+// errUnsolicited ends a connection on which an answer came to a request that was
+// never made. No server sends such an answer, and a flood of them would cost the
+// process a core.
+var errUnsolicited = fmt.Errorf("%w: to a request that was never made", errMalformed)
+
 // errSkipped ends a connection on which an answer is missing.
 var errSkipped = errors.New("the server has left out an answer")
 
@@ -54,6 +59,7 @@ type wire struct {
 	out     []byte
 	closed  bool
 	lastXid int32
+	zkXids  []int32    // the requests of go-zookeeper that are unanswered
 	pending []inFlight // in the order in which they were sent, and are answered
 	newest  time.Time  // when the newest request was written
 	leader  time.Time  // when the newest request was written that a leader answers
@@ -79,6 +85,7 @@ type wire struct {
 	deliver  []byte        // what go-zookeeper has yet to read
 	shaken   bool
 	record   *record
+	auths    int           // answers to credentials
 	arming   int           // requests to arm watches again that are unanswered
 	ponged   time.Time     // see pong
 	pace     time.Duration // likewise
@@ -168,6 +175,9 @@ func (w *wire) Write(p []byte) (int, error) {
 	} else if isPing(p) {
 		// The keeper decides when the server is asked; see pong.
 	} else {
+		d := decoder{b: p}
+		d.int()
+		w.zkXids = append(w.zkXids, d.int())
 		w.push(p)
 	}
 	return len(p), nil
@@ -316,6 +326,9 @@ func (w *wire) handle(frame []byte) error {
 	w.s.sawZxid(zxid, w.arming == 0)
 	switch {
 	case xid == xidAuth:
+		if w.auths++; w.auths > len(w.s.m.cfg.auth) {
+			return errUnsolicited
+		}
 		w.s.leases.hear()
 		if code != 0 {
 			w.s.refuseAuth(code)
@@ -331,6 +344,9 @@ func (w *wire) handle(frame []byte) error {
 			return fmt.Errorf("%w: for a request %d that was never made", errMalformed, xid)
 		}
 		c.code, c.zxid, c.body = code, zxid, d.b
+		if code == 0 && c.ofCaller() {
+			w.s.useful.Store(true)
+		}
 		w.s.leases.answered(w.record, c)
 		w.deliver = w.pong()
 		w.observe(c)
@@ -342,10 +358,25 @@ func (w *wire) handle(frame []byte) error {
 			return errSkipped
 		}
 	default:
+		if !w.ofZK(xid) {
+			return errUnsolicited
+		}
 		w.s.leases.hear()
 		w.deliver = frame
 	}
 	return nil
+}
+
+// ofZK reports whether go-zookeeper has made the request that an answer is for, once.
+func (w *wire) ofZK(xid int32) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := slices.Index(w.zkXids, xid)
+	if i < 0 {
+		return false
+	}
+	w.zkXids = slices.Delete(w.zkXids, i, i+1)
+	return true
 }
 
 // take finds the request that an answer is for, and says whether older ones
