@@ -133,21 +133,25 @@ func (h *hostileServer) serve(conn net.Conn) {
 }
 
 // plain answers a request as a server would.
-func (p *hostilePeer) plain(xid, op int32) {
+func (p *hostilePeer) plain(xid, op int32) { p.raw(p.answerTo(xid, op)) }
+
+// answerTo returns the answer that a server would give.
+func (p *hostilePeer) answerTo(xid, op int32) []byte {
+	head := append(append(ints(xid), longs(1)...), ints(0)...)
 	switch op {
 	case opPing:
-		p.reply(-2, 0)
+		copy(head, ints(-2))
+		return framed(head)
 	case opGet:
-		p.reply(xid, 0, ints(3), []byte("abc"), make([]byte, 68))
+		return framed(head, ints(3), []byte("abc"), make([]byte, 68))
 	case opChildren:
-		p.reply(xid, 0, ints(0), make([]byte, 68))
+		return framed(head, ints(0), make([]byte, 68))
 	case opExists, opSet:
-		p.reply(xid, 0, make([]byte, 68))
+		return framed(head, make([]byte, 68))
 	case opMulti:
-		p.reply(xid, 0, ints(13), []byte{0}, ints(0), ints(-1), []byte{1}, ints(-1))
-	default:
-		p.reply(xid, 0, ints(1), []byte("/"))
+		return framed(head, ints(13), []byte{0}, ints(0), ints(-1), []byte{1}, ints(-1))
 	}
+	return framed(head, ints(1), []byte("/"))
 }
 
 // reply sends an answer.

@@ -72,7 +72,7 @@ func FuzzAnswers(f *testing.F) {
 			s.greet(w)
 		}
 		var calls []*call
-		for _, op := range []int32{opGetData, opGetChildren2, opMulti, opCreate, opExists} {
+		for _, op := range []int32{opGetData, opGetChildren2, opMulti, opCreate, opExists, opMultiRead} {
 			c := &call{op: op, done: make(chan struct{})}
 			w.send(c, nil)
 			calls = append(calls, c)
@@ -84,6 +84,7 @@ func FuzzAnswers(f *testing.F) {
 			<-c.done
 			s.createdPath(c)
 			s.multiAnswer(c, 3)
+			s.multiReadAnswer(c, []Read{ReadData("/a"), ReadChildren("/b")})
 			d, lazy := decoder{b: c.body}, decoder{b: c.body}
 			names, stat := d.strings(), d.stat()
 			found := slices.AppendSeq([]string{}, lazy.list())
