@@ -37,10 +37,11 @@ type hostileServer struct {
 
 	mu        sync.Mutex
 	dials     []time.Time
-	requests  int
+	asked     []time.Time // when each request came
 	sessions  int64
 	handshake int
 	newest    net.Conn
+	conns     map[net.Conn]bool
 }
 
 // A piece is bytes that leave with a speed in bytes a second; 0 is at once. A piece
@@ -62,15 +63,33 @@ type hostilePeer struct {
 }
 
 func (h *hostileServer) dial(context.Context, string, string) (net.Conn, error) {
-	h.mu.Lock()
-	h.dials = append(h.dials, time.Now())
-	h.mu.Unlock()
+	h.note(&h.dials)
 	near, far := net.Pipe()
 	h.mu.Lock()
 	h.newest = far
+	if h.conns == nil {
+		h.conns = make(map[net.Conn]bool)
+	}
+	h.conns[far] = true
 	h.mu.Unlock()
 	go h.serve(far)
 	return near, nil
+}
+
+// note adds the present time to a list.
+func (h *hostileServer) note(list *[]time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	*list = append(*list, time.Now())
+}
+
+// hangUpAll breaks all connections.
+func (h *hostileServer) hangUpAll() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for conn := range h.conns {
+		conn.Close()
+	}
 }
 
 // hangUp breaks the newest connection.
@@ -90,13 +109,18 @@ func (h *hostileServer) setAnswer(answer func(p *hostilePeer, xid, op int32, bod
 func (h *hostileServer) count() (dials, requests int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.dials), h.requests
+	return len(h.dials), len(h.asked)
 }
 
 func (h *hostileServer) serve(conn net.Conn) {
 	p := &hostilePeer{h: h, conn: conn, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	defer close(p.ended)
-	defer conn.Close()
+	defer func() {
+		conn.Close()
+		h.mu.Lock()
+		delete(h.conns, conn)
+		h.mu.Unlock()
+	}()
 	hello, err := readRequest(conn)
 	if err != nil || len(hello) < 24 {
 		return
@@ -123,7 +147,7 @@ func (h *hostileServer) serve(conn net.Conn) {
 		}
 		xid, op := int32(binary.BigEndian.Uint32(req)), int32(binary.BigEndian.Uint32(req[4:]))
 		h.mu.Lock()
-		h.requests++
+		h.asked = append(h.asked, time.Now())
 		answer := h.answer
 		h.mu.Unlock()
 		if answer == nil || !answer(p, xid, op, req[8:]) {

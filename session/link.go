@@ -48,6 +48,7 @@ type link struct {
 	mu       sync.Mutex
 	wire     *wire // the newest
 	failures int   // attempts in a row that led to nothing
+	offline  int   // failures since a connection was put to use; the next session goes on from there
 	short    int   // connections in a row that ended soon after they were put to use
 	attached time.Time
 }
@@ -185,13 +186,14 @@ func (l *link) failed(server string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failures++
+	l.offline++
 }
 
 // established is told when a connection has proven to reach the leader.
 func (l *link) established() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.attached = time.Now()
+	l.attached, l.offline = time.Now(), 0
 }
 
 // broken is told when a connection has ended.
@@ -200,8 +202,11 @@ func (l *link) broken(w *wire, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
+	case l.ctx.Err() != nil:
+		// The session has ended, which says nothing of the servers.
 	case l.attached.IsZero():
 		l.failures++
+		l.offline++
 	case time.Since(l.attached) < maxBackoff:
 		// A server that lets us in and hangs up must not be hammered, but one
 		// that was restarted must not be waited for either. So the pauses grow to a
@@ -212,6 +217,14 @@ func (l *link) broken(w *wire, why error) {
 		l.failures, l.short = 0, 0
 	}
 	l.attached = time.Time{}
+}
+
+// goOn makes a new link go on with the pauses of the link of the session before: while
+// no server can be used, the end of a session is no reason to try them all at once.
+func (l *link) goOn(before *link) {
+	before.mu.Lock()
+	defer before.mu.Unlock()
+	l.failures, l.offline = before.offline, before.offline
 }
 
 // stop makes the link refuse to connect, and ends its connection.

@@ -133,6 +133,9 @@ func (m *Manager) run() {
 	for m.ctx.Err() == nil {
 		s := newSession(m)
 		m.mu.Lock()
+		if m.session != nil {
+			s.link.goOn(m.session.link)
+		}
 		m.session = s
 		m.mu.Unlock()
 		m.setState(s, Connecting)
