@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -23,6 +24,7 @@ func strangeWire(input []byte) *wire {
 		change: make(chan struct{}), listeners: make(map[chan State]func() bool), hopeless: make(chan struct{}), clock: newClock(),
 	}
 	s := newSession(m)
+	s.link.ctx, s.link.cancel = context.WithCancel(context.Background())
 	m.session = s
 	near, far := net.Pipe()
 	far.Close()
