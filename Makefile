@@ -10,6 +10,8 @@ PAIRS    ?= 20000
 SEQUENCES ?= 50000
 SEED      ?= 1
 RUNS      ?= 20
+DAMAGED   ?= 100000
+MANAGERS  ?= 1000
 
 # The newest release that goes with the Go version of go.mod. It is kept out of
 # go.mod so that users never see it. .ci/run reads it from here.
@@ -85,6 +87,10 @@ chaos: ## servers and clients killed, paused and cut off for CHAOS, with a real 
 .PHONY: lease-lab
 lease-lab: ## faults of real ensembles that threaten the lease, RUNS times each, and a table of the margins
 	ZKSYNC_REQUIRE_REAL=1 go test -v -count=1 -timeout 24h ./zksynctest/faults -run '^TestLease$$' -runs $(RUNS)
+
+.PHONY: storm-client
+storm-client: ## a hostile server that sends DAMAGED damaged answers to a client, and MANAGERS clients of servers in trouble
+	go test -v -count=1 -timeout 24h ./session -run '^(TestAStormOfDamagedAnswers|TestManyManagersOnAServerInTrouble)$$' -damaged $(DAMAGED) -managers $(MANAGERS)
 
 .PHONY: churn
 churn: ## everything opened, used and closed for CHURN, and the heap looked at

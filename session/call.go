@@ -60,6 +60,16 @@ func (c *call) abandon(late func(*call)) bool {
 	return c.state.CompareAndSwap(callWaiting, callAbandoned)
 }
 
+// ofCaller reports whether c was made for a caller, and not to keep the connection or
+// the session alive.
+func (c *call) ofCaller() bool {
+	switch c.op {
+	case opPing, opSync, opSASL, opSetWatches, opRemoveWatches:
+		return false
+	}
+	return !c.beat
+}
+
 func (c *call) failure() error {
 	if c.err != nil {
 		return c.err

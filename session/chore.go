@@ -15,6 +15,7 @@ type chore struct {
 	done  chan struct{}
 
 	attempts int // that have failed
+	guilty   int // see maxGuilt
 	due      time.Time
 
 	// Of the present attempt:
@@ -99,11 +100,16 @@ func (c *chore) decide(s *Session, l *directoryLook) error {
 	}
 	<-l.list.done
 	if err := l.list.failure(); err != nil && ClassOf(err) != ClassNoNode {
+		if lost, ok := err.(*lostAnswer); ok {
+			if c.guilty += lost.reason.guilt; c.guilty >= maxGuilt {
+				return lost.reason
+			}
+		}
 		return err
 	}
 	d := decoder{b: l.list.body}
 	if l.list.code == 0 {
-		c.paths = findGUID(c.dir, d.strings(), c.guid)
+		c.paths = findGUID(c.dir, d.list(), c.guid)
 	}
 	if len(c.paths) > 0 {
 		return nil

@@ -86,6 +86,8 @@ var sentinels = []struct {
 	{errUnsent, ClassConnectionLost},
 	{ErrStale, ClassTransient},
 	{ErrTooLarge, ClassTooLarge},
+	{ErrAnswerTooLarge, ClassFinal},
+	{ErrAnswerTooSlow, ClassFinal},
 	{ErrNoChroot, ClassFinal},
 	{ErrMisconfigured, ClassFinal},
 	{zk.ErrNoNode, ClassNoNode},

@@ -57,6 +57,18 @@ var (
 	// was not sent: a server hangs up on a frame that is too long for it.
 	ErrTooLarge = errors.New("session: request too large")
 
+	// ErrAnswerTooLarge says that the answer to a read is above the limit of
+	// WithMaxAnswer. Such an answer breaks the connection, so the read is repeated
+	// once and not again.
+	ErrAnswerTooLarge = errors.New("session: answer too large")
+
+	// ErrAnswerTooSlow says that the answer to a read arrived too slowly, and broke
+	// the connection: at less than 16 KiB/s for longer than the session timeout, or so
+	// slowly that something held would have been lost behind it. The text has the
+	// speed. The read is repeated once and not again, or three times if the answer
+	// stopped in the middle.
+	ErrAnswerTooSlow = errors.New("session: answer too slow")
+
 	// ErrStale says that nothing may be granted at present, because the session
 	// is not proven alive: see Lease.Hold. The session may be alive.
 	ErrStale = errors.New("session: not proven alive at present")

@@ -73,5 +73,5 @@ func exchange(conn io.ReadWriter, frame []byte) ([]byte, error) {
 	if _, err := conn.Write(frame); err != nil {
 		return nil, err
 	}
-	return readFrame(conn)
+	return readAnswer(conn, defaultMaxAnswer)
 }

@@ -47,6 +47,10 @@ type hub struct {
 	entries map[watchKey]*watchEntry
 	idle    *list.List // of *watchEntry, the longest unused first
 	ended   error
+
+	// Of the present connection:
+	armings int // requests for a watch, each of which the server answers with one event at most
+	unknown int // events of watches that are not armed
 }
 
 type watchEntry struct {
@@ -108,6 +112,7 @@ func (h *hub) pin(key watchKey) *watchEntry {
 	defer h.mu.Unlock()
 	e := h.entry(key)
 	e.pins++
+	h.armings++
 	h.use(e)
 	return e
 }
@@ -234,6 +239,12 @@ func (h *hub) event(conn uint64, body []byte) error {
 	ev := zk.Event{Type: kind, State: state, Path: h.s.m.strip(path)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if !h.isArmed(kind, path) {
+		if h.unknown++; h.unknown > h.armings+spareEvents {
+			return fmt.Errorf("%w: %d events of watches that were never armed", errMalformed, h.unknown-h.armings)
+		}
+		return nil
+	}
 	if kind != zk.EventNodeChildrenChanged {
 		h.fire(h.entries[watchKey{path, dataWatch}], conn, ev)
 	}
@@ -241,6 +252,19 @@ func (h *hub) event(conn uint64, body []byte) error {
 		h.fire(h.entries[watchKey{path, childWatch}], conn, ev)
 	}
 	return nil
+}
+
+// spareEvents is the number of events of watches that were not armed that a connection
+// outlives. A server sends an event at most for each watch that it was asked for, but
+// the watch may have been given up here.
+const spareEvents = 1000
+
+// isArmed reports whether an event may concern somebody; h.mu is held.
+func (h *hub) isArmed(kind zk.EventType, path string) bool {
+	if kind != zk.EventNodeChildrenChanged && h.entries[watchKey{path, dataWatch}] != nil {
+		return true
+	}
+	return (kind == zk.EventNodeChildrenChanged || kind == zk.EventNodeDeleted) && h.entries[watchKey{path, childWatch}] != nil
 }
 
 func (h *hub) fire(e *watchEntry, conn uint64, ev zk.Event) {
@@ -272,6 +296,7 @@ func (h *hub) rearm(w *wire, since int64) {
 	h.mu.Lock()
 	var lists [3][]string // data, exist, child: the order of the request
 	size := 0
+	h.armings, h.unknown = len(h.entries), 0
 	var batches [][3][]string
 	for _, e := range h.entries {
 		e.armed = false

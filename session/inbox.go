@@ -31,7 +31,8 @@ const inboxWindow = 256
 //
 // A read is repeated when its connection breaks, and when the server refuses it
 // for the moment, with growing pauses in the latter case. So an answer is a
-// result, zk.ErrNoNode, or a refusal that is final. The Inbox has no limit of
+// result, zk.ErrNoNode, a refusal that is final, or ErrAnswerTooLarge or
+// ErrAnswerTooSlow. The Inbox has no limit of
 // size: it holds what its owner has not received.
 //
 // Only Post may be called from other goroutines.

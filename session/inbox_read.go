@@ -17,6 +17,7 @@ type InboxRead struct {
 	// Guarded by in.mu:
 	state  readState
 	rounds int32  // attempts that led to no answer
+	guilt  int32  // see maxGuilt
 	index  int    // in in.live
 	watch  *Watch // while armed
 }
@@ -108,10 +109,21 @@ func (r *InboxRead) settle(c *call, watch *Watch) {
 	in := r.in
 	in.mu.Lock()
 	stopped := r.state == readStopped
+	var tooBad error
+	if lost, ok := c.err.(*lostAnswer); ok {
+		if r.guilt += int32(lost.reason.guilt); r.guilt >= maxGuilt {
+			tooBad = lost.reason
+		}
+	}
 	switch {
 	case stopped:
 		in.inFlight--
 		in.signal()
+	case tooBad != nil:
+		in.inFlight--
+		r.state = readOver
+		in.retire(r)
+		in.push(Delivery{Kind: InboxAnswer, Tag: r.tag, Read: r, Err: r.failure(tooBad)})
 	case again(c):
 		r.state = readQueued
 		in.retries = append(in.retries, retry{r, time.Now().Add(r.pause(c))})
@@ -160,6 +172,9 @@ func (r *InboxRead) pause(c *call) time.Duration {
 		return 0
 	}
 	r.rounds++
+	if guilt(c.err) > 0 {
+		return r.in.s.m.jitter.spread(r.in.s.guiltPause())
+	}
 	round := int(r.rounds)
 	if c.err != nil {
 		if round -= 2; round <= 0 {

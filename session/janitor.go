@@ -29,16 +29,27 @@ const maxChores = 128 // in one attempt
 // unknown reason. The channel is closed when the znode is gone, when the session is
 // over, or when the server has refused the removal for good, which is logged.
 func (s *Session) Discard(path string) <-chan struct{} {
-	dir, _ := split(path)
-	return s.janitor.add(&chore{dir: dir, paths: []string{path}})
+	return s.discard(&chore{paths: []string{path}})
 }
 
 // DiscardOwn is Discard for an ephemeral of this session that holds certain data, or
 // any data if data is nil. It leaves a znode of the same name alone that has another
 // owner or other data.
 func (s *Session) DiscardOwn(path string, data []byte) <-chan struct{} {
-	dir, _ := split(path)
-	return s.janitor.add(&chore{dir: dir, paths: []string{path}, own: true, data: bytes.Clone(data)})
+	return s.discard(&chore{paths: []string{path}, own: true, data: bytes.Clone(data)})
+}
+
+// discard hands in a chore for one znode. No znode has a path that is invalid, which is
+// logged.
+func (s *Session) discard(c *chore) <-chan struct{} {
+	if err := checkPath(c.paths[0], false); err != nil {
+		s.janitor.log(c).Error("znode was not removed, and will not be", zap.Error(err))
+		done := make(chan struct{})
+		close(done)
+		return done
+	}
+	c.dir, _ = split(c.paths[0])
+	return s.janitor.add(c)
 }
 
 // add hands in a chore and returns a channel that is closed when the chore is done.

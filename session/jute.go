@@ -160,22 +160,38 @@ func (d *decoder) strings() []string {
 		return []string{}
 	}
 	list := make([]string, 0, n)
-	for range n {
-		list = append(list, d.string())
+	if len(d.b) < largeList {
+		for range n {
+			list = append(list, d.string())
+		}
+		return list
+	}
+	for len(list) < n && !d.bad {
+		block, names := d.b, 0
+		for len(list)+names < n && len(block)-len(d.b) < nameBlock && !d.bad {
+			d.buffer()
+			names++
+		}
+		if d.bad {
+			break
+		}
+		for name := range namesIn(string(block[:len(block)-len(d.b)])) {
+			list = append(list, name)
+		}
 	}
 	return list
 }
 
-// list is strings without a slice, and with one allocation for all.
-func (d *decoder) list() iter.Seq[string] {
-	n := d.int()
-	start := d.b
-	for range n {
-		if d.buffer(); d.bad {
-			return func(func(string) bool) {}
-		}
-	}
-	all := string(start[:len(start)-len(d.b)])
+// The names of a list of at least largeList bytes share strings of about nameBlock
+// bytes: millions of small strings would take several times the memory of the list. A
+// caller that keeps one name keeps its block.
+const (
+	largeList = 64 << 10
+	nameBlock = 4 << 10
+)
+
+// namesIn yields the strings that a part of an answer consists of.
+func namesIn(all string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		rest := all
 		for len(rest) > 0 {
@@ -187,6 +203,18 @@ func (d *decoder) list() iter.Seq[string] {
 			rest = rest[end:]
 		}
 	}
+}
+
+// list is strings without a slice, and with one allocation for all.
+func (d *decoder) list() iter.Seq[string] {
+	n := d.int()
+	start := d.b
+	for range n {
+		if d.buffer(); d.bad {
+			return func(func(string) bool) {}
+		}
+	}
+	return namesIn(string(start[:len(start)-len(d.b)]))
 }
 
 func (d *decoder) stat() *zk.Stat {

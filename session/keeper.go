@@ -5,6 +5,10 @@ import (
 	"time"
 )
 
+// maxIdlePace is the longest pause between two requests of an idle session, however
+// long its timeout is. A connection that is silent for twice as long is given up.
+const maxIdlePace = time.Minute
+
 // A keeper makes the requests that keep a session proven, drops a connection
 // that does not answer, and ends the session when its deadline passes. It is a
 // goroutine that runs from the first handshake to the end of the session.
@@ -12,6 +16,8 @@ type keeper struct {
 	s   *Session
 	v   *leases
 	due time.Time // when the next commit is due
+
+	progress time.Time // the newest arrival of bytes that was noted in leases.heard
 
 	// Guarded by leases.mu:
 	beat   uint64    // the connection on which a commit of the keeper is unanswered
@@ -21,7 +27,7 @@ type keeper struct {
 
 // keep runs the keeper.
 func (s *Session) keep() {
-	k := &keeper{s: s, v: &s.leases}
+	k := s.keeper
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -45,6 +51,7 @@ type task struct {
 	commit  bool // send a transaction
 	contact bool // send a request
 	silent  bool // drop the connection
+	slow    bool // drop the connection, because of the answer that is arriving
 	wait    time.Duration
 }
 
@@ -53,6 +60,7 @@ type task struct {
 func (k *keeper) step() (wait time.Duration, err error) {
 	w := k.s.currentWire()
 	k.v.mu.Lock()
+	k.noteProgress(w)
 	now := k.v.now()
 	if err := k.v.expired(now); err != nil {
 		k.v.mu.Unlock()
@@ -63,7 +71,12 @@ func (k *keeper) step() (wait time.Duration, err error) {
 	k.v.mu.Unlock()
 	switch {
 	case t.silent:
+		w.accusePartial(now, false)
 		w.end(fmt.Errorf("nothing was answered for %v", w.unanswered(now)))
+	case t.slow:
+		if err := w.accusePartial(now, true); err != nil {
+			w.end(err)
+		}
 	case t.commit:
 		k.sendCommit(w)
 	case t.contact && k.s.m.holds.Load():
@@ -96,8 +109,15 @@ func (k *keeper) plan(w *wire, now time.Time) (t task) {
 		}
 		t.wait = min(t.wait, timeout/silenceFraction-silence)
 	}
+	if p, got, ok := w.arriving(); ok {
+		due := k.patience(p, got, now)
+		if t.slow = !due.After(now); t.slow {
+			return t
+		}
+		t.wait = min(t.wait, due.Sub(now))
+	}
 	last, leader := w.lastRequest()
-	pace := timeout / idleFraction
+	pace := min(timeout/idleFraction, maxIdlePace)
 	switch {
 	case active:
 		pace = timeout / contactFraction
@@ -113,6 +133,47 @@ func (k *keeper) plan(w *wire, now time.Time) (t task) {
 		k.planCommit(w, now, &t)
 	}
 	return t
+}
+
+// noteProgress counts bytes that have arrived as a sign of life of the server, so that
+// a session is not given up in the middle of an answer. Only whole answers are
+// evidence for the lease. leases.mu is held.
+func (k *keeper) noteProgress(w *wire) {
+	if w == nil {
+		return
+	}
+	if at := w.lastArrival(); at.After(k.progress) {
+		k.progress = at
+		if at.After(k.v.heard) {
+			k.v.heard = at
+		}
+	}
+}
+
+// patience returns until when an answer is awaited of which some has arrived; it is
+// called again then. leases.mu is held.
+func (k *keeper) patience(p partialAnswer, got int, now time.Time) time.Time {
+	v := k.v
+	timeout := v.proof.timeout
+	limit := p.began.Add(timeout)
+	switch {
+	case v.held > 0:
+		// The answer that would move the deadline waits behind this one. A new
+		// connection takes T/6, and the first transaction on it T/12.
+		return earlier(limit, v.proof.deadline.Add(-timeout/4))
+	case v.wanted > 0 || now.Before(limit):
+		return limit
+	case float64(got) < minAnswerSpeed*now.Sub(p.began).Seconds():
+		return now
+	}
+	return now.Add(timeout / 4)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 // planCommit decides whether the request that is made now is a commit;
@@ -207,6 +268,17 @@ func (k *keeper) sendCommit(w *wire) {
 	w.send(c, func(b []byte) []byte {
 		return appendMultiEnd(appendInt(appendString(appendMultiHeader(b, opCheck), path), -1))
 	})
+}
+
+// commitFirst sends a transaction on a connection that is about to be put to use, if
+// what is held depends on it: the answers to other requests may be large.
+func (k *keeper) commitFirst(w *wire) {
+	k.v.mu.Lock()
+	urgent := k.v.held > 0 && time.Until(k.v.proof.deadline) < k.v.proof.timeout/2
+	k.v.mu.Unlock()
+	if urgent {
+		k.sendCommit(w)
+	}
 }
 
 // checked returns the lease whose znode the next commit checks, and the path of

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"reflect"
 	"runtime"
@@ -23,6 +22,8 @@ var errRefused = errors.New("session: this session is over")
 const (
 	firstBackoff = 20 * time.Millisecond
 	maxBackoff   = time.Second
+
+	shortPerRound = 8 // see broken
 )
 
 // zkBuffer is the size of go-zookeeper's two buffers. go-zookeeper sees only the
@@ -47,6 +48,8 @@ type link struct {
 	mu       sync.Mutex
 	wire     *wire // the newest
 	failures int   // attempts in a row that led to nothing
+	offline  int   // failures since a connection was put to use; the next session goes on from there
+	short    int   // connections in a row that ended soon after they were put to use
 	attached time.Time
 }
 
@@ -58,7 +61,7 @@ func (l *link) open() error {
 	l.zk, l.events, err = zk.Connect(l.s.m.servers.list(), timeout,
 		zk.WithDialer(l.dial), zk.WithHostProvider(l),
 		zk.WithMaxBufferSize(zkBuffer), zk.WithMaxConnBufferSize(zkBuffer),
-		zk.WithLogger(zkLog{l.s.m.cfg.log}), zk.WithLogInfo(false))
+		zk.WithLogger(zkLog{l.s.m.cfg.log, &l.s.m.zkLines}), zk.WithLogInfo(false))
 	return err
 }
 
@@ -96,6 +99,9 @@ func (l *link) awaitCloseRequest() {
 	}
 }
 
+// maxDial bounds a dial with its handshake in sessions with a long timeout.
+const maxDial = 30 * time.Second
+
 // bound is how long a dial with its handshake may take.
 func (l *link) bound() time.Duration {
 	t := l.s.m.cfg.timeout
@@ -103,9 +109,9 @@ func (l *link) bound() time.Duration {
 		t = n
 	}
 	if l.s.proving() {
-		return t / 6
+		return min(t/6, maxDial)
 	}
-	return t / 3
+	return min(t/3, maxDial)
 }
 
 func (l *link) dial(network, server string, _ time.Duration) (net.Conn, error) {
@@ -176,17 +182,18 @@ func backoff(round int, first, limit time.Duration) time.Duration {
 
 func (l *link) failed(server string, err error) {
 	l.s.m.serverFailed(server, err)
-	l.s.m.cfg.log.Debug("no connection", zap.String("server", server), zap.Error(err))
+	l.s.m.lines.log(l.s.m.cfg.log, zap.DebugLevel, "no connection", zap.String("server", server), zap.Error(err))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failures++
+	l.offline++
 }
 
 // established is told when a connection has proven to reach the leader.
 func (l *link) established() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.attached = time.Now()
+	l.attached, l.offline = time.Now(), 0
 }
 
 // broken is told when a connection has ended.
@@ -195,16 +202,29 @@ func (l *link) broken(w *wire, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
+	case l.ctx.Err() != nil:
+		// The session has ended, which says nothing of the servers.
 	case l.attached.IsZero():
 		l.failures++
+		l.offline++
 	case time.Since(l.attached) < maxBackoff:
 		// A server that lets us in and hangs up must not be hammered, but one
-		// that was restarted must not be waited for either.
-		l.failures = min(l.failures+1, 2*len(l.s.m.servers.list()))
+		// that was restarted must not be waited for either. So the pauses grow to a
+		// second only after dozens of such connections.
+		l.short++
+		l.failures = min(l.failures+1, (2+l.short/shortPerRound)*len(l.s.m.servers.list()))
 	default:
-		l.failures = 0
+		l.failures, l.short = 0, 0
 	}
 	l.attached = time.Time{}
+}
+
+// goOn makes a new link go on with the pauses of the link of the session before: while
+// no server can be used, the end of a session is no reason to try them all at once.
+func (l *link) goOn(before *link) {
+	before.mu.Lock()
+	defer before.mu.Unlock()
+	l.failures, l.offline = before.offline, before.offline
 }
 
 // stop makes the link refuse to connect, and ends its connection.
@@ -274,8 +294,3 @@ func (m *Manager) dialServer(ctx context.Context, network, server string) (conn,
 	}
 	return secure, raw, nil
 }
-
-// zkLog passes go-zookeeper's messages on.
-type zkLog struct{ log *zap.Logger }
-
-func (z zkLog) Printf(format string, args ...any) { z.log.Debug(fmt.Sprintf(format, args...)) }

@@ -49,8 +49,10 @@ type Manager struct {
 	// The Ephemerals with a plain name, by path.
 	ephemerals map[string]*Ephemeral
 
-	waits waits
-	wg    sync.WaitGroup // sessions being taken down, and watchOutages
+	waits   waits
+	lines   lineLimit      // of connections and sessions
+	zkLines lineLimit      // of go-zookeeper
+	wg      sync.WaitGroup // sessions being taken down, and watchOutages
 }
 
 // Connect opens a session with the ensemble that servers names, as
@@ -127,9 +129,13 @@ func (m *Manager) awaitFirst(ctx context.Context) error {
 // run goes from session to session.
 func (m *Manager) run() {
 	defer close(m.done)
+	var pace sessionPace
 	for m.ctx.Err() == nil {
 		s := newSession(m)
 		m.mu.Lock()
+		if m.session != nil {
+			s.link.goOn(m.session.link)
+		}
 		m.session = s
 		m.mu.Unlock()
 		m.setState(s, Connecting)
@@ -146,9 +152,10 @@ func (m *Manager) run() {
 			m.mu.Unlock()
 			s.close(ErrClosed)
 		case <-s.dead:
-			m.cfg.log.Warn("session lost", sessionField(s.id), zap.Error(s.why))
+			m.lines.log(m.cfg.log, zap.WarnLevel, "session lost", sessionField(s.id), zap.Error(s.why))
 			m.retire(s)
 			m.wg.Go(func() { s.bury() })
+			m.pauseBetween(pace.after(s))
 		}
 	}
 	m.mu.Lock()

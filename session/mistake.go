@@ -85,10 +85,13 @@ const hungUpHint = "the server may have no quorum, may be read-only, or may have
 // accident of the network.
 func mistakeOf(err error) *mistake {
 	var bad *foreignError
+	var short *timeoutError
 	var handshake *tlsError
 	switch {
 	case errors.As(err, &bad):
 		return &mistake{bad.hint, true}
+	case errors.As(err, &short):
+		return &mistake{short.hint(), true}
 	case errors.As(err, &handshake):
 		return mistakeOfTLS(handshake.err)
 	case err != nil && strings.Contains(err.Error(), "remote error: tls: "):

@@ -48,7 +48,9 @@ const multiReadWindow = 128
 //
 // All the data comes in one frame, whose length the server does not bound, and is
 // in memory at once: ask for no more than there is room for. Paths that do not fit
-// into one request (see WithMaxRequest) go in several, one after the other.
+// into one request (see WithMaxRequest) go in several, one after the other. An answer
+// that is too large or too slow breaks the connection (see ErrAnswerTooLarge). After
+// the second time the reads are sent one by one.
 //
 // ZooKeeper before 3.6 does not know the operation. The reads are then sent one by
 // one, many at a time, and so are those of later calls on the same Manager for a while.
@@ -90,13 +92,17 @@ func (s *Session) readSize(read Read) int {
 
 func (s *Session) multiRead(ctx context.Context, reads []Read) ([]ReadResult, error) {
 	r := s.multiReadRequest(reads)
-	hangups := 0
+	hangups, guilty := 0, 0
 	for round := 0; s.m.multiReads.usable(); round++ {
 		if err := s.Pause(ctx, round); err != nil {
 			return nil, err
 		}
 		c, err := s.try(ctx, r)
+		guilty += guilt(err)
 		switch {
+		case guilty >= maxGuilt:
+			// The parts of an answer that is too large may be small enough.
+			return s.readSingly(ctx, reads)
 		case ClassOf(err) == ClassConnectionLost:
 			// Some servers that do not know an operation hang up without a word.
 			if hangups++; hangups < 3 {

@@ -342,7 +342,9 @@ func (s *Session) Exists(ctx context.Context, path string) (bool, *zk.Stat, erro
 	return ok, stat, err
 }
 
-// Children returns the names of a znode's children, sorted, and its Stat.
+// Children returns the names of a znode's children, sorted, and its Stat. Names of a
+// list above 64 KiB share strings of about 4 KiB: strings.Clone a name to keep it for
+// long.
 func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
 	names, stat, _, err := s.children(ctx, path, false)
 	return names, stat, err

@@ -38,12 +38,13 @@ type config struct {
 	log        *zap.Logger
 	observer   Observer
 	maxRequest int
+	maxAnswer  int
 	makeChroot bool
 	suspension clock // nil is the machine's
 }
 
 func newConfig(opts []Option) (config, error) {
-	c := config{timeout: defaultTimeout, log: zap.NewNop(), maxRequest: defaultMaxRequest, dial: (&net.Dialer{}).DialContext}
+	c := config{timeout: defaultTimeout, log: zap.NewNop(), maxRequest: defaultMaxRequest, maxAnswer: defaultMaxAnswer, dial: (&net.Dialer{}).DialContext}
 	for i, opt := range opts {
 		if opt == nil {
 			return c, fmt.Errorf("%w: option %d is nil", ErrInvalidOption, i+1)
@@ -67,12 +68,13 @@ func invalid(option, format string, args ...any) error {
 
 // WithTimeout asks the servers for a session timeout of d; they clamp it to
 // their own limits, and Session.Timeout tells what came of it. The default is
-// 10 seconds. A process that dies loses what it holds d to 1.5 d later. A holder
+// 10 seconds, and the longest is 24 hours. Connect fails if the servers grant less than
+// 100 ms. A process that dies loses what it holds d to 1.5 d later. A holder
 // that is cut off from the servers knows so within d.
 func WithTimeout(d time.Duration) Option {
 	return func(c *config) error {
-		if d < time.Millisecond || d > math.MaxInt32*time.Millisecond {
-			return invalid("WithTimeout", "%v is not between 1ms and %v", d, math.MaxInt32*time.Millisecond)
+		if d < time.Millisecond || d > maxTimeout {
+			return invalid("WithTimeout", "%v is not between 1ms and %v", d, maxTimeout)
 		}
 		c.timeout = d
 		return nil
@@ -177,6 +179,20 @@ func WithMaxRequest(n int) Option {
 			return invalid("WithMaxRequest", "%d is not between 1024 and %d bytes", n, math.MaxInt32)
 		}
 		c.maxRequest = n
+		return nil
+	}
+}
+
+// WithMaxAnswer sets the largest answer in bytes that is received. The answer to a
+// read that is larger ends the read with ErrAnswerTooLarge, after it has broken the
+// connection twice. The default is 256 MiB. ZooKeeper does not bound the answer to
+// MultiRead or the list of a znode's children.
+func WithMaxAnswer(n int) Option {
+	return func(c *config) error {
+		if n < 1024 || n > math.MaxInt32 {
+			return invalid("WithMaxAnswer", "%d is not between 1024 and %d bytes", n, math.MaxInt32)
+		}
+		c.maxAnswer = n
 		return nil
 	}
 }

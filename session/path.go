@@ -59,7 +59,7 @@ func (m *Manager) full(path string) string {
 	}
 }
 
-// strip is the inverse of full.
+// strip is the inverse of full. A path outside the chroot stays as it is.
 func (m *Manager) strip(path string) string {
 	if m.chroot == "" {
 		return path
@@ -67,7 +67,10 @@ func (m *Manager) strip(path string) string {
 	if path == m.chroot {
 		return "/"
 	}
-	return strings.TrimPrefix(path, m.chroot)
+	if below, ok := strings.CutPrefix(path, m.chroot); ok && below != "" && below[0] == '/' {
+		return below
+	}
+	return path
 }
 
 // join is dir/name, also for the root.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -167,16 +168,19 @@ func (s *Session) lookForGUID(ctx context.Context, dir, guid string) ([]string, 
 	if err := s.SyncQuorum(ctx, dir); err != nil {
 		return nil, err
 	}
-	names, _, err := s.Children(ctx, dir)
-	if err != nil && ClassOf(err) != ClassNoNode {
-		return nil, err
+	names, _, err := s.ChildNames(ctx, dir)
+	switch ClassOf(err) {
+	case ClassOK:
+		return findGUID(dir, names, guid), nil
+	case ClassNoNode:
+		return nil, nil
 	}
-	return findGUID(dir, names, guid), nil
+	return nil, err
 }
 
 // findGUID returns the paths of the znodes in dir whose names carry the GUID.
-func findGUID(dir string, names []string, guid string) (paths []string) {
-	for _, name := range names {
+func findGUID(dir string, names iter.Seq[string], guid string) (paths []string) {
+	for name := range names {
 		if strings.HasPrefix(name, guid) {
 			paths = append(paths, join(dir, name))
 		}

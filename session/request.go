@@ -145,19 +145,45 @@ func (s *Session) settleAbandoned() {
 
 // repeat is try for a request that may be sent again when its answer is lost. lost
 // reports whether that has happened: an answer that looks like a failure may then
-// be the echo of the first attempt's success.
+// be the echo of the first attempt's success. A request whose answer breaks its
+// connection again and again ends with the reason: ErrAnswerTooLarge or
+// ErrAnswerTooSlow for a read, and ErrConnectionLost for a write, whose outcome is
+// not known.
 func (s *Session) repeat(ctx context.Context, r *request) (c *call, lost bool, err error) {
+	guilty := 0
 	for round := 0; ; round++ {
 		c, err = s.try(ctx, r)
 		if ClassOf(err) != ClassConnectionLost {
 			return c, lost, err
 		}
 		lost = true
+		if g := guilt(err); g > 0 {
+			if guilty += g; guilty >= maxGuilt {
+				return nil, lost, r.giveUp(err)
+			}
+			if err := s.wait(ctx, s.m.jitter.spread(s.guiltPause())); err != nil {
+				return nil, lost, err
+			}
+		}
 		if err := s.Pause(ctx, round); err != nil {
 			return nil, lost, err
 		}
 	}
 }
+
+// giveUp returns the error of a request with the last failure err that is not
+// repeated any more.
+func (r *request) giveUp(err error) error {
+	if last, ok := err.(*lostAnswer); ok && r.reads() {
+		return last.reason
+	}
+	return err
+}
+
+// guiltPause is about how long a request that has broken its connection stays away
+// from the next one. Others, and the transaction that proves the session alive, come
+// first there.
+func (s *Session) guiltPause() time.Duration { return min(s.Timeout()/4, maxBackoff) }
 
 // Pause waits before an attempt is repeated that failed because of something other
 // than load, and returns at once in the rounds 0 and 1: the way to a new connection
@@ -176,7 +202,12 @@ func (s *Session) Pause(ctx context.Context, round int) error {
 
 // backoff waits before the attempt after round failed ones.
 func (s *Session) backoff(ctx context.Context, round int) error {
-	t := time.NewTimer(s.m.jitter.spread(backoff(round, firstBackoff, maxBackoff)))
+	return s.wait(ctx, s.m.jitter.spread(backoff(round, firstBackoff, maxBackoff)))
+}
+
+// wait returns after d, or with an error when ctx or the session ends.
+func (s *Session) wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -26,7 +27,9 @@ type Session struct {
 
 	id     int64
 	passwd []byte
-	known  atomic.Bool // the two above are set
+	opened time.Time   // when the server gave the id
+	known  atomic.Bool // the three above are set
+	useful atomic.Bool // a request of a caller was carried out
 
 	hold    context.Context         // what Context returns
 	endHold context.CancelCauseFunc // of endContext alone
@@ -39,6 +42,7 @@ type Session struct {
 	seenZxid  atomic.Int64 // the newest zxid in an answer
 	eventZxid atomic.Int64 // every event of ours up to this zxid has arrived
 	leases    leases
+	keeper    *keeper
 	janitor   janitor
 	wg        sync.WaitGroup
 
@@ -56,6 +60,7 @@ func newSession(m *Manager) *Session {
 	s.hold, s.endHold = context.WithCancelCause(context.Background())
 	s.end.done = make(chan struct{})
 	s.leases.init(m.clock)
+	s.keeper = &keeper{s: s, v: &s.leases}
 	s.hub = newHub(s)
 	s.janitor.s, s.janitor.added = s, make(chan struct{}, 1)
 	s.link = &link{s: s}
@@ -67,6 +72,8 @@ func (s *Session) ID() int64 { return s.id }
 
 // Timeout is the session timeout as negotiated with the servers: the shortest
 // that any of them has granted this session. It may differ from the one asked for.
+// A connection whose server grants less than 100 ms is not used, and more than 24 hours
+// count as 24 hours.
 func (s *Session) Timeout() time.Duration {
 	s.leases.mu.Lock()
 	defer s.leases.mu.Unlock()
@@ -150,10 +157,15 @@ func (s *Session) shakeHands(w *wire, frame []byte) ([]byte, error) {
 		return expiredAnswer, nil
 	case timeout <= 0:
 		return nil, fmt.Errorf("%w: a session timeout of %v", errMalformed, timeout)
+	case timeout < minTimeout:
+		return nil, &timeoutError{timeout, s.m.cfg.timeout}
+	case timeout > maxTimeout:
+		timeout = maxTimeout
+		binary.BigEndian.PutUint32(frame[8:], uint32(timeout.Milliseconds())) // go-zookeeper's timers, too
 	}
 	w.record, w.pace = s.leases.connected(w.askedAt, timeout), timeout/contactFraction
 	if !s.known.Load() {
-		s.id, s.passwd = id, append([]byte(nil), passwd...)
+		s.id, s.passwd, s.opened = id, append([]byte(nil), passwd...), time.Now()
 		s.known.Store(true)
 		s.m.firstID.Do(func() { s.m.jitter.seed(id) })
 		s.wg.Go(s.keep)
@@ -219,6 +231,7 @@ func (s *Session) attach(w *wire) {
 	s.link.established()
 	s.m.servers.working()
 	s.m.everConnected.Store(true)
+	s.keeper.commitFirst(w)
 	s.mu.Lock()
 	// A connection that has ended meanwhile was detached before it came here.
 	if isClosed(s.dead) || w.isClosed() {
@@ -232,7 +245,7 @@ func (s *Session) attach(w *wire) {
 	// happened.
 	s.m.setState(s, Connected)
 	s.mu.Unlock()
-	s.m.cfg.log.Info("connected", zap.String("server", w.server), sessionField(s.id))
+	s.m.lines.log(s.m.cfg.log, zap.InfoLevel, "connected", zap.String("server", w.server), sessionField(s.id))
 }
 
 // detach takes a connection that has ended out of use.
@@ -246,7 +259,7 @@ func (s *Session) detach(w *wire, why error) {
 	}
 	s.mu.Unlock()
 	if was {
-		s.m.cfg.log.Info("disconnected", zap.String("server", w.server), sessionField(s.id), zap.Error(why))
+		s.m.lines.log(s.m.cfg.log, zap.InfoLevel, "disconnected", zap.String("server", w.server), sessionField(s.id), zap.Error(why))
 	}
 }
 

@@ -33,6 +33,7 @@ func TestInvalidOptionsAreNamed(t *testing.T) {
 		"WithDialer":     {session.WithDialer(nil), "nil"},
 		"WithLogger":     {session.WithLogger(nil), "nil"},
 		"WithMaxRequest": {session.WithMaxRequest(7), "7"},
+		"WithMaxAnswer":  {session.WithMaxAnswer(7), "7"},
 		"option 1":       {nil, "nil"},
 	} {
 		_, err := session.Connect(t.Context(), "127.0.0.1", test.opt)

@@ -107,7 +107,7 @@ func (w *Wait) report() {
 	}
 	w.over = cancel
 	w.mu.Unlock()
-	if suppressed, ok := waits.line(); ok {
+	if suppressed, ok := waits.limit.line(); ok {
 		err := w.reason(ctx)
 		if w.m.State() != Connected {
 			err = fmt.Errorf("%w; also %w", err, w.m.offline())
@@ -130,25 +130,17 @@ func (w *Wait) report() {
 	}
 }
 
-// waitLines bounds the log lines of waits: a process in which thousands of calls
-// wait for one thing would write thousands of equal lines, and send as many requests
-// to find out the reason.
-const (
-	waitLines  = 20 // at most, in
-	waitWindow = 10 * time.Second
-)
-
 // waits is what the waits of a Manager share.
 type waits struct {
-	mu         sync.Mutex
-	closed     bool
-	running    sync.WaitGroup // reports
-	first      *Wait          // the newest; the others follow by next
-	last       *Wait
-	count      int
-	window     time.Time // when it began
-	lines      int       // in the window
-	suppressed int
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup // reports
+	first   *Wait          // the newest; the others follow by next
+	last    *Wait
+	count   int
+	// A process in which thousands of calls wait for one thing would write thousands
+	// of equal lines, and send as many requests to find out the reason.
+	limit lineLimit
 }
 
 // add puts a wait into the list.
@@ -200,23 +192,6 @@ func (v *waits) enter() bool {
 		v.running.Add(1)
 	}
 	return !v.closed
-}
-
-// line reports whether another line may be logged, and how many were not since the
-// last one.
-func (v *waits) line() (suppressed int, ok bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if now := time.Now(); now.Sub(v.window) > waitWindow {
-		v.window, v.lines = now, 0
-	}
-	if v.lines == waitLines {
-		v.suppressed++
-		return 0, false
-	}
-	v.lines++
-	suppressed, v.suppressed = v.suppressed, 0
-	return suppressed, true
 }
 
 // close waits until no report is running, and lets no other begin.

@@ -138,7 +138,7 @@ func TestAThrottledRequestIsReported(t *testing.T) {
 }
 
 // Ten thousand waits write a few lines only, and say how many were left out. Breaks
-// if waits.line always says yes.
+// if lineLimit.line always says yes.
 func TestManyWaitsLogFewLines(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		opt, logs := observed()

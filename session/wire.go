@@ -23,12 +23,14 @@ const (
 	xidAuth       int32 = -4
 )
 
-// maxAnswer guards against a length that no server would send.
-const maxAnswer = 1 << 28
-
 // errUnsent is the outcome of a call that never reached the connection, so it
 // certainly did not happen.
 var errUnsent = errors.New("session: not sent")
+
+// errUnsolicited ends a connection on which an answer came to a request that was
+// never made. No server sends such an answer, and a flood of them would cost the
+// process a core.
+var errUnsolicited = fmt.Errorf("%w: to a request that was never made", errMalformed)
 
 // errSkipped ends a connection on which an answer is missing.
 var errSkipped = errors.New("the server has left out an answer")
@@ -57,10 +59,16 @@ type wire struct {
 	out     []byte
 	closed  bool
 	lastXid int32
+	zkXids  []int32    // the requests of go-zookeeper that are unanswered
 	pending []inFlight // in the order in which they were sent, and are answered
 	newest  time.Time  // when the newest request was written
 	leader  time.Time  // when the newest request was written that a leader answers
 	arrived time.Time  // when the newest bytes arrived
+
+	received int64 // bytes
+	partial  partialAnswer
+	blamed   int32        // the request whose answer has cost the connection
+	blame    *answerError // why; nil if there is no such request
 
 	silence      *time.Timer // see watchSilence
 	watching     bool        // silence runs
@@ -72,13 +80,15 @@ type wire struct {
 	hello   bool // the ConnectRequest has been seen
 
 	// Of the reader alone:
-	in      *bufio.Reader
-	deliver []byte // what go-zookeeper has yet to read
-	shaken  bool
-	record  *record
-	arming  int           // requests to arm watches again that are unanswered
-	ponged  time.Time     // see pong
-	pace    time.Duration // likewise
+	in       *bufio.Reader
+	patience time.Duration // for silence, see SetReadDeadline
+	deliver  []byte        // what go-zookeeper has yet to read
+	shaken   bool
+	record   *record
+	auths    int           // answers to credentials
+	arming   int           // requests to arm watches again that are unanswered
+	ponged   time.Time     // see pong
+	pace     time.Duration // likewise
 }
 
 type inFlight struct {
@@ -94,20 +104,6 @@ func newWire(s *Session, conn, raw net.Conn, number uint64, server string) *wire
 	w.in = bufio.NewReaderSize(arrivals{w}, 32<<10)
 	w.filled.L = &w.mu
 	return w
-}
-
-// arrivals notes when bytes arrive: an answer that is large or slow is a sign of
-// life long before its end.
-type arrivals struct{ w *wire }
-
-func (a arrivals) Read(p []byte) (int, error) {
-	n, err := a.w.Conn.Read(p)
-	if n > 0 {
-		a.w.mu.Lock()
-		a.w.arrived = time.Now()
-		a.w.mu.Unlock()
-	}
-	return n, err
 }
 
 // unanswered returns for how long the server has sent nothing though a request
@@ -179,6 +175,9 @@ func (w *wire) Write(p []byte) (int, error) {
 	} else if isPing(p) {
 		// The keeper decides when the server is asked; see pong.
 	} else {
+		d := decoder{b: p}
+		d.int()
+		w.zkXids = append(w.zkXids, d.int())
 		w.push(p)
 	}
 	return len(p), nil
@@ -289,6 +288,10 @@ func (w *wire) Read(p []byte) (int, error) {
 			err = w.handle(frame)
 		}
 		if err != nil {
+			var limit net.Error
+			if errors.As(err, &limit) && limit.Timeout() {
+				w.accusePartial(time.Now(), false)
+			}
 			why := fmt.Errorf("read: %w", err)
 			if !w.shaken {
 				why = &unansweredError{why}
@@ -300,48 +303,6 @@ func (w *wire) Read(p []byte) (int, error) {
 	n := copy(p, w.deliver)
 	w.deliver = w.deliver[n:]
 	return n, nil
-}
-
-// readFrame is the function of that name, which also recognises servers that are
-// not ZooKeeper's.
-func (w *wire) readFrame() ([]byte, error) {
-	if !w.shaken {
-		head, err := w.in.Peek(4)
-		if err != nil {
-			return nil, err
-		}
-		if err := foreign([4]byte(head)); err != nil {
-			return nil, err
-		}
-	}
-	return readFrame(w.in)
-}
-
-// readFrame returns a frame with its length in front.
-func readFrame(r io.Reader) ([]byte, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, err
-	}
-	n := int(int32(binary.BigEndian.Uint32(head[:])))
-	if n < 0 || n > maxAnswer {
-		return nil, fmt.Errorf("%w: a frame of %d bytes", errMalformed, n)
-	}
-	// A length is only believed as far as bytes follow it.
-	const believed = 1 << 20
-	frame := make([]byte, 4+min(n, believed))
-	copy(frame, head[:])
-	if _, err := io.ReadFull(r, frame[4:]); err != nil {
-		return nil, err
-	}
-	for rest := n - believed; rest > 0; rest -= believed {
-		at := len(frame)
-		frame = append(frame, make([]byte, min(rest, believed))...)
-		if _, err := io.ReadFull(r, frame[at:]); err != nil {
-			return nil, err
-		}
-	}
-	return frame, nil
 }
 
 func (w *wire) handle(frame []byte) error {
@@ -365,6 +326,9 @@ func (w *wire) handle(frame []byte) error {
 	w.s.sawZxid(zxid, w.arming == 0)
 	switch {
 	case xid == xidAuth:
+		if w.auths++; w.auths > len(w.s.m.cfg.auth) {
+			return errUnsolicited
+		}
 		w.s.leases.hear()
 		if code != 0 {
 			w.s.refuseAuth(code)
@@ -380,6 +344,9 @@ func (w *wire) handle(frame []byte) error {
 			return fmt.Errorf("%w: for a request %d that was never made", errMalformed, xid)
 		}
 		c.code, c.zxid, c.body = code, zxid, d.b
+		if code == 0 && c.ofCaller() {
+			w.s.useful.Store(true)
+		}
 		w.s.leases.answered(w.record, c)
 		w.deliver = w.pong()
 		w.observe(c)
@@ -391,10 +358,25 @@ func (w *wire) handle(frame []byte) error {
 			return errSkipped
 		}
 	default:
+		if !w.ofZK(xid) {
+			return errUnsolicited
+		}
 		w.s.leases.hear()
 		w.deliver = frame
 	}
 	return nil
+}
+
+// ofZK reports whether go-zookeeper has made the request that an answer is for, once.
+func (w *wire) ofZK(xid int32) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := slices.Index(w.zkXids, xid)
+	if i < 0 {
+		return false
+	}
+	w.zkXids = slices.Delete(w.zkXids, i, i+1)
+	return true
 }
 
 // take finds the request that an answer is for, and says whether older ones
@@ -432,7 +414,7 @@ func (w *wire) end(why error) {
 		return
 	}
 	w.closed = true
-	pending := w.pending
+	pending, blamed, blame := w.pending, w.blamed, w.blame
 	w.pending, w.out = nil, nil
 	w.filled.Signal()
 	if w.timer != nil {
@@ -452,6 +434,9 @@ func (w *wire) end(why error) {
 	}
 	for _, f := range pending {
 		f.c.err = ErrConnectionLost
+		if blame != nil && f.xid == blamed {
+			f.c.err = &lostAnswer{blame}
+		}
 		w.observe(f.c)
 		f.c.finish()
 	}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -19,10 +20,11 @@ import (
 // which input arrives.
 func strangeWire(input []byte) *wire {
 	m := &Manager{
-		cfg: config{timeout: time.Second, log: zap.NewNop(), maxRequest: defaultMaxRequest}, servers: newServers([]string{"127.0.0.1:1"}),
+		cfg: config{timeout: time.Second, log: zap.NewNop(), maxRequest: defaultMaxRequest, maxAnswer: defaultMaxAnswer}, servers: newServers([]string{"127.0.0.1:1"}),
 		change: make(chan struct{}), listeners: make(map[chan State]func() bool), hopeless: make(chan struct{}), clock: newClock(),
 	}
 	s := newSession(m)
+	s.link.ctx, s.link.cancel = context.WithCancel(context.Background())
 	m.session = s
 	near, far := net.Pipe()
 	far.Close()
@@ -72,7 +74,7 @@ func FuzzAnswers(f *testing.F) {
 			s.greet(w)
 		}
 		var calls []*call
-		for _, op := range []int32{opGetData, opGetChildren2, opMulti, opCreate, opExists} {
+		for _, op := range []int32{opGetData, opGetChildren2, opMulti, opCreate, opExists, opMultiRead} {
 			c := &call{op: op, done: make(chan struct{})}
 			w.send(c, nil)
 			calls = append(calls, c)
@@ -84,6 +86,7 @@ func FuzzAnswers(f *testing.F) {
 			<-c.done
 			s.createdPath(c)
 			s.multiAnswer(c, 3)
+			s.multiReadAnswer(c, []Read{ReadData("/a"), ReadChildren("/b")})
 			d, lazy := decoder{b: c.body}, decoder{b: c.body}
 			names, stat := d.strings(), d.stat()
 			found := slices.AppendSeq([]string{}, lazy.list())
@@ -107,7 +110,7 @@ func TestALengthAloneCostsNoMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	for range 100 {
-		_, err := readFrame(bytes.NewReader(binary.BigEndian.AppendUint32(nil, maxAnswer)))
+		_, err := readAnswer(bytes.NewReader(binary.BigEndian.AppendUint32(nil, defaultMaxAnswer)), defaultMaxAnswer)
 		if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Fatalf("error %v, want the end of the input", err)
 		}
@@ -116,13 +119,13 @@ func TestALengthAloneCostsNoMemory(t *testing.T) {
 	if n := (after.TotalAlloc - before.TotalAlloc) / 100; n > 4<<20 {
 		t.Errorf("%d bytes for a frame of which nothing came", n)
 	}
-	for _, n := range []uint32{maxAnswer + 1, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
-		if _, err := readFrame(bytes.NewReader(binary.BigEndian.AppendUint32(nil, n))); !errors.Is(err, errMalformed) {
+	for _, n := range []uint32{defaultMaxAnswer + 1, 1<<31 - 1, 1 << 31, 1<<32 - 1} {
+		if _, err := readAnswer(bytes.NewReader(binary.BigEndian.AppendUint32(nil, n)), defaultMaxAnswer); !errors.Is(err, errMalformed) {
 			t.Errorf("a frame of %d bytes: error %v, want it refused", n, err)
 		}
 	}
 	big := bytes.Repeat([]byte("0123456789abcdef"), 200<<10)
-	got, err := readFrame(bytes.NewReader(framed(big)))
+	got, err := readAnswer(bytes.NewReader(framed(big)), defaultMaxAnswer)
 	if err != nil || !bytes.Equal(got[4:], big) {
 		t.Errorf("a frame of %d bytes came as %d, error %v", len(big), len(got)-4, err)
 	}

@@ -38,7 +38,7 @@ var leaseBugs = []bug{
 		"	p.leader = p.leader.Add(-d)\n"}},
 		[]finder{tested("./session", "^TestASuspendedMachineLosesItsHold$")}},
 	{"dial as long for a holder as for anybody", []edit{{"session/link.go",
-		"		return t / 6\n",
+		"		return min(t/6, maxDial)\n",
 		"		return t\n"}},
 		[]finder{tested("./session", "^TestDialsOfAHolderAreShort$")}},
 	{"ask again at once where there is no znode to check", []edit{{"session/keeper.go",
