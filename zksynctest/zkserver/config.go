@@ -16,12 +16,34 @@ type Config struct {
 	// MinSessionTimeout and MaxSessionTimeout bound what a client can negotiate.
 	// The defaults are 2 and 20 ticks.
 	MinSessionTimeout, MaxSessionTimeout time.Duration
-	// MaxClientConns is how many connections one remote IP may have; what is over
-	// the limit is accepted and closed. 0 means no limit.
+	// MaxClientConns is how many connections one remote IP may have to an endpoint
+	// (maxClientCnxns); a connection over the limit is accepted and closed. 0 means no
+	// limit, because many clients of a test have one address.
 	MaxClientConns int
+	// MaxConns is how many connections the server has in all, over all its endpoints
+	// (maxCnxns); a connection over the limit is accepted and closed. 0 means 10,000,
+	// and -1 means no limit.
+	MaxConns int
 	// MaxFrame is the greatest length of a request (jute.maxbuffer); a connection
 	// that announces more is closed. The default is 1048575.
 	MaxFrame int
+	// MaxAnswer is the greatest length of an answer in bytes, at least 1,024. A request
+	// whose answer would be longer ends its connection without an answer, and a line in
+	// the log says so. A write is carried out all the same. A real server has no such
+	// limit: it runs out of memory, and clients give up a connection that announces more
+	// than their own jute.maxbuffer. 0 means 64 MiB, and -1 means no limit.
+	MaxAnswer int
+	// MaxQueued is how many bytes may wait for one client that does not read them. When
+	// more than that would wait, the connection is closed and the bytes are gone; one
+	// answer may always wait. From a quarter of the limit on, requests of that client are
+	// read only when the client has read, or once in a third of its session timeout, so
+	// that a client that reads slowly keeps its session. 0 means 256 MiB, and -1 means no
+	// limit.
+	MaxQueued int
+	// MaxQueuedTotal is how many bytes may wait for all clients together. When more than
+	// that wait, the connection for which most bytes wait is closed. 0 means 1 GiB, and
+	// -1 means no limit.
+	MaxQueuedTotal int
 	// FourLetterWords are the commands that are answered to a connection that begins
 	// with one, "*" for all (4lw.commands.whitelist). nil means srvr alone.
 	FourLetterWords []string
@@ -88,6 +110,16 @@ type Config struct {
 	// OpsKept is how many of the latest operations [Server.Ops] remembers. The
 	// default is 65536.
 	OpsKept int
+	// OpsBytes bounds the memory of the operations that [Server.Ops] remembers: their
+	// paths, those within multis, and 256 bytes for each operation and 40 for each that
+	// is within a multi. The oldest operations are forgotten, as a whole, until the rest
+	// fits; the latest operation is always there. 0 means 64 MiB, and -1 means no limit.
+	OpsBytes int
+	// Logf is told in one line what an operator wants to know: that a connection could
+	// not be accepted, or was closed because of a limit. Lines of one kind come at most
+	// once a second, with the number of those left out. Calls may come from several
+	// goroutines at once. nil means no log.
+	Logf func(format string, args ...any)
 }
 
 const (
@@ -172,6 +204,9 @@ func (cfg Config) withDefaults() (Config, error) {
 	}
 	if cfg.OpsKept == 0 {
 		cfg.OpsKept = defaultOpsKept
+	}
+	if err := cfg.limits(); err != nil {
+		return Config{}, err
 	}
 	cfg.Without = slices.Clone(cfg.Without)
 	return cfg, nil

@@ -73,3 +73,6 @@ func (s *Server) Inconsistencies() []string {
 	}
 	return list
 }
+
+// Queued is how many bytes wait to be written to all connections.
+func (s *Server) Queued() int64 { return s.queued.Load() }

@@ -252,6 +252,7 @@ func (s *Server) notify(c *conn, ev eventType, path string, zxid int64) {
 	s.countSent(c)
 	hits, op := s.watchHits(c, ev, path, zxid)
 	c.out.pushEvent(s.scratch, hits, op, true)
+	s.checkQueue(c)
 }
 
 // watchPaths lists in a defined order.

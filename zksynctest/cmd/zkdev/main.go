@@ -111,6 +111,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 }
 
 func serve(ctx context.Context, o *options, logger *log.Logger) (err error) {
+	o.config.Logf = logger.Printf
 	srv, err := zkserver.NewEnsemble(o.config, o.servers)
 	if err != nil {
 		return err

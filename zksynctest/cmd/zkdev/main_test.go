@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,7 +39,13 @@ type process struct {
 
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command(os.Args[0], args...), rest: make(chan string, 1)}
+	return launchBy(t, `exec "$0" "$@"`, args...)
+}
+
+// launchBy launches it by a line of the shell.
+func launchBy(t *testing.T, line string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command("sh", append([]string{"-c", line, os.Args[0]}, args...)...), rest: make(chan string, 1)}
 	p.cmd.Env = append(os.Environ(), asServer+"=1")
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
@@ -68,6 +75,39 @@ func launch(t *testing.T, args ...string) *process {
 		p.rest <- b.String()
 	}()
 	return p
+}
+
+// TestNoFileDescriptorsLeft proves that the process goes on when it has no file
+// descriptors left for connections, and serves again when it has: 150 connections come,
+// and there are 100 descriptors.
+func TestNoFileDescriptorsLeft(t *testing.T) {
+	p := launchBy(t, "ulimit -n 100; exec \"$0\" \"$@\"", "-listen", "127.0.0.1:0")
+	var conns []net.Conn
+	for range 150 {
+		c, err := net.Dial("tcp", p.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, c)
+	}
+	time.AfterFunc(200*time.Millisecond, func() {
+		for _, c := range conns {
+			c.Close()
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	m, err := session.Connect(ctx, p.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if _, err := m.Session(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if said, status := p.end(syscall.SIGTERM); status != 0 || !strings.Contains(said, "too many open files") {
+		t.Errorf("status %d, %q", status, said)
+	}
 }
 
 // end sends a signal and returns what was said and the exit status.
