@@ -99,12 +99,15 @@ type Config struct {
 	// told, be it an answer or a watch event, is in the file before it is told, and
 	// outlives the process however that ends, kill -9 included. With DataSync it
 	// outlives the machine too: the file is synced before a client is told; without,
-	// a crash of the machine takes what the system had not yet written. A file that
-	// does not exist is made, and beside it one with ".lock" behind the name, by
-	// which a second server on the same file is refused (where the system has flock),
-	// and now and then one with ".new", in which a new snapshot is made. A file that
-	// is damaged, or of a newer format, is an error that wraps ErrCorrupt or
-	// ErrNewerFormat, and is left as it is. Empty means memory alone.
+	// a crash of the machine takes what the system had not yet written. A file that does
+	// not exist is made; now and then one with ".new" behind the name is beside it, in
+	// which a new snapshot is made. The server locks the file itself, so that a second
+	// server on the same file is refused, by whatever name or link it comes; a symbolic
+	// link stays one. Systems without flock (Windows, Solaris, AIX) lock nothing: start
+	// one server a file there. What was being written when the process or the machine
+	// ended, and nobody was told of, is cut off. A file that is damaged, or of a newer
+	// format, is an error that wraps ErrCorrupt or ErrNewerFormat, and is left as it is.
+	// Empty means memory alone.
 	DataFile string
 	DataSync bool
 	// OpsKept is how many of the latest operations [Server.Ops] remembers. The
@@ -120,6 +123,8 @@ type Config struct {
 	// once a second, with the number of those left out. Calls may come from several
 	// goroutines at once. nil means no log.
 	Logf func(format string, args ...any)
+
+	files fileSystem // of the tests of the data file
 }
 
 const (
@@ -207,6 +212,9 @@ func (cfg Config) withDefaults() (Config, error) {
 	}
 	if err := cfg.limits(); err != nil {
 		return Config{}, err
+	}
+	if cfg.files == nil {
+		cfg.files = osFiles{}
 	}
 	cfg.Without = slices.Clone(cfg.Without)
 	return cfg, nil

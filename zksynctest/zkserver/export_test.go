@@ -76,3 +76,6 @@ func (s *Server) Inconsistencies() []string {
 
 // Queued is how many bytes wait to be written to all connections.
 func (s *Server) Queued() int64 { return s.queued.Load() }
+
+// Renew has the server replace its data file with the next write to it.
+func (s *Server) Renew() { s.journal.renew() }

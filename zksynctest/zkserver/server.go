@@ -114,7 +114,7 @@ func NewEnsemble(cfg Config, n int) (*Server, error) {
 		s.en.lead(s.en.candidate())
 		return s, nil
 	}
-	st, j, err := openData(cfg.DataFile, cfg.DataSync)
+	st, j, err := openData(cfg.files, cfg.DataFile, cfg.DataSync, &s.notes)
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,7 @@ const (
 	stepEnd      = 8  // id of a session that is over
 	stepLastID   = 9  // id of the newest session of its server
 	stepComplete = 10 // how many znodes; the end of a snapshot
+	stepBatch    = 11 // where in the file it is; the beginning of a write
 )
 
 func appendStep(b []byte, kind byte, n *node) []byte {
@@ -98,6 +99,8 @@ func (st *state) apply(frame []byte) error {
 			delete(st.sessions, d.int64())
 		case stepLastID:
 			st.sawID(d.int64())
+		case stepBatch:
+			d.int64() // it is of use only where the file is damaged
 		case stepComplete:
 			if want, have := d.int64(), int64(len(st.tree.nodes)-1); want != have {
 				err = fmt.Errorf("%w: there are %d znodes in it, and not %d", ErrCorrupt, have, want)
