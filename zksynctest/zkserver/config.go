@@ -45,7 +45,9 @@ type Config struct {
 	// -1 means no limit.
 	MaxQueuedTotal int
 	// FourLetterWords are the commands that are answered to a connection that begins
-	// with one, "*" for all (4lw.commands.whitelist). nil means srvr alone.
+	// with one, "*" for all (4lw.commands.whitelist). nil means those that a real server
+	// allows: srvr, and isro with ReadOnlyMode. Others tell anybody who has sessions, and
+	// what is watched.
 	FourLetterWords []string
 	// ExtendedTypes allows TTL nodes.
 	ExtendedTypes bool
