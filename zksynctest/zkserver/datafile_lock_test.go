@@ -193,6 +193,11 @@ func TestAFileOfTheFirstVersion(t *testing.T) {
 	if list := s.Sessions(); len(list) != 1 {
 		t.Errorf("sessions %v", list)
 	}
+	derived := zkserver.PasswordOf(s.Sessions()[0].ID)
+	owner := &raw{t: t, id: s.Sessions()[0].ID, timeout: 30_000, password: string(derived[:])}
+	if w := owner.again(s).welcome(); w.id != owner.id {
+		t.Error("its client cannot go on")
+	}
 	if err := s.Create("/b", nil); err != nil {
 		t.Fatal(err)
 	}

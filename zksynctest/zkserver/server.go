@@ -14,6 +14,7 @@ import (
 type Server struct {
 	cfg        Config
 	notes      logger
+	secret     [16]byte     // of the passwords of sessions that nobody keeps
 	queued     atomic.Int64 // bytes that wait for all clients
 	unknown    map[OpCode]bool
 	allowed4LW map[string]bool
@@ -92,6 +93,7 @@ func NewEnsemble(cfg Config, n int) (*Server, error) {
 		unknown:     map[OpCode]bool{},
 		allowed4LW:  words,
 		base:        now,
+		secret:      newPassword(),
 		tree:        newTree(),
 		sessions:    map[int64]*session{},
 		conns:       map[*conn]struct{}{},
