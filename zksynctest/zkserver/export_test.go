@@ -82,3 +82,13 @@ func (s *Server) Renew() { s.journal.renew() }
 
 // PasswordOf is the password that a real server derives from the id of a session.
 var PasswordOf = passwordOf
+
+// Received is how many frames the endpoints have got.
+func (s *Server) Received() (n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.en.endpoints {
+		n += e.stats.received
+	}
+	return n
+}
