@@ -37,12 +37,12 @@ type Config struct {
 	// more than that would wait, the connection is closed and the bytes are gone; one
 	// answer may always wait. From a quarter of the limit on, requests of that client are
 	// read only when the client has read, or once in a third of its session timeout, so
-	// that a client that reads slowly keeps its session. 0 means 256 MiB, and -1 means no
+	// that a client that reads slowly keeps its session. 0 means 128 MiB, and -1 means no
 	// limit.
 	MaxQueued int
 	// MaxQueuedTotal is how many bytes may wait for all clients together. When more than
-	// that wait, the connection for which most bytes wait is closed. 0 means 1 GiB, and
-	// -1 means no limit.
+	// that wait, the connection for which most bytes wait is closed. 0 means 512 MiB,
+	// and -1 means no limit.
 	MaxQueuedTotal int
 	// FourLetterWords are the commands that are answered to a connection that begins
 	// with one, "*" for all (4lw.commands.whitelist). nil means those that a real server

@@ -13,8 +13,8 @@ const unlimited = -1
 const (
 	defaultMaxConns       = 10_000
 	defaultMaxAnswer      = 64 << 20
-	defaultMaxQueued      = 256 << 20
-	defaultMaxQueuedTotal = 1 << 30
+	defaultMaxQueued      = 128 << 20
+	defaultMaxQueuedTotal = 512 << 20
 	defaultOpsBytes       = 64 << 20
 )
 
