@@ -74,7 +74,7 @@ func (l *lines) all() []string {
 	return append([]string(nil), l.list...)
 }
 
-// TestAcceptGoesOn proves that no failure to accept ends Serve: Serve tries again at
+// No failure to accept ends Serve: Serve tries again at
 // growing intervals, says so at most once a second, and ends at once with Close. The
 // line to break is that with continue in acceptOn.
 func TestAcceptGoesOn(t *testing.T) {
@@ -108,7 +108,7 @@ func TestAcceptGoesOn(t *testing.T) {
 	})
 }
 
-// TestServeEndsWithItsListener proves that Serve returns when somebody else closes its
+// Serve returns when somebody else closes its
 // listener, which will not accept again.
 func TestServeEndsWithItsListener(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestServeEndsWithItsListener(t *testing.T) {
 	})
 }
 
-// TestMaxConns proves that connections beyond MaxConns are accepted and closed, from
+// Connections beyond MaxConns are accepted and closed, from
 // whatever endpoint and address they are, that the log says so, and that there is room
 // again when others have gone. The line to break is the one in full that compares
 // len(s.conns).

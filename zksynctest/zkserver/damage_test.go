@@ -103,7 +103,7 @@ func harm(rng *rand.Rand, whole []byte) ([]byte, string) {
 	return b, fmt.Sprintf("kind %d at %d of %d", kind, at, len(whole))
 }
 
-// TestStormOfDamagedFiles proves that a server on a damaged or cut data file, many with
+// A server on a damaged or cut data file, many with
 // -damages, either says that it is damaged and leaves it as it is, or starts with a state
 // that was once. The line to break is the one that compares checksums in readDataFrame.
 func TestStormOfDamagedFiles(t *testing.T) {

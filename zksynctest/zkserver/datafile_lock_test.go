@@ -32,7 +32,7 @@ func rewrite(t *testing.T, s *zkserver.Server, file string) {
 	}
 }
 
-// TestOneServerAFileByAnyName proves that a second server on the same file is refused
+// A second server on the same file is refused
 // when it comes by a symbolic link, a hard link, another path, or when what looks like
 // the lock is removed, before and after the first server has replaced the file; and that
 // the file that the link leads to is replaced, and not the link. The lines to break are
@@ -79,7 +79,7 @@ func TestOneServerAFileByAnyName(t *testing.T) {
 	same(t, "by the link", crashed(t, file, zkserver.Config{}), s)
 }
 
-// TestTheFileWasRemoved proves that a server whose file was removed, and replaced by
+// A server whose file was removed, and replaced by
 // that of a second server, leaves the second file alone and goes down. The line to break
 // is the call of names in replace.
 func TestTheFileWasRemoved(t *testing.T) {
@@ -104,7 +104,7 @@ func TestTheFileWasRemoved(t *testing.T) {
 	same(t, "the second server", crashed(t, file, zkserver.Config{}), second)
 }
 
-// TestServersInTurn proves that of many servers that are started on one file at once, one
+// Of many servers that are started on one file at once, one
 // serves at a time, and that each finds what all before it have written, while the file
 // is replaced all the time.
 func TestServersInTurn(t *testing.T) {
@@ -147,7 +147,7 @@ func TestServersInTurn(t *testing.T) {
 	wg.Wait()
 }
 
-// TestDamageBetweenZeros proves that damage in data that is zeros is not mistaken for
+// Damage in data that is zeros is not mistaken for
 // what a crash of the machine leaves, if something was written behind it. The line to
 // break is the one with laterBatch in tornWrite.
 func TestDamageBetweenZeros(t *testing.T) {
@@ -175,7 +175,7 @@ func TestDamageBetweenZeros(t *testing.T) {
 	}
 }
 
-// TestAFileOfTheFirstVersion proves that files without batches and passwords are read,
+// Files without batches and passwords are read,
 // and go on as files of the present version.
 func TestAFileOfTheFirstVersion(t *testing.T) {
 	b, err := os.ReadFile("testdata/version1.data")

@@ -30,7 +30,7 @@ func readsOf(path string, n int) rec {
 	return multi(subs...)
 }
 
-// TestAnAnswerThatIsTooLong proves that 48 KB that ask 3,000 times for a megabyte end
+// 48 KB that ask 3,000 times for a megabyte end
 // the connection without an answer, cost about MaxAnswer bytes, and are in the log, and
 // that an answer of just MaxAnswer bytes comes. The lines to break are the comparisons
 // with MaxAnswer in multiRead and in execute.
@@ -62,7 +62,7 @@ func TestAnAnswerThatIsTooLong(t *testing.T) {
 	})
 }
 
-// TestAWriteWithALongAnswer proves that a write whose answer is too long is carried out.
+// A write whose answer is too long is carried out.
 func TestAWriteWithALongAnswer(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{MaxAnswer: 1024})
@@ -76,7 +76,7 @@ func TestAWriteWithALongAnswer(t *testing.T) {
 	})
 }
 
-// TestEventsForAPeerThatDoesNotRead proves that a connection for which more than
+// A connection for which more than
 // MaxQueued bytes of events wait is closed and its bytes are gone at once, and that
 // nobody else waits for it. The line to break is the call of checkQueue in notify.
 func TestEventsForAPeerThatDoesNotRead(t *testing.T) {
@@ -108,7 +108,7 @@ func TestEventsForAPeerThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// TestAnswersForAPeerThatDoesNotRead proves that a client that sends requests and reads
+// A client that sends requests and reads
 // no answers makes the server hold no more than MaxQueued bytes, that the server goes on
 // at once when the client reads, and that a client that reads loses nothing however far
 // its requests are ahead. The line to break is the call of awaitReader in readLoop.
@@ -137,7 +137,7 @@ func TestAnswersForAPeerThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// TestASlowReaderKeepsItsSession proves that a client whose requests are held back
+// A client whose requests are held back
 // because it reads slowly touches its session all the same, and that a client that never
 // reads is closed in the end. The line to break is the one with patience in awaitReader.
 func TestASlowReaderKeepsItsSession(t *testing.T) {
@@ -165,7 +165,7 @@ func TestASlowReaderKeepsItsSession(t *testing.T) {
 	})
 }
 
-// TestMaxQueuedTotal proves that the connection for which most bytes wait is closed when
+// The connection for which most bytes wait is closed when
 // too many wait for all together, and no other. The line to break is the call of
 // overflow behind the loop in checkQueue.
 func TestMaxQueuedTotal(t *testing.T) {
@@ -199,7 +199,7 @@ func TestMaxQueuedTotal(t *testing.T) {
 	})
 }
 
-// TestOpsBytes proves that the operations that Ops remembers take at most OpsBytes, that
+// The operations that Ops remembers take at most OpsBytes, that
 // the latest are there, whole, and that a single one that is larger is there. The line
 // to break is the loop that forgets in opLog.add.
 func TestOpsBytes(t *testing.T) {
@@ -231,7 +231,7 @@ func TestOpsBytes(t *testing.T) {
 	})
 }
 
-// TestOpsOfAGreatMulti proves that the operations within multis count for OpsBytes.
+// The operations within multis count for OpsBytes.
 func TestOpsOfAGreatMulti(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{OpsBytes: 100_000})

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// TestPasswordsCannotBeGuessed proves that the password of a session follows neither
+// The password of a session follows neither
 // from its id nor from that of another session, and that a client that has guessed as a
 // real server would derive it is told that the session has expired, while the owner goes
 // on. The line to break is the one with newPassword in openSession.
@@ -38,7 +38,7 @@ func TestPasswordsCannotBeGuessed(t *testing.T) {
 	})
 }
 
-// TestPasswordsWithoutAQuorum proves that an endpoint that only reads knows the
+// An endpoint that only reads knows the
 // passwords of the ensemble's sessions and of its own, and refuses others. The line to
 // break is the one with admits in connectReadOnly.
 func TestPasswordsWithoutAQuorum(t *testing.T) {

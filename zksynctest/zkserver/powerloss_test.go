@@ -79,7 +79,7 @@ func (r *powerRun) check(t *testing.T, seed int, s *Server, lossy bool) {
 	}
 }
 
-// TestPowerLoss proves that with DataSync every write that was acknowledged is there
+// With DataSync every write that was acknowledged is there
 // after the machine has lost power, at any operation of the file and of its directory,
 // with any of the sectors and names that were not synced, and that the server starts;
 // again and again on the same files. Without DataSync it starts with some state that was,

@@ -158,7 +158,7 @@ func hostile(t *testing.T, s *zkserver.Server, seed uint64, until int64) {
 	}
 }
 
-// TestStormOfFrames proves that hostile clients that send damaged frames, by the million
+// Hostile clients that send damaged frames, by the million
 // with -frames, neither end the server nor make it keep memory or goroutines, and that
 // another client is served all the time.
 func TestStormOfFrames(t *testing.T) {
@@ -206,7 +206,7 @@ func TestStormOfFrames(t *testing.T) {
 	}
 }
 
-// TestMillionsOfWatches proves that watches, by the million with -watches, take memory
+// Watches, by the million with -watches, take memory
 // in proportion, about 250 bytes and the path each, that another client is served while
 // they are set, and while they fire, and that nothing is left of them.
 func TestMillionsOfWatches(t *testing.T) {

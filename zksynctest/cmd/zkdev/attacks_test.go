@@ -185,7 +185,7 @@ var attacks = []struct {
 	}},
 }
 
-// TestAttacks proves that no attack ends the process, makes it take more memory than its
+// No attack ends the process, makes it take more memory than its
 // limits allow, or keeps another client waiting. With -v it prints the rows of the table
 // in docs/testing.md; those used -attack 10.
 func TestAttacks(t *testing.T) {

@@ -79,7 +79,7 @@ func launchBy(t *testing.T, line string, args ...string) *process {
 	return p
 }
 
-// TestNoFileDescriptorsLeft proves that the process goes on when it has no file
+// The process goes on when it has no file
 // descriptors left for connections, and serves again when it has: 150 connections come,
 // and there are 100 descriptors.
 func TestNoFileDescriptorsLeft(t *testing.T) {
@@ -203,7 +203,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestAddresses proves that the members of an ensemble are at their own ports for
+// The members of an ensemble are at their own ports for
 // clients if those differ, and at ports that follow each other if not, or if -listen says
 // where.
 func TestAddresses(t *testing.T) {
@@ -232,7 +232,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestWords proves that zkdev answers srvr alone, unless -4lw allows more.
+// Zkdev answers srvr alone, unless -4lw allows more.
 func TestWords(t *testing.T) {
 	for _, c := range []struct {
 		args             []string
