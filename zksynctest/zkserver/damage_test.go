@@ -77,7 +77,10 @@ func startOn(t testing.TB, what string, file []byte, states map[string]bool) (st
 // exchanged, and ends that are missing or too long.
 func harm(rng *rand.Rand, whole []byte) ([]byte, string) {
 	b := bytes.Clone(whole)
-	sector := func() []byte { at := rng.IntN(len(b)) / diskSector * diskSector; return b[at:min(at+diskSector, len(b))] }
+	sector := func() []byte {
+		at := rng.IntN(len(b)) / diskSector * diskSector
+		return b[at:min(at+diskSector, len(b))]
+	}
 	kind := rng.IntN(8)
 	at := rng.IntN(len(b))
 	switch kind {
