@@ -142,18 +142,20 @@ func TestAnswersForAPeerThatDoesNotRead(t *testing.T) {
 // reads is closed in the end. The line to break is the one with patience in awaitReader.
 func TestASlowReaderKeepsItsSession(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
-		s := withBig(t, zkserver.Config{MaxQueued: 4 << 20}, 500_000)
+		s := withBig(t, zkserver.Config{MaxQueued: 4 << 20}, 300_000)
 		slow := session(t, s, 30*time.Second)
-		for range 20 {
+		const requests = 12 // 3.6 MB, of which 1 MB is queued at once
+		for range requests {
 			slow.send(zkserver.OpGetData, rec{}.str("/big").flag(false))
 		}
-		for range 20 { // one answer in 9 s
-			time.Sleep(9 * time.Second)
-			slow.recv()
-		}
+		time.Sleep(70 * time.Second)
 		if len(s.Sessions()) != 1 {
 			t.Fatal("its session is over")
 		}
+		for range requests {
+			slow.recv()
+		}
+		slow.want(0, zkserver.OpPing, nil)
 		never := session(t, s, 30*time.Second)
 		for range 30 {
 			never.send(zkserver.OpGetData, rec{}.str("/big").flag(false))
