@@ -49,7 +49,7 @@ var robustServerBugs = []bug{
 		[]finder{tested("./zksynctest/zkserver", "^TestOpsBytes$")}},
 	{"zkserver: forget to count what is within a multi", []edit{{"zksynctest/zkserver/ops.go",
 		"		n += 40 + len(op.Sub[i].Path)\n",
-		""}},
+		"		n += 0 * i\n"}},
 		[]finder{tested("./zksynctest/zkserver", "^TestOpsOfAGreatMulti$")}},
 	{"zkserver: keep the room of a million watches", []edit{{"zksynctest/zkserver/watch.go",
 		"len(t.paths) == 0 && t.most > keptSegments",
