@@ -174,11 +174,11 @@ func TestMaxQueuedTotal(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{MaxQueuedTotal: 1 << 20})
 		worst, bad := session(t, s, 30*time.Second), session(t, s, 30*time.Second)
-		worst.addWatch("/", recursiveMode)
+		worst.addWatch("/", persistentMode)
 		bad.addWatch("/zookeeper", persistentMode)
-		const rounds = 20_000 // 42 bytes each for bad, and 75 for worst; a quarter of a megabyte is in each pipe
-		for range rounds {
-			for _, path := range []string{"/zookeeper", "/"} {
+		const rounds = 25_000 // 33 bytes each for worst, and then 42 for bad; a quarter of a megabyte is in each pipe
+		for _, path := range []string{"/", "/zookeeper"} {
+			for range rounds {
 				if err := s.Set(path, nil); err != nil {
 					t.Fatal(err)
 				}
