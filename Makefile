@@ -12,6 +12,10 @@ SEED      ?= 1
 RUNS      ?= 20
 DAMAGED   ?= 100000
 MANAGERS  ?= 1000
+FRAMES    ?= 5000000
+WATCHES   ?= 3000000
+LOSSES    ?= 50000
+DAMAGES   ?= 100000
 
 # The newest release that goes with the Go version of go.mod. It is kept out of
 # go.mod so that users never see it. .ci/run reads it from here.
@@ -99,6 +103,12 @@ churn: ## everything opened, used and closed for CHURN, and the heap looked at
 .PHONY: promises
 promises: ## what the tests prove: the first sentence of the comment of each test
 	go run ./internal/promises
+
+.PHONY: storms
+storms: ## FRAMES hostile frames, WATCHES watches, LOSSES losses of power and DAMAGES damaged files for the embedded server
+	go test -v -count=1 -timeout 24h ./zksynctest/zkserver -run '^Test(StormOfFrames|MillionsOfWatches|PowerLoss|StormOfDamagedFiles)$$' \
+		-frames $(FRAMES) -watches $(WATCHES) -losses $(LOSSES) -damages $(DAMAGES)
+	go test -v -count=1 -timeout 24h ./zksynctest/cmd/zkdev -run '^TestAttacks$$' -attack 10
 
 .PHONY: ci
 ci: ## what must pass, in a fresh clone

@@ -16,14 +16,38 @@ type Config struct {
 	// MinSessionTimeout and MaxSessionTimeout bound what a client can negotiate.
 	// The defaults are 2 and 20 ticks.
 	MinSessionTimeout, MaxSessionTimeout time.Duration
-	// MaxClientConns is how many connections one remote IP may have; what is over
-	// the limit is accepted and closed. 0 means no limit.
+	// MaxClientConns is how many connections one remote IP may have to an endpoint
+	// (maxClientCnxns); a connection over the limit is accepted and closed. 0 means no
+	// limit, because many clients of a test have one address.
 	MaxClientConns int
+	// MaxConns is how many connections the server has in all, over all its endpoints
+	// (maxCnxns); a connection over the limit is accepted and closed. 0 means 10,000,
+	// and -1 means no limit.
+	MaxConns int
 	// MaxFrame is the greatest length of a request (jute.maxbuffer); a connection
 	// that announces more is closed. The default is 1048575.
 	MaxFrame int
+	// MaxAnswer is the greatest length of an answer in bytes, at least 1,024. A request
+	// whose answer would be longer ends its connection without an answer, and a line in
+	// the log says so. A write is carried out all the same. A real server has no such
+	// limit: it runs out of memory, and clients give up a connection that announces more
+	// than their own jute.maxbuffer. 0 means 64 MiB, and -1 means no limit.
+	MaxAnswer int
+	// MaxQueued is how many bytes may wait for one client that does not read them. When
+	// more than that would wait, the connection is closed and the bytes are gone; one
+	// answer may always wait. From a quarter of the limit on, requests of that client are
+	// read only when the client has read, or once in a third of its session timeout, so
+	// that a client that reads slowly keeps its session. 0 means 128 MiB, and -1 means no
+	// limit.
+	MaxQueued int
+	// MaxQueuedTotal is how many bytes may wait for all clients together. When more than
+	// that wait, the connection for which most bytes wait is closed. 0 means 512 MiB,
+	// and -1 means no limit.
+	MaxQueuedTotal int
 	// FourLetterWords are the commands that are answered to a connection that begins
-	// with one, "*" for all (4lw.commands.whitelist). nil means srvr alone.
+	// with one, "*" for all (4lw.commands.whitelist). nil means those that a real server
+	// allows: srvr, and isro with ReadOnlyMode. Others tell anybody who has sessions, and
+	// what is watched.
 	FourLetterWords []string
 	// ExtendedTypes allows TTL nodes.
 	ExtendedTypes bool
@@ -77,17 +101,32 @@ type Config struct {
 	// told, be it an answer or a watch event, is in the file before it is told, and
 	// outlives the process however that ends, kill -9 included. With DataSync it
 	// outlives the machine too: the file is synced before a client is told; without,
-	// a crash of the machine takes what the system had not yet written. A file that
-	// does not exist is made, and beside it one with ".lock" behind the name, by
-	// which a second server on the same file is refused (where the system has flock),
-	// and now and then one with ".new", in which a new snapshot is made. A file that
-	// is damaged, or of a newer format, is an error that wraps ErrCorrupt or
-	// ErrNewerFormat, and is left as it is. Empty means memory alone.
+	// a crash of the machine takes what the system had not yet written. A file that does
+	// not exist is made; now and then one with ".new" behind the name is beside it, in
+	// which a new snapshot is made. The server locks the file itself, so that a second
+	// server on the same file is refused, by whatever name or link it comes; a symbolic
+	// link stays one. Systems without flock (Windows, Solaris, AIX) lock nothing: start
+	// one server a file there. What was being written when the process or the machine
+	// ended, and nobody was told of, is cut off. A file that is damaged, or of a newer
+	// format, is an error that wraps ErrCorrupt or ErrNewerFormat, and is left as it is.
+	// Empty means memory alone.
 	DataFile string
 	DataSync bool
 	// OpsKept is how many of the latest operations [Server.Ops] remembers. The
 	// default is 65536.
 	OpsKept int
+	// OpsBytes bounds the memory of the operations that [Server.Ops] remembers: their
+	// paths, those within multis, and 256 bytes for each operation and 40 for each that
+	// is within a multi. The oldest operations are forgotten, as a whole, until the rest
+	// fits; the latest operation is always there. 0 means 64 MiB, and -1 means no limit.
+	OpsBytes int
+	// Logf is told in one line what an operator wants to know: that a connection could
+	// not be accepted, or was closed because of a limit. Lines of one kind come at most
+	// once a second, with the number of those left out. Calls may come from several
+	// goroutines at once. nil means no log.
+	Logf func(format string, args ...any)
+
+	files fileSystem // of the tests of the data file
 }
 
 const (
@@ -172,6 +211,12 @@ func (cfg Config) withDefaults() (Config, error) {
 	}
 	if cfg.OpsKept == 0 {
 		cfg.OpsKept = defaultOpsKept
+	}
+	if err := cfg.limits(); err != nil {
+		return Config{}, err
+	}
+	if cfg.files == nil {
+		cfg.files = osFiles{}
 	}
 	cfg.Without = slices.Clone(cfg.Without)
 	return cfg, nil

@@ -17,7 +17,8 @@ type ConfigFile struct {
 	// ":2181" is on all interfaces. Empty means that the file has no clientPort.
 	ClientAddr string
 	// Servers are the members of the ensemble, by their numbers. None or one is a
-	// server on its own.
+	// server on its own. One process serves all members, by [NewEnsemble]: processes that
+	// serve one member each would be as many servers that know nothing of each other.
 	Servers []ConfigServer
 	// InitLimit is in ticks, and 0 if it is not given.
 	InitLimit int
@@ -30,6 +31,12 @@ type ConfigFile struct {
 type ConfigServer struct {
 	ID    int
 	Value string // host:port:port and so on, as it is written
+}
+
+// ClientPort is the port for clients that stands behind the semicolon, or "".
+func (c ConfigServer) ClientPort() string {
+	_, client, _ := strings.Cut(c.Value, ";")
+	return client[strings.LastIndexByte(client, ':')+1:]
 }
 
 // IgnoredKey is a line of a configuration file that changes nothing.
@@ -148,6 +155,7 @@ func (p *configParser) finish() error {
 	if p.port != "" {
 		p.ClientAddr = joinHostPort(p.host, p.port)
 	}
+	p.allowServersOwn()
 	slices.SortFunc(p.Servers, func(a, b ConfigServer) int { return a.ID - b.ID })
 	_, err := p.Config.withDefaults()
 	if err == nil {
@@ -160,6 +168,22 @@ func (p *configParser) finish() error {
 		}
 	}
 	return err
+}
+
+// allowServersOwn adds to a whitelist the commands that a real server adds to it,
+// because it needs them itself.
+func (p *configParser) allowServersOwn() {
+	words := p.Config.FourLetterWords
+	if words == nil || slices.Contains(words, "*") {
+		return
+	}
+	if !slices.Contains(words, "srvr") {
+		words = append(words, "srvr")
+	}
+	if p.Config.ReadOnlyMode && !slices.Contains(words, "isro") {
+		words = append(words, "isro")
+	}
+	p.Config.FourLetterWords = words
 }
 
 func milliseconds(n int) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -56,7 +56,7 @@ server.10=[::1]:2888:3888:observer;[::1]:2181
 			MaxFrame:          4 << 20,
 			ExtendedTypes:     true,
 			SyncLimit:         5,
-			FourLetterWords:   []string{"stat", "ruok", "mntr"},
+			FourLetterWords:   []string{"stat", "ruok", "mntr", "srvr", "isro"},
 			ReadOnlyMode:      true,
 			EnforceQuota:      true,
 			ReapInterval:      time.Second,
@@ -79,18 +79,27 @@ server.10=[::1]:2888:3888:observer;[::1]:2181
 		t.Errorf("%+v\nwant\n%+v", got, want)
 	}
 	start(t, got.Config)
+	for i, want := range []string{"", "2181", "2181"} {
+		if port := got.Servers[i].ClientPort(); port != want {
+			t.Errorf("the port for clients of %s is %q, want %q", got.Servers[i].Value, port, want)
+		}
+	}
 }
 
 // A field that a zoo.cfg does not set has the value of the zero Config.
 func TestConfigDefaults(t *testing.T) {
 	for text, want := range map[string]zkserver.ConfigFile{
-		"":                         {},
-		"maxClientCnxns=0":         {},
-		"minSessionTimeout=-1":     {},
-		"clientPort=0":             {ClientAddr: ":0"},
-		"clientPort=+2181":         {ClientAddr: ":2181"},
-		"jute.maxbuffer = 1000":    {Config: zkserver.Config{MaxFrame: 1000}},
-		"4lw.commands.whitelist=*": {Config: zkserver.Config{FourLetterWords: []string{"*"}}},
+		"":                                 {},
+		"maxClientCnxns=0":                 {},
+		"minSessionTimeout=-1":             {},
+		"clientPort=0":                     {ClientAddr: ":0"},
+		"clientPort=+2181":                 {ClientAddr: ":2181"},
+		"jute.maxbuffer = 1000":            {Config: zkserver.Config{MaxFrame: 1000}},
+		"4lw.commands.whitelist=*":         {Config: zkserver.Config{FourLetterWords: []string{"*"}}},
+		"maxCnxns=7":                       {Config: zkserver.Config{MaxConns: 7}},
+		"maxCnxns=0":                       {Config: zkserver.Config{MaxConns: -1}},
+		"4lw.commands.whitelist=srvr,stat": {Config: zkserver.Config{FourLetterWords: []string{"srvr", "stat"}}},
+		"4lw.commands.whitelist=ruok":      {Config: zkserver.Config{FourLetterWords: []string{"ruok", "srvr"}}},
 		"clientPort=2181\nclientPortAddress=0.0.0.0": {ClientAddr: ":2181"},
 		"clientPort=2181\nclientPortAddress=::1":     {ClientAddr: "[::1]:2181"},
 		"clientPort=2181\nclientPortAddress=[::1]":   {ClientAddr: "[::1]:2181"},

@@ -37,6 +37,13 @@ var configKeys = map[string]func(*configParser, property) error{
 		p.Config.MaxClientConns, err = intOf(prop, 0, math.MaxInt32, "how many connections one IP may have, 0 for any number")
 		return err
 	},
+	"maxCnxns": func(p *configParser, prop property) (err error) {
+		p.Config.MaxConns, err = intOf(prop, 0, math.MaxInt32, "how many connections there may be in all, 0 for any number")
+		if p.Config.MaxConns == 0 {
+			p.Config.MaxConns = unlimited
+		}
+		return err
+	},
 	"jute.maxbuffer": func(p *configParser, prop property) (err error) {
 		p.Config.MaxFrame, err = intOf(prop, 64, math.MaxInt32/2, "bytes, between 64 and 2^30; 0x at the beginning makes it hexadecimal")
 		return err
@@ -101,7 +108,7 @@ var meaningless = strings.Fields(`
 	learner.asyncSending learner.closeSocketAsync leader.closeSocketAsync leader.maxConcurrentSnapshots
 	leader.maxConcurrentSnapshotTimeout leader.maxConcurrentDiffs leader.maxTimeToWaitForEpoch leader.ackLoggingFrequency
 	sslQuorum sslQuorumReloadCertFiles sslEndpointIdentification portUnification
-	globalOutstandingLimit serverCnxnFactory maxCnxns maxResponseCacheSize maxGetChildrenResponseCacheSize
+	globalOutstandingLimit serverCnxnFactory maxResponseCacheSize maxGetChildrenResponseCacheSize
 	forceSync fsync.warningthresholdms warningThresholdMs fsyncWarningThresholdMS digest.enabled DigestAuthenticationProvider.enabled
 	DigestAuthenticationProvider.digestAlg X509AuthenticationProvider.superUser superUser skipACL sessionRequireClientSASLAuth
 	allowSaslFailedClients requireClientAuthScheme enforce.auth.enabled enforce.auth.schemes kerberos.removeHostFromPrincipal

@@ -43,7 +43,8 @@ type conn struct {
 
 	// Guarded by the server's mu.
 	closed    bool
-	hung      bool // its ConnectRequest was swallowed
+	why       string // it was closed, if a limit made the server close it
+	hung      bool   // its ConnectRequest was swallowed
 	sess      *session
 	ids       []identity
 	sasl      saslExchange
@@ -66,19 +67,19 @@ func (c *conn) sessionID() int64 {
 	return c.sess.id
 }
 
-// startConn takes over an accepted connection, unless its IP has too many. The
+// startConn takes over an accepted connection, or returns why there are too many. The
 // caller holds mu.
-func (s *Server) startConn(e *Endpoint, nc net.Conn) bool {
+func (s *Server) startConn(e *Endpoint, nc net.Conn) (full string) {
 	ip := remoteIP(nc)
-	if limit := s.cfg.MaxClientConns; limit > 0 && e.perIP[ip] >= limit {
-		return false
+	if full := s.full(e, ip); full != "" {
+		return full
 	}
 	e.perIP[ip]++
 	s.lastConn++
 	c := &conn{
 		s: s, ep: e, rep: e.rep, id: s.lastConn, nc: nc, ip: ip,
 		br:          bufio.NewReaderSize(nc, readBuffer),
-		out:         outQueue{wake: make(chan struct{}, 1)},
+		out:         newOutQueue(&s.queued),
 		done:        make(chan struct{}),
 		released:    make(chan struct{}),
 		ids:         []identity{{"ip", ip}},
@@ -93,7 +94,7 @@ func (s *Server) startConn(e *Endpoint, nc net.Conn) bool {
 	s.wg.Add(2)
 	go c.readLoop()
 	go c.writeLoop()
-	return true
+	return ""
 }
 
 // limitHandshake closes c at a multiple of handshakeTime if it has no session by
@@ -158,6 +159,7 @@ func (c *conn) readLoop() {
 		if err != nil {
 			return
 		}
+		c.awaitReader()
 		if !c.serve(frame) {
 			// Swallowed from here on, until somebody closes the socket.
 			_, _ = io.Copy(io.Discard, c.br)

@@ -3,42 +3,67 @@ package zkserver
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
-	"os"
 )
 
 // openData reads the data file and opens the journal for what comes. There is
 // no state if there was no file yet, or an empty one.
-func openData(path string, sync bool) (*state, *journal, error) {
-	fail := func(err error) (*state, *journal, error) {
-		return nil, nil, fmt.Errorf("zkserver: the data file %s: %w", path, err)
-	}
-	lock, err := lockFile(path + ".lock")
+func openData(files fileSystem, path string, sync bool, notes *logger) (*state, *journal, error) {
+	j := &journal{files: files, path: path, sync: sync}
+	st, err := j.open(notes)
 	if err != nil {
-		return fail(err)
-	}
-	j := &journal{path: path, sync: sync, lock: lock}
-	st, err := j.open()
-	if err != nil {
-		j.unlock()
 		if j.file != nil {
 			j.file.Close()
 		}
-		return fail(err)
+		return nil, nil, fmt.Errorf("zkserver: the data file %s: %w", path, err)
 	}
 	return st, j, nil
 }
 
-func (j *journal) open() (*state, error) {
-	f, err := os.OpenFile(j.path, os.O_RDWR, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		j.renew()
-		return nil, nil
+// lockAttempts is how often a file can be replaced between the moments at which it is
+// opened and locked. A server replaces its file when megabytes of changes are in it.
+const lockAttempts = 100
+
+// lock opens and locks the file that has the path. A server that is about to end may
+// replace the file, or remove its lock, between the two: only when the path names the
+// file that is locked, nobody else has it.
+func (j *journal) lock() error {
+	for range lockAttempts {
+		f, err := j.files.open(j.path, false)
+		if err != nil {
+			return err
+		}
+		if err := j.files.lock(f); err != nil {
+			f.Close()
+			return err
+		}
+		// A symbolic link stays, and the file that it leads to is replaced: otherwise the
+		// first server would go on with the name of the link, and a second server could
+		// begin with the file.
+		target, err := j.files.target(j.path)
+		same := false
+		if err == nil {
+			same, err = j.files.names(target, f)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			f.Close()
+			return err
+		}
+		if same {
+			j.file, j.path = f, target
+			return nil
+		}
+		f.Close()
 	}
-	if err != nil {
+	return fmt.Errorf("it was replaced %d times while it was opened", lockAttempts)
+}
+
+func (j *journal) open(notes *logger) (*state, error) {
+	if err := j.lock(); err != nil {
 		return nil, err
 	}
-	j.file = f
+	f := j.file
 	info, err := f.Stat()
 	switch {
 	case err != nil:
@@ -58,14 +83,25 @@ func (j *journal) open() (*state, error) {
 	}
 	if l.torn {
 		// Nobody was told of what the process was writing when it ended.
+		notes.print("data", "cut off the last %d bytes of %s, which were being written when the process or the machine ended", info.Size()-l.good, j.path)
 		if err := f.Truncate(l.good); err != nil {
 			return nil, err
 		}
 	}
-	if _, err := f.Seek(l.good, 0); err != nil {
+	if _, err := f.Seek(l.good, io.SeekStart); err != nil {
 		return nil, err
 	}
+	if j.sync {
+		// What an earlier server did not sync is read from here on, and what was cut off
+		// must not come back behind what is written next.
+		if err := f.Sync(); err != nil {
+			return nil, err
+		}
+	}
 	j.snapshotted(l.snapshot, l.good)
+	if l.version < dataFormat {
+		j.renew() // frames of this version do not belong into a file of an older one
+	}
 	return l.state, nil
 }
 

@@ -116,7 +116,7 @@ func TestTornEnds(t *testing.T) {
 // New refuses a DataFile of a newer format, a file of another program, and a directory.
 func TestFilesOfOthers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "data")
-	newer := append([]byte("zkserver"), 0, 0, 0, 2)
+	newer := append([]byte("zkserver"), 0, 0, 1, 0)
 	newer = binary.BigEndian.AppendUint32(newer, crc32.Checksum(newer, crc32.MakeTable(crc32.Castagnoli)))
 	if _, err := damaged(t, file, append(newer, 1, 2, 3)); !errors.Is(err, zkserver.ErrNewerFormat) {
 		t.Errorf("%v", err)

@@ -16,10 +16,12 @@ import (
 // several, changed. A frame that ends with the file was being written when the
 // process ended; that its length has a checksum tells it from damage.
 const (
-	dataMagic    = "zkserver"
-	dataVersion1 = 1
-	dataHeader   = len(dataMagic) + 8
-	frameExtra   = 12
+	dataMagic = "zkserver"
+	// dataFormat is what is written. Version 1 has neither batches nor the passwords of
+	// sessions, and is read.
+	dataFormat = 2
+	dataHeader = len(dataMagic) + 8
+	frameExtra = 12
 	// snapshotFrame is about how long the frames of a snapshot are, and maxDataFrame
 	// how long any can be.
 	snapshotFrame = 64 << 10
@@ -33,7 +35,7 @@ func checksum(b []byte) uint32 { return crc32.Checksum(b, castagnoli) }
 func appendDataHeader(b []byte) []byte {
 	start := len(b)
 	b = append(b, dataMagic...)
-	b = binary.BigEndian.AppendUint32(b, dataVersion1)
+	b = binary.BigEndian.AppendUint32(b, dataFormat)
 	return binary.BigEndian.AppendUint32(b, checksum(b[start:]))
 }
 
@@ -50,6 +52,7 @@ func endDataFrame(b []byte, start int) []byte {
 // loaded is what was found in a reader.
 type loaded struct {
 	*state
+	version  int
 	good     int64 // how many bytes make the state
 	snapshot int64 // how many of those are the snapshot
 	torn     bool  // there is a part of a frame behind them
@@ -65,10 +68,11 @@ func load(r io.Reader) (*loaded, error) {
 		}
 		return nil, fmt.Errorf("%w: it has only %d bytes", ErrCorrupt, n)
 	}
-	if err := checkDataHeader(head); err != nil {
+	version, err := checkDataHeader(head)
+	if err != nil {
 		return nil, err
 	}
-	l := &loaded{state: newState(), good: int64(dataHeader)}
+	l := &loaded{state: newState(), version: version, good: int64(dataHeader)}
 	var steps []byte
 	for {
 		var err error
@@ -84,6 +88,16 @@ func load(r io.Reader) (*loaded, error) {
 		case err == nil:
 			err = l.apply(steps)
 		}
+		if damage := (*damagedFrame)(nil); errors.As(err, &damage) && l.complete {
+			rest, more := io.ReadAll(in)
+			if more != nil {
+				return nil, more
+			}
+			if tornWrite(l.good, damage.seen, rest) {
+				l.torn = true
+				return l, nil
+			}
+		}
 		if errors.Is(err, ErrCorrupt) {
 			return nil, fmt.Errorf("%w, behind its first %d bytes", err, l.good)
 		}
@@ -97,15 +111,16 @@ func load(r io.Reader) (*loaded, error) {
 	}
 }
 
-func checkDataHeader(head [dataHeader]byte) error {
+func checkDataHeader(head [dataHeader]byte) (version int, err error) {
 	body, sum := head[:dataHeader-4], binary.BigEndian.Uint32(head[dataHeader-4:])
 	if string(body[:len(dataMagic)]) != dataMagic || checksum(body) != sum {
-		return fmt.Errorf("%w: it does not begin as what this package writes", ErrCorrupt)
+		return 0, fmt.Errorf("%w: it does not begin as what this package writes", ErrCorrupt)
 	}
-	if v := binary.BigEndian.Uint32(body[len(dataMagic):]); v != dataVersion1 {
-		return fmt.Errorf("%w: %d; this version knows %d", ErrNewerFormat, v, dataVersion1)
+	v := binary.BigEndian.Uint32(body[len(dataMagic):])
+	if v < 1 || v > dataFormat {
+		return 0, fmt.Errorf("%w: %d; this version knows those up to %d", ErrNewerFormat, v, dataFormat)
 	}
-	return nil
+	return int(v), nil
 }
 
 // readDataFrame returns the steps of the next frame, io.EOF at the end, and
@@ -117,7 +132,7 @@ func readDataFrame(in *bufio.Reader, room []byte) ([]byte, error) {
 	}
 	n := binary.BigEndian.Uint32(head[:])
 	if checksum(head[:4]) != binary.BigEndian.Uint32(head[4:]) || n > maxDataFrame {
-		return nil, fmt.Errorf("%w: the length of a frame is damaged", ErrCorrupt)
+		return nil, &damagedFrame{"the length of a frame is damaged", head[:]}
 	}
 	// The length is believed only as far as bytes come in.
 	b, want := room[:0], int(n)+4
@@ -133,7 +148,7 @@ func readDataFrame(in *bufio.Reader, room []byte) ([]byte, error) {
 		}
 	}
 	if steps := b[:n]; checksum(steps) != binary.BigEndian.Uint32(b[n:]) {
-		return nil, fmt.Errorf("%w: a frame is damaged", ErrCorrupt)
+		return nil, &damagedFrame{"a frame is damaged", append(head[:], b...)}
 	}
 	return b[:n], nil
 }

@@ -33,10 +33,14 @@
 // around. Children come in an order that nobody should rely on, but in the same one
 // for the same history.
 //
-// What waits for a client that does not read has no bound, as in a real server: a
-// watch event takes 32 bytes and its path. It is gone when the client has read it,
-// or when its connection has ended, of which its session's end is one way. Nobody
-// else waits for that client.
+// The server has limits that a real server does not have, because it must not end the
+// program that it is part of: [Config.MaxAnswer] for one answer, [Config.MaxQueued] and
+// [Config.MaxQueuedTotal] for what waits for clients that do not read. A connection over
+// a limit is closed, and its session goes on until its timeout. A watch event that waits
+// takes 32 bytes and its path. It is gone when the client has read it, or when its
+// connection has ended, of which its session's end is one way. Nobody else waits for
+// that client. [Config.MaxConns] limits connections, and [Config.OpsBytes] what
+// [Server.Ops] remembers. [Config.Logf] is told what the limits did.
 //
 // # Ensembles
 //

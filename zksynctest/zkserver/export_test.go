@@ -14,7 +14,7 @@ func (s *Server) Everything() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "zxid %#x\n", s.zxid)
 	for _, id := range slices.Sorted(maps.Keys(s.sessions)) {
-		fmt.Fprintf(&b, "session %#x %v\n", id, s.sessions[id].timeout)
+		fmt.Fprintf(&b, "session %#x %v %x\n", id, s.sessions[id].timeout, s.sessions[id].password)
 	}
 	for _, path := range slices.Sorted(maps.Keys(s.tree.nodes)) {
 		n := *s.tree.nodes[path]
@@ -72,4 +72,23 @@ func (s *Server) Inconsistencies() []string {
 		wrong(e.cutOff && e.thaw == nil && e.doubt == nil, "endpoint %d is cut off and will not notice", e.number)
 	}
 	return list
+}
+
+// Queued is how many bytes wait to be written to all connections.
+func (s *Server) Queued() int64 { return s.queued.Load() }
+
+// Renew has the server replace its data file with the next write to it.
+func (s *Server) Renew() { s.journal.renew() }
+
+// PasswordOf is the password that a real server derives from the id of a session.
+var PasswordOf = passwordOf
+
+// Received is how many frames the endpoints have got.
+func (s *Server) Received() (n int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.en.endpoints {
+		n += e.stats.received
+	}
+	return n
 }

@@ -120,6 +120,7 @@ func (c *conn) fourLetterWord() bool {
 	}
 	s.countSent(c)
 	c.out.push([]byte(text), false)
+	s.checkQueue(c)
 	return true
 }
 

@@ -1,7 +1,6 @@
 package zkserver
 
 import (
-	"bytes"
 	"time"
 )
 
@@ -131,7 +130,7 @@ func (s *Server) reopen(c *conn, l *leadership) *session {
 	now := time.Now()
 	l.expire(now)
 	ts := l.sessions.find(q.sessionID)
-	if ts == nil || !bytes.Equal(q.password, ts.sess.password[:]) {
+	if ts == nil || !ts.sess.admits(q.password) {
 		return nil
 	}
 	if s.swap[q.sessionID] && c.commits() {

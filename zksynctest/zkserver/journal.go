@@ -2,8 +2,6 @@ package zkserver
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -14,8 +12,9 @@ import (
 // client flushes it before. So nothing that a client has seen is missing from
 // the file, and the transactions of many clients share one write.
 type journal struct {
-	path string
-	sync bool
+	files fileSystem
+	path  string // without symbolic links
+	sync  bool
 
 	added, written atomic.Int64 // bytes, over the life of the server
 	size, snapshot atomic.Int64 // of the file, and how much of it is the snapshot
@@ -28,15 +27,12 @@ type journal struct {
 	// io is held by whoever writes to the file, and only waited for by those who
 	// wait for the file anyway. The server's mu is taken after it.
 	io   sync.Mutex
-	file dataFile
-	lock *os.File
-	err  error // the file is of no use any more
-}
-
-// dataFile is what the journal wants of an open file.
-type dataFile interface {
-	io.WriteCloser
-	Sync() error
+	file dataFile // which is locked
+	// linked are files that were replaced and have other names: a second server must not
+	// begin with one of those as long as this server runs.
+	linked []dataFile
+	batch  []byte
+	err    error // the file is of no use any more
 }
 
 // rewriteFloor is how many bytes of changes a data file has at least before a new
@@ -93,7 +89,13 @@ func (j *journal) writePending() error {
 	b := j.pending
 	j.pending, j.spare = j.spare[:0], nil
 	j.mu.Unlock()
-	n, err := j.file.Write(b)
+	// One write, because a frame is cut off only where nobody was told of it.
+	start := j.size.Load()
+	j.batch = append(appendBatch(j.batch[:0], start), b...)
+	n, err := j.file.Write(j.batch)
+	if cap(j.batch) > keptBuffer {
+		j.batch = nil
+	}
 	j.size.Add(int64(n))
 	if err == nil && j.sync {
 		err = j.file.Sync()
@@ -127,32 +129,43 @@ func (j *journal) compact(s *Server) error {
 	return nil
 }
 
-// replace makes b the content of the file, all of it or nothing.
+// replace makes b the content of the file, all of it or nothing. The lock is on the new
+// file before it has the name.
 func (j *journal) replace(b []byte) error {
-	f, err := os.OpenFile(j.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if same, err := j.files.names(j.path, j.file); err != nil {
+		return err
+	} else if !same {
+		return fmt.Errorf("somebody has removed %s or put another file in its place, which is left as it is", j.path)
+	}
+	fresh := j.path + ".new"
+	f, err := j.files.open(fresh, true)
 	if err != nil {
 		return err
 	}
-	if _, err = f.Write(b); err == nil {
+	if err = j.files.lock(f); err == nil {
+		_, err = f.Write(b)
+	}
+	if err == nil {
 		err = f.Sync()
 	}
 	if err == nil {
-		err = os.Rename(f.Name(), j.path)
+		err = j.files.rename(fresh, j.path)
 	}
 	if err != nil {
 		f.Close()
 		return err
 	}
-	// That the new name lasts is up to the directory, which not every system lets
-	// us sync.
-	if dir, err := os.Open(filepath.Dir(j.path)); err == nil {
-		_ = dir.Sync()
-		dir.Close()
-	}
-	if j.file != nil {
+	if j.files.hasNames(j.file) {
+		j.linked = append(j.linked, j.file)
+	} else {
 		j.file.Close()
 	}
 	j.file = f
+	// Without this a crash of the machine may bring the old file back, and take what is
+	// written to the new one.
+	if err := j.files.syncDir(filepath.Dir(j.path)); err != nil && j.sync {
+		return err
+	}
 	j.snapshotted(int64(len(b)), int64(len(b)))
 	return nil
 }
@@ -179,15 +192,11 @@ func (j *journal) close(s *Server) error {
 		}
 		j.file = nil
 	}
-	j.unlock()
-	return err
-}
-
-func (j *journal) unlock() {
-	if j.lock != nil {
-		j.lock.Close()
-		j.lock = nil
+	for _, f := range j.linked {
+		f.Close()
 	}
+	j.linked = nil
+	return err
 }
 
 // failure is why nothing can be written any more.

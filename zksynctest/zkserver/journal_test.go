@@ -204,7 +204,7 @@ func FuzzSteps(f *testing.F) {
 	n := &node{path: "/a", data: []byte("x"), rights: &openACL, owner: 7}
 	put := appendStep(nil, stepPut, n)
 	f.Add(put)
-	f.Add(appendNumber(appendSession(appendNumber(slices.Clone(put), stepZxid, 9), 7, 1e9), stepEnd, 7))
+	f.Add(appendNumber(appendSession(appendNumber(slices.Clone(put), stepZxid, 9), 7, [16]byte{1}, 1e9), stepEnd, 7))
 	f.Add(appendStep(slices.Clone(put), stepDelete, n))
 	f.Add(appendStep(appendStep(nil, stepACL, seed.tree.nodes["/zookeeper/config"]), stepData, seed.tree.nodes["/"]))
 	f.Add(appendNumber(appendNumber(appendStep(nil, stepCount, seed.tree.nodes["/"]), stepLastID, 1<<56), stepComplete, 4))

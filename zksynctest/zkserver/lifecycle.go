@@ -133,6 +133,7 @@ func (en *ensemble) stop(list ...*Endpoint) {
 			continue
 		}
 		for _, l := range e.listeners {
+			l.end()
 			ended = append(ended, &listener{l: l.l})
 			l.l = nil
 		}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"syscall"
+	"time"
 )
 
 // ErrNotServing is what [Server.Serve] and [Server.Listen] return, and the
@@ -74,10 +75,10 @@ func (s *Server) dial(ctx context.Context, e *Endpoint, network string, to netip
 	s.lastPort++
 	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1).To4(), Port: port}
 	client, server := newPipe(local, remote)
-	refused := !s.startConn(e, server)
+	full := s.startConn(e, server)
 	s.mu.Unlock()
-	if refused {
-		server.Close()
+	if full != "" {
+		s.refuseConn(server, full)
 	}
 	return client, nil
 }
@@ -88,6 +89,15 @@ type listener struct {
 	l     net.Listener
 	owned bool // opened by Listen: Start opens it again
 	addr  net.Addr
+	quit  chan struct{} // closed when it is not to accept any more
+}
+
+// end has the goroutine that accepts give up waiting. The caller holds mu.
+func (l *listener) end() {
+	if l.quit != nil {
+		close(l.quit)
+		l.quit = nil
+	}
 }
 
 func (l *listener) close() {
@@ -97,8 +107,11 @@ func (l *listener) close() {
 }
 
 // Serve accepts connections on l until [Server.Close] or [Server.Stop], which
-// close l, and then returns nil. Another failure to accept is returned, with l
-// closed. TLS listeners work too. A data file that cannot be written to any more
+// close l, and then returns nil. A failure to accept, as that of a process that has
+// no file descriptors left, ends nothing: Serve notes it with [Config.Logf] and tries
+// again, after 5 ms and then at growing intervals of up to a second. An error that is
+// [net.ErrClosed] is returned, because a listener that was closed accepts nothing any
+// more. TLS listeners work too. A data file that cannot be written to any more
 // stops the server, and is the error then. In an ensemble it is the first endpoint that
 // serves.
 func (s *Server) Serve(l net.Listener) error { return s.en.endpoints[0].Serve(l) }
@@ -112,20 +125,39 @@ func (e *Endpoint) Serve(l net.Listener) error {
 		l.Close()
 		return cmp.Or(s.journal.failure(), ErrNotServing)
 	}
-	entry := &listener{e: e, l: l, addr: l.Addr()}
+	entry := &listener{e: e, l: l, addr: l.Addr(), quit: make(chan struct{})}
+	quit := entry.quit
 	e.listeners = append(e.listeners, entry)
 	s.wg.Add(1)
 	s.mu.Unlock()
 	defer s.wg.Done()
-	return s.acceptOn(entry, l)
+	return s.acceptOn(entry, l, quit)
 }
 
-func (s *Server) acceptOn(entry *listener, l net.Listener) error {
+const (
+	// firstAcceptPause and lastAcceptPause are how long nothing is accepted after a
+	// failure to accept; the pause doubles from failure to failure.
+	firstAcceptPause = 5 * time.Millisecond
+	lastAcceptPause  = time.Second
+)
+
+func (s *Server) acceptOn(entry *listener, l net.Listener, quit <-chan struct{}) error {
+	pause := time.Duration(0)
 	for {
 		nc, err := l.Accept()
 		if err != nil {
 			s.mu.Lock()
 			ended := s.closed || entry.e.down || entry.l != l
+			if !ended && !errors.Is(err, net.ErrClosed) {
+				s.mu.Unlock()
+				pause = min(max(2*pause, firstAcceptPause), lastAcceptPause)
+				s.notes.print("accept", "could not accept a connection on %v, the next attempt is in %v: %v", entry.addr, pause, err)
+				select {
+				case <-quit:
+				case <-time.After(pause):
+				}
+				continue // Accept fails again if the listener was closed meanwhile
+			}
 			if e := entry.e; !ended {
 				e.listeners = slices.DeleteFunc(e.listeners, func(e *listener) bool { return e == entry })
 			}
@@ -136,13 +168,26 @@ func (s *Server) acceptOn(entry *listener, l net.Listener) error {
 			}
 			return err
 		}
+		pause = 0
 		s.mu.Lock()
-		ok := !s.closed && !entry.e.down && s.startConn(entry.e, nc)
+		full, ended := "", s.closed || entry.e.down
+		if !ended {
+			full = s.startConn(entry.e, nc)
+		}
 		s.mu.Unlock()
-		if !ok {
+		switch {
+		case full != "":
+			s.refuseConn(nc, full)
+		case ended:
 			nc.Close()
 		}
 	}
+}
+
+// refuseConn closes a connection that is one too many.
+func (s *Server) refuseConn(nc net.Conn, full string) {
+	nc.Close()
+	s.notes.print("refused", "refused a connection from %v: %s", nc.RemoteAddr(), full)
 }
 
 // Listen opens a TCP listener that belongs to the server, in an ensemble to its
@@ -171,6 +216,7 @@ func (e *Endpoint) Listen(address string) (net.Addr, error) {
 }
 
 func (s *Server) acceptOwned(entry *listener, l net.Listener) {
-	entry.l = l
-	s.wg.Go(func() { _ = s.acceptOn(entry, l) })
+	entry.l, entry.quit = l, make(chan struct{})
+	quit := entry.quit
+	s.wg.Go(func() { _ = s.acceptOn(entry, l, quit) })
 }

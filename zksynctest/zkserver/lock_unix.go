@@ -4,23 +4,23 @@ package zkserver
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"syscall"
 )
 
-// lockFile takes a lock that goes with the process, however it ends. It is on a
-// file of its own, because the data file is replaced now and then.
-func lockFile(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
+// lockFile takes a lock on the file itself, and not on a name of it: links and removed
+// files do not get around it. It goes with the process, however the process ends.
+func lockFile(f *os.File) error {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return errInUse
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, errors.New("another server uses it")
-		}
-		return nil, os.NewSyscallError("flock", err)
-	}
-	return f, nil
+	return os.NewSyscallError("flock", err)
+}
+
+// hasLinks reports whether a file has a name.
+func hasLinks(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Nlink > 0
 }

@@ -18,6 +18,13 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
+// allocated is how many bytes were ever allocated.
+func allocated() int64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.TotalAlloc)
+}
+
 // A znode takes about 200 bytes and its data. TestMemoryOfAZnode makes a million of them, the way services do: in
 // directories, with an ACL of their own, and those of a session.
 func TestMemoryOfAZnode(t *testing.T) {

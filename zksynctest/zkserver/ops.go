@@ -33,33 +33,60 @@ type SubOp struct {
 
 // opLog keeps the latest operations. Entry n is the nth since the last reset.
 type opLog struct {
-	kept  int
-	ring  []Op
-	first uint64 // number of the first entry after the last reset
-	next  uint64
+	kept   int
+	most   int // bytes, if it is positive
+	ring   []Op
+	first  uint64 // number of the first entry after the last reset
+	oldest uint64 // number of the oldest entry that is kept
+	next   uint64
+	bytes  int
+}
+
+// bytes is what an operation counts for in [Config.OpsBytes]. What is noted about an
+// operation later does not count.
+func (op *Op) bytes() int {
+	n := 256 + len(op.Path)
+	for i := range op.Sub {
+		n += 40 + len(op.Sub[i].Path)
+	}
+	return n
 }
 
 func (l *opLog) add(op Op) uint64 {
+	if l.next-l.oldest == uint64(l.kept) {
+		l.forget()
+	}
 	if len(l.ring) < l.kept {
 		l.ring = append(l.ring, op)
 	} else {
 		l.ring[(l.next-l.first)%uint64(l.kept)] = op
 	}
 	l.next++
+	for l.bytes += op.bytes(); l.most > 0 && l.bytes > l.most && l.oldest < l.next-1; {
+		l.forget()
+	}
 	return l.next - 1
+}
+
+// forget drops the oldest entry.
+func (l *opLog) forget() {
+	op := l.at(l.oldest)
+	l.bytes -= op.bytes()
+	*op = Op{}
+	l.oldest++
 }
 
 // at is nil for an entry that is not kept any more.
 func (l *opLog) at(n uint64) *Op {
-	if n < l.first || n+uint64(len(l.ring)) < l.next {
+	if n < l.oldest || n >= l.next {
 		return nil
 	}
 	return &l.ring[(n-l.first)%uint64(l.kept)]
 }
 
 func (l *opLog) list() []Op {
-	list := make([]Op, 0, len(l.ring))
-	for n := l.next - uint64(len(l.ring)); n < l.next; n++ {
+	list := make([]Op, 0, l.next-l.oldest)
+	for n := l.oldest; n < l.next; n++ {
 		op := *l.at(n)
 		op.Sub = append([]SubOp(nil), op.Sub...)
 		list = append(list, op)
@@ -144,7 +171,7 @@ func (s *Server) amend(n uint64, code Code) {
 }
 
 // Ops returns the operations the server was asked, in the order in which they
-// came, at most the latest [Config.OpsKept] of them.
+// came: the latest of them, as many as [Config.OpsKept] and [Config.OpsBytes] allow.
 func (s *Server) Ops() []Op {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,6 +182,5 @@ func (s *Server) Ops() []Op {
 func (s *Server) ResetOps() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ops.ring = nil
-	s.ops.first = s.ops.next
+	s.ops = opLog{kept: s.ops.kept, most: s.ops.most, first: s.ops.next, oldest: s.ops.next, next: s.ops.next}
 }

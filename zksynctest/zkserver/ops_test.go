@@ -139,6 +139,11 @@ func TestConfig(t *testing.T) {
 		"SuperDigest":       {SuperDigest: "super"},
 		"Without":           {Without: []zkserver.OpCode{zkserver.OpConnect}},
 		"OpsKept":           {OpsKept: -1},
+		"MaxConns":          {MaxConns: -2},
+		"MaxAnswer":         {MaxAnswer: 100},
+		"MaxQueued":         {MaxQueued: 100},
+		"MaxQueuedTotal":    {MaxQueuedTotal: -2},
+		"OpsBytes":          {OpsBytes: -2},
 	} {
 		if s, err := zkserver.New(cfg); err == nil || !strings.HasPrefix(err.Error(), "zkserver: Config."+field+" is ") {
 			t.Errorf("%s: %v, %v", field, s, err)

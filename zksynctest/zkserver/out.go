@@ -2,6 +2,7 @@ package zkserver
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,16 +18,26 @@ const (
 	flushTime = 100 * time.Millisecond
 )
 
-// outQueue is what waits to be written to a connection. It has no bound: whoever
-// commits a write must not wait for a slow reader of watch events.
+// outQueue is what waits to be written to a connection. A push never waits: the
+// goroutine that commits a write must not wait for a slow reader of watch events. The
+// connection is closed instead when too much waits: see limits.go.
 type outQueue struct {
-	wake chan struct{} // has room for one
+	wake  chan struct{} // has room for one
+	room  chan struct{} // has room for one: some of the queue was written
+	total *atomic.Int64 // bytes that wait in all queues
 
 	mu     sync.Mutex
 	ready  []segment
 	held   []segment // what came while the reply before it was delayed
 	corked bool
+	ended  bool // nothing is written any more, or kept
+	bytes  int  // that were pushed and not written
+	latest int  // bytes that were pushed last
 	spare  []byte
+}
+
+func newOutQueue(total *atomic.Int64) outQueue {
+	return outQueue{wake: make(chan struct{}, 1), room: make(chan struct{}, 1), total: total}
 }
 
 // segment is bytes to write; if they are a watch event, after the faults that
@@ -55,6 +66,11 @@ func (q *outQueue) pushEvent(frame []byte, hits []*Injection, op uint64, wake bo
 }
 
 func (q *outQueue) add(list *[]segment, frame []byte, hits []*Injection, op uint64) {
+	if q.ended {
+		return
+	}
+	q.bytes, q.latest = q.bytes+len(frame), len(frame)
+	q.total.Add(int64(len(frame)))
 	if n := len(*list); n > 0 && hits == nil && (*list)[n-1].hits == nil {
 		if last := &(*list)[n-1]; len(last.b)+len(frame) <= keptBuffer {
 			last.b = append(room(last.b, len(frame)), frame...)
@@ -107,7 +123,9 @@ func (q *outQueue) uncork(reply []byte) {
 	if reply != nil {
 		q.add(&q.ready, reply, nil, 0)
 	}
-	q.ready = append(q.ready, q.held...)
+	if !q.ended {
+		q.ready = append(q.ready, q.held...)
+	}
 	q.held = nil
 	q.mu.Unlock()
 	q.kick()
@@ -141,6 +159,8 @@ func (q *outQueue) recycle(b []byte) {
 func (c *conn) writeLoop() {
 	defer c.s.wg.Done()
 	defer c.nc.Close()
+	defer c.explain()
+	defer c.out.end()
 	var batch []segment
 	for {
 		batch = c.out.take(batch[:0])
@@ -156,6 +176,7 @@ func (c *conn) writeLoop() {
 				c.abandon()
 				return
 			}
+			c.out.wrote(len(seg.b))
 			c.out.recycle(seg.b)
 			*seg = segment{}
 		}
@@ -164,6 +185,10 @@ func (c *conn) writeLoop() {
 				batch = nil
 			}
 			continue
+		}
+		if c.out.isEnded() {
+			c.s.end(c)
+			return
 		}
 		select {
 		case <-c.out.wake:

@@ -76,6 +76,9 @@ func (s *Server) exists(c *conn, r *request) Code {
 // multiRead answers each of its reads on its own, up to one of nothing.
 func (s *Server) multiRead(c *conn, r *request) (code Code) {
 	for i := range r.subs {
+		if limit := s.cfg.MaxAnswer; limit > 0 && len(c.reply) > limit+4 {
+			return codeOK // execute says what becomes of it
+		}
 		sub := &r.subs[i]
 		start := len(c.reply)
 		c.reply = appendMultiHeader(c.reply, sub.op, false, codeOK)

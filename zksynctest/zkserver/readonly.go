@@ -1,7 +1,6 @@
 package zkserver
 
 import (
-	"bytes"
 	"time"
 )
 
@@ -23,8 +22,11 @@ func (s *Server) connectReadOnly(c *conn, r *request) result {
 	if id == 0 {
 		id = c.ep.newID()
 	}
-	sess := newSession(id, c.timeout)
-	if q.sessionID != 0 && !bytes.Equal(q.password, sess.password[:]) {
+	sess := newSession(id, s.localPassword(id), c.timeout)
+	if known := s.sessions[id]; known != nil { // of the ensemble, from before the quorum was lost
+		sess.password = known.password
+	}
+	if q.sessionID != 0 && !sess.admits(q.password) {
 		c.reply = appendConnectResponse(c.reply, r, 0, 0, [16]byte{}, true)
 		return result{code: ErrSessionExpired, zxid: s.en.zxidOf(c.rep), hangUp: true}
 	}

@@ -2,6 +2,7 @@ package zkserver
 
 import (
 	"encoding/binary"
+	"fmt"
 	"time"
 )
 
@@ -160,7 +161,12 @@ func (c *conn) execute(r *request, v verdict, frame int) result {
 	case v.cutOff:
 		s.en.cutOffServer(c)
 	}
-	return s.perform(c, r)
+	res := s.perform(c, r)
+	if limit := s.cfg.MaxAnswer; limit > 0 && len(c.reply)-4 > limit && !res.silent {
+		c.why = fmt.Sprintf("the answer to %v %.100q has more than %d bytes (Config.MaxAnswer)", r.op, r.path, limit)
+		res = result{silent: true, hangUp: true}
+	}
+	return res
 }
 
 // refuse answers a request that a fault keeps from being carried out. Like any other
@@ -221,12 +227,16 @@ func (c *conn) answer(target *subject, res result, began time.Time, delayed bool
 		s.countReply(c, target.r, res.zxid, now, now.Sub(began))
 		c.out.push(c.frame(res), false)
 	}
+	s.checkQueue(c)
 	if res.hangUp {
 		s.hangUp(c)
 	}
 	alive := !c.closed
 	if cap(c.reply) > keptBuffer {
 		c.reply = nil
+	}
+	if cap(c.req.subs) > keptSegments {
+		c.req.subs = nil
 	}
 	s.mu.Unlock()
 	return alive

@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,6 +13,9 @@ import (
 // goroutine.
 type Server struct {
 	cfg        Config
+	notes      logger
+	secret     [16]byte     // of the passwords of sessions that nobody keeps
+	queued     atomic.Int64 // bytes that wait for all clients
 	unknown    map[OpCode]bool
 	allowed4LW map[string]bool
 	base       time.Time // origin of the clock that expiry buckets are multiples on
@@ -89,16 +93,18 @@ func NewEnsemble(cfg Config, n int) (*Server, error) {
 		unknown:     map[OpCode]bool{},
 		allowed4LW:  words,
 		base:        now,
+		secret:      newPassword(),
 		tree:        newTree(),
 		sessions:    map[int64]*session{},
 		conns:       map[*conn]struct{}{},
-		ops:         opLog{kept: cfg.OpsKept},
+		ops:         opLog{kept: cfg.OpsKept, most: cfg.OpsBytes},
 		partitioned: map[int64]bool{},
 		holes:       map[*conn]int64{},
 		lagging:     map[int64]*replica{},
 		swap:        map[int64]bool{},
 		losing:      map[int64]bool{},
 	}
+	s.notes.logf = cfg.Logf
 	s.en = newEnsemble(s)
 	for _, op := range cfg.Without {
 		s.unknown[op] = true
@@ -110,7 +116,7 @@ func NewEnsemble(cfg Config, n int) (*Server, error) {
 		s.en.lead(s.en.candidate())
 		return s, nil
 	}
-	st, j, err := openData(cfg.DataFile, cfg.DataSync)
+	st, j, err := openData(cfg.files, cfg.DataFile, cfg.DataSync, &s.notes)
 	if err != nil {
 		return nil, err
 	}
@@ -144,6 +150,9 @@ func (s *Server) Close() error {
 	conns := s.orderedConns()
 	for _, e := range s.en.endpoints {
 		e.unfreeze()
+		for _, l := range e.listeners {
+			l.end()
+		}
 		listeners = append(listeners, e.listeners...)
 		e.listeners = nil
 		s.hangUpOn(e)

@@ -32,8 +32,8 @@ func (e *Endpoint) newID() int64 {
 	return id
 }
 
-func newSession(id int64, timeout time.Duration) *session {
-	return &session{id: id, password: passwordOf(id), timeout: timeout, negotiated: timeout, traffic: new(trafficCount)}
+func newSession(id int64, password [16]byte, timeout time.Duration) *session {
+	return &session{id: id, password: password, timeout: timeout, negotiated: timeout, traffic: new(trafficCount)}
 }
 
 // on lists the session's connections to r.
@@ -56,33 +56,18 @@ func (sess *session) attach(c *conn) {
 	c.traffic.Store(sess.traffic)
 }
 
-// passwordOf is what java.util.Random gives a real server for the session: it
-// depends on nothing but the id, and so survives restarts.
-func passwordOf(id int64) (p [16]byte) {
-	const (
-		secret     = 0xB3415C00
-		multiplier = 0x5DEECE66D
-		mask       = 1<<48 - 1
-	)
-	state := (uint64(id) ^ secret ^ multiplier) & mask
-	for i := 0; i < len(p); i += 4 {
-		state = (state*multiplier + 0xB) & mask
-		v := uint32(state >> 16)
-		p[i], p[i+1], p[i+2], p[i+3] = byte(v), byte(v>>8), byte(v>>16), byte(v>>24)
-	}
-	return p
-}
-
 // openSession creates a session, which is a transaction of its own, for a client of e.
 func (s *Server) openSession(l *leadership, e *Endpoint, timeout time.Duration, now time.Time) *session {
 	s.nextZxid()
-	sess := newSession(e.newID(), timeout)
+	sess := newSession(e.newID(), newPassword(), timeout)
 	s.sessions[sess.id] = sess
 	s.traffic.add(sess, s.sessions)
 	l.sessions.track(sess, e, s.elapsed(now))
 	s.planSweep(l, l.sessions.tracked[sess.id].bucket)
 	l.noteCreated(sess)
-	s.log(func(b []byte) []byte { return appendSession(appendNumber(b, stepZxid, s.zxid), sess.id, timeout) })
+	s.log(func(b []byte) []byte {
+		return appendSession(appendNumber(b, stepZxid, s.zxid), sess.id, sess.password, timeout)
+	})
 	return sess
 }
 

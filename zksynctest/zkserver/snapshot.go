@@ -10,7 +10,8 @@ import (
 )
 
 // Snapshot writes the tree, the sessions and the zxid, all as of one moment, for
-// [Server.Restore]. Watches and connections are not in it. It takes as much memory
+// [Server.Restore]. Watches and connections are not in it; the passwords of the sessions
+// are, with which anybody can take the sessions over. It takes as much memory
 // as it writes, about a hundred bytes a znode and its path and data; the server
 // waits while it is made, but not while w is written to.
 func (s *Server) Snapshot(w io.Writer) error {
@@ -64,8 +65,8 @@ func (s *Server) adopt(st *state) error {
 // install takes over what st has, before the server has a leader.
 func (s *Server) install(st *state) {
 	s.tree, s.acls, s.zxid, s.en.epoch = st.tree, st.acls, st.zxid, st.zxid>>32
-	for id, timeout := range st.sessions {
-		sess := newSession(id, timeout)
+	for id, saved := range st.sessions {
+		sess := newSession(id, saved.password, saved.timeout)
 		s.sessions[id] = sess
 		s.traffic.add(sess, s.sessions)
 	}
@@ -96,7 +97,7 @@ func (s *Server) appendSnapshot(b []byte) []byte {
 		b = appendNumber(b, stepLastID, e.nextID-1)
 	}
 	for id, sess := range s.sessions {
-		b = appendSession(b, id, sess.timeout)
+		b = appendSession(b, id, sess.password, sess.timeout)
 	}
 	var walk func(*node)
 	walk = func(n *node) {

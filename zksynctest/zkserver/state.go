@@ -19,14 +19,19 @@ var (
 type state struct {
 	tree     *tree
 	acls     aclTable
-	sessions map[int64]time.Duration
+	sessions map[int64]savedSession
 	lastIDs  map[byte]int64 // the newest session of each server, by its number
 	zxid     int64
 	complete bool // a whole snapshot has been read
 }
 
+type savedSession struct {
+	password [16]byte
+	timeout  time.Duration
+}
+
 func newState() *state {
-	return &state{tree: newTree(), sessions: map[int64]time.Duration{}, lastIDs: map[byte]int64{}}
+	return &state{tree: newTree(), sessions: map[int64]savedSession{}, lastIDs: map[byte]int64{}}
 }
 
 // The steps that lead to a state. Each says what is, and not what to do: the
@@ -38,10 +43,12 @@ const (
 	stepData     = 4  // path, data, mzxid, mtime, version
 	stepACL      = 5  // path, acl, aversion
 	stepDelete   = 6  // path
-	stepSession  = 7  // id, timeout in ms; new or not
+	stepSession  = 7  // id, timeout in ms; new or not; in the first version, with a password that is derived from the id
 	stepEnd      = 8  // id of a session that is over
 	stepLastID   = 9  // id of the newest session of its server
 	stepComplete = 10 // how many znodes; the end of a snapshot
+	stepBatch    = 11 // where in the file it is; the beginning of a write
+	stepSecret   = 12 // id, timeout in ms and the 16 bytes of the password of a session; new or not
 )
 
 func appendStep(b []byte, kind byte, n *node) []byte {
@@ -77,8 +84,9 @@ func appendSavedACL(b []byte, n *node) []byte {
 
 func appendNumber(b []byte, kind byte, v int64) []byte { return appendInt64(append(b, kind), v) }
 
-func appendSession(b []byte, id int64, timeout time.Duration) []byte {
-	return appendInt64(appendNumber(b, stepSession, id), timeout.Milliseconds())
+func appendSession(b []byte, id int64, password [16]byte, timeout time.Duration) []byte {
+	b = appendInt64(appendNumber(b, stepSecret, id), timeout.Milliseconds())
+	return append(b, password[:]...)
 }
 
 // apply takes the steps of one frame.
@@ -93,11 +101,19 @@ func (st *state) apply(frame []byte) error {
 		case stepPut, stepCount, stepData, stepACL, stepDelete:
 			err = st.applyNode(&d, kind, d.str())
 		case stepSession:
-			err = st.applySession(d.int64(), d.int64())
+			id := d.int64()
+			err = st.applySession(id, d.int64(), passwordOf(id))
+		case stepSecret:
+			var password [16]byte
+			id, ms := d.int64(), d.int64()
+			copy(password[:], d.take(len(password)))
+			err = st.applySession(id, ms, password)
 		case stepEnd:
 			delete(st.sessions, d.int64())
 		case stepLastID:
 			st.sawID(d.int64())
+		case stepBatch:
+			d.int64() // it is of use only where the file is damaged
 		case stepComplete:
 			if want, have := d.int64(), int64(len(st.tree.nodes)-1); want != have {
 				err = fmt.Errorf("%w: there are %d znodes in it, and not %d", ErrCorrupt, have, want)
@@ -116,11 +132,11 @@ func (st *state) apply(frame []byte) error {
 	return nil
 }
 
-func (st *state) applySession(id, ms int64) error {
+func (st *state) applySession(id, ms int64, password [16]byte) error {
 	if id == 0 || ms <= 0 || ms > 1<<31 {
 		return fmt.Errorf("%w: session %#x has a timeout of %d ms", ErrCorrupt, id, ms)
 	}
-	st.sessions[id] = time.Duration(ms) * time.Millisecond
+	st.sessions[id] = savedSession{password, time.Duration(ms) * time.Millisecond}
 	st.sawID(id)
 	return nil
 }

@@ -10,7 +10,7 @@ func TestTrafficForgets(t *testing.T) {
 	var l trafficLog
 	living := map[int64]*session{}
 	add := func(id int64) {
-		sess := newSession(id, time.Second)
+		sess := newSession(id, [16]byte{}, time.Second)
 		living[id] = sess
 		l.add(sess, living)
 	}

@@ -45,6 +45,7 @@ const (
 // known from the connection's own set.
 type watchTable struct {
 	paths     map[string]watchers
+	most      int // paths there were at once, as far as it was looked at
 	recursive int // how many of the watches are recursive
 }
 
@@ -128,10 +129,14 @@ func (t *watchTable) unlist(c *conn, path string) {
 
 // keep has w watch path, if anybody is left.
 func (t *watchTable) keep(path string, w watchers) {
-	if w.size() == 0 {
-		delete(t.paths, path)
-	} else {
+	if w.size() > 0 {
 		t.paths[path] = w
+		return
+	}
+	t.most = max(t.most, len(t.paths))
+	delete(t.paths, path)
+	if len(t.paths) == 0 && t.most > keptSegments {
+		t.paths, t.most = map[string]watchers{}, 0 // a map keeps the room for all it had
 	}
 }
 
@@ -252,6 +257,7 @@ func (s *Server) notify(c *conn, ev eventType, path string, zxid int64) {
 	s.countSent(c)
 	hits, op := s.watchHits(c, ev, path, zxid)
 	c.out.pushEvent(s.scratch, hits, op, true)
+	s.checkQueue(c)
 }
 
 // watchPaths lists in a defined order.

@@ -13,10 +13,19 @@
 // zxid are kept in a file: what a client was told is there again after kill -9,
 // and with -fsync after a crash of the machine. It ends with SIGINT or SIGTERM.
 //
-// Without -config it answers all four-letter words and allows TTL nodes. From a
-// configuration file of a real server it takes what makes sense for it, and says
-// what it leaves out. A file with several server.N makes an ensemble: its servers
-// are at the address and, for the second and later ones, the ports after it.
+// Without -config it allows TTL nodes, and the four-letter word srvr alone, as a real
+// server; -4lw allows others. From a configuration file of a real server it takes what
+// makes sense for it, and says what it leaves out.
+//
+// A file with several server.N is that of an ensemble. Its servers know nothing of each
+// other unless they are in one process, which wants -ensemble:
+//
+//	zkdev -config zoo.cfg -ensemble
+//
+// serves all of them, each at the port for clients of its server.N line, if they have
+// different ones, or else at the address and the ports after it. Without -ensemble such
+// a file is an error: started once for each server, as real ones are, zkdev would be
+// three ensembles of three.
 //
 // It is not for production: it runs on one machine, in memory.
 package main
@@ -31,7 +40,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -46,7 +55,7 @@ func main() {
 // options are what the command line says, and the file that it names.
 type options struct {
 	listen  string
-	servers int
+	servers []string // the address of each
 	config  zkserver.Config
 	ignored []zkserver.IgnoredKey
 }
@@ -59,6 +68,8 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	listen := flags.String("listen", "", "address for clients; port 0 for any that is free (default "+defaultListen+", or that of -config)")
 	file := flags.String("config", "", "configuration file, as zoo.cfg")
 	data := flags.String("data", "", "file that keeps tree, sessions and zxid over restarts")
+	words := flags.String("4lw", "", "four-letter words to answer, as stat,mntr, or * for all (default srvr, or those of -config)")
+	ensemble := flags.Bool("ensemble", false, "with -config, serve all server.N of the file in this process")
 	fsync := flags.Bool("fsync", false, "with -data, survive a crash of the machine too")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
@@ -69,21 +80,35 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	if *fsync && *data == "" {
 		return nil, errors.New("-fsync means nothing without -data")
 	}
-	o := &options{listen: defaultListen, servers: 1}
+	o := &options{listen: defaultListen}
+	var members []zkserver.ConfigServer
 	if *file == "" {
-		o.config = zkserver.Config{FourLetterWords: []string{"*"}, ExtendedTypes: true}
+		o.config = zkserver.Config{ExtendedTypes: true}
 	} else {
 		c, err := zkserver.ReadConfig(*file)
 		if err != nil {
 			return nil, err
 		}
-		o.config, o.ignored, o.servers = c.Config, c.Ignored, max(len(c.Servers), 1)
+		o.config, o.ignored, members = c.Config, c.Ignored, c.Servers
 		if c.ClientAddr != "" {
 			o.listen = c.ClientAddr
 		}
 	}
 	if *listen != "" {
 		o.listen = *listen
+	}
+	if *words != "" {
+		o.config.FourLetterWords = append(strings.Split(*words, ","), "srvr") // as a real server
+	}
+	switch several := len(members) > 1; {
+	case several && !*ensemble:
+		return nil, severalServers(*file, members)
+	case *ensemble && !several:
+		return nil, errors.New("-ensemble means nothing without a -config that has several server.N")
+	}
+	var err error
+	if o.servers, err = addresses(o.listen, *listen != "", members); err != nil {
+		return nil, err
 	}
 	o.config.DataFile, o.config.DataSync = *data, *fsync
 	return o, nil
@@ -111,7 +136,8 @@ func run(ctx context.Context, args []string, stderr io.Writer) int {
 }
 
 func serve(ctx context.Context, o *options, logger *log.Logger) (err error) {
-	srv, err := zkserver.NewEnsemble(o.config, o.servers)
+	o.config.Logf = logger.Printf
+	srv, err := zkserver.NewEnsemble(o.config, len(o.servers))
 	if err != nil {
 		return err
 	}
@@ -128,11 +154,7 @@ func serve(ctx context.Context, o *options, logger *log.Logger) (err error) {
 			l.Close() // those that are not served yet
 		}
 	}()
-	for i := range o.servers {
-		address, err := following(o.listen, i)
-		if err != nil {
-			return err
-		}
+	for _, address := range o.servers {
 		l, err := net.Listen("tcp", address)
 		if err != nil {
 			return err
@@ -151,20 +173,4 @@ func serve(ctx context.Context, o *options, logger *log.Logger) (err error) {
 	case err := <-ended:
 		return err
 	}
-}
-
-// following is the address of server i, counted from 0.
-func following(listen string, i int) (string, error) {
-	host, port, err := net.SplitHostPort(listen)
-	if err != nil {
-		return "", fmt.Errorf("-listen %s: %w; it must look like %s", listen, err, defaultListen)
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil || int(n)+i > 65535 {
-		return "", fmt.Errorf("-listen %s: port %s must be a number below 65536, with room for the servers after it", listen, port)
-	}
-	if n > 0 {
-		n += uint64(i)
-	}
-	return net.JoinHostPort(host, strconv.FormatUint(n, 10)), nil
 }

@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // asServer makes the test program the command, so that it can be killed.
@@ -38,7 +41,13 @@ type process struct {
 
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{t: t, cmd: exec.Command(os.Args[0], args...), rest: make(chan string, 1)}
+	return launchBy(t, `exec "$0" "$@"`, args...)
+}
+
+// launchBy launches it by a line of the shell.
+func launchBy(t *testing.T, line string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.Command("sh", append([]string{"-c", line, os.Args[0]}, args...)...), rest: make(chan string, 1)}
 	p.cmd.Env = append(os.Environ(), asServer+"=1")
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
@@ -68,6 +77,39 @@ func launch(t *testing.T, args ...string) *process {
 		p.rest <- b.String()
 	}()
 	return p
+}
+
+// The process goes on when it has no file
+// descriptors left for connections, and serves again when it has: 150 connections come,
+// and there are 100 descriptors.
+func TestNoFileDescriptorsLeft(t *testing.T) {
+	p := launchBy(t, "ulimit -n 100; exec \"$0\" \"$@\"", "-listen", "127.0.0.1:0")
+	var conns []net.Conn
+	for range 150 {
+		c, err := net.Dial("tcp", p.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns = append(conns, c)
+	}
+	time.AfterFunc(200*time.Millisecond, func() {
+		for _, c := range conns {
+			c.Close()
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	m, err := session.Connect(ctx, p.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if _, err := m.Session(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if said, status := p.end(syscall.SIGTERM); status != 0 || !strings.Contains(said, "too many open files") {
+		t.Errorf("status %d, %q", status, said)
+	}
 }
 
 // end sends a signal and returns what was said and the exit status.
@@ -129,6 +171,13 @@ func TestMistakes(t *testing.T) {
 	if err := os.WriteFile(cfg, []byte("ticktime=2000\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	three, one := filepath.Join(t.TempDir(), "three.cfg"), filepath.Join(t.TempDir(), "one.cfg")
+	if err := os.WriteFile(three, []byte("clientPort=2181\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(one, []byte("clientPort=2181\nserver.1=a:1:2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args   string
 		status int
@@ -138,8 +187,12 @@ func TestMistakes(t *testing.T) {
 		{"-config " + cfg, 2, "did you mean tickTime?"},
 		{"-fsync", 2, "-fsync means nothing without -data"},
 		{"zoo.cfg", 2, `"zoo.cfg" is not an option`},
-		{"-listen 2181", 1, "-listen 2181"},
-		{"-listen 127.0.0.1:zk", 1, "must be a number"},
+		{"-listen 2181", 2, "-listen 2181"},
+		{"-listen 127.0.0.1:zk", 2, "must be a number"},
+		{"-4lw ruok,sttat", 1, `"sttat"`},
+		{"-config " + three, 2, "(server.1, server.2, server.3), and those of several processes know nothing of each other: start one process with -ensemble"},
+		{"-config " + one + " -ensemble", 2, "-ensemble means nothing"},
+		{"-ensemble", 2, "-ensemble means nothing"},
 		{"-nonsense", 2, "-nonsense"},
 		{"-h", 0, "-listen"},
 	} {
@@ -147,6 +200,68 @@ func TestMistakes(t *testing.T) {
 		if status := run(t.Context(), strings.Fields(c.args), &out); status != c.status || !strings.Contains(out.String(), c.says) {
 			t.Errorf("%s: status %d, %s", c.args, status, out.String())
 		}
+	}
+}
+
+// The members of an ensemble are at their own ports for
+// clients if those differ, and at ports that follow each other if not, or if -listen says
+// where.
+func TestAddresses(t *testing.T) {
+	members := func(ports ...string) (list []zkserver.ConfigServer) {
+		for i, port := range ports {
+			list = append(list, zkserver.ConfigServer{ID: i + 1, Value: "host:2888:3888" + port})
+		}
+		return list
+	}
+	for _, c := range []struct {
+		given   bool
+		members []zkserver.ConfigServer
+		want    string
+	}{
+		{false, nil, "127.0.0.1:2181"},
+		{false, members(";2999"), "127.0.0.1:2181"},
+		{false, members(";21", ";0.0.0.0:22", ";[::]:23"), "127.0.0.1:21 127.0.0.1:22 127.0.0.1:23"},
+		{true, members(";21", ";22", ";23"), "127.0.0.1:2181 127.0.0.1:2182 127.0.0.1:2183"},
+		{false, members(";21", ";22", ";21"), "127.0.0.1:2181 127.0.0.1:2182 127.0.0.1:2183"},
+		{false, members(";21", "", ";23"), "127.0.0.1:2181 127.0.0.1:2182 127.0.0.1:2183"},
+	} {
+		got, err := addresses(defaultListen, c.given, c.members)
+		if err != nil || strings.Join(got, " ") != c.want {
+			t.Errorf("%v, %v: %q, %v, want %s", c.given, c.members, got, err, c.want)
+		}
+	}
+}
+
+// Zkdev answers srvr alone, unless -4lw allows more.
+func TestWords(t *testing.T) {
+	for _, c := range []struct {
+		args             []string
+		allowed, refused string
+	}{
+		{nil, "srvr", "cons"},
+		{[]string{"-4lw", "ruok,cons"}, "srvr", "stat"},
+		{[]string{"-4lw", "*"}, "dump", ""},
+	} {
+		p := launch(t, append(c.args, "-listen", "127.0.0.1:0")...)
+		for word, want := range map[string]bool{c.allowed: true, c.refused: false} {
+			if word == "" {
+				continue
+			}
+			nc, err := net.Dial("tcp", p.addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			_ = nc.SetDeadline(time.Now().Add(20 * time.Second))
+			if _, err := nc.Write([]byte(word)); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := io.ReadAll(nc)
+			if err != nil || strings.Contains(string(answer), "not in the whitelist") == want {
+				t.Errorf("%v: %s: %q, %v", c.args, word, answer, err)
+			}
+		}
+		p.end(syscall.SIGTERM)
 	}
 }
 
@@ -165,7 +280,7 @@ func TestConfigFile(t *testing.T) {
 	defer r.Close()
 	status := make(chan int, 1)
 	go func() {
-		status <- run(ctx, []string{"-config", cfg}, w)
+		status <- run(ctx, []string{"-config", cfg, "-ensemble"}, w)
 		w.Close()
 	}()
 	var addrs []string

@@ -101,10 +101,10 @@ func (r *run) connect(c *conn, client int, q connectRequest) error {
 		fmt.Sprintf("version %d timeout %d session %s", version, granted, r.sessionID(got)),
 	}}
 	switch string(proof) {
-	case passwordOf(got):
-		f.fields = append(f.fields, "its password")
 	case strings.Repeat("\x00", 16):
 		f.fields = append(f.fields, "no password")
+	case r.passwordOf(got):
+		f.fields = append(f.fields, "its password")
 	default:
 		f.fields = append(f.fields, fmt.Sprintf("password %x", proof))
 	}

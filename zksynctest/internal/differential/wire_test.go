@@ -189,14 +189,13 @@ func (n *names) stat(r *reading) string {
 		czxid, mzxid, n.zxid(r.i64()), version, cversion, aversion, owner, length, children)
 }
 
-// passwordOf is what java.util.Random, seeded with the id of a session, yields.
-func passwordOf(id int64) string {
-	const mult, mask = 0x5DEECE66D, 1<<48 - 1
-	seed := (uint64(id) ^ 0xB3415C00 ^ mult) & mask
-	var p []byte
-	for range 4 {
-		seed = (seed*mult + 0xB) & mask
-		p = binary.LittleEndian.AppendUint32(p, uint32(seed>>16))
+// passwordOf is what the server has given to the client of a session, when the session
+// began, "" if that was not 16 bytes. A real server derives it from the id; ours does not.
+func (r *run) passwordOf(id int64) string {
+	for _, s := range r.sessions {
+		if s.id == id && len(s.password) == 16 {
+			return s.password
+		}
 	}
-	return string(p)
+	return ""
 }

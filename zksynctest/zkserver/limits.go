@@ -1,0 +1,196 @@
+package zkserver
+
+import (
+	"cmp"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// unlimited is the value of a limit in [Config] that has a default and is not wanted.
+const unlimited = -1
+
+const (
+	defaultMaxConns       = 10_000
+	defaultMaxAnswer      = 64 << 20
+	defaultMaxQueued      = 128 << 20
+	defaultMaxQueuedTotal = 512 << 20
+	defaultOpsBytes       = 64 << 20
+)
+
+// limits checks the limits that have a default, and sets the defaults.
+func (cfg *Config) limits() error {
+	for _, l := range []struct {
+		field  string
+		value  *int
+		normal int
+		least  int
+	}{
+		{"MaxConns", &cfg.MaxConns, defaultMaxConns, 1},
+		{"MaxAnswer", &cfg.MaxAnswer, defaultMaxAnswer, 1024},
+		{"MaxQueued", &cfg.MaxQueued, defaultMaxQueued, 1024},
+		{"MaxQueuedTotal", &cfg.MaxQueuedTotal, defaultMaxQueuedTotal, 1024},
+		{"OpsBytes", &cfg.OpsBytes, defaultOpsBytes, 1},
+	} {
+		*l.value = cmp.Or(*l.value, l.normal)
+		if *l.value < l.least && *l.value != unlimited {
+			return fmt.Errorf("zkserver: Config.%s is %d: it must be at least %d, 0 for %d, or -1 for no limit", l.field, *l.value, l.least, l.normal)
+		}
+	}
+	return nil
+}
+
+// full returns why no more connections from ip to e are accepted, or "". The caller
+// holds mu.
+func (s *Server) full(e *Endpoint, ip string) string {
+	if limit := s.cfg.MaxClientConns; limit > 0 && e.perIP[ip] >= limit {
+		return fmt.Sprintf("%s has %d connections (Config.MaxClientConns)", ip, limit)
+	}
+	if limit := s.cfg.MaxConns; limit > 0 && len(s.conns) >= limit {
+		return fmt.Sprintf("there are %d connections (Config.MaxConns)", limit)
+	}
+	return ""
+}
+
+// checkQueue gives up the connection for which too much waits: c, to which something
+// was just added, or the connection for which most waits. The caller holds mu, and may
+// be in the middle of the watches that fire.
+func (s *Server) checkQueue(c *conn) {
+	if limit := s.cfg.MaxQueued; limit > 0 && c.out.over(limit) {
+		s.overflow(c, fmt.Sprintf("more than %d bytes waited for it to read (Config.MaxQueued)", limit))
+	}
+	limit := s.cfg.MaxQueuedTotal
+	if limit <= 0 || s.queued.Load() <= int64(limit) {
+		return
+	}
+	worst, most := c, 0
+	for other := range s.conns {
+		if n := other.out.waiting(); n > most {
+			worst, most = other, n
+		}
+	}
+	s.overflow(worst, fmt.Sprintf("%d bytes waited for it to read, of more than %d for all (Config.MaxQueuedTotal)", most, limit))
+}
+
+// overflow drops what waits for c, and has the goroutines of c end it: they have to be
+// woken, because the one may wait for requests and the other for the peer to read. To
+// hang up here would change the watches while they fire.
+func (s *Server) overflow(c *conn, why string) {
+	c.why = why
+	c.out.end()
+	c.out.kick()
+	_ = c.nc.SetDeadline(time.Unix(1, 0))
+}
+
+// awaitReader holds back the next request of a client for which much waits, until the
+// client has read, or a third of its session timeout is over: a request that is held
+// back does not touch the session.
+func (c *conn) awaitReader() {
+	limit := c.s.cfg.MaxQueued / 4
+	if limit <= 0 || c.out.waiting() <= limit {
+		return
+	}
+	c.s.mu.Lock()
+	patience := cmp.Or(c.timeout, handshakeTime) / 3
+	c.s.mu.Unlock()
+	c.out.kick()
+	enough := time.NewTimer(patience)
+	defer enough.Stop()
+	for c.out.waiting() > limit {
+		select {
+		case <-c.out.room:
+		case <-enough.C:
+			return
+		case <-c.done:
+			return
+		}
+	}
+}
+
+// waiting is how many bytes were pushed and not written yet.
+func (q *outQueue) waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.bytes
+}
+
+// over reports whether more than limit bytes wait, and more than one frame.
+func (q *outQueue) over(limit int) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.bytes > limit && q.bytes > q.latest
+}
+
+// wrote notes that n bytes were written.
+func (q *outQueue) wrote(n int) {
+	q.mu.Lock()
+	if !q.ended {
+		q.bytes -= n
+		q.total.Add(-int64(n))
+	}
+	q.mu.Unlock()
+	select {
+	case q.room <- struct{}{}:
+	default:
+	}
+}
+
+// end drops all that waits, and all that is pushed from now on.
+func (q *outQueue) end() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.total.Add(-int64(q.bytes))
+	q.ended, q.bytes, q.ready, q.held, q.spare = true, 0, nil, nil, nil
+}
+
+func (q *outQueue) isEnded() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.ended
+}
+
+// logger prints lines with [Config.Logf]. It is not used while mu is held.
+type logger struct {
+	logf func(format string, args ...any)
+	mu   sync.Mutex
+	last map[string]time.Time // when a line of a kind was printed
+	left map[string]int       // how many lines of a kind were left out since
+}
+
+// logInterval is the least time between two lines of one kind.
+const logInterval = time.Second
+
+func (l *logger) print(kind, format string, args ...any) {
+	if l.logf == nil {
+		return
+	}
+	l.mu.Lock()
+	now := time.Now()
+	if last, ok := l.last[kind]; ok && now.Sub(last) < logInterval {
+		l.left[kind]++
+		l.mu.Unlock()
+		return
+	}
+	if l.last == nil {
+		l.last, l.left = map[string]time.Time{}, map[string]int{}
+	}
+	l.last[kind] = now
+	left := l.left[kind]
+	l.left[kind] = 0
+	l.mu.Unlock()
+	if left > 0 {
+		format += " (%d lines like this one were left out)"
+		args = append(args, left)
+	}
+	l.logf(format, args...)
+}
+
+// explain prints why the server has closed c, if a limit made it.
+func (c *conn) explain() {
+	c.s.mu.Lock()
+	why := c.why
+	c.s.mu.Unlock()
+	if why != "" {
+		c.s.notes.print("closed", "closed the connection of %v: %s", c.nc.RemoteAddr(), why)
+	}
+}

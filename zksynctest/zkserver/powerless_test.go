@@ -1,0 +1,281 @@
+package zkserver
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+)
+
+// errPower is that the machine has no power any more.
+var errPower = errors.New("no power")
+
+// powerless are files in memory that lose power after a number of operations: what was
+// not synced is there, is not there, or is there in part, sector by sector, and so are
+// the names in a directory that was not synced.
+type powerless struct {
+	mu    sync.Mutex
+	rng   *rand.Rand
+	left  int                 // operations until the power goes; -1 for never
+	files map[string][]*inode // by name: the last is the present one, nil if there is none; those before may come back
+	locks map[*inode]*handle
+}
+
+// inode is a file.
+type inode struct {
+	b      []byte
+	synced []byte
+	// dirty are the sectors that were written since the last sync.
+	dirty map[int]bool
+}
+
+// handle is an open file.
+type handle struct {
+	p      *powerless
+	i      *inode
+	at     int
+	closed bool
+}
+
+func newPowerless(seed uint64) *powerless {
+	return &powerless{
+		rng: rand.New(rand.NewPCG(seed, 0)), left: -1,
+		files: map[string][]*inode{}, locks: map[*inode]*handle{},
+	}
+}
+
+// spend is an operation that may be the last. The caller holds mu.
+func (p *powerless) spend() error {
+	if p.left == 0 {
+		return errPower
+	}
+	if p.left > 0 {
+		p.left--
+	}
+	return nil
+}
+
+// cut has the power go after n more operations.
+func (p *powerless) cut(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.left = n
+}
+
+// reboot returns what is there when the power has come back.
+func (p *powerless) reboot() *powerless {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	after := &powerless{rng: p.rng, left: -1, files: map[string][]*inode{}, locks: map[*inode]*handle{}}
+	survived := map[*inode]*inode{}
+	for path, states := range p.files {
+		i := states[p.rng.IntN(len(states))]
+		if i == nil {
+			continue
+		}
+		if survived[i] == nil {
+			survived[i] = i.survive(p.rng)
+		}
+		after.files[path] = []*inode{survived[i]}
+	}
+	return after
+}
+
+// survive is what is left of a file: any of the sectors that were not synced, and any
+// length between that which was synced and the present one.
+func (i *inode) survive(rng *rand.Rand) *inode {
+	b := append([]byte(nil), i.synced...)
+	mode := rng.IntN(4)
+	for sector := range i.dirty {
+		if mode == 0 || mode != 1 && rng.IntN(2) == 0 {
+			continue
+		}
+		from := sector * diskSector
+		to := min(from+diskSector, len(i.b))
+		if from >= to {
+			continue
+		}
+		if len(b) < to {
+			b = append(b, make([]byte, to-len(b))...)
+		}
+		copy(b[from:to], i.b[from:to])
+	}
+	short, long := min(len(i.synced), len(i.b)), max(len(i.synced), len(i.b))
+	size := short + rng.IntN(long-short+1)
+	switch rng.IntN(3) {
+	case 0:
+		size = len(i.b)
+	case 1:
+		size = min(max(len(b), short), long)
+	}
+	if size <= len(b) {
+		b = b[:size]
+	} else {
+		b = append(b, make([]byte, size-len(b))...)
+	}
+	return &inode{b: b, synced: append([]byte(nil), b...), dirty: map[int]bool{}}
+}
+
+func (p *powerless) present(path string) *inode {
+	if states := p.files[path]; len(states) > 0 {
+		return states[len(states)-1]
+	}
+	return nil
+}
+
+func (p *powerless) put(path string, i *inode) {
+	if p.files[path] == nil {
+		p.files[path] = []*inode{nil}
+	}
+	p.files[path] = append(p.files[path], i)
+}
+
+func (p *powerless) open(path string, fresh bool) (dataFile, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.spend(); err != nil {
+		return nil, err
+	}
+	i := p.present(path)
+	if i == nil || fresh {
+		i = &inode{dirty: map[int]bool{}}
+		p.put(path, i)
+	}
+	return &handle{p: p, i: i}, nil
+}
+
+func (p *powerless) lock(f dataFile) error {
+	h := f.(*handle)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.locks[h.i] != nil {
+		return errInUse
+	}
+	p.locks[h.i] = h
+	return nil
+}
+
+func (p *powerless) target(path string) (string, error) { return path, nil }
+
+func (p *powerless) names(path string, f dataFile) (bool, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.present(path) == f.(*handle).i, nil
+}
+
+func (p *powerless) rename(from, to string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.spend(); err != nil {
+		return err
+	}
+	p.put(to, p.present(from))
+	p.put(from, nil)
+	return nil
+}
+
+func (p *powerless) syncDir(dir string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.spend(); err != nil {
+		return err
+	}
+	for path, states := range p.files {
+		if filepath.Dir(path) == dir {
+			p.files[path] = states[len(states)-1:]
+		}
+	}
+	return nil
+}
+
+func (p *powerless) hasNames(f dataFile) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for path := range p.files {
+		if p.present(path) == f.(*handle).i {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *handle) Read(b []byte) (int, error) {
+	h.p.mu.Lock()
+	defer h.p.mu.Unlock()
+	if h.at >= len(h.i.b) {
+		return 0, io.EOF
+	}
+	n := copy(b, h.i.b[h.at:])
+	h.at += n
+	return n, nil
+}
+
+func (h *handle) Write(b []byte) (int, error) {
+	h.p.mu.Lock()
+	defer h.p.mu.Unlock()
+	err := h.p.spend()
+	if err != nil { // as much as was on its way
+		b = b[:h.p.rng.IntN(len(b)+1)]
+	}
+	if end := h.at + len(b); end > len(h.i.b) {
+		h.i.b = append(h.i.b, make([]byte, end-len(h.i.b))...)
+	}
+	copy(h.i.b[h.at:], b)
+	for s := h.at / diskSector; s*diskSector < h.at+len(b); s++ {
+		h.i.dirty[s] = true
+	}
+	h.at += len(b)
+	return len(b), err
+}
+
+func (h *handle) Seek(offset int64, _ int) (int64, error) {
+	h.at = int(offset)
+	return offset, nil
+}
+
+func (h *handle) Truncate(size int64) error {
+	h.p.mu.Lock()
+	defer h.p.mu.Unlock()
+	if err := h.p.spend(); err != nil {
+		return err
+	}
+	h.i.b = h.i.b[:size:size]
+	return nil
+}
+
+func (h *handle) Sync() error {
+	h.p.mu.Lock()
+	defer h.p.mu.Unlock()
+	if err := h.p.spend(); err != nil {
+		return err
+	}
+	h.i.synced, h.i.dirty = append([]byte(nil), h.i.b...), map[int]bool{}
+	return nil
+}
+
+func (h *handle) Close() error {
+	h.p.mu.Lock()
+	defer h.p.mu.Unlock()
+	if h.p.locks[h.i] == h {
+		delete(h.p.locks, h.i)
+	}
+	h.closed = true
+	return nil
+}
+
+// size is the fs.FileInfo of a file: a regular one of this size.
+type size struct {
+	fs.FileInfo
+	n int
+}
+
+func (s size) Size() int64       { return int64(s.n) }
+func (s size) Mode() fs.FileMode { return 0o600 }
+
+func (h *handle) Stat() (fs.FileInfo, error) {
+	h.p.mu.Lock()
+	defer h.p.mu.Unlock()
+	return size{n: len(h.i.b)}, nil
+}
