@@ -33,6 +33,9 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	defer m.Close()
+	if err := m.Do(ctx, func(ctx context.Context, s *session.Session) error { return s.Sync(ctx, "/") }); err != nil {
+		log.Fatal(err)
+	}
 	var all metricdata.ResourceMetrics
 	if err := reader.Collect(ctx, &all); err != nil {
 		log.Fatal(err)
