@@ -54,7 +54,7 @@ type capacity struct {
 	version int32
 	used    int // at most; since then others can only have taken messages out
 
-	full atomic.Pointer[fullError] // nil unless admit waits for room
+	full atomic.Pointer[fullError] // nil once there was room
 
 	counted func(n int) // told of each exact count
 }
@@ -75,10 +75,7 @@ func (g *capacity) waiting() error {
 
 func (g *capacity) admit(ctx context.Context, s *session.Session, n int) ([]any, int, error) {
 	var wait *session.Wait
-	defer func() {
-		wait.Stop()
-		g.full.Store(nil)
-	}()
+	defer func() { wait.Stop() }()
 	for round := 0; !g.known || g.used >= g.n; round++ {
 		if err := s.Pause(ctx, round-1); err != nil {
 			return nil, 0, err
@@ -105,6 +102,9 @@ func (g *capacity) admit(ctx context.Context, s *session.Session, n int) ([]any,
 		}
 		round = 0
 	}
+	// Not earlier: of callers that all give up at one moment, the last ones must still
+	// find the reason.
+	g.full.Store(nil)
 	return []any{&zk.SetDataRequest{Path: g.path, Data: []byte{}, Version: g.version}}, min(n, g.n-g.used), nil
 }
 

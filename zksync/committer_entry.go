@@ -72,7 +72,7 @@ func (e *entry) wait(ctx context.Context) error {
 // cancelled is the error of a caller whose ctx has ended, with what its entry waits
 // for.
 func (c *committer) cancelled(ctx context.Context) error {
-	if reason := c.gate.waiting(); reason != nil {
+	if reason := c.gate.waiting(); reason != nil && c.m.State() == session.Connected {
 		return session.CancelledWaiting(ctx, fmt.Errorf("waiting %w", reason))
 	}
 	return c.m.Cancelled(ctx)
