@@ -174,3 +174,35 @@ func TestMakeTargets(t *testing.T) {
 		}
 	}
 }
+
+// Every line that a program of a user may find in its log is explained on the page for
+// operators, which stays short enough to be read as a whole. Breaks if a row of the table
+// is left out.
+func TestOperatingNamesEveryLogLine(t *testing.T) {
+	page := readDocument(t, "docs/operating.md")
+	if len(page) > 15<<10 {
+		t.Errorf("docs/operating.md has %d bytes, want 15 KiB at most", len(page))
+	}
+	line := regexp.MustCompile(`(?:\blog|Logger\(\))\.(?:Info|Warn|Error)\(\s*"([^"]+)"`)
+	found := 0
+	for _, dir := range []string{"session", "watch", "zksync"} {
+		files, err := filepath.Glob(dir + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			for _, m := range line.FindAllStringSubmatch(readDocument(t, file), -1) {
+				found++
+				if !strings.Contains(page, "`"+m[1]+"`") {
+					t.Errorf("docs/operating.md does not explain the log line %q of %s", m[1], file)
+				}
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("%d log lines in the code, want more: the pattern finds none", found)
+	}
+}

@@ -86,8 +86,9 @@ func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts 
 	case <-e.decided:
 	case <-e.done:
 	case <-ctx.Done():
+		err := e.cancelled(ctx)
 		e.cancel(ErrEphemeralClosed)
-		return nil, opError("ephemeral", path, Cancelled(ctx))
+		return nil, opError("ephemeral", path, err)
 	}
 	e.mu.Lock()
 	err := e.refusal
@@ -100,6 +101,18 @@ func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts 
 		return nil, opError("ephemeral", path, err)
 	}
 	return e, nil
+}
+
+// cancelled is the error of a call whose ctx has ended while it waited for the znode.
+func (e *Ephemeral) cancelled(ctx context.Context) error {
+	obstacle := e.Err()
+	if obstacle == nil || e.m.State() != Connected {
+		return e.m.Cancelled(ctx)
+	}
+	if op, ok := obstacle.(*Error); ok && op.Path == e.asked {
+		obstacle = op.Err // the caller adds the operation and the path
+	}
+	return CancelledWaiting(ctx, fmt.Errorf("waiting: %w", obstacle))
 }
 
 // reserve makes sure that no two Ephemerals take the same znode for theirs. It

@@ -53,7 +53,7 @@ func (d *pendingData) want(data []byte) func(context.Context, *Ephemeral) error 
 			select {
 			case <-change:
 			case <-ctx.Done():
-				return Cancelled(ctx)
+				return e.cancelled(ctx)
 			case <-e.done:
 				return e.Err()
 			}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -19,14 +20,19 @@ func (e *Ephemeral) run() {
 	defer close(e.status)
 	defer e.m.release(e)
 	for other := e.m.reserve(e); other != nil; other = e.m.reserve(e) {
-		e.tell(Conflict, "", opError("ephemeral", e.asked, fmt.Errorf("%w: it is another Ephemeral of this Manager", ErrConflict)))
+		obstacle := fmt.Errorf("%w: it is another Ephemeral of this Manager", ErrConflict)
+		e.tell(Conflict, "", opError("ephemeral", e.asked, obstacle))
 		e.decide()
+		wait := e.startWait(obstacle)
 		select {
 		case <-other.done:
+			wait.Stop()
 		case <-e.ctx.Done():
+			wait.Stop()
 			e.tell(Absent, "", Cancelled(e.ctx))
 			return
 		case <-e.m.ctx.Done():
+			wait.Stop()
 			e.tell(Absent, "", ErrClosed)
 			return
 		}
@@ -130,6 +136,7 @@ func (e *Ephemeral) attempt(s *Session, data []byte) (string, error) {
 func (e *Ephemeral) claim(s *Session, n *owned, made bool) (ours bool, err error) {
 	exists, stat, w, err := s.WatchExists(e.ctx, n.path)
 	class := ClassOf(err)
+	var obstacle error
 	switch {
 	case class == ClassNoAuth && made:
 		return true, nil
@@ -147,17 +154,28 @@ func (e *Ephemeral) claim(s *Session, n *owned, made bool) (ours bool, err error
 	case e.m.isFormer(stat.EphemeralOwner):
 		// It goes when that session has ended on the server. To delete it by its
 		// name could hit another that has taken its place.
-		e.tell(Absent, "", opError("ephemeral", n.path, errPrevious))
+		obstacle = fmt.Errorf("%w (session %s)", errPrevious, sessionID(stat.EphemeralOwner))
+		e.tell(Absent, "", opError("ephemeral", n.path, obstacle))
 	default:
-		e.tell(Conflict, "", opError("ephemeral", n.path, fmt.Errorf("%w: %s", ErrConflict, ownerOf(stat))))
+		obstacle = fmt.Errorf("%w: %s", ErrConflict, ownerOf(stat))
+		e.tell(Conflict, "", opError("ephemeral", n.path, obstacle))
 	}
 	defer w.Stop()
+	defer e.startWait(obstacle).Stop()
 	select {
 	case ev := <-w.Events():
 		return false, ev.Err
 	case <-e.ctx.Done():
 		return false, Cancelled(e.ctx)
 	}
+}
+
+// startWait begins the wait for an obstacle to go. Nobody may be waiting in a call:
+// the log tells why what an Ephemeral stands for is missing.
+func (e *Ephemeral) startWait(obstacle error) *Wait {
+	return e.m.StartWait("ephemeral", e.asked, func(context.Context) error {
+		return fmt.Errorf("for a znode in the way to go: %w", obstacle)
+	})
 }
 
 // unwatchable makes pause wait for about a second.

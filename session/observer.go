@@ -35,7 +35,8 @@ type RequestDone struct {
 }
 
 // WaitEnded is the end of a call's wait, as for a lock that another client held.
-// Calls that need not wait have none.
+// Calls that need not wait have none. A Take that waits for a message has one; Chan and
+// Messages have none. Puts that wait together for room in a queue have one in common.
 type WaitEnded struct {
 	Op, Path  string
 	Duration  time.Duration
@@ -63,8 +64,11 @@ type Delivered struct {
 	Size int    // of the message, in bytes
 }
 
-// QueueLength is the number of messages that are in a queue, as a call of Len has
-// counted them.
+// QueueLength is the number of messages that are in a queue, with those that consumers
+// have claimed. It is reported where the messages are listed anyway: by Len, and for a
+// Queue also by Peek, by a consumer that needs to know what is next, and by a Put that
+// finds a bounded queue full. No request is made for it. So a consumer with a long
+// backlog, and a Queue without consumers, need a call of Len now and then.
 type QueueLength struct {
 	Path   string
 	Length int

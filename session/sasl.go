@@ -10,7 +10,8 @@ import (
 )
 
 // A SASLMechanism authenticates this client on each connection to a server; see
-// WithSASL. DigestMD5 is built in. Several goroutines may call the methods at the same
+// WithSASL. DigestMD5 is built in, and the module examples/kerberos has Kerberos, by
+// gokrb5. Several goroutines may call the methods at the same
 // time. If the mechanism has a method String, the result names the client in errors
 // about permissions.
 type SASLMechanism interface {

@@ -38,13 +38,20 @@ type Wait struct {
 // by its context; with a context that has ended it returns what is known. It may be
 // called by several goroutines at a time, and must not call the Wait.
 func (m *Manager) StartWait(op, path string, reason func(context.Context) error) *Wait {
-	w := &Wait{m: m, op: op, path: path, began: time.Since(epoch), reason: reason, pause: firstReport}
-	m.waits.add(w)
+	w := m.StartIdleWait(op, path, reason)
 	if m.cfg.log.Core().Enabled(zap.WarnLevel) {
 		w.mu.Lock() // report reads timer
 		w.timer = time.AfterFunc(firstReport, w.report)
 		w.mu.Unlock()
 	}
+	return w
+}
+
+// StartIdleWait is StartWait for a wait that is no sign of a fault, however long it
+// takes, as for a message while a queue is empty: the reason is not logged.
+func (m *Manager) StartIdleWait(op, path string, reason func(context.Context) error) *Wait {
+	w := &Wait{m: m, op: op, path: path, began: time.Since(epoch), reason: reason, pause: firstReport}
+	m.waits.add(w)
 	return w
 }
 
@@ -88,7 +95,26 @@ func (w *Wait) Cancelled(ctx context.Context) error {
 }
 
 func (w *Wait) explain(ctx context.Context) error {
-	return fmt.Errorf("waiting for %v %w", roundTime(time.Since(epoch)-w.began), w.reason(ctx))
+	return fmt.Errorf("waiting for %v %w", roundTime(time.Since(epoch)-w.began), w.reasonNow(ctx))
+}
+
+// reasonNow is the reason, and with it the outage if there is one.
+func (w *Wait) reasonNow(ctx context.Context) error {
+	err := w.reason(ctx)
+	if state := w.m.State(); state != Connected && state != Closed {
+		err = fmt.Errorf("%w; also %w", err, w.m.offline())
+	}
+	return err
+}
+
+// Cancelled returns the error of a call whose ctx has ended: Cancelled, and if no
+// server can be used, with that reason. It is for packages that are built on this
+// one.
+func (m *Manager) Cancelled(ctx context.Context) error {
+	if state := m.State(); state != Connected && state != Closed {
+		return m.cancelledOffline(ctx)
+	}
+	return Cancelled(ctx)
 }
 
 // report logs the reason, and decides when to do so again.
@@ -108,10 +134,7 @@ func (w *Wait) report() {
 	w.over = cancel
 	w.mu.Unlock()
 	if suppressed, ok := waits.limit.line(); ok {
-		err := w.reason(ctx)
-		if w.m.State() != Connected {
-			err = fmt.Errorf("%w; also %w", err, w.m.offline())
-		}
+		err := w.reasonNow(ctx)
 		fields := []zap.Field{
 			zap.String("operation", w.op), zap.String("path", w.path),
 			zap.Duration("waited", roundTime(time.Since(epoch)-w.began)), zap.String("reason", "waiting "+err.Error()),

@@ -186,6 +186,7 @@ func TestPermissionErrorsNameTheACL(t *testing.T) {
 		ctx, root := t.Context(), servers.Path(t)
 		owner := current(t, srv.Connect(t, session.WithAuth("digest", []byte("owner:secret"))))
 		create(t, owner, root, 0)
+		create(t, owner, root+"/kid", 0)
 		m, err := session.Connect(ctx, srv.Address()+root, session.WithAuth("digest", []byte("guest:password")))
 		if err != nil {
 			t.Fatal(err)
@@ -205,6 +206,7 @@ func TestPermissionErrorsNameTheACL(t *testing.T) {
 			"set":    {set, "WRITE"},
 			"dir":    {s.MakeDir(ctx, "/a/b"), "CREATE"},
 			"multi":  {multi, "READ"},
+			"delete": {s.Delete(ctx, "/kid", -1), "DELETE"},
 		} {
 			mustBe(t, test.err, zk.ErrNoAuth)
 			if test.err == nil {

@@ -2,7 +2,10 @@ package zksync
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -21,6 +24,9 @@ type gate interface {
 	// refused is told that the server refused the operations; nothing has
 	// happened. If it returns nil admit is asked again.
 	refused(err error) error
+	// waiting returns what admit waits for, nil if it does not. Any goroutine may
+	// call it.
+	waiting() error
 }
 
 // open lets everything pass.
@@ -31,6 +37,7 @@ func (open) admit(context.Context, *session.Session, int) ([]any, int, error) {
 }
 func (open) passed(int)          {}
 func (open) refused(error) error { return nil }
+func (open) waiting() error      { return nil }
 
 // A capacity lets in as much as a Queue has room for. Every bounded Put also writes
 // to one znode, at the version that it had when the messages were counted: so of
@@ -46,9 +53,29 @@ type capacity struct {
 	known   bool
 	version int32
 	used    int // at most; since then others can only have taken messages out
+
+	full atomic.Pointer[fullError] // nil once there was room
+
+	counted func(n int) // told of each exact count
+}
+
+// A fullError says that a Queue has no room.
+type fullError struct{ used, most int }
+
+func (e *fullError) Error() string {
+	return fmt.Sprintf("for room: the queue has %d messages, WithCapacity allows %d", e.used, e.most)
+}
+
+func (g *capacity) waiting() error {
+	if full := g.full.Load(); full != nil {
+		return full
+	}
+	return nil
 }
 
 func (g *capacity) admit(ctx context.Context, s *session.Session, n int) ([]any, int, error) {
+	var wait *session.Wait
+	defer func() { wait.Stop() }()
 	for round := 0; !g.known || g.used >= g.n; round++ {
 		if err := s.Pause(ctx, round-1); err != nil {
 			return nil, 0, err
@@ -60,11 +87,24 @@ func (g *capacity) admit(ctx context.Context, s *session.Session, n int) ([]any,
 		if w == nil {
 			continue
 		}
+		g.full.Store(&fullError{g.used, g.n})
+		if wait == nil {
+			// One for all Puts of the value: they are sent together.
+			wait = s.StartWait("put", g.dir, func(context.Context) error {
+				if full := g.waiting(); full != nil {
+					return full
+				}
+				return errors.New("for room")
+			})
+		}
 		if err := await(ctx, s, w); err != nil {
 			return nil, 0, err
 		}
 		round = 0
 	}
+	// Not earlier: of callers that all give up at one moment, the last ones must still
+	// find the reason.
+	g.full.Store(nil)
 	return []any{&zk.SetDataRequest{Path: g.path, Data: []byte{}, Version: g.version}}, min(n, g.n-g.used), nil
 }
 
@@ -106,6 +146,7 @@ func (g *capacity) count(ctx context.Context, s *session.Session) (*session.Watc
 			g.used++
 		}
 	}
+	g.counted(g.used)
 	if g.used < g.n {
 		w.Stop()
 		return nil, nil

@@ -77,7 +77,7 @@ func (c *committer) waitAll(ctx context.Context, entries []*entry) []error {
 		case <-e.done:
 			errs[i] = e.err
 		case <-ctx.Done():
-			copy(errs[i:], c.leave(session.Cancelled(ctx), entries[i:]...))
+			copy(errs[i:], c.leave(c.cancelled(ctx), entries[i:]...))
 			return errs
 		}
 	}

@@ -65,8 +65,17 @@ func (e *entry) wait(ctx context.Context) error {
 	case <-e.done:
 		return e.err
 	case <-ctx.Done():
-		return e.c.leave(session.Cancelled(ctx), e)[0]
+		return e.c.leave(e.c.cancelled(ctx), e)[0]
 	}
+}
+
+// cancelled is the error of a caller whose ctx has ended, with what its entry waits
+// for.
+func (c *committer) cancelled(ctx context.Context) error {
+	if reason := c.gate.waiting(); reason != nil && c.m.State() == session.Connected {
+		return session.CancelledWaiting(ctx, fmt.Errorf("waiting %w", reason))
+	}
+	return c.m.Cancelled(ctx)
 }
 
 // leave takes the callers of entries away, all at once, and returns what they may

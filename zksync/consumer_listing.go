@@ -103,6 +103,9 @@ func (o *outlook) list(ctx context.Context, l *lane) error {
 		}
 	}
 	found := itemsOf(names, o.c.q.kind.parse)
+	if l.name == "" {
+		o.c.q.observeLength(len(found)) // before those that were taken are left out
+	}
 	o.c.owed.keep(l, found)
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -83,8 +83,9 @@ func (o *outlook) claimPath(r ref) string {
 // so many consume.
 type quota func(waiting, peers int) int
 
-// next takes messages that wait, in order. It waits for one, if patient.
-func (o *outlook) next(ctx context.Context, most quota, patient bool) ([]ref, error) {
+// next takes messages that wait, in order. It waits for one, if patient, and calls
+// resting before it does.
+func (o *outlook) next(ctx context.Context, most quota, patient bool, resting func()) ([]ref, error) {
 	for {
 		rung := o.listen()
 		refs, v, err := o.lookAndTake(ctx, most)
@@ -96,6 +97,7 @@ func (o *outlook) next(ctx context.Context, most quota, patient bool) ([]ref, er
 		case !patient:
 			return nil, nil
 		}
+		resting()
 		if err := o.sleep(ctx, rung, v.until); err != nil {
 			return nil, err
 		}

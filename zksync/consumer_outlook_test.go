@@ -53,7 +53,7 @@ func TestPassingOverWhatIsFreeAgain(t *testing.T) {
 		if err := o.readyToTake(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		refs, err := o.next(t.Context(), one, true)
+		refs, err := o.next(t.Context(), one, true, func() {})
 		if err != nil || len(refs) != 1 {
 			t.Fatal(refs, err)
 		}
@@ -62,7 +62,7 @@ func TestPassingOverWhatIsFreeAgain(t *testing.T) {
 		}
 		again := make(chan []ref, 1)
 		go func() {
-			refs, _ := o.next(t.Context(), one, true)
+			refs, _ := o.next(t.Context(), one, true, func() {})
 			again <- refs
 		}()
 		synctest.Wait()

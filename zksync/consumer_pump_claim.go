@@ -30,7 +30,7 @@ func (p *pump) claim(ctx context.Context, o *outlook, claimed chan<- []*claim) e
 			// Who shares a long list with many others finds out quickly where those
 			// have got to.
 			return min(fair+stale, maxClaims, max(fair, o.fitLocked()))
-		}, true)
+		}, true, func() {})
 		if err != nil {
 			return err
 		}

@@ -106,7 +106,8 @@ func checkParticipantID(id string) error {
 // second; if no server can be reached by then it is done later, unless the session
 // ends anyway. If the barrier has opened meanwhile for this participant too, Enter
 // returns nil all the same: it is inside. The error of a wait that was ended wraps
-// a *CountError, which says how many were there.
+// a *CountError, which says how many were there. After three seconds, and then after
+// times that grow, the participants that are there are logged.
 //
 // A lost connection makes it wait for longer, and so does a lost session, under
 // the next one; if the round began just before that loss, it enters the round
@@ -157,6 +158,7 @@ func (b *DoubleBarrier) gather(ctx context.Context) (*participant, error) {
 			return err
 		}
 		p = &participant{b: b, s: s, lease: s.Lease()}
+		p.wait.reset(p, "enter")
 		err := p.apart(ctx, p.enter, func(err error) {
 			if err == nil {
 				p.dropOut()
@@ -219,6 +221,7 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 	b.phase, b.in = leaving, nil
 	b.mu.Unlock()
 
+	p.wait.reset(p, "leave")
 	err := p.apart(ctx, p.leave, func(error) {})
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,10 +116,11 @@ func TestCandidateThatIsPutOutOfLine(t *testing.T) {
 	})
 }
 
-// A Run that waits withdraws when ctx ends.
+// A Run that waits withdraws when ctx ends, and its error matches ctx.Err() and the cause
+// and says who leads. Breaks if Run returns context.Cause(ctx).
 func TestRunWithdraws(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		_, err := zksync.NewElection(srv.Connect(t), master).Campaign(t.Context())
+		_, err := zksync.NewElection(srv.Connect(t), master, zksync.WithID("node-1")).Campaign(t.Context())
 		must(t, err)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		running := start(func() error {
@@ -129,8 +131,11 @@ func TestRunWithdraws(t *testing.T) {
 		})
 		pending(t, "Run", running)
 		cancel(errEnough)
-		if err := <-running; err != errEnough {
-			t.Errorf("Run: %v", err)
+		err = <-running
+		mustBe(t, err, errEnough, "run", master)
+		mustBe(t, err, context.Canceled, "run", master)
+		if !strings.Contains(err.Error(), "behind one other, held by node-1") {
+			t.Errorf("Run: %v, want an error that names the leader", err)
 		}
 		synctest.Wait()
 		if left := places(srv, master); len(left) != 1 {

@@ -18,8 +18,9 @@ import (
 //   - When leadership is lost, the context ends, and Run campaigns again as soon
 //     as work has returned, whose result is logged. Run also campaigns again if
 //     leadership is lost before work was called.
-//   - When ctx ends, Run withdraws or, once work has returned, resigns, and
-//     returns context.Cause(ctx).
+//   - When ctx ends, Run withdraws or, once work has returned, resigns. The error
+//     matches both ctx.Err() and context.Cause(ctx), and says whom Run was waiting
+//     for if it did not lead.
 //
 // Leadership is never given up before work has returned, unless WithStopTimeout
 // bounds that. If work ends its goroutine with runtime.Goexit, so does Run, after it
@@ -56,9 +57,18 @@ func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error
 	case err == nil:
 		return result
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
+		return opError("run", e.path, runEnded(ctx, err))
 	}
 	return opError("run", e.path, err)
+}
+
+// runEnded is the error of a Run whose ctx has ended; err is what ended the last
+// attempt.
+func runEnded(ctx context.Context, err error) error {
+	if reason := session.WaitReason(err); reason != nil {
+		return session.CancelledWaiting(ctx, reason)
+	}
+	return session.Cancelled(ctx)
 }
 
 // errStandAgain makes Retry call a function again: leadership was lost, or somebody

@@ -153,8 +153,8 @@ func TestElectionRunKeepsLeadershipUntilTheWorkReturns(t *testing.T) {
 		default:
 		}
 		close(finish)
-		if err := <-ran; !errors.Is(err, stop) {
-			t.Errorf("Run returned %v", err)
+		if err := <-ran; !errors.Is(err, stop) || !errors.Is(err, context.Canceled) {
+			t.Errorf("Run returned %v, want the cause and the end of the ctx", err)
 		}
 		<-next
 	})

@@ -48,8 +48,9 @@ type Member struct {
 // removes the znode. An id that is there already is ErrIDTaken, whoever it is,
 // even if it is what our own process of before its restart has left, which goes at
 // the end of that one's session. With the option WithIDWait, Join waits for it to
-// go. Join returns when ctx ends, and then nothing is joined. Of the Member, only ID and the methods
-// are of use; for the others see Members.
+// go. The reason is logged after three seconds. Join returns when ctx ends, and then
+// nothing is joined; the error says whose znode was in the way. Of the Member, only ID
+// and the methods are of use; for the others see Members.
 func (g *Group) Join(ctx context.Context, id string, data []byte) (*Member, error) {
 	path, err := g.member(id)
 	if err != nil {
@@ -100,8 +101,12 @@ func (g *Group) join(ctx context.Context, path string, data []byte) (*session.Ep
 				return nil, fmt.Errorf("%w: %w", ErrIDTaken, err)
 			}
 		case <-ctx.Done():
+			reason := own.Err()
 			go own.Close() // it waits for a server that may not be there
-			return nil, session.Cancelled(ctx)
+			if reason == nil || g.m.State() != session.Connected {
+				return nil, g.m.Cancelled(ctx)
+			}
+			return nil, session.CancelledWaiting(ctx, fmt.Errorf("waiting for the id to be free: %w", reason))
 		}
 	}
 }

@@ -47,9 +47,11 @@ const (
 	// Candidates returns the leader alone. Campaign fails with session.ErrConflict if
 	// path is a persistent znode.
 	//
-	// A leader resigns by deleting the znode at path. If an operator deletes the znode
-	// at that very moment, and another candidate of this toolkit creates it again
-	// before the request arrives, the request deletes the other candidate's znode.
+	// A leader resigns by deleting the znode at path, at a data version that differs
+	// from its successor's. So if an operator deletes the znode at that very moment and
+	// a candidate that was waiting creates it again, the request deletes nothing. Only a
+	// candidate that had never seen a leader could lose its znode so, to a leader that
+	// had never seen another.
 	LayoutEphemeral
 )
 

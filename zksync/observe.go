@@ -10,7 +10,8 @@ func (q *queue) observeDelivery(data []byte) {
 	}
 }
 
-// observeLength tells the observer of the Manager how long the queue is.
+// observeLength tells the observer of the Manager how long the queue is, as a listing
+// has shown that was made anyway.
 func (q *queue) observeLength(n int) {
 	if length := q.m.Observer().QueueLength; length != nil {
 		length(session.QueueLength{Path: q.path, Length: n})

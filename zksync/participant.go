@@ -36,6 +36,7 @@ type participant struct {
 	conn    uint64         // the connection that told the two above
 	there   atomic.Int32   // how many participants that makes
 
+	wait     participantWait
 	patience int // how many children the next listing may have
 	stop     context.CancelFunc
 	states   <-chan session.State
@@ -50,6 +51,7 @@ func (p *participant) apart(ctx context.Context, step func(context.Context) erro
 		p.close()
 		return lossOf(err)
 	}
+	defer p.wait.stop()
 	result, deserted, settled := make(chan error), make(chan struct{}), make(chan struct{})
 	p.b.settled = settled
 	go func() {
@@ -74,7 +76,7 @@ func (p *participant) apart(ctx context.Context, step func(context.Context) erro
 		return err
 	case <-grace.C:
 		close(deserted)
-		return session.Cancelled(ctx)
+		return p.wait.cancelled(ctx)
 	}
 }
 

@@ -53,6 +53,7 @@ func (p *participant) list(ctx context.Context) (there int, ready bool, err erro
 		}
 	}
 	p.note(stat)
+	p.wait.listed(names)
 	return there, ready, nil
 }
 

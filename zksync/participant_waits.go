@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/go-zksync/toolkit/session"
 )
 
 // awaitNext returns when no round goes on, with a watch for the next.
@@ -144,6 +142,7 @@ func (p *participant) rest(ctx context.Context) (zk.EventType, error) {
 		states, p.stop = context.WithCancel(context.Background())
 		p.states = p.b.m.States(states)
 	}
+	p.wait.start(p.round != 0)
 	period := p.s.Timeout()
 	tick := time.NewTimer(3*period/4 + rand.N(period/2))
 	defer tick.Stop()
@@ -168,7 +167,7 @@ func (p *participant) rest(ctx context.Context) (zk.EventType, error) {
 		case <-p.s.Done():
 			return nothing, lossOf(p.s.Err())
 		case <-ctx.Done():
-			return nothing, session.Cancelled(ctx)
+			return nothing, p.wait.cancelled(ctx)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func NewQueue(m *session.Manager, path string, opts ...Option) *Queue {
 	q := &Queue{}
 	q.init(m, path, inOrder, opts, append([]string{"WithCapacity", "WithLayout"}, consumerOptions...)...)
 	if n := q.cfg.capacity; n > 0 {
-		q.puts.gate = &capacity{n: n, path: q.child(limitName), dir: path, parse: q.kind.parse, makeDir: q.makeDir}
+		q.puts.gate = &capacity{n: n, path: q.child(limitName), dir: path, parse: q.kind.parse, makeDir: q.makeDir, counted: q.observeLength}
 	}
 	return q
 }

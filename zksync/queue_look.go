@@ -64,6 +64,9 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 			if err != nil {
 				return err
 			}
+			if q.kind.lane == nil {
+				q.observeLength(len(lists[0]))
+			}
 			for _, it := range lists[0] {
 				if it.due > now {
 					break

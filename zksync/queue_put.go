@@ -70,7 +70,7 @@ func (q *queue) hurry(ctx context.Context, entries ...*entry) (stop func()) {
 		return func() {}
 	}
 	bounded, cancel := q.cfg.bound(context.WithoutCancel(ctx))
-	undo := context.AfterFunc(bounded, func() { q.puts.withdraw(session.Cancelled(bounded), entries...) })
+	undo := context.AfterFunc(bounded, func() { q.puts.withdraw(q.puts.cancelled(bounded), entries...) })
 	return func() {
 		undo()
 		cancel()

@@ -15,7 +15,9 @@ import (
 // sessions, also beside clients in other languages. It costs one transaction and
 // claims nothing in advance.
 //
-// When ctx ends first, Take has taken nothing. If at that moment the removal is
+// A Take that waits is not logged: a queue that is empty is no fault. When ctx ends
+// first, the error says whether the queue was empty or consumers had claimed what was
+// in it, and Take has taken nothing. If at that moment the removal is
 // under way, it is found out in the background what came of it, and a message that
 // was removed is put back in its old place, where those who have listed the queue in
 // between may find it only behind what they have listed. Close waits for that, for
@@ -58,9 +60,11 @@ func (c *consumer) take(ctx context.Context, patient bool) (data []byte, ok bool
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(ErrQueueClosed) })()
 	var unclear error
+	wait := &takeWait{c: c}
+	defer wait.stop()
 	err = c.q.m.Do(caller, func(ctx context.Context, s *session.Session) error {
 		var err error
-		data, ok, err = c.outlook(s).takeOne(ctx, caller, patient)
+		data, ok, err = c.outlook(s).takeOne(ctx, caller, wait, patient)
 		if ok && err != nil {
 			unclear, err = err, nil // not to be tried again, whatever the reason
 		}
@@ -79,7 +83,7 @@ func one(int, int) int { return 1 }
 
 // takeOne takes a message under one session, which ctx ends with. The caller's
 // context does not: what came of a removal is known without that session, too.
-func (o *outlook) takeOne(ctx, caller context.Context, patient bool) ([]byte, bool, error) {
+func (o *outlook) takeOne(ctx, caller context.Context, wait *takeWait, patient bool) ([]byte, bool, error) {
 	looked := patient
 	var last string // the message that was gone for before
 	for again := 0; ; {
@@ -89,7 +93,10 @@ func (o *outlook) takeOne(ctx, caller context.Context, patient bool) ([]byte, bo
 			}
 			looked = true
 		}
-		refs, err := o.next(ctx, one, patient)
+		refs, err := o.next(ctx, one, patient, wait.start)
+		if caller.Err() != nil && session.ClassOf(err) == session.ClassCancelled {
+			return nil, false, wait.cancelled(caller, err)
+		}
 		if err != nil || len(refs) == 0 && looked {
 			return nil, false, err
 		}

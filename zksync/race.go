@@ -43,6 +43,7 @@ func (r *race) standUnder(ctx context.Context, s *session.Session) (*place, erro
 		}
 		return nil, err
 	}
+	h.version = stat.Version
 	p := &place{s: s, lease: s.Lease(), remover: h, path: r.path, name: lastName(r.path), token: stat.Czxid}
 	p.lease.Own(r.path)
 	if err := p.grant(ctx); err != nil {

@@ -21,9 +21,22 @@ const (
 	maxWindow = time.Second
 )
 
-// racedVersion is the data version of a leader's znode as raceRun.create leaves it. A
-// plain client leaves version 0.
-const racedVersion = 1
+// nothingSeen stands for the version of a leader's znode that a candidate has not seen.
+const nothingSeen = -1
+
+// versionAfter returns the data version that raceRun.create gives a leader's znode,
+// which differs from the version of the leader's znode before, if the candidate has seen
+// it: so a leader that resigns by a delete at its own version deletes no znode of its
+// successor. A plain client leaves version 0.
+func versionAfter(seen int32) int32 {
+	switch seen {
+	case nothingSeen:
+		return 3
+	case 1:
+		return 2
+	}
+	return 1
+}
 
 // A raceRun is the race of one candidate under one session. The candidate has the slot
 // of the znode.
@@ -32,13 +45,14 @@ type raceRun struct {
 	s        *session.Session
 	rnd      *rand.Rand
 	window   time.Duration
-	doubtful bool // a create of ours may have been carried out, or may be yet
+	seen     int32 // the version of the newest znode of another leader
+	doubtful bool  // a create of ours may have been carried out, or may be yet
 }
 
 func newRaceRun(r *race, s *session.Session) *raceRun {
 	// The session's id makes the waits differ between candidates, and a simulation
 	// repeatable.
-	return &raceRun{race: r, s: s, rnd: rand.New(rand.NewPCG(uint64(s.ID()), 1)), window: minWindow}
+	return &raceRun{race: r, s: s, rnd: rand.New(rand.NewPCG(uint64(s.ID()), 1)), window: minWindow, seen: nothingSeen}
 }
 
 // win creates the znode as soon as no other candidate has it, and returns the Stat of
@@ -67,12 +81,14 @@ func (r *raceRun) create(ctx context.Context) (*zk.Stat, error) {
 		r.doubtful = true
 		// The setData changes nothing but the version. Its answer has the Stat, and so
 		// the fencing token.
-		results, err := r.s.Multi(ctx,
-			&zk.CreateRequest{Path: r.path, Data: r.id, Flags: zk.FlagEphemeral},
-			&zk.SetDataRequest{Path: r.path, Data: r.id, Version: 0})
+		ops := []any{&zk.CreateRequest{Path: r.path, Data: r.id, Flags: zk.FlagEphemeral}}
+		for version := range versionAfter(r.seen) {
+			ops = append(ops, &zk.SetDataRequest{Path: r.path, Data: r.id, Version: version})
+		}
+		results, err := r.s.Multi(ctx, ops...)
 		switch session.ClassOf(err) {
 		case session.ClassOK:
-			return results[1].Stat, nil
+			return results[len(results)-1].Stat, nil
 		case session.ClassNodeExists:
 			r.doubtful = false
 			return nil, nil
@@ -113,6 +129,7 @@ func (r *raceRun) rest(ctx context.Context) (vacant bool, err error) {
 	} else if err := checkRaced(r.path, stat.EphemeralOwner); err != nil {
 		return false, err
 	} else {
+		r.seen = stat.Version
 		wait = r.m.StartWait("campaign", r.path, func(ctx context.Context) error { return r.leader(ctx, stat.EphemeralOwner) })
 		defer wait.Stop()
 	}
@@ -159,11 +176,11 @@ func findOwn(ctx context.Context, s *session.Session, path string) (*zk.Stat, er
 	return stat, nil
 }
 
-// deleteRaced deletes the znode of this session at path. It fails with ErrRemoved if
-// the znode at path is another candidate's. The request is never repeated: the
-// repetition could delete the znode of the next leader.
-func deleteRaced(ctx context.Context, s *session.Session, path string) error {
-	_, err := s.Multi(ctx, &zk.DeleteRequest{Path: path, Version: racedVersion})
+// deleteRaced deletes the znode of this session at path, which create has left with a
+// version. It fails with ErrRemoved if the znode at path is another candidate's. The
+// request is never repeated: the repetition could delete the znode of the next leader.
+func deleteRaced(ctx context.Context, s *session.Session, path string, version int32) error {
+	_, err := s.Multi(ctx, &zk.DeleteRequest{Path: path, Version: version})
 	if session.ClassOf(err) != session.ClassBadVersion {
 		return err
 	}

@@ -248,8 +248,9 @@ func TestEphemeralElectionBrokenByAnOperator(t *testing.T) {
 }
 
 // Resign deletes only the znode of its own leadership: neither the next leader's, if the answer to the removal was
-// lost, nor the znode of a plain client that came after an operator had deleted ours. To see this test fail, have
-// slotHold.remove repeat the delete, or deleteRaced delete any version.
+// lost, nor the znode of a plain client that came after an operator had deleted ours, nor that of a candidate that
+// was waiting. To see this test fail, have slotHold.remove repeat the delete, deleteRaced delete any version, or
+// versionAfter return 1.
 func TestEphemeralElectionResignsForItselfAlone(t *testing.T) {
 	plainLeader := func(srv *zksynctest.Server, other *session.Session) {
 		if _, err := other.Create(context.Background(), master, []byte("plain"), zk.FlagEphemeral); err != nil {
@@ -263,6 +264,17 @@ func TestEphemeralElectionResignsForItselfAlone(t *testing.T) {
 			f.Do = zksynctest.Disconnect
 			srv.Inject(f)
 			return nil
+		},
+		"an operator was faster, and a candidate of this toolkit": func(t *testing.T, srv *zksynctest.Server, other *session.Session) error {
+			next := zksync.NewElection(srv.Connect(t), master, byEphemeral, zksync.WithID("plain"))
+			won := campaign(t, next)
+			f := zksynctest.Fault{Op: zkserver.OpMulti, Path: master, At: zksynctest.BeforeCommit, Do: zksynctest.Call(func() {
+				must(t, srv.Delete(master))
+				<-won
+			})}
+			time.Sleep(time.Second) // next has seen the leader
+			srv.Inject(f)
+			return zksync.ErrRemoved
 		},
 		"an operator was faster": func(t *testing.T, srv *zksynctest.Server, other *session.Session) error {
 			f := zksynctest.Fault{Op: zkserver.OpMulti, Path: master, At: zksynctest.BeforeCommit, Do: zksynctest.Call(func() {

@@ -37,6 +37,7 @@ type slotHold struct {
 	key      slotKey
 	slot     *slot
 	unfollow func() bool
+	version  int32 // of the znode, once it is created
 
 	mu    sync.Mutex
 	freed bool // another value may have the slot
@@ -120,7 +121,7 @@ func (h *slotHold) remove(s *session.Session, path string) error {
 		}
 		return ErrRemoved
 	}
-	err := deleteRaced(ctx, s, path)
+	err := deleteRaced(ctx, s, path, h.version)
 	switch session.ClassOf(err) {
 	case session.ClassOK:
 		h.close()

@@ -25,7 +25,7 @@ func TestRun(t *testing.T) {
 	}
 	out := t.TempDir()
 	var stdout, stderr bytes.Buffer
-	args := []string{"-servers", address.String(), "-rounds", "1", "-contenders", "zksync|bare|go-zookeeper", "-rows", "uncontended|8 waiters|Put|1000 waiting|n = 10$|Election|WithLinger", "-out", out}
+	args := []string{"-servers", address.String(), "-rounds", "1", "-contenders", "zksync|bare|go-zookeeper", "-rows", "uncontended|8 waiters|Put|1000 waiting|n = 10$|Election|WithLinger|observer", "-out", out}
 	if err := run(t.Context(), args, &stdout, &stderr); err != nil {
 		t.Fatalf("%v\n%s", err, stderr.String())
 	}

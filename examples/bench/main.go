@@ -159,6 +159,7 @@ func (b *bench) open(ctx context.Context, servers string) error {
 	b.add(bare, func() (contender, error) { return newRequests(servers) })
 	b.add(same, func() (contender, error) { return newSameRequests(servers) })
 	b.add(ours, func() (contender, error) { return newToolkit(servers), nil })
+	b.add(observed, func() (contender, error) { return newObserved(servers), nil })
 	b.add(goZK, func() (contender, error) { return newStock(servers), nil })
 	b.add(curator, func() (contender, error) { return startCurator(servers, b.peers) })
 	b.add(kazoo, func() (contender, error) { return startKazoo(servers, b.peers) })

@@ -4,14 +4,15 @@ import "fmt"
 
 // The names of the contenders as rows speak of them.
 const (
-	ours    = "zksync"
-	bare    = "bare requests"
-	same    = "same requests"
-	goZK    = "go-zookeeper"
-	curator = "Curator"
-	kazoo   = "kazoo"
-	etcd    = "etcd"
-	redis   = "redsync"
+	ours     = "zksync"
+	observed = "zksync, observed"
+	bare     = "bare requests"
+	same     = "same requests"
+	goZK     = "go-zookeeper"
+	curator  = "Curator"
+	kazoo    = "kazoo"
+	etcd     = "etcd"
+	redis    = "redsync"
 )
 
 // A row is a line of the table: one job for all contenders.
@@ -156,6 +157,9 @@ func allRows() []row {
 		}
 		rows = append(rows, r)
 	}
+	rows = append(rows, aboutObserver(job{Row: "observer read", Ops: 2000, Clients: 1, Sessions: 1}, "a read")...)
+	rows = append(rows, aboutObserver(job{Row: "observer lock", Ops: 200, Clients: 1, Sessions: 1}, "uncontended Lock + Unlock")...)
+	rows = append(rows, aboutObserver(job{Row: "observer queue", Ops: 5000, Clients: 1, Sessions: 1}, "Put and delivery")...)
 	return append(rows, row{
 		job:    job{Row: "waiting", Ops: 1000, Clients: 1000, Sessions: 20},
 		title:  "a waiting Lock",
@@ -175,6 +179,14 @@ func allRows() []row {
 		value:  microseconds, unit: "µs",
 		goals: []goal{{text: "less than 5 ms", bound: 5000}},
 	})
+}
+
+// aboutObserver returns the rows that compare a job with an observer and without.
+func aboutObserver(j job, what string) []row {
+	return []row{
+		{job: j, title: "observer, " + what, rounds: 15, value: microseconds, unit: "µs"},
+		{job: j, title: "observer, allocations of " + what, rounds: 5, value: extra("allocations"), unit: "allocations"},
+	}
 }
 
 const putAloneTitle = "Queue.Put, one goroutine"

@@ -17,13 +17,15 @@ import (
 // toolkit is this library.
 type toolkit struct {
 	rowFuncs
+	called   string
 	servers  string
+	opts     []session.Option
 	meter    meter
 	sessions []*session.Manager
 }
 
 func newToolkit(servers string) *toolkit {
-	t := &toolkit{servers: servers}
+	t := &toolkit{called: ours, servers: servers}
 	t.rowFuncs = rowFuncs{
 		"lock":     t.lock,
 		"handover": func(ctx context.Context, j job) (sample, error) { return t.handover(ctx, j, false) },
@@ -35,11 +37,15 @@ func newToolkit(servers string) *toolkit {
 		"election": t.election,
 		"barrier":  t.barrier,
 		"waiting":  t.waiting,
+
+		"observer read":  t.observedRead,
+		"observer lock":  t.observedLock,
+		"observer queue": t.observedQueue,
 	}
 	return t
 }
 
-func (t *toolkit) name() string { return ours }
+func (t *toolkit) name() string { return t.called }
 
 func (t *toolkit) close() error {
 	var err error
@@ -53,7 +59,8 @@ func (t *toolkit) close() error {
 // connect returns n sessions, which stay open for later jobs.
 func (t *toolkit) connect(ctx context.Context, n int) ([]*session.Manager, error) {
 	for len(t.sessions) < n {
-		m, err := session.Connect(ctx, t.servers, session.WithTimeout(sessionTimeout), session.WithDialer(t.meter.dial))
+		opts := append([]session.Option{session.WithTimeout(sessionTimeout), session.WithDialer(t.meter.dial)}, t.opts...)
+		m, err := session.Connect(ctx, t.servers, opts...)
 		if err != nil {
 			return nil, err
 		}

@@ -57,14 +57,17 @@ _zklock() {
         help) options="%s" ;;
     esac
     if [[ $cur == /* ]]; then
-        local dir=${cur%%/*}
-        COMPREPLY=($(compgen -W "$(zklock ls -connect 1s "${dir:-/}" 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$cur"))
+        # Not by compgen -W, which would run the commands that a name may have.
+        local dir=${cur%%/*} name
+        while read -r name; do
+            [[ $name == "$cur"* ]] && COMPREPLY+=("$(printf %%q "$name")")
+        done < <(zklock ls -connect 1s "${dir:-/}" 2>/dev/null | awk 'NR > 1 { print $1 }')
         return
     fi
     COMPREPLY=($(compgen -W "$options" -- "$cur"))
 }
 complete -F _zklock zklock
-`, strings.Join(commandNames(), " "), cases.String(), strings.Join(slices.Sorted(maps.Keys(subcommands)), " "))
+`, strings.Join(commandNames(), " "), cases.String(), strings.Join(slices.Sorted(maps.Keys(pages)), " "))
 }
 
 // zsh uses the completion of bash.

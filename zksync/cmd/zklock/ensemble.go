@@ -37,7 +37,7 @@ func (e *ensemble) flags(fs *flag.FlagSet) {
 	fs.StringVar(&e.servers, "servers", cmp.Or(os.Getenv(serversEnv), defaultServers), "the `servers` as host:port,...; a chroot may follow")
 	fs.DurationVar(&e.timeout, "timeout", 10*time.Second, "the session `timeout`: how long a lock outlives a machine that died")
 	fs.DurationVar(&e.connect, "connect", 10*time.Second, "how `long` to try to reach a server")
-	fs.StringVar(&e.authFile, "auth-file", "", "a `file` of credentials, one scheme:credential a line, as digest:name:password")
+	fs.StringVar(&e.authFile, "auth-file", "", "a `file` of credentials, one scheme:credential a line, as digest:name:password or sasl:name:password")
 	fs.BoolVar(&e.tls, "tls", false, "use TLS, with the certificate authorities of this machine")
 	fs.StringVar(&e.ca, "ca", "", "a PEM `file` of certificate authorities; implies -tls")
 	fs.StringVar(&e.cert, "cert", "", "a PEM `file` of our certificate; implies -tls")
@@ -98,6 +98,14 @@ func (e *ensemble) auth() (opts []session.Option, err error) {
 		if !ok {
 			return nil, fmt.Errorf("%s:%d: want scheme:credential", e.authFile, n)
 		}
+		if scheme == "sasl" {
+			user, password, ok := strings.Cut(credential, ":")
+			if !ok || user == "" {
+				return nil, fmt.Errorf("%s:%d: want sasl:name:password", e.authFile, n)
+			}
+			opts = append(opts, session.WithSASL(session.DigestMD5(user, password)))
+			continue
+		}
 		opts = append(opts, session.WithAuth(scheme, []byte(credential)))
 	}
 	return opts, lines.Err()
@@ -133,12 +141,19 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
+// complain prints an error, each line of it.
+func (p *program) complain(err error) {
+	for line := range strings.Lines(err.Error()) {
+		fmt.Fprintf(p.stderr, "zklock: %s\n", printable(strings.TrimSuffix(line, "\n")))
+	}
+}
+
 // failed prints an error and returns the exit status for it.
 func (p *program) failed(ctx context.Context, err error) int {
 	if ctx.Err() != nil {
 		return interrupted(ctx)
 	}
-	fmt.Fprintf(p.stderr, "zklock: %v\n", err)
+	p.complain(err)
 	var wrong usageError
 	if errors.As(err, &wrong) || errors.Is(err, session.ErrInvalidPath) || errors.Is(err, session.ErrInvalidOption) || errors.Is(err, session.ErrInvalidServers) {
 		return statusUsage

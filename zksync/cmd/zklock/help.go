@@ -64,7 +64,8 @@ zklock run -elect /scheduler -- ./scheduler --foreground
 		"zklock ls [-json] PATH",
 		`Lists the children of PATH: what each is, the number of contenders that wait or
 of messages in a queue, the holder, and the clients that use it. What uses a path
-is a guess from the names and the data of its znodes.`,
+is a guess from the names and the data of its znodes. If some children cannot be
+read, ls shows the others, and the exit status is 3.`,
 		"", "zklock ls /locks\nzklock ls -json /locks | jq '.[] | select(.depth > 10)'\n"},
 	"who": {
 		"zklock who [-json] PATH",
@@ -88,6 +89,12 @@ the locks of Curator and kazoo, go on as if they held the lock: stop their
 process first.`,
 		"0  broken\n1  nobody held the lock, or the answer was no\n2  wrong usage\n3  no server could be reached, or the servers refused\n",
 		"zklock break /locks/backup\nzklock break -id host-a:4711 -yes /locks/backup\n"},
+	"completion": {
+		"zklock completion bash|zsh|fish",
+		`Prints the completion of a shell: of commands, options, and, in bash and zsh, of
+paths, which it asks the servers of ZOOKEEPER_SERVERS for.`,
+		"0  success\n2  wrong usage\n",
+		"source <(zklock completion bash)\nzklock completion fish | source\n"},
 }
 
 const generalManual = `NAME
@@ -102,6 +109,20 @@ DESCRIPTION
 ENVIRONMENT
     ZOOKEEPER_SERVERS  the servers, if -servers does not name them
     ZKSYNC_TOKEN       set for the command of run: its fencing token
+
+FILES
+    -auth-file names a file of credentials, because other users of the machine
+    can read the arguments of a process. Each line is one of
+
+        digest:NAME:PASSWORD    for ACLs of the scheme digest
+        sasl:NAME:PASSWORD      for SASL by DIGEST-MD5, and ACLs of the scheme sasl
+        SCHEME:CREDENTIAL       for any other scheme that the servers know
+
+    Empty lines and lines that begin with # do not count.
+
+EXIT STATUS
+    0 is success, 1 that others hold or nobody holds, 2 a wrong usage, and 3 that
+    no server could be reached or that the servers refused. run has more.
 
 SEE ALSO
     zklock help COMMAND
@@ -122,8 +143,12 @@ func help(args []string, stdout, stderr io.Writer) int {
 	if statuses == "" {
 		statuses = "0  success\n2  wrong usage\n3  no server could be reached, or the servers refused\n"
 	}
-	fmt.Fprintf(stdout, "NAME\n    zklock %s\n\nSYNOPSIS\n%s\nDESCRIPTION\n%s\nOPTIONS\n%s\nEXIT STATUS\n%s\nEXAMPLES\n%s",
-		args[0], indent(p.synopsis), indent(p.description), options(args[0]), indent(statuses), indent(p.examples))
+	about := ""
+	if _, ok := subcommands[args[0]]; ok {
+		about = "OPTIONS\n" + options(args[0]) + "\n"
+	}
+	fmt.Fprintf(stdout, "NAME\n    zklock %s\n\nSYNOPSIS\n%s\nDESCRIPTION\n%s\n%sEXIT STATUS\n%s\nEXAMPLES\n%s",
+		args[0], indent(p.synopsis), indent(p.description), about, indent(statuses), indent(p.examples))
 	return 0
 }
 

@@ -70,9 +70,10 @@ const maxInspected = 16
 
 func (c *lsCommand) run(ctx context.Context, p *program) int {
 	return p.connected(ctx, func(ctx context.Context, m *session.Manager) error {
-		all, err := below(ctx, m, c.path)
-		if err != nil {
-			return err
+		// What can be read is shown, also if some children cannot.
+		all, failed := below(ctx, m, c.path)
+		if all == nil && failed != nil {
+			return failed
 		}
 		if p.json {
 			entries := make([]entry, len(all))
@@ -80,7 +81,7 @@ func (c *lsCommand) run(ctx context.Context, p *program) int {
 				entries[i] = entryOf(found)
 			}
 			printJSON(p.stdout, entries)
-			return nil
+			return failed
 		}
 		t := newTable(p.stdout, "PATH", "KIND", "DEPTH", "HOLDER", "AGE", "CLIENTS")
 		for _, found := range all {
@@ -94,11 +95,12 @@ func (c *lsCommand) run(ctx context.Context, p *program) int {
 			}
 			t.row(e.Path, e.Kind.String(), strconv.Itoa(e.Depth), holder, since, e.clients())
 		}
-		return t.Flush()
+		return errors.Join(t.Flush(), failed)
 	})
 }
 
-// below inspects the children of a path.
+// below inspects the children of a path. An error beside a list that is not nil is about
+// the children that the list lacks.
 func below(ctx context.Context, m *session.Manager, path string) ([]*zksync.Inspection, error) {
 	s, err := m.Session(ctx)
 	if err != nil {

@@ -6,12 +6,18 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // An operator finds the holder, is asked before the lock breaks, and sees the next holder, as text and as JSON.
@@ -132,7 +138,58 @@ func TestHelpAndCompletion(t *testing.T) {
 	}
 }
 
-// The completion works in bash. It is tried if bash is installed.
+// What others have written into znodes is shown without what a terminal would take for
+// a command, and as it is in JSON; a child that may not be read hides no other. Breaks if
+// table.row prints cells as they are, or if ls returns the error of below at once.
+func TestWhatOthersHaveWritten(t *testing.T) {
+	srv := zksynctest.Start(t)
+	m := srv.Connect(t)
+	id := "host\x1b[31m\r\nnext:1"
+	mu := zksync.NewMutex(m, "/locks/a", zksync.WithID(id))
+	if err := mu.Lock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer mu.Unlock()
+	s, err := m.Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Create(t.Context(), "/locks/denied", nil, 0, zk.DigestACL(zk.PermAll, "somebody", "else")...); err != nil {
+		t.Fatal(err)
+	}
+	at := func(args ...string) *result { return finish(t, slices.Insert(args, 1, "-servers", srv.Addr())...) }
+	shown := `host\x1b[31m\r\nnext:1`
+	at("ls", "/locks").want(t, 3, shown, "/locks/denied", "READ")
+	at("who", "/locks/a").want(t, 0, shown)
+	at("run", "-try", "/locks/a", "true").want(t, 1, shown)
+	for _, r := range []*result{at("ls", "/locks"), at("who", "/locks/a"), at("run", "-try", "/locks/a", "true"), at("break", "/locks/a")} {
+		if text := r.out.String() + r.errors.String(); strings.ContainsAny(text, "\x1b\r") {
+			t.Errorf("a terminal would obey %q", text)
+		}
+	}
+	var found struct{ Participants []struct{ ID string } }
+	if err := json.Unmarshal([]byte(at("who", "-json", "/locks/a").out.String()), &found); err != nil || len(found.Participants) != 1 || found.Participants[0].ID != id {
+		t.Errorf("who -json: %+v, %v", found, err)
+	}
+}
+
+// The lines of -auth-file authenticate by digest and by SASL, and a line that is neither
+// is a wrong usage. Breaks if ensemble.auth takes sasl for a scheme as any other.
+func TestAuthFile(t *testing.T) {
+	srv := zksynctest.Start(t, zksynctest.WithConfig(zkserver.Config{SASLUsers: map[string]string{"bob": "sec:ret"}, RequireSASL: true}))
+	file := filepath.Join(t.TempDir(), "auth")
+	for text, status := range map[string]int{
+		"# ours\n\nsasl:bob:sec:ret\ndigest:app:pw\n": 0, "sasl:bob:wrong\n": 3, "sasl:bob\n": 2, "nonsense\n": 2,
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		finish(t, "ls", "-servers", srv.Addr(), "-auth-file", file, "/").want(t, status)
+	}
+}
+
+// The completion works in bash, and runs nothing that the name of a znode may say. It is
+// tried if bash is installed. Breaks if the names go through compgen -W.
 func TestBashCompletes(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("bash is not installed")
@@ -140,11 +197,17 @@ func TestBashCompletes(t *testing.T) {
 	script := finish(t, "completion", "bash").out.String() + `
 COMP_WORDS=(zklock br); COMP_CWORD=1; _zklock; echo "${COMPREPLY[@]}"
 COMP_WORDS=(zklock run -el); COMP_CWORD=2; _zklock; echo "${COMPREPLY[@]}"
+zklock() { printf '%s\n' PATH '/l/$(touch${IFS}'"$ran"')' /l/other; }
+COMP_WORDS=(zklock who /l/); COMP_CWORD=2; _zklock; echo "${#COMPREPLY[@]} ${COMPREPLY[1]}"
 `
 	cmd := exec.Command("bash", "-c", script)
-	cmd.Env = append(os.Environ(), "PATH="+os.Getenv("PATH"))
+	ran := filepath.Join(t.TempDir(), "ran")
+	cmd.Env = append(os.Environ(), "ran="+ran)
 	out, err := cmd.CombinedOutput()
-	if err != nil || string(out) != "break\n-elect\n" {
+	if err != nil || string(out) != "break\n-elect\n2 /l/other\n" {
 		t.Errorf("bash completes %q, %v", out, err)
+	}
+	if _, err := os.Stat(ran); err == nil {
+		t.Error("the name of a znode was run as a command")
 	}
 }

@@ -137,7 +137,7 @@ func (r *runCommand) refused(ctx context.Context, p *program, m *session.Manager
 	case errors.Is(err, errContended):
 	case errors.Is(err, zksync.ErrMaxWait) && m.State() == session.Connected:
 	case errors.Is(err, zksync.ErrMaxWait) || errors.Is(err, session.ErrConnectionLost):
-		fmt.Fprintf(p.stderr, "zklock: no server answers, so nothing is known about %s: %v\n", r.path, err)
+		fmt.Fprintf(p.stderr, "zklock: no server answers, so nothing is known about %s: %s\n", r.path, printable(err.Error()))
 		return statusEnsemble
 	default:
 		return p.failed(ctx, err)
@@ -194,7 +194,7 @@ func (r *runCommand) situation(ctx context.Context, m *session.Manager) string {
 	case err != nil && m.State() != session.Connected:
 		return fmt.Sprintf("no server answers, so nothing is known about %s", r.path)
 	case err != nil:
-		return fmt.Sprintf("others hold %s, or held it a moment ago: %v", r.path, err)
+		return fmt.Sprintf("others hold %s, or held it a moment ago: %s", r.path, printable(err.Error()))
 	}
 	return describe(found)
 }

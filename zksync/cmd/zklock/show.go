@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/go-zksync/toolkit/zksync"
 )
@@ -105,8 +108,27 @@ func orUnnamed(id string) string {
 	if id == "" {
 		return "an unnamed contender"
 	}
-	return id
+	return printable(id)
 }
+
+// printable replaces what a terminal would take for a command: anybody who may create a
+// znode decides what its data and parts of its name are.
+func printable(text string) string {
+	if strings.IndexFunc(text, isCommand) < 0 && utf8.ValidString(text) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if isCommand(r) || r == utf8.RuneError {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func isCommand(r rune) bool { return !unicode.IsGraphic(r) }
 
 // printJSON prints a value in one line.
 func printJSON(w io.Writer, v any) { _ = json.NewEncoder(w).Encode(v) }
@@ -123,8 +145,9 @@ func newTable(w io.Writer, columns ...string) table {
 func (t table) row(cells ...string) {
 	for i, cell := range cells {
 		if cell == "" {
-			cells[i] = "-"
+			cell = "-"
 		}
+		cells[i] = printable(cell)
 	}
 	fmt.Fprintln(t, strings.Join(cells, "\t"))
 }

@@ -16,7 +16,7 @@ var toolBugs = []bug{
 		"	if false {\n		gone :="}},
 		[]finder{tested("./zksync", "^TestEphemeralElectionBrokenByAnOperator$")}},
 	{"race: resign for whoever leads", []edit{{"zksync/race_run.go",
-		"&zk.DeleteRequest{Path: path, Version: racedVersion})",
+		"&zk.DeleteRequest{Path: path, Version: version})",
 		"&zk.DeleteRequest{Path: path, Version: -1})"}},
 		[]finder{tested("./zksync", "^TestEphemeralElectionResignsForItselfAlone$")}},
 	{"race: take a znode of ours for another candidate's after a lost answer", []edit{{"zksync/race_run.go",

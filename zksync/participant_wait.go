@@ -1,0 +1,151 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// maxNamed is how many participants a log line or an error names.
+const maxNamed = 8
+
+// A participantWait is the wait of one call of Enter or Leave, for log lines and
+// errors. It may be used by several goroutines: a call that was given up returns
+// before its step does.
+type participantWait struct {
+	p  *participant
+	op string
+
+	mu    sync.Mutex
+	wait  *session.Wait // nil until the participant has to wait
+	over  bool
+	late  bool              // a round goes on that began without the participant
+	names []string          // of the first of those that are there, as far as is known
+	more  int               // how many more were listed
+	known map[string]string // what the znodes of some names say of their owners
+}
+
+// reset makes w the wait of a call. No other call of the participant is under way.
+func (w *participantWait) reset(p *participant, op string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.p, w.op, w.wait, w.over, w.late, w.names, w.more, w.known = p, op, nil, false, false, nil, 0, nil
+}
+
+// start notes that the participant waits, and whether for the end of a round.
+func (w *participantWait) start(inRound bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.late = inRound && w.op == "enter"
+	if w.wait == nil && !w.over {
+		w.wait = w.p.b.m.StartWait(w.op, w.p.b.path, w.reason)
+	}
+}
+
+func (w *participantWait) stop() { w.end().Stop() }
+
+// end lets no wait begin any more, and returns the one that has begun.
+func (w *participantWait) end() *session.Wait {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	return w.wait
+}
+
+// cancelled is the error of the call, whose ctx has ended.
+func (w *participantWait) cancelled(ctx context.Context) error {
+	if wait := w.end(); wait != nil {
+		return wait.Cancelled(ctx)
+	}
+	return w.p.b.m.Cancelled(ctx)
+}
+
+// listed notes a listing of the directory.
+func (w *participantWait) listed(names []string) {
+	first, count := firstParticipants(names)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.names, w.more = first, count-len(first)
+}
+
+// firstParticipants returns the names of the first few participants, and counts all.
+func firstParticipants(names []string) (first []string, count int) {
+	for _, name := range names {
+		if !isParticipant(name) {
+			continue
+		}
+		if count++; count <= maxNamed {
+			first = append(first, name)
+		}
+	}
+	return first, count
+}
+
+// reason says whom the call waits for. It asks the servers who is there, unless ctx has
+// ended.
+func (w *participantWait) reason(ctx context.Context) error {
+	if ctx.Err() == nil {
+		w.refresh(ctx)
+	}
+	there, n := int(w.p.there.Load()), w.p.b.n
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var text string
+	switch {
+	case w.op == "leave":
+		text = fmt.Sprintf("for the others to leave: %d are still inside", there)
+	case w.late:
+		text = fmt.Sprintf("for the end of a round that began without this participant: %d are still inside", there)
+	default:
+		text = fmt.Sprintf("for %d more to enter: %d of %d are there", max(0, n-there), there, n)
+	}
+	for _, name := range w.names {
+		if known, ok := w.known[name]; ok {
+			text += ", " + known
+		} else {
+			text += ", " + strings.TrimPrefix(name, idPrefix)
+		}
+	}
+	if w.more > 0 {
+		text += fmt.Sprintf(" and %d more", w.more)
+	}
+	return errors.New(text)
+}
+
+// refresh asks who is there, unless there are too many to list.
+func (w *participantWait) refresh(ctx context.Context) {
+	s, dir := w.p.s, w.p.b.path
+	if w.p.there.Load() > maxRelisted {
+		return
+	}
+	names, _, err := s.Children(ctx, dir)
+	if err != nil {
+		return
+	}
+	first, count := firstParticipants(names)
+	found, err := readAll(ctx, s, dir, first)
+	if err != nil {
+		return
+	}
+	known := make(map[string]string, len(found))
+	for _, z := range found {
+		text := strings.TrimPrefix(z.name, idPrefix)
+		if id := string(z.data); id != "" && !strings.HasPrefix(id, guidMark) {
+			text = id // of a participant of kazoo's
+		}
+		if z.stat.EphemeralOwner == s.ID() {
+			text += " (this process)"
+		} else {
+			text += fmt.Sprintf(" (session 0x%x)", uint64(z.stat.EphemeralOwner))
+		}
+		known[z.name] = text
+	}
+	w.p.there.Store(int32(count))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.names, w.more, w.known = first, count-len(first), known
+}

@@ -1,0 +1,78 @@
+package zksync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A takeWait is the wait of one Take, under one session after another. It is used by
+// one goroutine.
+type takeWait struct {
+	c    *consumer
+	wait *session.Wait // nil until there was nothing to take
+}
+
+func (w *takeWait) start() {
+	if w.wait == nil {
+		w.wait = w.c.q.m.StartIdleWait("take", w.c.q.path, func(context.Context) error { return w.c.reason() })
+	}
+}
+
+func (w *takeWait) stop() { w.wait.Stop() }
+
+// cancelled returns the error of a Take whose ctx has ended, in place of err, which may
+// know a reason of its own, as a server that does not answer.
+func (w *takeWait) cancelled(ctx context.Context, err error) error {
+	switch {
+	case session.WaitReason(err) != nil:
+		return err
+	case w.wait == nil:
+		return w.c.q.m.Cancelled(ctx)
+	}
+	return w.wait.Cancelled(ctx)
+}
+
+// reason says why there is nothing to take, as far as is known.
+func (c *consumer) reason() error {
+	c.mu.Lock()
+	o := c.current
+	c.mu.Unlock()
+	if o == nil {
+		return errors.New("for the queue to be listed")
+	}
+	return o.reason()
+}
+
+func (o *outlook) reason() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	ours, claimed := len(o.taken), len(o.taken)+len(o.passed)
+	if claimed > 0 {
+		return fmt.Errorf("for a message: consumers have claimed all that wait, %d of them others and %d this one", claimed-ours, ours)
+	}
+	if due := o.dueLocked(); !due.IsZero() {
+		return fmt.Errorf("for a message to become due, the first at %s", due.Format(time.RFC3339))
+	}
+	return errors.New("for a message: the queue is empty")
+}
+
+// dueLocked returns when the first message that is known will be due, zero if none is
+// known; o.mu is held.
+func (o *outlook) dueLocked() time.Time {
+	if !o.c.q.kind.delayed {
+		return time.Time{}
+	}
+	for _, l := range o.lanes {
+		if it, ok := l.waiting.first(); ok {
+			return time.UnixMilli(it.due)
+		}
+		if l.key > time.Now().UnixMilli() {
+			return time.UnixMilli(l.key) // its messages are listed when they can be due
+		}
+	}
+	return time.Time{}
+}
