@@ -234,6 +234,7 @@ func (o *outlook) owns(r session.ReadResult) bool {
 func (o *outlook) hold(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.load.add(n * o.claimBytes)
 	if o.held += n; o.lease == nil {
 		o.lease = o.s.Lease()
 	}
@@ -242,11 +243,39 @@ func (o *outlook) hold(n int) {
 // release says that so many of our claims are gone.
 func (o *outlook) release(n int) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	if o.held -= n; o.held == 0 && o.lease != nil {
 		o.lease.End()
 		o.lease = nil
 	}
+	freed := o.freed
+	o.mu.Unlock()
+	o.load.add(-n * o.claimBytes)
+	if freed != nil {
+		freed()
+	}
+}
+
+// unsettled is the number of our claims.
+func (o *outlook) unsettled() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.held - o.takes
+}
+
+// holdTake protects a message that a Take is about to remove, as hold protects
+// claims, until releaseTake.
+func (o *outlook) holdTake() {
+	o.mu.Lock()
+	o.takes++
+	o.mu.Unlock()
+	o.hold(1)
+}
+
+func (o *outlook) releaseTake() {
+	o.mu.Lock()
+	o.takes--
+	o.mu.Unlock()
+	o.release(1)
 }
 
 // secure makes sure that we learn of the loss of our claims before anybody else

@@ -119,7 +119,7 @@ func (o *outlook) takeOne(ctx, caller context.Context, patient bool) ([]byte, bo
 			o.back(r)
 			return nil, false, err
 		}
-		o.hold(1) // so that a connection that has gone silent is given up early
+		o.holdTake() // so that a connection that has gone silent is given up early
 		t := o.taking(r, stat.Version)
 		t.read = now
 		e := o.c.q.removals.startOne(nil, t)
@@ -135,7 +135,7 @@ func (o *outlook) takeOne(ctx, caller context.Context, patient bool) ([]byte, bo
 			}
 			return nil, false, session.Cancelled(caller)
 		}
-		o.release(1)
+		o.releaseTake()
 		class := session.ClassOf(err)
 		switch {
 		case !gone:

@@ -35,7 +35,7 @@ func (c *consumer) isGone(ctx context.Context, path string, czxid int64, why err
 // undo puts a message back whose removal turns out to have happened though its
 // caller has gone. No number is given twice, so its name is still its own.
 func (o *outlook) undo(r ref, data []byte, czxid int64, e *entry) {
-	defer o.release(1)
+	defer o.releaseTake()
 	defer o.back(r)
 	select {
 	case <-e.done:
