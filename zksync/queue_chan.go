@@ -11,8 +11,7 @@ package zksync
 //   - The removal follows at once, but behind the receipt. If the process dies in
 //     between, or its session is lost, other consumers get such messages again: 128
 //     at most. This value does not deliver one again that it has delivered, whatever
-//     becomes of connections and sessions, unless another value has taken it and put
-//     it back meanwhile, because that Take was given up.
+//     becomes of connections and sessions.
 //
 // The channel is closed by Close, by the end of the Manager, and where messages
 // cannot be had at all, as for an invalid path or for want of permission; Err says
