@@ -30,6 +30,7 @@ type consumer struct {
 
 	owed      owed
 	unsettled unsettled
+	skips     skips
 }
 
 func (c *consumer) init(q *queue) {

@@ -115,7 +115,7 @@ func (o *outlook) list(ctx context.Context, l *lane) error {
 		_, passed := o.passed[name]
 		return taken || passed
 	})
-	l.waiting.replace(found)
+	l.waiting.replace(l.leftToSkip(found))
 	l.listing.remove()
 	l.listing, l.kept = t, kept
 	return nil

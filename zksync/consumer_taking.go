@@ -64,7 +64,9 @@ func (o *outlook) back(refs ...ref) {
 	o.mu.Lock()
 	for _, r := range refs {
 		delete(o.taken, r.claimName())
-		r.lane.waiting.put(r.item)
+		if _, skipped := r.lane.skipped[r.name]; !skipped {
+			r.lane.waiting.put(r.item)
+		}
 	}
 	o.mu.Unlock()
 	o.ring()

@@ -17,7 +17,8 @@ type lane struct {
 	key     int64
 	waiting backlog
 	listing *tripwire
-	kept    bool // it was tried in vain to remove it
+	kept    bool                // it was tried in vain to remove it
+	skipped map[string]struct{} // the names of messages that cannot be read or removed
 }
 
 // laneAge is for how long the lane of a past time is kept, for those whose clock

@@ -56,7 +56,8 @@ func newMessage(c *consumer, cl *claim) *Message {
 // while the session lives, it was we who have removed them, unless both were removed
 // by hand. ErrOutcomeUnknown is left for the case that the session is lost, too, or
 // the queue closed, before that could be looked up. With any other error, as
-// zk.ErrNoAuth where messages must not be removed, it is given back.
+// zk.ErrNoAuth where messages must not be removed, it is given back. A message with
+// children fails with zk.ErrNotEmpty, and this value skips it from then on (see Skipped).
 func (m *Message) Ack(ctx context.Context) error {
 	return opError("ack", m.ID, m.settle(ctx, "Ack"))
 }
@@ -176,6 +177,9 @@ func (m *Message) carryOut(verb string) error {
 			return lossOf(err)
 		}
 		if m.c.life.Err() != nil || session.ClassOf(err) != session.ClassNoNode && !isUnknown(err) {
+			if session.ClassOf(err) == session.ClassNotEmpty {
+				o.skip(cl.ref, err)
+			}
 			m.c.leaveBehind(cl)
 			return err
 		}

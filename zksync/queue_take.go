@@ -116,6 +116,9 @@ func (o *outlook) takeOne(ctx, removing context.Context, patient bool) ([]byte, 
 		case session.ClassOf(err) == session.ClassNoNode:
 			o.done(r)
 			continue
+		case session.ClassOf(err) == session.ClassNoAuth:
+			o.skip(r, err)
+			continue
 		case err != nil:
 			o.back(r)
 			return nil, false, err
@@ -157,6 +160,8 @@ func (o *outlook) takeOne(ctx, removing context.Context, patient bool) ([]byte, 
 			o.prepared = false
 			o.mu.Unlock()
 			o.back(r)
+		case class == session.ClassNotEmpty:
+			o.skip(r, err)
 		case class == session.ClassBadVersion, err == errStale:
 			o.back(r)
 		default:
