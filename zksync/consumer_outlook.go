@@ -32,9 +32,9 @@ type outlook struct {
 	mu         sync.Mutex
 	lanes      []*lane // in order
 	listing    *tripwire
-	taken      map[string]struct{} // by the names of their claims
-	absent     map[string]bool     // of taken, those that are not there; whether they have been listed since
-	passed     map[string]ref      // likewise
+	taken      map[ref]struct{}
+	absent     map[ref]bool // of taken, those that are not there; whether they have been listed since
+	passed     map[ref]struct{}
 	claimed    map[string]struct{} // the claims there are, while the next is not tripped
 	claims     *tripwire
 	peers      int // the consumers, us included; 0 if we don't count among them
@@ -50,7 +50,7 @@ type outlook struct {
 }
 
 func newOutlook(c *consumer, s *session.Session) *outlook {
-	o := &outlook{c: c, s: s, turn: make(chan struct{}, 1), taken: make(map[string]struct{}), passed: make(map[string]ref), absent: make(map[string]bool), load: loadOf(s), claimBytes: c.q.claimBytes()}
+	o := &outlook{c: c, s: s, turn: make(chan struct{}, 1), taken: make(map[ref]struct{}), passed: make(map[ref]struct{}), absent: make(map[ref]bool), load: loadOf(s), claimBytes: c.q.claimBytes()}
 	if c.q.kind.lane == nil {
 		o.lanes = []*lane{{}}
 	}
@@ -63,6 +63,9 @@ func (o *outlook) dismiss() {
 	defer o.mu.Unlock()
 	for _, l := range o.lanes {
 		l.listing.remove()
+		if l.life != nil {
+			l.life.Stop()
+		}
 	}
 	for _, t := range []*tripwire{o.listing, o.claims, o.census} {
 		t.remove()

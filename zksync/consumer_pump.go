@@ -216,7 +216,11 @@ func (p *pump) unreserve() { <-p.slots }
 // comes of it.
 func (p *pump) startRemoval(cl *claim) {
 	p.c.owed.add(cl)
-	p.removing <- unconfirmed{cl, p.c.q.removals.startOne(cl.o.s, cl.removal())}
+	t := cl.removal()
+	if cl.lane.remade.Load() {
+		t = cl.surrender() // the message of this name may be another one
+	}
+	p.removing <- unconfirmed{cl, p.c.q.removals.startOne(cl.o.s, t)}
 }
 
 func (p *pump) deliverBytes(ctx context.Context, cl *claim) bool {

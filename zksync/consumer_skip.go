@@ -58,7 +58,7 @@ func (s *skips) lastError() error {
 // must not stand in the way of other messages.
 func (o *outlook) skip(r ref, why error) {
 	o.mu.Lock()
-	delete(o.taken, r.claimName())
+	delete(o.taken, r)
 	if r.lane.skipped == nil {
 		r.lane.skipped = make(map[string]struct{})
 	}

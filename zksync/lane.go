@@ -16,6 +16,9 @@ type lane struct {
 	name    string // in the queue's directory; empty for that itself
 	key     int64
 	waiting backlog
+	czxid   int64 // of the directory, 0 before it was listed
+	life    *session.Watch
+	remade  atomic.Bool // the directory was deleted, and there may be another one
 	listing *tripwire
 	kept    bool                // it was tried in vain to remove it
 	skipped map[string]struct{} // the names of messages that cannot be read or removed

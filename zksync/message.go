@@ -163,7 +163,14 @@ func (m *Message) carryOut(verb string) error {
 			return lossOf(err)
 		}
 		_ = o.s.Pause(m.c.life, round-1) // what follows says why a pause ends
-		err := m.await(m.c.q.removals.startOne(o.s, t))
+		var err error
+		if verb == "Ack" && round == 0 && cl.lane.remade.Load() {
+			// Our claim does not protect a directory that it is not in. The message of
+			// this name may be another one by now, which nobody has received.
+			err = ErrRemoved
+		} else {
+			err = m.await(m.c.q.removals.startOne(o.s, t))
+		}
 		if err == nil {
 			o.release(1)
 			if verb == "Nack" {
@@ -176,7 +183,7 @@ func (m *Message) carryOut(verb string) error {
 		if o.s.Err() != nil && !isUnknown(err) {
 			return lossOf(err)
 		}
-		if m.c.life.Err() != nil || session.ClassOf(err) != session.ClassNoNode && !isUnknown(err) {
+		if m.c.life.Err() != nil || err != ErrRemoved && session.ClassOf(err) != session.ClassNoNode && !isUnknown(err) {
 			if session.ClassOf(err) == session.ClassNotEmpty {
 				o.skip(cl.ref, err)
 			}

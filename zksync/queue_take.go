@@ -111,6 +111,7 @@ func (o *outlook) takeOne(ctx, removing context.Context, patient bool) ([]byte, 
 			o.back(r)
 			return nil, false, err
 		}
+		at := time.Now()
 		data, stat, err := o.s.Get(ctx, o.path(r))
 		switch {
 		case session.ClassOf(err) == session.ClassNoNode:
@@ -129,7 +130,7 @@ func (o *outlook) takeOne(ctx, removing context.Context, patient bool) ([]byte, 
 		}
 		o.holdTake() // so that a connection that has gone silent is given up early
 		t := o.taking(r, stat.Version)
-		t.read = now
+		t.read, t.readAt = now, at
 		e := o.c.q.removals.startOne(nil, t)
 		gone := true
 		err = e.wait(removing)
