@@ -2,6 +2,7 @@ package zksync
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -206,8 +207,15 @@ func (o *outlook) readyToTake(ctx context.Context) error {
 	if prepared {
 		return nil
 	}
-	if err := o.s.MakeDir(ctx, o.c.q.child(claimsName)); err != nil {
-		return err
+	dir := o.c.q.child(claimsName)
+	if err := o.s.MakeDir(ctx, dir); err != nil {
+		// The server looks at permissions before it looks whether the znode exists.
+		if session.ClassOf(err) != session.ClassNoAuth {
+			return err
+		}
+		if there, _, failed := o.s.Exists(ctx, dir); failed != nil || !there {
+			return errors.Join(err, failed)
+		}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
