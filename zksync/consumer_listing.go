@@ -52,7 +52,7 @@ func (o *outlook) listLanes(ctx context.Context) error {
 		if key, ok := o.c.q.kind.lane(name); ok {
 			l := known[name]
 			if l == nil {
-				l = &lane{name: name, key: key}
+				l = &lane{name: name, key: key, since: time.Now().UnixMilli()}
 			}
 			o.lanes = append(o.lanes, l)
 		}
@@ -154,7 +154,7 @@ func (o *outlook) forget(l *lane) {
 func (o *outlook) follow(ctx context.Context, l *lane, czxid int64) (*lane, error) {
 	o.mu.Lock()
 	if l.czxid != 0 && l.czxid != czxid {
-		now := &lane{name: l.name, key: l.key}
+		now := &lane{name: l.name, key: l.key, since: time.Now().UnixMilli()}
 		if i := slices.Index(o.lanes, l); i >= 0 {
 			o.lanes[i] = now
 		}
