@@ -27,8 +27,10 @@ type Message struct {
 	// delivered again.
 	ID string
 
-	c  *consumer
+	c  *consumer // nil for a message of NewMessage
 	cl *claim
+
+	settler func(ctx context.Context, verb string) error // of such a message
 
 	mu      sync.Mutex
 	verb    string        // Ack, Nack or Close, whichever came first
@@ -74,7 +76,11 @@ func (m *Message) Nack(ctx context.Context) error {
 // settle begins what verb says, unless that was done before, and waits for the
 // outcome.
 func (m *Message) settle(ctx context.Context, verb string) error {
-	if err := m.c.enter(); err != nil {
+	if m.c == nil {
+		if m.begin(verb) {
+			m.finish(m.settler(ctx, verb))
+		}
+	} else if err := m.c.enter(); err != nil {
 		if err := m.awaitClose(ctx); err != nil {
 			return err
 		}
@@ -140,7 +146,9 @@ func (m *Message) begin(verb string) bool {
 		return false
 	}
 	m.verb = verb
-	m.c.unsettled.remove(m)
+	if m.c != nil {
+		m.c.unsettled.remove(m)
+	}
 	return true
 }
 
