@@ -22,10 +22,6 @@ type claim struct {
 
 const (
 	maxClaims = 128 // in one transaction
-
-	// readBudget bounds what one read brings into memory, roughly: how large a
-	// message is can be known only by those before it.
-	readBudget = 4 << 20
 )
 
 // fit is how many messages one read may bring, going by those before.
@@ -55,8 +51,11 @@ func (o *outlook) claim(ctx context.Context, refs []ref, most int) (found []*cla
 	blindly := o.peers == 1
 	o.mu.Unlock()
 	if !blindly {
-		var missing []*claim
-		found, missing, err = o.read(ctx, found)
+		var missing, left []*claim
+		found, missing, left, err = o.read(ctx, found, most)
+		for _, cl := range left {
+			o.back(cl.ref)
+		}
 		for _, cl := range missing {
 			o.done(cl.ref)
 		}
@@ -80,46 +79,6 @@ func (o *outlook) claim(ctx context.Context, refs []ref, most int) (found []*cla
 		}
 		return nil, gone, err
 	}
-	return found, gone, nil
-}
-
-// complete reads those messages that were claimed blindly. It returns the claims
-// on those that are there, and those on what is not, which are to be given back.
-func (o *outlook) complete(ctx context.Context, claims []*claim) (found, gone []*claim, err error) {
-	if len(claims) > 0 && claims[0].czxid != 0 {
-		return claims, nil, nil
-	}
-	return o.read(ctx, claims)
-}
-
-// read reads messages, and says which of them are not there.
-func (o *outlook) read(ctx context.Context, claims []*claim) (found, gone []*claim, err error) {
-	reads := make([]session.Read, len(claims))
-	for i, cl := range claims {
-		reads[i] = session.ReadData(o.path(cl.ref))
-	}
-	results, err := o.s.MultiRead(ctx, reads...)
-	if err != nil {
-		return claims, nil, err
-	}
-	found = make([]*claim, 0, len(claims))
-	biggest := 0
-	for i, r := range results {
-		cl := claims[i]
-		switch {
-		case r.Err == nil:
-			cl.data, cl.czxid = r.Data, r.Stat.Czxid
-			biggest = max(biggest, len(r.Data))
-			found = append(found, cl)
-		case session.ClassOf(r.Err) == session.ClassNoNode:
-			gone = append(gone, cl)
-		default:
-			return claims, nil, r.Err
-		}
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.biggest = max(biggest, o.biggest/2)
 	return found, gone, nil
 }
 
@@ -234,6 +193,7 @@ func (o *outlook) owns(r session.ReadResult) bool {
 func (o *outlook) hold(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.load.add(n * o.claimBytes)
 	if o.held += n; o.lease == nil {
 		o.lease = o.s.Lease()
 	}
@@ -242,11 +202,39 @@ func (o *outlook) hold(n int) {
 // release says that so many of our claims are gone.
 func (o *outlook) release(n int) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	if o.held -= n; o.held == 0 && o.lease != nil {
 		o.lease.End()
 		o.lease = nil
 	}
+	freed := o.freed
+	o.mu.Unlock()
+	o.load.add(-n * o.claimBytes)
+	if freed != nil {
+		freed()
+	}
+}
+
+// unsettled is the number of our claims.
+func (o *outlook) unsettled() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.held - o.takes
+}
+
+// holdTake protects a message that a Take is about to remove, as hold protects
+// claims, until releaseTake.
+func (o *outlook) holdTake() {
+	o.mu.Lock()
+	o.takes++
+	o.mu.Unlock()
+	o.hold(1)
+}
+
+func (o *outlook) releaseTake() {
+	o.mu.Lock()
+	o.takes--
+	o.mu.Unlock()
+	o.release(1)
 }
 
 // secure makes sure that we learn of the loss of our claims before anybody else

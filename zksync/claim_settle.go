@@ -33,8 +33,12 @@ func (c *consumer) settle(cl *claim, e *entry) error {
 		case session.ClassOK, session.ClassLost, session.ClassRemoved, session.ClassClosed:
 			return nil
 		}
+		unremovable := session.ClassOf(err) == session.ClassNotEmpty
+		if unremovable {
+			cl.o.skip(cl.ref, err)
+		}
 		c.leaveBehind(cl)
-		if c.life.Err() != nil {
+		if unremovable || c.life.Err() != nil {
 			return nil
 		}
 		return err

@@ -42,12 +42,13 @@ type committer struct {
 	gate   gate
 	// renew is called where a sequential create finds no number left in a
 	// directory.
-	renew   func(ctx context.Context, s *session.Session, dir string) error
-	makeDir func(ctx context.Context, s *session.Session, path string) error
-	life    context.Context // ends when nothing is waited for any more
-	end     context.CancelCauseFunc
-	wg      sync.WaitGroup
-	served  int // entries of the last batch; the runner's
+	renew     func(ctx context.Context, s *session.Session, dir string) error
+	makeDir   func(ctx context.Context, s *session.Session, path string) error
+	life      context.Context // ends when nothing is waited for any more
+	end       context.CancelCauseFunc
+	wg        sync.WaitGroup
+	stopSweep context.CancelFunc
+	served    int // entries of the last batch; the runner's
 
 	arrived atomic.Int64 // len(waiting), for gather, which looks often
 	marked  atomic.Int64 // marker.number; see tx.read
@@ -65,6 +66,9 @@ func newCommitter(m *session.Manager, markers string, swept *atomic.Bool) *commi
 	c := &committer{m: m, marker: marker{dir: markers, swept: swept, log: m.Logger()}, gate: open{}}
 	c.makeDir = func(ctx context.Context, s *session.Session, path string) error { return s.MakeDir(ctx, path) }
 	c.life, c.end = context.WithCancelCause(context.Background())
+	sweeping, stop := context.WithCancel(c.life)
+	c.stopSweep = stop
+	c.marker.background = func(f func(context.Context)) { c.wg.Go(func() { f(sweeping) }) }
 	return c
 }
 
@@ -204,6 +208,7 @@ func (c *committer) next() *batch {
 // lasts. It removes the marker, and returns when nothing of the committer runs any
 // more.
 func (c *committer) close(ctx context.Context) {
+	c.stopSweep()
 	c.mu.Lock()
 	c.closed = true
 	waiting := c.waiting

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -96,7 +97,7 @@ func (c *committer) dropLocked(b *batch) {
 		if e.chain != nil && e.chain.broken {
 			c.finishLocked(e, errSkipped)
 		}
-		if e.read != untold && e.read != c.now() {
+		if e.read != untold && (e.read != c.now() || e.tried || time.Since(e.readAt) > maxReadAge) {
 			c.finishLocked(e, errStale)
 		}
 		if e.over {
@@ -150,6 +151,11 @@ func (c *committer) try(ctx context.Context, s *session.Session, b *batch) error
 			return err
 		}
 		c.marked.Store(c.marker.number)
+	}
+	if b.open && slices.ContainsFunc(b.entries[:b.n], func(e *entry) bool { return e.read != untold }) {
+		// Meanwhile another may have taken the message, and another message may have its
+		// name in a directory that was created again. So it is to be read again.
+		return c.fence(ctx, s, b)
 	}
 	first, room, err := c.gate.admit(ctx, s, b.n)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-zksync/toolkit/session"
 )
@@ -18,12 +19,17 @@ type tx struct {
 	// untold if it relies on nothing. Then it ends with errStale where there is another
 	// marker by now: a directory stays while there is something in it, and so does the
 	// meaning of the names in it.
-	read asOf
+	read   asOf
+	readAt time.Time // when that was read; after maxReadAge, too, the tx ends with errStale
 }
 
 type asOf int64
 
 const untold asOf = 0
+
+// maxReadAge is how old may be what a tx relies on when it is sent. In a longer time a
+// directory may be emptied, deleted and created again.
+const maxReadAge = 10 * time.Second
 
 // errStale is the end of an entry that relies on what was read before there was this
 // marker. It stays within the package.
@@ -48,6 +54,7 @@ type entry struct {
 
 	over    bool
 	sent    bool   // it may have happened
+	tried   bool   // it was sent, and stopped by a fence
 	leaving error  // why its caller has gone, if so
 	batch   *batch // that it is part of
 }

@@ -104,6 +104,11 @@ func (c *committer) decide(b *batch, v verdict, err error) error {
 		c.gate.passed(b.n)
 		c.settled(b, b.n, nil)
 	default:
+		c.mu.Lock()
+		for _, e := range b.entries[:b.n] {
+			e.tried = true
+		}
+		c.mu.Unlock()
 		c.unsend(b)
 	}
 	return nil

@@ -30,6 +30,7 @@ type consumer struct {
 
 	owed      owed
 	unsettled unsettled
+	skips     skips
 }
 
 func (c *consumer) init(q *queue) {
@@ -110,19 +111,16 @@ func (c *consumer) start(how string) {
 		return
 	}
 	c.how = how
-	p := &pump{c: c, kick: make(chan struct{}, 1)}
+	p := &pump{c: c, limit: c.q.cfg.prefetch, kick: make(chan struct{}, 1)}
 	var over func()
 	if how == "Chan" {
 		c.bytes = make(chan []byte)
-		p.deliver, p.limit = p.deliverBytes, chanPrefetch
+		p.deliver = p.deliverBytes
 		over = func() { close(c.bytes) }
 	} else {
 		c.messages = make(chan *Message)
-		p.deliver, p.limit = p.deliverMessage, messagesPrefetch
+		p.deliver = p.deliverMessage
 		over = func() { close(c.messages) }
-	}
-	if c.q.cfg.prefetch > 0 {
-		p.limit = c.q.cfg.prefetch
 	}
 	if c.err = c.q.usable(); c.err != nil || c.closed {
 		over()

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/session"
 )
 
@@ -13,27 +15,27 @@ import (
 const maxLaneListings = 32
 
 // watchDir lists a directory of the queue, which it makes where there is none.
-func (o *outlook) watchDir(ctx context.Context, dir string) ([]string, *tripwire, error) {
+func (o *outlook) watchDir(ctx context.Context, dir string) ([]string, *zk.Stat, *tripwire, error) {
 	for round := 0; ; round++ {
 		if err := o.s.Pause(ctx, round-1); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
-		names, _, w, err := o.s.WatchChildren(ctx, dir)
+		names, stat, w, err := o.s.WatchChildren(ctx, dir)
 		if err == nil {
-			return names, lay(w, &o.bell), nil
+			return names, stat, lay(w, &o.bell), nil
 		}
 		if session.ClassOf(err) != session.ClassNoNode {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		if err := o.c.q.makeDir(ctx, o.s, dir); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 	}
 }
 
 // listLanes finds out which lanes there are.
 func (o *outlook) listLanes(ctx context.Context) error {
-	names, t, err := o.watchDir(ctx, o.c.q.path)
+	names, _, t, err := o.watchDir(ctx, o.c.q.path)
 	if err != nil {
 		return err
 	}
@@ -50,7 +52,7 @@ func (o *outlook) listLanes(ctx context.Context) error {
 		if key, ok := o.c.q.kind.lane(name); ok {
 			l := known[name]
 			if l == nil {
-				l = &lane{name: name, key: key}
+				l = &lane{name: name, key: key, since: time.Now().UnixMilli()}
 			}
 			o.lanes = append(o.lanes, l)
 		}
@@ -67,13 +69,14 @@ func (o *outlook) listLanes(ctx context.Context) error {
 // list finds out which messages there are in a lane.
 func (o *outlook) list(ctx context.Context, l *lane) error {
 	var names []string
+	var stat *zk.Stat
 	var t *tripwire
 	var err error
 	if l.name == "" {
-		names, t, err = o.watchDir(ctx, o.c.q.path)
+		names, stat, t, err = o.watchDir(ctx, o.c.q.path)
 	} else {
 		var w *session.Watch
-		names, _, w, err = o.s.WatchChildren(ctx, o.dir(l))
+		names, stat, w, err = o.s.WatchChildren(ctx, o.dir(l))
 		switch {
 		case err == nil:
 			t = lay(w, &o.bell)
@@ -82,6 +85,10 @@ func (o *outlook) list(ctx context.Context, l *lane) error {
 		}
 	}
 	if err != nil {
+		return err
+	}
+	if l, err = o.follow(ctx, l, stat.Czxid); err != nil {
+		t.remove()
 		return err
 	}
 	kept := false
@@ -110,15 +117,15 @@ func (o *outlook) list(ctx context.Context, l *lane) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	found = slices.DeleteFunc(found, func(it item) bool {
-		name := ref{l, it}.claimName()
-		if _, absent := o.absent[name]; absent {
-			o.absent[name] = true
+		r := ref{l, it}
+		if _, absent := o.absent[r]; absent {
+			o.absent[r] = true
 		}
-		_, taken := o.taken[name]
-		_, passed := o.passed[name]
+		_, taken := o.taken[r]
+		_, passed := o.passed[r]
 		return taken || passed
 	})
-	l.waiting.replace(found)
+	l.waiting.replace(l.leftToSkip(found))
 	l.listing.remove()
 	l.listing, l.kept = t, kept
 	return nil
@@ -130,8 +137,58 @@ func (o *outlook) drop(l *lane) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.lanes = slices.DeleteFunc(o.lanes, func(x *lane) bool { return x == l })
-	maps.DeleteFunc(o.passed, func(_ string, r ref) bool { return r.lane == l })
+	o.forget(l)
 	return nil
+}
+
+// forget ends a lane that is not there any more, or whose place another lane of the same
+// name has taken; o.mu is held.
+func (o *outlook) forget(l *lane) {
+	l.remade.Store(true)
+	if l.life != nil {
+		l.life.Stop()
+	}
+	maps.DeleteFunc(o.passed, func(r ref, _ struct{}) bool { return r.lane == l })
+}
+
+// follow returns the lane that has the czxid: l itself, or another one in its place if
+// the directory was deleted and created again. Its messages may have the names of
+// messages that we have had.
+func (o *outlook) follow(ctx context.Context, l *lane, czxid int64) (*lane, error) {
+	o.mu.Lock()
+	if l.czxid != 0 && l.czxid != czxid {
+		now := &lane{name: l.name, key: l.key, since: time.Now().UnixMilli()}
+		if i := slices.Index(o.lanes, l); i >= 0 {
+			o.lanes[i] = now
+		}
+		l.listing.remove()
+		o.forget(l)
+		l = now
+	}
+	known := l.czxid != 0
+	l.czxid = czxid
+	o.mu.Unlock()
+	if k := o.c.q.kind; known || k.lane == nil && !k.beside {
+		return l, nil // claims go with a directory that they are in
+	}
+	there, stat, w, err := o.s.WatchExists(ctx, o.dir(l))
+	if err != nil {
+		return l, err
+	}
+	if !there || stat.Czxid != czxid {
+		w.Stop()
+		l.remade.Store(true)
+		return l, nil
+	}
+	w.Notify(func(e zk.Event) {
+		if e.Type == zk.EventNodeDeleted {
+			l.remade.Store(true)
+		}
+	})
+	o.mu.Lock()
+	l.life = w
+	o.mu.Unlock()
+	return l, nil
 }
 
 // listClaims finds out which messages others have claimed.
@@ -152,9 +209,9 @@ func (o *outlook) listClaims(ctx context.Context) error {
 	defer o.mu.Unlock()
 	o.claims.remove()
 	o.claims = t
-	for name, r := range o.passed {
-		if _, ok := claimed[name]; !ok {
-			delete(o.passed, name)
+	for r := range o.passed {
+		if _, ok := claimed[r.claimName()]; !ok {
+			delete(o.passed, r)
 			r.lane.waiting.put(r.item)
 		}
 	}
@@ -164,7 +221,7 @@ func (o *outlook) listClaims(ctx context.Context) error {
 
 // count finds out how many consumers there are.
 func (o *outlook) count(ctx context.Context) error {
-	names, t, err := o.watchDir(ctx, o.c.q.child(consumersName))
+	names, _, t, err := o.watchDir(ctx, o.c.q.child(consumersName))
 	if err != nil {
 		return err
 	}

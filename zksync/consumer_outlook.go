@@ -29,24 +29,28 @@ type outlook struct {
 	bell
 	turn chan struct{} // held by the one who asks the servers
 
-	mu       sync.Mutex
-	lanes    []*lane // in order
-	listing  *tripwire
-	taken    map[string]struct{} // by the names of their claims
-	absent   map[string]bool     // of taken, those that are not there; whether they have been listed since
-	passed   map[string]ref      // likewise
-	claimed  map[string]struct{} // the claims there are, while the next is not tripped
-	claims   *tripwire
-	peers    int // the consumers, us included; 0 if we don't count among them
-	census   *tripwire
-	held     int // our claims
-	lease    *session.Lease
-	biggest  int  // how large messages were of late
-	prepared bool // the directory of claims is there
+	mu         sync.Mutex
+	lanes      []*lane // in order
+	listing    *tripwire
+	taken      map[ref]struct{}
+	absent     map[ref]bool // of taken, those that are not there; whether they have been listed since
+	passed     map[ref]struct{}
+	claimed    map[string]struct{} // the claims there are, while the next is not tripped
+	claims     *tripwire
+	peers      int // the consumers, us included; 0 if we don't count among them
+	census     *tripwire
+	held       int // our claims, and the messages that Takes are removing
+	takes      int // the latter
+	load       *claimLoad
+	claimBytes int    // of each claim, in load
+	freed      func() // called when one of held is gone
+	lease      *session.Lease
+	biggest    int  // how large messages were of late
+	prepared   bool // the directory of claims is there
 }
 
 func newOutlook(c *consumer, s *session.Session) *outlook {
-	o := &outlook{c: c, s: s, turn: make(chan struct{}, 1), taken: make(map[string]struct{}), passed: make(map[string]ref), absent: make(map[string]bool)}
+	o := &outlook{c: c, s: s, turn: make(chan struct{}, 1), taken: make(map[ref]struct{}), passed: make(map[ref]struct{}), absent: make(map[ref]bool), load: loadOf(s), claimBytes: c.q.claimBytes()}
 	if c.q.kind.lane == nil {
 		o.lanes = []*lane{{}}
 	}
@@ -59,6 +63,9 @@ func (o *outlook) dismiss() {
 	defer o.mu.Unlock()
 	for _, l := range o.lanes {
 		l.listing.remove()
+		if l.life != nil {
+			l.life.Stop()
+		}
 	}
 	for _, t := range []*tripwire{o.listing, o.claims, o.census} {
 		t.remove()

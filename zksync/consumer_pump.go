@@ -8,9 +8,7 @@ import (
 )
 
 const (
-	chanPrefetch     = 256
-	messagesPrefetch = 16
-	firstPrefetch    = 8
+	firstPrefetch = 8
 
 	// maxUnconfirmed is how many messages may have been received whose removal is
 	// not known: those that may come again after a crash.
@@ -71,6 +69,9 @@ func (p *pump) shift(ctx context.Context, s *session.Session) error {
 	p.mu.Lock()
 	p.window, p.waiting, p.bytes, p.starved, p.full = min(firstPrefetch, p.limit), 0, 0, false, false
 	p.mu.Unlock()
+	o.mu.Lock()
+	o.freed = p.wake
+	o.mu.Unlock()
 	claimed, complete := make(chan []*claim, 1), make(chan *claim, p.limit)
 	p.slots, p.removing = make(chan struct{}, maxUnconfirmed), make(chan unconfirmed, maxUnconfirmed)
 
@@ -215,7 +216,11 @@ func (p *pump) unreserve() { <-p.slots }
 // comes of it.
 func (p *pump) startRemoval(cl *claim) {
 	p.c.owed.add(cl)
-	p.removing <- unconfirmed{cl, p.c.q.removals.startOne(cl.o.s, cl.removal())}
+	t := cl.removal()
+	if cl.lane.remade.Load() {
+		t = cl.surrender() // the message of this name may be another one
+	}
+	p.removing <- unconfirmed{cl, p.c.q.removals.startOne(cl.o.s, t)}
 }
 
 func (p *pump) deliverBytes(ctx context.Context, cl *claim) bool {

@@ -17,7 +17,7 @@ func (p *pump) claim(ctx context.Context, o *outlook, claimed chan<- []*claim) e
 	refused := 0 // times in a row that others were faster
 	rnd := rand.New(rand.NewPCG(uint64(o.s.ID()), 0))
 	for {
-		room, err := p.room(ctx)
+		room, err := p.room(ctx, o)
 		if err != nil {
 			return err
 		}
@@ -92,24 +92,34 @@ func (p *pump) share(room int) quota {
 
 // room waits until there is room for a good part of the window, and says for how
 // many messages there is.
-func (p *pump) room(ctx context.Context) (int, error) {
+func (p *pump) room(ctx context.Context, o *outlook) (int, error) {
 	for {
+		rung := o.load.listen()
+		free := o.load.free() / o.claimBytes
 		p.mu.Lock()
 		if p.starved && p.full {
 			p.window = min(2*p.window, p.limit)
 		}
 		p.starved = false
-		room := p.window - p.waiting
+		// Messages that were received and are not settled leave less of the limit to
+		// messages that wait for the receiver.
+		window := min(p.window, p.limit-(o.unsettled()-p.waiting))
+		room := window - p.waiting
 		if p.bytes >= prefetchBytes {
 			room = 0
 		}
-		enough := room >= (p.window+1)/2
+		if unsettled := o.unsettled(); room > free {
+			// A value that has no claim may always have one.
+			room, window = max(free, min(1, 1-unsettled)), 1
+		}
+		enough := room > 0 && room >= (window+1)/2
 		p.mu.Unlock()
 		if enough {
 			return room, nil
 		}
 		select {
 		case <-p.kick:
+		case <-rung:
 		case <-ctx.Done():
 			return 0, session.Cancelled(ctx)
 		}

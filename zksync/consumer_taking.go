@@ -41,10 +41,10 @@ func (o *outlook) takeFrom(l *lane, most, ready int) []ref {
 		r := ref{l, it}
 		name := r.claimName()
 		if _, claimed := o.claimed[name]; claimed && !o.claims.isTripped() {
-			o.passed[name] = r
+			o.passed[r] = struct{}{}
 			continue
 		}
-		o.taken[name] = struct{}{}
+		o.taken[r] = struct{}{}
 		refs = append(refs, r)
 	}
 	return refs
@@ -63,8 +63,10 @@ func (o *outlook) back(refs ...ref) {
 	}
 	o.mu.Lock()
 	for _, r := range refs {
-		delete(o.taken, r.claimName())
-		r.lane.waiting.put(r.item)
+		delete(o.taken, r)
+		if _, skipped := r.lane.skipped[r.name]; !skipped && !r.lane.remade.Load() {
+			r.lane.waiting.put(r.item)
+		}
 	}
 	o.mu.Unlock()
 	o.ring()
@@ -74,11 +76,14 @@ func (o *outlook) back(refs ...ref) {
 // the claims are listed and its own is not among them: which must happen soon, if the
 // last list does not have it either and is watched, so that no event will tell.
 func (o *outlook) pass(r ref) {
-	name := r.claimName()
 	o.mu.Lock()
-	delete(o.taken, name)
-	o.passed[name] = r
-	_, listed := o.claimed[name]
+	delete(o.taken, r)
+	if r.lane.remade.Load() {
+		o.mu.Unlock()
+		return
+	}
+	o.passed[r] = struct{}{}
+	_, listed := o.claimed[r.claimName()]
 	told := listed && !o.claims.isTripped()
 	if !told {
 		o.claims.remove()
@@ -94,7 +99,7 @@ func (o *outlook) pass(r ref) {
 func (o *outlook) done(r ref) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.taken, r.claimName())
+	delete(o.taken, r)
 }
 
 // dropping notes that a message that was taken is not there, and our claim on it
@@ -102,16 +107,15 @@ func (o *outlook) done(r ref) {
 func (o *outlook) dropping(r ref) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.absent[r.claimName()] = false
+	o.absent[r] = false
 }
 
 // dropped notes that the claim has gone. The message is back if it has been listed
 // meanwhile.
 func (o *outlook) dropped(r ref) {
 	o.mu.Lock()
-	name := r.claimName()
-	listed := o.absent[name]
-	delete(o.absent, name)
+	listed := o.absent[r]
+	delete(o.absent, r)
 	o.mu.Unlock()
 	if listed {
 		o.back(r)
@@ -124,7 +128,7 @@ func (o *outlook) dropped(r ref) {
 // hand: perhaps the whole lane has, and there is another of that name.
 func (o *outlook) suspect(r ref) {
 	o.mu.Lock()
-	delete(o.taken, r.claimName())
+	delete(o.taken, r)
 	r.lane.listing.remove()
 	r.lane.listing = nil
 	o.mu.Unlock()

@@ -62,9 +62,11 @@ func TestDeliveriesCost(t *testing.T) {
 		t.Logf("%d waiting: %.1f requests for a thousand deliveries", n, asked)
 		return asked
 	}
-	// Three requests go for 128, and some at the beginning, with fewer.
+	// Up to 128 messages are claimed and not removed, and come in two halves: each takes one
+	// claim, four reads of 16 messages, whose sizes nobody knows, and one removal. At the
+	// beginning the requests have fewer messages.
 	few, many := perThousand(t, 1000), perThousand(t, 10_000)
-	if many > 40 {
+	if many > 120 {
 		t.Errorf("%.1f requests for a thousand deliveries", many)
 	}
 	if many > few {

@@ -15,17 +15,27 @@ import (
 type lane struct {
 	name    string // in the queue's directory; empty for that itself
 	key     int64
+	since   int64 // when it was first listed, in milliseconds since 1970
 	waiting backlog
+	czxid   int64 // of the directory, 0 before it was listed
+	life    *session.Watch
+	remade  atomic.Bool // the directory was deleted, and there may be another one
 	listing *tripwire
-	kept    bool // it was tried in vain to remove it
+	kept    bool                // it was tried in vain to remove it
+	skipped map[string]struct{} // the names of messages that cannot be read or removed
 }
 
 // laneAge is for how long the lane of a past time is kept, for those whose clock
 // is behind ours.
 const laneAge = time.Minute
 
-// over is when a lane of a DelayQueue is to be removed, in milliseconds since 1970.
-func (l *lane) over() int64 { return l.key + (laneWidth + laneAge).Milliseconds() }
+// over is when a lane of a DelayQueue is to be removed, in milliseconds since 1970. A lane
+// that appears when its time is over stays for laneAge from then on: a producer, whose
+// clock is behind or whose Put has waited for a connection, has made the lane and is about
+// to put a message into it.
+func (l *lane) over() int64 {
+	return max(l.key+laneWidth.Milliseconds(), l.since) + laneAge.Milliseconds()
+}
 
 // A ref names a message.
 type ref struct {

@@ -46,6 +46,8 @@ type marker struct {
 	dir   string
 	swept *atomic.Bool // shared by those of one value
 	log   *zap.Logger
+	// background runs f beside the requests, until the committer is closed.
+	background func(f func(ctx context.Context))
 
 	path    string // empty before the first request
 	made    bool
@@ -84,7 +86,8 @@ func (k *marker) ensure(ctx context.Context, s *session.Session) error {
 	k.made, k.version = true, 0
 	k.number++
 	if k.swept.CompareAndSwap(false, true) && !fresh {
-		sweepMarkers(ctx, k.log, s, k.dir, k.path)
+		path := k.path
+		k.background(func(ctx context.Context) { sweepMarkers(ctx, k.log, s, k.dir, path) })
 	}
 	return nil
 }

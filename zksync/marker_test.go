@@ -2,8 +2,10 @@ package zksync_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zksync/toolkit/zksync"
@@ -109,10 +111,42 @@ func TestMarkersOfTheDeadAreSwept(t *testing.T) {
 		}
 		time.Sleep(2 * time.Hour)
 		put(t, newQueue(t, srv), "fourth")
+		synctest.Wait() // it is done in the background
 		if got := markers(t, srv); len(got) != 2 {
 			t.Errorf("after a day the markers are %v", got)
 		}
 		put(t, old, "fifth") // makes itself another one
 		wantMessages(t, srv, "first", "second", "third", "fourth", "fifth")
+	})
+}
+
+// However many markers producers have left, the first Put of a value does not wait for
+// them to be swept, and they go in few requests (marker.go: background in ensure).
+func TestSweepingDoesNotDelayPut(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		first := newQueue(t, srv)
+		put(t, first, "first")
+		const dead = 3000
+		for i := range dead {
+			if err := srv.Create(fmt.Sprintf("%s/%08d-0000-0000-0000-000000000000", markersPath, i), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(25 * time.Hour)
+		q := newQueue(t, srv)
+		srv.Inject(zksynctest.Fault{Times: -1, Do: zksynctest.Delay(time.Millisecond)})
+		srv.ResetOps()
+		began := time.Now()
+		put(t, q, "second")
+		if took := time.Since(began); took > 20*time.Millisecond {
+			t.Errorf("the first Put took %v", took)
+		}
+		time.Sleep(10 * time.Second)
+		if left := markers(t, srv); len(left) != 1 {
+			t.Errorf("%d markers are left, want one", len(left))
+		}
+		if ops := requests(srv); len(ops) > 50 {
+			t.Errorf("%d requests to sweep %d markers", len(ops), dead)
+		}
 	})
 }

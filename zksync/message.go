@@ -27,8 +27,10 @@ type Message struct {
 	// delivered again.
 	ID string
 
-	c  *consumer
+	c  *consumer // nil for a message of NewMessage
 	cl *claim
+
+	settler func(ctx context.Context, verb string) error // of such a message
 
 	mu      sync.Mutex
 	verb    string        // Ack, Nack or Close, whichever came first
@@ -56,7 +58,8 @@ func newMessage(c *consumer, cl *claim) *Message {
 // while the session lives, it was we who have removed them, unless both were removed
 // by hand. ErrOutcomeUnknown is left for the case that the session is lost, too, or
 // the queue closed, before that could be looked up. With any other error, as
-// zk.ErrNoAuth where messages must not be removed, it is given back.
+// zk.ErrNoAuth where messages must not be removed, it is given back. A message with
+// children fails with zk.ErrNotEmpty, and this value skips it from then on (see Skipped).
 func (m *Message) Ack(ctx context.Context) error {
 	return opError("ack", m.ID, m.settle(ctx, "Ack"))
 }
@@ -73,7 +76,11 @@ func (m *Message) Nack(ctx context.Context) error {
 // settle begins what verb says, unless that was done before, and waits for the
 // outcome.
 func (m *Message) settle(ctx context.Context, verb string) error {
-	if err := m.c.enter(); err != nil {
+	if m.c == nil {
+		if m.begin(verb) {
+			m.finish(m.settler(ctx, verb))
+		}
+	} else if err := m.c.enter(); err != nil {
 		if err := m.awaitClose(ctx); err != nil {
 			return err
 		}
@@ -139,7 +146,9 @@ func (m *Message) begin(verb string) bool {
 		return false
 	}
 	m.verb = verb
-	m.c.unsettled.remove(m)
+	if m.c != nil {
+		m.c.unsettled.remove(m)
+	}
 	return true
 }
 
@@ -162,7 +171,14 @@ func (m *Message) carryOut(verb string) error {
 			return lossOf(err)
 		}
 		_ = o.s.Pause(m.c.life, round-1) // what follows says why a pause ends
-		err := m.await(m.c.q.removals.startOne(o.s, t))
+		var err error
+		if verb == "Ack" && round == 0 && cl.lane.remade.Load() {
+			// Our claim does not protect a directory that it is not in. The message of
+			// this name may be another one by now, which nobody has received.
+			err = ErrRemoved
+		} else {
+			err = m.await(m.c.q.removals.startOne(o.s, t))
+		}
 		if err == nil {
 			o.release(1)
 			if verb == "Nack" {
@@ -175,7 +191,10 @@ func (m *Message) carryOut(verb string) error {
 		if o.s.Err() != nil && !isUnknown(err) {
 			return lossOf(err)
 		}
-		if m.c.life.Err() != nil || session.ClassOf(err) != session.ClassNoNode && !isUnknown(err) {
+		if m.c.life.Err() != nil || err != ErrRemoved && session.ClassOf(err) != session.ClassNoNode && !isUnknown(err) {
+			if session.ClassOf(err) == session.ClassNotEmpty {
+				o.skip(cl.ref, err)
+			}
 			m.c.leaveBehind(cl)
 			return err
 		}

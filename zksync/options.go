@@ -32,7 +32,7 @@ type config struct {
 
 // newConfig applies the options of a primitive, which has those named in has.
 func newConfig(primitive string, opts []Option, has ...string) (config, error) {
-	var c config
+	c := config{prefetch: defaultPrefetch}
 	for i, opt := range opts {
 		if opt == nil {
 			return c, fmt.Errorf("%w: option %d is nil", ErrInvalidOption, i+1)

@@ -11,8 +11,7 @@ package zksync
 //   - The removal follows at once, but behind the receipt. If the process dies in
 //     between, or its session is lost, other consumers get such messages again: 128
 //     at most. This value does not deliver one again that it has delivered, whatever
-//     becomes of connections and sessions, unless another value has taken it and put
-//     it back meanwhile, because that Take was given up.
+//     becomes of connections and sessions.
 //
 // The channel is closed by Close, by the end of the Manager, and where messages
 // cannot be had at all, as for an invalid path or for want of permission; Err says
@@ -39,11 +38,15 @@ func (q *queue) Messages() <-chan *Message {
 	return q.consumer.messages
 }
 
-// Err returns nil while Chan or Messages delivers, or was not called yet, and then
-// why its channel was closed: ErrQueueClosed, ErrClosed when the Manager was closed,
-// or what keeps messages from being had.
+// Err returns why the channel of Chan or Messages was closed: ErrQueueClosed, ErrClosed
+// when the Manager was closed, or the error that keeps the value from consuming. Before
+// that it returns nil, or why the last message was skipped (see Skipped).
 func (q *queue) Err() error {
 	q.consumer.mu.Lock()
 	defer q.consumer.mu.Unlock()
-	return q.opError("consume", q.consumer.err)
+	err := q.consumer.err
+	if err == nil {
+		err = q.consumer.skips.lastError()
+	}
+	return q.opError("consume", err)
 }

@@ -91,8 +91,12 @@ func closeInAStorm(t *testing.T, srv *zksynctest.Server, rng *rand.Rand) {
 				}
 			}
 			data, err := take(ctx)
-			if err == nil && data != nil {
+			switch {
+			case data == nil:
+			case err == nil:
 				a.note(a.gone, string(data))
+			case errors.Is(err, zksync.ErrOutcomeUnknown):
+				a.note(a.maybe, string(data))
 			}
 			return err
 		})

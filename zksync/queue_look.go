@@ -44,7 +44,8 @@ func (q *queue) Len(ctx context.Context) (int, error) {
 
 // Peek returns the message that would be delivered next, and false if there is
 // none: one that no consumer has, and that is due. It stays in the queue, and may
-// be gone when Peek returns. It lists the queue, as Len does.
+// be gone when Peek returns. It lists the queue, as Len does. Messages that cannot be read
+// are passed over; if there are no others Peek fails with the reason.
 func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 	err = q.look(ctx, func(ctx context.Context, s *session.Session) error {
 		now := int64(math.MaxInt64)
@@ -59,6 +60,7 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 		if err != nil {
 			return err
 		}
+		var unreadable error
 		for _, dir := range dirs {
 			lists, err := q.items(ctx, s, []string{dir})
 			if err != nil {
@@ -75,13 +77,17 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 					continue
 				}
 				data, _, err = s.Get(ctx, child(dir, it.name))
+				if session.ClassOf(err) == session.ClassNoAuth {
+					unreadable = err
+					continue
+				}
 				if session.ClassOf(err) != session.ClassNoNode {
 					ok = err == nil
 					return err
 				}
 			}
 		}
-		return nil
+		return unreadable
 	})
 	return data, ok, q.opError("peek", err)
 }

@@ -2,6 +2,7 @@ package zksync
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -16,19 +17,19 @@ import (
 // claims nothing in advance.
 //
 // A Take that waits is not logged: a queue that is empty is no fault. When ctx ends
-// first, the error says whether the queue was empty or consumers had claimed what was
-// in it, and Take has taken nothing. If at that moment the removal is
-// under way, it is found out in the background what came of it, and a message that
-// was removed is put back in its old place, where those who have listed the queue in
-// between may find it only behind what they have listed. Close waits for that, for
-// five seconds if the servers cannot be reached. A message that was taken is lost if
-// the process dies before it has done its work.
+// before the removal of a message was sent, Take has taken nothing, and the error says
+// whether the queue was empty or consumers had claimed all its messages. When
+// ctx ends while the removal is under way, Take returns the data of the message at once,
+// with an error that is ErrOutcomeUnknown and wraps the reason of ctx: the message is
+// removed and nobody else gets it, or it stays in the queue and is delivered again. The
+// caller should handle the data as data that may be delivered twice. Data that is
+// dropped may be lost. Close does not end a removal that is under way, but waits for
+// its answer, for five seconds at most.
 //
-// ErrOutcomeUnknown says that the answer to the removal was lost, that somebody has
-// removed the znode that tells what came of it, and that the message is gone: by our
-// hand, or by that of a client in another language. The message is returned along
-// with this error. If it is still there Take goes on instead. Where ctx has ended
-// meanwhile it is put back as if we had taken it.
+// Take also returns the data with ErrOutcomeUnknown where the answer to the removal was
+// lost, somebody has removed the znode that tells the outcome, and the message is gone:
+// this Take or a client in another language removed the message. If the message is
+// still there Take goes on instead.
 //
 // Take fails with ErrQueueClosed when the value is closed, with ErrClosed when the
 // Manager is.
@@ -59,12 +60,15 @@ func (c *consumer) take(ctx context.Context, patient bool) (data []byte, ok bool
 	caller, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(ErrQueueClosed) })()
+	removing, cancelRemoving := context.WithCancelCause(ctx)
+	defer cancelRemoving(nil)
+	defer context.AfterFunc(c.life, func() { cancelRemoving(ErrQueueClosed) })()
 	var unclear error
-	wait := &takeWait{c: c}
+	wait := &takeWait{c: c, caller: caller}
 	defer wait.stop()
 	err = c.q.m.Do(caller, func(ctx context.Context, s *session.Session) error {
 		var err error
-		data, ok, err = c.outlook(s).takeOne(ctx, caller, wait, patient)
+		data, ok, err = c.outlook(s).takeOne(ctx, removing, wait, patient)
 		if ok && err != nil {
 			unclear, err = err, nil // not to be tried again, whatever the reason
 		}
@@ -81,9 +85,11 @@ func (c *consumer) take(ctx context.Context, patient bool) (data []byte, ok bool
 
 func one(int, int) int { return 1 }
 
-// takeOne takes a message under one session, which ctx ends with. The caller's
-// context does not: what came of a removal is known without that session, too.
-func (o *outlook) takeOne(ctx, caller context.Context, wait *takeWait, patient bool) ([]byte, bool, error) {
+// takeOne takes a message under one session. ctx ends with the session, with the caller,
+// and when Close begins. The context removing, which limits the wait for a removal that
+// was sent, ends with the caller or when Close stops waiting: the marker tells the
+// outcome of a removal under another session, too.
+func (o *outlook) takeOne(ctx, removing context.Context, wait *takeWait, patient bool) ([]byte, bool, error) {
 	looked := patient
 	var last string // the message that was gone for before
 	for again := 0; ; {
@@ -94,8 +100,8 @@ func (o *outlook) takeOne(ctx, caller context.Context, wait *takeWait, patient b
 			looked = true
 		}
 		refs, err := o.next(ctx, one, patient, wait.start)
-		if caller.Err() != nil && session.ClassOf(err) == session.ClassCancelled {
-			return nil, false, wait.cancelled(caller, err)
+		if wait.caller.Err() != nil && session.ClassOf(err) == session.ClassCancelled {
+			return nil, false, wait.cancelled(err)
 		}
 		if err != nil || len(refs) == 0 && looked {
 			return nil, false, err
@@ -113,10 +119,14 @@ func (o *outlook) takeOne(ctx, caller context.Context, wait *takeWait, patient b
 			o.back(r)
 			return nil, false, err
 		}
+		at := time.Now()
 		data, stat, err := o.s.Get(ctx, o.path(r))
 		switch {
 		case session.ClassOf(err) == session.ClassNoNode:
 			o.done(r)
+			continue
+		case session.ClassOf(err) == session.ClassNoAuth:
+			o.skip(r, err)
 			continue
 		case err != nil:
 			o.back(r)
@@ -126,23 +136,21 @@ func (o *outlook) takeOne(ctx, caller context.Context, wait *takeWait, patient b
 			o.back(r)
 			return nil, false, err
 		}
-		o.hold(1) // so that a connection that has gone silent is given up early
+		o.holdTake() // so that a connection that has gone silent is given up early
 		t := o.taking(r, stat.Version)
-		t.read = now
+		t.read, t.readAt = now, at
 		e := o.c.q.removals.startOne(nil, t)
 		gone := true
-		err = e.wait(caller)
+		err = e.wait(removing)
 		unclear := isUnknown(err)
-		if unclear && caller.Err() == nil {
-			gone, err = o.c.isGone(caller, o.path(r), stat.Czxid, err)
+		if unclear && removing.Err() == nil {
+			gone, err = o.c.isGone(removing, o.path(r), stat.Czxid, err)
 		}
-		if unclear && caller.Err() != nil {
-			if !o.c.spawn(func() { o.undo(r, data, stat.Czxid, e) }) {
-				o.undo(r, data, stat.Czxid, e)
-			}
-			return nil, false, session.Cancelled(caller)
+		if unclear && gone && removing.Err() != nil {
+			o.giveUp(r, stat.Czxid, e)
+			return data, true, err
 		}
-		o.release(1)
+		o.releaseTake()
 		class := session.ClassOf(err)
 		switch {
 		case !gone:
@@ -161,6 +169,8 @@ func (o *outlook) takeOne(ctx, caller context.Context, wait *takeWait, patient b
 			o.prepared = false
 			o.mu.Unlock()
 			o.back(r)
+		case class == session.ClassNotEmpty:
+			o.skip(r, err)
 		case class == session.ClassBadVersion, err == errStale:
 			o.back(r)
 		default:
@@ -204,8 +214,15 @@ func (o *outlook) readyToTake(ctx context.Context) error {
 	if prepared {
 		return nil
 	}
-	if err := o.s.MakeDir(ctx, o.c.q.child(claimsName)); err != nil {
-		return err
+	dir := o.c.q.child(claimsName)
+	if err := o.s.MakeDir(ctx, dir); err != nil {
+		// The server looks at permissions before it looks whether the znode exists.
+		if session.ClassOf(err) != session.ClassNoAuth {
+			return err
+		}
+		if there, _, failed := o.s.Exists(ctx, dir); failed != nil || !there {
+			return errors.Join(err, failed)
+		}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/go-zookeeper/zk"
-	"go.uber.org/zap"
-
 	"github.com/go-zksync/toolkit/session"
 )
 
@@ -32,34 +29,24 @@ func (c *consumer) isGone(ctx context.Context, path string, czxid int64, why err
 	return gone, why
 }
 
-// undo puts a message back whose removal turns out to have happened though its
-// caller has gone. No number is given twice, so its name is still its own.
-func (o *outlook) undo(r ref, data []byte, czxid int64, e *entry) {
-	defer o.release(1)
-	defer o.back(r)
-	select {
-	case <-e.done:
-	case <-o.c.life.Done():
-		return
-	}
-	path, err := o.path(r), e.err
-	if isUnknown(err) {
-		gone, why := o.c.isGone(o.c.life, path, czxid, err)
-		if !gone {
+// giveUp leaves a message to a removal whose caller has gone. The message comes back to
+// the outlook when the removal has failed.
+func (o *outlook) giveUp(r ref, czxid int64, e *entry) {
+	follow := func() {
+		defer o.releaseTake()
+		select {
+		case <-e.done:
+		case <-o.c.life.Done():
 			return
 		}
-		// It is more likely that we have taken it than that another did just then, and
-		// better that it comes twice than never.
-		o.c.q.m.Logger().Warn("a message is put back that was taken, or removed by another",
-			zap.String("path", path), zap.Error(why))
-		err = nil
+		if e.err == nil {
+			o.c.owed.settle(r, czxid)
+			o.done(r)
+		} else {
+			o.back(r) // if the message is gone the next read finds that out
+		}
 	}
-	if err != nil || o.c.owed.settle(r, czxid) {
-		return
-	}
-	t := tx{ops: []any{&zk.CreateRequest{Path: path, Data: data}}, size: len(path) + len(data) + 100, dir: o.dir(r.lane)}
-	select {
-	case <-o.c.q.removals.startOne(nil, t).done:
-	case <-o.c.life.Done():
+	if !o.c.spawn(follow) {
+		follow()
 	}
 }

@@ -12,8 +12,9 @@ import (
 // A takeWait is the wait of one Take, under one session after another. It is used by
 // one goroutine.
 type takeWait struct {
-	c    *consumer
-	wait *session.Wait // nil until there was nothing to take
+	c      *consumer
+	caller context.Context // ends with the ctx of the Take, and when Close begins
+	wait   *session.Wait   // nil until there was nothing to take
 }
 
 func (w *takeWait) start() {
@@ -24,16 +25,16 @@ func (w *takeWait) start() {
 
 func (w *takeWait) stop() { w.wait.Stop() }
 
-// cancelled returns the error of a Take whose ctx has ended, in place of err, which may
-// know a reason of its own, as a server that does not answer.
-func (w *takeWait) cancelled(ctx context.Context, err error) error {
+// cancelled returns the error of a Take whose caller has ended, in place of err, which
+// may know a reason of its own, as a server that does not answer.
+func (w *takeWait) cancelled(err error) error {
 	switch {
 	case session.WaitReason(err) != nil:
 		return err
 	case w.wait == nil:
-		return w.c.q.m.Cancelled(ctx)
+		return w.c.q.m.Cancelled(w.caller)
 	}
-	return w.wait.Cancelled(ctx)
+	return w.wait.Cancelled(w.caller)
 }
 
 // reason says why there is nothing to take, as far as is known.

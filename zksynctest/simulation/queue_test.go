@@ -24,6 +24,10 @@ const (
 	everyWay
 )
 
+// takeUnknown is how a message was received that Take has returned with
+// ErrOutcomeUnknown: it may come again, until another Take has it.
+const takeUnknown = -1
+
 // waysOfQueues has the ways as often as they are to be drawn.
 var waysOfQueues = []int{takeInOrder, takeOrGiveUp, chanOfMany, chanOfMany, chanOfOne, messagesWay, everyWay, everyWay}
 
@@ -47,7 +51,7 @@ func startQueue(ways []int) func(w *world) func(*simClient, action) error {
 
 func newStream(w *world, ways []int) *stream {
 	r := w.plan.rnd(forWorkload)
-	st := &stream{w: w, path: "/queues/q", put: map[int]*putting{}, received: map[int][]*receipt{}, lost: map[int][]time.Time{}, cameBack: map[int][]int64{},
+	st := &stream{w: w, path: "/queues/q", put: map[int]*putting{}, received: map[int][]*receipt{}, lost: map[int][]time.Time{},
 		consumers: map[*time.Time]bool{}, producers: map[*time.Time]bool{}}
 	st.way = ways[r.IntN(len(ways))]
 	if st.kind = kindsOfQueues[0]; st.way != takeInOrder && st.way != chanOfOne {
@@ -60,7 +64,6 @@ func newStream(w *world, ways []int) *stream {
 		st.opts = append(st.opts, zksync.WithCapacity(st.capacity))
 	}
 	st.recruit(r)
-	st.watchForReturns()
 	w.say("a %s is used by %s", st.kind.name, [...]string{"Take", "impatient Take", "Chan", "one Chan", "Messages", "Take, Chan and Messages"}[st.way])
 	for i, m := range w.managers {
 		go func() { // not a helper: sessions are lost behind the last fault, too
@@ -88,7 +91,7 @@ func (st *stream) recruit(r *rand.Rand) {
 		manager := i % st.w.plan.managers
 		u := &queueUser{st: st, m: st.w.managers[manager], opts: slices.Clone(st.opts), way: st.way, consumes: i == 1 || i > 0 && r.IntN(4) > 0}
 		if n := []int{0, 0, 1, 2, 5}[r.IntN(5)]; n > 0 {
-			u.opts = append(u.opts, zksync.WithPrefetch(n))
+			u.prefetch, u.opts = n, append(u.opts, zksync.WithPrefetch(n))
 		}
 		switch st.way {
 		case takeInOrder:
@@ -254,6 +257,11 @@ func (st *stream) take(ctx context.Context, c *simClient, a action, v *queueValu
 	switch {
 	case err == nil && ok:
 		st.receive(c, v, takeOrGiveUp, data, called)
+	case errors.Is(err, zksync.ErrOutcomeUnknown) && data != nil:
+		if ctx.Err() == nil && !st.isClosing(v) {
+			return fmt.Errorf("take: %w", err)
+		}
+		st.receive(c, v, takeUnknown, data, called)
 	case err == nil || ctx.Err() != nil && gaveUp(err):
 	case errors.Is(err, zksync.ErrQueueClosed):
 		return st.closed(v)
@@ -273,7 +281,9 @@ func (st *stream) handle(c *simClient, a action, v *queueValue, m *zksync.Messag
 	case 0:
 		verb, do = "nack", m.Nack
 	case 1:
-		return nil
+		if st.mayKeep(v) {
+			return nil
+		}
 	}
 	st.mu.Lock()
 	r.settling = st.h.clock.Add(1)
@@ -293,6 +303,22 @@ func (st *stream) handle(c *simClient, a action, v *queueValue, m *zksync.Messag
 		r.acked = settled
 	}
 	return nil
+}
+
+// mayKeep reports whether a consumer may keep one more message without an answer: with
+// as many as WithPrefetch allows it would get no other.
+func (st *stream) mayKeep(v *queueValue) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	v.spare--
+	return v.spare >= 0
+}
+
+// isClosing reports whether a value is being closed.
+func (st *stream) isClosing(v *queueValue) bool {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return v.closing
 }
 
 // closed is what comes of the end of a value.

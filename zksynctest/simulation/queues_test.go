@@ -1,6 +1,7 @@
 package simulation_test
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -78,10 +79,11 @@ var delayQueue = kindOfQueue{
 	},
 }
 
-// A queueValue is one value of the queue. closing is guarded by the stream.
+// A queueValue is one value of the queue. closing and spare are guarded by the stream.
 type queueValue struct {
 	anyQueue
 	closing bool
+	spare   int // messages that may be kept without an answer, so that others still come
 }
 
 // A queueUser has a value of the queue, and another one when that is closed.
@@ -91,13 +93,14 @@ type queueUser struct {
 	way      int
 	consumes bool
 	opts     []zksync.Option
+	prefetch int // 0 for the default
 
 	mu sync.Mutex
 	v  *queueValue
 }
 
 func (u *queueUser) open() *queueValue {
-	return &queueValue{anyQueue: u.st.kind.open(u.m, u.st.path, u.opts...)}
+	return &queueValue{anyQueue: u.st.kind.open(u.m, u.st.path, u.opts...), spare: cmp.Or(u.prefetch, 128) - 1}
 }
 
 func (u *queueUser) value() *queueValue {

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,7 +12,6 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"github.com/go-zksync/toolkit/zksync"
-	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // What happens to a queue.
@@ -66,7 +64,6 @@ type stream struct {
 	received             map[int][]*receipt
 	lost                 map[int][]time.Time // when a Manager has lost a session
 	over                 bool                // nothing is received any more
-	cameBack             map[int][]int64     // when a Take that was given up has put a message back
 }
 
 // A putting is a Put: of what it is not known whether it happened.
@@ -82,7 +79,7 @@ type putting struct {
 type receipt struct {
 	client, manager int
 	value           *queueValue
-	way             int // takeOrGiveUp, chanOfMany or messagesWay
+	way             int // takeOrGiveUp, takeUnknown, chanOfMany or messagesWay
 	called, at      int64
 	when            time.Time
 	settling        int64 // when it was acknowledged or given back, 0 if it was not
@@ -105,6 +102,8 @@ func (st *stream) receive(c *simClient, v *queueValue, way int, data []byte, cal
 	switch {
 	case way == takeOrGiveUp:
 		r.settling, r.acked = at, at // it is removed already
+	case way == takeUnknown:
+		r.settling = at
 	case v.closing:
 		r.settling = at
 	}
@@ -132,8 +131,7 @@ func (st *stream) inOrder(who string, all []int, grain int64) {
 	defer st.mu.Unlock()
 	for i, later := range all {
 		for _, first := range all[:i] {
-			// Who had listed the queue in between has it behind what was listed.
-			if st.cameBack[later] == nil && st.before(later, first, grain) {
+			if st.before(later, first, grain) {
 				st.w.fail("%s got message %d before %d", who, first, later)
 				return
 			}
@@ -198,14 +196,17 @@ func (st *stream) disorder() []string {
 // again looks at messages that were received more than once.
 func (st *stream) again(id int, all []*receipt) {
 	for i, second := range all {
-		if st.doomed(second) {
+		if st.doomed(second) || second.way == takeUnknown {
 			continue
 		}
 		for _, first := range all[:i] {
+			if first.way == takeUnknown {
+				continue // the removal may have failed
+			}
 			switch lost := first.lost || st.lostSince(first); {
 			case first.acked != 0 && first.acked < second.called:
 				st.w.fail("message %d was received again after it was acknowledged", id)
-			case first.way != messagesWay && first.value == second.value && !st.cameBackSince(id, first):
+			case first.way != messagesWay && first.value == second.value:
 				st.w.fail("message %d was received twice from one value", id)
 			case first.way == takeOrGiveUp:
 				st.w.fail("message %d was received again after it was taken", id)
@@ -227,41 +228,6 @@ func (st *stream) doomed(r *receipt) bool {
 	st.h.mu.Lock()
 	defer st.h.mu.Unlock()
 	return r.way != takeOrGiveUp && slices.ContainsFunc(st.h.broken[r.manager], func(b *[2]int64) bool { return b[0] < r.at && b[1] > r.called })
-}
-
-// cameBackSince says whether a message that was received by Chan and left by a lost
-// session has been put back since by a Take of another value: as another znode.
-func (st *stream) cameBackSince(id int, first *receipt) bool {
-	return first.way == chanOfMany && st.lostSince(first) && slices.ContainsFunc(st.cameBack[id], func(at int64) bool { return at > first.at })
-}
-
-// watchForReturns notes what is put back.
-func (st *stream) watchForReturns() {
-	st.w.srv.Inject(zkserver.Fault{At: zkserver.AfterCommit, Match: func(op zkserver.Op) bool {
-		if slices.ContainsFunc(op.Sub, func(sub zkserver.SubOp) bool { return sub.Err != 0 }) {
-			return false
-		}
-		for _, sub := range op.Sub {
-			// A Put creates without a number.
-			if sub.Code == zkserver.OpCreate && strings.HasPrefix(sub.Path, st.path+"/") &&
-				!strings.Contains(sub.Path, "/zksync-") && !strings.HasSuffix(sub.Path, "-") {
-				go st.returned(sub.Path)
-			}
-		}
-		return false
-	}})
-}
-
-func (st *stream) returned(path string) {
-	data, _ := st.w.srv.Get(path)
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	if id, err := strconv.Atoi(string(data)); err != nil {
-		st.w.fail("%s was put back with %q", path, data)
-	} else {
-		st.cameBack[id] = append(st.cameBack[id], st.h.clock.Add(1))
-		st.w.say("message %d was put back", id)
-	}
 }
 
 // lostSince says whether the session by which a message was received has been

@@ -70,6 +70,8 @@ type message struct {
 	taken   int  // by Take
 	got     int  // by Chan or Messages
 	settled int  // acknowledged
+
+	returned bool // by a Take that does not know whether it has removed the message
 }
 
 func withQueue(s *stage, kind queueKind, opts ...zksync.Option) *mailbox {
@@ -134,10 +136,27 @@ func (mb *mailbox) takeAll(c *client) {
 			return err
 		}, orUnknown)
 		if data != nil {
-			mb.received(c, data, func(m *message) { m.taken++ })
+			mb.took(c, data, err)
 		} else if over && errors.Is(err, context.DeadlineExceeded) {
 			return
 		}
+	}
+}
+
+// took notes a message that Take has returned. With ErrOutcomeUnknown the message may be
+// there still.
+func (mb *mailbox) took(c *client, data []byte, err error) {
+	if !errors.Is(err, zksync.ErrOutcomeUnknown) {
+		mb.received(c, data, func(m *message) { m.taken++ })
+		return
+	}
+	mb.say("client %d may have taken %s", c.number, data)
+	mb.mu.Lock()
+	defer mb.mu.Unlock()
+	if m := mb.messages[string(data)]; m == nil {
+		mb.fail("client %d took %q, which was not put", c.number, data)
+	} else {
+		m.returned = true
 	}
 }
 
@@ -165,7 +184,7 @@ func (mb *mailbox) drain(ctx context.Context, c *client) error {
 	mb.mu.Lock()
 	defer mb.mu.Unlock()
 	for id, m := range mb.messages {
-		if m.sure && m.taken+m.got == 0 {
+		if m.sure && m.taken+m.got == 0 && !m.returned {
 			mb.fail("message %s is lost", id)
 		}
 	}

@@ -49,12 +49,12 @@ func queueScenariosOf(kinds ...queueKind) (all []*scenario) {
 					func() {
 						b.sleep(soon)
 						var data []byte
-						_ = b.impatiently("Take", while-soon+13*latency+latency/2, func(ctx context.Context) (err error) {
+						err := b.impatiently("Take", while-soon+13*latency+latency/2, func(ctx context.Context) (err error) {
 							data, err = mb.values.of(b).Take(ctx)
 							return err
 						}, orUnknown)
 						if data != nil {
-							mb.received(b, data, func(m *message) { m.taken++ })
+							mb.took(b, data, err)
 						}
 					},
 				)

@@ -1,0 +1,85 @@
+package zksync
+
+import (
+	"context"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// maxSessionClaimBytes limits the paths of the claims of one session. A server writes
+// the transaction that closes a session as one record with the paths of all its
+// ephemerals, and a record above jute.maxbuffer, which is 1 MB unless it is configured,
+// keeps every server from starting again.
+const maxSessionClaimBytes = 256 << 10
+
+// loads are the claims of the sessions of this process.
+var loads struct {
+	mu sync.Mutex
+	of map[*session.Session]*claimLoad
+}
+
+// A claimLoad is the sum of the claims of all values that consume under one session.
+type claimLoad struct {
+	bell // rings when claims are gone
+
+	mu    sync.Mutex
+	bytes int
+}
+
+// loadOf returns the claims of a session.
+func loadOf(s *session.Session) *claimLoad {
+	loads.mu.Lock()
+	defer loads.mu.Unlock()
+	if l := loads.of[s]; l != nil {
+		return l
+	}
+	l := &claimLoad{}
+	if s.Err() != nil {
+		return l // no claim counts any more
+	}
+	if loads.of == nil {
+		loads.of = make(map[*session.Session]*claimLoad)
+	}
+	loads.of[s] = l
+	context.AfterFunc(s.Context(), func() {
+		loads.mu.Lock()
+		defer loads.mu.Unlock()
+		delete(loads.of, s)
+	})
+	return l
+}
+
+// add counts claims of so many bytes, which may be negative.
+func (l *claimLoad) add(bytes int) {
+	l.mu.Lock()
+	l.bytes += bytes
+	l.mu.Unlock()
+	if bytes < 0 {
+		l.ring()
+	}
+}
+
+// free is how many bytes there is room for.
+func (l *claimLoad) free() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return max(0, maxSessionClaimBytes-l.bytes)
+}
+
+// claimNameLength is the length of the longest name of a claim: that of a DelayQueue,
+// t-<seconds>-qn-<milliseconds>-<sequence number>.
+const claimNameLength = len("t-0123456789-qn-0123456789012-01234567890")
+
+// claimBytes is what one claim of the queue adds to the transaction that closes its
+// session, at most.
+func (q *queue) claimBytes() int {
+	path := child(q.child(claimsName), "n")
+	// MultiSize knows the chroot. The rest of a request makes the sum a little larger.
+	if size, err := q.m.MultiSize(&zk.CheckVersionRequest{Path: path}); err == nil {
+		return size + claimNameLength
+	}
+	return len(path) + claimNameLength
+}

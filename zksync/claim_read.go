@@ -1,0 +1,97 @@
+package zksync
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+const (
+	// readBudget bounds what one read brings into memory, roughly: how large a
+	// message is can be known only by those before it.
+	readBudget = 4 << 20
+
+	// smallMessage is the size up to which messages are read by several requests at a
+	// time.
+	smallMessage = 16 << 10
+
+	// maxReadsAtOnce is how many messages one request reads. A server builds the answer as
+	// a whole, from messages of up to jute.maxbuffer each, whose sizes nobody knows before.
+	maxReadsAtOnce = 16
+	// maxReadRequests is how many requests read small messages at a time.
+	maxReadRequests = 4
+)
+
+// complete reads those messages that were claimed blindly. It returns the claims
+// on those that are there, and those on what is not, which are to be given back.
+func (o *outlook) complete(ctx context.Context, claims []*claim) (found, gone []*claim, err error) {
+	if len(claims) > 0 && claims[0].czxid != 0 {
+		return claims, nil, nil
+	}
+	found, gone, _, err = o.read(ctx, claims, len(claims))
+	return found, gone, err
+}
+
+// read reads messages, in order and at least until it has found most of them. It says
+// which are not there or must not be read; the latter are skipped. left were not looked
+// at.
+func (o *outlook) read(ctx context.Context, claims []*claim, most int) (found, gone, left []*claim, err error) {
+	found = make([]*claim, 0, len(claims))
+	biggest := 0
+	for left = claims; len(left) > 0 && len(found) < most; {
+		results, err := o.readSome(ctx, left, most-len(found), biggest)
+		if err != nil {
+			return claims, nil, nil, err
+		}
+		for i, r := range results {
+			cl := left[i]
+			switch {
+			case r.Err == nil:
+				cl.data, cl.czxid = r.Data, r.Stat.Czxid
+				biggest = max(biggest, len(r.Data))
+				found = append(found, cl)
+			case session.ClassOf(r.Err) == session.ClassNoNode:
+				gone = append(gone, cl)
+			case session.ClassOf(r.Err) == session.ClassNoAuth:
+				o.skip(cl.ref, r.Err)
+				gone = append(gone, cl)
+			default:
+				return claims, nil, nil, r.Err
+			}
+		}
+		left = left[len(results):]
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.biggest = max(biggest, o.biggest/2)
+	return found, gone, left, nil
+}
+
+// readSome reads the first of some messages, about n: by one request, or by several at a
+// time where the messages of late were small.
+func (o *outlook) readSome(ctx context.Context, claims []*claim, n, biggest int) ([]session.ReadResult, error) {
+	o.mu.Lock()
+	biggest = max(biggest, o.biggest)
+	o.mu.Unlock()
+	chunk, requests := min(maxReadsAtOnce, max(1, readBudget/max(1, biggest))), 1
+	if biggest > 0 && biggest <= smallMessage {
+		requests = maxReadRequests
+	}
+	n = min(len(claims), (n+chunk-1)/chunk*chunk, requests*chunk)
+	results := make([]session.ReadResult, n)
+	g, ctx := errgroup.WithContext(ctx)
+	for at := 0; at < n; at += chunk {
+		reads := make([]session.Read, 0, chunk)
+		for _, cl := range claims[at:min(at+chunk, n)] {
+			reads = append(reads, session.ReadData(o.path(cl.ref)))
+		}
+		g.Go(func() error {
+			some, err := o.s.MultiRead(ctx, reads...)
+			copy(results[at:], some)
+			return err
+		})
+	}
+	return results, g.Wait()
+}

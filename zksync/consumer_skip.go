@@ -1,0 +1,91 @@
+package zksync
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// skipLogPause limits the log lines about skipped messages.
+const skipLogPause = time.Minute
+
+// skips count the messages that a value has skipped.
+type skips struct {
+	mu     sync.Mutex
+	count  int
+	last   error
+	logged time.Time
+}
+
+// Skipped returns how many messages this value has skipped, because they could not be
+// read (their ACL does not allow it) or not be removed (they have children). A skipped
+// message stays in the queue, and the other messages are delivered. The value tries the
+// message again when it has a new session, and counts it again if that fails; other
+// values try for themselves. Err returns the reason for the last skip, and a log line,
+// one per minute at most, names the message.
+//
+// A message with children is found out at its removal. So it was delivered before by
+// Chan or Messages, and other values deliver it, too. Take does not return it.
+func (q *queue) Skipped() int {
+	s := &q.consumer.skips
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count
+}
+
+// note counts a skip, and returns whether to log it.
+func (s *skips) note(err error) (count int, log bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count++
+	s.last = err
+	if log = s.logged.IsZero() || time.Since(s.logged) >= skipLogPause; log {
+		s.logged = time.Now()
+	}
+	return s.count, log
+}
+
+// lastError returns the reason for the last skip.
+func (s *skips) lastError() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+// skip leaves a message that was taken where it is, and takes it no more. The message
+// must not stand in the way of other messages.
+func (o *outlook) skip(r ref, why error) {
+	o.mu.Lock()
+	delete(o.taken, r)
+	if r.lane.skipped == nil {
+		r.lane.skipped = make(map[string]struct{})
+	}
+	r.lane.skipped[r.name] = struct{}{}
+	o.mu.Unlock()
+	path := o.path(r)
+	count, log := o.c.skips.note(fmt.Errorf("skipped %s: %w", path, why))
+	if log {
+		o.c.q.m.Logger().Warn("message skipped", zap.String("path", path), zap.Int("skipped", count), zap.Error(why))
+	}
+}
+
+// leftToSkip forgets the skipped messages that a listing does not have, and takes the
+// others out of it; o.mu is held.
+func (l *lane) leftToSkip(found []item) []item {
+	if len(l.skipped) == 0 {
+		return found
+	}
+	skipped := make(map[string]struct{})
+	left := make([]item, 0, len(found))
+	for _, it := range found {
+		if _, ok := l.skipped[it.name]; ok {
+			skipped[it.name] = struct{}{}
+		} else {
+			left = append(left, it)
+		}
+	}
+	l.skipped = skipped
+	return left
+}

@@ -1,0 +1,143 @@
+package zksync_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+// keepAll receives messages and settles none, until no more come.
+func keepAll(ch <-chan *zksync.Message) (kept []*zksync.Message) {
+	for {
+		select {
+		case msg := <-ch:
+			kept = append(kept, msg)
+		case <-time.After(time.Minute):
+			return kept
+		}
+	}
+}
+
+// WithPrefetch limits the messages that are claimed and not settled, also those that
+// were received: each Ack or Nack makes room for one more (consumer_pump_claim.go: the
+// window in room).
+func TestPrefetchLimitsUnsettledMessages(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts  []zksync.Option
+		limit int
+	}{
+		"default": {nil, 128},
+		"1":       {[]zksync.Option{zksync.WithPrefetch(1)}, 1},
+		"10":      {[]zksync.Option{zksync.WithPrefetch(10)}, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				offer(t, srv.Connect(t), queuePath, 0, 500)
+				q := newQueue(t, srv, c.opts...)
+				kept := keepAll(q.Messages())
+				if len(kept) != c.limit {
+					t.Errorf("%d messages were received and none was settled, want %d", len(kept), c.limit)
+				}
+				wantLeft(t, srv, 500, c.limit)
+				ack(t, kept[0])
+				if more := keepAll(q.Messages()); len(more) != 1 || string(more[0].Data) != fmt.Sprint(c.limit) {
+					t.Errorf("%d messages came after one Ack, want one: %d", len(more), c.limit)
+				}
+				wantLeft(t, srv, 499, c.limit)
+				if c.limit == 1 {
+					return
+				}
+				nack(t, kept[1])
+				next(t, q.Messages(), "1")
+				closeQueue(t, q)
+				wantLeft(t, srv, 499, 0)
+			})
+		})
+	}
+}
+
+// The Takes of a value do not use up the prefetch of its channel.
+func TestPrefetchBesideTakes(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		q := newQueue(t, srv, zksync.WithPrefetch(1))
+		ctx, cancel := context.WithCancel(t.Context())
+		for range 3 {
+			background(ctx, func(ctx context.Context) error { _, err := q.Take(ctx); return err })
+		}
+		messages := q.Messages()
+		offer(t, srv.Connect(t), queuePath, 0, 4)
+		synctest.Wait()
+		cancel()
+		if got := keepAll(messages); len(got) != 1 {
+			t.Errorf("%d messages, want 1", len(got))
+		}
+		closeQueue(t, q)
+	})
+}
+
+// The values of one session together claim no more than a small part of what the
+// transaction that closes the session may hold, and each of them still gets messages
+// (claim_load.go: the free bytes in room).
+func TestPrefetchOfManyValues(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		const values = 6
+		m, producer := srv.Connect(t), srv.Connect(t)
+		long := "/" + strings.Repeat("q", 200)
+		claims := func() (bytes int) {
+			for i := range values {
+				names, _ := srv.Children(fmt.Sprint(long, i, "/zksync-claims"))
+				for _, name := range names {
+					bytes += len(long) + len("1/zksync-claims/") + len(name) + 4
+				}
+			}
+			return bytes
+		}
+		var all []*zksync.Message
+		for i := range values {
+			path := fmt.Sprint(long, i)
+			offer(t, producer, path, 0, 1100)
+			q := zksync.NewQueue(m, path, zksync.WithPrefetch(1024))
+			defer q.Close()
+			got := keepAll(q.Messages())
+			if len(got) == 0 {
+				t.Errorf("the value %d received nothing", i)
+			}
+			all = append(all, got...)
+		}
+		if n := claims(); n < 100<<10 || n > 300<<10 {
+			t.Errorf("the claims of the session are %d bytes, want 100 to 300 kB", n)
+		}
+		before := len(all)
+		for _, msg := range all[:100] {
+			ack(t, msg)
+		}
+		if n := claims(); n > 300<<10 || before < 100 {
+			t.Errorf("then %d bytes, want at most 300 kB", n)
+		}
+	})
+}
+
+// A number that would let a session grow too large is refused, with the valid range.
+func TestPrefetchIsBounded(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		for _, n := range []int{-1, 0, 1025, 80_000} {
+			q := zksync.NewQueue(m, queuePath, zksync.WithPrefetch(n))
+			if _, ok := <-q.Messages(); ok {
+				t.Errorf("a message with WithPrefetch(%d)", n)
+			}
+			if err := q.Err(); !errors.Is(err, session.ErrInvalidOption) || !strings.Contains(fmt.Sprint(err), fmt.Sprintf("%d, want 1 to 1024", n)) {
+				t.Error("Err:", err)
+			}
+			closeQueue(t, q)
+		}
+	})
+}

@@ -1,0 +1,160 @@
+package zksync_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// A remadeQueue is a queue whose messages have the same names when their directory is
+// created again.
+type remadeQueue struct {
+	commonQueue
+	put func(data string)
+	dir func() string // of the messages
+}
+
+var remadeQueues = map[string]func(t *testing.T, srv *zksynctest.Server, m *session.Manager) remadeQueue{
+	"Queue": func(t *testing.T, srv *zksynctest.Server, m *session.Manager) remadeQueue {
+		q := zksync.NewQueue(m, queuePath)
+		return remadeQueue{q, func(data string) {
+			if err := q.Put(t.Context(), []byte(data)); err != nil {
+				t.Error("Put:", err)
+			}
+		}, func() string { return queuePath }}
+	},
+	"PriorityQueue": func(t *testing.T, srv *zksynctest.Server, m *session.Manager) remadeQueue {
+		q := zksync.NewPriorityQueue(m, queuePath)
+		return remadeQueue{q, func(data string) {
+			if err := q.Put(t.Context(), []byte(data), 7); err != nil {
+				t.Error("Put:", err)
+			}
+		}, func() string { return queuePath + "/p-007" }}
+	},
+	"DelayQueue": func(t *testing.T, srv *zksynctest.Server, m *session.Manager) remadeQueue {
+		q := zksync.NewDelayQueue(m, queuePath)
+		due := time.Now().Add(time.Second)
+		return remadeQueue{q, func(data string) {
+			if err := q.PutAt(t.Context(), []byte(data), due); err != nil {
+				t.Error("Put:", err)
+			}
+		}, func() string {
+			names, _ := srv.Children(queuePath)
+			i := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, "t-") })
+			return queuePath + "/" + names[i]
+		}}
+	},
+}
+
+// removes matches the request that deletes a message.
+func removes(op zkserver.Op) bool {
+	return slices.ContainsFunc(op.Sub, func(sub zkserver.SubOp) bool {
+		return sub.Code == zkserver.OpDelete && strings.Contains(sub.Path, "/qn-") && !strings.Contains(sub.Path, "zksync-")
+	})
+}
+
+// The directory of a message is deleted and created again while the answer to the
+// removal of the message is lost. A new message of the same name is delivered
+// (consumer_listing.go: the new lane in follow).
+func TestMessageOfTheSameNameIsDelivered(t *testing.T) {
+	for kind, open := range remadeQueues {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := srv.Connect(t)
+				producer, q := open(t, srv, srv.Connect(t)), open(t, srv, m)
+				defer closeQueue(t, producer)
+				producer.put("old")
+				f := zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, At: zksynctest.AfterCommit, Match: removes, Do: zksynctest.Call(func() {
+					removeTree(srv, producer.dir())
+					producer.put("new")
+					time.Sleep(time.Second) // so that the consumer lists it
+				})}
+				srv.Inject(f)
+				f.Do = zksynctest.Disconnect
+				srv.Inject(f)
+				want(t, receive(t, q.Chan(), 2), []string{"old", "new"})
+				closeQueue(t, q)
+				if left := messagesIn(srv, queuePath); len(left) > 0 {
+					t.Errorf("left: %v", left)
+				}
+			})
+		})
+	}
+}
+
+// The directory of a message that was received is deleted and created again. Its Ack
+// does not remove the new message of the same name (message.go: the check of remade),
+// which is delivered.
+func TestAckOfAMessageWhoseDirectoryWasRemade(t *testing.T) {
+	for kind, open := range remadeQueues {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				producer, q := open(t, srv, srv.Connect(t)), open(t, srv, srv.Connect(t))
+				defer closeQueue(t, producer)
+				producer.put("old")
+				old := next(t, q.Messages(), "old")
+				removeTree(srv, producer.dir())
+				if kind == "Queue" {
+					time.Sleep(time.Second)
+				}
+				producer.put("new")
+				synctest.Wait()
+				if err := old.Ack(t.Context()); !errors.Is(err, zksync.ErrLost) {
+					t.Errorf("Ack: %v, want ErrLost", err)
+				}
+				ack(t, next(t, q.Messages(), "new"))
+				closeQueue(t, q)
+				if left := messagesIn(srv, queuePath); len(left) > 0 {
+					t.Errorf("left: %v", left)
+				}
+			})
+		})
+	}
+}
+
+// The request of a Take is lost before it is carried out, and until there is a
+// connection again another consumer takes the message, its directory is deleted, and a
+// new message of the same name comes. The Take does not remove the new message for the
+// old one (committer_batch.go: the fence in try).
+func TestTakeIsNotRepeatedForAMessageOfTheSameName(t *testing.T) {
+	for kind, open := range remadeQueues {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := srv.Connect(t)
+				producer, q := open(t, srv, srv.Connect(t)), open(t, srv, m)
+				defer closeQueue(t, producer)
+				producer.put("old")
+				f := zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, At: zksynctest.BeforeCommit, Match: removes, Do: zksynctest.Call(func() {
+					for _, path := range messagesIn(srv, queuePath) {
+						srv.Delete(path)
+					}
+					if kind != "Queue" {
+						removeTree(srv, producer.dir())
+					}
+					producer.put("new")
+				})}
+				srv.Inject(f)
+				f.Do = zksynctest.Disconnect
+				srv.Inject(f)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if data, err := q.Take(ctx); string(data) != "new" || err != nil {
+					t.Errorf("Take: %q, %v; want the new message", data, err)
+				}
+				closeQueue(t, q)
+				if left := messagesIn(srv, queuePath); len(left) > 0 {
+					t.Errorf("left: %v", left)
+				}
+			})
+		})
+	}
+}
