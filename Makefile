@@ -105,7 +105,7 @@ promises: ## what the tests prove: the first sentence of the comment of each tes
 	go run ./internal/promises
 
 .PHONY: storms
-storms: ## FRAMES hostile frames, WATCHES watches, LOSSES losses of power and DAMAGES damaged files for the embedded server
+storms: storm-client ## all storms: those of the client, and FRAMES hostile frames, WATCHES watches, LOSSES losses of power and DAMAGES damaged files for the embedded server
 	go test -v -count=1 -timeout 24h ./zksynctest/zkserver -run '^Test(StormOfFrames|MillionsOfWatches|PowerLoss|StormOfDamagedFiles)$$' \
 		-frames $(FRAMES) -watches $(WATCHES) -losses $(LOSSES) -damages $(DAMAGES)
 	go test -v -count=1 -timeout 24h ./zksynctest/cmd/zkdev -run '^TestAttacks$$' -attack 10
