@@ -16,7 +16,7 @@ var errorBugs = []bug{
 		"		if false {\n"}},
 		[]finder{tested("./session", "^TestRetryDoesNotSpin$")}},
 	{"look again without a pause", []edit{{"zksync/consumer_listing.go",
-		"		if err := o.s.Pause(ctx, round-1); err != nil {\n			return nil, nil, err\n		}\n",
+		"		if err := o.s.Pause(ctx, round-1); err != nil {\n			return nil, nil, nil, err\n		}\n",
 		""}},
 		[]finder{tested("./zksync", "^TestContradictoryAnswers$")}},
 	{"give a function up whose context has ended with the session", []edit{{"session/retry.go",
