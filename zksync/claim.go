@@ -68,7 +68,9 @@ func (o *outlook) claim(ctx context.Context, refs []ref, most int) (found []*cla
 		found, again, err = o.claimAll(ctx, found, blindly)
 	}
 	if err == nil && len(found) > 0 {
-		err = o.secure(ctx)
+		if err = o.secure(ctx); err != nil {
+			o.release(len(found)) // claimAll has released what it did not claim
+		}
 	}
 	if err != nil {
 		for _, cl := range found {
