@@ -12,7 +12,7 @@ var leaseBugs = []bug{
 	{"count a touch that may be lost", []edit{{"session/proof.go",
 		"	i-- // the newest may be lost\n",
 		""}},
-		[]finder{idle}},
+		[]finder{idle, tested("./session", "^TestProofAgainstAModelOfTheServers$")}},
 	{"count a contact that was not reported yet", []edit{{"session/proof.go",
 		"	reported := commit.Add(-timeout / reportFraction)\n	i :=",
 		"	reported := commit\n	i :="}},
