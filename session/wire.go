@@ -290,7 +290,7 @@ func (w *wire) Read(p []byte) (int, error) {
 		if err != nil {
 			var limit net.Error
 			if errors.As(err, &limit) && limit.Timeout() {
-				w.accusePartial(time.Now(), false)
+				w.accuseCut()
 			}
 			why := fmt.Errorf("read: %w", err)
 			if !w.shaken {

@@ -76,21 +76,27 @@ func (w *wire) accuse(xid int32, why *answerError) {
 	}
 }
 
-// accusePartial blames the answer that has arrived in part, if there is one, and
-// returns the reason for the end of the connection, otherwise nil. steady reports
-// whether bytes of the answer still come.
-func (w *wire) accusePartial(now time.Time, steady bool) error {
-	p, got, ok := w.arriving()
-	if !ok {
+// accusePartial blames an answer that has arrived in part, and returns the reason for the
+// end of the connection. It returns nil, and does nothing, if the answer is complete
+// meanwhile: the next one must not be blamed for it.
+func (w *wire) accusePartial(p partialAnswer, now time.Time, guilt int) error {
+	current, got, _ := w.arriving()
+	if current != p {
 		return nil
 	}
 	err := tooSlow(got, p.size, now.Sub(p.began), w.s.Timeout())
-	if !steady {
-		// The network may have broken down in the middle of the answer.
-		err.guilt = guiltOfStall
+	if err.guilt = guilt; guilt > 0 {
+		w.accuse(p.xid, err)
 	}
-	w.accuse(p.xid, err)
 	return err
+}
+
+// accuseCut blames the answer that has arrived in part, if there is one, for the end of
+// what the server sends. The network may have broken down in the middle of the answer.
+func (w *wire) accuseCut() {
+	if p, _, ok := w.arriving(); ok {
+		w.accusePartial(p, time.Now(), guiltOfStall)
+	}
 }
 
 // readFrame returns a frame with its length in front. It recognises servers that are
