@@ -153,6 +153,7 @@ func (s *Session) shakeHands(w *wire, frame []byte) ([]byte, error) {
 	case id == 0 && w.asked == 0:
 		return nil, errors.New("the server refused to open a session")
 	case id == 0 || s.known.Load() && id != s.id:
+		s.link.answered()
 		s.lose(fmt.Errorf("%w: the server has expired session %s", ErrLost, sessionID(s.id)), false)
 		return expiredAnswer, nil
 	case timeout < minTimeout && s.known.Load():

@@ -83,7 +83,7 @@ var robustClientBugs = []bug{
 		"		if w.ofZK(xid); false {\n"}},
 		[]finder{tested("./session", "^TestAFloodOfFramesEndsTheConnection$")}},
 	{"take any number of events that nobody asked for", []edit{{"session/hub.go",
-		"h.unknown > h.armings+spareEvents {\n",
+		"h.events > h.armings+spareEvents {\n",
 		"false {\n"}},
 		[]finder{tested("./session", "^TestAFloodOfFramesEndsTheConnection$")}},
 	{"come back at once to a server that hangs up again and again", []edit{{"session/link.go",
