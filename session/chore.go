@@ -15,7 +15,7 @@ type chore struct {
 	done  chan struct{}
 
 	attempts int // that have failed
-	guilty   int // see maxGuilt
+	guilty   int // of connections that have ended; see maxGuilt and janitor.avoid
 	due      time.Time
 
 	// Of the present attempt:
@@ -94,17 +94,16 @@ func (c *chore) decide(s *Session, l *directoryLook) error {
 		case err == nil && c.owns(s):
 			return nil
 		case err != nil && ClassOf(err) != ClassNoNode:
+			c.guilty += guilt(err)
 			return err
 		}
 		return c.absent(l)
 	}
 	<-l.list.done
 	if err := l.list.failure(); err != nil && ClassOf(err) != ClassNoNode {
-		if lost, ok := err.(*lostAnswer); ok {
-			if c.guilty += lost.reason.guilt; c.guilty >= maxGuilt {
-				return lost.reason
-			}
-		}
+		// A caller's read ends with maxGuilt. A chore goes on: an orphan that is
+		// given up blocks others for as long as the session lives.
+		c.guilty += guilt(err)
 		return err
 	}
 	d := decoder{b: l.list.body}

@@ -68,10 +68,13 @@ func (s *Session) closeOn(ctx context.Context, server string) error {
 	return err
 }
 
+// maxExchanged is enough for the token of a SASL mechanism.
+const maxExchanged = 64 << 10
+
 func exchange(conn io.ReadWriter, frame []byte) ([]byte, error) {
 	binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
 	if _, err := conn.Write(frame); err != nil {
 		return nil, err
 	}
-	return readAnswer(conn, defaultMaxAnswer)
+	return readAnswer(conn, maxExchanged)
 }

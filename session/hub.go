@@ -50,7 +50,7 @@ type hub struct {
 
 	// Of the present connection:
 	armings int // requests for a watch, each of which the server answers with one event at most
-	unknown int // events of watches that are not armed
+	events  int // that have come
 }
 
 type watchEntry struct {
@@ -239,10 +239,12 @@ func (h *hub) event(conn uint64, body []byte) error {
 	ev := zk.Event{Type: kind, State: state, Path: h.s.m.strip(path)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	// Also events of a path with an entry count: while a read waits for its answer, the
+	// entry stays whatever the number of events.
+	if h.events++; h.events > h.armings+spareEvents {
+		return fmt.Errorf("%w: %d events of watches that were never armed", errMalformed, h.events-h.armings)
+	}
 	if !h.isArmed(kind, path) {
-		if h.unknown++; h.unknown > h.armings+spareEvents {
-			return fmt.Errorf("%w: %d events of watches that were never armed", errMalformed, h.unknown-h.armings)
-		}
 		return nil
 	}
 	if kind != zk.EventNodeChildrenChanged {
@@ -254,9 +256,8 @@ func (h *hub) event(conn uint64, body []byte) error {
 	return nil
 }
 
-// spareEvents is the number of events of watches that were not armed that a connection
-// outlives. A server sends an event at most for each watch that it was asked for, but
-// the watch may have been given up here.
+// spareEvents is by how many events a connection may exceed the requests for a watch. A
+// server sends one event at most for each.
 const spareEvents = 1000
 
 // isArmed reports whether an event may concern somebody; h.mu is held.
@@ -296,9 +297,10 @@ func (h *hub) rearm(w *wire, since int64) {
 	h.mu.Lock()
 	var lists [3][]string // data, exist, child: the order of the request
 	size := 0
-	h.armings, h.unknown = len(h.entries), 0
+	h.armings, h.events = len(h.entries), 0
 	var batches [][3][]string
 	for _, e := range h.entries {
+		h.armings += e.pins // reads that are repeated on this connection
 		e.armed = false
 		if len(e.subs) == 0 {
 			h.use(e)

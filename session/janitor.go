@@ -173,7 +173,30 @@ func (j *janitor) settle(c *chore, err error) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if guilt(err) > 0 && c.guilty >= maxGuilt {
+		j.avoid(c, err)
+	}
 	j.chores = append(j.chores, c)
+}
+
+// avoid puts a chore off whose read breaks one connection after the other, for up to
+// maxReport, because every attempt costs all other requests their connection. Chores of
+// one directory share an attempt: with a pause of its own each of many chores would
+// break a connection. j.mu is held.
+func (j *janitor) avoid(c *chore, err error) {
+	if c.guilty-guilt(err) < maxGuilt {
+		j.log(c).Warn("removal of a znode breaks connections, and is repeated", zap.Error(err))
+	}
+	c.due = time.Now().Add(j.s.m.jitter.spread(backoff(c.guilty-maxGuilt+1, maxBackoff, maxReport)))
+	for _, other := range j.chores {
+		if other.dir != c.dir || other.guilty < maxGuilt {
+			continue
+		}
+		if other.due.After(c.due) {
+			c.due = other.due
+		}
+		other.due = c.due
+	}
 }
 
 func (j *janitor) log(c *chore) *zap.Logger {

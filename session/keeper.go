@@ -21,6 +21,7 @@ type keeper struct {
 
 	// Guarded by leases.mu:
 	beat   uint64    // the connection on which a commit of the keeper is unanswered
+	beatAt time.Time // when that commit was sent
 	spare  int       // which of alwaysThere is checked where no znode of ours can be
 	resume time.Time // no commit is made before, because the last one has failed
 }
@@ -48,10 +49,13 @@ func (s *Session) keep() {
 
 // A task is what the keeper does next.
 type task struct {
-	commit  bool // send a transaction
-	contact bool // send a request
-	silent  bool // drop the connection
-	slow    bool // drop the connection, because of the answer that is arriving
+	commit  bool          // send a transaction
+	contact bool          // send a request
+	silent  bool          // drop the connection
+	slow    bool          // drop the connection, because of partial
+	partial partialAnswer // see slow
+	stuck   bool          // drop the connection, because a commit is unanswered
+	age     time.Duration // of that commit
 	wait    time.Duration
 }
 
@@ -71,12 +75,16 @@ func (k *keeper) step() (wait time.Duration, err error) {
 	k.v.mu.Unlock()
 	switch {
 	case t.silent:
-		w.accusePartial(now, false)
+		w.accuseCut()
 		w.end(fmt.Errorf("nothing was answered for %v", w.unanswered(now)))
 	case t.slow:
-		if err := w.accusePartial(now, true); err != nil {
-			w.end(err)
+		err := w.accusePartial(t.partial, now, k.guiltOf(t.partial, w, now))
+		if err == nil {
+			return 0, nil // the answer is complete, so plan anew what was not planned
 		}
+		w.end(err)
+	case t.stuck:
+		w.end(fmt.Errorf("the transaction that proves the session alive was not answered for %v", roundTime(t.age)))
 	case t.commit:
 		k.sendCommit(w)
 	case t.contact && k.s.m.holds.Load():
@@ -112,6 +120,14 @@ func (k *keeper) plan(w *wire, now time.Time) (t task) {
 	if p, got, ok := w.arriving(); ok {
 		due := k.patience(p, got, now)
 		if t.slow = !due.After(now); t.slow {
+			t.partial = p
+			return t
+		}
+		t.wait = min(t.wait, due.Sub(now))
+	}
+	if due, ok := k.stuckAt(w); ok {
+		if t.stuck = !due.After(now); t.stuck {
+			t.age = now.Sub(k.beatAt)
 			return t
 		}
 		t.wait = min(t.wait, due.Sub(now))
@@ -133,47 +149,6 @@ func (k *keeper) plan(w *wire, now time.Time) (t task) {
 		k.planCommit(w, now, &t)
 	}
 	return t
-}
-
-// noteProgress counts bytes that have arrived as a sign of life of the server, so that
-// a session is not given up in the middle of an answer. Only whole answers are
-// evidence for the lease. leases.mu is held.
-func (k *keeper) noteProgress(w *wire) {
-	if w == nil {
-		return
-	}
-	if at := w.lastArrival(); at.After(k.progress) {
-		k.progress = at
-		if at.After(k.v.heard) {
-			k.v.heard = at
-		}
-	}
-}
-
-// patience returns until when an answer is awaited of which some has arrived; it is
-// called again then. leases.mu is held.
-func (k *keeper) patience(p partialAnswer, got int, now time.Time) time.Time {
-	v := k.v
-	timeout := v.proof.timeout
-	limit := p.began.Add(timeout)
-	switch {
-	case v.held > 0:
-		// The answer that would move the deadline waits behind this one. A new
-		// connection takes T/6, and the first transaction on it T/12.
-		return earlier(limit, v.proof.deadline.Add(-timeout/4))
-	case v.wanted > 0 || now.Before(limit):
-		return limit
-	case float64(got) < minAnswerSpeed*now.Sub(p.began).Seconds():
-		return now
-	}
-	return now.Add(timeout / 4)
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // planCommit decides whether the request that is made now is a commit;
@@ -240,7 +215,7 @@ var alwaysThere = [...]string{"/zookeeper/config", "/zookeeper", "/"}
 func (k *keeper) sendCommit(w *wire) {
 	l, path := k.checked()
 	k.v.mu.Lock()
-	k.beat = w.number
+	k.beat, k.beatAt = w.number, time.Now()
 	k.v.mu.Unlock()
 	c := &call{op: opMulti, beat: true, done: make(chan struct{})}
 	c.answered = func(c *call) {

@@ -45,7 +45,9 @@ func (v *leases) init(c clock) {
 // the session timeout, five of which are transactions that change nothing. Other
 // requests of the session count, too. A connection that does not answer for a
 // quarter of the session timeout is closed then, so that the session can move to
-// another server in time.
+// another server in time. While the lease is held, the same goes for a connection on
+// which such a transaction is unanswered for a fifth of the timeout, and the Deadline is
+// a quarter away.
 type Lease struct {
 	s     *Session
 	state leaseState

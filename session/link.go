@@ -196,6 +196,15 @@ func (l *link) established() {
 	l.attached, l.offline = time.Now(), 0
 }
 
+// answered is told when a server has answered that the session is over. A server asks
+// the leader for that, so the outage has ended, and the next session begins without a
+// pause.
+func (l *link) answered() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.offline = 0
+}
+
 // broken is told when a connection has ended.
 func (l *link) broken(w *wire, why error) {
 	l.s.m.serverFailed(w.server, why)

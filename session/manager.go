@@ -49,10 +49,11 @@ type Manager struct {
 	// The Ephemerals with a plain name, by path.
 	ephemerals map[string]*Ephemeral
 
-	waits   waits
-	lines   lineLimit      // of connections and sessions
-	zkLines lineLimit      // of go-zookeeper
-	wg      sync.WaitGroup // sessions being taken down, and watchOutages
+	waits     waits
+	lines     lineLimit      // of connections and new sessions
+	lostLines lineLimit      // of lost sessions, which the lines of an outage must not hide
+	zkLines   lineLimit      // of go-zookeeper
+	wg        sync.WaitGroup // sessions being taken down, and watchOutages
 }
 
 // Connect opens a session with the ensemble that servers names, as
@@ -152,7 +153,7 @@ func (m *Manager) run() {
 			m.mu.Unlock()
 			s.close(ErrClosed)
 		case <-s.dead:
-			m.lines.log(m.cfg.log, zap.WarnLevel, "session lost", sessionField(s.id), zap.Error(s.why))
+			m.lostLines.log(m.cfg.log, zap.WarnLevel, "session lost", sessionField(s.id), zap.Error(s.why))
 			m.retire(s)
 			m.wg.Go(func() { s.bury() })
 			m.pauseBetween(pace.after(s))

@@ -153,7 +153,14 @@ func (s *Session) shakeHands(w *wire, frame []byte) ([]byte, error) {
 	case id == 0 && w.asked == 0:
 		return nil, errors.New("the server refused to open a session")
 	case id == 0 || s.known.Load() && id != s.id:
+		s.link.answered()
 		s.lose(fmt.Errorf("%w: the server has expired session %s", ErrLost, sessionID(s.id)), false)
+		return expiredAnswer, nil
+	case timeout < minTimeout && s.known.Load():
+		// The server has shortened the session already, and ends it before another
+		// connection could ask for more. So whatever is held is lost now, and not at
+		// the deadline that the longer timeout has proven.
+		s.lose(fmt.Errorf("%w: %w", ErrLost, &timeoutError{timeout, s.m.cfg.timeout}), true)
 		return expiredAnswer, nil
 	case timeout <= 0:
 		return nil, fmt.Errorf("%w: a session timeout of %v", errMalformed, timeout)

@@ -288,10 +288,7 @@ func (w *wire) Read(p []byte) (int, error) {
 			err = w.handle(frame)
 		}
 		if err != nil {
-			var limit net.Error
-			if errors.As(err, &limit) && limit.Timeout() {
-				w.accusePartial(time.Now(), false)
-			}
+			w.accuseCut()
 			why := fmt.Errorf("read: %w", err)
 			if !w.shaken {
 				why = &unansweredError{why}

@@ -11,6 +11,11 @@ import (
 // defaultMaxAnswer guards against a length that no server would send.
 const defaultMaxAnswer = 1 << 28
 
+const (
+	maxHandshake = 4 << 10 // a ConnectResponse has 41 bytes
+	maxUnasked   = 2 << 20 // the path of an event has a mebibyte at most, by the default of jute.maxbuffer
+)
+
 // arrivals notes when bytes arrive: an answer that is large or slow is a sign of
 // life long before its end. It is no evidence for the lease, see proof.
 type arrivals struct{ w *wire }
@@ -76,21 +81,27 @@ func (w *wire) accuse(xid int32, why *answerError) {
 	}
 }
 
-// accusePartial blames the answer that has arrived in part, if there is one, and
-// returns the reason for the end of the connection, otherwise nil. steady reports
-// whether bytes of the answer still come.
-func (w *wire) accusePartial(now time.Time, steady bool) error {
-	p, got, ok := w.arriving()
-	if !ok {
+// accusePartial blames an answer that has arrived in part, and returns the reason for the
+// end of the connection. It returns nil, and does nothing, if the answer is complete
+// meanwhile: the next one must not be blamed for it.
+func (w *wire) accusePartial(p partialAnswer, now time.Time, guilt int) error {
+	current, got, _ := w.arriving()
+	if current != p {
 		return nil
 	}
 	err := tooSlow(got, p.size, now.Sub(p.began), w.s.Timeout())
-	if !steady {
-		// The network may have broken down in the middle of the answer.
-		err.guilt = guiltOfStall
+	if err.guilt = guilt; guilt > 0 {
+		w.accuse(p.xid, err)
 	}
-	w.accuse(p.xid, err)
 	return err
+}
+
+// accuseCut blames the answer that has arrived in part, if there is one, for the end of
+// what the server sends. The network may have broken down in the middle of the answer.
+func (w *wire) accuseCut() {
+	if p, _, ok := w.arriving(); ok {
+		w.accusePartial(p, time.Now(), guiltOfStall)
+	}
 }
 
 // readFrame returns a frame with its length in front. It recognises servers that are
@@ -106,6 +117,9 @@ func (w *wire) readFrame() ([]byte, error) {
 		}
 	}
 	n, limit := int(int32(binary.BigEndian.Uint32(head))), w.s.m.cfg.maxAnswer
+	if !w.shaken {
+		limit = min(limit, maxHandshake)
+	}
 	if !w.shaken || n < 4 || n <= limit && w.in.Buffered() >= 4+n {
 		return readAnswer(w.in, limit)
 	}
@@ -113,9 +127,15 @@ func (w *wire) readFrame() ([]byte, error) {
 		return nil, err
 	}
 	xid := int32(binary.BigEndian.Uint32(head[4:]))
-	if n > limit {
+	asked := w.isPending(xid)
+	if !asked && n > maxUnasked {
+		return nil, fmt.Errorf("%w: a frame of %d bytes that nobody asked for", errMalformed, n)
+	}
+	// WithMaxAnswer is not for events: the server would send the event again on each new
+	// connection.
+	if n > limit && xid != xidWatchEvent {
 		err := tooLarge(n, limit)
-		if !w.isPending(xid) {
+		if !asked {
 			return nil, fmt.Errorf("%w: a frame of %d bytes", errMalformed, n)
 		}
 		w.accuse(xid, err)
@@ -124,7 +144,7 @@ func (w *wire) readFrame() ([]byte, error) {
 	w.mu.Lock()
 	w.partial = partialAnswer{xid, 4 + n, time.Now(), w.received - int64(w.in.Buffered())}
 	w.mu.Unlock()
-	frame, err := readAnswer(w.in, limit)
+	frame, err := readAnswer(w.in, n)
 	if err != nil {
 		return nil, err // partial stays, for the reason
 	}
