@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -91,4 +92,18 @@ func (s *Server) Received() (n int64) {
 		n += e.stats.received
 	}
 	return n
+}
+
+// Version1 converts a data file without sessions to version 1 of the format.
+func Version1(b []byte) []byte {
+	out := binary.BigEndian.AppendUint32([]byte(dataMagic), 1)
+	out = binary.BigEndian.AppendUint32(out, checksum(out))
+	for b = b[dataHeader:]; len(b) > 0; {
+		n := int(binary.BigEndian.Uint32(b)) + frameExtra
+		if b[8] != stepBatch {
+			out = append(out, b[:n]...)
+		}
+		b = b[n:]
+	}
+	return out
 }

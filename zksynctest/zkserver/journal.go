@@ -184,6 +184,11 @@ func (j *journal) close(s *Server) error {
 	j.io.Lock()
 	defer j.io.Unlock()
 	if j.file != nil {
+		// The begin of a further write says that the last one was complete: damage in it is
+		// not taken for a write that a crash has cut short.
+		if err == nil {
+			_, err = j.file.Write(appendBatch(nil, j.size.Load()))
+		}
 		if e := j.file.Sync(); err == nil {
 			err = e
 		}
