@@ -102,8 +102,8 @@ type Config struct {
 	// outlives the process however that ends, kill -9 included. With DataSync it
 	// outlives the machine too: the file is synced before a client is told; without,
 	// a crash of the machine takes what the system had not yet written. A file that does
-	// not exist is made; now and then one with ".new" behind the name is beside it, in
-	// which a new snapshot is made. The server locks the file itself, so that a second
+	// not exist is made; now and then ".NAME.zkserver-snapshot" is beside the file NAME
+	// while a new snapshot is written. The server locks the file itself, so that a second
 	// server on the same file is refused, by whatever name or link it comes; a symbolic
 	// link stays one. Systems without flock (Windows, Solaris, AIX) lock nothing: start
 	// one server a file there. What was being written when the process or the machine

@@ -107,3 +107,6 @@ func Version1(b []byte) []byte {
 	}
 	return out
 }
+
+// SnapshotName is the name under which a new snapshot of a data file is written.
+func SnapshotName(path string) string { return snapshotName(path) }

@@ -3,6 +3,7 @@ package zkserver
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 )
@@ -63,11 +64,15 @@ func (s *Server) checkQueue(c *conn) {
 	if limit <= 0 || s.queued.Load() <= int64(limit) {
 		return
 	}
-	worst, most := c, 0
+	worst, most, sum := c, 0, 0
 	for other := range s.conns {
-		if n := other.out.waiting(); n > most {
+		n := other.out.waiting()
+		if sum += n; n > most {
 			worst, most = other, n
 		}
+	}
+	if sum <= limit || most == sum && !worst.out.over(limit) {
+		return
 	}
 	s.overflow(worst, fmt.Sprintf("%d bytes waited for it to read, of more than %d for all (Config.MaxQueuedTotal)", most, limit))
 }
@@ -86,8 +91,7 @@ func (s *Server) overflow(c *conn, why string) {
 // client has read, or a third of its session timeout is over: a request that is held
 // back does not touch the session.
 func (c *conn) awaitReader() {
-	limit := c.s.cfg.MaxQueued / 4
-	if limit <= 0 || c.out.waiting() <= limit {
+	if c.out.waiting() <= c.mayWait() {
 		return
 	}
 	c.s.mu.Lock()
@@ -96,15 +100,36 @@ func (c *conn) awaitReader() {
 	c.out.kick()
 	enough := time.NewTimer(patience)
 	defer enough.Stop()
-	for c.out.waiting() > limit {
+	for progress := false; c.out.waiting() > c.mayWait(); {
 		select {
 		case <-c.out.room:
+			progress = true
 		case <-enough.C:
-			return
+			if !progress {
+				return
+			}
+			progress = false
+			c.s.mu.Lock()
+			if c.sess != nil && !c.closed && !c.sess.local && c.ep.thaw == nil {
+				_, _ = c.s.arrive(c, time.Now())
+			}
+			c.s.mu.Unlock()
+			enough.Reset(patience)
 		case <-c.done:
 			return
 		}
 	}
+}
+
+func (c *conn) mayWait() int {
+	limit := math.MaxInt
+	if n := c.s.cfg.MaxQueued; n > 0 {
+		limit = n / 4
+	}
+	if n := c.s.cfg.MaxQueuedTotal; n > 0 && c.s.queued.Load() > int64(n/2) {
+		limit = min(limit, keptBuffer)
+	}
+	return limit
 }
 
 // waiting is how many bytes were pushed and not written yet.

@@ -42,7 +42,11 @@ func (e signalError) Error() string { return e.signal.String() }
 func main() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(sig) { // as with nohup
+			signal.Notify(signals, sig)
+		}
+	}
 	go func() {
 		sig, _ := (<-signals).(syscall.Signal)
 		cancel(signalError{sig})
