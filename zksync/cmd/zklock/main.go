@@ -43,7 +43,7 @@ func main() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(sig) { // as with nohup
+		if !signal.Ignored(sig) { // nohup ignores HUP, for this process and the command
 			signal.Notify(signals, sig)
 		}
 	}
@@ -146,13 +146,24 @@ func parseAll(fs *flag.FlagSet, args []string) ([]string, error) {
 		return nil, err
 	}
 	if fs.NArg() == 0 {
-		return nil, nil
+		return nil, noneEmpty(fs)
 	}
 	path, rest := fs.Arg(0), fs.Args()[1:]
 	if err := fs.Parse(rest); err != nil {
 		return nil, err
 	}
-	return append([]string{path}, fs.Args()...), nil
+	return append([]string{path}, fs.Args()...), noneEmpty(fs)
+}
+
+// noneEmpty returns an error if an option was given without a value, as by -id "$ID" where
+// the shell has no ID: without -id, break takes the lock away from every holder.
+func noneEmpty(fs *flag.FlagSet) (err error) {
+	fs.Visit(func(f *flag.Flag) {
+		if f.Name != "sem" && f.Value.String() == "" {
+			err = fmt.Errorf("the value of -%s is empty; leave -%s out for the default", f.Name, f.Name)
+		}
+	})
+	return err
 }
 
 // onePath is the parse of commands that take a path alone.
