@@ -71,6 +71,8 @@ func (s *Server) checkQueue(c *conn) {
 			worst, most = other, n
 		}
 	}
+	// What connections have left behind that were closed, as those of a partition, is no
+	// fault of the others. One answer of any size may wait, as with MaxQueued.
 	if sum <= limit || most == sum && !worst.out.over(limit) {
 		return
 	}
@@ -87,9 +89,9 @@ func (s *Server) overflow(c *conn, why string) {
 	_ = c.nc.SetDeadline(time.Unix(1, 0))
 }
 
-// awaitReader holds back the next request of a client for which much waits, until the
-// client has read, or a third of its session timeout is over: a request that is held
-// back does not touch the session.
+// awaitReader holds back the next request of a client for which more than mayWait bytes
+// wait, until the client has read them. A client that has read nothing for a third of its
+// session timeout is served again, so that a client that never reads is closed in the end.
 func (c *conn) awaitReader() {
 	if c.out.waiting() <= c.mayWait() {
 		return
@@ -98,6 +100,10 @@ func (c *conn) awaitReader() {
 	patience := cmp.Or(c.timeout, handshakeTime) / 3
 	c.s.mu.Unlock()
 	c.out.kick()
+	select {
+	case <-c.out.room: // of an earlier write, which is no progress
+	default:
+	}
 	enough := time.NewTimer(patience)
 	defer enough.Stop()
 	for progress := false; c.out.waiting() > c.mayWait(); {
@@ -109,11 +115,7 @@ func (c *conn) awaitReader() {
 				return
 			}
 			progress = false
-			c.s.mu.Lock()
-			if c.sess != nil && !c.closed && !c.sess.local && c.ep.thaw == nil {
-				_, _ = c.s.arrive(c, time.Now())
-			}
-			c.s.mu.Unlock()
+			c.touchHeldBack()
 			enough.Reset(patience)
 		case <-c.done:
 			return
@@ -121,6 +123,22 @@ func (c *conn) awaitReader() {
 	}
 }
 
+// touchHeldBack touches the session of a client that reads, because the requests that are
+// held back do not.
+func (c *conn) touchHeldBack() {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	switch {
+	case c.sess == nil || c.closed || c.hung || c.hole.Load() || c.ep.thaw != nil:
+	case c.sess.local:
+		c.heard = time.Now()
+	default:
+		_, _ = c.s.arrive(c, time.Now())
+	}
+}
+
+// mayWait is how many bytes may wait for c before its requests are held back: less when
+// much waits for all, since the next step is to close the connections of some.
 func (c *conn) mayWait() int {
 	limit := math.MaxInt
 	if n := c.s.cfg.MaxQueued; n > 0 {
