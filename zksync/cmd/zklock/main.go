@@ -125,7 +125,16 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "zklock %s: %v; see zklock help %s\n", name, err, name)
 		return statusUsage
 	}
-	return c.run(ctx, p)
+	if _, ok := c.(*runCommand); ok {
+		return c.run(ctx, p) // its output is that of its command
+	}
+	out := &output{w: stdout}
+	p.stdout = out
+	status := c.run(ctx, p)
+	if status == 0 && out.err != nil {
+		return p.failed(ctx, out.err)
+	}
+	return status
 }
 
 // flagSet returns the options of a command.
