@@ -112,6 +112,14 @@ func (e *exchange) verify(token []byte) error {
 	case !reply.IsAPRep():
 		return errors.New("a token that is no AP-REP")
 	}
+	kind, err := crypto.GetEtype(e.key.KeyType)
+	if err != nil {
+		return err
+	}
+	// DecryptEncPart panics if the confounder and the checksum are not there.
+	if n, least := len(reply.APRep.EncPart.Cipher), kind.GetConfounderByteSize()+kind.GetHMACBitLength()/8; n < least {
+		return fmt.Errorf("an AP-REP with a proof of %d bytes, want at least %d", n, least)
+	}
 	b, err := crypto.DecryptEncPart(reply.APRep.EncPart, e.key, keyusage.AP_REP_ENCPART)
 	if err != nil {
 		return err

@@ -8,7 +8,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jcmturner/gofork/encoding/asn1"
+	"github.com/jcmturner/gokrb5/v8/asn1tools"
+	"github.com/jcmturner/gokrb5/v8/crypto"
+	"github.com/jcmturner/gokrb5/v8/gssapi"
+	"github.com/jcmturner/gokrb5/v8/iana"
+	"github.com/jcmturner/gokrb5/v8/iana/asnAppTag"
 	"github.com/jcmturner/gokrb5/v8/iana/etypeID"
+	"github.com/jcmturner/gokrb5/v8/iana/msgtype"
 	"github.com/jcmturner/gokrb5/v8/keytab"
 	"github.com/jcmturner/gokrb5/v8/messages"
 	"github.com/jcmturner/gokrb5/v8/types"
@@ -125,6 +132,35 @@ func TestAServerThatProvesNothing(t *testing.T) {
 			}
 			if _, _, err := e.Next(token); err == nil {
 				t.Errorf("the token %x was accepted", token)
+			}
+		}
+	}
+}
+
+// A server whose proof is too short is refused, with each kind of key, and nothing panics. The line to break is the one
+// with least in verify.
+func TestAProofThatIsTooShort(t *testing.T) {
+	for _, kind := range []int32{
+		etypeID.AES256_CTS_HMAC_SHA1_96, etypeID.AES128_CTS_HMAC_SHA1_96, etypeID.AES128_CTS_HMAC_SHA256_128,
+		etypeID.AES256_CTS_HMAC_SHA384_192, etypeID.DES3_CBC_SHA1_KD, etypeID.RC4_HMAC,
+	} {
+		for n := range 80 {
+			b, err := asn1.Marshal(messages.APRep{PVNO: iana.PVNO, MsgType: msgtype.KRB_AP_REP, EncPart: types.EncryptedData{EType: kind, Cipher: make([]byte, n)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			token, err := asn1.Marshal(gssapi.OIDKRB5.OID())
+			if err != nil {
+				t.Fatal(err)
+			}
+			token = append(append(token, 2, 0), asn1tools.AddASNAppTag(b, asnAppTag.APREP)...)
+			etype, err := crypto.GetEtype(kind)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := &exchange{key: types.EncryptionKey{KeyType: kind, KeyValue: make([]byte, etype.GetKeyByteSize())}}
+			if _, _, err := e.Next(asn1tools.AddASNAppTag(token, 0)); err == nil {
+				t.Errorf("kind %d: a proof of %d bytes was accepted", kind, n)
 			}
 		}
 	}

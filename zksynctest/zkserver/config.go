@@ -36,13 +36,17 @@ type Config struct {
 	// MaxQueued is how many bytes may wait for one client that does not read them. When
 	// more than that would wait, the connection is closed and the bytes are gone; one
 	// answer may always wait. From a quarter of the limit on, requests of that client are
-	// read only when the client has read, or once in a third of its session timeout, so
-	// that a client that reads slowly keeps its session. 0 means 128 MiB, and -1 means no
-	// limit.
+	// read only when the client has read, or once in a third of its session timeout if
+	// the client reads nothing. A client that reads slowly keeps its session. The events
+	// of one transaction wait together, however fast the client reads: the end of a
+	// session with a million ephemeral znodes may exceed the limit for a client that
+	// watches all of them. 0 means 128 MiB, and -1 means no limit.
 	MaxQueued int
 	// MaxQueuedTotal is how many bytes may wait for all clients together. When more than
-	// that wait, the connection for which most bytes wait is closed. 0 means 512 MiB,
-	// and -1 means no limit.
+	// that wait for connections that are open, and it is not one answer alone, the
+	// connection for which most bytes wait is closed. From half of the limit on, requests
+	// of clients for which more than 64 KiB wait are held back, as with MaxQueued. 0 means
+	// 512 MiB, and -1 means no limit.
 	MaxQueuedTotal int
 	// FourLetterWords are the commands that are answered to a connection that begins
 	// with one, "*" for all (4lw.commands.whitelist). nil means those that a real server
@@ -102,8 +106,8 @@ type Config struct {
 	// outlives the process however that ends, kill -9 included. With DataSync it
 	// outlives the machine too: the file is synced before a client is told; without,
 	// a crash of the machine takes what the system had not yet written. A file that does
-	// not exist is made; now and then one with ".new" behind the name is beside it, in
-	// which a new snapshot is made. The server locks the file itself, so that a second
+	// not exist is made; now and then ".NAME.zkserver-snapshot" is beside the file NAME
+	// while a new snapshot is written. The server locks the file itself, so that a second
 	// server on the same file is refused, by whatever name or link it comes; a symbolic
 	// link stays one. Systems without flock (Windows, Solaris, AIX) lock nothing: start
 	// one server a file there. What was being written when the process or the machine

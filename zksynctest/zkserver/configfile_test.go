@@ -73,6 +73,7 @@ server.10=[::1]:2888:3888:observer;[::1]:2181
 		Ignored: []zkserver.IgnoredKey{
 			{Line: 5, Key: "dataDir", Value: "/var/lib/zookeeper", Why: "it means nothing to this server"},
 			{Line: 21, Key: "autopurge.snapRetainCount", Value: "3", Why: "it means nothing to this server"},
+			{Line: 24, Key: "server.10", Value: "[::1]:2888:3888:observer;[::1]:2181", Why: "there are no observers here; this member has a vote"},
 		},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -152,6 +153,7 @@ func TestConfigMistakes(t *testing.T) {
 		"server.1=a:1:2:3":                                {"host:2888:3888"},
 		"server.1=:1:2":                                   {"host:2888:3888"},
 		"server.1=a:1:2;":                                 {"host:2888:3888"},
+		"tickTime=1\ndynamicConfigFile=/zoo.dyn":          {"line 2: dynamicConfigFile=/zoo.dyn", "copy its lines server.N into this one"},
 		"server.1=a:1:x|b:1:2":                            {"host:2888:3888"},
 		`a=\u1`:                                           {"line 1", "hexadecimal"},
 	} {

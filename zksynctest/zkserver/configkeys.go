@@ -82,6 +82,9 @@ var configKeys = map[string]func(*configParser, property) error{
 		p.Config.SyncLimit, err = intOf(prop, 1, math.MaxInt32, "ticks, at least 1")
 		return err
 	},
+	"dynamicConfigFile": func(_ *configParser, prop property) error {
+		return wrong(prop, "that file is not read; copy its lines server.N into this one in place of this line")
+	},
 	"4lw.commands.whitelist": func(p *configParser, prop property) error {
 		for word := range strings.SplitSeq(prop.value, ",") {
 			word = strings.TrimSpace(word)
@@ -103,7 +106,7 @@ var meaningless = strings.Fields(`
 	dataDir dataLogDir preAllocSize snapCount commitLogCount snapSizeLimitInKb snapshot.trust.empty
 	secureClientPort secureClientPortAddress observerMasterPort clientPortListenBacklog client.portUnification
 	localSessionsEnabled localSessionsUpgradingEnabled
-	electionAlg electionPort quorumListenOnAllIPs peerType syncEnabled dynamicConfigFile standaloneEnabled
+	electionAlg electionPort quorumListenOnAllIPs peerType syncEnabled standaloneEnabled
 	leaderServes cnxTimeout connectToLearnerMasterLimit maxConcurrentSnapshots maxConcurrentSnapSyncs electionPortBindRetry
 	learner.asyncSending learner.closeSocketAsync leader.closeSocketAsync leader.maxConcurrentSnapshots
 	leader.maxConcurrentSnapshotTimeout leader.maxConcurrentDiffs leader.maxTimeToWaitForEpoch leader.ackLoggingFrequency
@@ -144,6 +147,9 @@ func (p *configParser) server(number string, prop property) error {
 	}
 	if !validServer(prop.value) {
 		return wrong(prop, "it must look like host:2888:3888, with :participant or :observer and ;clientPort behind it if you like")
+	}
+	if quorum, _, _ := strings.Cut(prop.value, ";"); strings.Contains(quorum, ":observer") {
+		p.ignore(prop, "there are no observers here; this member has a vote")
 	}
 	p.Servers = append(p.Servers, ConfigServer{id, prop.value})
 	return nil

@@ -131,3 +131,46 @@ func TestFilesOfOthers(t *testing.T) {
 		t.Error("a file in a file was accepted")
 	}
 }
+
+// A DataFile with one changed bit in its last write is refused if the server ended by Close. The line to break is the one
+// with appendBatch in journal.close.
+func TestDamageOfTheLastWriteBeforeClose(t *testing.T) {
+	s, file := onFile(t, zkserver.Config{DataSync: true})
+	if err := s.Create("/zeros", make([]byte, 1100)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[bytes.Index(b, make([]byte, 1000))-15] ^= 1
+	if _, err := damaged(t, file, b); !errors.Is(err, zkserver.ErrCorrupt) {
+		t.Error(err)
+	}
+}
+
+// A DataFile of format version 1 with one changed bit is refused, although zeros and later writes are behind the bit. Files
+// of version 1 do not mark the beginning of a write. The line to break is the condition with l.version in load.
+func TestDamageInAFileOfTheFirstVersion(t *testing.T) {
+	s, file := onFile(t, zkserver.Config{})
+	for _, err := range []error{s.Create("/zeros", make([]byte, 1100)), s.Create("/b", nil), s.Create("/c", nil), s.Close()} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = zkserver.Version1(b)
+	if _, err := damaged(t, file, b); err != nil {
+		t.Fatalf("the whole file: %v", err)
+	}
+	b[bytes.Index(b, make([]byte, 1000))-15] ^= 1
+	if _, err := damaged(t, file, b); !errors.Is(err, zkserver.ErrCorrupt) {
+		t.Error(err)
+	}
+}

@@ -89,7 +89,7 @@ func TestTheFileStaysSmall(t *testing.T) {
 		t.Errorf("%d files were written for 32 changes of a megabyte", files)
 	}
 	same(t, "after a crash", crashed(t, file, zkserver.Config{}), s)
-	if left, err := os.Stat(file + ".new"); err == nil {
+	if left, err := os.Stat(zkserver.SnapshotName(file)); err == nil {
 		t.Errorf("%s is left", left.Name())
 	}
 }

@@ -88,7 +88,9 @@ func load(r io.Reader) (*loaded, error) {
 		case err == nil:
 			err = l.apply(steps)
 		}
-		if damage := (*damagedFrame)(nil); errors.As(err, &damage) && l.complete {
+		// Files of version 1 do not mark the writes, so that damage cannot be told from a
+		// write that was cut short.
+		if damage := (*damagedFrame)(nil); errors.As(err, &damage) && l.complete && l.version >= 2 {
 			rest, more := io.ReadAll(in)
 			if more != nil {
 				return nil, more

@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -92,3 +93,20 @@ func (s *Server) Received() (n int64) {
 	}
 	return n
 }
+
+// Version1 converts a data file without sessions to version 1 of the format.
+func Version1(b []byte) []byte {
+	out := binary.BigEndian.AppendUint32([]byte(dataMagic), 1)
+	out = binary.BigEndian.AppendUint32(out, checksum(out))
+	for b = b[dataHeader:]; len(b) > 0; {
+		n := int(binary.BigEndian.Uint32(b)) + frameExtra
+		if b[8] != stepBatch {
+			out = append(out, b[:n]...)
+		}
+		b = b[n:]
+	}
+	return out
+}
+
+// SnapshotName is the name under which a new snapshot of a data file is written.
+func SnapshotName(path string) string { return snapshotName(path) }

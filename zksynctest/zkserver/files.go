@@ -2,6 +2,7 @@ package zkserver
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -14,7 +15,8 @@ import (
 // that loses power.
 type fileSystem interface {
 	// open opens a file to read and write, and makes an empty one if there is none.
-	// With fresh there is none: what has the name is removed.
+	// With fresh the file is new: a file that has the name is removed, unless another
+	// server has its lock, which is errInUse.
 	open(path string, fresh bool) (dataFile, error)
 	// lock takes the lock of f for this server alone, or returns errInUse. The lock is
 	// on the file, whatever names it has, and goes with f and with the process.
@@ -49,7 +51,7 @@ type osFiles struct{}
 func (osFiles) open(path string, fresh bool) (dataFile, error) {
 	flags := os.O_RDWR | os.O_CREATE
 	if fresh {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := removeUnused(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
 		flags |= os.O_EXCL
@@ -59,6 +61,22 @@ func (osFiles) open(path string, fresh bool) (dataFile, error) {
 		return nil, err // and no *os.File that is nil
 	}
 	return f, nil
+}
+
+// removeUnused removes a file that no server uses.
+func removeUnused(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := lockFile(f); err != nil {
+		return fmt.Errorf("%s is in the way of a new snapshot: %w", path, err)
+	}
+	if runtime.GOOS == "windows" {
+		f.Close() // an open file cannot be removed there
+	}
+	return os.Remove(path)
 }
 
 func (osFiles) lock(f dataFile) error { return lockFile(f.(*os.File)) }
@@ -80,7 +98,14 @@ func (osFiles) hasNames(f dataFile) bool {
 	return err == nil && hasLinks(info)
 }
 
-func (osFiles) target(path string) (string, error) { return filepath.EvalSymlinks(path) }
+// target is absolute: the program may change its directory.
+func (osFiles) target(path string) (string, error) {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Abs(path)
+}
 
 func (osFiles) rename(from, to string) error { return os.Rename(from, to) }
 

@@ -129,6 +129,12 @@ func (j *journal) compact(s *Server) error {
 	return nil
 }
 
+// snapshotName returns the name under which a new snapshot of the file path is written.
+// It is a name that nobody gives to a data file.
+func snapshotName(path string) string {
+	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".zkserver-snapshot")
+}
+
 // replace makes b the content of the file, all of it or nothing. The lock is on the new
 // file before it has the name.
 func (j *journal) replace(b []byte) error {
@@ -137,7 +143,7 @@ func (j *journal) replace(b []byte) error {
 	} else if !same {
 		return fmt.Errorf("somebody has removed %s or put another file in its place, which is left as it is", j.path)
 	}
-	fresh := j.path + ".new"
+	fresh := snapshotName(j.path)
 	f, err := j.files.open(fresh, true)
 	if err != nil {
 		return err
@@ -184,6 +190,11 @@ func (j *journal) close(s *Server) error {
 	j.io.Lock()
 	defer j.io.Unlock()
 	if j.file != nil {
+		// The beginning of a further write says that the last one was complete: damage in it is
+		// not taken for a write that a crash has cut short.
+		if err == nil {
+			_, err = j.file.Write(appendBatch(nil, j.size.Load()))
+		}
 		if e := j.file.Sync(); err == nil {
 			err = e
 		}

@@ -3,6 +3,7 @@ package zkserver
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 )
@@ -63,11 +64,17 @@ func (s *Server) checkQueue(c *conn) {
 	if limit <= 0 || s.queued.Load() <= int64(limit) {
 		return
 	}
-	worst, most := c, 0
+	worst, most, sum := c, 0, 0
 	for other := range s.conns {
-		if n := other.out.waiting(); n > most {
+		n := other.out.waiting()
+		if sum += n; n > most {
 			worst, most = other, n
 		}
+	}
+	// What connections have left behind that were closed, as those of a partition, is no
+	// fault of the others. One answer of any size may wait, as with MaxQueued.
+	if sum <= limit || most == sum && !worst.out.over(limit) {
+		return
 	}
 	s.overflow(worst, fmt.Sprintf("%d bytes waited for it to read, of more than %d for all (Config.MaxQueuedTotal)", most, limit))
 }
@@ -82,29 +89,65 @@ func (s *Server) overflow(c *conn, why string) {
 	_ = c.nc.SetDeadline(time.Unix(1, 0))
 }
 
-// awaitReader holds back the next request of a client for which much waits, until the
-// client has read, or a third of its session timeout is over: a request that is held
-// back does not touch the session.
+// awaitReader holds back the next request of a client for which more than mayWait bytes
+// wait, until the client has read them. A client that has read nothing for a third of its
+// session timeout is served again, so that a client that never reads is closed in the end.
 func (c *conn) awaitReader() {
-	limit := c.s.cfg.MaxQueued / 4
-	if limit <= 0 || c.out.waiting() <= limit {
+	if c.out.waiting() <= c.mayWait() {
 		return
 	}
 	c.s.mu.Lock()
 	patience := cmp.Or(c.timeout, handshakeTime) / 3
 	c.s.mu.Unlock()
 	c.out.kick()
+	select {
+	case <-c.out.room: // of an earlier write, which is no progress
+	default:
+	}
 	enough := time.NewTimer(patience)
 	defer enough.Stop()
-	for c.out.waiting() > limit {
+	for progress := false; c.out.waiting() > c.mayWait(); {
 		select {
 		case <-c.out.room:
+			progress = true
 		case <-enough.C:
-			return
+			if !progress {
+				return
+			}
+			progress = false
+			c.touchHeldBack()
+			enough.Reset(patience)
 		case <-c.done:
 			return
 		}
 	}
+}
+
+// touchHeldBack touches the session of a client that reads, because the requests that are
+// held back do not.
+func (c *conn) touchHeldBack() {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	switch {
+	case c.sess == nil || c.closed || c.hung || c.hole.Load() || c.ep.thaw != nil:
+	case c.sess.local:
+		c.heard = time.Now()
+	default:
+		_, _ = c.s.arrive(c, time.Now())
+	}
+}
+
+// mayWait is how many bytes may wait for c before its requests are held back: less when
+// much waits for all, since the next step is to close the connections of some.
+func (c *conn) mayWait() int {
+	limit := math.MaxInt
+	if n := c.s.cfg.MaxQueued; n > 0 {
+		limit = n / 4
+	}
+	if n := c.s.cfg.MaxQueuedTotal; n > 0 && c.s.queued.Load() > int64(n/2) {
+		limit = min(limit, keptBuffer)
+	}
+	return limit
 }
 
 // waiting is how many bytes were pushed and not written yet.

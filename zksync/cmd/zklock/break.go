@@ -90,11 +90,19 @@ func (c *breakCommand) remove(ctx context.Context, p *program, m *session.Manage
 	}
 	answers := bufio.NewReader(p.stdin)
 	for _, one := range chosen {
-		if !c.yes && !c.ask(p, answers, one) {
+		if !c.yes && !c.ask(ctx, p, answers, one) {
+			if ctx.Err() != nil {
+				return broken, ctx.Err()
+			}
 			continue
 		}
-		if err := deleteZnode(ctx, m, one); err != nil {
+		deleted, err := deleteZnode(ctx, m, one)
+		if err != nil {
 			return broken, err
+		}
+		if !deleted {
+			fmt.Fprintf(p.stderr, "zklock: %s has left %s already\n", orUnnamed(one.ID), c.path)
+			continue
 		}
 		broken = append(broken, one)
 	}
@@ -104,30 +112,47 @@ func (c *breakCommand) remove(ctx context.Context, p *program, m *session.Manage
 	return broken, nil
 }
 
-// ask asks on the standard error, so that the output remains JSON.
-func (c *breakCommand) ask(p *program, answers *bufio.Reader, one participant) bool {
+// ask asks on the standard error, so that the output remains JSON. The answer is no if ctx
+// ends first, though the standard input is read on.
+func (c *breakCommand) ask(ctx context.Context, p *program, answers *bufio.Reader, one participant) bool {
 	fmt.Fprintf(p.stderr, "%s %s %s, in line for %v (session %s, token %d, client %s).\nIts process goes on unless it watches its own znode. Take %s away? [y/N] ",
 		orUnnamed(one.ID), one.verb(), c.path, age(one.Since), one.Session, one.Token, orUnknown(one.Client), c.path)
-	answer, _ := answers.ReadString('\n')
-	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "y" || answer == "yes"
+	line := make(chan string, 1)
+	go func() {
+		answer, _ := answers.ReadString('\n')
+		line <- strings.ToLower(strings.TrimSpace(answer))
+	}()
+	select {
+	case answer := <-line:
+		return ctx.Err() == nil && (answer == "y" || answer == "yes")
+	case <-ctx.Done():
+		fmt.Fprintln(p.stderr)
+		return false
+	}
 }
 
 func orUnknown(c zksync.Client) zksync.Client {
 	return cmp.Or(c, "unknown")
 }
 
-// deleteZnode deletes the znode of a contender, unless another znode has taken its name.
-func deleteZnode(ctx context.Context, m *session.Manager, one participant) error {
-	return m.Do(ctx, func(ctx context.Context, s *session.Session) error {
+// deleteZnode deletes the znode of a contender, unless another znode has taken its name, and
+// reports whether it did. It is true also if the answer to a deletion was lost and the znode
+// is gone.
+func deleteZnode(ctx context.Context, m *session.Manager, one participant) (deleted bool, err error) {
+	unanswered := false
+	err = m.Do(ctx, func(ctx context.Context, s *session.Session) error {
 		ok, stat, err := s.Exists(ctx, one.Path)
 		if err != nil || !ok || stat.Czxid != one.Token {
+			deleted = err == nil && unanswered
 			return err
 		}
 		err = s.Delete(ctx, one.Path, stat.Version)
 		if errors.Is(err, zk.ErrNoNode) {
+			deleted = unanswered
 			return nil
 		}
+		deleted, unanswered = err == nil, err != nil
 		return err
 	})
+	return deleted, err
 }

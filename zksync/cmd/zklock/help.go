@@ -87,7 +87,7 @@ contender holds then. A holder that watches its znode learns of the loss: the
 contexts of this toolkit end, and zklock run kills its command. Others, such as
 the locks of Curator and kazoo, go on as if they held the lock: stop their
 process first.`,
-		"0  broken\n1  nobody held the lock, or the answer was no\n2  wrong usage\n3  no server could be reached, or the servers refused\n",
+		"0  broken\n1  nobody held the lock, its holder left before the answer, or the answer was no\n2  wrong usage\n3  no server could be reached, or the servers refused\n",
 		"zklock break /locks/backup\nzklock break -id host-a:4711 -yes /locks/backup\n"},
 	"completion": {
 		"zklock completion bash|zsh|fish",
@@ -122,7 +122,8 @@ FILES
 
 EXIT STATUS
     0 is success, 1 that others hold or nobody holds, 2 a wrong usage, and 3 that
-    no server could be reached or that the servers refused. run has more.
+    no server could be reached, that the servers refused, or that the output could
+    not be written. run has more.
 
 SEE ALSO
     zklock help COMMAND

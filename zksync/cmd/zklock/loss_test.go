@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -107,6 +108,37 @@ func TestSignals(t *testing.T) {
 	r.want(t, 5)
 	if names, _ := srv.Children("/locks/a"); len(names) != 0 {
 		t.Errorf("left behind: %v", names)
+	}
+}
+
+// A hangup does not end a command that was started with nohup. The line to break is the one with signal.Ignored in main.
+func TestNohup(t *testing.T) {
+	if _, err := exec.LookPath("nohup"); err != nil {
+		t.Skip("nohup is not installed")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := zksynctest.Start(t)
+	end := filepath.Join(t.TempDir(), "end")
+	cmd := exec.Command("nohup", self, "run", "-servers", srv.Addr(), "/lock", "--", "sh", "-c",
+		`echo started; until [ -e "$0" ]; do sleep 0.02; done; sleep 0.3; echo finished`, end)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	out := &buffer{}
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the command", func() bool { return strings.Contains(out.String(), "started") })
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), "finished") {
+		t.Errorf("%v: %q", err, out)
 	}
 }
 

@@ -42,7 +42,11 @@ func (e signalError) Error() string { return e.signal.String() }
 func main() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(sig) { // nohup ignores HUP, for this process and the command
+			signal.Notify(signals, sig)
+		}
+	}
 	go func() {
 		sig, _ := (<-signals).(syscall.Signal)
 		cancel(signalError{sig})
@@ -121,7 +125,16 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "zklock %s: %v; see zklock help %s\n", name, err, name)
 		return statusUsage
 	}
-	return c.run(ctx, p)
+	if _, ok := c.(*runCommand); ok {
+		return c.run(ctx, p) // its output is that of its command
+	}
+	out := &output{w: stdout}
+	p.stdout = out
+	status := c.run(ctx, p)
+	if status == 0 && out.err != nil {
+		return p.failed(ctx, out.err)
+	}
+	return status
 }
 
 // flagSet returns the options of a command.
@@ -142,13 +155,24 @@ func parseAll(fs *flag.FlagSet, args []string) ([]string, error) {
 		return nil, err
 	}
 	if fs.NArg() == 0 {
-		return nil, nil
+		return nil, noneEmpty(fs)
 	}
 	path, rest := fs.Arg(0), fs.Args()[1:]
 	if err := fs.Parse(rest); err != nil {
 		return nil, err
 	}
-	return append([]string{path}, fs.Args()...), nil
+	return append([]string{path}, fs.Args()...), noneEmpty(fs)
+}
+
+// noneEmpty returns an error if an option was given without a value, as by -id "$ID" where
+// the shell has no ID: without -id, break takes the lock away from every holder.
+func noneEmpty(fs *flag.FlagSet) (err error) {
+	fs.Visit(func(f *flag.Flag) {
+		if f.Name != "sem" && f.Value.String() == "" {
+			err = fmt.Errorf("the value of -%s is empty; leave -%s out for the default", f.Name, f.Name)
+		}
+	})
+	return err
 }
 
 // onePath is the parse of commands that take a path alone.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
@@ -28,7 +29,12 @@ type runCommand struct {
 func (r *runCommand) flags(fs *flag.FlagSet) {
 	fs.BoolVar(&r.lock, "lock", false, "hold a lock that excludes all others; the default")
 	fs.BoolVar(&r.rlock, "rlock", false, "hold a read lock")
-	fs.IntVar(&r.units, "sem", 0, "hold one of `N` units of a semaphore")
+	fs.Func("sem", "hold one of `N` units of a semaphore", func(text string) (err error) {
+		if r.units, err = strconv.Atoi(text); err != nil || r.units < 1 {
+			return errors.New("want the number of units, 1 or more")
+		}
+		return nil
+	})
 	fs.BoolVar(&r.elect, "elect", false, "lead an election, and start the command anew after a loss")
 	fs.BoolVar(&r.try, "try", false, "do not wait")
 	fs.DurationVar(&r.wait, "wait", 0, "wait for this `long` at most; 0 is for ever")
@@ -52,8 +58,6 @@ func (r *runCommand) parse(args []string) error {
 		return errors.New("no command to run")
 	case modes > 1:
 		return errors.New("give one of -lock, -rlock, -sem and -elect")
-	case r.units < 0:
-		return fmt.Errorf("-sem %d is not positive", r.units)
 	case r.elect && (r.try || r.wait != 0):
 		return errors.New("-try and -wait do not go with -elect")
 	case r.try && r.wait != 0:

@@ -148,7 +148,7 @@ func TestUsage(t *testing.T) {
 		{}, {"no-such-command"}, {"run"}, {"run", "-lock", "/a"}, {"run", "-lock", "-elect", "/b", "--", "true"},
 		{"run", "-elect", "/b", "-try", "--", "true"}, {"run", "/a", "-try", "-wait", "1s", "--", "true"},
 		{"run", "-lock", "/a", "-E", "300", "--", "true"}, {"run", "-lock", "/a", "-servers", "x:y", "--", "true"},
-		{"run", "-sem", "-1", "/a", "true"}, {"run", "-no-such-option", "/a", "true"}, {"run", "-cert", "x", "/a", "true"},
+		{"run", "-sem", "-1", "/a", "true"}, {"run", "-sem", "0", "/a", "true"}, {"run", "-sem", "", "/a", "true"}, {"run", "-no-such-option", "/a", "true"}, {"run", "-cert", "x", "/a", "true"},
 		{"run", "-auth-file", "/no/such/file", "/a", "true"}, {"run", "-connect", "0", "/a", "true"},
 		{"who"}, {"who", "/a", "/b"}, {"ls"}, {"break"}, {"watch"}, {"help", "nothing"}, {"completion", "csh"},
 	} {
@@ -159,6 +159,25 @@ func TestUsage(t *testing.T) {
 	srv := zksynctest.Start(t)
 	if r := finish(t, "run", "-servers", srv.Addr(), "-lock", "a", "--", "true"); r.status != statusUsage {
 		t.Errorf("a relative path: status %d, errors %q", r.status, r.errors)
+	}
+}
+
+// An option that is given with an empty value is a wrong usage, before and behind the path, and no lock is broken. The line
+// to break is the call of noneEmpty in parseAll.
+func TestEmptyOption(t *testing.T) {
+	srv := zksynctest.Start(t)
+	held, err := zksync.NewMutex(srv.Connect(t), "/lock", zksync.WithID("host-a:1")).LockContext(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"break", "-servers", srv.Addr(), "-yes", "-id", "", "/lock"}, {"break", "-servers", srv.Addr(), "/lock", "-yes", "-id="},
+		{"run", "-servers", "", "/lock", "true"}, {"who", "-servers", srv.Addr(), "-auth-file", "", "/lock"},
+	} {
+		finish(t, args...).want(t, statusUsage, "is empty; leave -")
+	}
+	if held.Err() != nil {
+		t.Error("the lock was broken")
 	}
 }
 

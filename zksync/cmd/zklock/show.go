@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/go-zksync/toolkit/zksync"
@@ -130,8 +131,43 @@ func printable(text string) string {
 
 func isCommand(r rune) bool { return !unicode.IsGraphic(r) }
 
-// printJSON prints a value in one line.
-func printJSON(w io.Writer, v any) { _ = json.NewEncoder(w).Encode(v) }
+// printJSON prints a value in one line, without what a terminal would take for a command.
+// Everything but strings is ASCII in JSON. An error of w is kept by an output.
+func printJSON(w io.Writer, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // no value that is printed can fail
+	}
+	var b []byte
+	for _, r := range string(text) {
+		if !isCommand(r) {
+			b = utf8.AppendRune(b, r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			b = fmt.Appendf(b, "\\u%04x", unit)
+		}
+	}
+	_, _ = w.Write(append(b, '\n'))
+}
+
+// An output keeps the first error of a writer, so that a command whose output could not be
+// written does not succeed.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	if o.err != nil {
+		return 0, o.err
+	}
+	n, err := o.w.Write(b)
+	if err != nil {
+		o.err = fmt.Errorf("the output could not be written: %w", err)
+	}
+	return n, o.err
+}
 
 // A table aligns columns.
 type table struct{ *tabwriter.Writer }

@@ -34,7 +34,11 @@ func (c *watchCommand) run(ctx context.Context, p *program) int {
 	defer cancel(nil)
 	changed := make(chan struct{}, 1)
 	// A semaphore has its participants in directories of its own.
-	for _, dir := range []string{c.path, c.path + "/leases", c.path + "/locks", c.path + "-__lock__"} {
+	dirs := []string{c.path, c.path + "/leases", c.path + "/locks", c.path + "-__lock__"}
+	if c.path == "/" {
+		dirs = []string{"/", "/leases", "/locks"}
+	}
+	for _, dir := range dirs {
 		follow(cancel, changed, watch.Node(ctx, m, dir))
 		follow(cancel, changed, watch.Children(ctx, m, dir))
 	}
@@ -55,6 +59,9 @@ func (c *watchCommand) run(ctx context.Context, p *program) int {
 			return p.failed(ctx, err)
 		}
 		p.tell(seen, entryOf(found))
+		if out, ok := p.stdout.(*output); ok && out.err != nil {
+			return p.failed(signalled, out.err)
+		}
 	}
 }
 

@@ -99,6 +99,9 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	}
 	if *words != "" {
 		o.config.FourLetterWords = append(strings.Split(*words, ","), "srvr") // as a real server
+		if o.config.ReadOnlyMode {
+			o.config.FourLetterWords = append(o.config.FourLetterWords, "isro") // clients ask for it
+		}
 	}
 	switch several := len(members) > 1; {
 	case several && !*ensemble:
