@@ -136,6 +136,9 @@ func (p *pump) complete(ctx context.Context, o *outlook, claimed <-chan []*claim
 		p.bytes += size
 		p.mu.Unlock()
 		p.wake()
+		if len(gone) > 0 {
+			o.ring() // its share has changed
+		}
 		for _, cl := range found {
 			if p.c.owed.settle(cl.ref, cl.czxid) {
 				p.received(o, cl)
