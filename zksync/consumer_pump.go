@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/session"
 )
 
@@ -219,11 +221,14 @@ func (p *pump) unreserve() { <-p.slots }
 // comes of it.
 func (p *pump) startRemoval(cl *claim) {
 	p.c.owed.add(cl)
-	t := cl.removal()
-	if cl.lane.remade.Load() {
-		t = cl.surrender() // the message of this name may be another one
+	if cl.lane.remade.Load() || !cl.lane.guarded.Load() {
+		// The message of this name may be another one by now: settle is to look by the czxid.
+		e := &entry{done: make(chan struct{}), err: zk.ErrNoNode}
+		close(e.done)
+		p.removing <- unconfirmed{cl, e}
+		return
 	}
-	p.removing <- unconfirmed{cl, p.c.q.removals.startOne(cl.o.s, t)}
+	p.removing <- unconfirmed{cl, p.c.q.removals.startOne(cl.o.s, cl.removal())}
 }
 
 func (p *pump) deliverBytes(ctx context.Context, cl *claim) bool {

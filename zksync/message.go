@@ -101,7 +101,11 @@ func (m *Message) settle(ctx context.Context, verb string) error {
 	select {
 	case <-m.outcome:
 	case <-ctx.Done():
-		return session.Cancelled(ctx)
+		select {
+		case <-m.outcome: // what has happened counts more
+		default:
+			return session.Cancelled(ctx)
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
