@@ -192,15 +192,8 @@ func (o *outlook) owns(r session.ReadResult) bool {
 	return r.Stat.EphemeralOwner == o.s.ID() && bytes.Equal(r.Data, o.c.id)
 }
 
-// hold says that there may be claims of ours from now on, which the lease of the
-// session is to protect.
-func (o *outlook) hold(n int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.holdLocked(n, n*o.claimBytes)
-}
-
-// holdClaims is hold for as many of n claims as the session has room for.
+// holdClaims says that there may be claims of ours from now on, which the lease of the
+// session is to protect: as many of n as the session has room for.
 func (o *outlook) holdClaims(n int) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -214,6 +207,7 @@ func (o *outlook) holdClaims(n int) int {
 	return n
 }
 
+// holdLocked counts claims, and adds to the session's load; o.mu is held.
 func (o *outlook) holdLocked(n, bytes int) {
 	o.load.add(bytes)
 	if o.held += n; o.lease == nil {
@@ -243,13 +237,13 @@ func (o *outlook) unsettled() int {
 	return o.held - o.takes
 }
 
-// holdTake protects a message that a Take is about to remove, as hold protects
+// holdTake protects a message that a Take is about to remove, as holdClaims protects
 // claims, until releaseTake.
 func (o *outlook) holdTake() {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.takes++
-	o.mu.Unlock()
-	o.hold(1)
+	o.holdLocked(1, o.claimBytes)
 }
 
 func (o *outlook) releaseTake() {

@@ -125,6 +125,30 @@ func TestPrefetchOfManyValues(t *testing.T) {
 	})
 }
 
+// Takes that come and go beside a channel never give its value more claims than
+// WithPrefetch allows (claim.go: the one critical section of holdTake).
+func TestPrefetchBesideManyTakes(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		offer(t, srv.Connect(t), queuePath, 0, 1000)
+		q := newQueue(t, srv, zksync.WithPrefetch(1))
+		first := next(t, q.Messages(), "0")
+		for range 16 {
+			go func() {
+				for {
+					if _, ok, err := q.TryTake(t.Context()); !ok || err != nil {
+						return
+					}
+				}
+			}()
+		}
+		if more := keepAll(q.Messages()); len(more) > 0 {
+			t.Errorf("%d more messages, though the first is not settled", len(more))
+		}
+		ack(t, first)
+		closeQueue(t, q)
+	})
+}
+
 // Values of one session that all wait, and get messages at one moment, claim no more
 // than 256 kB together (claim.go: what claimAll gives back to keep).
 func TestPrefetchOfManyValuesAtOneMoment(t *testing.T) {
