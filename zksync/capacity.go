@@ -76,6 +76,7 @@ func (g *capacity) waiting() error {
 func (g *capacity) admit(ctx context.Context, s *session.Session, n int) ([]any, int, error) {
 	var wait *session.Wait
 	defer func() { wait.Stop() }()
+	g.full.Store(nil)
 	for round := 0; !g.known || g.used >= g.n; round++ {
 		if err := s.Pause(ctx, round-1); err != nil {
 			return nil, 0, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -210,6 +211,31 @@ func TestCapacityMisuse(t *testing.T) {
 			_, _, err = q.Peek(t.Context())
 			wantError(t, err, session.ErrInvalidPath)
 			q.Close()
+		}
+	})
+}
+
+// The error of a Put says that the queue is full only where it was found so by then
+// (capacity.go: where admit begins).
+func TestAPutForgetsThatTheQueueWasFull(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, queuePath, zksync.WithCapacity(1))
+		defer closeQueue(t, q)
+		must(t, q.Put(t.Context(), nil))
+		put := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			return q.Put(ctx, nil)
+		}
+		if err := put(); !strings.Contains(fmt.Sprint(err), "for room") {
+			t.Error("Put:", err)
+		}
+		_, err := newQueue(t, srv).Take(t.Context())
+		must(t, err)
+		srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpExists, Do: zksynctest.Delay(2 * time.Second)})
+		if err := put(); err == nil || strings.Contains(fmt.Sprint(err), "for room") {
+			t.Errorf("Put: %v, want an error without the former reason", err)
 		}
 	})
 }

@@ -87,6 +87,9 @@ func (o *outlook) claim(ctx context.Context, refs []ref, most int) (found []*cla
 // claimAll claims all of the messages or none, and then says which to try again
 // with. After a failure it returns those that were not given back yet.
 func (o *outlook) claimAll(ctx context.Context, found []*claim, blindly bool) (left []*claim, again bool, err error) {
+	if found = o.keep(found, found[:o.holdClaims(len(found))]); len(found) == 0 {
+		return nil, false, nil
+	}
 	ops := make([]any, 0, 2*len(found))
 	each := 1
 	for _, cl := range found {
@@ -96,7 +99,6 @@ func (o *outlook) claimAll(ctx context.Context, found []*claim, blindly bool) (l
 		}
 		ops = append(ops, &zk.CreateRequest{Path: o.claimPath(cl.ref), Data: o.c.id, Flags: zk.FlagEphemeral})
 	}
-	o.hold(len(found))
 	results, err := o.s.Multi(ctx, ops...)
 	if err == nil {
 		return found, false, nil
@@ -190,12 +192,24 @@ func (o *outlook) owns(r session.ReadResult) bool {
 	return r.Stat.EphemeralOwner == o.s.ID() && bytes.Equal(r.Data, o.c.id)
 }
 
-// hold says that there may be claims of ours from now on, which the lease of the
-// session is to protect.
-func (o *outlook) hold(n int) {
+// holdClaims says that there may be claims of ours from now on, which the lease of the
+// session is to protect: as many of n as the session has room for.
+func (o *outlook) holdClaims(n int) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.load.add(n * o.claimBytes)
+	least := 0
+	if o.held == o.takes {
+		least = 1 // a value that has no claim may always have one
+	}
+	if n = o.load.reserve(n, o.claimBytes, least); n > 0 {
+		o.holdLocked(n, 0)
+	}
+	return n
+}
+
+// holdLocked counts claims, and adds to the session's load; o.mu is held.
+func (o *outlook) holdLocked(n, bytes int) {
+	o.load.add(bytes)
 	if o.held += n; o.lease == nil {
 		o.lease = o.s.Lease()
 	}
@@ -223,13 +237,13 @@ func (o *outlook) unsettled() int {
 	return o.held - o.takes
 }
 
-// holdTake protects a message that a Take is about to remove, as hold protects
+// holdTake protects a message that a Take is about to remove, as holdClaims protects
 // claims, until releaseTake.
 func (o *outlook) holdTake() {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.takes++
-	o.mu.Unlock()
-	o.hold(1)
+	o.holdLocked(1, o.claimBytes)
 }
 
 func (o *outlook) releaseTake() {

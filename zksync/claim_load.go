@@ -62,6 +62,16 @@ func (l *claimLoad) add(bytes int) {
 	}
 }
 
+// reserve counts as many of n claims of each bytes as there is room for, and least at
+// any rate.
+func (l *claimLoad) reserve(n, each, least int) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n = min(n, max(least, (maxSessionClaimBytes-l.bytes)/each))
+	l.bytes += n * each
+	return n
+}
+
 // free is how many bytes there is room for.
 func (l *claimLoad) free() int {
 	l.mu.Lock()

@@ -123,7 +123,8 @@ func (c *consumer) giveBack(claims []*claim) {
 			}
 			var ours bool
 			var failed error
-			if isUnknown(e.err) {
+			looked := isUnknown(e.err)
+			if looked {
 				_, ours, failed = cl.look(c.life)
 			}
 			switch {
@@ -131,7 +132,7 @@ func (c *consumer) giveBack(claims []*claim) {
 				c.leaveBehind(cl)
 			case ours:
 				again = append(again, cl)
-			case e.err == nil || session.ClassOf(e.err) == session.ClassNoNode:
+			case looked || e.err == nil || session.ClassOf(e.err) == session.ClassNoNode:
 				o.release(1)
 				o.back(cl.ref)
 			}

@@ -165,11 +165,13 @@ func (o *outlook) follow(ctx context.Context, l *lane, czxid int64) (*lane, erro
 		o.forget(l)
 		l = now
 	}
-	known := l.czxid != 0
 	l.czxid = czxid
 	o.mu.Unlock()
-	if k := o.c.q.kind; known || k.lane == nil && !k.beside {
-		return l, nil // claims go with a directory that they are in
+	if k := o.c.q.kind; k.lane == nil && !k.beside {
+		l.guarded.Store(true) // claims go with a directory that they are in
+	}
+	if l.guarded.Load() {
+		return l, nil
 	}
 	there, stat, w, err := o.s.WatchExists(ctx, o.dir(l))
 	if err != nil {
@@ -180,7 +182,9 @@ func (o *outlook) follow(ctx context.Context, l *lane, czxid int64) (*lane, erro
 		l.remade.Store(true)
 		return l, nil
 	}
+	l.guarded.Store(true)
 	w.Notify(func(e zk.Event) {
+		l.guarded.Store(false)
 		if e.Type == zk.EventNodeDeleted {
 			l.remade.Store(true)
 		}

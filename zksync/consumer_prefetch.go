@@ -19,7 +19,9 @@ const (
 //		go work(m)
 //	}
 //
-// are at work at any time, and a program that keeps n messages without Ack and Nack
+// are at work on messages of one session at any time. After the loss of a session, those
+// that work on its messages do not count any more, since other consumers may have these
+// messages. A program that keeps n messages without Ack and Nack
 // receives nothing more. A message of Chan is settled when it has been removed, which
 // follows the receipt at once. Take claims nothing.
 //

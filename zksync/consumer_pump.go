@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/session"
 )
 
@@ -136,6 +138,9 @@ func (p *pump) complete(ctx context.Context, o *outlook, claimed <-chan []*claim
 		p.bytes += size
 		p.mu.Unlock()
 		p.wake()
+		if len(gone) > 0 {
+			o.ring() // its share has changed
+		}
 		for _, cl := range found {
 			if p.c.owed.settle(cl.ref, cl.czxid) {
 				p.received(o, cl)
@@ -216,11 +221,14 @@ func (p *pump) unreserve() { <-p.slots }
 // comes of it.
 func (p *pump) startRemoval(cl *claim) {
 	p.c.owed.add(cl)
-	t := cl.removal()
-	if cl.lane.remade.Load() {
-		t = cl.surrender() // the message of this name may be another one
+	if cl.lane.remade.Load() || !cl.lane.guarded.Load() {
+		// The message of this name may be another one by now: settle is to look by the czxid.
+		e := &entry{done: make(chan struct{}), err: zk.ErrNoNode}
+		close(e.done)
+		p.removing <- unconfirmed{cl, e}
+		return
 	}
-	p.removing <- unconfirmed{cl, p.c.q.removals.startOne(cl.o.s, t)}
+	p.removing <- unconfirmed{cl, p.c.q.removals.startOne(cl.o.s, cl.removal())}
 }
 
 func (p *pump) deliverBytes(ctx context.Context, cl *claim) bool {

@@ -158,7 +158,7 @@ func (b *DoubleBarrier) gather(ctx context.Context) (*participant, error) {
 			return err
 		}
 		p = &participant{b: b, s: s, lease: s.Lease()}
-		p.wait.reset(p, "enter")
+		p.wait = &participantWait{p: p, op: "enter"}
 		err := p.apart(ctx, p.enter, func(err error) {
 			if err == nil {
 				p.dropOut()
@@ -221,7 +221,7 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 	b.phase, b.in = leaving, nil
 	b.mu.Unlock()
 
-	p.wait.reset(p, "leave")
+	p.wait = &participantWait{p: p, op: "leave"}
 	err := p.apart(ctx, p.leave, func(error) {})
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -3,10 +3,15 @@ package zksync_test
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -146,5 +151,32 @@ func TestDoubleBarrierClearsNoOtherRound(t *testing.T) {
 		mustLeave(t, c)
 		mustEnd(t, "Leave", out, nil)
 		wantEmpty(t, srv)
+	})
+}
+
+// A reason that is being looked up for the log while Enter returns does not race with
+// Leave (participant_wait.go: each call has its own; the race detector tells).
+func TestDoubleBarrierReasonIsLookedUpDuringLeave(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(io.Discard), zap.WarnLevel))
+		mb, ma := srv.Connect(t, session.WithLogger(log)), srv.Connect(t)
+		a, b := zksync.NewDoubleBarrier(ma, "/b", 2), zksync.NewDoubleBarrier(mb, "/b", 2)
+		in := make(chan error, 1)
+		go func() { in <- b.Enter(t.Context()) }()
+		time.Sleep(2900 * time.Millisecond) // the reason is logged after three seconds
+		entered := make(chan error, 1)
+		i := srv.Inject(zksynctest.Fault{Session: live(t, mb).ID(), Op: zkserver.OpGetData, Do: zksynctest.Call(func() {
+			go func() { entered <- a.Enter(context.Background()) }()
+			time.Sleep(100 * time.Millisecond)
+		})})
+		select {
+		case err := <-in:
+			must(t, err)
+		case <-time.After(time.Minute):
+			t.Fatal("not entered", i.Count())
+		}
+		go b.Leave(context.Background())
+		must(t, <-entered)
+		must(t, a.Leave(t.Context()))
 	})
 }

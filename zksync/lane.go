@@ -20,6 +20,7 @@ type lane struct {
 	czxid   int64 // of the directory, 0 before it was listed
 	life    *session.Watch
 	remade  atomic.Bool // the directory was deleted, and there may be another one
+	guarded atomic.Bool // a watch tells of the deletion of the directory, or claims go with it
 	listing *tripwire
 	kept    bool                // it was tried in vain to remove it
 	skipped map[string]struct{} // the names of messages that cannot be read or removed

@@ -48,10 +48,10 @@ const (
 	// path is a persistent znode.
 	//
 	// A leader resigns by deleting the znode at path, at a data version that differs
-	// from its successor's. So if an operator deletes the znode at that very moment and
-	// a candidate that was waiting creates it again, the request deletes nothing. Only a
-	// candidate that had never seen a leader could lose its znode so, to a leader that
-	// had never seen another.
+	// from that of the last other leader it has seen. So if an operator deletes the
+	// znode at that very moment and a candidate that has seen the resigning leader
+	// creates it again, the request deletes nothing. A candidate that has not seen the
+	// resigning leader could lose its znode so.
 	LayoutEphemeral
 )
 

@@ -109,7 +109,7 @@ func (k *marker) look(ctx context.Context, s *session.Session) (verdict, error) 
 		return 0, unknown(err)
 	case err != nil:
 		return 0, err
-	case stat.Version != k.version+1:
+	case stat.Version != k.version+1, len(data) > 0 && string(data) != fenceMark:
 		return 0, unknown(errMarkerMoved)
 	}
 	k.version++

@@ -3,6 +3,7 @@ package zksync_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -42,6 +43,73 @@ func TestPutWhileTheMarkerIsMade(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Somebody writes to a marker while a request is lost: neither Put nor Take reports a
+// success that has not happened (marker.go: the data in look).
+func TestMarkerIsWrittenToWhileARequestIsLost(t *testing.T) {
+	for _, op := range []string{"Put", "Take"} {
+		t.Run(op, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := srv.Connect(t)
+				offer(t, srv.Connect(t), queuePath, 0, 2)
+				q := zksync.NewQueue(m, queuePath)
+				defer closeQueue(t, q)
+				put(t, q, "2")
+				if _, err := q.Take(t.Context()); err != nil {
+					t.Fatal("Take:", err)
+				}
+				f := zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, At: zksynctest.BeforeCommit, Do: zksynctest.Call(func() {
+					for _, path := range markers(t, srv) {
+						must(t, srv.Set(path, []byte("an operator")))
+					}
+				})}
+				srv.Inject(f)
+				f.Do = zksynctest.Disconnect
+				srv.Inject(f)
+				var err error
+				if op == "Put" {
+					err = q.Put(t.Context(), []byte("3"))
+				} else {
+					_, err = q.Take(t.Context())
+				}
+				if left, _ := leftItems(srv, queuePath); err == nil && len(left) == 2 {
+					t.Errorf("%s has succeeded, but nothing has changed: %v", op, left)
+				}
+			})
+		})
+	}
+}
+
+// A claim that was given back counts no more, also if somebody has written to the marker
+// so that the outcome is not known (claim_settle.go: looked in giveBack).
+func TestMarkerIsWrittenToWhileAClaimIsGivenBack(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		offer(t, srv.Connect(t), queuePath, 0, 3)
+		q := zksync.NewQueue(m, queuePath, zksync.WithPrefetch(1))
+		defer closeQueue(t, q)
+		ack(t, next(t, q.Messages(), "0"))
+		msg := next(t, q.Messages(), "1")
+		must(t, srv.Delete(msg.ID))
+		f := zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, At: zksynctest.AfterCommit, Match: func(op zkserver.Op) bool {
+			return !removes(op) && slices.ContainsFunc(op.Sub, func(sub zkserver.SubOp) bool { return sub.Code == zkserver.OpDelete })
+		}, Do: zksynctest.Call(func() {
+			for _, path := range markers(t, srv) {
+				must(t, srv.Set(path, []byte("an operator")))
+			}
+		})}
+		in := srv.Inject(f)
+		f.Do = zksynctest.Disconnect
+		srv.Inject(f)
+		if err := msg.Ack(t.Context()); !errors.Is(err, zksync.ErrRemoved) {
+			t.Error("Ack:", err)
+		}
+		ack(t, next(t, q.Messages(), "2"))
+		if in.Count() != 1 {
+			t.Errorf("%d claims were given back, want 1", in.Count())
+		}
+	})
 }
 
 // A marker that was deleted or changed between Puts is created again, and Close deletes it.

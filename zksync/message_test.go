@@ -254,3 +254,15 @@ func TestAckOverLostAnswers(t *testing.T) {
 		}
 	}
 }
+
+// An Ack that has happened says so, also under a ctx that has ended (message.go: the
+// second look at outcome in settle).
+func TestAckThatHasHappenedSaysSo(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 {
+		if err := zksync.NewMessage("id", nil, nil).Ack(ctx); err != nil {
+			t.Fatal("Ack:", err)
+		}
+	}
+}

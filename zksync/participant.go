@@ -36,8 +36,8 @@ type participant struct {
 	conn    uint64         // the connection that told the two above
 	there   atomic.Int32   // how many participants that makes
 
-	wait     participantWait
-	patience int // how many children the next listing may have
+	wait     *participantWait // of the call under way
+	patience int              // how many children the next listing may have
 	stop     context.CancelFunc
 	states   <-chan session.State
 }

@@ -15,9 +15,10 @@ const maxNamed = 8
 
 // A participantWait is the wait of one call of Enter or Leave, for log lines and
 // errors. It may be used by several goroutines: a call that was given up returns
-// before its step does.
+// before its step does, and a reason may still be looked up for the log then. So each
+// call has its own.
 type participantWait struct {
-	p  *participant
+	p  *participant // set once, like op
 	op string
 
 	mu    sync.Mutex
@@ -27,13 +28,6 @@ type participantWait struct {
 	names []string          // of the first of those that are there, as far as is known
 	more  int               // how many more were listed
 	known map[string]string // what the znodes of some names say of their owners
-}
-
-// reset makes w the wait of a call. No other call of the participant is under way.
-func (w *participantWait) reset(p *participant, op string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.p, w.op, w.wait, w.over, w.late, w.names, w.more, w.known = p, op, nil, false, false, nil, 0, nil
 }
 
 // start notes that the participant waits, and whether for the end of a round.

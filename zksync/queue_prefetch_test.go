@@ -125,6 +125,66 @@ func TestPrefetchOfManyValues(t *testing.T) {
 	})
 }
 
+// Takes that come and go beside a channel never give its value more claims than
+// WithPrefetch allows (claim.go: the one critical section of holdTake).
+func TestPrefetchBesideManyTakes(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		offer(t, srv.Connect(t), queuePath, 0, 1000)
+		q := newQueue(t, srv, zksync.WithPrefetch(1))
+		first := next(t, q.Messages(), "0")
+		for range 16 {
+			go func() {
+				for {
+					if _, ok, err := q.TryTake(t.Context()); !ok || err != nil {
+						return
+					}
+				}
+			}()
+		}
+		if more := keepAll(q.Messages()); len(more) > 0 {
+			t.Errorf("%d more messages, though the first is not settled", len(more))
+		}
+		ack(t, first)
+		closeQueue(t, q)
+	})
+}
+
+// Values of one session that all wait, and get messages at one moment, claim no more
+// than 256 kB together (claim.go: what claimAll gives back to keep).
+func TestPrefetchOfManyValuesAtOneMoment(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		const values = 100
+		m, producer := srv.Connect(t), srv.Connect(t)
+		long := "/" + strings.Repeat("q", 400)
+		for i := range values {
+			q := zksync.NewQueue(m, fmt.Sprint(long, i))
+			defer q.Close()
+			q.Messages() // nothing is received
+		}
+		synctest.Wait() // all wait
+		for i := range values {
+			p := zksync.NewQueue(producer, fmt.Sprint(long, i))
+			defer p.Close()
+			go p.PutAll(t.Context(), make([][]byte, 20)...)
+		}
+		synctest.Wait()
+		bytes := 0
+		for i := range values {
+			dir := fmt.Sprint(long, i, "/zksync-claims/")
+			names, _ := srv.Children(strings.TrimSuffix(dir, "/"))
+			if len(names) == 0 {
+				t.Errorf("the value %d has claimed nothing", i)
+			}
+			for _, name := range names {
+				bytes += len(dir) + len(name) + 4
+			}
+		}
+		if bytes < 200<<10 || bytes > 256<<10 {
+			t.Errorf("the claims of the session are %d bytes, want 200 to 256 kB", bytes)
+		}
+	})
+}
+
 // A number that would let a session grow too large is refused, with the valid range.
 func TestPrefetchIsBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {

@@ -58,6 +58,13 @@ func (o *outlook) reason() error {
 	if due := o.dueLocked(); !due.IsZero() {
 		return fmt.Errorf("for a message to become due, the first at %s", due.Format(time.RFC3339))
 	}
+	skipped := 0
+	for _, l := range o.lanes {
+		skipped += len(l.skipped)
+	}
+	if skipped > 0 {
+		return fmt.Errorf("for a message: the queue has only %d that this consumer skips (see Skipped)", skipped)
+	}
 	return errors.New("for a message: the queue is empty")
 }
 
