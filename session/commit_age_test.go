@@ -57,12 +57,15 @@ func TestASlowCommitCostsNoConnection(t *testing.T) {
 			}
 			return false
 		}}
-		s := current(t, connectTo(t, h))
+		m := connectTo(t, h)
+		s := current(t, m)
 		hold(t, s)
 		before, _ := h.count()
 		time.Sleep(10 * time.Minute)
 		if after, _ := h.count(); after != before || s.Err() != nil {
 			t.Errorf("%d connections were left; the hold: %v", after-before, s.Err())
 		}
+		m.Close()
+		time.Sleep(timeout) // the server may be busy with a transaction
 	})
 }
