@@ -64,12 +64,13 @@ func TestDeliveriesCost(t *testing.T) {
 	}
 	// Up to 128 messages are claimed and not removed, and come in two halves: each takes one
 	// claim, four reads of 16 messages, whose sizes nobody knows, and one removal. At the
-	// beginning the requests have fewer messages.
+	// beginning the requests have fewer messages. The order in which goroutines run decides
+	// how many removals go together, which makes a tenth of a difference.
 	few, many := perThousand(t, 1000), perThousand(t, 10_000)
-	if many > 120 {
+	if many > 135 {
 		t.Errorf("%.1f requests for a thousand deliveries", many)
 	}
-	if many > few {
+	if many > 1.15*few {
 		t.Errorf("%.1f requests for a thousand of many, %.1f for a thousand alone", many, few)
 	}
 }
