@@ -77,3 +77,27 @@ func TestPassingOverWhatIsFreeAgain(t *testing.T) {
 		}
 	})
 }
+
+// A Take counts as a claim that is settled from its first moment, so that a channel never
+// takes it for room for one more message (claim.go: the one critical section of holdTake).
+func TestTakesAreNotRoomForClaims(t *testing.T) {
+	o := &outlook{load: &claimLoad{}, claimBytes: 1, lease: new(session.Lease), held: 1}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for range 100_000 {
+			o.holdTake()
+			o.releaseTake()
+		}
+	}()
+	for {
+		select {
+		case <-over:
+			return
+		default:
+			if n := o.unsettled(); n < 1 {
+				t.Fatalf("%d claims, want at least the one there is", n)
+			}
+		}
+	}
+}

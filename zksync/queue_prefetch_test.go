@@ -126,7 +126,7 @@ func TestPrefetchOfManyValues(t *testing.T) {
 }
 
 // Takes that come and go beside a channel never give its value more claims than
-// WithPrefetch allows (claim.go: the one critical section of holdTake).
+// WithPrefetch allows.
 func TestPrefetchBesideManyTakes(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		offer(t, srv.Connect(t), queuePath, 0, 1000)
