@@ -128,9 +128,9 @@ func crash(out []byte) string {
 	return "the test has failed"
 }
 
-// short makes a text fit a table.
+// short makes a text fit a table, and takes apart what would be a link.
 func short(s string) string {
-	s = strings.ReplaceAll(strings.TrimSpace(s), "|", "/")
+	s = strings.NewReplacer("|", "/", "](", "] (").Replace(strings.TrimSpace(s))
 	s, _, _ = strings.Cut(s, "\n")
 	const most = 100
 	if len(s) > most {
