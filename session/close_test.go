@@ -228,6 +228,9 @@ func TestManagersClosedAtRandomMomentsLeaveNothing(t *testing.T) {
 			}
 		}
 		wg.Wait()
+		// A Connect that ends with its ctx has returned before it has taken its session down,
+		// which takes a second where the connection has just ended.
+		time.Sleep(time.Second)
 	})
 }
 
