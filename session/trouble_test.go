@@ -167,7 +167,7 @@ func inTrouble(t *testing.T, tr trouble) {
 	worst, steady := rates(conns, settles, n)
 	worstAsked, steadyAsked := rates(asked, settles, n)
 	t.Logf("for each client: %.1f connections in the worst second, %.2f in a second later; %.1f requests and %.2f", worst, steady, worstAsked, steadyAsked)
-	if worst > worstSecond || worstAsked > worstSecond+1 || steady > laterSecond || steadyAsked > laterSecond+1 {
+	if worst > worstSecond || worstAsked > worstSecond+5 || steady > laterSecond || steadyAsked > laterSecond+1 {
 		t.Errorf("%.1f connections and %.1f requests in the worst second, want %d at most; %.2f and %.2f later, want %d and %d at most",
 			worst, worstAsked, worstSecond, steady, steadyAsked, laterSecond, laterSecond+1)
 	}

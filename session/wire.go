@@ -54,8 +54,9 @@ type wire struct {
 	server   string
 
 	mu      sync.Mutex
-	timer   *time.Timer // see limit
-	filled  sync.Cond   // out has something, or closed
+	timer   *time.Timer   // see limit
+	filled  sync.Cond     // out has something, or closed
+	ended   chan struct{} // closed when end has done all that it does
 	out     []byte
 	closed  bool
 	lastXid int32
@@ -99,7 +100,7 @@ type inFlight struct {
 func newWire(s *Session, conn, raw net.Conn, number uint64, server string) *wire {
 	w := &wire{
 		Conn: conn, raw: raw, s: s, number: number, server: server,
-		lastXid: firstXid + 1,
+		lastXid: firstXid + 1, ended: make(chan struct{}),
 	}
 	w.in = bufio.NewReaderSize(arrivals{w}, 32<<10)
 	w.filled.L = &w.mu
@@ -257,6 +258,9 @@ func (w *wire) frame(xid, op int32, fill func([]byte) []byte) {
 
 // run is the writer. Whatever piled up during one write goes out in the next.
 func (w *wire) run() {
+	// go-zookeeper closes a connection after it has reported the end of its loop. The
+	// shutdown of the link waits for run, and so for what end does, such as its log line.
+	defer func() { <-w.ended }()
 	var batch []byte
 	for {
 		w.mu.Lock()
@@ -437,4 +441,5 @@ func (w *wire) end(why error) {
 		w.observe(f.c)
 		f.c.finish()
 	}
+	close(w.ended)
 }
