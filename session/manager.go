@@ -156,7 +156,9 @@ func (m *Manager) run() {
 			m.lostLines.log(m.cfg.log, zap.WarnLevel, "session lost", sessionField(s.id), zap.Error(s.why))
 			m.retire(s)
 			m.wg.Go(func() { s.bury() })
-			m.pauseBetween(pace.after(s))
+			if d := pace.after(s); d > 0 {
+				_ = m.sleep(m.ctx, d) // an error says that the Manager is closed
+			}
 		}
 	}
 	m.mu.Lock()

@@ -43,7 +43,7 @@ func expireEach(other int64) *hostileServer {
 
 // A server that ends every session when the client comes back, or gives the client
 // another session then, is asked for sessions at a pace that falls to about one a
-// second. To see this test fail, remove the call of pauseBetween.
+// second. To see this test fail, remove the call of sleep in Manager.run.
 func TestSessionsThatEndYoungComeMoreAndMoreRarely(t *testing.T) {
 	for name, other := range map[string]int64{"expired": 0, "swapped": 1 << 20} {
 		t.Run(name, func(t *testing.T) {

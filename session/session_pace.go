@@ -60,16 +60,3 @@ func (p *sessionPace) after(s *Session) time.Duration {
 	}
 	return 0
 }
-
-// pauseBetween waits until the next session may begin, or the Manager is closed.
-func (m *Manager) pauseBetween(d time.Duration) {
-	if d == 0 {
-		return
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-m.ctx.Done():
-	}
-}

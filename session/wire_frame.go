@@ -134,10 +134,10 @@ func (w *wire) readFrame() ([]byte, error) {
 	// WithMaxAnswer is not for events: the server would send the event again on each new
 	// connection.
 	if n > limit && xid != xidWatchEvent {
-		err := tooLarge(n, limit)
 		if !asked {
 			return nil, fmt.Errorf("%w: a frame of %d bytes", errMalformed, n)
 		}
+		err := tooLarge(n, limit)
 		w.accuse(xid, err)
 		return nil, err
 	}

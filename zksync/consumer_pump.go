@@ -221,7 +221,7 @@ func (p *pump) unreserve() { <-p.slots }
 // comes of it.
 func (p *pump) startRemoval(cl *claim) {
 	p.c.owed.add(cl)
-	if cl.lane.remade.Load() || !cl.lane.guarded.Load() {
+	if cl.lane.mayBeRemade() {
 		// The message of this name may be another one by now: settle is to look by the czxid.
 		e := &entry{done: make(chan struct{}), err: zk.ErrNoNode}
 		close(e.done)

@@ -103,12 +103,13 @@ func (p *pump) room(ctx context.Context, o *outlook) (int, error) {
 		p.starved = false
 		// Messages that were received and are not settled leave less of the limit to
 		// messages that wait for the receiver.
-		window := min(p.window, p.limit-(o.unsettled()-p.waiting))
+		unsettled := o.unsettled()
+		window := min(p.window, p.limit-(unsettled-p.waiting))
 		room := window - p.waiting
 		if p.bytes >= prefetchBytes {
 			room = 0
 		}
-		if unsettled := o.unsettled(); room > free {
+		if room > free {
 			// A value that has no claim may always have one.
 			room, window = max(free, min(1, 1-unsettled)), 1
 		}

@@ -26,6 +26,10 @@ type lane struct {
 	skipped map[string]struct{} // the names of messages that cannot be read or removed
 }
 
+// mayBeRemade reports whether a message of the lane may by now be another one of the same
+// name: the directory was deleted, or no watch would tell.
+func (l *lane) mayBeRemade() bool { return l.remade.Load() || !l.guarded.Load() }
+
 // laneAge is for how long the lane of a past time is kept, for those whose clock
 // is behind ours.
 const laneAge = time.Minute

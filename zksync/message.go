@@ -176,7 +176,7 @@ func (m *Message) carryOut(verb string) error {
 		}
 		_ = o.s.Pause(m.c.life, round-1) // what follows says why a pause ends
 		var err error
-		if verb == "Ack" && round == 0 && (cl.lane.remade.Load() || !cl.lane.guarded.Load()) {
+		if verb == "Ack" && round == 0 && cl.lane.mayBeRemade() {
 			// Our claim does not protect a directory that it is not in. The message of
 			// this name may be another one by now, which nobody has received.
 			err = ErrRemoved

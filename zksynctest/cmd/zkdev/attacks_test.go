@@ -187,7 +187,7 @@ var attacks = []struct {
 
 // No attack ends the process, makes it take more memory than its
 // limits allow, or keeps another client waiting. With -v it prints the rows of the table
-// in docs/testing.md; those used -attack 10.
+// in docs/results.md, which used -attack 10.
 func TestAttacks(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("memory and processor time are read from /proc")
