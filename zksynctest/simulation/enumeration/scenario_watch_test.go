@@ -129,9 +129,9 @@ func watching(name string, steps []step, pairs bool, read func(s *stage)) *scena
 }
 
 var watchScenarios = []*scenario{
-	watching("node", changes, false, node),
-	watching("children", changes, false, children),
-	watching("tree", changes, false, tree),
+	watching("node", changes, true, node),
+	watching("children", changes, true, children),
+	watching("tree", changes, true, tree),
 	watching("node-rearm", brokenly, true, node),
 	watching("children-rearm", brokenly, true, children),
 	watching("tree-rearm", brokenly, true, tree),
