@@ -96,8 +96,8 @@ func (w *wire) accusePartial(p partialAnswer, now time.Time, guilt int) error {
 	return err
 }
 
-// accuseCut blames the answer that has arrived in part, if there is one, for the end of
-// what the server sends. The network may have broken down in the middle of the answer.
+// accuseCut blames the answer that has arrived in part for the end of the stream. It
+// does nothing if no answer has arrived in part. The network may have broken down in the middle of the answer.
 func (w *wire) accuseCut() {
 	if p, _, ok := w.arriving(); ok {
 		w.accusePartial(p, time.Now(), guiltOfStall)

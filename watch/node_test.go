@@ -86,7 +86,7 @@ func TestNodeToldWhatChangedWhileDisconnected(t *testing.T) {
 	})
 }
 
-// A stream never reports an older state after a newer one, whichever server the next session is opened at.
+// A stream never reports an older state after a newer one, even if the next session is opened at another server.
 func TestNodeNeverGoesBack(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)

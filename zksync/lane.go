@@ -26,8 +26,8 @@ type lane struct {
 	skipped map[string]struct{} // the names of messages that cannot be read or removed
 }
 
-// mayBeRemade reports whether a message of the lane may by now be another one of the same
-// name: the directory was deleted, or no watch would tell.
+// mayBeRemade reports whether a name of the lane may stand for another message by now:
+// the directory was deleted, or no watch would report its deletion.
 func (l *lane) mayBeRemade() bool { return l.remade.Load() || !l.guarded.Load() }
 
 // laneAge is for how long the lane of a past time is kept, for those whose clock

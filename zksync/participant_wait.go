@@ -42,7 +42,7 @@ func (w *participantWait) start(inRound bool) {
 
 func (w *participantWait) stop() { w.end().Stop() }
 
-// end lets no wait begin any more, and returns the one that has begun.
+// end prevents further waits, and returns the wait that has begun, or nil.
 func (w *participantWait) end() *session.Wait {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,8 +79,8 @@ func firstParticipants(names []string) (first []string, count int) {
 	return first, count
 }
 
-// reason says whom the call waits for. It asks the servers who is there, unless ctx has
-// ended.
+// reason names the participants that the call waits for. It lists the directory first,
+// unless ctx has ended.
 func (w *participantWait) reason(ctx context.Context) error {
 	if ctx.Err() == nil {
 		w.refresh(ctx)
@@ -110,7 +110,7 @@ func (w *participantWait) reason(ctx context.Context) error {
 	return errors.New(text)
 }
 
-// refresh asks who is there, unless there are too many to list.
+// refresh lists the participants, unless there are too many of them.
 func (w *participantWait) refresh(ctx context.Context) {
 	s, dir := w.p.s, w.p.b.path
 	if w.p.there.Load() > maxRelisted {

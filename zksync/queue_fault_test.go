@@ -48,7 +48,7 @@ func everyRequest(t *testing.T, n int, test func(t *testing.T, srv *zksynctest.S
 	}
 }
 
-// A value delivers each message once and in order, whichever request or answer is lost.
+// A value delivers each message once and in order, even if a request or an answer is lost.
 func TestChanOverLostAnswers(t *testing.T) {
 	everyRequest(t, 25, func(t *testing.T, srv *zksynctest.Server, m *session.Manager, _ bool) {
 		q := zksync.NewQueue(m, queuePath)
@@ -102,7 +102,7 @@ func TestChanBesideAnotherOverLostAnswers(t *testing.T) {
 	})
 }
 
-// Each message of Messages is delivered and acknowledged once, whichever request or answer is lost.
+// Each message of Messages is delivered and acknowledged once, even if a request or an answer is lost.
 func TestMessagesOverLostAnswers(t *testing.T) {
 	everyRequest(t, 25, func(t *testing.T, srv *zksynctest.Server, m *session.Manager, expired bool) {
 		q := zksync.NewQueue(m, queuePath)

@@ -27,7 +27,7 @@ func onMulti(srv *zksynctest.Server, at zksynctest.Moment, times int, do ...zksy
 	}
 }
 
-// A message that was put is in the queue once, whichever request or answer is lost.
+// A message that was put is in the queue once, even if a request or an answer is lost.
 func TestPutHappensOnce(t *testing.T) {
 	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply} {
 		for what, do := range map[string]func(srv *zksynctest.Server, id int64) []zksynctest.Action{

@@ -94,7 +94,7 @@ func TestRWMutex(t *testing.T) {
 	}
 }
 
-// A reader does not overtake a writer that waits, in whichever language either is written.
+// A reader does not overtake a writer that waits, also where the two are clients in different languages.
 func TestRWMutexLine(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {

@@ -49,9 +49,9 @@ type Config struct {
 	// 512 MiB, and -1 means no limit.
 	MaxQueuedTotal int
 	// FourLetterWords are the commands that are answered to a connection that begins
-	// with one, "*" for all (4lw.commands.whitelist). nil means those that a real server
-	// allows: srvr, and isro with ReadOnlyMode. Others tell anybody who has sessions, and
-	// what is watched.
+	// with one, "*" for all (4lw.commands.whitelist). nil means the words that a real
+	// server allows: srvr, and isro with ReadOnlyMode. Other words show the sessions and the
+	// watches to every client.
 	FourLetterWords []string
 	// ExtendedTypes allows TTL nodes.
 	ExtendedTypes bool

@@ -79,7 +79,7 @@ func (s *Server) checkQueue(c *conn) {
 	s.overflow(worst, fmt.Sprintf("%d bytes waited for it to read, of more than %d for all (Config.MaxQueuedTotal)", most, limit))
 }
 
-// overflow drops what waits for c, and has the goroutines of c end it: they have to be
+// overflow drops the output of c, and has the goroutines of c end it: they have to be
 // woken, because the one may wait for requests and the other for the peer to read. To
 // hang up here would change the watches while they fire.
 func (s *Server) overflow(c *conn, why string) {

@@ -18,7 +18,7 @@ const (
 	flushTime = 100 * time.Millisecond
 )
 
-// outQueue is what waits to be written to a connection. A push never waits: the
+// An outQueue holds the frames that wait to be written to a connection. A push never waits: the
 // goroutine that commits a write must not wait for a slow reader of watch events. The
 // connection is closed instead when too much waits: see limits.go.
 type outQueue struct {
