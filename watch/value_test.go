@@ -72,6 +72,7 @@ func TestValueDecodesOnItsOwn(t *testing.T) {
 				t.Errorf("another stream is told %q, want %q", got.Data, data)
 			}
 		}
+		synctest.Wait() // the slow stream knows of the newest value, as the other one does
 		close(hold)
 		synctest.Wait()
 		if got := next(t, slow); got.Value != "3" {
