@@ -56,6 +56,11 @@ func (c *child) run(ctx, held context.Context) (exit int, lost bool) {
 	// A process that has inherited the output may outlive the command. Its output is
 	// not awaited for longer.
 	cmd.WaitDelay = time.Second
+	// SIGCHLD arrives when Ctrl-Z has stopped the child. The child may be stopped as soon
+	// as it runs, so zklock subscribes before it starts the child.
+	changed := make(chan os.Signal, 1)
+	signal.Notify(changed, syscall.SIGCHLD)
+	defer signal.Stop(changed)
 	if err := cmd.Start(); err != nil {
 		fmt.Fprintf(c.stderr, "zklock: %v\n", err)
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
@@ -66,7 +71,7 @@ func (c *child) run(ctx, held context.Context) (exit int, lost bool) {
 	ended, watched := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(watched)
-		lost = c.watch(ctx, held, s, cmd.Process.Pid, ended)
+		lost = c.watch(ctx, held, s, cmd.Process.Pid, changed, ended)
 	}()
 	err = cmd.Wait()
 	close(ended)
@@ -76,14 +81,9 @@ func (c *child) run(ctx, held context.Context) (exit int, lost bool) {
 }
 
 // watch stops the child process, and the processes that it has started, when they must
-// not run any longer. It reports whether a loss was the reason.
-func (c *child) watch(ctx, held context.Context, s *session.Session, pid int, ended <-chan struct{}) (lost bool) {
-	// A child that Ctrl-Z has stopped would keep the terminal, and zklock cannot stop
-	// with the child without losing the lock. To continue a running child does nothing.
-	changed := make(chan os.Signal, 1)
-	signal.Notify(changed, syscall.SIGCHLD)
-	defer signal.Stop(changed)
-
+// not run any longer. It reports whether a loss was the reason. It continues the child
+// when changed reports that the child may have been stopped.
+func (c *child) watch(ctx, held context.Context, s *session.Session, pid int, changed <-chan os.Signal, ended <-chan struct{}) (lost bool) {
 	var kill <-chan time.Time // the end of the grace
 	stop := ctx.Done()
 	for {
@@ -116,6 +116,8 @@ func (c *child) watch(ctx, held context.Context, s *session.Session, pid int, en
 			_ = syscall.Kill(-pid, syscall.SIGKILL)
 			kill = make(chan time.Time) // once is enough
 		case <-changed:
+			// A stopped child would keep the terminal, and zklock cannot stop with the
+			// child without losing the lock. SIGCONT does nothing to a running child.
 			_ = syscall.Kill(-pid, syscall.SIGCONT)
 		case <-held.Done():
 		case <-again.C:

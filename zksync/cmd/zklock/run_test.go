@@ -98,6 +98,17 @@ func (r *result) want(t *testing.T, status int, says ...string) {
 	}
 }
 
+// A command that is stopped as soon as it runs is continued. To see this test fail, move
+// signal.Notify of child.run behind cmd.Start, with a pause between them.
+func TestCommandThatStopsAtOnce(t *testing.T) {
+	srv := zksynctest.Start(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	r, done := start(ctx, "run", "-servers", srv.Addr(), "-grace", "1s", "-lock", "/locks/a", "--", "sh", "-c", "kill -STOP $$; echo continued")
+	<-done
+	r.want(t, 0, "continued")
+}
+
 // zklock run gives the command the token and exits with the status of the command.
 func TestStatusAndToken(t *testing.T) {
 	srv := zksynctest.Start(t)
