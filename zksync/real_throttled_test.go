@@ -32,13 +32,21 @@ func TestRealThrottledCallersLeaveNothing(t *testing.T) {
 	locked, gaveUp := 0, 0
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	end := time.Now().Add(5 * time.Second)
+	begin := time.Now()
+	// over reports whether the callers have done enough: on a busy machine all calls of
+	// five seconds may be given up.
+	over := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		d := time.Since(begin)
+		return d > 5*time.Second && locked > 0 && gaveUp > 0 || d > time.Minute
+	}
 	for i, m := range managers {
 		for j := range 4 * dirs {
 			lock := zksync.NewMutex(m, fmt.Sprintf("/throttled/%d", j%dirs))
 			wg.Go(func() {
-				for round := 0; time.Now().Before(end); round++ {
-					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(10+(7*i+13*j+29*round)%200)*time.Millisecond)
+				for round := 0; !over(); round++ {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(10+(7*i+13*j+29*round)%(200+round))*time.Millisecond)
 					err := lock.Lock(ctx)
 					cancel()
 					if err == nil {
@@ -69,7 +77,8 @@ func TestRealThrottledCallersLeaveNothing(t *testing.T) {
 		var names []string
 		for late := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 			var err error
-			if names, _, err = observer.Children(t.Context(), fmt.Sprintf("/throttled/%d", d)); err != nil {
+			names, _, err = observer.Children(t.Context(), fmt.Sprintf("/throttled/%d", d))
+			if err != nil && session.ClassOf(err) != session.ClassNoNode { // a directory that was never created holds no contender
 				t.Fatal(err)
 			}
 			if len(names) == 0 || time.Now().After(late) {
