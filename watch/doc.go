@@ -25,9 +25,9 @@
 //
 // # Guarantees
 //
-//   - The first event is the present state: no older than what this Manager's
-//     session had been answered when the stream was made, so the state includes the
-//     caller's own writes.
+//   - The first event is the present state: no older than the answers that this
+//     Manager's session had received when the stream was made, so the state includes
+//     the caller's own writes.
 //   - Every state that lasts is reported, in the order of zxids, and never an older
 //     state after a newer one, over any number of connections, servers and sessions.
 //   - Only changes are reported. A znode that was deleted and created again has
