@@ -132,7 +132,7 @@ var (
 	noise   = regexp.MustCompile(`[^\pL\pN -]`)
 )
 
-// anchors are what the headings of a document can be linked by.
+// anchors returns the link anchors of a document's headings.
 func anchors(document string) map[string]bool {
 	found := make(map[string]bool)
 	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(document, ""), -1) {
