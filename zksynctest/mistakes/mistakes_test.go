@@ -102,7 +102,7 @@ at WARN or ERROR, or the error of the call. Each comes within four seconds. "0 s
 	return b.String()
 }
 
-// short cuts a text to the part around what it must say.
+// short cuts a text to the part around the words that it must contain.
 func short(s, says string) string {
 	const before, most = 60, 150
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "|", "\\|"), "`", "'")
