@@ -23,7 +23,7 @@ const (
 	ModeFollower   = "follower"
 )
 
-// Status is what a server says of itself.
+// Status is the state that a server reports.
 type Status struct {
 	Mode string // empty when it answers, but does not serve
 	Zxid int64
