@@ -24,7 +24,8 @@ var colours = map[string]color.Color{
 // drawChart draws, for each row with somebody to compare with, how many times
 // as much as ours the others take, be it time or bytes, on a logarithmic axis.
 func drawChart(path string, results []result) error {
-	// Its letters are wider than those that a browser takes where it has no such font.
+	// The letters of this font are wider than a browser's, so the text fits where the
+	// browser lacks the font.
 	plot.DefaultFont.Variant = "Sans"
 	p := plot.New()
 	p.Title.Text = "What others take, ours = 1 (less is better)"
