@@ -14,7 +14,7 @@ import (
 // take turns like everybody else.
 const lockPath = "/zksync-quickstart/lock"
 
-// A stage is what the workers connect to.
+// A stage is the server that the workers connect to, with its faults.
 type stage struct {
 	servers string
 	about   string
