@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// queuePath and firstItem are those of the classic program, in which the items
-	// are numbers of four bytes.
+	// queuePath and firstItem have the values of the classic program, whose items are
+	// numbers of four bytes.
 	queuePath = "/app1"
 	firstItem = 10
 
