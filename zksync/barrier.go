@@ -10,8 +10,8 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A Barrier is a gate that processes wait at: closed from Set to Remove, and
-// open otherwise. Whoever waits goes on when it is removed, all at once.
+// A Barrier is a gate that processes wait at: closed from Set to Remove, and open
+// otherwise. Remove lets all waiting processes go on at once.
 //
 // On the server it is the znode path itself, as with Curator's DistributedBarrier,
 // which opens and closes the same gates; the algorithm is the barrier recipe of the
@@ -40,10 +40,10 @@ func NewBarrier(m *session.Manager, path string, opts ...Option) *Barrier {
 	return &Barrier{m: m, path: path, cfg: cfg, err: err}
 }
 
-// Set closes the gate, and makes the directories above it if they are missing.
-// A gate that is closed already is no error. It is repeated over lost
-// connections and sessions until ctx ends; then the error is that of ctx, and the
-// gate may or may not have been closed.
+// Set closes the gate, and makes the directories above it if they are missing. A gate
+// that is closed already is no error. Set is repeated over lost connections and
+// sessions until ctx ends; then Set returns the error of ctx, and the gate may or may
+// not have been closed.
 func (b *Barrier) Set(ctx context.Context) error {
 	return opError("set", b.path, b.do(ctx, b.set))
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/go-zksync/toolkit/watch"
 )
 
-// A Candidate is what others see of one that stands in an Election. The zero
-// Candidate stands for nobody.
+// A Candidate describes a candidate of an Election. The zero Candidate describes no
+// candidate.
 type Candidate struct {
 	ID      string // as given by WithID, or by a LeaderLatch
 	Token   int64  // its fencing token, should it lead: see Token

@@ -53,7 +53,7 @@ func (c ContenderClass) MarshalText() ([]byte, error) { return []byte(c.String()
 // A Contender is a client that holds something or is in line for it, as its znode
 // shows it to others.
 type Contender struct {
-	ID      string // the data of the znode: see WithID; other clients write what they like
+	ID      string // the data of the znode: see WithID; other clients write data of their own
 	Class   ContenderClass
 	Session int64     // the id of the session that owns the znode
 	Token   int64     // the czxid of the znode, which is the fencing token of a hold

@@ -22,8 +22,8 @@ func (rw *RWMutex) Downgrade(ctx context.Context) error {
 	return opError("downgrade", rw.w.path, err)
 }
 
-// DowngradeContext is Downgrade with a context as that of RLockContext. Its
-// token is that of the write lock. The context of the write lock ends with
+// DowngradeContext is Downgrade with a context like the one of RLockContext. Its
+// token is the token of the write lock. The context of the write lock ends with
 // ErrReleased.
 func (rw *RWMutex) DowngradeContext(ctx context.Context) (context.Context, error) {
 	st, err := rw.downgrade(ctx)
@@ -75,9 +75,9 @@ func (rw *RWMutex) downgrade(ctx context.Context) (*stake, error) {
 	return st, nil
 }
 
-// exchange puts another znode in the place of the one that holds, with the same
-// number behind mark, and returns what holds by it. This is what Curator does to
-// downgrade, in one transaction.
+// exchange replaces the znode that holds by another znode, with the same number
+// behind mark, in one transaction, and returns the stake of the new znode. Curator
+// downgrades in the same way.
 func (p *place) exchange(ctx context.Context, mark string) (*stake, error) {
 	number, _ := numberBehind(p.name, p.line.name)
 	paths, _, err := p.s.MultiProtected(ctx,

@@ -8,9 +8,9 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// An Election chooses one leader among the candidates at a path: the one that
-// has been there for longest. A value is one candidate, which may campaign any
-// number of times, one at a time.
+// An Election chooses one leader among the candidates at a path: the candidate that
+// joined first. A value is one candidate, which may campaign any number of times, one
+// at a time.
 //
 // On the server it is the directory path with a child for each candidate, laid
 // out like Curator's LeaderLatch, with which it elects together: the data is the
@@ -54,10 +54,11 @@ func NewElection(m *session.Manager, path string, opts ...Option) *Election {
 // Manager is closed (ErrLost and ErrClosed), or when ctx ends. The end of ctx does
 // not resign: Resign is due. After a loss it is not; Campaign may be called again.
 //
-// When ctx ends before, the candidacy is withdrawn, and the error is that of ctx.
-// A lost session only makes it wait for longer: it stands again, as the last. It
-// fails with ErrBusy while this value campaigns or leads, with ErrClosed when the
-// Manager is closed, and with ErrLost if somebody removes the candidate's znode.
+// When ctx ends before, the candidacy is withdrawn, and Campaign returns the error of
+// ctx. After a lost session Campaign waits for longer: it joins again, as the last
+// candidate. It fails with ErrBusy while this value campaigns or leads, with
+// ErrClosed when the Manager is closed, and with ErrLost if somebody removes the
+// candidate's znode.
 func (e *Election) Campaign(ctx context.Context) (context.Context, error) {
 	lead, _, err := e.campaign(ctx)
 	return lead, opError("campaign", e.path, err)

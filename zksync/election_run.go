@@ -62,7 +62,7 @@ func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error
 	return opError("run", e.path, err)
 }
 
-// runEnded is the error of a Run whose ctx has ended; err is what ended the last
+// runEnded is the error of a Run whose ctx has ended; err is the error of the last
 // attempt.
 func runEnded(ctx context.Context, err error) error {
 	if reason := session.WaitReason(err); reason != nil {

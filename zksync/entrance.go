@@ -16,16 +16,15 @@ const (
 	maxTurnTime  = 50 * time.Millisecond
 )
 
-// An entrance is how the goroutines that share a value come to hold the first
-// place of a line: one at a time, of which only the first in the process has a
-// znode. Those behind it take over what it has reached, be it a turn or a wait,
-// without a request.
+// An entrance lets the goroutines that share a value hold the first place of a line,
+// one at a time. Only the first goroutine creates a znode. The goroutines behind it
+// take over its place, which is granted or still waits, without a request.
 type entrance struct {
 	line   *line
 	linger time.Duration
 	local  turnstile
 
-	// Of whoever is inside the turnstile:
+	// The state of the goroutine inside the turnstile:
 	spare *place // handed over by the one before: granted or still waiting
 	holds int    // of this turn
 	since time.Time

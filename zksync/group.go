@@ -8,7 +8,7 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A Group is a set of members that know of each other: those that have joined
+// A Group is a set of members that know of each other: the members that have joined
 // it at a path and are alive. A member is an ephemeral znode, path/id, with the
 // member's data, so that any client in any language can read the directory.
 //
@@ -43,14 +43,14 @@ type Member struct {
 	own     *session.Ephemeral
 }
 
-// Join makes this process a member with the given id, until Leave or the end of
-// the Manager: the membership is renewed under every new session, and when somebody
-// removes the znode. An id that is there already is ErrIDTaken, whoever it is,
-// even if it is what our own process of before its restart has left, which goes at
-// the end of that one's session. With the option WithIDWait, Join waits for it to
-// go. The reason is logged after three seconds. Join returns when ctx ends, and then
-// nothing is joined; the error says whose znode was in the way. Of the Member, only ID
-// and the methods are of use; for the others see Members.
+// Join makes this process a member with the given id, until Leave or the end of the
+// Manager: the membership is renewed under every new session, and when somebody
+// removes the znode. If the id exists already, Join fails with ErrIDTaken, even if an
+// earlier run of this process has left the id's znode, which is deleted when the
+// earlier run's session ends. With the option WithIDWait, Join waits until the znode
+// is deleted, and the reason for the wait is logged after three seconds. Join returns
+// when ctx ends, and then nothing is joined; the error says whose znode was in the
+// way. Of the Member, only ID and the methods are of use; for the others see Members.
 func (g *Group) Join(ctx context.Context, id string, data []byte) (*Member, error) {
 	path, err := g.member(id)
 	if err != nil {
