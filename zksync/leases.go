@@ -10,9 +10,9 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// The leases of a semaphore are the znodes that its units are, one for each
-// that is held. Only who holds the lock beside them creates any, in the same
-// transaction that gives up that lock: so what it has counted is still true then.
+// The leases of a semaphore are the znodes of its held units, one for each unit. Only
+// the holder of the semaphore's lock creates leases, in the transaction that releases
+// the lock: so its count of the leases is still true then.
 type leases struct {
 	dir  *directory
 	is   func(name string) bool // tells a unit that is held

@@ -35,8 +35,8 @@ func (e *entrance) keep(p *place) bool {
 	return true
 }
 
-// resume takes the resting place up again, if there is one that is certain to
-// be ours, and not known to keep others waiting.
+// resume takes the resting place up again, if there is a place that is certain to be
+// ours, and not known to keep others waiting.
 func (e *entrance) resume(ctx context.Context) *place {
 	e.mu.Lock()
 	r := e.rest
@@ -82,9 +82,9 @@ func (e *entrance) evict(p *place) {
 	p.leave()
 }
 
-// A crowd watches the directory of a place that lingers: for others who join
-// the line, and for the removal of the place itself. It lives as long as the place,
-// over any number of holds.
+// A crowd watches the directory of a place that lingers: for contenders that join the
+// line, and for the removal of the place itself. It lives as long as the place, over
+// any number of holds.
 type crowd struct {
 	e      *entrance
 	p      *place
@@ -132,9 +132,9 @@ func (c *crowd) run() {
 	c.e.evict(c.p)
 }
 
-// look returns when the place has to go: others are there, or anything changes.
-// Whoever came may have gone again by the time of another look, as a TryLock
-// does, but is not to find the place there the next time.
+// look returns when the place has to go: others are there, or anything changes. A
+// contender that came may have left before another look, as a TryLock does, but the
+// place must not keep it out the next time.
 func (c *crowd) look() {
 	names, _, w, err := c.p.s.WatchChildren(c.ctx, c.p.line.dir.path)
 	if err != nil {
