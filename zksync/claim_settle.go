@@ -24,7 +24,7 @@ func (c *consumer) settle(cl *claim, e *entry) error {
 			cl.o.release(1)
 			return nil
 		case isUnknown(err) || session.ClassOf(err) == session.ClassNoNode:
-			_ = cl.o.s.Pause(c.life, round) // what follows says why a pause ends
+			_ = cl.o.s.Pause(c.life, round) // the next request returns the reason if the pause was cut short
 			if e, err = c.retry(c.life, cl); e != nil {
 				continue
 			}
@@ -108,7 +108,7 @@ func (cl *claim) look(ctx context.Context) (there, ours bool, err error) {
 func (c *consumer) giveBack(claims []*claim) {
 	for round := 0; len(claims) > 0; round++ {
 		o := claims[0].o
-		_ = o.s.Pause(c.life, round-1) // what follows says why a pause ends
+		_ = o.s.Pause(c.life, round-1) // the next request returns the reason if the pause was cut short
 		txs := make([]tx, len(claims))
 		for i, cl := range claims {
 			txs[i] = cl.surrender()

@@ -9,10 +9,10 @@ import (
 )
 
 // A DelayQueue hands messages from producers to consumers, none before it is due: in
-// the order in which they fall due, and first in first out among those that do so in
-// the same millisecond. Otherwise it behaves like a Queue. A message that is already
-// due when it is put is delivered at once, but does not overtake messages that
-// consumers have claimed.
+// the order in which they fall due, and first in first out among messages that fall
+// due in the same millisecond. Otherwise it behaves like a Queue. A message that is
+// already due when it is put is delivered at once, but does not overtake messages
+// that consumers have claimed.
 //
 // The producer's clock decides when a message is due, and the consumer's clock when
 // that time has come: if the clocks differ, messages come earlier or later by the

@@ -18,7 +18,7 @@ type hold struct {
 type tokenKey struct{}
 
 // Token returns the fencing token that the context of a hold or of leadership
-// carries: the czxid of the znode of the hold. It is greater than that of every
+// carries: the czxid of the znode of the hold. It is greater than the token of every
 // earlier hold on the same path, except that goroutines of one process that take
 // turns at one znode share it. The tokens of an RWMutex order each writer among all
 // earlier and later holders; readers that overlap may have any order. The tokens of a

@@ -79,9 +79,9 @@ var layouts = map[string][]Layout{
 }
 
 // WithLayout makes the znodes of a Mutex, RWMutex, Election, Semaphore or Queue look
-// like those of other clients, to share a path with them: see Layout for the layouts,
-// and docs/migrating.md for the clients that each layout is for. All users of an
-// Election, a Semaphore or a Queue at a path must have the same layout.
+// like the znodes of other clients, to share a path with these clients: see Layout
+// for the layouts, and docs/migrating.md for the clients that each layout is for. All
+// users of an Election, a Semaphore or a Queue at a path must have the same layout.
 func WithLayout(l Layout) Option {
 	return func(c *config) error {
 		if l < LayoutCurator || l > LayoutEphemeral {

@@ -45,10 +45,11 @@ func exclusively(parse func(name string) (class, int32, bool)) rule {
 
 // A line is the common engine of Mutex, RWMutex, Semaphore and Election: the
 // ephemeral sequential children of a directory, each of which waits until the earlier
-// ones that block it are gone. It is the lock recipe of the ZooKeeper documentation,
-// with two refinements: a place learns from the transaction that creates it whether
-// it is alone, and it watches its two nearest predecessors, so that when the nearest
-// one leaves, the place already knows that it was the last.
+// children that block it are gone. It is the lock recipe of the ZooKeeper
+// documentation, with two refinements: a place learns from the transaction that
+// creates it whether it is alone, and it watches its two nearest predecessors, so
+// that when the nearest one leaves, the place already knows that no other place
+// blocks it.
 type line struct {
 	m     *session.Manager
 	dir   *directory

@@ -59,8 +59,8 @@ func await(ctx context.Context, s *session.Session, w *session.Watch) error {
 	}
 }
 
-// demolish removes a directory without messages, with all that is ours in it. It
-// reports false if something has changed meanwhile.
+// demolish removes a directory without messages, with our znodes in it. It reports
+// false if something has changed meanwhile.
 func (q *queue) demolish(ctx context.Context, s *session.Session, dir string, names []string) (bool, error) {
 	var ops []any
 	for _, name := range names {

@@ -11,9 +11,9 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// Take waits for the first message that nobody else has claimed, removes it from
-// the queue, and returns it: exactly once, whatever becomes of connections and
-// sessions, also beside clients in other languages. It costs one transaction and
+// Take waits for the first message that no other consumer has claimed, removes it
+// from the queue, and returns it: exactly once, even over lost connections and
+// sessions, and beside clients in other languages. It costs one transaction and
 // claims nothing in advance.
 //
 // A Take that waits is not logged: a queue that is empty is no fault. When ctx ends
@@ -70,7 +70,7 @@ func (c *consumer) take(ctx context.Context, patient bool) (data []byte, ok bool
 		var err error
 		data, ok, err = c.outlook(s).takeOne(ctx, removing, wait, patient)
 		if ok && err != nil {
-			unclear, err = err, nil // not to be tried again, whatever the reason
+			unclear, err = err, nil // not to be tried again, for any reason
 		}
 		return err
 	})
@@ -193,8 +193,8 @@ func (o *outlook) renew(ctx context.Context) error {
 	if err := o.s.SyncQuorum(ctx, o.c.q.path); err != nil {
 		return err
 	}
-	// Whoever waits is to look again, too: there may be more than we take, or we may
-	// not get that far.
+	// The other waiting goroutines must look again, too: there may be more messages
+	// than this one takes, or this one may fail before it takes any.
 	defer o.ring()
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -25,8 +25,8 @@ func (w *takeWait) start() {
 
 func (w *takeWait) stop() { w.wait.Stop() }
 
-// cancelled returns the error of a Take whose caller has ended, in place of err, which
-// may know a reason of its own, as a server that does not answer.
+// cancelled returns the error of a Take whose caller has ended, in place of err,
+// unless err has a reason of its own, such as a server that does not answer.
 func (w *takeWait) cancelled(err error) error {
 	switch {
 	case session.WaitReason(err) != nil:

@@ -12,8 +12,8 @@ import (
 // join it while it waits, and for the time of a turn once it has been granted;
 // later ones stand behind, in a group of their own, so that writers get theirs.
 //
-// The place stands in line on behalf of all who wait, in a goroutine of its own,
-// until there is none of them any more.
+// The place stands in line for all waiting readers of the group, in a goroutine of
+// its own, until no reader waits any more.
 type readGroup struct {
 	r      *readers
 	ctx    context.Context // ends when nobody waits any more

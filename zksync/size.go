@@ -12,7 +12,7 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A size is how many units a Semaphore has: n, or what a znode says.
+// A size is the number of units of a Semaphore: n, or the number in a znode.
 type size struct {
 	m    *session.Manager
 	n    int
