@@ -92,6 +92,11 @@ var (
 		determine determines determined determining find finds found finding document documents documented
 		specify specifies specified understand understands understood guess guesses wonder wonders clear unclear sure
 		mention mentions notice notices noticed question care cares figure matter matters depend depends depended depending regardless`)
+	// copulas stand before a clause that is a noun: "a state is what a read has found".
+	copulas = set("is are was were be been")
+	// idioms are the words of saying that go on with a preposition.
+	idioms = map[string]bool{"depend on": true, "depends on": true, "depended on": true, "depending on": true,
+		"regardless of": true, "sure of": true, "find out": true, "finds out": true, "found out": true, "figure out": true}
 	questions = set("what who whom whose which whether why how where when")
 	// personal are the pronouns after which "that" begins a clause of its own.
 	personal = set("it he she they him them her us")
@@ -161,6 +166,9 @@ func before(words []word, i, n int) string {
 // headless reports whether word i begins a headless clause.
 func headless(words []word, i int) bool {
 	w, last, beforeLast := words[i], before(words, i, 1), before(words, i, 2)
+	if last == "else" {
+		last, beforeLast = beforeLast, before(words, i, 3) // "everybody else who"
+	}
 	switch w.text {
 	case "whoever", "whomever", "whosever", "whichever", "whatever":
 		return true
@@ -228,7 +236,7 @@ func asked(words []word, i int) bool {
 		case w == "":
 			return false
 		case saying[w]:
-			return n == 1 || !prepositions[last] || set("out on upon of")[last]
+			return n == 1 || !prepositions[last] && !copulas[last] || n == 2 && idioms[w+" "+last]
 		case w == "who" || w == "which":
 			return !headless(words, i-n) // "says who holds what"
 		case w == "that" || w == "and" || w == "or" || w == "if" || questions[w]:
