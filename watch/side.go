@@ -104,7 +104,7 @@ func (sd *side) stop() {
 	}
 }
 
-// A finding is what a delivery says about a side.
+// A finding is the meaning of a delivery for a side.
 type finding uint8
 
 const (

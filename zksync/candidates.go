@@ -17,8 +17,8 @@ type Candidate struct {
 	Session int64  // the id of the session by which it stands
 }
 
-// Leader returns who leads, as of the time of the call, and ErrNoLeader when
-// nobody stands. It commits a transaction without effect first (see
+// Leader returns the leader as of the time of the call, and ErrNoLeader if there is
+// no candidate. It first commits a transaction without effect (see
 // session.Session.SyncQuorum), and is repeated over lost connections and sessions
 // until ctx ends.
 func (e *Election) Leader(ctx context.Context) (Candidate, error) {

@@ -39,7 +39,7 @@ func (q *DelayQueue) Put(ctx context.Context, data []byte, delay time.Duration) 
 	return q.PutAt(ctx, data, time.Now().Add(delay))
 }
 
-// PutAt is Put for a message that is due at a certain time. One in the past is
+// PutAt is Put for a message that is due at a certain time. A time in the past means
 // now.
 func (q *DelayQueue) PutAt(ctx context.Context, data []byte, at time.Time) error {
 	dir, name, err := q.due(at)

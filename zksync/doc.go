@@ -7,12 +7,12 @@
 //	}
 //	defer mu.Unlock()
 //
-// [Mutex] excludes, [RWMutex] tells readers from writers, [Semaphore] lets so many
-// in and no more, [Election] chooses a leader, and the members of a [Group]
-// know of each other. [Barrier] is a gate, and the participants of a
-// [DoubleBarrier] begin and end their rounds together. A [Queue] hands messages from
-// producers to consumers, a [PriorityQueue] the urgent ones first, and a [DelayQueue]
-// none before its time.
+// A [Mutex] is a mutual exclusion lock, an [RWMutex] a lock for many readers or one
+// writer, and a [Semaphore] limits how many units are held at the same time. An
+// [Election] chooses a leader, and a [Group] lists its live members. A [Barrier] is a
+// gate, and the participants of a [DoubleBarrier] begin and end their rounds
+// together. A [Queue] hands messages from producers to consumers, a [PriorityQueue]
+// in the order of their priorities, and a [DelayQueue] at their due times.
 //
 // A constructor takes a *session.Manager and a path and does no I/O. A value may
 // be shared by goroutines, and used again after any error.
@@ -91,22 +91,22 @@
 // Directories are made as container znodes, which the server removes when they have been empty for a
 // while.
 //
-// Each contender writes its ID to its znode: see [WithID]. Contenders of a primitive
-// names the holder and the contenders that wait, and [Inspect] tells what uses a path.
-// The command zksync/cmd/zklock shows both.
+// Each contender writes its ID to its znode: see [WithID]. The Contenders method of a
+// primitive returns the holder and the waiting contenders, and [Inspect] finds the
+// primitive that uses a path. The command zksync/cmd/zklock shows both.
 //
 // The data of a line's directory belongs to the line: the path of a Mutex, of an
 // RWMutex and of an Election, and the directories locks and leases below the path of a
 // Semaphore. A process that joins a line writes an empty value there, and learns from
 // the answer, in the same round trip, whether it is alone. This overwrites the data of
-// any other program in the directory. Only a value that finds data there when it is
-// first used does not write to the directory, and takes a request more for each
-// acquisition. Data watches on the directory see the writes. Keep data of your own in
-// another znode.
+// any other program in the directory. A value that finds data there at its first use
+// does not write to the directory, and makes one more request for each acquisition.
+// Data watches on the directory see the writes. Keep data of your own in another
+// znode.
 //
 // The messages of a [Queue] are named qn- and a number, as in ZooKeeper's queue
 // recipe and Curator's SimpleDistributedQueue. Beside them are directories that sort
 // after them: zksync-claims has an ephemeral for each message that a consumer has,
 // zksync-consumers one for each consumer, and zksync-markers a znode for each value
-// that writes. Children of other names are left alone.
+// that writes. Children with other names are ignored.
 package zksync

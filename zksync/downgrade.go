@@ -9,14 +9,14 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// Downgrade makes the write lock that this value holds a read lock, without
-// letting any writer in between: readers that wait behind it get in, writers wait
-// until RUnlock, which is due instead of Unlock from then on.
+// Downgrade turns the write lock that this value holds into a read lock, and no
+// writer gets the lock in between. Waiting readers get the lock too; waiting writers
+// wait until RUnlock. Call RUnlock in place of Unlock from then on.
 //
-// It fails with ErrNotHeld if this value holds no write lock. After any other
-// error nothing is held, and neither Unlock nor RUnlock is due: the lock had been
-// lost (ErrLost), or it was given up because ctx ended before it was known what had
-// become of it, or because the server refused.
+// It fails with ErrNotHeld if this value holds no write lock. After any other error
+// nothing is held, and no Unlock or RUnlock is needed: the lock had been lost
+// (ErrLost), or Downgrade released it because ctx ended before the outcome was known,
+// or because the server refused the request.
 func (rw *RWMutex) Downgrade(ctx context.Context) error {
 	_, err := rw.downgrade(ctx)
 	return opError("downgrade", rw.w.path, err)

@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	// ErrLost says that a hold ended before it was released: its session was
-	// lost, or its znode was removed by somebody else. It is session.ErrLost.
+	// ErrLost says that a hold ended before it was released: its session was lost, or
+	// another client removed its znode. It is session.ErrLost.
 	ErrLost = session.ErrLost
 
 	// ErrRemoved says that another client removed the znode of a hold or of a wait,
@@ -20,8 +20,8 @@ var (
 	// ErrClosed says that the Manager was closed. It is session.ErrClosed.
 	ErrClosed = session.ErrClosed
 
-	// ErrInvalidOption is wrapped by every error about an option's value, or
-	// about an option that a primitive does not have.
+	// Every error about an option's value, or about an option that a primitive does
+	// not have, wraps ErrInvalidOption.
 	ErrInvalidOption = session.ErrInvalidOption
 
 	// ErrNotHeld says that this value does not hold the lock or the units that it
@@ -32,8 +32,8 @@ var (
 	// hold was released in order.
 	ErrReleased = errors.New("zksync: released")
 
-	// ErrBusy says that a value is in use already in a way that allows one use
-	// at a time.
+	// ErrBusy says that a value is already in a call of which it allows only one at a
+	// time.
 	ErrBusy = errors.New("zksync: busy")
 
 	// ErrIDInUse says that the id given by WithID to a participant of a DoubleBarrier
@@ -44,17 +44,17 @@ var (
 	// ErrNoLeader says that there is no candidate, and so no leader.
 	ErrNoLeader = errors.New("zksync: no leader")
 
-	// ErrIDTaken says that a Group has a member of that id already.
+	// ErrIDTaken says that a Group already has a member with that id.
 	ErrIDTaken = errors.New("zksync: the id is taken")
 
-	// ErrStillRunning says that work did not return within WithStopTimeout after
-	// its context had ended, and is running on without leadership.
+	// ErrStillRunning says that work did not return within WithStopTimeout after its
+	// context had ended, and goes on without leadership.
 	ErrStillRunning = errors.New("zksync: the work is still running")
 
 	// ErrInvalidCount says that a number of units is below one.
 	ErrInvalidCount = errors.New("zksync: invalid count")
 
-	// ErrTooMany says that more is asked of a Semaphore than it has in all.
+	// ErrTooMany says that a request is for more units than the Semaphore has.
 	ErrTooMany = errors.New("zksync: more than the semaphore has")
 
 	// ErrSettled says that a Message was acknowledged or given back before.
@@ -69,9 +69,9 @@ var (
 	// ErrInvalidTime says that a message cannot be due at such a time.
 	ErrInvalidTime = errors.New("zksync: invalid time")
 
-	// ErrOutcomeUnknown says that something may or may not have happened: the
-	// caller gave up while it was under way, or the znode that tells was removed
-	// by somebody else.
+	// ErrOutcomeUnknown says that a change may or may not have happened: ctx ended
+	// while the request was under way, or another client removed the marker of the
+	// request.
 	ErrOutcomeUnknown = errors.New("zksync: it may or may not have happened")
 
 	// ErrMaxWait says that an acquisition was given up after WithMaxWait. It

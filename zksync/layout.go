@@ -20,16 +20,16 @@ const (
 	LayoutCurator Layout = iota
 
 	// LayoutKazoo is the names of kazoo's Lock, ReadLock, WriteLock, Election,
-	// Semaphore and Queue, for Mutex, RWMutex, Election, Semaphore and Queue. It is for
-	// a path that programs in Python share which cannot be told of other names. Curator
-	// does not see these names, so no path is for all three.
+	// Semaphore and Queue, for Mutex, RWMutex, Election, Semaphore and Queue. Use it
+	// for a path that Python programs share if you cannot change their options. Curator
+	// does not see these names, so all three clients cannot share one path.
 	//
 	// A Queue puts its messages with kazoo's default priority, 100, and delivers more
 	// urgent messages first, as far as it knows: a message that comes while others
 	// are known to wait is delivered after these.
 	//
-	// Directories are then made as ordinary znodes, since kazoo cannot stand that
-	// they vanish when they are empty.
+	// With LayoutKazoo, directories are ordinary znodes and not containers, because
+	// kazoo fails if the server removes an empty directory.
 	LayoutKazoo
 
 	// LayoutLeaderSelector is for an Election together with Curator's LeaderSelector,
@@ -41,17 +41,17 @@ const (
 	// data is the leader's id. All candidates try to create the znode, and try again
 	// when it is gone.
 	//
-	// The candidates have no order: any candidate may be next, and an unlucky one may
-	// wait for ever. When the znode goes, each candidate reads once and waits for a
-	// random time before its create, so that few of the creates come too late.
+	// The candidates have no order: any candidate may be next, and one candidate may
+	// wait for ever. When the znode is deleted, each candidate reads once and waits
+	// for a random time before its create, so that few of the creates come too late.
 	// Candidates returns the leader alone. Campaign fails with session.ErrConflict if
 	// path is a persistent znode.
 	//
 	// A leader resigns by deleting the znode at path, at a data version that differs
 	// from the version of the last other leader it has seen. So if an operator deletes
 	// the znode at that very moment and a candidate that has seen the resigning leader
-	// creates it again, the request deletes nothing. A candidate that has not seen the
-	// resigning leader could lose its znode so.
+	// creates it again, the request deletes nothing. If the candidate has not seen the
+	// resigning leader, the request may delete the candidate's znode.
 	LayoutEphemeral
 )
 

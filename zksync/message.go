@@ -47,19 +47,19 @@ func newMessage(c *consumer, cl *claim) *Message {
 // ends first, the removal goes on in the background, and Ack may be called again to
 // learn the outcome.
 //
-// The error is ErrLost if the message was not ours any more, and so is or was
-// delivered again: because the session was lost, the queue's value was closed, or
-// somebody removed the claim's znode. (If another consumer has a claim of the same
-// name by then, the first Ack counts for both.) It is ErrSettled if Ack has returned
-// nil before, or Nack was called.
+// The error is ErrLost if this consumer had lost its claim on the message, so that
+// the message is or was delivered again: the session was lost, the queue's value was
+// closed, or another client removed the claim's znode. (If another consumer has a
+// claim of the same name by then, the first Ack counts for both.) It is ErrSettled if
+// Ack has returned nil before, or Nack was called.
 //
-// If an answer is lost, Ack finds out whether the message was removed, even if somebody
-// has removed the marker. Message and claim are removed together, so if the claim is gone
-// while the session lives, this consumer has removed them, unless both were removed by
-// hand. The error is ErrOutcomeUnknown if the session is lost, too, or the queue closed,
-// before Ack could find out. With any other error, such as zk.ErrNoAuth where messages
-// must not be removed, the message is given back. A message with children fails with
-// zk.ErrNotEmpty, and this value skips it from then on (see Skipped).
+// If an answer is lost, Ack finds out whether the message was removed, even if another
+// client has removed the marker. Message and claim are removed together, so if the claim
+// is gone while the session lives, this consumer has removed them, unless both were
+// removed by hand. The error is ErrOutcomeUnknown if the session is lost, too, or the
+// queue closed, before Ack could find out. With any other error, such as zk.ErrNoAuth
+// where messages must not be removed, the message is given back. A message with children
+// fails with zk.ErrNotEmpty, and this value skips it from then on (see Skipped).
 func (m *Message) Ack(ctx context.Context) error {
 	return opError("ack", m.ID, m.settle(ctx, "Ack"))
 }

@@ -19,9 +19,10 @@ package zksync
 // Call Close when you stop receiving: otherwise a number of messages (see
 // WithPrefetch) stay claimed by this value.
 //
-// A value has Chan or Messages, not both: asking for the other panics. Take may be
-// used beside the channel. It then gets a message that was not claimed for the
-// channel yet, which is later than the unreceived messages of the channel.
+// A value delivers by Chan or by Messages, not by both: a call of the other method
+// panics. Take may be used beside the channel. It then gets a message that was not
+// claimed for the channel yet, which is later than the unreceived messages of the
+// channel.
 func (q *queue) Chan() <-chan []byte {
 	q.consumer.start("Chan")
 	return q.consumer.bytes

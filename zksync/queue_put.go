@@ -19,9 +19,9 @@ import (
 // goroutine stay in order. When Put returns nil the message is in the queue, once,
 // even if connections and sessions were lost meanwhile. An error that is
 // ErrOutcomeUnknown says that the message may be in the queue or still get there: ctx
-// ended while the Put was under way, or somebody removed the marker. With any other
-// error the message is not in the queue and never will be. A message that was not
-// sent when ctx ends is withdrawn.
+// ended while the Put was under way, or another client removed the marker. With any
+// other error the message is not in the queue and never will be. A message that was
+// not sent when ctx ends is withdrawn.
 func (q *Queue) Put(ctx context.Context, data []byte) error {
 	return q.put(ctx, q.path, q.kind.prefix, data)
 }

@@ -16,20 +16,20 @@ import (
 // sessions, and beside clients in other languages. It costs one transaction and
 // claims nothing in advance.
 //
-// A Take that waits is not logged: a queue that is empty is no fault. When ctx ends
+// A waiting Take is not logged, because an empty queue is not a fault. When ctx ends
 // before the removal of a message was sent, Take has taken nothing, and the error says
-// whether the queue was empty or consumers had claimed all its messages. When
-// ctx ends while the removal is under way, Take returns the data of the message at once,
-// with an error that is ErrOutcomeUnknown and wraps the reason of ctx: the message is
-// removed and nobody else gets it, or it stays in the queue and is delivered again. The
+// whether the queue was empty or consumers had claimed all its messages. When ctx ends
+// while the removal is under way, Take returns the data of the message at once, with an
+// error that is ErrOutcomeUnknown and wraps the reason of ctx: the message is removed
+// and no other consumer gets it, or it stays in the queue and is delivered again. The
 // caller should handle the data as data that may be delivered twice. Data that is
-// dropped may be lost. Close does not end a removal that is under way, but waits for
-// its answer, for five seconds at most.
+// dropped may be lost. Close does not end a removal that is under way, but waits for its
+// answer, for five seconds at most.
 //
 // Take also returns the data with ErrOutcomeUnknown where the answer to the removal was
-// lost, somebody has removed the znode that tells the outcome, and the message is gone:
-// this Take or a client in another language removed the message. If the message is
-// still there Take goes on instead.
+// lost, another client has removed the marker, and the message is gone: this Take or a
+// client in another language removed the message. If the message is still there Take
+// goes on instead.
 //
 // Take fails with ErrQueueClosed when the value is closed, with ErrClosed when the
 // Manager is.
@@ -38,9 +38,10 @@ func (q *queue) Take(ctx context.Context) ([]byte, error) {
 	return data, q.opError("take", err)
 }
 
-// TryTake is Take without waiting: it reports false if no message was to be had at
-// the time of the call. To know that, it commits a transaction without effect (see
-// session.Session.SyncQuorum): poll with Take and a ctx rather than with TryTake.
+// TryTake is Take without waiting: it reports false if there was no message to take
+// at the time of the call. To find out, TryTake commits a transaction without effect
+// (see session.Session.SyncQuorum): poll with Take and a ctx rather than with
+// TryTake.
 func (q *queue) TryTake(ctx context.Context) ([]byte, bool, error) {
 	data, ok, err := q.consumer.take(ctx, false)
 	return data, ok, q.opError("tryTake", err)

@@ -17,14 +17,14 @@ import (
 //
 // On the server it is the directory path with a child for each place in line, in the
 // layout of Curator's InterProcessReadWriteLock, and the two exclude each other. It
-// sees kazoo's ReadLock and WriteLock, too; see docs/migrating.md for how they come
-// to see it. The algorithm is the shared lock recipe of the ZooKeeper documentation.
-// The data of the directory belongs to the lock and is overwritten: keep data of your
-// own in another znode.
+// sees kazoo's ReadLock and WriteLock, too; see docs/migrating.md for the options
+// with which kazoo sees an RWMutex. The algorithm is the shared lock recipe of the
+// ZooKeeper documentation. The data of the directory belongs to the lock and is
+// overwritten: keep data of your own in another znode.
 //
-// An RWMutex may be shared by goroutines, and used again after any error. It must
-// not be copied. Like a sync.RWMutex it is not reentrant, and a read lock cannot be
-// made a write lock; Downgrade is the other way round.
+// An RWMutex may be shared by goroutines, and used again after any error. It must not
+// be copied. Like a sync.RWMutex it is not reentrant, and a read lock cannot become a
+// write lock; Downgrade turns a write lock into a read lock.
 //
 // # Releases
 //
@@ -63,19 +63,19 @@ func NewRWMutex(m *session.Manager, path string, opts ...Option) *RWMutex {
 // the write lock. When ctx ends first, nothing is held, no znode stays behind, and
 // Lock returns the error of ctx. After a lost connection or session Lock waits for
 // longer: it takes its place in line again, at the end if the session was lost. It
-// fails with ErrClosed when the Manager is closed, and with ErrLost if somebody
+// fails with ErrClosed when the Manager is closed, and with ErrLost if another client
 // removes the znode of its place in line.
 //
 // Lock does not report a loss of the lock while it is held: only Unlock does. Use
 // LockContext to learn of a loss at once.
 func (rw *RWMutex) Lock(ctx context.Context) error { return rw.w.Lock(ctx) }
 
-// LockContext is Lock with a context for the time that the write lock is held.
-// It is derived from ctx, carries the fencing token (see Token), and ends, with a
-// cause, when the lock is unlocked or downgraded (ErrReleased), when it is lost
-// (ErrLost: before the server can give it to anyone else, unless its znode was
-// removed by force), when the Manager is closed (ErrLost and ErrClosed), or when
-// ctx ends. The end of ctx does not unlock: Unlock is due in any case.
+// LockContext is Lock with a context for the time that the write lock is held. It is
+// derived from ctx, carries the fencing token (see Token), and ends, with a cause,
+// when the lock is unlocked or downgraded (ErrReleased), when it is lost (ErrLost:
+// before the server can give it to another process, unless its znode was removed by
+// force), when the Manager is closed (ErrLost and ErrClosed), or when ctx ends. The
+// end of ctx does not unlock: call Unlock in any case.
 //
 // The token of a writer is greater than the tokens of all earlier readers and
 // writers.
@@ -83,10 +83,10 @@ func (rw *RWMutex) LockContext(ctx context.Context) (context.Context, error) {
 	return rw.w.LockContext(ctx)
 }
 
-// TryLock takes the write lock if nobody has a lock or is in line for one, and
-// reports whether it did. That others have is no error. It takes a round trip to
-// the server, or three if it finds others there, of which it waits for the last so
-// that nothing is left of the attempt. It fails like Lock.
+// TryLock acquires the write lock if no other caller holds a lock or is in line for
+// one, and reports whether it did. It is not an error if another caller holds a lock.
+// TryLock takes one round trip to the server, or three if it finds other contenders:
+// the last one deletes the znode of the attempt. It fails like Lock.
 func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) { return rw.w.TryLock(ctx) }
 
 // TryLockContext is TryLock with the context of LockContext, which is nil if
@@ -106,16 +106,16 @@ func (rw *RWMutex) Unlock() error { return rw.w.Unlock() }
 
 // Do calls fn with the write lock held, and unlocks when fn returns or panics. fn's context is the context that
 // LockContext returns. Do returns the error of fn, joined with ErrLost if the lock was lost before fn returned,
-// and with ErrNotHeld if somebody unlocked or downgraded it before: Do never unlocks a lock that was acquired
+// and with ErrNotHeld if the lock was unlocked or downgraded before: Do never unlocks a lock that was acquired
 // later. Otherwise Do fails like Lock, without having called fn. Manager.Close waits for fn while the session is
 // proven alive.
 func (rw *RWMutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	return rw.w.Do(ctx, fn)
 }
 
-// RLock waits until a read lock is held: others may then read too, but nobody
-// writes. It fails like Lock, and leaves as little behind. RUnlock is due for each
-// RLock.
+// RLock waits until a read lock is held: other callers may then hold read locks too,
+// but no caller holds the write lock. It fails like Lock, and leaves no znode behind
+// either. Call RUnlock for each RLock.
 func (rw *RWMutex) RLock(ctx context.Context) error {
 	_, err := rw.rlock(ctx)
 	return opError("rlock", rw.w.path, err)
@@ -151,11 +151,11 @@ func (rw *RWMutex) rlock(ctx context.Context) (*stake, error) {
 	return rw.r.acquire(ctx)
 }
 
-// TryRLock takes a read lock if no writer has the lock or is in line for it,
-// and reports whether it did. That one has is no error. It takes a round trip to
-// the server, none if others of this value read, and three if it finds a writer,
-// of which it waits for the last so that nothing is left of the attempt. It fails
-// like RLock.
+// TryRLock acquires a read lock if no writer holds the lock or is in line for it, and
+// reports whether it did. It is not an error if a writer holds the lock. TryRLock
+// takes one round trip to the server, none if other goroutines read through this
+// value, and three if it finds a writer: the last one deletes the znode of the
+// attempt. It fails like RLock.
 func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
 	st, err := rw.tryRLock(ctx)
 	return st != nil, opError("tryrlock", rw.w.path, err)

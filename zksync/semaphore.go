@@ -76,8 +76,8 @@ func NewSemaphore(m *session.Manager, path string, n int, opts ...Option) *Semap
 // if the session was lost. It fails at once with ErrTooMany if the semaphore has
 // fewer than n units in all, with ErrInvalidCount if n is below 1, and with
 // session.ErrTooLarge if so many znodes do not fit into one transaction; with
-// ErrClosed when the Manager is closed; and with ErrLost if somebody removes the
-// znode of its place in line.
+// ErrClosed when the Manager is closed; and with ErrLost if another client removes
+// the znode of its place in line.
 //
 // Call Release(n) for each Acquire(n). Acquire does not report a loss of held units:
 // only Release does. Use AcquireContext to learn of a loss at once.
@@ -86,13 +86,13 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 	return opError("acquire", s.path, err)
 }
 
-// AcquireContext is Acquire with a context for the time that the units are
-// held. It is derived from ctx and carries a token (see Token) that identifies this
-// hold and fences nothing, since others hold at the same time. It ends, with a
-// cause, when n units that are held through this value are lost (ErrLost: before
-// the server can give them to anyone else, unless a znode was removed by force),
-// when the Manager is closed (ErrLost and ErrClosed), or when ctx ends, which
-// releases nothing.
+// AcquireContext is Acquire with a context for the time that the units are held. It
+// is derived from ctx and carries a token (see Token) that identifies this hold and
+// fences nothing, since other callers hold units at the same time. It ends, with a
+// cause, when n units that are held through this value are lost (ErrLost: before the
+// server can give them to another caller, unless a znode was removed by force), when
+// the Manager is closed (ErrLost and ErrClosed), or when ctx ends, which releases
+// nothing.
 //
 // Since Release(n) does not say which of the acquisitions of n units it ends, it
 // ends the contexts of all of them when the last one has been released
@@ -106,9 +106,9 @@ func (s *Semaphore) AcquireContext(ctx context.Context, n int) (context.Context,
 	return held, nil
 }
 
-// TryAcquire takes n units if they are free and nobody else is in line for any,
-// and reports whether it did. That others have them is no error. Where it returns
-// false nothing is left of the attempt. It fails like Acquire.
+// TryAcquire acquires n units if they are free and no other caller is in line, and
+// reports whether it did. It is not an error if other callers hold the units. If it
+// returns false, no znode of the attempt is left. It fails like Acquire.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (bool, error) {
 	st, _, err := s.tryAcquire(ctx, n)
 	return st != nil, opError("tryacquire", s.path, err)

@@ -26,8 +26,8 @@
 // their outcomes; Dump shows the tree. A test that failed logs the operations that were struck by faults.
 //
 // The server runs inside a bubble of testing/synctest: no timer ticks while nothing
-// happens, every wait is one that the bubble can see, and sessions that take minutes
-// to expire take microseconds.
+// happens, the bubble sees every wait, and sessions that take minutes to expire take
+// microseconds.
 //
 // [StartEnsemble] runs several endpoints over one tree in the same way, which seem to
 // be an ensemble: they are killed, paused and cut off one by one, elect leaders, lag

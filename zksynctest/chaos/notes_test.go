@@ -67,7 +67,7 @@ func (b *notebook) write(n note) {
 	}
 }
 
-// A diary is what one client process noted.
+// A diary has the notes of one client process.
 type diary struct {
 	client string
 	notes  []note

@@ -131,7 +131,7 @@ type mismatch struct {
 }
 
 // compare finds the first mismatch, which is on the connection made first. If equal
-// is given, it decides on what is not the same.
+// is given, it may call two different frames equal.
 func compare(theirs, ours transcript, equal func(theirs, ours frame) bool) *mismatch {
 	for c := range max(len(theirs), len(ours)) {
 		var a, b []frame
