@@ -12,7 +12,7 @@ type backlog struct {
 
 func (b *backlog) len() int { return len(b.listed) + len(b.returned) }
 
-// replace starts anew from a listing, which is in order.
+// replace replaces the backlog by a listing, which is in order.
 func (b *backlog) replace(items []item) { b.listed, b.returned = items, nil }
 
 // first is the message to be taken next.

@@ -72,12 +72,12 @@ func candidate(data []byte, stat *zk.Stat) Candidate {
 	return Candidate{ID: string(data), Token: stat.Czxid, Session: stat.EphemeralOwner}
 }
 
-// Observe reports the leader, and then each change of leader, over lost
-// connections and sessions of the observer. The zero Candidate says that nobody
-// leads. A Candidate that was not received is replaced by the newest. The stream
-// ends with ctx, when the Manager is closed, and when the path is invalid or may
-// not be read; its Err is a *watch.EndError, which says which of these it was.
-// Observing takes no part in the election.
+// Observe reports the leader, and then each change of leader, over lost connections
+// and sessions of the observer. The zero Candidate says that there is no leader. A
+// Candidate that was not received is replaced by the newest. The stream ends with
+// ctx, when the Manager is closed, and when the path is invalid or may not be read;
+// its Err is a *watch.EndError, which says which of these it was. Observing takes no
+// part in the election.
 func (e *Election) Observe(ctx context.Context) *watch.Stream[Candidate] {
 	return watch.NewStream(ctx, "election", e.path, func(ctx context.Context, report func(Candidate, any)) error {
 		if e.err != nil {

@@ -40,8 +40,8 @@ func (open) refused(error) error { return nil }
 func (open) waiting() error      { return nil }
 
 // A capacity lets in as much as a Queue has room for. Every bounded Put also writes
-// to one znode, at the version that it had when the messages were counted: so of
-// two producers that have counted the same, only one can go by it.
+// to one znode, at the version that it had when the messages were counted: so if two
+// producers have counted the same messages, only one of them can put.
 type capacity struct {
 	n    int
 	dir  string
@@ -52,7 +52,7 @@ type capacity struct {
 
 	known   bool
 	version int32
-	used    int // at most; since then others can only have taken messages out
+	used    int // an upper bound: since the count other clients can only have taken messages out
 
 	full atomic.Pointer[fullError] // nil once there was room
 

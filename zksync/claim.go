@@ -38,11 +38,12 @@ func (o *outlook) fitLocked() int { return max(1, readBudget/max(1, o.biggest)) 
 // the consumer's life: if ctx ends before the answer, the outcome of the request is
 // unknown.
 //
-// Where others consume, too, many of the messages may be gone by now, so they are
-// read before. Where nobody does they are claimed blindly, which is cheaper for the
-// servers, and are still to be read by complete.
+// If there are other consumers, many of the messages may be gone by now, so claim
+// reads them first. Otherwise it claims them blindly, which is cheaper for the
+// servers, and complete reads them later.
 //
-// No more are claimed than most; and gone is how many others have removed.
+// It claims at most most messages. gone is the number of messages that other clients
+// have removed.
 func (o *outlook) claim(ctx context.Context, refs []ref, most int) (found []*claim, gone int, err error) {
 	found = make([]*claim, len(refs))
 	for i, r := range refs {
@@ -217,7 +218,7 @@ func (o *outlook) holdLocked(n, bytes int) {
 	}
 }
 
-// release says that so many of our claims are gone.
+// release subtracts n from the number of our claims.
 func (o *outlook) release(n int) {
 	o.mu.Lock()
 	if o.held -= n; o.held == 0 && o.lease != nil {

@@ -52,7 +52,7 @@ func loadOf(s *session.Session) *claimLoad {
 	return l
 }
 
-// add counts claims of so many bytes, which may be negative.
+// add changes the sum of the claims' bytes. bytes may be negative.
 func (l *claimLoad) add(bytes int) {
 	l.mu.Lock()
 	l.bytes += bytes

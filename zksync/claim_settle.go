@@ -142,9 +142,9 @@ func (c *consumer) giveBack(claims []*claim) {
 	}
 }
 
-// leaveBehind has the session remove claims that we are not going to remove, because
-// Close does not wait any longer, say: otherwise nobody could have those messages for
-// as long as the session lives.
+// leaveBehind makes the session remove claims that this consumer will not remove, for
+// example because Close does not wait any longer: otherwise no consumer could claim
+// the messages for as long as the session lives.
 func (c *consumer) leaveBehind(claims ...*claim) {
 	for _, cl := range claims {
 		gone := cl.o.s.DiscardOwn(cl.o.claimPath(cl.ref), c.id)

@@ -86,8 +86,8 @@ func (o *outlook) claimPath(r ref) string {
 	return child(o.c.q.child(claimsName), r.claimName())
 }
 
-// A quota says how many to take where so many wait, be they claimed or not, and
-// so many consume.
+// A quota returns how many messages to take, from the number of waiting messages,
+// claimed ones included, and the number of consumers.
 type quota func(waiting, peers int) int
 
 // next takes messages that wait, in order. It waits for one, if patient, and calls
@@ -174,7 +174,7 @@ func (o *outlook) look(ctx context.Context) error {
 			stale = append(stale, l)
 		}
 	}
-	// Nobody else has claims where nobody else consumes.
+	// Without other consumers there are no other claims.
 	claims := o.claims.isTripped() && (len(o.passed) > 0 || len(stale) > 0 && o.peers != 1)
 	census := o.peers > 0 && o.census.isTripped()
 	o.mu.Unlock()

@@ -35,7 +35,8 @@ func (p *pump) claim(ctx context.Context, o *outlook, claimed chan<- []*claim) e
 		if err != nil {
 			return err
 		}
-		// Close waits for the answer: otherwise nobody would know what to give back.
+		// Close waits for the answer: otherwise it would not know which claims to
+		// give back.
 		began := time.Now()
 		claims, gone, err := o.claim(p.c.life, refs, fair)
 		if err != nil {
@@ -53,8 +54,8 @@ func (p *pump) claim(ctx context.Context, o *outlook, claimed chan<- []*claim) e
 			refused = 0
 			continue
 		}
-		// All go for the same messages, and one of them has got these. If all tried
-		// again at once, it would be so with the next ones.
+		// All consumers try to claim the same messages, and one of them got these. If
+		// all tried again at once, the same would happen with the next messages.
 		refused = min(refused+1, 6)
 		longest := min(time.Since(began)<<refused, maxPause)
 		if err := pause(ctx, time.Duration(rnd.Int64N(int64(longest)+1))); err != nil {

@@ -71,8 +71,8 @@ func runEnded(ctx context.Context, err error) error {
 	return session.Cancelled(ctx)
 }
 
-// errStandAgain makes Retry call a function again: leadership was lost, or somebody
-// removed the candidate's znode.
+// errStandAgain makes Retry call a function again: leadership was lost, or another
+// client removed the candidate's znode.
 var errStandAgain = fmt.Errorf("%w: leadership, or the candidate's place in line", ErrLost)
 
 // term is one time of leading. lost reports that leadership ended before work did,

@@ -103,8 +103,8 @@ func (e *entrance) inherit(ctx context.Context) (*place, error) {
 	case p == nil || p.guard == nil:
 		return p, nil
 	case p.lost() != nil:
-		// It was broken while it was handed on: that is for nobody to answer
-		// for, since nobody held it.
+		// The place was lost while it was handed on. This is no loss of a hold, since
+		// no goroutine held it.
 		p.leave()
 		return nil, nil
 	case !e.turnOver(p):

@@ -52,8 +52,9 @@ func (g *guard) run() {
 				g.lose(ErrRemoved)
 				return
 			case class == session.ClassUnknown:
-				// Something went wrong inside the server. Without a watch nobody would tell
-				// the holder of a removal. The next attempt says why a pause ended.
+				// The server had an internal error. Without a watch the holder would not
+				// learn of a removal. The next attempt returns the reason if the pause was
+				// cut short.
 				_ = g.s.Pause(g.ctx, refusals)
 				refusals++
 				continue

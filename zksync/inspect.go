@@ -16,8 +16,8 @@ type Kind uint8
 const (
 	// KindDirectory is a znode with children that no primitive has created.
 	KindDirectory Kind = iota
-	// KindEmpty is a directory without children: nobody uses the primitive at present,
-	// so nothing tells what it is.
+	// KindEmpty is a directory without children: no client uses the primitive at
+	// present, so its kind cannot be known.
 	KindEmpty
 	// KindLock is a Mutex, or an Election by LeaderSelector or kazoo, which look alike.
 	KindLock

@@ -22,7 +22,7 @@ type lane struct {
 	remade  atomic.Bool // the directory was deleted, and there may be another one
 	guarded atomic.Bool // a watch tells of the deletion of the directory, or claims go with it
 	listing *tripwire
-	kept    bool                // it was tried in vain to remove it
+	kept    bool                // an attempt to remove the directory failed
 	skipped map[string]struct{} // the names of messages that cannot be read or removed
 }
 

@@ -36,7 +36,7 @@ type Message struct {
 	verb    string        // the first of Ack, Nack and Close
 	outcome chan struct{} // closed when the outcome is known
 	err     error         // valid then
-	told    bool          // somebody was told of the success
+	told    bool          // a call has returned the success
 }
 
 func newMessage(c *consumer, cl *claim) *Message {
@@ -180,7 +180,7 @@ func (m *Message) carryOut(verb string) error {
 		var err error
 		if verb == "Ack" && round == 0 && cl.lane.mayBeRemade() {
 			// Our claim does not protect a directory that it is not in. The message of
-			// this name may be another one by now, which nobody has received.
+			// this name may be another one by now, which was not received.
 			err = ErrRemoved
 		} else {
 			err = m.await(m.c.q.removals.startOne(o.s, t))
@@ -249,8 +249,9 @@ func (m *Message) examine(verb string, why error) (again bool, err error) {
 		o.release(1)
 	}
 	o.suspect(cl.ref)
-	// Nobody but us removes our claim. After Nack another may have removed the message
-	// by now; after Ack it can only be there if somebody did so all the same.
+	// Only this consumer removes its claim. After Nack another consumer may have
+	// removed the message by now; after Ack the message can exist without the claim
+	// only if another client removed the claim nevertheless.
 	if isUnknown(why) && !ours && (!there || verb == "Nack") {
 		return false, nil
 	}

@@ -23,7 +23,7 @@ type place struct {
 	name  string
 	seq   int32
 	token int64 // its czxid, 0 until known
-	alone bool  // nobody else was in the directory when it was created
+	alone bool  // the directory had no other child when it was created
 
 	// While it waits:
 	own  *session.Watch // on its own znode
@@ -58,9 +58,9 @@ func (n *neighbour) stop() {
 	}
 }
 
-// wait returns when the place is first in line and proven to be so, with the
-// lease held. If ctx ends, the place stays in line, and wait may be called
-// again; after any other error it is to be left.
+// wait returns when the place is first in line and proven to be so, with the lease
+// held. If ctx ends, the place stays in line, and wait may be called again; after any
+// other error call leave.
 func (p *place) wait(ctx context.Context) error {
 	return p.confirm(ctx, p.await(ctx))
 }
@@ -130,7 +130,7 @@ func (p *place) await(ctx context.Context) error {
 				return p.grant(ctx)
 			}
 		case <-p.s.Done():
-			return p.s.Err() // watches are told later if functions are still awaited
+			return p.s.Err() // watches get their events later if functions are still awaited
 		case <-ctx.Done():
 			return wait.Cancelled(ctx)
 		}

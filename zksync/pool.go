@@ -96,9 +96,9 @@ func (p *pool) lose(st *stake, err error) {
 	}
 }
 
-// add brings in a stake for so many holds. It fails with errTainted if the pool
-// is lost, and like lost if the stake is; then the stake is to be left. p.mu is
-// held.
+// add adds a stake with the given number of holds. It fails with errTainted if the
+// pool is lost, and with the error of stake.lost if the stake is lost; then the
+// caller must call stake.leave. p.mu is held.
 func (p *pool) add(st *stake, holds int) error {
 	if p.check() != nil {
 		return errTainted

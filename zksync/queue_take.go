@@ -189,7 +189,8 @@ func (o *outlook) knowsNone() bool {
 	return !slices.ContainsFunc(o.lanes, func(l *lane) bool { return l.waiting.due(now) > 0 })
 }
 
-// renew has everything listed anew, as it is now. The watches stay until then.
+// renew marks all listings as stale, so that everything is listed again. The watches
+// stay until then.
 func (o *outlook) renew(ctx context.Context) error {
 	if err := o.s.SyncQuorum(ctx, o.c.q.path); err != nil {
 		return err
@@ -231,8 +232,8 @@ func (o *outlook) readyToTake(ctx context.Context) error {
 	return nil
 }
 
-// taking is the transaction by which a message goes that nobody has claimed: a
-// claim that is there already lets it fail.
+// taking returns the transaction that removes an unclaimed message: it fails if a
+// claim exists.
 func (o *outlook) taking(r ref, version int32) tx {
 	item, name := o.path(r), o.claimPath(r)
 	return tx{

@@ -68,8 +68,8 @@ func (o *outlook) reason() error {
 	return errors.New("for a message: the queue is empty")
 }
 
-// dueLocked returns when the first message that is known will be due, zero if none is
-// known; o.mu is held.
+// dueLocked returns the due time of the first known message, zero if none is known;
+// o.mu is held.
 func (o *outlook) dueLocked() time.Time {
 	if !o.c.q.kind.delayed {
 		return time.Time{}

@@ -61,7 +61,7 @@ func (r *readers) try(ctx context.Context) (*stake, error) {
 	return st, nil
 }
 
-// admit lets one hold in by a stake of its own, which others may join.
+// admit adds a stake with one hold, which other readers may join.
 func (r *readers) admit(st *stake) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +74,7 @@ func (r *readers) admit(st *stake) error {
 	return nil
 }
 
-// forget makes newcomers found another group; r.mu is held.
+// forget makes the next reader start another group; r.mu is held.
 func (r *readers) forget(g *readGroup) {
 	if r.open == g {
 		r.open = nil

@@ -11,7 +11,7 @@ import (
 // slots are the slots of this process.
 var slots slotTable
 
-// A slotTable contains the slots that somebody uses.
+// A slotTable contains the slots in use.
 type slotTable struct {
 	mu    sync.Mutex
 	slots map[slotKey]*slot
