@@ -158,8 +158,8 @@ func (e *Ensemble) Addr(i int) string {
 	return addr
 }
 
-// DirectAddr returns the address of server i past the link: no Cut, Reset or
-// Delay touches a client there. It may change when the server is started anew.
+// DirectAddr returns the address of server i past the link: no Cut, Reset or Delay
+// touches a client there. It may change when the server is started again.
 func (e *Ensemble) DirectAddr(i int) string {
 	e.tb.Helper()
 	addr, err := e.cluster.Addr(i)

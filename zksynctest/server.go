@@ -82,7 +82,7 @@ type Server struct {
 	tb testing.TB
 
 	mu    sync.Mutex
-	addrs []string // of the endpoints, over TCP; "" until somebody asks
+	addrs []string // of the endpoints, over TCP; "" before the first call of Addr
 }
 
 // Start starts a server in this process. It opens no socket: Connect and Dial

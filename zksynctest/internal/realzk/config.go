@@ -32,7 +32,7 @@ type Config struct {
 	JVM        []string          // flags, after the defaults
 }
 
-// NewConfig returns the default configuration for so many servers.
+// NewConfig returns the default configuration for the given number of servers.
 func NewConfig(servers int) Config {
 	return Config{
 		Servers:    servers,
