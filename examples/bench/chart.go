@@ -21,8 +21,8 @@ var colours = map[string]color.Color{
 	redis:   color.RGBA{0x80, 0x5a, 0x3b, 0xff},
 }
 
-// drawChart draws, for each row with somebody to compare with, how many times
-// as much as ours the others take, be it time or bytes, on a logarithmic axis.
+// drawChart draws, for each row with other contenders, the ratio of their times or
+// bytes to ours, on a logarithmic axis.
 func drawChart(path string, results []result) error {
 	// The letters of this font are wider than a browser's, so the text fits where the
 	// browser lacks the font.

@@ -272,7 +272,7 @@ func (b *bench) once(ctx context.Context, c contender, r row) (sample, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, b.limit, fmt.Errorf("%v are over", b.limit))
 	defer cancel()
-	runtime.GC() // nobody pays for another's garbage
+	runtime.GC() // no contender pays for the garbage of another
 	s, err := c.run(ctx, j)
 	b.sweep(j.Path)
 	return s, err

@@ -119,10 +119,10 @@ func (r *requests) election(ctx context.Context, j job) (sample, error) {
 	return total, nil
 }
 
-// stand joins the line and returns our znode when it is the first. It is the least
-// that a line can do: a create, a watch on the predecessor, whose name follows from
-// our own because nobody else is there, and a delete. Nothing of it survives a lost
-// reply.
+// stand joins the line and returns our znode when it is the first. It makes the
+// fewest requests that a line can make: a create, a watch on the predecessor, and a
+// delete. The predecessor's number is the one before ours, because the directory has
+// no other children. stand does not handle lost answers.
 func stand(ctx context.Context, conn *zk.Conn, path string) (string, error) {
 	name, err := conn.Create(path+"/", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 	if err != nil {

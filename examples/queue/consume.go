@@ -32,7 +32,7 @@ type worker struct {
 // The events of an order that a worker reports.
 const (
 	received     = "received"     // it has the order, and it may be the first or not
-	acknowledged = "acknowledged" // it has done it, and nobody will have it again
+	acknowledged = "acknowledged" // it has done it, and no consumer gets it again
 	returned     = "returned"     // it has not done it, and the next consumer that asks gets it
 	lost         = "lost"         // it lost its session, and with it the order
 )

@@ -129,8 +129,8 @@ func (s *saboteur) expireSession(ctx context.Context, h *hold, _ time.Duration) 
 	return s.res.overtaken(ctx, h.token)
 }
 
-// cutOff lets nothing through between the holder and the servers, without
-// closing anything, until somebody else has the lock.
+// cutOff lets nothing through between the holder and the servers, without closing
+// anything, until another worker has the lock.
 func (s *saboteur) cutOff(ctx context.Context, h *hold, timeout time.Duration) bool {
 	s.show.cutLane(h.worker.number, true)
 	s.show.fault("cuts %s off, which has the lock: nothing gets through, nothing is closed", h.worker.name)

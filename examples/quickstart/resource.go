@@ -70,7 +70,7 @@ func (r *resource) read(who string, token int64) (int, error) {
 }
 
 // write stores value. late says that the writer knows that the lock is no longer its
-// own and tries all the same; it changes the record of the attempt, not the check.
+// own and tries nevertheless; it changes the record of the attempt, not the check.
 func (r *resource) write(who string, token int64, value int, late bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
