@@ -48,25 +48,25 @@
 //
 // # Guarantees
 //
-//   - One holder at a time. The context of a hold ends, on a local clock, before
-//     the servers can give to anybody else what was held; whether or not any of
-//     them can be reached.
-//   - Every call that takes a context returns when it is done, whatever the
-//     network does, and an acquisition that was given up leaves nothing behind.
-//   - Each hold has a fencing token that only grows, by which a resource can
-//     refuse whoever acts too late.
-//   - A message that was put into a queue is there once, and those of one goroutine
-//     are in order, whatever becomes of connections and sessions. Of the ways to
-//     consume, each says what it promises.
+//   - One holder at a time. The context of a hold ends, on a local clock, before the
+//     servers can give the lock to another process, even if no server can be reached.
+//   - Every call that takes a context returns when that context is done, even if the
+//     network is down, and a cancelled acquisition leaves no znode behind.
+//   - Each hold has a fencing token that only grows, by which a resource can refuse a
+//     holder that acts too late.
+//   - A message is put into a queue once, and the messages of one goroutine are in
+//     order, even when connections and sessions are lost. The documentation of each
+//     way to consume states its promises.
 //   - Closing a Manager leaves no goroutine behind.
 //
 // # Non-guarantees
 //
-//   - A process that is stopped between looking at its context and acting on it
-//     acts late; so does one whose clock runs much faster or slower than the
-//     servers'. No lock service can prevent that. Let the resource check tokens.
-//   - Someone who removes a holder's znode or expires its session by force lets
-//     the next one in at once. The holder is told as fast as the network allows.
+//   - A process that is stopped between the check of its context and a write writes
+//     late; so does a process whose clock runs at another rate than the servers'
+//     clocks. No lock service can prevent that. Let the resource check tokens.
+//   - If an administrator deletes a holder's znode or closes its session, the next
+//     contender gets the lock at once. The holder is told as fast as the network
+//     allows.
 //   - Some settings of the servers weaken the promise about time: package session
 //     says which.
 package toolkit

@@ -132,7 +132,7 @@ var (
 	noise   = regexp.MustCompile(`[^\pL\pN -]`)
 )
 
-// anchors are what the headings of a document can be linked by.
+// anchors returns the link anchors of a document's headings.
 func anchors(document string) map[string]bool {
 	found := make(map[string]bool)
 	for _, m := range heading.FindAllStringSubmatch(fence.ReplaceAllString(document, ""), -1) {
@@ -180,8 +180,8 @@ func TestMakeTargets(t *testing.T) {
 // is left out.
 func TestOperatingNamesEveryLogLine(t *testing.T) {
 	page := readDocument(t, "docs/operating.md")
-	if len(page) > 15<<10 {
-		t.Errorf("docs/operating.md has %d bytes, want 15 KiB at most", len(page))
+	if len(page) > 15_000 {
+		t.Errorf("docs/operating.md has %d bytes, want 15,000 at most", len(page))
 	}
 	line := regexp.MustCompile(`(?:\blog|Logger\(\))\.(?:Info|Warn|Error)\(\s*"([^"]+)"`)
 	found := 0

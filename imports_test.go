@@ -11,7 +11,7 @@ import (
 
 const module = "github.com/go-zksync/toolkit"
 
-// A pkg is what go list tells of a package.
+// A pkg is the description of a package that go list prints.
 type pkg struct {
 	ImportPath string
 	Standard   bool

@@ -125,6 +125,6 @@ func TestMigrated(t *testing.T) {
 	cancel()
 	_ = afterZK(ctx)
 	for _, unused := range []any{beforeZK, curatorQueues} {
-		_ = unused // it needs what is not there: an ensemble, and an end of messages
+		_ = unused // it needs an ensemble and an end of messages, and this test has neither
 	}
 }

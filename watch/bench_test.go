@@ -35,7 +35,7 @@ func BenchmarkChildren(b *testing.B) {
 	}
 }
 
-// Another subscriber of what is watched already, and its end.
+// Another subscriber of a znode that is watched already, and the subscriber's end.
 func BenchmarkSubscribe(b *testing.B) {
 	srv := zksynctest.Start(b, zksynctest.WithConfig(zkserver.Config{OpsKept: 1}))
 	must(b, srv.Create("/n", nil))

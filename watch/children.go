@@ -24,9 +24,9 @@ var lists = &registry[[]string]{
 // again between two reads causes an event with an equal list, because something
 // did change. Changes of data, of the znode or of its children, are not reported.
 //
-// The list is shared with everybody else who follows the same path, and must not
-// be changed. The stream ends as a stream of Node does, and has the same limit
-// where the znode's ACL is closed for a time.
+// All streams of the same path share the list, so it must not be changed. The stream
+// ends as a stream of Node does, and has the same limit where the znode's ACL is
+// closed for a time.
 func Children(ctx context.Context, m *session.Manager, path string) *Stream[[]string] {
 	return lists.stream(ctx, m, path)
 }

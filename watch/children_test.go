@@ -37,7 +37,7 @@ func TestChildrenFollowsTheList(t *testing.T) {
 		if got := next(t, st); !slices.Equal(got, []string{"a", "b"}) {
 			t.Fatal("children", got)
 		}
-		// Data is not what this follows.
+		// A Children stream does not follow data.
 		_, err := s.Set(t.Context(), path, []byte("x"), -1)
 		must(t, err)
 		must(t, s.Delete(t.Context(), path+"/b", -1))

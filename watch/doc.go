@@ -25,14 +25,15 @@
 //
 // # Guarantees
 //
-//   - The first event is the present state: no older than what this Manager's
-//     session had been answered when the stream was made, so the state includes the
-//     caller's own writes.
+//   - The first event is the present state: no older than the answers that this
+//     Manager's session had received when the stream was made, so the state includes
+//     the caller's own writes.
 //   - Every state that lasts is reported, in the order of zxids, and never an older
 //     state after a newer one, over any number of connections, servers and sessions.
 //   - Only changes are reported. A znode that was deleted and created again has
 //     changed, even if its data and version are equal.
-//   - A slow reader gets the newest state. It blocks nobody and costs no memory.
+//   - A slow reader gets the newest state. It blocks no other reader and costs no
+//     memory.
 //   - Streams of the same Manager and path share one watch on the server, one
 //     goroutine, and one read for each change, however many streams there are.
 //   - A stream that has ended leaves nothing behind: when the last stream of a path

@@ -16,7 +16,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// follower is what all streams and the Cache have.
+// follower has the methods that all streams and the Cache share.
 type follower struct {
 	kind string
 	// run reads until the end.
@@ -69,7 +69,8 @@ var followers = []follower{
 	}},
 }
 
-// EndError tells the end of ctx, the Manager, a final refusal and the loop apart, whatever the cause of ctx wraps.
+// EndError tells the end of ctx, the Manager, a final refusal and the loop apart, even if the cause of ctx wraps
+// another of these reasons.
 func TestEndReasons(t *testing.T) {
 	for _, f := range followers {
 		t.Run(f.kind, func(t *testing.T) {

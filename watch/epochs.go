@@ -1,9 +1,10 @@
 package watch
 
 // epochs tell a mirror when all sides that were asked at some moment have been
-// answered, whatever has been asked since. The answer to a sync begins another
-// epoch. A side belongs to the epoch in which it became asked, until it is answered;
-// the sides of a new child belong to the epoch of the list that named the child.
+// answered; sides that were asked later do not count. The answer to a sync begins
+// another epoch. A side belongs to the epoch in which it became asked, until it is
+// answered; the sides of a new child belong to the epoch of the list that named the
+// child.
 type epochs struct {
 	now  uint64
 	open map[uint64]int // the number of sides that are asked, by epoch

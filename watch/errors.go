@@ -63,7 +63,8 @@ func ended(ctx context.Context, kind, path string, err error) *EndError {
 	case ctx.Err() != nil:
 		end.Reason, end.Err = ContextEnded, cancelled(ctx)
 	case errors.As(err, &inner):
-		// What the stream is made from has ended, and says why.
+		// The stream from which this one is made has ended, and its error has the
+		// reason.
 		end.Reason, end.Err = inner.Reason, inner.Err
 	case errors.Is(err, session.ErrClosed):
 		end.Reason = ManagerClosed

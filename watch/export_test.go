@@ -1,8 +1,8 @@
 package watch
 
-// SetApplyHook has f run before each delivery is applied, in whatever goroutine
-// applies it, until restore. No stream and no Cache may live meanwhile but those
-// that begin and end in between.
+// SetApplyHook has f run before each delivery is applied, in the goroutine that
+// applies it, until restore is called. Every stream and Cache must start after
+// SetApplyHook and end before restore.
 func SetApplyHook(f func()) (restore func()) {
 	before := testHookApply
 	testHookApply = f

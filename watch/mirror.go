@@ -77,8 +77,8 @@ func (mi *mirror) finish(why error) {
 	close(mi.over)
 }
 
-// follow applies what the connections of one session deliver, in their order. It
-// returns when the session is lost, or when the root is refused.
+// follow applies the deliveries of one session's connections, in order. It returns
+// when the session is lost, or when the root is refused.
 func (mi *mirror) follow(s *session.Session) error {
 	mi.in = s.NewInbox()
 	defer mi.in.Close()

@@ -158,7 +158,7 @@ func (mi *mirror) applyList(sd *treeSide, d *session.Delivery) error {
 		}
 	})
 	// A new child inherits the epoch of the list: a waiter that waits for the list
-	// waits for what the list names.
+	// also waits for the children that the list names.
 	for _, child := range slices.Concat(added, doubtful) {
 		mi.need(&child.sides[dataSide], sd.epoch)
 		mi.need(&child.sides[listSide], sd.epoch)
@@ -188,7 +188,7 @@ func (mi *mirror) forget(sd *treeSide) {
 	sd.input(vanished, mi.in, sd.node.path, sd)
 }
 
-// update changes what the view shows of a node.
+// update changes the view of a node.
 func (mi *mirror) update(n *treeNode, change func()) {
 	mi.view.mu.Lock()
 	defer mi.view.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A State is what a read has found of a znode. Data is shared with everybody
-// else who follows the same path, and must not be changed.
+// A State is the state of a znode at the time of a read. All streams of the same path
+// share Data, so it must not be changed.
 type State struct {
 	Path   string // relative to the Manager's chroot
 	Exists bool

@@ -176,7 +176,8 @@ func TestNodeSlowReaderGetsTheNewest(t *testing.T) {
 			t.Errorf("a slow reader is told %q first, want the newest", got.Data)
 		}
 		none(t, st)
-		// What has come and gone while nobody looked is no change of absence.
+		// A znode that was created and deleted between two reads is no change of
+		// absence.
 		must(t, srv.Delete("/a"))
 		next(t, st)
 		for range 3 {

@@ -32,8 +32,8 @@ type storm struct {
 	settle  func(done func() bool) // waits until done, or for very long
 }
 
-// sequence checks that states come in order: an existing one by its zxids and
-// by the count that the writer puts into the data, an absent one by what follows.
+// sequence checks that states come in order: an existing one by its zxids and by the
+// count that the writer puts into the data, an absent one by the state after it.
 type sequence struct {
 	czxid, mzxid int64
 	count        int

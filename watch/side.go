@@ -46,7 +46,7 @@ const (
 	refused
 )
 
-// sideInput is what happens to a side.
+// A sideInput is an event that changes the state of a side.
 type sideInput uint8
 
 const (
@@ -57,7 +57,7 @@ const (
 	vanished                  // the znode is gone, and something else watches for its creation
 )
 
-// sideTransitions is what each input makes of a side in each state. A request is
+// sideTransitions has the next state of a side for each state and input. A request is
 // sent if and only if a side becomes asked.
 var sideTransitions = [...][5]sideState{
 	//        need   answer   refusal  change   vanished
@@ -104,7 +104,7 @@ func (sd *side) stop() {
 	}
 }
 
-// A finding is what a delivery says about a side.
+// A finding is the meaning of a delivery for a side.
 type finding uint8
 
 const (

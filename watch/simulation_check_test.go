@@ -35,8 +35,8 @@ func (sim *simulation) waitSynced() {
 	})
 }
 
-// look checks what can be said at any time: each reader shows states that existed,
-// and never an older one after a newer one.
+// look checks the invariants that hold at any time: each reader shows states that
+// existed, and never an older one after a newer one.
 func (sim *simulation) look() {
 	for path := range sim.truth.now() {
 		sim.lookAt(path)

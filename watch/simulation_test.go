@@ -15,7 +15,7 @@ var (
 )
 
 // A Node, a Children and a Tree show only states that existed, never an older one after a newer one, and equal the
-// server at rest, with bounded watches. Node, Children and Tree keep what they promise under faults that a seed
+// server at rest, with bounded watches. Node, Children and Tree keep their promises under faults that a seed
 // chooses: the invariants of the simulation hold after each of its steps.
 func TestSimulation(t *testing.T) {
 	begun, failures := time.Now(), 0
@@ -41,7 +41,7 @@ func TestSimulation(t *testing.T) {
 	t.Logf("%d seeds in %v: %v", *simSeeds, time.Since(begun).Round(time.Millisecond), total)
 }
 
-// simCounts shows that a simulation did what it is for.
+// simCounts shows that a simulation reached the cases that it is made for.
 type simCounts struct {
 	changes, faults, struck, sessions, synced, states, lists, events, rests int
 }

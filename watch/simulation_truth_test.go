@@ -68,7 +68,7 @@ func (tr *truth) contents() map[string]string {
 	return found
 }
 
-// change makes a random change, and returns what it was.
+// change makes a random change, and returns a description of the change.
 func (tr *truth) change(r *rand.Rand) (string, error) {
 	if len(tr.paths) == 0 {
 		return tr.create(tr.root)

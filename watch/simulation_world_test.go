@@ -19,10 +19,10 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// A simulation is one run of a seed: a Node, a Children and a Tree follow a
-// subtree over one session after the other, while the subtree changes, and while
-// connections, sessions and servers fail. What has arrived is applied after
-// pauses, so that the connection gets ahead.
+// A simulation is one run of a seed: a Node, a Children and a Tree follow a subtree
+// over one session after the other, while the subtree changes, and while connections,
+// sessions and servers fail. The readers apply deliveries after pauses, so that the
+// connection gets ahead of the readers.
 type simulation struct {
 	seed uint64
 	rnd  *rand.Rand

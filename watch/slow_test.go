@@ -15,7 +15,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// A mirror that takes minutes to apply what has arrived delays neither the lease nor
+// A mirror that takes minutes to apply its deliveries delays neither the lease nor
 // the requests and watches of others in its session. The line to break: Inbox.event
 // only appends.
 func TestADelayInTheMirrorDelaysNobodyElse(t *testing.T) {

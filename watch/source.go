@@ -36,7 +36,7 @@ type source[T any] struct {
 	subs map[*subscriber[T]]struct{}
 }
 
-// A subscriber is a stream and what its source knows of it.
+// A subscriber is a stream with the source's state for it.
 type subscriber[T any] struct {
 	*Stream[T]
 	ctx    context.Context
@@ -114,8 +114,8 @@ func (src *source[T]) run() {
 	}
 }
 
-// follow applies what the connections of one session deliver, in their order. It
-// returns when the session is lost, or when the side is refused.
+// follow applies the deliveries of one session's connections, in order. It returns
+// when the session is lost, or when the side is refused.
 func (src *source[T]) follow(s *session.Session) error {
 	in := s.NewInbox()
 	defer in.Close()

@@ -59,8 +59,8 @@ func TestAThousandStreamsCostOneReadAChange(t *testing.T) {
 		if n := srv.Watches(); n != 1 {
 			t.Errorf("%d watches on the server, want 1", n)
 		}
-		// Newcomers are told what is known, and need no read while the connection
-		// is the one by which it was read.
+		// New subscribers get the known state, and need no read as long as the
+		// connection that read it lives.
 		srv.ResetOps()
 		streams = streams[:0]
 		for range 1000 {
@@ -87,7 +87,7 @@ func TestAThousandStreamsCostOneReadAChange(t *testing.T) {
 	})
 }
 
-// heap is what is reachable at present.
+// heap returns the size of all reachable objects.
 func heap() int64 {
 	var ms runtime.MemStats
 	for range 3 {

@@ -32,8 +32,8 @@ func emptyStream[T any](kind, path string) *Stream[T] {
 	return &Stream[T]{kind: kind, path: path, events: make(chan T, 1), leave: func() {}}
 }
 
-// NewStream returns a stream of what produce reports, for streams that are made
-// from requests or from other streams. kind and path appear in the stream's
+// NewStream returns a stream of the values that produce reports, for streams that are
+// made from requests or from other streams. kind and path appear in the stream's
 // EndError.
 //
 // produce runs in a goroutine of its own, and runs until it has no more to

@@ -60,7 +60,7 @@ func TestAllEndsTheStreamWhenTheLoopIsLeft(t *testing.T) {
 		if err := st.Err(); !errors.Is(err, watch.ErrStopped) {
 			t.Errorf("Err is %v, want %v", err, watch.ErrStopped)
 		}
-		synctest.Wait() // who has said that he is done may be on his way out still
+		synctest.Wait() // a goroutine that has reported its end may not have ended yet
 		if n := running(); n > 0 {
 			t.Errorf("%d goroutines are left behind the loop", n)
 		}

@@ -7,19 +7,19 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A Cache is a local mirror of a znode and everything below it. It reads with
-// many requests in flight, watches keep it up to date, and after any outage it
-// comes to equal the server's tree again. Paths are those of the znodes, not
-// relative to the root of the Cache. All methods may be called from any goroutine.
+// A Cache is a local mirror of a znode and everything below it. It reads with many
+// requests in flight, watches keep it up to date, and after any outage it comes to
+// equal the server's tree again. Paths are the full paths of znodes, not relative to
+// the root of the Cache. All methods may be called from any goroutine.
 //
-// The Cache ends with the ctx given to Tree, when the Manager is closed, or when
-// the server refuses for good to show the root; it then keeps what it holds. A
-// znode below the root that may not be read is in the Cache without data or
-// without children, and TreeEvent.Err says so. The Cache reads it again when
-// something about it or its siblings changes, and in the next session.
+// The Cache ends with the ctx given to Tree, when the Manager is closed, or when the
+// server refuses for good to show the root; the Cache then keeps its last state. A
+// znode below the root that may not be read is in the Cache without data or without
+// children, and TreeEvent.Err says so. The Cache reads it again when something about
+// it or its siblings changes, and in the next session.
 //
 // Each znode costs two watches on the server. Two znodes are not read at the same
-// instant: a Cache may show one change and not yet another that came before.
+// instant: a Cache may show one change and not yet an earlier change.
 //
 // A server of version 3.8.4, 3.9.2 or newer reports no change to a session that
 // may not read the znode at that moment, and does not say so. If the ACL of a

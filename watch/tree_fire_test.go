@@ -17,7 +17,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// A Cache equals the server's tree after many quick changes of few znodes, in whatever order events and reads meet.
+// A Cache equals the server's tree after many quick changes of few znodes, in any order of events and reads.
 func TestTreeUnderFire(t *testing.T) {
 	srv := zksynctest.Start(t)
 	must(t, srv.Create("/r", nil))
@@ -110,7 +110,7 @@ func TestTreeOfARootThatComesAndGoes(t *testing.T) {
 	}
 }
 
-// A Cache shows a readable znode that replaces one that may not be read.
+// A Cache shows a readable znode that replaces an unreadable znode.
 func TestTreeOfWhatBecomesReadable(t *testing.T) {
 	srv := zksynctest.Start(t)
 	must(t, srv.Create("/r", nil))

@@ -40,7 +40,7 @@ func tree(t testing.TB, s *session.Session, root string) map[string]string {
 	return found
 }
 
-// mirrored is what a Cache holds, by its own methods.
+// mirrored returns the contents of a Cache, by the Cache's own methods.
 func mirrored(c *watch.Cache, root string) map[string]string {
 	found := make(map[string]string)
 	var walk func(path string)
@@ -146,7 +146,7 @@ func (r *replica) data() map[string]string {
 	return found
 }
 
-// drain applies what is there to tell; in a bubble only.
+// drain applies all pending events of a Cache. It works only in a bubble.
 func (r *replica) drain(t testing.TB, root string, c *watch.Cache) (n int) {
 	t.Helper()
 	for {

@@ -142,9 +142,9 @@ func TestTreeLoadsTenThousand(t *testing.T) {
 			live(t, m)
 			return m
 		}
-		// A real server is the bottleneck for whoever reads. The embedded one answers a
-		// client that does not even look at the answers faster than any can read
-		// them, so there the comparison is with who uses them.
+		// A real server is the bottleneck for every client. The embedded server answers
+		// a client that ignores the answers faster than any client can read them, so
+		// there the comparison is with a client that uses the answers.
 		onReal := strings.HasSuffix(t.Name(), "/ZooKeeper")
 		// The fastest round counts, since other tests share the machine.
 		hand, tree := time.Hour, time.Hour

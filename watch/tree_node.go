@@ -1,7 +1,7 @@
 package watch
 
-// A treeNode is what the mirror knows of a znode. The mirror's goroutine alone
-// changes it.
+// A treeNode is the mirror's state of a znode. The mirror's goroutine alone changes
+// it.
 type treeNode struct {
 	path   string
 	name   string

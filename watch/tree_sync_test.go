@@ -27,7 +27,7 @@ func far(srv *zksynctest.Server, d time.Duration) session.Option {
 	})
 }
 
-// carry hands on what it reads after d, until either side is closed.
+// carry copies bytes with a delay of d, until either side is closed.
 func carry(to, from net.Conn, d time.Duration) {
 	type piece struct {
 		due  time.Time
@@ -125,7 +125,8 @@ func TestTreeWaitSyncedOverALostSession(t *testing.T) {
 			must(t, srv.Create(fmt.Sprint("/r/", i), nil))
 			must(t, srv.Create(fmt.Sprint("/r/", i, "/x"), []byte("here")))
 			id := live(t, m).ID()
-			// While the sync is on its way, or what it has to wait for.
+			// The session expires while the sync is on its way, or while a read that
+			// WaitSynced waits for is.
 			time.AfterFunc(time.Duration(i)*d/2, func() {
 				if err := srv.ExpireSession(id); err != nil {
 					t.Error(err)

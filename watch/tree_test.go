@@ -38,7 +38,7 @@ func TestTreeMirrors(t *testing.T) {
 		mustMirror(t, c, s, root)
 		_, err := s.Set(t.Context(), root+"/a/b", []byte("new"), -1)
 		must(t, err)
-		// WaitSynced has what was written before.
+		// After WaitSynced the Cache has every earlier write.
 		must(t, c.WaitSynced(t.Context()))
 		if state, ok := c.Get(root + "/a/b"); !ok || string(state.Data) != "new" || state.Stat.Version != 1 {
 			t.Errorf("Get: %+v, %v", state, ok)
@@ -124,7 +124,8 @@ func TestTreeSlowReader(t *testing.T) {
 		must(t, srv.Create("/r", nil))
 		c := watch.Tree(t.Context(), m, "/r")
 		r := newReplica()
-		// Nobody reads while znodes come and go: what is to be told stays small.
+		// No subscriber reads while znodes are created and deleted: the pending
+		// events stay few.
 		for i := range 200 {
 			path := fmt.Sprintf("/r/n%d", i)
 			must(t, srv.Create(path, nil))
@@ -240,7 +241,8 @@ func TestTreeWithPartsThatMayNotBeRead(t *testing.T) {
 		if state, _ := c.Get("/r/secret"); string(state.Data) != "y" {
 			t.Errorf("Get: %+v", state)
 		}
-		// One that goes while it may not be read has no watch: the list tells.
+		// A znode that is deleted while it is unreadable has no watch: the list shows
+		// the deletion.
 		must(t, srv.Delete("/r/secret"))
 		_, err = s.Create(t.Context(), "/r/secret", []byte("x"), 0, zk.DigestACL(zk.PermRead, "joe", "x")...)
 		must(t, err)
@@ -264,7 +266,7 @@ func TestTreeGivesTheWatchesOfRemovedBranchesBack(t *testing.T) {
 		paths := plant(t, live(t, srv.Connect(t)), "/r", 600)
 		must(t, c.WaitSynced(t.Context()))
 		// The lists of leaves and their data fire; a list that is refused does not, and
-		// what is below it is given up.
+		// the Cache gives up the nodes below it.
 		srv.Inject(zksynctest.Fault{Op: zkserver.OpGetChildren2, Path: "/r", Times: -1, Do: zksynctest.Error(int32(zkserver.ErrNoAuth))})
 		srv.Inject(zksynctest.Fault{Op: zkserver.OpGetChildren2, Path: "/r/*", Times: -1, Do: zksynctest.Error(int32(zkserver.ErrNoAuth))})
 		for d := range 6 {

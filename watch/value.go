@@ -13,7 +13,7 @@ type Decoded[T any] struct {
 	// exist, Value is the last value that could be decoded: the zero T if there is
 	// none.
 	Value T
-	// State is what was read.
+	// State is the state of the znode, undecoded.
 	State State
 	// Err is the decoder's error, if it could not decode State.Data.
 	Err error

@@ -62,8 +62,8 @@ func (v *view) received(ev TreeEvent) {
 	v.news.received(ev)
 }
 
-// reveal makes a node visible, with what was read below it already, if it can be;
-// mu is held.
+// reveal makes a node visible if possible, with the nodes below it that were read
+// already; mu is held.
 func (v *view) reveal(n *treeNode) {
 	if n.visible || !n.read || n.parent != nil && !n.parent.visible {
 		return
@@ -76,7 +76,7 @@ func (v *view) reveal(n *treeNode) {
 	}
 }
 
-// hide takes a node out of the view; mu is held. What is below the node was hidden
+// hide removes a node from the view; mu is held. The nodes below it were hidden
 // before.
 func (v *view) hide(n *treeNode) {
 	if n.visible {

@@ -6,7 +6,7 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// acquire returns what n units rest on, and the pool that they are in.
+// acquire returns the stake on which n units rest, and the pool that has the units.
 func (s *Semaphore) acquire(ctx context.Context, n int) (*stake, *pool, error) {
 	if err := s.check(n); err != nil {
 		return nil, nil, err

@@ -232,9 +232,9 @@ func TestSemaphoreHandOver(t *testing.T) {
 				must(t, all[i-1].Release(1))
 			}
 			over(t, "the next", waiting[i])
-			// The delete, a look at the leases by who is let in and by the head
-			// after it, the exchange, and what the one after that does to take
-			// up its watches.
+			// The delete, a look at the leases by the caller that is let in and by
+			// the next head, the exchange, and the requests by which the contender
+			// after that renews its watches.
 			if ops := requests(srv); len(ops) > 10 {
 				t.Fatalf("hand-over %d with %d waiting: %s", i, n-i, names(ops))
 			}

@@ -16,8 +16,8 @@ import (
 // thousands of waiting places must not list thousands of names each.
 const maxRelisted = 64
 
-// An ahead is what a waiting place knows of the contenders that block it, for log
-// lines and errors.
+// An ahead has the last known state of the contenders that block a waiting place, for
+// log lines and errors.
 type ahead struct {
 	p *place
 
@@ -26,7 +26,7 @@ type ahead struct {
 	first *contenderInfo // nil while nothing was read, as in most places of a long line
 }
 
-// A contenderInfo is what the znode of a contender says about its owner.
+// A contenderInfo describes the owner of a contender's znode.
 type contenderInfo struct {
 	name    string // of the znode
 	id      string
@@ -61,7 +61,8 @@ func (a *ahead) reason(ctx context.Context) error {
 	return errors.New(a.text())
 }
 
-// refresh reads what can have changed.
+// refresh lists the line again, if it is short, and reads the first contender's
+// znode.
 func (a *ahead) refresh(ctx context.Context) {
 	a.mu.Lock()
 	f := a.front
@@ -114,8 +115,8 @@ func (a *ahead) text() string {
 	return b.String()
 }
 
-// waiting returns what the newest place of the line that waits is waiting for, nil
-// if none has waited.
+// waiting returns the reason why the place that began to wait last waits, nil if no
+// place has waited.
 func (l *line) waiting(ctx context.Context) error {
 	if a := l.newest.Load(); a != nil {
 		return a.reason(ctx)

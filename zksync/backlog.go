@@ -3,16 +3,16 @@ package zksync
 import "slices"
 
 // A backlog is the local list of the messages of one directory that are known to
-// wait, in order. It is filled by a listing and drained from memory, so that what a
-// message costs does not depend on how many wait. It does no locking.
+// wait, in order. It is filled by a listing and drained from memory, so that the cost
+// of a message does not depend on how many wait. It does no locking.
 type backlog struct {
-	listed   []item // what a listing found, without those taken already
-	returned []item // what came back later, in order; few
+	listed   []item // the messages of a listing, without the messages taken already
+	returned []item // messages that came back later, in order; few
 }
 
 func (b *backlog) len() int { return len(b.listed) + len(b.returned) }
 
-// replace starts anew from a listing, which is in order.
+// replace replaces the backlog by a listing, which is in order.
 func (b *backlog) replace(items []item) { b.listed, b.returned = items, nil }
 
 // first is the message to be taken next.

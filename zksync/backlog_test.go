@@ -23,7 +23,8 @@ func drain(b *backlog) string {
 	return strings.Join(got, " ")
 }
 
-// A backlog gives messages in the order of their numbers, also those that are put back.
+// A backlog gives messages in the order of their numbers, including messages that were
+// put back.
 func TestBacklogKeepsTheOrder(t *testing.T) {
 	var b backlog
 	if _, ok := b.take(); ok {

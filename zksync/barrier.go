@@ -10,8 +10,8 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A Barrier is a gate that processes wait at: closed from Set to Remove, and
-// open otherwise. Whoever waits goes on when it is removed, all at once.
+// A Barrier is a gate that processes wait at: closed from Set to Remove, and open
+// otherwise. Remove lets all waiting processes go on at once.
 //
 // On the server it is the znode path itself, as with Curator's DistributedBarrier,
 // which opens and closes the same gates; the algorithm is the barrier recipe of the
@@ -40,10 +40,10 @@ func NewBarrier(m *session.Manager, path string, opts ...Option) *Barrier {
 	return &Barrier{m: m, path: path, cfg: cfg, err: err}
 }
 
-// Set closes the gate, and makes the directories above it if they are missing.
-// A gate that is closed already is no error. It is repeated over lost
-// connections and sessions until ctx ends; then the error is that of ctx, and the
-// gate may or may not have been closed.
+// Set closes the gate, and makes the directories above it if they are missing. It is
+// not an error if the gate is closed already. Set is repeated over lost connections
+// and sessions until ctx ends; then Set returns the error of ctx, and the gate may or
+// may not have been closed.
 func (b *Barrier) Set(ctx context.Context) error {
 	return opError("set", b.path, b.do(ctx, b.set))
 }
@@ -67,7 +67,7 @@ func (b *Barrier) set(ctx context.Context, s *session.Session) error {
 	}
 }
 
-// Remove opens the gate. A gate that is open already is no error. It is
+// Remove opens the gate. It is not an error if the gate is open already. Remove is
 // repeated like Set; when ctx ends first, the gate may or may not have been opened.
 func (b *Barrier) Remove(ctx context.Context) error {
 	return opError("remove", b.path, b.do(ctx, func(ctx context.Context, s *session.Session) error {
@@ -79,12 +79,11 @@ func (b *Barrier) Remove(ctx context.Context) error {
 	}))
 }
 
-// Wait returns when the gate is open: at once if it is, as of the time of the
-// call, and otherwise as soon as it has been removed, even if it was set again
-// right after. To know that, it commits a transaction without effect first (see
-// session.Session.SyncQuorum). A lost connection or session only makes it wait for longer. It fails
-// with the error of ctx when that ends first, and with ErrClosed when the Manager
-// is closed.
+// Wait returns when the gate is open: at once if it is, as of the time of the call, and otherwise
+// as soon as it has been removed, even if it was set again right after. To find out, Wait first
+// commits a transaction without effect (see session.Session.SyncQuorum). After a lost connection or
+// session Wait waits for longer. It fails with the error of ctx when that ends first, and with
+// ErrClosed when the Manager is closed.
 func (b *Barrier) Wait(ctx context.Context) error {
 	ctx, cancel := b.cfg.bound(ctx)
 	defer cancel()

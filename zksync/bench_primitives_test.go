@@ -13,9 +13,9 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// These run on the embedded server, which waits for no disk: they show what the
-// client and the round trips cost. What it costs on a real server, beside
-// others, is examples/bench.
+// These run on the embedded server, which waits for no disk: they measure the costs
+// of the client and of the round trips. examples/bench measures the costs on a real
+// server, beside other clients.
 
 func benchServer(b *testing.B) *zksynctest.Server {
 	return zksynctest.Start(b, zksynctest.WithConfig(zkserver.Config{OpsKept: 1}))
@@ -31,7 +31,7 @@ func alternate(b *testing.B, calls ...func() error) {
 			}
 		}
 	}
-	again() // what is done the first time only
+	again() // the first call makes requests that later calls do not
 	b.ReportAllocs()
 	for b.Loop() {
 		again()
@@ -197,8 +197,8 @@ func BenchmarkPutAndTake(b *testing.B) {
 	alternate(b, func() error { return q.Put(b.Context(), message) }, func() error { _, err := q.Take(b.Context()); return err })
 }
 
-// An iteration is one message, of many that goroutines put at once and one
-// consumer receives.
+// An iteration is one message. Many goroutines put messages at once, and one consumer
+// receives them.
 func BenchmarkPutAndReceive(b *testing.B) {
 	srv := benchServer(b)
 	q, consumer := zksync.NewQueue(srv.Connect(b), queuePath), zksync.NewQueue(srv.Connect(b), queuePath)

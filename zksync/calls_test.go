@@ -49,7 +49,7 @@ func (st *stage) blocked(call func(context.Context) error) {
 	synctest.Wait()
 }
 
-// must is for what others do.
+// must fails the test if a call of another party fails.
 func (st *stage) must(err error) {
 	st.t.Helper()
 	if err != nil {
@@ -57,9 +57,9 @@ func (st *stage) must(err error) {
 	}
 }
 
-// A play is what a blocking call needs: the call itself, what lets it end where it
-// waits for others, what undoes its success, and what closes what was opened for it.
-// All but the call may be nil.
+// A play has the functions around a blocking call: call is the call itself, release
+// ends the call's wait for others, undo undoes its success, and close closes the
+// value of the call. All but call may be nil.
 type play struct {
 	call    func(ctx context.Context) error
 	release func()
@@ -89,7 +89,7 @@ type blockingCall struct {
 // blockingCalls are the calls of all primitives.
 var blockingCalls = slices.Concat(lockCalls, groupCalls, queueCalls)
 
-// A run is what came of a blocking call.
+// A run is the result of a blocking call.
 type run struct {
 	*stage
 	play
@@ -114,7 +114,7 @@ func (r *run) result(within time.Duration) (err error, ok bool) {
 	}
 }
 
-// finish undoes the success of the call, and closes what was opened for it.
+// finish undoes the success of the call, and closes the value of the call.
 func (r *run) finish(result error) {
 	r.t.Helper()
 	if err := r.end(result); err != nil {
@@ -146,7 +146,7 @@ func (st *stage) checkNothing() {
 }
 
 // checkQuiet fails the test if the Manager of the call asks the servers for anything,
-// apart from what keeps a session alive, in five minutes.
+// apart from the requests that keep a session alive, in five minutes.
 func (st *stage) checkQuiet() {
 	st.t.Helper()
 	id := live(st.t, st.m).ID()

@@ -125,7 +125,7 @@ func (c course) struck(t *testing.T, step int, at zksynctest.Moment, faults []zk
 			for _, inj := range injected {
 				inj.Remove()
 			}
-			// What was swallowed is found out when the connection ends.
+			// The client notices the lost answers when the connection ends.
 			srv.Disconnect(live(t, m).ID())
 			checkNothingLeft(t, srv, m, mu)
 		})
@@ -153,7 +153,8 @@ func queue(t *testing.T, srv *zksynctest.Server, n int) (release func()) {
 	}
 }
 
-// checkNothingLeft allows for what is cleaned up over a new connection.
+// checkNothingLeft waits for a cleanup over a new connection, and fails the test if a
+// znode of the lock is left.
 func checkNothingLeft(t *testing.T, srv *zksynctest.Server, m *session.Manager, mu *zksync.Mutex) {
 	t.Helper()
 	time.Sleep(4 * time.Second)

@@ -9,16 +9,16 @@ import (
 	"github.com/go-zksync/toolkit/watch"
 )
 
-// A Candidate is what others see of one that stands in an Election. The zero
-// Candidate stands for nobody.
+// A Candidate describes a candidate of an Election. The zero Candidate describes no
+// candidate.
 type Candidate struct {
 	ID      string // as given by WithID, or by a LeaderLatch
 	Token   int64  // its fencing token, should it lead: see Token
 	Session int64  // the id of the session by which it stands
 }
 
-// Leader returns who leads, as of the time of the call, and ErrNoLeader when
-// nobody stands. It commits a transaction without effect first (see
+// Leader returns the leader as of the time of the call, and ErrNoLeader if there is
+// no candidate. It first commits a transaction without effect (see
 // session.Session.SyncQuorum), and is repeated over lost connections and sessions
 // until ctx ends.
 func (e *Election) Leader(ctx context.Context) (Candidate, error) {
@@ -72,12 +72,12 @@ func candidate(data []byte, stat *zk.Stat) Candidate {
 	return Candidate{ID: string(data), Token: stat.Czxid, Session: stat.EphemeralOwner}
 }
 
-// Observe reports the leader, and then each change of leader, over lost
-// connections and sessions of the observer. The zero Candidate says that nobody
-// leads. A Candidate that was not received is replaced by the newest. The stream
-// ends with ctx, when the Manager is closed, and when the path is invalid or may
-// not be read; its Err is a *watch.EndError, which says which of these it was.
-// Observing takes no part in the election.
+// Observe reports the leader, and then each change of leader, over lost connections
+// and sessions of the observer. The zero Candidate says that there is no leader. A
+// Candidate that was not received is replaced by the newest. The stream ends with
+// ctx, when the Manager is closed, and when the path is invalid or may not be read;
+// its Err is a *watch.EndError, which says which of these it was. Observing takes no
+// part in the election.
 func (e *Election) Observe(ctx context.Context) *watch.Stream[Candidate] {
 	return watch.NewStream(ctx, "election", e.path, func(ctx context.Context, report func(Candidate, any)) error {
 		if e.err != nil {

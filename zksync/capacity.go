@@ -15,17 +15,17 @@ import (
 // A gate says how much of a batch may go into the next request, and what has to
 // hold true for that.
 type gate interface {
-	// admit waits until there is room for some of n entries. The operations go
-	// ahead of theirs. There stays room for those that were admitted until passed or
-	// refused is called.
+	// admit waits until there is room for some of n entries. The operations go ahead
+	// of the entries' operations. The room for the admitted entries stays reserved
+	// until passed or refused is called.
 	admit(ctx context.Context, s *session.Session, n int) (ops []any, room int, err error)
 	// passed is told of n entries that happened.
 	passed(n int)
 	// refused is told that the server refused the operations; nothing has
 	// happened. If it returns nil admit is asked again.
 	refused(err error) error
-	// waiting returns what admit waits for, nil if it does not. Any goroutine may
-	// call it.
+	// waiting returns the reason why admit waits, nil if admit does not wait. Any
+	// goroutine may call it.
 	waiting() error
 }
 
@@ -40,8 +40,8 @@ func (open) refused(error) error { return nil }
 func (open) waiting() error      { return nil }
 
 // A capacity lets in as much as a Queue has room for. Every bounded Put also writes
-// to one znode, at the version that it had when the messages were counted: so of
-// two producers that have counted the same, only one can go by it.
+// to one znode, at the version that it had when the messages were counted: so if two
+// producers have counted the same messages, only one of them can put.
 type capacity struct {
 	n    int
 	dir  string
@@ -52,7 +52,7 @@ type capacity struct {
 
 	known   bool
 	version int32
-	used    int // at most; since then others can only have taken messages out
+	used    int // an upper bound: since the count other clients can only have taken messages out
 
 	full atomic.Pointer[fullError] // nil once there was room
 
@@ -113,7 +113,7 @@ func (g *capacity) admit(ctx context.Context, s *session.Session, n int) ([]any,
 // when that may have changed.
 func (g *capacity) count(ctx context.Context, s *session.Session) (*session.Watch, error) {
 	g.known = false
-	// The version comes first: whoever puts after this look changes it.
+	// Read the version first: every later Put changes it.
 	ok, stat, err := s.Exists(ctx, g.path)
 	if err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (g *capacity) count(ctx context.Context, s *session.Session) (*session.Watc
 		g.known = true
 		return nil, nil
 	}
-	// That has counted what is no message, too.
+	// NumChildren also counts children that are no messages.
 	names, _, w, err := s.WatchChildren(ctx, g.dir)
 	if session.ClassOf(err) == session.ClassNoNode {
 		return nil, nil

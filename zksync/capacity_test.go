@@ -56,7 +56,7 @@ func TestPutWaitsForRoom(t *testing.T) {
 			if ops := requests(srv); len(ops) != 0 {
 				t.Errorf("while it waits it asks for %v", names(ops))
 			}
-			// What is no message makes no room and takes none.
+			// A child that is no message makes no room and takes none.
 			if err := srv.Create(fmt.Sprintf("%s/other%d", queuePath, i), nil); err != nil {
 				t.Error(err)
 			}
@@ -134,7 +134,7 @@ func TestWaitingForRoomEnds(t *testing.T) {
 		if !errors.Is(err, zksync.ErrMaxWait) || !errors.As(err, &all) || all.Put != 0 || all.All != 2 {
 			t.Errorf("PutAll: %v", err)
 		}
-		// One that was sent is not given up by WithMaxWait.
+		// WithMaxWait does not give up a Put that was sent.
 		takeFirst(t, srv)
 		onMulti(srv, zksynctest.AfterCommit, 1, zksynctest.Delay(2*time.Second))
 		hasty := zksync.NewQueue(m, queuePath, zksync.WithMaxWait(time.Second))

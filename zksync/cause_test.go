@@ -26,10 +26,10 @@ var likeAnswers = []error{
 	zk.ErrConnectionClosed, zk.ErrUnknown,
 }
 
-// Every call that its ctx ends, at whichever request, returns an error that matches
-// ctx.Err() and the cause, or its result; it leaves nothing behind, and what it says
-// is true, whatever the cause wraps. To see this test fail, let ClassOf look for the
-// sentinels before it looks for the end of a ctx.
+// A call whose ctx ends, at any of its requests, returns its result or an error that
+// matches ctx.Err() and the cause; the call leaves nothing behind, and its error is
+// true for any error that the cause wraps. To see this test fail, let ClassOf look
+// for the sentinels before it looks for the end of a ctx.
 func TestCausesAreNoAnswers(t *testing.T) {
 	t.Parallel()
 	// One error hides another: a cause that looks like a lost session is not asked

@@ -33,15 +33,17 @@ func (o *outlook) fit() int {
 
 func (o *outlook) fitLocked() int { return max(1, readBudget/max(1, o.biggest)) }
 
-// claim claims those of the messages that are still there and nobody else has
-// claimed, in order. What it does not claim it has given back to the outlook. ctx is to
-// be the consumer's life: what comes of the request is not known if it ends before.
+// claim claims the messages that still exist and that no other consumer has claimed, in
+// order. It gives the messages that it does not claim back to the outlook. ctx must be
+// the consumer's life: if ctx ends before the answer, the outcome of the request is
+// unknown.
 //
-// Where others consume, too, many of the messages may be gone by now, so they are
-// read before. Where nobody does they are claimed blindly, which is cheaper for the
-// servers, and are still to be read by complete.
+// If there are other consumers, many of the messages may be gone by now, so claim
+// reads them first. Otherwise it claims them blindly, which is cheaper for the
+// servers, and complete reads them later.
 //
-// No more are claimed than most; and gone is how many others have removed.
+// It claims at most most messages. gone is the number of messages that other clients
+// have removed.
 func (o *outlook) claim(ctx context.Context, refs []ref, most int) (found []*claim, gone int, err error) {
 	found = make([]*claim, len(refs))
 	for i, r := range refs {
@@ -69,7 +71,7 @@ func (o *outlook) claim(ctx context.Context, refs []ref, most int) (found []*cla
 	}
 	if err == nil && len(found) > 0 {
 		if err = o.secure(ctx); err != nil {
-			o.release(len(found)) // claimAll has released what it did not claim
+			o.release(len(found)) // claimAll has released the messages that it did not claim
 		}
 	}
 	if err != nil {
@@ -84,8 +86,9 @@ func (o *outlook) claim(ctx context.Context, refs []ref, most int) (found []*cla
 	return found, gone, nil
 }
 
-// claimAll claims all of the messages or none, and then says which to try again
-// with. After a failure it returns those that were not given back yet.
+// claimAll claims all of the messages or none. If it claims none, it returns the
+// messages to try again with. After a failure it returns the messages that were not
+// given back yet.
 func (o *outlook) claimAll(ctx context.Context, found []*claim, blindly bool) (left []*claim, again bool, err error) {
 	if found = o.keep(found, found[:o.holdClaims(len(found))]); len(found) == 0 {
 		return nil, false, nil
@@ -129,7 +132,7 @@ func (o *outlook) claimAll(ctx context.Context, found []*claim, blindly bool) (l
 	return found, false, err
 }
 
-// keep returns those kept of what was found, and gives back the others.
+// keep returns kept, and gives back the other messages of found.
 func (o *outlook) keep(found, kept []*claim) []*claim {
 	for _, cl := range found {
 		if !slices.Contains(kept, cl) {
@@ -142,8 +145,8 @@ func (o *outlook) keep(found, kept []*claim) []*claim {
 	return kept
 }
 
-// unclaimed takes those out of found that others have claimed. One that was given
-// back meanwhile stays where it is, ahead of later ones.
+// unclaimed removes the messages from found that other consumers have claimed. A
+// message that was given back meanwhile stays in its place, ahead of later messages.
 func (o *outlook) unclaimed(ctx context.Context, found []*claim) ([]*claim, bool, error) {
 	if err := o.listClaims(ctx); err != nil {
 		return found, false, err
@@ -215,7 +218,7 @@ func (o *outlook) holdLocked(n, bytes int) {
 	}
 }
 
-// release says that so many of our claims are gone.
+// release subtracts n from the number of our claims.
 func (o *outlook) release(n int) {
 	o.mu.Lock()
 	if o.held -= n; o.held == 0 && o.lease != nil {
@@ -253,8 +256,8 @@ func (o *outlook) releaseTake() {
 	o.release(1)
 }
 
-// secure makes sure that we learn of the loss of our claims before anybody else
-// can have what they protect.
+// secure makes sure that this consumer learns of the loss of its claims before
+// another consumer can claim the messages.
 func (o *outlook) secure(ctx context.Context) error {
 	o.mu.Lock()
 	lease := o.lease

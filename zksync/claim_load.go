@@ -52,7 +52,7 @@ func loadOf(s *session.Session) *claimLoad {
 	return l
 }
 
-// add counts claims of so many bytes, which may be negative.
+// add changes the sum of the claims' bytes. bytes may be negative.
 func (l *claimLoad) add(bytes int) {
 	l.mu.Lock()
 	l.bytes += bytes
@@ -79,12 +79,12 @@ func (l *claimLoad) free() int {
 	return max(0, maxSessionClaimBytes-l.bytes)
 }
 
-// claimNameLength is the length of the longest name of a claim: that of a DelayQueue,
+// claimNameLength is the length of the longest name of a claim, in a DelayQueue:
 // t-<seconds>-qn-<milliseconds>-<sequence number>.
 const claimNameLength = len("t-0123456789-qn-0123456789012-01234567890")
 
-// claimBytes is what one claim of the queue adds to the transaction that closes its
-// session, at most.
+// claimBytes returns the most bytes that one claim of the queue adds to the
+// transaction that closes its session.
 func (q *queue) claimBytes() int {
 	path := child(q.child(claimsName), "n")
 	// MultiSize knows the chroot. The rest of a request makes the sum a little larger.

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// readBudget bounds what one read brings into memory, roughly: how large a
-	// message is can be known only by those before it.
+	// readBudget bounds the bytes that one read brings into memory, roughly: the size
+	// of a message is estimated from the messages before it.
 	readBudget = 4 << 20
 
 	// smallMessage is the size up to which messages are read by several requests at a
@@ -18,14 +18,16 @@ const (
 	smallMessage = 16 << 10
 
 	// maxReadsAtOnce is how many messages one request reads. A server builds the answer as
-	// a whole, from messages of up to jute.maxbuffer each, whose sizes nobody knows before.
+	// a whole, from messages of up to jute.maxbuffer each, and their sizes are not known
+	// before.
 	maxReadsAtOnce = 16
 	// maxReadRequests is how many requests read small messages at a time.
 	maxReadRequests = 4
 )
 
-// complete reads those messages that were claimed blindly. It returns the claims
-// on those that are there, and those on what is not, which are to be given back.
+// complete reads the messages that were claimed blindly. It returns the claims on
+// messages that exist, and the claims on messages that do not, which the caller must
+// give back.
 func (o *outlook) complete(ctx context.Context, claims []*claim) (found, gone []*claim, err error) {
 	if len(claims) > 0 && claims[0].czxid != 0 {
 		return claims, nil, nil

@@ -6,8 +6,8 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// settle waits for what comes of the removal of a message that was received. It
-// returns an error if messages cannot be removed here at all.
+// settle waits for the outcome of the removal of a received message. It returns an
+// error if messages cannot be removed here at all.
 func (c *consumer) settle(cl *claim, e *entry) error {
 	for round := 0; ; round++ {
 		select {
@@ -24,7 +24,7 @@ func (c *consumer) settle(cl *claim, e *entry) error {
 			cl.o.release(1)
 			return nil
 		case isUnknown(err) || session.ClassOf(err) == session.ClassNoNode:
-			_ = cl.o.s.Pause(c.life, round) // what follows says why a pause ends
+			_ = cl.o.s.Pause(c.life, round) // the next request returns the reason if the pause was cut short
 			if e, err = c.retry(c.life, cl); e != nil {
 				continue
 			}
@@ -45,9 +45,9 @@ func (c *consumer) settle(cl *claim, e *entry) error {
 	}
 }
 
-// retry looks at what is left of a message whose removal has failed because
-// something was missing, and removes that. It returns nil if there is nothing to do
-// any more.
+// retry checks whether the message and our claim still exist, after a removal failed
+// because one of them was missing, and starts to remove the rest. It returns nil if
+// nothing is left to remove.
 func (c *consumer) retry(ctx context.Context, cl *claim) (*entry, error) {
 	there, ours, err := cl.look(ctx)
 	if err != nil {
@@ -57,7 +57,8 @@ func (c *consumer) retry(ctx context.Context, cl *claim) (*entry, error) {
 	case there && ours:
 		return c.q.removals.startOne(cl.o.s, cl.removal()), nil
 	case there:
-		// Somebody has removed our claim. Whoever has it by now delivers it again.
+		// Another client has removed our claim. A consumer that has claimed the
+		// message since delivers it again.
 		cl.o.release(1)
 		e := c.q.removals.startOne(nil, cl.o.taking(cl.ref, -1))
 		select {
@@ -83,7 +84,7 @@ func (c *consumer) retry(ctx context.Context, cl *claim) (*entry, error) {
 // look says whether the message is still there, and whether our claim is.
 func (cl *claim) look(ctx context.Context) (there, ours bool, err error) {
 	s := cl.o.s
-	// What is said to be gone must be gone for good.
+	// The sync makes sure that a znode that is absent now stays absent.
 	if err := s.SyncQuorum(ctx, cl.o.c.q.path); err != nil {
 		return false, false, err
 	}
@@ -107,7 +108,7 @@ func (cl *claim) look(ctx context.Context) (there, ours bool, err error) {
 func (c *consumer) giveBack(claims []*claim) {
 	for round := 0; len(claims) > 0; round++ {
 		o := claims[0].o
-		_ = o.s.Pause(c.life, round-1) // what follows says why a pause ends
+		_ = o.s.Pause(c.life, round-1) // the next request returns the reason if the pause was cut short
 		txs := make([]tx, len(claims))
 		for i, cl := range claims {
 			txs[i] = cl.surrender()
@@ -141,9 +142,9 @@ func (c *consumer) giveBack(claims []*claim) {
 	}
 }
 
-// leaveBehind has the session remove claims that we are not going to remove, because
-// Close does not wait any longer, say: otherwise nobody could have those messages for
-// as long as the session lives.
+// leaveBehind makes the session remove claims that this consumer will not remove, for
+// example because Close does not wait any longer: otherwise no consumer could claim
+// the messages for as long as the session lives.
 func (c *consumer) leaveBehind(claims ...*claim) {
 	for _, cl := range claims {
 		gone := cl.o.s.DiscardOwn(cl.o.claimPath(cl.ref), c.id)
@@ -158,9 +159,10 @@ func (c *consumer) leaveBehind(claims ...*claim) {
 	}
 }
 
-// drop ends claims on messages that are not there. Nobody waits for that but Close.
-// A message that is put back meanwhile is not to be claimed before: a claim whose
-// answer is lost then could be taken for the one that is about to go.
+// drop ends claims on messages that do not exist. Only Close waits for the end of
+// these claims. A message that is put back meanwhile must not be claimed before the
+// old claim is deleted: if the answer to the new claim is lost, the old claim could
+// be taken for the new one.
 func (c *consumer) drop(gone []*claim) {
 	if len(gone) == 0 {
 		return

@@ -11,7 +11,7 @@ import (
 // A consumer is the side of a queue that takes messages out of it.
 type consumer struct {
 	q  *queue
-	id []byte // what our claims hold
+	id []byte // the data of our claims
 
 	ctx    context.Context // ends when Close begins
 	cancel context.CancelCauseFunc
@@ -39,8 +39,9 @@ func (c *consumer) init(q *queue) {
 	c.life, c.kill = context.WithCancelCause(context.Background())
 }
 
-// close gives back what was not received, waiting for that as long as ctx lasts, and
-// returns when nothing of the consumer runs any more. It may still use q.removals.
+// close gives back the messages that were not received, waits for that as long as ctx
+// lasts, and returns when no goroutine of the consumer runs any more. It may still
+// use q.removals.
 func (c *consumer) close(ctx context.Context) {
 	c.mu.Lock()
 	c.closed = true
@@ -87,8 +88,8 @@ func (c *consumer) outlook(s *session.Session) *outlook {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.Err() != nil {
-		// Who comes late must not put it in the place of the next one's, which others
-		// look out by.
+		// A caller with an old session must not replace the outlook of the next
+		// session, which other goroutines use.
 		return newOutlook(c, s)
 	}
 	if c.current == nil || c.current.s != s {
@@ -164,8 +165,8 @@ func (o *owed) settle(r ref, of int64) bool {
 	return ok
 }
 
-// keep forgets those of a lane that a listing of it does not have, because they
-// have been removed.
+// keep forgets the messages of a lane that are not in its listing, because they have
+// been removed.
 func (o *owed) keep(l *lane, found []item) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -93,7 +93,7 @@ func (o *outlook) list(ctx context.Context, l *lane) error {
 	}
 	kept := false
 	if o.c.q.kind.delayed && l.over() <= time.Now().UnixMilli() {
-		// Whoever puts something here nevertheless makes it again.
+		// A late Put into this directory creates the directory again.
 		if kept = len(names) > 0; !kept {
 			err = o.s.Delete(ctx, o.dir(l), -1)
 		}
@@ -111,7 +111,7 @@ func (o *outlook) list(ctx context.Context, l *lane) error {
 	}
 	found := itemsOf(names, o.c.q.kind.parse)
 	if l.name == "" {
-		o.c.q.observeLength(len(found)) // before those that were taken are left out
+		o.c.q.observeLength(len(found)) // before the taken messages are left out
 	}
 	o.c.owed.keep(l, found)
 	o.mu.Lock()

@@ -10,11 +10,11 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// An outlook is what one session has shown of a queue: which messages wait, and
-// which of them others have claimed. It is shared by all that consume through one
-// value. It asks the servers only for what a watch says has changed, and only when
-// that stands between a consumer and its next message: nothing is listed while what
-// a listing has found lasts.
+// An outlook is the view of a queue through one session: the messages that wait, and
+// the messages that other consumers have claimed. All consumers of one value share
+// it. It reads a directory again only if a watch reports a change and a consumer
+// needs the directory for its next message: while messages of the last listing are
+// left, nothing is listed.
 //
 //	            next                  claimed by us
 //	waiting ------------> taken --------------------> (a claimed)
@@ -27,13 +27,13 @@ type outlook struct {
 	c *consumer
 	s *session.Session
 	bell
-	turn chan struct{} // held by the one who asks the servers
+	turn chan struct{} // held by the goroutine that asks the servers
 
 	mu         sync.Mutex
 	lanes      []*lane // in order
 	listing    *tripwire
 	taken      map[ref]struct{}
-	absent     map[ref]bool // of taken, those that are not there; whether they have been listed since
+	absent     map[ref]bool // the taken messages that do not exist; whether they have been listed since
 	passed     map[ref]struct{}
 	claimed    map[string]struct{} // the claims there are, while the next is not tripped
 	claims     *tripwire
@@ -57,7 +57,7 @@ func newOutlook(c *consumer, s *session.Session) *outlook {
 	return o
 }
 
-// dismiss gives up what is watched.
+// dismiss stops all watches.
 func (o *outlook) dismiss() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -86,8 +86,8 @@ func (o *outlook) claimPath(r ref) string {
 	return child(o.c.q.child(claimsName), r.claimName())
 }
 
-// A quota says how many to take where so many wait, be they claimed or not, and
-// so many consume.
+// A quota returns how many messages to take, from the number of waiting messages,
+// claimed ones included, and the number of consumers.
 type quota func(waiting, peers int) int
 
 // next takes messages that wait, in order. It waits for one, if patient, and calls
@@ -135,10 +135,10 @@ func (o *outlook) sleep(ctx context.Context, rung <-chan struct{}, until time.Ti
 	}
 }
 
-// A void is what there is where no message is to be had.
+// A void is the result of a look that finds no message to take.
 type void struct {
 	stale bool      // it must be looked again, at once
-	until time.Time // when there will be one that is there already, if not zero
+	until time.Time // when a message that already exists falls due, if not zero
 }
 
 func (o *outlook) lookAndTake(ctx context.Context, most quota) ([]ref, void, error) {
@@ -155,7 +155,7 @@ func (o *outlook) lookAndTake(ctx context.Context, most quota) ([]ref, void, err
 	return refs, v, nil
 }
 
-// look asks the servers for what must be known before a message can be taken.
+// look refreshes the stale listings that must be known before a message can be taken.
 func (o *outlook) look(ctx context.Context) error {
 	k := o.c.q.kind
 	if k.lane != nil && o.listing.isTripped() {
@@ -174,7 +174,7 @@ func (o *outlook) look(ctx context.Context) error {
 			stale = append(stale, l)
 		}
 	}
-	// Nobody else has claims where nobody else consumes.
+	// Without other consumers there are no other claims.
 	claims := o.claims.isTripped() && (len(o.passed) > 0 || len(stale) > 0 && o.peers != 1)
 	census := o.peers > 0 && o.census.isTripped()
 	o.mu.Unlock()

@@ -19,11 +19,11 @@ const (
 //		go work(m)
 //	}
 //
-// are at work on messages of one session at any time. After the loss of a session, those
-// that work on its messages do not count any more, since other consumers may have these
-// messages. A program that keeps n messages without Ack and Nack
-// receives nothing more. A message of Chan is settled when it has been removed, which
-// follows the receipt at once. Take claims nothing.
+// are at work on messages of one session at any time. After the loss of a session, its
+// messages do not count any more, since other consumers may have them. A program that
+// keeps n messages without Ack and Nack receives nothing more. A message of Chan is
+// settled when it has been removed, which follows the receipt at once. Take claims
+// nothing.
 //
 // A value claims fewer than n at first, and up to n only for a receiver that waits for
 // messages. Where other consumers wait for messages, too, it claims no more than its

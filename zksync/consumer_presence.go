@@ -9,7 +9,7 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// appear shows others that we consume, too, until disappear.
+// appear registers this value as a consumer, until disappear.
 func (o *outlook) appear(ctx context.Context) (string, error) {
 	dir := o.c.q.child(consumersName)
 	for round := 0; ; round++ {
@@ -44,9 +44,9 @@ func (o *outlook) disappear(path string) {
 	}
 }
 
-// succeed waits until the servers have ended the sessions that we have lost: what
-// those have claimed comes first, and would be passed over. All ephemerals of a
-// session go together.
+// succeed waits until the servers have ended the sessions that this value has lost:
+// the messages that those sessions claimed come first, and would be passed over. All
+// ephemerals of a session are deleted together.
 func (o *outlook) succeed(ctx context.Context) error {
 	for {
 		o.c.mu.Lock()

@@ -12,19 +12,20 @@ import (
 const (
 	firstPrefetch = 8
 
-	// maxUnconfirmed is how many messages may have been received whose removal is
-	// not known: those that may come again after a crash.
+	// maxUnconfirmed is the number of received messages whose removal may be
+	// unconfirmed. These messages may be delivered again after a crash.
 	maxUnconfirmed = 128
 
-	// prefetchBytes is how much data is held for those who have not received it.
+	// prefetchBytes is the amount of data of messages that wait for the receiver.
 	prefetchBytes = 16 << 20
 )
 
-// A pump delivers messages into a channel. It claims the next ones while those
-// that it has are being delivered, and while the last ones are being removed.
+// A pump delivers messages into a channel. It claims the next messages while claimed
+// messages are being delivered, and while delivered messages are being removed.
 //
-// How many it claims ahead grows up to the limit for as long as the receiver is
-// the faster one: who is slow takes nothing from others that it cannot work on.
+// The number of messages that it claims ahead grows up to the limit as long as the
+// receiver is faster than the pump. A slow receiver therefore does not keep messages
+// from other consumers.
 type pump struct {
 	c       *consumer
 	limit   int
@@ -38,7 +39,7 @@ type pump struct {
 	full    bool // the last claims were as many as there was room for
 	kick    chan struct{}
 
-	slots    chan struct{} // taken by those that are unconfirmed
+	slots    chan struct{} // taken by unconfirmed messages
 	removing chan unconfirmed
 }
 
@@ -114,8 +115,9 @@ func (p *pump) shift(ctx context.Context, s *session.Session) error {
 	return context.Cause(ctx)
 }
 
-// complete sees to it that what was claimed is there to be delivered. It returns
-// what cannot be because ctx has ended, or the reason.
+// complete reads the data of claimed messages, if claim has not read it, and passes
+// the messages on. It returns the claims that it did not read because ctx has ended,
+// or the first error.
 func (p *pump) complete(ctx context.Context, o *outlook, claimed <-chan []*claim, complete chan<- *claim) (unread []*claim, first error) {
 	for claims := range claimed {
 		if ctx.Err() != nil || first != nil {
@@ -158,8 +160,8 @@ func (p *pump) complete(ctx context.Context, o *outlook, claimed <-chan []*claim
 	return unread, first
 }
 
-// pass hands what was claimed to the receiver, until ctx ends. It returns what it
-// could not hand over.
+// pass hands claimed messages to the receiver, until ctx ends. It returns the
+// messages that it could not hand over.
 func (p *pump) pass(ctx context.Context, o *outlook, claimed <-chan *claim) []*claim {
 	for {
 		var cl *claim
@@ -261,8 +263,8 @@ func (p *pump) deliverMessage(ctx context.Context, cl *claim) bool {
 	return false
 }
 
-// confirm waits for what comes of removals. Where messages cannot be removed it
-// ends the shift: otherwise all would be delivered and none ever be gone.
+// confirm waits for the outcomes of removals. If messages cannot be removed, it ends
+// the shift: otherwise all messages would be delivered and none would be removed.
 func (p *pump) confirm(end context.CancelCauseFunc) {
 	for r := range p.removing {
 		if err := p.c.settle(r.claim, r.entry); err != nil {

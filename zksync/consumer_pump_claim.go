@@ -8,7 +8,8 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// maxPause bounds how long one waits who has gone for the same messages as others.
+// maxPause bounds the wait of a consumer that tried to claim the same messages as
+// other consumers.
 const maxPause = 100 * time.Millisecond
 
 // claim claims messages as there is room for them.
@@ -27,14 +28,15 @@ func (p *pump) claim(ctx context.Context, o *outlook, claimed chan<- []*claim) e
 			if fair = p.share(most)(waiting, peers); fair <= 0 {
 				return fair
 			}
-			// Who shares a long list with many others finds out quickly where those
-			// have got to.
+			// A consumer that shares a long list with many others thus finds out
+			// quickly how far the others are.
 			return min(fair+stale, maxClaims, max(fair, o.fitLocked()))
 		}, true, func() {})
 		if err != nil {
 			return err
 		}
-		// Close waits for the answer: otherwise nobody would know what to give back.
+		// Close waits for the answer: otherwise it would not know which claims to
+		// give back.
 		began := time.Now()
 		claims, gone, err := o.claim(p.c.life, refs, fair)
 		if err != nil {
@@ -52,8 +54,8 @@ func (p *pump) claim(ctx context.Context, o *outlook, claimed chan<- []*claim) e
 			refused = 0
 			continue
 		}
-		// All go for the same messages, and one of them has got these. If all tried
-		// again at once, it would be so with the next ones.
+		// All consumers try to claim the same messages, and one of them got these. If
+		// all tried again at once, the same would happen with the next messages.
 		refused = min(refused+1, 6)
 		longest := min(time.Since(began)<<refused, maxPause)
 		if err := pause(ctx, time.Duration(rnd.Int64N(int64(longest)+1))); err != nil {
@@ -79,8 +81,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// share is how many to claim so that each consumer has as many that were not
-// received as the others, if there are not enough for all.
+// share returns how many messages to claim so that all consumers have equally many
+// unreceived messages, if there are not enough for all.
 func (p *pump) share(room int) quota {
 	return func(waiting, peers int) int {
 		p.mu.Lock()

@@ -54,8 +54,8 @@ func (s *skips) lastError() error {
 	return s.last
 }
 
-// skip leaves a message that was taken where it is, and takes it no more. The message
-// must not stand in the way of other messages.
+// skip leaves a taken message in the queue, and never takes it again, so that other
+// messages are delivered.
 func (o *outlook) skip(r ref, why error) {
 	o.mu.Lock()
 	delete(o.taken, r)

@@ -2,9 +2,9 @@ package zksync
 
 import "time"
 
-// take takes messages from the first lane that has any, if nothing about those
-// before it is stale. It may find none. Those that others are known to have claimed
-// it passes over.
+// take takes messages from the first lane that has any, if no listing of an earlier
+// lane is stale. It may find none. It passes over messages that other consumers are
+// known to have claimed.
 func (o *outlook) take(most quota) ([]ref, void) {
 	t := time.Now().UnixMilli()
 	var v void

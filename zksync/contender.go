@@ -50,10 +50,10 @@ func (c ContenderClass) String() string {
 // MarshalText returns String.
 func (c ContenderClass) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// A Contender is a client that holds something or is in line for it, as its znode
-// shows it to others.
+// A Contender describes a client that holds a primitive or waits for it, as the
+// client's znode shows it.
 type Contender struct {
-	ID      string // the data of the znode: see WithID; other clients write what they like
+	ID      string // the data of the znode: see WithID; other clients write data of their own
 	Class   ContenderClass
 	Session int64     // the id of the session that owns the znode
 	Token   int64     // the czxid of the znode, which is the fencing token of a hold

@@ -11,7 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// shown is what a test compares of contenders.
+// shown returns the parts of contenders that a test compares.
 func shown(all []zksync.Contender) string {
 	var b []string
 	for _, c := range all {

@@ -49,7 +49,7 @@ func (l lineContest) follow(ctx context.Context, s *session.Session, report func
 	return w, nil
 }
 
-// nobody reports that nobody leads, unless a candidate has joined meanwhile.
+// nobody reports that there is no leader, unless a candidate has joined meanwhile.
 func nobody(w *session.Watch, err error, come bool, report func(Candidate)) (*session.Watch, error) {
 	switch {
 	case session.ClassOf(err) == session.ClassNoNode:

@@ -10,10 +10,9 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// Whatever a server answers, and however its answers contradict each other, no call
-// asks it again and again without a pause: the call returns, at the latest when its ctx
-// ends. To see this test fail, drop the pause of Session.makeDir or of
-// outlook.watchDir.
+// Even if the answers of a server contradict each other, no call repeats a request
+// again and again without a pause: the call returns, at the latest when its ctx ends.
+// To see this test fail, drop the pause of Session.makeDir or of outlook.watchDir.
 func TestContradictoryAnswers(t *testing.T) {
 	t.Parallel()
 	isRead := func(op zkserver.Op) bool {

@@ -11,9 +11,9 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// Between Resign and the next one's Campaign lies one request, a delete that is
-// sent at once, however many stand for election and however long the leader led.
-// What the one after the next asks, to be as ready, is on nobody's way.
+// Between Resign and the next one's Campaign lies one request, a delete that is sent
+// at once, however many stand for election and however long the leader led. The
+// requests by which the candidate after the next prepares delay no other candidate.
 func TestElectionHandOverIsOneRequest(t *testing.T) {
 	const trip = 10 * time.Millisecond
 	for _, candidates := range []int{2, 3, 10} {

@@ -22,10 +22,10 @@ func sortedNames(ops []zksynctest.Op) string {
 	return strings.Join(all, " ")
 }
 
-// A waiter that has at least two in front asks seven times for one lock, whatever
-// the length of the line: it joins, watches its own znode, lists, and watches the
-// two nearest; it lists again when the farther one goes; and it leaves. The first
-// one behind the holder has no farther one.
+// A waiter that has at least two in front makes seven requests for one lock, in a
+// line of any length: it joins, watches its own znode, lists, and watches the two
+// nearest; it lists again when the farther one goes; and it leaves. The first waiter
+// behind the holder has no farther one.
 func TestHandOverRequestsDoNotGrowWithTheLine(t *testing.T) {
 	for _, waiters := range []int{8, 64, 256, 1000 / slowdown} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {

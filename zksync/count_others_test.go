@@ -9,7 +9,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// counting does something and compares what was asked for it.
+// counting calls do and compares the requests that do made.
 func counting(t *testing.T, srv *zksynctest.Server, what, want string, do func()) {
 	t.Helper()
 	srv.ResetOps()

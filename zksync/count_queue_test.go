@@ -18,7 +18,7 @@ func TestPutsCost(t *testing.T) {
 		{1, 1000, 1000},
 		// One or two requests a round, as they happen to fall into step.
 		{100, 10, 20},
-		// One for those who are there first, and then 128 each time.
+		// One request for the first Puts, and then 128 Puts in each request.
 		{1000, 1, 9},
 	} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -52,7 +52,7 @@ func TestDeliveriesCost(t *testing.T) {
 			receive(t, q.Chan(), n)
 			synctest.Wait()
 			asked = float64(srv.Traffic(id).Requests-before) * 1000 / float64(n)
-			time.Sleep(2 * time.Minute) // the server removes what is empty
+			time.Sleep(2 * time.Minute) // the server removes empty containers
 			srv.ResetOps()
 			time.Sleep(time.Hour)
 			if ops := requests(srv, id); len(ops) > 0 {

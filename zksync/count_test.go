@@ -57,7 +57,7 @@ func TestLongHoldsWatchTheirZnode(t *testing.T) {
 	})
 }
 
-// slow makes every answer take d, so that whatever needs one shows in fake time.
+// slow makes every answer take d, so that each request shows in fake time.
 func slow(srv *zksynctest.Server, d time.Duration) {
 	for _, op := range []zksynctest.OpCode{
 		zkserver.OpMulti, zkserver.OpGetData, zkserver.OpGetChildren2, zkserver.OpExists, zkserver.OpDelete,

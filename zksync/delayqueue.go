@@ -8,21 +8,21 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A DelayQueue hands messages from producers to consumers, none before it is due:
-// in the order in which they fall due, and first in first out among those that do
-// so in the same millisecond. In all else it is a Queue; a message that is due
-// already when it is put is delivered at once, but does not overtake what was
-// handed out.
+// A DelayQueue hands messages from producers to consumers, none before it is due: in
+// the order in which they fall due, and first in first out among messages that fall
+// due in the same millisecond. Otherwise it behaves like a Queue. A message that is
+// already due when it is put is delivered at once, but does not overtake messages
+// that consumers have claimed.
 //
-// When a message is due is reckoned by the clock of the producer, and whether it
-// is by that of the consumer: if they differ, messages come earlier or later by the
+// The producer's clock decides when a message is due, and the consumer's clock when
+// that time has come: if the clocks differ, messages come earlier or later by the
 // difference.
 //
 // Each span of ten seconds has a directory of its own, and the names of messages
-// tell when they are due, in milliseconds since 1970. A consumer that lags behind
-// drains what it has listed of a span before it looks for what was put into that
-// later, though some of it may fall due earlier. While it waits for the next
-// message of a span, every Put into that has it list the span again.
+// contain their due times, in milliseconds since 1970. A consumer that lags behind
+// drains the listed messages of a span before it lists the span again, though
+// messages that were put later may fall due earlier. While the consumer waits for the
+// next message of a span, every Put into the span makes it list the span again.
 type DelayQueue struct{ queue }
 
 // NewDelayQueue returns a DelayQueue at path. Like NewQueue it does no I/O. It has
@@ -39,7 +39,7 @@ func (q *DelayQueue) Put(ctx context.Context, data []byte, delay time.Duration) 
 	return q.PutAt(ctx, data, time.Now().Add(delay))
 }
 
-// PutAt is Put for a message that is due at a certain time. One in the past is
+// PutAt is Put for a message that is due at a certain time. A time in the past means
 // now.
 func (q *DelayQueue) PutAt(ctx context.Context, data []byte, at time.Time) error {
 	dir, name, err := q.due(at)

@@ -17,7 +17,7 @@ import (
 
 // A message that is put when its time has been over for long, because the Put has waited
 // for a connection, is put and delivered while consumers wait (lane.go: since in over).
-// The same holds for a producer whose clock is behind, whose messages go to the same
+// The same holds for a producer with a clock that is behind: its messages go to the same
 // directories.
 func TestDelayQueuePutBehindItsTime(t *testing.T) {
 	for _, outage := range []time.Duration{65 * time.Second, 75 * time.Second, time.Hour} {

@@ -14,7 +14,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// permissions are what a user may lack in the directories of a primitive.
+// permissions are the permissions that a user may lack in the directories of a
+// primitive.
 var permissions = []struct {
 	name string
 	perm int32
@@ -51,7 +52,7 @@ func TestWithoutPermission(t *testing.T) {
 				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 					st := newStage(t, srv)
 					st.deny(p.perm, "/stage")
-					if !strings.HasPrefix(c.name, "Barrier.") { // whose directory is the one above
+					if !strings.HasPrefix(c.name, "Barrier.") { // a Barrier's directory is the parent
 						st.deny(p.perm, stagePath)
 					}
 					if strings.HasPrefix(c.name, "Semaphore.") {

@@ -7,12 +7,12 @@
 //	}
 //	defer mu.Unlock()
 //
-// [Mutex] excludes, [RWMutex] tells readers from writers, [Semaphore] lets so many
-// in and no more, [Election] chooses a leader, and the members of a [Group]
-// know of each other. [Barrier] is a gate, and the participants of a
-// [DoubleBarrier] begin and end their rounds together. A [Queue] hands messages from
-// producers to consumers, a [PriorityQueue] the urgent ones first, and a [DelayQueue]
-// none before its time.
+// A [Mutex] is a mutual exclusion lock, an [RWMutex] a lock for many readers or one
+// writer, and a [Semaphore] limits how many units are held at the same time. An
+// [Election] chooses a leader, and a [Group] lists its live members. A [Barrier] is a
+// gate, and the participants of a [DoubleBarrier] begin and end their rounds
+// together. A [Queue] hands messages from producers to consumers, a [PriorityQueue]
+// in the order of their priorities, and a [DelayQueue] at their due times.
 //
 // A constructor takes a *session.Manager and a path and does no I/O. A value may
 // be shared by goroutines, and used again after any error.
@@ -39,72 +39,74 @@
 //	                                       Ack; from Chan and Take at once     v
 //	                                                                        removed
 //
-// What comes back comes to its old place, ahead of all that was put later.
+// A message that comes back comes to its old place, ahead of all messages that were
+// put later.
 //
 // # Guarantees
 //
-//   - While the context of a hold lives, nobody else holds what it excludes: it
-//     ends, with a cause, before the server can give that away, on a local clock,
-//     also when no server can be reached. A release that comes too late returns
-//     [ErrLost].
+//   - While the context of a hold lives, no other process holds the lock. The context
+//     ends, with a cause, before the server can give the lock to another process, on
+//     a local clock, even when no server can be reached. A release that comes too
+//     late returns [ErrLost].
 //   - Each hold has a fencing token ([Token]) that only grows.
-//   - An acquisition that was cancelled owns nothing afterwards and leaves no
-//     znode, at whichever step the cancellation came.
-//   - A lost connection costs nobody a lock, nor a place in line. A lost session
+//   - A cancelled acquisition owns nothing afterwards and leaves no znode, no matter
+//     at which step it was cancelled.
+//   - A lost connection costs neither a lock nor a place in line. A lost session
 //     costs the place in line, not the call.
-//   - Contention is no error.
-//   - Who came first is served first, among processes; see [RWMutex] and [Semaphore]
-//     for readers and for requests of several units.
-//   - A message that was put into a queue is there once, and those of one goroutine
-//     are in order. What cannot be known is said to be so: [ErrOutcomeUnknown].
-//   - Each message goes to one consumer, first in first out as deliveries start.
-//     Those of one that dies go to the others; none that was not received is lost.
-//     One consumer alone sees the order of arrival, whatever becomes of its sessions.
+//   - Contention is not an error.
+//   - Processes are served in the order of their arrival; see [RWMutex] and
+//     [Semaphore] for readers and for requests of several units.
+//   - A message is put into a queue once, and the messages of one goroutine are in
+//     order. If the outcome of a call cannot be known, its error is
+//     [ErrOutcomeUnknown].
+//   - Each message goes to one consumer, first in first out as deliveries start. The
+//     messages of a consumer that dies go to other consumers; no unreceived message
+//     is lost. A single consumer sees the order of arrival, even over lost sessions.
 //   - Without a crash or a lost session each message is delivered once. Messages
 //     delivers at least once, and of all Acks of a message one succeeds; Take is exact also
 //     across sessions, and beside clients of other kinds.
-//   - A consumer that has nothing to do asks the servers for nothing, and what a
-//     message costs does not depend on how many wait.
+//   - An idle consumer makes no requests, and the cost of a message does not depend
+//     on how many wait.
 //
 // # Non-guarantees
 //
-// A process that is paused between looking at its context and acting on it may
-// act late: no lock service can prevent that. Let the resource check tokens; see
-// [Token]. An operator who removes the znode of a holder lets the next one in at
-// once, while the holder is told as fast as the network allows. What the session's
-// lease assumes is said in package session.
+// A process that is paused between the check of its context and a write may write
+// late: no lock service can prevent that. Let the resource check tokens; see [Token].
+// If an operator removes the znode of a holder, the next contender gets the lock at
+// once, and the holder is told as fast as the network allows. Package session states
+// the assumptions of the session's lease.
 //
-// A message that was received from a queue's Chan is lost if the process dies
-// before the work on it is done: that is what Messages is for. If a session is lost,
-// up to 128 messages that were received under it and whose removal was not known yet
-// may go to other consumers, too. A queue with several consumers starts deliveries in
-// order, and cannot say in which order work is done. Claims bind our consumers only:
-// beside clients that know nothing of them, as those of ZooKeeper's recipe and of
-// Curator, a message may go both to one of those and to Chan or Messages.
+// A message that was received from a queue's Chan is lost if the process dies before
+// the work on it is done: use Messages for such work. If a session is lost, up to 128
+// messages that were received under it and whose removal was not known yet may go to
+// other consumers, too. A queue with several consumers starts deliveries in order,
+// and does not decide the order in which the work is done. Claims bind the consumers
+// of this package only: ZooKeeper's recipe and Curator know nothing of claims, so a
+// message may go both to such a client and to Chan or Messages.
 //
 // # The server's side
 //
-// Znodes are laid out like those of Curator, so that Go and JVM processes exclude
-// each other on the same path; [WithLayout] has other layouts, and
-// docs/migrating.md says which other clients share what. Directories are made as container znodes, which
-// the server removes when they have been empty for a while.
+// Znodes have Curator's layout, so that Go and JVM processes exclude each other on the same path;
+// [WithLayout] has other layouts, and docs/migrating.md lists the clients that can share each primitive.
+// Directories are made as container znodes, which the server removes when they have been empty for a
+// while.
 //
-// Each contender writes its ID to its znode: see [WithID]. Contenders of a primitive
-// names the holder and the contenders that wait, and [Inspect] tells what uses a path.
-// The command zksync/cmd/zklock shows both.
+// Each contender writes its ID to its znode: see [WithID]. The Contenders method of a
+// primitive returns the holder and the waiting contenders, and [Inspect] finds the
+// primitive that uses a path. The command zksync/cmd/zklock shows both.
 //
 // The data of a line's directory belongs to the line: the path of a Mutex, of an
 // RWMutex and of an Election, and the directories locks and leases below the path of a
 // Semaphore. A process that joins a line writes an empty value there, and learns from
-// the answer, in the same round trip, whether it is alone. This overwrites what any
-// other program has written to the directory. Only a value that finds data there when
-// it is first used does not write to the directory, and takes a request more for each
-// acquisition. Data watches on the directory see the writes. Keep data of your own in
-// another znode.
+// the answer, in the same round trip, whether it is alone. This overwrites the data of
+// any other program in the directory. A value that finds data there at its first use
+// does not write to the directory, and makes one more request for each acquisition.
+// Data watches on the directory see the writes. Keep data of your own in another
+// znode.
 //
-// The messages of a [Queue] are those of ZooKeeper's queue recipe and of Curator's
-// SimpleDistributedQueue, qn- and a number. Beside them are directories that sort
+// The messages of a [Queue] are named qn- and a number, as in ZooKeeper's queue
+// recipe and Curator's SimpleDistributedQueue. Beside them are directories that sort
 // after them: zksync-claims has an ephemeral for each message that a consumer has,
 // zksync-consumers one for each consumer, and zksync-markers a znode for each value
-// that writes. Children of other names are left alone.
+// that writes. Children with other names are ignored.
 package zksync

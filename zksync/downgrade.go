@@ -9,21 +9,21 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// Downgrade makes the write lock that this value holds a read lock, without
-// letting any writer in between: readers that wait behind it get in, writers wait
-// until RUnlock, which is due instead of Unlock from then on.
+// Downgrade turns the write lock that this value holds into a read lock, and no
+// writer gets the lock in between. Waiting readers get the lock too; waiting writers
+// wait until RUnlock. Call RUnlock in place of Unlock from then on.
 //
-// It fails with ErrNotHeld if this value holds no write lock. After any other
-// error nothing is held, and neither Unlock nor RUnlock is due: the lock had been
-// lost (ErrLost), or it was given up because ctx ended before it was known what had
-// become of it, or because the server refused.
+// It fails with ErrNotHeld if this value holds no write lock. After any other error
+// nothing is held, and no Unlock or RUnlock is needed: the lock had been lost
+// (ErrLost), or Downgrade released it because ctx ended before the outcome was known,
+// or because the server refused the request.
 func (rw *RWMutex) Downgrade(ctx context.Context) error {
 	_, err := rw.downgrade(ctx)
 	return opError("downgrade", rw.w.path, err)
 }
 
-// DowngradeContext is Downgrade with a context as that of RLockContext. Its
-// token is that of the write lock. The context of the write lock ends with
+// DowngradeContext is Downgrade with a context like the one of RLockContext. Its
+// token is the token of the write lock. The context of the write lock ends with
 // ErrReleased.
 func (rw *RWMutex) DowngradeContext(ctx context.Context) (context.Context, error) {
 	st, err := rw.downgrade(ctx)
@@ -75,9 +75,9 @@ func (rw *RWMutex) downgrade(ctx context.Context) (*stake, error) {
 	return st, nil
 }
 
-// exchange puts another znode in the place of the one that holds, with the same
-// number behind mark, and returns what holds by it. This is what Curator does to
-// downgrade, in one transaction.
+// exchange replaces the znode that holds by another znode, with the same number
+// behind mark, in one transaction, and returns the stake of the new znode. Curator
+// downgrades in the same way.
 func (p *place) exchange(ctx context.Context, mark string) (*stake, error) {
 	number, _ := numberBehind(p.name, p.line.name)
 	paths, _, err := p.s.MultiProtected(ctx,

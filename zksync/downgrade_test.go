@@ -72,7 +72,7 @@ func TestDowngrade(t *testing.T) {
 	})
 }
 
-// Downgrade reports what is held whichever fault strikes its transaction, and no writer gets in while anything is held.
+// After any fault at its transaction, Downgrade reports which lock is held, and no writer gets in while a lock is held.
 func TestDowngradeWithFaults(t *testing.T) {
 	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply} {
 		for _, fault := range []zksynctest.Action{zksynctest.Disconnect, zksynctest.Drop, zksynctest.Delay(time.Second)} {
@@ -92,7 +92,8 @@ func TestDowngradeWithFaults(t *testing.T) {
 						}
 						f.Do = fault
 						srv.Inject(f)
-						// What was swallowed is found out when the connection ends.
+						// The client notices the lost answers when the connection
+						// ends.
 						time.AfterFunc(10*time.Second, func() { srv.Disconnect(f.Session) })
 						err := rw.Downgrade(ctx)
 						if cancelled {

@@ -8,16 +8,16 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// An Election chooses one leader among the candidates at a path: the one that
-// has been there for longest. A value is one candidate, which may campaign any
-// number of times, one at a time.
+// An Election chooses one leader among the candidates at a path: the candidate that
+// joined first. A value is one candidate, which may campaign any number of times, one
+// at a time.
 //
-// On the server it is the directory path with a child for each candidate, laid
-// out like Curator's LeaderLatch, with which it elects together: the data is the
-// candidate's id. WithLayout makes that Curator's LeaderSelector or kazoo's Election.
-// The algorithm is the election recipe of the ZooKeeper
-// documentation. The data of the directory belongs to the election and is overwritten:
-// keep data of your own in another znode.
+// On the server it is the directory path with a child for each candidate, in the
+// layout of Curator's LeaderLatch, so that both take part in the same election. The
+// data of a child is the candidate's id. WithLayout selects the layout of Curator's
+// LeaderSelector or of kazoo's Election instead. The algorithm is the election recipe
+// of the ZooKeeper documentation. The data of the directory belongs to the election
+// and is overwritten: keep data of your own in another znode.
 //
 // WithLayout(LayoutEphemeral) makes path the ephemeral znode of the leader, for which
 // all candidates race: see LayoutEphemeral.
@@ -47,17 +47,18 @@ func NewElection(m *session.Manager, path string, opts ...Option) *Election {
 	return &Election{m: m, path: path, cfg: cfg, err: err, contest: cfg.layout.contest(m, path, cfg.identity())}
 }
 
-// Campaign waits until this candidate leads, and returns a context for the
-// time that it does. It is derived from ctx, carries the fencing token (see Token),
+// Campaign waits until this candidate leads, and returns the context of the
+// leadership. The context is derived from ctx, carries the fencing token (see Token),
 // and ends, with a cause, on Resign (ErrReleased), when leadership is lost (ErrLost:
-// before anyone else can lead, unless the znode was removed by force), when the
+// before another candidate can lead, unless the znode was removed by force), when the
 // Manager is closed (ErrLost and ErrClosed), or when ctx ends. The end of ctx does
-// not resign: Resign is due. After a loss it is not; Campaign may be called again.
+// not resign: call Resign. After a loss, Campaign may be called again without Resign.
 //
-// When ctx ends before, the candidacy is withdrawn, and the error is that of ctx.
-// A lost session only makes it wait for longer: it stands again, as the last. It
-// fails with ErrBusy while this value campaigns or leads, with ErrClosed when the
-// Manager is closed, and with ErrLost if somebody removes the candidate's znode.
+// When ctx ends before, the candidacy is withdrawn, and Campaign returns the error of
+// ctx. After a lost session Campaign waits for longer: it joins again, as the last
+// candidate. It fails with ErrBusy while this value campaigns or leads, with
+// ErrClosed when the Manager is closed, and with ErrLost if another client removes
+// the candidate's znode.
 func (e *Election) Campaign(ctx context.Context) (context.Context, error) {
 	lead, _, err := e.campaign(ctx)
 	return lead, opError("campaign", e.path, err)

@@ -32,8 +32,8 @@ func ExampleElection() {
 	// resigned: zksync: released
 }
 
-// Work that is done by the leader, whoever that is: Run campaigns again after
-// every loss, and ends when the work does.
+// The leader does the work. Run campaigns again after every loss, and ends when the
+// work does.
 func ExampleElection_Run() {
 	m, stop := startExample()
 	defer stop()

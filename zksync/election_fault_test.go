@@ -481,7 +481,8 @@ func TestRunCampaignsAgainAfterALoss(t *testing.T) {
 	})
 }
 
-// The znodes of an Election are those of Curator's LeaderLatch, and Leader is ErrNoLeader without candidates.
+// The znodes of an Election are named as in Curator's LeaderLatch, and Leader returns ErrNoLeader without
+// candidates.
 func TestElectionLayoutIsCurators(t *testing.T) {
 	srv := zksynctest.Start(t)
 	e := zksync.NewElection(srv.Connect(t), "/master", zksync.WithID("node-1"))

@@ -17,7 +17,8 @@ import (
 
 const master = "/master"
 
-// The context of leadership ends with a cause, as that of every hold does, and the end of ctx does not resign.
+// The context of leadership ends with a cause, as the context of every hold does, and the end of ctx does not
+// resign.
 func TestLeadershipEndsWithItsCause(t *testing.T) {
 	both := []error{zksync.ErrLost, zksync.ErrClosed}
 	for name, test := range map[string]struct {

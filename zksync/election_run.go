@@ -62,7 +62,7 @@ func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error
 	return opError("run", e.path, err)
 }
 
-// runEnded is the error of a Run whose ctx has ended; err is what ended the last
+// runEnded is the error of a Run whose ctx has ended; err is the error of the last
 // attempt.
 func runEnded(ctx context.Context, err error) error {
 	if reason := session.WaitReason(err); reason != nil {
@@ -71,8 +71,8 @@ func runEnded(ctx context.Context, err error) error {
 	return session.Cancelled(ctx)
 }
 
-// errStandAgain makes Retry call a function again: leadership was lost, or somebody
-// removed the candidate's znode.
+// errStandAgain makes Retry call a function again: leadership was lost, or another
+// client removed the candidate's znode.
 var errStandAgain = fmt.Errorf("%w: leadership, or the candidate's place in line", ErrLost)
 
 // term is one time of leading. lost reports that leadership ended before work did,

@@ -16,16 +16,15 @@ const (
 	maxTurnTime  = 50 * time.Millisecond
 )
 
-// An entrance is how the goroutines that share a value come to hold the first
-// place of a line: one at a time, of which only the first in the process has a
-// znode. Those behind it take over what it has reached, be it a turn or a wait,
-// without a request.
+// An entrance lets the goroutines that share a value hold the first place of a line,
+// one at a time. Only the first goroutine creates a znode. The goroutines behind it
+// take over its place, which is granted or still waits, without a request.
 type entrance struct {
 	line   *line
 	linger time.Duration
 	local  turnstile
 
-	// Of whoever is inside the turnstile:
+	// The state of the goroutine inside the turnstile:
 	spare *place // handed over by the one before: granted or still waiting
 	holds int    // of this turn
 	since time.Time
@@ -104,8 +103,8 @@ func (e *entrance) inherit(ctx context.Context) (*place, error) {
 	case p == nil || p.guard == nil:
 		return p, nil
 	case p.lost() != nil:
-		// It was broken while it was handed on: that is for nobody to answer
-		// for, since nobody held it.
+		// The place was lost while it was handed on. This is no loss of a hold, since
+		// no goroutine held it.
 		p.leave()
 		return nil, nil
 	case !e.turnOver(p):

@@ -30,7 +30,7 @@ func ExampleQueue() {
 			break
 		}
 	}
-	q.Close() // gives back what was not received
+	q.Close() // gives back the messages that were not received
 	// Output:
 	// order 0
 	// order 1
@@ -151,7 +151,8 @@ func ExampleWithPrefetch() {
 	defer stop()
 	ctx := context.Background()
 
-	// Work on a message takes minutes: nobody is to wait for what we have not begun.
+	// Work on a message takes minutes: claim no message ahead, so that other
+	// consumers get it.
 	slow := zksync.NewQueue(m, "/queues/films", zksync.WithPrefetch(1))
 	defer slow.Close()
 	if err := slow.PutAll(ctx, []byte("the first film"), []byte("the second"), []byte("the third")); err != nil {

@@ -97,15 +97,15 @@ func TestMemoryOfAWaiter(t *testing.T) {
 		before := heap()
 		var wg sync.WaitGroup
 		for i := range waiters {
-			// Lines of fifteen: each waiter lists its line, and a thousand lists of
-			// ten thousand names are not what is measured.
+			// Lines of fifteen: each waiter lists its line, and the test does not
+			// measure a thousand lists of ten thousand names.
 			mu := zksync.NewMutex(ms[i%len(ms)], fmt.Sprint(path, i%676))
 			wg.Go(func() { mu.Lock(ctx) })
 		}
 		synctest.Wait()
 		srv.ResetOps()
 		after := heap()
-		for i := range waiters { // what a znode alone costs the server
+		for i := range waiters { // measures the server's memory for a znode alone
 			srv.Create(fmt.Sprintf("%s%d/_c_0f8fad5b-d9cb-469f-a165-70867728950e-other-%010d", path, i%676, i), nil)
 		}
 		each, znode := (after-before)/waiters, (heap()-after)/waiters

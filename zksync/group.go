@@ -8,11 +8,12 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A Group is a set of members that know of each other: those that have joined
+// A Group is a set of members that know of each other: the members that have joined
 // it at a path and are alive. A member is an ephemeral znode, path/id, with the
 // member's data, so that any client in any language can read the directory.
 //
-// A Group may be shared by goroutines. To look at it one need not be a member.
+// A Group may be shared by goroutines. A process need not be a member to list or
+// watch the members.
 type Group struct {
 	m    *session.Manager
 	path string
@@ -20,9 +21,9 @@ type Group struct {
 	err  error
 }
 
-// NewGroup returns the group at path, which is created when somebody joins. It
-// does no I/O and returns no error: an invalid path or option is reported by the
-// first call.
+// NewGroup returns the group at path. The first Join creates the directory. It does
+// no I/O and returns no error: an invalid path or option is reported by the first
+// call.
 func NewGroup(m *session.Manager, path string, opts ...Option) *Group {
 	cfg, err := newConfig("Group", opts, "WithIDWait")
 	if err == nil {
@@ -43,14 +44,15 @@ type Member struct {
 	own     *session.Ephemeral
 }
 
-// Join makes this process a member with the given id, until Leave or the end of
-// the Manager: the membership is renewed under every new session, and when somebody
-// removes the znode. An id that is there already is ErrIDTaken, whoever it is,
-// even if it is what our own process of before its restart has left, which goes at
-// the end of that one's session. With the option WithIDWait, Join waits for it to
-// go. The reason is logged after three seconds. Join returns when ctx ends, and then
-// nothing is joined; the error says whose znode was in the way. Of the Member, only ID
-// and the methods are of use; for the others see Members.
+// Join makes this process a member with the given id, until Leave or the end of the
+// Manager: the membership is renewed under every new session, and when another client
+// removes the znode. If the id exists already, Join fails with ErrIDTaken, even if an
+// earlier run of this process has left the id's znode, which is deleted when the
+// earlier run's session ends. With the option WithIDWait, Join waits until the znode
+// is deleted, and the reason for the wait is logged after three seconds. When ctx
+// ends first, this process is no member, and the error names the owner of the other
+// znode. The Member that Join returns has only ID and methods; Members returns all
+// fields.
 func (g *Group) Join(ctx context.Context, id string, data []byte) (*Member, error) {
 	path, err := g.member(id)
 	if err != nil {

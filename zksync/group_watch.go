@@ -61,8 +61,8 @@ func (g *Group) follow(ctx context.Context, report func([]Member, any)) error {
 	return tree.Err()
 }
 
-// note brings up to date what is known of one member, and reports whether that
-// was a change. The group's own directory is no member.
+// note updates the known state of one member, and reports whether the state has
+// changed. The group's own directory is no member.
 func (g *Group) note(known map[string]Member, tree *watch.Cache, id string) bool {
 	before, was := known[id]
 	st, is := tree.Get(child(g.path, id))

@@ -130,7 +130,7 @@ func TestGroupOfAThousand(t *testing.T) {
 		}
 		converge(all)
 
-		// One that reconnects does not flicker.
+		// A member that reconnects does not flicker.
 		for _, m := range managers[1:] {
 			srv.Disconnect(live(t, m).ID())
 		}
@@ -143,7 +143,7 @@ func TestGroupOfAThousand(t *testing.T) {
 			}
 		}
 
-		// One that dies is gone for all when its session is.
+		// A member that dies leaves the list of every observer when its session ends.
 		dead.Store(true)
 		srv.Partition(live(t, managers[0]).ID())
 		time.Sleep(time.Minute)

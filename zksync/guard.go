@@ -14,9 +14,8 @@ import (
 // shorter, and cost no request for it.
 const guardAfter = 100 * time.Millisecond
 
-// A guard notices when a znode by which something is held is removed by
-// somebody else. The loss of the session is no concern of its: whoever asks looks
-// at the session first.
+// A guard notices when another client removes the znode of a hold. It does not notice
+// the loss of the session: its callers check the session first.
 type guard struct {
 	s      *session.Session
 	path   string
@@ -53,8 +52,9 @@ func (g *guard) run() {
 				g.lose(ErrRemoved)
 				return
 			case class == session.ClassUnknown:
-				// Something went wrong inside the server. Without a watch nobody would tell
-				// the holder of a removal. The next attempt says why a pause ended.
+				// The server had an internal error. Without a watch the holder would not
+				// learn of a removal. The next attempt returns the reason if the pause was
+				// cut short.
 				_ = g.s.Pause(g.ctx, refusals)
 				refusals++
 				continue
@@ -105,8 +105,8 @@ func (g *guard) lost() error {
 	return g.err
 }
 
-// follow sets what is to be called at a loss, nil for nothing. If the loss is
-// there already it is returned instead.
+// follow sets the function to call at a loss, nil for none. If the loss has happened
+// already, follow returns it.
 func (g *guard) follow(onLoss func(error)) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -114,7 +114,7 @@ func (g *guard) follow(onLoss func(error)) error {
 	return g.err
 }
 
-// whenGone sets what is to be called when another client has removed the znode.
+// whenGone sets the function to call when another client has removed the znode.
 func (g *guard) whenGone(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -77,8 +77,8 @@ func TestHandOverBetweenWriters(t *testing.T) {
 			srv.ResetOps()
 			must(t, locks[i].Unlock())
 			synctest.Wait()
-			// The delete, what the next one lists to be sure, and what the one
-			// after does to take up its watches.
+			// The delete, the listing by which the next writer makes sure, and the
+			// requests by which the writer after that renews its watches.
 			if ops := requests(srv); len(ops) > 6 {
 				t.Fatalf("hand-over %d with %d waiting: %s", i, n-i, names(ops))
 			}

@@ -44,7 +44,7 @@ func live(t testing.TB, m *session.Manager) *session.Session {
 	return s
 }
 
-// patience is how long a test waits for what should happen, before it fails.
+// patience is how long a test waits for an expected event before it fails.
 const patience = 10 * time.Minute
 
 func lock(t testing.TB, mu *zksync.Mutex) {
@@ -90,7 +90,7 @@ func locking(ctx context.Context, mu *zksync.Mutex) <-chan error {
 	return done
 }
 
-// pending fails the test if what runs in the background has ended.
+// pending fails the test if the call in the background has ended.
 func pending(t testing.TB, what string, done <-chan error) {
 	t.Helper()
 	synctest.Wait()
@@ -101,15 +101,15 @@ func pending(t testing.TB, what string, done <-chan error) {
 	}
 }
 
-// warm locks once, so that what is done the first time only is done.
+// warm locks once, so that later calls need none of the requests of a first use.
 func warm(t testing.TB, mu *zksync.Mutex) {
 	t.Helper()
 	lock(t, mu)
 	unlock(t, mu)
 }
 
-// requests are what was asked since the last reset, but for what keeps sessions
-// alive. With ids, only theirs.
+// requests returns the requests since the last reset, without the requests that keep
+// sessions alive. With ids, it returns only the requests of these sessions.
 func requests(srv *zksynctest.Server, ids ...int64) []zksynctest.Op {
 	var ops []zksynctest.Op
 	for _, op := range srv.Ops() {
@@ -218,8 +218,8 @@ func (w *witness) enter(who string, ctx context.Context) {
 	v := visit{who, token, ctx}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// Whoever lets go of the lock before it can know that its session was ended
-	// by force is not told of a loss: nobody can.
+	// A holder that releases the lock before it can know that its session was ended
+	// by force learns of no loss.
 	unknowing := time.Since(w.forced) < forceIsKnown
 	if other := w.inside; other != nil && !w.over(other, &v) && !(unknowing && errors.Is(context.Cause(other.ctx), zksync.ErrReleased)) {
 		w.t.Errorf("%s: %s came to hold the lock with token %d while %s did with %d", time.Now().Format("05.000"), who, token, other.who, other.token)

@@ -18,15 +18,15 @@ type hold struct {
 type tokenKey struct{}
 
 // Token returns the fencing token that the context of a hold or of leadership
-// carries: the czxid of the znode by which it is held. It is greater than that of
-// every earlier hold on the same path, except that goroutines of one process that
-// take turns at one znode share it. The tokens of an RWMutex tell writers from
-// those before and behind them; readers that overlap may have any order. Those of a
+// carries: the czxid of the znode of the hold. It is greater than the token of every
+// earlier hold on the same path, except that goroutines of one process that take
+// turns at one znode share it. The tokens of an RWMutex order each writer among all
+// earlier and later holders; readers that overlap may have any order. The tokens of a
 // Semaphore identify a hold and fence nothing. ok is false for any other context.
 //
-// A process that was paused may act on a hold that it lost meanwhile, whatever
-// this library does. A resource is safe if it remembers the greatest token that
-// it has seen and refuses smaller ones:
+// A process that was paused may act on a hold that it lost meanwhile. No library can
+// prevent that. A resource is safe if it remembers the greatest token that it has
+// seen and refuses smaller ones:
 //
 //	if token < r.newest { return errStale }
 //	r.newest = token
@@ -35,8 +35,8 @@ func Token(ctx context.Context) (token int64, ok bool) {
 	return token, ok
 }
 
-// context derives the context of the hold from that of the caller. It is to be
-// called before anybody can end the hold.
+// context derives the context of the hold from the caller's context. Call it before
+// the hold can end.
 func (h *hold) context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, tokenKey{}, h.p.token))
 	h.cancel = cancel
@@ -70,8 +70,8 @@ func grant(ctx context.Context, l *session.Lease) error {
 	return err
 }
 
-// sessionLost says why what is held under a session is lost with it, nil if it
-// is not.
+// sessionLost returns the reason why the holds of a session are lost with it, nil if
+// the session lives.
 func sessionLost(s *session.Session) error {
 	if err := s.Err(); err != nil {
 		return lossOf(err)

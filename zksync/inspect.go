@@ -16,8 +16,8 @@ type Kind uint8
 const (
 	// KindDirectory is a znode with children that no primitive has created.
 	KindDirectory Kind = iota
-	// KindEmpty is a directory without children: nobody uses the primitive at present,
-	// so nothing tells what it is.
+	// KindEmpty is a directory without children: no client uses the primitive at
+	// present, so its kind cannot be known.
 	KindEmpty
 	// KindLock is a Mutex, or an Election by LeaderSelector or kazoo, which look alike.
 	KindLock
@@ -56,7 +56,7 @@ type Participant struct {
 	Client Client
 }
 
-// An Inspection is what Inspect finds at a path.
+// An Inspection is the result of Inspect at a path.
 type Inspection struct {
 	Path string
 	Kind Kind
@@ -77,7 +77,7 @@ func (i *Inspection) Holders() []Participant {
 // Inspect reports which primitive uses a path, and its participants, as of the time of
 // the call. The primitive may be one of this package, of Curator, of kazoo or of
 // go-zookeeper. Inspect goes by the names and the data of the znodes, so it can only
-// guess: what its results mean is said at Kind and Client. It reads every participant.
+// guess: Kind and Client say how to read the results. Inspect reads every participant.
 //
 // Inspect fails with zk.ErrNoNode if there is no znode at path. It commits a
 // transaction without effect first (see session.Session.SyncQuorum), and is repeated
@@ -152,7 +152,7 @@ func (i *inspector) inspect() (*Inspection, error) {
 	return found, nil
 }
 
-// add adds participants, and counts those that wait.
+// add adds participants, and counts the waiting ones.
 func (i *Inspection) add(all []Contender) {
 	for _, c := range all {
 		p := Participant{c, clientOf(i.Kind, c)}

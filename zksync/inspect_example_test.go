@@ -11,7 +11,8 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// Inspect tells what uses a path and who holds it, whichever client that is.
+// Inspect reports the primitive at a path and its holders, for any of the clients
+// that it knows.
 func ExampleInspect() {
 	m, stop := startExample()
 	defer stop()

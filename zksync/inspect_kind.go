@@ -90,7 +90,7 @@ const (
 	consumersDirectory = "zksync-consumers"
 )
 
-// isQueuePart recognises what only the directory of a queue has.
+// isQueuePart recognises the children that only the directory of a queue has.
 func isQueuePart(name string) bool {
 	return strings.HasPrefix(name, ownQueuePrefix) || isMessage(name) || name == kazooTaken
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// inspected is what a test compares of an Inspection.
+// inspected returns the parts of an Inspection that a test compares.
 func inspected(i *zksync.Inspection) string {
 	var b []string
 	for _, p := range i.Participants {

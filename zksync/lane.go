@@ -22,7 +22,7 @@ type lane struct {
 	remade  atomic.Bool // the directory was deleted, and there may be another one
 	guarded atomic.Bool // a watch tells of the deletion of the directory, or claims go with it
 	listing *tripwire
-	kept    bool                // it was tried in vain to remove it
+	kept    bool                // an attempt to remove the directory failed
 	skipped map[string]struct{} // the names of messages that cannot be read or removed
 }
 
@@ -30,8 +30,8 @@ type lane struct {
 // the directory was deleted, or no watch would report its deletion.
 func (l *lane) mayBeRemade() bool { return l.remade.Load() || !l.guarded.Load() }
 
-// laneAge is for how long the lane of a past time is kept, for those whose clock
-// is behind ours.
+// laneAge is how long the lane of a past time is kept, for producers with a clock
+// behind ours.
 const laneAge = time.Minute
 
 // over is when a lane of a DelayQueue is to be removed, in milliseconds since 1970. A lane
@@ -57,7 +57,8 @@ func (r ref) claimName() string {
 	return r.lane.name + "-" + r.name
 }
 
-// A tripwire tells that what a read has found has changed since. A nil one does.
+// A tripwire reports whether data that was read has changed since. A nil tripwire is
+// always tripped.
 type tripwire struct {
 	watch   *session.Watch
 	tripped atomic.Bool
@@ -75,7 +76,7 @@ func lay(w *session.Watch, b *bell) *tripwire {
 
 func (t *tripwire) isTripped() bool { return t == nil || t.tripped.Load() }
 
-// trip has what was found read again, before something has changed.
+// trip makes the next look read the data again, even if nothing has changed.
 func (t *tripwire) trip() {
 	if t != nil {
 		t.tripped.Store(true)
@@ -88,14 +89,14 @@ func (t *tripwire) remove() {
 	}
 }
 
-// A bell wakes all who wait. Ringing it never blocks for longer than it takes.
+// A bell wakes all goroutines that wait for it. ring does not block.
 type bell struct {
 	mu   sync.Mutex
 	rung chan struct{}
 }
 
-// listen returns a channel that is closed when the bell next rings. Listen before
-// looking at what one would wait for.
+// listen returns a channel that is closed when the bell next rings. Call listen
+// before you check the condition that you wait for.
 func (b *bell) listen() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -119,8 +119,8 @@ func TestPriorityQueueGivesBack(t *testing.T) {
 	})
 }
 
-// A DelayQueue delivers no message before it is due, and messages in the order of their due times, also one that was
-// put later.
+// A DelayQueue delivers no message before it is due, and delivers messages in the order of their due times, even if
+// an earlier due time was put later.
 func TestDelayQueueDelivers(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		producer := zksync.NewDelayQueue(srv.Connect(t), queuePath)
@@ -140,7 +140,7 @@ func TestDelayQueueDelivers(t *testing.T) {
 				t.Errorf("%s came %v late, want %v", data, late, want)
 			}
 		}
-		// One that is due earlier than those that are known.
+		// A message that is due earlier than the known messages.
 		start = time.Now()
 		producer.Put(t.Context(), []byte("later"), 8*time.Second)
 		synctest.Wait()
@@ -175,7 +175,8 @@ func TestDelayQueueOnBoth(t *testing.T) {
 		defer closeQueue(t, q)
 		start := time.Now()
 		for _, d := range []int{900, 0, 450} {
-			// From one moment on: what is put a little late is due no later for that.
+			// The due times count from one moment, so a slow Put makes no message
+			// later.
 			if err := q.PutAt(t.Context(), fmt.Append(nil, d), start.Add(time.Duration(d)*time.Millisecond)); err != nil {
 				t.Fatal(err)
 			}

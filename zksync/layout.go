@@ -8,10 +8,10 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A Layout says whose znodes ours are to look like, and so which other clients
-// see us. What we see ourselves does not depend on it among the layouts of a Mutex,
-// nor among those of an RWMutex: both may be in use on one path, and a fleet can be
-// changed from one to the other step by step.
+// A Layout selects the names of the znodes, and so the other clients that see this
+// one. A Mutex sees the places of all layouts of a Mutex, and an RWMutex sees the
+// places of all layouts of an RWMutex. So both layouts may be in use on one path, and
+// a fleet can change from one layout to the other step by step.
 type Layout int
 
 const (
@@ -20,20 +20,20 @@ const (
 	LayoutCurator Layout = iota
 
 	// LayoutKazoo is the names of kazoo's Lock, ReadLock, WriteLock, Election,
-	// Semaphore and Queue, for Mutex, RWMutex, Election, Semaphore and Queue. It is for
-	// a path that programs in Python share which cannot be told of other names. Curator
-	// does not see these names, so no path is for all three.
+	// Semaphore and Queue, for Mutex, RWMutex, Election, Semaphore and Queue. Use it
+	// for a path that Python programs share if you cannot change their options. Curator
+	// does not see these names, so all three clients cannot share one path.
 	//
 	// A Queue puts its messages with kazoo's default priority, 100, and delivers more
-	// urgent ones first, as far as it knows: one that comes while others are known to
-	// wait is delivered after these.
+	// urgent messages first, as far as it knows: a message that comes while others
+	// are known to wait is delivered after these.
 	//
-	// Directories are then made as ordinary znodes, since kazoo cannot stand that
-	// they vanish when they are empty.
+	// With LayoutKazoo, directories are ordinary znodes and not containers, because
+	// kazoo fails if the server removes an empty directory.
 	LayoutKazoo
 
-	// LayoutLeaderSelector is for an Election together with Curator's
-	// LeaderSelector, whose names are those of a lock.
+	// LayoutLeaderSelector is for an Election together with Curator's LeaderSelector,
+	// whose znodes have the names of a lock.
 	LayoutLeaderSelector
 
 	// LayoutEphemeral is for an Election by one ephemeral znode, as Kafka's controller
@@ -41,17 +41,17 @@ const (
 	// data is the leader's id. All candidates try to create the znode, and try again
 	// when it is gone.
 	//
-	// The candidates have no order: any candidate may be next, and an unlucky one may
-	// wait for ever. When the znode goes, each candidate reads once and waits for a
-	// random time before its create, so that few of the creates come too late.
+	// The candidates have no order: any candidate may be next, and one candidate may
+	// wait for ever. When the znode is deleted, each candidate reads once and waits
+	// for a random time before its create, so that few of the creates come too late.
 	// Candidates returns the leader alone. Campaign fails with session.ErrConflict if
 	// path is a persistent znode.
 	//
 	// A leader resigns by deleting the znode at path, at a data version that differs
-	// from that of the last other leader it has seen. So if an operator deletes the
-	// znode at that very moment and a candidate that has seen the resigning leader
-	// creates it again, the request deletes nothing. A candidate that has not seen the
-	// resigning leader could lose its znode so.
+	// from the version of the last other leader it has seen. So if an operator deletes
+	// the znode at that very moment and a candidate that has seen the resigning leader
+	// creates it again, the request deletes nothing. If the candidate has not seen the
+	// resigning leader, the request may delete the candidate's znode.
 	LayoutEphemeral
 )
 
@@ -69,7 +69,7 @@ func (l Layout) String() string {
 	return fmt.Sprintf("Layout(%d)", int(l))
 }
 
-// layouts are those that a primitive has besides the default.
+// layouts are the layouts that a primitive has besides the default.
 var layouts = map[string][]Layout{
 	"Mutex":     {LayoutKazoo},
 	"RWMutex":   {LayoutKazoo},
@@ -79,9 +79,9 @@ var layouts = map[string][]Layout{
 }
 
 // WithLayout makes the znodes of a Mutex, RWMutex, Election, Semaphore or Queue look
-// like those of other clients, to share a path with them: see Layout for what there
-// is, and docs/migrating.md for what goes with what. All who use an Election, a
-// Semaphore or a Queue at a path must be given the same.
+// like the znodes of other clients, to share a path with these clients: see Layout
+// for the layouts, and docs/migrating.md for the clients that each layout is for. All
+// users of an Election, a Semaphore or a Queue at a path must have the same layout.
 func WithLayout(l Layout) Option {
 	return func(c *config) error {
 		if l < LayoutCurator || l > LayoutEphemeral {
@@ -106,7 +106,7 @@ func (c config) checkLayout(primitive string) error {
 	return fmt.Errorf("%w: WithLayout: %v is not for %s, which has %s", ErrInvalidOption, c.layout, primitive, strings.Join(names, ", "))
 }
 
-// What stands before the number in the names of places, behind a GUID.
+// The text before the number in the names of places, behind a GUID.
 const (
 	mutexName    = "lock-"
 	electionName = "latch-"
@@ -156,7 +156,7 @@ func (l Layout) directory(path string) *directory {
 	return &directory{path: path, lasting: l == LayoutKazoo}
 }
 
-// queue returns what the queue of a kind is with this layout.
+// queue returns the kind of a queue with this layout.
 func (l Layout) queue(k kind) kind {
 	if l == LayoutKazoo && k.name == inOrder.name {
 		return likeKazoo

@@ -19,7 +19,7 @@ import (
 
 var asKazoo = zksync.WithLayout(zksync.LayoutKazoo)
 
-// guid is what protects a create, whatever the layout.
+// guid matches the GUID that protects a create, in every layout.
 const guid = `^_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-`
 
 // Each layout names its znodes as its client does. kazoo looks for its mark and ten digits at the end of a name,
@@ -217,7 +217,7 @@ func TestLostAnswersInLayouts(t *testing.T) {
 	}
 }
 
-// With LayoutKazoo a Semaphore counts every child, whatever its name, and leaves the data alone.
+// With LayoutKazoo a Semaphore counts every child, with any name, and does not change the data.
 func TestSemaphoreInKazoosLayout(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		must(t, srv.Create("/locks", nil))

@@ -10,9 +10,9 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// The leases of a semaphore are the znodes that its units are, one for each
-// that is held. Only who holds the lock beside them creates any, in the same
-// transaction that gives up that lock: so what it has counted is still true then.
+// The leases of a semaphore are the znodes of its held units, one for each unit. Only
+// the holder of the semaphore's lock creates leases, in the transaction that releases
+// the lock: so its count of the leases is still true then.
 type leases struct {
 	dir  *directory
 	is   func(name string) bool // tells a unit that is held
@@ -28,10 +28,10 @@ func isLease(name string) bool {
 	return ok
 }
 
-// take waits until n units are free and exchanges the place p, which holds the
-// lock, for them. Without patience it returns nil where they are not free. After a
-// failure the place may be gone: see place.unsure. held is the context of the
-// lock, which also ends when the place goes by that very exchange.
+// take waits until n units are free and exchanges the place p, which holds the lock,
+// for them. If patient is false, it returns nil when they are not free. After a
+// failure the place may be gone: see place.unsure. held is the context of the lock,
+// which also ends when this exchange removes the place.
 func (l *leases) take(ctx, held context.Context, p *place, n int, patient bool) (*stake, error) {
 	var z *sizing
 	defer func() { z.stop() }()
@@ -177,7 +177,8 @@ func (l *leases) create(ctx context.Context, p *place, n int, z *sizing) (*stake
 	return nil, err
 }
 
-// renew waits until nobody holds, for a directory that can count again.
+// renew waits until no units are held, and replaces the directory by one that can
+// count again.
 func (l *leases) renew(ctx context.Context, s *session.Session, wait bool) (again bool, err error) {
 	if err := l.dir.exhaust(ctx, s); err != nil {
 		return false, err

@@ -24,8 +24,8 @@ var (
 	churnFor   = flag.Duration("churn", 3*time.Second, "how long TestChurn opens, uses and closes")
 )
 
-// A life is a use of one part: it returns when it has let go of all that it
-// took. closePart, if there is one, may be called at any time, and more than once.
+// A life is a use of one part: it returns when it has released everything. closePart,
+// if there is one, may be called at any time, and more than once.
 type life struct {
 	name      string
 	use       func(ctx context.Context) error
@@ -127,8 +127,9 @@ func lives(m *session.Manager) []life {
 	}
 }
 
-// Every call returns, in whatever order and at whatever moment everything is opened, used and closed, and no goroutine
-// runs on. A call that does not return is a deadlock in the bubble; a goroutine that is left keeps it from ending.
+// Every call returns and no goroutine runs on, even if values are opened, used and closed in random order and at
+// random times. A call that does not return is a deadlock in the bubble; a goroutine that is left keeps it from
+// ending.
 func TestLifecycles(t *testing.T) {
 	for seed := range *lifecycles {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -220,7 +221,8 @@ func TestChurn(t *testing.T) {
 			churn(t, srv, r)
 			rounds++
 		}
-		// Those of values that outlived their Manager; elsewhere they are swept after a day.
+		// The markers of values that outlived their Manager; without this they are swept
+		// after a day.
 		const markers = "/life/queue/zksync-markers"
 		names, _ := srv.Children(markers)
 		for _, name := range names {
@@ -265,7 +267,7 @@ func churn(t *testing.T, srv *zksynctest.Server, r *rand.Rand) {
 	all := lives(m)
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	for _, l := range all[:6] {
-		wg.Go(func() { l.use(ctx) }) // what it returns depends on who was first
+		wg.Go(func() { l.use(ctx) }) // its result depends on the order of the calls
 	}
 	if r.IntN(2) == 0 {
 		wg.Wait()

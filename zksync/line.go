@@ -18,18 +18,18 @@ type class uint8
 
 const exclusive class = 0
 
-// A rule is what the lines of different primitives differ in.
+// A rule has the differences between the lines of different primitives.
 type rule struct {
 	// parse tells a place in the line from a foreign child.
 	parse func(name string) (c class, seq int32, ok bool)
 	// blocks says whether an earlier place of one class keeps out a later one
 	// of another.
 	blocks func(theirs, ours class) bool
-	// overtaken says that a place may appear in front of one that is in line
-	// already, so that an end of waiting must be confirmed by a listing.
+	// overtaken says that a place may appear in front of a place that already waits,
+	// so that an end of waiting must be confirmed by a listing.
 	overtaken func(ours class) bool
-	// together says that any number of places may be let in by the same event,
-	// so that one that does not let them in yet should not wake them all.
+	// together says that any number of places may be let in by the same event, so
+	// that an event that does not let them in yet should not wake all of them.
 	together func(ours class) bool
 }
 
@@ -44,11 +44,12 @@ func exclusively(parse func(name string) (class, int32, bool)) rule {
 }
 
 // A line is the common engine of Mutex, RWMutex, Semaphore and Election: the
-// ephemeral sequential children of a directory, each of which waits until the
-// earlier ones that block it are gone. It is the lock recipe of the ZooKeeper
+// ephemeral sequential children of a directory, each of which waits until the earlier
+// children that block it are gone. It is the lock recipe of the ZooKeeper
 // documentation, with two refinements: a place learns from the transaction that
-// creates it whether it is alone, and it watches its two nearest predecessors,
-// so that by the time the nearest one goes it knows that it was the last.
+// creates it whether it is alone, and it watches its two nearest predecessors, so
+// that when the nearest one leaves, the place already knows that no other place
+// blocks it.
 type line struct {
 	m     *session.Manager
 	dir   *directory
@@ -199,8 +200,8 @@ func (p *place) create(ctx context.Context, replace string) error {
 	}
 }
 
-// created notes what the transaction has told. Its results are nil if only the
-// znode is known to be there.
+// created takes the path, the token and the number of children from the transaction's
+// results. The results are nil if only the znode is known to exist.
 func (p *place) created(path string, results []zk.MultiResponse, touched bool) error {
 	p.path = path
 	p.lease.Own(path)
@@ -258,7 +259,8 @@ func (r rule) sort(names []string) []member {
 	return places
 }
 
-// A front is what keeps a place waiting, as far as the place needs to know.
+// A front has the places that keep a place waiting, as far as the place needs to know
+// them.
 type front struct {
 	near, far string // the two nearest; empty where there are none
 	last      bool   // near is the only one
@@ -267,14 +269,14 @@ type front struct {
 	frontSummary
 }
 
-// A frontSummary is what messages say of a front.
+// A frontSummary has the parts of a front that errors and log lines mention.
 type frontSummary struct {
 	count int    // the places that keep a place waiting
 	first string // the first of them
 	leads bool   // first is the first of the whole line, and so holds
 }
 
-// front looks for what keeps p waiting, without putting a long line in order.
+// front finds the places that keep p waiting, without sorting a long line.
 func (p *place) front(names iter.Seq[string]) front {
 	var f front
 	var near, far, first, head member

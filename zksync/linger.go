@@ -8,8 +8,8 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A resting place has been released by its last holder and is kept for the
-// next, until somebody else joins the line or its time is up.
+// A resting place has been released by its last holder and is kept for the next,
+// until another contender joins the line or its time is up.
 type resting struct {
 	p     *place
 	timer *time.Timer
@@ -29,14 +29,14 @@ func (e *entrance) keep(p *place) bool {
 	e.mu.Lock()
 	e.rest = &resting{p: p, timer: time.AfterFunc(e.linger, func() { e.evict(p) })}
 	e.mu.Unlock()
-	if p.crowd.over() { // it found somebody before there was anything to evict
+	if p.crowd.over() { // it found a contender before e.rest was set
 		e.evict(p)
 	}
 	return true
 }
 
-// resume takes the resting place up again, if there is one that is certain to
-// be ours, and not known to keep others waiting.
+// resume takes the resting place up again, if there is a place that is certain to be
+// ours, and not known to keep others waiting.
 func (e *entrance) resume(ctx context.Context) *place {
 	e.mu.Lock()
 	r := e.rest
@@ -61,8 +61,8 @@ func (e *entrance) resume(ctx context.Context) *place {
 	return p
 }
 
-// retake makes sure by asking that a place is there and first. If it cannot,
-// that is nothing to fail for: the place was nobody's.
+// retake asks the server whether a place exists and is first. An error counts as no:
+// no hold depended on the place.
 func (p *place) retake(ctx context.Context) bool {
 	first, err := p.first(ctx)
 	return first && err == nil
@@ -82,9 +82,9 @@ func (e *entrance) evict(p *place) {
 	p.leave()
 }
 
-// A crowd watches the directory of a place that lingers: for others who join
-// the line, and for the removal of the place itself. It lives as long as the place,
-// over any number of holds.
+// A crowd watches the directory of a place that lingers: for contenders that join the
+// line, and for the removal of the place itself. It lives as long as the place, over
+// any number of holds.
 type crowd struct {
 	e      *entrance
 	p      *place
@@ -94,7 +94,7 @@ type crowd struct {
 	done   chan struct{} // closed when the place has to go, or the crowd was stopped
 
 	mu    sync.Mutex
-	watch *session.Watch // armed when nobody else was there; nil while unknown
+	watch *session.Watch // armed when no other contender was in line; nil while unknown
 }
 
 func newCrowd(e *entrance, p *place) *crowd {
@@ -104,8 +104,8 @@ func newCrowd(e *entrance, p *place) *crowd {
 	return c
 }
 
-// quiet says that the place is there and nobody else is in line, as of a watch
-// that would have told otherwise on the very connection in use.
+// quiet reports whether the place exists and no other contender is in line. It relies
+// on a watch on the present connection, which would have fired otherwise.
 func (c *crowd) quiet() bool {
 	if c == nil {
 		return false
@@ -132,9 +132,9 @@ func (c *crowd) run() {
 	c.e.evict(c.p)
 }
 
-// look returns when the place has to go: others are there, or anything changes.
-// Whoever came may have gone again by the time of another look, as a TryLock
-// does, but is not to find the place there the next time.
+// look returns when the place has to go: others are there, or anything changes. A
+// contender that came may have left before another look, as a TryLock does, but the
+// place must not keep it out the next time.
 func (c *crowd) look() {
 	names, _, w, err := c.p.s.WatchChildren(c.ctx, c.p.line.dir.path)
 	if err != nil {

@@ -82,7 +82,8 @@ func TestLingerEndsForAContender(t *testing.T) {
 		if err := <-waiting; err != nil {
 			t.Fatal(err)
 		}
-		// One that comes while the lock is held keeps it from lingering.
+		// A contender that comes while the lock is held keeps the lock from
+		// lingering.
 		late := locking(t.Context(), other)
 		unlock(t, mu)
 		if err := <-late; err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// lookers are what only looks, and asks about what is at a path.
+// lookers are calls that only read, and read the znodes at a path.
 func lookers(m *session.Manager, path string) map[string]func(context.Context) error {
 	e, g := zksync.NewElection(m, path), zksync.NewGroup(m, path)
 	return map[string]func(context.Context) error{
@@ -74,8 +74,8 @@ func both(ctx context.Context, m *session.Manager, path string) []ends {
 	return []ends{{"election", leaders.Err()}, {"group", members.Err()}}
 }
 
-// Observe and Watch end with ctx, with the Manager and at a final refusal, and EndError tells which, whatever the cause
-// of ctx wraps.
+// Observe and Watch end with ctx, with the Manager and at a final refusal, and EndError tells which, for any error that
+// the cause of ctx wraps.
 func TestObserversEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

@@ -45,8 +45,8 @@ func wantCommitFirst(t *testing.T, srv *zksynctest.Server, id int64, path string
 	t.Errorf("nothing of %s was read after a lost answer", path)
 }
 
-// After a lost answer a primitive believes only what it has read behind a commit, since a deposed leader shows nothing
-// of what its successor has committed. To see this test fail, leave SyncQuorum out of participant.findAfterLoss,
+// After a lost answer a primitive believes only reads behind a commit, since a deposed leader does not show the
+// commits of its successor. To see this test fail, leave SyncQuorum out of participant.findAfterLoss,
 // outlook.lookForClaims, claim.look or consumer.isGone.
 func TestLostAnswersAreLookedUpBehindACommit(t *testing.T) {
 	// lose loses the answer to the next transaction, with the markers of queues, so

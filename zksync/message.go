@@ -9,9 +9,9 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A Message is one that Messages has delivered. It is the receiver's, and nobody
-// else's, until Ack, Nack, or the loss of the session under which it was claimed.
-// All methods may be called from any goroutine.
+// A Message is a message that Messages has delivered. It belongs to the receiver
+// alone, until Ack, Nack, or the loss of the session under which it was claimed. All
+// methods may be called from any goroutine.
 //
 //	            received            Ack
 //	waiting ---------------> ours -----------> gone
@@ -22,9 +22,9 @@ type Message struct {
 	// Data is the receiver's to keep and to change.
 	Data []byte
 
-	// ID is the path of the message's znode: that of no other message of the queue
-	// for as long as the queue's directory exists, and the same when the message is
-	// delivered again.
+	// ID is the path of the message's znode. No other message of the queue has the
+	// same ID as long as the queue's directory exists, and the ID stays the same when
+	// the message is delivered again.
 	ID string
 
 	c  *consumer // nil for a message of NewMessage
@@ -33,48 +33,49 @@ type Message struct {
 	settler func(ctx context.Context, verb string) error // of such a message
 
 	mu      sync.Mutex
-	verb    string        // Ack, Nack or Close, whichever came first
-	outcome chan struct{} // closed when it is known what came of that
+	verb    string        // the first of Ack, Nack and Close
+	outcome chan struct{} // closed when the outcome is known
 	err     error         // valid then
-	told    bool          // somebody was told of the success
+	told    bool          // a call has returned the success
 }
 
 func newMessage(c *consumer, cl *claim) *Message {
 	return &Message{Data: cl.data, ID: cl.o.path(cl.ref), c: c, cl: cl, outcome: make(chan struct{})}
 }
 
-// Ack removes the message from the queue, and waits until that has happened. If
-// ctx ends first it goes on in the background, and Ack may be called again to learn
-// what came of it.
+// Ack removes the message from the queue, and waits until that has happened. If ctx
+// ends first, the removal goes on in the background, and Ack may be called again to
+// learn the outcome.
 //
-// The error is ErrLost if the message was not ours any more, and so is or was
-// delivered again: because the session was lost, the queue's value was closed, or
-// somebody removed the claim's znode. (If another consumer has a claim of the same
-// name by then, whoever acknowledges first has done so for both.) It is ErrSettled if
+// The error is ErrLost if this consumer had lost its claim on the message, so that
+// the message is or was delivered again: the session was lost, the queue's value was
+// closed, or another client removed the claim's znode. (If another consumer has a
+// claim of the same name by then, the first Ack counts for both.) It is ErrSettled if
 // Ack has returned nil before, or Nack was called.
 //
-// An answer that was lost is made up for, also where somebody has removed the znode
-// that is there for that: message and claim go together, so if the claim is gone
-// while the session lives, it was we who have removed them, unless both were removed
-// by hand. ErrOutcomeUnknown is left for the case that the session is lost, too, or
-// the queue closed, before that could be looked up. With any other error, as
-// zk.ErrNoAuth where messages must not be removed, it is given back. A message with
-// children fails with zk.ErrNotEmpty, and this value skips it from then on (see Skipped).
+// If an answer is lost, Ack finds out whether the message was removed, even if another
+// client has removed the marker. Message and claim are removed together, so if the claim
+// is gone while the session lives, this consumer has removed them, unless both were
+// removed by hand. The error is ErrOutcomeUnknown if the session is lost, too, or the
+// queue closed, before Ack could find out. With any other error, such as zk.ErrNoAuth
+// where messages must not be removed, the message is given back. A message with children
+// fails with zk.ErrNotEmpty, and this value skips it from then on (see Skipped).
 func (m *Message) Ack(ctx context.Context) error {
 	return opError("ack", m.ID, m.settle(ctx, "Ack"))
 }
 
 // Nack gives the message back to its old place in the queue, ahead of all later
-// ones but those that consumers have claimed in advance (see WithPrefetch): whoever
-// claims next gets it, and that may be ourselves, at once. Those whose handling
-// failed should wait a while before: a message that is given back again and again
-// keeps a consumer with WithPrefetch(1) from all others. It waits, and fails, like Ack.
+// messages except messages that consumers have claimed in advance (see WithPrefetch).
+// The next consumer that claims gets the message, and that may be this consumer, at
+// once. Wait a while before you give back a message that you failed to handle: a
+// message that is given back again and again keeps a consumer with WithPrefetch(1) from
+// all other messages. Nack waits, and fails, like Ack.
 func (m *Message) Nack(ctx context.Context) error {
 	return opError("nack", m.ID, m.settle(ctx, "Nack"))
 }
 
-// settle begins what verb says, unless that was done before, and waits for the
-// outcome.
+// settle starts the Ack or Nack that verb names, unless the message is settled
+// already, and waits for the outcome.
 func (m *Message) settle(ctx context.Context, verb string) error {
 	if m.c == nil {
 		if m.begin(verb) {
@@ -102,7 +103,7 @@ func (m *Message) settle(ctx context.Context, verb string) error {
 	case <-m.outcome:
 	case <-ctx.Done():
 		select {
-		case <-m.outcome: // what has happened counts more
+		case <-m.outcome: // an outcome counts more than the end of ctx
 		default:
 			return session.Cancelled(ctx)
 		}
@@ -116,7 +117,7 @@ func (m *Message) settle(ctx context.Context, verb string) error {
 	return m.err
 }
 
-// errClosedUnsettled is what became of a message that was neither acknowledged nor
+// errClosedUnsettled is the outcome of a message that was neither acknowledged nor
 // given back when its queue was closed.
 var errClosedUnsettled = fmt.Errorf("%w: %w", ErrLost, ErrQueueClosed)
 
@@ -163,7 +164,8 @@ func (m *Message) finish(err error) {
 	close(m.outcome)
 }
 
-// carryOut removes the message or gives it back, whatever becomes of connections.
+// carryOut removes the message or gives it back, and tries again over lost
+// connections.
 func (m *Message) carryOut(verb string) error {
 	cl, o := m.cl, m.cl.o
 	t := cl.removal()
@@ -174,11 +176,11 @@ func (m *Message) carryOut(verb string) error {
 		if err := o.s.Err(); err != nil {
 			return lossOf(err)
 		}
-		_ = o.s.Pause(m.c.life, round-1) // what follows says why a pause ends
+		_ = o.s.Pause(m.c.life, round-1) // the next request returns the reason if the pause was cut short
 		var err error
 		if verb == "Ack" && round == 0 && cl.lane.mayBeRemade() {
 			// Our claim does not protect a directory that it is not in. The message of
-			// this name may be another one by now, which nobody has received.
+			// this name may be another one by now, which was not received.
 			err = ErrRemoved
 		} else {
 			err = m.await(m.c.q.removals.startOne(o.s, t))
@@ -209,8 +211,8 @@ func (m *Message) carryOut(verb string) error {
 	}
 }
 
-// await waits for what comes of an entry. When the session has ended it was sent
-// before, or never will be; and Close waits only so long.
+// await waits for the outcome of an entry. After the end of the session an entry that
+// was not sent is withdrawn; and Close bounds the wait.
 func (m *Message) await(e *entry) error {
 	s, life := m.cl.o.s, m.c.life
 	select {
@@ -242,13 +244,14 @@ func (m *Message) examine(verb string, why error) (again bool, err error) {
 		return true, nil
 	}
 	if ours {
-		m.c.giveBack([]*claim{cl}) // the claim on what is gone
+		m.c.giveBack([]*claim{cl}) // the claim on a message that does not exist
 	} else {
 		o.release(1)
 	}
 	o.suspect(cl.ref)
-	// Nobody but us removes our claim. After Nack another may have removed the message
-	// by now; after Ack it can only be there if somebody did so all the same.
+	// Only this consumer removes its claim. After Nack another consumer may have
+	// removed the message by now; after Ack the message can exist without the claim
+	// only if another client removed the claim nevertheless.
 	if isUnknown(why) && !ours && (!there || verb == "Nack") {
 		return false, nil
 	}
@@ -290,8 +293,8 @@ func (u *unsettled) of(s *session.Session) []*Message {
 	return all
 }
 
-// abandon gives back what was handed over and not settled, when the queue is
-// closed.
+// abandon gives back the messages that were delivered and not settled, when the queue
+// is closed.
 func (c *consumer) abandon() {
 	byOutlook := make(map[*outlook][]*claim)
 	for _, m := range c.unsettled.of(nil) {

@@ -122,7 +122,7 @@ func TestCloseOfAConsumerWithoutAServer(t *testing.T) {
 					from = 1
 				}
 				if items, _ := leftItems(srv, queuePath); len(items) == 2-from {
-					from++ // what was under way has happened
+					from++ // the call under way has happened
 				}
 				for i := from; i < 3; i++ {
 					takes(t, other, fmt.Sprint(i))

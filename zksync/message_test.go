@@ -15,7 +15,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// next receives one message, which must be the one that is wanted.
+// next receives one message, which must have the wanted data.
 func next(t testing.TB, ch <-chan *zksync.Message, want string) *zksync.Message {
 	t.Helper()
 	select {
@@ -62,7 +62,7 @@ func TestMessages(t *testing.T) {
 			ids[msg.ID] = true
 			if i%10 == 3 {
 				nack(t, msg)
-				// Those that were claimed already come before.
+				// The messages that were claimed already come first.
 				continue
 			}
 			ack(t, msg)
@@ -71,7 +71,7 @@ func TestMessages(t *testing.T) {
 			}
 		}
 		closeQueue(t, q)
-		// What was claimed and not received is back, in order.
+		// The messages that were claimed and not received are back, in order.
 		q = zksync.NewQueue(srv.Connect(t), path)
 		ch = q.Messages()
 		for i := 3; i < 50; i++ {
@@ -223,7 +223,7 @@ func TestCloseWithUnsettled(t *testing.T) {
 		for _, i := range []int{0, 2, 3, 4, 5, 6, 7, 8, 9} {
 			ack(t, next(t, other.Messages(), fmt.Sprint(i)))
 		}
-		synctest.Wait() // it may be giving up claims on what it has removed meanwhile
+		synctest.Wait() // it may still be deleting the claims on messages that it has removed
 		wantLeft(t, srv, 0, 0)
 	})
 }

@@ -7,23 +7,23 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A Mutex is a mutual exclusion lock that holds between processes: at any time
-// one goroutine at most, of all that use the same path on the same ensemble, holds
-// it. Waiters are served in the order of their arrival, but for the goroutines
-// that share a value, which take turns among themselves for a bounded while
-// before another process has its turn.
+// A Mutex is a mutual exclusion lock that holds between processes: of all goroutines
+// that use the same path on the same ensemble, at most one holds the lock at any
+// time. Waiters are served in the order of their arrival, with one exception: the
+// goroutines that share a value take turns among themselves for a bounded time before
+// another process has its turn.
 //
-// On the server it is the directory path with a child for each process in line,
-// laid out like Curator's InterProcessMutex and go-zookeeper's Lock, with which it
-// excludes. It does so with the lock recipe that comes with ZooKeeper, too, and with
-// kazoo's Lock if that is told of our names or WithLayout makes them kazoo's; see
-// docs/migrating.md. The algorithm is the lock recipe of the ZooKeeper
-// documentation. The data of the directory belongs to the lock and is overwritten:
-// keep data of your own in another znode.
+// On the server it is the directory path with a child for each process in line, in
+// the layout of Curator's InterProcessMutex and go-zookeeper's Lock. A Mutex and
+// these locks exclude each other, and so do a Mutex and ZooKeeper's lock recipe. A
+// Mutex and kazoo's Lock exclude each other with an option of kazoo or with
+// WithLayout; see docs/migrating.md. The algorithm is the lock recipe of the
+// ZooKeeper documentation. The data of the directory belongs to the lock and is
+// overwritten: keep data of your own in another znode.
 //
-// A Mutex may be shared by goroutines, and used again after any error. It must
-// not be copied. Like a sync.Mutex it is not reentrant, and may be unlocked by
-// another goroutine than the one that locked it.
+// A Mutex may be shared by goroutines, and used again after any error. It must not be
+// copied. Like a sync.Mutex it is not reentrant, and one goroutine may lock it and
+// another may unlock it.
 type Mutex struct {
 	path string
 	cfg  config
@@ -49,14 +49,14 @@ func NewMutex(m *session.Manager, path string, opts ...Option) *Mutex {
 	return mu
 }
 
-// Lock waits until the lock is held. When ctx ends first, nothing is held and
-// no znode stays behind; the error then is that of ctx. A lost connection or
-// session only makes it wait for longer: it takes its place in line again, at the
-// end if the session was lost. It fails with ErrClosed when the Manager is
-// closed, and with ErrLost if somebody removes the znode by which it waits.
+// Lock waits until the lock is held. When ctx ends first, nothing is held, no znode
+// stays behind, and Lock returns the error of ctx. After a lost connection or session
+// Lock waits for longer: it takes its place in line again, at the end if the session
+// was lost. It fails with ErrClosed when the Manager is closed, and with ErrLost if
+// another client removes the znode of its place in line.
 //
-// Lock does not tell when the lock is lost while it is held: only Unlock does.
-// LockContext is for those who want to know at once.
+// Lock does not report a loss of the lock while it is held: only Unlock does. Use
+// LockContext to learn of a loss at once.
 func (m *Mutex) Lock(ctx context.Context) error {
 	p, err := m.acquire(ctx)
 	if err != nil {
@@ -69,9 +69,9 @@ func (m *Mutex) Lock(ctx context.Context) error {
 // LockContext is Lock with a context for the time that the lock is held. It is
 // derived from ctx, carries the fencing token (see Token), and ends, with a cause,
 // when the lock is unlocked (ErrReleased), when it is lost (ErrLost: before the
-// server can give it to anyone else, unless its znode was removed by force), when
+// server can give it to another process, unless its znode was removed by force), when
 // the Manager is closed (ErrLost and ErrClosed), or when ctx ends. The end of ctx
-// does not unlock: Unlock is due in any case.
+// does not unlock: call Unlock in any case.
 func (m *Mutex) LockContext(ctx context.Context) (context.Context, error) {
 	held, _, err := m.lockContext(ctx)
 	return held, opError("lock", m.path, err)
@@ -106,10 +106,10 @@ func (m *Mutex) hold(h *hold) {
 	m.held = h
 }
 
-// TryLock takes the lock if nobody has it or is in line for it, and reports
-// whether it did. That others have it is no error. It takes a round trip to the
-// server, or three if it finds others there, of which it waits for the last so
-// that nothing is left of the attempt. It fails like Lock.
+// TryLock acquires the lock if no other caller holds it or is in line for it, and
+// reports whether it did. It is not an error if another caller holds the lock.
+// TryLock takes one round trip to the server, or three if it finds other contenders:
+// the last one deletes the znode of the attempt. It fails like Lock.
 func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
 	p, err := m.try(ctx)
 	if err != nil || p == nil {
@@ -142,10 +142,10 @@ func (m *Mutex) try(ctx context.Context) (*place, error) {
 	return m.in.try(ctx)
 }
 
-// Unlock releases the lock, and waits for the server's answer for as long as
-// the session is proven alive; from then on the release goes on in the background,
-// and Unlock returns nil. It returns ErrLost if the lock had been lost, so that
-// what was done under it may not have been alone; ErrLost and ErrClosed after the
+// Unlock releases the lock, and waits for the server's answer for as long as the
+// session is proven alive; from then on the release goes on in the background, and
+// Unlock returns nil. It returns ErrLost if the lock had been lost, so that another
+// process may have held the lock at the same time; ErrLost and ErrClosed after the
 // Manager was closed; and ErrNotHeld if this value holds no lock. A lock that was
 // lost keeps this value occupied until Unlock has said so.
 func (m *Mutex) Unlock() error {
@@ -174,12 +174,12 @@ func (m *Mutex) unlock(h *hold) error {
 	return m.in.release(h.p)
 }
 
-// Do calls fn with the lock held, and unlocks when fn returns or panics. fn's
-// context is that of LockContext. Do returns what fn returned, joined with ErrLost
-// if the lock was lost before fn returned, and with ErrNotHeld if somebody unlocked
-// it before: Do never unlocks a lock that was acquired later. Otherwise Do fails like
-// Lock, without having called fn. Manager.Close waits for fn while the session is
-// proven alive.
+// Do calls fn with the lock held, and unlocks when fn returns or panics. fn's context
+// is the context that LockContext returns. Do returns the error of fn, joined with
+// ErrLost if the lock was lost before fn returned, and with ErrNotHeld if the lock
+// was unlocked before: Do never unlocks a lock that was acquired later. Otherwise Do
+// fails like Lock, without having called fn. Manager.Close waits for fn while the
+// session is proven alive.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	held, h, err := m.lockContext(ctx)
 	if err != nil {

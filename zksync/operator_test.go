@@ -153,7 +153,8 @@ func TestDirectoryRemovedUnderTheLine(t *testing.T) {
 		ctx, _ := hold(t, holder)
 		time.Sleep(time.Second)
 		waiting := locking(t.Context(), mu)
-		// From the end: whoever waits would rightly be let in between.
+		// From the end: otherwise the waiting contender would rightly get the lock in
+		// between.
 		for _, name := range slices.Backward(wantPlaces(t, srv, 2)) {
 			srv.Delete(path + "/" + name)
 		}

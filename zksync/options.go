@@ -12,9 +12,9 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// An Option changes a default of a constructor. Constructors return no error:
-// an invalid option, or one that the primitive does not have, is reported by the
-// first call, with an error that wraps ErrInvalidOption.
+// An Option changes a default of a constructor. Constructors return no error: the
+// first call reports an invalid option, or an option that the primitive does not
+// have, with an error that wraps ErrInvalidOption.
 type Option func(*config) error
 
 type config struct {
@@ -57,9 +57,9 @@ func (c config) bound(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithTimeoutCause(ctx, c.maxWait, ErrMaxWait)
 }
 
-// WithMaxWait bounds how long an acquisition waits, in addition to its ctx.
-// After d it fails with ErrMaxWait, which is also context.DeadlineExceeded. What
-// was acquired is not bounded by it.
+// WithMaxWait bounds how long an acquisition waits, in addition to its ctx. After d
+// it fails with ErrMaxWait, which is also context.DeadlineExceeded. It does not bound
+// the time of a hold.
 //
 // It bounds a Put into a queue until the message is sent: while it waits for room
 // or for a connection.
@@ -147,12 +147,12 @@ func WithIDWait() Option {
 	}
 }
 
-// WithSizeFrom lets operators change how much a Semaphore has while it is in
-// use: it is what the znode at path says, in decimal digits. While that znode does
-// not exist or does not say a number, which is logged, it is what NewSemaphore was
-// given. 0 lets nobody in until it is changed. A smaller number takes nothing from
-// those who hold: nobody else is let in until enough of them have gone. A request
-// for more than the new number fails with ErrTooMany when its turn has come.
+// WithSizeFrom lets operators change the number of units of a Semaphore while it is
+// in use: the znode at path has the number, in decimal digits. While that znode does
+// not exist or has no number, which is logged, the n of NewSemaphore counts. With 0
+// no caller gets a unit until the number is changed. A smaller number takes no unit
+// from holders: no other caller gets a unit until enough units are released. A
+// request for more than the new number fails with ErrTooMany when its turn has come.
 func WithSizeFrom(path string) Option {
 	return func(c *config) error {
 		if err := session.CheckPath(path); err != nil {
@@ -168,10 +168,10 @@ func WithSizeFrom(path string) Option {
 // Queue, those included that consumers have and did not acknowledge yet. Of a PutAll
 // as many go as there is room for, and the rest waits.
 //
-// Among producers with this option n is never exceeded; those without it, and
-// those in other languages, put what they like. A producer that finds the queue full
-// lists it, and does so again when something has changed: it is meant for thousands
-// of messages rather than for millions.
+// Producers with this option never exceed n; producers without it, and producers in
+// other languages, ignore n. A producer that finds the queue full lists it, and does
+// so again when something has changed: use it for thousands of messages rather than
+// for millions.
 func WithCapacity(n int) Option {
 	return func(c *config) error {
 		if n < 1 {

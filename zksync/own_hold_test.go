@@ -198,7 +198,7 @@ func TestJoinReturnsWithItsContext(t *testing.T) {
 		m, other := srv.Connect(t), srv.Connect(t)
 		_, err := zksync.NewGroup(other, "/group").Join(t.Context(), "a", nil)
 		must(t, err)
-		// The first look finds the other member; what follows is not answered.
+		// The first look finds the other member; later requests are not answered.
 		srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpExists, Nth: 2, Times: -1, Do: zksynctest.Drop})
 		const patience = 100 * time.Millisecond
 		ctx, cancel := context.WithTimeout(t.Context(), patience)

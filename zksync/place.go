@@ -10,8 +10,8 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A place is a znode of ours in a line. It is used by one goroutine at a time:
-// whoever waits in it or holds by it.
+// A place is a znode of ours in a line. One goroutine at a time uses it: the
+// goroutine that waits in it or holds by it.
 type place struct {
 	line  *line
 	s     *session.Session
@@ -23,7 +23,7 @@ type place struct {
 	name  string
 	seq   int32
 	token int64 // its czxid, 0 until known
-	alone bool  // nobody else was in the directory when it was created
+	alone bool  // the directory had no other child when it was created
 
 	// While it waits:
 	own  *session.Watch // on its own znode
@@ -58,16 +58,16 @@ func (n *neighbour) stop() {
 	}
 }
 
-// wait returns when the place is first in line and proven to be so, with the
-// lease held. If ctx ends, the place stays in line, and wait may be called
-// again; after any other error it is to be left.
+// wait returns when the place is first in line and proven to be so, with the lease
+// held. If ctx ends, the place stays in line, and wait may be called again; after any
+// other error call leave.
 func (p *place) wait(ctx context.Context) error {
 	return p.confirm(ctx, p.await(ctx))
 }
 
-// confirm looks into a removal. The end of our session removes our znode as
-// well, and the server may tell of that first; so who removed it depends on
-// whether the leader still knows the session.
+// confirm finds the reason of a removal. The end of our session removes our znode as
+// well, and the server may report the removal first: another client removed the znode
+// only if the leader still knows the session.
 func (p *place) confirm(ctx context.Context, err error) error {
 	if session.ClassOf(err) == session.ClassRemoved {
 		if err := p.s.SyncQuorum(ctx, p.line.dir.path); err != nil {
@@ -130,7 +130,7 @@ func (p *place) await(ctx context.Context) error {
 				return p.grant(ctx)
 			}
 		case <-p.s.Done():
-			return p.s.Err() // watches are told later if functions are still awaited
+			return p.s.Err() // watches get their events later if functions are still awaited
 		case <-ctx.Done():
 			return wait.Cancelled(ctx)
 		}
@@ -146,7 +146,7 @@ func (p *place) first(ctx context.Context) (bool, error) {
 			return false, p.confirm(ctx, err)
 		}
 		if first = f.near == ""; !first {
-			return false, nil // watches would only be for those who wait
+			return false, nil // only a place that waits needs watches
 		}
 	}
 	p.alone = false
@@ -164,8 +164,8 @@ func ownEvent(ev zk.Event) error {
 	return nil
 }
 
-// unbroken says whether all that we know comes from one connection: only then
-// can nothing have happened to our own znode without our having been told before.
+// unbroken reports whether all our knowledge of the line comes from one connection:
+// only then would an earlier event have told us of a change of our own znode.
 func (p *place) unbroken() bool {
 	if p.own == nil || p.near.watch.FiredOn() != p.near.watch.Connection() || p.own.Connection() != p.near.watch.Connection() {
 		return false
@@ -173,10 +173,10 @@ func (p *place) unbroken() bool {
 	return len(p.own.Events()) == 0
 }
 
-// look lists the line, and watches what is to be watched: our own znode, and the
-// two nearest that block us, or the nearest alone where many may wait for the
-// same ones. It reports whether nobody does. p.near is nil afterwards if the one
-// that was the nearest has gone already.
+// look lists the line, and watches our own znode and the two nearest places that
+// block us, or only the nearest where many places may wait for the same ones. It
+// reports whether no place blocks us. p.near is nil afterwards if the nearest place
+// has left already.
 func (p *place) look(ctx context.Context) (first bool, err error) {
 	f, err := p.survey(ctx)
 	if err != nil {
@@ -326,7 +326,7 @@ func (p *place) withdraw(ctx context.Context) {
 	p.close()
 }
 
-// close ends what belongs to a place but its znode.
+// close ends everything that belongs to a place except its znode.
 func (p *place) close() {
 	p.crowd.stop()
 	p.guard.stop()

@@ -10,16 +10,17 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A pool has the holds of one value that nobody can tell apart when they are
-// released, as those of an RWMutex's readers. A release is counted for the stake
-// that has been there for longest, except that a Do owns its hold: only the end of
-// that Do releases the hold. It follows that
+// A pool has the holds of one value that cannot be told apart when they are released,
+// for example the read locks of an RWMutex. A release is counted for the oldest
+// stake, except that a Do owns its hold: only the end of that Do releases the hold.
+// It follows that
 //
-//   - no context of a hold may end before the last hold is released, since
-//     nobody knows whose release it was that came before;
-//   - when one stake is lost, every hold of the pool may be the one that was
-//     lost, and is told so. Until all have been released, nobody comes to hold,
-//     so that no release of a lost hold can be taken for that of a new one.
+//   - no context of a hold may end before the last hold is released, since an earlier
+//     release may belong to any hold;
+//   - when one stake is lost, any hold of the pool may be the lost one, so the
+//     contexts of all holds end. Until all holds have been released, the pool admits
+//     no new hold, so that no release of a lost hold can be taken for the release of
+//     a new one.
 type pool struct {
 	m    *session.Manager
 	path string
@@ -66,7 +67,8 @@ func (p *pool) untainted(ctx context.Context) error {
 	}
 }
 
-// check looks for a loss, and returns the one that is known; p.mu is held.
+// check looks for a lost stake, and returns the loss of the pool, if any; p.mu is
+// held.
 func (p *pool) check() error {
 	for _, st := range p.stakes {
 		if p.taint != nil {
@@ -94,9 +96,9 @@ func (p *pool) lose(st *stake, err error) {
 	}
 }
 
-// add brings in a stake for so many holds. It fails with errTainted if the pool
-// is lost, and like lost if the stake is; then the stake is to be left. p.mu is
-// held.
+// add adds a stake with the given number of holds. It fails with errTainted if the
+// pool is lost, and with the error of stake.lost if the stake is lost; then the
+// caller must call stake.leave. p.mu is held.
 func (p *pool) add(st *stake, holds int) error {
 	if p.check() != nil {
 		return errTainted
@@ -173,14 +175,14 @@ func (p *pool) releaseLocked(i int) error {
 	if isLoss(err) {
 		p.mu.Lock()
 		if len(p.stakes) > 0 && p.taint == nil {
-			p.spoil(err) // whoever has released, the loss may be that of another
+			p.spoil(err) // the lost hold may be another one than the released hold
 		}
 		p.mu.Unlock()
 	}
 	return err
 }
 
-// settle ends what the last hold leaves; p.mu is held.
+// settle resets the pool when the last hold is released; p.mu is held.
 func (p *pool) settle() {
 	if len(p.stakes) > 0 {
 		return
@@ -192,7 +194,7 @@ func (p *pool) settle() {
 	}
 }
 
-// context derives the context of a hold from that of the caller.
+// context derives the context of a hold from the caller's context.
 func (p *pool) context(parent context.Context, token int64) (context.Context, *tenure) {
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, tokenKey{}, token))
 	t := &tenure{cancel: cancel}
@@ -200,7 +202,7 @@ func (p *pool) context(parent context.Context, token int64) (context.Context, *t
 	defer p.mu.Unlock()
 	err := p.check()
 	if err == nil && len(p.stakes) == 0 {
-		err = ErrReleased // by somebody who did not hold
+		err = ErrReleased // by a caller without a hold
 	}
 	if err != nil {
 		cancel(err)

@@ -7,12 +7,12 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A PriorityQueue hands messages from producers to consumers, the more urgent
-// first, and first in first out within a priority. In all else it is a Queue; what
-// has been handed out already is not overtaken.
+// A PriorityQueue hands messages from producers to consumers, the more urgent first,
+// and first in first out within a priority. Otherwise it behaves like a Queue. A
+// message does not overtake messages that consumers have already claimed.
 //
-// Each priority has a directory of its own, p-000 to p-255, in which its messages
-// are as those of a Queue are.
+// Each priority has a directory of its own, p-000 to p-255, in which messages are
+// named as in a Queue.
 type PriorityQueue struct{ queue }
 
 // NewPriorityQueue returns a PriorityQueue at path. Like NewQueue it does no I/O.

@@ -17,34 +17,34 @@ import (
 //	                      +-----------+------------------+
 //	                        consumer closed, died, or gave it back
 //
-// [Queue.Put] and [Queue.PutAll] put messages in, once, whatever becomes of
-// connections and sessions. [Queue.Chan] is how most programs get them out: what
-// was received is removed. [Queue.Messages] is for work that must be done even if
-// a process dies over it, at least once; [Queue.Take] takes one at a time, exactly
-// once.
+// [Queue.Put] and [Queue.PutAll] put messages in, once, even when connections and
+// sessions are lost. Most programs receive from [Queue.Chan], which removes each
+// received message. [Queue.Messages] delivers at least once, for work that must be
+// done even if a process dies over it; [Queue.Take] takes one message at a time,
+// exactly once.
 //
 // A value may be both a producer and a consumer, and shared by goroutines. It has
-// goroutines only while it is at work, and asks the servers for nothing while there
-// is nothing to do. Close it in the end, before its Manager.
+// goroutines only while it is at work, and an idle value makes no requests. Close it
+// in the end, before its Manager.
 //
-// Messages are as in ZooKeeper's queue recipe and Curator's SimpleDistributedQueue:
-// children of path, named qn- and a number. WithLayout makes them those of kazoo's
-// Queue. The children that begin with zksync-
-// are for claims and markers, and come behind; others are let be.
-// Each of a producer's requests has a znode of the value's own, its marker, move on
-// by one version, which is how a lost answer is made up for; markers of processes
-// that died are swept up after a day. When two thousand million messages have gone
-// through, and no number is left, Put waits until the queue is empty, and makes it
-// anew.
+// Messages are named as in ZooKeeper's queue recipe and Curator's
+// SimpleDistributedQueue: children of path, named qn- and a number. WithLayout gives
+// them the names of kazoo's Queue. Children with names that begin with zksync- are
+// for claims and markers, and sort after the messages; other children are ignored.
+// Each request of a producer raises the version of the value's own marker znode by
+// one, so that a lost answer can be looked up. Markers of processes that died are
+// deleted after a day. When two thousand million messages have gone through, and no
+// number is left, Put waits until the queue is empty, and creates its directory
+// again.
 type Queue struct{ queue }
 
-// A queue is what Queue, PriorityQueue and DelayQueue have in common.
+// A queue has the parts that Queue, PriorityQueue and DelayQueue share.
 type queue struct {
 	m    *session.Manager
 	path string
 	kind kind
 	cfg  config
-	bad  error // what is wrong with the path or the options
+	bad  error // the error of the path or the options
 
 	// Acknowledgements need not wait for Puts.
 	puts     *committer
@@ -56,9 +56,9 @@ type queue struct {
 	over    chan struct{} // closed when it has returned
 }
 
-// NewQueue returns a Queue at path, which is made when it is first put to. It
-// does no I/O: what is wrong with the path or an option is reported by the first
-// call. It has the options WithCapacity, WithLayout, WithMaxWait and WithPrefetch.
+// NewQueue returns a Queue at path. The first Put creates the directory. NewQueue
+// does no I/O: the first call reports an invalid path or option. It has the options
+// WithCapacity, WithLayout, WithMaxWait and WithPrefetch.
 func NewQueue(m *session.Manager, path string, opts ...Option) *Queue {
 	q := &Queue{}
 	q.init(m, path, inOrder, opts, append([]string{"WithCapacity", "WithLayout"}, consumerOptions...)...)
@@ -68,7 +68,7 @@ func NewQueue(m *session.Manager, path string, opts ...Option) *Queue {
 	return q
 }
 
-// consumerOptions are those that all queues have.
+// consumerOptions are the options that all queues have.
 var consumerOptions = []string{"WithMaxWait", "WithPrefetch"}
 
 func (q *queue) init(m *session.Manager, path string, k kind, opts []Option, has ...string) {
@@ -86,8 +86,8 @@ func (q *queue) init(m *session.Manager, path string, k kind, opts []Option, has
 	q.consumer.init(q)
 }
 
-// child is the path of a znode in the queue's directory, or beside it where
-// whatever is in there is a message.
+// child returns the path of a znode in the queue's directory, or beside the directory
+// in a layout in which every child of the directory is a message.
 func (q *queue) child(name string) string {
 	if q.kind.beside {
 		return q.path + "-" + name
@@ -115,15 +115,15 @@ func (q *queue) usable() error {
 	}
 }
 
-// Close ends the value, and leaves the queue on the servers. Messages that were
-// not received from its channel, and those of Messages that were not settled, go back
-// to their places, and the channel is closed. Puts that were not
-// sent yet fail with ErrQueueClosed; for the answers to those that were it waits,
-// for five seconds at most if the servers cannot be reached, and then they fail with
-// an error that is ErrOutcomeUnknown, too. Messages that could not be given back by
-// then are free as soon as the servers can be reached, or the session has ended. It
-// returns when nothing of the value runs any more, and may be called more than once.
-// Close the Queue before its Manager, so that it can clean up behind itself.
+// Close ends the value, and leaves the queue on the servers. Messages that were not
+// received from its channel, and delivered Messages that were not settled, go back to
+// their places, and the channel is closed. Puts that were not sent yet fail with
+// ErrQueueClosed. Close waits for the answers to Puts that were sent, for five
+// seconds at most if the servers cannot be reached, and then these Puts fail with an
+// error that is ErrOutcomeUnknown, too. Messages that could not be given back by then
+// are free as soon as the servers can be reached, or the session has ended. Close
+// returns when no goroutine of the value runs any more, and may be called more than
+// once. Close the Queue before its Manager, so that it can delete its znodes.
 func (q *queue) Close() error {
 	// The others wait for the first, but not in the Once: a goroutine that is
 	// blocked in one stops the clock of a bubble.

@@ -17,7 +17,7 @@ import (
 //	}
 //
 // The loop ends with an error and no message when ctx ends, and when the channel of
-// Messages is closed: the error is that of Err then. A loop that is left by break or
+// Messages is closed: then the error is the one of Err. A loop that is left by break or
 // return, or by the end of ctx, can be begun again, and leaves the value open: close it to
 // give back the messages that were not received. Each message must be settled, see
 // WithPrefetch.

@@ -1,38 +1,39 @@
 package zksync
 
-// Chan returns the channel that delivers messages, first in first out, and begins
-// to consume at its first call; later calls return the same. The channel has no
-// buffer. Whoever receives a message has it, and it is then removed from the queue:
+// Chan returns the channel that delivers messages, first in first out, and begins to
+// consume at its first call; later calls return the same. The channel has no buffer.
+// A received message belongs to the receiver, and is then removed from the queue:
 //
 //   - A message that was not received is not lost: it goes to another consumer, or
 //     to this one later, in its old place.
-//   - One that was received and is being worked on is lost if the process dies:
-//     Messages is for work that must not be.
+//   - If the process dies while it works on a received message, the message is lost.
+//     Use Messages for work that must not be lost.
 //   - The removal follows at once, but behind the receipt. If the process dies in
 //     between, or its session is lost, other consumers get such messages again: 128
-//     at most. This value does not deliver one again that it has delivered, whatever
-//     becomes of connections and sessions.
+//     at most. This value never delivers a message twice, even over lost connections
+//     and sessions.
 //
-// The channel is closed by Close, by the end of the Manager, and where messages
-// cannot be had at all, as for an invalid path or for want of permission; Err says
-// why. Lost connections and sessions only delay it. Whoever stops receiving should
-// Close, since up to a number of messages (see WithPrefetch) wait for the receiver
-// and for nobody else.
+// The channel is closed by Close, by the end of the Manager, and when no messages can
+// be received at all, for example because the path is invalid or a permission is
+// missing; Err has the reason. Lost connections and sessions only delay messages.
+// Call Close when you stop receiving: otherwise a number of messages (see
+// WithPrefetch) stay claimed by this value.
 //
-// A value has Chan or Messages, not both: asking for the other panics. Take may be
-// used beside them, and then gets a message that was not claimed yet for the channel,
-// so one that is later than some that were not received from it.
+// A value delivers by Chan or by Messages, not by both: a call of the other method
+// panics. Take may be used beside the channel. It then gets a message that was not
+// claimed for the channel yet, which is later than the unreceived messages of the
+// channel.
 func (q *queue) Chan() <-chan []byte {
 	q.consumer.start("Chan")
 	return q.consumer.bytes
 }
 
-// Messages returns the channel that delivers messages which are removed at Ack,
-// and begins to consume at its first call; later calls return the same. A message
-// that was not acknowledged is delivered again when its consumer dies, and comes
-// then in its old place, ahead of later ones: at least once, so that work on it
-// should be able to bear that. There is no bound to how long a message may be worked
-// on, while the session lasts. The channel is closed like that of Chan.
+// Messages returns the channel that delivers messages which are removed at Ack, and
+// begins to consume at its first call; later calls return the same channel. A message
+// that was not acknowledged is delivered again when its consumer dies, and then comes
+// in its old place, ahead of later messages. A message is so delivered at least once,
+// and the work on it should tolerate a repetition. Work on a message may take any
+// time while the session lasts. The channel is closed like the channel of Chan.
 func (q *queue) Messages() <-chan *Message {
 	q.consumer.start("Messages")
 	return q.consumer.messages

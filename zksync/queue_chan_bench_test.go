@@ -91,8 +91,8 @@ func BenchmarkDelivery(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkBacklog delivers from backlogs of different lengths: what a message
-// costs does not depend on how many wait.
+// BenchmarkBacklog delivers from backlogs of different lengths: the cost of a message
+// does not depend on how many wait.
 func BenchmarkBacklog(b *testing.B) {
 	for _, n := range []int{1_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

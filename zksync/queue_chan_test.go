@@ -86,8 +86,8 @@ func TestChanCloseGivesToThoseWhoWait(t *testing.T) {
 	})
 }
 
-// The messages of a consumer that died come back in their old places, ahead of those that another consumer has in
-// memory.
+// The messages of a consumer that died come back in their old places, ahead of the messages that another consumer
+// has in memory.
 func TestChanOfTheDead(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		offer(t, srv.Connect(t), queuePath, 0, 1000)
@@ -114,7 +114,8 @@ func TestChanOfTheDead(t *testing.T) {
 	})
 }
 
-// Consumers share a short backlog, since WithPrefetch bounds what each of them claims.
+// Consumers share a short backlog, since WithPrefetch bounds the claims of each of
+// them.
 func TestChanShares(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		var chans []<-chan []byte
@@ -145,7 +146,7 @@ func TestChanIdle(t *testing.T) {
 		offer(t, m, queuePath, 0, 10)
 		receive(t, ch, 10)
 		synctest.Wait()
-		time.Sleep(2 * time.Minute) // the servers may remove what is empty
+		time.Sleep(2 * time.Minute) // the servers may remove empty containers
 		srv.ResetOps()
 		time.Sleep(time.Hour)
 		if ops := requests(srv); len(ops) > 0 {

@@ -11,8 +11,8 @@ import (
 )
 
 // closeAtEachRequest runs test for each of the first requests of a consumer, with
-// Close called while that is under way, and its answer lost or not. test returns
-// what it got from the queue until its channel was closed.
+// Close called while that is under way, and its answer lost or not. test returns the
+// messages that it got from the queue until its channel was closed.
 func closeAtEachRequest(t *testing.T, test func(t *testing.T, q *zksync.Queue) []string) {
 	for _, lost := range []bool{false, true} {
 		for _, at := range allMoments {
@@ -58,7 +58,7 @@ func closeAtEachRequest(t *testing.T, test func(t *testing.T, q *zksync.Queue) [
 	}
 }
 
-// Whichever request of Chan is under way when Close is called, the next consumer gets the rest, at once and in order.
+// If Close is called during any request of Chan, the next consumer gets the rest, at once and in order.
 func TestCloseAtEachRequestOfChan(t *testing.T) {
 	closeAtEachRequest(t, func(_ *testing.T, q *zksync.Queue) (got []string) {
 		for data := range q.Chan() {
@@ -68,8 +68,7 @@ func TestCloseAtEachRequestOfChan(t *testing.T) {
 	})
 }
 
-// Whichever request of Messages is under way when Close is called, the next consumer gets the rest, at once and in
-// order.
+// If Close is called during any request of Messages, the next consumer gets the rest, at once and in order.
 func TestCloseAtEachRequestOfMessages(t *testing.T) {
 	closeAtEachRequest(t, func(t *testing.T, q *zksync.Queue) (got []string) {
 		for msg := range q.Messages() {

@@ -143,10 +143,10 @@ func TestChanAndTheOperator(t *testing.T) {
 		q := newQueue(t, srv)
 		ch := q.Chan()
 		synctest.Wait()
-		// Of those that it has claimed.
+		// A message and a claim of the messages that the consumer has claimed.
 		srv.Delete(queuePath + "/qn-0000000002")
 		srv.Delete(queuePath + "/zksync-claims/qn-0000000004")
-		// Of those that it has only listed.
+		// A message that the consumer has only listed.
 		srv.Delete(queuePath + "/qn-0000000020")
 		want(t, receive(t, ch, 29), slices.DeleteFunc(numbers(0, 30), func(v string) bool { return v == "19" }))
 		synctest.Wait()
@@ -194,10 +194,11 @@ func TestChanOfAQueueThatWasRemoved(t *testing.T) {
 		synctest.Wait()
 		removeTree(srv, queuePath)
 		time.Sleep(time.Minute)
-		// What was claimed is delivered nevertheless.
+		// The claimed messages are delivered nevertheless.
 		want(t, receive(t, ch, 2), numbers(1, 3))
 		offer(t, m, queuePath, 10, 15)
-		// Names are given anew, and those that are not done with yet come last.
+		// The names are used again, and messages with the name of an unfinished
+		// message come last.
 		got := receive(t, ch, 5)
 		slices.Sort(got)
 		want(t, got, numbers(10, 15))
@@ -279,7 +280,7 @@ func TestChanOfLargeMessages(t *testing.T) {
 }
 
 // A value delivers in order although the servers end its lost session late. A session is lost to us before the servers
-// have ended it. What it had claimed comes first nevertheless.
+// have ended it. The messages that it had claimed come first nevertheless.
 func TestChanDoesNotOvertakeItself(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		offer(t, srv.Connect(t), queuePath, 0, 30)

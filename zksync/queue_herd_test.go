@@ -33,7 +33,7 @@ func TestManyConsumersOfALongQueue(t *testing.T) {
 					})
 				}
 				synctest.Wait()
-				// Requests take time, so that who is asked when does not depend on the
+				// Requests take time, so that their order does not depend on the
 				// machine.
 				srv.Inject(zksynctest.Fault{Times: -1, Do: zksynctest.Delay(time.Millisecond)})
 				srv.ResetOps()

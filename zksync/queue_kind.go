@@ -1,7 +1,7 @@
 package zksync
 
-// A kind is what different queues differ in: how messages are named, and whether
-// they lie in the queue's own directory or in lanes, which are directories in that.
+// A kind has the differences between queues: the names of messages, and whether they
+// lie in the queue's own directory or in lanes, which are directories below it.
 type kind struct {
 	name string
 	// parse tells the messages in a directory from everything else.

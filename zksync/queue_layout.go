@@ -10,13 +10,13 @@ import (
 )
 
 // The znodes of a queue. Messages are named and numbered as in ZooKeeper's queue
-// recipe; what else there is has a name that sorts after theirs, so that other
-// clients, which start with the smallest, hardly notice it.
+// recipe; all other znodes have names that sort after the messages, so that other
+// clients, which start with the smallest name, hardly notice them.
 const (
 	itemPrefix = "qn-"
 
-	// entryPrefix is that of kazoo's messages, with the priority that they have
-	// unless they are given another.
+	// entryPrefix begins the names of kazoo's messages, with kazoo's default
+	// priority.
 	entryPrefix = "entry-100-"
 
 	claimsName    = "zksync-claims"    // in it an ephemeral for each message that is being worked on, of the same name
@@ -111,7 +111,7 @@ func itemsOf(names []string, parse func(string) (item, bool)) []item {
 	return items
 }
 
-// delayedPrefix is what a message that is due at a time is asked to be named.
+// delayedPrefix is the prefix of the name of a message that is due at a time.
 func delayedPrefix(due int64) string {
 	return fmt.Sprintf("%s%0*d-", itemPrefix, dueDigits, due)
 }
@@ -125,8 +125,8 @@ func parsePriorityLane(name string) (priority int64, ok bool) {
 	return n, ok && ok2 && len(digits) == 3 && n <= MaxPriority
 }
 
-// delayLane is the directory of what is due, in milliseconds since 1970, within
-// the same laneWidth.
+// delayLane returns the directory of a message that is due at a time, in milliseconds
+// since 1970. It has all messages that are due within one laneWidth.
 func delayLane(due int64) string {
 	width := laneWidth.Milliseconds()
 	return fmt.Sprintf("t-%0*d", laneDigits, due/width*width/1000)

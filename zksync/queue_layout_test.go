@@ -219,7 +219,7 @@ func TestDelayLayout(t *testing.T) {
 		wantNext(t, q, "in a second")
 		srv.ResetOps()
 		wantNext(t, q, "in a second")
-		if ops := requests(srv); len(ops) != 4 { // claims, lanes, the one that has begun, the message
+		if ops := requests(srv); len(ops) != 4 { // claims, lanes, the lane that has begun, the message
 			t.Errorf("Peek asked for %v", names(ops))
 		}
 		putAfter("late", -time.Hour)

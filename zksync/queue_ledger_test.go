@@ -18,12 +18,12 @@ type ledger struct {
 	each  int           // messages of a producer
 	pause time.Duration // that a producer makes at most between two batches
 
-	unsettled bool // do not look at what is settled: those who received it cannot know
+	unsettled bool // do not check settled messages: their receivers cannot know
 
 	mu        sync.Mutex
 	delivered map[string]int
 	settled   map[string]int // acknowledged, or taken for good
-	unsure    map[string]int // whoever did so has not learned what came of it
+	unsure    map[string]int // an Ack or Take with an unknown outcome
 }
 
 func newLedger(t testing.TB, messages int) *ledger {

@@ -13,10 +13,10 @@ import (
 // lanesAtOnce is how many directories are listed in one request.
 const lanesAtOnce = 16
 
-// Len returns how many messages are in the queue: those that wait, those that are
-// not due yet, and those that consumers have and did not acknowledge yet. It lists
-// the queue, which takes about 18 bytes a message, so it is for looking and not for
-// deciding.
+// Len returns the number of messages in the queue: messages that wait, messages that
+// are not due yet, and messages that consumers have and did not acknowledge yet. It
+// lists the queue, which takes about 18 bytes a message. The number may be out of
+// date when Len returns, so do not base a decision on it.
 func (q *queue) Len(ctx context.Context) (int, error) {
 	n := 0
 	err := q.look(ctx, func(ctx context.Context, s *session.Session) error {
@@ -42,10 +42,10 @@ func (q *queue) Len(ctx context.Context) (int, error) {
 	return n, q.opError("len", err)
 }
 
-// Peek returns the message that would be delivered next, and false if there is
-// none: one that no consumer has, and that is due. It stays in the queue, and may
-// be gone when Peek returns. It lists the queue, as Len does. Messages that cannot be read
-// are passed over; if there are no others Peek fails with the reason.
+// Peek returns the message that would be delivered next, and false if there is none. Such
+// a message is due, and no consumer has it. It stays in the queue, and may be gone when
+// Peek returns. It lists the queue, as Len does. Messages that cannot be read are passed
+// over; if there are no others Peek fails with the reason.
 func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 	err = q.look(ctx, func(ctx context.Context, s *session.Session) error {
 		now := int64(math.MaxInt64)
@@ -92,8 +92,8 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 	return data, ok, q.opError("peek", err)
 }
 
-// claim is the name of the claim on a message: that of the message itself, with
-// that of its lane in front where there are lanes.
+// claim returns the name of the claim on a message: the name of the message itself,
+// with the lane's name in front where there are lanes.
 func (q *queue) claim(dir string, it item) string {
 	if q.kind.lane == nil {
 		return it.name
@@ -136,7 +136,7 @@ func (q *queue) lanes(ctx context.Context, s *session.Session, upTo int64) ([]st
 	return dirs, err
 }
 
-// items lists the messages in directories, in order. One that is not there is
+// items lists the messages in directories, in order. A missing directory counts as
 // empty.
 func (q *queue) items(ctx context.Context, s *session.Session, dirs []string) ([][]item, error) {
 	reads := make([]session.Read, len(dirs))

@@ -11,26 +11,26 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// Put appends a message. nil and empty messages are messages, too. One that is too
-// large for the servers fails with session.ErrTooLarge, and the limit, before
-// anything is sent. The caller may use data again when Put has returned.
+// Put appends a message. nil and empty messages are messages, too. Put of a message
+// that is too large for the servers fails with session.ErrTooLarge, and the limit,
+// before anything is sent. The caller may use data again when Put has returned.
 //
-// Puts of many goroutines travel together, one request at a time; those of one
+// Puts of many goroutines travel together, one request at a time; the Puts of one
 // goroutine stay in order. When Put returns nil the message is in the queue, once,
-// whatever became of connections and sessions meanwhile. An error that is
-// ErrOutcomeUnknown says that it may be in the queue or still get there: ctx ended
-// while it was under way, or somebody removed the znode that tells. With any other
-// error it is not in the queue and never will be. A message that was not sent when
-// ctx ends is withdrawn.
+// even if connections and sessions were lost meanwhile. An error that is
+// ErrOutcomeUnknown says that the message may be in the queue or still get there: ctx
+// ended while the Put was under way, or another client removed the marker. With any
+// other error the message is not in the queue and never will be. A message that was
+// not sent when ctx ends is withdrawn.
 func (q *Queue) Put(ctx context.Context, data []byte) error {
 	return q.put(ctx, q.path, q.kind.prefix, data)
 }
 
-// PutAll appends messages in order, many in one request. If it fails, those are in
-// the queue that the PutAllError says, from the first on, and the others are not;
-// only if the error is ErrOutcomeUnknown may more of them be. All that was said at
-// Put holds here too. PutAll as a whole is not atomic: a consumer may see the first
-// before the last is there.
+// PutAll appends messages in order, many in one request. If it fails, the PutAllError
+// has the number of messages, from the first on, that are in the queue. The other
+// messages are not in the queue, unless the error is ErrOutcomeUnknown: then more of
+// them may be. Otherwise PutAll behaves like Put. PutAll as a whole is not atomic: a
+// consumer may see the first before the last is there.
 func (q *Queue) PutAll(ctx context.Context, messages ...[]byte) error {
 	return q.putAll(ctx, q.path, q.kind.prefix, messages)
 }
@@ -64,7 +64,8 @@ func (q *queue) put(ctx context.Context, dir, name string, data []byte) error {
 	return q.opError("put", err)
 }
 
-// hurry withdraws what is not sent within WithMaxWait, unless stop is called before.
+// hurry withdraws the entries that are not sent within WithMaxWait, unless stop is
+// called before.
 func (q *queue) hurry(ctx context.Context, entries ...*entry) (stop func()) {
 	if q.cfg.maxWait == 0 {
 		return func() {}
@@ -105,12 +106,13 @@ func (q *queue) putAll(ctx context.Context, dir, name string, messages [][]byte)
 // message can be sent: a request has at least 1,024 bytes.
 const largeMessage = 512
 
-// message words a Put.
+// message builds the transaction of a Put.
 func (q *queue) message(dir, name string, data []byte) (tx, error) {
 	if err := q.usable(); err != nil {
 		return tx{}, err
 	}
-	// What was given up may be repeated for the sake of others in the same request.
+	// A cancelled entry may be sent again together with other entries of its request,
+	// so it needs a copy of data.
 	create := &zk.CreateRequest{Path: child(dir, name), Data: bytes.Clone(data), Flags: zk.FlagSequence}
 	t := tx{ops: []any{create}, size: len(create.Path) + len(data) + 100, dir: dir}
 	if len(data) < largeMessage {

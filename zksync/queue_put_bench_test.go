@@ -16,8 +16,8 @@ import (
 
 // BenchmarkPut64 has 64 goroutines put, on a real server, in turns with raw
 // transactions of 64 creates that are sent one at a time. The metric x-raw is the
-// median of how many messages a second go by Put for one that goes by those: the
-// design asks for 0.8. An iteration is a turn of each.
+// median of the ratio of the messages a second by Put to the messages a second by raw
+// transactions: the goal is 0.8. An iteration is a turn of each.
 func BenchmarkPut64(b *testing.B) {
 	const goroutines, each = 64, 400
 	m := zksynctest.RealShared(b).Connect(b)

@@ -15,8 +15,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// wantOnceInOrder expects each of the producers' messages in the queue once, and
-// those of a producer in order.
+// wantOnceInOrder expects each of the producers' messages in the queue once, and the
+// messages of a producer in order.
 func wantOnceInOrder(t *testing.T, s *session.Session, path string, producers, each int) {
 	t.Helper()
 	names, _, err := s.Children(t.Context(), path)

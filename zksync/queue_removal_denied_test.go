@@ -45,7 +45,7 @@ func TestConsumingWithoutPermissionToRemove(t *testing.T) {
 					if err := msg.Ack(t.Context()); !errors.Is(err, zk.ErrNoAuth) {
 						t.Error("Ack:", err)
 					}
-					synctest.Wait() // until the claim of 0 is released, ahead of that of 1
+					synctest.Wait() // until the claim of 0 is released, ahead of the claim of 1
 					nack(t, next(t, q.Messages(), "1"))
 					synctest.Wait()
 					next(t, q.Messages(), "2") // was claimed in advance

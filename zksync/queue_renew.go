@@ -10,11 +10,11 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// renew makes it possible to put into a directory again that has no number for
-// another message. Usually its counter is spent, which takes two thousand million
-// messages: then it waits until all of these have been consumed, and removes the
-// directory, so that it is made anew. Else somebody has made a message with the
-// next number by hand, and it waits until that is gone.
+// renew makes a directory usable again that has no number for another message.
+// Usually its counter is spent, after two thousand million messages: then renew waits
+// until all of these have been consumed, and removes the directory, so that a new one
+// is created. Otherwise another client has created a message with the next number,
+// and renew waits until that message is gone.
 func (q *queue) renew(ctx context.Context, s *session.Session, dir string) error {
 	for {
 		names, stat, w, err := s.WatchChildren(ctx, dir)
@@ -59,8 +59,8 @@ func await(ctx context.Context, s *session.Session, w *session.Watch) error {
 	}
 }
 
-// demolish removes a directory without messages, with all that is ours in it. It
-// reports false if something has changed meanwhile.
+// demolish removes a directory without messages, with our znodes in it. It reports
+// false if something has changed meanwhile.
 func (q *queue) demolish(ctx context.Context, s *session.Session, dir string, names []string) (bool, error) {
 	var ops []any
 	for _, name := range names {

@@ -17,7 +17,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// commonQueue is what the three queues have in common.
+// commonQueue has the methods that the three queues share.
 type commonQueue interface {
 	Take(context.Context) ([]byte, error)
 	TryTake(context.Context) ([]byte, bool, error)

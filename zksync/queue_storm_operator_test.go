@@ -13,8 +13,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// harm is what an operator does who takes the znodes that begin with zksync- for
-// rubbish: he removes some, or a whole directory of them.
+// harm acts like an operator that takes the znodes that begin with zksync- for
+// rubbish: it removes some of them, or a whole directory.
 func harm(srv *zksynctest.Server, rng *rand.Rand) {
 	dir := queuePath + "/" + []string{"zksync-claims", "zksync-markers", "zksync-consumers", "zksync-limit"}[rng.IntN(4)]
 	names, _ := srv.Children(dir)
@@ -101,7 +101,8 @@ func TestQueueStormWithAnOperator(t *testing.T) {
 				striking.Wait()
 				consuming.Wait()
 				time.Sleep(time.Minute)
-				// What a Take has put back when the others had gone.
+				// Messages that a Take has put back after the other consumers had
+				// ended.
 				rest := newQueue(t, srv)
 				for {
 					data, ok, err := rest.TryTake(t.Context())
@@ -132,7 +133,8 @@ func TestQueueStormWithAnOperator(t *testing.T) {
 	}
 }
 
-// operated consumes in one of three ways until ctx ends, and notes what it has.
+// operated consumes in one of three ways until ctx ends, and notes the messages that
+// it receives.
 func operated(ctx context.Context, t *testing.T, q *zksync.Queue, how string, rnd *rand.Rand, note func([]byte)) {
 	for ctx.Err() == nil {
 		switch how {

@@ -11,25 +11,25 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// Take waits for the first message that nobody else has claimed, removes it from
-// the queue, and returns it: exactly once, whatever becomes of connections and
-// sessions, also beside clients in other languages. It costs one transaction and
+// Take waits for the first message that no other consumer has claimed, removes it
+// from the queue, and returns it: exactly once, even over lost connections and
+// sessions, and beside clients in other languages. It costs one transaction and
 // claims nothing in advance.
 //
-// A Take that waits is not logged: a queue that is empty is no fault. When ctx ends
+// A waiting Take is not logged, because an empty queue is not a fault. When ctx ends
 // before the removal of a message was sent, Take has taken nothing, and the error says
-// whether the queue was empty or consumers had claimed all its messages. When
-// ctx ends while the removal is under way, Take returns the data of the message at once,
-// with an error that is ErrOutcomeUnknown and wraps the reason of ctx: the message is
-// removed and nobody else gets it, or it stays in the queue and is delivered again. The
+// whether the queue was empty or consumers had claimed all its messages. When ctx ends
+// while the removal is under way, Take returns the data of the message at once, with an
+// error that is ErrOutcomeUnknown and wraps the reason of ctx: the message is removed
+// and no other consumer gets it, or it stays in the queue and is delivered again. The
 // caller should handle the data as data that may be delivered twice. Data that is
-// dropped may be lost. Close does not end a removal that is under way, but waits for
-// its answer, for five seconds at most.
+// dropped may be lost. Close does not end a removal that is under way, but waits for its
+// answer, for five seconds at most.
 //
 // Take also returns the data with ErrOutcomeUnknown where the answer to the removal was
-// lost, somebody has removed the znode that tells the outcome, and the message is gone:
-// this Take or a client in another language removed the message. If the message is
-// still there Take goes on instead.
+// lost, another client has removed the marker, and the message is gone: this Take or a
+// client in another language removed the message. If the message is still there Take
+// goes on instead.
 //
 // Take fails with ErrQueueClosed when the value is closed, with ErrClosed when the
 // Manager is.
@@ -38,9 +38,10 @@ func (q *queue) Take(ctx context.Context) ([]byte, error) {
 	return data, q.opError("take", err)
 }
 
-// TryTake is Take without waiting: it reports false if no message was to be had at
-// the time of the call. To know that, it commits a transaction without effect (see
-// session.Session.SyncQuorum): poll with Take and a ctx rather than with TryTake.
+// TryTake is Take without waiting: it reports false if there was no message to take
+// at the time of the call. To find out, TryTake commits a transaction without effect
+// (see session.Session.SyncQuorum): poll with Take and a ctx rather than with
+// TryTake.
 func (q *queue) TryTake(ctx context.Context) ([]byte, bool, error) {
 	data, ok, err := q.consumer.take(ctx, false)
 	return data, ok, q.opError("tryTake", err)
@@ -70,7 +71,7 @@ func (c *consumer) take(ctx context.Context, patient bool) (data []byte, ok bool
 		var err error
 		data, ok, err = c.outlook(s).takeOne(ctx, removing, wait, patient)
 		if ok && err != nil {
-			unclear, err = err, nil // not to be tried again, whatever the reason
+			unclear, err = err, nil // not to be tried again, for any reason
 		}
 		return err
 	})
@@ -188,13 +189,14 @@ func (o *outlook) knowsNone() bool {
 	return !slices.ContainsFunc(o.lanes, func(l *lane) bool { return l.waiting.due(now) > 0 })
 }
 
-// renew has everything listed anew, as it is now. The watches stay until then.
+// renew marks all listings as stale, so that everything is listed again. The watches
+// stay until then.
 func (o *outlook) renew(ctx context.Context) error {
 	if err := o.s.SyncQuorum(ctx, o.c.q.path); err != nil {
 		return err
 	}
-	// Whoever waits is to look again, too: there may be more than we take, or we may
-	// not get that far.
+	// The other waiting goroutines must look again, too: there may be more messages
+	// than this one takes, or this one may fail before it takes any.
 	defer o.ring()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -230,8 +232,8 @@ func (o *outlook) readyToTake(ctx context.Context) error {
 	return nil
 }
 
-// taking is the transaction by which a message goes that nobody has claimed: a
-// claim that is there already lets it fail.
+// taking returns the transaction that removes an unclaimed message: it fails if a
+// claim exists.
 func (o *outlook) taking(r ref, version int32) tx {
 	item, name := o.path(r), o.claimPath(r)
 	return tx{

@@ -198,7 +198,7 @@ func TestGivenBackWhileLookedFor(t *testing.T) {
 	})
 }
 
-// A message is taken once, whichever request of Take or its answer is lost.
+// A message is taken once, even if any request of Take or its answer is lost.
 func TestTakeOverLostAnswers(t *testing.T) {
 	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply} {
 		for nth := range 24 {

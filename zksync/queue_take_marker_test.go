@@ -14,9 +14,9 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// withoutMarker loses the answer to the next transaction of a queue, or that itself,
-// and has its marker removed before anybody can learn from that what came of it.
-// meanwhile is what else happens.
+// withoutMarker loses the answer to the next transaction of a queue, or the
+// transaction itself, and has its marker removed before the marker can show the
+// outcome. meanwhile runs at the same moment.
 func withoutMarker(t testing.TB, srv *zksynctest.Server, id int64, happens bool, meanwhile func()) {
 	t.Helper()
 	at := zksynctest.BeforeCommit
@@ -34,7 +34,8 @@ func withoutMarker(t testing.TB, srv *zksynctest.Server, id int64, happens bool,
 	srv.Inject(f)
 }
 
-// A Take whose answer and marker are lost is resolved by the message itself.
+// If the answer and the marker of a Take are lost, the message itself shows the
+// outcome.
 func TestTakeWithoutTheMarker(t *testing.T) {
 	for _, c := range []struct {
 		what      string

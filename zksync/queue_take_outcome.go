@@ -7,9 +7,9 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// isGone says whether a message is gone whose removal is of unknown outcome,
-// because of why, and cannot happen any more. If that cannot be found out either, it
-// returns why.
+// isGone reports whether a message is gone after its removal failed with why, so that
+// the outcome of the removal is unknown. The removal cannot happen any more. If
+// isGone cannot find out, it returns why.
 func (c *consumer) isGone(ctx context.Context, path string, czxid int64, why error) (gone bool, err error) {
 	err = c.q.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
 		// A leader that was deposed would show a message that we have removed.

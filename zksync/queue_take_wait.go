@@ -25,8 +25,8 @@ func (w *takeWait) start() {
 
 func (w *takeWait) stop() { w.wait.Stop() }
 
-// cancelled returns the error of a Take whose caller has ended, in place of err, which
-// may know a reason of its own, as a server that does not answer.
+// cancelled returns the error of a Take whose caller has ended, in place of err,
+// unless err has a reason of its own, such as a server that does not answer.
 func (w *takeWait) cancelled(err error) error {
 	switch {
 	case session.WaitReason(err) != nil:
@@ -68,8 +68,8 @@ func (o *outlook) reason() error {
 	return errors.New("for a message: the queue is empty")
 }
 
-// dueLocked returns when the first message that is known will be due, zero if none is
-// known; o.mu is held.
+// dueLocked returns the due time of the first known message, zero if none is known;
+// o.mu is held.
 func (o *outlook) dueLocked() time.Time {
 	if !o.c.q.kind.delayed {
 		return time.Time{}

@@ -2,6 +2,6 @@
 
 package zksync_test
 
-// slowdown divides what is only there to be many. .ci/run has those tests without
-// the race detector, too.
+// slowdown divides the sizes of large tests. .ci/run runs these tests without the
+// race detector, too.
 const slowdown = 10

@@ -185,7 +185,7 @@ func deleteRaced(ctx context.Context, s *session.Session, path string, version i
 		return err
 	}
 	// Either another client has changed the data of our znode, or the znode belongs to
-	// another candidate, which came after somebody had removed ours.
+	// another candidate, which came after another client had removed ours.
 	stat, failed := findOwn(ctx, s, path)
 	switch {
 	case failed != nil:

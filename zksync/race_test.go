@@ -248,9 +248,9 @@ func TestEphemeralElectionBrokenByAnOperator(t *testing.T) {
 }
 
 // Resign deletes only the znode of its own leadership: neither the next leader's, if the answer to the removal was
-// lost, nor the znode of a plain client that came after an operator had deleted ours, nor that of a candidate that
-// was waiting. To see this test fail, have slotHold.remove repeat the delete, deleteRaced delete any version, or
-// versionAfter return 1.
+// lost, nor the znode of a plain client that came after an operator had deleted ours, nor the znode of a candidate
+// that was waiting. To see this test fail, have slotHold.remove repeat the delete, deleteRaced delete any version,
+// or versionAfter return 1.
 func TestEphemeralElectionResignsForItselfAlone(t *testing.T) {
 	plainLeader := func(srv *zksynctest.Server, other *session.Session) {
 		if _, err := other.Create(context.Background(), master, []byte("plain"), zk.FlagEphemeral); err != nil {

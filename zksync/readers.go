@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// The readers of an RWMutex: those who hold, in a pool, and those who wait, in
-// groups.
+// The readers of an RWMutex: holders are in a pool, and waiting readers in groups.
 type readers struct {
 	pool
 	line *line
@@ -45,8 +44,8 @@ func (r *readers) try(ctx context.Context) (*stake, error) {
 		return nil, nil
 	}
 	r.mu.Unlock()
-	// A group that waits is of no use, even if it should have joined the line
-	// only just now: what comes of it is not known yet.
+	// A waiting group is of no use to a try, even if it has joined the line only just
+	// now: its outcome is not known yet.
 	p, err := r.line.try(ctx)
 	if p == nil {
 		return nil, err
@@ -62,7 +61,7 @@ func (r *readers) try(ctx context.Context) (*stake, error) {
 	return st, nil
 }
 
-// admit lets one hold in by a stake of its own, which others may join.
+// admit adds a stake with one hold, which other readers may join.
 func (r *readers) admit(st *stake) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +74,7 @@ func (r *readers) admit(st *stake) error {
 	return nil
 }
 
-// forget makes newcomers found another group; r.mu is held.
+// forget makes the next reader start another group; r.mu is held.
 func (r *readers) forget(g *readGroup) {
 	if r.open == g {
 		r.open = nil

@@ -265,7 +265,7 @@ func cancelledAt(t *testing.T, srv *zksynctest.Server, m *session.Manager, step 
 	}
 	first.Remove()
 	second.Remove()
-	must(t, srv.Disconnect(live(t, m).ID())) // what was swallowed is found out
+	must(t, srv.Disconnect(live(t, m).ID())) // the client notices the lost answer
 	time.Sleep(5 * time.Second)
 }
 

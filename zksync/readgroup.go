@@ -12,13 +12,13 @@ import (
 // join it while it waits, and for the time of a turn once it has been granted;
 // later ones stand behind, in a group of their own, so that writers get theirs.
 //
-// The place stands in line on behalf of all who wait, in a goroutine of its own,
-// until there is none of them any more.
+// The place stands in line for all waiting readers of the group, in a goroutine of
+// its own, until no reader waits any more.
 type readGroup struct {
 	r      *readers
-	ctx    context.Context // ends when nobody waits any more
+	ctx    context.Context // ends when no reader waits any more
 	cancel context.CancelFunc
-	done   chan struct{} // closed when it is decided
+	done   chan struct{} // closed when the group is granted or has failed
 
 	// Guarded by the readers' mutex:
 	waiting int
@@ -33,7 +33,7 @@ func newReadGroup(r *readers) *readGroup {
 	return g
 }
 
-// run stands in line until the group is granted or fails.
+// run waits in line until the group is granted or fails.
 func (g *readGroup) run() {
 	defer close(g.done)
 	defer g.cancel()
@@ -53,7 +53,7 @@ func (g *readGroup) run() {
 	g.r.forget(g)
 }
 
-// stand makes one attempt. It returns nil if the group is granted or nobody waits
+// stand makes one attempt. It returns nil if the group is granted or no reader waits
 // for it any more.
 func (g *readGroup) stand() error {
 	err := g.r.untainted(g.ctx)
@@ -79,7 +79,7 @@ func (g *readGroup) stand() error {
 	return err
 }
 
-// admits says whether a newcomer may still join; the readers' mutex is held.
+// admits reports whether another reader may still join; the readers' mutex is held.
 func (g *readGroup) admits() bool {
 	switch {
 	case g == nil || g.err != nil:
@@ -90,7 +90,7 @@ func (g *readGroup) admits() bool {
 	return g.stake.left > 0 && g.r.check() == nil && time.Since(g.since) < maxTurnTime
 }
 
-// wait waits with the group until it is decided.
+// wait waits until the group is granted or fails.
 func (g *readGroup) wait(ctx context.Context) (*stake, error) {
 	select {
 	case <-g.done:

@@ -18,7 +18,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// reasons are what the log says that calls wait for.
+// reasons has the log lines about waiting calls.
 type reasons struct{ logs *observer.ObservedLogs }
 
 // watched returns an option that keeps the log lines at WARN, with the bubble's time.
@@ -105,10 +105,10 @@ func TestAPutSaysThatTheQueueIsFull(t *testing.T) {
 	})
 }
 
-// A Take that its ctx ends says whether the queue was empty, consumers had claimed
-// what was in it, or nothing was due; none of these is logged, however long it takes,
-// but Stats shows the wait. Breaks if takeOne returns the error of next as it is, or
-// if takeWait.start calls StartWait.
+// A Take whose ctx ends says whether the queue was empty, consumers had claimed its
+// messages, or no message was due; none of these is logged, however long the Take
+// waits, but Stats shows the wait. Breaks if takeOne returns the error of next as it
+// is, or if takeWait.start calls StartWait.
 func TestATakeSaysWhyThereIsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		opt, logs := watched()
@@ -151,10 +151,10 @@ func TestATakeSaysWhyThereIsNothing(t *testing.T) {
 	})
 }
 
-// Participants that wait in Enter and in Leave log who is there after three seconds,
-// and the error of a wait that its ctx ends says the same, also of one that came too
-// late for a round. Breaks if participant.rest starts no Wait, or if rest or apart
-// returns session.Cancelled.
+// Participants that wait in Enter and in Leave log the participants that are present
+// after three seconds, and the error of a wait whose ctx ends says the same, also for
+// a participant that came too late for a round. Breaks if participant.rest starts no
+// Wait, or if rest or apart returns session.Cancelled.
 func TestADoubleBarrierSaysWhoIsThere(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		opt, logs := watched()

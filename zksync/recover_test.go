@@ -155,7 +155,8 @@ func TestHolderBehindACutFollowerLetsGoInTime(t *testing.T) {
 			ctx, _ := hold(t, holder)
 			waiting := locking(t.Context(), next)
 			time.Sleep(time.Minute + timeout/7)
-			// It answers pings, and so does whatever is found in its place.
+			// The follower goes on answering pings, and no server answers a
+			// ConnectRequest of the session.
 			id := live(t, m).ID()
 			srv.CutFromLeader(id, true)
 			srv.Inject(zksynctest.Fault{Session: id, Op: zkserver.OpConnect, Times: -1, At: zksynctest.BeforeCommit, Do: zksynctest.Drop})

@@ -50,7 +50,7 @@ func removeAll(s *session.Session, paths []string) error {
 		return nil
 	case session.ClassNoNode:
 		if len(paths) > 1 {
-			discardAll(s, paths) // those that are left
+			discardAll(s, paths) // the remaining paths
 		}
 		return ErrRemoved
 	case session.ClassNoAuth, session.ClassNotEmpty, session.ClassFinal:

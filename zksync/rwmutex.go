@@ -6,32 +6,33 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// An RWMutex is a lock that holds between processes, either for any number of
-// readers or for one writer, of all that use the same path on the same ensemble.
-// It is fair: a reader waits for the writers that came before it, and for nobody
-// else, a writer for all who came before. So readers do not overtake a writer that
-// waits, but for those of one process, which share a place in line: one that comes
-// while others of its process wait joins them, and so does one that comes within
-// 50 ms after these were let in. Writers of one process take turns among
-// themselves like the goroutines that share a Mutex.
+// An RWMutex is a lock that holds between processes: of all callers that use the same
+// path on the same ensemble, either any number of readers or one writer hold it. It
+// is fair: a reader waits only for the writers that came before it, and a writer
+// waits for all callers that came before it. So readers do not overtake a waiting
+// writer, with one exception: the readers of one process share a place in line. A
+// reader that comes while other readers of its process wait joins them, and so does a
+// reader that comes within 50 ms after these got the lock. Writers of one process
+// take turns among themselves like the goroutines that share a Mutex.
 //
-// On the server it is the directory path with a child for each place in line,
-// laid out like Curator's InterProcessReadWriteLock, with which it excludes. It
-// sees kazoo's ReadLock and WriteLock, too; see docs/migrating.md for how they come
-// to see it. The algorithm is the shared lock recipe of the ZooKeeper documentation.
-// The data of the directory belongs to the lock and is overwritten: keep data of your
-// own in another znode.
+// On the server it is the directory path with a child for each place in line, in the
+// layout of Curator's InterProcessReadWriteLock, and the two exclude each other. It
+// sees kazoo's ReadLock and WriteLock, too; see docs/migrating.md for the options
+// with which kazoo sees an RWMutex. The algorithm is the shared lock recipe of the
+// ZooKeeper documentation. The data of the directory belongs to the lock and is
+// overwritten: keep data of your own in another znode.
 //
-// An RWMutex may be shared by goroutines, and used again after any error. It must
-// not be copied. Like a sync.RWMutex it is not reentrant, and a read lock cannot be
-// made a write lock; Downgrade is the other way round.
+// An RWMutex may be shared by goroutines, and used again after any error. It must not
+// be copied. Like a sync.RWMutex it is not reentrant, and a read lock cannot become a
+// write lock; Downgrade turns a write lock into a read lock.
 //
-// # Who releases
+// # Releases
 //
 // Unlock ends the one write lock that a value holds. RUnlock ends one of the read
-// locks that it holds, and cannot know which. So when one of them is lost, RUnlock
-// returns ErrLost for each that is held through the same value at that time, and
-// until all of them have been released no reader is let in through that value.
+// locks that the value holds, and cannot know which. So when a read lock is lost,
+// RUnlock returns ErrLost for each read lock that is held through the same value at
+// that time, and until all of them have been released no reader gets the lock through
+// that value.
 //
 // Do and RDo release the lock that they acquired, and RUnlock never releases the lock
 // of an RDo.
@@ -58,33 +59,34 @@ func NewRWMutex(m *session.Manager, path string, opts ...Option) *RWMutex {
 	return rw
 }
 
-// Lock waits until the write lock is held: nobody else then reads or writes.
-// When ctx ends first, nothing is held and no znode stays behind; the error then is
-// that of ctx. A lost connection or session only makes it wait for longer: it takes
-// its place in line again, at the end if the session was lost. It fails with
-// ErrClosed when the Manager is closed, and with ErrLost if somebody removes the
-// znode by which it waits.
+// Lock waits until the write lock is held: then no other caller holds a read lock or
+// the write lock. When ctx ends first, nothing is held, no znode stays behind, and
+// Lock returns the error of ctx. After a lost connection or session Lock waits for
+// longer: it takes its place in line again, at the end if the session was lost. It
+// fails with ErrClosed when the Manager is closed, and with ErrLost if another client
+// removes the znode of its place in line.
 //
-// Lock does not tell when the lock is lost while it is held: only Unlock does.
-// LockContext is for those who want to know at once.
+// Lock does not report a loss of the lock while it is held: only Unlock does. Use
+// LockContext to learn of a loss at once.
 func (rw *RWMutex) Lock(ctx context.Context) error { return rw.w.Lock(ctx) }
 
-// LockContext is Lock with a context for the time that the write lock is held.
-// It is derived from ctx, carries the fencing token (see Token), and ends, with a
-// cause, when the lock is unlocked or downgraded (ErrReleased), when it is lost
-// (ErrLost: before the server can give it to anyone else, unless its znode was
-// removed by force), when the Manager is closed (ErrLost and ErrClosed), or when
-// ctx ends. The end of ctx does not unlock: Unlock is due in any case.
+// LockContext is Lock with a context for the time that the write lock is held. It is
+// derived from ctx, carries the fencing token (see Token), and ends, with a cause,
+// when the lock is unlocked or downgraded (ErrReleased), when it is lost (ErrLost:
+// before the server can give it to another process, unless its znode was removed by
+// force), when the Manager is closed (ErrLost and ErrClosed), or when ctx ends. The
+// end of ctx does not unlock: call Unlock in any case.
 //
-// The token of a writer is greater than those of all readers and writers before.
+// The token of a writer is greater than the tokens of all earlier readers and
+// writers.
 func (rw *RWMutex) LockContext(ctx context.Context) (context.Context, error) {
 	return rw.w.LockContext(ctx)
 }
 
-// TryLock takes the write lock if nobody has a lock or is in line for one, and
-// reports whether it did. That others have is no error. It takes a round trip to
-// the server, or three if it finds others there, of which it waits for the last so
-// that nothing is left of the attempt. It fails like Lock.
+// TryLock acquires the write lock if no other caller holds a lock or is in line for
+// one, and reports whether it did. It is not an error if another caller holds a lock.
+// TryLock takes one round trip to the server, or three if it finds other contenders:
+// the last one deletes the znode of the attempt. It fails like Lock.
 func (rw *RWMutex) TryLock(ctx context.Context) (bool, error) { return rw.w.TryLock(ctx) }
 
 // TryLockContext is TryLock with the context of LockContext, which is nil if
@@ -93,39 +95,37 @@ func (rw *RWMutex) TryLockContext(ctx context.Context) (context.Context, bool, e
 	return rw.w.TryLockContext(ctx)
 }
 
-// Unlock releases the write lock, and waits for the server's answer for as
-// long as the session is proven alive; from then on the release goes on in the
-// background, and Unlock returns nil. It returns ErrLost if the lock had been lost,
-// so that what was done under it may not have been alone; ErrLost and ErrClosed
+// Unlock releases the write lock, and waits for the server's answer for as long as
+// the session is proven alive; from then on the release goes on in the background,
+// and Unlock returns nil. It returns ErrLost if the lock had been lost, so that
+// another process may have held the lock at the same time; ErrLost and ErrClosed
 // after the Manager was closed; and ErrNotHeld if this value holds no write lock. A
 // lock that was lost keeps this value from being locked again until Unlock has said
 // so.
 func (rw *RWMutex) Unlock() error { return rw.w.Unlock() }
 
-// Do calls fn with the write lock held, and unlocks when it returns or panics.
-// fn's context is that of LockContext. Do returns what fn returned, joined with
-// ErrLost if the lock was lost before fn returned, and with ErrNotHeld if somebody
-// unlocked or downgraded it before: Do never unlocks a lock that was acquired later.
-// Otherwise Do fails like Lock, without having called fn. Manager.Close waits for fn while the session is proven
-// alive.
+// Do calls fn with the write lock held, and unlocks when fn returns or panics. fn's context is the context that
+// LockContext returns. Do returns the error of fn, joined with ErrLost if the lock was lost before fn returned,
+// and with ErrNotHeld if the lock was unlocked or downgraded before: Do never unlocks a lock that was acquired
+// later. Otherwise Do fails like Lock, without having called fn. Manager.Close waits for fn while the session is
+// proven alive.
 func (rw *RWMutex) Do(ctx context.Context, fn func(ctx context.Context) error) error {
 	return rw.w.Do(ctx, fn)
 }
 
-// RLock waits until a read lock is held: others may then read too, but nobody
-// writes. It fails like Lock, and leaves as little behind. RUnlock is due for each
-// RLock.
+// RLock waits until a read lock is held: other callers may then hold read locks too,
+// but no caller holds the write lock. It fails like Lock, and leaves no znode behind
+// either. Call RUnlock for each RLock.
 func (rw *RWMutex) RLock(ctx context.Context) error {
 	_, err := rw.rlock(ctx)
 	return opError("rlock", rw.w.path, err)
 }
 
-// RLockContext is RLock with a context for the time that the read lock is held.
-// It is derived from ctx and carries the fencing token (see Token), which readers
-// may share and which is greater than that of every writer before. It ends, with a
-// cause, when a read lock that is held through this value is lost (ErrLost), when
-// the Manager is closed (ErrLost and ErrClosed), or when ctx ends, which does not
-// unlock.
+// RLockContext is RLock with a context for the time that the read lock is held. It is
+// derived from ctx and carries the fencing token (see Token), which readers may share
+// and which is greater than the token of every earlier writer. It ends, with a cause,
+// when a read lock that is held through this value is lost (ErrLost), when the
+// Manager is closed (ErrLost and ErrClosed), or when ctx ends, which does not unlock.
 //
 // Since RUnlock does not say which of the readers has left, it ends the contexts of
 // all of them when the last one has (ErrReleased), and none before. RDo ends its
@@ -151,11 +151,11 @@ func (rw *RWMutex) rlock(ctx context.Context) (*stake, error) {
 	return rw.r.acquire(ctx)
 }
 
-// TryRLock takes a read lock if no writer has the lock or is in line for it,
-// and reports whether it did. That one has is no error. It takes a round trip to
-// the server, none if others of this value read, and three if it finds a writer,
-// of which it waits for the last so that nothing is left of the attempt. It fails
-// like RLock.
+// TryRLock acquires a read lock if no writer holds the lock or is in line for it, and
+// reports whether it did. It is not an error if a writer holds the lock. TryRLock
+// takes one round trip to the server, none if other goroutines read through this
+// value, and three if it finds a writer: the last one deletes the znode of the
+// attempt. It fails like RLock.
 func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
 	st, err := rw.tryRLock(ctx)
 	return st != nil, opError("tryrlock", rw.w.path, err)
@@ -182,19 +182,18 @@ func (rw *RWMutex) tryRLock(ctx context.Context) (*stake, error) {
 	return rw.r.try(ctx)
 }
 
-// RUnlock releases one read lock. If it is the last of those that share a znode
-// it waits for the server's answer as Unlock does. It returns ErrLost if a read
+// RUnlock releases one read lock. If it is the last read lock that shares a znode,
+// RUnlock waits for the server's answer as Unlock does. It returns ErrLost if a read
 // lock that is held through this value was lost; ErrLost and ErrClosed after the
 // Manager was closed; and ErrNotHeld if this value holds no read lock.
 func (rw *RWMutex) RUnlock() error {
 	return opError("runlock", rw.w.path, rw.r.release())
 }
 
-// RDo calls fn with a read lock held, and releases it when fn returns or panics.
-// fn's context is that of RLockContext, except that it ends when fn returns. RDo
-// returns what fn returned, joined with ErrLost if a read lock that is held through
-// this value was lost, and otherwise fails like RLock, without having called fn. Manager.Close waits for fn
-// while the session is proven alive.
+// RDo calls fn with a read lock held, and releases it when fn returns or panics. fn's context is the
+// context that RLockContext returns, except that it ends when fn returns. RDo returns the error of fn,
+// joined with ErrLost if a read lock that is held through this value was lost, and otherwise fails like
+// RLock, without having called fn. Manager.Close waits for fn while the session is proven alive.
 func (rw *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error) error {
 	st, err := rw.rlock(ctx)
 	if err != nil {

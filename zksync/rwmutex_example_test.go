@@ -36,7 +36,7 @@ func ExampleRWMutex() {
 	// one writes, nobody reads
 }
 
-// What was written is read back before any other writer can change it.
+// The writer reads its own write back before any other writer can change it.
 func ExampleRWMutex_Downgrade() {
 	m, stop := startExample()
 	defer stop()

@@ -16,8 +16,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// start runs what may wait in the background. In a bubble it is waiting, or
-// done, when start returns.
+// start runs a call that may wait, in the background. In a bubble the call is
+// waiting, or done, when start returns.
 func start(run func() error) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- run() }()
@@ -25,7 +25,7 @@ func start(run func() error) <-chan error {
 	return done
 }
 
-// over fails the test unless what runs in the background has ended well.
+// over fails the test unless the call in the background has succeeded.
 func over(t testing.TB, what string, done <-chan error) {
 	t.Helper()
 	synctest.Wait()
@@ -56,7 +56,7 @@ func mustBe(t testing.TB, err, want error, op, at string) {
 	}
 }
 
-// A party is one that stands in a line of readers and writers.
+// A party is a contender in a line of readers and writers.
 type party struct {
 	name   string
 	writes bool
@@ -106,8 +106,8 @@ func (p *party) leave(t *testing.T, srv *zksynctest.Server, how string) {
 	synctest.Wait()
 }
 
-// A reader waits for the writers before it and for no other contender, and a writer for all contenders before it, in
-// whatever order and way those leave.
+// A reader waits for the writers before it and for no other contender, and a writer for all contenders before it, no
+// matter in which order and way these contenders leave.
 func TestRWMutexLine(t *testing.T) {
 	hows := []string{"released", "cancelled", "expires"}
 	for _, line := range []string{"wrw", "rwr", "wwr", "rrw", "wrrw"} {
@@ -209,7 +209,8 @@ func TestRWMutexLayout(t *testing.T) {
 		must(t, rw.RUnlock())
 		over(t, "Lock", waiting)
 		must(t, other.Unlock())
-		// Those of Curator, and everybody else's.
+		// Names of Curator's places count, and so do names without a GUID; foreign
+		// names do not.
 		for name, in := range map[string]bool{"_c_5fd9e7c2-8fbc-4f8b-a1ff-3cbcb5a6c07b-__WRIT__0000000001": true, "__READ__0000000001": true, "x-lock-0000000001": false, "__READ__x": false} {
 			must(t, srv.Create(path+"/"+name, nil))
 			ok, err := rw.TryLock(t.Context())
@@ -224,8 +225,8 @@ func TestRWMutexLayout(t *testing.T) {
 	})
 }
 
-// The token of a writer is greater than all before it, and the token of a reader is greater than those of the writers
-// before it.
+// The token of a writer is greater than all tokens before it, and the token of a reader is greater than the tokens of
+// the writers before it.
 func TestRWMutexTokens(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		a, b := zksync.NewRWMutex(srv.Connect(t), path), zksync.NewRWMutex(srv.Connect(t), path)

@@ -8,31 +8,31 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A Semaphore holds between processes: of all that use the same path on the
-// same ensemble, those who hold have no more than n units between them. A request
-// is for any number of units at once, and gets all of them or none. Requests are
-// served in the order of their arrival: one for many units is not overtaken by
-// those for fewer.
+// A Semaphore limits how many units the callers of all processes that use the same
+// path on the same ensemble hold at the same time. A request is for any number of
+// units at once, and gets all of them or none. Requests are served in the order of
+// their arrival: a request for many units is not overtaken by requests for fewer
+// units.
 //
-// On the server it is two directories below path, laid out like Curator's
-// InterProcessSemaphoreV2, with which it counts together: leases, with a child for
-// each unit that is held, and locks, a Mutex whose holder alone may create leases.
-// A release wakes that one and nobody else. All values at a path should be given
-// the same n, since each goes by its own. Curator takes several units one by one,
-// and may so wait for ever for those of another; here that cannot happen, except to
-// a Curator that waits so beside us. WithLayout makes it count together with
-// kazoo's Semaphore instead. The data of the directories belongs to the semaphore and
-// is overwritten: keep data of your own in another znode.
+// On the server it is two directories below path, in the layout of Curator's
+// InterProcessSemaphoreV2, with which it shares its units: leases, with a child for
+// each held unit, and locks, a Mutex whose holder alone may create leases. A release
+// wakes this holder alone. Give all values at a path the same n, since each value
+// uses its own n. Curator takes several units one by one, so two Curators may wait
+// for each other's units for ever. A Semaphore takes all units at once and cannot
+// wait in this way, though a Curator beside it can. WithLayout makes it count
+// together with kazoo's Semaphore instead. The data of the directories belongs to the
+// semaphore and is overwritten: keep data of your own in another znode.
 //
 // A Semaphore may be shared by goroutines, and used again after any error. It must
 // not be copied.
 //
-// # Who releases
+// # Releases
 //
 // Release(k) ends one of the acquisitions of k units that a value holds, and cannot
-// know which. So when one of them is lost, Release(k) returns ErrLost for each
+// know which. So when one acquisition is lost, Release(k) returns ErrLost for each
 // acquisition of k units that is held through the same value at that time, and until
-// all of them have been released nobody gets k units through that value.
+// all of them have been released no caller gets k units through that value.
 //
 // Do releases the units that it acquired, and Release never releases the units of a
 // Do.
@@ -48,11 +48,10 @@ type Semaphore struct {
 	pools map[int]*pool // of the holds, by their units
 }
 
-// NewSemaphore returns the semaphore of n units at path, which is created when
-// it is first used. It does no I/O and returns no error: an n below 1
-// (ErrInvalidOption and ErrInvalidCount) and an invalid path or option are reported
-// by the first call.
-// WithSizeFrom makes n what an operator says.
+// NewSemaphore returns the semaphore of n units at path, which is created when it is
+// first used. It does no I/O and returns no error: the first call reports an n below
+// 1 (ErrInvalidOption and ErrInvalidCount) and an invalid path or option. With
+// WithSizeFrom an operator sets n.
 func NewSemaphore(m *session.Manager, path string, n int, opts ...Option) *Semaphore {
 	cfg, err := newConfig("Semaphore", opts, "WithID", "WithMaxWait", "WithSizeFrom", "WithLayout")
 	if err == nil {
@@ -71,29 +70,29 @@ func NewSemaphore(m *session.Manager, path string, n int, opts ...Option) *Semap
 	return s
 }
 
-// Acquire waits until it holds n units. When ctx ends first, nothing is held
-// and no znode stays behind; the error then is that of ctx. A lost connection or
-// session only makes it wait for longer: it takes its place in line again, at the
-// end if the session was lost. It fails at once with ErrTooMany if the semaphore
-// has fewer than n units in all, with ErrInvalidCount if n is below 1, and with
+// Acquire waits until it holds n units. When ctx ends first, nothing is held, no
+// znode stays behind, and Acquire returns the error of ctx. After a lost connection
+// or session Acquire waits for longer: it takes its place in line again, at the end
+// if the session was lost. It fails at once with ErrTooMany if the semaphore has
+// fewer than n units in all, with ErrInvalidCount if n is below 1, and with
 // session.ErrTooLarge if so many znodes do not fit into one transaction; with
-// ErrClosed when the Manager is closed; and with ErrLost if somebody removes the
-// znode by which it waits.
+// ErrClosed when the Manager is closed; and with ErrLost if another client removes
+// the znode of its place in line.
 //
-// Release(n) is due for each Acquire(n). Acquire does not tell when what is held is
-// lost: only Release does. AcquireContext is for those who want to know at once.
+// Call Release(n) for each Acquire(n). Acquire does not report a loss of held units:
+// only Release does. Use AcquireContext to learn of a loss at once.
 func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 	_, _, err := s.acquire(ctx, n)
 	return opError("acquire", s.path, err)
 }
 
-// AcquireContext is Acquire with a context for the time that the units are
-// held. It is derived from ctx and carries a token (see Token) that identifies this
-// hold and fences nothing, since others hold at the same time. It ends, with a
-// cause, when n units that are held through this value are lost (ErrLost: before
-// the server can give them to anyone else, unless a znode was removed by force),
-// when the Manager is closed (ErrLost and ErrClosed), or when ctx ends, which
-// releases nothing.
+// AcquireContext is Acquire with a context for the time that the units are held. It
+// is derived from ctx and carries a token (see Token) that identifies this hold and
+// fences nothing, since other callers hold units at the same time. It ends, with a
+// cause, when n units that are held through this value are lost (ErrLost: before the
+// server can give them to another caller, unless a znode was removed by force), when
+// the Manager is closed (ErrLost and ErrClosed), or when ctx ends, which releases
+// nothing.
 //
 // Since Release(n) does not say which of the acquisitions of n units it ends, it
 // ends the contexts of all of them when the last one has been released
@@ -107,9 +106,9 @@ func (s *Semaphore) AcquireContext(ctx context.Context, n int) (context.Context,
 	return held, nil
 }
 
-// TryAcquire takes n units if they are free and nobody else is in line for any,
-// and reports whether it did. That others have them is no error. Where it returns
-// false nothing is left of the attempt. It fails like Acquire.
+// TryAcquire acquires n units if they are free and no other caller is in line, and
+// reports whether it did. It is not an error if other callers hold the units. If it
+// returns false, no znode of the attempt is left. It fails like Acquire.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (bool, error) {
 	st, _, err := s.tryAcquire(ctx, n)
 	return st != nil, opError("tryacquire", s.path, err)
@@ -154,11 +153,11 @@ func (s *Semaphore) released(n int, err error) error {
 	return opError("release", s.path, err)
 }
 
-// Do calls fn with n units held, and releases them when fn returns or panics.
-// fn's context is that of AcquireContext, except that it ends when fn returns. Do
-// returns what fn returned, joined with ErrLost if n units that are held through this
-// value were lost, and otherwise fails like Acquire, without having called fn. Manager.Close waits for
-// fn while the session is proven alive.
+// Do calls fn with n units held, and releases them when fn returns or panics. fn's context is the
+// context that AcquireContext returns, except that it ends when fn returns. Do returns the error of
+// fn, joined with ErrLost if n units that are held through this value were lost, and otherwise fails
+// like Acquire, without having called fn. Manager.Close waits for fn while the session is proven
+// alive.
 func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context) error) error {
 	st, pl, err := s.acquire(ctx, n)
 	if err != nil {
@@ -173,7 +172,7 @@ func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context) 
 	})
 }
 
-// check looks at what can be known without asking anybody.
+// check returns the errors that can be known without a request.
 func (s *Semaphore) check(n int) error {
 	switch {
 	case s.err != nil:
@@ -202,8 +201,8 @@ func (s *Semaphore) pool(n int) *pool {
 	return pl
 }
 
-// tooMany says whether n units are more than there are. A semaphore of none is
-// one that an operator has stopped: that is waited out.
+// tooMany returns an error if n is more than the size. A size of 0 is no error: an
+// operator has stopped the semaphore, and requests wait.
 func tooMany(n, size int) error {
 	if n > size && size > 0 {
 		return fmt.Errorf("%w: %d of %d", ErrTooMany, n, size)

@@ -275,8 +275,8 @@ func TestSemaphoreMaxWait(t *testing.T) {
 	})
 }
 
-// With WithSizeFrom the size is what the znode says at the grant, and the default while the znode has none: 0 lets no
-// caller in, and a smaller size takes no unit away.
+// With WithSizeFrom the size is the number in the znode at the grant, and the default while the znode has none: 0
+// lets no caller in, and a smaller size takes no unit away.
 func TestSemaphoreSizeFromZnode(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		core, logs := observer.New(zap.WarnLevel)
@@ -338,7 +338,7 @@ func TestSemaphoreSizeChangesAtTheGrant(t *testing.T) {
 		must(t, srv.Create(semSize, []byte("3")))
 		s := zksync.NewSemaphore(m, sem, 2, zksync.WithSizeFrom(semSize))
 		must(t, s.Acquire(t.Context(), 1))
-		// The second multi is the one that creates leases.
+		// The second multi creates the leases.
 		srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: multi, Nth: 2, At: zksynctest.BeforeCommit,
 			Do: zksynctest.Call(func() { srv.Set(semSize, []byte("2")) })})
 		next := start(func() error { return s.Acquire(t.Context(), 2) })

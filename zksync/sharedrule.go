@@ -6,8 +6,8 @@ const (
 	writer
 )
 
-// What stands before the number in the names of its places: Curator and we
-// write "_c_<guid>-__READ__<seq>", kazoo "<guid>__rlock__<seq>". All count alike.
+// The texts before the number in the names of its places: Curator and we write
+// "_c_<guid>-__READ__<seq>", kazoo "<guid>__rlock__<seq>". All count alike.
 var sharedMarks = []struct {
 	mark  string
 	class class

@@ -12,14 +12,14 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A size is how many units a Semaphore has: n, or what a znode says.
+// A size is the number of units of a Semaphore: n, or the number in a znode.
 type size struct {
 	m    *session.Manager
 	n    int
 	path string // of the znode; empty if there is none
 
 	mu     sync.Mutex
-	warned int64 // the zxid of the change that made the znode say nothing of use
+	warned int64 // the zxid of the change that left the znode without a number
 }
 
 // A sizing is a size as of one look.
@@ -92,7 +92,7 @@ func (z *size) fallback(w *session.Watch) *sizing {
 	return &sizing{n: z.n, version: -1, watch: w}
 }
 
-// warn logs, once for each change, that the znode says nothing of use.
+// warn logs, once for each change, that the znode has no number.
 func (z *size) warn(data []byte, stat *zk.Stat) {
 	z.mu.Lock()
 	defer z.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // slots are the slots of this process.
 var slots slotTable
 
-// A slotTable contains the slots that somebody uses.
+// A slotTable contains the slots in use.
 type slotTable struct {
 	mu    sync.Mutex
 	slots map[slotKey]*slot
@@ -96,7 +96,7 @@ func (h *slotHold) free() {
 }
 
 // isFree reports whether the value has the slot no more. Then a znode at the path is
-// not the value's, whatever session owns it.
+// not the value's, even if our session owns it.
 func (h *slotHold) isFree() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

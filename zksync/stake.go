@@ -4,8 +4,8 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A stake is what one or more holds rest on: znodes of ours, which are removed
-// when the last of these holds is released. Its pool's mutex guards left.
+// A stake has the znodes on which one or more holds rest. They are removed when the
+// last of these holds is released. Its pool's mutex guards left.
 type stake struct {
 	s      *session.Session
 	lease  *session.Lease // held
@@ -34,8 +34,8 @@ func (st *stake) lost() error {
 	return nil
 }
 
-// follow sets what is to be called at a loss. If the loss is there already it
-// is returned instead.
+// follow sets the function to call at a loss. If the loss has happened already,
+// follow returns it.
 func (st *stake) follow(onLoss func(error)) error {
 	for _, g := range st.guards {
 		if err := g.follow(onLoss); err != nil {
@@ -50,7 +50,7 @@ func (st *stake) follow(onLoss func(error)) error {
 	return nil
 }
 
-// close ends what belongs to a stake but its znodes.
+// close ends everything that belongs to a stake except its znodes.
 func (st *stake) close() {
 	st.stopGuards()
 	st.lease.End()
@@ -79,8 +79,8 @@ func (st *stake) release() error {
 	return removeAll(st.s, st.paths)
 }
 
-// stake makes what holds rest on of a place that was granted and of which
-// nothing else is left.
+// stake returns a stake with the znode of a granted place, which is not used any
+// more.
 func (p *place) stake() *stake {
 	return &stake{s: p.s, lease: p.lease, paths: []string{p.path}, guards: []*guard{p.guard}, token: p.token}
 }

@@ -17,7 +17,7 @@ import (
 // without looking at it.
 const throttled = -127
 
-// heartbeat reports whether a request may be one that keeps a session proven.
+// heartbeat reports whether a request may serve to keep a session proven.
 func heartbeat(op zkserver.Op) bool {
 	return op.Code == zkserver.OpPing || op.Code == zkserver.OpSync || commits(op)
 }
@@ -51,7 +51,7 @@ func throttledAt(t *testing.T, play func(*stage) play, fails []error, step, time
 		r := begin(t.Context(), st, p)
 		synctest.Wait()
 		if p.release != nil {
-			time.Sleep(time.Second) // for what was throttled
+			time.Sleep(time.Second) // for the throttled requests
 			p.release()
 		}
 		if err, ok := r.result(5 * time.Second); ok {
@@ -112,7 +112,8 @@ func throttledFrom(t *testing.T, play func(*stage) play, fails []error, step int
 			if err != nil && !isExpected && !errors.Is(err, context.DeadlineExceeded) {
 				t.Error("the call has failed:", err)
 			}
-			// At most one request a second and some at first, for each that goes on.
+			// Each call that goes on makes at most one request a second, after some
+			// at first.
 			const most = 4 * 75
 			if n := injected.Count(); n > most {
 				t.Errorf("%d requests in %v, want at most %d", n, patience, most)

@@ -8,16 +8,16 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A turnstile lets in one goroutine at a time, first come first served.
+// A turnstile lets one goroutine enter at a time, in the order of their calls.
 type turnstile struct {
 	mu     sync.Mutex
 	inside bool
 	queue  list.List // of chan struct{}, closed when it is that one's turn
 }
 
-// enter waits for its turn. It fails when ctx or closed ends first; if that
-// happens at the very moment of its turn it enters, and the caller sees for
-// itself. begin is called if enter has to wait.
+// enter waits for its turn. It fails when ctx or closed ends first. If both happen at
+// the same time, enter enters, and the caller must check ctx. enter calls begin if it
+// has to wait.
 func (t *turnstile) enter(ctx context.Context, closed <-chan struct{}, begin func() *session.Wait) error {
 	t.mu.Lock()
 	if !t.inside {
@@ -57,7 +57,7 @@ func (t *turnstile) length() int {
 	return t.queue.Len()
 }
 
-// tryEnter enters if nobody is inside.
+// tryEnter enters if no goroutine is inside.
 func (t *turnstile) tryEnter() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

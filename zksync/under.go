@@ -8,8 +8,8 @@ import (
 )
 
 // under calls fn under a hold, which it releases when fn returns or panics. It
-// returns what fn returned, joined with the failure to release, which says that
-// the hold had been lost. Manager.Close waits for fn.
+// returns the error of fn, joined with the error of the release, which says that the
+// hold had been lost. Manager.Close waits for fn.
 func under(held context.Context, s *session.Session, fn func(context.Context) error, release func() error) (err error) {
 	defer func() {
 		if failed := release(); failed != nil {

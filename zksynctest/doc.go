@@ -18,18 +18,16 @@
 //
 // # The embedded server
 //
-// [Start] runs one in the test's process. Connect gives the test a Manager on it,
-// in memory; Addr a TCP address for any client in any language. It does what
-// ZooKeeper does, with the few exceptions that package zkserver names; and it suffers what no real server can be made to suffer on order:
-// an answer lost at a chosen request, a session that expires now, a server that
-// freezes, lags, or hangs up in the middle of a handshake. A [Fault] picks what goes
-// wrong by session, operation, path, count or any predicate. Ops tells afterwards
-// what the server was asked, in order, and what became of it; Dump what it holds. A
-// test that failed logs what faults did.
+// [Start] runs a server in the test's process. Connect gives the test a Manager on the server, in memory; Addr gives a
+// TCP address for any client in any language. The server behaves as ZooKeeper does, with the few exceptions that
+// package zkserver names. It suffers faults that no real server suffers on order: an answer lost at a chosen request, a
+// session that expires now, a server that freezes, lags, or hangs up in the middle of a handshake. A [Fault] picks its
+// requests by session, operation, path, count or any predicate. Ops lists the requests of the clients, in order, and
+// their outcomes; Dump shows the tree. A test that failed logs the operations that were struck by faults.
 //
-// It runs inside a bubble of testing/synctest: no timer ticks while nothing
-// happens, everything that waits does so where the bubble can see it, and sessions
-// that take minutes to expire take microseconds.
+// The server runs inside a bubble of testing/synctest: no timer ticks while nothing
+// happens, the bubble sees every wait, and sessions that take minutes to expire take
+// microseconds.
 //
 // [StartEnsemble] runs several endpoints over one tree in the same way, which seem to
 // be an ensemble: they are killed, paused and cut off one by one, elect leaders, lag
@@ -40,16 +38,18 @@
 // # Real servers
 //
 // [RealZooKeeper] starts one or three ZooKeeper processes on the loopback interface,
-// with breakable links between them and to their clients; [RealShared] one that the
-// tests of a package share. Both skip the test, loudly, where Java or ZooKeeper is
-// missing, and fail it if the environment variable named by [RequireRealEnv] is 1.
+// with breakable links between them and to their clients; [RealShared] starts a
+// process that the tests of a package share. Both skip the test, loudly, where Java
+// or ZooKeeper is missing, and fail it if the environment variable named by
+// [RequireRealEnv] is 1.
 //
 // # Guarantees
 //
-// What a test starts ends with it, goroutines and processes included, also if it
-// fails. Nothing listens beyond the loopback interface. The embedded server's
-// faults strike exactly where they are put; its answers, zxids, Stats, error codes
-// and events are those of ZooKeeper 3.9, which was checked against 3.8.
+// Every server that a test starts ends with the test, goroutines and processes
+// included, also if the test fails. Nothing listens beyond the loopback interface.
+// The embedded server's faults strike exactly where they are put; its answers, zxids,
+// Stats, error codes and events agree with ZooKeeper 3.9, which was checked against
+// 3.8.
 //
 // # Non-guarantees
 //

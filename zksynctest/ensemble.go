@@ -11,7 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// usualElection is about what three idle servers on one machine need.
+// usualElection is about the time that three idle servers on one machine need.
 const usualElection = 200 * time.Millisecond
 
 // WithElectionTime sets how long an embedded ensemble is without a leader after it
@@ -21,14 +21,14 @@ func WithElectionTime(d time.Duration) Option {
 	return func(c *zkserver.Config) { c.ElectionTime = d }
 }
 
-// EmbeddedEnsemble is an embedded server with several endpoints, which seems to be
-// an ensemble. The endpoints are numbered from 1. Its methods that take such numbers
-// are those of Ensemble, so that a test can run on both, and do here in the bubble's
-// time what Ensemble has real servers do. Those of Server that do something to
-// sessions, requests or the tree do it to the ensemble, whatever the endpoint; where
-// the names are the same, Server's are reached by the field, as in e.Server.Heal(id).
-// More can be done to single endpoints by the methods of what Endpoint returns, as
-// to have one lag.
+// EmbeddedEnsemble is an embedded server with several endpoints, which seems to be an
+// ensemble. The endpoints are numbered from 1. The methods that take such numbers are
+// the methods of Ensemble, so that a test can run on both, and have the same effect
+// in the bubble's time. The methods of Server that change sessions, requests or the
+// tree change the whole ensemble, not one endpoint; where the names are the same,
+// reach Server's method by the field, as in e.Server.Heal(id). The methods of
+// zkserver.Endpoint, which Endpoint returns, do more to a single endpoint, for
+// example let it lag.
 //
 // Its methods may be called from any goroutine.
 type EmbeddedEnsemble struct {

@@ -2,13 +2,13 @@ package zksynctest
 
 import "github.com/go-zksync/toolkit/zksynctest/zkserver"
 
-// Kill stops endpoint i as a crash does. Its address stays, where connections are
-// refused. One that does not run is left as it is.
+// Kill stops endpoint i as a crash does. Its address stays, and connections to it are
+// refused. Kill does nothing if the endpoint does not run.
 func (e *EmbeddedEnsemble) Kill(i int) { e.Endpoint(i).Stop() }
 
-// Start starts endpoint i with all that it has missed and waits for the end of the
-// election, if it leads to one. Without a quorum it does not serve; see WaitReady.
-// One that runs is left as it is.
+// Start starts endpoint i with all transactions that it has missed, and waits for the
+// end of the election that follows, if any. Without a quorum the endpoint does not
+// serve; see WaitReady. Start does nothing if the endpoint runs.
 func (e *EmbeddedEnsemble) Start(i int) {
 	e.tb.Helper()
 	e.check(e.Endpoint(i).Start())
@@ -31,9 +31,9 @@ func (e *EmbeddedEnsemble) Pause(i int) { e.Endpoint(i).Freeze() }
 // again.
 func (e *EmbeddedEnsemble) Resume(i int) { e.Endpoint(i).Thaw() }
 
-// Cut swallows all that endpoints i and j send each other from now on, or, when i or
-// j is Client, what endpoint and clients do. Connections stay open; new ones to
-// clients seem to be made, and lead nowhere.
+// Cut swallows all bytes that endpoints i and j send each other from now on, or, when
+// i or j is Client, all bytes between the endpoint and its clients. Connections stay
+// open; new ones to clients seem to be made, and lead nowhere.
 func (e *EmbeddedEnsemble) Cut(i, j int) {
 	e.link(i, j, (*zkserver.Endpoint).CutFromClients, e.CutLink)
 }
@@ -68,7 +68,7 @@ func (e *EmbeddedEnsemble) Reset(i, j int) {
 // leader, and returns the number of the old one when they have. For syncLimit ticks
 // and up to a tick more the old leader does not notice: it answers reads, pings, syncs
 // and reconnects, and commits nothing. Then it closes its connections. HealAll ends
-// the cut; see zkserver's Server.Depose for all that a deposed leader does.
+// the cut; zkserver's Server.Depose describes the deposed leader in full.
 func (e *EmbeddedEnsemble) Depose() int {
 	e.tb.Helper()
 	old := e.Server.Depose()

@@ -7,7 +7,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// face is what real and embedded ensembles can both be asked for.
+// face has the methods that real and embedded ensembles share.
 type face interface {
 	Kill(i int)
 	Start(i int)

@@ -30,12 +30,11 @@ const realTimeout = 60 * time.Second
 // own on this machine, and the links that join them to each other and to
 // their clients.
 //
-// The servers are numbered from 1. Each method returns when its effect is
-// real, and its comment says what that is; one that does not succeed within a
-// minute marks the test as failed and returns a zero value. It does so by
-// Errorf and not by FailNow, so methods may be called from any goroutine for
-// as long as the test runs; afterwards, when the servers are gone, they do
-// nothing.
+// The servers are numbered from 1. Each method returns when its effect, which its
+// comment states, is real. A method that does not succeed within a minute marks the
+// test as failed and returns a zero value. It does so by Errorf and not by FailNow,
+// so methods may be called from any goroutine for as long as the test runs;
+// afterwards, when the servers are gone, they do nothing.
 //
 // Real servers know real time only: do not use an Ensemble in a bubble of
 // testing/synctest.
@@ -58,13 +57,13 @@ type Ensemble struct {
 //	e.Kill(old)
 //	next := e.WaitLeader(old)
 //
-// ZooKeeper is that of the release unpacked in ZOOKEEPER_HOME, or else of the
-// Debian package zookeeper. Where it or Java is missing the test is skipped,
-// or fails if ZKSYNC_REQUIRE_REAL is 1.
+// RealZooKeeper runs the release unpacked in ZOOKEEPER_HOME, or else the Debian
+// package zookeeper. Where it or Java is missing the test is skipped, or fails if
+// ZKSYNC_REQUIRE_REAL is 1.
 //
-// Links are between processes on 127.0.0.1 and need no privileges: each
-// server is told the addresses of relays in place of those of its peers. If
-// the test binary dies the servers die, too, on Linux.
+// Links are between processes on 127.0.0.1 and need no privileges: the configuration
+// of each server has the addresses of relays in place of the addresses of its peers.
+// If the test binary dies the servers die, too, on Linux.
 //
 // RealZooKeeper must be called from the goroutine of the test.
 func RealZooKeeper(tb testing.TB, n int, opts ...RealOption) *Ensemble {
@@ -159,8 +158,8 @@ func (e *Ensemble) Addr(i int) string {
 	return addr
 }
 
-// DirectAddr returns the address of server i past the link: no Cut, Reset or
-// Delay touches a client there. It may change when the server is started anew.
+// DirectAddr returns the address of server i past the link: no Cut, Reset or Delay
+// touches a client there. It may change when the server is started again.
 func (e *Ensemble) DirectAddr(i int) string {
 	e.tb.Helper()
 	addr, err := e.cluster.Addr(i)
@@ -186,7 +185,7 @@ func (e *Ensemble) TLS() *tls.Config {
 	return config
 }
 
-// Log returns what server i has logged so far, over all its starts.
+// Log returns the log of server i so far, over all its starts.
 func (e *Ensemble) Log(i int) string {
 	e.tb.Helper()
 	log, err := e.cluster.Log(i)

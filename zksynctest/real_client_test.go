@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// rawClient is a session on one connection, as plain as can be, so that what
-// a test sees is the server's doing and no library's.
+// rawClient is a session on one connection without a client library, so that a test
+// sees the behaviour of the server alone.
 type rawClient struct {
 	nc  net.Conn
 	xid int32

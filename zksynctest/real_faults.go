@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// errShared is what a fault that would hit every test gets on a shared server.
+// errShared is the error of a fault on a shared server that would hit every test.
 var errShared = errors.New("the server of RealShared is not to be stopped: other tests use it; start one with RealZooKeeper")
 
 // change runs a step that other users of the servers notice.
@@ -29,9 +29,9 @@ func (e *Ensemble) Kill(i int) {
 	e.change(func(ctx context.Context) error { return e.cluster.Kill(ctx, i) })
 }
 
-// Start starts server i over its data and waits until it serves. When too few
-// servers run for that, or links between those that run are cut, it only waits
-// until the server answers; see WaitReady. A server that runs is left as it is.
+// Start starts server i over its data and waits until it serves. When too few servers
+// run for a quorum, or links between running servers are cut, Start only waits until
+// the server answers; see WaitReady. Start does nothing if the server runs.
 func (e *Ensemble) Start(i int) {
 	e.tb.Helper()
 	e.change(func(ctx context.Context) error { return e.cluster.Start(ctx, i) })
@@ -58,11 +58,11 @@ func (e *Ensemble) Resume(i int) {
 	e.change(func(ctx context.Context) error { return e.cluster.Resume(ctx, i) })
 }
 
-// Cut swallows all that servers i and j send each other from now on, or, when
-// i or j is Client, what server and clients do. As on a line that was cut,
-// connections stay open, and also do when one side closes them; new ones seem
-// to be made, and lead nowhere. It takes effect at once; what the servers make
-// of it takes them some ticks.
+// Cut swallows all bytes that servers i and j send each other from now on, or, when i
+// or j is Client, all bytes between the server and its clients. As on a broken cable,
+// connections stay open, even when one side closes them; new connections seem to be
+// made, and lead nowhere. Cut takes effect at once; the servers notice after some
+// ticks.
 func (e *Ensemble) Cut(i, j int) {
 	e.tb.Helper()
 	e.link(i, j, e.front.Cut, e.cluster.Cut)

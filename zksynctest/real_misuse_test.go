@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// fakeTB keeps what a helper tells a test.
+// fakeTB records the messages of a helper to a test.
 type fakeTB struct {
 	testing.TB
 	said []string

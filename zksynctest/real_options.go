@@ -6,8 +6,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/internal/realzk"
 )
 
-// RealOption changes what RealZooKeeper starts. A value that ZooKeeper cannot
-// take fails the test there.
+// RealOption changes the configuration of the servers that RealZooKeeper starts. A
+// value that ZooKeeper cannot take fails the test there.
 type RealOption func(*realzk.Config)
 
 // RealTickTime sets the tick, ZooKeeper's unit of time, which is 500 ms

@@ -14,7 +14,7 @@ import (
 
 const (
 	orphanEnv  = "ZKSYNCTEST_ORPHAN"  // set in the test binary that is to be killed
-	orphanMark = "server listens at " // what it says of its server
+	orphanMark = "server listens at " // stands before the address of the server
 )
 
 // runAndKill runs the calling test in another process, kills that once its

@@ -25,8 +25,8 @@ var shared struct {
 // but the tree and its sessions are common: keep to paths of your own. The
 // server itself cannot be killed or paused.
 //
-// Stop it from TestMain, by StopShared or StopSharedAfter. What is said of
-// RealZooKeeper applies otherwise.
+// Stop the server from TestMain, by StopShared or StopSharedAfter. Otherwise
+// RealShared behaves like RealZooKeeper.
 func RealShared(tb testing.TB) *Ensemble {
 	tb.Helper()
 	runtime := needReal(tb)

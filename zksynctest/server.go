@@ -14,8 +14,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// The types of the faults and of what a server shows are those of zkserver,
-// where their constants are too.
+// These aliases of zkserver's types describe faults and requests. Package zkserver
+// has their constants, too.
 type (
 	Fault     = zkserver.Fault
 	Injection = zkserver.Injection
@@ -34,7 +34,7 @@ const (
 	OnWatch      = zkserver.OnWatch
 )
 
-// What a Fault does. Throttle answers a request that the server throttles;
+// The actions of a Fault. Throttle answers a request that the server throttles;
 // CutAfterForward cuts the client's server off from its leader right after it has
 // passed a request on.
 var (
@@ -59,9 +59,9 @@ func Call(f func()) Action { return zkserver.Call(f) }
 // An Option changes a default of Start.
 type Option func(*zkserver.Config)
 
-// WithTick sets the server's unit of time: sessions expire at multiples of it,
-// and their timeout is at least two of it and at most twenty. The default is that
-// of ZooKeeper's sample configuration, 2 s.
+// WithTick sets the server's unit of time: sessions expire at multiples of it, and
+// their timeout is at least two of it and at most twenty. The default is 2 s, as in
+// ZooKeeper's sample configuration.
 func WithTick(d time.Duration) Option {
 	return func(c *zkserver.Config) { c.TickTime = d }
 }
@@ -71,9 +71,9 @@ func WithConfig(cfg zkserver.Config) Option {
 	return func(c *zkserver.Config) { *c = cfg }
 }
 
-// Server is an embedded ZooKeeper server that ends with the test. What it can
-// be made to suffer, from ExpireSession to Inject, and what it shows of itself,
-// from Ops to Dump, are the methods of zkserver.Server.
+// Server is an embedded ZooKeeper server that ends with the test. The methods of
+// zkserver.Server inject faults, from ExpireSession to Inject, and show the state of
+// the server, from Ops to Dump.
 //
 // It runs inside a bubble of testing/synctest, where hours pass in
 // microseconds.
@@ -82,7 +82,7 @@ type Server struct {
 	tb testing.TB
 
 	mu    sync.Mutex
-	addrs []string // of the endpoints, over TCP; "" until somebody asks
+	addrs []string // of the endpoints, over TCP; "" before the first call of Addr
 }
 
 // Start starts a server in this process. It opens no socket: Connect and Dial
@@ -116,8 +116,8 @@ func start(tb testing.TB, n int, cfg zkserver.Config, opts []Option) *Server {
 	return &Server{Server: srv, tb: tb, addrs: make([]string, n)}
 }
 
-// struckShown is how many operations a test that failed shows of those that were
-// struck by a fault: the latest.
+// struckShown is the number of operations struck by faults that a failed test shows,
+// the latest ones.
 const struckShown = 100
 
 func struckOps(ops []Op) string {

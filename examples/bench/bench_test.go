@@ -44,7 +44,7 @@ func TestRun(t *testing.T) {
 		if _, ok := r.of(ours); !ok {
 			t.Errorf("%s: we did not run: %+v", r.Title, r.Measures)
 		}
-		// What does not depend on the machine.
+		// These goals do not depend on the machine.
 		for _, v := range r.Verdicts {
 			if (v.Goal == "2 requests" || v.Goal == "no request") && !v.Met {
 				t.Errorf("%s: %s", r.Title, v)
@@ -70,7 +70,7 @@ func TestWrongFlags(t *testing.T) {
 	}
 }
 
-// The meter counts requests and their kinds in a byte stream, in whatever pieces the stream arrives.
+// The meter counts requests and their kinds in a byte stream, even if the stream arrives in pieces.
 func TestFrameCounter(t *testing.T) {
 	var stream []byte
 	stream = append(stream, framed(func(b []byte) []byte { return putString(b, make([]byte, 40)) })...) // the handshake

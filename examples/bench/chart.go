@@ -21,10 +21,11 @@ var colours = map[string]color.Color{
 	redis:   color.RGBA{0x80, 0x5a, 0x3b, 0xff},
 }
 
-// drawChart draws, for each row with somebody to compare with, how many times
-// as much as ours the others take, be it time or bytes, on a logarithmic axis.
+// drawChart draws, for each row with other contenders, the ratio of their times or
+// bytes to ours, on a logarithmic axis.
 func drawChart(path string, results []result) error {
-	// Its letters are wider than those that a browser takes where it has no such font.
+	// The letters of this font are wider than a browser's, so the text fits where the
+	// browser lacks the font.
 	plot.DefaultFont.Variant = "Sans"
 	p := plot.New()
 	p.Title.Text = "What others take, ours = 1 (less is better)"

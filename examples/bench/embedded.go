@@ -106,7 +106,7 @@ func drive(conn net.Conn, path string, n int) error {
 	for i := range n {
 		select {
 		case slots <- struct{}{}:
-		default: // the window is full: what is buffered must go first
+		default: // the window is full: send the buffered requests first
 			if err := out.Flush(); err != nil {
 				return err
 			}

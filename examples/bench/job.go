@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A job is one measurement of one row. Rows read from it what they need.
+// A job is one measurement of one row. Each row reads the fields that it needs.
 type job struct {
 	Row      string
 	Path     string // fresh for every run
@@ -16,11 +16,11 @@ type job struct {
 	Backlog  int    // messages that wait before the clock starts
 }
 
-// A sample is what a run of a job took.
+// A sample is the time and the other costs of one run of a job.
 type sample struct {
 	Ops     int           `json:"ops"`
 	Elapsed time.Duration `json:"elapsed_ns"`
-	// Extra holds what is not time: requests, bytes, heap.
+	// Extra holds the other costs: requests, bytes, heap.
 	Extra map[string]float64 `json:"extra,omitempty"`
 }
 

@@ -1,4 +1,4 @@
-// Command bench measures what coordination through ZooKeeper costs with this
+// Command bench measures the costs of coordination through ZooKeeper with this
 // library and with others, side by side on the same server.
 //
 //	cd examples/bench && go run . -real -out results
@@ -137,7 +137,7 @@ type bench struct {
 	runs       int
 }
 
-// open starts what there is; what is not is noted.
+// open starts the contenders that are installed, and notes the missing ones.
 func (b *bench) open(ctx context.Context, servers string) error {
 	starting, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
@@ -213,7 +213,7 @@ func (b *bench) close() {
 	os.RemoveAll(b.dir)
 }
 
-// sweep removes a path, so that no row pays for what another one left.
+// sweep removes a path, so that no row pays for znodes of an earlier row.
 func (b *bench) sweep(path string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -272,7 +272,7 @@ func (b *bench) once(ctx context.Context, c contender, r row) (sample, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, b.limit, fmt.Errorf("%v are over", b.limit))
 	defer cancel()
-	runtime.GC() // nobody pays for another's garbage
+	runtime.GC() // no contender pays for the garbage of another
 	s, err := c.run(ctx, j)
 	b.sweep(j.Path)
 	return s, err

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// A meter counts what goes over connections to a ZooKeeper server.
+// A meter counts the bytes and the requests of connections to a ZooKeeper server.
 type meter struct {
 	bytes    atomic.Int64 // both ways
 	requests atomic.Int64 // without pings and syncs, which keep the session and not the row going
@@ -51,8 +51,8 @@ func (c *meteredConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// A frameCounter finds the requests in what a client writes: a length, an xid
-// and an operation each. The first frame is the handshake.
+// A frameCounter finds the requests in the bytes that a client writes: each request
+// begins with a length, an xid and an operation. The first frame is the handshake.
 type frameCounter struct {
 	head []byte // the first twelve bytes of a frame, as far as they came
 	skip int    // bytes of the frame to come

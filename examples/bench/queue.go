@@ -11,7 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// message is what all queues carry.
+// message is the data of all messages of all queues.
 var message = []byte("a message of forty bytes, as many are....")
 
 func (t *toolkit) put(ctx context.Context, j job) (sample, error) {
@@ -64,7 +64,7 @@ func (t *toolkit) deliver(ctx context.Context, j job) (sample, error) {
 				return context.Cause(ctx)
 			}
 		}
-		return q.Close() // what was received is removed by then
+		return q.Close() // the received messages are removed by then
 	})
 	if err != nil {
 		return s, err

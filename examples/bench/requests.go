@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// requests is what the rows would cost as plain requests of a stock client,
-// without a guarantee: the floor for everybody.
+// requests makes the rows' plain requests by a stock client, without any guarantee:
+// the floor for all contenders.
 type requests struct {
 	rowFuncs
 	*stockSessions
@@ -49,7 +49,7 @@ func newSameRequests(servers string) (sameRequests, error) {
 
 func (sameRequests) name() string { return same }
 
-// handover is a line of those who stand in it in some way and leave it at once.
+// handover measures a line whose contenders join by stand and leave at once.
 func (r *requests) handover(ctx context.Context, j job, stand func(context.Context, *zk.Conn, string) (string, error)) (sample, error) {
 	conns, err := r.connect(j.Sessions)
 	if err != nil {
@@ -119,10 +119,10 @@ func (r *requests) election(ctx context.Context, j job) (sample, error) {
 	return total, nil
 }
 
-// stand joins the line and returns our znode when it is the first. It is the least
-// that a line can do: a create, a watch on the predecessor, whose name follows from
-// our own because nobody else is there, and a delete. Nothing of it survives a lost
-// reply.
+// stand joins the line and returns our znode when it is the first. It makes the
+// fewest requests that a line can make: a create, a watch on the predecessor, and a
+// delete. The predecessor's number is the one before ours, because the directory has
+// no other children. stand does not handle lost answers.
 func stand(ctx context.Context, conn *zk.Conn, path string) (string, error) {
 	name, err := conn.Create(path+"/", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 	if err != nil {
@@ -140,9 +140,9 @@ func stand(ctx context.Context, conn *zk.Conn, path string) (string, error) {
 }
 
 // standAndLook is stand with the requests of a line in which names do not follow from
-// each other and anybody may leave at any time: who is in front is looked up, and,
-// when the farther one of the two nearest has gone, whether the nearer is the last.
-// It does not care what they say.
+// each other and any contender may leave at any time. It looks up the contenders in
+// front, and, when the farther of the two nearest has left, looks whether the nearer
+// is the last. It ignores most answers.
 func standAndLook(ctx context.Context, conn *zk.Conn, path string) (string, error) {
 	const likeAGUID = "/_c_0f8fad5b-d9cb-469f-a165-70867728950e-lock-"
 	answers, err := conn.Multi(

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A measure is what the rounds of one contender in one row came to.
+// A measure has the results of the rounds of one contender in one row.
 type measure struct {
 	Contender string   `json:"contender"`
 	Samples   []sample `json:"samples,omitempty"`

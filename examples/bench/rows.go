@@ -23,18 +23,18 @@ type row struct {
 	rounds int
 	// few divides Ops for the contenders that would take minutes.
 	few map[string]int
-	// value is what is compared; less is better.
+	// value returns the number to compare; less is better.
 	value func(sample) float64
 	unit  string
 	goals []goal
 }
 
-// A goal bounds the ratio of our value to that of others in the same row, or
-// to our own in another.
+// A goal bounds the ratio of our value to the value of other contenders in the same
+// row, or to our own value in another row.
 type goal struct {
 	text string
-	// than names the contenders; the best of those that ran counts. Empty means
-	// the value itself is bounded.
+	// than names the contenders; the best contender that ran counts. Empty means the
+	// value itself is bounded.
 	than []string
 	// in is the title of the row to compare with; empty is the row itself.
 	in    string

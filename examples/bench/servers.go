@@ -75,7 +75,7 @@ func (s *server) stop() error {
 	}
 }
 
-// freePort returns a port that nobody listened on a moment ago.
+// freePort returns a port that was free a moment ago.
 func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

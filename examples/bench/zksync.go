@@ -188,7 +188,7 @@ func (t *toolkit) linger(ctx context.Context, j job) (sample, error) {
 		return sample{}, err
 	}
 	mu := zksync.NewMutex(m, j.Path, zksync.WithLinger(time.Second))
-	// What lingers is armed in the background after the first Unlock.
+	// The first Unlock arms the lingering hold in the background.
 	if err := again(ctx, mu, 1); err != nil {
 		return sample{}, err
 	}
@@ -290,7 +290,7 @@ func (t *toolkit) waiting(ctx context.Context, j job) (sample, error) {
 	return s, err
 }
 
-// heap is what is live.
+// heap returns the size of the live heap.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -299,8 +299,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// settledHeap is what is live when nothing more becomes free: those who have
-// joined a line last still hold a listing of it.
+// settledHeap returns the size of the live heap when nothing more becomes free:
+// contenders that have just joined a line still hold a listing of it.
 func settledHeap() int64 {
 	least := heap()
 	for same := 0; same < 5; same++ {
@@ -312,7 +312,7 @@ func settledHeap() int64 {
 	return least
 }
 
-// deleteAll removes what a job left at path, in batches and to any depth.
+// deleteAll removes the znodes of a job at path, in batches and to any depth.
 func deleteAll(ctx context.Context, s *session.Session, path string) error {
 	names, _, err := s.Children(ctx, path)
 	if errors.Is(err, zk.ErrNoNode) {

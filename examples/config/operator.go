@@ -9,11 +9,11 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// pace is how long the operator looks at what came of one step.
+// pace is the time that the operator gives the service to react to one step.
 const pace = 400 * time.Millisecond
 
-// An operator is everything around the service: who configures it, the other
-// members of its group, and bad luck.
+// An operator plays everything around the service: its configuration, the other
+// members of its group, and faults.
 type operator struct {
 	ctx     context.Context
 	srv     *zkserver.Server

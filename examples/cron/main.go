@@ -91,7 +91,7 @@ func demonstrate(ctx context.Context, path string, every, length time.Duration, 
 	return g.Wait()
 }
 
-// accident ends the session of whoever leads, as if its process had died.
+// accident ends the session of the leader, as if its process had died.
 func accident(ctx context.Context, after time.Duration, path string, srv *zkserver.Server, log *journal) error {
 	m, err := session.Connect(ctx, "127.0.0.1:2181", session.WithDialer(srv.Dial))
 	if err != nil {
@@ -136,7 +136,7 @@ func node(ctx context.Context, servers, path, id string, every time.Duration, lo
 	})
 }
 
-// A journal is what the nodes print, and what the verdict is taken from.
+// A journal prints the lines of the nodes, and records the runs for the verdict.
 type journal struct {
 	mu    sync.Mutex
 	out   io.Writer

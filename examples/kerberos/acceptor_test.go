@@ -34,7 +34,7 @@ type acceptor struct {
 
 	stage  int
 	key    types.EncryptionKey
-	client string // who has authenticated
+	client string // the principal that has authenticated
 	chosen []byte
 }
 

@@ -29,7 +29,8 @@ const (
 	acceptorSubkey
 )
 
-// noLayer is the security layer that leaves what follows as it is (RFC 4752, 3.3).
+// noLayer is the security layer that does not change the bytes after the exchange
+// (RFC 4752, 3.3).
 const noLayer = 1
 
 // An exchange is the authentication of one connection:

@@ -142,9 +142,10 @@ func (k *kdc) login(principal string) *client.Client {
 }
 
 // With a real KDC and a real ZooKeeper that demands SASL: a client connects, connects
-// again after a lost connection, and owns what it creates; a client without a ticket for
-// the servers' principal, or with one that the servers cannot read, is told so. Breaks
-// if any token of the exchange is not as RFC 4752 and RFC 4121 have it.
+// again after a lost connection, and owns the znodes that it creates; a client without a
+// ticket for the servers' principal, or with a ticket that the servers cannot read, gets
+// an error that says so. Breaks if any token of the exchange is not as RFC 4752 and RFC
+// 4121 have it.
 func TestRealKDC(t *testing.T) {
 	k := startKDC(t, "zookeeper/localhost", "zookeeper/elsewhere", "app")
 	k.write("jaas.conf", fmt.Sprintf(`Server {

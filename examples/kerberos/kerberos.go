@@ -16,7 +16,7 @@
 //
 // They find the file by the Java property java.security.auth.login.config, and need the
 // line authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider in
-// zoo.cfg. The servers' encryption types must be among those of RFC 4121: AES.
+// zoo.cfg. The servers need an encryption type of RFC 4121: AES.
 //
 // The client needs a principal of its own and, to run without a person, a keytab:
 //
@@ -31,8 +31,8 @@
 // # Guarantees
 //
 // Each connection authenticates both sides: a server that does not have the key of its
-// principal is refused. What follows is neither signed nor encrypted by Kerberos: use
-// TLS for that. Times of client, KDC and servers may differ by five minutes.
+// principal is refused. Kerberos neither signs nor encrypts the bytes after that: use
+// TLS. Times of client, KDC and servers may differ by five minutes.
 package kerberos
 
 import (
@@ -63,7 +63,7 @@ type Mechanism struct {
 }
 
 // New returns the mechanism for a client that gokrb5 logs in. The first connection logs
-// in, and gokrb5 renews what it got; call login.Destroy after Manager.Close.
+// in, and gokrb5 renews the tickets; call login.Destroy after Manager.Close.
 func New(login *client.Client) *Mechanism {
 	return &Mechanism{
 		name: login.Credentials.CName(), realm: login.Credentials.Domain(),

@@ -98,9 +98,10 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// A server that does not prove that it has the key of its principal is refused, as is
-// one that offers no plain connection; nothing panics over what a server may send.
-// Breaks if verify does not compare the times, or if Next does not look at the offer.
+// A server that does not prove that it has the key of its principal is refused, and
+// so is a server that offers no plain connection; no message of a server causes a
+// panic. Breaks if verify does not compare the times, or if Next does not look at the
+// offer.
 func TestAServerThatProvesNothing(t *testing.T) {
 	keys := serviceKeys(t, "secret")
 	kind := int32(etypeID.AES256_CTS_HMAC_SHA1_96)

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// receive works on messages until ctx ends. What was received is removed from the
+// receive works on messages until ctx ends. Received messages are removed from the
 // queue.
 func receive(ctx context.Context, q *zksync.Queue, work func(msg []byte)) error {
 	defer context.AfterFunc(ctx, func() { q.Close() })()
@@ -29,11 +29,11 @@ type worker struct {
 	tried map[int]bool // those
 }
 
-// What a worker says of an order.
+// The events of an order that a worker reports.
 const (
 	received     = "received"     // it has the order, and it may be the first or not
-	acknowledged = "acknowledged" // it has done it, and nobody will have it again
-	returned     = "returned"     // it has not done it, and whoever asks next has it
+	acknowledged = "acknowledged" // it has done it, and no consumer gets it again
+	returned     = "returned"     // it has not done it, and the next consumer that asks gets it
 	lost         = "lost"         // it lost its session, and with it the order
 )
 
@@ -44,8 +44,8 @@ func (w *worker) receive(msg []byte) {
 	time.Sleep(w.takes)
 }
 
-// consume does orders until ctx ends. Those that it does not acknowledge, because
-// it is killed, say, go to others.
+// consume does orders until ctx ends. Orders that it does not acknowledge, for
+// example because it is killed, go to other consumers.
 func (w *worker) consume(ctx context.Context, q *zksync.Queue) error {
 	defer context.AfterFunc(ctx, func() { q.Close() })()
 	for msg := range q.Messages() {

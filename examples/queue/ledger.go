@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A ledger has what became of every order, as the consumers tell it.
+// A ledger has the deliveries of every order, as the consumers report them.
 type ledger struct {
 	mu     sync.Mutex
 	names  []string // of the consumers
@@ -30,12 +30,12 @@ func newLedger(orders int, names []string) *ledger {
 	return &ledger{names: names, killed: make([]bool, len(names)), orders: make([][]delivery, orders)}
 }
 
-// An event is what a line of a consumer says.
+// An event is a parsed line of a consumer.
 type event struct {
 	what   string
 	order  int
-	count  int     // of what the consumer received
-	before *holder // who had the order
+	count  int     // of the orders that the consumer has received
+	before *holder // the consumer that had the order before
 }
 
 type holder struct {
@@ -44,7 +44,7 @@ type holder struct {
 	ago  time.Duration // since it died
 }
 
-// enter adds what a consumer says, unless it makes no sense.
+// enter adds a line of a consumer, unless the line makes no sense.
 func (l *ledger) enter(consumer int, line string) (e event, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +81,8 @@ func (l *ledger) enter(consumer int, line string) (e event, ok bool) {
 	return e, false
 }
 
-// kill notes that a consumer was killed. What it had said it may have said before.
+// kill notes that a consumer was killed. Lines that come later may have been printed
+// before.
 func (l *ledger) kill(consumer int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

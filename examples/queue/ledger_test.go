@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The ledger finds orders that were lost, repeated or not settled, and accepts what a killed consumer may cause. c1 and
-// c3 live, and c2 is killed.
+// The ledger finds orders that were lost, repeated or not settled, and accepts the repetitions that a killed consumer
+// may cause. c1 and c3 live, and c2 is killed.
 func TestLedger(t *testing.T) {
 	for _, c := range []struct {
 		name  string

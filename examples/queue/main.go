@@ -13,9 +13,9 @@
 //	go run ./examples/queue -servers zk1:2181,zk2:2181 -consume
 //
 // The producer waits while as many orders are in the queue as -capacity says. A
-// consumer acknowledges an order when it has done it, and gives back those that it
-// fails at; with -chan it receives them in the simplest way there is, after which
-// nobody else has them.
+// consumer acknowledges an order when the work is done, and gives the order back when
+// the work fails. With -chan it receives orders by Chan, which removes each order
+// from the queue before the work begins.
 package main
 
 import (
@@ -33,7 +33,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// What the process exits with.
+// The exit statuses of the process.
 const (
 	succeeded = iota
 	failed
@@ -49,7 +49,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	servers   string
 	path      string
@@ -143,8 +143,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return succeeded
 }
 
-// open connects, and opens the queue. What close does takes a moment: it gives
-// back what was not received.
+// open connects, and opens the queue. close takes a moment, because it gives
+// unreceived messages back.
 func open(ctx context.Context, o *options, opts ...zksync.Option) (q *zksync.Queue, close func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()

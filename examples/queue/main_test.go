@@ -19,8 +19,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// asProgram has this binary be the program, since the consumers are what started
-// them.
+// asProgram has this binary be the program, because the producer starts its own
+// binary again for each consumer.
 const asProgram = "ZKSYNC_EXAMPLES_QUEUE"
 
 func TestMain(m *testing.M) {

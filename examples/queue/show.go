@@ -137,8 +137,8 @@ func (st *stage) drained(ctx context.Context) error {
 	}
 }
 
-// consumer runs this program again, as a consumer, until ctx ends, and enters into
-// the book what it says.
+// consumer runs this program again, as a consumer, until ctx ends, and enters its
+// lines into the book.
 func (st *stage) consumer(ctx context.Context, i int, id string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -156,7 +156,7 @@ func (st *stage) consumer(ctx context.Context, i int, id string) error {
 	if err != nil {
 		return err
 	}
-	// The end of its input is what tells it to stop, even if it is we who crash.
+	// The end of its input tells the consumer to stop, even if this process crashes.
 	cmd.Cancel, cmd.WaitDelay = stdin.Close, patience
 	if err := cmd.Start(); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A timeline prints what happens, a line at a time: when, which order each
-// consumer has in hand, who, and what.
+// A timeline prints the events, a line for each: the time, the order that each
+// consumer has in hand, the name, and the event.
 type timeline struct {
 	mu    sync.Mutex
 	out   io.Writer
@@ -69,7 +69,7 @@ func (t *timeline) line(who, what string) {
 	fmt.Fprintf(t.out, "%7.3fs %s   %-9s %s\n", time.Since(t.start).Seconds(), row(t.lanes), who, what)
 }
 
-// short rounds a duration to what one cares to read.
+// short rounds a duration so that it is easy to read.
 func short(d time.Duration) string {
 	if d < time.Second {
 		return d.Round(time.Millisecond).String()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A saboteur makes things go wrong, each time for whoever holds the lock.
+// A saboteur causes faults, each time for the current holder of the lock.
 type saboteur struct {
 	stage *stage
 	show  *timeline
@@ -21,7 +21,7 @@ type saboteur struct {
 type fault struct {
 	name   string
 	due    float64
-	loses  bool // the one who is hit loses the lock; nobody does so twice
+	loses  bool // the holder loses the lock; no worker loses it twice
 	strike func(*saboteur, context.Context, *hold, time.Duration) bool
 }
 
@@ -129,8 +129,8 @@ func (s *saboteur) expireSession(ctx context.Context, h *hold, _ time.Duration) 
 	return s.res.overtaken(ctx, h.token)
 }
 
-// cutOff lets nothing through between the holder and the servers, without
-// closing anything, until somebody else has the lock.
+// cutOff lets nothing through between the holder and the servers, without closing
+// anything, until another worker has the lock.
 func (s *saboteur) cutOff(ctx context.Context, h *hold, timeout time.Duration) bool {
 	s.show.cutLane(h.worker.number, true)
 	s.show.fault("cuts %s off, which has the lock: nothing gets through, nothing is closed", h.worker.name)

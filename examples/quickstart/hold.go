@@ -49,8 +49,8 @@ func (h *hold) struckAt() time.Time {
 	return h.struck
 }
 
-// end closes the interval: at the end of the held context, or now if it lives.
-// Call it before Unlock, for from then on the lock may be somebody else's.
+// end closes the interval: at the end of the held context, or now if it lives. Call
+// it before Unlock, for from then on another worker may hold the lock.
 func (h *hold) end() span {
 	s := span{worker: h.worker.name, token: h.token, from: h.from}
 	if h.unfollow() {

@@ -9,9 +9,9 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A link is a worker's network: a dialer whose connections can be broken, or
-// cut, when they swallow whatever is sent or comes in and close nothing, as a
-// firewall that drops packets does.
+// A link is a worker's network: a dialer whose connections can be broken, or cut,
+// when they swallow all bytes in both directions and close nothing, as a firewall
+// that drops packets does.
 type link struct {
 	next session.DialFunc
 

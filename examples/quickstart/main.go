@@ -1,6 +1,6 @@
-// Quickstart lets several workers take turns under one lock while things go
-// wrong, prints what happens, and judges whether two of them ever held the lock
-// at the same time.
+// Quickstart lets several workers take turns under one lock while things go wrong,
+// prints the events, and judges whether two of them ever held the lock at the same
+// time.
 //
 //	go run ./examples/quickstart
 //	go run ./examples/quickstart -servers zk1:2181,zk2:2181 -for 30s
@@ -8,8 +8,8 @@
 // Without -servers it brings its own ZooKeeper server, in this process. Each
 // worker has a session of its own, as if it were a process of its own.
 //
-// The exit status is 0 if the lock held what it promises, 1 if it did not or the
-// run failed, and 2 if the command line makes no sense.
+// The exit status is 0 if the lock kept its promises, 1 if it did not or the run
+// failed, and 2 if the command line makes no sense.
 package main
 
 import (

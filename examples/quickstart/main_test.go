@@ -87,7 +87,7 @@ func TestBrokenLockFails(t *testing.T) {
 	})
 }
 
-// The quickstart stops in order within three seconds, at whatever moment it is interrupted.
+// The quickstart stops in order within three seconds, no matter when it is interrupted.
 func TestStopsInOrder(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Millisecond, 900 * time.Millisecond, 2300 * time.Millisecond, 5 * time.Second, 7 * time.Second} {
 		t.Run(after.String(), func(t *testing.T) {

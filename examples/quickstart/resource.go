@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// A resource is what the lock protects: a number that workers read and then
-// write back greater by one. It checks fencing tokens as any resource should:
-// it remembers the greatest one that it has seen and refuses smaller ones. A read
-// counts as having seen a token, too; otherwise an old holder could still write
-// between the read and the write of a newer one, and an update would be lost.
+// A resource is protected by the lock: a number that workers read and then write back
+// greater by one. It checks fencing tokens as any resource should: it remembers the
+// greatest token so far and refuses smaller tokens. A read counts as having seen a
+// token, too; otherwise an old holder could still write between the read and the
+// write of a newer one, and an update would be lost.
 type resource struct {
 	mu     sync.Mutex
 	newest int64
@@ -21,7 +21,7 @@ type resource struct {
 	past   history
 }
 
-// A history is what a resource has been through.
+// A history counts the accesses to a resource.
 type history struct {
 	value    int // in the end
 	writes   int // that were accepted
@@ -69,9 +69,8 @@ func (r *resource) read(who string, token int64) (int, error) {
 	return r.value, nil
 }
 
-// write stores value. late says that the writer knows that the lock is no longer
-// its own and tries all the same; it changes what is remembered of the attempt,
-// not the check.
+// write stores value. late says that the writer knows that the lock is no longer its
+// own and tries nevertheless; it changes the record of the attempt, not the check.
 func (r *resource) write(who string, token int64, value int, late bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// lockPath is the lock's directory. Two runs against one ensemble share it, and
-// take turns like everybody else.
+// lockPath is the lock's directory. Two runs against one ensemble share it, and take
+// turns like other processes.
 const lockPath = "/zksync-quickstart/lock"
 
-// A stage is what the workers connect to.
+// A stage is the server that the workers connect to, with its faults.
 type stage struct {
 	servers string
 	about   string

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What a worker's lane shows.
+// The states of a worker in its lane.
 const (
 	resting = ' '
 	waiting = '.'
@@ -18,8 +18,8 @@ const (
 	cutOff  = '!'
 )
 
-// A timeline prints what happens, a line at a time: when, what every worker is
-// doing at that moment, who, and what.
+// A timeline prints the events, a line for each: the time, the state of every worker
+// at that moment, the name, and the event.
 type timeline struct {
 	mu     sync.Mutex
 	out    io.Writer
@@ -71,14 +71,14 @@ func (t *timeline) begin(st *stage, timeout time.Duration, cfg config) {
 	t.start = time.Now()
 }
 
-// lane changes what the lines from now on show of a worker.
+// lane changes the state of a worker in the following lines.
 func (t *timeline) lane(worker int, state byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lanes[worker] = state
 }
 
-// cutLane shows a worker as cut off, whatever else it does.
+// cutLane shows a worker as cut off, in any state.
 func (t *timeline) cutLane(worker int, on bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -133,7 +133,7 @@ func (t *timeline) end(v verdict) {
 	}
 }
 
-// short rounds a duration to what one cares to read.
+// short rounds a duration so that it is easy to read.
 func short(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:

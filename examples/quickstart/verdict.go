@@ -36,13 +36,13 @@ func (s span) mistaken(at time.Time) bool {
 	return !s.revoked.IsZero() && !at.Before(s.revoked) && !at.After(s.until)
 }
 
-// A verdict is what the spans and the resource's history say about the lock.
+// A verdict is the result of a check of the spans and the resource's history.
 type verdict struct {
 	turns   int
 	losses  []span
 	history history
 	late    int      // refusals of writes that were late on purpose
-	wrong   []string // what must not be
+	wrong   []string // broken promises
 	missed  []string // faults that the run had no time for
 	stopped bool     // by hand
 }
@@ -72,7 +72,7 @@ func judge(spans []span, past history) verdict {
 		if i == 0 {
 			continue
 		}
-		// The one that ended last so far need not be the one before.
+		// The span that ended last so far need not be the span before.
 		last := slices.MaxFunc(spans[:i], func(a, b span) int { return a.rightful().Compare(b.rightful()) })
 		if by := last.rightful().Sub(s.from); by > 0 {
 			v.accuse("%s (token %d) had the lock for %s more when %s (token %d) got it",

@@ -19,7 +19,7 @@ func TestJudge(t *testing.T) {
 	for name, c := range map[string]struct {
 		spans []span
 		past  history
-		want  string // in what is wrong; empty if nothing is
+		want  string // in the list of broken promises; empty if there are none
 	}{
 		"nothing happened":    {},
 		"one after the other": {spans: []span{had("w1", 5, 0, 10), had("w2", 6, 10, 20)}},

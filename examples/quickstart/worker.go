@@ -132,8 +132,8 @@ func (w *worker) turn(ctx context.Context) error {
 	return err
 }
 
-// do is the work that wants to be alone: read a number, think about it, and
-// write the next one. It returns what it has written or would have.
+// do is the work that needs the lock: read a number, think about it, and write the
+// next number. It returns the number that it has written or would have written.
 func (w *worker) do(h *hold) (value int, err error) {
 	if value, err = w.res.read(w.name, h.token); err != nil {
 		w.show.say(w.name, "is refused", "%v", err)
@@ -147,7 +147,8 @@ func (w *worker) do(h *hold) (value int, err error) {
 		}
 	}
 	pause(h.held, around(w.length/30))
-	// Only with the lock in hand. The token is for those who err about that.
+	// Write only while the hold lives. The token protects the resource from a worker
+	// that is wrong about its hold.
 	if h.held.Err() != nil {
 		return value, context.Cause(h.held)
 	}
@@ -157,8 +158,8 @@ func (w *worker) do(h *hold) (value int, err error) {
 	return value, err
 }
 
-// lost tells of a lock that was lost, and then does what a process does that
-// slept through it: it writes late. The resource must refuse that.
+// lost reports a lost lock, and then writes late, as a process does that slept
+// through the loss. The resource must refuse the write.
 func (w *worker) lost(ctx context.Context, h *hold, end span, value int) {
 	if struck := h.struckAt(); struck.IsZero() {
 		w.show.alarm(w.name, "LOST the lock", "%v", context.Cause(h.held))

@@ -17,8 +17,8 @@ const (
 	// barrierPath is the one of the classic program.
 	barrierPath = "/b1"
 
-	// A process that finds no server says so after this long. How long it waits
-	// for the others is up to whoever started it.
+	// A process that finds no server says so after this long. The wait for the other
+	// participants is not bounded; its user may interrupt it.
 	connectTimeout = 10 * time.Second
 
 	maxWork = time.Second

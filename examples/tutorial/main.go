@@ -18,9 +18,9 @@
 //	go run ./examples/tutorial bTest embedded 3
 //	go run ./examples/tutorial qTest embedded 100 c
 //
-// What takes the tutorial some hundred lines are a few calls here. Its paths and
-// items are the same, the names of its znodes are not: it does not share them with
-// this program.
+// The tutorial needs some hundred lines for these few calls. Its paths and items are
+// the same, but the names of its znodes differ, so the two programs do not share
+// barriers or items.
 package main
 
 import (
@@ -44,7 +44,7 @@ const usage = `usage: tutorial bTest <servers> <size>           one participant 
 with as many participants as it takes.
 `
 
-// What the process exits with.
+// The exit statuses of the process.
 const (
 	succeeded = iota
 	failed
@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return failed
 }
 
-// test does what the first argument names.
+// test runs the test that the first argument names.
 func test(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
 		return fmt.Errorf("%w: want bTest or qTest", errUsage)

@@ -14,8 +14,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start runs the program in the background. What it has written is to be read
-// when its exit code has come.
+// start runs the program in the background. Its output may be read after its exit
+// code has come.
 func start(ctx context.Context, args ...string) (code <-chan int, stdout, stderr *bytes.Buffer) {
 	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
 	done := make(chan int, 1)

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// queuePath and firstItem are those of the classic program, in which the items
-	// are numbers of four bytes.
+	// queuePath and firstItem have the values of the classic program, whose items are
+	// numbers of four bytes.
 	queuePath = "/app1"
 	firstItem = 10
 
@@ -67,7 +67,7 @@ func produce(ctx context.Context, q *zksync.Queue, count int, who string, out io
 }
 
 // consume waits for items that are not there yet. Each is removed before it is
-// printed, as in the tutorial: nobody gets it twice.
+// printed, as in the tutorial: no consumer gets it twice.
 func consume(ctx context.Context, q *zksync.Queue, count int, who string, out io.Writer) error {
 	for i := range count {
 		data, err := q.Take(ctx)

@@ -11,7 +11,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// items are what a consumer of so many prints, if it is the only one.
+// items returns the output of a consumer of so many items, if it is the only
+// consumer.
 func items(who string, count int) string {
 	var b strings.Builder
 	for i := range count {

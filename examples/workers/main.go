@@ -8,9 +8,9 @@
 //
 //	go run ./examples/workers -servers zk1:2181,zk2:2181 -id worker-1 -for 0
 //
-// Who works on what follows from the list of members alone, which all of them
-// see. They do not see it at the same moment, so a lock for each shard keeps two of
-// them from working on it while they disagree.
+// The list of members alone, which all workers see, decides the shards of each
+// worker. The workers do not see a change at the same moment, so a lock for each
+// shard keeps two workers from working on it while they disagree.
 package main
 
 import (

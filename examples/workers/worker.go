@@ -52,8 +52,8 @@ func (w *worker) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// reshare ends the tasks that are no longer ours, and begins those that are
-// now.
+// reshare ends the tasks of shards that are no longer ours, and starts tasks for the
+// new ones.
 func (w *worker) reshare(ctx context.Context, g *errgroup.Group, working map[int]*task, members []zksync.Member) {
 	var ids []string
 	for _, m := range members {
@@ -92,7 +92,7 @@ func newTask(ctx context.Context) *task {
 
 func (t *task) end() { t.done() }
 
-// work waits until whoever had the shard has let it go, and works on it.
+// work waits until the last owner of the shard has released it, and works on it.
 func (w *worker) work(t *task, shard int) error {
 	mu := zksync.NewMutex(w.m, fmt.Sprintf("%s/shards/%d", w.path, shard))
 	for t.ctx.Err() == nil {

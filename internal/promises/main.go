@@ -1,5 +1,5 @@
-// Promises prints what the tests of the module prove: the first sentence of the
-// comment of each test, by package.
+// Promises prints the promises that the tests of the module prove: the first sentence
+// of the comment of each test, by package.
 //
 //	go run ./internal/promises
 package main
@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// A promise is what a test proves.
+// A promise is the statement that a test proves.
 type promise struct {
 	test string
 	text string // empty if the test has no comment

@@ -16,7 +16,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// A Server is what a test of either kind can do with its server.
+// A Server has the operations that a test can use on either kind of server.
 type Server interface {
 	// Connect opens a session that is closed with the test.
 	Connect(tb testing.TB, opts ...session.Option) *session.Manager
@@ -28,9 +28,9 @@ type Server interface {
 	Expire(tb testing.TB, id int64)
 }
 
-// Both runs test on an embedded server, reached in memory, and on a real one
-// that the tests of the package share. On the latter each test is to use paths
-// of its own; Path makes one.
+// Both runs test on an embedded server, reached in memory, and on a real server,
+// which the tests of the package share. Each test must use paths of its own on the
+// real server; Path makes one.
 func Both(t *testing.T, test func(t *testing.T, srv Server)) {
 	t.Run("zkserver", func(t *testing.T) {
 		srv := zksynctest.Start(t, zksynctest.WithTick(500*time.Millisecond))
@@ -150,7 +150,7 @@ func (r real) end(id int64, deadline time.Time) error {
 	return nil
 }
 
-// password is what java.util.Random, seeded with the id, yields.
+// password returns the bytes that java.util.Random yields when seeded with the id.
 func password(id int64) []byte {
 	const mult, mask = 0x5DEECE66D, 1<<48 - 1
 	seed := (uint64(id) ^ 0xB3415C00 ^ mult) & mask

@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 
 // While processes of clients and servers are killed, paused and cut off, no two clients hold a lock at the same time,
 // tokens only grow, no message is lost, and every client makes progress afterwards. TestChaos has four client processes
-// work on one ensemble of three while servers, clients and the links between them are hurt, and looks through what they
-// noted.
+// work on one ensemble of three servers while servers, clients and the links between them are hurt, and checks the
+// notes of the clients.
 func TestChaos(t *testing.T) {
 	bounds.Long(t)
 	seed := *chaosSeed
@@ -111,7 +111,7 @@ func keep(t *testing.T, e *zksynctest.Ensemble, dir string, wrong []string) {
 	}
 }
 
-// drain takes what is left in the queue, as one more client.
+// drain takes the remaining messages of the queue, as one more client.
 func drain(t *testing.T, m *session.Manager) diary {
 	d := diary{client: "drain"}
 	q := zksync.NewQueue(m, root+"/queue")

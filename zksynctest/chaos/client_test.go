@@ -17,7 +17,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// What a client process is told by its environment.
+// The environment variables of a client process.
 const (
 	clientEnv  = "ZKSYNC_CHAOS_CLIENT" // its name; empty in the test itself
 	serversEnv = "ZKSYNC_CHAOS_SERVERS"
@@ -150,10 +150,10 @@ func (c *client) holding(ctx context.Context, what string, units int, take func(
 	pause(ctx, time.Duration(rand.IntN(20))*time.Millisecond)
 }
 
-// believe notes that we have something, for as long as our context says so, and
-// returns the last time that it did. A process that finds that it was stopped
-// looks at the context once more before it believes anything: that is what the
-// documentation asks of one.
+// believe notes that the client holds something, for as long as the context of the
+// hold lives, and returns the time of the last note. A process that finds that it was
+// stopped checks the context once more before it believes anything, as the
+// documentation requires.
 func (c *client) believe(hold context.Context, n note) int64 {
 	length := time.Duration(rand.IntN(60)) * time.Millisecond
 	began := time.Now()

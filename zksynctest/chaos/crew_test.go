@@ -111,7 +111,7 @@ func (c *crew) end() {
 	}
 }
 
-// diaries reads what all of them noted.
+// diaries reads the notes of all clients.
 func (c *crew) diaries() []diary {
 	var all []diary
 	for _, m := range c.all {

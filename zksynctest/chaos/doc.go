@@ -5,7 +5,7 @@
 //
 //	make chaos CHAOS=10m
 //
-// Each client writes down what it believes, by its own clock: that it got a lock,
-// with which token, that it still has it, that it put, received and acknowledged
-// a message. Afterwards the notes of all are compared.
+// Each client writes down its own view, by its own clock: that it got a lock, with
+// which token, that it still has the lock, that it put, received and acknowledged a
+// message. Afterwards the notes of all clients are compared.
 package chaos

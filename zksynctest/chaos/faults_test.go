@@ -47,17 +47,17 @@ func between(ctx context.Context, r *rand.Rand, low, high time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// recovering has servers write a snapshot after some hundred transactions rather
-// than a hundred thousand, and send what they hold in memory to others rather than
-// what is in their log; see recovered.
+// recovering has servers write a snapshot after some hundred transactions rather than
+// a hundred thousand, and send a copy of their memory to other servers rather than
+// parts of their log; see recovered.
 var recovering = []zksynctest.RealOption{
 	throttling,
 	zksynctest.RealProperty("snapCount", "600"),
 	zksynctest.RealProperty("snapshotSizeFactor", "-1"),
 }
 
-// recovered waits until the ensemble is whole, and each server has on disk what it
-// has in memory.
+// recovered waits until the ensemble is whole, and the disk of each server has the
+// same transactions as its memory.
 //
 // Without the former, ZooKeeper 3.8.0 forgets transactions that it has acknowledged
 // when a second fault hits a server in the middle of catching up (ZOOKEEPER-4643).
@@ -66,8 +66,8 @@ var recovering = []zksynctest.RealOption{
 // thread that writes the log dies of that with transactions in its queue, or goes on
 // beside its successor (ZOOKEEPER-4541, ZOOKEEPER-4712): they are missing from the log,
 // or in it twice. The server's memory is right, and it serves and catches up from
-// there, but what it reads from its disk after it was killed is not. A snapshot of the
-// memory ends that. Nothing that a client does can make up for it.
+// there, but its disk is wrong, and the server reads the disk after it was killed. A
+// snapshot of the memory repairs the disk. No client can prevent this loss.
 func recovered(ctx context.Context, e *zksynctest.Ensemble) {
 	e.WaitReady()
 	written := make([]int, servers)

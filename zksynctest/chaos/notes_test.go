@@ -31,13 +31,13 @@ const (
 	held     kind = "held"     // had it at this time
 	still    kind = "still"    // and at this
 	ended    kind = "ended"    // for the last time at this
-	released kind = "released" // gave it up, with what result
+	released kind = "released" // released it; the note has the result
 	trying   kind = "trying"   // is about to put a message
 	put      kind = "put"      // the message is in the queue
-	unput    kind = "unput"    // Put failed, with what error
+	unput    kind = "unput"    // Put failed; the note has the error
 	got      kind = "got"
 	acked    kind = "acked"
-	unacked  kind = "unacked" // Ack failed, with what error
+	unacked  kind = "unacked" // Ack failed; the note has the error
 	failed   kind = "failed"  // something else did
 )
 
@@ -67,7 +67,7 @@ func (b *notebook) write(n note) {
 	}
 }
 
-// A diary is what one client process noted.
+// A diary has the notes of one client process.
 type diary struct {
 	client string
 	notes  []note

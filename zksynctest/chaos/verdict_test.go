@@ -30,8 +30,8 @@ func (s span) String() string {
 
 func clock(t int64) string { return time.Unix(0, t).UTC().Format("04:05.000000") }
 
-// spans puts the notes of holds together. One that has no end was cut short,
-// and lasted at least until its last note.
+// spans joins the notes of each hold into a span. A hold without an end was cut
+// short, and lasted at least until its last note.
 func spans(diaries []diary) map[string][]span {
 	all := make(map[string][]span)
 	for _, d := range diaries {
@@ -73,9 +73,9 @@ func overlaps(list []span) (wrong []string) {
 	return wrong
 }
 
-// backwards finds fencing tokens that are not greater than an earlier one that
-// they exclude. Holds that one process hands on in memory share theirs. The tokens
-// of a semaphore don't fence.
+// backwards finds fencing tokens that are not greater than the token of an earlier
+// hold that excludes theirs. Holds that one process hands on in memory share a token.
+// The tokens of a semaphore don't fence.
 func backwards(list []span) (wrong []string) {
 	var readers, writers span // those with the greatest token so far
 	for _, s := range list {
@@ -111,7 +111,8 @@ type delivery struct {
 	open    bool // Ack may have happened
 }
 
-// queueFaults compares what was put with what was received.
+// queueFaults compares the messages that were put with the messages that were
+// received.
 func queueFaults(diaries []diary) (wrong []string) {
 	tried, sent, refused := make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	deliveries := make(map[string][]delivery)
@@ -130,7 +131,7 @@ func queueFaults(diaries []diary) (wrong []string) {
 			case got:
 				deliveries[id] = append(list, delivery{diary: d, session: n.Hold, at: n.At})
 			case acked, unacked:
-				// The latest to this session is the one that it means.
+				// The note means the latest delivery to this session.
 				k := len(list) - 1
 				for k >= 0 && (list[k].diary != d || list[k].session != n.Hold) {
 					k--

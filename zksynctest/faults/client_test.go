@@ -53,7 +53,7 @@ func (s *stage) connect(name string, timeout time.Duration, servers ...int) *cli
 	return c
 }
 
-// dial connects to the one server of the client, whichever address is asked for.
+// dial connects to the one server of the client, and ignores the address.
 func (c *client) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, c.s.e.Addr(int(c.server.Load())))
 }

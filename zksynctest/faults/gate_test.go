@@ -13,12 +13,12 @@ import (
 // unlimited lets a connection pass any number of frames.
 const unlimited = -1
 
-// errBroken is what a client reads from a connection that its gate has broken.
+// errBroken is the error of a read from a connection that the gate has broken.
 var errBroken = errors.New("the gate broke the connection")
 
-// A gate is the way of one client to its server. It knows the frames of the
-// protocol, and can break a connection after a given number of frames to the
-// client. It relays at once what the client sends.
+// A gate relays the connections of one client to its server. It knows the frames of
+// the protocol, and can break a connection after a given number of frames to the
+// client. It relays every frame from the client at once.
 type gate struct {
 	broke chan struct{} // receives when a connection reached its quota
 
@@ -110,7 +110,7 @@ type gateConn struct {
 	sent   []byte // of the frame that the client is writing
 }
 
-// Write passes on what the client sends, and counts the requests with a watch.
+// Write passes on the bytes of the client, and counts the requests with a watch.
 func (c *gateConn) Write(p []byte) (int, error) {
 	c.sent = append(c.sent, p...)
 	for len(c.sent) >= 4 {

@@ -57,7 +57,8 @@ var inFull = []scenario{
 	{name: "leader paused for 2T, Lock under way", full: pausedSizes[:1], run: pausedLeader(onFollower, 2, underWay)},
 }
 
-// While the context of a hold lives, no other client holds the lock, whichever fault hits a real ensemble.
+// While the context of a hold lives, no other client holds the lock, under any of the faults of a real
+// ensemble.
 func TestLease(t *testing.T) {
 	t.Logf("-seed %d", *seed)
 	if *runs == 0 {

@@ -47,7 +47,7 @@ func (p tablePrinter) Run() int {
 	return code
 }
 
-// A size is what the margins of a scenario depend on.
+// A size has the settings that decide the margins of a scenario.
 type size struct {
 	tick      time.Duration
 	timeout   time.Duration // T

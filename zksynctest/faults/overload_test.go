@@ -51,8 +51,8 @@ func overload(t *testing.T, e *zksynctest.Ensemble) (stop func()) {
 	return stop
 }
 
-// burst sends many requests at once, awaits their answers, and counts those that
-// were refused.
+// burst sends many requests at once, awaits their answers, and counts the refused
+// requests.
 func burst(conn net.Conn) (refused int, err error) {
 	const requests = 300
 	be := binary.BigEndian

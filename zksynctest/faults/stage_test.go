@@ -34,7 +34,7 @@ type entry struct {
 	text string
 }
 
-// An outcome is what the two clients of one run saw.
+// An outcome has the observations of the two clients of one run.
 type outcome struct {
 	fault time.Time // when the fault began
 	ended time.Time // when A's held context ended; zero if A never held the lock
@@ -115,8 +115,8 @@ func await[V any](s *stage, what string, c <-chan V) V {
 	panic("unreachable")
 }
 
-// makeDirectory has a client use the lock once, so that the next client that
-// locks it needs no request but the one that joins the line.
+// makeDirectory has a client use the lock once, so that the next client that locks it
+// needs one request, which joins the line.
 func (s *stage) makeDirectory(c *client) {
 	s.t.Helper()
 	s.held(c.lock())

@@ -17,15 +17,15 @@ import (
 // A subscriber follows something below a directory of its own.
 type subscriber struct {
 	name string
-	// arrange makes what there is at the beginning.
+	// arrange creates the first znodes.
 	arrange func(t *testing.T, w writer)
-	// follow begins to follow. The result tells what the subscriber knows.
+	// follow starts the subscriber. The result returns the subscriber's current view.
 	follow func(t *testing.T, m *session.Manager, dir string) (known func() string)
-	// first is what the subscriber knows at first; empty if it waits.
+	// first is the subscriber's first view; empty if the subscriber waits.
 	first string
 	// change changes the directory while the subscriber is disconnected.
 	change func(t *testing.T, w writer)
-	// want is what the subscriber knows afterwards.
+	// want is the subscriber's view afterwards.
 	want string
 	// between changes something else between the second break and the third
 	// connection, after which the subscriber knows last. It may be nil.

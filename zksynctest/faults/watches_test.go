@@ -16,9 +16,8 @@ import (
 // bug never.
 const changeTime = 10 * time.Second
 
-// A subscriber misses no change that was made between two breaks of its
-// connection, after whichever frame of the second connection the second break
-// comes.
+// A subscriber misses no change that was made between two breaks of its connection,
+// no matter after which frame of the second connection the second break comes.
 func TestWatches(t *testing.T) {
 	for _, sub := range append(subscribers, manyWatches()) {
 		t.Run(sub.name, func(t *testing.T) {
@@ -39,10 +38,10 @@ func TestWatches(t *testing.T) {
 	}
 }
 
-// breakTwice breaks the subscriber's connection, changes what it follows, breaks
-// the next connection after so many frames, and checks that the subscriber learns
-// of the change on the third connection. The first result is false if the second
-// connection did not break, because the subscriber had all that it wanted.
+// breakTwice breaks the subscriber's connection, changes the subscriber's directory,
+// breaks the next connection after so many frames, and checks that the subscriber
+// learns of the change on the third connection. The first result is false if the
+// second connection did not break, because the subscriber was already up to date.
 func breakTwice(t *testing.T, e *zksynctest.Ensemble, sub subscriber, frames int) (broken, ok bool) {
 	t.Helper()
 	dir := servers.Path(t)

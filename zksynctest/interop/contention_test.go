@@ -45,7 +45,7 @@ var pairs = map[string][2]side{
 var acquisitions = flag.Int("acquisitions", 200, "how often each side of TestContention gets the lock")
 
 // deadSession is how long it takes to notice a crash. A client that gets no processor
-// time for half of it loses what it holds.
+// time for half of it loses its lock.
 const deadSession = 4 * time.Second
 
 // A Mutex excludes with Curator's InterProcessMutex, go-zookeeper's Lock and the recipe of ZooKeeper, and with kazoo's
@@ -67,7 +67,8 @@ func TestContention(t *testing.T) {
 					lasting(t, srv, path)
 				}
 				// All processes run before the first contends: a client that is not
-				// installed skips the test, and ends what runs then.
+				// installed skips the test, which ends the processes that run by
+				// then.
 				var procs [2][]*client
 				for i, s := range pair {
 					for range 2 {
@@ -124,7 +125,7 @@ func (s side) contend(t *testing.T, procs []*client, path string, w witness, n i
 	}
 }
 
-// check looks at what was written down when all is over.
+// check verifies the notes at the end of the test.
 func (w witness) check(t *testing.T, want int) {
 	t.Helper()
 	order := w.order(t)

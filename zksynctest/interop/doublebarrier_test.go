@@ -45,7 +45,8 @@ func doubleBarrier(t *testing.T, srv servers.Server, in *language, kind string) 
 		var entering []<-chan error
 		var answers []<-chan answer
 		for i := range size {
-			// All but the last come, and wait; who is last changes.
+			// All participants but the last arrive, and wait; every round has another
+			// last participant.
 			who := (i + round) % size
 			if who < len(ours) {
 				entering = append(entering, start(func() error { return ours[who].Enter(ctx) }))
@@ -115,8 +116,8 @@ func awaitPath(t *testing.T, srv servers.Server, path string) {
 }
 
 // Curator's DistributedDoubleBarrier 5.4 lets a participant in alone between the end of a round and the removal of
-// ready. The test documents this fault of Curator, without a participant of ours. Participants that come later wait for
-// one that has gone already. Ours, in the same place, waits for the others.
+// ready. The test documents this fault of Curator, without a participant of ours. Participants that arrive later wait
+// for a participant that has already left. A participant of ours in that position waits for the other participants.
 func TestCuratorsBarrierLetsOneThroughAlone(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {

@@ -10,7 +10,8 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// elections are those of other clients, with what ours needs to take part.
+// elections are the elections of other clients, with the options that our Election
+// needs to take part.
 var elections = map[string]struct {
 	in   *language
 	kind string

@@ -21,7 +21,7 @@ import (
 // A gopeer is the test binary as a peer: zksync's locks and go-zookeeper's in a
 // process that can be killed.
 type gopeer struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	out     io.Writer
 	threads map[string]chan func()
 	clients map[string]*goclient

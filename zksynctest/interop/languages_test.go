@@ -14,7 +14,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/internal/realzk"
 )
 
-// A language is one that peers are written in.
+// A language is a programming language in which peers are written.
 type language struct {
 	name    string
 	command func() (*exec.Cmd, error)
@@ -35,7 +35,7 @@ var errMissing = errors.New("not here")
 
 const debianJars = "/usr/share/java"
 
-// jars are those that bring what they need by their manifests.
+// jars are the jars of the recipes; their manifests name the jars that they need.
 var jars = []string{
 	"curator-recipes.jar", "zookeeper-recipes-lock.jar", "zookeeper-recipes-election.jar", "zookeeper-recipes-queue.jar", "slf4j-nop.jar",
 }

@@ -31,9 +31,9 @@ func (s stopper) Run() int {
 	return code
 }
 
-// both runs test on both kinds of servers, beside each other and beside other
-// tests. What a test makes of its path is its own; the peers are not, but each of
-// their handles has a thread.
+// both runs test on both kinds of servers, in parallel with each other and with other
+// tests. Each test has a path of its own. The tests share the peers, but each handle
+// of a peer has a thread.
 func both(t *testing.T, test func(t *testing.T, srv servers.Server)) {
 	t.Helper()
 	servers.Both(t, func(t *testing.T, srv servers.Server) {

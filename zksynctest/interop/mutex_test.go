@@ -15,8 +15,8 @@ import (
 // alive is a session timeout for tests in which nobody dies.
 const alive = 10 * time.Second
 
-// families are those that all see each other. Curator sees neither kazoo's
-// names nor the recipe's, whoever else is there.
+// families are sets of clients in which every client sees every other client. Curator
+// never sees the names of kazoo or of the recipe.
 var families = map[string][]side{
 	"Curator":              {ours, ours, curator, curator, goZookeeper},
 	"kazoo with patterns":  {ours, ours, kazooTold, kazooTold, goZookeeper},

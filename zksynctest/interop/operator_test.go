@@ -21,7 +21,7 @@ type operator struct {
 	text    strings.Builder
 }
 
-// zklock runs a command, which ends with a status, and returns what it prints.
+// zklock runs a command, checks its exit status, and returns its output.
 func (o *operator) zklock(answer string, status int, args ...string) string {
 	o.t.Helper()
 	cmd := exec.CommandContext(o.t.Context(), o.program, args...)

@@ -24,7 +24,7 @@ type peer struct {
 	in     io.WriteCloser
 	stderr strings.Builder
 	done   chan struct{} // closed when its output has ended
-	told   chan string   // what it tells without being asked
+	told   chan string   // lines of the peer that answer no command
 
 	mu      sync.Mutex
 	last    int
@@ -32,7 +32,7 @@ type peer struct {
 	names   int
 }
 
-// An answer is what a peer said, and when.
+// An answer is a line of a peer, with the time at which the line came.
 type answer struct {
 	at   time.Time
 	text string

@@ -11,7 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// queues are those of other clients that share messages with ours.
+// queues are the queues of other clients that share messages with our Queue.
 var queues = map[string]string{"SimpleDistributedQueue": "curator-queue", "the queue recipe": "recipe-queue"}
 
 func forQueues(t *testing.T, test func(t *testing.T, srv servers.Server, path, kind string)) {
@@ -38,7 +38,8 @@ func numbered(prefix string, n int) []string {
 	return all
 }
 
-// wantTaken compares what a peer has taken: each with a sign in front.
+// wantTaken compares the messages that a peer has taken. Each has an equals sign in
+// front.
 func wantTaken(t *testing.T, got string, want []string) {
 	t.Helper()
 	if got != "="+strings.Join(want, ",=") {
@@ -46,8 +47,8 @@ func wantTaken(t *testing.T, got string, want []string) {
 	}
 }
 
-// The messages of a Queue are those of ZooKeeper's recipe and Curator's SimpleDistributedQueue. TestQueue passes
-// messages in both directions, in each way that there is to receive them. Their order is kept.
+// A Queue shares its messages with ZooKeeper's recipe and Curator's SimpleDistributedQueue. TestQueue passes
+// messages in both directions, by each way to receive messages. The order of the messages is kept.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	const n = 50
@@ -99,7 +100,7 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-// Messages are received in the order in which they were put, whichever client put them.
+// Messages of all clients are received in the order in which they were put.
 func TestQueueOrderOfProducers(t *testing.T) {
 	t.Parallel()
 	const n = 20

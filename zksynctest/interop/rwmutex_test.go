@@ -258,7 +258,7 @@ func TestKazooReadersWaitForLaterWriters(t *testing.T) {
 	})
 }
 
-// start runs what may wait in the background.
+// start runs a call that may wait, in the background.
 func start(run func() error) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- run() }()

@@ -132,8 +132,9 @@ func TestSemaphoreWithKazoo(t *testing.T) {
 	}
 }
 
-// spans are times of holding, in milliseconds. Both ends are rounded down, so
-// one that begins in the millisecond in which another ends does not overlap it.
+// spans are times of holding, in milliseconds. Both ends are rounded down, so two
+// spans do not overlap if the later one begins in the millisecond in which the
+// earlier one ends.
 type spans struct {
 	mu  sync.Mutex
 	all [][2]int64

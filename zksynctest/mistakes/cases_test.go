@@ -21,7 +21,7 @@ import (
 // A trouble is one row of the table.
 type trouble struct {
 	name   string
-	says   string // what the first line or the error must say
+	says   string // text that the first line or the error must contain
 	action string
 	act    func(k *kit) error
 }

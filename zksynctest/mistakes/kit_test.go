@@ -27,7 +27,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// A kit is what a case works with.
+// A kit has the helpers of a case.
 type kit struct {
 	*testing.T
 	ctx   context.Context // of the call that fails; ends after patience
@@ -185,7 +185,7 @@ func copyBytes(to, from net.Conn) {
 // which the first line must be there.
 const patience = 4500 * time.Millisecond
 
-// An outcome is what a user sees of a case.
+// An outcome is the first line and the error that a user sees in a case.
 type outcome struct {
 	first time.Duration // until the first line or the error
 	line  string        // the first line; empty if there was none before the error

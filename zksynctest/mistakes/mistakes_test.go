@@ -81,14 +81,15 @@ const (
 	heading  = "# Mistakes and outages\n"
 )
 
-// table words the outcomes.
+// table returns the page with the outcomes.
 func table(seen map[string]outcome) string {
 	var b strings.Builder
 	b.WriteString(heading + `
-The first sign of each mistake or outage, as a test sees it (` + "`go test ./zksynctest/mistakes -update`" + ` writes this table): a log line
-at WARN or ERROR, or the error of the call. Each comes within four seconds. "0 s" is at once, "3 s" is the first report of a wait.
+The table has the first sign of each mistake or outage in a test: a log line at WARN or ERROR, or the error of the call.
+` + "`go test ./zksynctest/mistakes -update`" + ` writes the table. Each sign comes within four seconds. "0 s" means at once, and "3 s" is
+the first report of a wait.
 
-| what is wrong | after | first sign | action |
+| mistake | after | first sign | action |
 |---|---|---|---|
 `)
 	for _, c := range troubles {
@@ -102,7 +103,7 @@ at WARN or ERROR, or the error of the call. Each comes within four seconds. "0 s
 	return b.String()
 }
 
-// short cuts a text to the part around what it must say.
+// short cuts a text to the part around the words that it must contain.
 func short(s, says string) string {
 	const before, most = 60, 150
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "|", "\\|"), "`", "'")

@@ -21,12 +21,12 @@ type simClient struct {
 	at      int // its action
 
 	// Guarded by the world's mutex:
-	waits    context.Context // what its action was given last,
+	waits    context.Context // the last context of its action,
 	cancel   context.CancelFunc
-	gaveUpAt time.Time // and when a fault has ended that
+	gaveUpAt time.Time // and when a fault has ended that context
 }
 
-// run does what a client has to.
+// run carries out a client's actions in order.
 func (c *simClient) run(ctx context.Context, actions []action, do func(*simClient, action) error) {
 	for i, a := range actions {
 		c.at = i
@@ -52,7 +52,7 @@ var errSibling = errors.New("a sibling has failed")
 // causes are errors that calls go by if they come from a server or a session.
 var causes = []error{nil, zksync.ErrLost, zk.ErrNoNode, zk.ErrNodeExists, zksync.ErrIDTaken}
 
-// context is what an action is given.
+// context returns a new context for an action.
 func (c *simClient) context(a action) (context.Context, context.CancelFunc) {
 	cause := causes[a.kind%len(causes)]
 	if cause != nil {
@@ -95,7 +95,7 @@ func lossOf(held context.Context) bool {
 	return errors.Is(cause, zksync.ErrLost) && !errors.Is(cause, errSibling)
 }
 
-// giveUp ends what clients wait for, if it may end.
+// giveUp cancels the calls that clients wait for, if they have contexts.
 func (w *world) giveUp(clients []int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,7 +107,7 @@ func (w *world) giveUp(clients []int) {
 	}
 }
 
-// gaveUp says whether an error is that of a wait that has taken too long.
+// gaveUp reports whether an error says that a wait was cancelled or took too long.
 func gaveUp(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

@@ -16,11 +16,11 @@ type fault struct {
 	at      time.Duration
 	kind    faultKind
 	manager int
-	aimed   bool // at whoever holds something then, if anybody does
-	ends    bool // what the strike hits: the session, by force
+	aimed   bool // at a Manager that holds something then, if any does
+	ends    bool // the strike ends the session that it hits, by force
 	length  time.Duration
 	strike  network.Strike
-	quits   []int // the clients that give up what they wait for when strike has struck,
+	quits   []int // the clients whose calls are cancelled when strike has struck,
 	after   time.Duration
 }
 
@@ -77,8 +77,8 @@ func (f fault) String() string {
 	}[f.kind], who, f.length)
 }
 
-// interesting are the requests that primitives make, by their type: what
-// happens around them is what matters most.
+// interesting are the requests that primitives make, by their type: faults at these
+// requests find the most bugs.
 var interesting = []int32{0, 0, 14, 14, 14, 2, 1, 12, 9, 4, 3, 5}
 
 const opMulti = 14
@@ -111,7 +111,7 @@ func drawFaults(r *rand.Rand, p *plan) []fault {
 			f.kind = partition
 		}
 		if f.aimed && r.IntN(2) == 0 {
-			f.length += p.timeout() // long enough for the holder to lose what it holds
+			f.length += p.timeout() // long enough for the holder to lose its hold
 		}
 		all = append(all, f)
 	}
@@ -138,9 +138,9 @@ func drawStrike(r *rand.Rand, f fault) network.Strike {
 	return s
 }
 
-// aimAtRequest makes f strike one of the requests that matter, whoever sends it,
-// and mostly hold it up while some give up: what it was decided by may then be so no
-// more.
+// aimAtRequest makes f strike one of the requests that matter, of any client, and
+// mostly hold the request up while the calls of some clients are cancelled. The state
+// that caused the request may then have changed.
 func (f *fault) aimAtRequest(r *rand.Rand, p *plan) {
 	f.strike = p.workload.aims[r.IntN(len(p.workload.aims))]
 	s := &f.strike
@@ -157,8 +157,8 @@ func (f *fault) aimAtRequest(r *rand.Rand, p *plan) {
 	}
 }
 
-// lose makes f strike one of the requests or the answer to it, whoever sends it,
-// mostly so that nobody learns what came of it.
+// lose makes f strike one of the requests of any client, or the answer to it, mostly
+// so that the client does not learn the outcome.
 func (f *fault) lose(r *rand.Rand, requests []network.Strike) {
 	s, aim := &f.strike, requests[r.IntN(len(requests))]
 	s.Client, s.Dir, s.Nth = network.Anyone, network.Direction(r.IntN(2)), 1+r.IntN(3)

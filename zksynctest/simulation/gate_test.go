@@ -10,8 +10,9 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// What happens at a gate: it is opened or closed, which the servers tell, or
-// somebody is told that it is as he wants it, and it was so at some time since he asked.
+// The events of a gate. turned: the gate is opened or closed, as the servers report.
+// seen: a call returns because the gate has the state that the caller waits for, and the
+// gate had this state at some time during the call.
 type (
 	turned struct{ open bool }
 	seen   struct{ open bool }

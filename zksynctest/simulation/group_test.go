@@ -116,7 +116,7 @@ func (k *registrar) write(id string) []byte {
 	return []byte(data)
 }
 
-// A census is what is known of the members at one time.
+// A census is the state of the members at one time.
 type census struct {
 	owner  map[string]int64 // the session by which an id is there, unless the session has ended
 	names  []string         // of the znodes
@@ -173,7 +173,7 @@ func (k *registrar) members(ctx context.Context, c *simClient) error {
 	return nil
 }
 
-// wellFormed checks what can be said of any list of members.
+// wellFormed checks the invariants of any list of members.
 func (k *registrar) wellFormed(list []zksync.Member) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -190,7 +190,7 @@ func (k *registrar) wellFormed(list []zksync.Member) error {
 	return nil
 }
 
-// compare compares what the streams show with the servers, when nothing goes on.
+// compare compares the lists of the streams with the servers, when nothing changes.
 func (k *registrar) compare() {
 	var want []string
 	for _, id := range ids {

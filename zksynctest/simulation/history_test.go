@@ -16,34 +16,35 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// A history is what goroutines came to hold and gave up, for a check against a
-// model. Its clock counts, so that what happens at one instant of a bubble has
-// an order too.
+// A history records the acquisitions and releases of goroutines, for a check against
+// a model. Its clock is a counter, so that events at one instant of a bubble have an
+// order too.
 type history struct {
 	clock atomic.Int64
 
 	mu  sync.Mutex
 	ops []porcupine.Operation
-	// When somebody has ended a session by force, by the number of its Manager:
-	// what was held then was not protected any more, whoever learnt of it when.
+	// The times at which sessions were ended by force, by the number of the Manager.
+	// From then on the session's holds were not protected any more, even if the
+	// Manager learnt of the end later.
 	broken map[int][]*[2]int64
 	lost   int
 }
 
-// What happens in a history. A writer is one who takes it all.
+// The events of a history. A writer takes all units.
 type (
 	take   struct{ units int } // units < 0: a writer
 	give   struct{ units int }
-	lower  struct{} // a writer goes on as one who takes 1
+	lower  struct{} // a writer goes on as a holder of 1 unit
 	resize struct{ n int }
 )
 
-// note adds what was called for at one time and had come about at another.
+// note adds an operation that was called at one time and had returned at another.
 func (h *history) note(client int, what any, call, back int64) {
 	h.noteResult(client, what, nil, call, back)
 }
 
-// noteResult is note for what has a result.
+// noteResult is note for an operation with a result.
 func (h *history) noteResult(client int, what, result any, call, back int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -67,9 +68,9 @@ func (h *history) breaks(manager int, s *session.Session) {
 	})
 }
 
-// doubtful says whether the Manager may have gone by a session that had been
-// ended by force when it granted what was called for and returned at these times.
-// There is nothing to be checked about such a hold.
+// doubtful reports whether a session that had been ended by force may have granted
+// the hold that was called for and returned at these times, before the Manager learnt
+// of the end. Nothing can be checked about such a hold.
 func (h *history) doubtful(manager int, called, returned int64, err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -121,7 +122,8 @@ func (h *history) hold(client, manager int, what take, acquire func() (context.C
 	return withoutLoss(err)
 }
 
-// withoutLoss is for those who have taken the loss into account.
+// withoutLoss removes the error of a loss, for callers that have taken the loss into
+// account.
 func withoutLoss(err error) error {
 	if errors.Is(err, zksync.ErrLost) {
 		return nil
@@ -129,16 +131,16 @@ func withoutLoss(err error) error {
 	return err
 }
 
-// A grant is what is known of a take: its token, and which value it was had
-// through, whose goroutines may share a token.
+// A grant is the result of a take: its token, and the value that granted the units.
+// Goroutines that use one value may share a token.
 type grant struct {
 	token int64
 	value any
 }
 
-// units is the model of something that n units can be taken from, or all by a
-// writer. Where grants are told, the token of a writer is greater than all before,
-// and that of another than those of all writers before.
+// units is the model of a lock with n units, all of which a writer takes. If the
+// takes have grants, the token of a writer is greater than all tokens before, and the
+// token of any other taker is greater than the tokens of all writers before.
 func units(n int) porcupine.Model {
 	type state struct {
 		n, held      int
@@ -196,8 +198,7 @@ func units(n int) porcupine.Model {
 	}
 }
 
-// check says whether the history is one of something that n units can be taken
-// from, or all by a writer.
+// check fails the test if the history does not fit the model of n units.
 func (h *history) check(t *testing.T, n int) {
 	t.Helper()
 	h.mu.Lock()

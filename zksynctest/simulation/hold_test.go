@@ -21,7 +21,7 @@ type holding struct {
 	what    string
 }
 
-// A resource is what a lock protects, and checks tokens as one should.
+// A resource is protected by a lock, and checks tokens as resources should.
 type resource struct {
 	mu     sync.Mutex
 	newest int64
@@ -38,8 +38,8 @@ func (r *resource) read(token int64) (value int, ok bool) {
 	return r.value, true
 }
 
-// write puts value+1 in the place of value. The error is that it is not value
-// that was there, though the token is good.
+// write puts value+1 in the place of value. The error says that the resource had
+// another value, though the token is good.
 func (r *resource) write(token int64, value int) (ok bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,7 +54,7 @@ func (r *resource) write(token int64, value int) (ok bool, err error) {
 	return true, nil
 }
 
-// A tenancy is what hold is told of a way to hold.
+// A tenancy has the parameters of hold.
 type tenancy struct {
 	h       *history
 	value   any // through which
@@ -67,8 +67,8 @@ type tenancy struct {
 	record  func(called, returned, leaving, gone int64, err error) // if it is no take and give
 }
 
-// hold is one hold, from the call on, with its release. What the client was told
-// goes to the history.
+// hold is one hold, from the call on, with its release. The times and results of the
+// calls go to the history.
 func (c *simClient) hold(a action, y tenancy) error {
 	ctx, cancel := c.context(a)
 	defer cancel()
@@ -102,7 +102,7 @@ func (c *simClient) hold(a action, y tenancy) error {
 	}
 	err = y.release()
 	if at := endedAt.Load(); at != 0 && at < leaving && (y.silent || errors.Is(err, zksync.ErrLost)) {
-		leaving = at // also if it was the caller's context: who heeds that learns of no loss behind it
+		leaving = at // also if the caller's context ended: a caller that heeds its context learns of no later loss
 	}
 	c.w.say("client %d has released with token %d: %v", c.number, token, err)
 	gone := h.clock.Add(1)
@@ -125,7 +125,7 @@ func (c *simClient) hold(a action, y tenancy) error {
 	return wrong
 }
 
-// use is what is done while something is held.
+// use is the client's work while it holds something.
 func (c *simClient) use(a action, y tenancy, held context.Context, token int64) error {
 	before := y.h.clock.Load()
 	value, fresh := 0, true
@@ -186,8 +186,8 @@ func (w *world) watch(x *holding) (forget func()) {
 	}
 }
 
-// monitor looks, right after the instants at which the server may expire
-// sessions, whether those by which something is held are there.
+// monitor looks, right after the instants at which the server may expire sessions,
+// whether the sessions of all holds still exist.
 func (w *world) monitor(ctx context.Context) {
 	for {
 		next := w.begun.Add(time.Since(w.begun).Truncate(w.plan.tick/2) + w.plan.tick/2 + 1)

@@ -9,8 +9,8 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// each makes a value for every second client of a Manager, so that some share
-// one, and returns that of a client.
+// each makes a value for every second client of a Manager, so that some clients share
+// a value, and returns a function that finds the value of a client.
 func each[T any](w *world, make func(manager int) T) func(c *simClient) T {
 	values := map[[2]int]T{}
 	for i := range w.plan.clients {
@@ -62,7 +62,7 @@ func patiently(acquire func(context.Context) (context.Context, error)) func(cont
 	}
 }
 
-// blind is a hold of one who has no context to learn from.
+// blind is a hold by a client that has no context of the hold to learn from.
 func (c *simClient) blind(a action, h *history, acquire func(context.Context) error, release func() error) error {
 	ctx, cancel := c.context(a)
 	defer cancel()

@@ -149,11 +149,10 @@ func (w *world) endSession(manager int) {
 	}
 }
 
-// limps is how often those who limp hear of what has happened.
+// limps is how often a limping session catches up.
 const limps = 8
 
-// limp has Managers see the tree for so long as it was some time before, unless
-// they ask for what is new.
+// limp has Managers see an older state of the tree for a time, unless they sync.
 func (w *world) limp(managers []int, length time.Duration) {
 	for _, m := range managers {
 		go func() {
@@ -191,15 +190,15 @@ func (w *world) endpoint(f fault) *zkserver.Endpoint {
 	return w.srv.Endpoint(1 + int(f.length)%endpoints)
 }
 
-// thawOrder is what a leader does first that goes on after a fault.
+// thawOrder is the first act of a leader that goes on after a fault.
 func (w *world) thawOrder(f fault) zkserver.ThawOrder {
 	return zkserver.ThawOrder(int(f.at) % int(zkserver.SweepFirst+1))
 }
 
-// undo ends what a fault has begun.
+// undo ends the effect of a fault.
 func (w *world) undo(after time.Duration, f func()) { time.AfterFunc(after, f) }
 
-// heal ends what faults have begun and may not have ended.
+// heal ends all effects of faults that have not ended yet.
 func (w *world) heal() {
 	w.srv.DelayEphemeralRemoval(0)
 	w.srv.Thaw()

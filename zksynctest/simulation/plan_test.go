@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A plan is all that a simulation does, and so what can be left out of it to
-// find what a failure takes.
+// A plan has all actions and faults of a simulation. Shrinking leaves parts of the
+// plan out to find the parts that a failure needs.
 type plan struct {
 	seed     uint64
 	workload *workload
@@ -27,13 +27,13 @@ type action struct {
 	pause    time.Duration // before it
 	patience time.Duration // how long it may take; 0 is any time
 	stay     time.Duration // how long something is held
-	stall    bool          // who holds does not look at the context meanwhile
+	stall    bool          // the holder does not look at the context meanwhile
 	units    int           // 1 to 3
 }
 
 const calmAfter = 7 // session timeouts
 
-// timeout is that of the sessions.
+// timeout is the timeout of the sessions.
 func (p *plan) timeout() time.Duration { return p.session }
 
 // calm is when the faults end.
@@ -60,8 +60,9 @@ func newPlan(seed uint64, from []*workload) *plan {
 	pace := p.timeout() / 12
 	clients, actions := p.managers+r.IntN(2*p.managers+1), 4+r.IntN(5)
 	if p.workload.small {
-		// Where more come than are counted on, hardly anything goes wrong; and where
-		// one history has all that happens, a model has many ways to see it.
+		// With more clients than a barrier counts on, hardly anything goes wrong; and
+		// with many operations in one history, the model accepts many explanations of
+		// it.
 		clients = min(clients, 6)
 	}
 	if p.workload.crowd {
@@ -105,7 +106,7 @@ func newPlan(seed uint64, from []*workload) *plan {
 // happen at the same instant.
 func upTo(r *rand.Rand, d time.Duration) time.Duration { return 1 + time.Duration(r.Int64N(int64(d))) }
 
-// clone copies what shrinking changes.
+// clone copies the parts of a plan that shrinking changes.
 func (p *plan) clone() *plan {
 	q := *p
 	q.faults = slices.Clone(p.faults)

@@ -13,8 +13,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
 )
 
-// What a queue is used for: Take alone, in order; Take that is given up; Chan;
-// Chan with one consumer, in order; Messages; and all that beside each other.
+// The ways to use a queue: Take alone, in order; Take that is cancelled; Chan; Chan
+// with one consumer, in order; Messages; and all these ways together.
 const (
 	takeInOrder = iota
 	takeOrGiveUp
@@ -178,7 +178,7 @@ func (st *stream) puts(ctx context.Context, client int, v *queueValue, n int, a 
 // takes receives a message, in one way or another.
 func (st *stream) takes(c *simClient, a action, u *queueUser) error {
 	v, way := u.value(), u.way
-	// Who shares a value takes more often beside its channel.
+	// A client that shares a value more often calls Take beside the value's channel.
 	guest := c.number >= st.w.plan.managers && st.users[c.number-st.w.plan.managers] == u
 	if st.way == everyWay && (a.kind%7 < 2 || guest && a.kind%7 < 5) {
 		way = takeOrGiveUp
@@ -321,7 +321,7 @@ func (st *stream) isClosing(v *queueValue) bool {
 	return v.closing
 }
 
-// closed is what comes of the end of a value.
+// closed checks the error of a value whose channel was closed.
 func (st *stream) closed(v *queueValue) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// anyQueue is what Queue, PriorityQueue and DelayQueue have in common.
+// anyQueue has the methods that Queue, PriorityQueue and DelayQueue share.
 type anyQueue interface {
 	Take(ctx context.Context) ([]byte, error)
 	TryTake(ctx context.Context) ([]byte, bool, error)
@@ -21,11 +21,11 @@ type anyQueue interface {
 	Close() error
 }
 
-// A kindOfQueue is one of the three. ready prepares for a PutAll that is as an
-// action says: of what rank the messages are, and until when none may be had.
+// A kindOfQueue is one of the three kinds. ready prepares a PutAll for an action, and
+// returns the rank of the messages and the time before which none may be delivered.
 type kindOfQueue struct {
 	name  string
-	grain int64 // so many ranks may be mixed by who has listed some of them before
+	grain int64 // so many ranks may be mixed, by consumers that have listed some of them before
 	open  func(m *session.Manager, path string, opts ...zksync.Option) anyQueue
 	ready func(v *queueValue, a action) (rank int64, due time.Time, put func(ctx context.Context, data [][]byte) error)
 }
@@ -109,7 +109,7 @@ func (u *queueUser) value() *queueValue {
 	return u.v
 }
 
-// renew closes the value, whoever uses it, and has another from then on.
+// renew closes the value, even if other clients use it, and opens another.
 func (u *queueUser) renew() {
 	u.mu.Lock()
 	v := u.v
@@ -118,8 +118,8 @@ func (u *queueUser) renew() {
 	u.st.close(v)
 }
 
-// close closes a value. What was received from it and not settled is not ours any
-// more.
+// close closes a value. The messages that were received from it and not settled are
+// not ours any more.
 func (st *stream) close(v *queueValue) {
 	st.mu.Lock()
 	v.closing = true
@@ -138,9 +138,10 @@ func (st *stream) close(v *queueValue) {
 	st.w.say("it is closed")
 }
 
-// leaveOne has one consumer alone get what there is when all others are closed:
-// what it has claimed already, and then everything else in order and at once. Behind
-// that nothing is left but what it has received and not settled.
+// leaveOne has one consumer get all messages after all other consumers are closed:
+// first the messages that it has already claimed, and then all others, in order and
+// at once. Afterwards nothing is left but the messages that it has received and not
+// settled.
 func (st *stream) leaveOne(feeder *queueUser) {
 	st.close(feeder.v)
 	for _, u := range st.distinct() {
@@ -192,8 +193,8 @@ func (st *stream) distinct() []*queueUser {
 	return all
 }
 
-// claims counts the claims there are, which must be those of one value, and none
-// if that makes none.
+// claims counts the claims. All must belong to one value, and there must be none if
+// the remaining value makes none.
 func (st *stream) claims(may bool) int {
 	const dir = "/zksync-claims"
 	names, _ := st.w.srv.Children(st.path + dir)
@@ -208,7 +209,7 @@ func (st *stream) claims(may bool) int {
 	return len(names)
 }
 
-// getAll gets what is to be had at once.
+// getAll receives all messages that can be received at once.
 func (st *stream) getAll(c *simClient, v *queueValue, way int) (got []int) {
 	patience := st.w.plan.timeout() / 2
 	for {

@@ -11,7 +11,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// A tally is what came of all seeds.
+// A tally has the results of all seeds.
 type tally struct {
 	mu             sync.Mutex
 	next           int

@@ -15,14 +15,14 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
 )
 
-// What happens at a double barrier to the participant of one Enter.
+// The events of the participant of one Enter at a double barrier.
 type (
 	arrives struct{ id int } // and counts
 	enters  struct{ id int }
 	leaves  struct{ id int }
 	departs struct{ id int } // its Leave returns
-	// vanishes is for one of which it is not known whether it has come, or by
-	// when it has gone.
+	// vanishes is for a participant whose arrival, or whose time of leaving, is
+	// unknown.
 	vanishes struct{ id int }
 )
 
@@ -47,9 +47,10 @@ func (s idSet) size() (n int) {
 	return n
 }
 
-// rounds is the model of a DoubleBarrier of a size: nobody enters before so many
-// have come, and nobody departs before all have left. Which round the participants
-// are in who have entered one is known: whoever counts for another is no help.
+// rounds is the model of a DoubleBarrier of a size: no participant enters before that
+// many have arrived, and none departs before all have left. The round of every
+// participant that has entered is known: a participant of one round does not count
+// for another round.
 func (k *roundKeeper) rounds(size int) porcupine.Model {
 	type state struct {
 		round                 int
@@ -105,7 +106,7 @@ func (k *roundKeeper) rounds(size int) porcupine.Model {
 	}
 }
 
-// anyRound is the round of one who has entered none.
+// anyRound is the round of a participant that has entered none.
 const anyRound = 0
 
 // opened notes that a round has begun.
@@ -115,12 +116,12 @@ func (k *roundKeeper) opened() {
 	k.begun = append(k.begun, k.h.clock.Add(1))
 }
 
-// enter finds out which round somebody is in who has been let in by some time:
-// the latest that had begun. It tells when that was.
+// enter notes the round of a participant that has entered by some time: the latest
+// round that had begun by then. It returns the time at which the round began.
 func (k *roundKeeper) enter(id int, by int64) (begun int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.roundOf[id] = -1 // one that has never begun
+	k.roundOf[id] = -1 // a round that has never begun
 	for i, at := range k.begun {
 		if at < by {
 			k.roundOf[id], begun = i+1, at
@@ -209,7 +210,7 @@ func (k *roundKeeper) newID() int {
 	return k.last - 1
 }
 
-// ghost notes one who may have counted from some time on.
+// ghost notes a participant that may have counted from some time on.
 func (k *roundKeeper) ghost(client, id int, called int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// Any number of readers or one writer hold an RWMutex at the same time, whatever becomes of connections and sessions.
+// Any number of readers or one writer hold an RWMutex at the same time, even when connections and sessions are lost.
 func TestRWMutexHistories(t *testing.T) {
 	var most, lost atomic.Int64
 	troubled(func(t *testing.T, seed uint64, tr trouble, path string, pace time.Duration) {

@@ -25,8 +25,8 @@ func hits(t *testing.T, p *plan, runs, enough int) (failed, ran int, first *outc
 	return failed, ran, first
 }
 
-// shrink leaves out of a plan what it can without it ceasing to fail: of so many
-// runs, one is enough. It returns the smallest plan and a run of it that failed.
+// shrink removes parts of a plan as long as the plan still fails in one of so many
+// runs. It returns the smallest plan and a run of it that failed.
 func shrink(t *testing.T, p *plan, out *outcome, runs int) (*plan, *outcome) {
 	end := time.Now().Add(maxShrinking)
 	try := func(q *plan) bool {

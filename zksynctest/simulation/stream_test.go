@@ -14,7 +14,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// What happens to a queue.
+// The events of a queue.
 type (
 	enqueued struct{ id int }
 	dequeued struct{ id int }
@@ -55,7 +55,7 @@ type stream struct {
 	opts     []zksync.Option // of every value
 	capacity int             // 0 is none
 	stirred  atomic.Int64    // when something has happened last
-	last     *queueUser      // who is left in the end
+	last     *queueUser      // the last consumer, see leaveOne
 
 	mu                   sync.Mutex
 	ids                  int
@@ -66,12 +66,12 @@ type stream struct {
 	over                 bool                // nothing is received any more
 }
 
-// A putting is a Put: of what it is not known whether it happened.
+// A putting is a message of a Put, with the state of that Put.
 type putting struct {
 	client           int
 	called, returned int64
 	unknown, never   bool
-	rank             int64     // what is smaller comes first
+	rank             int64     // the smaller rank comes first
 	due              time.Time // not before
 }
 
@@ -114,8 +114,8 @@ func (st *stream) receive(c *simClient, v *queueValue, way int, data []byte, cal
 	return r, id
 }
 
-// before says whether a message is to come before another, where those of so many
-// ranks may be mixed.
+// before reports whether a message must come before another, if grain adjacent ranks
+// may be mixed.
 func (st *stream) before(a, b int, grain int64) bool {
 	p, q := st.put[a], st.put[b]
 	if p.rank != q.rank {
@@ -139,7 +139,7 @@ func (st *stream) inOrder(who string, all []int, grain int64) {
 	}
 }
 
-// settle checks what has become of all messages.
+// settle checks the deliveries of all messages.
 func (st *stream) settle() {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -170,7 +170,8 @@ func (st *stream) settle() {
 // history is linearizable if and only if there are no two such (Henzinger, Sezgin and
 // Vafeiadis, Aspect-Oriented Linearizability Proofs, 2013).
 func (st *stream) disorder() []string {
-	// What a lost session had claimed is passed over until its claims are gone.
+	// Consumers skip the messages that a lost session had claimed until its claims
+	// are deleted.
 	consumer := 1 % st.w.plan.managers
 	passed := len(st.lost[consumer]) > 0 || len(st.h.broken[consumer]) > 0
 	if st.way != takeInOrder && (st.way != chanOfOne || passed) {
@@ -236,7 +237,7 @@ func (st *stream) lostSince(r *receipt) bool {
 	return slices.ContainsFunc(st.lost[r.manager], func(at time.Time) bool { return !at.Before(r.when) })
 }
 
-// note writes down what is about to be put.
+// note records messages that are about to be put.
 func (st *stream) note(client, n int, rank int64, due time.Time) (all []*putting, data [][]byte) {
 	st.mu.Lock()
 	defer st.mu.Unlock()

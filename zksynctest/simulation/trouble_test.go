@@ -18,7 +18,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// A trouble is somebody who makes trouble for the sessions of a history.
+// A trouble breaks connections and ends sessions during a history.
 type trouble struct {
 	srv      servers.Server     // of either kind
 	embedded *zksynctest.Server // nil for a real one
@@ -144,7 +144,7 @@ func (tr trouble) with(t *testing.T, seed uint64, pace time.Duration, clients fu
 	clients()
 	cancel()
 	wg.Wait()
-	if tr.embedded != nil { // what was swallowed is found out when the connection ends
+	if tr.embedded != nil { // clients notice lost frames when the connection ends
 		for _, s := range tr.embedded.Sessions() {
 			tr.embedded.Disconnect(s.ID)
 		}

@@ -18,18 +18,19 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// A workload is what the clients of a simulation do. start makes what they use,
-// and returns what carries out one action of one of them.
+// A workload defines the actions of the clients of a simulation. start opens the
+// primitives that the clients use, and returns the function that carries out one
+// action of one client.
 type workload struct {
 	name  string
 	start func(w *world) func(c *simClient, a action) error
 	small bool // few clients
 	crowd bool // many clients, and few Managers
-	// What goes wrong more often than elsewhere, because it is what the workload
-	// is easily hurt by:
+	// Faults that are drawn more often than in other workloads, because this workload
+	// is sensitive to them:
 	mishaps []faultKind
-	aims    []network.Strike // at the requests that matter most: what these are
-	losses  []network.Strike // at those that hurt most if they or the answers are lost
+	aims    []network.Strike // requests that matter most
+	losses  []network.Strike // requests whose loss, or whose answer's loss, hurts most
 }
 
 // A world is one run of a plan, in a bubble.
@@ -58,7 +59,7 @@ type world struct {
 	lost     int // holds
 }
 
-// An outcome is what came of a run.
+// An outcome is the result of a run.
 type outcome struct {
 	wrong    []string // empty if it is as it should be
 	hash     uint64
@@ -75,7 +76,7 @@ type outcome struct {
 	objects []*object
 }
 
-// simulate runs a plan, and checks what happened.
+// simulate runs a plan, and checks the histories of the run.
 func simulate(t *testing.T, p *plan) (out *outcome) {
 	w := &world{plan: p, holdings: make(map[*holding]struct{}), asleep: make(map[int]time.Time), newest: make(map[int]*session.Session)}
 	out = &outcome{}
@@ -97,8 +98,8 @@ func simulate(t *testing.T, p *plan) (out *outcome) {
 	return out
 }
 
-// patienceInCalm is how long, in session timeouts, clients may take to do all
-// they have to once the faults are over.
+// patienceInCalm is how long, in session timeouts, the clients may take to finish
+// their actions once the faults are over.
 const patienceInCalm = 150
 
 func (w *world) run(out *outcome) {
@@ -183,9 +184,10 @@ func (w *world) within(what string, patience time.Duration, wait func()) bool {
 
 const endpoints = 3
 
-// dialer is how a Manager connects. It tries servers in an order of its own, which
-// differs from run to run; so the first that it asks for is made the first of an
-// order that the seed decides, and so on.
+// dialer returns the dialer of a Manager. A Manager tries servers in an order that
+// differs from run to run. To make runs repeatable, the dialer maps the first address
+// that the Manager dials to the first server of an order that the seed decides, and
+// so on.
 func (w *world) dialer(manager int, order []int) session.DialFunc {
 	known := map[string]int{}
 	return w.net.Dialer(manager, func(ctx context.Context, address string) (net.Conn, error) {
@@ -216,7 +218,8 @@ func (w *world) connect() bool {
 	return true
 }
 
-// inspect looks at what is left when all is done and the network is well.
+// inspect checks, when all clients are done and the network is healed, that nothing
+// is left behind.
 func (w *world) inspect(ctx context.Context) {
 	for _, f := range w.closers {
 		if !w.within("what is used cannot be closed", 10*w.plan.timeout(), f) {
@@ -289,7 +292,7 @@ func (w *world) lastSession(manager int) *session.Session {
 // helper has f run until all clients are done.
 func (w *world) helper(f func(ctx context.Context, c *simClient)) { w.helpers = append(w.helpers, f) }
 
-// fail notes what is wrong. Later findings often follow from the first.
+// fail records a finding. Later findings often follow from the first.
 func (w *world) fail(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -315,5 +318,5 @@ func (w *world) failed() bool {
 	return len(w.wrong) > 0
 }
 
-// lines joins what a report lists.
+// lines joins the lines of a list in a report.
 func lines(all []string) string { return "  " + strings.Join(all, "\n  ") }

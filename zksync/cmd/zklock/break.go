@@ -37,7 +37,7 @@ func (c *breakCommand) parse(args []string) (err error) {
 // breakable are the kinds whose participants hold or wait.
 var breakable = map[zksync.Kind]bool{zksync.KindLock: true, zksync.KindRWLock: true, zksync.KindSemaphore: true, zksync.KindElection: true}
 
-// errNothingBroken is the error if there was nobody to break, or the answer was no.
+// errNothingBroken is the error if there was no holder, or the answer was no.
 var errNothingBroken = errors.New("nothing was broken")
 
 func (c *breakCommand) run(ctx context.Context, p *program) int {

@@ -78,8 +78,8 @@ func TestASignalAtTheQuestion(t *testing.T) {
 	}
 }
 
-// JSON contains nothing that a terminal would take for a command, and reads as what was written. The line to break is the
-// one with isCommand in printJSON.
+// JSON contains nothing that a terminal would take for a command, and decodes to the original data. The line to break
+// is the one with isCommand in printJSON.
 func TestJSONIsPrintable(t *testing.T) {
 	srv := zksynctest.Start(t)
 	id := "a\u009b2J\u009d0;b\u009c\u007f\u202e\u2028\U000e0001 \u00fc"

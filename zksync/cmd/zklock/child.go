@@ -29,10 +29,10 @@ type child struct {
 	stdout, stderr io.Writer
 }
 
-// run runs the command until it ends, and returns its exit status. The command is told
-// to stop when ctx ends. It is killed before the servers can give away what is held:
-// held is the context of the hold. lost reports that the command was told to stop, or was
-// not started, because of a loss.
+// run runs the command until it ends, and returns its exit status. The command is told to
+// stop when ctx ends. It is killed before the servers can give the lock to another
+// client: held is the context of the hold. lost reports that the command was told to
+// stop, or was not started, because of a loss.
 func (c *child) run(ctx, held context.Context) (exit int, lost bool) {
 	// On Linux the kernel kills the child with the thread that has started it, so the
 	// child does not outlive its lock if zklock is killed.

@@ -32,7 +32,7 @@ func optionNames(name string) (names []string) {
 }
 
 // bash completes commands, options, and behind -- a command of the shell. Paths are
-// those of the znodes that zklock ls lists.
+// the znodes that zklock ls lists.
 func bash() string {
 	var cases strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(subcommands)) {

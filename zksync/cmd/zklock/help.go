@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// usage is what a wrong call prints.
+// usage is the text that a wrong call prints.
 const usage = `usage: zklock COMMAND [OPTION ...] PATH [-- COMMAND [ARGUMENT ...]]
 
   run         run a command while a lock is held, or while this process leads

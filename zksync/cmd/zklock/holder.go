@@ -7,7 +7,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// A holder acquires and releases what run holds.
+// A holder acquires and releases the lock, units or leadership of run.
 type holder struct {
 	// acquire waits, or with try reports false if others hold.
 	acquire func(ctx context.Context, try bool) (held context.Context, ok bool, err error)

@@ -70,7 +70,7 @@ const maxInspected = 16
 
 func (c *lsCommand) run(ctx context.Context, p *program) int {
 	return p.connected(ctx, func(ctx context.Context, m *session.Manager) error {
-		// What can be read is shown, also if some children cannot.
+		// The readable children are shown even if other children cannot be read.
 		all, failed := below(ctx, m, c.path)
 		if all == nil && failed != nil {
 			return failed

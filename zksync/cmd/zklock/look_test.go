@@ -138,9 +138,9 @@ func TestHelpAndCompletion(t *testing.T) {
 	}
 }
 
-// What others have written into znodes is shown without what a terminal would take for
-// a command, and as it is in JSON; a child that may not be read hides no other. Breaks if
-// table.row prints cells as they are, or if ls returns the error of below at once.
+// The data of znodes is shown without characters that command a terminal, and unchanged
+// in JSON; an unreadable child hides no other child. Breaks if table.row prints cells as
+// they are, or if ls returns the error of below at once.
 func TestWhatOthersHaveWritten(t *testing.T) {
 	srv := zksynctest.Start(t)
 	m := srv.Connect(t)

@@ -74,7 +74,7 @@ func TestTwoCommandsNeverRunAtTheSameTime(t *testing.T) {
 	})
 }
 
-// A break of the lock kills the command at once, whatever the grace is.
+// A break of the lock kills the command at once, even with a long grace.
 func TestBreakKills(t *testing.T) {
 	t.Parallel()
 	srv := zksynctest.Start(t)

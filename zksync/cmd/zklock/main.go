@@ -126,7 +126,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return statusUsage
 	}
 	if _, ok := c.(*runCommand); ok {
-		return c.run(ctx, p) // its output is that of its command
+		return c.run(ctx, p) // run prints nothing but the output of its command
 	}
 	out := &output{w: stdout}
 	p.stdout = out

@@ -225,8 +225,7 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// alive says whether a process runs; one that is dead but was not asked after
-// by its parent does not.
+// alive reports whether a process runs. A zombie does not run.
 func alive(pid string) bool {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {

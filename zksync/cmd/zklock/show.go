@@ -15,7 +15,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// A participant is what is printed of a zksync.Participant.
+// A participant is the printed form of a zksync.Participant.
 type participant struct {
 	ID      string                `json:"id"`
 	Class   zksync.ContenderClass `json:"class"`
@@ -49,7 +49,7 @@ func (p participant) verb() string {
 	return "waits for"
 }
 
-// An entry is what is printed of a zksync.Inspection.
+// An entry is the printed form of a zksync.Inspection.
 type entry struct {
 	Path         string          `json:"path"`
 	Kind         zksync.Kind     `json:"kind"`
@@ -112,8 +112,8 @@ func orUnnamed(id string) string {
 	return printable(id)
 }
 
-// printable replaces what a terminal would take for a command: anybody who may create a
-// znode decides what its data and parts of its name are.
+// printable replaces characters that a terminal would take for a command: every client
+// that may create a znode chooses the znode's data and parts of its name.
 func printable(text string) string {
 	if strings.IndexFunc(text, isCommand) < 0 && utf8.ValidString(text) {
 		return text
@@ -131,8 +131,8 @@ func printable(text string) string {
 
 func isCommand(r rune) bool { return !unicode.IsGraphic(r) }
 
-// printJSON prints a value in one line, without what a terminal would take for a command.
-// Everything but strings is ASCII in JSON. An error of w is kept by an output.
+// printJSON prints a value in one line, without characters that a terminal would take for
+// a command. Everything but strings is ASCII in JSON. An error of w is kept by an output.
 func printJSON(w io.Writer, v any) {
 	text, err := json.Marshal(v)
 	if err != nil {

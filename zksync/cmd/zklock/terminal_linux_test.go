@@ -57,7 +57,7 @@ func TestTerminal(t *testing.T) {
 	fmt.Fprint(master, "hello\n")
 	expect("got hello")
 	fmt.Fprint(master, "\x1a") // Ctrl-Z
-	// The terminal discards what was typed before the signal.
+	// The terminal discards the input that was typed before the signal.
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -79,14 +79,15 @@ func follow[T any](failed context.CancelCauseFunc, changed chan<- struct{}, stre
 	}()
 }
 
-// A change is what is printed of a change.
+// A change is the printed form of a change of participants.
 type change struct {
 	Time  time.Time `json:"time"`
 	Event string    `json:"event"` // joined, holds, left
 	participant
 }
 
-// tell prints the differences between what was seen and what is seen now.
+// tell prints the differences between the participants seen before and the
+// participants seen now.
 func (p *program) tell(seen map[string]participant, now entry) {
 	present := make(map[string]participant)
 	for _, one := range now.Participants {

@@ -22,8 +22,8 @@ import (
 var attackSize = flag.Int("attack", 1, "how many times the small size of its attacks TestAttacks uses")
 
 const (
-	// attackSlowest and attackMemory bound what an attack does to the answers of another
-	// client, and to the memory of the process.
+	// attackSlowest bounds the answer times of another client during an attack, and
+	// attackMemory the memory of the process.
 	attackSlowest = 20 * time.Second
 	attackMemory  = 1500 << 20
 )
@@ -56,7 +56,8 @@ func attacker(t *testing.T, addr string) net.Conn {
 	return nc
 }
 
-// await writes a request of an attacker, and what came of it.
+// await writes a request of an attacker, and reports whether the server answered the
+// request.
 func await(nc net.Conn, b []byte) bool {
 	_ = nc.SetDeadline(time.Now().Add(30 * time.Second))
 	if _, err := nc.Write(b); err != nil {
@@ -70,7 +71,8 @@ func await(nc net.Conn, b []byte) bool {
 	return err == nil
 }
 
-// attacks are what clients do to the server. They return how often.
+// attacks are hostile uses of the server. Each run returns how many times the attack
+// was tried.
 var attacks = []struct {
 	name, shell string
 	run         func(t *testing.T, addr string, size int, s *session.Session) int

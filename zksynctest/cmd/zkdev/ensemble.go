@@ -21,9 +21,9 @@ func severalServers(file string, members []zkserver.ConfigServer) error {
 		file, len(members), strings.Join(names, ", "))
 }
 
-// addresses are those of the members, or that of the one server. If the address was not
-// given on the command line, and the members have ports for clients that differ, each
-// is at its own.
+// addresses returns the addresses of the members, or the address of the one server. If
+// the address was not given on the command line, and the members have different client
+// ports, each member listens on its own port.
 func addresses(listen string, given bool, members []zkserver.ConfigServer) ([]string, error) {
 	host, _, err := net.SplitHostPort(listen)
 	ports := map[string]bool{"": true, "0": true}

@@ -9,16 +9,17 @@
 //
 //	go install github.com/go-zksync/toolkit/zksynctest/cmd/zkdev@latest
 //
-// Without -data all is gone when it ends. With it the tree, the sessions and the
-// zxid are kept in a file: what a client was told is there again after kill -9,
-// and with -fsync after a crash of the machine. It ends with SIGINT or SIGTERM.
+// Without -data everything is lost when zkdev ends. With -data the tree, the sessions
+// and the zxid are kept in a file: every acknowledged write survives kill -9, and
+// with -fsync also a crash of the machine. Zkdev ends with SIGINT or SIGTERM.
 //
-// Without -config it allows TTL nodes, and the four-letter word srvr alone, as a real
-// server; -4lw allows others. From a configuration file of a real server it takes what
-// makes sense for it, and says what it leaves out.
+// Without -config zkdev allows TTL nodes, and the four-letter word srvr alone, as a
+// real server does; -4lw allows more words. From a configuration file of a real server
+// zkdev takes the properties that it supports, and says which properties it leaves
+// out.
 //
-// A file with several server.N is that of an ensemble. Its servers know nothing of each
-// other unless they are in one process, which wants -ensemble:
+// A file with several server.N lines is the configuration of an ensemble. Its servers
+// know nothing of each other unless they are in one process, which needs -ensemble:
 //
 //	zkdev -config zoo.cfg -ensemble
 //
@@ -52,7 +53,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stderr))
 }
 
-// options are what the command line says, and the file that it names.
+// options are the settings of the command line and of the file that it names.
 type options struct {
 	listen  string
 	servers []string // the address of each
@@ -154,7 +155,7 @@ func serve(ctx context.Context, o *options, logger *log.Logger) (err error) {
 	var listeners []net.Listener
 	defer func() {
 		for _, l := range listeners {
-			l.Close() // those that are not served yet
+			l.Close() // the listeners that are not served yet
 		}
 	}()
 	for _, address := range o.servers {

@@ -36,7 +36,7 @@ type process struct {
 	t    *testing.T
 	cmd  *exec.Cmd
 	addr string
-	rest chan string // what it says after it listens
+	rest chan string // the output after it listens
 }
 
 func launch(t *testing.T, args ...string) *process {
@@ -112,7 +112,7 @@ func TestNoFileDescriptorsLeft(t *testing.T) {
 	}
 }
 
-// end sends a signal and returns what was said and the exit status.
+// end sends a signal and returns the remaining output and the exit status.
 func (p *process) end(sig os.Signal) (string, int) {
 	p.t.Helper()
 	if err := p.cmd.Process.Signal(sig); err != nil {
@@ -232,8 +232,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// Zkdev answers srvr alone, unless -4lw allows more, and isro with the read-only mode. The lines to break are those that
-// append to FourLetterWords in parse.
+// Zkdev answers srvr alone, unless -4lw allows more, and isro with the read-only mode. The lines to break append to
+// FourLetterWords in parse.
 func TestWords(t *testing.T) {
 	readOnly := filepath.Join(t.TempDir(), "zoo.cfg")
 	if err := os.WriteFile(readOnly, []byte("readonlymode.enabled=true\n"), 0o600); err != nil {

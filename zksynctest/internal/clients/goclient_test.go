@@ -10,7 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// patience is for what must come.
+// patience bounds every wait for an event that must come.
 const patience = 30 * time.Second
 
 // goClient is go-zookeeper's client over connections that can be broken.

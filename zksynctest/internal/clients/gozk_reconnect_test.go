@@ -9,9 +9,10 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// These tests have go-zookeeper's client connect again, while it reads in one
-// goroutine, without a lock, what it writes in another (Conn.lastZxid). The race
-// detector objects to that, and so they only run without it.
+// These tests have go-zookeeper's client connect again, while one goroutine of the
+// client reads Conn.lastZxid, which another goroutine writes, without a lock. The
+// race detector objects to this race of the client, so the tests only run without the
+// race detector.
 
 // reconnect breaks the connection and waits for the next one.
 func (c *goClient) reconnect() {
@@ -123,7 +124,7 @@ func TestGoWatches(t *testing.T) {
 		change()
 		expect(data, made, children, gone)
 
-		// And those that have missed something meanwhile.
+		// The watches that have missed a change meanwhile.
 		if err := writer.Delete("/made", -1); err != nil {
 			t.Fatal(err)
 		}

@@ -150,8 +150,8 @@ func TestGoLock(t *testing.T) {
 	})
 }
 
-// go-zookeeper's helpers parse the answers to four-letter words. They cannot read the srvr of 3.8 in general, and so
-// only what zkserver says of itself.
+// go-zookeeper's helpers parse the answers to four-letter words. They cannot read every answer of 3.8 to srvr, so
+// the test parses srvr of zkserver alone.
 func TestGoFourLetterWords(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, addr string) {

@@ -16,8 +16,9 @@ import (
 // kazooTime bounds a run of the Python program.
 const kazooTime = 3 * time.Minute
 
-// python finds an interpreter that has kazoo, or ends the test. The first in PATH is
-// often not that of the system, for which distributions package kazoo.
+// python finds an interpreter that has kazoo, or ends the test. The first interpreter
+// in PATH is often not the system's, and distributions package kazoo for the system's
+// interpreter.
 func python(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"/usr/bin/python3", "python3", "python"} {
@@ -59,7 +60,7 @@ func onBoth(t *testing.T, test func(t *testing.T, addr string)) {
 	})
 }
 
-// The recipes of kazoo work on the embedded server. What they are to print is in a file.
+// The recipes of kazoo work on the embedded server. A file has the expected output.
 func TestKazoo(t *testing.T) {
 	t.Parallel()
 	interpreter := python(t)

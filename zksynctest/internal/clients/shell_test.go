@@ -29,8 +29,8 @@ func shell(t *testing.T) string {
 	return path
 }
 
-// transcript is what the shell says: on its own account, of watches (which a thread of
-// its own prints, at any time), and of errors and other things that are not results.
+// transcript has the output of the shell: results, events of watches (which a separate
+// thread of the shell prints, at any time), and remarks such as errors.
 type transcript struct{ results, events, remarks string }
 
 // runShell has the shell run commands, either those given to it or its arguments.

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// zkdev builds zksynctest/cmd/zkdev and returns what starts one on a data file, at
-// an address, and returns that and what kills it.
+// zkdev builds zksynctest/cmd/zkdev and returns a function that starts a server on a
+// data file, at an address. That function returns the address and a function that
+// kills the server.
 func zkdev(t *testing.T) func(listen string) (addr string, kill func()) {
 	t.Helper()
 	dir := t.TempDir()
@@ -42,7 +43,8 @@ func zkdev(t *testing.T) func(listen string) (addr string, kill func()) {
 	}
 }
 
-// The shell of Apache ZooKeeper reads what it wrote from the next server on the same file, after kill -9.
+// The shell of Apache ZooKeeper reads its own writes from the next server on the same file, after kill
+// -9.
 func TestShellOnZkdev(t *testing.T) {
 	t.Parallel()
 	path, start := shell(t), zkdev(t)

@@ -118,7 +118,8 @@ const (
 	pingXid  = -2
 )
 
-// fence has every connection tell all that it has to tell by now.
+// fence pings over every connection and reads until the answer, so that all earlier
+// frames have come.
 func (r *run) fence() error {
 	ping := record{}.i32(pingXid).i32(opCodes["ping"])
 	for _, c := range r.current {

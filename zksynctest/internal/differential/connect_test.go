@@ -65,7 +65,7 @@ func (r *run) holder(session int) *conn {
 	return nil
 }
 
-// connect sends a ConnectRequest and notes what comes of it.
+// connect sends a ConnectRequest and records the answer.
 func (r *run) connect(c *conn, client int, q connectRequest) error {
 	id, password := int64(0), string(make([]byte, 16))
 	if q.session >= 0 {

@@ -1,7 +1,6 @@
-// Package differential holds the tests that give the same requests to the
-// embedded server and to a real one, and compare what each answers, field by
-// field: reply headers, records, Stats, watch events in their order, and
-// connections that close.
+// Package differential tests that the embedded server and a real one give the same
+// answers to the same requests. It compares the answers field by field: reply
+// headers, records, Stats, watch events in their order, and connections that close.
 //
 // A sequence of requests is a list of lines such as
 //

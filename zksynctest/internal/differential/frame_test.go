@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// frame is what a server sent, or did to a connection.
+// frame is a message of a server, or an event of a connection, such as its end.
 type frame struct {
 	step   int    // the number of the line that it answers; events answer none
 	op     string // of that line, or event, connected, closed ...
@@ -101,8 +101,9 @@ func (n *names) decodeRecord(op string, r *reading) (fields []string) {
 	return fields
 }
 
-// acl reads a list. Digests with the same perms, one behind the other, may be what
-// became of an entry of scheme auth, and those come in no defined order.
+// acl reads a list. The server replaces an entry of scheme auth by digests with the
+// same perms, in no defined order, so adjacent digests with the same perms are
+// sorted.
 func (n *names) acl(r *reading) string {
 	count := r.i32()
 	var list []string

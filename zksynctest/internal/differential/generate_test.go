@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// generator writes random sequences. They stay within what belongs to the sequence
-// wherever they would succeed, and leave out what a real server does not survive: a
-// check outside of a multi, createTTL without a TTL, and addWatch without a path.
+// generator writes random sequences. Requests that succeed stay within the sequence's
+// own znodes. The generator leaves out requests that a real server does not survive:
+// a check outside of a multi, createTTL without a TTL, and addWatch without a path.
 type generator struct {
 	*rand.Rand
 	dropped bool // a connection without the server's knowing at once
@@ -88,7 +88,8 @@ var (
 
 func (g *generator) good() string { return g.of(goodPaths...) }
 
-// path is for what only reads or fails outside of the sequence's own.
+// path returns a path for a request that only reads, or that fails outside of the
+// sequence's own znodes.
 func (g *generator) path() string {
 	switch n := g.IntN(100); {
 	case n < 85:
@@ -150,7 +151,7 @@ func (g *generator) watch() string {
 	return ""
 }
 
-// line is an operation with all that belongs to it.
+// line returns an operation with its arguments.
 func (g *generator) line(op string) string {
 	text := op
 	switch op {

@@ -1,6 +1,7 @@
 package differential
 
-// minimise leaves out of a sequence what it can while it still differs.
+// minimise removes as many steps of a sequence as it can while the sequence still
+// differs.
 func minimise(steps []step, differs func([]step) bool) []step {
 	for size := len(steps) / 2; size > 0; {
 		cut := false

@@ -83,14 +83,15 @@ func newPair(t *testing.T) *pair {
 func (p *pair) targets() []target {
 	list := []target{p.real, p.plain}
 	if p.release.before(release{3, 8, 2}) {
-		// Later ones of 3.8 have some of what 3.9 has.
+		// Later releases of 3.8 have some of the changes of 3.9.
 		list = append(list, p.old)
 	}
 	return list
 }
 
-// play runs a sequence on all of them and says in which way they differ, if they
-// do. What the table of differences between releases explains is in excused.
+// play runs a sequence on all servers and describes the difference of their answers,
+// if any. If the table of differences between releases explains the difference, play
+// returns the table's entry in excused instead.
 func (p *pair) play(steps []step) (difference string, excused *versionDifference, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +131,7 @@ type mismatch struct {
 }
 
 // compare finds the first mismatch, which is on the connection made first. If equal
-// is given, it decides on what is not the same.
+// is given, it may call two different frames equal.
 func compare(theirs, ours transcript, equal func(theirs, ours frame) bool) *mismatch {
 	for c := range max(len(theirs), len(ours)) {
 		var a, b []frame

@@ -20,7 +20,8 @@ const (
 	enough = 5
 )
 
-// Results, error codes, zxids, Stats, events and their order of random requests are those of a real server.
+// Random requests have the same results, error codes, zxids, Stats and events, in the same order, as on a
+// real server.
 func TestRandomSequences(t *testing.T) {
 	count, seed := number(t, countEnv, defaultCount), number(t, seedEnv, 1)
 	var (

@@ -24,7 +24,8 @@ type target struct {
 	dial     func() (net.Conn, error)
 }
 
-// transcript is what each connection of a run saw, in the order in which they were made.
+// transcript has the frames of each connection of a run, in the order in which the
+// connections were made.
 type transcript [][]frame
 
 // conn is one connection of a run.
@@ -51,9 +52,9 @@ type run struct {
 // sessionTimeout is asked for where a line says nothing; no sequence takes so long.
 const sessionTimeout = 40 * time.Second
 
-// play runs a sequence. All that it makes is below root, whose parent must be there.
-// The error is about the script or the network; what a server does wrong is in the
-// transcript.
+// play runs a sequence. The sequence creates znodes below root only, and root's
+// parent must exist. The error is about the script or the network; mistakes of a
+// server are in the transcript.
 func (t target) play(steps []step, root string) (transcript, error) {
 	r := &run{names: names{root: root}, target: t, steps: steps, ended: map[int]bool{}}
 	defer func() {
@@ -91,10 +92,10 @@ func (t target) play(steps []step, root string) (transcript, error) {
 	return r.out, nil
 }
 
-// canBatch tells whether a step can share a write with those beside it. What may
-// end the connection may not: whether a server reads what is behind it is a matter
-// of luck. So it is with what is behind a setACL, which a real server checks against
-// the old ACL until the new one is in the tree.
+// canBatch reports whether a step can share a write with the steps beside it. A step
+// that may end the connection cannot: it is a matter of luck whether a server reads
+// the steps behind it. Neither can setACL: a real server checks the steps behind it
+// against the old ACL until the new one is in the tree.
 func (r *run) canBatch(i int) bool {
 	switch r.steps[i].op {
 	case doConnect, doResume, doDrop, doBytes, "closeSession", "auth", "sasl", "op", "setACL":
@@ -105,8 +106,9 @@ func (r *run) canBatch(i int) bool {
 			return false
 		}
 	case "multi":
-		// What was done before the operation without a ttl, which fails them all, is
-		// there for those behind it until that is in the tree.
+		// The operation without a ttl fails the whole multi. Until the failure is in
+		// the tree, the operations behind it see the effects of the operations before
+		// it.
 		for _, sub := range r.steps[i].subs {
 			if flags := sub.num("flags", 0); sub.op != "createTTL" && (flags == 5 || flags == 6) {
 				return false
@@ -205,7 +207,7 @@ func (r *run) ask(c *conn, op, path string) (zxid int64, err error) {
 	return zxid, nil
 }
 
-// open makes a connection for a client, in place of the one it has.
+// open makes a connection for a client, in place of the client's current one.
 func (r *run) open(client int) (*conn, error) {
 	r.drop(client)
 	nc, err := r.dial()

@@ -25,7 +25,8 @@ func scripts() []script {
 	return all
 }
 
-// Results, error codes, zxids, Stats, events and their order of each script are those of a real server.
+// Each script has the same results, error codes, zxids, Stats and events, in the same order, as on a
+// real server.
 func TestScripts(t *testing.T) {
 	p := newPair(t)
 	t.Run("differences between releases", p.testVersionDifferences)

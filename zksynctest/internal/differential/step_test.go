@@ -16,7 +16,7 @@ type step struct {
 	request
 }
 
-// request is what a line asks for, or an operation of a multi.
+// request is the request of a line, or an operation of a multi.
 type request struct {
 	op   string
 	path string
@@ -37,7 +37,7 @@ var opCodes = map[string]int32{
 	"op": 0, // with code=
 }
 
-// What a line can have a client do besides.
+// The actions of a line that are not requests.
 const (
 	doConnect = "connect" // a new session over a new connection
 	doResume  = "resume"  // session s=, over a new connection
@@ -45,8 +45,7 @@ const (
 	doBytes   = "bytes"   // sends hex= as it is
 )
 
-// argNames are the arguments that lines know; what a line does not give has a
-// default.
+// argNames are the names of the arguments of lines; a missing argument has a default.
 var argNames = []string{
 	"data", "acl", "flags", "ttl", "version", "watch", "type", "mode", "scheme", "auth", "zxid", "exist", "child",
 	"persistent", "recursive", "code", "hex", "cut", "timeout", "s", "password", "readonly", "xid",
@@ -54,8 +53,8 @@ var argNames = []string{
 
 var numberNames = []string{"flags", "ttl", "version", "type", "mode", "code", "cut", "timeout", "s", "xid"}
 
-// tokens splits a line at spaces and around brackets and semicolons; what is
-// between double quotes is as in Go.
+// tokens splits a line at spaces and around brackets and semicolons; text between
+// double quotes is as in Go.
 func tokens(line string) (list []string, err error) {
 	for line != "" {
 		if line[0] == ' ' {

@@ -30,7 +30,7 @@ func TestComparisonObjects(t *testing.T) {
 		name  string
 		other zkserver.Config
 		lines string
-		few   string // what is left of them
+		few   string // the lines that minimise leaves
 	}{
 		{"an error", zkserver.Config{ExtendedTypes: true}, "0 create ~/a\n0 createTTL ~/b\n1 exists ~/a", "0 createTTL ~/b"},
 		{"the header of an event", zkserver.Config{Compat38: true}, "0 create ~/a\n1 getData ~/a watch\n0 create ~/b\n0 setData ~/a",

@@ -13,8 +13,9 @@ type versionDifference struct {
 	name    string
 	reason  string
 	fixedIn release // in the line 3.8 maybe later, which makes no difference here
-	// same tells whether two answers differ by nothing else, so that all
-	// that follows can be compared. It is nil for those that change what follows.
+	// same reports whether two answers differ by this difference alone, so that the
+	// later answers can be compared. It is nil for a difference that changes later
+	// answers.
 	same func(theirs, ours frame) bool
 	// shows is a sequence that shows it, and nothing else.
 	shows string
@@ -152,8 +153,8 @@ func mixesModes(steps []step) bool {
 	return mixed
 }
 
-// equalise tells of answers that are not the same whether a difference between
-// releases is all there is.
+// equalise returns a function that reports whether two different answers differ by
+// nothing but a difference between releases.
 func equalise(have release) func(theirs, ours frame) bool {
 	return func(theirs, ours frame) bool {
 		return slices.ContainsFunc(versionDifferences, func(v versionDifference) bool {
@@ -173,7 +174,8 @@ func (m *mismatch) excuse(steps []step, have release) *versionDifference {
 	return nil
 }
 
-// testVersionDifferences shows that the table holds what is so, and no more.
+// testVersionDifferences shows that every difference of the table exists, and is no
+// greater than the table says.
 func (p *pair) testVersionDifferences(t *testing.T) {
 	for i := range versionDifferences {
 		v := &versionDifferences[i]

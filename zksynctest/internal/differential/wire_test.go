@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// record builds what goes over the wire.
+// record builds the bytes of a request.
 type record []byte
 
 func (b record) i32(v int32) record { return binary.BigEndian.AppendUint32(b, uint32(v)) }
@@ -42,8 +42,8 @@ func (b record) strs(list []string) record {
 	return b
 }
 
-// reading takes a record apart into text. What is missing reads as zero, and is
-// told at the end.
+// reading takes a record apart into text. A missing field reads as zero, and the end
+// of the text says that the record was too short.
 type reading struct {
 	b     []byte
 	short bool
@@ -113,14 +113,15 @@ func (r *reading) end() string {
 	return ""
 }
 
-// names translates between what is the same in every run and what is not.
+// names translates between the values of one run, such as zxids, and names that are
+// the same in every run.
 type names struct {
-	root     string // what ~ stands for
+	root     string // the path that ~ stands for
 	base     int64  // the zxid at which the run began
 	sessions []*session
 }
 
-// session is one that a run has been given.
+// session is a session that a server has granted to a run.
 type session struct {
 	id       int64
 	password string
@@ -156,7 +157,7 @@ func (n *names) zxid(z int64) string {
 	return "+" + strconv.FormatInt(z-n.base, 10)
 }
 
-// toZxid is the reverse; what has no sign is absolute.
+// toZxid is the reverse; a number without a sign is absolute.
 func (n *names) toZxid(s string) (int64, error) {
 	z, err := strconv.ParseInt(s, 0, 64)
 	if strings.HasPrefix(s, "+") {
@@ -189,8 +190,9 @@ func (n *names) stat(r *reading) string {
 		czxid, mzxid, n.zxid(r.i64()), version, cversion, aversion, owner, length, children)
 }
 
-// passwordOf is what the server has given to the client of a session, when the session
-// began, "" if that was not 16 bytes. A real server derives it from the id; ours does not.
+// passwordOf returns the password that the server gave to the client when the session
+// began, or "" if the password did not have 16 bytes. A real server derives it from the
+// id; ours does not.
 func (r *run) passwordOf(id int64) string {
 	for _, s := range r.sessions {
 		if s.id == id && len(s.password) == 16 {

@@ -57,8 +57,8 @@ func (c *conn) resetEnd(dialed bool) {
 	}
 }
 
-// finish closes a connection both of whose ends have ended in order: a reset
-// might overtake the last bytes.
+// finish closes both ends of a connection, after both ends were closed in order,
+// without a reset: a reset might overtake the last bytes.
 func (c *conn) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,8 +119,8 @@ func (c *conn) run(target string) {
 	c.finish()
 }
 
-// swallow reads what the client sends to nowhere, and when the client goes
-// away waits for the link to heal: there is nobody to tell.
+// swallow discards the bytes of the client, and waits for the link to heal if the
+// client closes: the target must not learn of the close across a cut link.
 func (c *conn) swallow() {
 	_, _ = io.Copy(io.Discard, c.client)
 	<-c.ctx.Done()

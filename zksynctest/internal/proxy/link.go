@@ -19,12 +19,12 @@ const (
 	redialEvery = 10 * time.Millisecond
 )
 
-// ErrClosed is what changing a closed link returns.
+// ErrClosed is the error of a change of a closed link.
 var ErrClosed = errors.New("proxy: link closed")
 
-// A Rewriter reads the opening bytes of a connection from the side that
-// dialed, and returns what the target shall read in their place. Everything
-// that it left unread follows as it is.
+// A Rewriter reads the opening bytes of a connection from the side that dialed, and
+// returns the bytes that the target shall read in their place. The bytes that the
+// Rewriter left unread follow unchanged.
 type Rewriter func(r io.Reader) ([]byte, error)
 
 // A Link listens on a loopback port and relays each connection to its target.
@@ -111,8 +111,8 @@ func (l *Link) SetTarget(target string) error {
 }
 
 // Cut swallows every byte, both ways, that the link reads from now on. Open
-// connections stay open, also when one of their ends goes away, and new ones
-// are accepted and lead nowhere: what a dropped cable looks like to a program.
+// connections stay open, also when one of their ends goes away, and new ones are
+// accepted and lead nowhere, as behind a broken cable.
 func (l *Link) Cut() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -245,8 +245,8 @@ func (l *Link) accept() {
 			return
 		}
 		if err != nil {
-			// Out of file descriptors, as a rule: they come back. Yield to
-			// whoever is to free one, but look at the listener again soon.
+			// Out of file descriptors, as a rule: they come back. Yield to the
+			// goroutine that will free one, but look at the listener again soon.
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}

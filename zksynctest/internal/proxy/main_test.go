@@ -20,7 +20,7 @@ const (
 	silence  = 100 * time.Millisecond
 )
 
-// echoServer returns what it reads, and keeps count of its connections.
+// echoServer sends back every byte, and keeps count of its connections.
 type echoServer struct {
 	listener net.Listener
 	wg       sync.WaitGroup

@@ -12,7 +12,7 @@ import (
 // maxQueued bounds the bytes that one direction of a delayed link holds.
 const maxQueued = 4 << 20
 
-// chunk is what one Read returned; the last of a direction has end set.
+// chunk is the result of one Read; the last chunk of a direction has end set.
 type chunk struct {
 	data []byte
 	due  time.Time
@@ -55,7 +55,7 @@ func (p *pump) read() {
 	}
 }
 
-// pass queues what was read and reports whether to read on.
+// pass queues the result of a Read and reports whether to read on.
 func (p *pump) pass(data []byte, err error) bool {
 	now := time.Now()
 	due := now.Add(time.Duration(p.c.link.delay.Load()))

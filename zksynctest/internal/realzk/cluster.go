@@ -27,11 +27,11 @@ const leaderPatience = 500 * time.Millisecond
 // killTimeout bounds how long Close waits for one process to go.
 const killTimeout = 10 * time.Second
 
-// pair names what leads from one server to another.
+// pair names the links from one server to another.
 type pair struct{ from, to int }
 
-// Cluster is one or three servers. Its methods may be called from any
-// goroutine; those that change the same server take turns.
+// Cluster is one or three servers. Its methods may be called from any goroutine;
+// methods that change the same server take turns.
 type Cluster struct {
 	config  Config
 	runtime Runtime
@@ -229,7 +229,7 @@ func (c *Cluster) Addr(i int) (string, error) {
 	return s.addr(), nil
 }
 
-// Log returns all that server i has written, over all its processes.
+// Log returns the whole log of server i, over all its processes.
 func (c *Cluster) Log(i int) (string, error) {
 	s, err := c.server(i)
 	if err != nil {

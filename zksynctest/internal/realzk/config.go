@@ -32,7 +32,7 @@ type Config struct {
 	JVM        []string          // flags, after the defaults
 }
 
-// NewConfig returns the default configuration for so many servers.
+// NewConfig returns the default configuration for the given number of servers.
 func NewConfig(servers int) Config {
 	return Config{
 		Servers:    servers,
@@ -105,9 +105,9 @@ var jvmFlags = []string{
 
 const mainClass = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
-// properties of zoo.cfg that all servers of an ensemble share. Those that
-// ZooKeeper does not know as such become system properties of that name
-// behind "zookeeper.".
+// properties of zoo.cfg that all servers of an ensemble share. ZooKeeper turns
+// properties that it does not know into system properties, with "zookeeper." in front
+// of the name.
 func (c Config) properties() map[string]string {
 	props := map[string]string{
 		"tickTime":               strconv.FormatInt(c.TickTime.Milliseconds(), 10),
@@ -120,8 +120,8 @@ func (c Config) properties() map[string]string {
 		"4lw.commands.whitelist": "*",
 		"standaloneEnabled":      "true",
 		"reconfigEnabled":        "false",
-		// Processes get killed, machines do not: what was written is safe in
-		// the page cache, and waiting for the disk only takes time.
+		// Processes get killed, machines do not: written data is safe in the page
+		// cache, and waiting for the disk only takes time.
 		"forceSync":    "no",
 		"preAllocSize": "1024",
 		// A server that looks for a leader asks less and less often, in the
@@ -137,8 +137,9 @@ func (c Config) properties() map[string]string {
 	return props
 }
 
-// writeFiles writes what a server reads as it starts: zoo.cfg, its number, and
-// the logger's configuration for the loggers that releases have come with.
+// writeFiles writes the files that a server reads when it starts: zoo.cfg, its
+// number, and the logger's configuration for the loggers that releases have come
+// with.
 func (s *server) writeFiles(ports serverPorts) error {
 	c := s.cluster.config
 	props := c.properties()

@@ -22,8 +22,8 @@ const (
 	maxElectionLen = 512
 )
 
-// electionRewriter replaces the address by that which back returns. It leaves
-// alone what it does not know.
+// electionRewriter replaces the address by the address that back returns. It does not
+// change a message of an unknown version.
 func electionRewriter(back func() string) proxy.Rewriter {
 	return func(r io.Reader) ([]byte, error) {
 		head := make([]byte, electionHead)

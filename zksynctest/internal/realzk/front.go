@@ -94,7 +94,7 @@ func (f *Front) TLSAddr(i int) (string, error) {
 	return links[1].Addr(), nil
 }
 
-// Cut swallows what server i and its clients send each other.
+// Cut swallows all bytes between server i and its clients.
 func (f *Front) Cut(i int) error { return f.each(i, (*proxy.Link).Cut) }
 
 // Heal ends a Cut.
@@ -119,7 +119,7 @@ func (f *Front) LastSent(i int) (time.Time, error) {
 	return last, nil
 }
 
-// Delay delays what server i and its clients send each other, each way.
+// Delay delays all bytes between server i and its clients, each way.
 func (f *Front) Delay(i int, d time.Duration) error {
 	return f.each(i, func(l *proxy.Link) error {
 		l.SetDelay(d)

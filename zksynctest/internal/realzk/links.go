@@ -66,7 +66,7 @@ func (c *Cluster) between(i, j int) ([]*proxy.Link, error) {
 
 func unordered(i, j int) pair { return pair{min(i, j), max(i, j)} }
 
-// Cut swallows what two servers send each other.
+// Cut swallows all bytes between two servers.
 func (c *Cluster) Cut(i, j int) error {
 	links, err := c.between(i, j)
 	if err != nil {
@@ -137,7 +137,7 @@ func (c *Cluster) LastSent(i, j int) (time.Time, error) {
 	return dialed, nil
 }
 
-// Delay delays what two servers send each other, each way.
+// Delay delays all bytes between two servers, each way.
 func (c *Cluster) Delay(i, j int, d time.Duration) error {
 	links, err := c.between(i, j)
 	if err != nil {

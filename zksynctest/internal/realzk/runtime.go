@@ -22,7 +22,7 @@ const (
 const debianJars = "/usr/share/java"
 
 // debianExtras are jars that zookeeper.jar of Debian does not pull in by its
-// manifest: a logger, and what Netty wants for TLS.
+// manifest: a logger, and the jars that Netty needs for TLS.
 var debianExtras = []string{
 	"slf4j-simple.jar",
 	"netty-codec.jar",
@@ -30,15 +30,15 @@ var debianExtras = []string{
 	"netty-transport-native-unix-common.jar",
 }
 
-// Runtime is what it takes to run a server.
+// Runtime has the paths that are needed to run a server.
 type Runtime struct {
 	Java      string // the java program
 	ClassPath string
 }
 
-// FindRuntime looks for Java and the jars of ZooKeeper: those of the release
-// unpacked in ZOOKEEPER_HOME, else those of the Debian package. The error
-// wraps ErrMissing and says what was looked for.
+// FindRuntime looks for Java and the jars of ZooKeeper, in the release unpacked in
+// ZOOKEEPER_HOME, else in the Debian package. The error wraps ErrMissing and names
+// the missing file or program.
 func FindRuntime() (Runtime, error) {
 	if !supported {
 		return Runtime{}, fmt.Errorf("%w: this operating system has no signals to stop and continue a process", ErrMissing)

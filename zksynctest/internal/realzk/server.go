@@ -28,7 +28,7 @@ type server struct {
 	cluster *Cluster
 	id      int
 	dir     string
-	turn    chan struct{} // held by whoever starts, stops or pauses the process
+	turn    chan struct{} // held by the goroutine that starts, stops or pauses the process
 
 	mu     sync.Mutex
 	ports  serverPorts
@@ -109,7 +109,7 @@ func (s *server) start(ctx context.Context) error {
 	}
 }
 
-// errPortTaken is what a start ends with that may be tried on other ports.
+// errPortTaken is the error of a start that may be tried again on other ports.
 var errPortTaken = errors.New("a port was taken")
 
 func (s *server) startOnce(ctx context.Context, freshPorts bool) error {
@@ -152,8 +152,9 @@ func (s *server) startOnce(ctx context.Context, freshPorts bool) error {
 	})
 }
 
-// secureListens says whether the secure port is open, if there is to be one:
-// that comes a moment after the plain one, on which the server serves already.
+// secureListens reports whether the secure port is open, or none is configured. The
+// server opens the secure port a moment after the plain one, and already serves the
+// plain one in between.
 func (s *server) secureListens(ctx context.Context) bool {
 	if !s.cluster.config.TLS {
 		return true

@@ -12,8 +12,8 @@ import (
 // lost each other need a moment to notice.
 const settled = 200 * time.Millisecond
 
-// Statuses asks all servers at once. Those that are not meant to run, are
-// paused, or do not answer have an empty status.
+// Statuses asks all servers at once. A server that is not meant to run, is paused, or
+// does not answer has an empty status.
 func (c *Cluster) Statuses(ctx context.Context) []Status {
 	ctx, stop := c.bound(ctx)
 	defer stop()
@@ -33,9 +33,9 @@ func (c *Cluster) Statuses(ctx context.Context) []Status {
 	return statuses
 }
 
-// Leader returns the number of the server that leads, 0 if none does. Of two
-// that think they do, as when one is cut off and has not noticed yet, it is
-// that of the later epoch. A single server leads.
+// Leader returns the number of the server that leads, 0 if none does. If two servers
+// claim to lead, for example because the old leader is cut off and has not noticed
+// yet, Leader returns the server of the later epoch. A single server leads.
 func (c *Cluster) Leader(ctx context.Context) int {
 	return leaderOf(c.Statuses(ctx))
 }
@@ -135,7 +135,7 @@ func (c *Cluster) whole(ctx context.Context, statuses []Status) bool {
 	if followers == 0 {
 		return true
 	}
-	// Only the leader knows whether those who follow are in step.
+	// Only the leader knows whether its followers are in step.
 	answer, err := Ask(ctx, c.servers[leaderOf(statuses)-1].addr(), "mntr")
 	return err == nil && syncedFollowers(answer) == followers
 }

@@ -41,7 +41,8 @@ type issuer struct {
 	key  *ecdsa.PrivateKey
 }
 
-// writeKeys makes an authority and what it signs for servers and clients.
+// writeKeys makes an authority, and the certificates that it signs for servers and
+// clients.
 func writeKeys(dir string) error {
 	if err := makeKeys(dir); err != nil {
 		return fmt.Errorf("make TLS keys: %w", err)
@@ -118,7 +119,7 @@ func writePEM(path string, blocks ...*pem.Block) error {
 	return os.WriteFile(path, data, 0o600)
 }
 
-// ClientTLS returns what a client needs to reach the secure ports.
+// ClientTLS returns the configuration with which a client can reach the secure ports.
 func (c *Cluster) ClientTLS() (*tls.Config, error) {
 	if !c.config.TLS {
 		return nil, fmt.Errorf("the servers have no secure port: ask for one with RealTLS")

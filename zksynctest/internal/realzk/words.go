@@ -23,7 +23,7 @@ const (
 	ModeFollower   = "follower"
 )
 
-// Status is what a server says of itself.
+// Status is the state that a server reports.
 type Status struct {
 	Mode string // empty when it answers, but does not serve
 	Zxid int64
@@ -67,7 +67,7 @@ func Metric(answer, name string) (int, bool) {
 	return 0, false
 }
 
-// askStatus asks a server how it is. An answer that names no mode is no error.
+// askStatus asks a server for its status. An answer without a mode is not an error.
 func askStatus(ctx context.Context, addr string) (Status, error) {
 	answer, err := Ask(ctx, addr, "srvr")
 	if err != nil {

@@ -26,7 +26,8 @@ func (s *stage) probe(what string, try func(ctx context.Context, c *client) erro
 // mayRemain allows that znodes stay that are not there after the run without faults.
 func (s *stage) mayRemain(path string) { s.remains[path] = true }
 
-// check looks at what a case has left behind, while the Managers are open.
+// check checks the state after a case, while the Managers are open: every lock can be
+// acquired again, and no session or znode is left.
 func (s *stage) check(out *outcome, allowed map[string]bool) {
 	for _, c := range s.clients {
 		if c.reopen(); s.failed() {
@@ -56,8 +57,8 @@ func (c *client) reopen() {
 	c.connect()
 }
 
-// checkServer waits until the server has no sessions and no znodes but those that
-// belong there.
+// checkServer waits until the server has no other sessions and znodes than the
+// expected ones.
 func (s *stage) checkServer(out *outcome, allowed map[string]bool) {
 	var wrong []string
 	for range 8 {
@@ -83,7 +84,8 @@ func (s *stage) checkServer(out *outcome, allowed map[string]bool) {
 // changing matches the parts of names that differ from run to run.
 var changing = regexp.MustCompile(`[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}|[0-9]{6,}`)
 
-// znodes returns the znodes below path, without what differs from run to run.
+// znodes returns the znodes below path, without the GUIDs and numbers that differ
+// from run to run.
 func (s *stage) znodes(path string) map[string]bool {
 	all := make(map[string]bool)
 	names, _ := s.server.Children(path)
@@ -126,7 +128,8 @@ func (s *stage) checkQuiet() {
 	}
 }
 
-// checkClosed looks at what the server has left when all Managers are closed.
+// checkClosed checks that the server has no sessions and watches after all Managers
+// are closed.
 func (s *stage) checkClosed() {
 	for range 6 {
 		if len(s.server.Sessions()) == 0 && s.server.Watches() == 0 {

@@ -104,7 +104,7 @@ func (c *client) open() *session.Manager {
 	return c.m
 }
 
-// do makes a call whose outcome must be one that is allowed, and returns its error.
+// do makes a call, checks that the outcome is allowed, and returns the call's error.
 func (c *client) do(what string, f func(ctx context.Context) error, also ...allowance) error {
 	ctx := c.context()
 	defer c.forget(ctx)

@@ -21,8 +21,8 @@ var (
 	briefFlag    = flag.Bool("brief", false, "TestEnumeration stops at the first case that fails, and reports it in one line")
 )
 
-// Whatever single fault happens at whatever frame of a scenario, every call has an
-// outcome that the documentation allows, nothing is left behind, and everything can be
+// After any single fault at any frame of a scenario, every call has an outcome that
+// the documentation allows, no znode or session is left behind, and every lock can be
 // acquired again.
 func TestEnumeration(t *testing.T) {
 	if *caseFlag != "" {

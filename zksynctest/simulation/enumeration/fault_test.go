@@ -18,8 +18,8 @@ const (
 	tick    = timeout / 2
 )
 
-// A harm is what a fault may do to the client that it strikes, beyond what every
-// client has to put up with without any loss.
+// A harm is an effect that a fault may have on the client that it strikes, beyond a
+// delay without any loss.
 type harm uint
 
 const (

@@ -31,7 +31,7 @@ func (s *stage) judge(name string, units int, fenced bool) *judge {
 	return j
 }
 
-// A hold is what a client has acquired.
+// A hold is a lock, a unit or a term that a client has acquired.
 type hold struct {
 	judge    *judge
 	client   *client

@@ -35,8 +35,8 @@ var plain = &scenario{name: "plain", clients: 1, run: func(s *stage) {
 	}
 }}
 
-// An effect is what a fault at one frame must have caused, or an error that says what
-// is missing.
+// An effect checks the outcome of a fault at one frame. It returns an error that
+// names the missing consequence.
 type effect func(o *outcome, at network.Address) error
 
 func missing(ok bool, format string, args ...any) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// anyQueue is what the three queues have in common.
+// anyQueue has the methods that the three queues share.
 type anyQueue interface {
 	Take(ctx context.Context) ([]byte, error)
 	TryTake(ctx context.Context) ([]byte, bool, error)
@@ -51,7 +51,7 @@ var queueKinds = []queueKind{
 		}},
 }
 
-// A mailbox checks what becomes of the messages of a queue.
+// A mailbox follows the messages of a queue and checks their deliveries.
 type mailbox struct {
 	*stage
 	kind   queueKind
@@ -63,7 +63,7 @@ type mailbox struct {
 	messages map[string]*message
 }
 
-// A message is what is known of a message.
+// A message is the state of a message in the books of a mailbox.
 type message struct {
 	sure    bool // Put has returned nil
 	never   bool // Put has said that the message will not be there
@@ -252,7 +252,7 @@ func (mb *mailbox) settle(c *client, m *zksync.Message, ack bool) {
 	defer mb.mu.Unlock()
 	switch {
 	case !ack:
-		mb.messages[id].got-- // it comes again, whatever the answer was
+		mb.messages[id].got-- // it is delivered again, with any answer
 	case err == nil:
 		mb.messages[id].settled++
 	}

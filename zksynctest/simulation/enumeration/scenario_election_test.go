@@ -10,7 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// An electionStage is what the scenarios of an Election share.
+// An electionStage has the parts that the scenarios of an Election share.
 type electionStage struct {
 	*stage
 	judge  *judge

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// A mutexStage is what the scenarios of a Mutex share.
+// A mutexStage has the parts that the scenarios of a Mutex share.
 type mutexStage struct {
 	*stage
 	judge  *judge
@@ -159,7 +159,8 @@ var mutexScenarios = []*scenario{
 			},
 		)
 	}},
-	// A's Do takes another lock with the context of the first, for which B waits.
+	// A's Do takes a second lock with the context of the first lock. B waits for the
+	// first lock.
 	{name: "mutex-do", clients: 2, run: func(s *stage) {
 		outer, inner := withMutex(s, "/locks/outer"), withMutex(s, "/locks/inner")
 		a, b := s.clients[0], s.clients[1]

@@ -13,7 +13,7 @@ var queueScenarios = queueScenariosOf(queueKinds...)
 func queueScenariosOf(kinds ...queueKind) (all []*scenario) {
 	for _, kind := range kinds {
 		all = append(all,
-			// A puts what B takes.
+			// A puts messages, and B takes them.
 			&scenario{name: kind.name + "-take", clients: 2, run: func(s *stage) {
 				mb := withQueue(s, kind)
 				a, b := s.clients[0], s.clients[1]
@@ -22,7 +22,7 @@ func queueScenariosOf(kinds ...queueKind) (all []*scenario) {
 					func() { b.sleep(soon); mb.takeAll(b) },
 				)
 			}},
-			// A puts what B receives.
+			// A puts messages, and B receives them.
 			&scenario{name: kind.name + "-chan", clients: 2, run: func(s *stage) {
 				mb := withQueue(s, kind)
 				a, b := s.clients[0], s.clients[1]
@@ -31,7 +31,8 @@ func queueScenariosOf(kinds ...queueKind) (all []*scenario) {
 					func() { b.sleep(soon); mb.chanAll(b) },
 				)
 			}},
-			// A puts what B receives, gives back once and acknowledges.
+			// A puts messages, and B receives them, gives each back once and
+			// acknowledges it.
 			&scenario{name: kind.name + "-messages", clients: 2, run: func(s *stage) {
 				mb := withQueue(s, kind)
 				a, b := s.clients[0], s.clients[1]

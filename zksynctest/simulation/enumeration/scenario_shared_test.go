@@ -11,7 +11,7 @@ import (
 // everybody is more readers than there are.
 const everybody = 1000
 
-// An rwStage is what the scenarios of an RWMutex share.
+// An rwStage has the parts that the scenarios of an RWMutex share.
 type rwStage struct {
 	*stage
 	judge  *judge
@@ -67,7 +67,7 @@ func (rs *rwStage) downgrade(c *client, stay time.Duration) {
 	}
 }
 
-// A semaphoreStage is what the scenarios of a Semaphore share.
+// A semaphoreStage has the parts that the scenarios of a Semaphore share.
 type semaphoreStage struct {
 	*stage
 	judge  *judge

@@ -20,7 +20,7 @@ const (
 	ensemble = 3
 	// latency is the time that each frame takes.
 	latency = time.Millisecond
-	// budget is the time within which every scenario ends, whatever the faults are.
+	// budget is the time within which every scenario ends, under any faults.
 	budget = 40 * timeout
 	// maxEvents is the number of frames after which a run counts as stuck.
 	maxEvents = 20_000
@@ -51,7 +51,7 @@ type stage struct {
 	nothing string    // why a strike had nothing to harm
 }
 
-// An outcome is what a run has shown.
+// An outcome has the results of a run.
 type outcome struct {
 	of      faultCase
 	wrong   []string // empty if the case has passed
@@ -59,7 +59,7 @@ type outcome struct {
 	last    time.Time // when a fault has struck last
 	nothing string
 	frames  []network.Frame // until the scenario had ended
-	left    map[string]bool // znodes at the end, without what differs from run to run
+	left    map[string]bool // znodes at the end, as znodes returns them
 	took    time.Duration   // of the bubble's time
 
 	// For the report of a case:
@@ -149,7 +149,7 @@ func (s *stage) calm() bool {
 	return s.within("a fault or Manager.Close", 10*timeout, s.background.Wait)
 }
 
-// end takes everything down, and notes what is left of it.
+// end closes all Managers, checks that nothing is left, and closes the server.
 func (s *stage) end(out *outcome) {
 	stuck := s.failed()
 	s.tearDown()
@@ -222,7 +222,7 @@ func (s *stage) dial(c *client) session.DialFunc {
 	})
 }
 
-// harm is what the faults that have struck may do.
+// harm returns the harms that the faults of the case may cause.
 func (s *stage) harm() (all harm) {
 	silent := 0
 	for _, k := range s.of.strikes {
@@ -241,7 +241,7 @@ func (s *stage) harm() (all harm) {
 
 func (s *stage) mayLose() bool { return s.harm()&loses != 0 }
 
-// fail notes what is wrong. Later findings often follow from the first.
+// fail records a finding. Later findings often follow from the first.
 func (s *stage) fail(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

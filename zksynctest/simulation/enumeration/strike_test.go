@@ -108,10 +108,11 @@ func (s *stage) deposeStrand(f network.Frame) {
 }
 
 // goesUp reports whether a frame is a request. Faults that are not about a frame itself
-// strike requests only: what they do to a client that waits for an answer is the same.
+// strike requests only: their effect on a client that waits for an answer is the same.
 func goesUp(f network.Frame) bool { return f.Dir == network.Up }
 
-// pauseLeader stops the leader for a while. order is what it does first when it goes on.
+// pauseLeader stops the leader for a while. order is the leader's first act when it goes
+// on.
 func pauseLeader(d time.Duration, order zkserver.ThawOrder) func(*stage, network.Frame) {
 	return func(s *stage, _ network.Frame) {
 		n := s.server.Leader()
@@ -158,7 +159,7 @@ func suspend(d time.Duration) func(*stage, network.Frame) {
 	}
 }
 
-// errSibling is what every cause of a cancelled context wraps.
+// Every cause of a cancelled context wraps errSibling.
 var errSibling = errors.New("a sibling has failed")
 
 // cancelWith ends the contexts of the client's calls with a cause that wraps err.

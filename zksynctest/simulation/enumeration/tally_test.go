@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A tally counts what came of the cases.
+// A tally counts the results of the cases.
 type tally struct {
 	mu       sync.Mutex
 	frames   int

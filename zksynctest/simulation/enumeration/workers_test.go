@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A case takes milliseconds. One that takes maxRealTime never ends, because a
+// A case takes milliseconds. A case that takes maxRealTime never ends, because a
 // goroutine spins or waits for a sync.Mutex, so that the time of its bubble stands
 // still. Nothing can end such a goroutine. The worker of the case is given up, another
 // takes its place, and after maxHung such cases the run ends.
@@ -24,7 +24,7 @@ type workers struct {
 	mu      sync.Mutex
 	running map[*faultCase]time.Time
 	hung    int
-	active  int           // workers, with those that are given up
+	active  int           // workers, including the ones given up
 	spare   chan struct{} // receives when a worker has been given up
 	giveUp  func()        // reports when nothing but cases that hang is left
 }
@@ -85,7 +85,7 @@ func (w *workers) overdue() (list []faultCase) {
 	return list
 }
 
-// replace starts a spare worker in the place of one that is given up.
+// replace starts a spare worker in the place of a worker whose case hangs.
 func (w *workers) replace() {
 	w.mu.Lock()
 	w.hung++

@@ -107,7 +107,7 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// queue adds a frame to those that wait to go up. Two goroutines that write at
+// queue adds a frame to the frames that wait to go up. Two goroutines that write at
 // the same instant do so in any order. For the run to be repeatable, a ping, which
 // may go anywhere, goes behind all other frames of its instant.
 func (c *Conn) queue(frame []byte) {

@@ -37,7 +37,7 @@ func (a Address) String() string {
 	return fmt.Sprintf("%d.%d.%v.%d", a.Client, a.Conn, a.Dir, a.Index)
 }
 
-// ParseAddress reads what Address.String returns.
+// ParseAddress parses the text of Address.String.
 func ParseAddress(text string) (a Address, err error) {
 	var dir string
 	if _, err := fmt.Sscanf(text+" ", "%d.%d.%s ", &a.Client, &a.Conn, &dir); err != nil {

@@ -137,7 +137,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// arrive delivers the first frame of a lane, or does what a Strike says.
+// arrive delivers the first frame of a lane, or applies the Strike that hits the
+// frame.
 func (n *Net) arrive(c *Conn, dir Direction) {
 	n.mu.Lock()
 	l := &c.lanes[dir]

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// An echo is a server that sends back what it gets, and remembers it.
+// An echo is a server that sends back every frame, and records it.
 type echo struct {
 	mu  sync.Mutex
 	got []string
@@ -87,7 +87,7 @@ func dial(t *testing.T, n *network.Net, client int, e *echo) net.Conn {
 	return c
 }
 
-// Frames arrive whole and in order, in whatever pieces they were written.
+// Frames arrive whole and in order, even if they were written in pieces.
 func TestCarriesFramesInOrder(t *testing.T) {
 	bubble(t, 1, 1, func(t *testing.T, n *network.Net, e *echo) {
 		c := dial(t, n, 0, e)
@@ -211,7 +211,7 @@ func TestStrikesTell(t *testing.T) {
 	const opOfSecond = 'n'<<24 | 'd'<<16 | 'l'<<8 | 'y' // as the network sees it
 	for name, test := range map[string]struct {
 		dir  network.Direction
-		want []string // what had arrived at the server then
+		want []string // the frames that had arrived at the server then
 	}{
 		"request": {network.Up, []string{"first"}},
 		"answer":  {network.Down, []string{"first", "secondly"}},

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An Effect is what happens to a frame that a Strike hits.
+// An Effect is the treatment of a frame that a Strike hits.
 type Effect int
 
 const (
@@ -137,7 +137,7 @@ func (s *armed) hits(c *Conn, frame Frame, bytes []byte) bool {
 // asks reports whether s describes a request.
 func (s *armed) asks() bool { return s.Op != 0 || s.Has != "" || s.And != "" || s.Lacks != "" }
 
-// fits reports whether a frame is what s describes. A ConnectRequest has no type.
+// fits reports whether s describes a frame. A ConnectRequest has no type.
 func (s *armed) fits(frame Frame, bytes []byte) bool {
 	return (s.Op == 0 || s.Op == frame.Op && frame.Dir == Up) && contains(bytes, s.Has) && contains(bytes, s.And) &&
 		(s.Lacks == "" || !contains(bytes, s.Lacks))

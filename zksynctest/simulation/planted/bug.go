@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// A bug is a mistake that the project has made, or that one could make. It is planted
-// by edits, and found by the finders, of which the first one that is able to is enough.
+// A bug is a mistake that the project has made or could make. Edits plant the bug, and
+// the finders look for it in order, until one finds it.
 type bug struct {
 	name  string
 	edits []edit

@@ -1,7 +1,7 @@
 package main
 
 // errorBugs are mistakes about the errors of servers, sessions and contexts, and about
-// what a sync proves.
+// the meaning of a sync.
 var errorBugs = []bug{
 	{"take the cause of a ctx for the answer of a server", []edit{{"session/class.go",
 		"	if errors.As(err, &end) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {\n		return ClassCancelled\n	}\n",

@@ -1,6 +1,6 @@
 package main
 
-// holdBugs are in what locks, semaphores and elections have in common.
+// holdBugs are in the code that locks, semaphores and elections share.
 var holdBugs = []bug{
 	{"leave the place of a wait that was given up", []edit{{"zksync/place.go",
 		"	p.close()\n	p.remover.discard(p.s, p.path)\n",

@@ -68,7 +68,7 @@ var queueBugs = []bug{
 		"			delete(o.passed, r)\n			r.lane.waiting.put(r.item)\n",
 		"			delete(o.passed, r)\n"}}, []finder{simulated()}},
 	{"keep the lease of claims that were given up before their grant", []edit{{"zksync/claim.go",
-		"			o.release(len(found)) // claimAll has released what it did not claim\n",
+		"			o.release(len(found)) // claimAll has released the messages that it did not claim\n",
 		""}}, []finder{enumerated("queue-close", "priority-close")}},
 	{"forget what was given back", []edit{{"zksync/message.go",
 		"				o.back(cl.ref)\n",

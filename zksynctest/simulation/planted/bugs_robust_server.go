@@ -1,7 +1,7 @@
 package main
 
 // robustServerBugs let a hostile client, a second server or a loss of power do harm to
-// the embedded server and to what it keeps.
+// the embedded server and to its data.
 var robustServerBugs = []bug{
 	{"zkserver: end with the first failure to accept", []edit{{"zksynctest/zkserver/listen.go",
 		"if !ended && !errors.Is(err, net.ErrClosed) {",

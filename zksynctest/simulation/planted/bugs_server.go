@@ -1,7 +1,7 @@
 package main
 
-// serverBugs are in the embedded server: what it allows or forbids falsely hides bugs of
-// the packages that are tested on it.
+// serverBugs are in the embedded server. A server that wrongly allows or forbids a
+// request hides bugs of the packages that are tested on it.
 var serverBugs = []bug{
 	{"zkserver: have a session lag behind a cut for ever", []edit{{"zksynctest/zkserver/lag.go",
 		" || sess.conn != nil && sess.conn.rep.cut {\n",

@@ -1,6 +1,7 @@
 package main
 
-// watchBugs are mistakes in package watch, and in what it needs of session.
+// watchBugs are mistakes in package watch, and in the parts of session that package
+// watch uses.
 var watchBugs = []bug{
 	{"watch: apply what was given up", []edit{{"watch/side.go",
 		"	case d.Read != sd.read:\n",

@@ -15,7 +15,7 @@ import (
 
 // A finder is a test that can find bugs.
 type finder struct {
-	name string // of what it is: simulation, enumeration or test
+	name string // the kind of the finder: simulation, enumeration or test
 	pkg  string
 	args []string // of the test binary
 	// found reads what found the bug and how from the output of a failed run.
@@ -128,7 +128,7 @@ func crash(out []byte) string {
 	return "the test has failed"
 }
 
-// short makes a text fit a table, and takes apart what would be a link.
+// short makes a text fit a table, and takes Markdown links apart.
 func short(s string) string {
 	s = strings.NewReplacer("|", "/", "](", "] (").Replace(strings.TrimSpace(s))
 	s, _, _ = strings.Cut(s, "\n")

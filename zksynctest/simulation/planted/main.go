@@ -1,6 +1,6 @@
 // Planted shows that the tests find mistakes: for each of a list of bugs it runs the
-// enumeration, the simulation or a test on code that has the bug, and prints what has
-// found it and after how many cases or seeds. Nothing in the tree is changed.
+// enumeration, the simulation or a test on code that has the bug, and prints the test
+// that found it and the number of cases or seeds. Nothing in the tree is changed.
 //
 //	go run ./zksynctest/simulation/planted
 package main
@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-// table prints what became of each bug, and reports whether all were found.
+// table prints the result for each bug, and reports whether all bugs were found.
 func table(root, only string, every bool, limit time.Duration) bool {
 	fmt.Printf("| bug | found by | after | how |\n|---|---|--:|---|\n")
 	missed := 0
