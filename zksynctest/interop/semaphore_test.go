@@ -24,7 +24,13 @@ func TestSemaphore(t *testing.T) {
 		s := zksync.NewSemaphore(m, path, 3)
 		theirs := java.peer(t).connect(t, srv.Address(), alive).make(t, "curator-semaphore", path, "3")
 
-		must(t, s.Acquire(t.Context(), 2))
+		held, err := s.AcquireContext(t.Context(), 2)
+		must(t, err)
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("our units: %v", context.Cause(held))
+			}
+		})
 		theirs.want(t, "false", "try", "2", "300")
 		theirs.want(t, "true", "try", "1", "10000")
 		if ok, err := s.TryAcquire(t.Context(), 1); ok || err != nil {
