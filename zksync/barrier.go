@@ -29,8 +29,8 @@ type Barrier struct {
 
 // NewBarrier returns the gate at path. It does no I/O and returns no error: an
 // invalid path or option is reported by the first call. WithMaxWait bounds Wait.
-func NewBarrier(m *session.Manager, path string, opts ...Option) *Barrier {
-	cfg, err := newConfig("Barrier", opts, "WithMaxWait")
+func NewBarrier(m *session.Manager, path string, opts ...BarrierOption) *Barrier {
+	cfg, err := newConfig("Barrier", opts)
 	if err == nil {
 		err = session.CheckPath(path)
 	}

@@ -155,7 +155,7 @@ func TestBarrierMisuse(t *testing.T) {
 		}{
 			{zksync.NewBarrier(m, "gate"), session.ErrInvalidPath, `"gate"`},
 			{zksync.NewBarrier(m, "/"), session.ErrInvalidPath, "always exists"},
-			{zksync.NewBarrier(m, "/gate", zksync.WithID("a")), zksync.ErrInvalidOption, "WithID is not for Barrier"},
+			{zksync.NewBarrier(m, "/gate", zksync.WithMaxWait(0)), zksync.ErrInvalidOption, "WithMaxWait: 0s"},
 		} {
 			for _, call := range []func(context.Context) error{bad.gate.Set, bad.gate.Remove, bad.gate.Wait} {
 				if err := call(t.Context()); !errors.Is(err, bad.want) || !strings.Contains(err.Error(), bad.says) {

@@ -8,7 +8,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-func benchmark(b *testing.B, goroutines int, opts ...zksync.Option) {
+func benchmark(b *testing.B, goroutines int, opts ...zksync.MutexOption) {
 	mu := zksync.NewMutex(zksynctest.Start(b).Connect(b), path, opts...)
 	warm(b, mu)
 	b.ReportAllocs()

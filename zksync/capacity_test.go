@@ -195,14 +195,11 @@ func TestLimitIsRemoved(t *testing.T) {
 	})
 }
 
-// WithCapacity of 0, and for any type but Queue, is ErrInvalidOption, and a queue with an invalid path fails each call.
+// WithCapacity of 0 is ErrInvalidOption, and a queue with an invalid path fails each call.
 func TestCapacityMisuse(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
 		wantError(t, zksync.NewQueue(m, queuePath, zksync.WithCapacity(0)).Put(t.Context(), nil), zksync.ErrInvalidOption, "WithCapacity", "0")
-		wantError(t, zksync.NewPriorityQueue(m, queuePath, zksync.WithCapacity(1)).Put(t.Context(), nil, 0), zksync.ErrInvalidOption, "WithCapacity", "PriorityQueue")
-		wantError(t, zksync.NewDelayQueue(m, queuePath, zksync.WithCapacity(1)).Put(t.Context(), nil, 0), zksync.ErrInvalidOption, "WithCapacity", "DelayQueue")
-		wantError(t, zksync.NewMutex(m, queuePath, zksync.WithCapacity(1)).Lock(t.Context()), zksync.ErrInvalidOption)
 		for _, path := range []string{"", "queue", "/a/", "/a//b"} {
 			q := zksync.NewQueue(m, path)
 			wantError(t, q.Put(t.Context(), nil), session.ErrInvalidPath)

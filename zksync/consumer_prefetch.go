@@ -36,13 +36,12 @@ const (
 // a session. So all of them together claim messages only up to 256 kB of paths, which
 // are about 2,000 claims at a path of 40 bytes; beyond these, a value has one claim at a
 // time.
-func WithPrefetch(n int) Option {
-	return func(c *config) error {
+func WithPrefetch(n int) PrefetchOption {
+	return option(func(c *config) error {
 		if n < 1 || n > maxPrefetch {
 			return fmt.Errorf("%w: WithPrefetch: %d, want 1 to %d", ErrInvalidOption, n, maxPrefetch)
 		}
-		c.given = append(c.given, "WithPrefetch")
 		c.prefetch = n
 		return nil
-	}
+	})
 }

@@ -48,7 +48,7 @@ func TestContenders(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		dir := servers.Path(t)
 		a, b, c := srv.Connect(t), srv.Connect(t), srv.Connect(t)
-		id := func(name string) zksync.Option { return zksync.WithID(name) }
+		id := func(name string) zksync.IDOption { return zksync.WithID(name) }
 		ctx := t.Context()
 		background := func(f func() error) <-chan error {
 			done := make(chan error, 1)

@@ -27,9 +27,10 @@ type DelayQueue struct{ queue }
 
 // NewDelayQueue returns a DelayQueue at path. Like NewQueue it does no I/O. It has
 // the options WithMaxWait and WithPrefetch.
-func NewDelayQueue(m *session.Manager, path string, opts ...Option) *DelayQueue {
+func NewDelayQueue(m *session.Manager, path string, opts ...DelayQueueOption) *DelayQueue {
 	q := &DelayQueue{}
-	q.init(m, path, byTime, opts, consumerOptions...)
+	q.cfg, q.bad = newConfig("DelayQueue", opts)
+	q.init(m, path, byTime)
 	return q
 }
 

@@ -75,8 +75,8 @@ var phaseNames = [...]string{"outside", "entering", "inside", "leaving"}
 // no error: an invalid path, size or option is reported by the first call. WithID
 // names the participant, which must be the only one of that name; WithMaxWait
 // bounds Enter.
-func NewDoubleBarrier(m *session.Manager, path string, n int, opts ...Option) *DoubleBarrier {
-	cfg, err := newConfig("DoubleBarrier", opts, "WithID", "WithMaxWait")
+func NewDoubleBarrier(m *session.Manager, path string, n int, opts ...DoubleBarrierOption) *DoubleBarrier {
+	cfg, err := newConfig("DoubleBarrier", opts)
 	if err == nil {
 		err = session.CheckPath(path)
 	}

@@ -251,7 +251,7 @@ func TestDoubleBarrierJoinsAgainAfterALoss(t *testing.T) {
 			t.Run(fmt.Sprintf("id=%q, child remains=%v", id, remains), func(t *testing.T) {
 				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 					m := srv.Connect(t)
-					var opts []zksync.Option
+					var opts []zksync.DoubleBarrierOption
 					if id != "" {
 						opts = append(opts, zksync.WithID(id))
 					}

@@ -32,7 +32,7 @@ func TestDoubleBarrierLostAnswers(t *testing.T) {
 func answerLost(t *testing.T, id string, step, times int, at zksynctest.Moment, action zksynctest.Action) (hit bool) {
 	t.Run(fmt.Sprintf("id=%q %v %v of transaction %d, %d times", id, action, at, step, times), func(t *testing.T) {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-			var opts []zksync.Option
+			var opts []zksync.DoubleBarrierOption
 			if id != "" {
 				opts = append(opts, zksync.WithID(id))
 			}

@@ -24,18 +24,17 @@ func TestDoubleBarrierMisuse(t *testing.T) {
 		for _, bad := range []struct {
 			path string
 			n    int
-			opts []zksync.Option
+			opts []zksync.DoubleBarrierOption
 			want error
 			says string
 		}{
 			{"/b", 0, nil, zksync.ErrInvalidOption, "0 participants, want at least 1"},
 			{"/b", -3, nil, zksync.ErrInvalidOption, "-3 participants"},
 			{"b", 2, nil, session.ErrInvalidPath, `"b"`},
-			{"/b", 2, []zksync.Option{zksync.WithID("")}, zksync.ErrInvalidOption, "WithID"},
-			{"/b", 2, []zksync.Option{zksync.WithID("a/b")}, zksync.ErrInvalidOption, `"a/b"`},
-			{"/b", 2, []zksync.Option{zksync.WithID("a\x00")}, zksync.ErrInvalidOption, "WithID"},
-			{"/b", 2, []zksync.Option{zksync.WithLinger(1)}, zksync.ErrInvalidOption, "WithLinger is not for DoubleBarrier"},
-			{"/b", 2, []zksync.Option{nil}, zksync.ErrInvalidOption, "option 1 is nil"},
+			{"/b", 2, []zksync.DoubleBarrierOption{zksync.WithID("")}, zksync.ErrInvalidOption, "WithID"},
+			{"/b", 2, []zksync.DoubleBarrierOption{zksync.WithID("a/b")}, zksync.ErrInvalidOption, `"a/b"`},
+			{"/b", 2, []zksync.DoubleBarrierOption{zksync.WithID("a\x00")}, zksync.ErrInvalidOption, "WithID"},
+			{"/b", 2, []zksync.DoubleBarrierOption{nil}, zksync.ErrInvalidOption, "option 1 is nil"},
 		} {
 			b := zksync.NewDoubleBarrier(m, bad.path, bad.n, bad.opts...)
 			do := func(ctx context.Context) error {

@@ -36,7 +36,7 @@ func barrierStorm(t *testing.T, srv *zksynctest.Server, seed uint64) {
 	for i := range comers {
 		m := srv.Connect(t, session.WithTimeout(4*time.Second))
 		managers = append(managers, m)
-		var opts []zksync.Option
+		var opts []zksync.DoubleBarrierOption
 		if i%2 == 0 {
 			opts = append(opts, zksync.WithID(fmt.Sprint(i)))
 		}

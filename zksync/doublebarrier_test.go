@@ -101,7 +101,7 @@ func wantEmpty(t testing.TB, srv *zksynctest.Server) {
 	}
 }
 
-func double(t testing.TB, srv *zksynctest.Server, n int, opts ...zksync.Option) *zksync.DoubleBarrier {
+func double(t testing.TB, srv *zksynctest.Server, n int, opts ...zksync.DoubleBarrierOption) *zksync.DoubleBarrier {
 	return zksync.NewDoubleBarrier(srv.Connect(t), "/b", n, opts...)
 }
 

@@ -35,8 +35,8 @@ type Election struct {
 
 // NewElection returns a candidate in the election at path. It does no I/O and
 // returns no error: an invalid path or option is reported by the first call.
-func NewElection(m *session.Manager, path string, opts ...Option) *Election {
-	cfg, err := newConfig("Election", opts, "WithID", "WithMaxWait", "WithStopTimeout", "WithLayout")
+func NewElection(m *session.Manager, path string, opts ...ElectionOption) *Election {
+	cfg, err := newConfig("Election", opts)
 	if err == nil {
 		err = session.CheckPath(path)
 	}

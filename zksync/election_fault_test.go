@@ -328,7 +328,7 @@ func TestElectionMisuse(t *testing.T) {
 		}
 		for _, bad := range []*zksync.Election{
 			zksync.NewElection(m, "master"), zksync.NewElection(m, "/master", zksync.WithID("")),
-			zksync.NewElection(m, "/master", zksync.WithLinger(time.Second)), zksync.NewElection(m, "/master", nil),
+			zksync.NewElection(m, "/master", zksync.WithStopTimeout(0)), zksync.NewElection(m, "/master", nil),
 		} {
 			if _, err := bad.Campaign(t.Context()); !errors.Is(err, zksync.ErrInvalidOption) && !errors.Is(err, session.ErrInvalidPath) {
 				t.Errorf("a bad constructor call: %v", err)

@@ -24,8 +24,8 @@ type Group struct {
 // NewGroup returns the group at path. The first Join creates the directory. It does
 // no I/O and returns no error: an invalid path or option is reported by the first
 // call.
-func NewGroup(m *session.Manager, path string, opts ...Option) *Group {
-	cfg, err := newConfig("Group", opts, "WithIDWait")
+func NewGroup(m *session.Manager, path string, opts ...GroupOption) *Group {
+	cfg, err := newConfig("Group", opts)
 	if err == nil {
 		err = session.CheckPath(path)
 	}

@@ -82,15 +82,14 @@ var layouts = map[string][]Layout{
 // like the znodes of other clients, to share a path with these clients: see Layout
 // for the layouts, and docs/migrating.md for the clients that each layout is for. All
 // users of an Election, a Semaphore or a Queue at a path must have the same layout.
-func WithLayout(l Layout) Option {
-	return func(c *config) error {
+func WithLayout(l Layout) LayoutOption {
+	return option(func(c *config) error {
 		if l < LayoutCurator || l > LayoutEphemeral {
 			return fmt.Errorf("%w: WithLayout: there is no %v", ErrInvalidOption, l)
 		}
-		c.given = append(c.given, "WithLayout")
 		c.layout = l
 		return nil
-	}
+	})
 }
 
 // checkLayout says whether a primitive has the layout.

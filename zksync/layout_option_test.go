@@ -25,14 +25,14 @@ const guid = `^_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f
 // Each layout names its znodes as its client does. kazoo looks for its mark and ten digits at the end of a name,
 // wherever the name begins.
 func TestLayoutNames(t *testing.T) {
-	writes := func(name string, opts ...zksync.Option) func(*testing.T, *zksynctest.Server) {
+	writes := func(name string, opts ...zksync.RWMutexOption) func(*testing.T, *zksynctest.Server) {
 		return func(t *testing.T, srv *zksynctest.Server) {
 			rw := zksync.NewRWMutex(srv.Connect(t), path, opts...)
 			must(t, rw.Lock(t.Context()))
 			wantNames(t, srv, regexp.MustCompile(guid+name+`0000000000$`))
 		}
 	}
-	elects := func(name string, opts ...zksync.Option) func(*testing.T, *zksynctest.Server) {
+	elects := func(name string, opts ...zksync.ElectionOption) func(*testing.T, *zksynctest.Server) {
 		return func(t *testing.T, srv *zksynctest.Server) {
 			campaign(t, zksync.NewElection(srv.Connect(t), path, opts...))
 			synctest.Wait()
@@ -284,7 +284,7 @@ func TestElectionBesideLocks(t *testing.T) {
 	}
 }
 
-// A layout that a type does not have is refused with the name of the option.
+// A layout that a primitive does not have is refused with the name of the option.
 func TestLayoutsThatAreNotThere(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -297,8 +297,6 @@ func TestLayoutsThatAreNotThere(t *testing.T) {
 			"LayoutLeaderSelector is not for Mutex, which has LayoutCurator, LayoutKazoo":   zksync.NewMutex(m, path, selector).Lock(ctx),
 			"LayoutLeaderSelector is not for RWMutex, which has LayoutCurator, LayoutKazoo": zksync.NewRWMutex(m, path, selector).RLock(ctx),
 			"LayoutLeaderSelector is not for Semaphore":                                     zksync.NewSemaphore(m, path, 1, selector).Acquire(ctx, 1),
-			"WithLayout is not for Barrier":                                                 zksync.NewBarrier(m, path, asKazoo).Set(ctx),
-			"WithLayout is not for DoubleBarrier":                                           zksync.NewDoubleBarrier(m, path, 1, asKazoo).Enter(ctx),
 		} {
 			if !errors.Is(err, zksync.ErrInvalidOption) || !strings.Contains(err.Error(), want) {
 				t.Errorf("error %q, want one that says %q", err, want)

@@ -37,8 +37,8 @@ type Mutex struct {
 // NewMutex returns the lock at path, which is created when it is first used.
 // It does no I/O and returns no error: an invalid path or option is reported by
 // the first call.
-func NewMutex(m *session.Manager, path string, opts ...Option) *Mutex {
-	cfg, err := newConfig("Mutex", opts, "WithID", "WithMaxWait", "WithLinger", "WithLayout")
+func NewMutex(m *session.Manager, path string, opts ...MutexOption) *Mutex {
+	cfg, err := newConfig("Mutex", opts)
 	if err == nil {
 		err = session.CheckPath(path)
 	}

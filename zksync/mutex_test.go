@@ -252,17 +252,16 @@ func TestMisuseIsReportedByTheFirstCall(t *testing.T) {
 		m := srv.Connect(t)
 		for _, test := range []struct {
 			path string
-			opts []zksync.Option
+			opts []zksync.MutexOption
 			want error
 			says string
 		}{
 			{"locks", nil, session.ErrInvalidPath, `"locks"`},
 			{"", nil, session.ErrInvalidPath, "empty"},
 			{"/locks/", nil, session.ErrInvalidPath, `"/locks/"`},
-			{path, []zksync.Option{nil}, zksync.ErrInvalidOption, "option 1"},
-			{path, []zksync.Option{zksync.WithMaxWait(0)}, zksync.ErrInvalidOption, "WithMaxWait: 0s"},
-			{path, []zksync.Option{zksync.WithLinger(-1)}, zksync.ErrInvalidOption, "WithLinger: -1ns"},
-			{path, []zksync.Option{zksync.WithIDWait()}, zksync.ErrInvalidOption, "WithIDWait is not for Mutex"},
+			{path, []zksync.MutexOption{nil}, zksync.ErrInvalidOption, "option 1"},
+			{path, []zksync.MutexOption{zksync.WithMaxWait(0)}, zksync.ErrInvalidOption, "WithMaxWait: 0s"},
+			{path, []zksync.MutexOption{zksync.WithLinger(-1)}, zksync.ErrInvalidOption, "WithLinger: -1ns"},
 		} {
 			mu := zksync.NewMutex(m, test.path, test.opts...)
 			_, tried := mu.TryLock(t.Context())

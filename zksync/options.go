@@ -4,18 +4,137 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
 )
 
-// An Option changes a default of a constructor. Constructors return no error: the
-// first call reports an invalid option, or an option that the primitive does not
-// have, with an error that wraps ErrInvalidOption.
-type Option func(*config) error
+// An Option is an option of some primitive. Each constructor takes an option type of
+// its own, so that an option that the primitive does not have does not compile. An
+// option of several primitives has a type that satisfies all of their option types:
+// IDOption, LayoutOption, MaxWaitOption or PrefetchOption.
+//
+// Constructors return no error: the first call reports an option with an invalid
+// value, with an error that wraps ErrInvalidOption.
+type Option interface {
+	apply(c *config) error
+}
+
+// The options that a primitive takes.
+type (
+	// A MutexOption is an option of NewMutex: WithID, WithLayout, WithLinger or WithMaxWait.
+	MutexOption interface {
+		Option
+		forMutex()
+	}
+
+	// An RWMutexOption is an option of NewRWMutex: WithID, WithLayout or WithMaxWait.
+	RWMutexOption interface {
+		Option
+		forRWMutex()
+	}
+
+	// A SemaphoreOption is an option of NewSemaphore: WithID, WithLayout, WithMaxWait or WithSizeFrom.
+	SemaphoreOption interface {
+		Option
+		forSemaphore()
+	}
+
+	// An ElectionOption is an option of NewElection: WithID, WithLayout, WithMaxWait or WithStopTimeout.
+	ElectionOption interface {
+		Option
+		forElection()
+	}
+
+	// A BarrierOption is an option of NewBarrier: WithMaxWait.
+	BarrierOption interface {
+		Option
+		forBarrier()
+	}
+
+	// A DoubleBarrierOption is an option of NewDoubleBarrier: WithID or WithMaxWait.
+	DoubleBarrierOption interface {
+		Option
+		forDoubleBarrier()
+	}
+
+	// A GroupOption is an option of NewGroup: WithIDWait.
+	GroupOption interface {
+		Option
+		forGroup()
+	}
+
+	// A QueueOption is an option of NewQueue: WithCapacity, WithLayout, WithMaxWait or WithPrefetch.
+	QueueOption interface {
+		Option
+		forQueue()
+	}
+
+	// A PriorityQueueOption is an option of NewPriorityQueue: WithMaxWait or WithPrefetch.
+	PriorityQueueOption interface {
+		Option
+		forPriorityQueue()
+	}
+
+	// A DelayQueueOption is an option of NewDelayQueue: WithMaxWait or WithPrefetch.
+	DelayQueueOption interface {
+		Option
+		forDelayQueue()
+	}
+)
+
+// The options that several primitives take.
+type (
+	// An IDOption is a MutexOption, RWMutexOption, SemaphoreOption, ElectionOption and DoubleBarrierOption.
+	IDOption interface {
+		MutexOption
+		RWMutexOption
+		SemaphoreOption
+		ElectionOption
+		DoubleBarrierOption
+	}
+
+	// A LayoutOption is a MutexOption, RWMutexOption, SemaphoreOption, ElectionOption and QueueOption.
+	LayoutOption interface {
+		MutexOption
+		RWMutexOption
+		SemaphoreOption
+		ElectionOption
+		QueueOption
+	}
+
+	// A PrefetchOption is a QueueOption, PriorityQueueOption and DelayQueueOption.
+	PrefetchOption interface {
+		QueueOption
+		PriorityQueueOption
+		DelayQueueOption
+	}
+
+	// A MaxWaitOption is an option of all primitives but Group.
+	MaxWaitOption interface {
+		IDOption
+		BarrierOption
+		PrefetchOption
+	}
+)
+
+// option implements every option. The result type of its With function decides which
+// primitives take it.
+type option func(*config) error
+
+func (o option) apply(c *config) error { return o(c) }
+
+func (option) forMutex()         {}
+func (option) forRWMutex()       {}
+func (option) forSemaphore()     {}
+func (option) forElection()      {}
+func (option) forBarrier()       {}
+func (option) forDoubleBarrier() {}
+func (option) forGroup()         {}
+func (option) forQueue()         {}
+func (option) forPriorityQueue() {}
+func (option) forDelayQueue()    {}
 
 type config struct {
 	maxWait  time.Duration
@@ -27,23 +146,17 @@ type config struct {
 	capacity int
 	prefetch int
 	layout   Layout
-	given    []string // the names of the options
 }
 
-// newConfig applies the options of a primitive, which has those named in has.
-func newConfig(primitive string, opts []Option, has ...string) (config, error) {
+// newConfig applies the options of a primitive.
+func newConfig[O Option](primitive string, opts []O) (config, error) {
 	c := config{prefetch: defaultPrefetch}
 	for i, opt := range opts {
-		if opt == nil {
+		if any(opt) == nil {
 			return c, fmt.Errorf("%w: option %d is nil", ErrInvalidOption, i+1)
 		}
-		if err := opt(&c); err != nil {
+		if err := opt.apply(&c); err != nil {
 			return c, err
-		}
-	}
-	for _, name := range c.given {
-		if !slices.Contains(has, name) {
-			return c, fmt.Errorf("%w: %s is not for %s, which has %s", ErrInvalidOption, name, primitive, strings.Join(has, ", "))
 		}
 	}
 	return c, c.checkLayout(primitive)
@@ -63,30 +176,28 @@ func (c config) bound(ctx context.Context) (context.Context, context.CancelFunc)
 //
 // It bounds a Put into a queue until the message is sent: while it waits for room
 // or for a connection.
-func WithMaxWait(d time.Duration) Option {
-	return func(c *config) error {
+func WithMaxWait(d time.Duration) MaxWaitOption {
+	return option(func(c *config) error {
 		if d <= 0 {
 			return fmt.Errorf("%w: WithMaxWait: %v is not positive", ErrInvalidOption, d)
 		}
-		c.given = append(c.given, "WithMaxWait")
 		c.maxWait = d
 		return nil
-	}
+	})
 }
 
 // WithLinger lets a Mutex keep its znode for up to d after Unlock while nobody
 // else is in line, so that locking again costs no request. The first contender
 // ends it at once, but a TryLock elsewhere may return false against it. It pays
 // where one process locks the same path over and over. The default is 0: off.
-func WithLinger(d time.Duration) Option {
-	return func(c *config) error {
+func WithLinger(d time.Duration) MutexOption {
+	return option(func(c *config) error {
 		if d < 0 {
 			return fmt.Errorf("%w: WithLinger: %v is negative", ErrInvalidOption, d)
 		}
-		c.given = append(c.given, "WithLinger")
 		c.linger = d
 		return nil
-	}
+	})
 }
 
 // WithID names the contenders of a Mutex, RWMutex, Semaphore or Election. The id is
@@ -96,15 +207,14 @@ func WithLinger(d time.Duration) Option {
 //
 // It also names a participant of a DoubleBarrier, whose znode is "member-" and the
 // id, and which must be the only one of that name. The default is a GUID.
-func WithID(id string) Option {
-	return func(c *config) error {
+func WithID(id string) IDOption {
+	return option(func(c *config) error {
 		if id == "" {
 			return fmt.Errorf(`%w: WithID: the id is empty, want one as "node-1"`, ErrInvalidOption)
 		}
-		c.given = append(c.given, "WithID")
 		c.id = id
 		return nil
-	}
+	})
 }
 
 // identity is the data of a contender's znode.
@@ -126,25 +236,23 @@ var defaultID = sync.OnceValue(func() string {
 // that nobody else leads before. After d, Run resigns and returns ErrStillRunning
 // while the work goes on on its own: from then on another may lead beside it, so
 // this is for work that checks its fencing token wherever it writes.
-func WithStopTimeout(d time.Duration) Option {
-	return func(c *config) error {
+func WithStopTimeout(d time.Duration) ElectionOption {
+	return option(func(c *config) error {
 		if d <= 0 {
 			return fmt.Errorf("%w: WithStopTimeout: %v is not positive", ErrInvalidOption, d)
 		}
-		c.given = append(c.given, "WithStopTimeout")
 		c.stopping = d
 		return nil
-	}
+	})
 }
 
 // WithIDWait makes Group.Join wait, until its ctx ends, for an id that somebody
 // else has to become free. By default that is an error at once.
-func WithIDWait() Option {
-	return func(c *config) error {
-		c.given = append(c.given, "WithIDWait")
+func WithIDWait() GroupOption {
+	return option(func(c *config) error {
 		c.idWait = true
 		return nil
-	}
+	})
 }
 
 // WithSizeFrom lets operators change the number of units of a Semaphore while it is
@@ -153,15 +261,14 @@ func WithIDWait() Option {
 // no caller gets a unit until the number is changed. A smaller number takes no unit
 // from holders: no other caller gets a unit until enough units are released. A
 // request for more than the new number fails with ErrTooMany when its turn has come.
-func WithSizeFrom(path string) Option {
-	return func(c *config) error {
+func WithSizeFrom(path string) SemaphoreOption {
+	return option(func(c *config) error {
 		if err := session.CheckPath(path); err != nil {
 			return fmt.Errorf("%w: WithSizeFrom: %w", ErrInvalidOption, err)
 		}
-		c.given = append(c.given, "WithSizeFrom")
 		c.sizeFrom = path
 		return nil
-	}
+	})
 }
 
 // WithCapacity makes Put wait, with its ctx, while n messages or more are in the
@@ -172,13 +279,12 @@ func WithSizeFrom(path string) Option {
 // other languages, ignore n. A producer that finds the queue full lists it, and does
 // so again when something has changed: use it for thousands of messages rather than
 // for millions.
-func WithCapacity(n int) Option {
-	return func(c *config) error {
+func WithCapacity(n int) QueueOption {
+	return option(func(c *config) error {
 		if n < 1 {
 			return fmt.Errorf("%w: WithCapacity: %d is not positive", ErrInvalidOption, n)
 		}
-		c.given = append(c.given, "WithCapacity")
 		c.capacity = n
 		return nil
-	}
+	})
 }

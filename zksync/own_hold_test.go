@@ -162,7 +162,7 @@ func TestRunAfterALossBeforeTheWork(t *testing.T) {
 // Run ends, and leadership with it, when its function calls runtime.Goexit, with WithStopTimeout and without. To see
 // this test fail, send the result of work without closing a channel behind it.
 func TestRunWhenWorkExits(t *testing.T) {
-	for _, opts := range [][]zksync.Option{nil, {zksync.WithStopTimeout(time.Second)}} {
+	for _, opts := range [][]zksync.ElectionOption{nil, {zksync.WithStopTimeout(time.Second)}} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 			e := zksync.NewElection(srv.Connect(t), path, opts...)
 			over, returned := make(chan struct{}), false

@@ -17,9 +17,10 @@ type PriorityQueue struct{ queue }
 
 // NewPriorityQueue returns a PriorityQueue at path. Like NewQueue it does no I/O.
 // It has the options WithMaxWait and WithPrefetch.
-func NewPriorityQueue(m *session.Manager, path string, opts ...Option) *PriorityQueue {
+func NewPriorityQueue(m *session.Manager, path string, opts ...PriorityQueueOption) *PriorityQueue {
 	q := &PriorityQueue{}
-	q.init(m, path, byPriority, opts, consumerOptions...)
+	q.cfg, q.bad = newConfig("PriorityQueue", opts)
+	q.init(m, path, byPriority)
 	return q
 }
 

@@ -59,21 +59,20 @@ type queue struct {
 // NewQueue returns a Queue at path. The first Put creates the directory. NewQueue
 // does no I/O: the first call reports an invalid path or option. It has the options
 // WithCapacity, WithLayout, WithMaxWait and WithPrefetch.
-func NewQueue(m *session.Manager, path string, opts ...Option) *Queue {
+func NewQueue(m *session.Manager, path string, opts ...QueueOption) *Queue {
 	q := &Queue{}
-	q.init(m, path, inOrder, opts, append([]string{"WithCapacity", "WithLayout"}, consumerOptions...)...)
+	q.cfg, q.bad = newConfig("Queue", opts)
+	q.init(m, path, inOrder)
 	if n := q.cfg.capacity; n > 0 {
 		q.puts.gate = &capacity{n: n, path: q.child(limitName), dir: path, parse: q.kind.parse, makeDir: q.makeDir, counted: q.observeLength}
 	}
 	return q
 }
 
-// consumerOptions are the options that all queues have.
-var consumerOptions = []string{"WithMaxWait", "WithPrefetch"}
-
-func (q *queue) init(m *session.Manager, path string, k kind, opts []Option, has ...string) {
+// init makes the parts of a queue whose options are applied.
+func (q *queue) init(m *session.Manager, path string, k kind) {
 	q.m, q.path = m, path
-	if q.cfg, q.bad = newConfig(k.name, opts, has...); q.bad == nil {
+	if q.bad == nil {
 		q.bad = session.CheckPath(path)
 	}
 	q.kind = q.cfg.layout.queue(k)

@@ -137,19 +137,12 @@ func lineOf(dump, begin string) string {
 	return ""
 }
 
-// PriorityQueue and DelayQueue refuse WithLayout with ErrInvalidOption, and Queue refuses a layout that it does not
-// have.
-func TestOtherQueuesHaveNoLayouts(t *testing.T) {
+// A Queue refuses a layout that it does not have with ErrInvalidOption.
+func TestQueueRefusesLayouts(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		m := srv.Connect(t)
-		for _, err := range []error{
-			zksync.NewPriorityQueue(m, "/q", asKazoo).Put(t.Context(), nil, 1),
-			zksync.NewDelayQueue(m, "/q", asKazoo).Put(t.Context(), nil, 1),
-			zksync.NewQueue(m, "/q", zksync.WithLayout(zksync.LayoutLeaderSelector)).Put(t.Context(), nil),
-		} {
-			if !errors.Is(err, zksync.ErrInvalidOption) || !strings.Contains(err.Error(), "WithLayout") {
-				t.Error(err)
-			}
+		q := zksync.NewQueue(srv.Connect(t), "/q", zksync.WithLayout(zksync.LayoutLeaderSelector))
+		if err := q.Put(t.Context(), nil); !errors.Is(err, zksync.ErrInvalidOption) || !strings.Contains(err.Error(), "WithLayout") {
+			t.Error(err)
 		}
 	})
 }

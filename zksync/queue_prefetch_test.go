@@ -31,12 +31,12 @@ func keepAll(ch <-chan *zksync.Message) (kept []*zksync.Message) {
 // window in room).
 func TestPrefetchLimitsUnsettledMessages(t *testing.T) {
 	for name, c := range map[string]struct {
-		opts  []zksync.Option
+		opts  []zksync.QueueOption
 		limit int
 	}{
 		"default": {nil, 128},
-		"1":       {[]zksync.Option{zksync.WithPrefetch(1)}, 1},
-		"10":      {[]zksync.Option{zksync.WithPrefetch(10)}, 10},
+		"1":       {[]zksync.QueueOption{zksync.WithPrefetch(1)}, 1},
+		"10":      {[]zksync.QueueOption{zksync.WithPrefetch(10)}, 10},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zksynctest.Server) {

@@ -58,7 +58,7 @@ func numbered(prefix string, n int) []string {
 	return messages
 }
 
-func newQueue(t testing.TB, srv *zksynctest.Server, opts ...zksync.Option) *zksync.Queue {
+func newQueue(t testing.TB, srv *zksynctest.Server, opts ...zksync.QueueOption) *zksync.Queue {
 	t.Helper()
 	q := zksync.NewQueue(srv.Connect(t), queuePath, opts...)
 	t.Cleanup(func() { q.Close() })

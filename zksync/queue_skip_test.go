@@ -29,18 +29,20 @@ type commonQueue interface {
 	Close() error
 }
 
+const usualPrefetch = 128
+
 // threeQueues open the queues at queuePath, with a Put.
-var threeQueues = map[string]func(m *session.Manager, opts ...zksync.Option) (commonQueue, func(context.Context, []byte) error){
-	"Queue": func(m *session.Manager, opts ...zksync.Option) (commonQueue, func(context.Context, []byte) error) {
-		q := zksync.NewQueue(m, queuePath, opts...)
+var threeQueues = map[string]func(m *session.Manager, prefetch int) (commonQueue, func(context.Context, []byte) error){
+	"Queue": func(m *session.Manager, prefetch int) (commonQueue, func(context.Context, []byte) error) {
+		q := zksync.NewQueue(m, queuePath, zksync.WithPrefetch(prefetch))
 		return q, q.Put
 	},
-	"PriorityQueue": func(m *session.Manager, opts ...zksync.Option) (commonQueue, func(context.Context, []byte) error) {
-		q := zksync.NewPriorityQueue(m, queuePath, opts...)
+	"PriorityQueue": func(m *session.Manager, prefetch int) (commonQueue, func(context.Context, []byte) error) {
+		q := zksync.NewPriorityQueue(m, queuePath, zksync.WithPrefetch(prefetch))
 		return q, func(ctx context.Context, data []byte) error { return q.Put(ctx, data, 7) }
 	},
-	"DelayQueue": func(m *session.Manager, opts ...zksync.Option) (commonQueue, func(context.Context, []byte) error) {
-		q := zksync.NewDelayQueue(m, queuePath, opts...)
+	"DelayQueue": func(m *session.Manager, prefetch int) (commonQueue, func(context.Context, []byte) error) {
+		q := zksync.NewDelayQueue(m, queuePath, zksync.WithPrefetch(prefetch))
 		return q, func(ctx context.Context, data []byte) error { return q.Put(ctx, data, 0) }
 	},
 }
@@ -115,9 +117,9 @@ func TestUnreadableMessageIsSkipped(t *testing.T) {
 			for _, consumers := range []int{1, 2} {
 				t.Run(fmt.Sprint(kind, way, consumers), func(t *testing.T) {
 					bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-						producer, put := open(srv.Connect(t))
+						producer, put := open(srv.Connect(t), usualPrefetch)
 						defer closeQueue(t, producer)
-						private, putPrivate := open(srv.Connect(t, session.WithAuth("digest", []byte("user:secret")), session.WithACL(zk.AuthACL(zk.PermAll)...)))
+						private, putPrivate := open(srv.Connect(t, session.WithAuth("digest", []byte("user:secret")), session.WithACL(zk.AuthACL(zk.PermAll)...)), usualPrefetch)
 						defer closeQueue(t, private)
 						putNow(t, put, "0")
 						putNow(t, putPrivate, "private")
@@ -126,13 +128,13 @@ func TestUnreadableMessageIsSkipped(t *testing.T) {
 						}
 						m := srv.Connect(t)
 						if consumers == 2 {
-							other, _ := open(srv.Connect(t), zksync.WithPrefetch(1))
+							other, _ := open(srv.Connect(t), 1)
 							defer closeQueue(t, other)
 							if way == "Chan" {
 								other.Chan()
 							}
 						}
-						q, _ := open(m)
+						q, _ := open(m, usualPrefetch)
 						if data, ok, err := q.Peek(t.Context()); err != nil && consumers == 1 || ok && string(data) != "0" && consumers == 1 {
 							t.Errorf("Peek: %q, %v, %v", data, ok, err)
 						}
@@ -176,7 +178,7 @@ func TestUnremovableMessageIsSkipped(t *testing.T) {
 		for way, deliver := range deliveries {
 			t.Run(kind+way, func(t *testing.T) {
 				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-					producer, put := open(srv.Connect(t))
+					producer, put := open(srv.Connect(t), usualPrefetch)
 					defer closeQueue(t, producer)
 					for i := range 5 {
 						putNow(t, put, fmt.Sprint(i))
@@ -184,7 +186,7 @@ func TestUnremovableMessageIsSkipped(t *testing.T) {
 					if err := srv.Create(messagesIn(srv, queuePath)[1]+"/child", nil); err != nil {
 						t.Fatal(err)
 					}
-					q, _ := open(srv.Connect(t))
+					q, _ := open(srv.Connect(t), usualPrefetch)
 					if way != "Messages" {
 						all := numbers(0, 5)
 						if strings.HasSuffix(way, "Take") {

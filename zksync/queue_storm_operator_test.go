@@ -47,7 +47,7 @@ func TestQueueStormWithAnOperator(t *testing.T) {
 				}
 				var producing, consuming, striking sync.WaitGroup
 				for p := range producers {
-					q := zksync.NewQueue(srv.Connect(t), queuePath, []zksync.Option{zksync.WithCapacity(50)}[:p%2]...)
+					q := zksync.NewQueue(srv.Connect(t), queuePath, []zksync.QueueOption{zksync.WithCapacity(50)}[:p%2]...)
 					rnd := rand.New(rand.NewPCG(rng.Uint64(), 9))
 					producing.Go(func() {
 						defer q.Close()

@@ -29,12 +29,12 @@ func TestTakeWithoutCreate(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				producer, put := open(owner)
+				producer, put := open(owner, usualPrefetch)
 				defer closeQueue(t, producer)
 				for _, data := range numbers(0, 3) {
 					putNow(t, put, data)
 				}
-				q, _ := open(srv.Connect(t))
+				q, _ := open(srv.Connect(t), usualPrefetch)
 				want(t, deliveries["Take"](t, q, 1), numbers(0, 1))
 				want(t, deliveries["TryTake"](t, q, 1), numbers(1, 2))
 				want(t, deliveries["Chan"](t, q, 1), numbers(2, 3))

@@ -44,8 +44,8 @@ type RWMutex struct {
 // NewRWMutex returns the lock at path, which is created when it is first used.
 // It does no I/O and returns no error: an invalid path or option is reported by
 // the first call.
-func NewRWMutex(m *session.Manager, path string, opts ...Option) *RWMutex {
-	cfg, err := newConfig("RWMutex", opts, "WithID", "WithMaxWait", "WithLayout")
+func NewRWMutex(m *session.Manager, path string, opts ...RWMutexOption) *RWMutex {
+	cfg, err := newConfig("RWMutex", opts)
 	if err == nil {
 		err = session.CheckPath(path)
 	}

@@ -294,7 +294,7 @@ func TestRWMutexMisuse(t *testing.T) {
 		}
 
 		for _, bad := range []*zksync.RWMutex{
-			zksync.NewRWMutex(m, "relative"), zksync.NewRWMutex(m, path, zksync.WithMaxWait(-1)), zksync.NewRWMutex(m, path, zksync.WithIDWait()),
+			zksync.NewRWMutex(m, "relative"), zksync.NewRWMutex(m, path, zksync.WithMaxWait(-1)), zksync.NewRWMutex(m, path, zksync.WithID("")),
 		} {
 			for _, err := range []error{
 				bad.RLock(t.Context()), bad.Lock(t.Context()), bad.RDo(t.Context(), func(context.Context) error { return nil }),

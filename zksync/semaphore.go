@@ -52,8 +52,8 @@ type Semaphore struct {
 // first used. It does no I/O and returns no error: the first call reports an n below
 // 1 (ErrInvalidOption and ErrInvalidCount) and an invalid path or option. With
 // WithSizeFrom an operator sets n.
-func NewSemaphore(m *session.Manager, path string, n int, opts ...Option) *Semaphore {
-	cfg, err := newConfig("Semaphore", opts, "WithID", "WithMaxWait", "WithSizeFrom", "WithLayout")
+func NewSemaphore(m *session.Manager, path string, n int, opts ...SemaphoreOption) *Semaphore {
+	cfg, err := newConfig("Semaphore", opts)
 	if err == nil {
 		err = session.CheckPath(path)
 	}

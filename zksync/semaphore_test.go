@@ -128,7 +128,7 @@ func TestSemaphoreMisuse(t *testing.T) {
 			mustBe(t, s.Release(1), zksync.ErrInvalidCount, "release", sem)
 		}
 		for _, bad := range []*zksync.Semaphore{
-			zksync.NewSemaphore(m, "relative", 1), zksync.NewSemaphore(m, sem, 1, zksync.WithSizeFrom("x")), zksync.NewSemaphore(m, sem, 1, zksync.WithLinger(1)),
+			zksync.NewSemaphore(m, "relative", 1), zksync.NewSemaphore(m, sem, 1, zksync.WithSizeFrom("x")), zksync.NewSemaphore(m, sem, 1, zksync.WithMaxWait(-1)),
 		} {
 			if err := bad.Acquire(t.Context(), 1); !errors.Is(err, session.ErrInvalidPath) && !errors.Is(err, zksync.ErrInvalidOption) {
 				t.Errorf("a bad path or option: %v", err)

@@ -48,7 +48,7 @@ func storm(t *testing.T, srv *zksynctest.Server, rng *rand.Rand) {
 	for i := range sessions {
 		m := srv.Connect(t)
 		ms = append(ms, m)
-		var opts []zksync.Option
+		var opts []zksync.MutexOption
 		if rng.IntN(3) == 0 {
 			opts = append(opts, zksync.WithLinger(time.Duration(rng.IntN(50))*time.Millisecond))
 		}

@@ -121,7 +121,7 @@ func node(ctx context.Context, servers, path, id string, every time.Duration, lo
 		return err
 	}
 	defer m.Close()
-	var named []zksync.Option
+	var named []zksync.ElectionOption
 	if id != "" {
 		named = append(named, zksync.WithID(id))
 	} else {

@@ -145,7 +145,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // open connects, and opens the queue. close takes a moment, because it gives
 // unreceived messages back.
-func open(ctx context.Context, o *options, opts ...zksync.Option) (q *zksync.Queue, close func(), err error) {
+func open(ctx context.Context, o *options, opts ...zksync.QueueOption) (q *zksync.Queue, close func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	m, err := session.Connect(ctx, o.servers, session.WithTimeout(o.timeout))

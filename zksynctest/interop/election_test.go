@@ -15,11 +15,11 @@ import (
 var elections = map[string]struct {
 	in   *language
 	kind string
-	opts []zksync.Option
+	opts []zksync.ElectionOption
 }{
 	"LeaderLatch":    {java, "curator-latch", nil},
-	"LeaderSelector": {java, "curator-selector", []zksync.Option{zksync.WithLayout(zksync.LayoutLeaderSelector)}},
-	"kazoo":          {python, "kazoo-election", []zksync.Option{zksync.WithLayout(zksync.LayoutKazoo)}},
+	"LeaderSelector": {java, "curator-selector", []zksync.ElectionOption{zksync.WithLayout(zksync.LayoutLeaderSelector)}},
+	"kazoo":          {python, "kazoo-election", []zksync.ElectionOption{zksync.WithLayout(zksync.LayoutKazoo)}},
 }
 
 // An Election elects together with Curator's LeaderLatch, and by an option with LeaderSelector and kazoo's Election.

@@ -21,13 +21,13 @@ type rwLock struct {
 	read, write string // kinds
 	rArgs       []string
 	wArgs       []string
-	opts        []zksync.Option // that ours needs
+	opts        []zksync.RWMutexOption // that ours needs
 }
 
 var (
 	curatorRW   = rwLock{in: java, read: "curator-rwlock", write: "curator-rwlock"}
 	kazooRWTold = rwLock{in: python, read: "kazoo-readlock", write: "kazoo-writelock", rArgs: []string{"__WRIT__"}, wArgs: []string{"__WRIT__", "__READ__"}}
-	kazooRW     = rwLock{in: python, read: "kazoo-readlock", write: "kazoo-writelock", opts: []zksync.Option{zksync.WithLayout(zksync.LayoutKazoo)}}
+	kazooRW     = rwLock{in: python, read: "kazoo-readlock", write: "kazoo-writelock", opts: []zksync.RWMutexOption{zksync.WithLayout(zksync.LayoutKazoo)}}
 )
 
 // An rwPeer is such a lock in a peer. Curator has both halves in one object.

@@ -28,7 +28,7 @@ var mutexes = &workload{name: "mutex", start: func(w *world) func(*simClient, ac
 	r := w.plan.rnd(forWorkload)
 	var res resource
 	values := each(w, func(manager int) *zksync.Mutex {
-		var opts []zksync.Option
+		var opts []zksync.MutexOption
 		if r.IntN(3) == 0 {
 			opts = append(opts, zksync.WithLinger(upTo(r, w.plan.timeout()/10)))
 		}

@@ -61,7 +61,6 @@ func newStream(w *world, ways []int) *stream {
 	w.objects[len(w.objects)-1].check = st.disorder
 	if st.kind.name == plainQueue.name && st.way != chanOfOne && r.IntN(3) == 0 {
 		st.capacity = 1 + r.IntN(12)
-		st.opts = append(st.opts, zksync.WithCapacity(st.capacity))
 	}
 	st.recruit(r)
 	w.say("a %s is used by %s", st.kind.name, [...]string{"Take", "impatient Take", "Chan", "one Chan", "Messages", "Take, Chan and Messages"}[st.way])
@@ -89,10 +88,8 @@ func newStream(w *world, ways []int) *stream {
 func (st *stream) recruit(r *rand.Rand) {
 	for i := range st.w.plan.clients {
 		manager := i % st.w.plan.managers
-		u := &queueUser{st: st, m: st.w.managers[manager], opts: slices.Clone(st.opts), way: st.way, consumes: i == 1 || i > 0 && r.IntN(4) > 0}
-		if n := []int{0, 0, 1, 2, 5}[r.IntN(5)]; n > 0 {
-			u.prefetch, u.opts = n, append(u.opts, zksync.WithPrefetch(n))
-		}
+		u := &queueUser{st: st, m: st.w.managers[manager], capacity: st.capacity, way: st.way, consumes: i == 1 || i > 0 && r.IntN(4) > 0}
+		u.prefetch = []int{0, 0, 1, 2, 5}[r.IntN(5)]
 		switch st.way {
 		case takeInOrder:
 			u.way = takeOrGiveUp

@@ -26,7 +26,7 @@ type anyQueue interface {
 type kindOfQueue struct {
 	name  string
 	grain int64 // so many ranks may be mixed, by consumers that have listed some of them before
-	open  func(m *session.Manager, path string, opts ...zksync.Option) anyQueue
+	open  func(u *queueUser, prefetch zksync.PrefetchOption) anyQueue
 	ready func(v *queueValue, a action) (rank int64, due time.Time, put func(ctx context.Context, data [][]byte) error)
 }
 
@@ -38,8 +38,12 @@ var kindsOfQueues = []kindOfQueue{plainQueue, plainQueue, plainQueue, priorityQu
 
 var plainQueue = kindOfQueue{
 	name: "Queue", grain: 1,
-	open: func(m *session.Manager, path string, opts ...zksync.Option) anyQueue {
-		return zksync.NewQueue(m, path, opts...)
+	open: func(u *queueUser, prefetch zksync.PrefetchOption) anyQueue {
+		opts := []zksync.QueueOption{prefetch}
+		if u.capacity > 0 {
+			opts = append(opts, zksync.WithCapacity(u.capacity))
+		}
+		return zksync.NewQueue(u.m, u.st.path, opts...)
 	},
 	ready: func(v *queueValue, _ action) (int64, time.Time, putAll) {
 		q := v.anyQueue.(*zksync.Queue)
@@ -54,8 +58,8 @@ var plainQueue = kindOfQueue{
 
 var priorityQueue = kindOfQueue{
 	name: "PriorityQueue", grain: 1,
-	open: func(m *session.Manager, path string, opts ...zksync.Option) anyQueue {
-		return zksync.NewPriorityQueue(m, path, opts...)
+	open: func(u *queueUser, prefetch zksync.PrefetchOption) anyQueue {
+		return zksync.NewPriorityQueue(u.m, u.st.path, prefetch)
 	},
 	ready: func(v *queueValue, a action) (int64, time.Time, putAll) {
 		q, priority := v.anyQueue.(*zksync.PriorityQueue), 3-a.units
@@ -67,8 +71,8 @@ var priorityQueue = kindOfQueue{
 
 var delayQueue = kindOfQueue{
 	name: "DelayQueue", grain: (10 * time.Second).Milliseconds(),
-	open: func(m *session.Manager, path string, opts ...zksync.Option) anyQueue {
-		return zksync.NewDelayQueue(m, path, opts...)
+	open: func(u *queueUser, prefetch zksync.PrefetchOption) anyQueue {
+		return zksync.NewDelayQueue(u.m, u.st.path, prefetch)
 	},
 	ready: func(v *queueValue, a action) (int64, time.Time, putAll) {
 		q, delay := v.anyQueue.(*zksync.DelayQueue), a.stay/2
@@ -92,7 +96,7 @@ type queueUser struct {
 	m        *session.Manager
 	way      int
 	consumes bool
-	opts     []zksync.Option
+	capacity int // 0 for none
 	prefetch int // 0 for the default
 
 	mu sync.Mutex
@@ -100,7 +104,8 @@ type queueUser struct {
 }
 
 func (u *queueUser) open() *queueValue {
-	return &queueValue{anyQueue: u.st.kind.open(u.m, u.st.path, u.opts...), spare: cmp.Or(u.prefetch, 128) - 1}
+	prefetch := cmp.Or(u.prefetch, 128)
+	return &queueValue{anyQueue: u.st.kind.open(u, zksync.WithPrefetch(prefetch)), spare: prefetch - 1}
 }
 
 func (u *queueUser) value() *queueValue {

@@ -157,7 +157,7 @@ var doubleBarriers = &workload{name: "doublebarrier", small: true, mishaps: []fa
 	})
 	value := make([]*zksync.DoubleBarrier, len(w.plan.clients))
 	for i := range value {
-		var opts []zksync.Option
+		var opts []zksync.DoubleBarrierOption
 		if i%2 == 0 {
 			opts = append(opts, zksync.WithID(fmt.Sprint(i)))
 		}

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
-
-	"github.com/go-zksync/toolkit/zksync"
 )
 
 // The events of a queue.
@@ -51,11 +49,10 @@ type stream struct {
 	way      int
 	path     string
 	h        *history
-	users    []*queueUser    // by client
-	opts     []zksync.Option // of every value
-	capacity int             // 0 is none
-	stirred  atomic.Int64    // when something has happened last
-	last     *queueUser      // the last consumer, see leaveOne
+	users    []*queueUser // by client
+	capacity int          // 0 is none
+	stirred  atomic.Int64 // when something has happened last
+	last     *queueUser   // the last consumer, see leaveOne
 
 	mu                   sync.Mutex
 	ids                  int

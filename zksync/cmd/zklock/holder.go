@@ -1,7 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"os"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
@@ -27,24 +30,22 @@ func waiting(wait func(context.Context) (context.Context, error), try func(conte
 
 // holder returns the primitive that the options name.
 func (r *runCommand) holder(m *session.Manager) holder {
-	var opts []zksync.Option
-	if r.id != "" {
-		opts = append(opts, zksync.WithID(r.id))
-	}
+	host, _ := os.Hostname()
+	id := zksync.WithID(cmp.Or(r.id, fmt.Sprintf("%s:%d", host, os.Getpid())))
 	switch {
 	case r.rlock:
-		rw := zksync.NewRWMutex(m, r.path, opts...)
+		rw := zksync.NewRWMutex(m, r.path, id)
 		return holder{waiting(rw.RLockContext, rw.TryRLockContext), rw.RUnlock}
 	case r.units > 0:
-		s := zksync.NewSemaphore(m, r.path, r.units, opts...)
+		s := zksync.NewSemaphore(m, r.path, r.units, id)
 		return holder{waiting(
 			func(ctx context.Context) (context.Context, error) { return s.AcquireContext(ctx, 1) },
 			func(ctx context.Context) (context.Context, bool, error) { return s.TryAcquireContext(ctx, 1) },
 		), func() error { return s.Release(1) }}
 	case r.elect:
-		e := zksync.NewElection(m, r.path, opts...)
+		e := zksync.NewElection(m, r.path, id)
 		return holder{waiting(e.Campaign, nil), e.Resign}
 	}
-	mu := zksync.NewMutex(m, r.path, opts...)
+	mu := zksync.NewMutex(m, r.path, id)
 	return holder{waiting(mu.LockContext, mu.TryLockContext), mu.Unlock}
 }

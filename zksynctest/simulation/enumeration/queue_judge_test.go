@@ -23,7 +23,7 @@ type anyQueue interface {
 // A queueKind is one of the three queues.
 type queueKind struct {
 	name string
-	open func(m *session.Manager, opts ...zksync.Option) anyQueue
+	open func(m *session.Manager) anyQueue
 	put  func(ctx context.Context, q anyQueue, data []byte) error
 }
 
@@ -31,20 +31,20 @@ const queuePath = "/queues/q"
 
 var queueKinds = []queueKind{
 	{"queue",
-		func(m *session.Manager, opts ...zksync.Option) anyQueue {
-			return zksync.NewQueue(m, queuePath, opts...)
+		func(m *session.Manager) anyQueue {
+			return zksync.NewQueue(m, queuePath)
 		},
 		func(ctx context.Context, q anyQueue, data []byte) error { return q.(*zksync.Queue).Put(ctx, data) }},
 	{"priority",
-		func(m *session.Manager, opts ...zksync.Option) anyQueue {
-			return zksync.NewPriorityQueue(m, queuePath, opts...)
+		func(m *session.Manager) anyQueue {
+			return zksync.NewPriorityQueue(m, queuePath)
 		},
 		func(ctx context.Context, q anyQueue, data []byte) error {
 			return q.(*zksync.PriorityQueue).Put(ctx, data, 7)
 		}},
 	{"delay",
-		func(m *session.Manager, opts ...zksync.Option) anyQueue {
-			return zksync.NewDelayQueue(m, queuePath, opts...)
+		func(m *session.Manager) anyQueue {
+			return zksync.NewDelayQueue(m, queuePath)
 		},
 		func(ctx context.Context, q anyQueue, data []byte) error {
 			return q.(*zksync.DelayQueue).Put(ctx, data, soon)
@@ -74,10 +74,10 @@ type message struct {
 	returned bool // by a Take that does not know whether it has removed the message
 }
 
-func withQueue(s *stage, kind queueKind, opts ...zksync.Option) *mailbox {
+func withQueue(s *stage, kind queueKind) *mailbox {
 	mb := &mailbox{stage: s, kind: kind, messages: make(map[string]*message)}
 	mb.producers.left.Store(1)
-	mb.values = valuesOf(func(_ *client, m *session.Manager) anyQueue { return kind.open(m, opts...) })
+	mb.values = valuesOf(func(_ *client, m *session.Manager) anyQueue { return kind.open(m) })
 	s.mayRemain(queuePath + "/zksync-markers/*") // of a Manager that was closed before its queues
 	s.probe("the messages that are left", mb.drain)
 	return mb

@@ -17,7 +17,7 @@ type electionStage struct {
 	values *values[*zksync.Election]
 }
 
-func withElection(s *stage, opts ...zksync.Option) *electionStage {
+func withElection(s *stage, opts ...zksync.ElectionOption) *electionStage {
 	const path = "/elections/e"
 	es := &electionStage{stage: s, judge: s.judge(path, 1, true)}
 	es.values = valuesOf(func(c *client, m *session.Manager) *zksync.Election {

@@ -17,7 +17,7 @@ type mutexStage struct {
 	values *values[*zksync.Mutex]
 }
 
-func withMutex(s *stage, path string, opts ...zksync.Option) *mutexStage {
+func withMutex(s *stage, path string, opts ...zksync.MutexOption) *mutexStage {
 	ms := &mutexStage{stage: s, judge: s.judge(path, 1, true)}
 	ms.values = valuesOf(func(_ *client, m *session.Manager) *zksync.Mutex { return zksync.NewMutex(m, path, opts...) })
 	s.probeLock(path,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
 )
 
@@ -86,7 +87,11 @@ func queueScenariosOf(kinds ...queueKind) (all []*scenario) {
 	return append(all,
 		// A's second Put waits until B has made room.
 		&scenario{name: "queue-capacity", clients: 2, run: func(s *stage) {
-			mb := withQueue(s, queueKinds[0], zksync.WithCapacity(1))
+			bounded := queueKinds[0]
+			bounded.open = func(m *session.Manager) anyQueue {
+				return zksync.NewQueue(m, queuePath, zksync.WithCapacity(1))
+			}
+			mb := withQueue(s, bounded)
 			a, b := s.clients[0], s.clients[1]
 			s.together(
 				func() { mb.produce(a, "1", "2") },

@@ -74,7 +74,7 @@ type semaphoreStage struct {
 	values *values[*zksync.Semaphore]
 }
 
-func withSemaphore(s *stage, n int, opts ...zksync.Option) *semaphoreStage {
+func withSemaphore(s *stage, n int, opts ...zksync.SemaphoreOption) *semaphoreStage {
 	const path = "/locks/s"
 	ss := &semaphoreStage{stage: s, judge: s.judge(path, n, false)}
 	ss.values = valuesOf(func(_ *client, m *session.Manager) *zksync.Semaphore {

@@ -1,0 +1,88 @@
+package zksync_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// compile returns a function that type-checks a statement as the compiler would. The
+// statement may use the parameters m and p, and package zksync.
+func compile(t *testing.T) func(statement string) error {
+	t.Helper()
+	list := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Export", ".")
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	exports := make(map[string]string)
+	for d := json.NewDecoder(bytes.NewReader(out)); d.More(); {
+		var p struct{ ImportPath, Export string }
+		if err := d.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		exports[p.ImportPath] = p.Export
+	}
+	files := token.NewFileSet()
+	config := types.Config{Importer: importer.ForCompiler(files, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })}
+	return func(statement string) error {
+		file, err := parser.ParseFile(files, "p.go", `package p
+
+import (
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+)
+
+func f(m *session.Manager, p string) { `+statement+` }
+`, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = config.Check("p", files, []*ast.File{file}, nil)
+		return err
+	}
+}
+
+// A constructor takes the options of its primitive, and no other option compiles. To
+// see this test fail, add forQueue to MutexOption.
+func TestOptionsFitTheirPrimitives(t *testing.T) {
+	options := map[string]string{
+		"WithCapacity": "1", "WithID": `"a"`, "WithIDWait": "", "WithLayout": "zksync.LayoutKazoo", "WithLinger": "1",
+		"WithMaxWait": "1", "WithPrefetch": "1", "WithSizeFrom": "p", "WithStopTimeout": "1",
+	}
+	check := compile(t)
+	for constructor, fitting := range map[string]string{
+		"NewMutex(m, p":            "WithID WithLayout WithLinger WithMaxWait",
+		"NewRWMutex(m, p":          "WithID WithLayout WithMaxWait",
+		"NewSemaphore(m, p, 1":     "WithID WithLayout WithMaxWait WithSizeFrom",
+		"NewElection(m, p":         "WithID WithLayout WithMaxWait WithStopTimeout",
+		"NewBarrier(m, p":          "WithMaxWait",
+		"NewDoubleBarrier(m, p, 2": "WithID WithMaxWait",
+		"NewGroup(m, p":            "WithIDWait",
+		"NewQueue(m, p":            "WithCapacity WithLayout WithMaxWait WithPrefetch",
+		"NewPriorityQueue(m, p":    "WithMaxWait WithPrefetch",
+		"NewDelayQueue(m, p":       "WithMaxWait WithPrefetch",
+	} {
+		for option, value := range options {
+			call := fmt.Sprintf("zksync.%s, zksync.%s(%s))", constructor, option, value)
+			err := check("_ = " + call)
+			if fits := slices.Contains(strings.Fields(fitting), option); fits && err != nil {
+				t.Errorf("%s does not compile: %v", call, err)
+			} else if !fits && (err == nil || !strings.Contains(err.Error(), "does not implement zksync.")) {
+				t.Errorf("%s: error %v, want one that says which option type zksync.%s does not implement", call, err, option)
+			}
+		}
+	}
+}
