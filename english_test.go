@@ -19,7 +19,6 @@ var headlessToday = map[string]float64{
 	"session":                    7.8,
 	"session/metrics/otel":       24.2,
 	"session/metrics/prometheus": 14.6,
-	"zksync":                     2.5,
 	"zksynctest/zkserver":        15.6,
 
 	"docs/architecture.md": 5.7,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -50,6 +51,13 @@ func within(path, dir string) bool {
 // import those before it.
 var layers = []string{"session", "watch", "zksync"}
 
+// rooms are the internal packages of zksync, each with the packages of this module that
+// it may import.
+var rooms = map[string][]string{
+	"zksync/internal/rendezvous": {"session", "zksync/internal/znode"},
+	"zksync/internal/znode":      {"session"},
+}
+
 // dependencies are the modules that come with the layers. zap brings multierr.
 var dependencies = []string{"github.com/go-zookeeper/zk", "golang.org/x/sync", "go.uber.org/zap", "go.uber.org/multierr"}
 
@@ -93,6 +101,10 @@ func misplaced(pkgs map[string]pkg) (wrong []string) {
 			if n >= 0 && ours(imported) && (layer(imported) < 0 || layer(imported) > n) {
 				accuse(p, imported, "the arrows go "+strings.Join(layers, " <- "))
 			}
+			if room := strings.TrimPrefix(p.ImportPath, module+"/"); within(p.ImportPath, "zksync/internal") && ours(imported) &&
+				!slices.Contains(rooms[room], strings.TrimPrefix(imported, module+"/")) {
+				accuse(p, imported, "the table of rooms allows it "+strings.Join(rooms[room], ", "))
+			}
 		}
 		for _, dep := range p.Deps {
 			d, ok := pkgs[dep]
@@ -133,12 +145,17 @@ func TestImportRulesObject(t *testing.T) {
 		{"watch", module + "/zksync", "the arrows go"},
 		{"session", module + "/zksynctest", "only tests and examples"},
 		{"zksync/internal/x", module + "/internal/servers", "only tests"},
+		{"zksync/internal/znode", module + "/watch", "the table of rooms"},
+		{"zksync/internal/znode", module + "/zksync", "the table of rooms"},
+		{"zksync/internal/unlisted", module + "/session", "the table of rooms"},
 		{"zksync", "example.org/other", "promised no more"},
 		{"session", "github.com/go-zookeeper/zkother", "promised no more"},
 		{"zksynctest/zkserver", "go.uber.org/zap", "standard library alone"},
 		{"zksynctest/zkserver", module + "/session", "standard library alone"},
 		{"zksync", module + "/session", ""},
 		{"zksync", "context", ""},
+		{"zksync", module + "/zksync/internal/znode", ""},
+		{"zksync/internal/znode", module + "/session", ""},
 		{"session", "go.uber.org/zap/zapcore", ""},
 		{"zksynctest", module + "/session", ""},
 		{"internal/servers", module + "/zksynctest", ""},

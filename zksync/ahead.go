@@ -9,12 +9,9 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-)
 
-// maxRelisted is the length up to which a line is listed again only to say who is
-// ahead. In a longer line the listing that the place has made anyway has to do:
-// thousands of waiting places must not list thousands of names each.
-const maxRelisted = 64
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
+)
 
 // An ahead has the last known state of the contenders that block a waiting place, for
 // log lines and errors.
@@ -67,8 +64,8 @@ func (a *ahead) refresh(ctx context.Context) {
 	a.mu.Lock()
 	f := a.front
 	a.mu.Unlock()
-	if f.count <= maxRelisted {
-		names, _, err := a.p.s.ChildNames(ctx, a.p.line.dir.path)
+	if f.count <= znode.MaxRelisted {
+		names, _, err := a.p.s.ChildNames(ctx, a.p.line.dir.Path)
 		if err != nil {
 			return
 		}
@@ -79,7 +76,7 @@ func (a *ahead) refresh(ctx context.Context) {
 	if f.first == "" {
 		return
 	}
-	if data, stat, err := a.p.s.Get(ctx, child(a.p.line.dir.path, f.first)); err == nil {
+	if data, stat, err := a.p.s.Get(ctx, znode.Join(a.p.line.dir.Path, f.first)); err == nil {
 		a.read(f.first, data, stat)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A Barrier is a gate that processes wait at: closed from Set to Remove, and open
@@ -61,7 +62,7 @@ func (b *Barrier) set(ctx context.Context, s *session.Session) error {
 		default:
 			return err
 		}
-		if err := s.MakeDir(ctx, dirName(b.path)); err != nil {
+		if err := s.MakeDir(ctx, znode.Dir(b.path)); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A gate says how much of a batch may go into the next request, and what has to
@@ -98,7 +99,7 @@ func (g *capacity) admit(ctx context.Context, s *session.Session, n int) ([]any,
 				return errors.New("for room")
 			})
 		}
-		if err := await(ctx, s, w); err != nil {
+		if err := znode.AwaitEvent(ctx, s, w); err != nil {
 			return nil, 0, err
 		}
 		round = 0

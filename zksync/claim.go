@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A claim is a message that one session has to itself, by an ephemeral znode of
@@ -265,7 +266,7 @@ func (o *outlook) secure(ctx context.Context) error {
 	if lease == nil {
 		return fmt.Errorf("%w: all claims are gone", ErrLost)
 	}
-	return grant(ctx, lease)
+	return znode.Grant(ctx, lease)
 }
 
 // removal is the transaction by which a message that we have claimed goes.

@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // maxSessionClaimBytes limits the paths of the claims of one session. A server writes
@@ -86,7 +87,7 @@ const claimNameLength = len("t-0123456789-qn-0123456789012-01234567890")
 // claimBytes returns the most bytes that one claim of the queue adds to the
 // transaction that closes its session.
 func (q *queue) claimBytes() int {
-	path := child(q.child(claimsName), "n")
+	path := znode.Join(q.child(claimsName), "n")
 	// MultiSize knows the chroot. The rest of a request makes the sum a little larger.
 	if size, err := q.m.MultiSize(&zk.CheckVersionRequest{Path: path}); err == nil {
 		return size + claimNameLength

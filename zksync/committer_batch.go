@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A batch is a number of entries on their way together. It is the runner's but
@@ -50,7 +51,7 @@ func (c *committer) settle(b *batch) {
 		switch {
 		case err == nil || b.open || len(b.entries) == 0:
 		case err == errOtherSession:
-			c.settled(b, len(b.entries), lossOf(b.on.Err()))
+			c.settled(b, len(b.entries), znode.LossOf(b.on.Err()))
 		case context.Cause(b.ctx) == errDeserted:
 			c.unsend(b)
 		default:

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A consumer is the side of a queue that takes messages out of it.
@@ -34,7 +35,7 @@ type consumer struct {
 }
 
 func (c *consumer) init(q *queue) {
-	c.q, c.id = q, []byte(newGUID())
+	c.q, c.id = q, []byte(znode.NewGUID())
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	c.life, c.kill = context.WithCancelCause(context.Background())
 }

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // An outlook is the view of a queue through one session: the messages that wait, and
@@ -80,10 +81,10 @@ func (o *outlook) dir(l *lane) string {
 	return o.c.q.child(l.name)
 }
 
-func (o *outlook) path(r ref) string { return child(o.dir(r.lane), r.name) }
+func (o *outlook) path(r ref) string { return znode.Join(o.dir(r.lane), r.name) }
 
 func (o *outlook) claimPath(r ref) string {
-	return child(o.c.q.child(claimsName), r.claimName())
+	return znode.Join(o.c.q.child(claimsName), r.claimName())
 }
 
 // A quota returns how many messages to take, from the number of waiting messages,
@@ -129,7 +130,7 @@ func (o *outlook) sleep(ctx context.Context, rung <-chan struct{}, until time.Ti
 	case <-due:
 		return nil
 	case <-o.s.Done():
-		return lossOf(o.s.Err())
+		return znode.LossOf(o.s.Err())
 	case <-ctx.Done():
 		return session.Cancelled(ctx)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // appear registers this value as a consumer, until disappear.
@@ -16,7 +17,7 @@ func (o *outlook) appear(ctx context.Context) (string, error) {
 		if err := o.s.Pause(ctx, round-1); err != nil {
 			return "", err
 		}
-		path, err := o.s.CreateProtected(ctx, child(dir, "consumer"), nil, zk.FlagEphemeral)
+		path, err := o.s.CreateProtected(ctx, znode.Join(dir, "consumer"), nil, zk.FlagEphemeral)
 		if err == nil {
 			o.mu.Lock()
 			defer o.mu.Unlock()
@@ -95,7 +96,7 @@ func (o *outlook) claimOf(ctx context.Context, sessions []int64) (string, error)
 	for some := range slices.Chunk(names, maxPrefetch) {
 		reads := make([]session.Read, len(some))
 		for i, name := range some {
-			reads[i] = session.ReadData(child(dir, name))
+			reads[i] = session.ReadData(znode.Join(dir, name))
 		}
 		results, err := o.s.MultiRead(ctx, reads...)
 		if err != nil {
@@ -103,7 +104,7 @@ func (o *outlook) claimOf(ctx context.Context, sessions []int64) (string, error)
 		}
 		for i, r := range results {
 			if r.Err == nil && slices.Contains(sessions, r.Stat.EphemeralOwner) {
-				return child(dir, some[i]), nil
+				return znode.Join(dir, some[i]), nil
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 const (
@@ -110,7 +111,7 @@ func (p *pump) shift(ctx context.Context, s *session.Session) error {
 		for _, m := range p.c.unsettled.of(s) {
 			p.c.unsettled.remove(m) // others may have them by now
 		}
-		return lossOf(err)
+		return znode.LossOf(err)
 	}
 	return context.Cause(ctx)
 }

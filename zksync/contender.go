@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A ContenderClass says what a contender wants or holds.
@@ -73,10 +74,10 @@ func (c Contender) String() string {
 	return fmt.Sprintf("%s (session %#x, token %d)", id, uint64(c.Session), c.Token)
 }
 
-func contender(dir string, class class, z znode) Contender {
+func contender(dir string, class class, z znode.Node) Contender {
 	return Contender{
-		ID: string(z.data), Class: ContenderClass(class), Session: z.stat.EphemeralOwner, Token: z.stat.Czxid,
-		Since: sinceOf(z.stat), Path: child(dir, z.name),
+		ID: string(z.Data), Class: ContenderClass(class), Session: z.Stat.EphemeralOwner, Token: z.Stat.Czxid,
+		Since: sinceOf(z.Stat), Path: znode.Join(dir, z.Name),
 	}
 }
 
@@ -104,7 +105,7 @@ func (r rule) contenders(ctx context.Context, s *session.Session, dir string, n 
 		for _, m := range line {
 			names = append(names, m.name)
 		}
-		found, err := readAll(ctx, s, dir, names)
+		found, err := znode.ReadAll(ctx, s, dir, names)
 		if err != nil {
 			return nil, err
 		}
@@ -131,9 +132,9 @@ func (r rule) contenders(ctx context.Context, s *session.Session, dir string, n 
 func (l *line) contenders(ctx context.Context) ([]Contender, error) {
 	var all []Contender
 	err := l.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
-		err := s.SyncQuorum(ctx, l.dir.path)
+		err := s.SyncQuorum(ctx, l.dir.Path)
 		if err == nil {
-			all, err = l.rule.contenders(ctx, s, l.dir.path, -1)
+			all, err = l.rule.contenders(ctx, s, l.dir.Path, -1)
 		}
 		return err
 	})
@@ -171,7 +172,7 @@ func (s *Semaphore) Contenders(ctx context.Context) ([]Contender, error) {
 	err := s.size.m.Do(ctx, func(ctx context.Context, ss *session.Session) error {
 		err := ss.SyncQuorum(ctx, s.path)
 		if err == nil {
-			all, err = semaphoreContenders(ctx, ss, s.in.line.dir.path, s.units)
+			all, err = semaphoreContenders(ctx, ss, s.in.line.dir.Path, s.units)
 		}
 		return err
 	})
@@ -187,7 +188,7 @@ func semaphoreContenders(ctx context.Context, s *session.Session, line string, u
 	for i := range waiting {
 		waiting[i].Holds = false // the first in line waits for units
 	}
-	names, _, err := s.Children(ctx, units.dir.path)
+	names, _, err := s.Children(ctx, units.dir.Path)
 	if session.ClassOf(err) == session.ClassNoNode {
 		return waiting, nil
 	}
@@ -201,10 +202,10 @@ func semaphoreContenders(ctx context.Context, s *session.Session, line string, u
 // contenders returns the units that are held, among the names of a listing.
 func (l leases) contenders(ctx context.Context, s *session.Session, names []string) ([]Contender, error) {
 	names = slices.DeleteFunc(names, func(name string) bool { return !l.is(name) })
-	found, err := readAll(ctx, s, l.dir.path, names)
+	found, err := znode.ReadAll(ctx, s, l.dir.Path, names)
 	var all []Contender
 	for _, z := range found {
-		c := contender(l.dir.path, class(ContenderUnit), z)
+		c := contender(l.dir.Path, class(ContenderUnit), z)
 		c.Holds = true
 		all = append(all, c)
 	}

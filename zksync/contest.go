@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A contest is how candidates come to lead.
@@ -21,13 +22,13 @@ type contest interface {
 type lineContest struct{ *line }
 
 func (l lineContest) list(ctx context.Context, s *session.Session, n int) ([]Contender, error) {
-	return l.rule.contenders(ctx, s, l.dir.path, n)
+	return l.rule.contenders(ctx, s, l.dir.Path, n)
 }
 
 func (l lineContest) follow(ctx context.Context, s *session.Session, report func(Candidate)) (*session.Watch, error) {
-	names, _, err := s.Children(ctx, l.dir.path)
+	names, _, err := s.Children(ctx, l.dir.Path)
 	if session.ClassOf(err) == session.ClassNoNode {
-		ok, _, w, err := s.WatchExists(ctx, l.dir.path)
+		ok, _, w, err := s.WatchExists(ctx, l.dir.Path)
 		return nobody(w, err, ok, report)
 	}
 	if err != nil {
@@ -35,10 +36,10 @@ func (l lineContest) follow(ctx context.Context, s *session.Session, report func
 	}
 	places := l.rule.sort(names)
 	if len(places) == 0 {
-		names, _, w, err := s.WatchChildren(ctx, l.dir.path)
+		names, _, w, err := s.WatchChildren(ctx, l.dir.Path)
 		return nobody(w, err, len(l.rule.sort(names)) > 0, report)
 	}
-	data, stat, w, err := s.WatchData(ctx, child(l.dir.path, places[0].name))
+	data, stat, w, err := s.WatchData(ctx, znode.Join(l.dir.Path, places[0].name))
 	if session.ClassOf(err) == session.ClassNoNode {
 		return nil, nil
 	}

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/rendezvous"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A DoubleBarrier lets a group of participants begin and end something
@@ -42,21 +44,15 @@ import (
 //
 // All methods may be called from any goroutine. A DoubleBarrier must not be copied.
 type DoubleBarrier struct {
-	m    *session.Manager
-	path string
-	n    int
-	cfg  config
-	err  error
-	dir  *directory
+	path    string
+	n       int
+	cfg     config
+	err     error
+	barrier *rendezvous.Barrier
 
 	mu    sync.Mutex
 	phase phase
-	in    *participant // while inside
-
-	// Of the one call that is entering or leaving:
-	settled  chan struct{} // closed when nothing of the call before goes on any more
-	leftover ticket        // was ours under an earlier session, and may be there still
-	foreign  int           // how many children were no participants, when last listed
+	in    *rendezvous.Participant // while inside
 }
 
 type phase uint8
@@ -87,12 +83,12 @@ func NewDoubleBarrier(m *session.Manager, path string, n int, opts ...DoubleBarr
 		err = checkParticipantID(cfg.id)
 	}
 	m.ExpectHolds()
-	return &DoubleBarrier{m: m, path: path, n: n, cfg: cfg, err: err, dir: &directory{path: path}}
+	return &DoubleBarrier{path: path, n: n, cfg: cfg, err: err, barrier: rendezvous.New(m, path, n, cfg.id)}
 }
 
 // checkParticipantID says whether a znode can be named after id.
 func checkParticipantID(id string) error {
-	if err := session.CheckPath("/" + idPrefix + id); err != nil || strings.Contains(id, "/") {
+	if err := session.CheckPath("/" + rendezvous.IDPrefix + id); err != nil || strings.Contains(id, "/") {
 		return fmt.Errorf("%w: WithID: no znode can be named after %q, want an id as \"node-1\"", ErrInvalidOption, id)
 	}
 	return nil
@@ -121,7 +117,7 @@ func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	return opError("enter", b.path, err)
 }
 
-func (b *DoubleBarrier) enter(ctx context.Context) (*participant, error) {
+func (b *DoubleBarrier) enter(ctx context.Context) (*rendezvous.Participant, error) {
 	if b.err != nil {
 		return nil, b.err
 	}
@@ -138,55 +134,18 @@ func (b *DoubleBarrier) enter(ctx context.Context) (*participant, error) {
 
 	ctx, cancel := b.cfg.bound(ctx)
 	defer cancel()
-	p, err := b.gather(ctx)
+	p, there, err := b.barrier.Enter(ctx)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.phase, b.in = outside, nil
 	if err != nil {
-		return nil, err
+		return nil, b.counted(there, err)
 	}
 	b.phase, b.in = inside, p
 	return p, nil
 }
 
-// gather enters under one session after another if need be.
-func (b *DoubleBarrier) gather(ctx context.Context) (*participant, error) {
-	there := 0
-	var p *participant
-	err := b.m.Retry(ctx, func(s *session.Session) error {
-		if err := b.settle(ctx); err != nil {
-			return err
-		}
-		p = &participant{b: b, s: s, lease: s.Lease()}
-		p.wait = &participantWait{p: p, op: "enter"}
-		err := p.apart(ctx, p.enter, func(err error) {
-			if err == nil {
-				p.dropOut()
-			}
-		})
-		there = int(p.there.Load())
-		return err
-	})
-	if err != nil {
-		return nil, b.counted(there, err)
-	}
-	return p, nil
-}
-
-// settle waits until nothing of the call before goes on: a child that is still
-// being removed must not be counted beside a new one.
-func (b *DoubleBarrier) settle(ctx context.Context) error {
-	if b.settled != nil {
-		select {
-		case <-b.settled:
-		case <-ctx.Done():
-			return session.Cancelled(ctx)
-		}
-	}
-	return nil
-}
-
-// counted adds to the error of a wait how many were there.
+// counted adds the number of participants to the error of a wait.
 func (b *DoubleBarrier) counted(there int, err error) error {
 	switch session.ClassOf(err) {
 	case session.ClassCancelled, session.ClassLost, session.ClassRemoved, session.ClassClosed:
@@ -221,13 +180,12 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 	b.phase, b.in = leaving, nil
 	b.mu.Unlock()
 
-	p.wait = &participantWait{p: p, op: "leave"}
-	err := p.apart(ctx, p.leave, func(error) {})
+	there, err := p.Leave(ctx)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.phase = outside
 	if err != nil {
-		err = b.counted(int(p.there.Load()), err)
+		err = b.counted(there, err)
 	}
 	return opError("leave", b.path, err)
 }
@@ -255,7 +213,7 @@ func (b *DoubleBarrier) Do(ctx context.Context, fn func(ctx context.Context) err
 			err = errors.Join(err, left)
 		}
 	}()
-	done, err := p.s.Busy()
+	done, err := p.Session().Busy()
 	if err != nil {
 		returned = true
 		return nil // Leave says why
@@ -263,7 +221,7 @@ func (b *DoubleBarrier) Do(ctx context.Context, fn func(ctx context.Context) err
 	defer done()
 	held, cancel := context.WithCancelCause(ctx)
 	defer cancel(ErrReleased)
-	stop, err := p.s.NotifyEnd(func(why error) { cancel(lossOf(why)) })
+	stop, err := znode.NotifyLoss(p.Session(), cancel)
 	if err != nil {
 		returned = true
 		return nil // Leave says why

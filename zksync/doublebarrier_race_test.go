@@ -155,7 +155,7 @@ func TestDoubleBarrierClearsNoOtherRound(t *testing.T) {
 }
 
 // A reason that is being looked up for the log while Enter returns does not race with
-// Leave (participant_wait.go: each call has its own; the race detector tells).
+// Leave (participantWait: each call has its own; the race detector tells).
 func TestDoubleBarrierReasonIsLookedUpDuringLeave(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig()), zapcore.AddSync(io.Discard), zap.WarnLevel))

@@ -3,10 +3,12 @@ package zksync
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // Downgrade turns the write lock that this value holds into a read lock, and no
@@ -81,7 +83,7 @@ func (rw *RWMutex) downgrade(ctx context.Context) (*stake, error) {
 func (p *place) exchange(ctx context.Context, mark string) (*stake, error) {
 	number, _ := numberBehind(p.name, p.line.name)
 	paths, _, err := p.s.MultiProtected(ctx,
-		&zk.CreateRequest{Path: session.Protect(child(p.line.dir.path, mark)) + number, Data: p.line.data, Flags: zk.FlagEphemeral},
+		&zk.CreateRequest{Path: session.Protect(znode.Join(p.line.dir.Path, mark)) + number, Data: p.line.data, Flags: zk.FlagEphemeral},
 		&zk.DeleteRequest{Path: p.path, Version: -1})
 	if session.ClassOf(err) == session.ClassNoNode {
 		return nil, ErrRemoved
@@ -90,4 +92,13 @@ func (p *place) exchange(ctx context.Context, mark string) (*stake, error) {
 		return nil, err
 	}
 	return &stake{s: p.s, lease: p.takeLease(paths[0]), paths: paths, guards: []*guard{guardZnode(p.s, paths[0], nil)}, token: p.token}, nil
+}
+
+// numberBehind is what follows the last mark in a name.
+func numberBehind(name, mark string) (string, bool) {
+	i := strings.LastIndex(name, mark)
+	if i < 0 {
+		return "", false
+	}
+	return name[i+len(mark):], true
 }

@@ -54,7 +54,7 @@ func (e *entrance) enter(ctx context.Context) error {
 
 // startWait begins the wait for other goroutines of this value.
 func (e *entrance) startWait() *session.Wait {
-	return e.line.m.StartWait(e.line.op, e.line.dir.path, func(context.Context) error {
+	return e.line.m.StartWait(e.line.op, e.line.dir.Path, func(context.Context) error {
 		return fmt.Errorf("among %d goroutines of this process that use the same value, while another one holds it or is in line (locks are not reentrant)", e.local.length())
 	})
 }

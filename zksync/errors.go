@@ -2,9 +2,9 @@ package zksync
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/rendezvous"
 )
 
 var (
@@ -39,7 +39,7 @@ var (
 	// ErrIDInUse says that the id given by WithID to a participant of a DoubleBarrier
 	// belongs to another participant at present. This may be an earlier participant
 	// of the same process, until the earlier one's session has expired.
-	ErrIDInUse = errors.New("zksync: the id is in use")
+	ErrIDInUse = rendezvous.ErrIDInUse
 
 	// ErrNoLeader says that there is no candidate, and so no leader.
 	ErrNoLeader = errors.New("zksync: no leader")
@@ -89,29 +89,4 @@ func opError(op, path string, err error) error {
 		return nil
 	}
 	return &Error{Op: op, Path: path, Err: err}
-}
-
-// errSpent says that a directory cannot give another number. It stays within
-// the package.
-var errSpent = errors.New("zksync: the directory's counter is spent")
-
-// lossOf returns the end of a session as the loss of the holds that depended on the
-// session.
-func lossOf(cause error) error {
-	if _, ok := cause.(*lossError); ok || isLoss(cause) {
-		return cause
-	}
-	return &lossError{cause}
-}
-
-// A lossError is a loss because of something that is no ErrLost by itself.
-type lossError struct{ cause error }
-
-func (e *lossError) Error() string   { return fmt.Sprintf("%v: %v", ErrLost, e.cause) }
-func (e *lossError) Unwrap() []error { return []error{ErrLost, e.cause} }
-
-// isLoss reports whether err is the loss of a hold or of a place in line.
-func isLoss(err error) bool {
-	class := session.ClassOf(err)
-	return class == session.ClassLost || class == session.ClassRemoved
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // front finds in one pass what sorting the line would find, also over the wrap of the counter.
@@ -25,7 +27,7 @@ func TestFront(t *testing.T) {
 			}
 			var want front
 			for i, m := range p.line.rule.sort(names) {
-				if m.name != p.name && earlier(m.seq, p.seq) {
+				if m.name != p.name && znode.Earlier(m.seq, p.seq) {
 					if want.count++; want.count == 1 {
 						want.first, want.leads = m.name, i == 0
 					}
@@ -33,7 +35,7 @@ func TestFront(t *testing.T) {
 				switch {
 				case m.name == p.name:
 					want.listed = true
-				case earlier(m.seq, p.seq):
+				case znode.Earlier(m.seq, p.seq):
 					want.last = want.near == ""
 					want.near, want.far = m.name, want.near
 				}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A Group is a set of members that know of each other: the members that have joined
@@ -69,7 +70,7 @@ func (g *Group) member(id string) (string, error) {
 	if g.err != nil {
 		return "", g.err
 	}
-	path := child(g.path, id)
+	path := znode.Join(g.path, id)
 	if id == "" || strings.Contains(id, "/") {
 		return "", fmt.Errorf(`%w: the id %q cannot name a znode, want one as "node-1"`, session.ErrInvalidPath, id)
 	}
@@ -162,10 +163,10 @@ func (g *Group) Members(ctx context.Context) ([]Member, error) {
 		if err != nil {
 			return err
 		}
-		found, err := readAll(ctx, s, g.path, names)
+		found, err := znode.ReadAll(ctx, s, g.path, names)
 		all = make([]Member, 0, len(found))
 		for _, z := range found {
-			all = append(all, Member{ID: z.name, Data: z.data, Session: z.stat.EphemeralOwner, Token: z.stat.Czxid, changed: z.stat.Mzxid})
+			all = append(all, Member{ID: z.Name, Data: z.Data, Session: z.Stat.EphemeralOwner, Token: z.Stat.Czxid, changed: z.Stat.Mzxid})
 		}
 		return err
 	})

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/go-zksync/toolkit/watch"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // Watch reports the members, sorted by id, and then again after each change: when
@@ -44,12 +45,12 @@ func (g *Group) follow(ctx context.Context, report func([]Member, any)) error {
 	}
 	report(sorted(known), nil)
 	for ev := range tree.Events() {
-		changed := g.note(known, tree, lastName(ev.Path))
+		changed := g.note(known, tree, znode.Base(ev.Path))
 		for more := true; more; {
 			// Changes that arrive together are reported together.
 			select {
 			case ev, more = <-tree.Events():
-				changed = more && g.note(known, tree, lastName(ev.Path)) || changed
+				changed = more && g.note(known, tree, znode.Base(ev.Path)) || changed
 			default:
 				more = false
 			}
@@ -65,7 +66,7 @@ func (g *Group) follow(ctx context.Context, report func([]Member, any)) error {
 // changed. The group's own directory is no member.
 func (g *Group) note(known map[string]Member, tree *watch.Cache, id string) bool {
 	before, was := known[id]
-	st, is := tree.Get(child(g.path, id))
+	st, is := tree.Get(znode.Join(g.path, id))
 	if !is {
 		delete(known, id)
 		return was

@@ -2,10 +2,8 @@ package zksync
 
 import (
 	"context"
-	"fmt"
-	"time"
 
-	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A hold is one goroutine's turn at a place.
@@ -41,9 +39,8 @@ func (h *hold) context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(context.WithValue(parent, tokenKey{}, h.p.token))
 	h.cancel = cancel
 	var err error
-	if h.unfollow, err = h.p.s.NotifyEnd(func(why error) { cancel(lossOf(why)) }); err != nil {
-		h.unfollow = func() {}
-		cancel(lossOf(err))
+	if h.unfollow, err = znode.NotifyLoss(h.p.s, cancel); err != nil {
+		cancel(err)
 	}
 	if err := h.p.guard.follow(cancel); err != nil {
 		cancel(err)
@@ -59,25 +56,4 @@ func (h *hold) end(cause error) {
 	h.p.guard.follow(nil)
 	h.unfollow()
 	h.cancel(cause)
-}
-
-// grant waits until the session is proven alive, and holds the lease.
-func grant(ctx context.Context, l *session.Lease) error {
-	err := l.Grant(ctx)
-	if session.ClassOf(err) == session.ClassRemoved {
-		return ErrRemoved
-	}
-	return err
-}
-
-// sessionLost returns the reason why the holds of a session are lost with it, nil if
-// the session lives.
-func sessionLost(s *session.Session) error {
-	if err := s.Err(); err != nil {
-		return lossOf(err)
-	}
-	if !time.Now().Before(s.Deadline()) {
-		return fmt.Errorf("%w: the lease ran out", ErrLost)
-	}
-	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/rendezvous"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A Kind says which primitive uses a path.
@@ -133,7 +135,7 @@ func (i *inspector) inspect() (*Inspection, error) {
 	case KindSemaphore:
 		all, err = i.semaphore()
 	case KindDoubleBarrier:
-		all, err = i.members(i.path, isParticipant)
+		all, err = i.members(i.path, rendezvous.IsParticipant)
 	case KindGroup:
 		all, err = i.members(i.path, func(string) bool { return true })
 	case KindQueue:
@@ -170,7 +172,7 @@ func (i *inspector) election() ([]Contender, error) {
 	if !isSession(i.stat.EphemeralOwner) {
 		return exclusively(electionMarks.parse).contenders(i.ctx, i.s, i.path, -1)
 	}
-	leader := contender(dirName(i.path), exclusive, znode{lastName(i.path), i.data, i.stat})
+	leader := contender(znode.Dir(i.path), exclusive, znode.Node{Name: znode.Base(i.path), Data: i.data, Stat: i.stat})
 	leader.Holds = true
 	return []Contender{leader}, nil
 }
@@ -181,7 +183,7 @@ func (i *inspector) semaphore() ([]Contender, error) {
 		layout = LayoutKazoo
 	}
 	line, units := layout.semaphore(i.path, 0)
-	return semaphoreContenders(i.ctx, i.s, line.path, units)
+	return semaphoreContenders(i.ctx, i.s, line.Path, units)
 }
 
 // members returns the ephemerals of a directory that is chooses by their names.
@@ -196,14 +198,14 @@ func (i *inspector) members(dir string, is func(name string) bool) ([]Contender,
 		}
 	}
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !is(name) })
-	found, err := readAll(i.ctx, i.s, dir, names)
+	found, err := znode.ReadAll(i.ctx, i.s, dir, names)
 	var all []Contender
 	for _, z := range found {
-		if !isSession(z.stat.EphemeralOwner) {
+		if !isSession(z.Stat.EphemeralOwner) {
 			continue
 		}
 		c := contender(dir, class(ContenderMember), z)
-		c.ID, c.Holds = z.name, true
+		c.ID, c.Holds = z.Name, true
 		all = append(all, c)
 	}
 	return all, err

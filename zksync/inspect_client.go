@@ -4,6 +4,9 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/go-zksync/toolkit/zksync/internal/rendezvous"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A Client is a client library, as far as a znode tells: the name of the znode tells
@@ -31,8 +34,8 @@ const (
 // clientOf guesses the client library of a participant. It returns "" if any client may
 // have created the znode.
 func clientOf(kind Kind, c Contender) Client {
-	name := lastName(c.Path)
-	guid, protected := strings.CutPrefix(name, guidMark)
+	name := znode.Base(c.Path)
+	guid, protected := strings.CutPrefix(name, znode.ProtectedPrefix)
 	switch {
 	case kind == KindQueue:
 		return ClientZksync // only ours show their consumers
@@ -42,15 +45,15 @@ func clientOf(kind Kind, c Contender) Client {
 		return barrierClient(name)
 	case !protected && (strings.HasPrefix(name, "x-")):
 		return ClientRecipe
-	case !protected && (strings.Contains(name, kazooMark) || strings.Contains(name, kazooReadMark) || isUUID(name)):
+	case !protected && (strings.Contains(name, kazooMark) || strings.Contains(name, kazooReadMark) || znode.IsUUID(name)):
 		return ClientKazoo
 	case !protected:
 		return ""
-	case len(guid) < 36 || !isUUID(guid[:36]):
+	case len(guid) < 36 || !znode.IsUUID(guid[:36]):
 		return ClientGoZookeeper // its GUIDs have no dashes
 	case strings.Contains(name, kazooMark) || strings.Contains(name, kazooReadMark):
 		return ClientZksync // with LayoutKazoo
-	case c.Class == ContenderUnit && lastName(dirName(c.Path)) != "leases":
+	case c.Class == ContenderUnit && znode.Base(znode.Dir(c.Path)) != "leases":
 		return ClientZksync // with LayoutKazoo, too
 	}
 	return byData(c.ID)
@@ -69,7 +72,7 @@ func byData(id string) Client {
 
 func barrierClient(name string) Client {
 	switch {
-	case strings.HasPrefix(name, guidMark) || strings.HasPrefix(name, idPrefix):
+	case strings.HasPrefix(name, znode.ProtectedPrefix) || strings.HasPrefix(name, rendezvous.IDPrefix):
 		return ClientZksync
 	case strings.Contains(name, "-"):
 		return ClientCurator

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/rendezvous"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // maxLooked is how many children are read to find an ephemeral among them.
@@ -36,7 +38,7 @@ func (i *inspector) kind() (Kind, error) {
 		}
 	}
 	switch {
-	case slices.Contains(i.names, readyName) || has(isParticipant):
+	case slices.Contains(i.names, rendezvous.ReadyName) || has(rendezvous.IsParticipant):
 		return KindDoubleBarrier, nil
 	case len(i.names) > 0:
 		return i.directory()
@@ -48,8 +50,8 @@ func (i *inspector) kind() (Kind, error) {
 
 // directory tells a group from a directory of something else.
 func (i *inspector) directory() (Kind, error) {
-	found, err := readAll(i.ctx, i.s, i.path, i.names[:min(len(i.names), maxLooked)])
-	if slices.ContainsFunc(found, func(z znode) bool { return isSession(z.stat.EphemeralOwner) }) {
+	found, err := znode.ReadAll(i.ctx, i.s, i.path, i.names[:min(len(i.names), maxLooked)])
+	if slices.ContainsFunc(found, func(z znode.Node) bool { return isSession(z.Stat.EphemeralOwner) }) {
 		return KindGroup, nil
 	}
 	return KindDirectory, err
@@ -121,7 +123,7 @@ func (i *inspector) messages() (int, error) {
 	partitions := slices.DeleteFunc(slices.Clone(i.names), func(name string) bool { return !isPartition(name) })
 	dirs := map[string][]string{i.path: partitions}
 	if slices.Contains(i.names, laterDirectory) {
-		later, _, err := i.s.Children(i.ctx, child(i.path, laterDirectory))
+		later, _, err := i.s.Children(i.ctx, znode.Join(i.path, laterDirectory))
 		if err != nil && session.ClassOf(err) != session.ClassNoNode {
 			return 0, err
 		}
@@ -130,15 +132,15 @@ func (i *inspector) messages() (int, error) {
 				n++
 			}
 		}
-		dirs[child(i.path, laterDirectory)] = slices.DeleteFunc(later, isMessage)
+		dirs[znode.Join(i.path, laterDirectory)] = slices.DeleteFunc(later, isMessage)
 	}
 	for dir, names := range dirs {
-		found, err := readAll(i.ctx, i.s, dir, names)
+		found, err := znode.ReadAll(i.ctx, i.s, dir, names)
 		if err != nil {
 			return 0, err
 		}
 		for _, z := range found {
-			n += int(z.stat.NumChildren)
+			n += int(z.Stat.NumChildren)
 		}
 	}
 	return n, nil
@@ -146,10 +148,10 @@ func (i *inspector) messages() (int, error) {
 
 // consumers returns the consumers of one of our queues that show themselves.
 func (i *inspector) consumers() ([]Contender, error) {
-	all, err := i.members(child(i.path, consumersDirectory), func(string) bool { return true })
+	all, err := i.members(znode.Join(i.path, consumersDirectory), func(string) bool { return true })
 	if err != nil {
 		return nil, err
 	}
-	ledgers, err := i.members(child(i.path, claimsDirectory), func(name string) bool { return strings.HasPrefix(name, "c-") })
+	ledgers, err := i.members(znode.Join(i.path, claimsDirectory), func(name string) bool { return strings.HasPrefix(name, "c-") })
 	return append(all, ledgers...), err
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A Layout selects the names of the znodes, and so the other clients that see this
@@ -151,8 +152,8 @@ func (l Layout) contest(m *session.Manager, path string, id []byte) contest {
 }
 
 // directory is where places live.
-func (l Layout) directory(path string) *directory {
-	return &directory{path: path, lasting: l == LayoutKazoo}
+func (l Layout) directory(path string) *znode.Directory {
+	return &znode.Directory{Path: path, Lasting: l == LayoutKazoo}
 }
 
 // queue returns the kind of a queue with this layout.
@@ -166,11 +167,11 @@ func (l Layout) queue(k kind) kind {
 // semaphore returns the directories of a semaphore's line and of its leases.
 // kazoo has both beside each other, takes every child of the latter for a lease, and
 // keeps the size there as data.
-func (l Layout) semaphore(path string, n int) (line *directory, units leases) {
+func (l Layout) semaphore(path string, n int) (line *znode.Directory, units leases) {
 	if l == LayoutKazoo {
 		dir := l.directory(path)
-		dir.data = fmt.Append(nil, n)
+		dir.Data = fmt.Append(nil, n)
 		return l.directory(path + "-" + kazooMark), leases{dir: dir, is: func(string) bool { return true }}
 	}
-	return l.directory(child(path, "locks")), leases{dir: l.directory(child(path, "leases")), is: isLease}
+	return l.directory(znode.Join(path, "locks")), leases{dir: l.directory(znode.Join(path, "leases")), is: isLease}
 }

@@ -8,13 +8,14 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // The leases of a semaphore are the znodes of its held units, one for each unit. Only
 // the holder of the semaphore's lock creates leases, in the transaction that releases
 // the lock: so its count of the leases is still true then.
 type leases struct {
-	dir  *directory
+	dir  *znode.Directory
 	is   func(name string) bool // tells a unit that is held
 	size *size
 }
@@ -49,7 +50,7 @@ func (l *leases) take(ctx, held context.Context, p *place, n int, patient bool) 
 		}
 		taken, w, err := l.count(held, p.s, patient)
 		if session.ClassOf(err) == session.ClassNoNode {
-			err = l.dir.make(held, p.s)
+			err = l.dir.Create(held, p.s)
 			if err == nil {
 				err = p.s.Pause(held, round)
 			}
@@ -66,7 +67,7 @@ func (l *leases) take(ctx, held context.Context, p *place, n int, patient bool) 
 				w.Stop()
 			}
 			st, err := l.create(ctx, p, n, z)
-			if err == errSpent {
+			if err == znode.ErrExhausted {
 				var again bool
 				if again, err = l.renew(held, p.s, patient); !again {
 					return nil, err
@@ -87,7 +88,7 @@ func (l *leases) take(ctx, held context.Context, p *place, n int, patient bool) 
 			return nil, nil
 		}
 		if wait == nil {
-			wait = p.line.m.StartWait("acquire", l.dir.path, func(context.Context) error {
+			wait = p.line.m.StartWait("acquire", l.dir.Path, func(context.Context) error {
 				return fmt.Errorf("as the next in line, for %d of the semaphore's units: others hold %d of %d", n, units.Load(), size.Load())
 			})
 			defer wait.Stop()
@@ -119,9 +120,9 @@ func (l *leases) count(ctx context.Context, s *session.Session, watched bool) (i
 	var w *session.Watch
 	var err error
 	if watched {
-		names, _, w, err = s.WatchChildren(ctx, l.dir.path)
+		names, _, w, err = s.WatchChildren(ctx, l.dir.Path)
 	} else {
-		names, _, err = s.Children(ctx, l.dir.path)
+		names, _, err = s.Children(ctx, l.dir.Path)
 	}
 	held := 0
 	for _, name := range names {
@@ -135,7 +136,7 @@ func (l *leases) count(ctx context.Context, s *session.Session, watched bool) (i
 // create makes n leases and ends the place. It returns nil where something has
 // changed, so that it is worth while to look again.
 func (l *leases) create(ctx context.Context, p *place, n int, z *sizing) (*stake, error) {
-	touch, err := l.dir.touchable(ctx, p.s)
+	touch, err := l.dir.Writable(ctx, p.s)
 	if err != nil {
 		return nil, err
 	}
@@ -144,13 +145,13 @@ func (l *leases) create(ctx context.Context, p *place, n int, z *sizing) (*stake
 		ops = append(ops, &zk.CheckVersionRequest{Path: l.size.path, Version: z.version})
 	}
 	before := len(ops)
-	path := session.Protect(child(l.dir.path, leaseName))
+	path := session.Protect(znode.Join(l.dir.Path, leaseName))
 	for range n {
 		ops = append(ops, &zk.CreateRequest{Path: path, Data: p.line.data, Flags: zk.FlagEphemeralSequential})
 	}
 	if touch {
 		// Its answer tells the zxid.
-		ops = append(ops, &zk.SetDataRequest{Path: l.dir.path, Data: []byte{}, Version: -1})
+		ops = append(ops, &zk.SetDataRequest{Path: l.dir.Path, Data: []byte{}, Version: -1})
 	}
 	p.unsure = true
 	paths, results, err := p.s.MultiProtected(ctx, ops...)
@@ -167,11 +168,11 @@ func (l *leases) create(ctx context.Context, p *place, n int, z *sizing) (*stake
 	case failed > 0 && failed < before:
 		return nil, nil // the size
 	case class == session.ClassNoNode:
-		return nil, l.dir.make(ctx, p.s)
+		return nil, l.dir.Create(ctx, p.s)
 	case class == session.ClassNodeExists:
-		return nil, errSpent
+		return nil, znode.ErrExhausted
 	case class == session.ClassNoAuth && touch && failed == len(ops)-1:
-		l.dir.set(forbidden)
+		l.dir.Forbid()
 		return nil, nil
 	}
 	return nil, err
@@ -180,10 +181,10 @@ func (l *leases) create(ctx context.Context, p *place, n int, z *sizing) (*stake
 // renew waits until no units are held, and replaces the directory by one that can
 // count again.
 func (l *leases) renew(ctx context.Context, s *session.Session, wait bool) (again bool, err error) {
-	if err := l.dir.exhaust(ctx, s); err != nil {
+	if err := l.dir.MarkExhausted(ctx, s); err != nil {
 		return false, err
 	}
-	return l.dir.renew(ctx, s, wait)
+	return l.dir.Recreate(ctx, s, wait)
 }
 
 // created makes a stake of n leases that are there.

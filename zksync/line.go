@@ -11,6 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A class is a kind of place, as a reader's or a writer's.
@@ -52,7 +53,7 @@ func exclusively(parse func(name string) (class, int32, bool)) rule {
 // blocks it.
 type line struct {
 	m     *session.Manager
-	dir   *directory
+	dir   *znode.Directory
 	rule  rule
 	class class
 	op    string // in messages about waiting
@@ -93,8 +94,8 @@ func (l *line) try(ctx context.Context) (*place, error) {
 // tryUnder is try under one session.
 func (l *line) tryUnder(ctx context.Context, s *session.Session) (*place, error) {
 	p, err := l.enter(ctx, s, "")
-	for round := 0; err == errSpent; round++ {
-		if again, err := l.dir.renew(ctx, s, false); !again {
+	for round := 0; err == znode.ErrExhausted; round++ {
+		if again, err := l.dir.Recreate(ctx, s, false); !again {
 			return nil, err
 		}
 		if err := s.Pause(ctx, round); err != nil {
@@ -123,8 +124,8 @@ func (l *line) tryUnder(ctx context.Context, s *session.Session) (*place, error)
 // count any more, it waits for another.
 func (l *line) join(ctx context.Context, s *session.Session, replace string) (*place, error) {
 	p, err := l.enter(ctx, s, replace)
-	for round := 0; err == errSpent; round++ {
-		if _, err = l.dir.renew(ctx, s, true); err != nil {
+	for round := 0; err == znode.ErrExhausted; round++ {
+		if _, err = l.dir.Recreate(ctx, s, true); err != nil {
 			return nil, err
 		}
 		if err := s.Pause(ctx, round); err != nil {
@@ -143,9 +144,9 @@ func (l *line) enter(ctx context.Context, s *session.Session, replace string) (*
 	if err == nil {
 		return p, nil
 	}
-	if err == errSpent {
+	if err == znode.ErrExhausted {
 		// While our place is there, so is the directory that it is in.
-		if failed := l.dir.exhaust(ctx, s); failed != nil {
+		if failed := l.dir.MarkExhausted(ctx, s); failed != nil {
 			err = failed
 		}
 	}
@@ -164,7 +165,7 @@ func (p *place) create(ctx context.Context, replace string) error {
 		if err := s.Pause(ctx, round-1); err != nil {
 			return err
 		}
-		touch, err := l.dir.touchable(ctx, s)
+		touch, err := l.dir.Writable(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -173,10 +174,10 @@ func (p *place) create(ctx context.Context, replace string) error {
 			ops = append(ops, &zk.DeleteRequest{Path: replace, Version: -1})
 		}
 		ops = append(ops, &zk.CreateRequest{
-			Path: session.Protect(child(l.dir.path, l.name)), Data: l.data, Flags: zk.FlagEphemeralSequential,
+			Path: session.Protect(znode.Join(l.dir.Path, l.name)), Data: l.data, Flags: zk.FlagEphemeralSequential,
 		})
 		if touch {
-			ops = append(ops, &zk.SetDataRequest{Path: l.dir.path, Data: []byte{}, Version: -1})
+			ops = append(ops, &zk.SetDataRequest{Path: l.dir.Path, Data: []byte{}, Version: -1})
 		}
 		paths, results, err := s.MultiProtected(ctx, ops...)
 		if err == nil {
@@ -187,12 +188,12 @@ func (p *place) create(ctx context.Context, replace string) error {
 		case class == session.ClassNoNode && replace != "" && failed == 0:
 			return ErrRemoved
 		case class == session.ClassNoNode:
-			err = l.dir.make(ctx, s)
+			err = l.dir.Create(ctx, s)
 		case class == session.ClassNoAuth && touch && failed == len(ops)-1:
-			l.dir.set(forbidden)
+			l.dir.Forbid()
 			err = nil
 		case class == session.ClassNodeExists:
-			err = errSpent
+			err = znode.ErrExhausted
 		}
 		if err != nil {
 			return err
@@ -205,13 +206,13 @@ func (p *place) create(ctx context.Context, replace string) error {
 func (p *place) created(path string, results []zk.MultiResponse, touched bool) error {
 	p.path = path
 	p.lease.Own(path)
-	p.name = lastName(path)
+	p.name = znode.Base(path)
 	_, seq, ok := p.line.rule.parse(p.name)
 	if !ok {
 		return fmt.Errorf("the server named a place %q, which has no number", path)
 	}
-	if !countable(seq) {
-		return errSpent
+	if !znode.Countable(seq) {
+		return znode.ErrExhausted
 	}
 	p.seq = seq
 	if touched && len(results) > 0 {
@@ -236,7 +237,7 @@ func (m member) before(n member) bool {
 	if m.seq == n.seq {
 		return m.name < n.name
 	}
-	return earlier(m.seq, n.seq)
+	return znode.Earlier(m.seq, n.seq)
 }
 
 // sort picks the places out of a listing and puts them in line.
@@ -293,7 +294,7 @@ func (p *place) front(names iter.Seq[string]) front {
 			f.listed = true
 			continue
 		}
-		if !earlier(m.seq, p.seq) || !p.line.rule.blocks(m.class, p.line.class) {
+		if !znode.Earlier(m.seq, p.seq) || !p.line.rule.blocks(m.class, p.line.class) {
 			continue
 		}
 		f.count++
@@ -320,14 +321,3 @@ func (p *place) front(names iter.Seq[string]) front {
 	f.last = near.name != "" && far.name == ""
 	return f
 }
-
-func child(dir, name string) string {
-	if dir == "/" {
-		return "/" + name
-	}
-	return dir + "/" + name
-}
-
-func dirName(path string) string { return path[:max(1, strings.LastIndexByte(path, '/'))] }
-
-func lastName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

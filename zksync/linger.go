@@ -136,7 +136,7 @@ func (c *crowd) run() {
 // contender that came may have left before another look, as a TryLock does, but the
 // place must not keep it out the next time.
 func (c *crowd) look() {
-	names, _, w, err := c.p.s.WatchChildren(c.ctx, c.p.line.dir.path)
+	names, _, w, err := c.p.s.WatchChildren(c.ctx, c.p.line.dir.Path)
 	if err != nil {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 const (
@@ -22,15 +23,6 @@ const (
 
 // fenceMark is what a marker holds that was moved on in order to stop a request.
 const fenceMark = "fence"
-
-// guidForm is as long as every GUID.
-const guidForm = "00000000-0000-0000-0000-000000000000"
-
-// newGUID is the one in the name that Protect makes.
-func newGUID() string {
-	protected := session.Protect("/")
-	return protected[len(protected)-len(guidForm)-1 : len(protected)-1]
-}
 
 // A verdict says what came of a request.
 type verdict int
@@ -70,7 +62,7 @@ func (k *marker) ensure(ctx context.Context, s *session.Session) error {
 		k.forget()
 	}
 	if k.path == "" {
-		k.path = child(k.dir, newGUID())
+		k.path = znode.Join(k.dir, znode.NewGUID())
 	}
 	_, err := s.Create(ctx, k.path, []byte{}, zk.FlagPersistent)
 	fresh := session.ClassOf(err) == session.ClassNoNode

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // maxSwept is how many markers are looked at in one request.
@@ -32,7 +33,7 @@ func sweepMarkers(ctx context.Context, log *zap.Logger, s *session.Session, dir,
 	for chunk := range slices.Chunk(names, maxSwept) {
 		reads := make([]session.Read, len(chunk))
 		for i, name := range chunk {
-			reads[i] = session.ReadData(child(dir, name))
+			reads[i] = session.ReadData(znode.Join(dir, name))
 		}
 		results, err := s.MultiRead(ctx, reads...)
 		if err != nil {
@@ -44,7 +45,7 @@ func sweepMarkers(ctx context.Context, log *zap.Logger, s *session.Session, dir,
 				continue
 			}
 			// With its version, in case that its owner is there after all.
-			dead = append(dead, &zk.DeleteRequest{Path: child(dir, chunk[i]), Version: r.Stat.Version})
+			dead = append(dead, &zk.DeleteRequest{Path: znode.Join(dir, chunk[i]), Version: r.Stat.Version})
 		}
 		for ops := range slices.Chunk(dead, maxSweptAtOnce) {
 			if err := sweepAll(ctx, s, ops); err != nil {

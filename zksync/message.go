@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A Message is a message that Messages has delivered. It belongs to the receiver
@@ -174,7 +175,7 @@ func (m *Message) carryOut(verb string) error {
 	}
 	for round := 0; ; round++ {
 		if err := o.s.Err(); err != nil {
-			return lossOf(err)
+			return znode.LossOf(err)
 		}
 		_ = o.s.Pause(m.c.life, round-1) // the next request returns the reason if the pause was cut short
 		var err error
@@ -195,7 +196,7 @@ func (m *Message) carryOut(verb string) error {
 			return nil
 		}
 		if o.s.Err() != nil && !isUnknown(err) {
-			return lossOf(err)
+			return znode.LossOf(err)
 		}
 		if m.c.life.Err() != nil || err != ErrRemoved && session.ClassOf(err) != session.ClassNoNode && !isUnknown(err) {
 			if session.ClassOf(err) == session.ClassNotEmpty {
@@ -219,7 +220,7 @@ func (m *Message) await(e *entry) error {
 	case <-e.done:
 		return e.err
 	case <-s.Done():
-		err := e.c.leave(lossOf(s.Err()), e)[0]
+		err := e.c.leave(znode.LossOf(s.Err()), e)[0]
 		select {
 		case <-e.done:
 			return e.err

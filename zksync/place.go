@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A place is a znode of ours in a line. One goroutine at a time uses it: the
@@ -70,7 +71,7 @@ func (p *place) wait(ctx context.Context) error {
 // only if the leader still knows the session.
 func (p *place) confirm(ctx context.Context, err error) error {
 	if session.ClassOf(err) == session.ClassRemoved {
-		if err := p.s.SyncQuorum(ctx, p.line.dir.path); err != nil {
+		if err := p.s.SyncQuorum(ctx, p.line.dir.Path); err != nil {
 			return err
 		}
 	}
@@ -97,7 +98,7 @@ func (p *place) await(ctx context.Context) error {
 		}
 		if wait == nil {
 			p.line.newest.Store(p.ahead)
-			wait = p.line.m.StartWait(p.line.op, p.line.dir.path, p.ahead.reason)
+			wait = p.line.m.StartWait(p.line.op, p.line.dir.Path, p.ahead.reason)
 		}
 		select {
 		case ev := <-p.own.Events():
@@ -109,7 +110,7 @@ func (p *place) await(ctx context.Context) error {
 		case ev := <-p.near.events():
 			granted := ev.Type == zk.EventNodeDeleted && p.last && p.unbroken()
 			if ev.Type == zk.EventNotWatching {
-				return lossOf(ev.Err)
+				return znode.LossOf(ev.Err)
 			}
 			p.near = nil
 			if granted && !p.line.rule.overtaken(p.line.class) {
@@ -117,7 +118,7 @@ func (p *place) await(ctx context.Context) error {
 			}
 		case ev := <-p.far.events():
 			if ev.Type == zk.EventNotWatching {
-				return lossOf(ev.Err)
+				return znode.LossOf(ev.Err)
 			}
 			// The nearest one still has its turn: time to see whether it is the
 			// last before ours.
@@ -159,7 +160,7 @@ func ownEvent(ev zk.Event) error {
 	case zk.EventNodeDeleted:
 		return ErrRemoved
 	case zk.EventNotWatching:
-		return lossOf(ev.Err)
+		return znode.LossOf(ev.Err)
 	}
 	return nil
 }
@@ -204,7 +205,7 @@ func (p *place) survey(ctx context.Context) (front, error) {
 	if p.own == nil {
 		wg.Go(func() { own = p.watchOwn(ctx) })
 	}
-	names, _, err := p.s.ChildNames(ctx, p.line.dir.path)
+	names, _, err := p.s.ChildNames(ctx, p.line.dir.Path)
 	wg.Wait()
 	switch {
 	case own != nil:
@@ -257,7 +258,7 @@ func (p *place) watchNeighbours(ctx context.Context, near, far string) error {
 			}
 		}
 		wg.Go(func() {
-			data, stat, w, err := p.s.WatchData(ctx, child(p.line.dir.path, name))
+			data, stat, w, err := p.s.WatchData(ctx, znode.Join(p.line.dir.Path, name))
 			if err == nil {
 				p.ahead.read(name, data, stat)
 				*to = &neighbour{name, w}
@@ -294,7 +295,7 @@ func (p *place) forgetNeighbours() {
 
 // grant checks the place against the lease before it is handed out.
 func (p *place) grant(ctx context.Context) error {
-	if err := grant(ctx, p.lease); err != nil {
+	if err := znode.Grant(ctx, p.lease); err != nil {
 		return err
 	}
 	p.guard = newGuard(p)
@@ -304,7 +305,7 @@ func (p *place) grant(ctx context.Context) error {
 
 // lost says why a place that was granted is none any more, nil if it is.
 func (p *place) lost() error {
-	if err := sessionLost(p.s); err != nil {
+	if err := znode.SessionLost(p.s); err != nil {
 		return err
 	}
 	return p.guard.lost()

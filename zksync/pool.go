@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A pool has the holds of one value that cannot be told apart when they are released,
@@ -172,7 +173,7 @@ func (p *pool) releaseLocked(i int) error {
 		return lost
 	}
 	err := st.release()
-	if isLoss(err) {
+	if znode.IsLoss(err) {
 		p.mu.Lock()
 		if len(p.stakes) > 0 && p.taint == nil {
 			p.spoil(err) // the lost hold may be another one than the released hold

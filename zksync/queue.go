@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A Queue hands messages from producers to consumers, first in first out, each to
@@ -91,14 +92,14 @@ func (q *queue) child(name string) string {
 	if q.kind.beside {
 		return q.path + "-" + name
 	}
-	return child(q.path, name)
+	return znode.Join(q.path, name)
 }
 
 func (q *queue) makeDir(ctx context.Context, s *session.Session, path string) error {
 	if path != q.path {
 		return s.MakeDir(ctx, path)
 	}
-	return q.cfg.layout.directory(path).create(ctx, s)
+	return q.cfg.layout.directory(path).Create(ctx, s)
 }
 
 // usable says why the value cannot be used, if it cannot.

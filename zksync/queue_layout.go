@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // The znodes of a queue. Messages are named and numbered as in ZooKeeper's queue
@@ -73,7 +75,7 @@ func parseEntry(name string) (item, bool) {
 		return item{}, false
 	}
 	priority, ok := parseDigits(rest[:priorityDigits])
-	seq, ok2 := parseNumber(rest[priorityDigits+1:])
+	seq, ok2 := znode.ParseNumber(rest[priorityDigits+1:])
 	return item{name: name, due: priority, seq: seq}, ok && ok2
 }
 
@@ -93,7 +95,7 @@ func compareItems(a, b item) int {
 	if c := cmp.Compare(a.due, b.due); c != 0 || a.seq == b.seq {
 		return c
 	}
-	if earlier(a.seq, b.seq) {
+	if znode.Earlier(a.seq, b.seq) {
 		return -1
 	}
 	return 1

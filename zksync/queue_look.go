@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // lanesAtOnce is how many directories are listed in one request.
@@ -76,7 +77,7 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 				if _, claimed := slices.BinarySearch(claims, q.claim(dir, it)); claimed {
 					continue
 				}
-				data, _, err = s.Get(ctx, child(dir, it.name))
+				data, _, err = s.Get(ctx, znode.Join(dir, it.name))
 				if session.ClassOf(err) == session.ClassNoAuth {
 					unreadable = err
 					continue
@@ -98,7 +99,7 @@ func (q *queue) claim(dir string, it item) string {
 	if q.kind.lane == nil {
 		return it.name
 	}
-	return lastName(dir) + "-" + it.name
+	return znode.Base(dir) + "-" + it.name
 }
 
 func (q *queue) look(ctx context.Context, fn func(context.Context, *session.Session) error) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // Put appends a message. nil and empty messages are messages, too. Put of a message
@@ -113,13 +114,13 @@ func (q *queue) message(dir, name string, data []byte) (tx, error) {
 	}
 	// A cancelled entry may be sent again together with other entries of its request,
 	// so it needs a copy of data.
-	create := &zk.CreateRequest{Path: child(dir, name), Data: bytes.Clone(data), Flags: zk.FlagSequence}
+	create := &zk.CreateRequest{Path: znode.Join(dir, name), Data: bytes.Clone(data), Flags: zk.FlagSequence}
 	t := tx{ops: []any{create}, size: len(create.Path) + len(data) + 100, dir: dir}
 	if len(data) < largeMessage {
 		return t, nil
 	}
 	// The name of a marker is as long as this.
-	size, err := q.m.MultiSize(&zk.SetDataRequest{Path: child(q.child(markersName), guidForm)}, create)
+	size, err := q.m.MultiSize(&zk.SetDataRequest{Path: znode.Join(q.child(markersName), znode.GUIDForm)}, create)
 	if err != nil {
 		return tx{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // renew makes a directory usable again that has no number for another message.
@@ -31,7 +32,7 @@ func (q *queue) renew(ctx context.Context, s *session.Session, dir string) error
 			return ok && (spent || it.seq == int32(next))
 		}
 		if slices.ContainsFunc(names, inTheWay) {
-			if err := await(ctx, s, w); err != nil {
+			if err := znode.AwaitEvent(ctx, s, w); err != nil {
 				return err
 			}
 			continue
@@ -46,25 +47,12 @@ func (q *queue) renew(ctx context.Context, s *session.Session, dir string) error
 	}
 }
 
-// await waits for a watch to fire.
-func await(ctx context.Context, s *session.Session, w *session.Watch) error {
-	defer w.Stop()
-	select {
-	case <-w.Events():
-		return nil
-	case <-s.Done():
-		return s.Err()
-	case <-ctx.Done():
-		return session.Cancelled(ctx)
-	}
-}
-
 // demolish removes a directory without messages, with our znodes in it. It reports
 // false if something has changed meanwhile.
 func (q *queue) demolish(ctx context.Context, s *session.Session, dir string, names []string) (bool, error) {
 	var ops []any
 	for _, name := range names {
-		path := child(dir, name)
+		path := znode.Join(dir, name)
 		if !strings.HasPrefix(name, "zksync-") {
 			// It has to stay, and so has the directory. It has one number left, which
 			// is free now: for one message at a time.
@@ -75,7 +63,7 @@ func (q *queue) demolish(ctx context.Context, s *session.Session, dir string, na
 			return false, err
 		}
 		for _, name := range inside {
-			ops = append(ops, &zk.DeleteRequest{Path: child(path, name), Version: -1})
+			ops = append(ops, &zk.DeleteRequest{Path: znode.Join(path, name), Version: -1})
 		}
 		ops = append(ops, &zk.DeleteRequest{Path: path, Version: -1})
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A race is an election by one ephemeral znode: all candidates try to create the
@@ -44,7 +45,7 @@ func (r *race) standUnder(ctx context.Context, s *session.Session) (*place, erro
 		return nil, err
 	}
 	h.version = stat.Version
-	p := &place{s: s, lease: s.Lease(), remover: h, path: r.path, name: lastName(r.path), token: stat.Czxid}
+	p := &place{s: s, lease: s.Lease(), remover: h, path: r.path, name: znode.Base(r.path), token: stat.Czxid}
 	p.lease.Own(r.path)
 	if err := p.grant(ctx); err != nil {
 		p.leave()
@@ -62,7 +63,7 @@ func (r *race) list(ctx context.Context, s *session.Session, n int) ([]Contender
 	case err != nil:
 		return nil, err
 	}
-	leader := contender(dirName(r.path), exclusive, znode{lastName(r.path), data, stat})
+	leader := contender(znode.Dir(r.path), exclusive, znode.Node{Name: znode.Base(r.path), Data: data, Stat: stat})
 	leader.Holds = true
 	return []Contender{leader}, nil
 }

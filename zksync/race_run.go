@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // After the znode has gone, a candidate waits for a random part of a window before it
@@ -94,7 +95,7 @@ func (r *raceRun) create(ctx context.Context) (*zk.Stat, error) {
 			return nil, nil
 		case session.ClassNoNode:
 			r.doubtful = false
-			if err := r.s.MakeDir(ctx, dirName(r.path)); err != nil {
+			if err := r.s.MakeDir(ctx, znode.Dir(r.path)); err != nil {
 				return nil, err
 			}
 		case session.ClassConnectionLost:
@@ -136,7 +137,7 @@ func (r *raceRun) rest(ctx context.Context) (vacant bool, err error) {
 	select {
 	case ev := <-w.Events():
 		if ev.Type == zk.EventNotWatching {
-			return false, lossOf(ev.Err)
+			return false, znode.LossOf(ev.Err)
 		}
 		return false, nil
 	case <-over:
@@ -164,7 +165,7 @@ func (r *raceRun) leader(ctx context.Context, owner int64) error {
 }
 
 // findOwn returns the Stat of the znode if this session owns it, and nil if not. An
-// absence counts only behind a commit: see participant.findAfterLoss.
+// absence counts only behind a commit: see rendezvous.Participant.findAfterLoss.
 func findOwn(ctx context.Context, s *session.Session, path string) (*zk.Stat, error) {
 	if err := s.SyncQuorum(ctx, path); err != nil {
 		return nil, err

@@ -153,7 +153,7 @@ func TestATakeSaysWhyThereIsNothing(t *testing.T) {
 
 // Participants that wait in Enter and in Leave log the participants that are present
 // after three seconds, and the error of a wait whose ctx ends says the same, also for
-// a participant that came too late for a round. Breaks if participant.rest starts no
+// a participant that came too late for a round. Breaks if barrierView.awaitChange starts no
 // Wait, or if rest or apart returns session.Cancelled.
 func TestADoubleBarrierSaysWhoIsThere(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {

@@ -6,6 +6,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A remover removes the znode of a contender.
@@ -71,7 +72,7 @@ func awaitGone(ctx context.Context, s *session.Session, gone ...<-chan struct{})
 	if err := s.Err(); err != nil && ctx.Err() == nil {
 		// The session has ended before it had to, by somebody's hand: perhaps
 		// before the release.
-		return lossOf(err)
+		return znode.LossOf(err)
 	}
 	// Whether or not that has reached the server, the hold was good until the
 	// release began.

@@ -1,5 +1,7 @@
 package zksync
 
+import "github.com/go-zksync/toolkit/zksync/internal/znode"
+
 // The classes of an RWMutex's line.
 const (
 	reader class = iota + 1
@@ -27,7 +29,7 @@ var sharedRule = rule{
 
 func parseShared(name string) (class, int32, bool) {
 	for _, m := range sharedMarks {
-		if seq, ok := parseSequence(name, m.mark); ok {
+		if seq, ok := znode.ParseSequence(name, m.mark); ok {
 			return m.class, seq, true
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // slots are the slots of this process.
@@ -117,7 +118,7 @@ func (h *slotHold) remove(s *session.Session, path string) error {
 	defer cancel()
 	if h.isFree() {
 		if ended := s.Err(); ended != nil {
-			return lossOf(ended)
+			return znode.LossOf(ended)
 		}
 		return ErrRemoved
 	}

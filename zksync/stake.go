@@ -2,6 +2,7 @@ package zksync
 
 import (
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A stake has the znodes on which one or more holds rest. They are removed when the
@@ -23,7 +24,7 @@ func (st *stake) shared() bool { return st.left > st.owned }
 
 // lost says why the stake is none any more, nil if it is.
 func (st *stake) lost() error {
-	if err := sessionLost(st.s); err != nil {
+	if err := znode.SessionLost(st.s); err != nil {
 		return err
 	}
 	for _, g := range st.guards {
@@ -42,12 +43,9 @@ func (st *stake) follow(onLoss func(error)) error {
 			return err
 		}
 	}
-	unfollow, err := st.s.NotifyEnd(func(why error) { onLoss(lossOf(why)) })
-	if err != nil {
-		return lossOf(err)
-	}
-	st.unfollow = unfollow
-	return nil
+	var err error
+	st.unfollow, err = znode.NotifyLoss(st.s, onLoss)
+	return err
 }
 
 // close ends everything that belongs to a stake except its znodes.

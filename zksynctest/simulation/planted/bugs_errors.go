@@ -64,7 +64,7 @@ var errorBugs = []bug{
 		"	if err := o.s.SyncQuorum(ctx, o.c.q.path); err != nil {\n		return nil, err\n	}\n",
 		""}},
 		[]finder{tested("./zksync", "^TestLostAnswersAreLookedUpBehindACommit$")}},
-	{"look for a participant behind a sync", []edit{{"zksync/participant_looks.go",
+	{"look for a participant behind a sync", []edit{{"zksync/internal/rendezvous/requests.go",
 		"	if err := p.s.SyncQuorum(background, p.b.path); err != nil {\n		return false, err\n	}\n",
 		""}},
 		[]finder{tested("./zksync", "^TestLostAnswersAreLookedUpBehindACommit$")}},

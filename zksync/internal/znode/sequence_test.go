@@ -1,4 +1,4 @@
-package zksync
+package znode
 
 import (
 	"fmt"
@@ -14,7 +14,7 @@ func FuzzSequence(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name string) {
 		for _, mark := range []string{"-lock-", "__lock__"} {
-			seq, ok := parseSequence(name, mark)
+			seq, ok := ParseSequence(name, mark)
 			if !ok {
 				continue
 			}
@@ -35,17 +35,17 @@ func TestSequence(t *testing.T) {
 		"a-lock--000000005":                 -5,
 		"x-lock-0000000001-lock-0000000002": 2,
 	} {
-		if seq, ok := parseSequence(name, "-lock-"); !ok || seq != want {
+		if seq, ok := ParseSequence(name, "-lock-"); !ok || seq != want {
 			t.Errorf("%q has number %d, %v", name, seq, ok)
 		}
 	}
 	for _, name := range []string{"a-lock-", "a-lock-1", "a-lock-000000000", "a-lock-2147483648", "a-lock-+000000001", "a-lock-00000000x1", "a"} {
-		if seq, ok := parseSequence(name, "-lock-"); ok {
+		if seq, ok := ParseSequence(name, "-lock-"); ok {
 			t.Errorf("%q has number %d", name, seq)
 		}
 	}
 	for _, ordered := range [][2]int32{{1, 2}, {0, math.MaxInt32}, {math.MaxInt32, math.MinInt32}, {math.MaxInt32 - 5, math.MinInt32 + 5}, {-1, 0}} {
-		if a, b := ordered[0], ordered[1]; !earlier(a, b) || earlier(b, a) || earlier(a, a) {
+		if a, b := ordered[0], ordered[1]; !Earlier(a, b) || Earlier(b, a) || Earlier(a, a) {
 			t.Errorf("%d does not come before %d", a, b)
 		}
 	}

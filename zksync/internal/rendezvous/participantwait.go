@@ -1,4 +1,4 @@
-package zksync
+package rendezvous
 
 import (
 	"context"
@@ -8,26 +8,26 @@ import (
 	"sync"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// maxNamed is how many participants a log line or an error names.
+// maxNamed is the number of participants that a log line or an error names.
 const maxNamed = 8
 
 // A participantWait is the wait of one call of Enter or Leave, for log lines and
-// errors. It may be used by several goroutines: a call that was given up returns
-// before its step does, and a reason may still be looked up for the log then. So each
-// call has its own.
+// errors. Several goroutines may use it, since a cancelled call returns before its step
+// does and while the log still reads the reason. So each call has its own.
 type participantWait struct {
-	p  *participant // set once, like op
+	v  *barrierView // set once, like op
 	op string
 
 	mu    sync.Mutex
 	wait  *session.Wait // nil until the participant has to wait
 	over  bool
 	late  bool              // a round goes on that began without the participant
-	names []string          // of the first of those that are there, as far as is known
-	more  int               // how many more were listed
-	known map[string]string // what the znodes of some names say of their owners
+	names []string          // of the first participants of the last listing
+	more  int               // the number of further participants in that listing
+	known map[string]string // the owners of some names, from their znodes
 }
 
 // start notes that the participant waits, and whether for the end of a round.
@@ -36,7 +36,7 @@ func (w *participantWait) start(inRound bool) {
 	defer w.mu.Unlock()
 	w.late = inRound && w.op == "enter"
 	if w.wait == nil && !w.over {
-		w.wait = w.p.b.m.StartWait(w.op, w.p.b.path, w.reason)
+		w.wait = w.v.b.m.StartWait(w.op, w.v.b.path, w.reason)
 	}
 }
 
@@ -55,10 +55,10 @@ func (w *participantWait) cancelled(ctx context.Context) error {
 	if wait := w.end(); wait != nil {
 		return wait.Cancelled(ctx)
 	}
-	return w.p.b.m.Cancelled(ctx)
+	return w.v.b.m.Cancelled(ctx)
 }
 
-// listed notes a listing of the directory.
+// listed notes the names in the directory.
 func (w *participantWait) listed(names []string) {
 	first, count := firstParticipants(names)
 	w.mu.Lock()
@@ -69,7 +69,7 @@ func (w *participantWait) listed(names []string) {
 // firstParticipants returns the names of the first few participants, and counts all.
 func firstParticipants(names []string) (first []string, count int) {
 	for _, name := range names {
-		if !isParticipant(name) {
+		if !IsParticipant(name) {
 			continue
 		}
 		if count++; count <= maxNamed {
@@ -85,7 +85,7 @@ func (w *participantWait) reason(ctx context.Context) error {
 	if ctx.Err() == nil {
 		w.refresh(ctx)
 	}
-	there, n := int(w.p.there.Load()), w.p.b.n
+	there, n := int(w.v.there.Load()), w.v.b.size
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var text string
@@ -101,7 +101,7 @@ func (w *participantWait) reason(ctx context.Context) error {
 		if known, ok := w.known[name]; ok {
 			text += ", " + known
 		} else {
-			text += ", " + strings.TrimPrefix(name, idPrefix)
+			text += ", " + strings.TrimPrefix(name, IDPrefix)
 		}
 	}
 	if w.more > 0 {
@@ -112,8 +112,8 @@ func (w *participantWait) reason(ctx context.Context) error {
 
 // refresh lists the participants, unless there are too many of them.
 func (w *participantWait) refresh(ctx context.Context) {
-	s, dir := w.p.s, w.p.b.path
-	if w.p.there.Load() > maxRelisted {
+	s, dir := w.v.s, w.v.b.path
+	if w.v.there.Load() > znode.MaxRelisted {
 		return
 	}
 	names, _, err := s.Children(ctx, dir)
@@ -121,24 +121,24 @@ func (w *participantWait) refresh(ctx context.Context) {
 		return
 	}
 	first, count := firstParticipants(names)
-	found, err := readAll(ctx, s, dir, first)
+	found, err := znode.ReadAll(ctx, s, dir, first)
 	if err != nil {
 		return
 	}
 	known := make(map[string]string, len(found))
 	for _, z := range found {
-		text := strings.TrimPrefix(z.name, idPrefix)
-		if id := string(z.data); id != "" && !strings.HasPrefix(id, guidMark) {
+		text := strings.TrimPrefix(z.Name, IDPrefix)
+		if id := string(z.Data); id != "" && !strings.HasPrefix(id, znode.ProtectedPrefix) {
 			text = id // of a participant of kazoo's
 		}
-		if z.stat.EphemeralOwner == s.ID() {
+		if z.Stat.EphemeralOwner == s.ID() {
 			text += " (this process)"
 		} else {
-			text += fmt.Sprintf(" (session 0x%x)", uint64(z.stat.EphemeralOwner))
+			text += fmt.Sprintf(" (session 0x%x)", uint64(z.Stat.EphemeralOwner))
 		}
-		known[z.name] = text
+		known[z.Name] = text
 	}
-	w.p.there.Store(int32(count))
+	w.v.there.Store(int32(count))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.names, w.more, w.known = first, count-len(first), known

@@ -1,0 +1,153 @@
+package rendezvous
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
+)
+
+// maxGrace bounds the time for which a call outlives its ctx to finish a step.
+const maxGrace = time.Second
+
+// A Participant enters a barrier under one session. Its methods are called by one
+// goroutine at a time.
+//
+// Two rules keep rounds apart. First, ready is created and deleted by transactions that
+// fail if the directory has another version than when it was seen full or empty, and
+// every other transaction of a participant raises that version. Second, a participant
+// is in the round of the first ready that is newer than its own child.
+type Participant struct {
+	barrierView
+	child
+	lease *session.Lease
+}
+
+// Session returns the session under which the participant has entered.
+func (p *Participant) Session() *session.Session { return p.s }
+
+// runApart runs step to its end in a goroutine of its own and returns its result. step
+// ends soon after ctx. If no server answers, runApart does not wait for the end of
+// step, and late is called with the result of step.
+func (p *Participant) runApart(ctx context.Context, op string, step func(context.Context) error, late func(error)) error {
+	p.wait = &participantWait{v: &p.barrierView, op: op}
+	done, err := p.s.Busy()
+	if err != nil {
+		p.close()
+		return znode.LossOf(err)
+	}
+	defer p.wait.stop()
+	result, deserted, settled := make(chan error), make(chan struct{}), make(chan struct{})
+	p.b.settled = settled
+	go func() {
+		defer close(settled)
+		defer done()
+		err := step(ctx)
+		select {
+		case result <- err:
+		case <-deserted:
+			late(err)
+		}
+	}()
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+	}
+	grace := time.NewTimer(min(p.s.Timeout()/6, maxGrace))
+	defer grace.Stop()
+	select {
+	case err := <-result:
+		return err
+	case <-grace.C:
+		close(deserted)
+		return p.wait.cancelled(ctx)
+	}
+}
+
+// enter returns nil when the participant is inside. If it fails, the participant is not
+// inside, and is not counted any more.
+func (p *Participant) enter(ctx context.Context) error {
+	err := p.pass(ctx)
+	if err == nil {
+		// The hold begins only if the session is proven alive.
+		p.lease.Own(p.path)
+		err = znode.Grant(background, p.lease)
+	}
+	if err != nil {
+		p.drop()
+	}
+	return err
+}
+
+// pass joins rounds until a round includes the participant.
+func (p *Participant) pass(ctx context.Context) error {
+	if err := p.prepare(ctx); err != nil {
+		return err
+	}
+	for {
+		if err := p.awaitNext(ctx); err != nil {
+			return err
+		}
+		if err := p.join(); err != nil {
+			return err
+		}
+		in, err := p.awaitOpening(ctx)
+		switch {
+		case err != nil && ctx.Err() != nil && p.s.Err() == nil:
+			if in, _ = p.retract(); in {
+				return nil
+			}
+			return err
+		case in || err != nil:
+			return err
+		}
+		// That round began before our child was created.
+		if err := p.remove(); err != nil && session.ClassOf(err) != session.ClassRemoved {
+			return err
+		}
+	}
+}
+
+// Leave deletes the child and waits for the end of the round. If it fails, it returns
+// the number of participants that it saw last.
+func (p *Participant) Leave(ctx context.Context) (there int, err error) {
+	err = p.runApart(ctx, "leave", p.leave, func(error) {})
+	return int(p.there.Load()), err
+}
+
+func (p *Participant) leave(ctx context.Context) error {
+	defer p.close()
+	if err := znode.SessionLost(p.s); err != nil {
+		return err
+	}
+	p.lease.End() // from here on the session need not end when it cannot be proven alive
+	err := p.remove()
+	if err == nil {
+		err = p.awaitEnd(ctx)
+	}
+	if ended := p.s.Err(); err != nil && ended != nil {
+		return znode.LossOf(ended)
+	}
+	return err
+}
+
+// drop deletes the child, if it may exist, when no caller waits for the deletion.
+func (p *Participant) drop() {
+	if p.path != "" && p.s.Err() == nil {
+		c := p.child
+		if err := p.remove(); err != nil && p.s.Err() == nil && session.ClassOf(err) != session.ClassRemoved {
+			// The janitor sends no touch. The other participants count the child until
+			// they read again, as after a crash.
+			p.s.DiscardOwn(c.path, []byte(c.mark))
+		}
+	}
+	p.close()
+}
+
+// close ends the lease, the watch and the subscription, and leaves the child.
+func (p *Participant) close() {
+	p.stop()
+	p.lease.End()
+}

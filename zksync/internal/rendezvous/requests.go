@@ -1,0 +1,185 @@
+package rendezvous
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// background is the ctx of transactions. Their outcome must be known, so only the end
+// of the session ends them.
+var background = context.Background()
+
+var errDirectoryInUse = errors.New("the znode holds data or may not be read: a double barrier needs a directory of its own")
+
+// prepare makes sure that the directory may be written to, and deletes the child of an
+// earlier session, which would be counted beside a new child.
+func (p *Participant) prepare(ctx context.Context) error {
+	writable, err := p.b.dir.Writable(ctx, p.s)
+	if err != nil {
+		return err
+	}
+	if !writable {
+		p.b.dir.Forget()
+		return errDirectoryInUse
+	}
+	if p.b.leftover.path == "" {
+		return nil
+	}
+	p.child = p.b.leftover
+	if ok, err := p.find(ctx); err != nil {
+		p.child = child{} // another participant may own the znode
+		return err
+	} else if !ok {
+		p.forgetChild()
+		return nil
+	}
+	if err := p.remove(); err != nil && session.ClassOf(err) != session.ClassRemoved {
+		return err
+	}
+	return nil
+}
+
+// join creates the child.
+func (p *Participant) join() error {
+	p.child = p.b.newChild()
+	p.b.leftover = p.child
+	p.round = 0
+	for round := 0; ; round++ {
+		results, err := p.s.Multi(background,
+			&zk.CreateRequest{Path: p.path, Data: []byte(p.mark), Flags: zk.FlagEphemeral}, p.touch())
+		class := session.ClassOf(err)
+		switch class {
+		case session.ClassOK:
+			p.czxid = p.touched(results).Mzxid
+			return nil
+		case session.ClassConnectionLost:
+			if ok, err := p.findAfterLoss(); err != nil {
+				return err
+			} else if ok {
+				return p.readDirectory(background)
+			}
+			err = nil
+		case session.ClassNoNode:
+			err = p.b.dir.Create(background, p.s)
+		case session.ClassNodeExists:
+			err = fmt.Errorf("%w: there is %s", ErrIDInUse, p.path)
+		}
+		if err == nil {
+			err = p.pause(round)
+		}
+		if err != nil {
+			if p.s.Err() == nil && class != session.ClassUnknown {
+				p.forgetChild() // the znode is not ours, or it does not exist
+			}
+			return err
+		}
+	}
+}
+
+// remove deletes the child. It fails with ErrRemoved if another client has done so.
+func (p *Participant) remove() error {
+	for round := 0; ; round++ {
+		results, err := p.s.Multi(background, &zk.DeleteRequest{Path: p.path, Version: -1}, p.touch())
+		switch session.ClassOf(err) {
+		case session.ClassOK:
+			p.touched(results)
+			p.forgetChild()
+			return nil
+		case session.ClassNoNode:
+			p.forgetChild()
+			return session.ErrRemoved
+		case session.ClassConnectionLost:
+		default:
+			return err
+		}
+		// If the child is gone, another participant of the same id may have created a
+		// znode of that name meanwhile.
+		if ok, err := p.findAfterLoss(); err != nil {
+			return err
+		} else if !ok {
+			p.forgetChild()
+			return p.readDirectory(background)
+		}
+		if err := p.pause(round); err != nil {
+			return err
+		}
+	}
+}
+
+// forgetChild notes that the participant has no child.
+func (p *Participant) forgetChild() { p.child, p.b.leftover = child{}, child{} }
+
+// retract deletes the child unless a round includes the participant, and reports
+// whether one does.
+func (p *Participant) retract() (in bool, err error) {
+	lost := false
+	for round := 0; ; round++ {
+		if lost {
+			if ok, err := p.findAfterLoss(); err != nil {
+				return false, err
+			} else if !ok {
+				p.forgetChild()
+				return false, nil
+			}
+		}
+		// The directory is read first. If ready does not exist after that, it did not
+		// exist when the directory had this version, and so it does not exist while the
+		// directory has this version.
+		if err := p.readDirectory(background); err != nil {
+			return false, err
+		}
+		ok, stat, err := p.s.Exists(background, p.readyPath())
+		if err != nil {
+			return false, err
+		}
+		if ok && stat.Czxid > p.czxid {
+			p.unwatch()
+			p.round = stat.Czxid
+			return true, nil
+		}
+		_, err = p.s.Multi(background, p.unchanged(), &zk.DeleteRequest{Path: p.path, Version: -1}, p.touch())
+		switch session.ClassOf(err) {
+		case session.ClassOK, session.ClassNoNode:
+			p.forgetChild()
+			return false, nil
+		case session.ClassConnectionLost:
+			lost = true
+		case session.ClassBadVersion:
+		default:
+			return false, err
+		}
+		if err := p.pause(round); err != nil {
+			return false, err
+		}
+	}
+}
+
+// findAfterLoss is find after a lost answer. An absence counts only behind a commit: a
+// deposed leader does not show the transactions of its successor. Requests that still
+// arrive over the old connection are refused.
+func (p *Participant) findAfterLoss() (bool, error) {
+	if err := p.s.SyncQuorum(background, p.b.path); err != nil {
+		return false, err
+	}
+	return p.find(background)
+}
+
+// find reports whether the child exists.
+func (p *Participant) find(ctx context.Context) (bool, error) {
+	data, stat, err := p.s.Get(ctx, p.path)
+	switch {
+	case session.ClassOf(err) == session.ClassNoNode:
+		return false, nil
+	case err != nil:
+		return false, err
+	case string(data) != p.mark:
+		return false, nil
+	}
+	p.czxid = stat.Czxid
+	return true, nil
+}

@@ -1,0 +1,239 @@
+package rendezvous
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
+)
+
+// A barrierView has the state of the barrier as a participant saw it last, and the
+// transactions that depend on that state. One goroutine at a time uses it. Only there
+// and wait may be used by others.
+type barrierView struct {
+	b *Barrier
+	s *session.Session
+
+	round   int64          // the czxid of the ready of the round that includes or excludes the participant, 0 if there is none
+	ready   int64          // the czxid of ready, 0 if ready did not exist
+	watch   *session.Watch // on ready; nil if ready must be read again
+	count   int            // of the directory's children, with ready and strange children
+	version int32          // of the directory
+	conn    uint64         // the connection that returned count and version
+	there   atomic.Int32   // the number of participants that count amounts to
+
+	wait      *participantWait // of the call under way
+	patience  int              // the number of children that the next listing may have
+	states    <-chan session.State
+	endStates context.CancelFunc
+}
+
+// touch returns the operation that raises the version of the directory. Its result has
+// the Stat of the directory.
+func (v *barrierView) touch() *zk.SetDataRequest {
+	return &zk.SetDataRequest{Path: v.b.path, Data: []byte{}, Version: -1}
+}
+
+// unchanged returns the operation that fails if the directory has changed.
+func (v *barrierView) unchanged() *zk.CheckVersionRequest {
+	return &zk.CheckVersionRequest{Path: v.b.path, Version: v.version}
+}
+
+func (v *barrierView) readyPath() string { return znode.Join(v.b.path, ReadyName) }
+
+// touched notes the Stat of the touch at the end of a transaction.
+func (v *barrierView) touched(results []zk.MultiResponse) *zk.Stat {
+	stat := results[len(results)-1].Stat
+	v.conn = v.s.Connection()
+	v.note(stat)
+	return stat
+}
+
+// note notes the Stat of the directory.
+func (v *barrierView) note(stat *zk.Stat) {
+	v.count, v.version = int(stat.NumChildren), stat.Version
+	there := v.count - v.b.strange
+	if v.round != 0 {
+		there-- // ready
+	}
+	v.there.Store(int32(max(0, there)))
+}
+
+// empty reports whether no participant has a child. Strange children raise the count of
+// the directory. If all children may be strange, empty lists their names.
+func (v *barrierView) empty(ctx context.Context) (bool, error) {
+	if v.count <= 1 {
+		return true, nil
+	}
+	if v.count > 1+v.b.strange && v.count > v.patience {
+		return false, nil
+	}
+	there, _, err := v.list(ctx)
+	return err == nil && there == 0, err
+}
+
+// list counts the participants by name, and reports whether ready exists.
+func (v *barrierView) list(ctx context.Context) (there int, ready bool, err error) {
+	names, stat, err := v.s.Children(ctx, v.b.path)
+	if session.ClassOf(err) == session.ClassNoNode {
+		names, stat, err = nil, &zk.Stat{}, nil
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	v.patience, v.b.strange = 0, 0
+	for _, name := range names {
+		switch {
+		case name == ReadyName:
+			ready = true
+		case IsParticipant(name):
+			there++
+		default:
+			v.b.strange++
+		}
+	}
+	v.note(stat)
+	v.wait.listed(names)
+	return there, ready, nil
+}
+
+// watchReady reads whether ready exists, and leaves a watch on it.
+func (v *barrierView) watchReady(ctx context.Context) error {
+	ok, stat, w, err := v.s.WatchExists(ctx, v.readyPath())
+	if err != nil {
+		return err
+	}
+	v.unwatch()
+	v.watch, v.ready = w, 0
+	if ok {
+		v.ready = stat.Czxid
+	}
+	return nil
+}
+
+func (v *barrierView) unwatch() {
+	if v.watch != nil {
+		v.watch.Stop()
+		v.watch = nil
+	}
+}
+
+// readDirectory reads the count and the version.
+func (v *barrierView) readDirectory(ctx context.Context) error {
+	conn := v.s.Connection()
+	_, stat, err := v.s.Exists(ctx, v.b.path)
+	if err != nil {
+		return err
+	}
+	if stat == nil {
+		stat = &zk.Stat{}
+	}
+	v.conn = conn
+	v.note(stat)
+	return nil
+}
+
+// open creates ready if the directory has not changed. It is not an error if the
+// directory has changed, or if the outcome is unknown.
+func (v *barrierView) open() (opened bool, err error) {
+	results, err := v.s.Multi(background, v.unchanged(), &zk.CreateRequest{Path: v.readyPath()}, v.touch())
+	switch session.ClassOf(err) {
+	case session.ClassOK:
+		v.unwatch()
+		v.round = v.touched(results).Mzxid
+		return true, nil
+	case session.ClassBadVersion, session.ClassConnectionLost, session.ClassNodeExists:
+		return false, nil
+	}
+	return false, err
+}
+
+// clear deletes ready if the directory has not changed. It is not an error if the
+// directory has changed, or if the outcome is unknown.
+func (v *barrierView) clear() (cleared bool, err error) {
+	results, err := v.s.Multi(background, v.unchanged(), &zk.DeleteRequest{Path: v.readyPath(), Version: -1}, v.touch())
+	switch session.ClassOf(err) {
+	case session.ClassOK:
+		v.touched(results)
+		return true, nil
+	case session.ClassBadVersion, session.ClassConnectionLost, session.ClassNoNode:
+		return false, nil
+	}
+	return false, err
+}
+
+// pause waits before a transaction is repeated. The first repetition does not wait. The
+// pauses grow while other participants are faster, or the connection breaks.
+func (v *barrierView) pause(round int) error {
+	if round == 0 {
+		return nil
+	}
+	limit := time.Millisecond << min(round, 9)
+	t := time.NewTimer(limit/2 + rand.N(limit/2))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-v.s.Done():
+		return v.s.Err()
+	}
+}
+
+// listedPerTick is the number of names that a participant may list for each session
+// timeout of waiting, to find out whether they are names of participants.
+const listedPerTick = 16
+
+// nothing is the result of awaitChange when it is only time to read again.
+const nothing zk.EventType = 0
+
+// awaitChange waits for a change of ready. It returns nothing when the connection is
+// not the connection that returned the count, and once per session timeout: no touch
+// reports the crash of a participant.
+func (v *barrierView) awaitChange(ctx context.Context) (zk.EventType, error) {
+	if v.states == nil {
+		var states context.Context
+		states, v.endStates = context.WithCancel(context.Background())
+		v.states = v.b.m.States(states)
+	}
+	v.wait.start(v.round != 0)
+	period := v.s.Timeout()
+	tick := time.NewTimer(3*period/4 + rand.N(period/2))
+	defer tick.Stop()
+	for {
+		select {
+		case ev := <-v.watch.Events():
+			v.watch = nil
+			if ev.Type == zk.EventNotWatching {
+				return nothing, znode.LossOf(ev.Err)
+			}
+			return ev.Type, nil
+		case _, ok := <-v.states:
+			if !ok {
+				return nothing, znode.LossOf(session.ErrClosed)
+			}
+			if conn := v.s.Connection(); conn != 0 && conn != v.conn {
+				return nothing, nil
+			}
+		case <-tick.C:
+			v.patience += listedPerTick
+			return nothing, nil
+		case <-v.s.Done():
+			return nothing, znode.LossOf(v.s.Err())
+		case <-ctx.Done():
+			return nothing, v.wait.cancelled(ctx)
+		}
+	}
+}
+
+// stop stops the watch on ready and the subscription to the states.
+func (v *barrierView) stop() {
+	v.unwatch()
+	if v.endStates != nil {
+		v.endStates()
+	}
+}

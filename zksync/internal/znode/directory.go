@@ -1,0 +1,166 @@
+package znode
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// ErrExhausted says that a directory cannot give another sequence number. It stays
+// within zksync.
+var ErrExhausted = errors.New("zksync: the directory's counter is spent")
+
+// A Directory is the parent of the znodes of a primitive. A transaction that writes an
+// empty value to the directory learns from the answer how many children there are. A
+// Directory remembers whether that write is allowed.
+type Directory struct {
+	Path    string
+	Lasting bool   // the directory stays when it is empty
+	Data    []byte // the data with which the directory is created
+
+	mu        sync.Mutex
+	access    access
+	exhausted int64 // the czxid of the last directory whose counter was exhausted
+}
+
+type access uint8
+
+const (
+	accessUnknown access = iota
+	writable             // the directory has no data
+	notWritable          // the directory has data, or its ACL forbids the write
+)
+
+// Forbid notes that the directory may not be written to.
+func (d *Directory) Forbid() { d.setAccess(notWritable) }
+
+// Forget makes the next call of Writable read the directory again.
+func (d *Directory) Forget() { d.setAccess(accessUnknown) }
+
+func (d *Directory) setAccess(a access) {
+	if d.Data != nil {
+		a = notWritable
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.access = a
+}
+
+// Writable reports whether the directory may be written to. If that is not known,
+// Writable reads the directory, and creates it if it does not exist.
+func (d *Directory) Writable(ctx context.Context, s *session.Session) (bool, error) {
+	d.mu.Lock()
+	a := d.access
+	d.mu.Unlock()
+	if a != accessUnknown {
+		return a == writable, nil
+	}
+	ok, stat, err := s.Exists(ctx, d.Path)
+	switch {
+	case session.ClassOf(err) == session.ClassNoAuth:
+		// Servers from 3.8.4 on do not tell a client that may not read the znode.
+		d.Forbid()
+		return false, nil
+	case err != nil:
+		return false, err
+	case !ok:
+		return d.Data == nil, d.Create(ctx, s)
+	case stat.DataLength > 0 || d.Data != nil:
+		d.Forbid()
+		return false, nil
+	}
+	d.setAccess(writable)
+	return true, nil
+}
+
+// Create creates the directory. It is not an error if another client has created the
+// directory: that client did so for the same purpose.
+func (d *Directory) Create(ctx context.Context, s *session.Session) error {
+	if err := d.create(ctx, s); err != nil {
+		return err
+	}
+	d.setAccess(writable)
+	return nil
+}
+
+// create creates a container, or an ordinary znode if the directory is to last.
+func (d *Directory) create(ctx context.Context, s *session.Session) error {
+	if !d.Lasting {
+		return s.MakeDir(ctx, d.Path)
+	}
+	for round := 0; ; round++ {
+		if err := s.Pause(ctx, round-1); err != nil {
+			return err
+		}
+		_, err := s.Create(ctx, d.Path, d.Data, zk.FlagPersistent)
+		switch session.ClassOf(err) {
+		case session.ClassOK, session.ClassNodeExists:
+			return nil
+		case session.ClassNoNode:
+			if err := s.MakeDir(ctx, Dir(d.Path)); err != nil {
+				return err
+			}
+		case session.ClassConnectionLost:
+		default:
+			return err
+		}
+	}
+}
+
+// MarkExhausted notes that the counter of the present directory is exhausted. The
+// counter stops at the greatest int32, and the server gives that number to every later
+// znode.
+func (d *Directory) MarkExhausted(ctx context.Context, s *session.Session) error {
+	ok, stat, err := s.Exists(ctx, d.Path)
+	if err != nil || !ok {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.exhausted = stat.Czxid
+	return nil
+}
+
+// Recreate deletes a directory whose counter is exhausted, and creates it again: only a
+// new directory counts from zero. The deletion requires that the directory is empty.
+// Recreate waits for that, or reports false if wait is false. The caller must have no
+// znode in the directory, so that callers do not wait for each other.
+func (d *Directory) Recreate(ctx context.Context, s *session.Session, wait bool) (bool, error) {
+	d.mu.Lock()
+	exhausted := d.exhausted
+	d.mu.Unlock()
+	for round := 0; ; {
+		names, stat, w, err := s.WatchChildren(ctx, d.Path)
+		switch {
+		case session.ClassOf(err) == session.ClassNoNode:
+			return true, d.Create(ctx, s)
+		case err != nil:
+			return false, err
+		case stat.Czxid != exhausted:
+			w.Stop()
+			return true, nil
+		case len(names) == 0:
+			w.Stop()
+			switch err := s.Delete(ctx, d.Path, -1); session.ClassOf(err) {
+			case session.ClassOK, session.ClassNoNode, session.ClassNotEmpty, session.ClassConnectionLost:
+			default:
+				return false, err
+			}
+			if err := s.Pause(ctx, round); err != nil {
+				return false, err
+			}
+			round++
+			continue
+		case !wait:
+			w.Stop()
+			return false, nil
+		}
+		if err := AwaitEvent(ctx, s, w); err != nil {
+			return false, err
+		}
+	}
+}

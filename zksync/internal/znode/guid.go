@@ -1,0 +1,27 @@
+package znode
+
+import "github.com/go-zksync/toolkit/session"
+
+// ProtectedPrefix begins a name that session.Protect has made. A GUID follows it.
+const ProtectedPrefix = "_c_"
+
+// GUIDForm is as long as every GUID.
+const GUIDForm = "00000000-0000-0000-0000-000000000000"
+
+// NewGUID returns a GUID.
+func NewGUID() string {
+	protected := session.Protect("/")
+	return protected[len(protected)-len(GUIDForm)-1 : len(protected)-1]
+}
+
+// IsUUID reports whether s is a UUID, with dashes or, as kazoo writes it, without.
+func IsUUID(s string) bool {
+	for i, c := range []byte(s) {
+		hex := c >= '0' && c <= '9' || c >= 'a' && c <= 'f'
+		dash := c == '-' && len(s) == 36 && (i == 8 || i == 13 || i == 18 || i == 23)
+		if !hex && !dash {
+			return false
+		}
+	}
+	return len(s) == 36 || len(s) == 32
+}

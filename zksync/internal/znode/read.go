@@ -1,0 +1,54 @@
+package znode
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// MaxRelisted is the length up to which a directory is listed again only for a log line
+// or an error. Thousands of waiting contenders must not list thousands of names each.
+const MaxRelisted = 64
+
+// maxReads is how many reads of ReadAll are under way at once.
+const maxReads = 256
+
+// A Node is a znode that was read.
+type Node struct {
+	Name string
+	Data []byte
+	Stat *zk.Stat
+}
+
+// ReadAll reads the children of dir that have the given names, and returns the children
+// that still exist, in the order of names.
+func ReadAll(ctx context.Context, s *session.Session, dir string, names []string) ([]Node, error) {
+	all := make([]Node, len(names))
+	errs := make([]error, len(names))
+	slots := make(chan struct{}, maxReads)
+	var wg sync.WaitGroup
+	for i, name := range names {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			data, stat, err := s.Get(ctx, Join(dir, name))
+			if err == nil {
+				all[i] = Node{name, data, stat}
+			} else if session.ClassOf(err) != session.ClassNoNode {
+				errs[i] = err
+			}
+		})
+	}
+	wg.Wait()
+	found := all[:0]
+	for _, z := range all {
+		if z.Stat != nil {
+			found = append(found, z)
+		}
+	}
+	return found, errors.Join(errs...)
+}
