@@ -29,6 +29,12 @@ func TestQueueWithSmallRequests(t *testing.T) {
 		srv.ExpireSession(live(t, m).ID())
 		got = append(got, receive(t, ch, 50)...)
 		want(t, got, numbers(0, 150))
+		// Messages of the lost session that were received and not removed yet would come to
+		// the other consumer again, as Chan documents.
+		eventually(t, "removal of the messages that were received", func() bool {
+			left, _ := leftItems(srv, queuePath)
+			return len(left) == n-len(got)
+		})
 		// Beside others messages are read before they are claimed.
 		others := other.Chan()
 		synctest.Wait()
