@@ -25,7 +25,7 @@ func serve(cfg zkserver.Config) *zkserver.Server {
 }
 
 // An observer is told of each request, with its latency and what came of it.
-func ExampleWithObserver() {
+func ExampleObserver() {
 	ctx := context.Background()
 	srv := serve(zkserver.Config{})
 	defer srv.Close()

@@ -52,8 +52,7 @@ func Example() {
 	// EventNodeDeleted
 }
 
-// The create is done and its reply lost: what a client must expect of every write.
-// A follower that lags shows what was until its client asks for more.
+// A follower that lags shows an old state until its client sends a sync.
 func ExampleEndpoint_Lag() {
 	server, err := zkserver.NewEnsemble(zkserver.Config{}, 3)
 	if err != nil {
@@ -122,6 +121,7 @@ func ExampleServer_Depose() {
 	// false <nil>
 }
 
+// The create is done and its reply is lost: every client must expect that of a write.
 func ExampleServer_Inject() {
 	server, err := zkserver.New(zkserver.Config{})
 	if err != nil {

@@ -99,13 +99,16 @@ func (c *conn) run(target string) {
 		c.swallow()
 		return
 	}
-	server, err := c.link.dial(c.ctx, target)
-	if err != nil {
-		c.fail()
-		return
-	}
-	if !c.attach(server) {
-		return
+	server := c.server
+	if server == nil {
+		var err error
+		if server, err = c.link.dial(c.ctx, target); err != nil {
+			c.fail()
+			return
+		}
+		if !c.attach(server) {
+			return
+		}
 	}
 	up := newPump(c, c.client, server, &c.link.up)
 	up.rewrite = c.link.rewrite

@@ -1,6 +1,6 @@
-// Package proxy relays loopback TCP connections over links that a test can
-// break: a link passes bytes, swallows them, delays them, or drops its
-// connections.
+// Package proxy relays connections over links that a test can break: a link passes
+// bytes, swallows them, delays them, or drops its connections. A link listens on a
+// loopback port, or is dialed in memory.
 package proxy
 
 import (
@@ -27,10 +27,14 @@ var ErrClosed = errors.New("proxy: link closed")
 // Rewriter left unread follow unchanged.
 type Rewriter func(r io.Reader) ([]byte, error)
 
-// A Link listens on a loopback port and relays each connection to its target.
-// Its methods may be called from any goroutine.
+// A Dialer opens a connection to a target, as the DialContext of a net.Dialer does.
+type Dialer func(ctx context.Context, network, address string) (net.Conn, error)
+
+// A Link relays connections to a target: from a loopback port that the link listens on,
+// or from Dial. Its methods may be called from any goroutine.
 type Link struct {
-	listener net.Listener
+	listener net.Listener // nil for a link of New
+	dialer   Dialer       // nil for a link of Listen
 	rewrite  Rewriter
 	patience time.Duration
 	wg       sync.WaitGroup
@@ -76,6 +80,31 @@ func Listen(target string, opts ...Option) (*Link, error) {
 	}
 	l.wg.Go(l.accept)
 	return l, nil
+}
+
+// New returns a link without a listener: Dial connects to the targets of dialer.
+func New(dialer Dialer) *Link {
+	return &Link{dialer: dialer, conns: make(map[*conn]struct{})}
+}
+
+// Dial connects to a target by way of a link of New. The near side is in memory. While
+// the link is cut, the connection leads nowhere.
+func (l *Link) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	l.mu.Lock()
+	cut := l.cut
+	l.mu.Unlock()
+	var server net.Conn
+	if !cut {
+		var err error
+		if server, err = l.dialer(ctx, network, address); err != nil {
+			return nil, err
+		}
+	}
+	near, far := net.Pipe()
+	if !l.serve(far, server) {
+		return nil, ErrClosed
+	}
+	return near, nil
 }
 
 // checkTarget keeps a typing error from sending test traffic off the machine.
@@ -211,7 +240,7 @@ func (l *Link) Close() error {
 	conns := l.snapshot()
 	l.mu.Unlock()
 	var err error
-	if first {
+	if first && l.listener != nil {
 		err = l.listener.Close()
 	}
 	reset(conns)
@@ -250,18 +279,21 @@ func (l *Link) accept() {
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
-		l.serve(client)
+		l.serve(client, nil)
 	}
 }
 
-func (l *Link) serve(client net.Conn) {
+// serve relays a connection, to the server if there is a connection with it already. It
+// reports false if the link is closed.
+func (l *Link) serve(client, server net.Conn) bool {
 	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		_ = client.Close()
-		return
-	}
+	defer l.mu.Unlock()
 	c := newConn(l, client)
+	c.server = server
+	if l.closed {
+		c.abort()
+		return false
+	}
 	if l.cut {
 		c.hole()
 	}
@@ -274,7 +306,7 @@ func (l *Link) serve(client net.Conn) {
 		l.mu.Unlock()
 		close(c.gone)
 	})
-	l.mu.Unlock()
+	return true
 }
 
 // dial connects to the target, or fails once ctx or the time is over.
