@@ -54,8 +54,9 @@ var layers = []string{"session", "watch", "zksync"}
 // rooms are the internal packages of zksync, each with the packages of this module that
 // it may import.
 var rooms = map[string][]string{
-	"zksync/internal/rendezvous": {"session", "zksync/internal/znode"},
-	"zksync/internal/znode":      {"session"},
+	"zksync/internal/queue/commit": {"session", "zksync/internal/znode"},
+	"zksync/internal/rendezvous":   {"session", "zksync/internal/znode"},
+	"zksync/internal/znode":        {"session"},
 }
 
 // dependencies are the modules that come with the layers. zap brings multierr.
@@ -145,6 +146,7 @@ func TestImportRulesObject(t *testing.T) {
 		{"watch", module + "/zksync", "the arrows go"},
 		{"session", module + "/zksynctest", "only tests and examples"},
 		{"zksync/internal/x", module + "/internal/servers", "only tests"},
+		{"zksync/internal/queue/commit", module + "/zksync/internal/rendezvous", "the table of rooms"},
 		{"zksync/internal/znode", module + "/watch", "the table of rooms"},
 		{"zksync/internal/znode", module + "/zksync", "the table of rooms"},
 		{"zksync/internal/unlisted", module + "/session", "the table of rooms"},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
@@ -12,33 +11,6 @@ import (
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
-
-// A gate says how much of a batch may go into the next request, and what has to
-// hold true for that.
-type gate interface {
-	// admit waits until there is room for some of n entries. The operations go ahead
-	// of the entries' operations. The room for the admitted entries stays reserved
-	// until passed or refused is called.
-	admit(ctx context.Context, s *session.Session, n int) (ops []any, room int, err error)
-	// passed is told of n entries that happened.
-	passed(n int)
-	// refused is told that the server refused the operations; nothing has
-	// happened. If it returns nil admit is asked again.
-	refused(err error) error
-	// waiting returns the reason why admit waits, nil if admit does not wait. Any
-	// goroutine may call it.
-	waiting() error
-}
-
-// open lets everything pass.
-type open struct{}
-
-func (open) admit(context.Context, *session.Session, int) ([]any, int, error) {
-	return nil, math.MaxInt, nil
-}
-func (open) passed(int)          {}
-func (open) refused(error) error { return nil }
-func (open) waiting() error      { return nil }
 
 // A capacity lets in as much as a Queue has room for. Every bounded Put also writes
 // to one znode, at the version that it had when the messages were counted: so if two
@@ -67,14 +39,14 @@ func (e *fullError) Error() string {
 	return fmt.Sprintf("for room: the queue has %d messages, WithCapacity allows %d", e.used, e.most)
 }
 
-func (g *capacity) waiting() error {
+func (g *capacity) Waiting() error {
 	if full := g.full.Load(); full != nil {
 		return full
 	}
 	return nil
 }
 
-func (g *capacity) admit(ctx context.Context, s *session.Session, n int) ([]any, int, error) {
+func (g *capacity) Admit(ctx context.Context, s *session.Session, n int) ([]any, int, error) {
 	var wait *session.Wait
 	defer func() { wait.Stop() }()
 	g.full.Store(nil)
@@ -93,7 +65,7 @@ func (g *capacity) admit(ctx context.Context, s *session.Session, n int) ([]any,
 		if wait == nil {
 			// One for all Puts of the value: they are sent together.
 			wait = s.StartWait("put", g.dir, func(context.Context) error {
-				if full := g.waiting(); full != nil {
+				if full := g.Waiting(); full != nil {
 					return full
 				}
 				return errors.New("for room")
@@ -167,12 +139,12 @@ func (g *capacity) make(ctx context.Context, s *session.Session) error {
 	return err
 }
 
-func (g *capacity) passed(n int) {
+func (g *capacity) Passed(n int) {
 	g.used += n
 	g.version++
 }
 
-func (g *capacity) refused(err error) error {
+func (g *capacity) Refused(err error) error {
 	g.known = false
 	switch session.ClassOf(err) {
 	case session.ClassBadVersion, session.ClassNoNode:

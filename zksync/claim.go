@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
@@ -270,16 +271,16 @@ func (o *outlook) secure(ctx context.Context) error {
 }
 
 // removal is the transaction by which a message that we have claimed goes.
-func (cl *claim) removal() tx {
+func (cl *claim) removal() commit.Tx {
 	item, name := cl.o.path(cl.ref), cl.o.claimPath(cl.ref)
-	return tx{
-		ops:  []any{&zk.DeleteRequest{Path: item, Version: -1}, &zk.DeleteRequest{Path: name, Version: -1}},
-		size: len(item) + len(name) + 40,
+	return commit.Tx{
+		Ops:  []any{&zk.DeleteRequest{Path: item, Version: -1}, &zk.DeleteRequest{Path: name, Version: -1}},
+		Size: len(item) + len(name) + 40,
 	}
 }
 
 // surrender is the transaction by which a claim goes and the message stays.
-func (cl *claim) surrender() tx {
+func (cl *claim) surrender() commit.Tx {
 	name := cl.o.claimPath(cl.ref)
-	return tx{ops: []any{&zk.DeleteRequest{Path: name, Version: -1}}, size: len(name) + 20}
+	return commit.Tx{Ops: []any{&zk.DeleteRequest{Path: name, Version: -1}}, Size: len(name) + 20}
 }

@@ -4,26 +4,27 @@ import (
 	"context"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
 )
 
 // settle waits for the outcome of the removal of a received message. It returns an
 // error if messages cannot be removed here at all.
-func (c *consumer) settle(cl *claim, e *entry) error {
+func (c *consumer) settle(cl *claim, e *commit.Entry) error {
 	for round := 0; ; round++ {
 		select {
-		case <-e.done:
+		case <-e.Done():
 		case <-c.life.Done():
 			c.leaveBehind(cl)
 			return nil
 		}
-		err := e.err
+		err := e.Err()
 		switch {
 		case err == nil:
 			c.owed.settle(cl.ref, cl.czxid)
 			cl.o.done(cl.ref)
 			cl.o.release(1)
 			return nil
-		case isUnknown(err) || session.ClassOf(err) == session.ClassNoNode:
+		case commit.IsUnknown(err) || session.ClassOf(err) == session.ClassNoNode:
 			_ = cl.o.s.Pause(c.life, round) // the next request returns the reason if the pause was cut short
 			if e, err = c.retry(c.life, cl); e != nil {
 				continue
@@ -48,32 +49,32 @@ func (c *consumer) settle(cl *claim, e *entry) error {
 // retry checks whether the message and our claim still exist, after a removal failed
 // because one of them was missing, and starts to remove the rest. It returns nil if
 // nothing is left to remove.
-func (c *consumer) retry(ctx context.Context, cl *claim) (*entry, error) {
+func (c *consumer) retry(ctx context.Context, cl *claim) (*commit.Entry, error) {
 	there, ours, err := cl.look(ctx)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case there && ours:
-		return c.q.removals.startOne(cl.o.s, cl.removal()), nil
+		return c.q.removals.StartOne(cl.o.s, cl.removal()), nil
 	case there:
 		// Another client has removed our claim. A consumer that has claimed the
 		// message since delivers it again.
 		cl.o.release(1)
-		e := c.q.removals.startOne(nil, cl.o.taking(cl.ref, -1))
+		e := c.q.removals.StartOne(nil, cl.o.taking(cl.ref, -1))
 		select {
-		case <-e.done:
+		case <-e.Done():
 		case <-ctx.Done():
 			return nil, session.Cancelled(ctx)
 		}
-		if session.ClassOf(e.err) == session.ClassNodeExists {
+		if session.ClassOf(e.Err()) == session.ClassNodeExists {
 			cl.o.pass(cl.ref)
 		} else {
 			cl.o.suspect(cl.ref)
 		}
 		return nil, nil
 	case ours:
-		return c.q.removals.startOne(cl.o.s, cl.surrender()), nil
+		return c.q.removals.StartOne(cl.o.s, cl.surrender()), nil
 	}
 	c.owed.settle(cl.ref, cl.czxid)
 	cl.o.suspect(cl.ref)
@@ -109,22 +110,22 @@ func (c *consumer) giveBack(claims []*claim) {
 	for round := 0; len(claims) > 0; round++ {
 		o := claims[0].o
 		_ = o.s.Pause(c.life, round-1) // the next request returns the reason if the pause was cut short
-		txs := make([]tx, len(claims))
+		txs := make([]commit.Tx, len(claims))
 		for i, cl := range claims {
 			txs[i] = cl.surrender()
 		}
 		var again []*claim
-		for i, e := range c.q.removals.start(o.s, nil, txs...) {
+		for i, e := range c.q.removals.Start(o.s, nil, txs...) {
 			cl := claims[i]
 			select {
-			case <-e.done:
+			case <-e.Done():
 			case <-c.life.Done():
 				c.leaveBehind(claims[i:]...)
 				return
 			}
 			var ours bool
 			var failed error
-			looked := isUnknown(e.err)
+			looked := commit.IsUnknown(e.Err())
 			if looked {
 				_, ours, failed = cl.look(c.life)
 			}
@@ -133,7 +134,7 @@ func (c *consumer) giveBack(claims []*claim) {
 				c.leaveBehind(cl)
 			case ours:
 				again = append(again, cl)
-			case looked || e.err == nil || session.ClassOf(e.err) == session.ClassNoNode:
+			case looked || e.Err() == nil || session.ClassOf(e.Err()) == session.ClassNoNode:
 				o.release(1)
 				o.back(cl.ref)
 			}
@@ -167,21 +168,21 @@ func (c *consumer) drop(gone []*claim) {
 	if len(gone) == 0 {
 		return
 	}
-	txs := make([]tx, len(gone))
+	txs := make([]commit.Tx, len(gone))
 	for i, cl := range gone {
 		cl.o.dropping(cl.ref)
 		cl.o.release(1)
 		txs[i] = cl.surrender()
 	}
-	entries := c.q.removals.start(gone[0].o.s, nil, txs...)
+	entries := c.q.removals.Start(gone[0].o.s, nil, txs...)
 	check := func() {
 		for i, e := range entries {
 			select {
-			case <-e.done:
+			case <-e.Done():
 			case <-c.life.Done():
 			}
 			cl := gone[i]
-			if c.life.Err() != nil || isUnknown(e.err) {
+			if c.life.Err() != nil || commit.IsUnknown(e.Err()) {
 				select {
 				case <-cl.o.s.DiscardOwn(cl.o.claimPath(cl.ref), c.id):
 				case <-c.life.Done():

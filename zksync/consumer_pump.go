@@ -7,6 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
@@ -47,7 +48,7 @@ type pump struct {
 // An unconfirmed message was received and is being removed.
 type unconfirmed struct {
 	*claim
-	*entry
+	*commit.Entry
 }
 
 // run delivers under one session after another, and returns why it stopped.
@@ -226,12 +227,10 @@ func (p *pump) startRemoval(cl *claim) {
 	p.c.owed.add(cl)
 	if cl.lane.mayBeRemade() {
 		// The message of this name may be another one by now: settle is to look by the czxid.
-		e := &entry{done: make(chan struct{}), err: zk.ErrNoNode}
-		close(e.done)
-		p.removing <- unconfirmed{cl, e}
+		p.removing <- unconfirmed{cl, commit.Finished(zk.ErrNoNode)}
 		return
 	}
-	p.removing <- unconfirmed{cl, p.c.q.removals.startOne(cl.o.s, cl.removal())}
+	p.removing <- unconfirmed{cl, p.c.q.removals.StartOne(cl.o.s, cl.removal())}
 }
 
 func (p *pump) deliverBytes(ctx context.Context, cl *claim) bool {
@@ -268,7 +267,7 @@ func (p *pump) deliverMessage(ctx context.Context, cl *claim) bool {
 // the shift: otherwise all messages would be delivered and none would be removed.
 func (p *pump) confirm(end context.CancelCauseFunc) {
 	for r := range p.removing {
-		if err := p.c.settle(r.claim, r.entry); err != nil {
+		if err := p.c.settle(r.claim, r.Entry); err != nil {
 			end(err)
 		}
 		p.unreserve()

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
 	"github.com/go-zksync/toolkit/zksync/internal/rendezvous"
 )
 
@@ -72,7 +73,7 @@ var (
 	// ErrOutcomeUnknown says that a change may or may not have happened: ctx ended
 	// while the request was under way, or another client removed the marker of the
 	// request.
-	ErrOutcomeUnknown = errors.New("zksync: it may or may not have happened")
+	ErrOutcomeUnknown = commit.ErrUnknown
 
 	// ErrMaxWait says that an acquisition was given up after WithMaxWait. It
 	// comes with context.DeadlineExceeded.

@@ -46,7 +46,7 @@ func TestPutWhileTheMarkerIsMade(t *testing.T) {
 }
 
 // Somebody writes to a marker while a request is lost: neither Put nor Take reports a
-// success that has not happened (marker.go: the data in look).
+// success that has not happened (commit: the data in marker.readOutcome).
 func TestMarkerIsWrittenToWhileARequestIsLost(t *testing.T) {
 	for _, op := range []string{"Put", "Take"} {
 		t.Run(op, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestMarkersOfTheDeadAreSwept(t *testing.T) {
 }
 
 // However many markers producers have left, the first Put of a value does not wait for
-// them to be swept, and they go in few requests (marker.go: background in ensure).
+// them to be swept, and they go in few requests (commit: background in marker.ensure).
 func TestSweepingDoesNotDelayPut(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		first := newQueue(t, srv)

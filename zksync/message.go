@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
@@ -184,7 +185,7 @@ func (m *Message) carryOut(verb string) error {
 			// this name may be another one by now, which was not received.
 			err = ErrRemoved
 		} else {
-			err = m.await(m.c.q.removals.startOne(o.s, t))
+			err = m.await(m.c.q.removals.StartOne(o.s, t))
 		}
 		if err == nil {
 			o.release(1)
@@ -195,10 +196,10 @@ func (m *Message) carryOut(verb string) error {
 			}
 			return nil
 		}
-		if o.s.Err() != nil && !isUnknown(err) {
+		if o.s.Err() != nil && !commit.IsUnknown(err) {
 			return znode.LossOf(err)
 		}
-		if m.c.life.Err() != nil || err != ErrRemoved && session.ClassOf(err) != session.ClassNoNode && !isUnknown(err) {
+		if m.c.life.Err() != nil || err != ErrRemoved && session.ClassOf(err) != session.ClassNoNode && !commit.IsUnknown(err) {
 			if session.ClassOf(err) == session.ClassNotEmpty {
 				o.skip(cl.ref, err)
 			}
@@ -214,21 +215,21 @@ func (m *Message) carryOut(verb string) error {
 
 // await waits for the outcome of an entry. After the end of the session an entry that
 // was not sent is withdrawn; and Close bounds the wait.
-func (m *Message) await(e *entry) error {
+func (m *Message) await(e *commit.Entry) error {
 	s, life := m.cl.o.s, m.c.life
 	select {
-	case <-e.done:
-		return e.err
+	case <-e.Done():
+		return e.Err()
 	case <-s.Done():
-		err := e.c.leave(znode.LossOf(s.Err()), e)[0]
+		err := e.Abandon(znode.LossOf(s.Err()))
 		select {
-		case <-e.done:
-			return e.err
+		case <-e.Done():
+			return e.Err()
 		case <-life.Done():
 			return err
 		}
 	case <-life.Done():
-		return e.c.leave(errClosedUnsettled, e)[0]
+		return e.Abandon(errClosedUnsettled)
 	}
 }
 
@@ -253,7 +254,7 @@ func (m *Message) examine(verb string, why error) (again bool, err error) {
 	// Only this consumer removes its claim. After Nack another consumer may have
 	// removed the message by now; after Ack the message can exist without the claim
 	// only if another client removed the claim nevertheless.
-	if isUnknown(why) && !ours && (!there || verb == "Nack") {
+	if commit.IsUnknown(why) && !ours && (!there || verb == "Nack") {
 		return false, nil
 	}
 	return false, ErrRemoved

@@ -4,8 +4,10 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
@@ -48,14 +50,17 @@ type queue struct {
 	bad  error // the error of the path or the options
 
 	// Acknowledgements need not wait for Puts.
-	puts     *committer
-	removals *committer
+	puts     *commit.Committer
+	removals *commit.Committer
 	consumer consumer
 
 	closing sync.Once
 	closed  chan struct{} // closed when Close begins
 	over    chan struct{} // closed when it has returned
 }
+
+// closePatience is how long Close waits for servers that cannot be reached.
+const closePatience = 5 * time.Second
 
 // NewQueue returns a Queue at path. The first Put creates the directory. NewQueue
 // does no I/O: the first call reports an invalid path or option. It has the options
@@ -65,7 +70,7 @@ func NewQueue(m *session.Manager, path string, opts ...QueueOption) *Queue {
 	q.cfg, q.bad = newConfig("Queue", opts)
 	q.init(m, path, inOrder)
 	if n := q.cfg.capacity; n > 0 {
-		q.puts.gate = &capacity{n: n, path: q.child(limitName), dir: path, parse: q.kind.parse, makeDir: q.makeDir, counted: q.observeLength}
+		q.puts.Gate = &capacity{n: n, path: q.child(limitName), dir: path, parse: q.kind.parse, makeDir: q.makeDir, counted: q.observeLength}
 	}
 	return q
 }
@@ -79,10 +84,10 @@ func (q *queue) init(m *session.Manager, path string, k kind) {
 	q.kind = q.cfg.layout.queue(k)
 	q.closed, q.over = make(chan struct{}), make(chan struct{})
 	swept := new(atomic.Bool)
-	q.puts = newCommitter(m, q.child(markersName), swept)
-	q.puts.renew = q.renew
-	q.removals = newCommitter(m, q.child(markersName), swept)
-	q.puts.makeDir, q.removals.makeDir = q.makeDir, q.makeDir
+	q.puts = commit.New(m, q.child(markersName), swept)
+	q.puts.Recreate = q.renew
+	q.removals = commit.New(m, q.child(markersName), swept)
+	q.puts.MakeDir, q.removals.MakeDir = q.makeDir, q.makeDir
 	q.consumer.init(q)
 }
 
@@ -137,9 +142,9 @@ func (q *queue) Close() error {
 		ctx, cancel := context.WithTimeoutCause(context.Background(), closePatience, ErrQueueClosed)
 		defer cancel()
 		var wg sync.WaitGroup
-		wg.Go(func() { q.puts.close(ctx) })
+		wg.Go(func() { q.puts.Close(ctx, ErrQueueClosed) })
 		q.consumer.close(ctx)
-		q.removals.close(ctx)
+		q.removals.Close(ctx, ErrQueueClosed)
 		wg.Wait()
 		return nil
 	}

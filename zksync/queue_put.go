@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
@@ -58,21 +59,21 @@ func (q *queue) put(ctx context.Context, dir, name string, data []byte) error {
 		err = session.Cancelled(ctx)
 	}
 	if err == nil {
-		e := q.puts.startOne(nil, t)
+		e := q.puts.StartOne(nil, t)
 		defer q.hurry(ctx, e)()
-		err = e.wait(ctx)
+		err = e.Wait(ctx)
 	}
 	return q.opError("put", err)
 }
 
 // hurry withdraws the entries that are not sent within WithMaxWait, unless stop is
 // called before.
-func (q *queue) hurry(ctx context.Context, entries ...*entry) (stop func()) {
+func (q *queue) hurry(ctx context.Context, entries ...*commit.Entry) (stop func()) {
 	if q.cfg.maxWait == 0 {
 		return func() {}
 	}
 	bounded, cancel := q.cfg.bound(context.WithoutCancel(ctx))
-	undo := context.AfterFunc(bounded, func() { q.puts.withdraw(q.puts.cancelled(bounded), entries...) })
+	undo := context.AfterFunc(bounded, func() { q.puts.Withdraw(q.puts.Cancelled(bounded), entries...) })
 	return func() {
 		undo()
 		cancel()
@@ -80,7 +81,7 @@ func (q *queue) hurry(ctx context.Context, entries ...*entry) (stop func()) {
 }
 
 func (q *queue) putAll(ctx context.Context, dir, name string, messages [][]byte) error {
-	txs := make([]tx, len(messages))
+	txs := make([]commit.Tx, len(messages))
 	for i, data := range messages {
 		var err error
 		if txs[i], err = q.message(dir, name, data); err != nil {
@@ -93,9 +94,9 @@ func (q *queue) putAll(ctx context.Context, dir, name string, messages [][]byte)
 	if ctx.Err() != nil {
 		return q.opError("putAll", &PutAllError{All: len(messages), Err: session.Cancelled(ctx)})
 	}
-	entries := q.puts.start(nil, &chain{}, txs...)
+	entries := q.puts.Start(nil, &commit.Chain{}, txs...)
 	defer q.hurry(ctx, entries...)()
-	errs := q.puts.waitAll(ctx, entries)
+	errs := q.puts.WaitAll(ctx, entries)
 	n := slices.IndexFunc(errs, func(err error) bool { return err != nil })
 	if n < 0 {
 		return nil
@@ -108,24 +109,24 @@ func (q *queue) putAll(ctx context.Context, dir, name string, messages [][]byte)
 const largeMessage = 512
 
 // message builds the transaction of a Put.
-func (q *queue) message(dir, name string, data []byte) (tx, error) {
+func (q *queue) message(dir, name string, data []byte) (commit.Tx, error) {
 	if err := q.usable(); err != nil {
-		return tx{}, err
+		return commit.Tx{}, err
 	}
 	// A cancelled entry may be sent again together with other entries of its request,
 	// so it needs a copy of data.
 	create := &zk.CreateRequest{Path: znode.Join(dir, name), Data: bytes.Clone(data), Flags: zk.FlagSequence}
-	t := tx{ops: []any{create}, size: len(create.Path) + len(data) + 100, dir: dir}
+	t := commit.Tx{Ops: []any{create}, Size: len(create.Path) + len(data) + 100, Dir: dir}
 	if len(data) < largeMessage {
 		return t, nil
 	}
 	// The name of a marker is as long as this.
 	size, err := q.m.MultiSize(&zk.SetDataRequest{Path: znode.Join(q.child(markersName), znode.GUIDForm)}, create)
 	if err != nil {
-		return tx{}, err
+		return commit.Tx{}, err
 	}
 	if limit := q.m.MaxRequest(); size > limit {
-		return tx{}, fmt.Errorf("%w: a message of %d bytes, where %d are the most (jute.maxbuffer of the servers; see session.WithMaxRequest)",
+		return commit.Tx{}, fmt.Errorf("%w: a message of %d bytes, where %d are the most (jute.maxbuffer of the servers; see session.WithMaxRequest)",
 			session.ErrTooLarge, len(data), limit-(size-len(data)))
 	}
 	return t, nil

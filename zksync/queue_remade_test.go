@@ -124,7 +124,7 @@ func TestAckOfAMessageWhoseDirectoryWasRemade(t *testing.T) {
 // The request of a Take is lost before it is carried out, and until there is a
 // connection again another consumer takes the message, its directory is deleted, and a
 // new message of the same name comes. The Take does not remove the new message for the
-// old one (committer_batch.go: the fence in try).
+// old one (commit: the fence in batch.send).
 func TestTakeIsNotRepeatedForAMessageOfTheSameName(t *testing.T) {
 	for kind, open := range remadeQueues {
 		t.Run(kind, func(t *testing.T) {

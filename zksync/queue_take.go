@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
 )
 
 // Take waits for the first message that no other consumer has claimed, removes it
@@ -110,7 +111,7 @@ func (o *outlook) takeOne(ctx, removing context.Context, wait *takeWait, patient
 		if len(refs) == 0 {
 			continue
 		}
-		r, now := refs[0], o.c.q.removals.now()
+		r, now := refs[0], o.c.q.removals.Epoch()
 		// Another consumer may have been faster, but not for the same message again and
 		// again.
 		if again++; r.claimName() != last {
@@ -139,11 +140,11 @@ func (o *outlook) takeOne(ctx, removing context.Context, wait *takeWait, patient
 		}
 		o.holdTake() // so that a connection that has gone silent is given up early
 		t := o.taking(r, stat.Version)
-		t.read, t.readAt = now, at
-		e := o.c.q.removals.startOne(nil, t)
+		t.Epoch, t.ReadAt = now, at
+		e := o.c.q.removals.StartOne(nil, t)
 		gone := true
-		err = e.wait(removing)
-		unclear := isUnknown(err)
+		err = e.Wait(removing)
+		unclear := commit.IsUnknown(err)
 		if unclear && removing.Err() == nil {
 			gone, err = o.c.isGone(removing, o.path(r), stat.Czxid, err)
 		}
@@ -172,7 +173,7 @@ func (o *outlook) takeOne(ctx, removing context.Context, wait *takeWait, patient
 			o.back(r)
 		case class == session.ClassNotEmpty:
 			o.skip(r, err)
-		case class == session.ClassBadVersion, err == errStale:
+		case class == session.ClassBadVersion, err == commit.ErrStale:
 			o.back(r)
 		default:
 			o.back(r)
@@ -234,14 +235,14 @@ func (o *outlook) readyToTake(ctx context.Context) error {
 
 // taking returns the transaction that removes an unclaimed message: it fails if a
 // claim exists.
-func (o *outlook) taking(r ref, version int32) tx {
+func (o *outlook) taking(r ref, version int32) commit.Tx {
 	item, name := o.path(r), o.claimPath(r)
-	return tx{
-		ops: []any{
+	return commit.Tx{
+		Ops: []any{
 			&zk.CreateRequest{Path: name, Flags: zk.FlagPersistent},
 			&zk.DeleteRequest{Path: name, Version: -1},
 			&zk.DeleteRequest{Path: item, Version: version},
 		},
-		size: 2*len(name) + len(item) + 100,
+		Size: 2*len(name) + len(item) + 100,
 	}
 }

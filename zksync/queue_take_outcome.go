@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
 )
 
 // isGone reports whether a message is gone after its removal failed with why, so that
@@ -31,15 +32,15 @@ func (c *consumer) isGone(ctx context.Context, path string, czxid int64, why err
 
 // giveUp leaves a message to a removal whose caller has gone. The message comes back to
 // the outlook when the removal has failed.
-func (o *outlook) giveUp(r ref, czxid int64, e *entry) {
+func (o *outlook) giveUp(r ref, czxid int64, e *commit.Entry) {
 	follow := func() {
 		defer o.releaseTake()
 		select {
-		case <-e.done:
+		case <-e.Done():
 		case <-o.c.life.Done():
 			return
 		}
-		if e.err == nil {
+		if e.Err() == nil {
 			o.c.owed.settle(r, czxid)
 			o.done(r)
 		} else {

@@ -71,7 +71,7 @@ func (r reasons) none(t *testing.T) {
 
 // A Put that finds a bounded queue full logs how full it is after three seconds, in
 // one line for all Puts of the value, and so says the error of each Put that gives up.
-// Breaks if capacity.admit starts no Wait, or if committer.cancelled does not ask the gate.
+// Breaks if capacity.Admit starts no Wait, or if Committer.Cancelled does not ask the gate.
 func TestAPutSaysThatTheQueueIsFull(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		opt, logs := watched()

@@ -2,7 +2,7 @@ package main
 
 // queueBugs are in the queues.
 var queueBugs = []bug{
-	{"repeat a batch whatever its marker says", []edit{{"zksync/marker.go",
+	{"repeat a batch whatever its marker says", []edit{{"zksync/internal/queue/commit/marker.go",
 		"Data: []byte{}, Version: k.version}",
 		"Data: []byte{}, Version: -1}"}}, []finder{simulated()}},
 	{"acknowledge before delivery", []edit{
@@ -56,14 +56,14 @@ var queueBugs = []bug{
 		"round == 0 && cl.lane.mayBeRemade() {",
 		"round == 0 && cl.lane.remade.Load() {"}}, []finder{tested("./zksync", "TestAckOfAMessageWhoseDirectoryIsNotWatched")}},
 	{"give back what was received in a directory that was created again", []edit{{"zksync/consumer_pump.go",
-		"		p.removing <- unconfirmed{cl, e}\n",
-		"		p.removing <- unconfirmed{cl, p.c.q.removals.startOne(cl.o.s, cl.surrender())}\n"}}, []finder{tested("./zksync", "TestChanInADirectoryThatWasRemade")}},
+		"		p.removing <- unconfirmed{cl, commit.Finished(zk.ErrNoNode)}\n",
+		"		_ = zk.ErrNoNode\n		p.removing <- unconfirmed{cl, p.c.q.removals.StartOne(cl.o.s, cl.surrender())}\n"}}, []finder{tested("./zksync", "TestChanInADirectoryThatWasRemade")}},
 	{"keep it from a consumer that claims on messages are gone", []edit{{"zksync/consumer_pump.go",
 		"		if len(gone) > 0 {\n			o.ring()",
 		"		if len(gone) > 0 && false {\n			o.ring()"}}, []finder{tested("./zksync", "TestConsumerGoesOnBehindClaimsOnNothing")}},
-	{"repeat a Take whatever has become of the message", []edit{{"zksync/committer_batch.go",
-		"e.read != untold }) {",
-		"e.read != untold && false }) {"}}, []finder{tested("./zksync", "TestTakeIsNotRepeatedForAMessageOfTheSameName")}},
+	{"repeat a Take whatever has become of the message", []edit{{"zksync/internal/queue/commit/batch.go",
+		"e.Epoch != noEpoch }) {",
+		"e.Epoch != noEpoch && false }) {"}}, []finder{tested("./zksync", "TestTakeIsNotRepeatedForAMessageOfTheSameName")}},
 	{"forget what was passed over", []edit{{"zksync/consumer_listing.go",
 		"			delete(o.passed, r)\n			r.lane.waiting.put(r.item)\n",
 		"			delete(o.passed, r)\n"}}, []finder{simulated()}},
@@ -73,7 +73,7 @@ var queueBugs = []bug{
 	{"forget what was given back", []edit{{"zksync/message.go",
 		"				o.back(cl.ref)\n",
 		"				o.done(cl.ref)\n"}}, []finder{simulated()}},
-	{"go on after a batch without stopping what is on its way", []edit{{"zksync/committer_verdict.go",
-		"	v, err := c.marker.fence(ctx, s)\n	return c.decide(b, v, err)",
-		"	return c.decide(b, stopped, nil)"}}, []finder{simulated()}},
+	{"go on after a batch without stopping what is on its way", []edit{{"zksync/internal/queue/commit/batch_outcome.go",
+		"	o, err := b.c.marker.fence(ctx, s)\n	return b.decide(o, err)",
+		"	return b.decide(stopped, nil)"}}, []finder{simulated()}},
 }

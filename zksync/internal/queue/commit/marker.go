@@ -1,4 +1,4 @@
-package zksync
+package commit
 
 import (
 	"context"
@@ -14,52 +14,52 @@ import (
 )
 
 const (
-	// markerAge is how old a marker is, by the server's clock, when it is taken
-	// for that of a process that has died. A live one makes another.
+	// markerAge is the age, by the server's clock, at which a marker counts as the
+	// marker of a process that has died. A live process creates another.
 	markerAge = 24 * time.Hour
-	// maxMarkerVersion keeps the version from ever becoming -1, which is any.
+	// maxMarkerVersion keeps the version from becoming -1, which matches any version.
 	maxMarkerVersion = 1 << 30
 )
 
-// fenceMark is what a marker holds that was moved on in order to stop a request.
+// fenceMark is the data of a marker that was written last to stop a request.
 const fenceMark = "fence"
 
-// A verdict says what came of a request.
-type verdict int
+// An outcome is the known outcome of a request.
+type outcome int
 
 const (
-	stopped  verdict = iota // it has not happened, and never will
+	stopped  outcome = iota // it has not happened, and never will
 	happened                // it has, once
 )
 
-// A marker is the znode whose version tells which requests of a committer have
-// happened. It is the runner's.
+// A marker is the znode whose version tells which requests of a Committer have
+// happened. The run of the Committer uses it.
 type marker struct {
 	dir   string
-	swept *atomic.Bool // shared by those of one value
+	swept *atomic.Bool // shared by the Committers of one value
 	log   *zap.Logger
-	// background runs f beside the requests, until the committer is closed.
+	// background runs f beside the requests, until Close.
 	background func(f func(ctx context.Context))
 
 	path    string // empty before the first request
 	made    bool
-	number  int64 // how many were made
+	number  int64 // of markers that were created
 	version int32
-	retired []string // those before it
+	retired []string // the earlier markers, which remove deletes
 }
 
-// bump is the operation that moves the marker on.
+// bump returns the operation that raises the version.
 func (k *marker) bump() any {
 	return &zk.SetDataRequest{Path: k.path, Data: []byte{}, Version: k.version}
 }
 
-// ensure makes the marker where there is none.
+// ensure creates the marker if it does not exist.
 func (k *marker) ensure(ctx context.Context, s *session.Session) error {
 	if k.made && k.version < maxMarkerVersion {
 		return nil
 	}
 	if k.made {
-		k.forget()
+		k.retire()
 	}
 	if k.path == "" {
 		k.path = znode.Join(k.dir, znode.NewGUID())
@@ -71,7 +71,7 @@ func (k *marker) ensure(ctx context.Context, s *session.Session) error {
 			_, err = s.Create(ctx, k.path, []byte{}, zk.FlagPersistent)
 		}
 	}
-	// One that is there is ours, from a try whose answer was lost.
+	// A marker that exists is ours: its name has our GUID, and an answer was lost.
 	if err != nil && session.ClassOf(err) != session.ClassNodeExists {
 		return err
 	}
@@ -84,17 +84,17 @@ func (k *marker) ensure(ctx context.Context, s *session.Session) error {
 	return nil
 }
 
-// forget makes the next request have another marker.
-func (k *marker) forget() {
+// retire makes the next request create another marker.
+func (k *marker) retire() {
 	if k.path != "" {
 		k.retired = append(k.retired, k.path)
 	}
 	k.path, k.made, k.version = "", false, 0
 }
 
-// look says what came of a request that has found another version than expected,
-// though an earlier try had the right one.
-func (k *marker) look(ctx context.Context, s *session.Session) (verdict, error) {
+// readOutcome returns the outcome of a request that has found another version than
+// expected, although an earlier request had expected the right version.
+func (k *marker) readOutcome(ctx context.Context, s *session.Session) (outcome, error) {
 	data, stat, err := s.Get(ctx, k.path)
 	switch class := session.ClassOf(err); {
 	case class == session.ClassNoNode || class == session.ClassNoAuth:
@@ -111,28 +111,28 @@ func (k *marker) look(ctx context.Context, s *session.Session) (verdict, error) 
 	return happened, nil
 }
 
-// errMarkerMoved says that somebody else has written to a marker.
-var errMarkerMoved = errors.New("somebody else has written to " + markersName)
+// errMarkerMoved says that another client has written to a marker.
+var errMarkerMoved = errors.New("another client has written to the marker")
 
-// fence moves the marker on, so that no request that was sent before can happen
-// any more, and says what came of the last one.
-func (k *marker) fence(ctx context.Context, s *session.Session) (verdict, error) {
+// fence raises the version, so that no request that was sent before can happen any
+// more, and returns the outcome of the last request.
+func (k *marker) fence(ctx context.Context, s *session.Session) (outcome, error) {
 	_, err := s.Set(ctx, k.path, []byte(fenceMark), k.version)
 	switch session.ClassOf(err) {
 	case session.ClassOK:
 		k.version++
 		return stopped, nil
 	case session.ClassBadVersion:
-		return k.look(ctx, s)
+		return k.readOutcome(ctx, s)
 	case session.ClassNoNode, session.ClassNoAuth:
 		return 0, unknown(err)
 	}
 	return 0, err
 }
 
-// remove takes the marker away when no request will need it any more.
+// remove deletes the marker and the earlier markers. No request follows.
 func (k *marker) remove(ctx context.Context, m *session.Manager) {
-	k.forget()
+	k.retire()
 	for _, path := range k.retired {
 		err := m.Do(ctx, func(ctx context.Context, s *session.Session) error {
 			err := s.Delete(ctx, path, -1)
@@ -142,7 +142,7 @@ func (k *marker) remove(ctx context.Context, m *session.Manager) {
 			return err
 		})
 		if err != nil {
-			m.Logger().Warn("a queue's marker stays behind; it is swept up after a day", zap.String("path", path), zap.Error(err))
+			m.Logger().Warn("a marker stays behind; it is deleted after a day", zap.String("path", path), zap.Error(err))
 			return
 		}
 	}

@@ -1,4 +1,4 @@
-package zksync
+package commit
 
 import (
 	"context"
@@ -11,15 +11,16 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// maxSwept is how many markers are looked at in one request.
+// maxSwept is the number of markers that one request reads.
 const maxSwept = 1000
 
-// maxSweptAtOnce is how many are removed in one request.
+// maxSweptAtOnce is the number of markers that one request deletes.
 const maxSweptAtOnce = 200
 
-// sweepMarkers removes the markers of processes that have died: those that nobody
-// has written to for a day before own was made. It does what it can; the next one
-// who makes a marker sweeps, too. It runs in the background: no Put waits for it.
+// sweepMarkers deletes the markers that were written last more than a day before own
+// was created: the markers of processes that have died. After a failure the next
+// process that creates a marker sweeps again. It runs in the background, and delays no
+// transaction.
 func sweepMarkers(ctx context.Context, log *zap.Logger, s *session.Session, dir, own string) {
 	names, _, err := s.Children(ctx, dir)
 	if err != nil || len(names) < 2 {
@@ -44,20 +45,21 @@ func sweepMarkers(ctx context.Context, log *zap.Logger, s *session.Session, dir,
 			if r.Err != nil || r.Stat.Mtime >= oldest {
 				continue
 			}
-			// With its version, in case that its owner is there after all.
+			// The version protects the marker if its owner is alive after all.
 			dead = append(dead, &zk.DeleteRequest{Path: znode.Join(dir, chunk[i]), Version: r.Stat.Version})
 		}
 		for ops := range slices.Chunk(dead, maxSweptAtOnce) {
-			if err := sweepAll(ctx, s, ops); err != nil {
-				log.Debug("could not sweep up markers", zap.String("path", dir), zap.Error(err))
+			if err := deleteMatching(ctx, s, ops); err != nil {
+				log.Debug("could not delete old markers", zap.String("path", dir), zap.Error(err))
 				return
 			}
 		}
 	}
 }
 
-// sweepAll carries out those of the operations that can be, in few requests.
-func sweepAll(ctx context.Context, s *session.Session, ops []any) error {
+// deleteMatching carries out the deletes whose znodes have the given versions, and
+// skips the others, in few requests.
+func deleteMatching(ctx context.Context, s *session.Session, ops []any) error {
 	for len(ops) > 0 {
 		results, err := s.Multi(ctx, ops...)
 		if err == nil {
@@ -67,7 +69,7 @@ func sweepAll(ctx context.Context, s *session.Session, ops []any) error {
 		if at < 0 || class != session.ClassNoNode && class != session.ClassBadVersion && class != session.ClassNotEmpty {
 			return err
 		}
-		// Another value sweeps, too, or the owner is there.
+		// Another process sweeps, too, or the owner is alive.
 		ops = slices.Concat(ops[:at], ops[at+1:])
 	}
 	return nil

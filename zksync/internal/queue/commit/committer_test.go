@@ -1,4 +1,4 @@
-package zksync
+package commit
 
 import (
 	"context"
@@ -18,22 +18,21 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// do carries out one transaction. For what it returns see entry.wait; and
-// committer.start for on.
-func (c *committer) do(ctx context.Context, on *session.Session, t tx) error {
+// do carries out one transaction; see Committer.Start and Entry.Wait.
+func (c *Committer) do(ctx context.Context, on *session.Session, t Tx) error {
 	if ctx.Err() != nil {
 		return session.Cancelled(ctx)
 	}
-	return c.startOne(on, t).wait(ctx)
+	return c.StartOne(on, t).Wait(ctx)
 }
 
-// doAll carries out many, in order, and returns what came of each.
-func (c *committer) doAll(ctx context.Context, on *session.Session, ch *chain, txs ...tx) []error {
-	return c.waitAll(ctx, c.start(on, ch, txs...))
+// doAll carries out many transactions, in order, and returns their outcomes.
+func (c *Committer) doAll(ctx context.Context, on *session.Session, ch *Chain, txs ...Tx) []error {
+	return c.WaitAll(ctx, c.Start(on, ch, txs...))
 }
 
-// committing runs test with a committer below /c, and the session that it has.
-func committing(t *testing.T, test func(t *testing.T, srv *zksynctest.Server, c *committer, s *session.Session), opts ...session.Option) {
+// committing runs test with a Committer below /c, and its session.
+func committing(t *testing.T, test func(t *testing.T, srv *zksynctest.Server, c *Committer, s *session.Session), opts ...session.Option) {
 	t.Helper()
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -42,11 +41,11 @@ func committing(t *testing.T, test func(t *testing.T, srv *zksynctest.Server, c 
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := newCommitter(m, "/c/markers", new(atomic.Bool))
+		c := New(m, "/c/markers", new(atomic.Bool))
 		t.Cleanup(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
-			c.close(ctx)
+			c.Close(ctx, errors.New("closed"))
 		})
 		if err := c.do(t.Context(), nil, creates("/c/first")); err != nil {
 			t.Fatal(err)
@@ -56,10 +55,10 @@ func committing(t *testing.T, test func(t *testing.T, srv *zksynctest.Server, c 
 	})
 }
 
-func creates(paths ...string) tx {
-	var t tx
+func creates(paths ...string) Tx {
+	var t Tx
 	for _, path := range paths {
-		t.ops = append(t.ops, &zk.CreateRequest{Path: path})
+		t.Ops = append(t.Ops, &zk.CreateRequest{Path: path})
 	}
 	return t
 }
@@ -85,8 +84,8 @@ func multis(srv *zksynctest.Server) int {
 
 // Of transactions that share a request, each gets its own result, and a failure costs few more requests.
 func TestEachTransactionHasItsOwnError(t *testing.T) {
-	committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, _ *session.Session) {
-		var txs []tx
+	committing(t, func(t *testing.T, srv *zksynctest.Server, c *Committer, _ *session.Session) {
+		var txs []Tx
 		for i := range 100 {
 			path := fmt.Sprintf("/c/%02d", i)
 			if i%30 == 7 {
@@ -99,7 +98,7 @@ func TestEachTransactionHasItsOwnError(t *testing.T) {
 		for i, err := range errs[:100] {
 			path := fmt.Sprintf("/c/%02d", i)
 			if i%30 == 7 {
-				if !errors.Is(err, zk.ErrNoNode) || errors.Is(err, ErrOutcomeUnknown) {
+				if !errors.Is(err, zk.ErrNoNode) || errors.Is(err, ErrUnknown) {
 					t.Errorf("transaction %d: %v, want ErrNoNode", i, err)
 				}
 				continue
@@ -121,14 +120,14 @@ func TestEachTransactionHasItsOwnError(t *testing.T) {
 
 // Transactions around one that fails keep their order.
 func TestOrderIsKeptAroundAFailure(t *testing.T) {
-	committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, _ *session.Session) {
-		var txs []tx
+	committing(t, func(t *testing.T, srv *zksynctest.Server, c *Committer, _ *session.Session) {
+		var txs []Tx
 		for i := range 20 {
 			path := fmt.Sprintf("/c/%02d-", i)
 			if i == 10 {
 				path = "/nowhere/x"
 			}
-			txs = append(txs, tx{ops: []any{&zk.CreateRequest{Path: path, Flags: zk.FlagSequence}}})
+			txs = append(txs, Tx{Ops: []any{&zk.CreateRequest{Path: path, Flags: zk.FlagSequence}}})
 		}
 		c.doAll(t.Context(), nil, nil, txs...)
 		names, _ := srv.Children("/c")
@@ -149,8 +148,8 @@ func TestOrderIsKeptAroundAFailure(t *testing.T) {
 
 // A failure ends the chain of transactions behind it, and no transaction outside of the chain.
 func TestChainEndsAtAFailure(t *testing.T) {
-	committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, _ *session.Session) {
-		var txs []tx
+	committing(t, func(t *testing.T, srv *zksynctest.Server, c *Committer, _ *session.Session) {
+		var txs []Tx
 		for i := range 300 {
 			path := fmt.Sprintf("/c/%03d", i)
 			if i == 150 {
@@ -158,7 +157,7 @@ func TestChainEndsAtAFailure(t *testing.T) {
 			}
 			txs = append(txs, creates(path))
 		}
-		for i, err := range c.doAll(t.Context(), nil, &chain{}, txs...) {
+		for i, err := range c.doAll(t.Context(), nil, &Chain{}, txs...) {
 			switch {
 			case i < 150 && err != nil, i == 150 && !errors.Is(err, zk.ErrNoNode), i > 150 && err != errSkipped:
 				t.Errorf("transaction %d: %v", i, err)
@@ -175,16 +174,16 @@ func TestChainEndsAtAFailure(t *testing.T) {
 // A transaction that is bound to a session happens under that session or never.
 func TestBoundToASession(t *testing.T) {
 	for at, want := range map[zksynctest.Moment]bool{zksynctest.BeforeCommit: false, zksynctest.AfterCommit: true} {
-		committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, s *session.Session) {
+		committing(t, func(t *testing.T, srv *zksynctest.Server, c *Committer, s *session.Session) {
 			expire := zksynctest.Call(func() { srv.ExpireSession(s.ID()) })
 			srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: at, Do: expire})
 			srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: at, Do: zksynctest.Disconnect})
 			err := c.do(t.Context(), s, creates("/c/a"))
-			if want && err != nil || !want && (!errors.Is(err, ErrLost) || errors.Is(err, ErrOutcomeUnknown)) {
+			if want && err != nil || !want && (!errors.Is(err, session.ErrLost) || errors.Is(err, ErrUnknown)) {
 				t.Errorf("%v: %v", at, err)
 			}
 			mustExist(t, srv, want, "/c/a")
-			if err := c.do(t.Context(), s, creates("/c/b")); !errors.Is(err, ErrLost) {
+			if err := c.do(t.Context(), s, creates("/c/b")); !errors.Is(err, session.ErrLost) {
 				t.Errorf("under a session that is over: %v", err)
 			}
 			next, err := c.m.Session(t.Context())
@@ -202,18 +201,18 @@ func TestBoundToASession(t *testing.T) {
 // A wait for a transaction that was given up can be repeated, and then returns the outcome.
 func TestWaitingAgain(t *testing.T) {
 	for at, want := range map[zksynctest.Moment]bool{zksynctest.BeforeCommit: false, zksynctest.AfterCommit: true} {
-		committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, s *session.Session) {
+		committing(t, func(t *testing.T, srv *zksynctest.Server, c *Committer, s *session.Session) {
 			srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: at, Do: zksynctest.Delay(time.Minute)})
 			srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: at, Do: zksynctest.Disconnect})
 			// The answer to the fence is lost, too, and with it the session.
 			srv.Inject(zksynctest.Fault{Op: zkserver.OpSetData, At: zksynctest.AfterCommit, Do: zksynctest.Call(func() { srv.ExpireSession(s.ID()) })})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			e := c.startOne(s, creates("/c/a"))
-			if err := e.wait(ctx); !errors.Is(err, ErrOutcomeUnknown) || !errors.Is(err, context.DeadlineExceeded) {
+			e := c.StartOne(s, creates("/c/a"))
+			if err := e.Wait(ctx); !errors.Is(err, ErrUnknown) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("wait: %v", err)
 			}
-			if err := e.wait(t.Context()); (err == nil) != want || errors.Is(err, ErrOutcomeUnknown) {
+			if err := e.Wait(t.Context()); (err == nil) != want || errors.Is(err, ErrUnknown) {
 				t.Errorf("%v: waiting again: %v", at, err)
 			}
 			mustExist(t, srv, want, "/c/a")
@@ -227,7 +226,7 @@ func TestWaitingAgain(t *testing.T) {
 // A transaction that was refused never happens later. Its first request may be carried out after its session was given
 // up, and must be refused then.
 func TestRefusalIsFinal(t *testing.T) {
-	committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, s *session.Session) {
+	committing(t, func(t *testing.T, srv *zksynctest.Server, c *Committer, s *session.Session) {
 		// The marker is as it was when the repetition comes, and its transaction is
 		// refused; then what it repeats arrives.
 		late := []any{c.marker.bump(), &zk.CreateRequest{Path: "/d/a"}}
@@ -253,11 +252,11 @@ func TestRefusalIsFinal(t *testing.T) {
 // A batch of transactions is bounded by the size of a request and by a number of transactions, and one that fits into
 // no request is ErrTooLarge.
 func TestBatchesAreBounded(t *testing.T) {
-	big := func(path string, size int) tx {
-		return tx{ops: []any{&zk.CreateRequest{Path: path, Data: make([]byte, size)}}, size: size + 100}
+	big := func(path string, size int) Tx {
+		return Tx{Ops: []any{&zk.CreateRequest{Path: path, Data: make([]byte, size)}}, Size: size + 100}
 	}
-	committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, _ *session.Session) {
-		var txs []tx
+	committing(t, func(t *testing.T, srv *zksynctest.Server, c *Committer, _ *session.Session) {
+		var txs []Tx
 		for i := range 40 {
 			txs = append(txs, big(fmt.Sprintf("/c/%02d", i), 100<<10))
 		}
@@ -269,8 +268,8 @@ func TestBatchesAreBounded(t *testing.T) {
 			t.Errorf("%d requests, want 10", n)
 		}
 	})
-	committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, _ *session.Session) {
-		var txs []tx
+	committing(t, func(t *testing.T, srv *zksynctest.Server, c *Committer, _ *session.Session) {
+		var txs []Tx
 		for i := range 20 {
 			txs = append(txs, big(fmt.Sprintf("/c/%02d", i), 600))
 		}
@@ -281,8 +280,8 @@ func TestBatchesAreBounded(t *testing.T) {
 			}
 		}
 	}, session.WithMaxRequest(2048))
-	committing(t, func(t *testing.T, srv *zksynctest.Server, c *committer, _ *session.Session) {
-		var txs []tx
+	committing(t, func(t *testing.T, srv *zksynctest.Server, c *Committer, _ *session.Session) {
+		var txs []Tx
 		for i := range 300 {
 			txs = append(txs, creates(fmt.Sprintf("/c/%03d", i)))
 		}

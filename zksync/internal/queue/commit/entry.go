@@ -1,0 +1,97 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A Tx is a transaction: its operations happen together or not at all.
+type Tx struct {
+	Ops  []any  // as for session.Multi
+	Size int    // in bytes, roughly
+	Dir  string // the directory of a sequential create, which is created if it does not exist; may be empty
+	// Epoch is the epoch before the read on which the transaction relies, zero if it
+	// relies on no read. In a later epoch the transaction ends with ErrStale: the marker
+	// keeps the directory from being deleted, and so the names in it keep their meaning.
+	Epoch  Epoch
+	ReadAt time.Time // when the data was read; the transaction ends with ErrStale after maxReadAge
+}
+
+// An Epoch is the time in which a Committer uses one marker.
+type Epoch int64
+
+const noEpoch Epoch = 0
+
+// maxReadAge bounds the age of the data on which a transaction relies when it is sent.
+// In a longer time a directory may be emptied, deleted and created again.
+const maxReadAge = 10 * time.Second
+
+// ErrStale is the outcome of a transaction that relies on data of an earlier epoch.
+var ErrStale = errors.New("zksync: what was read may have been of another directory of that name")
+
+// An Entry is a Tx under way.
+type Entry struct {
+	Tx
+	c     *Committer
+	on    *session.Session
+	chain *Chain
+	done  chan struct{}
+	err   error // valid once done is closed; see Wait
+
+	// Guarded by c.mu:
+	finished bool   // err is set
+	sent     bool   // it may have happened
+	tried    bool   // it was sent, and stopped by a fence
+	deserted error  // why its caller has gone; nil while a caller waits
+	batch    *batch // that contains the entry; nil while the entry is queued
+}
+
+// A Chain is a list of entries. Each of them happens only if the entries before it have
+// happened.
+type Chain struct{ broken bool }
+
+// Finished returns an entry that has an outcome.
+func Finished(err error) *Entry {
+	e := &Entry{done: make(chan struct{}), err: err}
+	close(e.done)
+	return e
+}
+
+// Done returns a channel that is closed when the entry has an outcome.
+func (e *Entry) Done() <-chan struct{} { return e.done }
+
+// Err returns the outcome as Wait does. Call it after Done is closed.
+func (e *Entry) Err() error { return e.err }
+
+// Wait waits for the outcome. nil says that the transaction has happened, exactly once.
+// With an error that wraps ErrUnknown it may have happened. With any other error it has
+// not happened and never will. When ctx ends, an entry that was not sent is withdrawn.
+// For an entry that was sent, Wait may be called again to learn the outcome.
+func (e *Entry) Wait(ctx context.Context) error {
+	select {
+	case <-e.done:
+		return e.err
+	case <-ctx.Done():
+		return e.Abandon(e.c.Cancelled(ctx))
+	}
+}
+
+// Abandon detaches the caller from its entry, and returns the error that the caller
+// should report: why, unless the outcome is known.
+func (e *Entry) Abandon(why error) error { return e.c.removeCallers(why, e)[0] }
+
+// setLocked sets the outcome, and reports false if the entry had an outcome before. The
+// caller closes done; c.mu is held.
+func (e *Entry) setLocked(err error) bool {
+	if e.finished {
+		return false
+	}
+	e.finished, e.err = true, err
+	if err != nil && e.chain != nil {
+		e.chain.broken = true
+	}
+	return true
+}
