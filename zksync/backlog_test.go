@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-func items(seqs ...int32) []item {
-	var all []item
+func items(seqs ...int32) []queueItem {
+	var all []queueItem
 	for _, seq := range seqs {
-		all = append(all, item{name: fmt.Sprintf("qn-%010d", seq), seq: seq})
+		all = append(all, queueItem{name: fmt.Sprintf("qn-%010d", seq), seq: seq})
 	}
 	return all
 }

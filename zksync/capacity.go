@@ -47,7 +47,7 @@ type capacity struct {
 	dir  string
 	path string // of the znode
 
-	parse   func(name string) (item, bool)
+	parse   func(name string) (queueItem, bool)
 	makeDir func(ctx context.Context, s *session.Session, path string) error
 
 	known   bool

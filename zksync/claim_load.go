@@ -23,7 +23,7 @@ var loads struct {
 
 // A claimLoad is the sum of the claims of all values that consume under one session.
 type claimLoad struct {
-	bell // rings when claims are gone
+	broadcast // rings when claims are gone
 
 	mu    sync.Mutex
 	bytes int
@@ -58,7 +58,7 @@ func (l *claimLoad) add(bytes int) {
 	l.bytes += bytes
 	l.mu.Unlock()
 	if bytes < 0 {
-		l.ring()
+		l.notify()
 	}
 }
 

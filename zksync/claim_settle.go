@@ -19,12 +19,12 @@ func (c *consumer) settle(cl *claim, e *entry) error {
 		err := e.err
 		switch {
 		case err == nil:
-			c.owed.settle(cl.ref, cl.czxid)
-			cl.o.done(cl.ref)
-			cl.o.release(1)
+			c.pending.resolve(cl.messageRef, cl.czxid)
+			cl.view.done(cl.messageRef)
+			cl.view.release(1)
 			return nil
 		case isUnknown(err) || session.ClassOf(err) == session.ClassNoNode:
-			_ = cl.o.s.Pause(c.life, round) // the next request returns the reason if the pause was cut short
+			_ = cl.view.s.Pause(c.life, round) // the next request returns the reason if the pause was cut short
 			if e, err = c.retry(c.life, cl); e != nil {
 				continue
 			}
@@ -35,7 +35,7 @@ func (c *consumer) settle(cl *claim, e *entry) error {
 		}
 		unremovable := session.ClassOf(err) == session.ClassNotEmpty
 		if unremovable {
-			cl.o.skip(cl.ref, err)
+			cl.view.skip(cl.messageRef, err)
 		}
 		c.leaveBehind(cl)
 		if unremovable || c.life.Err() != nil {
@@ -55,40 +55,40 @@ func (c *consumer) retry(ctx context.Context, cl *claim) (*entry, error) {
 	}
 	switch {
 	case there && ours:
-		return c.q.removals.startOne(cl.o.s, cl.removal()), nil
+		return c.q.removals.startOne(cl.view.s, cl.removal()), nil
 	case there:
 		// Another client has removed our claim. A consumer that has claimed the
 		// message since delivers it again.
-		cl.o.release(1)
-		e := c.q.removals.startOne(nil, cl.o.taking(cl.ref, -1))
+		cl.view.release(1)
+		e := c.q.removals.startOne(nil, cl.view.taking(cl.messageRef, -1))
 		select {
 		case <-e.done:
 		case <-ctx.Done():
 			return nil, session.Cancelled(ctx)
 		}
 		if session.ClassOf(e.err) == session.ClassNodeExists {
-			cl.o.pass(cl.ref)
+			cl.view.pass(cl.messageRef)
 		} else {
-			cl.o.suspect(cl.ref)
+			cl.view.suspect(cl.messageRef)
 		}
 		return nil, nil
 	case ours:
-		return c.q.removals.startOne(cl.o.s, cl.surrender()), nil
+		return c.q.removals.startOne(cl.view.s, cl.surrender()), nil
 	}
-	c.owed.settle(cl.ref, cl.czxid)
-	cl.o.suspect(cl.ref)
-	cl.o.release(1)
+	c.pending.resolve(cl.messageRef, cl.czxid)
+	cl.view.suspect(cl.messageRef)
+	cl.view.release(1)
 	return nil, nil
 }
 
 // look says whether the message is still there, and whether our claim is.
 func (cl *claim) look(ctx context.Context) (there, ours bool, err error) {
-	s := cl.o.s
+	s := cl.view.s
 	// The sync makes sure that a znode that is absent now stays absent.
-	if err := s.SyncQuorum(ctx, cl.o.c.q.path); err != nil {
+	if err := s.SyncQuorum(ctx, cl.view.c.q.path); err != nil {
 		return false, false, err
 	}
-	results, err := s.MultiRead(ctx, session.ReadData(cl.o.path(cl.ref)), session.ReadData(cl.o.claimPath(cl.ref)))
+	results, err := s.MultiRead(ctx, session.ReadData(cl.view.path(cl.messageRef)), session.ReadData(cl.view.claimPath(cl.messageRef)))
 	if err != nil {
 		return false, false, err
 	}
@@ -99,7 +99,7 @@ func (cl *claim) look(ctx context.Context) (there, ours bool, err error) {
 		}
 	}
 	there = item.Err == nil && item.Stat.Czxid == cl.czxid
-	ours = name.Err == nil && cl.o.owns(name)
+	ours = name.Err == nil && cl.view.owns(name)
 	return there, ours, nil
 }
 
@@ -107,14 +107,14 @@ func (cl *claim) look(ctx context.Context) (there, ours bool, err error) {
 // their places then.
 func (c *consumer) giveBack(claims []*claim) {
 	for round := 0; len(claims) > 0; round++ {
-		o := claims[0].o
-		_ = o.s.Pause(c.life, round-1) // the next request returns the reason if the pause was cut short
+		v := claims[0].view
+		_ = v.s.Pause(c.life, round-1) // the next request returns the reason if the pause was cut short
 		txs := make([]tx, len(claims))
 		for i, cl := range claims {
 			txs[i] = cl.surrender()
 		}
 		var again []*claim
-		for i, e := range c.q.removals.start(o.s, nil, txs...) {
+		for i, e := range c.q.removals.start(v.s, nil, txs...) {
 			cl := claims[i]
 			select {
 			case <-e.done:
@@ -134,8 +134,8 @@ func (c *consumer) giveBack(claims []*claim) {
 			case ours:
 				again = append(again, cl)
 			case looked || e.err == nil || session.ClassOf(e.err) == session.ClassNoNode:
-				o.release(1)
-				o.back(cl.ref)
+				v.release(1)
+				v.back(cl.messageRef)
 			}
 		}
 		claims = again
@@ -147,12 +147,12 @@ func (c *consumer) giveBack(claims []*claim) {
 // the messages for as long as the session lives.
 func (c *consumer) leaveBehind(claims ...*claim) {
 	for _, cl := range claims {
-		gone := cl.o.s.DiscardOwn(cl.o.claimPath(cl.ref), c.id)
-		cl.o.release(1)
+		gone := cl.view.s.DiscardOwn(cl.view.claimPath(cl.messageRef), c.id)
+		cl.view.release(1)
 		c.spawn(func() {
 			select {
 			case <-gone:
-				cl.o.back(cl.ref)
+				cl.view.back(cl.messageRef)
 			case <-c.life.Done():
 			}
 		})
@@ -169,11 +169,11 @@ func (c *consumer) drop(gone []*claim) {
 	}
 	txs := make([]tx, len(gone))
 	for i, cl := range gone {
-		cl.o.dropping(cl.ref)
-		cl.o.release(1)
+		cl.view.dropping(cl.messageRef)
+		cl.view.release(1)
 		txs[i] = cl.surrender()
 	}
-	entries := c.q.removals.start(gone[0].o.s, nil, txs...)
+	entries := c.q.removals.start(gone[0].view.s, nil, txs...)
 	check := func() {
 		for i, e := range entries {
 			select {
@@ -183,11 +183,11 @@ func (c *consumer) drop(gone []*claim) {
 			cl := gone[i]
 			if c.life.Err() != nil || isUnknown(e.err) {
 				select {
-				case <-cl.o.s.DiscardOwn(cl.o.claimPath(cl.ref), c.id):
+				case <-cl.view.s.DiscardOwn(cl.view.claimPath(cl.messageRef), c.id):
 				case <-c.life.Done():
 				}
 			}
-			cl.o.dropped(cl.ref)
+			cl.view.dropped(cl.messageRef)
 		}
 	}
 	if !c.spawn(check) {

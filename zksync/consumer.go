@@ -21,15 +21,15 @@ type consumer struct {
 
 	mu       sync.Mutex
 	closed   bool
-	current  *outlook
+	view     *queueView
 	how      string // Chan or Messages
 	bytes    chan []byte
 	messages chan *Message
 	err      error
 	former   []int64 // the ids of sessions that were lost
 
-	owed      owed
-	unsettled unsettled
+	pending   pendingRemovals
+	unsettled unsettledMessages
 	skips     skips
 }
 
@@ -53,8 +53,8 @@ func (c *consumer) close(ctx context.Context) {
 	c.kill(ErrQueueClosed)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.current != nil {
-		c.current.dismiss()
+	if c.view != nil {
+		c.view.dismiss()
 	}
 }
 
@@ -83,22 +83,22 @@ func (c *consumer) enter() error {
 
 func (c *consumer) leave() { c.wg.Done() }
 
-// outlook is the one of a session.
-func (c *consumer) outlook(s *session.Session) *outlook {
+// view is the one of a session.
+func (c *consumer) viewOf(s *session.Session) *queueView {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.Err() != nil {
-		// A caller with an old session must not replace the outlook of the next
+		// A caller with an old session must not replace the view of the next
 		// session, which other goroutines use.
-		return newOutlook(c, s)
+		return newQueueView(c, s)
 	}
-	if c.current == nil || c.current.s != s {
-		if c.current != nil {
-			c.current.dismiss()
+	if c.view == nil || c.view.s != s {
+		if c.view != nil {
+			c.view.dismiss()
 		}
-		c.current = newOutlook(c, s)
+		c.view = newQueueView(c, s)
 	}
-	return c.current
+	return c.view
 }
 
 // start begins to consume, once, in the way that is called how.
@@ -134,55 +134,4 @@ func (c *consumer) start(how string) {
 		c.err = err
 		over()
 	})
-}
-
-// owed are the messages that were received and whose removal is not known to have
-// come about, by their names, with the czxids of their znodes. They are removed
-// without being delivered again, if we get hold of them again.
-type owed struct {
-	mu      sync.Mutex
-	removal map[string]int64
-}
-
-func (o *owed) add(cl *claim) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.removal == nil {
-		o.removal = make(map[string]int64)
-	}
-	o.removal[cl.claimName()] = cl.czxid
-}
-
-// settle reports whether a message is owed, and forgets it.
-func (o *owed) settle(r ref, of int64) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	name := r.claimName()
-	czxid, ok := o.removal[name]
-	if ok = ok && czxid == of; ok {
-		delete(o.removal, name)
-	}
-	return ok
-}
-
-// keep forgets the messages of a lane that are not in its listing, because they have
-// been removed.
-func (o *owed) keep(l *lane, found []item) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.removal) == 0 {
-		return
-	}
-	there := make(map[string]struct{}, len(o.removal))
-	for _, it := range found {
-		name := ref{l, it}.claimName()
-		if _, ok := o.removal[name]; ok {
-			there[name] = struct{}{}
-		}
-	}
-	for name := range o.removal {
-		if _, ok := there[name]; !ok && l.claims(name) {
-			delete(o.removal, name)
-		}
-	}
 }

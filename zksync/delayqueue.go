@@ -70,5 +70,5 @@ func (q *DelayQueue) due(at time.Time) (dir, name string, err error) {
 	}
 	// Rounded up: it is not to come too early.
 	due := at.Add(time.Millisecond - 1).UnixMilli()
-	return q.child(delayLane(due)), delayedPrefix(due), nil
+	return q.child(delayPartition(due)), delayedPrefix(due), nil
 }

@@ -40,7 +40,7 @@ type Message struct {
 }
 
 func newMessage(c *consumer, cl *claim) *Message {
-	return &Message{Data: cl.data, ID: cl.o.path(cl.ref), c: c, cl: cl, outcome: make(chan struct{})}
+	return &Message{Data: cl.data, ID: cl.view.path(cl.messageRef), c: c, cl: cl, outcome: make(chan struct{})}
 }
 
 // Ack removes the message from the queue, and waits until that has happened. If ctx
@@ -152,7 +152,7 @@ func (m *Message) begin(verb string) bool {
 	}
 	m.verb = verb
 	if m.c != nil {
-		m.c.unsettled.remove(m)
+		m.c.unsettled.forget(m)
 	}
 	return true
 }
@@ -167,39 +167,39 @@ func (m *Message) finish(err error) {
 // carryOut removes the message or gives it back, and tries again over lost
 // connections.
 func (m *Message) carryOut(verb string) error {
-	cl, o := m.cl, m.cl.o
+	cl, v := m.cl, m.cl.view
 	t := cl.removal()
 	if verb == "Nack" {
 		t = cl.surrender()
 	}
 	for round := 0; ; round++ {
-		if err := o.s.Err(); err != nil {
+		if err := v.s.Err(); err != nil {
 			return lossOf(err)
 		}
-		_ = o.s.Pause(m.c.life, round-1) // the next request returns the reason if the pause was cut short
+		_ = v.s.Pause(m.c.life, round-1) // the next request returns the reason if the pause was cut short
 		var err error
-		if verb == "Ack" && round == 0 && cl.lane.mayBeRemade() {
+		if verb == "Ack" && round == 0 && cl.partition.mayBeRecreated() {
 			// Our claim does not protect a directory that it is not in. The message of
 			// this name may be another one by now, which was not received.
 			err = ErrRemoved
 		} else {
-			err = m.await(m.c.q.removals.startOne(o.s, t))
+			err = m.await(m.c.q.removals.startOne(v.s, t))
 		}
 		if err == nil {
-			o.release(1)
+			v.release(1)
 			if verb == "Nack" {
-				o.back(cl.ref)
+				v.back(cl.messageRef)
 			} else {
-				o.done(cl.ref)
+				v.done(cl.messageRef)
 			}
 			return nil
 		}
-		if o.s.Err() != nil && !isUnknown(err) {
+		if v.s.Err() != nil && !isUnknown(err) {
 			return lossOf(err)
 		}
 		if m.c.life.Err() != nil || err != ErrRemoved && session.ClassOf(err) != session.ClassNoNode && !isUnknown(err) {
 			if session.ClassOf(err) == session.ClassNotEmpty {
-				o.skip(cl.ref, err)
+				v.skip(cl.messageRef, err)
 			}
 			m.c.leaveBehind(cl)
 			return err
@@ -214,7 +214,7 @@ func (m *Message) carryOut(verb string) error {
 // await waits for the outcome of an entry. After the end of the session an entry that
 // was not sent is withdrawn; and Close bounds the wait.
 func (m *Message) await(e *entry) error {
-	s, life := m.cl.o.s, m.c.life
+	s, life := m.cl.view.s, m.c.life
 	select {
 	case <-e.done:
 		return e.err
@@ -234,7 +234,7 @@ func (m *Message) await(e *entry) error {
 // examine finds out what has become of a message for which it is unknown, or of
 // which something was missing.
 func (m *Message) examine(verb string, why error) (again bool, err error) {
-	cl, o := m.cl, m.cl.o
+	cl, v := m.cl, m.cl.view
 	there, ours, err := cl.look(m.c.life)
 	switch {
 	case err != nil:
@@ -246,9 +246,9 @@ func (m *Message) examine(verb string, why error) (again bool, err error) {
 	if ours {
 		m.c.giveBack([]*claim{cl}) // the claim on a message that does not exist
 	} else {
-		o.release(1)
+		v.release(1)
 	}
-	o.suspect(cl.ref)
+	v.suspect(cl.messageRef)
 	// Only this consumer removes its claim. After Nack another consumer may have
 	// removed the message by now; after Ack the message can exist without the claim
 	// only if another client removed the claim nevertheless.
@@ -260,12 +260,12 @@ func (m *Message) examine(verb string, why error) (again bool, err error) {
 
 // unsettled are the messages that were handed over and neither acknowledged nor
 // given back.
-type unsettled struct {
+type unsettledMessages struct {
 	mu  sync.Mutex
 	all map[*Message]struct{}
 }
 
-func (u *unsettled) add(m *Message) {
+func (u *unsettledMessages) add(m *Message) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.all == nil {
@@ -274,19 +274,19 @@ func (u *unsettled) add(m *Message) {
 	u.all[m] = struct{}{}
 }
 
-func (u *unsettled) remove(m *Message) {
+func (u *unsettledMessages) forget(m *Message) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.all, m)
 }
 
 // of returns the messages of one session, or all.
-func (u *unsettled) of(s *session.Session) []*Message {
+func (u *unsettledMessages) ofSession(s *session.Session) []*Message {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	var all []*Message
 	for m := range u.all {
-		if s == nil || m.cl.o.s == s {
+		if s == nil || m.cl.view.s == s {
 			all = append(all, m)
 		}
 	}
@@ -296,16 +296,16 @@ func (u *unsettled) of(s *session.Session) []*Message {
 // abandon gives back the messages that were delivered and not settled, when the queue
 // is closed.
 func (c *consumer) abandon() {
-	byOutlook := make(map[*outlook][]*claim)
-	for _, m := range c.unsettled.of(nil) {
+	byView := make(map[*queueView][]*claim)
+	for _, m := range c.unsettled.ofSession(nil) {
 		if m.begin("Close") {
 			m.finish(errClosedUnsettled)
-			if m.cl.o.s.Err() == nil {
-				byOutlook[m.cl.o] = append(byOutlook[m.cl.o], m.cl)
+			if m.cl.view.s.Err() == nil {
+				byView[m.cl.view] = append(byView[m.cl.view], m.cl)
 			}
 		}
 	}
-	for _, claims := range byOutlook {
+	for _, claims := range byView {
 		c.giveBack(claims)
 	}
 }

@@ -42,7 +42,7 @@ type Queue struct{ queue }
 type queue struct {
 	m    *session.Manager
 	path string
-	kind kind
+	kind queueKind
 	cfg  config
 	bad  error // the error of the path or the options
 
@@ -71,7 +71,7 @@ func NewQueue(m *session.Manager, path string, opts ...Option) *Queue {
 // consumerOptions are the options that all queues have.
 var consumerOptions = []string{"WithMaxWait", "WithPrefetch"}
 
-func (q *queue) init(m *session.Manager, path string, k kind, opts []Option, has ...string) {
+func (q *queue) init(m *session.Manager, path string, k queueKind, opts []Option, has ...string) {
 	q.m, q.path = m, path
 	if q.cfg, q.bad = newConfig(k.name, opts, has...); q.bad == nil {
 		q.bad = session.CheckPath(path)
@@ -89,7 +89,7 @@ func (q *queue) init(m *session.Manager, path string, k kind, opts []Option, has
 // child returns the path of a znode in the queue's directory, or beside the directory
 // in a layout in which every child of the directory is a message.
 func (q *queue) child(name string) string {
-	if q.kind.beside {
+	if q.kind.claimsBeside {
 		return q.path + "-" + name
 	}
 	return child(q.path, name)

@@ -64,7 +64,7 @@ func removes(op zkserver.Op) bool {
 
 // The directory of a message is deleted and created again while the answer to the
 // removal of the message is lost. A new message of the same name is delivered
-// (consumer_listing.go: the new lane in follow).
+// (queue_view_list.go: the new partition in follow).
 func TestMessageOfTheSameNameIsDelivered(t *testing.T) {
 	for kind, open := range remadeQueues {
 		t.Run(kind, func(t *testing.T) {

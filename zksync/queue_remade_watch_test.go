@@ -15,7 +15,7 @@ import (
 
 // The directory of a message that was received is deleted and created again. Its Ack
 // does not remove the new message of the same name, also if the watch on the directory
-// has fired before, was never laid, or the connection was lost at that time (lane.go:
+// has fired before, was never laid, or the connection was lost at that time (partition.go:
 // guarded; message.go: its check).
 func TestAckOfAMessageWhoseDirectoryIsNotWatched(t *testing.T) {
 	for _, how := range []string{"control", "data", "offline", "cancelled"} {

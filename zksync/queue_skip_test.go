@@ -147,7 +147,7 @@ func TestUnreadableMessageIsSkipped(t *testing.T) {
 						if q.Skipped() != 1 || !errors.Is(q.Err(), zk.ErrNoAuth) || !strings.Contains(fmt.Sprint(q.Err()), "qn-") {
 							t.Errorf("skipped %d, Err: %v; want 1 and why", q.Skipped(), q.Err())
 						}
-						time.Sleep(2 * time.Minute) // a lane of a past time is looked at for the last time
+						time.Sleep(2 * time.Minute) // a partition of a past time is looked at for the last time
 						if data, ok, err := q.Peek(t.Context()); ok || consumers == 1 && !errors.Is(err, zk.ErrNoAuth) {
 							t.Errorf("Peek: %q, %v, %v; want why there is nothing to see", data, ok, err)
 						}

@@ -30,23 +30,23 @@ func (c *consumer) isGone(ctx context.Context, path string, czxid int64, why err
 }
 
 // giveUp leaves a message to a removal whose caller has gone. The message comes back to
-// the outlook when the removal has failed.
-func (o *outlook) giveUp(r ref, czxid int64, e *entry) {
+// the view when the removal has failed.
+func (v *queueView) giveUp(r messageRef, czxid int64, e *entry) {
 	follow := func() {
-		defer o.releaseTake()
+		defer v.releaseTake()
 		select {
 		case <-e.done:
-		case <-o.c.life.Done():
+		case <-v.c.life.Done():
 			return
 		}
 		if e.err == nil {
-			o.c.owed.settle(r, czxid)
-			o.done(r)
+			v.c.pending.resolve(r, czxid)
+			v.done(r)
 		} else {
-			o.back(r) // if the message is gone the next read finds that out
+			v.back(r) // if the message is gone the next read finds that out
 		}
 	}
-	if !o.c.spawn(follow) {
+	if !v.c.spawn(follow) {
 		follow()
 	}
 }

@@ -60,21 +60,21 @@ func (p *pump) run() error {
 
 // shift delivers for as long as a session lasts.
 func (p *pump) shift(ctx context.Context, s *session.Session) error {
-	o := p.c.outlook(s)
-	present, err := o.appear(ctx)
+	v := p.c.viewOf(s)
+	present, err := v.appear(ctx)
 	if err != nil {
 		return err
 	}
-	defer o.disappear(present)
-	if err := o.succeed(ctx); err != nil {
+	defer v.disappear(present)
+	if err := v.succeed(ctx); err != nil {
 		return err
 	}
 	p.mu.Lock()
 	p.window, p.waiting, p.bytes, p.starved, p.full = min(firstPrefetch, p.limit), 0, 0, false, false
 	p.mu.Unlock()
-	o.mu.Lock()
-	o.freed = p.wake
-	o.mu.Unlock()
+	v.mu.Lock()
+	v.freed = p.wake
+	v.mu.Unlock()
 	claimed, complete := make(chan []*claim, 1), make(chan *claim, p.limit)
 	p.slots, p.removing = make(chan struct{}, maxUnconfirmed), make(chan unconfirmed, maxUnconfirmed)
 
@@ -83,18 +83,18 @@ func (p *pump) shift(ctx context.Context, s *session.Session) error {
 	var claiming, confirming sync.WaitGroup
 	claiming.Go(func() {
 		defer close(claimed)
-		cancel(p.claim(ctx, o, claimed))
+		cancel(p.claim(ctx, v, claimed))
 	})
 	var unread []*claim
 	claiming.Go(func() {
 		defer close(complete)
 		var err error
-		if unread, err = p.complete(ctx, o, claimed, complete); err != nil {
+		if unread, err = p.complete(ctx, v, claimed, complete); err != nil {
 			cancel(err)
 		}
 	})
 	confirming.Go(func() { p.confirm(cancel) })
-	unreceived := p.pass(ctx, o, complete)
+	unreceived := p.pass(ctx, v, complete)
 	cancel(context.Canceled)
 	claiming.Wait()
 	for cl := range complete {
@@ -107,8 +107,8 @@ func (p *pump) shift(ctx context.Context, s *session.Session) error {
 		p.c.mu.Lock()
 		p.c.former = append(p.c.former, s.ID())
 		p.c.mu.Unlock()
-		for _, m := range p.c.unsettled.of(s) {
-			p.c.unsettled.remove(m) // others may have them by now
+		for _, m := range p.c.unsettled.ofSession(s) {
+			p.c.unsettled.forget(m) // others may have them by now
 		}
 		return lossOf(err)
 	}
@@ -118,13 +118,13 @@ func (p *pump) shift(ctx context.Context, s *session.Session) error {
 // complete reads the data of claimed messages, if claim has not read it, and passes
 // the messages on. It returns the claims that it did not read because ctx has ended,
 // or the first error.
-func (p *pump) complete(ctx context.Context, o *outlook, claimed <-chan []*claim, complete chan<- *claim) (unread []*claim, first error) {
+func (p *pump) complete(ctx context.Context, v *queueView, claimed <-chan []*claim, complete chan<- *claim) (unread []*claim, first error) {
 	for claims := range claimed {
 		if ctx.Err() != nil || first != nil {
 			unread = append(unread, claims...)
 			continue
 		}
-		found, gone, err := o.complete(ctx, claims)
+		found, gone, err := v.complete(ctx, claims)
 		if err != nil {
 			first = err
 			unread = append(unread, claims...)
@@ -141,13 +141,13 @@ func (p *pump) complete(ctx context.Context, o *outlook, claimed <-chan []*claim
 		p.mu.Unlock()
 		p.wake()
 		if len(gone) > 0 {
-			o.ring() // its share has changed
+			v.notify() // its share has changed
 		}
 		for _, cl := range found {
-			if p.c.owed.settle(cl.ref, cl.czxid) {
-				p.received(o, cl)
+			if p.c.pending.resolve(cl.messageRef, cl.czxid) {
+				p.received(v, cl)
 				if !p.reserve(ctx) {
-					p.c.owed.add(cl)
+					p.c.pending.record(cl)
 					unread = append(unread, cl)
 					continue
 				}
@@ -162,7 +162,7 @@ func (p *pump) complete(ctx context.Context, o *outlook, claimed <-chan []*claim
 
 // pass hands claimed messages to the receiver, until ctx ends. It returns the
 // messages that it could not hand over.
-func (p *pump) pass(ctx context.Context, o *outlook, claimed <-chan *claim) []*claim {
+func (p *pump) pass(ctx context.Context, v *queueView, claimed <-chan *claim) []*claim {
 	for {
 		var cl *claim
 		select {
@@ -182,22 +182,22 @@ func (p *pump) pass(ctx context.Context, o *outlook, claimed <-chan *claim) []*c
 		}
 		// ctx ends a little later than the session, and others may have the message
 		// as soon as that has ended.
-		if ctx.Err() != nil || o.s.Err() != nil || !p.deliver(ctx, cl) {
+		if ctx.Err() != nil || v.s.Err() != nil || !p.deliver(ctx, cl) {
 			return []*claim{cl}
 		}
-		p.received(o, cl)
+		p.received(v, cl)
 	}
 }
 
 // received notes that a message does not wait any more.
-func (p *pump) received(o *outlook, cl *claim) {
+func (p *pump) received(v *queueView, cl *claim) {
 	p.mu.Lock()
 	p.waiting--
 	p.bytes -= len(cl.data)
 	cl.data = nil
 	p.mu.Unlock()
 	p.wake()
-	o.ring() // its share has changed
+	v.notify() // its share has changed
 }
 
 func (p *pump) wake() {
@@ -222,15 +222,15 @@ func (p *pump) unreserve() { <-p.slots }
 // startRemoval begins to remove a message that was received; confirm learns what
 // comes of it.
 func (p *pump) startRemoval(cl *claim) {
-	p.c.owed.add(cl)
-	if cl.lane.mayBeRemade() {
+	p.c.pending.record(cl)
+	if cl.partition.mayBeRecreated() {
 		// The message of this name may be another one by now: settle is to look by the czxid.
 		e := &entry{done: make(chan struct{}), err: zk.ErrNoNode}
 		close(e.done)
 		p.removing <- unconfirmed{cl, e}
 		return
 	}
-	p.removing <- unconfirmed{cl, p.c.q.removals.startOne(cl.o.s, cl.removal())}
+	p.removing <- unconfirmed{cl, p.c.q.removals.startOne(cl.view.s, cl.removal())}
 }
 
 func (p *pump) deliverBytes(ctx context.Context, cl *claim) bool {
@@ -243,7 +243,7 @@ func (p *pump) deliverBytes(ctx context.Context, cl *claim) bool {
 		p.startRemoval(cl)
 		return true
 	case <-ctx.Done():
-	case <-cl.o.s.Done():
+	case <-cl.view.s.Done():
 	}
 	p.unreserve()
 	return false
@@ -257,9 +257,9 @@ func (p *pump) deliverMessage(ctx context.Context, cl *claim) bool {
 		p.c.q.observeDelivery(cl.data)
 		return true
 	case <-ctx.Done():
-	case <-cl.o.s.Done():
+	case <-cl.view.s.Done():
 	}
-	p.c.unsettled.remove(msg)
+	p.c.unsettled.forget(msg)
 	return false
 }
 

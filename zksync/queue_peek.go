@@ -11,7 +11,7 @@ import (
 )
 
 // lanesAtOnce is how many directories are listed in one request.
-const lanesAtOnce = 16
+const listsPerRequest = 16
 
 // Len returns the number of messages in the queue: messages that wait, messages that
 // are not due yet, and messages that consumers have and did not acknowledge yet. It
@@ -20,12 +20,12 @@ const lanesAtOnce = 16
 func (q *queue) Len(ctx context.Context) (int, error) {
 	n := 0
 	err := q.look(ctx, func(ctx context.Context, s *session.Session) error {
-		dirs, err := q.lanes(ctx, s, math.MaxInt64)
+		dirs, err := q.partitionDirs(ctx, s, math.MaxInt64)
 		if err != nil {
 			return err
 		}
 		n = 0
-		for chunk := range slices.Chunk(dirs, lanesAtOnce) {
+		for chunk := range slices.Chunk(dirs, listsPerRequest) {
 			lists, err := q.items(ctx, s, chunk)
 			if err != nil {
 				return err
@@ -56,7 +56,7 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 		if err != nil && session.ClassOf(err) != session.ClassNoNode {
 			return err
 		}
-		dirs, err := q.lanes(ctx, s, now)
+		dirs, err := q.partitionDirs(ctx, s, now)
 		if err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 			if err != nil {
 				return err
 			}
-			if q.kind.lane == nil {
+			if q.kind.parsePartition == nil {
 				q.observeLength(len(lists[0]))
 			}
 			for _, it := range lists[0] {
@@ -93,9 +93,9 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 }
 
 // claim returns the name of the claim on a message: the name of the message itself,
-// with the lane's name in front where there are lanes.
-func (q *queue) claim(dir string, it item) string {
-	if q.kind.lane == nil {
+// with the partition's name in front where there are partitions.
+func (q *queue) claim(dir string, it queueItem) string {
+	if q.kind.parsePartition == nil {
 		return it.name
 	}
 	return lastName(dir) + "-" + it.name
@@ -108,37 +108,37 @@ func (q *queue) look(ctx context.Context, fn func(context.Context, *session.Sess
 	return q.m.Do(ctx, fn)
 }
 
-// lanes are the directories that messages are in, in the order in which they are
+// partitions are the directories that messages are in, in the order in which they are
 // drained, up to a key.
-func (q *queue) lanes(ctx context.Context, s *session.Session, upTo int64) ([]string, error) {
-	if q.kind.lane == nil {
+func (q *queue) partitionDirs(ctx context.Context, s *session.Session, upTo int64) ([]string, error) {
+	if q.kind.parsePartition == nil {
 		return []string{q.path}, nil
 	}
 	names, _, err := s.Children(ctx, q.path)
 	if session.ClassOf(err) == session.ClassNoNode {
 		return nil, nil
 	}
-	type lane struct {
+	type partition struct {
 		key int64
 		dir string
 	}
-	var lanes []lane
+	var partitions []partition
 	for _, name := range names {
-		if key, ok := q.kind.lane(name); ok && key <= upTo {
-			lanes = append(lanes, lane{key, q.child(name)})
+		if key, ok := q.kind.parsePartition(name); ok && key <= upTo {
+			partitions = append(partitions, partition{key, q.child(name)})
 		}
 	}
-	slices.SortFunc(lanes, func(a, b lane) int { return cmp.Compare(a.key, b.key) })
-	dirs := make([]string, len(lanes))
-	for i, l := range lanes {
-		dirs[i] = l.dir
+	slices.SortFunc(partitions, func(a, b partition) int { return cmp.Compare(a.key, b.key) })
+	dirs := make([]string, len(partitions))
+	for i, p := range partitions {
+		dirs[i] = p.dir
 	}
 	return dirs, err
 }
 
 // items lists the messages in directories, in order. A missing directory counts as
 // empty.
-func (q *queue) items(ctx context.Context, s *session.Session, dirs []string) ([][]item, error) {
+func (q *queue) items(ctx context.Context, s *session.Session, dirs []string) ([][]queueItem, error) {
 	reads := make([]session.Read, len(dirs))
 	for i, dir := range dirs {
 		reads[i] = session.ReadChildren(dir)
@@ -147,7 +147,7 @@ func (q *queue) items(ctx context.Context, s *session.Session, dirs []string) ([
 	if err != nil {
 		return nil, err
 	}
-	lists := make([][]item, len(dirs))
+	lists := make([][]queueItem, len(dirs))
 	for i, r := range results {
 		if r.Err != nil && session.ClassOf(r.Err) != session.ClassNoNode {
 			return nil, r.Err

@@ -10,36 +10,36 @@ import (
 )
 
 // appear registers this value as a consumer, until disappear.
-func (o *outlook) appear(ctx context.Context) (string, error) {
-	dir := o.c.q.child(consumersName)
+func (v *queueView) appear(ctx context.Context) (string, error) {
+	dir := v.c.q.child(consumersName)
 	for round := 0; ; round++ {
-		if err := o.s.Pause(ctx, round-1); err != nil {
+		if err := v.s.Pause(ctx, round-1); err != nil {
 			return "", err
 		}
-		path, err := o.s.CreateProtected(ctx, child(dir, "consumer"), nil, zk.FlagEphemeral)
+		path, err := v.s.CreateProtected(ctx, child(dir, "consumer"), nil, zk.FlagEphemeral)
 		if err == nil {
-			o.mu.Lock()
-			defer o.mu.Unlock()
-			o.peers = 1
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			v.peers = 1
 			return path, nil
 		}
 		if session.ClassOf(err) != session.ClassNoNode {
 			return "", err
 		}
-		if err := o.s.MakeDir(ctx, dir); err != nil {
+		if err := v.s.MakeDir(ctx, dir); err != nil {
 			return "", err
 		}
 	}
 }
 
-func (o *outlook) disappear(path string) {
-	o.mu.Lock()
-	o.peers = 0
-	o.mu.Unlock()
-	if o.s.Err() == nil {
+func (v *queueView) disappear(path string) {
+	v.mu.Lock()
+	v.peers = 0
+	v.mu.Unlock()
+	if v.s.Err() == nil {
 		select {
-		case <-o.s.Discard(path):
-		case <-o.c.life.Done():
+		case <-v.s.Discard(path):
+		case <-v.c.life.Done():
 		}
 	}
 }
@@ -47,25 +47,25 @@ func (o *outlook) disappear(path string) {
 // succeed waits until the servers have ended the sessions that this value has lost:
 // the messages that those sessions claimed come first, and would be passed over. All
 // ephemerals of a session are deleted together.
-func (o *outlook) succeed(ctx context.Context) error {
+func (v *queueView) succeed(ctx context.Context) error {
 	for {
-		o.c.mu.Lock()
-		former := o.c.former
-		o.c.mu.Unlock()
+		v.c.mu.Lock()
+		former := v.c.former
+		v.c.mu.Unlock()
 		if len(former) == 0 {
 			return nil
 		}
-		path, err := o.claimOf(ctx, former)
+		path, err := v.claimOf(ctx, former)
 		if err != nil {
 			return err
 		}
 		if path == "" {
-			o.c.mu.Lock()
-			o.c.former = o.c.former[len(former):]
-			o.c.mu.Unlock()
+			v.c.mu.Lock()
+			v.c.former = v.c.former[len(former):]
+			v.c.mu.Unlock()
 			continue
 		}
-		there, stat, w, err := o.s.WatchExists(ctx, path)
+		there, stat, w, err := v.s.WatchExists(ctx, path)
 		if err != nil {
 			return err
 		}
@@ -83,9 +83,9 @@ func (o *outlook) succeed(ctx context.Context) error {
 }
 
 // claimOf finds a claim of one of the sessions.
-func (o *outlook) claimOf(ctx context.Context, sessions []int64) (string, error) {
-	dir := o.c.q.child(claimsName)
-	names, _, err := o.s.Children(ctx, dir)
+func (v *queueView) claimOf(ctx context.Context, sessions []int64) (string, error) {
+	dir := v.c.q.child(claimsName)
+	names, _, err := v.s.Children(ctx, dir)
 	if session.ClassOf(err) == session.ClassNoNode {
 		return "", nil
 	}
@@ -97,7 +97,7 @@ func (o *outlook) claimOf(ctx context.Context, sessions []int64) (string, error)
 		for i, name := range some {
 			reads[i] = session.ReadData(child(dir, name))
 		}
-		results, err := o.s.MultiRead(ctx, reads...)
+		results, err := v.s.MultiRead(ctx, reads...)
 		if err != nil {
 			return "", err
 		}
