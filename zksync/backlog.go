@@ -26,8 +26,8 @@ func (b *backlog) first() (queueItem, bool) {
 	return queueItem{}, false
 }
 
-// take removes the first message.
-func (b *backlog) take() (queueItem, bool) {
+// pop removes the first message.
+func (b *backlog) pop() (queueItem, bool) {
 	it, ok := b.first()
 	if len(b.returned) > 0 && compareItems(b.returned[0], it) == 0 {
 		b.returned = b.returned[1:]
@@ -39,15 +39,15 @@ func (b *backlog) take() (queueItem, bool) {
 	return it, ok
 }
 
-// put puts a message back in its place.
-func (b *backlog) put(it queueItem) {
+// insert puts a message back in its place.
+func (b *backlog) insert(it queueItem) {
 	if i, found := slices.BinarySearchFunc(b.returned, it, compareItems); !found {
 		b.returned = slices.Insert(b.returned, i, it)
 	}
 }
 
-// due counts the messages that are due, in milliseconds since 1970.
-func (b *backlog) due(now int64) int {
+// countDue counts the messages that are due, in milliseconds since 1970.
+func (b *backlog) countDue(now int64) int {
 	count := func(items []queueItem) int {
 		n, _ := slices.BinarySearchFunc(items, now, func(it queueItem, now int64) int {
 			if it.due <= now {

@@ -24,16 +24,16 @@ const (
 	maxClaims = 128 // in one transaction
 )
 
-// fit is how many messages one read may bring, going by those before.
-func (v *queueView) fit() int {
+// maxRead is how many messages one read may bring, going by those before.
+func (v *queueView) maxRead() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.fitLocked()
+	return v.maxReadLocked()
 }
 
-func (v *queueView) fitLocked() int { return max(1, readBudget/max(1, v.biggest)) }
+func (v *queueView) maxReadLocked() int { return max(1, readBudget/max(1, v.largestRecent)) }
 
-// claim claims the messages that still exist and that no other consumer has claimed, in
+// claimMessages claims the messages that still exist and that no other consumer has claimed, in
 // order. It gives the messages that it does not claim back to the view. ctx must be
 // the consumer's life: if ctx ends before the answer, the outcome of the request is
 // unknown.
@@ -44,7 +44,7 @@ func (v *queueView) fitLocked() int { return max(1, readBudget/max(1, v.biggest)
 //
 // It claims at most most messages. gone is the number of messages that other clients
 // have removed.
-func (v *queueView) claim(ctx context.Context, refs []messageRef, most int) (found []*claim, gone int, err error) {
+func (v *queueView) claimMessages(ctx context.Context, refs []messageRef, most int) (found []*claim, gone int, err error) {
 	found = make([]*claim, len(refs))
 	for i, r := range refs {
 		found[i] = &claim{messageRef: r, view: v}
@@ -54,30 +54,30 @@ func (v *queueView) claim(ctx context.Context, refs []messageRef, most int) (fou
 	v.mu.Unlock()
 	if !blindly {
 		var missing, left []*claim
-		found, missing, left, err = v.read(ctx, found, most)
+		found, missing, left, err = v.readMessages(ctx, found, most)
 		for _, cl := range left {
-			v.back(cl.messageRef)
+			v.requeue(cl.messageRef)
 		}
 		for _, cl := range missing {
-			v.done(cl.messageRef)
+			v.forgetMessage(cl.messageRef)
 		}
 		gone = len(missing)
 	}
 	if len(found) > most {
-		found = v.keep(found, found[:most])
+		found = v.keepOnly(found, found[:most])
 	}
 	for again := true; again && err == nil && len(found) > 0; {
 		found, again, err = v.claimAll(ctx, found, blindly)
 	}
 	if err == nil && len(found) > 0 {
-		if err = v.secure(ctx); err != nil {
-			v.release(len(found)) // claimAll has released the messages that it did not claim
+		if err = v.confirmLease(ctx); err != nil {
+			v.releaseHeld(len(found)) // claimAll has released the messages that it did not claim
 		}
 	}
 	if err != nil {
 		for _, cl := range found {
-			v.back(cl.messageRef)
-			if v.c.life.Err() != nil {
+			v.requeue(cl.messageRef)
+			if v.c.cleanupCtx.Err() != nil {
 				v.s.DiscardOwn(v.claimPath(cl.messageRef), v.c.id) // if it comes about yet
 			}
 		}
@@ -90,7 +90,7 @@ func (v *queueView) claim(ctx context.Context, refs []messageRef, most int) (fou
 // messages to try again with. After a failure it returns the messages that were not
 // given back yet.
 func (v *queueView) claimAll(ctx context.Context, found []*claim, blindly bool) (left []*claim, again bool, err error) {
-	if found = v.keep(found, found[:v.holdClaims(len(found))]); len(found) == 0 {
+	if found = v.keepOnly(found, found[:v.holdClaims(len(found))]); len(found) == 0 {
 		return nil, false, nil
 	}
 	ops := make([]any, 0, 2*len(found))
@@ -108,35 +108,35 @@ func (v *queueView) claimAll(ctx context.Context, found []*claim, blindly bool) 
 	}
 	at, class := session.FailedOp(results), session.ClassOf(err)
 	if class == session.ClassConnectionLost {
-		ours, failed := v.lookForClaims(ctx, found)
-		v.release(len(found) - len(ours))
+		ours, failed := v.findOwnClaims(ctx, found)
+		v.releaseHeld(len(found) - len(ours))
 		if failed != nil {
 			return found, false, failed
 		}
-		return v.keep(found, ours), len(ours) == 0, nil
+		return v.keepOnly(found, ours), len(ours) == 0, nil
 	}
-	v.release(len(found))
+	v.releaseHeld(len(found))
 	switch {
 	case class == session.ClassTooLarge && len(found) > 1:
-		return v.keep(found, found[:len(found)/2]), true, nil
+		return v.keepOnly(found, found[:len(found)/2]), true, nil
 	case at < 0:
 		return found, false, err
 	case at%each < each-1 && class == session.ClassNoNode:
-		v.done(found[at/each].messageRef)
+		v.forgetMessage(found[at/each].messageRef)
 		return slices.Delete(found, at/each, at/each+1), true, nil
 	case class == session.ClassNoNode:
 		return found, true, v.s.MakeDir(ctx, v.c.q.child(claimsName))
 	case class == session.ClassNodeExists:
-		return v.unclaimed(ctx, found)
+		return v.withoutClaimed(ctx, found)
 	}
 	return found, false, err
 }
 
-// keep returns kept, and gives back the other messages of found.
-func (v *queueView) keep(found, kept []*claim) []*claim {
+// keepOnly returns kept, and gives back the other messages of found.
+func (v *queueView) keepOnly(found, kept []*claim) []*claim {
 	for _, cl := range found {
 		if !slices.Contains(kept, cl) {
-			v.back(cl.messageRef)
+			v.requeue(cl.messageRef)
 		}
 	}
 	if len(kept) == 0 {
@@ -145,19 +145,19 @@ func (v *queueView) keep(found, kept []*claim) []*claim {
 	return kept
 }
 
-// unclaimed removes the messages from found that other consumers have claimed. A
+// withoutClaimed removes the messages from found that other consumers have claimed. A
 // message that was given back meanwhile stays in its place, ahead of later messages.
-func (v *queueView) unclaimed(ctx context.Context, found []*claim) ([]*claim, bool, error) {
+func (v *queueView) withoutClaimed(ctx context.Context, found []*claim) ([]*claim, bool, error) {
 	if err := v.listClaims(ctx); err != nil {
 		return found, false, err
 	}
 	v.mu.Lock()
-	claimed := v.claimed
+	claimed := v.claimNames
 	v.mu.Unlock()
 	var left []*claim
 	for _, cl := range found {
 		if _, other := claimed[cl.claimName()]; other {
-			v.pass(cl.messageRef)
+			v.markClaimed(cl.messageRef)
 		} else {
 			left = append(left, cl)
 		}
@@ -165,10 +165,10 @@ func (v *queueView) unclaimed(ctx context.Context, found []*claim) ([]*claim, bo
 	return left, true, nil
 }
 
-// lookForClaims finds those claims that we have after all, when the answer to
+// findOwnClaims finds those claims that we have after all, when the answer to
 // their creation was lost. It looks behind a commit: a claim that does not exist now
 // will not exist.
-func (v *queueView) lookForClaims(ctx context.Context, found []*claim) ([]*claim, error) {
+func (v *queueView) findOwnClaims(ctx context.Context, found []*claim) ([]*claim, error) {
 	if err := v.s.SyncQuorum(ctx, v.c.q.path); err != nil {
 		return nil, err
 	}
@@ -182,16 +182,16 @@ func (v *queueView) lookForClaims(ctx context.Context, found []*claim) ([]*claim
 	}
 	var ours []*claim
 	for i, r := range results {
-		if r.Err == nil && v.owns(r) {
+		if r.Err == nil && v.isOwnClaim(r) {
 			ours = append(ours, found[i])
 		}
 	}
 	return ours, nil
 }
 
-// owns says whether a claim that was read is ours: of this session, and of this
+// isOwnClaim says whether a claim that was read is ours: of this session, and of this
 // value, since others may consume under the same session.
-func (v *queueView) owns(r session.ReadResult) bool {
+func (v *queueView) isOwnClaim(r session.ReadResult) bool {
 	return r.Stat.EphemeralOwner == v.s.ID() && bytes.Equal(r.Data, v.c.id)
 }
 
@@ -212,29 +212,29 @@ func (v *queueView) holdClaims(n int) int {
 
 // holdLocked counts claims, and adds to the session's load; o.mu is held.
 func (v *queueView) holdLocked(n, bytes int) {
-	v.load.add(bytes)
+	v.load.adjust(bytes)
 	if v.held += n; v.lease == nil {
 		v.lease = v.s.Lease()
 	}
 }
 
-// release subtracts n from the number of our claims.
-func (v *queueView) release(n int) {
+// releaseHeld subtracts n from the number of our claims.
+func (v *queueView) releaseHeld(n int) {
 	v.mu.Lock()
 	if v.held -= n; v.held == 0 && v.lease != nil {
 		v.lease.End()
 		v.lease = nil
 	}
-	freed := v.freed
+	onRelease := v.onRelease
 	v.mu.Unlock()
-	v.load.add(-n * v.claimBytes)
-	if freed != nil {
-		freed()
+	v.load.adjust(-n * v.claimBytes)
+	if onRelease != nil {
+		onRelease()
 	}
 }
 
-// unsettled is the number of our claims.
-func (v *queueView) unsettled() int {
+// unsettledCount is the number of our claims.
+func (v *queueView) unsettledCount() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.held - v.takes
@@ -253,12 +253,12 @@ func (v *queueView) releaseTake() {
 	v.mu.Lock()
 	v.takes--
 	v.mu.Unlock()
-	v.release(1)
+	v.releaseHeld(1)
 }
 
-// secure makes sure that this consumer learns of the loss of its claims before
+// confirmLease makes sure that this consumer learns of the loss of its claims before
 // another consumer can claim the messages.
-func (v *queueView) secure(ctx context.Context) error {
+func (v *queueView) confirmLease(ctx context.Context) error {
 	v.mu.Lock()
 	lease := v.lease
 	v.mu.Unlock()
@@ -268,8 +268,8 @@ func (v *queueView) secure(ctx context.Context) error {
 	return grant(ctx, lease)
 }
 
-// removal is the transaction by which a message that we have claimed goes.
-func (cl *claim) removal() tx {
+// removeTx is the transaction by which a message that we have claimed goes.
+func (cl *claim) removeTx() tx {
 	item, name := cl.view.path(cl.messageRef), cl.view.claimPath(cl.messageRef)
 	return tx{
 		ops:  []any{&zk.DeleteRequest{Path: item, Version: -1}, &zk.DeleteRequest{Path: name, Version: -1}},
@@ -277,8 +277,8 @@ func (cl *claim) removal() tx {
 	}
 }
 
-// surrender is the transaction by which a claim goes and the message stays.
-func (cl *claim) surrender() tx {
+// releaseTx is the transaction by which a claim goes and the message stays.
+func (cl *claim) releaseTx() tx {
 	name := cl.view.claimPath(cl.messageRef)
 	return tx{ops: []any{&zk.DeleteRequest{Path: name, Version: -1}}, size: len(name) + 20}
 }

@@ -25,25 +25,25 @@ const (
 	maxReadRequests = 4
 )
 
-// complete reads the messages that were claimed blindly. It returns the claims on
+// readClaimed reads the messages that were claimed blindly. It returns the claims on
 // messages that exist, and the claims on messages that do not, which the caller must
 // give back.
-func (v *queueView) complete(ctx context.Context, claims []*claim) (found, gone []*claim, err error) {
+func (v *queueView) readClaimed(ctx context.Context, claims []*claim) (found, gone []*claim, err error) {
 	if len(claims) > 0 && claims[0].czxid != 0 {
 		return claims, nil, nil
 	}
-	found, gone, _, err = v.read(ctx, claims, len(claims))
+	found, gone, _, err = v.readMessages(ctx, claims, len(claims))
 	return found, gone, err
 }
 
-// read reads messages, in order and at least until it has found most of them. It says
+// readMessages reads messages, in order and at least until it has found most of them. It says
 // which are not there or must not be read; the latter are skipped. left were not looked
 // at.
-func (v *queueView) read(ctx context.Context, claims []*claim, most int) (found, gone, left []*claim, err error) {
+func (v *queueView) readMessages(ctx context.Context, claims []*claim, most int) (found, gone, left []*claim, err error) {
 	found = make([]*claim, 0, len(claims))
 	biggest := 0
 	for left = claims; len(left) > 0 && len(found) < most; {
-		results, err := v.readSome(ctx, left, most-len(found), biggest)
+		results, err := v.readChunks(ctx, left, most-len(found), biggest)
 		if err != nil {
 			return claims, nil, nil, err
 		}
@@ -67,15 +67,15 @@ func (v *queueView) read(ctx context.Context, claims []*claim, most int) (found,
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.biggest = max(biggest, v.biggest/2)
+	v.largestRecent = max(biggest, v.largestRecent/2)
 	return found, gone, left, nil
 }
 
-// readSome reads the first of some messages, about n: by one request, or by several at a
+// readChunks reads the first of some messages, about n: by one request, or by several at a
 // time where the messages of late were small.
-func (v *queueView) readSome(ctx context.Context, claims []*claim, n, biggest int) ([]session.ReadResult, error) {
+func (v *queueView) readChunks(ctx context.Context, claims []*claim, n, biggest int) ([]session.ReadResult, error) {
 	v.mu.Lock()
-	biggest = max(biggest, v.biggest)
+	biggest = max(biggest, v.largestRecent)
 	v.mu.Unlock()
 	chunk, requests := min(maxReadsAtOnce, max(1, readBudget/max(1, biggest))), 1
 	if biggest > 0 && biggest <= smallMessage {

@@ -6,26 +6,26 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// settle waits for the outcome of the removal of a received message. It returns an
+// confirmRemoval waits for the outcome of the removal of a received message. It returns an
 // error if messages cannot be removed here at all.
-func (c *consumer) settle(cl *claim, e *entry) error {
+func (c *consumer) confirmRemoval(cl *claim, e *entry) error {
 	for round := 0; ; round++ {
 		select {
 		case <-e.done:
-		case <-c.life.Done():
-			c.leaveBehind(cl)
+		case <-c.cleanupCtx.Done():
+			c.discardClaims(cl)
 			return nil
 		}
 		err := e.err
 		switch {
 		case err == nil:
 			c.pending.resolve(cl.messageRef, cl.czxid)
-			cl.view.done(cl.messageRef)
-			cl.view.release(1)
+			cl.view.forgetMessage(cl.messageRef)
+			cl.view.releaseHeld(1)
 			return nil
 		case isUnknown(err) || session.ClassOf(err) == session.ClassNoNode:
-			_ = cl.view.s.Pause(c.life, round) // the next request returns the reason if the pause was cut short
-			if e, err = c.retry(c.life, cl); e != nil {
+			_ = cl.view.s.Pause(c.cleanupCtx, round) // the next request returns the reason if the pause was cut short
+			if e, err = c.retryRemoval(c.cleanupCtx, cl); e != nil {
 				continue
 			}
 		}
@@ -37,52 +37,52 @@ func (c *consumer) settle(cl *claim, e *entry) error {
 		if unremovable {
 			cl.view.skip(cl.messageRef, err)
 		}
-		c.leaveBehind(cl)
-		if unremovable || c.life.Err() != nil {
+		c.discardClaims(cl)
+		if unremovable || c.cleanupCtx.Err() != nil {
 			return nil
 		}
 		return err
 	}
 }
 
-// retry checks whether the message and our claim still exist, after a removal failed
+// retryRemoval checks whether the message and our claim still exist, after a removal failed
 // because one of them was missing, and starts to remove the rest. It returns nil if
 // nothing is left to remove.
-func (c *consumer) retry(ctx context.Context, cl *claim) (*entry, error) {
-	there, ours, err := cl.look(ctx)
+func (c *consumer) retryRemoval(ctx context.Context, cl *claim) (*entry, error) {
+	there, ours, err := cl.lookUp(ctx)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case there && ours:
-		return c.q.removals.startOne(cl.view.s, cl.removal()), nil
+		return c.q.removals.startOne(cl.view.s, cl.removeTx()), nil
 	case there:
 		// Another client has removed our claim. A consumer that has claimed the
 		// message since delivers it again.
-		cl.view.release(1)
-		e := c.q.removals.startOne(nil, cl.view.taking(cl.messageRef, -1))
+		cl.view.releaseHeld(1)
+		e := c.q.removals.startOne(nil, cl.view.takeTx(cl.messageRef, -1))
 		select {
 		case <-e.done:
 		case <-ctx.Done():
 			return nil, session.Cancelled(ctx)
 		}
 		if session.ClassOf(e.err) == session.ClassNodeExists {
-			cl.view.pass(cl.messageRef)
+			cl.view.markClaimed(cl.messageRef)
 		} else {
-			cl.view.suspect(cl.messageRef)
+			cl.view.relistPartition(cl.messageRef)
 		}
 		return nil, nil
 	case ours:
-		return c.q.removals.startOne(cl.view.s, cl.surrender()), nil
+		return c.q.removals.startOne(cl.view.s, cl.releaseTx()), nil
 	}
 	c.pending.resolve(cl.messageRef, cl.czxid)
-	cl.view.suspect(cl.messageRef)
-	cl.view.release(1)
+	cl.view.relistPartition(cl.messageRef)
+	cl.view.releaseHeld(1)
 	return nil, nil
 }
 
-// look says whether the message is still there, and whether our claim is.
-func (cl *claim) look(ctx context.Context) (there, ours bool, err error) {
+// lookUp says whether the message is still there, and whether our claim is.
+func (cl *claim) lookUp(ctx context.Context) (there, ours bool, err error) {
 	s := cl.view.s
 	// The sync makes sure that a znode that is absent now stays absent.
 	if err := s.SyncQuorum(ctx, cl.view.c.q.path); err != nil {
@@ -99,95 +99,95 @@ func (cl *claim) look(ctx context.Context) (there, ours bool, err error) {
 		}
 	}
 	there = item.Err == nil && item.Stat.Czxid == cl.czxid
-	ours = name.Err == nil && cl.view.owns(name)
+	ours = name.Err == nil && cl.view.isOwnClaim(name)
 	return there, ours, nil
 }
 
-// giveBack ends claims on messages that were not received, which are back in
+// releaseClaims ends claims on messages that were not received, which are back in
 // their places then.
-func (c *consumer) giveBack(claims []*claim) {
+func (c *consumer) releaseClaims(claims []*claim) {
 	for round := 0; len(claims) > 0; round++ {
 		v := claims[0].view
-		_ = v.s.Pause(c.life, round-1) // the next request returns the reason if the pause was cut short
+		_ = v.s.Pause(c.cleanupCtx, round-1) // the next request returns the reason if the pause was cut short
 		txs := make([]tx, len(claims))
 		for i, cl := range claims {
-			txs[i] = cl.surrender()
+			txs[i] = cl.releaseTx()
 		}
 		var again []*claim
 		for i, e := range c.q.removals.start(v.s, nil, txs...) {
 			cl := claims[i]
 			select {
 			case <-e.done:
-			case <-c.life.Done():
-				c.leaveBehind(claims[i:]...)
+			case <-c.cleanupCtx.Done():
+				c.discardClaims(claims[i:]...)
 				return
 			}
 			var ours bool
 			var failed error
 			looked := isUnknown(e.err)
 			if looked {
-				_, ours, failed = cl.look(c.life)
+				_, ours, failed = cl.lookUp(c.cleanupCtx)
 			}
 			switch {
 			case failed != nil:
-				c.leaveBehind(cl)
+				c.discardClaims(cl)
 			case ours:
 				again = append(again, cl)
 			case looked || e.err == nil || session.ClassOf(e.err) == session.ClassNoNode:
-				v.release(1)
-				v.back(cl.messageRef)
+				v.releaseHeld(1)
+				v.requeue(cl.messageRef)
 			}
 		}
 		claims = again
 	}
 }
 
-// leaveBehind makes the session remove claims that this consumer will not remove, for
+// discardClaims makes the session remove claims that this consumer will not remove, for
 // example because Close does not wait any longer: otherwise no consumer could claim
 // the messages for as long as the session lives.
-func (c *consumer) leaveBehind(claims ...*claim) {
+func (c *consumer) discardClaims(claims ...*claim) {
 	for _, cl := range claims {
 		gone := cl.view.s.DiscardOwn(cl.view.claimPath(cl.messageRef), c.id)
-		cl.view.release(1)
+		cl.view.releaseHeld(1)
 		c.spawn(func() {
 			select {
 			case <-gone:
-				cl.view.back(cl.messageRef)
-			case <-c.life.Done():
+				cl.view.requeue(cl.messageRef)
+			case <-c.cleanupCtx.Done():
 			}
 		})
 	}
 }
 
-// drop ends claims on messages that do not exist. Only Close waits for the end of
+// releaseAbsent ends claims on messages that do not exist. Only Close waits for the end of
 // these claims. A message that is put back meanwhile must not be claimed before the
 // old claim is deleted: if the answer to the new claim is lost, the old claim could
 // be taken for the new one.
-func (c *consumer) drop(gone []*claim) {
+func (c *consumer) releaseAbsent(gone []*claim) {
 	if len(gone) == 0 {
 		return
 	}
 	txs := make([]tx, len(gone))
 	for i, cl := range gone {
-		cl.view.dropping(cl.messageRef)
-		cl.view.release(1)
-		txs[i] = cl.surrender()
+		cl.view.markAbsent(cl.messageRef)
+		cl.view.releaseHeld(1)
+		txs[i] = cl.releaseTx()
 	}
 	entries := c.q.removals.start(gone[0].view.s, nil, txs...)
 	check := func() {
 		for i, e := range entries {
 			select {
 			case <-e.done:
-			case <-c.life.Done():
+			case <-c.cleanupCtx.Done():
 			}
 			cl := gone[i]
-			if c.life.Err() != nil || isUnknown(e.err) {
+			if c.cleanupCtx.Err() != nil || isUnknown(e.err) {
 				select {
 				case <-cl.view.s.DiscardOwn(cl.view.claimPath(cl.messageRef), c.id):
-				case <-c.life.Done():
+				case <-c.cleanupCtx.Done():
 				}
 			}
-			cl.view.dropped(cl.messageRef)
+			cl.view.resolveAbsent(cl.messageRef)
 		}
 	}
 	if !c.spawn(check) {

@@ -16,7 +16,7 @@ import (
 )
 
 // A message that is put when its time has been over for long, because the Put has waited
-// for a connection, is put and delivered while consumers wait (partition.go: since in over).
+// for a connection, is put and delivered while consumers wait (partition.go: firstListed in expiry).
 // The same holds for a producer with a clock that is behind: its messages go to the same
 // directories.
 func TestDelayQueuePutBehindItsTime(t *testing.T) {

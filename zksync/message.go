@@ -32,11 +32,11 @@ type Message struct {
 
 	settler func(ctx context.Context, verb string) error // of such a message
 
-	mu      sync.Mutex
-	verb    string        // the first of Ack, Nack and Close
-	outcome chan struct{} // closed when the outcome is known
-	err     error         // valid then
-	told    bool          // a call has returned the success
+	mu       sync.Mutex
+	verb     string        // the first of Ack, Nack and Close
+	outcome  chan struct{} // closed when the outcome is known
+	err      error         // valid then
+	reported bool          // a call has returned the success
 }
 
 func newMessage(c *consumer, cl *claim) *Message {
@@ -61,7 +61,7 @@ func newMessage(c *consumer, cl *claim) *Message {
 // where messages must not be removed, the message is given back. A message with children
 // fails with zk.ErrNotEmpty, and this value skips it from then on (see Skipped).
 func (m *Message) Ack(ctx context.Context) error {
-	return opError("ack", m.ID, m.settle(ctx, "Ack"))
+	return opError("ack", m.ID, m.settleWith(ctx, "Ack"))
 }
 
 // Nack gives the message back to its old place in the queue, ahead of all later
@@ -71,27 +71,27 @@ func (m *Message) Ack(ctx context.Context) error {
 // message that is given back again and again keeps a consumer with WithPrefetch(1) from
 // all other messages. Nack waits, and fails, like Ack.
 func (m *Message) Nack(ctx context.Context) error {
-	return opError("nack", m.ID, m.settle(ctx, "Nack"))
+	return opError("nack", m.ID, m.settleWith(ctx, "Nack"))
 }
 
-// settle starts the Ack or Nack that verb names, unless the message is settled
+// settleWith starts the Ack or Nack that verb names, unless the message is settled
 // already, and waits for the outcome.
-func (m *Message) settle(ctx context.Context, verb string) error {
+func (m *Message) settleWith(ctx context.Context, verb string) error {
 	if m.c == nil {
-		if m.begin(verb) {
-			m.finish(m.settler(ctx, verb))
+		if m.setVerb(verb) {
+			m.setOutcome(m.settler(ctx, verb))
 		}
-	} else if err := m.c.enter(); err != nil {
-		if err := m.awaitClose(ctx); err != nil {
+	} else if err := m.c.beginCall(); err != nil {
+		if err := m.waitForClose(ctx); err != nil {
 			return err
 		}
-	} else if m.begin(verb) {
+	} else if m.setVerb(verb) {
 		go func() {
-			defer m.c.leave()
-			m.finish(m.carryOut(verb))
+			defer m.c.endCall()
+			m.setOutcome(m.execute(verb))
 		}()
 	} else {
-		m.c.leave()
+		m.c.endCall()
 	}
 	m.mu.Lock()
 	first := m.verb
@@ -110,10 +110,10 @@ func (m *Message) settle(ctx context.Context, verb string) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.err == nil && m.told {
+	if m.err == nil && m.reported {
 		return fmt.Errorf("%w: %s was called before", ErrSettled, first)
 	}
-	m.told = true
+	m.reported = true
 	return m.err
 }
 
@@ -121,9 +121,9 @@ func (m *Message) settle(ctx context.Context, verb string) error {
 // given back when its queue was closed.
 var errClosedUnsettled = fmt.Errorf("%w: %w", ErrLost, ErrQueueClosed)
 
-// awaitClose lets Close, which has begun, give the message back, unless it was
+// waitForClose lets Close, which has begun, give the message back, unless it was
 // settled before.
-func (m *Message) awaitClose(ctx context.Context) error {
+func (m *Message) waitForClose(ctx context.Context) error {
 	m.mu.Lock()
 	settled := m.verb != ""
 	m.mu.Unlock()
@@ -132,10 +132,10 @@ func (m *Message) awaitClose(ctx context.Context) error {
 	}
 	select {
 	case <-m.outcome:
-	case <-m.c.q.over:
+	case <-m.c.q.closeReturned:
 		// Its session was lost before, so that there was nothing to give back.
-		if m.begin("Close") {
-			m.finish(errClosedUnsettled)
+		if m.setVerb("Close") {
+			m.setOutcome(errClosedUnsettled)
 		}
 	case <-ctx.Done():
 		return session.Cancelled(ctx)
@@ -143,8 +143,8 @@ func (m *Message) awaitClose(ctx context.Context) error {
 	return nil
 }
 
-// begin notes the first verb, and says whether this is it.
-func (m *Message) begin(verb string) bool {
+// setVerb notes the first verb, and says whether this is it.
+func (m *Message) setVerb(verb string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.verb != "" {
@@ -157,64 +157,64 @@ func (m *Message) begin(verb string) bool {
 	return true
 }
 
-func (m *Message) finish(err error) {
+func (m *Message) setOutcome(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.err = err
 	close(m.outcome)
 }
 
-// carryOut removes the message or gives it back, and tries again over lost
+// execute removes the message or gives it back, and tries again over lost
 // connections.
-func (m *Message) carryOut(verb string) error {
+func (m *Message) execute(verb string) error {
 	cl, v := m.cl, m.cl.view
-	t := cl.removal()
+	t := cl.removeTx()
 	if verb == "Nack" {
-		t = cl.surrender()
+		t = cl.releaseTx()
 	}
 	for round := 0; ; round++ {
 		if err := v.s.Err(); err != nil {
 			return lossOf(err)
 		}
-		_ = v.s.Pause(m.c.life, round-1) // the next request returns the reason if the pause was cut short
+		_ = v.s.Pause(m.c.cleanupCtx, round-1) // the next request returns the reason if the pause was cut short
 		var err error
 		if verb == "Ack" && round == 0 && cl.partition.mayBeRecreated() {
 			// Our claim does not protect a directory that it is not in. The message of
 			// this name may be another one by now, which was not received.
 			err = ErrRemoved
 		} else {
-			err = m.await(m.c.q.removals.startOne(v.s, t))
+			err = m.waitForEntry(m.c.q.removals.startOne(v.s, t))
 		}
 		if err == nil {
-			v.release(1)
+			v.releaseHeld(1)
 			if verb == "Nack" {
-				v.back(cl.messageRef)
+				v.requeue(cl.messageRef)
 			} else {
-				v.done(cl.messageRef)
+				v.forgetMessage(cl.messageRef)
 			}
 			return nil
 		}
 		if v.s.Err() != nil && !isUnknown(err) {
 			return lossOf(err)
 		}
-		if m.c.life.Err() != nil || err != ErrRemoved && session.ClassOf(err) != session.ClassNoNode && !isUnknown(err) {
+		if m.c.cleanupCtx.Err() != nil || err != ErrRemoved && session.ClassOf(err) != session.ClassNoNode && !isUnknown(err) {
 			if session.ClassOf(err) == session.ClassNotEmpty {
 				v.skip(cl.messageRef, err)
 			}
-			m.c.leaveBehind(cl)
+			m.c.discardClaims(cl)
 			return err
 		}
-		again, err := m.examine(verb, err)
+		again, err := m.checkOutcome(verb, err)
 		if !again {
 			return err
 		}
 	}
 }
 
-// await waits for the outcome of an entry. After the end of the session an entry that
+// waitForEntry waits for the outcome of an entry. After the end of the session an entry that
 // was not sent is withdrawn; and Close bounds the wait.
-func (m *Message) await(e *entry) error {
-	s, life := m.cl.view.s, m.c.life
+func (m *Message) waitForEntry(e *entry) error {
+	s, cleanup := m.cl.view.s, m.c.cleanupCtx
 	select {
 	case <-e.done:
 		return e.err
@@ -223,32 +223,32 @@ func (m *Message) await(e *entry) error {
 		select {
 		case <-e.done:
 			return e.err
-		case <-life.Done():
+		case <-cleanup.Done():
 			return err
 		}
-	case <-life.Done():
+	case <-cleanup.Done():
 		return e.c.leave(errClosedUnsettled, e)[0]
 	}
 }
 
-// examine finds out what has become of a message for which it is unknown, or of
+// checkOutcome finds out what has become of a message for which it is unknown, or of
 // which something was missing.
-func (m *Message) examine(verb string, why error) (again bool, err error) {
+func (m *Message) checkOutcome(verb string, why error) (again bool, err error) {
 	cl, v := m.cl, m.cl.view
-	there, ours, err := cl.look(m.c.life)
+	there, ours, err := cl.lookUp(m.c.cleanupCtx)
 	switch {
 	case err != nil:
-		m.c.leaveBehind(cl)
+		m.c.discardClaims(cl)
 		return false, errors.Join(why, err)
 	case ours && (there || verb == "Nack"):
 		return true, nil
 	}
 	if ours {
-		m.c.giveBack([]*claim{cl}) // the claim on a message that does not exist
+		m.c.releaseClaims([]*claim{cl}) // the claim on a message that does not exist
 	} else {
-		v.release(1)
+		v.releaseHeld(1)
 	}
-	v.suspect(cl.messageRef)
+	v.relistPartition(cl.messageRef)
 	// Only this consumer removes its claim. After Nack another consumer may have
 	// removed the message by now; after Ack the message can exist without the claim
 	// only if another client removed the claim nevertheless.
@@ -258,7 +258,7 @@ func (m *Message) examine(verb string, why error) (again bool, err error) {
 	return false, ErrRemoved
 }
 
-// unsettled are the messages that were handed over and neither acknowledged nor
+// unsettledMessages are the messages that were handed over and neither acknowledged nor
 // given back.
 type unsettledMessages struct {
 	mu  sync.Mutex
@@ -280,7 +280,7 @@ func (u *unsettledMessages) forget(m *Message) {
 	delete(u.all, m)
 }
 
-// of returns the messages of one session, or all.
+// ofSession returns the messages of one session, or all.
 func (u *unsettledMessages) ofSession(s *session.Session) []*Message {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -293,19 +293,19 @@ func (u *unsettledMessages) ofSession(s *session.Session) []*Message {
 	return all
 }
 
-// abandon gives back the messages that were delivered and not settled, when the queue
+// nackUnsettled gives back the messages that were delivered and not settled, when the queue
 // is closed.
-func (c *consumer) abandon() {
+func (c *consumer) nackUnsettled() {
 	byView := make(map[*queueView][]*claim)
 	for _, m := range c.unsettled.ofSession(nil) {
-		if m.begin("Close") {
-			m.finish(errClosedUnsettled)
+		if m.setVerb("Close") {
+			m.setOutcome(errClosedUnsettled)
 			if m.cl.view.s.Err() == nil {
 				byView[m.cl.view] = append(byView[m.cl.view], m.cl)
 			}
 		}
 	}
 	for _, claims := range byView {
-		c.giveBack(claims)
+		c.releaseClaims(claims)
 	}
 }

@@ -39,7 +39,7 @@ func (p *partition) expiry() int64 {
 	return max(p.key+partitionWidth.Milliseconds(), p.firstListed) + partitionAge.Milliseconds()
 }
 
-// A ref names a message.
+// A messageRef names a message.
 type messageRef struct {
 	partition *partition
 	queueItem

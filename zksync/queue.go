@@ -51,9 +51,9 @@ type queue struct {
 	removals *committer
 	consumer consumer
 
-	closing sync.Once
-	closed  chan struct{} // closed when Close begins
-	over    chan struct{} // closed when it has returned
+	closing       sync.Once
+	closed        chan struct{} // closed when Close begins
+	closeReturned chan struct{} // closed when it has returned
 }
 
 // NewQueue returns a Queue at path. The first Put creates the directory. NewQueue
@@ -63,7 +63,7 @@ func NewQueue(m *session.Manager, path string, opts ...Option) *Queue {
 	q := &Queue{}
 	q.init(m, path, inOrder, opts, append([]string{"WithCapacity", "WithLayout"}, consumerOptions...)...)
 	if n := q.cfg.capacity; n > 0 {
-		q.puts.gate = &capacity{n: n, path: q.child(limitName), dir: path, parse: q.kind.parse, makeDir: q.makeDir, counted: q.observeLength}
+		q.puts.gate = &capacity{n: n, path: q.child(limitName), dir: path, parse: q.kind.parse, makeDir: q.makeDir, onCount: q.observeLength}
 	}
 	return q
 }
@@ -77,10 +77,10 @@ func (q *queue) init(m *session.Manager, path string, k queueKind, opts []Option
 		q.bad = session.CheckPath(path)
 	}
 	q.kind = q.cfg.layout.queue(k)
-	q.closed, q.over = make(chan struct{}), make(chan struct{})
+	q.closed, q.closeReturned = make(chan struct{}), make(chan struct{})
 	swept := new(atomic.Bool)
 	q.puts = newCommitter(m, q.child(markersName), swept)
-	q.puts.renew = q.renew
+	q.puts.renew = q.freeNumber
 	q.removals = newCommitter(m, q.child(markersName), swept)
 	q.puts.makeDir, q.removals.makeDir = q.makeDir, q.makeDir
 	q.consumer.init(q)
@@ -102,8 +102,8 @@ func (q *queue) makeDir(ctx context.Context, s *session.Session, path string) er
 	return q.cfg.layout.directory(path).create(ctx, s)
 }
 
-// usable says why the value cannot be used, if it cannot.
-func (q *queue) usable() error {
+// checkUsable says why the value cannot be used, if it cannot.
+func (q *queue) checkUsable() error {
 	if q.bad != nil {
 		return q.bad
 	}
@@ -133,16 +133,16 @@ func (q *queue) Close() error {
 		close(q.closed)
 	})
 	if first {
-		defer close(q.over)
+		defer close(q.closeReturned)
 		ctx, cancel := context.WithTimeoutCause(context.Background(), closePatience, ErrQueueClosed)
 		defer cancel()
 		var wg sync.WaitGroup
 		wg.Go(func() { q.puts.close(ctx) })
-		q.consumer.close(ctx)
+		q.consumer.stopConsuming(ctx)
 		q.removals.close(ctx)
 		wg.Wait()
 		return nil
 	}
-	<-q.over
+	<-q.closeReturned
 	return nil
 }

@@ -36,7 +36,7 @@ const (
 	MaxPriority = 255
 )
 
-// An item is the name of a message in its directory.
+// An queueItem is the name of a message in its directory.
 type queueItem struct {
 	name string
 	due  int64 // in milliseconds since 1970, of a message that is delayed; kazoo's priority; else 0
@@ -125,7 +125,7 @@ func parsePriorityPartition(name string) (priority int64, ok bool) {
 	return n, ok && ok2 && len(digits) == 3 && n <= MaxPriority
 }
 
-// delayLane returns the directory of a message that is due at a time, in milliseconds
+// delayPartition returns the directory of a message that is due at a time, in milliseconds
 // since 1970. It has all messages that are due within one laneWidth.
 func delayPartition(due int64) string {
 	width := partitionWidth.Milliseconds()

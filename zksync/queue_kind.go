@@ -1,6 +1,6 @@
 package zksync
 
-// A kind has the differences between queues: the names of messages, and whether they
+// A queueKind has the differences between queues: the names of messages, and whether they
 // lie in the queue's own directory or in partitions, which are directories below it.
 type queueKind struct {
 	name string

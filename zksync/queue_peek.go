@@ -10,7 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// lanesAtOnce is how many directories are listed in one request.
+// listsPerRequest is how many directories are listed in one request.
 const listsPerRequest = 16
 
 // Len returns the number of messages in the queue: messages that wait, messages that
@@ -19,14 +19,14 @@ const listsPerRequest = 16
 // date when Len returns, so do not base a decision on it.
 func (q *queue) Len(ctx context.Context) (int, error) {
 	n := 0
-	err := q.look(ctx, func(ctx context.Context, s *session.Session) error {
+	err := q.do(ctx, func(ctx context.Context, s *session.Session) error {
 		dirs, err := q.partitionDirs(ctx, s, math.MaxInt64)
 		if err != nil {
 			return err
 		}
 		n = 0
 		for chunk := range slices.Chunk(dirs, listsPerRequest) {
-			lists, err := q.items(ctx, s, chunk)
+			lists, err := q.listItems(ctx, s, chunk)
 			if err != nil {
 				return err
 			}
@@ -47,7 +47,7 @@ func (q *queue) Len(ctx context.Context) (int, error) {
 // Peek returns. It lists the queue, as Len does. Messages that cannot be read are passed
 // over; if there are no others Peek fails with the reason.
 func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
-	err = q.look(ctx, func(ctx context.Context, s *session.Session) error {
+	err = q.do(ctx, func(ctx context.Context, s *session.Session) error {
 		now := int64(math.MaxInt64)
 		if q.kind.delayed {
 			now = time.Now().UnixMilli()
@@ -62,7 +62,7 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 		}
 		var unreadable error
 		for _, dir := range dirs {
-			lists, err := q.items(ctx, s, []string{dir})
+			lists, err := q.listItems(ctx, s, []string{dir})
 			if err != nil {
 				return err
 			}
@@ -73,7 +73,7 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 				if it.due > now {
 					break
 				}
-				if _, claimed := slices.BinarySearch(claims, q.claim(dir, it)); claimed {
+				if _, claimed := slices.BinarySearch(claims, q.claimNameIn(dir, it)); claimed {
 					continue
 				}
 				data, _, err = s.Get(ctx, child(dir, it.name))
@@ -92,23 +92,23 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 	return data, ok, q.opError("peek", err)
 }
 
-// claim returns the name of the claim on a message: the name of the message itself,
+// claimNameIn returns the name of the claim on a message: the name of the message itself,
 // with the partition's name in front where there are partitions.
-func (q *queue) claim(dir string, it queueItem) string {
+func (q *queue) claimNameIn(dir string, it queueItem) string {
 	if q.kind.parsePartition == nil {
 		return it.name
 	}
 	return lastName(dir) + "-" + it.name
 }
 
-func (q *queue) look(ctx context.Context, fn func(context.Context, *session.Session) error) error {
-	if err := q.usable(); err != nil {
+func (q *queue) do(ctx context.Context, fn func(context.Context, *session.Session) error) error {
+	if err := q.checkUsable(); err != nil {
 		return err
 	}
 	return q.m.Do(ctx, fn)
 }
 
-// partitions are the directories that messages are in, in the order in which they are
+// partitionDirs are the directories that messages are in, in the order in which they are
 // drained, up to a key.
 func (q *queue) partitionDirs(ctx context.Context, s *session.Session, upTo int64) ([]string, error) {
 	if q.kind.parsePartition == nil {
@@ -136,9 +136,9 @@ func (q *queue) partitionDirs(ctx context.Context, s *session.Session, upTo int6
 	return dirs, err
 }
 
-// items lists the messages in directories, in order. A missing directory counts as
+// listItems lists the messages in directories, in order. A missing directory counts as
 // empty.
-func (q *queue) items(ctx context.Context, s *session.Session, dirs []string) ([][]queueItem, error) {
+func (q *queue) listItems(ctx context.Context, s *session.Session, dirs []string) ([][]queueItem, error) {
 	reads := make([]session.Read, len(dirs))
 	for i, dir := range dirs {
 		reads[i] = session.ReadChildren(dir)

@@ -107,8 +107,8 @@ func putNow(t *testing.T, put func(context.Context, []byte) error, data string) 
 }
 
 // A message that the consumer must not read holds up no other message, and is counted
-// and told by Err (claim_read.go: the case of ClassNoAuth in read; queue_take.go and
-// queue_look.go likewise).
+// and told by Err (claim_read.go: the case of ClassNoAuth in readMessages; queue_take.go and
+// queue_peek.go likewise).
 func TestUnreadableMessageIsSkipped(t *testing.T) {
 	for kind, open := range threeQueues {
 		for way, deliver := range deliveries {
@@ -219,7 +219,7 @@ func TestUnremovableMessageIsSkipped(t *testing.T) {
 }
 
 // One request reads 16 messages at most, also behind small messages, since nobody knows
-// before how large they are (claim_read.go: the chunk in readSome).
+// before how large they are (claim_read.go: the chunk in readChunks).
 func TestReadsAreBounded(t *testing.T) {
 	for _, others := range []int{0, 1} {
 		t.Run(fmt.Sprint("others ", others), func(t *testing.T) {

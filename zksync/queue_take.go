@@ -34,7 +34,7 @@ import (
 // Take fails with ErrQueueClosed when the value is closed, with ErrClosed when the
 // Manager is.
 func (q *queue) Take(ctx context.Context) ([]byte, error) {
-	data, _, err := q.consumer.take(ctx, true)
+	data, _, err := q.consumer.takeMessage(ctx, true)
 	return data, q.opError("take", err)
 }
 
@@ -43,30 +43,30 @@ func (q *queue) Take(ctx context.Context) ([]byte, error) {
 // (see session.Session.SyncQuorum): poll with Take and a ctx rather than with
 // TryTake.
 func (q *queue) TryTake(ctx context.Context) ([]byte, bool, error) {
-	data, ok, err := q.consumer.take(ctx, false)
+	data, ok, err := q.consumer.takeMessage(ctx, false)
 	return data, ok, q.opError("tryTake", err)
 }
 
-func (c *consumer) take(ctx context.Context, patient bool) (data []byte, ok bool, err error) {
-	if err := c.q.usable(); err != nil {
+func (c *consumer) takeMessage(ctx context.Context, patient bool) (data []byte, ok bool, err error) {
+	if err := c.q.checkUsable(); err != nil {
 		return nil, false, err
 	}
 	if ctx.Err() != nil {
 		return nil, false, session.Cancelled(ctx)
 	}
-	if err := c.enter(); err != nil {
+	if err := c.beginCall(); err != nil {
 		return nil, false, err
 	}
-	defer c.leave()
+	defer c.endCall()
 	caller, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(ErrQueueClosed) })()
 	removing, cancelRemoving := context.WithCancelCause(ctx)
 	defer cancelRemoving(nil)
-	defer context.AfterFunc(c.life, func() { cancelRemoving(ErrQueueClosed) })()
+	defer context.AfterFunc(c.cleanupCtx, func() { cancelRemoving(ErrQueueClosed) })()
 	var unclear error
 	wait := &takeWait{c: c, caller: caller}
-	defer wait.stop()
+	defer wait.end()
 	err = c.q.m.Do(caller, func(ctx context.Context, s *session.Session) error {
 		var err error
 		data, ok, err = c.viewOf(s).takeOne(ctx, removing, wait, patient)
@@ -94,8 +94,8 @@ func (v *queueView) takeOne(ctx, removing context.Context, wait *takeWait, patie
 	looked := patient
 	var last string // the message that was gone for before
 	for again := 0; ; {
-		if !looked && v.knowsNone() {
-			if err := v.renew(ctx); err != nil {
+		if !looked && v.knowsNoMessage() {
+			if err := v.invalidate(ctx); err != nil {
 				return nil, false, err
 			}
 			looked = true
@@ -117,81 +117,81 @@ func (v *queueView) takeOne(ctx, removing context.Context, wait *takeWait, patie
 			last, again = r.claimName(), 0
 		}
 		if err := v.s.Pause(ctx, again); err != nil {
-			v.back(r)
+			v.requeue(r)
 			return nil, false, err
 		}
 		at := time.Now()
 		data, stat, err := v.s.Get(ctx, v.path(r))
 		switch {
 		case session.ClassOf(err) == session.ClassNoNode:
-			v.done(r)
+			v.forgetMessage(r)
 			continue
 		case session.ClassOf(err) == session.ClassNoAuth:
 			v.skip(r, err)
 			continue
 		case err != nil:
-			v.back(r)
+			v.requeue(r)
 			return nil, false, err
 		}
-		if err = v.readyToTake(ctx); err != nil {
-			v.back(r)
+		if err = v.ensureClaimsDir(ctx); err != nil {
+			v.requeue(r)
 			return nil, false, err
 		}
 		v.holdTake() // so that a connection that has gone silent is given up early
-		t := v.taking(r, stat.Version)
+		t := v.takeTx(r, stat.Version)
 		t.read, t.readAt = now, at
 		e := v.c.q.removals.startOne(nil, t)
 		gone := true
 		err = e.wait(removing)
 		unclear := isUnknown(err)
 		if unclear && removing.Err() == nil {
-			gone, err = v.c.isGone(removing, v.path(r), stat.Czxid, err)
+			gone, err = v.c.removalOutcome(removing, v.path(r), stat.Czxid, err)
 		}
 		if unclear && gone && removing.Err() != nil {
-			v.giveUp(r, stat.Czxid, e)
+			v.followRemoval(r, stat.Czxid, e)
 			return data, true, err
 		}
 		v.releaseTake()
 		class := session.ClassOf(err)
 		switch {
 		case !gone:
-			v.back(r)
+			v.requeue(r)
 		case err == nil, unclear:
-			v.done(r)
+			v.forgetMessage(r)
 			if v.c.pending.resolve(r, stat.Czxid) {
 				continue // Chan has delivered it
 			}
 			return data, true, err
 		case class == session.ClassNodeExists:
-			v.pass(r)
+			v.markClaimed(r)
 		case class == session.ClassNoNode:
 			// The message is gone, or the directory of the claims.
 			v.mu.Lock()
-			v.prepared = false
+			v.claimsDirExists = false
 			v.mu.Unlock()
-			v.back(r)
+			v.requeue(r)
 		case class == session.ClassNotEmpty:
 			v.skip(r, err)
 		case class == session.ClassBadVersion, err == errStale:
-			v.back(r)
+			v.requeue(r)
 		default:
-			v.back(r)
+			v.requeue(r)
 			return nil, false, err
 		}
 	}
 }
 
-// knowsNone says whether nothing that could be taken is known to wait.
-func (v *queueView) knowsNone() bool {
+// knowsNoMessage says whether nothing that could be taken is known to wait.
+func (v *queueView) knowsNoMessage() bool {
 	now := time.Now().UnixMilli()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return !slices.ContainsFunc(v.partitions, func(p *partition) bool { return p.waiting.due(now) > 0 })
+	return !slices.ContainsFunc(v.partitions, func(p *partition) bool { return p.waiting.countDue(now) > 0 })
 }
 
-// renew marks all listings as stale, so that everything is listed again. The watches
+// invalidate marks all listings as stale, so that everything is listed again. The watches
 // stay until then.
-func (v *queueView) renew(ctx context.Context) error {
+func (v *queueView) invalidate(ctx context.Context) error {
 	if err := v.s.SyncQuorum(ctx, v.c.q.path); err != nil {
 		return err
 	}
@@ -200,20 +200,20 @@ func (v *queueView) renew(ctx context.Context) error {
 	defer v.notify()
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.listing.markStale()
+	v.partitionListing.markStale()
 	for _, p := range v.partitions {
 		p.listing.markStale()
 	}
-	v.claims.markStale()
+	v.claimListing.markStale()
 	return nil
 }
 
-// readyToTake makes the directory in which taking leaves nothing.
-func (v *queueView) readyToTake(ctx context.Context) error {
+// ensureClaimsDir makes the directory in which taking leaves nothing.
+func (v *queueView) ensureClaimsDir(ctx context.Context) error {
 	v.mu.Lock()
-	prepared := v.prepared
+	exists := v.claimsDirExists
 	v.mu.Unlock()
-	if prepared {
+	if exists {
 		return nil
 	}
 	dir := v.c.q.child(claimsName)
@@ -228,13 +228,13 @@ func (v *queueView) readyToTake(ctx context.Context) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.prepared = true
+	v.claimsDirExists = true
 	return nil
 }
 
-// taking returns the transaction that removes an unclaimed message: it fails if a
+// takeTx returns the transaction that removes an unclaimed message: it fails if a
 // claim exists.
-func (v *queueView) taking(r messageRef, version int32) tx {
+func (v *queueView) takeTx(r messageRef, version int32) tx {
 	item, name := v.path(r), v.claimPath(r)
 	return tx{
 		ops: []any{

@@ -27,38 +27,38 @@ type queueView struct {
 	c *consumer
 	s *session.Session
 	broadcast
-	turn chan struct{} // held by the goroutine that asks the servers
+	refreshing chan struct{} // held by the goroutine that asks the servers
 
-	mu         sync.Mutex
-	partitions []*partition // in order
-	listing    *staleFlag
-	taken      map[messageRef]struct{}
-	absent     map[messageRef]bool // the taken messages that do not exist; whether they have been listed since
-	passed     map[messageRef]struct{}
-	claimed    map[string]struct{} // the claims there are, while the next is not tripped
-	claims     *staleFlag
-	peers      int // the consumers, us included; 0 if we don't count among them
-	census     *staleFlag
-	held       int // our claims, and the messages that Takes are removing
-	takes      int // the latter
-	load       *claimLoad
-	claimBytes int    // of each claim, in load
-	freed      func() // called when one of held is gone
-	lease      *session.Lease
-	biggest    int  // how large messages were of late
-	prepared   bool // the directory of claims is there
+	mu               sync.Mutex
+	partitions       []*partition // in order
+	partitionListing *staleFlag
+	picked           map[messageRef]struct{}
+	absent           map[messageRef]bool // the taken messages that do not exist; whether they have been listed since
+	claimedByOthers  map[messageRef]struct{}
+	claimNames       map[string]struct{} // the claims there are, while the next is not tripped
+	claimListing     *staleFlag
+	peers            int // the consumers, us included; 0 if we don't count among them
+	consumerListing  *staleFlag
+	held             int // our claims, and the messages that Takes are removing
+	takes            int // the latter
+	load             *claimLoad
+	claimBytes       int    // of each claim, in load
+	onRelease        func() // called when one of held is gone
+	lease            *session.Lease
+	largestRecent    int  // how large messages were of late
+	claimsDirExists  bool // the directory of claims is there
 }
 
 func newQueueView(c *consumer, s *session.Session) *queueView {
-	v := &queueView{c: c, s: s, turn: make(chan struct{}, 1), taken: make(map[messageRef]struct{}), passed: make(map[messageRef]struct{}), absent: make(map[messageRef]bool), load: loadOf(s), claimBytes: c.q.claimBytes()}
+	v := &queueView{c: c, s: s, refreshing: make(chan struct{}, 1), picked: make(map[messageRef]struct{}), claimedByOthers: make(map[messageRef]struct{}), absent: make(map[messageRef]bool), load: claimLoadOf(s), claimBytes: c.q.claimBytes()}
 	if c.q.kind.parsePartition == nil {
 		v.partitions = []*partition{{}}
 	}
 	return v
 }
 
-// dismiss stops all watches.
-func (v *queueView) dismiss() {
+// stopWatches stops all watches.
+func (v *queueView) stopWatches() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, p := range v.partitions {
@@ -67,7 +67,7 @@ func (v *queueView) dismiss() {
 			p.dirWatch.Stop()
 		}
 	}
-	for _, f := range []*staleFlag{v.listing, v.claims, v.census} {
+	for _, f := range []*staleFlag{v.partitionListing, v.claimListing, v.consumerListing} {
 		f.stopWatch()
 	}
 }
@@ -95,7 +95,7 @@ type quota func(waiting, peers int) int
 func (v *queueView) next(ctx context.Context, most quota, patient bool, resting func()) ([]messageRef, error) {
 	for {
 		notified := v.subscribe()
-		refs, wake, err := v.lookAndTake(ctx, most)
+		refs, wake, err := v.refreshAndPick(ctx, most)
 		switch {
 		case err != nil || len(refs) > 0:
 			return refs, err
@@ -105,14 +105,14 @@ func (v *queueView) next(ctx context.Context, most quota, patient bool, resting 
 			return nil, nil
 		}
 		resting()
-		if err := v.sleep(ctx, notified, wake.until); err != nil {
+		if err := v.waitUntil(ctx, notified, wake.until); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// sleep waits for a notify or for a time, if that is not zero.
-func (v *queueView) sleep(ctx context.Context, notified <-chan struct{}, until time.Time) error {
+// waitUntil waits for a notify or for a time, if that is not zero.
+func (v *queueView) waitUntil(ctx context.Context, notified <-chan struct{}, until time.Time) error {
 	var due <-chan time.Time
 	if !until.IsZero() {
 		d := time.Until(until)
@@ -141,24 +141,24 @@ type nextWakeUp struct {
 	until time.Time // when a message that already exists falls due, if not zero
 }
 
-func (v *queueView) lookAndTake(ctx context.Context, most quota) ([]messageRef, nextWakeUp, error) {
+func (v *queueView) refreshAndPick(ctx context.Context, most quota) ([]messageRef, nextWakeUp, error) {
 	select {
-	case v.turn <- struct{}{}:
-		defer func() { <-v.turn }()
+	case v.refreshing <- struct{}{}:
+		defer func() { <-v.refreshing }()
 	case <-ctx.Done():
 		return nil, nextWakeUp{}, session.Cancelled(ctx)
 	}
-	if err := v.look(ctx); err != nil {
+	if err := v.refreshStale(ctx); err != nil {
 		return nil, nextWakeUp{}, err
 	}
-	refs, wake := v.take(most)
+	refs, wake := v.pick(most)
 	return refs, wake, nil
 }
 
-// look refreshes the stale listings that must be known before a message can be taken.
-func (v *queueView) look(ctx context.Context) error {
+// refreshStale refreshes the stale listings that must be known before a message can be taken.
+func (v *queueView) refreshStale(ctx context.Context) error {
 	k := v.c.q.kind
-	if k.parsePartition != nil && v.listing.isStale() {
+	if k.parsePartition != nil && v.partitionListing.isStale() {
 		if err := v.listPartitions(ctx); err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func (v *queueView) look(ctx context.Context) error {
 	v.mu.Lock()
 	var stale []*partition
 	for _, p := range v.partitions {
-		if k.delayed && p.key > now || p.waiting.due(now) > 0 {
+		if k.delayed && p.key > now || p.waiting.countDue(now) > 0 {
 			break
 		}
 		if p.listing.isStale() || k.delayed && !p.undeletable && p.waiting.len() == 0 && p.expiry() <= now {
@@ -175,11 +175,11 @@ func (v *queueView) look(ctx context.Context) error {
 		}
 	}
 	// Without other consumers there are no other claims.
-	claims := v.claims.isStale() && (len(v.passed) > 0 || len(stale) > 0 && v.peers != 1)
-	census := v.peers > 0 && v.census.isStale()
+	claims := v.claimListing.isStale() && (len(v.claimedByOthers) > 0 || len(stale) > 0 && v.peers != 1)
+	consumers := v.peers > 0 && v.consumerListing.isStale()
 	v.mu.Unlock()
 
-	if len(stale) == 0 && !claims && !census {
+	if len(stale) == 0 && !claims && !consumers {
 		return nil
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -187,11 +187,11 @@ func (v *queueView) look(ctx context.Context) error {
 	if claims {
 		g.Go(func() error { return v.listClaims(ctx) })
 	}
-	if census {
-		g.Go(func() error { return v.count(ctx) })
+	if consumers {
+		g.Go(func() error { return v.countPeers(ctx) })
 	}
 	for _, p := range stale {
-		g.Go(func() error { return v.list(ctx, p) })
+		g.Go(func() error { return v.listMessages(ctx, p) })
 	}
 	return g.Wait()
 }

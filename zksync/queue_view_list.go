@@ -41,8 +41,8 @@ func (v *queueView) listPartitions(ctx context.Context) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.listing.stopWatch()
-	v.listing = f
+	v.partitionListing.stopWatch()
+	v.partitionListing = f
 	known := make(map[string]*partition, len(v.partitions))
 	for _, p := range v.partitions {
 		known[p.name] = p
@@ -66,8 +66,8 @@ func (v *queueView) listPartitions(ctx context.Context) error {
 	return nil
 }
 
-// list finds out which messages there are in a partition.
-func (v *queueView) list(ctx context.Context, p *partition) error {
+// listMessages finds out which messages there are in a partition.
+func (v *queueView) listMessages(ctx context.Context, p *partition) error {
 	var names []string
 	var stat *zk.Stat
 	var f *staleFlag
@@ -81,13 +81,13 @@ func (v *queueView) list(ctx context.Context, p *partition) error {
 		case err == nil:
 			f = newStaleFlag(w, &v.broadcast)
 		case session.ClassOf(err) == session.ClassNoNode:
-			return v.drop(p)
+			return v.dropPartition(p)
 		}
 	}
 	if err != nil {
 		return err
 	}
-	if p, err = v.follow(ctx, p, stat.Czxid); err != nil {
+	if p, err = v.trackPartition(ctx, p, stat.Czxid); err != nil {
 		f.stopWatch()
 		return err
 	}
@@ -101,7 +101,7 @@ func (v *queueView) list(ctx context.Context, p *partition) error {
 		case undeletable:
 		case err == nil || session.ClassOf(err) == session.ClassNoNode:
 			f.stopWatch()
-			return v.drop(p)
+			return v.dropPartition(p)
 		case ctx.Err() != nil || session.ClassOf(err).Again():
 			f.stopWatch()
 			return err
@@ -121,40 +121,40 @@ func (v *queueView) list(ctx context.Context, p *partition) error {
 		if _, absent := v.absent[r]; absent {
 			v.absent[r] = true
 		}
-		_, taken := v.taken[r]
-		_, passed := v.passed[r]
-		return taken || passed
+		_, taken := v.picked[r]
+		_, others := v.claimedByOthers[r]
+		return taken || others
 	})
-	p.waiting.replace(p.leftToSkip(found))
+	p.waiting.replace(p.withoutSkipped(found))
 	p.listing.stopWatch()
 	p.listing, p.undeletable = f, undeletable
 	return nil
 }
 
-// drop forgets a partition that is not there any more, which the watch on the
+// dropPartition forgets a partition that is not there any more, which the watch on the
 // directory above will tell, too.
-func (v *queueView) drop(p *partition) error {
+func (v *queueView) dropPartition(p *partition) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.partitions = slices.DeleteFunc(v.partitions, func(x *partition) bool { return x == p })
-	v.forget(p)
+	v.retirePartition(p)
 	return nil
 }
 
-// forget ends a partition that is not there any more, or whose place another partition of the same
+// retirePartition ends a partition that is not there any more, or whose place another partition of the same
 // name has taken; o.mu is held.
-func (v *queueView) forget(p *partition) {
+func (v *queueView) retirePartition(p *partition) {
 	p.recreated.Store(true)
 	if p.dirWatch != nil {
 		p.dirWatch.Stop()
 	}
-	maps.DeleteFunc(v.passed, func(r messageRef, _ struct{}) bool { return r.partition == p })
+	maps.DeleteFunc(v.claimedByOthers, func(r messageRef, _ struct{}) bool { return r.partition == p })
 }
 
-// follow returns the partition that has the czxid: l itself, or another one in its place if
+// trackPartition returns the partition that has the czxid: l itself, or another one in its place if
 // the directory was deleted and created again. Its messages may have the names of
 // messages that we have had.
-func (v *queueView) follow(ctx context.Context, p *partition, czxid int64) (*partition, error) {
+func (v *queueView) trackPartition(ctx context.Context, p *partition, czxid int64) (*partition, error) {
 	v.mu.Lock()
 	if p.czxid != 0 && p.czxid != czxid {
 		now := &partition{name: p.name, key: p.key, firstListed: time.Now().UnixMilli()}
@@ -162,7 +162,7 @@ func (v *queueView) follow(ctx context.Context, p *partition, czxid int64) (*par
 			v.partitions[i] = now
 		}
 		p.listing.stopWatch()
-		v.forget(p)
+		v.retirePartition(p)
 		p = now
 	}
 	p.czxid = czxid
@@ -211,26 +211,26 @@ func (v *queueView) listClaims(ctx context.Context) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.claims.stopWatch()
-	v.claims = f
-	for r := range v.passed {
+	v.claimListing.stopWatch()
+	v.claimListing = f
+	for r := range v.claimedByOthers {
 		if _, ok := claimed[r.claimName()]; !ok {
-			delete(v.passed, r)
-			r.partition.waiting.put(r.queueItem)
+			delete(v.claimedByOthers, r)
+			r.partition.waiting.insert(r.queueItem)
 		}
 	}
-	v.claimed = claimed
+	v.claimNames = claimed
 	return nil
 }
 
-// count finds out how many consumers there are.
-func (v *queueView) count(ctx context.Context) error {
+// countPeers finds out how many consumers there are.
+func (v *queueView) countPeers(ctx context.Context) error {
 	names, _, f, err := v.watchDir(ctx, v.c.q.child(consumersName))
 	if err != nil {
 		return err
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.peers, v.census = max(1, len(names)), f
+	v.peers, v.consumerListing = max(1, len(names)), f
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// appear registers this value as a consumer, until disappear.
-func (v *queueView) appear(ctx context.Context) (string, error) {
+// register registers this value as a consumer, until disappear.
+func (v *queueView) register(ctx context.Context) (string, error) {
 	dir := v.c.q.child(consumersName)
 	for round := 0; ; round++ {
 		if err := v.s.Pause(ctx, round-1); err != nil {
@@ -32,36 +32,36 @@ func (v *queueView) appear(ctx context.Context) (string, error) {
 	}
 }
 
-func (v *queueView) disappear(path string) {
+func (v *queueView) deregister(path string) {
 	v.mu.Lock()
 	v.peers = 0
 	v.mu.Unlock()
 	if v.s.Err() == nil {
 		select {
 		case <-v.s.Discard(path):
-		case <-v.c.life.Done():
+		case <-v.c.cleanupCtx.Done():
 		}
 	}
 }
 
-// succeed waits until the servers have ended the sessions that this value has lost:
+// waitForLostSessions waits until the servers have ended the sessions that this value has lost:
 // the messages that those sessions claimed come first, and would be passed over. All
 // ephemerals of a session are deleted together.
-func (v *queueView) succeed(ctx context.Context) error {
+func (v *queueView) waitForLostSessions(ctx context.Context) error {
 	for {
 		v.c.mu.Lock()
-		former := v.c.former
+		lost := v.c.lostSessions
 		v.c.mu.Unlock()
-		if len(former) == 0 {
+		if len(lost) == 0 {
 			return nil
 		}
-		path, err := v.claimOf(ctx, former)
+		path, err := v.findClaimOf(ctx, lost)
 		if err != nil {
 			return err
 		}
 		if path == "" {
 			v.c.mu.Lock()
-			v.c.former = v.c.former[len(former):]
+			v.c.lostSessions = v.c.lostSessions[len(lost):]
 			v.c.mu.Unlock()
 			continue
 		}
@@ -69,7 +69,7 @@ func (v *queueView) succeed(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if there && slices.Contains(former, stat.EphemeralOwner) {
+		if there && slices.Contains(lost, stat.EphemeralOwner) {
 			select {
 			case <-w.Events():
 			case <-ctx.Done():
@@ -82,8 +82,8 @@ func (v *queueView) succeed(ctx context.Context) error {
 	}
 }
 
-// claimOf finds a claim of one of the sessions.
-func (v *queueView) claimOf(ctx context.Context, sessions []int64) (string, error) {
+// findClaimOf finds a claim of one of the sessions.
+func (v *queueView) findClaimOf(ctx context.Context, sessions []int64) (string, error) {
 	dir := v.c.q.child(claimsName)
 	names, _, err := v.s.Children(ctx, dir)
 	if session.ClassOf(err) == session.ClassNoNode {

@@ -50,7 +50,7 @@ func TestPassingOverWhatIsFreeAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		v := q.consumer.viewOf(liveSession(t, m))
-		if err := v.readyToTake(t.Context()); err != nil {
+		if err := v.ensureClaimsDir(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		refs, err := v.next(t.Context(), one, true, func() {})
@@ -66,7 +66,7 @@ func TestPassingOverWhatIsFreeAgain(t *testing.T) {
 			again <- refs
 		}()
 		synctest.Wait()
-		v.pass(refs[0])
+		v.markClaimed(refs[0])
 		select {
 		case got := <-again:
 			if len(got) != 1 || got[0].queueItem != refs[0].queueItem {
@@ -95,7 +95,7 @@ func TestTakesAreNotRoomForClaims(t *testing.T) {
 		case <-over:
 			return
 		default:
-			if n := v.unsettled(); n < 1 {
+			if n := v.unsettledCount(); n < 1 {
 				t.Fatalf("%d claims, want at least the one there is", n)
 			}
 		}

@@ -7,10 +7,10 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// isGone reports whether a message is gone after its removal failed with why, so that
+// removalOutcome reports whether a message is gone after its removal failed with why, so that
 // the outcome of the removal is unknown. The removal cannot happen any more. If
 // isGone cannot find out, it returns why.
-func (c *consumer) isGone(ctx context.Context, path string, czxid int64, why error) (gone bool, err error) {
+func (c *consumer) removalOutcome(ctx context.Context, path string, czxid int64, why error) (gone bool, err error) {
 	err = c.q.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
 		// A leader that was deposed would show a message that we have removed.
 		if err := s.SyncQuorum(ctx, path); err != nil {
@@ -29,21 +29,21 @@ func (c *consumer) isGone(ctx context.Context, path string, czxid int64, why err
 	return gone, why
 }
 
-// giveUp leaves a message to a removal whose caller has gone. The message comes back to
+// followRemoval leaves a message to a removal whose caller has gone. The message comes back to
 // the view when the removal has failed.
-func (v *queueView) giveUp(r messageRef, czxid int64, e *entry) {
+func (v *queueView) followRemoval(r messageRef, czxid int64, e *entry) {
 	follow := func() {
 		defer v.releaseTake()
 		select {
 		case <-e.done:
-		case <-v.c.life.Done():
+		case <-v.c.cleanupCtx.Done():
 			return
 		}
 		if e.err == nil {
 			v.c.pending.resolve(r, czxid)
-			v.done(r)
+			v.forgetMessage(r)
 		} else {
-			v.back(r) // if the message is gone the next read finds that out
+			v.requeue(r) // if the message is gone the next read finds that out
 		}
 	}
 	if !v.c.spawn(follow) {

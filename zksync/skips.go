@@ -35,8 +35,8 @@ func (q *queue) Skipped() int {
 	return s.count
 }
 
-// note counts a skip, and returns whether to log it.
-func (s *skips) note(err error) (count int, log bool) {
+// record counts a skip, and returns whether to log it.
+func (s *skips) record(err error) (count int, log bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count++
@@ -58,22 +58,22 @@ func (s *skips) lastError() error {
 // messages are delivered.
 func (v *queueView) skip(r messageRef, why error) {
 	v.mu.Lock()
-	delete(v.taken, r)
+	delete(v.picked, r)
 	if r.partition.skipped == nil {
 		r.partition.skipped = make(map[string]struct{})
 	}
 	r.partition.skipped[r.name] = struct{}{}
 	v.mu.Unlock()
 	path := v.path(r)
-	count, log := v.c.skips.note(fmt.Errorf("skipped %s: %w", path, why))
+	count, log := v.c.skips.record(fmt.Errorf("skipped %s: %w", path, why))
 	if log {
 		v.c.q.m.Logger().Warn("message skipped", zap.String("path", path), zap.Int("skipped", count), zap.Error(why))
 	}
 }
 
-// leftToSkip forgets the skipped messages that a listing does not have, and takes the
+// withoutSkipped forgets the skipped messages that a listing does not have, and takes the
 // others out of it; o.mu is held.
-func (p *partition) leftToSkip(found []queueItem) []queueItem {
+func (p *partition) withoutSkipped(found []queueItem) []queueItem {
 	if len(p.skipped) == 0 {
 		return found
 	}

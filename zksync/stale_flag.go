@@ -27,7 +27,7 @@ func newStaleFlag(w *session.Watch, b *broadcast) *staleFlag {
 
 func (f *staleFlag) isStale() bool { return f == nil || f.stale.Load() }
 
-// trip makes the next look read the data again, even if nothing has changed.
+// markStale makes the next look read the data again, even if nothing has changed.
 func (f *staleFlag) markStale() {
 	if f != nil {
 		f.stale.Store(true)

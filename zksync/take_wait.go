@@ -19,11 +19,11 @@ type takeWait struct {
 
 func (w *takeWait) start() {
 	if w.wait == nil {
-		w.wait = w.c.q.m.StartIdleWait("take", w.c.q.path, func(context.Context) error { return w.c.reason() })
+		w.wait = w.c.q.m.StartIdleWait("take", w.c.q.path, func(context.Context) error { return w.c.waitReason() })
 	}
 }
 
-func (w *takeWait) stop() { w.wait.Stop() }
+func (w *takeWait) end() { w.wait.Stop() }
 
 // cancelled returns the error of a Take whose caller has ended, in place of err,
 // unless err has a reason of its own, such as a server that does not answer.
@@ -37,21 +37,21 @@ func (w *takeWait) cancelled(err error) error {
 	return w.wait.Cancelled(w.caller)
 }
 
-// reason says why there is nothing to take, as far as is known.
-func (c *consumer) reason() error {
+// waitReason says why there is nothing to take, as far as is known.
+func (c *consumer) waitReason() error {
 	c.mu.Lock()
 	v := c.view
 	c.mu.Unlock()
 	if v == nil {
 		return errors.New("for the queue to be listed")
 	}
-	return v.reason()
+	return v.waitReason()
 }
 
-func (v *queueView) reason() error {
+func (v *queueView) waitReason() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	ours, claimed := len(v.taken), len(v.taken)+len(v.passed)
+	ours, claimed := len(v.picked), len(v.picked)+len(v.claimedByOthers)
 	if claimed > 0 {
 		return fmt.Errorf("for a message: consumers have claimed all that wait, %d of them others and %d this one", claimed-ours, ours)
 	}
