@@ -6,50 +6,50 @@ import "slices"
 // wait, in order. It is filled by a listing and drained from memory, so that the cost
 // of a message does not depend on how many wait. It does no locking.
 type backlog struct {
-	listed   []item // the messages of a listing, without the messages taken already
-	returned []item // messages that came back later, in order; few
+	listed   []queueItem // the messages of a listing, without the messages taken already
+	returned []queueItem // messages that came back later, in order; few
 }
 
 func (b *backlog) len() int { return len(b.listed) + len(b.returned) }
 
 // replace replaces the backlog by a listing, which is in order.
-func (b *backlog) replace(items []item) { b.listed, b.returned = items, nil }
+func (b *backlog) replace(items []queueItem) { b.listed, b.returned = items, nil }
 
 // first is the message to be taken next.
-func (b *backlog) first() (item, bool) {
+func (b *backlog) first() (queueItem, bool) {
 	switch {
 	case len(b.returned) > 0 && (len(b.listed) == 0 || compareItems(b.returned[0], b.listed[0]) <= 0):
 		return b.returned[0], true
 	case len(b.listed) > 0:
 		return b.listed[0], true
 	}
-	return item{}, false
+	return queueItem{}, false
 }
 
-// take removes the first message.
-func (b *backlog) take() (item, bool) {
+// pop removes the first message.
+func (b *backlog) pop() (queueItem, bool) {
 	it, ok := b.first()
 	if len(b.returned) > 0 && compareItems(b.returned[0], it) == 0 {
 		b.returned = b.returned[1:]
 	}
 	if len(b.listed) > 0 && compareItems(b.listed[0], it) == 0 {
-		b.listed[0] = item{}
+		b.listed[0] = queueItem{}
 		b.listed = b.listed[1:]
 	}
 	return it, ok
 }
 
-// put puts a message back in its place.
-func (b *backlog) put(it item) {
+// insert puts a message back in its place.
+func (b *backlog) insert(it queueItem) {
 	if i, found := slices.BinarySearchFunc(b.returned, it, compareItems); !found {
 		b.returned = slices.Insert(b.returned, i, it)
 	}
 }
 
-// due counts the messages that are due, in milliseconds since 1970.
-func (b *backlog) due(now int64) int {
-	count := func(items []item) int {
-		n, _ := slices.BinarySearchFunc(items, now, func(it item, now int64) int {
+// countDue counts the messages that are due, in milliseconds since 1970.
+func (b *backlog) countDue(now int64) int {
+	count := func(items []queueItem) int {
+		n, _ := slices.BinarySearchFunc(items, now, func(it queueItem, now int64) int {
 			if it.due <= now {
 				return -1
 			}

@@ -7,17 +7,17 @@ import (
 	"testing"
 )
 
-func items(seqs ...int32) []item {
-	var all []item
+func items(seqs ...int32) []queueItem {
+	var all []queueItem
 	for _, seq := range seqs {
-		all = append(all, item{name: fmt.Sprintf("qn-%010d", seq), seq: seq})
+		all = append(all, queueItem{name: fmt.Sprintf("qn-%010d", seq), seq: seq})
 	}
 	return all
 }
 
 func drain(b *backlog) string {
 	var got []string
-	for it, ok := b.take(); ok; it, ok = b.take() {
+	for it, ok := b.pop(); ok; it, ok = b.pop() {
 		got = append(got, fmt.Sprint(it.seq))
 	}
 	return strings.Join(got, " ")
@@ -27,17 +27,17 @@ func drain(b *backlog) string {
 // put back.
 func TestBacklogKeepsTheOrder(t *testing.T) {
 	var b backlog
-	if _, ok := b.take(); ok {
+	if _, ok := b.pop(); ok {
 		t.Error("an empty backlog has a message")
 	}
 	b.replace(items(3, 4, 5, 9))
 	for _, seq := range []int32{3, 4} {
-		if it, ok := b.take(); !ok || it.seq != seq {
+		if it, ok := b.pop(); !ok || it.seq != seq {
 			t.Errorf("took %v, %v, want %d", it, ok, seq)
 		}
 	}
 	for _, it := range items(4, 3, 4, 7) {
-		b.put(it)
+		b.insert(it)
 	}
 	if b.len() != 5 {
 		t.Errorf("%d messages wait, want 5", b.len())
@@ -51,11 +51,11 @@ func TestBacklogKeepsTheOrder(t *testing.T) {
 func TestBacklogTakesOnce(t *testing.T) {
 	b := backlog{}
 	b.replace(items(1, 2, 3))
-	b.put(items(2)[0])
+	b.insert(items(2)[0])
 	if got := drain(&b); got != "1 2 3" {
 		t.Error("taken:", got)
 	}
-	b.put(items(2)[0])
+	b.insert(items(2)[0])
 	b.replace(items(3))
 	if got := drain(&b); got != "3" {
 		t.Error("a listing is not all there is:", got)
@@ -66,8 +66,8 @@ func TestBacklogTakesOnce(t *testing.T) {
 func TestBacklogAcrossTheWrap(t *testing.T) {
 	var b backlog
 	b.replace(items(2147483647, -2147483648, -2147483647))
-	b.take()
-	b.put(items(2147483647)[0])
+	b.pop()
+	b.insert(items(2147483647)[0])
 	if got := drain(&b); got != "2147483647 -2147483648 -2147483647" {
 		t.Error("taken:", got)
 	}
@@ -81,9 +81,9 @@ func TestBacklogCountsWhatIsDue(t *testing.T) {
 		all[i].due = due
 	}
 	b.replace(slices.Clone(all[1:]))
-	b.put(all[0])
+	b.insert(all[0])
 	for now, want := range map[int64]int{9: 0, 10: 1, 19: 1, 20: 3, 29: 3, 30: 4} {
-		if got := b.due(now); got != want {
+		if got := b.countDue(now); got != want {
 			t.Errorf("at %d %d are due, want %d", now, got, want)
 		}
 	}

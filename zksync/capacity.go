@@ -20,7 +20,7 @@ type capacity struct {
 	dir  string
 	path string // of the znode
 
-	parse   func(name string) (item, bool)
+	parse   func(name string) (queueItem, bool)
 	makeDir func(ctx context.Context, s *session.Session, path string) error
 
 	known   bool
@@ -29,7 +29,7 @@ type capacity struct {
 
 	full atomic.Pointer[fullError] // nil once there was room
 
-	counted func(n int) // told of each exact count
+	onCount func(n int) // told of each exact count
 }
 
 // A fullError says that a Queue has no room.
@@ -92,7 +92,7 @@ func (g *capacity) count(ctx context.Context, s *session.Session) (*session.Watc
 		return nil, err
 	}
 	if !ok {
-		return nil, g.make(ctx, s)
+		return nil, g.createZnode(ctx, s)
 	}
 	ok, dir, err := s.Exists(ctx, g.dir)
 	if err != nil {
@@ -120,7 +120,7 @@ func (g *capacity) count(ctx context.Context, s *session.Session) (*session.Watc
 			g.used++
 		}
 	}
-	g.counted(g.used)
+	g.onCount(g.used)
 	if g.used < g.n {
 		w.Stop()
 		return nil, nil
@@ -128,7 +128,7 @@ func (g *capacity) count(ctx context.Context, s *session.Session) (*session.Watc
 	return w, nil
 }
 
-func (g *capacity) make(ctx context.Context, s *session.Session) error {
+func (g *capacity) createZnode(ctx context.Context, s *session.Session) error {
 	_, err := s.Create(ctx, g.path, []byte{}, zk.FlagPersistent)
 	switch session.ClassOf(err) {
 	case session.ClassNoNode:

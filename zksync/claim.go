@@ -16,8 +16,8 @@ import (
 // A claim is a message that one session has to itself, by an ephemeral znode of
 // the message's name.
 type claim struct {
-	ref
-	o     *outlook
+	messageRef
+	view  *queueView
 	data  []byte
 	czxid int64
 }
@@ -26,17 +26,17 @@ const (
 	maxClaims = 128 // in one transaction
 )
 
-// fit is how many messages one read may bring, going by those before.
-func (o *outlook) fit() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.fitLocked()
+// maxRead is how many messages one read may bring, going by those before.
+func (v *queueView) maxRead() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.maxReadLocked()
 }
 
-func (o *outlook) fitLocked() int { return max(1, readBudget/max(1, o.biggest)) }
+func (v *queueView) maxReadLocked() int { return max(1, readBudget/max(1, v.largestRecent)) }
 
-// claim claims the messages that still exist and that no other consumer has claimed, in
-// order. It gives the messages that it does not claim back to the outlook. ctx must be
+// claimMessages claims the messages that still exist and that no other consumer has claimed, in
+// order. It gives the messages that it does not claim back to the view. ctx must be
 // the consumer's life: if ctx ends before the answer, the outcome of the request is
 // unknown.
 //
@@ -46,41 +46,41 @@ func (o *outlook) fitLocked() int { return max(1, readBudget/max(1, o.biggest)) 
 //
 // It claims at most most messages. gone is the number of messages that other clients
 // have removed.
-func (o *outlook) claim(ctx context.Context, refs []ref, most int) (found []*claim, gone int, err error) {
+func (v *queueView) claimMessages(ctx context.Context, refs []messageRef, most int) (found []*claim, gone int, err error) {
 	found = make([]*claim, len(refs))
 	for i, r := range refs {
-		found[i] = &claim{ref: r, o: o}
+		found[i] = &claim{messageRef: r, view: v}
 	}
-	o.mu.Lock()
-	blindly := o.peers == 1
-	o.mu.Unlock()
+	v.mu.Lock()
+	blindly := v.peers == 1
+	v.mu.Unlock()
 	if !blindly {
 		var missing, left []*claim
-		found, missing, left, err = o.read(ctx, found, most)
+		found, missing, left, err = v.readMessages(ctx, found, most)
 		for _, cl := range left {
-			o.back(cl.ref)
+			v.requeue(cl.messageRef)
 		}
 		for _, cl := range missing {
-			o.done(cl.ref)
+			v.forgetMessage(cl.messageRef)
 		}
 		gone = len(missing)
 	}
 	if len(found) > most {
-		found = o.keep(found, found[:most])
+		found = v.keepOnly(found, found[:most])
 	}
 	for again := true; again && err == nil && len(found) > 0; {
-		found, again, err = o.claimAll(ctx, found, blindly)
+		found, again, err = v.claimAll(ctx, found, blindly)
 	}
 	if err == nil && len(found) > 0 {
-		if err = o.secure(ctx); err != nil {
-			o.release(len(found)) // claimAll has released the messages that it did not claim
+		if err = v.confirmLease(ctx); err != nil {
+			v.releaseHeld(len(found)) // claimAll has released the messages that it did not claim
 		}
 	}
 	if err != nil {
 		for _, cl := range found {
-			o.back(cl.ref)
-			if o.c.life.Err() != nil {
-				o.s.DiscardOwn(o.claimPath(cl.ref), o.c.id) // if it comes about yet
+			v.requeue(cl.messageRef)
+			if v.c.cleanupCtx.Err() != nil {
+				v.s.DiscardOwn(v.claimPath(cl.messageRef), v.c.id) // if it comes about yet
 			}
 		}
 		return nil, gone, err
@@ -91,54 +91,54 @@ func (o *outlook) claim(ctx context.Context, refs []ref, most int) (found []*cla
 // claimAll claims all of the messages or none. If it claims none, it returns the
 // messages to try again with. After a failure it returns the messages that were not
 // given back yet.
-func (o *outlook) claimAll(ctx context.Context, found []*claim, blindly bool) (left []*claim, again bool, err error) {
-	if found = o.keep(found, found[:o.holdClaims(len(found))]); len(found) == 0 {
+func (v *queueView) claimAll(ctx context.Context, found []*claim, blindly bool) (left []*claim, again bool, err error) {
+	if found = v.keepOnly(found, found[:v.holdClaims(len(found))]); len(found) == 0 {
 		return nil, false, nil
 	}
 	ops := make([]any, 0, 2*len(found))
 	each := 1
 	for _, cl := range found {
 		if !blindly {
-			ops = append(ops, &zk.CheckVersionRequest{Path: o.path(cl.ref), Version: -1})
+			ops = append(ops, &zk.CheckVersionRequest{Path: v.path(cl.messageRef), Version: -1})
 			each = 2
 		}
-		ops = append(ops, &zk.CreateRequest{Path: o.claimPath(cl.ref), Data: o.c.id, Flags: zk.FlagEphemeral})
+		ops = append(ops, &zk.CreateRequest{Path: v.claimPath(cl.messageRef), Data: v.c.id, Flags: zk.FlagEphemeral})
 	}
-	results, err := o.s.Multi(ctx, ops...)
+	results, err := v.s.Multi(ctx, ops...)
 	if err == nil {
 		return found, false, nil
 	}
 	at, class := session.FailedOp(results), session.ClassOf(err)
 	if class == session.ClassConnectionLost {
-		ours, failed := o.lookForClaims(ctx, found)
-		o.release(len(found) - len(ours))
+		ours, failed := v.findOwnClaims(ctx, found)
+		v.releaseHeld(len(found) - len(ours))
 		if failed != nil {
 			return found, false, failed
 		}
-		return o.keep(found, ours), len(ours) == 0, nil
+		return v.keepOnly(found, ours), len(ours) == 0, nil
 	}
-	o.release(len(found))
+	v.releaseHeld(len(found))
 	switch {
 	case class == session.ClassTooLarge && len(found) > 1:
-		return o.keep(found, found[:len(found)/2]), true, nil
+		return v.keepOnly(found, found[:len(found)/2]), true, nil
 	case at < 0:
 		return found, false, err
 	case at%each < each-1 && class == session.ClassNoNode:
-		o.done(found[at/each].ref)
+		v.forgetMessage(found[at/each].messageRef)
 		return slices.Delete(found, at/each, at/each+1), true, nil
 	case class == session.ClassNoNode:
-		return found, true, o.s.MakeDir(ctx, o.c.q.child(claimsName))
+		return found, true, v.s.MakeDir(ctx, v.c.q.child(claimsName))
 	case class == session.ClassNodeExists:
-		return o.unclaimed(ctx, found)
+		return v.withoutClaimed(ctx, found)
 	}
 	return found, false, err
 }
 
-// keep returns kept, and gives back the other messages of found.
-func (o *outlook) keep(found, kept []*claim) []*claim {
+// keepOnly returns kept, and gives back the other messages of found.
+func (v *queueView) keepOnly(found, kept []*claim) []*claim {
 	for _, cl := range found {
 		if !slices.Contains(kept, cl) {
-			o.back(cl.ref)
+			v.requeue(cl.messageRef)
 		}
 	}
 	if len(kept) == 0 {
@@ -147,19 +147,19 @@ func (o *outlook) keep(found, kept []*claim) []*claim {
 	return kept
 }
 
-// unclaimed removes the messages from found that other consumers have claimed. A
+// withoutClaimed removes the messages from found that other consumers have claimed. A
 // message that was given back meanwhile stays in its place, ahead of later messages.
-func (o *outlook) unclaimed(ctx context.Context, found []*claim) ([]*claim, bool, error) {
-	if err := o.listClaims(ctx); err != nil {
+func (v *queueView) withoutClaimed(ctx context.Context, found []*claim) ([]*claim, bool, error) {
+	if err := v.listClaims(ctx); err != nil {
 		return found, false, err
 	}
-	o.mu.Lock()
-	claimed := o.claimed
-	o.mu.Unlock()
+	v.mu.Lock()
+	claimed := v.claimNames
+	v.mu.Unlock()
 	var left []*claim
 	for _, cl := range found {
 		if _, other := claimed[cl.claimName()]; other {
-			o.pass(cl.ref)
+			v.markClaimed(cl.messageRef)
 		} else {
 			left = append(left, cl)
 		}
@@ -167,120 +167,120 @@ func (o *outlook) unclaimed(ctx context.Context, found []*claim) ([]*claim, bool
 	return left, true, nil
 }
 
-// lookForClaims finds those claims that we have after all, when the answer to
+// findOwnClaims finds those claims that we have after all, when the answer to
 // their creation was lost. It looks behind a commit: a claim that does not exist now
 // will not exist.
-func (o *outlook) lookForClaims(ctx context.Context, found []*claim) ([]*claim, error) {
-	if err := o.s.SyncQuorum(ctx, o.c.q.path); err != nil {
+func (v *queueView) findOwnClaims(ctx context.Context, found []*claim) ([]*claim, error) {
+	if err := v.s.SyncQuorum(ctx, v.c.q.path); err != nil {
 		return nil, err
 	}
 	reads := make([]session.Read, len(found))
 	for i, cl := range found {
-		reads[i] = session.ReadData(o.claimPath(cl.ref))
+		reads[i] = session.ReadData(v.claimPath(cl.messageRef))
 	}
-	results, err := o.s.MultiRead(ctx, reads...)
+	results, err := v.s.MultiRead(ctx, reads...)
 	if err != nil {
 		return nil, err
 	}
 	var ours []*claim
 	for i, r := range results {
-		if r.Err == nil && o.owns(r) {
+		if r.Err == nil && v.isOwnClaim(r) {
 			ours = append(ours, found[i])
 		}
 	}
 	return ours, nil
 }
 
-// owns says whether a claim that was read is ours: of this session, and of this
+// isOwnClaim says whether a claim that was read is ours: of this session, and of this
 // value, since others may consume under the same session.
-func (o *outlook) owns(r session.ReadResult) bool {
-	return r.Stat.EphemeralOwner == o.s.ID() && bytes.Equal(r.Data, o.c.id)
+func (v *queueView) isOwnClaim(r session.ReadResult) bool {
+	return r.Stat.EphemeralOwner == v.s.ID() && bytes.Equal(r.Data, v.c.id)
 }
 
 // holdClaims says that there may be claims of ours from now on, which the lease of the
 // session is to protect: as many of n as the session has room for.
-func (o *outlook) holdClaims(n int) int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+func (v *queueView) holdClaims(n int) int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
 	least := 0
-	if o.held == o.takes {
+	if v.held == v.takes {
 		least = 1 // a value that has no claim may always have one
 	}
-	if n = o.load.reserve(n, o.claimBytes, least); n > 0 {
-		o.holdLocked(n, 0)
+	if n = v.load.reserve(n, v.claimBytes, least); n > 0 {
+		v.holdLocked(n, 0)
 	}
 	return n
 }
 
 // holdLocked counts claims, and adds to the session's load; o.mu is held.
-func (o *outlook) holdLocked(n, bytes int) {
-	o.load.add(bytes)
-	if o.held += n; o.lease == nil {
-		o.lease = o.s.Lease()
+func (v *queueView) holdLocked(n, bytes int) {
+	v.load.adjust(bytes)
+	if v.held += n; v.lease == nil {
+		v.lease = v.s.Lease()
 	}
 }
 
-// release subtracts n from the number of our claims.
-func (o *outlook) release(n int) {
-	o.mu.Lock()
-	if o.held -= n; o.held == 0 && o.lease != nil {
-		o.lease.End()
-		o.lease = nil
+// releaseHeld subtracts n from the number of our claims.
+func (v *queueView) releaseHeld(n int) {
+	v.mu.Lock()
+	if v.held -= n; v.held == 0 && v.lease != nil {
+		v.lease.End()
+		v.lease = nil
 	}
-	freed := o.freed
-	o.mu.Unlock()
-	o.load.add(-n * o.claimBytes)
-	if freed != nil {
-		freed()
+	onRelease := v.onRelease
+	v.mu.Unlock()
+	v.load.adjust(-n * v.claimBytes)
+	if onRelease != nil {
+		onRelease()
 	}
 }
 
-// unsettled is the number of our claims.
-func (o *outlook) unsettled() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.held - o.takes
+// unsettledCount is the number of our claims.
+func (v *queueView) unsettledCount() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.held - v.takes
 }
 
 // holdTake protects a message that a Take is about to remove, as holdClaims protects
 // claims, until releaseTake.
-func (o *outlook) holdTake() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.takes++
-	o.holdLocked(1, o.claimBytes)
+func (v *queueView) holdTake() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.takes++
+	v.holdLocked(1, v.claimBytes)
 }
 
-func (o *outlook) releaseTake() {
-	o.mu.Lock()
-	o.takes--
-	o.mu.Unlock()
-	o.release(1)
+func (v *queueView) releaseTake() {
+	v.mu.Lock()
+	v.takes--
+	v.mu.Unlock()
+	v.releaseHeld(1)
 }
 
-// secure makes sure that this consumer learns of the loss of its claims before
+// confirmLease makes sure that this consumer learns of the loss of its claims before
 // another consumer can claim the messages.
-func (o *outlook) secure(ctx context.Context) error {
-	o.mu.Lock()
-	lease := o.lease
-	o.mu.Unlock()
+func (v *queueView) confirmLease(ctx context.Context) error {
+	v.mu.Lock()
+	lease := v.lease
+	v.mu.Unlock()
 	if lease == nil {
 		return fmt.Errorf("%w: all claims are gone", ErrLost)
 	}
 	return znode.Grant(ctx, lease)
 }
 
-// removal is the transaction by which a message that we have claimed goes.
-func (cl *claim) removal() commit.Tx {
-	item, name := cl.o.path(cl.ref), cl.o.claimPath(cl.ref)
+// removeTx is the transaction by which a message that we have claimed goes.
+func (cl *claim) removeTx() commit.Tx {
+	item, name := cl.view.path(cl.messageRef), cl.view.claimPath(cl.messageRef)
 	return commit.Tx{
 		Ops:  []any{&zk.DeleteRequest{Path: item, Version: -1}, &zk.DeleteRequest{Path: name, Version: -1}},
 		Size: len(item) + len(name) + 40,
 	}
 }
 
-// surrender is the transaction by which a claim goes and the message stays.
-func (cl *claim) surrender() commit.Tx {
-	name := cl.o.claimPath(cl.ref)
+// releaseTx is the transaction by which a claim goes and the message stays.
+func (cl *claim) releaseTx() commit.Tx {
+	name := cl.view.claimPath(cl.messageRef)
 	return commit.Tx{Ops: []any{&zk.DeleteRequest{Path: name, Version: -1}}, Size: len(name) + 20}
 }

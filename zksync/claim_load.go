@@ -16,50 +16,50 @@ import (
 // keeps every server from starting again.
 const maxSessionClaimBytes = 256 << 10
 
-// loads are the claims of the sessions of this process.
-var loads struct {
+// claimLoads are the claims of the sessions of this process.
+var claimLoads struct {
 	mu sync.Mutex
 	of map[*session.Session]*claimLoad
 }
 
 // A claimLoad is the sum of the claims of all values that consume under one session.
 type claimLoad struct {
-	bell // rings when claims are gone
+	broadcast // rings when claims are gone
 
 	mu    sync.Mutex
 	bytes int
 }
 
-// loadOf returns the claims of a session.
-func loadOf(s *session.Session) *claimLoad {
-	loads.mu.Lock()
-	defer loads.mu.Unlock()
-	if l := loads.of[s]; l != nil {
+// claimLoadOf returns the claims of a session.
+func claimLoadOf(s *session.Session) *claimLoad {
+	claimLoads.mu.Lock()
+	defer claimLoads.mu.Unlock()
+	if l := claimLoads.of[s]; l != nil {
 		return l
 	}
 	l := &claimLoad{}
 	if s.Err() != nil {
 		return l // no claim counts any more
 	}
-	if loads.of == nil {
-		loads.of = make(map[*session.Session]*claimLoad)
+	if claimLoads.of == nil {
+		claimLoads.of = make(map[*session.Session]*claimLoad)
 	}
-	loads.of[s] = l
+	claimLoads.of[s] = l
 	context.AfterFunc(s.Context(), func() {
-		loads.mu.Lock()
-		defer loads.mu.Unlock()
-		delete(loads.of, s)
+		claimLoads.mu.Lock()
+		defer claimLoads.mu.Unlock()
+		delete(claimLoads.of, s)
 	})
 	return l
 }
 
-// add changes the sum of the claims' bytes. bytes may be negative.
-func (l *claimLoad) add(bytes int) {
+// adjust changes the sum of the claims' bytes. bytes may be negative.
+func (l *claimLoad) adjust(bytes int) {
 	l.mu.Lock()
 	l.bytes += bytes
 	l.mu.Unlock()
 	if bytes < 0 {
-		l.ring()
+		l.notify()
 	}
 }
 

@@ -25,25 +25,25 @@ const (
 	maxReadRequests = 4
 )
 
-// complete reads the messages that were claimed blindly. It returns the claims on
+// readClaimed reads the messages that were claimed blindly. It returns the claims on
 // messages that exist, and the claims on messages that do not, which the caller must
 // give back.
-func (o *outlook) complete(ctx context.Context, claims []*claim) (found, gone []*claim, err error) {
+func (v *queueView) readClaimed(ctx context.Context, claims []*claim) (found, gone []*claim, err error) {
 	if len(claims) > 0 && claims[0].czxid != 0 {
 		return claims, nil, nil
 	}
-	found, gone, _, err = o.read(ctx, claims, len(claims))
+	found, gone, _, err = v.readMessages(ctx, claims, len(claims))
 	return found, gone, err
 }
 
-// read reads messages, in order and at least until it has found most of them. It says
+// readMessages reads messages, in order and at least until it has found most of them. It says
 // which are not there or must not be read; the latter are skipped. left were not looked
 // at.
-func (o *outlook) read(ctx context.Context, claims []*claim, most int) (found, gone, left []*claim, err error) {
+func (v *queueView) readMessages(ctx context.Context, claims []*claim, most int) (found, gone, left []*claim, err error) {
 	found = make([]*claim, 0, len(claims))
 	biggest := 0
 	for left = claims; len(left) > 0 && len(found) < most; {
-		results, err := o.readSome(ctx, left, most-len(found), biggest)
+		results, err := v.readChunks(ctx, left, most-len(found), biggest)
 		if err != nil {
 			return claims, nil, nil, err
 		}
@@ -57,7 +57,7 @@ func (o *outlook) read(ctx context.Context, claims []*claim, most int) (found, g
 			case session.ClassOf(r.Err) == session.ClassNoNode:
 				gone = append(gone, cl)
 			case session.ClassOf(r.Err) == session.ClassNoAuth:
-				o.skip(cl.ref, r.Err)
+				v.skip(cl.messageRef, r.Err)
 				gone = append(gone, cl)
 			default:
 				return claims, nil, nil, r.Err
@@ -65,18 +65,18 @@ func (o *outlook) read(ctx context.Context, claims []*claim, most int) (found, g
 		}
 		left = left[len(results):]
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.biggest = max(biggest, o.biggest/2)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.largestRecent = max(biggest, v.largestRecent/2)
 	return found, gone, left, nil
 }
 
-// readSome reads the first of some messages, about n: by one request, or by several at a
+// readChunks reads the first of some messages, about n: by one request, or by several at a
 // time where the messages of late were small.
-func (o *outlook) readSome(ctx context.Context, claims []*claim, n, biggest int) ([]session.ReadResult, error) {
-	o.mu.Lock()
-	biggest = max(biggest, o.biggest)
-	o.mu.Unlock()
+func (v *queueView) readChunks(ctx context.Context, claims []*claim, n, biggest int) ([]session.ReadResult, error) {
+	v.mu.Lock()
+	biggest = max(biggest, v.largestRecent)
+	v.mu.Unlock()
 	chunk, requests := min(maxReadsAtOnce, max(1, readBudget/max(1, biggest))), 1
 	if biggest > 0 && biggest <= smallMessage {
 		requests = maxReadRequests
@@ -87,10 +87,10 @@ func (o *outlook) readSome(ctx context.Context, claims []*claim, n, biggest int)
 	for at := 0; at < n; at += chunk {
 		reads := make([]session.Read, 0, chunk)
 		for _, cl := range claims[at:min(at+chunk, n)] {
-			reads = append(reads, session.ReadData(o.path(cl.ref)))
+			reads = append(reads, session.ReadData(v.path(cl.messageRef)))
 		}
 		g.Go(func() error {
-			some, err := o.s.MultiRead(ctx, reads...)
+			some, err := v.s.MultiRead(ctx, reads...)
 			copy(results[at:], some)
 			return err
 		})

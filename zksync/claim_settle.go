@@ -7,26 +7,26 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
 )
 
-// settle waits for the outcome of the removal of a received message. It returns an
+// confirmRemoval waits for the outcome of the removal of a received message. It returns an
 // error if messages cannot be removed here at all.
-func (c *consumer) settle(cl *claim, e *commit.Entry) error {
+func (c *consumer) confirmRemoval(cl *claim, e *commit.Entry) error {
 	for round := 0; ; round++ {
 		select {
 		case <-e.Done():
-		case <-c.life.Done():
-			c.leaveBehind(cl)
+		case <-c.cleanupCtx.Done():
+			c.discardClaims(cl)
 			return nil
 		}
 		err := e.Err()
 		switch {
 		case err == nil:
-			c.owed.settle(cl.ref, cl.czxid)
-			cl.o.done(cl.ref)
-			cl.o.release(1)
+			c.pending.resolve(cl.messageRef, cl.czxid)
+			cl.view.forgetMessage(cl.messageRef)
+			cl.view.releaseHeld(1)
 			return nil
 		case commit.IsUnknown(err) || session.ClassOf(err) == session.ClassNoNode:
-			_ = cl.o.s.Pause(c.life, round) // the next request returns the reason if the pause was cut short
-			if e, err = c.retry(c.life, cl); e != nil {
+			_ = cl.view.s.Pause(c.cleanupCtx, round) // the next request returns the reason if the pause was cut short
+			if e, err = c.retryRemoval(c.cleanupCtx, cl); e != nil {
 				continue
 			}
 		}
@@ -36,60 +36,60 @@ func (c *consumer) settle(cl *claim, e *commit.Entry) error {
 		}
 		unremovable := session.ClassOf(err) == session.ClassNotEmpty
 		if unremovable {
-			cl.o.skip(cl.ref, err)
+			cl.view.skip(cl.messageRef, err)
 		}
-		c.leaveBehind(cl)
-		if unremovable || c.life.Err() != nil {
+		c.discardClaims(cl)
+		if unremovable || c.cleanupCtx.Err() != nil {
 			return nil
 		}
 		return err
 	}
 }
 
-// retry checks whether the message and our claim still exist, after a removal failed
+// retryRemoval checks whether the message and our claim still exist, after a removal failed
 // because one of them was missing, and starts to remove the rest. It returns nil if
 // nothing is left to remove.
-func (c *consumer) retry(ctx context.Context, cl *claim) (*commit.Entry, error) {
-	there, ours, err := cl.look(ctx)
+func (c *consumer) retryRemoval(ctx context.Context, cl *claim) (*commit.Entry, error) {
+	there, ours, err := cl.lookUp(ctx)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case there && ours:
-		return c.q.removals.StartOne(cl.o.s, cl.removal()), nil
+		return c.q.removals.StartOne(cl.view.s, cl.removeTx()), nil
 	case there:
 		// Another client has removed our claim. A consumer that has claimed the
 		// message since delivers it again.
-		cl.o.release(1)
-		e := c.q.removals.StartOne(nil, cl.o.taking(cl.ref, -1))
+		cl.view.releaseHeld(1)
+		e := c.q.removals.StartOne(nil, cl.view.takeTx(cl.messageRef, -1))
 		select {
 		case <-e.Done():
 		case <-ctx.Done():
 			return nil, session.Cancelled(ctx)
 		}
 		if session.ClassOf(e.Err()) == session.ClassNodeExists {
-			cl.o.pass(cl.ref)
+			cl.view.markClaimed(cl.messageRef)
 		} else {
-			cl.o.suspect(cl.ref)
+			cl.view.relistPartition(cl.messageRef)
 		}
 		return nil, nil
 	case ours:
-		return c.q.removals.StartOne(cl.o.s, cl.surrender()), nil
+		return c.q.removals.StartOne(cl.view.s, cl.releaseTx()), nil
 	}
-	c.owed.settle(cl.ref, cl.czxid)
-	cl.o.suspect(cl.ref)
-	cl.o.release(1)
+	c.pending.resolve(cl.messageRef, cl.czxid)
+	cl.view.relistPartition(cl.messageRef)
+	cl.view.releaseHeld(1)
 	return nil, nil
 }
 
-// look says whether the message is still there, and whether our claim is.
-func (cl *claim) look(ctx context.Context) (there, ours bool, err error) {
-	s := cl.o.s
+// lookUp says whether the message is still there, and whether our claim is.
+func (cl *claim) lookUp(ctx context.Context) (there, ours bool, err error) {
+	s := cl.view.s
 	// The sync makes sure that a znode that is absent now stays absent.
-	if err := s.SyncQuorum(ctx, cl.o.c.q.path); err != nil {
+	if err := s.SyncQuorum(ctx, cl.view.c.q.path); err != nil {
 		return false, false, err
 	}
-	results, err := s.MultiRead(ctx, session.ReadData(cl.o.path(cl.ref)), session.ReadData(cl.o.claimPath(cl.ref)))
+	results, err := s.MultiRead(ctx, session.ReadData(cl.view.path(cl.messageRef)), session.ReadData(cl.view.claimPath(cl.messageRef)))
 	if err != nil {
 		return false, false, err
 	}
@@ -100,95 +100,95 @@ func (cl *claim) look(ctx context.Context) (there, ours bool, err error) {
 		}
 	}
 	there = item.Err == nil && item.Stat.Czxid == cl.czxid
-	ours = name.Err == nil && cl.o.owns(name)
+	ours = name.Err == nil && cl.view.isOwnClaim(name)
 	return there, ours, nil
 }
 
-// giveBack ends claims on messages that were not received, which are back in
+// releaseClaims ends claims on messages that were not received, which are back in
 // their places then.
-func (c *consumer) giveBack(claims []*claim) {
+func (c *consumer) releaseClaims(claims []*claim) {
 	for round := 0; len(claims) > 0; round++ {
-		o := claims[0].o
-		_ = o.s.Pause(c.life, round-1) // the next request returns the reason if the pause was cut short
+		v := claims[0].view
+		_ = v.s.Pause(c.cleanupCtx, round-1) // the next request returns the reason if the pause was cut short
 		txs := make([]commit.Tx, len(claims))
 		for i, cl := range claims {
-			txs[i] = cl.surrender()
+			txs[i] = cl.releaseTx()
 		}
 		var again []*claim
-		for i, e := range c.q.removals.Start(o.s, nil, txs...) {
+		for i, e := range c.q.removals.Start(v.s, nil, txs...) {
 			cl := claims[i]
 			select {
 			case <-e.Done():
-			case <-c.life.Done():
-				c.leaveBehind(claims[i:]...)
+			case <-c.cleanupCtx.Done():
+				c.discardClaims(claims[i:]...)
 				return
 			}
 			var ours bool
 			var failed error
 			looked := commit.IsUnknown(e.Err())
 			if looked {
-				_, ours, failed = cl.look(c.life)
+				_, ours, failed = cl.lookUp(c.cleanupCtx)
 			}
 			switch {
 			case failed != nil:
-				c.leaveBehind(cl)
+				c.discardClaims(cl)
 			case ours:
 				again = append(again, cl)
 			case looked || e.Err() == nil || session.ClassOf(e.Err()) == session.ClassNoNode:
-				o.release(1)
-				o.back(cl.ref)
+				v.releaseHeld(1)
+				v.requeue(cl.messageRef)
 			}
 		}
 		claims = again
 	}
 }
 
-// leaveBehind makes the session remove claims that this consumer will not remove, for
+// discardClaims makes the session remove claims that this consumer will not remove, for
 // example because Close does not wait any longer: otherwise no consumer could claim
 // the messages for as long as the session lives.
-func (c *consumer) leaveBehind(claims ...*claim) {
+func (c *consumer) discardClaims(claims ...*claim) {
 	for _, cl := range claims {
-		gone := cl.o.s.DiscardOwn(cl.o.claimPath(cl.ref), c.id)
-		cl.o.release(1)
+		gone := cl.view.s.DiscardOwn(cl.view.claimPath(cl.messageRef), c.id)
+		cl.view.releaseHeld(1)
 		c.spawn(func() {
 			select {
 			case <-gone:
-				cl.o.back(cl.ref)
-			case <-c.life.Done():
+				cl.view.requeue(cl.messageRef)
+			case <-c.cleanupCtx.Done():
 			}
 		})
 	}
 }
 
-// drop ends claims on messages that do not exist. Only Close waits for the end of
+// releaseAbsent ends claims on messages that do not exist. Only Close waits for the end of
 // these claims. A message that is put back meanwhile must not be claimed before the
 // old claim is deleted: if the answer to the new claim is lost, the old claim could
 // be taken for the new one.
-func (c *consumer) drop(gone []*claim) {
+func (c *consumer) releaseAbsent(gone []*claim) {
 	if len(gone) == 0 {
 		return
 	}
 	txs := make([]commit.Tx, len(gone))
 	for i, cl := range gone {
-		cl.o.dropping(cl.ref)
-		cl.o.release(1)
-		txs[i] = cl.surrender()
+		cl.view.markAbsent(cl.messageRef)
+		cl.view.releaseHeld(1)
+		txs[i] = cl.releaseTx()
 	}
-	entries := c.q.removals.Start(gone[0].o.s, nil, txs...)
+	entries := c.q.removals.Start(gone[0].view.s, nil, txs...)
 	check := func() {
 		for i, e := range entries {
 			select {
 			case <-e.Done():
-			case <-c.life.Done():
+			case <-c.cleanupCtx.Done():
 			}
 			cl := gone[i]
-			if c.life.Err() != nil || commit.IsUnknown(e.Err()) {
+			if c.cleanupCtx.Err() != nil || commit.IsUnknown(e.Err()) {
 				select {
-				case <-cl.o.s.DiscardOwn(cl.o.claimPath(cl.ref), c.id):
-				case <-c.life.Done():
+				case <-cl.view.s.DiscardOwn(cl.view.claimPath(cl.messageRef), c.id):
+				case <-c.cleanupCtx.Done():
 				}
 			}
-			cl.o.dropped(cl.ref)
+			cl.view.resolveAbsent(cl.messageRef)
 		}
 	}
 	if !c.spawn(check) {

@@ -14,48 +14,48 @@ type consumer struct {
 	q  *queue
 	id []byte // the data of our claims
 
-	ctx    context.Context // ends when Close begins
-	cancel context.CancelCauseFunc
-	life   context.Context // ends when Close does not wait any longer
-	kill   context.CancelCauseFunc
-	wg     sync.WaitGroup
+	ctx        context.Context // ends when Close begins
+	cancel     context.CancelCauseFunc
+	cleanupCtx context.Context // ends when Close does not wait any longer
+	endCleanup context.CancelCauseFunc
+	wg         sync.WaitGroup
 
-	mu       sync.Mutex
-	closed   bool
-	current  *outlook
-	how      string // Chan or Messages
-	bytes    chan []byte
-	messages chan *Message
-	err      error
-	former   []int64 // the ids of sessions that were lost
+	mu           sync.Mutex
+	closed       bool
+	view         *queueView
+	mode         string // Chan or Messages
+	bytes        chan []byte
+	messages     chan *Message
+	err          error
+	lostSessions []int64 // the ids of sessions that were lost
 
-	owed      owed
-	unsettled unsettled
+	pending   pendingRemovals
+	unsettled unsettledMessages
 	skips     skips
 }
 
 func (c *consumer) init(q *queue) {
 	c.q, c.id = q, []byte(znode.NewGUID())
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
-	c.life, c.kill = context.WithCancelCause(context.Background())
+	c.cleanupCtx, c.endCleanup = context.WithCancelCause(context.Background())
 }
 
-// close gives back the messages that were not received, waits for that as long as ctx
+// stopConsuming gives back the messages that were not received, waits for that as long as ctx
 // lasts, and returns when no goroutine of the consumer runs any more. It may still
 // use q.removals.
-func (c *consumer) close(ctx context.Context) {
+func (c *consumer) stopConsuming(ctx context.Context) {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
 	c.cancel(ErrQueueClosed)
-	defer context.AfterFunc(ctx, func() { c.kill(ErrQueueClosed) })()
+	defer context.AfterFunc(ctx, func() { c.endCleanup(ErrQueueClosed) })()
 	c.wg.Wait()
-	c.abandon()
-	c.kill(ErrQueueClosed)
+	c.nackUnsettled()
+	c.endCleanup(ErrQueueClosed)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.current != nil {
-		c.current.dismiss()
+	if c.view != nil {
+		c.view.stopWatches()
 	}
 }
 
@@ -71,8 +71,8 @@ func (c *consumer) spawn(f func()) bool {
 	return true
 }
 
-// enter has close wait for leave, unless it has begun.
-func (c *consumer) enter() error {
+// beginCall has close wait for leave, unless it has begun.
+func (c *consumer) beginCall() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
@@ -82,40 +82,40 @@ func (c *consumer) enter() error {
 	return nil
 }
 
-func (c *consumer) leave() { c.wg.Done() }
+func (c *consumer) endCall() { c.wg.Done() }
 
-// outlook is the one of a session.
-func (c *consumer) outlook(s *session.Session) *outlook {
+// viewOf is the one of a session.
+func (c *consumer) viewOf(s *session.Session) *queueView {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if s.Err() != nil {
-		// A caller with an old session must not replace the outlook of the next
+		// A caller with an old session must not replace the view of the next
 		// session, which other goroutines use.
-		return newOutlook(c, s)
+		return newQueueView(c, s)
 	}
-	if c.current == nil || c.current.s != s {
-		if c.current != nil {
-			c.current.dismiss()
+	if c.view == nil || c.view.s != s {
+		if c.view != nil {
+			c.view.stopWatches()
 		}
-		c.current = newOutlook(c, s)
+		c.view = newQueueView(c, s)
 	}
-	return c.current
+	return c.view
 }
 
-// start begins to consume, once, in the way that is called how.
-func (c *consumer) start(how string) {
+// startDelivery begins to consume, once, in the way that is called how.
+func (c *consumer) startDelivery(mode string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.how != "" && c.how != how {
-		panic(fmt.Sprintf("zksync: %s of the queue %s, which is consumed by %s: a value has one way of consuming", how, c.q.path, c.how))
+	if c.mode != "" && c.mode != mode {
+		panic(fmt.Sprintf("zksync: %s of the queue %s, which is consumed by %s: a value has one way of consuming", mode, c.q.path, c.mode))
 	}
-	if c.how == how {
+	if c.mode == mode {
 		return
 	}
-	c.how = how
-	p := &pump{c: c, limit: c.q.cfg.prefetch, kick: make(chan struct{}, 1)}
+	c.mode = mode
+	p := &pump{c: c, limit: c.q.cfg.prefetch, wakeUps: make(chan struct{}, 1)}
 	var over func()
-	if how == "Chan" {
+	if mode == "Chan" {
 		c.bytes = make(chan []byte)
 		p.deliver = p.deliverBytes
 		over = func() { close(c.bytes) }
@@ -124,66 +124,15 @@ func (c *consumer) start(how string) {
 		p.deliver = p.deliverMessage
 		over = func() { close(c.messages) }
 	}
-	if c.err = c.q.usable(); c.err != nil || c.closed {
+	if c.err = c.q.checkUsable(); c.err != nil || c.closed {
 		over()
 		return
 	}
 	c.wg.Go(func() {
-		err := p.run()
+		err := p.consume()
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.err = err
 		over()
 	})
-}
-
-// owed are the messages that were received and whose removal is not known to have
-// come about, by their names, with the czxids of their znodes. They are removed
-// without being delivered again, if we get hold of them again.
-type owed struct {
-	mu      sync.Mutex
-	removal map[string]int64
-}
-
-func (o *owed) add(cl *claim) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.removal == nil {
-		o.removal = make(map[string]int64)
-	}
-	o.removal[cl.claimName()] = cl.czxid
-}
-
-// settle reports whether a message is owed, and forgets it.
-func (o *owed) settle(r ref, of int64) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	name := r.claimName()
-	czxid, ok := o.removal[name]
-	if ok = ok && czxid == of; ok {
-		delete(o.removal, name)
-	}
-	return ok
-}
-
-// keep forgets the messages of a lane that are not in its listing, because they have
-// been removed.
-func (o *owed) keep(l *lane, found []item) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.removal) == 0 {
-		return
-	}
-	there := make(map[string]struct{}, len(o.removal))
-	for _, it := range found {
-		name := ref{l, it}.claimName()
-		if _, ok := o.removal[name]; ok {
-			there[name] = struct{}{}
-		}
-	}
-	for name := range o.removal {
-		if _, ok := there[name]; !ok && l.claims(name) {
-			delete(o.removal, name)
-		}
-	}
 }

@@ -43,7 +43,7 @@ func (q *DelayQueue) Put(ctx context.Context, data []byte, delay time.Duration) 
 // PutAt is Put for a message that is due at a certain time. A time in the past means
 // now.
 func (q *DelayQueue) PutAt(ctx context.Context, data []byte, at time.Time) error {
-	dir, name, err := q.due(at)
+	dir, name, err := q.destination(at)
 	if err != nil {
 		return q.opError("put", err)
 	}
@@ -53,15 +53,15 @@ func (q *DelayQueue) PutAt(ctx context.Context, data []byte, at time.Time) error
 // PutAll adds messages that are due after one delay, in order. See Queue.PutAll
 // for the rest.
 func (q *DelayQueue) PutAll(ctx context.Context, delay time.Duration, messages ...[]byte) error {
-	dir, name, err := q.due(time.Now().Add(delay))
+	dir, name, err := q.destination(time.Now().Add(delay))
 	if err != nil {
 		return q.opError("putAll", &PutAllError{All: len(messages), Err: err})
 	}
 	return q.putAll(ctx, dir, name, messages)
 }
 
-// due says where a message goes that is due at a certain time.
-func (q *DelayQueue) due(at time.Time) (dir, name string, err error) {
+// destination says where a message goes that is due at a certain time.
+func (q *DelayQueue) destination(at time.Time) (dir, name string, err error) {
 	latest := time.UnixMilli(maxDueMillis)
 	if at.After(latest) {
 		return "", "", fmt.Errorf("%w: %v is after %v", ErrInvalidTime, at, latest.UTC())
@@ -71,5 +71,5 @@ func (q *DelayQueue) due(at time.Time) (dir, name string, err error) {
 	}
 	// Rounded up: it is not to come too early.
 	due := at.Add(time.Millisecond - 1).UnixMilli()
-	return q.child(delayLane(due)), delayedPrefix(due), nil
+	return q.child(delayPartition(due)), delayedPrefix(due), nil
 }

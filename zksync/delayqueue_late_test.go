@@ -16,7 +16,7 @@ import (
 )
 
 // A message that is put when its time has been over for long, because the Put has waited
-// for a connection, is put and delivered while consumers wait (lane.go: since in over).
+// for a connection, is put and delivered while consumers wait (partition.go: firstListed in expiry).
 // The same holds for a producer with a clock that is behind: its messages go to the same
 // directories.
 func TestDelayQueuePutBehindItsTime(t *testing.T) {
@@ -54,7 +54,7 @@ func TestDelayQueuePutBehindItsTime(t *testing.T) {
 				want(t, receive(t, q.Chan(), 1), []string{"late"})
 				synctest.Wait()
 				time.Sleep(2 * time.Hour)
-				if left := lanesLeft(srv); len(left) > 0 {
+				if left := partitionsLeft(srv); len(left) > 0 {
 					t.Errorf("left: %v", left)
 				}
 				closeQueue(t, q)
@@ -63,8 +63,8 @@ func TestDelayQueuePutBehindItsTime(t *testing.T) {
 	}
 }
 
-// lanesLeft are the directories of a DelayQueue at queuePath.
-func lanesLeft(srv *zksynctest.Server) (left []string) {
+// partitionsLeft are the directories of a DelayQueue at queuePath.
+func partitionsLeft(srv *zksynctest.Server) (left []string) {
 	names, _ := srv.Children(queuePath)
 	for _, name := range names {
 		if name[0] == 't' {

@@ -157,7 +157,7 @@ func (l Layout) directory(path string) *znode.Directory {
 }
 
 // queue returns the kind of a queue with this layout.
-func (l Layout) queue(k kind) kind {
+func (l Layout) queue(k queueKind) queueKind {
 	if l == LayoutKazoo && k.name == inOrder.name {
 		return likeKazoo
 	}

@@ -46,8 +46,8 @@ func wantCommitFirst(t *testing.T, srv *zksynctest.Server, id int64, path string
 }
 
 // After a lost answer a primitive believes only reads behind a commit, since a deposed leader does not show the
-// commits of its successor. To see this test fail, leave SyncQuorum out of rendezvous.Participant.findAfterLoss,
-// outlook.lookForClaims, claim.look or consumer.isGone.
+// commits of its successor. To see this test fail, leave SyncQuorum out of participant.findAfterLoss,
+// queueView.findOwnClaims, claim.lookUp or consumer.removalOutcome.
 func TestLostAnswersAreLookedUpBehindACommit(t *testing.T) {
 	// lose loses the answer to the next transaction, with the markers of queues, so
 	// that nothing but a look tells what came of it.

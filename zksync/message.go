@@ -34,15 +34,15 @@ type Message struct {
 
 	settler func(ctx context.Context, verb string) error // of such a message
 
-	mu      sync.Mutex
-	verb    string        // the first of Ack, Nack and Close
-	outcome chan struct{} // closed when the outcome is known
-	err     error         // valid then
-	told    bool          // a call has returned the success
+	mu       sync.Mutex
+	verb     string        // the first of Ack, Nack and Close
+	outcome  chan struct{} // closed when the outcome is known
+	err      error         // valid then
+	reported bool          // a call has returned the success
 }
 
 func newMessage(c *consumer, cl *claim) *Message {
-	return &Message{Data: cl.data, ID: cl.o.path(cl.ref), c: c, cl: cl, outcome: make(chan struct{})}
+	return &Message{Data: cl.data, ID: cl.view.path(cl.messageRef), c: c, cl: cl, outcome: make(chan struct{})}
 }
 
 // Ack removes the message from the queue, and waits until that has happened. If ctx
@@ -63,7 +63,7 @@ func newMessage(c *consumer, cl *claim) *Message {
 // where messages must not be removed, the message is given back. A message with children
 // fails with zk.ErrNotEmpty, and this value skips it from then on (see Skipped).
 func (m *Message) Ack(ctx context.Context) error {
-	return opError("ack", m.ID, m.settle(ctx, "Ack"))
+	return opError("ack", m.ID, m.settleWith(ctx, "Ack"))
 }
 
 // Nack gives the message back to its old place in the queue, ahead of all later
@@ -73,27 +73,27 @@ func (m *Message) Ack(ctx context.Context) error {
 // message that is given back again and again keeps a consumer with WithPrefetch(1) from
 // all other messages. Nack waits, and fails, like Ack.
 func (m *Message) Nack(ctx context.Context) error {
-	return opError("nack", m.ID, m.settle(ctx, "Nack"))
+	return opError("nack", m.ID, m.settleWith(ctx, "Nack"))
 }
 
-// settle starts the Ack or Nack that verb names, unless the message is settled
+// settleWith starts the Ack or Nack that verb names, unless the message is settled
 // already, and waits for the outcome.
-func (m *Message) settle(ctx context.Context, verb string) error {
+func (m *Message) settleWith(ctx context.Context, verb string) error {
 	if m.c == nil {
-		if m.begin(verb) {
-			m.finish(m.settler(ctx, verb))
+		if m.setVerb(verb) {
+			m.setOutcome(m.settler(ctx, verb))
 		}
-	} else if err := m.c.enter(); err != nil {
-		if err := m.awaitClose(ctx); err != nil {
+	} else if err := m.c.beginCall(); err != nil {
+		if err := m.waitForClose(ctx); err != nil {
 			return err
 		}
-	} else if m.begin(verb) {
+	} else if m.setVerb(verb) {
 		go func() {
-			defer m.c.leave()
-			m.finish(m.carryOut(verb))
+			defer m.c.endCall()
+			m.setOutcome(m.execute(verb))
 		}()
 	} else {
-		m.c.leave()
+		m.c.endCall()
 	}
 	m.mu.Lock()
 	first := m.verb
@@ -112,10 +112,10 @@ func (m *Message) settle(ctx context.Context, verb string) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.err == nil && m.told {
+	if m.err == nil && m.reported {
 		return fmt.Errorf("%w: %s was called before", ErrSettled, first)
 	}
-	m.told = true
+	m.reported = true
 	return m.err
 }
 
@@ -123,9 +123,9 @@ func (m *Message) settle(ctx context.Context, verb string) error {
 // given back when its queue was closed.
 var errClosedUnsettled = fmt.Errorf("%w: %w", ErrLost, ErrQueueClosed)
 
-// awaitClose lets Close, which has begun, give the message back, unless it was
+// waitForClose lets Close, which has begun, give the message back, unless it was
 // settled before.
-func (m *Message) awaitClose(ctx context.Context) error {
+func (m *Message) waitForClose(ctx context.Context) error {
 	m.mu.Lock()
 	settled := m.verb != ""
 	m.mu.Unlock()
@@ -134,10 +134,10 @@ func (m *Message) awaitClose(ctx context.Context) error {
 	}
 	select {
 	case <-m.outcome:
-	case <-m.c.q.over:
+	case <-m.c.q.closeReturned:
 		// Its session was lost before, so that there was nothing to give back.
-		if m.begin("Close") {
-			m.finish(errClosedUnsettled)
+		if m.setVerb("Close") {
+			m.setOutcome(errClosedUnsettled)
 		}
 	case <-ctx.Done():
 		return session.Cancelled(ctx)
@@ -145,8 +145,8 @@ func (m *Message) awaitClose(ctx context.Context) error {
 	return nil
 }
 
-// begin notes the first verb, and says whether this is it.
-func (m *Message) begin(verb string) bool {
+// setVerb notes the first verb, and says whether this is it.
+func (m *Message) setVerb(verb string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.verb != "" {
@@ -154,69 +154,69 @@ func (m *Message) begin(verb string) bool {
 	}
 	m.verb = verb
 	if m.c != nil {
-		m.c.unsettled.remove(m)
+		m.c.unsettled.forget(m)
 	}
 	return true
 }
 
-func (m *Message) finish(err error) {
+func (m *Message) setOutcome(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.err = err
 	close(m.outcome)
 }
 
-// carryOut removes the message or gives it back, and tries again over lost
+// execute removes the message or gives it back, and tries again over lost
 // connections.
-func (m *Message) carryOut(verb string) error {
-	cl, o := m.cl, m.cl.o
-	t := cl.removal()
+func (m *Message) execute(verb string) error {
+	cl, v := m.cl, m.cl.view
+	t := cl.removeTx()
 	if verb == "Nack" {
-		t = cl.surrender()
+		t = cl.releaseTx()
 	}
 	for round := 0; ; round++ {
-		if err := o.s.Err(); err != nil {
+		if err := v.s.Err(); err != nil {
 			return znode.LossOf(err)
 		}
-		_ = o.s.Pause(m.c.life, round-1) // the next request returns the reason if the pause was cut short
+		_ = v.s.Pause(m.c.cleanupCtx, round-1) // the next request returns the reason if the pause was cut short
 		var err error
-		if verb == "Ack" && round == 0 && cl.lane.mayBeRemade() {
+		if verb == "Ack" && round == 0 && cl.partition.mayBeRecreated() {
 			// Our claim does not protect a directory that it is not in. The message of
 			// this name may be another one by now, which was not received.
 			err = ErrRemoved
 		} else {
-			err = m.await(m.c.q.removals.StartOne(o.s, t))
+			err = m.waitForEntry(m.c.q.removals.StartOne(v.s, t))
 		}
 		if err == nil {
-			o.release(1)
+			v.releaseHeld(1)
 			if verb == "Nack" {
-				o.back(cl.ref)
+				v.requeue(cl.messageRef)
 			} else {
-				o.done(cl.ref)
+				v.forgetMessage(cl.messageRef)
 			}
 			return nil
 		}
-		if o.s.Err() != nil && !commit.IsUnknown(err) {
+		if v.s.Err() != nil && !commit.IsUnknown(err) {
 			return znode.LossOf(err)
 		}
-		if m.c.life.Err() != nil || err != ErrRemoved && session.ClassOf(err) != session.ClassNoNode && !commit.IsUnknown(err) {
+		if m.c.cleanupCtx.Err() != nil || err != ErrRemoved && session.ClassOf(err) != session.ClassNoNode && !commit.IsUnknown(err) {
 			if session.ClassOf(err) == session.ClassNotEmpty {
-				o.skip(cl.ref, err)
+				v.skip(cl.messageRef, err)
 			}
-			m.c.leaveBehind(cl)
+			m.c.discardClaims(cl)
 			return err
 		}
-		again, err := m.examine(verb, err)
+		again, err := m.checkOutcome(verb, err)
 		if !again {
 			return err
 		}
 	}
 }
 
-// await waits for the outcome of an entry. After the end of the session an entry that
+// waitForEntry waits for the outcome of an entry. After the end of the session an entry that
 // was not sent is withdrawn; and Close bounds the wait.
-func (m *Message) await(e *commit.Entry) error {
-	s, life := m.cl.o.s, m.c.life
+func (m *Message) waitForEntry(e *commit.Entry) error {
+	s, cleanup := m.cl.view.s, m.c.cleanupCtx
 	select {
 	case <-e.Done():
 		return e.Err()
@@ -225,32 +225,32 @@ func (m *Message) await(e *commit.Entry) error {
 		select {
 		case <-e.Done():
 			return e.Err()
-		case <-life.Done():
+		case <-cleanup.Done():
 			return err
 		}
-	case <-life.Done():
+	case <-cleanup.Done():
 		return e.Abandon(errClosedUnsettled)
 	}
 }
 
-// examine finds out what has become of a message for which it is unknown, or of
+// checkOutcome finds out what has become of a message for which it is unknown, or of
 // which something was missing.
-func (m *Message) examine(verb string, why error) (again bool, err error) {
-	cl, o := m.cl, m.cl.o
-	there, ours, err := cl.look(m.c.life)
+func (m *Message) checkOutcome(verb string, why error) (again bool, err error) {
+	cl, v := m.cl, m.cl.view
+	there, ours, err := cl.lookUp(m.c.cleanupCtx)
 	switch {
 	case err != nil:
-		m.c.leaveBehind(cl)
+		m.c.discardClaims(cl)
 		return false, errors.Join(why, err)
 	case ours && (there || verb == "Nack"):
 		return true, nil
 	}
 	if ours {
-		m.c.giveBack([]*claim{cl}) // the claim on a message that does not exist
+		m.c.releaseClaims([]*claim{cl}) // the claim on a message that does not exist
 	} else {
-		o.release(1)
+		v.releaseHeld(1)
 	}
-	o.suspect(cl.ref)
+	v.relistPartition(cl.messageRef)
 	// Only this consumer removes its claim. After Nack another consumer may have
 	// removed the message by now; after Ack the message can exist without the claim
 	// only if another client removed the claim nevertheless.
@@ -260,14 +260,14 @@ func (m *Message) examine(verb string, why error) (again bool, err error) {
 	return false, ErrRemoved
 }
 
-// unsettled are the messages that were handed over and neither acknowledged nor
+// unsettledMessages are the messages that were handed over and neither acknowledged nor
 // given back.
-type unsettled struct {
+type unsettledMessages struct {
 	mu  sync.Mutex
 	all map[*Message]struct{}
 }
 
-func (u *unsettled) add(m *Message) {
+func (u *unsettledMessages) add(m *Message) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.all == nil {
@@ -276,38 +276,38 @@ func (u *unsettled) add(m *Message) {
 	u.all[m] = struct{}{}
 }
 
-func (u *unsettled) remove(m *Message) {
+func (u *unsettledMessages) forget(m *Message) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.all, m)
 }
 
-// of returns the messages of one session, or all.
-func (u *unsettled) of(s *session.Session) []*Message {
+// ofSession returns the messages of one session, or all.
+func (u *unsettledMessages) ofSession(s *session.Session) []*Message {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	var all []*Message
 	for m := range u.all {
-		if s == nil || m.cl.o.s == s {
+		if s == nil || m.cl.view.s == s {
 			all = append(all, m)
 		}
 	}
 	return all
 }
 
-// abandon gives back the messages that were delivered and not settled, when the queue
+// nackUnsettled gives back the messages that were delivered and not settled, when the queue
 // is closed.
-func (c *consumer) abandon() {
-	byOutlook := make(map[*outlook][]*claim)
-	for _, m := range c.unsettled.of(nil) {
-		if m.begin("Close") {
-			m.finish(errClosedUnsettled)
-			if m.cl.o.s.Err() == nil {
-				byOutlook[m.cl.o] = append(byOutlook[m.cl.o], m.cl)
+func (c *consumer) nackUnsettled() {
+	byView := make(map[*queueView][]*claim)
+	for _, m := range c.unsettled.ofSession(nil) {
+		if m.setVerb("Close") {
+			m.setOutcome(errClosedUnsettled)
+			if m.cl.view.s.Err() == nil {
+				byView[m.cl.view] = append(byView[m.cl.view], m.cl)
 			}
 		}
 	}
-	for _, claims := range byOutlook {
-		c.giveBack(claims)
+	for _, claims := range byView {
+		c.releaseClaims(claims)
 	}
 }

@@ -256,7 +256,7 @@ func TestAckOverLostAnswers(t *testing.T) {
 }
 
 // An Ack that has happened says so, also under a ctx that has ended (message.go: the
-// second look at outcome in settle).
+// second look at outcome in settleWith).
 func TestAckThatHasHappenedSaysSo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

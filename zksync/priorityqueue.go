@@ -30,7 +30,7 @@ func (q *PriorityQueue) Put(ctx context.Context, data []byte, priority int) erro
 	if err := checkPriority(priority); err != nil {
 		return q.opError("put", err)
 	}
-	return q.put(ctx, q.child(priorityLane(priority)), itemPrefix, data)
+	return q.put(ctx, q.child(priorityPartition(priority)), itemPrefix, data)
 }
 
 // PutAll adds messages of one priority, in order. See Queue.PutAll for the rest.
@@ -38,7 +38,7 @@ func (q *PriorityQueue) PutAll(ctx context.Context, priority int, messages ...[]
 	if err := checkPriority(priority); err != nil {
 		return q.opError("putAll", &PutAllError{All: len(messages), Err: err})
 	}
-	return q.putAll(ctx, q.child(priorityLane(priority)), itemPrefix, messages)
+	return q.putAll(ctx, q.child(priorityPartition(priority)), itemPrefix, messages)
 }
 
 func checkPriority(priority int) error {

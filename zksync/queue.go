@@ -45,7 +45,7 @@ type Queue struct{ queue }
 type queue struct {
 	m    *session.Manager
 	path string
-	kind kind
+	kind queueKind
 	cfg  config
 	bad  error // the error of the path or the options
 
@@ -54,9 +54,9 @@ type queue struct {
 	removals *commit.Committer
 	consumer consumer
 
-	closing sync.Once
-	closed  chan struct{} // closed when Close begins
-	over    chan struct{} // closed when it has returned
+	closing       sync.Once
+	closed        chan struct{} // closed when Close begins
+	closeReturned chan struct{} // closed when it has returned
 }
 
 // closePatience is how long Close waits for servers that cannot be reached.
@@ -70,22 +70,22 @@ func NewQueue(m *session.Manager, path string, opts ...QueueOption) *Queue {
 	q.cfg, q.bad = newConfig("Queue", opts)
 	q.init(m, path, inOrder)
 	if n := q.cfg.capacity; n > 0 {
-		q.puts.Gate = &capacity{n: n, path: q.child(limitName), dir: path, parse: q.kind.parse, makeDir: q.makeDir, counted: q.observeLength}
+		q.puts.Gate = &capacity{n: n, path: q.child(limitName), dir: path, parse: q.kind.parse, makeDir: q.makeDir, onCount: q.observeLength}
 	}
 	return q
 }
 
 // init makes the parts of a queue whose options are applied.
-func (q *queue) init(m *session.Manager, path string, k kind) {
+func (q *queue) init(m *session.Manager, path string, k queueKind) {
 	q.m, q.path = m, path
 	if q.bad == nil {
 		q.bad = session.CheckPath(path)
 	}
 	q.kind = q.cfg.layout.queue(k)
-	q.closed, q.over = make(chan struct{}), make(chan struct{})
+	q.closed, q.closeReturned = make(chan struct{}), make(chan struct{})
 	swept := new(atomic.Bool)
 	q.puts = commit.New(m, q.child(markersName), swept)
-	q.puts.Recreate = q.renew
+	q.puts.Recreate = q.freeNumber
 	q.removals = commit.New(m, q.child(markersName), swept)
 	q.puts.MakeDir, q.removals.MakeDir = q.makeDir, q.makeDir
 	q.consumer.init(q)
@@ -94,7 +94,7 @@ func (q *queue) init(m *session.Manager, path string, k kind) {
 // child returns the path of a znode in the queue's directory, or beside the directory
 // in a layout in which every child of the directory is a message.
 func (q *queue) child(name string) string {
-	if q.kind.beside {
+	if q.kind.claimsBeside {
 		return q.path + "-" + name
 	}
 	return znode.Join(q.path, name)
@@ -107,8 +107,8 @@ func (q *queue) makeDir(ctx context.Context, s *session.Session, path string) er
 	return q.cfg.layout.directory(path).Create(ctx, s)
 }
 
-// usable says why the value cannot be used, if it cannot.
-func (q *queue) usable() error {
+// checkUsable says why the value cannot be used, if it cannot.
+func (q *queue) checkUsable() error {
 	if q.bad != nil {
 		return q.bad
 	}
@@ -138,16 +138,16 @@ func (q *queue) Close() error {
 		close(q.closed)
 	})
 	if first {
-		defer close(q.over)
+		defer close(q.closeReturned)
 		ctx, cancel := context.WithTimeoutCause(context.Background(), closePatience, ErrQueueClosed)
 		defer cancel()
 		var wg sync.WaitGroup
 		wg.Go(func() { q.puts.Close(ctx, ErrQueueClosed) })
-		q.consumer.close(ctx)
+		q.consumer.stopConsuming(ctx)
 		q.removals.Close(ctx, ErrQueueClosed)
 		wg.Wait()
 		return nil
 	}
-	<-q.over
+	<-q.closeReturned
 	return nil
 }

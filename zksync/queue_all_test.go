@@ -61,7 +61,7 @@ func TestAll(t *testing.T) {
 }
 
 // A message of NewMessage tells the test of a handler how it was settled, once
-// (message.go: the settler in settle).
+// (message.go: the settler in settleWith).
 func TestNewMessage(t *testing.T) {
 	for _, verb := range []string{"Ack", "Nack"} {
 		for _, result := range []error{nil, zksync.ErrLost} {

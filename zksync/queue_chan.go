@@ -24,7 +24,7 @@ package zksync
 // claimed for the channel yet, which is later than the unreceived messages of the
 // channel.
 func (q *queue) Chan() <-chan []byte {
-	q.consumer.start("Chan")
+	q.consumer.startDelivery("Chan")
 	return q.consumer.bytes
 }
 
@@ -35,7 +35,7 @@ func (q *queue) Chan() <-chan []byte {
 // and the work on it should tolerate a repetition. Work on a message may take any
 // time while the session lasts. The channel is closed like the channel of Chan.
 func (q *queue) Messages() <-chan *Message {
-	q.consumer.start("Messages")
+	q.consumer.startDelivery("Messages")
 	return q.consumer.messages
 }
 

@@ -203,8 +203,8 @@ func TestDelayLayout(t *testing.T) {
 		if err := q.PutAll(t.Context(), time.Minute, []byte("a"), []byte("b")); err != nil {
 			t.Fatal(err)
 		}
-		lane := fmt.Sprintf("%s/t-%010d", queuePath, start.Unix()+60)
-		if got := inQueue(srv, lane); !slices.Equal(got, []string{"in a minute", "a", "b"}) {
+		partition := fmt.Sprintf("%s/t-%010d", queuePath, start.Unix()+60)
+		if got := inQueue(srv, partition); !slices.Equal(got, []string{"in a minute", "a", "b"}) {
 			t.Errorf("due in a minute: %q", got)
 		}
 		form := regexp.MustCompile(fmt.Sprintf(`^qn-%013d-[0-9]{10}$`, start.UnixMilli()+1001))
@@ -219,7 +219,7 @@ func TestDelayLayout(t *testing.T) {
 		wantNext(t, q, "in a second")
 		srv.ResetOps()
 		wantNext(t, q, "in a second")
-		if ops := requests(srv); len(ops) != 4 { // claims, lanes, the lane that has begun, the message
+		if ops := requests(srv); len(ops) != 4 { // claims, partitions, the partition that has begun, the message
 			t.Errorf("Peek asked for %v", names(ops))
 		}
 		putAfter("late", -time.Hour)

@@ -27,8 +27,8 @@ func keepAll(ch <-chan *zksync.Message) (kept []*zksync.Message) {
 }
 
 // WithPrefetch limits the messages that are claimed and not settled, received messages
-// included: each Ack or Nack makes room for one more (consumer_pump_claim.go: the
-// window in room).
+// included: each Ack or Nack makes room for one more (pump_claim.go: the
+// window in waitForRoom).
 func TestPrefetchLimitsUnsettledMessages(t *testing.T) {
 	for name, c := range map[string]struct {
 		opts  []zksync.QueueOption
@@ -85,7 +85,7 @@ func TestPrefetchBesideTakes(t *testing.T) {
 
 // The values of one session together claim no more than a small part of the
 // transaction that closes the session, and each of them still gets messages
-// (claim_load.go: the free bytes in room).
+// (claim_load.go: the free bytes in waitForRoom).
 func TestPrefetchOfManyValues(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		const values = 6
@@ -150,7 +150,7 @@ func TestPrefetchBesideManyTakes(t *testing.T) {
 }
 
 // Values of one session that all wait, and get messages at one moment, claim no more
-// than 256 kB together (claim.go: the messages that claimAll gives back by keep).
+// than 256 kB together (claim.go: the messages that claimAll requeues by keepOnly).
 func TestPrefetchOfManyValuesAtOneMoment(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		const values = 100

@@ -54,21 +54,21 @@ func (e *PutAllError) Error() string {
 func (e *PutAllError) Unwrap() error { return e.Err }
 
 func (q *queue) put(ctx context.Context, dir, name string, data []byte) error {
-	t, err := q.message(dir, name, data)
+	t, err := q.putTx(dir, name, data)
 	if err == nil && ctx.Err() != nil {
 		err = session.Cancelled(ctx)
 	}
 	if err == nil {
 		e := q.puts.StartOne(nil, t)
-		defer q.hurry(ctx, e)()
+		defer q.withdrawAfterMaxWait(ctx, e)()
 		err = e.Wait(ctx)
 	}
 	return q.opError("put", err)
 }
 
-// hurry withdraws the entries that are not sent within WithMaxWait, unless stop is
+// withdrawAfterMaxWait withdraws the entries that are not sent within WithMaxWait, unless stop is
 // called before.
-func (q *queue) hurry(ctx context.Context, entries ...*commit.Entry) (stop func()) {
+func (q *queue) withdrawAfterMaxWait(ctx context.Context, entries ...*commit.Entry) (stop func()) {
 	if q.cfg.maxWait == 0 {
 		return func() {}
 	}
@@ -84,18 +84,18 @@ func (q *queue) putAll(ctx context.Context, dir, name string, messages [][]byte)
 	txs := make([]commit.Tx, len(messages))
 	for i, data := range messages {
 		var err error
-		if txs[i], err = q.message(dir, name, data); err != nil {
+		if txs[i], err = q.putTx(dir, name, data); err != nil {
 			return q.opError("putAll", &PutAllError{All: len(messages), Err: fmt.Errorf("message %d: %w", i+1, err)})
 		}
 	}
-	if err := q.usable(); err != nil {
+	if err := q.checkUsable(); err != nil {
 		return q.opError("putAll", err)
 	}
 	if ctx.Err() != nil {
 		return q.opError("putAll", &PutAllError{All: len(messages), Err: session.Cancelled(ctx)})
 	}
 	entries := q.puts.Start(nil, &commit.Chain{}, txs...)
-	defer q.hurry(ctx, entries...)()
+	defer q.withdrawAfterMaxWait(ctx, entries...)()
 	errs := q.puts.WaitAll(ctx, entries)
 	n := slices.IndexFunc(errs, func(err error) bool { return err != nil })
 	if n < 0 {
@@ -108,9 +108,9 @@ func (q *queue) putAll(ctx context.Context, dir, name string, messages [][]byte)
 // message can be sent: a request has at least 1,024 bytes.
 const largeMessage = 512
 
-// message builds the transaction of a Put.
-func (q *queue) message(dir, name string, data []byte) (commit.Tx, error) {
-	if err := q.usable(); err != nil {
+// putTx builds the transaction of a Put.
+func (q *queue) putTx(dir, name string, data []byte) (commit.Tx, error) {
+	if err := q.checkUsable(); err != nil {
 		return commit.Tx{}, err
 	}
 	// A cancelled entry may be sent again together with other entries of its request,

@@ -109,8 +109,8 @@ func putNow(t *testing.T, put func(context.Context, []byte) error, data string) 
 }
 
 // A message that the consumer must not read holds up no other message, and is counted
-// and told by Err (claim_read.go: the case of ClassNoAuth in read; queue_take.go and
-// queue_look.go likewise).
+// and told by Err (claim_read.go: the case of ClassNoAuth in readMessages; queue_take.go and
+// queue_peek.go likewise).
 func TestUnreadableMessageIsSkipped(t *testing.T) {
 	for kind, open := range threeQueues {
 		for way, deliver := range deliveries {
@@ -149,7 +149,7 @@ func TestUnreadableMessageIsSkipped(t *testing.T) {
 						if q.Skipped() != 1 || !errors.Is(q.Err(), zk.ErrNoAuth) || !strings.Contains(fmt.Sprint(q.Err()), "qn-") {
 							t.Errorf("skipped %d, Err: %v; want 1 and why", q.Skipped(), q.Err())
 						}
-						time.Sleep(2 * time.Minute) // a lane of a past time is looked at for the last time
+						time.Sleep(2 * time.Minute) // a partition of a past time is looked at for the last time
 						if data, ok, err := q.Peek(t.Context()); ok || consumers == 1 && !errors.Is(err, zk.ErrNoAuth) {
 							t.Errorf("Peek: %q, %v, %v; want why there is nothing to see", data, ok, err)
 						}
@@ -221,7 +221,7 @@ func TestUnremovableMessageIsSkipped(t *testing.T) {
 }
 
 // One request reads 16 messages at most, also behind small messages, since nobody knows
-// before how large they are (claim_read.go: the chunk in readSome).
+// before how large they are (claim_read.go: the chunk in readChunks).
 func TestReadsAreBounded(t *testing.T) {
 	for _, others := range []int{0, 1} {
 		t.Run(fmt.Sprint("others ", others), func(t *testing.T) {

@@ -29,7 +29,7 @@ func privateQueue(t *testing.T, srv *zksynctest.Server) *zksync.Queue {
 
 // A consumer whose claims turn out to be on messages that are gone or cannot be read
 // takes the next message, also if another consumer has come meanwhile that takes no more
-// (consumer_pump.go: the bell in complete).
+// (pump.go: the notify in readLoop).
 func TestConsumerGoesOnBehindClaimsOnNothing(t *testing.T) {
 	for _, what := range []string{"gone", "unreadable"} {
 		t.Run(what, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestConsumerGoesOnBehindClaimsOnNothing(t *testing.T) {
 }
 
 // The error of a Take does not call a queue empty that has a message which is skipped
-// (queue_take_wait.go: skipped in reason).
+// (take_wait.go: skipped in waitReason).
 func TestTakeNamesSkippedMessages(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		private := privateQueue(t, srv)

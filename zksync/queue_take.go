@@ -35,7 +35,7 @@ import (
 // Take fails with ErrQueueClosed when the value is closed, with ErrClosed when the
 // Manager is.
 func (q *queue) Take(ctx context.Context) ([]byte, error) {
-	data, _, err := q.consumer.take(ctx, true)
+	data, _, err := q.consumer.takeMessage(ctx, true)
 	return data, q.opError("take", err)
 }
 
@@ -44,33 +44,33 @@ func (q *queue) Take(ctx context.Context) ([]byte, error) {
 // (see session.Session.SyncQuorum): poll with Take and a ctx rather than with
 // TryTake.
 func (q *queue) TryTake(ctx context.Context) ([]byte, bool, error) {
-	data, ok, err := q.consumer.take(ctx, false)
+	data, ok, err := q.consumer.takeMessage(ctx, false)
 	return data, ok, q.opError("tryTake", err)
 }
 
-func (c *consumer) take(ctx context.Context, patient bool) (data []byte, ok bool, err error) {
-	if err := c.q.usable(); err != nil {
+func (c *consumer) takeMessage(ctx context.Context, patient bool) (data []byte, ok bool, err error) {
+	if err := c.q.checkUsable(); err != nil {
 		return nil, false, err
 	}
 	if ctx.Err() != nil {
 		return nil, false, session.Cancelled(ctx)
 	}
-	if err := c.enter(); err != nil {
+	if err := c.beginCall(); err != nil {
 		return nil, false, err
 	}
-	defer c.leave()
+	defer c.endCall()
 	caller, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(ErrQueueClosed) })()
 	removing, cancelRemoving := context.WithCancelCause(ctx)
 	defer cancelRemoving(nil)
-	defer context.AfterFunc(c.life, func() { cancelRemoving(ErrQueueClosed) })()
+	defer context.AfterFunc(c.cleanupCtx, func() { cancelRemoving(ErrQueueClosed) })()
 	var unclear error
 	wait := &takeWait{c: c, caller: caller}
-	defer wait.stop()
+	defer wait.end()
 	err = c.q.m.Do(caller, func(ctx context.Context, s *session.Session) error {
 		var err error
-		data, ok, err = c.outlook(s).takeOne(ctx, removing, wait, patient)
+		data, ok, err = c.viewOf(s).takeOne(ctx, removing, wait, patient)
 		if ok && err != nil {
 			unclear, err = err, nil // not to be tried again, for any reason
 		}
@@ -91,17 +91,17 @@ func one(int, int) int { return 1 }
 // and when Close begins. The context removing, which limits the wait for a removal that
 // was sent, ends with the caller or when Close stops waiting: the marker tells the
 // outcome of a removal under another session, too.
-func (o *outlook) takeOne(ctx, removing context.Context, wait *takeWait, patient bool) ([]byte, bool, error) {
+func (v *queueView) takeOne(ctx, removing context.Context, wait *takeWait, patient bool) ([]byte, bool, error) {
 	looked := patient
 	var last string // the message that was gone for before
 	for again := 0; ; {
-		if !looked && o.knowsNone() {
-			if err := o.renew(ctx); err != nil {
+		if !looked && v.knowsNoMessage() {
+			if err := v.invalidate(ctx); err != nil {
 				return nil, false, err
 			}
 			looked = true
 		}
-		refs, err := o.next(ctx, one, patient, wait.start)
+		refs, err := v.next(ctx, one, patient, wait.start)
 		if wait.caller.Err() != nil && session.ClassOf(err) == session.ClassCancelled {
 			return nil, false, wait.cancelled(err)
 		}
@@ -111,132 +111,132 @@ func (o *outlook) takeOne(ctx, removing context.Context, wait *takeWait, patient
 		if len(refs) == 0 {
 			continue
 		}
-		r, now := refs[0], o.c.q.removals.Epoch()
+		r, now := refs[0], v.c.q.removals.Epoch()
 		// Another consumer may have been faster, but not for the same message again and
 		// again.
 		if again++; r.claimName() != last {
 			last, again = r.claimName(), 0
 		}
-		if err := o.s.Pause(ctx, again); err != nil {
-			o.back(r)
+		if err := v.s.Pause(ctx, again); err != nil {
+			v.requeue(r)
 			return nil, false, err
 		}
 		at := time.Now()
-		data, stat, err := o.s.Get(ctx, o.path(r))
+		data, stat, err := v.s.Get(ctx, v.path(r))
 		switch {
 		case session.ClassOf(err) == session.ClassNoNode:
-			o.done(r)
+			v.forgetMessage(r)
 			continue
 		case session.ClassOf(err) == session.ClassNoAuth:
-			o.skip(r, err)
+			v.skip(r, err)
 			continue
 		case err != nil:
-			o.back(r)
+			v.requeue(r)
 			return nil, false, err
 		}
-		if err = o.readyToTake(ctx); err != nil {
-			o.back(r)
+		if err = v.ensureClaimsDir(ctx); err != nil {
+			v.requeue(r)
 			return nil, false, err
 		}
-		o.holdTake() // so that a connection that has gone silent is given up early
-		t := o.taking(r, stat.Version)
+		v.holdTake() // so that a connection that has gone silent is given up early
+		t := v.takeTx(r, stat.Version)
 		t.Epoch, t.ReadAt = now, at
-		e := o.c.q.removals.StartOne(nil, t)
+		e := v.c.q.removals.StartOne(nil, t)
 		gone := true
 		err = e.Wait(removing)
 		unclear := commit.IsUnknown(err)
 		if unclear && removing.Err() == nil {
-			gone, err = o.c.isGone(removing, o.path(r), stat.Czxid, err)
+			gone, err = v.c.removalOutcome(removing, v.path(r), stat.Czxid, err)
 		}
 		if unclear && gone && removing.Err() != nil {
-			o.giveUp(r, stat.Czxid, e)
+			v.followRemoval(r, stat.Czxid, e)
 			return data, true, err
 		}
-		o.releaseTake()
+		v.releaseTake()
 		class := session.ClassOf(err)
 		switch {
 		case !gone:
-			o.back(r)
+			v.requeue(r)
 		case err == nil, unclear:
-			o.done(r)
-			if o.c.owed.settle(r, stat.Czxid) {
+			v.forgetMessage(r)
+			if v.c.pending.resolve(r, stat.Czxid) {
 				continue // Chan has delivered it
 			}
 			return data, true, err
 		case class == session.ClassNodeExists:
-			o.pass(r)
+			v.markClaimed(r)
 		case class == session.ClassNoNode:
 			// The message is gone, or the directory of the claims.
-			o.mu.Lock()
-			o.prepared = false
-			o.mu.Unlock()
-			o.back(r)
+			v.mu.Lock()
+			v.claimsDirExists = false
+			v.mu.Unlock()
+			v.requeue(r)
 		case class == session.ClassNotEmpty:
-			o.skip(r, err)
+			v.skip(r, err)
 		case class == session.ClassBadVersion, err == commit.ErrStale:
-			o.back(r)
+			v.requeue(r)
 		default:
-			o.back(r)
+			v.requeue(r)
 			return nil, false, err
 		}
 	}
 }
 
-// knowsNone says whether nothing that could be taken is known to wait.
-func (o *outlook) knowsNone() bool {
+// knowsNoMessage says whether nothing that could be taken is known to wait.
+func (v *queueView) knowsNoMessage() bool {
 	now := time.Now().UnixMilli()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return !slices.ContainsFunc(o.lanes, func(l *lane) bool { return l.waiting.due(now) > 0 })
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return !slices.ContainsFunc(v.partitions, func(p *partition) bool { return p.waiting.countDue(now) > 0 })
 }
 
-// renew marks all listings as stale, so that everything is listed again. The watches
+// invalidate marks all listings as stale, so that everything is listed again. The watches
 // stay until then.
-func (o *outlook) renew(ctx context.Context) error {
-	if err := o.s.SyncQuorum(ctx, o.c.q.path); err != nil {
+func (v *queueView) invalidate(ctx context.Context) error {
+	if err := v.s.SyncQuorum(ctx, v.c.q.path); err != nil {
 		return err
 	}
 	// The other waiting goroutines must look again, too: there may be more messages
 	// than this one takes, or this one may fail before it takes any.
-	defer o.ring()
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.listing.trip()
-	for _, l := range o.lanes {
-		l.listing.trip()
+	defer v.notify()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.partitionListing.markStale()
+	for _, p := range v.partitions {
+		p.listing.markStale()
 	}
-	o.claims.trip()
+	v.claimListing.markStale()
 	return nil
 }
 
-// readyToTake makes the directory in which taking leaves nothing.
-func (o *outlook) readyToTake(ctx context.Context) error {
-	o.mu.Lock()
-	prepared := o.prepared
-	o.mu.Unlock()
-	if prepared {
+// ensureClaimsDir makes the directory in which taking leaves nothing.
+func (v *queueView) ensureClaimsDir(ctx context.Context) error {
+	v.mu.Lock()
+	exists := v.claimsDirExists
+	v.mu.Unlock()
+	if exists {
 		return nil
 	}
-	dir := o.c.q.child(claimsName)
-	if err := o.s.MakeDir(ctx, dir); err != nil {
+	dir := v.c.q.child(claimsName)
+	if err := v.s.MakeDir(ctx, dir); err != nil {
 		// The server looks at permissions before it looks whether the znode exists.
 		if session.ClassOf(err) != session.ClassNoAuth {
 			return err
 		}
-		if there, _, failed := o.s.Exists(ctx, dir); failed != nil || !there {
+		if there, _, failed := v.s.Exists(ctx, dir); failed != nil || !there {
 			return errors.Join(err, failed)
 		}
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.prepared = true
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.claimsDirExists = true
 	return nil
 }
 
-// taking returns the transaction that removes an unclaimed message: it fails if a
+// takeTx returns the transaction that removes an unclaimed message: it fails if a
 // claim exists.
-func (o *outlook) taking(r ref, version int32) commit.Tx {
-	item, name := o.path(r), o.claimPath(r)
+func (v *queueView) takeTx(r messageRef, version int32) commit.Tx {
+	item, name := v.path(r), v.claimPath(r)
 	return commit.Tx{
 		Ops: []any{
 			&zk.CreateRequest{Path: name, Flags: zk.FlagPersistent},

@@ -25,7 +25,7 @@ func abandoning(srv *zksynctest.Server, s *session.Session, at zksynctest.Moment
 
 // A Take that is given up while its removal is under way returns the data with
 // ErrOutcomeUnknown and the reason, and puts nothing back (queue_take.go: the return of
-// data after giveUp): also a message above WithMaxRequest,
+// data after followRemoval): also a message above WithMaxRequest,
 // and in a queue that is full, where a message could not be put back.
 func TestAbandonedTakeReturnsTheData(t *testing.T) {
 	large := bytes.Repeat([]byte("x"), 5000)
@@ -79,7 +79,7 @@ func TestAbandonedTakeReturnsTheData(t *testing.T) {
 }
 
 // A Take that is given up before the server has heard of its removal leaves a message
-// that the same value delivers again (queue_take_outcome.go: back in giveUp).
+// that the same value delivers again (removal_outcome.go: requeue in followRemoval).
 func TestAbandonedTakeWhoseRemovalFails(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

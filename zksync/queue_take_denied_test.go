@@ -10,7 +10,7 @@ import (
 )
 
 // A consumer that may not create anything in the queue's directory takes messages where
-// all directories exist (queue_take.go: the look behind ClassNoAuth in readyToTake).
+// all directories exist (queue_take.go: the look behind ClassNoAuth in ensureClaimsDir).
 func TestTakeWithoutCreate(t *testing.T) {
 	for kind, open := range threeQueues {
 		t.Run(kind, func(t *testing.T) {

@@ -252,7 +252,7 @@ func TestWaitsNameAnOutage(t *testing.T) {
 }
 
 // The observer is told how long a queue is wherever its messages are listed anyway, and
-// of each message that a consumer receives. Breaks if outlook.list, capacity.count or
+// of each message that a consumer receives. Breaks if queueView.listMessages, capacity.count or
 // Peek does not report, or if deliverBytes or deliverMessage does not.
 func TestTheObserverOfAQueue(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {

@@ -11,8 +11,8 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// lanesAtOnce is how many directories are listed in one request.
-const lanesAtOnce = 16
+// listsPerRequest is how many directories are listed in one request.
+const listsPerRequest = 16
 
 // Len returns the number of messages in the queue: messages that wait, messages that
 // are not due yet, and messages that consumers have and did not acknowledge yet. It
@@ -20,14 +20,14 @@ const lanesAtOnce = 16
 // date when Len returns, so do not base a decision on it.
 func (q *queue) Len(ctx context.Context) (int, error) {
 	n := 0
-	err := q.look(ctx, func(ctx context.Context, s *session.Session) error {
-		dirs, err := q.lanes(ctx, s, math.MaxInt64)
+	err := q.do(ctx, func(ctx context.Context, s *session.Session) error {
+		dirs, err := q.partitionDirs(ctx, s, math.MaxInt64)
 		if err != nil {
 			return err
 		}
 		n = 0
-		for chunk := range slices.Chunk(dirs, lanesAtOnce) {
-			lists, err := q.items(ctx, s, chunk)
+		for chunk := range slices.Chunk(dirs, listsPerRequest) {
+			lists, err := q.listItems(ctx, s, chunk)
 			if err != nil {
 				return err
 			}
@@ -48,7 +48,7 @@ func (q *queue) Len(ctx context.Context) (int, error) {
 // Peek returns. It lists the queue, as Len does. Messages that cannot be read are passed
 // over; if there are no others Peek fails with the reason.
 func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
-	err = q.look(ctx, func(ctx context.Context, s *session.Session) error {
+	err = q.do(ctx, func(ctx context.Context, s *session.Session) error {
 		now := int64(math.MaxInt64)
 		if q.kind.delayed {
 			now = time.Now().UnixMilli()
@@ -57,24 +57,24 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 		if err != nil && session.ClassOf(err) != session.ClassNoNode {
 			return err
 		}
-		dirs, err := q.lanes(ctx, s, now)
+		dirs, err := q.partitionDirs(ctx, s, now)
 		if err != nil {
 			return err
 		}
 		var unreadable error
 		for _, dir := range dirs {
-			lists, err := q.items(ctx, s, []string{dir})
+			lists, err := q.listItems(ctx, s, []string{dir})
 			if err != nil {
 				return err
 			}
-			if q.kind.lane == nil {
+			if q.kind.parsePartition == nil {
 				q.observeLength(len(lists[0]))
 			}
 			for _, it := range lists[0] {
 				if it.due > now {
 					break
 				}
-				if _, claimed := slices.BinarySearch(claims, q.claim(dir, it)); claimed {
+				if _, claimed := slices.BinarySearch(claims, q.claimNameIn(dir, it)); claimed {
 					continue
 				}
 				data, _, err = s.Get(ctx, znode.Join(dir, it.name))
@@ -93,53 +93,53 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 	return data, ok, q.opError("peek", err)
 }
 
-// claim returns the name of the claim on a message: the name of the message itself,
-// with the lane's name in front where there are lanes.
-func (q *queue) claim(dir string, it item) string {
-	if q.kind.lane == nil {
+// claimNameIn returns the name of the claim on a message: the name of the message itself,
+// with the partition's name in front where there are partitions.
+func (q *queue) claimNameIn(dir string, it queueItem) string {
+	if q.kind.parsePartition == nil {
 		return it.name
 	}
 	return znode.Base(dir) + "-" + it.name
 }
 
-func (q *queue) look(ctx context.Context, fn func(context.Context, *session.Session) error) error {
-	if err := q.usable(); err != nil {
+func (q *queue) do(ctx context.Context, fn func(context.Context, *session.Session) error) error {
+	if err := q.checkUsable(); err != nil {
 		return err
 	}
 	return q.m.Do(ctx, fn)
 }
 
-// lanes are the directories that messages are in, in the order in which they are
+// partitionDirs are the directories that messages are in, in the order in which they are
 // drained, up to a key.
-func (q *queue) lanes(ctx context.Context, s *session.Session, upTo int64) ([]string, error) {
-	if q.kind.lane == nil {
+func (q *queue) partitionDirs(ctx context.Context, s *session.Session, upTo int64) ([]string, error) {
+	if q.kind.parsePartition == nil {
 		return []string{q.path}, nil
 	}
 	names, _, err := s.Children(ctx, q.path)
 	if session.ClassOf(err) == session.ClassNoNode {
 		return nil, nil
 	}
-	type lane struct {
+	type partition struct {
 		key int64
 		dir string
 	}
-	var lanes []lane
+	var partitions []partition
 	for _, name := range names {
-		if key, ok := q.kind.lane(name); ok && key <= upTo {
-			lanes = append(lanes, lane{key, q.child(name)})
+		if key, ok := q.kind.parsePartition(name); ok && key <= upTo {
+			partitions = append(partitions, partition{key, q.child(name)})
 		}
 	}
-	slices.SortFunc(lanes, func(a, b lane) int { return cmp.Compare(a.key, b.key) })
-	dirs := make([]string, len(lanes))
-	for i, l := range lanes {
-		dirs[i] = l.dir
+	slices.SortFunc(partitions, func(a, b partition) int { return cmp.Compare(a.key, b.key) })
+	dirs := make([]string, len(partitions))
+	for i, p := range partitions {
+		dirs[i] = p.dir
 	}
 	return dirs, err
 }
 
-// items lists the messages in directories, in order. A missing directory counts as
+// listItems lists the messages in directories, in order. A missing directory counts as
 // empty.
-func (q *queue) items(ctx context.Context, s *session.Session, dirs []string) ([][]item, error) {
+func (q *queue) listItems(ctx context.Context, s *session.Session, dirs []string) ([][]queueItem, error) {
 	reads := make([]session.Read, len(dirs))
 	for i, dir := range dirs {
 		reads[i] = session.ReadChildren(dir)
@@ -148,7 +148,7 @@ func (q *queue) items(ctx context.Context, s *session.Session, dirs []string) ([
 	if err != nil {
 		return nil, err
 	}
-	lists := make([][]item, len(dirs))
+	lists := make([][]queueItem, len(dirs))
 	for i, r := range results {
 		if r.Err != nil && session.ClassOf(r.Err) != session.ClassNoNode {
 			return nil, r.Err

@@ -28,18 +28,18 @@ const (
 )
 
 const (
-	laneWidth      = 10 * time.Second
-	dueDigits      = 13 // of milliseconds
-	laneDigits     = 10 // of seconds
-	priorityDigits = 3  // of kazoo
-	maxDueMillis   = 9_999_999_999_999
+	partitionWidth  = 10 * time.Second
+	dueDigits       = 13 // of milliseconds
+	partitionDigits = 10 // of seconds
+	priorityDigits  = 3  // of kazoo
+	maxDueMillis    = 9_999_999_999_999
 
 	// MaxPriority is the least urgent priority of a PriorityQueue.
 	MaxPriority = 255
 )
 
-// An item is the name of a message in its directory.
-type item struct {
+// An queueItem is the name of a message in its directory.
+type queueItem struct {
 	name string
 	due  int64 // in milliseconds since 1970, of a message that is delayed; kazoo's priority; else 0
 	seq  int32
@@ -47,36 +47,36 @@ type item struct {
 
 // parseItem tells a message of a Queue or of a PriorityQueue from everything
 // else in its directory.
-func parseItem(name string) (item, bool) {
+func parseItem(name string) (queueItem, bool) {
 	digits, ok := strings.CutPrefix(name, itemPrefix)
 	if !ok || strings.HasPrefix(digits, "+") || len(digits) < 10 {
-		return item{}, false
+		return queueItem{}, false
 	}
 	seq, err := strconv.ParseInt(digits, 10, 32)
-	return item{name: name, seq: int32(seq)}, err == nil
+	return queueItem{name: name, seq: int32(seq)}, err == nil
 }
 
 // parseDelayed is parseItem for a DelayQueue.
-func parseDelayed(name string) (item, bool) {
+func parseDelayed(name string) (queueItem, bool) {
 	rest, ok := strings.CutPrefix(name, itemPrefix)
 	if !ok || len(rest) < dueDigits+1 || rest[dueDigits] != '-' {
-		return item{}, false
+		return queueItem{}, false
 	}
 	due, ok := parseDigits(rest[:dueDigits])
 	seq, ok2 := parseItem(itemPrefix + rest[dueDigits+1:])
-	return item{name: name, due: due, seq: seq.seq}, ok && ok2
+	return queueItem{name: name, due: due, seq: seq.seq}, ok && ok2
 }
 
 // parseEntry tells a message of kazoo's Queue, whose priority is in its name.
 // More urgent ones have smaller numbers.
-func parseEntry(name string) (item, bool) {
+func parseEntry(name string) (queueItem, bool) {
 	rest, ok := strings.CutPrefix(name, "entry-")
 	if !ok || len(rest) < priorityDigits+1 || rest[priorityDigits] != '-' {
-		return item{}, false
+		return queueItem{}, false
 	}
 	priority, ok := parseDigits(rest[:priorityDigits])
 	seq, ok2 := znode.ParseNumber(rest[priorityDigits+1:])
-	return item{name: name, due: priority, seq: seq}, ok && ok2
+	return queueItem{name: name, due: priority, seq: seq}, ok && ok2
 }
 
 func parseDigits(s string) (int64, bool) {
@@ -91,7 +91,7 @@ func parseDigits(s string) (int64, bool) {
 
 // compareItems orders the messages of a directory: first come first, across the
 // wrap of the counter, or first due first.
-func compareItems(a, b item) int {
+func compareItems(a, b queueItem) int {
 	if c := cmp.Compare(a.due, b.due); c != 0 || a.seq == b.seq {
 		return c
 	}
@@ -102,8 +102,8 @@ func compareItems(a, b item) int {
 }
 
 // itemsOf returns the messages among names, in order.
-func itemsOf(names []string, parse func(string) (item, bool)) []item {
-	items := make([]item, 0, len(names))
+func itemsOf(names []string, parse func(string) (queueItem, bool)) []queueItem {
+	items := make([]queueItem, 0, len(names))
 	for _, name := range names {
 		if it, ok := parse(name); ok {
 			items = append(items, it)
@@ -119,25 +119,25 @@ func delayedPrefix(due int64) string {
 }
 
 // A priority has a directory of its own, and so has a span of time.
-func priorityLane(priority int) string { return fmt.Sprintf("p-%03d", priority) }
+func priorityPartition(priority int) string { return fmt.Sprintf("p-%03d", priority) }
 
-func parsePriorityLane(name string) (priority int64, ok bool) {
+func parsePriorityPartition(name string) (priority int64, ok bool) {
 	digits, ok := strings.CutPrefix(name, "p-")
 	n, ok2 := parseDigits(digits)
 	return n, ok && ok2 && len(digits) == 3 && n <= MaxPriority
 }
 
-// delayLane returns the directory of a message that is due at a time, in milliseconds
+// delayPartition returns the directory of a message that is due at a time, in milliseconds
 // since 1970. It has all messages that are due within one laneWidth.
-func delayLane(due int64) string {
-	width := laneWidth.Milliseconds()
-	return fmt.Sprintf("t-%0*d", laneDigits, due/width*width/1000)
+func delayPartition(due int64) string {
+	width := partitionWidth.Milliseconds()
+	return fmt.Sprintf("t-%0*d", partitionDigits, due/width*width/1000)
 }
 
-// parseDelayLane returns when the first message in a lane may be due, in
+// parseDelayPartition returns when the first message in a partition may be due, in
 // milliseconds since 1970.
-func parseDelayLane(name string) (start int64, ok bool) {
+func parseDelayPartition(name string) (start int64, ok bool) {
 	digits, ok := strings.CutPrefix(name, "t-")
 	n, ok2 := parseDigits(digits)
-	return n * 1000, ok && ok2 && len(digits) == laneDigits
+	return n * 1000, ok && ok2 && len(digits) == partitionDigits
 }

@@ -20,7 +20,7 @@ func liveSession(t *testing.T, m *session.Manager) *session.Session {
 }
 
 // A caller that asks for the view of an old session does not replace the view of the present session.
-func TestOutlookOfAFormerSession(t *testing.T) {
+func TestViewOfAFormerSession(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
 		m := srv.Connect(t)
@@ -29,12 +29,12 @@ func TestOutlookOfAFormerSession(t *testing.T) {
 		former := liveSession(t, m)
 		srv.ExpireSession(former.ID())
 		<-former.Done()
-		now := q.consumer.outlook(liveSession(t, m))
-		if q.consumer.outlook(former) == now {
-			t.Error("two sessions share an outlook")
+		now := q.consumer.viewOf(liveSession(t, m))
+		if q.consumer.viewOf(former) == now {
+			t.Error("two sessions share a view")
 		}
-		if q.consumer.outlook(now.s) != now {
-			t.Error("the outlook of the session was replaced")
+		if q.consumer.viewOf(now.s) != now {
+			t.Error("the view of the session was replaced")
 		}
 	})
 }
@@ -49,27 +49,27 @@ func TestPassingOverWhatIsFreeAgain(t *testing.T) {
 		if err := q.Put(t.Context(), []byte("a")); err != nil {
 			t.Fatal(err)
 		}
-		o := q.consumer.outlook(liveSession(t, m))
-		if err := o.readyToTake(t.Context()); err != nil {
+		v := q.consumer.viewOf(liveSession(t, m))
+		if err := v.ensureClaimsDir(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		refs, err := o.next(t.Context(), one, true, func() {})
+		refs, err := v.next(t.Context(), one, true, func() {})
 		if err != nil || len(refs) != 1 {
 			t.Fatal(refs, err)
 		}
-		if err := o.listClaims(t.Context()); err != nil {
+		if err := v.listClaims(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		again := make(chan []ref, 1)
+		again := make(chan []messageRef, 1)
 		go func() {
-			refs, _ := o.next(t.Context(), one, true, func() {})
+			refs, _ := v.next(t.Context(), one, true, func() {})
 			again <- refs
 		}()
 		synctest.Wait()
-		o.pass(refs[0])
+		v.markClaimed(refs[0])
 		select {
 		case got := <-again:
-			if len(got) != 1 || got[0].item != refs[0].item {
+			if len(got) != 1 || got[0].queueItem != refs[0].queueItem {
 				t.Errorf("%v came, want %v", got, refs)
 			}
 		case <-time.After(time.Hour):
@@ -81,13 +81,13 @@ func TestPassingOverWhatIsFreeAgain(t *testing.T) {
 // A Take counts as a claim that is settled from its first moment, so that a channel never
 // takes it for room for one more message (claim.go: the one critical section of holdTake).
 func TestTakesAreNotRoomForClaims(t *testing.T) {
-	o := &outlook{load: &claimLoad{}, claimBytes: 1, lease: new(session.Lease), held: 1}
+	v := &queueView{load: &claimLoad{}, claimBytes: 1, lease: new(session.Lease), held: 1}
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
 		for range 100_000 {
-			o.holdTake()
-			o.releaseTake()
+			v.holdTake()
+			v.releaseTake()
 		}
 	}()
 	for {
@@ -95,7 +95,7 @@ func TestTakesAreNotRoomForClaims(t *testing.T) {
 		case <-over:
 			return
 		default:
-			if n := o.unsettled(); n < 1 {
+			if n := v.unsettledCount(); n < 1 {
 				t.Fatalf("%d claims, want at least the one there is", n)
 			}
 		}

@@ -19,11 +19,11 @@ type takeWait struct {
 
 func (w *takeWait) start() {
 	if w.wait == nil {
-		w.wait = w.c.q.m.StartIdleWait("take", w.c.q.path, func(context.Context) error { return w.c.reason() })
+		w.wait = w.c.q.m.StartIdleWait("take", w.c.q.path, func(context.Context) error { return w.c.waitReason() })
 	}
 }
 
-func (w *takeWait) stop() { w.wait.Stop() }
+func (w *takeWait) end() { w.wait.Stop() }
 
 // cancelled returns the error of a Take whose caller has ended, in place of err,
 // unless err has a reason of its own, such as a server that does not answer.
@@ -37,30 +37,30 @@ func (w *takeWait) cancelled(err error) error {
 	return w.wait.Cancelled(w.caller)
 }
 
-// reason says why there is nothing to take, as far as is known.
-func (c *consumer) reason() error {
+// waitReason says why there is nothing to take, as far as is known.
+func (c *consumer) waitReason() error {
 	c.mu.Lock()
-	o := c.current
+	v := c.view
 	c.mu.Unlock()
-	if o == nil {
+	if v == nil {
 		return errors.New("for the queue to be listed")
 	}
-	return o.reason()
+	return v.waitReason()
 }
 
-func (o *outlook) reason() error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	ours, claimed := len(o.taken), len(o.taken)+len(o.passed)
+func (v *queueView) waitReason() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	ours, claimed := len(v.picked), len(v.picked)+len(v.claimedByOthers)
 	if claimed > 0 {
 		return fmt.Errorf("for a message: consumers have claimed all that wait, %d of them others and %d this one", claimed-ours, ours)
 	}
-	if due := o.dueLocked(); !due.IsZero() {
+	if due := v.dueLocked(); !due.IsZero() {
 		return fmt.Errorf("for a message to become due, the first at %s", due.Format(time.RFC3339))
 	}
 	skipped := 0
-	for _, l := range o.lanes {
-		skipped += len(l.skipped)
+	for _, p := range v.partitions {
+		skipped += len(p.skipped)
 	}
 	if skipped > 0 {
 		return fmt.Errorf("for a message: the queue has only %d that this consumer skips (see Skipped)", skipped)
@@ -70,16 +70,16 @@ func (o *outlook) reason() error {
 
 // dueLocked returns the due time of the first known message, zero if none is known;
 // o.mu is held.
-func (o *outlook) dueLocked() time.Time {
-	if !o.c.q.kind.delayed {
+func (v *queueView) dueLocked() time.Time {
+	if !v.c.q.kind.delayed {
 		return time.Time{}
 	}
-	for _, l := range o.lanes {
-		if it, ok := l.waiting.first(); ok {
+	for _, p := range v.partitions {
+		if it, ok := p.waiting.first(); ok {
 			return time.UnixMilli(it.due)
 		}
-		if l.key > time.Now().UnixMilli() {
-			return time.UnixMilli(l.key) // its messages are listed when they can be due
+		if p.key > time.Now().UnixMilli() {
+			return time.UnixMilli(p.key) // its messages are listed when they can be due
 		}
 	}
 	return time.Time{}

@@ -33,13 +33,13 @@ type pump struct {
 	limit   int
 	deliver func(ctx context.Context, cl *claim) bool // false if it was not received
 
-	mu      sync.Mutex
-	window  int
-	waiting int  // claimed and not received
-	bytes   int  // of those
-	starved bool // the receiver has waited
-	full    bool // the last claims were as many as there was room for
-	kick    chan struct{}
+	mu             sync.Mutex
+	window         int
+	waiting        int  // claimed and not received
+	waitingBytes   int  // of those
+	receiverWaited bool // the receiver has waited
+	windowFull     bool // the last claims were as many as there was room for
+	wakeUps        chan struct{}
 
 	slots    chan struct{} // taken by unconfirmed messages
 	removing chan unconfirmed
@@ -51,32 +51,32 @@ type unconfirmed struct {
 	*commit.Entry
 }
 
-// run delivers under one session after another, and returns why it stopped.
-func (p *pump) run() error {
-	err := p.c.q.m.Do(p.c.ctx, p.shift)
+// consume delivers under one session after another, and returns why it stopped.
+func (p *pump) consume() error {
+	err := p.c.q.m.Do(p.c.ctx, p.consumeSession)
 	if p.c.ctx.Err() != nil {
 		return ErrQueueClosed
 	}
 	return err
 }
 
-// shift delivers for as long as a session lasts.
-func (p *pump) shift(ctx context.Context, s *session.Session) error {
-	o := p.c.outlook(s)
-	present, err := o.appear(ctx)
+// consumeSession delivers for as long as a session lasts.
+func (p *pump) consumeSession(ctx context.Context, s *session.Session) error {
+	v := p.c.viewOf(s)
+	registration, err := v.register(ctx)
 	if err != nil {
 		return err
 	}
-	defer o.disappear(present)
-	if err := o.succeed(ctx); err != nil {
+	defer v.deregister(registration)
+	if err := v.waitForLostSessions(ctx); err != nil {
 		return err
 	}
 	p.mu.Lock()
-	p.window, p.waiting, p.bytes, p.starved, p.full = min(firstPrefetch, p.limit), 0, 0, false, false
+	p.window, p.waiting, p.waitingBytes, p.receiverWaited, p.windowFull = min(firstPrefetch, p.limit), 0, 0, false, false
 	p.mu.Unlock()
-	o.mu.Lock()
-	o.freed = p.wake
-	o.mu.Unlock()
+	v.mu.Lock()
+	v.onRelease = p.wake
+	v.mu.Unlock()
 	claimed, complete := make(chan []*claim, 1), make(chan *claim, p.limit)
 	p.slots, p.removing = make(chan struct{}, maxUnconfirmed), make(chan unconfirmed, maxUnconfirmed)
 
@@ -85,71 +85,71 @@ func (p *pump) shift(ctx context.Context, s *session.Session) error {
 	var claiming, confirming sync.WaitGroup
 	claiming.Go(func() {
 		defer close(claimed)
-		cancel(p.claim(ctx, o, claimed))
+		cancel(p.claimLoop(ctx, v, claimed))
 	})
 	var unread []*claim
 	claiming.Go(func() {
 		defer close(complete)
 		var err error
-		if unread, err = p.complete(ctx, o, claimed, complete); err != nil {
+		if unread, err = p.readLoop(ctx, v, claimed, complete); err != nil {
 			cancel(err)
 		}
 	})
-	confirming.Go(func() { p.confirm(cancel) })
-	unreceived := p.pass(ctx, o, complete)
+	confirming.Go(func() { p.confirmLoop(cancel) })
+	unreceived := p.deliverLoop(ctx, v, complete)
 	cancel(context.Canceled)
 	claiming.Wait()
 	for cl := range complete {
 		unreceived = append(unreceived, cl)
 	}
-	p.c.giveBack(append(unreceived, unread...))
+	p.c.releaseClaims(append(unreceived, unread...))
 	close(p.removing)
 	confirming.Wait()
 	if err := s.Err(); err != nil {
 		p.c.mu.Lock()
-		p.c.former = append(p.c.former, s.ID())
+		p.c.lostSessions = append(p.c.lostSessions, s.ID())
 		p.c.mu.Unlock()
-		for _, m := range p.c.unsettled.of(s) {
-			p.c.unsettled.remove(m) // others may have them by now
+		for _, m := range p.c.unsettled.ofSession(s) {
+			p.c.unsettled.forget(m) // others may have them by now
 		}
 		return znode.LossOf(err)
 	}
 	return context.Cause(ctx)
 }
 
-// complete reads the data of claimed messages, if claim has not read it, and passes
+// readLoop reads the data of claimed messages, if claim has not read it, and passes
 // the messages on. It returns the claims that it did not read because ctx has ended,
 // or the first error.
-func (p *pump) complete(ctx context.Context, o *outlook, claimed <-chan []*claim, complete chan<- *claim) (unread []*claim, first error) {
+func (p *pump) readLoop(ctx context.Context, v *queueView, claimed <-chan []*claim, complete chan<- *claim) (unread []*claim, first error) {
 	for claims := range claimed {
 		if ctx.Err() != nil || first != nil {
 			unread = append(unread, claims...)
 			continue
 		}
-		found, gone, err := o.complete(ctx, claims)
+		found, gone, err := v.readClaimed(ctx, claims)
 		if err != nil {
 			first = err
 			unread = append(unread, claims...)
 			continue
 		}
-		p.c.drop(gone)
+		p.c.releaseAbsent(gone)
 		size := 0
 		for _, cl := range found {
 			size += len(cl.data)
 		}
 		p.mu.Lock()
 		p.waiting -= len(gone)
-		p.bytes += size
+		p.waitingBytes += size
 		p.mu.Unlock()
 		p.wake()
 		if len(gone) > 0 {
-			o.ring() // its share has changed
+			v.notify() // its share has changed
 		}
 		for _, cl := range found {
-			if p.c.owed.settle(cl.ref, cl.czxid) {
-				p.received(o, cl)
-				if !p.reserve(ctx) {
-					p.c.owed.add(cl)
+			if p.c.pending.resolve(cl.messageRef, cl.czxid) {
+				p.markReceived(v, cl)
+				if !p.reserveSlot(ctx) {
+					p.c.pending.record(cl)
 					unread = append(unread, cl)
 					continue
 				}
@@ -162,16 +162,16 @@ func (p *pump) complete(ctx context.Context, o *outlook, claimed <-chan []*claim
 	return unread, first
 }
 
-// pass hands claimed messages to the receiver, until ctx ends. It returns the
+// deliverLoop hands claimed messages to the receiver, until ctx ends. It returns the
 // messages that it could not hand over.
-func (p *pump) pass(ctx context.Context, o *outlook, claimed <-chan *claim) []*claim {
+func (p *pump) deliverLoop(ctx context.Context, v *queueView, claimed <-chan *claim) []*claim {
 	for {
 		var cl *claim
 		select {
 		case cl = <-claimed:
 		default:
 			p.mu.Lock()
-			p.starved = true
+			p.receiverWaited = true
 			p.mu.Unlock()
 			p.wake()
 			select {
@@ -184,33 +184,33 @@ func (p *pump) pass(ctx context.Context, o *outlook, claimed <-chan *claim) []*c
 		}
 		// ctx ends a little later than the session, and others may have the message
 		// as soon as that has ended.
-		if ctx.Err() != nil || o.s.Err() != nil || !p.deliver(ctx, cl) {
+		if ctx.Err() != nil || v.s.Err() != nil || !p.deliver(ctx, cl) {
 			return []*claim{cl}
 		}
-		p.received(o, cl)
+		p.markReceived(v, cl)
 	}
 }
 
-// received notes that a message does not wait any more.
-func (p *pump) received(o *outlook, cl *claim) {
+// markReceived notes that a message does not wait any more.
+func (p *pump) markReceived(v *queueView, cl *claim) {
 	p.mu.Lock()
 	p.waiting--
-	p.bytes -= len(cl.data)
+	p.waitingBytes -= len(cl.data)
 	cl.data = nil
 	p.mu.Unlock()
 	p.wake()
-	o.ring() // its share has changed
+	v.notify() // its share has changed
 }
 
 func (p *pump) wake() {
 	select {
-	case p.kick <- struct{}{}:
+	case p.wakeUps <- struct{}{}:
 	default:
 	}
 }
 
-// reserve waits until there may be one more unconfirmed message.
-func (p *pump) reserve(ctx context.Context) bool {
+// reserveSlot waits until there may be one more unconfirmed message.
+func (p *pump) reserveSlot(ctx context.Context) bool {
 	select {
 	case p.slots <- struct{}{}:
 		return true
@@ -219,22 +219,22 @@ func (p *pump) reserve(ctx context.Context) bool {
 	}
 }
 
-func (p *pump) unreserve() { <-p.slots }
+func (p *pump) releaseSlot() { <-p.slots }
 
-// startRemoval begins to remove a message that was received; confirm learns what
-// comes of it.
+// startRemoval begins to remove a message that was received; confirmLoop waits for
+// the outcome.
 func (p *pump) startRemoval(cl *claim) {
-	p.c.owed.add(cl)
-	if cl.lane.mayBeRemade() {
-		// The message of this name may be another one by now: settle is to look by the czxid.
+	p.c.pending.record(cl)
+	if cl.partition.mayBeRecreated() {
+		// The message of this name may be another one by now: confirmRemoval compares the czxid.
 		p.removing <- unconfirmed{cl, commit.Finished(zk.ErrNoNode)}
 		return
 	}
-	p.removing <- unconfirmed{cl, p.c.q.removals.StartOne(cl.o.s, cl.removal())}
+	p.removing <- unconfirmed{cl, p.c.q.removals.StartOne(cl.view.s, cl.removeTx())}
 }
 
 func (p *pump) deliverBytes(ctx context.Context, cl *claim) bool {
-	if !p.reserve(ctx) {
+	if !p.reserveSlot(ctx) {
 		return false
 	}
 	select {
@@ -243,9 +243,9 @@ func (p *pump) deliverBytes(ctx context.Context, cl *claim) bool {
 		p.startRemoval(cl)
 		return true
 	case <-ctx.Done():
-	case <-cl.o.s.Done():
+	case <-cl.view.s.Done():
 	}
-	p.unreserve()
+	p.releaseSlot()
 	return false
 }
 
@@ -257,19 +257,19 @@ func (p *pump) deliverMessage(ctx context.Context, cl *claim) bool {
 		p.c.q.observeDelivery(cl.data)
 		return true
 	case <-ctx.Done():
-	case <-cl.o.s.Done():
+	case <-cl.view.s.Done():
 	}
-	p.c.unsettled.remove(msg)
+	p.c.unsettled.forget(msg)
 	return false
 }
 
-// confirm waits for the outcomes of removals. If messages cannot be removed, it ends
+// confirmLoop waits for the outcomes of removals. If messages cannot be removed, it ends
 // the shift: otherwise all messages would be delivered and none would be removed.
-func (p *pump) confirm(end context.CancelCauseFunc) {
+func (p *pump) confirmLoop(end context.CancelCauseFunc) {
 	for r := range p.removing {
-		if err := p.c.settle(r.claim, r.Entry); err != nil {
+		if err := p.c.confirmRemoval(r.claim, r.Entry); err != nil {
 			end(err)
 		}
-		p.unreserve()
+		p.releaseSlot()
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// renew makes a directory usable again that has no number for another message.
+// freeNumber makes a directory usable again that has no number for another message.
 // Usually its counter is spent, after two thousand million messages: then renew waits
 // until all of these have been consumed, and removes the directory, so that a new one
 // is created. Otherwise another client has created a message with the next number,
 // and renew waits until that message is gone.
-func (q *queue) renew(ctx context.Context, s *session.Session, dir string) error {
+func (q *queue) freeNumber(ctx context.Context, s *session.Session, dir string) error {
 	for {
 		names, stat, w, err := s.WatchChildren(ctx, dir)
 		if session.ClassOf(err) == session.ClassNoNode {
@@ -41,15 +41,28 @@ func (q *queue) renew(ctx context.Context, s *session.Session, dir string) error
 		if !spent {
 			return nil
 		}
-		if done, err := q.demolish(ctx, s, dir, names); done || err != nil {
+		if done, err := q.deleteSpentDir(ctx, s, dir, names); done || err != nil {
 			return err
 		}
 	}
 }
 
-// demolish removes a directory without messages, with our znodes in it. It reports
+// await waits for a watch to fire.
+func await(ctx context.Context, s *session.Session, w *session.Watch) error {
+	defer w.Stop()
+	select {
+	case <-w.Events():
+		return nil
+	case <-s.Done():
+		return s.Err()
+	case <-ctx.Done():
+		return session.Cancelled(ctx)
+	}
+}
+
+// deleteSpentDir removes a directory without messages, with our znodes in it. It reports
 // false if something has changed meanwhile.
-func (q *queue) demolish(ctx context.Context, s *session.Session, dir string, names []string) (bool, error) {
+func (q *queue) deleteSpentDir(ctx context.Context, s *session.Session, dir string, names []string) (bool, error) {
 	var ops []any
 	for _, name := range names {
 		path := znode.Join(dir, name)

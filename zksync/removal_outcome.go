@@ -8,10 +8,10 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
 )
 
-// isGone reports whether a message is gone after its removal failed with why, so that
+// removalOutcome reports whether a message is gone after its removal failed with why, so that
 // the outcome of the removal is unknown. The removal cannot happen any more. If
 // isGone cannot find out, it returns why.
-func (c *consumer) isGone(ctx context.Context, path string, czxid int64, why error) (gone bool, err error) {
+func (c *consumer) removalOutcome(ctx context.Context, path string, czxid int64, why error) (gone bool, err error) {
 	err = c.q.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
 		// A leader that was deposed would show a message that we have removed.
 		if err := s.SyncQuorum(ctx, path); err != nil {
@@ -30,24 +30,24 @@ func (c *consumer) isGone(ctx context.Context, path string, czxid int64, why err
 	return gone, why
 }
 
-// giveUp leaves a message to a removal whose caller has gone. The message comes back to
-// the outlook when the removal has failed.
-func (o *outlook) giveUp(r ref, czxid int64, e *commit.Entry) {
+// followRemoval leaves a message to a removal whose caller has gone. The message comes back to
+// the view when the removal has failed.
+func (v *queueView) followRemoval(r messageRef, czxid int64, e *commit.Entry) {
 	follow := func() {
-		defer o.releaseTake()
+		defer v.releaseTake()
 		select {
 		case <-e.Done():
-		case <-o.c.life.Done():
+		case <-v.c.cleanupCtx.Done():
 			return
 		}
 		if e.Err() == nil {
-			o.c.owed.settle(r, czxid)
-			o.done(r)
+			v.c.pending.resolve(r, czxid)
+			v.forgetMessage(r)
 		} else {
-			o.back(r) // if the message is gone the next read finds that out
+			v.requeue(r) // if the message is gone the next read finds that out
 		}
 	}
-	if !o.c.spawn(follow) {
+	if !v.c.spawn(follow) {
 		follow()
 	}
 }

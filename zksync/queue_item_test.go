@@ -19,10 +19,10 @@ func FuzzItem(f *testing.F) {
 		if it, ok := parseDelayed(name); ok && (it.due < 0 || it.due > maxDueMillis || delayedPrefix(it.due) != name[:len(delayedPrefix(0))]) {
 			t.Errorf("%q is due at %d", name, it.due)
 		}
-		if p, ok := parsePriorityLane(name); ok && priorityLane(int(p)) != name {
+		if p, ok := parsePriorityPartition(name); ok && priorityPartition(int(p)) != name {
 			t.Errorf("%q is for priority %d", name, p)
 		}
-		if start, ok := parseDelayLane(name); ok && start%laneWidth.Milliseconds() == 0 && delayLane(start) != name {
+		if start, ok := parseDelayPartition(name); ok && start%partitionWidth.Milliseconds() == 0 && delayPartition(start) != name {
 			t.Errorf("%q begins at %d", name, start)
 		}
 	})
@@ -47,10 +47,10 @@ func TestItemsAreInOrder(t *testing.T) {
 		t.Errorf("by time the order is %v, want %v", found, want)
 	}
 	for _, name := range []string{"p-256", "p-1", "p--01", "p-0001", "t-176371781", "t-17637178100", "qn-0000000001000-000000001", "qn-000000000100x-0000000001", "qn-+000000001000-0000000001"} {
-		_, priority := parsePriorityLane(name)
-		_, lane := parseDelayLane(name)
+		_, priority := parsePriorityPartition(name)
+		_, partition := parseDelayPartition(name)
 		_, delayed := parseDelayed(name)
-		if priority || lane || delayed {
+		if priority || partition || delayed {
 			t.Errorf("%s counts as one of ours", name)
 		}
 	}

@@ -35,8 +35,8 @@ func (q *queue) Skipped() int {
 	return s.count
 }
 
-// note counts a skip, and returns whether to log it.
-func (s *skips) note(err error) (count int, log bool) {
+// record counts a skip, and returns whether to log it.
+func (s *skips) record(err error) (count int, log bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count++
@@ -56,36 +56,36 @@ func (s *skips) lastError() error {
 
 // skip leaves a taken message in the queue, and never takes it again, so that other
 // messages are delivered.
-func (o *outlook) skip(r ref, why error) {
-	o.mu.Lock()
-	delete(o.taken, r)
-	if r.lane.skipped == nil {
-		r.lane.skipped = make(map[string]struct{})
+func (v *queueView) skip(r messageRef, why error) {
+	v.mu.Lock()
+	delete(v.picked, r)
+	if r.partition.skipped == nil {
+		r.partition.skipped = make(map[string]struct{})
 	}
-	r.lane.skipped[r.name] = struct{}{}
-	o.mu.Unlock()
-	path := o.path(r)
-	count, log := o.c.skips.note(fmt.Errorf("skipped %s: %w", path, why))
+	r.partition.skipped[r.name] = struct{}{}
+	v.mu.Unlock()
+	path := v.path(r)
+	count, log := v.c.skips.record(fmt.Errorf("skipped %s: %w", path, why))
 	if log {
-		o.c.q.m.Logger().Warn("message skipped", zap.String("path", path), zap.Int("skipped", count), zap.Error(why))
+		v.c.q.m.Logger().Warn("message skipped", zap.String("path", path), zap.Int("skipped", count), zap.Error(why))
 	}
 }
 
-// leftToSkip forgets the skipped messages that a listing does not have, and takes the
+// withoutSkipped forgets the skipped messages that a listing does not have, and takes the
 // others out of it; o.mu is held.
-func (l *lane) leftToSkip(found []item) []item {
-	if len(l.skipped) == 0 {
+func (p *partition) withoutSkipped(found []queueItem) []queueItem {
+	if len(p.skipped) == 0 {
 		return found
 	}
 	skipped := make(map[string]struct{})
-	left := make([]item, 0, len(found))
+	left := make([]queueItem, 0, len(found))
 	for _, it := range found {
-		if _, ok := l.skipped[it.name]; ok {
+		if _, ok := p.skipped[it.name]; ok {
 			skipped[it.name] = struct{}{}
 		} else {
 			left = append(left, it)
 		}
 	}
-	l.skipped = skipped
+	p.skipped = skipped
 	return left
 }

@@ -12,25 +12,25 @@ import (
 // other consumers.
 const maxPause = 100 * time.Millisecond
 
-// claim claims messages as there is room for them.
-func (p *pump) claim(ctx context.Context, o *outlook, claimed chan<- []*claim) error {
+// claimLoop claims messages as there is room for them.
+func (p *pump) claimLoop(ctx context.Context, v *queueView, claimed chan<- []*claim) error {
 	stale := 0   // messages in a row that others had removed
 	refused := 0 // times in a row that others were faster
-	rnd := rand.New(rand.NewPCG(uint64(o.s.ID()), 0))
+	rnd := rand.New(rand.NewPCG(uint64(v.s.ID()), 0))
 	for {
-		room, err := p.room(ctx, o)
+		room, err := p.waitForRoom(ctx, v)
 		if err != nil {
 			return err
 		}
-		most := min(room, maxClaims, o.fit())
+		most := min(room, maxClaims, v.maxRead())
 		fair := 0
-		refs, err := o.next(ctx, func(waiting, peers int) int {
+		refs, err := v.next(ctx, func(waiting, peers int) int {
 			if fair = p.share(most)(waiting, peers); fair <= 0 {
 				return fair
 			}
 			// A consumer that shares a long list with many others thus finds out
 			// quickly how far the others are.
-			return min(fair+stale, maxClaims, max(fair, o.fitLocked()))
+			return min(fair+stale, maxClaims, max(fair, v.maxReadLocked()))
 		}, true, func() {})
 		if err != nil {
 			return err
@@ -38,7 +38,7 @@ func (p *pump) claim(ctx context.Context, o *outlook, claimed chan<- []*claim) e
 		// Close waits for the answer: otherwise it would not know which claims to
 		// give back.
 		began := time.Now()
-		claims, gone, err := o.claim(p.c.life, refs, fair)
+		claims, gone, err := v.claimMessages(p.c.cleanupCtx, refs, fair)
 		if err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func (p *pump) claim(ctx context.Context, o *outlook, claimed chan<- []*claim) e
 			stale = 0
 		}
 		p.mu.Lock()
-		p.full = len(refs) >= most
+		p.windowFull = len(refs) >= most
 		p.waiting += len(claims)
 		p.mu.Unlock()
 		claimed <- claims
@@ -92,23 +92,23 @@ func (p *pump) share(room int) quota {
 	}
 }
 
-// room waits until there is room for a good part of the window, and says for how
+// waitForRoom waits until there is room for a good part of the window, and says for how
 // many messages there is.
-func (p *pump) room(ctx context.Context, o *outlook) (int, error) {
+func (p *pump) waitForRoom(ctx context.Context, v *queueView) (int, error) {
 	for {
-		rung := o.load.listen()
-		free := o.load.free() / o.claimBytes
+		notified := v.load.subscribe()
+		free := v.load.free() / v.claimBytes
 		p.mu.Lock()
-		if p.starved && p.full {
+		if p.receiverWaited && p.windowFull {
 			p.window = min(2*p.window, p.limit)
 		}
-		p.starved = false
+		p.receiverWaited = false
 		// Messages that were received and are not settled leave less of the limit to
 		// messages that wait for the receiver.
-		unsettled := o.unsettled()
+		unsettled := v.unsettledCount()
 		window := min(p.window, p.limit-(unsettled-p.waiting))
 		room := window - p.waiting
-		if p.bytes >= prefetchBytes {
+		if p.waitingBytes >= prefetchBytes {
 			room = 0
 		}
 		if room > free {
@@ -121,8 +121,8 @@ func (p *pump) room(ctx context.Context, o *outlook) (int, error) {
 			return room, nil
 		}
 		select {
-		case <-p.kick:
-		case <-rung:
+		case <-p.wakeUps:
+		case <-notified:
 		case <-ctx.Done():
 			return 0, session.Cancelled(ctx)
 		}

@@ -1,0 +1,29 @@
+package zksync
+
+import "sync"
+
+// A broadcast wakes all goroutines that wait for it. notify does not block.
+type broadcast struct {
+	mu       sync.Mutex
+	notified chan struct{}
+}
+
+// subscribe returns a channel that is closed by the next notify. Call subscribe
+// before you check the condition that you wait for.
+func (b *broadcast) subscribe() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.notified == nil {
+		b.notified = make(chan struct{})
+	}
+	return b.notified
+}
+
+func (b *broadcast) notify() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.notified != nil {
+		close(b.notified)
+		b.notified = nil
+	}
+}
