@@ -9,7 +9,7 @@ import (
 // says so. A chroot that is removed later is created again like any directory: the
 // name has proven right.
 func (m *Manager) checkChroot(ctx context.Context) error {
-	if m.chroot == "" {
+	if m.records.chroot == "" {
 		return nil
 	}
 	return m.Retry(ctx, func(s *Session) error {
@@ -22,6 +22,6 @@ func (m *Manager) checkChroot(ctx context.Context) error {
 		case m.cfg.makeChroot:
 			return s.MakeDir(ctx, "/")
 		}
-		return fmt.Errorf("%w: %s (correct the connection string, or create the chroot by session.WithCreateChroot)", ErrNoChroot, m.chroot)
+		return fmt.Errorf("%w: %s (correct the connection string, or create the chroot by session.WithCreateChroot)", ErrNoChroot, m.records.chroot)
 	})
 }

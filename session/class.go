@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
 // A Class says what the error of a call means for the code that made the call.
@@ -83,7 +85,7 @@ var sentinels = []struct {
 	{ErrNotOwned, ClassRemoved},
 	{ErrLost, ClassLost},
 	{ErrConnectionLost, ClassConnectionLost},
-	{errUnsent, ClassConnectionLost},
+	{wire.ErrUnsent, ClassConnectionLost},
 	{ErrStale, ClassTransient},
 	{ErrTooLarge, ClassTooLarge},
 	{ErrAnswerTooLarge, ClassFinal},
@@ -230,3 +232,10 @@ func ClassOf(err error) Class {
 	}
 	return ClassUnknown
 }
+
+// The codes that decide something here rather than being passed on.
+const (
+	codeNoNode    int32 = -101
+	codeNoAuth    int32 = -102
+	codeWantsSASL int32 = -124
+)

@@ -51,7 +51,7 @@ func (e *Ephemeral) hold(s *Session, n *owned) error {
 			}
 		case <-e.kick:
 		case <-s.hold.Done():
-			return s.cause()
+			return s.Err()
 		case <-e.ctx.Done():
 			return Cancelled(e.ctx)
 		}

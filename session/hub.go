@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
 // The server keeps watches in two tables: one for what getData and exists ask
@@ -39,7 +41,8 @@ const setWatchesLimit = 128 << 10
 // A hub shares one watch on the server between all that wait for the same
 // thing in a session.
 type hub struct {
-	s *Session
+	m    *shared
+	gate *gate
 
 	closings atomic.Int32 // connections in a row that were closed instead of an answer to removeWatches
 
@@ -51,6 +54,7 @@ type hub struct {
 	// Of the present connection:
 	armings int // requests for a watch, each of which the server answers with one event at most
 	events  int // that have come
+	arming  int // requests to arm watches again that are unanswered; of the reader alone
 }
 
 type watchEntry struct {
@@ -101,8 +105,8 @@ func (w *Watch) Stop() {
 	}
 }
 
-func newHub(s *Session) *hub {
-	return &hub{s: s, entries: make(map[watchKey]*watchEntry), idle: list.New()}
+func newHub(m *shared, g *gate) *hub {
+	return &hub{m: m, gate: g, entries: make(map[watchKey]*watchEntry), idle: list.New()}
 }
 
 // pin announces a read that arms the watch, so that it is not removed on the
@@ -187,7 +191,7 @@ func (h *hub) settle(e *watchEntry) {
 	// Several at a time, so that a list which has grown while the operation was
 	// unusable becomes short again.
 	for range maxRemovals {
-		if h.idle.Len() <= maxIdleWatches || !h.s.m.removeWatches.usable() {
+		if h.idle.Len() <= maxIdleWatches || !h.m.removeWatches.usable() {
 			return
 		}
 		h.removeOldest()
@@ -205,10 +209,8 @@ func (h *hub) removeOldest() {
 	if e.key.kind == childWatch {
 		kind = 1
 	}
-	c := &call{op: opRemoveWatches}
-	c.abandon(h.removed)
-	if w := h.s.currentWire(); w != nil {
-		w.send(c, func(b []byte) []byte { return appendInt(appendString(b, e.key.path), kind) })
+	if w := h.gate.current(); w != nil {
+		w.SendThen(&wire.Request{Op: wire.OpRemoveWatches, Own: true, Record: wire.Encoder(nil).String(e.key.path).Int(kind)}, h.removed)
 	}
 }
 
@@ -216,33 +218,33 @@ func (h *hub) removeOldest() {
 // does not know the operation closes the connection, with an answer or without
 // one: that must not cost one connection after the other. A connection counts
 // only if the server closed it when this request was the next to be answered.
-func (h *hub) removed(c *call) {
+func (h *hub) removed(c *wire.Call) {
 	switch {
-	case c.err == nil && c.code == codeUnimplemented:
-		h.s.m.removeWatches.lacking()
-	case c.err == nil:
+	case c.Err == nil && c.Code == wire.CodeUnimplemented:
+		h.m.removeWatches.lacking()
+	case c.Err == nil:
 		h.closings.Store(0)
-		h.s.m.removeWatches.works()
-	case c.refused && h.closings.Add(1) >= 2:
+		h.m.removeWatches.works()
+	case c.Refused && h.closings.Add(1) >= 2:
 		h.closings.Store(0)
-		h.s.m.removeWatches.suspect()
+		h.m.removeWatches.suspect()
 	}
 }
 
 // event takes a watch event off the wire.
 func (h *hub) event(conn uint64, body []byte) error {
-	d := decoder{b: body}
-	kind, state, path := zk.EventType(d.int()), zk.State(d.int()), d.string()
-	if d.bad {
-		return fmt.Errorf("%w: a watch event of %d bytes", errMalformed, len(body))
+	d := wire.Decoder{B: body}
+	kind, state, path := zk.EventType(d.Int()), zk.State(d.Int()), d.String()
+	if d.Bad {
+		return fmt.Errorf("%w: a watch event of %d bytes", wire.ErrMalformed, len(body))
 	}
-	ev := zk.Event{Type: kind, State: state, Path: h.s.m.strip(path)}
+	ev := zk.Event{Type: kind, State: state, Path: h.m.strip(path)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	// Also events of a path with an entry count: while a read waits for its answer, the
 	// entry stays whatever the number of events.
 	if h.events++; h.events > h.armings+spareEvents {
-		return fmt.Errorf("%w: %d events of watches that were never armed", errMalformed, h.events-h.armings)
+		return fmt.Errorf("%w: %d events of watches that were never armed", wire.ErrMalformed, h.events-h.armings)
 	}
 	if !h.isArmed(kind, path) {
 		return nil
@@ -293,7 +295,7 @@ func (h *hub) fire(e *watchEntry, conn uint64, ev zk.Event) {
 // rearm asks the server behind a new connection for every watch that somebody
 // still waits for. The server compares with the last change that we have seen
 // and at once tells what has happened since.
-func (h *hub) rearm(w *wire, since int64) {
+func (h *hub) rearm(w *wire.Conn, since int64) {
 	h.mu.Lock()
 	var lists [3][]string // data, exist, child: the order of the request
 	size := 0
@@ -324,21 +326,18 @@ func (h *hub) rearm(w *wire, since int64) {
 	if size > 0 {
 		batches = append(batches, lists)
 	}
+	h.arming = len(batches)
 	for _, lists := range batches {
-		w.arming++
-		c := &call{op: opSetWatches, done: make(chan struct{}), answered: func(c *call) {
-			w.arming--
-			if c.code != 0 {
-				w.end(fmt.Errorf("arming watches again: %w", errorOfCode(c.code)))
+		record := wire.Encoder(nil).Long(since)
+		for _, l := range lists {
+			record = record.Strings(l)
+		}
+		w.Send(&wire.Request{Op: wire.OpSetWatches, Own: true, Record: record, Answered: func(c *wire.Call) {
+			h.arming--
+			if c.Code != 0 {
+				w.End(fmt.Errorf("arming watches again: %w", errorOfCode(c.Code)))
 			}
-		}}
-		w.send(c, func(b []byte) []byte {
-			b = appendLong(b, since)
-			for _, l := range lists {
-				b = appendStrings(b, l)
-			}
-			return b
-		})
+		}})
 	}
 }
 
@@ -353,7 +352,7 @@ func (h *hub) end(err error) {
 }
 
 func (h *hub) farewell(e *watchEntry) zk.Event {
-	return zk.Event{Type: zk.EventNotWatching, State: zk.StateExpired, Path: h.s.m.strip(e.key.path), Err: h.ended}
+	return zk.Event{Type: zk.EventNotWatching, State: zk.StateExpired, Path: h.m.strip(e.key.path), Err: h.ended}
 }
 
 // follow makes the watch end with ctx as well, and returns its channel.
@@ -369,7 +368,7 @@ func (w *Watch) follow(ctx context.Context) <-chan zk.Event {
 				return
 			}
 			h.drop(w)
-			w.events <- zk.Event{Type: zk.EventNotWatching, State: zk.StateUnknown, Path: h.s.m.strip(w.entry.key.path), Err: Cancelled(ctx)}
+			w.events <- zk.Event{Type: zk.EventNotWatching, State: zk.StateUnknown, Path: h.m.strip(w.entry.key.path), Err: Cancelled(ctx)}
 			close(w.events)
 		})
 	}

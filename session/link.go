@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"reflect"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
 // errRefused is what the dialer of a session that is over answers, for good:
@@ -19,12 +20,7 @@ import (
 // what was meant for this one.
 var errRefused = errors.New("session: this session is over")
 
-const (
-	firstBackoff = 20 * time.Millisecond
-	maxBackoff   = time.Second
-
-	shortPerRound = 8 // see broken
-)
+const shortPerRound = 8 // see broken
 
 // zkBuffer is the size of go-zookeeper's two buffers. go-zookeeper sees only the
 // handshake, pings and the answer to closeSession, all of which take less than a
@@ -46,10 +42,10 @@ type link struct {
 	wg      sync.WaitGroup // the wires' writers
 
 	mu       sync.Mutex
-	wire     *wire // the newest
-	failures int   // attempts in a row that led to nothing
-	offline  int   // failures since a connection was put to use; the next session goes on from there
-	short    int   // connections in a row that ended soon after they were put to use
+	conn     *wire.Conn // the newest
+	failures int        // attempts in a row that led to nothing
+	offline  int        // failures since a connection was put to use; the next session goes on from there
+	short    int        // connections in a row that ended soon after they were put to use
 	attached time.Time
 }
 
@@ -108,7 +104,7 @@ func (l *link) bound() time.Duration {
 	if n := l.s.Timeout(); n > 0 {
 		t = n
 	}
-	if l.s.proving() {
+	if l.s.leases.proving() {
 		return min(t/6, maxDial)
 	}
 	return min(t/3, maxDial)
@@ -123,29 +119,28 @@ func (l *link) dial(network, server string, _ time.Duration) (net.Conn, error) {
 	bound := l.bound()
 	ctx, cancel := context.WithDeadline(l.ctx, start.Add(bound))
 	defer cancel()
-	conn, raw, err := m.dialServer(ctx, network, server)
+	conn, raw, err := dialServer(ctx, &m.cfg, network, server)
 	if err != nil {
 		l.failed(server, err)
 		return nil, err
 	}
-	sasl, err := m.startSASL(ctx, server)
+	sasl, err := startSASL(ctx, m.cfg.sasl, server)
 	if err != nil {
 		raw.Close()
 		l.failed(server, err)
 		return nil, err
 	}
 	m.servers.asking(server)
-	w := newWire(l.s, conn, raw, m.connections.Add(1), server)
-	w.sasl = sasl
+	w := newConnection(l.s, sasl, wire.Config{Conn: conn, Raw: raw, Number: m.connections.Add(1), Server: server})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ctx.Err() != nil {
 		raw.Close()
 		return nil, errRefused
 	}
-	l.wire = w
-	w.limit(max(time.Until(start.Add(bound)), time.Millisecond), theHandshake)
-	l.wg.Go(w.run)
+	l.conn = w
+	w.Limit(max(time.Until(start.Add(bound)), time.Millisecond), &wire.UnansweredError{Err: hung("the handshake", bound)})
+	l.wg.Go(w.Run)
 	return w, nil
 }
 
@@ -163,7 +158,7 @@ func (l *link) pause() error {
 		return nil
 	}
 	limit := maxBackoff
-	if l.s.proving() {
+	if l.s.leases.proving() {
 		limit = min(limit, l.bound()/2)
 	}
 	t := time.NewTimer(l.s.m.jitter.spread(backoff(rounds, firstBackoff, limit)))
@@ -174,10 +169,6 @@ func (l *link) pause() error {
 	case <-l.ctx.Done():
 		return errRefused
 	}
-}
-
-func backoff(round int, first, limit time.Duration) time.Duration {
-	return min(first<<min(round-1, 16), limit)
 }
 
 func (l *link) failed(server string, err error) {
@@ -206,8 +197,8 @@ func (l *link) answered() {
 }
 
 // broken is told when a connection has ended.
-func (l *link) broken(w *wire, why error) {
-	l.s.m.serverFailed(w.server, why)
+func (l *link) broken(server string, why error) {
+	l.s.m.serverFailed(server, why)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -240,10 +231,10 @@ func (l *link) goOn(before *link) {
 func (l *link) stop() {
 	l.cancel()
 	l.mu.Lock()
-	w := l.wire
+	w := l.conn
 	l.mu.Unlock()
 	if w != nil {
-		w.end(errRefused)
+		w.End(errRefused)
 	}
 }
 
@@ -272,34 +263,4 @@ func (l *link) shutdown() {
 	}
 	<-l.closed
 	l.wg.Wait()
-}
-
-// dialServer opens a connection to one server, and the one below TLS.
-func (m *Manager) dialServer(ctx context.Context, network, server string) (conn, raw net.Conn, err error) {
-	raw, err = m.cfg.dial(ctx, network, server)
-	if err != nil {
-		return nil, nil, err
-	}
-	if raw == nil {
-		return nil, nil, errors.New("the dialer returned neither a connection nor an error")
-	}
-	if m.cfg.tls == nil {
-		return raw, raw, nil
-	}
-	cfg := m.cfg.tls
-	if cfg.ServerName == "" && !cfg.InsecureSkipVerify {
-		host, _, err := net.SplitHostPort(server)
-		if err != nil {
-			raw.Close()
-			return nil, nil, err
-		}
-		cfg = cfg.Clone()
-		cfg.ServerName = host
-	}
-	secure := tls.Client(raw, cfg)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		raw.Close()
-		return nil, nil, &tlsError{err}
-	}
-	return secure, raw, nil
 }

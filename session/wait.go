@@ -13,12 +13,19 @@ import (
 // of the memory of a Time, and a process may have tens of thousands of them.
 var epoch = time.Now()
 
+// firstReport is how long a call may wait before the reason is logged. Later
+// reports follow after twice as long each, and at least every maxReport.
+const (
+	firstReport = 3 * time.Second
+	maxReport   = 5 * time.Minute
+)
+
 // A Wait is a call that waits for something that others decide about, as for a lock
 // that another client holds. The Manager logs the reason after three seconds and
 // then after times that grow to five minutes. Wait is for packages that are built on
 // this one.
 type Wait struct {
-	m        *Manager
+	m        *shared
 	op, path string
 	began    time.Duration // since epoch
 	reason   func(context.Context) error
@@ -32,13 +39,9 @@ type Wait struct {
 	ended bool
 }
 
-// StartWait notes that the operation op on a path waits from now on, until Stop.
-//
-// reason returns what the call waits for. It may send requests to find out, bounded
-// by its context; with a context that has ended it returns what is known. It may be
-// called by several goroutines at a time, and must not call the Wait.
-func (m *Manager) StartWait(op, path string, reason func(context.Context) error) *Wait {
-	w := m.StartIdleWait(op, path, reason)
+// startWait is Manager.StartWait.
+func (m *shared) startWait(op, path string, reason func(context.Context) error) *Wait {
+	w := m.startIdleWait(op, path, reason)
 	if m.cfg.log.Core().Enabled(zap.WarnLevel) {
 		w.mu.Lock() // report reads timer
 		w.timer = time.AfterFunc(firstReport, w.report)
@@ -47,17 +50,11 @@ func (m *Manager) StartWait(op, path string, reason func(context.Context) error)
 	return w
 }
 
-// StartIdleWait is StartWait for a wait that is no sign of a fault, however long it
-// takes, as for a message while a queue is empty: the reason is not logged.
-func (m *Manager) StartIdleWait(op, path string, reason func(context.Context) error) *Wait {
+// startIdleWait is Manager.StartIdleWait.
+func (m *shared) startIdleWait(op, path string, reason func(context.Context) error) *Wait {
 	w := &Wait{m: m, op: op, path: path, began: time.Since(epoch), reason: reason, pause: firstReport}
 	m.waits.add(w)
 	return w
-}
-
-// StartWait is Manager.StartWait.
-func (s *Session) StartWait(op, path string, reason func(context.Context) error) *Wait {
-	return s.m.StartWait(op, path, reason)
 }
 
 // Stop ends the wait. It may be called more than once, and on nil.
@@ -101,20 +98,10 @@ func (w *Wait) explain(ctx context.Context) error {
 // reasonNow is the reason, and with it the outage if there is one.
 func (w *Wait) reasonNow(ctx context.Context) error {
 	err := w.reason(ctx)
-	if state := w.m.State(); state != Connected && state != Closed {
-		err = fmt.Errorf("%w; also %w", err, w.m.offline())
+	if state := w.m.manager.State(); state != Connected && state != Closed {
+		err = fmt.Errorf("%w; also %w", err, w.m.manager.offline())
 	}
 	return err
-}
-
-// Cancelled returns the error of a call whose ctx has ended: Cancelled, and if no
-// server can be used, with that reason. It is for packages that are built on this
-// one.
-func (m *Manager) Cancelled(ctx context.Context) error {
-	if state := m.State(); state != Connected && state != Closed {
-		return m.cancelledOffline(ctx)
-	}
-	return Cancelled(ctx)
 }
 
 // report logs the reason, and decides when to do so again.
@@ -196,6 +183,16 @@ func (v *waits) remove(w *Wait) {
 	w.prev, w.next = nil, nil
 	v.count--
 }
+
+// WaitStats is a call that waits.
+type WaitStats struct {
+	Op    string    `json:"op"`
+	Path  string    `json:"path"`
+	Since time.Time `json:"since"`
+}
+
+// maxWaitStats is the greatest length of Stats.Waits.
+const maxWaitStats = 100
 
 // list returns the longest waits, and the number of all.
 func (v *waits) list() (all []WaitStats, count int) {
