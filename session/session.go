@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -120,6 +119,3 @@ func (s *Session) close(why error) {
 	s.lose(why, false)
 	s.wg.Wait()
 }
-
-// sessionID formats a session id as ZooKeeper's logs do.
-func sessionID(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }
