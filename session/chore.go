@@ -135,7 +135,7 @@ func (c *chore) owns(session int64) bool {
 // remove sends the deletes.
 func (c *chore) remove(b *records, w *wire.Conn) {
 	for _, path := range c.paths {
-		c.deletes = append(c.deletes, w.Send(own(b.delete(path, -1))))
+		c.deletes = append(c.deletes, w.Send(own(b.versioned(wire.OpDelete, path, -1))))
 	}
 }
 

@@ -55,11 +55,14 @@ const (
 var classNames = [...]string{"OK", "Cancelled", "Closed", "Removed", "Lost", "ConnectionLost", "Transient", "NoNode",
 	"NodeExists", "BadVersion", "NotEmpty", "NoAuth", "TooLarge", "Final", "Unknown"}
 
-func (c Class) String() string {
-	if int(c) < len(classNames) {
-		return classNames[c]
+func (c Class) String() string { return nameOf(classNames[:], uint8(c), "Class") }
+
+// nameOf returns the name of a value whose type counts from 0.
+func nameOf(names []string, value uint8, of string) string {
+	if int(value) < len(names) {
+		return names[value]
 	}
-	return fmt.Sprintf("Class(%d)", uint8(c))
+	return fmt.Sprintf("%s(%d)", of, value)
 }
 
 // Again reports whether an operation that is safe to repeat should be repeated,

@@ -67,7 +67,11 @@ func (w *connection) Connected(r *wire.ConnectResponse) (time.Duration, error) {
 		s.id, s.passwd, s.opened = r.Session, append([]byte(nil), r.Password...), time.Now()
 		s.known.Store(true)
 		s.m.firstID.Do(func() { s.m.jitter.seed(s.id) })
-		s.wg.Go(s.keep)
+		s.wg.Go(func() {
+			if err := s.keeper.run(); err != nil {
+				s.lose(err, true)
+			}
+		})
 	}
 	w.introduce()
 	return timeout, nil
@@ -105,7 +109,7 @@ func hung(what string, bound time.Duration) error {
 
 // refused ends the connection, and Connect: the credentials are wrong.
 func (w *connection) refused(err error) {
-	w.s.m.cfg.log.Error("credentials refused", zap.String("server", w.Server()), zap.Error(err))
+	w.s.m.cfg.log.Error("credentials refused", zap.String("server", w.Server), zap.Error(err))
 	w.s.m.giveUp(err)
 	w.End(err)
 }
@@ -136,10 +140,10 @@ func (w *connection) attach() {
 	s.m.everConnected.Store(true)
 	s.keeper.commitFirst(w.Conn)
 	if s.gate.attach(w.Conn, func() {
-		s.leases.kickKeeper()
+		signal(s.leases.kick)
 		s.setState(Connected)
 	}) {
-		s.m.lines.log(s.m.cfg.log, zap.InfoLevel, "connected", zap.String("server", w.Server()), sessionField(s.id))
+		s.m.lines.log(s.m.cfg.log, zap.InfoLevel, "connected", zap.String("server", w.Server), sessionField(s.id))
 	}
 }
 
@@ -170,7 +174,7 @@ func (w *connection) Header(zxid int64, code int32, ours bool) error {
 // transaction may follow, and must be told after a reconnect if they did not come.
 func (w *connection) Event(record []byte) error {
 	w.s.leases.hear()
-	return w.s.hub.event(w.Number(), record)
+	return w.s.hub.event(w.Number, record)
 }
 
 // Authenticated takes the answer to credentials.
@@ -191,7 +195,7 @@ func (w *connection) Done(c *wire.Call) {
 		}
 		w.s.leases.answered(w.record, c)
 	}
-	w.s.m.observe(c, w.Server())
+	w.s.m.observe(c, w.Server)
 }
 
 // observe tells the observer of a request that is over.
@@ -211,8 +215,8 @@ func (m *shared) observe(c *wire.Call, server string) {
 // Ended takes the connection out of use.
 func (w *connection) Ended(why error) {
 	s := w.s
-	s.link.broken(w.Server(), why)
+	s.link.broken(w.Server, why)
 	if s.gate.detach(w.Conn, func() { s.setState(Suspended) }) {
-		s.m.lines.log(s.m.cfg.log, zap.InfoLevel, "disconnected", zap.String("server", w.Server()), sessionField(s.id), zap.Error(why))
+		s.m.lines.log(s.m.cfg.log, zap.InfoLevel, "disconnected", zap.String("server", w.Server), sessionField(s.id), zap.Error(why))
 	}
 }

@@ -28,7 +28,7 @@ func (c inputConn) Read(p []byte) (int, error) { return c.input.Read(p) }
 func strangeConnection(input []byte) (*Session, *wire.Conn) {
 	cfg := config{timeout: time.Second, log: zap.NewNop(), maxRequest: defaultMaxRequest, maxAnswer: defaultMaxAnswer}
 	m := newManager(cfg, "", []string{"127.0.0.1:1"})
-	s := m.newSession()
+	s := newSession(m.shared, func(State) {})
 	s.link.ctx, s.link.cancel = context.WithCancel(context.Background())
 	m.session = s
 	near, far := net.Pipe()

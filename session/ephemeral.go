@@ -189,10 +189,7 @@ func (e *Ephemeral) Set(ctx context.Context, data []byte) error {
 		return opError("ephemeral", e.asked, Cancelled(ctx))
 	}
 	wait := e.data.want(slices.Clone(data))
-	select {
-	case e.kick <- struct{}{}:
-	default:
-	}
+	signal(e.kick)
 	return opError("ephemeral", e.asked, wait(ctx, e))
 }
 

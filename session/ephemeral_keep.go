@@ -47,7 +47,7 @@ func (e *Ephemeral) keep(s *Session) error {
 		if err == nil {
 			began := time.Now()
 			err = e.hold(s, n)
-			n.stop()
+			n.w.Stop()
 			if time.Since(began) > maxBackoff {
 				round = 0
 			}

@@ -16,8 +16,8 @@ const maxAbandoned = 1024
 // counts them.
 type gate struct {
 	m    *shared
-	dead chan struct{} // closed when no request goes through any more
-	why  error         // valid once dead is closed
+	over context.Context // ends when no request goes through any more
+	end  context.CancelCauseFunc
 
 	mu        sync.Mutex
 	conn      *wire.Conn    // proven to reach the leader; nil while there is none
@@ -29,7 +29,8 @@ type gate struct {
 }
 
 func (g *gate) init(m *shared) {
-	g.m, g.dead, g.change = m, make(chan struct{}), make(chan struct{})
+	g.m, g.change = m, make(chan struct{})
+	g.over, g.end = context.WithCancelCause(context.Background())
 }
 
 // current returns the connection that is in use, nil if there is none.
@@ -45,11 +46,11 @@ func (g *gate) attach(w *wire.Conn, then func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	// A connection that has ended meanwhile was detached before it came here.
-	if isClosed(g.dead) || w.Closed() {
+	if g.over.Err() != nil || w.Closed() {
 		return false
 	}
 	g.conn = w
-	g.wakeLocked()
+	broadcast(&g.change)
 	// Under g.mu, so that attach and detach are told in the order in which they
 	// happened.
 	then()
@@ -68,12 +69,6 @@ func (g *gate) detach(w *wire.Conn, then func()) (was bool) {
 	return was
 }
 
-// wakeLocked makes everyone in enter look again; g.mu is held.
-func (g *gate) wakeLocked() {
-	close(g.change)
-	g.change = make(chan struct{})
-}
-
 // enter waits until a request can be sent, and counts it as under way. One that
 // is urgent, because it cleans up after abandoned ones, is not held up by them.
 func (g *gate) enter(ctx context.Context, urgent bool) (*wire.Conn, error) {
@@ -87,23 +82,18 @@ func (g *gate) enter(ctx context.Context, urgent bool) (*wire.Conn, error) {
 		}
 		select {
 		case <-change:
-		case <-g.dead:
-			return nil, g.why
+		case <-g.over.Done():
+			return nil, context.Cause(g.over)
 		case <-ctx.Done():
-			return nil, g.cancelled(ctx)
+			g.mu.Lock()
+			full := g.conn != nil && g.abandoned >= maxAbandoned
+			g.mu.Unlock()
+			if full {
+				return nil, CancelledWaiting(ctx, fmt.Errorf("the server has not answered %d earlier requests whose callers have gone", maxAbandoned))
+			}
+			return nil, CancelledWaiting(ctx, g.m.manager.offline())
 		}
 	}
-}
-
-// cancelled is Cancelled for a call that could not send its request.
-func (g *gate) cancelled(ctx context.Context) error {
-	g.mu.Lock()
-	full := g.conn != nil && g.abandoned >= maxAbandoned
-	g.mu.Unlock()
-	if full {
-		return CancelledWaiting(ctx, fmt.Errorf("the server has not answered %d earlier requests whose callers have gone", maxAbandoned))
-	}
-	return g.m.cancelledOffline(ctx)
 }
 
 // tryEnter is enter for callers that must not wait. Without a connection to send
@@ -152,7 +142,7 @@ func (g *gate) settleAbandoned() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.abandoned--; g.abandoned == maxAbandoned-1 {
-		g.wakeLocked()
+		broadcast(&g.change)
 	}
 }
 
@@ -171,7 +161,7 @@ func (g *gate) close(why error) (idle <-chan struct{}) {
 	if g.refuse == nil {
 		g.refuse = why
 	}
-	g.wakeLocked()
+	broadcast(&g.change)
 	done := make(chan struct{})
 	if g.busy == 0 {
 		close(done)
@@ -179,14 +169,4 @@ func (g *gate) close(why error) (idle <-chan struct{}) {
 		g.idle = done
 	}
 	return done
-}
-
-// isClosed reports whether a channel is closed.
-func isClosed(ch <-chan struct{}) bool {
-	select {
-	case <-ch:
-		return true
-	default:
-		return false
-	}
 }

@@ -2,7 +2,6 @@ package session
 
 import (
 	"container/list"
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -66,49 +65,6 @@ type watchEntry struct {
 	idle   *list.Element
 }
 
-// A Watch is one wait for a change of a znode. It fires once, when the znode
-// is no longer as the read that came with the Watch found it; a change while
-// the connection was down counts too. Stop gives it up.
-type Watch struct {
-	hub    *hub
-	entry  *watchEntry
-	index  int
-	events chan zk.Event
-	armed  uint64
-	fired  atomic.Uint64
-	forget func() bool // stops waiting for the ctx of GetW and its like
-	notify func(zk.Event)
-}
-
-// Events returns the channel on which the one event comes. It has a buffer of
-// one and is closed behind the event. If the session ends first, the event is
-// of type zk.EventNotWatching and its Err says why; after Stop the channel
-// stays open and silent.
-func (w *Watch) Events() <-chan zk.Event { return w.events }
-
-// Connection is the number of the connection on which the watch was armed.
-func (w *Watch) Connection() uint64 { return w.armed }
-
-// FiredOn is the number of the connection over which the event came; valid
-// once Events has delivered it. Where it equals Connection, nothing can have
-// happened unseen in between.
-func (w *Watch) FiredOn() uint64 { return w.fired.Load() }
-
-// Stop gives the watch up: nobody waits for it any more. It is safe to call
-// more than once, and after the event.
-func (w *Watch) Stop() {
-	w.hub.mu.Lock()
-	defer w.hub.mu.Unlock()
-	w.hub.drop(w)
-	if w.forget != nil {
-		w.forget()
-	}
-}
-
-func newHub(m *shared, g *gate) *hub {
-	return &hub{m: m, gate: g, entries: make(map[watchKey]*watchEntry), idle: list.New()}
-}
-
 // pin announces a read that arms the watch, so that it is not removed on the
 // server between the read and its answer.
 func (h *hub) pin(key watchKey) *watchEntry {
@@ -151,7 +107,7 @@ func (h *hub) subscribe(key watchKey, conn uint64, absent bool) *Watch {
 	w.index = len(e.subs)
 	e.subs = append(e.subs, w)
 	if h.ended != nil {
-		h.fire(e, 0, h.farewell(e))
+		h.fire(e, 0, h.endEvent(e))
 	}
 	return w
 }
@@ -246,9 +202,6 @@ func (h *hub) event(conn uint64, body []byte) error {
 	if h.events++; h.events > h.armings+spareEvents {
 		return fmt.Errorf("%w: %d events of watches that were never armed", wire.ErrMalformed, h.events-h.armings)
 	}
-	if !h.isArmed(kind, path) {
-		return nil
-	}
 	if kind != zk.EventNodeChildrenChanged {
 		h.fire(h.entries[watchKey{path, dataWatch}], conn, ev)
 	}
@@ -261,14 +214,6 @@ func (h *hub) event(conn uint64, body []byte) error {
 // spareEvents is by how many events a connection may exceed the requests for a watch. A
 // server sends one event at most for each.
 const spareEvents = 1000
-
-// isArmed reports whether an event may concern somebody; h.mu is held.
-func (h *hub) isArmed(kind zk.EventType, path string) bool {
-	if kind != zk.EventNodeChildrenChanged && h.entries[watchKey{path, dataWatch}] != nil {
-		return true
-	}
-	return (kind == zk.EventNodeChildrenChanged || kind == zk.EventNodeDeleted) && h.entries[watchKey{path, childWatch}] != nil
-}
 
 func (h *hub) fire(e *watchEntry, conn uint64, ev zk.Event) {
 	if e == nil {
@@ -347,30 +292,11 @@ func (h *hub) end(err error) {
 	defer h.mu.Unlock()
 	h.ended = err
 	for _, e := range h.entries {
-		h.fire(e, 0, h.farewell(e))
+		h.fire(e, 0, h.endEvent(e))
 	}
 }
 
-func (h *hub) farewell(e *watchEntry) zk.Event {
+// endEvent is the event by which a waiter learns that the session is gone.
+func (h *hub) endEvent(e *watchEntry) zk.Event {
 	return zk.Event{Type: zk.EventNotWatching, State: zk.StateExpired, Path: h.m.strip(e.key.path), Err: h.ended}
-}
-
-// follow makes the watch end with ctx as well, and returns its channel.
-func (w *Watch) follow(ctx context.Context) <-chan zk.Event {
-	h := w.hub
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if w.index >= 0 && ctx.Done() != nil {
-		w.forget = context.AfterFunc(ctx, func() {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			if w.index < 0 {
-				return
-			}
-			h.drop(w)
-			w.events <- zk.Event{Type: zk.EventNotWatching, State: zk.StateUnknown, Path: h.m.strip(w.entry.key.path), Err: Cancelled(ctx)}
-			close(w.events)
-		})
-	}
-	return w.events
 }

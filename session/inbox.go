@@ -121,15 +121,7 @@ func (in *Inbox) push(d Delivery) {
 		return
 	}
 	in.arrived = append(in.arrived, d)
-	in.signal()
-}
-
-// signal makes Receive look again.
-func (in *Inbox) signal() {
-	select {
-	case in.wake <- struct{}{}:
-	default:
-	}
+	signal(in.wake)
 }
 
 // Receive waits for deliveries, and returns them in the order of arrival. The slice
@@ -186,8 +178,8 @@ func (in *Inbox) send(now time.Time) (change <-chan struct{}, err error) {
 		if err != nil || w == nil {
 			return change, err
 		}
-		if in.conn != w.Number() {
-			in.conn = w.Number()
+		if in.conn != w.Number {
+			in.conn = w.Number
 			in.mu.Lock()
 			in.push(Delivery{Kind: InboxConnection})
 			in.mu.Unlock()

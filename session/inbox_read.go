@@ -120,7 +120,7 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 	switch {
 	case stopped:
 		in.inFlight--
-		in.signal()
+		signal(in.wake)
 	case tooBad != nil:
 		in.inFlight--
 		r.state = readOver
@@ -129,7 +129,7 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 	case again(c):
 		r.state = readQueued
 		in.retries = append(in.retries, retry{r, time.Now().Add(r.pause(c))})
-		in.signal()
+		signal(in.wake)
 	default:
 		in.inFlight--
 		r.state, r.watch = readArmed, watch

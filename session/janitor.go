@@ -15,20 +15,16 @@ type janitor struct {
 	m     *shared
 	gate  *gate
 	id    *identity
-	added chan struct{} // has one while a chore was added that run has not seen
+	wg    *sync.WaitGroup // of the Session: run is in it
+	added chan struct{}   // has one while a chore was added that run has not seen
 
 	mu      sync.Mutex
 	chores  []*chore // that wait for their next attempt
 	running bool
-	wg      sync.WaitGroup // run
 	closed  bool
 }
 
 const maxChores = 128 // in one attempt
-
-func (j *janitor) init(m *shared, g *gate, id *identity) {
-	j.m, j.gate, j.id, j.added = m, g, id, make(chan struct{}, 1)
-}
 
 // discard hands in a chore for one znode. No znode has a path that is invalid, which is
 // logged.
@@ -57,10 +53,7 @@ func (j *janitor) add(c *chore) <-chan struct{} {
 		j.running = true
 		j.wg.Go(j.run)
 	}
-	select {
-	case j.added <- struct{}{}:
-	default:
-	}
+	signal(j.added)
 	return c.done
 }
 
@@ -77,11 +70,14 @@ func (j *janitor) close() {
 func (j *janitor) take() (due []*chore, wait time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	now := time.Now()
+	now, over := time.Now(), j.gate.over.Err() != nil // then nothing of a chore is left to be done
 	wait = -1
 	later := j.chores[:0]
 	for _, c := range j.chores {
 		d := max(0, c.due.Sub(now))
+		if over {
+			d = 0
+		}
 		if d == 0 && len(due) < maxChores {
 			due = append(due, c)
 			continue
@@ -129,17 +125,7 @@ func (j *janitor) rest(d time.Duration) {
 	select {
 	case <-t.C:
 	case <-j.added:
-	case <-j.gate.dead:
-		j.expire()
-	}
-}
-
-// expire makes all chores due: nothing of them is left to be done.
-func (j *janitor) expire() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, c := range j.chores {
-		c.due = time.Time{}
+	case <-j.gate.over.Done():
 	}
 }
 

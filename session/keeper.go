@@ -35,7 +35,7 @@ func (k *keeper) run() error {
 	defer timer.Stop()
 	for {
 		select {
-		case <-k.gate.dead:
+		case <-k.gate.over.Done():
 			return nil
 		case <-timer.C:
 		case <-k.v.kick:
@@ -102,7 +102,7 @@ func (k *keeper) step() (wait time.Duration, err error) {
 // plan decides what to do now and when to look again; leases.mu is held.
 func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 	v := k.v
-	timeout, active := v.proof.timeout, v.active()
+	timeout, active := v.proof.timeout, len(v.open) > 0
 	t.wait = v.heard.Add(timeout).Sub(now)
 	if v.held > 0 {
 		t.wait = min(t.wait, v.proof.deadline.Sub(now))
@@ -162,7 +162,7 @@ func (k *keeper) planCommit(w *wire.Conn, now time.Time, t *task) {
 	if due := v.commit.Add(pace); due.After(k.due) {
 		k.due = due // somebody else has made one
 	}
-	if k.beat == w.Number() {
+	if k.beat == w.Number {
 		return // the answer wakes the keeper
 	}
 	if now.Before(k.resume) {
@@ -216,7 +216,7 @@ var alwaysThere = [...]string{"/zookeeper/config", "/zookeeper", "/"}
 func (k *keeper) sendCommit(w *wire.Conn) {
 	l, path := k.checked()
 	k.v.mu.Lock()
-	k.beat, k.beatAt = w.Number(), time.Now()
+	k.beat, k.beatAt = w.Number, time.Now()
 	k.v.mu.Unlock()
 	r := &wire.Request{Op: wire.OpMulti, Own: true, Beat: true, Record: wire.Encoder(nil).MultiHeader(wire.OpCheck).String(path).Int(-1).MultiEnd()}
 	r.Answered = func(c *wire.Call) {
@@ -239,7 +239,7 @@ func (k *keeper) sendCommit(w *wire.Conn) {
 		default: // throttled, say
 			k.resume = time.Now().Add(k.v.proof.timeout / contactFraction)
 		}
-		k.v.kickKeeper()
+		signal(k.v.kick)
 	}
 	w.Send(r)
 }

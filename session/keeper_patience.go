@@ -57,7 +57,7 @@ func (k *keeper) critical() time.Time {
 // longer. leases.mu is held.
 func (k *keeper) stuckAt(w *wire.Conn) (due time.Time, ok bool) {
 	critical := k.critical()
-	if k.v.held == 0 || k.beat != w.Number() || k.beatAt.After(critical) {
+	if k.v.held == 0 || k.beat != w.Number || k.beatAt.After(critical) {
 		return time.Time{}, false
 	}
 	due = k.beatAt.Add(k.v.proof.timeout / commitFraction)

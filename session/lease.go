@@ -120,14 +120,14 @@ func (l *Lease) Grant(ctx context.Context) error {
 			v.mu.Lock()
 			path := v.m.strip(l.path)
 			v.mu.Unlock()
-			wait = v.m.startWait("grant", path, func(context.Context) error {
+			wait = v.m.StartWait("grant", path, func(context.Context) error {
 				return fmt.Errorf("for a transaction that proves session %s alive: the server or its leader did not answer in time", sessionID(v.id.id))
 			})
 			v.mu.Lock()
 			v.wanted++
 			l.change(leasePrepared)
 			v.mu.Unlock()
-			v.kickKeeper()
+			signal(v.kick)
 			continue // only callers that are counted are notified
 		}
 		select {
@@ -168,7 +168,7 @@ func (l *Lease) change(to leaseState) {
 	case leaseEnded:
 		delete(v.open, l)
 		if v.wanted > 0 {
-			v.notify() // a Grant of this lease would wait for a proof that nobody makes
+			broadcast(&v.moved) // a Grant of this lease would wait for a proof that nobody makes
 		}
 		return
 	}
@@ -186,7 +186,7 @@ func (l *Lease) lose() {
 		l.v.held--
 		l.endHold(ErrRemoved)
 	}
-	l.v.notify()
+	broadcast(&l.v.moved)
 }
 
 // errLeaseEnded is a programming error of Hold's caller.

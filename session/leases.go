@@ -53,14 +53,11 @@ func (v *leases) now() time.Time {
 	return now
 }
 
-// active says whether the session must be kept proven; mu is held.
-func (v *leases) active() bool { return len(v.open) > 0 }
-
 // proving says whether the session must be kept proven.
 func (v *leases) proving() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.active()
+	return len(v.open) > 0
 }
 
 // timeout is Session.Timeout.
@@ -78,24 +75,11 @@ func (v *leases) deadline() time.Time {
 	return v.proof.deadline
 }
 
-// notify wakes callers of Grant; mu is held.
-func (v *leases) notify() {
-	close(v.moved)
-	v.moved = make(chan struct{})
-}
-
-func (v *leases) kickKeeper() {
-	select {
-	case v.kick <- struct{}{}:
-	default:
-	}
-}
-
 // kickIfLate makes the keeper look again if it would do so too late for a lease
 // that has just been prepared or held; mu is held.
 func (v *leases) kickIfLate() {
 	if due := time.Now().Add(v.proof.timeout / contactFraction); v.wake.After(due) || v.proof.deadline.Before(v.wake) {
-		v.kickKeeper()
+		signal(v.kick)
 	}
 }
 
@@ -106,7 +90,7 @@ func (v *leases) connected(sent time.Time, timeout time.Duration) *record {
 	defer v.mu.Unlock()
 	v.heard = v.now()
 	v.record = v.proof.connect(sent, timeout)
-	v.kickKeeper()
+	signal(v.kick)
 	return v.record
 }
 
@@ -130,10 +114,10 @@ func (v *leases) answered(r *record, c *wire.Call) {
 		v.commit = c.Sent
 	}
 	if v.wanted > 0 && (v.proof.deadline != before || v.proof.lapsed != lapsed) {
-		v.notify()
+		broadcast(&v.moved)
 	}
 	if v.wanted > 0 && v.proof.lapsed && !lapsed {
-		v.kickKeeper()
+		signal(v.kick)
 	}
 }
 

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"reflect"
@@ -54,7 +55,7 @@ func (l *link) open() error {
 	l.parked, l.closing, l.closed = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	timeout := max(l.s.m.cfg.timeout, time.Millisecond)
 	var err error
-	l.zk, l.events, err = zk.Connect(l.s.m.servers.list(), timeout,
+	l.zk, l.events, err = zk.Connect(l.s.m.servers.all, timeout,
 		zk.WithDialer(l.dial), zk.WithHostProvider(l),
 		zk.WithMaxBufferSize(zkBuffer), zk.WithMaxConnBufferSize(zkBuffer),
 		zk.WithLogger(zkLog{l.s.m.cfg.log, &l.s.m.zkLines}), zk.WithLogInfo(false))
@@ -63,7 +64,7 @@ func (l *link) open() error {
 
 // Init, Len, Next and Connected make the link a zk.HostProvider.
 func (l *link) Init([]string) error { return nil }
-func (l *link) Len() int            { return len(l.s.m.servers.list()) }
+func (l *link) Len() int            { return len(l.s.m.servers.all) }
 func (l *link) Connected()          {}
 
 // Next returns the server to dial. After the end of the session Next returns when
@@ -149,7 +150,7 @@ func (l *link) dial(network, server string, _ time.Duration) (net.Conn, error) {
 // the clients of a server that died do not come back all at once.
 func (l *link) pause() error {
 	l.mu.Lock()
-	rounds := l.failures / len(l.s.m.servers.list())
+	rounds := l.failures / len(l.s.m.servers.all)
 	l.mu.Unlock()
 	if l.ctx.Err() != nil {
 		return errRefused
@@ -161,14 +162,10 @@ func (l *link) pause() error {
 	if l.s.leases.proving() {
 		limit = min(limit, l.bound()/2)
 	}
-	t := time.NewTimer(l.s.m.jitter.spread(backoff(rounds, firstBackoff, limit)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-l.ctx.Done():
+	if sleep(l.ctx, l.s.m.jitter.spread(backoff(rounds, firstBackoff, limit)), l.ctx) != nil {
 		return errRefused
 	}
+	return nil
 }
 
 func (l *link) failed(server string, err error) {
@@ -212,7 +209,7 @@ func (l *link) broken(server string, why error) {
 		// that was restarted must not be waited for either. So the pauses grow to a
 		// second only after dozens of such connections.
 		l.short++
-		l.failures = min(l.failures+1, (2+l.short/shortPerRound)*len(l.s.m.servers.list()))
+		l.failures = min(l.failures+1, (2+l.short/shortPerRound)*len(l.s.m.servers.all))
 	default:
 		l.failures, l.short = 0, 0
 	}
@@ -263,4 +260,34 @@ func (l *link) shutdown() {
 	}
 	<-l.closed
 	l.wg.Wait()
+}
+
+// dialServer opens a connection to one server, and the one below TLS.
+func dialServer(ctx context.Context, cfg *config, network, server string) (conn, raw net.Conn, err error) {
+	raw, err = cfg.dial(ctx, network, server)
+	if err != nil {
+		return nil, nil, err
+	}
+	if raw == nil {
+		return nil, nil, errors.New("the dialer returned neither a connection nor an error")
+	}
+	if cfg.tls == nil {
+		return raw, raw, nil
+	}
+	secured := cfg.tls
+	if secured.ServerName == "" && !secured.InsecureSkipVerify {
+		host, _, err := net.SplitHostPort(server)
+		if err != nil {
+			raw.Close()
+			return nil, nil, err
+		}
+		secured = secured.Clone()
+		secured.ServerName = host
+	}
+	secure := tls.Client(raw, secured)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		raw.Close()
+		return nil, nil, &tlsError{err}
+	}
+	return secure, raw, nil
 }

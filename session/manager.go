@@ -111,7 +111,8 @@ func (m *Manager) run() {
 	defer close(m.done)
 	var pace sessionPace
 	for m.ctx.Err() == nil {
-		s := m.newSession()
+		var s *Session
+		s = newSession(m.shared, func(st State) { m.setState(s, st) })
 		m.mu.Lock()
 		if m.session != nil {
 			s.link.goOn(m.session.link)
@@ -131,14 +132,14 @@ func (m *Manager) run() {
 			m.publish(Closed)
 			m.mu.Unlock()
 			s.close(ErrClosed)
-		case <-s.gate.dead:
-			m.lostLines.log(m.cfg.log, zap.WarnLevel, "session lost", sessionField(s.id), zap.Error(s.gate.why))
+		case <-s.gate.over.Done():
+			m.lostLines.log(m.cfg.log, zap.WarnLevel, "session lost", sessionField(s.id), zap.Error(context.Cause(s.gate.over)))
 			if s.known.Load() {
 				m.former.add(s.id)
 			}
 			m.wg.Go(func() { bury(s) })
 			if d := pace.after(s); d > 0 {
-				_ = m.sleep(m.ctx, d) // an error says that the Manager is closed
+				_ = sleep(m.ctx, d, m.ctx) // an error says that the Manager is closed
 			}
 		}
 	}
@@ -147,12 +148,6 @@ func (m *Manager) run() {
 	m.mu.Unlock()
 	m.waits.close()
 	m.wg.Wait()
-}
-
-// newSession returns a session that reports its states to m.
-func (m *Manager) newSession() (s *Session) {
-	s = newSession(m.shared, func(st State) { m.setState(s, st) })
-	return s
 }
 
 // Session waits until there is a session that is connected, and returns it. It
@@ -166,7 +161,7 @@ func (m *Manager) Session(ctx context.Context) (*Session, error) {
 		case m.ctx.Err() != nil:
 			return nil, opError("session", "", ErrClosed)
 		case ctx.Err() != nil:
-			return nil, opError("session", "", m.cancelledOffline(ctx))
+			return nil, opError("session", "", CancelledWaiting(ctx, m.offline()))
 		case state == Connected && s.hold.Err() == nil:
 			return s, nil
 		}
@@ -190,27 +185,12 @@ func (m *Manager) ExpectHolds() {
 	}
 }
 
-// StartWait notes that the operation op on a path waits from now on, until Stop.
-//
-// reason returns what the call waits for. It may send requests to find out, bounded
-// by its context; with a context that has ended it returns what is known. It may be
-// called by several goroutines at a time, and must not call the Wait.
-func (m *Manager) StartWait(op, path string, reason func(context.Context) error) *Wait {
-	return m.startWait(op, path, reason)
-}
-
-// StartIdleWait is StartWait for a wait that is no sign of a fault, however long it
-// takes, as for a message while a queue is empty: the reason is not logged.
-func (m *Manager) StartIdleWait(op, path string, reason func(context.Context) error) *Wait {
-	return m.startIdleWait(op, path, reason)
-}
-
 // Cancelled returns the error of a call whose ctx has ended: Cancelled, and if no
 // server can be used, with that reason. It is for packages that are built on this
 // one.
 func (m *Manager) Cancelled(ctx context.Context) error {
 	if state := m.State(); state != Connected && state != Closed {
-		return m.cancelledOffline(ctx)
+		return CancelledWaiting(ctx, m.offline())
 	}
 	return Cancelled(ctx)
 }
@@ -236,4 +216,25 @@ func (m *Manager) Close() error {
 	m.cancel(ErrClosed)
 	<-m.done
 	return nil
+}
+
+// checkChroot fails if the chroot does not exist, or creates it if WithCreateChroot
+// says so. A chroot that is removed later is created again like any directory: the
+// name has proven right.
+func (m *Manager) checkChroot(ctx context.Context) error {
+	if m.records.chroot == "" {
+		return nil
+	}
+	return m.Retry(ctx, func(s *Session) error {
+		exists, _, err := s.Exists(ctx, "/")
+		switch {
+		case ClassOf(err) == ClassNoAuth:
+			return nil // it exists, and may yet let us create or read below
+		case err != nil || exists:
+			return err
+		case m.cfg.makeChroot:
+			return s.MakeDir(ctx, "/")
+		}
+		return fmt.Errorf("%w: %s (correct the connection string, or create the chroot by session.WithCreateChroot)", ErrNoChroot, m.records.chroot)
+	})
 }

@@ -94,26 +94,14 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 	if err != nil {
 		return nil, opError("multi", "", err)
 	}
+	var results []zk.MultiResponse
 	c, err := s.requests.try(ctx, r)
-	if err != nil {
-		return nil, opError("multi", firstPath(ops), err)
+	if err == nil {
+		results, err = s.m.multiAnswer(c, len(ops))
 	}
-	results, err := s.m.multiAnswer(c, len(ops))
-	return results, opError("multi", firstPath(ops), err)
-}
-
-func firstPath(ops []any) string {
-	for _, op := range ops {
-		switch op := op.(type) {
-		case *zk.CreateRequest:
-			return op.Path
-		case *zk.DeleteRequest:
-			return op.Path
-		case *zk.SetDataRequest:
-			return op.Path
-		case *zk.CheckVersionRequest:
-			return op.Path
-		}
+	path := ""
+	if len(r.Parts) > 0 {
+		path = s.m.strip(r.Parts[0].Path)
 	}
-	return ""
+	return results, opError("multi", path, err)
 }

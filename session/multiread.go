@@ -64,8 +64,8 @@ func (s *Session) MultiRead(ctx context.Context, reads ...Read) ([]ReadResult, e
 	}
 	var results []ReadResult
 	for len(reads) > 0 {
-		n := s.m.records.fitting(reads)
-		some, err := multiRead(ctx, s, reads[:n])
+		r, n := s.m.records.multiRead(reads)
+		some, err := multiRead(ctx, s, r, reads[:n])
 		if err != nil {
 			return nil, opError("multiRead", reads[0].path, err)
 		}
@@ -77,20 +77,7 @@ func (s *Session) MultiRead(ctx context.Context, reads ...Read) ([]ReadResult, e
 	return results, nil
 }
 
-// fitting is how many of the reads go into the next request: one at least.
-func (b *records) fitting(reads []Read) int {
-	size := wire.HeaderSize + wire.MultiHeaderSize // of the end
-	for i, read := range reads {
-		const lengthAndWatch = 5
-		if size += wire.MultiHeaderSize + len(b.chroot.full(read.path)) + lengthAndWatch; size > b.max && i > 0 {
-			return i
-		}
-	}
-	return len(reads)
-}
-
-func multiRead(ctx context.Context, s *Session, reads []Read) ([]ReadResult, error) {
-	r := s.m.records.multiRead(reads)
+func multiRead(ctx context.Context, s *Session, r *wire.Request, reads []Read) ([]ReadResult, error) {
 	hangups, guilty := 0, 0
 	for round := 0; s.m.multiReads.usable(); round++ {
 		if err := s.Pause(ctx, round); err != nil {
@@ -129,17 +116,22 @@ func multiRead(ctx context.Context, s *Session, reads []Read) ([]ReadResult, err
 	return readSingly(ctx, s, reads)
 }
 
-// multiRead makes the request of a MultiRead.
-func (b *records) multiRead(reads []Read) *wire.Request {
+// multiRead makes the request of a MultiRead, of the first n reads: as many as fit, and
+// one at least.
+func (b *records) multiRead(reads []Read) (r *wire.Request, n int) {
 	var record wire.Encoder
-	for _, read := range reads {
+	for i, read := range reads {
 		op := wire.OpGetData
 		if read.children {
 			op = wire.OpGetChildren
 		}
-		record = record.MultiHeader(op).String(b.chroot.full(read.path)).Bool(false)
+		longer := record.MultiHeader(op).String(b.chroot.full(read.path)).Bool(false)
+		if i > 0 && b.checkSize(len(longer)+wire.MultiHeaderSize) != nil {
+			break
+		}
+		record, n = longer, i+1
 	}
-	return &wire.Request{Op: wire.OpMultiRead, Record: record.MultiEnd()}
+	return &wire.Request{Op: wire.OpMultiRead, Record: record.MultiEnd()}, n
 }
 
 // multiReadAnswer decodes the answer to a MultiRead.

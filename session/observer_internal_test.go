@@ -15,7 +15,7 @@ func TestAnAbsentObserverCostsNoAllocation(t *testing.T) {
 	c := &wire.Call{Request: &wire.Request{Op: wire.OpSync}}
 	waits := make([]*Wait, 2000)
 	for i := range waits {
-		waits[i] = m.startIdleWait("lock", "/locks/a", nil)
+		waits[i] = m.StartIdleWait("lock", "/locks/a", nil)
 	}
 	for what, report := range map[string]func(){
 		"a request": func() { m.observe(c, "zk1:2181") },

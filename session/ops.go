@@ -50,10 +50,7 @@ func (s *Session) MakeDir(ctx context.Context, path string, acl ...zk.ACL) error
 	if err := checkPath(path, false); err != nil {
 		return opError("create", path, err)
 	}
-	if err := makeDir(ctx, s, s.m.full(path), acl); err != nil {
-		return opError("create", path, err)
-	}
-	return nil
+	return opError("create", path, makeDir(ctx, s, s.m.full(path), acl))
 }
 
 // makeDir is MakeDir for a path as the server knows it: the chroot, too, may have to be made.
@@ -138,7 +135,7 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 	if err := checkPath(path, false); err != nil {
 		return opError("delete", path, err)
 	}
-	_, err := s.requests.write(ctx, s.m.records.delete(path, version), version)
+	_, err := s.requests.write(ctx, s.m.records.versioned(wire.OpDelete, path, version), version)
 	return opError("delete", path, err)
 }
 

@@ -210,11 +210,8 @@ func WithCreateChroot() Option {
 // be the servers' jute.maxbuffer. The default is ZooKeeper's: 1,048,575.
 func WithMaxRequest(n int) Option {
 	return func(c *config) error {
-		if n < 1024 || n > math.MaxInt32 {
-			return invalid("WithMaxRequest", "%d is not between 1024 and %d bytes", n, math.MaxInt32)
-		}
 		c.maxRequest = n
-		return nil
+		return checkFrameSize("WithMaxRequest", n)
 	}
 }
 
@@ -224,10 +221,14 @@ func WithMaxRequest(n int) Option {
 // MultiRead or the list of a znode's children.
 func WithMaxAnswer(n int) Option {
 	return func(c *config) error {
-		if n < 1024 || n > math.MaxInt32 {
-			return invalid("WithMaxAnswer", "%d is not between 1024 and %d bytes", n, math.MaxInt32)
-		}
 		c.maxAnswer = n
-		return nil
+		return checkFrameSize("WithMaxAnswer", n)
 	}
+}
+
+func checkFrameSize(option string, n int) error {
+	if n < 1024 || n > math.MaxInt32 {
+		return invalid(option, "%d is not between 1024 and %d bytes", n, math.MaxInt32)
+	}
+	return nil
 }

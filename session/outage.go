@@ -18,7 +18,7 @@ func (m *Manager) watchOutages() {
 	connected := false
 	for {
 		m.mu.Lock()
-		state, change := m.state, m.change
+		state, since, change := m.state, m.since, m.change
 		m.mu.Unlock()
 		if now := state == Connected; now != connected {
 			connected = now
@@ -43,19 +43,12 @@ func (m *Manager) watchOutages() {
 				continue
 			}
 			m.cfg.log.Warn("no server can be used", zap.Stringer("state", state),
-				zap.Duration("waited", roundTime(time.Since(m.offlineSince()))), zap.Strings("servers", m.servers.report()))
+				zap.Duration("waited", roundTime(time.Since(since))), zap.Strings("servers", m.servers.report()))
 			pause = min(2*pause, maxReport)
 			report = time.Now().Add(pause)
 			timer.Reset(pause)
 		}
 	}
-}
-
-// offlineSince returns when the last connection ended, or the Manager was made.
-func (m *Manager) offlineSince() time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.since
 }
 
 // offline returns why a call has to wait for a connection.

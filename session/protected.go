@@ -60,14 +60,10 @@ func (s *Session) CreateProtected(ctx context.Context, path string, data []byte,
 	if err != nil {
 		return "", opError("create", path, err)
 	}
-	created := func(c *wire.Call) ([]string, error) {
+	paths, _, err := createProtected(ctx, s, protected, r, func(c *wire.Call) ([]string, []zk.MultiResponse, error) {
 		path, err := s.m.createdPath(c)
-		return []string{path}, err
-	}
-	paths, c, err := createProtected(ctx, s, protected, r, created)
-	if err == nil && c != nil {
-		paths, err = created(c)
-	}
+		return []string{path}, nil, err
+	})
 	if err != nil {
 		return "", opError("create", path, err)
 	}
@@ -98,22 +94,16 @@ func (s *Session) MultiProtected(ctx context.Context, ops ...any) ([]string, []z
 	if err != nil {
 		return nil, nil, opError("multi", path, err)
 	}
-	var results []zk.MultiResponse
-	created := func(c *wire.Call) (paths []string, err error) {
+	paths, results, err := createProtected(ctx, s, path, r, func(c *wire.Call) (paths []string, results []zk.MultiResponse, err error) {
 		if results, err = s.m.multiAnswer(c, len(ops)); err != nil {
-			return nil, err
+			return nil, results, err
 		}
 		for _, i := range at {
 			paths = append(paths, results[i].String)
 		}
-		return paths, nil
-	}
-	paths, c, err := createProtected(ctx, s, path, r, created)
-	if err == nil && c != nil {
-		paths, err = created(c)
-		return paths, results, opError("multi", path, err)
-	}
-	return paths, nil, opError("multi", path, err)
+		return paths, results, nil
+	})
+	return paths, results, opError("multi", path, err)
 }
 
 // errNotOneProtected is a programming error of MultiProtected's caller.
@@ -121,10 +111,10 @@ var errNotOneProtected = errors.New("want one or more creates of exactly one pat
 
 func lastName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// createProtected sends r until its outcome is known: either it returns the answer, or the
-// paths of the znodes that were found instead of an answer. created reads an answer
-// of r's kind.
-func createProtected(ctx context.Context, s *Session, path string, r *wire.Request, created func(*wire.Call) ([]string, error)) ([]string, *wire.Call, error) {
+// createProtected sends r until its outcome is known: either it returns what created
+// reads in the answer, or the paths of the znodes that were found instead of an answer.
+func createProtected(ctx context.Context, s *Session, path string, r *wire.Request,
+	created func(*wire.Call) ([]string, []zk.MultiResponse, error)) ([]string, []zk.MultiResponse, error) {
 	dir, name := split(path)
 	guid := guidOf(name)
 	r.Late = func(c *wire.Call) {
@@ -132,7 +122,7 @@ func createProtected(ctx context.Context, s *Session, path string, r *wire.Reque
 		case ClassConnectionLost, ClassUnknown:
 			s.janitor.add(&chore{dir: dir, guid: guid})
 		case ClassOK:
-			if paths, err := created(c); err == nil {
+			if paths, _, err := created(c); err == nil {
 				s.janitor.add(&chore{dir: dir, paths: paths})
 			}
 		}
@@ -143,8 +133,11 @@ func createProtected(ctx context.Context, s *Session, path string, r *wire.Reque
 			// Nothing says that this refusal came before the creation.
 			s.janitor.add(&chore{dir: dir, guid: guid})
 		}
+		if err == nil {
+			return created(c)
+		}
 		if ClassOf(err) != ClassConnectionLost {
-			return nil, c, err
+			return nil, nil, err
 		}
 		found, err := lookForGUID(ctx, s, dir, guid)
 		if err != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// read sends a read, over lost connections, and opens the answer. With a watch
-// it returns one that was armed by this very read, unless the server armed none.
-func read(ctx context.Context, s *Session, op int32, path string, watched bool) (*wire.Call, *Watch, error) {
+// read sends a read, over lost connections, and has decode read the answer, unless there
+// is no znode. With a watch it returns one that was armed by this very read, unless the
+// server armed none.
+func read(ctx context.Context, s *Session, op int32, path string, watched bool, decode func(*wire.Decoder)) (w *Watch, err error) {
 	if err := checkPath(path, false); err != nil {
-		return nil, nil, opError(wire.OpName(op), path, err)
+		return nil, opError(wire.OpName(op), path, err)
 	}
 	r := s.m.records.read(op, path, watched)
-	var w *Watch
 	if watched {
 		key := watchKey{r.Path, dataWatch}
 		if op == wire.OpGetChildren2 {
@@ -30,80 +30,48 @@ func read(ctx context.Context, s *Session, op int32, path string, watched bool) 
 				w = s.hub.subscribe(key, c.Conn, c.Code != 0)
 			}
 		}
-		r.Late = func(*wire.Call) {
-			if w != nil {
-				w.Stop()
-			}
-		}
+		r.Late = func(*wire.Call) { w.Stop() }
 	}
 	c, _, err := s.requests.repeat(ctx, r)
-	if err != nil {
-		return nil, nil, opError(wire.OpName(op), path, err)
+	if err == nil {
+		err = s.m.failure(c)
 	}
-	if err := s.m.failure(c); err != nil && !(op == wire.OpExists && c.Code == codeNoNode) {
-		return nil, nil, opError(wire.OpName(op), path, err)
-	}
-	return c, w, nil
-}
-
-func get(ctx context.Context, s *Session, path string, watched bool) ([]byte, *zk.Stat, *Watch, error) {
-	c, w, err := read(ctx, s, wire.OpGetData, path, watched)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	d := wire.Decoder{B: c.Body}
-	data, stat := d.Buffer(), d.Stat()
-	return data, stat, w, decoded(&d, "get", path, w)
-}
-
-func exists(ctx context.Context, s *Session, path string, watched bool) (bool, *zk.Stat, *Watch, error) {
-	c, w, err := read(ctx, s, wire.OpExists, path, watched)
-	if err != nil {
-		return false, nil, nil, err
-	}
-	if c.Code == codeNoNode {
-		return false, nil, w, nil
-	}
-	d := wire.Decoder{B: c.Body}
-	stat := d.Stat()
-	return true, stat, w, decoded(&d, "exists", path, w)
-}
-
-// ChildNames is Children for who looks through a long list once: the names come
-// in the server's order, which is none, and are parts of one string that holds them
-// all, so that strings.Clone is for those to be kept.
-func (s *Session) ChildNames(ctx context.Context, path string) (iter.Seq[string], *zk.Stat, error) {
-	c, _, err := read(ctx, s, wire.OpGetChildren2, path, false)
-	if err != nil {
-		return nil, nil, err
-	}
-	d := wire.Decoder{B: c.Body}
-	names, stat := d.List(), d.Stat()
-	if err := decoded(&d, "children", path, nil); err != nil {
-		return nil, nil, err
-	}
-	return names, stat, nil
-}
-
-func children(ctx context.Context, s *Session, path string, watched bool) ([]string, *zk.Stat, *Watch, error) {
-	c, w, err := read(ctx, s, wire.OpGetChildren2, path, watched)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	d := wire.Decoder{B: c.Body}
-	names, stat := d.Strings(), d.Stat()
-	slices.Sort(names)
-	return names, stat, w, decoded(&d, "children", path, w)
-}
-
-func decoded(d *wire.Decoder, op, path string, w *Watch) error {
-	if !d.Bad {
-		return nil
-	}
-	if w != nil {
+	switch {
+	case err == nil:
+		d := wire.Decoder{B: c.Body}
+		if decode(&d); !d.Bad {
+			return w, nil
+		}
 		w.Stop()
+		err = wire.ErrMalformed
+	case c != nil && op == wire.OpExists && c.Code == codeNoNode:
+		return w, nil
 	}
-	return opError(op, path, wire.ErrMalformed)
+	return nil, opError(wire.OpName(op), path, err)
+}
+
+func get(ctx context.Context, s *Session, path string, watched bool) (data []byte, stat *zk.Stat, w *Watch, err error) {
+	w, err = read(ctx, s, wire.OpGetData, path, watched, func(d *wire.Decoder) { data, stat = d.Buffer(), d.Stat() })
+	return data, stat, w, err
+}
+
+func exists(ctx context.Context, s *Session, path string, watched bool) (ok bool, stat *zk.Stat, w *Watch, err error) {
+	w, err = read(ctx, s, wire.OpExists, path, watched, func(d *wire.Decoder) { ok, stat = true, d.Stat() })
+	return ok, stat, w, err
+}
+
+func children(ctx context.Context, s *Session, path string, watched bool) (names []string, stat *zk.Stat, w *Watch, err error) {
+	w, err = read(ctx, s, wire.OpGetChildren2, path, watched, func(d *wire.Decoder) { names, stat = d.Strings(), d.Stat() })
+	slices.Sort(names)
+	return names, stat, w, err
+}
+
+// ChildNames is Children for callers that look through a long list once: the names come
+// in the server's order, which is none, and are parts of one string that holds them
+// all. strings.Clone a name to keep it.
+func (s *Session) ChildNames(ctx context.Context, path string) (names iter.Seq[string], stat *zk.Stat, err error) {
+	_, err = read(ctx, s, wire.OpGetChildren2, path, false, func(d *wire.Decoder) { names, stat = d.List(), d.Stat() })
+	return names, stat, err
 }
 
 // Get returns the data of a znode and its Stat. Like every read it is repeated
@@ -151,27 +119,18 @@ func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, *zk
 // buffer of one; nobody needs to read it.
 func (s *Session) GetW(ctx context.Context, path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	data, stat, w, err := get(ctx, s, path, true)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	return data, stat, w.follow(ctx), nil
+	return data, stat, w.follow(ctx), err
 }
 
 // ExistsW is Exists with a channel as that of GetW. It also watches for the
 // creation of a znode that does not exist.
 func (s *Session) ExistsW(ctx context.Context, path string) (bool, *zk.Stat, <-chan zk.Event, error) {
 	ok, stat, w, err := exists(ctx, s, path, true)
-	if err != nil {
-		return false, nil, nil, err
-	}
-	return ok, stat, w.follow(ctx), nil
+	return ok, stat, w.follow(ctx), err
 }
 
 // ChildrenW is Children with a channel as that of GetW.
 func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
 	names, stat, w, err := children(ctx, s, path, true)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	return names, stat, w.follow(ctx), nil
+	return names, stat, w.follow(ctx), err
 }

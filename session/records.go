@@ -55,11 +55,6 @@ func (b *records) create(path string, data []byte, flags int32, acl []zk.ACL) (*
 	return r, nil
 }
 
-// delete makes a delete.
-func (b *records) delete(path string, version int32) *wire.Request {
-	return b.versioned(wire.OpDelete, path, version)
-}
-
 // versioned makes a request of a path and a version.
 func (b *records) versioned(op int32, path string, version int32) *wire.Request {
 	r, record := b.path(op, path, 0)
@@ -108,7 +103,7 @@ func (b *records) multi(ops []any) (*wire.Request, error) {
 			r, err = b.create(op.Path, op.Data, op.Flags, op.Acl)
 		case *zk.DeleteRequest:
 			if err = checkPath(op.Path, false); err == nil {
-				r = b.delete(op.Path, op.Version)
+				r = b.versioned(wire.OpDelete, op.Path, op.Version)
 			}
 		case *zk.SetDataRequest:
 			if err = checkPath(op.Path, false); err == nil {

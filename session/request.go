@@ -41,7 +41,7 @@ func (q *requester) try(ctx context.Context, r *wire.Request) (*wire.Call, error
 func (q *requester) persist(ctx context.Context, r *wire.Request, c *wire.Call) (*wire.Call, error) {
 	var refusals atomic.Int32
 	last := errorOfCode(c.MultiCode())
-	wait := q.m.startWait(wire.OpName(r.Op), q.m.strip(r.Path), func(context.Context) error {
+	wait := q.m.StartWait(wire.OpName(r.Op), q.m.strip(r.Path), func(context.Context) error {
 		return fmt.Errorf("for a request that the server has refused %d times: %w", refusals.Load(), last)
 	})
 	defer wait.Stop()
@@ -72,9 +72,9 @@ func (q *requester) send(ctx context.Context, r *wire.Request) (*wire.Call, erro
 		select {
 		case <-c.Done():
 		case <-ctx.Done():
-			stop = CancelledWaiting(ctx, fmt.Errorf("no answer from %s for %v", w.Server(), roundTime(time.Since(c.Sent))))
-		case <-q.gate.dead:
-			stop = q.gate.why
+			stop = CancelledWaiting(ctx, fmt.Errorf("no answer from %s for %v", w.Server, roundTime(time.Since(c.Sent))))
+		case <-q.gate.over.Done():
+			stop = context.Cause(q.gate.over)
 		}
 		if stop != nil && q.abandon(c) {
 			return nil, stop
@@ -87,8 +87,8 @@ func (q *requester) send(ctx context.Context, r *wire.Request) (*wire.Call, erro
 			continue
 		}
 		select {
-		case <-q.gate.dead:
-			return nil, q.gate.why
+		case <-q.gate.over.Done():
+			return nil, context.Cause(q.gate.over)
 		default:
 			return nil, c.Err
 		}
@@ -133,7 +133,7 @@ func (q *requester) repeat(ctx context.Context, r *wire.Request) (c *wire.Call, 
 				}
 				return nil, lost, err
 			}
-			if err := q.wait(ctx, q.guiltPause()); err != nil {
+			if err := sleep(ctx, q.guiltPause(), q.gate.over); err != nil {
 				return nil, lost, err
 			}
 		}
@@ -184,19 +184,5 @@ func (q *requester) pause(ctx context.Context, round int) error {
 
 // backoff waits before the attempt after round failed ones.
 func (q *requester) backoff(ctx context.Context, round int) error {
-	return q.wait(ctx, q.m.jitter.backoff(round))
-}
-
-// wait returns after d, or with an error when ctx or the session ends.
-func (q *requester) wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return Cancelled(ctx)
-	case <-q.gate.dead:
-		return q.gate.why
-	}
+	return sleep(ctx, q.m.jitter.backoff(round), q.gate.over)
 }

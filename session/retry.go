@@ -26,7 +26,7 @@ func (m *Manager) Retry(ctx context.Context, fn func(*Session) error) error {
 	var last error
 	for round := 0; ; round++ {
 		if round > 1 {
-			if err := m.sleep(ctx, m.jitter.backoff(round-1)); err != nil {
+			if err := sleep(ctx, m.jitter.backoff(round-1), m.ctx); err != nil {
 				return joined(err, last)
 			}
 		}

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"bytes"
+	"container/list"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -26,7 +28,7 @@ type Session struct {
 	hold    context.Context // what Context returns
 	end     endNotice
 	ended   sync.Once
-	remains bool // the server may still have the session; valid once gate.dead is closed
+	remains bool // the server may still have the session; valid once gate.over has ended
 
 	seenZxid  atomic.Int64 // the newest zxid in an answer
 	eventZxid atomic.Int64 // every event of ours up to this zxid has arrived
@@ -40,8 +42,8 @@ func newSession(m *shared, setState func(State)) *Session {
 	s.leases.init(m, &s.identity, s.hold)
 	s.requests = requester{m, &s.gate, &s.leases}
 	s.keeper = &keeper{m: m, gate: &s.gate, v: &s.leases}
-	s.hub = newHub(m, &s.gate)
-	s.janitor.init(m, &s.gate, &s.identity)
+	s.hub = &hub{m: m, gate: &s.gate, entries: make(map[watchKey]*watchEntry), idle: list.New()}
+	s.janitor = janitor{m: m, gate: &s.gate, id: &s.identity, wg: &s.wg, added: make(chan struct{}, 1)}
 	s.link = &link{s: s}
 	return s
 }
@@ -70,16 +72,75 @@ func (s *Session) Err() error { return context.Cause(s.hold) }
 // zero while there is none. See Watch.
 func (s *Session) Connection() uint64 {
 	if w := s.gate.current(); w != nil {
-		return w.Number()
+		return w.Number
 	}
 	return 0
 }
 
-// keep runs the keeper.
-func (s *Session) keep() {
-	if err := s.keeper.run(); err != nil {
-		s.lose(err, true)
+// Deadline is until when the session is proven alive: no server ends it before,
+// unless an administrator does. The Deadline moves on when a transaction of the session is
+// answered, and passes while the session has no transactions. While a Lease is
+// held it is kept ahead, and the Session's context ends if it passes. It is the
+// zero time before the first transaction.
+func (s *Session) Deadline() time.Time { return s.leases.deadline() }
+
+// Lease opens a lease.
+func (s *Session) Lease() *Lease {
+	s.m.holds.Store(true)
+	return &Lease{v: &s.leases}
+}
+
+// NotifyEnd has f called once, with the cause, when the Session's Context ends: before
+// the session is closed on the server, and so before anybody else can be granted what
+// this session holds. context.AfterFunc does not promise that, since it calls its
+// function in another goroutine. f must not block, and must not call NotifyEnd. After
+// stop, f is not called any more unless it is being called.
+//
+// If the Context has ended already, NotifyEnd fails with its cause and does not call f.
+func (s *Session) NotifyEnd(f func(cause error)) (stop func(), err error) {
+	stop, ok := s.end.add(f)
+	if !ok {
+		return nil, s.Err()
 	}
+	return stop, nil
+}
+
+// Busy delays Manager.Close, though not beyond the Deadline, until done is
+// called: for work that should end in order. It fails once the session is over.
+func (s *Session) Busy() (done func(), err error) {
+	if err := s.gate.hold(); err != nil {
+		return nil, err
+	}
+	return sync.OnceFunc(s.gate.leave), nil
+}
+
+// Pause waits before an attempt is repeated that failed because of something other
+// than load, and returns at once in the rounds 0 and 1: the way to a new connection
+// has pauses of its own. Later pauses grow to a second, with jitter, in case that
+// the attempt itself breaks the connection, or that the answers contradict each
+// other. It fails when ctx or the session ends.
+func (s *Session) Pause(ctx context.Context, round int) error {
+	return s.requests.pause(ctx, round)
+}
+
+// StartWait is Manager.StartWait.
+func (s *Session) StartWait(op, path string, reason func(context.Context) error) *Wait {
+	return s.m.StartWait(op, path, reason)
+}
+
+// Discard removes a znode in the background, whatever its version. It is repeated
+// over lost connections, and when the server refuses it for a transient or an
+// unknown reason. The channel is closed when the znode is gone, when the session is
+// over, or when the server has refused the removal for good, which is logged.
+func (s *Session) Discard(path string) <-chan struct{} {
+	return s.janitor.discard(&chore{paths: []string{path}})
+}
+
+// DiscardOwn is Discard for an ephemeral of this session that holds certain data, or
+// any data if data is nil. It leaves a znode of the same name alone that has another
+// owner or other data.
+func (s *Session) DiscardOwn(path string, data []byte) <-chan struct{} {
+	return s.janitor.discard(&chore{paths: []string{path}, own: true, data: bytes.Clone(data)})
 }
 
 // lose ends the session for everyone, once. It does not block. remains says
@@ -87,13 +148,13 @@ func (s *Session) keep() {
 func (s *Session) lose(why error, remains bool) {
 	s.ended.Do(func() {
 		s.gate.lose(why)
-		s.gate.why, s.remains = why, remains && s.known.Load()
+		s.remains = remains && s.known.Load()
 		s.leases.endHolds(why) // before the functions of NotifyEnd end their leases
 		s.end.notify(why)
-		// Before dead is closed, which makes the Manager go on to the next session
+		// Before gate.over ends, which makes the Manager go on to the next session
 		// and listen to this one no more.
 		s.setState(Lost)
-		close(s.gate.dead)
+		s.gate.end(why)
 		s.janitor.close()
 		s.link.stop()
 		s.hub.end(why)
@@ -112,7 +173,7 @@ func (s *Session) close(why error) {
 		select {
 		case <-idle:
 		case <-wait.C:
-		case <-s.gate.dead:
+		case <-s.gate.over.Done():
 		}
 	}
 	s.link.shutdown()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // shared is what a Manager has in common with its Sessions.
@@ -46,22 +45,3 @@ type shared struct {
 // full is a path as the server knows it, and strip is the inverse.
 func (m *shared) full(path string) string  { return m.records.chroot.full(path) }
 func (m *shared) strip(path string) string { return m.records.chroot.strip(path) }
-
-// cancelledOffline is Cancelled for a call that waited for a connection.
-func (m *shared) cancelledOffline(ctx context.Context) error {
-	return CancelledWaiting(ctx, m.manager.offline())
-}
-
-// sleep returns after d, or with an error when ctx ends or the Manager is closed.
-func (m *shared) sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return Cancelled(ctx)
-	case <-m.ctx.Done():
-		return ErrClosed
-	}
-}

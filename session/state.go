@@ -1,7 +1,5 @@
 package session
 
-import "fmt"
-
 // State is what a Manager can say about its session.
 type State uint8
 
@@ -21,9 +19,4 @@ const (
 
 var stateNames = [...]string{"Connecting", "Connected", "Suspended", "Lost", "Closed"}
 
-func (s State) String() string {
-	if int(s) < len(stateNames) {
-		return stateNames[s]
-	}
-	return fmt.Sprintf("State(%d)", uint8(s))
-}
+func (s State) String() string { return nameOf(stateNames[:], uint8(s), "State") }

@@ -73,6 +73,5 @@ func (m *Manager) publish(st State) {
 			close(ch)
 		}
 	}
-	close(m.change)
-	m.change = make(chan struct{})
+	broadcast(&m.change)
 }

@@ -39,7 +39,7 @@ func (m *Manager) Stats() Stats {
 	}
 	st.Session, st.Timeout, st.Deadline = sessionID(s.id), s.Timeout(), s.Deadline()
 	if w := s.gate.current(); w != nil {
-		st.Server, st.InFlight = w.Server(), w.Pending()
+		st.Server, st.InFlight = w.Server, w.Pending()
 	}
 	s.gate.mu.Lock()
 	st.Abandoned = s.gate.abandoned

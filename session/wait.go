@@ -1,8 +1,11 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,8 +33,6 @@ type Wait struct {
 	began    time.Duration // since epoch
 	reason   func(context.Context) error
 
-	prev, next *Wait // guarded by waits.mu
-
 	mu    sync.Mutex
 	timer *time.Timer // nil if nothing would be logged
 	pause time.Duration
@@ -39,9 +40,13 @@ type Wait struct {
 	ended bool
 }
 
-// startWait is Manager.StartWait.
-func (m *shared) startWait(op, path string, reason func(context.Context) error) *Wait {
-	w := m.startIdleWait(op, path, reason)
+// StartWait notes that the operation op on a path waits from now on, until Stop.
+//
+// reason returns what the call waits for. It may send requests to find out, bounded
+// by its context; with a context that has ended it returns what is known. It may be
+// called by several goroutines at a time, and must not call the Wait.
+func (m *shared) StartWait(op, path string, reason func(context.Context) error) *Wait {
+	w := m.StartIdleWait(op, path, reason)
 	if m.cfg.log.Core().Enabled(zap.WarnLevel) {
 		w.mu.Lock() // report reads timer
 		w.timer = time.AfterFunc(firstReport, w.report)
@@ -50,8 +55,9 @@ func (m *shared) startWait(op, path string, reason func(context.Context) error) 
 	return w
 }
 
-// startIdleWait is Manager.StartIdleWait.
-func (m *shared) startIdleWait(op, path string, reason func(context.Context) error) *Wait {
+// StartIdleWait is StartWait for a wait that is no sign of a fault, however long it
+// takes, as for a message while a queue is empty: the reason is not logged.
+func (m *shared) StartIdleWait(op, path string, reason func(context.Context) error) *Wait {
 	w := &Wait{m: m, op: op, path: path, began: time.Since(epoch), reason: reason, pause: firstReport}
 	m.waits.add(w)
 	return w
@@ -59,10 +65,9 @@ func (m *shared) startIdleWait(op, path string, reason func(context.Context) err
 
 // Stop ends the wait. It may be called more than once, and on nil.
 func (w *Wait) Stop() {
-	if w == nil {
-		return
+	if w != nil {
+		w.stop(false)
 	}
-	w.stop(false)
 }
 
 func (w *Wait) stop(cancelled bool) {
@@ -72,7 +77,9 @@ func (w *Wait) stop(cancelled bool) {
 		return
 	}
 	w.ended = true
-	w.m.waits.remove(w)
+	w.m.waits.mu.Lock()
+	delete(w.m.waits.all, w)
+	w.m.waits.mu.Unlock()
 	if ended := w.m.cfg.observer.WaitEnded; ended != nil {
 		ended(WaitEnded{w.op, w.path, time.Since(epoch) - w.began, cancelled})
 	}
@@ -88,11 +95,7 @@ func (w *Wait) stop(cancelled bool) {
 // with the reason for the wait.
 func (w *Wait) Cancelled(ctx context.Context) error {
 	w.stop(true)
-	return CancelledWaiting(ctx, w.explain(ctx))
-}
-
-func (w *Wait) explain(ctx context.Context) error {
-	return fmt.Errorf("waiting for %v %w", roundTime(time.Since(epoch)-w.began), w.reasonNow(ctx))
+	return CancelledWaiting(ctx, fmt.Errorf("waiting for %v %w", roundTime(time.Since(epoch)-w.began), w.reasonNow(ctx)))
 }
 
 // reasonNow is the reason, and with it the outage if there is one.
@@ -144,44 +147,23 @@ func (w *Wait) report() {
 type waits struct {
 	mu      sync.Mutex
 	closed  bool
-	running sync.WaitGroup // reports
-	first   *Wait          // the newest; the others follow by next
-	last    *Wait
-	count   int
+	running sync.WaitGroup   // reports
+	all     map[*Wait]uint64 // and when each began, in waits
+	began   uint64
 	// A process in which thousands of calls wait for one thing would write thousands
 	// of equal lines, and send as many requests to find out the reason.
 	limit lineLimit
 }
 
-// add puts a wait into the list.
+// add puts a wait into the set.
 func (v *waits) add(w *Wait) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	w.next, v.first = v.first, w
-	if w.next != nil {
-		w.next.prev = w
-	} else {
-		v.last = w
+	if v.all == nil {
+		v.all = make(map[*Wait]uint64)
 	}
-	v.count++
-}
-
-// remove takes a wait out of the list, once.
-func (v *waits) remove(w *Wait) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if w.prev != nil {
-		w.prev.next = w.next
-	} else {
-		v.first = w.next
-	}
-	if w.next != nil {
-		w.next.prev = w.prev
-	} else {
-		v.last = w.prev
-	}
-	w.prev, w.next = nil, nil
-	v.count--
+	v.began++
+	v.all[w] = v.began
 }
 
 // WaitStats is a call that waits.
@@ -198,10 +180,11 @@ const maxWaitStats = 100
 func (v *waits) list() (all []WaitStats, count int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for w := v.last; w != nil && len(all) < maxWaitStats; w = w.prev {
+	waits := slices.SortedFunc(maps.Keys(v.all), func(a, b *Wait) int { return cmp.Compare(v.all[a], v.all[b]) })
+	for _, w := range waits[:min(len(waits), maxWaitStats)] {
 		all = append(all, WaitStats{w.op, w.path, epoch.Add(w.began)})
 	}
-	return all, v.count
+	return all, len(waits)
 }
 
 // enter counts a report as running, unless the Manager is being closed.

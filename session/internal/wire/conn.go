@@ -73,8 +73,10 @@ type Config struct {
 // fails.
 type Conn struct {
 	net.Conn
-	cfg      Config
-	arrivals arrivals
+	Number uint64 // as in the Config, as is Server
+	Server string
+	cfg    Config
+	arrivals
 
 	mu      sync.Mutex
 	timer   *time.Timer   // see Limit
@@ -100,19 +102,13 @@ type Conn struct {
 // New returns a connection on which nothing was sent yet. The caller calls Run in a
 // goroutine of its own, and go-zookeeper reads.
 func New(cfg Config) *Conn {
-	w := &Conn{Conn: cfg.Conn, cfg: cfg, ended: make(chan struct{})}
+	w := &Conn{Conn: cfg.Conn, Number: cfg.Number, Server: cfg.Server, cfg: cfg, ended: make(chan struct{})}
 	w.pending.lastXid = firstXid + 1
-	w.arrivals.conn = cfg.Conn
-	w.in = newReader(&w.arrivals)
+	w.conn = cfg.Conn
+	w.in = bufio.NewReaderSize(&w.arrivals, 32<<10)
 	w.filled.L = &w.mu
 	return w
 }
-
-// Number is the number of the connection.
-func (w *Conn) Number() uint64 { return w.cfg.Number }
-
-// Server is the address of the server.
-func (w *Conn) Server() string { return w.cfg.Server }
 
 // Limit ends the connection with why unless Limit is called again within d, or with 0
 // for no limit.
@@ -176,16 +172,16 @@ func (w *Conn) SetWriteDeadline(time.Time) error { return nil }
 // See arrivals.
 func (w *Conn) SetReadDeadline(t time.Time) error {
 	if t.IsZero() {
-		w.arrivals.patience = 0
+		w.patience = 0
 		return w.Conn.SetReadDeadline(t)
 	}
-	w.arrivals.patience = min(time.Until(t), maxPatience)
+	w.patience = min(time.Until(t), maxPatience)
 	return nil
 }
 
 // Send sends a request. If the connection is over, the call fails with ErrUnsent.
 func (w *Conn) Send(r *Request) *Call {
-	c := &Call{Request: r, Conn: w.cfg.Number, done: make(chan struct{})}
+	c := &Call{Request: r, Conn: w.Number, done: make(chan struct{})}
 	w.send(c)
 	return c
 }
@@ -193,7 +189,7 @@ func (w *Conn) Send(r *Request) *Call {
 // SendThen sends a request and hands its outcome to then: in the goroutine that reads
 // the connection, or at once if the connection is over. then must not block.
 func (w *Conn) SendThen(r *Request, then func(*Call)) {
-	c := &Call{Request: r, Conn: w.cfg.Number}
+	c := &Call{Request: r, Conn: w.Number}
 	c.Abandon(then)
 	w.send(c)
 }

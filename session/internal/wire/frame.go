@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bufio"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -52,16 +51,16 @@ func (a *arrivals) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// last returns when the newest bytes arrived.
-func (a *arrivals) last() time.Time {
+// LastArrival returns when the newest bytes arrived.
+func (a *arrivals) LastArrival() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.newest
 }
 
-// arriving returns the answer of which some bytes have arrived, and the number of
+// Arriving returns the answer of which some bytes have arrived, and the number of
 // these bytes. ok is false if there is none.
-func (a *arrivals) arriving() (p Partial, got int, ok bool) {
+func (a *arrivals) Arriving() (p Partial, got int, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.partial, int(a.received - a.partial.from), !a.partial.Began.IsZero()
@@ -120,16 +119,47 @@ func (w *Conn) readFrame() ([]byte, error) {
 		w.blame(xid, &LostAnswer{err, GuiltOfAnswer})
 		return nil, err
 	}
-	w.arrivals.begin(xid, 4+n, w.in.Buffered())
+	w.begin(xid, 4+n, w.in.Buffered())
 	frame, err := readAnswer(w.in, n)
 	if err != nil {
 		return nil, err // the partial answer stays, for the reason
 	}
-	w.arrivals.complete()
+	w.complete()
 	return frame, nil
 }
 
-func newReader(a *arrivals) *bufio.Reader { return bufio.NewReaderSize(a, 32<<10) }
+// blame notes that the connection is about to be ended because of the answer to a
+// request. The call learns it from End.
+func (w *Conn) blame(xid int32, why *LostAnswer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.guilty == nil {
+		w.blamed, w.guilty = xid, why
+	}
+}
+
+// Blame blames an answer that has arrived in part for the end of the connection, and
+// returns the reason. It returns nil, and does nothing, if the answer is complete
+// meanwhile: the next one must not be blamed for it.
+func (w *Conn) Blame(p Partial, now time.Time, guilt int) error {
+	current, got, _ := w.Arriving()
+	if current != p {
+		return nil
+	}
+	err := w.cfg.TooSlow(got, p.size, now.Sub(p.Began))
+	if guilt > 0 {
+		w.blame(p.xid, &LostAnswer{err, guilt})
+	}
+	return err
+}
+
+// BlameStall blames the answer that has arrived in part for the end of the stream. It
+// does nothing if no answer has arrived in part. The network may have broken down in the middle of the answer.
+func (w *Conn) BlameStall() {
+	if p, _, ok := w.Arriving(); ok {
+		w.Blame(p, time.Now(), GuiltOfStall)
+	}
+}
 
 // readAnswer returns a frame of limit bytes at most, with its length in front.
 func readAnswer(r io.Reader, limit int) ([]byte, error) {

@@ -67,3 +67,33 @@ func (p *pending) takeZK(xid int32) bool {
 	p.zkXids = slices.Delete(p.zkXids, i, i+1)
 	return true
 }
+
+// Pending returns the number of requests that are unanswered.
+func (w *Conn) Pending() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.pending.calls)
+}
+
+// Unanswered returns for how long the server has sent nothing though a request
+// waits for its answer.
+func (w *Conn) Unanswered(now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.pending.calls) == 0 {
+		return 0
+	}
+	since := w.pending.calls[0].Sent
+	if last := w.LastArrival(); last.After(since) {
+		since = last
+	}
+	return now.Sub(since)
+}
+
+// LastRequest returns when the newest request was written, and the newest request
+// that a leader answers.
+func (w *Conn) LastRequest() (any, leader time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pending.newest, w.pending.leader
+}

@@ -48,14 +48,14 @@ func (s *silence) stop() {
 
 // reportSilence reports that nothing was answered for a while.
 func (w *Conn) reportSilence() {
-	now := time.Now()
+	d := w.Unanswered(time.Now())
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed || len(w.pending.calls) == 0 {
 		w.silence.runs = false
 		return
 	}
-	if d := w.unanswered(now); w.silence.due(d) {
+	if w.silence.due(d) {
 		w.cfg.Silent(d, len(w.pending.calls))
 	}
 }

@@ -33,7 +33,7 @@ func closeOnServer(s *Session) {
 		}
 		s.m.servers.failed(server, err)
 		s.m.cfg.log.Debug("closing a lost session", zap.String("server", server), sessionField(s.id), zap.Error(err))
-		if s.m.sleep(ctx, s.m.jitter.backoff(round)) != nil {
+		if sleep(ctx, s.m.jitter.backoff(round), s.m.ctx) != nil {
 			return
 		}
 	}
