@@ -16,10 +16,10 @@ var classified = []string{"session", "zksync"}
 
 // looksInside are the files that may look into an error, and why.
 var looksInside = map[string]string{
-	"session/class.go":    "it is the table",
-	"session/ctxerror.go": "it decides whether the text of a cause says that the ctx ended",
-	"session/mistake.go":  "it tells why a connection failed, and sees no error of a call",
-	"session/wire.go":     "it tells how a connection ended, and sees no error of a call",
+	"session/class.go":              "it is the table",
+	"session/ctxerror.go":           "it decides whether the text of a cause says that the ctx ended",
+	"session/mistake.go":            "it tells why a connection failed, and sees no error of a call",
+	"session/internal/wire/conn.go": "it tells how a connection ended, and sees no error of a call",
 }
 
 // unwrapping returns the calls of errors.Is, errors.As and errors.AsType in a file.

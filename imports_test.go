@@ -72,6 +72,33 @@ func inDependency(path string) bool {
 	return false
 }
 
+// A room is an internal package.
+type room struct {
+	importers    []string // the packages that may import it
+	dependencies []string // besides the standard library
+}
+
+// rooms are the internal packages of the layers.
+var rooms = map[string]room{
+	"session/internal/wire": {importers: []string{"session"}, dependencies: []string{"github.com/go-zookeeper/zk"}},
+}
+
+// misplacedInRooms says which imports break the rules for rooms.
+func misplacedInRooms(p pkg) (wrong []string) {
+	for dir, r := range rooms {
+		for _, imported := range p.Imports {
+			importer := func(from string) bool { return p.ImportPath == module+"/"+from }
+			if imported == module+"/"+dir && !slices.ContainsFunc(r.importers, importer) {
+				wrong = append(wrong, p.ImportPath+" must not import "+imported+": only "+strings.Join(r.importers, ", ")+" may")
+			}
+			if importer(dir) && strings.Contains(imported, ".") && !slices.Contains(r.dependencies, strings.TrimPrefix(imported, module+"/")) {
+				wrong = append(wrong, p.ImportPath+" must not import "+imported+": the room may use "+strings.Join(r.dependencies, ", "))
+			}
+		}
+	}
+	return wrong
+}
+
 // misplaced says what is wrong with the packages' imports.
 func misplaced(pkgs map[string]pkg) (wrong []string) {
 	ours := func(path string) bool { return path == module || strings.HasPrefix(path, module+"/") }
@@ -91,6 +118,7 @@ func misplaced(pkgs map[string]pkg) (wrong []string) {
 			continue
 		}
 		n := layer(p.ImportPath)
+		wrong = append(wrong, misplacedInRooms(p)...)
 		for _, imported := range p.Imports {
 			// The helpers under internal are for tests.
 			if within(imported, "zksynctest") && !within(p.ImportPath, "zksynctest") && !within(p.ImportPath, "examples") && !within(p.ImportPath, "internal") {
@@ -125,10 +153,10 @@ func misplaced(pkgs map[string]pkg) (wrong []string) {
 }
 
 // The packages that users import need go-zookeeper, golang.org/x/sync and zap, and nothing else, and imports go down
-// the layers.
+// the layers. Internal packages have rules of their own.
 func TestImports(t *testing.T) {
 	pkgs := list(t, "./...")
-	for _, dir := range []string{"session", "zksync", "zksynctest", "zksynctest/zkserver", "examples/quickstart"} {
+	for _, dir := range []string{"session", "session/internal/wire", "zksync", "zksynctest", "zksynctest/zkserver", "examples/quickstart"} {
 		if _, ok := pkgs[module+"/"+dir]; !ok {
 			t.Errorf("go list does not show %s: this test looks at the wrong place", dir)
 		}
@@ -159,6 +187,12 @@ func TestImportRulesObject(t *testing.T) {
 		{"zksync", module + "/zksync/internal/znode", ""},
 		{"zksync/internal/znode", module + "/session", ""},
 		{"session", "go.uber.org/zap/zapcore", ""},
+		{"watch", module + "/session/internal/wire", "only session may"},
+		{"session/metrics", module + "/session/internal/wire", "only session may"},
+		{"session/internal/wire", "go.uber.org/zap", "the room may use"},
+		{"session/internal/wire", module + "/session", "the room may use"},
+		{"session/internal/wire", "github.com/go-zookeeper/zk", ""},
+		{"session", module + "/session/internal/wire", ""},
 		{"zksynctest", module + "/session", ""},
 		{"internal/servers", module + "/zksynctest", ""},
 		{"examples/quickstart", module + "/zksynctest", ""},

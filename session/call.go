@@ -1,143 +1,94 @@
 package session
 
 import (
-	"sync/atomic"
+	"fmt"
 	"time"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
 )
-
-// A call is one request on one connection, from the moment it is written until
-// it is answered or the connection ends.
-type call struct {
-	op   int32
-	of   *request  // nil for calls of the keeper and the janitor
-	sent time.Time // before the write, so that what it proves is proven from then on
-
-	// What came of it: valid once done is closed.
-	err  error // errUnsent or ErrConnectionLost; nil when there is an answer
-	code int32
-	zxid int64
-	body []byte
-	conn uint64 // the number of the connection, see wire.number
-
-	done  chan struct{}
-	state atomic.Int32
-	beat  bool // the keeper has made it
-
-	// The server closed the connection when this call was the next to be answered:
-	// perhaps because of the call.
-	refused bool
-
-	// answered runs in the reader's goroutine when the answer has come, before
-	// anything that follows it on the connection is looked at.
-	answered func(*call)
-	// late runs instead of closing done when the caller has gone.
-	late func(*call)
-}
-
-const (
-	callWaiting int32 = iota
-	callOver
-	callAbandoned
-)
-
-// finish hands the outcome to whoever waits for it. It must not be called
-// twice, and nothing that it calls may block.
-func (c *call) finish() {
-	if c.answered != nil && c.err == nil {
-		c.answered(c)
-	}
-	if c.state.CompareAndSwap(callWaiting, callOver) {
-		close(c.done)
-		return
-	}
-	c.late(c)
-}
-
-// abandon makes late responsible for the outcome; it reports false where the
-// outcome is already there.
-func (c *call) abandon(late func(*call)) bool {
-	c.late = late
-	return c.state.CompareAndSwap(callWaiting, callAbandoned)
-}
-
-// ofCaller reports whether c was made for a caller, and not to keep the connection or
-// the session alive.
-func (c *call) ofCaller() bool {
-	switch c.op {
-	case opPing, opSync, opSASL, opSetWatches, opRemoveWatches:
-		return false
-	}
-	return !c.beat
-}
-
-func (c *call) failure() error {
-	if c.err != nil {
-		return c.err
-	}
-	return errorOfCode(c.code)
-}
 
 // proves says what the answer to c shows. Only a transaction that had an effect,
 // or would have had one, is a commit: a follower refuses some requests without
 // its leader, and a leader that was deposed answers everything but transactions.
-func (c *call) proves() evidence {
-	if c.err != nil {
+func proves(c *wire.Call) evidence {
+	if c.Err != nil {
 		return proofNothing
 	}
-	if c.code != 0 {
+	if c.Code != 0 {
 		return proofContact
 	}
-	switch c.op {
-	case opSync:
+	switch c.Op {
+	case wire.OpSync:
 		return proofLeader
-	case opCreate, opCreateContainer, opDelete, opSetData:
+	case wire.OpCreate, wire.OpCreateContainer, wire.OpDelete, wire.OpSetData:
 		return proofCommit
-	case opMulti:
-		if !c.multiEmpty() && c.multiCode() == 0 {
+	case wire.OpMulti:
+		if !c.MultiEmpty() && c.MultiCode() == 0 {
 			return proofCommit
 		}
 	}
 	return proofContact
 }
 
-// asksLeader says whether a follower passes c on to its leader.
-func (c *call) asksLeader() bool {
-	switch c.op {
-	case opSync, opCreate, opCreateContainer, opDelete, opSetData, opMulti:
-		return true
+// failureOf returns why a call has failed.
+func failureOf(c *wire.Call) error {
+	if c.Err != nil {
+		return c.Err
 	}
-	return false
+	return errorOfCode(c.Code)
 }
 
 // classOfCall is ClassOf for the outcome of a call.
-func classOfCall(c *call) Class {
-	if c.err != nil {
-		return ClassOf(c.err)
+func classOfCall(c *wire.Call) Class {
+	if c.Err != nil {
+		return ClassOf(c.Err)
 	}
-	return classOfCode(c.multiCode())
+	return classOfCode(c.MultiCode())
 }
 
-// multiCode returns the code of the answer; that of a transaction is the code of
-// the operation that failed.
-func (c *call) multiCode() int32 {
-	if c.code != 0 || c.op != opMulti {
-		return c.code
+// quorumOf returns nil if the answer to a records.quorum proves a commit: if there is
+// a result, whether or not the check has passed. A server that refuses the request
+// before it reaches the leader answers without a result.
+func quorumOf(c *wire.Call) error {
+	if err := failureOf(c); err != nil {
+		return err
 	}
-	for d := (decoder{b: c.body}); ; {
-		op, done, _ := d.int(), d.bool(), d.int()
-		if d.bad || done || op != -1 {
-			return 0 // if one operation fails, every result is an error
-		}
-		if code := d.int(); code != 0 && code != codeRuntimeInconsistency {
-			return code
-		}
+	switch classOfCall(c) {
+	case ClassLost, ClassTransient, ClassConnectionLost:
+		return errorOfCode(c.MultiCode())
 	}
+	if len(c.Body) < wire.MultiHeaderSize {
+		return wire.ErrMalformed
+	}
+	return nil
 }
 
-// multiEmpty says whether a transaction had no operations. ZooKeeper answers
-// such a transaction without looking at the session.
-func (c *call) multiEmpty() bool {
-	d := decoder{b: c.body}
-	d.int()
-	return d.bool() || d.bad
+// A read that has broken its connection is repeated, because the next server may
+// answer better. Every break adds to the guilt of the read, and with maxGuilt the
+// read ends with the reason. Two answers that are too large or too slow are enough.
+// It takes four answers that stop in the middle, because the network may have broken
+// down at that moment.
+const (
+	maxGuilt       = 4
+	minAnswerSpeed = 16 << 10 // bytes a second
+)
+
+// guilt returns by how much a failed attempt adds to the guilt of its request.
+func guilt(err error) int {
+	if lost, ok := err.(*wire.LostAnswer); ok {
+		return lost.Guilt
+	}
+	return 0
+}
+
+// errTooLarge is the error of an answer of n bytes.
+func errTooLarge(n, limit int) error {
+	return fmt.Errorf("%w: %d bytes, where %d are allowed: read less at once, or raise session.WithMaxAnswer", ErrAnswerTooLarge, n, limit)
+}
+
+// errTooSlow is the error of an answer of which got bytes of size have arrived within d.
+func errTooSlow(got, size int, d, timeout time.Duration) error {
+	speed := float64(got) / max(d, time.Millisecond).Seconds()
+	return fmt.Errorf("%w: %d of %d bytes in %v, %.0f bytes/s, with a session timeout of %v: read less at once, or raise session.WithTimeout",
+		ErrAnswerTooSlow, got, size, roundTime(d), speed, timeout)
 }

@@ -2,7 +2,11 @@ package session
 
 import (
 	"bytes"
+	"iter"
+	"strings"
 	"time"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
 // A chore is one or more znodes of a directory that the janitor is to remove.
@@ -19,28 +23,28 @@ type chore struct {
 	due      time.Time
 
 	// Of the present attempt:
-	look    *call // see own
-	deletes []*call
+	look    *wire.Call // see own
+	deletes []*wire.Call
 }
 
 // A directoryLook is what the chores of a directory have in common in an attempt.
 type directoryLook struct {
-	quorum *call // see Session.quorumRequest
-	list   *call
+	quorum *wire.Call // see records.quorum
+	list   *wire.Call
 }
 
 // attempt tries once to do chores, all at the same time over one connection, and
 // settles them.
-func (j *janitor) attempt(w *wire, chores []*chore) {
+func (j *janitor) attempt(w *wire.Conn, chores []*chore) {
 	looks := make(map[string]*directoryLook)
 	for _, c := range chores {
 		c.look, c.deletes = nil, nil
-		c.ask(j.s, w, looks)
+		c.ask(&j.m.records, w, looks)
 	}
 	undecided := make([]error, len(chores))
 	for i, c := range chores {
-		if undecided[i] = c.decide(j.s, looks[c.dir]); undecided[i] == nil {
-			c.remove(j.s, w)
+		if undecided[i] = c.decide(j.id.id, looks[c.dir]); undecided[i] == nil {
+			c.remove(&j.m.records, w)
 		}
 	}
 	for i, c := range chores {
@@ -54,7 +58,7 @@ func (j *janitor) attempt(w *wire, chores []*chore) {
 
 // ask sends the reads that tell what there is to remove. They follow a commit on
 // the same connection, because only then does an absence count: see lookForGUID.
-func (c *chore) ask(s *Session, w *wire, looks map[string]*directoryLook) {
+func (c *chore) ask(b *records, w *wire.Conn, looks map[string]*directoryLook) {
 	if len(c.paths) > 0 && !c.own {
 		return
 	}
@@ -62,36 +66,32 @@ func (c *chore) ask(s *Session, w *wire, looks map[string]*directoryLook) {
 	if l == nil {
 		l = &directoryLook{}
 		looks[c.dir] = l
-		r := s.quorumRequest(c.dir)
-		l.quorum = &call{op: r.op, done: make(chan struct{})}
-		w.send(l.quorum, r.fill)
+		l.quorum = w.Send(own(b.quorum(c.dir)))
 	}
 	if c.own {
-		c.look = s.askPlain(w, opGetData, c.paths[0])
+		c.look = w.Send(own(b.read(wire.OpGetData, c.paths[0], false)))
 	} else if l.list == nil {
-		l.list = s.askPlain(w, opGetChildren2, c.dir)
+		l.list = w.Send(own(b.read(wire.OpGetChildren2, c.dir, false)))
 	}
 }
 
-// askPlain sends a read without a watch.
-func (s *Session) askPlain(w *wire, op int32, path string) *call {
-	c := &call{op: op, done: make(chan struct{})}
-	full := s.m.full(path)
-	w.send(c, func(b []byte) []byte { return appendBool(appendString(b, full), false) })
-	return c
+// own marks a request as the Manager's.
+func own(r *wire.Request) *wire.Request {
+	r.Own = true
+	return r
 }
 
 // decide finds out what there is to remove. An error says why that is not known;
 // without an error and without paths there is nothing to remove.
-func (c *chore) decide(s *Session, l *directoryLook) error {
+func (c *chore) decide(session int64, l *directoryLook) error {
 	if len(c.paths) > 0 && !c.own {
 		return nil
 	}
-	<-l.quorum.done
+	<-l.quorum.Done()
 	if c.own {
-		<-c.look.done
-		switch err := c.look.failure(); {
-		case err == nil && c.owns(s):
+		<-c.look.Done()
+		switch err := failureOf(c.look); {
+		case err == nil && c.owns(session):
 			return nil
 		case err != nil && ClassOf(err) != ClassNoNode:
 			c.guilty += guilt(err)
@@ -99,16 +99,16 @@ func (c *chore) decide(s *Session, l *directoryLook) error {
 		}
 		return c.absent(l)
 	}
-	<-l.list.done
-	if err := l.list.failure(); err != nil && ClassOf(err) != ClassNoNode {
+	<-l.list.Done()
+	if err := failureOf(l.list); err != nil && ClassOf(err) != ClassNoNode {
 		// A caller's read ends with maxGuilt. A chore goes on: an orphan that is
 		// given up blocks others for as long as the session lives.
 		c.guilty += guilt(err)
 		return err
 	}
-	d := decoder{b: l.list.body}
-	if l.list.code == 0 {
-		c.paths = findGUID(c.dir, d.list(), c.guid)
+	d := wire.Decoder{B: l.list.Body}
+	if l.list.Code == 0 {
+		c.paths = findGUID(c.dir, d.List(), c.guid)
 	}
 	if len(c.paths) > 0 {
 		return nil
@@ -118,7 +118,7 @@ func (c *chore) decide(s *Session, l *directoryLook) error {
 
 // absent notes that nothing was found, if that is certain.
 func (c *chore) absent(l *directoryLook) error {
-	if err := l.quorum.quorum(); err != nil {
+	if err := quorumOf(l.quorum); err != nil {
 		return err
 	}
 	c.paths = nil
@@ -126,19 +126,16 @@ func (c *chore) absent(l *directoryLook) error {
 }
 
 // owns reports whether the znode is what the chore was made for.
-func (c *chore) owns(s *Session) bool {
-	d := decoder{b: c.look.body}
-	data, stat := d.buffer(), d.stat()
-	return !d.bad && stat.EphemeralOwner == s.id && (c.data == nil || bytes.Equal(data, c.data))
+func (c *chore) owns(session int64) bool {
+	d := wire.Decoder{B: c.look.Body}
+	data, stat := d.Buffer(), d.Stat()
+	return !d.Bad && stat.EphemeralOwner == session && (c.data == nil || bytes.Equal(data, c.data))
 }
 
 // remove sends the deletes.
-func (c *chore) remove(s *Session, w *wire) {
+func (c *chore) remove(b *records, w *wire.Conn) {
 	for _, path := range c.paths {
-		r := s.deleteRequest(path, -1)
-		d := &call{op: r.op, done: make(chan struct{})}
-		c.deletes = append(c.deletes, d)
-		w.send(d, r.fill)
+		c.deletes = append(c.deletes, w.Send(own(b.versioned(wire.OpDelete, path, -1))))
 	}
 }
 
@@ -147,8 +144,8 @@ func (c *chore) remove(s *Session, w *wire) {
 func (c *chore) await() (err error) {
 	var left []string
 	for i, d := range c.deletes {
-		<-d.done
-		failed := d.failure()
+		<-d.Done()
+		failed := failureOf(d)
 		switch class := ClassOf(failed); {
 		case class.pending():
 			left = append(left, c.paths[i])
@@ -161,4 +158,14 @@ func (c *chore) await() (err error) {
 		c.paths = left
 	}
 	return err
+}
+
+// findGUID returns the paths of the znodes in dir whose names carry the GUID.
+func findGUID(dir string, names iter.Seq[string], guid string) (paths []string) {
+	for name := range names {
+		if strings.HasPrefix(name, guid) {
+			paths = append(paths, join(dir, name))
+		}
+	}
+	return paths
 }

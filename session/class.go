@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
 // A Class says what the error of a call means for the code that made the call.
@@ -53,11 +55,14 @@ const (
 var classNames = [...]string{"OK", "Cancelled", "Closed", "Removed", "Lost", "ConnectionLost", "Transient", "NoNode",
 	"NodeExists", "BadVersion", "NotEmpty", "NoAuth", "TooLarge", "Final", "Unknown"}
 
-func (c Class) String() string {
-	if int(c) < len(classNames) {
-		return classNames[c]
+func (c Class) String() string { return nameOf(classNames[:], uint8(c), "Class") }
+
+// nameOf returns the name of a value whose type counts from 0.
+func nameOf(names []string, value uint8, of string) string {
+	if int(value) < len(names) {
+		return names[value]
 	}
-	return fmt.Sprintf("Class(%d)", uint8(c))
+	return fmt.Sprintf("%s(%d)", of, value)
 }
 
 // Again reports whether an operation that is safe to repeat should be repeated,
@@ -83,7 +88,7 @@ var sentinels = []struct {
 	{ErrNotOwned, ClassRemoved},
 	{ErrLost, ClassLost},
 	{ErrConnectionLost, ClassConnectionLost},
-	{errUnsent, ClassConnectionLost},
+	{wire.ErrUnsent, ClassConnectionLost},
 	{ErrStale, ClassTransient},
 	{ErrTooLarge, ClassTooLarge},
 	{ErrAnswerTooLarge, ClassFinal},
@@ -230,3 +235,10 @@ func ClassOf(err error) Class {
 	}
 	return ClassUnknown
 }
+
+// The codes that decide something here rather than being passed on.
+const (
+	codeNoNode    int32 = -101
+	codeNoAuth    int32 = -102
+	codeWantsSASL int32 = -124
+)

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
 // A deniedError is a refusal by an ACL. It unwraps to zk.ErrNoAuth.
@@ -23,7 +25,7 @@ func (e *deniedError) Unwrap() error { return zk.ErrNoAuth }
 
 // denied explains the refusal of a request on a path as the server knows the path.
 // Other errors are returned as they are.
-func (m *Manager) denied(err error, op int32, full string) error {
+func (m *shared) denied(err error, op int32, full string) error {
 	if err == zk.ErrInvalidACL {
 		return fmt.Errorf("%w: the ACL for %s is not valid for this client, which is %s (the scheme auth needs session.WithAuth or WithSASL)",
 			err, full, strings.Join(m.identities(), " and "))
@@ -33,13 +35,13 @@ func (m *Manager) denied(err error, op int32, full string) error {
 	}
 	e := &deniedError{permission: "READ", path: full, identities: m.identities()}
 	switch op {
-	case opCreate, opCreateContainer:
+	case wire.OpCreate, wire.OpCreateContainer:
 		e.permission = "CREATE"
 		e.path, _ = split(full)
-	case opDelete:
+	case wire.OpDelete:
 		e.permission = "DELETE"
 		e.path, _ = split(full)
-	case opSetData:
+	case wire.OpSetData:
 		e.permission = "WRITE"
 	}
 	return e
@@ -47,16 +49,16 @@ func (m *Manager) denied(err error, op int32, full string) error {
 
 // failure returns the error of an answer that is a refusal, with the reason if an
 // ACL is the reason.
-func (s *Session) failure(c *call) error {
-	err := c.failure()
-	if err != nil && c.of != nil {
-		err = s.m.denied(err, c.of.op, c.of.path)
+func (m *shared) failure(c *wire.Call) error {
+	err := failureOf(c)
+	if err != nil && !c.Own {
+		err = m.denied(err, c.Op, c.Path)
 	}
 	return err
 }
 
 // identities returns the names under which ACLs know this client, without secrets.
-func (m *Manager) identities() []string {
+func (m *shared) identities() []string {
 	list := []string{"world:anyone"}
 	for _, c := range m.cfg.auth {
 		id := c.scheme

@@ -116,8 +116,9 @@ func (e *Ephemeral) cancelled(ctx context.Context) error {
 }
 
 // reserve makes sure that no two Ephemerals take the same znode for theirs. It
-// returns the one that has it, nil if e has.
-func (m *Manager) reserve(e *Ephemeral) *Ephemeral {
+// returns the end of the one that has it, nil if e has.
+func (e *Ephemeral) reserve() <-chan struct{} {
+	m := e.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e.cfg.sequential {
@@ -126,15 +127,15 @@ func (m *Manager) reserve(e *Ephemeral) *Ephemeral {
 	if other := m.ephemerals[e.asked]; other != nil {
 		return other
 	}
-	m.ephemerals[e.asked] = e
+	m.ephemerals[e.asked] = e.done
 	return nil
 }
 
-func (m *Manager) release(e *Ephemeral) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.ephemerals[e.asked] == e {
-		delete(m.ephemerals, e.asked)
+func (e *Ephemeral) release() {
+	e.m.mu.Lock()
+	defer e.m.mu.Unlock()
+	if e.m.ephemerals[e.asked] == e.done {
+		delete(e.m.ephemerals, e.asked)
 	}
 }
 
@@ -188,10 +189,7 @@ func (e *Ephemeral) Set(ctx context.Context, data []byte) error {
 		return opError("ephemeral", e.asked, Cancelled(ctx))
 	}
 	wait := e.data.want(slices.Clone(data))
-	select {
-	case e.kick <- struct{}{}:
-	default:
-	}
+	signal(e.kick)
 	return opError("ephemeral", e.asked, wait(ctx, e))
 }
 

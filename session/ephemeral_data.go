@@ -68,7 +68,7 @@ func (d *pendingData) reached(generation uint64, data []byte) {
 	if generation >= d.written {
 		d.written, d.kept = generation, data
 	}
-	d.moved()
+	broadcast(&d.change)
 }
 
 // refuse notes that the server does not take a generation, and goes back to
@@ -80,10 +80,5 @@ func (d *pendingData) refuse(generation uint64, why error) {
 	if d.newest == generation {
 		d.wanted = d.kept
 	}
-	d.moved()
-}
-
-func (d *pendingData) moved() {
-	close(d.change)
-	d.change = make(chan struct{})
+	broadcast(&d.change)
 }

@@ -12,12 +12,6 @@ type owned struct {
 	w          *Watch // nil where we may not read it
 }
 
-func (n *owned) stop() {
-	if n.w != nil {
-		n.w.Stop()
-	}
-}
-
 // events is what to wait for; nothing where there is no watch.
 func (n *owned) events() <-chan zk.Event {
 	if n.w == nil {
@@ -51,7 +45,7 @@ func (e *Ephemeral) hold(s *Session, n *owned) error {
 			}
 		case <-e.kick:
 		case <-s.hold.Done():
-			return s.cause()
+			return s.Err()
 		case <-e.ctx.Done():
 			return Cancelled(e.ctx)
 		}
@@ -68,7 +62,7 @@ func (e *Ephemeral) look(s *Session, n *owned) error {
 	if err != nil {
 		return err
 	}
-	n.stop()
+	n.w.Stop()
 	n.w = w
 	if !exists || stat.EphemeralOwner != s.id {
 		return errRemoved

@@ -18,14 +18,14 @@ var (
 func (e *Ephemeral) run() {
 	defer close(e.done) // behind release, so that who waits for it finds the path free
 	defer close(e.status)
-	defer e.m.release(e)
-	for other := e.m.reserve(e); other != nil; other = e.m.reserve(e) {
+	defer e.release()
+	for other := e.reserve(); other != nil; other = e.reserve() {
 		obstacle := fmt.Errorf("%w: it is another Ephemeral of this Manager", ErrConflict)
 		e.tell(Conflict, "", opError("ephemeral", e.asked, obstacle))
 		e.decide()
 		wait := e.startWait(obstacle)
 		select {
-		case <-other.done:
+		case <-other:
 			wait.Stop()
 		case <-e.ctx.Done():
 			wait.Stop()
@@ -47,7 +47,7 @@ func (e *Ephemeral) keep(s *Session) error {
 		if err == nil {
 			began := time.Now()
 			err = e.hold(s, n)
-			n.stop()
+			n.w.Stop()
 			if time.Since(began) > maxBackoff {
 				round = 0
 			}
@@ -151,7 +151,7 @@ func (e *Ephemeral) claim(s *Session, n *owned, made bool) (ours bool, err error
 	case stat.EphemeralOwner == s.id:
 		n.w, n.version = w, stat.Version
 		return true, nil
-	case e.m.isFormer(stat.EphemeralOwner):
+	case e.m.former.has(stat.EphemeralOwner):
 		// It goes when that session has ended on the server. To delete it by its
 		// name could hit another that has taken its place.
 		obstacle = fmt.Errorf("%w (session %s)", errPrevious, sessionID(stat.EphemeralOwner))

@@ -1,7 +1,5 @@
 package session
 
-import "fmt"
-
 // EphemeralStatus is what has become of the znode of an Ephemeral.
 type EphemeralStatus uint8
 
@@ -20,10 +18,7 @@ const (
 var ephemeralStatusNames = [...]string{"Absent", "Present", "Conflict"}
 
 func (s EphemeralStatus) String() string {
-	if int(s) < len(ephemeralStatusNames) {
-		return ephemeralStatusNames[s]
-	}
-	return fmt.Sprintf("EphemeralStatus(%d)", uint8(s))
+	return nameOf(ephemeralStatusNames[:], uint8(s), "EphemeralStatus")
 }
 
 // tell says what has become of the znode, and why if it is not there.

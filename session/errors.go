@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
 // The errors of this package. Each can be asked for with errors.Is through
@@ -25,7 +27,7 @@ var (
 	// ErrConnectionLost says that the connection broke before the answer to a
 	// request that cannot safely be repeated: it may or may not have happened.
 	// The session may well live on.
-	ErrConnectionLost error = &sentinel{"connection lost before the answer, the request may or may not have happened", zk.ErrConnectionClosed}
+	ErrConnectionLost = wire.ErrConnectionLost
 
 	// ErrClosed says that the Manager was closed.
 	ErrClosed error = &sentinel{"manager closed", zk.ErrClosing}
@@ -115,6 +117,3 @@ func opError(op, path string, err error) error {
 	}
 	return &Error{Op: op, Path: path, Err: err}
 }
-
-// errMalformed is the error of an answer that does not decode.
-var errMalformed = errors.New("malformed answer")

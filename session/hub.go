@@ -2,12 +2,13 @@ package session
 
 import (
 	"container/list"
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
 // The server keeps watches in two tables: one for what getData and exists ask
@@ -39,7 +40,8 @@ const setWatchesLimit = 128 << 10
 // A hub shares one watch on the server between all that wait for the same
 // thing in a session.
 type hub struct {
-	s *Session
+	m    *shared
+	gate *gate
 
 	closings atomic.Int32 // connections in a row that were closed instead of an answer to removeWatches
 
@@ -51,6 +53,7 @@ type hub struct {
 	// Of the present connection:
 	armings int // requests for a watch, each of which the server answers with one event at most
 	events  int // that have come
+	arming  int // requests to arm watches again that are unanswered; of the reader alone
 }
 
 type watchEntry struct {
@@ -60,49 +63,6 @@ type watchEntry struct {
 	armed  bool // the server has it
 	absent bool // armed on a znode that did not exist
 	idle   *list.Element
-}
-
-// A Watch is one wait for a change of a znode. It fires once, when the znode
-// is no longer as the read that came with the Watch found it; a change while
-// the connection was down counts too. Stop gives it up.
-type Watch struct {
-	hub    *hub
-	entry  *watchEntry
-	index  int
-	events chan zk.Event
-	armed  uint64
-	fired  atomic.Uint64
-	forget func() bool // stops waiting for the ctx of GetW and its like
-	notify func(zk.Event)
-}
-
-// Events returns the channel on which the one event comes. It has a buffer of
-// one and is closed behind the event. If the session ends first, the event is
-// of type zk.EventNotWatching and its Err says why; after Stop the channel
-// stays open and silent.
-func (w *Watch) Events() <-chan zk.Event { return w.events }
-
-// Connection is the number of the connection on which the watch was armed.
-func (w *Watch) Connection() uint64 { return w.armed }
-
-// FiredOn is the number of the connection over which the event came; valid
-// once Events has delivered it. Where it equals Connection, nothing can have
-// happened unseen in between.
-func (w *Watch) FiredOn() uint64 { return w.fired.Load() }
-
-// Stop gives the watch up: nobody waits for it any more. It is safe to call
-// more than once, and after the event.
-func (w *Watch) Stop() {
-	w.hub.mu.Lock()
-	defer w.hub.mu.Unlock()
-	w.hub.drop(w)
-	if w.forget != nil {
-		w.forget()
-	}
-}
-
-func newHub(s *Session) *hub {
-	return &hub{s: s, entries: make(map[watchKey]*watchEntry), idle: list.New()}
 }
 
 // pin announces a read that arms the watch, so that it is not removed on the
@@ -147,7 +107,7 @@ func (h *hub) subscribe(key watchKey, conn uint64, absent bool) *Watch {
 	w.index = len(e.subs)
 	e.subs = append(e.subs, w)
 	if h.ended != nil {
-		h.fire(e, 0, h.farewell(e))
+		h.fire(e, 0, h.endEvent(e))
 	}
 	return w
 }
@@ -187,7 +147,7 @@ func (h *hub) settle(e *watchEntry) {
 	// Several at a time, so that a list which has grown while the operation was
 	// unusable becomes short again.
 	for range maxRemovals {
-		if h.idle.Len() <= maxIdleWatches || !h.s.m.removeWatches.usable() {
+		if h.idle.Len() <= maxIdleWatches || !h.m.removeWatches.usable() {
 			return
 		}
 		h.removeOldest()
@@ -205,10 +165,8 @@ func (h *hub) removeOldest() {
 	if e.key.kind == childWatch {
 		kind = 1
 	}
-	c := &call{op: opRemoveWatches}
-	c.abandon(h.removed)
-	if w := h.s.currentWire(); w != nil {
-		w.send(c, func(b []byte) []byte { return appendInt(appendString(b, e.key.path), kind) })
+	if w := h.gate.current(); w != nil {
+		w.SendThen(&wire.Request{Op: wire.OpRemoveWatches, Own: true, Record: wire.Encoder(nil).String(e.key.path).Int(kind)}, h.removed)
 	}
 }
 
@@ -216,36 +174,33 @@ func (h *hub) removeOldest() {
 // does not know the operation closes the connection, with an answer or without
 // one: that must not cost one connection after the other. A connection counts
 // only if the server closed it when this request was the next to be answered.
-func (h *hub) removed(c *call) {
+func (h *hub) removed(c *wire.Call) {
 	switch {
-	case c.err == nil && c.code == codeUnimplemented:
-		h.s.m.removeWatches.lacking()
-	case c.err == nil:
+	case c.Err == nil && c.Code == wire.CodeUnimplemented:
+		h.m.removeWatches.lacking()
+	case c.Err == nil:
 		h.closings.Store(0)
-		h.s.m.removeWatches.works()
-	case c.refused && h.closings.Add(1) >= 2:
+		h.m.removeWatches.works()
+	case c.Refused && h.closings.Add(1) >= 2:
 		h.closings.Store(0)
-		h.s.m.removeWatches.suspect()
+		h.m.removeWatches.suspect()
 	}
 }
 
 // event takes a watch event off the wire.
 func (h *hub) event(conn uint64, body []byte) error {
-	d := decoder{b: body}
-	kind, state, path := zk.EventType(d.int()), zk.State(d.int()), d.string()
-	if d.bad {
-		return fmt.Errorf("%w: a watch event of %d bytes", errMalformed, len(body))
+	d := wire.Decoder{B: body}
+	kind, state, path := zk.EventType(d.Int()), zk.State(d.Int()), d.String()
+	if d.Bad {
+		return fmt.Errorf("%w: a watch event of %d bytes", wire.ErrMalformed, len(body))
 	}
-	ev := zk.Event{Type: kind, State: state, Path: h.s.m.strip(path)}
+	ev := zk.Event{Type: kind, State: state, Path: h.m.strip(path)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	// Also events of a path with an entry count: while a read waits for its answer, the
 	// entry stays whatever the number of events.
 	if h.events++; h.events > h.armings+spareEvents {
-		return fmt.Errorf("%w: %d events of watches that were never armed", errMalformed, h.events-h.armings)
-	}
-	if !h.isArmed(kind, path) {
-		return nil
+		return fmt.Errorf("%w: %d events of watches that were never armed", wire.ErrMalformed, h.events-h.armings)
 	}
 	if kind != zk.EventNodeChildrenChanged {
 		h.fire(h.entries[watchKey{path, dataWatch}], conn, ev)
@@ -259,14 +214,6 @@ func (h *hub) event(conn uint64, body []byte) error {
 // spareEvents is by how many events a connection may exceed the requests for a watch. A
 // server sends one event at most for each.
 const spareEvents = 1000
-
-// isArmed reports whether an event may concern somebody; h.mu is held.
-func (h *hub) isArmed(kind zk.EventType, path string) bool {
-	if kind != zk.EventNodeChildrenChanged && h.entries[watchKey{path, dataWatch}] != nil {
-		return true
-	}
-	return (kind == zk.EventNodeChildrenChanged || kind == zk.EventNodeDeleted) && h.entries[watchKey{path, childWatch}] != nil
-}
 
 func (h *hub) fire(e *watchEntry, conn uint64, ev zk.Event) {
 	if e == nil {
@@ -293,7 +240,7 @@ func (h *hub) fire(e *watchEntry, conn uint64, ev zk.Event) {
 // rearm asks the server behind a new connection for every watch that somebody
 // still waits for. The server compares with the last change that we have seen
 // and at once tells what has happened since.
-func (h *hub) rearm(w *wire, since int64) {
+func (h *hub) rearm(w *wire.Conn, since int64) {
 	h.mu.Lock()
 	var lists [3][]string // data, exist, child: the order of the request
 	size := 0
@@ -324,21 +271,18 @@ func (h *hub) rearm(w *wire, since int64) {
 	if size > 0 {
 		batches = append(batches, lists)
 	}
+	h.arming = len(batches)
 	for _, lists := range batches {
-		w.arming++
-		c := &call{op: opSetWatches, done: make(chan struct{}), answered: func(c *call) {
-			w.arming--
-			if c.code != 0 {
-				w.end(fmt.Errorf("arming watches again: %w", errorOfCode(c.code)))
+		record := wire.Encoder(nil).Long(since)
+		for _, l := range lists {
+			record = record.Strings(l)
+		}
+		w.Send(&wire.Request{Op: wire.OpSetWatches, Own: true, Record: record, Answered: func(c *wire.Call) {
+			h.arming--
+			if c.Code != 0 {
+				w.End(fmt.Errorf("arming watches again: %w", errorOfCode(c.Code)))
 			}
-		}}
-		w.send(c, func(b []byte) []byte {
-			b = appendLong(b, since)
-			for _, l := range lists {
-				b = appendStrings(b, l)
-			}
-			return b
-		})
+		}})
 	}
 }
 
@@ -348,30 +292,11 @@ func (h *hub) end(err error) {
 	defer h.mu.Unlock()
 	h.ended = err
 	for _, e := range h.entries {
-		h.fire(e, 0, h.farewell(e))
+		h.fire(e, 0, h.endEvent(e))
 	}
 }
 
-func (h *hub) farewell(e *watchEntry) zk.Event {
-	return zk.Event{Type: zk.EventNotWatching, State: zk.StateExpired, Path: h.s.m.strip(e.key.path), Err: h.ended}
-}
-
-// follow makes the watch end with ctx as well, and returns its channel.
-func (w *Watch) follow(ctx context.Context) <-chan zk.Event {
-	h := w.hub
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if w.index >= 0 && ctx.Done() != nil {
-		w.forget = context.AfterFunc(ctx, func() {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			if w.index < 0 {
-				return
-			}
-			h.drop(w)
-			w.events <- zk.Event{Type: zk.EventNotWatching, State: zk.StateUnknown, Path: h.s.m.strip(w.entry.key.path), Err: Cancelled(ctx)}
-			close(w.events)
-		})
-	}
-	return w.events
+// endEvent is the event by which a waiter learns that the session is gone.
+func (h *hub) endEvent(e *watchEntry) zk.Event {
+	return zk.Event{Type: zk.EventNotWatching, State: zk.StateExpired, Path: h.m.strip(e.key.path), Err: h.ended}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
 // inboxWindow is the number of requests of one Inbox in flight: enough to keep a
@@ -60,25 +62,25 @@ func (s *Session) NewInbox() *Inbox {
 // Data reads the data of a znode, with a watch for a change of the data or the
 // deletion of the znode. tag comes back with everything that the read delivers.
 func (in *Inbox) Data(path string, tag any) *InboxRead {
-	return in.add(opGetData, dataWatch, path, tag)
+	return in.add(wire.OpGetData, dataWatch, path, tag)
 }
 
 // Exists looks for a znode, with a watch for its creation, change or deletion.
 func (in *Inbox) Exists(path string, tag any) *InboxRead {
-	return in.add(opExists, dataWatch, path, tag)
+	return in.add(wire.OpExists, dataWatch, path, tag)
 }
 
 // Children reads the names of the children of a znode, with a watch for a change
 // of the list or the deletion of the znode.
 func (in *Inbox) Children(path string, tag any) *InboxRead {
-	return in.add(opGetChildren2, childWatch, path, tag)
+	return in.add(wire.OpGetChildren2, childWatch, path, tag)
 }
 
 // Sync has the server catch up with its leader. The changes that the leader had
 // committed when the request reached the leader are delivered, as events, ahead of
 // the answer. The read has no watch.
 func (in *Inbox) Sync(path string, tag any) *InboxRead {
-	return in.add(opSync, dataWatch, path, tag)
+	return in.add(wire.OpSync, dataWatch, path, tag)
 }
 
 // Post delivers tag to the owner, behind everything that has been delivered so
@@ -94,7 +96,7 @@ func (in *Inbox) add(op int32, kind watchKind, path string, tag any) *InboxRead 
 	r := &InboxRead{in: in, op: op, tag: tag, key: watchKey{in.s.m.full(path), kind}}
 	err := checkPath(path, false)
 	if err == nil {
-		err = in.s.checkSize(stringSize(r.key.path) + boolSize)
+		err = in.s.m.records.checkSize(len(r.key.path) + 5)
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -119,15 +121,7 @@ func (in *Inbox) push(d Delivery) {
 		return
 	}
 	in.arrived = append(in.arrived, d)
-	in.signal()
-}
-
-// signal makes Receive look again.
-func (in *Inbox) signal() {
-	select {
-	case in.wake <- struct{}{}:
-	default:
-	}
+	signal(in.wake)
 }
 
 // Receive waits for deliveries, and returns them in the order of arrival. The slice
@@ -180,19 +174,19 @@ func (in *Inbox) take(now time.Time) (batch []Delivery, pause time.Duration) {
 // closed when another connection comes into use.
 func (in *Inbox) send(now time.Time) (change <-chan struct{}, err error) {
 	for {
-		w, change, err := in.s.tryEnter(false)
+		w, change, err := in.s.gate.tryEnter(false)
 		if err != nil || w == nil {
 			return change, err
 		}
-		if in.conn != w.number {
-			in.conn = w.number
+		if in.conn != w.Number {
+			in.conn = w.Number
 			in.mu.Lock()
 			in.push(Delivery{Kind: InboxConnection})
 			in.mu.Unlock()
 		}
 		r := in.next(now)
 		if r == nil {
-			in.s.leave()
+			in.s.gate.leave()
 			return change, nil
 		}
 		if !r.send(w) {

@@ -4,6 +4,8 @@ import (
 	"iter"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
 // A DeliveryKind says what a Delivery is.
@@ -34,22 +36,22 @@ type Delivery struct {
 
 // Data decodes the answer to Inbox.Data. The data share the memory of the answer.
 func (d *Delivery) Data() ([]byte, *zk.Stat, error) {
-	dec := decoder{b: d.body}
-	data, stat := dec.buffer(), dec.stat()
+	dec := wire.Decoder{B: d.body}
+	data, stat := dec.Buffer(), dec.Stat()
 	return data, stat, d.decoded(&dec)
 }
 
 // Names decodes the answer to Inbox.Children. The names come in the server's
 // order, and share one string that holds them all: strings.Clone a name to keep it.
 func (d *Delivery) Names() (iter.Seq[string], *zk.Stat, error) {
-	dec := decoder{b: d.body}
-	names, stat := dec.list(), dec.stat()
+	dec := wire.Decoder{B: d.body}
+	names, stat := dec.List(), dec.Stat()
 	return names, stat, d.decoded(&dec)
 }
 
-func (d *Delivery) decoded(dec *decoder) error {
-	if dec.bad {
-		return d.Read.failure(errMalformed)
+func (d *Delivery) decoded(dec *wire.Decoder) error {
+	if dec.Bad {
+		return d.Read.failure(wire.ErrMalformed)
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
 // An InboxRead is a request that was given to an Inbox, and then the watch that the
@@ -22,11 +24,8 @@ type InboxRead struct {
 	watch  *Watch // while armed
 }
 
-// inboxOps are the names of the operations in errors.
-var inboxOps = map[int32]string{opGetData: "get", opExists: "exists", opGetChildren2: "children", opSync: "sync"}
-
 func (r *InboxRead) failure(err error) error {
-	return opError(inboxOps[r.op], r.in.s.m.strip(r.key.path), err)
+	return opError(wire.OpName(r.op), r.in.s.m.strip(r.key.path), err)
 }
 
 // A retry is a read that is sent again when its time has come.
@@ -60,7 +59,7 @@ func (r *InboxRead) Stop() {
 	r.state, r.watch = readStopped, nil
 	in.retire(r)
 	if before == readSent {
-		in.s.countAbandoned()
+		in.s.gate.countAbandoned()
 	}
 	in.mu.Unlock()
 	if before == readArmed {
@@ -68,57 +67,60 @@ func (r *InboxRead) Stop() {
 	}
 }
 
+// request is the request of the read.
+func (r *InboxRead) request() *wire.Request {
+	record := make(wire.Encoder, 0, len(r.key.path)+5).String(r.key.path)
+	if r.watched() {
+		record = record.Bool(true)
+	}
+	return &wire.Request{Op: r.op, Own: true, Record: record}
+}
+
+func (r *InboxRead) watched() bool { return r.op != wire.OpSync }
+
 // send writes the request to w, on which the session has entered. It reports
 // false, and the read goes back to the queue, if w has ended.
-func (r *InboxRead) send(w *wire) (sent bool) {
-	hub, watched := r.in.s.hub, r.op != opSync
+func (r *InboxRead) send(w *wire.Conn) (sent bool) {
+	hub, watched := r.in.s.hub, r.watched()
 	var entry *watchEntry
 	if watched {
 		entry = hub.pin(r.key)
 	}
 	sent = true
-	c := &call{op: r.op}
 	// In the reader's goroutine, so that no event of the watch can come in between;
 	// or in this one, if w has ended.
-	c.abandon(func(c *call) {
-		if c.err == errUnsent {
+	w.SendThen(r.request(), func(c *wire.Call) {
+		if c.Err == wire.ErrUnsent {
 			sent = false
 		}
 		var watch *Watch
 		if watched {
-			if c.err == nil && (c.code == 0 || c.code == codeNoNode && r.op == opExists) {
-				watch = hub.subscribe(r.key, c.conn, c.code != 0)
+			if c.Err == nil && (c.Code == 0 || c.Code == codeNoNode && r.op == wire.OpExists) {
+				watch = hub.subscribe(r.key, c.Conn, c.Code != 0)
 			}
 			hub.unpin(entry)
 		}
 		r.settle(c, watch)
-		r.in.s.leave()
-	})
-	w.send(c, func(b []byte) []byte {
-		b = appendString(b, r.key.path)
-		if watched {
-			b = appendBool(b, true)
-		}
-		return b
+		r.in.s.gate.leave()
 	})
 	return sent
 }
 
 // settle takes the outcome of one attempt.
-func (r *InboxRead) settle(c *call, watch *Watch) {
+func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 	in := r.in
 	in.mu.Lock()
 	stopped := r.state == readStopped
 	var tooBad error
-	if lost, ok := c.err.(*lostAnswer); ok {
-		if r.guilt += int32(lost.reason.guilt); r.guilt >= maxGuilt {
-			tooBad = lost.reason
+	if lost, ok := c.Err.(*wire.LostAnswer); ok {
+		if r.guilt += int32(lost.Guilt); r.guilt >= maxGuilt {
+			tooBad = lost.Reason
 		}
 	}
 	switch {
 	case stopped:
 		in.inFlight--
-		in.signal()
+		signal(in.wake)
 	case tooBad != nil:
 		in.inFlight--
 		r.state = readOver
@@ -127,7 +129,7 @@ func (r *InboxRead) settle(c *call, watch *Watch) {
 	case again(c):
 		r.state = readQueued
 		in.retries = append(in.retries, retry{r, time.Now().Add(r.pause(c))})
-		in.signal()
+		signal(in.wake)
 	default:
 		in.inFlight--
 		r.state, r.watch = readArmed, watch
@@ -135,11 +137,11 @@ func (r *InboxRead) settle(c *call, watch *Watch) {
 			r.state = readOver
 			in.retire(r)
 		}
-		in.push(Delivery{Kind: InboxAnswer, Tag: r.tag, Read: r, Err: r.failure(in.s.m.denied(errorOfCode(c.code), r.op, r.key.path)), body: c.body})
+		in.push(Delivery{Kind: InboxAnswer, Tag: r.tag, Read: r, Err: r.failure(in.s.m.denied(errorOfCode(c.Code), r.op, r.key.path)), body: c.Body})
 	}
 	in.mu.Unlock()
 	if stopped {
-		in.s.settleAbandoned()
+		in.s.gate.settleAbandoned()
 	}
 	switch {
 	case watch == nil:
@@ -167,28 +169,28 @@ func (r *InboxRead) event(ev zk.Event) {
 
 // pause is how long to wait before the next attempt. As for every read, the way to
 // a new connection is pause enough for the first two attempts that break theirs.
-func (r *InboxRead) pause(c *call) time.Duration {
-	if c.err == errUnsent {
+func (r *InboxRead) pause(c *wire.Call) time.Duration {
+	if c.Err == wire.ErrUnsent {
 		return 0
 	}
 	r.rounds++
-	if guilt(c.err) > 0 {
-		return r.in.s.m.jitter.spread(r.in.s.guiltPause())
+	if guilt(c.Err) > 0 {
+		return r.in.s.requests.guiltPause()
 	}
 	round := int(r.rounds)
-	if c.err != nil {
+	if c.Err != nil {
 		if round -= 2; round <= 0 {
 			return 0
 		}
 	}
-	return r.in.s.m.jitter.spread(backoff(round, firstBackoff, maxBackoff))
+	return r.in.s.m.jitter.backoff(round)
 }
 
 // again reports whether an attempt has to be repeated: nothing is known of the znode.
-func again(c *call) bool {
+func again(c *wire.Call) bool {
 	switch classOfCall(c) {
 	case ClassConnectionLost, ClassTransient:
 		return true
 	}
-	return c.err != nil
+	return c.Err != nil
 }

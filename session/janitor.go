@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"sync"
 	"time"
@@ -13,8 +12,11 @@ import (
 // the znode is gone, the session is over, or the server has refused the removal for
 // good. It has a goroutine only while there are chores.
 type janitor struct {
-	s     *Session
-	added chan struct{} // has one while a chore was added that run has not seen
+	m     *shared
+	gate  *gate
+	id    *identity
+	wg    *sync.WaitGroup // of the Session: run is in it
+	added chan struct{}   // has one while a chore was added that run has not seen
 
 	mu      sync.Mutex
 	chores  []*chore // that wait for their next attempt
@@ -24,32 +26,17 @@ type janitor struct {
 
 const maxChores = 128 // in one attempt
 
-// Discard removes a znode in the background, whatever its version. It is repeated
-// over lost connections, and when the server refuses it for a transient or an
-// unknown reason. The channel is closed when the znode is gone, when the session is
-// over, or when the server has refused the removal for good, which is logged.
-func (s *Session) Discard(path string) <-chan struct{} {
-	return s.discard(&chore{paths: []string{path}})
-}
-
-// DiscardOwn is Discard for an ephemeral of this session that holds certain data, or
-// any data if data is nil. It leaves a znode of the same name alone that has another
-// owner or other data.
-func (s *Session) DiscardOwn(path string, data []byte) <-chan struct{} {
-	return s.discard(&chore{paths: []string{path}, own: true, data: bytes.Clone(data)})
-}
-
 // discard hands in a chore for one znode. No znode has a path that is invalid, which is
 // logged.
-func (s *Session) discard(c *chore) <-chan struct{} {
+func (j *janitor) discard(c *chore) <-chan struct{} {
 	if err := checkPath(c.paths[0], false); err != nil {
-		s.janitor.log(c).Error("znode was not removed, and will not be", zap.Error(err))
+		j.log(c).Error("znode was not removed, and will not be", zap.Error(err))
 		done := make(chan struct{})
 		close(done)
 		return done
 	}
 	c.dir, _ = split(c.paths[0])
-	return s.janitor.add(c)
+	return j.add(c)
 }
 
 // add hands in a chore and returns a channel that is closed when the chore is done.
@@ -64,12 +51,9 @@ func (j *janitor) add(c *chore) <-chan struct{} {
 	j.chores = append(j.chores, c)
 	if !j.running {
 		j.running = true
-		j.s.wg.Go(j.run)
+		j.wg.Go(j.run)
 	}
-	select {
-	case j.added <- struct{}{}:
-	default:
-	}
+	signal(j.added)
 	return c.done
 }
 
@@ -86,11 +70,14 @@ func (j *janitor) close() {
 func (j *janitor) take() (due []*chore, wait time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	now := time.Now()
+	now, over := time.Now(), j.gate.over.Err() != nil // then nothing of a chore is left to be done
 	wait = -1
 	later := j.chores[:0]
 	for _, c := range j.chores {
 		d := max(0, c.due.Sub(now))
+		if over {
+			d = 0
+		}
 		if d == 0 && len(due) < maxChores {
 			due = append(due, c)
 			continue
@@ -118,7 +105,7 @@ func (j *janitor) run() {
 			j.rest(wait)
 			continue
 		}
-		w, err := j.s.enter(context.Background(), true)
+		w, err := j.gate.enter(context.Background(), true)
 		if err != nil {
 			// The session is over, and its ephemerals go with it.
 			for _, c := range due {
@@ -127,7 +114,7 @@ func (j *janitor) run() {
 			continue
 		}
 		j.attempt(w, due)
-		j.s.leave()
+		j.gate.leave()
 	}
 }
 
@@ -138,17 +125,7 @@ func (j *janitor) rest(d time.Duration) {
 	select {
 	case <-t.C:
 	case <-j.added:
-	case <-j.s.dead:
-		j.expire()
-	}
-}
-
-// expire makes all chores due: nothing of them is left to be done.
-func (j *janitor) expire() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, c := range j.chores {
-		c.due = time.Time{}
+	case <-j.gate.over.Done():
 	}
 }
 
@@ -169,7 +146,7 @@ func (j *janitor) settle(c *chore, err error) {
 	c.attempts++
 	c.due = time.Time{}
 	if class != ClassConnectionLost || c.attempts > 2 { // see Session.Pause
-		c.due = time.Now().Add(j.s.m.jitter.spread(backoff(c.attempts, firstBackoff, maxBackoff)))
+		c.due = time.Now().Add(j.m.jitter.backoff(c.attempts))
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -187,7 +164,7 @@ func (j *janitor) avoid(c *chore, err error) {
 	if c.guilty-guilt(err) < maxGuilt {
 		j.log(c).Warn("removal of a znode breaks connections, and is repeated", zap.Error(err))
 	}
-	c.due = time.Now().Add(j.s.m.jitter.spread(backoff(c.guilty-maxGuilt+1, maxBackoff, maxReport)))
+	c.due = time.Now().Add(j.m.jitter.spread(backoff(c.guilty-maxGuilt+1, maxBackoff, maxReport)))
 	for _, other := range j.chores {
 		if other.dir != c.dir || other.guilty < maxGuilt {
 			continue
@@ -200,18 +177,9 @@ func (j *janitor) avoid(c *chore, err error) {
 }
 
 func (j *janitor) log(c *chore) *zap.Logger {
-	log := j.s.m.cfg.log.With(zap.String("directory", c.dir), sessionField(j.s.id))
+	log := j.m.cfg.log.With(zap.String("directory", c.dir), sessionField(j.id.id))
 	if c.guid != "" {
 		log = log.With(zap.String("guid", c.guid))
 	}
 	return log.With(zap.Strings("paths", c.paths))
-}
-
-func isClosed(ch <-chan struct{}) bool {
-	select {
-	case <-ch:
-		return true
-	default:
-		return false
-	}
 }

@@ -6,6 +6,12 @@ import (
 	"time"
 )
 
+// The bounds of pauses between attempts.
+const (
+	firstBackoff = 20 * time.Millisecond
+	maxBackoff   = time.Second
+)
+
 // A jitter spreads the pauses of a Manager, so that the clients of a server that
 // died do not come back all at once. From its first session on it draws from that
 // one's id, which no other client has: so where servers give the same ids and do the
@@ -30,4 +36,14 @@ func (j *jitter) spread(d time.Duration) time.Duration {
 		return d/2 + rand.N(d+1)
 	}
 	return d/2 + time.Duration(j.rnd.Int64N(int64(d)+1))
+}
+
+// backoff returns the pause before the attempt after round failed ones.
+func (j *jitter) backoff(round int) time.Duration {
+	return j.spread(backoff(round, firstBackoff, maxBackoff))
+}
+
+// backoff doubles first with every round, up to limit.
+func backoff(round int, first, limit time.Duration) time.Duration {
+	return min(first<<min(round-1, 16), limit)
 }

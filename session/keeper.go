@@ -3,6 +3,8 @@ package session
 import (
 	"fmt"
 	"time"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
 // maxIdlePace is the longest pause between two requests of an idle session, however
@@ -13,9 +15,10 @@ const maxIdlePace = time.Minute
 // that does not answer, and ends the session when its deadline passes. It is a
 // goroutine that runs from the first handshake to the end of the session.
 type keeper struct {
-	s   *Session
-	v   *leases
-	due time.Time // when the next commit is due
+	m    *shared
+	gate *gate
+	v    *leases
+	due  time.Time // when the next commit is due
 
 	progress time.Time // the newest arrival of bytes that was noted in leases.heard
 
@@ -26,22 +29,20 @@ type keeper struct {
 	resume time.Time // no commit is made before, because the last one has failed
 }
 
-// keep runs the keeper.
-func (s *Session) keep() {
-	k := s.keeper
+// run keeps the session proven until it is over. An error ends the session.
+func (k *keeper) run() error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
-		case <-s.dead:
-			return
+		case <-k.gate.over.Done():
+			return nil
 		case <-timer.C:
 		case <-k.v.kick:
 		}
 		wait, err := k.step()
 		if err != nil {
-			s.lose(err, true)
-			return
+			return err
 		}
 		timer.Reset(wait)
 	}
@@ -53,7 +54,7 @@ type task struct {
 	contact bool          // send a request
 	silent  bool          // drop the connection
 	slow    bool          // drop the connection, because of partial
-	partial partialAnswer // see slow
+	partial wire.Partial  // see slow
 	stuck   bool          // drop the connection, because a commit is unanswered
 	age     time.Duration // of that commit
 	wait    time.Duration
@@ -62,7 +63,7 @@ type task struct {
 // step does what is due and returns when to look again. Its error ends the
 // session.
 func (k *keeper) step() (wait time.Duration, err error) {
-	w := k.s.currentWire()
+	w := k.gate.current()
 	k.v.mu.Lock()
 	k.noteProgress(w)
 	now := k.v.now()
@@ -75,33 +76,33 @@ func (k *keeper) step() (wait time.Duration, err error) {
 	k.v.mu.Unlock()
 	switch {
 	case t.silent:
-		w.accuseCut()
-		w.end(fmt.Errorf("nothing was answered for %v", w.unanswered(now)))
+		w.BlameStall()
+		w.End(fmt.Errorf("nothing was answered for %v", w.Unanswered(now)))
 	case t.slow:
-		err := w.accusePartial(t.partial, now, k.guiltOf(t.partial, w, now))
+		err := w.Blame(t.partial, now, k.guiltOf(t.partial, w, now))
 		if err == nil {
 			return 0, nil // the answer is complete, so plan anew what was not planned
 		}
-		w.end(err)
+		w.End(err)
 	case t.stuck:
-		w.end(fmt.Errorf("the transaction that proves the session alive was not answered for %v", roundTime(t.age)))
+		w.End(fmt.Errorf("the transaction that proves the session alive was not answered for %v", roundTime(t.age)))
 	case t.commit:
 		k.sendCommit(w)
-	case t.contact && k.s.m.holds.Load():
+	case t.contact && k.m.holds.Load():
 		// A ping would not notice that the server has lost its leader. And the
 		// gap between two leader contacts stays short, so that a grant need not wait
 		// for the end of a lapse.
-		w.send(&call{op: opSync, done: make(chan struct{})}, syncRoot)
+		w.Send(syncRoot(nil))
 	case t.contact:
-		w.send(&call{op: opPing, done: make(chan struct{})}, nil)
+		w.Send(&wire.Request{Op: wire.OpPing, Own: true})
 	}
 	return t.wait, nil
 }
 
 // plan decides what to do now and when to look again; leases.mu is held.
-func (k *keeper) plan(w *wire, now time.Time) (t task) {
+func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 	v := k.v
-	timeout, active := v.proof.timeout, v.active()
+	timeout, active := v.proof.timeout, len(v.open) > 0
 	t.wait = v.heard.Add(timeout).Sub(now)
 	if v.held > 0 {
 		t.wait = min(t.wait, v.proof.deadline.Sub(now))
@@ -110,14 +111,14 @@ func (k *keeper) plan(w *wire, now time.Time) (t task) {
 		return t // attaching a connection wakes the keeper
 	}
 	if active {
-		silence := w.unanswered(now)
+		silence := w.Unanswered(now)
 		if silence >= timeout/silenceFraction {
 			t.silent = true
 			return t
 		}
 		t.wait = min(t.wait, timeout/silenceFraction-silence)
 	}
-	if p, got, ok := w.arriving(); ok {
+	if p, got, ok := w.Arriving(); ok {
 		due := k.patience(p, got, now)
 		if t.slow = !due.After(now); t.slow {
 			t.partial = p
@@ -132,12 +133,12 @@ func (k *keeper) plan(w *wire, now time.Time) (t task) {
 		}
 		t.wait = min(t.wait, due.Sub(now))
 	}
-	last, leader := w.lastRequest()
+	last, leader := w.LastRequest()
 	pace := min(timeout/idleFraction, maxIdlePace)
 	switch {
 	case active:
 		pace = timeout / contactFraction
-	case k.s.m.holds.Load():
+	case k.m.holds.Load():
 		last = leader // reads do not keep the next grant from a lapse
 	}
 	contact := last.Add(pace)
@@ -154,14 +155,14 @@ func (k *keeper) plan(w *wire, now time.Time) (t task) {
 // planCommit decides whether the request that is made now is a commit;
 // leases.mu is held. Five of twelve contacts are. A commit is made ahead of its turn where it
 // moves a deadline that is near, or one that a caller waits for.
-func (k *keeper) planCommit(w *wire, now time.Time, t *task) {
+func (k *keeper) planCommit(w *wire.Conn, now time.Time, t *task) {
 	v := k.v
 	timeout := v.proof.timeout
 	pace := timeout / commitFraction
 	if due := v.commit.Add(pace); due.After(k.due) {
 		k.due = due // somebody else has made one
 	}
-	if k.beat == w.number {
+	if k.beat == w.Number {
 		return // the answer wakes the keeper
 	}
 	if now.Before(k.resume) {
@@ -212,17 +213,17 @@ var alwaysThere = [...]string{"/zookeeper/config", "/zookeeper", "/"}
 // sendCommit sends a transaction that changes nothing and fires no watch: it
 // checks that a znode of ours exists. The leader carries out a check only for a
 // session that is alive and connected to the server that forwards it.
-func (k *keeper) sendCommit(w *wire) {
+func (k *keeper) sendCommit(w *wire.Conn) {
 	l, path := k.checked()
 	k.v.mu.Lock()
-	k.beat, k.beatAt = w.number, time.Now()
+	k.beat, k.beatAt = w.Number, time.Now()
 	k.v.mu.Unlock()
-	c := &call{op: opMulti, beat: true, done: make(chan struct{})}
-	c.answered = func(c *call) {
+	r := &wire.Request{Op: wire.OpMulti, Own: true, Beat: true, Record: wire.Encoder(nil).MultiHeader(wire.OpCheck).String(path).Int(-1).MultiEnd()}
+	r.Answered = func(c *wire.Call) {
 		k.v.mu.Lock()
 		defer k.v.mu.Unlock()
 		k.beat = 0
-		switch code := c.multiCode(); {
+		switch code := c.MultiCode(); {
 		case code == 0:
 		case l != nil && l.path != path && (code == codeNoNode || code == codeNoAuth):
 			// The lease has been given another znode meanwhile.
@@ -238,16 +239,14 @@ func (k *keeper) sendCommit(w *wire) {
 		default: // throttled, say
 			k.resume = time.Now().Add(k.v.proof.timeout / contactFraction)
 		}
-		k.v.kickKeeper()
+		signal(k.v.kick)
 	}
-	w.send(c, func(b []byte) []byte {
-		return appendMultiEnd(appendInt(appendString(appendMultiHeader(b, opCheck), path), -1))
-	})
+	w.Send(r)
 }
 
 // commitFirst sends a transaction on a connection that is about to be put to use, if
 // what is held depends on it: the answers to other requests may be large.
-func (k *keeper) commitFirst(w *wire) {
+func (k *keeper) commitFirst(w *wire.Conn) {
 	k.v.mu.Lock()
 	urgent := k.v.held > 0 && time.Until(k.v.proof.deadline) < k.v.proof.timeout/2
 	k.v.mu.Unlock()
@@ -274,4 +273,7 @@ func (k *keeper) checked() (*Lease, string) {
 	return best, best.path
 }
 
-func syncRoot(b []byte) []byte { return appendString(b, "/") }
+// syncRoot is a sync of the Manager.
+func syncRoot(answered func(*wire.Call)) *wire.Request {
+	return &wire.Request{Op: wire.OpSync, Own: true, Record: wire.Encoder(nil).String("/"), Answered: answered}
+}

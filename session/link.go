@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
 // errRefused is what the dialer of a session that is over answers, for good:
@@ -19,12 +21,7 @@ import (
 // what was meant for this one.
 var errRefused = errors.New("session: this session is over")
 
-const (
-	firstBackoff = 20 * time.Millisecond
-	maxBackoff   = time.Second
-
-	shortPerRound = 8 // see broken
-)
+const shortPerRound = 8 // see broken
 
 // zkBuffer is the size of go-zookeeper's two buffers. go-zookeeper sees only the
 // handshake, pings and the answer to closeSession, all of which take less than a
@@ -46,10 +43,10 @@ type link struct {
 	wg      sync.WaitGroup // the wires' writers
 
 	mu       sync.Mutex
-	wire     *wire // the newest
-	failures int   // attempts in a row that led to nothing
-	offline  int   // failures since a connection was put to use; the next session goes on from there
-	short    int   // connections in a row that ended soon after they were put to use
+	conn     *wire.Conn // the newest
+	failures int        // attempts in a row that led to nothing
+	offline  int        // failures since a connection was put to use; the next session goes on from there
+	short    int        // connections in a row that ended soon after they were put to use
 	attached time.Time
 }
 
@@ -58,7 +55,7 @@ func (l *link) open() error {
 	l.parked, l.closing, l.closed = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	timeout := max(l.s.m.cfg.timeout, time.Millisecond)
 	var err error
-	l.zk, l.events, err = zk.Connect(l.s.m.servers.list(), timeout,
+	l.zk, l.events, err = zk.Connect(l.s.m.servers.all, timeout,
 		zk.WithDialer(l.dial), zk.WithHostProvider(l),
 		zk.WithMaxBufferSize(zkBuffer), zk.WithMaxConnBufferSize(zkBuffer),
 		zk.WithLogger(zkLog{l.s.m.cfg.log, &l.s.m.zkLines}), zk.WithLogInfo(false))
@@ -67,7 +64,7 @@ func (l *link) open() error {
 
 // Init, Len, Next and Connected make the link a zk.HostProvider.
 func (l *link) Init([]string) error { return nil }
-func (l *link) Len() int            { return len(l.s.m.servers.list()) }
+func (l *link) Len() int            { return len(l.s.m.servers.all) }
 func (l *link) Connected()          {}
 
 // Next returns the server to dial. After the end of the session Next returns when
@@ -108,7 +105,7 @@ func (l *link) bound() time.Duration {
 	if n := l.s.Timeout(); n > 0 {
 		t = n
 	}
-	if l.s.proving() {
+	if l.s.leases.proving() {
 		return min(t/6, maxDial)
 	}
 	return min(t/3, maxDial)
@@ -123,29 +120,28 @@ func (l *link) dial(network, server string, _ time.Duration) (net.Conn, error) {
 	bound := l.bound()
 	ctx, cancel := context.WithDeadline(l.ctx, start.Add(bound))
 	defer cancel()
-	conn, raw, err := m.dialServer(ctx, network, server)
+	conn, raw, err := dialServer(ctx, &m.cfg, network, server)
 	if err != nil {
 		l.failed(server, err)
 		return nil, err
 	}
-	sasl, err := m.startSASL(ctx, server)
+	sasl, err := startSASL(ctx, m.cfg.sasl, server)
 	if err != nil {
 		raw.Close()
 		l.failed(server, err)
 		return nil, err
 	}
 	m.servers.asking(server)
-	w := newWire(l.s, conn, raw, m.connections.Add(1), server)
-	w.sasl = sasl
+	w := newConnection(l.s, sasl, wire.Config{Conn: conn, Raw: raw, Number: m.connections.Add(1), Server: server})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ctx.Err() != nil {
 		raw.Close()
 		return nil, errRefused
 	}
-	l.wire = w
-	w.limit(max(time.Until(start.Add(bound)), time.Millisecond), theHandshake)
-	l.wg.Go(w.run)
+	l.conn = w
+	w.Limit(max(time.Until(start.Add(bound)), time.Millisecond), &wire.UnansweredError{Err: hung("the handshake", bound)})
+	l.wg.Go(w.Run)
 	return w, nil
 }
 
@@ -154,7 +150,7 @@ func (l *link) dial(network, server string, _ time.Duration) (net.Conn, error) {
 // the clients of a server that died do not come back all at once.
 func (l *link) pause() error {
 	l.mu.Lock()
-	rounds := l.failures / len(l.s.m.servers.list())
+	rounds := l.failures / len(l.s.m.servers.all)
 	l.mu.Unlock()
 	if l.ctx.Err() != nil {
 		return errRefused
@@ -163,21 +159,13 @@ func (l *link) pause() error {
 		return nil
 	}
 	limit := maxBackoff
-	if l.s.proving() {
+	if l.s.leases.proving() {
 		limit = min(limit, l.bound()/2)
 	}
-	t := time.NewTimer(l.s.m.jitter.spread(backoff(rounds, firstBackoff, limit)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-l.ctx.Done():
+	if sleep(l.ctx, l.s.m.jitter.spread(backoff(rounds, firstBackoff, limit)), l.ctx) != nil {
 		return errRefused
 	}
-}
-
-func backoff(round int, first, limit time.Duration) time.Duration {
-	return min(first<<min(round-1, 16), limit)
+	return nil
 }
 
 func (l *link) failed(server string, err error) {
@@ -206,8 +194,8 @@ func (l *link) answered() {
 }
 
 // broken is told when a connection has ended.
-func (l *link) broken(w *wire, why error) {
-	l.s.m.serverFailed(w.server, why)
+func (l *link) broken(server string, why error) {
+	l.s.m.serverFailed(server, why)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -221,7 +209,7 @@ func (l *link) broken(w *wire, why error) {
 		// that was restarted must not be waited for either. So the pauses grow to a
 		// second only after dozens of such connections.
 		l.short++
-		l.failures = min(l.failures+1, (2+l.short/shortPerRound)*len(l.s.m.servers.list()))
+		l.failures = min(l.failures+1, (2+l.short/shortPerRound)*len(l.s.m.servers.all))
 	default:
 		l.failures, l.short = 0, 0
 	}
@@ -240,10 +228,10 @@ func (l *link) goOn(before *link) {
 func (l *link) stop() {
 	l.cancel()
 	l.mu.Lock()
-	w := l.wire
+	w := l.conn
 	l.mu.Unlock()
 	if w != nil {
-		w.end(errRefused)
+		w.End(errRefused)
 	}
 }
 
@@ -275,28 +263,28 @@ func (l *link) shutdown() {
 }
 
 // dialServer opens a connection to one server, and the one below TLS.
-func (m *Manager) dialServer(ctx context.Context, network, server string) (conn, raw net.Conn, err error) {
-	raw, err = m.cfg.dial(ctx, network, server)
+func dialServer(ctx context.Context, cfg *config, network, server string) (conn, raw net.Conn, err error) {
+	raw, err = cfg.dial(ctx, network, server)
 	if err != nil {
 		return nil, nil, err
 	}
 	if raw == nil {
 		return nil, nil, errors.New("the dialer returned neither a connection nor an error")
 	}
-	if m.cfg.tls == nil {
+	if cfg.tls == nil {
 		return raw, raw, nil
 	}
-	cfg := m.cfg.tls
-	if cfg.ServerName == "" && !cfg.InsecureSkipVerify {
+	secured := cfg.tls
+	if secured.ServerName == "" && !secured.InsecureSkipVerify {
 		host, _, err := net.SplitHostPort(server)
 		if err != nil {
 			raw.Close()
 			return nil, nil, err
 		}
-		cfg = cfg.Clone()
-		cfg.ServerName = host
+		secured = secured.Clone()
+		secured.ServerName = host
 	}
-	secure := tls.Client(raw, cfg)
+	secure := tls.Client(raw, secured)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		raw.Close()
 		return nil, nil, &tlsError{err}

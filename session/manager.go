@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -13,23 +12,8 @@ import (
 // A Manager keeps one ZooKeeper session at a time, and opens the next when one
 // is lost, until it is closed. All methods may be called from any goroutine.
 type Manager struct {
-	cfg     config
-	chroot  string
-	servers *servers
-	jitter  jitter
-	firstID sync.Once
-
-	ctx    context.Context // ends when Close begins, with ErrClosed as its cause
-	cancel context.CancelCauseFunc
-	done   chan struct{}
-
-	connections   atomic.Uint64
-	requests      atomic.Uint64 // that are over
-	removeWatches feature
-	containers    feature
-	multiReads    feature
-	holds         atomic.Bool // a session has ever held something or waited to
-	clock         clock
+	*shared
+	done chan struct{}
 
 	mu         sync.Mutex
 	session    *Session
@@ -39,21 +23,11 @@ type Manager struct {
 	lost       uint64                     // sessions
 	change     chan struct{}              // closed and replaced when the state changes
 	listeners  map[chan State]func() bool // and how to stop waiting for its ctx
+	// The ends of the Ephemerals with a plain name, by path.
+	ephemerals map[string]chan struct{}
 
-	everConnected atomic.Bool
-	hopeless      chan struct{} // closed when Connect should not wait any longer
-	hopelessOnce  sync.Once
-	hopelessErr   error // why; valid once hopeless is closed
-
-	former []int64 // the ids of lost sessions, see Ephemeral
-	// The Ephemerals with a plain name, by path.
-	ephemerals map[string]*Ephemeral
-
-	waits     waits
-	lines     lineLimit      // of connections and new sessions
-	lostLines lineLimit      // of lost sessions, which the lines of an outage must not hide
-	zkLines   lineLimit      // of go-zookeeper
-	wg        sync.WaitGroup // sessions being taken down, and watchOutages
+	former formerSessions
+	wg     sync.WaitGroup // sessions being taken down, and watchOutages
 }
 
 // Connect opens a session with the ensemble that servers names, as
@@ -71,7 +45,7 @@ type Manager struct {
 // again after times that grow to five minutes; the Manager does the same later. A
 // mistake that waiting does not remove is logged at once.
 func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, error) {
-	addresses, chroot, err := parseServers(servers)
+	addresses, root, err := parseServers(servers)
 	if err != nil {
 		return nil, err
 	}
@@ -79,17 +53,7 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, err
 	if err != nil {
 		return nil, err
 	}
-	m := &Manager{
-		cfg: cfg, chroot: chroot, servers: newServers(addresses),
-		done: make(chan struct{}), change: make(chan struct{}),
-		listeners: make(map[chan State]func() bool), hopeless: make(chan struct{}),
-		ephemerals: make(map[string]*Ephemeral),
-		clock:      cfg.suspension, since: time.Now(), stateSince: time.Now(),
-	}
-	if m.clock == nil {
-		m.clock = newClock()
-	}
-	m.ctx, m.cancel = context.WithCancelCause(context.Background())
+	m := newManager(cfg, chroot(root), addresses)
 	m.wg.Go(m.watchOutages)
 	go m.run()
 
@@ -107,6 +71,21 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, err
 		return nil, fmt.Errorf("session: connect to %s: %w", servers, err)
 	}
 	return m, nil
+}
+
+func newManager(cfg config, root chroot, addresses []string) *Manager {
+	m := &Manager{
+		shared: &shared{cfg: cfg, records: records{root, cfg.acl, cfg.maxRequest}, servers: newServers(addresses), hopeless: make(chan struct{}), clock: cfg.suspension},
+		done:   make(chan struct{}), change: make(chan struct{}),
+		listeners: make(map[chan State]func() bool), ephemerals: make(map[string]chan struct{}),
+		since: time.Now(), stateSince: time.Now(),
+	}
+	m.manager = m
+	if m.clock == nil {
+		m.clock = newClock()
+	}
+	m.ctx, m.cancel = context.WithCancelCause(context.Background())
+	return m
 }
 
 func (m *Manager) awaitFirst(ctx context.Context) error {
@@ -132,7 +111,8 @@ func (m *Manager) run() {
 	defer close(m.done)
 	var pace sessionPace
 	for m.ctx.Err() == nil {
-		s := newSession(m)
+		var s *Session
+		s = newSession(m.shared, func(st State) { m.setState(s, st) })
 		m.mu.Lock()
 		if m.session != nil {
 			s.link.goOn(m.session.link)
@@ -152,12 +132,14 @@ func (m *Manager) run() {
 			m.publish(Closed)
 			m.mu.Unlock()
 			s.close(ErrClosed)
-		case <-s.dead:
-			m.lostLines.log(m.cfg.log, zap.WarnLevel, "session lost", sessionField(s.id), zap.Error(s.why))
-			m.retire(s)
-			m.wg.Go(func() { s.bury() })
+		case <-s.gate.over.Done():
+			m.lostLines.log(m.cfg.log, zap.WarnLevel, "session lost", sessionField(s.id), zap.Error(context.Cause(s.gate.over)))
+			if s.known.Load() {
+				m.former.add(s.id)
+			}
+			m.wg.Go(func() { bury(s) })
 			if d := pace.after(s); d > 0 {
-				_ = m.sleep(m.ctx, d) // an error says that the Manager is closed
+				_ = sleep(m.ctx, d, m.ctx) // an error says that the Manager is closed
 			}
 		}
 	}
@@ -166,15 +148,6 @@ func (m *Manager) run() {
 	m.mu.Unlock()
 	m.waits.close()
 	m.wg.Wait()
-}
-
-// bury takes down a session that was lost.
-func (s *Session) bury() {
-	if s.remains {
-		s.wg.Go(s.closeOnServer)
-	}
-	s.link.shutdown()
-	s.wg.Wait()
 }
 
 // Session waits until there is a session that is connected, and returns it. It
@@ -188,7 +161,7 @@ func (m *Manager) Session(ctx context.Context) (*Session, error) {
 		case m.ctx.Err() != nil:
 			return nil, opError("session", "", ErrClosed)
 		case ctx.Err() != nil:
-			return nil, opError("session", "", m.cancelledOffline(ctx))
+			return nil, opError("session", "", CancelledWaiting(ctx, m.offline()))
 		case state == Connected && s.hold.Err() == nil:
 			return s, nil
 		}
@@ -200,18 +173,31 @@ func (m *Manager) Session(ctx context.Context) (*Session, error) {
 	}
 }
 
-func (m *Manager) sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return Cancelled(ctx)
-	case <-m.ctx.Done():
-		return ErrClosed
+// ExpectHolds says that sessions of m are going to hold something: from now on an
+// idle session sends a sync instead of each ping, every third of the session
+// timeout. Without it the first grant in a session that was idle for longer than half its timeout
+// waits for a quarter of the timeout, because a leader that was paused might be
+// about to end the session. Opening a Lease has the same effect on later grants.
+// It does nothing on a nil Manager, whose other methods report their absence.
+func (m *Manager) ExpectHolds() {
+	if m != nil {
+		m.holds.Store(true)
 	}
 }
+
+// Cancelled returns the error of a call whose ctx has ended: Cancelled, and if no
+// server can be used, with that reason. It is for packages that are built on this
+// one.
+func (m *Manager) Cancelled(ctx context.Context) error {
+	if state := m.State(); state != Connected && state != Closed {
+		return CancelledWaiting(ctx, m.offline())
+	}
+	return Cancelled(ctx)
+}
+
+// Observer returns the observer of the Manager, for packages that are built on this
+// one. Its functions may be nil.
+func (m *Manager) Observer() *Observer { return &m.cfg.observer }
 
 // Logger is that of WithLogger, for what is built on the Manager.
 func (m *Manager) Logger() *zap.Logger { return m.cfg.log }
@@ -230,4 +216,25 @@ func (m *Manager) Close() error {
 	m.cancel(ErrClosed)
 	<-m.done
 	return nil
+}
+
+// checkChroot fails if the chroot does not exist, or creates it if WithCreateChroot
+// says so. A chroot that is removed later is created again like any directory: the
+// name has proven right.
+func (m *Manager) checkChroot(ctx context.Context) error {
+	if m.records.chroot == "" {
+		return nil
+	}
+	return m.Retry(ctx, func(s *Session) error {
+		exists, _, err := s.Exists(ctx, "/")
+		switch {
+		case ClassOf(err) == ClassNoAuth:
+			return nil // it exists, and may yet let us create or read below
+		case err != nil || exists:
+			return err
+		case m.cfg.makeChroot:
+			return s.MakeDir(ctx, "/")
+		}
+		return fmt.Errorf("%w: %s (correct the connection string, or create the chroot by session.WithCreateChroot)", ErrNoChroot, m.records.chroot)
+	})
 }

@@ -9,6 +9,9 @@ import (
 	"net"
 	"strings"
 	"syscall"
+	"time"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
 // A mistake is a cause behind the failure of a connection that a person has to
@@ -25,39 +28,19 @@ type tlsError struct{ err error }
 func (e *tlsError) Error() string { return "TLS: " + e.err.Error() }
 func (e *tlsError) Unwrap() error { return e.err }
 
-// A foreignError is an answer to the handshake that is not ZooKeeper's.
-type foreignError struct{ speaks, hint string }
-
-func (e *foreignError) Error() string {
-	return fmt.Sprintf("the answer to the handshake is not ZooKeeper's but %s", e.speaks)
-}
-
-// foreign recognises other protocols by the first four bytes of an answer, which
-// are the length of a frame in ZooKeeper's.
-func foreign(head [4]byte) error {
-	switch {
-	case string(head[:]) == "HTTP":
-		return &foreignError{"HTTP", "an HTTP server or proxy listens on this port: check the port and the dialer"}
-	case head[0] == 0x15 && head[1] == 3: // a TLS alert
-		return &foreignError{"TLS", "the port expects TLS: use session.WithTLS, or the clientPort of the server"}
+// hintOfForeign returns what to do about a server that is not ZooKeeper's.
+func hintOfForeign(err *wire.ForeignError) string {
+	switch err.Protocol {
+	case "HTTP":
+		return httpHint
+	case "TLS":
+		return tlsHint
 	}
-	for _, b := range head {
-		if b < ' ' || b > '~' {
-			return nil
-		}
-	}
-	return &foreignError{fmt.Sprintf("text that begins with %q", head[:]), "another service listens on this port: check the port"}
+	return "another service listens on this port: check the port"
 }
-
-// An unansweredError is the end of a connection before the server has answered the
-// handshake.
-type unansweredError struct{ err error }
-
-func (e *unansweredError) Error() string { return e.err.Error() }
-func (e *unansweredError) Unwrap() error { return e.err }
 
 func isUnanswered(err error) bool {
-	var unanswered *unansweredError
+	var unanswered *wire.UnansweredError
 	return errors.As(err, &unanswered)
 }
 
@@ -75,6 +58,20 @@ func isDial(err error) bool {
 	return errors.As(err, &failed) && failed.Op == "dial"
 }
 
+// A timeoutError is a grant of a session timeout that is too short.
+type timeoutError struct{ granted, asked time.Duration }
+
+func (e *timeoutError) Error() string {
+	return fmt.Sprintf("the server granted a session timeout of %v, where %v were asked for and %v is the least", e.granted, e.asked, minTimeout)
+}
+
+func (e *timeoutError) hint() string {
+	if e.asked < minTimeout {
+		return "ask for more with session.WithTimeout"
+	}
+	return "raise maxSessionTimeout (20 ticks by default) of the server"
+}
+
 // errReadOnly ends a connection to a server without a quorum, which cannot commit
 // anything and so cannot keep a session alive.
 var errReadOnly = errors.New("the server is read-only: it has lost its quorum")
@@ -84,12 +81,12 @@ const hungUpHint = "the server may have no quorum, may be read-only, or may have
 // mistakeOf returns the mistake that err shows or suggests, nil if err may be an
 // accident of the network.
 func mistakeOf(err error) *mistake {
-	var bad *foreignError
+	var foreign *wire.ForeignError
 	var short *timeoutError
 	var handshake *tlsError
 	switch {
-	case errors.As(err, &bad):
-		return &mistake{bad.hint, true}
+	case errors.As(err, &foreign):
+		return &mistake{hintOfForeign(foreign), true}
 	case errors.As(err, &short):
 		return &mistake{short.hint(), true}
 	case errors.As(err, &handshake):
@@ -130,7 +127,11 @@ func mistakeOfTLS(err error) *mistake {
 	return nil
 }
 
-const plainHint = "the port does not speak TLS: use the secureClientPort of the server, or connect without session.WithTLS"
+const (
+	plainHint = "the port does not speak TLS: use the secureClientPort of the server, or connect without session.WithTLS"
+	tlsHint   = "the port expects TLS: use session.WithTLS, or the clientPort of the server"
+	httpHint  = "an HTTP server or proxy listens on this port: check the port and the dialer"
+)
 
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)

@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
 // A Read is one of the reads of a MultiRead: ReadData or ReadChildren makes it.
@@ -62,8 +64,8 @@ func (s *Session) MultiRead(ctx context.Context, reads ...Read) ([]ReadResult, e
 	}
 	var results []ReadResult
 	for len(reads) > 0 {
-		n := s.fitting(reads)
-		some, err := s.multiRead(ctx, reads[:n])
+		r, n := s.m.records.multiRead(reads)
+		some, err := multiRead(ctx, s, r, reads[:n])
 		if err != nil {
 			return nil, opError("multiRead", reads[0].path, err)
 		}
@@ -75,40 +77,24 @@ func (s *Session) MultiRead(ctx context.Context, reads ...Read) ([]ReadResult, e
 	return results, nil
 }
 
-// fitting is how many of the reads go into the next request: one at least.
-func (s *Session) fitting(reads []Read) int {
-	size := headerSize + multiHeaderSize // of the end
-	for i, read := range reads {
-		if size += s.readSize(read); size > s.m.cfg.maxRequest && i > 0 {
-			return i
-		}
-	}
-	return len(reads)
-}
-
-func (s *Session) readSize(read Read) int {
-	return multiHeaderSize + stringSize(s.m.full(read.path)) + boolSize
-}
-
-func (s *Session) multiRead(ctx context.Context, reads []Read) ([]ReadResult, error) {
-	r := s.multiReadRequest(reads)
+func multiRead(ctx context.Context, s *Session, r *wire.Request, reads []Read) ([]ReadResult, error) {
 	hangups, guilty := 0, 0
 	for round := 0; s.m.multiReads.usable(); round++ {
 		if err := s.Pause(ctx, round); err != nil {
 			return nil, err
 		}
-		c, err := s.try(ctx, r)
+		c, err := s.requests.try(ctx, r)
 		guilty += guilt(err)
 		switch {
 		case guilty >= maxGuilt:
 			// The parts of an answer that is too large may be small enough.
-			return s.readSingly(ctx, reads)
+			return readSingly(ctx, s, reads)
 		case ClassOf(err) == ClassConnectionLost:
 			// Some servers that do not know an operation hang up without a word.
 			if hangups++; hangups < 3 {
 				continue
 			}
-			results, err := s.readSingly(ctx, reads)
+			results, err := readSingly(ctx, s, reads)
 			if err == nil {
 				// What the server does not stumble over one by one, it cannot take
 				// together.
@@ -117,83 +103,83 @@ func (s *Session) multiRead(ctx context.Context, reads []Read) ([]ReadResult, er
 			return results, err
 		case err != nil:
 			return nil, err
-		case c.code == codeUnimplemented:
+		case c.Code == wire.CodeUnimplemented:
 			s.m.multiReads.lacking()
 			continue
 		}
 		s.m.multiReads.works()
-		results, err := s.multiReadAnswer(c, reads)
+		results, err := s.m.multiReadAnswer(c, reads)
 		if ClassOf(err) != ClassTransient {
 			return results, err
 		}
 	}
-	return s.readSingly(ctx, reads)
+	return readSingly(ctx, s, reads)
 }
 
-func (s *Session) multiReadRequest(reads []Read) *request {
-	full := make([]string, len(reads))
-	size := multiHeaderSize // of the end
+// multiRead makes the request of a MultiRead, of the first n reads: as many as fit, and
+// one at least.
+func (b *records) multiRead(reads []Read) (r *wire.Request, n int) {
+	var record wire.Encoder
 	for i, read := range reads {
-		full[i] = s.m.full(read.path)
-		size += s.readSize(read)
-	}
-	return &request{op: opMultiRead, size: size, fill: func(b []byte) []byte {
-		for i, read := range reads {
-			op := opGetData
-			if read.children {
-				op = opGetChildren
-			}
-			b = appendBool(appendString(appendMultiHeader(b, op), full[i]), false)
+		op := wire.OpGetData
+		if read.children {
+			op = wire.OpGetChildren
 		}
-		return appendMultiEnd(b)
-	}}
+		longer := record.MultiHeader(op).String(b.chroot.full(read.path)).Bool(false)
+		if i > 0 && b.checkSize(len(longer)+wire.MultiHeaderSize) != nil {
+			break
+		}
+		record, n = longer, i+1
+	}
+	return &wire.Request{Op: wire.OpMultiRead, Record: record.MultiEnd()}, n
 }
 
-func (s *Session) multiReadAnswer(c *call, reads []Read) ([]ReadResult, error) {
-	if err := c.failure(); err != nil {
+// multiReadAnswer decodes the answer to a MultiRead.
+func (m *shared) multiReadAnswer(c *wire.Call, reads []Read) ([]ReadResult, error) {
+	if err := failureOf(c); err != nil {
 		return nil, err
 	}
-	d := decoder{b: c.body}
+	d := wire.Decoder{B: c.Body}
 	results := make([]ReadResult, 0, len(reads))
 	for {
-		op, done, _ := d.int(), d.bool(), d.int()
-		if d.bad {
-			return nil, errMalformed
+		op, end := d.MultiHeader()
+		if d.Bad {
+			return nil, wire.ErrMalformed
 		}
-		if done {
+		if end {
 			break
 		}
 		if len(results) == len(reads) {
-			return nil, fmt.Errorf("%w: more than %d results", errMalformed, len(reads))
+			return nil, fmt.Errorf("%w: more than %d results", wire.ErrMalformed, len(reads))
 		}
 		var r ReadResult
 		read := reads[len(results)]
 		switch {
-		case op == opGetData && !read.children:
+		case op == wire.OpGetData && !read.children:
 			// Whoever keeps the data of one need not keep that of all.
-			r.Data, r.Stat = bytes.Clone(d.buffer()), d.stat()
-		case op == opGetChildren && read.children:
-			r.Children = d.strings()
+			r.Data, r.Stat = bytes.Clone(d.Buffer()), d.Stat()
+		case op == wire.OpGetChildren && read.children:
+			r.Children = d.Strings()
 			slices.Sort(r.Children)
 		case op == -1:
-			code := d.int()
+			code := d.Int()
 			if classOfCode(code) == ClassTransient {
 				return nil, errorOfCode(code)
 			}
-			r.Err = opError(read.name(), read.path, s.m.denied(errorOfCode(code), opGetData, s.m.full(read.path)))
+			r.Err = opError(read.name(), read.path, m.denied(errorOfCode(code), wire.OpGetData, m.full(read.path)))
 		default:
-			return nil, fmt.Errorf("%w: a result of type %d", errMalformed, op)
+			return nil, fmt.Errorf("%w: a result of type %d", wire.ErrMalformed, op)
 		}
 		results = append(results, r)
 	}
 	if len(results) != len(reads) {
-		return nil, fmt.Errorf("%w: %d results for %d reads", errMalformed, len(results), len(reads))
+		return nil, fmt.Errorf("%w: %d results for %d reads", wire.ErrMalformed, len(results), len(reads))
 	}
 	return results, nil
 }
 
 // readSingly is MultiRead without the help of the server.
-func (s *Session) readSingly(ctx context.Context, reads []Read) ([]ReadResult, error) {
+func readSingly(ctx context.Context, s *Session, reads []Read) ([]ReadResult, error) {
 	results := make([]ReadResult, len(reads))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(multiReadWindow)

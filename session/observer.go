@@ -74,19 +74,6 @@ type QueueLength struct {
 	Length int
 }
 
-// WithObserver tells o what happens. It may be given more than once. Without an
-// observer nothing is measured.
-func WithObserver(o Observer) Option {
-	return func(c *config) error {
-		c.observer = c.observer.and(o)
-		return nil
-	}
-}
-
-// Observer returns the observer of the Manager, for packages that are built on this
-// one. Its functions may be nil.
-func (m *Manager) Observer() *Observer { return &m.cfg.observer }
-
 // and returns an observer that tells both.
 func (o Observer) and(other Observer) Observer {
 	return Observer{
@@ -110,55 +97,5 @@ func both[T any](f, g func(T)) func(T) {
 	return func(event T) {
 		f(event)
 		g(event)
-	}
-}
-
-// observe tells the observer of a request that is over.
-func (w *wire) observe(c *call) {
-	w.s.m.requests.Add(1)
-	done := w.s.m.cfg.observer.RequestDone
-	if done == nil {
-		return
-	}
-	event := RequestDone{Op: opNames[c.op], Server: w.server, Latency: time.Since(c.sent), Class: classOfCall(c), Own: c.of == nil}
-	if c.of != nil {
-		event.Path = c.of.path
-	}
-	done(event)
-}
-
-// startHold notes that the lease is held; leases.mu is held.
-func (l *Lease) startHold() {
-	l.began = time.Since(epoch)
-	if started := l.s.m.cfg.observer.HoldStarted; started != nil {
-		started(HoldStarted{Path: l.directory(), Session: l.s.id})
-	}
-}
-
-// endHold notes that the lease is not held any more, once; leases.mu is held.
-func (l *Lease) endHold(lost error) {
-	if l.began == 0 {
-		return
-	}
-	if ended := l.s.m.cfg.observer.HoldEnded; ended != nil {
-		ended(HoldEnded{Path: l.directory(), Session: l.s.id, Duration: time.Since(epoch) - l.began, Lost: lost})
-	}
-	l.began = 0
-}
-
-func (l *Lease) directory() string {
-	if l.path == "" {
-		return ""
-	}
-	dir, _ := split(l.s.m.strip(l.path))
-	return dir
-}
-
-// endHolds notes that everything that is held is lost with the session.
-func (v *leases) endHolds(why error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for l := range v.open {
-		l.endHold(why)
 	}
 }

@@ -1,20 +1,24 @@
 package session
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
+)
 
 // Without an observer, nothing is allocated to report a request, a hold or a wait. Breaks
 // if observe, startHold, endHold or Wait.stop makes the event before it looks for the
 // observer's function.
 func TestAnAbsentObserverCostsNoAllocation(t *testing.T) {
-	s := &Session{m: &Manager{}, id: 1}
-	w, l := &wire{s: s, server: "zk1:2181"}, &Lease{s: s, path: "/locks/a/x"}
-	c := &call{op: opSync}
+	m := &shared{}
+	l := &Lease{v: &leases{m: m, id: &identity{id: 1}}, path: "/locks/a/x"}
+	c := &wire.Call{Request: &wire.Request{Op: wire.OpSync}}
 	waits := make([]*Wait, 2000)
 	for i := range waits {
-		waits[i] = s.m.StartIdleWait("lock", "/locks/a", nil)
+		waits[i] = m.StartIdleWait("lock", "/locks/a", nil)
 	}
 	for what, report := range map[string]func(){
-		"a request": func() { w.observe(c) },
+		"a request": func() { m.observe(c, "zk1:2181") },
 		"a hold":    func() { l.startHold(); l.endHold(ErrLost) },
 		"a wait": func() {
 			waits[len(waits)-1].Stop()

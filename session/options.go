@@ -15,6 +15,15 @@ import (
 const (
 	defaultTimeout    = 10 * time.Second
 	defaultMaxRequest = 0xfffff // jute.maxbuffer as ZooKeeper ships
+	defaultMaxAnswer  = 1 << 28 // guards against a length that no server would send
+)
+
+// The bounds of a session timeout. Below minTimeout a session is over before a
+// request and its answer have crossed a network. A session with a longer timeout than
+// maxTimeout is treated as if maxTimeout had been granted, which is the cautious side.
+const (
+	minTimeout = 100 * time.Millisecond
+	maxTimeout = 24 * time.Hour
 )
 
 // DialFunc opens a connection to one server. It must return when ctx is done.
@@ -124,6 +133,23 @@ func WithAuth(scheme string, auth []byte) Option {
 	}
 }
 
+// WithSASL authenticates the client by a SASL mechanism, on every connection and
+// ahead of any request. Znodes are then created for their creator alone, unless
+// WithACL says otherwise. Connect fails with ErrAuthFailed if the server refuses the
+// credentials, offers no SASL, or does not prove its own identity where the mechanism
+// asks for that.
+//
+//	session.WithSASL(session.DigestMD5("bob", "secret"))
+func WithSASL(mechanism SASLMechanism) Option {
+	return func(c *config) error {
+		if mechanism == nil {
+			return invalid("WithSASL", "the mechanism is nil, want one as session.DigestMD5(user, password)")
+		}
+		c.sasl = mechanism
+		return nil
+	}
+}
+
 // WithTLS speaks TLS to the servers. Where cfg names no server, the host of
 // the connection string is verified.
 func WithTLS(cfg *tls.Config) Option {
@@ -160,6 +186,15 @@ func WithLogger(log *zap.Logger) Option {
 	}
 }
 
+// WithObserver tells o what happens. It may be given more than once. Without an
+// observer nothing is measured.
+func WithObserver(o Observer) Option {
+	return func(c *config) error {
+		c.observer = c.observer.and(o)
+		return nil
+	}
+}
+
 // WithCreateChroot has Connect create the chroot of the connection string, with the
 // directories above it, if the chroot does not exist. Without this option Connect
 // fails with ErrNoChroot then, because a mistyped chroot would separate this process
@@ -175,11 +210,8 @@ func WithCreateChroot() Option {
 // be the servers' jute.maxbuffer. The default is ZooKeeper's: 1,048,575.
 func WithMaxRequest(n int) Option {
 	return func(c *config) error {
-		if n < 1024 || n > math.MaxInt32 {
-			return invalid("WithMaxRequest", "%d is not between 1024 and %d bytes", n, math.MaxInt32)
-		}
 		c.maxRequest = n
-		return nil
+		return checkFrameSize("WithMaxRequest", n)
 	}
 }
 
@@ -189,10 +221,14 @@ func WithMaxRequest(n int) Option {
 // MultiRead or the list of a znode's children.
 func WithMaxAnswer(n int) Option {
 	return func(c *config) error {
-		if n < 1024 || n > math.MaxInt32 {
-			return invalid("WithMaxAnswer", "%d is not between 1024 and %d bytes", n, math.MaxInt32)
-		}
 		c.maxAnswer = n
-		return nil
+		return checkFrameSize("WithMaxAnswer", n)
 	}
+}
+
+func checkFrameSize(option string, n int) error {
+	if n < 1024 || n > math.MaxInt32 {
+		return invalid(option, "%d is not between 1024 and %d bytes", n, math.MaxInt32)
+	}
+	return nil
 }

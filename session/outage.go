@@ -1,20 +1,11 @@
 package session
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"go.uber.org/zap"
-)
-
-// firstReport is how long a call may wait before the reason is logged. Later
-// reports follow after twice as long each, and at least every maxReport.
-const (
-	firstReport = 3 * time.Second
-	maxReport   = 5 * time.Minute
 )
 
 // watchOutages logs why no server can be used while there is no connection: once
@@ -27,7 +18,7 @@ func (m *Manager) watchOutages() {
 	connected := false
 	for {
 		m.mu.Lock()
-		state, change := m.state, m.change
+		state, since, change := m.state, m.since, m.change
 		m.mu.Unlock()
 		if now := state == Connected; now != connected {
 			connected = now
@@ -52,66 +43,13 @@ func (m *Manager) watchOutages() {
 				continue
 			}
 			m.cfg.log.Warn("no server can be used", zap.Stringer("state", state),
-				zap.Duration("waited", roundTime(time.Since(m.offlineSince()))), zap.Strings("servers", m.servers.report()))
+				zap.Duration("waited", roundTime(time.Since(since))), zap.Strings("servers", m.servers.report()))
 			pause = min(2*pause, maxReport)
 			report = time.Now().Add(pause)
 			timer.Reset(pause)
 		}
 	}
 }
-
-// offlineSince returns when the last connection ended, or the Manager was made.
-func (m *Manager) offlineSince() time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.since
-}
-
-// serverFailed notes that a connection to a server failed or ended.
-func (m *Manager) serverFailed(server string, err error) {
-	if found := m.servers.failed(server, err); found != nil && found.lasting {
-		m.reportMistake(server, found, err)
-		m.giveUpIfMistaken()
-	}
-}
-
-func (m *Manager) reportMistake(server string, found *mistake, err error) {
-	m.cfg.log.Warn("server cannot be used", zap.String("server", server), zap.Error(err), zap.String("hint", found.hint))
-}
-
-// giveUpIfMistaken ends Connect if no server of the list can be used, for reasons
-// that waiting does not remove.
-func (m *Manager) giveUpIfMistaken() {
-	if !m.everConnected.Load() && m.servers.mistaken() {
-		m.giveUp(fmt.Errorf("%w: %w", ErrMisconfigured, m.tried()))
-	}
-}
-
-// giveUp ends Connect with err.
-func (m *Manager) giveUp(err error) {
-	m.hopelessOnce.Do(func() {
-		m.hopelessErr = err
-		close(m.hopeless)
-	})
-}
-
-// tried says what came of the attempts to connect to the servers.
-func (m *Manager) tried() error {
-	return &triedError{strings.Join(m.servers.report(), "; "), m.servers.errors()}
-}
-
-type triedError struct {
-	text string
-	errs []error
-}
-
-func (e *triedError) Error() string   { return e.text }
-func (e *triedError) Unwrap() []error { return e.errs }
-
-// sessionID formats a session id as ZooKeeper's logs do.
-func sessionID(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }
-
-func sessionField(id int64) zap.Field { return zap.String("session", sessionID(id)) }
 
 // offline returns why a call has to wait for a connection.
 func (m *Manager) offline() error {
@@ -125,9 +63,4 @@ func (m *Manager) offline() error {
 		return ErrClosed
 	}
 	return fmt.Errorf("no server could be used for %v: %w", roundTime(time.Since(since)), m.tried())
-}
-
-// cancelledOffline is Cancelled for a call that waited for a connection.
-func (m *Manager) cancelledOffline(ctx context.Context) error {
-	return CancelledWaiting(ctx, m.offline())
 }

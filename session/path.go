@@ -47,27 +47,30 @@ func checkPath(path string, sequential bool) error {
 	return nil
 }
 
+// A chroot is the path that precedes all paths of a Manager; empty if there is none.
+type chroot string
+
 // full is the path as the server knows it.
-func (m *Manager) full(path string) string {
+func (c chroot) full(path string) string {
 	switch {
-	case m.chroot == "":
+	case c == "":
 		return path
 	case path == "/":
-		return m.chroot
+		return string(c)
 	default:
-		return m.chroot + path
+		return string(c) + path
 	}
 }
 
 // strip is the inverse of full. A path outside the chroot stays as it is.
-func (m *Manager) strip(path string) string {
-	if m.chroot == "" {
+func (c chroot) strip(path string) string {
+	if c == "" {
 		return path
 	}
-	if path == m.chroot {
+	if path == string(c) {
 		return "/"
 	}
-	if below, ok := strings.CutPrefix(path, m.chroot); ok && below != "" && below[0] == '/' {
+	if below, ok := strings.CutPrefix(path, string(c)); ok && below != "" && below[0] == '/' {
 		return below
 	}
 	return path

@@ -16,7 +16,7 @@ const probeTime = 500 * time.Millisecond
 // probe asks servers that accept connections but do not answer the handshake what
 // they are. It runs only before the first session: afterwards the configuration
 // has proven right, and a server that is silent has another problem.
-func (m *Manager) probe() {
+func (m *shared) probe() {
 	var wg sync.WaitGroup
 	for _, server := range m.servers.unexplained() {
 		wg.Go(func() {
@@ -33,7 +33,7 @@ func (m *Manager) probe() {
 // probeServer returns the mistake that the server's answers show, nil if they show
 // none. The questions are asked at once, because a server of the wrong kind often
 // answers nothing.
-func (m *Manager) probeServer(ctx context.Context, server string) *mistake {
+func (m *shared) probeServer(ctx context.Context, server string) *mistake {
 	var word, page string
 	var secure bool
 	var wg sync.WaitGroup
@@ -45,9 +45,9 @@ func (m *Manager) probeServer(ctx context.Context, server string) *mistake {
 	wg.Wait()
 	switch {
 	case secure:
-		return &mistake{"the port expects TLS: use session.WithTLS, or the clientPort of the server", true}
+		return &mistake{tlsHint, true}
 	case strings.HasPrefix(page, "HTTP/"):
-		return &mistake{"an HTTP server or proxy listens on this port: check the port and the dialer", true}
+		return &mistake{httpHint, true}
 	case word == "":
 		return nil
 	case m.cfg.tls != nil:
@@ -62,7 +62,7 @@ func (m *Manager) probeServer(ctx context.Context, server string) *mistake {
 
 // ask sends a question below TLS and returns the first line of the answer, empty if
 // there is none.
-func (m *Manager) ask(ctx context.Context, server, question string) string {
+func (m *shared) ask(ctx context.Context, server, question string) string {
 	conn, err := m.cfg.dial(ctx, "tcp", server)
 	if err != nil || conn == nil {
 		return ""
@@ -83,7 +83,7 @@ func (m *Manager) ask(ctx context.Context, server, question string) string {
 
 // speaksTLS reports whether the server answers a TLS handshake. Nothing is sent on
 // the connection, so the certificate does not matter.
-func (m *Manager) speaksTLS(ctx context.Context, server string) bool {
+func (m *shared) speaksTLS(ctx context.Context, server string) bool {
 	conn, err := m.cfg.dial(ctx, "tcp", server)
 	if err != nil || conn == nil {
 		return false

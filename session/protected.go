@@ -5,10 +5,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
 // protectedPrefix and the GUID behind it are how Curator, and go-zookeeper
@@ -55,18 +56,14 @@ func (s *Session) CreateProtected(ctx context.Context, path string, data []byte,
 		return "", opError("create", path, err)
 	}
 	protected := Protect(path)
-	r, err := s.createRequest(protected, data, flags, acl)
+	r, err := s.m.records.create(protected, data, flags, acl)
 	if err != nil {
 		return "", opError("create", path, err)
 	}
-	created := func(c *call) ([]string, error) {
-		path, err := s.createdPath(c)
-		return []string{path}, err
-	}
-	paths, c, err := s.protected(ctx, protected, r, created)
-	if err == nil && c != nil {
-		paths, err = created(c)
-	}
+	paths, _, err := createProtected(ctx, s, protected, r, func(c *wire.Call) ([]string, []zk.MultiResponse, error) {
+		path, err := s.m.createdPath(c)
+		return []string{path}, nil, err
+	})
 	if err != nil {
 		return "", opError("create", path, err)
 	}
@@ -93,26 +90,20 @@ func (s *Session) MultiProtected(ctx context.Context, ops ...any) ([]string, []z
 	if path == "" {
 		return nil, nil, opError("multi", "", errNotOneProtected)
 	}
-	r, err := s.multiRequest(ops)
+	r, err := s.m.records.multi(ops)
 	if err != nil {
 		return nil, nil, opError("multi", path, err)
 	}
-	var results []zk.MultiResponse
-	created := func(c *call) (paths []string, err error) {
-		if results, err = s.multiAnswer(c, len(ops)); err != nil {
-			return nil, err
+	paths, results, err := createProtected(ctx, s, path, r, func(c *wire.Call) (paths []string, results []zk.MultiResponse, err error) {
+		if results, err = s.m.multiAnswer(c, len(ops)); err != nil {
+			return nil, results, err
 		}
 		for _, i := range at {
 			paths = append(paths, results[i].String)
 		}
-		return paths, nil
-	}
-	paths, c, err := s.protected(ctx, path, r, created)
-	if err == nil && c != nil {
-		paths, err = created(c)
-		return paths, results, opError("multi", path, err)
-	}
-	return paths, nil, opError("multi", path, err)
+		return paths, results, nil
+	})
+	return paths, results, opError("multi", path, err)
 }
 
 // errNotOneProtected is a programming error of MultiProtected's caller.
@@ -120,32 +111,35 @@ var errNotOneProtected = errors.New("want one or more creates of exactly one pat
 
 func lastName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// protected sends r until its outcome is known: either it returns the answer, or the
-// paths of the znodes that were found instead of an answer. created reads an answer
-// of r's kind.
-func (s *Session) protected(ctx context.Context, path string, r *request, created func(*call) ([]string, error)) ([]string, *call, error) {
+// createProtected sends r until its outcome is known: either it returns what created
+// reads in the answer, or the paths of the znodes that were found instead of an answer.
+func createProtected(ctx context.Context, s *Session, path string, r *wire.Request,
+	created func(*wire.Call) ([]string, []zk.MultiResponse, error)) ([]string, []zk.MultiResponse, error) {
 	dir, name := split(path)
 	guid := guidOf(name)
-	r.late = func(c *call) {
+	r.Late = func(c *wire.Call) {
 		switch classOfCall(c) {
 		case ClassConnectionLost, ClassUnknown:
 			s.janitor.add(&chore{dir: dir, guid: guid})
 		case ClassOK:
-			if paths, err := created(c); err == nil {
+			if paths, _, err := created(c); err == nil {
 				s.janitor.add(&chore{dir: dir, paths: paths})
 			}
 		}
 	}
 	for round := 0; ; round++ {
-		c, err := s.try(ctx, r)
+		c, err := s.requests.try(ctx, r)
 		if err == nil && classOfCall(c) == ClassUnknown {
 			// Nothing says that this refusal came before the creation.
 			s.janitor.add(&chore{dir: dir, guid: guid})
 		}
-		if ClassOf(err) != ClassConnectionLost {
-			return nil, c, err
+		if err == nil {
+			return created(c)
 		}
-		found, err := s.lookForGUID(ctx, dir, guid)
+		if ClassOf(err) != ClassConnectionLost {
+			return nil, nil, err
+		}
+		found, err := lookForGUID(ctx, s, dir, guid)
 		if err != nil {
 			s.janitor.add(&chore{dir: dir, guid: guid})
 			return nil, nil, err
@@ -164,7 +158,7 @@ func (s *Session) protected(ctx context.Context, path string, r *request, create
 // earlier connection: the servers refuse what that connection may still bring, and
 // the listing is behind a commit. A sync would not do. A leader that was deposed
 // answers a sync, and shows nothing of a create that its successor has committed.
-func (s *Session) lookForGUID(ctx context.Context, dir, guid string) ([]string, error) {
+func lookForGUID(ctx context.Context, s *Session, dir, guid string) ([]string, error) {
 	if err := s.SyncQuorum(ctx, dir); err != nil {
 		return nil, err
 	}
@@ -176,14 +170,4 @@ func (s *Session) lookForGUID(ctx context.Context, dir, guid string) ([]string, 
 		return nil, nil
 	}
 	return nil, err
-}
-
-// findGUID returns the paths of the znodes in dir whose names carry the GUID.
-func findGUID(dir string, names iter.Seq[string], guid string) (paths []string) {
-	for name := range names {
-		if strings.HasPrefix(name, guid) {
-			paths = append(paths, join(dir, name))
-		}
-	}
-	return paths
 }

@@ -17,7 +17,7 @@ import (
 // fn's last error, or with the error of the session if fn's context had ended with the
 // session. Manager.Close waits for fn while the session is proven alive.
 func (m *Manager) Do(ctx context.Context, fn func(context.Context, *Session) error) error {
-	return m.Retry(ctx, func(s *Session) error { return s.run(ctx, fn) })
+	return m.Retry(ctx, func(s *Session) error { return run(ctx, s, fn) })
 }
 
 // Retry is Do for primitives that are built on this package: fn goes by its
@@ -26,7 +26,7 @@ func (m *Manager) Retry(ctx context.Context, fn func(*Session) error) error {
 	var last error
 	for round := 0; ; round++ {
 		if round > 1 {
-			if err := m.sleep(ctx, m.jitter.spread(backoff(round-1, firstBackoff, maxBackoff))); err != nil {
+			if err := sleep(ctx, m.jitter.backoff(round-1), m.ctx); err != nil {
 				return joined(err, last)
 			}
 		}
@@ -35,7 +35,7 @@ func (m *Manager) Retry(ctx context.Context, fn func(*Session) error) error {
 			return joined(err, last)
 		}
 		began := time.Now()
-		if last = fn(s); !s.another(ctx, last) {
+		if last = fn(s); !another(ctx, s, last) {
 			return last
 		}
 		if ClassOf(last) == ClassCancelled {
@@ -60,7 +60,7 @@ func joined(err, last error) error {
 
 // another reports whether a function that returned err should be called again. If
 // ctx has ended, Session says so before that.
-func (s *Session) another(ctx context.Context, err error) bool {
+func another(ctx context.Context, s *Session, err error) bool {
 	class := ClassOf(err)
 	if class == ClassCancelled {
 		// A context that is derived from ctx may have ended with the session.
@@ -69,7 +69,7 @@ func (s *Session) another(ctx context.Context, err error) bool {
 	return class.Again()
 }
 
-func (s *Session) run(ctx context.Context, fn func(context.Context, *Session) error) error {
+func run(ctx context.Context, s *Session, fn func(context.Context, *Session) error) error {
 	done, err := s.Busy()
 	if err != nil {
 		return err
@@ -77,6 +77,6 @@ func (s *Session) run(ctx context.Context, fn func(context.Context, *Session) er
 	defer done()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(s.hold, func() { cancel(s.cause()) })()
+	defer context.AfterFunc(s.hold, func() { cancel(s.Err()) })()
 	return fn(ctx, s)
 }

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 
-	"go.uber.org/zap"
+	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
 // A SASLMechanism authenticates this client on each connection to a server; see
@@ -30,21 +29,19 @@ type SASLExchange interface {
 	Next(challenge []byte) (response []byte, done bool, err error)
 }
 
-// WithSASL authenticates the client by a SASL mechanism, on every connection and
-// ahead of any request. Znodes are then created for their creator alone, unless
-// WithACL says otherwise. Connect fails with ErrAuthFailed if the server refuses the
-// credentials, offers no SASL, or does not prove its own identity where the mechanism
-// asks for that.
-//
-//	session.WithSASL(session.DigestMD5("bob", "secret"))
-func WithSASL(mechanism SASLMechanism) Option {
-	return func(c *config) error {
-		if mechanism == nil {
-			return invalid("WithSASL", "the mechanism is nil, want one as session.DigestMD5(user, password)")
-		}
-		c.sasl = mechanism
-		return nil
-	}
+// DigestMD5 is the SASL mechanism of that name (RFC 2831), which ZooKeeper servers
+// offer with a DigestLoginModule in their JAAS configuration. The password does not
+// travel, and the server proves that it knows the password, too. The mechanism encrypts
+// nothing and is regarded as weak: use TLS with it.
+func DigestMD5(user, password string) SASLMechanism { return &digestMD5{user, password} }
+
+type digestMD5 struct{ user, password string }
+
+func (m *digestMD5) String() string { return "sasl:" + m.user }
+
+func (m *digestMD5) Start(context.Context, string) (SASLExchange, []byte, error) {
+	exchange, err := wire.NewDigestMD5(m.user, m.password)
+	return exchange, nil, err
 }
 
 var errNoSASL = errors.New("the server offers no SASL: it has no JAAS configuration for clients")
@@ -56,11 +53,12 @@ type saslState struct {
 	done     bool   // no other token follows
 }
 
-func (m *Manager) startSASL(ctx context.Context, server string) (*saslState, error) {
-	if m.cfg.sasl == nil {
+// startSASL begins the authentication of a connection; nil without a mechanism.
+func startSASL(ctx context.Context, mechanism SASLMechanism, server string) (*saslState, error) {
+	if mechanism == nil {
 		return nil, nil
 	}
-	exchange, token, err := m.cfg.sasl.Start(ctx, server)
+	exchange, token, err := mechanism.Start(ctx, server)
 	if err == nil && exchange == nil {
 		err = errors.New("the mechanism returned neither an exchange nor an error")
 	}
@@ -73,17 +71,20 @@ func (m *Manager) startSASL(ctx context.Context, server string) (*saslState, err
 	return &saslState{exchange: exchange, token: token}, nil
 }
 
+// record is the next request to the server.
+func (a *saslState) record() []byte { return wire.Encoder(nil).Buffer(a.token) }
+
 // answer takes the answer of the server to the newest token. more reports that there
 // is another token to send.
 func (a *saslState) answer(code int32, body []byte) (more bool, err error) {
-	d := decoder{b: body}
-	challenge := d.buffer()
+	d := wire.Decoder{B: body}
+	challenge := d.Buffer()
 	switch {
 	case code != 0:
 		return false, fmt.Errorf("%w: SASL: %w", ErrAuthFailed, errorOfCode(code))
 	case a.done:
 		return false, nil
-	case d.bad || challenge == nil:
+	case d.Bad || challenge == nil:
 		return false, fmt.Errorf("%w: %w", ErrAuthFailed, errNoSASL)
 	}
 	a.token, a.done, err = a.exchange.Next(challenge)
@@ -96,43 +97,14 @@ func (a *saslState) answer(code int32, body []byte) (more bool, err error) {
 	return a.token != nil, nil
 }
 
-// introduce authenticates a new connection, and then puts it to use. It runs in the
-// reader's goroutine, as do the answers, so nothing else is sent before.
-func (s *Session) introduce(w *wire) {
-	if w.sasl == nil {
-		s.begin(w)
-		return
-	}
-	w.limit(s.link.bound(), "the SASL exchange")
-	w.send(&call{op: opSASL, done: make(chan struct{}), answered: func(c *call) {
-		more, err := w.sasl.answer(c.code, c.body)
-		switch {
-		case err != nil:
-			s.m.cfg.log.Error("credentials refused", zap.String("server", w.server), zap.Error(err))
-			s.m.giveUp(err)
-			w.end(err)
-		case more:
-			s.introduce(w)
-		default:
-			w.sasl = nil
-			s.introduce(w)
-		}
-	}}, func(b []byte) []byte { return appendBuffer(b, w.sasl.token) })
-}
-
-// authenticateOn is introduce for a connection that has no wire.
-func (a *saslState) authenticateOn(conn net.Conn) error {
+// authenticateOn authenticates a connection on which nothing else is under way.
+func (a *saslState) authenticateOn(l wire.Lockstep) error {
 	for more := true; more; {
-		request := appendBuffer(appendInt(appendInt(make([]byte, 4), 1), opSASL), a.token)
-		answer, err := exchange(conn, request)
-		if err != nil {
-			return err
+		code, body, err := l.Do(wire.OpSASL, a.record())
+		if err == nil {
+			more, err = a.answer(code, body)
 		}
-		d := decoder{b: answer[4:]}
-		d.int()
-		d.long()
-		code := d.int()
-		if more, err = a.answer(code, d.b); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"go.uber.org/zap"
 )
 
 // servers is the ensemble as the connection string names it. The next attempt
@@ -32,8 +34,6 @@ func newServers(addresses []string) *servers {
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return &servers{all: all, turns: make([]uint64, len(all)), tries: make(map[string]*tries)}
 }
-
-func (v *servers) list() []string { return v.all }
 
 func (v *servers) next() string {
 	v.mu.Lock()
@@ -192,3 +192,40 @@ func roundTime(d time.Duration) time.Duration {
 	}
 	return d.Round(time.Millisecond)
 }
+
+// serverFailed notes that a connection to a server failed or ended.
+func (m *shared) serverFailed(server string, err error) {
+	if found := m.servers.failed(server, err); found != nil && found.lasting {
+		m.cfg.log.Warn("server cannot be used", zap.String("server", server), zap.Error(err), zap.String("hint", found.hint))
+		m.giveUpIfMistaken()
+	}
+}
+
+// giveUpIfMistaken ends Connect if no server of the list can be used, for reasons
+// that waiting does not remove.
+func (m *shared) giveUpIfMistaken() {
+	if !m.everConnected.Load() && m.servers.mistaken() {
+		m.giveUp(fmt.Errorf("%w: %w", ErrMisconfigured, m.tried()))
+	}
+}
+
+// giveUp ends Connect with err.
+func (m *shared) giveUp(err error) {
+	m.hopelessOnce.Do(func() {
+		m.hopelessErr = err
+		close(m.hopeless)
+	})
+}
+
+// tried says what came of the attempts to connect to the servers.
+func (m *shared) tried() error {
+	return &triedError{strings.Join(m.servers.report(), "; "), m.servers.errors()}
+}
+
+type triedError struct {
+	text string
+	errs []error
+}
+
+func (e *triedError) Error() string   { return e.text }
+func (e *triedError) Unwrap() []error { return e.errs }

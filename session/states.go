@@ -2,35 +2,8 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"time"
 )
-
-// State is what a Manager can say about its session.
-type State uint8
-
-const (
-	// Connecting: there is no session yet, and one is being opened.
-	Connecting State = iota
-	// Connected: there is a session, and requests are answered.
-	Connected
-	// Suspended: the connection broke. The session may live; holders keep what
-	// they hold until Deadline.
-	Suspended
-	// Lost: the session is gone, and its ephemerals with it. Connecting follows.
-	Lost
-	// Closed: Close was called, or Connect has failed. Nothing follows.
-	Closed
-)
-
-var stateNames = [...]string{"Connecting", "Connected", "Suspended", "Lost", "Closed"}
-
-func (s State) String() string {
-	if int(s) < len(stateNames) {
-		return stateNames[s]
-	}
-	return fmt.Sprintf("State(%d)", uint8(s))
-}
 
 // States tells the present state, then each change. A slow reader gets the
 // newest state and misses those in between, but is always told of a Lost since
@@ -100,6 +73,5 @@ func (m *Manager) publish(st State) {
 			close(ch)
 		}
 	}
-	close(m.change)
-	m.change = make(chan struct{})
+	broadcast(&m.change)
 }

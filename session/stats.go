@@ -23,16 +23,6 @@ type Stats struct {
 	Servers     []string      `json:"servers"`     // while there is no connection: what came of the attempts
 }
 
-// WaitStats is a call that waits.
-type WaitStats struct {
-	Op    string    `json:"op"`
-	Path  string    `json:"path"`
-	Since time.Time `json:"since"`
-}
-
-// maxWaitStats is the greatest length of Stats.Waits.
-const maxWaitStats = 100
-
 // Stats returns the present state of m. It sends no requests.
 func (m *Manager) Stats() Stats {
 	m.mu.Lock()
@@ -48,15 +38,12 @@ func (m *Manager) Stats() Stats {
 		return st
 	}
 	st.Session, st.Timeout, st.Deadline = sessionID(s.id), s.Timeout(), s.Deadline()
-	if w := s.currentWire(); w != nil {
-		st.Server = w.server
-		w.mu.Lock()
-		st.InFlight = len(w.pending)
-		w.mu.Unlock()
+	if w := s.gate.current(); w != nil {
+		st.Server, st.InFlight = w.Server, w.Pending()
 	}
-	s.mu.Lock()
-	st.Abandoned = s.abandoned
-	s.mu.Unlock()
+	s.gate.mu.Lock()
+	st.Abandoned = s.gate.abandoned
+	s.gate.mu.Unlock()
 	s.leases.mu.Lock()
 	st.Held = s.leases.held
 	s.leases.mu.Unlock()

@@ -1,8 +1,11 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,17 +16,22 @@ import (
 // of the memory of a Time, and a process may have tens of thousands of them.
 var epoch = time.Now()
 
+// firstReport is how long a call may wait before the reason is logged. Later
+// reports follow after twice as long each, and at least every maxReport.
+const (
+	firstReport = 3 * time.Second
+	maxReport   = 5 * time.Minute
+)
+
 // A Wait is a call that waits for something that others decide about, as for a lock
 // that another client holds. The Manager logs the reason after three seconds and
 // then after times that grow to five minutes. Wait is for packages that are built on
 // this one.
 type Wait struct {
-	m        *Manager
+	m        *shared
 	op, path string
 	began    time.Duration // since epoch
 	reason   func(context.Context) error
-
-	prev, next *Wait // guarded by waits.mu
 
 	mu    sync.Mutex
 	timer *time.Timer // nil if nothing would be logged
@@ -37,7 +45,7 @@ type Wait struct {
 // reason returns what the call waits for. It may send requests to find out, bounded
 // by its context; with a context that has ended it returns what is known. It may be
 // called by several goroutines at a time, and must not call the Wait.
-func (m *Manager) StartWait(op, path string, reason func(context.Context) error) *Wait {
+func (m *shared) StartWait(op, path string, reason func(context.Context) error) *Wait {
 	w := m.StartIdleWait(op, path, reason)
 	if m.cfg.log.Core().Enabled(zap.WarnLevel) {
 		w.mu.Lock() // report reads timer
@@ -49,23 +57,17 @@ func (m *Manager) StartWait(op, path string, reason func(context.Context) error)
 
 // StartIdleWait is StartWait for a wait that is no sign of a fault, however long it
 // takes, as for a message while a queue is empty: the reason is not logged.
-func (m *Manager) StartIdleWait(op, path string, reason func(context.Context) error) *Wait {
+func (m *shared) StartIdleWait(op, path string, reason func(context.Context) error) *Wait {
 	w := &Wait{m: m, op: op, path: path, began: time.Since(epoch), reason: reason, pause: firstReport}
 	m.waits.add(w)
 	return w
 }
 
-// StartWait is Manager.StartWait.
-func (s *Session) StartWait(op, path string, reason func(context.Context) error) *Wait {
-	return s.m.StartWait(op, path, reason)
-}
-
 // Stop ends the wait. It may be called more than once, and on nil.
 func (w *Wait) Stop() {
-	if w == nil {
-		return
+	if w != nil {
+		w.stop(false)
 	}
-	w.stop(false)
 }
 
 func (w *Wait) stop(cancelled bool) {
@@ -75,7 +77,9 @@ func (w *Wait) stop(cancelled bool) {
 		return
 	}
 	w.ended = true
-	w.m.waits.remove(w)
+	w.m.waits.mu.Lock()
+	delete(w.m.waits.all, w)
+	w.m.waits.mu.Unlock()
 	if ended := w.m.cfg.observer.WaitEnded; ended != nil {
 		ended(WaitEnded{w.op, w.path, time.Since(epoch) - w.began, cancelled})
 	}
@@ -91,30 +95,16 @@ func (w *Wait) stop(cancelled bool) {
 // with the reason for the wait.
 func (w *Wait) Cancelled(ctx context.Context) error {
 	w.stop(true)
-	return CancelledWaiting(ctx, w.explain(ctx))
-}
-
-func (w *Wait) explain(ctx context.Context) error {
-	return fmt.Errorf("waiting for %v %w", roundTime(time.Since(epoch)-w.began), w.reasonNow(ctx))
+	return CancelledWaiting(ctx, fmt.Errorf("waiting for %v %w", roundTime(time.Since(epoch)-w.began), w.reasonNow(ctx)))
 }
 
 // reasonNow is the reason, and with it the outage if there is one.
 func (w *Wait) reasonNow(ctx context.Context) error {
 	err := w.reason(ctx)
-	if state := w.m.State(); state != Connected && state != Closed {
-		err = fmt.Errorf("%w; also %w", err, w.m.offline())
+	if state := w.m.manager.State(); state != Connected && state != Closed {
+		err = fmt.Errorf("%w; also %w", err, w.m.manager.offline())
 	}
 	return err
-}
-
-// Cancelled returns the error of a call whose ctx has ended: Cancelled, and if no
-// server can be used, with that reason. It is for packages that are built on this
-// one.
-func (m *Manager) Cancelled(ctx context.Context) error {
-	if state := m.State(); state != Connected && state != Closed {
-		return m.cancelledOffline(ctx)
-	}
-	return Cancelled(ctx)
 }
 
 // report logs the reason, and decides when to do so again.
@@ -157,54 +147,44 @@ func (w *Wait) report() {
 type waits struct {
 	mu      sync.Mutex
 	closed  bool
-	running sync.WaitGroup // reports
-	first   *Wait          // the newest; the others follow by next
-	last    *Wait
-	count   int
+	running sync.WaitGroup   // reports
+	all     map[*Wait]uint64 // and when each began, in waits
+	began   uint64
 	// A process in which thousands of calls wait for one thing would write thousands
 	// of equal lines, and send as many requests to find out the reason.
 	limit lineLimit
 }
 
-// add puts a wait into the list.
+// add puts a wait into the set.
 func (v *waits) add(w *Wait) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	w.next, v.first = v.first, w
-	if w.next != nil {
-		w.next.prev = w
-	} else {
-		v.last = w
+	if v.all == nil {
+		v.all = make(map[*Wait]uint64)
 	}
-	v.count++
+	v.began++
+	v.all[w] = v.began
 }
 
-// remove takes a wait out of the list, once.
-func (v *waits) remove(w *Wait) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if w.prev != nil {
-		w.prev.next = w.next
-	} else {
-		v.first = w.next
-	}
-	if w.next != nil {
-		w.next.prev = w.prev
-	} else {
-		v.last = w.prev
-	}
-	w.prev, w.next = nil, nil
-	v.count--
+// WaitStats is a call that waits.
+type WaitStats struct {
+	Op    string    `json:"op"`
+	Path  string    `json:"path"`
+	Since time.Time `json:"since"`
 }
+
+// maxWaitStats is the greatest length of Stats.Waits.
+const maxWaitStats = 100
 
 // list returns the longest waits, and the number of all.
 func (v *waits) list() (all []WaitStats, count int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for w := v.last; w != nil && len(all) < maxWaitStats; w = w.prev {
+	waits := slices.SortedFunc(maps.Keys(v.all), func(a, b *Wait) int { return cmp.Compare(v.all[a], v.all[b]) })
+	for _, w := range waits[:min(len(waits), maxWaitStats)] {
 		all = append(all, WaitStats{w.op, w.path, epoch.Add(w.began)})
 	}
-	return all, v.count
+	return all, len(waits)
 }
 
 // enter counts a report as running, unless the Manager is being closed.

@@ -2,55 +2,100 @@ package session
 
 import (
 	"context"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 )
 
-// WatchData is Get with a Watch for a change or the removal of the znode. There
-// is no Watch where there is no znode.
-func (s *Session) WatchData(ctx context.Context, path string) ([]byte, *zk.Stat, *Watch, error) {
-	return s.get(ctx, path, true)
+// A Watch is one wait for a change of a znode. It fires once, when the znode
+// is no longer as the read that came with the Watch found it; a change while
+// the connection was down counts too. Stop gives it up.
+type Watch struct {
+	hub    *hub
+	entry  *watchEntry
+	index  int
+	events chan zk.Event
+	armed  uint64
+	fired  atomic.Uint64
+	forget func() bool // stops waiting for the ctx of GetW and its like
+	notify func(zk.Event)
 }
 
-// WatchExists is Exists with a Watch for the creation, change or removal of
-// the znode.
-func (s *Session) WatchExists(ctx context.Context, path string) (bool, *zk.Stat, *Watch, error) {
-	return s.exists(ctx, path, true)
-}
+// Events returns the channel on which the one event comes. It has a buffer of
+// one and is closed behind the event. If the session ends first, the event is
+// of type zk.EventNotWatching and its Err says why; after Stop the channel
+// stays open and silent.
+func (w *Watch) Events() <-chan zk.Event { return w.events }
 
-// WatchChildren is Children with a Watch for a change of the list, or the
-// removal of the znode.
-func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, *zk.Stat, *Watch, error) {
-	return s.children(ctx, path, true)
-}
+// Connection is the number of the connection on which the watch was armed.
+func (w *Watch) Connection() uint64 { return w.armed }
 
-// GetW is Get with a channel for the next change: it delivers one event and is
-// closed. ctx bounds the watch as well as the call. If ctx or the session ends
-// first, the event is of type zk.EventNotWatching and its Err says why. It has a
-// buffer of one; nobody needs to read it.
-func (s *Session) GetW(ctx context.Context, path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
-	data, stat, w, err := s.get(ctx, path, true)
-	if err != nil {
-		return nil, nil, nil, err
+// FiredOn is the number of the connection over which the event came; valid
+// once Events has delivered it. Where it equals Connection, nothing can have
+// happened unseen in between.
+func (w *Watch) FiredOn() uint64 { return w.fired.Load() }
+
+// Stop gives the watch up, so that no event arrives any more. Stop may be called
+// more than once, after the event, and on nil.
+func (w *Watch) Stop() {
+	if w == nil {
+		return
 	}
-	return data, stat, w.follow(ctx), nil
+	w.hub.mu.Lock()
+	defer w.hub.mu.Unlock()
+	w.hub.drop(w)
+	if w.forget != nil {
+		w.forget()
+	}
 }
 
-// ExistsW is Exists with a channel as that of GetW. It also watches for the
-// creation of a znode that does not exist.
-func (s *Session) ExistsW(ctx context.Context, path string) (bool, *zk.Stat, <-chan zk.Event, error) {
-	ok, stat, w, err := s.exists(ctx, path, true)
-	if err != nil {
-		return false, nil, nil, err
+// follow makes the watch end with ctx as well, and returns its channel. A nil Watch has
+// none.
+func (w *Watch) follow(ctx context.Context) <-chan zk.Event {
+	if w == nil {
+		return nil
 	}
-	return ok, stat, w.follow(ctx), nil
+	h := w.hub
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if w.index >= 0 && ctx.Done() != nil {
+		w.forget = context.AfterFunc(ctx, func() {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if w.index < 0 {
+				return
+			}
+			h.drop(w)
+			w.events <- zk.Event{Type: zk.EventNotWatching, State: zk.StateUnknown, Path: h.m.strip(w.entry.key.path), Err: Cancelled(ctx)}
+			close(w.events)
+		})
+	}
+	return w.events
 }
 
-// ChildrenW is Children with a channel as that of GetW.
-func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
-	names, stat, w, err := s.children(ctx, path, true)
-	if err != nil {
-		return nil, nil, nil, err
+// Notify has f called with the event of the watch, once: when it comes, or at
+// once if it has come already. After Stop it is not called any more. It is for
+// those who follow thousands of znodes and want no goroutine for each; call it
+// once, instead of receiving from Events.
+//
+// f runs in the goroutine that reads the connection, in the order of the events:
+// ahead of the answer to any request that the server has handled after the
+// change. It must not block, and must not call methods of a Session or a Watch.
+func (w *Watch) Notify(f func(zk.Event)) {
+	w.hub.mu.Lock()
+	waiting := w.index >= 0
+	if waiting {
+		w.notify = f
 	}
-	return names, stat, w.follow(ctx), nil
+	w.hub.mu.Unlock()
+	if waiting {
+		return
+	}
+	select {
+	case ev, ok := <-w.events:
+		if ok {
+			f(ev)
+		}
+	default: // given up
+	}
 }

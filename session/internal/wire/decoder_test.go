@@ -1,4 +1,4 @@
-package session
+package wire
 
 import (
 	"bytes"
@@ -10,30 +10,30 @@ import (
 
 // listOf is the answer to getChildren2 with n names of eight bytes.
 func listOf(n int) []byte {
-	b := appendInt(nil, int32(n))
+	b := Encoder(nil).Int(int32(n))
 	for i := range n {
-		b = appendString(b, fmt.Sprintf("n%07d", i))
+		b = b.String(fmt.Sprintf("n%07d", i))
 	}
 	return answer(-1000, 1, 0, append(b, make([]byte, 68)...)...)
 }
 
-// A large list costs no allocation for each name: what is allocated for the answer and
+// A large list costs no allocation for each name: the memory for the answer and
 // its names is at most four times the answer, and three times without a slice. To see
-// this test fail, have decoder.strings make a string of each name, or grow the buffer of
+// this test fail, have Decoder.Strings make a string of each name, or grow the buffer of
 // readAnswer in steps of a mebibyte.
 func TestALargeListCostsLittle(t *testing.T) {
 	const n = 1 << 20
 	input := listOf(n)
-	cost := func(use func(*decoder)) float64 {
+	cost := func(use func(*Decoder)) float64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		frame, err := readAnswer(bytes.NewReader(input), defaultMaxAnswer)
+		frame, err := readAnswer(bytes.NewReader(input), maxAnswer)
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := decoder{b: frame[20:]}
+		d := Decoder{B: frame[20:]}
 		use(&d)
-		if d.bad {
+		if d.Bad {
 			t.Error("the list was not decoded")
 		}
 		runtime.ReadMemStats(&after)
@@ -43,10 +43,10 @@ func TestALargeListCostsLittle(t *testing.T) {
 		return float64(after.TotalAlloc-before.TotalAlloc) / float64(len(input))
 	}
 	var names []string
-	if got := cost(func(d *decoder) { names = d.strings() }); got > 4 {
+	if got := cost(func(d *Decoder) { names = d.Strings() }); got > 4 {
 		t.Errorf("a list of %d names allocates %.1f times its size, want 4 at most", n, got)
 	}
-	if got := cost(func(d *decoder) { d.list() }); got > 3 {
+	if got := cost(func(d *Decoder) { d.List() }); got > 3 {
 		t.Errorf("a sequence of %d names allocates %.1f times its size, want 3 at most", n, got)
 	}
 	if len(names) != n || names[0] != "n0000000" || names[n-1] != "n1048575" || !slices.IsSorted(names) {
@@ -58,17 +58,17 @@ func TestALargeListCostsLittle(t *testing.T) {
 // a block, and a list that is cut is refused.
 func TestALargeListHasAllNames(t *testing.T) {
 	var want []string
-	b := appendInt(nil, 6000)
+	b := Encoder(nil).Int(6000)
 	for i := range 6000 {
 		want = append(want, fmt.Sprintf("%0*d", i%40, i)[:i%40/2])
-		b = appendString(b, want[i])
+		b = b.String(want[i])
 	}
-	d := decoder{b: b}
-	if got := d.strings(); d.bad || !slices.Equal(got, want) {
-		t.Errorf("%d names (bad: %v), want %d", len(got), d.bad, len(want))
+	d := Decoder{B: b}
+	if got := d.Strings(); d.Bad || !slices.Equal(got, want) {
+		t.Errorf("%d names (bad: %v), want %d", len(got), d.Bad, len(want))
 	}
 	for cut := range 3 {
-		if d := (decoder{b: b[:len(b)-1-cut*4096]}); len(d.strings()) > 6000 || !d.bad {
+		if d := (Decoder{B: b[:len(b)-1-cut*4096]}); len(d.Strings()) > 6000 || !d.Bad {
 			t.Error("a list that is cut was decoded")
 		}
 	}

@@ -1,7 +1,6 @@
-package session
+package wire
 
 import (
-	"context"
 	"crypto/md5" //nolint:gosec // the mechanism is defined by it
 	"crypto/rand"
 	"crypto/subtle"
@@ -17,32 +16,24 @@ const saslServer = "zk-sasl-md5"
 
 const saslURI = "zookeeper/" + saslServer
 
-// DigestMD5 is the SASL mechanism of that name (RFC 2831), which ZooKeeper servers
-// offer with a DigestLoginModule in their JAAS configuration. The password does not
-// travel, and the server proves that it knows the password, too. The mechanism encrypts
-// nothing and is regarded as weak: use TLS with it.
-func DigestMD5(user, password string) SASLMechanism { return &digestMD5{user, password} }
+// A DigestMD5 is one exchange of the SASL mechanism of that name (RFC 2831): the server
+// sends a challenge, the client its response, and the server its own.
+type DigestMD5 struct {
+	user, password string
+	cnonce         string
+	expected       string // the proof of the server; empty before the response
+}
 
-type digestMD5 struct{ user, password string }
-
-func (m *digestMD5) String() string { return "sasl:" + m.user }
-
-func (m *digestMD5) Start(context.Context, string) (SASLExchange, []byte, error) {
-	if m.user == "" {
-		return nil, nil, errors.New("DIGEST-MD5: the user name is empty")
+// NewDigestMD5 begins an exchange.
+func NewDigestMD5(user, password string) (*DigestMD5, error) {
+	if user == "" {
+		return nil, errors.New("DIGEST-MD5: the user name is empty")
 	}
-	return &digestExchange{m: m, cnonce: rand.Text()}, nil, nil
+	return &DigestMD5{user: user, password: password, cnonce: rand.Text()}, nil
 }
 
-// A digestExchange is one exchange: the server sends a challenge, the client its
-// response, and the server its own.
-type digestExchange struct {
-	m        *digestMD5
-	cnonce   string
-	expected string // the proof of the server; empty before the response
-}
-
-func (e *digestExchange) Next(challenge []byte) (response []byte, done bool, err error) {
+// Next answers the challenge of the server, and then checks the server's own proof.
+func (e *DigestMD5) Next(challenge []byte) (response []byte, done bool, err error) {
 	directives, err := parseDirectives(string(challenge))
 	if err != nil {
 		return nil, false, fmt.Errorf("DIGEST-MD5: %w", err)
@@ -63,7 +54,7 @@ func (e *digestExchange) Next(challenge []byte) (response []byte, done bool, err
 		return nil, false, fmt.Errorf("DIGEST-MD5: the server wants the protection %q, and only auth is supported", directives["qop"])
 	}
 	utf8 := strings.EqualFold(directives["charset"], "utf-8")
-	secret := md5.Sum([]byte(hashText(e.m.user, utf8) + ":" + hashText(realm, utf8) + ":" + hashText(e.m.password, utf8))) //nolint:gosec // see above
+	secret := md5.Sum([]byte(hashText(e.user, utf8) + ":" + hashText(realm, utf8) + ":" + hashText(e.password, utf8))) //nolint:gosec // see above
 	key := hexMD5(string(secret[:]) + ":" + nonce + ":" + e.cnonce)
 	prove := func(method string) string {
 		return hexMD5(key + ":" + nonce + ":00000001:" + e.cnonce + ":auth:" + hexMD5(method+":"+saslURI))
@@ -74,7 +65,7 @@ func (e *digestExchange) Next(challenge []byte) (response []byte, done bool, err
 		b.WriteString("charset=utf-8,")
 	}
 	fmt.Fprintf(&b, "username=%s,realm=%s,nonce=%s,nc=00000001,cnonce=%s,digest-uri=%s,response=%s,qop=auth",
-		quoted(e.m.user), quoted(realm), quoted(nonce), quoted(e.cnonce), quoted(saslURI), prove("AUTHENTICATE"))
+		quoted(e.user), quoted(realm), quoted(nonce), quoted(e.cnonce), quoted(saslURI), prove("AUTHENTICATE"))
 	return []byte(b.String()), false, nil
 }
 
@@ -96,7 +87,7 @@ func hexMD5(s string) string {
 }
 
 // hashText is a text as the mechanism hashes it: in ISO 8859-1 where that can
-// represent the text, although UTF-8 is what travels.
+// represent the text, although the text travels in UTF-8.
 func hashText(s string, utf8 bool) string {
 	latin := make([]byte, 0, len(s))
 	for _, r := range s {

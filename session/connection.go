@@ -1,0 +1,222 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
+)
+
+// A connection takes in what arrives on one connection of a session.
+type connection struct {
+	*wire.Conn
+	s      *Session
+	sasl   *saslState // until the connection is authenticated; nil without WithSASL
+	record *record
+}
+
+// newConnection returns a connection that reports to the session.
+func newConnection(s *Session, sasl *saslState, cfg wire.Config) *wire.Conn {
+	w := &connection{s: s, sasl: sasl}
+	cfg.Handler, cfg.MaxAnswer, cfg.TooLarge = w, s.m.cfg.maxAnswer, errTooLarge
+	cfg.TooSlow = func(got, size int, took time.Duration) error { return errTooSlow(got, size, took, s.Timeout()) }
+	cfg.Silent = func(waited time.Duration, requests int) {
+		s.m.cfg.log.Warn("the server does not answer", zap.String("server", cfg.Server), sessionField(s.id),
+			zap.Duration("waited", roundTime(waited)), zap.Int("requests", requests))
+	}
+	w.Conn = wire.New(cfg)
+	return w.Conn
+}
+
+// LastZxid is part of wire.Handler, as are the methods that follow.
+func (w *connection) LastZxid() int64 { return w.s.seenZxid.Load() }
+
+// Connected looks at the ConnectResponse. Ahead of anything else on the new connection
+// go the credentials, a sync, and the watches.
+func (w *connection) Connected(r *wire.ConnectResponse) (time.Duration, error) {
+	s, timeout := w.s, r.Timeout
+	if r.ReadOnly && r.Session != 0 {
+		// It cannot commit anything, and so cannot keep the session alive.
+		return 0, errReadOnly
+	}
+	switch {
+	case r.Session == 0 && r.Asked == 0:
+		return 0, errors.New("the server refused to open a session")
+	case r.Session == 0 || s.known.Load() && r.Session != s.id:
+		s.link.answered()
+		s.lose(fmt.Errorf("%w: the server has expired session %s", ErrLost, sessionID(s.id)), false)
+		return 0, nil
+	case timeout < minTimeout && s.known.Load():
+		// The server has shortened the session already, and ends it before another
+		// connection could ask for more. So whatever is held is lost now, and not at
+		// the deadline that the longer timeout has proven.
+		s.lose(fmt.Errorf("%w: %w", ErrLost, &timeoutError{timeout, s.m.cfg.timeout}), true)
+		return 0, nil
+	case timeout <= 0:
+		return 0, fmt.Errorf("%w: a session timeout of %v", wire.ErrMalformed, timeout)
+	case timeout < minTimeout:
+		return 0, &timeoutError{timeout, s.m.cfg.timeout}
+	case timeout > maxTimeout:
+		timeout = maxTimeout
+	}
+	w.record = s.leases.connected(r.AskedAt, timeout)
+	if !s.known.Load() {
+		s.id, s.passwd, s.opened = r.Session, append([]byte(nil), r.Password...), time.Now()
+		s.known.Store(true)
+		s.m.firstID.Do(func() { s.m.jitter.seed(s.id) })
+		s.wg.Go(func() {
+			if err := s.keeper.run(); err != nil {
+				s.lose(err, true)
+			}
+		})
+	}
+	w.introduce()
+	return timeout, nil
+}
+
+// introduce authenticates a new connection by SASL, and then puts it to use. It runs in
+// the reader's goroutine, as do the answers, so nothing else is sent before.
+func (w *connection) introduce() {
+	bound := w.s.link.bound()
+	if w.sasl == nil {
+		w.Limit(bound, hung("the sync after the handshake", bound))
+		w.greet()
+		w.s.hub.rearm(w.Conn, w.s.eventZxid.Load())
+		return
+	}
+	w.Limit(bound, hung("the SASL exchange", bound))
+	w.Send(&wire.Request{Op: wire.OpSASL, Own: true, Record: w.sasl.record(), Answered: func(c *wire.Call) {
+		more, err := w.sasl.answer(c.Code, c.Body)
+		switch {
+		case err != nil:
+			w.refused(err)
+		case !more:
+			w.sasl = nil
+			fallthrough
+		default:
+			w.introduce()
+		}
+	}})
+}
+
+// hung is the error of a connection on which something was not answered in time.
+func hung(what string, bound time.Duration) error {
+	return fmt.Errorf("%s was not answered within %v", what, roundTime(bound))
+}
+
+// refused ends the connection, and Connect: the credentials are wrong.
+func (w *connection) refused(err error) {
+	w.s.m.cfg.log.Error("credentials refused", zap.String("server", w.Server), zap.Error(err))
+	w.s.m.giveUp(err)
+	w.End(err)
+}
+
+// greet sends the credentials and a sync, whose answer puts the connection to use.
+func (w *connection) greet() {
+	for _, a := range w.s.m.cfg.auth {
+		w.Authenticate(a.scheme, a.auth)
+	}
+	w.Send(syncRoot(func(c *wire.Call) {
+		switch c.Code {
+		case 0:
+			w.attach()
+		case codeWantsSASL:
+			w.refused(fmt.Errorf("%w: %w (use session.WithSASL)", ErrAuthFailed, errorOfCode(c.Code)))
+		default:
+			w.End(fmt.Errorf("sync: %w", errorOfCode(c.Code)))
+		}
+	}))
+}
+
+// attach puts a connection to use.
+func (w *connection) attach() {
+	s := w.s
+	w.Limit(0, nil)
+	s.link.established()
+	s.m.servers.working()
+	s.m.everConnected.Store(true)
+	s.keeper.commitFirst(w.Conn)
+	if s.gate.attach(w.Conn, func() {
+		signal(s.leases.kick)
+		s.setState(Connected)
+	}) {
+		s.m.lines.log(s.m.cfg.log, zap.InfoLevel, "connected", zap.String("server", w.Server), sessionField(s.id))
+	}
+}
+
+// Header notes the zxid of an answer. The server has sent every event of our
+// watches up to that zxid ahead of the answer, provided that all watches were
+// armed. Only the reader of the newest connection calls it.
+func (w *connection) Header(zxid int64, code int32, ours bool) error {
+	s := w.s
+	if zxid > s.seenZxid.Load() {
+		s.seenZxid.Store(zxid)
+	}
+	if s.hub.arming == 0 && zxid > s.eventZxid.Load() {
+		s.eventZxid.Store(zxid)
+	}
+	if !ours {
+		s.leases.hear()
+		return nil
+	}
+	if refusals[code].hangUp {
+		// It speaks of the connection, and nothing was done: with the connection
+		// ends the call, which is repeated on the next where that is safe.
+		return errorOfCode(code)
+	}
+	return nil
+}
+
+// Event takes an event. Its zxid does not count as seen: other events of the same
+// transaction may follow, and must be told after a reconnect if they did not come.
+func (w *connection) Event(record []byte) error {
+	w.s.leases.hear()
+	return w.s.hub.event(w.Number, record)
+}
+
+// Authenticated takes the answer to credentials.
+func (w *connection) Authenticated(code int32) error {
+	if code == 0 {
+		return nil
+	}
+	w.s.m.cfg.log.Error("credentials refused", zap.Int32("code", code))
+	w.s.m.giveUp(ErrAuthFailed)
+	return ErrAuthFailed
+}
+
+// Done takes the outcome of a request.
+func (w *connection) Done(c *wire.Call) {
+	if c.Err == nil {
+		if c.Code == 0 && c.OfCaller() {
+			w.s.useful.Store(true)
+		}
+		w.s.leases.answered(w.record, c)
+	}
+	w.s.m.observe(c, w.Server)
+}
+
+// observe tells the observer of a request that is over.
+func (m *shared) observe(c *wire.Call, server string) {
+	m.requests.Add(1)
+	done := m.cfg.observer.RequestDone
+	if done == nil {
+		return
+	}
+	event := RequestDone{Op: wire.OpName(c.Op), Server: server, Latency: time.Since(c.Sent), Class: classOfCall(c), Own: c.Own}
+	if !c.Own {
+		event.Path = c.Path
+	}
+	done(event)
+}
+
+// Ended takes the connection out of use.
+func (w *connection) Ended(why error) {
+	s := w.s
+	s.link.broken(w.Server, why)
+	if s.gate.detach(w.Conn, func() { s.setState(Suspended) }) {
+		s.m.lines.log(s.m.cfg.log, zap.InfoLevel, "disconnected", zap.String("server", w.Server), sessionField(s.id), zap.Error(why))
+	}
+}

@@ -1,0 +1,133 @@
+package wire
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// A Request is an operation and its encoded record. It may be sent several times, and must
+// not be changed after the first time.
+type Request struct {
+	Op     int32
+	Path   string   // as the server knows the path; empty for several
+	Parts  []Target // of a transaction
+	Record []byte   // the encoded fields
+
+	Own  bool // the Manager makes the request, and no caller
+	Beat bool // the request is a transaction that only proves the session alive
+
+	// Answered is called when the answer has arrived, in the goroutine that reads the
+	// connection: before any other frame is looked at. It must not block. It may be nil.
+	Answered func(*Call)
+	// Late is called with the outcome if the caller has gone. It may be nil.
+	Late func(*Call)
+}
+
+// A Target is the znode of one operation of a transaction.
+type Target struct {
+	Op   int32
+	Path string // as the server knows the path
+}
+
+// Reads reports whether the request changes nothing on the servers.
+func (r *Request) Reads() bool {
+	switch r.Op {
+	case OpGetData, OpExists, OpGetChildren2, OpMultiRead, OpSync:
+		return true
+	}
+	return false
+}
+
+// OfCaller reports whether the request serves a caller, and does not keep the connection
+// or the session alive.
+func (r *Request) OfCaller() bool {
+	switch r.Op {
+	case OpPing, OpSync, OpSASL, OpSetWatches, OpRemoveWatches:
+		return false
+	}
+	return !r.Beat
+}
+
+// asksLeader reports whether a follower passes the request on to its leader.
+func (r *Request) asksLeader() bool {
+	switch r.Op {
+	case OpSync, OpCreate, OpCreateContainer, OpDelete, OpSetData, OpMulti:
+		return true
+	}
+	return false
+}
+
+// A Call is a Request that was sent on one connection, until it is answered or the
+// connection ends.
+type Call struct {
+	*Request
+	Sent time.Time // before the write, which is the cautious choice for the lease
+	Conn uint64    // the number of the connection, see Config
+
+	// The outcome, valid after Done is closed.
+	Err  error // ErrUnsent or ErrConnectionLost; nil if there is an answer
+	Code int32
+	Body []byte
+	// The server closed the connection when this call was the next to be answered:
+	// perhaps because of the call.
+	Refused bool
+
+	xid   int32
+	state atomic.Int32
+	done  chan struct{}
+	late  func(*Call) // is called in place of closing done, if the call is abandoned
+}
+
+const (
+	callWaiting int32 = iota
+	callOver
+	callAbandoned
+)
+
+// Done returns a channel that is closed when the outcome is there. It is nil for calls
+// of SendThen.
+func (c *Call) Done() <-chan struct{} { return c.done }
+
+// finish hands the outcome to the caller, once. Nothing that it calls may block.
+func (c *Call) finish() {
+	if c.Answered != nil && c.Err == nil {
+		c.Answered(c)
+	}
+	if c.state.CompareAndSwap(callWaiting, callOver) {
+		close(c.done)
+		return
+	}
+	c.late(c)
+}
+
+// Abandon makes late responsible for the outcome. It reports false, and does nothing, if
+// the outcome is already there.
+func (c *Call) Abandon(late func(*Call)) bool {
+	c.late = late
+	return c.state.CompareAndSwap(callWaiting, callAbandoned)
+}
+
+// MultiCode returns the code of the answer. The code of a transaction is the code of
+// the operation that failed.
+func (c *Call) MultiCode() int32 {
+	if c.Code != 0 || c.Op != OpMulti {
+		return c.Code
+	}
+	for d := (Decoder{B: c.Body}); ; {
+		op, end := d.MultiHeader()
+		if d.Bad || end || op != -1 {
+			return 0 // if one operation fails, every result is an error
+		}
+		if code := d.Int(); code != 0 && code != CodeRuntimeInconsistency {
+			return code
+		}
+	}
+}
+
+// MultiEmpty reports whether a transaction had no operations. ZooKeeper answers
+// such a transaction without looking at the session.
+func (c *Call) MultiEmpty() bool {
+	d := Decoder{B: c.Body}
+	d.Int()
+	return d.Bool() || d.Bad
+}

@@ -1,0 +1,144 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+const maxAnswer = 1 << 28
+
+// A fakeHandler is a session that uses every connection.
+type fakeHandler struct {
+	connected *ConnectResponse
+	events    int
+	done      []*Call
+	ended     error
+}
+
+func (h *fakeHandler) LastZxid() int64 { return 42 }
+func (h *fakeHandler) Connected(r *ConnectResponse) (time.Duration, error) {
+	h.connected = r
+	return r.Timeout, nil
+}
+func (h *fakeHandler) Event([]byte) error              { h.events++; return nil }
+func (h *fakeHandler) Header(int64, int32, bool) error { return nil }
+func (h *fakeHandler) Authenticated(int32) error       { return nil }
+func (h *fakeHandler) Done(c *Call)                    { h.done = append(h.done, c) }
+func (h *fakeHandler) Ended(why error)                 { h.ended = why }
+
+// testConn is a connection on which input arrives.
+func testConn(t *testing.T, input []byte) (*Conn, *fakeHandler) {
+	t.Helper()
+	near, far := net.Pipe()
+	far.Close()
+	h := &fakeHandler{}
+	w := New(Config{
+		Conn: near, Raw: near, Number: 1, Server: "127.0.0.1:1", MaxAnswer: maxAnswer, Handler: h,
+		TooLarge: func(int, int) error { return io.ErrShortBuffer },
+		TooSlow:  func(int, int, time.Duration) error { return io.ErrNoProgress },
+		Silent:   func(time.Duration, int) {},
+	})
+	w.in.Reset(bytes.NewReader(input))
+	t.Cleanup(func() { w.End(io.EOF) })
+	return w, h
+}
+
+func framed(body []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...)
+}
+
+func handshake(timeout int32, id int64, readOnly bool) []byte {
+	return framed(Encoder(nil).Int(0).Int(timeout).Long(id).Buffer(make([]byte, 16)).Bool(readOnly))
+}
+
+func answer(xid int32, zxid int64, code int32, body ...byte) []byte {
+	return framed(append(Encoder(nil).Int(xid).Long(zxid).Int(code), body...))
+}
+
+func concat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
+// The numbers of requests wrap around to the first one, and requests are matched across the wrap.
+func TestXidsWrapAround(t *testing.T) {
+	w, _ := testConn(t, nil)
+	w.pending.lastXid = -1<<31 + 1
+	for _, xid := range []int32{-1 << 31, firstXid, firstXid - 1} {
+		c := w.Send(&Request{Op: OpSync})
+		if got, skipped := w.pending.take(xid); got != c || skipped {
+			t.Errorf("no request %d", xid)
+		}
+	}
+}
+
+// The ConnectRequest names the newest zxid that the session has seen, and the answer is read with all its fields.
+func TestHandshake(t *testing.T) {
+	w, h := testConn(t, handshake(4000, 7, true))
+	w.Write(framed(Encoder(nil).Int(0).Long(1).Int(5000).Long(7).Buffer(make([]byte, 16))))
+	d := Decoder{B: w.out}
+	d.take(8)
+	if zxid, timeout, id := d.Long(), d.Int(), d.Long(); zxid != 42 || timeout != 5000 || id != 7 {
+		t.Errorf("the request has zxid %d, timeout %d and session %d", zxid, timeout, id)
+	}
+	if _, err := w.Read(make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if r := h.connected; r.Timeout != 4*time.Second || r.Session != 7 || !r.ReadOnly || r.Asked != 7 || len(r.Password) != 16 {
+		t.Errorf("the answer is %+v", r)
+	}
+}
+
+// An answer reaches its request, an event the handler, and go-zookeeper its own answers. Every other answer ends the
+// connection, and all requests with it.
+func TestAnswersAreMatched(t *testing.T) {
+	hello := handshake(4000, 7, false)
+	for name, c := range map[string]struct {
+		input []byte
+		want  error
+		codes []int32 // of the two requests; 1 if the connection was lost
+	}{
+		"in order":        {concat(answer(-1000, 1, 0), answer(-1001, 2, -101)), io.EOF, []int32{0, -101}},
+		"an event":        {answer(-1, -1, 0), io.EOF, []int32{1, 1}},
+		"of go-zookeeper": {answer(9, 1, 0), io.EOF, []int32{1, 1}},
+		"one is missing":  {answer(-1001, 1, 0), errSkipped, []int32{1, 0}},
+		"not known":       {answer(-1001, 1, CodeUnimplemented), io.EOF, []int32{1, CodeUnimplemented}},
+		"never asked":     {answer(-1002, 1, 0), ErrMalformed, []int32{1, 1}},
+		"zk never asked":  {answer(10, 1, 0), errUnsolicited, []int32{1, 1}},
+		"no credentials":  {answer(-4, 1, 0), errUnsolicited, []int32{1, 1}},
+	} {
+		w, h := testConn(t, concat(hello, c.input))
+		w.Write(framed(Encoder(nil).Int(0).Long(1).Int(5000).Long(7).Buffer(make([]byte, 16))))
+		w.Write(framed(Encoder(nil).Int(9).Int(opCloseSession)))
+		calls := []*Call{w.Send(&Request{Op: OpGetData}), w.Send(&Request{Op: OpGetData})}
+		read, err := io.ReadAll(w)
+		if c.want == io.EOF && err != nil || c.want != io.EOF && !errors.Is(err, c.want) || h.ended == nil {
+			t.Errorf("%s: error %v, want %v", name, err, c.want)
+		}
+		for i, call := range calls {
+			<-call.Done()
+			if lost := c.codes[i] == 1; lost != (call.Err == ErrConnectionLost) || !lost && call.Code != c.codes[i] {
+				t.Errorf("%s: request %d has the code %d and the error %v", name, i, call.Code, call.Err)
+			}
+		}
+		if len(h.done) != 2 || name == "an event" && h.events != 1 || name == "of go-zookeeper" && !bytes.HasSuffix(read, c.input) {
+			t.Errorf("%s: %d requests are over, %d events", name, len(h.done), h.events)
+		}
+	}
+}
+
+// A request on a connection that is over is not sent, and the caller learns so at once.
+func TestSendAfterTheEnd(t *testing.T) {
+	w, _ := testConn(t, nil)
+	w.End(io.EOF)
+	if c := w.Send(&Request{Op: OpSync}); c.Err != ErrUnsent {
+		t.Errorf("error %v, want %v", c.Err, ErrUnsent)
+	}
+	called := false
+	w.SendThen(&Request{Op: OpSync}, func(c *Call) { called = c.Err == ErrUnsent })
+	if !called {
+		t.Error("the function was not called")
+	}
+}

@@ -1,0 +1,190 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	maxHandshake = 4 << 10 // a ConnectResponse has 41 bytes
+	maxUnasked   = 2 << 20 // the path of an event has a mebibyte at most, by the default of jute.maxbuffer
+	maxPatience  = 2 * time.Minute
+)
+
+// A Partial is an answer of which some bytes have arrived.
+type Partial struct {
+	Began time.Time // when its first bytes were looked at; zero if there is no such answer
+	xid   int32
+	size  int   // in bytes, with the length in front
+	from  int64 // arrivals.received without any byte of the answer
+}
+
+// arrivals reads from a connection and notes when bytes arrive: an answer that is large
+// or slow is a sign of life long before its end. An arrival is no evidence for the lease.
+type arrivals struct {
+	conn     net.Conn
+	patience time.Duration // for silence, see Conn.SetReadDeadline; of the reader alone
+
+	mu       sync.Mutex
+	newest   time.Time
+	received int64 // bytes
+	partial  Partial
+}
+
+func (a *arrivals) Read(p []byte) (int, error) {
+	if a.patience > 0 {
+		// go-zookeeper sets a limit for the next frame. It is a limit for silence
+		// here, so that it begins anew with every byte.
+		a.conn.SetReadDeadline(time.Now().Add(a.patience))
+	}
+	n, err := a.conn.Read(p)
+	if n > 0 {
+		a.mu.Lock()
+		a.newest = time.Now()
+		a.received += int64(n)
+		a.mu.Unlock()
+	}
+	return n, err
+}
+
+// LastArrival returns when the newest bytes arrived.
+func (a *arrivals) LastArrival() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.newest
+}
+
+// Arriving returns the answer of which some bytes have arrived, and the number of
+// these bytes. ok is false if there is none.
+func (a *arrivals) Arriving() (p Partial, got int, ok bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.partial, int(a.received - a.partial.from), !a.partial.Began.IsZero()
+}
+
+// begin notes an answer of which the bytes in the buffer have arrived.
+func (a *arrivals) begin(xid int32, size, buffered int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.partial = Partial{time.Now(), xid, size, a.received - int64(buffered)}
+}
+
+// complete notes that the answer has arrived.
+func (a *arrivals) complete() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.partial = Partial{}
+}
+
+// readFrame returns a frame with its length in front. It recognises servers that are
+// not ZooKeeper's, and answers that are too large.
+func (w *Conn) readFrame() ([]byte, error) {
+	head, err := w.in.Peek(4)
+	if err != nil {
+		return nil, err
+	}
+	if !w.shaken {
+		if err := foreign([4]byte(head)); err != nil {
+			return nil, err
+		}
+	}
+	n, limit := int(int32(binary.BigEndian.Uint32(head))), w.cfg.MaxAnswer
+	if !w.shaken {
+		limit = min(limit, maxHandshake)
+	}
+	if !w.shaken || n < 4 || n <= limit && w.in.Buffered() >= 4+n {
+		return readAnswer(w.in, limit)
+	}
+	if head, err = w.in.Peek(8); err != nil {
+		return nil, err
+	}
+	xid := int32(binary.BigEndian.Uint32(head[4:]))
+	w.mu.Lock()
+	asked := w.pending.has(xid)
+	w.mu.Unlock()
+	if !asked && n > maxUnasked {
+		return nil, fmt.Errorf("%w: a frame of %d bytes that nobody asked for", ErrMalformed, n)
+	}
+	// MaxAnswer is not for events: the server would send the event again on each new
+	// connection.
+	if n > limit && xid != xidEvent {
+		if !asked {
+			return nil, fmt.Errorf("%w: a frame of %d bytes", ErrMalformed, n)
+		}
+		err := w.cfg.TooLarge(n, limit)
+		w.blame(xid, &LostAnswer{err, GuiltOfAnswer})
+		return nil, err
+	}
+	w.begin(xid, 4+n, w.in.Buffered())
+	frame, err := readAnswer(w.in, n)
+	if err != nil {
+		return nil, err // the partial answer stays, for the reason
+	}
+	w.complete()
+	return frame, nil
+}
+
+// blame notes that the connection is about to be ended because of the answer to a
+// request. The call learns it from End.
+func (w *Conn) blame(xid int32, why *LostAnswer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.guilty == nil {
+		w.blamed, w.guilty = xid, why
+	}
+}
+
+// Blame blames an answer that has arrived in part for the end of the connection, and
+// returns the reason. It returns nil, and does nothing, if the answer is complete
+// meanwhile: the next one must not be blamed for it.
+func (w *Conn) Blame(p Partial, now time.Time, guilt int) error {
+	current, got, _ := w.Arriving()
+	if current != p {
+		return nil
+	}
+	err := w.cfg.TooSlow(got, p.size, now.Sub(p.Began))
+	if guilt > 0 {
+		w.blame(p.xid, &LostAnswer{err, guilt})
+	}
+	return err
+}
+
+// BlameStall blames the answer that has arrived in part for the end of the stream. It
+// does nothing if no answer has arrived in part. The network may have broken down in the middle of the answer.
+func (w *Conn) BlameStall() {
+	if p, _, ok := w.Arriving(); ok {
+		w.Blame(p, time.Now(), GuiltOfStall)
+	}
+}
+
+// readAnswer returns a frame of limit bytes at most, with its length in front.
+func readAnswer(r io.Reader, limit int) ([]byte, error) {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
+		return nil, err
+	}
+	n := int(int32(binary.BigEndian.Uint32(head[:])))
+	if n < 0 || n > limit {
+		return nil, fmt.Errorf("%w: a frame of %d bytes", ErrMalformed, n)
+	}
+	// A length is only believed as far as bytes follow it. The buffer grows fast, so
+	// that the smaller buffers of a large answer are a third of its size in all.
+	const believed = 1 << 20
+	frame := make([]byte, 4+min(n, believed))
+	copy(frame, head[:])
+	for at := 4; ; {
+		if _, err := io.ReadFull(r, frame[at:]); err != nil {
+			return nil, err
+		}
+		if at = len(frame); at == 4+n {
+			return frame, nil
+		}
+		larger := make([]byte, min(4+n, 4*at))
+		copy(larger, frame)
+		frame = larger
+	}
+}

@@ -1,0 +1,84 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+)
+
+// A ConnectResponse is the answer of a server to the handshake.
+type ConnectResponse struct {
+	Timeout  time.Duration // of the session
+	Session  int64         // 0: there is no such session
+	Password []byte
+	ReadOnly bool      // the server has no quorum
+	Asked    int64     // the session that was asked for; 0 is a new one
+	AskedAt  time.Time // when the request was written
+}
+
+// expiredAnswer is the ConnectResponse by which a server says that a session
+// is gone.
+var expiredAnswer = append([]byte{0, 0, 0, 36}, append(make([]byte, 16), append([]byte{0, 0, 0, 16}, make([]byte, 16)...)...)...)
+
+// adjustConnect notes which session go-zookeeper asks for, and puts in the
+// newest zxid that we have seen: it has seen hardly any of our answers, and a
+// server that is further behind must not take us.
+func (r *ConnectResponse) adjustConnect(frame []byte, zxid int64) []byte {
+	d := Decoder{B: frame}
+	d.take(8)
+	d.Long()
+	timeout := d.Int()
+	r.Asked, r.AskedAt = d.Long(), time.Now()
+	if d.Bad {
+		return frame
+	}
+	return append(Encoder(append([]byte(nil), frame[:8]...)).Long(zxid).Int(timeout), frame[20:]...)
+}
+
+// read decodes the answer.
+func (r *ConnectResponse) read(frame []byte) error {
+	d := Decoder{B: frame[4:]}
+	d.Int()
+	r.Timeout, r.Session, r.Password = time.Duration(d.Int())*time.Millisecond, d.Long(), d.Buffer()
+	if d.Bad {
+		return fmt.Errorf("%w: to the handshake", ErrMalformed)
+	}
+	r.ReadOnly = len(d.B) > 0 && d.Bool()
+	return nil
+}
+
+// shakeHands has the handler decide about a ConnectResponse, and returns the frame that
+// go-zookeeper reads.
+func (w *Conn) shakeHands(frame []byte) ([]byte, error) {
+	r := &w.hello
+	if err := r.read(frame); err != nil {
+		return nil, err
+	}
+	timeout, err := w.cfg.Handler.Connected(r)
+	switch {
+	case err != nil:
+		return nil, err
+	case timeout == 0:
+		return expiredAnswer, nil
+	case timeout != r.Timeout:
+		binary.BigEndian.PutUint32(frame[8:], uint32(timeout.Milliseconds())) // go-zookeeper's timers, too
+	}
+	w.pace = timeout / pongFraction
+	return frame, nil
+}
+
+// pongFraction is the part of the session timeout after which go-zookeeper is given
+// another answer to a ping.
+const pongFraction = 12
+
+// pong returns the answer to a ping for go-zookeeper, if the last one was a while
+// ago. go-zookeeper gives up a connection on which it reads nothing; that the
+// connection is alive shows in the answers to our own requests.
+func (w *Conn) pong() []byte {
+	now := time.Now()
+	if now.Sub(w.ponged) < w.pace {
+		return nil
+	}
+	w.ponged = now
+	return Encoder(nil).Int(16).Int(xidPing).Long(0).Int(0)
+}

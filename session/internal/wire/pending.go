@@ -1,0 +1,99 @@
+package wire
+
+import (
+	"slices"
+	"time"
+)
+
+// pending are the requests of a connection that are unanswered.
+type pending struct {
+	calls   []*Call // in the order in which they were sent, and are answered
+	zkXids  []int32 // of go-zookeeper
+	auths   int     // credentials
+	lastXid int32
+	newest  time.Time // when the newest request was written
+	leader  time.Time // when the newest request was written that a leader answers
+}
+
+// add gives a call its number.
+func (p *pending) add(c *Call) {
+	if p.lastXid--; p.lastXid > firstXid { // wrapped around after two thousand million requests
+		p.lastXid = firstXid
+	}
+	c.xid = p.lastXid
+	c.Sent = time.Now()
+	p.newest = c.Sent
+	if c.asksLeader() {
+		p.leader = c.Sent
+	}
+	p.calls = append(p.calls, c)
+}
+
+// take removes the call that an answer is for, and says whether older ones
+// have not been answered.
+func (p *pending) take(xid int32) (c *Call, skipped bool) {
+	i := slices.IndexFunc(p.calls, func(c *Call) bool {
+		return c.xid == xid || xid == xidPing && c.Op == OpPing
+	})
+	if i < 0 {
+		return nil, false
+	}
+	c = p.calls[i]
+	if i == 0 {
+		p.calls[0] = nil
+		p.calls = p.calls[1:]
+		return c, false
+	}
+	p.calls = slices.Delete(p.calls, i, i+1)
+	return c, true
+}
+
+func (p *pending) has(xid int32) bool {
+	return slices.ContainsFunc(p.calls, func(c *Call) bool { return c.xid == xid })
+}
+
+// takeAuth reports whether credentials were sent that an answer is for.
+func (p *pending) takeAuth() bool {
+	p.auths--
+	return p.auths >= 0
+}
+
+// takeZK reports whether go-zookeeper has made the request that an answer is for, once.
+func (p *pending) takeZK(xid int32) bool {
+	i := slices.Index(p.zkXids, xid)
+	if i < 0 {
+		return false
+	}
+	p.zkXids = slices.Delete(p.zkXids, i, i+1)
+	return true
+}
+
+// Pending returns the number of requests that are unanswered.
+func (w *Conn) Pending() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.pending.calls)
+}
+
+// Unanswered returns for how long the server has sent nothing though a request
+// waits for its answer.
+func (w *Conn) Unanswered(now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.pending.calls) == 0 {
+		return 0
+	}
+	since := w.pending.calls[0].Sent
+	if last := w.LastArrival(); last.After(since) {
+		since = last
+	}
+	return now.Sub(since)
+}
+
+// LastRequest returns when the newest request was written, and the newest request
+// that a leader answers.
+func (w *Conn) LastRequest() (any, leader time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pending.newest, w.pending.leader
+}

@@ -1,0 +1,156 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
+)
+
+// leases is the part of a Session that proves the session alive: what depends
+// on the session, and how far the proof reaches. The keeper (keeper.go) makes the
+// requests, the answers of a connection move the proof (proof.go), and a passed
+// deadline ends the session if anything is held.
+type leases struct {
+	m    *shared
+	id   *identity
+	hold context.Context // of the Session
+
+	mu        sync.Mutex
+	proof     proof
+	record    *record   // of the newest connection
+	heard     time.Time // when the newest frame arrived
+	commit    time.Time // when the newest commit of somebody other than the keeper was written
+	suspended time.Duration
+
+	open   map[*Lease]struct{} // near or held
+	held   int
+	wanted int           // callers of Grant that need a newer proof
+	moved  chan struct{} // closed and replaced when the proof has moved or a znode is gone
+	wake   time.Time     // when the keeper looks again
+	kick   chan struct{}
+}
+
+func (v *leases) init(m *shared, id *identity, hold context.Context) {
+	v.m, v.id, v.hold, v.suspended = m, id, hold, m.clock()
+	v.open = make(map[*Lease]struct{})
+	v.moved = make(chan struct{})
+	v.kick = make(chan struct{}, 1)
+}
+
+// now takes notice of a suspension of the machine and returns the time; mu is
+// held.
+func (v *leases) now() time.Time {
+	now := time.Now()
+	suspended := v.m.clock()
+	if d := suspended - v.suspended; d > v.proof.timeout/marginFraction && v.proof.timeout > 0 {
+		v.suspended = suspended
+		v.heard = v.heard.Add(-d)
+		v.proof.suspended(v.record, d, now)
+	}
+	return now
+}
+
+// proving says whether the session must be kept proven.
+func (v *leases) proving() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.open) > 0
+}
+
+// timeout is Session.Timeout.
+func (v *leases) timeout() time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.proof.timeout
+}
+
+// deadline is Session.Deadline.
+func (v *leases) deadline() time.Time {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.now()
+	return v.proof.deadline
+}
+
+// kickIfLate makes the keeper look again if it would do so too late for a lease
+// that has just been prepared or held; mu is held.
+func (v *leases) kickIfLate() {
+	if due := time.Now().Add(v.proof.timeout / contactFraction); v.wake.After(due) || v.proof.deadline.Before(v.wake) {
+		signal(v.kick)
+	}
+}
+
+// connected takes in the ConnectResponse of a new connection. The request was
+// written at sent.
+func (v *leases) connected(sent time.Time, timeout time.Duration) *record {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.heard = v.now()
+	v.record = v.proof.connect(sent, timeout)
+	signal(v.kick)
+	return v.record
+}
+
+// hear notes that a frame has arrived.
+func (v *leases) hear() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.heard = time.Now()
+}
+
+// answered takes in an answer.
+func (v *leases) answered(r *record, c *wire.Call) {
+	kind := proves(c)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := time.Now() // the next reader of the deadline takes a suspension into account
+	v.heard = now
+	before, lapsed := v.proof.deadline, v.proof.lapsed
+	v.proof.answer(r, kind, c.Sent, now, v.held > 0)
+	if kind == proofCommit && !c.Beat && c.Sent.After(v.commit) {
+		v.commit = c.Sent
+	}
+	if v.wanted > 0 && (v.proof.deadline != before || v.proof.lapsed != lapsed) {
+		broadcast(&v.moved)
+	}
+	if v.wanted > 0 && v.proof.lapsed && !lapsed {
+		signal(v.kick)
+	}
+}
+
+// patience is how long Close waits for requests and functions under way: while
+// the session is proven alive, or, if nothing is held, while a server has been
+// heard of lately.
+func (v *leases) patience() time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	now := v.now()
+	wait := v.proof.deadline.Sub(now)
+	if v.held == 0 {
+		wait = max(wait, v.heard.Add(v.proof.timeout*2/3).Sub(now))
+	}
+	return wait
+}
+
+// expired says why the session is over by its own clock, nil if it is not.
+func (v *leases) expired(now time.Time) error {
+	switch {
+	case v.held > 0 && !now.Before(v.proof.deadline):
+		return fmt.Errorf("%w: no transaction was committed in time to prove it alive beyond its deadline", ErrLost)
+	case now.Sub(v.heard) >= v.proof.timeout:
+		return fmt.Errorf("%w: nothing was heard for %v, the session timeout", ErrLost, v.proof.timeout)
+	}
+	return nil
+}
+
+// endHolds notes that everything that is held is lost with the session.
+func (v *leases) endHolds(why error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for l := range v.open {
+		l.endHold(why)
+	}
+}

@@ -1,0 +1,135 @@
+package session
+
+import (
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
+)
+
+// records makes requests from the arguments of calls, which it checks.
+type records struct {
+	chroot chroot
+	acl    []zk.ACL // of znodes without one of their own
+	max    int      // bytes of a request
+}
+
+// orDefault checks an ACL given for one znode and falls back on the Manager's.
+func (b *records) orDefault(acl []zk.ACL) ([]zk.ACL, error) {
+	if len(acl) == 0 {
+		return b.acl, nil
+	}
+	if err := checkACL(acl); err != nil {
+		return nil, fmt.Errorf("%w: %w", zk.ErrInvalidACL, err)
+	}
+	return acl, nil
+}
+
+func sequential(flags int32) bool { return flags&zk.FlagSequence != 0 && flags < zk.FlagContainer }
+
+// path begins a request whose record begins with the path. extra is the size of its
+// other fields, about.
+func (b *records) path(op int32, path string, extra int) (*wire.Request, wire.Encoder) {
+	full := b.chroot.full(path)
+	return &wire.Request{Op: op, Path: full}, make(wire.Encoder, 0, len(full)+extra+16).String(full)
+}
+
+// create makes a create of any kind.
+func (b *records) create(path string, data []byte, flags int32, acl []zk.ACL) (*wire.Request, error) {
+	if err := checkPath(path, sequential(flags)); err != nil {
+		return nil, err
+	}
+	if flags < 0 || flags > zk.FlagContainer {
+		return nil, fmt.Errorf("%w: %d, want zk.FlagPersistent, FlagEphemeral, FlagSequence, FlagEphemeralSequential or FlagContainer", zk.ErrInvalidFlags, flags)
+	}
+	acl, err := b.orDefault(acl)
+	if err != nil {
+		return nil, err
+	}
+	r, record := b.path(wire.OpCreate, path, len(data)+32)
+	if flags == zk.FlagContainer {
+		r.Op = wire.OpCreateContainer
+	}
+	r.Record = record.Buffer(data).ACL(acl).Int(flags)
+	return r, nil
+}
+
+// versioned makes a request of a path and a version.
+func (b *records) versioned(op int32, path string, version int32) *wire.Request {
+	r, record := b.path(op, path, 0)
+	r.Record = record.Int(version)
+	return r
+}
+
+func (b *records) set(path string, data []byte, version int32) *wire.Request {
+	r, record := b.path(wire.OpSetData, path, len(data))
+	r.Record = record.Buffer(data).Int(version)
+	return r
+}
+
+// read makes a read of one znode.
+func (b *records) read(op int32, path string, watched bool) *wire.Request {
+	r, record := b.path(op, path, 0)
+	r.Record = record.Bool(watched)
+	return r
+}
+
+func (b *records) sync(path string) *wire.Request {
+	r, record := b.path(wire.OpSync, path, 0)
+	r.Record = record
+	return r
+}
+
+// quorum makes a transaction of a single check. The leader proposes a
+// transaction whose check fails as well, as an error transaction, and the server
+// that we are connected to answers it after it has applied all transactions before
+// it (PrepRequestProcessor, ProposalRequestProcessor, CommitProcessor). A
+// transaction without operations would not even be checked for its session.
+func (b *records) quorum(path string) *wire.Request {
+	full := b.chroot.full(path)
+	return &wire.Request{Op: wire.OpMulti, Path: full, Record: wire.Encoder(nil).MultiHeader(wire.OpCheck).String(full).Int(-1).MultiEnd()}
+}
+
+// multi checks and encodes a transaction.
+func (b *records) multi(ops []any) (*wire.Request, error) {
+	multi := &wire.Request{Op: wire.OpMulti, Parts: make([]wire.Target, 0, len(ops))}
+	var record wire.Encoder
+	for i, op := range ops {
+		var r *wire.Request
+		var err error
+		switch op := op.(type) {
+		case *zk.CreateRequest:
+			r, err = b.create(op.Path, op.Data, op.Flags, op.Acl)
+		case *zk.DeleteRequest:
+			if err = checkPath(op.Path, false); err == nil {
+				r = b.versioned(wire.OpDelete, op.Path, op.Version)
+			}
+		case *zk.SetDataRequest:
+			if err = checkPath(op.Path, false); err == nil {
+				r = b.set(op.Path, op.Data, op.Version)
+			}
+		case *zk.CheckVersionRequest:
+			if err = checkPath(op.Path, false); err == nil {
+				r = b.versioned(wire.OpCheck, op.Path, op.Version)
+			}
+		default:
+			err = fmt.Errorf("%w: a %T, want *zk.CreateRequest, *zk.DeleteRequest, *zk.SetDataRequest or *zk.CheckVersionRequest", zk.ErrBadArguments, op)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("operation %d: %w", i+1, err)
+		}
+		multi.Parts = append(multi.Parts, wire.Target{Op: r.Op, Path: r.Path})
+		record = append(record.MultiHeader(r.Op), r.Record...)
+	}
+	multi.Record = record.MultiEnd()
+	return multi, nil
+}
+
+// checkSize fails for a request whose record is longer than the servers take.
+func (b *records) checkSize(record int) error {
+	if size := wire.HeaderSize + record; size > b.max {
+		return fmt.Errorf("%w: %d bytes, where %d are allowed (jute.maxbuffer of the servers; see WithMaxRequest)", ErrTooLarge, size, b.max)
+	}
+	return nil
+}
