@@ -51,12 +51,46 @@ func within(path, dir string) bool {
 // import those before it.
 var layers = []string{"session", "watch", "zksync"}
 
-// rooms are the internal packages of zksync, each with the packages of this module that
-// it may import.
+// rooms are the internal packages, each with the packages that it may import besides
+// the standard library. Only the package that a room belongs to, and the rooms that
+// name it here, may import it.
 var rooms = map[string][]string{
-	"zksync/internal/queue/commit": {"session", "zksync/internal/znode"},
-	"zksync/internal/rendezvous":   {"session", "zksync/internal/znode"},
-	"zksync/internal/znode":        {"session"},
+	"session/internal/wire": {goZookeeper},
+
+	"zksync/internal/znode":        {goZookeeper, module + "/session"},
+	"zksync/internal/line":         {goZookeeper, module + "/session", module + "/zksync/internal/znode"},
+	"zksync/internal/rendezvous":   {goZookeeper, module + "/session", module + "/zksync/internal/znode"},
+	"zksync/internal/queue/commit": {goZookeeper, "go.uber.org/zap", module + "/session", module + "/zksync/internal/znode"},
+
+	"zksynctest/zkserver/internal/jute":    {},
+	"zksynctest/zkserver/internal/tree":    {module + "/zksynctest/zkserver/internal/jute"},
+	"zksynctest/zkserver/internal/journal": {module + "/zksynctest/zkserver/internal/jute", module + "/zksynctest/zkserver/internal/tree"},
+}
+
+const goZookeeper = "github.com/go-zookeeper/zk"
+
+// misplacedRoom says which rule for rooms an import breaks; it returns an empty string
+// if none.
+func misplacedRoom(importer, imported string) string {
+	if _, room, _ := strings.Cut(importer, module+"/"); strings.Contains(room, "/internal/") && withinAny(room, "session", "zksync", "zksynctest/zkserver") {
+		may, ok := rooms[room]
+		switch {
+		case !ok:
+			return "the table of rooms does not name " + room
+		case strings.Contains(imported, ".") && !slices.Contains(may, imported):
+			return "the table of rooms allows it " + strings.Join(may, ", ")
+		}
+		return ""
+	}
+	_, room, _ := strings.Cut(imported, module+"/")
+	if owner, _, _ := strings.Cut(room, "/internal/"); rooms[room] != nil && importer != module+"/"+owner {
+		return "only " + owner + " and its rooms may"
+	}
+	return ""
+}
+
+func withinAny(dir string, parents ...string) bool {
+	return slices.ContainsFunc(parents, func(parent string) bool { return strings.HasPrefix(dir, parent+"/") })
 }
 
 // dependencies are the modules that come with the layers. zap brings multierr.
@@ -70,33 +104,6 @@ func inDependency(path string) bool {
 		}
 	}
 	return false
-}
-
-// A room is an internal package.
-type room struct {
-	importers    []string // the packages that may import it
-	dependencies []string // besides the standard library
-}
-
-// rooms are the internal packages of the layers.
-var rooms = map[string]room{
-	"session/internal/wire": {importers: []string{"session"}, dependencies: []string{"github.com/go-zookeeper/zk"}},
-}
-
-// misplacedInRooms says which imports break the rules for rooms.
-func misplacedInRooms(p pkg) (wrong []string) {
-	for dir, r := range rooms {
-		for _, imported := range p.Imports {
-			importer := func(from string) bool { return p.ImportPath == module+"/"+from }
-			if imported == module+"/"+dir && !slices.ContainsFunc(r.importers, importer) {
-				wrong = append(wrong, p.ImportPath+" must not import "+imported+": only "+strings.Join(r.importers, ", ")+" may")
-			}
-			if importer(dir) && strings.Contains(imported, ".") && !slices.Contains(r.dependencies, strings.TrimPrefix(imported, module+"/")) {
-				wrong = append(wrong, p.ImportPath+" must not import "+imported+": the room may use "+strings.Join(r.dependencies, ", "))
-			}
-		}
-	}
-	return wrong
 }
 
 // misplaced says what is wrong with the packages' imports.
@@ -118,7 +125,6 @@ func misplaced(pkgs map[string]pkg) (wrong []string) {
 			continue
 		}
 		n := layer(p.ImportPath)
-		wrong = append(wrong, misplacedInRooms(p)...)
 		for _, imported := range p.Imports {
 			// The helpers under internal are for tests.
 			if within(imported, "zksynctest") && !within(p.ImportPath, "zksynctest") && !within(p.ImportPath, "examples") && !within(p.ImportPath, "internal") {
@@ -130,9 +136,8 @@ func misplaced(pkgs map[string]pkg) (wrong []string) {
 			if n >= 0 && ours(imported) && (layer(imported) < 0 || layer(imported) > n) {
 				accuse(p, imported, "the arrows go "+strings.Join(layers, " <- "))
 			}
-			if room := strings.TrimPrefix(p.ImportPath, module+"/"); within(p.ImportPath, "zksync/internal") && ours(imported) &&
-				!slices.Contains(rooms[room], strings.TrimPrefix(imported, module+"/")) {
-				accuse(p, imported, "the table of rooms allows it "+strings.Join(rooms[room], ", "))
+			if why := misplacedRoom(p.ImportPath, imported); why != "" {
+				accuse(p, imported, why)
 			}
 		}
 		for _, dep := range p.Deps {
@@ -187,12 +192,17 @@ func TestImportRulesObject(t *testing.T) {
 		{"zksync", module + "/zksync/internal/znode", ""},
 		{"zksync/internal/znode", module + "/session", ""},
 		{"session", "go.uber.org/zap/zapcore", ""},
-		{"watch", module + "/session/internal/wire", "only session may"},
-		{"session/metrics", module + "/session/internal/wire", "only session may"},
-		{"session/internal/wire", "go.uber.org/zap", "the room may use"},
-		{"session/internal/wire", module + "/session", "the room may use"},
+		{"watch", module + "/session/internal/wire", "only session and its rooms"},
+		{"session/metrics", module + "/session/internal/wire", "only session and its rooms"},
+		{"session/internal/wire", "go.uber.org/zap", "the table of rooms"},
+		{"session/internal/wire", module + "/session", "the table of rooms"},
 		{"session/internal/wire", "github.com/go-zookeeper/zk", ""},
 		{"session", module + "/session/internal/wire", ""},
+		{"zksync/internal/line", module + "/zksync/internal/rendezvous", "the table of rooms"},
+		{"zksync/cmd/zklock", module + "/zksync/internal/line", "only zksync and its rooms"},
+		{"zksynctest/zkserver/internal/jute", module + "/zksynctest/zkserver", "the table of rooms"},
+		{"zksynctest/zkserver/internal/other", "context", "the table of rooms"},
+		{"zksynctest/zkserver", module + "/zksynctest/zkserver/internal/jute", ""},
 		{"zksynctest", module + "/session", ""},
 		{"internal/servers", module + "/zksynctest", ""},
 		{"examples/quickstart", module + "/zksynctest", ""},
