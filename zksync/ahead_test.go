@@ -24,6 +24,11 @@ func explained(t *testing.T, err error, parts ...string) {
 		t.Errorf("error %v, want the end of the ctx", err)
 		return
 	}
+	says(t, err, parts...)
+}
+
+func says(t *testing.T, err error, parts ...string) {
+	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(err.Error(), part) {
 			t.Errorf("error %v, want one that says %q", err, part)
@@ -57,9 +62,25 @@ func TestAWaitInLineNamesTheHolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		id := fmt.Sprintf("(session 0x%x", uint64(s.ID()))
-		_, err = zksync.NewElection(m, path+"/e").Campaign(within(t, 3500*time.Millisecond))
-		explained(t, err, "campaign "+path+"/e: waiting for 3.", "behind one other, held by node-1 "+id)
-		lines := logs.FilterMessage("a call is waiting").All()
+		campaign, cancelCampaign := context.WithCancel(t.Context())
+		defer cancelCampaign()
+		begun, ended := time.Now(), make(chan error, 1)
+		go func() {
+			_, err := zksync.NewElection(m, path+"/e").Campaign(campaign)
+			ended <- err
+		}()
+		warned := func() []observer.LoggedEntry { return logs.FilterMessage("a call is waiting").All() }
+		eventually(t, "a log line of the wait", func() bool { return len(warned()) > 0 })
+		if waited := time.Since(begun); waited < 3*time.Second {
+			t.Errorf("the line came after %v, want 3s", waited)
+		}
+		cancelCampaign()
+		err = <-ended
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v, want the end of the ctx", err)
+		}
+		says(t, err, "campaign "+path+"/e: waiting for ", "behind one other, held by node-1 "+id)
+		lines := warned()
 		if len(lines) != 1 {
 			t.Fatalf("%d lines, want one: %v", len(lines), lines)
 		}
