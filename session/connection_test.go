@@ -35,7 +35,7 @@ func strangeConnection(input []byte) (*Session, *wire.Conn) {
 	far.Close()
 	conn := inputConn{near, bytes.NewReader(input)}
 	w := newConnection(s, nil, wire.Config{Conn: conn, Raw: conn, Number: 1, Server: "127.0.0.1:1"})
-	w.Write(framed(wire.Encoder(nil).Int(0).Long(0).Int(1000).Long(0).Buffer(make([]byte, 16))))
+	w.Stream().Write(framed(wire.Encoder(nil).Int(0).Long(0).Int(1000).Long(0).Buffer(make([]byte, 16))))
 	return s, w
 }
 
@@ -78,7 +78,7 @@ func FuzzAnswers(f *testing.F) {
 		for _, op := range []int32{wire.OpGetData, wire.OpGetChildren2, wire.OpMulti, wire.OpCreate, wire.OpExists, wire.OpMultiRead} {
 			calls = append(calls, w.Send(&wire.Request{Op: op}))
 		}
-		if _, err := io.Copy(io.Discard, w); err == nil && !w.Closed() {
+		if _, err := io.Copy(io.Discard, w.Stream()); err == nil && !w.Closed() {
 			t.Error("the input is at its end and the connection is not")
 		}
 		for _, c := range calls {

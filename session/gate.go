@@ -41,7 +41,7 @@ func (g *gate) current() *wire.Conn {
 }
 
 // attach puts a connection to use and calls then, unless the connection or the session
-// is over.
+// has ended.
 func (g *gate) attach(w *wire.Conn, then func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

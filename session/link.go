@@ -142,7 +142,7 @@ func (l *link) dial(network, server string, _ time.Duration) (net.Conn, error) {
 	l.conn = w
 	w.Limit(max(time.Until(start.Add(bound)), time.Millisecond), &wire.UnansweredError{Err: hung("the handshake", bound)})
 	l.wg.Go(w.Run)
-	return w, nil
+	return w.Stream(), nil
 }
 
 // pause waits before an attempt that follows on failed ones: not before every

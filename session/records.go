@@ -93,7 +93,7 @@ func (b *records) quorum(path string) *wire.Request {
 
 // multi checks and encodes a transaction.
 func (b *records) multi(ops []any) (*wire.Request, error) {
-	multi := &wire.Request{Op: wire.OpMulti, Parts: make([]wire.Target, 0, len(ops))}
+	multi := &wire.Request{Op: wire.OpMulti, Parts: make([]wire.Request, 0, len(ops))}
 	var record wire.Encoder
 	for i, op := range ops {
 		var r *wire.Request
@@ -119,7 +119,7 @@ func (b *records) multi(ops []any) (*wire.Request, error) {
 		if err != nil {
 			return nil, fmt.Errorf("operation %d: %w", i+1, err)
 		}
-		multi.Parts = append(multi.Parts, wire.Target{Op: r.Op, Path: r.Path})
+		multi.Parts = append(multi.Parts, wire.Request{Op: r.Op, Path: r.Path})
 		record = append(record.MultiHeader(r.Op), r.Record...)
 	}
 	multi.Record = record.MultiEnd()

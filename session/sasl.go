@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 
@@ -40,8 +41,10 @@ type digestMD5 struct{ user, password string }
 func (m *digestMD5) String() string { return "sasl:" + m.user }
 
 func (m *digestMD5) Start(context.Context, string) (SASLExchange, []byte, error) {
-	exchange, err := wire.NewDigestMD5(m.user, m.password)
-	return exchange, nil, err
+	if m.user == "" {
+		return nil, nil, errors.New("DIGEST-MD5: the user name is empty")
+	}
+	return &wire.DigestMD5{User: m.user, Password: m.password, Cnonce: rand.Text()}, nil, nil
 }
 
 var errNoSASL = errors.New("the server offers no SASL: it has no JAAS configuration for clients")

@@ -9,9 +9,9 @@ import (
 // not be changed after the first time.
 type Request struct {
 	Op     int32
-	Path   string   // as the server knows the path; empty for several
-	Parts  []Target // of a transaction
-	Record []byte   // the encoded fields
+	Path   string    // as the server knows the path; empty for several
+	Parts  []Request // of a transaction: their Op and Path
+	Record []byte    // the encoded fields
 
 	Own  bool // the Manager makes the request, and no caller
 	Beat bool // the request is a transaction that only proves the session alive
@@ -21,12 +21,6 @@ type Request struct {
 	Answered func(*Call)
 	// Late is called with the outcome if the caller has gone. It may be nil.
 	Late func(*Call)
-}
-
-// A Target is the znode of one operation of a transaction.
-type Target struct {
-	Op   int32
-	Path string // as the server knows the path
 }
 
 // Reads reports whether the request changes nothing on the servers.

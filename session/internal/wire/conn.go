@@ -11,16 +11,6 @@ import (
 	"time"
 )
 
-// firstXid is where our own requests begin to count, downwards. go-zookeeper
-// counts upwards from 1, and the xids down to -8 have meanings in the protocol.
-const firstXid int32 = -1000
-
-const (
-	xidEvent int32 = -1
-	xidPing  int32 = -2 // of the answer to a ping, whatever xid the ping had
-	xidAuth  int32 = -4
-)
-
 // A Handler takes in the frames of a connection. Its methods must not block. Except for
 // Ended and for a call of Done with an error, they run in the goroutine that reads the
 // connection, in the order of the frames. An error of a method ends the connection.
@@ -62,21 +52,18 @@ type Config struct {
 }
 
 // A Conn is one connection to a server, shared by two users. go-zookeeper,
-// which holds it as a net.Conn, shakes hands, pings and closes the session;
+// which holds the Stream, shakes hands, pings and closes the session;
 // our own requests travel beside it under negative xids, and their answers and
 // all watch events are taken out of the stream that go-zookeeper sees. That way
 // a request can be given up when its ctx ends, is never queued from one session
 // into the next, and cannot wedge go-zookeeper's loops.
-//
-// Write never blocks and never fails: a failing connection is closed, and the
-// reader ends it, because go-zookeeper can leave goroutines behind when a write
-// fails.
 type Conn struct {
 	net.Conn
-	Number uint64 // as in the Config, as is Server
-	Server string
-	cfg    Config
-	arrivals
+	Number   uint64 // as in the Config, as is Server
+	Server   string
+	cfg      Config
+	arrivals arrivals
+	stream   stream
 
 	mu      sync.Mutex
 	timer   *time.Timer   // see Limit
@@ -88,27 +75,32 @@ type Conn struct {
 	blamed  int32       // the request whose answer has cost the connection
 	guilty  *LostAnswer // why; nil if there is no such request
 	silence silence
-	greeted bool            // the ConnectRequest was sent
-	hello   ConnectResponse // with the fields of the ConnectRequest
-
-	// Of the reader alone:
-	in      *bufio.Reader
-	deliver []byte // bytes that go-zookeeper has yet to read
-	shaken  bool
-	ponged  time.Time     // see pong
-	pace    time.Duration // likewise
 }
 
 // New returns a connection on which nothing was sent yet. The caller calls Run in a
-// goroutine of its own, and go-zookeeper reads.
+// goroutine of its own, and go-zookeeper reads the Stream.
 func New(cfg Config) *Conn {
-	w := &Conn{Conn: cfg.Conn, Number: cfg.Number, Server: cfg.Server, cfg: cfg, ended: make(chan struct{})}
+	w := &Conn{Number: cfg.Number, Server: cfg.Server, cfg: cfg, ended: make(chan struct{})}
 	w.pending.lastXid = firstXid + 1
-	w.conn = cfg.Conn
-	w.in = bufio.NewReaderSize(&w.arrivals, 32<<10)
+	w.arrivals.conn = cfg.Conn
+	w.stream = stream{Conn: cfg.Conn, w: w, in: bufio.NewReaderSize(&w.arrivals, 32<<10)}
 	w.filled.L = &w.mu
 	return w
 }
+
+// Stream is the connection as go-zookeeper sees it.
+func (w *Conn) Stream() net.Conn { return &w.stream }
+
+// LastArrival returns when the newest bytes arrived.
+func (w *Conn) LastArrival() time.Time {
+	w.arrivals.mu.Lock()
+	defer w.arrivals.mu.Unlock()
+	return w.arrivals.newest
+}
+
+// Arriving returns the answer of which some bytes have arrived, and the number of
+// these bytes. ok is false if there is none.
+func (w *Conn) Arriving() (p Partial, got int, ok bool) { return w.arrivals.arriving() }
 
 // Limit ends the connection with why unless Limit is called again within d, or with 0
 // for no limit.
@@ -131,52 +123,10 @@ func (w *Conn) Closed() bool {
 	return w.closed
 }
 
-// Write takes a frame of go-zookeeper's.
-func (w *Conn) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	switch {
-	case w.closed:
-	case !w.greeted:
-		w.greeted = true
-		w.push(w.hello.adjustConnect(p, w.cfg.Handler.LastZxid()))
-	case isPing(p):
-		// The session decides when the server is asked; see pong.
-	default:
-		d := Decoder{B: p}
-		d.Int()
-		w.pending.zkXids = append(w.pending.zkXids, d.Int())
-		w.push(p)
-	}
-	return len(p), nil
-}
-
-// isPing says whether a frame of go-zookeeper's is a ping.
-func isPing(frame []byte) bool {
-	d := Decoder{B: frame}
-	d.Int()
-	d.Int()
-	return d.Int() == OpPing && !d.Bad
-}
-
 // push appends to the next batch of the writer; w.mu is held.
 func (w *Conn) push(p []byte) {
 	w.out = append(w.out, p...)
 	w.filled.Signal()
-}
-
-// SetWriteDeadline is for a Write that blocks; ours does not.
-func (w *Conn) SetWriteDeadline(time.Time) error { return nil }
-
-// SetReadDeadline takes the limit by which go-zookeeper drops a silent connection.
-// See arrivals.
-func (w *Conn) SetReadDeadline(t time.Time) error {
-	if t.IsZero() {
-		w.patience = 0
-		return w.Conn.SetReadDeadline(t)
-	}
-	w.patience = min(time.Until(t), maxPatience)
-	return nil
 }
 
 // Send sends a request. If the connection is over, the call fails with ErrUnsent.
@@ -241,7 +191,7 @@ func (w *Conn) Run() {
 		}
 		batch, w.out = w.out, batch[:0]
 		w.mu.Unlock()
-		if _, err := w.Conn.Write(batch); err != nil {
+		if _, err := w.cfg.Conn.Write(batch); err != nil {
 			w.End(fmt.Errorf("write: %w", err))
 			return
 		}
@@ -249,90 +199,6 @@ func (w *Conn) Run() {
 			batch = nil
 		}
 	}
-}
-
-// Read gives go-zookeeper the frames that are meant for it, and deals with the
-// others on the way.
-func (w *Conn) Read(p []byte) (int, error) {
-	for len(w.deliver) == 0 {
-		frame, err := w.readFrame()
-		if err == nil {
-			err = w.handle(frame)
-		}
-		if err != nil {
-			w.BlameStall()
-			why := fmt.Errorf("read: %w", err)
-			if !w.shaken {
-				why = &UnansweredError{why}
-			}
-			w.End(why)
-			return 0, err
-		}
-	}
-	n := copy(p, w.deliver)
-	w.deliver = w.deliver[n:]
-	return n, nil
-}
-
-func (w *Conn) handle(frame []byte) (err error) {
-	h := w.cfg.Handler
-	if !w.shaken {
-		w.shaken = true
-		w.deliver, err = w.shakeHands(frame)
-		return err
-	}
-	d := Decoder{B: frame[4:]}
-	xid, zxid, code := d.Int(), d.Long(), d.Int()
-	ours := xid <= firstXid || xid == xidPing
-	switch {
-	case d.Bad:
-		return fmt.Errorf("%w: a frame of %d bytes", ErrMalformed, len(frame)-4)
-	case xid == xidEvent:
-		return h.Event(d.B)
-	}
-	if err := h.Header(zxid, code, xid <= firstXid); err != nil {
-		return err
-	}
-	w.mu.Lock()
-	var c *Call
-	var skipped, asked bool
-	switch {
-	case ours:
-		c, skipped = w.pending.take(xid)
-	case xid == xidAuth:
-		asked = w.pending.takeAuth()
-	default:
-		asked = w.pending.takeZK(xid)
-	}
-	w.mu.Unlock()
-	switch {
-	case ours && c == nil:
-		return fmt.Errorf("%w: for a request %d that was never made", ErrMalformed, xid)
-	case !ours && !asked:
-		return errUnsolicited
-	case xid == xidAuth:
-		return h.Authenticated(code)
-	case !ours:
-		w.deliver = frame
-		return nil
-	}
-	c.Code, c.Body = code, d.B
-	w.deliver = w.pong()
-	h.Done(c)
-	c.finish()
-	if skipped && code != CodeUnimplemented {
-		// A server answers in order, except that it refuses at once an
-		// operation that it does not know. So an answer was lost, and will not come: the end of
-		// the connection tells the callers that wait for it.
-		return errSkipped
-	}
-	return nil
-}
-
-// Close is called by go-zookeeper when it is done with the connection.
-func (w *Conn) Close() error {
-	w.End(net.ErrClosed)
-	return nil
 }
 
 // End closes the connection, once, and settles the calls that are pending.

@@ -43,7 +43,7 @@ func testConn(t *testing.T, input []byte) (*Conn, *fakeHandler) {
 		TooSlow:  func(int, int, time.Duration) error { return io.ErrNoProgress },
 		Silent:   func(time.Duration, int) {},
 	})
-	w.in.Reset(bytes.NewReader(input))
+	w.stream.in.Reset(bytes.NewReader(input))
 	t.Cleanup(func() { w.End(io.EOF) })
 	return w, h
 }
@@ -77,13 +77,13 @@ func TestXidsWrapAround(t *testing.T) {
 // The ConnectRequest names the newest zxid that the session has seen, and the answer is read with all its fields.
 func TestHandshake(t *testing.T) {
 	w, h := testConn(t, handshake(4000, 7, true))
-	w.Write(framed(Encoder(nil).Int(0).Long(1).Int(5000).Long(7).Buffer(make([]byte, 16))))
+	w.stream.Write(framed(Encoder(nil).Int(0).Long(1).Int(5000).Long(7).Buffer(make([]byte, 16))))
 	d := Decoder{B: w.out}
 	d.take(8)
 	if zxid, timeout, id := d.Long(), d.Int(), d.Long(); zxid != 42 || timeout != 5000 || id != 7 {
 		t.Errorf("the request has zxid %d, timeout %d and session %d", zxid, timeout, id)
 	}
-	if _, err := w.Read(make([]byte, 100)); err != nil {
+	if _, err := w.stream.Read(make([]byte, 100)); err != nil {
 		t.Fatal(err)
 	}
 	if r := h.connected; r.Timeout != 4*time.Second || r.Session != 7 || !r.ReadOnly || r.Asked != 7 || len(r.Password) != 16 {
@@ -110,10 +110,10 @@ func TestAnswersAreMatched(t *testing.T) {
 		"no credentials":  {answer(-4, 1, 0), errUnsolicited, []int32{1, 1}},
 	} {
 		w, h := testConn(t, concat(hello, c.input))
-		w.Write(framed(Encoder(nil).Int(0).Long(1).Int(5000).Long(7).Buffer(make([]byte, 16))))
-		w.Write(framed(Encoder(nil).Int(9).Int(opCloseSession)))
+		w.stream.Write(framed(Encoder(nil).Int(0).Long(1).Int(5000).Long(7).Buffer(make([]byte, 16))))
+		w.stream.Write(framed(Encoder(nil).Int(9).Int(opCloseSession)))
 		calls := []*Call{w.Send(&Request{Op: OpGetData}), w.Send(&Request{Op: OpGetData})}
-		read, err := io.ReadAll(w)
+		read, err := io.ReadAll(w.Stream())
 		if c.want == io.EOF && err != nil || c.want != io.EOF && !errors.Is(err, c.want) || h.ended == nil {
 			t.Errorf("%s: error %v, want %v", name, err, c.want)
 		}

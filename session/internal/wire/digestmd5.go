@@ -2,7 +2,6 @@ package wire
 
 import (
 	"crypto/md5" //nolint:gosec // the mechanism is defined by it
-	"crypto/rand"
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
@@ -19,17 +18,9 @@ const saslURI = "zookeeper/" + saslServer
 // A DigestMD5 is one exchange of the SASL mechanism of that name (RFC 2831): the server
 // sends a challenge, the client its response, and the server its own.
 type DigestMD5 struct {
-	user, password string
-	cnonce         string
+	User, Password string
+	Cnonce         string // random
 	expected       string // the proof of the server; empty before the response
-}
-
-// NewDigestMD5 begins an exchange.
-func NewDigestMD5(user, password string) (*DigestMD5, error) {
-	if user == "" {
-		return nil, errors.New("DIGEST-MD5: the user name is empty")
-	}
-	return &DigestMD5{user: user, password: password, cnonce: rand.Text()}, nil
 }
 
 // Next answers the challenge of the server, and then checks the server's own proof.
@@ -54,10 +45,10 @@ func (e *DigestMD5) Next(challenge []byte) (response []byte, done bool, err erro
 		return nil, false, fmt.Errorf("DIGEST-MD5: the server wants the protection %q, and only auth is supported", directives["qop"])
 	}
 	utf8 := strings.EqualFold(directives["charset"], "utf-8")
-	secret := md5.Sum([]byte(hashText(e.user, utf8) + ":" + hashText(realm, utf8) + ":" + hashText(e.password, utf8))) //nolint:gosec // see above
-	key := hexMD5(string(secret[:]) + ":" + nonce + ":" + e.cnonce)
+	secret := md5.Sum([]byte(hashText(e.User, utf8) + ":" + hashText(realm, utf8) + ":" + hashText(e.Password, utf8))) //nolint:gosec // see above
+	key := hexMD5(string(secret[:]) + ":" + nonce + ":" + e.Cnonce)
 	prove := func(method string) string {
-		return hexMD5(key + ":" + nonce + ":00000001:" + e.cnonce + ":auth:" + hexMD5(method+":"+saslURI))
+		return hexMD5(key + ":" + nonce + ":00000001:" + e.Cnonce + ":auth:" + hexMD5(method+":"+saslURI))
 	}
 	e.expected = prove("")
 	var b strings.Builder
@@ -65,7 +56,7 @@ func (e *DigestMD5) Next(challenge []byte) (response []byte, done bool, err erro
 		b.WriteString("charset=utf-8,")
 	}
 	fmt.Fprintf(&b, "username=%s,realm=%s,nonce=%s,nc=00000001,cnonce=%s,digest-uri=%s,response=%s,qop=auth",
-		quoted(e.user), quoted(realm), quoted(nonce), quoted(e.cnonce), quoted(saslURI), prove("AUTHENTICATE"))
+		quoted(e.User), quoted(realm), quoted(nonce), quoted(e.Cnonce), quoted(saslURI), prove("AUTHENTICATE"))
 	return []byte(b.String()), false, nil
 }
 

@@ -10,7 +10,7 @@ func TestDigestMD5WantsTheServersProof(t *testing.T) {
 		"wrong": func(*DigestMD5) string { return "rspauth=00000000000000000000000000000000" },
 		"none":  func(*DigestMD5) string { return "" },
 	} {
-		e := &DigestMD5{user: "bob", password: "secret", cnonce: "c"}
+		e := &DigestMD5{User: "bob", Password: "secret", Cnonce: "c"}
 		if _, done, err := e.Next([]byte(`realm="r",nonce="n",charset=utf-8,algorithm=md5-sess,qop="auth"`)); err != nil || done {
 			t.Fatal(done, err)
 		}

@@ -51,16 +51,8 @@ func (a *arrivals) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// LastArrival returns when the newest bytes arrived.
-func (a *arrivals) LastArrival() time.Time {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.newest
-}
-
-// Arriving returns the answer of which some bytes have arrived, and the number of
-// these bytes. ok is false if there is none.
-func (a *arrivals) Arriving() (p Partial, got int, ok bool) {
+// arriving is Conn.Arriving.
+func (a *arrivals) arriving() (p Partial, got int, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.partial, int(a.received - a.partial.from), !a.partial.Began.IsZero()
@@ -82,30 +74,30 @@ func (a *arrivals) complete() {
 
 // readFrame returns a frame with its length in front. It recognises servers that are
 // not ZooKeeper's, and answers that are too large.
-func (w *Conn) readFrame() ([]byte, error) {
-	head, err := w.in.Peek(4)
+func (s *stream) readFrame() ([]byte, error) {
+	head, err := s.in.Peek(4)
 	if err != nil {
 		return nil, err
 	}
-	if !w.shaken {
+	if !s.shaken {
 		if err := foreign([4]byte(head)); err != nil {
 			return nil, err
 		}
 	}
-	n, limit := int(int32(binary.BigEndian.Uint32(head))), w.cfg.MaxAnswer
-	if !w.shaken {
+	n, limit := int(int32(binary.BigEndian.Uint32(head))), s.w.cfg.MaxAnswer
+	if !s.shaken {
 		limit = min(limit, maxHandshake)
 	}
-	if !w.shaken || n < 4 || n <= limit && w.in.Buffered() >= 4+n {
-		return readAnswer(w.in, limit)
+	if !s.shaken || n < 4 || n <= limit && s.in.Buffered() >= 4+n {
+		return readAnswer(s.in, limit)
 	}
-	if head, err = w.in.Peek(8); err != nil {
+	if head, err = s.in.Peek(8); err != nil {
 		return nil, err
 	}
 	xid := int32(binary.BigEndian.Uint32(head[4:]))
-	w.mu.Lock()
-	asked := w.pending.has(xid)
-	w.mu.Unlock()
+	s.w.mu.Lock()
+	asked := s.w.pending.has(xid)
+	s.w.mu.Unlock()
 	if !asked && n > maxUnasked {
 		return nil, fmt.Errorf("%w: a frame of %d bytes that nobody asked for", ErrMalformed, n)
 	}
@@ -115,16 +107,16 @@ func (w *Conn) readFrame() ([]byte, error) {
 		if !asked {
 			return nil, fmt.Errorf("%w: a frame of %d bytes", ErrMalformed, n)
 		}
-		err := w.cfg.TooLarge(n, limit)
-		w.blame(xid, &LostAnswer{err, GuiltOfAnswer})
+		err := s.w.cfg.TooLarge(n, limit)
+		s.w.blame(xid, &LostAnswer{err, GuiltOfAnswer})
 		return nil, err
 	}
-	w.begin(xid, 4+n, w.in.Buffered())
-	frame, err := readAnswer(w.in, n)
+	s.w.arrivals.begin(xid, 4+n, s.in.Buffered())
+	frame, err := readAnswer(s.in, n)
 	if err != nil {
 		return nil, err // the partial answer stays, for the reason
 	}
-	w.complete()
+	s.w.arrivals.complete()
 	return frame, nil
 }
 

@@ -49,12 +49,12 @@ func (r *ConnectResponse) read(frame []byte) error {
 
 // shakeHands has the handler decide about a ConnectResponse, and returns the frame that
 // go-zookeeper reads.
-func (w *Conn) shakeHands(frame []byte) ([]byte, error) {
-	r := &w.hello
+func (s *stream) shakeHands(frame []byte) ([]byte, error) {
+	r := &s.hello
 	if err := r.read(frame); err != nil {
 		return nil, err
 	}
-	timeout, err := w.cfg.Handler.Connected(r)
+	timeout, err := s.w.cfg.Handler.Connected(r)
 	switch {
 	case err != nil:
 		return nil, err
@@ -63,7 +63,7 @@ func (w *Conn) shakeHands(frame []byte) ([]byte, error) {
 	case timeout != r.Timeout:
 		binary.BigEndian.PutUint32(frame[8:], uint32(timeout.Milliseconds())) // go-zookeeper's timers, too
 	}
-	w.pace = timeout / pongFraction
+	s.pace = timeout / pongFraction
 	return frame, nil
 }
 
@@ -74,11 +74,11 @@ const pongFraction = 12
 // pong returns the answer to a ping for go-zookeeper, if the last one was a while
 // ago. go-zookeeper gives up a connection on which it reads nothing; that the
 // connection is alive shows in the answers to our own requests.
-func (w *Conn) pong() []byte {
+func (s *stream) pong() []byte {
 	now := time.Now()
-	if now.Sub(w.ponged) < w.pace {
+	if now.Sub(s.ponged) < s.pace {
 		return nil
 	}
-	w.ponged = now
+	s.ponged = now
 	return Encoder(nil).Int(16).Int(xidPing).Long(0).Int(0)
 }

@@ -5,6 +5,16 @@ import (
 	"time"
 )
 
+// firstXid is where our own requests begin to count, downwards. go-zookeeper
+// counts upwards from 1, and the xids down to -8 have meanings in the protocol.
+const firstXid int32 = -1000
+
+const (
+	xidEvent int32 = -1
+	xidPing  int32 = -2 // of the answer to a ping, whatever xid the ping had
+	xidAuth  int32 = -4
+)
+
 // pending are the requests of a connection that are unanswered.
 type pending struct {
 	calls   []*Call // in the order in which they were sent, and are answered

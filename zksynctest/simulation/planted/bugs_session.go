@@ -58,7 +58,7 @@ var sessionBugs = []bug{
 		"	if g.over.Err() != nil || w.Closed() {\n",
 		"	if g.over.Err() != nil {\n"}},
 		[]finder{enumerated("mutex-handover", "operations"), tested("./session", ".")}},
-	{"keep a connection on which an answer is missing", []edit{{"session/internal/wire/conn.go",
+	{"keep a connection on which an answer is missing", []edit{{"session/internal/wire/stream.go",
 		"	if skipped && code != CodeUnimplemented {\n",
 		"	if false && skipped {\n"}},
 		[]finder{enumerated("operations", "mutex-handover"), tested("./session", "TestALostAnswerIsMissed")}},

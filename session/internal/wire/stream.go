@@ -1,0 +1,155 @@
+package wire
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"time"
+)
+
+// A stream is a Conn as go-zookeeper sees it: it has the frames that are meant for
+// go-zookeeper.
+//
+// Write never blocks and never fails: a failing connection is closed, and the
+// reader ends it, because go-zookeeper can leave goroutines behind when a write
+// fails.
+type stream struct {
+	net.Conn
+	w *Conn
+
+	greeted bool            // the ConnectRequest was sent
+	hello   ConnectResponse // with the fields of the ConnectRequest
+
+	// Of the reader alone:
+	in      *bufio.Reader
+	deliver []byte // bytes that go-zookeeper has yet to read
+	shaken  bool
+	ponged  time.Time     // see pong
+	pace    time.Duration // likewise
+}
+
+// Write takes a frame of go-zookeeper's.
+func (s *stream) Write(p []byte) (int, error) {
+	s.w.mu.Lock()
+	defer s.w.mu.Unlock()
+	switch {
+	case s.w.closed:
+	case !s.greeted:
+		s.greeted = true
+		s.w.push(s.hello.adjustConnect(p, s.w.cfg.Handler.LastZxid()))
+	case isPing(p):
+		// The session decides when the server is asked; see pong.
+	default:
+		d := Decoder{B: p}
+		d.Int()
+		s.w.pending.zkXids = append(s.w.pending.zkXids, d.Int())
+		s.w.push(p)
+	}
+	return len(p), nil
+}
+
+// isPing says whether a frame of go-zookeeper's is a ping.
+func isPing(frame []byte) bool {
+	d := Decoder{B: frame}
+	d.Int()
+	d.Int()
+	return d.Int() == OpPing && !d.Bad
+}
+
+// SetWriteDeadline is for a Write that blocks; ours does not.
+func (s *stream) SetWriteDeadline(time.Time) error { return nil }
+
+// SetReadDeadline takes the limit by which go-zookeeper drops a silent connection.
+// See arrivals.
+func (s *stream) SetReadDeadline(t time.Time) error {
+	if t.IsZero() {
+		s.w.arrivals.patience = 0
+		return s.Conn.SetReadDeadline(t)
+	}
+	s.w.arrivals.patience = min(time.Until(t), maxPatience)
+	return nil
+}
+
+// Read gives go-zookeeper the frames that are meant for it, and deals with the
+// others on the way.
+func (s *stream) Read(p []byte) (int, error) {
+	for len(s.deliver) == 0 {
+		frame, err := s.readFrame()
+		if err == nil {
+			err = s.handle(frame)
+		}
+		if err != nil {
+			s.w.BlameStall()
+			why := fmt.Errorf("read: %w", err)
+			if !s.shaken {
+				why = &UnansweredError{why}
+			}
+			s.w.End(why)
+			return 0, err
+		}
+	}
+	n := copy(p, s.deliver)
+	s.deliver = s.deliver[n:]
+	return n, nil
+}
+
+func (s *stream) handle(frame []byte) (err error) {
+	h := s.w.cfg.Handler
+	if !s.shaken {
+		s.shaken = true
+		s.deliver, err = s.shakeHands(frame)
+		return err
+	}
+	d := Decoder{B: frame[4:]}
+	xid, zxid, code := d.Int(), d.Long(), d.Int()
+	ours := xid <= firstXid || xid == xidPing
+	switch {
+	case d.Bad:
+		return fmt.Errorf("%w: a frame of %d bytes", ErrMalformed, len(frame)-4)
+	case xid == xidEvent:
+		return h.Event(d.B)
+	}
+	if err := h.Header(zxid, code, xid <= firstXid); err != nil {
+		return err
+	}
+	s.w.mu.Lock()
+	var c *Call
+	var skipped, asked bool
+	switch {
+	case ours:
+		c, skipped = s.w.pending.take(xid)
+	case xid == xidAuth:
+		asked = s.w.pending.takeAuth()
+	default:
+		asked = s.w.pending.takeZK(xid)
+	}
+	s.w.mu.Unlock()
+	switch {
+	case ours && c == nil:
+		return fmt.Errorf("%w: for a request %d that was never made", ErrMalformed, xid)
+	case !ours && !asked:
+		return errUnsolicited
+	case xid == xidAuth:
+		return h.Authenticated(code)
+	case !ours:
+		s.deliver = frame
+		return nil
+	}
+	c.Code, c.Body = code, d.B
+	s.deliver = s.pong()
+	h.Done(c)
+	c.finish()
+	if skipped && code != CodeUnimplemented {
+		// A server answers in order, except that it refuses at once an
+		// operation that it does not know. So an answer was lost, and will not come: the end of
+		// the connection tells the callers that wait for it.
+		return errSkipped
+	}
+	return nil
+}
+
+// Close is called by go-zookeeper when it is done with the connection.
+func (s *stream) Close() error {
+	s.w.End(net.ErrClosed)
+	return nil
+}
