@@ -142,7 +142,7 @@ var exampleLines = map[string]struct {
 }{
 	"quickstart": {600, "it demonstrates faults"},
 	"kerberos":   {310, "it is a mechanism to copy, not a program to read"},
-	"tutorial":   {300, "it has the arguments of the classic program"},
+	"tutorial":   {260, "it has the arguments of the classic program"},
 	"workers":    {280, "the shares need a hash that moves few shards"},
 	"config":     {240, "the day of the operator has twelve steps"},
 	"queue":      {240, "it is several processes"},
