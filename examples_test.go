@@ -133,3 +133,45 @@ func TestOptionsAndFaultsHaveExamples(t *testing.T) {
 		}
 	}
 }
+
+// exampleLines are the examples that may have more than 200 lines without tests, and
+// why.
+var exampleLines = map[string]struct {
+	most int
+	why  string
+}{
+	"quickstart": {600, "it demonstrates faults"},
+	"kerberos":   {310, "it is a mechanism to copy, not a program to read"},
+	"tutorial":   {260, "it has the arguments of the classic program"},
+	"workers":    {280, "the shares need a hash that moves few shards"},
+	"config":     {240, "the day of the operator has twelve steps"},
+	"queue":      {240, "it is several processes"},
+}
+
+// An example is short enough to be read: it has at most 200 lines without tests, or the
+// number in exampleLines. examples/bench is a tool, and no example.
+func TestExamplesAreShort(t *testing.T) {
+	dirs, err := filepath.Glob("examples/*")
+	if err != nil || len(dirs) < 5 {
+		t.Fatalf("examples %v: %v", dirs, err)
+	}
+	for _, dir := range dirs {
+		name := filepath.Base(dir)
+		if name == "bench" {
+			continue
+		}
+		files, err := filepath.Glob(dir + "/*.go")
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := 0
+		for _, file := range files {
+			if !strings.HasSuffix(file, "_test.go") {
+				lines += strings.Count(readDocument(t, file), "\n")
+			}
+		}
+		if most := max(200, exampleLines[name].most); lines > most {
+			t.Errorf("%s has %d lines, want %d at most", dir, lines, most)
+		}
+	}
+}

@@ -3,16 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"go.uber.org/goleak"
-
-	"github.com/go-zksync/toolkit/session"
-	"github.com/go-zksync/toolkit/zksynctest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,9 +26,9 @@ func lines(out string) []string {
 func TestADay(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
-			var out, errs bytes.Buffer
-			if status := run(t.Context(), nil, &out, &errs); status != 0 || errs.Len() > 0 {
-				t.Fatalf("exit status %d\n%s%s", status, &out, &errs)
+			var out bytes.Buffer
+			if err := play(t.Context(), &out); err != nil {
+				t.Fatalf("%v\n%s", err, &out)
 			}
 			var config []string
 			var members []string
@@ -65,86 +61,14 @@ func TestADay(t *testing.T) {
 	}
 }
 
-// The example ends with status 0 when it is interrupted.
+// The example ends soon when it is interrupted, with the reason.
 func TestInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), pace)
 		defer cancel()
-		var out, errs bytes.Buffer
-		if status := run(ctx, nil, &out, &errs); status != 0 || errs.Len() > 0 {
-			t.Errorf("exit status %d\n%s%s", status, &out, &errs)
+		var out bytes.Buffer
+		if err := play(ctx, &out); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v, want the end of ctx\n%s", err, &out)
 		}
 	})
-}
-
-// buffer is a bytes.Buffer that can be looked at while it is written.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
-// With -servers the example follows the znode of a server that is running.
-func TestOnServers(t *testing.T) {
-	srv := zksynctest.Start(t)
-	m, err := session.Connect(t.Context(), srv.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	var out, errs buffer
-	status := make(chan int)
-	go func() { status <- run(ctx, []string{"-servers", srv.Addr(), "-path", "/x"}, &out, &errs) }()
-	appears := func(what string) {
-		t.Helper()
-		for limit := time.Now().Add(time.Minute); !strings.Contains(out.String(), what); time.Sleep(time.Millisecond) {
-			if time.Now().After(limit) {
-				t.Fatalf("the output lacks %q\n%s%s", what, &out, &errs)
-			}
-		}
-	}
-	appears("1: " + memberName())
-	if err := srv.Create("/x/config", []byte(`{"color":"hello"}`)); err != nil {
-		t.Fatal(err)
-	}
-	appears(`color "hello" (version 0)`)
-	cancel()
-	if status := <-status; status != 0 {
-		t.Errorf("exit status %d\n%s", status, &errs)
-	}
-	if names, _ := srv.Children("/x/members"); len(names) != 0 {
-		t.Errorf("members %v are left", names)
-	}
-}
-
-// Wrong usage ends with the usage status and names the mistake.
-func TestUsage(t *testing.T) {
-	for _, test := range []struct {
-		args   []string
-		status int
-		want   string
-	}{
-		{[]string{"-help"}, 0, "-servers"},
-		{[]string{"-nonsense"}, exitUsage, "nonsense"},
-		{[]string{"more"}, exitUsage, `"more"`},
-		{[]string{"-path", "demo"}, exitUsage, "demo"},
-		{[]string{"-servers", "a:b:c"}, exitUsage, "a:b:c"},
-	} {
-		var out, errs bytes.Buffer
-		if status := run(t.Context(), test.args, &out, &errs); status != test.status || !strings.Contains(errs.String(), test.want) {
-			t.Errorf("%v: exit status %d, %s", test.args, status, &errs)
-		}
-	}
 }

@@ -18,7 +18,6 @@ type operator struct {
 	ctx     context.Context
 	srv     *zkserver.Server
 	service *session.Manager
-	path    string
 	out     *printer
 }
 
@@ -37,27 +36,27 @@ func (o *operator) step(what string, do func() error) error {
 }
 
 func (o *operator) day() error {
-	hosts, err := connect(o.ctx, "127.0.0.1:2181", session.WithDialer(o.srv.Dial))
+	hosts, err := session.Connect(o.ctx, "127.0.0.1:2181", session.WithDialer(o.srv.Dial))
 	if err != nil {
 		return err
 	}
 	defer hosts.Close()
 	var second *session.Ephemeral
-	config := o.path + "/config"
+	config := path + "/config"
 	steps := []struct {
 		what string
 		do   func() error
 	}{
 		{"looks at a service without a configuration", func() error { return nil }},
 		{"writes the first configuration", func() error {
-			if err := o.srv.Create(o.path, nil); err != nil {
+			if err := o.srv.Create(path, nil); err != nil {
 				return err
 			}
 			return o.srv.Create(config, []byte(`{"color":"blue"}`))
 		}},
 		{"starts host-1 and host-2", func() (err error) {
-			if _, err = hosts.Ephemeral(o.ctx, o.path+"/members/host-1", nil); err == nil {
-				second, err = hosts.Ephemeral(o.ctx, o.path+"/members/host-2", nil)
+			if _, err = hosts.Ephemeral(o.ctx, path+"/members/host-1", nil); err == nil {
+				second, err = hosts.Ephemeral(o.ctx, path+"/members/host-2", nil)
 			}
 			return err
 		}},

@@ -16,7 +16,7 @@ import (
 
 // serve is the service: it follows its configuration and its group until ctx
 // ends.
-func serve(ctx context.Context, m *session.Manager, path string, out *printer) error {
+func serve(ctx context.Context, m *session.Manager, out *printer) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return followConfig(ctx, m, path+"/config", out) })
 	g.Go(func() error { return showMembers(ctx, m, path+"/members", out) })

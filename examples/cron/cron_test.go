@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -13,7 +14,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // When the leader's session ends by force another node takes over, and no slot runs twice.
 func TestTakeOver(t *testing.T) {
 	var out, errs bytes.Buffer
-	if status := run(t.Context(), []string{"-every", "10ms", "-for", "1s"}, &out, &errs); status != 0 || errs.Len() > 0 {
+	if status := run(t.Context(), 10*time.Millisecond, time.Second, &out, &errs); status != 0 || errs.Len() > 0 {
 		t.Errorf("status %d, errors %q", status, errs.String())
 	}
 	text := out.String()
@@ -32,15 +33,5 @@ func TestVerdict(t *testing.T) {
 	l := &journal{out: &out, ran: map[int64][]string{1: {"a"}, 2: {"a", "b"}}}
 	if l.verdict() != 1 || !strings.Contains(out.String(), "slot 2") {
 		t.Errorf("a slot that was run twice: %s", out.String())
-	}
-}
-
-// Wrong usage ends with status 2 and a message.
-func TestUsage(t *testing.T) {
-	for _, args := range [][]string{{"-every", "0"}, {"-for", "-1s"}, {"-nodes", "0"}, {"surplus"}, {"-nonsense"}} {
-		var out, errs bytes.Buffer
-		if status := run(t.Context(), args, &out, &errs); status != 2 || errs.Len() == 0 {
-			t.Errorf("%v: status %d, errors %q", args, status, errs.String())
-		}
 	}
 }

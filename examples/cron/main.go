@@ -5,15 +5,10 @@
 //
 // starts an embedded server and three nodes in this process, ends the leader's
 // session half way through, and says at the end whether any slot was run twice.
-// With -servers it is one node; start it on as many machines as you like:
-//
-//	go run ./examples/cron -servers zk1:2181,zk2:2181 -id node-1 -for 0
 package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -28,71 +23,39 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+const path = "/cron/report" // the leader among the nodes runs the task
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(ctx, 500*time.Millisecond, 6*time.Second, os.Stdout, os.Stderr))
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	fs := flag.NewFlagSet("cron", flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	servers := fs.String("servers", "", "the ensemble as host:port,...; without it an embedded server and -nodes nodes are started")
-	path := fs.String("path", "/cron/report", "where the nodes elect the one that runs the task")
-	id := fs.String("id", "", "the name of this node, with -servers; the default is host and process")
-	every := fs.Duration("every", 500*time.Millisecond, "how often the task runs")
-	length := fs.Duration("for", 6*time.Second, "how long to go on; 0 is until interrupted")
-	nodes := fs.Int("nodes", 3, "how many nodes to start, without -servers")
-	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return 0
-	} else if err != nil {
-		return 2
+// run runs three nodes on a server of its own, and returns the exit status.
+func run(ctx context.Context, every, length time.Duration, stdout, stderr io.Writer) int {
+	ctx, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
+	srv, err := zkserver.New(zkserver.Config{TickTime: 100 * time.Millisecond, MaxSessionTimeout: time.Minute})
+	if err != nil {
+		fmt.Fprintln(stderr, "cron:", err)
+		return 1
 	}
-	if *every < time.Millisecond || *length < 0 || *nodes < 1 || fs.NArg() > 0 {
-		fmt.Fprintf(stderr, "cron: -every %v is to be at least 1ms, -for %v at least 0, -nodes %d at least 1, and nothing may follow the flags (%q)\n",
-			*every, *length, *nodes, fs.Args())
-		return 2
-	}
-	if *length > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, *length)
-		defer cancel()
-	}
+	defer srv.Close()
 	log := &journal{out: stdout, start: time.Now(), ran: make(map[int64][]string)}
-	var err error
-	if *servers != "" {
-		err = node(ctx, *servers, *path, *id, *every, log, nil)
-	} else {
-		err = demonstrate(ctx, *path, *every, *length, *nodes, log)
+	g, working := errgroup.WithContext(ctx)
+	for i := range 3 {
+		g.Go(func() error { return node(working, srv, fmt.Sprintf("node-%d", i+1), every, log) })
 	}
-	if err != nil && ctx.Err() == nil {
-		fmt.Fprintf(stderr, "cron: %v\n", err)
+	g.Go(func() error { return accident(working, length/2, srv, log) })
+	if err := g.Wait(); err != nil && ctx.Err() == nil {
+		fmt.Fprintln(stderr, "cron:", err)
 		return 1
 	}
 	return log.verdict()
 }
 
-// demonstrate runs several nodes on a server of its own.
-func demonstrate(ctx context.Context, path string, every, length time.Duration, nodes int, log *journal) error {
-	srv, err := zkserver.New(zkserver.Config{TickTime: 100 * time.Millisecond, MaxSessionTimeout: time.Minute})
-	if err != nil {
-		return err
-	}
-	defer srv.Close()
-	g, ctx := errgroup.WithContext(ctx)
-	for i := range nodes {
-		g.Go(func() error {
-			return node(ctx, "127.0.0.1:2181", path, fmt.Sprintf("node-%d", i+1), every, log, srv)
-		})
-	}
-	if length > 0 {
-		g.Go(func() error { return accident(ctx, length/2, path, srv, log) })
-	}
-	return g.Wait()
-}
-
 // accident ends the session of the leader, as if its process had died.
-func accident(ctx context.Context, after time.Duration, path string, srv *zkserver.Server, log *journal) error {
+func accident(ctx context.Context, after time.Duration, srv *zkserver.Server, log *journal) error {
 	m, err := session.Connect(ctx, "127.0.0.1:2181", session.WithDialer(srv.Dial))
 	if err != nil {
 		return err
@@ -111,24 +74,14 @@ func accident(ctx context.Context, after time.Duration, path string, srv *zkserv
 	return srv.ExpireSession(leader.Session)
 }
 
-func node(ctx context.Context, servers, path, id string, every time.Duration, log *journal, srv *zkserver.Server) error {
-	var opts []session.Option
-	if srv != nil {
-		opts = append(opts, session.WithDialer(srv.Dial), session.WithTimeout(time.Second))
-	}
-	m, err := session.Connect(ctx, servers, opts...)
+func node(ctx context.Context, srv *zkserver.Server, id string, every time.Duration, log *journal) error {
+	m, err := session.Connect(ctx, "127.0.0.1:2181", session.WithDialer(srv.Dial), session.WithTimeout(time.Second))
 	if err != nil {
 		return err
 	}
 	defer m.Close()
-	var named []zksync.ElectionOption
-	if id != "" {
-		named = append(named, zksync.WithID(id))
-	} else {
-		id = "this node"
-	}
 	j := &job{m: m, path: path + "/last", every: every, task: func(slot int64) { log.task(id, slot) }}
-	return zksync.NewElection(m, path+"/nodes", named...).Run(ctx, func(ctx context.Context) error {
+	return zksync.NewElection(m, path+"/nodes", zksync.WithID(id)).Run(ctx, func(ctx context.Context) error {
 		token, _ := zksync.Token(ctx)
 		log.say(id, "leads with token %d", token)
 		defer func() { log.say(id, "leads no more: %v", context.Cause(ctx)) }()

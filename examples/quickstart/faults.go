@@ -2,151 +2,89 @@ package main
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
-// A saboteur causes faults, each time for the current holder of the lock.
-type saboteur struct {
-	stage *stage
-	show  *timeline
-	res   *resource
+// A schedule says which holds are hit.
+type schedule struct {
+	start  time.Time
+	expire func(session int64) error
 
-	plan   []fault
-	done   int
-	offers chan *hold
-	losers map[*worker]bool
+	mu   sync.Mutex
+	done int
 }
 
-// A fault is due at a fraction of the run's length.
-type fault struct {
-	name   string
-	due    float64
-	loses  bool // the holder loses the lock; no worker loses it twice
-	strike func(*saboteur, context.Context, *hold, time.Duration) bool
-}
-
-func newSaboteur(st *stage, show *timeline, res *resource) *saboteur {
-	s := &saboteur{stage: st, show: show, res: res, offers: make(chan *hold), losers: make(map[*worker]bool)}
-	broken := fault{name: "a connection that breaks", due: 0.08, strike: (*saboteur).breakConnection}
-	expired := fault{name: "a session that is expired by force", due: 0.2, loses: true, strike: (*saboteur).expireSession}
-	away := fault{name: "a holder that is cut off for longer than its session timeout", due: 0.4, loses: true, strike: (*saboteur).cutOff}
-	if st.expire != nil {
-		s.plan = []fault{broken, expired, away}
-	} else {
-		away.due = expired.due // where session timeouts are longer, too, as a rule
-		s.plan = []fault{broken, away}
+// next returns the fault that is due for a worker that has the lock, or nil.
+func (s *schedule) next(w *worker) func(w *worker, ctx context.Context, h *hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	faults := []struct {
+		due    float64 // of the length of the run
+		loses  bool    // the holder loses the lock
+		strike func(w *worker, ctx context.Context, h *hold)
+	}{
+		{0.08, false, (*worker).breakConnection},
+		{0.2, true, (*worker).expireSession},
+		{0.4, true, (*worker).cutOff},
 	}
-	return s
-}
-
-// missed names the faults that the run had no time for.
-func (s *saboteur) missed() (names []string) {
-	for _, f := range s.plan[s.done:] {
-		names = append(names, f.name)
+	if s.done == len(faults) {
+		return nil
 	}
-	return names
-}
-
-// offer asks whether this hold is to be hit. If so the worker keeps the lock
-// until h.free is closed or the lock is lost.
-func (s *saboteur) offer(h *hold) bool {
-	select {
-	case s.offers <- h:
-		return true
-	default:
-		return false
+	f := faults[s.done]
+	if time.Since(s.start) < time.Duration(f.due*float64(length)) || f.loses && w.hit {
+		return nil
 	}
-}
-
-func (s *saboteur) run(ctx context.Context, length, timeout time.Duration) error {
-	start := time.Now()
-	for _, f := range s.plan {
-		pause(ctx, time.Until(start.Add(time.Duration(f.due*float64(length)))))
-		h := s.victim(ctx, f)
-		if h == nil {
-			return nil
-		}
-		pause(h.held, length/50) // so that one sees it hold
-		seen := f.strike(s, ctx, h, timeout)
-		close(h.free)
-		if !seen {
-			return nil
-		}
-		s.done++
-	}
-	return nil
-}
-
-// victim waits for the next hold that f may hit; nil means that ctx ended.
-func (s *saboteur) victim(ctx context.Context, f fault) *hold {
-	for {
-		select {
-		case h := <-s.offers:
-			if !f.loses {
-				return h
-			}
-			if !s.losers[h.worker] {
-				s.losers[h.worker] = true
-				return h
-			}
-			close(h.free)
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	s.done++
+	w.hit = w.hit || f.loses
+	return f.strike
 }
 
 // breakConnection resets the holder's connection, which it should survive.
-func (s *saboteur) breakConnection(ctx context.Context, h *hold, _ time.Duration) bool {
-	sess, err := h.worker.m.Session(ctx)
+func (w *worker) breakConnection(ctx context.Context, h *hold) {
+	s, err := w.m.Session(ctx)
 	if err != nil {
-		return false
+		return
 	}
-	s.show.fault("breaks the connection of %s, which has the lock", h.worker.name)
-	h.strike(false)
-	h.worker.link.reset()
-	if err := sess.Sync(h.held, "/"); err != nil {
-		return ctx.Err() == nil // it was lost all the same: the worker will tell
+	w.show.fault("breaks the connection of %s, which has the lock", w.name)
+	h.struck = time.Now()
+	w.link.Reset()
+	if s.Sync(h.held, "/") == nil { // otherwise the lock is lost all the same, and end will tell
+		w.show.say(w.name, "is back", "%s later, in the same session: it still has the lock", short(time.Since(h.struck)))
 	}
-	s.show.say(h.worker.name, "is back", "%s later, in the same session: it still has the lock", short(time.Since(h.struckAt())))
-	return true
 }
 
 // expireSession ends the holder's session on the server before its time, as an
 // operator could. No client can know that in advance.
-func (s *saboteur) expireSession(ctx context.Context, h *hold, _ time.Duration) bool {
-	sess, err := h.worker.m.Session(ctx)
+func (w *worker) expireSession(ctx context.Context, h *hold) {
+	s, err := w.m.Session(ctx)
 	if err != nil {
-		return false
+		return
 	}
-	s.show.fault("expires the session of %s, which has the lock, by force", h.worker.name)
-	h.strike(true)
-	if err := s.stage.expire(sess.ID()); err != nil {
-		s.show.fault("could not: %v", err)
-		return false
+	w.show.fault("expires the session of %s, which has the lock, by force", w.name)
+	h.struck = time.Now()
+	h.revoked = h.struck
+	if w.faults.expire(s.ID()) == nil {
+		<-h.held.Done()
+		w.end(h)
 	}
-	<-h.held.Done()
-	return s.res.overtaken(ctx, h.token)
 }
 
-// cutOff lets nothing through between the holder and the servers, without closing
+// cutOff lets nothing through between the holder and the server, without closing
 // anything, until another worker has the lock.
-func (s *saboteur) cutOff(ctx context.Context, h *hold, timeout time.Duration) bool {
-	s.show.cutLane(h.worker.number, true)
-	s.show.fault("cuts %s off, which has the lock: nothing gets through, nothing is closed", h.worker.name)
-	h.strike(false)
-	h.worker.link.cut()
-	defer func() {
-		h.worker.link.heal()
-		s.show.cutLane(h.worker.number, false)
-		s.show.fault("heals the network of %s", h.worker.name)
-	}()
+func (w *worker) cutOff(ctx context.Context, h *hold) {
+	w.show.lane(w.number, cutOff)
+	w.show.fault("cuts %s off, which has the lock: nothing gets through, nothing is closed", w.name)
+	h.struck = time.Now()
+	w.link.Cut()
 	<-h.held.Done()
-	knew := time.Now()
-	if !s.res.overtaken(ctx, h.token) {
-		return false
+	w.end(h)
+	w.show.lane(w.number, cutOff)
+	if w.res.overtaken(ctx, h.token) {
+		w.show.fault("the server passed the lock on %s after %s knew", short(time.Since(h.until)), w.name)
+		pause(ctx, timeout/4)
 	}
-	s.show.fault("the server passed the lock on %s after %s knew", short(time.Since(knew)), h.worker.name)
-	pause(ctx, timeout/4)
-	return true
+	w.link.Heal()
+	w.show.lane(w.number, resting)
+	w.show.fault("heals the network of %s", w.name)
 }

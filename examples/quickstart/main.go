@@ -1,21 +1,17 @@
-// Quickstart lets several workers take turns under one lock while things go wrong,
-// prints the events, and judges whether two of them ever held the lock at the same
-// time.
+// Quickstart lets four workers take turns under one lock while things go wrong, prints
+// the events, and judges whether two of them ever held the lock at the same time.
 //
 //	go run ./examples/quickstart
-//	go run ./examples/quickstart -servers zk1:2181,zk2:2181 -for 30s
 //
-// Without -servers it brings its own ZooKeeper server, in this process. Each
-// worker has a session of its own, as if it were a process of its own.
+// It brings its own ZooKeeper server, in this process. Each worker has a session and a
+// link to the server of its own, as if it were a process of its own.
 //
-// The exit status is 0 if the lock kept its promises, 1 if it did not or the run
-// failed, and 2 if the command line makes no sense.
+// The exit status is 0 if the lock kept its promises, and 1 if it did not or the run
+// failed.
 package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -26,122 +22,72 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 const (
-	exitFailed = 1
-	exitUsage  = 2
+	length  = 10 * time.Second // of the run
+	timeout = 2 * time.Second  // of the sessions
 )
-
-type config struct {
-	servers string
-	length  time.Duration
-	workers int
-	timeout time.Duration
-}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait for anything
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
-}
-
-// run is the whole program: it returns the exit status.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	cfg, err := parse(args, stderr)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintf(stderr, "quickstart: %v\n", err)
-		return exitUsage
-	}
-	st, err := openStage(cfg)
+	v, err := run(ctx, 4, func(string) string { return "/quickstart/lock" }, os.Stdout)
 	if err != nil {
-		fmt.Fprintf(stderr, "quickstart: %v\n", err)
-		return exitFailed
+		fmt.Fprintln(os.Stderr, "quickstart:", err)
 	}
-	defer st.close()
-	v, err := play(ctx, cfg, st, stdout)
-	if err != nil {
-		fmt.Fprintf(stderr, "quickstart: %v\n", err)
-		if errors.Is(err, session.ErrInvalidServers) {
-			return exitUsage
-		}
-		return exitFailed
+	if err != nil || !v.ok() {
+		os.Exit(1)
 	}
-	return v.status()
 }
 
-func parse(args []string, stderr io.Writer) (config, error) {
-	var cfg config
-	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
-	flags.StringVar(&cfg.servers, "servers", "", "connection string `host:port,...` of an ensemble; empty for a server in this process")
-	flags.DurationVar(&cfg.length, "for", 10*time.Second, "length of the run")
-	flags.IntVar(&cfg.workers, "workers", 4, "number of workers, each with a session of its own")
-	flags.DurationVar(&cfg.timeout, "timeout", 2*time.Second, "session timeout to ask for; a server may grant another")
-	flags.SetOutput(io.Discard) // the error is reported once, by run
-	flags.Usage = func() {}
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			fmt.Fprintln(stderr, "Workers take turns under one lock while things go wrong.\n\nUsage: quickstart [flags]")
-			flags.SetOutput(stderr)
-			flags.PrintDefaults()
-		}
-		return cfg, err
-	}
-	switch {
-	case flags.NArg() > 0:
-		return cfg, fmt.Errorf("unexpected argument %q: there are flags only, see -help", flags.Arg(0))
-	case cfg.length < time.Second:
-		return cfg, fmt.Errorf("-for %v: want at least 1s", cfg.length)
-	case cfg.workers < 2 || cfg.workers > 50:
-		return cfg, fmt.Errorf("-workers %d: want 2 to 50", cfg.workers)
-	case cfg.timeout < 200*time.Millisecond || cfg.timeout > time.Hour:
-		return cfg, fmt.Errorf("-timeout %v: want 200ms to 1h", cfg.timeout)
-	}
-	return cfg, nil
-}
-
-// errTimeUp ends the run in order, as opposed to a failure or Ctrl-C.
-var errTimeUp = errors.New("the time is up")
-
-// play goes through one run and prints it, verdict included.
-func play(ctx context.Context, cfg config, st *stage, out io.Writer) (v verdict, err error) {
-	show := newTimeline(out, cfg.workers)
-	res := newResource()
-	sab := newSaboteur(st, show, res)
-	workers, err := hire(ctx, cfg, st, show, res, sab)
+// run goes through one run and prints it, with the verdict. lock returns the path of
+// the lock for a worker: the same path for all, unless a test needs a lock that does not
+// exclude.
+func run(ctx context.Context, workers int, lock func(worker string) string, out io.Writer) (v verdict, err error) {
+	// Servers expire sessions at multiples of their tick: a short tick keeps the run short.
+	srv, err := zkserver.New(zkserver.Config{TickTime: timeout / 10, MinSessionTimeout: timeout, MaxSessionTimeout: timeout})
 	if err != nil {
 		return v, err
 	}
-	granted, err := workers[0].timeout(ctx)
-	if err == nil {
-		show.begin(st, granted, cfg)
-		err = work(ctx, cfg, workers, sab, granted)
+	defer srv.Close()
+	show, res := newTimeline(out, workers), newResource()
+	faults := &schedule{expire: srv.ExpireSession}
+	all := make([]*worker, workers)
+	for i := range all {
+		w := &worker{number: i, name: fmt.Sprintf("w%d", i+1), link: zksynctest.NewLink(srv.Dial), show: show, res: res, faults: faults}
+		defer w.link.Close()
+		w.m, err = session.Connect(ctx, zksynctest.InMemory, session.WithTimeout(timeout), session.WithDialer(w.link.Dial))
+		if err != nil {
+			return v, err
+		}
+		defer w.m.Close()
+		w.lock = zksync.NewMutex(w.m, lock(w.name))
+		all[i] = w
 	}
-	stopped := ctx.Err() != nil
-	if err == nil && !stopped {
+
+	show.begin(workers)
+	faults.start = time.Now()
+	working, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
+	g, working := errgroup.WithContext(working)
+	for _, w := range all {
+		g.Go(func() error { return w.run(working) })
+	}
+	if err := g.Wait(); err != nil && ctx.Err() == nil {
+		return v, err
+	}
+	if ctx.Err() == nil {
 		show.fault("the time is up")
 	}
-	dismiss(workers)
-	if err == nil || stopped {
-		v = judge(collect(workers), res.history())
-		v.missed, v.stopped = sab.missed(), stopped
-		show.end(v)
-		return v, nil
+	var spans []span
+	for _, w := range all {
+		spans = append(spans, w.spans...)
 	}
-	return v, err
-}
-
-// work lets the workers run until the time is up, ctx ends or one of them fails.
-func work(ctx context.Context, cfg config, workers []*worker, sab *saboteur, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, cfg.length, errTimeUp)
-	defer cancel()
-	g, ctx := errgroup.WithContext(ctx)
-	for _, w := range workers {
-		g.Go(func() error { return w.run(ctx) })
-	}
-	g.Go(func() error { return sab.run(ctx, cfg.length, timeout) })
-	return g.Wait()
+	v = judge(spans, res.past)
+	v.print(out, ctx.Err() != nil)
+	return v, nil
 }

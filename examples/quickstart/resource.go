@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 )
@@ -17,13 +16,12 @@ type resource struct {
 	mu     sync.Mutex
 	newest int64
 	change chan struct{} // closed and replaced when newest grows
-	value  int
 	past   history
 }
 
 // A history counts the accesses to a resource.
 type history struct {
-	value    int // in the end
+	value    int // the number
 	writes   int // that were accepted
 	late     int // that were accepted although their writer knew it had lost the lock
 	refusals []refusal
@@ -37,20 +35,13 @@ type refusal struct {
 	late   bool // it was made on purpose by a writer that knew it had lost the lock
 }
 
-// A staleError is how the resource refuses a token.
-type staleError struct{ token, newest int64 }
-
-func (e *staleError) Error() string {
-	return fmt.Sprintf("token %d is older than %d", e.token, e.newest)
-}
-
 func newResource() *resource { return &resource{change: make(chan struct{})} }
 
 // check is called with the mutex held.
 func (r *resource) check(who string, token int64, late bool) error {
 	if token < r.newest {
 		r.past.refusals = append(r.past.refusals, refusal{worker: who, token: token, at: time.Now(), late: late})
-		return &staleError{token, r.newest}
+		return fmt.Errorf("token %d is older than %d", token, r.newest)
 	}
 	if token > r.newest {
 		r.newest = token
@@ -66,7 +57,7 @@ func (r *resource) read(who string, token int64) (int, error) {
 	if err := r.check(who, token, false); err != nil {
 		return 0, err
 	}
-	return r.value, nil
+	return r.past.value, nil
 }
 
 // write stores value. late says that the writer knows that the lock is no longer its
@@ -77,7 +68,7 @@ func (r *resource) write(who string, token int64, value int, late bool) error {
 	if err := r.check(who, token, late); err != nil {
 		return err
 	}
-	r.value = value
+	r.past.value = value
 	r.past.writes++
 	if late {
 		r.past.late++
@@ -101,13 +92,4 @@ func (r *resource) overtaken(ctx context.Context, token int64) bool {
 			return false
 		}
 	}
-}
-
-func (r *resource) history() history {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	h := r.past
-	h.value = r.value
-	h.refusals = slices.Clone(r.past.refusals)
-	return h
 }

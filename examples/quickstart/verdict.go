@@ -3,8 +3,8 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -38,37 +38,22 @@ func (s span) mistaken(at time.Time) bool {
 
 // A verdict is the result of a check of the spans and the resource's history.
 type verdict struct {
-	turns   int
-	losses  []span
-	history history
-	late    int      // refusals of writes that were late on purpose
-	wrong   []string // broken promises
-	missed  []string // faults that the run had no time for
-	stopped bool     // by hand
+	spans []span
+	past  history
+	late  int      // refusals of writes that were late on purpose
+	wrong []string // broken promises
 }
 
 func (v verdict) ok() bool { return len(v.wrong) == 0 }
 
-// status is the exit status of the program.
-func (v verdict) status() int {
-	if v.ok() {
-		return 0
-	}
-	return exitFailed
-}
-
 // judge looks for two that held at once, by the clock and by the tokens.
 func judge(spans []span, past history) verdict {
-	v := verdict{turns: len(spans), history: past}
-	spans = slices.Clone(spans)
+	v := verdict{spans: spans, past: past}
 	slices.SortFunc(spans, func(a, b span) int {
 		return cmp.Or(a.from.Compare(b.from), cmp.Compare(a.token, b.token)) // a turn may be shorter than the clock can tell
 	})
 
 	for i, s := range spans {
-		if s.lost {
-			v.losses = append(v.losses, s)
-		}
 		if i == 0 {
 			continue
 		}
@@ -104,33 +89,30 @@ func (v *verdict) accuse(format string, args ...any) {
 	v.wrong = append(v.wrong, fmt.Sprintf(format, args...))
 }
 
-// lines is the verdict in words, without the last one.
-func (v verdict) lines() (lines []string) {
-	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	if v.stopped {
+func (v verdict) print(out io.Writer, stopped bool) {
+	say := func(format string, args ...any) { fmt.Fprintf(out, format+"\n", args...) }
+	say("")
+	if stopped {
 		say("Stopped by hand.")
 	}
-	say("%d turns under the lock, %d writes accepted, the number stands at %d.", v.turns, v.history.writes, v.history.value)
-	for _, s := range v.losses {
-		switch {
-		case s.struck.IsZero():
-			say("%s lost the lock (token %d).", s.worker, s.token)
-		case !s.revoked.IsZero():
-			say("%s lost the lock (token %d) by force, and knew it %s later. Only the tokens protect in that time.",
-				s.worker, s.token, short(s.until.Sub(s.revoked)))
-		default:
-			say("%s lost the lock (token %d), and knew it %s after the fault, before the server gave it to anyone.",
-				s.worker, s.token, short(s.until.Sub(s.struck)))
+	say("%d turns under the lock, %d writes accepted, the number stands at %d.", len(v.spans), v.past.writes, v.past.value)
+	for _, s := range v.spans {
+		if !s.lost {
+			continue
 		}
+		knew, how := short(s.until.Sub(s.struck)), "before the server gave it to anyone"
+		if !s.revoked.IsZero() {
+			how = "by force: only the tokens protect in that time"
+		}
+		say("%s lost the lock (token %d), and knew it %s after the fault, %s.", s.worker, s.token, knew, how)
 	}
 	if v.late > 0 {
-		say("Writes that came late, with an old token: %d refused, %d accepted.", v.late, v.history.late)
-	}
-	if len(v.missed) > 0 {
-		say("Not seen, for want of time (see -for): %s.", strings.Join(v.missed, "; "))
+		say("Writes that came late, with an old token: %d refused, %d accepted.", v.late, v.past.late)
 	}
 	for _, w := range v.wrong {
-		say("WRONG: %s.", w)
+		say("FAILED: %s.", w)
 	}
-	return lines
+	if v.ok() {
+		say("OK: never did two hold the lock at once, and nothing written was lost.")
+	}
 }

@@ -58,11 +58,11 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := judge(c.spans, c.past)
 			wrong := strings.Join(v.wrong, "; ")
-			if c.want == "" && (!v.ok() || v.status() != 0) {
-				t.Errorf("exit status %d: %s", v.status(), wrong)
+			if c.want == "" && !v.ok() {
+				t.Errorf("broken promises: %s", wrong)
 			}
-			if c.want != "" && (v.ok() || v.status() != 1 || !strings.Contains(wrong, c.want)) {
-				t.Errorf("exit status %d: %q, want 1 for %q", v.status(), wrong, c.want)
+			if c.want != "" && (v.ok() || !strings.Contains(wrong, c.want)) {
+				t.Errorf("broken promises: %q, want %q", wrong, c.want)
 			}
 		})
 	}

@@ -26,21 +26,17 @@ func TestTheOtherTakesOver(t *testing.T) {
 			stopped <- time.Now()
 			return nil
 		}
-		instance := func() *session.Manager {
-			m := srv.Connect(t, session.WithTimeout(30*time.Second))
-			go serve(t.Context(), m, job)
-			return m
+		instance := func() *zksynctest.Link {
+			link := srv.NewLink(t)
+			go serve(t.Context(), link.Connect(t, session.WithTimeout(30*time.Second)), job)
+			return link
 		}
 
 		a := instance()
 		first := <-started
 		instance()
-		s, err := a.Session(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
 		cut := time.Now()
-		srv.Partition(s.ID())
+		a.Cut()
 		second := <-started
 
 		if len(stopped) != 1 {

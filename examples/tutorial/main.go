@@ -31,7 +31,11 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -74,37 +78,68 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // test runs the test that the first argument names.
 func test(ctx context.Context, args []string, out io.Writer) error {
-	if len(args) == 0 {
-		return fmt.Errorf("%w: want bTest or qTest", errUsage)
+	switch {
+	case len(args) == 0 || args[0] != "bTest" && args[0] != "qTest":
+		return fmt.Errorf("%w: %q, want bTest or qTest", errUsage, strings.Join(args, " "))
+	case args[0] == "bTest" && len(args) != 3:
+		return fmt.Errorf("%w: bTest has two, the servers and the size, not %d", errUsage, len(args)-1)
+	case args[0] == "qTest" && len(args) != 4:
+		return fmt.Errorf("%w: qTest has three, the servers, the count, and p or c, not %d", errUsage, len(args)-1)
+	case args[0] == "qTest" && args[3] != producer && args[3] != consumer:
+		return fmt.Errorf("%w: %q, want p for a producer or c for a consumer", errUsage, args[3])
 	}
-	switch name, args := args[0], args[1:]; name {
-	case "bTest":
-		if len(args) != 2 {
-			return fmt.Errorf("%w: bTest has two, the servers and the size, not %d", errUsage, len(args))
+	n, err := strconv.Atoi(args[2])
+	if err != nil || n < 1 {
+		return fmt.Errorf("%w: %q is not a number from 1 up", errUsage, args[2])
+	}
+	connect, stop, err := stage(args[1])
+	if err != nil {
+		return err
+	}
+	defer stop()
+	all, ctx := errgroup.WithContext(ctx)
+	part := func(who string, take func(m *session.Manager, who string) error) {
+		all.Go(func() error {
+			connecting, cancel := context.WithTimeout(ctx, connectTimeout)
+			defer cancel()
+			m, err := connect(connecting)
+			if err != nil {
+				return err
+			}
+			defer m.Close()
+			return take(m, who)
+		})
+	}
+	participate := func(m *session.Manager, who string) error { return participate(ctx, m, n, who, out) }
+	produce := func(m *session.Manager, who string) error { return produce(ctx, m, n, who, out) }
+	consume := func(m *session.Manager, who string) error { return consume(ctx, m, n, who, out) }
+	switch alone := args[1] != embedded; {
+	case args[0] == "bTest" && alone:
+		part("", participate)
+	case args[0] == "bTest":
+		for i := range n {
+			part(fmt.Sprintf("participant %d: ", i+1), participate)
 		}
-		size, err := strconv.Atoi(args[1])
-		if err != nil || size < 1 {
-			return fmt.Errorf("%w: the size %q is not a number from 1 up", errUsage, args[1])
-		}
-		return barrierTest(ctx, args[0], size, out)
-	case "qTest":
-		if len(args) != 3 {
-			return fmt.Errorf("%w: qTest has three, the servers, the count, and p or c, not %d", errUsage, len(args))
-		}
-		count, err := strconv.Atoi(args[1])
-		if err != nil || count < 1 {
-			return fmt.Errorf("%w: the count %q is not a number from 1 up", errUsage, args[1])
-		}
-		if args[2] != producer && args[2] != consumer {
-			return fmt.Errorf("%w: %q, want p for a producer or c for a consumer", errUsage, args[2])
-		}
-		return queueTest(ctx, args[0], count, args[2], out)
+	case alone && args[3] == producer:
+		part("", produce)
+	case alone:
+		part("", consume)
 	default:
-		return fmt.Errorf("%w: %q, want bTest or qTest", errUsage, name)
+		part("producer: ", produce)
+		part("consumer: ", consume)
 	}
+	return all.Wait()
 }
 
-const embedded = "embedded"
+const (
+	embedded = "embedded"
+	producer = "p"
+	consumer = "c"
+
+	// A process that finds no server says so after this long. The wait for the other
+	// participants is not bounded; its user may interrupt it.
+	connectTimeout = 10 * time.Second
+)
 
 // stage opens sessions with the servers that were asked for.
 func stage(servers string) (connect func(context.Context) (*session.Manager, error), stop func(), err error) {

@@ -31,17 +31,17 @@ func TestUsage(t *testing.T) {
 		code int
 	}{
 		{"", "want bTest or qTest", misused},
-		{"sTest embedded 2", `"sTest", want bTest or qTest`, misused},
+		{"sTest embedded 2", `"sTest embedded 2", want bTest or qTest`, misused},
 		{"bTest", "two, the servers and the size, not 0", misused},
 		{"bTest embedded", "two, the servers and the size, not 1", misused},
 		{"bTest embedded 2 p", "two, the servers and the size, not 3", misused},
-		{"bTest embedded two", `the size "two" is not a number from 1 up`, misused},
-		{"bTest embedded 0", `the size "0" is not`, misused},
+		{"bTest embedded two", `"two" is not a number from 1 up`, misused},
+		{"bTest embedded 0", `"0" is not`, misused},
 		{"bTest host:port 2", "invalid connection string", failed},
 		{"qTest", "three, the servers, the count, and p or c, not 0", misused},
 		{"qTest embedded 100", "three, the servers, the count, and p or c, not 2", misused},
-		{"qTest embedded many p", `the count "many" is not a number from 1 up`, misused},
-		{"qTest embedded 0 c", `the count "0" is not`, misused},
+		{"qTest embedded many p", `"many" is not a number from 1 up`, misused},
+		{"qTest embedded 0 c", `"0" is not`, misused},
 		{"qTest embedded 100 x", `"x", want p for a producer or c for a consumer`, misused},
 		{"qTest host:port 100 c", "invalid connection string", failed},
 	} {

@@ -13,7 +13,7 @@ type board struct {
 	mu      sync.Mutex
 	out     io.Writer
 	start   time.Time
-	owners  []string // by shard, empty for nobody
+	owners  [shards]string // empty for nobody
 	moves   int
 	doubles int
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -48,7 +49,7 @@ func TestOnlyTheNecessaryShareMoves(t *testing.T) {
 // When a worker leaves or joins, the shards move to the workers that are there.
 func TestWorkersComeAndGo(t *testing.T) {
 	var out, errs bytes.Buffer
-	if status := run(t.Context(), []string{"-for", "1500ms"}, &out, &errs); status != 0 || errs.Len() > 0 {
+	if status := run(t.Context(), 1500*time.Millisecond, &out, &errs); status != 0 || errs.Len() > 0 {
 		t.Errorf("status %d, errors %q", status, errs.String())
 	}
 	text := out.String()
@@ -57,15 +58,5 @@ func TestWorkersComeAndGo(t *testing.T) {
 		!strings.Contains(without, "bert takes") && !strings.Contains(without, "cleo takes") ||
 		!strings.Contains(without, "dora takes") || !strings.Contains(text, "never by two at once") {
 		t.Errorf("the work was not shared out anew in\n%s", text)
-	}
-}
-
-// Wrong usage ends with status 2 and a message.
-func TestUsage(t *testing.T) {
-	for _, args := range [][]string{{"-shards", "0"}, {"-for", "-1s"}, {"surplus"}, {"-nonsense"}} {
-		var out, errs bytes.Buffer
-		if status := run(t.Context(), args, &out, &errs); status != 2 || errs.Len() == 0 {
-			t.Errorf("%v: status %d, errors %q", args, status, errs.String())
-		}
 	}
 }
