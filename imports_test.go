@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -50,6 +51,10 @@ func within(path, dir string) bool {
 // import those before it.
 var layers = []string{"session", "watch", "zksync"}
 
+// serverRooms are the internal packages of the embedded server, from the bottom up. Each may import the rooms before it,
+// and the standard library.
+var serverRooms = []string{"zksynctest/zkserver/internal/jute"}
+
 // dependencies are the modules that come with the layers. zap brings multierr.
 var dependencies = []string{"github.com/go-zookeeper/zk", "golang.org/x/sync", "go.uber.org/zap", "go.uber.org/multierr"}
 
@@ -77,11 +82,17 @@ func misplaced(pkgs map[string]pkg) (wrong []string) {
 	accuse := func(p pkg, imported, why string) {
 		wrong = append(wrong, p.ImportPath+" must not import "+imported+": "+why)
 	}
+	room := func(path string) int {
+		return slices.IndexFunc(serverRooms, func(dir string) bool { return path == module+"/"+dir })
+	}
 	for _, p := range pkgs {
 		if !ours(p.ImportPath) {
 			continue
 		}
 		n := layer(p.ImportPath)
+		if within(p.ImportPath, "zksynctest/zkserver/internal") && room(p.ImportPath) < 0 {
+			wrong = append(wrong, p.ImportPath+" is not in serverRooms")
+		}
 		for _, imported := range p.Imports {
 			// The helpers under internal are for tests.
 			if within(imported, "zksynctest") && !within(p.ImportPath, "zksynctest") && !within(p.ImportPath, "examples") && !within(p.ImportPath, "internal") {
@@ -89,6 +100,9 @@ func misplaced(pkgs map[string]pkg) (wrong []string) {
 			}
 			if within(imported, "internal") && !within(p.ImportPath, "internal") {
 				accuse(p, imported, "only tests import it")
+			}
+			if r := room(p.ImportPath); r >= 0 && ours(imported) && (room(imported) < 0 || room(imported) > r) {
+				accuse(p, imported, "the rooms of the server are "+strings.Join(serverRooms, " <- "))
 			}
 			if n >= 0 && ours(imported) && (layer(imported) < 0 || layer(imported) > n) {
 				accuse(p, imported, "the arrows go "+strings.Join(layers, " <- "))
@@ -137,6 +151,9 @@ func TestImportRulesObject(t *testing.T) {
 		{"session", "github.com/go-zookeeper/zkother", "promised no more"},
 		{"zksynctest/zkserver", "go.uber.org/zap", "standard library alone"},
 		{"zksynctest/zkserver", module + "/session", "standard library alone"},
+		{"zksynctest/zkserver/internal/jute", module + "/zksynctest/zkserver", "the rooms of the server"},
+		{"zksynctest/zkserver/internal/other", "context", "not in serverRooms"},
+		{"zksynctest/zkserver", module + "/zksynctest/zkserver/internal/jute", ""},
 		{"zksync", module + "/session", ""},
 		{"zksync", "context", ""},
 		{"session", "go.uber.org/zap/zapcore", ""},

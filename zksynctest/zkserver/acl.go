@@ -5,25 +5,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
-
-// ACL is one entry of an access control list.
-type ACL struct {
-	Perms  int32
-	Scheme string
-	ID     string
-}
-
-const (
-	permRead   = 1
-	permWrite  = 2
-	permCreate = 4
-	permDelete = 8
-	permAdmin  = 16
-	permAll    = 31
-)
-
-var openACL = []ACL{{permAll, "world", "anyone"}}
 
 // identity is one of the names a connection goes by.
 type identity struct{ scheme, id string }
@@ -61,8 +45,8 @@ func allowed(list []ACL, need int32, ids []identity) bool {
 // replaced by the identities the connection has proved. A server that offers no SASL
 // does not know the scheme sasl.
 func (s *Server) fixACL(list []ACL, ids []identity) ([]ACL, bool) {
-	if len(list) == 1 && list[0] == openACL[0] {
-		return openACL, true
+	if len(list) == 1 && list[0] == jute.OpenACL[0] {
+		return jute.OpenACL, true
 	}
 	var fixed []ACL
 	for i, a := range list {
@@ -76,7 +60,7 @@ func (s *Server) fixACL(list []ACL, ids []identity) ([]ACL, bool) {
 			proved := false
 			for _, who := range ids {
 				if who.scheme == "digest" || who.scheme == "sasl" {
-					fixed = append(fixed, ACL{a.Perms, who.scheme, who.id})
+					fixed = append(fixed, ACL{Perms: a.Perms, Scheme: who.scheme, ID: who.id})
 					proved = true
 				}
 			}

@@ -1,5 +1,7 @@
 package zkserver
 
+import "github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
+
 // aclTable has the lists that znodes share. A million znodes with the same rights
 // hold one list between them.
 type aclTable map[string]*[]ACL
@@ -11,11 +13,11 @@ const aclsShared = 1024
 
 // share returns the list that all who have the same rights point to.
 func (t *aclTable) share(list []ACL) *[]ACL {
-	if len(list) == 1 && list[0] == openACL[0] {
-		return &openACL
+	if len(list) == 1 && list[0] == jute.OpenACL[0] {
+		return &jute.OpenACL
 	}
 	var room [128]byte
-	key := appendACLs(room[:0], list)
+	key := jute.AppendACLs(room[:0], list)
 	if shared, ok := (*t)[string(key)]; ok {
 		return shared
 	}

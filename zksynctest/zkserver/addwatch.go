@@ -1,6 +1,10 @@
 package zkserver
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
+)
 
 // The modes that addWatch can name.
 const (
@@ -10,17 +14,17 @@ const (
 
 // addWatch leaves a watch that is not used up. Neither the path nor the right to
 // it is looked at.
-func (s *Server) addWatch(c *conn, r *request) Code {
-	switch r.kind {
+func (s *Server) addWatch(c *conn, r *jute.Request) Code {
+	switch r.Kind {
 	case addPersistent:
-		s.armMode(c, r.path, persistent)
+		s.armMode(c, r.Path, persistent)
 	case addPersistentRecursive:
-		s.armMode(c, r.path, recursive)
+		s.armMode(c, r.Path, recursive)
 	default:
 		return ErrMarshalling
 	}
-	c.reply = appendInt32(c.reply, int32(codeOK)) // the record is an error code of its own
-	return codeOK
+	c.reply = jute.AppendInt32(c.reply, int32(jute.OK)) // the record is an error code of its own
+	return jute.OK
 }
 
 // armMode arms where a mode of addWatch has its events from: for a recursive watch
@@ -71,41 +75,41 @@ func (s *Server) modesOf(kind int32) (modes [2]watchMode, ok bool) {
 
 // checkWatches tells whether c has a watch of the type that r names. Before 3.9
 // anybody's watch would do.
-func (s *Server) checkWatches(c *conn, r *request) Code {
-	modes, ok := s.modesOf(r.kind)
+func (s *Server) checkWatches(c *conn, r *jute.Request) Code {
+	modes, ok := s.modesOf(r.Kind)
 	if !ok {
 		return ErrMarshalling
 	}
-	if s.cfg.Compat38 && (r.null || r.path != "" && !strings.Contains(r.path, "/")) {
+	if s.cfg.Compat38 && (r.Null || r.Path != "" && !strings.Contains(r.Path, "/")) {
 		return ErrMarshalling // it looks for a parent of everything
 	}
-	if r.null {
+	if r.Null {
 		return ErrNoWatcher
 	}
 	for kind := range modes {
-		if c.watches[kind][r.path]&modes[kind] != 0 {
-			return codeOK
+		if c.watches[kind][r.Path]&modes[kind] != 0 {
+			return jute.OK
 		}
-		if s.cfg.Compat38 && modes[kind] != 0 && c.rep.watches[kind].paths[r.path].size() > 0 {
-			return codeOK
+		if s.cfg.Compat38 && modes[kind] != 0 && c.rep.watches[kind].paths[r.Path].size() > 0 {
+			return jute.OK
 		}
 	}
 	return ErrNoWatcher
 }
 
 // removeWatches removes them without an event.
-func (s *Server) removeWatches(c *conn, r *request) Code {
-	modes, ok := s.modesOf(r.kind)
+func (s *Server) removeWatches(c *conn, r *jute.Request) Code {
+	modes, ok := s.modesOf(r.Kind)
 	if !ok {
 		return ErrMarshalling
 	}
-	if r.null {
+	if r.Null {
 		return ErrNoWatcher
 	}
-	data := s.disarm(c, dataWatch, r.path, modes[dataWatch])
-	child := s.disarm(c, childWatch, r.path, modes[childWatch])
+	data := s.disarm(c, dataWatch, r.Path, modes[dataWatch])
+	child := s.disarm(c, childWatch, r.Path, modes[childWatch])
 	if !data && !child {
 		return ErrNoWatcher
 	}
-	return codeOK
+	return jute.OK
 }

@@ -5,22 +5,24 @@ import (
 	"encoding/base64"
 	"slices"
 	"strings"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
 // authenticate adds an identity to the connection. It is no part of the pipeline
 // that stamps replies with a zxid.
-func (s *Server) authenticate(c *conn, r *request) result {
-	if r.bad {
+func (s *Server) authenticate(c *conn, r *jute.Request) result {
+	if r.Bad {
 		return result{silent: true, hangUp: true}
 	}
 	switch {
-	case r.scheme == "digest" && r.auth != nil:
-		id := digest(r.auth)
+	case r.Scheme == "digest" && r.Auth != nil:
+		id := digest(r.Auth)
 		if s.cfg.SuperDigest != "" && id == s.cfg.SuperDigest {
 			c.identify(identity{"super", ""})
 		}
 		c.identify(identity{"digest", id})
-	case r.scheme == "ip":
+	case r.Scheme == "ip":
 		c.identify(identity{"ip", c.ip})
 	default:
 		return result{code: ErrAuthFailed, hangUp: true}
@@ -39,5 +41,5 @@ func digest(auth []byte) string {
 	text := string([]rune(string(auth))) // Java reads what is no UTF-8 as U+FFFD
 	user, _, _ := strings.Cut(text, ":")
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
-	return javaString([]byte(user)) + ":" + base64.StdEncoding.EncodeToString(sum[:])
+	return jute.JavaString([]byte(user)) + ":" + base64.StdEncoding.EncodeToString(sum[:])
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
 const (
@@ -37,7 +39,7 @@ type conn struct {
 	traffic  atomic.Pointer[trafficCount]
 
 	// What the reader goroutine uses from one request to the next.
-	req   request
+	req   jute.Request
 	reply []byte
 	big   []byte // a frame that does not fit the buffer of br
 

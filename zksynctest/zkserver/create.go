@@ -1,16 +1,9 @@
 package zkserver
 
-import "time"
+import (
+	"time"
 
-// The flags of a create: not bits, but an enumeration.
-const (
-	flagPersistent          = 0
-	flagEphemeral           = 1
-	flagSequential          = 2
-	flagEphemeralSequential = 3
-	flagContainer           = 4
-	flagTTL                 = 5
-	flagTTLSequential       = 6
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
 // createKind is what the flags and the operation ask for.
@@ -20,19 +13,19 @@ type createKind struct {
 	hopeless              bool  // to be refused in the end, for want of a ttl
 }
 
-func (s *Server) createKind(r *request) (k createKind, code Code) {
+func (s *Server) createKind(r *jute.Request) (k createKind, code Code) {
 	ttl := false
-	switch r.flags {
-	case flagPersistent, flagContainer: // only the operation makes it a container
-	case flagEphemeral:
+	switch r.Flags {
+	case jute.FlagPersistent, jute.FlagContainer: // only the operation makes it a container
+	case jute.FlagEphemeral:
 		k.ephemeral = true
-	case flagSequential:
+	case jute.FlagSequential:
 		k.sequential = true
-	case flagEphemeralSequential:
+	case jute.FlagEphemeralSequential:
 		k.ephemeral, k.sequential = true, true
-	case flagTTL:
+	case jute.FlagTTL:
 		ttl = true
-	case flagTTLSequential:
+	case jute.FlagTTLSequential:
 		ttl, k.sequential = true, true
 	default:
 		return k, ErrBadArguments
@@ -41,34 +34,34 @@ func (s *Server) createKind(r *request) (k createKind, code Code) {
 		return k, ErrUnimplemented
 	}
 	switch {
-	case ttl && (r.ttl <= 0 || r.ttl > maxTTL), !ttl && r.ttl >= 0:
+	case ttl && (r.TTL <= 0 || r.TTL > maxTTL), !ttl && r.TTL >= 0:
 		return k, ErrBadArguments
-	case r.op == OpCreateTTL && !ttl:
+	case r.Op == OpCreateTTL && !ttl:
 		k.hopeless = true
 	case ttl:
-		k.owner = ownerTTL | r.ttl
-	case r.op == OpCreateContainer:
+		k.owner = ownerTTL | r.TTL
+	case r.Op == OpCreateContainer:
 		k.owner, k.ephemeral = ownerContainer, false
 	}
-	return k, codeOK
+	return k, jute.OK
 }
 
 // create makes the znode that r asks for, on behalf of session.
-func (t *txn) create(r *request, session int64) (string, *node, Code) {
+func (t *txn) create(r *jute.Request, session int64) (string, *node, Code) {
 	s := t.s
 	kind, code := s.createKind(r)
-	if code != codeOK {
+	if code != jute.OK {
 		return "", nil, code
 	}
-	if r.null {
+	if r.Null {
 		return "", nil, ErrMarshalling
 	}
-	path := r.path
+	path := r.Path
 	parentPath, _, ok := splitPath(path)
 	if !ok {
 		return "", nil, ErrBadArguments
 	}
-	acl, ok := s.fixACL(r.acl, t.ids)
+	acl, ok := s.fixACL(r.ACL, t.ids)
 	if !ok {
 		return "", nil, ErrInvalidACL
 	}
@@ -76,7 +69,7 @@ func (t *txn) create(r *request, session int64) (string, *node, Code) {
 	if parent == nil {
 		return "", nil, ErrNoNode
 	}
-	if !allowed(parent.acl(), permCreate, t.ids) {
+	if !allowed(parent.acl(), jute.PermCreate, t.ids) {
 		return "", nil, ErrNoAuth
 	}
 	counter := t.counter(parent)
@@ -92,7 +85,7 @@ func (t *txn) create(r *request, session int64) (string, *node, Code) {
 	if parent.isEphemeral() {
 		return "", nil, ErrNoChildrenForEphemerals
 	}
-	if t.exceedsQuota(path, 1, len(r.data)) {
+	if t.exceedsQuota(path, 1, len(r.Data)) {
 		return "", nil, ErrQuotaExceeded
 	}
 	if kind.hopeless {
@@ -104,8 +97,8 @@ func (t *txn) create(r *request, session int64) (string, *node, Code) {
 		rights: s.acls.share(acl), czxid: t.zxid, mzxid: t.zxid, pzxid: t.zxid,
 		ctime: t.now, mtime: t.now, owner: kind.owner,
 	}
-	if r.data != nil {
-		n.data = append([]byte{}, r.data...)
+	if r.Data != nil {
+		n.data = append([]byte{}, r.Data...)
 	}
 	if kind.ephemeral {
 		n.owner = session
@@ -120,8 +113,8 @@ func (t *txn) create(r *request, session int64) (string, *node, Code) {
 	if n.isReapable() {
 		s.reapLater(n, time.Now())
 	}
-	t.events = append(t.events, change{eventCreated, path, parentPath, acl, parent.acl()})
-	return path, n, codeOK
+	t.events = append(t.events, change{EventCreated, path, parentPath, acl, parent.acl()})
+	return path, n, jute.OK
 }
 
 // count notes a create under parent. The stored counter only ever grows, which is

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
 // Injection is a [Fault] that was given to a server.
@@ -108,20 +110,20 @@ func (s *Server) strikes(inj *Injection) bool {
 // subject is the request that faults look at.
 type subject struct {
 	c  *conn
-	r  *request
+	r  *jute.Request
 	op uint64 // its entry in the log
 }
 
 func (t *subject) matches(m Moment, f *Fault) bool {
-	if f.Do.throttles && !t.r.op.throttlable() {
+	if f.Do.throttles && !t.r.Op.Throttlable() {
 		return false
 	}
-	if f.At != m || f.Op != 0 && f.Op != t.r.op || f.Endpoint != 0 && f.Endpoint != t.c.ep.number {
+	if f.At != m || f.Op != 0 && f.Op != t.r.Op || f.Endpoint != 0 && f.Endpoint != t.c.ep.number {
 		return false
 	}
 	if f.Session != 0 {
 		given := t.c.sess != nil && t.c.sess.id == f.Session
-		asked := t.r.op == OpConnect && t.r.connect.sessionID == f.Session
+		asked := t.r.Op == OpConnect && t.r.Connect.SessionID == f.Session
 		if !given && !asked {
 			return false
 		}
@@ -208,13 +210,13 @@ func (s *Server) nextHit(m Moment, t *subject, last uint64) *Injection {
 // watchHits finds the faults that strike an event for c. They run when the event's
 // turn to be written comes, and what they do then is noted in the entry that this
 // makes in the log. The caller holds mu.
-func (s *Server) watchHits(c *conn, ev eventType, path string, zxid int64) (hits []*Injection, entry uint64) {
+func (s *Server) watchHits(c *conn, ev EventType, path string, zxid int64) (hits []*Injection, entry uint64) {
 	if len(s.injections) == 0 {
 		return nil, 0
 	}
 	op := Op{
-		Session: c.sessionID(), Endpoint: c.ep.number, Conn: c.id, Xid: watchXid,
-		Code: OpWatchEvent, Path: path, Event: EventType(ev), Zxid: zxid,
+		Session: c.sessionID(), Endpoint: c.ep.number, Conn: c.id, Xid: jute.WatchXid,
+		Code: OpWatchEvent, Path: path, Event: ev, Zxid: zxid,
 	}
 	for _, inj := range slices.Clone(s.injections) {
 		f := &inj.fault

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
 // diary is a data file that notes what happens to it.
@@ -201,7 +203,7 @@ func TestRestoreWantsANewServer(t *testing.T) {
 // and read.
 func FuzzSteps(f *testing.F) {
 	seed := newState()
-	n := &node{path: "/a", data: []byte("x"), rights: &openACL, owner: 7}
+	n := &node{path: "/a", data: []byte("x"), rights: &jute.OpenACL, owner: 7}
 	put := appendStep(nil, stepPut, n)
 	f.Add(put)
 	f.Add(appendNumber(appendSession(appendNumber(slices.Clone(put), stepZxid, 9), 7, [16]byte{1}, 1e9), stepEnd, 7))

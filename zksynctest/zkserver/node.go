@@ -3,6 +3,8 @@ package zkserver
 import (
 	"math"
 	"strings"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
 // ownerContainer marks a container in the field that holds the session of an
@@ -85,33 +87,33 @@ func (n *node) removeChild(c *node) {
 // appendStat writes the Stat record. The cversion that clients see counts creates
 // and deletes; what is stored counts creates, and the children give the rest.
 func (n *node) appendStat(b []byte) []byte {
-	b = appendInt64(b, n.czxid)
-	b = appendInt64(b, n.mzxid)
-	b = appendInt64(b, n.ctime)
-	b = appendInt64(b, n.mtime)
-	b = appendInt32(b, n.version)
-	b = appendInt32(b, n.visibleCversion())
-	b = appendInt32(b, n.aversion)
+	b = jute.AppendInt64(b, n.czxid)
+	b = jute.AppendInt64(b, n.mzxid)
+	b = jute.AppendInt64(b, n.ctime)
+	b = jute.AppendInt64(b, n.mtime)
+	b = jute.AppendInt32(b, n.version)
+	b = jute.AppendInt32(b, n.visibleCversion())
+	b = jute.AppendInt32(b, n.aversion)
 	owner := n.owner
 	if !n.isEphemeral() {
 		owner = 0
 	}
-	b = appendInt64(b, owner)
-	b = appendInt32(b, int32(len(n.data)))
-	b = appendInt32(b, int32(len(n.children())))
-	return appendInt64(b, n.pzxid)
+	b = jute.AppendInt64(b, owner)
+	b = jute.AppendInt32(b, int32(len(n.data)))
+	b = jute.AppendInt32(b, int32(len(n.children())))
+	return jute.AppendInt64(b, n.pzxid)
 }
 
 func (n *node) visibleCversion() int32 { return n.creates*2 - int32(len(n.children())) }
 
 func (n *node) appendChildren(b []byte) []byte {
-	b = appendInt32(b, int32(len(n.children())))
+	b = jute.AppendInt32(b, int32(len(n.children())))
 	skip := len(n.path) + 1 // what their paths begin with
 	if n.path == "/" {
 		skip = 1
 	}
 	for _, c := range n.children() {
-		b = appendString(b, c.path[skip:])
+		b = jute.AppendString(b, c.path[skip:])
 	}
 	return b
 }

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
 // operate runs one write as an operator on the server, who may do everything.
@@ -18,7 +20,7 @@ func (s *Server) operate(what, path string, write func(*txn) Code) error {
 	code := write(t)
 	s.fire(t)
 	s.mu.Unlock()
-	if code != codeOK {
+	if code != jute.OK {
 		return fmt.Errorf("zkserver: %s %s: %w", what, path, code)
 	}
 	return s.persist()
@@ -27,7 +29,7 @@ func (s *Server) operate(what, path string, write func(*txn) Code) error {
 // Create makes a persistent znode that is open to everybody. Like all that the
 // operator does it is a transaction, takes a zxid and fires watches.
 func (s *Server) Create(path string, data []byte) error {
-	r := request{op: OpCreate, path: path, data: data, acl: openACL, ttl: -1}
+	r := jute.Request{Op: OpCreate, Path: path, Data: data, ACL: jute.OpenACL, TTL: -1}
 	return s.operate("Create", path, func(t *txn) Code {
 		_, _, code := t.create(&r, 0)
 		return code

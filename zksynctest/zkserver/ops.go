@@ -3,6 +3,8 @@ package zkserver
 import (
 	"slices"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
 // Op is one request that the server was asked, a ConnectRequest included. What a
@@ -95,21 +97,21 @@ func (l *opLog) list() []Op {
 }
 
 // record notes a request that has just been decoded.
-func (s *Server) record(c *conn, r *request, now time.Time) uint64 {
+func (s *Server) record(c *conn, r *jute.Request, now time.Time) uint64 {
 	return s.ops.add(opFrom(c, r, now))
 }
 
-func opFrom(c *conn, r *request, now time.Time) Op {
-	op := Op{Time: now, Endpoint: c.ep.number, Conn: c.id, Xid: r.xid, Code: r.op, Path: r.path}
+func opFrom(c *conn, r *jute.Request, now time.Time) Op {
+	op := Op{Time: now, Endpoint: c.ep.number, Conn: c.id, Xid: r.Xid, Code: r.Op, Path: r.Path}
 	if c.sess != nil {
 		op.Session = c.sess.id
 	} else {
-		op.Session = r.connect.sessionID
+		op.Session = r.Connect.SessionID
 	}
-	if len(r.subs) > 0 {
-		op.Sub = make([]SubOp, len(r.subs))
-		for i := range r.subs {
-			op.Sub[i] = SubOp{Code: r.subs[i].op, Path: r.subs[i].path}
+	if len(r.Subs) > 0 {
+		op.Sub = make([]SubOp, len(r.Subs))
+		for i := range r.Subs {
+			op.Sub[i] = SubOp{Code: r.Subs[i].Op, Path: r.Subs[i].Path}
 		}
 	}
 	return op
@@ -148,7 +150,7 @@ func (s *Server) noteSent(n uint64) {
 }
 
 // finish notes what became of it.
-func (s *Server) finish(n uint64, c *conn, res result, subs []request) {
+func (s *Server) finish(n uint64, c *conn, res result, subs []jute.Request) {
 	op := s.ops.at(n)
 	if op == nil {
 		return
@@ -159,7 +161,7 @@ func (s *Server) finish(n uint64, c *conn, res result, subs []request) {
 		op.Session = c.sess.id
 	}
 	for i := range op.Sub {
-		op.Sub[i].Err = int32(subs[i].code)
+		op.Sub[i].Err = int32(subs[i].Code)
 	}
 }
 

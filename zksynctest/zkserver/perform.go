@@ -1,46 +1,50 @@
 package zkserver
 
-import "time"
+import (
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
+)
 
 // perform executes a request of a connection with a session, and leaves the record
 // of the answer in c.reply.
-func (s *Server) perform(c *conn, r *request) result {
-	if r.op == OpAuth && s.knows(r.op) {
+func (s *Server) perform(c *conn, r *jute.Request) result {
+	if r.Op == OpAuth && s.knows(r.Op) {
 		return s.authenticate(c, r) // it is no affair of the session's, and waits for nothing
 	}
-	if s.cfg.RequireSASL && r.op != OpSASL && !c.hasScheme("sasl") {
+	if s.cfg.RequireSASL && r.Op != OpSASL && !c.hasScheme("sasl") {
 		return result{code: ErrSASLRequired, hangUp: true}
 	}
 	now := time.Now()
 	if res, done := s.refer(c, r, now); done {
 		return res
 	}
-	if !s.knows(r.op) {
-		return result{code: ErrUnimplemented, zxid: noZxid, hangUp: true}
+	if !s.knows(r.Op) {
+		return result{code: ErrUnimplemented, zxid: jute.NoZxid, hangUp: true}
 	}
-	for i := range r.subs {
-		r.bad = r.bad || !s.knows(r.subs[i].op)
+	for i := range r.Subs {
+		r.Bad = r.Bad || !s.knows(r.Subs[i].Op)
 	}
-	if r.op.isWrite() {
+	if r.Op.IsWrite() {
 		return s.write(c, r, now)
 	}
-	if r.op == OpSASL && (r.bad || r.null) {
+	if r.Op == OpSASL && (r.Bad || r.Null) {
 		return result{silent: true, hangUp: true}
 	}
-	if r.bad {
-		if r.hollow {
-			c.reply = appendMultiHeader(c.reply, opError, true, -1)
+	if r.Bad {
+		if r.Hollow {
+			c.reply = jute.AppendMultiHeader(c.reply, jute.OpError, true, -1)
 		}
-		return result{code: ErrMarshalling, zxid: s.en.zxidOf(c.rep), whole: r.hollow}
+		return result{code: ErrMarshalling, zxid: s.en.zxidOf(c.rep), whole: r.Hollow}
 	}
 	res := result{}
-	switch r.op {
+	switch r.Op {
 	case OpPing:
 	case OpSync:
-		if r.null {
-			c.reply = appendBuffer(c.reply, nil)
+		if r.Null {
+			c.reply = jute.AppendBuffer(c.reply, nil)
 		} else {
-			c.reply = appendString(c.reply, r.path)
+			c.reply = jute.AppendString(c.reply, r.Path)
 		}
 	case OpSASL:
 		return s.authenticateSASL(c, r)
@@ -68,9 +72,9 @@ func (s *Server) perform(c *conn, r *request) result {
 // refer tells the leader that the session is alive and asks it what the server of c
 // cannot answer by itself. It returns the result, and true, of a request that is done
 // with by that: because nothing is answered, or a refusal.
-func (s *Server) refer(c *conn, r *request, now time.Time) (result, bool) {
-	op := r.op
-	quiet, toLeader := result{silent: true}, op.needsLeader()
+func (s *Server) refer(c *conn, r *jute.Request, now time.Time) (result, bool) {
+	op := r.Op
+	quiet, toLeader := result{silent: true}, op.NeedsLeader()
 	if c.sess.local {
 		c.heard = now
 		if toLeader {
@@ -93,7 +97,7 @@ func (s *Server) refer(c *conn, r *request, now time.Time) (result, bool) {
 			s.catchUpFor(c) // and it hears that it is
 		}
 		return quiet, c.rep.view == nil
-	case l.sessions.find(c.sess.id) == nil && op != OpCloseSession && (op.isWrite() || c.leads()):
+	case l.sessions.find(c.sess.id) == nil && op != OpCloseSession && (op.IsWrite() || c.leads()):
 		return s.refuseClosing(c, r), true
 	case !l.sessions.mayAsk(c.sess.id, c.ep) && mayNot(c, l, op):
 		return s.moved(op, l), true
@@ -119,7 +123,7 @@ func (s *Server) arrive(c *conn, now time.Time) (l *leadership, done bool) {
 // what needs no commit. What needs one is proposed, and waits until its end.
 func (s *Server) referToDeposed(c *conn, l *leadership, op OpCode) (result, bool) {
 	switch {
-	case op.isWrite():
+	case op.IsWrite():
 		if ts := l.sessions.find(c.sess.id); op == OpCloseSession && ts != nil {
 			l.end(ts)
 		}
@@ -137,13 +141,13 @@ func (s *Server) referToDeposed(c *conn, l *leadership, op OpCode) (result, bool
 // left for another endpoint. A follower answers reads without asking, and a sync for
 // any session.
 func mayNot(c *conn, l *leadership, op OpCode) bool {
-	return op != OpCloseSession && (op.isWrite() || c.ep == l.leader)
+	return op != OpCloseSession && (op.IsWrite() || c.ep == l.leader)
 }
 
 // moved ends the connection without an answer. A write has had its zxid all the same,
 // unless there is no leader that commits.
 func (s *Server) moved(op OpCode, l *leadership) result {
-	if op.isWrite() && l != nil && l == s.en.current {
+	if op.IsWrite() && l != nil && l == s.en.current {
 		s.begin(nil, 0, false)
 	}
 	return result{silent: true, hangUp: true}
@@ -151,8 +155,7 @@ func (s *Server) moved(op OpCode, l *leadership) result {
 
 // knows tells whether op may stand in a request to this server.
 func (s *Server) knows(op OpCode) bool {
-	_, known := opNames[op]
-	return known && op != OpConnect && op != OpWatchEvent && !s.unknown[op]
+	return op.Known() && op != OpConnect && op != OpWatchEvent && !s.unknown[op]
 }
 
 // treeOf is what the reads of c see.

@@ -2,6 +2,8 @@ package zkserver
 
 import (
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
 // readOnlyAfter is the least time that an endpoint looks for a quorum before it
@@ -16,9 +18,9 @@ func (s *Server) readsOnly(e *Endpoint) bool {
 
 // connectReadOnly gives a client that only reads a session that the ensemble knows
 // nothing of, or the use of one that it may know of.
-func (s *Server) connectReadOnly(c *conn, r *request) result {
-	q := &r.connect
-	id := q.sessionID
+func (s *Server) connectReadOnly(c *conn, r *jute.Request) result {
+	q := &r.Connect
+	id := q.SessionID
 	if id == 0 {
 		id = c.ep.newID()
 	}
@@ -26,15 +28,15 @@ func (s *Server) connectReadOnly(c *conn, r *request) result {
 	if known := s.sessions[id]; known != nil { // of the ensemble, from before the quorum was lost
 		sess.password = known.password
 	}
-	if q.sessionID != 0 && !sess.admits(q.password) {
-		c.reply = appendConnectResponse(c.reply, r, 0, 0, [16]byte{}, true)
+	if q.SessionID != 0 && !sess.admits(q.Password) {
+		c.reply = q.AppendResponse(c.reply, 0, 0, [16]byte{}, true)
 		return result{code: ErrSessionExpired, zxid: s.en.zxidOf(c.rep), hangUp: true}
 	}
 	sess.local = true
 	sess.attach(c)
 	c.heard = time.Now()
 	s.limitSilence(c)
-	c.reply = appendConnectResponse(c.reply, r, c.timeout, sess.id, sess.password, true)
+	c.reply = q.AppendResponse(c.reply, c.timeout, sess.id, sess.password, true)
 	return result{zxid: s.en.zxidOf(c.rep)}
 }
 

@@ -1,6 +1,10 @@
 package zkserver
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
+)
 
 // No timer runs for containers and TTL nodes that are not due to be deleted. TestNoTimerForWhatStays guards bubbles:
 // one in which nothing else goes on must not be kept going by a reaper that finds nothing, every minute.
@@ -12,7 +16,7 @@ func TestNoTimerForWhatStays(t *testing.T) {
 	defer s.Close()
 	make := func(op OpCode, path string, flags int32, ttl int64) {
 		t.Helper()
-		r := request{op: op, path: path, acl: openACL, flags: flags, ttl: ttl}
+		r := jute.Request{Op: op, Path: path, ACL: jute.OpenACL, Flags: flags, TTL: ttl}
 		if err := s.operate("create", path, func(t *txn) Code {
 			_, _, code := t.create(&r, 0)
 			return code
@@ -29,7 +33,7 @@ func TestNoTimerForWhatStays(t *testing.T) {
 		}
 	}
 	timer(false)
-	make(OpCreateContainer, "/c", flagContainer, -1)
+	make(OpCreateContainer, "/c", jute.FlagContainer, -1)
 	make(OpCreate, "/c/x", 0, -1)
 	timer(false)
 	if err := s.Delete("/c/x"); err != nil {
@@ -41,7 +45,7 @@ func TestNoTimerForWhatStays(t *testing.T) {
 	}
 	s.onTimerNow()
 	timer(false)
-	make(OpCreateTTL, "/ttl", flagTTL, 1)
+	make(OpCreateTTL, "/ttl", jute.FlagTTL, 1)
 	timer(true)
 	make(OpCreate, "/ttl/x", 0, -1)
 	s.onTimerNow()

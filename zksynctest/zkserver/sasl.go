@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
 // saslRealm is the host name by which every ZooKeeper server goes in DIGEST-MD5.
@@ -21,14 +23,14 @@ type saslExchange struct {
 
 // authenticateSASL answers a token of the client. Like an answer to auth it is outside
 // of the pipeline that stamps replies with a zxid.
-func (s *Server) authenticateSASL(c *conn, r *request) result {
+func (s *Server) authenticateSASL(c *conn, r *jute.Request) result {
 	if s.cfg.SASLUsers == nil {
-		c.reply = appendBuffer(c.reply, nil)
+		c.reply = jute.AppendBuffer(c.reply, nil)
 		return result{}
 	}
-	answer, user, ok := c.sasl.next(r.auth, s.cfg.SASLUsers)
+	answer, user, ok := c.sasl.next(r.Auth, s.cfg.SASLUsers)
 	if !ok {
-		c.reply = appendBuffer(c.reply, nil)
+		c.reply = jute.AppendBuffer(c.reply, nil)
 		code := ErrAuthFailed
 		if s.cfg.RequireSASL {
 			code = ErrSASLRequired
@@ -38,7 +40,7 @@ func (s *Server) authenticateSASL(c *conn, r *request) result {
 	if user != "" {
 		c.identify(identity{"sasl", user})
 	}
-	c.reply = appendBuffer(c.reply, answer)
+	c.reply = jute.AppendBuffer(c.reply, answer)
 	return result{}
 }
 

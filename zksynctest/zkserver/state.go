@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
 // Errors of what was written by [Server.Snapshot] or into [Config.DataFile].
@@ -52,77 +54,77 @@ const (
 )
 
 func appendStep(b []byte, kind byte, n *node) []byte {
-	b = appendString(append(b, kind), n.path)
+	b = jute.AppendString(append(b, kind), n.path)
 	switch kind {
 	case stepPut:
-		b = appendSavedACL(appendBuffer(b, n.data), n)
+		b = appendSavedACL(jute.AppendBuffer(b, n.data), n)
 		for _, v := range [...]int64{n.czxid, n.mzxid, n.pzxid, n.ctime, n.mtime, n.owner} {
-			b = appendInt64(b, v)
+			b = jute.AppendInt64(b, v)
 		}
-		b = appendInt32(b, n.version)
-		b = appendInt32(b, n.creates)
-		b = appendInt32(b, n.aversion)
+		b = jute.AppendInt32(b, n.version)
+		b = jute.AppendInt32(b, n.creates)
+		b = jute.AppendInt32(b, n.aversion)
 	case stepCount:
-		b = appendInt32(appendInt64(b, n.pzxid), n.creates)
+		b = jute.AppendInt32(jute.AppendInt64(b, n.pzxid), n.creates)
 	case stepData:
-		b = appendBuffer(b, n.data)
-		b = appendInt32(appendInt64(appendInt64(b, n.mzxid), n.mtime), n.version)
+		b = jute.AppendBuffer(b, n.data)
+		b = jute.AppendInt32(jute.AppendInt64(jute.AppendInt64(b, n.mzxid), n.mtime), n.version)
 	case stepACL:
-		b = appendInt32(appendSavedACL(b, n), n.aversion)
+		b = jute.AppendInt32(appendSavedACL(b, n), n.aversion)
 	}
 	return b
 }
 
 // appendSavedACL has one byte for the list that nearly all znodes have.
 func appendSavedACL(b []byte, n *node) []byte {
-	open := n.rights == &openACL
-	if b = appendBool(b, open); !open {
-		b = appendACLs(b, n.acl())
+	open := n.rights == &jute.OpenACL
+	if b = jute.AppendBool(b, open); !open {
+		b = jute.AppendACLs(b, n.acl())
 	}
 	return b
 }
 
-func appendNumber(b []byte, kind byte, v int64) []byte { return appendInt64(append(b, kind), v) }
+func appendNumber(b []byte, kind byte, v int64) []byte { return jute.AppendInt64(append(b, kind), v) }
 
 func appendSession(b []byte, id int64, password [16]byte, timeout time.Duration) []byte {
-	b = appendInt64(appendNumber(b, stepSecret, id), timeout.Milliseconds())
+	b = jute.AppendInt64(appendNumber(b, stepSecret, id), timeout.Milliseconds())
 	return append(b, password[:]...)
 }
 
 // apply takes the steps of one frame.
 func (st *state) apply(frame []byte) error {
-	d := decoder{b: frame, tree: st.tree}
-	for len(d.b) > 0 {
-		kind := d.take(1)[0]
+	d := jute.Decoder{Rest: frame, Known: st.tree}
+	for len(d.Rest) > 0 {
+		kind := d.Take(1)[0]
 		var err error
 		switch kind {
 		case stepZxid:
-			st.zxid = d.int64()
+			st.zxid = d.Int64()
 		case stepPut, stepCount, stepData, stepACL, stepDelete:
-			err = st.applyNode(&d, kind, d.str())
+			err = st.applyNode(&d, kind, d.Text())
 		case stepSession:
-			id := d.int64()
-			err = st.applySession(id, d.int64(), passwordOf(id))
+			id := d.Int64()
+			err = st.applySession(id, d.Int64(), passwordOf(id))
 		case stepSecret:
 			var password [16]byte
-			id, ms := d.int64(), d.int64()
-			copy(password[:], d.take(len(password)))
+			id, ms := d.Int64(), d.Int64()
+			copy(password[:], d.Take(len(password)))
 			err = st.applySession(id, ms, password)
 		case stepEnd:
-			delete(st.sessions, d.int64())
+			delete(st.sessions, d.Int64())
 		case stepLastID:
-			st.sawID(d.int64())
+			st.sawID(d.Int64())
 		case stepBatch:
-			d.int64() // it is of use only where the file is damaged
+			d.Int64() // it is of use only where the file is damaged
 		case stepComplete:
-			if want, have := d.int64(), int64(len(st.tree.nodes)-1); want != have {
+			if want, have := d.Int64(), int64(len(st.tree.nodes)-1); want != have {
 				err = fmt.Errorf("%w: there are %d znodes in it, and not %d", ErrCorrupt, have, want)
 			}
 			st.complete = true
 		default:
 			err = fmt.Errorf("%w: it has a step of the unknown kind %d", ErrCorrupt, kind)
 		}
-		if err == nil && d.bad {
+		if err == nil && d.Bad {
 			err = fmt.Errorf("%w: a step of kind %d ends too early", ErrCorrupt, kind)
 		}
 		if err != nil {
@@ -148,29 +150,29 @@ func (st *state) sawID(id int64) {
 	}
 }
 
-func (st *state) applyNode(d *decoder, kind byte, path string) error {
+func (st *state) applyNode(d *jute.Decoder, kind byte, path string) error {
 	n := st.tree.nodes[path]
 	if n == nil && kind != stepPut {
 		return fmt.Errorf("%w: there is no znode %q to change", ErrCorrupt, path)
 	}
 	switch kind {
 	case stepPut:
-		m := node{data: copied(d.buffer()), rights: st.savedACL(d)}
+		m := node{data: copied(d.Buffer()), rights: st.savedACL(d)}
 		for _, v := range [...]*int64{&m.czxid, &m.mzxid, &m.pzxid, &m.ctime, &m.mtime, &m.owner} {
-			*v = d.int64()
+			*v = d.Int64()
 		}
-		m.version, m.creates, m.aversion = d.int32(), d.int32(), d.int32()
-		if d.bad {
+		m.version, m.creates, m.aversion = d.Int32(), d.Int32(), d.Int32()
+		if d.Bad {
 			return nil
 		}
 		return st.put(path, n, &m)
 	case stepCount:
-		n.pzxid, n.creates = d.int64(), d.int32()
+		n.pzxid, n.creates = d.Int64(), d.Int32()
 	case stepData:
-		n.data = copied(d.buffer())
-		n.mzxid, n.mtime, n.version = d.int64(), d.int64(), d.int32()
+		n.data = copied(d.Buffer())
+		n.mzxid, n.mtime, n.version = d.Int64(), d.Int64(), d.Int32()
 	case stepACL:
-		n.rights, n.aversion = st.savedACL(d), d.int32()
+		n.rights, n.aversion = st.savedACL(d), d.Int32()
 	case stepDelete:
 		if reserved(path) || path == "" || len(n.children()) > 0 {
 			return fmt.Errorf("%w: the znode %q cannot have been deleted", ErrCorrupt, path)
@@ -198,11 +200,11 @@ func (st *state) put(path string, n, m *node) error {
 	return nil
 }
 
-func (st *state) savedACL(d *decoder) *[]ACL {
-	if d.bool() {
-		return &openACL
+func (st *state) savedACL(d *jute.Decoder) *[]ACL {
+	if d.Bool() {
+		return &jute.OpenACL
 	}
-	return st.acls.share(d.acls(nil))
+	return st.acls.share(d.ACLs(nil))
 }
 
 // copied keeps apart what is null and what is empty.

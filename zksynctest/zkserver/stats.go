@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
 // packetStats counts what goes over one connection, or over all of an endpoint. Guarded
@@ -63,14 +65,14 @@ func (s *Server) countSent(c *conn) {
 }
 
 // countReply notes an answer, which took d because of faults.
-func (s *Server) countReply(c *conn, r *request, zxid int64, now time.Time, d time.Duration) {
+func (s *Server) countReply(c *conn, r *jute.Request, zxid int64, now time.Time, d time.Duration) {
 	s.countSent(c)
 	c.ep.stats.latency.add(d)
 	c.stats.latency.add(d)
-	if r.xid >= 0 {
-		c.stats.lastXid = r.xid
+	if r.Xid >= 0 {
+		c.stats.lastXid = r.Xid
 	}
-	c.stats.lastOp, c.stats.lastZxid = r.op, zxid
+	c.stats.lastOp, c.stats.lastZxid = r.Op, zxid
 	c.stats.lastTime, c.stats.lastMs = now, d.Milliseconds()
 }
 

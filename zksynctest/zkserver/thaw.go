@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
 // thawGrace is how long a server that was frozen handles what had piled up before it
@@ -103,22 +105,22 @@ func (l *leadership) goOn(e *Endpoint) {
 }
 
 // refuseClosing answers a request of a session that the leader is about to end.
-func (s *Server) refuseClosing(c *conn, r *request) result {
-	if !r.op.isWrite() {
+func (s *Server) refuseClosing(c *conn, r *jute.Request) result {
+	if !r.Op.IsWrite() {
 		return result{code: ErrSessionExpired, zxid: s.en.zxidOf(c.rep)}
 	}
 	t := s.begin(nil, 0, false)
 	s.fire(t)
-	if r.op != OpMulti {
+	if r.Op != OpMulti {
 		return result{code: ErrSessionExpired, zxid: t.zxid}
 	}
-	for i := range r.subs {
-		r.subs[i].code = ErrRuntimeInconsistency
+	for i := range r.Subs {
+		r.Subs[i].Code = ErrRuntimeInconsistency
 		if i == 0 {
-			r.subs[i].code = ErrSessionExpired
+			r.Subs[i].Code = ErrSessionExpired
 		}
-		c.reply = appendMultiError(c.reply, r.subs[i].code)
+		c.reply = jute.AppendMultiError(c.reply, r.Subs[i].Code)
 	}
-	c.reply = appendMultiHeader(c.reply, opError, true, -1)
+	c.reply = jute.AppendMultiHeader(c.reply, jute.OpError, true, -1)
 	return result{zxid: t.zxid}
 }

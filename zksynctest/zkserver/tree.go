@@ -3,6 +3,8 @@ package zkserver
 import (
 	"maps"
 	"slices"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
 // tree is the data tree: all znodes by their path, the ephemerals by their
@@ -22,14 +24,14 @@ func newTree() *tree {
 		reapable:   map[string]struct{}{},
 		quotas:     map[string]struct{}{},
 	}
-	root := &node{path: "/", data: []byte{}, rights: &openACL}
+	root := &node{path: "/", data: []byte{}, rights: &jute.OpenACL}
 	t.nodes["/"] = root
 	t.nodes[""] = root
 	for _, path := range []string{"/zookeeper", "/zookeeper/config", "/zookeeper/quota"} {
-		t.insert(path, &node{data: []byte{}, rights: &openACL})
+		t.insert(path, &node{data: []byte{}, rights: &jute.OpenACL})
 	}
 	config := t.nodes["/zookeeper/config"]
-	config.rights = &[]ACL{{permRead, "world", "anyone"}}
+	config.rights = &[]ACL{{Perms: jute.PermRead, Scheme: "world", ID: "anyone"}}
 	config.aversion = -1
 	return t
 }
@@ -75,6 +77,14 @@ func (t *tree) insert(path string, n *node) {
 		}
 		paths[path] = struct{}{}
 	}
+}
+
+// Intern returns the path of a znode, which is the key of the tree.
+func (t *tree) Intern(path []byte) (string, bool) {
+	if n := t.nodes[string(path)]; n != nil && len(n.path) == len(path) {
+		return n.path, true
+	}
+	return "", false
 }
 
 // remove takes the node at path out.

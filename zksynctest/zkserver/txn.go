@@ -3,6 +3,8 @@ package zkserver
 import (
 	"slices"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
 // txn applies the writes of one transaction to the tree. Each write checks
@@ -28,7 +30,7 @@ type txn struct {
 
 // change is what a write means for watches.
 type change struct {
-	kind           eventType
+	kind           EventType
 	path, parent   string
 	acl, parentACL []ACL
 }
@@ -93,7 +95,7 @@ func (t *txn) delete(path string, version int32) Code {
 	if parent == nil {
 		return ErrNoNode
 	}
-	if !allowed(parent.acl(), permDelete, t.ids) {
+	if !allowed(parent.acl(), jute.PermDelete, t.ids) {
 		return ErrNoAuth
 	}
 	n := tree.nodes[path]
@@ -106,7 +108,7 @@ func (t *txn) delete(path string, version int32) Code {
 		return ErrNotEmpty
 	}
 	t.remove(path, n)
-	return codeOK
+	return jute.OK
 }
 
 // remove takes out a node that may go.
@@ -125,7 +127,7 @@ func (t *txn) remove(path string, n *node) {
 	if parent.isReapable() {
 		t.s.reapLater(parent, time.Now())
 	}
-	t.events = append(t.events, change{eventDeleted, path, parentPath, n.acl(), parent.acl()})
+	t.events = append(t.events, change{EventDeleted, path, parentPath, n.acl(), parent.acl()})
 }
 
 // at finds the node of an operation on one existing path, and checks the rights
@@ -143,7 +145,7 @@ func (t *txn) at(path string, need, version int32, versionOf func(*node) int32) 
 	case version != -1 && version != versionOf(n):
 		return nil, ErrBadVersion
 	}
-	return n, codeOK
+	return n, jute.OK
 }
 
 func dataVersion(n *node) int32 { return n.version }
@@ -151,8 +153,8 @@ func dataVersion(n *node) int32 { return n.version }
 func aclVersion(n *node) int32 { return n.aversion }
 
 func (t *txn) setData(path string, data []byte, version int32) (*node, Code) {
-	n, code := t.at(path, permWrite, -1, dataVersion)
-	if code != codeOK {
+	n, code := t.at(path, jute.PermWrite, -1, dataVersion)
+	if code != jute.OK {
 		return nil, code
 	}
 	grown := len(data) - len(n.data)
@@ -171,8 +173,8 @@ func (t *txn) setData(path string, data []byte, version int32) (*node, Code) {
 	n.mzxid, n.mtime = t.zxid, t.now
 	t.account(path, 0, grown)
 	t.changed(stepData, n)
-	t.events = append(t.events, change{kind: eventDataChanged, path: path, acl: n.acl()})
-	return n, codeOK
+	t.events = append(t.events, change{kind: EventDataChanged, path: path, acl: n.acl()})
+	return n, jute.OK
 }
 
 func (t *txn) setACL(path string, list []ACL, version int32) (*node, Code) {
@@ -183,16 +185,16 @@ func (t *txn) setACL(path string, list []ACL, version int32) (*node, Code) {
 	if !ok {
 		return nil, ErrInvalidACL
 	}
-	n, code := t.at(path, permAdmin, version, aclVersion)
-	if code != codeOK {
+	n, code := t.at(path, jute.PermAdmin, version, aclVersion)
+	if code != jute.OK {
 		return nil, code
 	}
 	n.rights = t.s.acls.share(acl)
 	n.aversion++
 	t.changed(stepACL, n)
-	return n, codeOK
+	return n, jute.OK
 }
 
 func (t *txn) check(path string, version int32) (*node, Code) {
-	return t.at(path, permRead, version, dataVersion)
+	return t.at(path, jute.PermRead, version, dataVersion)
 }

@@ -4,22 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-)
 
-// eventType is the type of a watch event on the wire.
-type eventType int32
-
-const (
-	eventCreated         eventType = 1
-	eventDeleted         eventType = 2
-	eventDataChanged     eventType = 3
-	eventChildrenChanged eventType = 4
-)
-
-const (
-	watchXid    = -1
-	noZxid      = -1
-	stateSynced = 3
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
 // watchKind is one of the two tables: getData and exists arm in one, getChildren
@@ -172,15 +158,15 @@ func (s *Server) dropWatches(c *conn) {
 // fireOn sends the events of one change to the watches of a replica.
 func (s *Server) fireOn(r *replica, e *change, zxid int64) {
 	switch e.kind {
-	case eventDataChanged:
-		s.trigger(r, dataWatch, e.path, eventDataChanged, zxid, e.acl)
-	case eventCreated:
-		s.trigger(r, dataWatch, e.path, eventCreated, zxid, e.acl)
+	case EventDataChanged:
+		s.trigger(r, dataWatch, e.path, EventDataChanged, zxid, e.acl)
+	case EventCreated:
+		s.trigger(r, dataWatch, e.path, EventCreated, zxid, e.acl)
 		s.triggerParent(r, e, zxid)
-	case eventDeleted:
-		s.trigger(r, dataWatch, e.path, eventDeleted, zxid, e.acl)
+	case EventDeleted:
+		s.trigger(r, dataWatch, e.path, EventDeleted, zxid, e.acl)
 		// Who has had the event from the one table does not get it from the other.
-		s.triggerMore(r, childWatch, e.path, eventDeleted, zxid, e.acl)
+		s.triggerMore(r, childWatch, e.path, EventDeleted, zxid, e.acl)
 		s.triggerParent(r, e, zxid)
 	}
 }
@@ -190,23 +176,23 @@ func (s *Server) triggerParent(r *replica, e *change, zxid int64) {
 	if parent == "" {
 		parent = "/"
 	}
-	s.trigger(r, childWatch, parent, eventChildrenChanged, zxid, e.parentACL)
+	s.trigger(r, childWatch, parent, EventChildrenChanged, zxid, e.parentACL)
 }
 
 // trigger sends an event to the watches of path in one table, and uses up those
 // that are good for one.
-func (s *Server) trigger(r *replica, kind watchKind, path string, ev eventType, zxid int64, acl []ACL) {
+func (s *Server) trigger(r *replica, kind watchKind, path string, ev EventType, zxid int64, acl []ACL) {
 	s.occasion++
 	s.triggerMore(r, kind, path, ev, zxid, acl)
 }
 
 // triggerMore goes on with the event of the last trigger.
-func (s *Server) triggerMore(r *replica, kind watchKind, path string, ev eventType, zxid int64, acl []ACL) {
+func (s *Server) triggerMore(r *replica, kind watchKind, path string, ev EventType, zxid int64, acl []ACL) {
 	table := &r.watches[kind]
 	if w, ok := table.paths[path]; ok {
 		w.filter(func(c *conn) bool {
 			modes := c.watches[kind][path]
-			if ev != eventChildrenChanged || modes != recursive {
+			if ev != EventChildrenChanged || modes != recursive {
 				s.tell(c, ev, path, zxid, acl)
 			}
 			if modes &^= oneShot; modes == 0 {
@@ -218,7 +204,7 @@ func (s *Server) triggerMore(r *replica, kind watchKind, path string, ev eventTy
 		})
 		table.keep(path, w)
 	}
-	if table.recursive == 0 || ev == eventChildrenChanged {
+	if table.recursive == 0 || ev == EventChildrenChanged {
 		return
 	}
 	for above := path; above != "/" && above != ""; {
@@ -234,26 +220,22 @@ func (s *Server) triggerMore(r *replica, kind watchKind, path string, ev eventTy
 }
 
 // tell sends an event to c, once only, and if it may know.
-func (s *Server) tell(c *conn, ev eventType, path string, zxid int64, acl []ACL) {
+func (s *Server) tell(c *conn, ev EventType, path string, zxid int64, acl []ACL) {
 	if c.told == s.occasion {
 		return
 	}
 	c.told = s.occasion
 	if s.cfg.Compat38 {
-		zxid = noZxid
+		zxid = jute.NoZxid
 	}
-	if allowed(acl, permRead, c.ids) {
+	if allowed(acl, jute.PermRead, c.ids) {
 		s.notify(c, ev, path, zxid)
 	}
 }
 
 // notify queues an event for c. Nothing here waits for a reader.
-func (s *Server) notify(c *conn, ev eventType, path string, zxid int64) {
-	b := appendHeader(s.scratch[:0], watchXid, zxid, codeOK)
-	b = appendInt32(b, int32(ev))
-	b = appendInt32(b, stateSynced)
-	b = appendString(b, path)
-	s.scratch = endFrame(b, 0)
+func (s *Server) notify(c *conn, ev EventType, path string, zxid int64) {
+	s.scratch = jute.AppendEvent(s.scratch[:0], ev, path, zxid)
 	s.countSent(c)
 	hits, op := s.watchHits(c, ev, path, zxid)
 	c.out.pushEvent(s.scratch, hits, op, true)

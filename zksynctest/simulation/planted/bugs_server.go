@@ -12,7 +12,7 @@ var serverBugs = []bug{
 		""}},
 		[]finder{tested("./zksynctest/zkserver", "^TestAFollowerWhoseLeaderStoppedBehindACut$")}},
 	{"zkserver: carry a request out for a session that is about to end", []edit{{"zksynctest/zkserver/forward.go",
-		"	case r.op != OpCloseSession && l.sessions.find(c.sess.id) == nil,\n		!l.sessions",
+		"	case r.Op != OpCloseSession && l.sessions.find(c.sess.id) == nil,\n		!l.sessions",
 		"	case !l.sessions"}},
 		[]finder{tested("./zksynctest/zkserver", "^TestCutAfterForward$")}},
 	{"zkserver: hold a write against a limit that it adds nothing to", []edit{{"zksynctest/zkserver/quota.go",

@@ -1,13 +1,11 @@
-package zkserver
+package jute
 
 import "strconv"
 
-// Code is an error code of the protocol. It is an error, so that what the
-// operator calls of a [Server] return can be compared with errors.Is.
+// Code is an error code of the protocol. It is an error, so that errors.Is finds it.
 type Code int32
 
-// The codes this server answers. Code 0 means success and is never returned as
-// an error.
+// The codes of the server. Code 0 means success and is never returned as an error.
 const (
 	ErrSystem                  Code = -1
 	ErrRuntimeInconsistency    Code = -2
@@ -33,10 +31,10 @@ const (
 	ErrThrottledOp             Code = -127
 )
 
-const codeOK Code = 0
+const OK Code = 0
 
 var codeNames = map[Code]string{
-	codeOK:                     "ok",
+	OK:                         "ok",
 	ErrSystem:                  "system error",
 	ErrRuntimeInconsistency:    "runtime inconsistency",
 	ErrMarshalling:             "marshalling error",

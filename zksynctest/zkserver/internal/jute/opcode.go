@@ -1,12 +1,12 @@
-package zkserver
+package jute
 
 import "strconv"
 
 // OpCode is the type of a request, as it stands in the request header.
 type OpCode int32
 
-// The operations this package knows. OpConnect never stands in a header: it is
-// the name under which [Fault] and [Op] speak of a ConnectRequest.
+// The operations. OpConnect and OpWatchEvent never stand in the header of a request: they
+// name a ConnectRequest and a watch event.
 const (
 	OpCreate               OpCode = 1
 	OpDelete               OpCode = 2
@@ -42,9 +42,9 @@ const (
 	OpWatchEvent           OpCode = -1001
 )
 
-// opError is the result type of a failed sub-operation of a multi, and the type
+// OpError is the result type of a failed sub-operation of a multi, and the type
 // of the header that ends one.
-const opError OpCode = -1
+const OpError OpCode = -1
 
 var opNames = map[OpCode]string{
 	OpCreate:               "create",
@@ -89,22 +89,27 @@ func (op OpCode) String() string {
 	return "op " + strconv.Itoa(int(op))
 }
 
-// needsLeader tells whether a follower asks its leader for the answer.
-func (op OpCode) needsLeader() bool { return op == OpSync || op.isWrite() }
+// NeedsLeader reports whether a follower asks its leader for the answer.
+func (op OpCode) NeedsLeader() bool { return op == OpSync || op.IsWrite() }
 
-// throttlable reports whether a server that throttles refuses the operation.
-func (op OpCode) throttlable() bool {
+// Throttlable reports whether a server that throttles refuses the operation.
+func (op OpCode) Throttlable() bool {
 	switch op {
 	case OpPing, OpCloseSession, OpConnect, OpAuth, OpSASL:
 		return false
 	}
-	_, known := opNames[op] // an unknown one is answered ErrUnimplemented first
-	return known
+	return op.Known() // an unknown operation is answered ErrUnimplemented first
 }
 
-// isWrite tells whether the operation goes through the leader: it takes a zxid,
-// also when it fails.
-func (op OpCode) isWrite() bool {
+// Known reports whether the operation has a name.
+func (op OpCode) Known() bool {
+	_, ok := opNames[op]
+	return ok
+}
+
+// IsWrite reports whether the operation goes through the leader. Such an operation takes a
+// zxid even if it fails.
+func (op OpCode) IsWrite() bool {
 	switch op {
 	case OpCreate, OpDelete, OpSetData, OpSetACL, OpCheck, OpMulti, OpCreate2,
 		OpReconfig, OpCreateContainer, OpDeleteContainer, OpCreateTTL, OpCloseSession:
