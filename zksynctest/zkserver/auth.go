@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 // authenticate adds an identity to the connection. It is no part of the pipeline
@@ -19,20 +20,20 @@ func (s *Server) authenticate(c *conn, r *jute.Request) result {
 	case r.Scheme == "digest" && r.Auth != nil:
 		id := digest(r.Auth)
 		if s.cfg.SuperDigest != "" && id == s.cfg.SuperDigest {
-			c.identify(identity{"super", ""})
+			c.identify(tree.Identity{Scheme: "super", ID: ""})
 		}
-		c.identify(identity{"digest", id})
+		c.identify(tree.Identity{Scheme: "digest", ID: id})
 	case r.Scheme == "ip":
-		c.identify(identity{"ip", c.ip})
+		c.identify(tree.Identity{Scheme: "ip", ID: c.ip})
 	default:
 		return result{code: ErrAuthFailed, hangUp: true}
 	}
 	return result{}
 }
 
-func (c *conn) identify(who identity) {
-	if !slices.Contains(c.ids, who) {
-		c.ids = append(c.ids, who)
+func (c *conn) identify(who tree.Identity) {
+	if !slices.Contains(c.client.IDs, who) {
+		c.client.IDs = append(c.client.IDs, who)
 	}
 }
 

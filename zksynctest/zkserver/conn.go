@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 const (
@@ -48,10 +49,8 @@ type conn struct {
 	why       string // it was closed, if a limit made the server close it
 	hung      bool   // its ConnectRequest was swallowed
 	sess      *session
-	ids       []identity
+	client    tree.Client
 	sasl      saslExchange
-	watches   [2]map[string]watchMode
-	told      uint64        // the last occasion of an event it was told of
 	timeout   time.Duration // as negotiated for this connection
 	rep       *replica      // of its endpoint, if no fault gave it another
 	handshake *timer        // ends it while it has no session, or a session that nobody expires
@@ -84,10 +83,10 @@ func (s *Server) startConn(e *Endpoint, nc net.Conn) (full string) {
 		out:         newOutQueue(&s.queued),
 		done:        make(chan struct{}),
 		released:    make(chan struct{}),
-		ids:         []identity{{"ip", ip}},
 		stats:       newConnStats(),
 		established: time.Now(),
 	}
+	c.client.IDs, c.client.Events = []tree.Identity{{Scheme: "ip", ID: ip}}, c
 	s.conns[c] = struct{}{}
 	s.limitHandshake(c)
 	if e.unreachable {
@@ -125,7 +124,7 @@ func (s *Server) hangUp(c *conn) {
 	}
 	c.closed = true
 	c.handshake.stop()
-	s.dropWatches(c)
+	c.rep.watches.Drop(&c.client)
 	if sess := c.sess; sess != nil {
 		if sess.conn == c {
 			sess.conn = nil

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 // openData reads the data file and opens the journal for what comes. There is
@@ -114,33 +116,20 @@ func (s *Server) log(steps func([]byte) []byte) {
 
 // logTxn notes what a committed transaction has changed. One that failed took a
 // zxid all the same.
-func (s *Server) logTxn(t *txn) {
+func (s *Server) logTxn(t *tree.Txn) {
 	if s.journal == nil {
 		return
 	}
 	s.journal.append(func(b []byte) []byte {
-		b = appendNumber(b, stepZxid, t.zxid)
-		if t.ended != 0 {
-			b = appendNumber(b, stepEnd, t.ended)
+		b = appendNumber(b, stepZxid, t.Zxid)
+		if t.Ended != 0 {
+			b = appendNumber(b, stepEnd, t.Ended)
 		}
-		for _, step := range t.steps {
-			b = appendStep(b, step.kind, step.n)
+		for _, step := range t.Steps {
+			b = tree.AppendStep(b, step.Kind, step.N)
 		}
 		return b
 	})
-}
-
-// step is a change to a znode that is to be in the data file.
-type step struct {
-	kind byte
-	n    *node
-}
-
-// changed notes one for the end of the transaction.
-func (t *txn) changed(kind byte, n *node) {
-	if t.s.journal != nil {
-		t.steps = append(t.steps, step{kind, n})
-	}
 }
 
 // persist returns when all that happened is in the data file, if there is one. If

@@ -64,7 +64,7 @@ func (en *ensemble) lead(e *Endpoint) {
 	l := newLeadership(en, e, now)
 	en.current = l
 	if len(en.endpoints) > 1 {
-		en.epoch++
+		en.s.data.Epoch++
 	}
 	for _, other := range en.endpoints {
 		if en.looks(other) && en.linked(e, other) {

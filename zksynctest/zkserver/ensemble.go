@@ -15,7 +15,6 @@ import (
 type ensemble struct {
 	s         *Server
 	endpoints []*Endpoint
-	epoch     int64       // of the latest leader; 0 for a server that is no ensemble
 	current   *leadership // the leadership that commits; nil during an election and without a quorum
 	election  *timer
 	changed   chan struct{} // closed when the ensemble changes

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 // planSweep sets the timer anew if the sessions of a bucket expire before what the
@@ -75,6 +77,6 @@ func (s *Server) removeLeftovers(at int64, now time.Time) {
 	for len(s.leftovers) > 0 && s.leftovers[0].due <= at {
 		session := s.leftovers[0].session
 		s.leftovers = s.leftovers[1:]
-		s.removeEphemerals(s.begin(superUser, now.UnixMilli(), false), session)
+		s.removeEphemerals(s.data.Begin(tree.SuperUser, now.UnixMilli(), false), session)
 	}
 }

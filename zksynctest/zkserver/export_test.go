@@ -13,23 +13,11 @@ func (s *Server) Everything() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var b strings.Builder
-	fmt.Fprintf(&b, "zxid %#x\n", s.zxid)
+	fmt.Fprintf(&b, "zxid %#x\n", s.data.Zxid)
 	for _, id := range slices.Sorted(maps.Keys(s.sessions)) {
 		fmt.Fprintf(&b, "session %#x %v %x\n", id, s.sessions[id].timeout, s.sessions[id].password)
 	}
-	for _, path := range slices.Sorted(maps.Keys(s.tree.nodes)) {
-		n := *s.tree.nodes[path]
-		names := []string{}
-		for _, c := range n.children() {
-			names = append(names, c.name())
-		}
-		slices.Sort(names)
-		acl := n.acl()
-		n.parent, n.kids, n.pos, n.rights = nil, nil, 0, nil
-		fmt.Fprintf(&b, "%q null=%v %+v %+v %q\n", path, n.data == nil, n, acl, names)
-	}
-	fmt.Fprintf(&b, "%v\n%v\n", s.tree.ephemerals, slices.Sorted(maps.Keys(s.tree.reapable)))
-	fmt.Fprintf(&b, "%v\n", slices.Sorted(maps.Keys(s.tree.quotas)))
+	b.WriteString(s.data.Tree.Describe())
 	return b.String()
 }
 

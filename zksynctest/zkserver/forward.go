@@ -19,7 +19,7 @@ func (s *Server) forwardAndCutOff(c *conn, r *jute.Request) result {
 	case r.Op == OpSync || c.sess.dead:
 	case r.Op != OpCloseSession && l.sessions.find(c.sess.id) == nil,
 		!l.sessions.mayAsk(c.sess.id, c.ep) && mayNot(c, l, r.Op):
-		s.begin(nil, 0, false) // it fails, and takes a zxid
+		s.data.Begin(nil, 0, false) // it fails, and takes a zxid
 	default:
 		done := s.write(c, r, time.Now())
 		res.code, res.zxid, res.lost = done.code, done.zxid, true

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 // fourLetterWords are the commands that a connection can send instead of a
@@ -165,18 +167,18 @@ func (e *Endpoint) access() string {
 }
 
 // tree is what e has of the tree.
-func (e *Endpoint) tree() *tree {
+func (e *Endpoint) tree() *tree.Tree {
 	if e.rep.view != nil {
 		return e.rep.view.tree
 	}
-	return e.s.tree
+	return e.s.data.Tree
 }
 
 func (e *Endpoint) statLines() string {
 	l := &e.stats.latency
 	text := fmt.Sprintf("Latency min/avg/max: %d/%s/%d\nReceived: %d\nSent: %d\nConnections: %d\nOutstanding: 0\n"+
 		"Zxid: 0x%x\nMode: %s\nNode count: %d\n",
-		l.min, l.average(), l.max, e.stats.received, e.stats.sent, len(e.s.connsOn(e)), e.s.en.zxidOf(e.rep), e.mode(), e.tree().size())
+		l.min, l.average(), l.max, e.stats.received, e.stats.sent, len(e.s.connsOn(e)), e.s.en.zxidOf(e.rep), e.mode(), e.tree().Size())
 	if e.mode() == "leader" {
 		text += "Proposal sizes last/min/max: -1/-1/-1\n"
 	}
@@ -236,10 +238,10 @@ func (e *Endpoint) dumpLines() string {
 			fmt.Fprintf(&b, "0x%x\t%dms\n", id, s.sessions[id].timeout.Milliseconds())
 		}
 	}
-	fmt.Fprintf(&b, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(t.ephemerals))
-	for _, id := range slices.Sorted(maps.Keys(t.ephemerals)) {
+	fmt.Fprintf(&b, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(t.Owners()))
+	for _, id := range t.Owners() {
 		fmt.Fprintf(&b, "0x%x:\n", id)
-		for _, path := range t.ephemeralsOf(id) {
+		for _, path := range t.EphemeralsOf(id) {
 			fmt.Fprintf(&b, "\t%s\n", path)
 		}
 	}

@@ -2,12 +2,10 @@ package zkserver
 
 import (
 	"fmt"
-	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 )
@@ -95,8 +93,8 @@ func (s *Server) environment() string {
 func (e *Endpoint) monitorLines() string {
 	s, t, l := e.s, e.tree(), &e.stats.latency
 	ephemerals := 0
-	for _, paths := range t.ephemerals {
-		ephemerals += len(paths)
+	for _, session := range t.Owners() {
+		ephemerals += len(t.EphemeralsOf(session))
 	}
 	var b strings.Builder
 	for _, line := range []struct {
@@ -109,7 +107,7 @@ func (e *Endpoint) monitorLines() string {
 		{"num_alive_connections", len(e.s.connsOn(e))},
 		{"avg_latency", l.average()},
 		{"outstanding_requests", 0},
-		{"znode_count", t.size()},
+		{"znode_count", t.Size()},
 		{"global_sessions", len(s.sessions)},
 		{"non_mtls_remote_conn_count", 0},
 		{"last_client_response_size", -1},
@@ -117,11 +115,11 @@ func (e *Endpoint) monitorLines() string {
 		{"packets_received", e.stats.received},
 		{"max_client_response_size", -1},
 		{"connection_drop_probability", "0.0"},
-		{"watch_count", e.rep.watches[dataWatch].size() + e.rep.watches[childWatch].size()},
+		{"watch_count", e.rep.watches.Size()},
 		{"auth_failed_count", 0},
 		{"min_latency", l.min},
 		{"max_file_descriptor_count", -1},
-		{"approximate_data_size", t.dataSize()},
+		{"approximate_data_size", t.DataSize()},
 		{"open_file_descriptor_count", -1},
 		{"local_sessions", 0},
 		{"uptime", time.Since(s.base).Milliseconds()},
@@ -143,13 +141,14 @@ func (e *Endpoint) watchSummary() string {
 		total += len(paths)
 	}
 	return fmt.Sprintf("%d connections watching %d paths\nTotal watches:%d\n",
-		len(byConn), len(e.rep.watches[dataWatch].paths), total)
+		len(byConn), len(e.rep.watches.DataPaths()), total)
 }
 
 func (e *Endpoint) watchedBy() map[*conn][]string {
 	byConn := map[*conn][]string{}
-	for _, path := range slices.Sorted(maps.Keys(e.rep.watches[dataWatch].paths)) {
-		for c := range e.rep.watches[dataWatch].paths[path].all() {
+	for _, path := range e.rep.watches.DataPaths() {
+		for _, client := range e.rep.watches.DataWatchers(path) {
+			c := client.Events.(*conn)
 			byConn[c] = append(byConn[c], path)
 		}
 	}
@@ -172,12 +171,11 @@ func (e *Endpoint) watchesByConn() string {
 }
 
 func (e *Endpoint) watchesByPath() string {
-	paths := e.rep.watches[dataWatch].paths
 	var b strings.Builder
-	for _, path := range slices.Sorted(maps.Keys(paths)) {
+	for _, path := range e.rep.watches.DataPaths() {
 		b.WriteString(path + "\n")
-		for c := range paths[path].all() {
-			fmt.Fprintf(&b, "\t0x%x\n", c.sess.id)
+		for _, client := range e.rep.watches.DataWatchers(path) {
+			fmt.Fprintf(&b, "\t0x%x\n", client.Events.(*conn).sess.id)
 		}
 	}
 	return b.String()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 // diary is a data file that notes what happens to it.
@@ -203,13 +204,13 @@ func TestRestoreWantsANewServer(t *testing.T) {
 // and read.
 func FuzzSteps(f *testing.F) {
 	seed := newState()
-	n := &node{path: "/a", data: []byte("x"), rights: &jute.OpenACL, owner: 7}
-	put := appendStep(nil, stepPut, n)
+	n := &tree.Node{Path: "/a", Data: []byte("x"), Rights: &jute.OpenACL, Owner: 7}
+	put := tree.AppendStep(nil, tree.StepPut, n)
 	f.Add(put)
 	f.Add(appendNumber(appendSession(appendNumber(slices.Clone(put), stepZxid, 9), 7, [16]byte{1}, 1e9), stepEnd, 7))
-	f.Add(appendStep(slices.Clone(put), stepDelete, n))
-	f.Add(appendStep(appendStep(nil, stepACL, seed.tree.nodes["/zookeeper/config"]), stepData, seed.tree.nodes["/"]))
-	f.Add(appendNumber(appendNumber(appendStep(nil, stepCount, seed.tree.nodes["/"]), stepLastID, 1<<56), stepComplete, 4))
+	f.Add(tree.AppendStep(slices.Clone(put), tree.StepDelete, n))
+	f.Add(tree.AppendStep(tree.AppendStep(nil, tree.StepACL, seed.tree.Node("/zookeeper/config")), tree.StepData, seed.tree.Node("/")))
+	f.Add(appendNumber(appendNumber(tree.AppendStep(nil, tree.StepCount, seed.tree.Node("/")), stepLastID, 1<<56), stepComplete, 4))
 	f.Fuzz(func(t *testing.T, steps []byte) {
 		st := newState()
 		if st.apply(steps) != nil {

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 func noSession(id int64) error {
@@ -134,7 +136,7 @@ func (s *Server) DelayEphemeralRemoval(d time.Duration) {
 // real server keeps no other counter, the cversion of path changes with it.
 func (s *Server) SetNextSequence(path string, n int32) error {
 	s.mu.Lock()
-	node := s.tree.nodes[path]
+	node := s.data.Tree.Node(path)
 	switch {
 	case s.closed:
 		s.mu.Unlock()
@@ -143,8 +145,8 @@ func (s *Server) SetNextSequence(path string, n int32) error {
 		s.mu.Unlock()
 		return fmt.Errorf("zkserver: SetNextSequence %s: %w", path, ErrNoNode)
 	}
-	node.creates = n
-	s.log(func(b []byte) []byte { return appendStep(b, stepCount, node) })
+	node.SetSequence(n)
+	s.log(func(b []byte) []byte { return tree.AppendStep(b, tree.StepCount, node) })
 	s.mu.Unlock()
 	return s.persist()
 }

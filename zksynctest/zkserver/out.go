@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
 const (
@@ -197,6 +199,16 @@ func (c *conn) writeLoop() {
 			return
 		}
 	}
+}
+
+// Notify queues a watch event. It does not wait for the client to read.
+func (c *conn) Notify(ev EventType, path string, zxid int64) {
+	s := c.s
+	s.scratch = jute.AppendEvent(s.scratch[:0], ev, path, zxid)
+	s.countSent(c)
+	hits, op := s.watchHits(c, ev, path, zxid)
+	c.out.pushEvent(s.scratch, hits, op, true)
+	s.checkQueue(c)
 }
 
 // flush is the end of writeLoop: what was queued before the connection was closed

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 // perform executes a request of a connection with a session, and leaves the record
@@ -49,13 +50,15 @@ func (s *Server) perform(c *conn, r *jute.Request) result {
 	case OpSASL:
 		return s.authenticateSASL(c, r)
 	case OpSetWatches, OpSetWatches2:
-		s.setWatches(c, r)
+		c.rep.watches.Rearm(&c.client, s.treeOf(c), r)
 	case OpAddWatch:
-		res.code = s.addWatch(c, r)
+		if res.code = c.rep.watches.Add(&c.client, r); res.code == jute.OK {
+			c.reply = jute.AppendInt32(c.reply, int32(jute.OK)) // the record is an error code of its own
+		}
 	case OpCheckWatches:
-		res.code = s.checkWatches(c, r)
+		res.code = c.rep.watches.Check(&c.client, r)
 	case OpRemoveWatches:
-		res.code = s.removeWatches(c, r)
+		res.code = c.rep.watches.Remove(&c.client, r)
 	case OpGetEphemerals:
 		s.getEphemerals(c, r)
 	case OpWhoAmI:
@@ -148,7 +151,7 @@ func mayNot(c *conn, l *leadership, op OpCode) bool {
 // unless there is no leader that commits.
 func (s *Server) moved(op OpCode, l *leadership) result {
 	if op.IsWrite() && l != nil && l == s.en.current {
-		s.begin(nil, 0, false)
+		s.data.Begin(nil, 0, false)
 	}
 	return result{silent: true, hangUp: true}
 }
@@ -159,9 +162,9 @@ func (s *Server) knows(op OpCode) bool {
 }
 
 // treeOf is what the reads of c see.
-func (s *Server) treeOf(c *conn) *tree {
+func (s *Server) treeOf(c *conn) *tree.Tree {
 	if v := c.rep.view; v != nil {
 		return v.tree
 	}
-	return s.tree
+	return s.data.Tree
 }

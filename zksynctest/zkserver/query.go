@@ -16,7 +16,7 @@ func (s *Server) getEphemerals(c *conn, r *jute.Request) {
 	}
 	start, number := len(c.reply), int32(0)
 	c.reply = jute.AppendInt32(c.reply, 0)
-	for _, path := range s.treeOf(c).ephemeralsOf(c.sess.id) {
+	for _, path := range s.treeOf(c).EphemeralsOf(c.sess.id) {
 		if strings.HasPrefix(path, prefix) {
 			c.reply = jute.AppendString(c.reply, path)
 			number++
@@ -27,12 +27,12 @@ func (s *Server) getEphemerals(c *conn, r *jute.Request) {
 
 // whoAmI names the identities of c, without what proves them.
 func (c *conn) whoAmI() {
-	c.reply = jute.AppendInt32(c.reply, int32(len(c.ids)))
-	for _, who := range c.ids {
-		user := who.id
-		if who.scheme == "digest" {
+	c.reply = jute.AppendInt32(c.reply, int32(len(c.client.IDs)))
+	for _, who := range c.client.IDs {
+		user := who.ID
+		if who.Scheme == "digest" {
 			user, _, _ = strings.Cut(user, ":")
 		}
-		c.reply = jute.AppendString(jute.AppendString(c.reply, who.scheme), user)
+		c.reply = jute.AppendString(jute.AppendString(c.reply, who.Scheme), user)
 	}
 }

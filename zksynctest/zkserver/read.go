@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 // read executes an operation that looks at one znode. The watch is left in the
@@ -15,7 +16,7 @@ func (s *Server) read(c *conn, r *jute.Request) Code {
 	if r.Null {
 		return ErrMarshalling
 	}
-	n := s.treeOf(c).nodes[r.Path]
+	n := s.treeOf(c).Node(r.Path)
 	if n == nil {
 		return ErrNoNode
 	}
@@ -23,35 +24,35 @@ func (s *Server) read(c *conn, r *jute.Request) Code {
 	if r.Op == OpGetACL {
 		need |= jute.PermAdmin
 	}
-	if !allowed(n.acl(), need, c.ids) {
+	if !tree.Allowed(n.ACL(), need, c.client.IDs) {
 		return ErrNoAuth
 	}
 	switch r.Op {
 	case OpGetData:
-		c.reply = n.appendStat(jute.AppendBuffer(c.reply, n.data))
+		c.reply = n.AppendStat(jute.AppendBuffer(c.reply, n.Data))
 		if r.Watch {
-			s.arm(c, dataWatch, r.Path, oneShot)
+			c.rep.watches.Arm(&c.client, tree.DataWatch, r.Path, tree.OneShot)
 		}
 	case OpGetChildren, OpGetChildren2:
-		c.reply = n.appendChildren(c.reply)
+		c.reply = n.AppendChildren(c.reply)
 		if r.Op == OpGetChildren2 {
-			c.reply = n.appendStat(c.reply)
+			c.reply = n.AppendStat(c.reply)
 		}
 		if r.Watch {
-			s.arm(c, childWatch, r.Path, oneShot)
+			c.rep.watches.Arm(&c.client, tree.ChildWatch, r.Path, tree.OneShot)
 		}
 	case OpGetAllChildrenNumber:
-		number := n.descendants()
+		number := n.Descendants()
 		if r.Path == "" {
 			number++ // by this alias the root counts as one of its own
 		}
 		c.reply = jute.AppendInt32(c.reply, int32(number))
 	case OpGetACL:
-		list := n.acl()
-		if !allowed(list, jute.PermAdmin, c.ids) {
-			list = maskedACL(list)
+		list := n.ACL()
+		if !tree.Allowed(list, jute.PermAdmin, c.client.IDs) {
+			list = tree.MaskedACL(list)
 		}
-		c.reply = n.appendStat(jute.AppendACLs(c.reply, list))
+		c.reply = n.AppendStat(jute.AppendACLs(c.reply, list))
 	}
 	return jute.OK
 }
@@ -63,17 +64,17 @@ func (s *Server) exists(c *conn, r *jute.Request) Code {
 	if strings.IndexByte(r.Path, 0) >= 0 {
 		return ErrBadArguments
 	}
-	n := s.treeOf(c).nodes[r.Path]
-	if n != nil && !s.cfg.Compat38 && !allowed(n.acl(), jute.PermRead, c.ids) {
+	n := s.treeOf(c).Node(r.Path)
+	if n != nil && !s.cfg.Compat38 && !tree.Allowed(n.ACL(), jute.PermRead, c.client.IDs) {
 		return ErrNoAuth
 	}
 	if r.Watch {
-		s.arm(c, dataWatch, r.Path, oneShot)
+		c.rep.watches.Arm(&c.client, tree.DataWatch, r.Path, tree.OneShot)
 	}
 	if n == nil {
 		return ErrNoNode
 	}
-	c.reply = n.appendStat(c.reply)
+	c.reply = n.AppendStat(c.reply)
 	return jute.OK
 }
 

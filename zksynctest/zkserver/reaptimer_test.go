@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 // No timer runs for containers and TTL nodes that are not due to be deleted. TestNoTimerForWhatStays guards bubbles:
@@ -17,8 +18,8 @@ func TestNoTimerForWhatStays(t *testing.T) {
 	make := func(op OpCode, path string, flags int32, ttl int64) {
 		t.Helper()
 		r := jute.Request{Op: op, Path: path, ACL: jute.OpenACL, Flags: flags, TTL: ttl}
-		if err := s.operate("create", path, func(t *txn) Code {
-			_, _, code := t.create(&r, 0)
+		if err := s.operate("create", path, func(t *tree.Txn) Code {
+			_, _, code := t.Create(&r, 0)
 			return code
 		}); err != nil {
 			t.Fatal(err)

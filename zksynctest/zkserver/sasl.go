@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 // saslRealm is the host name by which every ZooKeeper server goes in DIGEST-MD5.
@@ -38,14 +39,14 @@ func (s *Server) authenticateSASL(c *conn, r *jute.Request) result {
 		return result{code: code, whole: true, hangUp: true}
 	}
 	if user != "" {
-		c.identify(identity{"sasl", user})
+		c.identify(tree.Identity{Scheme: "sasl", ID: user})
 	}
 	c.reply = jute.AppendBuffer(c.reply, answer)
 	return result{}
 }
 
 func (c *conn) hasScheme(scheme string) bool {
-	return slices.ContainsFunc(c.ids, func(who identity) bool { return who.scheme == scheme })
+	return slices.ContainsFunc(c.client.IDs, func(who tree.Identity) bool { return who.Scheme == scheme })
 }
 
 // next takes a token and returns the next one for the client, and the user once it is
@@ -117,11 +118,3 @@ func saslDirectives(s string) map[string]string {
 	}
 	return directives
 }
-
-// validPrincipal accepts what Java's KerberosName does: any name without a realm, or
-// a name with at most one host in front of its realm.
-func validPrincipal(id string) bool {
-	return !strings.Contains(id, "@") || saslPrincipal.MatchString(id)
-}
-
-var saslPrincipal = regexp.MustCompile(`^[^/@]*(/[^/@]*)?@[^/@]*$`)

@@ -81,7 +81,7 @@ func (c *conn) serve(frame []byte) bool {
 	if !s.admit(c) {
 		return false
 	}
-	d := jute.Decoder{Rest: frame, Known: s.tree}
+	d := jute.Decoder{Rest: frame, Known: s.data.Tree}
 	if c.sess == nil {
 		r.Xid, r.Op = 0, OpConnect
 	} else {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 // Server is an embedded ZooKeeper server. Its methods may be called from any
@@ -26,11 +28,7 @@ type Server struct {
 	mu      sync.Mutex
 	closed  bool
 	hang    bool
-	zxid    int64
-	wasted  int64 // zxids that were taken by what never came to be a transaction
-	tree    *tree
-	acls    aclTable
-	txn     txn
+	data    tree.Store
 	scratch []byte
 	journal *journal // nil if there is no data file
 
@@ -89,12 +87,14 @@ func NewEnsemble(cfg Config, n int) (*Server, error) {
 	}
 	now := time.Now()
 	s := &Server{
-		cfg:         cfg,
-		unknown:     map[OpCode]bool{},
-		allowed4LW:  words,
-		base:        now,
-		secret:      newPassword(),
-		tree:        newTree(),
+		cfg:        cfg,
+		unknown:    map[OpCode]bool{},
+		allowed4LW: words,
+		base:       now,
+		secret:     newPassword(),
+		data: tree.Store{Tree: tree.NewTree(), Rules: tree.Rules{
+			TTL: cfg.ExtendedTypes, SASL: cfg.SASLUsers != nil, Quota: cfg.EnforceQuota, Steps: cfg.DataFile != "", NeverUsed: cfg.NeverUsedTTL,
+		}},
 		sessions:    map[int64]*session{},
 		conns:       map[*conn]struct{}{},
 		ops:         opLog{kept: cfg.OpsKept, most: cfg.OpsBytes},

@@ -3,6 +3,8 @@ package zkserver
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 // session is guarded by the server's mu.
@@ -58,7 +60,7 @@ func (sess *session) attach(c *conn) {
 
 // openSession creates a session, which is a transaction of its own, for a client of e.
 func (s *Server) openSession(l *leadership, e *Endpoint, timeout time.Duration, now time.Time) *session {
-	s.nextZxid()
+	s.data.NextZxid()
 	sess := newSession(e.newID(), newPassword(), timeout)
 	s.sessions[sess.id] = sess
 	s.traffic.add(sess, s.sessions)
@@ -66,7 +68,7 @@ func (s *Server) openSession(l *leadership, e *Endpoint, timeout time.Duration, 
 	s.planSweep(l, l.sessions.tracked[sess.id].bucket)
 	l.noteCreated(sess)
 	s.log(func(b []byte) []byte {
-		return appendSession(appendNumber(b, stepZxid, s.zxid), sess.id, sess.password, timeout)
+		return appendSession(appendNumber(b, stepZxid, s.data.Zxid), sess.id, sess.password, timeout)
 	})
 	return sess
 }
@@ -89,9 +91,9 @@ func (s *Server) endSession(sess *session, asked *conn, now time.Time) {
 		s.tellEnd(sess, asked)
 		s.endLag(sess.id)
 	}()
-	t := s.begin(superUser, now.UnixMilli(), false)
-	t.ended = sess.id
-	if s.linger > 0 && len(s.tree.ephemerals[sess.id]) > 0 {
+	t := s.data.Begin(tree.SuperUser, now.UnixMilli(), false)
+	t.Ended = sess.id
+	if s.linger > 0 && len(s.data.Tree.EphemeralsOf(sess.id)) > 0 {
 		s.leftovers = append(s.leftovers, leftover{s.elapsed(now) + s.linger.Milliseconds(), sess.id})
 		s.setTimer()
 		s.logTxn(t)
@@ -100,10 +102,8 @@ func (s *Server) endSession(sess *session, asked *conn, now time.Time) {
 	s.removeEphemerals(t, sess.id)
 }
 
-func (s *Server) removeEphemerals(t *txn, session int64) {
-	for _, path := range s.tree.ephemeralsOf(session) {
-		t.remove(path, s.tree.nodes[path])
-	}
+func (s *Server) removeEphemerals(t *tree.Txn, session int64) {
+	t.RemoveEphemerals(session)
 	s.fire(t)
 }
 

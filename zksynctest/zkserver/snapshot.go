@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 // Snapshot writes the tree, the sessions and the zxid, all as of one moment, for
@@ -49,7 +49,7 @@ var errUsed = errors.New("zkserver: restore a snapshot: the server is in use; re
 
 // adopt makes st the server's.
 func (s *Server) adopt(st *state) error {
-	unused := len(s.tree.nodes) == len(newTree().nodes) && s.zxid == 0
+	unused := s.data.Tree.Size() == tree.NewTree().Size() && s.data.Zxid == 0
 	if s.closed || !unused || len(s.sessions) > 0 || len(s.conns) > 0 || s.en.current == nil {
 		return errUsed
 	}
@@ -64,7 +64,7 @@ func (s *Server) adopt(st *state) error {
 
 // install takes over what st has, before the server has a leader.
 func (s *Server) install(st *state) {
-	s.tree, s.acls, s.zxid, s.en.epoch = st.tree, st.acls, st.zxid, st.zxid>>32
+	s.data.Tree, s.data.Zxid, s.data.Epoch = st.tree, st.zxid, st.zxid>>32
 	for id, saved := range st.sessions {
 		sess := newSession(id, saved.password, saved.timeout)
 		s.sessions[id] = sess
@@ -80,9 +80,9 @@ func (s *Server) install(st *state) {
 // removeOrphans removes ephemerals that were to go a little after their session,
 // when the server ended.
 func (s *Server) removeOrphans() {
-	for _, id := range slices.Sorted(maps.Keys(s.tree.ephemerals)) {
+	for _, id := range s.data.Tree.Owners() {
 		if s.sessions[id] == nil {
-			s.removeEphemerals(s.begin(superUser, time.Now().UnixMilli(), false), id)
+			s.removeEphemerals(s.data.Begin(tree.SuperUser, time.Now().UnixMilli(), false), id)
 		}
 	}
 }
@@ -92,26 +92,21 @@ func (s *Server) appendSnapshot(b []byte) []byte {
 	b = appendDataHeader(b)
 	start := len(b)
 	b = beginDataFrame(b)
-	b = appendNumber(b, stepZxid, s.zxid)
+	b = appendNumber(b, stepZxid, s.data.Zxid)
 	for _, e := range s.en.endpoints {
 		b = appendNumber(b, stepLastID, e.nextID-1)
 	}
 	for id, sess := range s.sessions {
 		b = appendSession(b, id, sess.password, sess.timeout)
 	}
-	var walk func(*node)
-	walk = func(n *node) {
-		b = appendStep(b, stepPut, n)
+	for n := range s.data.Tree.All() {
+		b = tree.AppendStep(b, tree.StepPut, n)
 		if len(b)-start > snapshotFrame {
 			b = endDataFrame(b, start)
 			start = len(b)
 			b = beginDataFrame(b)
 		}
-		for _, c := range n.children() {
-			walk(c)
-		}
 	}
-	walk(s.tree.nodes["/"])
-	b = appendNumber(b, stepComplete, int64(len(s.tree.nodes)-1))
+	b = appendNumber(b, stepComplete, int64(s.data.Tree.Size()-1))
 	return endDataFrame(b, start)
 }

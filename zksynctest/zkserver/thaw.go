@@ -109,10 +109,10 @@ func (s *Server) refuseClosing(c *conn, r *jute.Request) result {
 	if !r.Op.IsWrite() {
 		return result{code: ErrSessionExpired, zxid: s.en.zxidOf(c.rep)}
 	}
-	t := s.begin(nil, 0, false)
+	t := s.data.Begin(nil, 0, false)
 	s.fire(t)
 	if r.Op != OpMulti {
-		return result{code: ErrSessionExpired, zxid: t.zxid}
+		return result{code: ErrSessionExpired, zxid: t.Zxid}
 	}
 	for i := range r.Subs {
 		r.Subs[i].Code = ErrRuntimeInconsistency
@@ -122,5 +122,5 @@ func (s *Server) refuseClosing(c *conn, r *jute.Request) result {
 		c.reply = jute.AppendMultiError(c.reply, r.Subs[i].Code)
 	}
 	c.reply = jute.AppendMultiHeader(c.reply, jute.OpError, true, -1)
-	return result{zxid: t.zxid}
+	return result{zxid: t.Zxid}
 }

@@ -1,11 +1,8 @@
 package zkserver
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -28,7 +25,7 @@ func (s *Server) Sessions() []SessionInfo {
 			ID:         id,
 			Timeout:    sess.negotiated,
 			Connected:  len(sess.conns) > 0,
-			Ephemerals: s.tree.ephemeralsOf(id),
+			Ephemerals: s.data.Tree.EphemeralsOf(id),
 		})
 	}
 	return list
@@ -40,7 +37,7 @@ func (s *Server) Watches() int {
 	defer s.mu.Unlock()
 	n := 0
 	for c := range s.conns {
-		n += c.countWatches()
+		n += c.client.Watching()
 	}
 	return n
 }
@@ -52,13 +49,11 @@ func (s *Server) WatchesOf(id int64) int {
 	n := 0
 	for c := range s.conns {
 		if c.sess != nil && c.sess.id == id {
-			n += c.countWatches()
+			n += c.client.Watching()
 		}
 	}
 	return n
 }
-
-func (c *conn) countWatches() int { return len(c.watches[dataWatch]) + len(c.watches[childWatch]) }
 
 // Traffic is what a session has cost so far. Sessions that are over are remembered
 // for a while.
@@ -76,38 +71,13 @@ func (s *Server) Traffic(id int64) Traffic {
 func (s *Server) Zxid() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return max(s.zxid, s.en.epoch<<32)
+	return s.data.Latest()
 }
-
-// dumpedData is how many bytes of a znode's data Dump shows.
-const dumpedData = 64
 
 // Dump shows the tree for people: a line for each znode but the server's own below
 // /zookeeper, sorted by path.
 func (s *Server) Dump() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var b strings.Builder
-	for _, path := range slices.Sorted(maps.Keys(s.tree.nodes)) {
-		if path == "" || path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/") {
-			continue
-		}
-		n := s.tree.nodes[path]
-		fmt.Fprintf(&b, "%s version=%d cversion=%d zxid=%#x", path, n.version, n.visibleCversion(), n.mzxid)
-		switch {
-		case n.isEphemeral():
-			fmt.Fprintf(&b, " session=%#x", n.owner)
-		case n.owner == ownerContainer:
-			b.WriteString(" container")
-		case n.owner != 0:
-			fmt.Fprintf(&b, " ttl=%v", time.Duration(n.owner&maxTTL)*time.Millisecond)
-		}
-		if len(n.data) > dumpedData {
-			fmt.Fprintf(&b, " %s... (%d bytes)", strconv.Quote(string(n.data[:dumpedData])), len(n.data))
-		} else if len(n.data) > 0 {
-			b.WriteString(" " + strconv.Quote(string(n.data)))
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
+	return s.data.Tree.Dump()
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 // write executes an operation that takes a zxid, and fires the watches it trips
@@ -12,7 +13,7 @@ import (
 func (s *Server) write(c *conn, r *jute.Request, now time.Time) result {
 	if r.Op == OpCloseSession {
 		s.endSession(c.sess, c, now)
-		return result{zxid: s.zxid, hangUp: true}
+		return result{zxid: s.data.Zxid, hangUp: true}
 	}
 	if r.Bad && r.Op == OpReconfig {
 		return result{code: ErrMarshalling, zxid: s.en.zxidOf(c.rep)} // of all writes, it is read before it counts
@@ -20,12 +21,12 @@ func (s *Server) write(c *conn, r *jute.Request, now time.Time) result {
 	if r.Op == OpMulti && slices.ContainsFunc(r.Subs, func(sub jute.Request) bool { return sub.Null }) {
 		// A real server falls over it after it has taken the zxid, and answers an
 		// error with the record of an empty multi.
-		s.wasted++
+		s.data.Waste()
 		c.reply = jute.AppendMultiHeader(c.reply, jute.OpError, true, -1)
-		return result{code: ErrMarshalling, zxid: s.zxid, whole: true}
+		return result{code: ErrMarshalling, zxid: s.data.Zxid, whole: true}
 	}
-	t := s.begin(c.ids, now.UnixMilli(), r.Op == OpMulti)
-	res := result{zxid: t.zxid}
+	t := s.data.Begin(c.client.IDs, now.UnixMilli(), r.Op == OpMulti)
+	res := result{zxid: t.Zxid}
 	switch {
 	case r.Bad:
 		res.code = ErrMarshalling
@@ -43,45 +44,45 @@ func (s *Server) write(c *conn, r *jute.Request, now time.Time) result {
 	return res
 }
 
-func (s *Server) writeOne(c *conn, t *txn, r *jute.Request) Code {
+func (s *Server) writeOne(c *conn, t *tree.Txn, r *jute.Request) Code {
 	switch r.Op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
-		path, n, code := t.create(r, c.sess.id)
+		path, n, code := t.Create(r, c.sess.id)
 		if code != jute.OK {
 			return code
 		}
 		c.reply = jute.AppendString(c.reply, path)
 		if r.Op != OpCreate {
-			c.reply = n.appendStat(c.reply)
+			c.reply = n.AppendStat(c.reply)
 		}
 	case OpDelete:
 		if r.Null {
 			return ErrMarshalling
 		}
-		return t.delete(r.Path, r.Version)
+		return t.Delete(r.Path, r.Version)
 	case OpDeleteContainer:
 		return ErrBadArguments // only the server itself can name one
 	case OpSetData:
-		n, code := t.setData(r.Path, r.Data, r.Version)
+		n, code := t.SetData(r.Path, r.Data, r.Version)
 		if code != jute.OK {
 			return code
 		}
-		c.reply = n.appendStat(c.reply)
+		c.reply = n.AppendStat(c.reply)
 	case OpSetACL:
-		n, code := t.setACL(r.Path, r.ACL, r.Version)
+		n, code := t.SetACL(r.Path, r.ACL, r.Version)
 		if code != jute.OK {
 			return code
 		}
-		c.reply = n.appendStat(c.reply)
+		c.reply = n.AppendStat(c.reply)
 	case OpCheck:
-		n, code := t.check(r.Path, r.Version)
+		n, code := t.Check(r.Path, r.Version)
 		if code != jute.OK {
 			return code
 		}
 		// Within a multi a check answers nothing; on its own a real server has no
 		// sensible answer, so the Stat it seems to have meant is given.
-		if !t.multi {
-			c.reply = n.appendStat(c.reply)
+		if !t.Multi {
+			c.reply = n.AppendStat(c.reply)
 		}
 	}
 	return jute.OK
@@ -89,7 +90,7 @@ func (s *Server) writeOne(c *conn, t *txn, r *jute.Request) Code {
 
 // multi applies all its operations or none. A failed one is told by the results,
 // not by the header of the reply; but one that makes no sense fails the request.
-func (s *Server) multi(c *conn, t *txn, r *jute.Request) Code {
+func (s *Server) multi(c *conn, t *tree.Txn, r *jute.Request) Code {
 	start, failed := len(c.reply), -1
 	for i := range r.Subs {
 		sub := &r.Subs[i]
@@ -102,7 +103,7 @@ func (s *Server) multi(c *conn, t *txn, r *jute.Request) Code {
 			sub.Code = s.writeOne(c, t, sub)
 		}
 		if sub.Code == ErrMarshalling {
-			t.rollBack()
+			t.RollBack()
 			return ErrMarshalling
 		}
 		if sub.Code != jute.OK {
@@ -111,7 +112,7 @@ func (s *Server) multi(c *conn, t *txn, r *jute.Request) Code {
 		}
 	}
 	if failed >= 0 {
-		t.rollBack()
+		t.RollBack()
 		c.reply = c.reply[:start]
 		for i := range r.Subs {
 			sub := &r.Subs[i]

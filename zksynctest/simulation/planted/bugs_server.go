@@ -15,7 +15,7 @@ var serverBugs = []bug{
 		"	case r.Op != OpCloseSession && l.sessions.find(c.sess.id) == nil,\n		!l.sessions",
 		"	case !l.sessions"}},
 		[]finder{tested("./zksynctest/zkserver", "^TestCutAfterForward$")}},
-	{"zkserver: hold a write against a limit that it adds nothing to", []edit{{"zksynctest/zkserver/quota.go",
+	{"zkserver: hold a write against a limit that it adds nothing to", []edit{{"zksynctest/zkserver/internal/tree/quota.go",
 		"		return more != 0 && most >= 0 &&",
 		"		return most >= 0 &&"}},
 		[]finder{tested("./zksynctest/zkserver", "Limits")}},

@@ -1,4 +1,4 @@
-package zkserver
+package tree
 
 import (
 	"fmt"
@@ -14,30 +14,30 @@ func TestWatchersStayInOrder(t *testing.T) {
 	for seed := range uint64(50) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		var w watchers
-		var want, known []*conn
+		var want, known []*Client
 		most := 1 + rng.IntN(4*longList)
 		for step := range 2000 {
 			switch n := rng.IntN(100); {
 			case n == 0:
 				parity := uint64(rng.IntN(2))
-				stays := func(c *conn) bool { return c.id%2 == parity }
+				stays := func(c *Client) bool { return c.told%2 == parity }
 				w.filter(stays)
-				want = slices.DeleteFunc(want, func(c *conn) bool { return !stays(c) })
+				want = slices.DeleteFunc(want, func(c *Client) bool { return !stays(c) })
 			case n == 1:
-				var seen []*conn
-				w.filter(func(c *conn) bool { seen = append(seen, c); return true })
+				var seen []*Client
+				w.filter(func(c *Client) bool { seen = append(seen, c); return true })
 				if !slices.Equal(seen, want) {
 					t.Fatalf("seed %d, step %d: some have not been asked", seed, step)
 				}
 			case n < 55 && len(want) < most:
-				c := &conn{id: uint64(step)}
+				c := &Client{told: uint64(step)}
 				known = append(known, c)
 				want = append(want, c)
 				w.add(c)
-			case len(known) > 0: // those that are gone too
+			case len(known) > 0: // clients that have left too
 				c := known[rng.IntN(len(known))]
 				w.remove(c)
-				want = slices.DeleteFunc(want, func(other *conn) bool { return other == c })
+				want = slices.DeleteFunc(want, func(other *Client) bool { return other == c })
 			}
 			if got := slices.Collect(w.all()); !slices.Equal(got, want) || w.size() != len(want) {
 				t.Fatalf("seed %d, step %d: %d are there, of %d", seed, step, w.size(), len(want))
@@ -49,34 +49,29 @@ func TestWatchersStayInOrder(t *testing.T) {
 	}
 }
 
-// crowd has n connections watch one path, of which all but the first and the last
-// are listed in no particular order.
-func crowd(tb testing.TB, n int) (*Server, []*conn) {
-	s, err := New(Config{})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { s.Close() })
-	e := s.Endpoint(1)
-	list := make([]*conn, n)
+// crowd has n clients watch one path, of which all but the first and the last are listed
+// in no particular order.
+func crowd(n int) (*Watches, []*Client) {
+	w := NewWatches(false)
+	list := make([]*Client, n)
 	for i := range list {
-		list[i] = &conn{s: s, ep: e, rep: e.rep}
-		s.arm(list[i], dataWatch, "/", oneShot)
+		list[i] = &Client{}
+		w.Arm(list[i], DataWatch, "/", OneShot)
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
 	rng.Shuffle(n-2, func(i, j int) { list[i+1], list[j+1] = list[j+1], list[i+1] })
-	return s, list
+	return &w, list
 }
 
 // The sessions of a crowd that watches one path leave the path without a search through the crowd. With a search
 // through the crowd for each it would take minutes.
 func TestACrowdLeavesAPath(t *testing.T) {
 	const n, limit = 300_000, 10 * time.Second
-	s, list := crowd(t, n)
-	paths := s.Endpoint(1).rep.watches[dataWatch].paths
+	w, list := crowd(n)
+	paths := w.tables[DataWatch].paths
 	begin := time.Now()
 	for i, c := range list {
-		s.dropWatches(c)
+		w.Drop(c)
 		if left := paths["/"].size(); left != n-i-1 {
 			t.Fatalf("%d are left, want %d", left, n-i-1)
 		}
@@ -92,15 +87,15 @@ func TestACrowdLeavesAPath(t *testing.T) {
 	}
 }
 
-// BenchmarkLeaveAPath is one connection of many that leaves, and one that comes.
+// BenchmarkLeaveAPath has one client of many leave a path, and another client come.
 func BenchmarkLeaveAPath(b *testing.B) {
 	for _, n := range []int{10, 1000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			s, list := crowd(b, n)
+			w, list := crowd(n)
 			for i := 0; b.Loop(); i++ {
-				c := list[i%n]
-				s.dropWatches(c)
-				s.arm(c, dataWatch, "/", oneShot)
+				w.Drop(list[i%n])
+				list[i%n] = &Client{}
+				w.Arm(list[i%n], DataWatch, "/", OneShot)
 			}
 		})
 	}

@@ -1,18 +1,17 @@
-package zkserver
+package tree
 
 import "github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 
 // aclTable has the lists that znodes share. A million znodes with the same rights
 // hold one list between them.
-type aclTable map[string]*[]ACL
+type aclTable map[string]*[]jute.ACL
 
-// aclsShared is how many different lists are remembered. Beyond that all are
-// forgotten, which costs nothing but the memory of those that could have been
-// shared.
+// aclsShared is how many different lists are remembered. When there are more, all are
+// forgotten, and later znodes share new lists.
 const aclsShared = 1024
 
-// share returns the list that all who have the same rights point to.
-func (t *aclTable) share(list []ACL) *[]ACL {
+// share returns the list that all znodes with the same rights point to.
+func (t *aclTable) share(list []jute.ACL) *[]jute.ACL {
 	if len(list) == 1 && list[0] == jute.OpenACL[0] {
 		return &jute.OpenACL
 	}
@@ -24,7 +23,7 @@ func (t *aclTable) share(list []ACL) *[]ACL {
 	if *t == nil || len(*t) >= aclsShared {
 		*t = aclTable{}
 	}
-	shared := new([]ACL)
+	shared := new([]jute.ACL)
 	*shared = list
 	(*t)[string(key)] = shared
 	return shared

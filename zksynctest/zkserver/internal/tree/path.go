@@ -1,12 +1,11 @@
-package zkserver
+package tree
 
 import (
 	"strconv"
 	"strings"
 )
 
-// validPath applies the rules for the path of a znode. What is not UTF-8 reads as
-// U+FFFD, which is not allowed either.
+// validPath applies the rules for the path of a znode. Bytes that are not UTF-8 read as U+FFFD, which is not allowed either.
 func validPath(path string) bool {
 	if path == "/" {
 		return true
@@ -23,7 +22,7 @@ func validPath(path string) bool {
 		switch {
 		case r < 0x20, r >= 0x7f && r <= 0x9f,
 			r >= 0xd800 && r <= 0xf8ff, // private use; surrogates do not occur in a Go string
-			r >= 0xfff0:                // specials, and all that needs surrogates in UTF-16
+			r >= 0xfff0:                // specials, and the runes that need surrogates in UTF-16
 			return false
 		}
 	}

@@ -1,19 +1,15 @@
-package zkserver
+package tree
 
-import (
-	"time"
+import "github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 
-	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
-)
-
-// createKind is what the flags and the operation ask for.
+// createKind has the properties of a znode that its flags and the operation ask for.
 type createKind struct {
 	sequential, ephemeral bool
 	owner                 int64 // of a container or a TTL node
 	hopeless              bool  // to be refused in the end, for want of a ttl
 }
 
-func (s *Server) createKind(r *jute.Request) (k createKind, code Code) {
+func (s *Store) createKind(r *jute.Request) (k createKind, code jute.Code) {
 	ttl := false
 	switch r.Flags {
 	case jute.FlagPersistent, jute.FlagContainer: // only the operation makes it a container
@@ -28,103 +24,103 @@ func (s *Server) createKind(r *jute.Request) (k createKind, code Code) {
 	case jute.FlagTTLSequential:
 		ttl, k.sequential = true, true
 	default:
-		return k, ErrBadArguments
+		return k, jute.ErrBadArguments
 	}
-	if ttl && !s.cfg.ExtendedTypes {
-		return k, ErrUnimplemented
+	if ttl && !s.Rules.TTL {
+		return k, jute.ErrUnimplemented
 	}
 	switch {
 	case ttl && (r.TTL <= 0 || r.TTL > maxTTL), !ttl && r.TTL >= 0:
-		return k, ErrBadArguments
-	case r.Op == OpCreateTTL && !ttl:
+		return k, jute.ErrBadArguments
+	case r.Op == jute.OpCreateTTL && !ttl:
 		k.hopeless = true
 	case ttl:
 		k.owner = ownerTTL | r.TTL
-	case r.Op == OpCreateContainer:
+	case r.Op == jute.OpCreateContainer:
 		k.owner, k.ephemeral = ownerContainer, false
 	}
 	return k, jute.OK
 }
 
-// create makes the znode that r asks for, on behalf of session.
-func (t *txn) create(r *jute.Request, session int64) (string, *node, Code) {
+// Create makes the znode that r asks for, on behalf of session.
+func (t *Txn) Create(r *jute.Request, session int64) (string, *Node, jute.Code) {
 	s := t.s
 	kind, code := s.createKind(r)
 	if code != jute.OK {
 		return "", nil, code
 	}
 	if r.Null {
-		return "", nil, ErrMarshalling
+		return "", nil, jute.ErrMarshalling
 	}
 	path := r.Path
 	parentPath, _, ok := splitPath(path)
 	if !ok {
-		return "", nil, ErrBadArguments
+		return "", nil, jute.ErrBadArguments
 	}
 	acl, ok := s.fixACL(r.ACL, t.ids)
 	if !ok {
-		return "", nil, ErrInvalidACL
+		return "", nil, jute.ErrInvalidACL
 	}
-	parent := s.tree.nodes[parentPath]
+	parent := s.nodes[parentPath]
 	if parent == nil {
-		return "", nil, ErrNoNode
+		return "", nil, jute.ErrNoNode
 	}
-	if !allowed(parent.acl(), jute.PermCreate, t.ids) {
-		return "", nil, ErrNoAuth
+	if !Allowed(parent.ACL(), jute.PermCreate, t.ids) {
+		return "", nil, jute.ErrNoAuth
 	}
 	counter := t.counter(parent)
 	if kind.sequential {
 		path = sequenceName(path, counter)
 	}
 	if !validPath(path) {
-		return "", nil, ErrBadArguments
+		return "", nil, jute.ErrBadArguments
 	}
-	if s.tree.nodes[path] != nil {
-		return "", nil, ErrNodeExists
+	if s.nodes[path] != nil {
+		return "", nil, jute.ErrNodeExists
 	}
 	if parent.isEphemeral() {
-		return "", nil, ErrNoChildrenForEphemerals
+		return "", nil, jute.ErrNoChildrenForEphemerals
 	}
 	if t.exceedsQuota(path, 1, len(r.Data)) {
-		return "", nil, ErrQuotaExceeded
+		return "", nil, jute.ErrQuotaExceeded
 	}
 	if kind.hopeless {
 		// A real server lets this through, and then falls over it.
-		return "", nil, ErrBadArguments
+		return "", nil, jute.ErrBadArguments
 	}
 
-	n := &node{
-		rights: s.acls.share(acl), czxid: t.zxid, mzxid: t.zxid, pzxid: t.zxid,
-		ctime: t.now, mtime: t.now, owner: kind.owner,
+	n := &Node{
+		Rights: s.acls.share(acl), czxid: t.Zxid, mzxid: t.Zxid, pzxid: t.Zxid,
+		ctime: t.now, mtime: t.now, Owner: kind.owner,
 	}
 	if r.Data != nil {
-		n.data = append([]byte{}, r.Data...)
+		n.Data = append([]byte{}, r.Data...)
 	}
 	if kind.ephemeral {
-		n.owner = session
+		n.Owner = session
 	}
 	t.save(parentPath, parent, false, false)
-	s.tree.insert(path, n)
+	s.insert(path, n)
 	t.save(path, n, true, false)
 	t.count(parent, counter)
 	t.accountNew(path, n)
-	t.changed(stepPut, n)
-	t.changed(stepCount, parent)
+	t.changed(StepPut, n)
+	t.changed(StepCount, parent)
 	if n.isReapable() {
-		s.reapLater(n, time.Now())
+		t.Aging = append(t.Aging, n)
 	}
-	t.events = append(t.events, change{EventCreated, path, parentPath, acl, parent.acl()})
+	t.Events = append(t.Events, Change{jute.EventCreated, path, parentPath, acl, parent.ACL()})
 	return path, n, jute.OK
 }
 
 // count notes a create under parent. The stored counter only ever grows, which is
 // why it stays at the greatest int32 for ever; and the one step from -2 is taken
 // on its own, because -1 means "none given" in the server's log.
-func (t *txn) count(parent *node, was int32) {
+func (t *Txn) count(parent *Node, was int32) {
 	next := was + 1
-	if t.multi {
+	if t.Multi {
 		if t.counters == nil {
-			t.counters = map[*node]int32{}
+			t.counters = map[*Node]int32{}
 		}
 		t.counters[parent] = next
 	}
@@ -132,12 +128,12 @@ func (t *txn) count(parent *node, was int32) {
 		next = parent.creates + 1
 	}
 	if next > parent.creates {
-		parent.creates, parent.pzxid = next, t.zxid
+		parent.creates, parent.pzxid = next, t.Zxid
 	}
 }
 
 // counter is the number the next sequential child of parent gets.
-func (t *txn) counter(parent *node) int32 {
+func (t *Txn) counter(parent *Node) int32 {
 	if n, ok := t.counters[parent]; ok {
 		return n
 	}

@@ -1,7 +1,8 @@
-package zkserver
+package tree
 
 import (
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,14 +10,14 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
-// identity is one of the names a connection goes by.
-type identity struct{ scheme, id string }
+// Identity is one of the names a connection goes by.
+type Identity struct{ Scheme, ID string }
 
-var superUser = []identity{{"super", ""}}
+var SuperUser = []Identity{{"super", ""}}
 
-// allowed tells whether one of ids has one of the permissions in need. No list at
+// Allowed tells whether one of ids has one of the permissions in need. No list at
 // all is an open door.
-func allowed(list []ACL, need int32, ids []identity) bool {
+func Allowed(list []jute.ACL, need int32, ids []Identity) bool {
 	if len(list) == 0 {
 		return true
 	}
@@ -26,14 +27,14 @@ func allowed(list []ACL, need int32, ids []identity) bool {
 		}
 	}
 	for _, who := range ids {
-		if who.scheme == "super" {
+		if who.Scheme == "super" {
 			return true
 		}
 		for _, a := range list {
-			if a.Perms&need == 0 || a.Scheme != who.scheme {
+			if a.Perms&need == 0 || a.Scheme != who.Scheme {
 				continue
 			}
-			if a.ID == who.id && a.Scheme != "ip" || a.Scheme == "ip" && ipMatches(who.id, a.ID) {
+			if a.ID == who.ID && a.Scheme != "ip" || a.Scheme == "ip" && ipMatches(who.ID, a.ID) {
 				return true
 			}
 		}
@@ -44,11 +45,11 @@ func allowed(list []ACL, need int32, ids []identity) bool {
 // fixACL is the list as it is stored: without duplicates, and with the scheme auth
 // replaced by the identities the connection has proved. A server that offers no SASL
 // does not know the scheme sasl.
-func (s *Server) fixACL(list []ACL, ids []identity) ([]ACL, bool) {
+func (s *Store) fixACL(list []jute.ACL, ids []Identity) ([]jute.ACL, bool) {
 	if len(list) == 1 && list[0] == jute.OpenACL[0] {
 		return jute.OpenACL, true
 	}
-	var fixed []ACL
+	var fixed []jute.ACL
 	for i, a := range list {
 		if slices.Contains(list[:i], a) {
 			continue
@@ -59,8 +60,8 @@ func (s *Server) fixACL(list []ACL, ids []identity) ([]ACL, bool) {
 		case a.Scheme == "auth":
 			proved := false
 			for _, who := range ids {
-				if who.scheme == "digest" || who.scheme == "sasl" {
-					fixed = append(fixed, ACL{Perms: a.Perms, Scheme: who.scheme, ID: who.id})
+				if who.Scheme == "digest" || who.Scheme == "sasl" {
+					fixed = append(fixed, jute.ACL{Perms: a.Perms, Scheme: who.Scheme, ID: who.ID})
 					proved = true
 				}
 			}
@@ -68,7 +69,7 @@ func (s *Server) fixACL(list []ACL, ids []identity) ([]ACL, bool) {
 				return nil, false
 			}
 		case a.Scheme == "digest" && validDigest(a.ID), a.Scheme == "ip" && validIP(a.ID),
-			a.Scheme == "sasl" && s.cfg.SASLUsers != nil && validPrincipal(a.ID):
+			a.Scheme == "sasl" && s.Rules.SASL && validPrincipal(a.ID):
 			fixed = append(fixed, a)
 		default:
 			return nil, false
@@ -77,8 +78,8 @@ func (s *Server) fixACL(list []ACL, ids []identity) ([]ACL, bool) {
 	return fixed, len(fixed) > 0
 }
 
-// maskedACL hides the password hashes from a reader who may not administer.
-func maskedACL(list []ACL) []ACL {
+// MaskedACL hides the password hashes from a reader who may not administer.
+func MaskedACL(list []jute.ACL) []jute.ACL {
 	masked := slices.Clone(list)
 	for i, a := range masked {
 		if a.Scheme == "digest" {
@@ -146,3 +147,11 @@ func ipMatches(remote, id string) bool {
 	}
 	return netip.PrefixFrom(addr, bits).Masked().Contains(who)
 }
+
+// validPrincipal accepts a name as Java's KerberosName does: any name without a realm, or
+// a name with at most one host in front of its realm.
+func validPrincipal(id string) bool {
+	return !strings.Contains(id, "@") || saslPrincipal.MatchString(id)
+}
+
+var saslPrincipal = regexp.MustCompile(`^[^/@]*(/[^/@]*)?@[^/@]*$`)

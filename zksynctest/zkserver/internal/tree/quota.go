@@ -1,4 +1,4 @@
-package zkserver
+package tree
 
 import (
 	"fmt"
@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// A quota of /a is in /zookeeper/quota/a: what is allowed in zookeeper_limits, and
-// what there is in zookeeper_stats, which the server keeps up to date without a
-// trace in its Stat.
+// A quota of /a is in /zookeeper/quota/a: its limits in zookeeper_limits, and its use in
+// zookeeper_stats. The server keeps the use up to date without a trace in the Stat.
 const (
 	quotaRoot  = "/zookeeper/quota"
 	limitsName = "/zookeeper_limits"
@@ -28,7 +27,7 @@ func quotaFor(path, name string) string {
 }
 
 // quotaOf is the deepest path with limits that path belongs to, or "".
-func (t *tree) quotaOf(path string) string {
+func (t *Tree) quotaOf(path string) string {
 	if len(t.quotas) == 0 {
 		return ""
 	}
@@ -42,9 +41,9 @@ func (t *tree) quotaOf(path string) string {
 }
 
 // usage counts n and all below it.
-func (n *node) usage() (count, bytes int64) {
-	count, bytes = 1, int64(len(n.data))
-	for _, child := range n.children() {
+func (n *Node) usage() (count, bytes int64) {
+	count, bytes = 1, int64(len(n.Data))
+	for _, child := range n.Children() {
 		c, b := child.usage()
 		count, bytes = count+c, bytes+b
 	}
@@ -52,7 +51,7 @@ func (n *node) usage() (count, bytes int64) {
 }
 
 // used is the data of fresh stats.
-func (t *tree) used(subject string) []byte {
+func (t *Tree) used(subject string) []byte {
 	count, bytes := int64(0), int64(0)
 	if n := t.nodes[subject]; n != nil {
 		count, bytes = n.usage()
@@ -60,50 +59,49 @@ func (t *tree) used(subject string) []byte {
 	return quotaNumbers{"count": count, "bytes": bytes}.encode()
 }
 
-// accountNew does for a znode that was just created what quotas want.
-func (t *txn) accountNew(path string, n *node) {
+// accountNew counts a znode that was just created.
+func (t *Txn) accountNew(path string, n *Node) {
 	if subject := quotaFor(path, statsName); subject != "" {
-		n.data = t.s.tree.used(subject)
+		n.Data = t.s.used(subject)
 	}
-	t.account(path, 1, len(n.data))
+	t.account(path, 1, len(n.Data))
 }
 
-// account adds to what is used of the quota that path belongs to.
-func (t *txn) account(path string, count, bytes int) {
-	subject := t.s.tree.quotaOf(path)
+// account adds to the use of the quota that path belongs to.
+func (t *Txn) account(path string, count, bytes int) {
+	subject := t.s.quotaOf(path)
 	if subject == "" {
 		return
 	}
 	statPath := quotaRoot + subject + statsName
-	stat := t.s.tree.nodes[statPath]
+	stat := t.s.nodes[statPath]
 	if stat == nil {
 		return
 	}
-	used, ok := parseQuota(stat.data)
+	used, ok := parseQuota(stat.Data)
 	if !ok {
-		return // somebody wrote there who should not; a real server gives up here
+		return // a client wrote there; a real server gives up here
 	}
 	t.save(statPath, stat, false, false)
 	used["count"], used["bytes"] = used.get("count")+int64(count), used.get("bytes")+int64(bytes)
-	stat.data = used.encode()
-	t.changed(stepData, stat)
+	stat.Data = used.encode()
+	t.changed(StepData, stat)
 }
 
 // exceedsQuota reports whether a write goes beyond a hard limit, of the number of
-// znodes if it adds some and of the bytes if it changes them. Only Config.EnforceQuota
-// makes that count. Within a multi, what the operations before have used does not count
-// yet.
-func (t *txn) exceedsQuota(path string, count, bytes int) bool {
-	if !t.s.cfg.EnforceQuota {
+// znodes if it adds some and of the bytes if it changes them. Only the rule quota
+// makes limits count. Within a multi, the use by earlier operations does not count yet.
+func (t *Txn) exceedsQuota(path string, count, bytes int) bool {
+	if !t.s.Rules.Quota {
 		return false
 	}
-	subject := t.s.tree.quotaOf(path)
+	subject := t.s.quotaOf(path)
 	if subject == "" {
 		return false
 	}
 	numbers := func(name string) quotaNumbers {
-		if n := t.s.tree.nodes[quotaRoot+subject+name]; n != nil {
-			q, _ := parseQuota(n.data)
+		if n := t.s.nodes[quotaRoot+subject+name]; n != nil {
+			q, _ := parseQuota(n.Data)
 			return q
 		}
 		return nil
@@ -111,7 +109,7 @@ func (t *txn) exceedsQuota(path string, count, bytes int) bool {
 	limits, used := numbers(limitsName), numbers(statsName)
 	for _, u := range t.undo {
 		if u.path == quotaRoot+subject+statsName && !u.created {
-			used, _ = parseQuota(u.before.data)
+			used, _ = parseQuota(u.before.Data)
 			break
 		}
 	}
@@ -126,7 +124,7 @@ func (t *txn) exceedsQuota(path string, count, bytes int) bool {
 // semicolons.
 type quotaNumbers map[string]int64
 
-// get is -1 for what is not there.
+// get is -1 for a key that is missing.
 func (q quotaNumbers) get(key string) int64 {
 	if n, ok := q[key]; ok {
 		return n
@@ -148,8 +146,8 @@ func parseQuota(data []byte) (quotaNumbers, bool) {
 	return q, true
 }
 
-// encode puts count and bytes first, and what old servers do not know behind a "=",
-// where they do not look.
+// encode puts count and bytes first, and the keys that old servers do not know behind a "=",
+// where old servers do not look.
 func (q quotaNumbers) encode() []byte {
 	b := fmt.Appendf(nil, "count=%d,bytes=%d", q.get("count"), q.get("bytes"))
 	first := true

@@ -1,8 +1,7 @@
-package zkserver
+package tree
 
 import (
 	"math"
-	"slices"
 	"testing"
 )
 
@@ -32,13 +31,5 @@ func TestValidPath(t *testing.T) {
 		if validPath(path) {
 			t.Errorf("%q is accepted", path)
 		}
-	}
-}
-
-// The passwords of sessions are those of java.util.Random, which a real server uses.
-func TestPasswords(t *testing.T) {
-	a, b := passwordOf(1), passwordOf(2)
-	if a == b || a != passwordOf(1) || slices.Equal(a[:], make([]byte, 16)) {
-		t.Fatalf("%x %x", a, b)
 	}
 }
