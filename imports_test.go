@@ -53,7 +53,7 @@ var layers = []string{"session", "watch", "zksync"}
 
 // serverRooms are the internal packages of the embedded server, from the bottom up. Each may import the rooms before it,
 // and the standard library.
-var serverRooms = []string{"zksynctest/zkserver/internal/jute", "zksynctest/zkserver/internal/tree"}
+var serverRooms = []string{"zksynctest/zkserver/internal/jute", "zksynctest/zkserver/internal/tree", "zksynctest/zkserver/internal/journal"}
 
 // dependencies are the modules that come with the layers. zap brings multierr.
 var dependencies = []string{"github.com/go-zookeeper/zk", "golang.org/x/sync", "go.uber.org/zap", "go.uber.org/multierr"}

@@ -3,9 +3,12 @@ package zkserver
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/journal"
 )
 
 // Everything is all that outlives a server, in a form that can be compared.
@@ -22,7 +25,7 @@ func (s *Server) Everything() string {
 }
 
 // RewriteFloor is how large a data file grows before it is written anew.
-const RewriteFloor = rewriteFloor
+const RewriteFloor = journal.RewriteFloor
 
 // Inconsistencies lists what must not be with an ensemble at any time.
 func (s *Server) Inconsistencies() []string {
@@ -67,10 +70,10 @@ func (s *Server) Inconsistencies() []string {
 func (s *Server) Queued() int64 { return s.queued.Load() }
 
 // Renew has the server replace its data file with the next write to it.
-func (s *Server) Renew() { s.journal.renew() }
+func (s *Server) Renew() { s.journal.Renew() }
 
 // PasswordOf is the password that a real server derives from the id of a session.
-var PasswordOf = passwordOf
+var PasswordOf = journal.PasswordOf
 
 // Received is how many frames the endpoints have got.
 func (s *Server) Received() (n int64) {
@@ -84,11 +87,12 @@ func (s *Server) Received() (n int64) {
 
 // Version1 converts a data file without sessions to version 1 of the format.
 func Version1(b []byte) []byte {
-	out := binary.BigEndian.AppendUint32([]byte(dataMagic), 1)
-	out = binary.BigEndian.AppendUint32(out, checksum(out))
-	for b = b[dataHeader:]; len(b) > 0; {
-		n := int(binary.BigEndian.Uint32(b)) + frameExtra
-		if b[8] != stepBatch {
+	const header, extra, batch = 16, 12, 11 // the last is the kind of the step that begins a write
+	out := binary.BigEndian.AppendUint32([]byte("zkserver"), 1)
+	out = binary.BigEndian.AppendUint32(out, crc32.Checksum(out, crc32.MakeTable(crc32.Castagnoli)))
+	for b = b[header:]; len(b) > 0; {
+		n := int(binary.BigEndian.Uint32(b)) + extra
+		if b[8] != batch {
 			out = append(out, b[:n]...)
 		}
 		b = b[n:]
@@ -97,4 +101,4 @@ func Version1(b []byte) []byte {
 }
 
 // SnapshotName is the name under which a new snapshot of a data file is written.
-func SnapshotName(path string) string { return snapshotName(path) }
+func SnapshotName(path string) string { return journal.SnapshotName(path) }

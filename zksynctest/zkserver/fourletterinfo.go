@@ -36,7 +36,8 @@ func (s *Server) dataDir() (dir string, snapshot, changes int64) {
 	if full, err := filepath.Abs(dir); err == nil {
 		dir = full
 	}
-	return dir, s.journal.snapshot.Load(), s.journal.changes()
+	snapshot, changes = s.journal.Sizes()
+	return dir, snapshot, changes
 }
 
 func (e *Endpoint) directories() string {

@@ -163,7 +163,7 @@ func (s *Server) Start() error { return s.en.start(s.en.endpoints...) }
 func (e *Endpoint) Start() error { return e.s.en.start(e) }
 
 func (en *ensemble) start(list ...*Endpoint) error {
-	if err := en.s.journal.failure(); err != nil {
+	if err := en.s.journal.Failure(); err != nil {
 		return err
 	}
 	en.s.mu.Lock()

@@ -123,7 +123,7 @@ func (e *Endpoint) Serve(l net.Listener) error {
 	if s.closed || e.down {
 		s.mu.Unlock()
 		l.Close()
-		return cmp.Or(s.journal.failure(), ErrNotServing)
+		return cmp.Or(s.journal.Failure(), ErrNotServing)
 	}
 	entry := &listener{e: e, l: l, addr: l.Addr(), quit: make(chan struct{})}
 	quit := entry.quit
@@ -164,7 +164,7 @@ func (s *Server) acceptOn(entry *listener, l net.Listener, quit <-chan struct{})
 			s.mu.Unlock()
 			l.Close()
 			if ended {
-				return s.journal.failure()
+				return s.journal.Failure()
 			}
 			return err
 		}

@@ -23,7 +23,7 @@ func (s *Server) ExpireSession(id int64) error {
 	switch {
 	case s.closed:
 		s.mu.Unlock()
-		return cmp.Or(s.journal.failure(), ErrNotServing)
+		return cmp.Or(s.journal.Failure(), ErrNotServing)
 	case sess == nil:
 		s.mu.Unlock()
 		return noSession(id)
@@ -140,13 +140,13 @@ func (s *Server) SetNextSequence(path string, n int32) error {
 	switch {
 	case s.closed:
 		s.mu.Unlock()
-		return cmp.Or(s.journal.failure(), ErrNotServing)
+		return cmp.Or(s.journal.Failure(), ErrNotServing)
 	case node == nil:
 		s.mu.Unlock()
 		return fmt.Errorf("zkserver: SetNextSequence %s: %w", path, ErrNoNode)
 	}
 	node.SetSequence(n)
-	s.log(func(b []byte) []byte { return tree.AppendStep(b, tree.StepCount, node) })
+	s.journal.Append(func(b []byte) []byte { return tree.AppendStep(b, tree.StepCount, node) })
 	s.mu.Unlock()
 	return s.persist()
 }

@@ -15,7 +15,7 @@ func (s *Server) operate(what, path string, write func(*tree.Txn) Code) error {
 	s.mu.Lock()
 	if s.closed || s.en.current == nil {
 		s.mu.Unlock()
-		return cmp.Or(s.journal.failure(), ErrNotServing)
+		return cmp.Or(s.journal.Failure(), ErrNotServing)
 	}
 	t := s.data.Begin(tree.SuperUser, time.Now().UnixMilli(), false)
 	code := write(t)

@@ -143,7 +143,7 @@ func (en *ensemble) zxidOf(r *replica) int64 {
 
 // fire tells the data file and all replicas of a committed transaction.
 func (s *Server) fire(t *tree.Txn) {
-	s.logTxn(t)
+	s.journal.AppendTxn(t)
 	for _, n := range t.Aging {
 		s.reapLater(n, time.Now())
 	}

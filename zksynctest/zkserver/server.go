@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/journal"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
@@ -30,7 +31,7 @@ type Server struct {
 	hang    bool
 	data    tree.Store
 	scratch []byte
-	journal *journal // nil if there is no data file
+	journal *journal.Journal // nil if there is no data file
 
 	sessions  map[int64]*session
 	due       int64 // when the timer is set for, in ms since base; 0 if it is not
@@ -116,7 +117,12 @@ func NewEnsemble(cfg Config, n int) (*Server, error) {
 		s.en.lead(s.en.candidate())
 		return s, nil
 	}
-	st, j, err := openData(cfg.files, cfg.DataFile, cfg.DataSync, &s.notes)
+	st, j, err := journal.Open(cfg.files, cfg.DataFile, cfg.DataSync, func(covered func()) []byte {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		covered()
+		return s.state().AppendTo(nil)
+	}, func(format string, args ...any) { s.notes.print("data", format, args...) })
 	if err != nil {
 		return nil, err
 	}
@@ -169,10 +175,7 @@ func (s *Server) Close() error {
 	}
 	closeAll(conns)
 	s.wg.Wait()
-	if s.journal != nil {
-		return s.journal.close(s)
-	}
-	return nil
+	return s.journal.Close()
 }
 
 // hangUpOn ends all connections to e, in a defined order, and returns those whose

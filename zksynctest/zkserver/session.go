@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/journal"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
@@ -67,9 +68,7 @@ func (s *Server) openSession(l *leadership, e *Endpoint, timeout time.Duration, 
 	l.sessions.track(sess, e, s.elapsed(now))
 	s.planSweep(l, l.sessions.tracked[sess.id].bucket)
 	l.noteCreated(sess)
-	s.log(func(b []byte) []byte {
-		return appendSession(appendNumber(b, stepZxid, s.data.Zxid), sess.id, sess.password, timeout)
-	})
+	s.journal.AppendSession(s.data.Zxid, sess.id, journal.Session{Password: sess.password, Timeout: timeout})
 	return sess
 }
 
@@ -96,7 +95,7 @@ func (s *Server) endSession(sess *session, asked *conn, now time.Time) {
 	if s.linger > 0 && len(s.data.Tree.EphemeralsOf(sess.id)) > 0 {
 		s.leftovers = append(s.leftovers, leftover{s.elapsed(now) + s.linger.Milliseconds(), sess.id})
 		s.setTimer()
-		s.logTxn(t)
+		s.journal.AppendTxn(t)
 		return
 	}
 	s.removeEphemerals(t, sess.id)

@@ -1,4 +1,4 @@
-package zkserver
+package journal
 
 import (
 	"bufio"
@@ -9,15 +9,15 @@ import (
 	"io"
 )
 
-// What is written begins with dataMagic, the version of the format and a checksum
+// The data begin with dataMagic, the version of the format and a checksum
 // of both, and goes on in frames: the length, a checksum of the length, the steps,
 // and a checksum of the steps. The first frames are a snapshot, which the last of
-// them says is complete; each of those that follow is what one transaction, or
-// several, changed. A frame that ends with the file was being written when the
+// them says is complete; each later frame has the changes of
+// one transaction or of several. A frame that ends with the file was being written when the
 // process ended; that its length has a checksum tells it from damage.
 const (
 	dataMagic = "zkserver"
-	// dataFormat is what is written. Version 1 has neither batches nor the passwords of
+	// dataFormat is the version that is written. Version 1 has neither batches nor the passwords of
 	// sessions, and is read.
 	dataFormat = 2
 	dataHeader = len(dataMagic) + 8
@@ -39,7 +39,7 @@ func appendDataHeader(b []byte) []byte {
 	return binary.BigEndian.AppendUint32(b, checksum(b[start:]))
 }
 
-// beginDataFrame leaves room for what endDataFrame fills in.
+// beginDataFrame leaves room for the head of a frame, which endDataFrame fills in.
 func beginDataFrame(b []byte) []byte { return append(b, 0, 0, 0, 0, 0, 0, 0, 0) }
 
 func endDataFrame(b []byte, start int) []byte {
@@ -49,16 +49,28 @@ func endDataFrame(b []byte, start int) []byte {
 	return binary.BigEndian.AppendUint32(b, checksum(steps))
 }
 
-// loaded is what was found in a reader.
+// loaded is the result of load.
 type loaded struct {
-	*state
+	*State
 	version  int
 	good     int64 // how many bytes make the state
 	snapshot int64 // how many of those are the snapshot
 	torn     bool  // there is a part of a frame behind them
 }
 
-// load reads a snapshot and all that follows it.
+// loadSnapshot reads a whole snapshot.
+func ReadSnapshot(r io.Reader) (*State, error) {
+	l, err := load(r)
+	if err != nil {
+		return nil, err
+	}
+	if l.torn {
+		return nil, fmt.Errorf("%w: its end is missing", ErrCorrupt)
+	}
+	return l.State, nil
+}
+
+// load reads a snapshot and the changes behind it.
 func load(r io.Reader) (*loaded, error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	var head [dataHeader]byte
@@ -72,7 +84,7 @@ func load(r io.Reader) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loaded{state: newState(), version: version, good: int64(dataHeader)}
+	l := &loaded{State: NewState(), version: version, good: int64(dataHeader)}
 	var steps []byte
 	for {
 		var err error
@@ -86,7 +98,7 @@ func load(r io.Reader) (*loaded, error) {
 		case err == io.EOF || err == io.ErrUnexpectedEOF:
 			err = fmt.Errorf("%w: it ends before its snapshot does", ErrCorrupt)
 		case err == nil:
-			err = l.apply(steps)
+			err = l.Apply(steps)
 		}
 		// Files of version 1 do not mark the writes, so that damage cannot be told from a
 		// write that was cut short.
@@ -126,7 +138,7 @@ func checkDataHeader(head [dataHeader]byte) (version int, err error) {
 }
 
 // readDataFrame returns the steps of the next frame, io.EOF at the end, and
-// io.ErrUnexpectedEOF if the end comes before that of the frame.
+// io.ErrUnexpectedEOF if the data end within the frame.
 func readDataFrame(in *bufio.Reader, room []byte) ([]byte, error) {
 	var head [8]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {

@@ -1,6 +1,6 @@
 //go:build !unix || solaris || aix
 
-package zkserver
+package journal
 
 import (
 	"io/fs"

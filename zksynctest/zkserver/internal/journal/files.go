@@ -1,4 +1,4 @@
-package zkserver
+package journal
 
 import (
 	"errors"
@@ -11,29 +11,29 @@ import (
 	"syscall"
 )
 
-// fileSystem is what the data file wants of the operating system. The tests have one
-// that loses power.
-type fileSystem interface {
-	// open opens a file to read and write, and makes an empty one if there is none.
+// fileSystem has the operations of the operating system that the journal uses. The tests have a
+// Files that loses power.
+type Files interface {
+	// Open opens a file to read and write, and makes an empty one if there is none.
 	// With fresh the file is new: a file that has the name is removed, unless another
 	// server has its lock, which is errInUse.
-	open(path string, fresh bool) (dataFile, error)
-	// lock takes the lock of f for this server alone, or returns errInUse. The lock is
-	// on the file, whatever names it has, and goes with f and with the process.
-	lock(f dataFile) error
-	// names reports whether path is a name of f.
-	names(path string, f dataFile) (bool, error)
-	// hasNames reports whether f has any name left.
-	hasNames(f dataFile) bool
-	// target is where symbolic links lead from path.
-	target(path string) (string, error)
-	rename(from, to string) error
-	// syncDir makes the names in a directory last.
-	syncDir(dir string) error
+	Open(path string, fresh bool) (File, error)
+	// Lock takes the lock of f for this server alone, or returns errInUse. The lock is
+	// on the file, under all its names, and goes with f and with the process.
+	Lock(f File) error
+	// Names reports whether path is a name of f.
+	Names(path string, f File) (bool, error)
+	// HasNames reports whether f has any name left.
+	HasNames(f File) bool
+	// Target is where symbolic links lead from path.
+	Target(path string) (string, error)
+	Rename(from, to string) error
+	// SyncDir makes the names in a directory last.
+	SyncDir(dir string) error
 }
 
-// dataFile is what the journal wants of an open file.
-type dataFile interface {
+// dataFile is an open file.
+type File interface {
 	io.Reader
 	io.WriteCloser
 	io.Seeker
@@ -42,13 +42,13 @@ type dataFile interface {
 	Sync() error
 }
 
-// errInUse is that somebody else has the lock of a file.
-var errInUse = errors.New("another server uses it")
+// ErrInUse reports that another server has the lock of a file.
+var ErrInUse = errors.New("another server uses it")
 
-// osFiles are the files of the operating system.
-type osFiles struct{}
+// OSFiles are the files of the operating system.
+type OSFiles struct{}
 
-func (osFiles) open(path string, fresh bool) (dataFile, error) {
+func (OSFiles) Open(path string, fresh bool) (File, error) {
 	flags := os.O_RDWR | os.O_CREATE
 	if fresh {
 		if err := removeUnused(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -79,9 +79,9 @@ func removeUnused(path string) error {
 	return os.Remove(path)
 }
 
-func (osFiles) lock(f dataFile) error { return lockFile(f.(*os.File)) }
+func (OSFiles) Lock(f File) error { return lockFile(f.(*os.File)) }
 
-func (osFiles) names(path string, f dataFile) (bool, error) {
+func (OSFiles) Names(path string, f File) (bool, error) {
 	there, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -93,13 +93,13 @@ func (osFiles) names(path string, f dataFile) (bool, error) {
 	return err == nil && os.SameFile(there, open), err
 }
 
-func (osFiles) hasNames(f dataFile) bool {
+func (OSFiles) HasNames(f File) bool {
 	info, err := f.Stat()
 	return err == nil && hasLinks(info)
 }
 
-// target is absolute: the program may change its directory.
-func (osFiles) target(path string) (string, error) {
+// Target is absolute: the program may change its directory.
+func (OSFiles) Target(path string) (string, error) {
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return "", err
@@ -107,10 +107,10 @@ func (osFiles) target(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-func (osFiles) rename(from, to string) error { return os.Rename(from, to) }
+func (OSFiles) Rename(from, to string) error { return os.Rename(from, to) }
 
-// syncDir leaves out what not every system and file system can do.
-func (osFiles) syncDir(name string) error {
+// SyncDir ignores that a system or a file system cannot sync directories.
+func (OSFiles) SyncDir(name string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}

@@ -1,6 +1,6 @@
 //go:build unix && !solaris && !aix
 
-package zkserver
+package journal
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 func lockFile(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return errInUse
+		return ErrInUse
 	}
 	return os.NewSyscallError("flock", err)
 }

@@ -1,17 +1,17 @@
-package zkserver
+package journal
 
 import (
 	"encoding/binary"
 	"fmt"
 )
 
-// diskSector is what a disk writes as a whole or not at all. Of a write that was not
+// DiskSector is the unit that a disk writes as a whole or not at all. Of a write that was not
 // synced, a crash of the machine leaves any sectors, and the file as long as it was, as
 // it was to be, or anything between. The others read as zeros, because the file has only
 // ever grown there.
-const diskSector = 512
+const DiskSector = 512
 
-// damagedFrame is an ErrCorrupt with what was read of the frame.
+// damagedFrame is an ErrCorrupt with the part of the frame that was read.
 type damagedFrame struct {
 	what string
 	seen []byte // the head, and the rest if the head is whole
@@ -22,14 +22,14 @@ func (d *damagedFrame) Error() string { return fmt.Sprintf("%v: %s", ErrCorrupt,
 func (d *damagedFrame) Unwrap() error { return ErrCorrupt }
 
 // Each write to the file begins with a frame of its own that has the place of the write
-// in the file. It is written when all that is before it was written, and synced with
-// [Config.DataSync].
+// in the file. It is written when everything before it was written, and synced if the
+// journal syncs.
 func appendBatch(b []byte, offset int64) []byte {
 	start := len(b)
 	return endDataFrame(appendNumber(beginDataFrame(b), stepBatch, offset), start)
 }
 
-// batchFrame is how long what appendBatch appends is.
+// batchFrame is the length of the frame of appendBatch.
 const batchFrame = frameExtra + 1 + 8
 
 // tornWrite reports whether the frame at offset, of which seen was read, and then rest up
@@ -45,7 +45,7 @@ func tornWrite(offset int64, seen, rest []byte) bool {
 func missesSectors(offset int64, seen []byte) bool {
 	whole := len(seen) > 8
 	for at := 0; at < len(seen); {
-		end := min(len(seen), at+diskSector-int((offset+int64(at))%diskSector))
+		end := min(len(seen), at+DiskSector-int((offset+int64(at))%DiskSector))
 		if !(whole && at < 8) && allZero(seen[at:end]) {
 			return true
 		}
