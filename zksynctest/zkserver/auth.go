@@ -12,7 +12,8 @@ import (
 
 // authenticate adds an identity to the connection. It is no part of the pipeline
 // that stamps replies with a zxid.
-func (s *Server) authenticate(c *conn, r *jute.Request) result {
+func (c *conn) authenticate(r *jute.Request) result {
+	s := c.s
 	if r.Bad {
 		return result{silent: true, hangUp: true}
 	}
@@ -43,4 +44,32 @@ func digest(auth []byte) string {
 	user, _, _ := strings.Cut(text, ":")
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
 	return jute.JavaString([]byte(user)) + ":" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// authenticateSASL answers a token of the client. Like an answer to auth it is outside
+// of the pipeline that stamps replies with a zxid.
+func (c *conn) authenticateSASL(r *jute.Request) result {
+	s := c.s
+	if s.cfg.SASLUsers == nil {
+		c.reply = jute.AppendBuffer(c.reply, nil)
+		return result{}
+	}
+	answer, user, ok := c.sasl.next(r.Auth, s.cfg.SASLUsers)
+	if !ok {
+		c.reply = jute.AppendBuffer(c.reply, nil)
+		code := ErrAuthFailed
+		if s.cfg.RequireSASL {
+			code = ErrSASLRequired
+		}
+		return result{code: code, whole: true, hangUp: true}
+	}
+	if user != "" {
+		c.identify(tree.Identity{Scheme: "sasl", ID: user})
+	}
+	c.reply = jute.AppendBuffer(c.reply, answer)
+	return result{}
+}
+
+func (c *conn) hasScheme(scheme string) bool {
+	return slices.ContainsFunc(c.client.IDs, func(who tree.Identity) bool { return who.Scheme == scheme })
 }

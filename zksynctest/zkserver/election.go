@@ -71,11 +71,11 @@ func (en *ensemble) lead(e *Endpoint) {
 			en.join(other)
 		}
 	}
-	for _, sess := range en.s.sessions {
+	for _, sess := range en.s.sessions.byID {
 		l.sessions.track(sess, nil, en.s.elapsed(now))
 	}
 	en.s.setTimer()
-	en.s.reapDue = 0
+	en.s.agenda.reapDue = 0
 	en.s.planReaper(now)
 }
 

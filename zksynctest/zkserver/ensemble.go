@@ -19,10 +19,15 @@ type ensemble struct {
 	election  *timer
 	changed   chan struct{} // closed when the ensemble changes
 	cutLinks  map[link]bool
-	replicas  []*replica // those of the endpoints, and then those of single connections
+	replicas  []*replica         // those of the endpoints, and then those of single connections
+	lagging   map[int64]*replica // those of single sessions
+	losing    map[int64]bool     // sessions of which each report loses a touch
+	thawOrder ThawOrder
 }
 
-func newEnsemble(s *Server) *ensemble { return &ensemble{s: s, cutLinks: map[link]bool{}} }
+func newEnsemble(s *Server) *ensemble {
+	return &ensemble{s: s, cutLinks: map[link]bool{}, lagging: map[int64]*replica{}, losing: map[int64]bool{}}
+}
 
 // close ends the timers of the ensemble.
 func (en *ensemble) close() {

@@ -17,8 +17,8 @@ func (s *Server) Everything() string {
 	defer s.mu.Unlock()
 	var b strings.Builder
 	fmt.Fprintf(&b, "zxid %#x\n", s.data.Zxid)
-	for _, id := range slices.Sorted(maps.Keys(s.sessions)) {
-		fmt.Fprintf(&b, "session %#x %v %x\n", id, s.sessions[id].timeout, s.sessions[id].password)
+	for _, id := range slices.Sorted(maps.Keys(s.sessions.byID)) {
+		fmt.Fprintf(&b, "session %#x %v %x\n", id, s.sessions.byID[id].timeout, s.sessions.byID[id].password)
 	}
 	b.WriteString(s.data.Tree.Describe())
 	return b.String()
@@ -40,7 +40,7 @@ func (s *Server) Inconsistencies() []string {
 	en := s.en
 	if l := en.current; l != nil {
 		wrong(l.deposed || !en.isMajority(l.size()), "the current leader %d has %d endpoints, deposed %v", l.leader.number, l.size(), l.deposed)
-		wrong(len(l.sessions.tracked) != len(s.sessions), "%d sessions, %d tracked", len(s.sessions), len(l.sessions.tracked))
+		wrong(len(l.sessions.tracked) != len(s.sessions.byID), "%d sessions, %d tracked", len(s.sessions.byID), len(l.sessions.tracked))
 	}
 	for _, e := range en.endpoints {
 		l := e.in
@@ -67,7 +67,7 @@ func (s *Server) Inconsistencies() []string {
 }
 
 // Queued is how many bytes wait to be written to all connections.
-func (s *Server) Queued() int64 { return s.queued.Load() }
+func (s *Server) Queued() int64 { return s.conns.queued.Load() }
 
 // Renew has the server replace its data file with the next write to it.
 func (s *Server) Renew() { s.journal.Renew() }

@@ -11,7 +11,8 @@ import (
 // goes with the request is lost with the other touches that the follower has not
 // reported. At the leader itself the others have its proposal, which the next leader
 // commits.
-func (s *Server) forwardAndCutOff(c *conn, r *jute.Request) result {
+func (c *conn) forwardAndCutOff(r *jute.Request) result {
+	s := c.s
 	l := c.leadership()
 	s.en.cutOffServer(c)
 	res := c.rep.hold(c.sess.id)
@@ -21,7 +22,7 @@ func (s *Server) forwardAndCutOff(c *conn, r *jute.Request) result {
 		!l.sessions.mayAsk(c.sess.id, c.ep) && mayNot(c, l, r.Op):
 		s.data.Begin(nil, 0, false) // it fails, and takes a zxid
 	default:
-		done := s.write(c, r, time.Now())
+		done := c.performWrite(r, time.Now())
 		res.code, res.zxid, res.lost = done.code, done.zxid, true
 	}
 	return res

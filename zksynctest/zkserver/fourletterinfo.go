@@ -105,11 +105,11 @@ func (e *Endpoint) monitorLines() string {
 		{"version", s.version()},
 		{"server_state", e.mode()},
 		{"ephemerals_count", ephemerals},
-		{"num_alive_connections", len(e.s.connsOn(e))},
+		{"num_alive_connections", len(e.s.conns.on(e))},
 		{"avg_latency", l.average()},
 		{"outstanding_requests", 0},
 		{"znode_count", t.Size()},
-		{"global_sessions", len(s.sessions)},
+		{"global_sessions", len(s.sessions.byID)},
 		{"non_mtls_remote_conn_count", 0},
 		{"last_client_response_size", -1},
 		{"packets_sent", e.stats.sent},
@@ -159,7 +159,7 @@ func (e *Endpoint) watchedBy() map[*conn][]string {
 func (e *Endpoint) watchesByConn() string {
 	byConn := e.watchedBy()
 	var b strings.Builder
-	for _, c := range e.s.connsOn(e) {
+	for _, c := range e.s.conns.on(e) {
 		if len(byConn[c]) == 0 {
 			continue
 		}

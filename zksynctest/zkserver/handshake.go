@@ -8,21 +8,22 @@ import (
 
 // connect gives the connection a session: a new one, or the one it asks for. With
 // cutOff the server of c is cut off from its leader when it has asked the leader.
-func (s *Server) connect(c *conn, r *jute.Request, cutOff bool) result {
+func (c *conn) connect(r *jute.Request, cutOff bool) result {
+	s := c.s
 	q := &r.Connect
 	quiet := result{silent: true, hangUp: true}
 	if r.Bad {
 		return quiet
 	}
-	if s.hang {
+	if s.conns.hang {
 		return c.hang()
 	}
-	if s.partitioned[q.SessionID] {
-		s.swallow(c, q.SessionID)
+	if s.conns.partitioned[q.SessionID] {
+		c.swallow(q.SessionID)
 		return result{silent: true}
 	}
 	rep := c.ep.rep
-	if lag := s.lagging[q.SessionID]; lag != nil && c.ep.in != nil && !rep.cut {
+	if lag := s.en.lagging[q.SessionID]; lag != nil && c.ep.in != nil && !rep.cut {
 		rep = lag
 	}
 	readOnly := s.readsOnly(c.ep)
@@ -34,7 +35,7 @@ func (s *Server) connect(c *conn, r *jute.Request, cutOff bool) result {
 	}
 	c.timeout = min(max(time.Duration(q.TimeoutMs)*time.Millisecond, c.ep.minTimeout), c.ep.maxTimeout)
 	if readOnly {
-		return s.connectReadOnly(c, r)
+		return c.connectReadOnly(r)
 	}
 	l, commits := c.leadership(), c.commits()
 	if cutOff {
@@ -43,7 +44,7 @@ func (s *Server) connect(c *conn, r *jute.Request, cutOff bool) result {
 	var sess *session
 	switch {
 	case q.SessionID != 0:
-		if sess = s.reopen(c, l); sess == nil && l != nil {
+		if sess = c.reopen(l); sess == nil && l != nil {
 			c.reply = q.AppendRefusal(c.reply)
 			return result{code: ErrSessionExpired, zxid: s.en.zxidOf(rep), hangUp: true}
 		}
@@ -79,14 +80,15 @@ func (c *conn) hang() result {
 // the leader does not have the session, or cannot be asked. A deposed leader has every
 // session that was there when it was deposed, unless it has proposed the session's end
 // itself, and no newer one.
-func (s *Server) reopen(c *conn, l *leadership) *session {
+func (c *conn) reopen(l *leadership) *session {
+	s := c.s
 	q := &c.req.Connect
 	// The connection the session had here is closed before anything is known about
 	// the client that asks.
 	if ts := c.ep.in.sessions.tracked[q.SessionID]; ts != nil {
 		for _, old := range ts.sess.conns {
 			if old.ep == c.ep && !old.rep.alone {
-				s.hangUp(old)
+				old.hangUp()
 			}
 		}
 	}
@@ -99,8 +101,8 @@ func (s *Server) reopen(c *conn, l *leadership) *session {
 	if ts == nil || !ts.sess.admits(q.Password) {
 		return nil
 	}
-	if s.swap[q.SessionID] && c.commits() {
-		delete(s.swap, q.SessionID)
+	if s.sessions.swap[q.SessionID] && c.commits() {
+		delete(s.sessions.swap, q.SessionID)
 		return s.openSession(l, c.ep, c.timeout, now)
 	}
 	// The leader hears of the session at once, and with the timeout that the client

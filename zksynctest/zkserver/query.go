@@ -8,7 +8,7 @@ import (
 
 // getEphemerals lists what the session owns below a prefix, which is one of
 // strings, not of paths.
-func (s *Server) getEphemerals(c *conn, r *jute.Request) {
+func (c *conn) getEphemerals(r *jute.Request) {
 	prefix := r.Path
 	blank := func(r rune) bool { return r <= ' ' } // as Java's trim has it
 	if trimmed := strings.TrimFunc(prefix, blank); trimmed == "" || trimmed == "/" {
@@ -16,7 +16,7 @@ func (s *Server) getEphemerals(c *conn, r *jute.Request) {
 	}
 	start, number := len(c.reply), int32(0)
 	c.reply = jute.AppendInt32(c.reply, 0)
-	for _, path := range s.treeOf(c).EphemeralsOf(c.sess.id) {
+	for _, path := range c.treeOf().EphemeralsOf(c.sess.id) {
 		if strings.HasPrefix(path, prefix) {
 			c.reply = jute.AppendString(c.reply, path)
 			number++

@@ -7,16 +7,16 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
-// read executes an operation that looks at one znode. The watch is left in the
+// performRead executes an operation that looks at one znode. The watch is left in the
 // same moment as the answer is taken.
-func (s *Server) read(c *conn, r *jute.Request) Code {
+func (c *conn) performRead(r *jute.Request) Code {
 	if r.Op == OpExists {
-		return s.exists(c, r)
+		return c.exists(r)
 	}
 	if r.Null {
 		return ErrMarshalling
 	}
-	n := s.treeOf(c).Node(r.Path)
+	n := c.treeOf().Node(r.Path)
 	if n == nil {
 		return ErrNoNode
 	}
@@ -57,14 +57,15 @@ func (s *Server) read(c *conn, r *jute.Request) Code {
 	return jute.OK
 }
 
-func (s *Server) exists(c *conn, r *jute.Request) Code {
+func (c *conn) exists(r *jute.Request) Code {
+	s := c.s
 	if r.Null {
 		return ErrMarshalling
 	}
 	if strings.IndexByte(r.Path, 0) >= 0 {
 		return ErrBadArguments
 	}
-	n := s.treeOf(c).Node(r.Path)
+	n := c.treeOf().Node(r.Path)
 	if n != nil && !s.cfg.Compat38 && !tree.Allowed(n.ACL(), jute.PermRead, c.client.IDs) {
 		return ErrNoAuth
 	}
@@ -79,7 +80,8 @@ func (s *Server) exists(c *conn, r *jute.Request) Code {
 }
 
 // multiRead answers each of its reads on its own, up to one of nothing.
-func (s *Server) multiRead(c *conn, r *jute.Request) (code Code) {
+func (c *conn) multiRead(r *jute.Request) (code Code) {
+	s := c.s
 	for i := range r.Subs {
 		if limit := s.cfg.MaxAnswer; limit > 0 && len(c.reply) > limit+4 {
 			return jute.OK // execute says what becomes of it
@@ -88,7 +90,7 @@ func (s *Server) multiRead(c *conn, r *jute.Request) (code Code) {
 		start := len(c.reply)
 		c.reply = jute.AppendMultiHeader(c.reply, sub.Op, false, jute.OK)
 		sub.Watch = false // a real server forgets it while it reads the list
-		sub.Code = s.read(c, sub)
+		sub.Code = c.performRead(sub)
 		if sub.Null {
 			c.reply, code = c.reply[:start], sub.Code
 			break

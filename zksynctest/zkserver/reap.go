@@ -42,9 +42,9 @@ func (s *Server) reapLater(n *tree.Node, now time.Time) {
 	}
 	every := s.cfg.ReapInterval.Milliseconds()
 	due := ((s.elapsed(now)+max(wait, 0))/every + 1) * every
-	if s.reapDue == 0 || due < s.reapDue {
-		s.reapDue = due
-		if s.due == 0 || due < s.due {
+	if s.agenda.reapDue == 0 || due < s.agenda.reapDue {
+		s.agenda.reapDue = due
+		if s.agenda.due == 0 || due < s.agenda.due {
 			s.setTimer()
 		}
 	}
@@ -52,7 +52,7 @@ func (s *Server) reapLater(n *tree.Node, now time.Time) {
 
 // runReaper is what the timer does when it is time.
 func (s *Server) runReaper(now time.Time) {
-	s.reapDue = 0
+	s.agenda.reapDue = 0
 	s.reap(now)
 	s.planReaper(now)
 }

@@ -29,7 +29,7 @@ func TestNoTimerForWhatStays(t *testing.T) {
 		t.Helper()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if got := s.timer != nil; got != want {
+		if got := s.agenda.timer != nil; got != want {
 			t.Fatalf("a timer is set: %v, want %v", got, want)
 		}
 	}
@@ -56,7 +56,7 @@ func TestNoTimerForWhatStays(t *testing.T) {
 // onTimerNow is the timer when all it waits for is due.
 func (s *Server) onTimerNow() {
 	s.mu.Lock()
-	s.reapDue = 1
+	s.agenda.reapDue = 1
 	s.base = s.base.Add(-s.cfg.ReapInterval)
 	s.mu.Unlock()
 	s.onTimer()

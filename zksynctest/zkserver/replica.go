@@ -81,12 +81,12 @@ func (en *ensemble) discard(r *replica) {
 	if r.ep.rep == r {
 		return
 	}
-	for _, lag := range en.s.lagging {
+	for _, lag := range en.lagging {
 		if lag == r {
 			return
 		}
 	}
-	for c := range en.s.conns {
+	for c := range en.s.conns.open {
 		if c.rep == r {
 			return
 		}
@@ -124,7 +124,7 @@ func (en *ensemble) catchUp(r *replica) {
 			continue
 		}
 		for _, c := range n.ended.on(r) {
-			en.s.hangUp(c)
+			c.hangUp()
 		}
 	}
 }
@@ -165,7 +165,7 @@ func (s *Server) tellEnd(sess *session, but *conn) {
 	for _, r := range s.en.replicas {
 		for _, c := range sess.on(r) {
 			if c != but && r.view == nil {
-				s.hangUp(c)
+				c.hangUp()
 			}
 		}
 		if r.view != nil && !r.cut {

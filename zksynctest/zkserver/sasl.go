@@ -6,11 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"regexp"
-	"slices"
 	"strings"
-
-	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
-	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 // saslRealm is the host name by which every ZooKeeper server goes in DIGEST-MD5.
@@ -20,33 +16,6 @@ const saslRealm = "zk-sasl-md5"
 type saslExchange struct {
 	nonce string // of the challenge; empty before it was sent
 	over  bool
-}
-
-// authenticateSASL answers a token of the client. Like an answer to auth it is outside
-// of the pipeline that stamps replies with a zxid.
-func (s *Server) authenticateSASL(c *conn, r *jute.Request) result {
-	if s.cfg.SASLUsers == nil {
-		c.reply = jute.AppendBuffer(c.reply, nil)
-		return result{}
-	}
-	answer, user, ok := c.sasl.next(r.Auth, s.cfg.SASLUsers)
-	if !ok {
-		c.reply = jute.AppendBuffer(c.reply, nil)
-		code := ErrAuthFailed
-		if s.cfg.RequireSASL {
-			code = ErrSASLRequired
-		}
-		return result{code: code, whole: true, hangUp: true}
-	}
-	if user != "" {
-		c.identify(tree.Identity{Scheme: "sasl", ID: user})
-	}
-	c.reply = jute.AppendBuffer(c.reply, answer)
-	return result{}
-}
-
-func (c *conn) hasScheme(scheme string) bool {
-	return slices.ContainsFunc(c.client.IDs, func(who tree.Identity) bool { return who.Scheme == scheme })
 }
 
 // next takes a token and returns the next one for the client, and the user once it is

@@ -8,19 +8,10 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
-// result is what became of a request. Its record is in conn.reply.
-type result struct {
-	code   Code
-	zxid   int64
-	silent bool // nothing is answered
-	lost   bool // it was carried out, and nothing of that comes back
-	hangUp bool // the connection ends after the answer
-	whole  bool // the answer has its record although the code is an error
-}
-
 // admit waits until the server runs, and returns with mu held if c is still to be
 // served.
-func (s *Server) admit(c *conn) bool {
+func (c *conn) admit() bool {
+	s := c.s
 	for {
 		s.mu.Lock()
 		if c.closed || c.hole.Load() || c.hung {
@@ -42,15 +33,16 @@ func (s *Server) admit(c *conn) bool {
 // awaitLeader waits for the leader if r needs the leader, which is frozen, or a quorum
 // of followers, which are. It is called and returns with mu held; without it if c is
 // not to be served any more.
-func (s *Server) awaitLeader(c *conn, r *jute.Request) bool {
-	for s.mustWait(c, r) {
+func (c *conn) awaitLeader(r *jute.Request) bool {
+	s := c.s
+	for c.mustWait(r) {
 		changed := s.en.change()
 		s.mu.Unlock()
 		select {
 		case <-changed:
 		case <-c.done:
 		}
-		if !s.admit(c) {
+		if !c.admit() {
 			return false
 		}
 	}
@@ -60,7 +52,8 @@ func (s *Server) awaitLeader(c *conn, r *jute.Request) bool {
 // mustWait reports whether r cannot be answered now and may be later. A leader
 // without a quorum creates no session and commits nothing, but it knows the sessions
 // that are there, and answers the sync of its own clients.
-func (s *Server) mustWait(c *conn, r *jute.Request) bool {
+func (c *conn) mustWait(r *jute.Request) bool {
+	s := c.s
 	l := c.leadership()
 	if l == nil || l.deposed || s.en.active() {
 		return false
@@ -78,7 +71,7 @@ func (s *Server) mustWait(c *conn, r *jute.Request) bool {
 // connection is served.
 func (c *conn) serve(frame []byte) bool {
 	s, r := c.s, &c.req
-	if !s.admit(c) {
+	if !c.admit() {
 		return false
 	}
 	d := jute.Decoder{Rest: frame, Known: s.data.Tree}
@@ -87,7 +80,7 @@ func (c *conn) serve(frame []byte) bool {
 	} else {
 		r.Xid, r.Op = d.Int32(), OpCode(d.Int32())
 		if d.Bad {
-			s.hangUp(c)
+			c.hangUp()
 			s.mu.Unlock()
 			return false
 		}
@@ -97,8 +90,8 @@ func (c *conn) serve(frame []byte) bool {
 	}
 	r.Decode(&d)
 	now := time.Now()
-	entry := s.record(c, r, now)
-	s.countReceived(c)
+	entry := c.record(r, now)
+	c.countReceived()
 	delayed := false
 	if t := c.traffic.Load(); t != nil {
 		t.requests.Add(1)
@@ -107,21 +100,21 @@ func (c *conn) serve(frame []byte) bool {
 
 	var v verdict
 	target := subject{c: c, r: r, op: entry}
-	if s.wouldStrike(BeforeCommit, &target) {
+	if target.wouldStrike(BeforeCommit) {
 		s.mu.Unlock()
 		if v = c.strike(BeforeCommit, &target); v.hangUp {
-			s.end(c)
+			c.end()
 			return false
 		}
 		if v.lost {
 			return true
 		}
-		if !s.admit(c) {
+		if !c.admit() {
 			return false
 		}
 		delayed = true
 	}
-	if !v.failed && !s.awaitLeader(c, r) {
+	if !v.failed && !c.awaitLeader(r) {
 		return false
 	}
 	res := c.execute(r, v, len(frame))
@@ -138,7 +131,7 @@ func (c *conn) execute(r *jute.Request, v verdict, frame int) result {
 			c.reply = r.Connect.AppendRefusal(c.reply)
 			return result{hangUp: true}
 		}
-		res := s.connect(c, r, v.cutOff)
+		res := c.connect(r, v.cutOff)
 		if t := c.traffic.Load(); t != nil {
 			t.requests.Add(1)
 			t.in.Add(int64(4 + frame))
@@ -152,13 +145,13 @@ func (c *conn) execute(r *jute.Request, v verdict, frame int) result {
 	c.reply = jute.AppendHeader(c.reply[:0], xid, 0, jute.OK)
 	switch {
 	case v.failed:
-		return s.refuse(c, r.Op, v.code)
+		return c.refuse(r.Op, v.code)
 	case v.cutOff && c.commits() && !c.sess.local && r.Op.NeedsLeader():
-		return s.forwardAndCutOff(c, r)
+		return c.forwardAndCutOff(r)
 	case v.cutOff:
 		s.en.cutOffServer(c)
 	}
-	res := s.perform(c, r)
+	res := c.perform(r)
 	if limit := s.cfg.MaxAnswer; limit > 0 && len(c.reply)-4 > limit && !res.silent {
 		c.why = fmt.Sprintf("the answer to %v %.100q has more than %d bytes (Config.MaxAnswer)", r.Op, r.Path, limit)
 		res = result{silent: true, hangUp: true}
@@ -169,14 +162,15 @@ func (c *conn) execute(r *jute.Request, v verdict, frame int) result {
 // refuse answers a request that a fault keeps from being carried out. Like any other
 // request it touches the session, and waits behind an earlier request of the session
 // that waits for the leader.
-func (s *Server) refuse(c *conn, op OpCode, code Code) result {
+func (c *conn) refuse(op OpCode, code Code) result {
+	s := c.s
 	if op != OpAuth && !c.sess.local {
-		if _, done := s.arrive(c, time.Now()); done {
+		if _, done := c.arrive(time.Now()); done {
 			return result{silent: true}
 		}
 	}
 	if code == ErrSessionMoved {
-		return s.moved(op, c.leadership())
+		return c.moved(op, c.leadership())
 	}
 	return result{code: code, zxid: s.en.zxidOf(c.rep)}
 }
@@ -186,8 +180,8 @@ func (s *Server) refuse(c *conn, op OpCode, code Code) result {
 // released.
 func (c *conn) answer(target *subject, res result, began time.Time, delayed bool) bool {
 	s := c.s
-	s.finish(target.op, c, res, c.req.Subs)
-	if !res.silent && (s.wouldStrike(AfterCommit, target) || s.wouldStrike(BeforeReply, target)) {
+	c.finish(target.op, res, c.req.Subs)
+	if !res.silent && (target.wouldStrike(AfterCommit) || target.wouldStrike(BeforeReply)) {
 		c.out.cork()
 		s.mu.Unlock()
 		v := c.strike(AfterCommit, target)
@@ -204,16 +198,16 @@ func (c *conn) answer(target *subject, res result, began time.Time, delayed bool
 				c.reply = target.r.Connect.AppendRefusal(c.reply[:4])
 				res.hangUp = true
 			}
-			s.amend(target.op, v.code)
+			s.faults.ops.amend(target.op, v.code)
 		}
 		if v.hangUp {
-			s.hangUp(c)
+			c.hangUp()
 		}
 		if v.lost || v.hangUp || c.closed {
 			c.out.uncork(nil)
 		} else {
 			now := time.Now()
-			s.countReply(c, target.r, res.zxid, now, now.Sub(began))
+			c.countReply(target.r, res.zxid, now, now.Sub(began))
 			c.out.uncork(c.frame(res))
 		}
 	} else if !res.silent {
@@ -221,12 +215,12 @@ func (c *conn) answer(target *subject, res result, began time.Time, delayed bool
 		if delayed {
 			now = time.Now()
 		}
-		s.countReply(c, target.r, res.zxid, now, now.Sub(began))
+		c.countReply(target.r, res.zxid, now, now.Sub(began))
 		c.out.push(c.frame(res), false)
 	}
-	s.checkQueue(c)
+	c.checkQueue()
 	if res.hangUp {
-		s.hangUp(c)
+		c.hangUp()
 	}
 	alive := !c.closed
 	if cap(c.reply) > keptBuffer {

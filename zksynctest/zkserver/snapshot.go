@@ -56,7 +56,7 @@ var errUsed = errors.New("zkserver: restore a snapshot: the server is in use; re
 // adopt makes st the server's.
 func (s *Server) adopt(st *journal.State) error {
 	unused := s.data.Tree.Size() == tree.NewTree().Size() && s.data.Zxid == 0
-	if s.closed || !unused || len(s.sessions) > 0 || len(s.conns) > 0 || s.en.current == nil {
+	if s.closed || !unused || len(s.sessions.byID) > 0 || len(s.conns.open) > 0 || s.en.current == nil {
 		return errUsed
 	}
 	s.install(st)
@@ -71,8 +71,8 @@ func (s *Server) install(st *journal.State) {
 	s.data.Tree, s.data.Zxid, s.data.Epoch = st.Tree, st.Zxid, st.Zxid>>32
 	for id, saved := range st.Sessions {
 		sess := newSession(id, saved.Password, saved.Timeout)
-		s.sessions[id] = sess
-		s.traffic.add(sess, s.sessions)
+		s.sessions.byID[id] = sess
+		s.sessions.traffic.add(sess, s.sessions.byID)
 	}
 	for _, e := range s.en.endpoints {
 		if last, ok := st.LastIDs[byte(e.number)]; ok {
@@ -85,7 +85,7 @@ func (s *Server) install(st *journal.State) {
 // when the server ended.
 func (s *Server) removeOrphans() {
 	for _, id := range s.data.Tree.Owners() {
-		if s.sessions[id] == nil {
+		if s.sessions.byID[id] == nil {
 			s.removeEphemerals(s.data.Begin(tree.SuperUser, time.Now().UnixMilli(), false), id)
 		}
 	}
@@ -99,7 +99,7 @@ func (s *Server) state() *journal.State {
 	for _, e := range s.en.endpoints {
 		st.LastIDs[byte(e.number)] = e.nextID - 1
 	}
-	for id, sess := range s.sessions {
+	for id, sess := range s.sessions.byID {
 		st.Sessions[id] = journal.Session{Password: sess.password, Timeout: sess.timeout}
 	}
 	return st

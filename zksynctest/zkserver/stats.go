@@ -4,8 +4,6 @@ import (
 	"math"
 	"strconv"
 	"time"
-
-	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
 // packetStats counts what goes over one connection, or over all of an endpoint. Guarded
@@ -54,28 +52,6 @@ type connStats struct {
 
 func newConnStats() connStats { return connStats{lastXid: -1, lastZxid: -1} }
 
-func (s *Server) countReceived(c *conn) {
-	c.ep.stats.received++
-	c.stats.received++
-}
-
-func (s *Server) countSent(c *conn) {
-	c.ep.stats.sent++
-	c.stats.sent++
-}
-
-// countReply notes an answer, which took d because of faults.
-func (s *Server) countReply(c *conn, r *jute.Request, zxid int64, now time.Time, d time.Duration) {
-	s.countSent(c)
-	c.ep.stats.latency.add(d)
-	c.stats.latency.add(d)
-	if r.Xid >= 0 {
-		c.stats.lastXid = r.Xid
-	}
-	c.stats.lastOp, c.stats.lastZxid = r.Op, zxid
-	c.stats.lastTime, c.stats.lastMs = now, d.Milliseconds()
-}
-
 // opAbbreviations are the names that cons has for the last operation.
 var opAbbreviations = map[OpCode]string{
 	OpConnect: "SESS", OpPing: "PING", OpMulti: "MULT", OpMultiRead: "MLTR",
@@ -88,8 +64,8 @@ var opAbbreviations = map[OpCode]string{
 	OpCheckWatches: "CHKW", OpRemoveWatches: "REMW", OpWhoAmI: "HOMI",
 }
 
-func (c *conn) lastOp() string {
-	if name, ok := opAbbreviations[c.stats.lastOp]; ok {
+func (st *connStats) lastName() string {
+	if name, ok := opAbbreviations[st.lastOp]; ok {
 		return name
 	}
 	return "NA"

@@ -18,9 +18,9 @@ type SessionInfo struct {
 func (s *Server) Sessions() []SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := make([]SessionInfo, 0, len(s.sessions))
-	for _, id := range slices.Sorted(maps.Keys(s.sessions)) {
-		sess := s.sessions[id]
+	list := make([]SessionInfo, 0, len(s.sessions.byID))
+	for _, id := range slices.Sorted(maps.Keys(s.sessions.byID)) {
+		sess := s.sessions.byID[id]
 		list = append(list, SessionInfo{
 			ID:         id,
 			Timeout:    sess.negotiated,
@@ -36,7 +36,7 @@ func (s *Server) Watches() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
-	for c := range s.conns {
+	for c := range s.conns.open {
 		n += c.client.Watching()
 	}
 	return n
@@ -47,7 +47,7 @@ func (s *Server) WatchesOf(id int64) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
-	for c := range s.conns {
+	for c := range s.conns.open {
 		if c.sess != nil && c.sess.id == id {
 			n += c.client.Watching()
 		}
@@ -60,7 +60,7 @@ func (s *Server) WatchesOf(id int64) int {
 func (s *Server) Traffic(id int64) Traffic {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.traffic.counts[id]
+	t := s.sessions.traffic.counts[id]
 	if t == nil {
 		return Traffic{}
 	}

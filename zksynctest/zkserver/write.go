@@ -8,9 +8,10 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
-// write executes an operation that takes a zxid, and fires the watches it trips
+// performWrite executes an operation that takes a zxid, and fires the watches it trips
 // before its answer is queued.
-func (s *Server) write(c *conn, r *jute.Request, now time.Time) result {
+func (c *conn) performWrite(r *jute.Request, now time.Time) result {
+	s := c.s
 	if r.Op == OpCloseSession {
 		s.endSession(c.sess, c, now)
 		return result{zxid: s.data.Zxid, hangUp: true}
@@ -31,20 +32,20 @@ func (s *Server) write(c *conn, r *jute.Request, now time.Time) result {
 	case r.Bad:
 		res.code = ErrMarshalling
 	case r.Op == OpMulti:
-		res.code = s.multi(c, t, r)
+		res.code = c.multi(t, r)
 	case r.Op == OpReconfig:
 		res.code = ErrReconfigDisabled
 		if s.cfg.Reconfig {
 			res.code = ErrUnimplemented
 		}
 	default:
-		res.code = s.writeOne(c, t, r)
+		res.code = c.writeOne(t, r)
 	}
 	s.fire(t)
 	return res
 }
 
-func (s *Server) writeOne(c *conn, t *tree.Txn, r *jute.Request) Code {
+func (c *conn) writeOne(t *tree.Txn, r *jute.Request) Code {
 	switch r.Op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
 		path, n, code := t.Create(r, c.sess.id)
@@ -90,7 +91,8 @@ func (s *Server) writeOne(c *conn, t *tree.Txn, r *jute.Request) Code {
 
 // multi applies all its operations or none. A failed one is told by the results,
 // not by the header of the reply; but one that makes no sense fails the request.
-func (s *Server) multi(c *conn, t *tree.Txn, r *jute.Request) Code {
+func (c *conn) multi(t *tree.Txn, r *jute.Request) Code {
+	s := c.s
 	start, failed := len(c.reply), -1
 	for i := range r.Subs {
 		sub := &r.Subs[i]
@@ -100,7 +102,7 @@ func (s *Server) multi(c *conn, t *tree.Txn, r *jute.Request) Code {
 				sub.Op, answer = OpCreate, OpCreate
 			}
 			c.reply = jute.AppendMultiHeader(c.reply, answer, false, jute.OK)
-			sub.Code = s.writeOne(c, t, sub)
+			sub.Code = c.writeOne(t, sub)
 		}
 		if sub.Code == ErrMarshalling {
 			t.RollBack()
