@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/journal"
 )
 
 // Config says how a [Server] behaves. The zero Config works as it is.
@@ -130,7 +132,7 @@ type Config struct {
 	// goroutines at once. nil means no log.
 	Logf func(format string, args ...any)
 
-	files fileSystem // of the tests of the data file
+	files journal.Files // of the tests of the data file
 }
 
 const (
@@ -220,7 +222,7 @@ func (cfg Config) withDefaults() (Config, error) {
 		return Config{}, err
 	}
 	if cfg.files == nil {
-		cfg.files = osFiles{}
+		cfg.files = journal.OSFiles{}
 	}
 	cfg.Without = slices.Clone(cfg.Without)
 	return cfg, nil

@@ -2,12 +2,18 @@ package zkserver
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"io"
+	"iter"
+	"maps"
 	"net"
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 const (
@@ -37,7 +43,7 @@ type conn struct {
 	traffic  atomic.Pointer[trafficCount]
 
 	// What the reader goroutine uses from one request to the next.
-	req   request
+	req   jute.Request
 	reply []byte
 	big   []byte // a frame that does not fit the buffer of br
 
@@ -46,10 +52,8 @@ type conn struct {
 	why       string // it was closed, if a limit made the server close it
 	hung      bool   // its ConnectRequest was swallowed
 	sess      *session
-	ids       []identity
+	client    tree.Client
 	sasl      saslExchange
-	watches   [2]map[string]watchMode
-	told      uint64        // the last occasion of an event it was told of
 	timeout   time.Duration // as negotiated for this connection
 	rep       *replica      // of its endpoint, if no fault gave it another
 	handshake *timer        // ends it while it has no session, or a session that nobody expires
@@ -75,21 +79,21 @@ func (s *Server) startConn(e *Endpoint, nc net.Conn) (full string) {
 		return full
 	}
 	e.perIP[ip]++
-	s.lastConn++
+	s.conns.last++
 	c := &conn{
-		s: s, ep: e, rep: e.rep, id: s.lastConn, nc: nc, ip: ip,
+		s: s, ep: e, rep: e.rep, id: s.conns.last, nc: nc, ip: ip,
 		br:          bufio.NewReaderSize(nc, readBuffer),
-		out:         newOutQueue(&s.queued),
+		out:         newOutQueue(&s.conns.queued),
 		done:        make(chan struct{}),
 		released:    make(chan struct{}),
-		ids:         []identity{{"ip", ip}},
 		stats:       newConnStats(),
 		established: time.Now(),
 	}
-	s.conns[c] = struct{}{}
-	s.limitHandshake(c)
+	c.client.IDs, c.client.Events = []tree.Identity{{Scheme: "ip", ID: ip}}, c
+	s.conns.open[c] = struct{}{}
+	c.limitHandshake()
 	if e.unreachable {
-		s.swallow(c, 0)
+		c.swallow(0)
 	}
 	s.wg.Add(2)
 	go c.readLoop()
@@ -99,7 +103,8 @@ func (s *Server) startConn(e *Endpoint, nc net.Conn) (full string) {
 
 // limitHandshake closes c at a multiple of handshakeTime if it has no session by
 // then. A server that is frozen, or that hangs in its handshakes, closes nothing.
-func (s *Server) limitHandshake(c *conn) {
+func (c *conn) limitHandshake() {
+	s := c.s
 	age := time.Since(s.base)
 	due := (age/handshakeTime + 2) * handshakeTime
 	c.handshake = s.afterFunc(due-age, func() {
@@ -107,30 +112,31 @@ func (s *Server) limitHandshake(c *conn) {
 		defer s.mu.Unlock()
 		switch {
 		case c.closed || c.sess != nil || c.hung || c.hole.Load():
-		case c.ep.thaw != nil || s.elapsed(time.Now()) < s.notBefore:
-			s.limitHandshake(c)
+		case c.ep.thaw != nil || s.elapsed(time.Now()) < s.agenda.notBefore:
+			c.limitHandshake()
 		default:
-			s.hangUp(c)
+			c.hangUp()
 		}
 	})
 }
 
 // hangUp ends c: its watches are gone and its session is without a connection.
 // What is queued is still written, if the peer reads. The caller holds mu.
-func (s *Server) hangUp(c *conn) {
+func (c *conn) hangUp() {
+	s := c.s
 	if c.closed {
 		return
 	}
 	c.closed = true
 	c.handshake.stop()
-	s.dropWatches(c)
+	c.rep.watches.Drop(&c.client)
 	if sess := c.sess; sess != nil {
 		if sess.conn == c {
 			sess.conn = nil
 		}
 		sess.conns = slices.DeleteFunc(slices.Clone(sess.conns), func(other *conn) bool { return other == c })
 	}
-	delete(s.conns, c)
+	delete(s.conns.open, c)
 	s.en.discard(c.rep)
 	perIP := c.ep.perIP
 	if perIP[c.ip]--; perIP[c.ip] == 0 {
@@ -143,17 +149,18 @@ func (s *Server) hangUp(c *conn) {
 
 // end is hangUp for those who do not hold mu. A connection whose bytes go nowhere
 // does not end by what happens at its other side.
-func (s *Server) end(c *conn) {
+func (c *conn) end() {
+	s := c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !c.hole.Load() {
-		s.hangUp(c)
+		c.hangUp()
 	}
 }
 
 func (c *conn) readLoop() {
 	defer c.s.wg.Done()
-	defer c.s.end(c)
+	defer c.end()
 	for {
 		frame, err := c.nextFrame()
 		if err != nil {
@@ -220,4 +227,73 @@ func (c *conn) await(n int) error {
 	c.out.kick()
 	_, err := c.br.Peek(n)
 	return err
+}
+
+// result is what became of a request. Its record is in conn.reply.
+type result struct {
+	code   Code
+	zxid   int64
+	silent bool // nothing is answered
+	lost   bool // it was carried out, and nothing of that comes back
+	hangUp bool // the connection ends after the answer
+	whole  bool // the answer has its record although the code is an error
+}
+
+// A connTable has the connections of the server, and what faults do to them.
+type connTable struct {
+	open        map[*conn]struct{}
+	last        uint64          // the number of the latest connection
+	lastPort    int             // the number of connections in memory so far
+	queued      atomic.Int64    // bytes that wait for all clients
+	hang        bool            // ConnectRequests get no answer
+	partitioned map[int64]bool  // sessions
+	holes       map[*conn]int64 // black-holed connections and their sessions
+}
+
+func (t *connTable) ordered() []*conn { return t.that(func(*conn) bool { return true }) }
+
+func (t *connTable) on(e *Endpoint) []*conn {
+	return t.that(func(c *conn) bool { return c.ep == e })
+}
+
+// that lists the open connections that are as wanted, in the order in which
+// they came.
+func (t *connTable) that(are func(*conn) bool) []*conn {
+	var list []*conn
+	for c := range t.open {
+		if are(c) {
+			list = append(list, c)
+		}
+	}
+	slices.SortFunc(list, byAge)
+	return list
+}
+
+func closeAll(conns []*conn) {
+	for _, c := range conns {
+		c.nc.Close()
+	}
+}
+
+// of lists the open connections of a session, those of one that is over
+// included.
+func (t *connTable) of(id int64) []*conn {
+	return t.that(func(c *conn) bool { return c.sess != nil && c.sess.id == id })
+}
+
+// heal closes the black-holed connections that were, in a defined order.
+func (t *connTable) heal(were func(*conn) bool) {
+	for _, c := range sorted(maps.Keys(t.holes)) {
+		if were(c) {
+			c.hangUp()
+			c.release()
+		}
+	}
+}
+
+func byAge(a, b *conn) int { return cmp.Compare(a.id, b.id) }
+
+// sorted lists connections in the order in which they came.
+func sorted(conns iter.Seq[*conn]) []*conn {
+	return slices.SortedFunc(conns, byAge)
 }

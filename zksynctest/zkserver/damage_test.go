@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/journal"
 )
 
 var damages = flag.Int("damages", 2000, "how many damaged and cut files TestStormOfDamagedFiles starts a server on")
@@ -32,7 +34,7 @@ func history(t testing.TB) (file []byte, states map[string]bool) {
 		}
 		states[stateOf(s)] = true
 		if i == 20 {
-			s.journal.renew()
+			s.journal.Renew()
 		}
 	}
 	if err := s.Close(); err != nil {
@@ -78,8 +80,8 @@ func startOn(t testing.TB, what string, file []byte, states map[string]bool) (st
 func harm(rng *rand.Rand, whole []byte) ([]byte, string) {
 	b := bytes.Clone(whole)
 	sector := func() []byte {
-		at := rng.IntN(len(b)) / diskSector * diskSector
-		return b[at:min(at+diskSector, len(b))]
+		at := rng.IntN(len(b)) / journal.DiskSector * journal.DiskSector
+		return b[at:min(at+journal.DiskSector, len(b))]
 	}
 	kind := rng.IntN(8)
 	at := rng.IntN(len(b))

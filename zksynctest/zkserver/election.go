@@ -64,18 +64,18 @@ func (en *ensemble) lead(e *Endpoint) {
 	l := newLeadership(en, e, now)
 	en.current = l
 	if len(en.endpoints) > 1 {
-		en.epoch++
+		en.s.data.Epoch++
 	}
 	for _, other := range en.endpoints {
 		if en.looks(other) && en.linked(e, other) {
 			en.join(other)
 		}
 	}
-	for _, sess := range en.s.sessions {
+	for _, sess := range en.s.sessions.byID {
 		l.sessions.track(sess, nil, en.s.elapsed(now))
 	}
 	en.s.setTimer()
-	en.s.reapDue = 0
+	en.s.agenda.reapDue = 0
 	en.s.planReaper(now)
 }
 

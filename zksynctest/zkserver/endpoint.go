@@ -154,9 +154,9 @@ func (e *Endpoint) CutFromClients() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e.unreachable = true
-	for _, c := range s.connsOn(e) {
+	for _, c := range s.conns.on(e) {
 		if !c.hole.Load() {
-			s.swallow(c, c.sessionID())
+			c.swallow(c.sessionID())
 		}
 	}
 }
@@ -169,7 +169,7 @@ func (e *Endpoint) HealClients() {
 	defer s.mu.Unlock()
 	if e.unreachable {
 		e.unreachable = false
-		s.heal(func(c *conn) bool { return c.ep == e && !s.partitioned[s.holes[c]] })
+		s.conns.heal(func(c *conn) bool { return c.ep == e && !s.conns.partitioned[s.conns.holes[c]] })
 	}
 }
 
@@ -177,9 +177,9 @@ func (e *Endpoint) HealClients() {
 func (e *Endpoint) DisconnectClients() {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
-	for _, c := range e.s.connsOn(e) {
+	for _, c := range e.s.conns.on(e) {
 		if !c.hole.Load() {
-			e.s.hangUp(c)
+			c.hangUp()
 		}
 	}
 }
@@ -192,3 +192,16 @@ func (e *Endpoint) Rejoin() {
 	defer e.s.mu.Unlock()
 	e.s.en.relink(func() { e.apart = false })
 }
+
+// touched is what a follower has heard of a session since its last report.
+type touched struct {
+	timeout time.Duration // of the connection over which it was heard of last
+	times   int
+}
+
+// memoryAddr is where an in-memory connection seems to go when the address that
+// was dialed is not an IP with a port.
+var memoryAddr = netip.MustParseAddrPort("127.0.0.1:2181")
+
+// defaultTraceMask is what a real server starts with; nothing is traced here.
+const defaultTraceMask = 306

@@ -15,15 +15,19 @@ import (
 type ensemble struct {
 	s         *Server
 	endpoints []*Endpoint
-	epoch     int64       // of the latest leader; 0 for a server that is no ensemble
 	current   *leadership // the leadership that commits; nil during an election and without a quorum
 	election  *timer
 	changed   chan struct{} // closed when the ensemble changes
 	cutLinks  map[link]bool
-	replicas  []*replica // those of the endpoints, and then those of single connections
+	replicas  []*replica         // those of the endpoints, and then those of single connections
+	lagging   map[int64]*replica // those of single sessions
+	losing    map[int64]bool     // sessions of which each report loses a touch
+	thawOrder ThawOrder
 }
 
-func newEnsemble(s *Server) *ensemble { return &ensemble{s: s, cutLinks: map[link]bool{}} }
+func newEnsemble(s *Server) *ensemble {
+	return &ensemble{s: s, cutLinks: map[link]bool{}, lagging: map[int64]*replica{}, losing: map[int64]bool{}}
+}
 
 // close ends the timers of the ensemble.
 func (en *ensemble) close() {

@@ -4,41 +4,43 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 // planSweep sets the timer anew if the sessions of a bucket expire before what the
 // timer is set for. Only the leader that commits ends sessions.
 func (s *Server) planSweep(l *leadership, bucket int64) {
-	if l == s.en.current && bucket != 0 && (s.due == 0 || bucket < s.due) {
+	if l == s.en.current && bucket != 0 && (s.agenda.due == 0 || bucket < s.agenda.due) {
 		s.setTimer()
 	}
 }
 
 // setTimer sets the one timer for what comes next, if anything does.
 func (s *Server) setTimer() {
-	s.timer.stop()
-	s.timer, s.due = nil, 0
+	s.agenda.timer.stop()
+	s.agenda.timer, s.agenda.due = nil, 0
 	if !s.en.active() {
 		return
 	}
 	l := s.en.current
-	s.due = l.sessions.next()
+	s.agenda.due = l.sessions.next()
 	if len(l.sessions.picked) > 0 {
-		s.due = max(l.sweepFrom, 1)
+		s.agenda.due = max(l.sweepFrom, 1)
 	}
-	for _, left := range s.leftovers {
-		if s.due == 0 || left.due < s.due {
-			s.due = left.due
+	for _, left := range s.sessions.leftovers {
+		if s.agenda.due == 0 || left.due < s.agenda.due {
+			s.agenda.due = left.due
 		}
 	}
-	if s.reapDue != 0 && (s.due == 0 || s.reapDue < s.due) {
-		s.due = s.reapDue
+	if s.agenda.reapDue != 0 && (s.agenda.due == 0 || s.agenda.reapDue < s.agenda.due) {
+		s.agenda.due = s.agenda.reapDue
 	}
-	if s.due == 0 {
+	if s.agenda.due == 0 {
 		return
 	}
-	wait := time.Duration(max(s.due, l.sweepFrom))*time.Millisecond - time.Since(s.base)
-	s.timer = s.afterFunc(max(wait, 0), s.onTimer)
+	wait := time.Duration(max(s.agenda.due, l.sweepFrom))*time.Millisecond - time.Since(s.base)
+	s.agenda.timer = s.afterFunc(max(wait, 0), s.onTimer)
 }
 
 func (s *Server) onTimer() {
@@ -63,7 +65,7 @@ func (s *Server) sweep(now time.Time) {
 			}
 		}
 		s.removeLeftovers(at, now)
-		if s.reapDue != 0 && s.reapDue <= at {
+		if s.agenda.reapDue != 0 && s.agenda.reapDue <= at {
 			s.runReaper(now)
 		}
 	}
@@ -71,10 +73,10 @@ func (s *Server) sweep(now time.Time) {
 }
 
 func (s *Server) removeLeftovers(at int64, now time.Time) {
-	slices.SortStableFunc(s.leftovers, func(a, b leftover) int { return cmp.Compare(a.due, b.due) })
-	for len(s.leftovers) > 0 && s.leftovers[0].due <= at {
-		session := s.leftovers[0].session
-		s.leftovers = s.leftovers[1:]
-		s.removeEphemerals(s.begin(superUser, now.UnixMilli(), false), session)
+	slices.SortStableFunc(s.sessions.leftovers, func(a, b leftover) int { return cmp.Compare(a.due, b.due) })
+	for len(s.sessions.leftovers) > 0 && s.sessions.leftovers[0].due <= at {
+		session := s.sessions.leftovers[0].session
+		s.sessions.leftovers = s.sessions.leftovers[1:]
+		s.removeEphemerals(s.data.Begin(tree.SuperUser, now.UnixMilli(), false), session)
 	}
 }

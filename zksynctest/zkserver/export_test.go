@@ -3,9 +3,12 @@ package zkserver
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/journal"
 )
 
 // Everything is all that outlives a server, in a form that can be compared.
@@ -13,28 +16,16 @@ func (s *Server) Everything() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var b strings.Builder
-	fmt.Fprintf(&b, "zxid %#x\n", s.zxid)
-	for _, id := range slices.Sorted(maps.Keys(s.sessions)) {
-		fmt.Fprintf(&b, "session %#x %v %x\n", id, s.sessions[id].timeout, s.sessions[id].password)
+	fmt.Fprintf(&b, "zxid %#x\n", s.data.Zxid)
+	for _, id := range slices.Sorted(maps.Keys(s.sessions.byID)) {
+		fmt.Fprintf(&b, "session %#x %v %x\n", id, s.sessions.byID[id].timeout, s.sessions.byID[id].password)
 	}
-	for _, path := range slices.Sorted(maps.Keys(s.tree.nodes)) {
-		n := *s.tree.nodes[path]
-		names := []string{}
-		for _, c := range n.children() {
-			names = append(names, c.name())
-		}
-		slices.Sort(names)
-		acl := n.acl()
-		n.parent, n.kids, n.pos, n.rights = nil, nil, 0, nil
-		fmt.Fprintf(&b, "%q null=%v %+v %+v %q\n", path, n.data == nil, n, acl, names)
-	}
-	fmt.Fprintf(&b, "%v\n%v\n", s.tree.ephemerals, slices.Sorted(maps.Keys(s.tree.reapable)))
-	fmt.Fprintf(&b, "%v\n", slices.Sorted(maps.Keys(s.tree.quotas)))
+	b.WriteString(s.data.Tree.Describe())
 	return b.String()
 }
 
 // RewriteFloor is how large a data file grows before it is written anew.
-const RewriteFloor = rewriteFloor
+const RewriteFloor = journal.RewriteFloor
 
 // Inconsistencies lists what must not be with an ensemble at any time.
 func (s *Server) Inconsistencies() []string {
@@ -49,7 +40,7 @@ func (s *Server) Inconsistencies() []string {
 	en := s.en
 	if l := en.current; l != nil {
 		wrong(l.deposed || !en.isMajority(l.size()), "the current leader %d has %d endpoints, deposed %v", l.leader.number, l.size(), l.deposed)
-		wrong(len(l.sessions.tracked) != len(s.sessions), "%d sessions, %d tracked", len(s.sessions), len(l.sessions.tracked))
+		wrong(len(l.sessions.tracked) != len(s.sessions.byID), "%d sessions, %d tracked", len(s.sessions.byID), len(l.sessions.tracked))
 	}
 	for _, e := range en.endpoints {
 		l := e.in
@@ -76,13 +67,13 @@ func (s *Server) Inconsistencies() []string {
 }
 
 // Queued is how many bytes wait to be written to all connections.
-func (s *Server) Queued() int64 { return s.queued.Load() }
+func (s *Server) Queued() int64 { return s.conns.queued.Load() }
 
 // Renew has the server replace its data file with the next write to it.
-func (s *Server) Renew() { s.journal.renew() }
+func (s *Server) Renew() { s.journal.Renew() }
 
 // PasswordOf is the password that a real server derives from the id of a session.
-var PasswordOf = passwordOf
+var PasswordOf = journal.PasswordOf
 
 // Received is how many frames the endpoints have got.
 func (s *Server) Received() (n int64) {
@@ -96,11 +87,12 @@ func (s *Server) Received() (n int64) {
 
 // Version1 converts a data file without sessions to version 1 of the format.
 func Version1(b []byte) []byte {
-	out := binary.BigEndian.AppendUint32([]byte(dataMagic), 1)
-	out = binary.BigEndian.AppendUint32(out, checksum(out))
-	for b = b[dataHeader:]; len(b) > 0; {
-		n := int(binary.BigEndian.Uint32(b)) + frameExtra
-		if b[8] != stepBatch {
+	const header, extra, batch = 16, 12, 11 // the last is the kind of the step that begins a write
+	out := binary.BigEndian.AppendUint32([]byte("zkserver"), 1)
+	out = binary.BigEndian.AppendUint32(out, crc32.Checksum(out, crc32.MakeTable(crc32.Castagnoli)))
+	for b = b[header:]; len(b) > 0; {
+		n := int(binary.BigEndian.Uint32(b)) + extra
+		if b[8] != batch {
 			out = append(out, b[:n]...)
 		}
 		b = b[n:]
@@ -109,4 +101,4 @@ func Version1(b []byte) []byte {
 }
 
 // SnapshotName is the name under which a new snapshot of a data file is written.
-func SnapshotName(path string) string { return snapshotName(path) }
+func SnapshotName(path string) string { return journal.SnapshotName(path) }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
 // Fault says where something goes wrong, and what. All of Session, Endpoint, Op,
@@ -220,16 +222,16 @@ func (f *Fault) matches(path string) bool {
 	return f.Path == path
 }
 
-func (f *Fault) matchesRequest(r *request) bool {
-	if f.Path == "" || f.matches(r.path) && r.path != "" {
+func (f *Fault) matchesRequest(r *jute.Request) bool {
+	if f.Path == "" || f.matches(r.Path) && r.Path != "" {
 		return true
 	}
-	for i := range r.subs {
-		if f.matches(r.subs[i].path) {
+	for i := range r.Subs {
+		if f.matches(r.Subs[i].Path) {
 			return true
 		}
 	}
-	for _, paths := range r.rearm {
+	for _, paths := range r.Rearm {
 		for _, path := range paths {
 			if f.matches(path) {
 				return true

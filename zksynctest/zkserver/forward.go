@@ -1,23 +1,28 @@
 package zkserver
 
-import "time"
+import (
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
+)
 
 // forwardAndCutOff has the leader carry out a request, and cuts the server of c off
 // from the leader first: nothing of what happens there comes back, and the touch that
 // goes with the request is lost with the other touches that the follower has not
 // reported. At the leader itself the others have its proposal, which the next leader
 // commits.
-func (s *Server) forwardAndCutOff(c *conn, r *request) result {
+func (c *conn) forwardAndCutOff(r *jute.Request) result {
+	s := c.s
 	l := c.leadership()
 	s.en.cutOffServer(c)
 	res := c.rep.hold(c.sess.id)
 	switch {
-	case r.op == OpSync || c.sess.dead:
-	case r.op != OpCloseSession && l.sessions.find(c.sess.id) == nil,
-		!l.sessions.mayAsk(c.sess.id, c.ep) && mayNot(c, l, r.op):
-		s.begin(nil, 0, false) // it fails, and takes a zxid
+	case r.Op == OpSync || c.sess.dead:
+	case r.Op != OpCloseSession && l.sessions.find(c.sess.id) == nil,
+		!l.sessions.mayAsk(c.sess.id, c.ep) && mayNot(c, l, r.Op):
+		s.data.Begin(nil, 0, false) // it fails, and takes a zxid
 	default:
-		done := s.write(c, r, time.Now())
+		done := c.performWrite(r, time.Now())
 		res.code, res.zxid, res.lost = done.code, done.zxid, true
 	}
 	return res

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 // fourLetterWords are the commands that a connection can send instead of a
@@ -44,7 +46,7 @@ var fourLetterWords = map[string]struct {
 		return "Server stats reset.\n"
 	}, false},
 	"crst": {func(e *Endpoint, _ *conn) string {
-		for _, c := range e.s.connsOn(e) {
+		for _, c := range e.s.conns.on(e) {
 			c.stats = newConnStats()
 		}
 		return "Connection stats reset.\n"
@@ -53,9 +55,6 @@ var fourLetterWords = map[string]struct {
 
 // notServing is what the others answer without a quorum.
 const notServing = "This ZooKeeper instance is not currently serving requests\n"
-
-// defaultTraceMask is what a real server starts with; nothing is traced here.
-const defaultTraceMask = 306
 
 // fourLetterNames is for error messages.
 func fourLetterNames() string {
@@ -106,11 +105,11 @@ func (c *conn) fourLetterWord() bool {
 			return true
 		}
 	}
-	if !s.admit(c) {
+	if !c.admit() {
 		return true
 	}
 	defer s.mu.Unlock()
-	s.countReceived(c)
+	c.countReceived()
 	text := word + " is not executed because it is not in the whitelist.\n"
 	switch serves := c.ep.in != nil || s.readsOnly(c.ep); {
 	case allowed && (serves || command.always):
@@ -118,9 +117,9 @@ func (c *conn) fourLetterWord() bool {
 	case allowed:
 		text = notServing
 	}
-	s.countSent(c)
+	c.countSent()
 	c.out.push([]byte(text), false)
-	s.checkQueue(c)
+	c.checkQueue()
 	return true
 }
 
@@ -165,18 +164,18 @@ func (e *Endpoint) access() string {
 }
 
 // tree is what e has of the tree.
-func (e *Endpoint) tree() *tree {
+func (e *Endpoint) tree() *tree.Tree {
 	if e.rep.view != nil {
 		return e.rep.view.tree
 	}
-	return e.s.tree
+	return e.s.data.Tree
 }
 
 func (e *Endpoint) statLines() string {
 	l := &e.stats.latency
 	text := fmt.Sprintf("Latency min/avg/max: %d/%s/%d\nReceived: %d\nSent: %d\nConnections: %d\nOutstanding: 0\n"+
 		"Zxid: 0x%x\nMode: %s\nNode count: %d\n",
-		l.min, l.average(), l.max, e.stats.received, e.stats.sent, len(e.s.connsOn(e)), e.s.en.zxidOf(e.rep), e.mode(), e.tree().size())
+		l.min, l.average(), l.max, e.stats.received, e.stats.sent, len(e.s.conns.on(e)), e.s.en.zxidOf(e.rep), e.mode(), e.tree().Size())
 	if e.mode() == "leader" {
 		text += "Proposal sizes last/min/max: -1/-1/-1\n"
 	}
@@ -186,7 +185,7 @@ func (e *Endpoint) statLines() string {
 // clientLines shows the connections, with their sessions if it is not to be brief.
 func (e *Endpoint) clientLines(brief bool) string {
 	var b strings.Builder
-	for _, c := range e.s.connsOn(e) {
+	for _, c := range e.s.conns.on(e) {
 		reading := 1
 		if c.sess == nil {
 			reading = 0
@@ -195,7 +194,7 @@ func (e *Endpoint) clientLines(brief bool) string {
 		if !brief && c.sess != nil {
 			st := &c.stats
 			fmt.Fprintf(&b, ",sid=0x%x,lop=%s,est=%d,to=%d",
-				c.sess.id, c.lastOp(), c.established.UnixMilli(), c.timeout.Milliseconds())
+				c.sess.id, c.stats.lastName(), c.established.UnixMilli(), c.timeout.Milliseconds())
 			if st.lastXid >= 0 {
 				fmt.Fprintf(&b, ",lcxid=0x%x", st.lastXid)
 			}
@@ -231,20 +230,20 @@ func (e *Endpoint) dumpLines() string {
 			}
 		}
 	default: // a follower does not know when sessions expire
-		fmt.Fprintf(&b, "Global Sessions(%d):\n", len(s.sessions))
-		for _, id := range slices.Sorted(maps.Keys(s.sessions)) {
-			fmt.Fprintf(&b, "0x%x\t%dms\n", id, s.sessions[id].timeout.Milliseconds())
+		fmt.Fprintf(&b, "Global Sessions(%d):\n", len(s.sessions.byID))
+		for _, id := range slices.Sorted(maps.Keys(s.sessions.byID)) {
+			fmt.Fprintf(&b, "0x%x\t%dms\n", id, s.sessions.byID[id].timeout.Milliseconds())
 		}
 	}
-	fmt.Fprintf(&b, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(t.ephemerals))
-	for _, id := range slices.Sorted(maps.Keys(t.ephemerals)) {
+	fmt.Fprintf(&b, "ephemeral nodes dump:\nSessions with Ephemerals (%d):\n", len(t.Owners()))
+	for _, id := range t.Owners() {
 		fmt.Fprintf(&b, "0x%x:\n", id)
-		for _, path := range t.ephemeralsOf(id) {
+		for _, path := range t.EphemeralsOf(id) {
 			fmt.Fprintf(&b, "\t%s\n", path)
 		}
 	}
 	sets := map[int64][]*conn{}
-	for _, c := range e.s.connsOn(e) {
+	for _, c := range e.s.conns.on(e) {
 		due := s.elapsed(c.established.Add(2 * handshakeTime))
 		if c.sess != nil {
 			due = 0
@@ -254,7 +253,7 @@ func (e *Endpoint) dumpLines() string {
 		}
 		sets[due] = append(sets[due], c)
 	}
-	fmt.Fprintf(&b, "Connections dump:\nConnections Sets (%d)/(%d):\n", len(sets), len(e.s.connsOn(e)))
+	fmt.Fprintf(&b, "Connections dump:\nConnections Sets (%d)/(%d):\n", len(sets), len(e.s.conns.on(e)))
 	for _, due := range slices.Sorted(maps.Keys(sets)) {
 		fmt.Fprintf(&b, "%d expire at %s:\n", len(sets[due]), date(due))
 		for _, c := range sets[due] {

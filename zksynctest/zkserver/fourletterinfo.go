@@ -2,12 +2,10 @@ package zkserver
 
 import (
 	"fmt"
-	"maps"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 )
@@ -38,7 +36,8 @@ func (s *Server) dataDir() (dir string, snapshot, changes int64) {
 	if full, err := filepath.Abs(dir); err == nil {
 		dir = full
 	}
-	return dir, s.journal.snapshot.Load(), s.journal.changes()
+	snapshot, changes = s.journal.Sizes()
+	return dir, snapshot, changes
 }
 
 func (e *Endpoint) directories() string {
@@ -95,8 +94,8 @@ func (s *Server) environment() string {
 func (e *Endpoint) monitorLines() string {
 	s, t, l := e.s, e.tree(), &e.stats.latency
 	ephemerals := 0
-	for _, paths := range t.ephemerals {
-		ephemerals += len(paths)
+	for _, session := range t.Owners() {
+		ephemerals += len(t.EphemeralsOf(session))
 	}
 	var b strings.Builder
 	for _, line := range []struct {
@@ -106,22 +105,22 @@ func (e *Endpoint) monitorLines() string {
 		{"version", s.version()},
 		{"server_state", e.mode()},
 		{"ephemerals_count", ephemerals},
-		{"num_alive_connections", len(e.s.connsOn(e))},
+		{"num_alive_connections", len(e.s.conns.on(e))},
 		{"avg_latency", l.average()},
 		{"outstanding_requests", 0},
-		{"znode_count", t.size()},
-		{"global_sessions", len(s.sessions)},
+		{"znode_count", t.Size()},
+		{"global_sessions", len(s.sessions.byID)},
 		{"non_mtls_remote_conn_count", 0},
 		{"last_client_response_size", -1},
 		{"packets_sent", e.stats.sent},
 		{"packets_received", e.stats.received},
 		{"max_client_response_size", -1},
 		{"connection_drop_probability", "0.0"},
-		{"watch_count", e.rep.watches[dataWatch].size() + e.rep.watches[childWatch].size()},
+		{"watch_count", e.rep.watches.Size()},
 		{"auth_failed_count", 0},
 		{"min_latency", l.min},
 		{"max_file_descriptor_count", -1},
-		{"approximate_data_size", t.dataSize()},
+		{"approximate_data_size", t.DataSize()},
 		{"open_file_descriptor_count", -1},
 		{"local_sessions", 0},
 		{"uptime", time.Since(s.base).Milliseconds()},
@@ -143,13 +142,14 @@ func (e *Endpoint) watchSummary() string {
 		total += len(paths)
 	}
 	return fmt.Sprintf("%d connections watching %d paths\nTotal watches:%d\n",
-		len(byConn), len(e.rep.watches[dataWatch].paths), total)
+		len(byConn), len(e.rep.watches.DataPaths()), total)
 }
 
 func (e *Endpoint) watchedBy() map[*conn][]string {
 	byConn := map[*conn][]string{}
-	for _, path := range slices.Sorted(maps.Keys(e.rep.watches[dataWatch].paths)) {
-		for c := range e.rep.watches[dataWatch].paths[path].all() {
+	for _, path := range e.rep.watches.DataPaths() {
+		for _, client := range e.rep.watches.DataWatchers(path) {
+			c := client.Events.(*conn)
 			byConn[c] = append(byConn[c], path)
 		}
 	}
@@ -159,7 +159,7 @@ func (e *Endpoint) watchedBy() map[*conn][]string {
 func (e *Endpoint) watchesByConn() string {
 	byConn := e.watchedBy()
 	var b strings.Builder
-	for _, c := range e.s.connsOn(e) {
+	for _, c := range e.s.conns.on(e) {
 		if len(byConn[c]) == 0 {
 			continue
 		}
@@ -172,12 +172,11 @@ func (e *Endpoint) watchesByConn() string {
 }
 
 func (e *Endpoint) watchesByPath() string {
-	paths := e.rep.watches[dataWatch].paths
 	var b strings.Builder
-	for _, path := range slices.Sorted(maps.Keys(paths)) {
+	for _, path := range e.rep.watches.DataPaths() {
 		b.WriteString(path + "\n")
-		for c := range paths[path].all() {
-			fmt.Fprintf(&b, "\t0x%x\n", c.sess.id)
+		for _, client := range e.rep.watches.DataWatchers(path) {
+			fmt.Fprintf(&b, "\t0x%x\n", client.Events.(*conn).sess.id)
 		}
 	}
 	return b.String()

@@ -2,21 +2,10 @@ package zkserver
 
 import (
 	"slices"
-	"sync"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
-
-// Injection is a [Fault] that was given to a server.
-type Injection struct {
-	s     *Server
-	fault Fault
-	id    uint64
-	fired chan struct{}
-	once  sync.Once
-
-	// Guarded by the server's mu.
-	matched, struck int
-}
 
 // Inject arms a fault. Faults that strike at the same moment do so in the order in
 // which they were injected; after one that drops or disconnects, the others at
@@ -41,98 +30,47 @@ func (s *Server) Inject(f Fault) *Injection {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lastInject++
-	inj := &Injection{s: s, fault: f, id: s.lastInject, fired: make(chan struct{})}
-	s.injections = append(s.injections, inj)
+	s.faults.last++
+	inj := &Injection{table: &s.faults, fault: f, id: s.faults.last, fired: make(chan struct{})}
+	s.faults.injections = append(s.faults.injections, inj)
 	return inj
-}
-
-// Remove takes the fault back. What it has begun goes on: a delay is waited for.
-func (inj *Injection) Remove() {
-	s := inj.s
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.retire(inj)
-}
-
-// Fired is closed when the fault strikes for the first time: when a Delay, Hold or
-// Call begins, and when a Drop, Disconnect or Error has been done.
-func (inj *Injection) Fired() <-chan struct{} { return inj.fired }
-
-// Fault is what was injected.
-func (inj *Injection) Fault() Fault { return inj.fault }
-
-// Matched is how many requests or events the fault has looked at and found to be
-// meant, whether or not it struck. A fault that has struck for the last time counts
-// no further.
-func (inj *Injection) Matched() int {
-	inj.s.mu.Lock()
-	defer inj.s.mu.Unlock()
-	return inj.matched
-}
-
-// Count is how often the fault has struck.
-func (inj *Injection) Count() int {
-	inj.s.mu.Lock()
-	defer inj.s.mu.Unlock()
-	return inj.struck
 }
 
 // RemoveFaults takes back all faults that were injected.
 func (s *Server) RemoveFaults() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.injections = nil
-}
-
-func (inj *Injection) announce() { inj.once.Do(func() { close(inj.fired) }) }
-
-func (s *Server) retire(inj *Injection) {
-	s.injections = slices.DeleteFunc(s.injections, func(other *Injection) bool { return other == inj })
-}
-
-// strikes counts a match and tells whether it is one to strike at.
-func (s *Server) strikes(inj *Injection) bool {
-	inj.matched++
-	f := &inj.fault
-	if inj.matched < f.Nth {
-		return false
-	}
-	inj.struck++
-	if f.Times > 0 && inj.struck >= f.Times {
-		s.retire(inj)
-	}
-	return true
+	s.faults.injections = nil
 }
 
 // subject is the request that faults look at.
 type subject struct {
 	c  *conn
-	r  *request
+	r  *jute.Request
 	op uint64 // its entry in the log
 }
 
 func (t *subject) matches(m Moment, f *Fault) bool {
-	if f.Do.throttles && !t.r.op.throttlable() {
+	if f.Do.throttles && !t.r.Op.Throttlable() {
 		return false
 	}
-	if f.At != m || f.Op != 0 && f.Op != t.r.op || f.Endpoint != 0 && f.Endpoint != t.c.ep.number {
+	if f.At != m || f.Op != 0 && f.Op != t.r.Op || f.Endpoint != 0 && f.Endpoint != t.c.ep.number {
 		return false
 	}
 	if f.Session != 0 {
 		given := t.c.sess != nil && t.c.sess.id == f.Session
-		asked := t.r.op == OpConnect && t.r.connect.sessionID == f.Session
+		asked := t.r.Op == OpConnect && t.r.Connect.SessionID == f.Session
 		if !given && !asked {
 			return false
 		}
 	}
-	return f.matchesRequest(t.r) && (f.Match == nil || f.Match(t.c.s.opOf(t)))
+	return f.matchesRequest(t.r) && (f.Match == nil || f.Match(t.seen()))
 }
 
 // wouldStrike tells whether some fault has to look at the request at m. The caller
 // holds mu.
-func (s *Server) wouldStrike(m Moment, t *subject) bool {
-	for _, inj := range s.injections {
+func (t *subject) wouldStrike(m Moment) bool {
+	for _, inj := range t.c.s.faults.injections {
 		if t.matches(m, &inj.fault) {
 			return true
 		}
@@ -162,7 +100,7 @@ func (v verdict) after(earlier verdict) verdict {
 func (c *conn) strike(m Moment, t *subject) (v verdict) {
 	c.out.kick()
 	for last := uint64(0); ; {
-		inj := c.s.nextHit(m, t, last)
+		inj := t.nextHit(m, last)
 		if inj == nil {
 			return v
 		}
@@ -172,7 +110,7 @@ func (c *conn) strike(m Moment, t *subject) (v verdict) {
 			v.lost = true
 		case actDisconnect:
 			v.hangUp = true
-			c.s.end(c)
+			c.end()
 		case actError:
 			v.failed, v.code = true, do.code
 		case actCutOff:
@@ -189,17 +127,18 @@ func (c *conn) strike(m Moment, t *subject) (v verdict) {
 }
 
 // nextHit finds the next fault behind number last that strikes.
-func (s *Server) nextHit(m Moment, t *subject, last uint64) *Injection {
+func (t *subject) nextHit(m Moment, last uint64) *Injection {
+	s := t.c.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t.c.closed {
 		return nil
 	}
-	for _, inj := range slices.Clone(s.injections) {
-		if inj.id <= last || !t.matches(m, &inj.fault) || !s.strikes(inj) {
+	for _, inj := range slices.Clone(s.faults.injections) {
+		if inj.id <= last || !t.matches(m, &inj.fault) || !s.faults.strikes(inj) {
 			continue
 		}
-		s.noteFault(t.op, inj)
+		s.faults.noteFault(t.op, inj)
 		return inj
 	}
 	return nil
@@ -208,27 +147,28 @@ func (s *Server) nextHit(m Moment, t *subject, last uint64) *Injection {
 // watchHits finds the faults that strike an event for c. They run when the event's
 // turn to be written comes, and what they do then is noted in the entry that this
 // makes in the log. The caller holds mu.
-func (s *Server) watchHits(c *conn, ev eventType, path string, zxid int64) (hits []*Injection, entry uint64) {
-	if len(s.injections) == 0 {
+func (c *conn) watchHits(ev EventType, path string, zxid int64) (hits []*Injection, entry uint64) {
+	s := c.s
+	if len(s.faults.injections) == 0 {
 		return nil, 0
 	}
 	op := Op{
-		Session: c.sessionID(), Endpoint: c.ep.number, Conn: c.id, Xid: watchXid,
-		Code: OpWatchEvent, Path: path, Event: EventType(ev), Zxid: zxid,
+		Session: c.sessionID(), Endpoint: c.ep.number, Conn: c.id, Xid: jute.WatchXid,
+		Code: OpWatchEvent, Path: path, Event: ev, Zxid: zxid,
 	}
-	for _, inj := range slices.Clone(s.injections) {
+	for _, inj := range slices.Clone(s.faults.injections) {
 		f := &inj.fault
 		if f.At != OnWatch || f.Path != "" && !f.matches(path) || f.Endpoint != 0 && f.Endpoint != op.Endpoint ||
 			f.Session != 0 && f.Session != op.Session || f.Match != nil && !f.Match(op) {
 			continue
 		}
-		if s.strikes(inj) {
+		if s.faults.strikes(inj) {
 			hits = append(hits, inj)
 		}
 	}
 	if hits != nil {
 		op.Time = time.Now()
-		entry = s.ops.add(op)
+		entry = s.faults.ops.add(op)
 	}
 	return hits, entry
 }
@@ -238,14 +178,14 @@ func (s *Server) watchHits(c *conn, ev eventType, path string, zxid int64) (hits
 func (c *conn) act(seg *segment) (send, alive bool) {
 	for _, inj := range seg.hits {
 		c.s.mu.Lock()
-		c.s.noteFault(seg.op, inj)
+		c.s.faults.noteFault(seg.op, inj)
 		c.s.mu.Unlock()
 		switch do := inj.fault.Do; do.kind {
 		case actDrop:
 			inj.announce()
 			return false, true
 		case actDisconnect:
-			c.s.end(c)
+			c.end()
 			inj.announce()
 			return false, false
 		default:
@@ -259,7 +199,18 @@ func (c *conn) act(seg *segment) (send, alive bool) {
 		}
 	}
 	if seg.hits != nil {
-		c.s.noteSent(seg.op)
+		c.s.faults.noteSent(seg.op)
 	}
 	return true, true
+}
+
+// seen is the request as faults see it.
+func (t *subject) seen() Op {
+	op := t.c.s.faults.ops.at(t.op)
+	if op == nil { // so many have come since
+		return opFrom(t.c, t.r, time.Now())
+	}
+	seen := *op
+	seen.Sub = slices.Clone(op.Sub)
+	return seen
 }

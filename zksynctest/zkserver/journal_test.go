@@ -10,11 +10,14 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/journal"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
-// diary is a data file that notes what happens to it.
+// diary notes what happens to a data file.
 type diary struct {
-	dataFile
 	mu   sync.Mutex
 	log  []string
 	full error
@@ -26,18 +29,40 @@ func (d *diary) note(what string) {
 	d.log = append(d.log, what)
 }
 
-func (d *diary) Write(b []byte) (int, error) {
-	d.note("write")
-	if d.full != nil {
-		n, _ := d.dataFile.Write(b[:len(b)/2])
-		return n, d.full
-	}
-	return d.dataFile.Write(b)
+// diaryFiles are files of the operating system with a diary.
+type diaryFiles struct {
+	journal.Files
+	d *diary
 }
 
-func (d *diary) Sync() error {
-	d.note("sync")
-	return d.dataFile.Sync()
+func (fs diaryFiles) Open(path string, fresh bool) (journal.File, error) {
+	f, err := fs.Files.Open(path, fresh)
+	if err != nil {
+		return nil, err
+	}
+	return diaryFile{f, fs.d}, nil
+}
+
+func (fs diaryFiles) Lock(f journal.File) error { return fs.Files.Lock(f.(diaryFile).File) }
+
+// diaryFile is an open file with a diary.
+type diaryFile struct {
+	journal.File
+	d *diary
+}
+
+func (f diaryFile) Write(b []byte) (int, error) {
+	f.d.note("write")
+	if f.d.full != nil {
+		n, _ := f.File.Write(b[:len(b)/2])
+		return n, f.d.full
+	}
+	return f.File.Write(b)
+}
+
+func (f diaryFile) Sync() error {
+	f.d.note("sync")
+	return f.File.Sync()
 }
 
 // told is a connection that notes when something is sent to the client.
@@ -72,14 +97,14 @@ func (l once) Addr() net.Addr { return &net.TCPAddr{} }
 
 func onDiary(t *testing.T, cfg Config) (*Server, *diary, net.Conn, <-chan error) {
 	t.Helper()
-	cfg.DataFile = filepath.Join(t.TempDir(), "data")
+	d := &diary{}
+	cfg.DataFile, cfg.files = filepath.Join(t.TempDir(), "data"), diaryFiles{journal.OSFiles{}, d}
 	s, err := New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	d := &diary{dataFile: s.journal.file}
-	s.journal.file = d
+	d.log = nil
 	client, server := newPipe(&net.TCPAddr{}, &net.TCPAddr{})
 	l := once{make(chan net.Conn, 1)}
 	l.conns <- told{server, d}
@@ -200,17 +225,21 @@ func TestRestoreWantsANewServer(t *testing.T) {
 // Any steps in a file are refused, or make a state that a server can run with and that is the same after it is written
 // and read.
 func FuzzSteps(f *testing.F) {
-	seed := newState()
-	n := &node{path: "/a", data: []byte("x"), rights: &openACL, owner: 7}
-	put := appendStep(nil, stepPut, n)
+	seed := journal.NewState()
+	numbered := func(b []byte, kind byte, n int64) []byte { return jute.AppendInt64(append(b, kind), n) }
+	session := func(b []byte, id int64) []byte { // with a timeout of a second
+		return append(jute.AppendInt64(numbered(b, 12, id), 1000), append([]byte{1}, make([]byte, 15)...)...)
+	}
+	n := &tree.Node{Path: "/a", Data: []byte("x"), Rights: &jute.OpenACL, Owner: 7}
+	put := tree.AppendStep(nil, tree.StepPut, n)
 	f.Add(put)
-	f.Add(appendNumber(appendSession(appendNumber(slices.Clone(put), stepZxid, 9), 7, [16]byte{1}, 1e9), stepEnd, 7))
-	f.Add(appendStep(slices.Clone(put), stepDelete, n))
-	f.Add(appendStep(appendStep(nil, stepACL, seed.tree.nodes["/zookeeper/config"]), stepData, seed.tree.nodes["/"]))
-	f.Add(appendNumber(appendNumber(appendStep(nil, stepCount, seed.tree.nodes["/"]), stepLastID, 1<<56), stepComplete, 4))
+	f.Add(numbered(session(numbered(slices.Clone(put), 1, 9), 7), 8, 7))
+	f.Add(tree.AppendStep(slices.Clone(put), tree.StepDelete, n))
+	f.Add(tree.AppendStep(tree.AppendStep(nil, tree.StepACL, seed.Tree.Node("/zookeeper/config")), tree.StepData, seed.Tree.Node("/")))
+	f.Add(numbered(numbered(tree.AppendStep(nil, tree.StepCount, seed.Tree.Node("/")), 9, 1<<56), 10, 4))
 	f.Fuzz(func(t *testing.T, steps []byte) {
-		st := newState()
-		if st.apply(steps) != nil {
+		st := journal.NewState()
+		if st.Apply(steps) != nil {
 			return
 		}
 		s, err := New(Config{})

@@ -11,7 +11,7 @@ func (s *Server) Lag(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.endLag(id)
-	sess := s.sessions[id]
+	sess := s.sessions.byID[id]
 	if sess == nil || sess.conn != nil && sess.conn.rep.cut {
 		return
 	}
@@ -23,7 +23,7 @@ func (s *Server) Lag(id int64) {
 	}
 	s.en.fallBehind(r)
 	r.asleep = false
-	s.lagging[id] = r
+	s.en.lagging[id] = r
 }
 
 // CatchUp ends what [Server.Lag] began.
@@ -34,11 +34,11 @@ func (s *Server) CatchUp(id int64) {
 }
 
 func (s *Server) endLag(id int64) {
-	r := s.lagging[id]
+	r := s.en.lagging[id]
 	if r == nil {
 		return
 	}
-	delete(s.lagging, id)
+	delete(s.en.lagging, id)
 	if !r.cut {
 		s.en.awaken(r)
 	}
@@ -46,8 +46,9 @@ func (s *Server) endLag(id int64) {
 }
 
 // catchUpFor shows c all that there is, because it asked its leader.
-func (s *Server) catchUpFor(c *conn) {
-	if r := c.rep; s.lagging[c.sess.id] == r {
+func (c *conn) catchUpFor() {
+	s := c.s
+	if r := c.rep; s.en.lagging[c.sess.id] == r {
 		s.endLag(c.sess.id)
 	} else if r.view != nil {
 		s.en.catchUp(r)
@@ -67,14 +68,14 @@ func (s *Server) CutFromLeader(id int64, on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !on {
-		for _, c := range s.connsOf(id) {
+		for _, c := range s.conns.of(id) {
 			if c.rep.alone {
-				s.hangUp(c)
+				c.hangUp()
 			}
 		}
 		return
 	}
-	sess := s.sessions[id]
+	sess := s.sessions.byID[id]
 	if sess == nil || sess.conn == nil {
 		return
 	}

@@ -16,6 +16,17 @@ func (s *Server) Freeze() { s.en.freeze(s.en.endpoints...) }
 // came in meanwhile are handled before sessions expire.
 func (s *Server) Thaw() { s.en.goOn(s.en.endpoints...) }
 
+// SetThawOrder chooses what leaders do first when they go on after a freeze, from now
+// on. At the start it is RequestsFirst. Another value than the constants panics.
+func (s *Server) SetThawOrder(o ThawOrder) {
+	if o < RequestsFirst || o > SweepFirst {
+		panic("zkserver: SetThawOrder: there is no " + o.String())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.en.thawOrder = o
+}
+
 // Freeze stops the endpoint as SIGSTOP would: connections can be made, but nothing
 // is read or answered. After [Config.SyncLimit] ticks the others give it up; if it
 // leads, they choose another leader then, and until then nothing is committed.
@@ -66,7 +77,7 @@ func (en *ensemble) goOn(list ...*Endpoint) {
 			continue
 		}
 		e.unfreeze()
-		en.s.notBefore = en.s.elapsed(time.Now().Add(thawGrace))
+		en.s.agenda.notBefore = en.s.elapsed(time.Now().Add(thawGrace))
 		switch l := e.in; {
 		case l == nil:
 		case e.cutOff:
@@ -163,7 +174,7 @@ func (s *Server) Start() error { return s.en.start(s.en.endpoints...) }
 func (e *Endpoint) Start() error { return e.s.en.start(e) }
 
 func (en *ensemble) start(list ...*Endpoint) error {
-	if err := en.s.journal.failure(); err != nil {
+	if err := en.s.journal.Failure(); err != nil {
 		return err
 	}
 	en.s.mu.Lock()
@@ -200,7 +211,7 @@ func (en *ensemble) listenAgain(e *Endpoint) error {
 		opened = append(opened, l)
 	}
 	for i, entry := range e.listeners {
-		en.s.acceptOwned(entry, opened[i])
+		e.acceptOwned(entry, opened[i])
 	}
 	return nil
 }
@@ -215,4 +226,42 @@ func (s *Server) Restart() error {
 func (e *Endpoint) Restart() error {
 	e.Stop()
 	return e.Start()
+}
+
+// goOn does what e was kept from while it was frozen. A follower answers the ping of
+// its leader at once.
+func (l *leadership) goOn(e *Endpoint) {
+	s := l.en.s
+	now := s.elapsed(time.Now())
+	if e != l.leader {
+		if e.overdue && l.has(e) && l.leader.thaw == nil {
+			l.report(e)
+		}
+		l.planCount()
+		return
+	}
+	unheard := slices.ContainsFunc(l.en.endpoints, func(e *Endpoint) bool { return e.in == l && e.overdue })
+	grace := thawGrace
+	switch s.en.thawOrder {
+	case SweepFirst:
+		grace = 0
+	case RequestsDuringSweep:
+		l.sessions.picked = l.sessions.expired(now)
+	case RequestsAfterMark:
+		l.sessions.picked = l.sessions.expired(now)
+		for _, ts := range l.sessions.picked {
+			ts.closing = true
+		}
+	}
+	l.sweepFrom = now + grace.Milliseconds()
+	if grace == 0 {
+		s.sweep(time.Now())
+	} else {
+		s.setTimer()
+	}
+	if l.ping == nil && (l.overduePing || unheard) {
+		l.pingAfter(grace)
+	}
+	l.overduePing = false
+	l.planCount()
 }

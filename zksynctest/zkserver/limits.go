@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 )
 
@@ -47,7 +46,7 @@ func (s *Server) full(e *Endpoint, ip string) string {
 	if limit := s.cfg.MaxClientConns; limit > 0 && e.perIP[ip] >= limit {
 		return fmt.Sprintf("%s has %d connections (Config.MaxClientConns)", ip, limit)
 	}
-	if limit := s.cfg.MaxConns; limit > 0 && len(s.conns) >= limit {
+	if limit := s.cfg.MaxConns; limit > 0 && len(s.conns.open) >= limit {
 		return fmt.Sprintf("there are %d connections (Config.MaxConns)", limit)
 	}
 	return ""
@@ -56,16 +55,17 @@ func (s *Server) full(e *Endpoint, ip string) string {
 // checkQueue gives up the connection for which too much waits: c, to which something
 // was just added, or the connection for which most waits. The caller holds mu, and may
 // be in the middle of the watches that fire.
-func (s *Server) checkQueue(c *conn) {
+func (c *conn) checkQueue() {
+	s := c.s
 	if limit := s.cfg.MaxQueued; limit > 0 && c.out.over(limit) {
-		s.overflow(c, fmt.Sprintf("more than %d bytes waited for it to read (Config.MaxQueued)", limit))
+		c.overflow(fmt.Sprintf("more than %d bytes waited for it to read (Config.MaxQueued)", limit))
 	}
 	limit := s.cfg.MaxQueuedTotal
-	if limit <= 0 || s.queued.Load() <= int64(limit) {
+	if limit <= 0 || s.conns.queued.Load() <= int64(limit) {
 		return
 	}
 	worst, most, sum := c, 0, 0
-	for other := range s.conns {
+	for other := range s.conns.open {
 		n := other.out.waiting()
 		if sum += n; n > most {
 			worst, most = other, n
@@ -76,13 +76,13 @@ func (s *Server) checkQueue(c *conn) {
 	if sum <= limit || most == sum && !worst.out.over(limit) {
 		return
 	}
-	s.overflow(worst, fmt.Sprintf("%d bytes waited for it to read, of more than %d for all (Config.MaxQueuedTotal)", most, limit))
+	worst.overflow(fmt.Sprintf("%d bytes waited for it to read, of more than %d for all (Config.MaxQueuedTotal)", most, limit))
 }
 
 // overflow drops the output of c, and has the goroutines of c end it: they have to be
 // woken, because the one may wait for requests and the other for the peer to read. To
 // hang up here would change the watches while they fire.
-func (s *Server) overflow(c *conn, why string) {
+func (c *conn) overflow(why string) {
 	c.why = why
 	c.out.end()
 	c.out.kick()
@@ -133,7 +133,7 @@ func (c *conn) touchHeldBack() {
 	case c.sess.local:
 		c.heard = time.Now()
 	default:
-		_, _ = c.s.arrive(c, time.Now())
+		_, _ = c.arrive(time.Now())
 	}
 }
 
@@ -144,88 +144,10 @@ func (c *conn) mayWait() int {
 	if n := c.s.cfg.MaxQueued; n > 0 {
 		limit = n / 4
 	}
-	if n := c.s.cfg.MaxQueuedTotal; n > 0 && c.s.queued.Load() > int64(n/2) {
+	if n := c.s.cfg.MaxQueuedTotal; n > 0 && c.s.conns.queued.Load() > int64(n/2) {
 		limit = min(limit, keptBuffer)
 	}
 	return limit
-}
-
-// waiting is how many bytes were pushed and not written yet.
-func (q *outQueue) waiting() int {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.bytes
-}
-
-// over reports whether more than limit bytes wait, and more than one frame.
-func (q *outQueue) over(limit int) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.bytes > limit && q.bytes > q.latest
-}
-
-// wrote notes that n bytes were written.
-func (q *outQueue) wrote(n int) {
-	q.mu.Lock()
-	if !q.ended {
-		q.bytes -= n
-		q.total.Add(-int64(n))
-	}
-	q.mu.Unlock()
-	select {
-	case q.room <- struct{}{}:
-	default:
-	}
-}
-
-// end drops all that waits, and all that is pushed from now on.
-func (q *outQueue) end() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.total.Add(-int64(q.bytes))
-	q.ended, q.bytes, q.ready, q.held, q.spare = true, 0, nil, nil, nil
-}
-
-func (q *outQueue) isEnded() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.ended
-}
-
-// logger prints lines with [Config.Logf]. It is not used while mu is held.
-type logger struct {
-	logf func(format string, args ...any)
-	mu   sync.Mutex
-	last map[string]time.Time // when a line of a kind was printed
-	left map[string]int       // how many lines of a kind were left out since
-}
-
-// logInterval is the least time between two lines of one kind.
-const logInterval = time.Second
-
-func (l *logger) print(kind, format string, args ...any) {
-	if l.logf == nil {
-		return
-	}
-	l.mu.Lock()
-	now := time.Now()
-	if last, ok := l.last[kind]; ok && now.Sub(last) < logInterval {
-		l.left[kind]++
-		l.mu.Unlock()
-		return
-	}
-	if l.last == nil {
-		l.last, l.left = map[string]time.Time{}, map[string]int{}
-	}
-	l.last[kind] = now
-	left := l.left[kind]
-	l.left[kind] = 0
-	l.mu.Unlock()
-	if left > 0 {
-		format += " (%d lines like this one were left out)"
-		args = append(args, left)
-	}
-	l.logf(format, args...)
 }
 
 // explain prints why the server has closed c, if a limit made it.

@@ -17,10 +17,6 @@ import (
 // operator calls too, while the server is stopped or closed.
 var ErrNotServing = errors.New("zkserver: the server is stopped or closed")
 
-// memoryAddr is where an in-memory connection seems to go when the address that
-// was dialed is not an IP with a port.
-var memoryAddr = netip.MustParseAddrPort("127.0.0.1:2181")
-
 // firstMemoryPort is the first port that in-memory connections seem to come from.
 const firstMemoryPort = 32768
 
@@ -71,8 +67,8 @@ func (s *Server) dial(ctx context.Context, e *Endpoint, network string, to netip
 		s.mu.Unlock()
 		return fail(os.NewSyscallError("connect", syscall.ECONNREFUSED))
 	}
-	port := firstMemoryPort + s.lastPort%(65536-firstMemoryPort)
-	s.lastPort++
+	port := firstMemoryPort + s.conns.lastPort%(65536-firstMemoryPort)
+	s.conns.lastPort++
 	local := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1).To4(), Port: port}
 	client, server := newPipe(local, remote)
 	full := s.startConn(e, server)
@@ -81,29 +77,6 @@ func (s *Server) dial(ctx context.Context, e *Endpoint, network string, to netip
 		s.refuseConn(server, full)
 	}
 	return client, nil
-}
-
-// listener is one address that the server accepts on.
-type listener struct {
-	e     *Endpoint
-	l     net.Listener
-	owned bool // opened by Listen: Start opens it again
-	addr  net.Addr
-	quit  chan struct{} // closed when it is not to accept any more
-}
-
-// end has the goroutine that accepts give up waiting. The caller holds mu.
-func (l *listener) end() {
-	if l.quit != nil {
-		close(l.quit)
-		l.quit = nil
-	}
-}
-
-func (l *listener) close() {
-	if l.l != nil {
-		l.l.Close()
-	}
 }
 
 // Serve accepts connections on l until [Server.Close] or [Server.Stop], which
@@ -123,15 +96,15 @@ func (e *Endpoint) Serve(l net.Listener) error {
 	if s.closed || e.down {
 		s.mu.Unlock()
 		l.Close()
-		return cmp.Or(s.journal.failure(), ErrNotServing)
+		return cmp.Or(s.journal.Failure(), ErrNotServing)
 	}
-	entry := &listener{e: e, l: l, addr: l.Addr(), quit: make(chan struct{})}
+	entry := &listener{l: l, addr: l.Addr(), quit: make(chan struct{})}
 	quit := entry.quit
 	e.listeners = append(e.listeners, entry)
 	s.wg.Add(1)
 	s.mu.Unlock()
 	defer s.wg.Done()
-	return s.acceptOn(entry, l, quit)
+	return e.acceptOn(entry, l, quit)
 }
 
 const (
@@ -141,13 +114,14 @@ const (
 	lastAcceptPause  = time.Second
 )
 
-func (s *Server) acceptOn(entry *listener, l net.Listener, quit <-chan struct{}) error {
+func (e *Endpoint) acceptOn(entry *listener, l net.Listener, quit <-chan struct{}) error {
+	s := e.s
 	pause := time.Duration(0)
 	for {
 		nc, err := l.Accept()
 		if err != nil {
 			s.mu.Lock()
-			ended := s.closed || entry.e.down || entry.l != l
+			ended := s.closed || e.down || entry.l != l
 			if !ended && !errors.Is(err, net.ErrClosed) {
 				s.mu.Unlock()
 				pause = min(max(2*pause, firstAcceptPause), lastAcceptPause)
@@ -158,21 +132,21 @@ func (s *Server) acceptOn(entry *listener, l net.Listener, quit <-chan struct{})
 				}
 				continue // Accept fails again if the listener was closed meanwhile
 			}
-			if e := entry.e; !ended {
-				e.listeners = slices.DeleteFunc(e.listeners, func(e *listener) bool { return e == entry })
+			if !ended {
+				e.listeners = slices.DeleteFunc(e.listeners, func(other *listener) bool { return other == entry })
 			}
 			s.mu.Unlock()
 			l.Close()
 			if ended {
-				return s.journal.failure()
+				return s.journal.Failure()
 			}
 			return err
 		}
 		pause = 0
 		s.mu.Lock()
-		full, ended := "", s.closed || entry.e.down
+		full, ended := "", s.closed || e.down
 		if !ended {
-			full = s.startConn(entry.e, nc)
+			full = s.startConn(e, nc)
 		}
 		s.mu.Unlock()
 		switch {
@@ -209,14 +183,14 @@ func (e *Endpoint) Listen(address string) (net.Addr, error) {
 		l.Close()
 		return nil, ErrNotServing
 	}
-	entry := &listener{e: e, owned: true, addr: l.Addr()}
+	entry := &listener{owned: true, addr: l.Addr()}
 	e.listeners = append(e.listeners, entry)
-	s.acceptOwned(entry, l)
+	e.acceptOwned(entry, l)
 	return l.Addr(), nil
 }
 
-func (s *Server) acceptOwned(entry *listener, l net.Listener) {
+func (e *Endpoint) acceptOwned(entry *listener, l net.Listener) {
 	entry.l, entry.quit = l, make(chan struct{})
 	quit := entry.quit
-	s.wg.Go(func() { _ = s.acceptOn(entry, l, quit) })
+	e.s.wg.Go(func() { _ = e.acceptOn(entry, l, quit) })
 }

@@ -84,7 +84,7 @@ func (en *ensemble) strand(e *Endpoint) {
 			r.cut, r.asleep = true, false
 		}
 	}
-	maps.DeleteFunc(en.s.lagging, func(_ int64, r *replica) bool { return r.ep == e })
+	maps.DeleteFunc(en.lagging, func(_ int64, r *replica) bool { return r.ep == e })
 }
 
 // leave makes e look for a leader: it closes the connections of its clients. A
@@ -147,9 +147,9 @@ func (en *ensemble) part(e *Endpoint) {
 
 // join makes e a follower of the current leader, or the leader itself.
 func (en *ensemble) join(e *Endpoint) {
-	for _, c := range en.s.connsOn(e) {
+	for _, c := range en.s.conns.on(e) {
 		if c.sess != nil {
-			en.s.hangUp(c) // it only read
+			c.hangUp() // it only read
 		}
 	}
 	*e.rep = *newReplica(e)

@@ -3,10 +3,9 @@ package zkserver
 import (
 	"cmp"
 	"fmt"
-	"iter"
-	"maps"
-	"slices"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 func noSession(id int64) error {
@@ -17,11 +16,11 @@ func noSession(id int64) error {
 // watches fire, and its connection is closed.
 func (s *Server) ExpireSession(id int64) error {
 	s.mu.Lock()
-	sess := s.sessions[id]
+	sess := s.sessions.byID[id]
 	switch {
 	case s.closed:
 		s.mu.Unlock()
-		return cmp.Or(s.journal.failure(), ErrNotServing)
+		return cmp.Or(s.journal.Failure(), ErrNotServing)
 	case sess == nil:
 		s.mu.Unlock()
 		return noSession(id)
@@ -36,13 +35,13 @@ func (s *Server) ExpireSession(id int64) error {
 func (s *Server) Disconnect(id int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	open := s.connsOf(id)
-	if s.sessions[id] == nil && len(open) == 0 {
+	open := s.conns.of(id)
+	if s.sessions.byID[id] == nil && len(open) == 0 {
 		return noSession(id)
 	}
 	for _, c := range open {
 		if !c.hole.Load() {
-			s.hangUp(c)
+			c.hangUp()
 		}
 	}
 	return nil
@@ -55,9 +54,9 @@ func (s *Server) Disconnect(id int64) error {
 func (s *Server) Partition(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.partitioned[id] = true
-	for _, c := range s.connsOf(id) {
-		s.swallow(c, id)
+	s.conns.partitioned[id] = true
+	for _, c := range s.conns.of(id) {
+		c.swallow(id)
 	}
 }
 
@@ -66,43 +65,22 @@ func (s *Server) Partition(id int64) {
 func (s *Server) Heal(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.partitioned, id)
-	s.heal(func(c *conn) bool { return s.holes[c] == id && !c.ep.unreachable })
+	delete(s.conns.partitioned, id)
+	s.conns.heal(func(c *conn) bool { return s.conns.holes[c] == id && !c.ep.unreachable })
 }
 
-func (s *Server) swallow(c *conn, id int64) {
+func (c *conn) swallow(id int64) {
+	s := c.s
 	c.hole.Store(true)
 	c.handshake.stop()
-	s.holes[c] = id
+	s.conns.holes[c] = id
 }
 
 // release lets the socket of a black-holed connection be closed.
-func (s *Server) release(c *conn) {
-	delete(s.holes, c)
+func (c *conn) release() {
+	s := c.s
+	delete(s.conns.holes, c)
 	close(c.released)
-}
-
-// heal closes the black-holed connections that were, in a defined order.
-func (s *Server) heal(were func(*conn) bool) {
-	for _, c := range sorted(maps.Keys(s.holes)) {
-		if were(c) {
-			s.hangUp(c)
-			s.release(c)
-		}
-	}
-}
-
-// connsOf lists the open connections of a session, those of one that is over
-// included.
-func (s *Server) connsOf(id int64) []*conn {
-	return s.connsThat(func(c *conn) bool { return c.sess != nil && c.sess.id == id })
-}
-
-func byAge(a, b *conn) int { return cmp.Compare(a.id, b.id) }
-
-// sorted lists connections in the order in which they came.
-func sorted(conns iter.Seq[*conn]) []*conn {
-	return slices.SortedFunc(conns, byAge)
 }
 
 // HangHandshake makes the server accept connections and swallow their
@@ -111,13 +89,13 @@ func sorted(conns iter.Seq[*conn]) []*conn {
 func (s *Server) HangHandshake(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hang = on
+	s.conns.hang = on
 	if on {
 		return
 	}
-	for _, c := range s.orderedConns() {
+	for _, c := range s.conns.ordered() {
 		if c.hung {
-			s.hangUp(c)
+			c.hangUp()
 		}
 	}
 }
@@ -127,24 +105,24 @@ func (s *Server) HangHandshake(on bool) {
 func (s *Server) DelayEphemeralRemoval(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.linger = d
+	s.sessions.linger = d
 }
 
 // SetNextSequence makes n the number of the next sequential child of path. As a
 // real server keeps no other counter, the cversion of path changes with it.
 func (s *Server) SetNextSequence(path string, n int32) error {
 	s.mu.Lock()
-	node := s.tree.nodes[path]
+	node := s.data.Tree.Node(path)
 	switch {
 	case s.closed:
 		s.mu.Unlock()
-		return cmp.Or(s.journal.failure(), ErrNotServing)
+		return cmp.Or(s.journal.Failure(), ErrNotServing)
 	case node == nil:
 		s.mu.Unlock()
 		return fmt.Errorf("zkserver: SetNextSequence %s: %w", path, ErrNoNode)
 	}
-	node.creates = n
-	s.log(func(b []byte) []byte { return appendStep(b, stepCount, node) })
+	node.SetSequence(n)
+	s.journal.Append(func(b []byte) []byte { return tree.AppendStep(b, tree.StepCount, node) })
 	s.mu.Unlock()
 	return s.persist()
 }
@@ -154,7 +132,7 @@ func (s *Server) SetNextSequence(path string, n int32) error {
 func (s *Server) SwapSessionID(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sessions[id] != nil {
-		s.swap[id] = true
+	if s.sessions.byID[id] != nil {
+		s.sessions.swap[id] = true
 	}
 }

@@ -5,20 +5,23 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 // operate runs one write as an operator on the server, who may do everything.
-func (s *Server) operate(what, path string, write func(*txn) Code) error {
+func (s *Server) operate(what, path string, write func(*tree.Txn) Code) error {
 	s.mu.Lock()
 	if s.closed || s.en.current == nil {
 		s.mu.Unlock()
-		return cmp.Or(s.journal.failure(), ErrNotServing)
+		return cmp.Or(s.journal.Failure(), ErrNotServing)
 	}
-	t := s.begin(superUser, time.Now().UnixMilli(), false)
+	t := s.data.Begin(tree.SuperUser, time.Now().UnixMilli(), false)
 	code := write(t)
 	s.fire(t)
 	s.mu.Unlock()
-	if code != codeOK {
+	if code != jute.OK {
 		return fmt.Errorf("zkserver: %s %s: %w", what, path, code)
 	}
 	return s.persist()
@@ -27,24 +30,24 @@ func (s *Server) operate(what, path string, write func(*txn) Code) error {
 // Create makes a persistent znode that is open to everybody. Like all that the
 // operator does it is a transaction, takes a zxid and fires watches.
 func (s *Server) Create(path string, data []byte) error {
-	r := request{op: OpCreate, path: path, data: data, acl: openACL, ttl: -1}
-	return s.operate("Create", path, func(t *txn) Code {
-		_, _, code := t.create(&r, 0)
+	r := jute.Request{Op: OpCreate, Path: path, Data: data, ACL: jute.OpenACL, TTL: -1}
+	return s.operate("Create", path, func(t *tree.Txn) Code {
+		_, _, code := t.Create(&r, 0)
 		return code
 	})
 }
 
 // Set changes the data of a znode.
 func (s *Server) Set(path string, data []byte) error {
-	return s.operate("Set", path, func(t *txn) Code {
-		_, code := t.setData(path, data, -1)
+	return s.operate("Set", path, func(t *tree.Txn) Code {
+		_, code := t.SetData(path, data, -1)
 		return code
 	})
 }
 
 // Delete removes a znode without children.
 func (s *Server) Delete(path string) error {
-	return s.operate("Delete", path, func(t *txn) Code { return t.delete(path, -1) })
+	return s.operate("Delete", path, func(t *tree.Txn) Code { return t.Delete(path, -1) })
 }
 
 // Children returns the names of the children of a znode, in no particular order,
@@ -52,13 +55,13 @@ func (s *Server) Delete(path string) error {
 func (s *Server) Children(path string) ([]string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.tree.nodes[path]
+	n := s.data.Tree.Node(path)
 	if n == nil {
 		return nil, false
 	}
-	names := make([]string, len(n.children()))
-	for i, c := range n.children() {
-		names[i] = c.name()
+	names := make([]string, len(n.Children()))
+	for i, c := range n.Children() {
+		names[i] = c.Name()
 	}
 	return names, true
 }
@@ -67,9 +70,9 @@ func (s *Server) Children(path string) ([]string, bool) {
 func (s *Server) Get(path string) ([]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := s.tree.nodes[path]
+	n := s.data.Tree.Node(path)
 	if n == nil {
 		return nil, false
 	}
-	return bytes.Clone(n.data), true
+	return bytes.Clone(n.Data), true
 }

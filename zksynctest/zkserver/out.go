@@ -1,159 +1,10 @@
 package zkserver
 
 import (
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
-
-const (
-	// keptBuffer is the largest buffer a connection keeps for its next frames.
-	keptBuffer = 64 << 10
-	// smallBuffer is what a connection keeps for its answers while it is idle.
-	smallBuffer = 4 << 10
-	// keptSegments is how many segments a list has room for that is kept.
-	keptSegments = 256
-	// flushTime is how long a connection that the server closes tries to get rid
-	// of what it has queued.
-	flushTime = 100 * time.Millisecond
-)
-
-// An outQueue holds the frames that wait to be written to a connection. A push never waits: the
-// goroutine that commits a write must not wait for a slow reader of watch events. The
-// connection is closed instead when too much waits: see limits.go.
-type outQueue struct {
-	wake  chan struct{} // has room for one
-	room  chan struct{} // has room for one: some of the queue was written
-	total *atomic.Int64 // bytes that wait in all queues
-
-	mu     sync.Mutex
-	ready  []segment
-	held   []segment // what came while the reply before it was delayed
-	corked bool
-	ended  bool // nothing is written any more, or kept
-	bytes  int  // that were pushed and not written
-	latest int  // bytes that were pushed last
-	spare  []byte
-}
-
-func newOutQueue(total *atomic.Int64) outQueue {
-	return outQueue{wake: make(chan struct{}, 1), room: make(chan struct{}, 1), total: total}
-}
-
-// segment is bytes to write; if they are a watch event, after the faults that
-// strike it, which is noted in entry op of the log.
-type segment struct {
-	b    []byte
-	hits []*Injection
-	op   uint64
-}
-
-// push queues a copy of frame. Without wake the writer is left asleep until the
-// next kick, which lets a reader answer all it has before anything is written.
-func (q *outQueue) push(frame []byte, wake bool) { q.pushEvent(frame, nil, 0, wake) }
-
-func (q *outQueue) pushEvent(frame []byte, hits []*Injection, op uint64, wake bool) {
-	q.mu.Lock()
-	list := &q.ready
-	if q.corked {
-		list = &q.held
-	}
-	q.add(list, frame, hits, op)
-	q.mu.Unlock()
-	if wake {
-		q.kick()
-	}
-}
-
-func (q *outQueue) add(list *[]segment, frame []byte, hits []*Injection, op uint64) {
-	if q.ended {
-		return
-	}
-	q.bytes, q.latest = q.bytes+len(frame), len(frame)
-	q.total.Add(int64(len(frame)))
-	if n := len(*list); n > 0 && hits == nil && (*list)[n-1].hits == nil {
-		if last := &(*list)[n-1]; len(last.b)+len(frame) <= keptBuffer {
-			last.b = append(room(last.b, len(frame)), frame...)
-			return
-		}
-	}
-	b := q.spare
-	q.spare = nil
-	*list = append(*list, segment{append(room(b[:0], len(frame)), frame...), hits, op})
-}
-
-// bigBuffers are of keptBuffer each, and belong to connections that have much to
-// write at the moment; a connection of its own keeps at most smallBuffer.
-var bigBuffers sync.Pool
-
-// room returns b with capacity for n more bytes.
-func room(b []byte, n int) []byte {
-	need := len(b) + n
-	if need <= cap(b) || need <= smallBuffer || need > keptBuffer {
-		return b // append knows what to do
-	}
-	var big []byte
-	if p, ok := bigBuffers.Get().(*[keptBuffer]byte); ok {
-		big = p[:0]
-	} else {
-		big = make([]byte, 0, keptBuffer)
-	}
-	return append(big, b...)
-}
-
-func (q *outQueue) kick() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
-}
-
-// cork holds back all that is pushed from now on, so that nothing overtakes a
-// reply that a fault delays.
-func (q *outQueue) cork() {
-	q.mu.Lock()
-	q.corked = true
-	q.mu.Unlock()
-}
-
-// uncork queues the reply, if it was not lost, and then what was held back.
-func (q *outQueue) uncork(reply []byte) {
-	q.mu.Lock()
-	q.corked = false
-	if reply != nil {
-		q.add(&q.ready, reply, nil, 0)
-	}
-	if !q.ended {
-		q.ready = append(q.ready, q.held...)
-	}
-	q.held = nil
-	q.mu.Unlock()
-	q.kick()
-}
-
-// take moves what is ready to batch.
-func (q *outQueue) take(batch []segment) []segment {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	batch = append(batch, q.ready...)
-	clear(q.ready)
-	q.ready = q.ready[:0]
-	if cap(q.ready) > keptSegments {
-		q.ready = nil
-	}
-	return batch
-}
-
-func (q *outQueue) recycle(b []byte) {
-	switch {
-	case cap(b) == keptBuffer:
-		bigBuffers.Put((*[keptBuffer]byte)(b[:keptBuffer]))
-	case cap(b) <= 2*smallBuffer: // append may have rounded it up
-		q.mu.Lock()
-		q.spare = b
-		q.mu.Unlock()
-	}
-}
 
 // writeLoop writes until the connection ends, and closes the socket.
 func (c *conn) writeLoop() {
@@ -172,7 +23,7 @@ func (c *conn) writeLoop() {
 				c.abandon()
 				return
 			}
-			if send && !c.write(seg.b) {
+			if send && !c.send(seg.b) {
 				c.abandon()
 				return
 			}
@@ -187,7 +38,7 @@ func (c *conn) writeLoop() {
 			continue
 		}
 		if c.out.isEnded() {
-			c.s.end(c)
+			c.end()
 			return
 		}
 		select {
@@ -199,6 +50,16 @@ func (c *conn) writeLoop() {
 	}
 }
 
+// Notify queues a watch event. It does not wait for the client to read.
+func (c *conn) Notify(ev EventType, path string, zxid int64) {
+	s := c.s
+	s.scratch = jute.AppendEvent(s.scratch[:0], ev, path, zxid)
+	c.countSent()
+	hits, op := c.watchHits(ev, path, zxid)
+	c.out.pushEvent(s.scratch, hits, op, true)
+	c.checkQueue()
+}
+
 // flush is the end of writeLoop: what was queued before the connection was closed
 // goes out, unless a fault or a reader that does not read is in the way.
 func (c *conn) flush() {
@@ -207,7 +68,7 @@ func (c *conn) flush() {
 	}
 	_ = c.nc.SetWriteDeadline(time.Now().Add(flushTime))
 	for _, seg := range c.out.take(nil) {
-		if seg.hits != nil || !c.write(seg.b) {
+		if seg.hits != nil || !c.send(seg.b) {
 			return
 		}
 	}
@@ -223,9 +84,9 @@ func (c *conn) abandon() bool {
 	return true
 }
 
-// write gives bytes to the socket, unless they are to go nowhere, and tells whether
+// send gives bytes to the socket, unless they are to go nowhere, and tells whether
 // more can follow.
-func (c *conn) write(b []byte) bool {
+func (c *conn) send(b []byte) bool {
 	for thaw := c.ep.frozen(); thaw != nil; thaw = c.ep.frozen() {
 		select {
 		case <-thaw:
@@ -237,7 +98,7 @@ func (c *conn) write(b []byte) bool {
 		return true
 	}
 	if c.s.persist() != nil {
-		c.s.end(c)
+		c.end()
 		return false
 	}
 	n, err := c.nc.Write(b)
@@ -245,7 +106,29 @@ func (c *conn) write(b []byte) bool {
 		t.out.Add(int64(n))
 	}
 	if err != nil {
-		c.s.end(c)
+		c.end()
 	}
 	return err == nil
+}
+
+func (c *conn) countReceived() {
+	c.ep.stats.received++
+	c.stats.received++
+}
+
+func (c *conn) countSent() {
+	c.ep.stats.sent++
+	c.stats.sent++
+}
+
+// countReply notes an answer, which took d because of faults.
+func (c *conn) countReply(r *jute.Request, zxid int64, now time.Time, d time.Duration) {
+	c.countSent()
+	c.ep.stats.latency.add(d)
+	c.stats.latency.add(d)
+	if r.Xid >= 0 {
+		c.stats.lastXid = r.Xid
+	}
+	c.stats.lastOp, c.stats.lastZxid = r.Op, zxid
+	c.stats.lastTime, c.stats.lastMs = now, d.Milliseconds()
 }

@@ -1,65 +1,73 @@
 package zkserver
 
-import "time"
+import (
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
+)
 
 // perform executes a request of a connection with a session, and leaves the record
 // of the answer in c.reply.
-func (s *Server) perform(c *conn, r *request) result {
-	if r.op == OpAuth && s.knows(r.op) {
-		return s.authenticate(c, r) // it is no affair of the session's, and waits for nothing
+func (c *conn) perform(r *jute.Request) result {
+	s := c.s
+	if r.Op == OpAuth && s.knows(r.Op) {
+		return c.authenticate(r) // it is no affair of the session's, and waits for nothing
 	}
-	if s.cfg.RequireSASL && r.op != OpSASL && !c.hasScheme("sasl") {
+	if s.cfg.RequireSASL && r.Op != OpSASL && !c.hasScheme("sasl") {
 		return result{code: ErrSASLRequired, hangUp: true}
 	}
 	now := time.Now()
-	if res, done := s.refer(c, r, now); done {
+	if res, done := c.refer(r, now); done {
 		return res
 	}
-	if !s.knows(r.op) {
-		return result{code: ErrUnimplemented, zxid: noZxid, hangUp: true}
+	if !s.knows(r.Op) {
+		return result{code: ErrUnimplemented, zxid: jute.NoZxid, hangUp: true}
 	}
-	for i := range r.subs {
-		r.bad = r.bad || !s.knows(r.subs[i].op)
+	for i := range r.Subs {
+		r.Bad = r.Bad || !s.knows(r.Subs[i].Op)
 	}
-	if r.op.isWrite() {
-		return s.write(c, r, now)
+	if r.Op.IsWrite() {
+		return c.performWrite(r, now)
 	}
-	if r.op == OpSASL && (r.bad || r.null) {
+	if r.Op == OpSASL && (r.Bad || r.Null) {
 		return result{silent: true, hangUp: true}
 	}
-	if r.bad {
-		if r.hollow {
-			c.reply = appendMultiHeader(c.reply, opError, true, -1)
+	if r.Bad {
+		if r.Hollow {
+			c.reply = jute.AppendMultiHeader(c.reply, jute.OpError, true, -1)
 		}
-		return result{code: ErrMarshalling, zxid: s.en.zxidOf(c.rep), whole: r.hollow}
+		return result{code: ErrMarshalling, zxid: s.en.zxidOf(c.rep), whole: r.Hollow}
 	}
 	res := result{}
-	switch r.op {
+	switch r.Op {
 	case OpPing:
 	case OpSync:
-		if r.null {
-			c.reply = appendBuffer(c.reply, nil)
+		if r.Null {
+			c.reply = jute.AppendBuffer(c.reply, nil)
 		} else {
-			c.reply = appendString(c.reply, r.path)
+			c.reply = jute.AppendString(c.reply, r.Path)
 		}
 	case OpSASL:
-		return s.authenticateSASL(c, r)
+		return c.authenticateSASL(r)
 	case OpSetWatches, OpSetWatches2:
-		s.setWatches(c, r)
+		c.rep.watches.Rearm(&c.client, c.treeOf(), r)
 	case OpAddWatch:
-		res.code = s.addWatch(c, r)
+		if res.code = c.rep.watches.Add(&c.client, r); res.code == jute.OK {
+			c.reply = jute.AppendInt32(c.reply, int32(jute.OK)) // the record is an error code of its own
+		}
 	case OpCheckWatches:
-		res.code = s.checkWatches(c, r)
+		res.code = c.rep.watches.Check(&c.client, r)
 	case OpRemoveWatches:
-		res.code = s.removeWatches(c, r)
+		res.code = c.rep.watches.Remove(&c.client, r)
 	case OpGetEphemerals:
-		s.getEphemerals(c, r)
+		c.getEphemerals(r)
 	case OpWhoAmI:
 		c.whoAmI()
 	case OpMultiRead:
-		res.code, res.whole = s.multiRead(c, r), true
+		res.code, res.whole = c.multiRead(r), true
 	default:
-		res.code = s.read(c, r)
+		res.code = c.performRead(r)
 	}
 	res.zxid = s.en.zxidOf(c.rep)
 	return res
@@ -68,17 +76,17 @@ func (s *Server) perform(c *conn, r *request) result {
 // refer tells the leader that the session is alive and asks it what the server of c
 // cannot answer by itself. It returns the result, and true, of a request that is done
 // with by that: because nothing is answered, or a refusal.
-func (s *Server) refer(c *conn, r *request, now time.Time) (result, bool) {
-	op := r.op
-	quiet, toLeader := result{silent: true}, op.needsLeader()
+func (c *conn) refer(r *jute.Request, now time.Time) (result, bool) {
+	op := r.Op
+	quiet, toLeader := result{silent: true}, op.NeedsLeader()
 	if c.sess.local {
 		c.heard = now
 		if toLeader {
-			return s.refuseWrite(c, op), true
+			return c.refuseWrite(op), true
 		}
 		return result{}, false
 	}
-	l, done := s.arrive(c, now)
+	l, done := c.arrive(now)
 	switch {
 	case done:
 		return quiet, true
@@ -87,18 +95,18 @@ func (s *Server) refer(c *conn, r *request, now time.Time) (result, bool) {
 	case l == nil:
 		return result{}, false
 	case l.deposed:
-		return s.referToDeposed(c, l, op)
+		return c.referToDeposed(l, op)
 	case c.sess.dead:
 		if toLeader {
-			s.catchUpFor(c) // and it hears that it is
+			c.catchUpFor() // and it hears that it is
 		}
 		return quiet, c.rep.view == nil
-	case l.sessions.find(c.sess.id) == nil && op != OpCloseSession && (op.isWrite() || c.leads()):
-		return s.refuseClosing(c, r), true
+	case l.sessions.find(c.sess.id) == nil && op != OpCloseSession && (op.IsWrite() || c.leads()):
+		return c.refuseClosing(r), true
 	case !l.sessions.mayAsk(c.sess.id, c.ep) && mayNot(c, l, op):
-		return s.moved(op, l), true
+		return c.moved(op, l), true
 	case toLeader:
-		s.catchUpFor(c)
+		c.catchUpFor()
 	}
 	return result{}, false
 }
@@ -107,26 +115,26 @@ func (s *Server) refer(c *conn, r *request, now time.Time) (result, bool) {
 // leadership that c's server can ask, and whether nothing is answered: because a
 // deposed leader has done with the session, or because an earlier request of the
 // session waits for the leader in vain.
-func (s *Server) arrive(c *conn, now time.Time) (l *leadership, done bool) {
+func (c *conn) arrive(now time.Time) (l *leadership, done bool) {
 	if l = c.leadership(); l != nil {
 		l.expire(now)
 	}
-	alive := s.touch(c, l, now)
+	alive := c.touch(l, now)
 	return l, l != nil && l.deposed && !alive || c.rep.held[c.sess.id]
 }
 
 // referToDeposed is refer for a leader that can commit nothing any more. It answers
 // what needs no commit. What needs one is proposed, and waits until its end.
-func (s *Server) referToDeposed(c *conn, l *leadership, op OpCode) (result, bool) {
+func (c *conn) referToDeposed(l *leadership, op OpCode) (result, bool) {
 	switch {
-	case op.isWrite():
+	case op.IsWrite():
 		if ts := l.sessions.find(c.sess.id); op == OpCloseSession && ts != nil {
 			l.end(ts)
 		}
 		l.proposed = true
 		return c.rep.hold(c.sess.id), true
 	case !l.sessions.mayAsk(c.sess.id, c.ep) && mayNot(c, l, op):
-		return s.moved(op, l), true
+		return c.moved(op, l), true
 	case op == OpSync && c.ep != l.leader && l.proposed:
 		return c.rep.hold(c.sess.id), true
 	}
@@ -137,28 +145,51 @@ func (s *Server) referToDeposed(c *conn, l *leadership, op OpCode) (result, bool
 // left for another endpoint. A follower answers reads without asking, and a sync for
 // any session.
 func mayNot(c *conn, l *leadership, op OpCode) bool {
-	return op != OpCloseSession && (op.isWrite() || c.ep == l.leader)
+	return op != OpCloseSession && (op.IsWrite() || c.ep == l.leader)
 }
 
 // moved ends the connection without an answer. A write has had its zxid all the same,
 // unless there is no leader that commits.
-func (s *Server) moved(op OpCode, l *leadership) result {
-	if op.isWrite() && l != nil && l == s.en.current {
-		s.begin(nil, 0, false)
+func (c *conn) moved(op OpCode, l *leadership) result {
+	s := c.s
+	if op.IsWrite() && l != nil && l == s.en.current {
+		s.data.Begin(nil, 0, false)
 	}
 	return result{silent: true, hangUp: true}
 }
 
 // knows tells whether op may stand in a request to this server.
 func (s *Server) knows(op OpCode) bool {
-	_, known := opNames[op]
-	return known && op != OpConnect && op != OpWatchEvent && !s.unknown[op]
+	return op.Known() && op != OpConnect && op != OpWatchEvent && !s.unknown[op]
 }
 
 // treeOf is what the reads of c see.
-func (s *Server) treeOf(c *conn) *tree {
+func (c *conn) treeOf() *tree.Tree {
+	s := c.s
 	if v := c.rep.view; v != nil {
 		return v.tree
 	}
-	return s.tree
+	return s.data.Tree
+}
+
+// refuseClosing answers a request of a session that the leader is about to end.
+func (c *conn) refuseClosing(r *jute.Request) result {
+	s := c.s
+	if !r.Op.IsWrite() {
+		return result{code: ErrSessionExpired, zxid: s.en.zxidOf(c.rep)}
+	}
+	t := s.data.Begin(nil, 0, false)
+	s.fire(t)
+	if r.Op != OpMulti {
+		return result{code: ErrSessionExpired, zxid: t.Zxid}
+	}
+	for i := range r.Subs {
+		r.Subs[i].Code = ErrRuntimeInconsistency
+		if i == 0 {
+			r.Subs[i].Code = ErrSessionExpired
+		}
+		c.reply = jute.AppendMultiError(c.reply, r.Subs[i].Code)
+	}
+	c.reply = jute.AppendMultiHeader(c.reply, jute.OpError, true, -1)
+	return result{zxid: t.Zxid}
 }

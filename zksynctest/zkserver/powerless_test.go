@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"sync"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/journal"
 )
 
 // errPower is that the machine has no power any more.
@@ -92,8 +94,8 @@ func (i *inode) survive(rng *rand.Rand) *inode {
 		if mode == 0 || mode != 1 && rng.IntN(2) == 0 {
 			continue
 		}
-		from := sector * diskSector
-		to := min(from+diskSector, len(i.b))
+		from := sector * journal.DiskSector
+		to := min(from+journal.DiskSector, len(i.b))
 		if from >= to {
 			continue
 		}
@@ -132,7 +134,7 @@ func (p *powerless) put(path string, i *inode) {
 	p.files[path] = append(p.files[path], i)
 }
 
-func (p *powerless) open(path string, fresh bool) (dataFile, error) {
+func (p *powerless) Open(path string, fresh bool) (journal.File, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.spend(); err != nil {
@@ -146,26 +148,26 @@ func (p *powerless) open(path string, fresh bool) (dataFile, error) {
 	return &handle{p: p, i: i}, nil
 }
 
-func (p *powerless) lock(f dataFile) error {
+func (p *powerless) Lock(f journal.File) error {
 	h := f.(*handle)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.locks[h.i] != nil {
-		return errInUse
+		return journal.ErrInUse
 	}
 	p.locks[h.i] = h
 	return nil
 }
 
-func (p *powerless) target(path string) (string, error) { return path, nil }
+func (p *powerless) Target(path string) (string, error) { return path, nil }
 
-func (p *powerless) names(path string, f dataFile) (bool, error) {
+func (p *powerless) Names(path string, f journal.File) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.present(path) == f.(*handle).i, nil
 }
 
-func (p *powerless) rename(from, to string) error {
+func (p *powerless) Rename(from, to string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.spend(); err != nil {
@@ -176,7 +178,7 @@ func (p *powerless) rename(from, to string) error {
 	return nil
 }
 
-func (p *powerless) syncDir(dir string) error {
+func (p *powerless) SyncDir(dir string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.spend(); err != nil {
@@ -190,7 +192,7 @@ func (p *powerless) syncDir(dir string) error {
 	return nil
 }
 
-func (p *powerless) hasNames(f dataFile) bool {
+func (p *powerless) HasNames(f journal.File) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for path := range p.files {
@@ -223,7 +225,7 @@ func (h *handle) Write(b []byte) (int, error) {
 		h.i.b = append(h.i.b, make([]byte, end-len(h.i.b))...)
 	}
 	copy(h.i.b[h.at:], b)
-	for s := h.at / diskSector; s*diskSector < h.at+len(b); s++ {
+	for s := h.at / journal.DiskSector; s*journal.DiskSector < h.at+len(b); s++ {
 		h.i.dirty[s] = true
 	}
 	h.at += len(b)

@@ -55,7 +55,7 @@ func (r *powerRun) work(s *Server) {
 				}
 				r.acked[w].Store(n)
 				if rng.IntN(20) == 0 {
-					s.journal.renew() // the next flush replaces the file
+					s.journal.Renew() // the next flush replaces the file
 				}
 			}
 		})

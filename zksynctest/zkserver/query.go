@@ -1,34 +1,38 @@
 package zkserver
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
+)
 
 // getEphemerals lists what the session owns below a prefix, which is one of
 // strings, not of paths.
-func (s *Server) getEphemerals(c *conn, r *request) {
-	prefix := r.path
+func (c *conn) getEphemerals(r *jute.Request) {
+	prefix := r.Path
 	blank := func(r rune) bool { return r <= ' ' } // as Java's trim has it
 	if trimmed := strings.TrimFunc(prefix, blank); trimmed == "" || trimmed == "/" {
 		prefix = ""
 	}
 	start, number := len(c.reply), int32(0)
-	c.reply = appendInt32(c.reply, 0)
-	for _, path := range s.treeOf(c).ephemeralsOf(c.sess.id) {
+	c.reply = jute.AppendInt32(c.reply, 0)
+	for _, path := range c.treeOf().EphemeralsOf(c.sess.id) {
 		if strings.HasPrefix(path, prefix) {
-			c.reply = appendString(c.reply, path)
+			c.reply = jute.AppendString(c.reply, path)
 			number++
 		}
 	}
-	appendInt32(c.reply[:start], number)
+	jute.AppendInt32(c.reply[:start], number)
 }
 
 // whoAmI names the identities of c, without what proves them.
 func (c *conn) whoAmI() {
-	c.reply = appendInt32(c.reply, int32(len(c.ids)))
-	for _, who := range c.ids {
-		user := who.id
-		if who.scheme == "digest" {
+	c.reply = jute.AppendInt32(c.reply, int32(len(c.client.IDs)))
+	for _, who := range c.client.IDs {
+		user := who.ID
+		if who.Scheme == "digest" {
 			user, _, _ = strings.Cut(user, ":")
 		}
-		c.reply = appendString(appendString(c.reply, who.scheme), user)
+		c.reply = jute.AppendString(jute.AppendString(c.reply, who.Scheme), user)
 	}
 }

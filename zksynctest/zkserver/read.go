@@ -1,97 +1,104 @@
 package zkserver
 
-import "strings"
+import (
+	"strings"
 
-// read executes an operation that looks at one znode. The watch is left in the
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
+)
+
+// performRead executes an operation that looks at one znode. The watch is left in the
 // same moment as the answer is taken.
-func (s *Server) read(c *conn, r *request) Code {
-	if r.op == OpExists {
-		return s.exists(c, r)
+func (c *conn) performRead(r *jute.Request) Code {
+	if r.Op == OpExists {
+		return c.exists(r)
 	}
-	if r.null {
+	if r.Null {
 		return ErrMarshalling
 	}
-	n := s.treeOf(c).nodes[r.path]
+	n := c.treeOf().Node(r.Path)
 	if n == nil {
 		return ErrNoNode
 	}
-	need := int32(permRead)
-	if r.op == OpGetACL {
-		need |= permAdmin
+	need := int32(jute.PermRead)
+	if r.Op == OpGetACL {
+		need |= jute.PermAdmin
 	}
-	if !allowed(n.acl(), need, c.ids) {
+	if !tree.Allowed(n.ACL(), need, c.client.IDs) {
 		return ErrNoAuth
 	}
-	switch r.op {
+	switch r.Op {
 	case OpGetData:
-		c.reply = n.appendStat(appendBuffer(c.reply, n.data))
-		if r.watch {
-			s.arm(c, dataWatch, r.path, oneShot)
+		c.reply = n.AppendStat(jute.AppendBuffer(c.reply, n.Data))
+		if r.Watch {
+			c.rep.watches.Arm(&c.client, tree.DataWatch, r.Path, tree.OneShot)
 		}
 	case OpGetChildren, OpGetChildren2:
-		c.reply = n.appendChildren(c.reply)
-		if r.op == OpGetChildren2 {
-			c.reply = n.appendStat(c.reply)
+		c.reply = n.AppendChildren(c.reply)
+		if r.Op == OpGetChildren2 {
+			c.reply = n.AppendStat(c.reply)
 		}
-		if r.watch {
-			s.arm(c, childWatch, r.path, oneShot)
+		if r.Watch {
+			c.rep.watches.Arm(&c.client, tree.ChildWatch, r.Path, tree.OneShot)
 		}
 	case OpGetAllChildrenNumber:
-		number := n.descendants()
-		if r.path == "" {
+		number := n.Descendants()
+		if r.Path == "" {
 			number++ // by this alias the root counts as one of its own
 		}
-		c.reply = appendInt32(c.reply, int32(number))
+		c.reply = jute.AppendInt32(c.reply, int32(number))
 	case OpGetACL:
-		list := n.acl()
-		if !allowed(list, permAdmin, c.ids) {
-			list = maskedACL(list)
+		list := n.ACL()
+		if !tree.Allowed(list, jute.PermAdmin, c.client.IDs) {
+			list = tree.MaskedACL(list)
 		}
-		c.reply = n.appendStat(appendACLs(c.reply, list))
+		c.reply = n.AppendStat(jute.AppendACLs(c.reply, list))
 	}
-	return codeOK
+	return jute.OK
 }
 
-func (s *Server) exists(c *conn, r *request) Code {
-	if r.null {
+func (c *conn) exists(r *jute.Request) Code {
+	s := c.s
+	if r.Null {
 		return ErrMarshalling
 	}
-	if strings.IndexByte(r.path, 0) >= 0 {
+	if strings.IndexByte(r.Path, 0) >= 0 {
 		return ErrBadArguments
 	}
-	n := s.treeOf(c).nodes[r.path]
-	if n != nil && !s.cfg.Compat38 && !allowed(n.acl(), permRead, c.ids) {
+	n := c.treeOf().Node(r.Path)
+	if n != nil && !s.cfg.Compat38 && !tree.Allowed(n.ACL(), jute.PermRead, c.client.IDs) {
 		return ErrNoAuth
 	}
-	if r.watch {
-		s.arm(c, dataWatch, r.path, oneShot)
+	if r.Watch {
+		c.rep.watches.Arm(&c.client, tree.DataWatch, r.Path, tree.OneShot)
 	}
 	if n == nil {
 		return ErrNoNode
 	}
-	c.reply = n.appendStat(c.reply)
-	return codeOK
+	c.reply = n.AppendStat(c.reply)
+	return jute.OK
 }
 
 // multiRead answers each of its reads on its own, up to one of nothing.
-func (s *Server) multiRead(c *conn, r *request) (code Code) {
-	for i := range r.subs {
+func (c *conn) multiRead(r *jute.Request) (code Code) {
+	s := c.s
+	for i := range r.Subs {
 		if limit := s.cfg.MaxAnswer; limit > 0 && len(c.reply) > limit+4 {
-			return codeOK // execute says what becomes of it
+			return jute.OK // execute says what becomes of it
 		}
-		sub := &r.subs[i]
+		sub := &r.Subs[i]
 		start := len(c.reply)
-		c.reply = appendMultiHeader(c.reply, sub.op, false, codeOK)
-		sub.watch = false // a real server forgets it while it reads the list
-		sub.code = s.read(c, sub)
-		if sub.null {
-			c.reply, code = c.reply[:start], sub.code
+		c.reply = jute.AppendMultiHeader(c.reply, sub.Op, false, jute.OK)
+		sub.Watch = false // a real server forgets it while it reads the list
+		sub.Code = c.performRead(sub)
+		if sub.Null {
+			c.reply, code = c.reply[:start], sub.Code
 			break
 		}
-		if sub.code != codeOK {
-			c.reply = appendMultiError(c.reply[:start], sub.code)
+		if sub.Code != jute.OK {
+			c.reply = jute.AppendMultiError(c.reply[:start], sub.Code)
 		}
 	}
-	c.reply = appendMultiHeader(c.reply, opError, true, -1)
+	c.reply = jute.AppendMultiHeader(c.reply, jute.OpError, true, -1)
 	return code
 }

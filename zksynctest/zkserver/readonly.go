@@ -2,6 +2,8 @@ package zkserver
 
 import (
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
 // readOnlyAfter is the least time that an endpoint looks for a quorum before it
@@ -16,31 +18,33 @@ func (s *Server) readsOnly(e *Endpoint) bool {
 
 // connectReadOnly gives a client that only reads a session that the ensemble knows
 // nothing of, or the use of one that it may know of.
-func (s *Server) connectReadOnly(c *conn, r *request) result {
-	q := &r.connect
-	id := q.sessionID
+func (c *conn) connectReadOnly(r *jute.Request) result {
+	s := c.s
+	q := &r.Connect
+	id := q.SessionID
 	if id == 0 {
 		id = c.ep.newID()
 	}
-	sess := newSession(id, s.localPassword(id), c.timeout)
-	if known := s.sessions[id]; known != nil { // of the ensemble, from before the quorum was lost
+	sess := newSession(id, localPassword(s.sessions.secret, id), c.timeout)
+	if known := s.sessions.byID[id]; known != nil { // of the ensemble, from before the quorum was lost
 		sess.password = known.password
 	}
-	if q.sessionID != 0 && !sess.admits(q.password) {
-		c.reply = appendConnectResponse(c.reply, r, 0, 0, [16]byte{}, true)
+	if q.SessionID != 0 && !sess.admits(q.Password) {
+		c.reply = q.AppendResponse(c.reply, 0, 0, [16]byte{}, true)
 		return result{code: ErrSessionExpired, zxid: s.en.zxidOf(c.rep), hangUp: true}
 	}
 	sess.local = true
 	sess.attach(c)
 	c.heard = time.Now()
-	s.limitSilence(c)
-	c.reply = appendConnectResponse(c.reply, r, c.timeout, sess.id, sess.password, true)
+	c.limitSilence()
+	c.reply = q.AppendResponse(c.reply, c.timeout, sess.id, sess.password, true)
 	return result{zxid: s.en.zxidOf(c.rep)}
 }
 
 // limitSilence closes c at a multiple of handshakeTime, after its timeout without a
 // word. No leader expires its session and would do so.
-func (s *Server) limitSilence(c *conn) {
+func (c *conn) limitSilence() {
+	s := c.s
 	age := time.Since(s.base)
 	due := (c.heard.Sub(s.base) + c.timeout) / handshakeTime
 	due = max(due, age/handshakeTime) + 1 // later if it was looked at in vain
@@ -49,16 +53,17 @@ func (s *Server) limitSilence(c *conn) {
 		defer s.mu.Unlock()
 		switch now := time.Now(); {
 		case c.closed || c.hole.Load():
-		case c.ep.thaw != nil || s.elapsed(now) < s.notBefore || now.Sub(c.heard) <= c.timeout:
-			s.limitSilence(c)
+		case c.ep.thaw != nil || s.elapsed(now) < s.agenda.notBefore || now.Sub(c.heard) <= c.timeout:
+			c.limitSilence()
 		default:
-			s.hangUp(c)
+			c.hangUp()
 		}
 	})
 }
 
 // refuseWrite answers a client that wants more than to read.
-func (s *Server) refuseWrite(c *conn, op OpCode) result {
+func (c *conn) refuseWrite(op OpCode) result {
+	s := c.s
 	if op == OpCloseSession {
 		return result{zxid: s.en.zxidOf(c.rep), hangUp: true}
 	}

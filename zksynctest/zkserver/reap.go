@@ -1,10 +1,9 @@
 package zkserver
 
 import (
-	"cmp"
-	"maps"
-	"slices"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 // ReapNow removes the containers and TTL nodes whose time has come, as the server
@@ -25,59 +24,27 @@ func (s *Server) ReapNow() int {
 }
 
 func (s *Server) reap(now time.Time) int {
-	var gone []string
-	for path := range s.tree.reapable {
-		if wait, may := s.reapWait(s.tree.nodes[path], now); may && wait < 0 {
-			gone = append(gone, path)
-		}
-	}
-	// Containers come first, and all in a defined order.
-	slices.SortFunc(gone, func(a, b string) int {
-		ofTTL := func(path string) int {
-			if s.tree.nodes[path].owner == ownerContainer {
-				return 0
-			}
-			return 1
-		}
-		return cmp.Or(cmp.Compare(ofTTL(a), ofTTL(b)), cmp.Compare(a, b))
-	})
+	gone := s.data.Due(now)
 	for _, path := range gone {
-		t := s.begin(superUser, now.UnixMilli(), false)
-		t.remove(path, s.tree.nodes[path])
+		t := s.data.Begin(tree.SuperUser, now.UnixMilli(), false)
+		t.RemoveNode(path)
 		s.fire(t)
 	}
 	return len(gone)
 }
 
-// reapWait is for how many milliseconds more n is safe, less than none if it is not;
-// and whether its time comes at all, if nobody writes.
-func (s *Server) reapWait(n *node, now time.Time) (wait int64, may bool) {
-	age := now.UnixMilli() - n.mtime
-	switch {
-	case len(n.children()) > 0:
-		return 0, false
-	case n.owner != ownerContainer:
-		return n.owner&maxTTL - age, true
-	case n.creates > 0:
-		return -1, true
-	case s.cfg.NeverUsedTTL > 0:
-		return s.cfg.NeverUsedTTL.Milliseconds() - age, true
-	}
-	return 0, false
-}
-
 // reapLater sees to it that the reaper runs when the time of n has come, at a
 // multiple of its interval. There is no timer for what nothing will become of.
-func (s *Server) reapLater(n *node, now time.Time) {
-	wait, may := s.reapWait(n, now)
+func (s *Server) reapLater(n *tree.Node, now time.Time) {
+	wait, may := s.data.ReapWait(n, now)
 	if !may {
 		return
 	}
 	every := s.cfg.ReapInterval.Milliseconds()
 	due := ((s.elapsed(now)+max(wait, 0))/every + 1) * every
-	if s.reapDue == 0 || due < s.reapDue {
-		s.reapDue = due
-		if s.due == 0 || due < s.due {
+	if s.agenda.reapDue == 0 || due < s.agenda.reapDue {
+		s.agenda.reapDue = due
+		if s.agenda.due == 0 || due < s.agenda.due {
 			s.setTimer()
 		}
 	}
@@ -85,14 +52,14 @@ func (s *Server) reapLater(n *node, now time.Time) {
 
 // runReaper is what the timer does when it is time.
 func (s *Server) runReaper(now time.Time) {
-	s.reapDue = 0
+	s.agenda.reapDue = 0
 	s.reap(now)
 	s.planReaper(now)
 }
 
 // planReaper looks at all that may have to go.
 func (s *Server) planReaper(now time.Time) {
-	for _, path := range slices.Sorted(maps.Keys(s.tree.reapable)) {
-		s.reapLater(s.tree.nodes[path], now)
+	for n := range s.data.Tree.Mortal() {
+		s.reapLater(n, now)
 	}
 }

@@ -1,6 +1,11 @@
 package zkserver
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
+)
 
 // No timer runs for containers and TTL nodes that are not due to be deleted. TestNoTimerForWhatStays guards bubbles:
 // one in which nothing else goes on must not be kept going by a reaper that finds nothing, every minute.
@@ -12,9 +17,9 @@ func TestNoTimerForWhatStays(t *testing.T) {
 	defer s.Close()
 	make := func(op OpCode, path string, flags int32, ttl int64) {
 		t.Helper()
-		r := request{op: op, path: path, acl: openACL, flags: flags, ttl: ttl}
-		if err := s.operate("create", path, func(t *txn) Code {
-			_, _, code := t.create(&r, 0)
+		r := jute.Request{Op: op, Path: path, ACL: jute.OpenACL, Flags: flags, TTL: ttl}
+		if err := s.operate("create", path, func(t *tree.Txn) Code {
+			_, _, code := t.Create(&r, 0)
 			return code
 		}); err != nil {
 			t.Fatal(err)
@@ -24,12 +29,12 @@ func TestNoTimerForWhatStays(t *testing.T) {
 		t.Helper()
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if got := s.timer != nil; got != want {
+		if got := s.agenda.timer != nil; got != want {
 			t.Fatalf("a timer is set: %v, want %v", got, want)
 		}
 	}
 	timer(false)
-	make(OpCreateContainer, "/c", flagContainer, -1)
+	make(OpCreateContainer, "/c", jute.FlagContainer, -1)
 	make(OpCreate, "/c/x", 0, -1)
 	timer(false)
 	if err := s.Delete("/c/x"); err != nil {
@@ -41,7 +46,7 @@ func TestNoTimerForWhatStays(t *testing.T) {
 	}
 	s.onTimerNow()
 	timer(false)
-	make(OpCreateTTL, "/ttl", flagTTL, 1)
+	make(OpCreateTTL, "/ttl", jute.FlagTTL, 1)
 	timer(true)
 	make(OpCreate, "/ttl/x", 0, -1)
 	s.onTimerNow()
@@ -51,7 +56,7 @@ func TestNoTimerForWhatStays(t *testing.T) {
 // onTimerNow is the timer when all it waits for is due.
 func (s *Server) onTimerNow() {
 	s.mu.Lock()
-	s.reapDue = 1
+	s.agenda.reapDue = 1
 	s.base = s.base.Add(-s.cfg.ReapInterval)
 	s.mu.Unlock()
 	s.onTimer()

@@ -1,6 +1,11 @@
 package zkserver
 
-import "slices"
+import (
+	"slices"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
+)
 
 // replica is what one server of an ensemble has of the tree, and the watches that
 // clients left there. A connection that a fault treats on its own has one, too, as
@@ -12,17 +17,19 @@ type replica struct {
 	cut     bool  // nothing that the ensemble commits comes here any more
 	alone   bool  // it belongs to a connection that a fault has cut off from the leader
 	missed  []news
-	watches [2]watchTable
+	watches tree.Watches
 	// held has the sessions of which a request waits for the leader in vain. Later
 	// requests of such a session wait behind it, over new connections too.
 	held map[int64]bool
 }
 
-func newReplica(e *Endpoint) *replica { return &replica{ep: e, watches: newWatchTables()} }
+func newReplica(e *Endpoint) *replica {
+	return &replica{ep: e, watches: tree.NewWatches(e.s.cfg.Compat38)}
+}
 
 // view is the tree as a server that is behind has it.
 type view struct {
-	tree *tree
+	tree *tree.Tree
 	zxid int64
 }
 
@@ -30,11 +37,11 @@ type view struct {
 // or the end of a session.
 type news struct {
 	zxid   int64
-	change change
+	change tree.Change
 	ended  *session
 }
 
-func (en *ensemble) viewNow(r *replica) *view { return &view{en.s.tree.snapshot(), en.zxidOf(r)} }
+func (en *ensemble) viewNow(r *replica) *view { return &view{en.s.data.Tree.Snapshot(), en.zxidOf(r)} }
 
 // addReplica makes a replica that is in step.
 func (en *ensemble) addReplica(e *Endpoint) *replica {
@@ -51,11 +58,11 @@ func (en *ensemble) ownReplica(c *conn) *replica {
 		own.hold(c.sessionID())
 	}
 	own.missed = append(own.missed, c.rep.missed...)
-	en.s.unlistAll(c)
+	c.rep.watches.Detach(&c.client)
 	old := c.rep
 	c.rep = own
 	en.discard(old)
-	en.s.listAll(c)
+	own.watches.Attach(&c.client)
 	return own
 }
 
@@ -69,19 +76,17 @@ func (r *replica) hold(session int64) result {
 	return result{silent: true}
 }
 
-func newWatchTables() [2]watchTable { return [2]watchTable{newWatchTable(), newWatchTable()} }
-
 // discard forgets a replica that was made for a connection and has none any more.
 func (en *ensemble) discard(r *replica) {
 	if r.ep.rep == r {
 		return
 	}
-	for _, lag := range en.s.lagging {
+	for _, lag := range en.lagging {
 		if lag == r {
 			return
 		}
 	}
-	for c := range en.s.conns {
+	for c := range en.s.conns.open {
 		if c.rep == r {
 			return
 		}
@@ -115,11 +120,11 @@ func (en *ensemble) catchUp(r *replica) {
 	for i := range missed {
 		n := &missed[i]
 		if n.ended == nil {
-			en.s.fireOn(r, &n.change, n.zxid)
+			r.watches.Fire(&n.change, n.zxid)
 			continue
 		}
 		for _, c := range n.ended.on(r) {
-			en.s.hangUp(c)
+			c.hangUp()
 		}
 	}
 }
@@ -131,21 +136,24 @@ func (en *ensemble) zxidOf(r *replica) int64 {
 	case r.view != nil:
 		return r.view.zxid
 	case en.current != nil && r.ep == en.current.leader:
-		return max(en.s.zxid, en.epoch<<32)
+		return en.s.data.Latest()
 	}
-	return en.s.zxid
+	return en.s.data.Zxid
 }
 
 // fire tells the data file and all replicas of a committed transaction.
-func (s *Server) fire(t *txn) {
-	s.logTxn(t)
+func (s *Server) fire(t *tree.Txn) {
+	s.journal.AppendTxn(t)
+	for _, n := range t.Aging {
+		s.reapLater(n, time.Now())
+	}
 	for _, r := range s.en.replicas {
-		for i := range t.events {
+		for i := range t.Events {
 			switch {
 			case r.view == nil:
-				s.fireOn(r, &t.events[i], t.zxid)
+				r.watches.Fire(&t.Events[i], t.Zxid)
 			case !r.cut:
-				r.missed = append(r.missed, news{zxid: t.zxid, change: t.events[i]})
+				r.missed = append(r.missed, news{zxid: t.Zxid, change: t.Events[i]})
 			}
 		}
 	}
@@ -157,7 +165,7 @@ func (s *Server) tellEnd(sess *session, but *conn) {
 	for _, r := range s.en.replicas {
 		for _, c := range sess.on(r) {
 			if c != but && r.view == nil {
-				s.hangUp(c)
+				c.hangUp()
 			}
 		}
 		if r.view != nil && !r.cut {

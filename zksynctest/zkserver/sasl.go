@@ -6,7 +6,6 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -17,33 +16,6 @@ const saslRealm = "zk-sasl-md5"
 type saslExchange struct {
 	nonce string // of the challenge; empty before it was sent
 	over  bool
-}
-
-// authenticateSASL answers a token of the client. Like an answer to auth it is outside
-// of the pipeline that stamps replies with a zxid.
-func (s *Server) authenticateSASL(c *conn, r *request) result {
-	if s.cfg.SASLUsers == nil {
-		c.reply = appendBuffer(c.reply, nil)
-		return result{}
-	}
-	answer, user, ok := c.sasl.next(r.auth, s.cfg.SASLUsers)
-	if !ok {
-		c.reply = appendBuffer(c.reply, nil)
-		code := ErrAuthFailed
-		if s.cfg.RequireSASL {
-			code = ErrSASLRequired
-		}
-		return result{code: code, whole: true, hangUp: true}
-	}
-	if user != "" {
-		c.identify(identity{"sasl", user})
-	}
-	c.reply = appendBuffer(c.reply, answer)
-	return result{}
-}
-
-func (c *conn) hasScheme(scheme string) bool {
-	return slices.ContainsFunc(c.ids, func(who identity) bool { return who.scheme == scheme })
 }
 
 // next takes a token and returns the next one for the client, and the user once it is
@@ -115,11 +87,3 @@ func saslDirectives(s string) map[string]string {
 	}
 	return directives
 }
-
-// validPrincipal accepts what Java's KerberosName does: any name without a realm, or
-// a name with at most one host in front of its realm.
-func validPrincipal(id string) bool {
-	return !strings.Contains(id, "@") || saslPrincipal.MatchString(id)
-}
-
-var saslPrincipal = regexp.MustCompile(`^[^/@]*(/[^/@]*)?@[^/@]*$`)

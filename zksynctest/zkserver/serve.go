@@ -4,26 +4,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"time"
-)
 
-const (
-	replyHeader = 4 + 16 // with the length of the frame
-	pingXid     = -2     // of the reply to any ping, whatever xid it had
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
-
-// result is what became of a request. Its record is in conn.reply.
-type result struct {
-	code   Code
-	zxid   int64
-	silent bool // nothing is answered
-	lost   bool // it was carried out, and nothing of that comes back
-	hangUp bool // the connection ends after the answer
-	whole  bool // the answer has its record although the code is an error
-}
 
 // admit waits until the server runs, and returns with mu held if c is still to be
 // served.
-func (s *Server) admit(c *conn) bool {
+func (c *conn) admit() bool {
+	s := c.s
 	for {
 		s.mu.Lock()
 		if c.closed || c.hole.Load() || c.hung {
@@ -45,15 +33,16 @@ func (s *Server) admit(c *conn) bool {
 // awaitLeader waits for the leader if r needs the leader, which is frozen, or a quorum
 // of followers, which are. It is called and returns with mu held; without it if c is
 // not to be served any more.
-func (s *Server) awaitLeader(c *conn, r *request) bool {
-	for s.mustWait(c, r) {
+func (c *conn) awaitLeader(r *jute.Request) bool {
+	s := c.s
+	for c.mustWait(r) {
 		changed := s.en.change()
 		s.mu.Unlock()
 		select {
 		case <-changed:
 		case <-c.done:
 		}
-		if !s.admit(c) {
+		if !c.admit() {
 			return false
 		}
 	}
@@ -63,45 +52,46 @@ func (s *Server) awaitLeader(c *conn, r *request) bool {
 // mustWait reports whether r cannot be answered now and may be later. A leader
 // without a quorum creates no session and commits nothing, but it knows the sessions
 // that are there, and answers the sync of its own clients.
-func (s *Server) mustWait(c *conn, r *request) bool {
+func (c *conn) mustWait(r *jute.Request) bool {
+	s := c.s
 	l := c.leadership()
 	if l == nil || l.deposed || s.en.active() {
 		return false
 	}
-	switch r.op {
+	switch r.Op {
 	case OpConnect:
-		return r.connect.sessionID == 0 || l.leader.thaw != nil
+		return r.Connect.SessionID == 0 || l.leader.thaw != nil
 	case OpSync:
 		return c.ep != l.leader
 	}
-	return r.op.isWrite()
+	return r.Op.IsWrite()
 }
 
 // serve handles one frame. When it returns false, nothing of what follows on the
 // connection is served.
 func (c *conn) serve(frame []byte) bool {
 	s, r := c.s, &c.req
-	if !s.admit(c) {
+	if !c.admit() {
 		return false
 	}
-	d := decoder{b: frame, tree: s.tree}
+	d := jute.Decoder{Rest: frame, Known: s.data.Tree}
 	if c.sess == nil {
-		r.xid, r.op = 0, OpConnect
+		r.Xid, r.Op = 0, OpConnect
 	} else {
-		r.xid, r.op = d.int32(), OpCode(d.int32())
-		if d.bad {
-			s.hangUp(c)
+		r.Xid, r.Op = d.Int32(), OpCode(d.Int32())
+		if d.Bad {
+			c.hangUp()
 			s.mu.Unlock()
 			return false
 		}
-		if r.op == OpConnect {
-			r.op = opError // the code is ours, and as unknown as this one
+		if r.Op == OpConnect {
+			r.Op = jute.OpError // the code is ours, and as unknown as this one
 		}
 	}
-	r.decode(&d)
+	r.Decode(&d)
 	now := time.Now()
-	entry := s.record(c, r, now)
-	s.countReceived(c)
+	entry := c.record(r, now)
+	c.countReceived()
 	delayed := false
 	if t := c.traffic.Load(); t != nil {
 		t.requests.Add(1)
@@ -110,21 +100,21 @@ func (c *conn) serve(frame []byte) bool {
 
 	var v verdict
 	target := subject{c: c, r: r, op: entry}
-	if s.wouldStrike(BeforeCommit, &target) {
+	if target.wouldStrike(BeforeCommit) {
 		s.mu.Unlock()
 		if v = c.strike(BeforeCommit, &target); v.hangUp {
-			s.end(c)
+			c.end()
 			return false
 		}
 		if v.lost {
 			return true
 		}
-		if !s.admit(c) {
+		if !c.admit() {
 			return false
 		}
 		delayed = true
 	}
-	if !v.failed && !s.awaitLeader(c, r) {
+	if !v.failed && !c.awaitLeader(r) {
 		return false
 	}
 	res := c.execute(r, v, len(frame))
@@ -133,37 +123,37 @@ func (c *conn) serve(frame []byte) bool {
 
 // execute does what r asks, or what a fault makes of it. The caller holds mu, and
 // with it the order of what is queued for c.
-func (c *conn) execute(r *request, v verdict, frame int) result {
+func (c *conn) execute(r *jute.Request, v verdict, frame int) result {
 	s := c.s
-	if r.op == OpConnect {
+	if r.Op == OpConnect {
 		c.reply = append(c.reply[:0], 0, 0, 0, 0)
 		if v.failed {
-			c.reply = appendRefusal(c.reply, r)
+			c.reply = r.Connect.AppendRefusal(c.reply)
 			return result{hangUp: true}
 		}
-		res := s.connect(c, r, v.cutOff)
+		res := c.connect(r, v.cutOff)
 		if t := c.traffic.Load(); t != nil {
 			t.requests.Add(1)
 			t.in.Add(int64(4 + frame))
 		}
 		return res
 	}
-	xid := r.xid
-	if r.op == OpPing {
-		xid = pingXid
+	xid := r.Xid
+	if r.Op == OpPing {
+		xid = jute.PingXid
 	}
-	c.reply = appendHeader(c.reply[:0], xid, 0, codeOK)
+	c.reply = jute.AppendHeader(c.reply[:0], xid, 0, jute.OK)
 	switch {
 	case v.failed:
-		return s.refuse(c, r.op, v.code)
-	case v.cutOff && c.commits() && !c.sess.local && r.op.needsLeader():
-		return s.forwardAndCutOff(c, r)
+		return c.refuse(r.Op, v.code)
+	case v.cutOff && c.commits() && !c.sess.local && r.Op.NeedsLeader():
+		return c.forwardAndCutOff(r)
 	case v.cutOff:
 		s.en.cutOffServer(c)
 	}
-	res := s.perform(c, r)
+	res := c.perform(r)
 	if limit := s.cfg.MaxAnswer; limit > 0 && len(c.reply)-4 > limit && !res.silent {
-		c.why = fmt.Sprintf("the answer to %v %.100q has more than %d bytes (Config.MaxAnswer)", r.op, r.path, limit)
+		c.why = fmt.Sprintf("the answer to %v %.100q has more than %d bytes (Config.MaxAnswer)", r.Op, r.Path, limit)
 		res = result{silent: true, hangUp: true}
 	}
 	return res
@@ -172,14 +162,15 @@ func (c *conn) execute(r *request, v verdict, frame int) result {
 // refuse answers a request that a fault keeps from being carried out. Like any other
 // request it touches the session, and waits behind an earlier request of the session
 // that waits for the leader.
-func (s *Server) refuse(c *conn, op OpCode, code Code) result {
+func (c *conn) refuse(op OpCode, code Code) result {
+	s := c.s
 	if op != OpAuth && !c.sess.local {
-		if _, done := s.arrive(c, time.Now()); done {
+		if _, done := c.arrive(time.Now()); done {
 			return result{silent: true}
 		}
 	}
 	if code == ErrSessionMoved {
-		return s.moved(op, c.leadership())
+		return c.moved(op, c.leadership())
 	}
 	return result{code: code, zxid: s.en.zxidOf(c.rep)}
 }
@@ -189,8 +180,8 @@ func (s *Server) refuse(c *conn, op OpCode, code Code) result {
 // released.
 func (c *conn) answer(target *subject, res result, began time.Time, delayed bool) bool {
 	s := c.s
-	s.finish(target.op, c, res, c.req.subs)
-	if !res.silent && (s.wouldStrike(AfterCommit, target) || s.wouldStrike(BeforeReply, target)) {
+	c.finish(target.op, res, c.req.Subs)
+	if !res.silent && (target.wouldStrike(AfterCommit) || target.wouldStrike(BeforeReply)) {
 		c.out.cork()
 		s.mu.Unlock()
 		v := c.strike(AfterCommit, target)
@@ -198,25 +189,25 @@ func (c *conn) answer(target *subject, res result, began time.Time, delayed bool
 			v = c.strike(BeforeReply, target).after(v)
 		}
 		s.mu.Lock()
-		if v.failed && v.code == ErrSessionMoved && target.r.op != OpConnect {
+		if v.failed && v.code == ErrSessionMoved && target.r.Op != OpConnect {
 			v.hangUp = true
 		}
 		if v.failed {
 			res.code = v.code
-			if target.r.op == OpConnect {
-				c.reply = appendRefusal(c.reply[:4], target.r)
+			if target.r.Op == OpConnect {
+				c.reply = target.r.Connect.AppendRefusal(c.reply[:4])
 				res.hangUp = true
 			}
-			s.amend(target.op, v.code)
+			s.faults.ops.amend(target.op, v.code)
 		}
 		if v.hangUp {
-			s.hangUp(c)
+			c.hangUp()
 		}
 		if v.lost || v.hangUp || c.closed {
 			c.out.uncork(nil)
 		} else {
 			now := time.Now()
-			s.countReply(c, target.r, res.zxid, now, now.Sub(began))
+			c.countReply(target.r, res.zxid, now, now.Sub(began))
 			c.out.uncork(c.frame(res))
 		}
 	} else if !res.silent {
@@ -224,19 +215,19 @@ func (c *conn) answer(target *subject, res result, began time.Time, delayed bool
 		if delayed {
 			now = time.Now()
 		}
-		s.countReply(c, target.r, res.zxid, now, now.Sub(began))
+		c.countReply(target.r, res.zxid, now, now.Sub(began))
 		c.out.push(c.frame(res), false)
 	}
-	s.checkQueue(c)
+	c.checkQueue()
 	if res.hangUp {
-		s.hangUp(c)
+		c.hangUp()
 	}
 	alive := !c.closed
 	if cap(c.reply) > keptBuffer {
 		c.reply = nil
 	}
-	if cap(c.req.subs) > keptSegments {
-		c.req.subs = nil
+	if cap(c.req.Subs) > keptSegments {
+		c.req.Subs = nil
 	}
 	s.mu.Unlock()
 	return alive
@@ -244,13 +235,13 @@ func (c *conn) answer(target *subject, res result, began time.Time, delayed bool
 
 // frame completes the reply in c.reply.
 func (c *conn) frame(res result) []byte {
-	if c.req.op == OpConnect {
-		return endFrame(c.reply, 0)
+	if c.req.Op == OpConnect {
+		return jute.EndFrame(c.reply, 0)
 	}
-	if res.code != codeOK && !res.whole {
-		c.reply = c.reply[:replyHeader]
+	if res.code != jute.OK && !res.whole {
+		c.reply = c.reply[:jute.ReplyHeader]
 	}
 	binary.BigEndian.PutUint64(c.reply[8:], uint64(res.zxid))
 	binary.BigEndian.PutUint32(c.reply[16:], uint32(res.code))
-	return endFrame(c.reply, 0)
+	return jute.EndFrame(c.reply, 0)
 }

@@ -5,8 +5,10 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/journal"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 // Server is an embedded ZooKeeper server. Its methods may be called from any
@@ -14,53 +16,31 @@ import (
 type Server struct {
 	cfg        Config
 	notes      logger
-	secret     [16]byte     // of the passwords of sessions that nobody keeps
-	queued     atomic.Int64 // bytes that wait for all clients
 	unknown    map[OpCode]bool
 	allowed4LW map[string]bool
 	base       time.Time // origin of the clock that expiry buckets are multiples on
 	wg         sync.WaitGroup
 
-	// mu guards all that follows, and what is said to be guarded by it elsewhere.
-	// It is held for one request at a time, and never while something waits.
-	mu      sync.Mutex
-	closed  bool
-	hang    bool
-	zxid    int64
-	wasted  int64 // zxids that were taken by what never came to be a transaction
-	tree    *tree
-	acls    aclTable
-	txn     txn
-	scratch []byte
-	journal *journal // nil if there is no data file
+	// mu guards the next fields, and the fields of other types that say so. It is held for
+	// one request at a time, and never while something waits.
+	mu       sync.Mutex
+	closed   bool
+	data     tree.Store
+	scratch  []byte
+	journal  *journal.Journal // nil if there is no data file
+	agenda   agenda
+	sessions sessionTable
+	conns    connTable
+	en       *ensemble
+	faults   faultTable
+}
 
-	sessions  map[int64]*session
-	due       int64 // when the timer is set for, in ms since base; 0 if it is not
+// agenda is what the server does next. Times are in milliseconds since base.
+type agenda struct {
+	due       int64 // when the timer is set for; 0 if it is not set
 	timer     *timer
-	reapDue   int64 // when the reaper has something to do, likewise
+	reapDue   int64 // when the reaper has something to do; 0 if it has nothing
 	notBefore int64 // no connection is closed for its silence before this, after a thaw
-	linger    time.Duration
-	leftovers []leftover
-	traffic   trafficLog
-
-	conns    map[*conn]struct{}
-	lastConn uint64
-	lastPort int
-
-	occasion uint64 // counts what watches are told of
-
-	en *ensemble
-
-	ops        opLog
-	injections []*Injection
-	lastInject uint64
-
-	partitioned map[int64]bool
-	holes       map[*conn]int64    // black-holed connections and the session they are of
-	lagging     map[int64]*replica // those of single sessions
-	swap        map[int64]bool
-	losing      map[int64]bool // sessions of which each report loses a touch
-	thawOrder   ThawOrder
 }
 
 // New starts a server with an empty tree. It serves at once: [Server.Dial] works,
@@ -89,21 +69,18 @@ func NewEnsemble(cfg Config, n int) (*Server, error) {
 	}
 	now := time.Now()
 	s := &Server{
-		cfg:         cfg,
-		unknown:     map[OpCode]bool{},
-		allowed4LW:  words,
-		base:        now,
-		secret:      newPassword(),
-		tree:        newTree(),
-		sessions:    map[int64]*session{},
-		conns:       map[*conn]struct{}{},
-		ops:         opLog{kept: cfg.OpsKept, most: cfg.OpsBytes},
-		partitioned: map[int64]bool{},
-		holes:       map[*conn]int64{},
-		lagging:     map[int64]*replica{},
-		swap:        map[int64]bool{},
-		losing:      map[int64]bool{},
+		cfg:        cfg,
+		unknown:    map[OpCode]bool{},
+		allowed4LW: words,
+		base:       now,
+		data: tree.Store{Tree: tree.NewTree(), Rules: tree.Rules{
+			TTL: cfg.ExtendedTypes, SASL: cfg.SASLUsers != nil, Quota: cfg.EnforceQuota, Steps: cfg.DataFile != "", NeverUsed: cfg.NeverUsedTTL,
+		}},
+		sessions: sessionTable{byID: map[int64]*session{}, secret: newPassword(), swap: map[int64]bool{}},
+		conns:    connTable{open: map[*conn]struct{}{}, partitioned: map[int64]bool{}, holes: map[*conn]int64{}},
+		faults:   faultTable{ops: opLog{kept: cfg.OpsKept, most: cfg.OpsBytes}},
 	}
+	s.faults.mu = &s.mu
 	s.notes.logf = cfg.Logf
 	s.en = newEnsemble(s)
 	for _, op := range cfg.Without {
@@ -116,7 +93,12 @@ func NewEnsemble(cfg Config, n int) (*Server, error) {
 		s.en.lead(s.en.candidate())
 		return s, nil
 	}
-	st, j, err := openData(cfg.files, cfg.DataFile, cfg.DataSync, &s.notes)
+	st, j, err := journal.Open(cfg.files, cfg.DataFile, cfg.DataSync, func(covered func()) []byte {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		covered()
+		return s.state().AppendTo(nil)
+	}, func(format string, args ...any) { s.notes.print("data", format, args...) })
 	if err != nil {
 		return nil, err
 	}
@@ -143,11 +125,11 @@ func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.en.announce()
-	s.timer.stop()
-	s.timer, s.due = nil, 0
+	s.agenda.timer.stop()
+	s.agenda.timer, s.agenda.due = nil, 0
 	s.en.close()
 	var listeners []*listener
-	conns := s.orderedConns()
+	conns := s.conns.ordered()
 	for _, e := range s.en.endpoints {
 		e.unfreeze()
 		for _, l := range e.listeners {
@@ -158,9 +140,9 @@ func (s *Server) Close() error {
 		s.hangUpOn(e)
 	}
 	conns = slices.DeleteFunc(conns, func(c *conn) bool { return c.hole.Load() })
-	for c := range s.holes {
+	for c := range s.conns.holes {
 		conns = append(conns, c)
-		s.release(c)
+		c.release()
 	}
 	s.mu.Unlock()
 
@@ -169,45 +151,17 @@ func (s *Server) Close() error {
 	}
 	closeAll(conns)
 	s.wg.Wait()
-	if s.journal != nil {
-		return s.journal.close(s)
-	}
-	return nil
+	return s.journal.Close()
 }
 
 // hangUpOn ends all connections to e, in a defined order, and returns those whose
 // sockets can be closed. They are closed all the same, a little later.
 func (s *Server) hangUpOn(e *Endpoint) []*conn {
-	conns := s.connsOn(e)
+	conns := s.conns.on(e)
 	for _, c := range conns {
-		s.hangUp(c)
+		c.hangUp()
 	}
 	return slices.DeleteFunc(conns, func(c *conn) bool { return c.hole.Load() })
-}
-
-func (s *Server) orderedConns() []*conn { return s.connsThat(func(*conn) bool { return true }) }
-
-func (s *Server) connsOn(e *Endpoint) []*conn {
-	return s.connsThat(func(c *conn) bool { return c.ep == e })
-}
-
-// connsThat lists the open connections that are as wanted, in the order in which
-// they came.
-func (s *Server) connsThat(are func(*conn) bool) []*conn {
-	var list []*conn
-	for c := range s.conns {
-		if are(c) {
-			list = append(list, c)
-		}
-	}
-	slices.SortFunc(list, byAge)
-	return list
-}
-
-func closeAll(conns []*conn) {
-	for _, c := range conns {
-		c.nc.Close()
-	}
 }
 
 // timer is a time.AfterFunc that Close waits for.

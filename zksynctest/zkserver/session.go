@@ -1,8 +1,12 @@
 package zkserver
 
 import (
+	"crypto/subtle"
 	"sync/atomic"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/journal"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
 // session is guarded by the server's mu.
@@ -58,16 +62,14 @@ func (sess *session) attach(c *conn) {
 
 // openSession creates a session, which is a transaction of its own, for a client of e.
 func (s *Server) openSession(l *leadership, e *Endpoint, timeout time.Duration, now time.Time) *session {
-	s.nextZxid()
+	s.data.NextZxid()
 	sess := newSession(e.newID(), newPassword(), timeout)
-	s.sessions[sess.id] = sess
-	s.traffic.add(sess, s.sessions)
+	s.sessions.byID[sess.id] = sess
+	s.sessions.traffic.add(sess, s.sessions.byID)
 	l.sessions.track(sess, e, s.elapsed(now))
 	s.planSweep(l, l.sessions.tracked[sess.id].bucket)
 	l.noteCreated(sess)
-	s.log(func(b []byte) []byte {
-		return appendSession(appendNumber(b, stepZxid, s.zxid), sess.id, sess.password, timeout)
-	})
+	s.journal.AppendSession(s.data.Zxid, sess.id, journal.Session{Password: sess.password, Timeout: timeout})
 	return sess
 }
 
@@ -76,34 +78,32 @@ func (s *Server) openSession(l *leadership, e *Endpoint, timeout time.Duration, 
 // for it, if there is one, is left to the caller.
 func (s *Server) endSession(sess *session, asked *conn, now time.Time) {
 	sess.dead = true
-	delete(s.sessions, sess.id)
+	delete(s.sessions.byID, sess.id)
 	if l := s.en.current; l != nil {
 		l.sessions.forget(sess.id)
 	}
-	if len(s.sessions) == 0 {
+	if len(s.sessions.byID) == 0 {
 		s.setTimer()
 	}
-	delete(s.swap, sess.id)
-	delete(s.losing, sess.id)
+	delete(s.sessions.swap, sess.id)
+	delete(s.en.losing, sess.id)
 	defer func() {
 		s.tellEnd(sess, asked)
 		s.endLag(sess.id)
 	}()
-	t := s.begin(superUser, now.UnixMilli(), false)
-	t.ended = sess.id
-	if s.linger > 0 && len(s.tree.ephemerals[sess.id]) > 0 {
-		s.leftovers = append(s.leftovers, leftover{s.elapsed(now) + s.linger.Milliseconds(), sess.id})
+	t := s.data.Begin(tree.SuperUser, now.UnixMilli(), false)
+	t.Ended = sess.id
+	if s.sessions.linger > 0 && len(s.data.Tree.EphemeralsOf(sess.id)) > 0 {
+		s.sessions.leftovers = append(s.sessions.leftovers, leftover{s.elapsed(now) + s.sessions.linger.Milliseconds(), sess.id})
 		s.setTimer()
-		s.logTxn(t)
+		s.journal.AppendTxn(t)
 		return
 	}
 	s.removeEphemerals(t, sess.id)
 }
 
-func (s *Server) removeEphemerals(t *txn, session int64) {
-	for _, path := range s.tree.ephemeralsOf(session) {
-		t.remove(path, s.tree.nodes[path])
-	}
+func (s *Server) removeEphemerals(t *tree.Txn, session int64) {
+	t.RemoveEphemerals(session)
 	s.fire(t)
 }
 
@@ -144,4 +144,19 @@ func (l *trafficLog) add(sess *session, living map[int64]*session) {
 		delete(l.counts, oldest)
 		excess--
 	}
+}
+
+func (sess *session) admits(password []byte) bool {
+	return subtle.ConstantTimeCompare(password, sess.password[:]) == 1
+}
+
+// A sessionTable has the sessions of the server that have not ended, and what is known of
+// others.
+type sessionTable struct {
+	byID      map[int64]*session
+	traffic   trafficLog
+	secret    [16]byte       // of the passwords of sessions that are not kept
+	swap      map[int64]bool // sessions that get another id with their next reconnect
+	linger    time.Duration  // for which the ephemerals of a session outlive it
+	leftovers []leftover
 }

@@ -4,9 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/journal"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
+)
+
+// Errors of data that [Server.Snapshot] or a server with [Config.DataFile] wrote.
+var (
+	// ErrCorrupt reports data that are damaged, or that this package did not write.
+	ErrCorrupt = journal.ErrCorrupt
+	// ErrNewerFormat reports data that a later version of this package wrote.
+	ErrNewerFormat = journal.ErrNewerFormat
 )
 
 // Snapshot writes the tree, the sessions and the zxid, all as of one moment, for
@@ -16,7 +25,7 @@ import (
 // waits while it is made, but not while w is written to.
 func (s *Server) Snapshot(w io.Writer) error {
 	s.mu.Lock()
-	b := s.appendSnapshot(nil)
+	b := s.state().AppendTo(nil)
 	s.mu.Unlock()
 	_, err := w.Write(b)
 	return err
@@ -29,15 +38,12 @@ func (s *Server) Snapshot(w io.Writer) error {
 //
 // Errors are those of r, and ErrCorrupt or ErrNewerFormat with what is wrong.
 func (s *Server) Restore(r io.Reader) error {
-	l, err := load(r)
+	st, err := journal.ReadSnapshot(r)
 	if err != nil {
 		return fmt.Errorf("zkserver: restore a snapshot: %w", err)
 	}
-	if l.torn {
-		return fmt.Errorf("zkserver: restore a snapshot: %w: its end is missing", ErrCorrupt)
-	}
 	s.mu.Lock()
-	err = s.adopt(l.state)
+	err = s.adopt(st)
 	s.mu.Unlock()
 	if err != nil {
 		return err
@@ -48,30 +54,28 @@ func (s *Server) Restore(r io.Reader) error {
 var errUsed = errors.New("zkserver: restore a snapshot: the server is in use; restore into a new one, before anybody connects")
 
 // adopt makes st the server's.
-func (s *Server) adopt(st *state) error {
-	unused := len(s.tree.nodes) == len(newTree().nodes) && s.zxid == 0
-	if s.closed || !unused || len(s.sessions) > 0 || len(s.conns) > 0 || s.en.current == nil {
+func (s *Server) adopt(st *journal.State) error {
+	unused := s.data.Tree.Size() == tree.NewTree().Size() && s.data.Zxid == 0
+	if s.closed || !unused || len(s.sessions.byID) > 0 || len(s.conns.open) > 0 || s.en.current == nil {
 		return errUsed
 	}
 	s.install(st)
 	s.en.leadAgain()
 	s.removeOrphans()
-	if s.journal != nil {
-		s.journal.renew()
-	}
+	s.journal.Renew()
 	return nil
 }
 
 // install takes over what st has, before the server has a leader.
-func (s *Server) install(st *state) {
-	s.tree, s.acls, s.zxid, s.en.epoch = st.tree, st.acls, st.zxid, st.zxid>>32
-	for id, saved := range st.sessions {
-		sess := newSession(id, saved.password, saved.timeout)
-		s.sessions[id] = sess
-		s.traffic.add(sess, s.sessions)
+func (s *Server) install(st *journal.State) {
+	s.data.Tree, s.data.Zxid, s.data.Epoch = st.Tree, st.Zxid, st.Zxid>>32
+	for id, saved := range st.Sessions {
+		sess := newSession(id, saved.Password, saved.Timeout)
+		s.sessions.byID[id] = sess
+		s.sessions.traffic.add(sess, s.sessions.byID)
 	}
 	for _, e := range s.en.endpoints {
-		if last, ok := st.lastIDs[byte(e.number)]; ok {
+		if last, ok := st.LastIDs[byte(e.number)]; ok {
 			e.nextID = max(e.nextID, last+1)
 		}
 	}
@@ -80,38 +84,34 @@ func (s *Server) install(st *state) {
 // removeOrphans removes ephemerals that were to go a little after their session,
 // when the server ended.
 func (s *Server) removeOrphans() {
-	for _, id := range slices.Sorted(maps.Keys(s.tree.ephemerals)) {
-		if s.sessions[id] == nil {
-			s.removeEphemerals(s.begin(superUser, time.Now().UnixMilli(), false), id)
+	for _, id := range s.data.Tree.Owners() {
+		if s.sessions.byID[id] == nil {
+			s.removeEphemerals(s.data.Begin(tree.SuperUser, time.Now().UnixMilli(), false), id)
 		}
 	}
 }
 
-// appendSnapshot appends all there is, from the header on. The caller holds mu.
-func (s *Server) appendSnapshot(b []byte) []byte {
-	b = appendDataHeader(b)
-	start := len(b)
-	b = beginDataFrame(b)
-	b = appendNumber(b, stepZxid, s.zxid)
+// state is the part of the server that outlives it. The caller holds mu, and the state
+// is valid for as long.
+func (s *Server) state() *journal.State {
+	st := journal.NewState()
+	st.Tree, st.Zxid = s.data.Tree, s.data.Zxid
 	for _, e := range s.en.endpoints {
-		b = appendNumber(b, stepLastID, e.nextID-1)
+		st.LastIDs[byte(e.number)] = e.nextID - 1
 	}
-	for id, sess := range s.sessions {
-		b = appendSession(b, id, sess.password, sess.timeout)
+	for id, sess := range s.sessions.byID {
+		st.Sessions[id] = journal.Session{Password: sess.password, Timeout: sess.timeout}
 	}
-	var walk func(*node)
-	walk = func(n *node) {
-		b = appendStep(b, stepPut, n)
-		if len(b)-start > snapshotFrame {
-			b = endDataFrame(b, start)
-			start = len(b)
-			b = beginDataFrame(b)
-		}
-		for _, c := range n.children() {
-			walk(c)
-		}
+	return st
+}
+
+// persist returns when all that happened is in the data file, if there is one. If
+// that fails, the server stops, because it must not tell a client of a change that it will
+// not remember.
+func (s *Server) persist() error {
+	err := s.journal.Flush()
+	if err != nil {
+		s.Stop()
 	}
-	walk(s.tree.nodes["/"])
-	b = appendNumber(b, stepComplete, int64(len(s.tree.nodes)-1))
-	return endDataFrame(b, start)
+	return err
 }

@@ -52,28 +52,6 @@ type connStats struct {
 
 func newConnStats() connStats { return connStats{lastXid: -1, lastZxid: -1} }
 
-func (s *Server) countReceived(c *conn) {
-	c.ep.stats.received++
-	c.stats.received++
-}
-
-func (s *Server) countSent(c *conn) {
-	c.ep.stats.sent++
-	c.stats.sent++
-}
-
-// countReply notes an answer, which took d because of faults.
-func (s *Server) countReply(c *conn, r *request, zxid int64, now time.Time, d time.Duration) {
-	s.countSent(c)
-	c.ep.stats.latency.add(d)
-	c.stats.latency.add(d)
-	if r.xid >= 0 {
-		c.stats.lastXid = r.xid
-	}
-	c.stats.lastOp, c.stats.lastZxid = r.op, zxid
-	c.stats.lastTime, c.stats.lastMs = now, d.Milliseconds()
-}
-
 // opAbbreviations are the names that cons has for the last operation.
 var opAbbreviations = map[OpCode]string{
 	OpConnect: "SESS", OpPing: "PING", OpMulti: "MULT", OpMultiRead: "MLTR",
@@ -86,8 +64,8 @@ var opAbbreviations = map[OpCode]string{
 	OpCheckWatches: "CHKW", OpRemoveWatches: "REMW", OpWhoAmI: "HOMI",
 }
 
-func (c *conn) lastOp() string {
-	if name, ok := opAbbreviations[c.stats.lastOp]; ok {
+func (st *connStats) lastName() string {
+	if name, ok := opAbbreviations[st.lastOp]; ok {
 		return name
 	}
 	return "NA"

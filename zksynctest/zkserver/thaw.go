@@ -2,7 +2,6 @@ package zkserver
 
 import (
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -51,74 +50,4 @@ func (o ThawOrder) String() string {
 		return "SweepFirst"
 	}
 	return fmt.Sprintf("ThawOrder(%d)", int(o))
-}
-
-// SetThawOrder chooses what leaders do first when they go on after a freeze, from now
-// on. At the start it is RequestsFirst. Another value than the constants panics.
-func (s *Server) SetThawOrder(o ThawOrder) {
-	if o < RequestsFirst || o > SweepFirst {
-		panic("zkserver: SetThawOrder: there is no " + o.String())
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.thawOrder = o
-}
-
-// goOn does what e was kept from while it was frozen. A follower answers the ping of
-// its leader at once.
-func (l *leadership) goOn(e *Endpoint) {
-	s := l.en.s
-	now := s.elapsed(time.Now())
-	if e != l.leader {
-		if e.overdue && l.has(e) && l.leader.thaw == nil {
-			l.report(e)
-		}
-		l.planCount()
-		return
-	}
-	unheard := slices.ContainsFunc(l.en.endpoints, func(e *Endpoint) bool { return e.in == l && e.overdue })
-	grace := thawGrace
-	switch s.thawOrder {
-	case SweepFirst:
-		grace = 0
-	case RequestsDuringSweep:
-		l.sessions.picked = l.sessions.expired(now)
-	case RequestsAfterMark:
-		l.sessions.picked = l.sessions.expired(now)
-		for _, ts := range l.sessions.picked {
-			ts.closing = true
-		}
-	}
-	l.sweepFrom = now + grace.Milliseconds()
-	if grace == 0 {
-		s.sweep(time.Now())
-	} else {
-		s.setTimer()
-	}
-	if l.ping == nil && (l.overduePing || unheard) {
-		l.pingAfter(grace)
-	}
-	l.overduePing = false
-	l.planCount()
-}
-
-// refuseClosing answers a request of a session that the leader is about to end.
-func (s *Server) refuseClosing(c *conn, r *request) result {
-	if !r.op.isWrite() {
-		return result{code: ErrSessionExpired, zxid: s.en.zxidOf(c.rep)}
-	}
-	t := s.begin(nil, 0, false)
-	s.fire(t)
-	if r.op != OpMulti {
-		return result{code: ErrSessionExpired, zxid: t.zxid}
-	}
-	for i := range r.subs {
-		r.subs[i].code = ErrRuntimeInconsistency
-		if i == 0 {
-			r.subs[i].code = ErrSessionExpired
-		}
-		c.reply = appendMultiError(c.reply, r.subs[i].code)
-	}
-	c.reply = appendMultiHeader(c.reply, opError, true, -1)
-	return result{zxid: t.zxid}
 }

@@ -2,17 +2,12 @@ package zkserver
 
 import "time"
 
-// touched is what a follower has heard of a session since its last report.
-type touched struct {
-	timeout time.Duration // of the connection over which it was heard of last
-	times   int
-}
-
 // touch tells the leader that c's session is alive, if c's server can, and reports
 // whether the leader has the session. At the leader itself that happens at once. A
 // follower keeps the touch for its next report: requests that it forwards touch
 // nothing at the leader.
-func (s *Server) touch(c *conn, l *leadership, now time.Time) bool {
+func (c *conn) touch(l *leadership, now time.Time) bool {
+	s := c.s
 	switch {
 	case l == nil:
 		return true // nobody hears of it, and so nobody objects
@@ -93,7 +88,7 @@ func (l *leadership) report(e *Endpoint) {
 	now := s.elapsed(time.Now())
 	e.overdue = false
 	for id, heard := range e.touches {
-		if heard.times > 1 || !s.losing[id] {
+		if heard.times > 1 || !s.en.losing[id] {
 			s.planSweep(l, l.sessions.touch(id, heard.timeout, now))
 		}
 	}
@@ -116,8 +111,8 @@ func (s *Server) LoseTouches(id int64, on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if on {
-		s.losing[id] = true
+		s.en.losing[id] = true
 	} else {
-		delete(s.losing, id)
+		delete(s.en.losing, id)
 	}
 }

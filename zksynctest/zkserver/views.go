@@ -1,11 +1,8 @@
 package zkserver
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -21,14 +18,14 @@ type SessionInfo struct {
 func (s *Server) Sessions() []SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := make([]SessionInfo, 0, len(s.sessions))
-	for _, id := range slices.Sorted(maps.Keys(s.sessions)) {
-		sess := s.sessions[id]
+	list := make([]SessionInfo, 0, len(s.sessions.byID))
+	for _, id := range slices.Sorted(maps.Keys(s.sessions.byID)) {
+		sess := s.sessions.byID[id]
 		list = append(list, SessionInfo{
 			ID:         id,
 			Timeout:    sess.negotiated,
 			Connected:  len(sess.conns) > 0,
-			Ephemerals: s.tree.ephemeralsOf(id),
+			Ephemerals: s.data.Tree.EphemeralsOf(id),
 		})
 	}
 	return list
@@ -39,8 +36,8 @@ func (s *Server) Watches() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
-	for c := range s.conns {
-		n += c.countWatches()
+	for c := range s.conns.open {
+		n += c.client.Watching()
 	}
 	return n
 }
@@ -50,22 +47,20 @@ func (s *Server) WatchesOf(id int64) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := 0
-	for c := range s.conns {
+	for c := range s.conns.open {
 		if c.sess != nil && c.sess.id == id {
-			n += c.countWatches()
+			n += c.client.Watching()
 		}
 	}
 	return n
 }
-
-func (c *conn) countWatches() int { return len(c.watches[dataWatch]) + len(c.watches[childWatch]) }
 
 // Traffic is what a session has cost so far. Sessions that are over are remembered
 // for a while.
 func (s *Server) Traffic(id int64) Traffic {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := s.traffic.counts[id]
+	t := s.sessions.traffic.counts[id]
 	if t == nil {
 		return Traffic{}
 	}
@@ -76,38 +71,13 @@ func (s *Server) Traffic(id int64) Traffic {
 func (s *Server) Zxid() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return max(s.zxid, s.en.epoch<<32)
+	return s.data.Latest()
 }
-
-// dumpedData is how many bytes of a znode's data Dump shows.
-const dumpedData = 64
 
 // Dump shows the tree for people: a line for each znode but the server's own below
 // /zookeeper, sorted by path.
 func (s *Server) Dump() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var b strings.Builder
-	for _, path := range slices.Sorted(maps.Keys(s.tree.nodes)) {
-		if path == "" || path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/") {
-			continue
-		}
-		n := s.tree.nodes[path]
-		fmt.Fprintf(&b, "%s version=%d cversion=%d zxid=%#x", path, n.version, n.visibleCversion(), n.mzxid)
-		switch {
-		case n.isEphemeral():
-			fmt.Fprintf(&b, " session=%#x", n.owner)
-		case n.owner == ownerContainer:
-			b.WriteString(" container")
-		case n.owner != 0:
-			fmt.Fprintf(&b, " ttl=%v", time.Duration(n.owner&maxTTL)*time.Millisecond)
-		}
-		if len(n.data) > dumpedData {
-			fmt.Fprintf(&b, " %s... (%d bytes)", strconv.Quote(string(n.data[:dumpedData])), len(n.data))
-		} else if len(n.data) > 0 {
-			b.WriteString(" " + strconv.Quote(string(n.data)))
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
+	return s.data.Tree.Dump()
 }

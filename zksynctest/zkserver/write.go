@@ -3,157 +3,127 @@ package zkserver
 import (
 	"slices"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
-// write executes an operation that takes a zxid, and fires the watches it trips
+// performWrite executes an operation that takes a zxid, and fires the watches it trips
 // before its answer is queued.
-func (s *Server) write(c *conn, r *request, now time.Time) result {
-	if r.op == OpCloseSession {
+func (c *conn) performWrite(r *jute.Request, now time.Time) result {
+	s := c.s
+	if r.Op == OpCloseSession {
 		s.endSession(c.sess, c, now)
-		return result{zxid: s.zxid, hangUp: true}
+		return result{zxid: s.data.Zxid, hangUp: true}
 	}
-	if r.bad && r.op == OpReconfig {
+	if r.Bad && r.Op == OpReconfig {
 		return result{code: ErrMarshalling, zxid: s.en.zxidOf(c.rep)} // of all writes, it is read before it counts
 	}
-	if r.op == OpMulti && slices.ContainsFunc(r.subs, func(sub request) bool { return sub.null }) {
+	if r.Op == OpMulti && slices.ContainsFunc(r.Subs, func(sub jute.Request) bool { return sub.Null }) {
 		// A real server falls over it after it has taken the zxid, and answers an
 		// error with the record of an empty multi.
-		s.wasted++
-		c.reply = appendMultiHeader(c.reply, opError, true, -1)
-		return result{code: ErrMarshalling, zxid: s.zxid, whole: true}
+		s.data.Waste()
+		c.reply = jute.AppendMultiHeader(c.reply, jute.OpError, true, -1)
+		return result{code: ErrMarshalling, zxid: s.data.Zxid, whole: true}
 	}
-	t := s.begin(c.ids, now.UnixMilli(), r.op == OpMulti)
-	res := result{zxid: t.zxid}
+	t := s.data.Begin(c.client.IDs, now.UnixMilli(), r.Op == OpMulti)
+	res := result{zxid: t.Zxid}
 	switch {
-	case r.bad:
+	case r.Bad:
 		res.code = ErrMarshalling
-	case r.op == OpMulti:
-		res.code = s.multi(c, t, r)
-	case r.op == OpReconfig:
+	case r.Op == OpMulti:
+		res.code = c.multi(t, r)
+	case r.Op == OpReconfig:
 		res.code = ErrReconfigDisabled
 		if s.cfg.Reconfig {
 			res.code = ErrUnimplemented
 		}
 	default:
-		res.code = s.writeOne(c, t, r)
+		res.code = c.writeOne(t, r)
 	}
 	s.fire(t)
 	return res
 }
 
-func (s *Server) writeOne(c *conn, t *txn, r *request) Code {
-	switch r.op {
+func (c *conn) writeOne(t *tree.Txn, r *jute.Request) Code {
+	switch r.Op {
 	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
-		path, n, code := t.create(r, c.sess.id)
-		if code != codeOK {
+		path, n, code := t.Create(r, c.sess.id)
+		if code != jute.OK {
 			return code
 		}
-		c.reply = appendString(c.reply, path)
-		if r.op != OpCreate {
-			c.reply = n.appendStat(c.reply)
+		c.reply = jute.AppendString(c.reply, path)
+		if r.Op != OpCreate {
+			c.reply = n.AppendStat(c.reply)
 		}
 	case OpDelete:
-		if r.null {
+		if r.Null {
 			return ErrMarshalling
 		}
-		return t.delete(r.path, r.version)
+		return t.Delete(r.Path, r.Version)
 	case OpDeleteContainer:
 		return ErrBadArguments // only the server itself can name one
 	case OpSetData:
-		n, code := t.setData(r.path, r.data, r.version)
-		if code != codeOK {
+		n, code := t.SetData(r.Path, r.Data, r.Version)
+		if code != jute.OK {
 			return code
 		}
-		c.reply = n.appendStat(c.reply)
+		c.reply = n.AppendStat(c.reply)
 	case OpSetACL:
-		n, code := t.setACL(r.path, r.acl, r.version)
-		if code != codeOK {
+		n, code := t.SetACL(r.Path, r.ACL, r.Version)
+		if code != jute.OK {
 			return code
 		}
-		c.reply = n.appendStat(c.reply)
+		c.reply = n.AppendStat(c.reply)
 	case OpCheck:
-		n, code := t.check(r.path, r.version)
-		if code != codeOK {
+		n, code := t.Check(r.Path, r.Version)
+		if code != jute.OK {
 			return code
 		}
 		// Within a multi a check answers nothing; on its own a real server has no
 		// sensible answer, so the Stat it seems to have meant is given.
-		if !t.multi {
-			c.reply = n.appendStat(c.reply)
+		if !t.Multi {
+			c.reply = n.AppendStat(c.reply)
 		}
 	}
-	return codeOK
+	return jute.OK
 }
 
 // multi applies all its operations or none. A failed one is told by the results,
 // not by the header of the reply; but one that makes no sense fails the request.
-func (s *Server) multi(c *conn, t *txn, r *request) Code {
+func (c *conn) multi(t *tree.Txn, r *jute.Request) Code {
+	s := c.s
 	start, failed := len(c.reply), -1
-	for i := range r.subs {
-		sub := &r.subs[i]
-		answer := sub.op
-		if sub.code = sub.asInMulti(&answer); sub.code == codeOK {
-			if s.cfg.Compat38 && sub.op == OpCreate2 {
-				sub.op, answer = OpCreate, OpCreate
+	for i := range r.Subs {
+		sub := &r.Subs[i]
+		answer := sub.Op
+		if sub.Code = sub.AsInMulti(&answer); sub.Code == jute.OK {
+			if s.cfg.Compat38 && sub.Op == OpCreate2 {
+				sub.Op, answer = OpCreate, OpCreate
 			}
-			c.reply = appendMultiHeader(c.reply, answer, false, codeOK)
-			sub.code = s.writeOne(c, t, sub)
+			c.reply = jute.AppendMultiHeader(c.reply, answer, false, jute.OK)
+			sub.Code = c.writeOne(t, sub)
 		}
-		if sub.code == ErrMarshalling {
-			t.rollBack()
+		if sub.Code == ErrMarshalling {
+			t.RollBack()
 			return ErrMarshalling
 		}
-		if sub.code != codeOK {
+		if sub.Code != jute.OK {
 			failed = i
 			break
 		}
 	}
 	if failed >= 0 {
-		t.rollBack()
+		t.RollBack()
 		c.reply = c.reply[:start]
-		for i := range r.subs {
-			sub := &r.subs[i]
+		for i := range r.Subs {
+			sub := &r.Subs[i]
 			if i > failed {
-				sub.code = ErrRuntimeInconsistency
+				sub.Code = ErrRuntimeInconsistency
 			}
-			c.reply = appendMultiError(c.reply, sub.code)
+			c.reply = jute.AppendMultiError(c.reply, sub.Code)
 		}
 	}
-	c.reply = appendMultiHeader(c.reply, opError, true, -1)
-	return codeOK
-}
-
-// asInMulti makes of a create what its flags say: within a multi they count, and
-// not the operation. It sets the type of the result too.
-func (r *request) asInMulti(answer *OpCode) Code {
-	switch r.op {
-	case OpCreate, OpCreate2, OpCreateContainer, OpCreateTTL:
-	default:
-		return codeOK
-	}
-	switch {
-	case r.flags == flagTTL || r.flags == flagTTLSequential:
-		if r.op != OpCreateTTL {
-			return ErrMarshalling // it has no ttl
-		}
-		*answer = OpCreate2
-		return codeOK
-	case r.flags == flagContainer:
-		r.op, *answer = OpCreateContainer, OpCreate2
-	case r.op != OpCreate2:
-		r.op, *answer = OpCreate, OpCreate
-	}
-	r.ttl = -1
-	return codeOK
-}
-
-func appendMultiHeader(b []byte, op OpCode, done bool, code Code) []byte {
-	b = appendInt32(b, int32(op))
-	b = appendBool(b, done)
-	return appendInt32(b, int32(code))
-}
-
-func appendMultiError(b []byte, code Code) []byte {
-	b = appendMultiHeader(b, opError, false, code)
-	return appendInt32(b, int32(code))
+	c.reply = jute.AppendMultiHeader(c.reply, jute.OpError, true, -1)
+	return jute.OK
 }
