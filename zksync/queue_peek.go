@@ -10,7 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// listsPerRequest is how many directories are listed in one request.
+// listsPerRequest is the number of directories that one request lists.
 const listsPerRequest = 16
 
 // Len returns the number of messages in the queue: messages that wait, messages that
@@ -52,6 +52,8 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 		if q.kind.delayed {
 			now = time.Now().UnixMilli()
 		}
+		// The claims first: a claim that is created after this list makes Peek return a
+		// message that was free at the time of the call.
 		claims, _, err := s.Children(ctx, q.child(claimsName))
 		if err != nil && session.ClassOf(err) != session.ClassNoNode {
 			return err
@@ -76,6 +78,8 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 				if _, claimed := slices.BinarySearch(claims, q.claimNameIn(dir, it)); claimed {
 					continue
 				}
+				// The message may have been removed since the listing. Then the next one is the
+				// first.
 				data, _, err = s.Get(ctx, child(dir, it.name))
 				if session.ClassOf(err) == session.ClassNoAuth {
 					unreadable = err
@@ -101,6 +105,7 @@ func (q *queue) claimNameIn(dir string, it queueItem) string {
 	return lastName(dir) + "-" + it.name
 }
 
+// do calls fn under a session, and retries it like session.Manager.Do.
 func (q *queue) do(ctx context.Context, fn func(context.Context, *session.Session) error) error {
 	if err := q.checkUsable(); err != nil {
 		return err
@@ -114,6 +119,7 @@ func (q *queue) partitionDirs(ctx context.Context, s *session.Session, upTo int6
 	if q.kind.parsePartition == nil {
 		return []string{q.path}, nil
 	}
+	// A missing directory is an empty queue: no Put has created it yet.
 	names, _, err := s.Children(ctx, q.path)
 	if session.ClassOf(err) == session.ClassNoNode {
 		return nil, nil
