@@ -2,12 +2,12 @@ package zksync
 
 import "slices"
 
-// A backlog is the local list of the messages of one directory that are known to
-// wait, in order. It is filled by a listing and drained from memory, so that the cost
-// of a message does not depend on how many wait. It does no locking.
+// A backlog is the local list of the messages of one directory that are known to wait,
+// in order. A listing fills it, and messages are picked from memory, so that the cost of
+// a message does not depend on the length of the queue. It does no locking.
 type backlog struct {
-	listed   []queueItem // the messages of a listing, without the messages taken already
-	returned []queueItem // messages that came back later, in order; few
+	listed   []queueItem // the messages of a listing that were not picked
+	returned []queueItem // messages that were inserted later, in order; few
 }
 
 func (b *backlog) len() int { return len(b.listed) + len(b.returned) }
@@ -15,7 +15,7 @@ func (b *backlog) len() int { return len(b.listed) + len(b.returned) }
 // replace replaces the backlog by a listing, which is in order.
 func (b *backlog) replace(items []queueItem) { b.listed, b.returned = items, nil }
 
-// first is the message to be taken next.
+// first returns the message that pop removes next.
 func (b *backlog) first() (queueItem, bool) {
 	switch {
 	case len(b.returned) > 0 && (len(b.listed) == 0 || compareItems(b.returned[0], b.listed[0]) <= 0):
@@ -32,6 +32,7 @@ func (b *backlog) pop() (queueItem, bool) {
 	if len(b.returned) > 0 && compareItems(b.returned[0], it) == 0 {
 		b.returned = b.returned[1:]
 	}
+	// A message that was inserted may be in a later listing, too.
 	if len(b.listed) > 0 && compareItems(b.listed[0], it) == 0 {
 		b.listed[0] = queueItem{}
 		b.listed = b.listed[1:]
@@ -39,14 +40,14 @@ func (b *backlog) pop() (queueItem, bool) {
 	return it, ok
 }
 
-// insert puts a message back in its place.
+// insert puts a message back into its position.
 func (b *backlog) insert(it queueItem) {
 	if i, found := slices.BinarySearchFunc(b.returned, it, compareItems); !found {
 		b.returned = slices.Insert(b.returned, i, it)
 	}
 }
 
-// countDue counts the messages that are due, in milliseconds since 1970.
+// countDue counts the messages that are due at a time, in milliseconds since 1970.
 func (b *backlog) countDue(now int64) int {
 	count := func(items []queueItem) int {
 		n, _ := slices.BinarySearchFunc(items, now, func(it queueItem, now int64) int {

@@ -2,7 +2,7 @@ package zksync
 
 import "sync"
 
-// A broadcast wakes all goroutines that wait for it. notify does not block.
+// A broadcast wakes all goroutines that wait for it.
 type broadcast struct {
 	mu       sync.Mutex
 	notified chan struct{}
@@ -19,6 +19,7 @@ func (b *broadcast) subscribe() <-chan struct{} {
 	return b.notified
 }
 
+// notify closes the channel of all subscribers. It does not block.
 func (b *broadcast) notify() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

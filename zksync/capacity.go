@@ -63,7 +63,7 @@ func (g *capacity) Admit(ctx context.Context, s *session.Session, n int) ([]any,
 		}
 		g.full.Store(&fullError{g.used, g.n})
 		if wait == nil {
-			// One for all Puts of the value: they are sent together.
+			// One Wait for all Puts of the value, because one request sends all of them.
 			wait = s.StartWait("put", g.dir, func(context.Context) error {
 				if full := g.Waiting(); full != nil {
 					return full
@@ -76,17 +76,18 @@ func (g *capacity) Admit(ctx context.Context, s *session.Session, n int) ([]any,
 		}
 		round = 0
 	}
-	// Not earlier: of callers that all give up at one moment, the last ones must still
-	// find the reason.
+	// Clear the reason here, and not when the wait ends: if all callers give up at one
+	// moment, the last ones must still find it.
 	g.full.Store(nil)
 	return []any{&zk.SetDataRequest{Path: g.path, Data: []byte{}, Version: g.version}}, min(n, g.n-g.used), nil
 }
 
-// count looks how much there is room for. If there is none, it returns a watch for
-// when that may have changed.
+// count counts the messages. If there is no room, it returns a watch that fires when
+// there may be room.
 func (g *capacity) count(ctx context.Context, s *session.Session) (*session.Watch, error) {
 	g.known = false
-	// Read the version first: every later Put changes it.
+	// Read the version before the messages are counted: a Put in between changes the
+	// version, and the server refuses a request that relies on the old count.
 	ok, stat, err := s.Exists(ctx, g.path)
 	if err != nil {
 		return nil, err
@@ -101,12 +102,14 @@ func (g *capacity) count(ctx context.Context, s *session.Session) (*session.Watc
 	if !ok {
 		return nil, g.makeDir(ctx, s, g.dir)
 	}
+	// NumChildren is an upper bound, which costs no listing while the queue is not nearly
+	// full.
 	g.version, g.used = stat.Version, int(dir.NumChildren)
 	if g.used < g.n {
 		g.known = true
 		return nil, nil
 	}
-	// NumChildren also counts children that are no messages.
+	// NumChildren also counts children that are not messages: count the messages exactly.
 	names, _, w, err := s.WatchChildren(ctx, g.dir)
 	if session.ClassOf(err) == session.ClassNoNode {
 		return nil, nil
@@ -140,6 +143,8 @@ func (g *capacity) createZnode(ctx context.Context, s *session.Session) error {
 }
 
 func (g *capacity) Passed(n int) {
+	// Our own writes raise the version by one each. If another producer has written, the
+	// next request is refused and the messages are counted again.
 	g.used += n
 	g.version++
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// A claim is a message that one session has to itself, by an ephemeral znode of
-// the message's name.
+// A claim is a message that one session has claimed by an ephemeral znode of the
+// message's name. No other consumer delivers the message while the znode exists.
 type claim struct {
 	messageRef
 	view  *queueView
@@ -22,11 +22,11 @@ type claim struct {
 	czxid int64
 }
 
-const (
-	maxClaims = 128 // in one transaction
-)
+// maxClaims is the number of claims in one transaction.
+const maxClaims = 128
 
-// maxRead is how many messages one read may bring, going by those before.
+// maxRead returns how many messages one read may bring into memory. It goes by the
+// sizes of earlier messages.
 func (v *queueView) maxRead() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -35,17 +35,14 @@ func (v *queueView) maxRead() int {
 
 func (v *queueView) maxReadLocked() int { return max(1, readBudget/max(1, v.largestRecent)) }
 
-// claimMessages claims the messages that still exist and that no other consumer has claimed, in
-// order. It gives the messages that it does not claim back to the view. ctx must be
-// the consumer's life: if ctx ends before the answer, the outcome of the request is
-// unknown.
+// claimMessages claims at most most messages, in order, of the messages that still exist
+// and that no other consumer has claimed. It requeues the messages that it does not
+// claim. gone is the number of messages that other clients have removed. ctx must be
+// cleanupCtx: if ctx ends before the answer, the outcome of the request is unknown.
 //
-// If there are other consumers, many of the messages may be gone by now, so claim
-// reads them first. Otherwise it claims them blindly, which is cheaper for the
-// servers, and complete reads them later.
-//
-// It claims at most most messages. gone is the number of messages that other clients
-// have removed.
+// If there are other consumers, many of the messages may be gone by now, and
+// claimMessages reads them first. Otherwise it claims them blindly, which is cheaper for
+// the servers, and readClaimed reads them later.
 func (v *queueView) claimMessages(ctx context.Context, refs []messageRef, most int) (found []*claim, gone int, err error) {
 	found = make([]*claim, len(refs))
 	for i, r := range refs {
@@ -68,6 +65,8 @@ func (v *queueView) claimMessages(ctx context.Context, refs []messageRef, most i
 	if len(found) > most {
 		found = v.keepOnly(found, found[:most])
 	}
+	// claimAll claims all messages or none. Repeat it without the messages that stood in
+	// its way.
 	for again := true; again && err == nil && len(found) > 0; {
 		found, again, err = v.claimAll(ctx, found, blindly)
 	}
@@ -80,7 +79,9 @@ func (v *queueView) claimMessages(ctx context.Context, refs []messageRef, most i
 		for _, cl := range found {
 			v.requeue(cl.messageRef)
 			if v.c.cleanupCtx.Err() != nil {
-				v.s.DiscardOwn(v.claimPath(cl.messageRef), v.c.id) // if it comes about yet
+				// Close did not wait for the answer. The servers may still create the claim,
+				// and it would keep the message from all consumers.
+				v.s.DiscardOwn(v.claimPath(cl.messageRef), v.c.id)
 			}
 		}
 		return nil, gone, err
@@ -88,9 +89,9 @@ func (v *queueView) claimMessages(ctx context.Context, refs []messageRef, most i
 	return found, gone, nil
 }
 
-// claimAll claims all of the messages or none. If it claims none, it returns the
-// messages to try again with. After a failure it returns the messages that were not
-// given back yet.
+// claimAll claims all of the messages or none, in one transaction. If it claims none, it
+// returns the messages to try again with. After a failure it returns the messages that
+// it has not requeued.
 func (v *queueView) claimAll(ctx context.Context, found []*claim, blindly bool) (left []*claim, again bool, err error) {
 	if found = v.keepOnly(found, found[:v.holdClaims(len(found))]); len(found) == 0 {
 		return nil, false, nil
@@ -99,6 +100,8 @@ func (v *queueView) claimAll(ctx context.Context, found []*claim, blindly bool) 
 	each := 1
 	for _, cl := range found {
 		if !blindly {
+			// Another consumer may have removed the message since it was read. Its claim is
+			// gone, too, so that the creation of ours would succeed.
 			ops = append(ops, &zk.CheckVersionRequest{Path: v.path(cl.messageRef), Version: -1})
 			each = 2
 		}
@@ -110,6 +113,8 @@ func (v *queueView) claimAll(ctx context.Context, found []*claim, blindly bool) 
 	}
 	at, class := session.FailedOp(results), session.ClassOf(err)
 	if class == session.ClassConnectionLost {
+		// The answer was lost: the claims may exist, and stay as long as the session. Look
+		// for them instead of a second attempt, which our own claims would refuse.
 		ours, failed := v.findOwnClaims(ctx, found)
 		v.releaseHeld(len(found) - len(ours))
 		if failed != nil {
@@ -122,11 +127,13 @@ func (v *queueView) claimAll(ctx context.Context, found []*claim, blindly bool) 
 	case class == session.ClassTooLarge && len(found) > 1:
 		return v.keepOnly(found, found[:len(found)/2]), true, nil
 	case at < 0:
-		return found, false, err
+		return found, false, err // no operation is to blame
 	case at%each < each-1 && class == session.ClassNoNode:
+		// A check has failed: the message is gone.
 		v.forgetMessage(found[at/each].messageRef)
 		return slices.Delete(found, at/each, at/each+1), true, nil
 	case class == session.ClassNoNode:
+		// A creation has failed: the directory of the claims is missing.
 		return found, true, v.s.MakeDir(ctx, v.c.q.child(claimsName))
 	case class == session.ClassNodeExists:
 		return v.withoutClaimed(ctx, found)
@@ -134,7 +141,7 @@ func (v *queueView) claimAll(ctx context.Context, found []*claim, blindly bool) 
 	return found, false, err
 }
 
-// keepOnly returns kept, and gives back the other messages of found.
+// keepOnly returns kept, and requeues the other messages of found.
 func (v *queueView) keepOnly(found, kept []*claim) []*claim {
 	for _, cl := range found {
 		if !slices.Contains(kept, cl) {
@@ -147,9 +154,11 @@ func (v *queueView) keepOnly(found, kept []*claim) []*claim {
 	return kept
 }
 
-// withoutClaimed removes the messages from found that other consumers have claimed. A
-// message that was given back meanwhile stays in its place, ahead of later messages.
+// withoutClaimed removes the messages from found that other consumers have claimed. It
+// reports true, so that claimAll is called again.
 func (v *queueView) withoutClaimed(ctx context.Context, found []*claim) ([]*claim, bool, error) {
+	// List the claims anew. A claim that stood in the way may be gone by now, and its
+	// message must be delivered ahead of later messages.
 	if err := v.listClaims(ctx); err != nil {
 		return found, false, err
 	}
@@ -167,10 +176,11 @@ func (v *queueView) withoutClaimed(ctx context.Context, found []*claim) ([]*clai
 	return left, true, nil
 }
 
-// findOwnClaims finds those claims that we have after all, when the answer to
-// their creation was lost. It looks behind a commit: a claim that does not exist now
-// will not exist.
+// findOwnClaims returns the messages of found that we have claimed, after the answer to
+// the creation of the claims was lost.
 func (v *queueView) findOwnClaims(ctx context.Context, found []*claim) ([]*claim, error) {
+	// A deposed leader would not show a claim that its successor has committed. Behind a
+	// commit, a claim that does not exist now will never exist.
 	if err := v.s.SyncQuorum(ctx, v.c.q.path); err != nil {
 		return nil, err
 	}
@@ -191,20 +201,22 @@ func (v *queueView) findOwnClaims(ctx context.Context, found []*claim) ([]*claim
 	return ours, nil
 }
 
-// isOwnClaim says whether a claim that was read is ours: of this session, and of this
-// value, since others may consume under the same session.
+// isOwnClaim reports whether this value has created a claim under this session. Other
+// values may consume under the same session.
 func (v *queueView) isOwnClaim(r session.ReadResult) bool {
 	return r.Stat.EphemeralOwner == v.s.ID() && bytes.Equal(r.Data, v.c.id)
 }
 
-// holdClaims says that there may be claims of ours from now on, which the lease of the
-// session is to protect: as many of n as the session has room for.
+// holdClaims counts as many of n claims as the session has room for, and returns their
+// number. From then on the lease of the session protects the claims.
 func (v *queueView) holdClaims(n int) int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	// A value without a claim may always have one. Otherwise the other values of the
+	// session could keep it from its messages forever.
 	least := 0
 	if v.held == v.takes {
-		least = 1 // a value that has no claim may always have one
+		least = 1
 	}
 	if n = v.load.reserve(n, v.claimBytes, least); n > 0 {
 		v.holdLocked(n, 0)
@@ -212,9 +224,11 @@ func (v *queueView) holdClaims(n int) int {
 	return n
 }
 
-// holdLocked counts claims, and adds to the session's load; o.mu is held.
+// holdLocked counts claims, and adds bytes to the session's load; v.mu is held.
 func (v *queueView) holdLocked(n, bytes int) {
 	v.load.adjust(bytes)
+	// The lease begins before the claims are created: the loss of the session must be
+	// noticed from the first moment at which a claim may exist.
 	if v.held += n; v.lease == nil {
 		v.lease = v.s.Lease()
 	}
@@ -235,7 +249,7 @@ func (v *queueView) releaseHeld(n int) {
 	}
 }
 
-// unsettledCount is the number of our claims.
+// unsettledCount returns the number of our claims.
 func (v *queueView) unsettledCount() int {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -243,23 +257,28 @@ func (v *queueView) unsettledCount() int {
 }
 
 // holdTake protects a message that a Take is about to remove, as holdClaims protects
-// claims, until releaseTake.
+// claims, until releaseTake. A connection that is silent is then given up early.
 func (v *queueView) holdTake() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	// takes and held change under one lock: a Take in between would look to
+	// unsettledCount like a claim that was settled, and make room for one claim too many.
 	v.takes++
 	v.holdLocked(1, v.claimBytes)
 }
 
+// releaseTake ends the protection of holdTake.
 func (v *queueView) releaseTake() {
+	// takes goes down before held: in between, unsettledCount is too large and not too
+	// small.
 	v.mu.Lock()
 	v.takes--
 	v.mu.Unlock()
 	v.releaseHeld(1)
 }
 
-// confirmLease makes sure that this consumer learns of the loss of its claims before
-// another consumer can claim the messages.
+// confirmLease waits until the lease guarantees that this consumer learns of the loss of
+// its claims before another consumer can claim the messages.
 func (v *queueView) confirmLease(ctx context.Context) error {
 	v.mu.Lock()
 	lease := v.lease
@@ -270,7 +289,8 @@ func (v *queueView) confirmLease(ctx context.Context) error {
 	return znode.Grant(ctx, lease)
 }
 
-// removeTx is the transaction by which a message that we have claimed goes.
+// removeTx returns the transaction that deletes a claimed message and its claim. It fails
+// if another client has deleted the claim.
 func (cl *claim) removeTx() commit.Tx {
 	item, name := cl.view.path(cl.messageRef), cl.view.claimPath(cl.messageRef)
 	return commit.Tx{
@@ -279,7 +299,7 @@ func (cl *claim) removeTx() commit.Tx {
 	}
 }
 
-// releaseTx is the transaction by which a claim goes and the message stays.
+// releaseTx returns the transaction that deletes a claim and keeps the message.
 func (cl *claim) releaseTx() commit.Tx {
 	name := cl.view.claimPath(cl.messageRef)
 	return commit.Tx{Ops: []any{&zk.DeleteRequest{Path: name, Version: -1}}, Size: len(name) + 20}

@@ -16,21 +16,22 @@ import (
 // keeps every server from starting again.
 const maxSessionClaimBytes = 256 << 10
 
-// claimLoads are the claims of the sessions of this process.
+// claimLoads has the claimLoad of each live session of this process.
 var claimLoads struct {
 	mu sync.Mutex
 	of map[*session.Session]*claimLoad
 }
 
-// A claimLoad is the sum of the claims of all values that consume under one session.
+// A claimLoad is the sum of the claims of all values that consume under one session, in
+// bytes.
 type claimLoad struct {
-	broadcast // rings when claims are gone
+	broadcast // notifies when the sum has gone down
 
 	mu    sync.Mutex
 	bytes int
 }
 
-// claimLoadOf returns the claims of a session.
+// claimLoadOf returns the claimLoad of a session.
 func claimLoadOf(s *session.Session) *claimLoad {
 	claimLoads.mu.Lock()
 	defer claimLoads.mu.Unlock()
@@ -39,7 +40,7 @@ func claimLoadOf(s *session.Session) *claimLoad {
 	}
 	l := &claimLoad{}
 	if s.Err() != nil {
-		return l // no claim counts any more
+		return l // not shared: the claims of an ended session are gone
 	}
 	if claimLoads.of == nil {
 		claimLoads.of = make(map[*session.Session]*claimLoad)
@@ -53,7 +54,7 @@ func claimLoadOf(s *session.Session) *claimLoad {
 	return l
 }
 
-// adjust changes the sum of the claims' bytes. bytes may be negative.
+// adjust adds bytes, which may be negative, to the sum.
 func (l *claimLoad) adjust(bytes int) {
 	l.mu.Lock()
 	l.bytes += bytes
@@ -63,17 +64,19 @@ func (l *claimLoad) adjust(bytes int) {
 	}
 }
 
-// reserve counts as many of n claims of each bytes as there is room for, and least at
-// any rate.
+// reserve adds as many of n claims, of each bytes, as there is room for, and no fewer than
+// least. It returns their number.
 func (l *claimLoad) reserve(n, each, least int) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// Check and add under one lock: values that claim at the same time must not use the
+	// same room.
 	n = min(n, max(least, (maxSessionClaimBytes-l.bytes)/each))
 	l.bytes += n * each
 	return n
 }
 
-// free is how many bytes there is room for.
+// free returns the number of bytes that there is room for.
 func (l *claimLoad) free() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +91,8 @@ const claimNameLength = len("t-0123456789-qn-0123456789012-01234567890")
 // transaction that closes its session.
 func (q *queue) claimBytes() int {
 	path := znode.Join(q.child(claimsName), "n")
-	// MultiSize knows the chroot. The rest of a request makes the sum a little larger.
+	// MultiSize adds the chroot, which the path in the server's record has, too. It also
+	// adds the frame of a request, so that the result is a little too large.
 	if size, err := q.m.MultiSize(&zk.CheckVersionRequest{Path: path}); err == nil {
 		return size + claimNameLength
 	}

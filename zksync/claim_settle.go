@@ -7,8 +7,9 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
 )
 
-// confirmRemoval waits for the outcome of the removal of a received message. It returns an
-// error if messages cannot be removed here at all.
+// confirmRemoval waits for the outcome of the removal of a received message, and repeats
+// the removal if it is unknown. It returns an error if the consumer may not remove
+// messages.
 func (c *consumer) confirmRemoval(cl *claim, e *commit.Entry) error {
 	for round := 0; ; round++ {
 		select {
@@ -25,15 +26,22 @@ func (c *consumer) confirmRemoval(cl *claim, e *commit.Entry) error {
 			cl.view.releaseHeld(1)
 			return nil
 		case commit.IsUnknown(err) || session.ClassOf(err) == session.ClassNoNode:
-			_ = cl.view.s.Pause(c.cleanupCtx, round) // the next request returns the reason if the pause was cut short
+			// NoNode does not say whether the message or the claim is missing, nor by whose
+			// hand. The message must not stay in the queue: the receiver has it.
+			_ = cl.view.s.Pause(c.cleanupCtx, round) // if the pause is cut short, the next request returns the reason
 			if e, err = c.retryRemoval(c.cleanupCtx, cl); e != nil {
 				continue
 			}
 		}
 		switch session.ClassOf(err) {
 		case session.ClassOK, session.ClassLost, session.ClassRemoved, session.ClassClosed:
+			// The removal has happened, or the session is over. Then the message stays in
+			// c.pending, and is removed without another delivery if this value claims it
+			// again.
 			return nil
 		}
+		// A message with children is one message's fault. Any other refusal, such as a
+		// missing permission, would meet all messages: consuming must stop.
 		unremovable := session.ClassOf(err) == session.ClassNotEmpty
 		if unremovable {
 			cl.view.skip(cl.messageRef, err)
@@ -46,9 +54,9 @@ func (c *consumer) confirmRemoval(cl *claim, e *commit.Entry) error {
 	}
 }
 
-// retryRemoval checks whether the message and our claim still exist, after a removal failed
-// because one of them was missing, and starts to remove the rest. It returns nil if
-// nothing is left to remove.
+// retryRemoval checks whether the message and our claim still exist, after a removal
+// whose outcome is unknown or that found one of them missing. It starts to remove what
+// still exists, and returns nil if nothing is left to remove.
 func (c *consumer) retryRemoval(ctx context.Context, cl *claim) (*commit.Entry, error) {
 	there, ours, err := cl.lookUp(ctx)
 	if err != nil {
@@ -58,8 +66,8 @@ func (c *consumer) retryRemoval(ctx context.Context, cl *claim) (*commit.Entry, 
 	case there && ours:
 		return c.q.removals.StartOne(cl.view.s, cl.removeTx()), nil
 	case there:
-		// Another client has removed our claim. A consumer that has claimed the
-		// message since delivers it again.
+		// Another client has removed our claim. A consumer that has claimed the message
+		// since delivers it again, and removes it: takeTx fails if there is such a claim.
 		cl.view.releaseHeld(1)
 		e := c.q.removals.StartOne(nil, cl.view.takeTx(cl.messageRef, -1))
 		select {
@@ -74,6 +82,7 @@ func (c *consumer) retryRemoval(ctx context.Context, cl *claim) (*commit.Entry, 
 		}
 		return nil, nil
 	case ours:
+		// Another client has removed the message.
 		return c.q.removals.StartOne(cl.view.s, cl.releaseTx()), nil
 	}
 	c.pending.resolve(cl.messageRef, cl.czxid)
@@ -82,10 +91,11 @@ func (c *consumer) retryRemoval(ctx context.Context, cl *claim) (*commit.Entry, 
 	return nil, nil
 }
 
-// lookUp says whether the message is still there, and whether our claim is.
+// lookUp reports whether the message and our claim on it still exist.
 func (cl *claim) lookUp(ctx context.Context) (there, ours bool, err error) {
 	s := cl.view.s
-	// The sync makes sure that a znode that is absent now stays absent.
+	// A deposed leader would show a message whose removal its successor has committed.
+	// Behind a commit, a znode that is absent now stays absent.
 	if err := s.SyncQuorum(ctx, cl.view.c.q.path); err != nil {
 		return false, false, err
 	}
@@ -99,17 +109,19 @@ func (cl *claim) lookUp(ctx context.Context) (there, ours bool, err error) {
 			return false, false, r.Err
 		}
 	}
+	// A znode of the same name but of another czxid is another message: its directory was
+	// created again.
 	there = item.Err == nil && item.Stat.Czxid == cl.czxid
 	ours = name.Err == nil && cl.view.isOwnClaim(name)
 	return there, ours, nil
 }
 
-// releaseClaims ends claims on messages that were not received, which are back in
-// their places then.
+// releaseClaims deletes the claims on messages that were not received, and requeues the
+// messages.
 func (c *consumer) releaseClaims(claims []*claim) {
 	for round := 0; len(claims) > 0; round++ {
 		v := claims[0].view
-		_ = v.s.Pause(c.cleanupCtx, round-1) // the next request returns the reason if the pause was cut short
+		_ = v.s.Pause(c.cleanupCtx, round-1) // if the pause is cut short, the next request returns the reason
 		txs := make([]commit.Tx, len(claims))
 		for i, cl := range claims {
 			txs[i] = cl.releaseTx()
@@ -123,6 +135,8 @@ func (c *consumer) releaseClaims(claims []*claim) {
 				c.discardClaims(claims[i:]...)
 				return
 			}
+			// Requeue the message only when the claim is known to be gone. Otherwise a new
+			// claim of this value on the message could be confused with the old one.
 			var ours bool
 			var failed error
 			looked := commit.IsUnknown(e.Err())
@@ -143,9 +157,9 @@ func (c *consumer) releaseClaims(claims []*claim) {
 	}
 }
 
-// discardClaims makes the session remove claims that this consumer will not remove, for
-// example because Close does not wait any longer: otherwise no consumer could claim
-// the messages for as long as the session lives.
+// discardClaims leaves claims to the session's janitor, for example because Close does
+// not wait any longer. Without that, no consumer could claim the messages as long as the
+// session lives.
 func (c *consumer) discardClaims(claims ...*claim) {
 	for _, cl := range claims {
 		gone := cl.view.s.DiscardOwn(cl.view.claimPath(cl.messageRef), c.id)
@@ -160,16 +174,17 @@ func (c *consumer) discardClaims(claims ...*claim) {
 	}
 }
 
-// releaseAbsent ends claims on messages that do not exist. Only Close waits for the end of
-// these claims. A message that is put back meanwhile must not be claimed before the
-// old claim is deleted: if the answer to the new claim is lost, the old claim could
-// be taken for the new one.
+// releaseAbsent deletes the claims on messages that do not exist. Only Close waits for
+// these deletions.
 func (c *consumer) releaseAbsent(gone []*claim) {
 	if len(gone) == 0 {
 		return
 	}
 	txs := make([]commit.Tx, len(gone))
 	for i, cl := range gone {
+		// A message of the same name that is created now must not be claimed before the
+		// old claim is deleted: if the answer to the new claim were lost, findOwnClaims
+		// would take the old claim for the new one.
 		cl.view.markAbsent(cl.messageRef)
 		cl.view.releaseHeld(1)
 		txs[i] = cl.releaseTx()
@@ -182,6 +197,7 @@ func (c *consumer) releaseAbsent(gone []*claim) {
 			case <-c.cleanupCtx.Done():
 			}
 			cl := gone[i]
+			// The janitor repeats the deletion until the claim or the session is gone.
 			if c.cleanupCtx.Err() != nil || commit.IsUnknown(e.Err()) {
 				select {
 				case <-cl.view.s.DiscardOwn(cl.view.claimPath(cl.messageRef), c.id):

@@ -16,14 +16,14 @@ type consumer struct {
 
 	ctx        context.Context // ends when Close begins
 	cancel     context.CancelCauseFunc
-	cleanupCtx context.Context // ends when Close does not wait any longer
+	cleanupCtx context.Context // ends when Close stops waiting
 	endCleanup context.CancelCauseFunc
 	wg         sync.WaitGroup
 
 	mu           sync.Mutex
 	closed       bool
 	view         *queueView
-	mode         string // Chan or Messages
+	mode         string // Chan or Messages; empty before the first call
 	bytes        chan []byte
 	messages     chan *Message
 	err          error
@@ -40,9 +40,9 @@ func (c *consumer) init(q *queue) {
 	c.cleanupCtx, c.endCleanup = context.WithCancelCause(context.Background())
 }
 
-// stopConsuming gives back the messages that were not received, waits for that as long as ctx
-// lasts, and returns when no goroutine of the consumer runs any more. It may still
-// use q.removals.
+// stopConsuming gives back the messages that were not received, waits for that until ctx
+// ends, and returns when no goroutine of the consumer runs any more. It uses q.removals,
+// which must be closed later.
 func (c *consumer) stopConsuming(ctx context.Context) {
 	c.mu.Lock()
 	c.closed = true
@@ -50,6 +50,8 @@ func (c *consumer) stopConsuming(ctx context.Context) {
 	c.cancel(ErrQueueClosed)
 	defer context.AfterFunc(ctx, func() { c.endCleanup(ErrQueueClosed) })()
 	c.wg.Wait()
+	// No Ack is under way any more, so that the messages which are still unsettled stay
+	// unsettled.
 	c.nackUnsettled()
 	c.endCleanup(ErrQueueClosed)
 	c.mu.Lock()
@@ -59,8 +61,8 @@ func (c *consumer) stopConsuming(ctx context.Context) {
 	}
 }
 
-// spawn runs f in a goroutine that close waits for. It reports false, and does
-// nothing, once close has begun.
+// spawn runs f in a goroutine that stopConsuming waits for. It reports false, and does
+// nothing, after stopConsuming has begun.
 func (c *consumer) spawn(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +73,7 @@ func (c *consumer) spawn(f func()) bool {
 	return true
 }
 
-// beginCall has close wait for leave, unless it has begun.
+// beginCall makes stopConsuming wait for endCall, unless stopConsuming has begun.
 func (c *consumer) beginCall() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +86,7 @@ func (c *consumer) beginCall() error {
 
 func (c *consumer) endCall() { c.wg.Done() }
 
-// viewOf is the one of a session.
+// viewOf returns the view of the queue through a session.
 func (c *consumer) viewOf(s *session.Session) *queueView {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +104,8 @@ func (c *consumer) viewOf(s *session.Session) *queueView {
 	return c.view
 }
 
-// startDelivery begins to consume, once, in the way that is called how.
+// startDelivery starts the pump at its first call. mode is the name of the method that
+// the program called.
 func (c *consumer) startDelivery(mode string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,12 +127,15 @@ func (c *consumer) startDelivery(mode string) {
 		p.deliver = p.deliverMessage
 		over = func() { close(c.messages) }
 	}
+	// Close takes c.mu to set c.closed, so it either waits for the goroutine below, or
+	// the goroutine is not started.
 	if c.err = c.q.checkUsable(); c.err != nil || c.closed {
 		over()
 		return
 	}
 	c.wg.Go(func() {
 		err := p.consume()
+		// A receiver that sees the closed channel must find the reason in Err.
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.err = err

@@ -60,7 +60,8 @@ func (q *DelayQueue) PutAll(ctx context.Context, delay time.Duration, messages .
 	return q.putAll(ctx, dir, name, messages)
 }
 
-// destination says where a message goes that is due at a certain time.
+// destination returns the directory and the prefix of the name of a message that is due
+// at a certain time.
 func (q *DelayQueue) destination(at time.Time) (dir, name string, err error) {
 	latest := time.UnixMilli(maxDueMillis)
 	if at.After(latest) {
@@ -69,7 +70,7 @@ func (q *DelayQueue) destination(at time.Time) (dir, name string, err error) {
 	if now := time.Now(); at.Before(now) {
 		at = now
 	}
-	// Rounded up: it is not to come too early.
+	// Rounded up: a message must not be delivered before its time.
 	due := at.Add(time.Millisecond - 1).UnixMilli()
 	return q.child(delayPartition(due)), delayedPrefix(due), nil
 }

@@ -32,12 +32,12 @@ type Message struct {
 	c  *consumer // nil for a message of NewMessage
 	cl *claim
 
-	settler func(ctx context.Context, verb string) error // of such a message
+	settler func(ctx context.Context, verb string) error // of a message of NewMessage
 
 	mu       sync.Mutex
 	verb     string        // the first of Ack, Nack and Close
 	outcome  chan struct{} // closed when the outcome is known
-	err      error         // valid then
+	err      error         // the outcome; valid when outcome is closed
 	reported bool          // a call has returned the success
 }
 
@@ -88,6 +88,8 @@ func (m *Message) settleWith(ctx context.Context, verb string) error {
 			return err
 		}
 	} else if m.setVerb(verb) {
+		// Not under ctx: the removal may have been sent when ctx ends. Its outcome must be
+		// handled all the same, or the claim would stay.
 		go func() {
 			defer m.c.endCall()
 			m.setOutcome(m.execute(verb))
@@ -105,13 +107,15 @@ func (m *Message) settleWith(ctx context.Context, verb string) error {
 	case <-m.outcome:
 	case <-ctx.Done():
 		select {
-		case <-m.outcome: // an outcome counts more than the end of ctx
+		case <-m.outcome: // both are ready: report the outcome
 		default:
 			return session.Cancelled(ctx)
 		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	// An Ack whose ctx ended may be called again to learn the outcome. Only one call may
+	// return the success.
 	if m.err == nil && m.reported {
 		return fmt.Errorf("%w: %s was called before", ErrSettled, first)
 	}
@@ -123,8 +127,8 @@ func (m *Message) settleWith(ctx context.Context, verb string) error {
 // given back when its queue was closed.
 var errClosedUnsettled = fmt.Errorf("%w: %w", ErrLost, ErrQueueClosed)
 
-// waitForClose lets Close, which has begun, give the message back, unless it was
-// settled before.
+// waitForClose waits until Close, which has begun, gives the message back. It returns at
+// once if the message was settled before.
 func (m *Message) waitForClose(ctx context.Context) error {
 	m.mu.Lock()
 	settled := m.verb != ""
@@ -135,7 +139,8 @@ func (m *Message) waitForClose(ctx context.Context) error {
 	select {
 	case <-m.outcome:
 	case <-m.c.q.closeReturned:
-		// Its session was lost before, so that there was nothing to give back.
+		// The session of the message was lost before, so that Close had nothing to give
+		// back.
 		if m.setVerb("Close") {
 			m.setOutcome(errClosedUnsettled)
 		}
@@ -145,7 +150,7 @@ func (m *Message) waitForClose(ctx context.Context) error {
 	return nil
 }
 
-// setVerb notes the first verb, and says whether this is it.
+// setVerb sets the verb, and reports false if a verb was set before.
 func (m *Message) setVerb(verb string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -153,12 +158,14 @@ func (m *Message) setVerb(verb string) bool {
 		return false
 	}
 	m.verb = verb
+	// From here on the caller settles the message, and Close must not give it back.
 	if m.c != nil {
 		m.c.unsettled.forget(m)
 	}
 	return true
 }
 
+// setOutcome sets the outcome, and wakes the calls that wait for it.
 func (m *Message) setOutcome(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -166,8 +173,7 @@ func (m *Message) setOutcome(err error) {
 	close(m.outcome)
 }
 
-// execute removes the message or gives it back, and tries again over lost
-// connections.
+// execute removes the message or gives it back. It retries over lost connections.
 func (m *Message) execute(verb string) error {
 	cl, v := m.cl, m.cl.view
 	t := cl.removeTx()
@@ -178,11 +184,12 @@ func (m *Message) execute(verb string) error {
 		if err := v.s.Err(); err != nil {
 			return znode.LossOf(err)
 		}
-		_ = v.s.Pause(m.c.cleanupCtx, round-1) // the next request returns the reason if the pause was cut short
+		_ = v.s.Pause(m.c.cleanupCtx, round-1) // if the pause is cut short, the next request returns the reason
 		var err error
 		if verb == "Ack" && round == 0 && cl.partition.mayBeRecreated() {
-			// Our claim does not protect a directory that it is not in. The message of
-			// this name may be another one by now, which was not received.
+			// A claim outside of the directory survives the deletion of the directory. The
+			// message of this name may be another one by now, which was not received.
+			// checkOutcome compares the czxids.
 			err = ErrRemoved
 		} else {
 			err = m.waitForEntry(m.c.q.removals.StartOne(v.s, t))
@@ -196,9 +203,13 @@ func (m *Message) execute(verb string) error {
 			}
 			return nil
 		}
+		// The loss of the session explains any other failure. An unknown outcome stays
+		// unknown.
 		if v.s.Err() != nil && !commit.IsUnknown(err) {
 			return znode.LossOf(err)
 		}
+		// A refusal is final, and Close may have stopped waiting. The message must become
+		// free for other consumers, though not by this goroutine.
 		if m.c.cleanupCtx.Err() != nil || err != ErrRemoved && session.ClassOf(err) != session.ClassNoNode && !commit.IsUnknown(err) {
 			if session.ClassOf(err) == session.ClassNotEmpty {
 				v.skip(cl.messageRef, err)
@@ -213,8 +224,8 @@ func (m *Message) execute(verb string) error {
 	}
 }
 
-// waitForEntry waits for the outcome of an entry. After the end of the session an entry that
-// was not sent is withdrawn; and Close bounds the wait.
+// waitForEntry waits for the outcome of an entry, but no longer than Close. After the end
+// of the session it withdraws an entry that was not sent.
 func (m *Message) waitForEntry(e *commit.Entry) error {
 	s, cleanup := m.cl.view.s, m.c.cleanupCtx
 	select {
@@ -222,6 +233,8 @@ func (m *Message) waitForEntry(e *commit.Entry) error {
 		return e.Err()
 	case <-s.Done():
 		err := e.Abandon(znode.LossOf(s.Err()))
+		// An entry that was sent may have happened. The committer finds that out under
+		// another session, by its marker.
 		select {
 		case <-e.Done():
 			return e.Err()
@@ -233,8 +246,9 @@ func (m *Message) waitForEntry(e *commit.Entry) error {
 	}
 }
 
-// checkOutcome finds out what has become of a message for which it is unknown, or of
-// which something was missing.
+// checkOutcome looks up a message after an Ack or a Nack whose outcome is unknown, or
+// that found the message or the claim missing. It returns true if the verb must be
+// executed again.
 func (m *Message) checkOutcome(verb string, why error) (again bool, err error) {
 	cl, v := m.cl, m.cl.view
 	there, ours, err := cl.lookUp(m.c.cleanupCtx)
@@ -243,7 +257,7 @@ func (m *Message) checkOutcome(verb string, why error) (again bool, err error) {
 		m.c.discardClaims(cl)
 		return false, errors.Join(why, err)
 	case ours && (there || verb == "Nack"):
-		return true, nil
+		return true, nil // nothing has happened
 	}
 	if ours {
 		m.c.releaseClaims([]*claim{cl}) // the claim on a message that does not exist
@@ -251,16 +265,17 @@ func (m *Message) checkOutcome(verb string, why error) (again bool, err error) {
 		v.releaseHeld(1)
 	}
 	v.relistPartition(cl.messageRef)
-	// Only this consumer removes its claim. After Nack another consumer may have
-	// removed the message by now; after Ack the message can exist without the claim
-	// only if another client removed the claim nevertheless.
+	// Only this consumer deletes its claim, so if the claim is gone, our transaction has
+	// deleted it. Then a missing message proves nothing after Nack, because another
+	// consumer may have removed the message by now. After Ack the message can exist only
+	// if another client has deleted the claim by hand, and then the Ack has not happened.
 	if commit.IsUnknown(why) && !ours && (!there || verb == "Nack") {
 		return false, nil
 	}
 	return false, ErrRemoved
 }
 
-// unsettledMessages are the messages that were handed over and neither acknowledged nor
+// unsettledMessages has the messages that were delivered and neither acknowledged nor
 // given back.
 type unsettledMessages struct {
 	mu  sync.Mutex
@@ -282,7 +297,7 @@ func (u *unsettledMessages) forget(m *Message) {
 	delete(u.all, m)
 }
 
-// ofSession returns the messages of one session, or all.
+// ofSession returns the messages of one session, or of all sessions if s is nil.
 func (u *unsettledMessages) ofSession(s *session.Session) []*Message {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -295,13 +310,14 @@ func (u *unsettledMessages) ofSession(s *session.Session) []*Message {
 	return all
 }
 
-// nackUnsettled gives back the messages that were delivered and not settled, when the queue
-// is closed.
+// nackUnsettled gives back the messages that were delivered and not settled, when the
+// queue is closed.
 func (c *consumer) nackUnsettled() {
 	byView := make(map[*queueView][]*claim)
 	for _, m := range c.unsettled.ofSession(nil) {
 		if m.setVerb("Close") {
 			m.setOutcome(errClosedUnsettled)
+			// The claims of a lost session end with it.
 			if m.cl.view.s.Err() == nil {
 				byView[m.cl.view] = append(byView[m.cl.view], m.cl)
 			}

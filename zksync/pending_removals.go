@@ -2,14 +2,15 @@ package zksync
 
 import "sync"
 
-// pendingRemovals are the messages that were received and whose removal is not known to have
-// come about, by their names, with the czxids of their znodes. They are removed
-// without being delivered again, if we get hold of them again.
+// pendingRemovals has the messages of Chan that were received, until their removal is
+// known to have happened. If this value claims such a message again, it removes the
+// message without another delivery.
 type pendingRemovals struct {
 	mu     sync.Mutex
-	czxids map[string]int64
+	czxids map[string]int64 // of the messages' znodes, by the names of their claims
 }
 
+// record adds a message.
 func (pr *pendingRemovals) record(cl *claim) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
@@ -24,6 +25,8 @@ func (pr *pendingRemovals) resolve(r messageRef, of int64) bool {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	name := r.claimName()
+	// Another czxid is another message, in a directory that was created again. It must be
+	// delivered.
 	czxid, ok := pr.czxids[name]
 	if ok = ok && czxid == of; ok {
 		delete(pr.czxids, name)
@@ -31,14 +34,16 @@ func (pr *pendingRemovals) resolve(r messageRef, of int64) bool {
 	return ok
 }
 
-// forgetUnlisted forgets the messages of a partition that are not in its listing, because they have
-// been removed.
+// forgetUnlisted forgets the messages of a partition that its listing does not have:
+// they were removed.
 func (pr *pendingRemovals) forgetUnlisted(p *partition, found []queueItem) {
 	pr.mu.Lock()
 	defer pr.mu.Unlock()
 	if len(pr.czxids) == 0 {
 		return
 	}
+	// Few removals are pending, and a listing may be long: collect the names of the
+	// former.
 	there := make(map[string]struct{}, len(pr.czxids))
 	for _, it := range found {
 		name := messageRef{p, it}.claimName()

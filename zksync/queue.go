@@ -49,7 +49,7 @@ type queue struct {
 	cfg  config
 	bad  error // the error of the path or the options
 
-	// Acknowledgements need not wait for Puts.
+	// Two committers: an Ack need not wait for the request of a Put.
 	puts     *commit.Committer
 	removals *commit.Committer
 	consumer consumer
@@ -83,6 +83,8 @@ func (q *queue) init(m *session.Manager, path string, k queueKind) {
 	}
 	q.kind = q.cfg.layout.queue(k)
 	q.closed, q.closeReturned = make(chan struct{}), make(chan struct{})
+	// Both committers have their markers in one directory, so one of them deletes the
+	// markers of processes that died.
 	swept := new(atomic.Bool)
 	q.puts = commit.New(m, q.child(markersName), swept)
 	q.puts.Recreate = q.freeNumber
@@ -100,6 +102,7 @@ func (q *queue) child(name string) string {
 	return znode.Join(q.path, name)
 }
 
+// makeDir creates a directory of the queue, and the directories above it.
 func (q *queue) makeDir(ctx context.Context, s *session.Session, path string) error {
 	if path != q.path {
 		return s.MakeDir(ctx, path)
@@ -107,7 +110,7 @@ func (q *queue) makeDir(ctx context.Context, s *session.Session, path string) er
 	return q.cfg.layout.directory(path).Create(ctx, s)
 }
 
-// checkUsable says why the value cannot be used, if it cannot.
+// checkUsable returns the reason why the value cannot be used, nil if it can.
 func (q *queue) checkUsable() error {
 	if q.bad != nil {
 		return q.bad
@@ -130,8 +133,8 @@ func (q *queue) checkUsable() error {
 // returns when no goroutine of the value runs any more, and may be called more than
 // once. Close the Queue before its Manager, so that it can delete its znodes.
 func (q *queue) Close() error {
-	// The others wait for the first, but not in the Once: a goroutine that is
-	// blocked in one stops the clock of a bubble.
+	// Later calls of Close wait for the first one, but not in the Once: a goroutine that
+	// is blocked in a Once stops the clock of a synctest bubble.
 	first := false
 	q.closing.Do(func() {
 		first = true
@@ -141,6 +144,8 @@ func (q *queue) Close() error {
 		defer close(q.closeReturned)
 		ctx, cancel := context.WithTimeoutCause(context.Background(), closePatience, ErrQueueClosed)
 		defer cancel()
+		// Puts and the consumer end at the same time, so that unreachable servers delay
+		// Close only once. q.removals ends last: the consumer gives its messages back by it.
 		var wg sync.WaitGroup
 		wg.Go(func() { q.puts.Close(ctx, ErrQueueClosed) })
 		q.consumer.stopConsuming(ctx)

@@ -11,11 +11,11 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// freeNumber makes a directory usable again that has no number for another message.
-// Usually its counter is spent, after two thousand million messages: then renew waits
-// until all of these have been consumed, and removes the directory, so that a new one
-// is created. Otherwise another client has created a message with the next number,
-// and renew waits until that message is gone.
+// freeNumber waits until a directory has a number for another message. Usually the
+// counter of the directory is spent, after two thousand million messages: then freeNumber
+// waits until all messages are consumed, and deletes the directory, so that a new one is
+// created. Otherwise another client has created a message with the next number, and
+// freeNumber waits until that message is gone.
 func (q *queue) freeNumber(ctx context.Context, s *session.Session, dir string) error {
 	for {
 		names, stat, w, err := s.WatchChildren(ctx, dir)
@@ -25,7 +25,10 @@ func (q *queue) freeNumber(ctx context.Context, s *session.Session, dir string) 
 		if err != nil {
 			return err
 		}
-		next := (int64(stat.Cversion) + int64(stat.NumChildren)) / 2 // creations so far
+		// A server counts the creations in a directory, and numbers the next child by that
+		// count. It reports the count as Cversion = 2*creations - NumChildren. The counter
+		// is spent at the largest int32, and twice that wraps to -2.
+		next := (int64(stat.Cversion) + int64(stat.NumChildren)) / 2
 		spent := int32(uint32(stat.Cversion)+uint32(stat.NumChildren)) == -2
 		inTheWay := func(name string) bool {
 			it, ok := q.kind.parse(name)
@@ -41,6 +44,7 @@ func (q *queue) freeNumber(ctx context.Context, s *session.Session, dir string) 
 		if !spent {
 			return nil
 		}
+		// If the directory has changed since the listing, list it again.
 		if done, err := q.deleteSpentDir(ctx, s, dir, names); done || err != nil {
 			return err
 		}
@@ -60,15 +64,16 @@ func await(ctx context.Context, s *session.Session, w *session.Watch) error {
 	}
 }
 
-// deleteSpentDir removes a directory without messages, with our znodes in it. It reports
-// false if something has changed meanwhile.
+// deleteSpentDir deletes a directory without messages, and the znodes of this package in
+// it. It reports false if the directory has changed since it was listed.
 func (q *queue) deleteSpentDir(ctx context.Context, s *session.Session, dir string, names []string) (bool, error) {
 	var ops []any
 	for _, name := range names {
 		path := znode.Join(dir, name)
 		if !strings.HasPrefix(name, "zksync-") {
-			// It has to stay, and so has the directory. It has one number left, which
-			// is free now: for one message at a time.
+			// The znode of another program has to stay, and so has the directory. The
+			// counter stands still at its last number, which is free now: the queue goes on
+			// with one message at a time.
 			return true, nil
 		}
 		inside, _, err := s.Children(ctx, path)
@@ -80,6 +85,8 @@ func (q *queue) deleteSpentDir(ctx context.Context, s *session.Session, dir stri
 		}
 		ops = append(ops, &zk.DeleteRequest{Path: path, Version: -1})
 	}
+	// One transaction: the server refuses it as a whole if a znode was created in one of
+	// the directories since they were listed.
 	_, err := s.Multi(ctx, append(ops, &zk.DeleteRequest{Path: dir, Version: -1})...)
 	switch session.ClassOf(err) {
 	case session.ClassNotEmpty, session.ClassNoNode:

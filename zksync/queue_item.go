@@ -21,10 +21,10 @@ const (
 	// priority.
 	entryPrefix = "entry-100-"
 
-	claimsName    = "zksync-claims"    // in it an ephemeral for each message that is being worked on, of the same name
-	markersName   = "zksync-markers"   // in it a znode for each value that writes
-	consumersName = "zksync-consumers" // in it an ephemeral for each value that consumes
-	limitName     = "zksync-limit"     // written to by every Put of a bounded queue
+	claimsName    = "zksync-claims"    // has an ephemeral for each claimed message, of the same name
+	markersName   = "zksync-markers"   // has a znode for each value that writes
+	consumersName = "zksync-consumers" // has an ephemeral for each value that consumes
+	limitName     = "zksync-limit"     // every Put of a bounded queue writes to it
 )
 
 const (
@@ -38,15 +38,15 @@ const (
 	MaxPriority = 255
 )
 
-// An queueItem is the name of a message in its directory.
+// A queueItem is the name of a message in its directory.
 type queueItem struct {
 	name string
-	due  int64 // in milliseconds since 1970, of a message that is delayed; kazoo's priority; else 0
+	due  int64 // of a delayed message, in milliseconds since 1970; of kazoo's message, the priority; else 0
 	seq  int32
 }
 
-// parseItem tells a message of a Queue or of a PriorityQueue from everything
-// else in its directory.
+// parseItem parses the name of a message of a Queue or a PriorityQueue. It reports false
+// for any other name.
 func parseItem(name string) (queueItem, bool) {
 	digits, ok := strings.CutPrefix(name, itemPrefix)
 	if !ok || strings.HasPrefix(digits, "+") || len(digits) < 10 {
@@ -67,8 +67,8 @@ func parseDelayed(name string) (queueItem, bool) {
 	return queueItem{name: name, due: due, seq: seq.seq}, ok && ok2
 }
 
-// parseEntry tells a message of kazoo's Queue, whose priority is in its name.
-// More urgent ones have smaller numbers.
+// parseEntry parses the name of a message of kazoo's Queue, which has the priority of the
+// message. More urgent messages have smaller numbers.
 func parseEntry(name string) (queueItem, bool) {
 	rest, ok := strings.CutPrefix(name, "entry-")
 	if !ok || len(rest) < priorityDigits+1 || rest[priorityDigits] != '-' {
@@ -89,8 +89,8 @@ func parseDigits(s string) (int64, bool) {
 	return n, err == nil
 }
 
-// compareItems orders the messages of a directory: first come first, across the
-// wrap of the counter, or first due first.
+// compareItems compares messages of one directory by their due times, and messages of the
+// same due time by their numbers. The numbers may have wrapped.
 func compareItems(a, b queueItem) int {
 	if c := cmp.Compare(a.due, b.due); c != 0 || a.seq == b.seq {
 		return c
@@ -113,12 +113,12 @@ func itemsOf(names []string, parse func(string) (queueItem, bool)) []queueItem {
 	return items
 }
 
-// delayedPrefix is the prefix of the name of a message that is due at a time.
+// delayedPrefix returns the prefix of the name of a message that is due at a time.
 func delayedPrefix(due int64) string {
 	return fmt.Sprintf("%s%0*d-", itemPrefix, dueDigits, due)
 }
 
-// A priority has a directory of its own, and so has a span of time.
+// priorityPartition returns the name of the directory of a priority.
 func priorityPartition(priority int) string { return fmt.Sprintf("p-%03d", priority) }
 
 func parsePriorityPartition(name string) (priority int64, ok bool) {
@@ -128,7 +128,8 @@ func parsePriorityPartition(name string) (priority int64, ok bool) {
 }
 
 // delayPartition returns the directory of a message that is due at a time, in milliseconds
-// since 1970. It has all messages that are due within one laneWidth.
+// since 1970. The directory has all messages that are due in the same span of
+// partitionWidth.
 func delayPartition(due int64) string {
 	width := partitionWidth.Milliseconds()
 	return fmt.Sprintf("t-%0*d", partitionDigits, due/width*width/1000)

@@ -1,20 +1,22 @@
 package zksync
 
-// A queueKind has the differences between queues: the names of messages, and whether they
-// lie in the queue's own directory or in partitions, which are directories below it.
+// A queueKind has the differences between the queues: the names of messages, and whether
+// the messages are in the queue's own directory or in partitions, which are directories
+// below it.
 type queueKind struct {
 	name string
-	// parse tells the messages in a directory from everything else.
+	// parse reports whether a name in a directory is the name of a message.
 	parse func(name string) (queueItem, bool)
-	// partition tells a partition from everything else in the queue's directory, and where it
-	// stands among the others; nil if there are no partitions.
+	// parsePartition reports whether a name in the queue's directory is the name of a
+	// partition. Partitions are drained in the order of their keys. It is nil if the queue
+	// has no partitions.
 	parsePartition func(name string) (key int64, ok bool)
-	// delayed says that a partition's key is a time, in milliseconds since 1970, before
-	// which there is nothing in it to be had.
+	// delayed says that a partition's key is a time, in milliseconds since 1970. None of
+	// its messages is due before that time.
 	delayed bool
-	// beside says that claims and markers are not in the queue's directory.
+	// claimsBeside says that claims and markers are not in the queue's directory.
 	claimsBeside bool
-	prefix       string // of a message's name, for Put; empty if that depends
+	prefix       string // of the name that Put gives a message; empty if it depends on the message
 }
 
 var (

@@ -11,7 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// listsPerRequest is how many directories are listed in one request.
+// listsPerRequest is the number of directories that one request lists.
 const listsPerRequest = 16
 
 // Len returns the number of messages in the queue: messages that wait, messages that
@@ -53,6 +53,8 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 		if q.kind.delayed {
 			now = time.Now().UnixMilli()
 		}
+		// The claims first: a claim that is created after this list makes Peek return a
+		// message that was free at the time of the call.
 		claims, _, err := s.Children(ctx, q.child(claimsName))
 		if err != nil && session.ClassOf(err) != session.ClassNoNode {
 			return err
@@ -77,6 +79,8 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 				if _, claimed := slices.BinarySearch(claims, q.claimNameIn(dir, it)); claimed {
 					continue
 				}
+				// The message may have been removed since the listing. Then the next one is the
+				// first.
 				data, _, err = s.Get(ctx, znode.Join(dir, it.name))
 				if session.ClassOf(err) == session.ClassNoAuth {
 					unreadable = err
@@ -102,6 +106,7 @@ func (q *queue) claimNameIn(dir string, it queueItem) string {
 	return znode.Base(dir) + "-" + it.name
 }
 
+// do calls fn under a session, and retries it like session.Manager.Do.
 func (q *queue) do(ctx context.Context, fn func(context.Context, *session.Session) error) error {
 	if err := q.checkUsable(); err != nil {
 		return err
@@ -115,6 +120,7 @@ func (q *queue) partitionDirs(ctx context.Context, s *session.Session, upTo int6
 	if q.kind.parsePartition == nil {
 		return []string{q.path}, nil
 	}
+	// A missing directory is an empty queue: no Put has created it yet.
 	names, _, err := s.Children(ctx, q.path)
 	if session.ClassOf(err) == session.ClassNoNode {
 		return nil, nil

@@ -53,6 +53,7 @@ func (e *PutAllError) Error() string {
 // Unwrap returns why the rest was not put.
 func (e *PutAllError) Unwrap() error { return e.Err }
 
+// put puts one message into dir. name is the prefix of the message's name.
 func (q *queue) put(ctx context.Context, dir, name string, data []byte) error {
 	t, err := q.putTx(dir, name, data)
 	if err == nil && ctx.Err() != nil {
@@ -72,6 +73,8 @@ func (q *queue) withdrawAfterMaxWait(ctx context.Context, entries ...*commit.Ent
 	if q.cfg.maxWait == 0 {
 		return func() {}
 	}
+	// Without the cancellation of ctx: the caller waits under ctx itself, and withdrawal
+	// here is for the time limit alone.
 	bounded, cancel := q.cfg.bound(context.WithoutCancel(ctx))
 	undo := context.AfterFunc(bounded, func() { q.puts.Withdraw(q.puts.Cancelled(bounded), entries...) })
 	return func() {
@@ -80,7 +83,10 @@ func (q *queue) withdrawAfterMaxWait(ctx context.Context, entries ...*commit.Ent
 	}
 }
 
+// putAll puts messages into dir, in order, as one chain of entries.
 func (q *queue) putAll(ctx context.Context, dir, name string, messages [][]byte) error {
+	// Check all messages before the first one is sent: a message that is too large would
+	// end the PutAll halfway.
 	txs := make([]commit.Tx, len(messages))
 	for i, data := range messages {
 		var err error
@@ -94,6 +100,8 @@ func (q *queue) putAll(ctx context.Context, dir, name string, messages [][]byte)
 	if ctx.Err() != nil {
 		return q.opError("putAll", &PutAllError{All: len(messages), Err: session.Cancelled(ctx)})
 	}
+	// The chain breaks at the first message that fails, so that the messages in the queue
+	// are always the first ones.
 	entries := q.puts.Start(nil, &commit.Chain{}, txs...)
 	defer q.withdrawAfterMaxWait(ctx, entries...)()
 	errs := q.puts.WaitAll(ctx, entries)
@@ -104,8 +112,8 @@ func (q *queue) putAll(ctx context.Context, dir, name string, messages [][]byte)
 	return q.opError("putAll", &PutAllError{Put: n, All: len(messages), Err: errs[n]})
 }
 
-// largeMessage is the size from which on it is reckoned in advance whether a
-// message can be sent: a request has at least 1,024 bytes.
+// largeMessage is the size from which on putTx checks whether a message fits into a
+// request. No limit is below 1,024 bytes.
 const largeMessage = 512
 
 // putTx builds the transaction of a Put.
@@ -120,7 +128,7 @@ func (q *queue) putTx(dir, name string, data []byte) (commit.Tx, error) {
 	if len(data) < largeMessage {
 		return t, nil
 	}
-	// The name of a marker is as long as this.
+	// A request also writes the marker, whose name is as long as znode.GUIDForm.
 	size, err := q.m.MultiSize(&zk.SetDataRequest{Path: znode.Join(q.child(markersName), znode.GUIDForm)}, create)
 	if err != nil {
 		return commit.Tx{}, err

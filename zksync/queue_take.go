@@ -48,6 +48,7 @@ func (q *queue) TryTake(ctx context.Context) ([]byte, bool, error) {
 	return data, ok, q.opError("tryTake", err)
 }
 
+// takeMessage carries out Take and, if patient is false, TryTake.
 func (c *consumer) takeMessage(ctx context.Context, patient bool) (data []byte, ok bool, err error) {
 	if err := c.q.checkUsable(); err != nil {
 		return nil, false, err
@@ -59,6 +60,9 @@ func (c *consumer) takeMessage(ctx context.Context, patient bool) (data []byte, 
 		return nil, false, err
 	}
 	defer c.endCall()
+	// Two contexts: Close ends the wait for a message at once. It does not end the wait
+	// for the answer to a removal, because the caller would not know whether the message
+	// is its own.
 	caller, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(ErrQueueClosed) })()
@@ -72,7 +76,9 @@ func (c *consumer) takeMessage(ctx context.Context, patient bool) (data []byte, 
 		var err error
 		data, ok, err = c.viewOf(s).takeOne(ctx, removing, wait, patient)
 		if ok && err != nil {
-			unclear, err = err, nil // not to be tried again, for any reason
+			// The removal may have happened. Do must not call this function again: it would
+			// take a second message, and the first one would be lost.
+			unclear, err = err, nil
 		}
 		return err
 	})
@@ -85,6 +91,7 @@ func (c *consumer) takeMessage(ctx context.Context, patient bool) (data []byte, 
 	return data, ok, err
 }
 
+// one is the quota of a Take.
 func one(int, int) int { return 1 }
 
 // takeOne takes a message under one session. ctx ends with the session, with the caller,
@@ -92,8 +99,10 @@ func one(int, int) int { return 1 }
 // was sent, ends with the caller or when Close stops waiting: the marker tells the
 // outcome of a removal under another session, too.
 func (v *queueView) takeOne(ctx, removing context.Context, wait *takeWait, patient bool) ([]byte, bool, error) {
+	// TryTake reports that there is no message only after a look behind a commit, and
+	// needs one such look. Take waits for an event instead.
 	looked := patient
-	var last string // the message that was gone for before
+	var last string // the message of the last attempt
 	for again := 0; ; {
 		if !looked && v.knowsNoMessage() {
 			if err := v.invalidate(ctx); err != nil {
@@ -111,9 +120,11 @@ func (v *queueView) takeOne(ctx, removing context.Context, wait *takeWait, patie
 		if len(refs) == 0 {
 			continue
 		}
+		// now is taken before the read. The committer must not repeat a removal that relies
+		// on an earlier directory: see tx.read.
 		r, now := refs[0], v.c.q.removals.Epoch()
-		// Another consumer may have been faster, but not for the same message again and
-		// again.
+		// Another consumer may have been faster. If the same message fails again and again,
+		// there is another reason, such as a server that lags: pause before each attempt.
 		if again++; r.claimName() != last {
 			last, again = r.claimName(), 0
 		}
@@ -121,6 +132,8 @@ func (v *queueView) takeOne(ctx, removing context.Context, wait *takeWait, patie
 			v.requeue(r)
 			return nil, false, err
 		}
+		// Read before the removal, whose answer has no data. The version in the transaction
+		// makes sure that the data is that of the removed message.
 		at := time.Now()
 		data, stat, err := v.s.Get(ctx, v.path(r))
 		switch {
@@ -138,13 +151,17 @@ func (v *queueView) takeOne(ctx, removing context.Context, wait *takeWait, patie
 			v.requeue(r)
 			return nil, false, err
 		}
-		v.holdTake() // so that a connection that has gone silent is given up early
+		v.holdTake()
 		t := v.takeTx(r, stat.Version)
 		t.Epoch, t.ReadAt = now, at
+		// The transaction relies on no claim of this session, so it may be sent again, and
+		// its outcome may be looked up, under another session.
 		e := v.c.q.removals.StartOne(nil, t)
 		gone := true
 		err = e.Wait(removing)
 		unclear := commit.IsUnknown(err)
+		// The marker was removed by another client, so that it does not tell the outcome.
+		// The message itself may tell.
 		if unclear && removing.Err() == nil {
 			gone, err = v.c.removalOutcome(removing, v.path(r), stat.Czxid, err)
 		}
@@ -160,13 +177,16 @@ func (v *queueView) takeOne(ctx, removing context.Context, wait *takeWait, patie
 		case err == nil, unclear:
 			v.forgetMessage(r)
 			if v.c.pending.resolve(r, stat.Czxid) {
-				continue // Chan has delivered it
+				// Chan has delivered this message, and failed to remove it. It must not be
+				// delivered again.
+				continue
 			}
 			return data, true, err
 		case class == session.ClassNodeExists:
-			v.markClaimed(r)
+			v.markClaimed(r) // the creation in takeTx has met a claim
 		case class == session.ClassNoNode:
-			// The message is gone, or the directory of the claims.
+			// The message is gone, or the directory of the claims. The next read, or
+			// ensureClaimsDir, finds out which.
 			v.mu.Lock()
 			v.claimsDirExists = false
 			v.mu.Unlock()
@@ -174,7 +194,7 @@ func (v *queueView) takeOne(ctx, removing context.Context, wait *takeWait, patie
 		case class == session.ClassNotEmpty:
 			v.skip(r, err)
 		case class == session.ClassBadVersion, err == commit.ErrStale:
-			v.requeue(r)
+			v.requeue(r) // to read it again: the data may have changed
 		default:
 			v.requeue(r)
 			return nil, false, err
@@ -182,7 +202,7 @@ func (v *queueView) takeOne(ctx, removing context.Context, wait *takeWait, patie
 	}
 }
 
-// knowsNoMessage says whether nothing that could be taken is known to wait.
+// knowsNoMessage reports whether no message that is due is known to wait.
 func (v *queueView) knowsNoMessage() bool {
 	now := time.Now().UnixMilli()
 	v.mu.Lock()
@@ -190,14 +210,17 @@ func (v *queueView) knowsNoMessage() bool {
 	return !slices.ContainsFunc(v.partitions, func(p *partition) bool { return p.waiting.countDue(now) > 0 })
 }
 
-// invalidate marks all listings as stale, so that everything is listed again. The watches
-// stay until then.
+// invalidate commits a transaction without effect, and marks all listings as stale. The
+// watches stay until the directories are listed again.
 func (v *queueView) invalidate(ctx context.Context) error {
+	// Behind a commit, the listings have every message whose Put has returned by now. A
+	// server that lags, or a deposed leader, might not show it, and sends no event.
 	if err := v.s.SyncQuorum(ctx, v.c.q.path); err != nil {
 		return err
 	}
-	// The other waiting goroutines must look again, too: there may be more messages
-	// than this one takes, or this one may fail before it takes any.
+	// The other waiting goroutines must look again, too: the new listings may have more
+	// messages than this goroutine takes, and no watch fires for them. Notify even if
+	// this goroutine fails before it takes a message.
 	defer v.notify()
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -209,7 +232,8 @@ func (v *queueView) invalidate(ctx context.Context) error {
 	return nil
 }
 
-// ensureClaimsDir makes the directory in which taking leaves nothing.
+// ensureClaimsDir creates the directory of the claims, in which takeTx creates and
+// deletes a znode.
 func (v *queueView) ensureClaimsDir(ctx context.Context) error {
 	v.mu.Lock()
 	exists := v.claimsDirExists
@@ -219,7 +243,8 @@ func (v *queueView) ensureClaimsDir(ctx context.Context) error {
 	}
 	dir := v.c.q.child(claimsName)
 	if err := v.s.MakeDir(ctx, dir); err != nil {
-		// The server looks at permissions before it looks whether the znode exists.
+		// A server checks the permission to create before it checks whether the znode
+		// exists: a consumer without the permission may find the directory all the same.
 		if session.ClassOf(err) != session.ClassNoAuth {
 			return err
 		}
@@ -233,9 +258,11 @@ func (v *queueView) ensureClaimsDir(ctx context.Context) error {
 	return nil
 }
 
-// takeTx returns the transaction that removes an unclaimed message: it fails if a
-// claim exists.
+// takeTx returns the transaction that removes an unclaimed message. It fails if a claim
+// exists.
 func (v *queueView) takeTx(r messageRef, version int32) commit.Tx {
+	// ZooKeeper has no check that a znode does not exist. A creation is such a check, and
+	// the deletion right after it leaves no claim behind.
 	item, name := v.path(r), v.claimPath(r)
 	return commit.Tx{
 		Ops: []any{

@@ -17,13 +17,13 @@ import (
 // needs the directory for its next message: while messages of the last listing are
 // left, nothing is listed.
 //
-//	            next                  claimed by us
-//	waiting ------------> taken --------------------> (a claimed)
+//	            pick                   claimed by us
+//	waiting ------------> picked --------------------> (a claim)
 //	   ^ ^                 |  |
-//	   | +-----------------+  | claimed by another
-//	   |      back            v
-//	   +------------------- passed
-//	        its claim is gone
+//	   | +-----------------+  | markClaimed
+//	   |      requeue         v
+//	   +--------------- claimed by others
+//	        listClaims
 type queueView struct {
 	c *consumer
 	s *session.Session
@@ -34,25 +34,26 @@ type queueView struct {
 	partitions       []*partition // in order
 	partitionListing *staleFlag
 	picked           map[messageRef]struct{}
-	absent           map[messageRef]bool // the taken messages that do not exist; whether they have been listed since
+	absent           map[messageRef]bool // the picked messages that do not exist; true if a later listing has the message
 	claimedByOthers  map[messageRef]struct{}
-	claimNames       map[string]struct{} // the claims there are, while the next is not tripped
+	claimNames       map[string]struct{} // all claims, as of claimListing
 	claimListing     *staleFlag
-	peers            int // the consumers, us included; 0 if we don't count among them
+	peers            int // the number of consumers, this one included; 0 if this one is not registered
 	consumerListing  *staleFlag
 	held             int // our claims, and the messages that Takes are removing
-	takes            int // the latter
+	takes            int // the messages that Takes are removing
 	load             *claimLoad
 	claimBytes       int    // of each claim, in load
-	onRelease        func() // called when one of held is gone
+	onRelease        func() // called when held goes down
 	lease            *session.Lease
-	largestRecent    int  // how large messages were of late
-	claimsDirExists  bool // the directory of claims is there
+	largestRecent    int // the size of the largest recent message, in bytes
+	claimsDirExists  bool
 }
 
 func newQueueView(c *consumer, s *session.Session) *queueView {
 	v := &queueView{c: c, s: s, refreshing: make(chan struct{}, 1), picked: make(map[messageRef]struct{}), claimedByOthers: make(map[messageRef]struct{}), absent: make(map[messageRef]bool), load: claimLoadOf(s), claimBytes: c.q.claimBytes()}
 	if c.q.kind.parsePartition == nil {
+		// The partition without a name stands for the queue's own directory.
 		v.partitions = []*partition{{}}
 	}
 	return v
@@ -73,7 +74,7 @@ func (v *queueView) stopWatches() {
 	}
 }
 
-// dir is where the messages of a partition are.
+// dir returns the path of the directory of a partition.
 func (v *queueView) dir(p *partition) string {
 	if p.name == "" {
 		return v.c.q.path
@@ -87,20 +88,24 @@ func (v *queueView) claimPath(r messageRef) string {
 	return znode.Join(v.c.q.child(claimsName), r.claimName())
 }
 
-// A quota returns how many messages to take, from the number of waiting messages,
-// claimed ones included, and the number of consumers.
+// A quota returns the number of messages to pick. waiting is the number of messages
+// that wait or that other consumers have claimed, and peers the number of consumers.
 type quota func(waiting, peers int) int
 
-// next takes messages that wait, in order. It waits for one, if patient, and calls
-// resting before it does.
+// next picks waiting messages, in order. If patient, it waits for a message, and calls
+// resting before it waits.
 func (v *queueView) next(ctx context.Context, most quota, patient bool, resting func()) ([]messageRef, error) {
 	for {
+		// Subscribe before the look: a watch that fires between the look and the wait
+		// must end the wait.
 		notified := v.subscribe()
 		refs, wake, err := v.refreshAndPick(ctx, most)
 		switch {
 		case err != nil || len(refs) > 0:
 			return refs, err
 		case wake.stale:
+			// A watch has fired since the refresh. An earlier partition may have a new
+			// message, which must be delivered first.
 			continue
 		case !patient:
 			return nil, nil
@@ -112,13 +117,14 @@ func (v *queueView) next(ctx context.Context, most quota, patient bool, resting 
 	}
 }
 
-// waitUntil waits for a notify or for a time, if that is not zero.
+// waitUntil waits until notified is closed, or until a time, if it is not zero.
 func (v *queueView) waitUntil(ctx context.Context, notified <-chan struct{}, until time.Time) error {
 	var due <-chan time.Time
 	if !until.IsZero() {
 		d := time.Until(until)
 		if d <= 0 {
-			return nil // no timer for that: in a bubble one of zero has brought the runtime down
+			// A timer of zero has brought the runtime down in a bubble of synctest.
+			return nil
 		}
 		timer := time.NewTimer(d)
 		defer timer.Stop()
@@ -136,13 +142,18 @@ func (v *queueView) waitUntil(ctx context.Context, notified <-chan struct{}, unt
 	}
 }
 
-// A nextWakeUp is the result of a look that finds no message to take.
+// A nextWakeUp says when a consumer that found no message must look again: when a
+// watch fires, or earlier.
 type nextWakeUp struct {
-	stale bool      // it must be looked again, at once
-	until time.Time // when a message that already exists falls due, if not zero
+	stale bool      // at once: a listing has become stale
+	until time.Time // at this time, if it is not zero: a known message falls due
 }
 
+// refreshAndPick refreshes the stale listings, and picks messages from the listings.
 func (v *queueView) refreshAndPick(ctx context.Context, most quota) ([]messageRef, nextWakeUp, error) {
+	// One goroutine asks the servers at a time: the others would send the same requests.
+	// A channel is the lock, and not a mutex, because the wait for the requests of
+	// another goroutine must end with ctx.
 	select {
 	case v.refreshing <- struct{}{}:
 		defer func() { <-v.refreshing }()
@@ -168,14 +179,19 @@ func (v *queueView) refreshStale(ctx context.Context) error {
 	v.mu.Lock()
 	var stale []*partition
 	for _, p := range v.partitions {
+		// The listings of later partitions do not matter while this one has a message
+		// that is due. Therefore a long queue is not listed again for each message.
 		if k.delayed && p.key > now || p.waiting.countDue(now) > 0 {
 			break
 		}
+		// A partition whose time is over is listed without an event: listMessages then
+		// deletes its directory.
 		if p.listing.isStale() || k.delayed && !p.undeletable && p.waiting.len() == 0 && p.expiry() <= now {
 			stale = append(stale, p)
 		}
 	}
-	// Without other consumers there are no other claims.
+	// A lone consumer saves the list of claims: there are no claims of others. If one
+	// exists nevertheless, the server refuses our claim, and claimAll lists the claims.
 	claims := v.claimListing.isStale() && (len(v.claimedByOthers) > 0 || len(stale) > 0 && v.peers != 1)
 	consumers := v.peers > 0 && v.consumerListing.isStale()
 	v.mu.Unlock()

@@ -11,12 +11,14 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// maxListings is how many partitions are listed at once.
+// maxListings is the number of requests that list partitions at the same time.
 const maxListings = 32
 
-// watchDir lists a directory of the queue, which it makes where there is none.
+// watchDir lists and watches a directory of the queue. It creates a missing directory.
 func (v *queueView) watchDir(ctx context.Context, dir string) ([]string, *zk.Stat, *staleFlag, error) {
 	for round := 0; ; round++ {
+		// A server that lags, or a deposed leader, may answer NoNode to the listing and
+		// NodeExists to the creation. Without the pause this loop would spin.
 		if err := v.s.Pause(ctx, round-1); err != nil {
 			return nil, nil, nil, err
 		}
@@ -33,7 +35,7 @@ func (v *queueView) watchDir(ctx context.Context, dir string) ([]string, *zk.Sta
 	}
 }
 
-// listPartitions finds out which partitions there are.
+// listPartitions refreshes the list of partitions.
 func (v *queueView) listPartitions(ctx context.Context) error {
 	names, _, f, err := v.watchDir(ctx, v.c.q.path)
 	if err != nil {
@@ -50,6 +52,8 @@ func (v *queueView) listPartitions(ctx context.Context) error {
 	v.partitions = nil
 	for _, name := range names {
 		if key, ok := v.c.q.kind.parsePartition(name); ok {
+			// A known partition keeps its waiting messages and its watches: an event in
+			// one directory must not make the consumer list all directories.
 			p := known[name]
 			if p == nil {
 				p = &partition{name: name, key: key, firstListed: time.Now().UnixMilli()}
@@ -66,7 +70,8 @@ func (v *queueView) listPartitions(ctx context.Context) error {
 	return nil
 }
 
-// listMessages finds out which messages there are in a partition.
+// listMessages refreshes the waiting messages of a partition. It deletes the directory
+// of a partition whose time is over.
 func (v *queueView) listMessages(ctx context.Context, p *partition) error {
 	var names []string
 	var stat *zk.Stat
@@ -93,7 +98,8 @@ func (v *queueView) listMessages(ctx context.Context, p *partition) error {
 	}
 	undeletable := false
 	if v.c.q.kind.delayed && p.expiry() <= time.Now().UnixMilli() {
-		// A late Put into this directory creates the directory again.
+		// The server refuses to delete a directory with children, so a message that was
+		// put after the listing is not lost. A later Put creates the directory again.
 		if undeletable = len(names) > 0; !undeletable {
 			err = v.s.Delete(ctx, v.dir(p), -1)
 		}
@@ -106,12 +112,14 @@ func (v *queueView) listMessages(ctx context.Context, p *partition) error {
 			f.stopWatch()
 			return err
 		default:
+			// The directory is not empty after all, or must not be deleted. Without this
+			// mark refreshStale would list it at each look.
 			undeletable = true
 		}
 	}
 	found := itemsOf(names, v.c.q.kind.parse)
 	if p.name == "" {
-		v.c.q.observeLength(len(found)) // before the taken messages are left out
+		v.c.q.observeLength(len(found)) // includes the picked and the claimed messages
 	}
 	v.c.pending.forgetUnlisted(p, found)
 	v.mu.Lock()
@@ -119,20 +127,24 @@ func (v *queueView) listMessages(ctx context.Context, p *partition) error {
 	found = slices.DeleteFunc(found, func(it queueItem) bool {
 		r := messageRef{p, it}
 		if _, absent := v.absent[r]; absent {
+			// A message of this name exists again. It stays picked until our old claim is
+			// deleted, and resolveAbsent requeues it then.
 			v.absent[r] = true
 		}
-		_, taken := v.picked[r]
+		_, picked := v.picked[r]
 		_, others := v.claimedByOthers[r]
-		return taken || others
+		return picked || others
 	})
+	// The messages and the flag of their listing change under one lock: pick relies on
+	// all messages of a listing as long as its flag is not stale.
 	p.waiting.replace(p.withoutSkipped(found))
 	p.listing.stopWatch()
 	p.listing, p.undeletable = f, undeletable
 	return nil
 }
 
-// dropPartition forgets a partition that is not there any more, which the watch on the
-// directory above will tell, too.
+// dropPartition removes a partition whose directory does not exist any more from the
+// list of partitions. The watch on the directory above reports the deletion, too.
 func (v *queueView) dropPartition(p *partition) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -141,9 +153,10 @@ func (v *queueView) dropPartition(p *partition) error {
 	return nil
 }
 
-// retirePartition ends a partition that is not there any more, or whose place another partition of the same
-// name has taken; o.mu is held.
+// retirePartition ends the use of a partition whose directory was deleted; v.mu is held.
 func (v *queueView) retirePartition(p *partition) {
+	// Consumers may still hold messages of p. From now on their names may stand for
+	// messages of a new directory, so that requeue and Ack must not go by the names.
 	p.recreated.Store(true)
 	if p.dirWatch != nil {
 		p.dirWatch.Stop()
@@ -151,11 +164,14 @@ func (v *queueView) retirePartition(p *partition) {
 	maps.DeleteFunc(v.claimedByOthers, func(r messageRef, _ struct{}) bool { return r.partition == p })
 }
 
-// trackPartition returns the partition that has the czxid: l itself, or another one in its place if
-// the directory was deleted and created again. Its messages may have the names of
-// messages that we have had.
+// trackPartition returns the partition whose directory has the czxid: p itself, or a new
+// partition in the position of p if the directory was deleted and created again. It sets
+// a watch that reports the next deletion, if claims do not report it.
 func (v *queueView) trackPartition(ctx context.Context, p *partition, czxid int64) (*partition, error) {
 	v.mu.Lock()
+	// A new directory counts from zero again, so its messages have the names of earlier
+	// messages. What is known about the old names, such as picks and skips, must not be
+	// applied to the new messages.
 	if p.czxid != 0 && p.czxid != czxid {
 		now := &partition{name: p.name, key: p.key, firstListed: time.Now().UnixMilli()}
 		if i := slices.Index(v.partitions, p); i >= 0 {
@@ -168,22 +184,30 @@ func (v *queueView) trackPartition(ctx context.Context, p *partition, czxid int6
 	p.czxid = czxid
 	v.mu.Unlock()
 	if k := v.c.q.kind; k.parsePartition == nil && !k.claimsBeside {
-		p.tracked.Store(true) // claims go with a directory that they are in
+		// The claims are below the directory and are deleted with it. A removal also
+		// deletes the claim, so it fails after that, and removes no message of the same
+		// name.
+		p.tracked.Store(true)
 	}
 	if p.tracked.Load() {
 		return p, nil
 	}
+	// Claims outside of the directory survive its deletion. Then only an event tells that
+	// a claim does not belong to the message of its name any more.
 	there, stat, w, err := v.s.WatchExists(ctx, v.dir(p))
 	if err != nil {
 		return p, err
 	}
 	if !there || stat.Czxid != czxid {
+		// The directory was deleted between the listing and this watch.
 		w.Stop()
 		p.recreated.Store(true)
 		return p, nil
 	}
 	p.tracked.Store(true)
 	w.Notify(func(e zk.Event) {
+		// Any event uses the watch up. Until the next listing sets another watch, a
+		// deletion would go unnoticed, and mayBeRecreated reports true.
 		p.tracked.Store(false)
 		if e.Type == zk.EventNodeDeleted {
 			p.recreated.Store(true)
@@ -195,12 +219,14 @@ func (v *queueView) trackPartition(ctx context.Context, p *partition, czxid int6
 	return p, nil
 }
 
-// listClaims finds out which messages others have claimed.
+// listClaims refreshes the list of claims. Messages whose claims are gone wait again.
 func (v *queueView) listClaims(ctx context.Context) error {
 	names, _, w, err := v.s.WatchChildren(ctx, v.c.q.child(claimsName))
 	if err != nil && session.ClassOf(err) != session.ClassNoNode {
 		return err
 	}
+	// Without a directory there are no claims and no watch: f stays nil, which is always
+	// stale, so that the next look lists the claims again.
 	var f *staleFlag
 	if err == nil {
 		f = newStaleFlag(w, &v.broadcast)
@@ -215,6 +241,8 @@ func (v *queueView) listClaims(ctx context.Context) error {
 	v.claimListing = f
 	for r := range v.claimedByOthers {
 		if _, ok := claimed[r.claimName()]; !ok {
+			// The consumer has died, or has given the message back. If the consumer has
+			// acknowledged the message, our attempt to claim it finds that out.
 			delete(v.claimedByOthers, r)
 			r.partition.waiting.insert(r.queueItem)
 		}
@@ -223,7 +251,7 @@ func (v *queueView) listClaims(ctx context.Context) error {
 	return nil
 }
 
-// countPeers finds out how many consumers there are.
+// countPeers refreshes the number of consumers.
 func (v *queueView) countPeers(ctx context.Context) error {
 	names, _, f, err := v.watchDir(ctx, v.c.q.child(consumersName))
 	if err != nil {
@@ -231,6 +259,7 @@ func (v *queueView) countPeers(ctx context.Context) error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	// An operator may have deleted our registration, but this consumer goes on.
 	v.peers, v.consumerListing = max(1, len(names)), f
 	return nil
 }

@@ -2,9 +2,9 @@ package zksync
 
 import "time"
 
-// pick takes messages from the first partition that has any, if no listing of an earlier
-// partition is stale. It may find none. It passes over messages that other consumers are
-// known to have claimed.
+// pick picks messages of the first partition that has a message that is due and not
+// known to be claimed by another consumer. If it finds none, or the listing of an
+// earlier partition is stale, it returns when to look again.
 func (v *queueView) pick(most quota) ([]messageRef, nextWakeUp) {
 	t := time.Now().UnixMilli()
 	var wake nextWakeUp
@@ -12,6 +12,8 @@ func (v *queueView) pick(most quota) ([]messageRef, nextWakeUp) {
 	defer v.mu.Unlock()
 	for _, p := range v.partitions {
 		if v.c.q.kind.delayed && p.key > t {
+			// The partitions are in the order of their times: all later ones are not due,
+			// either.
 			wake.before(p.key)
 			break
 		}
@@ -21,6 +23,8 @@ func (v *queueView) pick(most quota) ([]messageRef, nextWakeUp) {
 				return refs, wake
 			}
 		}
+		// A message may have come into this partition, or into a new one, since the
+		// listing. Messages of later partitions must not be picked before that is known.
 		if p.listing.isStale() || v.c.q.kind.parsePartition != nil && v.partitionListing.isStale() {
 			wake.stale = true
 			return nil, wake
@@ -28,18 +32,21 @@ func (v *queueView) pick(most quota) ([]messageRef, nextWakeUp) {
 		if it, ok := p.waiting.first(); ok {
 			wake.before(it.due)
 		} else if v.c.q.kind.delayed && !p.undeletable {
-			wake.before(p.expiry())
+			wake.before(p.expiry()) // to delete the directory
 		}
 	}
 	return nil, wake
 }
 
+// pickFrom picks at most most of the ready first messages of a partition; v.mu is held.
 func (v *queueView) pickFrom(p *partition, most, ready int) []messageRef {
 	var refs []messageRef
 	for ; ready > 0 && len(refs) < most; ready-- {
 		it, _ := p.waiting.pop()
 		r := messageRef{p, it}
 		name := r.claimName()
+		// A stale list may have a claim that is gone. Then the message is picked: if the
+		// claim still exists, the server refuses ours.
 		if _, claimed := v.claimNames[name]; claimed && !v.claimListing.isStale() {
 			v.claimedByOthers[r] = struct{}{}
 			continue
@@ -50,13 +57,14 @@ func (v *queueView) pickFrom(p *partition, most, ready int) []messageRef {
 	return refs
 }
 
-func (wake *nextWakeUp) before(millis int64) {
-	if t := time.UnixMilli(millis); wake.until.IsZero() || t.Before(wake.until) {
-		wake.until = t
+// before moves the time to millis, in milliseconds since 1970, if that is earlier.
+func (w *nextWakeUp) before(millis int64) {
+	if t := time.UnixMilli(millis); w.until.IsZero() || t.Before(w.until) {
+		w.until = t
 	}
 }
 
-// requeue puts a message back in its place, to be taken again.
+// requeue makes picked messages wait again, in their old positions.
 func (v *queueView) requeue(refs ...messageRef) {
 	if len(refs) == 0 {
 		return
@@ -64,6 +72,8 @@ func (v *queueView) requeue(refs ...messageRef) {
 	v.mu.Lock()
 	for _, r := range refs {
 		delete(v.picked, r)
+		// A message of a deleted directory is gone, and its name may be the name of
+		// another message by now.
 		if _, skipped := r.partition.skipped[r.name]; !skipped && !r.partition.recreated.Load() {
 			r.partition.waiting.insert(r.queueItem)
 		}
@@ -72,9 +82,8 @@ func (v *queueView) requeue(refs ...messageRef) {
 	v.notify()
 }
 
-// markClaimed notes that another has claimed a message that was taken. It comes back when
-// the claims are listed and its own is not among them: which must happen soon, if the
-// last list does not have it either and is watched, so that no event will tell.
+// markClaimed notes that another consumer has claimed a picked message. The message
+// waits again when a list of the claims does not contain its claim.
 func (v *queueView) markClaimed(r messageRef) {
 	v.mu.Lock()
 	delete(v.picked, r)
@@ -84,34 +93,37 @@ func (v *queueView) markClaimed(r messageRef) {
 	}
 	v.claimedByOthers[r] = struct{}{}
 	_, listed := v.claimNames[r.claimName()]
-	told := listed && !v.claimListing.isStale()
-	if !told {
+	// If the list has the claim, its watch reports the deletion of the claim. Otherwise
+	// the claim may have been deleted before the list was read, and no event reports
+	// that. The message would never be found again: list the claims once more.
+	watched := listed && !v.claimListing.isStale()
+	if !watched {
 		v.claimListing.stopWatch()
 		v.claimListing = nil
 	}
 	v.mu.Unlock()
-	if !told {
+	if !watched {
 		v.notify()
 	}
 }
 
-// forgetMessage forgets a message that was taken and is not there any more.
+// forgetMessage forgets a picked message that does not exist any more.
 func (v *queueView) forgetMessage(r messageRef) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.picked, r)
 }
 
-// markAbsent notes that a message that was taken is not there, and our claim on it
-// about to go.
+// markAbsent notes that a picked message does not exist, and that the consumer deletes
+// its claim on the message.
 func (v *queueView) markAbsent(r messageRef) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.absent[r] = false
 }
 
-// resolveAbsent notes that the claim has gone. The message is back if it has been listed
-// meanwhile.
+// resolveAbsent ends markAbsent when the claim is deleted. It requeues the message if a
+// message of this name has been listed in the meantime.
 func (v *queueView) resolveAbsent(r messageRef) {
 	v.mu.Lock()
 	listed := v.absent[r]
@@ -124,11 +136,13 @@ func (v *queueView) resolveAbsent(r messageRef) {
 	}
 }
 
-// relistPartition has a partition listed again where a message in it has gone by another's
-// hand: perhaps the whole partition has, and there is another of that name.
+// relistPartition forgets a message that another client has removed, and makes the
+// listing of its partition stale.
 func (v *queueView) relistPartition(r messageRef) {
 	v.mu.Lock()
 	delete(v.picked, r)
+	// The client may have deleted the whole directory, and created another one. Only a
+	// listing has the czxid that tells the two apart.
 	r.partition.listing.stopWatch()
 	r.partition.listing = nil
 	v.mu.Unlock()

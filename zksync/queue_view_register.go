@@ -10,7 +10,8 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// register registers this value as a consumer, until disappear.
+// register registers this value as a consumer until deregister, and returns the path of
+// the registration.
 func (v *queueView) register(ctx context.Context) (string, error) {
 	dir := v.c.q.child(consumersName)
 	for round := 0; ; round++ {
@@ -21,6 +22,8 @@ func (v *queueView) register(ctx context.Context) (string, error) {
 		if err == nil {
 			v.mu.Lock()
 			defer v.mu.Unlock()
+			// refreshStale counts the consumers before the first pick, because a nil
+			// consumerListing is stale.
 			v.peers = 1
 			return path, nil
 		}
@@ -33,6 +36,7 @@ func (v *queueView) register(ctx context.Context) (string, error) {
 	}
 }
 
+// deregister deletes the registration. It waits for the deletion, but no longer than Close.
 func (v *queueView) deregister(path string) {
 	v.mu.Lock()
 	v.peers = 0
@@ -45,9 +49,9 @@ func (v *queueView) deregister(path string) {
 	}
 }
 
-// waitForLostSessions waits until the servers have ended the sessions that this value has lost:
-// the messages that those sessions claimed come first, and would be passed over. All
-// ephemerals of a session are deleted together.
+// waitForLostSessions waits until the servers have ended the sessions that this value
+// has lost. Before that, the claims of these sessions keep their messages from everyone,
+// and this value would deliver later messages first.
 func (v *queueView) waitForLostSessions(ctx context.Context) error {
 	for {
 		v.c.mu.Lock()
@@ -56,6 +60,8 @@ func (v *queueView) waitForLostSessions(ctx context.Context) error {
 		if len(lost) == 0 {
 			return nil
 		}
+		// One claim stands for all: the servers delete all ephemerals of a session in one
+		// transaction.
 		path, err := v.findClaimOf(ctx, lost)
 		if err != nil {
 			return err
@@ -64,12 +70,13 @@ func (v *queueView) waitForLostSessions(ctx context.Context) error {
 			v.c.mu.Lock()
 			v.c.lostSessions = v.c.lostSessions[len(lost):]
 			v.c.mu.Unlock()
-			continue
+			continue // with the sessions that were lost in the meantime
 		}
 		there, stat, w, err := v.s.WatchExists(ctx, path)
 		if err != nil {
 			return err
 		}
+		// The session may have ended, and another one may have claimed the message since.
 		if there && slices.Contains(lost, stat.EphemeralOwner) {
 			select {
 			case <-w.Events():
@@ -83,7 +90,7 @@ func (v *queueView) waitForLostSessions(ctx context.Context) error {
 	}
 }
 
-// findClaimOf finds a claim of one of the sessions.
+// findClaimOf returns the path of a claim of one of the sessions, "" if there is none.
 func (v *queueView) findClaimOf(ctx context.Context, sessions []int64) (string, error) {
 	dir := v.c.q.child(claimsName)
 	names, _, err := v.s.Children(ctx, dir)

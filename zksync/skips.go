@@ -11,7 +11,7 @@ import (
 // skipLogPause limits the log lines about skipped messages.
 const skipLogPause = time.Minute
 
-// skips count the messages that a value has skipped.
+// skips counts the messages that a value has skipped.
 type skips struct {
 	mu     sync.Mutex
 	count  int
@@ -54,7 +54,7 @@ func (s *skips) lastError() error {
 	return s.last
 }
 
-// skip leaves a taken message in the queue, and never takes it again, so that other
+// skip leaves a picked message in the queue and does not pick it again, so that the other
 // messages are delivered.
 func (v *queueView) skip(r messageRef, why error) {
 	v.mu.Lock()
@@ -65,18 +65,20 @@ func (v *queueView) skip(r messageRef, why error) {
 	r.partition.skipped[r.name] = struct{}{}
 	v.mu.Unlock()
 	path := v.path(r)
+	// Every message of a long queue may be unreadable: record limits the log.
 	count, log := v.c.skips.record(fmt.Errorf("skipped %s: %w", path, why))
 	if log {
 		v.c.q.m.Logger().Warn("message skipped", zap.String("path", path), zap.Int("skipped", count), zap.Error(why))
 	}
 }
 
-// withoutSkipped forgets the skipped messages that a listing does not have, and takes the
-// others out of it; o.mu is held.
+// withoutSkipped returns the messages of a listing that are not skipped, and forgets the
+// skipped messages that the listing does not have; the view's mutex is held.
 func (p *partition) withoutSkipped(found []queueItem) []queueItem {
 	if len(p.skipped) == 0 {
 		return found
 	}
+	// Only listed names are kept: the set must not grow for as long as the value lives.
 	skipped := make(map[string]struct{})
 	left := make([]queueItem, 0, len(found))
 	for _, it := range found {

@@ -9,14 +9,15 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A takeWait is the wait of one Take, under one session after another. It is used by
-// one goroutine.
+// A takeWait is the wait of one Take, under one session after another. One goroutine
+// uses it.
 type takeWait struct {
 	c      *consumer
 	caller context.Context // ends with the ctx of the Take, and when Close begins
 	wait   *session.Wait   // nil until there was nothing to take
 }
 
+// start starts the wait at its first call.
 func (w *takeWait) start() {
 	if w.wait == nil {
 		w.wait = w.c.q.m.StartIdleWait("take", w.c.q.path, func(context.Context) error { return w.c.waitReason() })
@@ -25,8 +26,8 @@ func (w *takeWait) start() {
 
 func (w *takeWait) end() { w.wait.Stop() }
 
-// cancelled returns the error of a Take whose caller has ended, in place of err,
-// unless err has a reason of its own, such as a server that does not answer.
+// cancelled returns the error of a Take whose caller has ended, instead of err, unless
+// err has a reason of its own, such as a server that does not answer.
 func (w *takeWait) cancelled(err error) error {
 	switch {
 	case session.WaitReason(err) != nil:
@@ -37,7 +38,7 @@ func (w *takeWait) cancelled(err error) error {
 	return w.wait.Cancelled(w.caller)
 }
 
-// waitReason says why there is nothing to take, as far as is known.
+// waitReason returns why there is no message to take, as far as the view knows.
 func (c *consumer) waitReason() error {
 	c.mu.Lock()
 	v := c.view
@@ -48,9 +49,11 @@ func (c *consumer) waitReason() error {
 	return v.waitReason()
 }
 
+// waitReason returns why the view has no message to take.
 func (v *queueView) waitReason() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	// Picked messages count as claimed by this consumer: they are, or will be at once.
 	ours, claimed := len(v.picked), len(v.picked)+len(v.claimedByOthers)
 	if claimed > 0 {
 		return fmt.Errorf("for a message: consumers have claimed all that wait, %d of them others and %d this one", claimed-ours, ours)
@@ -68,8 +71,8 @@ func (v *queueView) waitReason() error {
 	return errors.New("for a message: the queue is empty")
 }
 
-// dueLocked returns the due time of the first known message, zero if none is known;
-// o.mu is held.
+// dueLocked returns the due time of the first known message, zero if none is known; v.mu
+// is held.
 func (v *queueView) dueLocked() time.Time {
 	if !v.c.q.kind.delayed {
 		return time.Time{}
@@ -79,7 +82,9 @@ func (v *queueView) dueLocked() time.Time {
 			return time.UnixMilli(it.due)
 		}
 		if p.key > time.Now().UnixMilli() {
-			return time.UnixMilli(p.key) // its messages are listed when they can be due
+			// The partition is not listed before its span begins: its messages fall due in
+			// the span.
+			return time.UnixMilli(p.key)
 		}
 	}
 	return time.Time{}
