@@ -185,8 +185,8 @@ func TestOperatingNamesEveryLogLine(t *testing.T) {
 	}
 	line := regexp.MustCompile(`(?:\blog|Logger\(\))\.(?:Info|Warn|Error)\(\s*"([^"]+)"`)
 	found := 0
-	for _, dir := range []string{"session", "watch", "zksync"} {
-		files, err := filepath.Glob(dir + "/*.go")
+	for _, pattern := range []string{"session/*.go", "watch/*.go", "zksync/*.go", "zksync/internal/*/*.go", "zksync/internal/*/*/*.go"} {
+		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
 		}

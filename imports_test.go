@@ -54,6 +54,7 @@ var layers = []string{"session", "watch", "zksync"}
 // rooms are the internal packages of zksync, each with the packages of this module that
 // it may import.
 var rooms = map[string][]string{
+	"zksync/internal/line":         {"session", "zksync/internal/znode"},
 	"zksync/internal/queue/commit": {"session", "zksync/internal/znode"},
 	"zksync/internal/rendezvous":   {"session", "zksync/internal/znode"},
 	"zksync/internal/znode":        {"session"},
@@ -146,7 +147,9 @@ func TestImportRulesObject(t *testing.T) {
 		{"watch", module + "/zksync", "the arrows go"},
 		{"session", module + "/zksynctest", "only tests and examples"},
 		{"zksync/internal/x", module + "/internal/servers", "only tests"},
-		{"zksync/internal/queue/commit", module + "/zksync/internal/rendezvous", "the table of rooms"},
+		{"zksync/internal/line", module + "/zksync/internal/rendezvous", "the table of rooms"},
+		{"zksync/internal/rendezvous", module + "/zksync/internal/line", "the table of rooms"},
+		{"zksync/internal/queue/commit", module + "/zksync/internal/line", "the table of rooms"},
 		{"zksync/internal/znode", module + "/watch", "the table of rooms"},
 		{"zksync/internal/znode", module + "/zksync", "the table of rooms"},
 		{"zksync/internal/unlisted", module + "/session", "the table of rooms"},

@@ -1,4 +1,4 @@
-package zksync
+package line
 
 import (
 	"context"
@@ -11,14 +11,14 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// A place is a znode of ours in a line. One goroutine at a time uses it: the
-// goroutine that waits in it or holds by it.
-type place struct {
-	line  *line
+// A contender is a znode of ours in a line. One goroutine at a time uses it: the
+// goroutine that waits in line or holds.
+type contender struct {
+	line  *Line
 	s     *session.Session
 	lease *session.Lease
 
-	remover remover
+	remover contenderRemover
 
 	path  string
 	name  string
@@ -28,19 +28,19 @@ type place struct {
 
 	// While it waits:
 	own  *session.Watch // on its own znode
-	near *neighbour     // the nearest place that blocks it
-	far  *neighbour     // the one before that
-	last bool           // near is the only one left
+	near *neighbour     // the nearest contender that blocks it
+	far  *neighbour     // the contender before near that blocks it
+	last bool           // no other contender than near blocks it
 
 	ahead *ahead // nil until it waits
 
-	guard *guard // while it holds
-	crowd *crowd // while it lingers, and from then on
+	guard      *holdGuard       // while it holds
+	contention *contentionWatch // while it lingers, and from then on
 
 	unsure bool // a transaction that removes it may have happened
 }
 
-// A neighbour is a place in front of ours that is being watched.
+// A neighbour is a contender ahead whose znode is watched.
 type neighbour struct {
 	name  string
 	watch *session.Watch
@@ -53,32 +53,32 @@ func (n *neighbour) events() <-chan zk.Event {
 	return n.watch.Events()
 }
 
-func (n *neighbour) stop() {
+func (n *neighbour) unwatch() {
 	if n != nil {
 		n.watch.Stop()
 	}
 }
 
-// wait returns when the place is first in line and proven to be so, with the lease
-// held. If ctx ends, the place stays in line, and wait may be called again; after any
-// other error call leave.
-func (p *place) wait(ctx context.Context) error {
+// wait waits until no contender blocks this one and the lease is held. If ctx ends, the
+// contender stays in line, and wait may be called again. After any other error call
+// leave.
+func (p *contender) wait(ctx context.Context) error {
 	return p.confirm(ctx, p.await(ctx))
 }
 
 // confirm finds the reason of a removal. The end of our session removes our znode as
 // well, and the server may report the removal first: another client removed the znode
 // only if the leader still knows the session.
-func (p *place) confirm(ctx context.Context, err error) error {
+func (p *contender) confirm(ctx context.Context, err error) error {
 	if session.ClassOf(err) == session.ClassRemoved {
-		if err := p.s.SyncQuorum(ctx, p.line.dir.Path); err != nil {
+		if err := p.s.SyncQuorum(ctx, p.line.Dir.Path); err != nil {
 			return err
 		}
 	}
 	return err
 }
 
-func (p *place) await(ctx context.Context) error {
+func (p *contender) await(ctx context.Context) error {
 	if p.alone {
 		p.alone = false
 		return p.grant(ctx)
@@ -98,7 +98,7 @@ func (p *place) await(ctx context.Context) error {
 		}
 		if wait == nil {
 			p.line.newest.Store(p.ahead)
-			wait = p.line.m.StartWait(p.line.op, p.line.dir.Path, p.ahead.reason)
+			wait = p.line.Manager.StartWait(p.line.Op, p.line.Dir.Path, p.ahead.reason)
 		}
 		select {
 		case ev := <-p.own.Events():
@@ -113,15 +113,14 @@ func (p *place) await(ctx context.Context) error {
 				return znode.LossOf(ev.Err)
 			}
 			p.near = nil
-			if granted && !p.line.rule.overtaken(p.line.class) {
+			if granted && !p.line.Rule.overtaken(p.line.Class) {
 				return p.grant(ctx)
 			}
 		case ev := <-p.far.events():
 			if ev.Type == zk.EventNotWatching {
 				return znode.LossOf(ev.Err)
 			}
-			// The nearest one still has its turn: time to see whether it is the
-			// last before ours.
+			// The nearest contender still blocks us. Find out whether it is the only one.
 			p.far = nil
 			first, err := p.look(ctx)
 			if err != nil {
@@ -138,8 +137,8 @@ func (p *place) await(ctx context.Context) error {
 	}
 }
 
-// first says whether the place is first in line, and takes it if it is.
-func (p *place) first(ctx context.Context) (bool, error) {
+// first reports whether no contender blocks this one. If so, the lease is held.
+func (p *contender) first(ctx context.Context) (bool, error) {
 	first := p.alone
 	if !first {
 		f, err := p.survey(ctx)
@@ -147,18 +146,18 @@ func (p *place) first(ctx context.Context) (bool, error) {
 			return false, p.confirm(ctx, err)
 		}
 		if first = f.near == ""; !first {
-			return false, nil // only a place that waits needs watches
+			return false, nil // only a contender that waits needs watches
 		}
 	}
 	p.alone = false
 	return true, p.grant(ctx)
 }
 
-// ownEvent says what an event on our own znode means for us.
+// ownEvent returns the loss that an event on our own znode reports, nil for none.
 func ownEvent(ev zk.Event) error {
 	switch ev.Type {
 	case zk.EventNodeDeleted:
-		return ErrRemoved
+		return session.ErrRemoved
 	case zk.EventNotWatching:
 		return znode.LossOf(ev.Err)
 	}
@@ -167,18 +166,18 @@ func ownEvent(ev zk.Event) error {
 
 // unbroken reports whether all our knowledge of the line comes from one connection:
 // only then would an earlier event have told us of a change of our own znode.
-func (p *place) unbroken() bool {
+func (p *contender) unbroken() bool {
 	if p.own == nil || p.near.watch.FiredOn() != p.near.watch.Connection() || p.own.Connection() != p.near.watch.Connection() {
 		return false
 	}
 	return len(p.own.Events()) == 0
 }
 
-// look lists the line, and watches our own znode and the two nearest places that
-// block us, or only the nearest where many places may wait for the same ones. It
-// reports whether no place blocks us. p.near is nil afterwards if the nearest place
-// has left already.
-func (p *place) look(ctx context.Context) (first bool, err error) {
+// look lists the line, and watches our own znode and the two nearest contenders that
+// block us. If many contenders may wait for the same ones, it watches only the nearest.
+// It reports whether no contender blocks us. If the nearest contender has left already,
+// p.near is nil afterwards.
+func (p *contender) look(ctx context.Context) (first bool, err error) {
 	f, err := p.survey(ctx)
 	if err != nil {
 		return false, err
@@ -191,33 +190,32 @@ func (p *place) look(ctx context.Context) (first bool, err error) {
 		p.forgetNeighbours()
 		return true, nil
 	}
-	if p.line.rule.together(p.line.class) {
+	if p.line.Rule.together(p.line.Class) {
 		f.far = ""
 	}
 	return false, p.watchNeighbours(ctx, f.near, f.far)
 }
 
-// survey lists the line, and watches our own znode, which is asked for together
-// with the list.
-func (p *place) survey(ctx context.Context) (front, error) {
+// survey lists the line and, at the same time, watches our own znode.
+func (p *contender) survey(ctx context.Context) (front, error) {
 	var own error
 	var wg sync.WaitGroup
 	if p.own == nil {
 		wg.Go(func() { own = p.watchOwn(ctx) })
 	}
-	names, _, err := p.s.ChildNames(ctx, p.line.dir.Path)
+	names, _, err := p.s.ChildNames(ctx, p.line.Dir.Path)
 	wg.Wait()
 	switch {
 	case own != nil:
 		return front{}, own
 	case session.ClassOf(err) == session.ClassNoNode:
-		return front{}, ErrRemoved
+		return front{}, session.ErrRemoved
 	case err != nil:
 		return front{}, err
 	}
 	f := p.front(names)
 	if !f.listed {
-		return front{}, ErrRemoved
+		return front{}, session.ErrRemoved
 	}
 	if p.ahead == nil {
 		p.ahead = &ahead{p: p}
@@ -228,24 +226,24 @@ func (p *place) survey(ctx context.Context) (front, error) {
 
 // watchOwn arms the watch on our own znode. getData is used because, unlike
 // exists, it leaves no watch behind when the znode is gone.
-func (p *place) watchOwn(ctx context.Context) error {
+func (p *contender) watchOwn(ctx context.Context) error {
 	_, stat, w, err := p.s.WatchData(ctx, p.path)
 	switch {
 	case session.ClassOf(err) == session.ClassNoNode:
-		return ErrRemoved
+		return session.ErrRemoved
 	case err != nil:
 		return err
 	case stat.EphemeralOwner != p.s.ID():
 		w.Stop()
-		return ErrRemoved
+		return session.ErrRemoved
 	}
 	p.own, p.token = w, stat.Czxid
 	return nil
 }
 
-// watchNeighbours watches two places, taking over the watches that are there.
-// far may be empty.
-func (p *place) watchNeighbours(ctx context.Context, near, far string) error {
+// watchNeighbours watches two contenders, and keeps watches that exist. far may be
+// empty.
+func (p *contender) watchNeighbours(ctx context.Context, near, far string) error {
 	old := []*neighbour{p.near, p.far}
 	p.near, p.far = nil, nil
 	var wg sync.WaitGroup
@@ -258,7 +256,7 @@ func (p *place) watchNeighbours(ctx context.Context, near, far string) error {
 			}
 		}
 		wg.Go(func() {
-			data, stat, w, err := p.s.WatchData(ctx, znode.Join(p.line.dir.Path, name))
+			data, stat, w, err := p.s.WatchData(ctx, znode.Join(p.line.Dir.Path, name))
 			if err == nil {
 				p.ahead.read(name, data, stat)
 				*to = &neighbour{name, w}
@@ -273,53 +271,53 @@ func (p *place) watchNeighbours(ctx context.Context, near, far string) error {
 	}
 	wg.Wait()
 	for _, n := range old {
-		n.stop()
+		n.unwatch()
 	}
 	if err := errors.Join(nearErr, farErr); err != nil {
 		return err
 	}
 	if far != "" && p.far == nil {
-		// It went between the list and the watch; only another list can tell
-		// what is left.
-		p.near.stop()
+		// far has left between the list and the watch. Only another list shows the
+		// contenders that remain.
+		p.near.unwatch()
 		p.near = nil
 	}
 	return nil
 }
 
-func (p *place) forgetNeighbours() {
-	p.near.stop()
-	p.far.stop()
+func (p *contender) forgetNeighbours() {
+	p.near.unwatch()
+	p.far.unwatch()
 	p.near, p.far = nil, nil
 }
 
-// grant checks the place against the lease before it is handed out.
-func (p *place) grant(ctx context.Context) error {
+// grant begins to hold: it holds the lease and guards the znode.
+func (p *contender) grant(ctx context.Context) error {
 	if err := znode.Grant(ctx, p.lease); err != nil {
 		return err
 	}
 	p.guard = newGuard(p)
-	p.own = nil // the guard's now
+	p.own = nil // the guard stops it
 	return nil
 }
 
-// lost says why a place that was granted is none any more, nil if it is.
-func (p *place) lost() error {
+// lost returns the loss of a contender that was granted, nil if it is not lost.
+func (p *contender) lost() error {
 	if err := znode.SessionLost(p.s); err != nil {
 		return err
 	}
 	return p.guard.lost()
 }
 
-// leave gives the place up without waiting: its znode is removed in the
-// background, until it is gone or the session is.
-func (p *place) leave() {
+// leave deletes the znode in the background. The deletion is retried until the znode is
+// gone or the session has ended.
+func (p *contender) leave() {
 	p.close()
 	p.remover.discard(p.s, p.path)
 }
 
-// withdraw is leave that waits until the znode is gone, for as long as ctx.
-func (p *place) withdraw(ctx context.Context) {
+// withdraw is leave that waits, bounded by ctx, until the znode is gone.
+func (p *contender) withdraw(ctx context.Context) {
 	select {
 	case <-p.remover.discard(p.s, p.path):
 	case <-ctx.Done():
@@ -327,9 +325,9 @@ func (p *place) withdraw(ctx context.Context) {
 	p.close()
 }
 
-// close ends everything that belongs to a place except its znode.
-func (p *place) close() {
-	p.crowd.stop()
+// close stops the watches and the guard and ends the lease. The znode stays.
+func (p *contender) close() {
+	p.contention.stop()
 	p.guard.stop()
 	if p.own != nil {
 		p.own.Stop()
@@ -339,9 +337,9 @@ func (p *place) close() {
 	p.lease.End()
 }
 
-// release removes the znode of a place that was held and waits for the answer,
-// at most until the session's Deadline; see remover.
-func (p *place) release() error {
+// release deletes the znode of a contender that was held and waits for the answer, at
+// most until the session's Deadline; see contenderRemover.
+func (p *contender) release() error {
 	defer p.close()
 	p.guard.stop()
 	p.lease.Prepare() // nothing is held, but the answer should still come in time
