@@ -148,15 +148,15 @@ func (i *inspector) inspect() (*Inspection, error) {
 	if err != nil {
 		return nil, err
 	}
-	found.add(all)
+	found.addParticipants(all)
 	if len(found.Clients) == 0 {
 		found.Clients = i.clients(found.Kind)
 	}
 	return found, nil
 }
 
-// add adds participants, and counts the waiting ones.
-func (i *Inspection) add(all []Contender) {
+// addParticipants adds participants, and counts the waiting ones.
+func (i *Inspection) addParticipants(all []Contender) {
 	for _, c := range all {
 		p := Participant{c, clientOf(i.Kind, c)}
 		i.Participants = append(i.Participants, p)

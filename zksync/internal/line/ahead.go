@@ -16,7 +16,7 @@ import (
 // An ahead has the last known state of the contenders that block a contender, for log
 // lines and errors.
 type ahead struct {
-	p *contender
+	v *lineView
 
 	mu    sync.Mutex
 	front frontSummary   // of the newest listing
@@ -65,18 +65,18 @@ func (a *ahead) refresh(ctx context.Context) {
 	f := a.front
 	a.mu.Unlock()
 	if f.count <= znode.MaxRelisted {
-		names, _, err := a.p.s.ChildNames(ctx, a.p.line.Dir.Path)
+		names, _, err := a.v.s.ChildNames(ctx, a.v.line.Dir.Path)
 		if err != nil {
 			return
 		}
-		now := a.p.front(names)
+		now := a.v.front(names)
 		a.listed(now)
 		f = now.frontSummary
 	}
 	if f.first == "" {
 		return
 	}
-	if data, stat, err := a.p.s.Get(ctx, znode.Join(a.p.line.Dir.Path, f.first)); err == nil {
+	if data, stat, err := a.v.s.Get(ctx, znode.Join(a.v.line.Dir.Path, f.first)); err == nil {
 		a.read(f.first, data, stat)
 	}
 }
@@ -106,7 +106,7 @@ func (a *ahead) text() string {
 		id = first.name
 	}
 	fmt.Fprintf(&b, ", %s %s (session 0x%x, in line for %v)", verb, id, uint64(first.session), time.Since(time.UnixMilli(first.joined)).Round(time.Second))
-	if first.session == a.p.s.ID() {
+	if first.session == a.v.s.ID() {
 		b.WriteString("; that is this process itself, by another value or another call: locks are not reentrant")
 	}
 	return b.String()

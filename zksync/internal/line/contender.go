@@ -2,8 +2,6 @@ package line
 
 import (
 	"context"
-	"errors"
-	"sync"
 
 	"github.com/go-zookeeper/zk"
 
@@ -14,49 +12,16 @@ import (
 // A contender is a znode of ours in a line. One goroutine at a time uses it: the
 // goroutine that waits in line or holds.
 type contender struct {
-	line  *Line
-	s     *session.Session
-	lease *session.Lease
-
+	lineView
+	lease   *session.Lease
 	remover contenderRemover
 
-	path  string
-	name  string
-	seq   int32
-	token int64 // its czxid, 0 until known
-	alone bool  // the directory had no other child when it was created
-
-	// While it waits:
-	own  *session.Watch // on its own znode
-	near *neighbour     // the nearest contender that blocks it
-	far  *neighbour     // the contender before near that blocks it
-	last bool           // no other contender than near blocks it
-
-	ahead *ahead // nil until it waits
+	alone bool // the directory had no other child when it was created
 
 	guard      *holdGuard       // while it holds
-	contention *contentionWatch // while it lingers, and from then on
+	contention *contentionWatch // while it rests, and from then on
 
 	unsure bool // a transaction that removes it may have happened
-}
-
-// A neighbour is a contender ahead whose znode is watched.
-type neighbour struct {
-	name  string
-	watch *session.Watch
-}
-
-func (n *neighbour) events() <-chan zk.Event {
-	if n == nil {
-		return nil
-	}
-	return n.watch.Events()
-}
-
-func (n *neighbour) unwatch() {
-	if n != nil {
-		n.watch.Stop()
-	}
 }
 
 // wait waits until no contender blocks this one and the lease is held. If ctx ends, the
@@ -164,15 +129,6 @@ func ownEvent(ev zk.Event) error {
 	return nil
 }
 
-// unbroken reports whether all our knowledge of the line comes from one connection:
-// only then would an earlier event have told us of a change of our own znode.
-func (p *contender) unbroken() bool {
-	if p.own == nil || p.near.watch.FiredOn() != p.near.watch.Connection() || p.own.Connection() != p.near.watch.Connection() {
-		return false
-	}
-	return len(p.own.Events()) == 0
-}
-
 // look lists the line, and watches our own znode and the two nearest contenders that
 // block us. If many contenders may wait for the same ones, it watches only the nearest.
 // It reports whether no contender blocks us. If the nearest contender has left already,
@@ -196,107 +152,12 @@ func (p *contender) look(ctx context.Context) (first bool, err error) {
 	return false, p.watchNeighbours(ctx, f.near, f.far)
 }
 
-// survey lists the line and, at the same time, watches our own znode.
-func (p *contender) survey(ctx context.Context) (front, error) {
-	var own error
-	var wg sync.WaitGroup
-	if p.own == nil {
-		wg.Go(func() { own = p.watchOwn(ctx) })
-	}
-	names, _, err := p.s.ChildNames(ctx, p.line.Dir.Path)
-	wg.Wait()
-	switch {
-	case own != nil:
-		return front{}, own
-	case session.ClassOf(err) == session.ClassNoNode:
-		return front{}, session.ErrRemoved
-	case err != nil:
-		return front{}, err
-	}
-	f := p.front(names)
-	if !f.listed {
-		return front{}, session.ErrRemoved
-	}
-	if p.ahead == nil {
-		p.ahead = &ahead{p: p}
-	}
-	p.ahead.listed(f)
-	return f, nil
-}
-
-// watchOwn arms the watch on our own znode. getData is used because, unlike
-// exists, it leaves no watch behind when the znode is gone.
-func (p *contender) watchOwn(ctx context.Context) error {
-	_, stat, w, err := p.s.WatchData(ctx, p.path)
-	switch {
-	case session.ClassOf(err) == session.ClassNoNode:
-		return session.ErrRemoved
-	case err != nil:
-		return err
-	case stat.EphemeralOwner != p.s.ID():
-		w.Stop()
-		return session.ErrRemoved
-	}
-	p.own, p.token = w, stat.Czxid
-	return nil
-}
-
-// watchNeighbours watches two contenders, and keeps watches that exist. far may be
-// empty.
-func (p *contender) watchNeighbours(ctx context.Context, near, far string) error {
-	old := []*neighbour{p.near, p.far}
-	p.near, p.far = nil, nil
-	var wg sync.WaitGroup
-	var nearErr, farErr error
-	arm := func(name string, to **neighbour, failed *error) {
-		for i, n := range old {
-			if n != nil && n.name == name {
-				*to, old[i] = n, nil
-				return
-			}
-		}
-		wg.Go(func() {
-			data, stat, w, err := p.s.WatchData(ctx, znode.Join(p.line.Dir.Path, name))
-			if err == nil {
-				p.ahead.read(name, data, stat)
-				*to = &neighbour{name, w}
-			} else if session.ClassOf(err) != session.ClassNoNode {
-				*failed = err
-			}
-		})
-	}
-	arm(near, &p.near, &nearErr)
-	if far != "" {
-		arm(far, &p.far, &farErr)
-	}
-	wg.Wait()
-	for _, n := range old {
-		n.unwatch()
-	}
-	if err := errors.Join(nearErr, farErr); err != nil {
-		return err
-	}
-	if far != "" && p.far == nil {
-		// far has left between the list and the watch. Only another list shows the
-		// contenders that remain.
-		p.near.unwatch()
-		p.near = nil
-	}
-	return nil
-}
-
-func (p *contender) forgetNeighbours() {
-	p.near.unwatch()
-	p.far.unwatch()
-	p.near, p.far = nil, nil
-}
-
 // grant begins to hold: it holds the lease and guards the znode.
 func (p *contender) grant(ctx context.Context) error {
 	if err := znode.Grant(ctx, p.lease); err != nil {
 		return err
 	}
-	p.guard = newGuard(p)
+	p.guard = newGuard(p.s, p.path, p.own)
 	p.own = nil // the guard stops it
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 // contenders that join the line, and for the deletion of the contender itself. It lasts
 // as long as the contender, over any number of holds.
 type contentionWatch struct {
-	e      *LocalQueue
+	evict  func() // called when the contender must not rest any longer
 	p      *contender
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -22,8 +22,8 @@ type contentionWatch struct {
 	watch *session.Watch // armed when no other contender was in line; nil while unknown
 }
 
-func newContentionWatch(e *LocalQueue, p *contender) *contentionWatch {
-	c := &contentionWatch{e: e, p: p, looked: make(chan struct{}), done: make(chan struct{})}
+func newContentionWatch(p *contender, evict func()) *contentionWatch {
+	c := &contentionWatch{evict: evict, p: p, looked: make(chan struct{}), done: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	go c.run()
 	return c
@@ -54,7 +54,7 @@ func (c *contentionWatch) run() {
 	c.watchLine()
 	close(c.done)
 	c.note(nil)
-	c.e.evict(c.p)
+	c.evict()
 }
 
 // watchLine returns when the contender must not rest any longer: another contender is in

@@ -61,7 +61,7 @@ func (p *contender) exchange(ctx context.Context, mark string) (*Grant, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Grant{s: p.s, lease: p.takeLease(paths[0]), paths: paths, guards: []*holdGuard{guardZnode(p.s, paths[0], nil)}, token: p.token}, nil
+	return &Grant{s: p.s, lease: p.takeLease(paths[0]), paths: paths, guards: []*holdGuard{newGuard(p.s, paths[0], nil)}, token: p.token}, nil
 }
 
 // numberBehind returns the text that follows the last mark in a name.

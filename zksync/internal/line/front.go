@@ -60,24 +60,24 @@ type frontSummary struct {
 	leads bool   // first is the first of the whole line, and so holds
 }
 
-// front finds the contenders that block p. It does not sort the line, which may be long.
-func (p *contender) front(names iter.Seq[string]) front {
+// front finds the contenders that block the contender. It does not sort the line, which may be long.
+func (v *lineView) front(names iter.Seq[string]) front {
 	var f front
 	var near, far, first, head position
 	for name := range names {
 		m := position{name: name}
 		var ok bool
-		if m.class, m.seq, ok = p.line.Rule.Parse(name); !ok {
+		if m.class, m.seq, ok = v.line.Rule.Parse(name); !ok {
 			continue
 		}
 		if head.name == "" || m.before(head) {
 			head = m
 		}
-		if name == p.name {
+		if name == v.name {
 			f.listed = true
 			continue
 		}
-		if !znode.Earlier(m.seq, p.seq) || !p.line.Rule.blocks(m.class, p.line.Class) {
+		if !znode.Earlier(m.seq, v.seq) || !v.line.Rule.blocks(m.class, v.line.Class) {
 			continue
 		}
 		f.count++

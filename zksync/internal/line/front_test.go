@@ -20,7 +20,7 @@ func TestFront(t *testing.T) {
 			}
 			names = append(names, "foreign", "qn-0000000001")
 			r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-			p := &contender{line: &Line{Rule: LockRule}, name: names[0]}
+			p := &lineView{line: &Line{Rule: LockRule}, name: names[0]}
 			var ok bool
 			if _, p.seq, ok = p.line.Rule.Parse(p.name); !ok {
 				p.seq = start + 5 // we are not in the list
@@ -56,7 +56,7 @@ func BenchmarkFront(b *testing.B) {
 	for i := range int32(1000) {
 		names = append(names, "_c_5a3c2ed44b0f4d2a9e3d3b7e2c0a1f9d-"[:27]+lockName(i))
 	}
-	p := &contender{line: &Line{Rule: LockRule}, name: names[2], seq: 2}
+	p := &lineView{line: &Line{Rule: LockRule}, name: names[2], seq: 2}
 	b.ReportAllocs()
 	for b.Loop() {
 		p.front(slices.Values(names))

@@ -31,11 +31,8 @@ type holdGuard struct {
 	onGone func()      // called once when the znode is gone; nil for nothing
 }
 
-// newGuard guards a contender, and takes over the watch on its znode.
-func newGuard(p *contender) *holdGuard { return guardZnode(p.s, p.path, p.own) }
-
-// guardZnode guards a znode. The watch on it may be nil.
-func guardZnode(s *session.Session, path string, w *session.Watch) *holdGuard {
+// newGuard guards a znode. The watch on it may be nil.
+func newGuard(s *session.Session, path string, w *session.Watch) *holdGuard {
 	g := &holdGuard{s: s, path: path, watch: w, done: make(chan struct{})}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.timer = time.AfterFunc(guardAfter, g.run)

@@ -191,7 +191,7 @@ func (l *Leases) renew(ctx context.Context, s *session.Session, wait bool) (agai
 func (l *Leases) created(ctx context.Context, p *contender, n int, paths []string, results []zk.MultiResponse, touched bool) (*Grant, error) {
 	st := &Grant{s: p.s, lease: p.takeLease(paths[0]), paths: paths}
 	for _, path := range paths {
-		st.guards = append(st.guards, guardZnode(p.s, path, nil))
+		st.guards = append(st.guards, newGuard(p.s, path, nil))
 	}
 	var err error
 	if touched && results != nil {

@@ -15,6 +15,10 @@ var (
 	latchMarks = marks{"-" + Curator.Latch}
 )
 
+// LockRule is the rule of the lines of a Mutex, of a Semaphore and of LeaderSelector,
+// LatchRule is the rule of LeaderLatch.
+var LockRule, LatchRule = exclusively(parseLock), exclusively(latchMarks.parse)
+
 // parseLock parses the names of the contenders of all exclusive locks. Curator,
 // go-zookeeper and we write "_c_<guid>-lock-<seq>", kazoo writes "<guid>__lock__<seq>",
 // and the lock recipe that comes with ZooKeeper writes "x-<session>-<seq>". All are in

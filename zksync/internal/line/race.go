@@ -50,7 +50,8 @@ func (r *Race) standUnder(ctx context.Context, s *session.Session) (*contender, 
 		return nil, err
 	}
 	h.version = stat.Version
-	p := &contender{s: s, lease: s.Lease(), remover: h, path: r.Path, name: znode.Base(r.Path), token: stat.Czxid}
+	view := lineView{s: s, path: r.Path, name: znode.Base(r.Path), token: stat.Czxid}
+	p := &contender{lineView: view, lease: s.Lease(), remover: h}
 	p.lease.Own(r.Path)
 	if err := p.grant(ctx); err != nil {
 		p.leave()

@@ -16,7 +16,7 @@ type resting struct {
 // contender is known to be in line.
 func (e *LocalQueue) keep(p *contender) bool {
 	if p.contention == nil {
-		p.contention = newContentionWatch(e, p)
+		p.contention = newContentionWatch(p, func() { e.evict(p) })
 	} else if !p.contention.quiet() {
 		return false
 	}
@@ -49,7 +49,7 @@ func (e *LocalQueue) resume(ctx context.Context) *contender {
 	case <-ctx.Done():
 	}
 	if p.contention.quiet() && p.lease.Hold() == nil {
-		p.guard = newGuard(p)
+		p.guard = newGuard(p.s, p.path, p.own)
 	} else if p.contention.over() || !p.retake(ctx) {
 		p.leave()
 		return nil

@@ -7,7 +7,7 @@ var lineBugs = []bug{
 		"	if !p.contention.over() && p.lease.Hold() == nil {\n"}},
 		[]finder{tested("./zksync", "Linger"), enumerated("mutex-linger")}},
 	{"let a resting contender keep others waiting", []edit{{"zksync/internal/line/contentionwatch.go",
-		"	c.note(nil)\n	c.e.evict(c.p)\n",
+		"	c.note(nil)\n	c.evict()\n",
 		"	c.note(nil)\n"}},
 		[]finder{tested("./zksync", "Linger")}},
 	{"tell a waiter whose session expired that it was removed", []edit{{"zksync/internal/line/contender.go",
