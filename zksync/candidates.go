@@ -8,6 +8,7 @@ import (
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksync/internal/line"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A Candidate describes a candidate of an Election. The zero Candidate describes no
@@ -53,16 +54,9 @@ func (e *Election) contenders(ctx context.Context, n int) ([]Contender, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
-	var all []line.Listed
-	err := e.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
-		if err := s.SyncQuorum(ctx, e.path); err != nil {
-			return err
-		}
-		var err error
-		all, err = e.contest.List(ctx, s, n)
-		return err
-	})
-	return converted(all, err)
+	return converted(znode.ReadCommitted(ctx, e.m, e.path, func(ctx context.Context, s *session.Session) ([]line.Listed, error) {
+		return e.contest.List(ctx, s, n)
+	}))
 }
 
 func (c Contender) candidate() Candidate {

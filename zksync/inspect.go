@@ -89,12 +89,8 @@ func Inspect(ctx context.Context, m *session.Manager, path string) (*Inspection,
 	var found *Inspection
 	err := session.CheckPath(path)
 	if err == nil {
-		err = m.Do(ctx, func(ctx context.Context, s *session.Session) error {
-			err := s.SyncQuorum(ctx, path)
-			if err == nil {
-				found, err = (&inspector{ctx: ctx, s: s, path: path}).inspect()
-			}
-			return err
+		found, err = znode.ReadCommitted(ctx, m, path, func(ctx context.Context, s *session.Session) (*Inspection, error) {
+			return (&inspector{ctx: ctx, s: s, path: path}).inspect()
 		})
 	}
 	if err != nil {

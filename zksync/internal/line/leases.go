@@ -41,7 +41,7 @@ func (l *Leases) take(ctx, held context.Context, p *contender, n int, patient bo
 	for round := 0; ; {
 		if z == nil {
 			var err error
-			if z, err = l.look(held, p.s, patient); err != nil {
+			if z, err = l.size.read(held, p.s, patient); err != nil {
 				return nil, err
 			}
 		}
@@ -105,13 +105,6 @@ func (l *Leases) take(ctx, held context.Context, p *contender, n int, patient bo
 			return nil, wait.Cancelled(held)
 		}
 	}
-}
-
-func (l *Leases) look(ctx context.Context, s *session.Session, watched bool) (*sizeRead, error) {
-	if watched {
-		return l.size.follow(ctx, s)
-	}
-	return l.size.get(ctx, s)
 }
 
 // count returns the number of units that are held.

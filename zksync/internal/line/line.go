@@ -33,7 +33,7 @@ type Line struct {
 func (l *Line) stand(ctx context.Context) (*contender, error) {
 	var p *contender
 	err := l.Manager.Retry(ctx, func(s *session.Session) (err error) {
-		if p, err = l.join(ctx, s, ""); err != nil {
+		if p, err = l.join(ctx, s, "", true); err != nil {
 			return err
 		}
 		if err = p.wait(ctx); err != nil {
@@ -58,17 +58,8 @@ func (l *Line) try(ctx context.Context) (*contender, error) {
 
 // tryUnder is try under one session.
 func (l *Line) tryUnder(ctx context.Context, s *session.Session) (*contender, error) {
-	p, err := l.enter(ctx, s, "")
-	for round := 0; err == znode.ErrExhausted; round++ {
-		if again, err := l.Dir.Recreate(ctx, s, false); !again {
-			return nil, err
-		}
-		if err := s.Pause(ctx, round); err != nil {
-			return nil, err
-		}
-		p, err = l.enter(ctx, s, "")
-	}
-	if err != nil {
+	p, err := l.join(ctx, s, "", false)
+	if p == nil {
 		return nil, err
 	}
 	first, err := p.first(ctx)
@@ -86,11 +77,11 @@ func (l *Line) tryUnder(ctx context.Context, s *session.Session) (*contender, er
 // join creates a contender at the end of the line. The same transaction deletes the
 // znode replace if that is not empty. If join fails, both znodes do not exist or are
 // being deleted. If the counter of the directory is exhausted, join waits for another
-// directory.
-func (l *Line) join(ctx context.Context, s *session.Session, replace string) (*contender, error) {
+// directory, or returns nil if wait is false.
+func (l *Line) join(ctx context.Context, s *session.Session, replace string, wait bool) (*contender, error) {
 	p, err := l.enter(ctx, s, replace)
 	for round := 0; err == znode.ErrExhausted; round++ {
-		if _, err = l.Dir.Recreate(ctx, s, true); err != nil {
+		if again, err := l.Dir.Recreate(ctx, s, wait); !again || err != nil {
 			return nil, err
 		}
 		if err := s.Pause(ctx, round); err != nil {

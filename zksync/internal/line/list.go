@@ -63,15 +63,9 @@ func (r Rule) List(ctx context.Context, s *session.Session, dir string, n int) (
 
 // Contenders returns the contenders in line, in order, as of the time of the call.
 func (l *Line) Contenders(ctx context.Context) ([]Listed, error) {
-	var all []Listed
-	err := l.Manager.Do(ctx, func(ctx context.Context, s *session.Session) error {
-		err := s.SyncQuorum(ctx, l.Dir.Path)
-		if err == nil {
-			all, err = l.Rule.List(ctx, s, l.Dir.Path, -1)
-		}
-		return err
+	return znode.ReadCommitted(ctx, l.Manager, l.Dir.Path, func(ctx context.Context, s *session.Session) ([]Listed, error) {
+		return l.List(ctx, s, -1)
 	})
-	return all, err
 }
 
 // List returns the units that are held, in the order of acquisition, and the line of

@@ -93,7 +93,7 @@ func (e *LocalQueue) reach(ctx context.Context) (*contender, error) {
 	err = e.Line.Manager.Retry(ctx, func(s *session.Session) error {
 		if p == nil {
 			var err error
-			if p, err = e.Line.join(ctx, s, ""); err != nil {
+			if p, err = e.Line.join(ctx, s, "", true); err != nil {
 				return err
 			}
 		}
@@ -133,7 +133,7 @@ func (e *LocalQueue) inherit(ctx context.Context) (*contender, error) {
 		return p, nil
 	}
 	p.close()
-	next, err := e.Line.join(ctx, p.s, p.path)
+	next, err := e.Line.join(ctx, p.s, p.path, true)
 	if session.ClassOf(err) == session.ClassRemoved {
 		return nil, nil
 	}

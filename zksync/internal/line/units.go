@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A Units has the units of a Semaphore: the local queue of the semaphore's lock, the
@@ -28,15 +29,9 @@ func NewUnits(l *Line, path string, leases Leases, n int, sizeFrom string) *Unit
 // Contenders returns the units that are held, and the contenders in line, as of the
 // time of the call.
 func (u *Units) Contenders(ctx context.Context) ([]Listed, error) {
-	var all []Listed
-	err := u.local.Line.Manager.Do(ctx, func(ctx context.Context, s *session.Session) error {
-		err := s.SyncQuorum(ctx, u.path)
-		if err == nil {
-			all, err = u.leases.List(ctx, s, u.local.Line.Dir.Path)
-		}
-		return err
+	return znode.ReadCommitted(ctx, u.local.Line.Manager, u.path, func(ctx context.Context, s *session.Session) ([]Listed, error) {
+		return u.leases.List(ctx, s, u.local.Line.Dir.Path)
 	})
-	return all, err
 }
 
 // pool returns the holds of n units.
@@ -100,7 +95,7 @@ func (u *Units) fits(ctx context.Context, n int) error {
 		return tooMany(n, size.n)
 	}
 	return size.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
-		z, err := size.get(ctx, s)
+		z, err := size.read(ctx, s, false)
 		if err == nil {
 			err = tooMany(n, z.n)
 		}

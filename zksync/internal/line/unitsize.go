@@ -43,24 +43,19 @@ func (z *sizeRead) unwatch() {
 	}
 }
 
-// get reads the number of units.
-func (z *unitSize) get(ctx context.Context, s *session.Session) (*sizeRead, error) {
+// read reads the number of units. If watched, it also watches the znode.
+func (z *unitSize) read(ctx context.Context, s *session.Session, watched bool) (*sizeRead, error) {
 	if z.path == "" {
 		return &sizeRead{n: z.n, version: -1}, nil
 	}
-	data, stat, err := s.Get(ctx, z.path)
-	return z.read(nil, data, stat, err)
-}
-
-// follow reads the number of units and watches the znode.
-func (z *unitSize) follow(ctx context.Context, s *session.Session) (*sizeRead, error) {
-	if z.path == "" {
-		return &sizeRead{n: z.n, version: -1}, nil
+	if !watched {
+		data, stat, err := s.Get(ctx, z.path)
+		return z.parse(nil, data, stat, err)
 	}
 	for {
 		data, stat, w, err := s.WatchData(ctx, z.path)
 		if session.ClassOf(err) != session.ClassNoNode {
-			return z.read(w, data, stat, err)
+			return z.parse(w, data, stat, err)
 		}
 		ok, _, w, err := s.WatchExists(ctx, z.path)
 		if err != nil {
@@ -73,7 +68,8 @@ func (z *unitSize) follow(ctx context.Context, s *session.Session) (*sizeRead, e
 	}
 }
 
-func (z *unitSize) read(w *session.Watch, data []byte, stat *zk.Stat, err error) (*sizeRead, error) {
+// parse returns the size that the znode has.
+func (z *unitSize) parse(w *session.Watch, data []byte, stat *zk.Stat, err error) (*sizeRead, error) {
 	if session.ClassOf(err) == session.ClassNoNode {
 		return z.fallback(w), nil
 	}
