@@ -68,8 +68,11 @@ func (l *Leases) take(ctx, held context.Context, p *contender, n int, patient bo
 			}
 			st, err := l.create(ctx, p, n, z)
 			if err == znode.ErrExhausted {
+				if err = l.Dir.MarkExhausted(held, p.s); err != nil {
+					return nil, err
+				}
 				var again bool
-				if again, err = l.renew(held, p.s, patient); !again {
+				if again, err = l.Dir.Recreate(held, p.s, patient); !again {
 					return nil, err
 				}
 			}
@@ -169,15 +172,6 @@ func (l *Leases) create(ctx context.Context, p *contender, n int, z *sizeRead) (
 		return nil, nil
 	}
 	return nil, err
-}
-
-// renew waits until no units are held, and creates the directory again, whose counter
-// is exhausted.
-func (l *Leases) renew(ctx context.Context, s *session.Session, wait bool) (again bool, err error) {
-	if err := l.Dir.MarkExhausted(ctx, s); err != nil {
-		return false, err
-	}
-	return l.Dir.Recreate(ctx, s, wait)
 }
 
 // created returns a grant with n leases that were created.

@@ -6,7 +6,7 @@ var holdBugs = []bug{
 		"	p.close()\n	p.remover.discard(p.s, p.path)\n",
 		"	p.close()\n"}}, []finder{enumerated("mutex-abandon"), simulated()}},
 	{"watch the lowest place instead of the one before", []edit{
-		{"zksync/internal/line/front.go", "near.name == \"\" || near.before(m):", "near.name == \"\" || m.before(near):"},
+		{"zksync/internal/line/lineview.go", "near.name == \"\" || near.before(m):", "near.name == \"\" || m.before(near):"},
 		{"zksync/internal/line/contender.go", "	p.last = f.last\n", "	p.last = true\n"},
 		{"zksync/internal/line/contender.go", "	if p.line.Rule.together(p.line.Class) {\n", "	if true {\n"}}, []finder{simulated("mutex")}},
 	{"take the going of the one before for a grant", []edit{{"zksync/internal/line/contender.go",
@@ -22,7 +22,7 @@ var holdBugs = []bug{
 	{"say nothing of a loss at Unlock", []edit{{"zksync/internal/line/localqueue.go",
 		"		p.leave()\n		e.turn.unlock()\n		return err\n	}\n	e.spare = p\n",
 		"		p.leave()\n		e.turn.unlock()\n		return nil\n	}\n	e.spare = p\n"}}, []finder{enumerated("mutex-hold"), simulated()}},
-	{"let a writer in behind one that became a reader", []edit{{"zksync/internal/line/sharedrule.go",
+	{"let a writer in behind one that became a reader", []edit{{"zksync/internal/line/rule.go",
 		"overtaken: func(ours Class) bool { return ours == Writer },",
 		"overtaken: func(ours Class) bool { return false },"}}, []finder{enumerated("rwmutex-downgrade-writer"), simulated()}},
 	{"say nothing of a loss at RUnlock and Release", []edit{{"zksync/internal/line/pool.go",
