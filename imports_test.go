@@ -58,7 +58,7 @@ var rooms = map[string][]string{
 	"session/internal/wire": {goZookeeper},
 
 	"zksync/internal/znode":        {goZookeeper, module + "/session"},
-	"zksync/internal/line":         {goZookeeper, module + "/session", module + "/zksync/internal/znode"},
+	"zksync/internal/line":         {goZookeeper, "go.uber.org/zap", module + "/session", module + "/zksync/internal/znode"},
 	"zksync/internal/rendezvous":   {goZookeeper, module + "/session", module + "/zksync/internal/znode"},
 	"zksync/internal/queue/commit": {goZookeeper, "go.uber.org/zap", module + "/session", module + "/zksync/internal/znode"},
 

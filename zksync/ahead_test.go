@@ -45,7 +45,7 @@ func within(t *testing.T, d time.Duration) context.Context {
 
 // The error of a wait in line that its ctx ends names how many are ahead, the holder,
 // and the holder's session, and says if the holder is this process. After three
-// seconds the same is logged. Breaks if place.await returns session.Cancelled.
+// seconds the same is logged. Breaks if contender.await returns session.Cancelled.
 func TestAWaitInLineNamesTheHolder(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)

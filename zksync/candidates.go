@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/watch"
+	"github.com/go-zksync/toolkit/zksync/internal/line"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A Candidate describes a candidate of an Election. The zero Candidate describes no
@@ -52,23 +54,20 @@ func (e *Election) contenders(ctx context.Context, n int) ([]Contender, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
-	var all []Contender
-	err := e.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
-		if err := s.SyncQuorum(ctx, e.path); err != nil {
-			return err
-		}
-		var err error
-		all, err = e.contest.list(ctx, s, n)
-		return err
-	})
-	return all, err
+	return converted(znode.ReadCommitted(ctx, e.m, e.path, func(ctx context.Context, s *session.Session) ([]line.Listed, error) {
+		return e.contest.List(ctx, s, n)
+	}))
 }
 
 func (c Contender) candidate() Candidate {
 	return Candidate{ID: c.ID, Token: c.Token, Session: c.Session}
 }
 
+// candidate returns the zero Candidate for a nil Stat.
 func candidate(data []byte, stat *zk.Stat) Candidate {
+	if stat == nil {
+		return Candidate{}
+	}
 	return Candidate{ID: string(data), Token: stat.Czxid, Session: stat.EphemeralOwner}
 }
 
@@ -84,7 +83,10 @@ func (e *Election) Observe(ctx context.Context) *watch.Stream[Candidate] {
 			return e.err
 		}
 		return e.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
-			return e.observe(ctx, s, func(c Candidate) { report(c, c) })
+			return e.observe(ctx, s, func(data []byte, stat *zk.Stat) {
+				c := candidate(data, stat)
+				report(c, c)
+			})
 		})
 	})
 }
@@ -92,9 +94,9 @@ func (e *Election) Observe(ctx context.Context) *watch.Stream[Candidate] {
 // observe follows the leader for as long as the session lasts. It watches the
 // leader's znode alone, so that candidates that join and leave behind the leader
 // wake no observer.
-func (e *Election) observe(ctx context.Context, s *session.Session, report func(Candidate)) error {
+func (e *Election) observe(ctx context.Context, s *session.Session, report func(data []byte, stat *zk.Stat)) error {
 	for round := 0; ; {
-		w, err := e.contest.follow(ctx, s, report)
+		w, err := e.contest.Follow(ctx, s, report)
 		if err == nil && w == nil {
 			err = s.Pause(ctx, round)
 			round++

@@ -1,16 +1,14 @@
 package zksync
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"path"
-	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/line"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
@@ -74,72 +72,26 @@ func (c Contender) String() string {
 	return fmt.Sprintf("%s (session %#x, token %d)", id, uint64(c.Session), c.Token)
 }
 
-func contender(dir string, class class, z znode.Node) Contender {
+func contenderOf(l line.Listed) Contender {
 	return Contender{
-		ID: string(z.Data), Class: ContenderClass(class), Session: z.Stat.EphemeralOwner, Token: z.Stat.Czxid,
-		Since: sinceOf(z.Stat), Path: znode.Join(dir, z.Name),
+		ID: string(l.Data), Class: ContenderClass(l.Class), Session: l.Stat.EphemeralOwner, Token: l.Stat.Czxid,
+		Since: sinceOf(l.Stat), Holds: l.Holds, Path: znode.Join(l.Dir, l.Name),
 	}
+}
+
+// converted returns the contenders of a listing, and its error.
+func converted(all []line.Listed, err error) ([]Contender, error) {
+	if all == nil {
+		return nil, err
+	}
+	found := make([]Contender, len(all))
+	for i, l := range all {
+		found[i] = contenderOf(l)
+	}
+	return found, err
 }
 
 func sinceOf(stat *zk.Stat) time.Time { return time.UnixMilli(stat.Ctime) }
-
-// contenders returns the first n contenders in the line at dir, or all if n is
-// negative, in order.
-func (r rule) contenders(ctx context.Context, s *session.Session, dir string, n int) ([]Contender, error) {
-	for round := 0; ; round++ {
-		if err := s.Pause(ctx, round-1); err != nil {
-			return nil, err
-		}
-		names, _, err := s.Children(ctx, dir)
-		if session.ClassOf(err) == session.ClassNoNode {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		line := r.sort(names)
-		if n >= 0 && len(line) > n {
-			line = line[:n]
-		}
-		names = names[:0]
-		for _, m := range line {
-			names = append(names, m.name)
-		}
-		found, err := znode.ReadAll(ctx, s, dir, names)
-		if err != nil {
-			return nil, err
-		}
-		if len(found) < len(line) {
-			continue // a contender has left since the listing
-		}
-		all := make([]Contender, len(found))
-		var ahead [ContenderUnit]bool // the classes of the contenders ahead
-		for i, z := range found {
-			all[i] = contender(dir, line[i].class, z)
-			all[i].Holds = true
-			for theirs, present := range ahead {
-				if present && r.blocks(class(theirs), line[i].class) {
-					all[i].Holds = false
-				}
-			}
-			ahead[line[i].class] = true
-		}
-		return all, nil
-	}
-}
-
-// contenders returns the contenders in the line, in order, as of the time of the call.
-func (l *line) contenders(ctx context.Context) ([]Contender, error) {
-	var all []Contender
-	err := l.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
-		err := s.SyncQuorum(ctx, l.dir.Path)
-		if err == nil {
-			all, err = l.rule.contenders(ctx, s, l.dir.Path, -1)
-		}
-		return err
-	})
-	return all, err
-}
 
 // Contenders returns the holder and then the waiting contenders in order, of all
 // processes and of all clients with which the Mutex excludes, as of the time of the
@@ -150,7 +102,7 @@ func (m *Mutex) Contenders(ctx context.Context) ([]Contender, error) {
 	if m.err != nil {
 		return nil, opError("contenders", m.path, m.err)
 	}
-	all, err := m.in.line.contenders(ctx)
+	all, err := converted(m.in.Line.Contenders(ctx))
 	return all, opError("contenders", m.path, err)
 }
 
@@ -168,51 +120,8 @@ func (s *Semaphore) Contenders(ctx context.Context) ([]Contender, error) {
 	if s.err != nil {
 		return nil, opError("contenders", s.path, s.err)
 	}
-	var all []Contender
-	err := s.size.m.Do(ctx, func(ctx context.Context, ss *session.Session) error {
-		err := ss.SyncQuorum(ctx, s.path)
-		if err == nil {
-			all, err = semaphoreContenders(ctx, ss, s.in.line.dir.Path, s.units)
-		}
-		return err
-	})
+	all, err := converted(s.units.Contenders(ctx))
 	return all, opError("contenders", s.path, err)
-}
-
-// semaphoreContenders returns the units that are held and the line of a semaphore.
-func semaphoreContenders(ctx context.Context, s *session.Session, line string, units leases) ([]Contender, error) {
-	waiting, err := exclusively(parseLock).contenders(ctx, s, line, -1)
-	if err != nil {
-		return nil, err
-	}
-	for i := range waiting {
-		waiting[i].Holds = false // the first in line waits for units
-	}
-	names, _, err := s.Children(ctx, units.dir.Path)
-	if session.ClassOf(err) == session.ClassNoNode {
-		return waiting, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	held, err := units.contenders(ctx, s, names)
-	return append(held, waiting...), err
-}
-
-// contenders returns the units that are held, among the names of a listing.
-func (l leases) contenders(ctx context.Context, s *session.Session, names []string) ([]Contender, error) {
-	names = slices.DeleteFunc(names, func(name string) bool { return !l.is(name) })
-	found, err := znode.ReadAll(ctx, s, l.dir.Path, names)
-	var all []Contender
-	for _, z := range found {
-		c := contender(l.dir.Path, class(ContenderUnit), z)
-		c.Holds = true
-		all = append(all, c)
-	}
-	slices.SortFunc(all, func(a, b Contender) int {
-		return cmp.Or(cmp.Compare(a.Token, b.Token), cmp.Compare(a.Path, b.Path))
-	})
-	return all, err
 }
 
 // Contenders returns the leader and then the candidates in the order in which they will

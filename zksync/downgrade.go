@@ -2,13 +2,8 @@ package zksync
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
-	"github.com/go-zookeeper/zk"
-
-	"github.com/go-zksync/toolkit/session"
-	"github.com/go-zksync/toolkit/zksync/internal/znode"
+	"github.com/go-zksync/toolkit/zksync/internal/line"
 )
 
 // Downgrade turns the write lock that this value holds into a read lock, and no
@@ -32,11 +27,11 @@ func (rw *RWMutex) DowngradeContext(ctx context.Context) (context.Context, error
 	if err != nil {
 		return nil, opError("downgrade", rw.w.path, err)
 	}
-	held, _ := rw.r.context(ctx, st.token)
+	held, _ := rw.r.Context(ctx, st)
 	return held, nil
 }
 
-func (rw *RWMutex) downgrade(ctx context.Context) (*stake, error) {
+func (rw *RWMutex) downgrade(ctx context.Context) (*line.Grant, error) {
 	rw.w.mu.Lock()
 	h := rw.w.held
 	rw.w.held = nil
@@ -44,61 +39,5 @@ func (rw *RWMutex) downgrade(ctx context.Context) (*stake, error) {
 	if h == nil {
 		return nil, ErrNotHeld
 	}
-	p := h.p
-	err := p.lost()
-	if err == nil {
-		// From here on others may read.
-		h.end(ErrReleased)
-		err = rw.r.untainted(ctx)
-	} else {
-		h.end(err)
-	}
-	if err == nil && ctx.Err() != nil {
-		err = session.Cancelled(ctx)
-	}
-	if err != nil {
-		rw.w.in.abandon(p)
-		return nil, err
-	}
-	st, err := p.exchange(ctx, rw.r.line.name)
-	if err != nil {
-		p.leave() // both, if it is not known which
-		rw.w.in.local.leave()
-		return nil, err
-	}
-	rw.w.in.spend(p)
-	if err := rw.r.admit(st); err != nil {
-		st.leave()
-		if err == errTainted {
-			err = fmt.Errorf("%w: %w", ErrLost, err)
-		}
-		return nil, err
-	}
-	return st, nil
-}
-
-// exchange replaces the znode that holds by another znode, with the same number
-// behind mark, in one transaction, and returns the stake of the new znode. Curator
-// downgrades in the same way.
-func (p *place) exchange(ctx context.Context, mark string) (*stake, error) {
-	number, _ := numberBehind(p.name, p.line.name)
-	paths, _, err := p.s.MultiProtected(ctx,
-		&zk.CreateRequest{Path: session.Protect(znode.Join(p.line.dir.Path, mark)) + number, Data: p.line.data, Flags: zk.FlagEphemeral},
-		&zk.DeleteRequest{Path: p.path, Version: -1})
-	if session.ClassOf(err) == session.ClassNoNode {
-		return nil, ErrRemoved
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &stake{s: p.s, lease: p.takeLease(paths[0]), paths: paths, guards: []*guard{guardZnode(p.s, paths[0], nil)}, token: p.token}, nil
-}
-
-// numberBehind is what follows the last mark in a name.
-func numberBehind(name, mark string) (string, bool) {
-	i := strings.LastIndex(name, mark)
-	if i < 0 {
-		return "", false
-	}
-	return name[i+len(mark):], true
+	return rw.r.Downgrade(ctx, &rw.w.in, h)
 }

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/line"
 )
 
 // An Election chooses one leader among the candidates at a path: the candidate that
@@ -30,7 +33,19 @@ type Election struct {
 
 	mu          sync.Mutex
 	campaigning bool
-	held        *hold
+	held        *line.Hold
+}
+
+// A contest is how candidates come to lead.
+type contest interface {
+	// Hold waits until the candidate leads.
+	Hold(ctx context.Context) (*line.Hold, error)
+	// List returns the first n candidates in order, or all if n is negative.
+	List(ctx context.Context, s *session.Session, n int) ([]line.Listed, error)
+	// Follow reports the znode of the leader, or a nil Stat if there is no leader, and
+	// returns a watch for the next change. It returns nil if the state has changed
+	// during the reads.
+	Follow(ctx context.Context, s *session.Session, report func(data []byte, stat *zk.Stat)) (*session.Watch, error)
 }
 
 // NewElection returns a candidate in the election at path. It does no I/O and
@@ -64,7 +79,7 @@ func (e *Election) Campaign(ctx context.Context) (context.Context, error) {
 	return lead, opError("campaign", e.path, err)
 }
 
-func (e *Election) campaign(ctx context.Context) (context.Context, *hold, error) {
+func (e *Election) campaign(ctx context.Context) (context.Context, *line.Hold, error) {
 	if e.err != nil {
 		return nil, nil, e.err
 	}
@@ -76,15 +91,14 @@ func (e *Election) campaign(ctx context.Context) (context.Context, *hold, error)
 	}
 	wait, cancel := e.cfg.bound(ctx)
 	defer cancel()
-	p, err := e.contest.stand(wait)
+	h, err := e.contest.Hold(wait)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.campaigning = false
 	if err != nil {
 		return nil, nil, err
 	}
-	h := &hold{p: p}
-	lead := h.context(ctx)
+	lead := h.Context(ctx)
 	e.held = h
 	return lead, h, nil
 }
@@ -97,10 +111,10 @@ func (e *Election) begin() error {
 		return fmt.Errorf("%w: this value is campaigning", ErrBusy)
 	}
 	if e.held != nil {
-		if e.held.p.lost() == nil {
+		if e.held.Lost() == nil {
 			return fmt.Errorf("%w: this value leads", ErrBusy)
 		}
-		e.held.p.leave()
+		e.held.Leave()
 		e.held = nil
 	}
 	e.campaigning = true
@@ -120,7 +134,7 @@ func (e *Election) Resign() error {
 }
 
 // resign ends a hold, if it is still the hold of this value.
-func (e *Election) resign(h *hold) error {
+func (e *Election) resign(h *line.Hold) error {
 	e.mu.Lock()
 	ours := h != nil && e.held == h
 	if ours {
@@ -130,11 +144,5 @@ func (e *Election) resign(h *hold) error {
 	if !ours {
 		return ErrNotHeld
 	}
-	if err := h.p.lost(); err != nil {
-		h.end(err)
-		h.p.leave()
-		return err
-	}
-	h.end(ErrReleased)
-	return h.p.release()
+	return h.Release()
 }

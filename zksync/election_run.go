@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/line"
 )
 
 // Run campaigns and calls work with the leadership context, again and again:
@@ -77,9 +78,9 @@ var errStandAgain = fmt.Errorf("%w: leadership, or the candidate's place in line
 
 // term is one time of leading. lost reports that leadership ended before work did,
 // or before work was called.
-func (e *Election) term(lead context.Context, h *hold, work func(context.Context) error) (result error, lost bool, err error) {
+func (e *Election) term(lead context.Context, h *line.Hold, work func(context.Context) error) (result error, lost bool, err error) {
 	defer e.resign(h) // a loss is known from the context
-	done, err := h.p.s.Busy()
+	done, err := h.Session().Busy()
 	if err != nil {
 		return nil, true, nil // the session ended after the grant
 	}

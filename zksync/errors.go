@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/line"
 	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
 	"github.com/go-zksync/toolkit/zksync/internal/rendezvous"
 )
@@ -27,11 +28,11 @@ var (
 
 	// ErrNotHeld says that this value does not hold the lock or the units that it
 	// should release.
-	ErrNotHeld = errors.New("zksync: not held")
+	ErrNotHeld = line.ErrNotHeld
 
 	// ErrReleased is the cause with which the context of a hold ends when the
 	// hold was released in order.
-	ErrReleased = errors.New("zksync: released")
+	ErrReleased = line.ErrReleased
 
 	// ErrBusy says that a value is already in a call of which it allows only one at a
 	// time.
@@ -56,7 +57,7 @@ var (
 	ErrInvalidCount = errors.New("zksync: invalid count")
 
 	// ErrTooMany says that a request is for more units than the Semaphore has.
-	ErrTooMany = errors.New("zksync: more than the semaphore has")
+	ErrTooMany = line.ErrTooMany
 
 	// ErrSettled says that a Message was acknowledged or given back before.
 	ErrSettled = errors.New("zksync: the message is settled")

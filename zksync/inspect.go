@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/line"
 	"github.com/go-zksync/toolkit/zksync/internal/rendezvous"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
@@ -88,12 +89,8 @@ func Inspect(ctx context.Context, m *session.Manager, path string) (*Inspection,
 	var found *Inspection
 	err := session.CheckPath(path)
 	if err == nil {
-		err = m.Do(ctx, func(ctx context.Context, s *session.Session) error {
-			err := s.SyncQuorum(ctx, path)
-			if err == nil {
-				found, err = (&inspector{ctx: ctx, s: s, path: path}).inspect()
-			}
-			return err
+		found, err = znode.ReadCommitted(ctx, m, path, func(ctx context.Context, s *session.Session) (*Inspection, error) {
+			return (&inspector{ctx: ctx, s: s, path: path}).inspect()
 		})
 	}
 	if err != nil {
@@ -127,9 +124,9 @@ func (i *inspector) inspect() (*Inspection, error) {
 	}
 	switch found.Kind {
 	case KindLock:
-		all, err = exclusively(parseLock).contenders(i.ctx, i.s, i.path, -1)
+		all, err = converted(line.LockRule.List(i.ctx, i.s, i.path, -1))
 	case KindRWLock:
-		all, err = sharedRule.contenders(i.ctx, i.s, i.path, -1)
+		all, err = converted(line.SharedRule.List(i.ctx, i.s, i.path, -1))
 	case KindElection:
 		all, err = i.election()
 	case KindSemaphore:
@@ -147,15 +144,15 @@ func (i *inspector) inspect() (*Inspection, error) {
 	if err != nil {
 		return nil, err
 	}
-	found.add(all)
+	found.addParticipants(all)
 	if len(found.Clients) == 0 {
 		found.Clients = i.clients(found.Kind)
 	}
 	return found, nil
 }
 
-// add adds participants, and counts the waiting ones.
-func (i *Inspection) add(all []Contender) {
+// addParticipants adds participants, and counts the waiting ones.
+func (i *Inspection) addParticipants(all []Contender) {
 	for _, c := range all {
 		p := Participant{c, clientOf(i.Kind, c)}
 		i.Participants = append(i.Participants, p)
@@ -169,12 +166,11 @@ func (i *Inspection) add(all []Contender) {
 }
 
 func (i *inspector) election() ([]Contender, error) {
-	if !isSession(i.stat.EphemeralOwner) {
-		return exclusively(electionMarks.parse).contenders(i.ctx, i.s, i.path, -1)
+	if !znode.IsSession(i.stat.EphemeralOwner) {
+		return converted(line.LatchRule.List(i.ctx, i.s, i.path, -1))
 	}
-	leader := contender(znode.Dir(i.path), exclusive, znode.Node{Name: znode.Base(i.path), Data: i.data, Stat: i.stat})
-	leader.Holds = true
-	return []Contender{leader}, nil
+	leader := znode.Node{Name: znode.Base(i.path), Data: i.data, Stat: i.stat}
+	return []Contender{contenderOf(line.Listed{Dir: znode.Dir(i.path), Node: leader, Class: line.Exclusive, Holds: true})}, nil
 }
 
 func (i *inspector) semaphore() ([]Contender, error) {
@@ -183,7 +179,7 @@ func (i *inspector) semaphore() ([]Contender, error) {
 		layout = LayoutKazoo
 	}
 	line, units := layout.semaphore(i.path, 0)
-	return semaphoreContenders(i.ctx, i.s, line.Path, units)
+	return converted(units.List(i.ctx, i.s, line.Path))
 }
 
 // members returns the ephemerals of a directory that is chooses by their names.
@@ -201,11 +197,11 @@ func (i *inspector) members(dir string, is func(name string) bool) ([]Contender,
 	found, err := znode.ReadAll(i.ctx, i.s, dir, names)
 	var all []Contender
 	for _, z := range found {
-		if !isSession(z.Stat.EphemeralOwner) {
+		if !znode.IsSession(z.Stat.EphemeralOwner) {
 			continue
 		}
-		c := contender(dir, class(ContenderMember), z)
-		c.ID, c.Holds = z.Name, true
+		c := contenderOf(line.Listed{Dir: dir, Node: z, Class: line.Class(ContenderMember), Holds: true})
+		c.ID = z.Name
 		all = append(all, c)
 	}
 	return all, err

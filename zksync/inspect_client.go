@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-zksync/toolkit/zksync/internal/line"
 	"github.com/go-zksync/toolkit/zksync/internal/rendezvous"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
@@ -45,13 +46,13 @@ func clientOf(kind Kind, c Contender) Client {
 		return barrierClient(name)
 	case !protected && (strings.HasPrefix(name, "x-")):
 		return ClientRecipe
-	case !protected && (strings.Contains(name, kazooMark) || strings.Contains(name, kazooReadMark) || znode.IsUUID(name)):
+	case !protected && (strings.Contains(name, line.Kazoo.Lock) || strings.Contains(name, line.Kazoo.Reader) || znode.IsUUID(name)):
 		return ClientKazoo
 	case !protected:
 		return ""
 	case len(guid) < 36 || !znode.IsUUID(guid[:36]):
 		return ClientGoZookeeper // its GUIDs have no dashes
-	case strings.Contains(name, kazooMark) || strings.Contains(name, kazooReadMark):
+	case strings.Contains(name, line.Kazoo.Lock) || strings.Contains(name, line.Kazoo.Reader):
 		return ClientZksync // with LayoutKazoo
 	case c.Class == ContenderUnit && znode.Base(znode.Dir(c.Path)) != "leases":
 		return ClientZksync // with LayoutKazoo, too

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/line"
 	"github.com/go-zksync/toolkit/zksync/internal/rendezvous"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
@@ -15,7 +16,7 @@ const maxLooked = 64
 // kind decides which primitive uses the path. The names of the children decide; a
 // single participant is enough, since the directory of a primitive is its own.
 func (i *inspector) kind() (Kind, error) {
-	if isSession(i.stat.EphemeralOwner) {
+	if znode.IsSession(i.stat.EphemeralOwner) {
 		return KindElection, nil // an ephemeral has no children
 	}
 	has := func(is func(name string) bool) bool { return slices.ContainsFunc(i.names, is) }
@@ -32,7 +33,7 @@ func (i *inspector) kind() (Kind, error) {
 		return KindLock, nil
 	case isNumber(i.data):
 		// kazoo keeps the size of a semaphore as data, and the line beside the path.
-		ok, _, err := i.s.Exists(i.ctx, i.path+"-"+kazooMark)
+		ok, _, err := i.s.Exists(i.ctx, i.path+"-"+line.Kazoo.Lock)
 		if ok || err != nil {
 			return KindSemaphore, err
 		}
@@ -51,27 +52,27 @@ func (i *inspector) kind() (Kind, error) {
 // directory tells a group from a directory of something else.
 func (i *inspector) directory() (Kind, error) {
 	found, err := znode.ReadAll(i.ctx, i.s, i.path, i.names[:min(len(i.names), maxLooked)])
-	if slices.ContainsFunc(found, func(z znode.Node) bool { return isSession(z.Stat.EphemeralOwner) }) {
+	if slices.ContainsFunc(found, func(z znode.Node) bool { return znode.IsSession(z.Stat.EphemeralOwner) }) {
 		return KindGroup, nil
 	}
 	return KindDirectory, err
 }
 
 func isElectionName(name string) bool {
-	_, _, ok := electionMarks.parse(name)
+	_, _, ok := line.LatchRule.Parse(name)
 	return ok
 }
 
 func isLockName(name string) bool {
-	_, _, ok := parseLock(name)
+	_, _, ok := line.LockRule.Parse(name)
 	return ok
 }
 
 // isSharedName recognises contenders that only a lock of readers and writers has.
 // kazoo's writers look like the contenders of its Lock.
 func isSharedName(name string) bool {
-	c, _, ok := parseShared(name)
-	return ok && (c == reader || strings.Contains(name, writeMark))
+	c, _, ok := line.SharedRule.Parse(name)
+	return ok && (c == line.Reader || strings.Contains(name, line.Curator.Writer))
 }
 
 func isNumber(data []byte) bool {

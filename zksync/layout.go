@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/line"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
@@ -106,49 +107,24 @@ func (c config) checkLayout(primitive string) error {
 	return fmt.Errorf("%w: WithLayout: %v is not for %s, which has %s", ErrInvalidOption, c.layout, primitive, strings.Join(names, ", "))
 }
 
-// The text before the number in the names of places, behind a GUID.
-const (
-	mutexName    = "lock-"
-	electionName = "latch-"
-	readMark     = "__READ__"
-	writeMark    = "__WRIT__"
-
-	kazooMark     = "__lock__" // of Lock, WriteLock and Election
-	kazooReadMark = "__rlock__"
-)
-
-// names of the places of a lock that excludes, of writers and of readers.
-func (l Layout) lock() string {
+// names returns the names of the contenders.
+func (l Layout) names() line.Names {
 	if l == LayoutKazoo {
-		return kazooMark
+		return line.Kazoo
 	}
-	return mutexName
-}
-
-func (l Layout) writer() string {
-	if l == LayoutKazoo {
-		return kazooMark
-	}
-	return writeMark
-}
-
-func (l Layout) reader() string {
-	if l == LayoutKazoo {
-		return kazooReadMark
-	}
-	return readMark
+	return line.Curator
 }
 
 // contest returns how the candidates at path come to lead.
 func (l Layout) contest(m *session.Manager, path string, id []byte) contest {
-	name, rule := l.lock(), exclusively(parseLock)
+	name, rule := l.names().Lock, line.LockRule
 	switch l {
 	case LayoutEphemeral:
-		return &race{m: m, path: path, id: id}
+		return &line.Race{Manager: m, Path: path, ID: id}
 	case LayoutCurator:
-		name, rule = electionName, exclusively(electionMarks.parse)
+		name, rule = l.names().Latch, line.LatchRule
 	}
-	return lineContest{&line{m: m, dir: l.directory(path), rule: rule, class: exclusive, op: "campaign", name: name, data: id}}
+	return &line.Line{Manager: m, Dir: l.directory(path), Rule: rule, Class: line.Exclusive, Op: "campaign", Name: name, Data: id}
 }
 
 // directory is where places live.
@@ -167,11 +143,11 @@ func (l Layout) queue(k queueKind) queueKind {
 // semaphore returns the directories of a semaphore's line and of its leases.
 // kazoo has both beside each other, takes every child of the latter for a lease, and
 // keeps the size there as data.
-func (l Layout) semaphore(path string, n int) (line *znode.Directory, units leases) {
+func (l Layout) semaphore(path string, n int) (lock *znode.Directory, units line.Leases) {
 	if l == LayoutKazoo {
 		dir := l.directory(path)
 		dir.Data = fmt.Append(nil, n)
-		return l.directory(path + "-" + kazooMark), leases{dir: dir, is: func(string) bool { return true }}
+		return l.directory(path + "-" + line.Kazoo.Lock), line.Leases{Dir: dir, IsUnit: func(string) bool { return true }}
 	}
-	return l.directory(znode.Join(path, "locks")), leases{dir: l.directory(znode.Join(path, "leases")), is: isLease}
+	return l.directory(znode.Join(path, "locks")), line.Leases{Dir: l.directory(znode.Join(path, "leases")), IsUnit: line.IsLease}
 }

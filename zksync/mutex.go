@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/line"
 )
 
 // A Mutex is a mutual exclusion lock that holds between processes: of all goroutines
@@ -28,10 +29,10 @@ type Mutex struct {
 	path string
 	cfg  config
 	err  error
-	in   entrance
+	in   line.LocalQueue
 
 	mu   sync.Mutex
-	held *hold
+	held *line.Hold
 }
 
 // NewMutex returns the lock at path, which is created when it is first used.
@@ -44,8 +45,8 @@ func NewMutex(m *session.Manager, path string, opts ...MutexOption) *Mutex {
 	}
 	m.ExpectHolds()
 	mu := &Mutex{path: path, cfg: cfg, err: err}
-	mu.in.linger = cfg.linger
-	mu.in.line = &line{m: m, dir: cfg.layout.directory(path), rule: exclusively(parseLock), class: exclusive, op: "lock", name: cfg.layout.lock(), data: cfg.identity()}
+	mu.in.Linger = cfg.linger
+	mu.in.Line = &line.Line{Manager: m, Dir: cfg.layout.directory(path), Rule: line.LockRule, Class: line.Exclusive, Op: "lock", Name: cfg.layout.names().Lock, Data: cfg.identity()}
 	return mu
 }
 
@@ -58,11 +59,11 @@ func NewMutex(m *session.Manager, path string, opts ...MutexOption) *Mutex {
 // Lock does not report a loss of the lock while it is held: only Unlock does. Use
 // LockContext to learn of a loss at once.
 func (m *Mutex) Lock(ctx context.Context) error {
-	p, err := m.acquire(ctx)
+	h, err := m.acquire(ctx)
 	if err != nil {
 		return opError("lock", m.path, err)
 	}
-	m.hold(&hold{p: p})
+	m.hold(h)
 	return nil
 }
 
@@ -77,18 +78,17 @@ func (m *Mutex) LockContext(ctx context.Context) (context.Context, error) {
 	return held, opError("lock", m.path, err)
 }
 
-func (m *Mutex) lockContext(ctx context.Context) (context.Context, *hold, error) {
-	p, err := m.acquire(ctx)
+func (m *Mutex) lockContext(ctx context.Context) (context.Context, *line.Hold, error) {
+	h, err := m.acquire(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	h := &hold{p: p}
-	held := h.context(ctx)
+	held := h.Context(ctx)
 	m.hold(h)
 	return held, h, nil
 }
 
-func (m *Mutex) acquire(ctx context.Context) (*place, error) {
+func (m *Mutex) acquire(ctx context.Context) (*line.Hold, error) {
 	if m.err != nil {
 		return nil, m.err
 	}
@@ -97,10 +97,10 @@ func (m *Mutex) acquire(ctx context.Context) (*place, error) {
 	}
 	ctx, cancel := m.cfg.bound(ctx)
 	defer cancel()
-	return m.in.acquire(ctx)
+	return m.in.Acquire(ctx)
 }
 
-func (m *Mutex) hold(h *hold) {
+func (m *Mutex) hold(h *line.Hold) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.held = h
@@ -111,35 +111,34 @@ func (m *Mutex) hold(h *hold) {
 // TryLock takes one round trip to the server, or three if it finds other contenders:
 // the last one deletes the znode of the attempt. It fails like Lock.
 func (m *Mutex) TryLock(ctx context.Context) (bool, error) {
-	p, err := m.try(ctx)
-	if err != nil || p == nil {
+	h, err := m.try(ctx)
+	if h == nil {
 		return false, opError("trylock", m.path, err)
 	}
-	m.hold(&hold{p: p})
+	m.hold(h)
 	return true, nil
 }
 
 // TryLockContext is TryLock with the context of LockContext, which is nil if
 // the lock was not taken.
 func (m *Mutex) TryLockContext(ctx context.Context) (context.Context, bool, error) {
-	p, err := m.try(ctx)
-	if err != nil || p == nil {
+	h, err := m.try(ctx)
+	if h == nil {
 		return nil, false, opError("trylock", m.path, err)
 	}
-	h := &hold{p: p}
-	held := h.context(ctx)
+	held := h.Context(ctx)
 	m.hold(h)
 	return held, true, nil
 }
 
-func (m *Mutex) try(ctx context.Context) (*place, error) {
+func (m *Mutex) try(ctx context.Context) (*line.Hold, error) {
 	if m.err != nil {
 		return nil, m.err
 	}
 	if ctx.Err() != nil {
 		return nil, session.Cancelled(ctx)
 	}
-	return m.in.try(ctx)
+	return m.in.TryAcquire(ctx)
 }
 
 // Unlock releases the lock, and waits for the server's answer for as long as the
@@ -156,7 +155,7 @@ func (m *Mutex) Unlock() error {
 }
 
 // unlock ends a hold, if it is still the hold of this value.
-func (m *Mutex) unlock(h *hold) error {
+func (m *Mutex) unlock(h *line.Hold) error {
 	m.mu.Lock()
 	ours := h != nil && m.held == h
 	if ours {
@@ -166,12 +165,7 @@ func (m *Mutex) unlock(h *hold) error {
 	if !ours {
 		return ErrNotHeld
 	}
-	if err := h.p.lost(); err != nil {
-		h.end(err)
-	} else {
-		h.end(ErrReleased)
-	}
-	return m.in.release(h.p)
+	return m.in.Release(h)
 }
 
 // Do calls fn with the lock held, and unlocks when fn returns or panics. fn's context
@@ -185,5 +179,5 @@ func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context) error) (err
 	if err != nil {
 		return opError("lock", m.path, err)
 	}
-	return under(held, h.p.s, fn, func() error { return opError("unlock", m.path, m.unlock(h)) })
+	return under(held, h.Session(), fn, func() error { return opError("unlock", m.path, m.unlock(h)) })
 }

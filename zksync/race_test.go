@@ -56,7 +56,7 @@ func (c plainCandidate) lead() error {
 }
 
 // An Election with LayoutEphemeral, whose one ephemeral holds the leader's id, elects together with a plain client:
-// each waits for the other, Leader and Observe see both, and tokens grow. To see this test fail, have raceRun.create
+// each waits for the other, Leader and Observe see both, and tokens grow. To see this test fail, have line.raceRun.create
 // take NodeExists for success.
 func TestEphemeralElectionBesideAPlainClient(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
@@ -370,7 +370,7 @@ func TestEphemeralElectionGivenUp(t *testing.T) {
 }
 
 // Few of many candidates send a create when the leader has gone, and one of them leads
-// within a second. To see this test fail, let raceRun.rest report a vacancy at once.
+// within a second. To see this test fail, let line.raceRun.rest report a vacancy at once.
 func TestEphemeralElectionIsNoHerd(t *testing.T) {
 	const candidates = 50
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/line"
 )
 
 // An RWMutex is a lock that holds between processes: of all callers that use the same
@@ -38,7 +39,7 @@ import (
 // of an RDo.
 type RWMutex struct {
 	w Mutex
-	r readers
+	r *line.Readers
 }
 
 // NewRWMutex returns the lock at path, which is created when it is first used.
@@ -53,9 +54,8 @@ func NewRWMutex(m *session.Manager, path string, opts ...RWMutexOption) *RWMutex
 	rw := &RWMutex{}
 	rw.w.path, rw.w.cfg, rw.w.err = path, cfg, err
 	dir := cfg.layout.directory(path)
-	rw.w.in.line = &line{m: m, dir: dir, rule: sharedRule, class: writer, op: "lock", name: cfg.layout.writer(), data: cfg.identity()}
-	rw.r.m, rw.r.path = m, path
-	rw.r.line = &line{m: m, dir: dir, rule: sharedRule, class: reader, op: "rlock", name: cfg.layout.reader(), data: cfg.identity()}
+	rw.w.in.Line = &line.Line{Manager: m, Dir: dir, Rule: line.SharedRule, Class: line.Writer, Op: "lock", Name: cfg.layout.names().Writer, Data: cfg.identity()}
+	rw.r = line.NewReaders(&line.Line{Manager: m, Dir: dir, Rule: line.SharedRule, Class: line.Reader, Op: "rlock", Name: cfg.layout.names().Reader, Data: cfg.identity()})
 	return rw
 }
 
@@ -135,11 +135,11 @@ func (rw *RWMutex) RLockContext(ctx context.Context) (context.Context, error) {
 	if err != nil {
 		return nil, opError("rlock", rw.w.path, err)
 	}
-	held, _ := rw.r.context(ctx, st.token)
+	held, _ := rw.r.Context(ctx, st)
 	return held, nil
 }
 
-func (rw *RWMutex) rlock(ctx context.Context) (*stake, error) {
+func (rw *RWMutex) rlock(ctx context.Context) (*line.Grant, error) {
 	if rw.w.err != nil {
 		return nil, rw.w.err
 	}
@@ -148,7 +148,7 @@ func (rw *RWMutex) rlock(ctx context.Context) (*stake, error) {
 	}
 	ctx, cancel := rw.w.cfg.bound(ctx)
 	defer cancel()
-	return rw.r.acquire(ctx)
+	return rw.r.Acquire(ctx)
 }
 
 // TryRLock acquires a read lock if no writer holds the lock or is in line for it, and
@@ -168,18 +168,18 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (context.Context, bool, 
 	if st == nil {
 		return nil, false, opError("tryrlock", rw.w.path, err)
 	}
-	held, _ := rw.r.context(ctx, st.token)
+	held, _ := rw.r.Context(ctx, st)
 	return held, true, nil
 }
 
-func (rw *RWMutex) tryRLock(ctx context.Context) (*stake, error) {
+func (rw *RWMutex) tryRLock(ctx context.Context) (*line.Grant, error) {
 	if rw.w.err != nil {
 		return nil, rw.w.err
 	}
 	if ctx.Err() != nil {
 		return nil, session.Cancelled(ctx)
 	}
-	return rw.r.try(ctx)
+	return rw.r.TryAcquire(ctx)
 }
 
 // RUnlock releases one read lock. If it is the last read lock that shares a znode,
@@ -187,7 +187,7 @@ func (rw *RWMutex) tryRLock(ctx context.Context) (*stake, error) {
 // lock that is held through this value was lost; ErrLost and ErrClosed after the
 // Manager was closed; and ErrNotHeld if this value holds no read lock.
 func (rw *RWMutex) RUnlock() error {
-	return opError("runlock", rw.w.path, rw.r.release())
+	return opError("runlock", rw.w.path, rw.r.Release())
 }
 
 // RDo calls fn with a read lock held, and releases it when fn returns or panics. fn's context is the
@@ -199,11 +199,11 @@ func (rw *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error) 
 	if err != nil {
 		return opError("rlock", rw.w.path, err)
 	}
-	held, t := rw.r.context(ctx, st.token)
-	own := rw.r.own(st)
-	return under(held, st.s, fn, func() error {
-		err := opError("runlock", rw.w.path, rw.r.releaseOwn(own))
-		t.cancel(ErrReleased)
+	held, end := rw.r.Context(ctx, st)
+	own := rw.r.Own(st)
+	return under(held, st.Session(), fn, func() error {
+		err := opError("runlock", rw.w.path, rw.r.ReleaseOwn(own))
+		end(ErrReleased)
 		return err
 	})
 }

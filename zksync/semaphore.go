@@ -3,9 +3,9 @@ package zksync
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/line"
 )
 
 // A Semaphore limits how many units the callers of all processes that use the same
@@ -40,12 +40,7 @@ type Semaphore struct {
 	path  string
 	cfg   config
 	err   error
-	size  size
-	in    entrance // of locks
-	units leases
-
-	mu    sync.Mutex
-	pools map[int]*pool // of the holds, by their units
+	units *line.Units
 }
 
 // NewSemaphore returns the semaphore of n units at path, which is created when it is
@@ -61,13 +56,9 @@ func NewSemaphore(m *session.Manager, path string, n int, opts ...SemaphoreOptio
 		err = fmt.Errorf("%w: %w: a semaphore of %d, want at least 1", ErrInvalidOption, ErrInvalidCount, n)
 	}
 	m.ExpectHolds()
-	s := &Semaphore{path: path, cfg: cfg, err: err, pools: make(map[int]*pool)}
-	s.size = size{m: m, n: n, path: cfg.sizeFrom}
-	dir, units := cfg.layout.semaphore(path, n)
-	s.in.line = &line{m: m, dir: dir, rule: exclusively(parseLock), class: exclusive, op: "acquire", name: cfg.layout.lock(), data: cfg.identity()}
-	s.units = units
-	s.units.size = &s.size
-	return s
+	dir, leases := cfg.layout.semaphore(path, n)
+	l := &line.Line{Manager: m, Dir: dir, Rule: line.LockRule, Class: line.Exclusive, Op: "acquire", Name: cfg.layout.names().Lock, Data: cfg.identity()}
+	return &Semaphore{path: path, cfg: cfg, err: err, units: line.NewUnits(l, path, leases, n, cfg.sizeFrom)}
 }
 
 // Acquire waits until it holds n units. When ctx ends first, nothing is held, no
@@ -102,7 +93,7 @@ func (s *Semaphore) AcquireContext(ctx context.Context, n int) (context.Context,
 	if err != nil {
 		return nil, opError("acquire", s.path, err)
 	}
-	held, _ := pl.context(ctx, st.token)
+	held, _ := pl.Context(ctx, st)
 	return held, nil
 }
 
@@ -121,7 +112,7 @@ func (s *Semaphore) TryAcquireContext(ctx context.Context, n int) (context.Conte
 	if st == nil {
 		return nil, false, opError("tryacquire", s.path, err)
 	}
-	held, _ := pl.context(ctx, st.token)
+	held, _ := pl.Context(ctx, st)
 	return held, true, nil
 }
 
@@ -134,13 +125,7 @@ func (s *Semaphore) TryAcquireContext(ctx context.Context, n int) (context.Conte
 func (s *Semaphore) Release(n int) error {
 	err := s.check(n)
 	if err == nil {
-		s.mu.Lock()
-		pl := s.pools[n]
-		s.mu.Unlock()
-		err = ErrNotHeld
-		if pl != nil {
-			err = pl.release()
-		}
+		err = s.units.Release(n)
 	}
 	return s.released(n, err)
 }
@@ -163,11 +148,11 @@ func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context) 
 	if err != nil {
 		return opError("acquire", s.path, err)
 	}
-	held, t := pl.context(ctx, st.token)
-	own := pl.own(st)
-	return under(held, st.s, fn, func() error {
-		err := s.released(n, pl.releaseOwn(own))
-		t.cancel(ErrReleased)
+	held, end := pl.Context(ctx, st)
+	own := pl.Own(st)
+	return under(held, st.Session(), fn, func() error {
+		err := s.released(n, pl.ReleaseOwn(own))
+		end(ErrReleased)
 		return err
 	})
 }
@@ -189,23 +174,24 @@ func (s *Semaphore) check(n int) error {
 // too large: each unit is a znode, and a request has all of its in one transaction.
 const maxUnits = 1 << 14
 
-// pool returns the holds of n units.
-func (s *Semaphore) pool(n int) *pool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	pl := s.pools[n]
-	if pl == nil {
-		pl = &pool{m: s.in.line.m, path: s.path}
-		s.pools[n] = pl
+func (s *Semaphore) acquire(ctx context.Context, n int) (*line.Grant, *line.Pool, error) {
+	if err := s.check(n); err != nil {
+		return nil, nil, err
 	}
-	return pl
+	if ctx.Err() != nil {
+		return nil, nil, session.Cancelled(ctx)
+	}
+	ctx, cancel := s.cfg.bound(ctx)
+	defer cancel()
+	return s.units.Acquire(ctx, n)
 }
 
-// tooMany returns an error if n is more than the size. A size of 0 is no error: an
-// operator has stopped the semaphore, and requests wait.
-func tooMany(n, size int) error {
-	if n > size && size > 0 {
-		return fmt.Errorf("%w: %d of %d", ErrTooMany, n, size)
+func (s *Semaphore) tryAcquire(ctx context.Context, n int) (*line.Grant, *line.Pool, error) {
+	if err := s.check(n); err != nil {
+		return nil, nil, err
 	}
-	return nil
+	if ctx.Err() != nil {
+		return nil, nil, session.Cancelled(ctx)
+	}
+	return s.units.TryAcquire(ctx, n)
 }

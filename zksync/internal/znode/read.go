@@ -52,3 +52,24 @@ func ReadAll(ctx context.Context, s *session.Session, dir string, names []string
 	}
 	return found, errors.Join(errs...)
 }
+
+// ReadCommitted calls read behind a commit (see session.Session.SyncQuorum), so that read
+// sees every transaction that was committed before the call. It is repeated over lost
+// connections and sessions until ctx ends.
+func ReadCommitted[T any](ctx context.Context, m *session.Manager, path string, read func(context.Context, *session.Session) (T, error)) (found T, err error) {
+	err = m.Do(ctx, func(ctx context.Context, s *session.Session) error {
+		if err := s.SyncQuorum(ctx, path); err != nil {
+			return err
+		}
+		var err error
+		found, err = read(ctx, s)
+		return err
+	})
+	return found, err
+}
+
+// IsSession reports whether the owner of a znode is a session. The server marks
+// containers and znodes with a time to live by owners that are no sessions.
+func IsSession(owner int64) bool {
+	return owner != 0 && uint64(owner) != 1<<63 && uint64(owner)>>56 != 0xff
+}

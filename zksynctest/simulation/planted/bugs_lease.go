@@ -52,7 +52,7 @@ var leaseBugs = []bug{
 	{"remove a watch that a read is arming", []edit{
 		{"session/hub.go", "	if e.pins > 0 || len(e.subs) > 0 || e.idle != nil {\n", "	if len(e.subs) > 0 || e.idle != nil {\n"}},
 		[]finder{tested("./session", "Watch|Inbox"), simulatedWatch()}},
-	{"take the default for a size that cannot be read", []edit{{"zksync/size.go",
+	{"take the default for a size that cannot be read", []edit{{"zksync/internal/line/unitsize.go",
 		"	if err != nil {\n		return nil, err\n	}\n",
 		"	if err != nil {\n		return z.fallback(w), nil\n	}\n"}},
 		[]finder{tested("./zksync", "^TestSemaphoreSizeThatMayNotBeRead$")}},

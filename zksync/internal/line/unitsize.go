@@ -1,7 +1,8 @@
-package zksync
+package line
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -12,8 +13,8 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A size is the number of units of a Semaphore: n, or the number in a znode.
-type size struct {
+// A unitSize is the number of units of a Semaphore: n, or the number in a znode.
+type unitSize struct {
 	m    *session.Manager
 	n    int
 	path string // of the znode; empty if there is none
@@ -22,44 +23,39 @@ type size struct {
 	warned int64 // the zxid of the change that left the znode without a number
 }
 
-// A sizing is a size as of one look.
-type sizing struct {
+// A sizeRead is the result of one read of a unitSize.
+type sizeRead struct {
 	n       int
 	version int32          // of the znode, -1 if there is none
 	watch   *session.Watch // nil if the size cannot change
 }
 
-func (z *sizing) events() <-chan zk.Event {
+func (z *sizeRead) events() <-chan zk.Event {
 	if z == nil || z.watch == nil {
 		return nil
 	}
 	return z.watch.Events()
 }
 
-func (z *sizing) stop() {
+func (z *sizeRead) unwatch() {
 	if z != nil && z.watch != nil {
 		z.watch.Stop()
 	}
 }
 
-// get reads the size.
-func (z *size) get(ctx context.Context, s *session.Session) (*sizing, error) {
+// read reads the number of units. If watched, it also watches the znode.
+func (z *unitSize) read(ctx context.Context, s *session.Session, watched bool) (*sizeRead, error) {
 	if z.path == "" {
-		return &sizing{n: z.n, version: -1}, nil
+		return &sizeRead{n: z.n, version: -1}, nil
 	}
-	data, stat, err := s.Get(ctx, z.path)
-	return z.read(nil, data, stat, err)
-}
-
-// follow reads the size and watches it.
-func (z *size) follow(ctx context.Context, s *session.Session) (*sizing, error) {
-	if z.path == "" {
-		return &sizing{n: z.n, version: -1}, nil
+	if !watched {
+		data, stat, err := s.Get(ctx, z.path)
+		return z.parse(nil, data, stat, err)
 	}
 	for {
 		data, stat, w, err := s.WatchData(ctx, z.path)
 		if session.ClassOf(err) != session.ClassNoNode {
-			return z.read(w, data, stat, err)
+			return z.parse(w, data, stat, err)
 		}
 		ok, _, w, err := s.WatchExists(ctx, z.path)
 		if err != nil {
@@ -68,11 +64,12 @@ func (z *size) follow(ctx context.Context, s *session.Session) (*sizing, error) 
 		if !ok {
 			return z.fallback(w), nil
 		}
-		w.Stop() // it has come meanwhile
+		w.Stop() // the znode was created meanwhile
 	}
 }
 
-func (z *size) read(w *session.Watch, data []byte, stat *zk.Stat, err error) (*sizing, error) {
+// parse returns the size that the znode has.
+func (z *unitSize) parse(w *session.Watch, data []byte, stat *zk.Stat, err error) (*sizeRead, error) {
 	if session.ClassOf(err) == session.ClassNoNode {
 		return z.fallback(w), nil
 	}
@@ -84,16 +81,16 @@ func (z *size) read(w *session.Watch, data []byte, stat *zk.Stat, err error) (*s
 		z.warn(data, stat)
 		n = z.n
 	}
-	return &sizing{n: n, version: stat.Version, watch: w}, nil
+	return &sizeRead{n: n, version: stat.Version, watch: w}, nil
 }
 
-// fallback is the size while the znode does not exist.
-func (z *size) fallback(w *session.Watch) *sizing {
-	return &sizing{n: z.n, version: -1, watch: w}
+// fallback returns the size that counts while the znode does not exist.
+func (z *unitSize) fallback(w *session.Watch) *sizeRead {
+	return &sizeRead{n: z.n, version: -1, watch: w}
 }
 
 // warn logs, once for each change, that the znode has no number.
-func (z *size) warn(data []byte, stat *zk.Stat) {
+func (z *unitSize) warn(data []byte, stat *zk.Stat) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	if z.warned == stat.Mzxid {
@@ -103,4 +100,13 @@ func (z *size) warn(data []byte, stat *zk.Stat) {
 	const enough = 64
 	z.m.Logger().Warn("the size of a semaphore is not a number; going by the default",
 		zap.String("path", z.path), zap.ByteString("data", data[:min(len(data), enough)]), zap.Int("default", z.n))
+}
+
+// tooMany returns an error if n is more than the size. A size of 0 is no error: an
+// operator has stopped the semaphore, and requests wait.
+func tooMany(n, size int) error {
+	if n > size && size > 0 {
+		return fmt.Errorf("%w: %d of %d", ErrTooMany, n, size)
+	}
+	return nil
 }

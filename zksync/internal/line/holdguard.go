@@ -1,4 +1,4 @@
-package zksync
+package line
 
 import (
 	"context"
@@ -10,13 +10,13 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// guardAfter is how long a hold lasts before its znode is watched: most are
-// shorter, and cost no request for it.
+// guardAfter is the time after which the znode of a hold is watched. Most holds are
+// shorter, and need no request for the watch.
 const guardAfter = 100 * time.Millisecond
 
-// A guard notices when another client removes the znode of a hold. It does not notice
+// A holdGuard notices when another client removes the znode of a hold. It does not notice
 // the loss of the session: its callers check the session first.
-type guard struct {
+type holdGuard struct {
 	s      *session.Session
 	path   string
 	watch  *session.Watch // from the time of waiting, if any
@@ -31,25 +31,22 @@ type guard struct {
 	onGone func()      // called once when the znode is gone; nil for nothing
 }
 
-// newGuard guards a place, and takes over the watch on its znode.
-func newGuard(p *place) *guard { return guardZnode(p.s, p.path, p.own) }
-
-// guardZnode guards a znode. The watch on it may be nil.
-func guardZnode(s *session.Session, path string, w *session.Watch) *guard {
-	g := &guard{s: s, path: path, watch: w, done: make(chan struct{})}
+// newGuard guards a znode. The watch on it may be nil.
+func newGuard(s *session.Session, path string, w *session.Watch) *holdGuard {
+	g := &holdGuard{s: s, path: path, watch: w, done: make(chan struct{})}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.timer = time.AfterFunc(guardAfter, g.run)
 	return g
 }
 
-func (g *guard) run() {
+func (g *holdGuard) run() {
 	defer close(g.done)
 	for refusals := 0; g.ctx.Err() == nil; {
 		if g.watch == nil {
 			_, stat, w, err := g.s.WatchData(g.ctx, g.path)
 			switch class := session.ClassOf(err); {
 			case class == session.ClassNoNode:
-				g.lose(ErrRemoved)
+				g.lose(session.ErrRemoved)
 				return
 			case class == session.ClassUnknown:
 				// The server had an internal error. Without a watch the holder would not
@@ -59,10 +56,10 @@ func (g *guard) run() {
 				refusals++
 				continue
 			case err != nil:
-				return // over, or the session is, or the znode may not be read
+				return // the guard was stopped, the session has ended, or the znode may not be read
 			case stat.EphemeralOwner != g.s.ID():
 				w.Stop()
-				g.lose(ErrRemoved)
+				g.lose(session.ErrRemoved)
 				return
 			}
 			g.watch, refusals = w, 0
@@ -71,7 +68,7 @@ func (g *guard) run() {
 		case ev := <-g.watch.Events():
 			switch ev.Type {
 			case zk.EventNodeDeleted:
-				g.lose(ErrRemoved)
+				g.lose(session.ErrRemoved)
 				return
 			case zk.EventNotWatching:
 				return
@@ -82,7 +79,7 @@ func (g *guard) run() {
 	}
 }
 
-func (g *guard) lose(err error) {
+func (g *holdGuard) lose(err error) {
 	g.mu.Lock()
 	g.err = err
 	onLoss, onGone := g.onLoss, g.onGone
@@ -95,8 +92,8 @@ func (g *guard) lose(err error) {
 	}
 }
 
-// lost says why the znode is gone, nil if it is not known to be.
-func (g *guard) lost() error {
+// lost returns the loss of the znode, nil if none is known.
+func (g *holdGuard) lost() error {
 	if g == nil {
 		return nil
 	}
@@ -107,7 +104,7 @@ func (g *guard) lost() error {
 
 // follow sets the function to call at a loss, nil for none. If the loss has happened
 // already, follow returns it.
-func (g *guard) follow(onLoss func(error)) error {
+func (g *holdGuard) follow(onLoss func(error)) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.onLoss = onLoss
@@ -115,14 +112,14 @@ func (g *guard) follow(onLoss func(error)) error {
 }
 
 // whenGone sets the function to call when another client has removed the znode.
-func (g *guard) whenGone(f func()) {
+func (g *holdGuard) whenGone(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.onGone = f
 }
 
-// stop ends the guard, whose verdict stays. It may be called more than once.
-func (g *guard) stop() {
+// stop ends the guard. lost returns the same as before. It may be called more than once.
+func (g *holdGuard) stop() {
 	if g == nil || g.ctx.Err() != nil {
 		return
 	}

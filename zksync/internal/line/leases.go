@@ -1,4 +1,4 @@
-package zksync
+package line
 
 import (
 	"context"
@@ -11,37 +11,37 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// The leases of a semaphore are the znodes of its held units, one for each unit. Only
+// The Leases of a semaphore are the znodes of its held units, one for each unit. Only
 // the holder of the semaphore's lock creates leases, in the transaction that releases
 // the lock: so its count of the leases is still true then.
-type leases struct {
-	dir  *znode.Directory
-	is   func(name string) bool // tells a unit that is held
-	size *size
+type Leases struct {
+	Dir    *znode.Directory
+	IsUnit func(name string) bool // recognises the name of a lease
+	size   *unitSize
 }
 
 const leaseName = "lease-"
 
 var leaseMarks = marks{"-" + leaseName}
 
-func isLease(name string) bool {
+func IsLease(name string) bool {
 	_, _, ok := leaseMarks.parse(name)
 	return ok
 }
 
-// take waits until n units are free and exchanges the place p, which holds the lock,
-// for them. If patient is false, it returns nil when they are not free. After a
-// failure the place may be gone: see place.unsure. held is the context of the lock,
-// which also ends when this exchange removes the place.
-func (l *leases) take(ctx, held context.Context, p *place, n int, patient bool) (*stake, error) {
-	var z *sizing
-	defer func() { z.stop() }()
+// take waits until n units are free and exchanges the contender p, which holds the lock,
+// for n leases. If patient is false, it returns nil when the units are not free. After a
+// failure the contender may be gone: see contender.unsure. held is the context of the
+// lock, which also ends when this exchange deletes the contender.
+func (l *Leases) take(ctx, held context.Context, p *contender, n int, patient bool) (*Grant, error) {
+	var z *sizeRead
+	defer func() { z.unwatch() }()
 	var wait *session.Wait
 	var units, size atomic.Int64 // as counted last
 	for round := 0; ; {
 		if z == nil {
 			var err error
-			if z, err = l.look(held, p.s, patient); err != nil {
+			if z, err = l.size.read(held, p.s, patient); err != nil {
 				return nil, err
 			}
 		}
@@ -50,7 +50,7 @@ func (l *leases) take(ctx, held context.Context, p *place, n int, patient bool) 
 		}
 		taken, w, err := l.count(held, p.s, patient)
 		if session.ClassOf(err) == session.ClassNoNode {
-			err = l.dir.Create(held, p.s)
+			err = l.Dir.Create(held, p.s)
 			if err == nil {
 				err = p.s.Pause(held, round)
 			}
@@ -68,8 +68,11 @@ func (l *leases) take(ctx, held context.Context, p *place, n int, patient bool) 
 			}
 			st, err := l.create(ctx, p, n, z)
 			if err == znode.ErrExhausted {
+				if err = l.Dir.MarkExhausted(held, p.s); err != nil {
+					return nil, err
+				}
 				var again bool
-				if again, err = l.renew(held, p.s, patient); !again {
+				if again, err = l.Dir.Recreate(held, p.s, patient); !again {
 					return nil, err
 				}
 			}
@@ -80,7 +83,7 @@ func (l *leases) take(ctx, held context.Context, p *place, n int, patient bool) 
 				return nil, err
 			}
 			round++
-			z.stop()
+			z.unwatch()
 			z = nil
 			continue
 		}
@@ -88,7 +91,7 @@ func (l *leases) take(ctx, held context.Context, p *place, n int, patient bool) 
 			return nil, nil
 		}
 		if wait == nil {
-			wait = p.line.m.StartWait("acquire", l.dir.Path, func(context.Context) error {
+			wait = p.line.Manager.StartWait("acquire", l.Dir.Path, func(context.Context) error {
 				return fmt.Errorf("as the next in line, for %d of the semaphore's units: others hold %d of %d", n, units.Load(), size.Load())
 			})
 			defer wait.Stop()
@@ -107,36 +110,29 @@ func (l *leases) take(ctx, held context.Context, p *place, n int, patient bool) 
 	}
 }
 
-func (l *leases) look(ctx context.Context, s *session.Session, watched bool) (*sizing, error) {
-	if watched {
-		return l.size.follow(ctx, s)
-	}
-	return l.size.get(ctx, s)
-}
-
-// count counts the units that are held.
-func (l *leases) count(ctx context.Context, s *session.Session, watched bool) (int, *session.Watch, error) {
+// count returns the number of units that are held.
+func (l *Leases) count(ctx context.Context, s *session.Session, watched bool) (int, *session.Watch, error) {
 	var names []string
 	var w *session.Watch
 	var err error
 	if watched {
-		names, _, w, err = s.WatchChildren(ctx, l.dir.Path)
+		names, _, w, err = s.WatchChildren(ctx, l.Dir.Path)
 	} else {
-		names, _, err = s.Children(ctx, l.dir.Path)
+		names, _, err = s.Children(ctx, l.Dir.Path)
 	}
 	held := 0
 	for _, name := range names {
-		if l.is(name) {
+		if l.IsUnit(name) {
 			held++
 		}
 	}
 	return held, w, err
 }
 
-// create makes n leases and ends the place. It returns nil where something has
-// changed, so that it is worth while to look again.
-func (l *leases) create(ctx context.Context, p *place, n int, z *sizing) (*stake, error) {
-	touch, err := l.dir.Writable(ctx, p.s)
+// create creates n leases and deletes the contender in one transaction. It returns nil
+// if a znode has changed, so that the caller should read again.
+func (l *Leases) create(ctx context.Context, p *contender, n int, z *sizeRead) (*Grant, error) {
+	touch, err := l.Dir.Writable(ctx, p.s)
 	if err != nil {
 		return nil, err
 	}
@@ -145,13 +141,13 @@ func (l *leases) create(ctx context.Context, p *place, n int, z *sizing) (*stake
 		ops = append(ops, &zk.CheckVersionRequest{Path: l.size.path, Version: z.version})
 	}
 	before := len(ops)
-	path := session.Protect(znode.Join(l.dir.Path, leaseName))
+	path := session.Protect(znode.Join(l.Dir.Path, leaseName))
 	for range n {
-		ops = append(ops, &zk.CreateRequest{Path: path, Data: p.line.data, Flags: zk.FlagEphemeralSequential})
+		ops = append(ops, &zk.CreateRequest{Path: path, Data: p.line.Data, Flags: zk.FlagEphemeralSequential})
 	}
 	if touch {
-		// Its answer tells the zxid.
-		ops = append(ops, &zk.SetDataRequest{Path: l.dir.Path, Data: []byte{}, Version: -1})
+		// Its result has the zxid, which is the token.
+		ops = append(ops, &zk.SetDataRequest{Path: l.Dir.Path, Data: []byte{}, Version: -1})
 	}
 	p.unsure = true
 	paths, results, err := p.s.MultiProtected(ctx, ops...)
@@ -164,34 +160,25 @@ func (l *leases) create(ctx context.Context, p *place, n int, z *sizing) (*stake
 	case failed < 0:
 		return nil, err
 	case failed == 0 && class == session.ClassNoNode:
-		return nil, ErrRemoved
+		return nil, session.ErrRemoved
 	case failed > 0 && failed < before:
 		return nil, nil // the size
 	case class == session.ClassNoNode:
-		return nil, l.dir.Create(ctx, p.s)
+		return nil, l.Dir.Create(ctx, p.s)
 	case class == session.ClassNodeExists:
 		return nil, znode.ErrExhausted
 	case class == session.ClassNoAuth && touch && failed == len(ops)-1:
-		l.dir.Forbid()
+		l.Dir.Forbid()
 		return nil, nil
 	}
 	return nil, err
 }
 
-// renew waits until no units are held, and replaces the directory by one that can
-// count again.
-func (l *leases) renew(ctx context.Context, s *session.Session, wait bool) (again bool, err error) {
-	if err := l.dir.MarkExhausted(ctx, s); err != nil {
-		return false, err
-	}
-	return l.dir.Recreate(ctx, s, wait)
-}
-
-// created makes a stake of n leases that are there.
-func (l *leases) created(ctx context.Context, p *place, n int, paths []string, results []zk.MultiResponse, touched bool) (*stake, error) {
-	st := &stake{s: p.s, lease: p.takeLease(paths[0]), paths: paths}
+// created returns a grant with n leases that were created.
+func (l *Leases) created(ctx context.Context, p *contender, n int, paths []string, results []zk.MultiResponse, touched bool) (*Grant, error) {
+	st := &Grant{s: p.s, lease: p.takeLease(paths[0]), paths: paths}
 	for _, path := range paths {
-		st.guards = append(st.guards, guardZnode(p.s, path, nil))
+		st.guards = append(st.guards, newGuard(p.s, path, nil))
 	}
 	var err error
 	if touched && results != nil {
@@ -202,11 +189,11 @@ func (l *leases) created(ctx context.Context, p *place, n int, paths []string, r
 		if ok, stat, err = p.s.Exists(ctx, paths[0]); ok {
 			st.token = stat.Czxid
 		} else if err == nil {
-			err = ErrRemoved
+			err = session.ErrRemoved
 		}
 	}
 	if err == nil && len(paths) < n {
-		err = ErrRemoved
+		err = session.ErrRemoved
 	}
 	if err != nil {
 		st.leave()

@@ -1,4 +1,4 @@
-package zksync
+package line
 
 import (
 	"context"
@@ -29,8 +29,8 @@ type slotKey struct {
 // has created the znode that is found. A value keeps its slot from before the create
 // until the znode is known to be gone.
 type slot struct {
-	users int // that have the slot or wait for it; guarded by the table's mutex
-	local turnstile
+	users int // the values that have the slot or wait for it; guarded by the table's mutex
+	turn  fairMutex
 }
 
 // A slotHold is a slot that one value has, or had.
@@ -58,9 +58,9 @@ func (t *slotTable) take(ctx context.Context, s *session.Session, path string) (
 	}
 	sl.users++
 	t.mu.Unlock()
-	if err := sl.local.enter(ctx, s.Done(), func() *session.Wait {
+	if err := sl.turn.lock(ctx, s.Done(), func() *session.Wait {
 		return s.StartWait("campaign", path, func(context.Context) error {
-			return fmt.Errorf("behind another value of this process, which leads or campaigns at this path: %d wait", sl.local.length())
+			return fmt.Errorf("behind another value of this process, which leads or campaigns at this path: %d wait", sl.turn.length())
 		})
 	}); err != nil {
 		t.drop(key, sl)
@@ -70,7 +70,7 @@ func (t *slotTable) take(ctx context.Context, s *session.Session, path string) (
 		return nil, err
 	}
 	h := &slotHold{key: key, slot: sl}
-	// Under the next session nothing of this one counts.
+	// Znodes of this session do not exist under the next session.
 	h.unfollow = context.AfterFunc(s.Context(), h.free)
 	return h, nil
 }
@@ -91,26 +91,26 @@ func (h *slotHold) free() {
 	h.freed = true
 	h.mu.Unlock()
 	if !freed {
-		h.slot.local.leave()
+		h.slot.turn.unlock()
 		slots.drop(h.key, h.slot)
 	}
 }
 
-// isFree reports whether the value has the slot no more. Then a znode at the path is
-// not the value's, even if our session owns it.
+// isFree reports whether the value has given up the slot. Then a znode at the path does
+// not belong to the value, even if our session owns it.
 func (h *slotHold) isFree() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.freed
 }
 
-// close is free for a caller who has no more use for the session.
+// close is free that also ends the subscription to the session.
 func (h *slotHold) close() {
 	h.unfollow()
 	h.free()
 }
 
-// remove deletes the znode of the slot; see remover. The name says nothing about the
+// remove deletes the znode of the slot; see contenderRemover. The name says nothing about the
 // owner of a znode, so a delete whose answer was lost is repeated only if the session
 // still owns the znode.
 func (h *slotHold) remove(s *session.Session, path string) error {
@@ -120,7 +120,7 @@ func (h *slotHold) remove(s *session.Session, path string) error {
 		if ended := s.Err(); ended != nil {
 			return znode.LossOf(ended)
 		}
-		return ErrRemoved
+		return session.ErrRemoved
 	}
 	err := deleteRaced(ctx, s, path, h.version)
 	switch session.ClassOf(err) {
@@ -129,7 +129,7 @@ func (h *slotHold) remove(s *session.Session, path string) error {
 		return nil
 	case session.ClassNoNode, session.ClassRemoved:
 		h.close()
-		return ErrRemoved
+		return session.ErrRemoved
 	case session.ClassNoAuth, session.ClassNotEmpty, session.ClassFinal:
 		h.close()
 		return err

@@ -1,4 +1,4 @@
-package zksync
+package line
 
 import (
 	"context"
@@ -42,7 +42,7 @@ func versionAfter(seen int32) int32 {
 // A raceRun is the race of one candidate under one session. The candidate has the slot
 // of the znode.
 type raceRun struct {
-	*race
+	*Race
 	s        *session.Session
 	rnd      *rand.Rand
 	window   time.Duration
@@ -50,10 +50,10 @@ type raceRun struct {
 	doubtful bool  // a create of ours may have been carried out, or may be yet
 }
 
-func newRaceRun(r *race, s *session.Session) *raceRun {
+func newRaceRun(r *Race, s *session.Session) *raceRun {
 	// The session's id makes the waits differ between candidates, and a simulation
 	// repeatable.
-	return &raceRun{race: r, s: s, rnd: rand.New(rand.NewPCG(uint64(s.ID()), 1)), window: minWindow, seen: nothingSeen}
+	return &raceRun{Race: r, s: s, rnd: rand.New(rand.NewPCG(uint64(s.ID()), 1)), window: minWindow, seen: nothingSeen}
 }
 
 // win creates the znode as soon as no other candidate has it, and returns the Stat of
@@ -82,9 +82,9 @@ func (r *raceRun) create(ctx context.Context) (*zk.Stat, error) {
 		r.doubtful = true
 		// The setData changes nothing but the version. Its answer has the Stat, and so
 		// the fencing token.
-		ops := []any{&zk.CreateRequest{Path: r.path, Data: r.id, Flags: zk.FlagEphemeral}}
+		ops := []any{&zk.CreateRequest{Path: r.Path, Data: r.ID, Flags: zk.FlagEphemeral}}
 		for version := range versionAfter(r.seen) {
-			ops = append(ops, &zk.SetDataRequest{Path: r.path, Data: r.id, Version: version})
+			ops = append(ops, &zk.SetDataRequest{Path: r.Path, Data: r.ID, Version: version})
 		}
 		results, err := r.s.Multi(ctx, ops...)
 		switch session.ClassOf(err) {
@@ -95,11 +95,11 @@ func (r *raceRun) create(ctx context.Context) (*zk.Stat, error) {
 			return nil, nil
 		case session.ClassNoNode:
 			r.doubtful = false
-			if err := r.s.MakeDir(ctx, znode.Dir(r.path)); err != nil {
+			if err := r.s.MakeDir(ctx, znode.Dir(r.Path)); err != nil {
 				return nil, err
 			}
 		case session.ClassConnectionLost:
-			stat, err := findOwn(ctx, r.s, r.path)
+			stat, err := findOwn(ctx, r.s, r.Path)
 			if stat != nil || err != nil {
 				return stat, err
 			}
@@ -116,7 +116,7 @@ func (r *raceRun) create(ctx context.Context) (*zk.Stat, error) {
 // rest waits for the next change of the znode. While there is no znode, rest waits no
 // longer than a random part of the window, and then reports that the znode is vacant.
 func (r *raceRun) rest(ctx context.Context) (vacant bool, err error) {
-	ok, stat, w, err := r.s.WatchExists(ctx, r.path)
+	ok, stat, w, err := r.s.WatchExists(ctx, r.Path)
 	if err != nil {
 		return false, err
 	}
@@ -127,11 +127,11 @@ func (r *raceRun) rest(ctx context.Context) (vacant bool, err error) {
 		t := time.NewTimer(time.Duration(r.rnd.Int64N(int64(r.window))))
 		defer t.Stop()
 		over = t.C
-	} else if err := checkRaced(r.path, stat.EphemeralOwner); err != nil {
+	} else if err := checkRaced(r.Path, stat.EphemeralOwner); err != nil {
 		return false, err
 	} else {
 		r.seen = stat.Version
-		wait = r.m.StartWait("campaign", r.path, func(ctx context.Context) error { return r.leader(ctx, stat.EphemeralOwner) })
+		wait = r.Manager.StartWait("campaign", r.Path, func(ctx context.Context) error { return r.leader(ctx, stat.EphemeralOwner) })
 		defer wait.Stop()
 	}
 	select {
@@ -157,7 +157,7 @@ func (r *raceRun) rest(ctx context.Context) (vacant bool, err error) {
 func (r *raceRun) leader(ctx context.Context, owner int64) error {
 	id := "another candidate"
 	if ctx.Err() == nil {
-		if data, stat, err := r.s.Get(ctx, r.path); err == nil {
+		if data, stat, err := r.s.Get(ctx, r.Path); err == nil {
 			id, owner = string(data), stat.EphemeralOwner
 		}
 	}
@@ -192,7 +192,7 @@ func deleteRaced(ctx context.Context, s *session.Session, path string, version i
 	case failed != nil:
 		return failed
 	case stat == nil:
-		return ErrRemoved
+		return session.ErrRemoved
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package zksync
+package line
 
 import (
 	"context"
@@ -8,26 +8,26 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A readGroup is the readers of one value that share a place in line. Newcomers
-// join it while it waits, and for the time of a turn once it has been granted;
-// later ones stand behind, in a group of their own, so that writers get theirs.
+// A readGroup has the readers of one value that share a contender. New readers join the
+// group while it waits, and for the time of a turn after it was granted. Later readers
+// form another group behind it, so that writers in line get their turn.
 //
-// The place stands in line for all waiting readers of the group, in a goroutine of
-// its own, until no reader waits any more.
+// A goroutine of the group waits in line for all its readers, until no reader waits any
+// more.
 type readGroup struct {
-	r      *readers
+	r      *Readers
 	ctx    context.Context // ends when no reader waits any more
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the group is granted or has failed
 
 	// Guarded by the readers' mutex:
 	waiting int
-	stake   *stake // when it is granted
+	grant   *Grant // nil until the group is granted
 	since   time.Time
-	err     error // when it is not
+	err     error // the reason why the group failed
 }
 
-func newReadGroup(r *readers) *readGroup {
+func newReadGroup(r *Readers) *readGroup {
 	g := &readGroup{r: r, done: make(chan struct{})}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	return g
@@ -57,11 +57,11 @@ func (g *readGroup) run() {
 // for it any more.
 func (g *readGroup) stand() error {
 	err := g.r.untainted(g.ctx)
-	var st *stake
+	var st *Grant
 	if err == nil {
-		var p *place
+		var p *contender
 		if p, err = g.r.line.stand(g.ctx); err == nil {
-			st = p.stake()
+			st = p.toGrant()
 		}
 	}
 	g.r.mu.Lock()
@@ -70,7 +70,7 @@ func (g *readGroup) stand() error {
 	}
 	granted := err == nil && g.waiting > 0
 	if granted {
-		g.stake, g.since, g.waiting = st, time.Now(), 0
+		g.grant, g.since, g.waiting = st, time.Now(), 0
 	}
 	g.r.mu.Unlock()
 	if st != nil && !granted {
@@ -84,24 +84,24 @@ func (g *readGroup) admits() bool {
 	switch {
 	case g == nil || g.err != nil:
 		return false
-	case g.stake == nil:
+	case g.grant == nil:
 		return true
 	}
-	return g.stake.left > 0 && g.r.check() == nil && time.Since(g.since) < maxTurnTime
+	return g.grant.left > 0 && g.r.check() == nil && time.Since(g.since) < maxTurnTime
 }
 
 // wait waits until the group is granted or fails.
-func (g *readGroup) wait(ctx context.Context) (*stake, error) {
+func (g *readGroup) wait(ctx context.Context) (*Grant, error) {
 	select {
 	case <-g.done:
-		return g.stake, g.err
+		return g.grant, g.err
 	case <-ctx.Done():
 	}
 	g.r.mu.Lock()
-	if g.stake != nil || g.err != nil {
+	if g.grant != nil || g.err != nil {
 		g.r.mu.Unlock()
 		<-g.done
-		return g.stake, g.err
+		return g.grant, g.err
 	}
 	g.waiting--
 	last := g.waiting == 0

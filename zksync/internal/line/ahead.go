@@ -1,4 +1,4 @@
-package zksync
+package line
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// An ahead has the last known state of the contenders that block a waiting place, for
-// log lines and errors.
+// An ahead has the last known state of the contenders that block a contender, for log
+// lines and errors.
 type ahead struct {
-	p *place
+	v *lineView
 
 	mu    sync.Mutex
 	front frontSummary   // of the newest listing
-	first *contenderInfo // nil while nothing was read, as in most places of a long line
+	first *contenderInfo // nil while nothing was read, as in most contenders of a long line
 }
 
 // A contenderInfo describes the owner of a contender's znode.
@@ -47,8 +47,8 @@ func (a *ahead) read(name string, data []byte, stat *zk.Stat) {
 	}
 }
 
-// reason says which contenders are ahead. It sends requests to find out more, unless
-// ctx has ended.
+// reason names the contenders ahead. It sends requests to find out more, unless ctx has
+// ended.
 func (a *ahead) reason(ctx context.Context) error {
 	if ctx.Err() == nil {
 		a.refresh(ctx)
@@ -65,23 +65,23 @@ func (a *ahead) refresh(ctx context.Context) {
 	f := a.front
 	a.mu.Unlock()
 	if f.count <= znode.MaxRelisted {
-		names, _, err := a.p.s.ChildNames(ctx, a.p.line.dir.Path)
+		names, _, err := a.v.s.ChildNames(ctx, a.v.line.Dir.Path)
 		if err != nil {
 			return
 		}
-		now := a.p.front(names)
+		now := a.v.front(names)
 		a.listed(now)
 		f = now.frontSummary
 	}
 	if f.first == "" {
 		return
 	}
-	if data, stat, err := a.p.s.Get(ctx, znode.Join(a.p.line.dir.Path, f.first)); err == nil {
+	if data, stat, err := a.v.s.Get(ctx, znode.Join(a.v.line.Dir.Path, f.first)); err == nil {
 		a.read(f.first, data, stat)
 	}
 }
 
-// text words the reason; a.mu is held.
+// text returns the text of the reason; a.mu is held.
 func (a *ahead) text() string {
 	var b strings.Builder
 	switch a.front.count {
@@ -106,15 +106,15 @@ func (a *ahead) text() string {
 		id = first.name
 	}
 	fmt.Fprintf(&b, ", %s %s (session 0x%x, in line for %v)", verb, id, uint64(first.session), time.Since(time.UnixMilli(first.joined)).Round(time.Second))
-	if first.session == a.p.s.ID() {
+	if first.session == a.v.s.ID() {
 		b.WriteString("; that is this process itself, by another value or another call: locks are not reentrant")
 	}
 	return b.String()
 }
 
-// waiting returns the reason why the place that began to wait last waits, nil if no
-// place has waited.
-func (l *line) waiting(ctx context.Context) error {
+// waiting returns the reason why the contender that began to wait last waits, nil if no
+// contender has waited.
+func (l *Line) waiting(ctx context.Context) error {
 	if a := l.newest.Load(); a != nil {
 		return a.reason(ctx)
 	}

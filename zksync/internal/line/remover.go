@@ -1,4 +1,4 @@
-package zksync
+package line
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// A remover removes the znode of a contender.
-type remover interface {
+// A contenderRemover removes the znode of a contender.
+type contenderRemover interface {
 	// remove waits for the answer, at most until the session's Deadline; from then on
 	// the removal continues in the background. It fails like removeAll.
 	remove(s *session.Session, path string) error
@@ -29,10 +29,10 @@ func (uniqueName) remove(s *session.Session, path string) error {
 
 func (uniqueName) discard(s *session.Session, path string) <-chan struct{} { return s.Discard(path) }
 
-// removeAll removes znodes of ours, all at once, and waits for the answer, at
-// most until the session's Deadline; from then on it goes on in the background.
-// It fails if a znode or the session is found to have been ended by others, which
-// may have been before.
+// removeAll deletes znodes of ours in one transaction and waits for the answer, at most
+// until the session's Deadline. From then on the deletion continues in the background.
+// It fails if another client has deleted a znode or ended the session, perhaps before
+// the call.
 func removeAll(s *session.Session, paths []string) error {
 	ctx, cancel := context.WithDeadline(context.Background(), s.Deadline())
 	defer cancel()
@@ -53,15 +53,15 @@ func removeAll(s *session.Session, paths []string) error {
 		if len(paths) > 1 {
 			discardAll(s, paths) // the remaining paths
 		}
-		return ErrRemoved
+		return session.ErrRemoved
 	case session.ClassNoAuth, session.ClassNotEmpty, session.ClassFinal:
 		return err
 	}
 	return awaitGone(ctx, s, discardAll(s, paths)...)
 }
 
-// awaitGone waits until the janitor has removed znodes of ours, and for as long as ctx.
-// It fails if the session is found to have been ended by others.
+// awaitGone waits, bounded by ctx, until the janitor has deleted znodes of ours. It fails
+// if another client has ended the session.
 func awaitGone(ctx context.Context, s *session.Session, gone ...<-chan struct{}) error {
 	for _, g := range gone {
 		select {
@@ -70,12 +70,11 @@ func awaitGone(ctx context.Context, s *session.Session, gone ...<-chan struct{})
 		}
 	}
 	if err := s.Err(); err != nil && ctx.Err() == nil {
-		// The session has ended before it had to, by somebody's hand: perhaps
-		// before the release.
+		// The session has ended before its Deadline, perhaps before the release.
 		return znode.LossOf(err)
 	}
-	// Whether or not that has reached the server, the hold was good until the
-	// release began.
+	// The hold was good until the release began, even if no request has reached the
+	// server.
 	return nil
 }
 

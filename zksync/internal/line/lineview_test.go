@@ -1,4 +1,4 @@
-package zksync
+package line
 
 import (
 	"fmt"
@@ -20,13 +20,13 @@ func TestFront(t *testing.T) {
 			}
 			names = append(names, "foreign", "qn-0000000001")
 			r.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-			p := &place{line: &line{rule: exclusively(parseLock)}, name: names[0]}
+			p := &lineView{line: &Line{Rule: LockRule}, name: names[0]}
 			var ok bool
-			if _, p.seq, ok = p.line.rule.parse(p.name); !ok {
+			if _, p.seq, ok = p.line.Rule.Parse(p.name); !ok {
 				p.seq = start + 5 // we are not in the list
 			}
 			var want front
-			for i, m := range p.line.rule.sort(names) {
+			for i, m := range p.line.Rule.sort(names) {
 				if m.name != p.name && znode.Earlier(m.seq, p.seq) {
 					if want.count++; want.count == 1 {
 						want.first, want.leads = m.name, i == 0
@@ -56,7 +56,7 @@ func BenchmarkFront(b *testing.B) {
 	for i := range int32(1000) {
 		names = append(names, "_c_5a3c2ed44b0f4d2a9e3d3b7e2c0a1f9d-"[:27]+lockName(i))
 	}
-	p := &place{line: &line{rule: exclusively(parseLock)}, name: names[2], seq: 2}
+	p := &lineView{line: &Line{Rule: LockRule}, name: names[2], seq: 2}
 	b.ReportAllocs()
 	for b.Loop() {
 		p.front(slices.Values(names))

@@ -1,0 +1,15 @@
+package line
+
+import "errors"
+
+var (
+	// ErrReleased is the cause with which the context of a hold ends when the hold is
+	// released.
+	ErrReleased = errors.New("zksync: released")
+
+	// ErrNotHeld says that there is no hold to release.
+	ErrNotHeld = errors.New("zksync: not held")
+
+	// ErrTooMany says that a request is for more units than the semaphore has.
+	ErrTooMany = errors.New("zksync: more than the semaphore has")
+)

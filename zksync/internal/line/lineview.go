@@ -1,0 +1,252 @@
+package line
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
+)
+
+// A lineView has the znode of a contender, and its view of the contenders ahead.
+type lineView struct {
+	line  *Line
+	s     *session.Session
+	path  string
+	name  string
+	seq   int32
+	token int64 // its czxid, 0 until known
+
+	// While the contender waits:
+	own   *session.Watch // on its own znode
+	near  *neighbour     // the nearest contender that blocks it
+	far   *neighbour     // the contender before near that blocks it
+	last  bool           // no other contender than near blocks it
+	ahead *ahead         // nil until the line was listed
+}
+
+// A neighbour is a contender ahead whose znode is watched.
+type neighbour struct {
+	name  string
+	watch *session.Watch
+}
+
+func (n *neighbour) events() <-chan zk.Event {
+	if n == nil {
+		return nil
+	}
+	return n.watch.Events()
+}
+
+func (n *neighbour) unwatch() {
+	if n != nil {
+		n.watch.Stop()
+	}
+}
+
+// unbroken reports whether all our knowledge of the line comes from one connection:
+// only then would an earlier event have told us of a change of our own znode.
+func (v *lineView) unbroken() bool {
+	if v.own == nil || v.near.watch.FiredOn() != v.near.watch.Connection() || v.own.Connection() != v.near.watch.Connection() {
+		return false
+	}
+	return len(v.own.Events()) == 0
+}
+
+// survey lists the line and, at the same time, watches our own znode.
+func (v *lineView) survey(ctx context.Context) (front, error) {
+	var own error
+	var wg sync.WaitGroup
+	if v.own == nil {
+		wg.Go(func() { own = v.watchOwn(ctx) })
+	}
+	names, _, err := v.s.ChildNames(ctx, v.line.Dir.Path)
+	wg.Wait()
+	switch {
+	case own != nil:
+		return front{}, own
+	case session.ClassOf(err) == session.ClassNoNode:
+		return front{}, session.ErrRemoved
+	case err != nil:
+		return front{}, err
+	}
+	f := v.front(names)
+	if !f.listed {
+		return front{}, session.ErrRemoved
+	}
+	if v.ahead == nil {
+		v.ahead = &ahead{v: v}
+	}
+	v.ahead.listed(f)
+	return f, nil
+}
+
+// watchOwn arms the watch on our own znode. getData is used because, unlike
+// exists, it leaves no watch behind when the znode is gone.
+func (v *lineView) watchOwn(ctx context.Context) error {
+	_, stat, w, err := v.s.WatchData(ctx, v.path)
+	switch {
+	case session.ClassOf(err) == session.ClassNoNode:
+		return session.ErrRemoved
+	case err != nil:
+		return err
+	case stat.EphemeralOwner != v.s.ID():
+		w.Stop()
+		return session.ErrRemoved
+	}
+	v.own, v.token = w, stat.Czxid
+	return nil
+}
+
+// watchNeighbours watches two contenders, and keeps watches that exist. far may be
+// empty.
+func (v *lineView) watchNeighbours(ctx context.Context, near, far string) error {
+	old := []*neighbour{v.near, v.far}
+	v.near, v.far = nil, nil
+	var wg sync.WaitGroup
+	var nearErr, farErr error
+	arm := func(name string, to **neighbour, failed *error) {
+		for i, n := range old {
+			if n != nil && n.name == name {
+				*to, old[i] = n, nil
+				return
+			}
+		}
+		wg.Go(func() {
+			data, stat, w, err := v.s.WatchData(ctx, znode.Join(v.line.Dir.Path, name))
+			if err == nil {
+				v.ahead.read(name, data, stat)
+				*to = &neighbour{name, w}
+			} else if session.ClassOf(err) != session.ClassNoNode {
+				*failed = err
+			}
+		})
+	}
+	arm(near, &v.near, &nearErr)
+	if far != "" {
+		arm(far, &v.far, &farErr)
+	}
+	wg.Wait()
+	for _, n := range old {
+		n.unwatch()
+	}
+	if err := errors.Join(nearErr, farErr); err != nil {
+		return err
+	}
+	if far != "" && v.far == nil {
+		// far has left between the list and the watch. Only another list shows the
+		// contenders that remain.
+		v.near.unwatch()
+		v.near = nil
+	}
+	return nil
+}
+
+func (v *lineView) forgetNeighbours() {
+	v.near.unwatch()
+	v.far.unwatch()
+	v.near, v.far = nil, nil
+}
+
+// A position is a contender as a listing shows it.
+type position struct {
+	name  string
+	class Class
+	seq   int32
+}
+
+// before reports whether m is in line before n.
+func (m position) before(n position) bool {
+	if m.seq == n.seq {
+		return m.name < n.name
+	}
+	return znode.Earlier(m.seq, n.seq)
+}
+
+// sort returns the contenders of a listing in the order of the line.
+func (r Rule) sort(names []string) []position {
+	var all []position
+	for _, name := range names {
+		if c, seq, ok := r.Parse(name); ok {
+			all = append(all, position{name, c, seq})
+		}
+	}
+	slices.SortFunc(all, func(a, b position) int {
+		switch {
+		case a.before(b):
+			return -1
+		case b.before(a):
+			return 1
+		}
+		return 0
+	})
+	return all
+}
+
+// A front has the contenders that block a contender, as far as the contender needs to
+// know them.
+type front struct {
+	near, far string // the two nearest; empty if there are none
+	last      bool   // no other contender than near
+	listed    bool   // the contender itself is in the list
+
+	frontSummary
+}
+
+// A frontSummary has the parts of a front that errors and log lines mention.
+type frontSummary struct {
+	count int    // of contenders that block
+	first string // the first of these contenders
+	leads bool   // first is the first of the whole line, and so holds
+}
+
+// front finds the contenders that block the contender. It does not sort the line, which may be long.
+func (v *lineView) front(names iter.Seq[string]) front {
+	var f front
+	var near, far, first, head position
+	for name := range names {
+		m := position{name: name}
+		var ok bool
+		if m.class, m.seq, ok = v.line.Rule.Parse(name); !ok {
+			continue
+		}
+		if head.name == "" || m.before(head) {
+			head = m
+		}
+		if name == v.name {
+			f.listed = true
+			continue
+		}
+		if !znode.Earlier(m.seq, v.seq) || !v.line.Rule.blocks(m.class, v.line.Class) {
+			continue
+		}
+		f.count++
+		if first.name == "" || m.before(first) {
+			first = m
+		}
+		switch {
+		case near.name == "" || near.before(m):
+			near, far = m, near
+		case far.name == "" || far.before(m):
+			far = m
+		}
+	}
+	f.near, f.far = strings.Clone(near.name), strings.Clone(far.name)
+	f.leads = f.count > 0 && first.name == head.name
+	switch first.name {
+	case near.name:
+		f.first = f.near
+	case far.name:
+		f.first = f.far
+	default:
+		f.first = strings.Clone(first.name)
+	}
+	f.last = near.name != "" && far.name == ""
+	return f
+}

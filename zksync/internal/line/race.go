@@ -1,0 +1,100 @@
+package line
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
+)
+
+// A Race is an election by one ephemeral znode: all candidates try to create the
+// znode, the candidate that succeeds leads, and the others try again when the znode is
+// gone. The order of arrival does not count.
+type Race struct {
+	Manager *session.Manager
+	Path    string
+	ID      []byte // the data of the znode
+}
+
+// Hold races until this candidate leads, under one session after another if
+// necessary.
+func (r *Race) Hold(ctx context.Context) (*Hold, error) {
+	var p *contender
+	err := r.Manager.Retry(ctx, func(s *session.Session) (err error) {
+		p, err = r.standUnder(ctx, s)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Hold{p: p}, nil
+}
+
+// standUnder is hold under one session.
+func (r *Race) standUnder(ctx context.Context, s *session.Session) (*contender, error) {
+	h, err := slots.take(ctx, s, r.Path)
+	if err != nil {
+		return nil, err
+	}
+	run := newRaceRun(r, s)
+	stat, err := run.win(ctx)
+	if err != nil {
+		if run.doubtful && s.Err() == nil {
+			h.discard(s, r.Path)
+		} else {
+			h.close()
+		}
+		return nil, err
+	}
+	h.version = stat.Version
+	view := lineView{s: s, path: r.Path, name: znode.Base(r.Path), token: stat.Czxid}
+	p := &contender{lineView: view, lease: s.Lease(), remover: h}
+	p.lease.Own(r.Path)
+	if err := p.grant(ctx); err != nil {
+		p.leave()
+		return nil, err
+	}
+	p.guard.whenGone(h.close)
+	return p, nil
+}
+
+// List returns the leader, if there is one and n is not zero.
+func (r *Race) List(ctx context.Context, s *session.Session, n int) ([]Listed, error) {
+	data, stat, err := s.Get(ctx, r.Path)
+	switch {
+	case session.ClassOf(err) == session.ClassNoNode || err == nil && !znode.IsSession(stat.EphemeralOwner) || n == 0:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	leader := znode.Node{Name: znode.Base(r.Path), Data: data, Stat: stat}
+	return []Listed{{Dir: znode.Dir(r.Path), Node: leader, Class: Exclusive, Holds: true}}, nil
+}
+
+// Follow reports the znode of the leader; see line.follow.
+func (r *Race) Follow(ctx context.Context, s *session.Session, report func(data []byte, stat *zk.Stat)) (*session.Watch, error) {
+	data, stat, w, err := s.WatchData(ctx, r.Path)
+	switch {
+	case session.ClassOf(err) == session.ClassNoNode:
+		ok, _, w, err := s.WatchExists(ctx, r.Path)
+		return reportNone(w, err, ok, report)
+	case err != nil:
+		return nil, err
+	}
+	if !znode.IsSession(stat.EphemeralOwner) {
+		data, stat = nil, nil
+	}
+	report(data, stat)
+	return w, nil
+}
+
+// checkRaced fails for a znode that no session owns: the race would never end.
+func checkRaced(path string, owner int64) error {
+	if znode.IsSession(owner) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s is a persistent znode, want none or the ephemeral of a leader: perhaps the election has another layout", session.ErrConflict, path)
+}

@@ -1,0 +1,88 @@
+package line
+
+import (
+	"context"
+	"time"
+)
+
+// The Readers of an RWMutex: the holds are in a pool, and readers that wait are in
+// groups.
+type Readers struct {
+	Pool
+	line *Line
+	open *readGroup // which new readers join; guarded by the pool's mutex
+}
+
+// NewReaders returns the readers of one value in a line.
+func NewReaders(l *Line) *Readers {
+	return &Readers{Pool: Pool{m: l.Manager, path: l.Dir.Path}, line: l}
+}
+
+// Acquire waits for a hold, and returns the grant on which it rests.
+func (r *Readers) Acquire(ctx context.Context) (*Grant, error) {
+	r.mu.Lock()
+	g := r.open
+	if !g.admits() {
+		g = newReadGroup(r)
+		r.open = g
+		go g.run()
+	} else if g.grant != nil {
+		g.grant.left++
+		r.mu.Unlock()
+		return g.grant, nil
+	}
+	g.waiting++
+	r.mu.Unlock()
+	return g.wait(ctx)
+}
+
+// TryAcquire is Acquire without waiting. It returns nil if a writer is in line.
+func (r *Readers) TryAcquire(ctx context.Context) (*Grant, error) {
+	r.mu.Lock()
+	g := r.open
+	switch {
+	case g.admits() && g.grant != nil:
+		g.grant.left++
+		r.mu.Unlock()
+		return g.grant, nil
+	case r.check() != nil:
+		r.mu.Unlock()
+		return nil, nil
+	}
+	r.mu.Unlock()
+	// A group that waits is of no use here, even if it has only just joined the line: its
+	// outcome is not known yet.
+	p, err := r.line.try(ctx)
+	if p == nil {
+		return nil, err
+	}
+	st := p.toGrant()
+	if err := r.admit(st); err != nil {
+		st.leave()
+		if err == errTainted {
+			err = nil
+		}
+		return nil, err
+	}
+	return st, nil
+}
+
+// admit adds a grant with one hold, which other readers may join.
+func (r *Readers) admit(st *Grant) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.add(st, 1); err != nil {
+		return err
+	}
+	if !r.open.admits() {
+		r.open = &readGroup{r: r, grant: st, since: time.Now()}
+	}
+	return nil
+}
+
+// forget makes the next reader start another group; r.mu is held.
+func (r *Readers) forget(g *readGroup) {
+	if r.open == g {
+		r.open = nil
+	}
+}
