@@ -144,8 +144,7 @@ var exampleLines = map[string]struct {
 	"kerberos":   {310, "it is a mechanism to copy, not a program to read"},
 	"tutorial":   {260, "it has the arguments of the classic program"},
 	"workers":    {280, "the shares need a hash that moves few shards"},
-	"config":     {240, "the day of the operator has twelve steps"},
-	"queue":      {240, "it is several processes"},
+	"queue":      {230, "it is several processes"},
 }
 
 // An example is short enough to be read: it has at most 200 lines without tests, or the

@@ -8,20 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/watch"
 )
-
-// serve is the service: it follows its configuration and its group until ctx
-// ends.
-func serve(ctx context.Context, m *session.Manager, out *printer) error {
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return followConfig(ctx, m, path+"/config", out) })
-	g.Go(func() error { return showMembers(ctx, m, path+"/members", out) })
-	return g.Wait()
-}
 
 // settings is the configuration: the JSON in its znode.
 type settings struct {

@@ -124,12 +124,9 @@ func show(ctx context.Context, out io.Writer) error {
 	for c := range l.received {
 		g.Go(func() error { return l.follow(ctx, c, stdin, address.String()) })
 	}
-	for n := 1; n <= orders; n++ {
+	for n := 1; n <= orders && err == nil; n++ {
 		began := time.Now()
-		if err := q.Put(ctx, fmt.Appendf(nil, "order-%d", n)); err != nil {
-			stop.Close()
-			return errors.Join(err, g.Wait())
-		}
+		err = q.Put(ctx, fmt.Appendf(nil, "order-%d", n))
 		if n == capacity+1 {
 			l.say("order-%d had to wait %v for room", n, time.Since(began).Round(time.Millisecond))
 		}
