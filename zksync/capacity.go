@@ -25,7 +25,7 @@ type capacity struct {
 
 	known   bool
 	version int32
-	used    int // an upper bound: since the count other clients can only have taken messages out
+	used    int // an upper bound: since the count, other clients can only have removed messages
 
 	full atomic.Pointer[fullError] // nil once there was room
 

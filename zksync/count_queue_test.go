@@ -63,7 +63,7 @@ func TestDeliveriesCost(t *testing.T) {
 		return asked
 	}
 	// Up to 128 messages are claimed and not removed, and come in two halves: each takes one
-	// claim, four reads of 16 messages, whose sizes nobody knows, and one removal. At the
+	// claim, four reads of 16 messages, whose sizes are not known, and one removal. At the
 	// beginning the requests have fewer messages. The order in which goroutines run decides
 	// how many removals go together, which makes a tenth of a difference.
 	few, many := perThousand(t, 1000), perThousand(t, 10_000)

@@ -49,8 +49,8 @@ func wantCommitFirst(t *testing.T, srv *zksynctest.Server, id int64, path string
 // commits of its successor. To see this test fail, leave SyncQuorum out of participant.findAfterLoss,
 // queueView.findOwnClaims, claim.lookUp or consumer.removalOutcome.
 func TestLostAnswersAreLookedUpBehindACommit(t *testing.T) {
-	// lose loses the answer to the next transaction, with the markers of queues, so
-	// that nothing but a look tells what came of it.
+	// lose loses the answer to the next transaction, and the markers of queues, so that
+	// only a read tells the outcome.
 	lose := func(st *stage) {
 		st.srv.ResetOps()
 		f := zksynctest.Fault{Session: live(st.t, st.m).ID(), Op: zkserver.OpMulti, At: zksynctest.AfterCommit, Do: zksynctest.Call(func() {

@@ -66,7 +66,7 @@ func (m *Message) Ack(ctx context.Context) error {
 	return opError("ack", m.ID, m.settleWith(ctx, "Ack"))
 }
 
-// Nack gives the message back to its old place in the queue, ahead of all later
+// Nack gives the message back to its old position in the queue, ahead of all later
 // messages except messages that consumers have claimed in advance (see WithPrefetch).
 // The next consumer that claims gets the message, and that may be this consumer, at
 // once. Wait a while before you give back a message that you failed to handle: a

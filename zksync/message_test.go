@@ -255,8 +255,8 @@ func TestAckOverLostAnswers(t *testing.T) {
 	}
 }
 
-// An Ack that has happened says so, also under a ctx that has ended (message.go: the
-// second look at outcome in settleWith).
+// An Ack that has happened returns nil, also under a ctx that has ended (message.go: the
+// second check of outcome in settleWith).
 func TestAckThatHasHappenedSaysSo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

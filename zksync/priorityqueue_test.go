@@ -91,7 +91,7 @@ func TestUrgentMessagesOvertake(t *testing.T) {
 	})
 }
 
-// A message that is given back goes to its place among the priorities, and messages of the same name with different
+// A message that is given back goes to its position among the priorities, and messages of the same name with different
 // priorities are different.
 func TestPriorityQueueGivesBack(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {

@@ -125,7 +125,7 @@ func (q *queue) checkUsable() error {
 
 // Close ends the value, and leaves the queue on the servers. Messages that were not
 // received from its channel, and delivered Messages that were not settled, go back to
-// their places, and the channel is closed. Puts that were not sent yet fail with
+// their positions, and the channel is closed. Puts that were not sent yet fail with
 // ErrQueueClosed. Close waits for the answers to Puts that were sent, for five
 // seconds at most if the servers cannot be reached, and then these Puts fail with an
 // error that is ErrOutcomeUnknown, too. Messages that could not be given back by then

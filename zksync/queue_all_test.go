@@ -60,7 +60,7 @@ func TestAll(t *testing.T) {
 	})
 }
 
-// A message of NewMessage tells the test of a handler how it was settled, once
+// A message of NewMessage reports once to the test of a handler how it was settled
 // (message.go: the settler in settleWith).
 func TestNewMessage(t *testing.T) {
 	for _, verb := range []string{"Ack", "Nack"} {

@@ -5,7 +5,7 @@ package zksync
 // A received message belongs to the receiver, and is then removed from the queue:
 //
 //   - A message that was not received is not lost: it goes to another consumer, or
-//     to this one later, in its old place.
+//     to this one later, in its old position.
 //   - If the process dies while it works on a received message, the message is lost.
 //     Use Messages for work that must not be lost.
 //   - The removal follows at once, but behind the receipt. If the process dies in
@@ -31,7 +31,7 @@ func (q *queue) Chan() <-chan []byte {
 // Messages returns the channel that delivers messages which are removed at Ack, and
 // begins to consume at its first call; later calls return the same channel. A message
 // that was not acknowledged is delivered again when its consumer dies, and then comes
-// in its old place, ahead of later messages. A message is so delivered at least once,
+// in its old position, ahead of later messages. So a message is delivered at least once,
 // and the work on it should tolerate a repetition. Work on a message may take any
 // time while the session lasts. The channel is closed like the channel of Chan.
 func (q *queue) Messages() <-chan *Message {

@@ -64,8 +64,8 @@ func (l *ledger) produce(ctx context.Context, q *zksync.Queue, producer int, rnd
 
 func message(producer, i int) []byte { return fmt.Appendf(nil, "%d.%06d", producer, i) }
 
-// check looks whether every message was delivered, and was settled once. Once is
-// whether it must have been delivered once, too.
+// check checks that every message was delivered, and was settled once. If once is true,
+// every message must also have been delivered once.
 func (l *ledger) check(once bool) {
 	l.t.Helper()
 	l.mu.Lock()

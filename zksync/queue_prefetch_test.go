@@ -14,7 +14,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// keepAll receives messages and settles none, until no more come.
+// keepAll receives messages until no more come, and settles none of them.
 func keepAll(ch <-chan *zksync.Message) (kept []*zksync.Message) {
 	for {
 		select {

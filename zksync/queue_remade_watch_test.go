@@ -15,8 +15,8 @@ import (
 
 // The directory of a message that was received is deleted and created again. Its Ack
 // does not remove the new message of the same name, also if the watch on the directory
-// has fired before, was never laid, or the connection was lost at that time (partition.go:
-// tracked; message.go: its check).
+// has fired before, was never set, or the connection was lost at that time (partition.go:
+// tracked; message.go: the check of mayBeRecreated).
 func TestAckOfAMessageWhoseDirectoryIsNotWatched(t *testing.T) {
 	for _, how := range []string{"control", "data", "offline", "cancelled"} {
 		t.Run(how, func(t *testing.T) {

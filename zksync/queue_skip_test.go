@@ -108,9 +108,9 @@ func putNow(t *testing.T, put func(context.Context, []byte) error, data string) 
 	time.Sleep(2 * time.Millisecond) // the order of a DelayQueue
 }
 
-// A message that the consumer must not read holds up no other message, and is counted
-// and told by Err (claim_read.go: the case of ClassNoAuth in readMessages; queue_take.go and
-// queue_peek.go likewise).
+// A message that the consumer may not read holds up no other message. Skipped counts it
+// and Err reports it (claim_read.go: the case of ClassNoAuth in readMessages;
+// queue_take.go and queue_peek.go likewise).
 func TestUnreadableMessageIsSkipped(t *testing.T) {
 	for kind, open := range threeQueues {
 		for way, deliver := range deliveries {
@@ -170,9 +170,9 @@ func TestUnreadableMessageIsSkipped(t *testing.T) {
 	}
 }
 
-// A message with a child holds up no other message, is counted and told by Err, and is
-// not delivered again and again (queue_take.go, claim_settle.go and message.go: the
-// skip where the class is ClassNotEmpty).
+// A message with a child holds up no other message, and is not delivered again and again.
+// Skipped counts it and Err reports it (queue_take.go, claim_settle.go and message.go:
+// the skip where the class is ClassNotEmpty).
 func TestUnremovableMessageIsSkipped(t *testing.T) {
 	for kind, open := range threeQueues {
 		for way, deliver := range deliveries {
@@ -220,8 +220,8 @@ func TestUnremovableMessageIsSkipped(t *testing.T) {
 	}
 }
 
-// One request reads 16 messages at most, also behind small messages, since nobody knows
-// before how large they are (claim_read.go: the chunk in readChunks).
+// One request reads 16 messages at most, also behind small messages, because the sizes of
+// the next messages are not known (claim_read.go: the chunk in readChunks).
 func TestReadsAreBounded(t *testing.T) {
 	for _, others := range []int{0, 1} {
 		t.Run(fmt.Sprint("others ", others), func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// privateQueue is a queue whose messages nobody else may read. Its directories are made
-// by somebody else before.
+// privateQueue returns a queue whose messages no other client may read. Another client
+// has created its directories.
 func privateQueue(t *testing.T, srv *zksynctest.Server) *zksync.Queue {
 	t.Helper()
 	public := newQueue(t, srv)
@@ -28,8 +28,8 @@ func privateQueue(t *testing.T, srv *zksynctest.Server) *zksync.Queue {
 }
 
 // A consumer whose claims turn out to be on messages that are gone or cannot be read
-// takes the next message, also if another consumer has come meanwhile that takes no more
-// (pump.go: the notify in readLoop).
+// delivers the next message, also if another consumer, which receives no more, has
+// registered in the meantime (pump.go: the notify in readLoop).
 func TestConsumerGoesOnBehindClaimsOnNothing(t *testing.T) {
 	for _, what := range []string{"gone", "unreadable"} {
 		t.Run(what, func(t *testing.T) {

@@ -23,8 +23,8 @@ func abandoning(srv *zksynctest.Server, s *session.Session, at zksynctest.Moment
 	})})
 }
 
-// A Take that is given up while its removal is under way returns the data with
-// ErrOutcomeUnknown and the reason, and puts nothing back (queue_take.go: the return of
+// A Take that is cancelled while its removal is under way returns the data with
+// ErrOutcomeUnknown and the reason, and requeues nothing (queue_take.go: the return of
 // data after followRemoval): also a message above WithMaxRequest,
 // and in a queue that is full, where a message could not be put back.
 func TestAbandonedTakeReturnsTheData(t *testing.T) {

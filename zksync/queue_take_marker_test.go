@@ -80,8 +80,8 @@ func TestTakeWithoutTheMarker(t *testing.T) {
 	}
 }
 
-// A Take that is given up while its removal is under way returns the data, also where
-// nothing tells the outcome, and stays right for the next Take.
+// A Take that is cancelled while its removal is under way returns the data, also if
+// the marker does not tell the outcome, and the next Take is correct.
 func TestTakeCancelledWithoutTheMarker(t *testing.T) {
 	for what, happens := range map[string]bool{"taken": true, "still there": false} {
 		t.Run(what, func(t *testing.T) {

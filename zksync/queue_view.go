@@ -167,7 +167,7 @@ func (v *queueView) refreshAndPick(ctx context.Context, most quota) ([]messageRe
 	return refs, wake, nil
 }
 
-// refreshStale refreshes the stale listings that must be known before a message can be taken.
+// refreshStale refreshes the stale listings that decide which message is the next one.
 func (v *queueView) refreshStale(ctx context.Context) error {
 	k := v.c.q.kind
 	if k.parsePartition != nil && v.partitionListing.isStale() {
