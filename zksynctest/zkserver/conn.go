@@ -250,14 +250,16 @@ type connTable struct {
 	holes       map[*conn]int64 // black-holed connections and their sessions
 }
 
+// ordered lists all open connections.
 func (t *connTable) ordered() []*conn { return t.that(func(*conn) bool { return true }) }
 
+// on lists the open connections to e.
 func (t *connTable) on(e *Endpoint) []*conn {
 	return t.that(func(c *conn) bool { return c.ep == e })
 }
 
-// that lists the open connections that are as wanted, in the order in which
-// they came.
+// that lists the open connections for which are returns true, in the order in which they
+// came.
 func (t *connTable) that(are func(*conn) bool) []*conn {
 	var list []*conn
 	for c := range t.open {
@@ -275,13 +277,13 @@ func closeAll(conns []*conn) {
 	}
 }
 
-// of lists the open connections of a session, those of one that is over
-// included.
+// of lists the open connections of a session, even if the session has ended.
 func (t *connTable) of(id int64) []*conn {
 	return t.that(func(c *conn) bool { return c.sess != nil && c.sess.id == id })
 }
 
-// heal closes the black-holed connections that were, in a defined order.
+// heal closes the black-holed connections for which were returns true, in the order in
+// which they came.
 func (t *connTable) heal(were func(*conn) bool) {
 	for _, c := range sorted(maps.Keys(t.holes)) {
 		if were(c) {

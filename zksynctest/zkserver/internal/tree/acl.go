@@ -15,7 +15,7 @@ type Identity struct{ Scheme, ID string }
 
 var SuperUser = []Identity{{"super", ""}}
 
-// Allowed tells whether one of ids has one of the permissions in need. No list at
+// Allowed reports whether one of ids has one of the permissions in need. No list at
 // all is an open door.
 func Allowed(list []jute.ACL, need int32, ids []Identity) bool {
 	if len(list) == 0 {
