@@ -13,11 +13,12 @@ import (
 // read sends a read, over lost connections, and has decode read the answer, unless there
 // is no znode. With a watch it returns one that was armed by this very read, unless the
 // server armed none.
-func read(ctx context.Context, s *Session, op int32, path string, watched bool, decode func(*wire.Decoder)) (w *Watch, err error) {
+func read(ctx context.Context, s *Session, op int32, path string, watched bool, decode func(*wire.Decoder)) (*Watch, error) {
 	if err := checkPath(path, false); err != nil {
 		return nil, opError(wire.OpName(op), path, err)
 	}
 	r := s.m.records.read(op, path, watched)
+	var w *Watch // no result: Late reads it after the return
 	if watched {
 		key := watchKey{r.Path, dataWatch}
 		if op == wire.OpGetChildren2 {

@@ -1,11 +1,8 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -32,6 +29,8 @@ type Wait struct {
 	op, path string
 	began    time.Duration // since epoch
 	reason   func(context.Context) error
+
+	prev, next *Wait // in waits, which guards them
 
 	mu    sync.Mutex
 	timer *time.Timer // nil if nothing would be logged
@@ -78,7 +77,8 @@ func (w *Wait) stop(cancelled bool) {
 	}
 	w.ended = true
 	w.m.waits.mu.Lock()
-	delete(w.m.waits.all, w)
+	w.prev.next, w.next.prev = w.next, w.prev
+	w.m.waits.count--
 	w.m.waits.mu.Unlock()
 	if ended := w.m.cfg.observer.WaitEnded; ended != nil {
 		ended(WaitEnded{w.op, w.path, time.Since(epoch) - w.began, cancelled})
@@ -147,23 +147,24 @@ func (w *Wait) report() {
 type waits struct {
 	mu      sync.Mutex
 	closed  bool
-	running sync.WaitGroup   // reports
-	all     map[*Wait]uint64 // and when each began, in waits
-	began   uint64
+	running sync.WaitGroup // reports
+	ends    Wait           // of the list: next is the longest wait
+	count   int
 	// A process in which thousands of calls wait for one thing would write thousands
 	// of equal lines, and send as many requests to find out the reason.
 	limit lineLimit
 }
 
-// add puts a wait into the set.
+// add puts a wait into the list.
 func (v *waits) add(w *Wait) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.all == nil {
-		v.all = make(map[*Wait]uint64)
+	if v.ends.next == nil {
+		v.ends.prev, v.ends.next = &v.ends, &v.ends
 	}
-	v.began++
-	v.all[w] = v.began
+	w.prev, w.next = v.ends.prev, &v.ends
+	w.prev.next, v.ends.prev = w, w
+	v.count++
 }
 
 // WaitStats is a call that waits.
@@ -180,11 +181,10 @@ const maxWaitStats = 100
 func (v *waits) list() (all []WaitStats, count int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	waits := slices.SortedFunc(maps.Keys(v.all), func(a, b *Wait) int { return cmp.Compare(v.all[a], v.all[b]) })
-	for _, w := range waits[:min(len(waits), maxWaitStats)] {
+	for w := v.ends.next; w != nil && w != &v.ends && len(all) < maxWaitStats; w = w.next {
 		all = append(all, WaitStats{w.op, w.path, epoch.Add(w.began)})
 	}
-	return all, len(waits)
+	return all, v.count
 }
 
 // enter counts a report as running, unless the Manager is being closed.
