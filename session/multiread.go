@@ -119,7 +119,11 @@ func multiRead(ctx context.Context, s *Session, r *wire.Request, reads []Read) (
 // multiRead makes the request of a MultiRead, of the first n reads: as many as fit, and
 // one at least.
 func (b *records) multiRead(reads []Read) (r *wire.Request, n int) {
-	var record wire.Encoder
+	size := wire.MultiHeaderSize
+	for _, read := range reads {
+		size += wire.MultiHeaderSize + 4 + len(b.chroot) + len(read.path) + 1
+	}
+	record := make(wire.Encoder, 0, min(size, b.max))
 	for i, read := range reads {
 		op := wire.OpGetData
 		if read.children {

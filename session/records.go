@@ -94,7 +94,7 @@ func (b *records) quorum(path string) *wire.Request {
 // multi checks and encodes a transaction.
 func (b *records) multi(ops []any) (*wire.Request, error) {
 	multi := &wire.Request{Op: wire.OpMulti, Parts: make([]wire.Request, 0, len(ops))}
-	var record wire.Encoder
+	record := make(wire.Encoder, 0, 128*len(ops)) // about the size of an operation with little data
 	for i, op := range ops {
 		var r *wire.Request
 		var err error

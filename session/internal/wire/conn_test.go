@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -18,6 +19,7 @@ type fakeHandler struct {
 	events    int
 	done      []*Call
 	ended     error
+	hold      chan struct{} // if not nil, Ended returns when it is closed
 }
 
 func (h *fakeHandler) LastZxid() int64 { return 42 }
@@ -29,7 +31,11 @@ func (h *fakeHandler) Event([]byte) error              { h.events++; return nil 
 func (h *fakeHandler) Header(int64, int32, bool) error { return nil }
 func (h *fakeHandler) Authenticated(int32) error       { return nil }
 func (h *fakeHandler) Done(c *Call)                    { h.done = append(h.done, c) }
-func (h *fakeHandler) Ended(why error)                 { h.ended = why }
+func (h *fakeHandler) Ended(why error) {
+	if h.ended = why; h.hold != nil {
+		<-h.hold
+	}
+}
 
 // testConn is a connection on which input arrives.
 func testConn(t *testing.T, input []byte) (*Conn, *fakeHandler) {
@@ -72,6 +78,31 @@ func TestXidsWrapAround(t *testing.T) {
 			t.Errorf("no request %d", xid)
 		}
 	}
+}
+
+// go-zookeeper, which connects anew when a read fails, learns the end of a connection after the handler, also when
+// another goroutine ends the connection. To see this test fail, let stream.Read return without waiting for ended.
+func TestReaderLearnsTheEndLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, h := testConn(t, nil)
+		h.hold = make(chan struct{})
+		go w.End(net.ErrClosed)
+		synctest.Wait()
+		read := make(chan error, 1)
+		go func() {
+			_, err := w.Stream().Read(make([]byte, 1))
+			read <- err
+		}()
+		synctest.Wait()
+		if len(read) > 0 {
+			t.Errorf("Read has returned %v, and the handler does not know the end yet", <-read)
+		}
+		close(h.hold)
+		synctest.Wait()
+		if len(read) == 0 || <-read != io.EOF {
+			t.Error("Read has not returned the end of the stream")
+		}
+	})
 }
 
 // The ConnectRequest names the newest zxid that the session has seen, and the answer is read with all its fields.

@@ -85,6 +85,10 @@ func (s *stream) Read(p []byte) (int, error) {
 				why = &UnansweredError{why}
 			}
 			s.w.End(why)
+			// If another goroutine ends the connection, its Handler.Ended may still run:
+			// go-zookeeper must not connect anew before that, or the end of this connection
+			// is taken for the end of the next one.
+			<-s.w.ended
 			return 0, err
 		}
 	}
