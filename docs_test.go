@@ -1,6 +1,10 @@
 package toolkit
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
 	"io/fs"
 	"os"
 	"path"
@@ -211,4 +215,62 @@ func TestOperatingNamesEveryLogLine(t *testing.T) {
 	if found < 10 {
 		t.Errorf("%d log lines in the code, want more: the pattern finds none", found)
 	}
+}
+
+// Every function and test that docs/architecture.md names exists in the file that the page
+// names with it, and the page stays short. Breaks if a function is renamed in one of the two.
+func TestArchitectureNamesExistingFunctions(t *testing.T) {
+	page := readDocument(t, "docs/architecture.md")
+	if len(page) > 12_000 {
+		t.Errorf("docs/architecture.md has %d bytes, want 12,000 at most", len(page))
+	}
+	named := regexp.MustCompile(`(?m)^(\S+\.go) (.*)$`).FindAllStringSubmatch(strings.Join(fenced(page, "text"), ""), -1)
+	for _, m := range regexp.MustCompile(`\[(Test[^]]+)\]\(\.\./([^)]+)\)`).FindAllStringSubmatch(page, -1) {
+		named = append(named, []string{m[0], m[2], strings.ReplaceAll(m[1], ",", "")})
+	}
+	if len(named) < 50 {
+		t.Errorf("%d files with functions or tests, want more: the patterns find too little", len(named))
+	}
+	for _, m := range named {
+		functions, owner := functionsOf(t, m[1]), ""
+		for _, name := range strings.Fields(m[2]) {
+			if strings.HasPrefix(name, ".") {
+				name = owner + name
+			}
+			owner, _, _ = strings.Cut(name, ".")
+			if !functions[name] {
+				t.Errorf("docs/architecture.md names %s, which is not in %s", name, m[1])
+			}
+		}
+	}
+}
+
+// functionsOf returns the functions of the file whose path ends with name: Type.Method for
+// methods, Function and package.Function for others.
+func functionsOf(t *testing.T, name string) map[string]bool {
+	t.Helper()
+	var files []string
+	for _, pattern := range []string{name, "*/internal/" + name, "*/internal/*/" + name} {
+		found, _ := filepath.Glob(pattern) // the patterns are valid
+		files = append(files, found...)
+	}
+	if len(files) != 1 {
+		t.Fatalf("docs/architecture.md names %s, which stands for the files %q, want one", name, files)
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), files[0], nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := make(map[string]bool)
+	for _, d := range file.Decls {
+		switch f, ok := d.(*ast.FuncDecl); {
+		case !ok:
+		case f.Recv == nil:
+			found[f.Name.Name], found[file.Name.Name+"."+f.Name.Name] = true, true
+		default:
+			owner, _, _ := strings.Cut(types.ExprString(f.Recv.List[0].Type), "[") // without type parameters
+			found[strings.TrimPrefix(owner, "*")+"."+f.Name.Name] = true
+		}
+	}
+	return found
 }

@@ -21,7 +21,6 @@ var headlessToday = map[string]float64{
 	"session/metrics/prometheus": 14.6,
 	"zksynctest/zkserver":        14.4,
 
-	"docs/architecture.md": 5.7,
 	"docs/planted-bugs.md": 12.5, // make mutants writes this page from the names of the bugs in the code
 	"docs/testing.md":      3.4,
 }
