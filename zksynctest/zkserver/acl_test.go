@@ -42,7 +42,7 @@ func TestDigest(t *testing.T) {
 		owner.create("/mine/x", 0)
 		stranger.want(zkserver.ErrNoAuth, zkserver.OpDelete, rec{}.str("/mine/x").i32(-1))
 
-		// Identities belong to the connection.
+		// A new connection does not have the identities of the old connection.
 		again := owner.again(s).welcome()
 		again.want(zkserver.ErrNoAuth, zkserver.OpSetData, rec{}.str("/mine").str("").i32(-1))
 		again.auth("digest", "me:secret")

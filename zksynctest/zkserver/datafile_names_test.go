@@ -33,8 +33,8 @@ func TestASnapshotLeavesOtherFiles(t *testing.T) {
 	}
 }
 
-// A server fails rather than remove a file that another server uses, and removes what a server that has crashed left
-// behind. The line to break is the call of lockFile in removeUnused.
+// A server fails if it would have to remove a file that another server uses, and removes a file
+// that a crashed server left behind. The line to break is the call of lockFile in removeUnused.
 func TestASnapshotInUse(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no lock")

@@ -43,7 +43,7 @@ func (l *latencyStats) average() string {
 type connStats struct {
 	packetStats
 	lastOp   OpCode // 0 before the first request
-	lastXid  int32  // -1 before the first request with an xid
+	lastXid  int32  // -1 before the first request with a non-negative xid
 	lastZxid int64
 	lastTime time.Time
 	lastMs   int64
