@@ -19,7 +19,6 @@ var headlessToday = map[string]float64{
 	"session":                    7.8,
 	"session/metrics/otel":       24.2,
 	"session/metrics/prometheus": 14.6,
-	"zksynctest/zkserver":        3.5,
 
 	"docs/architecture.md": 5.7,
 	"docs/planted-bugs.md": 12.5, // make mutants writes this page from the names of the bugs in the code
