@@ -10,8 +10,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// A server does not remove the data file of another server when it writes a new snapshot, whatever the names of the two
-// files are. The line to break is the name in snapshotName.
+// A server does not remove the data file of another server when it writes a new snapshot, for any names of the two
+// files. The line to break is the name in snapshotName.
 func TestASnapshotLeavesOtherFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "data")
 	for _, suffix := range []string{".new", ".tmp", "~"} {

@@ -47,7 +47,7 @@ func (s *Server) onTimer() {
 	s.mu.Lock()
 	s.sweep(time.Now())
 	s.mu.Unlock()
-	_ = s.persist() // if persist fails, it stops the server and logs the reason
+	_ = s.persist() // if persist fails, it stops the server, and Serve and Close return the error
 }
 
 // sweep runs the due actions: it expires whole buckets of sessions, removes ephemerals whose

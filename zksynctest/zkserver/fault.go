@@ -146,7 +146,7 @@ var Throttle = Action{kind: actError, code: ErrThrottledOp, throttles: true}
 func Delay(d time.Duration) Action { return Action{kind: actDelay, delay: d} }
 
 // Error answers with code. BeforeCommit the request is not carried out; at the later moments it has
-// been carried out. A connect is refused as if its session had expired, whatever the code.
+// been carried out. A connect is refused as if its session had expired, for any code.
 // [ErrSessionMoved] closes the connection without an answer, like a server whose session has moved
 // to another server. A watch event has no answer: Inject panics for an Error OnWatch.
 //

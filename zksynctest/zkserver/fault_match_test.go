@@ -207,7 +207,7 @@ func TestOpInWords(t *testing.T) {
 	}
 }
 
-// A Fault prints what it does, when, and which requests it strikes.
+// A Fault prints its action, its moment, and the requests that it strikes.
 func TestFaultInWords(t *testing.T) {
 	for want, f := range map[string]zkserver.Fault{
 		"Nothing BeforeCommit": {},

@@ -69,7 +69,7 @@ func (c *conn) checkQueue() {
 			worst, most = other, n
 		}
 	}
-	// The sum also counts bytes of closed connections, such as those of a partition; open
+	// The sum also counts bytes of closed connections, such as partitioned connections; open
 	// connections are not closed for these bytes. One answer of any size may be queued, as with
 	// MaxQueued.
 	if sum <= limit || most == sum && !worst.out.over(limit) {

@@ -251,7 +251,7 @@ func TestMultiRead(t *testing.T) {
 	})
 }
 
-// Sequence numbers within a multi overflow as those of a real server do.
+// Sequence numbers within a multi overflow like in a real server.
 func TestSequenceWithinAMultiWrapsAround(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)

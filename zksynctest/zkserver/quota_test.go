@@ -127,7 +127,7 @@ func TestHardLimits(t *testing.T) {
 	}
 }
 
-// The operations of a multi are checked against what was used before the multi.
+// The operations of a multi are checked against the usage before the multi.
 func TestHardLimitsWithinAMulti(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		r := session(t, start(t, zkserver.Config{EnforceQuota: true}), 0)

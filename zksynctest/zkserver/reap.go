@@ -19,7 +19,7 @@ func (s *Server) ReapNow() int {
 	}
 	n := s.reap(time.Now())
 	s.mu.Unlock()
-	_ = s.persist() // if persist fails, it stops the server and logs the reason
+	_ = s.persist() // if persist fails, it stops the server, and Serve and Close return the error
 	return n
 }
 

@@ -15,7 +15,7 @@ func ttlRec(path string, ttl time.Duration) rec {
 	return createRec(path, "", 5).i64(ttl.Milliseconds())
 }
 
-// there requires that of the given paths exactly the paths with true exist.
+// there requires that the paths with true exist and the paths with false do not.
 func there(t *testing.T, s *zkserver.Server, want map[string]bool) {
 	t.Helper()
 	for path, want := range want {
