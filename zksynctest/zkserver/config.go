@@ -96,8 +96,8 @@ type Config struct {
 	// SyncLimit is the number of ticks after which a leader and a follower that hear nothing from
 	// each other give each other up. The default is 5.
 	SyncLimit int
-	// ElectionTime is the duration of an election: the time between the loss of a leader, once the
-	// servers have noticed it, and the next leader. 0 means that a new leader is elected
+	// ElectionTime is the duration of an election. An election begins when the servers notice that
+	// they need a leader, and ends with a new leader. 0 means that a new leader is elected
 	// immediately; real elections take about 200 ms.
 	ElectionTime time.Duration
 	// ReadOnlyMode is readonlymode.enabled: an endpoint that has found no quorum for two seconds,
@@ -134,7 +134,7 @@ type Config struct {
 	// lines. Logf may be called by several goroutines at the same time. nil disables the log.
 	Logf func(format string, args ...any)
 
-	files journal.Files // a fake file system of the data file's tests
+	files journal.Files // replaces the file system in tests of the data file
 }
 
 const (

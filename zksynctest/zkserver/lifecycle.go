@@ -27,8 +27,8 @@ func (s *Server) SetThawOrder(o ThawOrder) {
 }
 
 // Freeze stops the endpoint like SIGSTOP: clients can connect, but the endpoint reads and answers
-// nothing. After [Config.SyncLimit] ticks the other endpoints give it up. If it leads, nothing is
-// committed until the other endpoints elect another leader then.
+// nothing. After [Config.SyncLimit] ticks the other endpoints give it up. If it leads, they elect
+// another leader then, and nothing is committed before.
 func (e *Endpoint) Freeze() { e.s.en.freeze(e) }
 
 // Thaw resumes a frozen endpoint. An endpoint that the others have given up does not notice at
@@ -114,7 +114,8 @@ func (e *Endpoint) unfreeze() {
 	}
 }
 
-// frozen returns nil while the endpoint runs, and otherwise a channel that Thaw closes.
+// frozen returns nil while the endpoint is not frozen, and otherwise a channel that is closed at the
+// end of the freeze.
 func (e *Endpoint) frozen() <-chan struct{} {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
