@@ -11,33 +11,31 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// usualElection is about the time that three idle servers on one machine need.
+// usualElection is the approximate duration of an election of three idle servers on one machine.
 const usualElection = 200 * time.Millisecond
 
-// WithElectionTime sets how long an embedded ensemble is without a leader after it
-// has found out that it needs one: 200 ms otherwise; 0 means that there is a new one
-// at once.
+// WithElectionTime sets the duration of an election in an embedded ensemble: the time without a
+// leader after the ensemble has noticed that it needs one. The default is 200 ms; 0 means no time.
 func WithElectionTime(d time.Duration) Option {
 	return func(c *zkserver.Config) { c.ElectionTime = d }
 }
 
-// EmbeddedEnsemble is an embedded server with several endpoints, which seems to be an
-// ensemble. The endpoints are numbered from 1. The methods that take such numbers are
-// the methods of Ensemble, so that a test can run on both, and have the same effect
-// in the bubble's time. The methods of Server that change sessions, requests or the
-// tree change the whole ensemble, not one endpoint; where the names are the same,
-// reach Server's method by the field, as in e.Server.Heal(id). The methods of
-// zkserver.Endpoint, which Endpoint returns, do more to a single endpoint, for
-// example let it lag.
+// EmbeddedEnsemble is an embedded server with several endpoints that behave like an ensemble. The
+// endpoints are numbered from 1. The methods that take such numbers are the methods of Ensemble, so
+// that a test can run on both kinds, and have the same effect in the bubble's time. The methods of
+// Server that change sessions, requests or the tree affect the whole ensemble, not one endpoint. If
+// both have a method of the same name, call Server's method through the field, as in
+// e.Server.Heal(id). Endpoint returns a zkserver.Endpoint, which has further methods for a single
+// endpoint, for example Lag.
 //
 // Its methods may be called from any goroutine.
 type EmbeddedEnsemble struct {
 	*Server
 }
 
-// StartEnsemble starts a server with n endpoints in this process, 1, 3 or 5, of
-// which the last leads. Like Start it opens no socket, works inside a bubble of
-// testing/synctest, and ends with the test.
+// StartEnsemble starts a server with n endpoints in this process. n is 1, 3 or 5, and the last
+// endpoint leads. Like Start it opens no socket, works inside a bubble of testing/synctest, and
+// ends with the test.
 //
 //	e := zksynctest.StartEnsemble(t, 3)
 //	m := e.Connect(t)
@@ -46,8 +44,8 @@ type EmbeddedEnsemble struct {
 //	e.Kill(old)
 //	next := e.WaitLeader(old)
 //
-// An even number of servers, which survives no more failures than one less, is
-// refused; zkserver.NewEnsemble takes any.
+// StartEnsemble fails the test for an even number of servers, because n servers with an even n
+// survive no more failures than n-1 servers; zkserver.NewEnsemble accepts any number.
 func StartEnsemble(tb testing.TB, n int, opts ...Option) *EmbeddedEnsemble {
 	tb.Helper()
 	if n != 1 && n != 3 && n != 5 {
@@ -56,16 +54,15 @@ func StartEnsemble(tb testing.TB, n int, opts ...Option) *EmbeddedEnsemble {
 	return &EmbeddedEnsemble{start(tb, n, zkserver.Config{ElectionTime: usualElection}, opts)}
 }
 
-// Connect returns a Manager with a session on the ensemble, in memory. It knows all
-// endpoints, and goes from one to the other as it has to. It is closed when the test
-// ends; without a session within a minute the test fails at once, so call it from
-// the goroutine of the test.
+// Connect returns a Manager with a session on the ensemble, in memory. The Manager knows all
+// endpoints, and moves between them as necessary. It is closed when the test ends. Without a
+// session within a minute the test fails at once, so call Connect from the goroutine of the test.
 func (e *EmbeddedEnsemble) Connect(tb testing.TB, opts ...session.Option) *session.Manager {
 	tb.Helper()
 	return connect(tb, e.InMemory(), e.dialing(opts))
 }
 
-// ConnectTo is Connect for a client that knows endpoint i alone.
+// ConnectTo is Connect for a client that knows only endpoint i.
 func (e *EmbeddedEnsemble) ConnectTo(tb testing.TB, i int, opts ...session.Option) *session.Manager {
 	tb.Helper()
 	return connect(tb, e.Endpoint(i).Addr(), e.dialing(opts))
@@ -75,8 +72,7 @@ func (e *EmbeddedEnsemble) dialing(opts []session.Option) []session.Option {
 	return append([]session.Option{session.WithDialer(e.Dial)}, opts...)
 }
 
-// InMemory returns a connection string with the addresses of all endpoints, as Dial
-// knows them.
+// InMemory returns a connection string with the in-memory addresses of all endpoints, for Dial.
 func (e *EmbeddedEnsemble) InMemory() string {
 	return e.join(func(i int) string { return e.Endpoint(i).Addr() })
 }
@@ -103,7 +99,7 @@ func (e *EmbeddedEnsemble) Addr(i int) string {
 	return e.tcpAddr(i)
 }
 
-// check reports an error, as the methods of Ensemble do.
+// check reports an error like the methods of Ensemble.
 func (e *EmbeddedEnsemble) check(err error) {
 	e.tb.Helper()
 	if err != nil {
@@ -111,7 +107,7 @@ func (e *EmbeddedEnsemble) check(err error) {
 	}
 }
 
-// wait bounds one step, in the bubble's time if there is one.
+// wait bounds one step, in the bubble's time inside a bubble.
 func (e *EmbeddedEnsemble) wait(step func(context.Context) error) {
 	e.tb.Helper()
 	ctx, cancel := realContext(context.Background())
@@ -119,8 +115,8 @@ func (e *EmbeddedEnsemble) wait(step func(context.Context) error) {
 	e.check(step(ctx))
 }
 
-// WaitLeader waits for a leader that is none of those named, and returns its
-// number: after a leader was killed, paused or cut off, name it.
+// WaitLeader waits for a leader whose number is not in not, and returns its number. After a leader
+// was killed, paused or cut off, pass its number.
 func (e *EmbeddedEnsemble) WaitLeader(not ...int) int {
 	e.tb.Helper()
 	var leader int
@@ -133,8 +129,8 @@ func (e *EmbeddedEnsemble) WaitLeader(not ...int) int {
 	return leader
 }
 
-// WaitReady waits until all endpoints that are neither killed nor paused serve, as
-// one leader and its followers in step.
+// WaitReady waits until all endpoints that are neither killed nor paused serve: one leads, and the
+// others follow and are up to date.
 func (e *EmbeddedEnsemble) WaitReady() {
 	e.tb.Helper()
 	e.wait(func(ctx context.Context) error {

@@ -39,7 +39,7 @@ func TestEnsembleAddressesInABubble(t *testing.T) {
 	})
 }
 
-// WaitLeader and WaitReady fail the test when they wait in vain.
+// WaitLeader and WaitReady fail the test at their timeout.
 func TestWaitsThatEndInVain(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		e := StartEnsemble(t, 3)

@@ -31,8 +31,8 @@ func endpointOf(t testing.TB, e *zksynctest.EmbeddedEnsemble, m *session.Manager
 	return 0
 }
 
-// A held lock outlives its endpoint: the session moves to another one when the endpoint is killed, restarted, reset or
-// cut off.
+// A held lock survives the end of its endpoint: the session moves to another endpoint when its
+// endpoint is killed, restarted, reset or cut off.
 func TestAHeldLockOutlivesItsEndpoint(t *testing.T) {
 	for name, fail := range map[string]func(*zksynctest.EmbeddedEnsemble, int){
 		"killed":    (*zksynctest.EmbeddedEnsemble).Kill,
@@ -43,8 +43,8 @@ func TestAHeldLockOutlivesItsEndpoint(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bounds.Bubble(t, func(t *testing.T) {
-				// A paused leader is given up after five ticks, which must be less than
-				// what is left of the lease of 2/3 of the timeout after a sixth of it.
+				// The other endpoints give up a paused leader after five ticks. The lease of 2/3 of
+				// the timeout must last longer, even if a sixth of the timeout has passed.
 				e := zksynctest.StartEnsemble(t, 5, zksynctest.WithTick(time.Second))
 				m := e.Connect(t, session.WithTimeout(20*time.Second))
 				mu := zksync.NewMutex(m, "/lock")
@@ -53,7 +53,7 @@ func TestAHeldLockOutlivesItsEndpoint(t *testing.T) {
 					t.Fatal(err)
 				}
 				token, _ := zksync.Token(held)
-				for range 2 { // two of five may go
+				for range 2 { // two of the five endpoints may fail
 					old := endpointOf(t, e, m)
 					fail(e, old)
 					time.Sleep(30 * time.Second)
@@ -75,8 +75,8 @@ func TestAHeldLockOutlivesItsEndpoint(t *testing.T) {
 	}
 }
 
-// A holder on an endpoint that is cut off from its leader learns of the loss before the next contender gets the lock.
-// The holder has to know first.
+// A holder on an endpoint that is cut off from its leader learns of the loss before the next
+// contender gets the lock.
 func TestAHolderOnACutOffEndpointKnowsBeforeTheNext(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		e := zksynctest.StartEnsemble(t, 3, zksynctest.WithTick(time.Second))
@@ -91,8 +91,8 @@ func TestAHolderOnACutOffEndpointKnowsBeforeTheNext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The worst moment: the follower reports what it has heard each 500 ms, and the
-		// session ends at the next tick after 4.9 s from then.
+		// The worst moment: the follower reports its touches each 500 ms, and the session ends at
+		// the next tick after 4.9 s from then.
 		time.Sleep(10*time.Second + 490*time.Millisecond)
 		lost := make(chan time.Time, 1)
 		go func() {
@@ -126,7 +126,7 @@ func TestAHolderOnACutOffEndpointKnowsBeforeTheNext(t *testing.T) {
 	})
 }
 
-// Sessions outlive an outage of the whole ensemble, however long it is.
+// Sessions survive an outage of the whole ensemble of any length.
 func TestSessionsOutliveALongOutage(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		e := zksynctest.StartEnsemble(t, 3)
@@ -140,7 +140,7 @@ func TestSessionsOutliveALongOutage(t *testing.T) {
 		if n := e.Leader(); n != 0 {
 			t.Fatalf("%d leads without a quorum", n)
 		}
-		time.Sleep(20 * time.Second) // not so long that the client itself gives up
+		time.Sleep(20 * time.Second) // shorter than the client's own limit
 		if len(e.Sessions()) != 1 {
 			t.Fatal("the session expired without a quorum")
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// exampleT stands for the *testing.T of a test.
+// exampleT implements testing.TB outside of a test.
 type exampleT struct {
 	testing.TB
 	cleanups []func()
@@ -31,7 +31,7 @@ func (*exampleT) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, 
 func (*exampleT) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 func (t *exampleT) Cleanup(f func())                { t.cleanups = append(t.cleanups, f) }
 
-// runTest runs a test.
+// runTest runs a test and its clean-up.
 func runTest(test func(t testing.TB)) {
 	t := &exampleT{}
 	test(t)
@@ -68,8 +68,8 @@ func ExampleWithTick() {
 	// Output: 100ms
 }
 
-// A holder that is cut off loses its lock in time. In a bubble of testing/synctest this
-// takes no real time, with a session timeout of any length.
+// A cut-off holder loses its lock before the next holder gets it. In a bubble of testing/synctest
+// this takes no real time, with a session timeout of any length.
 func ExampleServer_Partition() {
 	test := func(t testing.TB) {
 		srv := zksynctest.Start(t, zksynctest.WithTick(50*time.Millisecond))
@@ -151,7 +151,7 @@ func ExampleServer_Inject() {
 	// Output: /a <nil> throttled: 2
 }
 
-// A client loses its leader. The session goes on with the next leader.
+// A client loses its leader. The session continues with the next leader.
 func ExampleEmbeddedEnsemble() {
 	test := func(t testing.TB) {
 		e := zksynctest.StartEnsemble(t, 3, zksynctest.WithElectionTime(0))
@@ -168,7 +168,7 @@ func ExampleEmbeddedEnsemble() {
 	// Output: 3 to 2 <nil>
 }
 
-// The clients of one server are cut off, and go on with another server.
+// The clients of one server are cut off, and continue on another server.
 func ExampleEmbeddedEnsemble_Cut() {
 	test := func(t testing.TB) {
 		e := zksynctest.StartEnsemble(t, 3, zksynctest.WithTick(50*time.Millisecond))
@@ -184,7 +184,7 @@ func ExampleEmbeddedEnsemble_Cut() {
 	// Output: <nil> <nil>
 }
 
-// A client is cut off, whatever sessions it opens, until the link is healed.
+// A client with any number of sessions is cut off until the link is healed.
 func ExampleLink() {
 	test := func(t testing.TB) {
 		srv := zksynctest.Start(t, zksynctest.WithTick(50*time.Millisecond))

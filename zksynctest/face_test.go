@@ -7,7 +7,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// face has the methods that real and embedded ensembles share.
+// face has the common methods of real and embedded ensembles.
 type face interface {
 	Kill(i int)
 	Start(i int)

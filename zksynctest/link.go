@@ -11,25 +11,23 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/internal/proxy"
 )
 
-// A Link is the network between one client and its servers. It can be cut and healed,
-// whatever sessions and connections the client opens meanwhile; Server.Partition cuts
-// off one session instead.
+// A Link is the network between one client and its servers. A Link can be cut and healed, for all
+// sessions and connections of the client; Server.Partition cuts off one session instead.
 //
 //	link := srv.NewLink(t)
 //	m := link.Connect(t)
 //	...
 //	link.Cut()
 //
-// A Link works inside a bubble of testing/synctest, and with servers of any kind. Its
-// methods may be called from any goroutine.
+// A Link works inside a bubble of testing/synctest, and with all kinds of servers. Its methods may
+// be called from any goroutine.
 type Link struct {
 	proxy   *proxy.Link
 	servers string
 }
 
-// NewLink returns a Link to the servers that dial reaches, as the Dial of a
-// zkserver.Server or of a net.Dialer. It is for programs and for real servers, whose
-// clients use Link.Dial:
+// NewLink returns a Link to the servers that dial reaches, such as the Dial of a zkserver.Server or
+// of a net.Dialer. Use NewLink in programs and with real servers, whose clients use Link.Dial:
 //
 //	link := zksynctest.NewLink(new(net.Dialer).DialContext)
 //	defer link.Close()
@@ -52,36 +50,34 @@ func (s *Server) NewLink(tb testing.TB) *Link {
 	return l
 }
 
-// Connect returns a Manager with a session by way of the link. It is closed when the
-// test ends. Without a session within a minute the test fails at once, so call Connect
-// from the goroutine of the test.
+// Connect returns a Manager with a session over the link. It is closed when the test ends. Without
+// a session within a minute the test fails at once, so call Connect from the goroutine of the test.
 func (l *Link) Connect(tb testing.TB, opts ...session.Option) *session.Manager {
 	tb.Helper()
 	return connect(tb, l.servers, append([]session.Option{session.WithDialer(l.Dial)}, opts...))
 }
 
-// Dial opens a connection to a server by way of the link, for session.WithDialer.
+// Dial opens a connection to a server over the link, for session.WithDialer.
 func (l *Link) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return l.proxy.Dial(ctx, network, address)
 }
 
-// Cut swallows every byte, in both directions, from now on, as a firewall that drops
-// packets does. Connections stay open, also when one of their ends is closed, and new
-// connections seem to be made, and lead nowhere.
+// Cut drops every byte, in both directions, from now on, like a firewall that drops packets.
+// Connections stay open, even when one of their ends is closed. The client can open new
+// connections, but they get no answer.
 func (l *Link) Cut() { _ = l.proxy.Cut() }
 
-// Heal ends a Cut. The connections that lived through the cut have lost bytes and are
-// closed; new connections work.
+// Heal ends a Cut. The connections that were open during the cut have lost bytes and are closed;
+// new connections work.
 func (l *Link) Heal() { _ = l.proxy.Heal() }
 
-// Reset closes the connections of the moment. New connections work, unless the link is
-// cut.
+// Reset closes the current connections. New connections work, unless the link is cut.
 func (l *Link) Reset() { _ = l.proxy.Reset() }
 
-// Delay has each byte take d longer from now on, in each direction: a round trip takes
-// 2d longer. Zero ends the delay.
+// Delay delays each byte by d from now on, in each direction: a round trip takes 2d longer. Zero
+// ends the delay.
 func (l *Link) Delay(d time.Duration) { l.proxy.SetDelay(d) }
 
-// Close closes all connections and returns when nothing of the link is left. Dial fails
-// from then on. Close may be called more than once.
+// Close closes all connections and returns when all goroutines of the link have ended. Later calls
+// of Dial fail. Close may be called more than once.
 func (l *Link) Close() error { return l.proxy.Close() }

@@ -22,8 +22,8 @@ func sessionOf(t *testing.T, m *session.Manager) *session.Session {
 	return s
 }
 
-// A client whose link is cut loses its hold before another client gets the lock, gets no new session until the link is
-// healed, and then goes on.
+// A client whose link is cut loses its hold before another client gets the lock, gets no new
+// session until the link is healed, and then works again.
 func TestLinkCutsAClientOff(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)
@@ -118,7 +118,7 @@ func TestLinkDelay(t *testing.T) {
 	})
 }
 
-// A Link to an ensemble leads to all its servers.
+// A Link to an ensemble connects to all its servers.
 func TestLinkToAnEnsemble(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		e := zksynctest.StartEnsemble(t, 3)
@@ -136,7 +136,7 @@ func TestLinkToAnEnsemble(t *testing.T) {
 	})
 }
 
-// A Link leads to real servers, too.
+// A Link also connects to real servers.
 func TestLinkToARealServer(t *testing.T) {
 	t.Parallel()
 	e := zksynctest.RealShared(t)

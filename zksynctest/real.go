@@ -14,30 +14,27 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/internal/realzk"
 )
 
-// Client stands for the clients, where a method of Ensemble takes two ends of
-// a link and the servers are numbered from 1.
+// Client stands for the clients in those methods of Ensemble that take the two ends of a link. The
+// servers are numbered from 1.
 const Client = 0
 
-// RequireRealEnv is the environment variable that, set to 1, makes
-// RealZooKeeper fail a test that it would skip.
+// RequireRealEnv is the name of an environment variable. If its value is 1, RealZooKeeper fails a
+// test that it would otherwise skip.
 const RequireRealEnv = "ZKSYNC_REQUIRE_REAL"
 
-// realTimeout bounds each step of an Ensemble. It is for machines that are
-// busy with other things: a server starts in well under a second.
+// realTimeout bounds each step of an Ensemble on a busy machine: a server starts in well under a
+// second.
 const realTimeout = 60 * time.Second
 
-// Ensemble is one or three Apache ZooKeeper servers, each a process of its
-// own on this machine, and the links that join them to each other and to
-// their clients.
+// Ensemble is one or three Apache ZooKeeper servers, each in its own process on this machine, with
+// the links between them and to their clients.
 //
-// The servers are numbered from 1. Each method returns when its effect, which its
-// comment states, is real. A method that does not succeed within a minute marks the
-// test as failed and returns a zero value. It does so by Errorf and not by FailNow,
-// so methods may be called from any goroutine for as long as the test runs;
-// afterwards, when the servers are gone, they do nothing.
+// The servers are numbered from 1. Each method returns after its effect, as its comment states. A
+// method that does not succeed within a minute marks the test as failed and returns a zero value.
+// It uses Errorf and not FailNow, so that methods may be called from any goroutine while the test
+// runs. After the test, when the servers have ended, the methods do nothing.
 //
-// Real servers know real time only: do not use an Ensemble in a bubble of
-// testing/synctest.
+// Real servers use real time: do not use an Ensemble in a bubble of testing/synctest.
 type Ensemble struct {
 	tb      testing.TB
 	cluster *realzk.Cluster
@@ -45,10 +42,9 @@ type Ensemble struct {
 	shared  bool
 }
 
-// RealZooKeeper starts n servers of Apache ZooKeeper, 1 or 3, and returns
-// when all of them serve, for 3 as a leader and its followers. They are
-// stopped and their data removed when the test ends; if it has failed, the
-// end of each server's log is shown.
+// RealZooKeeper starts n servers of Apache ZooKeeper, 1 or 3, and returns when all of them serve;
+// of three servers one leads and the others follow. The servers are stopped and their data is
+// removed when the test ends. A failed test logs the end of each server's log.
 //
 //	e := zksynctest.RealZooKeeper(t, 3)
 //	m := e.Connect(t)
@@ -57,13 +53,12 @@ type Ensemble struct {
 //	e.Kill(old)
 //	next := e.WaitLeader(old)
 //
-// RealZooKeeper runs the release unpacked in ZOOKEEPER_HOME, or else the Debian
-// package zookeeper. Where it or Java is missing the test is skipped, or fails if
-// ZKSYNC_REQUIRE_REAL is 1.
+// RealZooKeeper runs the release that is unpacked in ZOOKEEPER_HOME, or else the Debian package
+// zookeeper. Without ZooKeeper or Java it skips the test, or fails it if ZKSYNC_REQUIRE_REAL is 1.
 //
-// Links are between processes on 127.0.0.1 and need no privileges: the configuration
-// of each server has the addresses of relays in place of the addresses of its peers.
-// If the test binary dies the servers die, too, on Linux.
+// Links are between processes on 127.0.0.1 and need no privileges: the configuration of each server
+// has the addresses of relays instead of the addresses of its peers. On Linux the servers also end
+// if the test binary is killed.
 //
 // RealZooKeeper must be called from the goroutine of the test.
 func RealZooKeeper(tb testing.TB, n int, opts ...RealOption) *Ensemble {
@@ -89,7 +84,7 @@ func RealZooKeeper(tb testing.TB, n int, opts ...RealOption) *Ensemble {
 	return e
 }
 
-// needReal finds ZooKeeper or ends the test.
+// needReal returns the runtime of ZooKeeper, or skips the test.
 func needReal(tb testing.TB) realzk.Runtime {
 	tb.Helper()
 	runtime, err := realzk.FindRuntime()
@@ -129,7 +124,7 @@ func realContext(parent context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(parent, realTimeout, fmt.Errorf("not within %v", realTimeout))
 }
 
-// check reports an error, unless it is only that the test has ended.
+// check reports an error, unless its only cause is the end of the test.
 func (e *Ensemble) check(err error) {
 	e.tb.Helper()
 	if err == nil || e.cluster.Closed() || errors.Is(err, realzk.ErrClosed) || errors.Is(err, proxy.ErrClosed) {
@@ -138,8 +133,8 @@ func (e *Ensemble) check(err error) {
 	e.tb.Errorf("zksynctest: %v", err)
 }
 
-// Servers returns a connection string with the addresses of all servers, by
-// way of the links to clients.
+// Servers returns a connection string with the addresses of all servers. The addresses lead through
+// the links to clients.
 func (e *Ensemble) Servers() string {
 	e.tb.Helper()
 	addrs := make([]string, 0, e.cluster.Size())
@@ -149,8 +144,8 @@ func (e *Ensemble) Servers() string {
 	return strings.Join(addrs, ",")
 }
 
-// Addr returns the address of server i by way of its link to clients. A
-// client that is given this address alone stays with that server.
+// Addr returns the address of server i. The address leads through the server's link to clients. A
+// client with only this address stays with that server.
 func (e *Ensemble) Addr(i int) string {
 	e.tb.Helper()
 	addr, err := e.front.Addr(i)
@@ -158,8 +153,8 @@ func (e *Ensemble) Addr(i int) string {
 	return addr
 }
 
-// DirectAddr returns the address of server i past the link: no Cut, Reset or Delay
-// touches a client there. It may change when the server is started again.
+// DirectAddr returns the address of server i without the link: Cut, Reset and Delay do not affect
+// clients of this address. The address may change when the server is started again.
 func (e *Ensemble) DirectAddr(i int) string {
 	e.tb.Helper()
 	addr, err := e.cluster.Addr(i)
@@ -167,8 +162,8 @@ func (e *Ensemble) DirectAddr(i int) string {
 	return addr
 }
 
-// TLSAddr returns the address of the secure port of server i, by way of its
-// link to clients. The servers must have been started with RealTLS.
+// TLSAddr returns the address of the secure port of server i. The address leads through the
+// server's link to clients. The servers must have been started with RealTLS.
 func (e *Ensemble) TLSAddr(i int) string {
 	e.tb.Helper()
 	addr, err := e.front.TLSAddr(i)
@@ -176,8 +171,8 @@ func (e *Ensemble) TLSAddr(i int) string {
 	return addr
 }
 
-// TLS returns a new configuration for clients of the secure ports. It trusts
-// the servers, and holds the certificate that they ask of clients.
+// TLS returns a new configuration for clients of the secure ports. It trusts the servers, and has
+// the client certificate that they require.
 func (e *Ensemble) TLS() *tls.Config {
 	e.tb.Helper()
 	config, err := e.cluster.ClientTLS()
@@ -185,7 +180,7 @@ func (e *Ensemble) TLS() *tls.Config {
 	return config
 }
 
-// Log returns the log of server i so far, over all its starts.
+// Log returns the log of server i so far, including earlier starts.
 func (e *Ensemble) Log(i int) string {
 	e.tb.Helper()
 	log, err := e.cluster.Log(i)

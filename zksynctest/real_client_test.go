@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// rawClient is a session on one connection without a client library, so that a test
-// sees the behaviour of the server alone.
+// rawClient is a session on one connection without a client library, so that a test sees only the
+// behaviour of the server.
 type rawClient struct {
 	nc  net.Conn
 	xid int32
@@ -29,8 +29,7 @@ const (
 // answerTime bounds an answer that must come.
 const answerTime = 10 * time.Second
 
-// openSession opens a session of the timeout at an address, by TLS if config
-// is set.
+// openSession opens a session with the timeout at an address, with TLS if config is set.
 func openSession(t *testing.T, addr string, timeout time.Duration, config *tls.Config) *rawClient {
 	t.Helper()
 	c, err := trySession(addr, timeout, config)
@@ -68,7 +67,7 @@ func trySession(addr string, timeout time.Duration, config *tls.Config) (*rawCli
 	return c, nil
 }
 
-// exchange sends one frame and reads the next.
+// exchange sends one frame and reads the next frame.
 func (c *rawClient) exchange(request []byte, within time.Duration) ([]byte, error) {
 	_ = c.nc.SetDeadline(time.Now().Add(within))
 	frame := binary.BigEndian.AppendUint32(nil, uint32(len(request)))
@@ -84,13 +83,13 @@ func (c *rawClient) exchange(request []byte, within time.Duration) ([]byte, erro
 	return answer, err
 }
 
-// ping asks the server that it is connected to, which needs no leader.
+// ping sends a ping, which its server answers without a leader.
 func (c *rawClient) ping(within time.Duration) error {
 	_, err := c.exchange(header(xidPing, opPing), within)
 	return err
 }
 
-// create makes a persistent znode, which needs a leader.
+// create creates a persistent znode, which needs a leader.
 func (c *rawClient) create(path string, within time.Duration) error {
 	c.xid++
 	request := header(c.xid, opCreate)
@@ -122,10 +121,10 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...)
 }
 
-// isSilence reports whether an exchange got no answer, and no end either.
+// isSilence reports whether an exchange got neither an answer nor the end of the connection.
 func isSilence(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
-// eventually looks until ok.
+// eventually polls until ok returns true, and fails the test after the time within.
 func eventually(t *testing.T, what string, within time.Duration, ok func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(40 * time.Millisecond)

@@ -10,8 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/internal/bounds"
 )
 
-// electionTime bounds how long an ensemble is without a leader after the old
-// one was killed or has given up.
+// electionTime bounds the time without a leader after the old leader was killed or has given up.
 const electionTime = 5 * time.Second
 
 // A real ensemble elects another leader and serves when its leader is killed or paused.
@@ -31,7 +30,7 @@ func TestRealEnsembleSurvivesItsLeader(t *testing.T) {
 		leader := e.WaitLeader(old)
 		took := time.Since(start)
 		t.Logf("round %d: server %d leads %v after server %d was removed", round, leader, took, old)
-		// A paused leader is missed after syncLimit ticks only.
+		// The followers give up a paused leader only after syncLimit ticks.
 		if took > electionTime+5*500*time.Millisecond {
 			t.Errorf("the next leader took %v", took)
 		}
@@ -94,7 +93,7 @@ func TestRealCutFollower(t *testing.T) {
 	}
 }
 
-// A leader that is cut off from all followers loses its role to one of them.
+// A leader that is cut off from all followers loses its role to one of the followers.
 func TestRealCutLeaderOff(t *testing.T) {
 	bounds.Long(t)
 	t.Parallel()
@@ -122,13 +121,13 @@ func TestRealCutLeaderOff(t *testing.T) {
 	t.Logf("three members again after %v", time.Since(start))
 }
 
-// No server has a way past the links to another server: with all links cut there is no quorum. Were there any way
-// between servers past the links, two of them would still make a quorum.
+// All traffic between servers passes the links: with all links cut there is no quorum. With a path
+// around the links, two servers would still make a quorum.
 func TestRealCutAll(t *testing.T) {
 	bounds.Long(t)
 	t.Parallel()
 	e := RealZooKeeper(t, 3, RealTickTime(200*time.Millisecond), RealSyncLimit(3))
-	// A server that joins dials those with higher numbers, and they dial back.
+	// A server that joins dials the servers with higher numbers, and they dial back.
 	for i := 1; i <= 2; i++ {
 		e.Restart(i)
 		e.WaitReady()
@@ -141,7 +140,7 @@ func TestRealCutAll(t *testing.T) {
 			return e.Leader() == 0 && len(e.Followers()) == 0
 		})
 		marks := []int{len(e.Log(1)), len(e.Log(2)), len(e.Log(3))}
-		// Elections start anew all the time; none must succeed.
+		// Elections start repeatedly; none may succeed.
 		quiet := time.Now().Add(2 * time.Second)
 		eventually(t, "the end of the quiet time", answerTime, func() bool {
 			if leader, followers := e.Leader(), e.Followers(); leader != 0 || len(followers) != 0 {
@@ -168,8 +167,8 @@ func TestRealCutAll(t *testing.T) {
 	}
 }
 
-// wantNoVotes wants no vote of another server in the log of server i. Servers
-// tell each other where to dial, and would by that find a way past the links.
+// wantNoVotes requires that the log of server i has no vote of another server. Servers tell each
+// other their addresses, and could find a path around the links with them.
 func wantNoVotes(t *testing.T, i int, log string) {
 	t.Helper()
 	if !strings.Contains(log, fmt.Sprintf("n.sid:%d,", i)) {
@@ -201,7 +200,7 @@ func TestRealPeerLinks(t *testing.T) {
 	if err := client.ping(answerTime); err == nil || isSilence(err) {
 		t.Errorf("ping a follower that lost its leader: %v", err)
 	}
-	// Cold start: a lone server answers, the second makes a quorum.
+	// Cold start: a single server answers, and the second server makes a quorum.
 	for i := 1; i <= 3; i++ {
 		e.Kill(i)
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// errShared is the error of a fault on a shared server that would hit every test.
+// errShared is the error of a fault that would affect all tests of a shared server.
 var errShared = errors.New("the server of RealShared is not to be stopped: other tests use it; start one with RealZooKeeper")
 
 // change runs a step that other users of the servers notice.
@@ -21,62 +21,59 @@ func (e *Ensemble) change(step func(context.Context) error) {
 	e.check(step(ctx))
 }
 
-// Kill kills server i (SIGKILL) and waits until it is gone. Its data stays,
-// and so does its address, where connections are now reset. A server that
-// does not run is left as it is.
+// Kill kills server i (SIGKILL) and waits until its process has ended. The server keeps its data
+// and its address, which now resets connections. Kill has no effect on a stopped server.
 func (e *Ensemble) Kill(i int) {
 	e.tb.Helper()
 	e.change(func(ctx context.Context) error { return e.cluster.Kill(ctx, i) })
 }
 
-// Start starts server i over its data and waits until it serves. When too few servers
-// run for a quorum, or links between running servers are cut, Start only waits until
-// the server answers; see WaitReady. Start does nothing if the server runs.
+// Start starts server i with its data and waits until it serves. If too few servers run for a
+// quorum, or links between running servers are cut, Start only waits until the server answers; see
+// WaitReady. Start has no effect on a running server.
 func (e *Ensemble) Start(i int) {
 	e.tb.Helper()
 	e.change(func(ctx context.Context) error { return e.cluster.Start(ctx, i) })
 }
 
-// Restart is Kill and then Start.
+// Restart calls Kill and then Start.
 func (e *Ensemble) Restart(i int) {
 	e.tb.Helper()
 	e.change(func(ctx context.Context) error { return e.cluster.Restart(ctx, i) })
 }
 
-// Pause stops server i where it stands (SIGSTOP) until Resume: its connections
-// stay open, its kernel still takes bytes and new connections for it.
+// Pause stops server i (SIGSTOP) until Resume: its connections stay open, and its kernel still
+// accepts bytes and new connections.
 func (e *Ensemble) Pause(i int) {
 	e.tb.Helper()
 	e.change(func(ctx context.Context) error { return e.cluster.Pause(ctx, i) })
 }
 
-// Resume lets a paused server go on (SIGCONT) and waits until it answers. A
-// server that its peers have given up may still believe for a moment that it
-// serves; WaitReady waits until it is a member again.
+// Resume resumes a paused server (SIGCONT) and waits until it answers. A server that its peers have
+// given up does not notice at once; WaitReady waits until it is a member again.
 func (e *Ensemble) Resume(i int) {
 	e.tb.Helper()
 	e.change(func(ctx context.Context) error { return e.cluster.Resume(ctx, i) })
 }
 
-// Cut swallows all bytes that servers i and j send each other from now on, or, when i
-// or j is Client, all bytes between the server and its clients. As on a broken cable,
-// connections stay open, even when one side closes them; new connections seem to be
-// made, and lead nowhere. Cut takes effect at once; the servers notice after some
-// ticks.
+// Cut drops all bytes that servers i and j send each other from now on, or, when i or j is Client,
+// all bytes between the server and its clients. As with a broken cable, connections stay open, even
+// when one side closes them; new connections can be opened, but get no answer. Cut takes effect at
+// once; the servers notice after some ticks.
 func (e *Ensemble) Cut(i, j int) {
 	e.tb.Helper()
 	e.link(i, j, e.front.Cut, e.cluster.Cut)
 }
 
-// Heal ends a Cut. The connections that lived through it have lost bytes and
-// are reset; new ones work. It takes effect at once; see WaitReady for when
-// the servers have found each other again.
+// Heal ends a Cut. The connections that were open during the cut have lost bytes and are reset; new
+// connections work. Heal takes effect at once; WaitReady waits until the servers have found each
+// other again.
 func (e *Ensemble) Heal(i, j int) {
 	e.tb.Helper()
 	e.link(i, j, e.front.Heal, e.cluster.Heal)
 }
 
-// HealAll heals all links that are cut.
+// HealAll heals all cut links.
 func (e *Ensemble) HealAll() {
 	e.tb.Helper()
 	for i := 1; i <= e.cluster.Size(); i++ {
@@ -87,29 +84,25 @@ func (e *Ensemble) HealAll() {
 	}
 }
 
-// Reset resets the connections between servers i and j, or, when i or j is
-// Client, between server and clients, and waits until they are gone. New ones
-// work.
+// Reset resets the connections between servers i and j, or, when i or j is Client, between the
+// server and its clients, and waits for their end. New connections work.
 func (e *Ensemble) Reset(i, j int) {
 	e.tb.Helper()
 	e.link(i, j, e.front.Reset, e.cluster.Reset)
 }
 
-// ResetEnd resets server i's ends of its connections with server j. Server j
-// learns of it, except while the link between the two is cut: j then goes on
-// believing in connections that are gone. Two followers whose ends are reset
-// behind a cut elect a new leader at once, and the old leader goes on for
-// syncLimit ticks.
+// ResetEnd resets server i's ends of its connections with server j. Server j notices, unless the
+// link between the two servers is cut: then j keeps its ends open. Two followers whose ends are
+// reset behind a cut elect a new leader at once, and the old leader continues for syncLimit ticks.
 func (e *Ensemble) ResetEnd(i, j int) {
 	e.tb.Helper()
 	e.check(e.cluster.ResetEnd(i, j))
 }
 
-// Depose cuts the leader off from the other servers, which notice and elect another
-// leader, and returns the number of the old one when they have. For syncLimit ticks
-// and up to a tick more the old leader does not notice: it answers reads, pings, syncs
-// and reconnects, and commits nothing. Then it closes its connections. HealAll ends
-// the cut.
+// Depose cuts the leader off from the other servers. They notice and elect another leader; then
+// Depose returns the number of the old leader. For syncLimit ticks and up to a tick more the old
+// leader does not notice: it answers reads, pings, syncs and reconnects, and commits nothing. Then
+// it closes its connections. HealAll ends the cut.
 func (e *Ensemble) Depose() int {
 	e.tb.Helper()
 	if e.shared {
@@ -131,16 +124,15 @@ func (e *Ensemble) Depose() int {
 	return old
 }
 
-// SetProperty sets a line of the zoo.cfg of server i, from its next start on: a
-// rolling restart changes the servers one by one.
+// SetProperty sets a line of the zoo.cfg of server i. The line takes effect at the server's next
+// start, so that a rolling restart changes the servers one by one.
 func (e *Ensemble) SetProperty(i int, key, value string) {
 	e.tb.Helper()
 	e.check(e.cluster.SetProperty(i, key, value))
 }
 
-// Delay has each byte take d longer between servers i and j, or, when i or j
-// is Client, between server and clients: a round trip takes 2d longer. Zero
-// ends the delay.
+// Delay delays each byte between servers i and j by d, or, when i or j is Client, each byte between
+// the server and its clients: a round trip takes 2d longer. Zero ends the delay.
 func (e *Ensemble) Delay(i, j int, d time.Duration) {
 	e.tb.Helper()
 	e.link(i, j,
@@ -148,9 +140,9 @@ func (e *Ensemble) Delay(i, j int, d time.Duration) {
 		func(i, j int) error { return e.cluster.Delay(i, j, d) })
 }
 
-// LastSent returns when server i last sent server j anything but election
-// messages, and the zero time if it never did. If i or j is Client, it is the time
-// when a client last sent the server anything by way of this Ensemble's links.
+// LastSent returns the time at which server i last sent server j a message that is not an election
+// message, or the zero time. If i or j is Client, LastSent returns the time at which a client last
+// sent the server bytes over the links of this Ensemble.
 func (e *Ensemble) LastSent(i, j int) time.Time {
 	e.tb.Helper()
 	var at time.Time
@@ -160,7 +152,7 @@ func (e *Ensemble) LastSent(i, j int) time.Time {
 	return at
 }
 
-// link does something to the link between i and j.
+// link applies a fault to the link between i and j.
 func (e *Ensemble) link(i, j int, client func(int) error, servers func(int, int) error) {
 	e.tb.Helper()
 	switch {
@@ -173,24 +165,24 @@ func (e *Ensemble) link(i, j int, client func(int) error, servers func(int, int)
 	}
 }
 
-// Leader returns the number of the server that leads at present, or 0. Of two
-// that believe they do, as when one was cut off or paused, it is that which
-// was elected later. A single server leads.
+// Leader returns the number of the current leader, or 0. If two servers claim to lead, because one
+// of them was cut off or paused, Leader returns the server that was elected later. A single server
+// leads.
 func (e *Ensemble) Leader() int {
 	ctx, cancel := realContext(context.Background())
 	defer cancel()
 	return e.cluster.Leader(ctx)
 }
 
-// Followers returns the numbers of the servers that follow, in order.
+// Followers returns the numbers of the followers, in order.
 func (e *Ensemble) Followers() []int {
 	ctx, cancel := realContext(context.Background())
 	defer cancel()
 	return e.cluster.Followers(ctx)
 }
 
-// WaitLeader waits for a leader that is none of those named, and returns its
-// number: after a leader was killed, paused or cut off, name it.
+// WaitLeader waits for a leader whose number is not in not, and returns its number. After a leader
+// was killed, paused or cut off, pass its number.
 func (e *Ensemble) WaitLeader(not ...int) int {
 	e.tb.Helper()
 	ctx, cancel := realContext(context.Background())
@@ -200,8 +192,8 @@ func (e *Ensemble) WaitLeader(not ...int) int {
 	return leader
 }
 
-// WaitReady waits until all servers that are neither killed nor paused serve,
-// as one leader and its followers in step.
+// WaitReady waits until all servers that are neither killed nor paused serve: one leads, and the
+// others follow and are up to date.
 func (e *Ensemble) WaitReady() {
 	e.tb.Helper()
 	ctx, cancel := realContext(context.Background())

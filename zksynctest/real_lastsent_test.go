@@ -15,7 +15,7 @@ func TestRealLastSent(t *testing.T) {
 		before := e.LastSent(way[0], way[1])
 		eventually(t, "the next ping", answerTime, func() bool { return e.LastSent(way[0], way[1]).After(before) })
 	}
-	// The leader goes on sending to a follower that is paused, for some ticks.
+	// The leader still sends to a paused follower for some ticks.
 	e.Pause(follower)
 	var quiet time.Time
 	for range 2 {

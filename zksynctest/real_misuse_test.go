@@ -37,7 +37,7 @@ func (f *fakeTB) want(t *testing.T, texts ...string) {
 	f.said = nil
 }
 
-// callReal calls RealZooKeeper with a fake test, on a goroutine to end.
+// callReal calls RealZooKeeper with a fake test, on a goroutine that the fake test can end.
 func callReal(t *testing.T, n int, opts ...RealOption) *fakeTB {
 	fake := &fakeTB{TB: t}
 	done := make(chan struct{})

@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	orphanEnv  = "ZKSYNCTEST_ORPHAN"  // set in the test binary that is to be killed
-	orphanMark = "server listens at " // stands before the address of the server
+	orphanEnv  = "ZKSYNCTEST_ORPHAN"  // set in the test binary that the test kills
+	orphanMark = "server listens at " // precedes the address of the server
 )
 
-// runAndKill runs the calling test in another process, kills that once its
-// server serves, and returns the address of the server.
+// runAndKill runs the calling test in another process, kills that process once its server serves,
+// and returns the address of the server.
 func runAndKill(t *testing.T) string {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")

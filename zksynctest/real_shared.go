@@ -11,22 +11,21 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/internal/realzk"
 )
 
-// shared is the one server that tests of this binary share.
+// shared is the server that the tests of this binary share.
 var shared struct {
 	sync.Mutex
 	cluster *realzk.Cluster
 	dir     string
-	err     error // why it does not start; the next test need not wait for that again
+	err     error // reason for which it does not start, so that the next test fails at once
 }
 
-// RealShared returns a single server that the tests of this binary share,
-// started with default options when first asked for. Each test has links of
-// its own to it, so that Cut, Reset and Delay with Client touch no other test,
-// but the tree and its sessions are common: keep to paths of your own. The
-// server itself cannot be killed or paused.
+// RealShared returns a single server that the tests of this binary share. The first call starts it
+// with default options. Each test has its own links to the server, so that Cut, Reset and Delay
+// with Client affect no other test. The tests share the tree and its sessions: use only paths of
+// your own test. The server cannot be killed or paused.
 //
-// Stop the server from TestMain, by StopShared or StopSharedAfter. Otherwise
-// RealShared behaves like RealZooKeeper.
+// Stop the server from TestMain with StopShared or StopSharedAfter. Otherwise RealShared behaves
+// like RealZooKeeper.
 func RealShared(tb testing.TB) *Ensemble {
 	tb.Helper()
 	runtime := needReal(tb)
@@ -76,8 +75,8 @@ func startShared(runtime realzk.Runtime) (*realzk.Cluster, string, error) {
 	return cluster, dir, nil
 }
 
-// StopShared stops the server that RealShared has started, if it has, and
-// removes its data. Call it from TestMain when the tests have run.
+// StopShared stops the server that RealShared has started, if there is one, and removes its data.
+// Call StopShared from TestMain after the tests.
 func StopShared() error {
 	shared.Lock()
 	cluster, dir := shared.cluster, shared.dir
@@ -92,8 +91,8 @@ func StopShared() error {
 // Runner is the part of testing.M that runs the tests.
 type Runner interface{ Run() int }
 
-// StopSharedAfter returns a Runner that runs m and then StopShared, for
-// checks that come after the tests and want nothing to be left:
+// StopSharedAfter returns a Runner that runs m and then StopShared, for checks after the tests that
+// require that nothing is left:
 //
 //	func TestMain(m *testing.M) { goleak.VerifyTestMain(zksynctest.StopSharedAfter(m)) }
 func StopSharedAfter(m Runner) Runner { return stopper{m} }

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/internal/realzk"
 )
 
-// A RealEnsemble of one serves behind its link, and answers at its direct address.
+// A RealEnsemble of one server answers through its link and at its direct address.
 func TestRealSingle(t *testing.T) {
 	t.Parallel()
 	start := time.Now()
@@ -42,11 +42,11 @@ func TestRealSingle(t *testing.T) {
 	}
 }
 
-// When Kill of a real server returns the server is dead, and when Start returns it serves.
+// When Kill of a real server returns, the server is dead; when Start returns, the server serves.
 func TestRealKillAndStart(t *testing.T) {
 	t.Parallel()
 	e := RealZooKeeper(t, 1)
-	for range 2 { // the second time there is nothing to kill
+	for range 2 { // the second Kill finds no process
 		e.Kill(1)
 	}
 	if leader := e.Leader(); leader != 0 {
@@ -61,7 +61,8 @@ func TestRealKillAndStart(t *testing.T) {
 	openSession(t, e.Addr(1), 4*time.Second, nil)
 }
 
-// When Pause of a real server returns the server is silent, and when Resume returns it answers again.
+// When Pause of a real server returns, the server is silent; when Resume returns, the server
+// answers again.
 func TestRealPauseAndResume(t *testing.T) {
 	bounds.Long(t)
 	t.Parallel()
@@ -76,7 +77,7 @@ func TestRealPauseAndResume(t *testing.T) {
 		t.Errorf("ping a resumed server: %v", err)
 	}
 	e.Pause(1)
-	e.Kill(1) // also from a pause
+	e.Kill(1) // Kill also works on a paused server
 	e.Start(1)
 	openSession(t, e.Addr(1), 4*time.Second, nil)
 }
@@ -153,7 +154,7 @@ func TestRealOptions(t *testing.T) {
 	}
 }
 
-// RealShared gives each test links of its own to one shared server.
+// RealShared gives each test its own links to one shared server.
 func TestRealShared(t *testing.T) {
 	start := time.Now()
 	a := RealShared(t)

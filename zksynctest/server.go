@@ -14,8 +14,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// These aliases of zkserver's types describe faults and requests. Package zkserver
-// has their constants, too.
+// These types of zkserver describe faults and requests. Package zkserver also has their constants.
 type (
 	Fault     = zkserver.Fault
 	Injection = zkserver.Injection
@@ -34,9 +33,8 @@ const (
 	OnWatch      = zkserver.OnWatch
 )
 
-// The actions of a Fault. Throttle answers a request that the server throttles;
-// CutAfterForward cuts the client's server off from its leader right after it has
-// passed a request on.
+// The actions of a Fault. Throttle answers a request with a throttling error; CutAfterForward cuts
+// the client's server off from its leader directly after the server has forwarded a request.
 var (
 	Drop            = zkserver.Drop
 	Disconnect      = zkserver.Disconnect
@@ -44,39 +42,38 @@ var (
 	CutAfterForward = zkserver.CutAfterForward
 )
 
-// Delay is a fault that holds a connection up for d.
+// Delay returns the action that delays a connection by d.
 func Delay(d time.Duration) Action { return zkserver.Delay(d) }
 
-// Error is a fault that answers with a code of the protocol, as -110.
+// Error returns the action that answers with a code of the protocol, such as -110.
 func Error(code int32) Action { return zkserver.Error(code) }
 
-// Hold is a fault that holds a connection up until a channel is closed.
+// Hold returns the action that stops a connection until a channel is closed.
 func Hold(until <-chan struct{}) Action { return zkserver.Hold(until) }
 
-// Call is a fault that runs f and then goes on.
+// Call returns the action that calls f and continues when f returns.
 func Call(f func()) Action { return zkserver.Call(f) }
 
 // An Option changes a default of Start.
 type Option func(*zkserver.Config)
 
-// WithTick sets the server's unit of time: sessions expire at multiples of it, and
-// their timeout is at least two of it and at most twenty. The default is 2 s, as in
-// ZooKeeper's sample configuration.
+// WithTick sets the server's unit of time: sessions expire at multiples of the tick, and their
+// timeout is between two and twenty ticks. The default is 2 s, as in ZooKeeper's sample
+// configuration.
 func WithTick(d time.Duration) Option {
 	return func(c *zkserver.Config) { c.TickTime = d }
 }
 
-// WithConfig sets everything that the server lets configure.
+// WithConfig sets the whole configuration of the server.
 func WithConfig(cfg zkserver.Config) Option {
 	return func(c *zkserver.Config) { *c = cfg }
 }
 
-// Server is an embedded ZooKeeper server that ends with the test. The methods of
-// zkserver.Server inject faults, from ExpireSession to Inject, and show the state of
-// the server, from Ops to Dump.
+// Server is an embedded ZooKeeper server that ends with the test. The methods of zkserver.Server
+// inject faults, such as ExpireSession and Inject, and show the state of the server, such as Ops
+// and Dump.
 //
-// It runs inside a bubble of testing/synctest, where hours pass in
-// microseconds.
+// A Server runs inside a bubble of testing/synctest, where hours pass in microseconds.
 type Server struct {
 	*zkserver.Server
 	tb testing.TB
@@ -85,9 +82,9 @@ type Server struct {
 	addrs []string // of the endpoints, over TCP; "" before the first call of Addr
 }
 
-// Start starts a server in this process. It opens no socket: Connect and Dial
-// reach it in memory, and Addr makes it listen. It is closed when the test ends,
-// and if the test has failed, its tree and what faults did are logged before.
+// Start starts a server in this process. Start opens no socket: Connect and Dial use memory, and
+// the first call of Addr opens a listener. The server is closed when the test ends. A failed test
+// logs the server's tree and the operations that faults struck.
 func Start(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
 	return start(tb, 1, zkserver.Config{}, opts)
@@ -116,8 +113,7 @@ func start(tb testing.TB, n int, cfg zkserver.Config, opts []Option) *Server {
 	return &Server{Server: srv, tb: tb, addrs: make([]string, n)}
 }
 
-// struckShown is the number of operations struck by faults that a failed test shows,
-// the latest ones.
+// struckShown is the number of the latest struck operations that a failed test logs.
 const struckShown = 100
 
 func struckOps(ops []Op) string {
@@ -129,20 +125,20 @@ func struckOps(ops []Op) string {
 	return b.String()
 }
 
-// connectTimeout bounds Connect: nothing slow lies between it and the server,
-// but a test may have broken the server on purpose.
+// connectTimeout bounds Connect: the connection is in memory, but a test may have broken the server
+// on purpose.
 const connectTimeout = time.Minute
 
-// Connect returns a Manager with a session on the server, in memory. It is
-// closed when the test ends, before the server is. Without a session within a
-// minute the test fails at once, so call it from the goroutine of the test.
+// Connect returns a Manager with a session on the server, in memory. The Manager is closed when the
+// test ends, before the server. Without a session within a minute the test fails at once, so call
+// Connect from the goroutine of the test.
 func (s *Server) Connect(tb testing.TB, opts ...session.Option) *session.Manager {
 	tb.Helper()
 	return connect(tb, InMemory, append([]session.Option{session.WithDialer(s.Dial)}, opts...))
 }
 
-// InMemory is the address by which a server is reached with its own Dial. Any
-// other does as well; a name would be looked up by some clients.
+// InMemory is an address for a server's own Dial. Dial accepts any address, but some clients would
+// look up a name.
 const InMemory = "127.0.0.1:2181"
 
 func connect(tb testing.TB, servers string, opts []session.Option) *session.Manager {
@@ -161,16 +157,15 @@ func connect(tb testing.TB, servers string, opts []session.Option) *session.Mana
 	return m
 }
 
-// Addr returns a TCP address on the loopback interface at which any client, in
-// any language, reaches the server. It listens from the first call on. Inside a
-// bubble it fails the test: a goroutine that waits for a connection from outside
-// would stop the bubble's clock.
+// Addr returns a TCP address on the loopback interface for any client in any language. The first
+// call opens the listener. Inside a bubble Addr fails the test: a goroutine that waits for a
+// connection from outside would stop the bubble's clock.
 func (s *Server) Addr() string {
 	s.tb.Helper()
 	return s.tcpAddr(1)
 }
 
-// tcpAddr has endpoint i listen, if it does not yet.
+// tcpAddr makes endpoint i listen, if it does not yet, and returns the address.
 func (s *Server) tcpAddr(i int) string {
 	s.tb.Helper()
 	s.mu.Lock()
@@ -189,8 +184,8 @@ func (s *Server) tcpAddr(i int) string {
 	return s.addrs[i-1]
 }
 
-// inBubble looks at the header of its own stack trace, since testing/synctest
-// has no question for it.
+// inBubble reports whether it runs inside a bubble. It parses the header of its own stack trace,
+// because testing/synctest has no function for it.
 func inBubble() bool {
 	buf := make([]byte, 128)
 	buf = buf[:runtime.Stack(buf, false)]

@@ -97,7 +97,7 @@ func TestChaos(t *testing.T) {
 	t.Log("\n" + summary(diaries, faults, calm.Sub(began), len(wrong), len(left), markers))
 }
 
-// keep puts the servers' logs and the verdict beside the clients' notes.
+// keep stores the servers' logs and the verdict beside the clients' notes.
 func keep(t *testing.T, e *zksynctest.Ensemble, dir string, wrong []string) {
 	verdict := filepath.Join(dir, "violations")
 	if err := os.WriteFile(verdict, []byte(strings.Join(wrong, "\n")), 0o600); err != nil {
@@ -111,13 +111,13 @@ func keep(t *testing.T, e *zksynctest.Ensemble, dir string, wrong []string) {
 	}
 }
 
-// drain takes the remaining messages of the queue, as one more client.
+// drain receives the remaining messages of the queue and returns their diary.
 func drain(t *testing.T, m *session.Manager) diary {
 	d := diary{client: "drain"}
 	q := zksync.NewQueue(m, root+"/queue")
 	defer q.Close()
 	for {
-		// Claims of the dead go when their sessions do.
+		// Claims of dead clients disappear when their sessions expire.
 		ctx, cancel := context.WithTimeout(t.Context(), 3*sessionTimeout)
 		data, err := q.Take(ctx)
 		cancel()
@@ -132,8 +132,8 @@ func drain(t *testing.T, m *session.Manager) diary {
 	}
 }
 
-// getOn waits until everybody gets on again. The dead may have been in front:
-// their sessions expire first.
+// getOn waits until every client makes progress again. Killed clients may have been first in line:
+// their sessions have to expire first.
 func (c *crew) getOn(calm time.Time) []string {
 	deadline := time.Now().Add(time.Minute)
 	for {
@@ -145,7 +145,7 @@ func (c *crew) getOn(calm time.Time) []string {
 	}
 }
 
-// standstill says what nobody got any more once everything was well again.
+// standstill lists the primitives and clients that made no progress after the end of the faults.
 func standstill(diaries []diary, calm int64) (wrong []string) {
 	seen := make(map[string]bool)
 	for _, d := range diaries {
@@ -163,9 +163,8 @@ func standstill(diaries []diary, calm int64) (wrong []string) {
 	return wrong
 }
 
-// leftovers lists the znodes that nobody needs any more when the sessions of
-// the dead have expired, and counts the markers of killed producers, which are
-// swept after a day.
+// leftovers lists the znodes that no client needs any more after the sessions of dead clients have
+// expired, and counts the markers of killed producers, which are swept after a day.
 func leftovers(t *testing.T, m *session.Manager) (left []string, markers int) {
 	deadline := time.Now().Add(5 * sessionTimeout)
 	for {
@@ -207,7 +206,7 @@ func walk(ctx context.Context, s *session.Session, path string, visit func(strin
 	return nil
 }
 
-// summary is the table at the end.
+// summary returns the final table.
 func summary(diaries []diary, faults *tally, length time.Duration, wrong, left, markers int) string {
 	var b strings.Builder
 	line := func(name string, value any) { fmt.Fprintf(&b, "| %-36s | %10v |\n", name, value) }

@@ -28,10 +28,10 @@ const (
 	root           = "/chaos"
 	sessionTimeout = 4 * time.Second
 	permits        = 3
-	backlog        = 500 // messages that wait at most
-	open           = 1   // the Units of an unput or unacked that may have happened after all
-	// stutter is a time between two looks at the clock that a program which
-	// runs does not take.
+	backlog        = 500 // maximum number of queued messages
+	open           = 1   // the Units of an unput or unacked that may have taken effect
+	// stutter is an interval between two reads of the clock that occurs only if the process was
+	// stopped.
 	stutter = 100 * time.Millisecond
 )
 
@@ -44,13 +44,12 @@ type client struct {
 	holds int
 }
 
-// runClient works until it is asked to stop, and says how that went as an exit
-// status.
+// runClient works until SIGTERM, and returns the result as an exit status.
 func runClient() int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	go func() {
-		os.Stdin.Read(make([]byte, 1)) // the test has gone
+		os.Stdin.Read(make([]byte, 1)) // the test process has ended
 		os.Exit(1)
 	}()
 	notes, err := openNotebook(os.Getenv(notesEnv))
@@ -117,7 +116,7 @@ func (c *client) session(ctx context.Context, i int) error {
 	return m.Close()
 }
 
-// holding takes something, keeps it for a moment, and gives it back.
+// holding acquires something, holds it for a moment, and releases it.
 func (c *client) holding(ctx context.Context, what string, units int, take func(context.Context) (context.Context, error), release func() error) {
 	wait, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -145,15 +144,14 @@ func (c *client) holding(ctx context.Context, what string, units int, take func(
 	}
 	c.notes.write(n)
 	if last == 0 {
-		return // it was over before we could believe it
+		return // the hold had ended before its first note
 	}
 	pause(ctx, time.Duration(rand.IntN(20))*time.Millisecond)
 }
 
-// believe notes that the client holds something, for as long as the context of the
-// hold lives, and returns the time of the last note. A process that finds that it was
-// stopped checks the context once more before it believes anything, as the
-// documentation requires.
+// believe notes that the client holds something, for as long as the context of the hold lives, and
+// returns the time of the last note. A process that notices that it was stopped checks the context
+// again before its next note, as the documentation requires.
 func (c *client) believe(hold context.Context, n note) int64 {
 	length := time.Duration(rand.IntN(60)) * time.Millisecond
 	began := time.Now()
@@ -202,7 +200,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// produce puts messages that name themselves, some alone and some together.
+// produce puts messages with unique names, some alone and some in batches.
 func (c *client) produce(ctx context.Context, m *session.Manager, i int) {
 	q := zksync.NewQueue(m, root+"/queue", zksync.WithCapacity(backlog))
 	defer q.Close()
@@ -231,11 +229,11 @@ func (c *client) produce(ctx context.Context, m *session.Manager, i int) {
 	wg.Wait()
 }
 
-// consume receives messages, works on them for a moment, and acknowledges most.
+// consume receives messages, works on them for a moment, and acknowledges most of them.
 func (c *client) consume(ctx context.Context, m *session.Manager, i int) {
 	for ctx.Err() == nil {
 		q := zksync.NewQueue(m, root+"/queue", zksync.WithPrefetch(8))
-		for n := 0; n < 500; n++ { // then another value goes on
+		for n := 0; n < 500; n++ { // then continue with another Queue value
 			select {
 			case msg, ok := <-q.Messages():
 				if !ok {

@@ -25,9 +25,9 @@ type crew struct {
 type member struct {
 	name    string
 	command *exec.Cmd
-	ended   chan error // gets the process's result
+	ended   chan error // receives the process's result
 	killed  bool
-	paused  bool // it was, at least once
+	paused  bool // it was paused at least once
 }
 
 func newCrew(t *testing.T, servers, dir string, n int) *crew {
@@ -44,7 +44,7 @@ func (c *crew) start(i int) {
 	m.command = exec.Command(os.Args[0])
 	m.command.Env = append(os.Environ(), clientEnv+"="+m.name, serversEnv+"="+c.servers, notesEnv+"="+c.notes(m))
 	m.command.Stdout, m.command.Stderr = os.Stderr, os.Stderr
-	_, err := m.command.StdinPipe() // closes with us, and the client ends then
+	_, err := m.command.StdinPipe() // closes when the test process ends, and then the client ends
 	if err == nil {
 		err = m.command.Start()
 	}
@@ -80,7 +80,7 @@ func (c *crew) signal(i int, s syscall.Signal) {
 	}
 }
 
-// finish asks the clients to stop and waits until they have.
+// finish asks the clients to stop and waits for their end.
 func (c *crew) finish() {
 	for i := range c.now {
 		c.signal(i, syscall.SIGTERM)
@@ -103,7 +103,7 @@ func (c *crew) finish() {
 	}
 }
 
-// end leaves no process.
+// end kills the remaining processes.
 func (c *crew) end() {
 	for _, m := range c.all {
 		m.command.Process.Kill()

@@ -41,33 +41,33 @@ func (c *tally) count(name string, n int) {
 
 func (c *tally) names() []string { return slices.Sorted(maps.Keys(c.n)) }
 
-// between waits for a time between low and high, and says whether ctx lives.
+// between waits for a random time between low and high, and reports whether ctx is still alive.
 func between(ctx context.Context, r *rand.Rand, low, high time.Duration) bool {
 	pause(ctx, low+time.Duration(r.Int64N(int64(high-low))))
 	return ctx.Err() == nil
 }
 
-// recovering has servers write a snapshot after some hundred transactions rather than
-// a hundred thousand, and send a copy of their memory to other servers rather than
-// parts of their log; see recovered.
+// recovering makes servers write a snapshot after some hundred transactions instead of a hundred
+// thousand, and send a copy of their memory to other servers instead of parts of their log; see
+// recovered.
 var recovering = []zksynctest.RealOption{
 	throttling,
 	zksynctest.RealProperty("snapCount", "600"),
 	zksynctest.RealProperty("snapshotSizeFactor", "-1"),
 }
 
-// recovered waits until the ensemble is whole, and the disk of each server has the
-// same transactions as its memory.
+// recovered waits until all servers serve, and the disk of each server has the same transactions as
+// its memory.
 //
-// Without the former, ZooKeeper 3.8.0 forgets transactions that it has acknowledged
-// when a second fault hits a server in the middle of catching up (ZOOKEEPER-4643).
+// Without the first condition, ZooKeeper 3.8.0 forgets acknowledged transactions when a second
+// fault hits a server that is catching up (ZOOKEEPER-4643).
 //
-// Without the latter it forgets them later. In a follower that loses its leader, the
-// thread that writes the log dies of that with transactions in its queue, or goes on
-// beside its successor (ZOOKEEPER-4541, ZOOKEEPER-4712): they are missing from the log,
-// or in it twice. The server's memory is right, and it serves and catches up from
-// there, but its disk is wrong, and the server reads the disk after it was killed. A
-// snapshot of the memory repairs the disk. No client can prevent this loss.
+// Without the second condition, it forgets acknowledged transactions later. In a follower that
+// loses its leader, the thread that writes the log ends with transactions in its queue, or
+// continues beside its successor (ZOOKEEPER-4541, ZOOKEEPER-4712): these transactions are missing
+// from the log, or in it twice. The server's memory is right, and it serves and catches up from its
+// memory, but its disk is wrong, and the server reads the disk after it was killed. A snapshot of
+// the memory repairs the disk. No client can prevent this loss.
 func recovered(ctx context.Context, e *zksynctest.Ensemble) {
 	e.WaitReady()
 	written := make([]int, servers)
@@ -75,15 +75,15 @@ func recovered(ctx context.Context, e *zksynctest.Ensemble) {
 		written[i] = snapshots(ctx, e.DirectAddr(i+1))
 	}
 	for i := range servers {
-		// The first may have been begun before.
+		// The first new snapshot may have begun before the call.
 		for ctx.Err() == nil && snapshots(ctx, e.DirectAddr(i+1)) < written[i]+2 {
 			pause(ctx, 50*time.Millisecond)
 		}
 	}
 }
 
-// snapshots is how many a server has written since it started. It waits for an answer
-// until ctx ends.
+// snapshots returns the number of snapshots that a server has written since its start. It waits for
+// an answer until ctx ends.
 func snapshots(ctx context.Context, address string) int {
 	for ctx.Err() == nil {
 		answer, _ := realzk.Ask(ctx, address, "mntr")
@@ -95,8 +95,8 @@ func snapshots(ctx context.Context, address string) int {
 	return 0
 }
 
-// hurtServers kills and pauses servers and cuts links between them, up to two at
-// a time, and lets the ensemble recover from each.
+// hurtServers kills and pauses servers and cuts links between them, up to two at a time, and lets
+// the ensemble recover from each fault.
 func hurtServers(ctx context.Context, r *rand.Rand, e *zksynctest.Ensemble, c *tally) {
 	for between(ctx, r, 100*time.Millisecond, 3*time.Second) {
 		i := 1 + r.IntN(servers)
@@ -171,7 +171,7 @@ func hurtServers(ctx context.Context, r *rand.Rand, e *zksynctest.Ensemble, c *t
 	}
 }
 
-// others returns the servers but one.
+// others returns all servers except one.
 func others(but int) (all []int) {
 	for i := 1; i <= servers; i++ {
 		if i != but {
@@ -181,8 +181,8 @@ func others(but int) (all []int) {
 	return all
 }
 
-// restartBehind cuts the leader off from the other servers, and restarts these, so that
-// they elect another leader. The old leader does not know, and goes on answering.
+// restartBehind cuts the leader off from the other servers, and restarts these servers, so that
+// they elect another leader. The old leader does not notice, and still answers.
 func restartBehind(e *zksynctest.Ensemble, leader int) {
 	for _, i := range others(leader) {
 		e.Cut(leader, i)
@@ -202,7 +202,7 @@ func reunite(e *zksynctest.Ensemble, leader int) {
 	}
 }
 
-// hurtLinks cuts and slows the links to clients, and heals them.
+// hurtLinks cuts, slows and heals the links to clients.
 func hurtLinks(ctx context.Context, r *rand.Rand, e *zksynctest.Ensemble, c *tally) {
 	for between(ctx, r, 500*time.Millisecond, 4*time.Second) {
 		i := 1 + r.IntN(servers)
@@ -229,8 +229,7 @@ func hurtLinks(ctx context.Context, r *rand.Rand, e *zksynctest.Ensemble, c *tal
 	}
 }
 
-// hurtClients kills, pauses and replaces clients, and floods the servers with
-// connections that say nothing.
+// hurtClients kills, pauses and replaces clients, and floods the servers with silent connections.
 func hurtClients(ctx context.Context, r *rand.Rand, e *zksynctest.Ensemble, crew *crew, c *tally) {
 	for between(ctx, r, 300*time.Millisecond, 3*time.Second) {
 		i := r.IntN(len(crew.now))
@@ -252,7 +251,7 @@ func hurtClients(ctx context.Context, r *rand.Rand, e *zksynctest.Ensemble, crew
 	}
 }
 
-// flood opens connections, some of which say half of a word, and closes them.
+// flood opens connections, sends half of a four-letter word on some of them, and closes them.
 func flood(ctx context.Context, address string, r *rand.Rand) {
 	var conns []net.Conn
 	for range 200 {

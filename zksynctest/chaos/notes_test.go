@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// A note is a line that a client writes down at once, so that it is there when
-// the client is killed.
+// A note is one line that a client writes immediately, so that the line survives the kill of the
+// client.
 type note struct {
-	At    int64  `json:"t"` // nanoseconds of the machine's clock, which all share
+	At    int64  `json:"t"` // nanoseconds of the machine's clock, which all processes share
 	Kind  kind   `json:"k"`
 	What  string `json:"w,omitempty"` // the primitive
 	Hold  int    `json:"h,omitempty"` // numbers the holds of a client; of a message, its session
@@ -28,9 +28,9 @@ type note struct {
 type kind string
 
 const (
-	held     kind = "held"     // had it at this time
-	still    kind = "still"    // and at this
-	ended    kind = "ended"    // for the last time at this
+	held     kind = "held"     // held it at this time
+	still    kind = "still"    // still held it at this time
+	ended    kind = "ended"    // held it until this time
 	released kind = "released" // released it; the note has the result
 	trying   kind = "trying"   // is about to put a message
 	put      kind = "put"      // the message is in the queue
@@ -38,7 +38,7 @@ const (
 	got      kind = "got"
 	acked    kind = "acked"
 	unacked  kind = "unacked" // Ack failed; the note has the error
-	failed   kind = "failed"  // something else did
+	failed   kind = "failed"  // another call failed
 )
 
 // A notebook is the file of one client process.
@@ -58,7 +58,7 @@ func (b *notebook) write(n note) {
 	}
 	line, err := json.Marshal(n)
 	if err != nil {
-		panic(err) // a note is plain data
+		panic(err) // a note always has a JSON form
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -71,7 +71,7 @@ func (b *notebook) write(n note) {
 type diary struct {
 	client string
 	notes  []note
-	killed bool // it did not end by itself
+	killed bool // it did not end voluntarily
 	paused bool // at least once
 }
 
@@ -86,7 +86,8 @@ func readDiary(path string) (diary, error) {
 	for lines.Scan() {
 		var n note
 		if err := json.Unmarshal(lines.Bytes(), &n); err != nil {
-			// Killed in the middle of a line: possible for the last one only.
+			// Only the last line may be incomplete, because the client was killed while it wrote
+			// the line.
 			if lines.Scan() {
 				return d, fmt.Errorf("%s, line %d: %w", path, len(d.notes)+1, err)
 			}

@@ -12,16 +12,16 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/internal/realzk"
 )
 
-// throttling has servers refuse requests that had to wait for more than 20 ms while 30
-// others were handled.
+// throttling makes servers refuse requests that have waited for more than 20 ms while 30 other
+// requests were handled.
 var throttling = zksynctest.RealJVM(
 	"-Dzookeeper.request_throttle_max_requests=30",
 	"-Dzookeeper.request_throttle_stall_time=10",
 	"-Dzookeeper.throttled_op_wait_time=20",
 )
 
-// overload keeps more requests in a server than it handles at a time, so that it refuses
-// requests of everybody.
+// overload keeps more requests in a server than it handles at a time, so that it refuses requests
+// of all clients.
 func overload(ctx context.Context, address string, d time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
@@ -44,8 +44,8 @@ func overload(ctx context.Context, address string, d time.Duration) {
 	wg.Wait()
 }
 
-// throttled returns how many requests a server has refused since it started, 0 if it
-// does not answer.
+// throttled returns the number of requests that a server has refused since its start, 0 if it does
+// not answer.
 func throttled(ctx context.Context, address string) int {
 	answer, _ := realzk.Ask(ctx, address, "mntr")
 	n, _ := realzk.Metric(answer, "zk_throttled_ops")

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// capacity is how many units of each primitive may be held at once. A writer
-// takes all of the rwlock, a reader one.
+// capacity is the number of units of each primitive that may be held at the same time. A writer
+// takes all units of the rwlock, a reader takes one.
 var capacity = map[string]int{"lock": 1, "rwlock": 1000, "semaphore": permits, "election": 1}
 
-// A span is a hold as its holder believed it.
+// A span is a hold as its holder noted it.
 type span struct {
 	client     string
 	what       string
@@ -30,8 +30,8 @@ func (s span) String() string {
 
 func clock(t int64) string { return time.Unix(0, t).UTC().Format("04:05.000000") }
 
-// spans joins the notes of each hold into a span. A hold without an end was cut
-// short, and lasted at least until its last note.
+// spans joins the notes of each hold into a span. A hold without a note of its end lasted at least
+// until its last note.
 func spans(diaries []diary) map[string][]span {
 	all := make(map[string][]span)
 	for _, d := range diaries {
@@ -56,7 +56,7 @@ func spans(diaries []diary) map[string][]span {
 	return all
 }
 
-// overlaps finds times at which more was held than there is.
+// overlaps finds times at which more units were held than exist.
 func overlaps(list []span) (wrong []string) {
 	var current []span
 	for _, s := range list {
@@ -73,11 +73,11 @@ func overlaps(list []span) (wrong []string) {
 	return wrong
 }
 
-// backwards finds fencing tokens that are not greater than the token of an earlier
-// hold that excludes theirs. Holds that one process hands on in memory share a token.
-// The tokens of a semaphore don't fence.
+// backwards finds fencing tokens that are not greater than the token of an earlier hold that
+// excludes the hold. Holds that one process passes on in memory share a token. Semaphore tokens are
+// no fencing tokens.
 func backwards(list []span) (wrong []string) {
-	var readers, writers span // those with the greatest token so far
+	var readers, writers span // the spans with the greatest token so far
 	for _, s := range list {
 		if s.what == "semaphore" {
 			return nil
@@ -101,18 +101,17 @@ func backwards(list []span) (wrong []string) {
 	return wrong
 }
 
-// A delivery is one time that a message was received.
+// A delivery is one reception of a message.
 type delivery struct {
 	diary   *diary
-	session int // of the client's two
+	session int // session of the client
 	at      int64
-	acked   int64 // 0 if it was not
+	acked   int64 // 0 without an Ack
 	unacked bool
-	open    bool // Ack may have happened
+	open    bool // Ack may have taken effect
 }
 
-// queueFaults compares the messages that were put with the messages that were
-// received.
+// queueFaults compares the put messages with the received messages.
 func queueFaults(diaries []diary) (wrong []string) {
 	tried, sent, refused := make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	deliveries := make(map[string][]delivery)
@@ -131,7 +130,7 @@ func queueFaults(diaries []diary) (wrong []string) {
 			case got:
 				deliveries[id] = append(list, delivery{diary: d, session: n.Hold, at: n.At})
 			case acked, unacked:
-				// The note means the latest delivery to this session.
+				// The note refers to the latest delivery to this session.
 				k := len(list) - 1
 				for k >= 0 && (list[k].diary != d || list[k].session != n.Hold) {
 					k--
@@ -163,7 +162,7 @@ func queueFaults(diaries []diary) (wrong []string) {
 	return wrong
 }
 
-// deliveryFaults says what is wrong with how often a message was delivered.
+// deliveryFaults lists the errors in the deliveries of one message.
 func deliveryFaults(id string, list []delivery) (wrong []string) {
 	slices.SortFunc(list, func(a, b delivery) int { return cmp.Compare(a.at, b.at) })
 	acks := 0
@@ -177,8 +176,8 @@ func deliveryFaults(id string, list []delivery) (wrong []string) {
 		before := list[i-1]
 		switch {
 		case d.diary.paused && d.acked == 0:
-			// It may have been on its way to its receiver while the process stood
-			// still: nobody can know of a loss then. The Ack does.
+			// The message may have been in transit while the process was paused: the process cannot
+			// know of a loss then. Its Ack detects the loss.
 		case before.acked != 0 && d.at > before.acked:
 			wrong = append(wrong, fmt.Sprintf("%s was delivered to %s at %s, after %s had acknowledged it at %s",
 				id, d.diary.client, clock(d.at), before.diary.client, clock(before.acked)))
@@ -193,7 +192,7 @@ func deliveryFaults(id string, list []delivery) (wrong []string) {
 	return wrong
 }
 
-// mishaps are errors that nobody should see.
+// mishaps lists the errors that no client may see.
 func mishaps(diaries []diary) (wrong []string) {
 	for _, d := range diaries {
 		for _, n := range d.notes {
@@ -205,7 +204,7 @@ func mishaps(diaries []diary) (wrong []string) {
 	return wrong
 }
 
-// judge finds everything that may never happen.
+// judge lists all violations of the rules.
 func judge(diaries []diary) []string {
 	wrong := append(mishaps(diaries), queueFaults(diaries)...)
 	for _, list := range spans(diaries) {
@@ -214,7 +213,7 @@ func judge(diaries []diary) []string {
 	return wrong
 }
 
-// longestGap is the longest time in which nobody got anything done.
+// longestGap returns the longest time in which no client made progress.
 func longestGap(diaries []diary) (longest time.Duration, from int64) {
 	var done []int64
 	for _, d := range diaries {

@@ -17,14 +17,14 @@ import (
 type client struct {
 	s       *stage
 	name    string
-	session string // its first session, for timelines
+	session string // its first session
 	m       *session.Manager
 	mu      *zksync.Mutex
-	server  atomic.Int64 // where connect sends a client that knows one server
+	server  atomic.Int64 // server that dial connects to, if the client has one server
 }
 
-// connect opens a session with the servers given, as client name. Later move can
-// send a client that was given one server to another one.
+// connect opens a session with the given servers, for a client called name. If it has one server,
+// move can later connect it to another server.
 func (s *stage) connect(name string, timeout time.Duration, servers ...int) *client {
 	s.t.Helper()
 	c := &client{s: s, name: name}
@@ -92,14 +92,14 @@ func (c *client) current() string {
 	return fmt.Sprintf("session %#x", sess.ID())
 }
 
-// A hold is a lock that a client got.
+// A hold is a lock that a client has acquired.
 type hold struct {
 	granted time.Time
 	ended   chan time.Time // receives the end of the held context, once
 }
 
-// lock waits for the lock in the background. The channel receives the hold, or is
-// closed if the client gave up.
+// lock waits for the lock in the background. The channel receives the hold, or is closed if the
+// client gives up.
 func (c *client) lock() <-chan hold {
 	got := make(chan hold, 1)
 	ctx, cancel := context.WithTimeout(c.s.t.Context(), patience+3*c.s.size.timeout)
@@ -130,7 +130,7 @@ func (c *client) lock() <-chan hold {
 	return got
 }
 
-// inLine waits until the client stands in line for the lock behind another one.
+// inLine waits until the client is in line for the lock behind another client.
 func (c *client) inLine() {
 	c.s.t.Helper()
 	c.s.until("client "+c.name+" to stand in line", func() bool {
@@ -138,7 +138,7 @@ func (c *client) inLine() {
 	})
 }
 
-// contenders counts the znodes in line for the lock, -1 if no server answers.
+// contenders returns the number of znodes in line for the lock, or -1 if no server answers.
 func (c *client) contenders() int {
 	ctx, cancel := context.WithTimeout(c.s.t.Context(), time.Second)
 	defer cancel()

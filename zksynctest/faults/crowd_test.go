@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// crowd opens sessions on a server and drops their connections, so that many
-// sessions are due at about the same time as a session that pinged now.
+// crowd opens sessions on a server and drops their connections, so that many sessions expire at
+// about the same time as a session that pings now.
 func (s *stage) crowd(server int) {
 	s.t.Helper()
 	const atOnce = 16
@@ -32,9 +32,8 @@ func (s *stage) crowd(server int) {
 	s.note(time.Now(), "%d more sessions were opened on server %d and left", n, server)
 }
 
-// sweep notes how long a server took to end the sessions that were due when it
-// went on, by the part of its log behind the first mark bytes. The lease assumes
-// less than T/4.
+// sweep notes the time that a server took to end the sessions that were due when it resumed, from
+// its log after the first mark bytes. The lease assumes less than T/4.
 func (s *stage) sweep(at time.Time, server, mark int) {
 	const expiring, clock = "Expiring session", "15:04:05.000"
 	var first, last time.Time
@@ -45,7 +44,7 @@ func (s *stage) sweep(at time.Time, server, mark int) {
 		}
 		ended, err := time.Parse(clock, line[:len(clock)])
 		if err != nil || n > 0 && ended.Sub(last) > s.size.tick/2 {
-			break // a later sweep
+			break // belongs to a later sweep
 		}
 		if n == 0 {
 			first = ended

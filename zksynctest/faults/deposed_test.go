@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// longTimeout is B's session timeout: B's lease must neither end nor delay B's
-// grant while the servers elect.
+// longTimeout is B's session timeout, so long that B's lease neither ends nor delays B's grant
+// during an election.
 const longTimeout = 40 * time.Second
 
-// deposedByRestart cuts the leader, with A on it, off from both followers, and
-// restarts the followers behind the cut. The old leader goes on answering A for
-// syncLimit ticks.
+// deposedByRestart cuts the leader, with A on it, off from both followers, and restarts the
+// followers behind the cut. The old leader still answers A for syncLimit ticks.
 func deposedByRestart(s *stage) outcome {
 	return s.depose("were killed and restarted behind the cut", func(followers []int, _ int) {
 		both(followers, s.e.Kill)
@@ -19,15 +18,15 @@ func deposedByRestart(s *stage) outcome {
 	})
 }
 
-// deposedByReset is deposedByRestart with connections that are reset at the
-// followers' ends in place of the restart.
+// deposedByReset is deposedByRestart, but resets the connections at the followers' ends instead of
+// restarting the followers.
 func deposedByReset(s *stage) outcome {
 	return s.depose("had their ends of the connections with the leader reset", func(followers []int, leader int) {
 		both(followers, func(i int) { s.e.ResetEnd(i, leader) })
 	})
 }
 
-// both does something to two servers at once.
+// both calls do for two servers concurrently.
 func both(servers []int, do func(int)) {
 	var wg sync.WaitGroup
 	for _, i := range servers {
@@ -36,8 +35,8 @@ func both(servers []int, do func(int)) {
 	wg.Wait()
 }
 
-// depose cuts the leader off, has the followers elect another one, and waits
-// until A has lost the lock and B has it.
+// depose cuts the leader off, makes the followers elect another leader, and waits until A has lost
+// the lock and B has it.
 func (s *stage) depose(how string, elect func(followers []int, leader int)) outcome {
 	leader, followers := s.e.Leader(), s.e.Followers()
 	a := s.connect("A", s.size.timeout, leader)
@@ -54,7 +53,7 @@ func (s *stage) depose(how string, elect func(followers []int, leader int)) outc
 	})
 }
 
-// line gives A the lock and has B wait for it.
+// line gives A the lock and makes B wait for it.
 func (s *stage) line(a, b *client) (held hold, next <-chan hold) {
 	s.t.Helper()
 	held = s.held(a.lock())
@@ -63,9 +62,8 @@ func (s *stage) line(a, b *client) (held hold, next <-chan hold) {
 	return held, next
 }
 
-// strike begins the fault and waits for its consequences. If A has lost the lock
-// before the fault, because the machine is too slow for the scenario, the outcome
-// says that A held nothing.
+// strike applies the fault and waits for its consequences. If A has lost the lock before the fault,
+// because the machine is too slow for the scenario, the outcome has no hold of A.
 func (s *stage) strike(held hold, next <-chan hold, fault func()) outcome {
 	s.t.Helper()
 	o := outcome{fault: time.Now()}
@@ -79,8 +77,8 @@ func (s *stage) strike(held hold, next <-chan hold, fault func()) outcome {
 	return o
 }
 
-// holderCutOff cuts the follower of a holder off from both other servers, at any
-// moment of the holder's steady state.
+// holderCutOff cuts a holder's follower off from both other servers, at a random moment of the
+// holder's steady state.
 func holderCutOff(s *stage) outcome {
 	leader, followers := s.e.Leader(), s.e.Followers()
 	a := s.connect("A", s.size.timeout, followers[0])

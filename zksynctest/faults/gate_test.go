@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// unlimited lets a connection pass any number of frames.
+// unlimited is a quota without a limit of frames.
 const unlimited = -1
 
 // errBroken is the error of a read from a connection that the gate has broken.
@@ -22,11 +22,11 @@ var errBroken = errors.New("the gate broke the connection")
 type gate struct {
 	broke chan struct{} // receives when a connection reached its quota
 
-	watches atomic.Int64 // how many requests with a watch the client has sent
+	watches atomic.Int64 // number of requests with a watch that the client has sent
 
 	mu    sync.Mutex
-	quota int           // of the next connection
-	shut  chan struct{} // closed when dials may go on
+	quota int           // number of frames of the next connection
+	shut  chan struct{} // closed when dials may continue
 	conns map[*gateConn]struct{}
 }
 
@@ -37,7 +37,7 @@ func newGate() *gate {
 	return g
 }
 
-// close breaks all connections and keeps dials waiting until open.
+// close breaks all connections and blocks dials until open.
 func (g *gate) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -53,9 +53,9 @@ func (g *gate) closeLocked() {
 	clear(g.conns)
 }
 
-// open lets dials go on. The next connection passes so many frames to the client
-// behind the answer to the handshake, and breaks in place of the frame after them,
-// whereupon the gate closes. Answers to pings do not count.
+// open unblocks dials. The next connection passes the given number of frames to the client after
+// the answer to the handshake, and breaks at the next frame; then the gate closes. Answers to pings
+// do not count.
 func (g *gate) open(frames int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -63,7 +63,7 @@ func (g *gate) open(frames int) {
 	close(g.shut)
 }
 
-// exhausted closes the gate because a connection reached its quota.
+// exhausted closes the gate when a connection has reached its quota.
 func (g *gate) exhausted() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -71,7 +71,7 @@ func (g *gate) exhausted() {
 	g.broke <- struct{}{}
 }
 
-// dial is for session.WithDialer.
+// dial is a dialer for session.WithDialer.
 func (g *gate) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	for {
 		g.mu.Lock()
@@ -87,7 +87,7 @@ func (g *gate) dial(ctx context.Context, network, address string) (net.Conn, err
 			return nil, err
 		}
 		g.mu.Lock()
-		if g.shut != shut { // it was closed meanwhile
+		if g.shut != shut { // the gate was closed in the meantime
 			g.mu.Unlock()
 			conn.Close()
 			continue
@@ -104,10 +104,10 @@ func (g *gate) dial(ctx context.Context, network, address string) (net.Conn, err
 type gateConn struct {
 	net.Conn
 	gate   *gate
-	left   int    // how many frames may still pass
+	left   int    // number of frames that may still pass
 	shaken bool   // the handshake has passed
-	rest   []byte // of the frame that the client is reading
-	sent   []byte // of the frame that the client is writing
+	rest   []byte // rest of the frame that the client is reading
+	sent   []byte // part of the frame that the client is writing
 }
 
 // Write passes on the bytes of the client, and counts the requests with a watch.
@@ -139,7 +139,7 @@ func setsWatch(request []byte) bool {
 	return false
 }
 
-// Read passes the next frame on, a part at a time if p is short.
+// Read returns the next frame to the client, in parts if p is short.
 func (c *gateConn) Read(p []byte) (int, error) {
 	if len(c.rest) == 0 {
 		frame, err := readFrame(c.Conn)
@@ -173,7 +173,7 @@ func (c *gateConn) admit(frame []byte) bool {
 	return true
 }
 
-// reset breaks the connection for both ends.
+// reset breaks the connection at both ends.
 func (c *gateConn) reset() {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -181,7 +181,7 @@ func (c *gateConn) reset() {
 	_ = c.Conn.Close()
 }
 
-// readFrame reads a frame with its length in front.
+// readFrame reads a frame, including its length prefix.
 func readFrame(r io.Reader) ([]byte, error) {
 	head := make([]byte, 4)
 	if _, err := io.ReadFull(r, head); err != nil {

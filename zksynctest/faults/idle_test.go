@@ -9,13 +9,13 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// lead is how long before a follower's next report to the leader a run takes the
-// lock and cuts the follower off. The two steps take a few milliseconds.
+// lead is the time before a follower's next report at which a run takes the lock and cuts the
+// follower off. The two steps take a few milliseconds.
 const lead = 40 * time.Millisecond
 
-// idleCutOff leaves A idle on a follower, so that A's session only pings, and then
-// takes the lock and cuts the follower off from both other servers. The moment is
-// the worst one: the leader's newest news of the session is as old as it gets.
+// idleCutOff leaves A idle on a follower, so that A's session only pings, and then takes the lock
+// and cuts the follower off from both other servers. It chooses the worst moment: the leader's
+// latest report of the session is as old as possible.
 func idleCutOff(s *stage) outcome {
 	leader, followers := s.e.Leader(), s.e.Followers()
 	follower := followers[0]
@@ -38,14 +38,13 @@ func idleCutOff(s *stage) outcome {
 	return o
 }
 
-// staleNews waits for the worst moment in the life of the only client on a
-// follower, as far as the first 2T show: the moment at which the leader, were it to
-// hear nothing more, would end the client's session soonest. The result is the time
-// of the leader's newest news of the session.
+// staleNews waits for the worst moment for the only client on a follower, as observed in the first
+// 2T: the moment at which the leader would end the client's session soonest without further
+// reports. It returns the time of the leader's latest report of the session.
 //
-// A follower reports to its leader, twice a tick, which sessions it has heard
-// from. So the news is as old as the first report that followed on a ping. Pings,
-// reports and ticks repeat in a pattern of T.
+// A follower reports to its leader, twice a tick, the sessions that it has heard from. So the
+// latest report of a session is the first report after a ping. Pings, reports and ticks repeat in a
+// pattern of T.
 func (s *stage) staleNews(follower, leader int) time.Time {
 	s.t.Helper()
 	began := time.Now()
@@ -59,21 +58,21 @@ func (s *stage) staleNews(follower, leader int) time.Time {
 		ping, report = p, r
 		left := s.due(news) - time.Since(news)
 		switch observed := time.Since(began); {
-		case observed < s.size.timeout/2: // the first news was a guess
+		case observed < s.size.timeout/2: // the first value was a guess
 			return false
 		case observed < 2*s.size.timeout:
 			least = min(least, left)
 			return false
-		default: // the phases drift: any moment will do in the end
+		default: // the phases drift: in the end accept any moment
 			return left < least+lead || observed > 4*s.size.timeout
 		}
 	})
 	return news
 }
 
-// due returns how long after a report the leader ends the session that was
-// reported. The leader rounds up to a multiple of the tick, by a clock that counts
-// from the start of the machine. Where this clock cannot be read, due returns T.
+// due returns the time from a report to the end of the reported session at the leader. The leader
+// rounds up to a multiple of the tick, by a clock that counts from the start of the machine. If
+// this clock cannot be read, due returns T.
 func (s *stage) due(report time.Time) time.Duration {
 	text, err := os.ReadFile("/proc/uptime")
 	var up float64

@@ -9,24 +9,24 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// A scenario is one fault, made to order.
+// A scenario is one fault with its sizes.
 type scenario struct {
 	name  string
 	full  []size
-	small time.Duration // T in the small size, whose ensemble is smallSize
-	fresh bool          // the scenario changes the servers for good, so that each run needs new ones
+	small time.Duration // T in the small size; smallSize configures the ensemble
+	fresh bool          // the scenario changes the servers permanently, so that each run needs new servers
 	run   func(*stage) outcome
 }
 
-// smallSize is the ensemble that the scenarios share in their small size. Its
-// syncLimit leaves a deposed leader time to answer for longer than T.
+// smallSize configures the ensemble that the scenarios share in their small size. Its syncLimit
+// lets a deposed leader answer for longer than T.
 var smallSize = size{tick: 500 * time.Millisecond, syncLimit: 8, crowd: 500}
 
 // Default ticks and timeouts, as in zoo_sample.cfg and session.WithTimeout.
 var defaults = size{tick: 2 * time.Second, timeout: 10 * time.Second}
 
-// scenarios are in groups: the scenarios of a group share an ensemble in their
-// small size, one after the other.
+// scenarios are grouped: in their small size the scenarios of a group run one after the other on
+// one ensemble.
 var scenarios = [][]scenario{
 	{
 		{name: "leader deposed by restart", full: []size{defaults, {tick: 3 * time.Second, timeout: 15 * time.Second}}, small: 2 * time.Second, run: deposedByRestart},
@@ -38,12 +38,12 @@ var scenarios = [][]scenario{
 	},
 	{
 		{name: "holder's follower cut off", full: []size{defaults}, small: 2 * time.Second, run: holderCutOff},
-		// The last one of its group, because it leaves other servers behind.
+		// The last scenario of its group, because it changes the servers.
 		{name: "timeout lowered by a restart", full: loweredSizes, small: 4 * time.Second, fresh: true, run: loweredTimeout(false)},
 	},
 }
 
-// inFull are variations, which run in their full size only.
+// inFull has variations that run only in their full size.
 var inFull = []scenario{
 	{name: "timeout lowered by a restart of the leader", full: loweredSizes, fresh: true, run: loweredTimeout(true)},
 	{name: "leader paused for T, client on it", full: pausedSizes[:1], run: pausedLeader(onLeader, 1, atResume)},
@@ -72,8 +72,7 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// runSmall runs each scenario of a group once, one after the other, on one
-// ensemble.
+// runSmall runs each scenario of a group once, one after the other, on one ensemble.
 func runSmall(t *testing.T, group []scenario) {
 	t.Parallel()
 	e := zksynctest.RealZooKeeper(t, 3, smallSize.options()...)
@@ -108,9 +107,8 @@ func runFull(t *testing.T, sc scenario) {
 	}
 }
 
-// runLane makes the runs that fall to one lane, on an ensemble of its own. It
-// stops when a run did not reach its end, because the servers are then in an
-// unknown state.
+// runLane makes the runs of one lane, on its own ensemble. It stops after an incomplete run,
+// because the servers are then in an unknown state.
 func runLane(t *testing.T, sc scenario, size size, lane int) {
 	var e *zksynctest.Ensemble
 	if !sc.fresh {

@@ -7,11 +7,10 @@ import (
 
 var loweredSizes = []size{{tick: time.Second, timeout: 15 * time.Second}}
 
-// loweredTimeout restarts the leader or a follower with a maxSessionTimeout below
-// A's T, while A holds the lock on another server, as the first step of a rolling
-// restart. Then A moves to the server that was restarted, which is cut off: in every
-// other run at once. From A's reconnect on, the leader gives A's session the lower
-// timeout, even where the session was due later before.
+// loweredTimeout restarts the leader or a follower with a maxSessionTimeout below A's T, while A
+// holds the lock on another server, as the first step of a rolling restart. Then A moves to the
+// restarted server, which is cut off, in every other run at once. From A's reconnect on, the leader
+// uses the lower timeout for A's session, even if the session was due later before.
 func loweredTimeout(ofLeader bool) func(*stage) outcome {
 	return func(s *stage) outcome {
 		leader, followers := s.e.Leader(), s.e.Followers()

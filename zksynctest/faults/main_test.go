@@ -47,12 +47,12 @@ func (p tablePrinter) Run() int {
 	return code
 }
 
-// A size has the settings that decide the margins of a scenario.
+// A size has the settings that determine the margins of a scenario.
 type size struct {
 	tick      time.Duration
 	timeout   time.Duration // T
 	syncLimit int           // in ticks; 0 is the default of zksynctest
-	crowd     int           // other sessions that are due together with A's, where the leader is paused
+	crowd     int           // number of other sessions that are due together with A's session, if the leader is paused
 }
 
 func (s size) options() []zksynctest.RealOption {

@@ -14,9 +14,8 @@ import (
 
 const codeThrottled = -127
 
-// overload keeps so many requests in a server that it refuses nearly all requests,
-// and returns when the server has begun to do so. The result ends the overload and
-// waits until the requests have been answered.
+// overload sends a server so many requests that it refuses nearly all of them, and returns when the
+// refusals have begun. stop ends the overload and waits until the requests have been answered.
 func overload(t *testing.T, e *zksynctest.Ensemble) (stop func()) {
 	t.Helper()
 	const conns = 3
@@ -51,8 +50,7 @@ func overload(t *testing.T, e *zksynctest.Ensemble) (stop func()) {
 	return stop
 }
 
-// burst sends many requests at once, awaits their answers, and counts the refused
-// requests.
+// burst sends many requests at once, waits for their answers, and counts the refused requests.
 func burst(conn net.Conn) (refused int, err error) {
 	const requests = 300
 	be := binary.BigEndian

@@ -6,12 +6,12 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// pausedSizes leave followers patient for longer than the longest pause, so that
-// the paused leader still leads when it goes on.
+// pausedSizes make followers wait for longer than the longest pause, so that the paused leader
+// still leads when it resumes.
 //
-// The leader takes about T/8 to end the sessions of the crowd, and meanwhile answers
-// requests of sessions that it is about to end. Without a crowd it ends A's session
-// before it has read A's request, as a rule.
+// The leader takes about T/8 to end the sessions of the crowd, and meanwhile answers requests of
+// sessions that it is about to end. Without a crowd it usually ends A's session before it has read
+// A's request.
 var pausedSizes = []size{
 	{tick: 2 * time.Second, timeout: 4 * time.Second, crowd: 2500},
 	{tick: 2 * time.Second, timeout: 10 * time.Second, syncLimit: 15, crowd: 5000},
@@ -23,17 +23,16 @@ const (
 	onFollower
 )
 
-// The moment of client A's Lock, which is A's first one unless the name says
-// otherwise.
+// The moment of client A's Lock, which is A's first Lock except for againAtResume.
 const (
-	atResume      = iota // when the leader goes on
+	atResume      = iota // when the leader resumes
 	underWay             // during the pause
-	againAtResume        // when the leader goes on, after a hold before the pause
+	againAtResume        // when the leader resumes, after a hold before the pause
 )
 
-// pausedLeader suspends the leader for a part of T, while A's session is idle. A
-// takes the lock, and is cut off from its server as soon as A has the lock. When
-// the leader goes on, it may answer A and end A's session a moment later.
+// pausedLeader suspends the leader for a part of T, while A's session is idle. A takes the lock,
+// and is cut off from its server as soon as A has the lock. When the leader resumes, it may answer
+// A and end A's session a moment later.
 func pausedLeader(where int, part float64, when int) func(*stage) outcome {
 	return func(s *stage) outcome {
 		leader, followers := s.e.Leader(), s.e.Followers()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// openSession opens a session on a connection of its own.
+// openSession opens a session on a new connection.
 func openSession(ctx context.Context, addr string, timeout time.Duration) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {

@@ -34,7 +34,7 @@ func (t *table) add(scenario string, size size, o outcome) {
 	t.rows[i].outcomes = append(t.rows[i].outcomes, o)
 }
 
-// print writes the table, if it has a row.
+// print writes the table, unless it is empty.
 func (t *table) print(w io.Writer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

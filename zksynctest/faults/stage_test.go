@@ -12,16 +12,15 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// patience bounds everything that must happen at some time: elections on a busy
-// machine, mostly.
+// patience bounds every wait for an event that must happen, such as an election on a busy machine.
 const patience = time.Minute
 
-// A stage is one run of a scenario, and keeps the run's timeline.
+// A stage is one run of a scenario, with the timeline of the run.
 type stage struct {
 	t    *testing.T
 	e    *zksynctest.Ensemble
 	size size
-	n    int        // of the run, from 0
+	n    int        // number of the run, from 0
 	r    *rand.Rand // decides when the fault happens
 
 	mu       sync.Mutex
@@ -34,21 +33,22 @@ type entry struct {
 	text string
 }
 
-// An outcome has the observations of the two clients of one run.
+// An outcome has the observations of one run about its two clients.
 type outcome struct {
 	fault time.Time // when the fault began
 	ended time.Time // when A's held context ended; zero if A never held the lock
 	next  time.Time // when B got the lock
 }
 
-// margin is negative if two clients held the lock.
+// margin returns the time between A's hold and B's hold. It is negative if both clients held the
+// lock.
 func (o outcome) margin() time.Duration { return o.next.Sub(o.ended) }
 
 func newStage(t *testing.T, e *zksynctest.Ensemble, size size, n int) *stage {
 	return &stage{t: t, e: e, size: size, n: n, r: rand.New(rand.NewPCG(*seed, uint64(n)))}
 }
 
-// perform makes the run, reports it, and heals all links.
+// perform carries out the run, reports it, and heals all links.
 func (s *stage) perform(sc scenario) outcome {
 	s.t.Helper()
 	s.e.WaitReady()
@@ -73,7 +73,7 @@ func (s *stage) note(at time.Time, format string, args ...any) {
 	s.timeline = append(s.timeline, entry{at, fmt.Sprintf(format, args...)})
 }
 
-// story returns the timeline, with times since its first line.
+// story returns the timeline, with times relative to its first line.
 func (s *stage) story() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,10 +85,10 @@ func (s *stage) story() string {
 	return b.String()
 }
 
-// path is a lock of this run alone.
+// path returns the path of a lock that only this run uses.
 func (s *stage) path() string { return fmt.Sprintf("/lease-%d-%d", s.n, s.size.timeout.Milliseconds()) }
 
-// last lets a fault, or a time without one, last for d.
+// last waits for d while a fault, or the time without a fault, lasts.
 func (s *stage) last(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -101,7 +101,7 @@ func (s *stage) last(d time.Duration) {
 // upTo returns a time between 0 and d.
 func (s *stage) upTo(d time.Duration) time.Duration { return time.Duration(s.r.Int64N(int64(d) + 1)) }
 
-// await waits for something that must happen, and fails the run if it does not.
+// await waits for a value that must arrive, and fails the run otherwise.
 func await[V any](s *stage, what string, c <-chan V) V {
 	s.t.Helper()
 	timer := time.NewTimer(patience + 3*s.size.timeout)
@@ -115,8 +115,8 @@ func await[V any](s *stage, what string, c <-chan V) V {
 	panic("unreachable")
 }
 
-// makeDirectory has a client use the lock once, so that the next client that locks it
-// needs one request, which joins the line.
+// makeDirectory lets a client use the lock once, so that the next client that locks it needs only
+// the request that joins the line.
 func (s *stage) makeDirectory(c *client) {
 	s.t.Helper()
 	s.held(c.lock())
@@ -125,7 +125,7 @@ func (s *stage) makeDirectory(c *client) {
 	}
 }
 
-// held waits until a client that called lock holds it.
+// held waits until a client that called lock has the lock.
 func (s *stage) held(got <-chan hold) hold {
 	s.t.Helper()
 	h := await(s, "a client to get the lock", got)
@@ -135,7 +135,7 @@ func (s *stage) held(got <-chan hold) hold {
 	return h
 }
 
-// until waits for something that must happen, and fails the run if it does not.
+// until waits for a condition that must become true, and fails the run otherwise.
 func (s *stage) until(what string, ok func() bool) {
 	s.t.Helper()
 	if !eventually(patience, ok) {
@@ -143,7 +143,7 @@ func (s *stage) until(what string, ok func() bool) {
 	}
 }
 
-// eventually looks again and again until ok, and reports whether that came in time.
+// eventually polls until ok returns true, and reports whether it did in time.
 func eventually(within time.Duration, ok func() bool) bool {
 	ticker := time.NewTicker(5 * time.Millisecond)
 	defer ticker.Stop()

@@ -14,7 +14,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// A subscriber follows something below a directory of its own.
+// A subscriber follows znodes below its own directory.
 type subscriber struct {
 	name string
 	// arrange creates the first znodes.
@@ -27,8 +27,8 @@ type subscriber struct {
 	change func(t *testing.T, w writer)
 	// want is the subscriber's view afterwards.
 	want string
-	// between changes something else between the second break and the third
-	// connection, after which the subscriber knows last. It may be nil.
+	// between makes another change between the second break and the third connection, after which
+	// the subscriber's view is last. It may be nil.
 	between func(t *testing.T, w writer)
 	last    string
 }
@@ -174,7 +174,7 @@ func newest[T any](c <-chan T, text func(T) string) func() string {
 	}
 }
 
-// A writer changes a directory by a session of its own.
+// A writer changes a directory with its own session.
 type writer struct {
 	t   *testing.T
 	m   *session.Manager

@@ -21,16 +21,16 @@ import (
 // cleanUpTime bounds clean-up after the server has stopped refusing requests.
 const cleanUpTime = 10 * time.Second
 
-// throttling has a server handle one request at a time, and refuse requests that
-// had to wait for more than 10 ms.
+// throttling makes a server handle one request at a time, and refuse requests that have waited for
+// more than 10 ms.
 var throttling = zksynctest.RealJVM(
 	"-Dzookeeper.request_throttle_max_requests=1",
 	"-Dzookeeper.request_throttle_stall_time=5",
 	"-Dzookeeper.throttled_op_wait_time=10",
 )
 
-// Clean-up reaches its end, and no call stays behind, although the server refuses
-// requests of clean-up for a while.
+// Clean-up completes, and no call is left behind, although the server refuses requests of clean-up
+// for a while.
 func TestThrottled(t *testing.T) {
 	t.Parallel()
 	e := zksynctest.RealZooKeeper(t, 1, throttling)
@@ -64,8 +64,8 @@ func (c *tally) report(t *testing.T, what string) {
 	}
 }
 
-// unlockThrottled releases locks while the server refuses requests: afterwards no
-// contender is left.
+// unlockThrottled releases locks while the server refuses requests: afterwards no contender is
+// left.
 func unlockThrottled(t *testing.T, e *zksynctest.Ensemble) {
 	const locks = 20
 	m, path := connectLong(t, e), servers.Path(t)
@@ -139,7 +139,7 @@ func cancelThrottled(t *testing.T, e *zksynctest.Ensemble) {
 		}
 	}
 	stop := overload(t, e)
-	cancel() // the callers that stood in line before the overload
+	cancel() // the callers that were in line before the overload
 	for _, m := range managers {
 		for range callers {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(500))*time.Millisecond)
@@ -170,8 +170,8 @@ func cancelThrottled(t *testing.T, e *zksynctest.Ensemble) {
 	}
 }
 
-// enterThrottled has participants go through a double barrier many times, and the
-// server refuses requests for a second: all of them come out, without an error.
+// enterThrottled makes participants enter and leave a double barrier many times while the server
+// refuses requests for a second: all calls return without an error.
 func enterThrottled(t *testing.T, e *zksynctest.Ensemble) {
 	const sessions, each, rounds = 4, 2, 100
 	const all = sessions * each
@@ -180,7 +180,7 @@ func enterThrottled(t *testing.T, e *zksynctest.Ensemble) {
 	defer cancel()
 	var managers []*session.Manager
 	for range sessions {
-		// A participant that missed something looks again once in T.
+		// A participant that missed an event reads again once in T.
 		managers = append(managers, e.Connect(t, session.WithTimeout(cleanUpTime/3)))
 	}
 	var waiting, passed atomic.Int64
@@ -222,14 +222,14 @@ func enterThrottled(t *testing.T, e *zksynctest.Ensemble) {
 	failed.report(t, "a participant left the barrier with an error")
 }
 
-// connectLong opens a session that outlives the tests: neither may the overload
-// end a session, nor the end of a session take the place of clean-up.
+// connectLong opens a session that lives longer than the tests: the overload must not end a
+// session, and the end of a session must not replace clean-up.
 func connectLong(t *testing.T, e *zksynctest.Ensemble) *session.Manager {
 	t.Helper()
 	return e.Connect(t, session.WithTimeout(longTimeout))
 }
 
-// overloaded returns when wg is done, or after a second: the overload lasts so long.
+// overloaded waits for wg, at most for a second, which is the length of the overload.
 func overloaded(wg *sync.WaitGroup) {
 	done := make(chan struct{})
 	go func() {
@@ -242,8 +242,7 @@ func overloaded(wg *sync.WaitGroup) {
 	}
 }
 
-// contenders counts the znodes in line for a lock. The server may refuse the
-// request: then contenders asks again.
+// contenders returns the number of znodes in line for a lock. It retries a refused request.
 func contenders(t *testing.T, m *session.Manager, path string) int {
 	t.Helper()
 	var names []string

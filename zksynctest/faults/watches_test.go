@@ -12,8 +12,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// A change comes to a subscriber within milliseconds on an idle machine, and with a
-// bug never.
+// changeTime bounds the delivery of a change. A change arrives within milliseconds on an idle
+// machine, and never if there is a bug.
 const changeTime = 10 * time.Second
 
 // A subscriber misses no change that was made between two breaks of its connection,
@@ -38,10 +38,10 @@ func TestWatches(t *testing.T) {
 	}
 }
 
-// breakTwice breaks the subscriber's connection, changes the subscriber's directory,
-// breaks the next connection after so many frames, and checks that the subscriber
-// learns of the change on the third connection. The first result is false if the
-// second connection did not break, because the subscriber was already up to date.
+// breakTwice breaks the subscriber's connection, changes the subscriber's directory, breaks the
+// next connection after the given number of frames, and checks that the subscriber learns of the
+// change on the third connection. broken is false if the second connection did not break, because
+// the subscriber was already up to date.
 func breakTwice(t *testing.T, e *zksynctest.Ensemble, sub subscriber, frames int) (broken, ok bool) {
 	t.Helper()
 	dir := servers.Path(t)
@@ -82,8 +82,8 @@ func breakTwice(t *testing.T, e *zksynctest.Ensemble, sub subscriber, frames int
 	return true, true
 }
 
-// awaitWatches waits until the subscriber knows its first state, or waits for one,
-// and has all its watches.
+// awaitWatches waits until the subscriber knows its first state, or waits for it, and has all its
+// watches.
 func awaitWatches(t *testing.T, m *session.Manager, g *gate, sub subscriber, known func() string) {
 	t.Helper()
 	s, err := m.Session(t.Context())
@@ -92,7 +92,7 @@ func awaitWatches(t *testing.T, m *session.Manager, g *gate, sub subscriber, kno
 	}
 	asked, same := int64(0), 0
 	if !eventually(patience, func() bool {
-		// The answer to a sync comes behind the answers to all requests so far.
+		// The answer to a sync comes after the answers to all earlier requests.
 		if err := s.Sync(t.Context(), "/"); err != nil {
 			t.Error(err)
 			return true
@@ -137,7 +137,7 @@ func manyWatches() subscriber {
 	}
 }
 
-// shorten leaves the beginning of a long text.
+// shorten cuts a long text after its beginning.
 func shorten(text string) string {
 	const limit = 120
 	if len(text) <= limit {

@@ -13,7 +13,7 @@ import (
 	"github.com/go-zksync/toolkit/internal/servers"
 )
 
-// A side is a kind of process that contends for a lock.
+// A side is a kind of process that competes for a lock.
 type side struct {
 	name string
 	in   *language
@@ -32,7 +32,7 @@ var (
 	recipe      = side{"recipe", java, "recipe-lock", nil}
 )
 
-// pairs exclude each other.
+// pairs has the pairs of sides that exclude each other.
 var pairs = map[string][2]side{
 	"Curator":              {ours, curator},
 	"kazoo with patterns":  {ours, kazooTold},
@@ -41,16 +41,17 @@ var pairs = map[string][2]side{
 	"recipe":               {ours, recipe},
 }
 
-// acquisitions is small where all tests of the module run; .ci/run has 2,000.
+// acquisitions is small in a run of all tests of the module; .ci/run uses 2,000.
 var acquisitions = flag.Int("acquisitions", 200, "how often each side of TestContention gets the lock")
 
-// deadSession is how long it takes to notice a crash. A client that gets no processor
-// time for half of it loses its lock.
+// deadSession is the time until a crash is noticed. A client that gets no processor time for half
+// of deadSession loses its lock.
 const deadSession = 4 * time.Second
 
-// A Mutex excludes with Curator's InterProcessMutex, go-zookeeper's Lock and the recipe of ZooKeeper, and with kazoo's
-// Lock by an option. TestContention has two processes contend for one lock, one of them ours. Each is killed once while
-// it holds, and another takes its place.
+// A Mutex excludes with Curator's InterProcessMutex, go-zookeeper's Lock and the recipe of
+// ZooKeeper, and with kazoo's Lock by an option. TestContention makes two processes compete for one
+// lock, one of them ours. Each process is killed once while it holds the lock, and another process
+// replaces it.
 func TestContention(t *testing.T) {
 	t.Parallel()
 	for name, pair := range pairs {
@@ -66,9 +67,8 @@ func TestContention(t *testing.T) {
 				if pair[1].in == python && pair[0].args == nil {
 					lasting(t, srv, path)
 				}
-				// All processes run before the first contends: a client that is not
-				// installed skips the test, which ends the processes that run by
-				// then.
+				// All processes start before the first of them competes: a missing client library
+				// skips the test, which ends the processes that run by then.
 				var procs [2][]*client
 				for i, s := range pair {
 					for range 2 {
@@ -86,8 +86,8 @@ func TestContention(t *testing.T) {
 	}
 }
 
-// lasting makes a directory that stays when it is empty: kazoo makes sure of it
-// once and relies on it then, while Curator and we make containers.
+// lasting creates a directory that stays when it is empty: kazoo checks the directory only once,
+// while Curator and zksync create containers.
 func lasting(t *testing.T, srv servers.Server, path string) {
 	t.Helper()
 	s, err := srv.Connect(t).Session(t.Context())
@@ -99,8 +99,8 @@ func lasting(t *testing.T, srv servers.Server, path string) {
 	}
 }
 
-// contend acquires n times, with the second process when the first was killed
-// half way, while it held.
+// contend acquires the lock n times. The first process is killed half way, while it holds the lock,
+// and the second process continues.
 func (s side) contend(t *testing.T, procs []*client, path string, w witness, n int) {
 	first := procs[0].make(t, s.kind, path, s.args...)
 	ended := first.start("contend", strconv.Itoa(n), w.dir, s.name, strconv.Itoa(n/2))
@@ -141,7 +141,7 @@ func (w witness) check(t *testing.T, want int) {
 	if len(order) != want {
 		t.Errorf("%d have held, want %d", len(order), want)
 	}
-	// Two that wait all the time take turns; one of them is away for the time
-	// that a crash takes to be noticed.
+	// Two processes that compete continuously take turns; one of them is absent until its crash is
+	// noticed.
 	t.Logf("%d acquisitions in %d turns", len(order), turns)
 }

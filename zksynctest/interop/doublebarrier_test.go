@@ -10,9 +10,9 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// Participants of a DoubleBarrier and of Curator's take part in the same rounds. TestDoubleBarrier has participants of
-// ours and of Curator's go through rounds together: nobody is inside before all have come, nor outside before all
-// leave.
+// Participants of a DoubleBarrier and of Curator's take part in the same rounds. TestDoubleBarrier
+// makes participants of both clients go through rounds together: no participant is inside before
+// all have entered, and none is outside before all leave.
 func TestDoubleBarrier(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {
@@ -45,8 +45,8 @@ func doubleBarrier(t *testing.T, srv servers.Server, in *language, kind string) 
 		var entering []<-chan error
 		var answers []<-chan answer
 		for i := range size {
-			// All participants but the last arrive, and wait; every round has another
-			// last participant.
+			// All participants except the last arrive and wait; every round has another last
+			// participant.
 			who := (i + round) % size
 			if who < len(ours) {
 				entering = append(entering, start(func() error { return ours[who].Enter(ctx) }))
@@ -95,7 +95,7 @@ func doubleBarrier(t *testing.T, srv servers.Server, in *language, kind string) 
 	}
 }
 
-// awaitPath waits until a znode is there.
+// awaitPath waits until a znode exists.
 func awaitPath(t *testing.T, srv servers.Server, path string) {
 	t.Helper()
 	s := live(t, srv.Connect(t))
@@ -123,7 +123,7 @@ func TestCuratorsBarrierLetsOneThroughAlone(t *testing.T) {
 	both(t, func(t *testing.T, srv servers.Server) {
 		path, another := servers.Path(t), servers.Path(t)
 		m := srv.Connect(t)
-		for _, p := range []string{path, another} { // as the last round has left it
+		for _, p := range []string{path, another} { // like after the last round
 			lasting(t, srv, p)
 			lasting(t, srv, p+"/ready")
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// elections are the elections of other clients, with the options that our Election
-// needs to take part.
+// elections has the elections of other clients, with the options that our Election needs to take
+// part in them.
 var elections = map[string]struct {
 	in   *language
 	kind string
@@ -22,8 +22,9 @@ var elections = map[string]struct {
 	"kazoo":          {python, "kazoo-election", []zksync.ElectionOption{zksync.WithLayout(zksync.LayoutKazoo)}},
 }
 
-// An Election elects together with Curator's LeaderLatch, and by an option with LeaderSelector and kazoo's Election.
-// TestElection hands leadership over in both directions. Each sees the other.
+// An Election elects together with Curator's LeaderLatch, and by an option with LeaderSelector and
+// kazoo's Election. TestElection passes leadership on in both directions. Each client sees the
+// other client's candidates.
 func TestElection(t *testing.T) {
 	t.Parallel()
 	for name, their := range elections {
@@ -107,9 +108,10 @@ func TestLeaderIsKilled(t *testing.T) {
 	})
 }
 
-// ZooKeeper's election recipe and an Election do not elect together. The recipe takes every child for one of its own,
-// "n_<seq>", and fails at any other, and an Election ignores the recipe's candidates. A name without a GUID could not
-// be found again when the answer to its creation was lost.
+// ZooKeeper's election recipe and an Election do not elect together. The recipe treats every child
+// as its own "n_<seq>" znode, and fails for any other name, and an Election ignores the recipe's
+// candidates. A client could not find a znode without a GUID again if the answer to its creation
+// was lost.
 func TestElectionRecipe(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {

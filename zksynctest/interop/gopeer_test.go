@@ -18,8 +18,8 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// A gopeer is the test binary as a peer: zksync's locks and go-zookeeper's in a
-// process that can be killed.
+// A gopeer is the test binary as a peer: the locks of zksync and go-zookeeper in a process that can
+// be killed.
 type gopeer struct {
 	mu      sync.Mutex // guards the fields below
 	out     io.Writer
@@ -40,7 +40,7 @@ type golock interface {
 	Unlock() error
 }
 
-// mutex is a zksync primitive in the shape of go-zookeeper's.
+// mutex adapts a zksync primitive to the interface of go-zookeeper's Lock.
 type mutex struct {
 	lock   func(context.Context) error
 	unlock func() error
@@ -171,8 +171,7 @@ func (p *gopeer) call(l golock, args []string) (string, error) {
 	return "", fmt.Errorf("a lock has no %s", args[0])
 }
 
-// contend acquires n times, and stops for good while it holds for the stop-th
-// time.
+// contend acquires the lock n times, and stops for good during its stop-th hold.
 func (p *gopeer) contend(l golock, args []string) (string, error) {
 	n, err := strconv.Atoi(args[0])
 	stop, bad := strconv.Atoi(args[3])

@@ -35,12 +35,12 @@ var errMissing = errors.New("not here")
 
 const debianJars = "/usr/share/java"
 
-// jars are the jars of the recipes; their manifests name the jars that they need.
+// jars has the jars of the recipes; their manifests name the jars that they need.
 var jars = []string{
 	"curator-recipes.jar", "zookeeper-recipes-lock.jar", "zookeeper-recipes-election.jar", "zookeeper-recipes-queue.jar", "slf4j-nop.jar",
 }
 
-// javaClasses is where the peer in Java has been compiled to.
+// javaClasses returns the directory of the compiled Java peer.
 var javaClasses = sync.OnceValues(compileJava)
 
 func javaClassPath() (string, error) {
@@ -55,8 +55,8 @@ func javaClassPath() (string, error) {
 	return strings.Join(paths, string(os.PathListSeparator)), nil
 }
 
-// compileJava uses the compiler that is a module of the runtime, which Debian
-// ships with the headless runtime too: there need be no javac.
+// compileJava uses the compiler module of the Java runtime, which Debian also ships with the
+// headless runtime, so that no javac is necessary.
 func compileJava() (string, error) {
 	runtime, err := realzk.FindRuntime()
 	if err != nil {
@@ -98,7 +98,7 @@ func javaCommand() (*exec.Cmd, error) {
 		"-cp", dir+string(os.PathListSeparator)+classPath, "Peer"), nil
 }
 
-// debianPython has Debian's packages, which another python3 in PATH may lack.
+// debianPython is the Python that has Debian's packages, which another python3 in PATH may lack.
 const debianPython = "/usr/bin/python3"
 
 var pythonPath = sync.OnceValues(func() (string, error) {
@@ -127,7 +127,7 @@ func goCommand() (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// process starts a process of the test's own, which may be killed.
+// process starts a separate process for one test, which may kill it.
 func (l *language) process(t testing.TB) *peer {
 	t.Helper()
 	p, err := l.launch()
@@ -145,7 +145,7 @@ func (l *language) process(t testing.TB) *peer {
 	return p
 }
 
-// peer is the process that the tests share.
+// peer returns the process that the tests share.
 func (l *language) peer(t testing.TB) *peer {
 	t.Helper()
 	l.mu.Lock()
@@ -168,7 +168,7 @@ func (l *language) launch() (*peer, error) {
 
 const installHint = "Install them by: apt-get install -y zookeeper libcurator-recipes-java python3-kazoo"
 
-// need skips the test where a language is missing, or fails it if it must not.
+// need skips the test if a language is missing, or fails it if the language is required.
 func (l *language) need(t testing.TB, err error) {
 	t.Helper()
 	switch {

@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(stopper{zksynctest.StopSharedAfter(m)})
 }
 
-// A stopper ends the processes that tests share when all have run.
+// A stopper ends the shared processes after all tests.
 type stopper struct{ tests zksynctest.Runner }
 
 func (s stopper) Run() int {
@@ -31,9 +31,8 @@ func (s stopper) Run() int {
 	return code
 }
 
-// both runs test on both kinds of servers, in parallel with each other and with other
-// tests. Each test has a path of its own. The tests share the peers, but each handle
-// of a peer has a thread.
+// both runs test on both kinds of servers, in parallel with other tests. Each test has its own
+// path. The tests share the peers, but each handle of a peer has its own thread.
 func both(t *testing.T, test func(t *testing.T, srv servers.Server)) {
 	t.Helper()
 	servers.Both(t, func(t *testing.T, srv servers.Server) {

@@ -12,7 +12,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// alive is a session timeout for tests in which nobody dies.
+// alive is a session timeout for tests without crashes.
 const alive = 10 * time.Second
 
 // families are sets of clients in which every client sees every other client. Curator
@@ -25,8 +25,9 @@ var families = map[string][]side{
 	"recipe":               {ours, ours, recipe, recipe},
 }
 
-// Contenders of all clients get the lock in the order of their arrival. TestLineOrder has processes in several
-// languages join a line one after another. They must be served in that order.
+// Contenders of all clients get the lock in the order of their arrival. TestLineOrder makes
+// processes in several languages join a line one after another. They must get the lock in that
+// order.
 func TestLineOrder(t *testing.T) {
 	t.Parallel()
 	const rounds = 5
@@ -102,8 +103,8 @@ func TestMutexTry(t *testing.T) {
 	}
 }
 
-// Clients whose layouts differ do not exclude each other on one path. TestWhoDoesNotSeeWhom has the pairs that do not
-// exclude each other. The first holds, and the second gets the lock all the same.
+// Clients whose layouts differ do not exclude each other on one path. In each pair the first client
+// holds its lock, and the second client still gets its lock.
 func TestWhoDoesNotSeeWhom(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ holds, tries side }{
@@ -131,8 +132,8 @@ func TestWhoDoesNotSeeWhom(t *testing.T) {
 	}
 }
 
-// A Lock of kazoo's that has been used fails when its directory has been deleted, as containers are. Ours does not let
-// that happen to it with LayoutKazoo, which TestLayoutKeepsEmptyDirectories of zksync shows.
+// A Lock of kazoo that has been used fails after its directory was deleted, as containers are. A
+// Mutex with LayoutKazoo prevents the deletion, as TestLayoutKeepsEmptyDirectories of zksync shows.
 func TestKazooNeedsItsDirectory(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {

@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// answerTime bounds an answer that must come. It is for busy machines.
+// answerTime bounds the time of an answer that must come, on a busy machine.
 const answerTime = 60 * time.Second
 
-// A peer is a process that uses other recipes than ours, or ours, and is told
-// what to do by lines: see testdata/java/Peer.java.
+// A peer is a process that uses other recipes or zksync, and receives its commands as lines: see
+// testdata/java/Peer.java.
 type peer struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	stderr strings.Builder
 	done   chan struct{} // closed when its output has ended
-	told   chan string   // lines of the peer that answer no command
+	told   chan string   // lines of the peer that are no answers
 
 	mu      sync.Mutex
 	last    int
@@ -95,7 +95,7 @@ func (p *peer) read(out io.Reader) {
 	p.waiting = nil
 }
 
-// ask sends a command, whose answer comes by the channel.
+// ask sends a command and returns a channel that receives the answer.
 func (p *peer) ask(words ...string) <-chan answer {
 	ch := make(chan answer, 1)
 	p.mu.Lock()
@@ -120,7 +120,7 @@ func (p *peer) name(prefix string) string {
 	return prefix + strconv.Itoa(p.names)
 }
 
-// end lets the process end by itself.
+// end closes the input of the process and waits for its end.
 func (p *peer) end() error {
 	_ = p.in.Close()
 	select {
@@ -136,7 +136,7 @@ func (p *peer) end() error {
 	return nil
 }
 
-// kill ends the process as kill -9 does, and returns when it is gone.
+// kill kills the process like kill -9, and returns after its end.
 func (p *peer) kill() {
 	_ = p.cmd.Process.Kill()
 	<-p.done
@@ -163,8 +163,8 @@ func inTime(t testing.TB, what string, ch <-chan answer) answer {
 	return answer{}
 }
 
-// unanswered checks that a call waits, and goes on to: it looks once, after
-// everything else has been seen to happen.
+// unanswered checks that a call is still waiting. It checks once, after the test has observed all
+// other effects.
 func unanswered(t testing.TB, what string, ch <-chan answer) {
 	t.Helper()
 	select {
@@ -180,7 +180,7 @@ type client struct {
 	name string
 }
 
-// connect opens a session of the peer for the time of a test.
+// connect opens a session of the peer until the end of the test.
 func (p *peer) connect(t testing.TB, servers string, timeout time.Duration) *client {
 	t.Helper()
 	c := &client{peer: p, name: p.name("c")}
@@ -188,7 +188,7 @@ func (p *peer) connect(t testing.TB, servers string, timeout time.Duration) *cli
 	t.Cleanup(func() {
 		select {
 		case <-p.done:
-			return // it was killed
+			return // the test has killed the peer
 		default:
 		}
 		if a := inTime(t, "close", p.ask("close", c.name)); a.err != nil {
@@ -222,7 +222,7 @@ func (h *handle) call(t testing.TB, method string, args ...string) string {
 	return answered(t, h.kind+" "+method, h.start(method, args...))
 }
 
-// want is call with the result that it must have.
+// want is call with a check of the result.
 func (h *handle) want(t testing.TB, want, method string, args ...string) {
 	t.Helper()
 	if got := h.call(t, method, args...); got != want {

@@ -11,7 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// queues are the queues of other clients that share messages with our Queue.
+// queues maps the queues of other clients that share messages with our Queue to their kinds.
 var queues = map[string]string{"SimpleDistributedQueue": "curator-queue", "the queue recipe": "recipe-queue"}
 
 func forQueues(t *testing.T, test func(t *testing.T, srv servers.Server, path, kind string)) {
@@ -38,8 +38,7 @@ func numbered(prefix string, n int) []string {
 	return all
 }
 
-// wantTaken compares the messages that a peer has taken. Each has an equals sign in
-// front.
+// wantTaken compares the messages that a peer has taken. Each message has an equals sign in front.
 func wantTaken(t *testing.T, got string, want []string) {
 	t.Helper()
 	if got != "="+strings.Join(want, ",=") {
@@ -47,8 +46,9 @@ func wantTaken(t *testing.T, got string, want []string) {
 	}
 }
 
-// A Queue shares its messages with ZooKeeper's recipe and Curator's SimpleDistributedQueue. TestQueue passes
-// messages in both directions, by each way to receive messages. The order of the messages is kept.
+// A Queue shares its messages with ZooKeeper's recipe and Curator's SimpleDistributedQueue.
+// TestQueue passes messages in both directions, with each method that receives messages. The order
+// of the messages is kept.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	const n = 50
@@ -77,7 +77,7 @@ func TestQueue(t *testing.T) {
 			},
 			"Chan": func() string { return string(<-q.Chan()) },
 		}
-		other := newQueue(t, srv, path) // one value has Chan or Messages
+		other := newQueue(t, srv, path) // one value can use either Chan or Messages
 		receive["Messages"] = func() string {
 			m := <-other.Messages()
 			must(t, m.Ack(t.Context()))
@@ -128,7 +128,7 @@ func TestQueueOrderOfProducers(t *testing.T) {
 	})
 }
 
-// A consumer that waits is woken by a message of another client.
+// A message of another client wakes a waiting consumer.
 func TestQueueWaits(t *testing.T) {
 	t.Parallel()
 	forQueues(t, func(t *testing.T, srv servers.Server, path, kind string) {
@@ -161,11 +161,11 @@ func TestQueueConsumersCompete(t *testing.T) {
 	t.Parallel()
 	const n = 150
 	forQueues(t, func(t *testing.T, srv servers.Server, path, kind string) {
-		lasting(t, srv, path) // of two that make it at one moment, the recipe fails
+		lasting(t, srv, path) // if two clients create it at the same moment, the recipe fails
 		client := java.peer(t).connect(t, srv.Address(), alive)
 		producer, q := client.make(t, kind, path), newQueue(t, srv, path)
-		// Consumers of ZooKeeper's recipe that both find no directory both make it,
-		// and the second fails.
+		// Two consumers of ZooKeeper's recipe that find no directory both create it, and the second
+		// create fails.
 		want := []string{"first"}
 		must(t, q.Put(t.Context(), []byte("first")))
 		var theirs []<-chan answer
@@ -246,8 +246,8 @@ func TestQueueOfKazoo(t *testing.T) {
 	})
 }
 
-// Without LayoutKazoo a Queue and kazoo's Queue do not share messages. Kazoo's Queue names its messages differently,
-// and takes every child for a message, our helper directories included.
+// Without LayoutKazoo a Queue and kazoo's Queue do not share messages. Kazoo's Queue names its
+// messages differently, and treats every child as a message, including our helper directories.
 func TestQueueOfKazooByDefault(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {

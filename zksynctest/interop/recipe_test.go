@@ -9,9 +9,9 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// ZooKeeper 3.8's lock recipe waits for ever if the contender before it leaves between the recipe's listing and its
-// look at that contender. The test documents this fault of the recipe, without a contender of ours. A caller that asks
-// again gets the lock, as our helper does.
+// ZooKeeper 3.8's lock recipe waits for ever if the contender before it leaves between the recipe's
+// listing and its check of that contender. The test documents this fault of the recipe, without a
+// contender of ours. A caller that tries again gets the lock, like our helper.
 func TestRecipeMissesItsTurn(t *testing.T) {
 	t.Parallel()
 	srv := zksynctest.Start(t, zksynctest.WithTick(500*time.Millisecond))

@@ -21,7 +21,7 @@ type rwLock struct {
 	read, write string // kinds
 	rArgs       []string
 	wArgs       []string
-	opts        []zksync.RWMutexOption // that ours needs
+	opts        []zksync.RWMutexOption // options that our RWMutex needs
 }
 
 var (
@@ -30,10 +30,10 @@ var (
 	kazooRW     = rwLock{in: python, read: "kazoo-readlock", write: "kazoo-writelock", opts: []zksync.RWMutexOption{zksync.WithLayout(zksync.LayoutKazoo)}}
 )
 
-// An rwPeer is such a lock in a peer. Curator has both halves in one object.
+// An rwPeer is an rwLock in a peer. Curator has both halves in one object.
 type rwPeer struct {
 	reader, writer *handle
-	prefix         string // of the methods that read
+	prefix         string // prefix of the methods for readers
 }
 
 func (l rwLock) make(t *testing.T, srv servers.Server, path string) rwPeer {
@@ -63,7 +63,7 @@ func TestRWMutex(t *testing.T) {
 					h.want(t, strconv.FormatBool(want), prefix+"try", patience)
 				}
 
-				must(t, mu.RLock(t.Context())) // readers go together
+				must(t, mu.RLock(t.Context())) // readers share the lock
 				try(true, theirs.reader, theirs.prefix)
 				try(false, theirs.writer, "")
 				must(t, mu.RUnlock())
@@ -76,7 +76,7 @@ func TestRWMutex(t *testing.T) {
 				must(t, mu.RUnlock())
 				theirs.reader.call(t, theirs.prefix+"release")
 
-				must(t, mu.Lock(t.Context())) // writers are alone
+				must(t, mu.Lock(t.Context())) // a writer excludes all others
 				try(false, theirs.reader, theirs.prefix)
 				try(false, theirs.writer, "")
 				must(t, mu.Unlock())
@@ -131,7 +131,8 @@ func TestRWMutexLine(t *testing.T) {
 	})
 }
 
-// A writer that downgrades reads on, other readers get in, and writers of every client wait.
+// A writer that downgrades still reads, other readers get the lock, and writers of every client
+// wait.
 func TestDowngrade(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {
@@ -157,7 +158,7 @@ func TestDowngrade(t *testing.T) {
 
 		ourReader := start(func() error { return second.RLock(t.Context()) }) // theirs
 		awaitChildren(t, s, path, 2)
-		// One object is one thread of theirs, and only that may downgrade.
+		// An object of Curator belongs to one thread, and only this thread may downgrade.
 		late.writer.call(t, "r-acquire")
 		late.writer.call(t, "release")
 		ended(t, "RLock beside a downgraded lock", ourReader)
@@ -234,9 +235,9 @@ func TestReadersAndWriters(t *testing.T) {
 	})
 }
 
-// A ReadLock of kazoo 2.8 and a writer that came later can wait for each other for ever. The ReadLock takes writers
-// that came later for predecessors, and these take the ReadLock for theirs. The test documents this fault of kazoo,
-// without a contender of ours.
+// A ReadLock of kazoo 2.8 and a writer that came later can wait for each other for ever: the
+// ReadLock waits for later writers, and these writers wait for the ReadLock. The test documents
+// this fault of kazoo, without a contender of ours.
 func TestKazooReadersWaitForLaterWriters(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, srv servers.Server) {
@@ -253,12 +254,12 @@ func TestKazooReadersWaitForLaterWriters(t *testing.T) {
 		if got := answered(t, "try", reader); got != "false" {
 			t.Errorf("the reader that is first in line: %s", got)
 		}
-		answered(t, "acquire", writer) // since the reader has given up
+		answered(t, "acquire", writer) // because the reader has given up
 		second.writer.call(t, "release")
 	})
 }
 
-// start runs a call that may wait, in the background.
+// start runs a blocking call in the background.
 func start(run func() error) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- run() }()

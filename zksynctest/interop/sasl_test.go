@@ -15,9 +15,9 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// The SASL clients of kazoo and Curator authenticate at the embedded server, and our
-// client reads a znode of theirs only as the same user. Breaks if the embedded server
-// gives no identity, or the wrong one.
+// The SASL clients of kazoo and Curator authenticate at the embedded server, and our client reads a
+// znode of theirs only as the same user. The test fails if the embedded server assigns no identity
+// or a wrong identity.
 func TestSASLClients(t *testing.T) {
 	srv := zksynctest.Start(t, zksynctest.WithConfig(zkserver.Config{SASLUsers: map[string]string{"bob": "secret"}, RequireSASL: true}))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

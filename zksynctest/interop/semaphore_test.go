@@ -138,9 +138,8 @@ func TestSemaphoreWithKazoo(t *testing.T) {
 	}
 }
 
-// spans are times of holding, in milliseconds. Both ends are rounded down, so two
-// spans do not overlap if the later one begins in the millisecond in which the
-// earlier one ends.
+// spans records times of holding, in milliseconds. Both ends are rounded down, so two spans do not
+// overlap if the later span begins in the millisecond in which the earlier span ends.
 type spans struct {
 	mu  sync.Mutex
 	all [][2]int64
@@ -152,7 +151,7 @@ func (s *spans) add(from, to int64) {
 	s.all = append(s.all, [2]int64{from, to})
 }
 
-// most is how many there were at once.
+// most returns the maximum number of simultaneous spans.
 func (s *spans) most() int {
 	type change struct{ at, by int64 }
 	var changes []change

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// A witness knows by the file system, and not by the lock, whether two hold at
-// once: testdata/java/Witness.java says how.
+// A witness detects two simultaneous holders with the file system, independently of the lock: see
+// testdata/java/Witness.java.
 type witness struct{ dir, name string }
 
 // newWitness prepares a directory for the witnesses of all processes.
@@ -78,7 +78,7 @@ func (w witness) count() (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(b)))
 }
 
-// order lists who has held, one after another.
+// order lists the holders, one after another.
 func (w witness) order(t testing.TB) []string {
 	t.Helper()
 	b, err := os.ReadFile(w.file("order"))
@@ -88,7 +88,7 @@ func (w witness) order(t testing.TB) []string {
 	return strings.Fields(string(b))
 }
 
-// The witness of these tests objects to two holders.
+// The witness of these tests reports two simultaneous holders.
 func TestWitness(t *testing.T) {
 	t.Parallel()
 	w := newWitness(t)

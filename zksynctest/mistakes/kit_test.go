@@ -35,7 +35,7 @@ type kit struct {
 	start time.Time
 }
 
-// begin starts the clock, when the trouble has begun.
+// begin starts the clock when the fault is in place.
 func (k *kit) begin() {
 	k.start = time.Now()
 	ctx, cancel := context.WithTimeout(k.Context(), patience)
@@ -43,7 +43,7 @@ func (k *kit) begin() {
 	k.ctx = ctx
 }
 
-// connect begins, and connects with the options of the kit.
+// connect starts the clock, and connects with the options of the kit.
 func (k *kit) connect(servers string, opts ...session.Option) error {
 	k.begin()
 	m, err := session.Connect(k.ctx, servers, append(k.opts, opts...)...)
@@ -54,7 +54,7 @@ func (k *kit) connect(servers string, opts ...session.Option) error {
 	return err
 }
 
-// manager is a Manager whose connection works at first.
+// manager returns a Manager with a working connection.
 func (k *kit) manager(servers string, opts ...session.Option) *session.Manager {
 	k.Helper()
 	m, err := session.Connect(k.Context(), servers, append(k.opts, opts...)...)
@@ -78,7 +78,7 @@ func (k *kit) server(cfg zkserver.Config) *zksynctest.Server {
 	return zksynctest.Start(k, zksynctest.WithConfig(cfg))
 }
 
-// listen starts a service that serves each connection by serve.
+// listen starts a service that handles each connection with serve.
 func (k *kit) listen(serve func(net.Conn)) string {
 	k.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -101,7 +101,7 @@ func (k *kit) listen(serve func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// await waits until the answer of a server to srvr has a text.
+// await waits until a server's answer to srvr contains a text.
 func (k *kit) await(address, text string) {
 	k.Helper()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -119,7 +119,7 @@ func (k *kit) await(address, text string) {
 	k.Fatalf("%s does not become %s", address, text)
 }
 
-// closed is an address on which nothing listens.
+// closed returns an address without a listener.
 func (k *kit) closed() string {
 	k.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -130,8 +130,8 @@ func (k *kit) closed() string {
 	return l.Addr().String()
 }
 
-// secure puts TLS in front of an embedded server, with a certificate for localhost that
-// ends at until, and returns the address and a pool that trusts the certificate.
+// secure puts TLS in front of an embedded server, with a certificate for localhost that expires at
+// until, and returns the address and a pool that trusts the certificate.
 func (k *kit) secure(until time.Time, clients tls.ClientAuthType) (string, *x509.CertPool) {
 	k.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -181,14 +181,14 @@ func copyBytes(to, from net.Conn) {
 	}
 }
 
-// patience is how long the calls of the cases wait: a little longer than the time after
-// which the first line must be there.
+// patience is the timeout of the calls in the cases: a little longer than the time limit of the
+// first line.
 const patience = 4500 * time.Millisecond
 
 // An outcome is the first line and the error that a user sees in a case.
 type outcome struct {
 	first time.Duration // until the first line or the error
-	line  string        // the first line; empty if there was none before the error
+	line  string        // the first line; empty if the error came first
 	err   error
 }
 
@@ -205,7 +205,7 @@ func run(t *testing.T, c trouble) outcome {
 		}
 		fields := e.ContextMap()
 		o.line = e.Message
-		for _, f := range e.Context { // in their order
+		for _, f := range e.Context { // in the order of the fields
 			o.line += fmt.Sprintf(" %s=%v", f.Key, fields[f.Key])
 		}
 		o.first = min(o.first, e.Time.Sub(k.start))
@@ -214,7 +214,7 @@ func run(t *testing.T, c trouble) outcome {
 	return o
 }
 
-// variable are the parts of texts that differ from run to run.
+// variable has the parts of texts that differ from run to run.
 var variable = []struct {
 	re *regexp.Regexp
 	by string
@@ -229,7 +229,7 @@ var variable = []struct {
 	{regexp.MustCompile(`\d+ attempts`), "… attempts"},
 }
 
-// stable makes a text the same in each run.
+// stable replaces the variable parts of a text.
 func stable(s string) string {
 	for _, v := range variable {
 		s = v.re.ReplaceAllStringFunc(s, func(m string) string {

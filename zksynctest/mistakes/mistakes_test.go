@@ -24,8 +24,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(zksynctest.StopSharedAfter(m))
 }
 
-// The first log line or error of each misconfiguration and outage comes within four
-// seconds and says the cause, and the error of the call says it, too.
+// The first log line or error of each misconfiguration and outage comes within four seconds and
+// states the cause, and so does the error of the call.
 func TestMistakesAndOutages(t *testing.T) {
 	bounds.Long(t)
 	const limit = 4 * time.Second
@@ -103,7 +103,7 @@ the first report of a wait.
 	return b.String()
 }
 
-// short cuts a text to the part around the words that it must contain.
+// short cuts a text to the part around the required words.
 func short(s, says string) string {
 	const before, most = 60, 150
 	s = strings.ReplaceAll(strings.ReplaceAll(s, "|", "\\|"), "`", "'")
@@ -123,7 +123,7 @@ func short(s, says string) string {
 	return "`" + text + "`"
 }
 
-// write replaces the section of the table.
+// write replaces the section of the table in the page.
 func write(section string) error {
 	page, err := os.ReadFile(document)
 	if err != nil && !os.IsNotExist(err) {

@@ -18,12 +18,12 @@ type simClient struct {
 	number  int
 	manager int
 	m       *session.Manager
-	at      int // its action
+	at      int // index of its current action
 
 	// Guarded by the world's mutex:
 	waits    context.Context // the last context of its action,
 	cancel   context.CancelFunc
-	gaveUpAt time.Time // and when a fault has ended that context
+	gaveUpAt time.Time // and the time at which a fault ended that context
 }
 
 // run carries out a client's actions in order.
@@ -45,11 +45,11 @@ func (c *simClient) run(ctx context.Context, actions []action, do func(*simClien
 	}
 }
 
-// errSibling marks the causes of ends of contexts. A cause may wrap any error, as when
+// errSibling marks the causes with which contexts end. A cause may wrap any error, for example when
 // a sibling in an errgroup has failed.
 var errSibling = errors.New("a sibling has failed")
 
-// causes are errors that calls go by if they come from a server or a session.
+// causes has errors to which calls react if the errors come from a server or a session.
 var causes = []error{nil, zksync.ErrLost, zk.ErrNoNode, zk.ErrNodeExists, zksync.ErrIDTaken}
 
 // context returns a new context for an action.
@@ -71,8 +71,8 @@ func (c *simClient) context(a action) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// suspend stops a Manager's process: its frames neither come nor go, and its clients do
-// nothing when they are next to do something.
+// suspend stops a Manager's process: its frames stop in both directions, and its clients stop
+// before their next action.
 func (w *world) suspend(manager int, d time.Duration) {
 	w.net.Hold(manager, d)
 	w.mu.Lock()
@@ -88,14 +88,14 @@ func (c *simClient) wake() {
 	time.Sleep(time.Until(until))
 }
 
-// lossOf reports whether the context of a hold has ended because the hold is lost, and
-// not because of the caller's context.
+// lossOf reports whether the context of a hold has ended because the hold is lost, and not because
+// the caller's context has ended.
 func lossOf(held context.Context) bool {
 	cause := context.Cause(held)
 	return errors.Is(cause, zksync.ErrLost) && !errors.Is(cause, errSibling)
 }
 
-// giveUp cancels the calls that clients wait for, if they have contexts.
+// giveUp cancels the contexts of the calls in which clients wait.
 func (w *world) giveUp(clients []int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,7 +107,7 @@ func (w *world) giveUp(clients []int) {
 	}
 }
 
-// gaveUp reports whether an error says that a wait was cancelled or took too long.
+// gaveUp reports whether an error is a cancellation or a timeout of a wait.
 func gaveUp(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

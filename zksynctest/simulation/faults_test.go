@@ -10,45 +10,44 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
 )
 
-// A fault is one thing that goes wrong, at a time or at the first fitting frame
-// from then on.
+// A fault happens at a time, or at the first matching frame from then on.
 type fault struct {
 	at      time.Duration
 	kind    faultKind
 	manager int
-	aimed   bool // at a Manager that holds something then, if any does
+	aimed   bool // strikes a Manager that holds something at that time, if there is one
 	ends    bool // the strike ends the session that it hits, by force
 	length  time.Duration
 	strike  network.Strike
-	quits   []int // the clients whose calls are cancelled when strike has struck,
+	quits   []int // clients whose calls are cancelled after strike has struck,
 	after   time.Duration
 }
 
 type faultKind int
 
 const (
-	frameFault faultKind = iota // strike says what
+	frameFault faultKind = iota // strike describes the fault
 	disconnect
 	partition
-	holdFrames // its frames neither come nor go
+	holdFrames // its frames stop in both directions
 	lag
 	cutFromLeader
 	delayRemoval
 	restart
 	freeze
 	expire
-	stopOne // of the servers
+	stopOne // one of the servers
 	freezeOne
 	lagOne
 	cutOne
-	stranded       // on a server without a leader, and no other can be reached
+	stranded       // connected to a server without a leader; no other server can be reached
 	staleAfterLoss // all servers lag, and the answer to a transaction is lost
-	limp           // it hears of changes now and then only
+	limp           // it learns of changes only now and then
 	limpAll
 	suspend   // the whole process of a Manager
-	depose    // the leader, which does not know
+	depose    // the leader, which does not notice
 	throttle  // requests are refused
-	cutBehind // the server is cut off right after it has forwarded a request
+	cutBehind // the server is cut off directly after it has forwarded a request
 )
 
 func (f fault) String() string {
@@ -77,14 +76,14 @@ func (f fault) String() string {
 	}[f.kind], who, f.length)
 }
 
-// interesting are the requests that primitives make, by their type: faults at these
-// requests find the most bugs.
+// interesting has the types of the requests that primitives make: faults at these requests find the
+// most bugs.
 var interesting = []int32{0, 0, 14, 14, 14, 2, 1, 12, 9, 4, 3, 5}
 
 const opMulti = 14
 
-// drawFaults draws a schedule. One in three has sessions that are ended by force,
-// from which only tokens protect.
+// drawFaults draws a schedule. One schedule in three has sessions that are ended by force, against
+// which only tokens protect.
 func drawFaults(r *rand.Rand, p *plan) []fault {
 	forced := r.IntN(3) == 0
 	var all []fault
@@ -119,7 +118,7 @@ func drawFaults(r *rand.Rand, p *plan) []fault {
 	return all
 }
 
-// mishaps has the kinds of faults as often as they are to be drawn.
+// mishaps has the kinds of faults, repeated according to their frequency.
 var mishaps = []faultKind{
 	disconnect, partition, partition, partition, holdFrames, holdFrames, lag, cutFromLeader, cutFromLeader, delayRemoval, delayRemoval, restart, freeze, expire, expire,
 	stopOne, stopOne, freezeOne, lagOne, lagOne, cutOne, cutOne, stranded, stranded, stranded, staleAfterLoss, staleAfterLoss, staleAfterLoss,
@@ -132,21 +131,21 @@ func drawStrike(r *rand.Rand, f fault) network.Strike {
 	if s.Dir = network.Direction(r.IntN(2)); s.Dir == network.Up {
 		s.Op = interesting[r.IntN(len(interesting))]
 		if s.Do == network.Lose {
-			s.Do = network.Reset // a server that gets a request gets those before it
+			s.Do = network.Reset // a server that receives a request has received the requests before it
 		}
 	}
 	return s
 }
 
-// aimAtRequest makes f strike one of the requests that matter, of any client, and
-// mostly hold the request up while the calls of some clients are cancelled. The state
-// that caused the request may then have changed.
+// aimAtRequest makes f strike one of the relevant requests, of any client. Usually f delays the
+// request while the calls of some clients are cancelled. The state that caused the request may then
+// have changed.
 func (f *fault) aimAtRequest(r *rand.Rand, p *plan) {
 	f.strike = p.workload.aims[r.IntN(len(p.workload.aims))]
 	s := &f.strike
 	s.Client, s.Nth, s.For = network.Anyone, 1+r.IntN(2), f.length
 	s.Do = []network.Effect{network.Stall, network.Stall, network.Stall, network.Stall, network.Reset, network.ResetAfter}[r.IntN(6)]
-	if r.IntN(2) == 0 { // not for so long that somebody else does it
+	if r.IntN(2) == 0 { // shorter than the time after which another client takes over
 		s.For = upTo(r, p.timeout()/20)
 	}
 	f.after = upTo(r, s.For)
@@ -157,14 +156,14 @@ func (f *fault) aimAtRequest(r *rand.Rand, p *plan) {
 	}
 }
 
-// lose makes f strike one of the requests of any client, or the answer to it, mostly
-// so that the client does not learn the outcome.
+// lose makes f strike one of the requests of any client, or its answer, usually so that the client
+// does not learn the outcome.
 func (f *fault) lose(r *rand.Rand, requests []network.Strike) {
 	s, aim := &f.strike, requests[r.IntN(len(requests))]
 	s.Client, s.Dir, s.Nth = network.Anyone, network.Direction(r.IntN(2)), 1+r.IntN(3)
 	s.Op, s.Has, s.And, s.Lacks = aim.Op, aim.Has, aim.And, aim.Lacks
 	s.Do = []network.Effect{network.Reset, network.Reset, network.Reset, network.Stall, network.Swallow, network.Swallow, network.ResetAfter, network.Lose}[r.IntN(8)]
 	if s.Dir == network.Up && s.Do == network.Lose {
-		s.Do = network.Reset // a server that gets a request gets those before it
+		s.Do = network.Reset // a server that receives a request has received the requests before it
 	}
 }

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// A feeder puts messages so that every consumer gets one in the end. It finds consumers
-// and producers that sleep: after the faults it puts nothing while a message is there
-// that a waiting consumer could have. It knows no capacity: consumers that have gone may
-// have claimed everything that there is room for.
+// A feeder puts messages so that every consumer finally gets one. It detects consumers and
+// producers that sleep: after the faults it puts no message while a message exists that a waiting
+// consumer could receive. It ignores the capacity: consumers that have ended may have claimed as
+// many messages as the capacity allows.
 type feeder struct {
 	st      *stream
 	user    *queueUser
-	backlog int           // is put at the start
-	burst   int           // is put each time
-	until   time.Duration // how long it feeds during the faults
+	backlog int           // number of messages at the start
+	burst   int           // number of messages of each put
+	until   time.Duration // how long it puts messages during the faults
 }
 
 func newFeeder(st *stream, r *rand.Rand) *feeder {
@@ -28,8 +28,8 @@ func newFeeder(st *stream, r *rand.Rand) *feeder {
 	return f
 }
 
-// run feeds until ctx ends. Right after the faults, claims of lost sessions are still
-// there, and nothing is put for a while.
+// run puts messages until ctx ends. Directly after the faults it pauses, because claims of lost
+// sessions still exist.
 func (f *feeder) run(ctx context.Context, c *simClient) {
 	t := f.st.w.plan.timeout()
 	f.put(ctx, c, f.backlog)
@@ -46,8 +46,8 @@ func (f *feeder) run(ctx context.Context, c *simClient) {
 	}
 }
 
-// wakeUp looks for sleepers when nothing has happened for a while, and then makes
-// something happen.
+// wakeUp checks for sleepers when nothing has happened for a while, and then puts or takes a
+// message.
 func (f *feeder) wakeUp(ctx context.Context, c *simClient) {
 	st := f.st
 	consumers, producers := st.waitingFor(st.w.plan.timeout() / 2)
@@ -84,15 +84,15 @@ func (f *feeder) put(ctx context.Context, c *simClient, n int) {
 	}
 }
 
-// stir notes that something happens in the queue.
+// stir records an event of the queue.
 func (st *stream) stir() { st.stirred.Store(time.Now().UnixNano()) }
 
-// quietFor reports whether nothing has happened for d.
+// quietFor reports whether there was no event for d.
 func (st *stream) quietFor(d time.Duration) bool {
 	return time.Now().UnixNano()-st.stirred.Load() >= int64(d)
 }
 
-// waiting notes that a consumer or a producer waits until done is called.
+// waiting records that a consumer or a producer waits until done is called.
 func (st *stream) waiting(of map[*time.Time]bool) (done func()) {
 	since := time.Now()
 	st.mu.Lock()
@@ -106,7 +106,7 @@ func (st *stream) waiting(of map[*time.Time]bool) (done func()) {
 	}
 }
 
-// waitingFor counts who has waited for d.
+// waitingFor returns the numbers of consumers and producers that have waited for d.
 func (st *stream) waitingFor(d time.Duration) (consumers, producers int) {
 	count := func(of map[*time.Time]bool) (n int) {
 		for since := range of {

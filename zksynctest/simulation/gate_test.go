@@ -10,15 +10,15 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// The events of a gate. turned: the gate is opened or closed, as the servers report.
-// seen: a call returns because the gate has the state that the caller waits for, and the
-// gate had this state at some time during the call.
+// The events of a gate. turned: the gate was opened or closed, as the servers report. seen: a call
+// returned because the gate had the state that the caller waits for, and the gate had this state at
+// some time during the call.
 type (
 	turned struct{ open bool }
 	seen   struct{ open bool }
 )
 
-// gate is the model of a Barrier.
+// gate returns the model of a Barrier.
 func gate() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return true },
@@ -49,7 +49,7 @@ var gates = &workload{
 		for i := range value {
 			value[i] = zksync.NewBarrier(w.managers[i%w.plan.managers], path)
 		}
-		// Nobody waits for ever: somebody opens the gate now and then, and in the end.
+		// No caller waits for ever: a helper opens the gate repeatedly, and in the end.
 		w.helper(func(ctx context.Context, c *simClient) {
 			for ctx.Err() == nil {
 				time.Sleep(w.plan.timeout() / 2)
@@ -68,7 +68,7 @@ var gates = &workload{
 			case a.kind < 60:
 				return c.turn(ctx, h, "wait", true, b.Wait)
 			}
-			// Somebody else is told that it is closed, or open, and goes on from there.
+			// Other clients learn that the gate is closed, or open, and continue from there.
 			if err := c.turn(ctx, h, "close", false, b.Set); err != nil || ctx.Err() != nil {
 				return err
 			}
@@ -83,8 +83,7 @@ var gates = &workload{
 	},
 }
 
-// turn does something at a gate after which, if it succeeds, that has been open,
-// or not.
+// turn makes a call after which, if it succeeds, the gate has been open, or closed.
 func (c *simClient) turn(ctx context.Context, h *history, what string, open bool, do func(context.Context) error) error {
 	called := h.clock.Add(1)
 	err := do(ctx)

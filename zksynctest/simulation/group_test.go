@@ -15,11 +15,11 @@ import (
 
 const groupPath = "/groups/g"
 
-// groups have clients join and leave under few ids, list the members, and follow them.
+// groups makes clients join and leave under few ids, list the members, and follow them.
 var groups = &workload{name: "group", start: func(w *world) func(*simClient, action) error {
 	k := &registrar{w: w, joins: map[string]int{}, leaves: map[string]int{}, live: map[string]int{}, data: map[string]map[string]bool{}}
 	k.h = w.object("group", porcupine.Model{})
-	w.objects[len(w.objects)-1].check = func() []string { return nil } // members are checked when they are listed
+	w.objects[len(w.objects)-1].check = func() []string { return nil } // each list of members is checked when it is returned
 	for i, m := range w.managers {
 		k.groups = append(k.groups, zksync.NewGroup(m, groupPath))
 		k.readers = append(k.readers, &groupReader{k: k, tokens: map[string]int64{}})
@@ -42,7 +42,7 @@ var groups = &workload{name: "group", start: func(w *world) func(*simClient, act
 // ids are the ids under which clients join.
 var ids = []string{"a", "b", "c"}
 
-// A registrar knows who has joined and left.
+// A registrar records the members that have joined and left.
 type registrar struct {
 	w       *world
 	h       *history
@@ -53,7 +53,7 @@ type registrar struct {
 	joins  map[string]int             // calls of Join
 	leaves map[string]int             // calls of Leave, and losses of sessions
 	live   map[string]int             // members that have not left
-	data   map[string]map[string]bool // that a member may have
+	data   map[string]map[string]bool // data that a member may have
 	writes int
 }
 
@@ -91,7 +91,7 @@ func (k *registrar) act(c *simClient, a action) error {
 		}
 	}
 	k.count(k.leaves, id, 1)
-	err = m.Leave() // an error says that it goes on in the background
+	err = m.Leave() // after an error, Leave continues in the background
 	k.w.say("client %d has left %s: %v", c.number, id, err)
 	k.count(k.live, id, -1)
 	return nil
@@ -118,8 +118,8 @@ func (k *registrar) write(id string) []byte {
 
 // A census is the state of the members at one time.
 type census struct {
-	owner  map[string]int64 // the session by which an id is there, unless the session has ended
-	names  []string         // of the znodes
+	owner  map[string]int64 // session that owns the id's znode, unless the session has ended
+	names  []string         // names of the znodes
 	leaves map[string]int
 	joins  map[string]int
 	live   map[string]int
@@ -173,7 +173,7 @@ func (k *registrar) members(ctx context.Context, c *simClient) error {
 	return nil
 }
 
-// wellFormed checks the invariants of any list of members.
+// wellFormed checks the invariants that hold for any list of members.
 func (k *registrar) wellFormed(list []zksync.Member) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -190,7 +190,7 @@ func (k *registrar) wellFormed(list []zksync.Member) error {
 	return nil
 }
 
-// compare compares the lists of the streams with the servers, when nothing changes.
+// compare compares the lists of the streams with the servers, when there are no changes.
 func (k *registrar) compare() {
 	var want []string
 	for _, id := range ids {
@@ -205,12 +205,12 @@ func (k *registrar) compare() {
 	}
 }
 
-// A groupReader follows the members over a Manager.
+// A groupReader follows the members with one Manager.
 type groupReader struct {
 	k *registrar
 
 	mu     sync.Mutex
-	tokens map[string]int64 // the newest of each id
+	tokens map[string]int64 // newest token of each id
 	newest []string
 }
 

@@ -16,30 +16,28 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// A history records the acquisitions and releases of goroutines, for a check against
-// a model. Its clock is a counter, so that events at one instant of a bubble have an
-// order too.
+// A history records the acquisitions and releases of goroutines, to be checked against a model. Its
+// clock is a counter, so that events at the same instant of a bubble are also ordered.
 type history struct {
 	clock atomic.Int64
 
 	mu  sync.Mutex
 	ops []porcupine.Operation
-	// The times at which sessions were ended by force, by the number of the Manager.
-	// From then on the session's holds were not protected any more, even if the
-	// Manager learnt of the end later.
+	// The times at which sessions were ended by force, by the number of the Manager. From then on
+	// the session's holds were no longer protected, even if the Manager learned of the end later.
 	broken map[int][]*[2]int64
 	lost   int
 }
 
 // The events of a history. A writer takes all units.
 type (
-	take   struct{ units int } // units < 0: a writer
+	take   struct{ units int } // units < 0 is a writer
 	give   struct{ units int }
-	lower  struct{} // a writer goes on as a holder of 1 unit
+	lower  struct{} // a writer continues as a holder of 1 unit
 	resize struct{ n int }
 )
 
-// note adds an operation that was called at one time and had returned at another.
+// note adds an operation with the times of its call and of its return.
 func (h *history) note(client int, what any, call, back int64) {
 	h.noteResult(client, what, nil, call, back)
 }
@@ -51,8 +49,8 @@ func (h *history) noteResult(client int, what, result any, call, back int64) {
 	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: what, Output: result, Call: call, Return: back})
 }
 
-// breaks notes that the Manager's session is about to be ended by force, which
-// the Manager learns some time later.
+// breaks records that the Manager's session is about to be ended by force. The Manager learns of
+// the end later.
 func (h *history) breaks(manager int, s *session.Session) {
 	b := &[2]int64{h.clock.Add(1), math.MaxInt64}
 	h.mu.Lock()
@@ -68,9 +66,8 @@ func (h *history) breaks(manager int, s *session.Session) {
 	})
 }
 
-// doubtful reports whether a session that had been ended by force may have granted
-// the hold that was called for and returned at these times, before the Manager learnt
-// of the end. Nothing can be checked about such a hold.
+// doubtful reports whether a session that was ended by force may have granted the hold with these
+// times of call and return, before the Manager learned of the end. Such a hold cannot be checked.
 func (h *history) doubtful(manager int, called, returned int64, err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,9 +83,9 @@ func (h *history) doubtful(manager int, called, returned int64, err error) bool 
 	return false
 }
 
-// end is from when on a hold may have been none any more that was granted and
-// left at these times: if its session was ended by force in between, from then on,
-// even if the release knew nothing of it.
+// end returns the time from which on a hold with these times of grant and release may have been
+// lost: the time at which its session was ended by force, if that was in between, even if the
+// release did not report the loss.
 func (h *history) end(manager int, returned, leaving int64) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -100,7 +97,7 @@ func (h *history) end(manager int, returned, leaving int64) int64 {
 	return leaving
 }
 
-// hold is one hold from the call on, with its release.
+// hold makes one hold: it acquires, stays and releases.
 func (h *history) hold(client, manager int, what take, acquire func() (context.Context, error), stay time.Duration, release func() error) error {
 	called := h.clock.Add(1)
 	held, err := acquire()
@@ -122,8 +119,7 @@ func (h *history) hold(client, manager int, what take, acquire func() (context.C
 	return withoutLoss(err)
 }
 
-// withoutLoss removes the error of a loss, for callers that have taken the loss into
-// account.
+// withoutLoss removes the error of a loss, for callers that have handled the loss.
 func withoutLoss(err error) error {
 	if errors.Is(err, zksync.ErrLost) {
 		return nil
@@ -138,9 +134,9 @@ type grant struct {
 	value any
 }
 
-// units is the model of a lock with n units, all of which a writer takes. If the
-// takes have grants, the token of a writer is greater than all tokens before, and the
-// token of any other taker is greater than the tokens of all writers before.
+// units returns the model of a lock with n units, all of which a writer takes. If the takes have
+// grants, the token of a writer is greater than all earlier tokens, and the token of any other
+// taker is greater than the tokens of all earlier writers.
 func units(n int) porcupine.Model {
 	type state struct {
 		n, held      int
@@ -198,7 +194,7 @@ func units(n int) porcupine.Model {
 	}
 }
 
-// check fails the test if the history does not fit the model of n units.
+// check fails the test if the history does not match the model of n units.
 func (h *history) check(t *testing.T, n int) {
 	t.Helper()
 	h.mu.Lock()

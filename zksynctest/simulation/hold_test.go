@@ -12,16 +12,16 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// A holding is a hold whose context lives, as far as it is known.
+// A holding is a hold whose context was alive when it was last checked.
 type holding struct {
 	ctx     context.Context
 	manager int
 	h       *history
-	session int64 // 0 until it is known
+	session int64 // 0 until it is determined
 	what    string
 }
 
-// A resource is protected by a lock, and checks tokens as resources should.
+// A resource is protected by a lock, and checks fencing tokens.
 type resource struct {
 	mu     sync.Mutex
 	newest int64
@@ -38,8 +38,8 @@ func (r *resource) read(token int64) (value int, ok bool) {
 	return r.value, true
 }
 
-// write puts value+1 in the place of value. The error says that the resource had
-// another value, though the token is good.
+// write replaces value with value+1. It returns an error if the resource had another value although
+// the token is valid.
 func (r *resource) write(token int64, value int) (ok bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,18 +57,18 @@ func (r *resource) write(token int64, value int) (ok bool, err error) {
 // A tenancy has the parameters of hold.
 type tenancy struct {
 	h       *history
-	value   any // through which
+	value   any // the value that acquires
 	what    take
 	acquire func(ctx context.Context) (held context.Context, ok bool, err error)
 	release func() error
-	res     *resource                                              // nil if tokens protect nothing
+	res     *resource                                              // nil if tokens protect no resource
 	fenced  bool                                                   // tokens grow
-	silent  bool                                                   // the release tells of no loss
-	record  func(called, returned, leaving, gone int64, err error) // if it is no take and give
+	silent  bool                                                   // the release reports no loss
+	record  func(called, returned, leaving, gone int64, err error) // replaces take and give, if not nil
 }
 
-// hold is one hold, from the call on, with its release. The times and results of the
-// calls go to the history.
+// hold makes one hold, including its release, and records the times and results of the calls in the
+// history.
 func (c *simClient) hold(a action, y tenancy) error {
 	ctx, cancel := c.context(a)
 	defer cancel()
@@ -102,7 +102,7 @@ func (c *simClient) hold(a action, y tenancy) error {
 	}
 	err = y.release()
 	if at := endedAt.Load(); at != 0 && at < leaving && (y.silent || errors.Is(err, zksync.ErrLost)) {
-		leaving = at // also if the caller's context ended: a caller that heeds its context learns of no later loss
+		leaving = at // also if the caller's context ended: a caller that observes its context learns of no later loss
 	}
 	c.w.say("client %d has released with token %d: %v", c.number, token, err)
 	gone := h.clock.Add(1)
@@ -125,7 +125,7 @@ func (c *simClient) hold(a action, y tenancy) error {
 	return wrong
 }
 
-// use is the client's work while it holds something.
+// use simulates the client's work during a hold.
 func (c *simClient) use(a action, y tenancy, held context.Context, token int64) error {
 	before := y.h.clock.Load()
 	value, fresh := 0, true
@@ -161,8 +161,8 @@ func stay(ctx context.Context, d time.Duration) {
 	}
 }
 
-// forcedSince says whether a session of the Manager was ended by force after a
-// time, or before it without its knowledge.
+// forcedSince reports whether a session of the Manager was ended by force after a time, or before
+// it without the Manager's knowledge.
 func (h *history) forcedSince(manager int, since int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -174,7 +174,7 @@ func (h *history) forcedSince(manager int, since int64) bool {
 	return false
 }
 
-// watch has the monitor look after a hold until the function returned is called.
+// watch makes the monitor check a hold until forget is called.
 func (w *world) watch(x *holding) (forget func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,8 +186,8 @@ func (w *world) watch(x *holding) (forget func()) {
 	}
 }
 
-// monitor looks, right after the instants at which the server may expire sessions,
-// whether the sessions of all holds still exist.
+// monitor checks whether the sessions of all holds still exist, directly after the instants at
+// which the server may expire sessions.
 func (w *world) monitor(ctx context.Context) {
 	for {
 		next := w.begun.Add(time.Since(w.begun).Truncate(w.plan.tick/2) + w.plan.tick/2 + 1)
@@ -216,7 +216,7 @@ func (w *world) lookAtHoldings() {
 	}
 	for _, x := range all {
 		if x.session == 0 {
-			// Nothing is held by an older session than the present one.
+			// No hold has an older session than the present session.
 			if w.managers[x.manager].State() == session.Connected {
 				if s := w.sessionOf(x.manager); s != nil {
 					x.session = s.ID()

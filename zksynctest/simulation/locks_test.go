@@ -9,8 +9,8 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// each makes a value for every second client of a Manager, so that some clients share
-// a value, and returns a function that finds the value of a client.
+// each creates a value for every second client of a Manager, so that some clients share a value,
+// and returns a function that returns the value of a client.
 func each[T any](w *world, make func(manager int) T) func(c *simClient) T {
 	values := map[[2]int]T{}
 	for i := range w.plan.clients {
@@ -54,7 +54,7 @@ var mutexes = &workload{name: "mutex", start: func(w *world) func(*simClient, ac
 	}
 }}
 
-// patiently makes one form of an acquisition of another.
+// patiently converts an acquisition into the form of a try.
 func patiently(acquire func(context.Context) (context.Context, error)) func(context.Context) (context.Context, bool, error) {
 	return func(ctx context.Context) (context.Context, bool, error) {
 		held, err := acquire(ctx)
@@ -62,7 +62,7 @@ func patiently(acquire func(context.Context) (context.Context, error)) func(cont
 	}
 }
 
-// blind is a hold by a client that has no context of the hold to learn from.
+// blind makes a hold without a held context.
 func (c *simClient) blind(a action, h *history, acquire func(context.Context) error, release func() error) error {
 	ctx, cancel := c.context(a)
 	defer cancel()
@@ -79,7 +79,7 @@ func (c *simClient) blind(a action, h *history, acquire func(context.Context) er
 	err := release()
 	gone := h.clock.Add(1)
 	if errors.Is(err, zksync.ErrLost) {
-		leaving = returned // or any time later
+		leaving = returned // or at any later time
 	}
 	c.w.say("client %d held without a context, and has released: %v", c.number, err)
 	if !h.doubtful(c.manager, called, returned, err) {
@@ -89,7 +89,7 @@ func (c *simClient) blind(a action, h *history, acquire func(context.Context) er
 	return withoutLoss(err)
 }
 
-// do is a hold in the form of a function that is called with it.
+// do makes a hold with a function that runs while the hold lasts.
 func (c *simClient) do(a action, y tenancy, do func(context.Context, func(context.Context) error) error) error {
 	began, over, done := make(chan context.Context), make(chan struct{}), make(chan error, 1)
 	y.acquire = func(ctx context.Context) (context.Context, bool, error) {
@@ -118,7 +118,7 @@ func (c *simClient) do(a action, y tenancy, do func(context.Context, func(contex
 	return c.hold(a, y)
 }
 
-// probe has it tried, when all is over, whether a value can be had.
+// probe registers a check that a value can be acquired after the run.
 func (w *world) probe(name string, acquire func(context.Context) error, release func() error) {
 	w.probes = append(w.probes, func(ctx context.Context) error {
 		if err := acquire(ctx); err != nil {

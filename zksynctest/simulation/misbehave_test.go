@@ -7,7 +7,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// misbehave makes the faults of the plan happen, until calm.
+// misbehave applies the faults of the plan, until calm.
 func (w *world) misbehave() {
 	start := time.Now()
 	for _, f := range w.plan.faults {
@@ -126,8 +126,7 @@ func (w *world) happen(f fault, calm time.Time) {
 	}
 }
 
-// throttlable reports whether a server may refuse a request because it has too much to
-// do.
+// throttlable reports whether an overloaded server may refuse a request.
 func throttlable(op zkserver.OpCode) bool {
 	switch op {
 	case zkserver.OpConnect, zkserver.OpPing, zkserver.OpCloseSession, zkserver.OpAuth:
@@ -149,10 +148,10 @@ func (w *world) endSession(manager int) {
 	}
 }
 
-// limps is how often a limping session catches up.
+// limps is the number of times that a limping session catches up.
 const limps = 8
 
-// limp has Managers see an older state of the tree for a time, unless they sync.
+// limp makes Managers see an older state of the tree for a time, unless they sync.
 func (w *world) limp(managers []int, length time.Duration) {
 	for _, m := range managers {
 		go func() {
@@ -169,7 +168,7 @@ func (w *world) limp(managers []int, length time.Duration) {
 	}
 }
 
-// holder is a Manager by which something is held, and otherwise the one given.
+// holder returns a Manager that holds something, or otherwise the given Manager.
 func (w *world) holder(otherwise int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,20 +184,20 @@ func (w *world) holder(otherwise int) int {
 	return first
 }
 
-// endpoint is the server that a fault strikes.
+// endpoint returns the server that a fault strikes.
 func (w *world) endpoint(f fault) *zkserver.Endpoint {
 	return w.srv.Endpoint(1 + int(f.length)%endpoints)
 }
 
-// thawOrder is the first act of a leader that goes on after a fault.
+// thawOrder returns the first action of a leader that resumes after a fault.
 func (w *world) thawOrder(f fault) zkserver.ThawOrder {
 	return zkserver.ThawOrder(int(f.at) % int(zkserver.SweepFirst+1))
 }
 
-// undo ends the effect of a fault.
+// undo ends the effect of a fault after a time.
 func (w *world) undo(after time.Duration, f func()) { time.AfterFunc(after, f) }
 
-// heal ends all effects of faults that have not ended yet.
+// heal ends the effects of all faults.
 func (w *world) heal() {
 	w.srv.DelayEphemeralRemoval(0)
 	w.srv.Thaw()

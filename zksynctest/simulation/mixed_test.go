@@ -1,7 +1,7 @@
 package simulation_test
 
-// mixed has a lock, a semaphore, an election and a queue used over the same
-// sessions, each by some of the clients.
+// mixed uses a lock, a semaphore, an election and a queue over the same sessions, each with some of
+// the clients.
 var mixed = &workload{name: "mixed", losses: requestsOfQueues, start: func(w *world) func(*simClient, action) error {
 	var all []func(*simClient, action) error
 	for _, part := range []*workload{mutexes, queues, semaphores, elections} {

@@ -9,15 +9,15 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// An object is something that a history is kept of.
+// An object is a primitive with a history.
 type object struct {
 	name    string
 	history *history
 	model   porcupine.Model
-	check   func() []string // instead of a search by the model
+	check   func() []string // replaces the search by the model, if not nil
 }
 
-// object registers something to keep a history of.
+// object registers a primitive and returns its history.
 func (w *world) object(name string, model porcupine.Model) *history {
 	o := &object{name: name, history: &history{}, model: model}
 	w.objects = append(w.objects, o)
@@ -39,8 +39,8 @@ func (o *object) verdict() []string {
 	return nil
 }
 
-// onChange has f called when path has been created or deleted by a request, before
-// anybody is told and before anything else is done.
+// onChange makes the servers call f when a request has created or deleted path, before any client
+// learns of the change and before any other request.
 func (w *world) onChange(path string, f func(there bool)) {
 	change := func(code zkserver.OpCode, at string) {
 		if at != path {

@@ -8,38 +8,38 @@ import (
 	"time"
 )
 
-// A plan has all actions and faults of a simulation. Shrinking leaves parts of the
-// plan out to find the parts that a failure needs.
+// A plan has all actions and faults of a simulation. Shrinking removes parts of the plan to find
+// the parts that a failure needs.
 type plan struct {
 	seed     uint64
 	workload *workload
 	session  time.Duration // the timeout
 	tick     time.Duration
-	reap     time.Duration // how often servers remove empty containers
+	reap     time.Duration // interval at which servers remove empty containers
 	managers int
-	clients  [][]action // by client, which uses the manager of its number modulo managers
+	clients  [][]action // by client; a client uses the manager of its number modulo managers
 	faults   []fault
 }
 
-// An action is one thing that a client does. Workloads read it as they like.
+// An action is one action of a client. Each workload interprets it differently.
 type action struct {
 	kind     int           // 0 to 99
-	pause    time.Duration // before it
-	patience time.Duration // how long it may take; 0 is any time
-	stay     time.Duration // how long something is held
-	stall    bool          // the holder does not look at the context meanwhile
+	pause    time.Duration // before the action
+	patience time.Duration // time limit; 0 means no limit
+	stay     time.Duration // duration of a hold
+	stall    bool          // the holder ignores the context during the hold
 	units    int           // 1 to 3
 }
 
 const calmAfter = 7 // session timeouts
 
-// timeout is the timeout of the sessions.
+// timeout returns the timeout of the sessions.
 func (p *plan) timeout() time.Duration { return p.session }
 
-// calm is when the faults end.
+// calm returns the time at which the faults end.
 func (p *plan) calm() time.Duration { return calmAfter * p.timeout() }
 
-// rnd is randomness for one purpose, which nothing else depends on.
+// rnd returns a source of random numbers for one purpose, independent of other purposes.
 func (p *plan) rnd(purpose uint64) *rand.Rand { return rand.New(rand.NewPCG(p.seed, purpose)) }
 
 const (
@@ -48,8 +48,8 @@ const (
 	forEndpoints
 )
 
-// newPlan draws a plan. The same seed gives the same plan; which workload it has
-// is the seed modulo their number, so that all have their share.
+// newPlan draws a plan. The same seed gives the same plan. The seed modulo the number of workloads
+// selects the workload, so that all workloads occur equally often.
 func newPlan(seed uint64, from []*workload) *plan {
 	p := &plan{seed: seed, workload: from[seed%uint64(len(from))]}
 	r := p.rnd(forPlan)
@@ -60,9 +60,8 @@ func newPlan(seed uint64, from []*workload) *plan {
 	pace := p.timeout() / 12
 	clients, actions := p.managers+r.IntN(2*p.managers+1), 4+r.IntN(5)
 	if p.workload.small {
-		// With more clients than a barrier counts on, hardly anything goes wrong; and
-		// with many operations in one history, the model accepts many explanations of
-		// it.
+		// With more clients than the size of a barrier, few faults have an effect; and with many
+		// operations in one history, the model accepts many explanations of the history.
 		clients = min(clients, 6)
 	}
 	if p.workload.crowd {
@@ -102,8 +101,8 @@ func newPlan(seed uint64, from []*workload) *plan {
 	return p
 }
 
-// upTo draws a duration that is no round number, so that hardly any two things
-// happen at the same instant.
+// upTo draws a duration that is not a round number, so that two events rarely happen at the same
+// instant.
 func upTo(r *rand.Rand, d time.Duration) time.Duration { return 1 + time.Duration(r.Int64N(int64(d))) }
 
 // clone copies the parts of a plan that shrinking changes.
@@ -114,7 +113,7 @@ func (p *plan) clone() *plan {
 	return &q
 }
 
-// size is how much there is to be left out.
+// size returns the number of parts that shrinking can remove.
 func (p *plan) size() int {
 	n := len(p.faults)
 	for _, c := range p.clients {
@@ -123,7 +122,7 @@ func (p *plan) size() int {
 	return n
 }
 
-// String is the plan for people.
+// String returns the plan as text.
 func (p *plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: session timeout %v, tick %v, containers reaped every %v, %d managers\n", p.workload.name, p.timeout(), p.tick, p.reap, p.managers)

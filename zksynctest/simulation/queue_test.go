@@ -13,8 +13,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
 )
 
-// The ways to use a queue: Take alone, in order; Take that is cancelled; Chan; Chan
-// with one consumer, in order; Messages; and all these ways together.
+// The ways to use a queue: only Take, in order; Take that is cancelled; Chan; Chan with one
+// consumer, in order; Messages; and all these ways together.
 const (
 	takeInOrder = iota
 	takeOrGiveUp
@@ -24,22 +24,21 @@ const (
 	everyWay
 )
 
-// takeUnknown is how a message was received that Take has returned with
-// ErrOutcomeUnknown: it may come again, until another Take has it.
+// takeUnknown marks a message that Take has returned with ErrOutcomeUnknown: the message may be
+// delivered again, until another Take returns it.
 const takeUnknown = -1
 
-// waysOfQueues has the ways as often as they are to be drawn.
+// waysOfQueues has the ways, repeated according to their frequency.
 var waysOfQueues = []int{takeInOrder, takeOrGiveUp, chanOfMany, chanOfMany, chanOfOne, messagesWay, everyWay, everyWay}
 
-// Requests of queues: claims of Chan and Messages; removals, claims that are given
-// back, and Takes; and Puts.
+// Requests of queues: claims of Chan and Messages; removals, returned claims, and Takes; and Puts.
 var requestsOfQueues = []network.Strike{
 	{Op: opMulti, Has: "zksync-claims/", Lacks: "zksync-markers/"},
 	{Op: opMulti, Has: "zksync-claims/", And: "zksync-markers/"},
 	{Op: opMulti, Has: "zksync-markers/", Lacks: "zksync-claims/"},
 }
 
-// Queues, and one with many values a session that wait for the same messages.
+// The workloads with queues. crowds has many values per session that wait for the same messages.
 var (
 	queues = &workload{name: "queue", losses: requestsOfQueues, start: startQueue(waysOfQueues)}
 	crowds = &workload{name: "crowd", losses: slices.Concat(requestsOfQueues[:1], requestsOfQueues[:2]), crowd: true, start: startQueue([]int{chanOfMany, messagesWay, everyWay})}
@@ -65,7 +64,7 @@ func newStream(w *world, ways []int) *stream {
 	st.recruit(r)
 	w.say("a %s is used by %s", st.kind.name, [...]string{"Take", "impatient Take", "Chan", "one Chan", "Messages", "Take, Chan and Messages"}[st.way])
 	for i, m := range w.managers {
-		go func() { // not a helper: sessions are lost behind the last fault, too
+		go func() { // not a helper, because sessions are also lost after the last fault
 			for state := range m.States(context.Background()) {
 				st.mu.Lock()
 				if state == session.Lost && !st.over {
@@ -83,7 +82,7 @@ func newStream(w *world, ways []int) *stream {
 	return st
 }
 
-// recruit draws who uses the queue, and how. Clients of one Manager may share a
+// recruit draws the users of the queue and the way of each user. Clients of one Manager may share a
 // value.
 func (st *stream) recruit(r *rand.Rand) {
 	for i := range st.w.plan.clients {
@@ -139,7 +138,7 @@ func (st *stream) puts(ctx context.Context, client int, v *queueValue, n int, a 
 	}
 	rank, due, put := st.kind.ready(v, a)
 	all, data := st.note(client, n, rank, due)
-	if st.capacity > 0 { // consumers that have gone make no room
+	if st.capacity > 0 { // consumers that have ended make no room
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, 3*st.w.plan.timeout())
 		defer cancel()
@@ -172,7 +171,7 @@ func (st *stream) puts(ctx context.Context, client int, v *queueValue, n int, a 
 	return nil
 }
 
-// takes receives a message, in one way or another.
+// takes receives a message in the way of the client or in another way.
 func (st *stream) takes(c *simClient, a action, u *queueUser) error {
 	v, way := u.value(), u.way
 	// A client that shares a value more often calls Take beside the value's channel.
@@ -225,8 +224,8 @@ func (st *stream) takes(c *simClient, a action, u *queueUser) error {
 	return nil
 }
 
-// impatience has a Take given up while it is at work: after about as long as that
-// takes, or when the answer to a removal is about to arrive.
+// impatience cancels a Take during its work: after about the duration of a Take, or when the answer
+// to a removal is about to arrive.
 func (st *stream) impatience(c *simClient, a action, cancel func()) (stop func()) {
 	switch a.kind % 3 {
 	case 0:
@@ -268,7 +267,7 @@ func (st *stream) take(ctx context.Context, c *simClient, a action, v *queueValu
 	return nil
 }
 
-// handle acknowledges a message, gives it back, or forgets it.
+// handle acknowledges a message, returns it with Nack, or forgets it.
 func (st *stream) handle(c *simClient, a action, v *queueValue, m *zksync.Message, called int64) error {
 	r, id := st.receive(c, v, messagesWay, m.Data, called)
 	time.Sleep(a.stay / 4)
@@ -302,8 +301,8 @@ func (st *stream) handle(c *simClient, a action, v *queueValue, m *zksync.Messag
 	return nil
 }
 
-// mayKeep reports whether a consumer may keep one more message without an answer: with
-// as many as WithPrefetch allows it would get no other.
+// mayKeep reports whether a consumer may keep one more message without an Ack or a Nack: with as
+// many messages as WithPrefetch allows it would receive no further message.
 func (st *stream) mayKeep(v *queueValue) bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// anyQueue has the methods that Queue, PriorityQueue and DelayQueue share.
+// anyQueue has the common methods of Queue, PriorityQueue and DelayQueue.
 type anyQueue interface {
 	Take(ctx context.Context) ([]byte, error)
 	TryTake(ctx context.Context) ([]byte, bool, error)
@@ -21,19 +21,18 @@ type anyQueue interface {
 	Close() error
 }
 
-// A kindOfQueue is one of the three kinds. ready prepares a PutAll for an action, and
-// returns the rank of the messages and the time before which none may be delivered.
+// A kindOfQueue is one of the three kinds. ready prepares a PutAll for an action, and returns the
+// rank of the messages and their due time.
 type kindOfQueue struct {
 	name  string
-	grain int64 // so many ranks may be mixed, by consumers that have listed some of them before
+	grain int64 // number of adjacent ranks that may be mixed, by consumers that have listed some of them before
 	open  func(u *queueUser, prefetch zksync.PrefetchOption) anyQueue
 	ready func(v *queueValue, a action) (rank int64, due time.Time, put func(ctx context.Context, data [][]byte) error)
 }
 
 type putAll = func(ctx context.Context, data [][]byte) error
 
-// kindsOfQueues has the kinds as often as they are to be drawn, the plain one
-// first.
+// kindsOfQueues has the kinds, repeated according to their frequency, the plain kind first.
 var kindsOfQueues = []kindOfQueue{plainQueue, plainQueue, plainQueue, priorityQueue, delayQueue}
 
 var plainQueue = kindOfQueue{
@@ -87,16 +86,16 @@ var delayQueue = kindOfQueue{
 type queueValue struct {
 	anyQueue
 	closing bool
-	spare   int // messages that may be kept without an answer, so that others still come
+	spare   int // number of messages that may be kept without an Ack or a Nack, so that others still arrive
 }
 
-// A queueUser has a value of the queue, and another one when that is closed.
+// A queueUser has a value of the queue, and a new value after the old one is closed.
 type queueUser struct {
 	st       *stream
 	m        *session.Manager
 	way      int
 	consumes bool
-	capacity int // 0 for none
+	capacity int // 0 for no capacity
 	prefetch int // 0 for the default
 
 	mu sync.Mutex
@@ -114,7 +113,7 @@ func (u *queueUser) value() *queueValue {
 	return u.v
 }
 
-// renew closes the value, even if other clients use it, and opens another.
+// renew closes the value, even if other clients use it, and opens a new value.
 func (u *queueUser) renew() {
 	u.mu.Lock()
 	v := u.v
@@ -123,8 +122,8 @@ func (u *queueUser) renew() {
 	u.st.close(v)
 }
 
-// close closes a value. The messages that were received from it and not settled are
-// not ours any more.
+// close closes a value. The messages that were received from it and not settled are no longer
+// claimed by this value.
 func (st *stream) close(v *queueValue) {
 	st.mu.Lock()
 	v.closing = true
@@ -143,10 +142,9 @@ func (st *stream) close(v *queueValue) {
 	st.w.say("it is closed")
 }
 
-// leaveOne has one consumer get all messages after all other consumers are closed:
-// first the messages that it has already claimed, and then all others, in order and
-// at once. Afterwards nothing is left but the messages that it has received and not
-// settled.
+// leaveOne lets one consumer get all messages after all other consumers are closed: first the
+// messages that it has already claimed, and then all others, in order and at once. Afterwards only
+// the messages that it has received and not settled are left.
 func (st *stream) leaveOne(feeder *queueUser) {
 	st.close(feeder.v)
 	for _, u := range st.distinct() {
@@ -187,7 +185,7 @@ func (st *stream) leaveOne(feeder *queueUser) {
 	st.mu.Unlock()
 }
 
-// distinct are the values that are used.
+// distinct returns the users with distinct values.
 func (st *stream) distinct() []*queueUser {
 	var all []*queueUser
 	for _, u := range st.users {
@@ -198,8 +196,8 @@ func (st *stream) distinct() []*queueUser {
 	return all
 }
 
-// claims counts the claims. All must belong to one value, and there must be none if
-// the remaining value makes none.
+// claims returns the number of claims. All claims must belong to one value, and there must be no
+// claims if the remaining value makes none.
 func (st *stream) claims(may bool) int {
 	const dir = "/zksync-claims"
 	names, _ := st.w.srv.Children(st.path + dir)
@@ -214,7 +212,7 @@ func (st *stream) claims(may bool) int {
 	return len(names)
 }
 
-// getAll receives all messages that can be received at once.
+// getAll receives all messages that are available at once.
 func (st *stream) getAll(c *simClient, v *queueValue, way int) (got []int) {
 	patience := st.w.plan.timeout() / 2
 	for {

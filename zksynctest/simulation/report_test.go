@@ -20,16 +20,16 @@ type tally struct {
 	frames         int
 	took           time.Duration
 	failed         []*plan
-	firstAt        int // how many seeds the first failure has taken
+	firstAt        int // number of seeds until the first failure
 	outcomes       []*outcome
 	slowest        time.Duration
 	slowestSeed    uint64
 }
 
-// maxFailures is after how many seeds that fail no more are tried.
+// maxFailures is the number of failed seeds after which no more seeds are tried.
 const maxFailures = 3
 
-// draw returns the number of the next seed, unless it is enough.
+// draw returns the number of the next seed; ok is false if enough seeds have run.
 func (a *tally) draw() (n int, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -40,7 +40,7 @@ func (a *tally) draw() (n int, ok bool) {
 	return a.next - 1, true
 }
 
-// one runs a plan.
+// one runs one plan and counts its result.
 func (a *tally) one(t *testing.T, p *plan) {
 	begun := time.Now()
 	out := simulate(t, p)
@@ -89,8 +89,8 @@ func (a *tally) report(t *testing.T, from []*workload, took time.Duration) {
 	}
 }
 
-// explain reports a seed that has failed: how often it does, and the least that
-// is needed for it.
+// explain reports a failed seed: the frequency of the failure, and a smallest plan that still
+// fails.
 func explain(t *testing.T, p *plan, out *outcome) {
 	runs := *simRuns
 	t.Errorf("seed %d fails; to see it again: go test ./zksynctest/simulation -run Simulation -seed %d -seeds 1\n%s", p.seed, p.seed, lines(out.wrong))
@@ -100,7 +100,7 @@ func explain(t *testing.T, p *plan, out *outcome) {
 	failed, ran, _ := hits(t, p, runs, runs)
 	t.Logf("seed %d has failed in %d of %d more runs", p.seed, failed, ran)
 	size := p.size()
-	// A candidate is tried as often as makes it likely to fail if it still can.
+	// Each candidate runs often enough that it probably fails if it still can fail.
 	tries := runs
 	if failed > 0 {
 		tries = min(runs, 1+5*ran/failed)
@@ -115,7 +115,7 @@ func explain(t *testing.T, p *plan, out *outcome) {
 	}
 }
 
-// asked lists operations for people.
+// asked returns the requests as text.
 func asked(out *outcome) (all []string) {
 	for _, op := range out.ops {
 		line := fmt.Sprintf("%10.6f: session %x, connection %d, %v %s", op.Time.Sub(out.begun).Seconds(), op.Session&0xffff, op.Conn, op.Code, op.Path)
@@ -131,7 +131,7 @@ func asked(out *outcome) (all []string) {
 	return all
 }
 
-// draw makes porcupine's picture of a history that is not one of its model.
+// draw writes porcupine's picture of a history that does not match its model.
 func draw(t *testing.T, p *plan, o *object) {
 	result, info := porcupine.CheckOperationsVerbose(o.model, o.history.ops, 10*time.Second)
 	if result == porcupine.Ok {

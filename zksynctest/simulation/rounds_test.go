@@ -17,12 +17,11 @@ import (
 
 // The events of the participant of one Enter at a double barrier.
 type (
-	arrives struct{ id int } // and counts
+	arrives struct{ id int } // the participant arrives and is counted
 	enters  struct{ id int }
 	leaves  struct{ id int }
 	departs struct{ id int } // its Leave returns
-	// vanishes is for a participant whose arrival, or whose time of leaving, is
-	// unknown.
+	// vanishes is the event of a participant whose time of arrival or of leaving is unknown.
 	vanishes struct{ id int }
 )
 
@@ -47,10 +46,9 @@ func (s idSet) size() (n int) {
 	return n
 }
 
-// rounds is the model of a DoubleBarrier of a size: no participant enters before that
-// many have arrived, and none departs before all have left. The round of every
-// participant that has entered is known: a participant of one round does not count
-// for another round.
+// rounds returns the model of a DoubleBarrier of a size: no participant enters before size
+// participants have arrived, and none departs before all have left. The round of every participant
+// that has entered is known: a participant of one round does not count for another round.
 func (k *roundKeeper) rounds(size int) porcupine.Model {
 	type state struct {
 		round                 int
@@ -106,18 +104,18 @@ func (k *roundKeeper) rounds(size int) porcupine.Model {
 	}
 }
 
-// anyRound is the round of a participant that has entered none.
+// anyRound is the round of a participant that has not entered.
 const anyRound = 0
 
-// opened notes that a round has begun.
+// opened records the begin of a round.
 func (k *roundKeeper) opened() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.begun = append(k.begun, k.h.clock.Add(1))
 }
 
-// enter notes the round of a participant that has entered by some time: the latest
-// round that had begun by then. It returns the time at which the round began.
+// enter records the round of a participant that has entered by some time: the latest round that had
+// begun by then. It returns the time at which the round began.
 func (k *roundKeeper) enter(id int, by int64) (begun int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -130,7 +128,7 @@ func (k *roundKeeper) enter(id int, by int64) (begun int64) {
 	return begun
 }
 
-// multiDelete is how a deletion begins within a multi.
+// multiDelete is the beginning of a deletion in a multi.
 const multiDelete = "\x00\x00\x00\x02\x00\xff\xff\xff\xff"
 
 var doubleBarriers = &workload{name: "doublebarrier", small: true, mishaps: []faultKind{limp, limpAll}, aims: []network.Strike{
@@ -180,7 +178,7 @@ var doubleBarriers = &workload{name: "doublebarrier", small: true, mishaps: []fa
 	})
 	return func(c *simClient, a action) error {
 		if a.patience == 0 {
-			a.patience = 3 * w.plan.timeout() // in the end there may be nobody to meet
+			a.patience = 3 * w.plan.timeout() // finally there may be no other participant left
 		}
 		return b.round(c, a, value[c.number])
 	}
@@ -192,12 +190,12 @@ type roundKeeper struct {
 
 	mu      sync.Mutex
 	last    int
-	begun   []int64     // when each round was opened
-	roundOf map[int]int // of the participants, counted from 1
+	begun   []int64     // time at which each round was opened
+	roundOf map[int]int // round of each participant, counted from 1
 	ghosts  map[int][]ghost
 }
 
-// A ghost is a participant of whom a client does not know whether he counts.
+// A ghost is a participant that may or may not still be counted.
 type ghost struct {
 	id    int
 	since int64
@@ -210,14 +208,14 @@ func (k *roundKeeper) newID() int {
 	return k.last - 1
 }
 
-// ghost notes a participant that may have counted from some time on.
+// ghost records a participant that may have been counted from some time on.
 func (k *roundKeeper) ghost(client, id int, called int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.ghosts[client] = append(k.ghosts[client], ghost{id, called})
 }
 
-// lay notes that the ghosts of a client count no more.
+// lay records that the ghosts of a client are no longer counted.
 func (k *roundKeeper) lay(client int, gone int64) {
 	k.mu.Lock()
 	ghosts := k.ghosts[client]
@@ -229,8 +227,8 @@ func (k *roundKeeper) lay(client int, gone int64) {
 	}
 }
 
-// settled says whether a call that was given up has come to its end: if not, it
-// has left the rest to be done when a server can be reached.
+// settled reports whether a cancelled call has completed its clean-up. If not, the rest of the
+// clean-up happens when a server can be reached.
 func (c *simClient) settled(ctx context.Context) bool {
 	ended, ok := ctx.Deadline()
 	c.w.mu.Lock()
@@ -241,7 +239,7 @@ func (c *simClient) settled(ctx context.Context) bool {
 	return ok && time.Since(ended) < min(c.w.plan.timeout()/6, time.Second)
 }
 
-// round is one Enter and its Leave.
+// round makes one Enter and its Leave.
 func (k *roundKeeper) round(c *simClient, a action, b *zksync.DoubleBarrier) error {
 	h, id := k.h, k.newID()
 	ctx, cancel := c.context(a)
@@ -253,13 +251,13 @@ func (k *roundKeeper) round(c *simClient, a action, b *zksync.DoubleBarrier) err
 	c.w.say("client %d as %d: entered: %v", c.number, id, err)
 	same := before == c.w.sessionOf(c.manager)
 	if !same {
-		k.ghost(c.number, k.newID(), called) // under an earlier session it may count for a while
+		k.ghost(c.number, k.newID(), called) // under an earlier session it may still be counted for a while
 	}
 	switch {
 	case errors.Is(err, zksync.ErrIDInUse):
 		return nil
 	case err != nil && ctx.Err() != nil && gaveUp(err) && same && c.settled(ctx):
-		return nil // it was taken back before anybody passed by counting it
+		return nil // its arrival was undone before any participant passed because of it
 	case err != nil && ctx.Err() != nil && gaveUp(err):
 		k.ghost(c.number, id, called)
 		return nil
@@ -281,7 +279,7 @@ func (k *roundKeeper) round(c *simClient, a action, b *zksync.DoubleBarrier) err
 	if begun < called {
 		return errors.New("it has entered a round that had begun before it came")
 	}
-	k.lay(c.number, begun) // a value comes when nothing is left of it
+	k.lay(c.number, begun) // Enter returns when nothing of the value's ghosts is left
 	h.note(c.number, arrives{id}, called, begun)
 	h.note(c.number, enters{id}, begun, returned)
 	switch {
@@ -289,7 +287,7 @@ func (k *roundKeeper) round(c *simClient, a action, b *zksync.DoubleBarrier) err
 		h.note(c.number, leaves{id}, h.end(c.manager, returned, leaving), gone)
 		h.note(c.number, departs{id}, leaving, gone)
 	case errors.Is(err, zksync.ErrLost):
-		h.note(c.number, vanishes{id}, returned, gone) // that the others see it later is no harm
+		h.note(c.number, vanishes{id}, returned, gone) // it is harmless if the others see it later
 	case ctx.Err() != nil && gaveUp(err):
 		h.note(c.number, vanishes{id}, h.end(c.manager, returned, leaving), gone)
 	default:

@@ -47,8 +47,8 @@ func TestRWMutexHistories(t *testing.T) {
 	}
 }
 
-// writeThenRead makes a write hold a read hold, which is one step of the history,
-// and releases it.
+// writeThenRead downgrades a write hold to a read hold, which is one step of the history, and
+// releases the read hold.
 func (tr trouble) writeThenRead(ctx context.Context, client, manager int, rw *zksync.RWMutex, stay time.Duration) error {
 	h := tr.h
 	called := h.clock.Add(1)

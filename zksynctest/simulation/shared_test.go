@@ -44,7 +44,7 @@ var rwmutexes = &workload{name: "rwmutex", start: func(w *world) func(*simClient
 	}
 }}
 
-// writeThenRead makes a write hold a read hold, which is one step of the history.
+// writeThenRead downgrades a write hold to a read hold, which is one step of the history.
 func (c *simClient) writeThenRead(a action, write, read tenancy, rw *zksync.RWMutex) error {
 	ctx, cancel := c.context(a)
 	defer cancel()
@@ -65,7 +65,7 @@ func (c *simClient) writeThenRead(a action, write, read tenancy, rw *zksync.RWMu
 	}
 	lowering := h.clock.Add(1)
 	if written.Err() != nil {
-		lowering = returned // or any time later
+		lowering = returned // or at any later time
 	}
 	var held context.Context
 	failed := error(nil)
@@ -75,7 +75,7 @@ func (c *simClient) writeThenRead(a action, write, read tenancy, rw *zksync.RWMu
 		lowered = h.clock.Add(1)
 		return held, failed == nil, nil
 	}
-	// The history has it as one hold with three steps.
+	// The history records the two holds as one hold with three steps.
 	read.record = func(_, _, leaving, gone int64, err error) {
 		if !h.doubtful(c.manager, called, returned, err) {
 			h.noteResult(c.number, take{-1}, g, called, returned)
@@ -138,14 +138,13 @@ var elections = &workload{name: "election", start: func(w *world) func(*simClien
 	}
 }}
 
-// lead is a hold in the form of Election.Run, which campaigns again after a loss
-// until the work is done.
+// lead makes a hold with Election.Run, which campaigns again after a loss until the work is done.
 func (c *simClient) lead(a action, y tenancy, e *zksync.Election) error {
 	ctx, cancel := c.context(a)
 	defer cancel()
 	type term struct {
 		held context.Context
-		over chan bool // whether it was lost
+		over chan bool // receives whether the hold was lost
 	}
 	terms, done := make(chan term), make(chan error, 1)
 	go func() {
@@ -169,7 +168,7 @@ func (c *simClient) lead(a action, y tenancy, e *zksync.Election) error {
 				return t.held, true, nil
 			case err := <-done:
 				ended = true
-				// Run returns the cause of ctx alone.
+				// Run returns only the cause of ctx.
 				if err != nil && !(ctx.Err() != nil && (gaveUp(err) || errors.Is(err, errSibling))) {
 					return nil, false, err
 				}

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// maxShrinking bounds the time for which a failure is made smaller.
+// maxShrinking bounds the time of shrinking a failure.
 const maxShrinking = 90 * time.Second
 
-// hits runs a plan so many times and says how many of these failed, and how the
-// first one did. It stops after enough failures.
+// hits runs a plan the given number of times and returns the number of failures, the number of
+// runs, and the outcome of the first failure. It stops after enough failures.
 func hits(t *testing.T, p *plan, runs, enough int) (failed, ran int, first *outcome) {
 	for ran < runs && failed < enough {
 		out := simulate(t, p)
@@ -25,8 +25,8 @@ func hits(t *testing.T, p *plan, runs, enough int) (failed, ran int, first *outc
 	return failed, ran, first
 }
 
-// shrink removes parts of a plan as long as the plan still fails in one of so many
-// runs. It returns the smallest plan and a run of it that failed.
+// shrink removes parts of a plan while the plan still fails in one of the given number of runs. It
+// returns the smallest plan and the outcome of a failed run of it.
 func shrink(t *testing.T, p *plan, out *outcome, runs int) (*plan, *outcome) {
 	end := time.Now().Add(maxShrinking)
 	try := func(q *plan) bool {
@@ -64,8 +64,7 @@ func shrink(t *testing.T, p *plan, out *outcome, runs int) (*plan, *outcome) {
 	return p, out
 }
 
-// leaveOut tries to do without parts of n things, from the back, in smaller and
-// smaller parts.
+// leaveOut tries to remove parts of n items, from the back, in smaller and smaller parts.
 func leaveOut(n int, try func(from, to int) bool) {
 	for part := (n + 1) / 2; part > 0; part /= 2 {
 		for to := n; to > 0; to -= part {
@@ -76,7 +75,7 @@ func leaveOut(n int, try func(from, to int) bool) {
 	}
 }
 
-// Shrinking leaves out every item that is not needed for the failure, and keeps the others.
+// Shrinking removes every item that the failure does not need, and keeps the others.
 func TestLeaveOut(t *testing.T) {
 	left := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}
 	leaveOut(len(left), func(from, to int) bool {

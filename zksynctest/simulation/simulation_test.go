@@ -36,10 +36,10 @@ func chosenWorkloads(t *testing.T) []*workload {
 	return chosen
 }
 
-// Under schedules of faults that a seed chooses, each primitive keeps its promises: no two holders, no lost message, no
-// missed opening, and every call that is given up leaves nothing. TestSimulation runs workloads under schedules of
-// faults in bubbles, one for each seed, and checks their histories. docs/testing.md says what it does, and how to go
-// after a failure.
+// Under schedules of faults that a seed chooses, each primitive keeps its promises: no two holders,
+// no lost message, no missed opening, and every cancelled call leaves nothing. TestSimulation runs
+// workloads under schedules of faults in bubbles, one for each seed, and checks their histories.
+// docs/testing.md describes the simulation, and how to reproduce a failure.
 func TestSimulation(t *testing.T) {
 	from := chosenWorkloads(t)
 	all := &tally{progress: map[string]int{}, lost: map[string]int{}}

@@ -18,9 +18,8 @@ type (
 	dequeued struct{ id int }
 )
 
-// fifo is the model of a queue. It is there for pictures: the number of orders
-// in which messages may have been put at the same time is too much for a search, and
-// disorder finds out the same.
+// fifo returns the model of a queue. It is used only for pictures: messages that were put at the
+// same time have too many possible orders for a search, and disorder finds the same errors.
 func fifo() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return []int(nil) },
@@ -50,17 +49,17 @@ type stream struct {
 	path     string
 	h        *history
 	users    []*queueUser // by client
-	capacity int          // 0 is none
-	stirred  atomic.Int64 // when something has happened last
+	capacity int          // 0 for no capacity
+	stirred  atomic.Int64 // time of the latest event
 	last     *queueUser   // the last consumer, see leaveOne
 
 	mu                   sync.Mutex
 	ids                  int
-	consumers, producers map[*time.Time]bool // that wait, since when
+	consumers, producers map[*time.Time]bool // that wait, with the begin of the wait
 	put                  map[int]*putting
 	received             map[int][]*receipt
-	lost                 map[int][]time.Time // when a Manager has lost a session
-	over                 bool                // nothing is received any more
+	lost                 map[int][]time.Time // times at which a Manager has lost a session
+	over                 bool                // no more messages are received
 }
 
 // A putting is a message of a Put, with the state of that Put.
@@ -69,22 +68,22 @@ type putting struct {
 	called, returned int64
 	unknown, never   bool
 	rank             int64     // the smaller rank comes first
-	due              time.Time // not before
+	due              time.Time // earliest time of delivery
 }
 
-// A receipt is a message that somebody was given.
+// A receipt is one delivery of a message to a client.
 type receipt struct {
 	client, manager int
 	value           *queueValue
 	way             int // takeOrGiveUp, takeUnknown, chanOfMany or messagesWay
 	called, at      int64
 	when            time.Time
-	settling        int64 // when it was acknowledged or given back, 0 if it was not
-	acked           int64 // when that was answered, 0 if it was not
-	lost            bool  // or that it is not ours any more
+	settling        int64 // when the Ack or Nack was called, 0 if it was not
+	acked           int64 // when the Ack or Nack returned, 0 if it did not
+	lost            bool  // or reported that the claim is lost
 }
 
-// receive notes a message.
+// receive records a delivery.
 func (st *stream) receive(c *simClient, v *queueValue, way int, data []byte, called int64) (*receipt, int) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -98,7 +97,7 @@ func (st *stream) receive(c *simClient, v *queueValue, way int, data []byte, cal
 	r := &receipt{client: c.number, manager: c.manager, value: v, way: way, called: called, at: at, when: time.Now()}
 	switch {
 	case way == takeOrGiveUp:
-		r.settling, r.acked = at, at // it is removed already
+		r.settling, r.acked = at, at // Take has already removed it
 	case way == takeUnknown:
 		r.settling = at
 	case v.closing:
@@ -111,8 +110,8 @@ func (st *stream) receive(c *simClient, v *queueValue, way int, data []byte, cal
 	return r, id
 }
 
-// before reports whether a message must come before another, if grain adjacent ranks
-// may be mixed.
+// before reports whether message a must come before message b, if grain adjacent ranks may be
+// mixed.
 func (st *stream) before(a, b int, grain int64) bool {
 	p, q := st.put[a], st.put[b]
 	if p.rank != q.rank {
@@ -121,8 +120,8 @@ func (st *stream) before(a, b int, grain int64) bool {
 	return p.returned < q.called || p.called == q.called && a < b
 }
 
-// inOrder checks messages that one got after the other, when nobody else was
-// there and nothing was put any more.
+// inOrder checks messages that one consumer received one after the other, without other consumers
+// and without further puts.
 func (st *stream) inOrder(who string, all []int, grain int64) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -162,13 +161,12 @@ func (st *stream) settle() {
 	}
 }
 
-// disorder finds messages that were taken in another order than they were put
-// in. If each message of a queue is taken once, and none before it was put, its
-// history is linearizable if and only if there are no two such (Henzinger, Sezgin and
-// Vafeiadis, Aspect-Oriented Linearizability Proofs, 2013).
+// disorder finds messages that were taken in another order than they were put in. If each message
+// of a queue is taken once, and none before it was put, its history is linearizable if and only if
+// there is no such pair (Henzinger, Sezgin and Vafeiadis, Aspect-Oriented Linearizability Proofs,
+// 2013).
 func (st *stream) disorder() []string {
-	// Consumers skip the messages that a lost session had claimed until its claims
-	// are deleted.
+	// Consumers skip the messages that a lost session had claimed until its claims are deleted.
 	consumer := 1 % st.w.plan.managers
 	passed := len(st.lost[consumer]) > 0 || len(st.h.broken[consumer]) > 0
 	if st.way != takeInOrder && (st.way != chanOfOne || passed) {
@@ -191,7 +189,7 @@ func (st *stream) disorder() []string {
 	return nil
 }
 
-// again looks at messages that were received more than once.
+// again checks the messages that were received more than once.
 func (st *stream) again(id int, all []*receipt) {
 	for i, second := range all {
 		if st.doomed(second) || second.way == takeUnknown {
@@ -220,16 +218,15 @@ func (st *stream) again(id int, all []*receipt) {
 	}
 }
 
-// doomed says whether a message came by a session that had been ended by force,
-// though its Manager did not know yet: others may have had the message by then.
+// doomed reports whether a message was received in a session that had been ended by force without
+// the Manager's knowledge: other clients may have received the message by then.
 func (st *stream) doomed(r *receipt) bool {
 	st.h.mu.Lock()
 	defer st.h.mu.Unlock()
 	return r.way != takeOrGiveUp && slices.ContainsFunc(st.h.broken[r.manager], func(b *[2]int64) bool { return b[0] < r.at && b[1] > r.called })
 }
 
-// lostSince says whether the session by which a message was received has been
-// lost since.
+// lostSince reports whether the session in which a message was received has been lost since.
 func (st *stream) lostSince(r *receipt) bool {
 	return slices.ContainsFunc(st.lost[r.manager], func(at time.Time) bool { return !at.Before(r.when) })
 }

@@ -21,12 +21,12 @@ import (
 // A trouble breaks connections and ends sessions during a history.
 type trouble struct {
 	srv      servers.Server     // of either kind
-	embedded *zksynctest.Server // nil for a real one
+	embedded *zksynctest.Server // nil for a real server
 	managers []*session.Manager
 	h        *history
 }
 
-// make makes trouble for a random session.
+// make applies a random fault to a random session.
 func (tr trouble) make(t *testing.T, rnd *rand.Rand) {
 	i := rnd.IntN(len(tr.managers))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -45,7 +45,7 @@ func (tr trouble) make(t *testing.T, rnd *rand.Rand) {
 		tr.srv.Expire(t, s.ID())
 	case 1, 2:
 		tr.srv.Disconnect(t, s.ID())
-	case 3: // nothing gets through for longer than the session lasts
+	case 3: // no frame passes for longer than the session timeout
 		tr.embedded.Partition(s.ID())
 		time.Sleep(time.Duration(rnd.IntN(20)) * time.Second)
 		tr.embedded.Heal(s.ID())
@@ -73,12 +73,12 @@ func (b bubbled) Disconnect(tb testing.TB, id int64) { b.Server.Disconnect(id) }
 
 func (b bubbled) Expire(tb testing.TB, id int64) { b.ExpireSession(id) }
 
-// A troubled runs clients against srv, in time that is faster by pace, and ends
-// when all have.
+// A troubled runs clients against srv, in time that runs faster by the factor pace, and returns
+// when all clients have returned.
 type troubled func(t *testing.T, seed uint64, tr trouble, path string, pace time.Duration)
 
-// run runs a workload with trouble on zkserver, in bubbles, for many seeds, and
-// on both kinds of servers in real time for one.
+// everywhere runs a workload with faults on zkserver, in bubbles, for many seeds, and on both kinds
+// of servers in real time for one seed.
 func (run troubled) everywhere(t *testing.T, seeds uint64) {
 	for seed := range seeds {
 		if !t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -103,8 +103,8 @@ func newTrouble(t *testing.T, srv servers.Server, embedded *zksynctest.Server) t
 	return tr
 }
 
-// work has nine clients do eight things each, some of them with little patience.
-// An error counts as long as that lasts.
+// work makes nine clients perform eight actions each, some of them with little patience. Errors
+// fail the test only while the patience lasts.
 func (tr trouble) work(t *testing.T, seed uint64, pace time.Duration, do func(ctx context.Context, client, manager int, rnd *rand.Rand) error) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -126,8 +126,7 @@ func (tr trouble) work(t *testing.T, seed uint64, pace time.Duration, do func(ct
 	}
 }
 
-// with makes trouble until clients returns, and then looks whether anything is
-// left in dirs.
+// with applies faults until clients returns, and then checks that the directories dirs are empty.
 func (tr trouble) with(t *testing.T, seed uint64, pace time.Duration, clients func(), dirs ...string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -155,7 +154,7 @@ func (tr trouble) with(t *testing.T, seed uint64, pace time.Duration, clients fu
 	}
 }
 
-// leftBehind fails the test if a directory does not empty.
+// leftBehind fails the test if a directory does not become empty.
 func leftBehind(t *testing.T, m *session.Manager, dir string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)

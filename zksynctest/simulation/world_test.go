@@ -26,11 +26,11 @@ type workload struct {
 	start func(w *world) func(c *simClient, a action) error
 	small bool // few clients
 	crowd bool // many clients, and few Managers
-	// Faults that are drawn more often than in other workloads, because this workload
-	// is sensitive to them:
+	// Faults that are drawn more often than in other workloads, because this workload is sensitive
+	// to them:
 	mishaps []faultKind
-	aims    []network.Strike // requests that matter most
-	losses  []network.Strike // requests whose loss, or whose answer's loss, hurts most
+	aims    []network.Strike // the most relevant requests
+	losses  []network.Strike // requests whose loss, or whose answer's loss, does the most harm
 }
 
 // A world is one run of a plan, in a bubble.
@@ -41,19 +41,19 @@ type world struct {
 	managers []*session.Manager
 	clients  []*simClient
 	objects  []*object
-	dirs     []string // which must be empty in the end
-	atRest   []func() // when all clients are done and the faults are long over
+	dirs     []string // must be empty in the end
+	atRest   []func() // run when all clients are done and the faults have ended
 	probes   []func(ctx context.Context) error
-	closers  []func()                                  // before the Managers are closed
-	finish   []func()                                  // when they are, while the server is there
-	helpers  []func(ctx context.Context, c *simClient) // until all clients are done
+	closers  []func()                                  // run before the Managers are closed
+	finish   []func()                                  // run when the Managers are closed, while the server still runs
+	helpers  []func(ctx context.Context, c *simClient) // run until all clients are done
 	begun    time.Time
 
 	mu       sync.Mutex
 	wrong    []string
 	said     []string
 	holdings map[*holding]struct{}
-	asleep   map[int]time.Time // by Manager: until when its process is suspended
+	asleep   map[int]time.Time // by Manager: end of the suspension of its process
 	newest   map[int]*session.Session
 	progress int // actions that have succeeded
 	lost     int // holds
@@ -61,7 +61,7 @@ type world struct {
 
 // An outcome is the result of a run.
 type outcome struct {
-	wrong    []string // empty if it is as it should be
+	wrong    []string // empty if the run has passed
 	hash     uint64
 	frames   int
 	progress int
@@ -82,7 +82,7 @@ func simulate(t *testing.T, p *plan) (out *outcome) {
 	out = &outcome{}
 	bounds.Run(fmt.Sprintf("seed %d of %s", p.seed, p.workload.name), func() {
 		defer func() {
-			if r := recover(); r != nil { // the bubble's, when goroutines are left
+			if r := recover(); r != nil { // the bubble's panic if goroutines are left
 				w.fail("%v", r)
 			}
 		}()
@@ -98,8 +98,8 @@ func simulate(t *testing.T, p *plan) (out *outcome) {
 	return out
 }
 
-// patienceInCalm is how long, in session timeouts, the clients may take to finish
-// their actions once the faults are over.
+// patienceInCalm is the time, in session timeouts, that the clients may take to finish their
+// actions after the faults.
 const patienceInCalm = 150
 
 func (w *world) run(out *outcome) {
@@ -159,10 +159,10 @@ func (w *world) run(out *outcome) {
 	w.close(clients.Wait)
 }
 
-// maxFrames is more than any plan should need.
+// maxFrames is a bound that no plan should reach.
 const maxFrames = 200_000
 
-// within waits for something, and notes when it does not happen in time.
+// within runs wait, and records a failure if it does not return in time.
 func (w *world) within(what string, patience time.Duration, wait func()) bool {
 	done := make(chan struct{})
 	go func() { wait(); close(done) }()
@@ -184,10 +184,9 @@ func (w *world) within(what string, patience time.Duration, wait func()) bool {
 
 const endpoints = 3
 
-// dialer returns the dialer of a Manager. A Manager tries servers in an order that
-// differs from run to run. To make runs repeatable, the dialer maps the first address
-// that the Manager dials to the first server of an order that the seed decides, and
-// so on.
+// dialer returns the dialer of a Manager. A Manager tries servers in an order that differs from run
+// to run. To make runs repeatable, the dialer maps the first address that the Manager dials to the
+// first server of an order that the seed decides, and so on.
 func (w *world) dialer(manager int, order []int) session.DialFunc {
 	known := map[string]int{}
 	return w.net.Dialer(manager, func(ctx context.Context, address string) (net.Conn, error) {
@@ -218,8 +217,7 @@ func (w *world) connect() bool {
 	return true
 }
 
-// inspect checks, when all clients are done and the network is healed, that nothing
-// is left behind.
+// inspect checks that nothing is left behind, after all clients are done and the network is healed.
 func (w *world) inspect(ctx context.Context) {
 	for _, f := range w.closers {
 		if !w.within("what is used cannot be closed", 10*w.plan.timeout(), f) {
@@ -242,7 +240,7 @@ func (w *world) inspect(ctx context.Context) {
 	}
 }
 
-// close ends the clients' side and looks whether anything is left of it.
+// close closes the clients' side and checks that nothing of it is left.
 func (w *world) close(clients func()) {
 	var wg sync.WaitGroup
 	for _, m := range w.managers {
@@ -278,7 +276,7 @@ func (w *world) sessionOf(manager int) *session.Session {
 	return s
 }
 
-// lastSession is that by which a Manager was connected when last seen.
+// lastSession returns the Manager's session when it was last connected.
 func (w *world) lastSession(manager int) *session.Session {
 	s := w.sessionOf(manager)
 	w.mu.Lock()
@@ -289,10 +287,10 @@ func (w *world) lastSession(manager int) *session.Session {
 	return w.newest[manager]
 }
 
-// helper has f run until all clients are done.
+// helper registers f to run until all clients are done.
 func (w *world) helper(f func(ctx context.Context, c *simClient)) { w.helpers = append(w.helpers, f) }
 
-// fail records a finding. Later findings often follow from the first.
+// fail records a failure. Later failures often follow from the first failure.
 func (w *world) fail(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -301,7 +299,7 @@ func (w *world) fail(format string, args ...any) {
 	}
 }
 
-// say notes what happens, for the report of a failure.
+// say records an event for the report of a failure.
 func (w *world) say(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

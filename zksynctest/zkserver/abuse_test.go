@@ -12,8 +12,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// Other clients do not notice what a misbehaving client sends. TestOthersDoNotNoticeAbuse measures what one client sees
-// over TCP while others do what no client should, and compares it with what it saw alone.
+// Other clients do not notice a misbehaving client. TestOthersDoNotNoticeAbuse measures the latency
+// of one client over TCP while other clients misbehave, and compares it with the latency before.
 func TestOthersDoNotNoticeAbuse(t *testing.T) {
 	s := start(t, zkserver.Config{OpsKept: 1})
 	addr, err := s.Listen("127.0.0.1:0")
@@ -37,7 +37,7 @@ func TestOthersDoNotNoticeAbuse(t *testing.T) {
 	for _, path := range []string{"/a", "/b"} {
 		good.create(path, 0)
 	}
-	// The median is not impressed by whatever else goes on on this machine.
+	// The median ignores outliers that other load on the machine causes.
 	latency := func() time.Duration {
 		took := make([]time.Duration, 1000)
 		for i := range took {
@@ -52,8 +52,8 @@ func TestOthersDoNotNoticeAbuse(t *testing.T) {
 	latency()
 	alone, before := latency(), heap()
 
-	// Those who stay: slow readers, half handshakes, half frames that were announced
-	// as long ones, halves of four-letter words.
+	// Clients that stay connected: slow readers, half handshakes, half frames that announce a long
+	// frame, and half four-letter words.
 	const slowReaders, events, halves = 20, 5_000, 100
 	for range slowReaders {
 		hello().addWatch("/b", persistentMode)
@@ -65,7 +65,7 @@ func TestOthersDoNotNoticeAbuse(t *testing.T) {
 	}
 	for i := range halves {
 		switch r := dial(); i % 4 {
-		case 0: // says nothing
+		case 0: // sends nothing
 		case 1:
 			r.write(rec{}.i32(44, 0, 0))
 		case 2:
@@ -74,7 +74,7 @@ func TestOthersDoNotNoticeAbuse(t *testing.T) {
 			r.write([]byte("ru"))
 		}
 	}
-	// Those who come again and again.
+	// Clients that connect again and again.
 	stop := make(chan struct{})
 	var abuse sync.WaitGroup
 	for i := range uint64(4) {
@@ -97,7 +97,7 @@ func TestOthersDoNotNoticeAbuse(t *testing.T) {
 	if together > 10*alone+5*time.Millisecond {
 		t.Errorf("set and get took %v, and %v without the others", together, alone)
 	}
-	// What waits for the slow readers, and the buffers of those who are there.
+	// The bytes that are queued for the slow readers, and the buffers of the connected clients.
 	const bound = slowReaders*events*40*3/2 + (slowReaders+halves)*(40<<10) + 2<<20
 	if grown := heap() - before; grown > bound {
 		t.Errorf("%d bytes more, should be at most %d", grown, bound)
@@ -107,7 +107,7 @@ func TestOthersDoNotNoticeAbuse(t *testing.T) {
 	}
 }
 
-// malformed sends something that makes no sense, and goes.
+// malformed sends malformed input and disconnects.
 func malformed(r *raw, rng *rand.Rand) {
 	if r == nil {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// exhausted is a listener of a process without file descriptors: each Accept fails
-// until a connection comes.
+// exhausted is a listener of a process without file descriptors: each Accept fails until a
+// connection arrives.
 type exhausted struct {
 	mu       sync.Mutex
 	attempts int
@@ -56,7 +56,7 @@ func (l *exhausted) tried() int {
 	return l.attempts
 }
 
-// lines is a log.
+// lines collects the lines of a log.
 type lines struct {
 	mu   sync.Mutex
 	list []string
@@ -74,9 +74,8 @@ func (l *lines) all() []string {
 	return append([]string(nil), l.list...)
 }
 
-// No failure to accept ends Serve: Serve tries again at
-// growing intervals, says so at most once a second, and ends at once with Close. The
-// line to break is that with continue in acceptOn.
+// A failed Accept does not end Serve: Serve tries again at growing intervals, logs a failure at
+// most once a second, and ends at once with Close. The line to break is the continue in acceptOn.
 func TestAcceptGoesOn(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		var log lines
@@ -108,8 +107,8 @@ func TestAcceptGoesOn(t *testing.T) {
 	})
 }
 
-// Serve returns when somebody else closes its
-// listener, which will not accept again.
+// Serve returns when its listener is closed from outside, because the listener will not accept
+// again.
 func TestServeEndsWithItsListener(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{})
@@ -121,10 +120,9 @@ func TestServeEndsWithItsListener(t *testing.T) {
 	})
 }
 
-// Connections beyond MaxConns are accepted and closed, from
-// whatever endpoint and address they are, that the log says so, and that there is room
-// again when others have gone. The line to break is the one in full that compares
-// len(s.conns).
+// A connection beyond MaxConns is accepted and closed, on any endpoint and from any address. The
+// log reports it, and a new connection is accepted after others have closed. The line to break is
+// the comparison with len(s.conns) in full.
 func TestMaxConns(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		var log lines

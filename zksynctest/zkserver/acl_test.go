@@ -19,8 +19,8 @@ func (r *raw) auth(scheme, auth string) reply {
 	return r.call(zkserver.OpAuth, rec{}.i32(0).str(scheme).str(auth))
 }
 
-// A digest ACL gives the owner of the password the permissions of the entry, and other users only what the other
-// entries allow.
+// A digest ACL gives the owner of the password the permissions of the entry, and other users only the permissions of
+// the other entries.
 func TestDigest(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		owner, stranger := session(t, s, 0), session(t, s, 0)
@@ -42,7 +42,7 @@ func TestDigest(t *testing.T) {
 		owner.create("/mine/x", 0)
 		stranger.want(zkserver.ErrNoAuth, zkserver.OpDelete, rec{}.str("/mine/x").i32(-1))
 
-		// Identities belong to the connection.
+		// A new connection does not have the identities of the old connection.
 		again := owner.again(s).welcome()
 		again.want(zkserver.ErrNoAuth, zkserver.OpSetData, rec{}.str("/mine").str("").i32(-1))
 		again.auth("digest", "me:secret")

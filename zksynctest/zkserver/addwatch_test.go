@@ -14,7 +14,7 @@ const (
 	recursiveMode  = 1
 )
 
-// The types of watch in checkWatches and removeWatches.
+// The watch types of checkWatches and removeWatches.
 const (
 	children            = 1
 	data                = 2
@@ -33,7 +33,7 @@ func (r *raw) addWatch(path string, mode int32) {
 	}
 }
 
-// step sends a write and compares the events that come before its answer.
+// step sends a write and compares the events that precede its answer.
 func (r *raw) step(op zkserver.OpCode, body rec, want ...event) {
 	r.t.Helper()
 	got, p := r.until(r.send(op, body))
@@ -49,7 +49,7 @@ func deleteRec(path string) rec { return rec{}.str(path).i32(-1) }
 func TestPersistentWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
-		r.addWatch("/a", persistentMode) // of what is not there yet
+		r.addWatch("/a", persistentMode) // the znode does not exist yet
 		for range 2 {
 			r.step(zkserver.OpCreate, createRec("/a", "", 0), event{1, "/a"})
 			r.step(zkserver.OpSetData, setRec("/a"), event{3, "/a"})
@@ -70,14 +70,14 @@ func TestPersistentWatch(t *testing.T) {
 	})
 }
 
-// A recursive watch reports every change of its znode and of all descendants, and of no znode whose path only begins
-// alike.
+// A recursive watch reports every change of its znode and of all descendants. It does not report a
+// znode whose path only has the same prefix.
 func TestRecursiveWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r, all := session(t, s, 0), session(t, s, 0)
 		r.addWatch("/a", recursiveMode)
 		all.addWatch("/", recursiveMode)
-		r.step(zkserver.OpCreate, createRec("/ab", "", 0)) // no descendant, only alike
+		r.step(zkserver.OpCreate, createRec("/ab", "", 0)) // the same prefix, but no descendant
 		for range 2 {
 			r.step(zkserver.OpCreate, createRec("/a", "", 0), event{1, "/a"})
 			r.step(zkserver.OpCreate, createRec("/a/b", "", 0), event{1, "/a/b"})
@@ -184,7 +184,7 @@ func TestSetWatches2ArmsLastingWatches(t *testing.T) {
 		r := session(t, s, 0)
 		r.create("/p", 0)
 		r.create("/r", 0)
-		// Both have changed since zxid 0, and are only armed all the same.
+		// Both znodes have changed since zxid 0, but their watches are only armed.
 		r.step(zkserver.OpSetWatches2, rec{}.i64(0).strs().strs().strs().strs("/p").strs("/r"))
 		r.step(zkserver.OpCreate, createRec("/p/x", "", 0), event{4, "/p"})
 		r.step(zkserver.OpCreate, createRec("/r/x", "", 0), event{1, "/r/x"})

@@ -10,8 +10,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
-// authenticate adds an identity to the connection. It is no part of the pipeline
-// that stamps replies with a zxid.
+// authenticate adds an identity to the connection. Its reply bypasses the pipeline that stamps
+// replies with a zxid.
 func (c *conn) authenticate(r *jute.Request) result {
 	s := c.s
 	if r.Bad {
@@ -38,16 +38,16 @@ func (c *conn) identify(who tree.Identity) {
 	}
 }
 
-// digest is the identity that "user:password" proves.
+// digest returns the identity that "user:password" proves.
 func digest(auth []byte) string {
-	text := string([]rune(string(auth))) // Java reads what is no UTF-8 as U+FFFD
+	text := string([]rune(string(auth))) // Java decodes bytes that are not UTF-8 as U+FFFD
 	user, _, _ := strings.Cut(text, ":")
 	sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
 	return jute.JavaString([]byte(user)) + ":" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// authenticateSASL answers a token of the client. Like an answer to auth it is outside
-// of the pipeline that stamps replies with a zxid.
+// authenticateSASL answers a SASL token of the client. Its reply bypasses the pipeline that stamps
+// replies with a zxid, like the reply to auth.
 func (c *conn) authenticateSASL(r *jute.Request) result {
 	s := c.s
 	if s.cfg.SASLUsers == nil {

@@ -8,8 +8,9 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// In a bubble no goroutine or timer runs while nothing is to happen. TestTimeIsCheap: what takes a day in a bubble
-// takes milliseconds outside of it, where the real clock is. The limits are far above that, for busy machines.
+// In a bubble no goroutine or timer runs while the server is idle. TestTimeIsCheap runs a day in a
+// bubble, which must take milliseconds of real time. The limits are far above that, for busy
+// machines.
 func TestTimeIsCheap(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -21,7 +22,7 @@ func TestTimeIsCheap(t *testing.T) {
 			r := session(t, s, 30*time.Second)
 			r.create("/e", 1)
 			begin := time.Now()
-			r.closed() // because it sends no pings
+			r.closed() // because the client sends no pings
 			if took := time.Since(begin); took <= 30*time.Second || took > 32*time.Second {
 				t.Errorf("it expired after %v", took)
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// start runs a server for the length of a test.
+// start runs a server until the end of the test.
 func start(t testing.TB, cfg zkserver.Config) *zkserver.Server {
 	t.Helper()
 	s, err := zkserver.New(cfg)
@@ -27,7 +27,7 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// dial connects go-zookeeper's client over memory and waits for its session.
+// dial connects go-zookeeper's client in memory and waits for its session.
 func dial(t testing.TB, s *zkserver.Server, timeout time.Duration) *zk.Conn {
 	t.Helper()
 	conn, events, err := zk.Connect([]string{"127.0.0.1:2181"}, timeout,

@@ -17,10 +17,10 @@ func TestCompat38HasOneModeAPath(t *testing.T) {
 	in38(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
 		r.addWatch("/a", persistentMode)
-		r.want(zkserver.ErrNoNode, zkserver.OpExists, watchRec("/a")) // makes it good for one
+		r.want(zkserver.ErrNoNode, zkserver.OpExists, watchRec("/a")) // turns the watch into a one-shot watch
 		r.step(zkserver.OpCreate, createRec("/a", "", 0), event{1, "/a"})
 		r.step(zkserver.OpSetData, setRec("/a"))
-		r.step(zkserver.OpCreate, createRec("/a/b", "", 0), event{4, "/a"}) // the other table has it
+		r.step(zkserver.OpCreate, createRec("/a/b", "", 0), event{4, "/a"}) // the watch is still in the table of child watches
 		r.addWatch("/a", recursiveMode)
 		r.step(zkserver.OpCreate, createRec("/a/c", "", 0), event{1, "/a/c"})
 		r.want(0, zkserver.OpGetChildren, watchRec("/a"))
@@ -36,7 +36,7 @@ func TestCompat38TellsOfOthers(t *testing.T) {
 		r, writer := session(t, s, 0), session(t, s, 0)
 		r.want(zkserver.ErrNoNode, zkserver.OpExists, watchRec("/secret"))
 		r.want(zkserver.ErrNoNode, zkserver.OpExists, watchRec("/open"))
-		writer.want(0, zkserver.OpCreate, createACL("/secret", 0, 2, "world", "anyone")) // of which it hears nothing
+		writer.want(0, zkserver.OpCreate, createACL("/secret", 0, 2, "world", "anyone")) // the session gets no event
 		writer.create("/open", 0)
 		p := r.recv()
 		if p.xid != -1 || p.zxid != -1 || p.i32() != 1 || p.i32() != 3 || p.str() != "/open" {
@@ -57,7 +57,7 @@ func TestCompat38TellsOfOthers(t *testing.T) {
 	})
 }
 
-// A standalone server refuses reconfig with the errors of a real one.
+// A standalone server refuses reconfig with the errors of a real standalone server.
 func TestReconfigOfAStandaloneServer(t *testing.T) {
 	body := rec{}.str("").str("").str("").i64(-1)
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {

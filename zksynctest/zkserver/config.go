@@ -10,129 +10,131 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/journal"
 )
 
-// Config says how a [Server] behaves. The zero Config works as it is.
+// Config configures a [Server]. The zero Config is ready to use.
 type Config struct {
-	// TickTime is the unit of time of the server, at least a millisecond; sessions
-	// expire at multiples of it. The default is 2 s.
+	// TickTime is the server's unit of time, at least a millisecond. Sessions expire at multiples
+	// of TickTime. The default is 2 s.
 	TickTime time.Duration
-	// MinSessionTimeout and MaxSessionTimeout bound what a client can negotiate.
+	// MinSessionTimeout and MaxSessionTimeout bound the session timeouts that clients negotiate.
 	// The defaults are 2 and 20 ticks.
 	MinSessionTimeout, MaxSessionTimeout time.Duration
-	// MaxClientConns is how many connections one remote IP may have to an endpoint
-	// (maxClientCnxns); a connection over the limit is accepted and closed. 0 means no
-	// limit, because many clients of a test have one address.
+	// MaxClientConns limits the connections of one remote IP to one endpoint (maxClientCnxns). A
+	// connection over the limit is accepted and closed. 0 means no limit, because many clients of a
+	// test share one address.
 	MaxClientConns int
-	// MaxConns is how many connections the server has in all, over all its endpoints
-	// (maxCnxns); a connection over the limit is accepted and closed. 0 means 10,000,
-	// and -1 means no limit.
+	// MaxConns limits the connections to all endpoints together (maxCnxns). A connection over the
+	// limit is accepted and closed. 0 means 10,000, and -1 means no limit.
 	MaxConns int
-	// MaxFrame is the greatest length of a request (jute.maxbuffer); a connection
-	// that announces more is closed. The default is 1048575.
+	// MaxFrame is the maximum length of a request in bytes (jute.maxbuffer). A connection that
+	// announces a longer request is closed. The default is 1048575.
 	MaxFrame int
-	// MaxAnswer is the greatest length of an answer in bytes, at least 1,024. A request
-	// whose answer would be longer ends its connection without an answer, and a line in
-	// the log says so. A write is carried out all the same. A real server has no such
-	// limit: it runs out of memory, and clients give up a connection that announces more
-	// than their own jute.maxbuffer. 0 means 64 MiB, and -1 means no limit.
+	// MaxAnswer is the maximum length of an answer in bytes, at least 1,024. If the answer to a
+	// request would be longer, the server closes the connection without an answer and logs a line.
+	// A write is carried out all the same. A real server has no such limit: it runs out of memory,
+	// and clients close a connection that announces more than their own jute.maxbuffer. 0 means 64
+	// MiB, and -1 means no limit.
 	MaxAnswer int
-	// MaxQueued is how many bytes may wait for one client that does not read them. When
-	// more than that would wait, the connection is closed and the bytes are gone; one
-	// answer may always wait. From a quarter of the limit on, requests of that client are
-	// read only when the client has read, or once in a third of its session timeout if
-	// the client reads nothing. A client that reads slowly keeps its session. The events
-	// of one transaction wait together, however fast the client reads: the end of a
-	// session with a million ephemeral znodes may exceed the limit for a client that
-	// watches all of them. 0 means 128 MiB, and -1 means no limit.
+	// MaxQueued limits the bytes that are queued for one client that does not read them. When more
+	// bytes would be queued, the connection is closed and the queued bytes are dropped; a single
+	// answer may always be queued. Above a quarter of the limit, the server reads the next request
+	// of that client only after the client has read something, or once in a third of its session
+	// timeout if the client reads nothing. A client that reads slowly keeps its session. The events
+	// of one transaction are queued together, however fast the client reads: the end of a session
+	// with a million ephemeral znodes may exceed the limit for a client that watches all of them. 0
+	// means 128 MiB, and -1 means no limit.
 	MaxQueued int
-	// MaxQueuedTotal is how many bytes may wait for all clients together. When more than
-	// that wait for connections that are open, and it is not one answer alone, the
-	// connection for which most bytes wait is closed. From half of the limit on, requests
-	// of clients for which more than 64 KiB wait are held back, as with MaxQueued. 0 means
-	// 512 MiB, and -1 means no limit.
+	// MaxQueuedTotal limits the bytes that are queued for all clients together. When more bytes are
+	// queued for open connections, the connection with the most queued bytes is closed, unless a
+	// single answer exceeds the limit. Above half of the limit, the server holds back requests of
+	// clients that have more than 64 KiB queued, as with MaxQueued. 0 means 512 MiB, and -1 means
+	// no limit.
 	MaxQueuedTotal int
-	// FourLetterWords are the commands that are answered to a connection that begins
-	// with one, "*" for all (4lw.commands.whitelist). nil means the words that a real
-	// server allows: srvr, and isro with ReadOnlyMode. Other words show the sessions and the
-	// watches to every client.
+	// FourLetterWords lists the four-letter words that the server answers; "*" allows all of them
+	// (4lw.commands.whitelist). nil allows the words that a real server allows by default: srvr,
+	// and isro with ReadOnlyMode. Other words show the sessions and the watches to every client.
 	FourLetterWords []string
-	// ExtendedTypes allows TTL nodes.
+	// ExtendedTypes enables TTL nodes.
 	ExtendedTypes bool
-	// ReapInterval is how often containers and TTL nodes are looked at
-	// (znode.container.checkIntervalMs), at least a millisecond. The default is a
-	// minute. See [Server.ReapNow].
+	// ReapInterval is the interval at which the server looks for containers and TTL nodes to remove
+	// (znode.container.checkIntervalMs), at least a millisecond. The default is a minute. See
+	// [Server.ReapNow].
 	ReapInterval time.Duration
-	// NeverUsedTTL is the age at which a container goes that never had a child
+	// NeverUsedTTL is the age at which the server removes a container that never had a child
 	// (znode.container.maxNeverUsedIntervalMs). 0 means never.
 	NeverUsedTTL time.Duration
-	// SuperDigest is "super:" and the base64 SHA-1 of "super:password". A client
-	// that authenticates so may do everything. Empty means nobody can.
+	// SuperDigest is "super:" followed by the base64 SHA-1 of "super:password". A client that
+	// authenticates as this user bypasses all ACLs. Empty disables the super user.
 	SuperDigest string
-	// SASLUsers are the passwords of the users who may authenticate by SASL with
-	// DIGEST-MD5 (the user_ entries of a DigestLoginModule). nil means that the server
-	// offers no SASL, as one without a JAAS configuration.
+	// SASLUsers maps the users that may authenticate by SASL DIGEST-MD5 to their passwords (the
+	// user_ entries of a DigestLoginModule). nil disables SASL, like a server without a JAAS
+	// configuration.
 	SASLUsers map[string]string
-	// RequireSASL is sessionRequireClientSASLAuth: requests of a connection that has
-	// not authenticated by SASL are refused, and the connection is closed.
+	// RequireSASL is sessionRequireClientSASLAuth: the server refuses a request of a connection
+	// that has not authenticated by SASL, and closes the connection.
 	RequireSASL bool
-	// EnforceQuota makes hard limits in /zookeeper/quota count. Without it, and for
-	// soft limits always, quotas are only kept account of; a real server writes to
-	// its log what exceeds them.
+	// EnforceQuota enforces the hard limits in /zookeeper/quota. Without EnforceQuota, and for soft
+	// limits always, the server only keeps the usage counts; a real server also logs violations.
 	EnforceQuota bool
-	// Reconfig is reconfigEnabled: reconfig is answered with ErrUnimplemented, as a
-	// server without an ensemble does, and not with ErrReconfigDisabled.
+	// Reconfig is reconfigEnabled: the server answers a reconfig with ErrUnimplemented, like a real
+	// server without an ensemble, instead of ErrReconfigDisabled.
 	Reconfig bool
-	// Without lists operations that this server does not know, as an older one
-	// would not: it answers ErrUnimplemented and closes the connection.
+	// Without lists operations that this server does not know, like an older server. The server
+	// answers them with ErrUnimplemented and closes the connection.
 	Without []OpCode
-	// Compat38 makes the server do as ZooKeeper 3.8.0 where 3.9 does otherwise: a
-	// path has one mode of watch a connection, the latest; events have no zxid;
-	// exists needs no right; checkWatches sees the watches of others, and the types
-	// of watch that 3.9 brought are unknown; create2 in a multi is answered as a
-	// create. Events are kept from those without the right to read all the same:
-	// that was a hole (CVE-2024-23944), and distributions have closed it in 3.8.0.
+	// Compat38 selects the behaviour of ZooKeeper 3.8.0 where it differs from 3.9:
+	//
+	//   - A path has one watch mode per connection: the mode that was set last.
+	//   - Events have no zxid.
+	//   - exists needs no permission.
+	//   - checkWatches sees the watches of other clients.
+	//   - The watch types that 3.9 added are unknown.
+	//   - create2 in a multi is answered like create.
+	//
+	// Events are still hidden from clients without the read permission: 3.8.0 leaked them
+	// (CVE-2024-23944), and distributions have fixed the leak in 3.8.0.
 	Compat38 bool
-	// SyncLimit is how many ticks leader and followers of an ensemble do without a
-	// word from each other before they give each other up. The default is 5.
+	// SyncLimit is the number of ticks after which a leader and a follower that hear nothing from
+	// each other give each other up. The default is 5.
 	SyncLimit int
-	// ElectionTime is how long an ensemble is without a leader after the servers have
-	// found out that they need one. 0 means that there is a new one at once; real
-	// ones take about 200 ms.
+	// ElectionTime is the duration of an election. An election begins when the servers notice that
+	// they need a leader, and ends with a new leader. 0 means that a new leader is elected
+	// immediately; real elections take about 200 ms.
 	ElectionTime time.Duration
-	// ReadOnlyMode is readonlymode.enabled: an endpoint that has found no quorum for
-	// two seconds, or a tick if that is longer, serves clients that are content with
-	// reading.
+	// ReadOnlyMode is readonlymode.enabled: an endpoint that has found no quorum for two seconds,
+	// or for a tick if that is longer, serves clients that accept a read-only server.
 	ReadOnlyMode bool
-	// DataFile is where the tree, the sessions and the zxid are kept, so that they
-	// are there when a server is started with the same file again. What a client was
-	// told, be it an answer or a watch event, is in the file before it is told, and
-	// outlives the process however that ends, kill -9 included. With DataSync it
-	// outlives the machine too: the file is synced before a client is told; without,
-	// a crash of the machine takes what the system had not yet written. A file that does
-	// not exist is made; now and then ".NAME.zkserver-snapshot" is beside the file NAME
-	// while a new snapshot is written. The server locks the file itself, so that a second
-	// server on the same file is refused, by whatever name or link it comes; a symbolic
-	// link stays one. Systems without flock (Windows, Solaris, AIX) lock nothing: start
-	// one server a file there. What was being written when the process or the machine
-	// ended, and nobody was told of, is cut off. A file that is damaged, or of a newer
-	// format, is an error that wraps ErrCorrupt or ErrNewerFormat, and is left as it is.
-	// Empty means memory alone.
+	// DataFile is the file that keeps the tree, the sessions and the zxid across restarts. A server
+	// that starts with an existing file continues from its contents. The server writes a change to
+	// the file before it sends an answer or a watch event that shows the change, so that the change
+	// survives kill -9. With DataSync the server also syncs the file first, so that the change
+	// survives a crash of the machine; without DataSync such a crash loses the changes that the
+	// system has not yet written.
+	//
+	// The server creates a file that does not exist. While the server writes a new snapshot, the
+	// file ".NAME.zkserver-snapshot" is beside the file NAME. The server locks the file, so that a
+	// second server on the same file is refused, also under another name or through a link. A
+	// symbolic link stays a symbolic link. Systems without flock (Windows, Solaris, AIX) do not
+	// lock the file: start only one server per file there.
+	//
+	// A write that the end of the process or of the machine interrupted, and that no client was
+	// told of, is cut off. A file that is damaged, or that has a newer format, is left as it is,
+	// and the error wraps ErrCorrupt or ErrNewerFormat. Empty keeps the data in memory only.
 	DataFile string
 	DataSync bool
-	// OpsKept is how many of the latest operations [Server.Ops] remembers. The
-	// default is 65536.
+	// OpsKept is the number of operations that [Server.Ops] remembers; older operations are
+	// forgotten. The default is 65536.
 	OpsKept int
-	// OpsBytes bounds the memory of the operations that [Server.Ops] remembers: their
-	// paths, those within multis, and 256 bytes for each operation and 40 for each that
-	// is within a multi. The oldest operations are forgotten, as a whole, until the rest
-	// fits; the latest operation is always there. 0 means 64 MiB, and -1 means no limit.
+	// OpsBytes limits the memory of the operations that [Server.Ops] remembers. An operation counts
+	// as 256 bytes and its path; each operation of a multi counts as 40 bytes and its path. The
+	// server forgets whole operations, the oldest first, until the rest fits, but it always keeps
+	// the latest operation. 0 means 64 MiB, and -1 means no limit.
 	OpsBytes int
-	// Logf is told in one line what an operator wants to know: that a connection could
-	// not be accepted, or was closed because of a limit. Lines of one kind come at most
-	// once a second, with the number of those left out. Calls may come from several
-	// goroutines at once. nil means no log.
+	// Logf logs one line for an operator: a connection could not be accepted, or was closed because
+	// of a limit. Lines of one kind are logged at most once a second, with the number of suppressed
+	// lines. Logf may be called by several goroutines at the same time. nil disables the log.
 	Logf func(format string, args ...any)
 
-	files journal.Files // of the tests of the data file
+	files journal.Files // replaces the file system in tests of the data file
 }
 
 const (
@@ -144,7 +146,8 @@ const (
 	defaultSyncLimit = 5
 )
 
-// withDefaults is the configuration as the server uses it.
+// withDefaults returns the configuration with its defaults filled in, or an error that names the
+// invalid field.
 func (cfg Config) withDefaults() (Config, error) {
 	bad := func(field string, value any, why string) (Config, error) {
 		return Config{}, fmt.Errorf("zkserver: Config.%s is %v: %s", field, value, why)
@@ -161,7 +164,8 @@ func (cfg Config) withDefaults() (Config, error) {
 	if cfg.MaxSessionTimeout < 0 {
 		return bad("MaxSessionTimeout", cfg.MaxSessionTimeout, "it must not be negative")
 	}
-	// A bound that was not given never contradicts the one that was.
+	// A bound that is not set adapts to a bound that is set, so that the two never contradict each
+	// other.
 	givenMin, givenMax := cfg.MinSessionTimeout, cfg.MaxSessionTimeout
 	if givenMin == 0 {
 		cfg.MinSessionTimeout = 2 * cfg.TickTime

@@ -9,48 +9,47 @@ import (
 	"time"
 )
 
-// ConfigFile is what a configuration file of a real server, a zoo.cfg, means to
-// this one.
+// ConfigFile is the parsed configuration file of a real server, a zoo.cfg.
 type ConfigFile struct {
 	Config Config
-	// ClientAddr is the address to listen on, clientPortAddress and clientPort:
-	// ":2181" is on all interfaces. Empty means that the file has no clientPort.
+	// ClientAddr is the address to listen on, from clientPortAddress and clientPort: ":2181"
+	// listens on all interfaces. Empty means that the file has no clientPort.
 	ClientAddr string
-	// Servers are the members of the ensemble, by their numbers. None or one is a
-	// server on its own. One process serves all members, by [NewEnsemble]: processes that
-	// serve one member each would be as many servers that know nothing of each other.
+	// Servers lists the members of the ensemble in the order of their numbers. An empty list or a
+	// single member is a standalone server. One process serves all members with [NewEnsemble]:
+	// processes that serve one member each would not know of each other.
 	Servers []ConfigServer
-	// InitLimit is in ticks, and 0 if it is not given.
+	// InitLimit is in ticks, and 0 if the file does not set it.
 	InitLimit int
-	// Ignored are the keys that a real server knows and that mean nothing here, in
-	// the order of the file, and those that are given again further down.
+	// Ignored lists, in the order of the file, the keys that only a real server uses, and the keys
+	// that a later line sets again.
 	Ignored []IgnoredKey
 }
 
-// ConfigServer is one server.N of a configuration file.
+// ConfigServer is one server.N line of a configuration file.
 type ConfigServer struct {
 	ID    int
-	Value string // host:port:port and so on, as it is written
+	Value string // host:port:port and so on, as written in the file
 }
 
-// ClientPort is the port for clients that stands behind the semicolon, or "".
+// ClientPort returns the client port after the semicolon, or "".
 func (c ConfigServer) ClientPort() string {
 	_, client, _ := strings.Cut(c.Value, ";")
 	return client[strings.LastIndexByte(client, ':')+1:]
 }
 
-// IgnoredKey is a line of a configuration file that changes nothing.
+// IgnoredKey is a line of a configuration file without effect.
 type IgnoredKey struct {
 	Line       int
 	Key, Value string
 	Why        string
 }
 
-// maxConfigFile bounds what is read: nobody wrote more than that.
+// maxConfigFile bounds the size of a configuration file.
 const maxConfigFile = 1 << 20
 
-// ReadConfig reads a configuration file of a real server. Its errors name the
-// file, and what [ParseConfig] says.
+// ReadConfig reads the configuration file of a real server. Its errors are those of [ParseConfig],
+// with the name of the file.
 func ReadConfig(path string) (*ConfigFile, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -64,12 +63,11 @@ func ReadConfig(path string) (*ConfigFile, error) {
 	return c, nil
 }
 
-// ParseConfig reads a configuration in the form of a real server's zoo.cfg: lines
-// of key=value in the syntax of Java's properties. Keys may have the prefix
-// "zookeeper.", as system properties do. Keys that a real server knows and that
-// mean nothing here are listed in Ignored; a key that no server knows, or a value
-// that makes no sense, is an error that names the line, the key and the value and
-// says what would be right.
+// ParseConfig reads a configuration in the form of a real server's zoo.cfg: lines of key=value in
+// the syntax of Java's properties. Keys may have the prefix "zookeeper.", like system properties.
+// Ignored lists the keys that a real server knows and this server does not use. An unknown key and
+// an invalid value are errors; the error names the line, the key, the value and the values that
+// would be valid.
 func ParseConfig(r io.Reader) (*ConfigFile, error) {
 	c, err := parseConfig(r)
 	if err != nil {
@@ -111,7 +109,8 @@ func parseConfig(r io.Reader) (*ConfigFile, error) {
 
 func shortKey(key string) string { return strings.TrimPrefix(key, "zookeeper.") }
 
-// configParser collects what belongs together.
+// configParser is the state of a parser: the result and the values that several lines contribute
+// to.
 type configParser struct {
 	*ConfigFile
 	lines      map[string]property // by key
@@ -122,7 +121,7 @@ func (p *configParser) ignore(prop property, why string) {
 	p.Ignored = append(p.Ignored, IgnoredKey{prop.line, prop.key, prop.value, why})
 }
 
-// wrong is the error for a value.
+// wrong returns the error for an invalid value.
 func wrong(prop property, format string, args ...any) error {
 	return fmt.Errorf("line %d: %s=%s: %s", prop.line, prop.key, prop.value, fmt.Sprintf(format, args...))
 }
@@ -147,7 +146,7 @@ func (p *configParser) set(key string, prop property) error {
 	return fmt.Errorf("line %d: %s=%s: there is no such key", prop.line, prop.key, prop.value)
 }
 
-// finish checks what several lines say together.
+// finish checks the constraints between several lines.
 func (p *configParser) finish() error {
 	if prop, ok := p.lines["clientPortAddress"]; ok && p.port == "" {
 		return wrong(prop, "it needs a clientPort")
@@ -161,7 +160,7 @@ func (p *configParser) finish() error {
 	if err == nil {
 		return nil
 	}
-	// What is left to be wrong is wrong between two of them.
+	// Each value is valid alone, so the error is a contradiction between two values.
 	for _, key := range []string{"maxSessionTimeout", "minSessionTimeout", "tickTime"} {
 		if prop, ok := p.lines[key]; ok {
 			return wrong(prop, "%s", strings.TrimPrefix(err.Error(), "zkserver: "))
@@ -170,8 +169,8 @@ func (p *configParser) finish() error {
 	return err
 }
 
-// allowServersOwn adds to a whitelist the commands that a real server adds to it,
-// because it needs them itself.
+// allowServersOwn adds the words that a real server needs itself to the whitelist, like a real
+// server.
 func (p *configParser) allowServersOwn() {
 	words := p.Config.FourLetterWords
 	if words == nil || slices.Contains(words, "*") {

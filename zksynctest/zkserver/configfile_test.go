@@ -12,7 +12,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// ReadConfig reads a zoo.cfg as operators write it.
+// ReadConfig reads a typical zoo.cfg of an operator.
 func TestConfigFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "zoo.cfg")
 	text := `# A file as people have them
@@ -170,7 +170,7 @@ func TestConfigMistakes(t *testing.T) {
 	}
 }
 
-// ReadConfig and ParseConfig report the file and the line of what they cannot read.
+// ReadConfig and ParseConfig errors name the file and the line that they cannot read.
 func TestConfigThatCannotBeRead(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "zoo.cfg")
 	if _, err := zkserver.ReadConfig(missing); err == nil || !strings.Contains(err.Error(), missing) {

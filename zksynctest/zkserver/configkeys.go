@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// configKeys are the keys that mean something here.
+// configKeys has a function for each key that this server uses.
 var configKeys = map[string]func(*configParser, property) error{
 	"clientPort": func(p *configParser, prop property) error {
 		n, err := intOf(prop, 0, math.MaxUint16, "a port, 0 for any that is free")
@@ -100,8 +100,8 @@ var configKeys = map[string]func(*configParser, property) error{
 	},
 }
 
-// meaningless are keys for what this server does not have: a disk, Java, TLS of
-// its own, peers that it talks to over a network.
+// meaningless lists the keys of features that this server does not have: a disk layout, Java, its
+// own TLS, peers on a network.
 var meaningless = strings.Fields(`
 	dataDir dataLogDir preAllocSize snapCount commitLogCount snapSizeLimitInKb snapshot.trust.empty
 	secureClientPort secureClientPortAddress observerMasterPort clientPortListenBacklog client.portUnification
@@ -131,15 +131,15 @@ var meaningless = strings.Fields(`
 	pathStats.initialDelay pathStats.delay pathStats.topPathMax pathStats.enabled
 	throttledOpWaitTime`)
 
-// families are beginnings of keys that are all of that kind.
+// families lists prefixes of keys that this server ignores.
 var families = []string{
 	"ssl.", "group.", "weight.", "authProvider.", "metricsProvider.", "quorum.", "multiAddress.", "autopurge.", "admin.",
 	"snapshot.", "commitProcessor.", "netty.", "nio.", "jvm.", "fastleader.", "sasl.", "server.cnxn", "java.", "log4j.",
 	"commit.", "client.", "learner.", "leader.", "observer.",
 }
 
-// server is a line server.N. Its value is not used, but a mistake in it would be
-// one anywhere.
+// server checks a server.N line. This server does not use the addresses in the value, but rejects a
+// malformed value like a real server.
 func (p *configParser) server(number string, prop property) error {
 	id, err := strconv.Atoi(number)
 	if err != nil || id < 0 || id > 255 {
@@ -200,7 +200,7 @@ func (p *configParser) duration(to *time.Duration, prop property, least int, wha
 	return err
 }
 
-// timeout is a bound for sessions, which is -1 where the default is meant.
+// timeout parses a bound of session timeouts; -1 stands for the default.
 func (p *configParser) timeout(to *time.Duration, prop property) error {
 	if prop.value == "-1" {
 		return nil
@@ -240,7 +240,7 @@ func joinHostPort(host, port string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// nearestKey is the key that was meant, if one is near enough.
+// nearestKey returns the known key that is most similar to key, or "" if no known key is similar.
 func nearestKey(key string) string {
 	best, at := "", 3
 	if len(key) < 6 {
@@ -260,7 +260,7 @@ func nearestKey(key string) string {
 	return best
 }
 
-// editDistance is the number of letters to change, add or leave out.
+// editDistance returns the number of letters to change, insert or delete to turn a into b.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -18,13 +18,13 @@ import (
 
 const (
 	readBuffer = 16 << 10
-	// handshakeTime is how long a connection may live without a session, up to the
-	// next multiple of it.
+	// handshakeTime is the time that a connection may live without a session, rounded up to a
+	// multiple of handshakeTime.
 	handshakeTime = 10 * time.Second
 )
 
-// conn is one connection: a goroutine that reads, decodes and executes its
-// requests in order, and one that writes what is queued for it.
+// conn is one connection. One goroutine reads, decodes and executes its requests in order; another
+// goroutine writes the queued frames.
 type conn struct {
 	s   *Server
 	ep  *Endpoint
@@ -33,37 +33,37 @@ type conn struct {
 	ip  string
 	br  *bufio.Reader
 	out outQueue
-	// done is closed when the connection has ended for the server; the socket
-	// closes a little later.
+	// done is closed when the server has given up the connection; the socket is closed a little
+	// later.
 	done chan struct{}
-	// hole is set while the bytes of this connection go nowhere; released is closed
-	// when its socket may be closed after that.
+	// hole is set while the bytes of this connection are dropped in both directions. released is
+	// closed when the socket of such a connection may be closed.
 	hole     atomic.Bool
 	released chan struct{}
 	traffic  atomic.Pointer[trafficCount]
 
-	// What the reader goroutine uses from one request to the next.
+	// The reader goroutine reuses these between requests.
 	req   jute.Request
 	reply []byte
-	big   []byte // a frame that does not fit the buffer of br
+	big   []byte // a frame that is larger than the buffer of br
 
 	// Guarded by the server's mu.
 	closed    bool
-	why       string // it was closed, if a limit made the server close it
+	why       string // reason for the close, if a limit made the server close the connection
 	hung      bool   // its ConnectRequest was swallowed
 	sess      *session
 	client    tree.Client
 	sasl      saslExchange
-	timeout   time.Duration // as negotiated for this connection
-	rep       *replica      // of its endpoint, if no fault gave it another
-	handshake *timer        // ends it while it has no session, or a session that nobody expires
-	heard     time.Time     // when its session was, if that is local
+	timeout   time.Duration // as negotiated on this connection
+	rep       *replica      // of its endpoint, or its own if a fault gave it one
+	handshake *timer        // closes a connection without a session, or with a session that no leader expires
+	heard     time.Time     // last time of activity of a local session
 	stats     connStats
-	// established is when the connection was made.
+	// established is the time at which the connection was accepted.
 	established time.Time
 }
 
-// sessionID is 0 as long as there is no session.
+// sessionID returns the id of the session, or 0 without a session.
 func (c *conn) sessionID() int64 {
 	if c.sess == nil {
 		return 0
@@ -71,8 +71,8 @@ func (c *conn) sessionID() int64 {
 	return c.sess.id
 }
 
-// startConn takes over an accepted connection, or returns why there are too many. The
-// caller holds mu.
+// startConn starts serving an accepted connection, or returns the limit that the connection
+// exceeds. The caller holds mu.
 func (s *Server) startConn(e *Endpoint, nc net.Conn) (full string) {
 	ip := remoteIP(nc)
 	if full := s.full(e, ip); full != "" {
@@ -101,8 +101,8 @@ func (s *Server) startConn(e *Endpoint, nc net.Conn) (full string) {
 	return ""
 }
 
-// limitHandshake closes c at a multiple of handshakeTime if it has no session by
-// then. A server that is frozen, or that hangs in its handshakes, closes nothing.
+// limitHandshake closes c at a multiple of handshakeTime if c has no session by then. A frozen
+// server, and a server that hangs in its handshakes, closes nothing.
 func (c *conn) limitHandshake() {
 	s := c.s
 	age := time.Since(s.base)
@@ -120,8 +120,8 @@ func (c *conn) limitHandshake() {
 	})
 }
 
-// hangUp ends c: its watches are gone and its session is without a connection.
-// What is queued is still written, if the peer reads. The caller holds mu.
+// hangUp closes c for the server: it drops the watches of c and detaches the session. Queued frames
+// are still written if the peer reads. The caller holds mu.
 func (c *conn) hangUp() {
 	s := c.s
 	if c.closed {
@@ -143,12 +143,11 @@ func (c *conn) hangUp() {
 		delete(perIP, c.ip)
 	}
 	close(c.done)
-	// Whoever does not read must not keep the writer for ever.
+	// A peer that does not read must not block the writer for ever.
 	_ = c.nc.SetWriteDeadline(time.Now().Add(flushTime))
 }
 
-// end is hangUp for those who do not hold mu. A connection whose bytes go nowhere
-// does not end by what happens at its other side.
+// end calls hangUp with mu held. A black-holed connection stays open when its peer closes it.
 func (c *conn) end() {
 	s := c.s
 	s.mu.Lock()
@@ -168,14 +167,14 @@ func (c *conn) readLoop() {
 		}
 		c.awaitReader()
 		if !c.serve(frame) {
-			// Swallowed from here on, until somebody closes the socket.
+			// A fault drops all further bytes until the socket is closed.
 			_, _ = io.Copy(io.Discard, c.br)
 			return
 		}
 	}
 }
 
-// nextFrame reads one request. What it returns is good until the next call.
+// nextFrame reads one request. The returned slice is valid until the next call.
 func (c *conn) nextFrame() ([]byte, error) {
 	if err := c.await(4); err != nil {
 		return nil, err
@@ -201,7 +200,8 @@ func (c *conn) nextFrame() ([]byte, error) {
 	return c.readBig(n)
 }
 
-// readBig believes in the announced length only as far as bytes come in.
+// readBig reads a large frame. It allocates memory only as bytes arrive, because a client may
+// announce more than it sends.
 func (c *conn) readBig(n int) ([]byte, error) {
 	frame := c.big[:0]
 	for len(frame) < n {
@@ -218,8 +218,8 @@ func (c *conn) readBig(n int) ([]byte, error) {
 	return frame, nil
 }
 
-// await waits until n bytes can be peeked at. Before it waits for the peer, the
-// peer gets all the answers there are.
+// await waits until n bytes can be peeked. Before it waits, it wakes the writer, so that the peer
+// gets all queued answers.
 func (c *conn) await(n int) error {
 	if c.br.Buffered() >= n {
 		return nil
@@ -229,28 +229,28 @@ func (c *conn) await(n int) error {
 	return err
 }
 
-// result is what became of a request. Its record is in conn.reply.
+// result is the result of a request. The record of the reply is in conn.reply.
 type result struct {
 	code   Code
 	zxid   int64
 	silent bool // nothing is answered
-	lost   bool // it was carried out, and nothing of that comes back
+	lost   bool // the request was carried out, but no reply, event or change reaches the client
 	hangUp bool // the connection ends after the answer
-	whole  bool // the answer has its record although the code is an error
+	whole  bool // the answer has a record although the code is an error
 }
 
-// A connTable has the connections of the server, and what faults do to them.
+// A connTable holds the server's connections and the state of the faults that affect them.
 type connTable struct {
 	open        map[*conn]struct{}
-	last        uint64          // the number of the latest connection
-	lastPort    int             // the number of connections in memory so far
-	queued      atomic.Int64    // bytes that wait for all clients
+	last        uint64          // number of the latest connection
+	lastPort    int             // number of in-memory connections so far
+	queued      atomic.Int64    // bytes that are queued for all clients
 	hang        bool            // ConnectRequests get no answer
 	partitioned map[int64]bool  // sessions
 	holes       map[*conn]int64 // black-holed connections and their sessions
 }
 
-// ordered lists all open connections.
+// ordered lists all open connections in the order in which they were accepted.
 func (t *connTable) ordered() []*conn { return t.that(func(*conn) bool { return true }) }
 
 // on lists the open connections to e.
@@ -258,8 +258,8 @@ func (t *connTable) on(e *Endpoint) []*conn {
 	return t.that(func(c *conn) bool { return c.ep == e })
 }
 
-// that lists the open connections for which are returns true, in the order in which they
-// came.
+// that lists the open connections for which are returns true, in the order in which they were
+// accepted.
 func (t *connTable) that(are func(*conn) bool) []*conn {
 	var list []*conn
 	for c := range t.open {
@@ -282,8 +282,8 @@ func (t *connTable) of(id int64) []*conn {
 	return t.that(func(c *conn) bool { return c.sess != nil && c.sess.id == id })
 }
 
-// heal closes the black-holed connections for which were returns true, in the order in
-// which they came.
+// heal closes the black-holed connections for which were returns true, in the order in which they
+// were accepted.
 func (t *connTable) heal(were func(*conn) bool) {
 	for _, c := range sorted(maps.Keys(t.holes)) {
 		if were(c) {
@@ -295,7 +295,7 @@ func (t *connTable) heal(were func(*conn) bool) {
 
 func byAge(a, b *conn) int { return cmp.Compare(a.id, b.id) }
 
-// sorted lists connections in the order in which they came.
+// sorted lists connections in the order in which they were accepted.
 func sorted(conns iter.Seq[*conn]) []*conn {
 	return slices.SortedFunc(conns, byAge)
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// No input on a connection makes the server panic, hang or leak, and other clients are served. FuzzConnection sends a
-// connection whatever it likes, as bytes or as requests, and wants neither panic nor hang nor anything left over, and
-// the others to be served. It runs in a bubble, which does not end while a goroutine is left, and whose clock shows if
-// anybody waited.
+// No input on a connection makes the server panic, hang or leak, and the server still serves other
+// clients. FuzzConnection sends arbitrary input to a connection, as bytes or as requests. It runs
+// in a bubble, which does not end while a goroutine is left, and whose clock shows if any client
+// had to wait.
 func FuzzConnection(f *testing.F) {
 	const asBytes, inSession, asSuper, old = 1, 2, 4, 8
 	add := func(how byte, requests ...rec) {
@@ -69,7 +69,7 @@ func FuzzConnection(f *testing.F) {
 			}
 			begin, sent := time.Now(), fuzzInput(how&asBytes != 0, input)
 			go func() {
-				_, _ = r.nc.Write(sent) // the server may have gone
+				_, _ = r.nc.Write(sent) // the server may have closed the connection
 				_ = r.nc.(interface{ CloseWrite() error }).CloseWrite()
 			}()
 			got, err := io.ReadAll(r.nc)
@@ -93,7 +93,7 @@ func FuzzConnection(f *testing.F) {
 	})
 }
 
-// fuzzInput is what is sent: the input, or the requests in it, each behind its
+// fuzzInput returns the bytes to send: the input itself, or its requests, each of which follows its
 // length in two bytes.
 func fuzzInput(asBytes bool, input []byte) []byte {
 	if asBytes {
@@ -108,8 +108,8 @@ func fuzzInput(asBytes bool, input []byte) []byte {
 	return sent
 }
 
-// checkFrames wants the answer to be in whole frames, and no bigger than what was
-// asked can be the reason for.
+// checkFrames checks that the answer consists of whole frames, and that its length is plausible for
+// the length of the input.
 func checkFrames(t *testing.T, got []byte, sent int, inSession bool) {
 	t.Helper()
 	if len(got) > 64<<10+sent*sent {

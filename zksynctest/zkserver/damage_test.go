@@ -13,7 +13,7 @@ import (
 
 var damages = flag.Int("damages", 2000, "how many damaged and cut files TestStormOfDamagedFiles starts a server on")
 
-// history is a data file and all states that it went through, as the data of /n.
+// history returns a data file and all its intermediate states, as the data of /n.
 func history(t testing.TB) (file []byte, states map[string]bool) {
 	t.Helper()
 	files := newPowerless(1)
@@ -43,14 +43,14 @@ func history(t testing.TB) (file []byte, states map[string]bool) {
 	return files.present("/disk/data").b, states
 }
 
-// stateOf is the zxid and the data of /n.
+// stateOf returns the zxid and the data of /n as text.
 func stateOf(s *Server) string {
 	data, _ := s.Get("/n")
 	return fmt.Sprintf("%d %s", s.Zxid(), data)
 }
 
-// startOn starts a server on a file. What is refused must be left as it is, and what is
-// started on must be a state that was.
+// startOn starts a server on a file. A file that is refused must be unchanged, and a started server
+// must have one of the states.
 func startOn(t testing.TB, what string, file []byte, states map[string]bool) (started bool) {
 	t.Helper()
 	files := newPowerless(1)
@@ -75,8 +75,8 @@ func startOn(t testing.TB, what string, file []byte, states map[string]bool) (st
 	return true
 }
 
-// harm makes a damaged file: bits, bytes and sectors that are wrong, missing, doubled or
-// exchanged, and ends that are missing or too long.
+// harm returns a damaged copy of a file: bits, bytes and sectors are wrong, missing, doubled or
+// exchanged, or the end is missing or too long.
 func harm(rng *rand.Rand, whole []byte) ([]byte, string) {
 	b := bytes.Clone(whole)
 	sector := func() []byte {
@@ -108,9 +108,9 @@ func harm(rng *rand.Rand, whole []byte) ([]byte, string) {
 	return b, fmt.Sprintf("kind %d at %d of %d", kind, at, len(whole))
 }
 
-// A server on a damaged or cut data file, many with
-// -damages, either says that it is damaged and leaves it as it is, or starts with a state
-// that was once. The line to break is the one that compares checksums in readDataFrame.
+// A server on a damaged or cut data file either reports the damage and leaves the file unchanged,
+// or starts with an earlier state of the file. -damages sets the number of files. The line to break
+// is the comparison of checksums in readDataFrame.
 func TestStormOfDamagedFiles(t *testing.T) {
 	whole, states := history(t)
 	if !startOn(t, "whole", whole, states) {
@@ -126,7 +126,7 @@ func TestStormOfDamagedFiles(t *testing.T) {
 	t.Logf("%d files, %d of them good enough to start on", *damages, started)
 }
 
-// FuzzDataFile has any bytes in the place of some of a file.
+// FuzzDataFile overwrites part of a data file with any bytes.
 func FuzzDataFile(f *testing.F) {
 	whole, states := history(f)
 	states["0 "] = true

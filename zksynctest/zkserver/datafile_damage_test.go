@@ -29,7 +29,7 @@ func TestOneServerAFile(t *testing.T) {
 	start(t, zkserver.Config{DataFile: file})
 }
 
-// damaged tries to start on b, and wants b left alone where it is refused.
+// damaged starts a server on b, and checks that a refused file is unchanged.
 func damaged(t *testing.T, file string, b []byte) (*zkserver.Server, error) {
 	t.Helper()
 	if err := os.WriteFile(file, b, 0o600); err != nil {
@@ -45,7 +45,7 @@ func damaged(t *testing.T, file string, b []byte) (*zkserver.Server, error) {
 	return s, s.Close()
 }
 
-// damageable is a file with a snapshot, which is fresh bytes long, and changes.
+// damageable returns a file with a snapshot of fresh bytes and later changes.
 func damageable(t *testing.T) (file string, whole []byte, fresh int) {
 	t.Helper()
 	s, file := onFile(t, zkserver.Config{})
@@ -59,7 +59,7 @@ func damageable(t *testing.T) (file string, whole []byte, fresh int) {
 	fresh = len(read())
 	r := session(t, s, 10*time.Second)
 	r.create("/a", 0)
-	r.want(0, zkserver.OpCreate, createRec("/b", strings.Repeat("x", 300), 1)) // longer than what comes when it is torn
+	r.want(0, zkserver.OpCreate, createRec("/b", strings.Repeat("x", 300), 1)) // longer than the write that the test tears
 	whole = read()
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// A DataFile whose end was not written is read up to the last whole change. The test cuts a file at each byte.
+// A DataFile with an incomplete write at its end is read up to the last complete change. The test
+// cuts a file at each byte.
 func TestTornEnds(t *testing.T) {
 	file, whole, fresh := damageable(t)
 	last := int64(0)
@@ -102,7 +103,7 @@ func TestTornEnds(t *testing.T) {
 	if last != 2 { // the session and /a: the last frame was cut
 		t.Errorf("zxid %d", last)
 	}
-	// What was cut off is not in the way of what comes.
+	// Later changes replace the part that was cut off.
 	if err := os.WriteFile(file, whole[:len(whole)-1], 0o600); err != nil {
 		t.Fatal(err)
 	}

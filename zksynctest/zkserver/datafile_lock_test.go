@@ -15,7 +15,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// rewrite has a server replace its data file.
+// rewrite makes a server replace its data file.
 func rewrite(t *testing.T, s *zkserver.Server, file string) {
 	t.Helper()
 	before, err := os.Stat(file)
@@ -32,11 +32,10 @@ func rewrite(t *testing.T, s *zkserver.Server, file string) {
 	}
 }
 
-// A second server on the same file is refused
-// when it comes by a symbolic link, a hard link, another path, or when what looks like
-// the lock is removed, before and after the first server has replaced the file; and that
-// the file that the link leads to is replaced, and not the link. The lines to break are
-// those in lock and replace that lock the file.
+// A second server on the same file is refused, also when it uses a symbolic link, a hard link or
+// another path, and when a file that looks like a lock file is removed, before and after the first
+// server has replaced the file. The first server replaces the file that a link points to, and keeps
+// the link. The lines to break are the lines in lock and replace that lock the file.
 func TestOneServerAFileByAnyName(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no lock")
@@ -64,7 +63,7 @@ func TestOneServerAFileByAnyName(t *testing.T) {
 			}
 		}
 	}
-	// By a link the server is on the same data, before and after it has replaced it.
+	// Through a link the server has the same data, before and after it has replaced the file.
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -79,9 +78,8 @@ func TestOneServerAFileByAnyName(t *testing.T) {
 	same(t, "by the link", crashed(t, file, zkserver.Config{}), s)
 }
 
-// A server whose file was removed, and replaced by
-// that of a second server, leaves the second file alone and goes down. The line to break
-// is the call of names in replace.
+// A server whose file was removed and replaced by the file of a second server leaves the second
+// file unchanged and stops. The line to break is the call of names in replace.
 func TestTheFileWasRemoved(t *testing.T) {
 	s, file := onFile(t, zkserver.Config{})
 	if err := s.Create("/a", nil); err != nil {
@@ -104,9 +102,8 @@ func TestTheFileWasRemoved(t *testing.T) {
 	same(t, "the second server", crashed(t, file, zkserver.Config{}), second)
 }
 
-// Of many servers that are started on one file at once, one
-// serves at a time, and that each finds what all before it have written, while the file
-// is replaced all the time.
+// Of many servers that are started on one file at the same time, one at a time serves, and each
+// server finds the writes of all earlier servers, while the file is replaced all the time.
 func TestServersInTurn(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no lock")
@@ -138,7 +135,7 @@ func TestServersInTurn(t *testing.T) {
 				}
 				s.Renew()
 				serving.Add(-1)
-				if err := s.Close(); err != nil { // it replaces the file once more
+				if err := s.Close(); err != nil { // Close replaces the file once more
 					t.Error(err)
 				}
 			}
@@ -147,9 +144,8 @@ func TestServersInTurn(t *testing.T) {
 	wg.Wait()
 }
 
-// Damage in data that is zeros is not mistaken for
-// what a crash of the machine leaves, if something was written behind it. The line to
-// break is the one with laterBatch in tornWrite.
+// Damage in a run of zeros is not mistaken for a write that a crash of the machine interrupted, if
+// a later write follows. The line to break is the call of laterBatch in tornWrite.
 func TestDamageBetweenZeros(t *testing.T) {
 	s, file := onFile(t, zkserver.Config{})
 	if err := s.Create("/zeros", make([]byte, 4000)); err != nil {
@@ -175,8 +171,7 @@ func TestDamageBetweenZeros(t *testing.T) {
 	}
 }
 
-// Files without batches and passwords are read,
-// and go on as files of the present version.
+// A file without batches and passwords is readable, and continues as a file of the present version.
 func TestAFileOfTheFirstVersion(t *testing.T) {
 	b, err := os.ReadFile("testdata/version1.data")
 	if err != nil {

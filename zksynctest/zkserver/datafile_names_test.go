@@ -10,8 +10,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// A server does not remove the data file of another server when it writes a new snapshot, whatever the names of the two
-// files are. The line to break is the name in snapshotName.
+// A server does not remove the data file of another server when it writes a new snapshot, for any names of the two
+// files. The line to break is the name in snapshotName.
 func TestASnapshotLeavesOtherFiles(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "data")
 	for _, suffix := range []string{".new", ".tmp", "~"} {
@@ -33,8 +33,8 @@ func TestASnapshotLeavesOtherFiles(t *testing.T) {
 	}
 }
 
-// A server fails rather than remove a file that another server uses, and removes what a server that has crashed left
-// behind. The line to break is the call of lockFile in removeUnused.
+// A server fails if it would have to remove a file that another server uses, and removes a file
+// that a crashed server left behind. The line to break is the call of lockFile in removeUnused.
 func TestASnapshotInUse(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no lock")

@@ -43,7 +43,7 @@ func TestACrashLosesNothingOfTheOperator(t *testing.T) {
 		look("ReapNow", 9, nil)
 		look("Delete", 10, s.Delete("/a"))
 		s.DelayEphemeralRemoval(5 * time.Second)
-		idle.closed() // it expires
+		idle.closed() // the session expires
 		if _, ok := s.Get("/idle"); !ok || s.Zxid() != 11 {
 			t.Fatalf("%v, zxid %d", ok, s.Zxid())
 		}

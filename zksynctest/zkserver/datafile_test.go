@@ -11,14 +11,14 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// onFile starts a server on a file of its own.
+// onFile starts a server on a new data file.
 func onFile(t testing.TB, cfg zkserver.Config) (*zkserver.Server, string) {
 	t.Helper()
 	cfg.DataFile = filepath.Join(t.TempDir(), "data")
 	return start(t, cfg), cfg.DataFile
 }
 
-// crashed starts a server on what a kill -9 at this moment would leave.
+// crashed starts a server on a copy of the file, as kill -9 would leave it now.
 func crashed(t testing.TB, file string, cfg zkserver.Config) *zkserver.Server {
 	t.Helper()
 	b, err := os.ReadFile(file)
@@ -41,8 +41,8 @@ func same(t testing.TB, what string, got, want *zkserver.Server) {
 
 var ttls = zkserver.Config{ExtendedTypes: true}
 
-// With DataFile everything that a client was told outlives kill -9. TestACrashLosesNothing looks at the file right
-// after each answer, and begins again from what is there.
+// With DataFile every answer that a client has received survives kill -9. TestACrashLosesNothing
+// copies the file directly after each answer, and starts a server on the copy.
 func TestACrashLosesNothing(t *testing.T) {
 	s, file := onFile(t, ttls)
 	r := session(t, s, 10*time.Second)
@@ -93,8 +93,8 @@ func TestACrashLosesNothing(t *testing.T) {
 	}
 }
 
-// A session outlives the server with its ephemerals, its password, and the timeout
-// with which it was created. A restart does not give an id again.
+// A session survives the server with its ephemerals, its password, and the timeout with which it
+// was created. A restarted server does not reuse a session id.
 func TestASessionOutlivesTheServer(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s, file := onFile(t, zkserver.Config{})
@@ -102,7 +102,7 @@ func TestASessionOutlivesTheServer(t *testing.T) {
 		r.create("/e", 1)
 		other.create("/f", 1)
 		other.want(0, zkserver.OpCloseSession, nil)
-		// It comes back with another timeout, which the next leader does not know.
+		// The client reconnects with another timeout, which the next leader does not know.
 		r.timeout = 20_000
 		r = r.again(s).welcome()
 
@@ -148,7 +148,7 @@ func TestLeftoversGoWithTheNextStart(t *testing.T) {
 	})
 }
 
-// A watch event, and a read of another client, shows only what the DataFile has.
+// A watch event and a read of another client show only changes that are in the DataFile.
 func TestWatchersSeeNothingThatIsLost(t *testing.T) {
 	s, file := onFile(t, zkserver.Config{})
 	writer, reader := session(t, s, 10*time.Second), session(t, s, 10*time.Second)

@@ -8,8 +8,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// deposals are the ways in which endpoint 3 of three loses its leadership without
-// noticing.
+// deposals are the ways in which the leader, endpoint 3 of three, is deposed without noticing.
 var deposals = map[string]func(*testing.T, *zkserver.Server){
 	"Depose": func(t *testing.T, s *zkserver.Server) {
 		if old := s.Depose(); old != 3 {
@@ -48,8 +47,8 @@ func eachDeposal(t *testing.T, test func(*testing.T, *zkserver.Server, func())) 
 	}
 }
 
-// A deposed leader answers whatever needs no commit, and commits nothing, while the
-// next leader does.
+// A deposed leader answers requests that need no commit, and commits nothing, while the next leader
+// commits.
 func TestADeposedLeaderAnswersWithoutAQuorum(t *testing.T) {
 	eachDeposal(t, func(t *testing.T, s *zkserver.Server, depose func()) {
 		a, writer, other := at(t, s, 3, 40*time.Second), at(t, s, 3, 40*time.Second), at(t, s, 3, 40*time.Second)
@@ -78,7 +77,7 @@ func TestADeposedLeaderAnswersWithoutAQuorum(t *testing.T) {
 		fresh := dialAt(t, s, 3)
 		fresh.hello(0, 0, 0, "")
 		fresh.silent(time.Second)
-		other.want(0, zkserver.OpSync, rec{}.str("/")) // in spite of the proposals
+		other.want(0, zkserver.OpSync, rec{}.str("/")) // a sync is answered in spite of the proposals
 		// A new connection of the session waits behind the write of the old one.
 		again := writer.moved(s, 3).welcome()
 		if again.id != writer.id {
@@ -103,13 +102,13 @@ func TestADeposedLeaderAnswersWithoutAQuorum(t *testing.T) {
 	})
 }
 
-// The next leader gives each session its full timeout from its own start, whatever
-// the deposed leader hears.
+// The next leader gives each session its full timeout from its own start; touches at the deposed
+// leader do not count.
 func TestTheNextLeaderCountsFromItsOwnStart(t *testing.T) {
 	eachDeposal(t, func(t *testing.T, s *zkserver.Server, depose func()) {
 		r, watcher := at(t, s, 3, 4*time.Second), at(t, s, 1, 40*time.Second)
 		r.create("/e", 1)
-		time.Sleep(3500 * time.Millisecond) // without a word
+		time.Sleep(3500 * time.Millisecond) // without a request
 		begin := time.Now()
 		depose()
 		watcher = watcher.moved(s, 1).welcome()
@@ -124,7 +123,7 @@ func TestTheNextLeaderCountsFromItsOwnStart(t *testing.T) {
 		if d := time.Since(begin); d <= 4*time.Second || d > 6*time.Second {
 			t.Fatalf("expired after %v: its timeout is 4s, the tick 2s", d)
 		}
-		// The deposed leader does not know that the session is over.
+		// The deposed leader does not know that the session has ended.
 		r.want(0, zkserver.OpSync, rec{}.str("/"))
 		r.stat("/e")
 		if r = r.moved(s, 3).welcome(); r.id == 0 {
@@ -136,16 +135,16 @@ func TestTheNextLeaderCountsFromItsOwnStart(t *testing.T) {
 	})
 }
 
-// A deposed leader knows the sessions that were there when it was deposed, and ends
-// them by its own clock without a transaction.
+// A deposed leader knows the sessions that existed at its deposition, and ends them by its own
+// clock without a transaction.
 func TestTheSessionsOfADeposedLeader(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		a, dies, closes := at(t, s, 3, 40*time.Second), at(t, s, 3, 4*time.Second), at(t, s, 3, 40*time.Second)
 		a.create("/a", 0)
 		s.Depose()
 
-		// A session of the next leader is refused as if it had expired, and a client that
-		// has seen more is closed.
+		// A session of the next leader is refused as if it had expired, and the connection of a
+		// client that has seen a later zxid is closed.
 		young := at(t, s, 1, 40*time.Second)
 		if got := young.moved(s, 3).welcome(); got.id != 0 {
 			t.Fatal("the deposed leader has a session that began later")
@@ -155,7 +154,7 @@ func TestTheSessionsOfADeposedLeader(t *testing.T) {
 		seen.hello(s.Zxid(), 40*time.Second, a.id, a.password)
 		seen.closed()
 
-		// A session that moves to the next leader stays on its old connection, too.
+		// A session that moves to the next leader also keeps its old connection.
 		moved := a.moved(s, 1).welcome()
 		moved.want(0, zkserver.OpSetData, setRec("/a"))
 		a.want(0, zkserver.OpPing, nil)
@@ -164,7 +163,8 @@ func TestTheSessionsOfADeposedLeader(t *testing.T) {
 			t.Fatalf("version %d", v)
 		}
 
-		// What the deposed leader has expired or closed it drops without a word.
+		// The deposed leader drops connections to sessions that it has expired or closed, without
+		// an answer.
 		closes.send(zkserver.OpCloseSession, nil)
 		synctest.Wait()
 		if got := closes.moved(s, 3).welcome(); got.id != 0 {
@@ -183,7 +183,8 @@ func TestTheSessionsOfADeposedLeader(t *testing.T) {
 	})
 }
 
-// The followers that a deposed leader of five still has get no answer to a request that needs a proposal.
+// A deposed leader of five does not answer requests of its remaining followers that need a
+// proposal.
 func TestAFollowerOfADeposedLeader(t *testing.T) {
 	ensemble(t, 5, zkserver.Config{}, func(t *testing.T, s *zkserver.Server) {
 		r, fresh, other := at(t, s, 1, 40*time.Second), dialAt(t, s, 1), at(t, s, 1, 40*time.Second)
@@ -203,13 +204,13 @@ func TestAFollowerOfADeposedLeader(t *testing.T) {
 		left.send(zkserver.OpSync, rec{}.str("/")) // the session moved before the deposition
 		left.closed()
 		moved.want(0, zkserver.OpSync, rec{}.str("/"))
-		r.want(0, zkserver.OpSync, rec{}.str("/")) // nothing is outstanding
+		r.want(0, zkserver.OpSync, rec{}.str("/")) // no proposal is outstanding
 		r = r.moved(s, 1).welcome()
 		r.want(0, zkserver.OpSync, rec{}.str("/"))
 		fresh.hello(0, 0, 0, "")
 		fresh.silent(time.Second)
 		r.want(0, zkserver.OpPing, nil)
-		r.send(zkserver.OpSync, rec{}.str("/")) // now a proposal is
+		r.send(zkserver.OpSync, rec{}.str("/")) // now a proposal is outstanding
 		r.send(zkserver.OpPing, nil)
 		r.silent(time.Second)
 		other.want(0, zkserver.OpPing, nil)

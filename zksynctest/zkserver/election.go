@@ -5,7 +5,7 @@ import "time"
 // looks reports whether e looks for a leader.
 func (en *ensemble) looks(e *Endpoint) bool { return e.in == nil && !e.down && e.thaw == nil }
 
-// voters is the number of endpoints that would follow e.
+// voters returns the number of endpoints that would follow e.
 func (en *ensemble) voters(e *Endpoint) int {
 	n := 0
 	for _, other := range en.endpoints {
@@ -16,9 +16,9 @@ func (en *ensemble) voters(e *Endpoint) int {
 	return n
 }
 
-// candidate returns the endpoint that would be elected now: among the endpoints that a
-// majority can follow, the endpoint with the latest transaction, and among equals the
-// endpoint with the greatest number.
+// candidate returns the endpoint that an election would choose now: among the endpoints that a
+// majority can follow, the endpoint with the latest transaction, and among equals the endpoint with
+// the greatest number.
 func (en *ensemble) candidate() *Endpoint {
 	var best *Endpoint
 	for _, e := range en.endpoints {
@@ -29,7 +29,7 @@ func (en *ensemble) candidate() *Endpoint {
 	return best
 }
 
-// elect makes the candidate the leader, after the time that an election takes.
+// elect makes the candidate the leader after the duration of an election.
 func (en *ensemble) elect() {
 	switch e := en.candidate(); {
 	case e == nil:
@@ -55,10 +55,9 @@ func (en *ensemble) elect() {
 	}
 }
 
-// lead makes e the leader of the endpoints that can follow it. All sessions have the
-// full timeout with which they were created: a timeout that was negotiated in a
-// reconnect was known to the leader of that time alone. A server that is no ensemble
-// knows no epochs.
+// lead makes e the leader of the endpoints that can follow e. Each session gets the full timeout
+// with which it was created, because only the previous leader knew a timeout that was negotiated in
+// a reconnect. A standalone server has no epochs.
 func (en *ensemble) lead(e *Endpoint) {
 	now := time.Now()
 	l := newLeadership(en, e, now)
@@ -79,7 +78,7 @@ func (en *ensemble) lead(e *Endpoint) {
 	en.s.planReaper(now)
 }
 
-// leadAgain begins the leadership of the current leader anew.
+// leadAgain starts a new leadership of the current leader.
 func (en *ensemble) leadAgain() {
 	l := en.current
 	l.stop()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Endpoint is one server of an ensemble: what clients connect to. A [Server] that
-// [New] made has one. Its methods may be called from any goroutine.
+// Endpoint is one server of an ensemble. Clients connect to an Endpoint. A [Server] that [New]
+// created has one Endpoint. The methods of an Endpoint may be called from any goroutine.
 type Endpoint struct {
 	s      *Server
 	number int // from 1
@@ -19,25 +19,25 @@ type Endpoint struct {
 	perIP       map[string]int
 	listeners   []*listener
 	down        bool
-	thaw        chan struct{} // not nil while frozen; closed by Thaw
-	apart       bool          // no link to the others works
+	thaw        chan struct{} // not nil while frozen; Thaw closes it
+	apart       bool          // all links to other endpoints are cut
 	unreachable bool          // for clients
-	in          *leadership   // to which it belongs, as far as it knows; nil while it looks for a leader
-	cutOff      bool          // its connection with its leader is broken, which it has not noticed
-	doubt       *timer        // at the end of which that connection is given up
-	last        int64         // the zxid it had when it had a leader for the last time
+	in          *leadership   // leadership that e believes it belongs to; nil while e looks for a leader
+	cutOff      bool          // its connection with its leader is broken, and e has not noticed
+	doubt       *timer        // expires when e gives up that connection
+	last        int64         // its zxid when it last had a leader
 	lost        time.Time     // when it lost that leader
 	rep         *replica
-	touches     map[int64]touched // of sessions, since its last report
-	overdue     bool              // its leader has asked for a report, and did not get it yet
+	touches     map[int64]touched // touches of sessions since the last report
+	overdue     bool              // its leader has asked for a report and not yet received it
 	minTimeout  time.Duration
 	maxTimeout  time.Duration
 	stats       packetStats
 	traceMask   int64
 }
 
-// firstPort is the port of the first endpoint's address in memory; those of the
-// others follow.
+// firstPort is the port of the first endpoint's in-memory address; each further endpoint has the
+// next port.
 const firstPort = 2181
 
 func (en *ensemble) addEndpoint(now time.Time) {
@@ -57,8 +57,7 @@ func (en *ensemble) addEndpoint(now time.Time) {
 	en.endpoints = append(en.endpoints, e)
 }
 
-// Endpoint returns server i of the ensemble, counted from 1. Another number
-// panics.
+// Endpoint returns server i of the ensemble, counted from 1. Endpoint panics for an unknown number.
 func (s *Server) Endpoint(i int) *Endpoint {
 	if i < 1 || i > len(s.en.endpoints) {
 		panic(fmt.Sprintf("zkserver: there is no endpoint %d, they are numbered from 1 to %d", i, len(s.en.endpoints)))
@@ -66,37 +65,37 @@ func (s *Server) Endpoint(i int) *Endpoint {
 	return s.en.endpoints[i-1]
 }
 
-// Size is the number of endpoints.
+// Size returns the number of endpoints.
 func (s *Server) Size() int { return len(s.en.endpoints) }
 
-// Number is what [Server.Endpoint] knows the endpoint by.
+// Number returns the number of the endpoint, as [Server.Endpoint] takes it.
 func (e *Endpoint) Number() int { return e.number }
 
-// Addr is the address at which [Server.Dial] finds the endpoint: 127.0.0.1:2181
-// for the first one, 127.0.0.1:2182 for the next.
+// Addr returns the address at which [Server.Dial] finds the endpoint: 127.0.0.1:2181 for the first
+// endpoint, 127.0.0.1:2182 for the second.
 func (e *Endpoint) Addr() string { return e.addr.String() }
 
-// Zxid is the latest transaction that the endpoint knows of.
+// Zxid returns the zxid of the latest transaction that the endpoint has.
 func (e *Endpoint) Zxid() int64 {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
 	return e.s.en.zxidOf(e.rep)
 }
 
-// Serving tells whether the endpoint serves clients: as the leader, as a follower,
-// or as one that was cut off and has not found out yet.
+// Serving reports whether the endpoint serves clients: as the leader, as a follower, or because it
+// has not noticed that it was cut off.
 func (e *Endpoint) Serving() bool {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
 	return e.in != nil && e.thaw == nil
 }
 
-// SetSessionTimeouts bounds the timeouts that clients negotiate at this endpoint from
-// now on, as a restart with another minSessionTimeout and maxSessionTimeout does. A
-// client that reconnects may get a shorter timeout than before. Its leader then counts
-// with that; the next leader counts with the timeout with which the session was
-// created, until the client reconnects. Connections that are open keep what they have.
-// Bounds that are not positive, or of which max is less than min, are an error.
+// SetSessionTimeouts bounds the timeouts that clients negotiate at this endpoint from now on, like
+// a restart with another minSessionTimeout and maxSessionTimeout. A client that reconnects may get
+// a shorter timeout than before. The current leader then uses the shorter timeout. The next leader
+// uses the timeout with which the session was created, until the client reconnects. Open
+// connections keep their timeouts. SetSessionTimeouts returns an error if a bound is not positive
+// or max is less than min.
 func (e *Endpoint) SetSessionTimeouts(min, max time.Duration) error {
 	if min <= 0 || max < min || max.Milliseconds() > math.MaxInt32 {
 		return fmt.Errorf("zkserver: session timeouts from %v to %v: min must be positive, and max between min and 2^31 ms", min, max)
@@ -107,13 +106,12 @@ func (e *Endpoint) SetSessionTimeouts(min, max time.Duration) error {
 	return nil
 }
 
-// Lag makes the endpoint see the tree as it is now, as a follower does whose leader
-// is ahead of it: reads are stale and watch events late. It ends with the first
-// sync, write or new session of one of its clients, which see what they wrote; with
-// [Endpoint.CatchUp], and with a restart or a new leader. On catching up, watches
-// fire for what was missed in the order in which it happened. Clients that have
-// seen later transactions are refused meanwhile. What its clients send still
-// counts as life of their sessions.
+// Lag freezes the endpoint's view of the tree, like a follower whose leader is ahead: reads are
+// stale and watch events are late. The first sync, write or new session of a client of the endpoint
+// ends the lag, and the client sees its own write. [Endpoint.CatchUp], a restart and a new leader
+// also end the lag. When the endpoint catches up, watches fire for the missed changes in their
+// order. While it lags, the endpoint refuses clients that have seen later transactions. Requests of
+// its clients still keep their sessions alive.
 func (e *Endpoint) Lag() {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
@@ -122,7 +120,7 @@ func (e *Endpoint) Lag() {
 	}
 }
 
-// CatchUp ends what [Endpoint.Lag] began.
+// CatchUp ends the lag that [Endpoint.Lag] began.
 func (e *Endpoint) CatchUp() {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
@@ -131,24 +129,25 @@ func (e *Endpoint) CatchUp() {
 	}
 }
 
-// CutFromLeader cuts the endpoint off from all the others, until
-// [Endpoint.Rejoin]. For [Config.SyncLimit] ticks the endpoint does not know: it
-// answers pings and reads, from the tree as it was; syncs, writes and new connections
-// get no answer, and neither do later requests of the same session, since answers
-// come in order; and the leader hears nothing of its sessions, which expire while
-// their connections stay open and are answered. Then the endpoint closes its
-// connections, and new ones at their ConnectRequest. For a leader that is cut off see
-// [Server.Depose]: here the others do not know either, and elect another leader after
-// [Config.SyncLimit] ticks.
+// CutFromLeader cuts all links of the endpoint to the other endpoints, until [Endpoint.Rejoin]. For
+// [Config.SyncLimit] ticks the endpoint does not notice. During this time it answers pings and
+// reads from the tree as of the cut. Syncs, writes and new connections get no answer, and neither
+// do later requests of the same session, because answers come in order. The leader hears nothing of
+// the endpoint's sessions, which expire while their connections stay open. Then the endpoint closes
+// its connections, and closes new connections at their ConnectRequest.
+//
+// If the endpoint leads, see [Server.Depose] for its answers. Unlike after Depose, the other
+// endpoints do not notice the cut at once; they elect another leader after [Config.SyncLimit]
+// ticks.
 func (e *Endpoint) CutFromLeader() {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
 	e.s.en.relink(func() { e.apart = true })
 }
 
-// CutFromClients swallows what the endpoint and its clients send each other, until
-// [Endpoint.HealClients]: connections stay open, new ones can be made, and lead
-// nowhere. The endpoint goes on as a member of the ensemble.
+// CutFromClients drops all bytes between the endpoint and its clients, until
+// [Endpoint.HealClients]. Connections stay open, and new connections can be opened but get no
+// answer. The endpoint stays a member of the ensemble.
 func (e *Endpoint) CutFromClients() {
 	s := e.s
 	s.mu.Lock()
@@ -161,8 +160,8 @@ func (e *Endpoint) CutFromClients() {
 	}
 }
 
-// HealClients ends what [Endpoint.CutFromClients] began. What was swallowed stays
-// so: the connections that lived through it are closed.
+// HealClients ends the cut that [Endpoint.CutFromClients] began. Dropped bytes stay lost:
+// HealClients closes the connections that were open during the cut.
 func (e *Endpoint) HealClients() {
 	s := e.s
 	s.mu.Lock()
@@ -173,7 +172,7 @@ func (e *Endpoint) HealClients() {
 	}
 }
 
-// DisconnectClients closes the connections of the endpoint. New ones can be made.
+// DisconnectClients closes the connections of the endpoint. Clients may connect again.
 func (e *Endpoint) DisconnectClients() {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
@@ -184,24 +183,24 @@ func (e *Endpoint) DisconnectClients() {
 	}
 }
 
-// Rejoin ends what [Endpoint.CutFromLeader], [CutAfterForward] and [Server.Depose]
-// began. A follower closes its connections with clients at once, and so does a leader
-// that has lost its quorum when it counts its followers next, within a tick.
+// Rejoin ends a cut that [Endpoint.CutFromLeader], [CutAfterForward] or [Server.Depose] began. A
+// follower closes its client connections at once. A leader that has lost its quorum closes them
+// when it next counts its followers, within a tick.
 func (e *Endpoint) Rejoin() {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
 	e.s.en.relink(func() { e.apart = false })
 }
 
-// touched is what a follower has heard of a session since its last report.
+// touched is a follower's record of a session's touches since its last report.
 type touched struct {
-	timeout time.Duration // of the connection over which it was heard of last
+	timeout time.Duration // of the connection of the latest touch
 	times   int
 }
 
-// memoryAddr is where an in-memory connection seems to go when the address that
-// was dialed is not an IP with a port.
+// memoryAddr is the address of the server's end of an in-memory connection if the dialed address is
+// not an IP with a port.
 var memoryAddr = netip.MustParseAddrPort("127.0.0.1:2181")
 
-// defaultTraceMask is what a real server starts with; nothing is traced here.
+// defaultTraceMask is the default trace mask of a real server; this server traces nothing.
 const defaultTraceMask = 306

@@ -12,8 +12,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// three runs a test on an ensemble of which endpoint 3 leads. The tick is 2 s, so
-// that the sync limit is 10 s.
+// three runs a test on an ensemble of three whose endpoint 3 leads. The tick is 2 s, so that the
+// sync limit is 10 s.
 func three(t *testing.T, test func(*testing.T, *zkserver.Server)) {
 	t.Helper()
 	ensemble(t, 3, zkserver.Config{}, test)
@@ -87,7 +87,8 @@ func TestAnEndpointLags(t *testing.T) {
 				if p := r.want(zkserver.ErrNoNode, zkserver.OpExists, existsRec("/new")); p.zxid != zxid {
 					t.Fatalf("zxid %#x, want %#x", p.zxid, zxid)
 				}
-				// Who has seen more than the endpoint is refused there, and is not elsewhere.
+				// A client that has seen a later zxid than the endpoint is refused there, but not
+				// at other endpoints.
 				late := dialAt(t, s, 1)
 				late.hello(s.Zxid(), 0, elsewhere.id, elsewhere.password)
 				late.closed()
@@ -102,7 +103,7 @@ func TestAnEndpointLags(t *testing.T) {
 	}
 }
 
-// A lagging endpoint learns late that a session is over.
+// A lagging endpoint learns late that a session has ended.
 func TestALaggingEndpointServesADeadSession(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		r := at(t, s, 1, 40*time.Second)
@@ -127,11 +128,12 @@ func TestAnEndpointIsCutOffFromItsLeader(t *testing.T) {
 		r, dies, watcher := at(t, s, 1, 40*time.Second), at(t, s, 1, 4*time.Second), at(t, s, 2, 40*time.Second)
 		dies.create("/e", 1)
 		watcher.want(0, zkserver.OpExists, watchRec("/e"))
-		time.Sleep(7 * time.Second / 2) // dies was heard of by the leader at 0 s or 1 s
+		time.Sleep(7 * time.Second / 2) // the leader last heard of this session at 0 s or 1 s
 		dies.want(0, zkserver.OpPing, nil)
 		s.Endpoint(1).CutFromLeader()
 		cut := time.Now()
-		// Its touches do not count: the session expires, the connection is served.
+		// Touches at the endpoint do not reach the leader: the session expires while its connection
+		// is served.
 		for range 3 {
 			time.Sleep(time.Second)
 			dies.want(0, zkserver.OpPing, nil)
@@ -145,7 +147,7 @@ func TestAnEndpointIsCutOffFromItsLeader(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.want(zkserver.ErrNoNode, zkserver.OpExists, existsRec("/new"))
-		// Writes, and whoever wants a session, wait for the leader in vain.
+		// Writes and connects wait for the leader in vain.
 		fresh := dialAt(t, s, 1)
 		fresh.hello(0, 0, 0, "")
 		r.send(zkserver.OpCreate, createRec("/lost", "", 0))
@@ -219,7 +221,7 @@ func TestALeaderIsCutOff(t *testing.T) {
 		if d := time.Since(cut); d != syncLimit {
 			t.Fatalf("closed after %v", d)
 		}
-		synctest.Wait() // endpoint 2 finds out at the same moment
+		synctest.Wait() // endpoint 2 notices at the same instant
 		if n := s.Leader(); n != 2 {
 			t.Fatalf("%d leads", n)
 		}
@@ -244,7 +246,7 @@ func TestAWriteOutlivesTheLeaderThatDidNotAnswer(t *testing.T) {
 		}
 		r.send(zkserver.OpCreate, createRec("/a", "", 0))
 		r.closed()
-		synctest.Wait() // the others find out at the same moment
+		synctest.Wait() // the other endpoints notice at the same instant
 		if n := s.Leader(); n != 2 {
 			t.Fatalf("%d leads", n)
 		}
@@ -256,7 +258,7 @@ func TestAWriteOutlivesTheLeaderThatDidNotAnswer(t *testing.T) {
 func TestLinks(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		one, two := at(t, s, 1, 40*time.Second), at(t, s, 2, 40*time.Second)
-		s.CutLink(1, 2) // of no use while 3 leads
+		s.CutLink(1, 2) // without effect while 3 leads
 		time.Sleep(time.Minute / 2)
 		one.create("/a", 0)
 		s.CutLink(3, 1)
@@ -296,14 +298,14 @@ func TestCutFromClients(t *testing.T) {
 	})
 }
 
-// Followers report the sessions that they heard of to the leader each half tick, and the leader expires sessions by
-// these reports.
+// Followers report the touches of sessions to the leader each half tick, and the leader expires
+// sessions by these reports.
 func TestFollowersReportTouchesEachHalfTick(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		r, lead := at(t, s, 1, 4*time.Second), at(t, s, 3, 4*time.Second)
 		time.Sleep(1900 * time.Millisecond)
-		r.want(0, zkserver.OpPing, nil)    // the leader hears of it at 2 s: good until 8 s
-		lead.want(0, zkserver.OpPing, nil) // good until 6 s
+		r.want(0, zkserver.OpPing, nil)    // the leader learns of it at 2 s: the session lives until 8 s
+		lead.want(0, zkserver.OpPing, nil) // this session lives until 6 s
 		synctest.Wait()
 		time.Sleep(4101 * time.Millisecond)
 		if list := s.Sessions(); len(list) != 1 || list[0].ID != r.id {
@@ -316,8 +318,7 @@ func TestFollowersReportTouchesEachHalfTick(t *testing.T) {
 	})
 }
 
-// A follower, or a leader, that was frozen answers the requests for its report when it goes on, ahead of everything
-// else.
+// A follower or a leader that was frozen first handles the overdue reports when it resumes.
 func TestOverdueReportsComeWithTheThaw(t *testing.T) {
 	for _, frozen := range []int{1, 3} {
 		three(t, func(t *testing.T, s *zkserver.Server) {
@@ -326,11 +327,11 @@ func TestOverdueReportsComeWithTheThaw(t *testing.T) {
 			r.want(0, zkserver.OpPing, nil)
 			synctest.Wait()
 			s.Endpoint(frozen).Freeze()
-			time.Sleep(2400 * time.Millisecond) // beyond when the leader asks, at 1 s and at 2 s
+			time.Sleep(2400 * time.Millisecond) // beyond the leader's pings at 1 s and at 2 s
 			s.Endpoint(frozen).Thaw()
 			synctest.Wait()
-			s.Endpoint(1).CutFromLeader() // before it asks again
-			time.Sleep(4 * time.Second)   // until 6.5 s: the leader heard of it at 2.5 s
+			s.Endpoint(1).CutFromLeader() // before the next ping
+			time.Sleep(4 * time.Second)   // until 6.5 s: the leader learned of the session at 2.5 s
 			if list := s.Sessions(); len(list) != 1 {
 				t.Fatalf("with %d frozen: %+v, want that of the client until 8 s", frozen, list)
 			}

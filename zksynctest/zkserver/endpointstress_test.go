@@ -17,7 +17,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// strike does something to an ensemble.
+// strike applies a random fault to an ensemble.
 func strike(s *zkserver.Server, rnd *rand.Rand) {
 	e := s.Endpoint(1 + rnd.IntN(s.Size()))
 	other := s.Endpoint(1 + (e.Number()+rnd.IntN(s.Size()-1))%s.Size())
@@ -93,7 +93,8 @@ func mend(t *testing.T, s *zkserver.Server) {
 	}
 }
 
-// Whatever happens to its servers, an ensemble loses no write that was answered and shows no client an older version.
+// Under random faults an ensemble loses no write that was answered and shows no client an older
+// version.
 func TestEnsembleUnderTorment(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -150,7 +151,7 @@ func tormentEnsemble(t *testing.T, s *zkserver.Server, seed uint64) {
 		}
 	}
 	mend(t, s)
-	time.Sleep(30 * time.Second) // for the clients to come back
+	time.Sleep(30 * time.Second) // so that the clients can reconnect
 	close(stop)
 	clients.Wait()
 	total := 0
@@ -167,7 +168,7 @@ func tormentEnsemble(t *testing.T, s *zkserver.Server, seed uint64) {
 	}
 }
 
-// count writes and reads until stop, and returns how many writes were answered.
+// count writes and reads until stop, and returns the number of answered writes.
 func count(t *testing.T, conn *zk.Conn, stop <-chan struct{}, rnd *rand.Rand) (answered int) {
 	seen := int32(-1)
 	for {
@@ -193,7 +194,7 @@ func count(t *testing.T, conn *zk.Conn, stop <-chan struct{}, rnd *rand.Rand) (a
 				answered++
 			}
 		case errors.Is(err, zk.ErrSessionExpired) || errors.Is(err, zk.ErrConnectionClosed) || errors.Is(err, zk.ErrNoServer) ||
-			errors.Is(err, syscall.EPIPE): // go-zookeeper lost its connection, and says so in all these ways
+			errors.Is(err, syscall.EPIPE): // go-zookeeper reports a lost connection in all these ways
 		default:
 			t.Errorf("%v", err)
 		}

@@ -5,13 +5,12 @@ import (
 	"time"
 )
 
-// ensemble is the set of endpoints and of the links between them. It decides which
-// endpoint leads and which endpoints follow. The server's mu guards it.
+// ensemble is the set of endpoints and of the links between them. It decides which endpoint leads
+// and which endpoints follow. The server's mu guards it.
 //
-// There is one tree and one sequence of transactions, and no consensus: the
-// ensemble decides which endpoints take part in that sequence, and when. An
-// endpoint that takes part no more, and has not noticed, answers from the tree as
-// it was.
+// There is one tree and one sequence of transactions, and no consensus: the ensemble decides which
+// endpoints take part in that sequence, and when. An endpoint that no longer takes part, and has
+// not noticed, answers from its last view of the tree.
 type ensemble struct {
 	s         *Server
 	endpoints []*Endpoint
@@ -19,9 +18,9 @@ type ensemble struct {
 	election  *timer
 	changed   chan struct{} // closed when the ensemble changes
 	cutLinks  map[link]bool
-	replicas  []*replica         // those of the endpoints, and then those of single connections
-	lagging   map[int64]*replica // those of single sessions
-	losing    map[int64]bool     // sessions of which each report loses a touch
+	replicas  []*replica         // replicas of the endpoints, then replicas of single connections
+	lagging   map[int64]*replica // replicas of single sessions
+	losing    map[int64]bool     // sessions that lose a touch with each report
 	thawOrder ThawOrder
 }
 
@@ -29,7 +28,7 @@ func newEnsemble(s *Server) *ensemble {
 	return &ensemble{s: s, cutLinks: map[link]bool{}, lagging: map[int64]*replica{}, losing: map[int64]bool{}}
 }
 
-// close ends the timers of the ensemble.
+// close stops the timers of the ensemble.
 func (en *ensemble) close() {
 	en.election.stop()
 	en.election = nil
@@ -42,12 +41,12 @@ func (en *ensemble) close() {
 	}
 }
 
-// link is the pair of endpoints that a link joins, the smaller number first.
+// link is a pair of linked endpoints, the smaller number first.
 type link [2]int
 
 func linkOf(a, b *Endpoint) link { return link{min(a.number, b.number), max(a.number, b.number)} }
 
-// linked reports whether a and b can talk to each other, if both run.
+// linked reports whether a and b can talk to each other if both run.
 func (en *ensemble) linked(a, b *Endpoint) bool {
 	return a == b || !a.apart && !b.apart && !en.cutLinks[linkOf(a, b)]
 }
@@ -61,11 +60,10 @@ func (en *ensemble) between(i, j int) link {
 	return linkOf(a, b)
 }
 
-// CutLink cuts the link between endpoints i and j, until [Server.HealLink]. A
-// follower without a link to its leader is as after [Endpoint.CutFromLeader]; a
-// leader with too few followers left has lost its quorum, and does not know for
-// [Config.SyncLimit] ticks. A link between two followers is not missed until they
-// have to elect a leader.
+// CutLink cuts the link between endpoints i and j, until [Server.HealLink]. A follower without a
+// link to its leader behaves as after [Endpoint.CutFromLeader]. A leader with too few followers
+// left has lost its quorum, and does not notice for [Config.SyncLimit] ticks. A cut link between
+// two followers has no effect until the next election.
 func (s *Server) CutLink(i, j int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,8 +71,8 @@ func (s *Server) CutLink(i, j int) {
 	s.en.relink(func() { s.en.cutLinks[l] = true })
 }
 
-// HealLink ends what [Server.CutLink] began. The connection that lived through the
-// cut is closed at both ends. What [Endpoint.CutFromLeader] did stays.
+// HealLink ends the cut that [Server.CutLink] began. The connection that was open during the cut is
+// closed at both ends. HealLink does not undo [Endpoint.CutFromLeader].
 func (s *Server) HealLink(i, j int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,11 +80,11 @@ func (s *Server) HealLink(i, j int) {
 	s.en.relink(func() { delete(s.en.cutLinks, l) })
 }
 
-// ResetEnd closes endpoint i's end of its connection with endpoint j: i notices at
-// once. So does j, unless the link between the two is cut: then j goes on believing
-// in the connection for [Config.SyncLimit] ticks. Two followers that close their
-// ends behind a cut elect a new leader at once, and the old leader does not know;
-// [Server.Depose] does all of that.
+// ResetEnd closes endpoint i's end of its connection with endpoint j. Endpoint i notices at once.
+// Endpoint j also notices at once, unless the link between the two endpoints is cut: then j keeps
+// the connection for [Config.SyncLimit] ticks. Two followers that close their ends behind a cut
+// elect a new leader at once, and the old leader does not notice; [Server.Depose] does all of these
+// steps.
 func (s *Server) ResetEnd(i, j int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,9 +103,9 @@ func (en *ensemble) resetEnd(a, b *Endpoint) {
 	}
 }
 
-// relink runs change, which cuts or heals links. A follower that loses its link to
-// its leader does not notice yet; a link that is healed closes the connection that
-// it carried before. The caller holds mu.
+// relink runs change, which cuts or heals links, and updates the connections over these links. A
+// follower that loses its link to its leader does not notice yet. Healing a link closes the
+// connection that existed before the cut. The caller holds mu.
 func (en *ensemble) relink(change func()) {
 	type pair struct {
 		l *leadership
@@ -129,9 +127,9 @@ func (en *ensemble) relink(change func()) {
 	en.reconsider()
 }
 
-// eachPair visits every leader with every other endpoint, whether that follows it or
-// not, because a leader remembers followers that have left behind a cut; and every
-// follower that has not noticed that its leader is gone.
+// eachPair visits every leader with every other endpoint, including an endpoint that does not
+// follow the leader, because a leader behind a cut remembers followers that have left. It also
+// visits every follower that has not noticed the end of its leader.
 func (en *ensemble) eachPair(visit func(*leadership, *Endpoint)) {
 	for _, e := range en.endpoints {
 		switch l := e.in; {
@@ -148,7 +146,7 @@ func (en *ensemble) eachPair(visit func(*leadership, *Endpoint)) {
 	}
 }
 
-// patience is how long leader and follower do without a word from each other.
+// patience returns the silence after which a leader and a follower give each other up.
 func (en *ensemble) patience() time.Duration {
 	return time.Duration(en.s.cfg.SyncLimit) * en.s.cfg.TickTime
 }
@@ -170,7 +168,7 @@ func (en *ensemble) active() bool {
 	return en.isMajority(n)
 }
 
-// announce wakes the goroutines that wait for the ensemble to change.
+// announce wakes the goroutines that wait for a change of the ensemble.
 func (en *ensemble) announce() {
 	if en.changed != nil {
 		close(en.changed)
@@ -178,7 +176,7 @@ func (en *ensemble) announce() {
 	}
 }
 
-// change returns a channel that is closed when the ensemble changes.
+// change returns a channel that the next change of the ensemble closes.
 func (en *ensemble) change() <-chan struct{} {
 	if en.changed == nil {
 		en.changed = make(chan struct{})

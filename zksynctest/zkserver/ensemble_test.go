@@ -9,7 +9,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// ensemble runs a test in a bubble on an ensemble of n.
+// ensemble runs a test in a bubble on an ensemble of n endpoints.
 func ensemble(t *testing.T, n int, cfg zkserver.Config, test func(*testing.T, *zkserver.Server)) {
 	t.Helper()
 	bounds.Bubble(t, func(t *testing.T) {
@@ -22,7 +22,7 @@ func ensemble(t *testing.T, n int, cfg zkserver.Config, test func(*testing.T, *z
 	})
 }
 
-// at makes a new session on endpoint i.
+// at creates a new session on endpoint i.
 func at(t testing.TB, s *zkserver.Server, i int, timeout time.Duration) *raw {
 	t.Helper()
 	r := dialAt(t, s, i)
@@ -39,7 +39,7 @@ func dialAt(t testing.TB, s *zkserver.Server, i int) *raw {
 	return rawOver(t, nc)
 }
 
-// moved connects to the session of r at endpoint i.
+// moved reconnects the session of r at endpoint i.
 func (r *raw) moved(s *zkserver.Server, i int) *raw {
 	r.t.Helper()
 	n := dialAt(r.t, s, i)
@@ -96,7 +96,7 @@ func TestANewLeaderBeginsAnEpoch(t *testing.T) {
 		s.Endpoint(3).Stop()
 		a.closed()
 		begin := time.Now()
-		// Nobody serves during the election: what is accepted is closed.
+		// No endpoint serves during the election: connections are accepted and closed.
 		between := dialAt(t, s, 1)
 		between.hello(0, 0, 0, "")
 		between.closed()
@@ -107,9 +107,9 @@ func TestANewLeaderBeginsAnEpoch(t *testing.T) {
 		if err != nil || leader != 2 || time.Since(begin) != cfg.ElectionTime {
 			t.Fatalf("leader %d after %v, %v", leader, time.Since(begin), err)
 		}
-		// Sessions have all their time again.
+		// Sessions have their full timeout again.
 		time.Sleep(6*time.Second - time.Millisecond)
-		// The followers hear of the epoch with its first transaction.
+		// The followers learn of the epoch with its first transaction.
 		if old, new := s.Endpoint(1).Zxid(), s.Endpoint(2).Zxid(); old != 1<<32+2 || new != 2<<32 {
 			t.Fatalf("the follower is at %#x, the leader at %#x", old, new)
 		}
@@ -129,7 +129,7 @@ func TestANewLeaderBeginsAnEpoch(t *testing.T) {
 		if s.Leader() != 2 || !s.Endpoint(3).Serving() {
 			t.Fatal("the old leader does not follow the new one")
 		}
-		b.want(0, zkserver.OpPing, nil) // a follower that comes disturbs nobody
+		b.want(0, zkserver.OpPing, nil) // a returning follower disturbs no client
 		c := b.moved(s, 3).welcome()
 		if v := c.stat("/a").version; v != 1 {
 			t.Fatalf("version %d", v)
@@ -172,7 +172,7 @@ func TestWithoutAQuorumTimeStandsStill(t *testing.T) {
 	})
 }
 
-// The endpoint with the newest transaction is elected, whatever its number.
+// The endpoint with the newest transaction is elected, even if its number is lower.
 func TestWhoKnowsMostIsElected(t *testing.T) {
 	ensemble(t, 3, zkserver.Config{}, func(t *testing.T, s *zkserver.Server) {
 		s.Endpoint(3).Stop() // 2 leads

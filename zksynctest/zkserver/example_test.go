@@ -11,7 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// connect opens a session of the stock client over memory, with the first endpoint.
+// connect opens a session of the stock client to the first endpoint in memory.
 func connect(s *zkserver.Server) *zk.Conn { return connectTo(s, s.Endpoint(1)) }
 
 func connectTo(s *zkserver.Server, e *zkserver.Endpoint) *zk.Conn {
@@ -52,7 +52,7 @@ func Example() {
 	// EventNodeDeleted
 }
 
-// A follower that lags shows an old state until its client sends a sync.
+// A lagging follower shows an old state until its client sends a sync.
 func ExampleEndpoint_Lag() {
 	server, err := zkserver.NewEnsemble(zkserver.Config{}, 3)
 	if err != nil {
@@ -78,7 +78,7 @@ func ExampleEndpoint_Lag() {
 	// true <nil>
 }
 
-// With the end of a leader a new epoch begins, and sessions go on.
+// The end of a leader begins a new epoch, and sessions continue.
 func ExampleNewEnsemble() {
 	server, err := zkserver.NewEnsemble(zkserver.Config{}, 3)
 	if err != nil {
@@ -96,7 +96,7 @@ func ExampleNewEnsemble() {
 	// 0 leads
 }
 
-// A deposed leader answers a sync, and does not know what the next leader commits.
+// A deposed leader answers a sync, and does not see the commits of the next leader.
 func ExampleServer_Depose() {
 	server, err := zkserver.NewEnsemble(zkserver.Config{}, 3)
 	if err != nil {
@@ -121,7 +121,8 @@ func ExampleServer_Depose() {
 	// false <nil>
 }
 
-// The create is done and its reply is lost: every client must expect that of a write.
+// The create is carried out and its reply is lost: every client must handle this outcome of a
+// write.
 func ExampleServer_Inject() {
 	server, err := zkserver.New(zkserver.Config{})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// started starts a server and connects the stock client to it.
+// started starts a server and a connected stock client.
 func started(cfg zkserver.Config) (*zkserver.Server, *zk.Conn, func()) {
 	server, err := zkserver.New(cfg)
 	if err != nil {
@@ -24,7 +24,7 @@ func started(cfg zkserver.Config) (*zkserver.Server, *zk.Conn, func()) {
 	}
 }
 
-// A server with a user, and with a limit for requests.
+// A server with a super user and a limit of the request length.
 func ExampleConfig() {
 	server, err := zkserver.New(zkserver.Config{
 		TickTime:  100 * time.Millisecond,
@@ -40,7 +40,7 @@ func ExampleConfig() {
 	// Output: true <nil>
 }
 
-// The configuration of a real server starts this one.
+// A zoo.cfg of a real server configures this server.
 func ExampleParseConfig() {
 	file, err := zkserver.ParseConfig(strings.NewReader(`
 tickTime=500
@@ -64,14 +64,14 @@ snapCount=100000
 	// ignored: 5 snapCount
 }
 
-// A member of an ensemble has a number, and perhaps a port for clients.
+// A member of an ensemble has a number and optionally a client port.
 func ExampleConfigServer() {
 	member := zkserver.ConfigServer{ID: 1, Value: "zk1:2888:3888;2181"}
 	fmt.Println(member.ID, member.ClientPort())
 	// Output: 1 2181
 }
 
-// A program reports the keys that change nothing.
+// A program reports the keys of a configuration file that have no effect.
 func ExampleIgnoredKey() {
 	file, err := zkserver.ParseConfig(strings.NewReader("autopurge.purgeInterval=1\n"))
 	if err != nil {
@@ -83,7 +83,7 @@ func ExampleIgnoredKey() {
 	// Output: 1 autopurge.purgeInterval 1 true
 }
 
-// The calls of the operator return the codes of the protocol.
+// The operator calls return the error codes of the protocol.
 func ExampleCode() {
 	server, _, stop := started(zkserver.Config{})
 	defer stop()
@@ -93,7 +93,7 @@ func ExampleCode() {
 	// Output: zkserver: Delete /none: zkserver: no node true
 }
 
-// The second reply to a client is half a second late.
+// The second reply to a client is delayed by half a second.
 func ExampleDelay() {
 	server, conn, stop := started(zkserver.Config{})
 	defer stop()
@@ -186,7 +186,7 @@ func ExampleOpCode() {
 	// Output: 2 writes
 }
 
-// The operations of a transaction have results of their own.
+// The operations of a transaction have separate results.
 func ExampleSubOp() {
 	server, conn, stop := started(zkserver.Config{})
 	defer stop()
@@ -206,7 +206,7 @@ func ExampleSubOp() {
 	// check /none no node
 }
 
-// A fault loses the event of a watch.
+// A fault drops a watch event.
 func ExampleEventType() {
 	server, conn, stop := started(zkserver.Config{})
 	defer stop()
@@ -225,7 +225,7 @@ func ExampleEventType() {
 	// Output: Drop OnWatch if it matches
 }
 
-// A page shows the sessions of the server.
+// A status page lists the sessions of the server.
 func ExampleServer_Sessions() {
 	server, conn, stop := started(zkserver.Config{})
 	defer stop()
@@ -239,7 +239,7 @@ func ExampleServer_Sessions() {
 	// Output: true 10s true [/me]
 }
 
-// A test bounds the bytes that a session costs.
+// A test limits the traffic that a call causes.
 func ExampleServer_Traffic() {
 	server, conn, stop := started(zkserver.Config{})
 	defer stop()
@@ -253,7 +253,7 @@ func ExampleServer_Traffic() {
 	// Output: 1 request, 20 bytes
 }
 
-// After a freeze that was longer than a session, the order decides what becomes of the
+// After a freeze that is longer than a session timeout, the ThawOrder decides the result of the
 // session's requests.
 func ExampleThawOrder() {
 	server, _, stop := started(zkserver.Config{})

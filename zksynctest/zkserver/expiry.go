@@ -8,15 +8,15 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
-// planSweep sets the timer anew if the sessions of a bucket expire before what the
-// timer is set for. Only the leader that commits ends sessions.
+// planSweep resets the timer if the bucket expires before the timer fires. Only the committing
+// leader ends sessions.
 func (s *Server) planSweep(l *leadership, bucket int64) {
 	if l == s.en.current && bucket != 0 && (s.agenda.due == 0 || bucket < s.agenda.due) {
 		s.setTimer()
 	}
 }
 
-// setTimer sets the one timer for what comes next, if anything does.
+// setTimer sets the server's single timer for the next due action, if there is one.
 func (s *Server) setTimer() {
 	s.agenda.timer.stop()
 	s.agenda.timer, s.agenda.due = nil, 0
@@ -47,12 +47,11 @@ func (s *Server) onTimer() {
 	s.mu.Lock()
 	s.sweep(time.Now())
 	s.mu.Unlock()
-	_ = s.persist() // if that fails the server goes down, and says why
+	_ = s.persist() // if persist fails, it stops the server, and Serve and Close return the error
 }
 
-// sweep does what is due: it expires whole buckets of sessions, and removes
-// ephemerals that were left for a while and znodes that are to be reaped. The caller
-// holds mu.
+// sweep runs the due actions: it expires whole buckets of sessions, removes ephemerals whose
+// removal was delayed, and reaps znodes. The caller holds mu.
 func (s *Server) sweep(now time.Time) {
 	at := s.elapsed(now)
 	if !s.en.active() {

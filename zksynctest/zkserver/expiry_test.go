@@ -31,7 +31,7 @@ func TestExpiryBuckets(t *testing.T) {
 	}
 }
 
-// Pings that come within the timeout keep a session alive, and a session without pings expires.
+// A session with pings within its timeout stays alive, and a session without pings expires.
 func TestPingsKeepASessionAlive(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 4*time.Second)
@@ -65,7 +65,7 @@ func TestExpiryIsOneTransaction(t *testing.T) {
 		watcher.want(0, zkserver.OpExists, rec{}.str("/d/b").flag(true))
 		before := s.Zxid()
 		r.closed()
-		// A one-shot child watch fires once for all of them.
+		// A one-shot child watch fires once for all deletions.
 		if ev := watcher.event(); ev != (event{4, "/d"}) {
 			t.Fatalf("%v", ev)
 		}
@@ -87,7 +87,8 @@ func TestCloseSession(t *testing.T) {
 		r.want(0, zkserver.OpExists, rec{}.str("/e").flag(true))
 		xid := r.send(zkserver.OpCloseSession, nil)
 		r.send(zkserver.OpPing, nil)
-		// Its own watch, then the reply, then nothing for what came behind.
+		// The session's own watch event comes first, then the reply, and nothing for the later
+		// request.
 		if ev := r.event(); ev != (event{2, "/e"}) {
 			t.Fatalf("%v", ev)
 		}

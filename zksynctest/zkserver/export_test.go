@@ -11,7 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/journal"
 )
 
-// Everything is all that outlives a server, in a form that can be compared.
+// Everything returns all persistent state of a server as comparable text.
 func (s *Server) Everything() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -24,10 +24,10 @@ func (s *Server) Everything() string {
 	return b.String()
 }
 
-// RewriteFloor is how large a data file grows before it is written anew.
+// RewriteFloor is the size of the changes from which on the server rewrites its data file.
 const RewriteFloor = journal.RewriteFloor
 
-// Inconsistencies lists what must not be with an ensemble at any time.
+// Inconsistencies lists the violated invariants of an ensemble.
 func (s *Server) Inconsistencies() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,16 +66,16 @@ func (s *Server) Inconsistencies() []string {
 	return list
 }
 
-// Queued is how many bytes wait to be written to all connections.
+// Queued returns the number of bytes that are queued for all connections.
 func (s *Server) Queued() int64 { return s.conns.queued.Load() }
 
-// Renew has the server replace its data file with the next write to it.
+// Renew makes the server replace its data file with the next write.
 func (s *Server) Renew() { s.journal.Renew() }
 
-// PasswordOf is the password that a real server derives from the id of a session.
+// PasswordOf returns the password that a real server derives from a session id.
 var PasswordOf = journal.PasswordOf
 
-// Received is how many frames the endpoints have got.
+// Received returns the number of frames that the endpoints have received.
 func (s *Server) Received() (n int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +87,7 @@ func (s *Server) Received() (n int64) {
 
 // Version1 converts a data file without sessions to version 1 of the format.
 func Version1(b []byte) []byte {
-	const header, extra, batch = 16, 12, 11 // the last is the kind of the step that begins a write
+	const header, extra, batch = 16, 12, 11 // the last is the kind of the step that begins a batch
 	out := binary.BigEndian.AppendUint32([]byte("zkserver"), 1)
 	out = binary.BigEndian.AppendUint32(out, crc32.Checksum(out, crc32.MakeTable(crc32.Castagnoli)))
 	for b = b[header:]; len(b) > 0; {
@@ -100,5 +100,5 @@ func Version1(b []byte) []byte {
 	return out
 }
 
-// SnapshotName is the name under which a new snapshot of a data file is written.
+// SnapshotName returns the name of the temporary file of a new snapshot.
 func SnapshotName(path string) string { return journal.SnapshotName(path) }

@@ -8,31 +8,30 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
-// Fault says where something goes wrong, and what. All of Session, Endpoint, Op,
-// Path and Match must match; the zero Fault with an action strikes the next request
-// whatsoever.
+// Fault describes a failure and the requests or events that it strikes. A request must match all of
+// Session, Endpoint, Op, Path and Match. The zero Fault with an action strikes the next request.
 type Fault struct {
-	Session  int64  // 0 means any. For a connect, the session asked for or given.
-	Endpoint int    // 0 means any
-	Op       OpCode // 0 means any; not looked at OnWatch
-	// Path must be equal, or have what stands before a '*' at the end as a prefix;
-	// "" means any. A multi matches if one of its operations does, setWatches if
-	// one of its paths does, and a sequential create by the name it asks for.
+	Session  int64  // 0 matches any session. For a connect: the requested or the granted session.
+	Endpoint int    // 0 matches any endpoint
+	Op       OpCode // 0 matches any operation; ignored OnWatch
+	// Path matches an equal path; with a '*' at its end it matches all paths with the prefix before
+	// the '*'. "" matches any path. A multi matches if one of its operations matches, setWatches if
+	// one of its paths matches, and a sequential create by the requested name.
 	Path string
-	// Match, if it is not nil, has the last word: it sees the request as [Server.Ops]
-	// shows it, AfterCommit and BeforeReply with what became of it, and OnWatch the
-	// event as an [OpWatchEvent]. It may be asked more than once and must say the
-	// same of the same. The server waits for it: it must not call the server.
+	// Match, if it is not nil, must also return true. Match sees the request as [Server.Ops] shows
+	// it, with its result AfterCommit and BeforeReply. OnWatch it sees the event as an
+	// [OpWatchEvent]. Match may be called several times for one request and must return the same
+	// result each time. The server waits for Match, so Match must not call the server.
 	Match func(Op) bool
-	// Nth is the match at which the fault strikes first; 0 and 1 mean the first.
+	// Nth is the number of the first match that the fault strikes; 0 and 1 mean the first match.
 	Nth int
-	// Times is how many matches it strikes from then on: 0 means one, -1 all.
+	// Times is the number of matches that the fault strikes: 0 means one, and -1 means all.
 	Times int
 	At    Moment
 	Do    Action
 }
 
-// String describes the fault in a line.
+// String describes the fault in one line.
 func (f Fault) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v %v", f.Do, f.At)
@@ -63,23 +62,20 @@ func (f Fault) String() string {
 	return b.String()
 }
 
-// Moment is the point in the course of a request, or of a watch event, at which a
-// [Fault] strikes.
+// Moment is the stage of a request, or of a watch event, at which a [Fault] strikes.
 type Moment int
 
-// The moments. A request that fails goes through them as one that succeeds does,
-// and so does one that only reads.
+// The moments of a request. Failed requests and reads have the same moments as successful writes.
 const (
-	// BeforeCommit is when the request has come in and nothing has been done, not
-	// even touched its session.
+	// BeforeCommit is the moment after the server has read the request and before any effect,
+	// including the touch of the session.
 	BeforeCommit Moment = iota
-	// AfterCommit is when it has been done and its watch events are on their way.
+	// AfterCommit is the moment after the request was carried out and its watch events were queued.
 	AfterCommit
-	// BeforeReply is when the reply is about to be sent, after all that AfterCommit
-	// did.
+	// BeforeReply is the moment before the reply is sent, after the effects of AfterCommit.
 	BeforeReply
-	// OnWatch is when a watch event is about to be sent to Session about Path, after
-	// all that was sent on that connection before it.
+	// OnWatch is the moment before a watch event for Path is sent to Session, after all earlier
+	// frames of that connection.
 	OnWatch
 )
 
@@ -111,62 +107,59 @@ const (
 	actCutOff
 )
 
-// Action is what a [Fault] does. The zero Action does nothing, which is of use for
-// counting.
+// Action is the effect of a [Fault]. The zero Action does nothing; a Fault with the zero Action
+// counts matches.
 type Action struct {
 	kind  actionKind
 	delay time.Duration
 	code  Code
 	until <-chan struct{}
 	call  func()
-	// throttles is set for the error of a throttled request.
+	// throttles marks the error of a throttled request.
 	throttles bool
 }
 
-// Drop loses the request (BeforeCommit), its reply (AfterCommit and BeforeReply) or
-// the event (OnWatch). The connection stays open.
+// Drop drops the request (BeforeCommit), its reply (AfterCommit and BeforeReply) or the event
+// (OnWatch). The connection stays open.
 var Drop = Action{kind: actDrop}
 
-// Disconnect closes the connection at that moment. What was sent on it before
-// still arrives.
+// Disconnect closes the connection at the moment of the fault. Frames that were sent earlier still
+// arrive.
 var Disconnect = Action{kind: actDisconnect}
 
-// CutAfterForward cuts the endpoint off from its leader right after it has passed the
-// request on: the leader carries the request out, and neither the answer nor the
-// change comes back to this endpoint. At the leader itself, the other endpoints have
-// its proposal: the next leader commits it. A request that is not for the leader is
-// answered. The endpoint is cut off as by [Endpoint.CutFromLeader], until
-// [Endpoint.Rejoin]; a server that is no ensemble cuts off the connection alone, as
-// [Server.CutFromLeader] does. It strikes BeforeCommit only.
+// CutAfterForward cuts the endpoint off from its leader directly after the endpoint has forwarded
+// the request. The leader carries out the request; neither the answer nor the change reaches this
+// endpoint. If the endpoint leads, the other endpoints have its proposal, and the next leader
+// commits it. A request that needs no leader is answered. The endpoint is cut off as by
+// [Endpoint.CutFromLeader], until [Endpoint.Rejoin]. On a standalone server only the connection is
+// cut off, as by [Server.CutFromLeader]. CutAfterForward strikes BeforeCommit only.
 var CutAfterForward = Action{kind: actCutOff}
 
-// Throttle answers [ErrThrottledOp], as a server with throttled_op_wait_time does when
-// requests have waited for too long: the request is not carried out, and touches its
-// session like any other. Pings, closeSession and new connections are never throttled,
-// and do not match. It strikes BeforeCommit only.
+// Throttle answers [ErrThrottledOp], like a server with throttled_op_wait_time whose requests have
+// waited for too long. The request is not carried out, and touches its session like any other
+// request. Pings, closeSession and new connections are never throttled, and do not match. Throttle
+// strikes BeforeCommit only.
 var Throttle = Action{kind: actError, code: ErrThrottledOp, throttles: true}
 
-// Delay stops the connection for d of the server's time: neither later requests
-// nor later replies and events overtake the one that is delayed. Other connections
-// go on.
+// Delay stops the connection for d of the server's time. Later requests, replies and events of the
+// connection wait behind the delayed one. Other connections continue.
 func Delay(d time.Duration) Action { return Action{kind: actDelay, delay: d} }
 
-// Error answers code. BeforeCommit the request is not carried out, at the later
-// moments it has been. A connect is refused as if its session had expired,
-// whatever the code. [ErrSessionMoved] closes the connection without an answer, as a
-// server does from which the session has moved to another. OnWatch has no answer, and
-// Inject panics.
+// Error answers with code. BeforeCommit the request is not carried out; at the later moments it has
+// been carried out. A connect is refused as if its session had expired, for any code.
+// [ErrSessionMoved] closes the connection without an answer, like a server whose session has moved
+// to another server. A watch event has no answer: Inject panics for an Error OnWatch.
 //
-// No server sends [ErrRequestTimeout]: the Java client gives it to itself. A server that does not serve
-// answers nothing: it closes connections at their ConnectRequest, as [Disconnect] does
-// for [OpConnect].
+// No server sends [ErrRequestTimeout]: only the Java client creates this error. A server that does
+// not serve sends no answers: it closes connections at their ConnectRequest, like [Disconnect] for
+// [OpConnect].
 func Error(code int32) Action { return Action{kind: actError, code: Code(code)} }
 
-// Hold stops the connection as Delay does, until the channel is closed.
+// Hold stops the connection like Delay, until the channel is closed.
 func Hold(until <-chan struct{}) Action { return Action{kind: actHold, until: until} }
 
-// Call runs f and goes on when it returns; the connection waits as for Delay. f may
-// use the server in all ways but Close.
+// Call runs f and continues when f returns; the connection waits as for Delay. f may call all
+// methods of the server except Close.
 func Call(f func()) Action { return Action{kind: actCall, call: f} }
 
 // String describes the action.
@@ -193,8 +186,7 @@ func (a Action) String() string {
 	return "Nothing"
 }
 
-// wait does the part of an action that takes time, or as much of it as the
-// connection lives for.
+// wait runs the part of an action that takes time, and returns early if the connection ends.
 func (a Action) wait(done <-chan struct{}) {
 	switch a.kind {
 	case actDelay:
@@ -214,7 +206,7 @@ func (a Action) wait(done <-chan struct{}) {
 	}
 }
 
-// matches tells whether path is what a fault names.
+// matches reports whether the fault's Path matches path.
 func (f *Fault) matches(path string) bool {
 	if prefix, ok := strings.CutSuffix(f.Path, "*"); ok {
 		return strings.HasPrefix(path, prefix)

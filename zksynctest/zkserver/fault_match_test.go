@@ -10,7 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// last is the latest operation of a kind.
+// last returns the latest operation with a code.
 func last(t *testing.T, s *zkserver.Server, code zkserver.OpCode) zkserver.Op {
 	t.Helper()
 	ops := s.Ops()
@@ -27,11 +27,11 @@ func last(t *testing.T, s *zkserver.Server, code zkserver.OpCode) zkserver.Op {
 func TestFaultsByPredicate(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 20*time.Second)
-		// A create inside a multi, which neither Op nor Path can tell from others.
+		// A create inside a multi, which Op and Path cannot distinguish.
 		inner := s.Inject(zkserver.Fault{Do: zkserver.Error(-1), Times: -1, Match: func(op zkserver.Op) bool {
 			return slices.ContainsFunc(op.Sub, func(sub zkserver.SubOp) bool { return sub.Code == zkserver.OpCreate && sub.Path == "/m" })
 		}})
-		// What became of a request is known after it.
+		// A request has a result after the commit.
 		exists := s.Inject(zkserver.Fault{At: zkserver.AfterCommit, Do: zkserver.Error(-4), Times: -1, Match: func(op zkserver.Op) bool {
 			return op.Code == zkserver.OpCreate && op.Err == int32(zkserver.ErrNodeExists)
 		}})
@@ -76,7 +76,7 @@ func TestFaultsAtOneEndpoint(t *testing.T) {
 	})
 }
 
-// A Fault strikes a request once at its moment, even if it is to strike many times.
+// A Fault with Times above one strikes each request once at its moment.
 func TestAFaultStrikesARequestOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 40*time.Second)
@@ -102,8 +102,8 @@ func TestAFaultStrikesARequestOnce(t *testing.T) {
 	})
 }
 
-// Faults that strike the same request act in the order of their injection. TestFaultsComposeInOrder puts several at one
-// moment and several at the next.
+// Faults that strike the same request act in the order of their injection. TestFaultsComposeInOrder
+// injects several faults at one moment and several at the next.
 func TestFaultsComposeInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 20*time.Second)
@@ -118,7 +118,7 @@ func TestFaultsComposeInOrder(t *testing.T) {
 		inject(zkserver.BeforeCommit, note("first"))
 		inject(zkserver.BeforeCommit, zkserver.Delay(2*time.Second))
 		inject(zkserver.BeforeReply, zkserver.Error(-1))
-		inject(zkserver.BeforeReply, zkserver.Error(-2)) // the later one counts
+		inject(zkserver.BeforeReply, zkserver.Error(-2)) // the later error wins
 		begin := time.Now()
 		r.want(zkserver.ErrRuntimeInconsistency, zkserver.OpCreate, createRec("/a", "", 0))
 		if d := time.Since(begin); d != 3*time.Second {
@@ -132,7 +132,7 @@ func TestFaultsComposeInOrder(t *testing.T) {
 		if op := last(t, s, zkserver.OpCreate); op.Fault != want || op.Err != -2 || !op.Done {
 			t.Errorf("%v", op)
 		}
-		// What is lost sees no further faults.
+		// A dropped request does not match further faults.
 		inject(zkserver.BeforeCommit, zkserver.Drop)
 		never := inject(zkserver.BeforeCommit, note("never"))
 		r.send(zkserver.OpCreate, createRec("/b", "", 0))
@@ -143,7 +143,7 @@ func TestFaultsComposeInOrder(t *testing.T) {
 	})
 }
 
-// Ops lists a watch event that a fault struck, with the fault, and no other watch event.
+// Ops lists a watch event that a fault struck, with the fault, and no other watch events.
 func TestWatchEventsThatWereStruckAreInOps(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 20*time.Second)
@@ -207,7 +207,7 @@ func TestOpInWords(t *testing.T) {
 	}
 }
 
-// A Fault prints what it does, when, and which requests it strikes.
+// A Fault prints its action, its moment, and the requests that it strikes.
 func TestFaultInWords(t *testing.T) {
 	for want, f := range map[string]zkserver.Fault{
 		"Nothing BeforeCommit": {},

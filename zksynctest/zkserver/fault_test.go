@@ -14,7 +14,7 @@ func TestDropAndDisconnectAtEachMoment(t *testing.T) {
 	for _, c := range []struct {
 		at     zkserver.Moment
 		do     zkserver.Action
-		done   bool // the create
+		done   bool // the create is carried out
 		closed bool
 	}{
 		{zkserver.BeforeCommit, zkserver.Drop, false, false},
@@ -73,7 +73,7 @@ func TestErrorInsteadOfTheAnswer(t *testing.T) {
 	})
 }
 
-// A Fault strikes the requests that its fields select, from match Nth on, and Times times.
+// A Fault strikes the requests that its fields select, beginning with match Nth, Times times.
 func TestNthTimesAndMatching(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		a, b := session(t, s, 0), session(t, s, 0)
@@ -119,7 +119,7 @@ func TestNthTimesAndMatching(t *testing.T) {
 	})
 }
 
-// A Delay holds back everything on its connection and nothing on other connections.
+// A Delay holds back all frames of its connection and no frames of other connections.
 func TestDelayHoldsBackTheWholeConnection(t *testing.T) {
 	for _, at := range []zkserver.Moment{zkserver.BeforeCommit, zkserver.AfterCommit, zkserver.BeforeReply} {
 		t.Run(at.String(), func(t *testing.T) {
@@ -187,14 +187,14 @@ func TestHoldEndsWithTheConnection(t *testing.T) {
 		r := session(t, s, 4*time.Second)
 		s.Inject(zkserver.Fault{Op: zkserver.OpCreate, At: zkserver.AfterCommit, Do: zkserver.Hold(make(chan struct{}))})
 		r.send(zkserver.OpCreate, createRec("/x", "", 0))
-		r.closed() // it expires
+		r.closed() // the session expires
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 	})
 }
 
-// A Fault OnWatch drops or delays a watch event, or breaks the connection in its place.
+// A Fault OnWatch drops or delays a watch event, or closes the connection instead.
 func TestFaultsOnWatch(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		lost, late, cut := session(t, s, 40*time.Second), session(t, s, 40*time.Second), session(t, s, 40*time.Second)
@@ -241,7 +241,7 @@ func TestFaultsOnConnect(t *testing.T) {
 		}
 		connect(zkserver.BeforeCommit, zkserver.Disconnect)
 		old.again(s).closed()
-		old.want(0, zkserver.OpPing, nil) // nothing happened to it
+		old.want(0, zkserver.OpPing, nil) // the old connection is unaffected
 
 		connect(zkserver.AfterCommit, zkserver.Disconnect)
 		old.again(s).closed()
@@ -255,7 +255,7 @@ func TestFaultsOnConnect(t *testing.T) {
 			t.Fatal("the session should live on")
 		}
 		connect(zkserver.BeforeCommit, zkserver.Drop)
-		old.again(s).closed() // as a half handshake in the end
+		old.again(s).closed() // times out like a half handshake
 		if w := old.again(s).welcome(); w.id != 0 {
 			t.Fatal("by then it has expired")
 		}
@@ -286,7 +286,7 @@ func TestDroppedPingsDoNotTouch(t *testing.T) {
 	})
 }
 
-// Inject panics for a Fault that has no meaning.
+// Inject panics for an invalid Fault.
 func TestInjectRefusesNonsense(t *testing.T) {
 	s := start(t, zkserver.Config{})
 	for _, f := range []zkserver.Fault{

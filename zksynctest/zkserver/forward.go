@@ -6,11 +6,10 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
-// forwardAndCutOff has the leader carry out a request, and cuts the server of c off
-// from the leader first: nothing of what happens there comes back, and the touch that
-// goes with the request is lost with the other touches that the follower has not
-// reported. At the leader itself the others have its proposal, which the next leader
-// commits.
+// forwardAndCutOff cuts the server of c off from its leader and has the leader carry out the
+// request. No answer or change comes back, and the follower loses all touches that it has not
+// reported, including the touch of this request. If the server of c leads, the other endpoints have
+// its proposal, and the next leader commits the proposal.
 func (c *conn) forwardAndCutOff(r *jute.Request) result {
 	s := c.s
 	l := c.leadership()
@@ -20,7 +19,7 @@ func (c *conn) forwardAndCutOff(r *jute.Request) result {
 	case r.Op == OpSync || c.sess.dead:
 	case r.Op != OpCloseSession && l.sessions.find(c.sess.id) == nil,
 		!l.sessions.mayAsk(c.sess.id, c.ep) && mayNot(c, l, r.Op):
-		s.data.Begin(nil, 0, false) // it fails, and takes a zxid
+		s.data.Begin(nil, 0, false) // the write fails, and takes a zxid
 	default:
 		done := c.performWrite(r, time.Now())
 		res.code, res.zxid, res.lost = done.code, done.zxid, true
@@ -28,8 +27,8 @@ func (c *conn) forwardAndCutOff(r *jute.Request) result {
 	return res
 }
 
-// cutOffServer cuts the server of c off from its leader: its endpoint, or c alone if
-// there is one endpoint only.
+// cutOffServer cuts the server of c off from its leader: the endpoint of c, or c alone if there is
+// only one endpoint.
 func (en *ensemble) cutOffServer(c *conn) {
 	if len(en.endpoints) == 1 {
 		en.isolate(c)
@@ -38,7 +37,7 @@ func (en *ensemble) cutOffServer(c *conn) {
 	en.relink(func() { c.ep.apart = true })
 }
 
-// isolate cuts c off from its leader while its endpoint goes on.
+// isolate cuts c off from its leader and leaves the endpoint in the ensemble.
 func (en *ensemble) isolate(c *conn) {
 	r := en.ownReplica(c)
 	en.fallBehind(r)

@@ -8,8 +8,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// CutAfterForward has the leader carry out a request of which the client's server hears
-// nothing any more.
+// With CutAfterForward the leader carries out a request, and the client's server gets no answer and
+// no change.
 func TestCutAfterForward(t *testing.T) {
 	cut := zkserver.Fault{Do: zkserver.CutAfterForward}
 	t.Run("write", func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestCutAfterForward(t *testing.T) {
 			if ops := s.Ops(); !ops[len(ops)-2].Done || ops[len(ops)-2].Fault != "CutAfterForward BeforeCommit" {
 				t.Fatalf("%v", ops)
 			}
-			other.want(zkserver.ErrNoNode, zkserver.OpExists, existsRec("/a")) // it never came here
+			other.want(zkserver.ErrNoNode, zkserver.OpExists, existsRec("/a")) // the change did not reach this endpoint
 			other.want(0, zkserver.OpPing, nil)
 			r.closed()
 			other.closed()
@@ -62,7 +62,7 @@ func TestCutAfterForward(t *testing.T) {
 			s.Inject(cut)
 			r.send(zkserver.OpCreate, createRec("/a", "", 0))
 			synctest.Wait()
-			other.want(zkserver.ErrNoNode, zkserver.OpExists, existsRec("/a")) // it is proposed there
+			other.want(zkserver.ErrNoNode, zkserver.OpExists, existsRec("/a")) // proposed there, but not committed
 			other.closed()
 			r.closed()
 			synctest.Wait()
@@ -140,7 +140,7 @@ func TestCutAfterForward(t *testing.T) {
 			time.Sleep(1600 * time.Millisecond)
 			again := r.moved(s, 1)
 			synctest.Wait()
-			// The leader takes the session for one of endpoint 1 from then on.
+			// From then on the leader believes that the session belongs to endpoint 1.
 			r.stat("/")
 			r.send(zkserver.OpSetData, setRec("/"))
 			r.closed()

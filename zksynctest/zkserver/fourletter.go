@@ -12,9 +12,9 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
-// fourLetterWords are the commands that a connection can send instead of a
-// ConnectRequest. Their bytes would be the length of an absurdly long frame. Those
-// that are always answered do not need an endpoint that serves.
+// fourLetterWords maps the commands that a connection can send instead of a ConnectRequest to their
+// answers. As a length prefix, a command would announce a frame far beyond any limit. A command
+// with always set is answered even if the endpoint does not serve.
 var fourLetterWords = map[string]struct {
 	answer func(*Endpoint, *conn) string
 	always bool
@@ -40,7 +40,7 @@ var fourLetterWords = map[string]struct {
 	"wchc": {func(e *Endpoint, _ *conn) string { return e.watchesByConn() + "\n" }, false},
 	"wchp": {func(e *Endpoint, _ *conn) string { return e.watchesByPath() + "\n" }, false},
 	"dirs": {func(e *Endpoint, _ *conn) string { return e.directories() }, false},
-	"hash": {func(*Endpoint, *conn) string { return "" }, false}, // as without digests of the tree
+	"hash": {func(*Endpoint, *conn) string { return "" }, false}, // like a server without digests of the tree
 	"srst": {func(e *Endpoint, _ *conn) string {
 		e.stats = packetStats{}
 		return "Server stats reset.\n"
@@ -53,15 +53,15 @@ var fourLetterWords = map[string]struct {
 	}, false},
 }
 
-// notServing is what the others answer without a quorum.
+// notServing is the answer to a command that needs a serving endpoint, without a quorum.
 const notServing = "This ZooKeeper instance is not currently serving requests\n"
 
-// fourLetterNames is for error messages.
+// fourLetterNames lists the commands for error messages.
 func fourLetterNames() string {
 	return strings.Join(slices.Sorted(maps.Keys(fourLetterWords)), ", ")
 }
 
-// whitelist is the set of words that Config.FourLetterWords allows.
+// whitelist returns the set of commands that Config.FourLetterWords allows.
 func (cfg *Config) whitelist() (map[string]bool, error) {
 	if cfg.FourLetterWords == nil {
 		return map[string]bool{"srvr": true, "isro": cfg.ReadOnlyMode}, nil
@@ -82,8 +82,8 @@ func (cfg *Config) whitelist() (map[string]bool, error) {
 	return list, nil
 }
 
-// fourLetterWord answers the word that a connection begins with, if it does. Such a
-// connection has nothing more to say.
+// fourLetterWord answers the command that the connection begins with, and reports whether there was
+// one. The server then closes the connection.
 func (c *conn) fourLetterWord() bool {
 	if c.sess != nil {
 		return false
@@ -123,7 +123,8 @@ func (c *conn) fourLetterWord() bool {
 	return true
 }
 
-// version is what go-zookeeper's FLWSrvr can read, which a real server's is not.
+// version returns a version that go-zookeeper's FLWSrvr can parse; it cannot parse a real server's
+// version.
 func (s *Server) version() string {
 	if s.cfg.Compat38 {
 		return "3.8.0-zksynctest, built on 02/25/2022 08:49 UTC"
@@ -139,7 +140,7 @@ func (e *Endpoint) versionLines() string {
 	return text
 }
 
-// mode is the part that e believes it plays.
+// mode returns the role that e believes it has.
 func (e *Endpoint) mode() string {
 	switch s := e.s; {
 	case len(s.en.endpoints) == 1:
@@ -152,7 +153,7 @@ func (e *Endpoint) mode() string {
 	return "follower"
 }
 
-// access is what isro answers.
+// access returns the answer to isro.
 func (e *Endpoint) access() string {
 	switch {
 	case e.in != nil:
@@ -163,7 +164,7 @@ func (e *Endpoint) access() string {
 	return "null"
 }
 
-// tree is what e has of the tree.
+// tree returns e's view of the tree.
 func (e *Endpoint) tree() *tree.Tree {
 	if e.rep.view != nil {
 		return e.rep.view.tree
@@ -182,7 +183,7 @@ func (e *Endpoint) statLines() string {
 	return text
 }
 
-// clientLines shows the connections, with their sessions if it is not to be brief.
+// clientLines lists the connections, with their sessions unless brief is set.
 func (e *Endpoint) clientLines(brief bool) string {
 	var b strings.Builder
 	for _, c := range e.s.conns.on(e) {
@@ -210,7 +211,7 @@ func (e *Endpoint) clientLines(brief bool) string {
 	return b.String()
 }
 
-// dumpLines shows when sessions and connections end if nothing is heard of them.
+// dumpLines lists the times at which sessions and connections expire without further requests.
 func (e *Endpoint) dumpLines() string {
 	s, t := e.s, e.tree()
 	var b strings.Builder

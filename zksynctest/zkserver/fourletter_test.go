@@ -15,8 +15,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// word sends one of the four-letter words, with what belongs to it, and reads until
-// the server hangs up.
+// word sends a four-letter word, with its argument, and reads until the server closes the
+// connection.
 func word(t *testing.T, s *zkserver.Server, text string) string {
 	t.Helper()
 	r := rawDial(t, s)
@@ -90,7 +90,7 @@ func TestFourLetterWordsOfABusyServer(t *testing.T) {
 		a.want(0, zkserver.OpGetData, watchRec("/e"))
 		a.addWatch("/", recursiveMode)
 		b.want(0, zkserver.OpGetData, watchRec("/e"))
-		b.want(0, zkserver.OpGetChildren, watchRec("/")) // in the table nobody shows
+		b.want(0, zkserver.OpGetChildren, watchRec("/")) // in the table that no word shows
 		s.Inject(zkserver.Fault{Op: zkserver.OpSync, Do: zkserver.Delay(3 * time.Millisecond)})
 		s.Inject(zkserver.Fault{Op: zkserver.OpSync, At: zkserver.BeforeReply, Do: zkserver.Delay(4 * time.Millisecond)})
 		b.want(0, zkserver.OpSync, rec{}.str("/"))
@@ -122,7 +122,8 @@ func TestFourLetterWordsOfABusyServer(t *testing.T) {
 					"Zxid: 0x3\nMode: standalone\nNode count: 6\n",
 			},
 		} {
-			// The ports of the words count up; only those of the table are of interest.
+			// The ports of the connections that send the words count up; only the ports of the
+			// table matter.
 			if got := word(t, s, c.word); got != c.want {
 				t.Errorf("%s:\n%s\nwant\n%s", c.word, got, c.want)
 			}
@@ -170,7 +171,7 @@ func TestMonitorAndEnvironment(t *testing.T) {
 				t.Errorf("mntr: %q", line)
 			}
 		}
-		// As kazoo reads it.
+		// Parse envi like kazoo.
 		envi := map[string]string{}
 		for line := range strings.Lines(word(t, s, "envi")) {
 			if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
@@ -183,7 +184,7 @@ func TestMonitorAndEnvironment(t *testing.T) {
 	})
 }
 
-// The server answers only those four-letter words that Config.FourLetterWords lists, and srvr.
+// The server answers only the four-letter words of Config.FourLetterWords, by default only srvr.
 func TestOnlyWhitelistedWordsAreAnswered(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		if got := word(t, s, "srvr"); !strings.HasPrefix(got, "Zookeeper version: ") {
@@ -215,7 +216,7 @@ func TestWordsAreForConnectionsWithoutASession(t *testing.T) {
 	withWords(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 10*time.Second)
 		r.write([]byte("ruok"))
-		if got, err := io.ReadAll(r.nc); len(got) > 0 || err != nil { // it was the length of a frame
+		if got, err := io.ReadAll(r.nc); len(got) > 0 || err != nil { // the word was taken for the length of a frame
 			t.Errorf("%q, %v", got, err)
 		}
 		s.Freeze()
@@ -229,7 +230,7 @@ func TestWordsAreForConnectionsWithoutASession(t *testing.T) {
 		}
 		half := rawDial(t, s)
 		half.write([]byte("stmk1234"))
-		half.closed() // when a handshake would have taken too long
+		half.closed() // when the time for a handshake is over
 		s.Partition(r.id)
 		if got := word(t, s, "ruok"); got != "imok" {
 			t.Errorf("%q", got)
@@ -254,8 +255,8 @@ func TestWordsOfTheStockClient(t *testing.T) {
 	if ok := zk.FLWRuok(servers, 10*time.Second); !ok[0] {
 		t.Error("it is not ok")
 	}
-	// It cannot read the line about its own connection, which has no session, and
-	// says so; on a real server too.
+	// FLWCons cannot parse the line about its own connection, which has no session, and returns an
+	// error, with a real server too.
 	clients, _ := zk.FLWCons(servers, 10*time.Second)
 	if clients[0].Error != nil || len(clients[0].Clients) != 1 || clients[0].Clients[0].LastOperation != "CREA" {
 		t.Errorf("%+v", clients[0])

@@ -10,7 +10,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// wordAt is word for endpoint i.
+// wordAt sends a four-letter word to endpoint i, and reads until the endpoint closes the
+// connection.
 func wordAt(t *testing.T, s *zkserver.Server, i int, text string) string {
 	t.Helper()
 	r := dialAt(t, s, i)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// confLines has the keys of a real server's conf.
+// confLines returns the lines of a real server's conf.
 func (e *Endpoint) confLines() string {
 	_, port, _ := net.SplitHostPort(e.Addr())
 	if len(e.listeners) > 0 && e.listeners[0].addr != nil {
@@ -26,8 +26,8 @@ func (e *Endpoint) confLines() string {
 		cfg.MinSessionTimeout.Milliseconds(), cfg.MaxSessionTimeout.Milliseconds(), e.serverID())
 }
 
-// dataDir is where the data file is, and how many bytes in it are a snapshot and a
-// log of what changed since, which real servers have in directories of their own.
+// dataDir returns the directory of the data file and the lengths of its two parts, the snapshot and
+// the log of later changes. Real servers keep the two parts in separate directories.
 func (s *Server) dataDir() (dir string, snapshot, changes int64) {
 	if s.journal == nil {
 		return "", 0, 0
@@ -45,7 +45,7 @@ func (e *Endpoint) directories() string {
 	return fmt.Sprintf("datadir_size: %d\nlogdir_size: %d\n", snapshot, changes)
 }
 
-// serverID is 0 for a server that is no ensemble.
+// serverID returns the id of the server, 0 for a standalone server.
 func (e *Endpoint) serverID() int {
 	if len(e.s.en.endpoints) == 1 {
 		return 0
@@ -53,7 +53,7 @@ func (e *Endpoint) serverID() int {
 	return e.number
 }
 
-// environment has the keys of a real server's envi; there is no Java to speak of.
+// environment returns the lines of a real server's envi; the Java properties have no values here.
 func (s *Server) environment() string {
 	const none = "<NA>"
 	var mem runtime.MemStats
@@ -90,7 +90,7 @@ func (s *Server) environment() string {
 	return b.String()
 }
 
-// monitorLines has what is known here of the many things a real server counts.
+// monitorLines returns those values of a real server's mntr for which this server has a count.
 func (e *Endpoint) monitorLines() string {
 	s, t, l := e.s, e.tree(), &e.stats.latency
 	ephemerals := 0
@@ -134,8 +134,8 @@ func (e *Endpoint) monitorLines() string {
 	return b.String()
 }
 
-// watchSummary and the two lists below know of the one table only that getData and
-// exists arm in, as a real server's do.
+// watchSummary, watchesByConn and watchesByPath count only the watch table of getData and
+// exists, like a real server.
 func (e *Endpoint) watchSummary() string {
 	byConn, total := e.watchedBy(), 0
 	for _, paths := range byConn {

@@ -26,7 +26,7 @@ func TestFramesThatAreRefused(t *testing.T) {
 			n.closed()
 		}
 		r := session(t, s, 0)
-		r.frame(rec{}.i32(1)) // no room for an operation
+		r.frame(rec{}.i32(1)) // too short for an operation
 		r.closed()
 		if len(s.Sessions()) != 6 {
 			t.Fatal("a bad frame costs the connection, not the session")
@@ -65,7 +65,7 @@ func TestFramesInPieces(t *testing.T) {
 	})
 }
 
-// The server serves on after any garbage that a client sends.
+// The server survives any garbage that a client sends.
 func TestGarbage(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		rng := rand.New(rand.NewPCG(1, 2))

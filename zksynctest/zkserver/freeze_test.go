@@ -25,12 +25,12 @@ func TestAFollowerIsFrozenForAWhile(t *testing.T) {
 			t.Fatalf("%v, %v", got, p.code)
 		}
 		time.Sleep(20 * time.Second)
-		r.want(0, zkserver.OpPing, nil) // nobody has given it up
+		r.want(0, zkserver.OpPing, nil) // the other endpoints have not given it up
 	})
 }
 
-// The leader gives a follower up that is frozen for SyncLimit ticks, and the follower closes its connections when it
-// goes on.
+// The leader gives up a follower that is frozen for SyncLimit ticks, and the follower closes its
+// connections when it resumes.
 func TestAFollowerIsFrozenForTooLong(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		r, other, dies := at(t, s, 1, 40*time.Second), at(t, s, 2, 40*time.Second), at(t, s, 1, 4*time.Second)
@@ -39,8 +39,8 @@ func TestAFollowerIsFrozenForTooLong(t *testing.T) {
 		time.Sleep(syncLimit)
 		other.create("/a", 0)
 		other.want(zkserver.ErrNoNode, zkserver.OpExists, existsRec("/e"))
-		// Its connections are open until it goes on; then it does not know for a
-		// moment what happened.
+		// Its connections stay open until it resumes. Then it does not notice at once that it was
+		// given up.
 		stale, write := r.send(zkserver.OpExists, existsRec("/a")), dies.send(zkserver.OpSetData, setRec("/e"))
 		r.silent(time.Second)
 		s.Endpoint(1).Thaw()
@@ -61,7 +61,8 @@ func TestAFollowerIsFrozenForTooLong(t *testing.T) {
 	})
 }
 
-// A leader that is frozen for less than SyncLimit ticks stays the leader, and then carries the waiting requests out.
+// A leader that is frozen for less than SyncLimit ticks stays the leader, and carries out the
+// waiting requests when it resumes.
 func TestALeaderIsFrozenForAWhile(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		a, b := at(t, s, 1, 40*time.Second), at(t, s, 3, 40*time.Second)
@@ -90,7 +91,8 @@ func TestALeaderIsFrozenForAWhile(t *testing.T) {
 	})
 }
 
-// The other endpoints give a leader up that is frozen for SyncLimit ticks, and elect another one.
+// The other endpoints give up a leader that is frozen for SyncLimit ticks, and elect another
+// leader.
 func TestALeaderIsFrozenForTooLong(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		a, b := at(t, s, 1, 40*time.Second), at(t, s, 3, 40*time.Second)
@@ -119,7 +121,8 @@ func TestALeaderIsFrozenForTooLong(t *testing.T) {
 	})
 }
 
-// While the whole ensemble is frozen no session expires, and after the thaw an election brings a leader.
+// While the whole ensemble is frozen no session expires, and after the thaw an election chooses a
+// leader.
 func TestEverybodyIsFrozen(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		r := at(t, s, 1, 40*time.Second)

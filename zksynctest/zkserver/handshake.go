@@ -6,8 +6,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
-// connect gives the connection a session: a new one, or the one it asks for. With
-// cutOff the server of c is cut off from its leader when it has asked the leader.
+// connect gives the connection a new session or the requested session. If cutOff is set, the server
+// of c is cut off after it has asked the leader.
 func (c *conn) connect(r *jute.Request, cutOff bool) result {
 	s := c.s
 	q := &r.Connect
@@ -29,9 +29,9 @@ func (c *conn) connect(r *jute.Request, cutOff bool) result {
 	readOnly := s.readsOnly(c.ep)
 	switch {
 	case c.ep.in == nil && !(readOnly && q.ReadOnly):
-		return quiet // it does not serve, or not this client
+		return quiet // the endpoint does not serve, or not this client
 	case q.LastZxid > s.en.zxidOf(rep):
-		return quiet // it is behind what the client knows
+		return quiet // the endpoint is behind the zxid that the client has seen
 	}
 	c.timeout = min(max(time.Duration(q.TimeoutMs)*time.Millisecond, c.ep.minTimeout), c.ep.maxTimeout)
 	if readOnly {
@@ -48,7 +48,7 @@ func (c *conn) connect(r *jute.Request, cutOff bool) result {
 			c.reply = q.AppendRefusal(c.reply)
 			return result{code: ErrSessionExpired, zxid: s.en.zxidOf(rep), hangUp: true}
 		}
-		cutOff = cutOff && !c.leads() // the leader answers by itself
+		cutOff = cutOff && !c.leads() // a leader answers without forwarding
 	case commits:
 		sess = s.openSession(l, c.ep, c.timeout, time.Now())
 	case l != nil:
@@ -69,22 +69,21 @@ func (c *conn) connect(r *jute.Request, cutOff bool) result {
 	return result{zxid: s.en.zxidOf(c.rep)}
 }
 
-// hang leaves the ConnectRequest of c without an answer.
+// hang leaves the ConnectRequest of c unanswered.
 func (c *conn) hang() result {
 	c.hung = true
 	c.handshake.stop()
 	return result{silent: true}
 }
 
-// reopen asks leader l for the session that c wants to go on with. It returns nil if
-// the leader does not have the session, or cannot be asked. A deposed leader has every
-// session that was there when it was deposed, unless it has proposed the session's end
-// itself, and no newer one.
+// reopen asks leader l for the session that c resumes. It returns nil if the leader does not have
+// the session, or cannot be asked. A deposed leader still has every session of the moment of its
+// deposition, except a session whose end it has proposed, and it has no newer session.
 func (c *conn) reopen(l *leadership) *session {
 	s := c.s
 	q := &c.req.Connect
-	// The connection the session had here is closed before anything is known about
-	// the client that asks.
+	// A real server closes the session's previous connection before it checks the password of the
+	// client.
 	if ts := c.ep.in.sessions.tracked[q.SessionID]; ts != nil {
 		for _, old := range ts.sess.conns {
 			if old.ep == c.ep && !old.rep.alone {
@@ -105,8 +104,8 @@ func (c *conn) reopen(l *leadership) *session {
 		delete(s.sessions.swap, q.SessionID)
 		return s.openSession(l, c.ep, c.timeout, now)
 	}
-	// The leader hears of the session at once, and with the timeout that the client
-	// has agreed upon just now.
+	// The leader learns of the reconnect at once, with the timeout that the client has just
+	// negotiated.
 	ts.owner = c.ep
 	s.planSweep(l, l.sessions.touch(q.SessionID, c.timeout, s.elapsed(now)))
 	return ts.sess

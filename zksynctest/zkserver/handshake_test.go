@@ -9,7 +9,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// inBubble runs a test against a server with the zero Config inside a bubble.
+// inBubble runs a test in a bubble on a server with the zero Config.
 func inBubble(t *testing.T, test func(t *testing.T, s *zkserver.Server)) {
 	t.Helper()
 	bounds.Bubble(t, func(t *testing.T) { test(t, start(t, zkserver.Config{})) })
@@ -48,7 +48,8 @@ func TestHandshakeEchoesReadOnlyOnlyToThoseWhoSentIt(t *testing.T) {
 	})
 }
 
-// A client resumes its session with the right password and takes it from its old connection.
+// A client resumes its session with the right password, and the server closes the old connection of
+// the session.
 func TestReconnect(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		a := session(t, s, 10*time.Second)
@@ -59,7 +60,7 @@ func TestReconnect(t *testing.T) {
 		a.closed()
 		b.want(0, zkserver.OpPing, nil)
 
-		// A wrong password costs the healthy connection.
+		// A wrong password also closes the connection of the right client.
 		c := *b
 		c.password = "wrong"
 		if w := c.again(s).welcome(); w.id != 0 || w.timeout != 0 || w.password != string(make([]byte, 16)) {

@@ -7,10 +7,10 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
-// Inject arms a fault. Faults that strike at the same moment do so in the order in
-// which they were injected; after one that drops or disconnects, the others at
-// that moment see nothing. A Fault that means nothing (an unknown Moment, an Error
-// OnWatch, a Hold or a Call without its argument, a negative Nth) panics.
+// Inject arms a fault and returns its Injection. Faults at the same moment strike in the order in
+// which they were injected; after a fault that drops or disconnects, the later faults at that
+// moment do not match. Inject panics for an invalid Fault: an unknown Moment, an Error OnWatch, a
+// Hold or a Call without its argument, a negative Nth.
 func (s *Server) Inject(f Fault) *Injection {
 	switch {
 	case f.At < BeforeCommit || f.At > OnWatch:
@@ -36,14 +36,14 @@ func (s *Server) Inject(f Fault) *Injection {
 	return inj
 }
 
-// RemoveFaults takes back all faults that were injected.
+// RemoveFaults removes all injected faults.
 func (s *Server) RemoveFaults() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults.injections = nil
 }
 
-// subject is the request that faults look at.
+// subject is a request that faults are matched against.
 type subject struct {
 	c  *conn
 	r  *jute.Request
@@ -67,8 +67,7 @@ func (t *subject) matches(m Moment, f *Fault) bool {
 	return f.matchesRequest(t.r) && (f.Match == nil || f.Match(t.seen()))
 }
 
-// wouldStrike tells whether some fault has to look at the request at m. The caller
-// holds mu.
+// wouldStrike reports whether some fault matches the request at m. The caller holds mu.
 func (t *subject) wouldStrike(m Moment) bool {
 	for _, inj := range t.c.s.faults.injections {
 		if t.matches(m, &inj.fault) {
@@ -78,7 +77,7 @@ func (t *subject) wouldStrike(m Moment) bool {
 	return false
 }
 
-// verdict is what the faults of a moment leave of a request.
+// verdict is the combined result of the faults of a moment.
 type verdict struct {
 	lost   bool
 	hangUp bool
@@ -87,7 +86,7 @@ type verdict struct {
 	cutOff bool
 }
 
-// after adds what was decided at an earlier moment.
+// after merges the verdict of an earlier moment into v.
 func (v verdict) after(earlier verdict) verdict {
 	if !v.failed {
 		v.failed, v.code = earlier.failed, earlier.code
@@ -95,8 +94,8 @@ func (v verdict) after(earlier verdict) verdict {
 	return v
 }
 
-// strike runs the faults of a moment, one after the other. Nobody else waits for
-// them: mu is not held.
+// strike runs the faults of a moment, one after the other. mu is not held, so that a slow fault
+// delays no other connection.
 func (c *conn) strike(m Moment, t *subject) (v verdict) {
 	c.out.kick()
 	for last := uint64(0); ; {
@@ -126,7 +125,7 @@ func (c *conn) strike(m Moment, t *subject) (v verdict) {
 	}
 }
 
-// nextHit finds the next fault behind number last that strikes.
+// nextHit returns the next fault after number last that strikes, or nil.
 func (t *subject) nextHit(m Moment, last uint64) *Injection {
 	s := t.c.s
 	s.mu.Lock()
@@ -144,9 +143,9 @@ func (t *subject) nextHit(m Moment, last uint64) *Injection {
 	return nil
 }
 
-// watchHits finds the faults that strike an event for c. They run when the event's
-// turn to be written comes, and what they do then is noted in the entry that this
-// makes in the log. The caller holds mu.
+// watchHits returns the faults that strike an event for c, and the entry of the log that watchHits
+// adds for the event. The faults run when the writer reaches the event; their effects are noted in
+// the entry. The caller holds mu.
 func (c *conn) watchHits(ev EventType, path string, zxid int64) (hits []*Injection, entry uint64) {
 	s := c.s
 	if len(s.faults.injections) == 0 {
@@ -173,8 +172,8 @@ func (c *conn) watchHits(ev EventType, path string, zxid int64) (hits []*Injecti
 	return hits, entry
 }
 
-// act runs the faults of a watch event in the goroutine that writes. It tells
-// whether the event is to be written, and whether anything still is.
+// act runs the faults of a watch event in the writer goroutine. It reports whether to write the
+// event, and whether the connection goes on.
 func (c *conn) act(seg *segment) (send, alive bool) {
 	for _, inj := range seg.hits {
 		c.s.mu.Lock()
@@ -204,10 +203,10 @@ func (c *conn) act(seg *segment) (send, alive bool) {
 	return true, true
 }
 
-// seen is the request as faults see it.
+// seen returns the request as faults see it.
 func (t *subject) seen() Op {
 	op := t.c.s.faults.ops.at(t.op)
-	if op == nil { // so many have come since
+	if op == nil { // the log has dropped the entry
 		return opFrom(t.c, t.r, time.Now())
 	}
 	seen := *op

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Injection is a [Fault] that was given to a server.
+// Injection is a [Fault] that was injected into a server.
 type Injection struct {
 	table *faultTable
 	fault Fault
@@ -17,30 +17,29 @@ type Injection struct {
 	matched, struck int
 }
 
-// Remove takes the fault back. What it has begun goes on: a delay is waited for.
+// Remove removes the fault. An effect that has begun continues: a delay runs to its end.
 func (inj *Injection) Remove() {
 	inj.table.mu.Lock()
 	defer inj.table.mu.Unlock()
 	inj.table.retire(inj)
 }
 
-// Fired is closed when the fault strikes for the first time: when a Delay, Hold or
-// Call begins, and when a Drop, Disconnect or Error has been done.
+// Fired returns a channel that is closed when the fault strikes for the first time: at the begin of
+// a Delay, Hold or Call, and at the end of a Drop, Disconnect or Error.
 func (inj *Injection) Fired() <-chan struct{} { return inj.fired }
 
-// Fault is what was injected.
+// Fault returns the injected fault.
 func (inj *Injection) Fault() Fault { return inj.fault }
 
-// Matched is how many requests or events the fault has looked at and found to be
-// meant, whether or not it struck. A fault that has struck for the last time counts
-// no further.
+// Matched returns the number of requests or events that matched the fault, including matches that
+// it did not strike. A fault that has struck for the last time counts no further matches.
 func (inj *Injection) Matched() int {
 	inj.table.mu.Lock()
 	defer inj.table.mu.Unlock()
 	return inj.matched
 }
 
-// Count is how often the fault has struck.
+// Count returns the number of times that the fault has struck.
 func (inj *Injection) Count() int {
 	inj.table.mu.Lock()
 	defer inj.table.mu.Unlock()
@@ -49,12 +48,11 @@ func (inj *Injection) Count() int {
 
 func (inj *Injection) announce() { inj.once.Do(func() { close(inj.fired) }) }
 
-// A faultTable has the faults that were injected and the log of the operations. The
-// server's mu guards it.
+// A faultTable holds the injected faults and the log of the operations. The server's mu guards it.
 type faultTable struct {
 	mu         *sync.Mutex // the server's
 	injections []*Injection
-	last       uint64 // the number of the latest injection
+	last       uint64 // number of the latest injection
 	ops        opLog
 }
 
@@ -62,7 +60,7 @@ func (t *faultTable) retire(inj *Injection) {
 	t.injections = slices.DeleteFunc(t.injections, func(other *Injection) bool { return other == inj })
 }
 
-// strikes counts a match and reports whether the fault strikes at it.
+// strikes counts a match and reports whether the fault strikes this match.
 func (t *faultTable) strikes(inj *Injection) bool {
 	inj.matched++
 	f := &inj.fault
@@ -76,7 +74,7 @@ func (t *faultTable) strikes(inj *Injection) bool {
 	return true
 }
 
-// noteFault adds to what was injected into an operation.
+// noteFault adds the fault to the log entry of an operation.
 func (t *faultTable) noteFault(n uint64, inj *Injection) {
 	op := t.ops.at(n)
 	if op == nil {
@@ -88,7 +86,7 @@ func (t *faultTable) noteFault(n uint64, inj *Injection) {
 	op.Fault += inj.fault.Do.String() + " " + inj.fault.At.String()
 }
 
-// noteSent notes that an event was sent after its faults.
+// noteSent marks an event as sent after its faults.
 func (t *faultTable) noteSent(n uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
-// diary notes what happens to a data file.
+// diary records the operations on a data file.
 type diary struct {
 	mu   sync.Mutex
 	log  []string
@@ -29,7 +29,7 @@ func (d *diary) note(what string) {
 	d.log = append(d.log, what)
 }
 
-// diaryFiles are files of the operating system with a diary.
+// diaryFiles wraps the files of the operating system with a diary.
 type diaryFiles struct {
 	journal.Files
 	d *diary
@@ -45,7 +45,7 @@ func (fs diaryFiles) Open(path string, fresh bool) (journal.File, error) {
 
 func (fs diaryFiles) Lock(f journal.File) error { return fs.Files.Lock(f.(diaryFile).File) }
 
-// diaryFile is an open file with a diary.
+// diaryFile wraps an open file with a diary.
 type diaryFile struct {
 	journal.File
 	d *diary
@@ -65,7 +65,7 @@ func (f diaryFile) Sync() error {
 	return f.File.Sync()
 }
 
-// told is a connection that notes when something is sent to the client.
+// told wraps a connection and records each frame that is sent to the client.
 type told struct {
 	net.Conn
 	d *diary
@@ -76,7 +76,7 @@ func (c told) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// once is a listener with one connection.
+// once is a listener that accepts one connection.
 type once struct{ conns chan net.Conn }
 
 func (l once) Accept() (net.Conn, error) {
@@ -88,7 +88,7 @@ func (l once) Accept() (net.Conn, error) {
 }
 
 func (l once) Close() error {
-	defer func() { _ = recover() }() // a second time
+	defer func() { _ = recover() }() // for a second Close
 	close(l.conns)
 	return nil
 }
@@ -122,7 +122,7 @@ func hello(t *testing.T, c net.Conn) {
 	}
 }
 
-// With DataSync, data is on the disk before a client is told.
+// With DataSync, data is on the disk before a client gets an answer.
 func TestSyncBeforeTheAnswer(t *testing.T) {
 	for sync, want := range map[bool][]string{true: {"write", "sync", "told"}, false: {"write", "told"}} {
 		_, d, c, _ := onDiary(t, Config{DataSync: sync})
@@ -138,8 +138,8 @@ func TestSyncBeforeTheAnswer(t *testing.T) {
 	}
 }
 
-// When the disk is full, no client is told what is not in the file, the server stops with the reason, and the file
-// keeps what it had.
+// When the disk is full, no client sees data that is not in the file, the server stops and reports
+// the reason, and the file keeps its data.
 func TestTheDiskIsFull(t *testing.T) {
 	s, d, c, served := onDiary(t, Config{})
 	if err := s.Create("/before", nil); err != nil {
@@ -222,8 +222,8 @@ func TestRestoreWantsANewServer(t *testing.T) {
 	}
 }
 
-// Any steps in a file are refused, or make a state that a server can run with and that is the same after it is written
-// and read.
+// A file of any steps is either refused, or gives a state that a server can run with and that
+// survives writing and reading.
 func FuzzSteps(f *testing.F) {
 	seed := journal.NewState()
 	numbered := func(b []byte, kind byte, n int64) []byte { return jute.AppendInt64(append(b, kind), n) }

@@ -1,12 +1,11 @@
 package zkserver
 
-// Lag makes the reads of a session, and its watches, see the tree as it is now,
-// as if it were connected to a follower of its own that hears nothing new. It ends
-// when a sync or a write of that session is processed, by [Server.CatchUp], or with
-// the session; a reconnect does not end it. On catching up, watches fire for what
-// was missed, in the order in which it happened. A session whose endpoint is cut off
-// from its leader does not lag: it sees nothing new until it comes to another one.
-// [Endpoint.Lag] does so to all clients of one endpoint.
+// Lag freezes the view of the tree that a session reads and watches, as if the session were
+// connected to its own stale follower. The lag ends when a sync or a write of the session is
+// processed, with [Server.CatchUp], or with the session; a reconnect does not end it. When the
+// session catches up, its watches fire for the missed changes in their order. A session whose
+// endpoint is cut off from its leader does not lag: it sees no new changes until it connects to
+// another endpoint. [Endpoint.Lag] affects all clients of one endpoint.
 func (s *Server) Lag(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,7 +25,7 @@ func (s *Server) Lag(id int64) {
 	s.en.lagging[id] = r
 }
 
-// CatchUp ends what [Server.Lag] began.
+// CatchUp ends the lag that [Server.Lag] began.
 func (s *Server) CatchUp(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +44,7 @@ func (s *Server) endLag(id int64) {
 	s.en.discard(r)
 }
 
-// catchUpFor shows c all that there is, because it asked its leader.
+// catchUpFor ends the lag of c, because a request of c has reached the leader.
 func (c *conn) catchUpFor() {
 	s := c.s
 	if r := c.rep; s.en.lagging[c.sess.id] == r {
@@ -55,15 +54,13 @@ func (c *conn) catchUpFor() {
 	}
 }
 
-// CutFromLeader cuts the endpoint that the session is connected to off from its
-// leader for this one session, or heals that. While cut off, pings and reads are
-// answered, from the tree as it was; syncs and writes get no answer, and neither
-// does what comes behind them, since answers come in order; and the session is not
-// touched, so that it expires on the leader while its connection stays open and
-// goes on answering, for as long as it likes. Healing closes the connection. A new
-// connection of the session reaches an endpoint that is not cut off. Without a
-// connection nothing is cut. [Endpoint.CutFromLeader] does so to all clients of one
-// endpoint.
+// CutFromLeader cuts the session's endpoint off from its leader for this session only, or ends the
+// cut. While the session is cut off, pings and reads are answered from the tree as of the cut.
+// Syncs and writes get no answer, and neither do later requests, because answers come in order. The
+// leader hears nothing of the session, so the session expires there while its connection stays open
+// and still answers. Ending the cut closes the connection. A new connection of the session reaches
+// an endpoint that is not cut off. CutFromLeader has no effect on a session without a connection.
+// [Endpoint.CutFromLeader] affects all clients of one endpoint.
 func (s *Server) CutFromLeader(id int64, on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

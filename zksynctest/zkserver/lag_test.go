@@ -8,7 +8,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// armAll leaves watches, of which changeAll trips all but the last.
+// armAll sets watches; changeAll trips all of them except the last.
 func armAll(r *raw) {
 	r.want(0, zkserver.OpGetData, watchRec("/set"))
 	r.want(0, zkserver.OpExists, watchRec("/gone"))
@@ -83,7 +83,7 @@ func TestLagShowsTheTreeAsItWas(t *testing.T) {
 					if !slices.Equal(got, allChanged) || !fresh {
 						t.Fatalf("%v, want %v; fresh %v", got, allChanged, fresh)
 					}
-					// What was not tripped is armed as ever.
+					// A watch that was not tripped is still armed.
 					if err := s.Set("/same", nil); err != nil {
 						t.Fatal(err)
 					}
@@ -115,7 +115,7 @@ func TestLagOutlivesAReconnect(t *testing.T) {
 		if want := []event{{3, "/set"}, {1, "/new"}}; !slices.Equal(got, want) {
 			t.Fatalf("%v, want %v", got, want)
 		}
-		// The refusal of those who have seen more goes by what this server has seen.
+		// The server refuses a client that has seen a later zxid than the lagging view.
 		s.Lag(r.id)
 		changed := s.Zxid() + 1
 		if err := s.Set("/same", nil); err != nil {
@@ -127,8 +127,8 @@ func TestLagOutlivesAReconnect(t *testing.T) {
 	})
 }
 
-// A session that lags at an endpoint that is cut off sees new changes when it has come
-// to another endpoint.
+// A session that lags at an endpoint that is cut off sees new changes after it has connected to
+// another endpoint.
 func TestLagBehindACutEndsWithTheCut(t *testing.T) {
 	ensemble(t, 3, zkserver.Config{}, func(t *testing.T, s *zkserver.Server) {
 		r := at(t, s, 1, 40*time.Second)
@@ -146,8 +146,8 @@ func TestLagBehindACutEndsWithTheCut(t *testing.T) {
 	})
 }
 
-// A session that is cut off from the leader gets answers to pings and to reads of an old tree, gets none to a write,
-// and expires at the leader.
+// A session that is cut off from the leader gets answers to pings and to reads of an old tree, gets
+// no answer to a write, and expires at the leader.
 func TestCutFromLeader(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r, watcher := lagging(t, s), session(t, s, 40*time.Second)
@@ -164,8 +164,8 @@ func TestCutFromLeader(t *testing.T) {
 			r.want(0, zkserver.OpPing, nil)
 			r.want(0, zkserver.OpExists, rec{}.str("/e").flag(false))
 		}
-		// What is asked behind a request that needs the leader comes behind it, as
-		// was seen with a real follower, pings included.
+		// A request behind a request that needs the leader is answered after it, pings included, as
+		// was seen with a real follower.
 		r.send(zkserver.OpSync, rec{}.str("/"))
 		r.send(zkserver.OpSetData, rec{}.str("/same").str("").i32(-1))
 		r.send(zkserver.OpExists, rec{}.str("/e").flag(false))
@@ -188,7 +188,7 @@ func TestCutFromLeader(t *testing.T) {
 	})
 }
 
-// A session that is cut off from the leader at one connection works over a new connection.
+// A session whose connection is cut off from the leader works over a new connection.
 func TestCutSessionReachesTheOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 10*time.Second)

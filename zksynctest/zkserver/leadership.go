@@ -6,32 +6,30 @@ import (
 	"time"
 )
 
-// leadership is one leader's time in office, and what that leader knows: its
-// followers and the sessions. It begins with an election, and ends when the leader
-// notices that too few followers are left, or stops. A leader that the others have
-// deposed goes on until it notices: then there are two leaderships at a time, of
-// which the earlier one commits nothing.
+// leadership is the term of one leader and the state that this leader knows: its followers and the
+// sessions. A leadership begins with an election, and ends when the leader stops or notices that it
+// has lost its quorum. A deposed leader continues until it notices: then two leaderships exist, and
+// the earlier leadership commits nothing.
 type leadership struct {
 	en       *ensemble
 	leader   *Endpoint
-	began    time.Time // pings and counts happen at multiples of a tick from here
+	began    time.Time // pings and counts happen at multiples of a tick after began
 	sessions sessionTracker
-	// silent has the followers that the leader hears nothing of, with the time since
-	// when. The leader believes in them for as long as its patience lasts.
+	// silent maps the followers that the leader hears nothing of to the start of their silence. The
+	// leader still counts such a follower until its patience ends.
 	silent map[*Endpoint]time.Time
-	count  *timer // at the end of which the leader notices that it has lost its quorum
-	ping   *timer // at the end of which followers report their touches
-	// overduePing is that the leader was frozen when it should have pinged.
+	count  *timer // fires when the leader notices that it has lost its quorum
+	ping   *timer // fires when followers report their touches
+	// overduePing is set if the leader was frozen at the time of a ping.
 	overduePing bool
-	// sweepFrom is the time, on the server's clock, before which a leader that was
-	// frozen does not look for expired sessions.
+	// sweepFrom is the time, on the server's clock, of the first sweep of a leader that was frozen.
+	// Before this time it does not look for expired sessions.
 	sweepFrom int64
 
-	// deposed is that the leader has lost its quorum for good: what it proposes is
-	// never committed.
+	// deposed is set if the leader has lost its quorum for good: its proposals are never committed.
 	deposed bool
-	// proposed is that a deposed leader has proposed something. The sync of a follower
-	// then waits for that, in vain.
+	// proposed is set if a deposed leader has made a proposal. From then on a follower's sync waits
+	// for that proposal, which never commits.
 	proposed bool
 }
 
@@ -43,17 +41,17 @@ func newLeadership(en *ensemble, leader *Endpoint, now time.Time) *leadership {
 	}
 }
 
-// stop ends the timers.
+// stop stops the timers.
 func (l *leadership) stop() {
 	l.count.stop()
 	l.ping.stop()
 	l.count, l.ping = nil, nil
 }
 
-// has reports whether e belongs to l and its connection with the leader works.
+// has reports whether e belongs to l and has a working connection with the leader.
 func (l *leadership) has(e *Endpoint) bool { return e.in == l && !e.cutOff }
 
-// size is the number of endpoints that l has, with the leader.
+// size returns the number of endpoints of l, including the leader.
 func (l *leadership) size() int {
 	n := 0
 	for _, e := range l.en.endpoints {
@@ -64,9 +62,8 @@ func (l *leadership) size() int {
 	return n
 }
 
-// hush is called when the leader hears nothing of follower e any more, or e nothing
-// of the leader: because the link is cut, or because one of the two is frozen. At
-// the end of its patience the side that runs gives up.
+// hush starts the silence between the leader and follower e, because the link is cut or one of the
+// two is frozen. When its patience ends, the running side gives up.
 func (l *leadership) hush(e *Endpoint) {
 	if _, ok := l.silent[e]; !ok {
 		l.silent[e] = time.Now()
@@ -77,7 +74,7 @@ func (l *leadership) hush(e *Endpoint) {
 	l.planCount()
 }
 
-// hear is called when what kept leader and follower e silent may be over.
+// hear ends the silence between the leader and follower e if no cause of it remains.
 func (l *leadership) hear(e *Endpoint) {
 	if !l.has(e) || e.thaw != nil || l.leader.thaw != nil {
 		return
@@ -87,7 +84,7 @@ func (l *leadership) hear(e *Endpoint) {
 	l.planCount()
 }
 
-// lose is called when the link between the leader and e is cut. Neither notices yet.
+// lose handles a cut of the link between the leader and e. Neither side notices yet.
 func (l *leadership) lose(e *Endpoint) {
 	if !l.has(e) {
 		return
@@ -97,23 +94,23 @@ func (l *leadership) lose(e *Endpoint) {
 	l.check()
 }
 
-// cutOff ends what follower e has in common with its leader. Follower e does not
-// notice: it answers from the tree as it was, and what it hears of sessions is lost.
+// cutOff separates follower e from its leader. Follower e does not notice: it answers from the tree
+// as of the cut, and loses the touches of sessions.
 func (l *leadership) cutOff(e *Endpoint) {
 	e.cutOff = true
 	l.en.strand(e)
 	e.forgetTouches()
 }
 
-// drop closes the connection between the leader and endpoint e. The leader believes
-// in e no more; e leaves at once if it can notice.
+// drop closes the connection between the leader and endpoint e. The leader no longer counts e; e
+// leaves at once if it can notice.
 func (l *leadership) drop(e *Endpoint) {
 	delete(l.silent, e)
 	if e.in == l {
 		switch {
 		case e.thaw != nil:
 			l.en.certain(e)
-			l.cutOff(e) // it notices when it goes on
+			l.cutOff(e) // e notices when it resumes
 		case l.en.linked(e, l.leader):
 			l.en.leave(e)
 		}
@@ -122,8 +119,7 @@ func (l *leadership) drop(e *Endpoint) {
 	l.planCount()
 }
 
-// check deposes the leader if too few of its followers are left to commit anything.
-// The leader need not notice yet.
+// check deposes the leader if too few followers are left to commit. The leader may notice later.
 func (l *leadership) check() {
 	if l.deposed || l.en.isMajority(l.size()) {
 		return
@@ -140,9 +136,9 @@ func (l *leadership) check() {
 	l.planCount()
 }
 
-// expire has a deposed leader look for expired sessions. It proposes their end, which
-// is never committed: the sessions stay, and it answers them no more. The leader that
-// commits has a timer for that.
+// expire makes a deposed leader look for expired sessions. The leader proposes the end of each such
+// session, which never commits: the sessions stay, and the leader no longer answers them. The
+// committing leader has a timer for its expired sessions.
 func (l *leadership) expire(now time.Time) {
 	at := l.en.s.elapsed(now)
 	if !l.deposed || at < l.sweepFrom {
@@ -153,14 +149,14 @@ func (l *leadership) expire(now time.Time) {
 	}
 }
 
-// end has a deposed leader propose the end of a session.
+// end makes a deposed leader propose the end of a session.
 func (l *leadership) end(ts *trackedSession) {
 	l.sessions.unlist(ts)
 	ts.closing, l.proposed = true, true
 }
 
-// planCount sets the timer for the moment at which the leader notices that it has
-// lost its quorum, if it has. A leader counts its followers once a tick.
+// planCount sets the timer for the moment at which the leader notices the loss of its quorum, if it
+// has lost the quorum. A leader counts its followers once a tick.
 func (l *leadership) planCount() {
 	l.count.stop()
 	l.count = nil
@@ -190,8 +186,8 @@ func (l *leadership) planCount() {
 	l.count = t
 }
 
-// losesQuorum returns the time from which on the leader believes in too few
-// followers, and whether it comes to that.
+// losesQuorum returns the time from which on the leader counts too few followers, and whether that
+// time comes.
 func (l *leadership) losesQuorum() (time.Time, bool) {
 	believed := 0
 	for _, e := range l.en.endpoints {
@@ -200,7 +196,7 @@ func (l *leadership) losesQuorum() (time.Time, bool) {
 		}
 	}
 	since := slices.SortedFunc(maps.Values(l.silent), time.Time.Compare)
-	for i := len(since) - 1; i >= 0; i-- { // the latest silence lasts for longest
+	for i := len(since) - 1; i >= 0; i-- { // the latest silence ends last
 		if l.en.isMajority(believed + len(since) - i) {
 			return since[i].Add(l.en.patience()), !l.en.isMajority(believed)
 		}
@@ -217,8 +213,7 @@ func (c *conn) commits() bool {
 // leads reports whether c is connected to the leader itself.
 func (c *conn) leads() bool { return !c.rep.alone && c.ep.in != nil && c.ep.in.leader == c.ep }
 
-// leadership returns the leadership whose leader the server of c can ask, or nil if it
-// can ask no leader.
+// leadership returns the leadership whose leader the server of c can ask, or nil.
 func (c *conn) leadership() *leadership {
 	if c.rep.alone || c.ep.cutOff {
 		return nil

@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// Freeze stops the server as SIGSTOP would: connections can be made, but nothing is
-// read, answered or expired. The methods of Server work all the same. In an
-// ensemble all endpoints are frozen.
+// Freeze stops the server like SIGSTOP: clients can connect, but the server reads, answers and
+// expires nothing. The methods of Server still work. In an ensemble Freeze freezes all endpoints.
 func (s *Server) Freeze() { s.en.freeze(s.en.endpoints...) }
 
-// Thaw lets a frozen server go on. [Server.SetThawOrder] says whether requests that
-// came in meanwhile are handled before sessions expire.
+// Thaw resumes a frozen server. [Server.SetThawOrder] chooses whether the server handles waiting
+// requests before it expires sessions.
 func (s *Server) Thaw() { s.en.goOn(s.en.endpoints...) }
 
-// SetThawOrder chooses what leaders do first when they go on after a freeze, from now
-// on. At the start it is RequestsFirst. Another value than the constants panics.
+// SetThawOrder chooses, from now on, the first action of a leader that resumes after a freeze. The
+// default is RequestsFirst. SetThawOrder panics for a value that is not one of the constants.
 func (s *Server) SetThawOrder(o ThawOrder) {
 	if o < RequestsFirst || o > SweepFirst {
 		panic("zkserver: SetThawOrder: there is no " + o.String())
@@ -27,14 +26,15 @@ func (s *Server) SetThawOrder(o ThawOrder) {
 	s.en.thawOrder = o
 }
 
-// Freeze stops the endpoint as SIGSTOP would: connections can be made, but nothing
-// is read or answered. After [Config.SyncLimit] ticks the others give it up; if it
-// leads, they choose another leader then, and until then nothing is committed.
+// Freeze stops the endpoint like SIGSTOP: clients can connect, but the endpoint reads and answers
+// nothing. After [Config.SyncLimit] ticks the other endpoints give it up. If it leads, they elect
+// another leader then, and nothing is committed before.
 func (e *Endpoint) Freeze() { e.s.en.freeze(e) }
 
-// Thaw lets a frozen endpoint go on. If the others have given it up, it does not know
-// for a moment: it answers what has piled up from the tree as it was, and closes its
-// connections only then, a leader when it counts its followers next, within a tick.
+// Thaw resumes a frozen endpoint. An endpoint that the others have given up does not notice at
+// once: it first answers the waiting requests from the tree as of the freeze. Then a follower
+// closes its connections, and a leader closes its connections when it next counts its followers,
+// within a tick.
 func (e *Endpoint) Thaw() { e.s.en.goOn(e) }
 
 func (en *ensemble) freeze(list ...*Endpoint) {
@@ -59,8 +59,8 @@ func (en *ensemble) freeze(list ...*Endpoint) {
 	en.reconsider()
 }
 
-// eachSilenced visits the followers that are silent towards their leader while e is
-// frozen: e itself, or all of them if e leads.
+// eachSilenced visits the followers that the freeze of e silences: e itself, or all followers if e
+// leads.
 func (l *leadership) eachSilenced(e *Endpoint, visit func(*Endpoint)) {
 	for _, f := range l.en.endpoints {
 		if f != l.leader && l.has(f) && (f == e || e == l.leader) {
@@ -97,8 +97,7 @@ func (en *ensemble) goOn(list ...*Endpoint) {
 	}
 }
 
-// awake brings the replicas of e into step that were behind for no other reason than
-// that e was frozen.
+// awake brings those replicas of e up to date that were behind only because e was frozen.
 func (en *ensemble) awake(e *Endpoint) {
 	for _, r := range en.replicas {
 		if r.ep == e && r.asleep {
@@ -115,23 +114,22 @@ func (e *Endpoint) unfreeze() {
 	}
 }
 
-// frozen is nil while the endpoint runs, and otherwise a channel that is closed
-// when it does again.
+// frozen returns nil while the endpoint is not frozen, and otherwise a channel that is closed at the
+// end of the freeze.
 func (e *Endpoint) frozen() <-chan struct{} {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()
 	return e.thaw
 }
 
-// Stop takes the server down as a crash would: connections and listeners are
-// closed, and dials refused. The tree, the sessions and the zxid are kept, and no
-// session expires until [Server.Start]. It also ends a freeze. In an ensemble all
-// endpoints are stopped.
+// Stop stops the server like a crash: it closes connections and listeners, and dials are refused.
+// The server keeps the tree, the sessions and the zxid, and no session expires until
+// [Server.Start]. Stop also ends a freeze. In an ensemble Stop stops all endpoints.
 func (s *Server) Stop() { s.en.stop(s.en.endpoints...) }
 
-// Stop takes the endpoint down as a crash would: its connections and listeners are
-// closed, and dials to it refused. It also ends a freeze. If it leads, or a
-// majority is left no more, the connections to the others are closed as well; they
+// Stop stops the endpoint like a crash: it closes the endpoint's connections and listeners, and
+// dials to the endpoint are refused. Stop also ends a freeze. If the endpoint leads, or if no
+// majority is left, the connections to the other endpoints are closed as well; these endpoints
 // serve again when they have a leader.
 func (e *Endpoint) Stop() { e.s.en.stop(e) }
 
@@ -163,14 +161,14 @@ func (en *ensemble) stop(list ...*Endpoint) {
 	closeAll(conns)
 }
 
-// Start brings a stopped server up again. All sessions have their full timeout
-// from now. What [Server.Listen] opened listens on the same port again; if that
-// fails the server stays down. A server that runs is left as it is.
+// Start starts a stopped server again. All sessions get their full timeout from now on. Listeners
+// of [Server.Listen] listen on the same ports again; if a listener fails, Start returns its error
+// and the server stays stopped. Start has no effect on a running server.
 func (s *Server) Start() error { return s.en.start(s.en.endpoints...) }
 
-// Start brings a stopped endpoint up again, as [Server.Start] does, with the
-// transactions it has missed. It serves at once if there is a leader, and when one
-// is elected if not. Sessions have their full timeout from a new leader on.
+// Start starts a stopped endpoint again, like [Server.Start], with the transactions that it has
+// missed. The endpoint serves at once if there is a leader, and otherwise after the next election.
+// A new leader gives sessions their full timeout.
 func (e *Endpoint) Start() error { return e.s.en.start(e) }
 
 func (en *ensemble) start(list ...*Endpoint) error {
@@ -197,7 +195,7 @@ func (en *ensemble) start(list ...*Endpoint) error {
 	return errors.Join(failed...)
 }
 
-// listenAgain opens the listeners of e, all or none.
+// listenAgain opens all listeners of e, or none if one fails.
 func (en *ensemble) listenAgain(e *Endpoint) error {
 	var opened []net.Listener
 	for _, entry := range e.listeners {
@@ -216,20 +214,20 @@ func (en *ensemble) listenAgain(e *Endpoint) error {
 	return nil
 }
 
-// Restart is Stop and then Start.
+// Restart calls Stop and then Start.
 func (s *Server) Restart() error {
 	s.Stop()
 	return s.Start()
 }
 
-// Restart is Stop and then Start. The others notice: see [Endpoint.Stop].
+// Restart calls Stop and then Start. The other endpoints notice: see [Endpoint.Stop].
 func (e *Endpoint) Restart() error {
 	e.Stop()
 	return e.Start()
 }
 
-// goOn does what e was kept from while it was frozen. A follower answers the ping of
-// its leader at once.
+// goOn runs the actions that were due while e was frozen. A follower answers the ping of its leader
+// at once.
 func (l *leadership) goOn(e *Endpoint) {
 	s := l.en.s
 	now := s.elapsed(time.Now())

@@ -71,7 +71,7 @@ func TestFreeze(t *testing.T) {
 			t.Fatalf("%+v", p)
 		}
 		n.welcome()
-		idle.closed() // it has said nothing, and is expired now
+		idle.closed() // the idle session has sent nothing, and has expired
 		if len(s.Sessions()) != 2 {
 			t.Fatalf("%+v", s.Sessions())
 		}
@@ -99,7 +99,7 @@ func TestFreezeHoldsBackEvents(t *testing.T) {
 		}
 		r.closed()
 		r.again(s).welcome().want(0, zkserver.OpPing, nil)
-		s.Freeze() // and Close all the same
+		s.Freeze() // Close must work on a frozen server
 	})
 }
 
@@ -219,7 +219,7 @@ func TestASlowReaderHoldsNobodyUp(t *testing.T) {
 				t.Fatalf("%+v", p)
 			}
 		}
-		// One that never reads can be got rid of.
+		// The connection of a client that never reads can be closed.
 		for range 50 {
 			slow.send(zkserver.OpGetData, rec{}.str("/").flag(false))
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// unlimited is the value of a limit in [Config] that has a default and is not wanted.
+// unlimited disables a limit of [Config] that has a default.
 const unlimited = -1
 
 const (
@@ -18,7 +18,7 @@ const (
 	defaultOpsBytes       = 64 << 20
 )
 
-// limits checks the limits that have a default, and sets the defaults.
+// limits validates the limits that have a default, and fills in the defaults.
 func (cfg *Config) limits() error {
 	for _, l := range []struct {
 		field  string
@@ -40,8 +40,7 @@ func (cfg *Config) limits() error {
 	return nil
 }
 
-// full returns why no more connections from ip to e are accepted, or "". The caller
-// holds mu.
+// full returns the limit that forbids another connection from ip to e, or "". The caller holds mu.
 func (s *Server) full(e *Endpoint, ip string) string {
 	if limit := s.cfg.MaxClientConns; limit > 0 && e.perIP[ip] >= limit {
 		return fmt.Sprintf("%s has %d connections (Config.MaxClientConns)", ip, limit)
@@ -52,9 +51,8 @@ func (s *Server) full(e *Endpoint, ip string) string {
 	return ""
 }
 
-// checkQueue gives up the connection for which too much waits: c, to which something
-// was just added, or the connection for which most waits. The caller holds mu, and may
-// be in the middle of the watches that fire.
+// checkQueue closes a connection with too many queued bytes: c, which was just pushed to, or the
+// connection with the most queued bytes. The caller holds mu, and may be firing watches.
 func (c *conn) checkQueue() {
 	s := c.s
 	if limit := s.cfg.MaxQueued; limit > 0 && c.out.over(limit) {
@@ -71,17 +69,18 @@ func (c *conn) checkQueue() {
 			worst, most = other, n
 		}
 	}
-	// What connections have left behind that were closed, as those of a partition, is no
-	// fault of the others. One answer of any size may wait, as with MaxQueued.
+	// The sum also counts bytes of closed connections, such as partitioned connections; open
+	// connections are not closed for these bytes. One answer of any size may be queued, as with
+	// MaxQueued.
 	if sum <= limit || most == sum && !worst.out.over(limit) {
 		return
 	}
 	worst.overflow(fmt.Sprintf("%d bytes waited for it to read, of more than %d for all (Config.MaxQueuedTotal)", most, limit))
 }
 
-// overflow drops the output of c, and has the goroutines of c end it: they have to be
-// woken, because the one may wait for requests and the other for the peer to read. To
-// hang up here would change the watches while they fire.
+// overflow drops the output of c and wakes its goroutines to close c: one may wait for requests and
+// the other for the peer to read. overflow does not call hangUp, which would change the watches
+// while they fire.
 func (c *conn) overflow(why string) {
 	c.why = why
 	c.out.end()
@@ -89,9 +88,10 @@ func (c *conn) overflow(why string) {
 	_ = c.nc.SetDeadline(time.Unix(1, 0))
 }
 
-// awaitReader holds back the next request of a client for which more than mayWait bytes
-// wait, until the client has read them. A client that has read nothing for a third of its
-// session timeout is served again, so that a client that never reads is closed in the end.
+// awaitReader holds back the next request of a client with more than mayWait queued bytes, until
+// the client has read them. A client that has read nothing for a third of its session timeout is
+// served again, so that the queue of a client that never reads grows to the limit and the
+// connection is closed.
 func (c *conn) awaitReader() {
 	if c.out.waiting() <= c.mayWait() {
 		return
@@ -101,7 +101,7 @@ func (c *conn) awaitReader() {
 	c.s.mu.Unlock()
 	c.out.kick()
 	select {
-	case <-c.out.room: // of an earlier write, which is no progress
+	case <-c.out.room: // a signal of an earlier write, which is no progress
 	default:
 	}
 	enough := time.NewTimer(patience)
@@ -123,8 +123,8 @@ func (c *conn) awaitReader() {
 	}
 }
 
-// touchHeldBack touches the session of a client that reads, because the requests that are
-// held back do not.
+// touchHeldBack touches the session of a client that reads, because its held-back requests do not
+// touch it.
 func (c *conn) touchHeldBack() {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -137,8 +137,9 @@ func (c *conn) touchHeldBack() {
 	}
 }
 
-// mayWait is how many bytes may wait for c before its requests are held back: less when
-// much waits for all, since the next step is to close the connections of some.
+// mayWait returns the number of queued bytes above which the server holds back requests of c. The
+// number is smaller when the total of all queues is high, because the server closes connections
+// above the total limit.
 func (c *conn) mayWait() int {
 	limit := math.MaxInt
 	if n := c.s.cfg.MaxQueued; n > 0 {
@@ -150,7 +151,7 @@ func (c *conn) mayWait() int {
 	return limit
 }
 
-// explain prints why the server has closed c, if a limit made it.
+// explain logs the reason if a limit closed c.
 func (c *conn) explain() {
 	c.s.mu.Lock()
 	why := c.why

@@ -9,8 +9,9 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// A client that reads is not closed for the bytes that wait for another client whose connection is closed, be it just now or
-// long ago by a partition. The line to break is the return behind the loop in checkQueue.
+// A client that reads is not closed for bytes that are queued for another client whose connection
+// is closed, recently or long ago by a partition. The line to break is the return after the loop in
+// checkQueue.
 func TestBytesOfClosedConnections(t *testing.T) {
 	for _, partitioned := range []bool{false, true} {
 		bounds.Bubble(t, func(t *testing.T) {
@@ -45,8 +46,8 @@ func TestBytesOfClosedConnections(t *testing.T) {
 	}
 }
 
-// One answer of more than MaxQueuedTotal comes, as one of more than MaxQueued does. The line to break is the call of over in
-// checkQueue.
+// A single answer above MaxQueued or MaxQueuedTotal is delivered. The line to break is the call of
+// over in checkQueue.
 func TestOneAnswerOverTheLimit(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		for _, cfg := range []zkserver.Config{{MaxQueued: 1 << 20}, {MaxQueuedTotal: 1 << 20}} {
@@ -56,17 +57,18 @@ func TestOneAnswerOverTheLimit(t *testing.T) {
 	})
 }
 
-// Clients that all pause for a second with requests under way get all answers: they are held back before the limit of all
-// is reached. The line to break is the one with keptBuffer in mayWait.
+// Clients that all pause for a second with outstanding requests get all answers: their requests are
+// held back before the total limit is reached. The line to break is the line with keptBuffer in
+// mayWait.
 func TestManyClientsPause(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		var log lines
-		// A 64th of the defaults.
+		// A 64th of the default limits.
 		s := withBig(t, zkserver.Config{MaxQueued: 2 << 20, MaxQueuedTotal: 8 << 20, Logf: log.logf}, 16_000)
 		var all []*raw
 		for range 20 {
 			r := session(t, s, 30*time.Second)
-			for range 60 { // 960 KB, of which 256 KB are in the pipe
+			for range 60 { // 960 KB; the pipe holds 256 KB of them
 				r.send(zkserver.OpGetData, rec{}.str("/big").flag(false))
 			}
 			all = append(all, r)
@@ -83,8 +85,8 @@ func TestManyClientsPause(t *testing.T) {
 	})
 }
 
-// A client that reads all the time over a slow link gets all that it asked for, and keeps its session. The lines to break are
-// those with progress in awaitReader.
+// A client that reads continuously over a slow link gets all answers, and keeps its session. The
+// lines to break are the lines with progress in awaitReader.
 func TestASteadySlowReader(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		var log lines
@@ -98,7 +100,7 @@ func TestASteadySlowReader(t *testing.T) {
 		b := make([]byte, 40_000)
 		for second := 1; got < want; second++ {
 			if second%10 == 0 {
-				r.send(zkserver.OpPing, nil) // as clients do
+				r.send(zkserver.OpPing, nil) // like a real client
 			}
 			_ = r.nc.SetDeadline(time.Time{})
 			n, err := r.nc.Read(b)
@@ -113,14 +115,14 @@ func TestASteadySlowReader(t *testing.T) {
 	})
 }
 
-// A client that reads all the time keeps its session while its pings are held back for longer than the session timeout. The
-// line to break is the call of touchHeldBack in awaitReader.
+// A client that reads continuously keeps its session while its pings are held back for longer than
+// the session timeout. The line to break is the call of touchHeldBack in awaitReader.
 func TestHeldBackForLong(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{MaxQueued: 4 << 20})
 		r := session(t, s, 30*time.Second)
 		r.addWatch("/", persistentMode)
-		for range 90_000 { // 33 bytes each; the requests are held back from 1 MiB on
+		for range 90_000 { // 33 bytes each; requests are held back above 1 MiB
 			if err := s.Set("/", nil); err != nil {
 				t.Fatal(err)
 			}

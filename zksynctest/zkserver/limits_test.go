@@ -21,7 +21,7 @@ func withBig(t testing.TB, cfg zkserver.Config, n int) *zkserver.Server {
 	return s
 }
 
-// readsOf asks n times for the data of path in one request.
+// readsOf builds a request that reads the data of path n times.
 func readsOf(path string, n int) rec {
 	subs := make([]rec, n)
 	for i := range subs {
@@ -30,10 +30,9 @@ func readsOf(path string, n int) rec {
 	return multi(subs...)
 }
 
-// 48 KB that ask 3,000 times for a megabyte end
-// the connection without an answer, cost about MaxAnswer bytes, and are in the log, and
-// that an answer of just MaxAnswer bytes comes. The lines to break are the comparisons
-// with MaxAnswer in multiRead and in execute.
+// A request of 48 KB that reads a megabyte 3,000 times ends the connection without an answer, costs
+// about MaxAnswer bytes, and is logged. An answer of exactly MaxAnswer bytes is delivered. The
+// lines to break are the comparisons with MaxAnswer in multiRead and in execute.
 func TestAnAnswerThatIsTooLong(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		var log lines
@@ -76,9 +75,8 @@ func TestAWriteWithALongAnswer(t *testing.T) {
 	})
 }
 
-// A connection for which more than
-// MaxQueued bytes of events wait is closed and its bytes are gone at once, and that
-// nobody else waits for it. The line to break is the call of checkQueue in notify.
+// A connection with more than MaxQueued bytes of queued events is closed and its queue is freed at
+// once, and no other client waits. The line to break is the call of checkQueue in Notify.
 func TestEventsForAPeerThatDoesNotRead(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		var log lines
@@ -86,7 +84,7 @@ func TestEventsForAPeerThatDoesNotRead(t *testing.T) {
 		slow, other := session(t, s, 40*time.Second), session(t, s, 40*time.Second)
 		slow.addWatch("/", recursiveMode)
 		begin := time.Now()
-		for range 60_000 { // 32 bytes and the path for each, and a quarter of a megabyte in the pipe
+		for range 60_000 { // 32 bytes and the path for each event; the pipe holds a quarter of a megabyte
 			other.want(0, zkserver.OpSetData, setRec("/"))
 		}
 		if d := time.Since(begin); d != 0 {
@@ -103,15 +101,14 @@ func TestEventsForAPeerThatDoesNotRead(t *testing.T) {
 		if got := log.all(); len(got) != 1 || !strings.Contains(got[0], "(Config.MaxQueued)") {
 			t.Errorf("%q", got)
 		}
-		// Its session is not over, and its watches can be set again.
+		// The session is still alive, and the client can set its watches again.
 		slow.again(s).welcome().addWatch("/", recursiveMode)
 	})
 }
 
-// A client that sends requests and reads
-// no answers makes the server hold no more than MaxQueued bytes, that the server goes on
-// at once when the client reads, and that a client that reads loses nothing however far
-// its requests are ahead. The line to break is the call of awaitReader in readLoop.
+// For a client that sends requests and reads no answers, the server holds no more than MaxQueued
+// bytes. The server resumes at once when the client reads, and a client that reads loses no answer,
+// however far its requests are ahead. The line to break is the call of awaitReader in readLoop.
 func TestAnswersForAPeerThatDoesNotRead(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := withBig(t, zkserver.Config{MaxQueued: 4 << 20}, 500_000)
@@ -137,14 +134,14 @@ func TestAnswersForAPeerThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// A client whose requests are held back
-// because it reads slowly touches its session all the same, and that a client that never
-// reads is closed in the end. The line to break is the one with patience in awaitReader.
+// A client whose requests are held back because it reads slowly still touches its session, and the
+// connection of a client that never reads is closed in the end. The line to break is the line with
+// patience in awaitReader.
 func TestASlowReaderKeepsItsSession(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := withBig(t, zkserver.Config{MaxQueued: 4 << 20}, 300_000)
 		slow := session(t, s, 30*time.Second)
-		const requests = 12 // 3.6 MB, of which 1 MB is queued at once
+		const requests = 12 // 3.6 MB, 1 MB of which is queued at once
 		for range requests {
 			slow.send(zkserver.OpGetData, rec{}.str("/big").flag(false))
 		}
@@ -167,18 +164,17 @@ func TestASlowReaderKeepsItsSession(t *testing.T) {
 	})
 }
 
-// The connection for which most bytes wait is closed when
-// too many wait for all together, and no other. The line to break is the call of
-// overflow behind the loop in checkQueue.
+// When too many bytes are queued for all clients together, only the connection with the most queued
+// bytes is closed. The line to break is the call of overflow after the loop in checkQueue.
 func TestMaxQueuedTotal(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{MaxQueuedTotal: 1 << 20})
 		worst, bad := session(t, s, 30*time.Second), session(t, s, 30*time.Second)
 		worst.addWatch("/", persistentMode)
 		bad.addWatch("/zookeeper", persistentMode)
-		// Each round queues 33 bytes for worst, and later 42 bytes for bad, and each pipe
-		// takes up to a quarter of a megabyte. Both queues together are too long, even if
-		// the pipes are full; the queue of bad alone is not, even if its pipe is empty.
+		// Each round queues 33 bytes for worst, and later 42 bytes for bad, and each pipe holds up
+		// to a quarter of a megabyte. Both queues together exceed the limit, even if the pipes are
+		// full; the queue of bad alone does not, even if its pipe is empty.
 		const rounds = 24_500
 		for _, path := range []string{"/", "/zookeeper"} {
 			for range rounds {
@@ -204,9 +200,8 @@ func TestMaxQueuedTotal(t *testing.T) {
 	})
 }
 
-// The operations that Ops remembers take at most OpsBytes, that
-// the latest are there, whole, and that a single one that is larger is there. The line
-// to break is the loop that forgets in opLog.add.
+// The operations that Ops remembers take at most OpsBytes. The latest operations are kept whole,
+// and a single larger operation is kept. The line to break is the loop that forgets in opLog.add.
 func TestOpsBytes(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{OpsBytes: 100_000})
@@ -236,7 +231,7 @@ func TestOpsBytes(t *testing.T) {
 	})
 }
 
-// The operations within multis count for OpsBytes.
+// The operations of a multi count for OpsBytes.
 func TestOpsOfAGreatMulti(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{OpsBytes: 100_000})

@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// ErrNotServing is what [Server.Serve] and [Server.Listen] return, and the
-// operator calls too, while the server is stopped or closed.
+// ErrNotServing is the error of [Server.Serve], [Server.Listen] and the operator calls while the
+// server is stopped or closed.
 var ErrNotServing = errors.New("zkserver: the server is stopped or closed")
 
-// firstMemoryPort is the first port that in-memory connections seem to come from.
+// firstMemoryPort is the first client port of in-memory connections.
 const firstMemoryPort = 32768
 
-// Dial opens an in-memory connection to the endpoint with that address. A server
-// that is no ensemble takes any; both ends claim to be on 127.0.0.1. While the
-// server is stopped or closed it fails with ECONNREFUSED.
+// Dial opens an in-memory connection to the endpoint with that address. A standalone server accepts
+// any address; both ends have addresses on 127.0.0.1. While the server is stopped or closed, Dial
+// fails with ECONNREFUSED.
 func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -40,12 +40,12 @@ func (s *Server) Dial(ctx context.Context, network, address string) (net.Conn, e
 	return s.dial(ctx, s.en.endpoints[i], network, to)
 }
 
-// Dial opens an in-memory connection to the endpoint, whatever the address.
+// Dial opens an in-memory connection to the endpoint and ignores the address.
 func (e *Endpoint) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return e.s.dial(ctx, e, network, e.addr)
 }
 
-// textAddr is an address that could not be understood.
+// textAddr is an address that could not be parsed.
 type textAddr struct{ network, address string }
 
 func (a textAddr) Network() string { return a.network }
@@ -79,14 +79,12 @@ func (s *Server) dial(ctx context.Context, e *Endpoint, network string, to netip
 	return client, nil
 }
 
-// Serve accepts connections on l until [Server.Close] or [Server.Stop], which
-// close l, and then returns nil. A failure to accept, as that of a process that has
-// no file descriptors left, ends nothing: Serve notes it with [Config.Logf] and tries
-// again, after 5 ms and then at growing intervals of up to a second. An error that is
-// [net.ErrClosed] is returned, because a listener that was closed accepts nothing any
-// more. TLS listeners work too. A data file that cannot be written to any more
-// stops the server, and is the error then. In an ensemble it is the first endpoint that
-// serves.
+// Serve accepts connections on l until [Server.Close] or [Server.Stop], which close l, and then
+// returns nil. If Accept fails, for example because the process has no file descriptors left, Serve
+// logs the error with [Config.Logf] and tries again, after 5 ms and then at growing intervals of up
+// to a second. Serve returns an error that is [net.ErrClosed], because a closed listener accepts no
+// more connections. TLS listeners are supported. If the data file cannot be written, the server
+// stops and Serve returns that error. In an ensemble, Server.Serve serves the first endpoint.
 func (s *Server) Serve(l net.Listener) error { return s.en.endpoints[0].Serve(l) }
 
 // Serve is [Server.Serve] for this endpoint.
@@ -108,8 +106,8 @@ func (e *Endpoint) Serve(l net.Listener) error {
 }
 
 const (
-	// firstAcceptPause and lastAcceptPause are how long nothing is accepted after a
-	// failure to accept; the pause doubles from failure to failure.
+	// firstAcceptPause and lastAcceptPause bound the pause after a failed Accept; the pause doubles
+	// with each failure.
 	firstAcceptPause = 5 * time.Millisecond
 	lastAcceptPause  = time.Second
 )
@@ -130,7 +128,7 @@ func (e *Endpoint) acceptOn(entry *listener, l net.Listener, quit <-chan struct{
 				case <-quit:
 				case <-time.After(pause):
 				}
-				continue // Accept fails again if the listener was closed meanwhile
+				continue // Accept fails again if the listener was closed during the pause
 			}
 			if !ended {
 				e.listeners = slices.DeleteFunc(e.listeners, func(other *listener) bool { return other == entry })
@@ -158,16 +156,16 @@ func (e *Endpoint) acceptOn(entry *listener, l net.Listener, quit <-chan struct{
 	}
 }
 
-// refuseConn closes a connection that is one too many.
+// refuseConn closes a connection beyond a limit.
 func (s *Server) refuseConn(nc net.Conn, full string) {
 	nc.Close()
 	s.notes.print("refused", "refused a connection from %v: %s", nc.RemoteAddr(), full)
 }
 
-// Listen opens a TCP listener that belongs to the server, in an ensemble to its
-// first endpoint, and returns its address. Close and Stop close it, Start opens it
-// again on the same port. Do not use it inside a synctest bubble: a goroutine in
-// Accept stops the bubble's clock.
+// Listen opens a TCP listener for the server, in an ensemble for its first endpoint, and returns
+// the listener's address. Close and Stop close the listener, and Start opens it again on the same
+// port. Do not call Listen inside a synctest bubble: a goroutine in Accept stops the bubble's
+// clock.
 func (s *Server) Listen(address string) (net.Addr, error) { return s.en.endpoints[0].Listen(address) }
 
 // Listen is [Server.Listen] for this endpoint.

@@ -2,15 +2,15 @@ package zkserver
 
 import "net"
 
-// listener is one address that the server accepts on.
+// listener is a net.Listener that the server accepts connections on.
 type listener struct {
 	l     net.Listener
-	owned bool // opened by Listen: Start opens it again
+	owned bool // opened by Listen, so that Start opens it again
 	addr  net.Addr
-	quit  chan struct{} // closed when it is not to accept any more
+	quit  chan struct{} // closed when the accept loop must end
 }
 
-// end has the goroutine that accepts give up waiting. The caller holds mu.
+// end wakes the accept loop. The caller holds mu.
 func (l *listener) end() {
 	if l.quit != nil {
 		close(l.quit)

@@ -11,8 +11,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// stream is one connection that always has requests outstanding: it writes as
-// fast as the server reads, and reads the replies beside that.
+// stream is one connection that always has outstanding requests: it writes as fast as the server
+// reads, and reads the replies concurrently.
 type stream struct {
 	r  *raw
 	in *bufio.Reader
@@ -28,7 +28,7 @@ var (
 	setRoot = stock(zkserver.OpSetData, rec{}.str("/load").str("0123456789").i32(-1))
 )
 
-// streams opens connections over loopback TCP to a server that has /load.
+// streams opens connections over loopback TCP to a server with a znode /load.
 func streams(tb testing.TB, cfg zkserver.Config, n int) []*stream {
 	tb.Helper()
 	s := start(tb, cfg)
@@ -54,8 +54,8 @@ func streams(tb testing.TB, cfg zkserver.Config, n int) []*stream {
 	return list
 }
 
-// run sends the frames in turn until there were n, and checks that each was
-// answered with success and in order of commits.
+// run sends n of the frames in turn, and checks that each was answered with success and in the
+// order of commits.
 func (st *stream) run(n int, frames ...rec) {
 	var writing sync.WaitGroup
 	defer writing.Wait()
@@ -87,8 +87,7 @@ func (st *stream) run(n int, frames ...rec) {
 	}
 }
 
-// load has all streams at work, each with n requests, and returns how many were
-// answered in a second.
+// load runs n requests on each stream, and returns the number of answers per second.
 func load(list []*stream, n int, frames ...rec) float64 {
 	begin := time.Now()
 	var all sync.WaitGroup
@@ -99,7 +98,7 @@ func load(list []*stream, n int, frames ...rec) float64 {
 	return float64(n*len(list)) / time.Since(begin).Seconds()
 }
 
-// BenchmarkPipelined is what the server can do for clients that do not wait.
+// BenchmarkPipelined measures the throughput for clients that pipeline their requests.
 func BenchmarkPipelined(b *testing.B) {
 	for _, c := range []struct {
 		name   string
@@ -122,8 +121,8 @@ func BenchmarkPipelined(b *testing.B) {
 	}
 }
 
-// A server carries out 100,000 requests a second. TestThroughput wants a hundred thousand requests a second, reads and
-// writes by turns, which is a small part of what an idle machine shows. A busy one has many tries.
+// A server carries out 100,000 requests a second. TestThroughput alternates reads and writes. An
+// idle machine is much faster; a busy machine has many tries.
 func TestThroughput(t *testing.T) {
 	floor := 100_000.0
 	if raceDetector {

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// logger prints lines with [Config.Logf]. It is not used while mu is held.
+// logger logs lines with [Config.Logf]. It must not be called with the server's mu held.
 type logger struct {
 	logf func(format string, args ...any)
 	mu   sync.Mutex
-	last map[string]time.Time // when a line of a kind was printed
-	left map[string]int       // how many lines of a kind were left out since
+	last map[string]time.Time // time of the latest line of each kind
+	left map[string]int       // number of suppressed lines of each kind since then
 }
 
-// logInterval is the least time between two lines of one kind.
+// logInterval is the minimum time between two lines of one kind.
 const logInterval = time.Second
 
 func (l *logger) print(kind, format string, args ...any) {

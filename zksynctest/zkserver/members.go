@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Leader is the number of the endpoint that leads at present, or 0: while there is
-// no quorum, during an election, and while the leader is frozen it is 0. The one
-// endpoint of a [Server] that [New] made leads while it runs.
+// Leader returns the number of the current leader, or 0 without a quorum, during an election, and
+// while the leader is frozen. The single endpoint of a [Server] that [New] created leads while it
+// runs.
 func (s *Server) Leader() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -21,7 +21,7 @@ func (en *ensemble) leading() int {
 	return en.current.leader.number
 }
 
-// Followers are the numbers of the endpoints that follow the leader, in order.
+// Followers returns the numbers of the endpoints that follow the leader, in order.
 func (s *Server) Followers() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,8 +34,7 @@ func (s *Server) Followers() []int {
 	return list
 }
 
-// WaitLeader waits for a leader that is none of those named, and returns its
-// number.
+// WaitLeader waits for a leader whose number is not in not, and returns its number.
 func (s *Server) WaitLeader(ctx context.Context, not ...int) (int, error) {
 	var leader int
 	err := s.en.wait(ctx, func() bool {
@@ -45,8 +44,8 @@ func (s *Server) WaitLeader(ctx context.Context, not ...int) (int, error) {
 	return leader, err
 }
 
-// WaitReady waits until all endpoints that are neither stopped nor frozen serve, as
-// one leader and its followers.
+// WaitReady waits until all endpoints that are neither stopped nor frozen serve: one leads, and the
+// others follow.
 func (s *Server) WaitReady(ctx context.Context) error {
 	return s.en.wait(ctx, func() bool {
 		return s.en.active() && !slices.ContainsFunc(s.en.endpoints, func(e *Endpoint) bool {
@@ -55,7 +54,7 @@ func (s *Server) WaitReady(ctx context.Context) error {
 	})
 }
 
-// WaitElection waits for the end of the election that goes on, if one does.
+// WaitElection waits for the end of a running election.
 func (s *Server) WaitElection(ctx context.Context) error {
 	return s.en.wait(ctx, func() bool { return s.en.election == nil })
 }

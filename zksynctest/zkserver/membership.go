@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// Depose cuts the leader off from the other endpoints, and closes their ends of the
-// connections: they elect another leader at once, which has every committed
-// transaction and gives all sessions their full timeout from its own start. Depose
-// returns the number of the endpoint that led, or 0 if none did.
+// Depose cuts the leader off from the other endpoints, and closes their ends of the connections.
+// The other endpoints elect another leader at once; the new leader has every committed transaction
+// and gives all sessions their full timeout from its own start. Depose returns the number of the
+// deposed endpoint, or 0 without a leader.
 //
-// For [Config.SyncLimit] ticks, and until it counts its followers next, within a tick
-// more, the old leader does not know. It answers reads, from the tree as it was,
-// pings, and syncs of its own clients. It takes up sessions that were there when it
-// was deposed, on new connections too, and it alone keeps their time: a session that
-// it believes to have expired is refused, and a session that the next leader has
-// expired is served. It commits nothing: writes and new sessions get no answer, and
-// neither do later requests of the same session, over new connections too. Then it
-// closes its connections. [Endpoint.Rejoin] ends the cut earlier. A leader that is
-// frozen for longer than [Config.SyncLimit] ticks finds itself in the same position
-// when it goes on, until it counts its followers.
+// The old leader does not notice for [Config.SyncLimit] ticks and until it next counts its
+// followers, at most a tick later. During this time it answers reads from the tree as of the
+// deposition, pings, and syncs of its own clients. It serves the sessions of that moment, also on
+// new connections, and expires them by its own clock: it refuses a session that has expired there,
+// and it serves a session that the next leader has expired. It commits nothing: writes and new
+// sessions get no answer, and neither do later requests of the same session, also on new
+// connections. Then it closes its connections. [Endpoint.Rejoin] ends the cut earlier. A leader
+// that is frozen for longer than [Config.SyncLimit] ticks is deposed in the same way when it
+// resumes, until it counts its followers.
 func (s *Server) Depose() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,8 +36,7 @@ func (s *Server) Depose() int {
 	return l.leader.number
 }
 
-// doubtFor has follower e and its leader wait for d before the connection between
-// them is given up.
+// doubtFor makes follower e and its leader give up their connection after d.
 func (en *ensemble) doubtFor(e *Endpoint, d time.Duration) {
 	var t *timer
 	t = en.s.afterFunc(d, func() {
@@ -54,9 +52,8 @@ func (en *ensemble) doubtFor(e *Endpoint, d time.Duration) {
 	e.doubt = t
 }
 
-// giveUp ends the connection between follower e and its leader, after a silence for
-// which neither of them has more patience. An endpoint that is frozen notices only
-// when it goes on.
+// giveUp ends the connection between follower e and its leader when the patience of both has ended.
+// A frozen endpoint notices when it resumes.
 func (en *ensemble) giveUp(e *Endpoint) {
 	l := e.in
 	switch {
@@ -70,13 +67,13 @@ func (en *ensemble) giveUp(e *Endpoint) {
 	}
 }
 
-// certain ends the doubt of follower e.
+// certain stops the doubt timer of follower e.
 func (en *ensemble) certain(e *Endpoint) {
 	e.doubt.stop()
 	e.doubt = nil
 }
 
-// strand cuts the replicas of e off from what the ensemble commits.
+// strand cuts the replicas of e off from new commits.
 func (en *ensemble) strand(e *Endpoint) {
 	for _, r := range en.replicas {
 		if r.ep == e {
@@ -87,8 +84,8 @@ func (en *ensemble) strand(e *Endpoint) {
 	maps.DeleteFunc(en.lagging, func(_ int64, r *replica) bool { return r.ep == e })
 }
 
-// leave makes e look for a leader: it closes the connections of its clients. A
-// leader that leaves takes the followers with it that can notice.
+// leave makes e look for a leader: it closes the connections of its clients. If e leads, the
+// followers that can notice leave as well.
 func (en *ensemble) leave(e *Endpoint) {
 	l := e.in
 	if l != nil && l.leader == e {
@@ -100,14 +97,13 @@ func (en *ensemble) leave(e *Endpoint) {
 		return
 	}
 	if en.linked(e, l.leader) {
-		delete(l.silent, e) // the leader's end of the connection is closed too
+		delete(l.silent, e) // the leader's end of the connection is also closed
 	}
 	l.check()
 	l.planCount()
 }
 
-// endLeadership has the leader of l, and the followers that hear of it, look for a
-// leader.
+// endLeadership makes the leader of l, and the followers that can notice, look for a leader.
 func (en *ensemble) endLeadership(l *leadership) {
 	l.stop()
 	if en.current == l {
@@ -119,12 +115,12 @@ func (en *ensemble) endLeadership(l *leadership) {
 			en.part(e)
 		case l.has(e):
 			en.certain(e)
-			l.cutOff(e) // it notices when it goes on
+			l.cutOff(e) // e notices when it resumes
 		}
 	}
 }
 
-// part takes e out of its leadership, if it belongs to one.
+// part removes e from its leadership, if it belongs to one.
 func (en *ensemble) part(e *Endpoint) {
 	en.certain(e)
 	e.forgetTouches()
@@ -145,19 +141,19 @@ func (en *ensemble) part(e *Endpoint) {
 	e.rep.view, e.rep.cut = last, true
 }
 
-// join makes e a follower of the current leader, or the leader itself.
+// join makes e a follower of the current leader, or installs e as the leader.
 func (en *ensemble) join(e *Endpoint) {
 	for _, c := range en.s.conns.on(e) {
 		if c.sess != nil {
-			c.hangUp() // it only read
+			c.hangUp() // a read-only session
 		}
 	}
 	*e.rep = *newReplica(e)
 	e.in = en.current
 }
 
-// reconsider lets the endpoints that look for a leader join one, or elects one, and
-// wakes the goroutines that wait for either. The caller holds mu.
+// reconsider lets the endpoints that look for a leader join one, or starts an election, and wakes
+// the goroutines that wait for the result. The caller holds mu.
 func (en *ensemble) reconsider() {
 	if en.s.closed {
 		return
@@ -177,9 +173,8 @@ func (en *ensemble) reconsider() {
 	en.announce()
 }
 
-// endHopeless ends the leadership of a deposed leader where only that leader stands
-// in the way of an election. With real servers a follower that comes back joins such
-// a leader again, whose clients do not notice anything then.
+// endHopeless ends the leadership of a deposed leader if only that leader blocks an election. In a
+// real ensemble a returning follower joins such a leader again, and its clients notice nothing.
 func (en *ensemble) endHopeless() {
 	if en.candidate() != nil {
 		return

@@ -13,25 +13,25 @@ import (
 func heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // the first leaves what has finalizers, and what pools hold
+	runtime.GC() // the first run leaves objects with finalizers, and objects in pools
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-// allocated is how many bytes were ever allocated.
+// allocated returns the total of all allocated bytes.
 func allocated() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.TotalAlloc)
 }
 
-// A znode takes about 200 bytes and its data. TestMemoryOfAZnode makes a million of them, the way services do: in
-// directories, with an ACL of their own, and those of a session.
+// A znode takes about 200 bytes and its data. TestMemoryOfAZnode creates a million znodes in
+// typical patterns: in directories, with their own ACL, and as ephemerals of a session.
 func TestMemoryOfAZnode(t *testing.T) {
 	const limit = 300
 	for _, c := range []struct {
 		name  string
-		dirs  int // of a thousand each
+		dirs  int // with a thousand znodes each
 		flags int32
 		acl   rec
 	}{
@@ -71,8 +71,9 @@ func TestMemoryOfAZnode(t *testing.T) {
 	}
 }
 
-// Reads allocate nothing. TestAllocations counts what a request costs the heap: the data of a write, a znode with its
-// path and a place among the children for a create, and nothing for a read.
+// Reads allocate nothing. TestAllocations counts the heap allocations of a request: the data of a
+// write, a znode with its path and its entry in the list of children for a create, and nothing for
+// a read.
 func TestAllocations(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -90,8 +91,8 @@ func TestAllocations(t *testing.T) {
 			list := streams(t, zkserver.Config{OpsKept: 16}, 1)
 			const n = 50_000
 			load(list, n, c.frames...)
-			// The runtime, and buffers that a pool has lost to the collector, only
-			// ever add to it: the least of several is what the server takes.
+			// The runtime, and buffers that the collector has taken from a pool, only add
+			// allocations: the minimum of several runs is the server's own part.
 			const slack, tries = 0.05, 5
 			count, size := math.Inf(1), math.Inf(1)
 			for range tries {
@@ -105,8 +106,8 @@ func TestAllocations(t *testing.T) {
 			if count > c.limit+slack {
 				t.Errorf("%.2f allocations a request, want %v", count, c.limit)
 			}
-			// The race detector has a pool lose one buffer in four, on purpose: then
-			// the bytes tell how many requests came in one piece, and nothing else.
+			// With the race detector a pool drops one buffer in four on purpose: then the bytes
+			// depend on how many requests arrive in one read.
 			if !raceDetector && size > 100*c.limit+64 {
 				t.Errorf("%.0f bytes allocated a request", size)
 			}

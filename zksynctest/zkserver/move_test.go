@@ -7,8 +7,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// A session moves between endpoints with its client, and its old connection still reads, and is closed at a write. What
-// a session's connection may still do at one endpoint when the session has moved to another was seen with real servers.
+// A session moves between endpoints with its client; its old connection still reads, and is closed
+// at a write. The expected behaviour of the old connection was seen with real servers.
 func TestASessionMoves(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -16,7 +16,7 @@ func TestASessionMoves(t *testing.T) {
 		op     zkserver.OpCode
 		body   []byte
 		served bool
-		zxids  int64 // that it takes
+		zxids  int64 // number of zxids that the request takes
 	}{
 		{"ping to a follower", 1, zkserver.OpPing, nil, true, 0},
 		{"read from a follower", 1, zkserver.OpExists, existsRec("/"), true, 0},
@@ -48,7 +48,7 @@ func TestASessionMoves(t *testing.T) {
 				if list := s.Sessions(); len(list) != 1 || !list[0].Connected {
 					t.Fatalf("%+v", list)
 				}
-				if c.served { // and whatever ends the session ends both
+				if c.served { // the end of the session ends both connections
 					if err := s.ExpireSession(r.id); err != nil {
 						t.Fatal(err)
 					}
@@ -60,16 +60,17 @@ func TestASessionMoves(t *testing.T) {
 	}
 }
 
-// A session that moves back to its first endpoint works there, and the connections that it left are closed.
+// A session that moves back to its first endpoint works there, and its earlier connections are
+// closed.
 func TestASessionMovesBack(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		first := at(t, s, 1, 40*time.Second)
 		second := first.moved(s, 2).welcome()
 		third := first.moved(s, 1).welcome()
-		first.closed() // an endpoint has one connection of a session
+		first.closed() // an endpoint keeps one connection of a session
 		third.create("/a", 0)
 		second.stat("/")
-		second.want(0, zkserver.OpCloseSession, nil) // nobody asks whose it is now
+		second.want(0, zkserver.OpCloseSession, nil) // closeSession needs no ownership
 		second.closed()
 		third.closed()
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// multi joins the operations of a multi.
+// multi builds a multi from its operations.
 func multi(subs ...rec) rec {
 	var b rec
 	for _, sub := range subs {
@@ -34,7 +34,7 @@ func (r *reading) multiHead() multiHead {
 	return multiHead{zkserver.OpCode(r.i32()), r.take(1)[0] != 0, r.i32()}
 }
 
-// results reads the codes of a multi that failed.
+// results reads the error codes of a failed multi.
 func (r *reading) results() []int32 {
 	r.t.Helper()
 	var codes []int32
@@ -141,7 +141,7 @@ func TestMultiRollsBack(t *testing.T) {
 		if got := s.Sessions()[0].Ephemerals; len(got) != 1 || got[0] != owned[0] {
 			t.Fatalf("ephemerals %v, before %v", got, owned)
 		}
-		// No watch has fired so far, and the number is given again.
+		// No watch has fired so far, and the sequence number is given again.
 		if s.Watches() != 2 {
 			t.Fatalf("%d watches", s.Watches())
 		}
@@ -175,8 +175,8 @@ func TestMultiThatCannotBeRead(t *testing.T) {
 	})
 }
 
-// wantHollow calls what fails together with a record that ends as that of a multi
-// does. If zxid is set, that is to be in the header.
+// wantHollow sends a request that must fail with a record that ends like the record of a multi. If
+// zxid is set, the reply header must have it.
 func (r *raw) wantHollow(zxid int64, op zkserver.OpCode, body []byte) {
 	r.t.Helper()
 	p := r.call(op, body)
@@ -251,7 +251,7 @@ func TestMultiRead(t *testing.T) {
 	})
 }
 
-// Sequence numbers within a multi overflow as those of a real server do.
+// Sequence numbers within a multi overflow like in a real server.
 func TestSequenceWithinAMultiWrapsAround(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)

@@ -12,8 +12,8 @@ func noSession(id int64) error {
 	return fmt.Errorf("zkserver: there is no session %#x: %w", id, ErrSessionExpired)
 }
 
-// ExpireSession expires a session now, as if its time had come: its ephemerals go,
-// watches fire, and its connection is closed.
+// ExpireSession expires a session now: its ephemerals are deleted, watches fire, and its connection
+// is closed.
 func (s *Server) ExpireSession(id int64) error {
 	s.mu.Lock()
 	sess := s.sessions.byID[id]
@@ -30,8 +30,8 @@ func (s *Server) ExpireSession(id int64) error {
 	return s.persist()
 }
 
-// Disconnect closes the connection of a session. The session lives on, and the
-// client may come back. A session that is not connected is left as it is.
+// Disconnect closes the connection of a session. The session stays alive, and the client may
+// reconnect. Disconnect has no effect on a session without a connection.
 func (s *Server) Disconnect(id int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,10 +47,9 @@ func (s *Server) Disconnect(id int64) error {
 	return nil
 }
 
-// Partition makes the bytes of the session's connections go nowhere, in both
-// directions, without closing anything. A new connection that asks for the session
-// goes the same way. The session is not touched by what is lost, and so expires in
-// time; even then its client sees nothing.
+// Partition drops the bytes of the session's connections in both directions and keeps the
+// connections open. A new connection that asks for the session is also partitioned. Dropped
+// requests do not touch the session, so that it expires after its timeout; its client is not told.
 func (s *Server) Partition(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,8 +59,8 @@ func (s *Server) Partition(id int64) {
 	}
 }
 
-// Heal ends the partition of a session. What was swallowed stays so: the
-// connections it had are closed, and the client may come back on a new one.
+// Heal ends the partition of a session. Dropped bytes stay lost: Heal closes the connections of the
+// session, and the client may reconnect.
 func (s *Server) Heal(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,16 +75,15 @@ func (c *conn) swallow(id int64) {
 	s.conns.holes[c] = id
 }
 
-// release lets the socket of a black-holed connection be closed.
+// release allows the socket of a black-holed connection to be closed.
 func (c *conn) release() {
 	s := c.s
 	delete(s.conns.holes, c)
 	close(c.released)
 }
 
-// HangHandshake makes the server accept connections and swallow their
-// ConnectRequests without an answer, for as long as the client likes. Switching it
-// off closes the connections that hang.
+// HangHandshake(true) makes the server accept connections and leave their ConnectRequests
+// unanswered for any length of time. HangHandshake(false) closes the waiting connections.
 func (s *Server) HangHandshake(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,16 +98,16 @@ func (s *Server) HangHandshake(on bool) {
 	}
 }
 
-// DelayEphemeralRemoval makes the ephemerals of sessions that end from now on stay
-// for d. They go in a transaction of their own. 0 is back to normal.
+// DelayEphemeralRemoval delays the deletion of ephemerals by d, for sessions that end from now on.
+// The ephemerals are then deleted in a transaction of their own. 0 disables the delay.
 func (s *Server) DelayEphemeralRemoval(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sessions.linger = d
 }
 
-// SetNextSequence makes n the number of the next sequential child of path. As a
-// real server keeps no other counter, the cversion of path changes with it.
+// SetNextSequence sets the number of the next sequential child of path to n. The cversion of path
+// changes too, because it is the counter, as in a real server.
 func (s *Server) SetNextSequence(path string, n int32) error {
 	s.mu.Lock()
 	node := s.data.Tree.Node(path)
@@ -127,8 +125,8 @@ func (s *Server) SetNextSequence(path string, n int32) error {
 	return s.persist()
 }
 
-// SwapSessionID answers the next reconnect of session id with the id and password
-// of a new session. The old one is left without a connection until it expires.
+// SwapSessionID makes the server answer the next reconnect of session id with the id and password
+// of a new session. The old session has no connection until it expires.
 func (s *Server) SwapSessionID(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

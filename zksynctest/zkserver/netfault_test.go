@@ -34,8 +34,8 @@ func TestExpireSession(t *testing.T) {
 	})
 }
 
-// In a Partition nothing passes between the client of a session and the server, and the server expires the session
-// after its timeout.
+// A Partition drops all bytes between the client of a session and the server, and the server
+// expires the session after its timeout.
 func TestPartition(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r, watcher := session(t, s, 10*time.Second), session(t, s, 40*time.Second)
@@ -56,7 +56,7 @@ func TestPartition(t *testing.T) {
 		if ev := watcher.event(); ev != (event{2, "/e"}) || time.Since(begin) != 12*time.Second {
 			t.Fatalf("%v after %v", ev, time.Since(begin))
 		}
-		// Its client sees nothing of all that.
+		// The client of the session notices nothing.
 		r.silent(time.Minute)
 		second.silent(time.Minute)
 		other := session(t, s, 0)
@@ -91,7 +91,7 @@ func TestPartitionAndClose(t *testing.T) {
 		r := session(t, s, 10*time.Second)
 		s.Partition(r.id)
 		second := r.again(s)
-		second.nc.Close() // the server does not hear of it
+		second.nc.Close() // the server does not notice
 		synctest.Wait()
 		if !s.Sessions()[0].Connected {
 			t.Fatal("a partition hides that the client has gone")
@@ -105,7 +105,8 @@ func TestPartitionAndClose(t *testing.T) {
 	})
 }
 
-// While HangHandshake is on, new connections get no answer to their handshake, and connections from before work.
+// While HangHandshake is on, new connections get no answer to their handshake, and existing
+// connections still work.
 func TestHangHandshake(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		before := session(t, s, 40*time.Second)
@@ -171,7 +172,7 @@ func TestSwapSessionID(t *testing.T) {
 	})
 }
 
-// An unknown operation, and one that Config.Without lists, is refused as a real server refuses it.
+// An unknown operation, and an operation of Config.Without, is refused like by a real server.
 func TestUnknownOperations(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{Without: []zkserver.OpCode{zkserver.OpCreateContainer}})

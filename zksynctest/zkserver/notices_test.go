@@ -8,8 +8,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// A leader counts its followers once a tick: until then a leader whose followers have
-// closed their connections goes on.
+// A leader counts its followers once a tick: until then it continues, even if its followers have
+// closed their connections.
 func TestALeaderNoticesWithinATickThatItsFollowersAreGone(t *testing.T) {
 	for name, lose := range map[string]func(*zkserver.Server){
 		"reset": func(s *zkserver.Server) {
@@ -42,7 +42,7 @@ func TestALeaderNoticesWithinATickThatItsFollowersAreGone(t *testing.T) {
 	}
 }
 
-// A leader that was frozen until the others gave it up answers for up to a tick more.
+// A leader that was frozen until the others gave it up still answers for up to a tick.
 func TestAThawedLeaderThatWasDeposed(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		r, idle := at(t, s, 3, 40*time.Second), at(t, s, 3, 40*time.Second)
@@ -97,8 +97,8 @@ func TestADeposedLeaderRejoins(t *testing.T) {
 	})
 }
 
-// The end of a connection that is reset behind a cut is not noticed at the other end,
-// whichever of the two that is.
+// When one end of a connection is reset behind a cut, the other end does not notice, whether the
+// leader or the follower is reset.
 func TestAnEndThatIsResetBehindACut(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		r := at(t, s, 1, 40*time.Second)
@@ -163,7 +163,7 @@ func TestAFollowerWhoseLeaderStoppedBehindACut(t *testing.T) {
 	})
 }
 
-// Depose returns 0 if there is no leader of an ensemble.
+// Depose returns 0 without a leader of an ensemble.
 func TestNobodyToDepose(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		if n := s.Depose(); n != 0 {

@@ -31,7 +31,8 @@ func TestNull(t *testing.T) {
 	})
 }
 
-// Strings that are not UTF-8, or beyond 16 bits, come back as from a real server.
+// Strings that are not UTF-8, or have characters beyond 16 bits, are returned like by a real
+// server.
 func TestStringsOfJava(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -44,7 +45,7 @@ func TestStringsOfJava(t *testing.T) {
 				t.Errorf("%q comes back as %q, want %q", asked, got, want)
 			}
 		}
-		// The digest is of UTF-8 all the same.
+		// The digest is computed from the UTF-8 text.
 		r.want(0, zkserver.OpAuth, rec{}.i32(0).str("digest").str("\xff\U0001F600:b"))
 		r.want(0, zkserver.OpCreate, rec{}.str("/a").str("").acl(31, "auth", "").i32(0))
 		p := r.want(0, zkserver.OpGetACL, rec{}.str("/a"))

@@ -2,45 +2,45 @@ package zkserver
 
 import "time"
 
-// Op is one request that the server was asked, a ConnectRequest included. What a
-// partition or a frozen server swallowed is not there: nobody saw it. A watch event
-// that was struck by a [Fault] is there too, and no other.
+// Op is one request that the server received, or a ConnectRequest, or a watch event that a [Fault]
+// struck. Requests that a partition or a frozen server swallowed, and other watch events, are not
+// recorded.
 type Op struct {
 	Time     time.Time
-	Session  int64  // for a connect the session asked for, and once it is done the one given
-	Endpoint int    // that was asked, from 1
-	Conn     uint64 // tells connections apart, in the order in which they came
+	Session  int64  // for a connect the requested session, and the granted session once it is done
+	Endpoint int    // number of the endpoint that received the request, from 1
+	Conn     uint64 // number of the connection, in the order in which connections were accepted
 	Xid      int32
 	Code     OpCode
-	Path     string    // as asked, without the number of a sequential create
-	Sub      []SubOp   // of a multi
+	Path     string    // as requested, without the number of a sequential create
+	Sub      []SubOp   // operations of a multi
 	Zxid     int64     // in the header of the reply
 	Err      int32     // in the header of the reply; 0 is success
-	Done     bool      // it was carried out or refused, whether or not the answer got through; an event was sent
+	Done     bool      // the request was carried out or refused, whether or not its reply arrived; the event was sent
 	Event    EventType // of an OpWatchEvent
-	Fault    string    // what was injected into it: each Action with its Moment, in order
+	Fault    string    // faults that struck: each Action with its Moment, in order
 }
 
-// SubOp is one operation of a multi. Err is its own result.
+// SubOp is one operation of a multi. Err is the operation's own result.
 type SubOp struct {
 	Code OpCode
 	Path string
 	Err  int32
 }
 
-// opLog keeps the latest operations. Entry n is the nth since the last reset.
+// opLog holds the latest operations. Entry n is the nth operation since the last reset.
 type opLog struct {
 	kept   int
-	most   int // bytes, if it is positive
+	most   int // limit in bytes, if positive
 	ring   []Op
 	first  uint64 // number of the first entry after the last reset
-	oldest uint64 // number of the oldest entry that is kept
+	oldest uint64 // number of the oldest entry that is still in the log
 	next   uint64
 	bytes  int
 }
 
-// bytes is what an operation counts for in [Config.OpsBytes]. What is noted about an
-// operation later does not count.
+// bytes returns the size of the operation as [Config.OpsBytes] counts it. Results and faults that
+// are noted later do not count.
 func (op *Op) bytes() int {
 	n := 256 + len(op.Path)
 	for i := range op.Sub {
@@ -73,7 +73,7 @@ func (l *opLog) forget() {
 	l.oldest++
 }
 
-// at is nil for an entry that is not kept any more.
+// at returns entry n, or nil if the log has dropped it.
 func (l *opLog) at(n uint64) *Op {
 	if n < l.oldest || n >= l.next {
 		return nil
@@ -91,7 +91,7 @@ func (l *opLog) list() []Op {
 	return list
 }
 
-// amend notes that a fault answers something else.
+// amend replaces the result with the code that a fault answers.
 func (l *opLog) amend(n uint64, code Code) {
 	if op := l.at(n); op != nil {
 		op.Err = int32(code)

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
-// operate runs one write as an operator on the server, who may do everything.
+// operate runs one write for an operator of the server, who bypasses all ACLs.
 func (s *Server) operate(what, path string, write func(*tree.Txn) Code) error {
 	s.mu.Lock()
 	if s.closed || s.en.current == nil {
@@ -27,8 +27,8 @@ func (s *Server) operate(what, path string, write func(*tree.Txn) Code) error {
 	return s.persist()
 }
 
-// Create makes a persistent znode that is open to everybody. Like all that the
-// operator does it is a transaction, takes a zxid and fires watches.
+// Create creates a persistent znode with an open ACL. Like every operator call, Create is a
+// transaction that takes a zxid and fires watches.
 func (s *Server) Create(path string, data []byte) error {
 	r := jute.Request{Op: OpCreate, Path: path, Data: data, ACL: jute.OpenACL, TTL: -1}
 	return s.operate("Create", path, func(t *tree.Txn) Code {
@@ -37,7 +37,7 @@ func (s *Server) Create(path string, data []byte) error {
 	})
 }
 
-// Set changes the data of a znode.
+// Set sets the data of a znode.
 func (s *Server) Set(path string, data []byte) error {
 	return s.operate("Set", path, func(t *tree.Txn) Code {
 		_, code := t.SetData(path, data, -1)
@@ -45,13 +45,13 @@ func (s *Server) Set(path string, data []byte) error {
 	})
 }
 
-// Delete removes a znode without children.
+// Delete deletes a znode without children.
 func (s *Server) Delete(path string) error {
 	return s.operate("Delete", path, func(t *tree.Txn) Code { return t.Delete(path, -1) })
 }
 
-// Children returns the names of the children of a znode, in no particular order,
-// and whether it is there.
+// Children returns the names of the children of a znode, in unspecified order, and whether the
+// znode exists.
 func (s *Server) Children(path string) ([]string, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *Server) Children(path string) ([]string, bool) {
 	return names, true
 }
 
-// Get returns the data of a znode, and whether it is there.
+// Get returns the data of a znode, and whether the znode exists.
 func (s *Server) Get(path string) ([]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

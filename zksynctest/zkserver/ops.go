@@ -6,7 +6,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
-// record notes a request that has just been decoded.
+// record adds a decoded request to the log and returns the number of its entry.
 func (c *conn) record(r *jute.Request, now time.Time) uint64 {
 	s := c.s
 	return s.faults.ops.add(opFrom(c, r, now))
@@ -28,7 +28,7 @@ func opFrom(c *conn, r *jute.Request, now time.Time) Op {
 	return op
 }
 
-// finish notes the result of operation n.
+// finish records the result of operation n.
 func (c *conn) finish(n uint64, res result, subs []jute.Request) {
 	op := c.s.faults.ops.at(n)
 	if op == nil {
@@ -44,15 +44,15 @@ func (c *conn) finish(n uint64, res result, subs []jute.Request) {
 	}
 }
 
-// Ops returns the operations the server was asked, in the order in which they
-// came: the latest of them, as many as [Config.OpsKept] and [Config.OpsBytes] allow.
+// Ops returns the operations that the server received, in order: the latest operations, as many as
+// [Config.OpsKept] and [Config.OpsBytes] allow.
 func (s *Server) Ops() []Op {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.faults.ops.list()
 }
 
-// ResetOps forgets the operations so far.
+// ResetOps clears the list of operations.
 func (s *Server) ResetOps() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

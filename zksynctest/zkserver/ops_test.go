@@ -45,7 +45,7 @@ func TestOps(t *testing.T) {
 	})
 }
 
-// Ops has the newest OpsKept requests.
+// Ops returns the latest OpsKept requests.
 func TestOpsKept(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{OpsKept: 3})
@@ -82,8 +82,8 @@ func TestTraffic(t *testing.T) {
 	})
 }
 
-// Create, Set, Delete, Get and Children of a Server act like an operator's client: they fire watches and return the
-// server's errors.
+// Create, Set, Delete, Get and Children of a Server act like an operator's client: they fire
+// watches and return the server's errors.
 func TestOperator(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -149,7 +149,7 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%s: %v, %v", field, s, err)
 		}
 	}
-	// One bound alone never contradicts the default of the other.
+	// A single bound never contradicts the default of the other bound.
 	start(t, zkserver.Config{MaxSessionTimeout: time.Second})
 	start(t, zkserver.Config{MinSessionTimeout: time.Hour})
 }

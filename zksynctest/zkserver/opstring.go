@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// String shows the operation in a line, for failure messages: when, on which
-// connection and for which session, what was asked, what became of it, and which
-// faults struck it. "nothing done" is what was lost before it was carried out.
+// String returns the operation as one line for failure messages: the time, the connection and the
+// session, the request, its result, and the faults that struck it. "nothing done" marks a request
+// that was lost before it was carried out.
 //
 //	12:00:01.500 conn 2 session 0x1004e4d88700001 xid 7 create /a: ok zxid 0x9 [Disconnect AfterCommit]
 func (op Op) String() string {

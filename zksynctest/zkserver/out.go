@@ -6,7 +6,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
-// writeLoop writes until the connection ends, and closes the socket.
+// writeLoop writes queued frames until the connection ends, and then closes the socket.
 func (c *conn) writeLoop() {
 	defer c.s.wg.Done()
 	defer c.nc.Close()
@@ -19,7 +19,7 @@ func (c *conn) writeLoop() {
 			seg := &batch[i]
 			send, alive := c.act(seg)
 			if !alive {
-				// What is queued behind a fault that ends the connection is lost.
+				// Frames that are queued behind a fault that ends the connection are lost.
 				c.abandon()
 				return
 			}
@@ -60,8 +60,8 @@ func (c *conn) Notify(ev EventType, path string, zxid int64) {
 	c.checkQueue()
 }
 
-// flush is the end of writeLoop: what was queued before the connection was closed
-// goes out, unless a fault or a reader that does not read is in the way.
+// flush writes the frames that were queued before the connection was closed, unless a fault holds
+// them up or the peer does not read.
 func (c *conn) flush() {
 	if c.abandon() || c.ep.frozen() != nil {
 		return
@@ -74,8 +74,8 @@ func (c *conn) flush() {
 	}
 }
 
-// abandon keeps the socket of a black-holed connection open until it is released,
-// and tells whether it is one.
+// abandon blocks until a black-holed connection is released, so that its socket stays open. It
+// reports whether the connection was black-holed.
 func (c *conn) abandon() bool {
 	if !c.hole.Load() {
 		return false
@@ -84,8 +84,8 @@ func (c *conn) abandon() bool {
 	return true
 }
 
-// send gives bytes to the socket, unless they are to go nowhere, and tells whether
-// more can follow.
+// send writes bytes to the socket, or drops them if the connection is black-holed. It reports
+// whether the writer may continue.
 func (c *conn) send(b []byte) bool {
 	for thaw := c.ep.frozen(); thaw != nil; thaw = c.ep.frozen() {
 		select {
@@ -121,7 +121,7 @@ func (c *conn) countSent() {
 	c.stats.sent++
 }
 
-// countReply notes an answer, which took d because of faults.
+// countReply counts a reply that faults delayed by d.
 func (c *conn) countReply(r *jute.Request, zxid int64, now time.Time, d time.Duration) {
 	c.countSent()
 	c.ep.stats.latency.add(d)

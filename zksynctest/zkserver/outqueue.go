@@ -7,32 +7,31 @@ import (
 )
 
 const (
-	// keptBuffer is the largest buffer a connection keeps for its next frames.
+	// keptBuffer is the maximum size of the buffer that a connection keeps for its next frames.
 	keptBuffer = 64 << 10
-	// smallBuffer is what a connection keeps for its answers while it is idle.
+	// smallBuffer is the size of the buffer that an idle connection keeps for its answers.
 	smallBuffer = 4 << 10
-	// keptSegments is how many segments a list has room for that is kept.
+	// keptSegments is the maximum capacity of a segment list that is kept for reuse.
 	keptSegments = 256
-	// flushTime is how long a connection that the server closes tries to get rid
-	// of what it has queued.
+	// flushTime bounds the time in which a closed connection writes its queued frames.
 	flushTime = 100 * time.Millisecond
 )
 
-// An outQueue holds the frames that wait to be written to a connection. A push never waits: the
-// goroutine that commits a write must not wait for a slow reader of watch events. The
-// connection is closed instead when too much waits: see limits.go.
+// An outQueue holds the frames that are queued for a connection. push never blocks, because the
+// goroutine that commits a write must not wait for a slow reader of watch events. Instead limits.go
+// closes a connection with too many queued bytes.
 type outQueue struct {
-	wake  chan struct{} // has room for one
-	room  chan struct{} // has room for one: some of the queue was written
-	total *atomic.Int64 // bytes that wait in all queues
+	wake  chan struct{} // has a buffer of one
+	room  chan struct{} // has a buffer of one; signals that the writer has written something
+	total *atomic.Int64 // queued bytes of all connections
 
 	mu     sync.Mutex
 	ready  []segment
-	held   []segment // what came while the reply before it was delayed
+	held   []segment // frames that were pushed while an earlier reply was delayed
 	corked bool
-	ended  bool // nothing is written any more, or kept
-	bytes  int  // that were pushed and not written
-	latest int  // bytes that were pushed last
+	ended  bool // frames are neither written nor kept
+	bytes  int  // bytes that were pushed and not yet written
+	latest int  // length of the latest pushed frame
 	spare  []byte
 }
 
@@ -40,16 +39,16 @@ func newOutQueue(total *atomic.Int64) outQueue {
 	return outQueue{wake: make(chan struct{}, 1), room: make(chan struct{}, 1), total: total}
 }
 
-// segment is bytes to write; if they are a watch event, after the faults that
-// strike it, which is noted in entry op of the log.
+// segment is a run of bytes to write. A watch event that faults strike has its own segment: hits
+// are the faults, and op is the event's entry in the log.
 type segment struct {
 	b    []byte
 	hits []*Injection
 	op   uint64
 }
 
-// push queues a copy of frame. Without wake the writer is left asleep until the
-// next kick, which lets a reader answer all it has before anything is written.
+// push queues a copy of frame. If wake is false, the writer is not woken before the next kick, so
+// that several answers go out in one write.
 func (q *outQueue) push(frame []byte, wake bool) { q.pushEvent(frame, nil, 0, wake) }
 
 func (q *outQueue) pushEvent(frame []byte, hits []*Injection, op uint64, wake bool) {
@@ -89,15 +88,15 @@ func (q *outQueue) kick() {
 	}
 }
 
-// cork holds back all that is pushed from now on, so that nothing overtakes a
-// reply that a fault delays.
+// cork holds back all frames that are pushed from now on, so that no frame overtakes a reply that a
+// fault delays.
 func (q *outQueue) cork() {
 	q.mu.Lock()
 	q.corked = true
 	q.mu.Unlock()
 }
 
-// uncork queues the reply, if it was not lost, and then what was held back.
+// uncork queues the reply, unless it is nil, and then the frames that were held back.
 func (q *outQueue) uncork(reply []byte) {
 	q.mu.Lock()
 	q.corked = false
@@ -112,7 +111,7 @@ func (q *outQueue) uncork(reply []byte) {
 	q.kick()
 }
 
-// take moves what is ready to batch.
+// take appends the queued segments to batch and empties the queue.
 func (q *outQueue) take(batch []segment) []segment {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -129,22 +128,22 @@ func (q *outQueue) recycle(b []byte) {
 	switch {
 	case cap(b) == keptBuffer:
 		bigBuffers.Put((*[keptBuffer]byte)(b[:keptBuffer]))
-	case cap(b) <= 2*smallBuffer: // append may have rounded it up
+	case cap(b) <= 2*smallBuffer: // append may have rounded the capacity up
 		q.mu.Lock()
 		q.spare = b
 		q.mu.Unlock()
 	}
 }
 
-// bigBuffers are of keptBuffer each, and belong to connections that have much to
-// write at the moment; a connection of its own keeps at most smallBuffer.
+// bigBuffers pools buffers of keptBuffer bytes, which connections use during bursts; an idle
+// connection keeps at most smallBuffer.
 var bigBuffers sync.Pool
 
-// room returns b with capacity for n more bytes.
+// room returns b with capacity for n more bytes if a pooled buffer suffices.
 func room(b []byte, n int) []byte {
 	need := len(b) + n
 	if need <= cap(b) || need <= smallBuffer || need > keptBuffer {
-		return b // append knows what to do
+		return b // append grows b itself
 	}
 	var big []byte
 	if p, ok := bigBuffers.Get().(*[keptBuffer]byte); ok {
@@ -155,21 +154,21 @@ func room(b []byte, n int) []byte {
 	return append(big, b...)
 }
 
-// waiting is how many bytes were pushed and not written yet.
+// waiting returns the number of bytes that were pushed and not yet written.
 func (q *outQueue) waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.bytes
 }
 
-// over reports whether more than limit bytes wait, and more than one frame.
+// over reports whether more than limit bytes and more than one frame are queued.
 func (q *outQueue) over(limit int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.bytes > limit && q.bytes > q.latest
 }
 
-// wrote notes that n bytes were written.
+// wrote records that n bytes were written.
 func (q *outQueue) wrote(n int) {
 	q.mu.Lock()
 	if !q.ended {
@@ -183,7 +182,7 @@ func (q *outQueue) wrote(n int) {
 	}
 }
 
-// end drops all that waits, and all that is pushed from now on.
+// end drops all queued frames, and all frames that are pushed later.
 func (q *outQueue) end() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

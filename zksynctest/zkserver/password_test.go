@@ -10,10 +10,10 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// The password of a session follows neither
-// from its id nor from that of another session, and that a client that has guessed as a
-// real server would derive it is told that the session has expired, while the owner goes
-// on. The line to break is the one with newPassword in openSession.
+// The password of a session follows neither from its id nor from the password of another session. A
+// client that presents the password that a real server would derive is told that the session has
+// expired, while the owner's session continues. The line to break is the call of newPassword in
+// openSession.
 func TestPasswordsCannotBeGuessed(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s, twin := start(t, zkserver.Config{}), start(t, zkserver.Config{})
@@ -38,9 +38,8 @@ func TestPasswordsCannotBeGuessed(t *testing.T) {
 	})
 }
 
-// An endpoint that only reads knows the
-// passwords of the ensemble's sessions and of its own, and refuses others. The line to
-// break is the one with admits in connectReadOnly.
+// A read-only endpoint knows the passwords of the ensemble's sessions and of its own sessions, and
+// refuses other passwords. The line to break is the call of admits in connectReadOnly.
 func TestPasswordsWithoutAQuorum(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s, err := zkserver.NewEnsemble(zkserver.Config{ReadOnlyMode: true}, 3)

@@ -7,12 +7,12 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
-// perform executes a request of a connection with a session, and leaves the record
-// of the answer in c.reply.
+// perform executes a request of a connection with a session, and leaves the record of the answer in
+// c.reply.
 func (c *conn) perform(r *jute.Request) result {
 	s := c.s
 	if r.Op == OpAuth && s.knows(r.Op) {
-		return c.authenticate(r) // it is no affair of the session's, and waits for nothing
+		return c.authenticate(r) // auth does not concern the session, and waits for nothing
 	}
 	if s.cfg.RequireSASL && r.Op != OpSASL && !c.hasScheme("sasl") {
 		return result{code: ErrSASLRequired, hangUp: true}
@@ -54,7 +54,7 @@ func (c *conn) perform(r *jute.Request) result {
 		c.rep.watches.Rearm(&c.client, c.treeOf(), r)
 	case OpAddWatch:
 		if res.code = c.rep.watches.Add(&c.client, r); res.code == jute.OK {
-			c.reply = jute.AppendInt32(c.reply, int32(jute.OK)) // the record is an error code of its own
+			c.reply = jute.AppendInt32(c.reply, int32(jute.OK)) // the record is an error code
 		}
 	case OpCheckWatches:
 		res.code = c.rep.watches.Check(&c.client, r)
@@ -73,9 +73,9 @@ func (c *conn) perform(r *jute.Request) result {
 	return res
 }
 
-// refer tells the leader that the session is alive and asks it what the server of c
-// cannot answer by itself. It returns the result, and true, of a request that is done
-// with by that: because nothing is answered, or a refusal.
+// refer tells the leader that the session is alive, and asks the leader for everything that the
+// server of c cannot answer alone. It returns a result and true if the request is then complete: it
+// was refused, or gets no answer.
 func (c *conn) refer(r *jute.Request, now time.Time) (result, bool) {
 	op := r.Op
 	quiet, toLeader := result{silent: true}, op.NeedsLeader()
@@ -98,7 +98,7 @@ func (c *conn) refer(r *jute.Request, now time.Time) (result, bool) {
 		return c.referToDeposed(l, op)
 	case c.sess.dead:
 		if toLeader {
-			c.catchUpFor() // and it hears that it is
+			c.catchUpFor() // the leader tells the endpoint that the session has ended
 		}
 		return quiet, c.rep.view == nil
 	case l.sessions.find(c.sess.id) == nil && op != OpCloseSession && (op.IsWrite() || c.leads()):
@@ -111,10 +111,9 @@ func (c *conn) refer(r *jute.Request, now time.Time) (result, bool) {
 	return result{}, false
 }
 
-// arrive touches the session of c for a request that has come in. It returns the
-// leadership that c's server can ask, and whether nothing is answered: because a
-// deposed leader has done with the session, or because an earlier request of the
-// session waits for the leader in vain.
+// arrive touches the session of c for a request. It returns the leadership that c's server can ask.
+// done is true if the request gets no answer: a deposed leader has ended the session, or an earlier
+// request of the session waits for the leader in vain.
 func (c *conn) arrive(now time.Time) (l *leadership, done bool) {
 	if l = c.leadership(); l != nil {
 		l.expire(now)
@@ -123,8 +122,8 @@ func (c *conn) arrive(now time.Time) (l *leadership, done bool) {
 	return l, l != nil && l.deposed && !alive || c.rep.held[c.sess.id]
 }
 
-// referToDeposed is refer for a leader that can commit nothing any more. It answers
-// what needs no commit. What needs one is proposed, and waits until its end.
+// referToDeposed is refer for a leader that can no longer commit. It answers requests that need no
+// commit. It proposes the other requests, which then wait until the leadership ends.
 func (c *conn) referToDeposed(l *leadership, op OpCode) (result, bool) {
 	switch {
 	case op.IsWrite():
@@ -141,15 +140,14 @@ func (c *conn) referToDeposed(l *leadership, op OpCode) (result, bool) {
 	return result{}, false
 }
 
-// mayNot reports whether a leader refuses op on a connection that its session has
-// left for another endpoint. A follower answers reads without asking, and a sync for
-// any session.
+// mayNot reports whether a leader refuses op on a connection that its session has left for another
+// endpoint. A follower answers reads without asking the leader, and forwards a sync of any session.
 func mayNot(c *conn, l *leadership, op OpCode) bool {
 	return op != OpCloseSession && (op.IsWrite() || c.ep == l.leader)
 }
 
-// moved ends the connection without an answer. A write has had its zxid all the same,
-// unless there is no leader that commits.
+// moved ends the connection without an answer. A write still takes a zxid if there is a leader that
+// commits.
 func (c *conn) moved(op OpCode, l *leadership) result {
 	s := c.s
 	if op.IsWrite() && l != nil && l == s.en.current {
@@ -158,12 +156,12 @@ func (c *conn) moved(op OpCode, l *leadership) result {
 	return result{silent: true, hangUp: true}
 }
 
-// knows tells whether op may stand in a request to this server.
+// knows reports whether the server accepts op in a request header.
 func (s *Server) knows(op OpCode) bool {
 	return op.Known() && op != OpConnect && op != OpWatchEvent && !s.unknown[op]
 }
 
-// treeOf is what the reads of c see.
+// treeOf returns the tree that the reads of c see.
 func (c *conn) treeOf() *tree.Tree {
 	s := c.s
 	if v := c.rep.view; v != nil {
@@ -172,7 +170,7 @@ func (c *conn) treeOf() *tree.Tree {
 	return s.data.Tree
 }
 
-// refuseClosing answers a request of a session that the leader is about to end.
+// refuseClosing answers a request of a session whose end the leader has begun.
 func (c *conn) refuseClosing(r *jute.Request) result {
 	s := c.s
 	if !r.Op.IsWrite() {

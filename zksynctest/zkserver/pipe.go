@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// pipeCapacity is how much one direction of an in-memory connection holds before
-// a writer has to wait, as the buffers of two sockets would.
+// pipeCapacity is the number of bytes that one direction of an in-memory connection buffers before
+// a writer blocks, like the buffers of two sockets.
 const pipeCapacity = 256 << 10
 
-// pipeConn is one end of an in-memory connection. Unlike net.Pipe it has buffers,
-// so that a peer that does not read looks as it does over TCP, and what was
-// written before Close can still be read.
+// pipeConn is one end of an in-memory connection. Unlike net.Pipe it has buffers, so that a peer
+// that does not read behaves as over TCP, and the peer can read all bytes that were written before
+// Close.
 type pipeConn struct {
 	in, out       *pipeBuffer
 	local, remote net.Addr
 }
 
-// newPipe connects two ends. The addresses are those of the first; the second has
-// them the other way round.
+// newPipe returns two connected ends. local and remote are the addresses of the first end; the
+// second end has them swapped.
 func newPipe(local, remote net.Addr) (*pipeConn, *pipeConn) {
 	a, b := newPipeBuffer(), newPipeBuffer()
 	return &pipeConn{in: a, out: b, local: local, remote: remote},
@@ -34,14 +34,14 @@ func (p *pipeConn) Write(b []byte) (int, error) { return p.out.write(b) }
 func (p *pipeConn) LocalAddr() net.Addr         { return p.local }
 func (p *pipeConn) RemoteAddr() net.Addr        { return p.remote }
 
-// Close ends both directions. The peer still reads what was written.
+// Close closes both directions. The peer can still read the bytes that were written.
 func (p *pipeConn) Close() error {
 	p.out.closeWriter()
 	p.in.closeReader()
 	return nil
 }
 
-// CloseWrite ends the direction to the peer, which reads EOF after what was
+// CloseWrite closes the direction to the peer. The peer reads EOF after the bytes that were
 // written.
 func (p *pipeConn) CloseWrite() error {
 	p.out.closeWriter()
@@ -64,14 +64,14 @@ func (p *pipeConn) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// pipeBuffer is one direction.
+// pipeBuffer is one direction of a connection.
 type pipeBuffer struct {
 	mu            sync.Mutex
 	changed       sync.Cond
 	b             []byte
 	start         int  // b[start:] is unread
-	writerClosed  bool // no more comes
-	readerClosed  bool // nobody reads any more
+	writerClosed  bool // the writer has closed this direction
+	readerClosed  bool // the reader has closed this direction
 	readDeadline  pipeDeadline
 	writeDeadline pipeDeadline
 }
@@ -98,7 +98,7 @@ func (p *pipeBuffer) read(b []byte) (int, error) {
 			if p.start == len(p.b) {
 				p.b, p.start = p.b[:0], 0
 				if cap(p.b) > pipeCapacity/4 {
-					p.b = nil // one burst should not stay with an idle connection
+					p.b = nil // an idle connection should not keep the buffer of one burst
 				}
 			}
 			p.changed.Broadcast()
@@ -162,7 +162,7 @@ func (p *pipeBuffer) closeReader() {
 type pipeDeadline struct {
 	p      *pipeBuffer
 	timer  *time.Timer
-	round  int // tells a timer that was replaced while it fired
+	round  int // detects a timer that was replaced while it fired
 	passed bool
 }
 

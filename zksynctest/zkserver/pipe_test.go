@@ -43,7 +43,7 @@ func TestPipeDeliversWhatWasWrittenBeforeClose(t *testing.T) {
 	}
 }
 
-// CloseWrite of a pipe ends one direction and leaves the other one open.
+// CloseWrite of a pipe closes one direction and leaves the other direction open.
 func TestPipeHalfClose(t *testing.T) {
 	a, b := testPipe()
 	_ = a.CloseWrite()
@@ -58,7 +58,8 @@ func TestPipeHalfClose(t *testing.T) {
 	}
 }
 
-// The deadlines of a pipe can be set, moved and removed for each direction alone, also while a call waits.
+// The deadlines of a pipe can be set, moved and removed for each direction separately, also while a
+// call waits.
 func TestPipeDeadlines(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		a, b := testPipe()
@@ -67,8 +68,8 @@ func TestPipeDeadlines(t *testing.T) {
 		if _, err := a.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begin) != time.Second {
 			t.Fatalf("%v after %v", err, time.Since(begin))
 		}
-		// A deadline can be taken back, moved while somebody waits, and does not
-		// touch the other direction.
+		// A deadline can be removed, can be moved during a call, and does not affect the other
+		// direction.
 		if _, err := a.Write([]byte("x")); err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +85,7 @@ func TestPipeDeadlines(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// A writer waits when the buffer is full, for its deadline or for room.
+		// A writer to a full buffer waits for room or for its deadline.
 		begin = time.Now()
 		_ = b.SetWriteDeadline(begin.Add(time.Second))
 		n, err := b.Write(make([]byte, pipeCapacity+10))

@@ -11,25 +11,25 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/journal"
 )
 
-// errPower is that the machine has no power any more.
+// errPower is the error of all operations after the loss of power.
 var errPower = errors.New("no power")
 
-// powerless are files in memory that lose power after a number of operations: what was
-// not synced is there, is not there, or is there in part, sector by sector, and so are
-// the names in a directory that was not synced.
+// powerless is a set of files in memory that loses power after a number of operations. After that,
+// data that was not synced is present, missing, or present in part, sector by sector; the same
+// holds for the names in a directory that was not synced.
 type powerless struct {
 	mu    sync.Mutex
 	rng   *rand.Rand
-	left  int                 // operations until the power goes; -1 for never
-	files map[string][]*inode // by name: the last is the present one, nil if there is none; those before may come back
+	left  int                 // operations until the loss of power; -1 for never
+	files map[string][]*inode // versions by name: the last is the present one, nil if the name is missing; a crash may bring earlier ones back
 	locks map[*inode]*handle
 }
 
-// inode is a file.
+// inode is the contents of a file.
 type inode struct {
 	b      []byte
 	synced []byte
-	// dirty are the sectors that were written since the last sync.
+	// dirty has the sectors that were written since the last sync.
 	dirty map[int]bool
 }
 
@@ -48,7 +48,7 @@ func newPowerless(seed uint64) *powerless {
 	}
 }
 
-// spend is an operation that may be the last. The caller holds mu.
+// spend counts an operation, which may be the last. The caller holds mu.
 func (p *powerless) spend() error {
 	if p.left == 0 {
 		return errPower
@@ -59,14 +59,14 @@ func (p *powerless) spend() error {
 	return nil
 }
 
-// cut has the power go after n more operations.
+// cut makes the power fail after n more operations.
 func (p *powerless) cut(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.left = n
 }
 
-// reboot returns what is there when the power has come back.
+// reboot returns the files that are present after the power has come back.
 func (p *powerless) reboot() *powerless {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,8 +85,8 @@ func (p *powerless) reboot() *powerless {
 	return after
 }
 
-// survive is what is left of a file: any of the sectors that were not synced, and any
-// length between that which was synced and the present one.
+// survive returns the contents of a file after a loss of power: any subset of the unsynced sectors,
+// and any length between the synced length and the present length.
 func (i *inode) survive(rng *rand.Rand) *inode {
 	b := append([]byte(nil), i.synced...)
 	mode := rng.IntN(4)
@@ -218,7 +218,7 @@ func (h *handle) Write(b []byte) (int, error) {
 	h.p.mu.Lock()
 	defer h.p.mu.Unlock()
 	err := h.p.spend()
-	if err != nil { // as much as was on its way
+	if err != nil { // a part of the write may have reached the disk
 		b = b[:h.p.rng.IntN(len(b)+1)]
 	}
 	if end := h.at + len(b); end > len(h.i.b) {
@@ -267,7 +267,7 @@ func (h *handle) Close() error {
 	return nil
 }
 
-// size is the fs.FileInfo of a file: a regular one of this size.
+// size is the fs.FileInfo of a regular file of this size.
 type size struct {
 	fs.FileInfo
 	n int

@@ -13,15 +13,15 @@ import (
 
 var powerLosses = flag.Int("losses", 300, "how often TestPowerLoss loses power, with DataSync and without")
 
-// writers has workers that each write to a znode of their own, one write behind the
-// other, until the power goes.
+// powerWorkers is the number of workers. Each worker writes to its own znode, one write after the
+// other, until the power fails.
 const powerWorkers = 3
 
-// powerRun is a server and what it has acknowledged.
+// powerRun is a server and the writes that it has acknowledged.
 type powerRun struct {
 	rng    *rand.Rand
 	files  *powerless
-	acked  [powerWorkers]atomic.Uint64 // the number that was written last
+	acked  [powerWorkers]atomic.Uint64 // the latest acknowledged number
 	logged []string
 }
 
@@ -31,7 +31,8 @@ func (r *powerRun) start(sync bool) (*Server, error) {
 	}})
 }
 
-// work writes until it cannot. Some of the data is long, and some of that is zeros.
+// work writes until a write fails. Some of the data is long, and some of the long data consists of
+// zeros.
 func (r *powerRun) work(s *Server) {
 	var wg sync.WaitGroup
 	for w := range powerWorkers {
@@ -63,7 +64,7 @@ func (r *powerRun) work(s *Server) {
 	wg.Wait()
 }
 
-// check wants every acknowledged write, and nothing that was never written.
+// check requires every acknowledged write, and forbids data that was never written.
 func (r *powerRun) check(t *testing.T, seed int, s *Server, lossy bool) {
 	t.Helper()
 	for w := range powerWorkers {
@@ -79,12 +80,11 @@ func (r *powerRun) check(t *testing.T, seed int, s *Server, lossy bool) {
 	}
 }
 
-// With DataSync every write that was acknowledged is there
-// after the machine has lost power, at any operation of the file and of its directory,
-// with any of the sectors and names that were not synced, and that the server starts;
-// again and again on the same files. Without DataSync it starts with some state that was,
-// or says that the file is damaged. The lines to break are those with Sync and syncDir
-// in journal.go and the call of tornWrite in load.
+// With DataSync every acknowledged write survives a power loss of the machine, and the server
+// starts again: at any operation on the file and its directory, with any subset of the unsynced
+// sectors and names, and repeatedly on the same files. Without DataSync the server starts with an
+// earlier state, or reports that the file is damaged. The lines to break are the calls of Sync and
+// syncDir in journal.go and the call of tornWrite in load.
 func TestPowerLoss(t *testing.T) {
 	damaged, cut := 0, 0
 	for seed := range *powerLosses {

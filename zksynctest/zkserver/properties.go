@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// property is one line of a file in the syntax of java.util.Properties, or
-// several that are continued.
+// property is one logical line of a java.util.Properties file. A logical line may continue over
+// several lines.
 type property struct {
-	line       int // where it begins, from 1
+	line       int // number of its first line, from 1
 	key, value string
 }
 
-// parseProperties reads that syntax: '#' and '!' begin a comment, a backslash at
-// its end continues a line, the key ends at '=', ':' or white space, and \uXXXX is
-// a character. The text is UTF-8, of which Java's Latin-1 files share ASCII.
+// parseProperties parses java.util.Properties syntax: '#' and '!' begin a comment, a backslash at
+// the end of a line continues it, the key ends at '=', ':' or white space, and \uXXXX is a
+// character. The text is UTF-8; for ASCII this is the same as Java's Latin-1.
 func parseProperties(text string) ([]property, error) {
 	var list []property
 	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\n")
@@ -40,7 +40,7 @@ func parseProperties(text string) ([]property, error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", start, err)
 		}
-		// A real server does not care for white space behind a value either.
+		// A real server also trims white space behind a value.
 		p.value = strings.TrimSpace(p.value)
 		list = append(list, p)
 	}
@@ -49,14 +49,13 @@ func parseProperties(text string) ([]property, error) {
 
 const propertySpace = " \t\f"
 
-// continued tells whether the backslash at the end of a line stands for itself.
+// continued reports whether the line ends with an unescaped backslash.
 func continued(line string) bool {
 	bare := strings.TrimRight(line, `\`)
 	return (len(line)-len(bare))%2 == 1
 }
 
-// cutProperty finds the end of the key, and what is left of the line without the
-// separator.
+// cutProperty splits a line into the key and the value, without the separator.
 func cutProperty(line string) (key, value string) {
 	end := len(line)
 	for i := 0; i < len(line); i++ {

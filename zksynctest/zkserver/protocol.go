@@ -2,11 +2,11 @@ package zkserver
 
 import "github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 
-// OpCode is the type of a request, as it stands in the request header.
+// OpCode is the type of a request in the request header.
 type OpCode = jute.OpCode
 
-// The operations this package knows. OpConnect never stands in a header: it is the name
-// of a ConnectRequest in a [Fault] and an [Op], as OpWatchEvent is that of a watch event.
+// The operations that this package knows. OpConnect and OpWatchEvent never appear in a header: they
+// denote a ConnectRequest and a watch event in a [Fault] and an [Op].
 const (
 	OpCreate               = jute.OpCreate
 	OpDelete               = jute.OpDelete
@@ -42,11 +42,11 @@ const (
 	OpWatchEvent           = jute.OpWatchEvent
 )
 
-// Code is an error code of the protocol. It is an error, so that errors.Is finds it in the
-// errors of the operator calls of a [Server].
+// Code is an error code of the protocol. Code implements error, so that errors.Is finds a Code in
+// the errors of the operator calls of a [Server].
 type Code = jute.Code
 
-// The codes this server answers. Code 0 means success and is never returned as an error.
+// The codes that this server answers. Code 0 means success and is never returned as an error.
 const (
 	ErrSystem                  = jute.ErrSystem
 	ErrRuntimeInconsistency    = jute.ErrRuntimeInconsistency
@@ -72,7 +72,7 @@ const (
 	ErrThrottledOp             = jute.ErrThrottledOp
 )
 
-// EventType is the type of a watch event, as it stands on the wire.
+// EventType is the type of a watch event on the wire.
 type EventType = jute.EventType
 
 // The types of watch events.

@@ -6,11 +6,11 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
-// getEphemerals lists what the session owns below a prefix, which is one of
-// strings, not of paths.
+// getEphemerals lists the session's ephemerals whose paths begin with a prefix. The prefix is a
+// string prefix, not a parent path.
 func (c *conn) getEphemerals(r *jute.Request) {
 	prefix := r.Path
-	blank := func(r rune) bool { return r <= ' ' } // as Java's trim has it
+	blank := func(r rune) bool { return r <= ' ' } // like Java's trim
 	if trimmed := strings.TrimFunc(prefix, blank); trimmed == "" || trimmed == "/" {
 		prefix = ""
 	}
@@ -25,7 +25,7 @@ func (c *conn) getEphemerals(r *jute.Request) {
 	jute.AppendInt32(c.reply[:start], number)
 }
 
-// whoAmI names the identities of c, without what proves them.
+// whoAmI lists the identities of c without their secrets.
 func (c *conn) whoAmI() {
 	c.reply = jute.AppendInt32(c.reply, int32(len(c.client.IDs)))
 	for _, who := range c.client.IDs {

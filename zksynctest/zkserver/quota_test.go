@@ -8,7 +8,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// limit gives path a quota as the stock clients' setquota does.
+// limit sets a quota for path like setquota of the stock clients.
 func limit(r *raw, path, limits string) {
 	r.t.Helper()
 	r.create("/zookeeper/quota"+path, 0)
@@ -18,7 +18,7 @@ func limit(r *raw, path, limits string) {
 
 func setTo(path, data string) rec { return rec{}.str(path).str(data).i32(-1) }
 
-// The server counts the znodes and bytes below a quota as a real server does.
+// The server counts the znodes and bytes below a quota like a real server.
 func TestQuotasAreKeptAccountOf(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -71,7 +71,7 @@ func TestQuotasAreKeptAccountOf(t *testing.T) {
 		r.want(0, zkserver.OpDelete, deleteRec("/zookeeper/quota/q/zookeeper_limits"))
 		r.create("/q/free", 0)
 		uses("count=5,bytes=8")
-		r.create("/zookeeper/quota/zookeeper_limits", 0) // of nothing
+		r.create("/zookeeper/quota/zookeeper_limits", 0) // a quota of no znode
 		r.create("/zookeeper/quota/zookeeper_stats", 0)
 	})
 }
@@ -94,7 +94,8 @@ func TestTheDeepestQuotaCounts(t *testing.T) {
 	})
 }
 
-// Hard quotas refuse requests that exceed them if EnforceQuota is set, and soft quotas refuse none.
+// Hard quotas refuse requests that exceed them if EnforceQuota is set; soft quotas refuse no
+// requests.
 func TestHardLimits(t *testing.T) {
 	for _, enforce := range []bool{true, false} {
 		bounds.Bubble(t, func(t *testing.T) {
@@ -116,9 +117,9 @@ func TestHardLimits(t *testing.T) {
 				{"the third", zkserver.OpCreate, createRec("/hard/b", "", 0), 0},
 				{"one too many", zkserver.OpCreate, createRec("/hard/c", "", 0), exceeded},
 			})
-			if enforce { // whatever the version
+			if enforce { // the quota is checked before the version
 				r.want(exceeded, zkserver.OpSetData, rec{}.str("/hard").str("5678").i32(77))
-				// A limit of znodes that are there already does not matter to their data.
+				// A limit of the number of znodes does not affect the data of existing znodes.
 				r.want(0, zkserver.OpSetData, setTo("/zookeeper/quota/hard/zookeeper_limits", "count=-1,bytes=-1=;byteHardLimit=9;countHardLimit=1"))
 				r.want(0, zkserver.OpSetData, setTo("/hard/b", "12"))
 			}
@@ -126,7 +127,7 @@ func TestHardLimits(t *testing.T) {
 	}
 }
 
-// The operations of a multi are checked against what was used before the multi.
+// The operations of a multi are checked against the usage before the multi.
 func TestHardLimitsWithinAMulti(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		r := session(t, start(t, zkserver.Config{EnforceQuota: true}), 0)
@@ -134,7 +135,7 @@ func TestHardLimitsWithinAMulti(t *testing.T) {
 		limit(r, "/q", "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=2")
 		create := func(path string) []byte { return sub(zkserver.OpCreate, createRec(path, "", 0)) }
 		r.want(0, zkserver.OpMulti, multi(create("/q/a"), create("/q/b"), create("/q/c")))
-		r.stat("/q/c") // one was left before, and so all of them succeed
+		r.stat("/q/c") // one znode was left before the multi, so all three creates succeed
 		p := r.want(0, zkserver.OpMulti, multi(sub(zkserver.OpDelete, deleteRec("/q/a")), create("/q/d")))
 		if codes := p.results(); codes[1] != int32(zkserver.ErrQuotaExceeded) {
 			t.Errorf("%v, want the create to exceed the quota in spite of the delete", codes)

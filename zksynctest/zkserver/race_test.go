@@ -2,5 +2,5 @@
 
 package zkserver_test
 
-// With the race detector everything takes about ten times as long.
+// The race detector makes all operations about ten times slower.
 const raceDetector = true

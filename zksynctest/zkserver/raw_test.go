@@ -14,7 +14,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// rec builds a record.
+// rec is a record to be built.
 type rec []byte
 
 func (b rec) i32(vs ...int32) rec {
@@ -58,7 +58,7 @@ func createRec(path, data string, flags int32) rec {
 	return append(rec{}.str(path).str(data), open()...).i32(flags)
 }
 
-// reading takes a record apart.
+// reading decodes a record.
 type reading struct {
 	t testing.TB
 	b []byte
@@ -118,7 +118,7 @@ type reply struct {
 	*reading
 }
 
-// raw is a client that does what it is told and nothing on its own.
+// raw is a client that sends and reads only on request of the test.
 type raw struct {
 	t        testing.TB
 	nc       net.Conn
@@ -126,7 +126,7 @@ type raw struct {
 	id       int64
 	timeout  int32
 	password string
-	patience time.Duration // for a frame; a minute if it is not set
+	patience time.Duration // for a frame; 0 means a minute
 }
 
 func rawOver(t testing.TB, nc net.Conn) *raw {
@@ -143,7 +143,7 @@ func rawDial(t testing.TB, s *zkserver.Server) *raw {
 	return rawOver(t, nc)
 }
 
-// session makes a new session over a new connection in memory.
+// session opens a new session over a new in-memory connection.
 func session(t testing.TB, s *zkserver.Server, timeout time.Duration) *raw {
 	t.Helper()
 	r := rawDial(t, s)
@@ -152,7 +152,7 @@ func session(t testing.TB, s *zkserver.Server, timeout time.Duration) *raw {
 	return r
 }
 
-// again connects to the session of r.
+// again reconnects to the session of r.
 func (r *raw) again(s *zkserver.Server) *raw {
 	r.t.Helper()
 	n := rawDial(r.t, s)
@@ -224,7 +224,7 @@ func (r *raw) recv() reply {
 	return reply{in.i32(), in.i64(), zkserver.Code(in.i32()), in}
 }
 
-// call sends a request and reads its reply; events have no place before it.
+// call sends a request and reads its reply; no event may precede the reply.
 func (r *raw) call(op zkserver.OpCode, body []byte) reply {
 	r.t.Helper()
 	xid := r.send(op, body)
@@ -235,7 +235,7 @@ func (r *raw) call(op zkserver.OpCode, body []byte) reply {
 	return p
 }
 
-// want calls and compares the code.
+// want sends a request and compares the code of the reply.
 func (r *raw) want(code zkserver.Code, op zkserver.OpCode, body []byte) reply {
 	r.t.Helper()
 	p := r.call(op, body)
@@ -276,7 +276,7 @@ func (r *raw) event() event {
 	return event{kind, path}
 }
 
-// closed wants the connection to end with nothing more on it.
+// closed requires that the connection ends without further frames.
 func (r *raw) closed() {
 	r.t.Helper()
 	in, err := r.read()
@@ -288,7 +288,7 @@ func (r *raw) closed() {
 	}
 }
 
-// silent wants nothing to arrive for d. It is for bubbles, where that costs no time.
+// silent requires that nothing arrives for d. Use it in bubbles, where the wait takes no real time.
 func (r *raw) silent(d time.Duration) {
 	r.t.Helper()
 	_ = r.nc.SetReadDeadline(time.Now().Add(d))

@@ -7,8 +7,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
-// performRead executes an operation that looks at one znode. The watch is left in the
-// same moment as the answer is taken.
+// performRead executes an operation that reads one znode. It adds the watch and takes the answer
+// atomically.
 func (c *conn) performRead(r *jute.Request) Code {
 	if r.Op == OpExists {
 		return c.exists(r)
@@ -44,7 +44,7 @@ func (c *conn) performRead(r *jute.Request) Code {
 	case OpGetAllChildrenNumber:
 		number := n.Descendants()
 		if r.Path == "" {
-			number++ // by this alias the root counts as one of its own
+			number++ // for this alias of the root the count includes the root
 		}
 		c.reply = jute.AppendInt32(c.reply, int32(number))
 	case OpGetACL:
@@ -79,17 +79,17 @@ func (c *conn) exists(r *jute.Request) Code {
 	return jute.OK
 }
 
-// multiRead answers each of its reads on its own, up to one of nothing.
+// multiRead answers each of its reads separately, also an empty list of reads.
 func (c *conn) multiRead(r *jute.Request) (code Code) {
 	s := c.s
 	for i := range r.Subs {
 		if limit := s.cfg.MaxAnswer; limit > 0 && len(c.reply) > limit+4 {
-			return jute.OK // execute says what becomes of it
+			return jute.OK // execute handles the oversized answer
 		}
 		sub := &r.Subs[i]
 		start := len(c.reply)
 		c.reply = jute.AppendMultiHeader(c.reply, sub.Op, false, jute.OK)
-		sub.Watch = false // a real server forgets it while it reads the list
+		sub.Watch = false // a real server drops the watch flag when it decodes the list
 		sub.Code = c.performRead(sub)
 		if sub.Null {
 			c.reply, code = c.reply[:start], sub.Code

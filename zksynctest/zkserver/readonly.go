@@ -6,18 +6,18 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
-// readOnlyAfter is the least time that an endpoint looks for a quorum before it
-// serves those who only read.
+// readOnlyAfter is the minimum time that an endpoint looks for a quorum before it serves read-only
+// clients.
 const readOnlyAfter = 2 * time.Second
 
-// readsOnly tells whether e serves clients without a quorum.
+// readsOnly reports whether e serves read-only clients without a quorum.
 func (s *Server) readsOnly(e *Endpoint) bool {
 	return s.cfg.ReadOnlyMode && e.in == nil && len(s.en.endpoints) > 1 &&
 		time.Since(e.lost) >= max(readOnlyAfter, s.cfg.TickTime)
 }
 
-// connectReadOnly gives a client that only reads a session that the ensemble knows
-// nothing of, or the use of one that it may know of.
+// connectReadOnly gives a read-only client a local session, which the ensemble does not know, or
+// lets it use a session of the ensemble.
 func (c *conn) connectReadOnly(r *jute.Request) result {
 	s := c.s
 	q := &r.Connect
@@ -26,7 +26,7 @@ func (c *conn) connectReadOnly(r *jute.Request) result {
 		id = c.ep.newID()
 	}
 	sess := newSession(id, localPassword(s.sessions.secret, id), c.timeout)
-	if known := s.sessions.byID[id]; known != nil { // of the ensemble, from before the quorum was lost
+	if known := s.sessions.byID[id]; known != nil { // a session of the ensemble, from before the loss of the quorum
 		sess.password = known.password
 	}
 	if q.SessionID != 0 && !sess.admits(q.Password) {
@@ -41,13 +41,13 @@ func (c *conn) connectReadOnly(r *jute.Request) result {
 	return result{zxid: s.en.zxidOf(c.rep)}
 }
 
-// limitSilence closes c at a multiple of handshakeTime, after its timeout without a
-// word. No leader expires its session and would do so.
+// limitSilence closes c at a multiple of handshakeTime, after c was silent for its timeout. No
+// leader expires its session.
 func (c *conn) limitSilence() {
 	s := c.s
 	age := time.Since(s.base)
 	due := (c.heard.Sub(s.base) + c.timeout) / handshakeTime
-	due = max(due, age/handshakeTime) + 1 // later if it was looked at in vain
+	due = max(due, age/handshakeTime) + 1 // retry later if the silence is not over
 	c.handshake = s.afterFunc(due*handshakeTime-age, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -61,7 +61,7 @@ func (c *conn) limitSilence() {
 	})
 }
 
-// refuseWrite answers a client that wants more than to read.
+// refuseWrite answers a request of a read-only client that is not a read.
 func (c *conn) refuseWrite(op OpCode) result {
 	s := c.s
 	if op == OpCloseSession {

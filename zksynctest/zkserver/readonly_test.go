@@ -7,8 +7,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// reader connects as a client that is content with reading, and returns whether
-// the server only lets it read.
+// reader connects as a client that accepts a read-only server, and reports whether the server is
+// read-only.
 func reader(t *testing.T, s *zkserver.Server, i int, zxid, id int64, password string) (*raw, bool) {
 	t.Helper()
 	r := dialAt(t, s, i)
@@ -40,7 +40,7 @@ func TestReadOnlyMode(t *testing.T) {
 		a.closed()
 		early := dialAt(t, s, 1)
 		early.frame(rec{}.i32(0).i64(0).i32(20000).i64(0).str(string(make([]byte, 16))).flag(true))
-		early.closed() // it hopes for a quorum for two seconds
+		early.closed() // the endpoint looks for a quorum for two seconds
 		time.Sleep(2 * time.Second)
 		writer := a.moved(s, 1)
 		writer.closed()
@@ -98,7 +98,7 @@ func TestNoReadOnlyModeUnlessAskedFor(t *testing.T) {
 	})
 }
 
-// A read-only server shows an unchanged tree, whatever a quorum of the others writes.
+// A read-only server shows an unchanged tree, even if a quorum of the other endpoints writes.
 func TestReadOnlyModeShowsWhatWas(t *testing.T) {
 	ensemble(t, 3, zkserver.Config{ReadOnlyMode: true}, func(t *testing.T, s *zkserver.Server) {
 		s.Endpoint(2).Stop()

@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// deposedTicks is a sync limit that gives a deposed leader time for all questions.
+	// deposedTicks is a sync limit that leaves time for all requests to a deposed leader.
 	deposedTicks = 14
-	// unanswered is how long a script waits for an answer that does not come.
+	// unanswered is the time that a script waits for an answer that must not come.
 	unanswered = 400 * time.Millisecond
 )
 
-// deposedByReset has followers that find their connections with the leader closed.
+// deposedByReset deposes the leader by closing the followers' ends of its connections.
 func (s *script) deposedByReset() {
 	began := time.Now()
 	survivor := s.deposed(func() int { return s.e.Depose() })
@@ -23,7 +23,7 @@ func (s *script) deposedByReset() {
 	s.reunion(survivor)
 }
 
-// deposedByRestart has followers that are restarted behind a cut. The leader does not
+// deposedByRestart deposes the leader by restarting its followers behind a cut. The leader does not
 // have to wait for its sync limit, because the cut ends.
 func (s *script) deposedByRestart() {
 	survivor := s.deposed(func() int {
@@ -43,8 +43,8 @@ func (s *script) deposedByRestart() {
 	s.reunion(survivor)
 }
 
-// deposed asks a leader that does not know of its deposition for everything, and
-// returns a connection with it that is still open.
+// deposed sends each kind of request to a deposed leader that does not know of its deposition, and
+// returns a connection with this leader that is still open.
 func (s *script) deposed(depose func() int) *raw {
 	old := s.e.Leader()
 	a, b, c, d := s.connect(old, nil), s.connect(old, nil), s.connect(old, nil), s.connect(old, nil)
@@ -59,7 +59,7 @@ func (s *script) deposed(depose func() int) *raw {
 	s.welcome("reconnect", a2)
 	s.ask("sync over the new connection", a2, zkserver.OpSync, rec{}.str("/"))
 
-	// What needs a commit gets no answer, and holds up its session.
+	// A request that needs a commit gets no answer, and holds up its session.
 	fresh := s.hello(old, nil, 0, usualTimeout)
 	write := c.send(zkserver.OpCreate, createRec("/lost", "", 0))
 	c.send(zkserver.OpPing, nil)
@@ -80,7 +80,7 @@ func (s *script) deposed(depose func() int) *raw {
 	return a2
 }
 
-// besideTheNext uses sessions with the next leader and the deposed one, both at a time.
+// besideTheNext uses sessions with the next leader and with the deposed leader at the same time.
 func (s *script) besideTheNext(old int, moves, other *raw, last int64) {
 	next := s.e.WaitLeader(old)
 	young := s.connect(next, nil)
@@ -95,7 +95,7 @@ func (s *script) besideTheNext(old int, moves, other *raw, last int64) {
 	s.welcome("client that has seen more", s.hello(old, other, zxid, usualTimeout))
 }
 
-// reunion heals what was cut: nothing of what the deposed leader proposed is there.
+// reunion heals the cuts: no proposal of the deposed leader is committed.
 func (s *script) reunion(survivor *raw) {
 	healed := time.Now()
 	s.e.HealAll()

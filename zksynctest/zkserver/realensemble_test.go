@@ -12,7 +12,7 @@ import (
 
 const realTick = 500 * time.Millisecond
 
-// comparisons are what real and embedded ensembles are compared in.
+// comparisons are the scripts that compare real and embedded ensembles.
 var comparisons = []comparison{
 	{name: "moves, a cut, a dead leader", tick: realTick, limit: 5, script: func(s *script) {
 		s.moves()
@@ -32,9 +32,9 @@ var comparisons = []comparison{
 	{name: "shorter timeout", tick: realTick, limit: 5, script: (*script).shorterTimeout},
 }
 
-// An embedded ensemble does to its clients what a real one does: kill, pause, cut, elect, lag, throttle and session
-// moves. TestLikeARealEnsemble has the same done to three real servers and to three endpoints, and wants their clients
-// to see the same.
+// An embedded ensemble looks to its clients like a real one: kill, pause, cut, elect, lag, throttle
+// and session moves. TestLikeARealEnsemble runs the same faults on three real servers and on three
+// endpoints, and requires that the clients see the same results.
 func TestLikeARealEnsemble(t *testing.T) {
 	for _, c := range comparisons {
 		t.Run(c.name, func(t *testing.T) {
@@ -93,8 +93,8 @@ func (s *script) cut() {
 	s.ask("and there still", again, zkserver.OpExists, existsRec("/"))
 }
 
-// cutOffAfterForwarding has the leader carry out a write of which the server that
-// forwarded it hears nothing.
+// cutOffAfterForwarding has the leader carry out a write and cuts off the forwarding server before
+// it hears of the result.
 func (s *script) cutOffAfterForwarding() {
 	f := s.e.Followers()
 	r, other := s.connect(f[0], nil), s.connect(f[0], nil)
@@ -116,8 +116,8 @@ func (s *script) cutOffAfterForwarding() {
 	s.ask("exists where it was forwarded", back, zkserver.OpExists, existsRec("/a"))
 }
 
-// cutOffAfterProposing has a write of which the leader hears nothing after it has
-// proposed that: the next leader commits it.
+// cutOffAfterProposing cuts off the leader after it has proposed a write and before it hears of the
+// acknowledgements: the next leader commits the write.
 func (s *script) cutOffAfterProposing() {
 	old, f := s.e.Leader(), s.e.Followers()
 	r, other := s.connect(old, nil), s.connect(old, nil)

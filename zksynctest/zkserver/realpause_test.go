@@ -9,8 +9,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// pausedFor is how long a leader is paused, in parts of the timeout of the sessions
-// that write meanwhile, and how often.
+// pausedFor has the pauses of a leader, in parts of the timeout of the sessions that write
+// meanwhile, and the number of repetitions.
 var pausedFor = map[string]struct {
 	pause time.Duration
 	times int
@@ -21,9 +21,9 @@ const (
 	pauseTimeout = 4 * pauseTick
 )
 
-// writesToAPausedLeader has clients write while their leader is paused, one over a
-// follower and one over the leader itself. It returns what becomes of the two: whether
-// the transaction is answered, and whether the session lives after that.
+// writesToAPausedLeader has two clients write while their leader is paused, one over a follower and
+// one over the leader itself. It returns the two outcomes: whether the transaction is answered, and
+// whether the session lives after that.
 func (s *script) writesToAPausedLeader(pause time.Duration) (overFollower, overLeader string) {
 	leader := s.e.Leader()
 	servers := []int{s.e.Followers()[0], leader}
@@ -31,8 +31,8 @@ func (s *script) writesToAPausedLeader(pause time.Duration) (overFollower, overL
 	for i, server := range servers {
 		clients[i] = s.session(server, pauseTimeout)
 	}
-	// The leader has heard of the sessions for the last time well before it is paused:
-	// after a pause of T their time is up.
+	// The leader last hears of the sessions well before the pause, so that they are overdue after a
+	// pause of T.
 	time.Sleep(2 * pauseTick)
 	s.e.Pause(leader)
 	var xids [2]int32
@@ -58,13 +58,14 @@ func (s *script) writesToAPausedLeader(pause time.Duration) (overFollower, overL
 	return outcomes[0], outcomes[1]
 }
 
-// errOf is the code in the header of an answer of which the xid was read.
+// errOf returns the code in the header of an answer whose xid was already read.
 func errOf(in *reading) int32 {
 	in.i64()
 	return in.i32()
 }
 
-// A real leader that goes on after a pause does what the embedded leader does in one of its orders.
+// A real leader that resumes after a pause behaves like the embedded leader with one of its thaw
+// orders.
 func TestAPausedLeaderLikeARealOne(t *testing.T) {
 	t.Parallel()
 	comparison := comparison{tick: pauseTick, limit: 40}
@@ -79,8 +80,8 @@ func TestAPausedLeaderLikeARealOne(t *testing.T) {
 			}
 			comparison.onEmbedded(t)
 		}
-		// A report of the follower may come before the sweep on a busy machine. Then the
-		// pause has the effect of a short one.
+		// On a busy machine a report of the follower may come before the sweep. Then a long pause
+		// has the effect of a short pause.
 		outcomes[0] = append(outcomes[0], "answered true, code 0; the session lives: true")
 		allowed[name] = outcomes
 		t.Logf("paused for %s, embedded: over a follower %q, over the leader %q", name, outcomes[0], outcomes[1])

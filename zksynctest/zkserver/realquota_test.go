@@ -7,10 +7,10 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// enforcing has hard limits of quotas count.
+// enforcing enables the hard limits of quotas.
 var enforcing = []zksynctest.RealOption{zksynctest.RealProperty("enforceQuota", "true")}
 
-// quotas goes up to hard limits and beyond.
+// quotas tests requests up to hard limits and beyond.
 func (s *script) quotas() {
 	r := s.connect(s.e.Followers()[0], nil)
 	for _, path := range []string{"/q", "/zookeeper/quota/q"} {

@@ -17,7 +17,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// faced is what both kinds of ensemble can be asked for.
+// faced is the common interface of both kinds of ensemble.
 type faced interface {
 	Leader() int
 	Followers() []int
@@ -34,24 +34,22 @@ type faced interface {
 	HealAll()
 }
 
-// script goes through faults of an ensemble and notes what clients see.
+// script applies faults to an ensemble and records the results that clients see.
 type script struct {
 	t    *testing.T
 	e    faced
 	dial func(i int) (net.Conn, error)
-	// embedded is nil on real servers.
+	// embedded is nil with real servers.
 	embedded *zksynctest.EmbeddedEnsemble
-	// cutAfter cuts server i off from all the others after it has forwarded or proposed
-	// what send sends, and before it hears anything of that.
+	// cutAfter cuts server i off from all other servers after it has forwarded or proposed the
+	// request that send sends, and before it hears of the result.
 	cutAfter func(i int, send func())
-	// limit has server i grant no longer timeouts than max from now on. It may restart
-	// the server.
+	// limit makes server i grant timeouts of at most max from now on. It may restart the server.
 	limit func(i int, max time.Duration)
 	seen  []string
 }
 
-// comparison is a script for both kinds of ensemble, with the configuration that it
-// wants of each.
+// comparison is a script for both kinds of ensemble, and the configuration of each kind.
 type comparison struct {
 	name   string
 	tick   time.Duration
@@ -75,7 +73,7 @@ func (c comparison) onReal(t *testing.T) []string {
 				e.Delay(i, other, delay)
 			}
 			send()
-			time.Sleep(3 * delay / 2) // the answer is under way
+			time.Sleep(3 * delay / 2) // the answer is on its way
 			for _, other := range others {
 				e.Cut(i, other)
 				e.Delay(i, other, 0)
@@ -131,10 +129,10 @@ func (s *script) open(i int) *raw {
 	return rawOver(s.t, nc)
 }
 
-// usualTimeout is what clients of a script ask for.
+// usualTimeout is the timeout that clients of a script ask for.
 const usualTimeout = 20 * time.Second
 
-// connect makes a session on server i, or goes on with the session of another connection.
+// connect opens a session on server i, or resumes the session of another connection.
 func (s *script) connect(i int, of *raw) *raw {
 	s.t.Helper()
 	r := s.hello(i, of, 0, usualTimeout)
@@ -142,7 +140,7 @@ func (s *script) connect(i int, of *raw) *raw {
 	return r
 }
 
-// session makes a session with a timeout of its own.
+// session opens a session with the given timeout.
 func (s *script) session(i int, timeout time.Duration) *raw {
 	s.t.Helper()
 	r := s.hello(i, nil, 0, timeout)
@@ -157,16 +155,16 @@ func (s *script) hello(i int, of *raw, zxid int64, timeout time.Duration) *raw {
 	if of == nil {
 		of = r
 	}
-	// A real server knows a request again by its session and xid. Where a session has
-	// moved away it may take the commit of a request from there, which comes late on
-	// a busy machine, for that of one that waits here.
+	// A real server identifies a request by its session and xid. After a session has moved away, it
+	// may mistake the late commit of a request from the new server for the commit of a request that
+	// waits here, on a busy machine.
 	r.xid = of.xid + 1000
 	r.hello(zxid, timeout, of.id, of.password)
 	return r
 }
 
-// welcome reads what comes of hello. It notes what that is, or only a failure if what
-// is empty.
+// welcome reads the answer to hello. It records the answer under the name what, or only a failure
+// if what is empty.
 func (s *script) welcome(what string, r *raw) {
 	s.t.Helper()
 	in, how := s.read(r, 1500*time.Millisecond)
@@ -184,7 +182,7 @@ func (s *script) welcome(what string, r *raw) {
 	}
 }
 
-// read waits for a frame, or tells what came instead.
+// read waits for a frame, or describes the event that came instead.
 func (s *script) read(r *raw, patience time.Duration) (*reading, string) {
 	s.t.Helper()
 	r.patience = patience
@@ -199,8 +197,7 @@ func (s *script) read(r *raw, patience time.Duration) (*reading, string) {
 	return nil, "closed"
 }
 
-// outcome notes what became of the request with that xid, and returns the zxid of its
-// answer.
+// outcome records the outcome of the request with that xid, and returns the zxid of its answer.
 func (s *script) outcome(what string, r *raw, xid int32, patience time.Duration) int64 {
 	s.t.Helper()
 	in, how := s.read(r, patience)
@@ -213,13 +210,13 @@ func (s *script) outcome(what string, r *raw, xid int32, patience time.Duration)
 	return zxid
 }
 
-// ask notes what becomes of a request.
+// ask sends a request and records its outcome.
 func (s *script) ask(what string, r *raw, op zkserver.OpCode, body []byte) int64 {
 	s.t.Helper()
 	return s.outcome(what, r, r.send(op, body), 1500*time.Millisecond)
 }
 
-// untilClosed pings until the connection is closed.
+// untilClosed sends pings until the connection is closed.
 func (s *script) untilClosed(r *raw) {
 	s.t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {

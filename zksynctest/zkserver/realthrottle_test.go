@@ -7,20 +7,20 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// throttling has a server handle one request at a time, and refuse requests that have
-// waited for more than 100 ms.
+// throttling makes a server handle one request at a time, and refuse requests that have waited for
+// more than 100 ms.
 var throttling = []zksynctest.RealOption{zksynctest.RealJVM(
 	"-Dzookeeper.request_throttle_max_requests=1",
 	"-Dzookeeper.throttled_op_wait_time=100",
 )}
 
-// throttled has a write of one client wait for a commit, and requests of another wait
-// behind the write until they are throttled.
+// throttled has a write of one client wait for a commit, and requests of another client wait behind
+// the write until they are throttled.
 func (s *script) throttled() {
 	leader, f := s.e.Leader(), s.e.Followers()
 	writer, r := s.connect(leader, nil), s.connect(leader, nil)
 	s.ask("create", writer, zkserver.OpCreate, createRec("/a", "", 0))
-	if s.embedded != nil { // which has no queue to wait in
+	if s.embedded != nil { // the embedded ensemble has no queue to wait in
 		s.embedded.Inject(zkserver.Fault{Session: r.id, Do: zkserver.Delay(time.Second)})
 		s.embedded.Inject(zkserver.Fault{Session: r.id, Times: -1, Do: zkserver.Throttle})
 	}
@@ -28,7 +28,7 @@ func (s *script) throttled() {
 		s.e.Pause(i)
 	}
 	write := writer.send(zkserver.OpSetData, setRec("/a"))
-	time.Sleep(200 * time.Millisecond) // until the leader has proposed it
+	time.Sleep(200 * time.Millisecond) // until the leader has proposed the write
 
 	requests := []struct {
 		what string

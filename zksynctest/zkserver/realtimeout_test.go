@@ -6,8 +6,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// shorterTimeout has a follower that was restarted with a lower maxSessionTimeout, and
-// clients that reconnect there.
+// shorterTimeout restarts a follower with a lower maxSessionTimeout, and has clients reconnect
+// there.
 func (s *script) shorterTimeout() {
 	const long, short = 5 * time.Second, 1500 * time.Millisecond
 	leader, f := s.e.Leader(), s.e.Followers()
@@ -41,7 +41,7 @@ func (s *script) shorterTimeout() {
 	after := expires(r, "/e")
 	s.note("the leader counts with the shorter timeout: %v", after > short-realTick && after < short+4*realTick)
 
-	// A follower's touches have the timeout of the connection, too.
+	// Touches at a follower also use the timeout of the connection.
 	r = negotiates("/f")
 	time.Sleep(3 * realTick)
 	r.call(zkserver.OpPing, nil)

@@ -8,7 +8,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// bucket returns when the leader expires the session if it hears nothing more.
+// bucket returns the time at which the leader expires the session without further touches.
 func (s *script) bucket(id int64) string {
 	s.t.Helper()
 	expires, session := "", fmt.Sprintf("\t0x%x", id)
@@ -25,8 +25,8 @@ func (s *script) bucket(id int64) string {
 	return ""
 }
 
-// toucher is something that a client does, and whether the leader hears of its session
-// by that.
+// toucher is an action of a client, and whether the leader hears of the client's session because of
+// the action.
 type toucher struct {
 	name   string
 	server int
@@ -35,11 +35,11 @@ type toucher struct {
 	client         *raw
 	before         string
 	moved          bool // in this round
-	atOnce, inTime bool // in all rounds, and with a later report
+	atOnce, inTime bool // in all rounds; with a later report
 }
 
-// touches looks at the session tracker of the leader after whatever may touch a
-// session, with a tick of a second.
+// touches compares the session tracker of the leader before and after each action that may touch a
+// session. The tick is a second.
 func (s *script) touches() {
 	leader, f := s.e.Leader(), s.e.Followers()
 	request := func(op zkserver.OpCode, body []byte) func(*raw) *raw {
@@ -66,8 +66,8 @@ func (s *script) touches() {
 	for _, c := range touchers {
 		c.client, c.atOnce = s.connect(c.server, nil), true
 	}
-	// A report may happen to come between a request and the look at the tracker. A
-	// request that touches at once does so in every round.
+	// A report may come between a request and the look at the tracker. A request that touches at
+	// once does so in every round.
 	for range 4 {
 		time.Sleep(1600 * time.Millisecond) // so that a touch moves the session
 		for _, c := range touchers {
@@ -87,23 +87,23 @@ func (s *script) touches() {
 		s.note("%s: the leader hears of it at once %v, with the next report %v", c.name, c.atOnce, c.inTime)
 	}
 	s.touchesOfNewSessions(leader)
-	// A follower knows the sessions, and not when they expire.
+	// A follower knows the sessions, but not when they expire.
 	line, _, _ := strings.Cut(strings.TrimPrefix(s.command(f[0], "dump"), "SessionTracker dump:\n"), "(")
 	s.note("a follower's dump begins with %q", line)
 }
 
-// touchesOfNewSessions notes whether the leader hears once more of sessions that were
-// just created at the leader itself, and whose clients are silent.
+// touchesOfNewSessions records whether the leader hears again of new sessions that were created at
+// the leader itself and whose clients are silent.
 func (s *script) touchesOfNewSessions(leader int) {
 	again := false
-	// A server that is busy creates and reports late, and no session crosses a limit then.
+	// A busy server creates and reports late, so that no session crosses a limit in that round.
 	for round := 0; round < 4 && !again; round++ {
 		before := map[int64]string{}
 		for i := range 10 {
 			time.Sleep(130 * time.Millisecond)
-			// The leader rounds the end of a session up to a multiple of the tick. Different
-			// timeouts have some sessions cross such a limit between creation and report,
-			// whenever the reports come.
+			// The leader rounds the end of a session up to a multiple of the tick. With different
+			// timeouts, some sessions cross such a multiple between creation and report, at any
+			// time of the reports.
 			r := s.session(leader, 10*time.Second+time.Duration(i)*100*time.Millisecond)
 			before[r.id] = s.bucket(r.id)
 		}

@@ -6,11 +6,11 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
-// ReapNow removes the containers and TTL nodes whose time has come, as the server
-// does by itself at every [Config.ReapInterval], and returns how many. A container
-// goes when it has had children and has none; a TTL node when it has no children
-// and its data is older than its ttl. Each goes in a transaction of its own. What
-// becomes empty by that has to wait for the next time.
+// ReapNow deletes the containers and TTL nodes that are due, and returns their number. The server
+// does the same at every [Config.ReapInterval]. A container is due when it has had children and has
+// none now; a TTL node is due when it has no children and its data is older than its TTL. Each
+// deletion is a transaction of its own. A parent that becomes empty by a deletion waits for the
+// next time.
 func (s *Server) ReapNow() int {
 	s.mu.Lock()
 	if s.closed || s.en.current == nil {
@@ -19,7 +19,7 @@ func (s *Server) ReapNow() int {
 	}
 	n := s.reap(time.Now())
 	s.mu.Unlock()
-	_ = s.persist() // if that fails the server goes down, and says why
+	_ = s.persist() // if persist fails, it stops the server, and Serve and Close return the error
 	return n
 }
 
@@ -33,8 +33,8 @@ func (s *Server) reap(now time.Time) int {
 	return len(gone)
 }
 
-// reapLater sees to it that the reaper runs when the time of n has come, at a
-// multiple of its interval. There is no timer for what nothing will become of.
+// reapLater plans a run of the reaper, at a multiple of its interval, for the time at which n is
+// due. There is no timer for a znode that cannot become due without a change.
 func (s *Server) reapLater(n *tree.Node, now time.Time) {
 	wait, may := s.data.ReapWait(n, now)
 	if !may {
@@ -50,14 +50,14 @@ func (s *Server) reapLater(n *tree.Node, now time.Time) {
 	}
 }
 
-// runReaper is what the timer does when it is time.
+// runReaper is the action of the reaper's timer.
 func (s *Server) runReaper(now time.Time) {
 	s.agenda.reapDue = 0
 	s.reap(now)
 	s.planReaper(now)
 }
 
-// planReaper looks at all that may have to go.
+// planReaper plans the reaper for all containers and TTL nodes.
 func (s *Server) planReaper(now time.Time) {
 	for n := range s.data.Tree.Mortal() {
 		s.reapLater(n, now)

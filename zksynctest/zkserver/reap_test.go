@@ -15,7 +15,7 @@ func ttlRec(path string, ttl time.Duration) rec {
 	return createRec(path, "", 5).i64(ttl.Milliseconds())
 }
 
-// there wants exactly these of the paths to exist.
+// there requires that the paths with true exist and the paths with false do not.
 func there(t *testing.T, s *zkserver.Server, want map[string]bool) {
 	t.Helper()
 	for path, want := range want {
@@ -46,7 +46,7 @@ func TestContainersAreReaped(t *testing.T) {
 		if s.Zxid() != before+1 {
 			t.Errorf("zxid %d, want one more than %d", s.Zxid(), before)
 		}
-		time.Sleep(time.Minute) // what became empty has to wait for the next time
+		time.Sleep(time.Minute) // a parent that became empty waits for the next run
 		synctest.Wait()
 		there(t, s, map[string]bool{"/never": true, "/used": false, "/full": true})
 	})

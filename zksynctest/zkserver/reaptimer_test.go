@@ -7,8 +7,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
-// No timer runs for containers and TTL nodes that are not due to be deleted. TestNoTimerForWhatStays guards bubbles:
-// one in which nothing else goes on must not be kept going by a reaper that finds nothing, every minute.
+// No timer runs for containers and TTL nodes that are not due to be deleted. In an otherwise idle
+// bubble, a reaper that finds nothing every minute would keep the bubble running.
 func TestNoTimerForWhatStays(t *testing.T) {
 	s, err := New(Config{ExtendedTypes: true})
 	if err != nil {
@@ -53,7 +53,7 @@ func TestNoTimerForWhatStays(t *testing.T) {
 	timer(false)
 }
 
-// onTimerNow is the timer when all it waits for is due.
+// onTimerNow runs the timer with all its actions due.
 func (s *Server) onTimerNow() {
 	s.mu.Lock()
 	s.agenda.reapDue = 1

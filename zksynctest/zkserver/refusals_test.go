@@ -9,8 +9,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// A throttled request is answered ThrottledOp and changes nothing, as often as the
-// fault says; pings, closeSession and new connections are never throttled.
+// A throttled request is answered ThrottledOp and changes nothing, for each match of the fault;
+// pings, closeSession and new connections are never throttled.
 func TestThrottle(t *testing.T) {
 	ops := map[zkserver.OpCode][]byte{
 		zkserver.OpCreate:       createRec("/new", "", 0),
@@ -91,7 +91,7 @@ func TestThrottledRequestsAreRequests(t *testing.T) {
 		s.Inject(zkserver.Fault{Times: -1, Do: zkserver.Throttle})
 		r.send(zkserver.OpExists, existsRec("/"))
 		r.silent(time.Second)
-		// It needs no leader to be throttled.
+		// A sync can be throttled without a leader.
 		other.want(zkserver.ErrThrottledOp, zkserver.OpSync, rec{}.str("/"))
 		other.want(0, zkserver.OpPing, nil)
 	})
@@ -103,7 +103,7 @@ func TestThrottledRequestsAreRequests(t *testing.T) {
 	})
 }
 
-// A server from which a session has moved closes the connection instead of answering.
+// A server whose session has moved to another server closes the connection instead of answering.
 func TestSessionMovedClosesTheConnection(t *testing.T) {
 	for _, when := range []zkserver.Moment{zkserver.BeforeCommit, zkserver.AfterCommit, zkserver.BeforeReply} {
 		for op, body := range map[zkserver.OpCode][]byte{zkserver.OpSetData: setRec("/"), zkserver.OpExists: existsRec("/")} {

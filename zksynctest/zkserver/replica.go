@@ -7,19 +7,18 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
-// replica is what one server of an ensemble has of the tree, and the watches that
-// clients left there. A connection that a fault treats on its own has one, too, as
-// if it were connected to a server that nobody else is connected to.
+// replica is one server's view of the tree, and the watches of its clients. A fault can also give a
+// single connection its own replica, as if the connection led to a server without other clients.
 type replica struct {
 	ep      *Endpoint
-	view    *view // what it sees while it is behind; nil when it is in step
-	asleep  bool  // it is behind for no other reason than that its endpoint is frozen
-	cut     bool  // nothing that the ensemble commits comes here any more
-	alone   bool  // it belongs to a connection that a fault has cut off from the leader
+	view    *view // its view while it is behind; nil while it is up to date
+	asleep  bool  // it is behind only because its endpoint is frozen
+	cut     bool  // commits of the ensemble no longer reach it
+	alone   bool  // it belongs to one connection that a fault has cut off from the leader
 	missed  []news
 	watches tree.Watches
-	// held has the sessions of which a request waits for the leader in vain. Later
-	// requests of such a session wait behind it, over new connections too.
+	// held has the sessions with a request that waits for the leader in vain. Later requests of
+	// such a session wait behind this request, also on new connections.
 	held map[int64]bool
 }
 
@@ -27,14 +26,13 @@ func newReplica(e *Endpoint) *replica {
 	return &replica{ep: e, watches: tree.NewWatches(e.s.cfg.Compat38)}
 }
 
-// view is the tree as a server that is behind has it.
+// view is the tree as a server that is behind sees it.
 type view struct {
 	tree *tree.Tree
 	zxid int64
 }
 
-// news is what a replica that is behind has yet to tell its connections: a change,
-// or the end of a session.
+// news is a change, or the end of a session, that a replica that is behind has not yet seen.
 type news struct {
 	zxid   int64
 	change tree.Change
@@ -43,14 +41,14 @@ type news struct {
 
 func (en *ensemble) viewNow(r *replica) *view { return &view{en.s.data.Tree.Snapshot(), en.zxidOf(r)} }
 
-// addReplica makes a replica that is in step.
+// addReplica adds a replica that is up to date.
 func (en *ensemble) addReplica(e *Endpoint) *replica {
 	r := newReplica(e)
 	en.replicas = append(en.replicas, r)
 	return r
 }
 
-// ownReplica gives c, and c alone, a replica that is as far as the one it had.
+// ownReplica gives c a replica of its own, in the state of the replica that c had.
 func (en *ensemble) ownReplica(c *conn) *replica {
 	own := en.addReplica(c.rep.ep)
 	own.view, own.cut, own.asleep = c.rep.view, c.rep.cut, c.rep.asleep
@@ -66,8 +64,7 @@ func (en *ensemble) ownReplica(c *conn) *replica {
 	return own
 }
 
-// hold makes later requests of a session wait behind a request that waits for the
-// leader in vain.
+// hold makes later requests of a session wait behind a request that waits for the leader in vain.
 func (r *replica) hold(session int64) result {
 	if r.held == nil {
 		r.held = map[int64]bool{}
@@ -76,7 +73,7 @@ func (r *replica) hold(session int64) result {
 	return result{silent: true}
 }
 
-// discard forgets a replica that was made for a connection and has none any more.
+// discard removes a replica of single connections when its last connection has ended.
 func (en *ensemble) discard(r *replica) {
 	if r.ep.rep == r {
 		return
@@ -91,11 +88,11 @@ func (en *ensemble) discard(r *replica) {
 			return
 		}
 	}
-	// Somebody may be going through the list.
+	// Clone, because a caller may be iterating over the list.
 	en.replicas = slices.DeleteFunc(slices.Clone(en.replicas), func(other *replica) bool { return other == r })
 }
 
-// fallBehind makes r see the tree as it is now from now on.
+// fallBehind freezes the view of r at the current tree.
 func (en *ensemble) fallBehind(r *replica) {
 	if r.view == nil {
 		r.view = en.viewNow(r)
@@ -111,8 +108,7 @@ func (en *ensemble) awaken(r *replica) {
 	en.catchUp(r)
 }
 
-// catchUp brings r into step: its watches fire for what it missed, in the order in
-// which it happened.
+// catchUp brings r up to date: its watches fire for the missed changes, in their order.
 func (en *ensemble) catchUp(r *replica) {
 	r.view = nil
 	missed := r.missed
@@ -129,8 +125,8 @@ func (en *ensemble) catchUp(r *replica) {
 	}
 }
 
-// zxidOf is the latest transaction that r knows of. A leader also counts the
-// beginning of its epoch; its followers learn of that with the first transaction.
+// zxidOf returns the zxid of the latest transaction that r has. A leader also counts the beginning
+// of its epoch; its followers learn of the epoch with the first transaction.
 func (en *ensemble) zxidOf(r *replica) int64 {
 	switch {
 	case r.view != nil:
@@ -141,7 +137,7 @@ func (en *ensemble) zxidOf(r *replica) int64 {
 	return en.s.data.Zxid
 }
 
-// fire tells the data file and all replicas of a committed transaction.
+// fire passes a committed transaction to the data file and to all replicas.
 func (s *Server) fire(t *tree.Txn) {
 	s.journal.AppendTxn(t)
 	for _, n := range t.Aging {
@@ -159,8 +155,8 @@ func (s *Server) fire(t *tree.Txn) {
 	}
 }
 
-// tellEnd closes the connections of a session that is over, each when its replica
-// hears of it, but for the one that is to have an answer first.
+// tellEnd closes the connections of an ended session, each when its replica learns of the end. It
+// leaves connection but open, which gets an answer first.
 func (s *Server) tellEnd(sess *session, but *conn) {
 	for _, r := range s.en.replicas {
 		for _, c := range sess.on(r) {

@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// saslRealm is the host name by which every ZooKeeper server goes in DIGEST-MD5.
+// saslRealm is the host name that every ZooKeeper server uses in DIGEST-MD5.
 const saslRealm = "zk-sasl-md5"
 
-// saslExchange is the server's side of an exchange by DIGEST-MD5 (RFC 2831).
+// saslExchange is the server's state of a DIGEST-MD5 exchange (RFC 2831).
 type saslExchange struct {
-	nonce string // of the challenge; empty before it was sent
+	nonce string // nonce of the challenge; empty before the challenge was sent
 	over  bool
 }
 
-// next takes a token and returns the next one for the client, and the user once it is
-// proven who that is.
+// next consumes a token of the client and returns the next token of the server. It returns the user
+// once the user is authenticated.
 func (x *saslExchange) next(token []byte, users map[string]string) (answer []byte, user string, ok bool) {
 	switch {
 	case x.over:
 		return nil, "", false
 	case x.nonce == "" && len(token) > 0:
-		return nil, "", false // the server begins
+		return nil, "", false // the server must send the first token
 	case x.nonce == "":
 		x.nonce = rand.Text()
 		return []byte(`realm="` + saslRealm + `",nonce="` + x.nonce + `",qop="auth",charset=utf-8,algorithm=md5-sess`), "", true
@@ -60,10 +60,10 @@ func md5Hex(s string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// saslText is a text as it is hashed: in ISO 8859-1 where that is possible.
+// saslText encodes a text for hashing: in ISO 8859-1 if possible.
 func saslText(s string, utf8 bool) string {
 	if !utf8 {
-		return s // it travelled as it is hashed
+		return s // the client sent it in the encoding that is hashed
 	}
 	var latin []byte
 	for _, r := range s {
@@ -79,7 +79,7 @@ var saslDirective = regexp.MustCompile(`([a-z-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|(
 
 var saslEscape = regexp.MustCompile(`\\(.)`)
 
-// saslDirectives reads a list as `username="x",qop=auth`.
+// saslDirectives parses a list such as `username="x",qop=auth`.
 func saslDirectives(s string) map[string]string {
 	directives := make(map[string]string)
 	for _, m := range saslDirective.FindAllStringSubmatch(s, -1) {

@@ -8,8 +8,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 )
 
-// admit waits until the server runs, and returns with mu held if c is still to be
-// served.
+// admit waits until the server runs. It returns true, with mu held, if c must still be served.
 func (c *conn) admit() bool {
 	s := c.s
 	for {
@@ -30,9 +29,9 @@ func (c *conn) admit() bool {
 	}
 }
 
-// awaitLeader waits for the leader if r needs the leader, which is frozen, or a quorum
-// of followers, which are. It is called and returns with mu held; without it if c is
-// not to be served any more.
+// awaitLeader waits while r needs a leader that is frozen, or a quorum of followers that are
+// frozen. The caller holds mu. awaitLeader returns true with mu held; it returns false with mu
+// released if c must no longer be served.
 func (c *conn) awaitLeader(r *jute.Request) bool {
 	s := c.s
 	for c.mustWait(r) {
@@ -49,9 +48,9 @@ func (c *conn) awaitLeader(r *jute.Request) bool {
 	return true
 }
 
-// mustWait reports whether r cannot be answered now and may be later. A leader
-// without a quorum creates no session and commits nothing, but it knows the sessions
-// that are there, and answers the sync of its own clients.
+// mustWait reports whether r cannot be answered now and may be answered later. A leader without a
+// quorum creates no session and commits nothing, but it knows the existing sessions, and answers
+// the sync of its own clients.
 func (c *conn) mustWait(r *jute.Request) bool {
 	s := c.s
 	l := c.leadership()
@@ -67,8 +66,7 @@ func (c *conn) mustWait(r *jute.Request) bool {
 	return r.Op.IsWrite()
 }
 
-// serve handles one frame. When it returns false, nothing of what follows on the
-// connection is served.
+// serve handles one frame. It returns false if the connection must serve no further frames.
 func (c *conn) serve(frame []byte) bool {
 	s, r := c.s, &c.req
 	if !c.admit() {
@@ -85,7 +83,7 @@ func (c *conn) serve(frame []byte) bool {
 			return false
 		}
 		if r.Op == OpConnect {
-			r.Op = jute.OpError // the code is ours, and as unknown as this one
+			r.Op = jute.OpError // OpConnect is an internal code: in a header it is an unknown operation
 		}
 	}
 	r.Decode(&d)
@@ -121,8 +119,8 @@ func (c *conn) serve(frame []byte) bool {
 	return c.answer(&target, res, now, delayed)
 }
 
-// execute does what r asks, or what a fault makes of it. The caller holds mu, and
-// with it the order of what is queued for c.
+// execute carries out r, or applies the verdict of the faults. The caller holds mu, which also
+// orders the frames that are queued for c.
 func (c *conn) execute(r *jute.Request, v verdict, frame int) result {
 	s := c.s
 	if r.Op == OpConnect {
@@ -159,9 +157,9 @@ func (c *conn) execute(r *jute.Request, v verdict, frame int) result {
 	return res
 }
 
-// refuse answers a request that a fault keeps from being carried out. Like any other
-// request it touches the session, and waits behind an earlier request of the session
-// that waits for the leader.
+// refuse answers a request that a fault keeps from being carried out. Like any other request it
+// touches the session, and waits behind an earlier request of the session that waits for the
+// leader.
 func (c *conn) refuse(op OpCode, code Code) result {
 	s := c.s
 	if op != OpAuth && !c.sess.local {
@@ -175,9 +173,9 @@ func (c *conn) refuse(op OpCode, code Code) result {
 	return result{code: code, zxid: s.en.zxidOf(c.rep)}
 }
 
-// answer queues the reply to what began when it was read, after the faults that
-// stand before it; delayed tells whether some stood before that. It returns with mu
-// released.
+// answer runs the remaining faults and queues the reply to a request that was read at began.
+// delayed is set if earlier faults delayed the request. The caller holds mu, and answer releases
+// mu.
 func (c *conn) answer(target *subject, res result, began time.Time, delayed bool) bool {
 	s := c.s
 	c.finish(target.op, res, c.req.Subs)
@@ -233,7 +231,7 @@ func (c *conn) answer(target *subject, res result, began time.Time, delayed bool
 	return alive
 }
 
-// frame completes the reply in c.reply.
+// frame completes the frame of the reply in c.reply.
 func (c *conn) frame(res result) []byte {
 	if c.req.Op == OpConnect {
 		return jute.EndFrame(c.reply, 0)

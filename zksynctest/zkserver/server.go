@@ -11,18 +11,17 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
-// Server is an embedded ZooKeeper server. Its methods may be called from any
-// goroutine.
+// Server is an embedded ZooKeeper server. Its methods may be called from any goroutine.
 type Server struct {
 	cfg        Config
 	notes      logger
 	unknown    map[OpCode]bool
 	allowed4LW map[string]bool
-	base       time.Time // origin of the clock that expiry buckets are multiples on
+	base       time.Time // origin of the server's clock; expiry buckets are multiples of the tick after base
 	wg         sync.WaitGroup
 
-	// mu guards the next fields, and the fields of other types that say so. It is held for
-	// one request at a time, and never while something waits.
+	// mu guards the next fields, and the fields of other types that name mu. A goroutine holds mu
+	// for one request at a time, and never while it waits.
 	mu       sync.Mutex
 	closed   bool
 	data     tree.Store
@@ -35,26 +34,25 @@ type Server struct {
 	faults   faultTable
 }
 
-// agenda is what the server does next. Times are in milliseconds since base.
+// agenda holds the next due actions of the server. Times are in milliseconds since base.
 type agenda struct {
-	due       int64 // when the timer is set for; 0 if it is not set
+	due       int64 // time of the timer; 0 if no timer is set
 	timer     *timer
-	reapDue   int64 // when the reaper has something to do; 0 if it has nothing
-	notBefore int64 // no connection is closed for its silence before this, after a thaw
+	reapDue   int64 // time of the next reaping; 0 if there is nothing to reap
+	notBefore int64 // after a thaw, the earliest time at which silence closes a connection
 }
 
-// New starts a server with an empty tree. It serves at once: [Server.Dial] works,
-// and [Server.Listen] and [Server.Serve] add addresses. A Config that makes no
-// sense gives an error that names the field.
+// New starts a server with an empty tree. [Server.Dial] works at once, and [Server.Listen] and
+// [Server.Serve] add addresses. An invalid Config returns an error that names the field.
 func New(cfg Config) (*Server, error) { return NewEnsemble(cfg, 1) }
 
-// maxEndpoints is how many servers can have a number in their sessions' ids.
+// maxEndpoints is the maximum number of servers, because a session id has one byte for the number
+// of its server.
 const maxEndpoints = 255
 
-// NewEnsemble starts a server with n endpoints, which seem to be an ensemble of n
-// servers: see [Server.Endpoint]. An odd number makes most sense, as with real
-// ensembles. With one it is what [New] starts: a server on its own, which needs no
-// quorum and knows no epochs.
+// NewEnsemble starts a server with n endpoints, which behave like an ensemble of n servers: see
+// [Server.Endpoint]. An odd number is best, as in a real ensemble. NewEnsemble with n = 1 is [New]:
+// a standalone server, without quorum and epochs.
 func NewEnsemble(cfg Config, n int) (*Server, error) {
 	if n < 1 || n > maxEndpoints {
 		return nil, fmt.Errorf("zkserver: an ensemble of %d servers: there must be at least 1, and at most %d", n, maxEndpoints)
@@ -117,10 +115,9 @@ func NewEnsemble(cfg Config, n int) (*Server, error) {
 	return s, nil
 }
 
-// Close ends the server: it closes its listeners and connections, and returns
-// when none of its goroutines is left. Closing again does no harm. A function
-// given to [Call] must not call it. The error is that of the data file, if there is
-// one.
+// Close ends the server: it closes its listeners and connections, and returns when all its
+// goroutines have ended. Close may be called again. A function that was passed to [Call] must not
+// call Close. Close returns the error of the data file, if there is one.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -154,8 +151,8 @@ func (s *Server) Close() error {
 	return s.journal.Close()
 }
 
-// hangUpOn ends all connections to e, in a defined order, and returns those whose
-// sockets can be closed. They are closed all the same, a little later.
+// hangUpOn ends all connections to e in a defined order, and returns them so that the caller can
+// close their sockets at once. The writers would close the sockets a little later.
 func (s *Server) hangUpOn(e *Endpoint) []*conn {
 	conns := s.conns.on(e)
 	for _, c := range conns {
@@ -164,7 +161,7 @@ func (s *Server) hangUpOn(e *Endpoint) []*conn {
 	return slices.DeleteFunc(conns, func(c *conn) bool { return c.hole.Load() })
 }
 
-// timer is a time.AfterFunc that Close waits for.
+// timer is a time.AfterFunc whose function Close waits for.
 type timer struct {
 	t *time.Timer
 	s *Server
@@ -184,10 +181,10 @@ func (t *timer) stop() {
 	}
 }
 
-// elapsed is the server's clock, in whole milliseconds.
+// elapsed returns the server's clock in whole milliseconds.
 func (s *Server) elapsed(now time.Time) int64 { return now.Sub(s.base).Milliseconds() }
 
-// remoteIP is what the scheme ip and MaxClientConns know a peer by.
+// remoteIP returns the IP of a peer, as the scheme ip and MaxClientConns use it.
 func remoteIP(nc net.Conn) string {
 	addr := nc.RemoteAddr()
 	if addr == nil {

@@ -9,27 +9,27 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
-// session is guarded by the server's mu.
+// session is a client session. The server's mu guards it.
 type session struct {
 	id       int64
 	password [16]byte
-	// timeout is the one with which the session was created, and with which every new
-	// leader begins. That of a connection can differ, and is known to its leader alone.
+	// timeout is the timeout with which the session was created; every new leader begins with it.
+	// The timeout of a connection can differ; only its leader knows that timeout.
 	timeout    time.Duration
-	negotiated time.Duration // over its latest connection
-	conn       *conn         // the latest; nil while the client is away
-	conns      []*conn       // all that are open, at different endpoints
+	negotiated time.Duration // negotiated on the latest connection
+	conn       *conn         // latest connection; nil while the client is disconnected
+	conns      []*conn       // open connections, to different endpoints
 	dead       bool
-	local      bool // of an endpoint that only reads; the ensemble does not know it
+	local      bool // belongs to a read-only endpoint; the ensemble does not know it
 	traffic    *trafficCount
 }
 
-// firstSessionID is where the server with that number begins to count.
+// firstSessionID returns the first session id of the server with that number.
 func firstSessionID(now time.Time, server int) int64 {
 	return int64(uint64(now.UnixMilli())<<24>>8 | uint64(server)<<56)
 }
 
-// newID is the id of the next session that begins on e.
+// newID returns the id of the next session that is created on e.
 func (e *Endpoint) newID() int64 {
 	id := e.nextID
 	e.nextID++
@@ -51,7 +51,7 @@ func (sess *session) on(r *replica) []*conn {
 	return list
 }
 
-// attach makes c a connection of the session, and the latest.
+// attach makes c the latest connection of the session.
 func (sess *session) attach(c *conn) {
 	c.handshake.stop()
 	c.sess, sess.conn = sess, c
@@ -60,7 +60,7 @@ func (sess *session) attach(c *conn) {
 	c.traffic.Store(sess.traffic)
 }
 
-// openSession creates a session, which is a transaction of its own, for a client of e.
+// openSession creates a session for a client of e, in a transaction of its own.
 func (s *Server) openSession(l *leadership, e *Endpoint, timeout time.Duration, now time.Time) *session {
 	s.data.NextZxid()
 	sess := newSession(e.newID(), newPassword(), timeout)
@@ -73,9 +73,9 @@ func (s *Server) openSession(l *leadership, e *Endpoint, timeout time.Duration, 
 	return sess
 }
 
-// endSession is the transaction with which a session closes or expires: its
-// ephemerals go, all at one zxid, and its connections are closed. That which asked
-// for it, if there is one, is left to the caller.
+// endSession is the transaction that closes or expires a session: it deletes the session's
+// ephemerals at one zxid and closes the session's connections. If a connection asked for the end,
+// the caller closes that connection.
 func (s *Server) endSession(sess *session, asked *conn, now time.Time) {
 	sess.dead = true
 	delete(s.sessions.byID, sess.id)
@@ -107,20 +107,20 @@ func (s *Server) removeEphemerals(t *tree.Txn, session int64) {
 	s.fire(t)
 }
 
-// leftover is the ephemerals of a session that is over, until they go too.
+// leftover is an ended session whose ephemerals are deleted later.
 type leftover struct {
-	due     int64 // on the server's clock
+	due     int64 // time on the server's clock
 	session int64
 }
 
-// Traffic is what a session has cost over all its connections.
+// Traffic is the traffic of a session over all its connections.
 type Traffic struct {
 	Requests, BytesIn, BytesOut int64
 }
 
 type trafficCount struct{ requests, in, out atomic.Int64 }
 
-// trafficKept is how many sessions that are over Traffic remembers.
+// trafficKept is the number of ended sessions that trafficLog remembers.
 const trafficKept = 4096
 
 type trafficLog struct {
@@ -128,7 +128,7 @@ type trafficLog struct {
 	ids    []int64 // the oldest first
 }
 
-// add remembers a session, and forgets the oldest that is over if there are many.
+// add adds a session. Above the limit it forgets the oldest session that has ended.
 func (l *trafficLog) add(sess *session, living map[int64]*session) {
 	if l.counts == nil {
 		l.counts = map[int64]*trafficCount{}
@@ -138,7 +138,7 @@ func (l *trafficLog) add(sess *session, living map[int64]*session) {
 	for excess := len(l.ids) - trafficKept - len(living); excess > 0; {
 		oldest := l.ids[0]
 		if l.ids = l.ids[1:]; living[oldest] != nil {
-			l.ids = append(l.ids, oldest) // its turn comes again
+			l.ids = append(l.ids, oldest) // still alive: move it to the end
 			continue
 		}
 		delete(l.counts, oldest)
@@ -150,13 +150,12 @@ func (sess *session) admits(password []byte) bool {
 	return subtle.ConstantTimeCompare(password, sess.password[:]) == 1
 }
 
-// A sessionTable has the sessions of the server that have not ended, and what is known of
-// others.
+// A sessionTable holds the sessions of the server that have not ended, and related state.
 type sessionTable struct {
 	byID      map[int64]*session
 	traffic   trafficLog
-	secret    [16]byte       // of the passwords of sessions that are not kept
-	swap      map[int64]bool // sessions that get another id with their next reconnect
-	linger    time.Duration  // for which the ephemerals of a session outlive it
+	secret    [16]byte       // key of the passwords of local sessions
+	swap      map[int64]bool // sessions whose next reconnect gets another id
+	linger    time.Duration  // delay between the end of a session and the deletion of its ephemerals
 	leftovers []leftover
 }

@@ -12,9 +12,10 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// No client waits for a client that does not read its events. TestASlowReaderHoldsUpNobody has 100,000 watch events
-// wait for one who does not read. The others do not wait for a nanosecond of the bubble's time, what waits takes its
-// bytes and little more, and all of it comes in order in the end.
+// No client waits for a client that does not read its events. TestASlowReaderHoldsUpNobody queues
+// 100,000 watch events for one client that does not read. Other clients wait for no time of the
+// bubble's clock, the queue takes little more than the bytes of the events, and finally all events
+// arrive in order.
 func TestASlowReaderHoldsUpNobody(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{OpsKept: 1})
@@ -61,8 +62,7 @@ func TestASlowReaderHoldsUpNobody(t *testing.T) {
 	})
 }
 
-// The events that wait for a client that does not read are freed with its connection. TestASlowReaderThatIsGone leaves
-// nothing behind.
+// The events that are queued for a client that does not read are freed with its connection.
 func TestASlowReaderThatIsGone(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{OpsKept: 1})
@@ -77,7 +77,7 @@ func TestASlowReaderThatIsGone(t *testing.T) {
 		if grown := heap() - before; grown < 1<<20 {
 			t.Fatalf("%d bytes: nothing waits", grown)
 		}
-		time.Sleep(10 * time.Second) // it expires
+		time.Sleep(10 * time.Second) // the session expires
 		synctest.Wait()
 		if left := heap() - before; left > 1<<20 || len(s.Sessions()) != 0 {
 			t.Errorf("%d bytes left, sessions %v", left, s.Sessions())

@@ -10,19 +10,19 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
-// Errors of data that [Server.Snapshot] or a server with [Config.DataFile] wrote.
+// Errors about data that [Server.Snapshot] or a server with [Config.DataFile] wrote.
 var (
-	// ErrCorrupt reports data that are damaged, or that this package did not write.
+	// ErrCorrupt reports data that is damaged or that this package did not write.
 	ErrCorrupt = journal.ErrCorrupt
 	// ErrNewerFormat reports data that a later version of this package wrote.
 	ErrNewerFormat = journal.ErrNewerFormat
 )
 
-// Snapshot writes the tree, the sessions and the zxid, all as of one moment, for
-// [Server.Restore]. Watches and connections are not in it; the passwords of the sessions
-// are, with which anybody can take the sessions over. It takes as much memory
-// as it writes, about a hundred bytes a znode and its path and data; the server
-// waits while it is made, but not while w is written to.
+// Snapshot writes the tree, the sessions and the zxid, all as of one moment, for [Server.Restore].
+// The snapshot has no watches and connections, but it has the passwords of the sessions, with which
+// any client can take the sessions over. Snapshot takes as much memory as it writes: for each znode
+// about a hundred bytes, its path and its data. The server waits while the snapshot is built, but
+// not while w is written to.
 func (s *Server) Snapshot(w io.Writer) error {
 	s.mu.Lock()
 	b := s.state().AppendTo(nil)
@@ -31,12 +31,12 @@ func (s *Server) Snapshot(w io.Writer) error {
 	return err
 }
 
-// Restore gives the server what [Server.Snapshot] has written. The server must be
-// as [New] or [NewEnsemble] made it: with an error nothing has changed. Sessions
-// have their full timeout from now, and go if nobody takes them up again. An
-// ensemble begins a new epoch.
+// Restore loads a snapshot of [Server.Snapshot]. The server must be unchanged since [New] or
+// [NewEnsemble]. Sessions get their full timeout from now on, and expire if no client resumes them.
+// An ensemble begins a new epoch.
 //
-// Errors are those of r, and ErrCorrupt or ErrNewerFormat with what is wrong.
+// Restore returns the errors of r, and errors that wrap ErrCorrupt or ErrNewerFormat. If Restore
+// returns an error, the server is unchanged.
 func (s *Server) Restore(r io.Reader) error {
 	st, err := journal.ReadSnapshot(r)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Server) Restore(r io.Reader) error {
 
 var errUsed = errors.New("zkserver: restore a snapshot: the server is in use; restore into a new one, before anybody connects")
 
-// adopt makes st the server's.
+// adopt makes st the state of the server.
 func (s *Server) adopt(st *journal.State) error {
 	unused := s.data.Tree.Size() == tree.NewTree().Size() && s.data.Zxid == 0
 	if s.closed || !unused || len(s.sessions.byID) > 0 || len(s.conns.open) > 0 || s.en.current == nil {
@@ -66,7 +66,7 @@ func (s *Server) adopt(st *journal.State) error {
 	return nil
 }
 
-// install takes over what st has, before the server has a leader.
+// install sets the state of the server to st, before the server has a leader.
 func (s *Server) install(st *journal.State) {
 	s.data.Tree, s.data.Zxid, s.data.Epoch = st.Tree, st.Zxid, st.Zxid>>32
 	for id, saved := range st.Sessions {
@@ -81,8 +81,8 @@ func (s *Server) install(st *journal.State) {
 	}
 }
 
-// removeOrphans removes ephemerals that were to go a little after their session,
-// when the server ended.
+// removeOrphans deletes ephemerals of ended sessions whose delayed deletion was pending when the
+// server ended.
 func (s *Server) removeOrphans() {
 	for _, id := range s.data.Tree.Owners() {
 		if s.sessions.byID[id] == nil {
@@ -91,8 +91,8 @@ func (s *Server) removeOrphans() {
 	}
 }
 
-// state is the part of the server that outlives it. The caller holds mu, and the state
-// is valid for as long.
+// state returns the state of the server that survives a restart. The caller holds mu, and the
+// result is valid while mu is held.
 func (s *Server) state() *journal.State {
 	st := journal.NewState()
 	st.Tree, st.Zxid = s.data.Tree, s.data.Zxid
@@ -105,9 +105,8 @@ func (s *Server) state() *journal.State {
 	return st
 }
 
-// persist returns when all that happened is in the data file, if there is one. If
-// that fails, the server stops, because it must not tell a client of a change that it will
-// not remember.
+// persist returns when all changes are in the data file, if there is one. If that fails, persist
+// stops the server, because a client must not see a change that the server will not remember.
 func (s *Server) persist() error {
 	err := s.journal.Flush()
 	if err != nil {

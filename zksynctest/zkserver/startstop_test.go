@@ -10,7 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// firstSession is what a test pays for a server of its own.
+// firstSession measures the time to start a server and open a session.
 func firstSession(tb testing.TB) time.Duration {
 	begin := time.Now()
 	s, err := zkserver.New(zkserver.Config{})
@@ -28,8 +28,7 @@ func firstSession(tb testing.TB) time.Duration {
 	return time.Since(begin)
 }
 
-// A server gives out its first session within 5 ms. TestFirstSession wants a session within 5 ms of nothing. A busy
-// machine has many tries.
+// A server gives out its first session within 5 ms. A busy machine has many tries.
 func TestFirstSession(t *testing.T) {
 	const limit = 5 * time.Millisecond
 	best := time.Hour
@@ -41,7 +40,7 @@ func TestFirstSession(t *testing.T) {
 	}
 }
 
-// Close leaves no goroutine, whatever the server was doing.
+// Close leaves no goroutine in any state of the server's connections.
 func TestAThousandStartsAndStops(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	var heaps [2]int64
@@ -84,7 +83,7 @@ func startAndStop(t *testing.T, n int) {
 	switch n % 4 {
 	case 0: // a request is on its way
 		memory.send(zkserver.OpSetData, rec{}.str("/e").str("x").i32(-1))
-	case 1: // a connection has said nothing yet
+	case 1: // a connection has sent nothing yet
 		nc, err := net.Dial("tcp", addr.String())
 		if err != nil {
 			t.Fatal(err)

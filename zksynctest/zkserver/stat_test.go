@@ -8,7 +8,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// A new server has the system znodes of a real one with the same Stats and ACLs.
+// A new server has the system znodes of a real server with the same Stats and ACLs.
 func TestFreshTree(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -32,7 +32,7 @@ func TestFreshTree(t *testing.T) {
 	})
 }
 
-// The fields of a Stat change with each operation as those of a real server do.
+// The fields of a Stat change with each operation like in a real server.
 func TestStat(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 20*time.Second) // zxid 1

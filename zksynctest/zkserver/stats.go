@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// packetStats counts what goes over one connection, or over all of an endpoint. Guarded
-// by the server's mu, as is all in this file.
+// packetStats counts the packets of one connection, or of an endpoint. The server's mu guards all
+// types of this file.
 type packetStats struct {
 	received, sent int64
 	latency        latencyStats
 }
 
-// latencyStats is in whole milliseconds. What no fault delays takes none.
+// latencyStats is in whole milliseconds. A request that no fault delays takes 0 ms.
 type latencyStats struct{ min, max, total, count int64 }
 
 func (l *latencyStats) add(d time.Duration) {
@@ -26,8 +26,7 @@ func (l *latencyStats) add(d time.Duration) {
 	l.count++
 }
 
-// average has at most four digits behind the point, and at least one, as Java
-// writes it.
+// average formats the mean with one to four digits after the decimal point, like Java.
 func (l *latencyStats) average() string {
 	avg := 0.0
 	if l.count > 0 {
@@ -40,11 +39,11 @@ func (l *latencyStats) average() string {
 	return text
 }
 
-// connStats is what cons shows of a connection.
+// connStats is the data of a connection that cons prints.
 type connStats struct {
 	packetStats
-	lastOp   OpCode // 0 if there was none
-	lastXid  int32  // -1 if there was none that counts
+	lastOp   OpCode // 0 before the first request
+	lastXid  int32  // -1 before the first request with a non-negative xid
 	lastZxid int64
 	lastTime time.Time
 	lastMs   int64
@@ -52,7 +51,7 @@ type connStats struct {
 
 func newConnStats() connStats { return connStats{lastXid: -1, lastZxid: -1} }
 
-// opAbbreviations are the names that cons has for the last operation.
+// opAbbreviations has the names of operations in cons.
 var opAbbreviations = map[OpCode]string{
 	OpConnect: "SESS", OpPing: "PING", OpMulti: "MULT", OpMultiRead: "MLTR",
 	OpCreate: "CREA", OpCreate2: "CREA", OpCreateContainer: "CREA", OpCreateTTL: "CREA",

@@ -19,11 +19,10 @@ var (
 	stormWatches = flag.Int("watches", 100_000, "how many watches TestMillionsOfWatches has")
 )
 
-// slowestAnswer is a generous bound for what a client waits for during an attack, on a
-// machine that is busy with other things.
+// slowestAnswer is a generous bound of the time to an answer during an attack, on a busy machine.
 const slowestAnswer = 10 * time.Second
 
-// beside asks over and over while attack runs, and fails if an answer takes too long.
+// beside sends requests repeatedly while attack runs, and fails if an answer takes too long.
 func beside(t *testing.T, r *raw, attack func()) (slowest time.Duration) {
 	t.Helper()
 	done := make(chan struct{})
@@ -46,7 +45,7 @@ func beside(t *testing.T, r *raw, attack func()) (slowest time.Duration) {
 	}
 }
 
-// requests has each kind of request once, whole.
+// requests returns one valid frame of each kind of request.
 func requests() (list []rec) {
 	ask := func(op zkserver.OpCode, body rec) {
 		list = append(list, append(rec{}.i32(1, int32(op)), body...))
@@ -81,7 +80,7 @@ func requests() (list []rec) {
 	return list
 }
 
-// damage makes something else of a frame.
+// damage returns a damaged copy of a frame.
 func damage(rng *rand.Rand, frame rec) rec {
 	b := append(rec(nil), frame...)
 	for range 1 + rng.IntN(3) {
@@ -109,8 +108,8 @@ func damage(rng *rand.Rand, frame rec) rec {
 	return b
 }
 
-// hostile sends frames until the server has got so many, over as many connections as that
-// takes, and mostly reads what comes back. The length before a frame is wrong now and then.
+// hostile sends frames until the server has received the given number, over as many connections as
+// necessary, and usually reads the answers. Some frames have a wrong length prefix.
 func hostile(t *testing.T, s *zkserver.Server, seed uint64, until int64) {
 	rng, kinds := rand.New(rand.NewPCG(seed, 5)), requests()
 	pool := make([]rec, 1024)
@@ -131,12 +130,12 @@ func hostile(t *testing.T, s *zkserver.Server, seed uint64, until int64) {
 		if rng.IntN(10) == 0 {
 			begin = damage(rng, hello)
 		}
-		_ = nc.SetWriteDeadline(time.Now().Add(5 * time.Second)) // of those that do not read
+		_ = nc.SetWriteDeadline(time.Now().Add(5 * time.Second)) // for connections whose answers this client does not read
 		b := append(rec{}.i32(int32(len(begin))), begin...)
 		frames := 1 + rng.IntN(200)
 		for range frames {
 			f := kinds[rng.IntN(len(kinds))]
-			if rng.IntN(8) == 0 { // many of these end the connection
+			if rng.IntN(8) == 0 { // many damaged frames end the connection
 				k := rng.IntN(len(pool))
 				f = pool[k]
 				pool[k] = damage(rng, kinds[rng.IntN(len(kinds))])
@@ -158,9 +157,8 @@ func hostile(t *testing.T, s *zkserver.Server, seed uint64, until int64) {
 	}
 }
 
-// Hostile clients that send damaged frames, by the million
-// with -frames, neither end the server nor make it keep memory or goroutines, and that
-// another client is served all the time.
+// Hostile clients that send damaged frames neither end the server nor make it keep memory or
+// goroutines, and another client is served all the time. -frames sets the number of frames.
 func TestStormOfFrames(t *testing.T) {
 	s := start(t, zkserver.Config{ExtendedTypes: true, FourLetterWords: []string{"*"}, EnforceQuota: true, OpsKept: 1000, TickTime: 100 * time.Millisecond, MaxSessionTimeout: 40 * time.Second})
 	if err := s.Create("/beside", nil); err != nil {
@@ -200,15 +198,15 @@ func TestStormOfFrames(t *testing.T) {
 	}
 	grown := heap() - before
 	t.Logf("%d frames, slowest answer %v, %d bytes more", *stormFrames, slowest, grown)
-	// What they created stays; a znode is one frame.
+	// The znodes that they created stay; each frame creates at most one.
 	if grown > 16<<20+int64(*stormFrames)*40 {
 		t.Errorf("%d bytes are left", grown)
 	}
 }
 
-// Watches, by the million with -watches, take memory
-// in proportion, about 250 bytes and the path each, that another client is served while
-// they are set, and while they fire, and that nothing is left of them.
+// Watches take memory in proportion to their number, about 250 bytes and the path each, and no
+// memory after their end. Another client is served while the watches are set and while they fire.
+// -watches sets the number of watches.
 func TestMillionsOfWatches(t *testing.T) {
 	s := start(t, zkserver.Config{OpsKept: 1})
 	if err := s.Create("/beside", nil); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// Close leaves nothing of clients that were at work while faults struck them. They are raw, because the stock client
-// has data races of its own when it reconnects.
+// Close leaves nothing of clients that were active while faults struck them. The test uses raw
+// clients, because the stock client has data races when it reconnects.
 func TestFaultsUnderLoad(t *testing.T) {
 	for seed := range uint64(3) {
 		bounds.Bubble(t, func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestFaultsUnderLoad(t *testing.T) {
 			}
 			work.Go(func() { torment(s, rand.New(rand.NewPCG(seed, 100)), end) })
 			work.Wait()
-			// Whoever lost its session without closing it has expired by then.
+			// Sessions that were lost without a closeSession have expired by then.
 			time.Sleep(time.Minute)
 			if got := s.Sessions(); len(got) != 0 {
 				t.Errorf("sessions left: %+v", got)
@@ -42,8 +42,8 @@ func TestFaultsUnderLoad(t *testing.T) {
 	}
 }
 
-// churn connects again and again until end, to the same session for as long as it
-// is there, and leaves ephemerals and watches.
+// churn connects repeatedly until end, to the same session while it exists, and leaves ephemerals
+// and watches.
 func churn(t *testing.T, s *zkserver.Server, rng *rand.Rand, end time.Time) {
 	var id int64
 	var password string

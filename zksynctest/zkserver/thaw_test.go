@@ -14,8 +14,8 @@ var thawOrders = []zkserver.ThawOrder{
 	zkserver.RequestsFirst, zkserver.RequestsDuringSweep, zkserver.RequestsAfterMark, zkserver.SweepFirst,
 }
 
-// SetThawOrder chooses whether a leader that was frozen handles requests or ends sessions first. A forwarded
-// transaction that comes first is answered, and its session expires all the same.
+// SetThawOrder chooses whether a leader that was frozen handles requests or ends sessions first. A
+// forwarded transaction that comes first is answered, but its session expires.
 func TestATransactionRacesTheSweep(t *testing.T) {
 	const timeout = 4 * time.Second
 	type outcome struct {
@@ -30,7 +30,7 @@ func TestATransactionRacesTheSweep(t *testing.T) {
 		name     string
 		endpoint int
 		pause    time.Duration
-		want     []outcome // in thawOrders
+		want     []outcome // one for each of thawOrders
 	}{
 		{"over a follower for T/4", 1, timeout / 4, []outcome{fine, fine, fine, fine}},
 		{"over the leader for T/4", 3, timeout / 4, []outcome{fine, fine, fine, fine}},
@@ -45,7 +45,7 @@ func TestATransactionRacesTheSweep(t *testing.T) {
 					r, watcher := at(t, s, c.endpoint, timeout), at(t, s, 2, 40*time.Second)
 					r.create("/e", 1)
 					watcher.want(0, zkserver.OpExists, watchRec("/e"))
-					time.Sleep(2500 * time.Millisecond) // the leader heard of it at 0 s or 1 s
+					time.Sleep(2500 * time.Millisecond) // the leader last heard of the session at 0 s or 1 s
 					s.SetThawOrder(order)
 					s.Endpoint(3).Freeze()
 					r.send(zkserver.OpSetData, setRec("/"))
@@ -79,7 +79,8 @@ func TestATransactionRacesTheSweep(t *testing.T) {
 	}
 }
 
-// While a leader is about to end sessions, it refuses their writes and the reconnects of their clients.
+// While a leader is about to end sessions, it refuses writes of these sessions and reconnects of
+// their clients.
 func TestWritesDuringTheSweep(t *testing.T) {
 	ensemble(t, 3, zkserver.Config{SyncLimit: 20}, func(t *testing.T, s *zkserver.Server) {
 		r, closes, comes := at(t, s, 1, 4*time.Second), at(t, s, 1, 4*time.Second), at(t, s, 2, 4*time.Second)
@@ -123,7 +124,7 @@ func TestWritesDuringTheSweep(t *testing.T) {
 	})
 }
 
-// SetThawOrder panics for a value that is no ThawOrder.
+// SetThawOrder panics for an unknown value.
 func TestThawOrderThatIsNone(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		defer func() {
@@ -153,7 +154,7 @@ func TestTouchesWhileTheLeaderIsFrozenComeTooLate(t *testing.T) {
 			if list := s.Sessions(); len(list) != 1 || list[0].ID != other.id {
 				t.Fatalf("%+v, want the session of 12s alone", list)
 			}
-			// That of the other session came at 8 s, and makes it good until 22 s.
+			// The touch of the other session came at 8 s, so that it lives until 22 s.
 			time.Sleep(12 * time.Second)
 			if len(s.Sessions()) != 1 {
 				t.Fatal("the report after the freeze was lost")
@@ -163,7 +164,7 @@ func TestTouchesWhileTheLeaderIsFrozenComeTooLate(t *testing.T) {
 	}
 }
 
-// A ping of the leader that is due right after its freeze does not come before the sweep.
+// A ping of the leader that is due directly after its freeze does not come before the sweep.
 func TestAPingRightAfterTheFreezeComesTooLate(t *testing.T) {
 	ensemble(t, 3, zkserver.Config{SyncLimit: 20}, func(t *testing.T, s *zkserver.Server) {
 		r := at(t, s, 1, 4*time.Second)
@@ -181,8 +182,8 @@ func TestAPingRightAfterTheFreezeComesTooLate(t *testing.T) {
 	})
 }
 
-// A single server that was frozen handles requests or ends sessions first, as SetThawOrder says, and its own clients
-// touch.
+// A standalone server that was frozen handles requests or ends sessions first, as SetThawOrder
+// says, and requests of its own clients touch their sessions.
 func TestASingleServerRacesTheSweep(t *testing.T) {
 	for _, order := range thawOrders {
 		inBubble(t, func(t *testing.T, s *zkserver.Server) {
@@ -208,8 +209,8 @@ func TestASingleServerRacesTheSweep(t *testing.T) {
 	}
 }
 
-// A leader whose followers are frozen commits nothing. It answers what it knows by
-// itself, and the rest when a follower goes on.
+// A leader whose followers are frozen commits nothing. It answers requests that need no follower,
+// and the other requests when a follower resumes.
 func TestALeaderWhoseFollowersAreFrozen(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		a, b := at(t, s, 3, 40*time.Second), at(t, s, 3, 40*time.Second)

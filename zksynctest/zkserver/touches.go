@@ -2,15 +2,14 @@ package zkserver
 
 import "time"
 
-// touch tells the leader that c's session is alive, if c's server can, and reports
-// whether the leader has the session. At the leader itself that happens at once. A
-// follower keeps the touch for its next report: requests that it forwards touch
-// nothing at the leader.
+// touch tells the leader that c's session is alive, if c's server can reach the leader, and reports
+// whether the leader has the session. A touch at the leader takes effect at once. A follower keeps
+// the touch for its next report; requests that it forwards touch nothing at the leader.
 func (c *conn) touch(l *leadership, now time.Time) bool {
 	s := c.s
 	switch {
 	case l == nil:
-		return true // nobody hears of it, and so nobody objects
+		return true // no leader can say that the session has ended
 	case c.ep == l.leader:
 		bucket := l.sessions.touch(c.sess.id, c.timeout, s.elapsed(now))
 		s.planSweep(l, bucket)
@@ -20,7 +19,7 @@ func (c *conn) touch(l *leadership, now time.Time) bool {
 	return true
 }
 
-// note puts a touch into the table of follower e.
+// note records a touch at follower e.
 func (l *leadership) note(e *Endpoint, id int64, timeout time.Duration) {
 	e.touches[id] = touched{timeout, e.touches[id].times + 1}
 	if l.ping == nil && !l.overduePing {
@@ -30,8 +29,7 @@ func (l *leadership) note(e *Endpoint, id int64, timeout time.Duration) {
 	}
 }
 
-// noteCreated puts the touches into the tables of the followers that the commit of a
-// new session leaves there.
+// noteCreated records the touches that the commit of a new session leaves at the followers.
 func (l *leadership) noteCreated(sess *session) {
 	for _, e := range l.en.endpoints {
 		if e != l.leader && l.has(e) && e.thaw == nil {
@@ -40,8 +38,8 @@ func (l *leadership) noteCreated(sess *session) {
 	}
 }
 
-// pingAfter has the leader ask its followers for their touches after d. It has a
-// timer only while some follower has touches to report.
+// pingAfter makes the leader ask its followers for their touches after d. The timer runs only while
+// some follower has touches to report.
 func (l *leadership) pingAfter(d time.Duration) {
 	var t *timer
 	t = l.en.s.afterFunc(d, func() {
@@ -60,16 +58,16 @@ func (l *leadership) pingAfter(d time.Duration) {
 			l.pingAfter(time.Duration(grace) * time.Millisecond)
 			return
 		}
-		// Whether a report or the sweep comes first at one instant is open with real
-		// servers, whose clocks for the two are not aligned. Here the sweep does.
+		// In a real server the clocks of the reports and of the sweep are not aligned, so either
+		// may come first at one instant. Here the sweep comes first.
 		s.sweep(time.Now())
 		l.pingAll()
 	})
 	l.ping = t
 }
 
-// pingAll has all followers report. A follower that is frozen answers as soon as it
-// goes on, ahead of all that it does then.
+// pingAll makes all followers report. A frozen follower reports as soon as it resumes, before any
+// other action.
 func (l *leadership) pingAll() {
 	for _, e := range l.en.endpoints {
 		switch {
@@ -82,7 +80,7 @@ func (l *leadership) pingAll() {
 	}
 }
 
-// report gives the leader what follower e has heard since its last report.
+// report passes the touches of follower e since its last report to the leader.
 func (l *leadership) report(e *Endpoint) {
 	s := l.en.s
 	now := s.elapsed(time.Now())
@@ -95,18 +93,17 @@ func (l *leadership) report(e *Endpoint) {
 	clear(e.touches)
 }
 
-// forgetTouches loses what the leader was not told yet.
+// forgetTouches drops the touches that were not reported yet.
 func (e *Endpoint) forgetTouches() {
 	clear(e.touches)
 	e.overdue = false
 }
 
-// LoseTouches makes followers lose one touch of session id with each report to
-// their leader, until it is switched off. With real servers a race does so: a touch
-// that a follower notes while it takes its table away for a report is in neither
-// table. A session that was heard of once since the last report is not reported
-// then; a session that was heard of twice is. Touches at the leader itself, new
-// connections and new sessions are not lost.
+// LoseTouches makes followers lose one touch of session id with each report to their leader, until
+// it is switched off. A race in real servers has this effect: a touch that a follower records while
+// it swaps its table for a report is in neither table. A session with one touch since the last
+// report is then not reported; a session with two touches is reported. Touches at the leader
+// itself, new connections and new sessions are not lost.
 func (s *Server) LoseTouches(id int64, on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

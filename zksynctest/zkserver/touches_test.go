@@ -8,25 +8,25 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// expiresAt waits for the end of the one session of s, and returns when that was, from
-// the beginning of the bubble.
+// expiresAt waits for the end of the only session of s, and returns the time of the end since
+// began.
 func expiresAt(t *testing.T, s *zkserver.Server, began time.Time) time.Duration {
 	t.Helper()
 	for len(s.Sessions()) > 0 {
 		if time.Sleep(100 * time.Millisecond); time.Since(began) > time.Minute {
 			t.Fatal("the session does not expire")
 		}
-		synctest.Wait() // for what happens at this very moment
+		synctest.Wait() // for the other actions of this instant
 	}
 	return time.Since(began)
 }
 
-// The leader hears of a session at once from its own clients and from reconnects, and of everything else with the
-// reports of its followers. Whatever else a follower hears of a session, forwarded requests included, reaches the
-// leader with the follower's next report, or never.
+// The leader hears of a session at once from its own clients and from reconnects. All other touches
+// at a follower, forwarded requests included, reach the leader with the follower's next report, or
+// never.
 func TestWhatTouchesASession(t *testing.T) {
-	// The followers report at 1 s, which makes the session good until 6 s. A touch at
-	// 1.6 s makes it good until 8 s.
+	// The followers report at 1 s; the session then lives until 6 s. With a touch at 1.6 s it lives
+	// until 8 s.
 	const silent, touched = 6 * time.Second, 8 * time.Second
 	request := func(op zkserver.OpCode, body []byte) func(*zkserver.Server, *raw, int) {
 		return func(_ *zkserver.Server, r *raw, _ int) { r.want(0, op, body) }
@@ -40,7 +40,7 @@ func TestWhatTouchesASession(t *testing.T) {
 		name     string
 		endpoint int
 		do       func(*zkserver.Server, *raw, int)
-		cut      bool // the follower, before its next report
+		cut      bool // cut off the follower before its next report
 		want     time.Duration
 	}{
 		{"nothing", 1, func(*zkserver.Server, *raw, int) {}, false, silent},
@@ -80,13 +80,13 @@ func TestWhatTouchesASession(t *testing.T) {
 	}
 }
 
-// The commit of a new session leaves a touch at every follower, which they report.
+// The commit of a new session leaves a touch at every follower, which the followers report.
 func TestEveryFollowerReportsANewSession(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		three(t, func(t *testing.T, s *zkserver.Server) {
 			began := time.Now()
 			time.Sleep(1400 * time.Millisecond)
-			at(t, s, 3, 4500*time.Millisecond) // good until 6 s, and until 8 s by a report at 2 s
+			at(t, s, 3, 4500*time.Millisecond) // lives until 6 s, and until 8 s with a report at 2 s
 			want := 8 * time.Second
 			if cut {
 				want = 6 * time.Second
@@ -105,8 +105,8 @@ func TestEveryFollowerReportsANewSession(t *testing.T) {
 	}
 }
 
-// LoseTouches loses one touch of a session with each report: of two in the same half
-// tick one gets through.
+// LoseTouches loses one touch of a session with each report: one of two touches in the same half
+// tick is reported.
 func TestLoseTouches(t *testing.T) {
 	for pings, want := range []time.Duration{6 * time.Second, 6 * time.Second, 8 * time.Second, 8 * time.Second} {
 		three(t, func(t *testing.T, s *zkserver.Server) {
@@ -135,7 +135,7 @@ func TestLoseTouches(t *testing.T) {
 	})
 }
 
-// Sessions live and expire with ticks from half their timeout to a twentieth of it.
+// Sessions live and expire correctly with ticks from half their timeout to a twentieth of it.
 func TestTicksFromHalfTheTimeoutToATwentieth(t *testing.T) {
 	const timeout = 6 * time.Second
 	for parts := time.Duration(2); parts <= 20; parts++ {
@@ -164,8 +164,8 @@ func TestTicksFromHalfTheTimeoutToATwentieth(t *testing.T) {
 	}
 }
 
-// SetSessionTimeouts changes the timeouts that an endpoint grants: a leader counts with the timeout that was negotiated
-// last, and the next leader with the timeout with which the session was created.
+// SetSessionTimeouts changes the timeouts that an endpoint grants: a leader uses the timeout that
+// was negotiated last, and the next leader uses the timeout with which the session was created.
 func TestTheNextLeaderCountsWithTheFirstTimeout(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		r := at(t, s, 1, 40*time.Second)
@@ -185,8 +185,8 @@ func TestTheNextLeaderCountsWithTheFirstTimeout(t *testing.T) {
 			t.Fatalf("expired %v after the next leader began, want 40s to 42s", at)
 		}
 	})
-	// With the leader of the reconnect, and with a leader that hears of the session over
-	// such a connection, the shorter timeout counts.
+	// The shorter timeout counts with the leader of the reconnect, and with a leader that hears of
+	// the session over such a connection.
 	for _, endpoint := range []int{2, 3} {
 		for _, pings := range []int{0, 1} {
 			three(t, func(t *testing.T, s *zkserver.Server) {
@@ -210,7 +210,7 @@ func TestTheNextLeaderCountsWithTheFirstTimeout(t *testing.T) {
 	}
 }
 
-// SetSessionTimeouts refuses invalid bounds and leaves the old ones in force.
+// SetSessionTimeouts refuses invalid bounds and keeps the old bounds.
 func TestSetSessionTimeoutsRefusesNonsense(t *testing.T) {
 	three(t, func(t *testing.T, s *zkserver.Server) {
 		for _, bounds := range [][2]time.Duration{{0, time.Second}, {-1, 1}, {2, 1}, {time.Second, 1 << 62}} {

@@ -6,23 +6,21 @@ import (
 	"time"
 )
 
-// sessionTracker is what one leader knows about the sessions: when each of them
-// expires unless the leader hears of it again, and at which endpoint it is. Times
-// are in milliseconds of the server's clock.
+// sessionTracker is one leader's knowledge of the sessions: when each session expires without a
+// further touch, and which endpoint owns it. Times are in milliseconds of the server's clock.
 type sessionTracker struct {
 	tick    int64
 	tracked map[int64]*trackedSession
 	buckets map[int64]map[int64]*trackedSession
-	// picked has the sessions that a sweep is going to end, whatever the leader hears of
-	// them now.
+	// picked has the sessions that a sweep is about to end, even if they are touched now.
 	picked []*trackedSession
 }
 
 type trackedSession struct {
 	sess    *session
-	bucket  int64     // when it expires
-	owner   *Endpoint // to which its client connected last; nil if nobody has asked yet
-	closing bool      // its end is proposed, or about to be
+	bucket  int64     // time of expiry
+	owner   *Endpoint // endpoint of its latest connection; nil before the first one
+	closing bool      // its end is proposed, or about to be proposed
 }
 
 func newSessionTracker(tick time.Duration) sessionTracker {
@@ -33,13 +31,13 @@ func newSessionTracker(tick time.Duration) sessionTracker {
 	}
 }
 
-// track begins with a session, which has its full timeout from now on.
+// track adds a session with its full timeout from now on.
 func (t *sessionTracker) track(sess *session, owner *Endpoint, now int64) {
 	t.tracked[sess.id] = &trackedSession{sess: sess, owner: owner}
 	t.touch(sess.id, sess.timeout, now)
 }
 
-// find returns a session that is neither closing nor over, or nil.
+// find returns a session that is neither closing nor ended, or nil.
 func (t *sessionTracker) find(id int64) *trackedSession {
 	if ts := t.tracked[id]; ts != nil && !ts.closing {
 		return ts
@@ -47,10 +45,9 @@ func (t *sessionTracker) find(id int64) *trackedSession {
 	return nil
 }
 
-// touch moves the session to the bucket in which it expires unless the leader hears
-// of it again: the first multiple of the tick after timeout from now. The timeout
-// is that of the connection over which the session was heard of. touch returns the
-// bucket, or 0 if the session is not alive.
+// touch moves the session to the bucket in which it expires without a further touch: the first
+// multiple of the tick after now plus timeout. The timeout is the timeout of the touching
+// connection. touch returns the bucket, or 0 if the session is not alive.
 func (t *sessionTracker) touch(id int64, timeout time.Duration, now int64) int64 {
 	ts := t.find(id)
 	if ts == nil {
@@ -79,7 +76,7 @@ func (t *sessionTracker) unlist(ts *trackedSession) {
 	}
 }
 
-// forget ends with a session that is over.
+// forget removes an ended session.
 func (t *sessionTracker) forget(id int64) {
 	if ts := t.tracked[id]; ts != nil {
 		t.unlist(ts)
@@ -87,7 +84,7 @@ func (t *sessionTracker) forget(id int64) {
 	}
 }
 
-// next is the earliest bucket, 0 if there is none.
+// next returns the earliest bucket, or 0 if there is none.
 func (t *sessionTracker) next() int64 {
 	next := int64(0)
 	for bucket := range t.buckets {
@@ -115,8 +112,8 @@ func (t *sessionTracker) expired(now int64) []*trackedSession {
 	return list
 }
 
-// mayAsk reports whether a connection at e is where the session is. The first
-// endpoint that asks a leader for a session owns it.
+// mayAsk reports whether endpoint e owns the session. The first endpoint that asks a leader for a
+// session owns it.
 func (t *sessionTracker) mayAsk(id int64, e *Endpoint) bool {
 	ts := t.tracked[id]
 	if ts == nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Traffic is kept for every living session, and for a bounded number of ended ones.
+// The server keeps the Traffic of every live session, and of a bounded number of ended sessions.
 func TestTrafficForgets(t *testing.T) {
 	var l trafficLog
 	living := map[int64]*session{}

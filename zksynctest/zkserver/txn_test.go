@@ -9,7 +9,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// ask is a request and the code it is to be answered with.
+// ask is a request and its expected code.
 type ask struct {
 	name string
 	op   zkserver.OpCode
@@ -77,8 +77,8 @@ func TestCreateChecksInOrder(t *testing.T) {
 	})
 }
 
-// Each form of create accepts and refuses kinds of znodes and TTLs as a real server does, and Dump shows the tree with
-// them.
+// Each form of create accepts and refuses kinds of znodes and TTLs like a real server, and Dump
+// shows the resulting tree.
 func TestCreateKinds(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		s := start(t, zkserver.Config{ExtendedTypes: true})
@@ -181,7 +181,7 @@ func TestReadsCheckInOrder(t *testing.T) {
 	})
 }
 
-// Writes that fail take a zxid exactly where those of a real server do.
+// Failed writes take a zxid exactly in the cases in which a real server takes one.
 func TestZxidsAreTakenByFailedWrites(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)
@@ -214,7 +214,8 @@ func TestZxidsAreTakenByFailedWrites(t *testing.T) {
 	})
 }
 
-// Sequence numbers are those of a real server, overflow as those do, and continue from SetNextSequence.
+// Sequence numbers are the numbers of a real server, overflow in the same way, and continue from
+// SetNextSequence.
 func TestSequence(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// SessionInfo is what the server knows about a session.
+// SessionInfo describes a session of the server.
 type SessionInfo struct {
 	ID         int64
-	Timeout    time.Duration // as negotiated over its latest connection
+	Timeout    time.Duration // as negotiated on the latest connection
 	Connected  bool
 	Ephemerals []string // paths, sorted
 }
 
-// Sessions lists the sessions that live, by their id.
+// Sessions lists the live sessions in the order of their ids.
 func (s *Server) Sessions() []SessionInfo {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,7 +31,7 @@ func (s *Server) Sessions() []SessionInfo {
 	return list
 }
 
-// Watches is the number of watches on the server.
+// Watches returns the number of watches on the server.
 func (s *Server) Watches() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,7 +42,7 @@ func (s *Server) Watches() int {
 	return n
 }
 
-// WatchesOf is the number of watches of a session's connections.
+// WatchesOf returns the number of watches of a session's connections.
 func (s *Server) WatchesOf(id int64) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,8 +55,8 @@ func (s *Server) WatchesOf(id int64) int {
 	return n
 }
 
-// Traffic is what a session has cost so far. Sessions that are over are remembered
-// for a while.
+// Traffic returns the traffic of a session so far. The server remembers the traffic of a bounded
+// number of ended sessions.
 func (s *Server) Traffic(id int64) Traffic {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,15 +67,15 @@ func (s *Server) Traffic(id int64) Traffic {
 	return Traffic{Requests: t.requests.Load(), BytesIn: t.in.Load(), BytesOut: t.out.Load()}
 }
 
-// Zxid is the latest transaction.
+// Zxid returns the zxid of the latest transaction.
 func (s *Server) Zxid() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.data.Latest()
 }
 
-// Dump shows the tree for people: a line for each znode but the server's own below
-// /zookeeper, sorted by path.
+// Dump returns the tree as text: one line per znode, sorted by path, without the server's own
+// znodes below /zookeeper.
 func (s *Server) Dump() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

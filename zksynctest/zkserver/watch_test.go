@@ -92,7 +92,7 @@ func TestEventsCarryTheZxidOfTheirTransaction(t *testing.T) {
 	})
 }
 
-// setWatches reports what changed since the zxid that it names, and arms the other watches.
+// setWatches reports changes since the zxid that it names, and arms the other watches.
 func TestSetWatches(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *zkserver.Server) {
 		r := session(t, s, 0)

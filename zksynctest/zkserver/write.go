@@ -8,8 +8,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
-// performWrite executes an operation that takes a zxid, and fires the watches it trips
-// before its answer is queued.
+// performWrite executes an operation that takes a zxid, and fires the triggered watches before its
+// answer is queued.
 func (c *conn) performWrite(r *jute.Request, now time.Time) result {
 	s := c.s
 	if r.Op == OpCloseSession {
@@ -17,11 +17,11 @@ func (c *conn) performWrite(r *jute.Request, now time.Time) result {
 		return result{zxid: s.data.Zxid, hangUp: true}
 	}
 	if r.Bad && r.Op == OpReconfig {
-		return result{code: ErrMarshalling, zxid: s.en.zxidOf(c.rep)} // of all writes, it is read before it counts
+		return result{code: ErrMarshalling, zxid: s.en.zxidOf(c.rep)} // reconfig is the only write that is decoded before it takes a zxid
 	}
 	if r.Op == OpMulti && slices.ContainsFunc(r.Subs, func(sub jute.Request) bool { return sub.Null }) {
-		// A real server falls over it after it has taken the zxid, and answers an
-		// error with the record of an empty multi.
+		// A real server fails on a null operation after it has taken the zxid, and answers an error
+		// with the record of an empty multi.
 		s.data.Waste()
 		c.reply = jute.AppendMultiHeader(c.reply, jute.OpError, true, -1)
 		return result{code: ErrMarshalling, zxid: s.data.Zxid, whole: true}
@@ -62,7 +62,7 @@ func (c *conn) writeOne(t *tree.Txn, r *jute.Request) Code {
 		}
 		return t.Delete(r.Path, r.Version)
 	case OpDeleteContainer:
-		return ErrBadArguments // only the server itself can name one
+		return ErrBadArguments // only the server itself can use a valid deleteContainer
 	case OpSetData:
 		n, code := t.SetData(r.Path, r.Data, r.Version)
 		if code != jute.OK {
@@ -80,8 +80,8 @@ func (c *conn) writeOne(t *tree.Txn, r *jute.Request) Code {
 		if code != jute.OK {
 			return code
 		}
-		// Within a multi a check answers nothing; on its own a real server has no
-		// sensible answer, so the Stat it seems to have meant is given.
+		// In a multi a check has no answer. A single check has no sensible answer in a real server
+		// either; this server answers the Stat that was probably intended.
 		if !t.Multi {
 			c.reply = n.AppendStat(c.reply)
 		}
@@ -89,8 +89,8 @@ func (c *conn) writeOne(t *tree.Txn, r *jute.Request) Code {
 	return jute.OK
 }
 
-// multi applies all its operations or none. A failed one is told by the results,
-// not by the header of the reply; but one that makes no sense fails the request.
+// multi applies all its operations or none. The results report a failed operation; the header of
+// the reply reports success. A malformed operation fails the whole request.
 func (c *conn) multi(t *tree.Txn, r *jute.Request) Code {
 	s := c.s
 	start, failed := len(c.reply), -1

@@ -28,7 +28,7 @@ const (
 	attackMemory  = 1500 << 20
 )
 
-// request is a frame with a header.
+// request returns a frame with a header.
 func request(op int32, body []byte) []byte {
 	b := binary.BigEndian.AppendUint32(nil, uint32(8+len(body)))
 	b = binary.BigEndian.AppendUint32(append(b, 0, 0, 0, 1), uint32(op))
@@ -39,7 +39,7 @@ func text(b []byte, s string) []byte {
 	return append(binary.BigEndian.AppendUint32(b, uint32(len(s))), s...)
 }
 
-// attacker is a connection with a session.
+// attacker opens a connection with a session.
 func attacker(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	nc, err := net.Dial("tcp", addr)
@@ -106,7 +106,7 @@ var attacks = []struct {
 				_, _ = nc.Write(read)
 			}
 		}
-		for range 500 { // while the server answers as far as it does
+		for range 500 { // as long as the server answers
 			if _, _, err := s.Exists(t.Context(), "/"); err != nil {
 				t.Error(err)
 				break
@@ -187,9 +187,9 @@ var attacks = []struct {
 	}},
 }
 
-// No attack ends the process, makes it take more memory than its
-// limits allow, or keeps another client waiting. With -v it prints the rows of the table
-// in docs/results.md, which used -attack 10.
+// No attack ends the process, makes it take more memory than its limits allow, or delays another
+// client beyond the bound. With -v the test prints the rows of the table in docs/results.md, which
+// used -attack 10.
 func TestAttacks(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("memory and processor time are read from /proc")
@@ -219,7 +219,7 @@ func TestAttacks(t *testing.T) {
 			slowest, usage := time.Duration(0), ""
 			for running := true; running; {
 				if p.peak() > 0 {
-					usage = p.usage() // a process that has ended has none
+					usage = p.usage() // a process that has ended has no usage
 				}
 				begin := time.Now()
 				asked, stop := context.WithTimeout(ctx, attackSlowest)
@@ -245,7 +245,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// peak is the most memory that the process has had, in bytes.
+// peak returns the maximum memory of the process so far, in bytes.
 func (p *process) peak() int {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	_, rest, _ := strings.Cut(string(b), "VmHWM:")
@@ -257,7 +257,7 @@ func (p *process) peak() int {
 	return kb << 10
 }
 
-// usage is the peak of memory and the processor time.
+// usage returns the peak memory and the processor time as text.
 func (p *process) usage() string {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
 	_, rest, _ := strings.Cut(string(b), ") ")

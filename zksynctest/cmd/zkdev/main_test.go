@@ -21,7 +21,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// asServer makes the test program the command, so that it can be killed.
+// asServer makes the test binary run as zkdev, so that a test can kill it.
 const asServer = "ZKSYNC_TEST_ZKDEV"
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// process is a zkdev in a process of its own.
+// process is a zkdev in its own process.
 type process struct {
 	t    *testing.T
 	cmd  *exec.Cmd
@@ -44,7 +44,7 @@ func launch(t *testing.T, args ...string) *process {
 	return launchBy(t, `exec "$0" "$@"`, args...)
 }
 
-// launchBy launches it by a line of the shell.
+// launchBy starts zkdev with a shell command line.
 func launchBy(t *testing.T, line string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, cmd: exec.Command("sh", append([]string{"-c", line, os.Args[0]}, args...)...), rest: make(chan string, 1)}
@@ -79,9 +79,8 @@ func launchBy(t *testing.T, line string, args ...string) *process {
 	return p
 }
 
-// The process goes on when it has no file
-// descriptors left for connections, and serves again when it has: 150 connections come,
-// and there are 100 descriptors.
+// The process survives when it has no file descriptors left for connections, and serves again when
+// it has some: 150 connections share 100 descriptors.
 func TestNoFileDescriptorsLeft(t *testing.T) {
 	p := launchBy(t, "ulimit -n 100; exec \"$0\" \"$@\"", "-listen", "127.0.0.1:0")
 	var conns []net.Conn
@@ -123,7 +122,7 @@ func (p *process) end(sig os.Signal) (string, int) {
 	return said, p.cmd.ProcessState.ExitCode()
 }
 
-// The data that a client wrote, and its session with its ephemeral, outlive kill -9 of zkdev.
+// The data that a client wrote, and its session with its ephemeral, survive kill -9 of zkdev.
 func TestDataOutlivesKill(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "zk.data")
 	p := launch(t, "-listen", "127.0.0.1:0", "-data", data)
@@ -203,9 +202,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// The members of an ensemble are at their own ports for
-// clients if those differ, and at ports that follow each other if not, or if -listen says
-// where.
+// The members of an ensemble listen on their own client ports if these differ, on consecutive ports
+// if not, and on the addresses of -listen if it is given.
 func TestAddresses(t *testing.T) {
 	members := func(ports ...string) (list []zkserver.ConfigServer) {
 		for i, port := range ports {

@@ -67,7 +67,7 @@ func await[T any](t *testing.T, ch <-chan T) T {
 	panic("not reached")
 }
 
-// must returns a value that came without an error.
+// must returns a value, and fails the test if there is an error.
 func must[T any](v T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()

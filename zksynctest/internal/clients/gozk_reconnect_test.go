@@ -9,10 +9,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// These tests have go-zookeeper's client connect again, while one goroutine of the
-// client reads Conn.lastZxid, which another goroutine writes, without a lock. The
-// race detector objects to this race of the client, so the tests only run without the
-// race detector.
+// These tests make go-zookeeper's client reconnect. During a reconnect one goroutine of the client
+// reads Conn.lastZxid while another goroutine writes it without a lock. The race detector reports
+// this race of the client, so the tests run only without the race detector.
 
 // reconnect breaks the connection and waits for the next one.
 func (c *goClient) reconnect() {
@@ -40,7 +39,7 @@ func TestGoAccess(t *testing.T) {
 		if err != nil || stat.Aversion != 0 || !slices.Equal(acl, zk.DigestACL(zk.PermAll, "me", "secret")) {
 			t.Errorf("%+v, %+v, %v", acl, stat, err)
 		}
-		owner.reconnect() // it has to say again who it is
+		owner.reconnect() // a new connection has to authenticate again
 		if stat := must(owner.SetACL("/mine", zk.WorldACL(zk.PermRead), 0))(t); stat.Aversion != 1 {
 			t.Errorf("%+v", stat)
 		}
@@ -109,7 +108,7 @@ func TestGoWatches(t *testing.T) {
 		change()
 		expect(data, made, children, gone)
 
-		// The watches that the client arms anew when it comes back.
+		// These watches are armed again when the client reconnects.
 		if err := writer.Delete("/made", -1); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +123,7 @@ func TestGoWatches(t *testing.T) {
 		change()
 		expect(data, made, children, gone)
 
-		// The watches that have missed a change meanwhile.
+		// These watches have missed a change in the meantime.
 		if err := writer.Delete("/made", -1); err != nil {
 			t.Fatal(err)
 		}

@@ -116,7 +116,7 @@ func TestGoLock(t *testing.T) {
 		const clients, turns = 3, 5
 		var (
 			wg      sync.WaitGroup
-			holders int // a race that the detector sees, if two hold the lock
+			holders int // without a lock, so that the race detector reports two simultaneous holders
 			total   int
 		)
 		conns := make([]*goClient, clients)
@@ -160,7 +160,7 @@ func TestGoFourLetterWords(t *testing.T) {
 		if ok := zk.FLWRuok([]string{addr}, patience); !slices.Equal(ok, []bool{true}) {
 			t.Errorf("ruok: %v", ok)
 		}
-		// The helper does not understand the line of its own connection, on any server.
+		// The helper cannot parse the line of its own connection, on any server.
 		cons, _ := zk.FLWCons([]string{addr}, patience)
 		if len(cons) != 1 {
 			t.Fatalf("cons: %+v", cons)

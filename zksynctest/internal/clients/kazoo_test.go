@@ -16,9 +16,8 @@ import (
 // kazooTime bounds a run of the Python program.
 const kazooTime = 3 * time.Minute
 
-// python finds an interpreter that has kazoo, or ends the test. The first interpreter
-// in PATH is often not the system's, and distributions package kazoo for the system's
-// interpreter.
+// python returns an interpreter that has kazoo, or skips the test. The first interpreter in PATH is
+// often not the system's interpreter, and distributions package kazoo for the system's interpreter.
 func python(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"/usr/bin/python3", "python3", "python"} {
@@ -34,7 +33,7 @@ func python(t *testing.T) string {
 	return ""
 }
 
-// missing skips a test for want of a program, or fails it where all must be there.
+// missing skips a test that lacks a program, or fails it if all programs are required.
 func missing(t *testing.T, what, remedy string) {
 	t.Helper()
 	if os.Getenv(zksynctest.RequireRealEnv) == "1" {
@@ -45,8 +44,8 @@ func missing(t *testing.T, what, remedy string) {
 		line, what, remedy, zksynctest.RequireRealEnv, line)
 }
 
-// onBoth runs a test on an embedded server and on a real one, both of which are
-// new, allow TTL nodes, and answer all four-letter words.
+// onBoth runs a test on a new embedded server and on a new real server. Both servers allow TTL
+// nodes and answer all four-letter words.
 func onBoth(t *testing.T, test func(t *testing.T, addr string)) {
 	t.Helper()
 	t.Run("zkserver", func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // shellTime bounds a run of the shell.
 const shellTime = 2 * time.Minute
 
-// shell finds the shell of Apache ZooKeeper, or ends the test.
+// shell returns the path of the shell of Apache ZooKeeper, or skips the test.
 func shell(t *testing.T) string {
 	t.Helper()
 	dir := "/usr/share/zookeeper"
@@ -33,7 +33,7 @@ func shell(t *testing.T) string {
 // thread of the shell prints, at any time), and remarks such as errors.
 type transcript struct{ results, events, remarks string }
 
-// runShell has the shell run commands, either those given to it or its arguments.
+// runShell makes the shell run the given commands or its arguments.
 func runShell(t *testing.T, path, addr, commands string, args ...string) transcript {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), shellTime)
@@ -66,8 +66,8 @@ func runShell(t *testing.T, path, addr, commands string, args ...string) transcr
 	return said
 }
 
-// sortRemoved sorts the events that one removewatches makes, which are in the order of
-// a map of Java's.
+// sortRemoved sorts the events of one removewatches, because their order is the order of a Java
+// map.
 func sortRemoved(events string) string {
 	lines := strings.SplitAfter(events, "\n")
 	for from := 0; from < len(lines); {
@@ -81,7 +81,8 @@ func sortRemoved(events string) string {
 	return strings.Join(lines, "")
 }
 
-// sortedList sorts a line that is a list: some are in the order of a set of Java's.
+// sortedList sorts a line that is a list, because the order of some lists is the order of a Java
+// set.
 func sortedList(line string) string {
 	inner, ok := strings.CutPrefix(strings.TrimSpace(line), "[")
 	inner, closed := strings.CutSuffix(inner, "]")
@@ -111,7 +112,7 @@ func TestShell(t *testing.T) {
 	onBoth(t, func(t *testing.T, addr string) {
 		session := runShell(t, path, addr, string(commands))
 		single := runShell(t, path, addr, "", "get", "-s", "/a")
-		single.events = "" // the shell may end before its thread has printed that it is connected
+		single.events = "" // the shell may end before its other thread prints that it is connected
 		said = append(said, session, single)
 		for _, want := range []string{"/a/s-0000000002", "dataLength = 4", "'digest,'u:Jq7wMyA/w2Vd5WIDAKdu4OIIFEQ=", "[/a/e, /a/se-0000000003]", "Auth scheme: User"} {
 			if !strings.Contains(session.results, want) {
@@ -131,7 +132,7 @@ func TestShell(t *testing.T) {
 		}
 	})
 	if len(said) < 4 {
-		return // one of them was skipped
+		return // a subtest was skipped
 	}
 	for i := range 2 {
 		for _, c := range []struct{ what, zkserver, real string }{

@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// zkdev builds zksynctest/cmd/zkdev and returns a function that starts a server on a
-// data file, at an address. That function returns the address and a function that
-// kills the server.
+// zkdev builds zksynctest/cmd/zkdev and returns a function that starts a server on a data file, at
+// an address. The returned function returns the address and a function that kills the server.
 func zkdev(t *testing.T) func(listen string) (addr string, kill func()) {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,8 +42,8 @@ func zkdev(t *testing.T) func(listen string) (addr string, kill func()) {
 	}
 }
 
-// The shell of Apache ZooKeeper reads its own writes from the next server on the same file, after kill
-// -9.
+// After kill -9, the shell of Apache ZooKeeper reads its own writes from the next server on the
+// same file.
 func TestShellOnZkdev(t *testing.T) {
 	t.Parallel()
 	path, start := shell(t), zkdev(t)

@@ -55,7 +55,7 @@ func (r *run) batch(first, last int) error {
 	if !closing {
 		return nil
 	}
-	// The ephemerals of a session go in no defined order.
+	// The order in which a session's ephemerals are deleted is unspecified.
 	if err := r.fence(); err != nil {
 		return err
 	}
@@ -76,8 +76,8 @@ func (r *run) batch(first, last int) error {
 	return nil
 }
 
-// awaitAnswer reads up to the answer to a step, and if that ends the connection, to
-// its end.
+// awaitAnswer reads until the answer to a step; if the step ends the connection, it reads until the
+// end.
 func (r *run) awaitAnswer(c *conn, i int) error {
 	s := &r.steps[i]
 	if s.op == doBytes {
@@ -118,8 +118,8 @@ const (
 	pingXid  = -2
 )
 
-// fence pings over every connection and reads until the answer, so that all earlier
-// frames have come.
+// fence sends a ping on every connection and reads until its answer, so that all earlier frames
+// have arrived.
 func (r *run) fence() error {
 	ping := record{}.i32(pingXid).i32(opCodes["ping"])
 	for _, c := range r.current {
@@ -148,7 +148,7 @@ func (r *run) fence() error {
 	return nil
 }
 
-// awaitEnd reads up to the end of a connection that is to come.
+// awaitEnd reads until the expected end of a connection.
 func (r *run) awaitEnd(c *conn) error {
 	for {
 		answer, err := c.read()
@@ -165,7 +165,7 @@ func (r *run) awaitEnd(c *conn) error {
 	}
 }
 
-// lost notes how a connection ended.
+// lost records the way in which a connection ended.
 func (r *run) lost(c *conn, err error) error {
 	f := frame{op: "closed"}
 	if errors.Is(err, os.ErrDeadlineExceeded) {

@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-// connectRequest is the first thing that a client says.
+// connectRequest is the first message of a client.
 type connectRequest struct {
 	zxid     int64
 	timeout  int32
-	session  int // its number, or one of the below
+	session  int // its number, or one of the constants below
 	password string
 	readonly string
 }
 
 const (
 	none     = -1
-	stranger = -2 // an id that nobody has
+	stranger = -2 // an id that no session has
 )
 
 func newSession() connectRequest {
 	return connectRequest{timeout: int32(sessionTimeout.Milliseconds()), session: none, readonly: "false"}
 }
 
-// connectStep opens a connection with the session that a line asks for.
+// connectStep opens a connection and asks for the session that a line names.
 func (r *run) connectStep(i int) error {
 	s := &r.steps[i]
 	q := newSession()
@@ -50,12 +50,12 @@ func (r *run) connectStep(i int) error {
 		return err
 	}
 	if r.out[c.number][0].op == "closed" {
-		return nil // before it looked at the session
+		return nil // the server closed the connection before it looked at the session
 	}
 	return r.awaitEnd(was)
 }
 
-// holder is the connection that a session has.
+// holder returns the open connection of a session.
 func (r *run) holder(session int) *conn {
 	for client, c := range r.current {
 		if !c.closed && r.owner[client] == session {

@@ -8,8 +8,8 @@ import (
 
 // frame is a message of a server, or an event of a connection, such as its end.
 type frame struct {
-	step   int    // the number of the line that it answers; events answer none
-	op     string // of that line, or event, connected, closed ...
+	step   int    // number of the line that it answers; events answer no line
+	op     string // name of the operation of that line, or event, connected, closed ...
 	zxid   string
 	err    int32
 	fields []string
@@ -26,7 +26,7 @@ func (f frame) String() string {
 	return strings.TrimSpace(head + " " + strings.Join(f.fields, " "))
 }
 
-// pathText puts ~ back.
+// pathText replaces the root of the run by ~.
 func (n *names) pathText(text string) string {
 	for _, front := range []string{`"`, `"` + quotaRoot} {
 		if inner, ok := strings.CutPrefix(text, front+n.root); ok {
@@ -95,19 +95,18 @@ func (n *names) decodeRecord(op string, r *reading) (fields []string) {
 		for range max(0, r.i32()) {
 			ids = append(ids, r.text()+":"+r.text())
 		}
-		slices.Sort(ids) // a set, to a real server
+		slices.Sort(ids) // a real server returns a set
 		add("ids", fmt.Sprint(ids))
 	}
 	return fields
 }
 
-// acl reads a list. The server replaces an entry of scheme auth by digests with the
-// same perms, in no defined order, so adjacent digests with the same perms are
-// sorted.
+// acl reads an ACL. The server replaces an entry of scheme auth by digests with the same perms, in
+// unspecified order, so acl sorts adjacent digests with the same perms.
 func (n *names) acl(r *reading) string {
 	count := r.i32()
 	var list []string
-	digests, kind := 0, "" // how many there are at the end, and of which kind
+	digests, kind := 0, "" // number of digests at the end, and their kind
 	for range max(0, count) {
 		if r.short {
 			break
@@ -124,7 +123,7 @@ func (n *names) acl(r *reading) string {
 	return fmt.Sprint(count, list)
 }
 
-// decodeMulti has a field for each result.
+// decodeMulti returns a field for each result.
 func (n *names) decodeMulti(r *reading) (fields []string) {
 	for !r.short {
 		kind, done, err := r.i32(), r.flag(), r.i32()

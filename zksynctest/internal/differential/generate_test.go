@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// generator writes random sequences. Requests that succeed stay within the sequence's
-// own znodes. The generator leaves out requests that a real server does not survive:
-// a check outside of a multi, createTTL without a TTL, and addWatch without a path.
+// generator generates random sequences. Requests that succeed stay within the sequence's own
+// znodes. The generator leaves out requests that crash a real server: a check outside of a multi,
+// createTTL without a TTL, and addWatch without a path.
 type generator struct {
 	*rand.Rand
-	dropped bool // a connection without the server's knowing at once
+	dropped bool // a connection was dropped, which the server may not notice at once
 }
 
 // sequence is the random sequence of a seed.
@@ -43,7 +43,7 @@ func sequence(seed, number uint64) (lines []string) {
 	return lines
 }
 
-// weight is how often something is chosen.
+// weight is the relative frequency of a choice.
 type weight struct {
 	what string
 	n    int
@@ -74,7 +74,7 @@ func (g *generator) pick(list []weight) string {
 
 func (g *generator) of(list ...string) string { return list[g.IntN(len(list))] }
 
-// often is true n times of a hundred.
+// often returns true with a probability of n percent.
 func (g *generator) often(n int) bool { return g.IntN(100) < n }
 
 var (
@@ -88,8 +88,8 @@ var (
 
 func (g *generator) good() string { return g.of(goodPaths...) }
 
-// path returns a path for a request that only reads, or that fails outside of the
-// sequence's own znodes.
+// path returns a path for a request that only reads, or that fails outside of the sequence's own
+// znodes.
 func (g *generator) path() string {
 	switch n := g.IntN(100); {
 	case n < 85:
@@ -100,7 +100,7 @@ func (g *generator) path() string {
 	return g.of(badPaths...)
 }
 
-// own is a path that is not outside, unless it makes no sense.
+// own returns a path within the sequence's znodes, or an invalid path.
 func (g *generator) own() string {
 	for {
 		if path := g.path(); !strings.HasPrefix(path, "/") {
@@ -193,7 +193,7 @@ func (g *generator) line(op string) string {
 		}
 		kind := g.of("1", "2", "3", "3", "3")
 		if g.often(8) {
-			kind = g.of("4", "5", "0", "6") // some of which are only known to later releases
+			kind = g.of("4", "5", "0", "6") // some types are known only to later releases
 		}
 		text += " " + g.path() + " type=" + kind
 	case "setWatches", "setWatches2":
@@ -237,7 +237,7 @@ func (g *generator) multi(op string) string {
 		list = inMultiRead
 	}
 	if g.often(4) {
-		list = weighted[:12] // mostly of the other kind
+		list = weighted[:12] // usually the other kind
 	}
 	var subs []string
 	for range g.IntN(6) {

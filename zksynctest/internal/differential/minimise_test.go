@@ -1,7 +1,7 @@
 package differential
 
-// minimise removes as many steps of a sequence as it can while the sequence still
-// differs.
+// minimise removes as many steps of a sequence as possible while the answers to the sequence still
+// differ.
 func minimise(steps []step, differs func([]step) bool) []step {
 	for size := len(steps) / 2; size > 0; {
 		cut := false

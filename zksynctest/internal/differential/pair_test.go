@@ -20,11 +20,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// superDigest is of the password "test".
+// superDigest is the digest of the password "test".
 const superDigest = "super:D/InIHSb7yEEbrWz8b9l71RjZJU="
 
-// pair is a real server and the embedded one, as it is and in the manner of
-// ZooKeeper 3.8. All have gone through the same since they were started.
+// pair is a real server and two embedded servers, one of them in the mode of ZooKeeper 3.8. All
+// servers have received the same requests since their start.
 type pair struct {
 	release          release
 	real, plain, old target
@@ -41,7 +41,7 @@ func newPair(t *testing.T) *pair {
 		zksynctest.RealProperty("extendedTypesEnabled", "true"),
 		zksynctest.RealProperty("minSessionTimeout", "30000"),
 		zksynctest.RealProperty("DigestAuthenticationProvider.superDigest", superDigest),
-		// Nothing is to happen by itself.
+		// No timer may change the tree.
 		zksynctest.RealJVM("-Dznode.container.checkIntervalMs=86400000"))
 	addr := ensemble.DirectAddr(1)
 	embedded := func(compat38 bool) *zkserver.Server {
@@ -89,9 +89,9 @@ func (p *pair) targets() []target {
 	return list
 }
 
-// play runs a sequence on all servers and describes the difference of their answers,
-// if any. If the table of differences between releases explains the difference, play
-// returns the table's entry in excused instead.
+// play runs a sequence on all servers and describes the first difference of their answers, if there
+// is one. If the table of differences between releases explains the difference, play returns the
+// table's entry in excused instead.
 func (p *pair) play(steps []step) (difference string, excused *versionDifference, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,11 +127,11 @@ func (p *pair) play(steps []step) (difference string, excused *versionDifference
 // mismatch is the first place at which two transcripts differ.
 type mismatch struct {
 	conn, at     int
-	theirs, ours frame // at that place; without an operation where there is nothing
+	theirs, ours frame // the two frames; an empty operation if there is no frame
 }
 
-// compare finds the first mismatch, which is on the connection made first. If equal
-// is given, it may call two different frames equal.
+// compare finds the first mismatch, on the connection that was opened first. If equal is not nil,
+// it may accept two different frames as equal.
 func compare(theirs, ours transcript, equal func(theirs, ours frame) bool) *mismatch {
 	for c := range max(len(theirs), len(ours)) {
 		var a, b []frame
@@ -223,7 +223,7 @@ func parse(text string) (steps []step, err error) {
 	return steps, nil
 }
 
-// number is a setting from the environment.
+// number returns a setting from the environment.
 func number(t testing.TB, name string, otherwise int) int {
 	t.Helper()
 	text := os.Getenv(name)

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// countEnv is how many random sequences there are to be, seedEnv where they begin.
+	// countEnv sets the number of random sequences, and seedEnv the first seed.
 	countEnv, seedEnv = "ZKSYNC_DIFF_SEQUENCES", "ZKSYNC_DIFF_SEED"
 	// defaultCount takes some seconds.
 	defaultCount = 250
-	// pairs is how many sequences run at the same time. Each has a server of
-	// its own, so that nothing else moves its zxid.
+	// pairs is the number of sequences that run at the same time. Each sequence has its own
+	// servers, so that no other requests change their zxids.
 	pairs = 2
-	// enough failures are enough.
+	// enough is the number of failures after which the test stops.
 	enough = 5
 )
 

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// How long an answer, or the end of a connection, may take. A real server whose
-// disk is busy with other things can be silent for many seconds.
+// These bound the time to an answer or to the end of a connection. A real server with a busy disk
+// can be silent for many seconds.
 const (
 	patience         = time.Minute
 	embeddedPatience = 10 * time.Second
 )
 
-// target is a server, in its own words.
+// target is a server under test.
 type target struct {
 	name     string
 	patience time.Duration
@@ -37,24 +37,23 @@ type conn struct {
 	closed   bool
 }
 
-// run is a sequence on its way through a server.
+// run is the execution of a sequence on one server.
 type run struct {
 	names
 	target
 	steps   []step
 	conns   []*conn
 	current [clients]*conn
-	owner   [clients]int // number of the session that the client has, or had
+	owner   [clients]int // number of the client's latest session
 	ended   map[int]bool // sessions that were closed
 	out     transcript
 }
 
-// sessionTimeout is asked for where a line says nothing; no sequence takes so long.
+// sessionTimeout is the default timeout of a line; it is longer than any sequence takes.
 const sessionTimeout = 40 * time.Second
 
-// play runs a sequence. The sequence creates znodes below root only, and root's
-// parent must exist. The error is about the script or the network; mistakes of a
-// server are in the transcript.
+// play runs a sequence. The sequence creates only znodes below root, and root's parent must exist.
+// The error is about the script or the network; errors of the server are in the transcript.
 func (t target) play(steps []step, root string) (transcript, error) {
 	r := &run{names: names{root: root}, target: t, steps: steps, ended: map[int]bool{}}
 	defer func() {
@@ -92,23 +91,22 @@ func (t target) play(steps []step, root string) (transcript, error) {
 	return r.out, nil
 }
 
-// canBatch reports whether a step can share a write with the steps beside it. A step
-// that may end the connection cannot: it is a matter of luck whether a server reads
-// the steps behind it. Neither can setACL: a real server checks the steps behind it
-// against the old ACL until the new one is in the tree.
+// canBatch reports whether a step can share a write with its neighbours. A step that may end the
+// connection cannot, because a server may or may not read the steps after it. setACL cannot,
+// because a real server checks the steps after it against the old ACL until the new ACL is in the
+// tree.
 func (r *run) canBatch(i int) bool {
 	switch r.steps[i].op {
 	case doConnect, doResume, doDrop, doBytes, "closeSession", "auth", "sasl", "op", "setACL":
 		return false
 	case "createContainer":
-		// While it is on its way it is taken for an ephemeral if its flags say so.
+		// While it is in progress, a real server treats it as an ephemeral if its flags say so.
 		if flags := r.steps[i].num("flags", 0); flags == 1 || flags == 3 {
 			return false
 		}
 	case "multi":
-		// The operation without a ttl fails the whole multi. Until the failure is in
-		// the tree, the operations behind it see the effects of the operations before
-		// it.
+		// The operation without a ttl fails the whole multi. Until the failure is in the tree, the
+		// operations after it see the effects of the operations before it.
 		for _, sub := range r.steps[i].subs {
 			if flags := sub.num("flags", 0); sub.op != "createTTL" && (flags == 5 || flags == 6) {
 				return false
@@ -143,7 +141,7 @@ func (r *run) begin() error {
 	return nil
 }
 
-// end closes all sessions that are still there: first those with a connection.
+// end closes all remaining sessions: first the sessions with a connection.
 func (r *run) end() error {
 	r.steps = append(slices.Clip(r.steps), goodbyes...)
 	last := len(r.steps) - len(goodbyes)
@@ -169,7 +167,7 @@ func (r *run) end() error {
 			return err
 		}
 		if c.closed {
-			continue // it was not there any more
+			continue // the session had already ended
 		}
 		if err := r.batch(last, last+1); err != nil {
 			return err
@@ -185,7 +183,7 @@ var goodbyes = func() (list []step) {
 	return list
 }()
 
-// ask sends a request of the run itself and returns the zxid of the answer.
+// ask sends a request that is not part of the sequence, and returns the zxid of the answer.
 func (r *run) ask(c *conn, op, path string) (zxid int64, err error) {
 	q := request{op: op, path: path}
 	body, err := q.frame(&r.names, 0)
@@ -207,7 +205,7 @@ func (r *run) ask(c *conn, op, path string) (zxid int64, err error) {
 	return zxid, nil
 }
 
-// open makes a connection for a client, in place of the client's current one.
+// open opens a new connection for a client and drops the client's current connection.
 func (r *run) open(client int) (*conn, error) {
 	r.drop(client)
 	nc, err := r.dial()

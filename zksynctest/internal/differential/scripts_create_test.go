@@ -77,7 +77,7 @@ var dataScripts = []script{
 	{"reconfig is off", "0 reconfig\n0 reconfig cut=4\n0 sync ~"},
 }
 
-// pathScripts try each path with each operation.
+// pathScripts uses each path with each operation.
 var pathScripts = func() (list []script) {
 	for _, p := range []struct{ name, path string }{
 		{"a slash at the end", "~/a/"}, {"two slashes", "~//a"}, {"a dot", "~/."}, {"two dots", "~/.."}, {"two dots within", "~/a/../b"},

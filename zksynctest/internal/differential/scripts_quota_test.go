@@ -1,7 +1,7 @@
 package differential
 
-// quotaScripts are of quotas that are kept account of and not enforced, as is the
-// default. The limits of ~/a are at /zookeeper/quota~/a/zookeeper_limits.
+// quotaScripts test quotas that are counted and not enforced, as by default. The limits of ~/a are
+// at /zookeeper/quota~/a/zookeeper_limits.
 var quotaScripts = func() []script {
 	const quota = "0 create /zookeeper/quota/d\n0 create /zookeeper/quota~\n0 create /zookeeper/quota~/a\n" +
 		"0 create /zookeeper/quota~/a/zookeeper_limits data=\"count=2,bytes=5\"\n" +

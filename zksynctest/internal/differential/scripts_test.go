@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// script is a sequence of requests under a name that says what it shows.
+// script is a sequence of requests with a name that states its subject.
 type script struct {
 	name  string
 	lines string
 }
 
-// scripts are all of them.
+// scripts returns all scripts.
 func scripts() []script {
 	var all []script
 	for _, group := range [][]script{
@@ -46,11 +46,11 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// minimiseTime bounds the search for a shorter sequence: where a server is silent, each
-// step of it takes long.
+// minimiseTime bounds the search for a shorter sequence: each step of the search takes long if a
+// server is silent.
 const minimiseTime = time.Minute
 
-// try shows the shortest sequence that differs, if one does.
+// try reports the shortest sequence whose answers differ, if they differ.
 func (p *pair) try(t *testing.T, steps []step) (excused *versionDifference, ok bool) {
 	t.Helper()
 	difference, excused, err := p.play(steps)

@@ -24,10 +24,10 @@ type request struct {
 	subs []request
 }
 
-// clients is how many send the requests of a sequence.
+// clients is the number of clients of a sequence.
 const clients = 3
 
-// opCodes are the types of requests by the names that lines give them.
+// opCodes maps the names of requests in lines to their types.
 var opCodes = map[string]int32{
 	"create": 1, "delete": 2, "exists": 3, "getData": 4, "setData": 5, "getACL": 6, "setACL": 7,
 	"getChildren": 8, "sync": 9, "ping": 11, "getChildren2": 12, "check": 13, "multi": 14, "create2": 15,
@@ -42,7 +42,7 @@ const (
 	doConnect = "connect" // a new session over a new connection
 	doResume  = "resume"  // session s=, over a new connection
 	doDrop    = "drop"    // closes the connection
-	doBytes   = "bytes"   // sends hex= as it is
+	doBytes   = "bytes"   // sends the bytes of hex= unchanged
 )
 
 // argNames are the names of the arguments of lines; a missing argument has a default.
@@ -53,8 +53,8 @@ var argNames = []string{
 
 var numberNames = []string{"flags", "ttl", "version", "type", "mode", "code", "cut", "timeout", "s", "xid"}
 
-// tokens splits a line at spaces and around brackets and semicolons; text between
-// double quotes is as in Go.
+// tokens splits a line at spaces and around brackets and semicolons; text in double quotes follows
+// Go's syntax.
 func tokens(line string) (list []string, err error) {
 	for line != "" {
 		if line[0] == ' ' {
@@ -143,7 +143,7 @@ func parseRequest(words []string) (r request, rest []string, err error) {
 	return r, words, nil
 }
 
-// parseSubs reads operations up to the closing bracket, which it leaves.
+// parseSubs parses operations up to the closing bracket, and leaves the bracket.
 func (r *request) parseSubs(words []string) ([]string, error) {
 	for len(words) > 0 && words[0] != "]" {
 		if words[0] == ";" {
@@ -174,11 +174,11 @@ func (r *request) num(name string, otherwise int64) int64 {
 	if !ok {
 		return otherwise
 	}
-	n, _ := strconv.ParseInt(v, 0, 64) // parseRequest has seen to it
+	n, _ := strconv.ParseInt(v, 0, 64) // parseRequest has checked the number
 	return n
 }
 
-// list is a comma-separated argument.
+// list returns a comma-separated argument.
 func (r *request) list(name string) []string {
 	if v := r.args[name]; v != "" {
 		return strings.Split(v, ",")
@@ -186,7 +186,7 @@ func (r *request) list(name string) []string {
 	return nil
 }
 
-// aclNames are lists that sequences use often; others are written as
+// aclNames has names of ACLs that sequences use often; other ACLs are written as
 // perms:scheme:id,...
 var aclNames = map[string]string{
 	"open":   "31:world:anyone",
@@ -198,7 +198,7 @@ var aclNames = map[string]string{
 	"local":  "31:ip:127.0.0.1",
 }
 
-// acl encodes a list; "none" is the empty one.
+// acl encodes an ACL; "none" is the empty ACL.
 func (b record) acl(text string) (record, error) {
 	switch text {
 	case nullText:
@@ -222,7 +222,7 @@ func (b record) acl(text string) (record, error) {
 	return b, nil
 }
 
-// frame is the request with its header. cut= takes bytes off its end.
+// frame encodes the request with its header. cut= removes bytes from its end.
 func (r *request) frame(n *names, xid int32) ([]byte, error) {
 	code := opCodes[r.op]
 	if r.op == "op" {

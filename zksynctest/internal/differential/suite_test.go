@@ -11,7 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// embedded is a server for tests of the suite itself.
+// embedded starts an embedded server for tests of the suite itself.
 func embedded(t *testing.T, cfg zkserver.Config) target {
 	t.Helper()
 	s := zksynctest.Start(t, zksynctest.WithConfig(cfg))
@@ -24,13 +24,13 @@ func embedded(t *testing.T, cfg zkserver.Config) target {
 	return server
 }
 
-// The comparison objects to each kind of difference.
+// The comparison reports each kind of difference.
 func TestComparisonObjects(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		other zkserver.Config
 		lines string
-		few   string // the lines that minimise leaves
+		few   string // the lines that remain after minimise
 	}{
 		{"an error", zkserver.Config{ExtendedTypes: true}, "0 create ~/a\n0 createTTL ~/b\n1 exists ~/a", "0 createTTL ~/b"},
 		{"the header of an event", zkserver.Config{Compat38: true}, "0 create ~/a\n1 getData ~/a watch\n0 create ~/b\n0 setData ~/a",
@@ -68,7 +68,7 @@ func TestComparisonObjects(t *testing.T) {
 	}
 }
 
-// The comparison finds a reply or an event that is missing or in another place.
+// The comparison reports a reply or an event that is missing or in another place.
 func TestComparisonSeesWhatIsMissing(t *testing.T) {
 	reply, event := frame{step: 1, op: "ping", zxid: "+1"}, frame{op: "event"}
 	whole := transcript{{reply, event}, {reply}}
@@ -82,8 +82,8 @@ func TestComparisonSeesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// All operations that the embedded server knows occur in the random sequences, and
-// all of a sequence can be read.
+// The random sequences contain all operations that the embedded server knows, and every line of a
+// sequence can be parsed.
 func TestGenerator(t *testing.T) {
 	seen := map[string]bool{}
 	for n := range uint64(300) {
@@ -103,7 +103,7 @@ func TestGenerator(t *testing.T) {
 		}
 	}
 	for op := range opCodes {
-		if !seen[op] && op != "deleteContainer" { // which servers send each other
+		if !seen[op] && op != "deleteContainer" { // deleteContainer is an operation between servers
 			t.Errorf("no %s in 300 sequences", op)
 		}
 	}

@@ -7,24 +7,23 @@ import (
 	"testing"
 )
 
-// versionDifference is one between releases of ZooKeeper. The embedded server does
-// as 3.9.
+// versionDifference is a difference between releases of ZooKeeper. The embedded server behaves like
+// 3.9.
 type versionDifference struct {
 	name    string
 	reason  string
-	fixedIn release // in the line 3.8 maybe later, which makes no difference here
-	// same reports whether two answers differ by this difference alone, so that the
-	// later answers can be compared. It is nil for a difference that changes later
-	// answers.
+	fixedIn release // a later release of line 3.8 may have it too, which makes no difference here
+	// same reports whether two answers differ by this difference alone, so that the later answers
+	// can be compared. It is nil for a difference that changes later answers.
 	same func(theirs, ours frame) bool
-	// shows is a sequence that shows it, and nothing else.
+	// shows is a sequence that shows this difference and no other.
 	shows string
-	// explains tells whether it is the reason for the first mismatch of a sequence.
-	// The rest of the sequence is then compared with Compat38 only.
+	// explains reports whether this difference explains the first mismatch of a sequence. The rest
+	// of the sequence is then compared with Compat38 only.
 	explains func(m *mismatch, steps []step) bool
 }
 
-// versionDifferences is the table of all of them. testVersionDifferences shows each.
+// versionDifferences lists all known differences. testVersionDifferences shows each of them.
 var versionDifferences = []versionDifference{
 	{
 		name:    "zxid of events",
@@ -114,8 +113,7 @@ func stepOf(f frame, steps []step) *step {
 	return &steps[f.step-1]
 }
 
-// mixesModes tells whether a client has both a watch by addWatch for a path, and
-// another.
+// mixesModes reports whether a client has both a watch by addWatch and another watch for a path.
 func mixesModes(steps []step) bool {
 	type place struct {
 		client int
@@ -153,8 +151,8 @@ func mixesModes(steps []step) bool {
 	return mixed
 }
 
-// equalise returns a function that reports whether two different answers differ by
-// nothing but a difference between releases.
+// equalise returns a function that reports whether two different answers differ only by a
+// difference between releases.
 func equalise(have release) func(theirs, ours frame) bool {
 	return func(theirs, ours frame) bool {
 		return slices.ContainsFunc(versionDifferences, func(v versionDifference) bool {
@@ -163,7 +161,7 @@ func equalise(have release) func(theirs, ours frame) bool {
 	}
 }
 
-// excuse finds the difference between releases that explains a mismatch.
+// excuse returns the difference between releases that explains a mismatch, or nil.
 func (m *mismatch) excuse(steps []step, have release) *versionDifference {
 	for i := range versionDifferences {
 		v := &versionDifferences[i]
@@ -174,8 +172,8 @@ func (m *mismatch) excuse(steps []step, have release) *versionDifference {
 	return nil
 }
 
-// testVersionDifferences shows that every difference of the table exists, and is no
-// greater than the table says.
+// testVersionDifferences shows that every difference of the table exists, and is no greater than
+// the table says.
 func (p *pair) testVersionDifferences(t *testing.T) {
 	for i := range versionDifferences {
 		v := &versionDifferences[i]
@@ -196,7 +194,7 @@ func (p *pair) testVersionDifferences(t *testing.T) {
 				t.Fatal(err)
 			}
 			if len(p.targets()) > 2 {
-				if _, err := p.old.play(steps, root); err != nil { // so that the zxids stay in step
+				if _, err := p.old.play(steps, root); err != nil { // keeps the zxids of the servers equal
 					t.Fatal(err)
 				}
 			}

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// record builds the bytes of a request.
+// record is the encoded record of a request.
 type record []byte
 
 func (b record) i32(v int32) record { return binary.BigEndian.AppendUint32(b, uint32(v)) }
@@ -21,10 +21,10 @@ func (b record) flag(v bool) record {
 	return append(b, 0)
 }
 
-// quotaRoot is where the quota of a path is, with that path behind it.
+// quotaRoot is the parent of quotas: the quota of a path is at quotaRoot followed by that path.
 const quotaRoot = "/zookeeper/quota"
 
-// nullText stands for a null string or buffer.
+// nullText denotes a null string or buffer.
 const nullText = "null"
 
 func (b record) str(s string) record {
@@ -42,8 +42,8 @@ func (b record) strs(list []string) record {
 	return b
 }
 
-// reading takes a record apart into text. A missing field reads as zero, and the end
-// of the text says that the record was too short.
+// reading decodes a record into text. A missing field reads as zero, and the end of the text
+// reports a short record.
 type reading struct {
 	b     []byte
 	short bool
@@ -95,14 +95,14 @@ func (r *reading) texts() []string {
 	return list
 }
 
-// sorted reads a list whose order is not defined.
+// sorted reads a list whose order is unspecified.
 func (r *reading) sorted() string {
 	list := r.texts()
 	slices.Sort(list)
 	return fmt.Sprint(list)
 }
 
-// end tells what is wrong with the length of the record.
+// end reports a wrong length of the record.
 func (r *reading) end() string {
 	switch {
 	case r.short:
@@ -113,8 +113,8 @@ func (r *reading) end() string {
 	return ""
 }
 
-// names translates between the values of one run, such as zxids, and names that are
-// the same in every run.
+// names translates between values of one run, such as zxids, and names that are the same in every
+// run.
 type names struct {
 	root     string // the path that ~ stands for
 	base     int64  // the zxid at which the run began
@@ -127,7 +127,7 @@ type session struct {
 	password string
 }
 
-// path is the znode that is meant by a path of a script.
+// path returns the path of a znode for a path of a script.
 func (n *names) path(s string) string {
 	if inner, ok := strings.CutPrefix(s, quotaRoot); ok {
 		return quotaRoot + n.path(inner)
@@ -146,7 +146,7 @@ func (n *names) paths(list []string) []string {
 	return full
 }
 
-// zxid counts from the start of the run.
+// zxid returns a zxid relative to the start of the run.
 func (n *names) zxid(z int64) string {
 	switch {
 	case z <= 0:
@@ -157,7 +157,7 @@ func (n *names) zxid(z int64) string {
 	return "+" + strconv.FormatInt(z-n.base, 10)
 }
 
-// toZxid is the reverse; a number without a sign is absolute.
+// toZxid is the inverse of zxid; a number without a sign is absolute.
 func (n *names) toZxid(s string) (int64, error) {
 	z, err := strconv.ParseInt(s, 0, 64)
 	if strings.HasPrefix(s, "+") {
@@ -190,9 +190,9 @@ func (n *names) stat(r *reading) string {
 		czxid, mzxid, n.zxid(r.i64()), version, cversion, aversion, owner, length, children)
 }
 
-// passwordOf returns the password that the server gave to the client when the session
-// began, or "" if the password did not have 16 bytes. A real server derives it from the
-// id; ours does not.
+// passwordOf returns the password that the server gave to the client when the session began, or ""
+// if the password did not have 16 bytes. A real server derives the password from the id; the
+// embedded server does not.
 func (r *run) passwordOf(id int64) string {
 	for _, s := range r.sessions {
 		if s.id == id && len(s.password) == 16 {

@@ -58,7 +58,7 @@ func TestCutSwallowsAndHealResets(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantSilence(t, fresh)
-	echo.dropAll() // the end of one side does not cross the cut
+	echo.dropAll() // the end of one side does not reach the other side
 	wantSilence(t, old)
 	if err := l.Heal(); err != nil {
 		t.Fatal(err)
@@ -289,7 +289,7 @@ func TestCloseJoins(t *testing.T) {
 	for _, nc := range ncs {
 		say(t, nc, "hello")
 	}
-	l.SetDelay(time.Hour) // a waiting byte does not hold Close up
+	l.SetDelay(time.Hour) // Close does not wait for a delayed byte
 	_, _ = io.WriteString(ncs[0], "late")
 	if err := l.Cut(); err != nil {
 		t.Fatal(err)

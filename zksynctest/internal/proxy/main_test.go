@@ -13,14 +13,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds everything that must happen; silence is how long a test
-// looks for something that must not.
+// patience bounds every event that must happen; silence is the time for which a test checks that an
+// event does not happen.
 const (
 	patience = 10 * time.Second
 	silence  = 100 * time.Millisecond
 )
 
-// echoServer sends back every byte, and keeps count of its connections.
+// echoServer sends back every byte, and counts its connections.
 type echoServer struct {
 	listener net.Listener
 	wg       sync.WaitGroup
@@ -69,8 +69,8 @@ func (s *echoServer) open() int {
 	return len(s.conns)
 }
 
-// wantOpen wants that many connections to stay open for a while, although their other
-// ends have gone across a cut link.
+// wantOpen requires that n connections stay open for a while, although their other ends have closed
+// across a cut link.
 func (s *echoServer) wantOpen(t *testing.T, n int) {
 	t.Helper()
 	over := time.After(silence)
@@ -118,7 +118,7 @@ func connect(t *testing.T, l *Link) net.Conn {
 	return nc
 }
 
-// say writes text and wants it back.
+// say writes text and requires that it comes back.
 func say(t *testing.T, nc net.Conn, text string) {
 	t.Helper()
 	_ = nc.SetDeadline(time.Now().Add(patience))
@@ -134,7 +134,7 @@ func say(t *testing.T, nc net.Conn, text string) {
 	}
 }
 
-// wantSilence wants no byte, and no end, of nc for a while.
+// wantSilence requires that nc receives no byte and does not end for a while.
 func wantSilence(t *testing.T, nc net.Conn) {
 	t.Helper()
 	_ = nc.SetReadDeadline(time.Now().Add(silence))
@@ -145,7 +145,7 @@ func wantSilence(t *testing.T, nc net.Conn) {
 	}
 }
 
-// wantEnd wants nc to end without a further byte.
+// wantEnd requires that nc ends without a further byte.
 func wantEnd(t *testing.T, nc net.Conn) {
 	t.Helper()
 	_ = nc.SetReadDeadline(time.Now().Add(patience))

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Passed tells the two directions apart, and does not count bytes that a Cut
-// swallowed.
+// Passed reports the two directions separately, and does not count bytes that a Cut swallowed.
 func TestPassedTellsWhoSent(t *testing.T) {
 	l := listen(t, startEcho(t).addr())
 	if up, down := l.Passed(); !up.IsZero() || !down.IsZero() {

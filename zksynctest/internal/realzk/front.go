@@ -7,8 +7,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/internal/proxy"
 )
 
-// Front is a set of links by which some clients reach the servers. Breaking
-// one does not touch the clients of another Front.
+// Front is a set of links through which some clients reach the servers. Breaking a link does not
+// affect the clients of another Front.
 type Front struct {
 	cluster *Cluster
 	plain   []*proxy.Link
@@ -73,7 +73,7 @@ func (f *Front) links(i int) ([]*proxy.Link, error) {
 	return links, nil
 }
 
-// Addr returns where clients reach server i.
+// Addr returns the address at which clients reach server i.
 func (f *Front) Addr(i int) (string, error) {
 	links, err := f.links(i)
 	if err != nil {
@@ -82,7 +82,7 @@ func (f *Front) Addr(i int) (string, error) {
 	return links[0].Addr(), nil
 }
 
-// TLSAddr returns where clients reach the secure port of server i.
+// TLSAddr returns the address at which clients reach the secure port of server i.
 func (f *Front) TLSAddr(i int) (string, error) {
 	links, err := f.links(i)
 	if err != nil {
@@ -94,7 +94,7 @@ func (f *Front) TLSAddr(i int) (string, error) {
 	return links[1].Addr(), nil
 }
 
-// Cut swallows all bytes between server i and its clients.
+// Cut drops all bytes between server i and its clients.
 func (f *Front) Cut(i int) error { return f.each(i, (*proxy.Link).Cut) }
 
 // Heal ends a Cut.
@@ -103,8 +103,8 @@ func (f *Front) Heal(i int) error { return f.each(i, (*proxy.Link).Heal) }
 // Reset resets the connections between server i and its clients.
 func (f *Front) Reset(i int) error { return f.each(i, (*proxy.Link).Reset) }
 
-// LastSent returns when a client last sent server i anything by way of this
-// Front, and the zero time if none ever did.
+// LastSent returns the time at which a client last sent server i bytes over this Front, or the zero
+// time.
 func (f *Front) LastSent(i int) (time.Time, error) {
 	links, err := f.links(i)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// settled is how long an ensemble must look whole: members that have just
-// lost each other need a moment to notice.
+// settled is the time for which an ensemble must serve before it counts as ready: members that have
+// just lost each other need a moment to notice.
 const settled = 200 * time.Millisecond
 
 // Statuses asks all servers at once. A server that is not meant to run, is paused, or
@@ -64,7 +64,7 @@ func (c *Cluster) Followers(ctx context.Context) []int {
 	return followers
 }
 
-// WaitLeader waits for a leader that is none of those named.
+// WaitLeader waits for a leader whose number is not in not.
 func (c *Cluster) WaitLeader(ctx context.Context, not ...int) (int, error) {
 	ctx, stop := c.bound(ctx)
 	defer stop()
@@ -85,8 +85,8 @@ func (c *Cluster) WaitLeader(ctx context.Context, not ...int) (int, error) {
 	return leader, err
 }
 
-// WaitReady waits until all servers that are meant to run serve, as one
-// leader and its followers, and have done so for a moment.
+// WaitReady waits until all servers that are meant to run serve for a moment: one leads, and the
+// others follow.
 func (c *Cluster) WaitReady(ctx context.Context) error {
 	ctx, stop := c.bound(ctx)
 	defer stop()
@@ -140,7 +140,7 @@ func (c *Cluster) whole(ctx context.Context, statuses []Status) bool {
 	return err == nil && syncedFollowers(answer) == followers
 }
 
-// syncedFollowers reads one number of the answer to mntr, -1 where it is not there.
+// syncedFollowers returns the number of synced followers in an answer to mntr, or -1.
 func syncedFollowers(answer string) int {
 	if n, ok := Metric(answer, "zk_synced_followers"); ok {
 		return n

@@ -95,7 +95,7 @@ func parseStatus(answer string) Status {
 	return status
 }
 
-// poll looks until ok, an error, or the end of ctx.
+// poll calls look until it returns true or an error, or until ctx ends.
 func poll(ctx context.Context, what string, look func(context.Context) (ok bool, err error)) error {
 	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()

@@ -17,12 +17,12 @@ type strike struct {
 
 func (k strike) String() string { return k.at.String() + "/" + k.fault.name }
 
-// A faultCase is one run of a scenario with the faults that happen in it. Without
-// faults it is the run whose frames the engine enumerates.
+// A faultCase is one run of a scenario with its faults. The engine enumerates the frames of the run
+// without faults.
 type faultCase struct {
 	scenario *scenario
 	strikes  []strike
-	leads    int // 1 + the client that is connected to the leader even if no fault needs that, or 0
+	leads    int // 1 + the client that is connected to the leader even if no fault requires it, or 0
 }
 
 // String returns the name of the case, which the flag -case accepts.
@@ -74,7 +74,7 @@ func parseCase(name string) (c faultCase, err error) {
 	return c, nil
 }
 
-// The name of a case leads back to the case.
+// The name of a case identifies the case.
 func TestCaseNames(t *testing.T) {
 	want := "mutex-handover/1.1.up.4/break-before/1.2.down.1/expire"
 	c, err := parseCase(want)

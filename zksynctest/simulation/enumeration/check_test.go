@@ -12,7 +12,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// A probe tries, when everything is over, whether something can be had again.
+// A probe checks, after a case, whether something can be acquired again.
 type probe struct {
 	what string
 	try  func(ctx context.Context, c *client) error
@@ -23,7 +23,7 @@ func (s *stage) probe(what string, try func(ctx context.Context, c *client) erro
 	s.probes = append(s.probes, probe{what, try})
 }
 
-// mayRemain allows that znodes stay that are not there after the run without faults.
+// mayRemain allows znodes to remain that do not exist after the run without faults.
 func (s *stage) mayRemain(path string) { s.remains[path] = true }
 
 // check checks the state after a case, while the Managers are open: every lock can be
@@ -47,7 +47,7 @@ func (s *stage) check(out *outcome, allowed map[string]bool) {
 	}
 }
 
-// reopen gives a client whose Manager a fault has closed another one.
+// reopen opens a new Manager for a client whose Manager a fault has closed.
 func (c *client) reopen() {
 	c.mu.Lock()
 	if c.closing {
@@ -57,8 +57,7 @@ func (c *client) reopen() {
 	c.connect()
 }
 
-// checkServer waits until the server has no other sessions and znodes than the
-// expected ones.
+// checkServer waits until the server has no sessions and znodes except the expected ones.
 func (s *stage) checkServer(out *outcome, allowed map[string]bool) {
 	var wrong []string
 	for range 8 {
@@ -104,9 +103,9 @@ func (s *stage) znodes(path string) map[string]bool {
 // keep itself alive.
 const maxQuiet = 4
 
-// checkQuiet checks that no session is kept alive as if something was held: nothing
-// holds a lease any more. A Manager that has replaced its session may still close the
-// former one: that request is no request of a session that lives.
+// checkQuiet checks that no session sends heartbeats as if it held a lease: no lease is held any
+// more. A Manager that has replaced its session may still close the former session: that request
+// does not count for a live session.
 func (s *stage) checkQuiet() {
 	s.pause(timeout / 2) // the last heartbeat may be under way
 	from := time.Now()
@@ -142,7 +141,7 @@ func (s *stage) checkClosed() {
 		if len(s.server.Sessions()) == 0 && s.server.Watches() == 0 {
 			break
 		}
-		time.Sleep(timeout / 2) // a session that could not be closed expires
+		time.Sleep(timeout / 2) // a session that could not be closed has to expire
 	}
 	for _, info := range s.server.Sessions() {
 		s.fail("session %#x is left after Manager.Close, with %v", info.ID, info.Ephemerals)

@@ -21,15 +21,15 @@ const promptly = 1100 * time.Millisecond
 type client struct {
 	stage    *stage
 	number   int
-	endpoint *zkserver.Endpoint // of the newest connection; used by the network's goroutine alone
+	endpoint *zkserver.Endpoint // of the newest connection; only the network's goroutine uses it
 
 	mu        sync.Mutex
 	m         *session.Manager
-	old       []*session.Manager // that a fault has closed
+	old       []*session.Manager // Managers that a fault has closed
 	closing   bool               // a fault closes m
 	given     []given
-	cancelled time.Time   // when a fault has ended the calls' contexts
-	forced    []time.Time // when a fault has ended the session
+	cancelled time.Time   // time at which a fault ended the calls' contexts
+	forced    []time.Time // times at which a fault ended the session
 	awake     chan struct{}
 	calls     map[*call]struct{}
 }
@@ -46,14 +46,14 @@ type call struct {
 	since time.Time
 }
 
-// An allowance says that an error is allowed where no fault explains it, and why.
+// An allowance reports whether an error is allowed that no fault explains.
 type allowance func(s *stage, err error) bool
 
 // orLost allows ErrLost if a fault may lose the session.
 func orLost(s *stage, err error) bool { return s.mayLose() && errors.Is(err, zksync.ErrLost) }
 
-// orLater allows any error of a call that goes on in the background if a fault may keep
-// the client from the leader.
+// orLater allows any error of a call that continues in the background if a fault may keep the
+// client from the leader.
 func orLater(s *stage, _ error) bool { return s.mayLose() }
 
 // or allows an error always.
@@ -116,7 +116,7 @@ func (c *client) end(what string, f func() error, also ...allowance) error {
 	return c.doWith(c.stage.ctx, what, func(context.Context) error { return f() }, also...)
 }
 
-// doWith is do with a context that the caller has got from c.context.
+// doWith is do with a context of c.context.
 func (c *client) doWith(ctx context.Context, what string, f func(ctx context.Context) error, also ...allowance) error {
 	k := &call{what, time.Now()}
 	c.mu.Lock()
@@ -135,7 +135,7 @@ func (c *client) doWith(ctx context.Context, what string, f func(ctx context.Con
 	return err
 }
 
-// judge notes if the outcome of a call is not allowed.
+// judge records a failure if the outcome of a call is not allowed.
 func (c *client) judge(ctx context.Context, what string, err error, also []allowance) {
 	c.mu.Lock()
 	closing, cancelled := c.closing, c.cancelled
@@ -179,7 +179,7 @@ func (c *client) forget(ctx context.Context) {
 	}
 }
 
-// suspend keeps the client's application from going on for d.
+// suspend stops the client's application for d.
 func (c *client) suspend(d time.Duration) {
 	awake := make(chan struct{})
 	c.mu.Lock()
@@ -201,7 +201,7 @@ func (c *client) wake() {
 	}
 }
 
-// sleep lets the client do nothing for d.
+// sleep lets the client idle for d.
 func (c *client) sleep(d time.Duration) {
 	c.stage.pause(d)
 	c.wake()

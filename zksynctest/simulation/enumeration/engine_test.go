@@ -15,18 +15,18 @@ import (
 type engine struct {
 	scenarios      []*scenario
 	faults         []*fault
-	singles, pairs int // how many, or all
+	singles, pairs int // number of cases, or all
 
-	traces map[*scenario]*outcome // of the runs without faults
-	list   []faultCase            // of all cases of one fault
+	traces map[*scenario]*outcome // outcomes of the runs without faults
+	list   []faultCase            // all cases with one fault
 	tally  tally
-	after  sync.Map // by case: the frames behind its fault
+	after  sync.Map // by case: the frames after its fault
 
 	workers workers
 }
 
-// try runs a case, and again if its frames did not come: where goroutines are woken at
-// the same instant, the scheduler decides which of them sends first.
+// try runs a case, and runs it again if its frames did not come: if goroutines are woken at the
+// same instant, the scheduler decides which of them sends first.
 func (e *engine) try(t *testing.T, c faultCase) (out *outcome) {
 	defer e.workers.begin(c)()
 	var allowed map[string]bool
@@ -53,7 +53,7 @@ func (e *engine) traceAll(t *testing.T) {
 	}
 }
 
-// cases returns the cases that add one of some faults to a case, at one of the frames.
+// cases returns the cases that add one of the selected faults to a case, at one of the frames.
 func (e *engine) cases(c faultCase, frames []network.Frame, some func(*fault) bool) (list []faultCase) {
 	for _, frame := range frames {
 		for _, f := range e.faults {
@@ -122,21 +122,21 @@ func (e *engine) runPairs(t *testing.T) {
 	})
 }
 
-// opening reports whether the fault of a case strikes the first handshake of a client
-// in a scenario that is not about that.
+// opening reports whether the fault of a case strikes the first handshake of a client in a scenario
+// that does not test handshakes.
 func (e *engine) opening(c faultCase) bool {
 	at := c.strikes[0].at
 	return !c.scenario.connects && at.Conn == 1 && at.Index <= 2
 }
 
-// seconds returns the cases that add a second fault to a case of one fault, at a frame
-// behind the first.
+// seconds returns the cases that add a second fault to a case with one fault, at a frame after the
+// first fault.
 func (e *engine) seconds(t *testing.T, first faultCase) []faultCase {
 	list := e.cases(first, e.behind(t, first), func(f *fault) bool { return !f.leads })
 	if first.leader() >= 0 {
 		return list
 	}
-	// Where a client is connected to the leader, other frames come behind the first.
+	// If a client is connected to the leader, other frames follow the first fault.
 	for client := range first.scenario.clients {
 		led := first
 		led.leads = 1 + client
@@ -146,17 +146,17 @@ func (e *engine) seconds(t *testing.T, first faultCase) []faultCase {
 	return list
 }
 
-// behind returns the frames behind the fault of a case.
+// behind returns the frames after the fault of a case.
 func (e *engine) behind(t *testing.T, first faultCase) []network.Frame {
 	key := fmt.Sprint(first, first.leads)
 	if known, ok := e.after.Load(key); ok {
 		return slices.Clone(known.([]network.Frame))
 	}
 	out := e.try(t, first)
-	// A frame that is held up is recorded when it arrives.
+	// A delayed frame is recorded when it arrives.
 	frames := slices.DeleteFunc(out.frames, func(f network.Frame) bool { return !f.At.After(out.last) })
 	if out.struck == 0 || len(out.wrong) > 0 {
-		frames = nil // reported already
+		frames = nil // the failure was reported before
 	}
 	if e.pairs != all {
 		e.after.Store(key, slices.Clone(frames))

@@ -53,7 +53,7 @@ func TestEnumeration(t *testing.T) {
 // all stands for every case.
 const all = -1
 
-// amount reads a number of cases.
+// amount parses a number of cases.
 func amount(t *testing.T, name, value string) int {
 	if value == "all" {
 		return all
@@ -65,8 +65,8 @@ func amount(t *testing.T, name, value string) int {
 	return n
 }
 
-// chosen returns the elements that a flag names. If every name begins with a minus, it
-// returns all others.
+// chosen returns the elements that a flag names. If every name begins with a minus, it returns all
+// other elements.
 func chosen[T any](t *testing.T, flag, value string, from []T, name func(T) string) []T {
 	if value == "" {
 		return from

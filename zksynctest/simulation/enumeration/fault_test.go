@@ -11,8 +11,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// Times of every case. A tick of half the session timeout is the longest that a
-// server accepts: touches travel once per half tick.
+// Times of every case. The tick of half the session timeout is the longest tick that a server
+// accepts: followers report touches once per half tick.
 const (
 	timeout = 6 * time.Second // the session timeout T
 	tick    = timeout / 2
@@ -37,7 +37,7 @@ type fault struct {
 	fits  func(f network.Frame) bool // nil if the fault fits every frame
 	do    network.Effect
 	lasts time.Duration
-	then  func(s *stage, f network.Frame) // called before the frame goes on, if not nil
+	then  func(s *stage, f network.Frame) // called before the frame is passed on, if not nil
 	harm  harm
 	leads bool // the client must be connected to the leader
 }
@@ -50,7 +50,7 @@ func faultByName(name string) *fault {
 	return faults[i]
 }
 
-// faults are all faults, in the order in which they are tried.
+// faults lists all faults in the order in which they are tried.
 var faults = []*fault{
 	{name: "break-before", do: network.Reset},
 	{name: "break-after", do: network.ResetAfter},

@@ -10,21 +10,21 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// A judge checks the holds of one lock, or of anything else that is held: that no
-// more is held at the same time than there is, and that tokens grow.
+// A judge checks the holds of one lock or of another primitive: no more units are held at the same
+// time than exist, and tokens grow.
 type judge struct {
 	stage  *stage
 	name   string
-	units  int  // that may be held at the same time
-	fenced bool // a hold of all units has a greater token than every hold before
+	units  int  // number of units that may be held at the same time
+	fenced bool // a hold of all units has a greater token than every earlier hold
 
 	mu     sync.Mutex
 	holds  []*hold
-	newest int64 // token of all holds
-	writer int64 // newest token of a hold of all units
+	newest int64 // greatest token of all holds
+	writer int64 // greatest token of a hold of all units
 }
 
-// judge makes a judge of something of which a number of units may be held.
+// judge returns a new judge of a primitive with the given number of units.
 func (s *stage) judge(name string, units int, fenced bool) *judge {
 	j := &judge{stage: s, name: name, units: units, fenced: fenced}
 	s.judges = append(s.judges, j)
@@ -35,7 +35,7 @@ func (s *stage) judge(name string, units int, fenced bool) *judge {
 type hold struct {
 	judge    *judge
 	client   *client
-	call     context.Context // given to the call that acquired
+	call     context.Context // passed to the call that acquired the hold
 	ctx      context.Context // of the hold
 	units    int
 	token    int64
@@ -47,8 +47,8 @@ func (h *hold) String() string {
 	return fmt.Sprintf("client %d with token %d", h.client.number, h.token)
 }
 
-// hold makes a call that acquires, and returns the hold, or nil if the call has
-// failed in a way that is allowed.
+// hold makes a call that acquires, and returns the hold, or nil if the call failed with an allowed
+// error.
 func (c *client) hold(j *judge, units int, what string, acquire func(ctx context.Context) (context.Context, error), also ...allowance) *hold {
 	ctx := c.context()
 	var held context.Context
@@ -65,7 +65,7 @@ func (c *client) hold(j *judge, units int, what string, acquire func(ctx context
 	return h
 }
 
-// holdOn makes a call that makes another hold of a hold, with the same token.
+// holdOn makes a call that turns a hold into another hold with the same token.
 func (c *client) holdOn(h *hold, what string, change func(ctx context.Context) (context.Context, error), also ...allowance) *hold {
 	ctx := c.context()
 	var held context.Context
@@ -118,22 +118,21 @@ func (j *judge) granted(h *hold) {
 	j.holds = append(j.holds, h)
 }
 
-// shares reports whether a hold has its token from an earlier hold of the same
-// client, which handed it on in memory.
+// shares reports whether a hold has the token of an earlier hold of the same client, which passed
+// it on in memory.
 func (j *judge) shares(h *hold) bool {
 	last := len(j.holds) - 1
 	return last >= 0 && j.holds[last].client == h.client && j.holds[last].token == h.token
 }
 
-// lives reports whether a hold excludes others: it was not released, its context
-// lives, and its session was not ended by force, of which no client can know in time.
-// A client that was suspended has not seen its context end. judge.mu is held.
+// lives reports whether a hold excludes other holds: it was not released, its context lives, and
+// its session was not ended by force, which no client can notice in time. A client that was
+// suspended has not noticed the end of its context. judge.mu is held.
 func (h *hold) lives() bool {
 	return !h.released && h.ctx.Err() == nil && !h.forced() && h.judge.stage.harm()&suspends == 0
 }
 
-// forced reports whether the session was ended by force during the hold or right
-// before.
+// forced reports whether the session was ended by force during the hold or directly before.
 func (h *hold) forced() bool {
 	h.client.mu.Lock()
 	defer h.client.mu.Unlock()
@@ -181,7 +180,7 @@ func (h *hold) release(what string, f func() error) {
 	c.forget(h.call)
 }
 
-// drop ends a hold that goes on as another one.
+// drop ends a hold that continues as another hold.
 func (h *hold) drop() {
 	h.judge.mu.Lock()
 	h.released = true

@@ -14,8 +14,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// plain is a scenario in which every effect of a fault can be seen: a client writes a
-// znode once in a while. The first write is frame 0.1.up.3, its answer 0.1.down.3.
+// plain is a scenario that shows every effect of a fault: a client writes a znode at intervals. The
+// first write is frame 0.1.up.3, its answer 0.1.down.3.
 var plain = &scenario{name: "plain", clients: 1, run: func(s *stage) {
 	s.operator(func() error { return s.server.Create("/x", nil) })
 	c := s.clients[0]
@@ -56,7 +56,7 @@ func handled(o *outcome) (done bool, code int32) {
 	return false, 0
 }
 
-// answered reports when the first write has returned, and whether with success.
+// answered returns the time at which the first write returned, and whether it succeeded.
 func answered(o *outcome) (after time.Duration, ok bool) {
 	for _, line := range o.said {
 		if stamp, result, found := strings.Cut(line, ": client 0: Set: "); found {
@@ -67,8 +67,8 @@ func answered(o *outcome) (after time.Duration, ok bool) {
 	return 0, false
 }
 
-// connections is the number of connections that were made, and at which gap the second
-// one followed the last frame of the first.
+// connections returns the number of connections, and the gap between the last frame of the first
+// connection and the second connection.
 func connections(o *outcome) (n int, gap time.Duration) {
 	var last time.Time
 	for _, f := range o.frames {
@@ -82,7 +82,7 @@ func connections(o *outcome) (n int, gap time.Duration) {
 	return n, gap
 }
 
-// silence is the longest time without a frame.
+// silence returns the longest time without a frame.
 func silence(o *outcome) (longest time.Duration) {
 	for i := 1; i < len(o.frames); i++ {
 		longest = max(longest, o.frames[i].At.Sub(o.frames[i-1].At))
@@ -128,7 +128,7 @@ func quiet(d time.Duration) effect {
 	}
 }
 
-// effects has every fault, with the frame at which it is tried and what must come of it.
+// effects maps every fault to the frame at which it is tried and its required effect.
 var effects = map[string]struct {
 	at     string
 	effect effect

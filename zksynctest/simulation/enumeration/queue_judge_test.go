@@ -10,7 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// anyQueue has the methods that the three queues share.
+// anyQueue has the common methods of the three queues.
 type anyQueue interface {
 	Take(ctx context.Context) ([]byte, error)
 	TryTake(ctx context.Context) ([]byte, bool, error)
@@ -51,7 +51,7 @@ var queueKinds = []queueKind{
 		}},
 }
 
-// A mailbox follows the messages of a queue and checks their deliveries.
+// A mailbox records the messages of a queue and checks their deliveries.
 type mailbox struct {
 	*stage
 	kind   queueKind
@@ -63,27 +63,27 @@ type mailbox struct {
 	messages map[string]*message
 }
 
-// A message is the state of a message in the books of a mailbox.
+// A message is the recorded state of a message.
 type message struct {
 	sure    bool // Put has returned nil
-	never   bool // Put has said that the message will not be there
+	never   bool // Put has reported that the message will not be in the queue
 	taken   int  // by Take
 	got     int  // by Chan or Messages
 	settled int  // acknowledged
 
-	returned bool // by a Take that does not know whether it has removed the message
+	returned bool // a Take returned it without knowing whether it has removed the message
 }
 
 func withQueue(s *stage, kind queueKind) *mailbox {
 	mb := &mailbox{stage: s, kind: kind, messages: make(map[string]*message)}
 	mb.producers.left.Store(1)
 	mb.values = valuesOf(func(_ *client, m *session.Manager) anyQueue { return kind.open(m) })
-	s.mayRemain(queuePath + "/zksync-markers/*") // of a Manager that was closed before its queues
+	s.mayRemain(queuePath + "/zksync-markers/*") // markers of a Manager that was closed before its queues
 	s.probe("the messages that are left", mb.drain)
 	return mb
 }
 
-// orUnknown allows that the outcome of an operation is unknown if its call was ended.
+// orUnknown allows an unknown outcome of an operation if its call was ended.
 func orUnknown(s *stage, err error) bool {
 	return s.harm()&(cancels|closes) != 0 && errors.Is(err, zksync.ErrOutcomeUnknown)
 }
@@ -101,7 +101,7 @@ func (mb *mailbox) put(c *client, id string) {
 	m.never = err != nil && !errors.Is(err, zksync.ErrOutcomeUnknown)
 }
 
-// received notes a message that somebody was given, in one way or another.
+// received records a delivery of a message.
 func (mb *mailbox) received(c *client, data []byte, note func(m *message)) {
 	id := string(data)
 	mb.say("client %d receives %s", c.number, id)
@@ -122,11 +122,11 @@ func (mb *mailbox) received(c *client, data []byte, note func(m *message)) {
 	note(m)
 }
 
-// mayRepeat reports whether messages may come again: after the loss of a session, and
-// after the end of a Manager.
+// mayRepeat reports whether messages may be delivered again: after the loss of a session, and after
+// the end of a Manager.
 func (mb *mailbox) mayRepeat() bool { return mb.harm()&(loses|closes) != 0 }
 
-// takeAll takes until nothing more is put, and then until nothing comes for a while.
+// takeAll takes messages until all producers are done, and then until none comes for a while.
 func (mb *mailbox) takeAll(c *client) {
 	for !c.gone() && !mb.failed() {
 		over := mb.producers.over()
@@ -143,8 +143,8 @@ func (mb *mailbox) takeAll(c *client) {
 	}
 }
 
-// took notes a message that Take has returned. With ErrOutcomeUnknown the message may be
-// there still.
+// took records a message that Take has returned. With ErrOutcomeUnknown the message may still be in
+// the queue.
 func (mb *mailbox) took(c *client, data []byte, err error) {
 	if !errors.Is(err, zksync.ErrOutcomeUnknown) {
 		mb.received(c, data, func(m *message) { m.taken++ })
@@ -160,8 +160,8 @@ func (mb *mailbox) took(c *client, data []byte, err error) {
 	}
 }
 
-// drain takes everything that is left, and checks that no message is lost. The last
-// client drains a queue for all.
+// drain takes all remaining messages, and checks that no message is lost. The last client drains a
+// queue for all clients.
 func (mb *mailbox) drain(ctx context.Context, c *client) error {
 	if old := mb.values.of(c); c.number < len(mb.clients)-1 {
 		return old.Close()
@@ -169,7 +169,7 @@ func (mb *mailbox) drain(ctx context.Context, c *client) error {
 	if err := mb.values.of(c).Close(); err != nil {
 		return err
 	}
-	mb.pause(timeout) // the claims of a lost session go with it
+	mb.pause(timeout) // the claims of a lost session disappear with the session
 	q := mb.kind.open(c.manager())
 	for {
 		data, ok, err := q.TryTake(ctx)
@@ -191,7 +191,7 @@ func (mb *mailbox) drain(ctx context.Context, c *client) error {
 	return q.Close()
 }
 
-// chanAll receives by Chan until nothing more is put, and then until nothing comes for a
+// chanAll receives with Chan until all producers are done, and then until no message comes for a
 // while.
 func (mb *mailbox) chanAll(c *client) {
 	for !mb.failed() {
@@ -212,14 +212,14 @@ func (mb *mailbox) chanAll(c *client) {
 	}
 }
 
-// closed checks why a channel was closed.
+// closed checks the reason for which a channel was closed.
 func (mb *mailbox) closed(c *client) {
 	if err := mb.values.of(c).Err(); !c.gone() || !errors.Is(err, session.ErrClosed) {
 		mb.fail("client %d: the channel was closed: %v", c.number, err)
 	}
 }
 
-// settleAll receives by Messages as chanAll does, gives the first message back and
+// settleAll receives with Messages like chanAll, returns the first message with Nack and
 // acknowledges all others.
 func (mb *mailbox) settleAll(c *client) {
 	for n := 0; !mb.failed(); n++ {
@@ -241,7 +241,7 @@ func (mb *mailbox) settleAll(c *client) {
 	}
 }
 
-// settle acknowledges a message or gives it back.
+// settle acknowledges a message or returns it with Nack.
 func (mb *mailbox) settle(c *client, m *zksync.Message, ack bool) {
 	id, verb, settle := string(m.Data), "Nack ", m.Nack
 	if ack {
@@ -252,18 +252,18 @@ func (mb *mailbox) settle(c *client, m *zksync.Message, ack bool) {
 	defer mb.mu.Unlock()
 	switch {
 	case !ack:
-		mb.messages[id].got-- // it is delivered again, with any answer
+		mb.messages[id].got-- // it is delivered again, after any result of Nack
 	case err == nil:
 		mb.messages[id].settled++
 	}
 }
 
-// A countdown counts the producers that have more to put.
+// A countdown counts the producers that have messages left to put.
 type countdown struct{ left atomic.Int64 }
 
 func (n *countdown) over() bool { return n.left.Load() == 0 }
 
-// produce puts messages, and counts as a producer until they are put.
+// produce puts messages, and counts as a producer until all of them are put.
 func (mb *mailbox) produce(c *client, ids ...string) {
 	for i, id := range ids {
 		if i > 0 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// replay runs one case and shows everything about it.
+// replay runs one case and prints all its details.
 func replay(t *testing.T, name string) {
 	c, err := parseCase(name)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// A roundJudge checks a round of a double barrier of two: neither passes Enter before
-// both have come, and neither passes Leave before both have left. A participant whose
-// Enter has failed has not come.
+// A roundJudge checks a round of a double barrier of two: no participant passes Enter before both
+// have entered, and none passes Leave before both have left. A participant whose Enter has failed
+// does not count.
 type roundJudge struct {
 	s       *stage
 	called  atomic.Int64 // calls of Enter
@@ -23,7 +23,7 @@ type roundJudge struct {
 	left    atomic.Int64
 	failed  atomic.Bool // a participant has not gone through the round
 	early   atomic.Int64
-	gaveUp  atomic.Bool // a participant has given its Enter up, and may have been counted
+	gaveUp  atomic.Bool // a participant has cancelled its Enter, and may have been counted
 }
 
 // meet takes part in the round.
@@ -46,7 +46,7 @@ func (r *roundJudge) part(c *client, b *zksync.DoubleBarrier, stay time.Duration
 	}
 }
 
-// enter enters the round, or fails to.
+// enter enters the round, or records the failure.
 func (r *roundJudge) enter(c *client, enter func() error) error {
 	r.called.Add(1)
 	r.came.Add(1)
@@ -64,24 +64,23 @@ func (r *roundJudge) enter(c *client, enter func() error) error {
 	return nil
 }
 
-// takesBack reports whether nobody passes by counting a participant whose Enter has
-// failed. A participant is still counted if no server can be reached for a second after
-// the end of its ctx, and if its session was lost right after it was counted.
+// takesBack reports whether no other participant may pass because of a participant whose Enter has
+// failed. Such a participant is still counted if no server can be reached for a second after the
+// end of its ctx, and if its session was lost directly after it was counted.
 func (r *roundJudge) takesBack() bool {
 	return r.s.harm()&(silences|loses|suspends|closes) == 0
 }
 
-// over checks the round when both have gone: a participant leaves before the other only
-// if the other is lost.
+// over checks the round after both participants have left: a participant leaves before the other
+// one only if the other one is lost.
 func (r *roundJudge) over() {
 	if r.early.Load() > 0 && !r.failed.Load() {
 		r.s.fail("a Leave returned before the other participant had left")
 	}
 }
 
-// alone ends the call of a participant whose partner has gone for long. That happens
-// only if a call of the partner was ended, or if a session was lost: the participant
-// is then in the round after.
+// alone ends the call of a participant whose partner left long ago. That happens only if a call of
+// the partner was ended, or if a session was lost: the participant is then in the next round.
 func (r *roundJudge) alone(c *client, ended <-chan struct{}) {
 	select {
 	case <-ended:
@@ -96,8 +95,8 @@ func (r *roundJudge) alone(c *client, ended <-chan struct{}) {
 
 var barrierScenarios = slices.Concat(gateScenarios, givenUpScenarios(4))
 
-// givenUpScenarios are scenarios in which A gives its Enter up about when B enters, and
-// enters again. Each gives up one frame later than the one before.
+// givenUpScenarios returns scenarios in which A cancels its Enter at about the time at which B
+// enters, and enters again. Each scenario cancels one frame later than the one before.
 func givenUpScenarios(n int) (all []*scenario) {
 	for i := range n {
 		patience := 2*soon + time.Duration(2+i)*latency + latency/2
@@ -164,7 +163,7 @@ var gateScenarios = []*scenario{
 			func() { s.pause(timeout); s.reopenGate(a, path) },
 		)
 	}},
-	// Two participants meet, and part.
+	// Two participants enter and leave.
 	{name: "doublebarrier", clients: 2, run: func(s *stage) {
 		r, of := withDoubleBarrier(s)
 		a, b := s.clients[0], s.clients[1]
@@ -177,7 +176,8 @@ var gateScenarios = []*scenario{
 	}},
 }
 
-// withDoubleBarrier returns the judge of a round, and the participant that a client has.
+// withDoubleBarrier returns the judge of a round, and a function that returns the participant of a
+// client.
 func withDoubleBarrier(s *stage) (*roundJudge, func(c *client) *zksync.DoubleBarrier) {
 	const path = "/barriers/b"
 	s.probeMeeting(path)
@@ -186,7 +186,7 @@ func withDoubleBarrier(s *stage) (*roundJudge, func(c *client) *zksync.DoubleBar
 	}).of
 }
 
-// reopenGate removes the gate if a fault has kept the client from that.
+// reopenGate removes the gate if a fault has kept the client from removing it.
 func (s *stage) reopenGate(c *client, path string) {
 	for !c.gone() && s.ctx.Err() == nil {
 		if _, there := s.server.Get(path); !there {
@@ -197,7 +197,7 @@ func (s *stage) reopenGate(c *client, path string) {
 	_ = s.server.Delete(path)
 }
 
-// probeMeeting adds a probe in which two participants of one client meet.
+// probeMeeting adds a probe in which two participants of one client enter and leave.
 func (s *stage) probeMeeting(path string) {
 	s.probe("a round", func(ctx context.Context, c *client) error {
 		other := make(chan error, 1)

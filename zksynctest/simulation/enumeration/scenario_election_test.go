@@ -10,7 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// An electionStage has the parts that the scenarios of an Election share.
+// electionStage is the common part of the scenarios of an Election.
 type electionStage struct {
 	*stage
 	judge  *judge
@@ -37,7 +37,7 @@ func (es *electionStage) campaign(c *client, stay time.Duration) {
 	}
 }
 
-// lead leads by Run until the work has gone through once without a loss.
+// lead leads with Run until the work has completed once without a loss.
 func (es *electionStage) lead(c *client, stay time.Duration) {
 	e := es.values.of(c)
 	worked := false
@@ -78,7 +78,7 @@ var electionScenarios = []*scenario{
 			func() { b.sleep(soon); es.lead(b, soon) },
 		)
 	}},
-	// B looks who leads, and sees A come and go.
+	// B observes the leader, and sees A become leader and resign.
 	{name: "election-observe", clients: 2, run: func(s *stage) {
 		es := withElection(s)
 		a, b := s.clients[0], s.clients[1]
@@ -101,7 +101,7 @@ var electionScenarios = []*scenario{
 
 var byEphemeral = zksync.WithLayout(zksync.LayoutEphemeral)
 
-// ephemeralElectionScenarios are elections by one ephemeral znode.
+// ephemeralElectionScenarios are elections with one ephemeral znode.
 var ephemeralElectionScenarios = []*scenario{
 	// B leads after A.
 	{name: "election-ephemeral-handover", clients: 2, run: func(s *stage) {
@@ -158,7 +158,7 @@ var ephemeralElectionScenarios = []*scenario{
 			func() { b.sleep(soon); es.lead(b, soon) },
 		)
 	}},
-	// B sees A come and go.
+	// B sees A become leader and resign.
 	{name: "election-ephemeral-observe", clients: 2, run: func(s *stage) {
 		es := withElection(s, byEphemeral)
 		a, b := s.clients[0], s.clients[1]
@@ -175,13 +175,13 @@ var ephemeralElectionScenarios = []*scenario{
 	}},
 }
 
-// orCause allows that a call ends with the cause of its context alone.
+// orCause allows that a call returns only the cause of its context.
 func orCause(s *stage, err error) bool {
 	return s.harm()&cancels != 0 && errors.Is(err, errSibling)
 }
 
-// until reads a channel until over is closed and the newest value is the last. It
-// reports false if the channel was closed before.
+// until reads a channel until over is closed and the newest value satisfies last. It returns false
+// if the channel was closed before.
 func until[T any](c *client, values <-chan T, over <-chan struct{}, last func(T) bool) bool {
 	ended, newest := false, false
 	for !ended || !newest {
@@ -199,8 +199,8 @@ func until[T any](c *client, values <-chan T, over <-chan struct{}, last func(T)
 	return true
 }
 
-// follow reads a stream until it has shown what is to be seen, and opens it again if a
-// fault has ended its context. read returns the reason for which a stream has ended.
+// follow reads a stream until it has shown the required state, and opens it again if a fault has
+// ended its context. read returns the reason for which a stream has ended.
 func (c *client) follow(what string, read func(ctx context.Context) (why func() error, seen bool)) {
 	for !c.gone() {
 		seen := false

@@ -29,7 +29,7 @@ func member(s *stage, c *client, id string, stay time.Duration) {
 	_ = c.end("Leave", m.Leave, orLater)
 }
 
-// probeGroup adds a probe that joins, is listed and leaves.
+// probeGroup adds a probe that joins, lists the members and leaves.
 func (s *stage) probeGroup() {
 	s.probe("membership", func(ctx context.Context, c *client) error {
 		g := zksync.NewGroup(c.manager(), groupPath)
@@ -42,7 +42,7 @@ func (s *stage) probeGroup() {
 }
 
 var groupScenarios = []*scenario{
-	// B watches A come, change and go.
+	// B watches A join, change its data and leave.
 	{name: "group", clients: 2, run: func(s *stage) {
 		s.probeGroup()
 		a, b := s.clients[0], s.clients[1]
@@ -100,7 +100,7 @@ var groupScenarios = []*scenario{
 	}},
 }
 
-// owner returns the session that has an ephemeral znode, or 0.
+// owner returns the session that owns an ephemeral znode, or 0.
 func (s *stage) owner(path string) int64 {
 	for _, info := range s.server.Sessions() {
 		if slices.Contains(info.Ephemerals, path) {
@@ -110,7 +110,7 @@ func (s *stage) owner(path string) int64 {
 	return 0
 }
 
-// await waits until something is so, for as long as the client's Manager is open.
+// await waits until so returns true, while the client's Manager is open.
 func (c *client) await(what string, so func() bool) {
 	for end := time.Now().Add(8 * timeout); !so(); c.stage.pause(latency) {
 		if c.gone() || c.stage.failed() {

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// A mutexStage has the parts that the scenarios of a Mutex share.
+// mutexStage is the common part of the scenarios of a Mutex.
 type mutexStage struct {
 	*stage
 	judge  *judge
@@ -38,14 +38,14 @@ func (ms *mutexStage) lock(c *client, stay time.Duration) {
 const (
 	soon  = timeout / 30
 	while = timeout / 10
-	long  = timeout / 3 // the lease is renewed meanwhile
+	long  = timeout / 3 // the lease is renewed in the meantime
 )
 
 var lockScenarios = slices.Concat(mutexScenarios, idleScenarios(8))
 
-// idleScenarios are scenarios in which A locks after it was idle, so that the leader has
-// heard of A long ago, and holds for longer than A's session lives. Touches travel once
-// in half a tick, one may get lost each time, and sessions end once in a tick, so each
+// idleScenarios returns scenarios in which A locks after it was idle, so that the leader last heard
+// of A long ago, and holds for longer than A's session lives. Followers report touches once in half
+// a tick, one report may get lost each time, and sessions end once in a tick. Therefore each
 // scenario begins at another part of the interval between two pings.
 func idleScenarios(n int) (all []*scenario) {
 	for i := range n {
@@ -66,8 +66,8 @@ func idleScenarios(n int) (all []*scenario) {
 	return all
 }
 
-// holdLong has A hold until after the time at which another leader would end A's
-// session, and B wait.
+// holdLong makes A hold until after the time at which another leader would end A's session, while B
+// waits.
 func holdLong(s *stage) {
 	ms := withMutex(s, "/locks/m")
 	a, b := s.clients[0], s.clients[1]
@@ -117,7 +117,7 @@ var mutexScenarios = []*scenario{
 			},
 		)
 	}},
-	// A lingers when B comes, and comes back behind B.
+	// A lingers when B comes, and rejoins behind B.
 	{name: "mutex-linger", clients: 2, run: func(s *stage) {
 		ms := withMutex(s, "/locks/m", zksync.WithLinger(long))
 		a, b := s.clients[0], s.clients[1]
@@ -141,7 +141,7 @@ var mutexScenarios = []*scenario{
 			func() { b.sleep(soon); ms.lock(b, soon) },
 		)
 	}},
-	// A tries in vain, and again.
+	// A's first try fails, and A tries again.
 	{name: "mutex-try", clients: 2, run: func(s *stage) {
 		ms := withMutex(s, "/locks/m")
 		a, b := s.clients[0], s.clients[1]

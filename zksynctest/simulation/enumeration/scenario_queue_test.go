@@ -10,7 +10,7 @@ import (
 
 var queueScenarios = queueScenariosOf(queueKinds...)
 
-// queueScenariosOf makes the scenarios of each kind of queue.
+// queueScenariosOf returns the scenarios of each kind of queue.
 func queueScenariosOf(kinds ...queueKind) (all []*scenario) {
 	for _, kind := range kinds {
 		all = append(all,
@@ -32,7 +32,7 @@ func queueScenariosOf(kinds ...queueKind) (all []*scenario) {
 					func() { b.sleep(soon); mb.chanAll(b) },
 				)
 			}},
-			// A puts messages, and B receives them, gives each back once and
+			// A puts messages, and B receives them, returns each once with Nack and then
 			// acknowledges it.
 			&scenario{name: kind.name + "-messages", clients: 2, run: func(s *stage) {
 				mb := withQueue(s, kind)
@@ -42,7 +42,7 @@ func queueScenariosOf(kinds ...queueKind) (all []*scenario) {
 					func() { b.sleep(soon); mb.settleAll(b) },
 				)
 			}},
-			// B gives up a Take that is removing a message, and A gets the message.
+			// B cancels a Take that is removing a message, and A gets the message.
 			&scenario{name: kind.name + "-abandon", clients: 2, run: func(s *stage) {
 				mb := withQueue(s, kind)
 				a, b := s.clients[0], s.clients[1]
@@ -61,7 +61,7 @@ func queueScenariosOf(kinds ...queueKind) (all []*scenario) {
 					},
 				)
 			}},
-			// B closes while it has messages, which go back to A.
+			// B closes while it has messages, which return to A.
 			&scenario{name: kind.name + "-close", clients: 2, run: func(s *stage) {
 				mb := withQueue(s, kind)
 				a, b := s.clients[0], s.clients[1]
@@ -98,7 +98,7 @@ func queueScenariosOf(kinds ...queueKind) (all []*scenario) {
 				func() {
 					b.sleep(while)
 					mb.takeAll(b)
-					if b.gone() { // nobody makes room any more
+					if b.gone() { // no consumer makes room any more
 						s.pause(timeout)
 						a.cancel(errors.New("there is no consumer"))
 					}

@@ -36,7 +36,7 @@ var sessionScenarios = []*scenario{
 	{name: "operations", clients: 1, pairs: true, run: func(s *stage) {
 		c := s.clients[0]
 		const path = "/data"
-		// A create that was cancelled may be under way.
+		// A create that was cancelled may still be in progress.
 		s.probe("the znode", func(ctx context.Context, c *client) error {
 			return c.manager().Do(ctx, func(ctx context.Context, s *session.Session) error {
 				err := s.Delete(ctx, path, -1)
@@ -66,7 +66,7 @@ var sessionScenarios = []*scenario{
 		changed := do("set", func(ctx context.Context, s *session.Session) error {
 			_, err := s.Set(ctx, path, []byte("1"), 0)
 			if errors.Is(err, zk.ErrBadVersion) {
-				err = nil // Do has repeated it
+				err = nil // Do has repeated the write
 			}
 			return err
 		})
@@ -87,8 +87,7 @@ var sessionScenarios = []*scenario{
 			return err
 		})
 	}},
-	// A protected create is resolved however its answer is lost, and the znode is
-	// discarded.
+	// A protected create is resolved after any loss of its answer, and the znode is discarded.
 	{name: "protected", clients: 1, pairs: true, run: func(s *stage) {
 		c := s.clients[0]
 		s.operator(func() error { return s.server.Create("/p", nil) })
@@ -107,7 +106,7 @@ var sessionScenarios = []*scenario{
 			<-by.Discard(path)
 		}
 	}},
-	// A watch fires though the connection breaks around the change.
+	// A watch fires although the connection breaks around the change.
 	{name: "watch-rearm", clients: 1, pairs: true, run: func(s *stage) {
 		c := s.clients[0]
 		s.operator(func() error { return s.server.Create("/w", []byte("0")) })
@@ -120,7 +119,7 @@ var sessionScenarios = []*scenario{
 				}
 				data, _, events, err := by.GetW(ctx, "/w")
 				if errors.Is(err, zk.ErrNoNode) {
-					c.sleep(soon) // the server has been cut off before the znode was created
+					c.sleep(soon) // the server was cut off before the znode was created
 					return nil
 				}
 				if err != nil {
@@ -134,7 +133,7 @@ var sessionScenarios = []*scenario{
 					changed = true
 					go func() {
 						s.net.Disconnect(0)
-						s.pause(3 * latency) // the new connection is under way
+						s.pause(3 * latency) // the new connection is in progress
 						s.operator(func() error { return s.server.Set("/w", []byte("1")) })
 					}()
 				}

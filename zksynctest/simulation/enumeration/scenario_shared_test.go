@@ -8,10 +8,10 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// everybody is more readers than there are.
+// everybody is more units than there are readers.
 const everybody = 1000
 
-// An rwStage has the parts that the scenarios of an RWMutex share.
+// rwStage is the common part of the scenarios of an RWMutex.
 type rwStage struct {
 	*stage
 	judge  *judge
@@ -47,7 +47,7 @@ func (rs *rwStage) read(c *client, stay time.Duration) {
 	}
 }
 
-// downgrade writes, and goes on reading.
+// downgrade writes, and continues to read.
 func (rs *rwStage) downgrade(c *client, stay time.Duration) {
 	rw := rs.values.of(c)
 	h := c.hold(rs.judge, everybody, "Lock", rw.LockContext)
@@ -55,7 +55,7 @@ func (rs *rwStage) downgrade(c *client, stay time.Duration) {
 		return
 	}
 	c.sleep(stay)
-	// From the call on, other readers may hold, too.
+	// From the call on, other readers may also hold.
 	rs.judge.mu.Lock()
 	h.units = 1
 	rs.judge.mu.Unlock()
@@ -67,7 +67,7 @@ func (rs *rwStage) downgrade(c *client, stay time.Duration) {
 	}
 }
 
-// A semaphoreStage has the parts that the scenarios of a Semaphore share.
+// semaphoreStage is the common part of the scenarios of a Semaphore.
 type semaphoreStage struct {
 	*stage
 	judge  *judge
@@ -105,7 +105,7 @@ var sharedScenarios = []*scenario{
 			func() { b.sleep(soon); rs.write(b, while) },
 		)
 	}},
-	// B's reader waits for A's writer, which goes on as a reader beside B.
+	// B's reader waits for A's writer, which continues as a reader beside B.
 	{name: "rwmutex-downgrade", clients: 2, run: func(s *stage) {
 		rs := withRWMutex(s)
 		a, b := s.clients[0], s.clients[1]
@@ -114,7 +114,7 @@ var sharedScenarios = []*scenario{
 			func() { b.sleep(soon); rs.read(b, while) },
 		)
 	}},
-	// B's writer waits for A's writer, which goes on as a reader before B.
+	// B's writer waits for A's writer, which continues as a reader before B.
 	{name: "rwmutex-downgrade-writer", clients: 2, run: func(s *stage) {
 		rs := withRWMutex(s)
 		a, b := s.clients[0], s.clients[1]
@@ -145,7 +145,7 @@ var sharedScenarios = []*scenario{
 			func() { s.pause(while); s.operator(func() error { return s.server.Set(size, []byte("2")) }) },
 		)
 	}},
-	// B gives up at the head of the line.
+	// B gives up while it is first in line.
 	{name: "semaphore-abandon", clients: 2, run: func(s *stage) {
 		ss := withSemaphore(s, 2)
 		a, b := s.clients[0], s.clients[1]

@@ -10,22 +10,21 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A scenario is a short workload that always goes the same way.
+// A scenario is a short deterministic workload.
 type scenario struct {
 	name     string
 	clients  int
-	pairs    bool          // every pair of faults is tried, too
+	pairs    bool          // also try every pair of faults
 	connects bool          // the scenario opens the Managers itself
 	tick     time.Duration // of the servers, if not the usual one
-	fresh    bool          // something is held by a session that was idle, and proves nothing for long at first
+	fresh    bool          // a session that was idle holds something, and sends no proof of life for long at first
 	run      func(s *stage)
 }
 
-// scenarios are all scenarios, in the order in which they are tried.
+// scenarios lists all scenarios in the order in which they are tried.
 var scenarios = slices.Concat(sessionScenarios, lockScenarios, sharedScenarios, electionScenarios, ephemeralElectionScenarios, groupScenarios, barrierScenarios, watchScenarios, queueScenarios)
 
-// together runs the parts of a scenario at the same time, and returns when all have
-// ended.
+// together runs the parts of a scenario concurrently, and returns when all have ended.
 func (s *stage) together(parts ...func()) {
 	var all sync.WaitGroup
 	for _, part := range parts {
@@ -71,7 +70,7 @@ func (s *stage) probeLock(what string, acquire func(ctx context.Context, c *clie
 	})
 }
 
-// impatiently makes a call that is given up after d. Being given up is no failure.
+// impatiently makes a call that is cancelled after d. The cancellation is not a failure.
 func (c *client) impatiently(what string, d time.Duration, f func(ctx context.Context) error, also ...allowance) error {
 	return c.do(what, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, d)
@@ -80,10 +79,10 @@ func (c *client) impatiently(what string, d time.Duration, f func(ctx context.Co
 	}, append(also, or(context.DeadlineExceeded))...)
 }
 
-// errContended is the outcome of a try that acquired nothing.
+// errContended is the error of a try that acquired nothing.
 var errContended = errors.New("somebody else has it")
 
-// trying makes an acquisition of a try. Contention is no failure.
+// trying makes an acquisition of a try. Contention is not a failure.
 func trying(try func(ctx context.Context) (context.Context, bool, error)) func(ctx context.Context) (context.Context, error) {
 	return func(ctx context.Context) (context.Context, error) {
 		held, ok, err := try(ctx)
@@ -94,8 +93,8 @@ func trying(try func(ctx context.Context) (context.Context, bool, error)) func(c
 	}
 }
 
-// operator makes a change through the server itself, so that it takes no frame, and
-// repeats it while the ensemble has no leader.
+// operator makes a change directly at the server, without a frame, and repeats it while the
+// ensemble has no leader.
 func (s *stage) operator(change func() error) {
 	for err := change(); err != nil; err = change() {
 		if s.ctx.Err() != nil {

@@ -10,7 +10,7 @@ import (
 
 const watchPath = "/w/x"
 
-// A step is one change of the tree by an operator, whose requests are no frames.
+// A step is one change of the tree by an operator, without frames.
 type step struct {
 	after time.Duration
 	do    func(s *stage) error
@@ -70,7 +70,7 @@ func node(s *stage) {
 	})
 }
 
-// children follows the list of children until it is as in the end.
+// children follows the list of children until its last state.
 func children(s *stage) {
 	c := s.clients[0]
 	c.follow("Children", func(ctx context.Context) (func() error, bool) {
@@ -99,7 +99,7 @@ func tree(s *stage) {
 			} else {
 				applied[ev.State.Path] = string(ev.State.Data)
 			}
-			// A read that was refused for the moment comes behind the others.
+			// A refused read is repeated after the other reads.
 			if applied[watchPath] == "last" && applied[watchPath+"/last"] == "4" && s.equal(applied, "/w") {
 				return nil, true
 			}
@@ -121,7 +121,7 @@ func (s *stage) equal(applied map[string]string, root string) bool {
 	return len(applied) == len(want)+1
 }
 
-// watching makes a scenario of a reader and the changes that it follows.
+// watching returns a scenario of a reader and the changes that it follows.
 func watching(name string, steps []step, pairs bool, read func(s *stage)) *scenario {
 	return &scenario{name: name, clients: 1, pairs: pairs, run: func(s *stage) {
 		s.together(func() { read(s) }, func() { s.operate(steps) })

@@ -26,8 +26,8 @@ const (
 	maxEvents = 20_000
 )
 
-// A stage is one run of a scenario: an ensemble, a network, clients, and the notes
-// from which the verdict is made.
+// A stage is one run of a scenario: an ensemble, a network, clients, and the records for the
+// verdict.
 type stage struct {
 	of      faultCase
 	server  *zkserver.Server
@@ -47,8 +47,8 @@ type stage struct {
 	wrong   []string
 	said    []string
 	struck  int       // strikes that have hit their frames
-	last    time.Time // of these
-	nothing string    // why a strike had nothing to harm
+	last    time.Time // time of the latest strike
+	nothing string    // reason for which a strike had no effect
 }
 
 // An outcome has the results of a run.
@@ -56,9 +56,9 @@ type outcome struct {
 	of      faultCase
 	wrong   []string // empty if the case has passed
 	struck  int
-	last    time.Time // when a fault has struck last
+	last    time.Time // time of the latest strike
 	nothing string
-	frames  []network.Frame // until the scenario had ended
+	frames  []network.Frame // frames until the end of the scenario
 	left    map[string]bool // znodes at the end, as znodes returns them
 	took    time.Duration   // of the bubble's time
 
@@ -69,8 +69,7 @@ type outcome struct {
 	from time.Time
 }
 
-// run runs a case in a bubble of its own. allowed are the znodes that may be left
-// behind; nil means any.
+// run runs a case in its own bubble. allowed has the znodes that may remain; nil allows any.
 func run(t *testing.T, c faultCase, allowed map[string]bool) *outcome {
 	out := &outcome{of: c}
 	s := &stage{of: c, remains: make(map[string]bool)}
@@ -112,7 +111,7 @@ func (s *stage) run(out *outcome, allowed map[string]bool) {
 	s.end(out)
 }
 
-// arm makes a strike happen when its frame comes.
+// arm makes a strike happen at its frame.
 func (s *stage) arm(k strike) {
 	s.disarm = append(s.disarm, s.net.Strike(network.Strike{At: &k.at, Do: k.fault.do, For: k.fault.lasts, Then: func(f network.Frame) {
 		s.say("%s strikes %s", k.fault.name, describe(f))
@@ -120,7 +119,7 @@ func (s *stage) arm(k strike) {
 		s.struck++
 		s.last = time.Now()
 		s.mu.Unlock()
-		s.heal(k.fault.lasts, func() {}) // a frame that is held up arrives then
+		s.heal(k.fault.lasts, func() {}) // a delayed frame arrives after that time
 		if k.fault.then != nil {
 			k.fault.then(s, f)
 		}
@@ -138,7 +137,7 @@ func (s *stage) perform(out *outcome) bool {
 		s.of.scenario.run(s)
 	})
 	for _, disarm := range s.disarm {
-		disarm() // the checks are not to be disturbed
+		disarm() // faults must not disturb the checks
 	}
 	out.frames = s.net.Frames()
 	return ended
@@ -154,7 +153,7 @@ func (s *stage) end(out *outcome) {
 	stuck := s.failed()
 	s.tearDown()
 	if stuck {
-		s.net.Disarm() // so that Close is not held up by the fault
+		s.net.Disarm() // so that no fault delays Close
 	}
 	var closing sync.WaitGroup
 	for _, c := range s.clients {
@@ -170,7 +169,7 @@ func (s *stage) end(out *outcome) {
 	s.server.Close()
 }
 
-// within runs f, and notes if f does not return in time.
+// within runs f, and records a failure if f does not return in time.
 func (s *stage) within(what string, patience time.Duration, f func()) bool {
 	done := make(chan struct{})
 	go func() { f(); close(done) }()
@@ -201,10 +200,10 @@ func (s *stage) waiting() string {
 	return "waiting: " + strings.Join(calls, ", ")
 }
 
-// dial connects a client to its next server. A client begins with a follower of its
-// own, or with the leader if a fault needs it there, and goes from one server to the
-// next. A Manager tries addresses in an order of its own, so the first address that
-// it asks for stands for the first server, and so on.
+// dial returns a dialer that connects a client to its next server. A client begins with its own
+// follower, or with the leader if a fault requires it, and then goes from one server to the next. A
+// Manager tries addresses in a random order, so the first address that it asks for stands for the
+// first server, and so on.
 func (s *stage) dial(c *client) session.DialFunc {
 	known := make(map[string]*zkserver.Endpoint)
 	return s.net.Dialer(c.number, func(ctx context.Context, address string) (net.Conn, error) {
@@ -232,8 +231,8 @@ func (s *stage) harm() (all harm) {
 		}
 	}
 	if silent > 1 || silent > 0 && s.of.scenario.fresh {
-		// Each of two silences is noticed in time, both together may take too long. So may
-		// one for a session that was idle right before.
+		// Each of two silences is noticed in time, but both together may take too long. One silence
+		// may take too long for a session that was idle directly before.
 		all |= loses
 	}
 	return all
@@ -241,7 +240,7 @@ func (s *stage) harm() (all harm) {
 
 func (s *stage) mayLose() bool { return s.harm()&loses != 0 }
 
-// fail records a finding. Later findings often follow from the first.
+// fail records a failure. Later failures often follow from the first failure.
 func (s *stage) fail(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,7 +257,7 @@ func (s *stage) failed() bool {
 	return len(s.wrong) > 0
 }
 
-// say notes an event for the report of a case.
+// say records an event for the report of a case.
 func (s *stage) say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,7 +266,7 @@ func (s *stage) say(format string, args ...any) {
 
 func (s *stage) stamp() string { return fmt.Sprintf("%10.6f: ", time.Since(s.begun).Seconds()) }
 
-// describe names a frame for people.
+// describe returns the name of a frame for a report.
 func describe(f network.Frame) string {
 	what := zkserver.OpCode(f.Op).String()
 	if answers(f) {

@@ -11,13 +11,12 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// answers reports whether a frame answers a request. No server loses one watch event
-// and sends the next.
+// answers reports whether a frame answers a request. No server loses one watch event and sends the
+// next event.
 func answers(f network.Frame) bool { return f.Dir == network.Down && f.Op != network.OpWatchEvent }
 
-// throttlable reports whether a server may refuse a frame because it has too much to
-// do. A server never throttles pings, the opening and the closing of a session. Auth
-// is handled before requests are queued.
+// throttlable reports whether an overloaded server may refuse a frame. A server never throttles
+// pings, and the opening and the closing of a session. It handles auth before it queues requests.
 func throttlable(f network.Frame) bool {
 	switch zkserver.OpCode(f.Op) {
 	case zkserver.OpConnect, zkserver.OpPing, zkserver.OpCloseSession, zkserver.OpAuth:
@@ -42,7 +41,7 @@ func request(f network.Frame, do zkserver.Action) zkserver.Fault {
 		Match: func(op zkserver.Op) bool { return op.Xid == f.Xid }}
 }
 
-// throttle has the server refuse the request.
+// throttle makes the server refuse the request.
 func (s *stage) throttle(f network.Frame) { s.server.Inject(request(f, zkserver.Throttle)) }
 
 // expire ends the client's session by force.
@@ -57,8 +56,8 @@ func (s *stage) expire(f network.Frame) {
 	c.forced = append(c.forced, time.Now())
 }
 
-// lag makes all servers but the client's fall behind. The client, whose connection
-// breaks, comes to one of them.
+// lag makes all servers except the client's server fall behind. The client's connection breaks, and
+// it connects to one of them.
 func (s *stage) lag(f network.Frame) {
 	for i := range ensemble {
 		e := s.server.Endpoint(1 + i)
@@ -69,8 +68,8 @@ func (s *stage) lag(f network.Frame) {
 	}
 }
 
-// cut cuts the client's server from its leader: right after the server has
-// forwarded the request if it is one for the leader, at once if not.
+// cut cuts the client's server from its leader: if the request goes to the leader, directly after
+// the server has forwarded it, and otherwise at once.
 func (s *stage) cut(f network.Frame) {
 	e := s.clients[f.Client].endpoint
 	s.heal(3*timeout, e.Rejoin)
@@ -81,15 +80,14 @@ func (s *stage) cut(f network.Frame) {
 	e.CutFromLeader()
 }
 
-// strand cuts the client's server as cut does, and keeps the client from reaching any
-// other server.
+// strand cuts the client's server like cut, and keeps the client from reaching any other server.
 func (s *stage) strand(f network.Frame) {
 	s.net.Strand(f.Client, 3*timeout/2)
 	s.cut(f)
 }
 
-// depose has the other servers elect another leader. The client's server, which has
-// led, does not know, and goes on answering.
+// depose makes the other servers elect another leader. The client's server, the old leader, does
+// not notice, and still answers.
 func (s *stage) depose(f network.Frame) {
 	e := s.clients[f.Client].endpoint
 	if s.server.Leader() != e.Number() {
@@ -100,19 +98,18 @@ func (s *stage) depose(f network.Frame) {
 	s.server.Depose()
 }
 
-// deposeStrand deposes the leader as depose does, and keeps the client from reaching
-// any other server: the client connects again to the deposed leader, which accepts it.
+// deposeStrand deposes the leader like depose, and keeps the client from reaching any other server:
+// the client connects again to the deposed leader, which accepts it.
 func (s *stage) deposeStrand(f network.Frame) {
 	s.net.Strand(f.Client, 3*timeout/2)
 	s.depose(f)
 }
 
-// goesUp reports whether a frame is a request. Faults that are not about a frame itself
-// strike requests only: their effect on a client that waits for an answer is the same.
+// goesUp reports whether a frame is a request. Faults that do not affect the frame itself strike
+// only requests: their effect on a client that waits for an answer is the same.
 func goesUp(f network.Frame) bool { return f.Dir == network.Up }
 
-// pauseLeader stops the leader for a while. order is the leader's first act when it goes
-// on.
+// pauseLeader stops the leader for d. order is the leader's first action when it resumes.
 func pauseLeader(d time.Duration, order zkserver.ThawOrder) func(*stage, network.Frame) {
 	return func(s *stage, _ network.Frame) {
 		n := s.server.Leader()
@@ -127,8 +124,8 @@ func pauseLeader(d time.Duration, order zkserver.ThawOrder) func(*stage, network
 	}
 }
 
-// shorten has the client negotiate a shorter session timeout at another server, and
-// keeps it from reaching any server soon after that.
+// shorten makes the client negotiate a shorter session timeout at another server, and keeps it from
+// reaching any server soon after that.
 func (s *stage) shorten(f network.Frame) {
 	for i := range ensemble {
 		e := s.server.Endpoint(1 + i)
@@ -143,15 +140,14 @@ func (s *stage) shorten(f network.Frame) {
 	})
 }
 
-// outage keeps the client from reaching any server for longer than the session
-// lives.
+// outage keeps the client from reaching any server for longer than the session timeout.
 func (s *stage) outage(f network.Frame) {
 	s.net.Partition(f.Client, 3*timeout/2)
 	s.heal(3*timeout/2, func() {})
 }
 
-// suspend stops the client's process: no frame comes or goes, and its application
-// does nothing.
+// suspend stops the client's process: its frames stop in both directions, and its application does
+// nothing.
 func suspend(d time.Duration) func(*stage, network.Frame) {
 	return func(s *stage, f network.Frame) {
 		s.net.Hold(f.Client, d)
@@ -162,9 +158,8 @@ func suspend(d time.Duration) func(*stage, network.Frame) {
 // Every cause of a cancelled context wraps errSibling.
 var errSibling = errors.New("a sibling has failed")
 
-// cancelWith ends the contexts of the client's calls with a cause that wraps err.
-// Such a cause is normal: an errgroup ends the contexts of the siblings of a failed
-// goroutine with its error.
+// cancelWith ends the contexts of the client's calls with a cause that wraps err. Such causes are
+// common: after a goroutine of an errgroup has failed, its error is the cause for its siblings.
 func cancelWith(err error) func(*stage, network.Frame) {
 	cause := fmt.Errorf("%w: %w", errSibling, err)
 	return func(s *stage, f network.Frame) {
@@ -188,7 +183,7 @@ func (s *stage) close(f network.Frame) {
 	s.background.Go(func() { m.Close() })
 }
 
-// heal calls undo after d, and keeps the checks from beginning before.
+// heal calls undo after d, and delays the checks until then.
 func (s *stage) heal(d time.Duration, undo func()) {
 	s.background.Go(func() {
 		s.pause(d)
@@ -196,7 +191,7 @@ func (s *stage) heal(d time.Duration, undo func()) {
 	})
 }
 
-// void notes that a fault found nothing to harm.
+// void records that a fault had no effect.
 func (s *stage) void(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,7 +215,7 @@ func (s *stage) after(d time.Duration) <-chan struct{} {
 	return ctx.Done()
 }
 
-// context returns a context for calls of the client, which the faults cancel-* end.
+// context returns a context for calls of the client. The faults cancel-* end it.
 func (c *client) context() context.Context {
 	ctx, cancel := context.WithCancelCause(c.stage.ctx)
 	c.mu.Lock()

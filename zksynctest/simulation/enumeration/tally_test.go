@@ -15,11 +15,11 @@ type tally struct {
 	frames   int
 	ran      [3]int      // by the number of faults
 	missed   int         // the frame did not come
-	missing  []faultCase // some of these
+	missing  []faultCase // examples of these
 	struck   map[*fault]int
-	void     map[*fault]int // found nothing to harm
+	void     map[*fault]int // the fault had no effect
 	failed   []*outcome
-	firstAt  int // the number of the first case that failed
+	firstAt  int // number of the first case that failed
 	took     time.Duration
 	scenario map[*scenario]*[3]int // cases by the number of faults
 }
@@ -67,21 +67,21 @@ func (a *tally) add(out *outcome) {
 	}
 }
 
-// enough reports whether so many cases have failed that no more need to run.
+// enough reports whether enough cases have failed to stop the run.
 func (a *tally) enough() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.failed) >= *failuresFlag
 }
 
-// A reporter prints a report: a test, or printer.
+// A reporter prints a report: a test or a printer.
 type reporter interface {
 	Logf(format string, args ...any)
 	Errorf(format string, args ...any)
 	FailNow()
 }
 
-// report prints what was tried and what failed.
+// report prints the tried cases and the failures.
 func (a *tally) report(t reporter, e *engine, took time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -132,7 +132,7 @@ func smallerFirst(a, b *outcome) int {
 	return strings.Compare(a.of.String(), b.of.String())
 }
 
-// byFault counts cases by their faults.
+// byFault counts outcomes by their faults.
 func byFault(outs []*outcome) string {
 	count := make(map[string]int)
 	for _, out := range outs {
@@ -151,7 +151,7 @@ func byFault(outs []*outcome) string {
 
 var numbers = regexp.MustCompile(`0x[0-9a-f]+|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9]+(\.[0-9]+)?`)
 
-// group shows which cases have failed in the same way.
+// group prints the cases that have failed in the same way together.
 func (a *tally) group(t reporter) {
 	var order []string
 	same := make(map[string][]*outcome)

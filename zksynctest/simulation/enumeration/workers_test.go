@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// A case takes milliseconds. A case that takes maxRealTime never ends, because a
-// goroutine spins or waits for a sync.Mutex, so that the time of its bubble stands
-// still. Nothing can end such a goroutine. The worker of the case is given up, another
-// takes its place, and after maxHung such cases the run ends.
+// A case takes milliseconds. A case that takes maxRealTime never ends: a goroutine spins or waits
+// for a sync.Mutex, so that the time of its bubble stops. Such a goroutine cannot be ended. The run
+// gives up the worker of the case and starts another worker, and ends after maxHung such cases.
 const (
 	maxRealTime = 15 * time.Second
 	maxHung     = 3
@@ -25,11 +24,11 @@ type workers struct {
 	running map[*faultCase]time.Time
 	hung    int
 	active  int           // workers, including the ones given up
-	spare   chan struct{} // receives when a worker has been given up
-	giveUp  func()        // reports when nothing but cases that hang is left
+	spare   chan struct{} // receives when the run gives up a worker
+	giveUp  func()        // reports when only cases that hang are left
 }
 
-// begin notes that a case runs until end is called.
+// begin records that a case runs until end is called.
 func (w *workers) begin(c faultCase) (end func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -44,8 +43,8 @@ func (w *workers) begin(c faultCase) (end func()) {
 	}
 }
 
-// guard looks for cases that do not end until stop is called. It calls hung with each,
-// and giveUp before it ends the process.
+// guard watches for cases that hang, until stop is called. It calls hung for each, and giveUp
+// before it ends the process.
 func (w *workers) guard(hung func(c faultCase, took time.Duration), giveUp func()) (stop func()) {
 	w.giveUp = giveUp
 	done := make(chan struct{})
@@ -85,7 +84,7 @@ func (w *workers) overdue() (list []faultCase) {
 	return list
 }
 
-// replace starts a spare worker in the place of a worker whose case hangs.
+// replace starts a spare worker for a worker whose case hangs.
 func (w *workers) replace() {
 	w.mu.Lock()
 	w.hung++
@@ -98,14 +97,14 @@ func (w *workers) replace() {
 	w.spare <- struct{}{}
 }
 
-// exit reports and ends the process: tests that hang cannot be ended otherwise.
+// exit reports and ends the process, because tests that hang cannot be ended in another way.
 func (w *workers) exit() {
 	w.giveUp()
 	os.Exit(1)
 }
 
-// run calls work on every processor until all have returned. work is called again for
-// every worker that is given up.
+// run calls work on every processor until all calls have returned. It calls work again for every
+// worker that was given up.
 func (w *workers) run(t *testing.T, phase string, work func(t *testing.T)) {
 	w.spare = make(chan struct{}, maxHung)
 	n := runtime.GOMAXPROCS(0)
@@ -136,7 +135,7 @@ func (w *workers) run(t *testing.T, phase string, work func(t *testing.T)) {
 	})
 }
 
-// A printer reports where there is no test that could.
+// A printer prints a report without a test.
 type printer struct{}
 
 func (printer) Logf(format string, args ...any)   { fmt.Printf(format+"\n", args...) }
