@@ -16,7 +16,6 @@ const maxHeadless = 2.0
 // headlessToday has the measured rates above maxHeadless. A rate in this table may only go down: lower it when the test
 // says so. The entries are to disappear, and then the table.
 var headlessToday = map[string]float64{
-	"session":             2.3,
 	"zksynctest/zkserver": 14.4,
 
 	"docs/architecture.md": 5.7,
