@@ -46,7 +46,7 @@ func status(t testing.TB, e *session.Ephemeral, want session.EphemeralStatus) {
 	}
 }
 
-// until receives statuses up to the one that is wanted.
+// until receives statuses until it has received want.
 func until(t testing.TB, e *session.Ephemeral, want session.EphemeralStatus) {
 	t.Helper()
 	limit := time.After(time.Minute)
@@ -432,8 +432,8 @@ func TestEphemeralThatCannotBe(t *testing.T) {
 	})
 }
 
-// A Set waits through losses, takes effect even if its caller gives up, replaces what other clients wrote, and changes
-// nothing if it is too large.
+// A Set waits through losses, takes effect even if its caller gives up, replaces the data of other clients, and
+// changes nothing if it is too large.
 func TestEphemeralSet(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

@@ -119,7 +119,7 @@ func TestObserver(t *testing.T) {
 	})
 }
 
-// Without an observer, and with one that does nothing, a request allocates the same.
+// Without an observer, and with an observer that does nothing, a request allocates the same.
 func TestAnObserverDoesNotAllocate(t *testing.T) {
 	srv := zksynctest.Start(t)
 	measure := func(opts ...session.Option) float64 {

@@ -17,7 +17,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// A Watch of each kind fires once, in a channel with a buffer of one that is closed behind the event.
+// A Watch of each kind fires once, in a channel with a buffer of one. The channel is closed after the event.
 func TestEveryKindOfWatchEvent(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		ctx := t.Context()
