@@ -69,7 +69,6 @@ func quorumOf(c *wire.Call) error {
 // reason. Two answers that are too large or too slow reach maxGuilt. Answers that stop in
 // the middle count less, and four of them reach maxGuilt, because the network may have
 // failed at that moment.
-// down at that moment.
 const (
 	maxGuilt       = 4
 	minAnswerSpeed = 16 << 10 // bytes a second

@@ -41,9 +41,9 @@ type Manager struct {
 //   - if the chroot does not exist (ErrNoChroot, see WithCreateChroot);
 //   - if ctx ends.
 //
-// The error has each server and the outcome of the attempts to connect to it. Connections
-// and sessions that Connect opened are closed in the background. ctx bounds only this
-// call: the Manager lives until Close.
+// The error has each server and the outcome of the attempts to connect to it. After an
+// error, Connect closes in the background the connections and the session that it opened.
+// ctx bounds only this call: the Manager lives until Close.
 //
 // While no server can be used, Connect logs the reason after three seconds, and again at
 // intervals that grow to five minutes. The Manager does the same later. Connect logs at

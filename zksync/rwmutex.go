@@ -19,6 +19,7 @@ import (
 // WriteLock, too; see docs/migrating.md for the options with which kazoo sees an RWMutex. The algorithm is the shared
 // lock recipe of the ZooKeeper documentation. The data of the directory belongs to the lock and is overwritten: keep
 // data of your own in another znode.
+//
 // An RWMutex may be shared by goroutines, and used again after any error. It must not
 // be copied. Like a sync.RWMutex it is not reentrant, and a read lock cannot become a
 // write lock; Downgrade turns a write lock into a read lock.
