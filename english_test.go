@@ -16,10 +16,6 @@ const maxHeadless = 2.0
 // headlessToday has the measured rates above maxHeadless. A rate in this table may only go down: lower it when the test
 // says so. The entries are to disappear, and then the table.
 var headlessToday = map[string]float64{
-	"session":                    7.8,
-	"session/metrics/otel":       24.2,
-	"session/metrics/prometheus": 14.6,
-
 	"docs/planted-bugs.md": 12.5, // make mutants writes this page from the names of the bugs in the code
 }
 

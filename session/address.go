@@ -10,8 +10,8 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// parseServers takes a connection string apart, in the form that every
-// ZooKeeper client shares: "host:port,host:port/chroot".
+// parseServers splits a connection string "host:port,host:port/chroot" into addresses and
+// chroot. Every ZooKeeper client uses this form.
 func parseServers(servers string) (addresses []string, chroot string, err error) {
 	bad := func(format string, args ...any) ([]string, string, error) {
 		return nil, "", fmt.Errorf("%w %q: %s", ErrInvalidServers, servers, fmt.Sprintf(format, args...))

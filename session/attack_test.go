@@ -22,7 +22,7 @@ import (
 
 var attackTime = flag.Duration("attack", 100*time.Millisecond, "how long each attack of TestAttacks lasts; the table of docs/testing.md has 3s")
 
-// An attack is what a server does to a client, in real time.
+// An attack is the behaviour of a hostile server towards a client, in real time.
 type attack struct {
 	name   string
 	grant  func(asked int64, timeout int32) (int64, int32)
@@ -74,7 +74,7 @@ var attacks = []attack{
 	}},
 }
 
-// bigList is the answer to a request for children with 64 MiB of names.
+// bigList builds the answer to a request for children, with 64 MiB of names.
 var bigList = sync.OnceValue(func() []byte {
 	n := int32(1 << 20 / 12) // for a short run
 	if *attackTime >= time.Second {
@@ -87,7 +87,7 @@ var bigList = sync.OnceValue(func() []byte {
 	return append(b, make([]byte, 68)...)
 })
 
-// floodOf answers a request and sends a frame again and again.
+// floodOf answers a request and then sends a frame again and again.
 func floodOf(frame []byte) func(*hostilePeer, int32, int32, []byte) bool {
 	var many []byte
 	for range 1000 {
@@ -106,9 +106,8 @@ func floodOf(frame []byte) func(*hostilePeer, int32, int32, []byte) bool {
 	}
 }
 
-// A client of a healthy server in the same process is served while another client is
-// attacked. go test -v ./session -run '^TestAttacks$' -attack 3s prints what an attack
-// costs: hostile server and client together.
+// A client of a healthy server in the same process is served while another client is attacked. go test -v ./session
+// -run '^TestAttacks$' -attack 3s prints the cost of each attack: hostile server and client together.
 func TestAttacks(t *testing.T) {
 	srv := zksynctest.Start(t)
 	for _, a := range attacks {

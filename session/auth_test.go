@@ -58,7 +58,7 @@ func TestDefaultACLKeepsStrangersOut(t *testing.T) {
 				}
 			}
 		}
-		// The credentials go ahead of everything on each later connection, too.
+		// Each later connection sends the credentials first, too.
 		for range 5 {
 			srv.Disconnect(t, s.ID())
 			if _, err := s.Set(ctx, dir, []byte("x"), -1); err != nil && !errors.Is(err, session.ErrConnectionLost) {
@@ -84,8 +84,7 @@ func TestDefaultACLKeepsStrangersOut(t *testing.T) {
 	})
 }
 
-// Credentials that a later server refuses do not end the session: that server
-// is left for another.
+// Credentials that a later server refuses do not end the session: the session moves to another server.
 func TestCredentialsRefusedLater(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three, session.WithAuth("digest", []byte("me:secret")))

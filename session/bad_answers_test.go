@@ -17,14 +17,14 @@ func aboutBig(op int32, body []byte) bool {
 	return (op == opGet || op == opChildren || op == opExists) && strings.HasPrefix(string(body[4:]), "/big")
 }
 
-// data is the answer to a read of n bytes.
+// data builds the answer to a read of n bytes.
 func data(xid int32, n int) []byte {
 	return framed(ints(xid), longs(1), ints(0, int32(n)), make([]byte, n), make([]byte, 68))
 }
 
-// A read whose answer is too large ends after it has broken two connections, with the
-// size and the option in its error, and the session and its other requests go on. To
-// see this test fail, remove the line of Session.repeat that adds to guilty.
+// A read whose answer is too large ends after it has broken two connections, with the size and the option in its
+// error, and the session and its other requests continue. To see this test fail, remove the line of requester.repeat
+// that adds to guilty.
 func TestAnAnswerThatIsTooLargeEndsItsRead(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		h := &hostileServer{answer: func(p *hostilePeer, xid, op int32, body []byte) bool {
@@ -141,10 +141,9 @@ func TestAnInboxDeliversAnswersThatAreTooLarge(t *testing.T) {
 	})
 }
 
-// An answer that arrives slowly is received, however long it takes, as long as it
-// arrives at 16 KiB a second and nothing is held. The session and its connection live
-// on. To see this test fail, remove the call of noteProgress, or have arrivals.Read
-// set no deadline anew.
+// An answer that arrives slowly is received, regardless of its duration, if it arrives at 16 KiB a second and nothing
+// is held. The session and its connection stay alive. To see this test fail, remove the call of noteProgress, or make
+// arrivals.Read set no new deadline.
 func TestASlowAnswerIsASignOfLife(t *testing.T) {
 	for name, lease := range map[string]func(*session.Session){
 		"idle":           func(*session.Session) {},
@@ -179,10 +178,9 @@ func TestASlowAnswerIsASignOfLife(t *testing.T) {
 	}
 }
 
-// A holder is not held up by an answer that is slow: the connection is given up before
-// the deadline, the read ends after the second time with the speed in its error, and
-// what is held is kept. To see this test fail, have keeper.patience return limit in
-// any case, or remove the call of commitFirst.
+// A slow answer does not cost a holder its hold: the connection is closed before the deadline, and the read ends
+// after the second time with the speed in its error. To see this test fail, make keeper.patience always return limit,
+// or remove the call of commitFirst.
 func TestASlowAnswerCostsNoHold(t *testing.T) {
 	for name, speed := range map[string]int{"8 MB/s": 8 << 20, "64 KiB/s": 64 << 10, "a byte a step": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -252,8 +250,8 @@ func TestManySlowAnswersCostNoHold(t *testing.T) {
 	})
 }
 
-// An answer that trickles, or stops in the middle, ends its read as well when nothing is
-// held. To see this test fail, have keeper.patience never return now.
+// An answer that trickles, or stops in the middle, ends its read as well when nothing is held. To see this test fail,
+// make keeper.patience never return now.
 func TestAnAnswerThatTricklesEndsItsRead(t *testing.T) {
 	for name, stop := range map[string]bool{"trickles": false, "stops": true} {
 		t.Run(name, func(t *testing.T) {

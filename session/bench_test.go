@@ -114,7 +114,7 @@ func BenchmarkConnect(b *testing.B) {
 	}
 }
 
-// BenchmarkObserver measures a request without an observer, and with one that counts.
+// BenchmarkObserver measures a request without an observer, and with an observer that counts.
 func BenchmarkObserver(b *testing.B) {
 	for name, opts := range map[string][]session.Option{
 		"absent": nil,

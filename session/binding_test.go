@@ -60,8 +60,8 @@ func TestQueuedRequestNeverRunsUnderTheNextSession(t *testing.T) {
 				}
 				for range n {
 					err := <-errs
-					// Of what was unanswered the caller may come to hear after it is known that
-					// the session has ended; either says that it may have happened.
+					// The caller of an unanswered request may get the outcome after the end of the session. Both
+					// errors report that the request may have happened.
 					if way == "while connected, unanswered" && !errors.Is(err, session.ErrLost) {
 						mustBe(t, err, session.ErrConnectionLost, zk.ErrConnectionClosed)
 					} else {
@@ -74,7 +74,7 @@ func TestQueuedRequestNeverRunsUnderTheNextSession(t *testing.T) {
 				if next == old || next.ID() == old.ID() {
 					t.Fatalf("session %#x goes on after its expiry", old.ID())
 				}
-				// Whatever might still be queued would be sent by now.
+				// A request that is still queued would be sent by now.
 				time.Sleep(time.Minute)
 				for _, op := range srv.Ops() {
 					if op.Session != old.ID() && op.Path == "/queued-" {

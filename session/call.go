@@ -7,9 +7,10 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// proves says what the answer to c shows. Only a transaction that had an effect,
-// or would have had one, is a commit: a follower refuses some requests without
-// its leader, and a leader that was deposed answers everything but transactions.
+// proves returns the evidence for the lease that the answer to c provides. Only a
+// transaction that had an effect, or a transaction of checks that passed, is a commit: a
+// follower refuses some requests without asking its leader, and a deposed leader answers
+// every request except transactions.
 func proves(c *wire.Call) evidence {
 	if c.Err != nil {
 		return proofNothing
@@ -30,7 +31,7 @@ func proves(c *wire.Call) evidence {
 	return proofContact
 }
 
-// failureOf returns why a call has failed.
+// failureOf returns the error of a call, nil if the call succeeded.
 func failureOf(c *wire.Call) error {
 	if c.Err != nil {
 		return c.Err
@@ -38,7 +39,7 @@ func failureOf(c *wire.Call) error {
 	return errorOfCode(c.Code)
 }
 
-// classOfCall is ClassOf for the outcome of a call.
+// classOfCall returns the Class of the outcome of a call.
 func classOfCall(c *wire.Call) Class {
 	if c.Err != nil {
 		return ClassOf(c.Err)
@@ -46,9 +47,9 @@ func classOfCall(c *wire.Call) Class {
 	return classOfCode(c.MultiCode())
 }
 
-// quorumOf returns nil if the answer to a records.quorum proves a commit: if there is
-// a result, whether or not the check has passed. A server that refuses the request
-// before it reaches the leader answers without a result.
+// quorumOf returns nil if the answer to a records.quorum proves a commit. An answer with
+// a result is a proof, whether or not the check passed. A server that refuses the request
+// without asking the leader answers without a result.
 func quorumOf(c *wire.Call) error {
 	if err := failureOf(c); err != nil {
 		return err
@@ -63,17 +64,17 @@ func quorumOf(c *wire.Call) error {
 	return nil
 }
 
-// A read that has broken its connection is repeated, because the next server may
-// answer better. Every break adds to the guilt of the read, and with maxGuilt the
-// read ends with the reason. Two answers that are too large or too slow are enough.
-// It takes four answers that stop in the middle, because the network may have broken
-// down at that moment.
+// A read that broke its connection is repeated, because the next server may answer
+// better. Every break adds to the guilt of the read. At maxGuilt the read ends with the
+// reason. Two answers that are too large or too slow reach maxGuilt. Answers that stop in
+// the middle count less, and four of them reach maxGuilt, because the network may have
+// failed at that moment.
 const (
 	maxGuilt       = 4
 	minAnswerSpeed = 16 << 10 // bytes a second
 )
 
-// guilt returns by how much a failed attempt adds to the guilt of its request.
+// guilt returns the amount that a failed attempt adds to the guilt of its request.
 func guilt(err error) int {
 	if lost, ok := err.(*wire.LostAnswer); ok {
 		return lost.Guilt
@@ -81,12 +82,13 @@ func guilt(err error) int {
 	return 0
 }
 
-// errTooLarge is the error of an answer of n bytes.
+// errTooLarge returns the error of an answer of n bytes.
 func errTooLarge(n, limit int) error {
 	return fmt.Errorf("%w: %d bytes, where %d are allowed: read less at once, or raise session.WithMaxAnswer", ErrAnswerTooLarge, n, limit)
 }
 
-// errTooSlow is the error of an answer of which got bytes of size have arrived within d.
+// errTooSlow returns the error of an answer if only got of its size bytes arrived within
+// d.
 func errTooSlow(got, size int, d, timeout time.Duration) error {
 	speed := float64(got) / max(d, time.Millisecond).Seconds()
 	return fmt.Errorf("%w: %d of %d bytes in %v, %.0f bytes/s, with a session timeout of %v: read less at once, or raise session.WithTimeout",

@@ -9,32 +9,32 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// A chore is one or more znodes of a directory that the janitor is to remove.
+// A chore is one or more znodes of a directory that the janitor must remove.
 type chore struct {
 	dir   string
-	paths []string // of the znodes; empty until they have been found by guid
+	paths []string // of the znodes; empty until the look-up by guid has found the znodes
 	guid  string
-	own   bool   // only an ephemeral of this session with certain data is removed
-	data  []byte // see own; nil stands for any data
+	own   bool   // remove only an ephemeral of this session, and only with this data
+	data  []byte // the data that own requires; nil matches any data
 	done  chan struct{}
 
-	attempts int // that have failed
-	guilty   int // of connections that have ended; see maxGuilt and janitor.avoid
+	attempts int // failed attempts
+	guilty   int // number of connections that the chore's reads have ended; see maxGuilt and janitor.avoid
 	due      time.Time
 
-	// Of the present attempt:
-	look    *wire.Call // see own
+	// The following fields belong to the present attempt.
+	look    *wire.Call // the read of the znode; only if own
 	deletes []*wire.Call
 }
 
-// A directoryLook is what the chores of a directory have in common in an attempt.
+// A directoryLook holds the requests that all chores of a directory share in an attempt.
 type directoryLook struct {
 	quorum *wire.Call // see records.quorum
 	list   *wire.Call
 }
 
-// attempt tries once to do chores, all at the same time over one connection, and
-// settles them.
+// attempt tries each of the chores once and then settles it. All requests of the attempt
+// are in flight over one connection at the same time.
 func (j *janitor) attempt(w *wire.Conn, chores []*chore) {
 	looks := make(map[string]*directoryLook)
 	for _, c := range chores {
@@ -56,8 +56,8 @@ func (j *janitor) attempt(w *wire.Conn, chores []*chore) {
 	}
 }
 
-// ask sends the reads that tell what there is to remove. They follow a commit on
-// the same connection, because only then does an absence count: see lookForGUID.
+// ask sends the reads that find the znodes to remove. The reads follow a commit on the
+// same connection, because an absence counts only behind a commit: see lookForGUID.
 func (c *chore) ask(b *records, w *wire.Conn, looks map[string]*directoryLook) {
 	if len(c.paths) > 0 && !c.own {
 		return
@@ -75,14 +75,14 @@ func (c *chore) ask(b *records, w *wire.Conn, looks map[string]*directoryLook) {
 	}
 }
 
-// own marks a request as the Manager's.
+// own marks a request as a request of the Manager.
 func own(r *wire.Request) *wire.Request {
 	r.Own = true
 	return r
 }
 
-// decide finds out what there is to remove. An error says why that is not known;
-// without an error and without paths there is nothing to remove.
+// decide determines the paths to remove from the answers. It returns an error if the
+// answers do not settle this. No error and no paths mean that there is nothing to remove.
 func (c *chore) decide(session int64, l *directoryLook) error {
 	if len(c.paths) > 0 && !c.own {
 		return nil
@@ -101,8 +101,8 @@ func (c *chore) decide(session int64, l *directoryLook) error {
 	}
 	<-l.list.Done()
 	if err := failureOf(l.list); err != nil && ClassOf(err) != ClassNoNode {
-		// A caller's read ends with maxGuilt. A chore goes on: an orphan that is
-		// given up blocks others for as long as the session lives.
+		// A caller's read ends at maxGuilt. A chore continues, because an orphan that
+		// stays blocks other contenders for as long as the session lives.
 		c.guilty += guilt(err)
 		return err
 	}
@@ -116,7 +116,8 @@ func (c *chore) decide(session int64, l *directoryLook) error {
 	return c.absent(l)
 }
 
-// absent notes that nothing was found, if that is certain.
+// absent records that there is no znode to remove. It returns an error if the answers do
+// not prove the absence.
 func (c *chore) absent(l *directoryLook) error {
 	if err := quorumOf(l.quorum); err != nil {
 		return err
@@ -125,22 +126,22 @@ func (c *chore) absent(l *directoryLook) error {
 	return nil
 }
 
-// owns reports whether the znode is what the chore was made for.
+// owns reports whether the znode that was read is the znode of the chore.
 func (c *chore) owns(session int64) bool {
 	d := wire.Decoder{B: c.look.Body}
 	data, stat := d.Buffer(), d.Stat()
 	return !d.Bad && stat.EphemeralOwner == session && (c.data == nil || bytes.Equal(data, c.data))
 }
 
-// remove sends the deletes.
+// remove sends the delete requests.
 func (c *chore) remove(b *records, w *wire.Conn) {
 	for _, path := range c.paths {
 		c.deletes = append(c.deletes, w.Send(own(b.versioned(wire.OpDelete, path, -1))))
 	}
 }
 
-// await returns the reason why a delete failed, and forgets the znodes that are
-// gone. A znode that may go later counts for more than a znode that never will.
+// await waits for the delete requests and keeps only the paths that must be tried again.
+// Its error is the reason of a failure that a retry may cure, or else of a final refusal.
 func (c *chore) await() (err error) {
 	var left []string
 	for i, d := range c.deletes {

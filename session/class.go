@@ -10,10 +10,10 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// A Class says what the error of a call means for the code that made the call.
-// Code that is built on this package decides by the class of an error, and never
-// by errors.Is: the error of a call whose ctx ended wraps the cause of that ctx,
-// and the cause may wrap anything, also ErrLost or zk.ErrNoNode.
+// A Class is the meaning of a call's error for the code that made the call. Code that
+// uses this package must decide by the class of an error, and never by errors.Is: the
+// error of a call whose ctx ended wraps the cause of that ctx, and the cause may wrap any
+// error, even ErrLost or zk.ErrNoNode.
 type Class uint8
 
 const (
@@ -28,8 +28,8 @@ const (
 	ClassRemoved
 	// ClassLost: the session is gone. Another session may succeed.
 	ClassLost
-	// ClassConnectionLost: there is no answer that tells whether the request was
-	// carried out. The session may live.
+	// ClassConnectionLost: no answer shows whether the request was carried out. The
+	// session may live.
 	ClassConnectionLost
 	// ClassTransient: the request was not carried out, and may succeed later.
 	ClassTransient
@@ -65,20 +65,20 @@ func nameOf(names []string, value uint8, of string) string {
 	return fmt.Sprintf("%s(%d)", of, value)
 }
 
-// Again reports whether an operation that is safe to repeat should be repeated,
-// perhaps under another session.
+// Again reports whether an operation that is safe to repeat should be repeated, under
+// this session or a new one.
 func (c Class) Again() bool {
 	return c == ClassLost || c == ClassConnectionLost || c == ClassTransient
 }
 
-// pending reports whether the removal of a znode is to be repeated: the znode may
-// exist, and the next attempt may succeed.
+// pending reports whether the removal of a znode must be repeated, because the znode may
+// exist and the next attempt may succeed.
 func (c Class) pending() bool {
 	return c == ClassConnectionLost || c == ClassTransient || c == ClassUnknown
 }
 
-// sentinels are the errors that have a class, in the order in which they are
-// looked for: an error that wraps two of them has the class of the first.
+// sentinels are the errors that have a class, in order of precedence: an error that wraps
+// two sentinels has the class of the first.
 var sentinels = []struct {
 	err   error
 	class Class
@@ -96,7 +96,7 @@ var sentinels = []struct {
 	{ErrNoChroot, ClassFinal},
 	{ErrMisconfigured, ClassFinal},
 	{zk.ErrNoNode, ClassNoNode},
-	{zk.ErrNodeExists, ClassNodeExists}, // ErrConflict too
+	{zk.ErrNodeExists, ClassNodeExists}, // matches ErrConflict too
 	{zk.ErrBadVersion, ClassBadVersion},
 	{zk.ErrNotEmpty, ClassNotEmpty},
 	{zk.ErrNoAuth, ClassNoAuth},
@@ -112,19 +112,19 @@ var sentinels = []struct {
 	{zk.ErrReconfigDisabled, ClassFinal},
 }
 
-// A refusal is what the server says when it does not do what was asked.
+// A refusal describes an error code by which a server refuses a request.
 type refusal struct {
 	name  string
 	class Class
-	err   error // what errors.Is finds in the error of the call
-	// hangUp reports whether the answer is about the connection or the session
-	// and not about the request, so that the connection is of no use any more.
+	err   error // errors.Is matches it against the error of the call
+	// hangUp reports whether the code is about the connection or the session and not
+	// about the request. The connection is then unusable.
 	hangUp bool
 }
 
-// refusals are the error codes of ZooKeeper 3.8 and 3.9 (KeeperException). The
-// codes with class Unknown say that something went wrong inside a server or a
-// client library; nothing follows for the request.
+// refusals are the error codes of ZooKeeper 3.8 and 3.9 (KeeperException). A code of
+// ClassUnknown reports a failure inside a server or a client library. It proves nothing
+// about the request.
 var refusals = map[int32]refusal{
 	-1: {name: "system error", class: ClassUnknown},
 	-2: {name: "runtime inconsistency", class: ClassUnknown}, // within a transaction: another operation failed
@@ -132,7 +132,7 @@ var refusals = map[int32]refusal{
 	-4: {name: "connection loss", class: ClassConnectionLost, err: ErrConnectionLost},
 	-5: {name: "marshalling error", class: ClassUnknown},
 	-6: {name: "unimplemented", class: ClassFinal},
-	// Nothing says whether a request that timed out was carried out.
+	// The answer does not show whether a request that timed out was carried out.
 	-7:  {name: "operation timeout", class: ClassConnectionLost, err: ErrConnectionLost},
 	-8:  {name: "bad arguments", class: ClassFinal, err: zk.ErrBadArguments},
 	-12: {name: "unknown session", class: ClassLost, err: ErrLost, hangUp: true},
@@ -151,7 +151,7 @@ var refusals = map[int32]refusal{
 	-114: {name: "invalid ACL", class: ClassFinal, err: zk.ErrInvalidACL},
 	-115: {name: "authentication failed", class: ClassFinal, err: ErrAuthFailed},
 	-118: {name: "session moved", class: ClassConnectionLost, err: ErrConnectionLost, hangUp: true},
-	// The server has lost its quorum and serves readers. Another server may accept
+	// The server has lost its quorum and serves only readers. Another server may accept
 	// the request.
 	-119: {name: "read-only server", class: ClassTransient, hangUp: true},
 	-120: {name: "ephemeral on a local session", class: ClassFinal},
@@ -160,12 +160,12 @@ var refusals = map[int32]refusal{
 	-123: {name: "reconfiguration disabled", class: ClassFinal, err: zk.ErrReconfigDisabled},
 	-124: {name: "the server wants SASL authentication", class: ClassFinal},
 	-125: {name: "quota exceeded", class: ClassFinal},
-	// A server sets a request aside before it looks at the request: the request was
-	// not carried out, and no watch was left.
+	// A server throttles a request before it processes the request. So the request was
+	// not carried out and left no watch.
 	-127: {name: "throttled", class: ClassTransient},
 }
 
-// classOfCode is ClassOf for the code of an answer.
+// classOfCode returns the Class of the error code of an answer.
 func classOfCode(code int32) Class {
 	if code == 0 {
 		return ClassOK
@@ -176,8 +176,8 @@ func classOfCode(code int32) Class {
 	return ClassUnknown
 }
 
-// A codeError is the error of an answer with a code that has no error of its own
-// in go-zookeeper or in this package.
+// A codeError is the error of an answer whose code has no error in go-zookeeper or in
+// this package.
 type codeError struct {
 	code int32
 	refusal
@@ -194,7 +194,7 @@ func (e *codeError) Unwrap() error {
 	return zk.ErrUnknown
 }
 
-// errorOfCode returns the error of an answer with a code, nil for zero.
+// errorOfCode returns the error for the code of an answer, nil for code zero.
 func errorOfCode(code int32) error {
 	if code == 0 {
 		return nil
@@ -209,13 +209,13 @@ func errorOfCode(code int32) error {
 	return &codeError{code, r}
 }
 
-// ClassOf returns what err means. Every error that a call of this package can
-// return is in its table; for any other error, as the result of a function of the
-// caller's, it goes by the errors of this package and of go-zookeeper that err
-// wraps, and is ClassUnknown if there are none.
+// ClassOf returns the class of err. Every error that a call of this package can return
+// has a class in its table. Any other error, for example the result of a caller's
+// function, gets the class of the error of this package or of go-zookeeper that it wraps,
+// or ClassUnknown.
 //
-// The end of a ctx comes first: an error that says so is ClassCancelled, whatever
-// the cause of the ctx wraps.
+// The end of a ctx has precedence: the error of a call that its ctx ended is
+// ClassCancelled, even if the cause of the ctx wraps an error with another class.
 func ClassOf(err error) Class {
 	if err == nil {
 		return ClassOK
@@ -236,7 +236,7 @@ func ClassOf(err error) Class {
 	return ClassUnknown
 }
 
-// The codes that decide something here rather than being passed on.
+// These codes change the behaviour of this package. All other codes only become errors.
 const (
 	codeNoNode    int32 = -101
 	codeNoAuth    int32 = -102

@@ -16,8 +16,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// codes are all error codes of ZooKeeper 3.8 and 3.9, with what they mean, and some
-// that no server knows.
+// codes are all error codes of ZooKeeper 3.8 and 3.9 with their meanings, and some codes that no server knows.
 var codes = map[int32]session.Class{
 	-1: session.ClassUnknown, -2: session.ClassUnknown, -3: session.ClassUnknown, -4: session.ClassConnectionLost,
 	-5: session.ClassUnknown, -6: session.ClassFinal, -7: session.ClassConnectionLost, -8: session.ClassFinal,
@@ -29,8 +28,8 @@ var codes = map[int32]session.Class{
 	-9:   session.ClassUnknown, -126: session.ClassUnknown, -999: session.ClassUnknown, 7: session.ClassUnknown,
 }
 
-// Every refusal of a server has the class that the table gives it, and a refusal
-// that is not in the table is final for the caller and tells its number.
+// Every refusal of a server has the class of its entry in the table. A refusal that is not in the table is final for
+// the caller, and its error has the number.
 func TestEveryRefusalHasAClass(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -51,8 +50,8 @@ func TestEveryRefusalHasAClass(t *testing.T) {
 	})
 }
 
-// A refusal that speaks of the connection ends the connection, and a request that
-// is safe to repeat is carried out on the next.
+// A refusal that is about the connection ends the connection, and a request that is safe to repeat is carried out on
+// the next connection.
 func TestRefusalsThatEndTheConnection(t *testing.T) {
 	for _, code := range []int32{-12, -112, -118, -119} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -69,8 +68,8 @@ func TestRefusalsThatEndTheConnection(t *testing.T) {
 	}
 }
 
-// An error of a ctx that has ended is classified by that ctx, whatever its cause wraps, also when other code wraps or
-// joins the error.
+// The class of the error of an ended ctx is ClassCancelled, regardless of the errors that its cause wraps, also when
+// other code wraps or joins the error.
 func TestClassOf(t *testing.T) {
 	ended := func(cause error) error {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -109,8 +108,8 @@ func TestClassOf(t *testing.T) {
 	}
 }
 
-// A call whose ctx ends returns an error of class Cancelled that matches ctx.Err()
-// and the cause, whatever the cause wraps.
+// A call whose ctx ends returns an error of class Cancelled that matches ctx.Err() and the cause, regardless of the
+// errors that the cause wraps.
 func TestCausesAreNotClassified(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)

@@ -2,14 +2,13 @@ package session
 
 import "time"
 
-// A clock tells for how long the machine was suspended since some fixed moment.
-// Go's monotonic time stands still during a suspension, while the servers' time
-// does not.
+// A clock returns the time that the machine has been suspended since some fixed moment.
+// Go's monotonic time stands still during a suspension. The time of the servers does not.
 type clock func() time.Duration
 
-// wallDrift is a clock for systems that cannot tell: wall time that runs ahead
-// of monotonic time counts as suspension, and so does a wall clock that is set
-// forward.
+// wallDrift returns a clock for systems that do not report suspensions. If wall time runs
+// ahead of monotonic time, the difference counts as suspension. A wall clock that is set
+// forward therefore counts as suspension as well.
 func wallDrift() clock {
 	start := time.Now()
 	return func() time.Duration {

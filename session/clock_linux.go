@@ -6,22 +6,22 @@ import (
 	"unsafe"
 )
 
-// The clocks of clock_gettime(2). Both count from boot, and only the first one
+// The clocks of clock_gettime(2). Both clocks count from boot. Only the first clock
 // counts while the machine is suspended.
 const (
 	clockBoottime  = 7
 	clockMonotonic = 1
 )
 
-// newClock compares the two clocks, so a wall clock that is set forward does not
-// matter.
+// newClock returns a clock that compares the two clocks of the kernel. A wall clock that
+// is set forward has no effect.
 func newClock() clock {
 	if _, ok := readClock(clockBoottime); !ok {
 		return wallDrift() // a kernel before 2.6.39, or a sandbox that denies the call
 	}
 	return func() time.Duration {
-		// The process may lose the processor between the calls. A reading for
-		// which it did not is exact.
+		// The scheduler may stop the process between the calls. A reading is exact if the
+		// scheduler did not do so.
 		best, closest := time.Duration(0), time.Duration(-1)
 		for range 5 {
 			before, _ := readClock(clockMonotonic)

@@ -9,7 +9,8 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// bury takes down a session that was lost.
+// bury closes the connection of a lost session, and waits for the goroutines of the
+// session.
 func bury(s *Session) {
 	if s.remains {
 		s.wg.Go(func() { closeOnServer(s) })
@@ -18,10 +19,10 @@ func bury(s *Session) {
 	s.wg.Wait()
 }
 
-// closeOnServer ends a session that we have given up but the server may still
-// have, so that contenders in line behind its ephemerals need not wait for its
-// expiry. It takes the session over on a connection of its own, since a
-// zk.Conn cannot be told to, and tries until the server must have expired it.
+// closeOnServer ends on the server a session that this client has given up, so that
+// contenders behind its ephemerals need not wait for the expiry. It takes the session
+// over on a connection of its own, because a zk.Conn cannot take over a session. It
+// retries until the server must have expired the session.
 func closeOnServer(s *Session) {
 	ctx, cancel := context.WithTimeout(s.m.ctx, 2*s.Timeout())
 	defer cancel()
@@ -55,7 +56,7 @@ func closeOn(ctx context.Context, s *Session, server string) error {
 		return err
 	}
 	if id == 0 {
-		return nil // expired in the meantime
+		return nil // the session has expired in the meantime
 	} else if id != s.id {
 		return fmt.Errorf("asked for session %s, was given %s", sessionID(s.id), sessionID(id))
 	}
@@ -66,5 +67,5 @@ func closeOn(ctx context.Context, s *Session, server string) error {
 	if err != nil {
 		return err
 	}
-	return l.CloseSession() // without an answer the next attempt will tell
+	return l.CloseSession() // if there is no answer, the next attempt shows the outcome
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// Close closes the session on the server, ends what is held with ErrClosed, and may be called again, and every later
-// call fails with ErrClosed.
+// Close closes the session on the server, ends holds with ErrClosed, and may be called again, and every later call
+// fails with ErrClosed.
 func TestCloseEndsTheSessionOnTheServer(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -56,7 +56,7 @@ func TestCloseEndsTheSessionOnTheServer(t *testing.T) {
 	})
 }
 
-// Close without requests under way takes a second at most, whatever the network does, and leaves no goroutine.
+// Close without requests in flight takes at most a second, regardless of the network, and leaves no goroutine.
 func TestCloseInTrouble(t *testing.T) {
 	for name, begin := range troubles {
 		for _, held := range []bool{false, true} {
@@ -105,14 +105,14 @@ func TestCloseAtAnyMoment(t *testing.T) {
 					inj.Remove()
 				}
 			}
-			// A Connect whose ctx has ended may take a second to take down, in the
-			// background, a session that the server has opened meanwhile.
+			// If the ctx of a Connect has ended, a session that the server has opened meanwhile is closed in the
+			// background within a second.
 			time.Sleep(1100 * time.Millisecond)
 		})
 	}
 }
 
-// Close waits for requests and functions that are under way while the session is proven alive, and refuses new ones.
+// Close waits for requests and functions in flight while the session is proven alive, and refuses new ones.
 func TestCloseAwaitsWhatIsUnderWay(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -205,9 +205,9 @@ func churn(ctx context.Context, dial session.DialFunc, address string, life time
 	<-ctx.Done()
 }
 
-// When Close of a Manager has returned, none of its goroutines runs. 1,000 Managers are each closed at a random moment
-// under load, while connections drop and sessions expire: goroutines that stay would end the bubble with a panic, and
-// the test with goleak.
+// When Close of a Manager has returned, none of its goroutines runs. 1,000 Managers are each closed at a random
+// moment under load, while connections break and sessions expire. A goroutine that stays would end the bubble with a
+// panic, and the test with goleak.
 func TestManagersClosedAtRandomMomentsLeaveNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		srv.Inject(zkserver.Fault{Times: -1, Do: zkserver.Delay(time.Millisecond)})
@@ -228,8 +228,8 @@ func TestManagersClosedAtRandomMomentsLeaveNothing(t *testing.T) {
 			}
 		}
 		wg.Wait()
-		// A Connect that ends with its ctx has returned before it has taken its session down,
-		// which takes a second where the connection has just ended.
+		// A Connect that ends with its ctx returns before it has closed its session, which takes a second if the
+		// connection has just ended.
 		time.Sleep(time.Second)
 	})
 }

@@ -8,13 +8,12 @@ import (
 	"github.com/go-zksync/toolkit/internal/bounds"
 )
 
-// A holder leaves a connection in time on which events arrive, but no answer to the
-// transaction that proves the session alive. To see this test fail, have
-// keeper.stuckAt return false.
+// A holder leaves in time a connection on which events arrive, but no answer to the transaction that proves the
+// session alive. To see this test fail, make keeper.stuckAt return false.
 func TestEventsDoNotHideAStuckCommit(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		var stuck atomic.Bool
-		var bad atomic.Pointer[hostilePeer] // the connection that answers nothing more
+		var bad atomic.Pointer[hostilePeer] // the connection on which the server stops answering
 		h := &hostileServer{}
 		h.answer = func(p *hostilePeer, xid, op int32, body []byte) bool {
 			if stuck.Load() && bad.CompareAndSwap(nil, p) {
@@ -46,9 +45,9 @@ func TestEventsDoNotHideAStuckCommit(t *testing.T) {
 	})
 }
 
-// A holder keeps its connection to servers that take a sixth of the session timeout
-// for each transaction: another connection would not be quicker, and would add to the
-// load. To see this test fail, have keeper.stuckAt return the critical time.
+// A holder keeps its connection to servers that take a sixth of the session timeout for each transaction: another
+// connection would not be faster, and would add to the load. To see this test fail, make keeper.stuckAt return the
+// critical time.
 func TestASlowCommitCostsNoConnection(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		h := &hostileServer{answer: func(p *hostilePeer, xid, op int32, body []byte) bool {

@@ -10,7 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// A connection takes in what arrives on one connection of a session.
+// A connection handles the answers and events of one connection of a session.
 type connection struct {
 	*wire.Conn
 	s      *Session
@@ -18,7 +18,7 @@ type connection struct {
 	record *record
 }
 
-// newConnection returns a connection that reports to the session.
+// newConnection returns a wire.Conn that reports to the session.
 func newConnection(s *Session, sasl *saslState, cfg wire.Config) *wire.Conn {
 	w := &connection{s: s, sasl: sasl}
 	cfg.Handler, cfg.MaxAnswer, cfg.TooLarge = w, s.m.cfg.maxAnswer, errTooLarge
@@ -31,15 +31,15 @@ func newConnection(s *Session, sasl *saslState, cfg wire.Config) *wire.Conn {
 	return w.Conn
 }
 
-// LastZxid is part of wire.Handler, as are the methods that follow.
+// LastZxid and the following methods implement wire.Handler.
 func (w *connection) LastZxid() int64 { return w.s.seenZxid.Load() }
 
-// Connected looks at the ConnectResponse. Ahead of anything else on the new connection
-// go the credentials, a sync, and the watches.
+// Connected checks the ConnectResponse and introduces the client. The credentials, a sync
+// and the watches are the first frames on the new connection.
 func (w *connection) Connected(r *wire.ConnectResponse) (time.Duration, error) {
 	s, timeout := w.s, r.Timeout
 	if r.ReadOnly && r.Session != 0 {
-		// It cannot commit anything, and so cannot keep the session alive.
+		// A read-only server cannot commit, and so cannot keep the session alive.
 		return 0, errReadOnly
 	}
 	switch {
@@ -50,9 +50,9 @@ func (w *connection) Connected(r *wire.ConnectResponse) (time.Duration, error) {
 		s.lose(fmt.Errorf("%w: the server has expired session %s", ErrLost, sessionID(s.id)), false)
 		return 0, nil
 	case timeout < minTimeout && s.known.Load():
-		// The server has shortened the session already, and ends it before another
-		// connection could ask for more. So whatever is held is lost now, and not at
-		// the deadline that the longer timeout has proven.
+		// The server has shortened the session already. It ends the session before
+		// another connection could ask for a longer timeout. So every hold is lost now,
+		// and not at the deadline that the longer timeout has proven.
 		s.lose(fmt.Errorf("%w: %w", ErrLost, &timeoutError{timeout, s.m.cfg.timeout}), true)
 		return 0, nil
 	case timeout <= 0:
@@ -77,8 +77,9 @@ func (w *connection) Connected(r *wire.ConnectResponse) (time.Duration, error) {
 	return timeout, nil
 }
 
-// introduce authenticates a new connection by SASL, and then puts it to use. It runs in
-// the reader's goroutine, as do the answers, so nothing else is sent before.
+// introduce authenticates a new connection by SASL, and then puts the connection to use.
+// It runs in the reader's goroutine, as the answers do, so no other frame is sent
+// earlier.
 func (w *connection) introduce() {
 	bound := w.s.link.bound()
 	if w.sasl == nil {
@@ -102,19 +103,20 @@ func (w *connection) introduce() {
 	}})
 }
 
-// hung is the error of a connection on which something was not answered in time.
+// hung returns the error of a connection on which an answer did not arrive in time.
 func hung(what string, bound time.Duration) error {
 	return fmt.Errorf("%s was not answered within %v", what, roundTime(bound))
 }
 
-// refused ends the connection, and Connect: the credentials are wrong.
+// refused ends the connection and Connect, because the server refused the credentials.
 func (w *connection) refused(err error) {
 	w.s.m.cfg.log.Error("credentials refused", zap.String("server", w.Server), zap.Error(err))
 	w.s.m.giveUp(err)
 	w.End(err)
 }
 
-// greet sends the credentials and a sync, whose answer puts the connection to use.
+// greet sends the credentials and a sync. The answer to the sync puts the connection to
+// use.
 func (w *connection) greet() {
 	for _, a := range w.s.m.cfg.auth {
 		w.Authenticate(a.scheme, a.auth)
@@ -147,9 +149,9 @@ func (w *connection) attach() {
 	}
 }
 
-// Header notes the zxid of an answer. The server has sent every event of our
-// watches up to that zxid ahead of the answer, provided that all watches were
-// armed. Only the reader of the newest connection calls it.
+// Header records the zxid of an answer. If all watches were armed, the server has sent
+// every event of our watches up to that zxid before the answer. Only the reader of the
+// newest connection calls Header.
 func (w *connection) Header(zxid int64, code int32, ours bool) error {
 	s := w.s
 	if zxid > s.seenZxid.Load() {
@@ -163,21 +165,23 @@ func (w *connection) Header(zxid int64, code int32, ours bool) error {
 		return nil
 	}
 	if refusals[code].hangUp {
-		// It speaks of the connection, and nothing was done: with the connection
-		// ends the call, which is repeated on the next where that is safe.
+		// The code is about the connection, and the request was not carried out. The end
+		// of the connection ends the call, and the next connection repeats the call if a
+		// repeat is safe.
 		return errorOfCode(code)
 	}
 	return nil
 }
 
-// Event takes an event. Its zxid does not count as seen: other events of the same
-// transaction may follow, and must be told after a reconnect if they did not come.
+// Event handles an event. The zxid of the event does not count as seen: further events of
+// the same transaction may follow, and after a reconnect the server must send the events
+// that did not arrive.
 func (w *connection) Event(record []byte) error {
 	w.s.leases.hear()
 	return w.s.hub.event(w.Number, record)
 }
 
-// Authenticated takes the answer to credentials.
+// Authenticated handles the answer to credentials.
 func (w *connection) Authenticated(code int32) error {
 	if code == 0 {
 		return nil
@@ -187,7 +191,7 @@ func (w *connection) Authenticated(code int32) error {
 	return ErrAuthFailed
 }
 
-// Done takes the outcome of a request.
+// Done handles the outcome of a request.
 func (w *connection) Done(c *wire.Call) {
 	if c.Err == nil {
 		if c.Code == 0 && c.OfCaller() {
@@ -198,7 +202,7 @@ func (w *connection) Done(c *wire.Call) {
 	w.s.m.observe(c, w.Server)
 }
 
-// observe tells the observer of a request that is over.
+// observe reports a finished request to the observer.
 func (m *shared) observe(c *wire.Call, server string) {
 	m.requests.Add(1)
 	done := m.cfg.observer.RequestDone

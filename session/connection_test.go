@@ -23,8 +23,7 @@ type inputConn struct {
 
 func (c inputConn) Read(p []byte) (int, error) { return c.input.Read(p) }
 
-// strangeConnection is a connection of a session without a Manager that runs, on
-// which input arrives.
+// strangeConnection is a connection on which input arrives, of a session whose Manager does not run.
 func strangeConnection(input []byte) (*Session, *wire.Conn) {
 	cfg := config{timeout: time.Second, log: zap.NewNop(), maxRequest: defaultMaxRequest, maxAnswer: defaultMaxAnswer}
 	m := newManager(cfg, "", []string{"127.0.0.1:1"})
@@ -53,7 +52,8 @@ func answer(xid int32, zxid int64, code int32, body ...byte) []byte {
 
 func concat(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// Whatever a server sends, the connection ends with an error or at the end of the input, and every request is settled.
+// For any input from a server, the connection ends with an error or at the end of the input, and every request is
+// settled.
 func FuzzAnswers(f *testing.F) {
 	hello := handshake(10000, 7)
 	for _, seed := range [][]byte{

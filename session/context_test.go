@@ -101,7 +101,7 @@ var everyCall = map[string]func(context.Context, *session.Manager, *session.Sess
 	},
 }
 
-// troubles has each way in which no answer comes.
+// troubles has each state of the network and the server in which no answer arrives.
 var troubles = map[string]func(srv *zksynctest.Server, id int64){
 	"the handshake hangs": func(srv *zksynctest.Server, id int64) {
 		srv.HangHandshake(true)
@@ -116,7 +116,7 @@ var troubles = map[string]func(srv *zksynctest.Server, id int64){
 	},
 }
 
-// Every call that takes a context returns when the context is done, whatever the network does.
+// Every call that takes a context returns when the context is done, regardless of the network.
 func TestEveryCallReturnsWithItsContext(t *testing.T) {
 	for trouble, begin := range troubles {
 		t.Run(trouble, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestEveryCallReturnsWithItsContext(t *testing.T) {
 						ctx, cancel := context.WithTimeoutCause(t.Context(), patience, cause)
 						defer cancel()
 						err := call(ctx, m, s)
-						// A cut-off follower goes on answering reads.
+						// A follower that is cut off continues to answer reads.
 						if took := time.Since(start); took > patience {
 							results <- fmt.Sprintf("%s returned after %v, want %v", name, took, patience)
 						} else if err != nil && !(errors.Is(err, context.DeadlineExceeded) && errors.Is(err, cause)) {
@@ -226,7 +226,7 @@ func TestAbandonedRequestsAreBounded(t *testing.T) {
 		for range limit {
 			mustBe(t, <-gone, context.Canceled)
 		}
-		// These wait without being sent, so nothing of them is ever asked.
+		// These calls wait without being sent, so the server never sees a request of them.
 		ctx, cancel = context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		for range more {

@@ -6,31 +6,31 @@ import (
 	"fmt"
 )
 
-// A ctxError is the error of a call whose ctx ended. It is the only error of this
-// module that carries the cause of a caller's context, and it is made where the
-// wait for that context ended. errors.Is finds ctx.Err() and the cause in it;
+// A ctxError is the error of a call whose ctx ended. No other error of this module
+// carries the cause of a caller's context. The code that waits for a context creates the
+// ctxError when the context ends. errors.Is finds ctx.Err() and the cause in a ctxError.
 // ClassOf looks for the ctxError itself and never into the cause.
 type ctxError struct {
 	err, cause error
-	reason     error // what the call waited for; nil if that is not known
+	reason     error // the reason for the wait; nil if unknown
 }
 
-// Cancelled returns the error of a call whose ctx has ended: it matches ctx.Err()
-// and the cause, and its class is ClassCancelled. It is for packages that are built
-// on this one.
+// Cancelled returns the error of a call whose ctx has ended. The error matches ctx.Err()
+// and the cause, and its class is ClassCancelled. Packages that build on this package use
+// it.
 func Cancelled(ctx context.Context) error {
 	return &ctxError{ctx.Err(), context.Cause(ctx), nil}
 }
 
-// CancelledWaiting is Cancelled with the reason for the wait, which the text of the
-// error says first. errors.Is finds what the reason wraps; the class is
-// ClassCancelled all the same.
+// CancelledWaiting is like Cancelled, and puts the reason for the wait at the start of
+// the error's text. errors.Is finds the errors that the reason wraps. The class is
+// ClassCancelled nevertheless.
 func CancelledWaiting(ctx context.Context, reason error) error {
 	return &ctxError{ctx.Err(), context.Cause(ctx), reason}
 }
 
-// WaitReason returns the reason for the wait that err carries, nil if there is none:
-// see CancelledWaiting.
+// WaitReason returns the reason for the wait that err carries, or nil if err carries
+// none. See CancelledWaiting.
 func WaitReason(err error) error {
 	var end *ctxError
 	if errors.As(err, &end) {

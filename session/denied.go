@@ -11,7 +11,7 @@ import (
 
 // A deniedError is a refusal by an ACL. It unwraps to zk.ErrNoAuth.
 type deniedError struct {
-	permission string // that the request needs
+	permission string // the permission that the request needs
 	path       string // of the znode whose ACL decides, as the server knows the path
 	identities []string
 }
@@ -23,8 +23,8 @@ func (e *deniedError) Error() string {
 
 func (e *deniedError) Unwrap() error { return zk.ErrNoAuth }
 
-// denied explains the refusal of a request on a path as the server knows the path.
-// Other errors are returned as they are.
+// denied adds an explanation to err if err is a refusal by an ACL, and returns any other
+// error unchanged. The path full includes the chroot.
 func (m *shared) denied(err error, op int32, full string) error {
 	if err == zk.ErrInvalidACL {
 		return fmt.Errorf("%w: the ACL for %s is not valid for this client, which is %s (the scheme auth needs session.WithAuth or WithSASL)",
@@ -47,8 +47,8 @@ func (m *shared) denied(err error, op int32, full string) error {
 	return e
 }
 
-// failure returns the error of an answer that is a refusal, with the reason if an
-// ACL is the reason.
+// failure returns the error of a refused call. If an ACL is the reason, the error
+// explains the refusal.
 func (m *shared) failure(c *wire.Call) error {
 	err := failureOf(c)
 	if err != nil && !c.Own {
@@ -57,7 +57,7 @@ func (m *shared) failure(c *wire.Call) error {
 	return err
 }
 
-// identities returns the names under which ACLs know this client, without secrets.
+// identities returns the names by which ACLs know this client, without secrets.
 func (m *shared) identities() []string {
 	list := []string{"world:anyone"}
 	for _, c := range m.cfg.auth {

@@ -14,7 +14,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// dials notes the addresses that a Manager connects to, and decides about each.
+// dials records the addresses that a Manager dials, and decides the result of each dial.
 type dials struct {
 	mu   sync.Mutex
 	at   []time.Time
@@ -144,7 +144,7 @@ func TestBackoffGrowsWithJitter(t *testing.T) {
 		if slices.Min(late) < 500*time.Millisecond || slices.Min(late) == slices.Max(late) {
 			t.Errorf("the last pauses are %v, want about a second, each a little different", late)
 		}
-		// Every server had its turns.
+		// Every server was tried as often as the others.
 		for _, a := range strings.Split(three, ",") {
 			n := 0
 			for _, b := range d.all {
@@ -159,7 +159,7 @@ func TestBackoffGrowsWithJitter(t *testing.T) {
 	})
 }
 
-// A server that lets clients in and hangs up is not hammered.
+// A client does not flood a server that accepts connections and closes them.
 func TestAServerThatHangsUpIsNotHammered(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		d := &dials{then: srv.Dial}
@@ -178,7 +178,7 @@ func TestAServerThatHangsUpIsNotHammered(t *testing.T) {
 	})
 }
 
-// Without a server Connect ends with its ctx, at once, and its error says what happened with each server.
+// Without a server Connect ends with its ctx, at once, and its error has the outcome of the attempts for each server.
 func TestConnectWithoutServers(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		d := &dials{then: func(ctx context.Context, network, address string) (net.Conn, error) {

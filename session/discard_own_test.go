@@ -46,9 +46,8 @@ func TestDiscardOwn(t *testing.T) {
 	}
 }
 
-// DiscardOwn with nil data removes an ephemeral of this session whatever data it
-// holds, and leaves the ephemeral of another session alone. To see this test fail,
-// have chore.owns compare nil like other data.
+// DiscardOwn with nil data removes an ephemeral of this session regardless of its data, and does not touch the
+// ephemeral of another session. To see this test fail, make chore.owns compare nil like other data.
 func TestDiscardOwnOfAnyData(t *testing.T) {
 	for _, ours := range []bool{false, true} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -66,7 +65,7 @@ func TestDiscardOwnOfAnyData(t *testing.T) {
 	}
 }
 
-// DiscardOwn leaves a znode alone that another session created between its attempts.
+// DiscardOwn does not touch a znode that another session created between its attempts.
 func TestDiscardOwnLeavesTheNextOne(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s, other := current(t, connect(t, srv, three)), current(t, connect(t, srv, three))

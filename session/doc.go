@@ -1,5 +1,5 @@
-// Package session keeps a process connected to a ZooKeeper ensemble: one
-// long-lived [Manager] over a sequence of ZooKeeper sessions.
+// Package session keeps a process connected to a ZooKeeper ensemble, with one long-lived
+// [Manager] over a sequence of ZooKeeper sessions.
 //
 //	m, err := session.Connect(ctx, "zk1:2181,zk2:2181,zk3:2181/app")
 //	if err != nil { ... }
@@ -16,36 +16,37 @@
 //	                     ^               |
 //	                     +---------------+
 //
-// and Closed from everywhere, at Close. A [Session] lives through Connected and
-// Suspended: a broken connection, a restarted server or a move to another one
-// costs nothing but time. When it is lost, the Manager opens another one, which
-// is another Session: what was asked of one never happens under the next.
+// Every state leads to Closed when the Manager closes. A [Session] lasts through
+// Connected and Suspended: a broken connection, a restarted server or a move to another
+// server delays the calls of the Session and has no other effect. When a Session is lost,
+// the Manager opens a new Session. A request that was made under one Session never runs
+// under the next.
 //
 // # Guarantees
 //
-//   - Every call returns when its ctx is done, whatever the network does. What an
-//     abandoned call may still create is cleaned up where that was asked for
-//     ([Session.CreateProtected]).
-//   - While something is held ([Lease]), [Session.Context] ends before any server
-//     can give it to another client: at [Session.Deadline], by a local clock, whether or
-//     not a server can be reached. Only transactions that a quorum has committed
-//     move the Deadline.
-//   - Reads, and writes that cannot happen twice, are repeated over lost
-//     connections. Any other write whose answer is lost fails with
-//     [ErrConnectionLost]: it may or may not have happened.
-//   - A request that a server has not carried out, because it is under load, is
-//     sent again until ctx ends, with pauses that grow to a second.
-//   - The error of a call that its ctx ended matches ctx.Err() and the cause of ctx,
-//     and [ClassOf] tells this error from the answer of a server, whatever the cause
-//     wraps.
-//   - After a reconnect nothing is read that is older than what was read before,
-//     and watches have missed nothing.
+//   - Every call returns when its ctx is done, regardless of the network. An abandoned
+//     [Session.CreateProtected] may still create its znode. The session deletes that
+//     znode in the background.
+//   - While something is held ([Lease]), [Session.Context] ends before any server can
+//     give the held znode to another client. The context ends at [Session.Deadline], by a
+//     local clock, whether or not a server can be reached. Only transactions that a
+//     quorum has committed move the Deadline.
+//   - Reads, and writes that cannot happen twice, are repeated over lost connections. Any
+//     other write whose answer is lost fails with [ErrConnectionLost]: the write may or
+//     may not have happened.
+//   - A request that a server has not carried out because of load is sent again until ctx
+//     ends, with pauses that grow to a second.
+//   - If ctx ended the call, the error matches ctx.Err() and the cause of ctx. [ClassOf]
+//     distinguishes this error from the answer of a server, even if the cause wraps the
+//     error of an answer.
+//   - After a reconnect no read returns older data than an earlier read, and no watch has
+//     missed a change.
 //   - [Manager.Close] leaves no goroutine behind.
 //
 // # Non-guarantees
 //
-// A process that was stopped between the look at a context and the action that
-// follows can act late, whatever library it uses. Resources should check fencing tokens.
+// A process that was stopped between its check of a context and the action that follows
+// can act late, with any library. Resources should check fencing tokens.
 //
 // The lease makes these assumptions about the ensemble, where T is the session
 // timeout:
@@ -63,17 +64,16 @@
 //     to a reconnect of that session is lost.
 //   - No administrator closes sessions.
 //
-// A suspension of the machine is noticed by the clocks of the kernel on Linux. On
-// other systems a wall clock that is set forward by more than T/20 counts as a
-// suspension.
+// On Linux the clocks of the kernel show a suspension of the machine. On other systems a
+// wall clock that is set forward by more than T/20 counts as a suspension.
 //
 // # How it works
 //
-// go-zookeeper opens the session, pings and closes it. It sees its connection
-// through a wrapper on which our requests travel beside its own, under negative
-// xids, because its calls take no context, cannot be withdrawn, and are kept
-// across an expiry to run under the next session. The wrapper sends the
-// credentials and a sync ahead of everything on a new connection, arms the
-// watches again, and makes the requests that prove the session alive in place of
-// go-zookeeper's pings.
+// go-zookeeper opens the session, pings the server and closes the session. Our requests
+// do not use go-zookeeper's calls, because these calls take no context, cannot be
+// withdrawn, and stay queued across an expiry and then run under the next session.
+// Instead go-zookeeper's connection is a wrapper, and our requests travel through the
+// same wrapper under negative xids. On a new connection the wrapper first sends the
+// credentials and a sync, and arms the watches again. The wrapper replaces go-zookeeper's
+// pings by the requests that prove the session alive.
 package session

@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// An Ephemeral is an ephemeral znode that is present for as long as its Manager
-// lives: it is created again under every new session, and when somebody removes
-// it. All methods may be called from any goroutine.
+// An Ephemeral keeps an ephemeral znode present for as long as its Manager lives. It
+// creates the znode again under every new session, and when another client deletes the
+// znode. All methods may be called from any goroutine.
 //
-// A znode of the same name that our own previous session has left is waited out.
-// Anybody else's, a persistent one included, is a Conflict: it is not touched, and
-// ours is created as soon as it is gone.
+// If a previous session of this Manager has left a znode of the same name, the Ephemeral
+// waits until that znode is gone. A znode of another client, even a persistent znode, is
+// a Conflict: the Ephemeral leaves it untouched, and creates its own znode when the other
+// znode is gone.
 //
 //	e, err := m.Ephemeral(ctx, "/services/api/host-1", []byte(addr))
 //	if err != nil {
@@ -29,7 +30,7 @@ type Ephemeral struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 	status chan EphemeralStatus
-	kick   chan struct{} // there is something to write
+	kick   chan struct{} // there is data to write
 
 	decided  chan struct{} // closed when Manager.Ephemeral can return
 	leftover error         // why the znode could not be removed; valid once done is closed
@@ -38,21 +39,23 @@ type Ephemeral struct {
 	refusal error // of the first creation
 	told    bool
 	last    EphemeralStatus
-	path    string // of the znode while it is present
+	path    string // of the znode while the znode is present
 	err     error
 	data    pendingData
 }
 
-// Ephemeral creates an ephemeral znode at path, with the directories above it,
-// and keeps it present until Close or the end of the Manager; see Ephemeral. It
-// returns when the znode is Present or there is a Conflict, which is no error here
-// but told by Status. An error means that there is no Ephemeral: path or an option
-// is invalid, the server refuses the creation, the Manager is closed, or ctx has
-// ended, in which case what may have been created is removed in the background.
-// ctx bounds this call alone.
+// Ephemeral creates an ephemeral znode at path, with the directories above it, and keeps
+// it present until Ephemeral.Close or the end of the Manager. The call returns when the
+// znode is Present or there is a Conflict. A Conflict is not an error here:
+// Ephemeral.Status reports it.
 //
-// Of two Ephemerals of one Manager with the same path the second has a Conflict
-// with the first, as if that were somebody else's, unless they are sequential.
+// The call returns an error, and no Ephemeral, if path or an option is invalid, the
+// server refuses the creation, the Manager is closed, or ctx has ended. If ctx has ended,
+// a znode that the call may have created is deleted in the background. ctx bounds only
+// this call.
+//
+// If two Ephemerals of one Manager have the same path and are not sequential, the second
+// has a Conflict with the first.
 func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts ...EphemeralOption) (*Ephemeral, error) {
 	var cfg ephemeralConfig
 	for i, opt := range opts {
@@ -103,7 +106,8 @@ func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts 
 	return e, nil
 }
 
-// cancelled is the error of a call whose ctx has ended while it waited for the znode.
+// cancelled returns the error of a call whose ctx has ended while the call waited for the
+// znode.
 func (e *Ephemeral) cancelled(ctx context.Context) error {
 	obstacle := e.Err()
 	if obstacle == nil || e.m.State() != Connected {
@@ -115,8 +119,9 @@ func (e *Ephemeral) cancelled(ctx context.Context) error {
 	return CancelledWaiting(ctx, fmt.Errorf("waiting: %w", obstacle))
 }
 
-// reserve makes sure that no two Ephemerals take the same znode for theirs. It
-// returns the end of the one that has it, nil if e has.
+// reserve reserves the path for e, so that no two Ephemerals of a Manager use the same
+// znode. It returns nil if e has the path, and otherwise the done channel of the
+// Ephemeral that has it.
 func (e *Ephemeral) reserve() <-chan struct{} {
 	m := e.m
 	m.mu.Lock()
@@ -139,7 +144,8 @@ func (e *Ephemeral) release() {
 	}
 }
 
-// own runs f as a goroutine that Close waits for, unless the Manager is closed.
+// own runs f as a goroutine that Close waits for. It returns false if the Manager is
+// closed.
 func (m *Manager) own(f func()) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -150,40 +156,41 @@ func (m *Manager) own(f func()) bool {
 	return true
 }
 
-// Path is the znode's path at present, and empty while it is not Present. A
-// sequential one has another in every session.
+// Path returns the path of the znode, and "" while the znode is not Present. A sequential
+// znode has another path in every session.
 func (e *Ephemeral) Path() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.path
 }
 
-// Status returns a channel that tells what has become of the znode: its status
-// at present, then each change. A slow reader gets the newest and misses those in
-// between, but is always told of a Conflict since it last looked; each Conflict is
-// told once, however long it lasts. The channel is the same at every call, for one
-// consumer, with a buffer for what was not received, and is closed at Close or
-// the end of the Manager. Nobody needs to read it.
+// Status returns a channel that delivers the present status of the znode and then each
+// change. A slow reader gets the newest status, and a Conflict is never merged away: the
+// reader gets each Conflict once, regardless of its duration. Every call returns the same
+// channel, which is for one consumer. The Ephemeral keeps a status that was not received,
+// so no consumer is required. The channel is closed at Close or at the end of the
+// Manager.
 func (e *Ephemeral) Status() <-chan EphemeralStatus { return e.status }
 
-// Err is nil while the znode is Present, and says otherwise why it is not:
-// ErrConflict and whose znode is in the way, ErrLost, what the server refused its
-// creation with, ErrEphemeralClosed, or ErrClosed if the Manager is closed.
+// Err returns nil while the znode is Present, and otherwise the reason why it is not:
+// ErrConflict with the owner of the znode in the way, ErrLost, the server's refusal of
+// the creation, ErrEphemeralClosed, or ErrClosed if the Manager is closed.
 func (e *Ephemeral) Err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.err
 }
 
-// Set changes the data of the znode. From now on it is what the znode is created
-// with as well. Set returns when it has been written: with nil, or with what the
-// server refused it with, after which the data that was written last is wanted
-// again. It waits through lost connections, sessions and conflicts until ctx ends:
-// then the data is still wanted, and written as soon as that can be. Of calls at
-// the same time the last one counts, and its outcome is that of all.
+// Set changes the data of the znode, also for later creations of the znode. Set returns
+// nil when the data has been written. If the server refuses the data, Set returns the
+// refusal, and the data that was written last is the wanted data again.
 //
-// Data that somebody else writes into the znode stays until the next Set or
-// session.
+// Set waits through lost connections, lost sessions and conflicts until ctx ends. After
+// the end of ctx the data is still wanted, and is written as soon as possible. If several
+// calls run at the same time, only the last call counts, and its outcome is the outcome
+// of all.
+//
+// Data that another client writes into the znode stays until the next Set or session.
 func (e *Ephemeral) Set(ctx context.Context, data []byte) error {
 	if ctx.Err() != nil {
 		return opError("ephemeral", e.asked, Cancelled(ctx))
@@ -193,12 +200,11 @@ func (e *Ephemeral) Set(ctx context.Context, data []byte) error {
 	return opError("ephemeral", e.asked, wait(ctx, e))
 }
 
-// Close removes the znode and ends the Ephemeral: the Status channel is closed.
-// It returns when the znode is gone, or the session is, and with an error if the
-// server refuses the removal. If that takes longer than the session timeout, because no
-// server can be reached, it returns an error as well, and the removal goes on in
-// the background until the session is over. Close may be called more than once,
-// and after Manager.Close.
+// Close removes the znode and ends the Ephemeral. Close returns when the znode or the
+// session is gone, and closes the Status channel. If the server refuses the removal,
+// Close returns an error. If no server can be reached for the session timeout, Close
+// returns an error as well, and the removal continues in the background until the session
+// is over. Close may be called more than once, and after Manager.Close.
 func (e *Ephemeral) Close() error {
 	e.cancel(ErrEphemeralClosed)
 	limit := time.NewTimer(e.m.cfg.timeout)

@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// pendingData is what an Ephemeral's znode should hold, and how far that has
-// got. Each Set makes a new generation.
+// pendingData holds the data that the znode of an Ephemeral should have, and the progress
+// of writing that data. Each Set starts a new generation.
 type pendingData struct {
 	mu      sync.Mutex
 	wanted  []byte
 	newest  uint64
 	written uint64 // the newest generation that has reached the znode
-	kept    []byte // which was this
+	kept    []byte // the data of generation written
 	refused uint64 // the newest generation that the server has refused
 	why     error
-	change  chan struct{} // closed and replaced when one of these has moved on
+	change  chan struct{} // closed and replaced when written or refused has changed
 }
 
 func (d *pendingData) init(data []byte) {
@@ -25,14 +25,15 @@ func (d *pendingData) init(data []byte) {
 	d.change = make(chan struct{})
 }
 
-// present is what to write, and its generation.
+// present returns the data to write, and its generation.
 func (d *pendingData) present() ([]byte, uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.wanted, d.newest
 }
 
-// want makes data the newest generation and returns how to wait for it.
+// want makes data the newest generation, and returns a function that waits for its
+// outcome.
 func (d *pendingData) want(data []byte) func(context.Context, *Ephemeral) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -61,7 +62,7 @@ func (d *pendingData) want(data []byte) func(context.Context, *Ephemeral) error 
 	}
 }
 
-// reached notes that a generation is what the znode holds.
+// reached records that the znode has the data of a generation.
 func (d *pendingData) reached(generation uint64, data []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -71,8 +72,8 @@ func (d *pendingData) reached(generation uint64, data []byte) {
 	broadcast(&d.change)
 }
 
-// refuse notes that the server does not take a generation, and goes back to
-// what it took.
+// refuse records that the server refused a generation. If the generation is the newest,
+// the data that the server accepted last is wanted again.
 func (d *pendingData) refuse(generation uint64, why error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

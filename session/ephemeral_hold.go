@@ -6,13 +6,13 @@ import "github.com/go-zookeeper/zk"
 type owned struct {
 	path       string
 	version    int32
-	generation uint64 // of its data
-	dirty      bool   // its data may be any
-	failures   int    // to write it, since it was last written
-	w          *Watch // nil where we may not read it
+	generation uint64 // of the data in the znode
+	dirty      bool   // the data in the znode is unknown
+	failures   int    // failed writes since the last successful write
+	w          *Watch // nil if the ACL forbids us to read the znode
 }
 
-// events is what to wait for; nothing where there is no watch.
+// events returns the events of the watch, or nil if there is no watch.
 func (n *owned) events() <-chan zk.Event {
 	if n.w == nil {
 		return nil
@@ -20,8 +20,8 @@ func (n *owned) events() <-chan zk.Event {
 	return n.w.Events()
 }
 
-// hold keeps an eye on a znode of ours, and writes what Set wants, until it is
-// gone or the session is.
+// hold watches our znode and writes the data of Set until the znode is gone or the
+// session has ended.
 func (e *Ephemeral) hold(s *Session, n *owned) error {
 	e.tell(Present, n.path, nil)
 	for {
@@ -52,7 +52,7 @@ func (e *Ephemeral) hold(s *Session, n *owned) error {
 	}
 }
 
-// look watches a znode of ours again, after a change of its data.
+// look watches our znode again after a change of its data.
 func (e *Ephemeral) look(s *Session, n *owned) error {
 	exists, stat, w, err := s.WatchExists(e.ctx, n.path)
 	if ClassOf(err) == ClassNoAuth {
@@ -71,8 +71,8 @@ func (e *Ephemeral) look(s *Session, n *owned) error {
 	return nil
 }
 
-// write gives the znode its data. The version keeps it from hitting a znode
-// that somebody else has put in the place of ours.
+// write writes data to the znode. The version prevents a write to a znode that another
+// client has created under the same name.
 func (e *Ephemeral) write(s *Session, n *owned, data []byte, generation uint64) error {
 	stat, err := s.Set(e.ctx, n.path, data, n.version)
 	switch ClassOf(err) {
@@ -101,9 +101,8 @@ func (e *Ephemeral) write(s *Session, n *owned, data []byte, generation uint64) 
 	}
 }
 
-// remove deletes the znode at Close, while the session lasts. n is nil if it is
-// not known to be there; a sequential one is then removed by those who look after
-// protected creations.
+// remove deletes the znode at Close, until the session ends. n is nil if the znode was
+// never found. The clean-up of CreateProtected then removes a sequential znode.
 func (e *Ephemeral) remove(s *Session, n *owned) error {
 	path := e.asked
 	if n != nil {

@@ -14,9 +14,9 @@ var (
 	errPrevious = errors.New("session: the znode of our previous session is still there")
 )
 
-// run keeps the znode over all sessions.
+// run keeps the znode present over all sessions.
 func (e *Ephemeral) run() {
-	defer close(e.done) // behind release, so that who waits for it finds the path free
+	defer close(e.done) // after release, so that a goroutine that waits for done finds the path free
 	defer close(e.status)
 	defer e.release()
 	for other := e.reserve(); other != nil; other = e.reserve() {
@@ -40,7 +40,8 @@ func (e *Ephemeral) run() {
 	e.tell(Absent, "", e.m.Retry(e.ctx, e.keep))
 }
 
-// keep keeps the znode while a session lasts, and returns why it ends.
+// keep keeps the znode present while a session lasts, and returns the reason why keep
+// ended.
 func (e *Ephemeral) keep(s *Session) error {
 	for round := 0; ; round++ {
 		n, err := e.create(s)
@@ -66,17 +67,18 @@ func (e *Ephemeral) keep(s *Session) error {
 		default:
 			e.fail(err)
 		}
-		// The next attempt says why a pause ends.
+		// An error of the pause needs no handling: the next attempt finds the same
+		// reason.
 		_ = s.Pause(e.ctx, pauses)
 	}
 }
 
-// quickRounds is how often in a row a znode is created again without a pause: others
-// may remove it, or be in its way, a few times.
+// quickRounds is the number of times that a znode is created again without a pause. Other
+// clients may delete the znode, or be in its way, a few times.
 const quickRounds = 8
 
-// create comes to own a znode in s, however long that takes. With an error it
-// may still return the one that is to be removed.
+// create creates or finds our znode in s. It retries until it succeeds. With an error,
+// create may still return a znode: the caller must remove it.
 func (e *Ephemeral) create(s *Session) (*owned, error) {
 	for round := 0; ; round++ {
 		if err := s.Pause(e.ctx, round-quickRounds); err != nil {
@@ -88,7 +90,7 @@ func (e *Ephemeral) create(s *Session) (*owned, error) {
 		switch class := ClassOf(err); {
 		case made:
 		case class == ClassNodeExists && !e.cfg.sequential:
-			path = e.asked // ours, if an answer was lost
+			path = e.asked // the znode is ours if an answer was lost
 		case class == ClassNoNode || class == ClassConnectionLost:
 			if class == ClassNoNode {
 				dir, _ := split(e.asked)
@@ -103,12 +105,12 @@ func (e *Ephemeral) create(s *Session) (*owned, error) {
 		default:
 			return nil, err
 		}
-		// Nobody knows with which data an older attempt has succeeded.
+		// If an earlier attempt has succeeded, the data in the znode may be older.
 		n := &owned{path: path, generation: generation, dirty: !made}
 		began := time.Now()
 		ours, err := e.claim(s, n, made)
 		if time.Since(began) > maxBackoff {
-			round = 0 // a conflict was waited out, and its end is not to be missed
+			round = 0 // create waited for the end of a conflict: retry without a pause, to use that end
 		}
 		switch {
 		case err != nil && made:
@@ -131,8 +133,8 @@ func (e *Ephemeral) attempt(s *Session, data []byte) (string, error) {
 	return s.Create(e.ctx, e.asked, data, zk.FlagEphemeral, e.cfg.acl...)
 }
 
-// claim finds out whose znode it is, and watches it if it is ours, that is, of
-// this very session. If it is not, claim returns when that may have changed.
+// claim determines whether the znode belongs to this very session, and then watches it.
+// If the znode does not belong to this session, claim returns when this may have changed.
 func (e *Ephemeral) claim(s *Session, n *owned, made bool) (ours bool, err error) {
 	exists, stat, w, err := s.WatchExists(e.ctx, n.path)
 	class := ClassOf(err)
@@ -152,8 +154,8 @@ func (e *Ephemeral) claim(s *Session, n *owned, made bool) (ours bool, err error
 		n.w, n.version = w, stat.Version
 		return true, nil
 	case e.m.former.has(stat.EphemeralOwner):
-		// It goes when that session has ended on the server. To delete it by its
-		// name could hit another that has taken its place.
+		// The znode goes when that session has ended on the server. A delete by name
+		// could hit a newer znode of the same name.
 		obstacle = fmt.Errorf("%w (session %s)", errPrevious, sessionID(stat.EphemeralOwner))
 		e.tell(Absent, "", opError("ephemeral", n.path, obstacle))
 	default:
@@ -170,19 +172,19 @@ func (e *Ephemeral) claim(s *Session, n *owned, made bool) (ours bool, err error
 	}
 }
 
-// startWait begins the wait for an obstacle to go. Nobody may be waiting in a call:
-// the log tells why what an Ephemeral stands for is missing.
+// startWait begins the wait for an obstacle to go. The log reports this wait, because the
+// znode is missing and perhaps no call waits that could report it.
 func (e *Ephemeral) startWait(obstacle error) *Wait {
 	return e.m.StartWait("ephemeral", e.asked, func(context.Context) error {
 		return fmt.Errorf("for a znode in the way to go: %w", obstacle)
 	})
 }
 
-// unwatchable makes pause wait for about a second.
+// unwatchable is the round for which Pause waits about a second.
 const unwatchable = 16
 
-// ownerOf says whose znode it is. The server marks containers and znodes with a
-// time to live by owners that are no sessions.
+// ownerOf describes the owner of a znode that is in the way. In containers and in znodes
+// with a time to live, the owner field is a mark and not a session.
 func ownerOf(stat *zk.Stat) string {
 	owner := uint64(stat.EphemeralOwner)
 	if owner == 0 || owner == 1<<63 || owner>>56 == 0xff {

@@ -10,9 +10,9 @@ type ephemeralConfig struct {
 // An EphemeralOption changes a default of Manager.Ephemeral.
 type EphemeralOption func(*ephemeralConfig) error
 
-// WithSequence lets the server append a number to the name, which starts with
-// a GUID besides, as Session.CreateProtected makes it. No other znode can be in
-// the way, and the name is another one in every session: Ephemeral.Path tells it.
+// WithSequence lets the server append a number to the name. The name also starts with a
+// GUID, as in Session.CreateProtected. So no other znode can be in the way, and the name
+// differs in every session: Ephemeral.Path returns it.
 func WithSequence() EphemeralOption {
 	return func(c *ephemeralConfig) error {
 		c.sequential = true
@@ -20,9 +20,9 @@ func WithSequence() EphemeralOption {
 	}
 }
 
-// WithEphemeralACL sets the ACL of the znode, instead of the Manager's default.
-// Without the permission to read it, its removal by somebody else goes unnoticed,
-// and to write it, Set fails.
+// WithEphemeralACL sets the ACL of the znode in place of the Manager's default. If the
+// ACL denies us to read the znode, its removal by another client goes unnoticed. If the
+// ACL denies us to write the znode, Set fails.
 func WithEphemeralACL(acl ...zk.ACL) EphemeralOption {
 	return func(c *ephemeralConfig) error {
 		if err := checkACL(acl); err != nil {

@@ -32,7 +32,7 @@ func TestEphemeralSetAtTheSameTime(t *testing.T) {
 		}
 		mustOwn(t, m, "/a", "third")
 
-		// A refusal is that of all, too.
+		// All calls share a refusal, too.
 		e = keepEphemeral(t, m, "/b", "x", session.WithEphemeralACL(zk.WorldACL(zk.PermRead)...))
 		srv.Freeze()
 		for _, data := range []string{"first", "second"} {
@@ -47,7 +47,7 @@ func TestEphemeralSetAtTheSameTime(t *testing.T) {
 	})
 }
 
-// What another client writes to an Ephemeral stays until the next Set or session.
+// The data that another client writes to an Ephemeral stays until the next Set or session.
 func TestEphemeralLeavesWhatOthersWrite(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

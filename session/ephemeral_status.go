@@ -1,17 +1,17 @@
 package session
 
-// EphemeralStatus is what has become of the znode of an Ephemeral.
+// EphemeralStatus is the state of the znode of an Ephemeral.
 type EphemeralStatus uint8
 
 const (
-	// Absent: the znode is not there. The session was lost, somebody has removed
-	// it, or its creation has failed; it is being created.
+	// Absent: the znode does not exist, because the session was lost, another client has
+	// deleted the znode, or the creation has failed. The Ephemeral tries to create it.
 	Absent EphemeralStatus = iota
-	// Present: the znode is there, owned by the present session. It stays so
-	// while the connection is down, until the session is known to be lost.
+	// Present: the znode exists, owned by the present session. The status stays Present
+	// while the connection is down, until the session is lost.
 	Present
-	// Conflict: somebody else's znode has that name. It is left alone, and ours is
-	// created as soon as it has gone.
+	// Conflict: a znode of another client has the name. The Ephemeral leaves it
+	// untouched, and creates its own znode when the other znode is gone.
 	Conflict
 )
 
@@ -21,7 +21,7 @@ func (s EphemeralStatus) String() string {
 	return nameOf(ephemeralStatusNames[:], uint8(s), "EphemeralStatus")
 }
 
-// tell says what has become of the znode, and why if it is not there.
+// tell sets the status of the znode, and the error if the znode is not present.
 func (e *Ephemeral) tell(st EphemeralStatus, path string, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -43,7 +43,7 @@ func (e *Ephemeral) decide() {
 	}
 }
 
-// fail says that the server refuses to create the znode.
+// fail records that the server refuses to create the znode.
 func (e *Ephemeral) fail(err error) {
 	e.mu.Lock()
 	if !isClosed(e.decided) {

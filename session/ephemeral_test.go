@@ -21,7 +21,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// keepEphemeral makes an Ephemeral that must be there at once.
+// keepEphemeral creates an Ephemeral that must be present at once.
 func keepEphemeral(t testing.TB, m *session.Manager, path, data string, opts ...session.EphemeralOption) *session.Ephemeral {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -46,7 +46,7 @@ func status(t testing.TB, e *session.Ephemeral, want session.EphemeralStatus) {
 	}
 }
 
-// until receives statuses up to the one that is wanted.
+// until receives statuses until it has received want.
 func until(t testing.TB, e *session.Ephemeral, want session.EphemeralStatus) {
 	t.Helper()
 	limit := time.After(time.Minute)
@@ -65,7 +65,7 @@ func until(t testing.TB, e *session.Ephemeral, want session.EphemeralStatus) {
 	}
 }
 
-// mustOwn checks that path is an ephemeral of m's present session.
+// mustOwn checks that path is an ephemeral of the present session of m.
 func mustOwn(t testing.TB, m *session.Manager, path, data string) {
 	t.Helper()
 	s := current(t, m)
@@ -169,13 +169,13 @@ func TestEphemeralConflict(t *testing.T) {
 		if owner := fmt.Sprintf("%#x", uint64(stranger.ID())); !strings.Contains(e.Err().Error(), owner) {
 			t.Errorf("%q does not say that it belongs to %s", e.Err(), owner)
 		}
-		// Told once, whatever the stranger does with it.
+		// The conflict is reported once, even if the other client changes the znode.
 		for range 3 {
 			if _, err := stranger.Set(t.Context(), path, []byte("theirs"), -1); err != nil {
 				t.Fatal(err)
 			}
 		}
-		// What our own session is told of it comes before the answer to a sync.
+		// The events of our own session arrive before the answer to a sync.
 		if err := current(t, m).Sync(t.Context(), "/"); err != nil {
 			t.Fatal(err)
 		}
@@ -340,7 +340,7 @@ func TestEphemeralOutlivesItsSessionOnTheServer(t *testing.T) {
 	})
 }
 
-// An Ephemeral comes to exist, whichever request is lost before or after it was carried out.
+// An Ephemeral comes to exist, regardless of the request that is lost before or after it was carried out.
 func TestEphemeralWithLostAnswers(t *testing.T) {
 	for _, sequence := range []bool{false, true} {
 		for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit} {
@@ -418,7 +418,7 @@ func TestEphemeralThatCannotBe(t *testing.T) {
 		if _, err := m.Ephemeral(t.Context(), "/big", make([]byte, 2<<20)); !errors.Is(err, session.ErrTooLarge) {
 			t.Error("too large:", err)
 		}
-		// Cancelled while no server answers: nothing may be left afterwards.
+		// The ctx ends while no server answers: the call must leave nothing behind.
 		srv.Freeze()
 		short, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -432,19 +432,19 @@ func TestEphemeralThatCannotBe(t *testing.T) {
 	})
 }
 
-// A Set waits through losses, takes effect even if its caller gives up, replaces what other clients wrote, and changes
-// nothing if it is too large.
+// A Set waits through losses, takes effect even if its caller gives up, replaces the data of other clients, and
+// changes nothing if it is too large.
 func TestEphemeralSet(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
 		e := keepEphemeral(t, m, "/a", "x")
-		// What the server cannot take is refused, and what was there stays wanted.
+		// The server refuses data that is too large, and the data before stays wanted.
 		mustBe(t, e.Set(t.Context(), make([]byte, 2<<20)), session.ErrTooLarge)
 		srv.ExpireSession(current(t, m).ID())
 		time.Sleep(time.Minute)
 		mustOwn(t, m, "/a", "x")
 
-		// Somebody else's write is overwritten by the next Set.
+		// The next Set overwrites the write of another client.
 		if err := srv.Set("/a", []byte("theirs")); err != nil {
 			t.Fatal(err)
 		}
@@ -454,7 +454,7 @@ func TestEphemeralSet(t *testing.T) {
 		}
 		mustOwn(t, m, "/a", "y")
 
-		// A Set that is given up while nobody can be reached still counts.
+		// A Set whose ctx ended while no server can be reached still counts.
 		srv.HangHandshake(true)
 		srv.Disconnect(current(t, m).ID())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -500,7 +500,7 @@ func TestEphemeralClose(t *testing.T) {
 		mustBe(t, e.Err(), session.ErrEphemeralClosed)
 		mustBe(t, e.Set(t.Context(), nil), session.ErrEphemeralClosed)
 
-		// A stranger's znode is not touched.
+		// Close does not touch the znode of another client.
 		if err := srv.Create("/b", nil); err != nil {
 			t.Fatal(err)
 		}
@@ -510,7 +510,7 @@ func TestEphemeralClose(t *testing.T) {
 		}
 		mustExist(t, srv, "/b", true)
 
-		// While nobody can be reached Close is bounded, and the znode goes later.
+		// While no server can be reached, Close is bounded, and the znode is deleted later.
 		c := keepEphemeral(t, m, "/c", "x")
 		srv.Freeze()
 		within(t, timeout, "Close of an ephemeral on a frozen server", func() {

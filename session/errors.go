@@ -9,80 +9,79 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// The errors of this package. Each can be asked for with errors.Is through
-// every error that a call returns; those that have a counterpart in
-// go-zookeeper satisfy errors.Is for that one too.
+// The errors of this package. errors.Is finds each of them in every error that a call
+// returns. An error with a counterpart in go-zookeeper matches the counterpart as well.
 var (
-	// ErrLost says that the ZooKeeper session is gone, and with it every
-	// ephemeral znode it owned: the server has expired it, its lease could not
-	// be renewed in time, or nothing was heard from any server for the session
-	// timeout. A write that was under way may or may not have happened.
+	// ErrLost reports that the ZooKeeper session is gone, and with it every ephemeral
+	// znode of the session: the server has expired the session, the lease could not be
+	// renewed in time, or no server answered for the session timeout. A write that was in
+	// flight may or may not have happened.
 	ErrLost error = &sentinel{"session lost", zk.ErrSessionExpired}
 
-	// ErrRemoved says that another client removed the znode by which something was
-	// held or waited for: an operator who breaks a lock, for example. What was held
-	// is lost, so errors.Is finds ErrLost too; the session lives.
+	// ErrRemoved reports that another client removed the znode of a hold or of a wait,
+	// for example an operator who breaks a lock. The hold is lost, so errors.Is finds
+	// ErrLost too. The session lives.
 	ErrRemoved error = &sentinel{"the znode was removed by another client", ErrLost}
 
-	// ErrConnectionLost says that the connection broke before the answer to a
-	// request that cannot safely be repeated: it may or may not have happened.
-	// The session may well live on.
+	// ErrConnectionLost reports that the connection broke before the answer to a request
+	// that is not safe to repeat: the request may or may not have happened. The session
+	// may live.
 	ErrConnectionLost = wire.ErrConnectionLost
 
-	// ErrClosed says that the Manager was closed.
+	// ErrClosed reports that the Manager was closed.
 	ErrClosed error = &sentinel{"manager closed", zk.ErrClosing}
 
-	// ErrAuthFailed says that the servers refused a credential given by WithAuth or
+	// ErrAuthFailed reports that the servers refused a credential of WithAuth or
 	// WithSASL.
 	ErrAuthFailed error = &sentinel{"the server refused the credentials of WithAuth or WithSASL", zk.ErrAuthFailed}
 
-	// ErrMisconfigured says that no server of the connection string can be used, for
-	// reasons that waiting does not remove: a certificate that is not trusted, a port
-	// that speaks another protocol. The text says what to change.
+	// ErrMisconfigured reports that no server of the connection string can be used, for a
+	// reason that waiting does not remove: for example a certificate that is not trusted,
+	// or a port with another protocol. The text says what to change.
 	ErrMisconfigured = errors.New("session: no server can be used, and waiting does not help")
 
-	// ErrNoChroot says that the chroot of the connection string does not exist. See
+	// ErrNoChroot reports that the chroot of the connection string does not exist. See
 	// WithCreateChroot.
 	ErrNoChroot error = &sentinel{"the chroot does not exist", zk.ErrNoNode}
 
-	// ErrInvalidOption is wrapped by every error about an option's value.
+	// Every error about an option's value wraps ErrInvalidOption.
 	ErrInvalidOption = errors.New("session: invalid option")
 
-	// ErrInvalidServers is wrapped by every error about a connection string.
+	// Every error about a connection string wraps ErrInvalidServers.
 	ErrInvalidServers = errors.New("session: invalid connection string")
 
-	// ErrInvalidPath is wrapped by every error about a znode path that no
-	// server would accept; such a request is not sent.
+	// Every error about a znode path that no server would accept wraps ErrInvalidPath.
+	// The request was not sent.
 	ErrInvalidPath error = &sentinel{"invalid path", zk.ErrInvalidPath}
 
-	// ErrTooLarge says that a request is above the limit of WithMaxRequest. It
-	// was not sent: a server hangs up on a frame that is too long for it.
+	// ErrTooLarge reports that a request is above the limit of WithMaxRequest. The
+	// request was not sent, because a server closes the connection on a frame above its
+	// limit.
 	ErrTooLarge = errors.New("session: request too large")
 
-	// ErrAnswerTooLarge says that the answer to a read is above the limit of
-	// WithMaxAnswer. Such an answer breaks the connection, so the read is repeated
-	// once and not again.
+	// ErrAnswerTooLarge reports that the answer to a read is above the limit of
+	// WithMaxAnswer. Such an answer breaks the connection, so the read is repeated only
+	// once.
 	ErrAnswerTooLarge = errors.New("session: answer too large")
 
-	// ErrAnswerTooSlow says that the answer to a read arrived too slowly, and broke
-	// the connection: at less than 16 KiB/s for longer than the session timeout, or so
-	// slowly that something held would have been lost behind it. The text has the
-	// speed. The read is repeated once and not again, or three times if the answer
-	// stopped in the middle.
+	// ErrAnswerTooSlow reports that the answer to a read arrived too slowly and broke the
+	// connection: slower than 16 KiB/s for longer than the session timeout, or so slowly
+	// that the answer would have cost a hold. The text has the speed. The read is
+	// repeated once, or three times if the answer stopped in the middle.
 	ErrAnswerTooSlow = errors.New("session: answer too slow")
 
-	// ErrStale says that nothing may be granted at present, because the session
-	// is not proven alive: see Lease.Hold. The session may be alive.
+	// ErrStale reports that nothing may be granted at present, because the session is not
+	// proven alive: see Lease.Hold. The session may be alive.
 	ErrStale = errors.New("session: not proven alive at present")
 
-	// ErrNotOwned says that the znode of a Lease does not exist any more.
+	// ErrNotOwned reports that the znode of a Lease does not exist any more.
 	ErrNotOwned = errors.New("session: the znode of the lease does not exist any more")
 
-	// ErrConflict says that somebody else's znode has the name of an Ephemeral,
-	// and whose it is.
+	// ErrConflict reports that a znode of another client has the name of an Ephemeral.
+	// The text has the owner.
 	ErrConflict error = &sentinel{"somebody else's znode has that name", zk.ErrNodeExists}
 
-	// ErrEphemeralClosed says that Ephemeral.Close was called.
+	// ErrEphemeralClosed reports that Ephemeral.Close was called.
 	ErrEphemeralClosed = errors.New("session: ephemeral closed")
 )
 
@@ -94,11 +93,11 @@ type sentinel struct {
 func (s *sentinel) Error() string { return "session: " + s.text }
 func (s *sentinel) Unwrap() error { return s.zk }
 
-// Error is what a failed operation returns. It unwraps to the sentinels of
-// this package and to go-zookeeper's errors.
+// Error is the error of a failed operation. It unwraps to the sentinels of this package
+// and to go-zookeeper's errors.
 type Error struct {
-	Op   string // the operation, as "create" or "multi"
-	Path string // the znode, relative to the chroot; empty where there is none
+	Op   string // the operation, for example "create" or "multi"
+	Path string // the znode, relative to the chroot; empty if the operation has no path
 	Err  error
 }
 

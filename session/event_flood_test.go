@@ -14,9 +14,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// A flood of events ends its connection, also while a read that arms their watch waits
-// for its answer. To see this test fail, have hub.event count only events that concern
-// nobody.
+// A flood of events ends its connection, also while a read that arms their watch waits for its answer. To see this
+// test fail, make hub.event count only events without a waiter.
 func TestAFloodOfEventsOfAPendingRead(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		var sent atomic.Int64
@@ -43,8 +42,8 @@ func TestAFloodOfEventsOfAPendingRead(t *testing.T) {
 	})
 }
 
-// Many watches that are stopped while they fire, and after a reconnect, cost no
-// connection. To see this test fail, have hub.rearm set armings to 0.
+// Many watches that are stopped while they fire, and after a reconnect, cost no connection. To see this test fail,
+// make hub.rearm set armings to 0.
 func TestWatchesThatAreStoppedWhileTheyFire(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))

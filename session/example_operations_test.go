@@ -15,7 +15,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// serve starts a server in this process, whose Dial stands in for a network.
+// serve starts a server in this process. The Dial method of the server replaces a network.
 func serve(cfg zkserver.Config) *zkserver.Server {
 	srv, err := zkserver.New(cfg)
 	if err != nil {
@@ -24,7 +24,7 @@ func serve(cfg zkserver.Config) *zkserver.Server {
 	return srv
 }
 
-// An observer is told of each request, with its latency and what came of it.
+// An observer receives each request, with its latency and its outcome.
 func ExampleObserver() {
 	ctx := context.Background()
 	srv := serve(zkserver.Config{})
@@ -64,7 +64,7 @@ func ExampleObserver() {
 	// 2 requests, 1 refused
 }
 
-// A firstLine prints the first line alone.
+// A firstLine prints only the first line.
 type firstLine struct{ once sync.Once }
 
 func (w *firstLine) Write(b []byte) (int, error) {
@@ -91,8 +91,7 @@ func ExampleWithSlog() {
 	// Output: level=INFO msg=connected server=127.0.0.1:2181
 }
 
-// The server knows this client as the user bob, whom ACLs name sasl:bob. Wrong
-// credentials end Connect.
+// The server knows this client as the user bob. ACLs name the user sasl:bob. Wrong credentials end Connect.
 func ExampleWithSASL() {
 	ctx := context.Background()
 	srv := serve(zkserver.Config{SASLUsers: map[string]string{"bob": "secret"}})
@@ -107,7 +106,7 @@ func ExampleWithSASL() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, err = s.Create(ctx, "/bobs", nil, 0) // for bob alone, unless WithACL says otherwise
+	_, err = s.Create(ctx, "/bobs", nil, 0) // with permissions for bob only, unless WithACL is given
 	fmt.Println(err)
 
 	_, err = session.Connect(ctx, "127.0.0.1:2181", session.WithDialer(srv.Dial), session.WithSASL(session.DigestMD5("bob", "guess")))
@@ -133,8 +132,8 @@ func (r rotating) Start(ctx context.Context, server string) (session.SASLExchang
 
 func (r rotating) String() string { return "sasl:" + r.user }
 
-// A mechanism of a program's own: DIGEST-MD5 whose password changes while the program
-// runs. The module examples/kerberos has one for Kerberos.
+// A program has its own mechanism: DIGEST-MD5 with a password that changes while the program runs. The module
+// examples/kerberos has a mechanism for Kerberos.
 func ExampleSASLMechanism() {
 	ctx := context.Background()
 	srv := serve(zkserver.Config{SASLUsers: map[string]string{"bob": "secret"}, RequireSASL: true})
@@ -169,7 +168,7 @@ func ExampleWithCreateChroot() {
 	// Connected
 }
 
-// Stats tells the state, and which calls wait, without a request.
+// Stats returns the state and the calls that wait, without a request.
 func ExampleManager_Stats() {
 	ctx := context.Background()
 	m, stop := start(ctx)
@@ -187,8 +186,7 @@ func ExampleManager_Stats() {
 	// deploy /app/lock
 }
 
-// A primitive that is built on package session explains a wait: in the log after three
-// seconds, and in the error.
+// A primitive that builds on package session explains a wait: in the log after three seconds, and in the error.
 func ExampleWait() {
 	m, stop := start(context.Background())
 	defer stop()

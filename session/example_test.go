@@ -10,8 +10,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// start opens a Manager on a server in this process. With servers elsewhere
-// it is session.Connect(ctx, "zk1:2181,zk2:2181,zk3:2181") alone.
+// start opens a Manager on a server in this process. With other servers it is session.Connect(ctx,
+// "zk1:2181,zk2:2181,zk3:2181").
 func start(ctx context.Context) (*session.Manager, func()) {
 	srv, err := zkserver.New(zkserver.Config{})
 	if err != nil {
@@ -32,8 +32,7 @@ func ExampleManager() {
 	m, stop := start(ctx)
 	defer stop()
 
-	// Do calls again over lost connections and sessions, so what it calls must
-	// be repeatable.
+	// Do calls its function again over lost connections and sessions, so the function must be repeatable.
 	err := m.Do(ctx, func(ctx context.Context, s *session.Session) error {
 		if err := s.MakeDir(ctx, "/app/config"); err != nil {
 			return err

@@ -43,7 +43,7 @@ func ExampleState() {
 	// true
 }
 
-// The class of an error tells a caller what to do.
+// The class of an error determines the action of a caller.
 func ExampleClassOf() {
 	ctx := context.Background()
 	m, stop := start(ctx)
@@ -229,7 +229,7 @@ func ExampleInboxRead_Stop() {
 	// Output: services api
 }
 
-// The status of an Ephemeral tells when the znode exists.
+// The status of an Ephemeral shows when the znode exists.
 func ExampleEphemeralStatus() {
 	ctx := context.Background()
 	m, stop := start(ctx)

@@ -2,7 +2,7 @@ package session
 
 import "time"
 
-// WithSuspension tells the Manager for how long the machine has been suspended.
+// WithSuspension sets the function that returns for how long the machine has been suspended.
 func WithSuspension(suspended func() time.Duration) Option {
 	return func(c *config) error {
 		c.suspension = suspended

@@ -5,37 +5,38 @@ import (
 	"time"
 )
 
-// The times for which a feature is not used after a server seemed to lack it.
+// The first and the longest time for which a feature is not used after a server seemed to
+// lack it.
 const (
 	firstPause   = time.Minute
 	longestPause = time.Hour
 )
 
 // A feature is an operation that older servers lack. Such a server answers
-// "unimplemented", or closes the connection without an answer, which a broken
-// network does as well. So a feature is given up for a while and then tried again:
-// longer each time, and without an end only for as long as it keeps failing.
+// "unimplemented", or closes the connection without an answer. A broken network does the
+// latter as well. So a feature that seems to be missing is disabled for a while and then
+// tried again. The pauses grow, and end when the feature works.
 type feature struct {
 	mu       sync.Mutex
-	suspects int // times that the feature was given up since it last worked
+	suspects int // number of times that the feature was disabled since it last worked
 	until    time.Time
 }
 
-// usable says whether the operation may be sent.
+// usable reports whether the operation may be sent.
 func (f *feature) usable() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !time.Now().Before(f.until)
 }
 
-// works notes that a server has carried the operation out.
+// works records that a server has carried out the operation.
 func (f *feature) works() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.suspects, f.until = 0, time.Time{}
 }
 
-// suspect notes that servers seem to close connections because of the operation.
+// suspect records that servers seem to close connections because of the operation.
 func (f *feature) suspect() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -43,7 +44,7 @@ func (f *feature) suspect() {
 	f.suspects++
 }
 
-// lacking notes that a server has said that it does not know the operation.
+// lacking records that a server answered that it does not know the operation.
 func (f *feature) lacking() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// A read ends whose answer is cut off by the end of the connection, four times. To see
-// this test fail, remove the call of accuseCut in wire.Read.
+// A read ends if the end of the connection cuts its answer off four times. To see this test fail, remove the call of
+// BlameStall in stream.Read.
 func TestAnAnswerThatIsCutEndsItsRead(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		h := &hostileServer{answer: func(p *hostilePeer, xid, op int32, body []byte) bool {
@@ -39,8 +39,8 @@ func TestAnAnswerThatIsCutEndsItsRead(t *testing.T) {
 	})
 }
 
-// A session timeout of weeks does not make a read wait for hours for an answer that
-// trickles. To see this test fail, have keeper.patience add timeout to began.
+// A session timeout of weeks does not make a read wait for hours for an answer that trickles. To see this test fail,
+// make keeper.patience add timeout to began.
 func TestATrickleWithAHugeTimeout(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		h := &hostileServer{
@@ -67,8 +67,8 @@ func TestATrickleWithAHugeTimeout(t *testing.T) {
 	})
 }
 
-// A large frame that nobody asked for ends its connection at once, however slowly it
-// arrives. To see this test fail, remove the comparison with maxUnasked.
+// A large frame without a request ends its connection at once, regardless of its speed. To see this test fail, remove
+// the comparison with maxUnasked.
 func TestALargeFrameThatNobodyAskedFor(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		var once atomic.Bool
@@ -90,13 +90,12 @@ func TestALargeFrameThatNobodyAskedFor(t *testing.T) {
 	})
 }
 
-// An answer to the handshake that is large costs no memory. To see this test fail, remove
-// the comparison with maxHandshake.
+// A large answer to the handshake costs no memory. To see this test fail, remove the comparison with maxHandshake.
 func TestAHandshakeIsSmall(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		mega := make([]byte, 1<<20)
 		var dials atomic.Int32
-		// A server whose password has 64 MB.
+		// This server sends a password of 64 MB.
 		dial := func(context.Context, string, string) (net.Conn, error) {
 			dials.Add(1)
 			near, far := net.Pipe()
@@ -127,8 +126,8 @@ func TestAHandshakeIsSmall(t *testing.T) {
 	})
 }
 
-// WithMaxAnswer keeps no events back. To see this test fail, have wire.readFrame compare
-// the size of events with the limit, too.
+// WithMaxAnswer does not apply to events. To see this test fail, make stream.readFrame compare the size of events
+// with the limit, too.
 func TestAnEventAboveMaxAnswer(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three, session.WithMaxAnswer(1024)))

@@ -8,21 +8,21 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// maxAbandoned is how many requests of a session may be unanswered though
-// their callers have gone, before further ones wait.
+// maxAbandoned is the number of unanswered requests whose callers have gone, per session.
+// At this number further requests wait.
 const maxAbandoned = 1024
 
-// A gate lets the requests of a session through to the connection that is in use, and
-// counts them.
+// A gate admits the requests of a session to the connection that is in use, and counts
+// them.
 type gate struct {
 	m    *shared
-	over context.Context // ends when no request goes through any more
+	over context.Context // ends when no request is admitted any more
 	end  context.CancelCauseFunc
 
 	mu        sync.Mutex
-	conn      *wire.Conn    // proven to reach the leader; nil while there is none
-	change    chan struct{} // closed and replaced when enter should look again
-	refuse    error         // why new requests are refused
+	conn      *wire.Conn    // has proven that it reaches the leader; nil if there is no such connection
+	change    chan struct{} // closed and replaced when enter should try again
+	refuse    error         // the reason why new requests are refused
 	abandoned int
 	busy      int           // requests and functions that Close waits for
 	idle      chan struct{} // closed when busy falls to zero
@@ -33,32 +33,33 @@ func (g *gate) init(m *shared) {
 	g.over, g.end = context.WithCancelCause(context.Background())
 }
 
-// current returns the connection that is in use, nil if there is none.
+// current returns the connection that is in use, or nil.
 func (g *gate) current() *wire.Conn {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.conn
 }
 
-// attach puts a connection to use and calls then, unless the connection or the session
-// has ended.
+// attach puts a connection to use and calls then. It does neither and returns false if
+// the connection or the session has ended.
 func (g *gate) attach(w *wire.Conn, then func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	// A connection that has ended meanwhile was detached before it came here.
+	// If the connection has ended meanwhile, detach has run already and will not run
+	// again.
 	if g.over.Err() != nil || w.Closed() {
 		return false
 	}
 	g.conn = w
 	broadcast(&g.change)
-	// Under g.mu, so that attach and detach are told in the order in which they
-	// happened.
+	// Under g.mu, so that the calls of then by attach and detach have the order of attach
+	// and detach.
 	then()
 	return true
 }
 
-// detach takes a connection that has ended out of use, and then calls then if the
-// connection was in use.
+// detach takes an ended connection out of use and calls then. It does nothing and returns
+// false if the connection was not in use.
 func (g *gate) detach(w *wire.Conn, then func()) (was bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,8 +70,9 @@ func (g *gate) detach(w *wire.Conn, then func()) (was bool) {
 	return was
 }
 
-// enter waits until a request can be sent, and counts it as under way. One that
-// is urgent, because it cleans up after abandoned ones, is not held up by them.
+// enter waits until a request can be sent, and counts the request as in flight until
+// leave. An urgent request cleans up after abandoned requests, so maxAbandoned does not
+// apply to it.
 func (g *gate) enter(ctx context.Context, urgent bool) (*wire.Conn, error) {
 	if ctx.Err() != nil {
 		return nil, Cancelled(ctx)
@@ -96,8 +98,8 @@ func (g *gate) enter(ctx context.Context, urgent bool) (*wire.Conn, error) {
 	}
 }
 
-// tryEnter is enter for callers that must not wait. Without a connection to send
-// on, w is nil. change is closed when another attempt may lead to another result.
+// tryEnter is like enter but does not wait. If there is no connection to send on, w is
+// nil. change is closed when another attempt may have another result.
 func (g *gate) tryEnter(urgent bool) (w *wire.Conn, change <-chan struct{}, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -111,7 +113,7 @@ func (g *gate) tryEnter(urgent bool) (w *wire.Conn, change <-chan struct{}, err 
 	return g.conn, g.change, nil
 }
 
-// hold counts a function as under way until leave.
+// hold counts a function as in flight until leave.
 func (g *gate) hold() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -146,15 +148,15 @@ func (g *gate) settleAbandoned() {
 	}
 }
 
-// lose refuses new requests: the session is over.
+// lose makes the gate refuse new requests, because the session is over.
 func (g *gate) lose(why error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.refuse = why
 }
 
-// close refuses new requests, and returns a channel that is closed when none is under
-// way any more.
+// close makes the gate refuse new requests. It returns a channel that is closed when no
+// request and no function is in flight any more.
 func (g *gate) close(why error) (idle <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -79,8 +79,7 @@ func TestPathsDoNotEscapeFromTheChroot(t *testing.T) {
 	})
 }
 
-// A path outside the chroot that a server answers with is returned as it is: the chroot
-// is cut off whole components only.
+// A path outside the chroot in an answer is returned unchanged: only whole components of the chroot are cut off.
 func TestPathsOutsideTheChrootStayAsTheyAre(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		h := &hostileServer{answer: func(p *hostilePeer, xid, op int32, _ []byte) bool {
@@ -100,8 +99,7 @@ func TestPathsOutsideTheChrootStayAsTheyAre(t *testing.T) {
 	})
 }
 
-// A name that leads to another address from some moment on is followed: a holder whose
-// server has moved keeps its session and what it holds.
+// A client follows a name whose address changes: a holder whose server has moved keeps its session and its hold.
 func TestANameThatMoves(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		var mu sync.Mutex
@@ -148,7 +146,7 @@ const (
 	onlyToServer
 )
 
-// A oneWayConn loses the bytes of one direction without a word.
+// A oneWayConn loses the bytes of one direction without an error.
 type oneWayConn struct {
 	net.Conn
 	way *atomic.Int32
@@ -170,9 +168,9 @@ func (c oneWayConn) Read(p []byte) (int, error) {
 	}
 }
 
-// A connection that carries bytes one way only is left within T/4 by a session that
-// holds something, and within T by an idle one; the session goes on over another
-// server. New connections to the server that is cut off are given up as well.
+// A session that holds something leaves a connection that carries bytes in one direction only within T/4, and an idle
+// session within T. The session continues over another server. A new connection to the server that is cut off ends as
+// well.
 func TestOneWayConnections(t *testing.T) {
 	for name, cut := range map[string]int32{"only from the server": onlyFromServer, "only to the server": onlyToServer} {
 		for _, held := range []bool{true, false} {
@@ -213,8 +211,7 @@ func TestOneWayConnections(t *testing.T) {
 	}
 }
 
-// A quota that is exceeded refuses a create for good, with an error that says so, and
-// the call is not repeated.
+// A quota that is exceeded refuses a create for good, with an error that says so, and the call is not repeated.
 func TestAQuotaThatIsExceeded(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		h := &hostileServer{answer: func(p *hostilePeer, xid, op int32, _ []byte) bool {

@@ -12,14 +12,13 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// timeout is the session timeout of tests that name no other: the default.
+// timeout is the session timeout of tests that set none: the default.
 const timeout = 10 * time.Second
 
-// three is a connection string with three addresses, all of which lead to the
-// embedded server.
+// three is a connection string with three addresses of the embedded server.
 const three = "127.0.0.1:2181,127.0.0.2:2181,127.0.0.3:2181"
 
-// bubble runs test with a server of its own, in fake time.
+// bubble runs test with its own server, in fake time.
 func bubble(t *testing.T, test func(t *testing.T, srv *zksynctest.Server), opts ...zksynctest.Option) {
 	t.Helper()
 	bounds.Bubble(t, func(t *testing.T) { test(t, zksynctest.Start(t, opts...)) })

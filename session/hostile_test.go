@@ -13,7 +13,7 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// The operations of requests that a hostileServer answers in its own way.
+// The operations of requests that a hostileServer can answer by a function of the test.
 const (
 	opCreate   = 1
 	opExists   = 3
@@ -25,27 +25,27 @@ const (
 	opMulti    = 14
 )
 
-// A hostileServer answers handshakes and requests as a healthy server without data
-// would, except where one of its functions says otherwise.
+// A hostileServer answers handshakes and requests like a healthy server without data, unless one of its functions
+// changes the answer.
 type hostileServer struct {
 	// grant returns the session that a handshake gets; asked is 0 for a new session.
 	grant func(asked int64, timeout int32) (id int64, granted int32)
-	// answer deals with a request, and reports whether it has.
+	// answer handles a request, and returns false if the server should answer as usual.
 	answer func(p *hostilePeer, xid, op int32, body []byte) bool
 	// greet is called once the handshake was answered.
 	greet func(p *hostilePeer)
 
 	mu        sync.Mutex
 	dials     []time.Time
-	asked     []time.Time // when each request came
+	asked     []time.Time // the time of each request
 	sessions  int64
 	handshake int
 	newest    net.Conn
 	conns     map[net.Conn]bool
 }
 
-// A piece is bytes that leave with a speed in bytes a second; 0 is at once. A piece
-// without bytes ends the connection.
+// A piece is bytes that are sent at a speed in bytes a second; 0 is at once. A piece without bytes ends the
+// connection.
 type piece struct {
 	b     []byte
 	speed int
@@ -76,14 +76,14 @@ func (h *hostileServer) dial(context.Context, string, string) (net.Conn, error) 
 	return near, nil
 }
 
-// note adds the present time to a list.
+// note appends the present time to a list.
 func (h *hostileServer) note(list *[]time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	*list = append(*list, time.Now())
 }
 
-// hangUpAll breaks all connections.
+// hangUpAll closes all connections.
 func (h *hostileServer) hangUpAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -92,14 +92,14 @@ func (h *hostileServer) hangUpAll() {
 	}
 }
 
-// hangUp breaks the newest connection.
+// hangUp closes the newest connection.
 func (h *hostileServer) hangUp() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.newest.Close()
 }
 
-// setAnswer changes how requests are answered.
+// setAnswer sets the function that answers requests.
 func (h *hostileServer) setAnswer(answer func(p *hostilePeer, xid, op int32, body []byte) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -156,10 +156,10 @@ func (h *hostileServer) serve(conn net.Conn) {
 	}
 }
 
-// plain answers a request as a server would.
+// plain answers a request like a healthy server.
 func (p *hostilePeer) plain(xid, op int32) { p.raw(p.answerTo(xid, op)) }
 
-// answerTo returns the answer that a server would give.
+// answerTo builds the answer of a healthy server.
 func (p *hostilePeer) answerTo(xid, op int32) []byte {
 	head := append(append(ints(xid), longs(1)...), ints(0)...)
 	switch op {
@@ -198,7 +198,7 @@ func framed(parts ...[]byte) []byte {
 // raw queues bytes, which are sent in order.
 func (p *hostilePeer) raw(b []byte) { p.slowly(b, 0) }
 
-// slowly queues bytes that leave with a speed.
+// slowly queues bytes that are sent at a speed.
 func (p *hostilePeer) slowly(b []byte, speed int) {
 	p.mu.Lock()
 	p.out = append(p.out, piece{b, speed})
@@ -258,7 +258,7 @@ func (p *hostilePeer) send(o piece) error {
 	return nil
 }
 
-// hangUp ends the connection behind what is queued.
+// hangUp ends the connection after the queued bytes.
 func (p *hostilePeer) hangUp() { p.raw(nil) }
 
 func readRequest(conn net.Conn) ([]byte, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// The server keeps watches in two tables: one for what getData and exists ask
-// for, one for getChildren.
+// A watchKind is one of the server's two tables of watches: data watches of getData and
+// exists, and child watches of getChildren.
 type watchKind uint8
 
 const (
@@ -21,51 +21,51 @@ const (
 )
 
 type watchKey struct {
-	path string // as the server knows it
+	path string // with the chroot
 	kind watchKind
 }
 
-// maxIdleWatches is how many watches that nobody waits for any more are left
-// on the server. Most of them are spent by the very change that was waited
-// for, or taken up again, and so cost no request to remove.
+// maxIdleWatches is the number of watches without a waiter that stay on the server. The
+// change that the waiter waited for, or a new waiter, uses up most of these watches, so
+// their removal costs no request.
 const maxIdleWatches = 64
 
-// maxRemovals is how many watches are removed at once.
+// maxRemovals is the number of watches that settle removes at once.
 const maxRemovals = 16
 
-// setWatchesLimit keeps a request that arms watches again well below any
-// server's limit, as the Java client does.
+// setWatchesLimit keeps a request that arms watches again well below the limit of every
+// server. The Java client uses the same number.
 const setWatchesLimit = 128 << 10
 
-// A hub shares one watch on the server between all that wait for the same
-// thing in a session.
+// A hub shares one watch on the server between all waiters of a session that wait for the
+// same path and kind.
 type hub struct {
 	m    *shared
 	gate *gate
 
-	closings atomic.Int32 // connections in a row that were closed instead of an answer to removeWatches
+	closings atomic.Int32 // connections in a row that the server closed instead of answering removeWatches
 
 	mu      sync.Mutex
 	entries map[watchKey]*watchEntry
-	idle    *list.List // of *watchEntry, the longest unused first
+	idle    *list.List // of *watchEntry, ordered by time without use, longest first
 	ended   error
 
-	// Of the present connection:
-	armings int // requests for a watch, each of which the server answers with one event at most
-	events  int // that have come
-	arming  int // requests to arm watches again that are unanswered; of the reader alone
+	// The following fields belong to the present connection.
+	armings int // requests for a watch; the server sends at most one event for each
+	events  int // events that have arrived
+	arming  int // unanswered requests to arm watches again; only the reader uses this field
 }
 
 type watchEntry struct {
 	key    watchKey
 	subs   []*Watch
-	pins   int  // reads under way that may arm it
-	armed  bool // the server has it
+	pins   int  // reads in flight that may arm the watch
+	armed  bool // the server has the watch
 	absent bool // armed on a znode that did not exist
 	idle   *list.Element
 }
 
-// pin announces a read that arms the watch, so that it is not removed on the
+// pin announces a read that arms the watch, so that the watch is not removed from the
 // server between the read and its answer.
 func (h *hub) pin(key watchKey) *watchEntry {
 	h.mu.Lock()
@@ -77,7 +77,7 @@ func (h *hub) pin(key watchKey) *watchEntry {
 	return e
 }
 
-// entry is the one entry of a key, made where there is none; h.mu is held.
+// entry returns the entry of a key and creates the entry if necessary; h.mu is held.
 func (h *hub) entry(key watchKey) *watchEntry {
 	e := h.entries[key]
 	if e == nil {
@@ -94,9 +94,9 @@ func (h *hub) unpin(e *watchEntry) {
 	h.settle(e)
 }
 
-// subscribe adds a waiter for what a read has just armed. It runs in the
-// reader's goroutine, so that no event can slip in between. The entry that the
-// read had pinned may be gone by then, if its caller is.
+// subscribe adds a waiter to the watch that a read has just armed. It runs in the
+// reader's goroutine, so that no event can arrive earlier. If the caller of the read has
+// gone, the entry that the read had pinned may be gone, too.
 func (h *hub) subscribe(key watchKey, conn uint64, absent bool) *Watch {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,7 +112,7 @@ func (h *hub) subscribe(key watchKey, conn uint64, absent bool) *Watch {
 	return w
 }
 
-// drop takes a waiter away, if it still waits; h.mu is held.
+// drop removes a waiter that still waits; h.mu is held.
 func (h *hub) drop(w *Watch) {
 	if w.index < 0 {
 		return
@@ -134,7 +134,8 @@ func (h *hub) use(e *watchEntry) {
 	}
 }
 
-// settle decides what becomes of an entry that may be unused now.
+// settle deletes an entry that is not used any more, or puts it on the idle list; h.mu is
+// held.
 func (h *hub) settle(e *watchEntry) {
 	if e.pins > 0 || len(e.subs) > 0 || e.idle != nil {
 		return
@@ -144,8 +145,8 @@ func (h *hub) settle(e *watchEntry) {
 		return
 	}
 	e.idle = h.idle.PushBack(e)
-	// Several at a time, so that a list which has grown while the operation was
-	// unusable becomes short again.
+	// Remove several watches at a time, so that a list that has grown while the operation
+	// was not usable becomes short again.
 	for range maxRemovals {
 		if h.idle.Len() <= maxIdleWatches || !h.m.removeWatches.usable() {
 			return
@@ -154,9 +155,9 @@ func (h *hub) settle(e *watchEntry) {
 	}
 }
 
-// removeOldest takes the watch that was unused for longest from the server.
-// The request is queued under h.mu, so that a read that arms the watch again
-// comes after it on the connection.
+// removeOldest removes from the server the watch that was unused for longest. The request
+// is queued under h.mu, so that a read that arms the watch again follows the request on
+// the connection.
 func (h *hub) removeOldest() {
 	e := h.idle.Front().Value.(*watchEntry)
 	h.use(e)
@@ -170,10 +171,10 @@ func (h *hub) removeOldest() {
 	}
 }
 
-// removed takes in the outcome of a request to remove a watch. A server that
-// does not know the operation closes the connection, with an answer or without
-// one: that must not cost one connection after the other. A connection counts
-// only if the server closed it when this request was the next to be answered.
+// removed handles the outcome of a request to remove a watch. A server that does not know
+// the operation closes the connection, with or without an answer. The operation must not
+// break one connection after another. A closed connection counts only if this request was
+// the next one to be answered.
 func (h *hub) removed(c *wire.Call) {
 	switch {
 	case c.Err == nil && c.Code == wire.CodeUnimplemented:
@@ -187,7 +188,7 @@ func (h *hub) removed(c *wire.Call) {
 	}
 }
 
-// event takes a watch event off the wire.
+// event delivers a watch event to the waiters.
 func (h *hub) event(conn uint64, body []byte) error {
 	d := wire.Decoder{B: body}
 	kind, state, path := zk.EventType(d.Int()), zk.State(d.Int()), d.String()
@@ -197,8 +198,8 @@ func (h *hub) event(conn uint64, body []byte) error {
 	ev := zk.Event{Type: kind, State: state, Path: h.m.strip(path)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	// Also events of a path with an entry count: while a read waits for its answer, the
-	// entry stays whatever the number of events.
+	// Count events even if the path has an entry: while a read waits for its answer, the
+	// entry stays, so the entry does not limit the number of events.
 	if h.events++; h.events > h.armings+spareEvents {
 		return fmt.Errorf("%w: %d events of watches that were never armed", wire.ErrMalformed, h.events-h.armings)
 	}
@@ -211,8 +212,8 @@ func (h *hub) event(conn uint64, body []byte) error {
 	return nil
 }
 
-// spareEvents is by how many events a connection may exceed the requests for a watch. A
-// server sends one event at most for each.
+// spareEvents is the number of events by which a connection may exceed the requests for a
+// watch. A correct server sends at most one event per request.
 const spareEvents = 1000
 
 func (h *hub) fire(e *watchEntry, conn uint64, ev zk.Event) {
@@ -237,17 +238,16 @@ func (h *hub) fire(e *watchEntry, conn uint64, ev zk.Event) {
 	h.settle(e)
 }
 
-// rearm asks the server behind a new connection for every watch that somebody
-// still waits for. The server compares with the last change that we have seen
-// and at once tells what has happened since.
+// rearm arms, on a new connection, every watch that has a waiter. The server compares the
+// znodes with the zxid since, and sends the events of later changes at once.
 func (h *hub) rearm(w *wire.Conn, since int64) {
 	h.mu.Lock()
-	var lists [3][]string // data, exist, child: the order of the request
+	var lists [3][]string // data, exists and child watches, in the order of the request
 	size := 0
 	h.armings, h.events = len(h.entries), 0
 	var batches [][3][]string
 	for _, e := range h.entries {
-		h.armings += e.pins // reads that are repeated on this connection
+		h.armings += e.pins // these reads are repeated on this connection
 		e.armed = false
 		if len(e.subs) == 0 {
 			h.use(e)
@@ -286,7 +286,7 @@ func (h *hub) rearm(w *wire.Conn, since int64) {
 	}
 }
 
-// end tells every waiter that the session is gone.
+// end sends every waiter the end of the session.
 func (h *hub) end(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -296,7 +296,7 @@ func (h *hub) end(err error) {
 	}
 }
 
-// endEvent is the event by which a waiter learns that the session is gone.
+// endEvent returns the event that reports the end of the session to a waiter.
 func (h *hub) endEvent(e *watchEntry) zk.Event {
 	return zk.Event{Type: zk.EventNotWatching, State: zk.StateExpired, Path: h.m.strip(e.key.path), Err: h.ended}
 }

@@ -14,8 +14,8 @@ import (
 type identity struct {
 	id     int64
 	passwd []byte
-	opened time.Time   // when the server gave the id
-	known  atomic.Bool // the three above are set
+	opened time.Time   // when the server created the session
+	known  atomic.Bool // the three fields above are set
 	useful atomic.Bool // a request of a caller was carried out
 }
 
@@ -24,11 +24,11 @@ func sessionID(id int64) string { return fmt.Sprintf("0x%x", uint64(id)) }
 
 func sessionField(id int64) zap.Field { return zap.String("session", sessionID(id)) }
 
-// maxFormer is how many lost sessions are remembered: more than can have
-// znodes left.
+// maxFormer is the number of lost sessions that are remembered. No more sessions than
+// this can have znodes left.
 const maxFormer = 64
 
-// formerSessions are the ids of the sessions that a Manager has lost.
+// formerSessions holds the ids of the sessions that a Manager has lost.
 type formerSessions struct {
 	mu  sync.Mutex
 	ids []int64

@@ -9,58 +9,56 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// inboxWindow is the number of requests of one Inbox in flight: enough to keep a
-// server busy over a network of some milliseconds.
+// inboxWindow is the number of requests of one Inbox in flight. It keeps a server busy
+// over a network with a delay of some milliseconds.
 const inboxWindow = 256
 
-// An Inbox sends reads with watches, and receives the answers and the watch events
-// in the order in which the connection delivered them. It belongs to one Session
-// and to one goroutine, its owner. The connection's reader only appends to the
-// Inbox: the owner decodes the answers, so an owner that is slow delays neither
-// pings nor the lease nor anybody else's requests.
+// An Inbox sends reads with watches, and receives the answers and the watch events in the
+// order in which the connection delivered them. It belongs to one Session and to one
+// goroutine, its owner. The connection's reader only appends to the Inbox, and the owner
+// decodes the answers. So a slow owner delays neither pings nor the lease nor requests of
+// other callers.
 //
 // The order of the connection gives the owner these guarantees:
 //
-//   - An answer shows a state that is at least as new as every answer and event
-//     delivered before it, and as every answer that any call of this Session had
-//     returned before a Post that was delivered before it.
-//   - The events of a watch are delivered only behind the answer that armed the
-//     watch. A change that the server made before that answer is part of the
-//     answer.
-//   - The event of a change is delivered ahead of every answer that shows the
-//     change. On a new connection, the events of the changes that were made in
-//     between are delivered ahead of every answer.
+//   - An answer shows a state that is at least as new as every answer and event delivered
+//     before it. If any call of this Session returned before a Post, an answer that is
+//     delivered after the Post is also at least as new as the result of that call.
+//   - The events of a watch are delivered only after the answer that armed the watch. A
+//     change that the server made before that answer is part of the answer.
+//   - The event of a change is delivered before every answer that shows the change. On a
+//     new connection, the events of the changes that were made in between are delivered
+//     before every answer.
 //
-// A read is repeated when its connection breaks, and when the server refuses it
-// for the moment, with growing pauses in the latter case. So an answer is a
-// result, zk.ErrNoNode, a refusal that is final, or ErrAnswerTooLarge or
-// ErrAnswerTooSlow. The Inbox has no limit of
-// size: it holds what its owner has not received.
+// A read is repeated when its connection breaks, and when the server refuses the read
+// temporarily, then with growing pauses. So an answer is a result, zk.ErrNoNode, a final
+// refusal, ErrAnswerTooLarge or ErrAnswerTooSlow. The Inbox has no limit of size: it
+// keeps every delivery until its owner receives the delivery.
 //
 // Only Post may be called from other goroutines.
 type Inbox struct {
 	s    *Session
-	wake chan struct{} // has a buffer of one; filled behind a delivery
+	wake chan struct{} // has a buffer of one; filled after each delivery
 	conn uint64        // the connection that the owner was told of last
 
 	mu       sync.Mutex
 	closed   bool
 	arrived  []Delivery
-	spare    []Delivery   // the batch before, to be filled again
-	queue    []*InboxRead // to be sent, in this order
+	spare    []Delivery   // the batch before, for reuse
+	queue    []*InboxRead // reads to be sent, in this order
 	retries  []retry
-	inFlight int          // sent and not answered, and retries
-	live     []*InboxRead // not over: Close stops them
+	inFlight int          // reads that were sent and not answered, and retries
+	live     []*InboxRead // reads that are not over: Close stops them
 }
 
-// NewInbox returns an empty Inbox. The owner must Close the Inbox when the owner
-// stops receiving.
+// NewInbox returns an empty Inbox. The owner must Close the Inbox when the owner stops
+// receiving.
 func (s *Session) NewInbox() *Inbox {
 	return &Inbox{s: s, wake: make(chan struct{}, 1)}
 }
 
-// Data reads the data of a znode, with a watch for a change of the data or the
-// deletion of the znode. tag comes back with everything that the read delivers.
+// Data reads the data of a znode, with a watch for a change of the data or the deletion
+// of the znode. Every delivery of the read carries tag.
 func (in *Inbox) Data(path string, tag any) *InboxRead {
 	return in.add(wire.OpGetData, dataWatch, path, tag)
 }
@@ -70,28 +68,28 @@ func (in *Inbox) Exists(path string, tag any) *InboxRead {
 	return in.add(wire.OpExists, dataWatch, path, tag)
 }
 
-// Children reads the names of the children of a znode, with a watch for a change
-// of the list or the deletion of the znode.
+// Children reads the names of the children of a znode, with a watch for a change of the
+// list or the deletion of the znode.
 func (in *Inbox) Children(path string, tag any) *InboxRead {
 	return in.add(wire.OpGetChildren2, childWatch, path, tag)
 }
 
-// Sync has the server catch up with its leader. The changes that the leader had
-// committed when the request reached the leader are delivered, as events, ahead of
-// the answer. The read has no watch.
+// Sync makes the server catch up with its leader. If the leader committed a change before
+// it received the request, the events of the change are delivered before the answer. The
+// read has no watch.
 func (in *Inbox) Sync(path string, tag any) *InboxRead {
 	return in.add(wire.OpSync, dataWatch, path, tag)
 }
 
-// Post delivers tag to the owner, behind everything that has been delivered so
-// far. After Close, Post does nothing.
+// Post delivers tag to the owner, after everything that has been delivered so far. After
+// Close, Post does nothing.
 func (in *Inbox) Post(tag any) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.push(Delivery{Kind: InboxPost, Tag: tag})
 }
 
-// add queues a read. A read that must not be sent is answered at once.
+// add queues a read. An invalid read is not sent and gets an answer at once.
 func (in *Inbox) add(op int32, kind watchKind, path string, tag any) *InboxRead {
 	r := &InboxRead{in: in, op: op, tag: tag, key: watchKey{in.s.m.full(path), kind}}
 	err := checkPath(path, false)
@@ -124,13 +122,13 @@ func (in *Inbox) push(d Delivery) {
 	signal(in.wake)
 }
 
-// Receive waits for deliveries, and returns them in the order of arrival. The slice
-// is valid until the next call. Receive also sends the reads that wait to be
-// sent, so the owner must call Receive again and again. It fails when ctx or the
-// session ends; deliveries that were not received are lost then.
+// Receive waits for deliveries, and returns them in the order of arrival. The slice is
+// valid until the next call. Receive also sends queued reads, so the owner must call
+// Receive again and again. It returns an error when ctx or the session ends. Deliveries
+// that were not received are lost then.
 func (in *Inbox) Receive(ctx context.Context) ([]Delivery, error) {
 	for {
-		now := time.Now() // one for both, so that a retry is either due or waited for
+		now := time.Now() // one time for both calls, so that a retry is either due or waited for
 		change, err := in.send(now)
 		if err != nil {
 			return nil, err
@@ -155,8 +153,9 @@ func (in *Inbox) Receive(ctx context.Context) ([]Delivery, error) {
 	}
 }
 
-// take returns what has arrived, or else the pause until the next retry, 0 if no
-// retry is to come. A retry that is due waits for a connection, not for a time.
+// take returns the deliveries that have arrived. If there are none, it returns the pause
+// until the next retry, 0 if none is to come. A retry that is due waits for a connection,
+// not for a time.
 func (in *Inbox) take(now time.Time) (batch []Delivery, pause time.Duration) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -170,8 +169,8 @@ func (in *Inbox) take(now time.Time) (batch []Delivery, pause time.Duration) {
 	return batch, pause
 }
 
-// send writes the reads that are due, as far as the window has room. change is
-// closed when another connection comes into use.
+// send sends the reads that are due, as far as the window has room. change is closed when
+// another connection comes into use.
 func (in *Inbox) send(now time.Time) (change <-chan struct{}, err error) {
 	for {
 		w, change, err := in.s.gate.tryEnter(false)
@@ -195,7 +194,7 @@ func (in *Inbox) send(now time.Time) (change <-chan struct{}, err error) {
 	}
 }
 
-// next takes the next read to be sent out of its queue, or returns nil.
+// next removes the next read to be sent from its queue and returns it, or nil.
 func (in *Inbox) next(now time.Time) *InboxRead {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -229,7 +228,7 @@ func (in *Inbox) next(now time.Time) *InboxRead {
 	return nil
 }
 
-// retire takes a read out of live; in.mu is held.
+// retire removes a read from in.live; in.mu is held.
 func (in *Inbox) retire(r *InboxRead) {
 	last := len(in.live) - 1
 	in.live[r.index] = in.live[last]
@@ -238,7 +237,7 @@ func (in *Inbox) retire(r *InboxRead) {
 	in.live = in.live[:last]
 }
 
-// Close stops all reads and drops what was not received.
+// Close stops all reads and discards deliveries that were not received.
 func (in *Inbox) Close() {
 	in.mu.Lock()
 	in.closed = true

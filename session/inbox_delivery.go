@@ -8,28 +8,29 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// A DeliveryKind says what a Delivery is.
+// A DeliveryKind is the kind of a Delivery.
 type DeliveryKind uint8
 
 const (
-	// InboxAnswer is the answer to Read: Err, or what Data or Names decode.
+	// InboxAnswer is the answer to Read. Err is set, or Data or Names decode the result.
 	InboxAnswer DeliveryKind = iota + 1
-	// InboxEvent is the event of the watch of Read: Event says which.
+	// InboxEvent is the event of the watch of Read. Event is the type of the event.
 	InboxEvent
-	// InboxPost comes from Post.
+	// InboxPost is a delivery of Post.
 	InboxPost
-	// InboxConnection says that another connection came into use. Armed watches stay
+	// InboxConnection reports that another connection came into use. Armed watches stay
 	// armed.
 	InboxConnection
 )
 
-// A Delivery is one thing that has arrived in an Inbox.
+// A Delivery is one answer, event, post or change of connection that has arrived in an
+// Inbox.
 type Delivery struct {
 	Kind  DeliveryKind
-	Tag   any        // as given with the read, or to Post
+	Tag   any        // the tag of the read, or of Post
 	Read  *InboxRead // of InboxAnswer and InboxEvent
 	Event zk.EventType
-	Err   error // of InboxAnswer: zk.ErrNoNode, or a refusal that is final
+	Err   error // of InboxAnswer: zk.ErrNoNode, or a final refusal
 
 	body []byte
 }
@@ -41,8 +42,8 @@ func (d *Delivery) Data() ([]byte, *zk.Stat, error) {
 	return data, stat, d.decoded(&dec)
 }
 
-// Names decodes the answer to Inbox.Children. The names come in the server's
-// order, and share one string that holds them all: strings.Clone a name to keep it.
+// Names decodes the answer to Inbox.Children. The names come in the server's order and
+// share one string: use strings.Clone to keep a name.
 func (d *Delivery) Names() (iter.Seq[string], *zk.Stat, error) {
 	dec := wire.Decoder{B: d.body}
 	names, stat := dec.List(), dec.Stat()

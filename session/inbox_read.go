@@ -8,46 +8,44 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// An InboxRead is a request that was given to an Inbox, and then the watch that the
-// answer has armed.
+// An InboxRead is a read of an Inbox, and then the watch that the answer armed.
 type InboxRead struct {
 	in  *Inbox
 	tag any
 	key watchKey // of the watch
 	op  int32
 
-	// Guarded by in.mu:
+	// The following fields are guarded by in.mu.
 	state  readState
-	rounds int32  // attempts that led to no answer
+	rounds int32  // attempts without an answer
 	guilt  int32  // see maxGuilt
 	index  int    // in in.live
-	watch  *Watch // while armed
+	watch  *Watch // while the watch is armed
 }
 
 func (r *InboxRead) failure(err error) error {
 	return opError(wire.OpName(r.op), r.in.s.m.strip(r.key.path), err)
 }
 
-// A retry is a read that is sent again when its time has come.
+// A retry is a read that is sent again at a certain time.
 type retry struct {
 	read *InboxRead
 	due  time.Time
 }
 
-// readState is how far an InboxRead has come.
+// readState is the progress of an InboxRead.
 type readState uint8
 
 const (
-	readQueued  readState = iota // waits to be sent, or to be sent again
-	readSent                     // not answered
-	readArmed                    // answered, and its watch has not fired
-	readOver                     // answered without a watch, or fired
-	readStopped                  // given up: nothing is delivered any more
+	readQueued  readState = iota // waits to be sent, for the first time or again
+	readSent                     // sent and not answered
+	readArmed                    // answered, and the watch has not fired
+	readOver                     // answered without a watch, or the watch has fired
+	readStopped                  // stopped: nothing is delivered any more
 )
 
-// Stop gives the read and its watch up: nothing of the read arrives any more.
-// Deliveries that had arrived before may still be received. Stop may be called
-// more than once.
+// Stop ends the read and its watch: no further delivery of the read arrives. A delivery
+// that had arrived before may still be received. Stop may be called more than once.
 func (r *InboxRead) Stop() {
 	in := r.in
 	in.mu.Lock()
@@ -67,7 +65,7 @@ func (r *InboxRead) Stop() {
 	}
 }
 
-// request is the request of the read.
+// request builds the request of the read.
 func (r *InboxRead) request() *wire.Request {
 	record := make(wire.Encoder, 0, len(r.key.path)+5).String(r.key.path)
 	if r.watched() {
@@ -78,8 +76,8 @@ func (r *InboxRead) request() *wire.Request {
 
 func (r *InboxRead) watched() bool { return r.op != wire.OpSync }
 
-// send writes the request to w, on which the session has entered. It reports
-// false, and the read goes back to the queue, if w has ended.
+// send sends the request on w, which the caller has entered. It returns false if w has
+// ended: the read then goes back to the queue.
 func (r *InboxRead) send(w *wire.Conn) (sent bool) {
 	hub, watched := r.in.s.hub, r.watched()
 	var entry *watchEntry
@@ -87,8 +85,8 @@ func (r *InboxRead) send(w *wire.Conn) (sent bool) {
 		entry = hub.pin(r.key)
 	}
 	sent = true
-	// In the reader's goroutine, so that no event of the watch can come in between;
-	// or in this one, if w has ended.
+	// The function runs in the reader's goroutine, so that no event of the watch can
+	// arrive before it subscribes. If w has ended, it runs in this goroutine.
 	w.SendThen(r.request(), func(c *wire.Call) {
 		if c.Err == wire.ErrUnsent {
 			sent = false
@@ -106,7 +104,7 @@ func (r *InboxRead) send(w *wire.Conn) (sent bool) {
 	return sent
 }
 
-// settle takes the outcome of one attempt.
+// settle handles the outcome of one attempt.
 func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 	in := r.in
 	in.mu.Lock()
@@ -152,13 +150,12 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 	}
 }
 
-// event delivers the event of the watch. It runs in the goroutine that reads the
-// connection.
+// event delivers the event of the watch. It runs in the reader's goroutine.
 func (r *InboxRead) event(ev zk.Event) {
 	in := r.in
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	// The end of the session is not an event of the znode: Receive reports it.
+	// The end of the session is not an event of the znode: Receive reports the end.
 	if r.state != readArmed || ev.Type == zk.EventNotWatching {
 		return
 	}
@@ -167,8 +164,8 @@ func (r *InboxRead) event(ev zk.Event) {
 	in.push(Delivery{Kind: InboxEvent, Tag: r.tag, Read: r, Event: ev.Type})
 }
 
-// pause is how long to wait before the next attempt. As for every read, the way to
-// a new connection is pause enough for the first two attempts that break theirs.
+// pause returns the pause before the next attempt. After the first two broken connections
+// there is none, as for every read, because the reconnect is pause enough.
 func (r *InboxRead) pause(c *wire.Call) time.Duration {
 	if c.Err == wire.ErrUnsent {
 		return 0
@@ -186,7 +183,8 @@ func (r *InboxRead) pause(c *wire.Call) time.Duration {
 	return r.in.s.m.jitter.backoff(round)
 }
 
-// again reports whether an attempt has to be repeated: nothing is known of the znode.
+// again reports whether an attempt must be repeated, because its outcome shows nothing
+// about the znode.
 func again(c *wire.Call) bool {
 	switch classOfCall(c) {
 	case ClassConnectionLost, ClassTransient:

@@ -13,7 +13,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// Reads of an Inbox that were given up, at any moment, deliver nothing and leave no watch.
+// Stopped reads of an Inbox deliver nothing and leave no watch, at any moment of the stop.
 func TestInboxReadsThatAreStopped(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -53,7 +53,7 @@ func TestInboxReadsThatAreStopped(t *testing.T) {
 	})
 }
 
-// Reads of an Inbox that were given up in flight make room for others, and their watches are removed.
+// Reads of an Inbox that are stopped in flight free their room for others, and their watches are removed.
 func TestInboxReadsThatAreStoppedInFlight(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -79,7 +79,7 @@ func TestInboxReadsThatAreStoppedInFlight(t *testing.T) {
 	})
 }
 
-// Reads of an Inbox that were given up while they wait to be repeated make room for others.
+// Reads of an Inbox that are stopped while they wait to be repeated free their room for others.
 func TestInboxReadsThatAreStoppedBeforeARetry(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		in := inbox(t, current(t, connect(t, srv, three)))
@@ -104,8 +104,8 @@ func TestInboxReadsThatAreStoppedBeforeARetry(t *testing.T) {
 	})
 }
 
-// However many Inboxes are closed while their reads are in flight, at most 1,024 of these reads are unanswered beside
-// one Inbox's window.
+// Regardless of the number of Inboxes that are closed while their reads are in flight, at most 1,024 of these reads
+// are unanswered beside one Inbox's window.
 func TestInboxesThatAreClosedDoNotPileUp(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -136,7 +136,7 @@ func TestInboxesThatAreClosedDoNotPileUp(t *testing.T) {
 		if sent < 256 {
 			t.Errorf("%d requests were sent", sent)
 		}
-		// The session is not worse off for it.
+		// The session works as before.
 		in := inbox(t, s)
 		in.Data("/n", "it")
 		same(t, receive(t, in, 1), "answer it")

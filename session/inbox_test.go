@@ -47,7 +47,7 @@ func TestInboxDeliversInTheOrderOfTheConnection(t *testing.T) {
 	})
 }
 
-// The data, names and Stats that an Inbox delivers are those of the znode.
+// The data, names and Stats that an Inbox delivers are the data, names and Stats of the znode.
 func TestInboxDecodesAnswers(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -89,8 +89,8 @@ func TestInboxDecodesAnswers(t *testing.T) {
 	})
 }
 
-// On a new connection the events of what has changed in between come ahead of
-// every answer, in however many requests the watches are armed again.
+// On a new connection the events of the changes in between arrive before every answer, regardless of the number of
+// requests that arm the watches again.
 func TestInboxDeliversWhatWasMissedAheadOfAnswers(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -262,7 +262,7 @@ func TestInboxOfAnOwnerThatIsSlow(t *testing.T) {
 	})
 }
 
-// Receive ends with ctx, with the session and with the Manager, and says why.
+// Receive ends with ctx, with the session and with the Manager, and returns the reason.
 func TestInboxEnds(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)

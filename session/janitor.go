@@ -8,26 +8,26 @@ import (
 	"go.uber.org/zap"
 )
 
-// A janitor removes znodes that callers left behind: it repeats each chore until
-// the znode is gone, the session is over, or the server has refused the removal for
-// good. It has a goroutine only while there are chores.
+// A janitor removes znodes that callers left behind. It repeats each chore until the
+// znode is gone, the session is over, or the server has refused the removal for good. It
+// has a goroutine only while there are chores.
 type janitor struct {
 	m     *shared
 	gate  *gate
 	id    *identity
-	wg    *sync.WaitGroup // of the Session: run is in it
-	added chan struct{}   // has one while a chore was added that run has not seen
+	wg    *sync.WaitGroup // the wait group of the Session, for run
+	added chan struct{}   // has one element if a chore was added that run has not seen
 
 	mu      sync.Mutex
-	chores  []*chore // that wait for their next attempt
+	chores  []*chore // chores that wait for their next attempt
 	running bool
 	closed  bool
 }
 
 const maxChores = 128 // in one attempt
 
-// discard hands in a chore for one znode. No znode has a path that is invalid, which is
-// logged.
+// discard adds a chore for one znode. If the path is invalid, no such znode can exist,
+// and discard only logs an error.
 func (j *janitor) discard(c *chore) <-chan struct{} {
 	if err := checkPath(c.paths[0], false); err != nil {
 		j.log(c).Error("znode was not removed, and will not be", zap.Error(err))
@@ -39,7 +39,7 @@ func (j *janitor) discard(c *chore) <-chan struct{} {
 	return j.add(c)
 }
 
-// add hands in a chore and returns a channel that is closed when the chore is done.
+// add adds a chore and returns a channel that is closed when the chore is done.
 func (j *janitor) add(c *chore) <-chan struct{} {
 	c.done = make(chan struct{})
 	j.mu.Lock()
@@ -57,20 +57,19 @@ func (j *janitor) add(c *chore) <-chan struct{} {
 	return c.done
 }
 
-// close makes the janitor take no more chores: the session is over.
+// close makes the janitor refuse new chores, because the session is over.
 func (j *janitor) close() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.closed = true
 }
 
-// take removes from the queue the chores that are due. If none is due, it returns
-// how long to wait for the next; a negative time means that there are no chores, and
-// ends the run.
+// take removes the chores that are due from the queue. If none is due, it returns the
+// time until the next one. A negative time means that there are no chores, and ends run.
 func (j *janitor) take() (due []*chore, wait time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	now, over := time.Now(), j.gate.over.Err() != nil // then nothing of a chore is left to be done
+	now, over := time.Now(), j.gate.over.Err() != nil // after the end no chore has anything left to do
 	wait = -1
 	later := j.chores[:0]
 	for _, c := range j.chores {
@@ -129,8 +128,8 @@ func (j *janitor) rest(d time.Duration) {
 	}
 }
 
-// settle ends a chore whose attempt had a final result, and puts others off. A chore
-// that is put off holds up no other.
+// settle ends a chore whose attempt had a final result, and queues any other chore for a
+// later attempt. A queued chore does not delay other chores.
 func (j *janitor) settle(c *chore, err error) {
 	class := ClassOf(err)
 	if !class.pending() {
@@ -156,10 +155,10 @@ func (j *janitor) settle(c *chore, err error) {
 	j.chores = append(j.chores, c)
 }
 
-// avoid puts a chore off whose read breaks one connection after the other, for up to
-// maxReport, because every attempt costs all other requests their connection. Chores of
-// one directory share an attempt: with a pause of its own each of many chores would
-// break a connection. j.mu is held.
+// avoid delays a chore whose read breaks one connection after another, by up to
+// maxReport, because every attempt costs all other requests their connection. Such chores
+// of one directory get the same time, and so share an attempt: otherwise each of many
+// chores would break a connection of its own. j.mu is held.
 func (j *janitor) avoid(c *chore, err error) {
 	if c.guilty-guilt(err) < maxGuilt {
 		j.log(c).Warn("removal of a znode breaks connections, and is repeated", zap.Error(err))

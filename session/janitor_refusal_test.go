@@ -17,9 +17,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// The janitor repeats a removal that is refused for a transient or an unknown reason
-// until it is done, more and more rarely. To see this test fail, have Class.pending
-// return false.
+// The janitor repeats a removal that is refused for a transient or an unknown reason until the removal succeeds, at
+// growing intervals. To see this test fail, make Class.pending return false.
 func TestJanitorOutlivesRefusals(t *testing.T) {
 	for _, code := range []int32{throttled, -7, -5, -999} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
@@ -88,7 +87,7 @@ func TestJanitorGivesUpWhatIsForbidden(t *testing.T) {
 	})
 }
 
-// The janitor believes that a znode is absent after a lost answer only behind a commit. To see this test fail, have
+// The janitor believes that a znode is absent after a lost answer only behind a commit. To see this test fail, make
 // chore.absent return nil.
 func TestJanitorBelievesInNoAbsenceWithoutACommit(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -96,11 +95,11 @@ func TestJanitorBelievesInNoAbsenceWithoutACommit(t *testing.T) {
 		create(t, s, "/dir", 0)
 		orphan, _, leave := loseACreate(t, srv, s)
 		leave()
-		// A leader that was deposed shows no orphan, and commits nothing.
+		// A leader that was deposed does not show the orphan, and commits nothing.
 		uncommitted := srv.Inject(zkserver.Fault{Op: zkserver.OpMulti, Times: -1, At: zkserver.BeforeReply, Do: zkserver.Drop})
 		srv.Disconnect(s.ID())
 		time.Sleep(10 * time.Second)
-		if err := srv.Create(orphan, nil); err != nil { // by its successor
+		if err := srv.Create(orphan, nil); err != nil { // by the successor of the leader
 			t.Fatal(err)
 		}
 		uncommitted.Remove()
@@ -109,8 +108,8 @@ func TestJanitorBelievesInNoAbsenceWithoutACommit(t *testing.T) {
 	})
 }
 
-// A protected create whose answer was lost is repeated only when a commit proves that the znode is absent. To see this
-// test fail, leave SyncQuorum out of lookForGUID.
+// A protected create whose answer was lost is repeated only when a commit proves that the znode is absent. To see
+// this test fail, remove SyncQuorum from lookForGUID.
 func TestCreateProtectedBelievesInNoAbsenceWithoutACommit(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -140,9 +139,8 @@ func TestCreateProtectedBelievesInNoAbsenceWithoutACommit(t *testing.T) {
 	})
 }
 
-// loseACreate has a protected create below /dir get lost on its way. It returns the
-// path of the znode that it would make, where the result of the call will be, and what
-// ends the call before.
+// loseACreate makes a protected create below /dir whose request is lost. It returns the path of the znode that the
+// request would create, a channel for the result of the call, and a function that ends the call.
 func loseACreate(t *testing.T, srv *zksynctest.Server, s *session.Session) (orphan string, created <-chan string, leave func()) {
 	t.Helper()
 	srv.Inject(zkserver.Fault{Op: zkserver.OpCreate, Path: "/dir/*", Do: zkserver.Drop})

@@ -12,15 +12,15 @@ import (
 	"github.com/go-zksync/toolkit/internal/bounds"
 )
 
-// A stallingServer creates znodes without an answer, and stops in the middle of the
-// listings that are to find them.
+// A stallingServer creates znodes without an answer, and stops in the middle of the listings that look for these
+// znodes.
 type stallingServer struct {
 	hostileServer
 	stalled func() bool // whether a listing stalls
 
 	mu       sync.Mutex
-	names    []string // of the znodes whose creation nobody heard of
-	silent   sync.Map // the peers behind a stall
+	names    []string // of the znodes whose creation was not answered
+	silent   sync.Map // the peers that a stall has silenced
 	listings atomic.Int32
 	deletes  atomic.Int32
 }
@@ -35,7 +35,7 @@ func (h *stallingServer) reply(p *hostilePeer, xid, op int32, body []byte) bool 
 	case opCreate:
 		path := body[4 : 4+binary.BigEndian.Uint32(body)]
 		h.names = append(h.names, string(path[1:]))
-		return true // and no answer
+		return true // without an answer
 	case opChildren:
 		h.listings.Add(1)
 		list := ints(int32(len(h.names)))
@@ -57,7 +57,7 @@ func (h *stallingServer) reply(p *hostilePeer, xid, op int32, body []byte) bool 
 
 const opDelete = 2
 
-// orphans has creates given up whose answers do not come.
+// orphans makes creates that are not answered, and ends their calls.
 func (h *stallingServer) orphans(t *testing.T, n int) {
 	s := current(t, connectTo(t, &h.hostileServer))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -73,9 +73,8 @@ func (h *stallingServer) orphans(t *testing.T, n int) {
 	h.hangUp()
 }
 
-// A look-up for an orphan that breaks connection after connection is repeated until the
-// orphan is found. To see this test fail, have chore.decide return another error with
-// maxGuilt.
+// A look-up for an orphan that breaks one connection after another is repeated until it finds the orphan. To see this
+// test fail, make chore.decide return another error at maxGuilt.
 func TestJanitorGoesOnAfterStalledListings(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		h := &stallingServer{}
@@ -89,8 +88,8 @@ func TestJanitorGoesOnAfterStalledListings(t *testing.T) {
 	})
 }
 
-// Look-ups that always break their connection become rare, however many orphans a
-// directory has. To see this test fail, remove the call of janitor.avoid, or its loop.
+// Look-ups that always break their connection become rare, regardless of the number of orphans in a directory. To see
+// this test fail, remove the call of janitor.avoid, or its loop.
 func TestJanitorBreaksFewConnections(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		h := &stallingServer{stalled: func() bool { return true }}

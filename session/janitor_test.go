@@ -72,8 +72,8 @@ func TestAbandonedCreatesUnderDisconnects(t *testing.T) {
 	})
 }
 
-// The channel of Discard is closed when the znode is gone, when the session is over, or when the server has refused for
-// good.
+// The channel of Discard is closed when the znode is gone, when the session is over, or when the server has refused
+// the removal for good.
 func TestDiscardEndsWithTheSession(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -81,7 +81,7 @@ func TestDiscardEndsWithTheSession(t *testing.T) {
 		create(t, s, "/p", 0)
 		create(t, s, "/p/child", 0)
 		<-s.Discard("/none") // is gone already
-		<-s.Discard("/p")    // cannot go: not empty
+		<-s.Discard("/p")    // cannot be removed: not empty
 		mustExist(t, srv, "/p", true)
 		srv.Freeze()
 		first, second := s.Discard("/p/child"), s.Discard("/p")

@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// The bounds of pauses between attempts.
+// The shortest and the longest pause between attempts.
 const (
 	firstBackoff = 20 * time.Millisecond
 	maxBackoff   = time.Second
 )
 
-// A jitter spreads the pauses of a Manager, so that the clients of a server that
-// died do not come back all at once. From its first session on it draws from that
-// one's id, which no other client has: so where servers give the same ids and do the
-// same, a Manager does the same, and a simulation can be run again.
+// A jitter randomizes the pauses of a Manager, so that the clients of a server that died
+// do not reconnect all at once. The id of the Manager's first session, which no other
+// client has, becomes the seed. So a simulation can be run again: if the servers behave
+// the same and give the same ids, the pauses are the same.
 type jitter struct {
 	mu  sync.Mutex
 	rnd *rand.Rand
 }
 
-// seed makes what is drawn from now on depend on a session's id alone.
+// seed makes later random numbers depend only on a session's id.
 func (j *jitter) seed(id int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.rnd = rand.New(rand.NewPCG(uint64(id), 0))
 }
 
-// spread spreads d over a half to one and a half of it.
+// spread returns a random duration between 0.5 d and 1.5 d.
 func (j *jitter) spread(d time.Duration) time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -38,7 +38,7 @@ func (j *jitter) spread(d time.Duration) time.Duration {
 	return d/2 + time.Duration(j.rnd.Int64N(int64(d)+1))
 }
 
-// backoff returns the pause before the attempt after round failed ones.
+// backoff returns the pause after round failed attempts.
 func (j *jitter) backoff(round int) time.Duration {
 	return j.spread(backoff(round, firstBackoff, maxBackoff))
 }

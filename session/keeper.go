@@ -7,29 +7,29 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// maxIdlePace is the longest pause between two requests of an idle session, however
-// long its timeout is. A connection that is silent for twice as long is given up.
+// maxIdlePace is the longest pause between two requests of an idle session, for any
+// session timeout. A connection that is silent for twice as long is closed.
 const maxIdlePace = time.Minute
 
-// A keeper makes the requests that keep a session proven, drops a connection
-// that does not answer, and ends the session when its deadline passes. It is a
-// goroutine that runs from the first handshake to the end of the session.
+// A keeper makes the requests that keep a session proven, closes a connection that does
+// not answer, and ends the session when its deadline passes. The keeper is a goroutine
+// that runs from the first handshake to the end of the session.
 type keeper struct {
 	m    *shared
 	gate *gate
 	v    *leases
 	due  time.Time // when the next commit is due
 
-	progress time.Time // the newest arrival of bytes that was noted in leases.heard
+	progress time.Time // the newest arrival of bytes that leases.heard includes
 
-	// Guarded by leases.mu:
+	// The following fields are guarded by leases.mu.
 	beat   uint64    // the connection on which a commit of the keeper is unanswered
 	beatAt time.Time // when that commit was sent
-	spare  int       // which of alwaysThere is checked where no znode of ours can be
-	resume time.Time // no commit is made before, because the last one has failed
+	spare  int       // index in alwaysThere of the znode to check if no znode of ours can be checked
+	resume time.Time // no commit is made earlier, because the last commit has failed
 }
 
-// run keeps the session proven until it is over. An error ends the session.
+// run keeps the session proven until the session is over. An error ends the session.
 func (k *keeper) run() error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -48,7 +48,7 @@ func (k *keeper) run() error {
 	}
 }
 
-// A task is what the keeper does next.
+// A task is the next action of the keeper.
 type task struct {
 	commit  bool          // send a transaction
 	contact bool          // send a request
@@ -56,12 +56,12 @@ type task struct {
 	slow    bool          // drop the connection, because of partial
 	partial wire.Partial  // see slow
 	stuck   bool          // drop the connection, because a commit is unanswered
-	age     time.Duration // of that commit
+	age     time.Duration // of the unanswered commit
 	wait    time.Duration
 }
 
-// step does what is due and returns when to look again. Its error ends the
-// session.
+// step does the task that is due and returns the time until the next step. Its error ends
+// the session.
 func (k *keeper) step() (wait time.Duration, err error) {
 	w := k.gate.current()
 	k.v.mu.Lock()
@@ -81,7 +81,7 @@ func (k *keeper) step() (wait time.Duration, err error) {
 	case t.slow:
 		err := w.Blame(t.partial, now, k.guiltOf(t.partial, w, now))
 		if err == nil {
-			return 0, nil // the answer is complete, so plan anew what was not planned
+			return 0, nil // the answer has become complete, so plan the rest
 		}
 		w.End(err)
 	case t.stuck:
@@ -89,8 +89,8 @@ func (k *keeper) step() (wait time.Duration, err error) {
 	case t.commit:
 		k.sendCommit(w)
 	case t.contact && k.m.holds.Load():
-		// A ping would not notice that the server has lost its leader. And the
-		// gap between two leader contacts stays short, so that a grant need not wait
+		// A ping would not notice that the server has lost its leader. The sync also
+		// keeps the gap between two leader contacts short, so that a grant need not wait
 		// for the end of a lapse.
 		w.Send(syncRoot(nil))
 	case t.contact:
@@ -99,7 +99,7 @@ func (k *keeper) step() (wait time.Duration, err error) {
 	return t.wait, nil
 }
 
-// plan decides what to do now and when to look again; leases.mu is held.
+// plan determines the task for now and the time until the next step; leases.mu is held.
 func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 	v := k.v
 	timeout, active := v.proof.timeout, len(v.open) > 0
@@ -108,7 +108,7 @@ func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 		t.wait = min(t.wait, v.proof.deadline.Sub(now))
 	}
 	if w == nil {
-		return t // attaching a connection wakes the keeper
+		return t // attach wakes the keeper
 	}
 	if active {
 		silence := w.Unanswered(now)
@@ -139,7 +139,7 @@ func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 	case active:
 		pace = timeout / contactFraction
 	case k.m.holds.Load():
-		last = leader // reads do not keep the next grant from a lapse
+		last = leader // reads do not prevent a lapse, which would delay the next grant
 	}
 	contact := last.Add(pace)
 	if t.contact = !contact.After(now); t.contact {
@@ -152,15 +152,15 @@ func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 	return t
 }
 
-// planCommit decides whether the request that is made now is a commit;
-// leases.mu is held. Five of twelve contacts are. A commit is made ahead of its turn where it
-// moves a deadline that is near, or one that a caller waits for.
+// planCommit determines whether the present request is a commit; leases.mu is held. Five
+// of twelve contacts are commits. A commit is made earlier if it moves a deadline that is
+// near or a deadline that a caller waits for.
 func (k *keeper) planCommit(w *wire.Conn, now time.Time, t *task) {
 	v := k.v
 	timeout := v.proof.timeout
 	pace := timeout / commitFraction
 	if due := v.commit.Add(pace); due.After(k.due) {
-		k.due = due // somebody else has made one
+		k.due = due // another request of the session was a commit
 	}
 	if k.beat == w.Number {
 		return // the answer wakes the keeper
@@ -181,24 +181,24 @@ func (k *keeper) planCommit(w *wire.Conn, now time.Time, t *task) {
 		t.wait = min(t.wait, v.proof.deadline.Sub(now)-pace)
 	}
 	if t.commit {
-		// Counted from when it was due, so that there are five in T though only
-		// the turns of contacts are used.
+		// Count from the time at which the commit was due. So T has five commits,
+		// although a commit waits for the turn of a contact.
 		if k.due = k.due.Add(pace); k.due.Before(now) {
 			k.due = now.Add(pace)
 		}
 	}
 }
 
-// useful returns when a commit can next move the deadline or end a lapse;
+// useful returns the next time at which a commit can move the deadline or end a lapse;
 // leases.mu is held.
 func (k *keeper) useful(now time.Time) (at time.Time, ok bool) {
 	v := k.v
 	moves := v.proof.promise(v.record, now).After(v.proof.deadline)
 	if moves && v.held > 0 && v.proof.deadline.Sub(now) <= v.proof.timeout/commitFraction {
-		return now, true // a lapse keeps back what is granted, and not the deadline of what is held
+		return now, true // a lapse delays grants, and not the deadline of a hold
 	}
 	if v.proof.lapsed && v.proof.resume.After(now) {
-		return v.proof.resume, true // until then nothing is granted, whatever the deadline
+		return v.proof.resume, true // until then nothing is granted, regardless of the deadline
 	}
 	if v.proof.lapsed || moves {
 		return now, true
@@ -206,13 +206,13 @@ func (k *keeper) useful(now time.Time) (at time.Time, ok bool) {
 	return v.record.nextTouch(now, v.proof.timeout)
 }
 
-// alwaysThere are znodes that servers have and users may read, unless somebody
-// has changed their ACLs. The first one is new in ZooKeeper 3.5.
+// alwaysThere are znodes that servers have and users may read, unless somebody has
+// changed their ACLs. The first of them is new in ZooKeeper 3.5.
 var alwaysThere = [...]string{"/zookeeper/config", "/zookeeper", "/"}
 
-// sendCommit sends a transaction that changes nothing and fires no watch: it
-// checks that a znode of ours exists. The leader carries out a check only for a
-// session that is alive and connected to the server that forwards it.
+// sendCommit sends a transaction that changes nothing and fires no watch: it checks that
+// a znode of ours exists. The leader carries out a check only if the session is alive and
+// connected to the server that forwards the check.
 func (k *keeper) sendCommit(w *wire.Conn) {
 	l, path := k.checked()
 	k.v.mu.Lock()
@@ -226,7 +226,7 @@ func (k *keeper) sendCommit(w *wire.Conn) {
 		switch code := c.MultiCode(); {
 		case code == 0:
 		case l != nil && l.path != path && (code == codeNoNode || code == codeNoAuth):
-			// The lease has been given another znode meanwhile.
+			// The lease has got another znode meanwhile.
 		case l == nil && (code == codeNoNode || code == codeNoAuth):
 			k.spare = (k.spare + 1) % len(alwaysThere)
 			if k.spare == 0 {
@@ -236,7 +236,7 @@ func (k *keeper) sendCommit(w *wire.Conn) {
 			l.lose()
 		case code == codeNoAuth:
 			l.unreadable = true
-		default: // throttled, say
+		default: // for example throttled
 			k.resume = time.Now().Add(k.v.proof.timeout / contactFraction)
 		}
 		signal(k.v.kick)
@@ -244,8 +244,9 @@ func (k *keeper) sendCommit(w *wire.Conn) {
 	w.Send(r)
 }
 
-// commitFirst sends a transaction on a connection that is about to be put to use, if
-// what is held depends on it: the answers to other requests may be large.
+// commitFirst sends a transaction on a connection that is about to be put to use, if a
+// hold depends on the transaction. The answers to other requests may be large and would
+// delay it.
 func (k *keeper) commitFirst(w *wire.Conn) {
 	k.v.mu.Lock()
 	urgent := k.v.held > 0 && time.Until(k.v.proof.deadline) < k.v.proof.timeout/2
@@ -255,9 +256,9 @@ func (k *keeper) commitFirst(w *wire.Conn) {
 	}
 }
 
-// checked returns the lease whose znode the next commit checks, and the path of
-// the znode. Without a znode that is known and readable, the commit checks one that
-// always exists.
+// checked returns the lease whose znode the next commit checks, and the path of the
+// znode. If no lease has a znode that is known and readable, it returns the path of a
+// znode that always exists.
 func (k *keeper) checked() (*Lease, string) {
 	k.v.mu.Lock()
 	defer k.v.mu.Unlock()
@@ -273,7 +274,7 @@ func (k *keeper) checked() (*Lease, string) {
 	return best, best.path
 }
 
-// syncRoot is a sync of the Manager.
+// syncRoot builds a sync of the Manager.
 func syncRoot(answered func(*wire.Call)) *wire.Request {
 	return &wire.Request{Op: wire.OpSync, Own: true, Record: wire.Encoder(nil).String("/"), Answered: answered}
 }

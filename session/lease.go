@@ -7,69 +7,67 @@ import (
 	"time"
 )
 
-// A Lease keeps a session provably alive for one znode that excludes others, or
-// for a wait for such a znode. Recipes are built on it. Open a Lease before the
-// znode is created. Call Own when the znode is there, Prepare when a grant is
-// near, Hold or Grant when it is granted, and End when the znode is gone.
+// A Lease keeps a session provably alive for one znode that excludes other clients, or
+// for a wait for such a znode. The primitives build on it. Open a Lease before the znode
+// is created. Call Own when the znode exists, Prepare when a grant is near, Hold or Grant
+// when the znode is granted, and End when the znode is gone.
 //
-// While a lease is prepared or held, the session makes a request twelve times in
-// the session timeout, five of which are transactions that change nothing. Other
-// requests of the session count, too. A connection that does not answer for a
-// quarter of the session timeout is closed then, so that the session can move to
-// another server in time. While the lease is held, the same goes for a connection on
-// which such a transaction is unanswered for a fifth of the timeout, and the Deadline is
-// a quarter away.
+// While a lease is prepared or held, the session makes a request twelve times per session
+// timeout. Five of these requests are transactions that change nothing. Other requests of
+// the session count, too. The session closes a connection that does not answer for a
+// quarter of the session timeout, so that the session can move to another server in time.
+// While a lease is held and the Deadline is a quarter away, the session also closes a
+// connection on which such a transaction is unanswered for a fifth of the timeout.
 type Lease struct {
 	v     *leases
 	state leaseState
-	path  string // the znode as the server knows it; empty until Own
+	path  string // the znode, with the chroot; empty until Own
 	gone  bool   // the znode does not exist any more
 
-	began time.Duration // of what is held, since epoch; 0 if nothing is
+	began time.Duration // start of the hold, since epoch; 0 if the lease is not held
 
-	unreadable bool // the znode's ACL denies us to check it
+	unreadable bool // the znode's ACL forbids us to check the znode
 }
 
 type leaseState uint8
 
 const (
-	leaseOpen     leaseState = iota // nothing is granted soon
+	leaseOpen     leaseState = iota // no grant is near
 	leasePrepared                   // a grant is near, or the znode waits to be used again
-	leaseHeld                       // the deadline ends the session
+	leaseHeld                       // a passed deadline ends the session
 	leaseEnded
 )
 
-// Own names the ephemeral znode of the session that the lease is for. The
-// session's transactions check that the znode exists. A lease may be given another
-// znode while it is held, if a transaction has put that znode in the place of the
-// former one.
+// Own sets the ephemeral znode of the lease. The znode belongs to the session. The
+// session's transactions check that the znode exists. A held lease may be given another
+// znode, if a transaction has replaced the former znode by the new one.
 func (l *Lease) Own(path string) {
 	v := l.v
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if l.gone && l.state == leaseHeld {
-		// A check behind that transaction has found the former znode gone. What is
-		// held goes on, and with it the deadline.
+		// A check after that transaction has found the former znode gone. The hold
+		// continues, and so the deadline applies to it again.
 		v.held++
 		defer v.kickIfLate()
 	}
 	l.path, l.gone, l.unreadable = l.v.m.full(path), false, false
 }
 
-// Prepare says that a grant is near: from now on the session is kept proven, so
-// that Hold succeeds without a request. On a lease that is held it says that
-// nothing is held any more, though the znode is still there.
+// Prepare announces that a grant is near. From now on the session is kept proven, so that
+// Hold succeeds without a request. On a held lease, Prepare ends the hold while the znode
+// stays.
 func (l *Lease) Prepare() {
 	l.v.mu.Lock()
 	defer l.v.mu.Unlock()
 	l.change(leasePrepared)
 }
 
-// Hold says that from now on something is held: if Session.Deadline passes, the
-// Session's context ends. Hold sends nothing and does not block. It fails with
-// ErrStale if nothing may be granted at present, because the session is not proven
-// alive or the leader may have been paused; with ErrLost or ErrClosed if the
-// session has ended; and with ErrNotOwned if the znode is known to be gone.
+// Hold marks the lease as held: from now on the Session's context ends if
+// Session.Deadline passes. Hold sends nothing and does not block. It returns ErrStale if
+// nothing may be granted at present, because the session is not proven alive or the
+// leader may have been paused. It returns ErrLost or ErrClosed if the session has ended,
+// and ErrNotOwned if the znode is known to be gone.
 func (l *Lease) Hold() error {
 	v := l.v
 	if v.hold.Err() != nil {
@@ -92,9 +90,9 @@ func (l *Lease) Hold() error {
 	return nil
 }
 
-// Grant is Hold that waits for a newer proof where Hold fails with ErrStale. The
-// session makes the requests. Grant returns when the lease is held, when ctx ends,
-// when the session or the lease has ended, or when the znode is known to be gone.
+// Grant is like Hold, but waits for a newer proof if Hold returns ErrStale. The session
+// makes the requests. Grant returns when the lease is held, when ctx ends, when the
+// session or the lease has ended, or when the znode is known to be gone.
 func (l *Lease) Grant(ctx context.Context) error {
 	v := l.v
 	waiting := false
@@ -128,7 +126,7 @@ func (l *Lease) Grant(ctx context.Context) error {
 			l.change(leasePrepared)
 			v.mu.Unlock()
 			signal(v.kick)
-			continue // only callers that are counted are notified
+			continue // read v.moved again: only callers that wanted counts are notified
 		}
 		select {
 		case <-moved:
@@ -146,8 +144,7 @@ func (l *Lease) End() {
 	l.change(leaseEnded)
 }
 
-// change moves the lease to another state; leases.mu is held. A lease that has
-// ended stays so.
+// change moves the lease to another state; leases.mu is held. An ended lease stays ended.
 func (l *Lease) change(to leaseState) {
 	v := l.v
 	if l.state == to || l.state == leaseEnded {
@@ -168,15 +165,15 @@ func (l *Lease) change(to leaseState) {
 	case leaseEnded:
 		delete(v.open, l)
 		if v.wanted > 0 {
-			broadcast(&v.moved) // a Grant of this lease would wait for a proof that nobody makes
+			broadcast(&v.moved) // a Grant of this lease would wait for a proof that no request brings
 		}
 		return
 	}
 	v.kickIfLate()
 }
 
-// lose notes that the znode of the lease does not exist any more: whatever was
-// held by it is lost, so the deadline does not matter to it. leases.mu is held.
+// lose records that the znode of the lease does not exist any more. The hold is lost, so
+// the deadline does not matter to it. leases.mu is held.
 func (l *Lease) lose() {
 	if l.gone {
 		return
@@ -189,10 +186,10 @@ func (l *Lease) lose() {
 	broadcast(&l.v.moved)
 }
 
-// errLeaseEnded is a programming error of Hold's caller.
+// errLeaseEnded reports a programming error of Hold's caller.
 var errLeaseEnded = errors.New("session: hold a lease that has ended")
 
-// startHold notes that the lease is held; leases.mu is held.
+// startHold reports the start of a hold to the observer; leases.mu is held.
 func (l *Lease) startHold() {
 	l.began = time.Since(epoch)
 	if started := l.v.m.cfg.observer.HoldStarted; started != nil {
@@ -200,7 +197,7 @@ func (l *Lease) startHold() {
 	}
 }
 
-// endHold notes that the lease is not held any more, once; leases.mu is held.
+// endHold reports the end of a hold to the observer, once; leases.mu is held.
 func (l *Lease) endHold(lost error) {
 	if l.began == 0 {
 		return

@@ -10,9 +10,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// Grant returns when its lease is ended, and does not wait for a proof that the session
-// has no reason to make any more. To see this test fail, drop the notification from
-// Lease.change.
+// Grant returns when its lease is ended, and does not wait for a proof that the session no longer has a reason to
+// make. To see this test fail, remove the notification from Lease.change.
 func TestGrantOfALeaseThatIsEnded(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))

@@ -16,9 +16,9 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// The context of a hold ends, on a local clock, before the servers can give what was held to another client. Whatever
-// cuts a holder off from the leader: its context ends no later than the Deadline, which is two thirds of the timeout
-// after the last proof, and before the server removes what it held.
+// The context of a hold ends, on a local clock, before the servers can give the held znode to another client. For
+// every cause that cuts a holder off from the leader, the context ends no later than the Deadline. The Deadline is
+// two thirds of the timeout after the last proof, and before the server removes the znode.
 func TestHolderLearnsBeforeTheServerGivesAway(t *testing.T) {
 	cuts := map[string]func(srv *zksynctest.Server, id int64){
 		"partition":        func(srv *zksynctest.Server, id int64) { srv.Partition(id) },
@@ -75,7 +75,7 @@ func TestHolderLeavesAFollowerThatIsCutOff(t *testing.T) {
 		if st := <-states; st != session.Suspended {
 			t.Fatalf("%v, want Suspended", st)
 		}
-		// A contact after T/12 at most, which is given T/4.
+		// There is a contact after at most T/12, and its answer may take T/4.
 		if took, want := time.Since(proven), timeout/12+timeout/4; took > want {
 			t.Errorf("the silent connection was closed after %v, want at most %v", took, want)
 		}
@@ -177,8 +177,8 @@ func TestALostSessionIsClosedOnTheServer(t *testing.T) {
 		<-s.Done()
 		next := current(t, m)
 		mustExist(t, srv, "/held", true)
-		// The first attempt ends in a lost reply, the second on a server that
-		// hangs up: neither may pass for success.
+		// The reply to the first attempt is lost, and the server closes the connection of the second attempt: neither
+		// attempt may count as a success.
 		srv.Inject(zkserver.Fault{Session: s.ID(), Op: zkserver.OpCloseSession, At: zkserver.BeforeCommit, Do: zkserver.Disconnect})
 		srv.Heal(s.ID())
 		healed := time.Now()
@@ -233,8 +233,8 @@ func TestSessionContextEndsWithItsCause(t *testing.T) {
 	})
 }
 
-// While something is held, a connection that is being opened is given a sixth of
-// the session timeout, so that there is time to try another server.
+// While something is held, a new connection must be established within a sixth of the session timeout, so that there
+// is time to try another server.
 func TestDialsOfAHolderAreShort(t *testing.T) {
 	for _, held := range []bool{true, false} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {

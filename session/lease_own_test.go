@@ -10,10 +10,9 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// A lease that is held and is given another znode stays held, although a check of the
-// former znode was on its way: the context of the session ends at the Deadline. To see
-// this test fail, drop the condition on the path in keeper.sendCommit, or the statement
-// of Lease.Own that counts the lease again.
+// A held lease that is given another znode stays held, although a check of the former znode was in flight: the
+// context of the session ends at the Deadline. To see this test fail, remove the condition on the path in
+// keeper.sendCommit, or the statement of Lease.Own that counts the lease again.
 func TestLeaseIsGivenAnotherZnodeDuringACheck(t *testing.T) {
 	const moment = timeout / 100
 	for name, first := range map[string]bool{"answered before Own": true, "answered after Own": false} {
@@ -24,7 +23,7 @@ func TestLeaseIsGivenAnotherZnodeDuringACheck(t *testing.T) {
 				l := hold(t, s)
 				l.Own("/old")
 				time.Sleep(timeout / 6) // the first check follows in less than T/5
-				// Long enough for that check, and too short for the connection to be dropped.
+				// This is long enough for that check, and too short for the connection to be closed.
 				srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Path: "/new", Do: zksynctest.Delay(timeout / 5)})
 				check := srv.Inject(zksynctest.Fault{
 					Op: zkserver.OpMulti, At: zksynctest.BeforeReply, Do: zksynctest.Delay(moment),

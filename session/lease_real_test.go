@@ -15,8 +15,9 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// A holder on a real follower that is cut off from its leader learns of the loss before any other client sees its
-// ephemeral go. Such a follower goes on answering reads and pings while the leader expires the sessions of its clients.
+// A holder on a real follower that is cut off from its leader learns of the loss before any other client sees the
+// deletion of its ephemeral. Such a follower answers reads and pings while the leader expires the sessions of its
+// clients.
 func TestHolderOnARealFollowerThatIsCutOff(t *testing.T) {
 	bounds.Long(t)
 	t.Parallel()
@@ -104,8 +105,8 @@ func TestHolderOverARealRestart(t *testing.T) {
 	}
 }
 
-// A holder that is cut off from the only server knows it before another client
-// sees what it held go.
+// A holder that is cut off from the only server learns of the loss before another client sees the deletion of its
+// znode.
 func TestHolderCutOffFromARealServer(t *testing.T) {
 	t.Parallel()
 	near, far := zksynctest.RealShared(t), zksynctest.RealShared(t)

@@ -12,10 +12,9 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// A ConnectRequest that was written before a suspension of the machine, and answered
-// after it, keeps the session alive on the servers for a timeout from the time at which
-// the request was written: the suspension counts. To see this test fail, drop the
-// statement of proof.connect that calls written.
+// A ConnectRequest that was written before a suspension of the machine, and answered after it, keeps the session
+// alive on the servers for a timeout from the time at which the request was written: the suspension counts. To see
+// this test fail, remove the statement of proof.connect that calls written.
 func TestASuspensionDuringAHandshakeCounts(t *testing.T) {
 	const slept = timeout / 4
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {

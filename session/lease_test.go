@@ -24,7 +24,7 @@ func TestDeadlineMovesWithCommitsOnly(t *testing.T) {
 		ask   func(s *session.Session) error
 		moves bool
 		fails error
-		code  int32 // that the server is made to answer
+		code  int32 // the code that the server answers
 	}
 	steps := []step{
 		{"get", func(s *session.Session) error { _, _, err := s.Get(ctx, "/"); return err }, false, nil, 0},
@@ -74,7 +74,7 @@ func TestDeadlineMovesWithCommitsOnly(t *testing.T) {
 				t.Errorf("%s: the Deadline passed %v ago", step.name, time.Since(got))
 			}
 		}
-		// A ConnectResponse and the sync behind it prove nothing about a quorum.
+		// A ConnectResponse and the sync after it prove nothing about a quorum.
 		time.Sleep(2 * timeout)
 		before := s.Deadline()
 		srv.Disconnect(s.ID())
@@ -85,8 +85,7 @@ func TestDeadlineMovesWithCommitsOnly(t *testing.T) {
 	})
 }
 
-// requests counts the requests of a session while d passes: all, and those that
-// are transactions.
+// requests counts the requests of a session while d passes: all requests, and the transactions.
 func requests(srv *zksynctest.Server, id int64, d time.Duration) (all, commits int, ops []zkserver.Op) {
 	srv.ResetOps()
 	time.Sleep(d)
@@ -103,8 +102,8 @@ func requests(srv *zksynctest.Server, id int64, d time.Duration) (all, commits i
 	return all, commits, ops
 }
 
-// While something is held or next in line, a session makes twelve requests in its timeout, five of which are
-// transactions, and an idle session makes three.
+// While something is held or next in line, a session makes twelve requests per timeout, five of them transactions,
+// and an idle session makes three.
 func TestPaceOfASession(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -151,7 +150,7 @@ func TestPaceOfASession(t *testing.T) {
 		time.Sleep(timeout)
 		check("ended", 3, 0, zkserver.OpSync)
 
-		// Reads do not put off what reaches the leader.
+		// Reads do not delay the requests that reach the leader.
 		srv.ResetOps()
 		for range 100 {
 			if _, _, err := s.Exists(t.Context(), "/"); err != nil {
@@ -165,8 +164,8 @@ func TestPaceOfASession(t *testing.T) {
 	})
 }
 
-// A hold costs at most two requests more than the pace in its first timeout,
-// and no more than the pace afterwards, however long the session was idle before.
+// A hold costs at most two requests more than the pace in its first timeout, and no more than the pace afterwards,
+// regardless of the time for which the session was idle before.
 func TestPaceAtTheStartOfAHold(t *testing.T) {
 	for idle := time.Duration(0); idle < timeout; idle += timeout / 37 {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -248,7 +247,7 @@ func TestHoldNeedsAProof(t *testing.T) {
 	})
 }
 
-// Grant returns with its ctx, and then nothing is held.
+// Grant returns with its ctx, and the lease is then not held.
 func TestGrantEndsWithItsContext(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -269,8 +268,8 @@ func TestGrantEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A session that was pinged alone for long may be about to be ended by a leader
-// that was paused: a grant waits for a quarter of the timeout, once.
+// A leader that was paused may be about to end a session that sent only pings for long: a grant waits for a quarter
+// of the timeout, once.
 func TestAFirstGrantWaitsForALapseToEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -326,7 +325,7 @@ func TestALeaseWithoutItsZnode(t *testing.T) {
 		srv.Heal(s.ID())
 		time.Sleep(timeout)
 
-		// Neither of the two counts any more, another one does.
+		// Neither of the two leases counts any more, and another lease does.
 		held.End()
 		gone.End()
 		hold(t, s)
@@ -340,7 +339,7 @@ func TestALeaseWithoutItsZnode(t *testing.T) {
 	})
 }
 
-// A lease whose znode may not be read is granted, and another transaction proves it.
+// A lease whose znode may not be read is granted, and a check of another znode proves it.
 func TestALeaseOfAZnodeThatMayNotBeRead(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -357,8 +356,7 @@ func TestALeaseOfAZnodeThatMayNotBeRead(t *testing.T) {
 		if s.Context().Err() != nil {
 			t.Errorf("the session was lost: %v", s.Err())
 		}
-		// Without any znode to check, the session is lost in time, and the servers
-		// are not asked without a pause.
+		// Without any znode to check, the session is lost in time, and requests to the servers have pauses.
 		for _, path := range []string{"/zookeeper/config", "/zookeeper", "/"} {
 			srv.Inject(zkserver.Fault{Op: zkserver.OpMulti, Path: path, Times: -1, At: zkserver.BeforeCommit, Do: zkserver.Error(-102)})
 		}
@@ -371,8 +369,8 @@ func TestALeaseOfAZnodeThatMayNotBeRead(t *testing.T) {
 	})
 }
 
-// While something is held the context of the session ends at the Deadline, to the microsecond, whenever Hold was
-// called.
+// While something is held the context of the session ends at the Deadline, to the microsecond, regardless of the time
+// of Hold.
 func TestContextEndsAtTheDeadlineExactly(t *testing.T) {
 	const whole = timeout * 19 / 20
 	for _, left := range []time.Duration{whole, whole / 2, timeout / 6, timeout / 12, time.Second, 100 * time.Millisecond, 3 * time.Millisecond, time.Microsecond} {
@@ -401,8 +399,7 @@ func TestContextEndsAtTheDeadlineExactly(t *testing.T) {
 	}
 }
 
-// A holder learns that its machine was suspended for longer than the lease, though
-// monotonic time stood still.
+// A holder learns that its machine was suspended for longer than the lease, although monotonic time stood still.
 func TestASuspendedMachineLosesItsHold(t *testing.T) {
 	for _, slept := range []time.Duration{timeout / 5, 2 * timeout} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -435,8 +432,7 @@ func TestASuspendedMachineLosesItsHold(t *testing.T) {
 	}
 }
 
-// A connection on which nothing is answered is dropped after a quarter of the
-// timeout while something is held.
+// While something is held, a connection without answers is closed after a quarter of the timeout.
 func TestASilentConnectionIsDropped(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)

@@ -9,27 +9,27 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// leases is the part of a Session that proves the session alive: what depends
-// on the session, and how far the proof reaches. The keeper (keeper.go) makes the
-// requests, the answers of a connection move the proof (proof.go), and a passed
-// deadline ends the session if anything is held.
+// leases is the part of a Session that proves the session alive. It has the leases that
+// depend on the session, and the proof. The keeper (keeper.go) makes the requests, the
+// answers of a connection move the proof (proof.go), and a passed deadline ends the
+// session if a lease is held.
 type leases struct {
 	m    *shared
 	id   *identity
-	hold context.Context // of the Session
+	hold context.Context // the Session's context
 
 	mu        sync.Mutex
 	proof     proof
 	record    *record   // of the newest connection
 	heard     time.Time // when the newest frame arrived
-	commit    time.Time // when the newest commit of somebody other than the keeper was written
+	commit    time.Time // when the newest commit was written that did not come from the keeper
 	suspended time.Duration
 
-	open   map[*Lease]struct{} // near or held
+	open   map[*Lease]struct{} // prepared or held
 	held   int
 	wanted int           // callers of Grant that need a newer proof
 	moved  chan struct{} // closed and replaced when the proof has moved or a znode is gone
-	wake   time.Time     // when the keeper looks again
+	wake   time.Time     // when the keeper runs next
 	kick   chan struct{}
 }
 
@@ -40,8 +40,7 @@ func (v *leases) init(m *shared, id *identity, hold context.Context) {
 	v.kick = make(chan struct{}, 1)
 }
 
-// now takes notice of a suspension of the machine and returns the time; mu is
-// held.
+// now returns the time, and accounts for a suspension of the machine; mu is held.
 func (v *leases) now() time.Time {
 	now := time.Now()
 	suspended := v.m.clock()
@@ -53,21 +52,21 @@ func (v *leases) now() time.Time {
 	return now
 }
 
-// proving says whether the session must be kept proven.
+// proving reports whether the session must be kept proven.
 func (v *leases) proving() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return len(v.open) > 0
 }
 
-// timeout is Session.Timeout.
+// timeout returns Session.Timeout.
 func (v *leases) timeout() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.proof.timeout
 }
 
-// deadline is Session.Deadline.
+// deadline returns Session.Deadline.
 func (v *leases) deadline() time.Time {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -75,16 +74,16 @@ func (v *leases) deadline() time.Time {
 	return v.proof.deadline
 }
 
-// kickIfLate makes the keeper look again if it would do so too late for a lease
-// that has just been prepared or held; mu is held.
+// kickIfLate wakes the keeper if the keeper would run too late for a lease that has just
+// been prepared or held; mu is held.
 func (v *leases) kickIfLate() {
 	if due := time.Now().Add(v.proof.timeout / contactFraction); v.wake.After(due) || v.proof.deadline.Before(v.wake) {
 		signal(v.kick)
 	}
 }
 
-// connected takes in the ConnectResponse of a new connection. The request was
-// written at sent.
+// connected handles the ConnectResponse of a new connection. Its request was written at
+// sent.
 func (v *leases) connected(sent time.Time, timeout time.Duration) *record {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -94,19 +93,19 @@ func (v *leases) connected(sent time.Time, timeout time.Duration) *record {
 	return v.record
 }
 
-// hear notes that a frame has arrived.
+// hear records that a frame has arrived.
 func (v *leases) hear() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.heard = time.Now()
 }
 
-// answered takes in an answer.
+// answered handles an answer.
 func (v *leases) answered(r *record, c *wire.Call) {
 	kind := proves(c)
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	now := time.Now() // the next reader of the deadline takes a suspension into account
+	now := time.Now() // the next reader of the deadline accounts for a suspension
 	v.heard = now
 	before, lapsed := v.proof.deadline, v.proof.lapsed
 	v.proof.answer(r, kind, c.Sent, now, v.held > 0)
@@ -121,9 +120,8 @@ func (v *leases) answered(r *record, c *wire.Call) {
 	}
 }
 
-// patience is how long Close waits for requests and functions under way: while
-// the session is proven alive, or, if nothing is held, while a server has been
-// heard of lately.
+// patience returns the time that Close waits for requests and functions in flight: until
+// the deadline, or, if no lease is held, for as long as a server was heard of recently.
 func (v *leases) patience() time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -135,7 +133,7 @@ func (v *leases) patience() time.Duration {
 	return wait
 }
 
-// expired says why the session is over by its own clock, nil if it is not.
+// expired returns the reason why the session is over by the local clock, or nil.
 func (v *leases) expired(now time.Time) error {
 	switch {
 	case v.held > 0 && !now.Before(v.proof.deadline):
@@ -146,7 +144,7 @@ func (v *leases) expired(now time.Time) error {
 	return nil
 }
 
-// endHolds notes that everything that is held is lost with the session.
+// endHolds reports to the observer that every hold is lost with the session.
 func (v *leases) endHolds(why error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

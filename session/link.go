@@ -16,23 +16,23 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// errRefused is what the dialer of a session that is over answers, for good:
-// go-zookeeper would start another session on the same Conn, and run under it
-// what was meant for this one.
+// errRefused is the answer of a session's dialer after the end of the session. It stays
+// final, because go-zookeeper would otherwise start another session on the same Conn, and
+// run the queued requests of this session under it.
 var errRefused = errors.New("session: this session is over")
 
 const shortPerRound = 8 // see broken
 
 // zkBuffer is the size of go-zookeeper's two buffers. go-zookeeper sees only the
-// handshake, pings and the answer to closeSession, all of which take less than a
-// hundred bytes. Its default is 1.5 MB for each Conn and for each connection.
+// handshake, pings and the answer to closeSession, which all take less than a hundred
+// bytes. Its default is 1.5 MB for each Conn and for each connection.
 const zkBuffer = 4 << 10
 
-// A link keeps a session connected through a zk.Conn of its own: it is the
-// Conn's HostProvider and dialer.
+// A link keeps a session connected through its own zk.Conn. It is the HostProvider and
+// the dialer of the Conn.
 type link struct {
 	s       *Session
-	ctx     context.Context // ends when no connection may be made any more
+	ctx     context.Context // ends when no further connection may be made
 	cancel  context.CancelFunc
 	zk      *zk.Conn
 	events  <-chan zk.Event
@@ -40,12 +40,12 @@ type link struct {
 	park    sync.Once
 	closing chan struct{}  // closed when shutdown calls zk.Close
 	closed  chan struct{}  // closed when zk.Close has returned
-	wg      sync.WaitGroup // the wires' writers
+	wg      sync.WaitGroup // the writers of the connections
 
 	mu       sync.Mutex
 	conn     *wire.Conn // the newest
-	failures int        // attempts in a row that led to nothing
-	offline  int        // failures since a connection was put to use; the next session goes on from there
+	failures int        // failed attempts in a row
+	offline  int        // failures since a connection was put to use; the next session continues with them
 	short    int        // connections in a row that ended soon after they were put to use
 	attached time.Time
 }
@@ -62,14 +62,14 @@ func (l *link) open() error {
 	return err
 }
 
-// Init, Len, Next and Connected make the link a zk.HostProvider.
+// Init, Len, Next and Connected implement zk.HostProvider.
 func (l *link) Init([]string) error { return nil }
 func (l *link) Len() int            { return len(l.s.m.servers.all) }
 func (l *link) Connected()          {}
 
-// Next returns the server to dial. After the end of the session Next returns when
-// zk.Close has queued its request, and reports the end of the list of servers:
-// go-zookeeper then answers what is queued, looks whether it was closed, and stops.
+// Next returns the server to dial. After the end of the session, Next returns when
+// zk.Close has queued its request, and reports the end of the list of servers.
+// go-zookeeper then answers the queued requests, checks whether it was closed, and stops.
 func (l *link) Next() (server string, retryStart bool) {
 	if l.ctx.Err() == nil {
 		return l.s.m.servers.next(), false
@@ -81,9 +81,9 @@ func (l *link) Next() (server string, retryStart bool) {
 }
 
 // awaitCloseRequest waits until zk.Close has queued its request, or has returned.
-// zk.Close first stops go-zookeeper's loop and then queues the request. A loop that
-// is quicker leaves the request unanswered, and zk.Close waits for its answer for a
-// second. No call of go-zookeeper tells the length of its queue.
+// zk.Close first stops go-zookeeper's loop and then queues the request. If the loop stops
+// first, the request stays unanswered, and zk.Close waits a second for the answer. No
+// call of go-zookeeper returns the length of its queue, hence the reflection.
 func (l *link) awaitCloseRequest() {
 	queue := reflect.ValueOf(l.zk).Elem().FieldByName("sendChan")
 	for queue.IsValid() && queue.Kind() == reflect.Chan && queue.Len() == 0 {
@@ -91,7 +91,7 @@ func (l *link) awaitCloseRequest() {
 		case <-l.closed:
 			return
 		default:
-			runtime.Gosched() // zk.Close has only to be scheduled
+			runtime.Gosched() // zk.Close needs only to be scheduled
 		}
 	}
 }
@@ -99,7 +99,7 @@ func (l *link) awaitCloseRequest() {
 // maxDial bounds a dial with its handshake in sessions with a long timeout.
 const maxDial = 30 * time.Second
 
-// bound is how long a dial with its handshake may take.
+// bound returns the time limit of a dial with its handshake.
 func (l *link) bound() time.Duration {
 	t := l.s.m.cfg.timeout
 	if n := l.s.Timeout(); n > 0 {
@@ -145,9 +145,9 @@ func (l *link) dial(network, server string, _ time.Duration) (net.Conn, error) {
 	return w.Stream(), nil
 }
 
-// pause waits before an attempt that follows on failed ones: not before every
-// server has been tried once, then for longer each time, with jitter so that
-// the clients of a server that died do not come back all at once.
+// pause waits before an attempt that follows failed attempts. There is no pause until
+// every server has been tried once. Later pauses grow, with jitter, so that the clients
+// of a server that died do not reconnect all at once.
 func (l *link) pause() error {
 	l.mu.Lock()
 	rounds := l.failures / len(l.s.m.servers.all)
@@ -177,37 +177,37 @@ func (l *link) failed(server string, err error) {
 	l.offline++
 }
 
-// established is told when a connection has proven to reach the leader.
+// established records that a connection has proven that it reaches the leader.
 func (l *link) established() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.attached, l.offline = time.Now(), 0
 }
 
-// answered is told when a server has answered that the session is over. A server asks
-// the leader for that, so the outage has ended, and the next session begins without a
-// pause.
+// answered records that a server has answered that the session is over. The server asks
+// the leader for this answer, so the outage has ended, and the next session begins
+// without a pause.
 func (l *link) answered() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.offline = 0
 }
 
-// broken is told when a connection has ended.
+// broken records the end of a connection.
 func (l *link) broken(server string, why error) {
 	l.s.m.serverFailed(server, why)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.ctx.Err() != nil:
-		// The session has ended, which says nothing of the servers.
+		// The session has ended, so the error shows nothing about the server.
 	case l.attached.IsZero():
 		l.failures++
 		l.offline++
 	case time.Since(l.attached) < maxBackoff:
-		// A server that lets us in and hangs up must not be hammered, but one
-		// that was restarted must not be waited for either. So the pauses grow to a
-		// second only after dozens of such connections.
+		// A server that accepts connections and closes them must not be flooded with
+		// dials. A server that was restarted must be used again soon. So the pauses grow
+		// to a second only after dozens of such connections.
 		l.short++
 		l.failures = min(l.failures+1, (2+l.short/shortPerRound)*len(l.s.m.servers.all))
 	default:
@@ -216,8 +216,8 @@ func (l *link) broken(server string, why error) {
 	l.attached = time.Time{}
 }
 
-// goOn makes a new link go on with the pauses of the link of the session before: while
-// no server can be used, the end of a session is no reason to try them all at once.
+// goOn makes a new link continue with the pauses of the former session's link. While no
+// server can be used, the end of a session is no reason to try all servers at once.
 func (l *link) goOn(before *link) {
 	before.mu.Lock()
 	defer before.mu.Unlock()
@@ -235,12 +235,12 @@ func (l *link) stop() {
 	}
 }
 
-// shutdown closes the zk.Conn, which closes the session on the server if there
-// is a connection, and waits until nothing of it runs any more.
+// shutdown closes the zk.Conn and waits until all its goroutines have ended. If there is
+// a connection, this closes the session on the server.
 func (l *link) shutdown() {
 	if l.ctx.Err() != nil || !l.s.known.Load() {
-		// There is nothing to close on the server. A Conn waits a second for an
-		// answer to its closing, unless it is told so while it looks for a server.
+		// There is nothing to close on the server. zk.Close would wait a second for the
+		// answer, except while the Conn asks for a server.
 		l.stop()
 		<-l.parked
 	}
@@ -262,7 +262,8 @@ func (l *link) shutdown() {
 	l.wg.Wait()
 }
 
-// dialServer opens a connection to one server, and the one below TLS.
+// dialServer opens a connection to one server. raw is the connection below TLS, or conn
+// itself.
 func dialServer(ctx context.Context, cfg *config, network, server string) (conn, raw net.Conn, err error) {
 	raw, err = cfg.dial(ctx, network, server)
 	if err != nil {

@@ -9,22 +9,22 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// A lineLimit bounds the log lines of one kind: waitLines in waitWindow. A server in
-// trouble, or one that is hostile, could otherwise make a process write any number.
+// A lineLimit limits the log lines of one kind to waitLines per waitWindow. A server in
+// trouble or a hostile server could otherwise cause any number of lines.
 type lineLimit struct {
 	mu         sync.Mutex
-	window     time.Time // when it began
+	window     time.Time // start of the window
 	lines      int       // in the window
 	suppressed int
 }
 
 const (
-	waitLines  = 20 // at most, in
+	waitLines  = 20 // lines per window
 	waitWindow = 10 * time.Second
 )
 
-// line reports whether another line may be logged, and how many were not since the
-// last one.
+// line reports whether another line may be logged, and the number of lines that were
+// suppressed since the last one.
 func (l *lineLimit) line() (suppressed int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,8 +40,8 @@ func (l *lineLimit) line() (suppressed int, ok bool) {
 	return suppressed, true
 }
 
-// log writes a line, unless too many were written. The field suppressed of the next
-// line that is written has the number of lines that were not.
+// log writes a line, unless the limit is reached. The field suppressed of the next line
+// has the number of lines that were not written.
 func (l *lineLimit) log(log *zap.Logger, level zapcore.Level, message string, fields ...zap.Field) {
 	if !log.Core().Enabled(level) {
 		return
@@ -56,7 +56,7 @@ func (l *lineLimit) log(log *zap.Logger, level zapcore.Level, message string, fi
 	log.Log(level, message, fields...)
 }
 
-// zkLog passes go-zookeeper's messages on.
+// zkLog passes go-zookeeper's messages to the log.
 type zkLog struct {
 	log   *zap.Logger
 	limit *lineLimit

@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// A Manager keeps one ZooKeeper session at a time, and opens the next when one
-// is lost, until it is closed. All methods may be called from any goroutine.
+// A Manager keeps one ZooKeeper session at a time, and opens the next session when one is
+// lost, until the Manager is closed. All methods may be called from any goroutine.
 type Manager struct {
 	*shared
 	done chan struct{}
@@ -18,32 +18,36 @@ type Manager struct {
 	mu         sync.Mutex
 	session    *Session
 	state      State
-	since      time.Time // when there was a connection last
+	since      time.Time // when there was last a connection
 	stateSince time.Time
-	lost       uint64                     // sessions
+	lost       uint64                     // number of lost sessions
 	change     chan struct{}              // closed and replaced when the state changes
-	listeners  map[chan State]func() bool // and how to stop waiting for its ctx
-	// The ends of the Ephemerals with a plain name, by path.
+	listeners  map[chan State]func() bool // each with the function that stops its wait for its ctx
+	// The done channels of the Ephemerals that are not sequential, by path.
 	ephemerals map[string]chan struct{}
 
 	former formerSessions
-	wg     sync.WaitGroup // sessions being taken down, and watchOutages
+	wg     sync.WaitGroup // sessions that are being closed, and watchOutages
 }
 
-// Connect opens a session with the ensemble that servers names, as
-// "host:port,host:port/chroot"; a port left out is 2181. It returns when the
-// session is there, or an error when servers or an option is invalid
-// (ErrInvalidServers, ErrInvalidOption), when the credentials are refused
-// (ErrAuthFailed), when no server can be used for a reason that waiting does not
-// remove, as a certificate that is not trusted (ErrMisconfigured), when the chroot
-// does not exist (ErrNoChroot, see WithCreateChroot), or when ctx ends. The error
-// names the servers and what came of the attempts to connect to each. What was
-// opened until then is taken down in the background. ctx bounds this call alone: the
-// Manager lives until Close.
+// Connect opens a session with the ensemble that servers names, and returns when the
+// session exists. The form of servers is "host:port,host:port/chroot", and the default
+// port is 2181. Connect returns an error
 //
-// While no server can be used, Connect logs the reason after three seconds, and
-// again after times that grow to five minutes; the Manager does the same later. A
-// mistake that waiting does not remove is logged at once.
+//   - if servers or an option is invalid (ErrInvalidServers, ErrInvalidOption);
+//   - if the servers refuse the credentials (ErrAuthFailed);
+//   - if no server can be used for a reason that waiting does not remove, for example a
+//     certificate that is not trusted (ErrMisconfigured);
+//   - if the chroot does not exist (ErrNoChroot, see WithCreateChroot);
+//   - if ctx ends.
+//
+// The error has each server and the outcome of the attempts to connect to it. After an
+// error, Connect closes in the background the connections and the session that it opened.
+// ctx bounds only this call: the Manager lives until Close.
+//
+// While no server can be used, Connect logs the reason after three seconds, and again at
+// intervals that grow to five minutes. The Manager does the same later. Connect logs at
+// once a mistake that waiting does not remove.
 func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, error) {
 	addresses, root, err := parseServers(servers)
 	if err != nil {
@@ -62,7 +66,7 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, err
 		err = m.checkChroot(ctx)
 	}
 	if err != nil {
-		// Taking down what was opened can take a second.
+		// Close can take a second.
 		go m.Close()
 		select {
 		case <-m.done:
@@ -106,7 +110,7 @@ func (m *Manager) awaitFirst(ctx context.Context) error {
 	}
 }
 
-// run goes from session to session.
+// run opens one session after another until the Manager is closed.
 func (m *Manager) run() {
 	defer close(m.done)
 	var pace sessionPace
@@ -121,8 +125,8 @@ func (m *Manager) run() {
 		m.mu.Unlock()
 		m.setState(s, Connecting)
 		if err := s.link.open(); err != nil {
-			// Only a list of servers that is empty or an option of ours that
-			// go-zookeeper refuses can lead here.
+			// The only possible causes are an empty list of servers, or an option of ours
+			// that go-zookeeper refuses.
 			m.cfg.log.DPanic("go-zookeeper refused its configuration", zap.Error(err))
 			break
 		}
@@ -139,7 +143,7 @@ func (m *Manager) run() {
 			}
 			m.wg.Go(func() { bury(s) })
 			if d := pace.after(s); d > 0 {
-				_ = sleep(m.ctx, d, m.ctx) // an error says that the Manager is closed
+				_ = sleep(m.ctx, d, m.ctx) // an error means that the Manager is closed
 			}
 		}
 	}
@@ -150,8 +154,8 @@ func (m *Manager) run() {
 	m.wg.Wait()
 }
 
-// Session waits until there is a session that is connected, and returns it. It
-// fails when ctx ends, and with ErrClosed when the Manager is closed.
+// Session waits until there is a connected session, and returns it. Session returns an
+// error when ctx ends, and ErrClosed when the Manager is closed.
 func (m *Manager) Session(ctx context.Context) (*Session, error) {
 	for {
 		m.mu.Lock()
@@ -173,21 +177,21 @@ func (m *Manager) Session(ctx context.Context) (*Session, error) {
 	}
 }
 
-// ExpectHolds says that sessions of m are going to hold something: from now on an
-// idle session sends a sync instead of each ping, every third of the session
-// timeout. Without it the first grant in a session that was idle for longer than half its timeout
-// waits for a quarter of the timeout, because a leader that was paused might be
-// about to end the session. Opening a Lease has the same effect on later grants.
-// It does nothing on a nil Manager, whose other methods report their absence.
+// ExpectHolds announces that sessions of m will hold locks or other znodes. From now on
+// an idle session sends a sync in place of each ping, every third of the session timeout.
+// Otherwise, the first grant in a session that was idle for longer than half its timeout
+// waits for a quarter of the timeout, because a leader that was paused may be about to
+// end the session. Opening a Lease has the same effect on later grants. On a nil Manager
+// ExpectHolds does nothing, because the other methods report that the Manager is missing.
 func (m *Manager) ExpectHolds() {
 	if m != nil {
 		m.holds.Store(true)
 	}
 }
 
-// Cancelled returns the error of a call whose ctx has ended: Cancelled, and if no
-// server can be used, with that reason. It is for packages that are built on this
-// one.
+// Cancelled returns the error of a call whose ctx has ended. It is like the function
+// Cancelled, and adds the reason if no server can be used. Packages that build on this
+// package use it.
 func (m *Manager) Cancelled(ctx context.Context) error {
 	if state := m.State(); state != Connected && state != Closed {
 		return CancelledWaiting(ctx, m.offline())
@@ -195,32 +199,32 @@ func (m *Manager) Cancelled(ctx context.Context) error {
 	return Cancelled(ctx)
 }
 
-// Observer returns the observer of the Manager, for packages that are built on this
-// one. Its functions may be nil.
+// Observer returns the observer of the Manager, for packages that build on this package.
+// The functions of the observer may be nil.
 func (m *Manager) Observer() *Observer { return &m.cfg.observer }
 
-// Logger is that of WithLogger, for what is built on the Manager.
+// Logger returns the logger of WithLogger, for packages that build on this package.
 func (m *Manager) Logger() *zap.Logger { return m.cfg.log }
 
-// Done is closed when the Manager has been closed and nothing of it runs any
-// more.
+// Done returns a channel that is closed when the Manager has been closed and all its
+// goroutines have ended.
 func (m *Manager) Done() <-chan struct{} { return m.done }
 
-// Close ends the Manager: everything that is held ends with ErrClosed, requests
-// and functions that are under way are awaited while the session is proven
-// alive, and the session is closed on the server, which removes its ephemerals
-// at once. If no server can be reached that takes a second, and they go when the
-// session expires. Close returns when nothing of the Manager runs any more,
-// always nil, and may be called more than once.
+// Close closes the Manager. Every hold ends with ErrClosed. Close waits for requests and
+// functions in flight while the session is proven alive. It then closes the session on
+// the server, which deletes the session's ephemerals at once. If no server can be
+// reached, this takes a second, and the ephemerals go when the session expires. Close
+// returns when all goroutines of the Manager have ended. It always returns nil, and may
+// be called more than once.
 func (m *Manager) Close() error {
 	m.cancel(ErrClosed)
 	<-m.done
 	return nil
 }
 
-// checkChroot fails if the chroot does not exist, or creates it if WithCreateChroot
-// says so. A chroot that is removed later is created again like any directory: the
-// name has proven right.
+// checkChroot returns an error if the chroot does not exist, or creates the chroot if
+// WithCreateChroot is set. A chroot that is removed later is created again like any
+// directory, because its name was right.
 func (m *Manager) checkChroot(ctx context.Context) error {
 	if m.records.chroot == "" {
 		return nil
@@ -229,7 +233,7 @@ func (m *Manager) checkChroot(ctx context.Context) error {
 		exists, _, err := s.Exists(ctx, "/")
 		switch {
 		case ClassOf(err) == ClassNoAuth:
-			return nil // it exists, and may yet let us create or read below
+			return nil // the chroot exists, and its ACL may yet let us create or read znodes below it
 		case err != nil || exists:
 			return err
 		case m.cfg.makeChroot:

@@ -11,7 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// Do and Retry call their function again on ErrConnectionLost and ErrLost only, and return any other error as it is.
+// Do and Retry repeat their function only on ErrConnectionLost and ErrLost, and return any other error unchanged.
 func TestDoRepeatsOverLossesOnly(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -45,7 +45,7 @@ func TestDoRepeatsOverLossesOnly(t *testing.T) {
 		if took := time.Since(start); took != time.Minute || calls < 40 || calls > 200 {
 			t.Errorf("%d calls in %v, want about one a second for a minute", calls, took)
 		}
-		// fn that begins when the Manager is about to close is not repeated.
+		// A function that begins shortly before the Manager closes is not repeated.
 		err = m.Do(t.Context(), func(ctx context.Context, _ *session.Session) error {
 			go m.Close()
 			<-ctx.Done()
@@ -98,7 +98,7 @@ func TestNegotiatedTimeout(t *testing.T) {
 			if s.Timeout() != want {
 				t.Errorf("asked for %v, got %v, want the %v that the server allows", ask, s.Timeout(), want)
 			}
-			// The Deadline goes by what was negotiated, and so do the heartbeats.
+			// The Deadline and the heartbeats follow the negotiated timeout.
 			hold(t, s)
 			srv.Partition(s.ID())
 			deadline := s.Deadline()

@@ -14,8 +14,8 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// A mistake is a cause behind the failure of a connection that a person has to
-// remove, in the configuration of the client or of a server.
+// A mistake is a cause of failed connections that a person must remove, in the
+// configuration of the client or of a server.
 type mistake struct {
 	hint string // the cause and the action to take
 	// lasting reports whether the cause is certain and waiting does not remove it.
@@ -28,7 +28,7 @@ type tlsError struct{ err error }
 func (e *tlsError) Error() string { return "TLS: " + e.err.Error() }
 func (e *tlsError) Unwrap() error { return e.err }
 
-// hintOfForeign returns what to do about a server that is not ZooKeeper's.
+// hintOfForeign returns the action to take if a server is not a ZooKeeper server.
 func hintOfForeign(err *wire.ForeignError) string {
 	switch err.Protocol {
 	case "HTTP":
@@ -44,8 +44,8 @@ func isUnanswered(err error) bool {
 	return errors.As(err, &unanswered)
 }
 
-// isSilent reports whether err is the end of a connection on which the server has
-// not said what it is.
+// isSilent reports whether err is the end of a connection on which the server sent
+// nothing that identifies it.
 func isSilent(err error) bool {
 	var handshake *tlsError
 	return isUnanswered(err) || errors.As(err, &handshake) && hungUp(err)
@@ -58,7 +58,7 @@ func isDial(err error) bool {
 	return errors.As(err, &failed) && failed.Op == "dial"
 }
 
-// A timeoutError is a grant of a session timeout that is too short.
+// A timeoutError reports that a server granted a session timeout that is too short.
 type timeoutError struct{ granted, asked time.Duration }
 
 func (e *timeoutError) Error() string {
@@ -72,14 +72,14 @@ func (e *timeoutError) hint() string {
 	return "raise maxSessionTimeout (20 ticks by default) of the server"
 }
 
-// errReadOnly ends a connection to a server without a quorum, which cannot commit
-// anything and so cannot keep a session alive.
+// errReadOnly ends a connection to a server without a quorum. Such a server cannot commit
+// and so cannot keep a session alive.
 var errReadOnly = errors.New("the server is read-only: it has lost its quorum")
 
 const hungUpHint = "the server may have no quorum, may be read-only, or may have too many connections from this host (maxClientCnxns)"
 
-// mistakeOf returns the mistake that err shows or suggests, nil if err may be an
-// accident of the network.
+// mistakeOf returns the mistake that err shows or suggests, or nil if the network may
+// have caused err.
 func mistakeOf(err error) *mistake {
 	var foreign *wire.ForeignError
 	var short *timeoutError

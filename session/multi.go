@@ -10,7 +10,7 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// multiAnswer opens the answer to a transaction of n operations.
+// multiAnswer decodes the answer to a transaction of n operations.
 func (m *shared) multiAnswer(c *wire.Call, n int) ([]zk.MultiResponse, error) {
 	if err := m.failure(c); err != nil {
 		return nil, err
@@ -59,9 +59,9 @@ func (m *shared) multiAnswer(c *wire.Call, n int) ([]zk.MultiResponse, error) {
 	return results, first
 }
 
-// FailedOp returns the index of the operation that made a Multi fail, by its
-// results. It returns -1 if they name none: there was no answer, or the server has
-// refused the transaction as a whole.
+// FailedOp returns the index of the operation that made a Multi fail, from the results of
+// the Multi. It returns -1 if no result shows the operation: there was no answer, or the
+// server has refused the transaction as a whole.
 func FailedOp(results []zk.MultiResponse) int {
 	return slices.IndexFunc(results, func(r zk.MultiResponse) bool {
 		rolledBack, ok := r.Error.(*codeError)
@@ -69,8 +69,8 @@ func FailedOp(results []zk.MultiResponse) int {
 	})
 }
 
-// MultiSize is how many bytes a Multi of ops would have as a request, to be compared
-// with MaxRequest.
+// MultiSize returns the size in bytes of the request for a Multi of ops. Compare it with
+// MaxRequest.
 func (m *Manager) MultiSize(ops ...any) (int, error) {
 	r, err := m.records.multi(ops)
 	if err != nil {
@@ -79,16 +79,19 @@ func (m *Manager) MultiSize(ops ...any) (int, error) {
 	return wire.HeaderSize + len(r.Record), nil
 }
 
-// MaxRequest is the size in bytes of the largest request that is sent, as given by
+// MaxRequest returns the size in bytes of the largest request that may be sent, see
 // WithMaxRequest.
 func (m *Manager) MaxRequest() int { return m.cfg.maxRequest }
 
-// Multi carries out all of ops or none, in order: *zk.CreateRequest,
-// *zk.DeleteRequest, *zk.SetDataRequest and *zk.CheckVersionRequest. A create
-// without an ACL gets the Manager's default. If one fails nothing is changed, the
-// error is that one's, and the results say which it was. If the connection breaks
-// before the answer the error is ErrConnectionLost, and if ctx or the session
-// ends before it, theirs: all may or may not have happened.
+// Multi carries out all of ops in order, or none of them. An operation is a
+// *zk.CreateRequest, *zk.DeleteRequest, *zk.SetDataRequest or *zk.CheckVersionRequest. A
+// create without an ACL gets the Manager's default. If an operation fails, nothing is
+// changed, the error is the error of that operation, and FailedOp finds the operation in
+// the results.
+//
+// If the connection breaks before the answer, the error is ErrConnectionLost. If ctx or
+// the session ends before the answer, the error is the error of ctx or of the session. In
+// these cases the transaction may or may not have happened.
 func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	r, err := s.m.records.multi(ops)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// A Read is one of the reads of a MultiRead: ReadData or ReadChildren makes it.
+// A Read is one of the reads of a MultiRead. Use ReadData or ReadChildren to make one.
 type Read struct {
 	path     string
 	children bool
@@ -24,12 +24,12 @@ func ReadData(path string) Read { return Read{path: path} }
 // ReadChildren reads the names of the children of a znode.
 func ReadChildren(path string) Read { return Read{path: path, children: true} }
 
-// A ReadResult is what came of a Read.
+// A ReadResult is the outcome of one Read.
 type ReadResult struct {
 	Data     []byte   // of ReadData
 	Stat     *zk.Stat // of ReadData
 	Children []string // of ReadChildren, sorted
-	Err      error    // of this very read: it is zk.ErrNoNode or zk.ErrNoAuth, say
+	Err      error    // the error of this read, for example zk.ErrNoNode or zk.ErrNoAuth
 }
 
 func (r Read) name() string {
@@ -39,23 +39,23 @@ func (r Read) name() string {
 	return "get"
 }
 
-// multiReadWindow is how many reads are under way at once where the server does
+// multiReadWindow is the number of reads in flight at the same time if the server does
 // not know multiRead.
 const multiReadWindow = 128
 
-// MultiRead carries out many reads in one request, and returns what came of
-// each, in order. The error is nil if all were carried out; those that the server
-// refused have theirs in their result. Other writes may happen between two of the
-// reads. Like every read it is repeated over lost connections.
+// MultiRead carries out many reads in one request, and returns their results in order.
+// The error is nil if the server answered every read. The result of a refused read has
+// the error of that read. Other writes may happen between two of the reads. Like every
+// read, MultiRead is repeated over lost connections.
 //
-// All the data comes in one frame, whose length the server does not bound, and is
-// in memory at once: ask for no more than there is room for. Paths that do not fit
-// into one request (see WithMaxRequest) go in several, one after the other. An answer
-// that is too large or too slow breaks the connection (see ErrAnswerTooLarge). After
-// the second time the reads are sent one by one.
+// All the data comes in one frame and is in memory at once. The server does not limit the
+// length of the frame, so request no more than fits into memory. If the paths do not fit
+// into one request (see WithMaxRequest), MultiRead sends several requests, one after
+// another. An answer that is too large or too slow breaks the connection (see
+// ErrAnswerTooLarge). After the second such answer, MultiRead sends the reads one by one.
 //
-// ZooKeeper before 3.6 does not know the operation. The reads are then sent one by
-// one, many at a time, and so are those of later calls on the same Manager for a while.
+// ZooKeeper before 3.6 does not know the operation. MultiRead then sends the reads one by
+// one, many at a time, and does the same in later calls on the same Manager for a while.
 func (s *Session) MultiRead(ctx context.Context, reads ...Read) ([]ReadResult, error) {
 	for i, read := range reads {
 		if err := checkPath(read.path, false); err != nil {
@@ -90,14 +90,15 @@ func multiRead(ctx context.Context, s *Session, r *wire.Request, reads []Read) (
 			// The parts of an answer that is too large may be small enough.
 			return readSingly(ctx, s, reads)
 		case ClassOf(err) == ClassConnectionLost:
-			// Some servers that do not know an operation hang up without a word.
+			// Some servers that do not know an operation close the connection without an
+			// answer.
 			if hangups++; hangups < 3 {
 				continue
 			}
 			results, err := readSingly(ctx, s, reads)
 			if err == nil {
-				// What the server does not stumble over one by one, it cannot take
-				// together.
+				// The server answered each of the reads, so the operation is the likely
+				// reason why it closed the connection.
 				s.m.multiReads.suspect()
 			}
 			return results, err
@@ -116,8 +117,8 @@ func multiRead(ctx context.Context, s *Session, r *wire.Request, reads []Read) (
 	return readSingly(ctx, s, reads)
 }
 
-// multiRead makes the request of a MultiRead, of the first n reads: as many as fit, and
-// one at least.
+// multiRead builds the request for a MultiRead of the first n reads. n is as large as
+// fits, and at least one.
 func (b *records) multiRead(reads []Read) (r *wire.Request, n int) {
 	size := wire.MultiHeaderSize
 	for _, read := range reads {
@@ -160,7 +161,8 @@ func (m *shared) multiReadAnswer(c *wire.Call, reads []Read) ([]ReadResult, erro
 		read := reads[len(results)]
 		switch {
 		case op == wire.OpGetData && !read.children:
-			// Whoever keeps the data of one need not keep that of all.
+			// Clone the data: otherwise a caller that keeps the data of one read keeps
+			// the whole answer.
 			r.Data, r.Stat = bytes.Clone(d.Buffer()), d.Stat()
 		case op == wire.OpGetChildren && read.children:
 			r.Children = d.Strings()
@@ -182,7 +184,7 @@ func (m *shared) multiReadAnswer(c *wire.Call, reads []Read) ([]ReadResult, erro
 	return results, nil
 }
 
-// readSingly is MultiRead without the help of the server.
+// readSingly does the same as MultiRead by single reads.
 func readSingly(ctx context.Context, s *Session, reads []Read) ([]ReadResult, error) {
 	results := make([]ReadResult, len(reads))
 	g, ctx := errgroup.WithContext(ctx)
@@ -207,7 +209,7 @@ func readSingly(ctx context.Context, s *Session, reads []Read) ([]ReadResult, er
 	return results, nil
 }
 
-// refusedRead says whether a read has failed by the word of the server.
+// refusedRead reports whether err is a server's refusal of a read.
 func refusedRead(err error) bool {
 	class := ClassOf(err)
 	return class == ClassNoNode || class == ClassNoAuth

@@ -18,10 +18,10 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// withoutMultiRead is a server as ZooKeeper was before 3.6.
+// withoutMultiRead makes a server like ZooKeeper before 3.6.
 var withoutMultiRead = zksynctest.WithConfig(zkserver.Config{Without: []zkserver.OpCode{zkserver.OpMultiRead}})
 
-// checkMultiRead reads everything that there is to read at once.
+// checkMultiRead reads several znodes in one MultiRead.
 func checkMultiRead(t *testing.T, m *session.Manager, path string) {
 	t.Helper()
 	ctx := t.Context()
@@ -116,7 +116,7 @@ func TestMultiReadIsOneRequest(t *testing.T) {
 	})
 }
 
-// Reads are asked one by one at a server without the operation, and from then on.
+// At a server without the operation, reads are sent one by one, and so are the reads of later calls.
 func TestMultiReadWithoutTheOperation(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -128,8 +128,8 @@ func TestMultiReadWithoutTheOperation(t *testing.T) {
 	}, withoutMultiRead)
 }
 
-// A MultiRead is repeated over lost connections, and a server counts as one without the operation only when it hangs up
-// twice.
+// A MultiRead is repeated over lost connections, and a server is taken for a server without the operation only when
+// it closes the connection twice.
 func TestMultiReadIsRepeated(t *testing.T) {
 	for hangups, want := range map[int]int{2: 4, 3: 3} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -149,7 +149,7 @@ func TestMultiReadIsRepeated(t *testing.T) {
 	}
 }
 
-// A MultiRead without reads asks nothing, and an invalid one is refused before it is sent.
+// A MultiRead without reads sends no request, and an invalid MultiRead is refused before it is sent.
 func TestMultiReadMisuse(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three, session.WithMaxRequest(1024)))
@@ -170,7 +170,7 @@ func TestMultiReadMisuse(t *testing.T) {
 	})
 }
 
-// A MultiRead that does not fit into one request goes in several, as few as possible.
+// A MultiRead that does not fit into one request is sent in several, as few as possible.
 func TestMultiReadInSeveralRequests(t *testing.T) {
 	for _, size := range []int{1024, 1_000_000} {
 		for _, opts := range [][]zksynctest.Option{nil, {withoutMultiRead}} {
@@ -200,7 +200,7 @@ func TestMultiReadInSeveralRequests(t *testing.T) {
 						t.Errorf("read %d: %+v", i, r)
 					}
 				}
-				// One takes 18 bytes: 9 and its path's length, path, and watch.
+				// One read takes 18 bytes: a header of 9, and the length of its path, the path, and the watch.
 				if want := 1 + n*18/size; opts == nil && count(srv.Ops(), zkserver.OpMultiRead) != want {
 					t.Errorf("%d requests, want %d", count(srv.Ops(), zkserver.OpMultiRead), want)
 				}

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// An endNotice ends the Context of a Session.
+// An endNotice ends the Context of a Session and calls the functions of NotifyEnd.
 type endNotice struct {
-	end context.CancelCauseFunc // of notify alone
+	end context.CancelCauseFunc // only notify calls it
 
 	mu    sync.Mutex
 	ended bool
-	calls map[*func(error)]struct{} // to be called
-	done  chan struct{}             // closed when all have been called
+	calls map[*func(error)]struct{} // functions to call
+	done  chan struct{}             // closed when all functions have returned
 }
 
 // init returns the Context.
@@ -22,7 +22,7 @@ func (n *endNotice) init() (ctx context.Context) {
 	return ctx
 }
 
-// add has f called at the end. It fails if the end has come.
+// add makes notify call f. It returns false if notify has been called.
 func (n *endNotice) add(f func(cause error)) (stop func(), ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -37,8 +37,8 @@ func (n *endNotice) add(f func(cause error)) (stop func(), ok bool) {
 	}, true
 }
 
-// notify ends the Context, and returns when everybody who asked for it by NotifyEnd
-// has been notified. Only the first call has an effect.
+// notify ends the Context, and returns when every function of NotifyEnd has returned.
+// Only the first call has an effect.
 func (n *endNotice) notify(why error) {
 	n.mu.Lock()
 	if n.ended {
@@ -51,7 +51,7 @@ func (n *endNotice) notify(why error) {
 	calls := n.calls
 	n.calls = map[*func(error)]struct{}{}
 	n.mu.Unlock()
-	// Without mu: f may wait for a lock whose owner is calling NotifyEnd or stop.
+	// Call f without mu: f may wait for a lock whose owner is calling NotifyEnd or stop.
 	for f := range calls {
 		(*f)(why)
 	}

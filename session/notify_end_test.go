@@ -11,8 +11,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// NotifyEnd notifies its callers of the end of a session before the session is closed on the server, however long they
-// take. To see this test fail, have endContext call the functions in goroutines of their own.
+// NotifyEnd notifies its callers of the end of a session before the session is closed on the server, regardless of
+// the time that they take. To see this test fail, make endNotice.notify call the functions in their own goroutines.
 func TestTheEndIsNotifiedBeforeTheServerGivesAway(t *testing.T) {
 	for name, end := range map[string]func(srv *zksynctest.Server, m *session.Manager, s *session.Session){
 		"closed": func(_ *zksynctest.Server, m *session.Manager, _ *session.Session) { m.Close() },
@@ -38,7 +38,7 @@ func TestTheEndIsNotifiedBeforeTheServerGivesAway(t *testing.T) {
 				stop()
 				if _, err := s.NotifyEnd(func(cause error) {
 					notified = append(notified, cause)
-					time.Sleep(timeout / 100) // a processor that has other work to do
+					time.Sleep(timeout / 100) // a processor with other work
 					_, ok := srv.Get("/held")
 					there <- ok
 				}); err != nil {

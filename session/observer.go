@@ -2,12 +2,13 @@ package session
 
 import "time"
 
-// An Observer is told what a Manager and the primitives that are built on it do, for
-// metrics and traces: see WithObserver. Functions that are nil are not called.
+// An Observer has functions that report the activity of a Manager, and of the primitives
+// that use the Manager, for metrics and traces: see WithObserver. Functions that are nil
+// are not called.
 //
-// The functions are called by the goroutines that read from the network and by those
-// of callers, several at a time, and some with locks held. So they must return at once,
-// and must not call the Manager, a Session or a primitive.
+// The goroutines that read from the network and the goroutines of callers call the
+// functions, several at a time, and some with locks held. So the functions must return at
+// once, and must not call the Manager, a Session or a primitive.
 type Observer struct {
 	StateChanged func(StateChange)
 	RequestDone  func(RequestDone)
@@ -21,36 +22,37 @@ type Observer struct {
 // A StateChange is a change of Manager.State.
 type StateChange struct {
 	From, To State
-	Session  int64 // 0 while there is none
+	Session  int64 // 0 if there is none
 }
 
 // RequestDone is the end of a request: its answer, or the end of its connection.
 type RequestDone struct {
-	Op      string // as "create", "multi" or "ping"
-	Path    string // as the servers know the path; empty for transactions and for requests of the Manager
+	Op      string // for example "create", "multi" or "ping"
+	Path    string // with the chroot; empty for transactions and for requests of the Manager
 	Server  string
 	Latency time.Duration
-	Class   Class // of the answer; ClassConnectionLost if there was none
+	Class   Class // the class of the answer; ClassConnectionLost if there was no answer
 	Own     bool  // the Manager has made the request, to keep the session proven alive or to clean up
 }
 
-// WaitEnded is the end of a call's wait, as for a lock that another client held.
-// Calls that need not wait have none. A Take that waits for a message has one; Chan and
-// Messages have none. Puts that wait together for room in a queue have one in common.
+// WaitEnded is the end of a call's wait, for example for a lock that another client held.
+// A call that need not wait reports none. A Take that waits for a message reports one.
+// Chan and Messages report none. Puts that wait together for room in a queue report one
+// for all.
 type WaitEnded struct {
 	Op, Path  string
 	Duration  time.Duration
 	Cancelled bool // the ctx of the call has ended the wait
 }
 
-// HoldStarted is the grant of a znode that excludes others, or by which the process
-// leads. Goroutines of a process that hand a znode to each other have one hold.
+// HoldStarted is the grant of a znode that excludes other clients, or of a leadership.
+// Goroutines of a process that hand a znode to each other share one hold.
 type HoldStarted struct {
 	Path    string // the directory of the znode: the path of a Mutex or an Election
 	Session int64
 }
 
-// HoldEnded is the end of what HoldStarted began.
+// HoldEnded is the end of a hold.
 type HoldEnded struct {
 	Path     string
 	Session  int64
@@ -64,17 +66,17 @@ type Delivered struct {
 	Size int    // of the message, in bytes
 }
 
-// QueueLength is the number of messages that are in a queue, with those that consumers
-// have claimed. It is reported where the messages are listed anyway: by Len, and for a
-// Queue also by Peek, by a consumer that needs to know what is next, and by a Put that
-// finds a bounded queue full. No request is made for it. So a consumer with a long
-// backlog, and a Queue without consumers, need a call of Len now and then.
+// QueueLength is the number of messages in a queue, including claimed messages. It causes
+// no request, so it is reported only when the messages are listed for another reason: by
+// Len, and for a Queue also by Peek, by a consumer that must find the next message, and
+// by a Put that finds a bounded queue full. Call Len from time to time if a consumer has
+// a long backlog or a Queue has no consumers.
 type QueueLength struct {
 	Path   string
 	Length int
 }
 
-// and returns an observer that tells both.
+// and returns an observer that calls the functions of both observers.
 func (o Observer) and(other Observer) Observer {
 	return Observer{
 		StateChanged: both(o.StateChanged, other.StateChanged),

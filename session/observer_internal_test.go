@@ -6,9 +6,8 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// Without an observer, nothing is allocated to report a request, a hold or a wait. Breaks
-// if observe, startHold, endHold or Wait.stop makes the event before it looks for the
-// observer's function.
+// Without an observer, nothing is allocated to report a request, a hold or a wait. Breaks if observe, startHold,
+// endHold or Wait.stop makes the event before it checks the observer's function.
 func TestAnAbsentObserverCostsNoAllocation(t *testing.T) {
 	m := &shared{}
 	l := &Lease{v: &leases{m: m, id: &identity{id: 1}}, path: "/locks/a/x"}

@@ -18,7 +18,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// events is an observer that keeps everything.
+// events is an observer that keeps all events.
 type events struct {
 	mu  sync.Mutex
 	all []any
@@ -50,8 +50,9 @@ func eventsOf[T any](r *events) (found []T) {
 	return found
 }
 
-// An observer gets the states, the requests with their latency and class, the waits, and the holds, each of which ends
-// once, with the cause if the hold was lost. Two observers are both told. Breaks if any of the hooks is left out.
+// An observer gets the states, the requests with their latency and class, the waits, and the holds, each of which
+// ends once, with the cause if the hold was lost. Each of two observers gets all events. Breaks if any of the hooks
+// is missing.
 func TestObserver(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		var r, second events
@@ -118,7 +119,7 @@ func TestObserver(t *testing.T) {
 	})
 }
 
-// Without an observer, and with one that does nothing, a request allocates the same.
+// Without an observer, and with an observer that does nothing, a request allocates the same.
 func TestAnObserverDoesNotAllocate(t *testing.T) {
 	srv := zksynctest.Start(t)
 	measure := func(opts ...session.Option) float64 {
@@ -154,8 +155,7 @@ func TestSlog(t *testing.T) {
 	mustBe(t, err, session.ErrInvalidOption)
 }
 
-// Stats shows the session, the requests, what is held and the waits, and the servers
-// while there is no connection.
+// Stats shows the session, the requests, the holds and the waits, and the servers while there is no connection.
 func TestStats(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)

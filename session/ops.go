@@ -21,14 +21,15 @@ func (m *shared) createdPath(c *wire.Call) (string, error) {
 	return m.strip(path), nil
 }
 
-// Create makes a znode and returns its path, to which the server has appended
-// a number if flags has zk.FlagSequence. Without an acl the Manager's default
-// is used. flags may be zk.FlagContainer, for a directory that the server
-// removes when it has become empty.
+// Create creates a znode and returns its path. If flags has zk.FlagSequence, the server
+// has appended a number to the path. Without an acl the Manager's default is used. flags
+// may be zk.FlagContainer, for a directory that the server removes when the directory has
+// become empty.
 //
-// If the connection breaks before the answer the error is ErrConnectionLost, and
-// if ctx or the session ends before it, theirs: the znode may or may not have
-// been created. CreateProtected knows better.
+// If the connection breaks before the answer, the error is ErrConnectionLost. If ctx or
+// the session ends before the answer, the error is the error of ctx or of the session. In
+// these cases the znode may or may not have been created. CreateProtected determines the
+// outcome.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
 	r, err := s.m.records.create(path, data, flags, acl)
 	if err != nil {
@@ -42,10 +43,10 @@ func (s *Session) Create(ctx context.Context, path string, data []byte, flags in
 	return created, opError("create", path, err)
 }
 
-// MakeDir creates path with the directories above it, unless they are there.
-// They are container znodes, which the server removes when they have become
-// empty, where the server has those, and ordinary ones otherwise; so is the
-// chroot. It is repeated over lost connections.
+// MakeDir creates path and the directories above it, unless they exist. It creates
+// container znodes, which the server removes when they have become empty. It creates
+// ordinary znodes if the server has no containers, and for the chroot. MakeDir is
+// repeated over lost connections.
 func (s *Session) MakeDir(ctx context.Context, path string, acl ...zk.ACL) error {
 	if err := checkPath(path, false); err != nil {
 		return opError("create", path, err)
@@ -53,7 +54,8 @@ func (s *Session) MakeDir(ctx context.Context, path string, acl ...zk.ACL) error
 	return opError("create", path, makeDir(ctx, s, s.m.full(path), acl))
 }
 
-// makeDir is MakeDir for a path as the server knows it: the chroot, too, may have to be made.
+// makeDir is MakeDir for a path with the chroot. It creates the chroot, too, if
+// necessary.
 func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) error {
 	acl, err := s.m.records.orDefault(acl)
 	if err != nil {
@@ -64,7 +66,8 @@ func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) error {
 		if err := s.Pause(ctx, round-1); err != nil {
 			return err
 		}
-		// The chroot is where other things live too, so it stays when empty.
+		// The chroot may be empty for a time and still be in use, so it is not a
+		// container.
 		container := len(full) > len(s.m.records.chroot) && s.m.containers.usable() && hangups < 2
 		op, flags := wire.OpCreate, int32(zk.FlagPersistent)
 		if container {
@@ -72,7 +75,8 @@ func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) error {
 		}
 		c, err := s.requests.try(ctx, &wire.Request{Op: op, Path: full, Record: wire.Encoder(nil).String(full).Buffer([]byte{}).ACL(acl).Int(flags)})
 		if ClassOf(err) == ClassConnectionLost {
-			// Some servers that do not know the operation hang up without a word.
+			// Some servers that do not know the operation close the connection without an
+			// answer.
 			if container {
 				hangups++
 			}
@@ -108,11 +112,13 @@ func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) error {
 	return nil
 }
 
-// Set changes the data of a znode whose version is the given one; -1 is any.
-// With a version it is repeated over lost connections, which cannot do it twice.
-// The error is ErrConnectionLost where it may or may not have happened: without a
-// version when the answer was lost, and with one when the repetition found
-// another version.
+// Set changes the data of a znode if the znode has the given version. Version -1 matches
+// any version. With another version, Set is repeated over lost connections, because the
+// repetition cannot take effect twice.
+//
+// The error is ErrConnectionLost if the write may or may not have happened: without a
+// version if the answer was lost, and with a version if the repetition found another
+// version.
 func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
 	if err := checkPath(path, false); err != nil {
 		return nil, opError("set", path, err)
@@ -129,8 +135,8 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 	return stat, nil
 }
 
-// Delete removes a znode whose version is the given one; -1 is any. What is
-// said at Set of repetition and of ErrConnectionLost holds here too.
+// Delete removes a znode if the znode has the given version. Version -1 matches any
+// version. Repetition and ErrConnectionLost are as in Set.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
 	if err := checkPath(path, false); err != nil {
 		return opError("delete", path, err)
@@ -139,10 +145,9 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 	return opError("delete", path, err)
 }
 
-// Sync waits until the server that we are connected to has caught up with the
-// leader: what is read afterwards is no older than that leader's state at the time of
-// the call. It does not prove that the leader has not been deposed: see SyncQuorum. It
-// is repeated over lost connections.
+// Sync waits until the connected server has caught up with its leader. Later reads are no
+// older than the state of that leader at the time of the call. Sync does not prove that
+// the leader is still the leader: see SyncQuorum. Sync is repeated over lost connections.
 func (s *Session) Sync(ctx context.Context, path string) error {
 	if err := checkPath(path, false); err != nil {
 		return opError("sync", path, err)
@@ -154,16 +159,16 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 	return opError("sync", path, err)
 }
 
-// SyncQuorum waits until the server that we are connected to has applied every
-// transaction that was committed when SyncQuorum was called, and proves that a
-// quorum of the ensemble took part: every later read of this Session shows the
-// state as of the call, or a newer one. Sync does not prove that. A leader that was
-// deposed and has not noticed answers a sync, but commits nothing.
+// SyncQuorum waits until the connected server has applied every transaction that was
+// committed when SyncQuorum was called, and proves that a quorum of the ensemble took
+// part. Every later read of this Session shows the state at the time of the call, or a
+// newer state. Sync does not prove that, because a leader that was deposed without
+// noticing answers a sync, but commits nothing.
 //
-// SyncQuorum commits a transaction that changes nothing, so it costs the ensemble
-// as much as a write. path is any path, and its znode need neither exist nor be
-// readable. SyncQuorum is repeated over lost connections; it fails when ctx or the
-// session ends.
+// SyncQuorum commits a transaction that changes nothing, so the load on the ensemble is
+// the load of a write. path is any path, and its znode need neither exist nor be
+// readable. SyncQuorum is repeated over lost connections. It returns an error when ctx or
+// the session ends.
 func (s *Session) SyncQuorum(ctx context.Context, path string) error {
 	if err := checkPath(path, false); err != nil {
 		return opError("sync", path, err)

@@ -14,13 +14,13 @@ import (
 
 const (
 	defaultTimeout    = 10 * time.Second
-	defaultMaxRequest = 0xfffff // jute.maxbuffer as ZooKeeper ships
-	defaultMaxAnswer  = 1 << 28 // guards against a length that no server would send
+	defaultMaxRequest = 0xfffff // ZooKeeper's default of jute.maxbuffer
+	defaultMaxAnswer  = 1 << 28 // rejects a length that no correct server sends
 )
 
-// The bounds of a session timeout. Below minTimeout a session is over before a
-// request and its answer have crossed a network. A session with a longer timeout than
-// maxTimeout is treated as if maxTimeout had been granted, which is the cautious side.
+// The limits of a session timeout. With a timeout below minTimeout, the session is over
+// before a request and its answer have crossed a network. A timeout above maxTimeout is
+// treated like maxTimeout, which is the cautious choice.
 const (
 	minTimeout = 100 * time.Millisecond
 	maxTimeout = 24 * time.Hour
@@ -49,7 +49,7 @@ type config struct {
 	maxRequest int
 	maxAnswer  int
 	makeChroot bool
-	suspension clock // nil is the machine's
+	suspension clock // nil is the clock of the machine
 }
 
 func newConfig(opts []Option) (config, error) {
@@ -75,11 +75,11 @@ func invalid(option, format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s", ErrInvalidOption, option, fmt.Sprintf(format, args...))
 }
 
-// WithTimeout asks the servers for a session timeout of d; they clamp it to
-// their own limits, and Session.Timeout tells what came of it. The default is
-// 10 seconds, and the longest is 24 hours. Connect fails if the servers grant less than
-// 100 ms. A process that dies loses what it holds d to 1.5 d later. A holder
-// that is cut off from the servers knows so within d.
+// WithTimeout sets the session timeout d that Connect requests. The servers clamp d to
+// their own limits, and Session.Timeout returns the result. The default is 10 seconds,
+// and the maximum is 24 hours. Connect fails if the servers grant less than 100 ms. If a
+// process dies, its holds end d to 1.5 d later. A holder that is cut off from the servers
+// learns of its loss within d.
 func WithTimeout(d time.Duration) Option {
 	return func(c *config) error {
 		if d < time.Millisecond || d > maxTimeout {
@@ -90,9 +90,9 @@ func WithTimeout(d time.Duration) Option {
 	}
 }
 
-// WithACL sets the ACL of every znode that is created without one of its own.
-// The default is open to everyone, and with WithAuth it is everything for the
-// creator and nothing for anybody else.
+// WithACL sets the ACL of every znode that is created without an explicit ACL. The
+// default is open to everyone. With WithAuth, the default gives all permissions to the
+// creator and none to other clients.
 func WithACL(acl ...zk.ACL) Option {
 	return func(c *config) error {
 		if err := checkACL(acl); err != nil {
@@ -120,9 +120,9 @@ func checkACL(acl []zk.ACL) error {
 	return nil
 }
 
-// WithAuth adds a credential, as ("digest", []byte("user:password")), which is
-// sent on every connection before any request. Given more than once, all of
-// them are sent.
+// WithAuth adds a credential, for example ("digest", []byte("user:password")). Every
+// connection sends the credential before any request. The option may be given more than
+// once: all credentials are sent.
 func WithAuth(scheme string, auth []byte) Option {
 	return func(c *config) error {
 		if scheme == "" {
@@ -133,11 +133,11 @@ func WithAuth(scheme string, auth []byte) Option {
 	}
 }
 
-// WithSASL authenticates the client by a SASL mechanism, on every connection and
-// ahead of any request. Znodes are then created for their creator alone, unless
-// WithACL says otherwise. Connect fails with ErrAuthFailed if the server refuses the
-// credentials, offers no SASL, or does not prove its own identity where the mechanism
-// asks for that.
+// WithSASL authenticates the client by a SASL mechanism, on every connection and before
+// any request. Znodes are then created with all permissions for their creator and none
+// for other clients, unless WithACL is given. Connect fails with ErrAuthFailed if the
+// server refuses the credentials, offers no SASL, or does not prove its own identity as
+// the mechanism requires.
 //
 //	session.WithSASL(session.DigestMD5("bob", "secret"))
 func WithSASL(mechanism SASLMechanism) Option {
@@ -150,7 +150,7 @@ func WithSASL(mechanism SASLMechanism) Option {
 	}
 }
 
-// WithTLS speaks TLS to the servers. Where cfg names no server, the host of
+// WithTLS makes connections to the servers use TLS. If cfg names no server, the host of
 // the connection string is verified.
 func WithTLS(cfg *tls.Config) Option {
 	return func(c *config) error {
@@ -162,8 +162,9 @@ func WithTLS(cfg *tls.Config) Option {
 	}
 }
 
-// WithDialer opens connections by dial instead of net.Dialer: through a
-// proxy, or to a server in memory. TLS, if asked for, is put on top.
+// WithDialer sets the function that opens connections, in place of net.Dialer: for
+// example through a proxy, or to a server in memory. WithTLS adds TLS to these
+// connections.
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
 	return func(c *config) error {
 		if dial == nil {
@@ -174,8 +175,8 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 	}
 }
 
-// WithLogger tells log about connections, sessions and clean-up. Nothing is
-// logged by default.
+// WithLogger sets the logger for connections, sessions and clean-up. By default nothing
+// is logged.
 func WithLogger(log *zap.Logger) Option {
 	return func(c *config) error {
 		if log == nil {
@@ -186,8 +187,8 @@ func WithLogger(log *zap.Logger) Option {
 	}
 }
 
-// WithObserver tells o what happens. It may be given more than once. Without an
-// observer nothing is measured.
+// WithObserver adds an observer. It may be given more than once. Without an observer
+// nothing is measured.
 func WithObserver(o Observer) Option {
 	return func(c *config) error {
 		c.observer = c.observer.and(o)
@@ -195,10 +196,10 @@ func WithObserver(o Observer) Option {
 	}
 }
 
-// WithCreateChroot has Connect create the chroot of the connection string, with the
-// directories above it, if the chroot does not exist. Without this option Connect
-// fails with ErrNoChroot then, because a mistyped chroot would separate this process
-// from all others without a sign. An ACL for the chroot is that of WithACL.
+// WithCreateChroot makes Connect create the chroot of the connection string, with the
+// directories above it, if the chroot does not exist. The chroot gets the ACL of WithACL.
+// Without this option Connect fails with ErrNoChroot, because a mistyped chroot would
+// separate this process from all others without a sign.
 func WithCreateChroot() Option {
 	return func(c *config) error {
 		c.makeChroot = true
@@ -206,8 +207,8 @@ func WithCreateChroot() Option {
 	}
 }
 
-// WithMaxRequest sets the largest request in bytes that is sent, which should
-// be the servers' jute.maxbuffer. The default is ZooKeeper's: 1,048,575.
+// WithMaxRequest sets the size in bytes of the largest request that is sent. Set it to
+// the servers' jute.maxbuffer. The default is ZooKeeper's default, 1,048,575.
 func WithMaxRequest(n int) Option {
 	return func(c *config) error {
 		c.maxRequest = n
@@ -215,9 +216,9 @@ func WithMaxRequest(n int) Option {
 	}
 }
 
-// WithMaxAnswer sets the largest answer in bytes that is received. The answer to a
-// read that is larger ends the read with ErrAnswerTooLarge, after it has broken the
-// connection twice. The default is 256 MiB. ZooKeeper does not bound the answer to
+// WithMaxAnswer sets the size in bytes of the largest answer that is received. A larger
+// answer breaks the connection. After the second such answer, the read ends with
+// ErrAnswerTooLarge. The default is 256 MiB. ZooKeeper does not limit the answer to
 // MultiRead or the list of a znode's children.
 func WithMaxAnswer(n int) Option {
 	return func(c *config) error {

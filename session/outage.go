@@ -8,10 +8,10 @@ import (
 	"go.uber.org/zap"
 )
 
-// watchOutages logs why no server can be used while there is no connection: once
-// for all calls that wait for one. It runs until Close begins.
+// watchOutages logs, while there is no connection, the reason why no server can be used.
+// One log line serves all calls that wait for a connection. It runs until Close begins.
 func (m *Manager) watchOutages() {
-	// The probe is done in time for the first report.
+	// Start early, so that the probe has ended at the time of the first report.
 	timer := time.NewTimer(firstReport - probeTime)
 	defer timer.Stop()
 	pause, report := firstReport, time.Now().Add(firstReport)
@@ -51,7 +51,7 @@ func (m *Manager) watchOutages() {
 	}
 }
 
-// offline returns why a call has to wait for a connection.
+// offline returns the reason why a call has to wait for a connection.
 func (m *Manager) offline() error {
 	m.mu.Lock()
 	state, since := m.state, m.since

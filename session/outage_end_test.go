@@ -15,8 +15,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// The next session begins at once when the first server that answers after an outage says
-// that the session has expired. To see this test fail, remove the line of link.answered.
+// The next session begins at once when the first server that answers after an outage answers that the session has
+// expired. To see this test fail, remove the line of link.answered.
 func TestTheSessionAfterAnOutageIsImmediate(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		var down atomic.Bool
@@ -51,8 +51,8 @@ func TestTheSessionAfterAnOutageIsImmediate(t *testing.T) {
 	})
 }
 
-// The log has one line about each lost session, however many lines the outage has written.
-// To see this test fail, write that line with Manager.lines.
+// The log has one line about each lost session, regardless of the number of lines about the outage. To see this test
+// fail, write that line with Manager.lines.
 func TestALostSessionIsLogged(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		core, logs := observer.New(zap.DebugLevel)

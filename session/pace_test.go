@@ -16,8 +16,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// expireEach makes a server that breaks every session's connection once it is in use,
-// and ends the session when the client comes back: with id 0, or another id.
+// expireEach makes a server that breaks every session's connection once it is in use, and ends the session when the
+// client reconnects: with id 0, or another id.
 func expireEach(other int64) *hostileServer {
 	var last int64
 	h := &hostileServer{}
@@ -41,9 +41,9 @@ func expireEach(other int64) *hostileServer {
 	return h
 }
 
-// A server that ends every session when the client comes back, or gives the client
-// another session then, is asked for sessions at a pace that falls to about one a
-// second. To see this test fail, remove the call of sleep in Manager.run.
+// If a server ends every session when the client reconnects, or gives the client another session then, the client
+// requests sessions at a pace that falls to about one a second. To see this test fail, remove the call of sleep in
+// Manager.run.
 func TestSessionsThatEndYoungComeMoreAndMoreRarely(t *testing.T) {
 	for name, other := range map[string]int64{"expired": 0, "swapped": 1 << 20} {
 		t.Run(name, func(t *testing.T) {
@@ -63,9 +63,8 @@ func TestSessionsThatEndYoungComeMoreAndMoreRarely(t *testing.T) {
 	}
 }
 
-// The session that follows on one that lived begins at once, also when one has ended
-// young before. To see this test fail, remove the case of sessionPace.after that sets
-// guilt to zero.
+// The session after a long session begins at once, even if an earlier session was short. To see this test fail,
+// remove the case of sessionPace.after that sets guilt to zero.
 func TestTheSessionAfterOneThatLivedIsImmediate(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, "127.0.0.1:2181")
@@ -85,8 +84,8 @@ func TestTheSessionAfterOneThatLivedIsImmediate(t *testing.T) {
 	})
 }
 
-// Sessions that are lost in a storm but have served their callers come back quickly:
-// there is no pause for the first seven.
+// If sessions are lost in a storm but have served their callers, the next sessions follow quickly: there is no pause
+// for the first seven.
 func TestSessionsThatServedComeBackAtOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -113,8 +112,7 @@ func TestCloseBetweenTwoSessions(t *testing.T) {
 	})
 }
 
-// A session timeout below 100 ms is refused with an error that names it, and does not
-// make the client busy.
+// A session timeout below 100 ms is refused with an error that names it, and does not make the client busy.
 func TestATimeoutThatIsTooShort(t *testing.T) {
 	for _, granted := range []int32{1, 99} {
 		bounds.Bubble(t, func(t *testing.T) {
@@ -147,8 +145,8 @@ func TestATimeoutThatIsTooShort(t *testing.T) {
 	})
 }
 
-// A session timeout above a day counts as a day, and the bounds of connections do not
-// grow with it: a dial is given up after 30 s, a silent connection after two minutes.
+// A session timeout above a day counts as a day, and the limits of connections do not grow with it: a dial ends after
+// 30 s, and a silent connection after two minutes.
 func TestATimeoutThatIsHuge(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		var silent atomic.Bool
@@ -180,10 +178,9 @@ func TestATimeoutThatIsHuge(t *testing.T) {
 	})
 }
 
-// A server that answers requests that were never made, or sends events that nobody
-// asked for, is left, and comes back into use at a pace that falls to about one
-// connection a second. To see this test fail, deliver every frame to go-zookeeper, or
-// ignore events without a watch.
+// The client leaves a server that answers requests that were never made, or sends events without a watch, and uses it
+// again at a pace that falls to about one connection a second. To see this test fail, deliver every frame to
+// go-zookeeper, or ignore events without a watch.
 func TestAFloodOfFramesEndsTheConnection(t *testing.T) {
 	event := func(p *hostilePeer) {
 		p.frame(ints(-1), longs(-1), ints(0, 3, 3, 2), []byte("/x"))

@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// CheckPath says whether path can name a znode: absolute, without a trailing
-// slash, empty or dotted components, or characters that ZooKeeper forbids. The
-// error wraps ErrInvalidPath and says what is wrong with which path.
+// CheckPath returns an error if path cannot name a znode: a path is absolute, and has no
+// trailing slash, no empty or dotted components, and no characters that ZooKeeper
+// forbids. The error wraps ErrInvalidPath and has the path and the defect.
 func CheckPath(path string) error { return checkPath(path, false) }
 
-// checkPath follows the server's own rule. With sequential set the last
-// component may be empty, because the server appends a number to it.
+// checkPath follows the server's own rule. If sequential is set, the last component may
+// be empty, because the server appends a number to it.
 func checkPath(path string, sequential bool) error {
 	bad := func(why string) error { return fmt.Errorf("%w: %q %s", ErrInvalidPath, path, why) }
 	switch {
@@ -38,8 +38,8 @@ func checkPath(path string, sequential bool) error {
 		}
 	}
 	for _, r := range path {
-		// The server checks UTF-16 units, so all of a surrogate pair and the
-		// private use area fall into its forbidden range.
+		// The server checks UTF-16 units, so surrogate pairs and the private use area
+		// fall into its forbidden range.
 		if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 {
 			return bad(fmt.Sprintf("has the character %U, which ZooKeeper does not allow", r))
 		}
@@ -47,10 +47,10 @@ func checkPath(path string, sequential bool) error {
 	return nil
 }
 
-// A chroot is the path that precedes all paths of a Manager; empty if there is none.
+// A chroot is the path that precedes all paths of a Manager, or "".
 type chroot string
 
-// full is the path as the server knows it.
+// full returns the path with the chroot in front.
 func (c chroot) full(path string) string {
 	switch {
 	case c == "":
@@ -62,7 +62,7 @@ func (c chroot) full(path string) string {
 	}
 }
 
-// strip is the inverse of full. A path outside the chroot stays as it is.
+// strip is the inverse of full. It returns a path outside the chroot unchanged.
 func (c chroot) strip(path string) string {
 	if c == "" {
 		return path
@@ -76,7 +76,7 @@ func (c chroot) strip(path string) string {
 	return path
 }
 
-// join is dir/name, also for the root.
+// join returns dir/name, also if dir is the root.
 func join(dir, name string) string {
 	if dir == "/" {
 		return "/" + name

@@ -13,9 +13,9 @@ import (
 
 const probeTime = 500 * time.Millisecond
 
-// probe asks servers that accept connections but do not answer the handshake what
-// they are. It runs only before the first session: afterwards the configuration
-// has proven right, and a server that is silent has another problem.
+// probe identifies servers that accept connections but do not answer the handshake. It
+// runs only before the first session. After that the configuration has proven right, and
+// a silent server has another problem.
 func (m *shared) probe() {
 	var wg sync.WaitGroup
 	for _, server := range m.servers.unexplained() {
@@ -30,9 +30,8 @@ func (m *shared) probe() {
 	wg.Wait()
 }
 
-// probeServer returns the mistake that the server's answers show, nil if they show
-// none. The questions are asked at once, because a server of the wrong kind often
-// answers nothing.
+// probeServer returns the mistake that the server's answers show, or nil. It asks all
+// questions at the same time, because a server of another kind often does not answer.
 func (m *shared) probeServer(ctx context.Context, server string) *mistake {
 	var word, page string
 	var secure bool
@@ -60,8 +59,8 @@ func (m *shared) probeServer(ctx context.Context, server string) *mistake {
 	return nil
 }
 
-// ask sends a question below TLS and returns the first line of the answer, empty if
-// there is none.
+// ask sends a question without TLS and returns the answer, or "" if there is none or the
+// answer is not text.
 func (m *shared) ask(ctx context.Context, server, question string) string {
 	conn, err := m.cfg.dial(ctx, "tcp", server)
 	if err != nil || conn == nil {
@@ -75,14 +74,14 @@ func (m *shared) ask(ctx context.Context, server, question string) string {
 	answer, _ := io.ReadAll(bufio.NewReader(io.LimitReader(conn, 1024)))
 	for _, b := range answer {
 		if b >= 0x80 || b < ' ' && b != '\n' && b != '\r' && b != '\t' {
-			return "" // not text
+			return "" // the answer is not text
 		}
 	}
 	return string(answer)
 }
 
-// speaksTLS reports whether the server answers a TLS handshake. Nothing is sent on
-// the connection, so the certificate does not matter.
+// speaksTLS reports whether the server answers a TLS handshake. The connection carries no
+// request, so the certificate does not matter.
 func (m *shared) speaksTLS(ctx context.Context, server string) bool {
 	conn, err := m.cfg.dial(ctx, "tcp", server)
 	if err != nil || conn == nil {
@@ -96,8 +95,8 @@ func (m *shared) speaksTLS(ctx context.Context, server string) bool {
 	return err == nil || seen.read && (seen.first == 0x15 || seen.first == 0x16)
 }
 
-// firstByte notes the first byte that arrives on a connection: the type of a TLS
-// record, if the peer speaks TLS.
+// firstByte records the first byte that arrives on a connection. If the peer speaks TLS,
+// this byte is the type of a TLS record.
 type firstByte struct {
 	net.Conn
 	read  bool

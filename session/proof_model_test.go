@@ -11,9 +11,8 @@ import (
 
 var proofRuns = flag.Int("proofruns", 2000, "random runs of TestProofAgainstAModelOfTheServers")
 
-// A leaderModel is ZooKeeper's leader and one follower as far as they concern the
-// life of one session: SessionTrackerImpl, LearnerHandler, LearnerSessionTracker and
-// Learner.ping of ZooKeeper 3.8.0.
+// A leaderModel models the parts of ZooKeeper's leader and one follower that affect the life of one session:
+// SessionTrackerImpl, LearnerHandler, LearnerSessionTracker and Learner.ping of ZooKeeper 3.8.0.
 type leaderModel struct {
 	rnd     *rand.Rand
 	now     time.Duration
@@ -23,14 +22,14 @@ type leaderModel struct {
 	tick    time.Duration
 
 	touched  bool          // in the follower's table
-	expiry   time.Duration // as the leader knows it
+	expiry   time.Duration // as the leader counts it
 	ended    bool
 	endedAt  time.Duration
-	pausedTo time.Duration // the leader does not run before
-	sweepAt  time.Duration // the tracker does not run before
-	queue    []func()      // what has arrived at the leader while it was paused
+	pausedTo time.Duration // the leader does not run earlier
+	sweepAt  time.Duration // the tracker does not run earlier
+	queue    []func()      // messages that arrived at the leader while it was paused
 	cut      bool          // between leader and follower
-	deposed  bool          // the leader answers everything but transactions, and does not know
+	deposed  bool          // the leader answers everything except transactions, and does not know that it is deposed
 	loseOne  bool          // the follower's next touch races with a report and is lost
 	log      []string
 }
@@ -74,7 +73,7 @@ func (m *leaderModel) touch() {
 	}
 }
 
-// toLeader delivers something over the ordered link from the follower.
+// toLeader delivers a message over the ordered link from the follower.
 func (m *leaderModel) toLeader(do func()) {
 	m.at(m.now, func() {
 		if m.cut {
@@ -88,11 +87,10 @@ func (m *leaderModel) toLeader(do func()) {
 	})
 }
 
-// ping is what the leader does every half tick; the follower answers with its
-// table.
+// ping runs every half tick on the leader. The follower answers with its table.
 func (m *leaderModel) ping() {
 	if m.now < m.pausedTo {
-		m.at(m.pausedTo, m.ping) // it was sleeping, and finds its time over
+		m.at(m.pausedTo, m.ping) // the leader was paused, and runs now
 		return
 	}
 	m.at(m.now+m.tick/2, m.ping)
@@ -107,7 +105,7 @@ func (m *leaderModel) ping() {
 	})
 }
 
-// track is the leader's session tracker.
+// track runs the leader's session tracker.
 func (m *leaderModel) track() {
 	m.at(m.now+m.timeout/200, m.track)
 	if m.now < m.pausedTo || m.now < m.sweepAt || m.ended || m.deposed {
@@ -119,7 +117,7 @@ func (m *leaderModel) track() {
 	}
 }
 
-// delay is how long a ping takes to reach the follower.
+// delay returns the delay of a ping to the follower.
 func (m *leaderModel) delay() time.Duration {
 	return time.Duration(m.rnd.Int64N(int64(m.timeout / 100)))
 }
@@ -127,14 +125,14 @@ func (m *leaderModel) delay() time.Duration {
 func (m *leaderModel) pause(d time.Duration) {
 	m.note("the leader is paused for %v", d)
 	m.pausedTo = m.now + d
-	// The tracker may run before or after what has arrived meanwhile is handled.
+	// The tracker may run before or after the leader handles the messages of the pause.
 	m.sweepAt = m.pausedTo
 	if m.rnd.IntN(2) == 0 {
 		m.sweepAt += time.Duration(m.rnd.Int64N(int64(m.timeout / 5)))
 	}
 	m.at(m.pausedTo, func() {
 		m.note("the leader goes on")
-		// Or it has picked the session already, and what it handles now saves nothing.
+		// Or the tracker has picked the session already, and no message of the pause saves it.
 		if !m.ended && !m.deposed && m.now >= m.expiry && m.rnd.IntN(3) == 0 {
 			m.note("the leader picks the session")
 			m.at(m.now+time.Duration(m.rnd.Int64N(int64(m.timeout/5))), func() {
@@ -152,8 +150,8 @@ func (m *leaderModel) pause(d time.Duration) {
 	})
 }
 
-// depose has another leader start after a while. It gives the session its full
-// time from then on, and hears nothing of it.
+// depose makes another leader start after a while. That leader gives the session its full timeout from its start, and
+// receives nothing of the follower's touches.
 func (m *leaderModel) depose(after time.Duration) {
 	m.note("the leader is deposed, the next one starts in %v", after)
 	m.deposed = true
@@ -165,8 +163,8 @@ func (m *leaderModel) depose(after time.Duration) {
 	})
 }
 
-// No leader ends a session before the Deadline of its holder, or while the proof allows a grant, whatever a client
-// sends and when.
+// No leader ends a session before the Deadline of its holder, or while the proof allows a grant, for any requests of
+// a client at any time.
 func TestProofAgainstAModelOfTheServers(t *testing.T) {
 	runs := *proofRuns
 	grants, losses := 0, 0
@@ -197,7 +195,7 @@ func proofRun(seed uint64) (grants, losses int, bad string) {
 	m.at(0, m.track)
 
 	held := false
-	blocked := false // answers come in order: a request that the leader does not answer holds up the rest
+	blocked := false // answers arrive in order: a request that the leader does not answer delays the rest
 	latency := time.Duration(rnd.Int64N(int64(T / []time.Duration{4, 20, 100}[rnd.IntN(3)])))
 	connection := 0
 	send := func(kind evidence) {
@@ -242,7 +240,7 @@ func proofRun(seed uint64) (grants, losses int, bad string) {
 		m.at(m.now+latency/2, func() {
 			m.toLeader(func() {
 				if m.ended && !m.deposed {
-					return // expired: the client is told
+					return // the session has expired, and the client learns it
 				}
 				m.touch() // revalidation
 				m.at(m.now+latency/2, func() {

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// A request that was written before a suspension, and answered after it, proves what it
-// would prove if monotonic time had gone on. To see this test fail, drop the statement of
-// proof.answer that calls written.
+// A request that was written before a suspension, and answered after it, proves the same as if monotonic time had
+// continued. To see this test fail, remove the statement of proof.answer that calls written.
 func TestARequestThatASuspensionInterruptsIsOlder(t *testing.T) {
 	p := &proof{}
 	r := p.connect(instant(0), proofTimeout)

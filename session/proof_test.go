@@ -10,11 +10,11 @@ func instant(ms int) time.Time { return time.Unix(1e9, 0).Add(time.Duration(ms) 
 
 const proofTimeout = 1200 * time.Millisecond // T/20 = 60, T/12 = 100, T/4 = 300, T/2 = 600
 
-// A proofStep is an answered request, and what is known afterwards.
+// A proofStep is an answered request, and the expected state of the proof after it.
 type proofStep struct {
 	kind         evidence
 	sent, at     int
-	deadline     int // 0 is none
+	deadline     int // 0 stands for none
 	notGrantable bool
 }
 
@@ -37,8 +37,7 @@ func runProof(t *testing.T, held bool, steps []proofStep) {
 	}
 }
 
-// Only a commit moves the deadline: reads, pings and syncs may be answered by
-// servers that have lost their quorum.
+// Only a commit moves the deadline: servers that have lost their quorum may answer reads, pings and syncs.
 func TestOnlyACommitMovesTheDeadline(t *testing.T) {
 	runProof(t, false, []proofStep{
 		{proofContact, 10, 20, 0, true},
@@ -55,9 +54,9 @@ func TestTheDeadlineCountsFromAContactThatWasReported(t *testing.T) {
 		{proofContact, 100, 110, 0, true},
 		{proofContact, 200, 210, 0, true},
 		{proofLeader, 300, 310, 0, true},
-		// At 509 the contact of 210 has not been reported for sure.
+		// At 509 the contact of 210 need not have been reported.
 		{proofCommit, 509, 510, 1140, false},
-		// At 610 the contacts of 110, 210 and 310 have been, and one may be lost.
+		// At 610 the contacts of 110, 210 and 310 have been reported, and one report may be lost.
 		{proofCommit, 610, 611, 200 + 1140, false},
 		// A commit is a contact as well.
 		{proofCommit, 909, 910, 300 + 1140, false},
@@ -99,11 +98,11 @@ func TestAnAnswerBehindTheDeadlineDoesNotCountForAHolder(t *testing.T) {
 	}
 	runProof(t, true, steps)
 	steps[4].deadline = 600 + 1140
-	runProof(t, false, steps) // the lapse keeps it from being granted
+	runProof(t, false, steps) // the lapse prevents a grant
 }
 
-// After a gap of more than T/2 between leader contacts a grant waits until a transaction is answered that was sent T/4
-// after the first answer behind the gap.
+// After a gap of more than T/2 between leader contacts a grant waits for the answer to a transaction that was sent
+// T/4 after the first answer behind the gap.
 func TestALapseKeepsAGrantBack(t *testing.T) {
 	runProof(t, false, []proofStep{
 		{proofLeader, 100, 110, 0, true},
@@ -126,7 +125,7 @@ func TestANewConnectionDoesNotEndAGap(t *testing.T) {
 	p := &proof{}
 	r := p.connect(instant(0), proofTimeout)
 	p.answer(r, proofLeader, instant(100), instant(110), false)
-	r = p.connect(instant(1300), proofTimeout) // answered when the leader goes on
+	r = p.connect(instant(1300), proofTimeout) // answered when the leader runs again
 	p.answer(r, proofCommit, instant(1600), instant(1610), false)
 	if p.grantable(instant(1610)) {
 		t.Error("something may be granted right behind a gap of 1.5 s")
@@ -137,7 +136,7 @@ func TestANewConnectionDoesNotEndAGap(t *testing.T) {
 	}
 }
 
-// The shortest timeout that a server has granted counts, from the ConnectRequest on, and a longer one is not believed.
+// The shortest timeout that a server has granted counts, from its ConnectRequest on, and a longer one has no effect.
 func TestTheShortestTimeoutCounts(t *testing.T) {
 	p := &proof{}
 	r := p.connect(instant(0), proofTimeout)
@@ -176,8 +175,7 @@ func TestASuspensionCountsAsTime(t *testing.T) {
 	}
 }
 
-// A record stays short, however many requests are answered, and gives up nothing
-// that a commit needs.
+// A record stays short, regardless of the number of answered requests, and keeps every contact that a commit needs.
 func TestARecordOfManyContactsStaysShort(t *testing.T) {
 	p := &proof{}
 	r := p.connect(instant(0), proofTimeout)

@@ -12,32 +12,31 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// protectedPrefix and the GUID behind it are how Curator, and go-zookeeper
-// after it, mark a znode so that whoever created it finds it again.
+// protectedPrefix and a GUID begin the name of a protected znode, so that its creator can
+// find it again. Curator and go-zookeeper use the same form.
 const (
 	protectedPrefix = "_c_"
 	guidLength      = 36
 )
 
-// Protect puts a fresh GUID in front of the name in path: "/locks/lock-"
-// becomes "/locks/_c_<guid>-lock-". A znode created so can be found again when
-// the answer to its creation was lost.
+// Protect puts a new GUID in front of the name in path: "/locks/lock-" becomes
+// "/locks/_c_<guid>-lock-". If the answer to the creation of such a znode is lost, the
+// GUID finds the znode.
 func Protect(path string) string {
 	dir, name := split(path)
 	return join(dir, protectedPrefix+newGUID()+"-"+name)
 }
 
-// newGUID is a random UUID in the usual form.
+// newGUID returns a random UUID in the usual form.
 func newGUID() string {
 	var g [16]byte
-	rand.Read(g[:]) // never fails, by its documentation
+	rand.Read(g[:]) // rand.Read never returns an error, by its documentation
 	g[6] = g[6]&0x0f | 0x40
 	g[8] = g[8]&0x3f | 0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", g[:4], g[4:6], g[6:8], g[8:10], g[10:])
 }
 
-// guidOf returns the part of a protected name by which it is recognised, and
-// an empty string for any other name.
+// guidOf returns the prefix and the GUID of a protected name, and "" for any other name.
 func guidOf(name string) string {
 	n := len(protectedPrefix) + guidLength
 	if len(name) > n && strings.HasPrefix(name, protectedPrefix) && name[n] == '-' {
@@ -46,11 +45,11 @@ func guidOf(name string) string {
 	return ""
 }
 
-// CreateProtected creates a znode whose name begins with a GUID, as Protect makes
-// it, and returns the path of the znode. When the answer is lost, CreateProtected
-// looks for the znode, behind a commit (see SyncQuorum), and creates it again only
-// if it does not exist. If the call fails because ctx ended, what it may have
-// created is removed in the background while the session lasts.
+// CreateProtected creates a znode whose name begins with a GUID, as Protect makes it, and
+// returns the path of the znode. If the answer is lost, CreateProtected looks for the
+// znode behind a commit (see SyncQuorum), and creates the znode again only if it does not
+// exist. If the call fails because ctx ended, a znode that it may have created is removed
+// in the background while the session lasts.
 func (s *Session) CreateProtected(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
 	if err := checkPath(path, sequential(flags)); err != nil {
 		return "", opError("create", path, err)
@@ -70,11 +69,11 @@ func (s *Session) CreateProtected(ctx context.Context, path string, data []byte,
 	return paths[0], nil
 }
 
-// MultiProtected is Multi for a transaction that creates one or more znodes of
-// the same path, made by Protect, and knows what came of it as CreateProtected
-// does. It returns the paths of those znodes. If the transaction is known to have
-// happened but its answer was lost, the results are nil, and the paths are those
-// of the znodes that are still there: at least one.
+// MultiProtected is Multi for a transaction that creates one or more znodes of the same
+// path, made by Protect. It determines the outcome like CreateProtected, and returns the
+// paths of those znodes. If the transaction has happened but its answer was lost, the
+// results are nil, and the paths are the paths of the znodes that still exist: at least
+// one.
 func (s *Session) MultiProtected(ctx context.Context, ops ...any) ([]string, []zk.MultiResponse, error) {
 	path := ""
 	var at []int
@@ -106,13 +105,13 @@ func (s *Session) MultiProtected(ctx context.Context, ops ...any) ([]string, []z
 	return paths, results, opError("multi", path, err)
 }
 
-// errNotOneProtected is a programming error of MultiProtected's caller.
+// errNotOneProtected reports a programming error of MultiProtected's caller.
 var errNotOneProtected = errors.New("want one or more creates of exactly one path made by Protect")
 
 func lastName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// createProtected sends r until its outcome is known: either it returns what created
-// reads in the answer, or the paths of the znodes that were found instead of an answer.
+// createProtected sends r until the outcome of r is known. It returns the result of
+// created for the answer, or, if the answer was lost, the paths of the znodes that exist.
 func createProtected(ctx context.Context, s *Session, path string, r *wire.Request,
 	created func(*wire.Call) ([]string, []zk.MultiResponse, error)) ([]string, []zk.MultiResponse, error) {
 	dir, name := split(path)
@@ -130,7 +129,7 @@ func createProtected(ctx context.Context, s *Session, path string, r *wire.Reque
 	for round := 0; ; round++ {
 		c, err := s.requests.try(ctx, r)
 		if err == nil && classOfCall(c) == ClassUnknown {
-			// Nothing says that this refusal came before the creation.
+			// This refusal does not prove that the znode was not created.
 			s.janitor.add(&chore{dir: dir, guid: guid})
 		}
 		if err == nil {
@@ -153,11 +152,11 @@ func createProtected(ctx context.Context, s *Session, path string, r *wire.Reque
 	}
 }
 
-// lookForGUID returns the paths of the znodes in dir whose names carry the GUID. No
-// paths mean that there are none and will be none from requests that were sent on an
-// earlier connection: the servers refuse what that connection may still bring, and
-// the listing is behind a commit. A sync would not do. A leader that was deposed
-// answers a sync, and shows nothing of a create that its successor has committed.
+// lookForGUID returns the paths of the znodes in dir whose names carry the GUID. If it
+// returns no paths, no such znode exists, and no request of an earlier connection will
+// create one: the servers refuse later requests of that connection, and the listing is
+// behind a commit. A sync would not suffice. A leader that was deposed answers a sync,
+// and shows nothing of a create that its successor has committed.
 func lookForGUID(ctx context.Context, s *Session, dir, guid string) ([]string, error) {
 	if err := s.SyncQuorum(ctx, dir); err != nil {
 		return nil, err

@@ -16,14 +16,13 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// createThree creates three znodes of one GUID, and removes /lock, in one
-// transaction.
+// createThree creates three znodes of one GUID, and removes /lock, in one transaction.
 func createThree(ctx context.Context, s *session.Session) ([]string, []zk.MultiResponse, error) {
 	create := &zk.CreateRequest{Path: session.Protect("/dir/x-"), Flags: zk.FlagEphemeralSequential}
 	return s.MultiProtected(ctx, &zk.DeleteRequest{Path: "/lock", Version: -1}, create, create, create)
 }
 
-// A MultiProtected of several operations happens exactly once, whichever answer is lost.
+// A MultiProtected of several operations happens exactly once, for each answer that can be lost.
 func TestMultiProtectedOfSeveral(t *testing.T) {
 	for _, at := range []zkserver.Moment{zkserver.BeforeCommit, zkserver.AfterCommit, zkserver.BeforeReply} {
 		for _, lost := range []bool{false, true} {

@@ -18,8 +18,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// protectedCalls has the two ways to create a znode of which one knows whether
-// it is there.
+// protectedCalls has the two calls that create a znode and determine whether the znode exists.
 var protectedCalls = map[string]struct {
 	op   zkserver.OpCode
 	call func(context.Context, *session.Session) (string, error)
@@ -46,8 +45,8 @@ func alone(t *testing.T, srv *zksynctest.Server, path string) {
 	}
 }
 
-// CreateProtected and MultiProtected find out whether they succeeded after a lost answer, and create again only if the
-// znode does not exist.
+// CreateProtected and MultiProtected determine after a lost answer whether they succeeded, and create again only if
+// the znode does not exist.
 func TestProtectedCreateIsResolved(t *testing.T) {
 	lookup := zkserver.Fault{Op: zkserver.OpGetChildren2, Path: "/dir", At: zkserver.BeforeReply, Do: zkserver.Disconnect}
 	many := lookup
@@ -69,7 +68,7 @@ func TestProtectedCreateIsResolved(t *testing.T) {
 				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 					s := current(t, connect(t, srv, three))
 					create(t, s, "/dir", 0)
-					// What is dropped is not noticed before the connection breaks.
+					// The loss of a dropped frame shows only when the connection breaks.
 					brk := time.AfterFunc(timeout, func() { srv.Disconnect(s.ID()) })
 					defer brk.Stop()
 					for _, f := range faults {
@@ -114,7 +113,7 @@ func TestProtectedCreateBehindAServerThatLags(t *testing.T) {
 				for range 10 {
 					srv.Inject(zkserver.Fault{Op: p.op, At: zkserver.AfterCommit, Do: zkserver.Disconnect})
 					srv.Inject(zkserver.Fault{Op: p.op, At: zkserver.BeforeCommit, Do: zkserver.Call(func() {})})
-					// The follower knows nothing of the create when the client comes to it.
+					// The follower has not applied the create when the client connects to it.
 					srv.Inject(zkserver.Fault{Op: zkserver.OpConnect, At: zkserver.BeforeCommit, Do: zkserver.Call(func() {
 						for _, name := range children(srv, "/dir") {
 							data, _ := srv.Get("/dir/" + name)

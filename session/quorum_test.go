@@ -13,7 +13,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// When SyncQuorum returns, everything that was committed before the call is shown, on any path, for one transaction.
+// When SyncQuorum returns, reads show everything that was committed before the call, on any path, for one
+// transaction.
 func TestSyncQuorumOnAnyPath(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -35,8 +36,8 @@ func TestSyncQuorumOnAnyPath(t *testing.T) {
 	})
 }
 
-// SyncQuorum is repeated when it is throttled or its answer is lost, and fails with
-// any refusal that comes before the leader, with ctx and with the session.
+// SyncQuorum is repeated when it is throttled or its answer is lost, and fails with any refusal that was made without
+// the leader, with ctx and with the session.
 func TestSyncQuorumIsRepeated(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -85,8 +86,8 @@ func TestSyncQuorumBehindALaggingFollower(t *testing.T) {
 	})
 }
 
-// SyncQuorum does not return at a real leader that was deposed and does not know it. Such a leader answers a sync, and
-// shows nothing of what its successor has committed.
+// SyncQuorum does not return at a real leader that was deposed and does not know it. Such a leader answers a sync,
+// and shows nothing that its successor has committed.
 func TestSyncQuorumAtARealDeposedLeader(t *testing.T) {
 	t.Parallel()
 	e := zksynctest.RealZooKeeper(t, 3, zksynctest.RealTickTime(time.Second), zksynctest.RealSyncLimit(25))
@@ -100,7 +101,7 @@ func TestSyncQuorumAtARealDeposedLeader(t *testing.T) {
 	}
 	for _, follower := range []int{1, 2, 3} {
 		if follower != old {
-			e.Restart(follower) // so that they notice at once
+			e.Restart(follower) // so that the servers notice at once
 		}
 	}
 	leader := e.WaitLeader(old)

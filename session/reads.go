@@ -10,15 +10,15 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// read sends a read, over lost connections, and has decode read the answer, unless there
-// is no znode. With a watch it returns one that was armed by this very read, unless the
-// server armed none.
+// read sends a read, repeats it over lost connections, and calls decode with the answer
+// if the znode exists. If watched is set, it returns the Watch that this very read armed,
+// or nil if the server armed none.
 func read(ctx context.Context, s *Session, op int32, path string, watched bool, decode func(*wire.Decoder)) (*Watch, error) {
 	if err := checkPath(path, false); err != nil {
 		return nil, opError(wire.OpName(op), path, err)
 	}
 	r := s.m.records.read(op, path, watched)
-	var w *Watch // no result: Late reads it after the return
+	var w *Watch // a variable and no result, because Late reads it after the return
 	if watched {
 		key := watchKey{r.Path, dataWatch}
 		if op == wire.OpGetChildren2 {
@@ -67,70 +67,69 @@ func children(ctx context.Context, s *Session, path string, watched bool) (names
 	return names, stat, w, err
 }
 
-// ChildNames is Children for callers that look through a long list once: the names come
-// in the server's order, which is none, and are parts of one string that holds them
-// all. strings.Clone a name to keep it.
+// ChildNames is like Children, for callers that look through a long list once. The names
+// come in the server's order, which is unspecified, and are parts of one string that
+// holds all names. Use strings.Clone to keep a name.
 func (s *Session) ChildNames(ctx context.Context, path string) (names iter.Seq[string], stat *zk.Stat, err error) {
 	_, err = read(ctx, s, wire.OpGetChildren2, path, false, func(d *wire.Decoder) { names, stat = d.List(), d.Stat() })
 	return names, stat, err
 }
 
-// Get returns the data of a znode and its Stat. Like every read it is repeated
-// over lost connections.
+// Get returns the data of a znode and its Stat. Like every read, Get is repeated over
+// lost connections.
 func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
 	data, stat, _, err := get(ctx, s, path, false)
 	return data, stat, err
 }
 
-// Exists tells whether there is a znode, and its Stat if there is.
+// Exists reports whether a znode exists, and returns its Stat if it does.
 func (s *Session) Exists(ctx context.Context, path string) (bool, *zk.Stat, error) {
 	ok, stat, _, err := exists(ctx, s, path, false)
 	return ok, stat, err
 }
 
-// Children returns the names of a znode's children, sorted, and its Stat. Names of a
-// list above 64 KiB share strings of about 4 KiB: strings.Clone a name to keep it for
-// long.
+// Children returns the sorted names of a znode's children, and its Stat. Names of a list
+// above 64 KiB share strings of about 4 KiB: use strings.Clone to keep a name for long.
 func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
 	names, stat, _, err := children(ctx, s, path, false)
 	return names, stat, err
 }
 
-// WatchData is Get with a Watch for a change or the removal of the znode. There
-// is no Watch where there is no znode.
+// WatchData is like Get, with a Watch for a change or the removal of the znode. If the
+// znode does not exist, there is no Watch.
 func (s *Session) WatchData(ctx context.Context, path string) ([]byte, *zk.Stat, *Watch, error) {
 	return get(ctx, s, path, true)
 }
 
-// WatchExists is Exists with a Watch for the creation, change or removal of
-// the znode.
+// WatchExists is like Exists, with a Watch for the creation, change or removal of the
+// znode.
 func (s *Session) WatchExists(ctx context.Context, path string) (bool, *zk.Stat, *Watch, error) {
 	return exists(ctx, s, path, true)
 }
 
-// WatchChildren is Children with a Watch for a change of the list, or the
-// removal of the znode.
+// WatchChildren is like Children, with a Watch for a change of the list or the removal of
+// the znode.
 func (s *Session) WatchChildren(ctx context.Context, path string) ([]string, *zk.Stat, *Watch, error) {
 	return children(ctx, s, path, true)
 }
 
-// GetW is Get with a channel for the next change: it delivers one event and is
-// closed. ctx bounds the watch as well as the call. If ctx or the session ends
-// first, the event is of type zk.EventNotWatching and its Err says why. It has a
-// buffer of one; nobody needs to read it.
+// GetW is like Get, with a channel for the next change. The channel delivers one event
+// and is then closed. ctx bounds the watch as well as the call. If ctx or the session
+// ends first, the event is of type zk.EventNotWatching and its Err has the reason. The
+// channel has a buffer of one, so no goroutine needs to receive from it.
 func (s *Session) GetW(ctx context.Context, path string) ([]byte, *zk.Stat, <-chan zk.Event, error) {
 	data, stat, w, err := get(ctx, s, path, true)
 	return data, stat, w.follow(ctx), err
 }
 
-// ExistsW is Exists with a channel as that of GetW. It also watches for the
-// creation of a znode that does not exist.
+// ExistsW is like Exists, with a channel as in GetW. The watch includes the creation of a
+// znode that does not exist.
 func (s *Session) ExistsW(ctx context.Context, path string) (bool, *zk.Stat, <-chan zk.Event, error) {
 	ok, stat, w, err := exists(ctx, s, path, true)
 	return ok, stat, w.follow(ctx), err
 }
 
-// ChildrenW is Children with a channel as that of GetW.
+// ChildrenW is like Children, with a channel as in GetW.
 func (s *Session) ChildrenW(ctx context.Context, path string) ([]string, *zk.Stat, <-chan zk.Event, error) {
 	names, stat, w, err := children(ctx, s, path, true)
 	return names, stat, w.follow(ctx), err

@@ -14,8 +14,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// fired fails the test unless a watch has fired with an event of one of the
-// types.
+// fired fails the test unless a watch has fired with an event of one of the types.
 func fired(t *testing.T, w *session.Watch, what string, want ...zk.EventType) {
 	t.Helper()
 	synctest.Wait()
@@ -32,8 +31,8 @@ func fired(t *testing.T, w *session.Watch, what string, want ...zk.EventType) {
 	}
 }
 
-// A change is reported after a reconnect, also if connections break again and
-// again between the answer to the sync and the events of setWatches.
+// A change is reported after a reconnect, also if connections break again and again between the answer to the sync
+// and the events of setWatches.
 func TestNoChangeIsMissedWhenSetWatchesIsLost(t *testing.T) {
 	for lost := range 4 {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -118,8 +117,7 @@ func TestNoChangeIsMissedBetweenBatchesOfSetWatches(t *testing.T) {
 	})
 }
 
-// A change between a read and a second break is reported, though the read was
-// answered while setWatches was not.
+// A change between a read and a second break is reported, although the read was answered and setWatches was not.
 func TestAReadBesideAnUnansweredSetWatches(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		ctx := t.Context()
@@ -134,7 +132,7 @@ func TestAReadBesideAnUnansweredSetWatches(t *testing.T) {
 		srv.Disconnect(s.ID())
 		synctest.Wait()
 		srv.Set("/old", []byte("x"))
-		// The answer to this read comes behind the lost one, and ends the connection.
+		// The answer to this read follows the lost one, and ends the connection.
 		if _, _, _, err := s.WatchData(ctx, "/new"); err != nil {
 			t.Fatal(err)
 		}

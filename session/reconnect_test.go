@@ -18,8 +18,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// On every connection of every session the first frames are the handshake, all credentials, and a sync, however many
-// requests wait.
+// On every connection of every session the first frames are the handshake, all credentials, and a sync, regardless of
+// the number of requests that wait.
 func TestFirstFramesOfEveryConnection(t *testing.T) {
 	for _, auth := range []int{0, 1, 2} {
 		t.Run(fmt.Sprint(auth, " credentials"), func(t *testing.T) {
@@ -207,9 +207,9 @@ func TestWatchesSurviveReconnects(t *testing.T) {
 		before := s.Connection()
 		release := make(chan struct{})
 		go func() {
-			// While the client is not there.
+			// The change happens while the client is not connected.
 			defer close(release)
-			// The writer may lose its connection as well, and repeat itself.
+			// The connection of the writer may break as well, and its write may be repeated.
 			steps := []func(context.Context, *session.Session) error{
 				func(ctx context.Context, s *session.Session) error {
 					_, err := s.Set(ctx, dir+"/set", nil, -1)
@@ -268,8 +268,8 @@ func TestWatchesSurviveReconnects(t *testing.T) {
 	})
 }
 
-// An event that was lost with its connection comes over the next one, and the Watch says over which connection it
-// fired.
+// An event that was lost with its connection arrives over the next connection, and the Watch reports the connection
+// of the event.
 func TestEventsLostWithTheirConnection(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))

@@ -8,14 +8,14 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// records makes requests from the arguments of calls, which it checks.
+// records builds requests from the arguments of calls, and checks the arguments.
 type records struct {
 	chroot chroot
-	acl    []zk.ACL // of znodes without one of their own
-	max    int      // bytes of a request
+	acl    []zk.ACL // of znodes without an explicit ACL
+	max    int      // size of the largest request in bytes
 }
 
-// orDefault checks an ACL given for one znode and falls back on the Manager's.
+// orDefault checks the ACL of a znode, and returns the Manager's default if acl is empty.
 func (b *records) orDefault(acl []zk.ACL) ([]zk.ACL, error) {
 	if len(acl) == 0 {
 		return b.acl, nil
@@ -28,14 +28,14 @@ func (b *records) orDefault(acl []zk.ACL) ([]zk.ACL, error) {
 
 func sequential(flags int32) bool { return flags&zk.FlagSequence != 0 && flags < zk.FlagContainer }
 
-// path begins a request whose record begins with the path. extra is the size of its
-// other fields, about.
+// path begins a request whose record begins with the path. extra is the approximate size
+// of the other fields.
 func (b *records) path(op int32, path string, extra int) (*wire.Request, wire.Encoder) {
 	full := b.chroot.full(path)
 	return &wire.Request{Op: op, Path: full}, make(wire.Encoder, 0, len(full)+extra+16).String(full)
 }
 
-// create makes a create of any kind.
+// create builds a create of any kind.
 func (b *records) create(path string, data []byte, flags int32, acl []zk.ACL) (*wire.Request, error) {
 	if err := checkPath(path, sequential(flags)); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (b *records) create(path string, data []byte, flags int32, acl []zk.ACL) (*
 	return r, nil
 }
 
-// versioned makes a request of a path and a version.
+// versioned builds a request of a path and a version.
 func (b *records) versioned(op int32, path string, version int32) *wire.Request {
 	r, record := b.path(op, path, 0)
 	r.Record = record.Int(version)
@@ -68,7 +68,7 @@ func (b *records) set(path string, data []byte, version int32) *wire.Request {
 	return r
 }
 
-// read makes a read of one znode.
+// read builds a read of one znode.
 func (b *records) read(op int32, path string, watched bool) *wire.Request {
 	r, record := b.path(op, path, 0)
 	r.Record = record.Bool(watched)
@@ -81,11 +81,11 @@ func (b *records) sync(path string) *wire.Request {
 	return r
 }
 
-// quorum makes a transaction of a single check. The leader proposes a
-// transaction whose check fails as well, as an error transaction, and the server
-// that we are connected to answers it after it has applied all transactions before
-// it (PrepRequestProcessor, ProposalRequestProcessor, CommitProcessor). A
-// transaction without operations would not even be checked for its session.
+// quorum builds a transaction of a single check. If the check fails, the leader still
+// proposes the transaction, as an error transaction. The connected server answers the
+// transaction after it has applied all earlier transactions (PrepRequestProcessor,
+// ProposalRequestProcessor, CommitProcessor). Of a transaction without operations the
+// leader would not even check the session.
 func (b *records) quorum(path string) *wire.Request {
 	full := b.chroot.full(path)
 	return &wire.Request{Op: wire.OpMulti, Path: full, Record: wire.Encoder(nil).MultiHeader(wire.OpCheck).String(full).Int(-1).MultiEnd()}
@@ -126,7 +126,8 @@ func (b *records) multi(ops []any) (*wire.Request, error) {
 	return multi, nil
 }
 
-// checkSize fails for a request whose record is longer than the servers take.
+// checkSize returns an error if the record of a request is longer than the servers
+// accept.
 func (b *records) checkSize(record int) error {
 	if size := wire.HeaderSize + record; size > b.max {
 		return fmt.Errorf("%w: %d bytes, where %d are allowed (jute.maxbuffer of the servers; see WithMaxRequest)", ErrTooLarge, size, b.max)

@@ -32,7 +32,7 @@ var breaks = map[string]zkserver.Fault{
 	"before":         {At: zkserver.BeforeCommit, Do: zkserver.Disconnect},
 	"between":        {At: zkserver.AfterCommit, Do: zkserver.Disconnect},
 	"without answer": {At: zkserver.BeforeReply, Do: zkserver.Disconnect},
-	// The answer of a server from which the session has moved on. It hangs up.
+	// The answer of a server that the session has left. The server closes the connection.
 	"moved": {At: zkserver.BeforeCommit, Do: zkserver.Error(-118)},
 }
 
@@ -78,7 +78,7 @@ func TestWritesWithAVersionAreRepeated(t *testing.T) {
 	type write struct {
 		op   zkserver.OpCode
 		call func(context.Context, *session.Session) error
-		// echo is what the repetition finds when the first attempt went through
+		// echo is the error of the repetition if the first attempt succeeded
 		echo error
 	}
 	for name, w := range map[string]write{

@@ -9,19 +9,19 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// A requester sends the requests of a session's callers, over however many connections
-// they take.
+// A requester sends the requests of a session's callers, over as many connections as
+// necessary.
 type requester struct {
 	m      *shared
 	gate   *gate
 	leases *leases
 }
 
-// try sends a request and waits for its answer. A request that the server has not
-// carried out for a transient reason is sent again, after a pause. try fails with
-// an error of class ConnectionLost if the request may or may not have been carried
-// out, and otherwise only if the request was not, or if ctx or the session ended;
-// then r.Late learns the outcome.
+// try sends a request and waits for its answer. If the server has not carried out the
+// request for a transient reason, try sends it again after a pause. An error of class
+// ConnectionLost means that the request may or may not have been carried out. With any
+// other error the request was not carried out, or ctx or the session ended. In the last
+// two cases r.Late gets the outcome.
 func (q *requester) try(ctx context.Context, r *wire.Request) (*wire.Call, error) {
 	if err := q.m.records.checkSize(len(r.Record)); err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (q *requester) try(ctx context.Context, r *wire.Request) (*wire.Call, error
 	return c, err
 }
 
-// persist sends a request again until the server does not refuse it for a transient
+// persist sends a request again until the server no longer refuses it for a transient
 // reason. c is the first refusal.
 func (q *requester) persist(ctx context.Context, r *wire.Request, c *wire.Call) (*wire.Call, error) {
 	var refusals atomic.Int32
@@ -60,7 +60,7 @@ func (q *requester) persist(ctx context.Context, r *wire.Request, c *wire.Call) 
 	}
 }
 
-// send is try without a look at the answer.
+// send sends a request and waits for its answer, even if the answer is a refusal.
 func (q *requester) send(ctx context.Context, r *wire.Request) (*wire.Call, error) {
 	for {
 		w, err := q.gate.enter(ctx, false)
@@ -95,8 +95,8 @@ func (q *requester) send(ctx context.Context, r *wire.Request) (*wire.Call, erro
 	}
 }
 
-// abandon leaves a call to itself. It reports false, and the caller is to go
-// on with the outcome, where that has come after all.
+// abandon lets a call finish without its caller. It returns false if the outcome has
+// arrived: the caller must then use the outcome.
 func (q *requester) abandon(c *wire.Call) bool {
 	q.gate.countAbandoned()
 	if c.Abandon(func(c *wire.Call) {
@@ -112,12 +112,11 @@ func (q *requester) abandon(c *wire.Call) bool {
 	return false
 }
 
-// repeat is try for a request that may be sent again when its answer is lost. lost
-// reports whether that has happened: an answer that looks like a failure may then
-// be the echo of the first attempt's success. A request whose answer breaks its
-// connection again and again ends with the reason: ErrAnswerTooLarge or
-// ErrAnswerTooSlow for a read, and ErrConnectionLost for a write, whose outcome is
-// not known.
+// repeat is like try, for a request that may be sent again when its answer is lost. lost
+// reports whether an answer was lost: a refusal may then be the consequence of the first
+// attempt's success. A request whose answer breaks its connection again and again ends
+// with an error: for a read with the reason, ErrAnswerTooLarge or ErrAnswerTooSlow, and
+// for a write with ErrConnectionLost, because its outcome is unknown.
 func (q *requester) repeat(ctx context.Context, r *wire.Request) (c *wire.Call, lost bool, err error) {
 	guilty := 0
 	for round := 0; ; round++ {
@@ -143,7 +142,7 @@ func (q *requester) repeat(ctx context.Context, r *wire.Request) (c *wire.Call, 
 	}
 }
 
-// write sends a request that is safe to repeat only if it carries a version.
+// write sends a write, and repeats it over lost connections only if it carries a version.
 func (q *requester) write(ctx context.Context, r *wire.Request, version int32) (*wire.Call, error) {
 	if version < 0 {
 		c, err := q.try(ctx, r)
@@ -158,20 +157,21 @@ func (q *requester) write(ctx context.Context, r *wire.Request, version int32) (
 	}
 	err = q.m.failure(c)
 	if class := ClassOf(err); lost && (class == ClassBadVersion || class == ClassNoNode) {
-		// Either the first attempt has done it or somebody else got in between.
+		// Either the first attempt succeeded, or another client changed the znode
+		// meanwhile.
 		err = fmt.Errorf("%w (repeated: %w)", ErrConnectionLost, err)
 	}
 	return c, err
 }
 
-// guiltPause is about how long a request that has broken its connection stays away
-// from the next one. Others, and the transaction that proves the session alive, come
-// first there.
+// guiltPause returns the pause after a request has broken its connection. In this time
+// other requests, and the transaction that proves the session alive, go first on the next
+// connection.
 func (q *requester) guiltPause() time.Duration {
 	return q.m.jitter.spread(min(q.leases.timeout()/4, maxBackoff))
 }
 
-// pause is Session.Pause.
+// pause implements Session.Pause.
 func (q *requester) pause(ctx context.Context, round int) error {
 	if round >= 2 {
 		return q.backoff(ctx, round-1)
@@ -182,7 +182,7 @@ func (q *requester) pause(ctx context.Context, round int) error {
 	return nil
 }
 
-// backoff waits before the attempt after round failed ones.
+// backoff waits after round failed attempts.
 func (q *requester) backoff(ctx context.Context, round int) error {
 	return sleep(ctx, q.m.jitter.backoff(round), q.gate.over)
 }

@@ -6,22 +6,21 @@ import (
 	"time"
 )
 
-// Do calls fn with a live session, and again whenever it fails with
-// ErrConnectionLost or ErrLost, or because its context ended with the session. fn
-// must be repeatable. Do waits before it calls fn again: not before the second
-// call, and then for longer and longer, with jitter. fn's context ends with ctx and
-// with the session.
+// Do calls fn with a live session. Do calls fn again if fn fails with ErrConnectionLost
+// or ErrLost, or because its context ended with the session, so fn must be repeatable.
+// The second call follows at once. Before later calls Do waits for increasing times, with
+// jitter. fn's context ends with ctx and with the session.
 //
-// Do returns any other result of fn as it is. It fails with ErrClosed when the
-// Manager is closed, and with the error of ctx when ctx ends; both are joined with
-// fn's last error, or with the error of the session if fn's context had ended with the
-// session. Manager.Close waits for fn while the session is proven alive.
+// Do returns any other result of fn unchanged. Do returns ErrClosed when the Manager is
+// closed, and the error of ctx when ctx ends. Both are joined with fn's last error, or
+// with the error of the session if fn's context had ended with the session. Manager.Close
+// waits for fn while the session is proven alive.
 func (m *Manager) Do(ctx context.Context, fn func(context.Context, *Session) error) error {
 	return m.Retry(ctx, func(s *Session) error { return run(ctx, s, fn) })
 }
 
-// Retry is Do for primitives that are built on this package: fn goes by its
-// caller's context, and Close does not wait for fn.
+// Retry is like Do, for primitives that build on this package. fn uses its caller's
+// context, and Close does not wait for fn.
 func (m *Manager) Retry(ctx context.Context, fn func(*Session) error) error {
 	var last error
 	for round := 0; ; round++ {
@@ -39,8 +38,8 @@ func (m *Manager) Retry(ctx context.Context, fn func(*Session) error) error {
 			return last
 		}
 		if ClassOf(last) == ClassCancelled {
-			// A context of this session has ended, and ctx has not. A caller must not
-			// take the one for the other.
+			// A context of this session has ended, and ctx has not. The caller must not
+			// take the end of the one context for the end of the other.
 			last = s.Err()
 		}
 		if time.Since(began) > maxBackoff {
@@ -49,8 +48,8 @@ func (m *Manager) Retry(ctx context.Context, fn func(*Session) error) error {
 	}
 }
 
-// joined adds the last error of a function to the error that ended its repetition,
-// unless both say that the Manager was closed.
+// joined joins the last error of a function with the error that ended its repetition,
+// unless both report that the Manager was closed.
 func joined(err, last error) error {
 	if last == nil || ClassOf(err) == ClassClosed && ClassOf(last) == ClassClosed {
 		return err
@@ -58,8 +57,8 @@ func joined(err, last error) error {
 	return errors.Join(err, last)
 }
 
-// another reports whether a function that returned err should be called again. If
-// ctx has ended, Session says so before that.
+// another reports whether a function that returned err should be called again. If ctx has
+// ended, Session reports that before the next call.
 func another(ctx context.Context, s *Session, err error) bool {
 	class := ClassOf(err)
 	if class == ClassCancelled {

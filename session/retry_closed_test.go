@@ -11,9 +11,9 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// The end of the Manager is not reported as the end of the caller's context, although
-// the context that Do gives to its function ends with the Manager's session. To see this
-// test fail, drop the statement of Manager.Retry that replaces the last error.
+// The end of the Manager is not reported as the end of the caller's context, although the context that Do gives to
+// its function ends with the Manager's session. To see this test fail, remove the statement of Manager.Retry that
+// replaces the last error.
 func TestDoTellsTheEndOfTheManagerFromThatOfItsContext(t *testing.T) {
 	for name, first := range map[string]func(srv *zksynctest.Server, id int64){
 		"closed": func(*zksynctest.Server, int64) {},

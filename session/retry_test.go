@@ -51,8 +51,8 @@ func TestRetryDoesNotSpin(t *testing.T) {
 	}
 }
 
-// A function that fails with the cause of its caller's context is not called again
-// after that context has ended, whatever the cause wraps.
+// A function that fails with the cause of its caller's context is not called again after that context has ended,
+// regardless of the errors that the cause wraps.
 func TestRetryLooksAtCtxFirst(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -74,8 +74,7 @@ func TestRetryLooksAtCtxFirst(t *testing.T) {
 	})
 }
 
-// A function whose context ended with the session is called again, also if it
-// returns no more than the error of that context.
+// A function whose context ended with the session is called again, even if it returns only the error of that context.
 func TestDoAfterTheEndOfTheSession(t *testing.T) {
 	for name, result := range map[string]func(context.Context) error{
 		"the error of ctx": context.Context.Err,
@@ -104,8 +103,8 @@ func TestDoAfterTheEndOfTheSession(t *testing.T) {
 	}
 }
 
-// The pauses of Retry begin anew after a function that has run for long, so that a session that is lost every hour
-// delays nothing.
+// The pauses of Retry start again from the beginning after a function that has run for long, so that a session that
+// is lost every hour delays nothing.
 func TestRetryForgetsOldFailures(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -130,8 +129,8 @@ func TestRetryForgetsOldFailures(t *testing.T) {
 	})
 }
 
-// Connect returns when its ctx ends, also while a server that hangs is being given
-// up, and leaves nothing behind.
+// Connect returns when its ctx ends, also while it closes the connection to a server that hangs, and leaves nothing
+// behind.
 func TestConnectReturnsWithItsContext(t *testing.T) {
 	for _, trouble := range []string{"the handshake hangs", "the server is frozen", "nothing is reachable", "nothing is answered after the handshake"} {
 		t.Run(trouble, func(t *testing.T) {

@@ -9,30 +9,28 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// A SASLMechanism authenticates this client on each connection to a server; see
-// WithSASL. DigestMD5 is built in, and the module examples/kerberos has Kerberos, by
-// gokrb5. Several goroutines may call the methods at the same
-// time. If the mechanism has a method String, the result names the client in errors
-// about permissions.
+// A SASLMechanism authenticates this client on each connection to a server; see WithSASL.
+// This package has DigestMD5. The module examples/kerberos has Kerberos, with gokrb5.
+// Several goroutines may call the methods at the same time. If the mechanism has a method
+// String, errors about permissions name the client by its result.
 type SASLMechanism interface {
 	// Start begins the exchange for a new connection to server, a "host:port" of the
-	// connection string. It may ask other services, bounded by ctx. initial is the
-	// first token for the server; mechanisms in which the server begins return none.
+	// connection string. Start may send requests to other services, bounded by ctx.
+	// initial is the first token for the server, or nil if the server begins.
 	Start(ctx context.Context, server string) (exchange SASLExchange, initial []byte, err error)
 }
 
-// A SASLExchange is the authentication of one connection. It is used by one
-// goroutine.
+// A SASLExchange is the authentication of one connection. One goroutine uses it.
 type SASLExchange interface {
-	// Next takes a token of the server and returns the next one for the server, or
-	// nil if there is none. done reports that the server needs nothing more from the
-	// client and has proven what the mechanism wants proven. Next must not block.
+	// Next handles a token of the server and returns the next token for the server, or
+	// nil. done reports that the server needs no further token and has proven its
+	// identity as far as the mechanism requires. Next must not block.
 	Next(challenge []byte) (response []byte, done bool, err error)
 }
 
-// DigestMD5 is the SASL mechanism of that name (RFC 2831), which ZooKeeper servers
-// offer with a DigestLoginModule in their JAAS configuration. The password does not
-// travel, and the server proves that it knows the password, too. The mechanism encrypts
+// DigestMD5 returns the SASL mechanism DIGEST-MD5 (RFC 2831). ZooKeeper servers offer
+// this mechanism with a DigestLoginModule in their JAAS configuration. The password is
+// not sent, and the server proves that it knows the password, too. The mechanism encrypts
 // nothing and is regarded as weak: use TLS with it.
 func DigestMD5(user, password string) SASLMechanism { return &digestMD5{user, password} }
 
@@ -52,11 +50,12 @@ var errNoSASL = errors.New("the server offers no SASL: it has no JAAS configurat
 // A saslState is the authentication of one connection.
 type saslState struct {
 	exchange SASLExchange
-	token    []byte // the next one for the server
-	done     bool   // no other token follows
+	token    []byte // the next token for the server
+	done     bool   // no further token follows
 }
 
-// startSASL begins the authentication of a connection; nil without a mechanism.
+// startSASL begins the authentication of a connection. It returns nil without a
+// mechanism.
 func startSASL(ctx context.Context, mechanism SASLMechanism, server string) (*saslState, error) {
 	if mechanism == nil {
 		return nil, nil
@@ -74,11 +73,11 @@ func startSASL(ctx context.Context, mechanism SASLMechanism, server string) (*sa
 	return &saslState{exchange: exchange, token: token}, nil
 }
 
-// record is the next request to the server.
+// record builds the record of the next request.
 func (a *saslState) record() []byte { return wire.Encoder(nil).Buffer(a.token) }
 
-// answer takes the answer of the server to the newest token. more reports that there
-// is another token to send.
+// answer handles the server's answer to the newest token. more reports that there is
+// another token to send.
 func (a *saslState) answer(code int32, body []byte) (more bool, err error) {
 	d := wire.Decoder{B: body}
 	challenge := d.Buffer()
@@ -100,7 +99,7 @@ func (a *saslState) answer(code int32, body []byte) (more bool, err error) {
 	return a.token != nil, nil
 }
 
-// authenticateOn authenticates a connection on which nothing else is under way.
+// authenticateOn authenticates a connection that carries no other requests.
 func (a *saslState) authenticateOn(l wire.Lockstep) error {
 	for more := true; more; {
 		code, body, err := l.Do(wire.OpSASL, a.record())

@@ -60,7 +60,7 @@ func withSASL(t *testing.T, required bool, test func(t *testing.T, srv saslServe
 	})
 }
 
-// connectSASL connects within a bound, so that a refusal that is waited for shows.
+// connectSASL connects within a time limit, so that the test shows a refusal for which Connect waits.
 func connectSASL(t *testing.T, address string, opts ...session.Option) (*session.Manager, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -74,10 +74,10 @@ func connectSASL(t *testing.T, address string, opts ...session.Option) (*session
 	return m, err
 }
 
-// A client that authenticates by DIGEST-MD5 has the identity sasl:user on each
-// connection ahead of its requests, znodes are its own by default, sasl ACLs hold, and
-// a wrong password ends Connect with ErrAuthFailed. Breaks if introduce calls greet
-// first, or if the hash of a text is not in ISO 8859-1 where it can be.
+// A client that authenticates by DIGEST-MD5 has the identity sasl:user on each connection before its requests, owns
+// the znodes that it creates by default, is bound by sasl ACLs, and cannot Connect with a wrong password
+// (ErrAuthFailed). Breaks if introduce calls greet first, or if the hash of a text is not in ISO 8859-1 where it can
+// be.
 func TestSASL(t *testing.T) {
 	withSASL(t, false, func(t *testing.T, srv saslServer) {
 		ctx := t.Context()
@@ -177,8 +177,8 @@ func (m steps) Start(context.Context, string) (session.SASLExchange, []byte, err
 }
 func (m steps) Next(challenge []byte) ([]byte, bool, error) { return m.next(challenge) }
 
-// An error of a mechanism ends Connect: at once if the mechanism does not accept what
-// the server says, and with ctx if it cannot begin, because that may heal.
+// An error of a mechanism ends Connect: at once if the mechanism does not accept the server's token, and with ctx if
+// the mechanism cannot begin, because that may heal.
 func TestAMechanismThatFails(t *testing.T) {
 	srv := zksynctest.Start(t, zksynctest.WithConfig(zkserver.Config{SASLUsers: saslUsers}))
 	ours := errors.New("the server is not who it claims to be")

@@ -10,23 +10,23 @@ import (
 	"go.uber.org/zap"
 )
 
-// servers is the ensemble as the connection string names it. The next attempt
-// goes to the server that has failed longest ago, so a dead server is tried last.
+// servers holds the servers of the connection string. The next attempt goes to the server
+// that failed longest ago, so a dead server is tried last.
 type servers struct {
 	mu    sync.Mutex
 	all   []string
-	turns []uint64 // when each failed last, in attempts; 0 is never
+	turns []uint64 // the number of the attempt at which each server failed last; 0 if never
 	turn  uint64
 	tries map[string]*tries
 }
 
-// tries is the account of one server since a connection was last in use.
+// tries is the record of one server since a connection was last in use.
 type tries struct {
 	failures int
 	err      error     // of the newest failure
-	mistake  *mistake  // why err is no accident, nil if it may be one
+	mistake  *mistake  // the mistake behind err; nil if err may be an accident
 	probed   bool      // a probe has found mistake
-	asked    time.Time // when the handshake was sent that is unanswered; zero if there is none
+	asked    time.Time // when the unanswered handshake was sent; zero if there is none
 }
 
 func newServers(addresses []string) *servers {
@@ -47,7 +47,7 @@ func (v *servers) next() string {
 	return v.all[best]
 }
 
-// account returns the account of a server; v.mu is held.
+// account returns the record of a server; v.mu is held.
 func (v *servers) account(server string) *tries {
 	t := v.tries[server]
 	if t == nil {
@@ -57,14 +57,15 @@ func (v *servers) account(server string) *tries {
 	return t
 }
 
-// asking notes that a handshake with the server has begun.
+// asking records that a handshake with the server has begun.
 func (v *servers) asking(server string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.account(server).asked = time.Now()
 }
 
-// failed notes a failure, and reports whether it is a mistake that was not known.
+// failed records a failure. It returns the mistake behind the failure if the mistake is
+// new.
 func (v *servers) failed(server string, err error) (found *mistake) {
 	mistake := mistakeOf(err)
 	v.mu.Lock()
@@ -80,7 +81,7 @@ func (v *servers) failed(server string, err error) (found *mistake) {
 		found = mistake
 	}
 	if t.probed && isSilent(err) {
-		mistake = t.mistake // err says less
+		mistake = t.mistake // err shows less than the probe did
 	} else {
 		t.probed = false
 	}
@@ -89,7 +90,7 @@ func (v *servers) failed(server string, err error) (found *mistake) {
 	return found
 }
 
-// explain notes the mistake that a probe has found behind the failures of a server.
+// explain records the mistake that a probe has found behind the failures of a server.
 func (v *servers) explain(server string, m *mistake) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -97,15 +98,15 @@ func (v *servers) explain(server string, m *mistake) {
 	t.mistake, t.probed = m, true
 }
 
-// working notes that a connection is in use: earlier failures are of no interest.
+// working records that a connection is in use, and so deletes the earlier failures.
 func (v *servers) working() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	clear(v.tries)
 }
 
-// mistaken reports whether every server has failed because of a mistake that
-// waiting does not heal.
+// mistaken reports whether every server has failed because of a mistake that waiting does
+// not remove.
 func (v *servers) mistaken() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -117,9 +118,9 @@ func (v *servers) mistaken() bool {
 	return true
 }
 
-// unexplained returns the servers that accept connections and do not say why they
-// are of no use. It returns none while a server was not tried at all, because that
-// server may be all right.
+// unexplained returns the servers that accept connections and do not show why they cannot
+// be used. It returns none while a server was not tried at all, because that server may
+// work.
 func (v *servers) unexplained() (list []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -136,7 +137,7 @@ func (v *servers) unexplained() (list []string) {
 	return list
 }
 
-// report says in a line for each server what came of the attempts.
+// report returns a line for each server with the outcome of the attempts.
 func (v *servers) report() []string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -182,7 +183,7 @@ func (v *servers) errors() (errs []error) {
 	return errs
 }
 
-// roundTime shortens a duration for people.
+// roundTime rounds a duration for readers.
 func roundTime(d time.Duration) time.Duration {
 	switch {
 	case d >= time.Minute:
@@ -193,7 +194,7 @@ func roundTime(d time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-// serverFailed notes that a connection to a server failed or ended.
+// serverFailed records that a connection to a server failed or ended.
 func (m *shared) serverFailed(server string, err error) {
 	if found := m.servers.failed(server, err); found != nil && found.lasting {
 		m.cfg.log.Warn("server cannot be used", zap.String("server", server), zap.Error(err), zap.String("hint", found.hint))
@@ -201,8 +202,8 @@ func (m *shared) serverFailed(server string, err error) {
 	}
 }
 
-// giveUpIfMistaken ends Connect if no server of the list can be used, for reasons
-// that waiting does not remove.
+// giveUpIfMistaken ends Connect if no server of the list can be used, for reasons that
+// waiting does not remove.
 func (m *shared) giveUpIfMistaken() {
 	if !m.everConnected.Load() && m.servers.mistaken() {
 		m.giveUp(fmt.Errorf("%w: %w", ErrMisconfigured, m.tried()))
@@ -217,7 +218,7 @@ func (m *shared) giveUp(err error) {
 	})
 }
 
-// tried says what came of the attempts to connect to the servers.
+// tried returns an error with the outcome of the attempts to connect to the servers.
 func (m *shared) tried() error {
 	return &triedError{strings.Join(m.servers.report(), "; "), m.servers.errors()}
 }

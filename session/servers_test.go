@@ -45,8 +45,8 @@ func TestConnectionStrings(t *testing.T) {
 	}
 }
 
-// An accepted connection string names hosts and ports that can be dialed, and parses to the same result when it is put
-// together again.
+// An accepted connection string names hosts and ports that can be dialed, and parses to the same result when it is
+// put together again.
 func FuzzConnectionStrings(f *testing.F) {
 	for _, seed := range []string{"zk1", "zk1:2181,zk2:2182/app", "[::1]:1/x", "a,b,c", "/x", "::1", "zk1:99999", "[fe80::1%a]:1"} {
 		f.Add(seed)

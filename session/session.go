@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// A Session is one ZooKeeper session, over however many connections it takes.
-// Every operation is bound to it: what is asked of one Session never happens
-// under another. When it is lost it stays lost, and Manager.Session gives the
-// next. All methods may be called from any goroutine.
+// A Session is one ZooKeeper session, over as many connections as necessary. Every
+// operation is bound to its Session: a request that was made under one Session never runs
+// under another. A lost Session stays lost, and Manager.Session returns the next one. All
+// methods may be called from any goroutine.
 type Session struct {
 	m        *shared
 	setState func(State)
@@ -25,10 +25,10 @@ type Session struct {
 	keeper   *keeper
 	janitor  janitor
 
-	hold    context.Context // what Context returns
+	hold    context.Context // the result of Context
 	end     endNotice
 	ended   sync.Once
-	remains bool // the server may still have the session; valid once gate.over has ended
+	remains bool // the server may still have the session; valid when gate.over has ended
 
 	seenZxid  atomic.Int64 // the newest zxid in an answer
 	eventZxid atomic.Int64 // every event of ours up to this zxid has arrived
@@ -48,28 +48,27 @@ func newSession(m *shared, setState func(State)) *Session {
 	return s
 }
 
-// ID is the session id that the server gave, as EphemeralOwner shows it.
+// ID returns the id that the server gave the session, as in EphemeralOwner.
 func (s *Session) ID() int64 { return s.id }
 
-// Timeout is the session timeout as negotiated with the servers: the shortest
-// that any of them has granted this session. It may differ from the one asked for.
-// A connection whose server grants less than 100 ms is not used, and more than 24 hours
-// count as 24 hours.
+// Timeout returns the negotiated session timeout: the shortest that any server has
+// granted this session. It may differ from WithTimeout. A connection whose server grants
+// less than 100 ms is not used, and more than 24 hours count as 24 hours.
 func (s *Session) Timeout() time.Duration { return s.leases.timeout() }
 
-// Context ends when the session is lost or the Manager closed, with a cause
-// that wraps ErrLost or ErrClosed; while something is held (see Lease), no
-// later than Deadline.
+// Context returns a context that ends when the session is lost or the Manager closed,
+// with a cause that wraps ErrLost or ErrClosed. While a Lease is held, the context ends
+// at the Deadline at the latest.
 func (s *Session) Context() context.Context { return s.hold }
 
-// Done is Context().Done().
+// Done returns Context().Done().
 func (s *Session) Done() <-chan struct{} { return s.hold.Done() }
 
-// Err is nil while the session may live, and then why it does not.
+// Err returns nil while the session may live, and otherwise the reason why it ended.
 func (s *Session) Err() error { return context.Cause(s.hold) }
 
-// Connection is the number of the connection that requests go over at present,
-// zero while there is none. See Watch.
+// Connection returns the number of the connection that carries requests at present, or
+// zero if there is none. See Watch.
 func (s *Session) Connection() uint64 {
 	if w := s.gate.current(); w != nil {
 		return w.Number
@@ -77,11 +76,11 @@ func (s *Session) Connection() uint64 {
 	return 0
 }
 
-// Deadline is until when the session is proven alive: no server ends it before,
-// unless an administrator does. The Deadline moves on when a transaction of the session is
-// answered, and passes while the session has no transactions. While a Lease is
-// held it is kept ahead, and the Session's context ends if it passes. It is the
-// zero time before the first transaction.
+// Deadline returns the time until which the session is proven alive: no server ends the
+// session earlier, unless an administrator does. The Deadline moves on when a transaction
+// of the session is answered, and passes while the session makes no transactions. While a
+// Lease is held, the session keeps the Deadline ahead, and the Session's context ends if
+// the Deadline passes. Before the first transaction the Deadline is the zero time.
 func (s *Session) Deadline() time.Time { return s.leases.deadline() }
 
 // Lease opens a lease.
@@ -90,13 +89,13 @@ func (s *Session) Lease() *Lease {
 	return &Lease{v: &s.leases}
 }
 
-// NotifyEnd has f called once, with the cause, when the Session's Context ends: before
-// the session is closed on the server, and so before anybody else can be granted what
-// this session holds. context.AfterFunc does not promise that, since it calls its
-// function in another goroutine. f must not block, and must not call NotifyEnd. After
-// stop, f is not called any more unless it is being called.
+// NotifyEnd registers f to be called once, with the cause, when the Session's Context
+// ends. f returns before the session is closed on the server, and so before any other
+// client can be granted a hold of this session. context.AfterFunc does not promise that,
+// because it calls its function in another goroutine. f must not block, and must not call
+// NotifyEnd. After stop, f is not called any more. A call that has begun continues.
 //
-// If the Context has ended already, NotifyEnd fails with its cause and does not call f.
+// If the Context has ended already, NotifyEnd returns its cause and does not call f.
 func (s *Session) NotifyEnd(f func(cause error)) (stop func(), err error) {
 	stop, ok := s.end.add(f)
 	if !ok {
@@ -105,8 +104,8 @@ func (s *Session) NotifyEnd(f func(cause error)) (stop func(), err error) {
 	return stop, nil
 }
 
-// Busy delays Manager.Close, though not beyond the Deadline, until done is
-// called: for work that should end in order. It fails once the session is over.
+// Busy delays Manager.Close until done is called, but not beyond the Deadline. Use it for
+// work that should end in order. Busy returns an error if the session is over.
 func (s *Session) Busy() (done func(), err error) {
 	if err := s.gate.hold(); err != nil {
 		return nil, err
@@ -114,11 +113,11 @@ func (s *Session) Busy() (done func(), err error) {
 	return sync.OnceFunc(s.gate.leave), nil
 }
 
-// Pause waits before an attempt is repeated that failed because of something other
-// than load, and returns at once in the rounds 0 and 1: the way to a new connection
-// has pauses of its own. Later pauses grow to a second, with jitter, in case that
-// the attempt itself breaks the connection, or that the answers contradict each
-// other. It fails when ctx or the session ends.
+// Pause waits before a failed attempt is repeated, if load is not the reason of the
+// failure. In the rounds 0 and 1 it returns at once, because a reconnect has its own
+// pauses. Later pauses grow to a second, with jitter, in case the attempt itself breaks
+// the connection or the answers contradict each other. Pause returns an error when ctx or
+// the session ends.
 func (s *Session) Pause(ctx context.Context, round int) error {
 	return s.requests.pause(ctx, round)
 }
@@ -128,31 +127,31 @@ func (s *Session) StartWait(op, path string, reason func(context.Context) error)
 	return s.m.StartWait(op, path, reason)
 }
 
-// Discard removes a znode in the background, whatever its version. It is repeated
-// over lost connections, and when the server refuses it for a transient or an
-// unknown reason. The channel is closed when the znode is gone, when the session is
-// over, or when the server has refused the removal for good, which is logged.
+// Discard removes a znode in the background, regardless of its version. The removal is
+// repeated over lost connections, and when the server refuses it for a transient or an
+// unknown reason. The channel is closed when the znode is gone, when the session is over,
+// or when the server has refused the removal for good, which is logged.
 func (s *Session) Discard(path string) <-chan struct{} {
 	return s.janitor.discard(&chore{paths: []string{path}})
 }
 
-// DiscardOwn is Discard for an ephemeral of this session that holds certain data, or
-// any data if data is nil. It leaves a znode of the same name alone that has another
-// owner or other data.
+// DiscardOwn is like Discard, for an ephemeral of this session with the given data, or
+// with any data if data is nil. It does not touch a znode of the same name that has
+// another owner or other data.
 func (s *Session) DiscardOwn(path string, data []byte) <-chan struct{} {
 	return s.janitor.discard(&chore{paths: []string{path}, own: true, data: bytes.Clone(data)})
 }
 
-// lose ends the session for everyone, once. It does not block. remains says
-// whether the server may still have it.
+// lose ends the session, once. It does not block. remains reports whether the server may
+// still have the session.
 func (s *Session) lose(why error, remains bool) {
 	s.ended.Do(func() {
 		s.gate.lose(why)
 		s.remains = remains && s.known.Load()
 		s.leases.endHolds(why) // before the functions of NotifyEnd end their leases
 		s.end.notify(why)
-		// Before gate.over ends, which makes the Manager go on to the next session
-		// and listen to this one no more.
+		// Before gate.over ends: its end makes the Manager open the next session, and the
+		// Manager then ignores the states of this session.
 		s.setState(Lost)
 		s.gate.end(why)
 		s.janitor.close()
@@ -161,8 +160,8 @@ func (s *Session) lose(why error, remains bool) {
 	})
 }
 
-// close ends the session in order: it takes no new requests, waits for the
-// requests under way, and closes the session on the server.
+// close closes the session in order: it refuses new requests, waits for the requests in
+// flight, and closes the session on the server.
 func (s *Session) close(why error) {
 	idle := s.gate.close(why)
 	s.leases.endHolds(why) // before the functions of NotifyEnd end their leases

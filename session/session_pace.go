@@ -2,24 +2,23 @@ package session
 
 import "time"
 
-// A sessionPace decides on the pause before the next session. There is none after a
-// session that lived. Sessions that end young have pauses that grow like those between
-// connections: a server that ends every session at once would be asked for new ones
-// as fast as it can give them. A young session that has answered a caller counts an
-// eighth, because clients that lose their sessions to a storm of restarts must not be
-// slow to come back.
+// A sessionPace determines the pause before the next session. After a long session there
+// is none. After short sessions the pauses grow like the pauses between connections,
+// because a client must not flood a server that ends every session at once. A short
+// session that has answered a caller counts an eighth, because clients that lose their
+// sessions to a storm of restarts must come back soon.
 type sessionPace struct{ guilt int }
 
 const (
 	guiltOfYoung  = 8 // a round of backoff
 	guiltOfUseful = 1
 
-	// A session is young for its timeout, but within these bounds.
+	// A session is young for the time of its timeout, within these bounds.
 	leastYouth = maxBackoff
 	mostYouth  = 30 * time.Second
 )
 
-// after returns the pause behind s, which has ended.
+// after returns the pause after the end of s.
 func (p *sessionPace) after(s *Session) time.Duration {
 	youth := min(max(s.Timeout(), leastYouth), mostYouth)
 	switch {

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// shared is what a Manager has in common with its Sessions.
+// shared is the part of a Manager that its Sessions use.
 type shared struct {
 	cfg     config
 	records records
@@ -19,29 +19,29 @@ type shared struct {
 	cancel context.CancelCauseFunc
 
 	connections   atomic.Uint64
-	requests      atomic.Uint64 // that are over
+	requests      atomic.Uint64 // number of finished requests
 	removeWatches feature
 	containers    feature
 	multiReads    feature
-	holds         atomic.Bool // a session has ever held something or waited to
+	holds         atomic.Bool // a session has ever held or waited for something
 
 	everConnected atomic.Bool
-	hopeless      chan struct{} // closed when Connect should not wait any longer
+	hopeless      chan struct{} // closed when Connect should stop waiting
 	hopelessOnce  sync.Once
-	hopelessErr   error // why; valid once hopeless is closed
+	hopelessErr   error // the reason; valid when hopeless is closed
 
 	waits     waits
 	lines     lineLimit // of connections and new sessions
-	lostLines lineLimit // of lost sessions, which the lines of an outage must not hide
+	lostLines lineLimit // of lost sessions, which the lines of an outage must not suppress
 	zkLines   lineLimit // of go-zookeeper
 
-	// manager is the Manager, as far as a Session knows it.
+	// manager is the Manager, with the methods that a Session uses.
 	manager interface {
 		State() State
-		offline() error // why a call has to wait for a connection
+		offline() error // the reason why a call has to wait for a connection
 	}
 }
 
-// full is a path as the server knows it, and strip is the inverse.
+// full returns the path with the chroot, and strip is the inverse.
 func (m *shared) full(path string) string  { return m.records.chroot.full(path) }
 func (m *shared) strip(path string) string { return m.records.chroot.strip(path) }

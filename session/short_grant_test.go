@@ -9,9 +9,9 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A hold ends at once when a reconnect grants a session timeout that is too short to
-// live with, because the server counts that timeout from then on. To see this test fail,
-// remove the case of Session.shakeHands for a known session with such a timeout.
+// A hold ends at once when a reconnect grants a session timeout that is too short to use, because the server counts
+// that timeout from then on. To see this test fail, remove the case of connection.Connected for a known session with
+// such a timeout.
 func TestAShortGrantAtAReconnectEndsTheHold(t *testing.T) {
 	for _, short := range []int32{99, 1, 0, -1} {
 		bounds.Bubble(t, func(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// signal leaves a value in a channel that has a buffer of one, unless there is one.
+// signal puts a value into a channel with a buffer of one, unless the buffer is full.
 func signal(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
@@ -29,8 +29,8 @@ func isClosed(ch <-chan struct{}) bool {
 	}
 }
 
-// sleep returns after d, or with an error when ctx ends, or with the cause of end when
-// that ends.
+// sleep returns nil after d. It returns an error when ctx ends, and the cause of end when
+// end ends.
 func sleep(ctx context.Context, d time.Duration, end context.Context) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

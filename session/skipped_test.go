@@ -10,8 +10,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// An answer that is lost on a live connection is noticed as soon as a later request is answered, and its outcome is
-// found out on the next connection.
+// An answer that is lost on a live connection is noticed as soon as a later request is answered, and the next
+// connection determines its outcome.
 func TestALostAnswerIsMissed(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)

@@ -8,7 +8,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// WithSlog is WithLogger for a logger of log/slog. The last of the two options counts.
+// WithSlog is like WithLogger, for a logger of log/slog. The last of the two options
+// counts.
 func WithSlog(log *slog.Logger) Option {
 	return func(c *config) error {
 		if log == nil {
@@ -19,7 +20,7 @@ func WithSlog(log *slog.Logger) Option {
 	}
 }
 
-// A slogCore passes entries of zap on to a handler of slog.
+// A slogCore passes entries of zap to a handler of slog.
 type slogCore struct {
 	handler slog.Handler
 }
@@ -63,8 +64,8 @@ func (c *slogCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 
 func (c *slogCore) Sync() error { return nil }
 
-// slogAttrs converts fields in their order. Each is encoded by zap, so that every kind
-// of field keeps its value.
+// slogAttrs converts fields in their order. zap encodes each field, so that every kind of
+// field keeps its value.
 func slogAttrs(fields []zapcore.Field) []slog.Attr {
 	attrs := make([]slog.Attr, 0, len(fields))
 	for _, f := range fields {

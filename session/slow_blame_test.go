@@ -62,7 +62,7 @@ func TestEventsAfterALateReconnectCostNoHold(t *testing.T) {
 	})
 }
 
-// squeeze has the answers to setWatches leave with a speed.
+// squeeze makes the server send the answers to setWatches at a speed.
 func squeeze(answer func(p *hostilePeer, xid, op int32, body []byte) bool, speed int) func(p *hostilePeer, xid, op int32, body []byte) bool {
 	return func(p *hostilePeer, xid, op int32, body []byte) bool {
 		if op != 101 {
@@ -79,9 +79,8 @@ func squeeze(answer func(p *hostilePeer, xid, op int32, body []byte) bool, speed
 	}
 }
 
-// Many answers of 100 ms each, in a queue that is longer than the session timeout, end
-// none of their reads, and cost no hold. To see this test fail, remove the first case of
-// keeper.guiltOf.
+// Many answers of 100 ms each, in a queue that is longer than the session timeout, end none of their reads, and cost
+// no hold. To see this test fail, remove the first case of keeper.guiltOf.
 func TestAReadIsNotBlamedForOthers(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		h := &hostileServer{answer: func(p *hostilePeer, xid, op int32, body []byte) bool {
@@ -106,7 +105,7 @@ func TestAReadIsNotBlamedForOthers(t *testing.T) {
 	})
 }
 
-// A queue of answers that arrive whole costs no hold, and ends no read.
+// A queue of answers that arrive complete costs no hold, and ends no read.
 func TestAHoldSurvivesAQueueOfSmallAnswers(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		h := &hostileServer{answer: func(p *hostilePeer, xid, op int32, body []byte) bool {
@@ -136,7 +135,7 @@ func TestAHoldSurvivesAQueueOfSmallAnswers(t *testing.T) {
 func TestThreeOutagesAreNoSlowAnswer(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		var outages atomic.Int32
-		var silent sync.Map // the peers behind an outage
+		var silent sync.Map // the peers that an outage has silenced
 		h := &hostileServer{answer: func(p *hostilePeer, xid, op int32, body []byte) bool {
 			if _, dead := silent.Load(p); dead {
 				return true
@@ -144,7 +143,7 @@ func TestThreeOutagesAreNoSlowAnswer(t *testing.T) {
 			if !aboutBig(op, body) || outages.Add(1) > 3 {
 				return false
 			}
-			p.raw(data(xid, 1000)[:500]) // and then nothing, for ever
+			p.raw(data(xid, 1000)[:500]) // and then nothing more
 			silent.Store(p, true)
 			return true
 		}}

@@ -1,17 +1,17 @@
 package session
 
-// State is what a Manager can say about its session.
+// State is the state of a Manager's session.
 type State uint8
 
 const (
-	// Connecting: there is no session yet, and one is being opened.
+	// Connecting: there is no session yet, and the Manager is opening one.
 	Connecting State = iota
-	// Connected: there is a session, and requests are answered.
+	// Connected: there is a session, and the servers answer requests.
 	Connected
-	// Suspended: the connection broke. The session may live; holders keep what
-	// they hold until Deadline.
+	// Suspended: the connection broke. The session may live. Holds continue until the
+	// Deadline.
 	Suspended
-	// Lost: the session is gone, and its ephemerals with it. Connecting follows.
+	// Lost: the session and its ephemerals are gone. Connecting follows.
 	Lost
 	// Closed: Close was called, or Connect has failed. Nothing follows.
 	Closed

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// States tells the present state, then each change. A slow reader gets the
-// newest state and misses those in between, but is always told of a Lost since
-// it last looked, and of Closed. The channel is closed when ctx ends, and behind
-// Closed when the Manager does.
+// States returns a channel that delivers the present state and then each change. A slow
+// reader gets the newest state, but Lost and Closed are never merged away. The channel
+// has a buffer of two. It is closed when ctx ends, and after Closed when the Manager
+// closes.
 func (m *Manager) States(ctx context.Context) <-chan State {
 	ch := make(chan State, maxUnseen)
 	m.mu.Lock()
@@ -29,15 +29,15 @@ func (m *Manager) States(ctx context.Context) <-chan State {
 	return ch
 }
 
-// State tells the present state.
+// State returns the present state.
 func (m *Manager) State() State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.state
 }
 
-// setState is called by sessions; one that is not the present one any more is
-// not listened to.
+// setState handles a state of session s. It ignores a session that is not the present
+// one.
 func (m *Manager) setState(s *Session, st State) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -46,7 +46,7 @@ func (m *Manager) setState(s *Session, st State) {
 	}
 }
 
-// publish is setState for callers that hold m.mu. Nothing follows Closed.
+// publish sets the state; m.mu is held. No state follows Closed.
 func (m *Manager) publish(st State) {
 	if m.state == Closed {
 		return

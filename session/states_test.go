@@ -98,8 +98,8 @@ func TestSlowReaderOfStates(t *testing.T) {
 	})
 }
 
-// Readers that keep up or fall behind at random see transitions that exist,
-// end with Closed, and see one Lost at least if there was one.
+// Readers that keep up or fall behind at random see only possible transitions, end with Closed, and see at least one
+// Lost if there was one.
 func TestStatesUnderQuickChanges(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -170,7 +170,7 @@ func TestStatesEndWithTheirContext(t *testing.T) {
 	})
 }
 
-// onMessage is a logger that calls f for every message, where it is logged.
+// onMessage is a logger that calls f for every message, in the goroutine that logs.
 func onMessage(f func(msg string)) *zap.Logger {
 	core := zapcore.NewNopCore()
 	return zap.New(hooked{core, f})

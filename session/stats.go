@@ -2,25 +2,25 @@ package session
 
 import "time"
 
-// Stats is what a Manager says about itself, for pages that people read and for
-// gauges. Counters count since Connect.
+// Stats is a snapshot of a Manager, for status pages and gauges. Counters count since
+// Connect.
 type Stats struct {
 	State       string        `json:"state"`
 	Since       time.Time     `json:"since"`   // when the State began
-	Session     string        `json:"session"` // hexadecimal; empty before there is one
-	Server      string        `json:"server"`  // of the connection; empty while there is none
+	Session     string        `json:"session"` // hexadecimal; empty before the first session
+	Server      string        `json:"server"`  // of the connection; empty if there is none
 	Timeout     time.Duration `json:"timeout"` // as negotiated
 	Deadline    time.Time     `json:"deadline"`
 	Connections uint64        `json:"connections"` // connections that were opened
 	Lost        uint64        `json:"lost"`        // sessions that were lost
-	Requests    uint64        `json:"requests"`    // requests that are over
-	InFlight    int           `json:"inFlight"`    // requests that are not answered
-	Abandoned   int           `json:"abandoned"`   // of these, requests whose callers have gone
-	Held        int           `json:"held"`        // znodes that exclude others, or by which the process leads
+	Requests    uint64        `json:"requests"`    // finished requests
+	InFlight    int           `json:"inFlight"`    // requests without an answer
+	Abandoned   int           `json:"abandoned"`   // requests in flight whose callers have gone
+	Held        int           `json:"held"`        // znodes that exclude other clients, or by which the process leads
 	Watches     int           `json:"watches"`     // watches on the server
-	Waits       []WaitStats   `json:"waits"`       // calls that wait for others, the longest first
-	WaitCount   int           `json:"waitCount"`   // their number: Waits has at most 100
-	Servers     []string      `json:"servers"`     // while there is no connection: what came of the attempts
+	Waits       []WaitStats   `json:"waits"`       // calls that wait for others, the longest wait first
+	WaitCount   int           `json:"waitCount"`   // number of these calls: Waits has at most 100
+	Servers     []string      `json:"servers"`     // the outcome of the attempts to connect; only while there is no connection
 }
 
 // Stats returns the present state of m. It sends no requests.

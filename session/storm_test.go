@@ -26,7 +26,7 @@ var (
 // more than 90 s.
 const stormRound = 5000
 
-// A damager is a server whose answers are damaged in all the ways that bytes can be.
+// A damager is a server that damages its answers in every way in which bytes can be damaged.
 type damager struct {
 	hostileServer
 	armed atomic.Bool
@@ -80,22 +80,21 @@ func (d *damager) respond(p *hostilePeer, xid, op int32, _ []byte) bool {
 	case 9: // ended in the middle
 		p.raw(good[:1+d.intN(len(good)-1)])
 		p.hangUp()
-	case 10: // a count that is huge
+	case 10: // a huge count
 		at := 4 + d.intN(len(good)-7)
 		copy(good[at:], ints(1<<31-1-int32(d.intN(1<<20))))
 		p.raw(good)
-	case 11: // events of all kinds, for paths that nobody knows and for one that is watched
+	case 11: // events of all kinds, for unknown paths and for a watched path
 		path := []string{"/", "/a", "/none", ""}[d.intN(4)]
 		p.frame(ints(-1), longs(-1), ints(0, int32(d.intN(7)-1), 3, int32(len(path))), []byte(path))
 		p.raw(good)
-	case 12: // more than was asked for
+	case 12: // more than the request asked for
 		p.frame(good[4:], make([]byte, d.intN(1<<16)))
 	}
 	return true
 }
 
-// grantBadly answers every twentieth handshake with a session that is not ours, or a
-// timeout without sense.
+// grantBadly answers every twentieth handshake with the session of another client, or with an absurd timeout.
 func (d *damager) grantBadly(asked int64, timeout int32) (int64, int32) {
 	if asked == 0 {
 		d.sessions++
@@ -116,9 +115,9 @@ func (d *damager) grantBadly(asked int64, timeout int32) (int64, int32) {
 	return asked, 1<<31 - 1
 }
 
-// Whatever a server answers, no call panics or stays behind, nothing is left when the
-// Manager is closed, memory stays bounded, and a Manager on another server is served
-// as before. To see this test fail, have decoder.take trust its n. make storm-client sends 100,000 damaged answers.
+// For any answers of a server, no call panics or hangs, nothing is left when the Manager is closed, memory stays
+// bounded, and a Manager on another server is served as before. To see this test fail, make Decoder.take trust its n.
+// make storm-client sends 100,000 damaged answers.
 func TestAStormOfDamagedAnswers(t *testing.T) {
 	var before, now runtime.MemStats
 	runtime.GC()
@@ -138,7 +137,7 @@ func TestAStormOfDamagedAnswers(t *testing.T) {
 	if grown := int64(now.HeapAlloc) - int64(before.HeapAlloc); grown > 16<<20 {
 		t.Errorf("%d MB are left behind", grown>>20)
 	}
-	// An answer may be 256 MiB long, and is believed as far as its bytes arrive.
+	// An answer may be 256 MiB long, and only the bytes that arrive take memory.
 	if p := peak.Load() - min(peak.Load(), before.HeapAlloc); p > 256<<20 {
 		t.Errorf("the heap grew by %d MB", p>>20)
 	}
@@ -186,7 +185,7 @@ func storm(t *testing.T, srv *zksynctest.Server, seed uint64, answers int64, pea
 		peak.Store(max(peak.Load(), mem.HeapAlloc))
 	}
 	d.armed.Store(false)
-	// A server that has come to its senses is of use again.
+	// A server that answers correctly again is used again.
 	healed, done := context.WithTimeout(ctx, time.Minute)
 	defer done()
 	if err := m.Do(healed, func(ctx context.Context, s *session.Session) error { _, _, err := s.Get(ctx, "/"); return err }); err != nil {
@@ -198,7 +197,7 @@ func storm(t *testing.T, srv *zksynctest.Server, seed uint64, answers int64, pea
 	return d.count.Load()
 }
 
-// stormUses are what the callers in a storm do. Any error will do.
+// stormUses are the calls of a storm. Each call may return any error.
 var stormUses = []func(context.Context, *session.Manager, *session.Session){
 	func(ctx context.Context, _ *session.Manager, s *session.Session) { s.Get(ctx, "/a") },
 	func(ctx context.Context, _ *session.Manager, s *session.Session) { s.GetW(ctx, "/a") },

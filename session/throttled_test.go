@@ -18,8 +18,8 @@ const throttled = -127
 
 func notPing(op zkserver.Op) bool { return op.Code != zkserver.OpPing }
 
-// A request that is throttled is sent again until it is carried out, and the caller
-// does not notice. To see this test fail, have Session.try return every answer.
+// A request that is throttled is sent again until it is carried out, and the caller does not notice. To see this test
+// fail, make requester.try return every answer.
 func TestThrottledRequestsAreRepeated(t *testing.T) {
 	for name, call := range everyCall {
 		t.Run(name, func(t *testing.T) {
@@ -41,9 +41,8 @@ func TestThrottledRequestsAreRepeated(t *testing.T) {
 	}
 }
 
-// A request that is throttled all the time is sent more and more rarely, and given up
-// with ctx, with the session and with the Manager. It holds up nothing that is not
-// throttled, and is not carried out afterwards.
+// A request that is always throttled is sent at growing intervals, and ends with ctx, with the session and with the
+// Manager. It delays no other request, and is not carried out afterwards.
 func TestThrottledUntilTheEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -81,9 +80,8 @@ func TestThrottledUntilTheEnd(t *testing.T) {
 	})
 }
 
-// An answer that says neither that a request was carried out nor that it was not is
-// treated like a lost answer: a read is repeated, a protected create is looked up,
-// and any other write tells its caller.
+// An answer that leaves the outcome of its request open is treated like a lost answer: a read is repeated, a
+// protected create is looked up, and any other write reports this to its caller.
 func TestAnswersWithoutAnOutcome(t *testing.T) {
 	for _, code := range []int32{-4, -7, -122} {
 		for _, at := range []zkserver.Moment{zkserver.BeforeCommit, zkserver.AfterCommit} {

@@ -20,7 +20,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// selfSigned is a certificate for a host, and a pool that trusts it.
+// selfSigned returns a certificate for a host, and a pool that trusts it.
 func selfSigned(t *testing.T, host string) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -44,8 +44,8 @@ func selfSigned(t *testing.T, host string) (tls.Certificate, *x509.CertPool) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
-// WithTLS verifies the host of the connection string unless the configuration names another host, works with
-// WithDialer, and a certificate that the client does not accept ends Connect, with the reason. Breaks if mistakeOfTLS
+// WithTLS verifies the host of the connection string unless the configuration names another host, and works with
+// WithDialer. A certificate that the client does not accept ends Connect, with the reason. Breaks if mistakeOfTLS
 // takes such a certificate for a mistake that does not last.
 func TestTLS(t *testing.T) {
 	srv := zksynctest.Start(t)
@@ -62,7 +62,7 @@ func TestTLS(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	// The name of the connection string is what is verified.
+	// The client verifies the name in the connection string.
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
 		var d net.Dialer
 		return d.DialContext(ctx, network, tcp.Addr().String())
@@ -95,7 +95,7 @@ func TestTLS(t *testing.T) {
 				t.Errorf("%s: error %v, want one that says %q", name, err, test.fails)
 			}
 			if certificate {
-				mustBe(t, err, session.ErrMisconfigured) // ahead of the end of ctx
+				mustBe(t, err, session.ErrMisconfigured) // before the end of ctx
 			}
 			continue
 		}
@@ -142,7 +142,7 @@ func TestTLSOnARealServer(t *testing.T) {
 	if _, _, err := s.Get(t.Context(), "/secret"); err != nil {
 		t.Error(err)
 	}
-	// Within its second a busy machine may not come as far as the certificate.
+	// On a busy machine the handshake may not reach the certificate within the second.
 	const cause = "certificate signed by unknown authority"
 	for limit := time.Now().Add(30 * time.Second); ; {
 		_, err = session.Connect(timeoutContext(t, time.Second), e.TLSAddr(1), session.WithTLS(&tls.Config{RootCAs: x509.NewCertPool()}))

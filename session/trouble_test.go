@@ -15,15 +15,15 @@ import (
 
 var managers = flag.Int("managers", 20, "how many Managers TestManyManagersOnAServerInTrouble opens")
 
-// A trouble is a state of a server in which it is of no use.
+// A trouble is a state of a server in which no client can use the server.
 type trouble struct {
 	dial   func(*hostileServer) error // the error of every dial, before the server sees it
 	grant  func(asked int64, timeout int32) (int64, int32)
 	answer func(p *hostilePeer, xid, op int32, body []byte) bool
 }
 
-// What docs/operating.md promises of each client: connections in the worst second, with
-// three addresses, and in each second after the first ten.
+// The promises of docs/operating.md for each client with three addresses: connections in the worst second, and in
+// each second after the first ten.
 const (
 	worstSecond = 20
 	laterSecond = 3
@@ -76,10 +76,9 @@ func expired(asked int64, timeout int32) (int64, int32) {
 	return 0, 0
 }
 
-// However many clients a server in trouble has, each of them opens no more connections
-// and makes no more requests than docs/operating.md says, and the callers are served
-// within two seconds when the trouble is over. To see this test fail, remove the
-// limit of any pause.
+// For any number of clients of a server in trouble, each client opens no more connections and makes no more requests
+// than docs/operating.md promises, and the callers are served within two seconds after the trouble. To see this test
+// fail, remove the limit of any pause.
 func TestManyManagersOnAServerInTrouble(t *testing.T) {
 	for name, tr := range serverTroubles {
 		t.Run(name, func(t *testing.T) {
@@ -184,8 +183,7 @@ func perSecond(times []time.Time, began time.Time, seconds int) []int {
 	return counts
 }
 
-// rates returns the greatest count, and the mean of the counts behind the first ones,
-// for each of n clients.
+// rates returns, for each of n clients, the greatest count, and the mean of the counts after the first skip counts.
 func rates(counts []int, skip int, n float64) (worst, steady float64) {
 	sum := 0
 	for i, c := range counts {

@@ -46,7 +46,7 @@ func TestInvalidOptionsAreNamed(t *testing.T) {
 	mustBe(t, err, session.ErrInvalidServers)
 }
 
-// ChildNames has the names that Children has, and may be left early.
+// ChildNames returns the same names as Children, and a caller may stop before the last name.
 func TestChildNames(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		s := current(t, srv.Connect(t))
@@ -108,8 +108,8 @@ func TestInvalidArgumentsAreNamed(t *testing.T) {
 	})
 }
 
-// The largest request that WithMaxRequest allows goes through, and a request that is a byte larger is ErrTooLarge and
-// is not sent.
+// The largest request that WithMaxRequest allows is sent, and a request that is a byte larger is ErrTooLarge and is
+// not sent.
 func TestTooLargeRequests(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		dir := servers.Path(t)
@@ -227,8 +227,8 @@ func TestChroot(t *testing.T) {
 	})
 }
 
-// Data comes back as it was written, a Multi does all or nothing and says which operation failed, and an Error has the
-// operation and the path.
+// Data comes back as it was written, a Multi does all or nothing and reports the operation that failed, and an Error
+// has the operation and the path.
 func TestDataAndStats(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		ctx := t.Context()

@@ -9,41 +9,40 @@ import (
 	"go.uber.org/zap"
 )
 
-// epoch is the moment from which waits and leases count time: a Duration takes a third
-// of the memory of a Time, and a process may have tens of thousands of them.
+// epoch is the moment from which waits and leases count time. A Duration takes a third of
+// the memory of a Time, and a process may have tens of thousands of them.
 var epoch = time.Now()
 
-// firstReport is how long a call may wait before the reason is logged. Later
-// reports follow after twice as long each, and at least every maxReport.
+// firstReport is the time that a call may wait before the reason is logged. Later reports
+// follow after twice the time each, and at least every maxReport.
 const (
 	firstReport = 3 * time.Second
 	maxReport   = 5 * time.Minute
 )
 
-// A Wait is a call that waits for something that others decide about, as for a lock
-// that another client holds. The Manager logs the reason after three seconds and
-// then after times that grow to five minutes. Wait is for packages that are built on
-// this one.
+// A Wait is a call that waits for another client, for example for a lock that another
+// client holds. The Manager logs the reason after three seconds and then at intervals
+// that grow to five minutes. Packages that build on this package use it.
 type Wait struct {
 	m        *shared
 	op, path string
 	began    time.Duration // since epoch
 	reason   func(context.Context) error
 
-	prev, next *Wait // in waits, which guards them
+	prev, next *Wait // in waits; guarded by waits.mu
 
 	mu    sync.Mutex
-	timer *time.Timer // nil if nothing would be logged
+	timer *time.Timer // nil if nothing is logged
 	pause time.Duration
-	over  context.CancelFunc // ends a look-up of the reason; nil while there is none
+	over  context.CancelFunc // ends a look-up of the reason; nil if there is none
 	ended bool
 }
 
-// StartWait notes that the operation op on a path waits from now on, until Stop.
+// StartWait starts a wait of the operation op on a path. The wait lasts until Stop.
 //
-// reason returns what the call waits for. It may send requests to find out, bounded
-// by its context; with a context that has ended it returns what is known. It may be
-// called by several goroutines at a time, and must not call the Wait.
+// reason returns the thing that the call waits for. reason may send requests, bounded by
+// its context. If the context has ended, reason returns the facts that are known. Several
+// goroutines may call reason at the same time, and reason must not call the Wait.
 func (m *shared) StartWait(op, path string, reason func(context.Context) error) *Wait {
 	w := m.StartIdleWait(op, path, reason)
 	if m.cfg.log.Core().Enabled(zap.WarnLevel) {
@@ -54,8 +53,8 @@ func (m *shared) StartWait(op, path string, reason func(context.Context) error) 
 	return w
 }
 
-// StartIdleWait is StartWait for a wait that is no sign of a fault, however long it
-// takes, as for a message while a queue is empty: the reason is not logged.
+// StartIdleWait is like StartWait, for a wait that is no sign of a fault, regardless of
+// its length, for example for a message while a queue is empty. The reason is not logged.
 func (m *shared) StartIdleWait(op, path string, reason func(context.Context) error) *Wait {
 	w := &Wait{m: m, op: op, path: path, began: time.Since(epoch), reason: reason, pause: firstReport}
 	m.waits.add(w)
@@ -91,14 +90,14 @@ func (w *Wait) stop(cancelled bool) {
 	}
 }
 
-// Cancelled ends a wait whose ctx has ended, and returns the error for it: Cancelled
-// with the reason for the wait.
+// Cancelled ends a wait whose ctx has ended, and returns CancelledWaiting with the reason
+// for the wait.
 func (w *Wait) Cancelled(ctx context.Context) error {
 	w.stop(true)
 	return CancelledWaiting(ctx, fmt.Errorf("waiting for %v %w", roundTime(time.Since(epoch)-w.began), w.reasonNow(ctx)))
 }
 
-// reasonNow is the reason, and with it the outage if there is one.
+// reasonNow returns the reason, and the outage if there is one.
 func (w *Wait) reasonNow(ctx context.Context) error {
 	err := w.reason(ctx)
 	if state := w.m.manager.State(); state != Connected && state != Closed {
@@ -107,7 +106,7 @@ func (w *Wait) reasonNow(ctx context.Context) error {
 	return err
 }
 
-// report logs the reason, and decides when to do so again.
+// report logs the reason, and starts the timer for the next report.
 func (w *Wait) report() {
 	waits := &w.m.waits
 	if !waits.enter() {
@@ -143,19 +142,19 @@ func (w *Wait) report() {
 	}
 }
 
-// waits is what the waits of a Manager share.
+// waits holds all waits of a Manager.
 type waits struct {
 	mu      sync.Mutex
 	closed  bool
-	running sync.WaitGroup // reports
-	ends    Wait           // of the list: next is the longest wait
+	running sync.WaitGroup // for running reports
+	ends    Wait           // the head of the list: next is the longest wait
 	count   int
-	// A process in which thousands of calls wait for one thing would write thousands
-	// of equal lines, and send as many requests to find out the reason.
+	// A process in which thousands of calls wait for the same thing would write thousands
+	// of equal lines, and send as many requests to find the reason.
 	limit lineLimit
 }
 
-// add puts a wait into the list.
+// add appends a wait to the list.
 func (v *waits) add(w *Wait) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -177,7 +176,7 @@ type WaitStats struct {
 // maxWaitStats is the greatest length of Stats.Waits.
 const maxWaitStats = 100
 
-// list returns the longest waits, and the number of all.
+// list returns the longest waits, and the number of all waits.
 func (v *waits) list() (all []WaitStats, count int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -187,7 +186,7 @@ func (v *waits) list() (all []WaitStats, count int) {
 	return all, v.count
 }
 
-// enter counts a report as running, unless the Manager is being closed.
+// enter counts a report as running. It returns false if the Manager is being closed.
 func (v *waits) enter() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -197,7 +196,7 @@ func (v *waits) enter() bool {
 	return !v.closed
 }
 
-// close waits until no report is running, and lets no other begin.
+// close waits until no report is running, and prevents further reports.
 func (v *waits) close() {
 	v.mu.Lock()
 	v.closed = true

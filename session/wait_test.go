@@ -20,8 +20,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// logged returns the lines at WARN and above with a message, and the times since
-// start at which they were written.
+// logged returns the lines at WARN and above with a message, and the times since start at which the lines were
+// written.
 func logged(logs *observer.ObservedLogs, message string, start time.Time) (lines []string, after []time.Duration) {
 	for _, e := range logs.FilterMessage(message).All() {
 		if e.Level < zapcore.WarnLevel {
@@ -44,10 +44,9 @@ type testClock struct{}
 func (testClock) Now() time.Time                         { return time.Now() }
 func (testClock) NewTicker(d time.Duration) *time.Ticker { return time.NewTicker(d) }
 
-// While no server can be reached, the reason is logged after three seconds and then
-// at growing intervals, once for all calls, and the error of a call that its ctx ends
-// names each server and what came of the attempts. Breaks if watchOutages does not
-// log, or if Manager.Session returns Cancelled without a reason.
+// While no server can be reached, the reason is logged after three seconds and then at growing intervals, once for
+// all calls, and the error of a call that its ctx ends has each server and the outcome of the attempts. Breaks if
+// watchOutages does not log, or if Manager.Session returns Cancelled without a reason.
 func TestAnOutageIsReported(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		opt, logs := observed()
@@ -92,8 +91,8 @@ func TestAnOutageIsReported(t *testing.T) {
 	})
 }
 
-// A server that accepts requests and does not answer is reported after three
-// seconds, with the number of requests. Breaks if wire.watchSilence does nothing.
+// A server that accepts requests and does not answer is reported after three seconds, with the number of requests.
+// Breaks if Conn.reportSilence does nothing.
 func TestASilentServerIsReported(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		opt, logs := observed()
@@ -115,8 +114,8 @@ func TestASilentServerIsReported(t *testing.T) {
 	})
 }
 
-// A request that the server refuses for the moment is reported, and its error says
-// what the server answered. Breaks if Session.persist starts no Wait.
+// A request that the server refuses temporarily is reported, and its error has the server's answer. Breaks if
+// requester.persist starts no Wait.
 func TestAThrottledRequestIsReported(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		opt, logs := observed()
@@ -137,8 +136,8 @@ func TestAThrottledRequestIsReported(t *testing.T) {
 	})
 }
 
-// Ten thousand waits write a few lines only, and say how many were left out. Breaks
-// if lineLimit.line always says yes.
+// Ten thousand waits write only a few lines, with the number of suppressed lines. Breaks if lineLimit.line always
+// returns true.
 func TestManyWaitsLogFewLines(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		opt, logs := observed()
@@ -158,8 +157,8 @@ func TestManyWaitsLogFewLines(t *testing.T) {
 	})
 }
 
-// A chroot that does not exist ends Connect with ErrNoChroot, and is created only if
-// WithCreateChroot says so. Breaks if Connect does not call checkChroot.
+// A chroot that does not exist ends Connect with ErrNoChroot, and is created only with WithCreateChroot. Breaks if
+// Connect does not call checkChroot.
 func TestAChrootThatDoesNotExist(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t) + "/app"
@@ -178,9 +177,8 @@ func TestAChrootThatDoesNotExist(t *testing.T) {
 	})
 }
 
-// A refusal by an ACL names the permission, the znode whose ACL decides with its path
-// on the servers, and the identity of the client without its password. Breaks if
-// Manager.denied returns err as it is.
+// A refusal by an ACL names the permission, the znode whose ACL decides with its path on the servers, and the
+// identity of the client without its password. Breaks if shared.denied returns err unchanged.
 func TestPermissionErrorsNameTheACL(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		ctx, root := t.Context(), servers.Path(t)
@@ -226,9 +224,8 @@ func TestPermissionErrorsNameTheACL(t *testing.T) {
 	})
 }
 
-// Connect ends at once if every server speaks another protocol, says which one, and
-// logs it; with a server that may still come up it waits. Breaks if foreign recognises
-// nothing.
+// Connect ends at once if every server speaks another protocol, names the protocol, and logs it; with a server that
+// may still start it waits. Breaks if wire.foreign recognises nothing.
 func TestConnectFailsFastOnAnotherProtocol(t *testing.T) {
 	for says, answer := range map[string]string{
 		"HTTP":         "HTTP/1.1 400 Bad Request\r\n\r\n",

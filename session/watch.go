@@ -7,9 +7,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// A Watch is one wait for a change of a znode. It fires once, when the znode
-// is no longer as the read that came with the Watch found it; a change while
-// the connection was down counts too. Stop gives it up.
+// A Watch is one wait for a change of a znode. It fires once, when the znode differs from
+// the result of the read that returned the Watch. A change while the connection was down
+// counts too. Stop ends the Watch.
 type Watch struct {
 	hub    *hub
 	entry  *watchEntry
@@ -17,26 +17,26 @@ type Watch struct {
 	events chan zk.Event
 	armed  uint64
 	fired  atomic.Uint64
-	forget func() bool // stops waiting for the ctx of GetW and its like
+	forget func() bool // ends the wait for the ctx of GetW, ExistsW or ChildrenW
 	notify func(zk.Event)
 }
 
-// Events returns the channel on which the one event comes. It has a buffer of
-// one and is closed behind the event. If the session ends first, the event is
-// of type zk.EventNotWatching and its Err says why; after Stop the channel
-// stays open and silent.
+// Events returns the channel that delivers the event. The channel has a buffer of one,
+// and is closed after the event. If the session ends first, the event is of type
+// zk.EventNotWatching and its Err has the reason. After Stop the channel delivers nothing
+// and is not closed.
 func (w *Watch) Events() <-chan zk.Event { return w.events }
 
-// Connection is the number of the connection on which the watch was armed.
+// Connection returns the number of the connection on which the watch was armed.
 func (w *Watch) Connection() uint64 { return w.armed }
 
-// FiredOn is the number of the connection over which the event came; valid
-// once Events has delivered it. Where it equals Connection, nothing can have
-// happened unseen in between.
+// FiredOn returns the number of the connection that delivered the event. It is valid when
+// Events has delivered the event. If the number equals Connection, no connection was lost
+// in between, and so no change was missed.
 func (w *Watch) FiredOn() uint64 { return w.fired.Load() }
 
-// Stop gives the watch up, so that no event arrives any more. Stop may be called
-// more than once, after the event, and on nil.
+// Stop ends the watch: no event arrives any more. Stop may be called more than once,
+// after the event, and on nil.
 func (w *Watch) Stop() {
 	if w == nil {
 		return
@@ -49,8 +49,8 @@ func (w *Watch) Stop() {
 	}
 }
 
-// follow makes the watch end with ctx as well, and returns its channel. A nil Watch has
-// none.
+// follow makes the watch end with ctx as well, and returns its channel. For a nil Watch
+// it returns nil.
 func (w *Watch) follow(ctx context.Context) <-chan zk.Event {
 	if w == nil {
 		return nil
@@ -73,14 +73,14 @@ func (w *Watch) follow(ctx context.Context) <-chan zk.Event {
 	return w.events
 }
 
-// Notify has f called with the event of the watch, once: when it comes, or at
-// once if it has come already. After Stop it is not called any more. It is for
-// those who follow thousands of znodes and want no goroutine for each; call it
-// once, instead of receiving from Events.
+// Notify registers f to be called once with the event of the watch. If the event has
+// arrived already, Notify calls f at once. After Stop, f is not called any more. Notify
+// serves callers that watch thousands of znodes without a goroutine for each. Call it
+// once, in place of receiving from Events.
 //
-// f runs in the goroutine that reads the connection, in the order of the events:
-// ahead of the answer to any request that the server has handled after the
-// change. It must not block, and must not call methods of a Session or a Watch.
+// f runs in the goroutine that reads the connection, in the order of the events, and
+// before the answer to any request that the server handled after the change. f must not
+// block, and must not call methods of a Session or a Watch.
 func (w *Watch) Notify(f func(zk.Event)) {
 	w.hub.mu.Lock()
 	waiting := w.index >= 0
@@ -96,6 +96,6 @@ func (w *Watch) Notify(f func(zk.Event)) {
 		if ok {
 			f(ev)
 		}
-	default: // given up
+	default: // the watch was stopped
 	}
 }

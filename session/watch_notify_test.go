@@ -38,13 +38,13 @@ func TestNotify(t *testing.T) {
 		if _, err := s.Set(t.Context(), "/a", nil, -1); err != nil {
 			t.Fatal(err)
 		}
-		// Ahead of the answer, so no wait is needed.
+		// The event arrives before the answer, so no wait is needed.
 		if len(events) != 1 {
 			t.Error("not told before the answer to what caused it")
 		}
 		told(zk.EventNodeDataChanged)
 
-		// What has happened before is told, too.
+		// An event that has arrived before is delivered, too.
 		_, _, w, err = s.WatchChildren(t.Context(), "/a")
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +53,7 @@ func TestNotify(t *testing.T) {
 		w.Notify(note)
 		told(zk.EventNodeChildrenChanged)
 
-		// Nothing after Stop.
+		// Nothing is delivered after Stop.
 		for _, before := range []bool{true, false} {
 			_, _, w, err = s.WatchData(t.Context(), "/a")
 			if err != nil {

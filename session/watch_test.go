@@ -17,7 +17,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// A Watch of each kind fires once, in a channel with a buffer of one that is closed behind the event.
+// A Watch of each kind fires once, in a channel with a buffer of one. The channel is closed after the event.
 func TestEveryKindOfWatchEvent(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		ctx := t.Context()
@@ -143,7 +143,7 @@ func TestWatchesThatAreSharedAndStopped(t *testing.T) {
 	})
 }
 
-// A wait that was given up disturbs no other wait on the same znode.
+// A wait that was stopped disturbs no other wait on the same znode.
 func TestAnAbandonedWatchDoesNotDisturbOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -161,7 +161,7 @@ func TestAnAbandonedWatchDoesNotDisturbOthers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// So many that were given up, that the abandoned one is removed.
+		// Stop so many watches that the abandoned one is removed.
 		for i := range 200 {
 			_, _, other, err := s.WatchExists(t.Context(), fmt.Sprint("/other", i))
 			if err != nil {
@@ -221,7 +221,7 @@ func TestWatchesEndWithContextAndSession(t *testing.T) {
 	})
 }
 
-// counted counts what is registered with a context and not taken back.
+// counted counts the functions that are registered with a context and not removed.
 type counted struct {
 	context.Context
 	done       chan struct{}
@@ -230,7 +230,7 @@ type counted struct {
 
 func (c *counted) Done() <-chan struct{} { return c.done }
 
-// AfterFunc is what context.AfterFunc uses where a context has it.
+// context.AfterFunc calls AfterFunc if a context has that method.
 func (c *counted) AfterFunc(func()) func() bool {
 	c.registered++
 	return func() bool { c.registered--; return true }
@@ -278,7 +278,7 @@ func heap() uint64 {
 	return ms.HeapAlloc
 }
 
-// Waits on one znode that were given up leave neither memory nor watches.
+// Stopped waits on one znode leave neither memory nor watches.
 func TestManyWaitsOnOneZnodeLeaveNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -307,7 +307,7 @@ func TestManyWaitsOnOneZnodeLeaveNothing(t *testing.T) {
 	}, zksynctest.WithConfig(zkserver.Config{OpsKept: 1000}))
 }
 
-// The watches of waits that were given up are removed on the server, by each means that a server offers.
+// The watches of stopped waits are removed on the server, by each means that a server offers.
 func TestGivenUpWatchesAreRemoved(t *testing.T) {
 	for _, how := range []string{"knows op 18", "answers Unimplemented", "hangs up without a word"} {
 		t.Run(how, func(t *testing.T) {
@@ -355,7 +355,7 @@ func TestGivenUpWatchesAreRemoved(t *testing.T) {
 				if ev := <-kept.Events(); ev.Type != zk.EventNodeDataChanged {
 					t.Errorf("event %+v of the watch that was kept", ev)
 				}
-				// What was given up is not armed again on the next connection.
+				// A stopped watch is not armed again on the next connection.
 				srv.Disconnect(s.ID())
 				if err := s.Sync(t.Context(), "/"); err != nil {
 					t.Fatal(err)

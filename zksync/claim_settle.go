@@ -26,8 +26,9 @@ func (c *consumer) confirmRemoval(cl *claim, e *commit.Entry) error {
 			cl.view.releaseHeld(1)
 			return nil
 		case commit.IsUnknown(err) || session.ClassOf(err) == session.ClassNoNode:
-			// NoNode does not say whether the message or the claim is missing, nor by whose
-			// hand. The message must not stay in the queue: the receiver has it.
+			// NoNode does not show whether the message or the claim is missing, nor which
+			// client removed it. The message must not stay in the queue: the receiver has
+			// it.
 			_ = cl.view.s.Pause(c.cleanupCtx, round) // if the pause is cut short, the next request returns the reason
 			if e, err = c.retryRemoval(c.cleanupCtx, cl); e != nil {
 				continue
@@ -55,8 +56,8 @@ func (c *consumer) confirmRemoval(cl *claim, e *commit.Entry) error {
 }
 
 // retryRemoval checks whether the message and our claim still exist, after a removal
-// whose outcome is unknown or that found one of them missing. It starts to remove what
-// still exists, and returns nil if nothing is left to remove.
+// whose outcome is unknown or that found one of them missing. It starts to remove the
+// znodes that still exist, and returns nil if nothing is left to remove.
 func (c *consumer) retryRemoval(ctx context.Context, cl *claim) (*commit.Entry, error) {
 	there, ours, err := cl.lookUp(ctx)
 	if err != nil {

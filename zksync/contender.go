@@ -60,7 +60,7 @@ type Contender struct {
 	// Holds reports whether no contender ahead blocks this contender. The contender
 	// itself may not have noticed yet.
 	Holds bool
-	Path  string // of the znode: to delete the znode is to take away the hold, or the position in line
+	Path  string // of the znode: its deletion ends the hold, or removes the contender from the line
 }
 
 // String names the contender for people: "host:4711 (session 0x100…, token 1234)".

@@ -98,7 +98,7 @@ func TestUncontendedHoldsCost(t *testing.T) {
 			return err
 		}
 		const two, twoLong = "multi delete", "multi getData delete"
-		// One exchanges its place in the line for leases.
+		// A semaphore's contender is exchanged for leases.
 		const semaphore, semaphoreLong = "multi getChildren2 multi delete", "multi getChildren2 multi getData delete"
 		return map[string]primitive{
 			"Lock":        {mu.Lock, mu.Unlock, two, twoLong},

@@ -2,14 +2,14 @@ package zksync
 
 import "fmt"
 
-// A CountError is wrapped in the errors of Enter and Leave that end a wait at a
-// DoubleBarrier. It says how many participants were there, as last seen: of those
-// that are awaited by Enter, the caller included, or of those that Leave still
-// found inside.
+// A CountError reports how many participants Enter or Leave counted before its wait
+// ended. It is part of the error of such a call at a DoubleBarrier. Enter counts the
+// participants that have arrived, the caller included. Leave counts the participants that
+// it still found inside.
 type CountError struct {
-	There int   // how many were there
-	Size  int   // how many the barrier is for
-	Err   error // what ended the wait
+	There int   // number of participants that were counted
+	Size  int   // number of participants of the barrier
+	Err   error // the reason why the wait ended
 }
 
 // Error begins with the numbers.
@@ -17,5 +17,5 @@ func (e *CountError) Error() string {
 	return fmt.Sprintf("%d of %d were there: %v", e.There, e.Size, e.Err)
 }
 
-// Unwrap returns what ended the wait.
+// Unwrap returns the reason why the wait ended.
 func (e *CountError) Unwrap() error { return e.Err }

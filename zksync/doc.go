@@ -39,8 +39,7 @@
 //	                                       Ack; from Chan and Take at once     v
 //	                                                                        removed
 //
-// A message that comes back comes to its old place, ahead of all messages that were
-// put later.
+// A message that comes back comes to its old position, ahead of all messages that were put later.
 //
 // # Guarantees
 //
@@ -51,8 +50,8 @@
 //   - Each hold has a fencing token ([Token]) that only grows.
 //   - A cancelled acquisition owns nothing afterwards and leaves no znode, no matter
 //     at which step it was cancelled.
-//   - A lost connection costs neither a lock nor a place in line. A lost session
-//     costs the place in line, not the call.
+//   - A lost connection costs neither a lock nor the position in line. A lost session costs the position in line: the
+//     call joins the line again.
 //   - Contention is not an error.
 //   - Processes are served in the order of their arrival; see [RWMutex] and
 //     [Semaphore] for readers and for requests of several units.

@@ -12,35 +12,34 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// A DoubleBarrier lets a group of participants begin and end something
-// together: Enter returns when n of them have come, and Leave when all of them are
-// done. A value is one participant; the same barrier serves the next round at once.
+// A DoubleBarrier lets a group of participants begin and end a piece of work together:
+// Enter returns when n participants have come, and Leave returns when all of them are
+// done. A value is one participant. The same barrier serves the next round at once.
 //
 //	b := zksync.NewDoubleBarrier(m, "/jobs/42", 3)
 //	if err := b.Enter(ctx); err != nil { ... } // until all three are here
 //	// the work
 //	if err := b.Leave(ctx); err != nil { ... } // until all three are done
 //
-// Enter alone is the synchronising queue of the ZooKeeper documentation: members
-// gather, and all start when the last has come.
+// Enter alone is the synchronising queue of the ZooKeeper documentation: members gather,
+// and all start when the last member has come.
 //
-// If more than n come before the barrier opens, all of them are in that round;
-// who comes later waits for the next one, which begins when everybody of this one
-// has left. Participants that crash are not waited for any longer than their
-// sessions last, and a session timeout more.
+// If more than n participants come before the barrier opens, all of them are in that
+// round. A participant that comes later waits for the next round, which begins when all
+// participants of this round have left. A participant that crashes delays the others for
+// no longer than its session and one more session timeout.
 //
-// On the server it is the directory path with an ephemeral child for each
-// participant, and the child "ready" while a round goes on, as with Curator's
-// DistributedDoubleBarrier and kazoo's DoubleBarrier, which take part in the same
-// rounds; children with other names than theirs and ours do not count. The
-// algorithm is the double barrier recipe of the ZooKeeper documentation, but for
-// two things. Nobody lists the participants except who may be the last one to come:
-// the others count by what their own request tells of the directory, and wait for
-// one znode. And whatever changes the barrier also writes an empty value to the
-// directory, whose version then tells rounds and decisions of different times
-// apart. So the directory must hold no data of anybody's, data watches on it see
-// the changes, and what is promised about crashes and about those who give up holds
-// among participants of this package, which do that.
+// On the server a DoubleBarrier is the directory path with an ephemeral child for each
+// participant, and the child "ready" while a round goes on. Curator's
+// DistributedDoubleBarrier and kazoo's DoubleBarrier use the same znodes and take part in
+// the same rounds. Children with other names do not count. The algorithm is the double
+// barrier recipe of the ZooKeeper documentation, with two differences. Only a participant
+// that may be the last to come lists the participants: the others count by the answers to
+// their own requests, and wait for one znode. And every change of the barrier also writes
+// an empty value to the directory, so that the version of the directory distinguishes
+// rounds and decisions of different times. So the directory must hold no other data, data
+// watches on the directory see the changes, and the promises about participants that
+// crash or give up hold among participants of this package.
 //
 // All methods may be called from any goroutine. A DoubleBarrier must not be copied.
 type DoubleBarrier struct {
@@ -94,24 +93,25 @@ func checkParticipantID(id string) error {
 	return nil
 }
 
-// Enter waits until n participants are there, this one included. While a round
-// goes on that began without it, it waits for the end of that first.
+// Enter waits until n participants, this one included, have come. If a round began
+// without this participant, Enter first waits for the end of that round.
 //
-// When ctx ends before, this participant is taken back, and once that is done
-// nobody passes by counting it. Enter waits for that, though not for more than a
-// second; if no server can be reached by then it is done later, unless the session
-// ends anyway. If the barrier has opened meanwhile for this participant too, Enter
-// returns nil all the same: it is inside. The error of a wait that was ended wraps
-// a *CountError, which says how many were there. After three seconds, and then after
-// times that grow, the participants that are there are logged.
+// When ctx ends before that, Enter removes this participant: after the removal no other
+// participant counts it. Enter waits for the removal, but at most a second. If no server
+// can be reached in that time, the removal happens later, unless the session ends first.
+// If the barrier has opened for this participant meanwhile, Enter returns nil
+// nevertheless: the participant is inside. The error of a wait that was ended wraps a
+// *CountError with the number of participants. After three seconds, and then at growing
+// intervals, Enter logs the participants that have come.
 //
-// A lost connection makes it wait for longer, and so does a lost session, under
-// the next one; if the round began just before that loss, it enters the round
-// after. Enter fails with ErrBusy unless this participant is outside, with
-// ErrIDInUse if another participant has its id, with ErrLost if somebody removes
-// its znode, and with ErrClosed when the Manager is closed.
+// After a lost connection Enter continues to wait. After a lost session it continues
+// under the next session. If the round began just before that loss, it enters the next
+// round. Enter fails with ErrBusy unless this participant is outside, with ErrIDInUse if
+// another participant has its id, with ErrLost if another client removes its znode, and
+// with ErrClosed when the Manager is closed.
 //
-// What happens while it is inside, only Leave tells; see Do.
+// Enter does not report events of the time inside, for example a loss: only Leave does.
+// See Do.
 func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	_, err := b.enter(ctx)
 	return opError("enter", b.path, err)
@@ -154,19 +154,19 @@ func (b *DoubleBarrier) counted(there int, err error) error {
 	return err
 }
 
-// Leave waits until all participants of the round have left. Whatever it
-// returns, this participant has left then or is about to, and may enter again.
+// Leave waits until all participants of the round have left. When Leave returns, also
+// with an error, this participant has left or is about to leave, and may enter again.
 //
-// When ctx ends before, only the wait for the others ends: leaving itself is not
-// taken back. Leave waits for its answer for up to a second from then on, and if no
-// server can be reached it is done later. The error of a wait that was ended wraps
-// a *CountError, which says how many were still inside.
+// When ctx ends before that, only the wait for the others ends: this participant still
+// leaves. Leave waits for its answer for up to a second more. If no server can be reached
+// in that time, the participant leaves later. The error of a wait that was ended wraps a
+// *CountError with the number of participants that were still inside.
 //
-// A lost connection makes it wait for longer. Leave fails with ErrLost when the
-// session is lost, or was while it was inside, so that others may have gone on
-// without waiting; with ErrLost also if somebody has removed its znode; with ErrLost
-// and ErrClosed after the Manager was closed; with ErrNotHeld if this participant is
-// not inside.
+// After a lost connection Leave continues to wait. Leave fails with ErrLost when the
+// session is lost, or was lost while the participant was inside: the others may then have
+// continued without waiting. It fails with ErrLost also if another client has removed the
+// znode of the participant, with ErrLost and ErrClosed after the Manager was closed, and
+// with ErrNotHeld if the participant is not inside.
 func (b *DoubleBarrier) Leave(ctx context.Context) error {
 	if b.err != nil {
 		return opError("leave", b.path, b.err)
@@ -190,12 +190,12 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 	return opError("leave", b.path, err)
 }
 
-// Do enters, calls fn, and leaves when it returns. fn's context is derived from
-// ctx, and ends, with a cause, also when the session is lost (ErrLost: before the
-// others can go on without this participant) or the Manager is closed (ErrLost and
-// ErrClosed). Do returns what fn returned, joined with the error of Leave, and
-// otherwise fails like Enter, without having called fn. If fn panics, the others are
-// not waited for. Manager.Close waits for fn while the session is proven alive.
+// Do enters, calls fn, and leaves when fn returns. fn's context is derived from ctx. It
+// also ends, with a cause, when the session is lost (ErrLost: before the others can
+// continue without this participant) or the Manager is closed (ErrLost and ErrClosed). Do
+// returns the error of fn, joined with the error of Leave. If Enter fails, Do returns the
+// error of Enter and does not call fn. If fn panics, Do does not wait for the others.
+// Manager.Close waits for fn while the session is proven alive.
 func (b *DoubleBarrier) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	p, err := b.enter(ctx)
 	if err != nil {

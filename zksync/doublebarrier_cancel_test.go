@@ -16,7 +16,7 @@ import (
 type passage struct {
 	name  string
 	steps int // that it has at least
-	// before prepares; a comes before the one who is struck, and b after.
+	// before prepares; a comes before the participant that is struck, and b after it.
 	before func(t *testing.T, srv *zksynctest.Server, a, b *zksync.DoubleBarrier) (others []<-chan error)
 	after  func(t *testing.T, srv *zksynctest.Server, a, b *zksync.DoubleBarrier)
 }
@@ -66,8 +66,8 @@ func TestDoubleBarrierEnterCancelledAtEveryStep(t *testing.T) {
 	}
 }
 
-// cancelAt injects a cancellation, and what comes with it, into a step of the
-// session, and returns a function that says whether it struck and ends it.
+// cancelAt injects a cancellation, with the other faults, into a step of the session, and returns a function that
+// reports whether it struck and ends it.
 func cancelAt(srv *zksynctest.Server, id int64, step int, at zksynctest.Moment, cancel context.CancelCauseFunc, faults []zksynctest.Action) func() bool {
 	var injected []*zksynctest.Injection
 	for _, action := range append([]zksynctest.Action{zksynctest.Call(func() { cancel(errEnough) })}, faults...) {
@@ -77,7 +77,7 @@ func cancelAt(srv *zksynctest.Server, id int64, step int, at zksynctest.Moment, 
 		for _, inj := range injected {
 			inj.Remove()
 		}
-		// What was swallowed is found out when the connection ends.
+		// The loss of a dropped frame shows when the connection ends.
 		srv.Disconnect(id)
 		time.Sleep(4 * time.Second)
 		return injected[0].Count() > 0

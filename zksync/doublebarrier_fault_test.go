@@ -19,7 +19,7 @@ type mortal struct {
 	srv  *zksynctest.Server
 	m    *session.Manager
 	id   int64
-	ctx  context.Context // of what it does
+	ctx  context.Context // of the participant's calls
 	stop context.CancelFunc
 }
 
@@ -67,7 +67,7 @@ func TestDoubleBarrierThoseWhoGiveUpDoNotCount(t *testing.T) {
 		go func() { late <- c.Enter(t.Context()) }()
 		time.Sleep(2 * time.Minute)
 		pending(t, "the Enter of a late third", late)
-		// Whoever is the first to give up still finds both.
+		// The first participant that gives up still finds both.
 		most := 0
 		for _, err := range []error{one, two} {
 			var c *zksync.CountError
@@ -162,7 +162,7 @@ func TestDoubleBarrierCrashes(t *testing.T) {
 			mustLeave(t, b)
 			mustEnd(t, "Leave", out, nil)
 		},
-		// While its session lasts it counts as one who has come.
+		// While its session lasts it counts as a participant that has come.
 		"before it opens the barrier, and is not missed": func(t *testing.T, srv *zksynctest.Server, _ *mortal, a, b *zksync.DoubleBarrier) {
 			dead := newMortal(t, srv, 40*time.Second)
 			in := entering(t.Context(), a)
@@ -220,7 +220,7 @@ func TestDoubleBarrierCrashes(t *testing.T) {
 			mustLeave(t, b)
 			mustEnd(t, "Leave", out, nil)
 		},
-		// Then it is for those who come next to clear it.
+		// Then the next participants clear it.
 		"with everybody inside": func(t *testing.T, srv *zksynctest.Server, dead *mortal, a, b *zksync.DoubleBarrier) {
 			alone := zksync.NewDoubleBarrier(dead.m, "/b", 1)
 			mustEnter(t, alone)

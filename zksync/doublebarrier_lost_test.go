@@ -64,7 +64,7 @@ func answerLost(t *testing.T, id string, step, times int, at zksynctest.Moment, 
 	return hit
 }
 
-// quickRound is wholeRound without a look at who waits meanwhile.
+// quickRound is wholeRound without a check of the participants that wait meanwhile.
 func quickRound(t *testing.T, srv *zksynctest.Server, a, b *zksync.DoubleBarrier) {
 	in := entering(t.Context(), a)
 	mustEnter(t, b)

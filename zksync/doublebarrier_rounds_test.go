@@ -174,8 +174,7 @@ func TestDoubleBarrierBytesDoNotGrowWithItsSize(t *testing.T) {
 				least = min(least, b)
 				sum += b
 			}
-			// A session that lists nothing: its share is that of a participant who
-			// comes, waits, goes and waits.
+			// Some session lists nothing: its share is the share of a participant that comes, waits, goes and waits.
 			each = float64(least) / float64(n/len(managers))
 			whole = float64(sum) / float64(n)
 		})

@@ -52,7 +52,7 @@ func mustLeave(t testing.TB, b *zksync.DoubleBarrier) {
 	}
 }
 
-// mustEnd wants what runs in the background to have ended as err, nil included.
+// mustEnd checks that a call in the background has ended with err, nil included.
 func mustEnd(t testing.TB, what string, done <-chan error, want error) {
 	t.Helper()
 	select {

@@ -103,7 +103,7 @@ func ExampleDoubleBarrier_Enter() {
 	// node-3 starts
 }
 
-// One who has waited for long enough is told how many have come.
+// A participant that has waited for long enough learns how many participants have come.
 func ExampleCountError() {
 	connect, stop := embedded()
 	defer stop()

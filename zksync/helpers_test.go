@@ -141,7 +141,7 @@ func names(ops []zksynctest.Op) string {
 	return strings.Join(b, " ")
 }
 
-// places are the znodes in a directory, in the order of their numbers.
+// places returns the znodes in a directory, in the order of their numbers.
 func places(srv *zksynctest.Server, dir string) []string {
 	names, _ := srv.Children(dir)
 	slices.SortFunc(names, func(a, b string) int {

@@ -10,9 +10,9 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// A Layout selects the names of the znodes, and so the other clients that see this
-// one. A Mutex sees the places of all layouts of a Mutex, and an RWMutex sees the
-// places of all layouts of an RWMutex. So both layouts may be in use on one path, and
+// A Layout selects the names of the znodes, and so the other clients that see these
+// znodes. A Mutex sees the contenders of all layouts of a Mutex, and an RWMutex sees the
+// contenders of all layouts of an RWMutex. So both layouts may be in use on one path, and
 // a fleet can change from one layout to the other step by step.
 type Layout int
 
@@ -127,7 +127,7 @@ func (l Layout) contest(m *session.Manager, path string, id []byte) contest {
 	return &line.Line{Manager: m, Dir: l.directory(path), Rule: rule, Class: line.Exclusive, Op: "campaign", Name: name, Data: id}
 }
 
-// directory is where places live.
+// directory returns the directory of the contenders.
 func (l Layout) directory(path string) *znode.Directory {
 	return &znode.Directory{Path: path, Lasting: l == LayoutKazoo}
 }

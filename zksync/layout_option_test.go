@@ -205,7 +205,7 @@ func TestLostAnswersInLayouts(t *testing.T) {
 			wantPlaces(t, srv, 0)
 
 			s := zksync.NewSemaphore(m, "/locks/s", 2, asKazoo)
-			for nth := 1; nth <= 2; nth++ { // the place in line, and the units
+			for nth := 1; nth <= 2; nth++ { // the contender, and the units
 				srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Nth: nth, At: at, Do: zksynctest.Disconnect})
 				must(t, s.Acquire(t.Context(), 2))
 				if n := len(places(srv, "/locks/s")); n != 2 {

@@ -103,7 +103,7 @@ func TestLingerAndTryLockElsewhere(t *testing.T) {
 		other := zksync.NewMutex(srv.Connect(t), path)
 		if ok, err := other.TryLock(t.Context()); err != nil {
 			t.Error(err)
-		} else if ok { // the place had gone when it looked
+		} else if ok { // the contender had gone when TryLock listed the line
 			unlock(t, other)
 		}
 		synctest.Wait()
@@ -204,7 +204,7 @@ func TestLingerBeforeTheFirstLook(t *testing.T) {
 		srv.Delete(path + "/" + wantPlaces(t, srv, 1)[0])
 		lock(t, other)
 		srv.Inject(zksynctest.Fault{Op: zkserver.OpGetChildren2, At: zksynctest.BeforeCommit, Do: zksynctest.Delay(time.Second)})
-		mu.Unlock() // keeps its place, or so it believes
+		mu.Unlock() // keeps its contender, which was deleted
 		waiting := locking(t.Context(), mu)
 		time.Sleep(time.Minute)
 		pending(t, "Lock beside another holder", waiting)

@@ -47,8 +47,8 @@ func nack(t testing.TB, msg *zksync.Message) {
 	}
 }
 
-// Messages delivers each message at least once, in its old place when its consumer dies or gives it back, and one Ack
-// of it succeeds.
+// Messages delivers each message at least once, in its old position when its consumer dies or gives it back, and one
+// Ack of it succeeds.
 func TestMessages(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
 		path := servers.Path(t)

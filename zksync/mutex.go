@@ -50,11 +50,11 @@ func NewMutex(m *session.Manager, path string, opts ...MutexOption) *Mutex {
 	return mu
 }
 
-// Lock waits until the lock is held. When ctx ends first, nothing is held, no znode
-// stays behind, and Lock returns the error of ctx. After a lost connection or session
-// Lock waits for longer: it takes its place in line again, at the end if the session
-// was lost. It fails with ErrClosed when the Manager is closed, and with ErrLost if
-// another client removes the znode of its place in line.
+// Lock waits until the lock is held. When ctx ends first, nothing is held, no znode stays
+// behind, and Lock returns the error of ctx. After a lost connection or session Lock
+// continues to wait: its contender keeps its position in line, or joins the line again if
+// the session was lost. Lock fails with ErrClosed when the Manager is closed, and with
+// ErrLost if another client removes the znode of the contender.
 //
 // Lock does not report a loss of the lock while it is held: only Unlock does. Use
 // LockContext to learn of a loss at once.

@@ -86,7 +86,7 @@ func TestChanCloseGivesToThoseWhoWait(t *testing.T) {
 	})
 }
 
-// The messages of a consumer that died come back in their old places, ahead of the messages that another consumer
+// The messages of a consumer that died come back in their old positions, ahead of the messages that another consumer
 // has in memory.
 func TestChanOfTheDead(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {

@@ -132,8 +132,8 @@ func (v *queueView) takeOne(ctx, removing context.Context, wait *takeWait, patie
 			v.requeue(r)
 			return nil, false, err
 		}
-		// Read before the removal, whose answer has no data. The version in the transaction
-		// makes sure that the data is that of the removed message.
+		// Read before the removal, whose answer has no data. The version in the
+		// transaction makes sure that the removed message has this data.
 		at := time.Now()
 		data, stat, err := v.s.Get(ctx, v.path(r))
 		switch {

@@ -229,9 +229,8 @@ func TestTakeOverLostAnswers(t *testing.T) {
 	}
 }
 
-// However ctx ends, no message is lost: Take has the message, or the queue has the message
-// in its place, or Take returns the data with ErrOutcomeUnknown (queue_take.go: the
-// return of data after followRemoval).
+// However ctx ends, no message is lost: Take has the message, or the queue has the message in its position, or Take
+// returns the data with ErrOutcomeUnknown (queue_take.go: the return of data after followRemoval).
 func TestTakeCancelled(t *testing.T) {
 	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit, zksynctest.BeforeReply} {
 		for _, do := range []zksynctest.Action{zksynctest.Delay(2 * time.Second), zksynctest.Drop, zksynctest.Disconnect} {

@@ -170,8 +170,8 @@ func (v *queueView) retirePartition(p *partition) {
 func (v *queueView) trackPartition(ctx context.Context, p *partition, czxid int64) (*partition, error) {
 	v.mu.Lock()
 	// A new directory counts from zero again, so its messages have the names of earlier
-	// messages. What is known about the old names, such as picks and skips, must not be
-	// applied to the new messages.
+	// messages. The state of the old names, such as picks and skips, must not be applied
+	// to the new messages.
 	if p.czxid != 0 && p.czxid != czxid {
 		now := &partition{name: p.name, key: p.key, firstListed: time.Now().UnixMilli()}
 		if i := slices.Index(v.partitions, p); i >= 0 {

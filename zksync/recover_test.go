@@ -74,7 +74,7 @@ func TestWaiterWhoseSessionExpiresJoinsAgain(t *testing.T) {
 		}
 		wantPlaces(t, srv, 3)
 		unlock(t, holder)
-		if err := <-last; err != nil { // the place in line is lost, not the call
+		if err := <-last; err != nil { // the position in line is lost, not the call
 			t.Fatal(err)
 		}
 		pending(t, "Lock", waiting)

@@ -7,21 +7,18 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/line"
 )
 
-// An RWMutex is a lock that holds between processes: of all callers that use the same
-// path on the same ensemble, either any number of readers or one writer hold it. It
-// is fair: a reader waits only for the writers that came before it, and a writer
-// waits for all callers that came before it. So readers do not overtake a waiting
-// writer, with one exception: the readers of one process share a place in line. A
-// reader that comes while other readers of its process wait joins them, and so does a
-// reader that comes within 50 ms after these got the lock. Writers of one process
-// take turns among themselves like the goroutines that share a Mutex.
+// An RWMutex is a lock that holds between processes: of all callers that use the same path on the same ensemble,
+// either any number of readers or one writer hold it. It is fair: a reader waits only for the writers that came
+// before it, and a writer waits for all callers that came before it. So readers do not overtake a waiting writer,
+// with one exception: the readers of one process share a contender. A reader that comes while other readers of its
+// process wait joins them, and so does a reader that comes within 50 ms after these readers got the lock. Writers of
+// one process take turns among themselves like the goroutines that share a Mutex.
 //
-// On the server it is the directory path with a child for each place in line, in the
-// layout of Curator's InterProcessReadWriteLock, and the two exclude each other. It
-// sees kazoo's ReadLock and WriteLock, too; see docs/migrating.md for the options
-// with which kazoo sees an RWMutex. The algorithm is the shared lock recipe of the
-// ZooKeeper documentation. The data of the directory belongs to the lock and is
-// overwritten: keep data of your own in another znode.
+// On the server an RWMutex is the directory path with a child for each contender, in the layout of Curator's
+// InterProcessReadWriteLock. An RWMutex and Curator's lock exclude each other. An RWMutex sees kazoo's ReadLock and
+// WriteLock, too; see docs/migrating.md for the options with which kazoo sees an RWMutex. The algorithm is the shared
+// lock recipe of the ZooKeeper documentation. The data of the directory belongs to the lock and is overwritten: keep
+// data of your own in another znode.
 //
 // An RWMutex may be shared by goroutines, and used again after any error. It must not
 // be copied. Like a sync.RWMutex it is not reentrant, and a read lock cannot become a
@@ -59,12 +56,11 @@ func NewRWMutex(m *session.Manager, path string, opts ...RWMutexOption) *RWMutex
 	return rw
 }
 
-// Lock waits until the write lock is held: then no other caller holds a read lock or
-// the write lock. When ctx ends first, nothing is held, no znode stays behind, and
-// Lock returns the error of ctx. After a lost connection or session Lock waits for
-// longer: it takes its place in line again, at the end if the session was lost. It
-// fails with ErrClosed when the Manager is closed, and with ErrLost if another client
-// removes the znode of its place in line.
+// Lock waits until the write lock is held: then no other caller holds a read lock or the write lock. When ctx ends
+// first, nothing is held, no znode stays behind, and Lock returns the error of ctx. After a lost connection or
+// session Lock continues to wait: its contender keeps its position in line, or joins the line again if the session
+// was lost. Lock fails with ErrClosed when the Manager is closed, and with ErrLost if another client removes the
+// znode of the contender.
 //
 // Lock does not report a loss of the lock while it is held: only Unlock does. Use
 // LockContext to learn of a loss at once.

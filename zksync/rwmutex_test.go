@@ -209,8 +209,7 @@ func TestRWMutexLayout(t *testing.T) {
 		must(t, rw.RUnlock())
 		over(t, "Lock", waiting)
 		must(t, other.Unlock())
-		// Names of Curator's places count, and so do names without a GUID; foreign
-		// names do not.
+		// Names of Curator's contenders count, and so do names without a GUID. Foreign names do not.
 		for name, in := range map[string]bool{"_c_5fd9e7c2-8fbc-4f8b-a1ff-3cbcb5a6c07b-__WRIT__0000000001": true, "__READ__0000000001": true, "x-lock-0000000001": false, "__READ__x": false} {
 			must(t, srv.Create(path+"/"+name, nil))
 			ok, err := rw.TryLock(t.Context())

@@ -61,14 +61,12 @@ func NewSemaphore(m *session.Manager, path string, n int, opts ...SemaphoreOptio
 	return &Semaphore{path: path, cfg: cfg, err: err, units: line.NewUnits(l, path, leases, n, cfg.sizeFrom)}
 }
 
-// Acquire waits until it holds n units. When ctx ends first, nothing is held, no
-// znode stays behind, and Acquire returns the error of ctx. After a lost connection
-// or session Acquire waits for longer: it takes its place in line again, at the end
-// if the session was lost. It fails at once with ErrTooMany if the semaphore has
-// fewer than n units in all, with ErrInvalidCount if n is below 1, and with
-// session.ErrTooLarge if so many znodes do not fit into one transaction; with
-// ErrClosed when the Manager is closed; and with ErrLost if another client removes
-// the znode of its place in line.
+// Acquire waits until it holds n units. When ctx ends first, nothing is held, no znode stays behind, and Acquire
+// returns the error of ctx. After a lost connection or session Acquire continues to wait: its contender keeps its
+// position in line, or joins the line again if the session was lost. Acquire fails at once with ErrTooMany if the
+// semaphore has fewer than n units in all, with ErrInvalidCount if n is below 1, and with session.ErrTooLarge if so
+// many znodes do not fit into one transaction. It fails with ErrClosed when the Manager is closed, and with ErrLost
+// if another client removes the znode of the contender.
 //
 // Call Release(n) for each Acquire(n). Acquire does not report a loss of held units:
 // only Release does. Use AcquireContext to learn of a loss at once.

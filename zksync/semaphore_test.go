@@ -24,7 +24,7 @@ const (
 	semSize   = "/sem-size"
 )
 
-// wantUnits checks how many znodes are there for units and for places in line.
+// wantUnits checks the number of znodes of units and of contenders.
 func wantUnits(t testing.TB, srv *zksynctest.Server, units, line int) {
 	t.Helper()
 	synctest.Wait()

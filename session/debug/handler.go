@@ -10,9 +10,9 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// Handler returns a handler that shows the Stats of Managers: a page, or JSON if the
-// request has ?format=json or an Accept header that names application/json. It sends
-// no requests to ZooKeeper.
+// Handler returns an HTTP handler that shows the Stats of Managers. The handler answers
+// with a page, or with JSON if the request has ?format=json or an Accept header that
+// names application/json. The handler sends no requests to ZooKeeper.
 func Handler(managers ...*session.Manager) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		all := make([]session.Stats, 0, len(managers))
@@ -24,7 +24,7 @@ func Handler(managers ...*session.Manager) http.Handler {
 			w.Header().Set("Content-Type", "application/json")
 			encoder := json.NewEncoder(w)
 			encoder.SetIndent("", "  ")
-			_ = encoder.Encode(all) // the client has gone
+			_ = encoder.Encode(all) // an error means that the client has gone
 			return
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -32,8 +32,8 @@ func Handler(managers ...*session.Manager) http.Handler {
 	})
 }
 
-// Publish makes the Stats of m a variable of expvar. Like expvar.Publish it panics if
-// the name is in use.
+// Publish publishes the Stats of m as a variable of expvar. Like expvar.Publish it panics
+// if the name is in use.
 func Publish(name string, m *session.Manager) {
 	expvar.Publish(name, expvar.Func(func() any { return m.Stats() }))
 }

@@ -9,7 +9,7 @@ import (
 // not be changed after the first time.
 type Request struct {
 	Op     int32
-	Path   string    // as the server knows the path; empty for several
+	Path   string    // with the chroot; empty for several
 	Parts  []Request // of a transaction: their Op and Path
 	Record []byte    // the encoded fields
 
@@ -82,7 +82,8 @@ const (
 // of SendThen.
 func (c *Call) Done() <-chan struct{} { return c.done }
 
-// finish hands the outcome to the caller, once. Nothing that it calls may block.
+// finish gives the outcome to the caller, once. The functions that it calls must not
+// block.
 func (c *Call) finish() {
 	if c.Answered != nil && c.Err == nil {
 		c.Answered(c)

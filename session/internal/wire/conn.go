@@ -11,32 +11,32 @@ import (
 	"time"
 )
 
-// A Handler takes in the frames of a connection. Its methods must not block. Except for
+// A Handler handles the frames of a connection. Its methods must not block. Except for
 // Ended and for a call of Done with an error, they run in the goroutine that reads the
 // connection, in the order of the frames. An error of a method ends the connection.
 type Handler interface {
 	// LastZxid returns the newest zxid that the session has seen. A server that is
 	// further behind must refuse the session.
 	LastZxid() int64
-	// Connected decides about the answer to the handshake. It returns the session
-	// timeout for go-zookeeper, or 0 if the session is over.
+	// Connected handles the answer to the handshake. It returns the session timeout for
+	// go-zookeeper, or 0 if the session is over.
 	Connected(*ConnectResponse) (time.Duration, error)
-	// Event takes the record of a watch event.
+	// Event handles the record of a watch event.
 	Event(record []byte) error
-	// Header takes the header of an answer, ahead of the answer itself. ours reports
+	// Header handles the header of an answer, before the answer itself. ours reports
 	// whether a Call waits for the answer.
 	Header(zxid int64, code int32, ours bool) error
-	// Authenticated takes the answer to credentials.
+	// Authenticated handles the answer to credentials.
 	Authenticated(code int32) error
-	// Done takes the outcome of a call before its caller does.
+	// Done handles the outcome of a call before its caller does.
 	Done(*Call)
-	// Ended learns that the connection is over, before the callers learn it.
+	// Ended handles the end of the connection, before the callers learn of it.
 	Ended(why error)
 }
 
 // A Config describes a connection.
 type Config struct {
-	Conn      net.Conn // TLS where that is spoken
+	Conn      net.Conn // the TLS connection, or Raw
 	Raw       net.Conn // below TLS: closing it cannot block
 	Number    uint64   // of all the connections of a Manager
 	Server    string
@@ -51,12 +51,11 @@ type Config struct {
 	Silent func(waited time.Duration, requests int)
 }
 
-// A Conn is one connection to a server, shared by two users. go-zookeeper,
-// which holds the Stream, shakes hands, pings and closes the session;
-// our own requests travel beside it under negative xids, and their answers and
-// all watch events are taken out of the stream that go-zookeeper sees. That way
-// a request can be given up when its ctx ends, is never queued from one session
-// into the next, and cannot wedge go-zookeeper's loops.
+// A Conn is one connection to a server, shared by two users. go-zookeeper, which has the
+// Stream, shakes hands, pings and closes the session. Our own requests use negative xids
+// on the same connection. Their answers and all watch events are removed from the stream
+// that go-zookeeper sees. So a request can be given up when its ctx ends, is never queued
+// from one session into the next, and cannot block go-zookeeper's loops.
 type Conn struct {
 	net.Conn
 	Number   uint64 // as in the Config, as is Server
@@ -72,8 +71,8 @@ type Conn struct {
 	out     []byte
 	closed  bool
 	pending pending
-	blamed  int32       // the request whose answer has cost the connection
-	guilty  *LostAnswer // why; nil if there is no such request
+	blamed  int32       // the request whose answer ended the connection
+	guilty  *LostAnswer // the reason; nil if there is no such request
 	silence silence
 }
 
@@ -88,10 +87,10 @@ func New(cfg Config) *Conn {
 	return w
 }
 
-// Stream is the connection as go-zookeeper sees it.
+// Stream returns the connection for go-zookeeper.
 func (w *Conn) Stream() net.Conn { return &w.stream }
 
-// LastArrival returns when the newest bytes arrived.
+// LastArrival returns the time at which the newest bytes arrived.
 func (w *Conn) LastArrival() time.Time {
 	w.arrivals.mu.Lock()
 	defer w.arrivals.mu.Unlock()
@@ -174,7 +173,7 @@ func (w *Conn) frame(xid, op int32, record []byte) {
 	w.filled.Signal()
 }
 
-// Run is the writer. Requests that are sent during one write go out in the next.
+// Run writes the frames. Requests that are sent during one write are in the next write.
 func (w *Conn) Run() {
 	// go-zookeeper closes a connection after it has reported the end of its loop. A
 	// caller that waits for Run waits for End, too, and so for its log line.
@@ -218,8 +217,9 @@ func (w *Conn) End(why error) {
 	w.silence.stop()
 	w.mu.Unlock()
 
-	// The reader and the callers look for another connection as soon as they
-	// hear of it, so this one is taken away, and its server put last, before.
+	// Ended comes first: the reader and the callers look for another connection as soon
+	// as they learn of the end. By then this connection is out of use, and its server is
+	// last.
 	w.cfg.Handler.Ended(why)
 	w.cfg.Raw.Close()
 	if len(calls) > 0 {

@@ -71,8 +71,8 @@ func (d *Decoder) MultiHeader() (op int32, end bool) {
 // of the list. A caller that keeps one name keeps its block.
 func (d *Decoder) Strings() []string {
 	n := int(d.Int())
-	// Each element takes four bytes at least, so a count that a broken frame
-	// claims cannot make us allocate more than the frame is long.
+	// Each element takes at least four bytes, so a wrong count in a broken frame cannot
+	// make us allocate more than the frame is long.
 	if n <= 0 || n > len(d.B)/4 {
 		d.Bad = d.Bad || n > 0
 		return []string{}
@@ -106,7 +106,7 @@ const (
 	nameBlock = 4 << 10
 )
 
-// namesIn yields the strings that a part of an answer consists of.
+// namesIn yields the strings of a part of an answer.
 func namesIn(all string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		rest := all

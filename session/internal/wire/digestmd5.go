@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// saslServer is the name by which every ZooKeeper server, and its Java client, goes in
-// DIGEST-MD5.
+// saslServer is the name of every ZooKeeper server in DIGEST-MD5. The Java client uses
+// the same name.
 const saslServer = "zk-sasl-md5"
 
 const saslURI = "zookeeper/" + saslServer
 
-// A DigestMD5 is one exchange of the SASL mechanism of that name (RFC 2831): the server
+// A DigestMD5 is one exchange of the SASL mechanism DIGEST-MD5 (RFC 2831): the server
 // sends a challenge, the client its response, and the server its own.
 type DigestMD5 struct {
 	User, Password string
@@ -77,8 +77,8 @@ func hexMD5(s string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// hashText is a text as the mechanism hashes it: in ISO 8859-1 where that can
-// represent the text, although the text travels in UTF-8.
+// hashText returns a text as the mechanism hashes it: in ISO 8859-1 if that can represent
+// the text, although the text travels in UTF-8.
 func hashText(s string, utf8 bool) string {
 	latin := make([]byte, 0, len(s))
 	for _, r := range s {

@@ -24,30 +24,31 @@ var ErrUnsent = errors.New("session: not sent")
 // ErrMalformed is the error of an answer that cannot be decoded.
 var ErrMalformed = errors.New("malformed answer")
 
-// errUnsolicited ends a connection on which an answer came to a request that was
-// never made. No server sends such an answer, and a flood of them would cost the
-// process a core.
+// errUnsolicited ends a connection on which an answer to no request arrived. No correct
+// server sends such an answer, and a flood of them would keep a processor of this process
+// busy.
 var errUnsolicited = fmt.Errorf("%w: to a request that was never made", ErrMalformed)
 
 // errSkipped ends a connection on which an answer is missing.
 var errSkipped = errors.New("the server has left out an answer")
 
-// An UnansweredError is the end of a connection before the server has answered the
+// An UnansweredError reports that a connection ended before the server answered the
 // handshake.
 type UnansweredError struct{ Err error }
 
 func (e *UnansweredError) Error() string { return e.Err.Error() }
 func (e *UnansweredError) Unwrap() error { return e.Err }
 
-// A ForeignError is an answer to the handshake that is not ZooKeeper's.
+// A ForeignError reports that the answer to the handshake has another protocol than
+// ZooKeeper's.
 type ForeignError struct{ Protocol string } // "HTTP", "TLS" or the text that has arrived
 
 func (e *ForeignError) Error() string {
 	return fmt.Sprintf("the answer to the handshake is not ZooKeeper's but %s", e.Protocol)
 }
 
-// foreign recognises other protocols by the first four bytes of an answer, which
-// are the length of a frame in ZooKeeper's.
+// foreign recognises other protocols by the first four bytes of an answer. In ZooKeeper's
+// protocol these bytes are the length of a frame.
 func foreign(head [4]byte) error {
 	switch {
 	case string(head[:]) == "HTTP":
@@ -63,15 +64,15 @@ func foreign(head [4]byte) error {
 	return &ForeignError{fmt.Sprintf("text that begins with %q", head[:])}
 }
 
-// The guilt of a request whose answer is too large or too slow, and of a request whose
-// answer has stopped in the middle: the network may have broken down at that moment.
+// GuiltOfAnswer is the guilt of a request whose answer is too large or too slow.
+// GuiltOfStall is the guilt of a request whose answer has stopped in the middle: the
+// network may have failed at that moment.
 const (
 	GuiltOfAnswer = 2
 	GuiltOfStall  = 1
 )
 
-// A LostAnswer is ErrConnectionLost for the request whose answer has cost the
-// connection.
+// A LostAnswer is the ErrConnectionLost of the request whose answer ended the connection.
 type LostAnswer struct {
 	Reason error
 	Guilt  int

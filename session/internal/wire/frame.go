@@ -17,14 +17,14 @@ const (
 
 // A Partial is an answer of which some bytes have arrived.
 type Partial struct {
-	Began time.Time // when its first bytes were looked at; zero if there is no such answer
+	Began time.Time // when its first bytes were read; zero if there is no such answer
 	xid   int32
 	size  int   // in bytes, with the length in front
 	from  int64 // arrivals.received without any byte of the answer
 }
 
-// arrivals reads from a connection and notes when bytes arrive: an answer that is large
-// or slow is a sign of life long before its end. An arrival is no evidence for the lease.
+// arrivals reads from a connection and records when bytes arrive: the bytes of an answer that is large or slow are a
+// sign of life long before its end. An arrival is no evidence for the lease.
 type arrivals struct {
 	conn     net.Conn
 	patience time.Duration // for silence, see Conn.SetReadDeadline; of the reader alone
@@ -37,8 +37,8 @@ type arrivals struct {
 
 func (a *arrivals) Read(p []byte) (int, error) {
 	if a.patience > 0 {
-		// go-zookeeper sets a limit for the next frame. It is a limit for silence
-		// here, so that it begins anew with every byte.
+		// go-zookeeper sets a limit for the next frame. Here the limit is for silence, so it starts again with every
+		// byte.
 		a.conn.SetReadDeadline(time.Now().Add(a.patience))
 	}
 	n, err := a.conn.Read(p)
@@ -58,14 +58,14 @@ func (a *arrivals) arriving() (p Partial, got int, ok bool) {
 	return a.partial, int(a.received - a.partial.from), !a.partial.Began.IsZero()
 }
 
-// begin notes an answer of which the bytes in the buffer have arrived.
+// begin records an answer of which the bytes in the buffer have arrived.
 func (a *arrivals) begin(xid int32, size, buffered int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.partial = Partial{time.Now(), xid, size, a.received - int64(buffered)}
 }
 
-// complete notes that the answer has arrived.
+// complete records that the answer has arrived.
 func (a *arrivals) complete() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -101,8 +101,7 @@ func (s *stream) readFrame() ([]byte, error) {
 	if !asked && n > maxUnasked {
 		return nil, fmt.Errorf("%w: a frame of %d bytes that nobody asked for", ErrMalformed, n)
 	}
-	// MaxAnswer is not for events: the server would send the event again on each new
-	// connection.
+	// MaxAnswer does not apply to events: the server would send the event again on each new connection.
 	if n > limit && xid != xidEvent {
 		if !asked {
 			return nil, fmt.Errorf("%w: a frame of %d bytes", ErrMalformed, n)
@@ -120,8 +119,8 @@ func (s *stream) readFrame() ([]byte, error) {
 	return frame, nil
 }
 
-// blame notes that the connection is about to be ended because of the answer to a
-// request. The call learns it from End.
+// blame records that the answer to a request is the reason for the end of the connection. End reports the reason to
+// the call.
 func (w *Conn) blame(xid int32, why *LostAnswer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,9 +129,8 @@ func (w *Conn) blame(xid int32, why *LostAnswer) {
 	}
 }
 
-// Blame blames an answer that has arrived in part for the end of the connection, and
-// returns the reason. It returns nil, and does nothing, if the answer is complete
-// meanwhile: the next one must not be blamed for it.
+// Blame blames an answer that has arrived in part for the end of the connection, and returns the reason. If the
+// answer is complete meanwhile, Blame does nothing and returns nil: the next answer must not be blamed.
 func (w *Conn) Blame(p Partial, now time.Time, guilt int) error {
 	current, got, _ := w.Arriving()
 	if current != p {
@@ -163,7 +161,7 @@ func readAnswer(r io.Reader, limit int) ([]byte, error) {
 	if n < 0 || n > limit {
 		return nil, fmt.Errorf("%w: a frame of %d bytes", ErrMalformed, n)
 	}
-	// A length is only believed as far as bytes follow it. The buffer grows fast, so
+	// The buffer grows only as bytes arrive, so a length without bytes takes no memory. The buffer grows fast, so
 	// that the smaller buffers of a large answer are a third of its size in all.
 	const believed = 1 << 20
 	frame := make([]byte, 4+min(n, believed))

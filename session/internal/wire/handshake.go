@@ -16,13 +16,12 @@ type ConnectResponse struct {
 	AskedAt  time.Time // when the request was written
 }
 
-// expiredAnswer is the ConnectResponse by which a server says that a session
-// is gone.
+// expiredAnswer is the ConnectResponse by which a server reports that a session is gone.
 var expiredAnswer = append([]byte{0, 0, 0, 36}, append(make([]byte, 16), append([]byte{0, 0, 0, 16}, make([]byte, 16)...)...)...)
 
-// adjustConnect notes which session go-zookeeper asks for, and puts in the
-// newest zxid that we have seen: it has seen hardly any of our answers, and a
-// server that is further behind must not take us.
+// adjustConnect records the session for which go-zookeeper asks, and writes the newest
+// zxid that the session has seen into the request. go-zookeeper has seen hardly any of
+// our answers, and a server that is further behind must not accept the session.
 func (r *ConnectResponse) adjustConnect(frame []byte, zxid int64) []byte {
 	d := Decoder{B: frame}
 	d.take(8)
@@ -47,7 +46,7 @@ func (r *ConnectResponse) read(frame []byte) error {
 	return nil
 }
 
-// shakeHands has the handler decide about a ConnectResponse, and returns the frame that
+// shakeHands lets the handler decide about a ConnectResponse, and returns the frame that
 // go-zookeeper reads.
 func (s *stream) shakeHands(frame []byte) ([]byte, error) {
 	r := &s.hello
@@ -67,13 +66,13 @@ func (s *stream) shakeHands(frame []byte) ([]byte, error) {
 	return frame, nil
 }
 
-// pongFraction is the part of the session timeout after which go-zookeeper is given
-// another answer to a ping.
+// pongFraction is the part of the session timeout after which go-zookeeper gets another
+// answer to a ping.
 const pongFraction = 12
 
-// pong returns the answer to a ping for go-zookeeper, if the last one was a while
-// ago. go-zookeeper gives up a connection on which it reads nothing; that the
-// connection is alive shows in the answers to our own requests.
+// pong returns the answer to a ping for go-zookeeper, if the last such answer is old
+// enough. go-zookeeper gives up a connection on which it reads nothing. The answers to
+// our own requests show that the connection is alive.
 func (s *stream) pong() []byte {
 	now := time.Now()
 	if now.Sub(s.ponged) < s.pace {

@@ -9,7 +9,7 @@ import (
 // A Lockstep makes one request at a time on a connection that has no Conn.
 type Lockstep struct{ Conn io.ReadWriter }
 
-// maxExchanged is enough for the token of a SASL mechanism.
+// maxExchanged is the limit of an answer. A token of a SASL mechanism is shorter.
 const maxExchanged = 64 << 10
 
 // exchange sends a frame and returns the answer without its length. The first four bytes
@@ -28,7 +28,7 @@ func (l Lockstep) exchange(frame []byte) ([]byte, error) {
 
 // Connect takes a session over. granted is 0 if the server does not have the session.
 func (l Lockstep) Connect(timeout time.Duration, session int64, password []byte) (granted int64, err error) {
-	// Any server may take the session, however far behind: the zxid is 0.
+	// Any server may take the session, even a server that is far behind: the zxid is 0.
 	answer, err := l.exchange(Encoder(make([]byte, 4)).Int(0).Long(0).Int(int32(timeout / time.Millisecond)).Long(session).Buffer(password))
 	if err != nil {
 		return 0, &UnansweredError{err}
@@ -51,7 +51,7 @@ func (l Lockstep) Do(op int32, record []byte) (code int32, body []byte, err erro
 
 // CloseSession closes the session on the server.
 func (l Lockstep) CloseSession() error {
-	// Without an answer the session may be there still.
+	// Without an answer the session may still exist.
 	_, _, err := l.Do(opCloseSession, nil)
 	return err
 }

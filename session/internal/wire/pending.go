@@ -11,7 +11,7 @@ const firstXid int32 = -1000
 
 const (
 	xidEvent int32 = -1
-	xidPing  int32 = -2 // of the answer to a ping, whatever xid the ping had
+	xidPing  int32 = -2 // of the answer to a ping with any xid
 	xidAuth  int32 = -4
 )
 
@@ -39,8 +39,8 @@ func (p *pending) add(c *Call) {
 	p.calls = append(p.calls, c)
 }
 
-// take removes the call that an answer is for, and says whether older ones
-// have not been answered.
+// take removes and returns the call that an answer is for, and reports whether older
+// calls have not been answered.
 func (p *pending) take(xid int32) (c *Call, skipped bool) {
 	i := slices.IndexFunc(p.calls, func(c *Call) bool {
 		return c.xid == xid || xid == xidPing && c.Op == OpPing
@@ -62,7 +62,7 @@ func (p *pending) has(xid int32) bool {
 	return slices.ContainsFunc(p.calls, func(c *Call) bool { return c.xid == xid })
 }
 
-// takeAuth reports whether credentials were sent that an answer is for.
+// takeAuth reports whether the answer belongs to credentials that were sent.
 func (p *pending) takeAuth() bool {
 	p.auths--
 	return p.auths >= 0
@@ -85,8 +85,8 @@ func (w *Conn) Pending() int {
 	return len(w.pending.calls)
 }
 
-// Unanswered returns for how long the server has sent nothing though a request
-// waits for its answer.
+// Unanswered returns the time for which the server has sent nothing while a request waits
+// for its answer.
 func (w *Conn) Unanswered(now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,8 +100,8 @@ func (w *Conn) Unanswered(now time.Time) time.Duration {
 	return now.Sub(since)
 }
 
-// LastRequest returns when the newest request was written, and the newest request
-// that a leader answers.
+// LastRequest returns the times at which the newest request was written, and the newest
+// request that a leader answers.
 func (w *Conn) LastRequest() (any, leader time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

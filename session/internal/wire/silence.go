@@ -17,7 +17,7 @@ const (
 	maxReport   = 5 * time.Minute
 )
 
-// start starts the watch over a request that is about to be sent, if it does not run.
+// start starts the timer if it does not run, because a request is about to be sent.
 func (s *silence) start(report func()) {
 	switch {
 	case s.runs:
@@ -30,7 +30,8 @@ func (s *silence) start(report func()) {
 	s.runs, s.pause = true, firstReport
 }
 
-// due reports whether a silence is to be reported, and decides when to look again.
+// due reports whether a silence must be reported, and starts the timer for the next
+// check.
 func (s *silence) due(silence time.Duration) bool {
 	due := silence >= s.pause
 	if due {

@@ -10,9 +10,9 @@ import (
 // A stream is a Conn as go-zookeeper sees it: it has the frames that are meant for
 // go-zookeeper.
 //
-// Write never blocks and never fails: a failing connection is closed, and the
-// reader ends it, because go-zookeeper can leave goroutines behind when a write
-// fails.
+// Write never blocks and never fails, because go-zookeeper can leave goroutines behind
+// when a write fails. It closes a connection that fails, and the reader ends the
+// connection.
 type stream struct {
 	net.Conn
 	w *Conn
@@ -28,7 +28,7 @@ type stream struct {
 	pace    time.Duration // likewise
 }
 
-// Write takes a frame of go-zookeeper's.
+// Write handles a frame of go-zookeeper.
 func (s *stream) Write(p []byte) (int, error) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
@@ -38,7 +38,7 @@ func (s *stream) Write(p []byte) (int, error) {
 		s.greeted = true
 		s.w.push(s.hello.adjustConnect(p, s.w.cfg.Handler.LastZxid()))
 	case isPing(p):
-		// The session decides when the server is asked; see pong.
+		// The session decides when it sends a request to the server; see pong.
 	default:
 		d := Decoder{B: p}
 		d.Int()
@@ -48,7 +48,7 @@ func (s *stream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// isPing says whether a frame of go-zookeeper's is a ping.
+// isPing reports whether a frame of go-zookeeper is a ping.
 func isPing(frame []byte) bool {
 	d := Decoder{B: frame}
 	d.Int()
@@ -56,10 +56,10 @@ func isPing(frame []byte) bool {
 	return d.Int() == OpPing && !d.Bad
 }
 
-// SetWriteDeadline is for a Write that blocks; ours does not.
+// SetWriteDeadline does nothing, because Write does not block.
 func (s *stream) SetWriteDeadline(time.Time) error { return nil }
 
-// SetReadDeadline takes the limit by which go-zookeeper drops a silent connection.
+// SetReadDeadline sets the time limit after which go-zookeeper drops a silent connection.
 // See arrivals.
 func (s *stream) SetReadDeadline(t time.Time) error {
 	if t.IsZero() {
@@ -70,8 +70,7 @@ func (s *stream) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// Read gives go-zookeeper the frames that are meant for it, and deals with the
-// others on the way.
+// Read gives go-zookeeper its frames, and handles the other frames on the way.
 func (s *stream) Read(p []byte) (int, error) {
 	for len(s.deliver) == 0 {
 		frame, err := s.readFrame()
@@ -144,9 +143,9 @@ func (s *stream) handle(frame []byte) (err error) {
 	h.Done(c)
 	c.finish()
 	if skipped && code != CodeUnimplemented {
-		// A server answers in order, except that it refuses at once an
-		// operation that it does not know. So an answer was lost, and will not come: the end of
-		// the connection tells the callers that wait for it.
+		// A server answers in order, except that it refuses at once an operation that it
+		// does not know. So an answer was lost and will not arrive. The callers that wait
+		// for it learn this from the end of the connection.
 		return errSkipped
 	}
 	return nil

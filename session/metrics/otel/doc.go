@@ -1,5 +1,5 @@
-// Package otel provides metrics of a session.Manager, and of the primitives that are
-// built on it, for OpenTelemetry.
+// Package otel provides an observer that records metrics of a session.Manager, and of the
+// primitives that use the Manager, with OpenTelemetry.
 //
 //	observer, err := otel.New(provider.Meter("zookeeper"))
 //	if err != nil { ... }
@@ -16,6 +16,6 @@
 //	zksync.queue.delivered           counter: messages that were delivered, by path
 //	zksync.queue.length              gauge: messages in a queue, as Len has counted them, by path
 //
-// The attribute path is left out unless WithPathAttribute asks for it, because a program
-// with a lock for each order would make a series for each order.
+// The attribute path is absent unless WithPathAttribute sets it, because a program with
+// one lock per order would otherwise create one series per order.
 package otel

@@ -21,7 +21,7 @@ func ExampleNew() {
 	}
 	defer srv.Close()
 
-	reader := sdk.NewManualReader() // a program has one that exports
+	reader := sdk.NewManualReader() // a program uses a reader that exports
 	provider := sdk.NewMeterProvider(sdk.WithReader(reader))
 	observer, err := otel.New(provider.Meter("example"))
 	if err != nil {

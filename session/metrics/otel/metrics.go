@@ -13,9 +13,9 @@ import (
 // An Option changes a default of New.
 type Option func(*metrics)
 
-// WithPathAttribute sets the attribute path of holds and queues to what label returns for
-// a path. The number of results must be small, because each result makes series of its
-// own.
+// WithPathAttribute sets the attribute path of holds and queues. The value of the
+// attribute is label(path). Keep the number of different values small, because each value
+// creates its own series.
 func WithPathAttribute(label func(path string) string) Option {
 	return func(m *metrics) { m.label = label }
 }
@@ -32,8 +32,8 @@ type metrics struct {
 	length    metric.Int64Gauge
 }
 
-// New makes the instruments and returns the observer that fills them. It fails if the
-// meter refuses an instrument. Several Managers may share an observer.
+// New creates the instruments and returns the observer that fills them. New returns an
+// error if the meter refuses an instrument. Several Managers may share an observer.
 func New(meter metric.Meter, opts ...Option) (session.Observer, error) {
 	if meter == nil {
 		return session.Observer{}, errors.New("otel: the meter is nil")
@@ -55,7 +55,8 @@ func New(meter metric.Meter, opts ...Option) (session.Observer, error) {
 	return m.observer(), errors.Join(errs[:]...)
 }
 
-// path returns the attributes of a hold or a queue.
+// path returns the attributes of a hold or a queue: more, and the attribute path if
+// WithPathAttribute is set.
 func (m *metrics) path(path string, more ...attribute.KeyValue) metric.MeasurementOption {
 	if m.label != nil {
 		more = append(more, attribute.String("path", m.label(path)))

@@ -16,7 +16,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// collect returns the values of all instruments; that of a histogram is its count.
+// collect returns the value of each instrument. The value of a histogram is its count.
 func collect(t *testing.T, reader sdk.Reader) map[string]string {
 	t.Helper()
 	var rm metricdata.ResourceMetrics
@@ -48,7 +48,7 @@ func collect(t *testing.T, reader sdk.Reader) map[string]string {
 	return values
 }
 
-// A program's locks, waits, losses and queues appear in what the SDK collects.
+// The SDK collects metrics of a program's locks, waits, losses and queues.
 func TestMetrics(t *testing.T) {
 	reader := sdk.NewManualReader()
 	meter := sdk.NewMeterProvider(sdk.WithReader(reader)).Meter("test")

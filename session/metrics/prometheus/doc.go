@@ -1,5 +1,5 @@
-// Package prometheus provides metrics of a session.Manager, and of the primitives that
-// are built on it, for the Prometheus client library.
+// Package prometheus provides an observer that records metrics of a session.Manager, and of the primitives that use
+// the Manager, with the Prometheus client library.
 //
 //	observer, err := prometheus.New(registry)
 //	if err != nil { ... }
@@ -18,7 +18,7 @@
 //	zksync_queue_delivered_total{path}           messages that were delivered
 //	zksync_queue_length{path}                    messages in a queue, as Len has counted them
 //
-// The label path is empty unless WithPathLabel says otherwise, because a program with a
-// lock for each order would make a series for each order. A dashboard for Grafana,
-// dashboard.json, and alerts, alerts.yml, are beside this file.
+// The label path is empty unless WithPathLabel sets it, because a program with one lock per order would otherwise
+// create one series per order. The directory of this package contains a dashboard for Grafana, dashboard.json, and
+// alerts, alerts.yml.
 package prometheus

@@ -16,15 +16,15 @@ type config struct {
 	buckets []float64
 }
 
-// WithPathLabel sets the label path of holds and queues to what label returns for a
-// path. The number of results must be small, because each result makes series of its
-// own.
+// WithPathLabel sets the label path of holds and queues. The value of the label is
+// label(path). Keep the number of different values small, because each value creates its
+// own series.
 func WithPathLabel(label func(path string) string) Option {
 	return func(c *config) { c.label = label }
 }
 
-// WithBuckets sets the buckets of all histograms, in seconds. The default is 1 ms to
-// about 2 minutes, doubling.
+// WithBuckets sets the buckets of all histograms, in seconds. By default the buckets
+// double from 1 ms to about 2 minutes.
 func WithBuckets(buckets ...float64) Option {
 	return func(c *config) { c.buckets = buckets }
 }
@@ -46,9 +46,9 @@ type metrics struct {
 // states are the values of the label state.
 var states = []session.State{session.Connecting, session.Connected, session.Suspended, session.Lost, session.Closed}
 
-// New registers the metrics with registerer and returns the observer that fills them. It
-// fails if the registerer refuses a metric. Several Managers may share an observer if
-// they have one ensemble: only the state is then that of the newest change.
+// New registers the metrics with registerer and returns the observer that fills them. New
+// returns an error if registerer refuses a metric. Several Managers of one ensemble may
+// share an observer: zksync_state then has the state of the Manager that changed last.
 func New(registerer prometheus.Registerer, opts ...Option) (session.Observer, error) {
 	if registerer == nil {
 		return session.Observer{}, errors.New("prometheus: the registerer is nil")

@@ -26,7 +26,7 @@ func scrape(registry *client.Registry) string {
 	return w.Body.String()
 }
 
-// A program's locks, waits, losses and queues appear in what Prometheus scrapes.
+// Prometheus scrapes metrics of a program's locks, waits, losses and queues.
 func TestMetrics(t *testing.T) {
 	registry := client.NewPedanticRegistry()
 	observer, err := prometheus.New(registry, prometheus.WithPathLabel(func(path string) string { return path }))

@@ -14,8 +14,8 @@ const (
 	IDPrefix = "member-"
 )
 
-// A child is the znode of a participant. The mark is its data, which identifies the
-// znode after a lost answer, whatever the name is.
+// A child is the znode of a participant. The mark is its data, which identifies the znode
+// after a lost answer, regardless of the name.
 type child struct {
 	path  string // empty if the participant has no child
 	mark  string
