@@ -69,7 +69,7 @@ func curatorQueues(ctx context.Context, m *session.Manager) error {
 	}
 	for msg := range q.Messages() {
 		if err := process(msg.Data); err != nil {
-			return msg.Nack(ctx) // back to its old place
+			return msg.Nack(ctx) // back to its position
 		}
 		if err := msg.Ack(ctx); err != nil {
 			log.Print(err)

@@ -206,7 +206,7 @@ func (k *keeper) useful(now time.Time) (at time.Time, ok bool) {
 	return v.record.nextTouch(now, v.proof.timeout)
 }
 
-// alwaysThere are znodes that servers have and users may read, unless somebody has
+// alwaysThere are znodes that servers have and users may read, unless an administrator has
 // changed their ACLs. The first of them is new in ZooKeeper 3.5.
 var alwaysThere = [...]string{"/zookeeper/config", "/zookeeper", "/"}
 

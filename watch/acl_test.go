@@ -14,7 +14,7 @@ import (
 )
 
 // A change behind an ACL that was closed for a time is reported after the next reconnect by Node and Children, and in
-// the next session by Tree. The server of 3.9 tells nobody before.
+// the next session by Tree. The server of 3.9 tells no client before.
 func TestChangesBehindAClosedACL(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		srv := zksynctest.Start(t)

@@ -120,7 +120,7 @@ func checkHandOvers(t *testing.T, srv *zksynctest.Server, ids []int64, granted [
 	}
 }
 
-// A release wakes two waiters at most, however many wait.
+// A release wakes two waiters at most, for any number of waiters.
 func TestReleaseWakesTwo(t *testing.T) {
 	const waiters = 200
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {

@@ -14,7 +14,7 @@ import (
 )
 
 // A cohort takes participants through rounds on one path, without a pause
-// between them, and checks that nobody passes before all have come.
+// between them, and checks that no participant passes before all have come.
 type cohort struct {
 	path     string
 	managers []*session.Manager

@@ -67,7 +67,7 @@ func TestHandOverToReaders(t *testing.T) {
 	})
 }
 
-// A hand-over between writers takes no request of the next writer, however many wait.
+// A hand-over between writers takes no request of the next writer, for any number of writers that wait.
 func TestHandOverBetweenWriters(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		const n = 200

@@ -81,7 +81,7 @@ func TestMarkerIsWrittenToWhileARequestIsLost(t *testing.T) {
 	}
 }
 
-// A claim that was given back counts no more, also if somebody has written to the marker
+// A claim that was given back counts no more, also if another client has written to the marker
 // so that the outcome is not known (claim_settle.go: looked in releaseClaims).
 func TestMarkerIsWrittenToWhileAClaimIsGivenBack(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {

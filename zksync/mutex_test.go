@@ -40,7 +40,7 @@ func TestMutexBetweenSessions(t *testing.T) {
 }
 
 // empty waits until nothing is left in a directory, which takes the janitor a
-// moment where somebody gave up.
+// moment in which a caller gave up.
 func empty(t *testing.T, srv servers.Server, path string) {
 	t.Helper()
 	s := live(t, srv.Connect(t))

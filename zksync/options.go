@@ -186,10 +186,11 @@ func WithMaxWait(d time.Duration) MaxWaitOption {
 	})
 }
 
-// WithLinger lets a Mutex keep its znode for up to d after Unlock while nobody
-// else is in line, so that locking again costs no request. The first contender
-// ends it at once, but a TryLock elsewhere may return false against it. It pays
-// where one process locks the same path over and over. The default is 0: off.
+// WithLinger lets a Mutex keep its znode for up to d after Unlock while no other
+// contender is in line, so that the next Lock costs no request. The first contender that
+// joins ends the linger at once, but a TryLock of another value may return false because
+// of it. WithLinger is useful where one process locks the same path again and again. The
+// default is 0: off.
 func WithLinger(d time.Duration) MutexOption {
 	return option(func(c *config) error {
 		if d < 0 {
@@ -233,7 +234,7 @@ var defaultID = sync.OnceValue(func() string {
 
 // WithStopTimeout bounds how long Election.Run waits for the work to return
 // once its context has ended. By default it waits for as long as that takes, so
-// that nobody else leads before. After d, Run resigns and returns ErrStillRunning
+// that no other candidate leads before. After d, Run resigns and returns ErrStillRunning
 // while the work goes on on its own: from then on another may lead beside it, so
 // this is for work that checks its fencing token wherever it writes.
 func WithStopTimeout(d time.Duration) ElectionOption {
@@ -246,8 +247,8 @@ func WithStopTimeout(d time.Duration) ElectionOption {
 	})
 }
 
-// WithIDWait makes Group.Join wait, until its ctx ends, for an id that somebody
-// else has to become free. By default that is an error at once.
+// WithIDWait makes Group.Join wait, until its ctx ends, for an id of another
+// member to become free. By default such an id is an error at once.
 func WithIDWait() GroupOption {
 	return option(func(c *config) error {
 		c.idWait = true

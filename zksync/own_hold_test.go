@@ -124,7 +124,7 @@ func TestSharedDoEndsItsOwnHoldAlone(t *testing.T) {
 	}
 }
 
-// A meddledCtx calls back when somebody derives a context from it.
+// A meddledCtx calls back when a caller derives a context from it.
 type meddledCtx struct {
 	context.Context
 	derived func()

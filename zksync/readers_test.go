@@ -115,7 +115,7 @@ func TestLostReadersAreTold(t *testing.T) {
 var waysToLose = []string{"older removed", "newer removed", "session expired"}
 
 // lose costs m one of two holds that look the same, whose znodes are the first-th
-// in dir and the one after it, or both. Since nobody knows whose it was, both are told.
+// in dir and the one after it, or both. Since no reader knows whose it was, both are told.
 func lose(t *testing.T, srv *zksynctest.Server, m *session.Manager, what, dir string, first int, older, newer context.Context) {
 	t.Helper()
 	switch what {

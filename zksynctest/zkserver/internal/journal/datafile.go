@@ -29,7 +29,7 @@ const lockAttempts = 100
 
 // lock opens and locks the file that has the path. A server that is about to end may
 // replace the file, or remove its lock, between the two: only when the path names the
-// file that is locked, nobody else has it.
+// file that is locked, no other process has it.
 func (j *Journal) lock() error {
 	for range lockAttempts {
 		f, err := j.files.Open(j.path, false)
