@@ -51,19 +51,6 @@ func (q *queue) freeNumber(ctx context.Context, s *session.Session, dir string) 
 	}
 }
 
-// await waits for a watch to fire.
-func await(ctx context.Context, s *session.Session, w *session.Watch) error {
-	defer w.Stop()
-	select {
-	case <-w.Events():
-		return nil
-	case <-s.Done():
-		return s.Err()
-	case <-ctx.Done():
-		return session.Cancelled(ctx)
-	}
-}
-
 // deleteSpentDir deletes a directory without messages, and the znodes of this package in
 // it. It reports false if the directory has changed since it was listed.
 func (q *queue) deleteSpentDir(ctx context.Context, s *session.Session, dir string, names []string) (bool, error) {
