@@ -75,7 +75,7 @@ func startShared(runtime realzk.Runtime) (*realzk.Cluster, string, error) {
 	return cluster, dir, nil
 }
 
-// StopShared stops the server that RealShared has started, if there is one, and removes its data.
+// StopShared stops the server that RealShared has started and removes its data. Without such a server it does nothing.
 // Call StopShared from TestMain after the tests.
 func StopShared() error {
 	shared.Lock()

@@ -55,7 +55,7 @@ func (t *timeline) say(who, does, format string, args ...any) {
 	t.line(fmt.Sprintf("%-4s %-14s %s", who, does, fmt.Sprintf(format, args...)))
 }
 
-// fault tells what is done to the workers.
+// fault reports a fault that the workers meet.
 func (t *timeline) fault(format string, args ...any) { t.line(">>>  " + fmt.Sprintf(format, args...)) }
 
 func (t *timeline) line(text string) {

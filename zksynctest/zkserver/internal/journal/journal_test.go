@@ -11,7 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
-// openStore opens the journal of a store that has what is in the file.
+// openStore opens the journal of a store and reads the file into the store.
 func openStore(t *testing.T, path string) (*Journal, *tree.Store, error) {
 	t.Helper()
 	s := &tree.Store{Rules: tree.Rules{Steps: true}}

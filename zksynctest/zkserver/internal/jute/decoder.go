@@ -18,7 +18,7 @@ type Decoder struct {
 
 // An Interner has strings that need not be allocated again.
 type Interner interface {
-	// Intern returns the string with the bytes of b, and whether there is one.
+	// Intern returns the string with the bytes of b, and whether the table has that string.
 	Intern(b []byte) (string, bool)
 }
 

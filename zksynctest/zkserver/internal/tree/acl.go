@@ -78,7 +78,7 @@ func (s *Store) fixACL(list []jute.ACL, ids []Identity) ([]jute.ACL, bool) {
 	return fixed, len(fixed) > 0
 }
 
-// MaskedACL hides the password hashes from a reader who may not administer.
+// MaskedACL hides the password hashes from a reader without the admin permission.
 func MaskedACL(list []jute.ACL) []jute.ACL {
 	masked := slices.Clone(list)
 	for i, a := range masked {
