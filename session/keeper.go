@@ -72,6 +72,8 @@ func (k *keeper) step() (wait time.Duration, err error) {
 		return 0, err
 	}
 	t := k.plan(w, now)
+	// A lease that is prepared or held meanwhile wakes the keeper if this is too late
+	// for it.
 	k.v.wake = now.Add(t.wait)
 	k.v.mu.Unlock()
 	switch {
@@ -154,7 +156,8 @@ func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 
 // planCommit determines whether the present request is a commit; leases.mu is held. Five
 // of twelve contacts are commits. A commit is made earlier if it moves a deadline that is
-// near or a deadline that a caller waits for.
+// near or a deadline that a caller waits for. Such a commit takes the place of a contact
+// where possible, so that a hold costs no more in its first timeout than later.
 func (k *keeper) planCommit(w *wire.Conn, now time.Time, t *task) {
 	v := k.v
 	timeout := v.proof.timeout
@@ -162,6 +165,7 @@ func (k *keeper) planCommit(w *wire.Conn, now time.Time, t *task) {
 	if due := v.commit.Add(pace); due.After(k.due) {
 		k.due = due // another request of the session was a commit
 	}
+	// A commit that was sent on a former connection has no answer to wait for.
 	if k.beat == w.Number {
 		return // the answer wakes the keeper
 	}
@@ -169,16 +173,31 @@ func (k *keeper) planCommit(w *wire.Conn, now time.Time, t *task) {
 		t.wait = min(t.wait, k.resume.Sub(now))
 		return
 	}
-	switch {
-	case t.contact && !k.due.After(now):
-		t.commit = true
-	case v.wanted > 0 && !v.proof.grantable(now), v.proof.deadline.Sub(now) <= pace:
-		at, ok := k.useful(now)
-		if t.commit = ok && !at.After(now); !t.commit && ok {
-			t.wait = min(t.wait, at.Sub(now))
+	near := v.proof.deadline.Sub(now) - pace
+	if near > 0 {
+		t.wait = min(t.wait, near)
+	}
+	if t.contact {
+		// A commit in place of this contact saves the commit that would come before the
+		// next contact. A server that answers slowly, but within T/12, causes no early
+		// commits.
+		near -= timeout/contactFraction - timeout/sampleFraction
+	}
+	if near <= 0 || v.wanted > 0 && !v.proof.grantable(now) {
+		if at, ok := k.useful(now); ok {
+			switch soon := at.Sub(now); {
+			case soon <= 0:
+				t.commit = true
+			case soon < timeout/sampleFraction:
+				t.contact = false // a contact and a commit so soon after it count as one
+				fallthrough
+			default:
+				t.wait = min(t.wait, soon)
+			}
 		}
-	default:
-		t.wait = min(t.wait, v.proof.deadline.Sub(now)-pace)
+	}
+	if t.contact && !k.due.After(now) {
+		t.commit = true
 	}
 	if t.commit {
 		// Count from the time at which the commit was due. So T has five commits,
@@ -216,6 +235,8 @@ var alwaysThere = [...]string{"/zookeeper/config", "/zookeeper", "/"}
 func (k *keeper) sendCommit(w *wire.Conn) {
 	l, path := k.checked()
 	k.v.mu.Lock()
+	// Before the request is sent: the answer, which ends the beat, may arrive before
+	// Send returns.
 	k.beat, k.beatAt = w.Number, time.Now()
 	k.v.mu.Unlock()
 	r := &wire.Request{Op: wire.OpMulti, Own: true, Beat: true, Record: wire.Encoder(nil).MultiHeader(wire.OpCheck).String(path).Int(-1).MultiEnd()}
@@ -264,6 +285,8 @@ func (k *keeper) checked() (*Lease, string) {
 	defer k.v.mu.Unlock()
 	var best *Lease
 	for l := range k.v.open {
+		// The znode of a hold is checked rather than the znode of a waiter: its removal
+		// ends the hold.
 		if l.path != "" && !l.gone && !l.unreadable && (best == nil || l.state > best.state) {
 			best = l
 		}
