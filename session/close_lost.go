@@ -33,7 +33,7 @@ func closeOnServer(s *Session) {
 			return
 		}
 		s.m.servers.failed(server, err)
-		s.m.cfg.log.Debug("closing a lost session", zap.String("server", server), sessionField(s.id), zap.Error(err))
+		s.m.cfg.log.Debug("lost session was not closed", zap.String("server", server), sessionField(s.id), zap.Error(err))
 		if sleep(ctx, s.m.jitter.backoff(round), s.m.ctx) != nil {
 			return
 		}
@@ -58,7 +58,7 @@ func closeOn(ctx context.Context, s *Session, server string) error {
 	if id == 0 {
 		return nil // the session has expired in the meantime
 	} else if id != s.id {
-		return fmt.Errorf("asked for session %s, was given %s", sessionID(s.id), sessionID(id))
+		return fmt.Errorf("session %s requested, but the server answered for session %s", sessionID(s.id), sessionID(id))
 	}
 	sasl, err := startSASL(ctx, s.m.cfg.sasl, server)
 	if err == nil && sasl != nil {

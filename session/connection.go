@@ -24,7 +24,7 @@ func newConnection(s *Session, sasl *saslState, cfg wire.Config) *wire.Conn {
 	cfg.Handler, cfg.MaxAnswer, cfg.TooLarge = w, s.m.cfg.maxAnswer, errTooLarge
 	cfg.TooSlow = func(got, size int, took time.Duration) error { return errTooSlow(got, size, took, s.Timeout()) }
 	cfg.Silent = func(waited time.Duration, requests int) {
-		s.m.cfg.log.Warn("the server does not answer", zap.String("server", cfg.Server), sessionField(s.id),
+		s.m.cfg.log.Warn("the server did not answer", zap.String("server", cfg.Server), sessionField(s.id),
 			zap.Duration("waited", roundTime(waited)), zap.Int("requests", requests))
 	}
 	w.Conn = wire.New(cfg)
@@ -67,6 +67,7 @@ func (w *connection) Connected(r *wire.ConnectResponse) (time.Duration, error) {
 		s.id, s.passwd, s.opened = r.Session, append([]byte(nil), r.Password...), time.Now()
 		s.known.Store(true)
 		s.m.firstID.Do(func() { s.m.jitter.seed(s.id) })
+		// Only the keeper notices that the session is over by the local clock.
 		s.wg.Go(func() {
 			if err := s.keeper.run(); err != nil {
 				s.lose(err, true)
@@ -140,6 +141,7 @@ func (w *connection) attach() {
 	s.link.established()
 	s.m.servers.working()
 	s.m.everConnected.Store(true)
+	// Before the gate opens: the requests of callers would go ahead of the commit.
 	s.keeper.commitFirst(w.Conn)
 	if s.gate.attach(w.Conn, func() {
 		signal(s.leases.kick)

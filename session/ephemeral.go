@@ -70,7 +70,7 @@ func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts 
 		return nil, opError("ephemeral", path, err)
 	}
 	if path == "/" {
-		return nil, opError("ephemeral", path, fmt.Errorf("%w: the root is always there", ErrInvalidPath))
+		return nil, opError("ephemeral", path, fmt.Errorf("%w: the root always exists", ErrInvalidPath))
 	}
 	if ctx.Err() != nil {
 		return nil, opError("ephemeral", path, Cancelled(ctx))
@@ -89,6 +89,8 @@ func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts 
 	case <-e.decided:
 	case <-e.done:
 	case <-ctx.Done():
+		// The reason must be read before run ends and replaces it. run then deletes the
+		// znode that it may have created.
 		err := e.cancelled(ctx)
 		e.cancel(ErrEphemeralClosed)
 		return nil, opError("ephemeral", path, err)
@@ -212,7 +214,7 @@ func (e *Ephemeral) Close() error {
 	select {
 	case <-e.done:
 	case <-limit.C:
-		return opError("ephemeral", e.asked, fmt.Errorf("not removed within %v; it will be when a server can be reached, or go with the session", e.m.cfg.timeout))
+		return opError("ephemeral", e.asked, fmt.Errorf("not removed within %v: it is removed when a server can be reached, or when its session ends", e.m.cfg.timeout))
 	}
 	return opError("ephemeral", e.asked, e.leftover)
 }

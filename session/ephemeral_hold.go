@@ -56,6 +56,8 @@ func (e *Ephemeral) hold(s *Session, n *owned) error {
 func (e *Ephemeral) look(s *Session, n *owned) error {
 	exists, stat, w, err := s.WatchExists(e.ctx, n.path)
 	if ClassOf(err) == ClassNoAuth {
+		// Without permission to read there is no watch either. Any version must do, and
+		// write checks the owner in the answer.
 		n.version = -1
 		return nil
 	}
@@ -86,6 +88,8 @@ func (e *Ephemeral) write(s *Session, n *owned, data []byte, generation uint64) 
 	case ClassCancelled, ClassClosed, ClassLost:
 		return err
 	case ClassBadVersion, ClassConnectionLost:
+		// Another client has written to the znode, or a lost answer hides the outcome
+		// of our own write.
 		n.dirty = true
 		if err := s.Pause(e.ctx, n.failures); err != nil {
 			return err
@@ -110,6 +114,7 @@ func (e *Ephemeral) remove(s *Session, n *owned) error {
 	} else if e.cfg.sequential {
 		return nil
 	}
+	// Not e.ctx, which Close has ended.
 	ctx := s.hold
 	for round := 0; ; round++ {
 		exists, stat, err := s.Exists(ctx, path)

@@ -10,8 +10,8 @@ import (
 )
 
 var (
-	errRemoved  = errors.New("session: the znode was removed by somebody else")
-	errPrevious = errors.New("session: the znode of our previous session is still there")
+	errRemoved  = errors.New("session: the znode was removed by another client")
+	errPrevious = errors.New("session: the znode of the Manager's previous session still exists")
 )
 
 // run keeps the znode present over all sessions.
@@ -143,7 +143,7 @@ func (e *Ephemeral) claim(s *Session, n *owned, made bool) (ours bool, err error
 	case class == ClassNoAuth && made:
 		return true, nil
 	case class == ClassNoAuth:
-		e.tell(Conflict, "", opError("ephemeral", n.path, fmt.Errorf("%w, and we may not look at it: %w", ErrConflict, err)))
+		e.tell(Conflict, "", opError("ephemeral", n.path, fmt.Errorf("%w, and its owner cannot be read: %w", ErrConflict, err)))
 		return false, s.Pause(e.ctx, unwatchable)
 	case err != nil:
 		return false, err
@@ -162,6 +162,8 @@ func (e *Ephemeral) claim(s *Session, n *owned, made bool) (ours bool, err error
 		obstacle = fmt.Errorf("%w: %s", ErrConflict, ownerOf(stat))
 		e.tell(Conflict, "", opError("ephemeral", n.path, obstacle))
 	}
+	// The read that found the obstacle has armed the watch, so no end of the obstacle
+	// is missed.
 	defer w.Stop()
 	defer e.startWait(obstacle).Stop()
 	select {
@@ -172,11 +174,11 @@ func (e *Ephemeral) claim(s *Session, n *owned, made bool) (ours bool, err error
 	}
 }
 
-// startWait begins the wait for an obstacle to go. The log reports this wait, because the
+// startWait begins the wait for the removal of an obstacle. The log reports this wait, because the
 // znode is missing and perhaps no call waits that could report it.
 func (e *Ephemeral) startWait(obstacle error) *Wait {
 	return e.m.StartWait("ephemeral", e.asked, func(context.Context) error {
-		return fmt.Errorf("for a znode in the way to go: %w", obstacle)
+		return fmt.Errorf("for the removal of another znode at the path: %w", obstacle)
 	})
 }
 

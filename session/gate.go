@@ -143,6 +143,7 @@ func (g *gate) countAbandoned() {
 func (g *gate) settleAbandoned() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	// Requests wait only at the limit, so no other step can admit one.
 	if g.abandoned--; g.abandoned == maxAbandoned-1 {
 		broadcast(&g.change)
 	}
@@ -160,6 +161,7 @@ func (g *gate) lose(why error) {
 func (g *gate) close(why error) (idle <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	// A session that is lost meanwhile keeps its own reason.
 	if g.refuse == nil {
 		g.refuse = why
 	}

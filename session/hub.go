@@ -90,6 +90,8 @@ func (h *hub) entry(key watchKey) *watchEntry {
 func (h *hub) unpin(e *watchEntry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	// The read may have failed, or its caller may have gone: then no waiter needs the
+	// watch.
 	e.pins--
 	h.settle(e)
 }
@@ -106,6 +108,8 @@ func (h *hub) subscribe(key watchKey, conn uint64, absent bool) *Watch {
 	e.armed, e.absent = true, absent
 	w.index = len(e.subs)
 	e.subs = append(e.subs, w)
+	// The answer may arrive while the session ends. Then end has already fired the
+	// other watches.
 	if h.ended != nil {
 		h.fire(e, 0, h.endEvent(e))
 	}
@@ -203,6 +207,8 @@ func (h *hub) event(conn uint64, body []byte) error {
 	if h.events++; h.events > h.armings+spareEvents {
 		return fmt.Errorf("%w: %d events of watches that were never armed", wire.ErrMalformed, h.events-h.armings)
 	}
+	// The server fires data watches and child watches of a znode by one event when the
+	// znode is deleted.
 	if kind != zk.EventNodeChildrenChanged {
 		h.fire(h.entries[watchKey{path, dataWatch}], conn, ev)
 	}
@@ -221,6 +227,7 @@ func (h *hub) fire(e *watchEntry, conn uint64, ev zk.Event) {
 		return
 	}
 	h.use(e)
+	// A watch fires once: the server has forgotten it.
 	e.armed = false
 	for _, w := range e.subs {
 		w.index = -1
@@ -244,6 +251,8 @@ func (h *hub) rearm(w *wire.Conn, since int64) {
 	h.mu.Lock()
 	var lists [3][]string // data, exists and child watches, in the order of the request
 	size := 0
+	// The counts belong to a connection: a server forgets its watches when the
+	// connection ends.
 	h.armings, h.events = len(h.entries), 0
 	var batches [][3][]string
 	for _, e := range h.entries {
@@ -255,6 +264,8 @@ func (h *hub) rearm(w *wire.Conn, since int64) {
 			continue
 		}
 		e.armed = true
+		// The server would report a znode that does not exist as deleted to a data
+		// watch, and a znode that exists as created to an exists watch.
 		kind := 0
 		switch {
 		case e.key.kind == childWatch:

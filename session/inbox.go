@@ -179,6 +179,8 @@ func (in *Inbox) send(now time.Time) (change <-chan struct{}, err error) {
 		}
 		if in.conn != w.Number {
 			in.conn = w.Number
+			// Before the first read is sent on it, so that the owner learns of the
+			// connection ahead of its answers.
 			in.mu.Lock()
 			in.push(Delivery{Kind: InboxConnection})
 			in.mu.Unlock()
@@ -198,6 +200,8 @@ func (in *Inbox) send(now time.Time) (change <-chan struct{}, err error) {
 func (in *Inbox) next(now time.Time) *InboxRead {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	// A read that is repeated still counts in inFlight, so it needs no room in the
+	// window.
 	for i := 0; i < len(in.retries); {
 		r, due := in.retries[i].read, in.retries[i].due
 		stopped := r.state != readQueued
@@ -242,6 +246,7 @@ func (in *Inbox) Close() {
 	in.mu.Lock()
 	in.closed = true
 	in.arrived, in.spare, in.queue = nil, nil, nil
+	// Stop takes in.mu, and removes the read from in.live.
 	live := append([]*InboxRead(nil), in.live...)
 	in.mu.Unlock()
 	for _, r := range live {

@@ -56,6 +56,7 @@ func (r *InboxRead) Stop() {
 	}
 	r.state, r.watch = readStopped, nil
 	in.retire(r)
+	// The request still occupies the connection, and its answer is on the way.
 	if before == readSent {
 		in.s.gate.countAbandoned()
 	}
@@ -141,6 +142,7 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 	if stopped {
 		in.s.gate.settleAbandoned()
 	}
+	// Not under in.mu: Notify may call event at once, which takes in.mu.
 	switch {
 	case watch == nil:
 	case stopped:

@@ -89,6 +89,8 @@ func (j *janitor) take() (due []*chore, wait time.Duration) {
 	clear(j.chores[len(later):])
 	j.chores = later
 	if len(due) == 0 && len(later) == 0 {
+		// Under the lock under which add looks at running, so that no chore stays
+		// without a goroutine.
 		j.chores, j.running = nil, false
 	}
 	return due, wait
@@ -104,6 +106,7 @@ func (j *janitor) run() {
 			j.rest(wait)
 			continue
 		}
+		// Not under the ctx of a caller: its end is the reason of most chores.
 		w, err := j.gate.enter(context.Background(), true)
 		if err != nil {
 			// The session is over, and its ephemerals go with it.

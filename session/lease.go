@@ -106,6 +106,8 @@ func (l *Lease) Grant(ctx context.Context) error {
 		}
 	}()
 	for {
+		// Before Hold: a proof that arrives after Hold has returned must end the wait
+		// below.
 		v.mu.Lock()
 		moved := v.moved
 		v.mu.Unlock()
@@ -150,6 +152,7 @@ func (l *Lease) change(to leaseState) {
 	if l.state == to || l.state == leaseEnded {
 		return
 	}
+	// lose has ended a hold whose znode is gone.
 	if l.state == leaseHeld && !l.gone {
 		v.held--
 		l.endHold(nil)
@@ -183,6 +186,7 @@ func (l *Lease) lose() {
 		l.v.held--
 		l.endHold(ErrRemoved)
 	}
+	// A Grant that waits for a proof must learn that the znode is gone.
 	broadcast(&l.v.moved)
 }
 

@@ -46,6 +46,7 @@ func (v *leases) now() time.Time {
 	suspended := v.m.clock()
 	if d := suspended - v.suspended; d > v.proof.timeout/marginFraction && v.proof.timeout > 0 {
 		v.suspended = suspended
+		// The server was silent for d longer than the monotonic clock shows.
 		v.heard = v.heard.Add(-d)
 		v.proof.suspended(v.record, d, now)
 	}
@@ -109,12 +110,17 @@ func (v *leases) answered(r *record, c *wire.Call) {
 	v.heard = now
 	before, lapsed := v.proof.deadline, v.proof.lapsed
 	v.proof.answer(r, kind, c.Sent, now, v.held > 0)
+	// A commit of a caller proves as much as a commit of the keeper, which then makes
+	// its next one later.
 	if kind == proofCommit && !c.Beat && c.Sent.After(v.commit) {
 		v.commit = c.Sent
 	}
+	// Only callers of Grant wait for moved. Without them every answer would replace the
+	// channel in vain.
 	if v.wanted > 0 && (v.proof.deadline != before || v.proof.lapsed != lapsed) {
 		broadcast(&v.moved)
 	}
+	// The plan of the keeper is from before the lapse, and has no commit at its end.
 	if v.wanted > 0 && v.proof.lapsed && !lapsed {
 		signal(v.kick)
 	}
@@ -127,6 +133,8 @@ func (v *leases) patience() time.Duration {
 	defer v.mu.Unlock()
 	now := v.now()
 	wait := v.proof.deadline.Sub(now)
+	// An idle session makes no commits, so its deadline has passed although the server
+	// is alive.
 	if v.held == 0 {
 		wait = max(wait, v.heard.Add(v.proof.timeout*2/3).Sub(now))
 	}
@@ -137,6 +145,8 @@ func (v *leases) patience() time.Duration {
 func (v *leases) expired(now time.Time) error {
 	switch {
 	case v.held > 0 && !now.Before(v.proof.deadline):
+		// Even if the server answers: a deposed leader answers for some ticks, while its
+		// successor ends the session.
 		return fmt.Errorf("%w: no transaction was committed in time to prove it alive beyond its deadline", ErrLost)
 	case now.Sub(v.heard) >= v.proof.timeout:
 		return fmt.Errorf("%w: nothing was heard for %v, the session timeout", ErrLost, v.proof.timeout)

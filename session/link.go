@@ -19,7 +19,7 @@ import (
 // errRefused is the answer of a session's dialer after the end of the session. It stays
 // final, because go-zookeeper would otherwise start another session on the same Conn, and
 // run the queued requests of this session under it.
-var errRefused = errors.New("session: this session is over")
+var errRefused = errors.New("session: this session has ended")
 
 const shortPerRound = 8 // see broken
 
@@ -105,9 +105,13 @@ func (l *link) bound() time.Duration {
 	if n := l.s.Timeout(); n > 0 {
 		t = n
 	}
+	// A dead server must not cost a hold. The Deadline may be only 0.28 of the timeout
+	// ahead, and the next server needs time as well.
 	if l.s.leases.proving() {
 		return min(t/6, maxDial)
 	}
+	// A session that holds nothing lives for the whole timeout: time for three
+	// attempts.
 	return min(t/3, maxDial)
 }
 
@@ -135,6 +139,8 @@ func (l *link) dial(network, server string, _ time.Duration) (net.Conn, error) {
 	w := newConnection(l.s, sasl, wire.Config{Conn: conn, Raw: raw, Number: m.connections.Add(1), Server: server})
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// stop ends the connection that it finds in l.conn. If stop ran during the dial, it
+	// has not seen this one.
 	if l.ctx.Err() != nil {
 		raw.Close()
 		return nil, errRefused
@@ -160,6 +166,8 @@ func (l *link) pause() error {
 	}
 	limit := maxBackoff
 	if l.s.leases.proving() {
+		// The pause and the next attempt together must leave time for another server
+		// before the Deadline.
 		limit = min(limit, l.bound()/2)
 	}
 	if sleep(l.ctx, l.s.m.jitter.spread(backoff(rounds, firstBackoff, limit)), l.ctx) != nil {
@@ -255,6 +263,8 @@ func (l *link) shutdown() {
 	case <-l.closed:
 	case <-limit.C:
 	}
+	// After a second, zk.Close waits for an answer that may never come. The end of the
+	// connection ends that wait.
 	l.stop()
 	for range l.events {
 	}
@@ -282,6 +292,7 @@ func dialServer(ctx context.Context, cfg *config, network, server string) (conn,
 			raw.Close()
 			return nil, nil, err
 		}
+		// The config belongs to the program, and serves the connections to all servers.
 		secured = secured.Clone()
 		secured.ServerName = host
 	}

@@ -135,12 +135,16 @@ func (m *Manager) run() {
 			m.mu.Lock()
 			m.publish(Closed)
 			m.mu.Unlock()
+			// After Closed is published: a caller whose hold ends now must find that
+			// state.
 			s.close(ErrClosed)
 		case <-s.gate.over.Done():
 			m.lostLines.log(m.cfg.log, zap.WarnLevel, "session lost", sessionField(s.id), zap.Error(context.Cause(s.gate.over)))
 			if s.known.Load() {
 				m.former.add(s.id)
 			}
+			// In the background: the next session need not wait until a server has
+			// closed this one.
 			m.wg.Go(func() { bury(s) })
 			if d := pace.after(s); d > 0 {
 				_ = sleep(m.ctx, d, m.ctx) // an error means that the Manager is closed
@@ -159,6 +163,8 @@ func (m *Manager) run() {
 func (m *Manager) Session(ctx context.Context) (*Session, error) {
 	for {
 		m.mu.Lock()
+		// A session that is lost ends its context first, and publishes the state Lost
+		// after that. So both must be looked at.
 		s, state, change := m.session, m.state, m.change
 		m.mu.Unlock()
 		switch {

@@ -91,6 +91,8 @@ func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) error {
 		case container && c.Code == 0:
 			s.m.containers.works()
 		case !container && hangups >= 2 && c.Code == 0:
+			// The server answers an ordinary create, so the operation is the likely reason
+			// why it has closed two connections.
 			s.m.containers.suspect()
 			hangups = 0
 		}

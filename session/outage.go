@@ -42,7 +42,7 @@ func (m *Manager) watchOutages() {
 				timer.Reset(rest)
 				continue
 			}
-			m.cfg.log.Warn("no server can be used", zap.Stringer("state", state),
+			m.cfg.log.Warn("no server could be used", zap.Stringer("state", state),
 				zap.Duration("waited", roundTime(time.Since(since))), zap.Strings("servers", m.servers.report()))
 			pause = min(2*pause, maxReport)
 			report = time.Now().Add(pause)

@@ -59,8 +59,8 @@ func (m *shared) probeServer(ctx context.Context, server string) *mistake {
 	return nil
 }
 
-// ask sends a question without TLS and returns the answer, or "" if there is none or the
-// answer is not text.
+// ask sends a question without TLS and returns the answer, or "" if the server
+// does not answer or the answer is not text.
 func (m *shared) ask(ctx context.Context, server, question string) string {
 	conn, err := m.cfg.dial(ctx, "tcp", server)
 	if err != nil || conn == nil {

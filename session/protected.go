@@ -116,6 +116,7 @@ func createProtected(ctx context.Context, s *Session, path string, r *wire.Reque
 	created func(*wire.Call) ([]string, []zk.MultiResponse, error)) ([]string, []zk.MultiResponse, error) {
 	dir, name := split(path)
 	guid := guidOf(name)
+	// The caller has gone when this outcome arrives, so nobody else removes the znode.
 	r.Late = func(c *wire.Call) {
 		switch classOfCall(c) {
 		case ClassConnectionLost, ClassUnknown:
@@ -139,6 +140,7 @@ func createProtected(ctx context.Context, s *Session, path string, r *wire.Reque
 			return nil, nil, err
 		}
 		found, err := lookForGUID(ctx, s, dir, guid)
+		// The look-up has failed: the znode may exist.
 		if err != nil {
 			s.janitor.add(&chore{dir: dir, guid: guid})
 			return nil, nil, err

@@ -31,6 +31,7 @@ func read(ctx context.Context, s *Session, op int32, path string, watched bool, 
 				w = s.hub.subscribe(key, c.Conn, c.Code != 0)
 			}
 		}
+		// The caller has gone, and nobody would receive the event.
 		r.Late = func(*wire.Call) { w.Stop() }
 	}
 	c, _, err := s.requests.repeat(ctx, r)

@@ -84,8 +84,11 @@ func (q *requester) send(ctx context.Context, r *wire.Request) (*wire.Call, erro
 		case nil:
 			return c, nil
 		case wire.ErrUnsent:
+			// The connection ended before it took the request, so another connection may
+			// carry it.
 			continue
 		}
+		// If the session has ended, no connection follows that could tell the outcome.
 		select {
 		case <-q.gate.over.Done():
 			return nil, context.Cause(q.gate.over)
@@ -98,6 +101,8 @@ func (q *requester) send(ctx context.Context, r *wire.Request) (*wire.Call, erro
 // abandon lets a call finish without its caller. It returns false if the outcome has
 // arrived: the caller must then use the outcome.
 func (q *requester) abandon(c *wire.Call) bool {
+	// Before Abandon: the answer may arrive, and settle the count, while Abandon
+	// returns.
 	q.gate.countAbandoned()
 	if c.Abandon(func(c *wire.Call) {
 		if c.Late != nil && c.Err != wire.ErrUnsent {

@@ -42,6 +42,8 @@ func (m *Manager) Retry(ctx context.Context, fn func(*Session) error) error {
 			// take the end of the one context for the end of the other.
 			last = s.Err()
 		}
+		// fn has worked for a while, so its failure does not belong to the failures
+		// before it.
 		if time.Since(began) > maxBackoff {
 			round = 0
 		}

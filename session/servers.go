@@ -197,7 +197,7 @@ func roundTime(d time.Duration) time.Duration {
 // serverFailed records that a connection to a server failed or ended.
 func (m *shared) serverFailed(server string, err error) {
 	if found := m.servers.failed(server, err); found != nil && found.lasting {
-		m.cfg.log.Warn("server cannot be used", zap.String("server", server), zap.Error(err), zap.String("hint", found.hint))
+		m.cfg.log.Warn("server could not be used", zap.String("server", server), zap.Error(err), zap.String("hint", found.hint))
 		m.giveUpIfMistaken()
 	}
 }

@@ -68,7 +68,7 @@ func (s *Session) Done() <-chan struct{} { return s.hold.Done() }
 func (s *Session) Err() error { return context.Cause(s.hold) }
 
 // Connection returns the number of the connection that carries requests at present, or
-// zero if there is none. See Watch.
+// zero while the session has no connection. See Watch.
 func (s *Session) Connection() uint64 {
 	if w := s.gate.current(); w != nil {
 		return w.Number
@@ -175,6 +175,7 @@ func (s *Session) close(why error) {
 		case <-s.gate.over.Done():
 		}
 	}
+	// The holds have ended by now: from here on the server may give the locks away.
 	s.link.shutdown()
 	s.lose(why, false)
 	s.wg.Wait()

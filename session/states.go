@@ -41,6 +41,8 @@ func (m *Manager) State() State {
 func (m *Manager) setState(s *Session, st State) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	// After a loss the connection ends, which would report Suspended. Only the next
+	// session leaves the state Lost.
 	if m.session == s && m.state != st && (m.state != Lost || st == Connecting) {
 		m.publish(st)
 	}

@@ -99,7 +99,7 @@ func TestSlowReaderOfStates(t *testing.T) {
 }
 
 // Readers that keep up or fall behind at random see only possible transitions, end with Closed, and see at least one
-// Lost if there was one.
+// Lost if a session was lost.
 func TestStatesUnderQuickChanges(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)

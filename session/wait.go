@@ -97,7 +97,7 @@ func (w *Wait) Cancelled(ctx context.Context) error {
 	return CancelledWaiting(ctx, fmt.Errorf("waiting for %v %w", roundTime(time.Since(epoch)-w.began), w.reasonNow(ctx)))
 }
 
-// reasonNow returns the reason, and the outage if there is one.
+// reasonNow returns the reason, and during an outage also the reason of the outage.
 func (w *Wait) reasonNow(ctx context.Context) error {
 	err := w.reason(ctx)
 	if state := w.m.manager.State(); state != Connected && state != Closed {
@@ -131,7 +131,7 @@ func (w *Wait) report() {
 		if suppressed > 0 {
 			fields = append(fields, zap.Int("suppressed", suppressed))
 		}
-		w.m.cfg.log.Warn("a call is waiting", fields...)
+		w.m.cfg.log.Warn("a call waited", fields...)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

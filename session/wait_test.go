@@ -67,7 +67,7 @@ func TestAnOutageIsReported(t *testing.T) {
 				t.Errorf("error %v, want one that says %q", err, part)
 			}
 		}
-		lines, after := logged(logs, "no server can be used", start)
+		lines, after := logged(logs, "no server could be used", start)
 		if len(after) < 5 || len(after) > 8 || after[0] != 3*time.Second {
 			t.Fatalf("reports after %v, want some at growing intervals, the first after 3s", after)
 		}
@@ -85,7 +85,7 @@ func TestAnOutageIsReported(t *testing.T) {
 		}
 		before := logs.Len()
 		time.Sleep(time.Hour)
-		if _, after := logged(logs, "no server can be used", start); len(after) != len(lines) || logs.Len() > before+10 {
+		if _, after := logged(logs, "no server could be used", start); len(after) != len(lines) || logs.Len() > before+10 {
 			t.Errorf("%d reports, %d lines, want none while connected", len(after), logs.Len()-before)
 		}
 	})
@@ -108,7 +108,7 @@ func TestASilentServerIsReported(t *testing.T) {
 		if !strings.Contains(err.Error(), "no answer from 127.0.0.") {
 			t.Errorf("error %v, want one that names the server", err)
 		}
-		if lines, after := logged(logs, "the server does not answer", start); len(after) == 0 || after[0] > 4*time.Second {
+		if lines, after := logged(logs, "the server did not answer", start); len(after) == 0 || after[0] > 4*time.Second {
 			t.Errorf("reports %v after %v, want one within 4s", lines, after)
 		}
 	})
@@ -129,7 +129,7 @@ func TestAThrottledRequestIsReported(t *testing.T) {
 		if !strings.Contains(err.Error(), "throttled") {
 			t.Errorf("error %v, want one that says throttled", err)
 		}
-		lines, after := logged(logs, "a call is waiting", start)
+		lines, after := logged(logs, "a call waited", start)
 		if len(after) != 1 || after[0] != 3*time.Second || !strings.Contains(lines[0], "throttled") {
 			t.Errorf("reports %v after %v, want one after 3s", lines, after)
 		}
@@ -150,7 +150,7 @@ func TestManyWaitsLogFewLines(t *testing.T) {
 		for _, w := range all {
 			w.Stop()
 		}
-		lines, _ := logged(logs, "a call is waiting", time.Now())
+		lines, _ := logged(logs, "a call waited", time.Now())
 		if len(lines) == 0 || len(lines) > 200 || !strings.Contains(strings.Join(lines, ""), "suppressed:") {
 			t.Errorf("%d lines, want at most 20 in 10s, and the number of lines left out", len(lines))
 		}
@@ -260,7 +260,7 @@ func TestConnectFailsFastOnAnotherProtocol(t *testing.T) {
 			if took := time.Since(start); took > 0 || !strings.Contains(fmt.Sprint(err), says) {
 				t.Errorf("after %v: %v, want at once, and one that says %q", took, err, says)
 			}
-			if lines, _ := logged(logs, "server cannot be used", start); len(lines) != 3 {
+			if lines, _ := logged(logs, "server could not be used", start); len(lines) != 3 {
 				t.Errorf("lines %v, want one for each server", lines)
 			}
 			ctx, cancel = context.WithTimeout(t.Context(), 10*time.Second)

@@ -58,10 +58,12 @@ func (w *Watch) follow(ctx context.Context) <-chan zk.Event {
 	h := w.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	// A watch that has fired already has its event in the channel.
 	if w.index >= 0 && ctx.Done() != nil {
 		w.forget = context.AfterFunc(ctx, func() {
 			h.mu.Lock()
 			defer h.mu.Unlock()
+			// The event came first, and has closed the channel.
 			if w.index < 0 {
 				return
 			}

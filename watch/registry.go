@@ -40,7 +40,7 @@ func (r *registry[T]) stream(ctx context.Context, m *session.Manager, path strin
 	return st
 }
 
-// join adds sub to the source of a path, which join makes if there is none.
+// join adds sub to the source of a path, and creates the source for the first subscriber.
 func (r *registry[T]) join(key sourceKey, sub *subscriber[T]) *source[T] {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -65,7 +65,7 @@ func (sim *simulation) lookAt(path string) {
 	}
 }
 
-// receive applies an event of the Cache to the replica, if there is one.
+// receive applies an event of the Cache to the replica, unless no event is pending.
 func (sim *simulation) receive() bool {
 	select {
 	case ev, open := <-sim.cache.Events():

@@ -49,7 +49,7 @@ func (v *view) size() int {
 	return len(v.nodes)
 }
 
-// next returns the next event for the receiver, if there is one.
+// next returns the next event for the receiver, and false while no event is pending.
 func (v *view) next() (TreeEvent, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -98,7 +98,7 @@ func (w *Conn) LastArrival() time.Time {
 }
 
 // Arriving returns the answer of which some bytes have arrived, and the number of
-// these bytes. ok is false if there is none.
+// these bytes. ok is false while no answer is arriving.
 func (w *Conn) Arriving() (p Partial, got int, ok bool) { return w.arrivals.arriving() }
 
 // Limit ends the connection with why unless Limit is called again within d, or with 0
@@ -151,6 +151,7 @@ func (w *Conn) send(c *Call) {
 		c.finish()
 		return
 	}
+	// Under one lock with frame: the answers come in the order of the frames.
 	w.pending.add(c)
 	w.silence.start(w.reportSilence)
 	w.frame(c.xid, c.Op, c.Record)
@@ -194,6 +195,7 @@ func (w *Conn) Run() {
 			w.End(fmt.Errorf("write: %w", err))
 			return
 		}
+		// One large write must not occupy its memory as long as the connection lives.
 		if cap(batch) > 1<<20 {
 			batch = nil
 		}
@@ -222,6 +224,7 @@ func (w *Conn) End(why error) {
 	// last.
 	w.cfg.Handler.Ended(why)
 	w.cfg.Raw.Close()
+	// The server answers in order, so only the first request can be the reason.
 	if len(calls) > 0 {
 		calls[0].Refused = errors.Is(why, io.EOF) || errors.Is(why, syscall.ECONNRESET)
 	}

@@ -99,7 +99,7 @@ func (s *stream) readFrame() ([]byte, error) {
 	asked := s.w.pending.has(xid)
 	s.w.mu.Unlock()
 	if !asked && n > maxUnasked {
-		return nil, fmt.Errorf("%w: a frame of %d bytes that nobody asked for", ErrMalformed, n)
+		return nil, fmt.Errorf("%w: an unsolicited frame of %d bytes", ErrMalformed, n)
 	}
 	// MaxAnswer does not apply to events: the server would send the event again on each new connection.
 	if n > limit && xid != xidEvent {
