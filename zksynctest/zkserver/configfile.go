@@ -82,7 +82,7 @@ func parseConfig(r io.Reader) (*ConfigFile, error) {
 		return nil, err
 	}
 	if len(text) > maxConfigFile {
-		return nil, fmt.Errorf("it is longer than %d bytes, which no zoo.cfg is", maxConfigFile)
+		return nil, fmt.Errorf("longer than %d bytes, which no zoo.cfg is", maxConfigFile)
 	}
 	list, err := parseProperties(string(text))
 	if err != nil {

@@ -96,7 +96,7 @@ func TestTheFileWasRemoved(t *testing.T) {
 	for data, n := make([]byte, 1<<20), 0; err == nil && n < 64; n++ {
 		err = s.Set("/a", data)
 	}
-	if err == nil || !strings.Contains(err.Error(), "somebody has removed") {
+	if err == nil || !strings.Contains(err.Error(), "another program has removed") {
 		t.Errorf("%v", err)
 	}
 	same(t, "the second server", crashed(t, file, zkserver.Config{}), second)

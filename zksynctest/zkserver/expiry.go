@@ -16,7 +16,7 @@ func (s *Server) planSweep(l *leadership, bucket int64) {
 	}
 }
 
-// setTimer sets the server's single timer for the next due action, if there is one.
+// setTimer sets the server's single timer for the next due action, or stops the timer.
 func (s *Server) setTimer() {
 	s.agenda.timer.stop()
 	s.agenda.timer, s.agenda.due = nil, 0

@@ -117,7 +117,7 @@ func NewEnsemble(cfg Config, n int) (*Server, error) {
 
 // Close ends the server: it closes its listeners and connections, and returns when all its
 // goroutines have ended. Close may be called again. A function that was passed to [Call] must not
-// call Close. Close returns the error of the data file, if there is one.
+// call Close. Close returns the error of the data file.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	s.closed = true

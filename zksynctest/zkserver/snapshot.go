@@ -51,7 +51,7 @@ func (s *Server) Restore(r io.Reader) error {
 	return s.persist()
 }
 
-var errUsed = errors.New("zkserver: restore a snapshot: the server is in use; restore into a new one, before anybody connects")
+var errUsed = errors.New("zkserver: restore a snapshot: the server is in use; restore into a new one, before a client connects")
 
 // adopt makes st the state of the server.
 func (s *Server) adopt(st *journal.State) error {
@@ -105,7 +105,7 @@ func (s *Server) state() *journal.State {
 	return st
 }
 
-// persist returns when all changes are in the data file, if there is one. If that fails, persist
+// persist returns when all changes are in the data file of a durable server. If that fails, persist
 // stops the server, because a client must not see a change that the server will not remember.
 func (s *Server) persist() error {
 	err := s.journal.Flush()

@@ -58,7 +58,7 @@ func (j *Journal) lock() error {
 		}
 		f.Close()
 	}
-	return fmt.Errorf("it was replaced %d times while it was opened", lockAttempts)
+	return fmt.Errorf("the file was replaced %d times while it was opened", lockAttempts)
 }
 
 func (j *Journal) open(note func(format string, args ...any)) (*State, error) {
@@ -71,14 +71,14 @@ func (j *Journal) open(note func(format string, args ...any)) (*State, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, errors.New("it is not a regular file")
+		return nil, errors.New("not a regular file")
 	case info.Size() == 0:
 		j.Renew()
 		return nil, nil
 	}
 	l, err := load(f)
 	if errors.Is(err, ErrCorrupt) {
-		return nil, fmt.Errorf("%w; it is left as it is. Start with another file, or, to go on with what is whole, cut it there", err)
+		return nil, fmt.Errorf("%w; the file was not changed. Start with another file, or truncate this one there to keep the undamaged part", err)
 	}
 	if err != nil {
 		return nil, err

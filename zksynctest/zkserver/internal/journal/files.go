@@ -14,7 +14,7 @@ import (
 // fileSystem has the operations of the operating system that the journal uses. The tests have a
 // Files that loses power.
 type Files interface {
-	// Open opens a file to read and write, and makes an empty one if there is none.
+	// Open opens a file to read and write, and creates an empty file if the name is free.
 	// With fresh the file is new: a file that has the name is removed, unless another
 	// server has its lock, which is errInUse.
 	Open(path string, fresh bool) (File, error)

@@ -65,7 +65,7 @@ func ReadSnapshot(r io.Reader) (*State, error) {
 		return nil, err
 	}
 	if l.torn {
-		return nil, fmt.Errorf("%w: its end is missing", ErrCorrupt)
+		return nil, fmt.Errorf("%w: the end of the data is missing", ErrCorrupt)
 	}
 	return l.State, nil
 }
@@ -78,7 +78,7 @@ func load(r io.Reader) (*loaded, error) {
 		if !ended(err) {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%w: it has only %d bytes", ErrCorrupt, n)
+		return nil, fmt.Errorf("%w: %d bytes are too few", ErrCorrupt, n)
 	}
 	version, err := checkDataHeader(head)
 	if err != nil {
@@ -96,7 +96,7 @@ func load(r io.Reader) (*loaded, error) {
 			l.torn = true
 			return l, nil
 		case err == io.EOF || err == io.ErrUnexpectedEOF:
-			err = fmt.Errorf("%w: it ends before its snapshot does", ErrCorrupt)
+			err = fmt.Errorf("%w: the data ends within the snapshot", ErrCorrupt)
 		case err == nil:
 			err = l.Apply(steps)
 		}
@@ -113,7 +113,7 @@ func load(r io.Reader) (*loaded, error) {
 			}
 		}
 		if errors.Is(err, ErrCorrupt) {
-			return nil, fmt.Errorf("%w, behind its first %d bytes", err, l.good)
+			return nil, fmt.Errorf("%w, after the first %d bytes", err, l.good)
 		}
 		if err != nil {
 			return nil, err
@@ -128,11 +128,11 @@ func load(r io.Reader) (*loaded, error) {
 func checkDataHeader(head [dataHeader]byte) (version int, err error) {
 	body, sum := head[:dataHeader-4], binary.BigEndian.Uint32(head[dataHeader-4:])
 	if string(body[:len(dataMagic)]) != dataMagic || checksum(body) != sum {
-		return 0, fmt.Errorf("%w: it does not begin as what this package writes", ErrCorrupt)
+		return 0, fmt.Errorf("%w: the header is missing", ErrCorrupt)
 	}
 	v := binary.BigEndian.Uint32(body[len(dataMagic):])
 	if v < 1 || v > dataFormat {
-		return 0, fmt.Errorf("%w: %d; this version knows those up to %d", ErrNewerFormat, v, dataFormat)
+		return 0, fmt.Errorf("%w: format %d, this version reads formats up to %d", ErrNewerFormat, v, dataFormat)
 	}
 	return int(v), nil
 }

@@ -178,7 +178,7 @@ func (j *Journal) replace(b []byte) error {
 	if same, err := j.files.Names(j.path, j.file); err != nil {
 		return err
 	} else if !same {
-		return fmt.Errorf("somebody has removed %s or put another file in its place, which is left as it is", j.path)
+		return fmt.Errorf("another program has removed or replaced %s; a new file was not changed", j.path)
 	}
 	fresh := SnapshotName(j.path)
 	f, err := j.files.Open(fresh, true)

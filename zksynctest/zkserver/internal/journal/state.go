@@ -107,11 +107,11 @@ func (st *State) Apply(frame []byte) error {
 			d.Int64() // it is of use only where the file is damaged
 		case stepComplete:
 			if want, have := d.Int64(), int64(st.Tree.Size()-1); want != have {
-				err = fmt.Errorf("%w: there are %d znodes in it, and not %d", ErrCorrupt, have, want)
+				err = fmt.Errorf("%w: %d znodes, want %d", ErrCorrupt, have, want)
 			}
 			st.complete = true
 		default:
-			err = fmt.Errorf("%w: it has a step of the unknown kind %d", ErrCorrupt, kind)
+			err = fmt.Errorf("%w: a step has the unknown kind %d", ErrCorrupt, kind)
 		}
 		if err == nil && d.Bad {
 			err = fmt.Errorf("%w: a step of kind %d ends too early", ErrCorrupt, kind)

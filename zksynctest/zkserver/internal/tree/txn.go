@@ -17,7 +17,7 @@ type Txn struct {
 	Multi bool
 
 	Events []Change
-	Steps  []step // for the data file, if there is one
+	Steps  []step // for the data file
 	Ended  int64  // the session that ends with this transaction
 	undo   []undo
 	Aging  []*Node // containers and TTL nodes that may have to be reaped now or later
