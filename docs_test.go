@@ -217,29 +217,34 @@ func TestOperatingNamesEveryLogLine(t *testing.T) {
 	}
 }
 
-// Every function and test that docs/architecture.md names exists in the file that the page
-// names with it, and the page stays short. Breaks if a function is renamed in one of the two.
+// Every function and test that docs/architecture.md and docs/queue.md name exists in the file that
+// the page names with it, and the pages stay short. Breaks if a function is renamed in one of the two.
 func TestArchitectureNamesExistingFunctions(t *testing.T) {
-	page := readDocument(t, "docs/architecture.md")
-	if len(page) > 12_000 {
-		t.Errorf("docs/architecture.md has %d bytes, want 12,000 at most", len(page))
-	}
-	named := regexp.MustCompile(`(?m)^(\S+\.go) (.*)$`).FindAllStringSubmatch(strings.Join(fenced(page, "text"), ""), -1)
-	for _, m := range regexp.MustCompile(`\[(Test[^]]+)\]\(\.\./([^)]+)\)`).FindAllStringSubmatch(page, -1) {
-		named = append(named, []string{m[0], m[2], strings.ReplaceAll(m[1], ",", "")})
-	}
-	if len(named) < 50 {
-		t.Errorf("%d files with functions or tests, want more: the patterns find too little", len(named))
-	}
-	for _, m := range named {
-		functions, owner := functionsOf(t, m[1]), ""
-		for _, name := range strings.Fields(m[2]) {
-			if strings.HasPrefix(name, ".") {
-				name = owner + name
-			}
-			owner, _, _ = strings.Cut(name, ".")
-			if !functions[name] {
-				t.Errorf("docs/architecture.md names %s, which is not in %s", name, m[1])
+	for _, p := range []struct {
+		name        string
+		most, names int
+	}{{"docs/architecture.md", 12_000, 50}, {"docs/queue.md", 8_000, 6}} {
+		page := readDocument(t, p.name)
+		if len(page) > p.most {
+			t.Errorf("%s has %d bytes, want %d at most", p.name, len(page), p.most)
+		}
+		named := regexp.MustCompile(`(?m)^(\S+\.go) (.*)$`).FindAllStringSubmatch(strings.Join(fenced(page, "text"), ""), -1)
+		for _, m := range regexp.MustCompile(`\[(Test[^]]+)\]\(\.\./([^)]+)\)`).FindAllStringSubmatch(page, -1) {
+			named = append(named, []string{m[0], m[2], strings.ReplaceAll(m[1], ",", "")})
+		}
+		if len(named) < p.names {
+			t.Errorf("%s: %d files with functions or tests, want more: the patterns find too little", p.name, len(named))
+		}
+		for _, m := range named {
+			functions, owner := functionsOf(t, m[1]), ""
+			for _, name := range strings.Fields(m[2]) {
+				if strings.HasPrefix(name, ".") {
+					name = owner + name
+				}
+				owner, _, _ = strings.Cut(name, ".")
+				if !functions[name] {
+					t.Errorf("%s names %s, which is not in %s", p.name, name, m[1])
+				}
 			}
 		}
 	}
@@ -255,7 +260,7 @@ func functionsOf(t *testing.T, name string) map[string]bool {
 		files = append(files, found...)
 	}
 	if len(files) != 1 {
-		t.Fatalf("docs/architecture.md names %s, which stands for the files %q, want one", name, files)
+		t.Fatalf("the page names %s, which stands for the files %q, want one", name, files)
 	}
 	file, err := parser.ParseFile(token.NewFileSet(), files[0], nil, parser.SkipObjectResolution)
 	if err != nil {

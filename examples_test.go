@@ -29,12 +29,13 @@ func parseDir(t *testing.T, pattern string) map[string]*ast.File {
 
 // exemplified returns the exported types of a package that are declared in it, and
 // whether each has an Example: one that is named for the type, for one of its methods,
-// or for a function or method that returns it. The Examples of an interface are also
-// Examples of the interfaces that it embeds.
+// or for a function or method that returns it, also a promoted one. The Examples of an
+// interface are also Examples of the interfaces that it embeds.
 func exemplified(t *testing.T, dir string) map[string]bool {
 	t.Helper()
 	types, examples, embeds := make(map[string]bool), make(map[string]bool), make(map[string][]string)
-	returns := make(map[string][]string) // the types that a function or method has in its results, by its name in Examples
+	promotes := make(map[string][]string) // the embedded types of a struct
+	returns := make(map[string][]string)  // the types that a function or method has in its results, by its name in Examples
 	for name, file := range parseDir(t, dir+"/*.go") {
 		for _, decl := range file.Decls {
 			switch d := decl.(type) {
@@ -56,6 +57,13 @@ func exemplified(t *testing.T, dir string) map[string]bool {
 						if i, ok := s.Type.(*ast.InterfaceType); ok {
 							embeds[s.Name.Name] = identifiers(i.Methods)
 						}
+						if st, ok := s.Type.(*ast.StructType); ok {
+							for _, field := range st.Fields.List {
+								if id, ok := field.Type.(*ast.Ident); ok && field.Names == nil {
+									promotes[s.Name.Name] = append(promotes[s.Name.Name], id.Name)
+								}
+							}
+						}
 					}
 				}
 			}
@@ -67,6 +75,9 @@ func exemplified(t *testing.T, dir string) map[string]bool {
 			parts = parts[:n-1] // a suffix
 		}
 		shown := append(returns[strings.Join(parts, "_")], parts[0])
+		for _, embedded := range promotes[parts[0]] {
+			shown = append(shown, returns[strings.Join(append([]string{embedded}, parts[1:]...), "_")]...)
+		}
 		for i := 0; i < len(shown); i++ {
 			if _, ok := types[shown[i]]; ok {
 				types[shown[i]] = true
@@ -141,10 +152,6 @@ var exampleLines = map[string]struct {
 	why  string
 }{
 	"quickstart": {600, "it demonstrates faults"},
-	"kerberos":   {310, "it is a mechanism to copy, not a program to read"},
-	"tutorial":   {260, "it has the arguments of the classic program"},
-	"workers":    {280, "the shares need a hash that moves few shards"},
-	"queue":      {230, "it is several processes"},
 }
 
 // An example is short enough to be read: it has at most 200 lines without tests, or the

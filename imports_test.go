@@ -60,6 +60,8 @@ var rooms = map[string][]string{
 	"zksync/internal/znode":        {goZookeeper, module + "/session"},
 	"zksync/internal/line":         {goZookeeper, "go.uber.org/zap", module + "/session", module + "/zksync/internal/znode"},
 	"zksync/internal/rendezvous":   {goZookeeper, module + "/session", module + "/zksync/internal/znode"},
+	"zksync/internal/inspect":      {goZookeeper, module + "/session", module + "/zksync/internal/line", module + "/zksync/internal/rendezvous", module + "/zksync/internal/znode"},
+	"zksync/internal/queue":        {goZookeeper, "go.uber.org/zap", module + "/session", module + "/zksync/internal/znode", module + "/zksync/internal/queue/commit", "golang.org/x/sync/errgroup"},
 	"zksync/internal/queue/commit": {goZookeeper, "go.uber.org/zap", module + "/session", module + "/zksync/internal/znode"},
 
 	"zksynctest/zkserver/internal/jute":    {},

@@ -120,7 +120,7 @@ func TestReleaseWithFaults(t *testing.T) {
 }
 
 // The first waiter that gives up hands its znode on to the next waiter of its value.
-func TestHeadHandsItsPlaceOn(t *testing.T) {
+func TestFirstContenderHandsItsZnodeOn(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s, other := zksync.NewSemaphore(srv.Connect(t), sem, 3), zksync.NewSemaphore(srv.Connect(t), sem, 3)
 		must(t, other.Acquire(t.Context(), 2))
@@ -177,12 +177,12 @@ func TestRemovedHeadIsTold(t *testing.T) {
 		must(t, other.Acquire(t.Context(), 1))
 		head := start(func() error { return s.Acquire(t.Context(), 1) })
 		time.Sleep(time.Second)
-		must(t, srv.Delete(semLocks+"/"+places(srv, semLocks)[0]))
+		must(t, srv.Delete(semLocks+"/"+inLine(srv, semLocks)[0]))
 		mustBe(t, <-head, zksync.ErrLost, "acquire", sem)
 
 		// At the last moment, too.
 		head = start(func() error { return s.Acquire(t.Context(), 1) })
-		name := places(srv, semLocks)[0]
+		name := inLine(srv, semLocks)[0]
 		inj := srv.Inject(zksynctest.Fault{Op: multi, Path: semLeases + "/*", At: zksynctest.BeforeCommit,
 			Do: zksynctest.Call(func() { srv.Delete(semLocks + "/" + name) })})
 		must(t, other.Release(1))

@@ -69,7 +69,7 @@ func TestAWaitInLineNamesTheHolder(t *testing.T) {
 			_, err := zksync.NewElection(m, path+"/e").Campaign(campaign)
 			ended <- err
 		}()
-		warned := func() []observer.LoggedEntry { return logs.FilterMessage("a call is waiting").All() }
+		warned := func() []observer.LoggedEntry { return logs.FilterMessage("a call waited").All() }
 		eventually(t, "a log line of the wait", func() bool { return len(warned()) > 0 })
 		if waited := time.Since(begun); waited < 3*time.Second {
 			t.Errorf("the line came after %v, want 3s", waited)

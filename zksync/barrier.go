@@ -15,12 +15,10 @@ import (
 // otherwise. Remove lets all waiting processes go on at once.
 //
 // On the server it is the znode path itself, as with Curator's DistributedBarrier,
-// which opens and closes the same gates; the algorithm is the barrier recipe of the
-// ZooKeeper documentation. The znode is persistent: a gate stays closed when the
-// process that set it has gone.
+// which opens and closes the same gates. The znode is persistent: a gate stays closed
+// when the process that set it has gone.
 //
-// A Barrier holds no state of its own, may be shared by goroutines, and may be
-// used again after any error.
+// A Barrier may be shared by goroutines, and used again after any error.
 type Barrier struct {
 	m    *session.Manager
 	path string
@@ -28,44 +26,23 @@ type Barrier struct {
 	err  error
 }
 
-// NewBarrier returns the gate at path. It does no I/O and returns no error: an
-// invalid path or option is reported by the first call. WithMaxWait bounds Wait.
+// NewBarrier returns the gate at path. It does no I/O: the first call reports an invalid
+// path or option. WithMaxWait bounds Wait.
 func NewBarrier(m *session.Manager, path string, opts ...BarrierOption) *Barrier {
-	cfg, err := newConfig("Barrier", opts)
-	if err == nil {
-		err = session.CheckPath(path)
-	}
+	cfg, err := newConfig("Barrier", path, opts)
 	if err == nil && path == "/" {
 		err = fmt.Errorf(`%w: "/" always exists, want a gate as "/app/gate"`, session.ErrInvalidPath)
 	}
 	return &Barrier{m: m, path: path, cfg: cfg, err: err}
 }
 
-// Set closes the gate, and makes the directories above it if they are missing. It is
+// Set closes the gate, and creates the directories above it if they are missing. It is
 // not an error if the gate is closed already. Set is repeated over lost connections
 // and sessions until ctx ends; then Set returns the error of ctx, and the gate may or
 // may not have been closed.
 func (b *Barrier) Set(ctx context.Context) error {
-	return opError("set", b.path, b.do(ctx, b.set))
-}
-
-func (b *Barrier) set(ctx context.Context, s *session.Session) error {
-	for round := 0; ; round++ {
-		if err := s.Pause(ctx, round-1); err != nil {
-			return err
-		}
-		_, err := s.Create(ctx, b.path, nil, zk.FlagPersistent)
-		switch session.ClassOf(err) {
-		case session.ClassNodeExists:
-			return nil
-		case session.ClassNoNode:
-		default:
-			return err
-		}
-		if err := s.MakeDir(ctx, znode.Dir(b.path)); err != nil {
-			return err
-		}
-	}
+	gate := znode.Directory{Path: b.path, Lasting: true}
+	return opError("set", b.path, b.do(ctx, gate.Create))
 }
 
 // Remove opens the gate. It is not an error if the gate is open already. Remove is
@@ -80,11 +57,11 @@ func (b *Barrier) Remove(ctx context.Context) error {
 	}))
 }
 
-// Wait returns when the gate is open: at once if it is, as of the time of the call, and otherwise
-// as soon as it has been removed, even if it was set again right after. To find out, Wait first
-// commits a transaction without effect (see session.Session.SyncQuorum). After a lost connection or
-// session Wait waits for longer. It fails with the error of ctx when that ends first, and with
-// ErrClosed when the Manager is closed.
+// Wait returns when the gate is open: at once if it is open at the time of the call, and
+// otherwise as soon as it has been removed, even if it was set again right after. Wait
+// first commits a transaction without effect (see session.Session.SyncQuorum). It
+// continues to wait after a lost connection or session. It fails with the error of ctx
+// when ctx ends first, and with ErrClosed when the Manager is closed.
 func (b *Barrier) Wait(ctx context.Context) error {
 	ctx, cancel := b.cfg.bound(ctx)
 	defer cancel()
@@ -131,11 +108,8 @@ func (b *Barrier) Wait(ctx context.Context) error {
 }
 
 func (b *Barrier) do(ctx context.Context, fn func(context.Context, *session.Session) error) error {
-	if b.err != nil {
-		return b.err
-	}
-	if ctx.Err() != nil {
-		return session.Cancelled(ctx)
+	if err := ready(ctx, b.err); err != nil {
+		return err
 	}
 	return b.m.Do(ctx, fn)
 }

@@ -158,7 +158,7 @@ func queue(t *testing.T, srv *zksynctest.Server, n int) (release func()) {
 func checkNothingLeft(t *testing.T, srv *zksynctest.Server, m *session.Manager, mu *zksync.Mutex) {
 	t.Helper()
 	time.Sleep(4 * time.Second)
-	wantPlaces(t, srv, 0)
+	wantInLine(t, srv, 0)
 	if ok, err := zksync.NewMutex(srv.Connect(t), path).TryLock(t.Context()); !ok || err != nil {
 		t.Errorf("TryLock afterwards: %v, %v", ok, err)
 		return
@@ -166,15 +166,15 @@ func checkNothingLeft(t *testing.T, srv *zksynctest.Server, m *session.Manager, 
 	waiting := locking(t.Context(), mu)
 	time.Sleep(time.Second)
 	pending(t, "a second holder's Lock", waiting)
-	if places := wantPlaces(t, srv, 2); len(places) > 0 {
-		srv.Delete(path + "/" + places[0])
+	if left := wantInLine(t, srv, 2); len(left) > 0 {
+		srv.Delete(path + "/" + left[0])
 	}
 	if err := <-waiting; err != nil {
 		t.Error("the next Lock:", err)
 	}
 	unlock(t, mu)
 	synctest.Wait()
-	wantPlaces(t, srv, 0)
+	wantInLine(t, srv, 0)
 	if n := srv.WatchesOf(live(t, m).ID()); n > 8 {
 		t.Errorf("%d watches are left", n)
 	}

@@ -1,12 +1,9 @@
 package zksync
 
 import (
-	"context"
 	"fmt"
 	"path"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/zksync/internal/line"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
@@ -18,33 +15,21 @@ type ContenderClass uint8
 const (
 	// ContenderExclusive is a contender for a Mutex or an Election, and a contender in
 	// the line of a Semaphore.
-	ContenderExclusive ContenderClass = iota
+	ContenderExclusive = ContenderClass(line.Exclusive)
 	// ContenderReader is a contender for the read lock of an RWMutex.
-	ContenderReader
+	ContenderReader = ContenderClass(line.Reader)
 	// ContenderWriter is a contender for the write lock of an RWMutex.
-	ContenderWriter
+	ContenderWriter = ContenderClass(line.Writer)
 	// ContenderUnit is one unit of a Semaphore that is held.
-	ContenderUnit
+	ContenderUnit = ContenderClass(line.Unit)
 	// ContenderMember is a member of a Group, a participant of a DoubleBarrier, or a
 	// consumer of a queue, as Inspect returns them.
-	ContenderMember
+	ContenderMember = ContenderClass(line.Member)
 )
 
-func (c ContenderClass) String() string {
-	switch c {
-	case ContenderExclusive:
-		return "exclusive"
-	case ContenderReader:
-		return "reader"
-	case ContenderWriter:
-		return "writer"
-	case ContenderUnit:
-		return "unit"
-	case ContenderMember:
-		return "member"
-	}
-	return fmt.Sprintf("ContenderClass(%d)", uint8(c))
-}
+var classNames = []string{"exclusive", "reader", "writer", "unit", "member"}
+
+func (c ContenderClass) String() string { return nameOf(classNames, int(c), "ContenderClass") }
 
 // MarshalText returns String.
 func (c ContenderClass) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
@@ -75,12 +60,12 @@ func (c Contender) String() string {
 func contenderOf(l line.Listed) Contender {
 	return Contender{
 		ID: string(l.Data), Class: ContenderClass(l.Class), Session: l.Stat.EphemeralOwner, Token: l.Stat.Czxid,
-		Since: sinceOf(l.Stat), Holds: l.Holds, Path: znode.Join(l.Dir, l.Name),
+		Since: time.UnixMilli(l.Stat.Ctime), Holds: l.Holds, Path: znode.Join(l.Dir, l.Name),
 	}
 }
 
-// converted returns the contenders of a listing, and its error.
-func converted(all []line.Listed, err error) ([]Contender, error) {
+// contendersOf returns the contenders of a listing, and its error.
+func contendersOf(all []line.Listed, err error) ([]Contender, error) {
 	if all == nil {
 		return nil, err
 	}
@@ -89,45 +74,4 @@ func converted(all []line.Listed, err error) ([]Contender, error) {
 		found[i] = contenderOf(l)
 	}
 	return found, err
-}
-
-func sinceOf(stat *zk.Stat) time.Time { return time.UnixMilli(stat.Ctime) }
-
-// Contenders returns the holder and then the waiting contenders in order, of all
-// processes and of all clients with which the Mutex excludes, as of the time of the
-// call. Goroutines that share a Mutex are one contender. Contenders commits a
-// transaction without effect first (see session.Session.SyncQuorum), and is repeated
-// over lost connections and sessions until ctx ends.
-func (m *Mutex) Contenders(ctx context.Context) ([]Contender, error) {
-	if m.err != nil {
-		return nil, opError("contenders", m.path, m.err)
-	}
-	all, err := converted(m.in.Line.Contenders(ctx))
-	return all, opError("contenders", m.path, err)
-}
-
-// Contenders returns the readers and writers in line, in order, as of the time of the
-// call: see Mutex.Contenders. Goroutines of one process that read together are one
-// contender.
-func (rw *RWMutex) Contenders(ctx context.Context) ([]Contender, error) {
-	return rw.w.Contenders(ctx)
-}
-
-// Contenders returns a Contender for each unit that is held, in the order of
-// acquisition, and then the contenders that wait in line, as of the time of the call:
-// see Mutex.Contenders. A contender in line does not say how many units it waits for.
-func (s *Semaphore) Contenders(ctx context.Context) ([]Contender, error) {
-	if s.err != nil {
-		return nil, opError("contenders", s.path, s.err)
-	}
-	all, err := converted(s.units.Contenders(ctx))
-	return all, opError("contenders", s.path, err)
-}
-
-// Contenders returns the leader and then the candidates in the order in which they will
-// lead, as of the time of the call: see Mutex.Contenders. With LayoutEphemeral it
-// returns the leader alone.
-func (e *Election) Contenders(ctx context.Context) ([]Contender, error) {
-	all, err := e.contenders(ctx, -1)
-	return all, opError("contenders", e.path, err)
 }

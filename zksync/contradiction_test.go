@@ -12,7 +12,7 @@ import (
 
 // Even if the answers of a server contradict each other, no call repeats a request
 // again and again without a pause: the call returns, at the latest when its ctx ends.
-// To see this test fail, drop the pause of Session.makeDir or of queueView.watchDir.
+// To see this test fail, drop the pause of Session.makeDir or of view.watchDir.
 func TestContradictoryAnswers(t *testing.T) {
 	t.Parallel()
 	isRead := func(op zkserver.Op) bool {

@@ -50,7 +50,7 @@ func TestHandOverRequestsDoNotGrowWithTheLine(t *testing.T) {
 				})
 			}
 			synctest.Wait()
-			wantPlaces(t, srv, waiters+1)
+			wantInLine(t, srv, waiters+1)
 			unlock(t, gate)
 			wg.Wait()
 			count := make(map[zksynctest.OpCode]int)

@@ -140,7 +140,7 @@ func TestReleaseWakesTwo(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		wantPlaces(t, srv, waiters+1)
+		wantInLine(t, srv, waiters+1)
 		unlock(t, first)
 		time.Sleep(time.Second / 2) // each of the seconds that follow has one release in it
 		for range 5 {
@@ -163,7 +163,7 @@ func TestReleaseWakesTwo(t *testing.T) {
 			seen.Remove()
 		}
 		wg.Wait()
-		wantPlaces(t, srv, 0)
+		wantInLine(t, srv, 0)
 	})
 }
 
@@ -199,6 +199,6 @@ func TestManyGoroutinesAskLittle(t *testing.T) {
 		if n := len(requests(srv)); n > 2*goroutines*rounds/128 {
 			t.Errorf("%d requests for %d holds", n, goroutines*rounds)
 		}
-		wantPlaces(t, srv, 0)
+		wantInLine(t, srv, 0)
 	})
 }

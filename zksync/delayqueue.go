@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
+	engine "github.com/go-zksync/toolkit/zksync/internal/queue"
 )
 
 // A DelayQueue hands messages from producers to consumers, none before it is due: in
@@ -18,19 +19,17 @@ import (
 // that time has come: if the clocks differ, messages come earlier or later by the
 // difference.
 //
-// Each span of ten seconds has a directory of its own, and the names of messages
-// contain their due times, in milliseconds since 1970. A consumer that lags behind
-// drains the listed messages of a span before it lists the span again, though
-// messages that were put later may fall due earlier. While the consumer waits for the
-// next message of a span, every Put into the span makes it list the span again.
+// Each span of ten seconds has a directory of its own, t- and its begin, and the names of
+// messages contain their due times, in milliseconds since 1970. A consumer that lags
+// behind delivers the messages of a span that it has listed before messages that were put
+// later, even if these are due earlier.
 type DelayQueue struct{ queue }
 
-// NewDelayQueue returns a DelayQueue at path. Like NewQueue it does no I/O. It has
-// the options WithMaxWait and WithPrefetch.
+// NewDelayQueue returns a DelayQueue at path. Like NewQueue it does no I/O.
 func NewDelayQueue(m *session.Manager, path string, opts ...DelayQueueOption) *DelayQueue {
 	q := &DelayQueue{}
-	q.cfg, q.bad = newConfig("DelayQueue", opts)
-	q.init(m, path, byTime)
+	q.cfg, q.bad = newConfig("DelayQueue", path, opts)
+	q.init(m, path, engine.ByTime)
 	return q
 }
 
@@ -63,14 +62,14 @@ func (q *DelayQueue) PutAll(ctx context.Context, delay time.Duration, messages .
 // destination returns the directory and the prefix of the name of a message that is due
 // at a certain time.
 func (q *DelayQueue) destination(at time.Time) (dir, name string, err error) {
-	latest := time.UnixMilli(maxDueMillis)
+	latest := time.UnixMilli(engine.MaxDueMillis)
 	if at.After(latest) {
-		return "", "", fmt.Errorf("%w: %v is after %v", ErrInvalidTime, at, latest.UTC())
+		return "", "", fmt.Errorf("%w: due at %v, want at the latest %v", ErrInvalidTime, at, latest.UTC())
 	}
 	if now := time.Now(); at.Before(now) {
 		at = now
 	}
 	// Rounded up: a message must not be delivered before its time.
 	due := at.Add(time.Millisecond - 1).UnixMilli()
-	return q.child(delayPartition(due)), delayedPrefix(due), nil
+	return q.child(engine.DelayPartition(due)), engine.DelayedPrefix(due), nil
 }

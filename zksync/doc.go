@@ -34,24 +34,23 @@
 //	               ^  ^                            |                  |        |
 //	               |  |    Close, session lost     |                  |        |
 //	               |  +----------------------------+                  |        |
-//	               |           Nack, Close, session lost              |        |
+//	               |      Nack, Retry, Close, session lost            |        |
 //	               +--------------------------------------------------+        |
-//	                                       Ack; from Chan and Take at once     v
+//	                               Ack, MoveTo; from Chan and Take at once     v
 //	                                                                        removed
 //
-// A message that comes back comes to its old position, ahead of all messages that were put later.
+// A message that comes back comes to its old position, ahead of all messages that were put later. After Retry it
+// comes back when the delay is over, ahead of the messages that wait then. Attempts counts the deliveries.
 //
 // # Guarantees
 //
 //   - While the context of a hold lives, no other process holds the lock. The context
-//     ends, with a cause, before the server can give the lock to another process, on
-//     a local clock, even when no server can be reached. A release that comes too
-//     late returns [ErrLost].
+//     ends, with a cause, before the server can give the lock to another process, even
+//     when no server can be reached. A release that comes too late returns [ErrLost].
 //   - Each hold has a fencing token ([Token]) that only grows.
-//   - A cancelled acquisition owns nothing afterwards and leaves no znode, no matter
-//     at which step it was cancelled.
-//   - A lost connection costs neither a lock nor the position in line. A lost session costs the position in line: the
-//     call joins the line again.
+//   - A cancelled acquisition owns nothing afterwards and leaves no znode.
+//   - A lost connection costs neither a lock nor the position in line. After a lost
+//     session a waiting call joins the line again.
 //   - Contention is not an error.
 //   - Processes are served in the order of their arrival; see [RWMutex] and
 //     [Semaphore] for readers and for requests of several units.
@@ -62,33 +61,36 @@
 //     messages of a consumer that dies go to other consumers; no unreceived message
 //     is lost. A single consumer sees the order of arrival, even over lost sessions.
 //   - Without a crash or a lost session each message is delivered once. Messages
-//     delivers at least once, and of all Acks of a message one succeeds; Take is exact also
-//     across sessions, and beside clients of other kinds.
+//     delivers at least once, and at most one Ack of a message succeeds. Take delivers
+//     exactly once, also across sessions, and beside clients of other kinds.
+//   - A value claims at most 128 messages that it has not settled, received or not; see
+//     [WithPrefetch]. A message that cannot be read or removed is skipped, and the other
+//     messages are delivered.
 //   - An idle consumer makes no requests, and the cost of a message does not depend
 //     on how many wait.
 //
 // # Non-guarantees
 //
 // A process that is paused between the check of its context and a write may write
-// late: no lock service can prevent that. Let the resource check tokens; see [Token].
-// If an operator removes the znode of a holder, the next contender gets the lock at
-// once, and the holder is told as fast as the network allows. Package session states
-// the assumptions of the session's lease.
+// late. Let the resource check tokens; see [Token]. If an operator removes the znode of a
+// holder, the next contender gets the lock at once, and the holder is told as fast as the
+// network allows. Package session states the assumptions of the session's lease.
 //
 // A message that was received from a queue's Chan is lost if the process dies before
 // the work on it is done: use Messages for such work. If a session is lost, up to 128
-// messages that were received under it and whose removal was not known yet may go to
-// other consumers, too. A queue with several consumers starts deliveries in order,
-// and does not decide the order in which the work is done. Claims bind the consumers
-// of this package only: ZooKeeper's recipe and Curator know nothing of claims, so a
-// message may go both to such a client and to Chan or Messages.
+// messages that were received from Chan under it may go to other consumers, too, and so
+// may all messages of Messages that were not acknowledged. An Ack that was under way
+// returns [ErrLost], whether it has removed the message or not. A queue with several
+// consumers starts deliveries in order, and does not decide the order in which the work is
+// done. Claims bind the consumers of this package only: a message may go both to Chan or
+// Messages and to ZooKeeper's recipe or Curator.
 //
 // # The server's side
 //
-// Znodes have Curator's layout, so that Go and JVM processes exclude each other on the same path;
-// [WithLayout] has other layouts, and docs/migrating.md lists the clients that can share each primitive.
-// Directories are made as container znodes, which the server removes when they have been empty for a
-// while.
+// Znodes have Curator's layout, so that Go and JVM processes exclude each other on the
+// same path; [WithLayout] has other layouts, and docs/migrating.md lists the clients that
+// can share each primitive. Directories are container znodes, which the server removes
+// when they have been empty for a while.
 //
 // Each contender writes its ID to its znode: see [WithID]. The Contenders method of a
 // primitive returns the holder and the waiting contenders, and [Inspect] finds the
@@ -96,16 +98,14 @@
 //
 // The data of a line's directory belongs to the line: the path of a Mutex, of an
 // RWMutex and of an Election, and the directories locks and leases below the path of a
-// Semaphore. A process that joins a line writes an empty value there, and learns from
-// the answer, in the same round trip, whether it is alone. This overwrites the data of
-// any other program in the directory. A value that finds data there at its first use
-// does not write to the directory, and makes one more request for each acquisition.
-// Data watches on the directory see the writes. Keep data of your own in another
-// znode.
+// Semaphore. A process that joins a line writes an empty value there, and data watches
+// see that write. A value that finds data there at its first use does not write to the
+// directory, and makes one more request for each acquisition. Keep data of your own in
+// another znode.
 //
 // The messages of a [Queue] are named qn- and a number, as in ZooKeeper's queue
 // recipe and Curator's SimpleDistributedQueue. Beside them are directories that sort
-// after them: zksync-claims has an ephemeral for each message that a consumer has,
-// zksync-consumers one for each consumer, and zksync-markers a znode for each value
-// that writes. Children with other names are ignored.
+// after them: zksync-claims has a znode with the claims of each consumer, zksync-idle the
+// line of idle consumers, zksync-later the messages of Retry, and zksync-markers a znode
+// for each value that writes. Children with other names are ignored.
 package zksync

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/rendezvous"
@@ -21,9 +20,6 @@ import (
 //	// the work
 //	if err := b.Leave(ctx); err != nil { ... } // until all three are done
 //
-// Enter alone is the synchronising queue of the ZooKeeper documentation: members gather,
-// and all start when the last member has come.
-//
 // If more than n participants come before the barrier opens, all of them are in that
 // round. A participant that comes later waits for the next round, which begins when all
 // participants of this round have left. A participant that crashes delays the others for
@@ -32,49 +28,25 @@ import (
 // On the server a DoubleBarrier is the directory path with an ephemeral child for each
 // participant, and the child "ready" while a round goes on. Curator's
 // DistributedDoubleBarrier and kazoo's DoubleBarrier use the same znodes and take part in
-// the same rounds. Children with other names do not count. The algorithm is the double
-// barrier recipe of the ZooKeeper documentation, with two differences. Only a participant
-// that may be the last to come lists the participants: the others count by the answers to
-// their own requests, and wait for one znode. And every change of the barrier also writes
-// an empty value to the directory, so that the version of the directory distinguishes
-// rounds and decisions of different times. So the directory must hold no other data, data
-// watches on the directory see the changes, and the promises about participants that
-// crash or give up hold among participants of this package.
+// the same rounds; the promises about participants that crash or give up hold among
+// participants of this package. Children with other names do not count. Every change of
+// the barrier also writes an empty value to the directory: keep data of your own in
+// another znode.
 //
-// All methods may be called from any goroutine. A DoubleBarrier must not be copied.
+// A DoubleBarrier may be shared by goroutines. It must not be copied.
 type DoubleBarrier struct {
 	path    string
 	n       int
 	cfg     config
 	err     error
 	barrier *rendezvous.Barrier
-
-	mu    sync.Mutex
-	phase phase
-	in    *rendezvous.Participant // while inside
 }
 
-type phase uint8
-
-const (
-	outside phase = iota
-	entering
-	inside
-	leaving
-)
-
-var phaseNames = [...]string{"outside", "entering", "inside", "leaving"}
-
 // NewDoubleBarrier returns a participant in the barrier at path that opens when
-// n have come. All participants are to give the same n. It does no I/O and returns
-// no error: an invalid path, size or option is reported by the first call. WithID
-// names the participant, which must be the only one of that name; WithMaxWait
-// bounds Enter.
+// n participants have come. All participants must give the same n. It does no I/O: the
+// first call reports an invalid path, size or option. WithMaxWait bounds Enter.
 func NewDoubleBarrier(m *session.Manager, path string, n int, opts ...DoubleBarrierOption) *DoubleBarrier {
-	cfg, err := newConfig("DoubleBarrier", opts)
-	if err == nil {
-		err = session.CheckPath(path)
-	}
+	cfg, err := newConfig("DoubleBarrier", path, opts)
 	if err == nil && n < 1 {
 		err = fmt.Errorf("%w: a double barrier for %d participants, want at least 1", ErrInvalidOption, n)
 	}
@@ -96,53 +68,31 @@ func checkParticipantID(id string) error {
 // Enter waits until n participants, this one included, have come. If a round began
 // without this participant, Enter first waits for the end of that round.
 //
-// When ctx ends before that, Enter removes this participant: after the removal no other
-// participant counts it. Enter waits for the removal, but at most a second. If no server
-// can be reached in that time, the removal happens later, unless the session ends first.
-// If the barrier has opened for this participant meanwhile, Enter returns nil
-// nevertheless: the participant is inside. The error of a wait that was ended wraps a
-// *CountError with the number of participants. After three seconds, and then at growing
-// intervals, Enter logs the participants that have come.
+// When ctx ends before that, Enter removes this participant, and waits for the removal at
+// most a second: if no server can be reached in that time, the removal happens later. If
+// the barrier has opened for this participant meanwhile, Enter returns nil nevertheless:
+// the participant is inside. The error of a wait that was ended wraps a *CountError with
+// the number of participants.
 //
 // After a lost connection Enter continues to wait. After a lost session it continues
-// under the next session. If the round began just before that loss, it enters the next
+// under the next session, and if the round had begun just before, it enters the next
 // round. Enter fails with ErrBusy unless this participant is outside, with ErrIDInUse if
 // another participant has its id, with ErrLost if another client removes its znode, and
-// with ErrClosed when the Manager is closed.
-//
-// Enter does not report events of the time inside, for example a loss: only Leave does.
-// See Do.
+// with ErrClosed when the Manager is closed. It does not report a later loss: only Leave
+// and the context of Do report it.
 func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	_, err := b.enter(ctx)
 	return opError("enter", b.path, err)
 }
 
 func (b *DoubleBarrier) enter(ctx context.Context) (*rendezvous.Participant, error) {
-	if b.err != nil {
-		return nil, b.err
+	if err := ready(ctx, b.err); err != nil {
+		return nil, err
 	}
-	if ctx.Err() != nil {
-		return nil, session.Cancelled(ctx)
-	}
-	b.mu.Lock()
-	if b.phase != outside {
-		defer b.mu.Unlock()
-		return nil, fmt.Errorf("%w: this participant is %s", ErrBusy, phaseNames[b.phase])
-	}
-	b.phase = entering
-	b.mu.Unlock()
-
 	ctx, cancel := b.cfg.bound(ctx)
 	defer cancel()
 	p, there, err := b.barrier.Enter(ctx)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.phase, b.in = outside, nil
-	if err != nil {
-		return nil, b.counted(there, err)
-	}
-	b.phase, b.in = inside, p
-	return p, nil
+	return p, b.counted(there, err)
 }
 
 // counted adds the number of participants to the error of a wait.
@@ -158,43 +108,27 @@ func (b *DoubleBarrier) counted(there int, err error) error {
 // with an error, this participant has left or is about to leave, and may enter again.
 //
 // When ctx ends before that, only the wait for the others ends: this participant still
-// leaves. Leave waits for its answer for up to a second more. If no server can be reached
-// in that time, the participant leaves later. The error of a wait that was ended wraps a
-// *CountError with the number of participants that were still inside.
+// leaves, and Leave waits for that at most a second. The error of a wait that was ended
+// wraps a *CountError with the number of participants that were still inside.
 //
 // After a lost connection Leave continues to wait. Leave fails with ErrLost when the
-// session is lost, or was lost while the participant was inside: the others may then have
-// continued without waiting. It fails with ErrLost also if another client has removed the
-// znode of the participant, with ErrLost and ErrClosed after the Manager was closed, and
-// with ErrNotHeld if the participant is not inside.
+// session is lost, or was lost while the participant was inside, or if another client has
+// removed the znode of the participant: the others may then have continued without
+// waiting. It fails with ErrLost and ErrClosed after the Manager was closed, and with
+// ErrNotHeld if the participant is not inside.
 func (b *DoubleBarrier) Leave(ctx context.Context) error {
 	if b.err != nil {
 		return opError("leave", b.path, b.err)
 	}
-	b.mu.Lock()
-	p := b.in
-	if b.phase != inside {
-		defer b.mu.Unlock()
-		return opError("leave", b.path, fmt.Errorf("%w: this participant is %s", ErrNotHeld, phaseNames[b.phase]))
-	}
-	b.phase, b.in = leaving, nil
-	b.mu.Unlock()
-
-	there, err := p.Leave(ctx)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.phase = outside
-	if err != nil {
-		err = b.counted(there, err)
-	}
-	return opError("leave", b.path, err)
+	there, err := b.barrier.Leave(ctx)
+	return opError("leave", b.path, b.counted(there, err))
 }
 
 // Do enters, calls fn, and leaves when fn returns. fn's context is derived from ctx. It
 // also ends, with a cause, when the session is lost (ErrLost: before the others can
 // continue without this participant) or the Manager is closed (ErrLost and ErrClosed). Do
-// returns the error of fn, joined with the error of Leave. If Enter fails, Do returns the
-// error of Enter and does not call fn. If fn panics, Do does not wait for the others.
+// returns the error of fn, joined with the error of Leave. If Enter fails, Do returns its
+// error without having called fn. If fn panics, Do does not wait for the others.
 // Manager.Close waits for fn while the session is proven alive.
 func (b *DoubleBarrier) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	p, err := b.enter(ctx)
@@ -231,3 +165,20 @@ func (b *DoubleBarrier) Do(ctx context.Context, fn func(ctx context.Context) err
 	returned = true
 	return err
 }
+
+// A CountError is part of the error of an Enter or Leave whose wait was ended. Enter counts
+// the participants that have come, the caller included. Leave counts the participants that
+// are still inside.
+type CountError struct {
+	There int   // number of participants that were counted
+	Size  int   // number of participants of the barrier
+	Err   error // the reason why the wait ended
+}
+
+// Error begins with the numbers.
+func (e *CountError) Error() string {
+	return fmt.Sprintf("%d of %d were there: %v", e.There, e.Size, e.Err)
+}
+
+// Unwrap returns the reason why the wait ended.
+func (e *CountError) Unwrap() error { return e.Err }

@@ -22,7 +22,7 @@ func TestDowngrade(t *testing.T) {
 		last := zksync.NewRWMutex(srv.Connect(t), path)
 		writing, err := rw.LockContext(t.Context())
 		must(t, err)
-		number := places(srv, path)[0]
+		number := inLine(srv, path)[0]
 		reads := start(func() error { return reader.RLock(t.Context()) })
 		local := start(func() error { return rw.RLock(t.Context()) })
 		writes := start(func() error { return writer.Lock(t.Context()) })
@@ -48,7 +48,7 @@ func TestDowngrade(t *testing.T) {
 		over(t, "a reader behind", reads)
 		over(t, "a reader of the same value", local)
 		pending(t, "a writer behind", writes)
-		got := places(srv, path)
+		got := inLine(srv, path)
 		if len(got) != 6 || !readName.MatchString(got[0]) || got[0][len(got[0])-10:] != number[len(number)-10:] {
 			t.Errorf("in line: %v, want a reader with the number of %s first", got, number)
 		}
@@ -139,7 +139,7 @@ func TestDowngradeOfALostLock(t *testing.T) {
 					time.Sleep(time.Second)
 					fallthrough
 				case "removed unseen":
-					must(t, srv.Delete(path+"/"+places(srv, path)[0]))
+					must(t, srv.Delete(path+"/"+inLine(srv, path)[0]))
 				default:
 					cancel(errEnough)
 					want = errEnough

@@ -40,7 +40,7 @@ func TestLeadershipEndsWithItsCause(t *testing.T) {
 		"closed": {func(_ *testing.T, _ *zksynctest.Server, m *session.Manager, _ *zksync.Election, _ func()) { m.Close() }, both, nil, both, 0},
 		"znode removed": {func(t *testing.T, srv *zksynctest.Server, _ *session.Manager, _ *zksync.Election, _ func()) {
 			time.Sleep(time.Second)
-			srv.Delete(master + "/" + places(srv, master)[0])
+			srv.Delete(master + "/" + inLine(srv, master)[0])
 		}, []error{zksync.ErrLost}, zksync.ErrClosed, []error{zksync.ErrLost}, 0},
 		"caller's ctx": {func(_ *testing.T, _ *zksynctest.Server, _ *session.Manager, _ *zksync.Election, cancel func()) {
 			cancel()
@@ -65,7 +65,7 @@ func TestLeadershipEndsWithItsCause(t *testing.T) {
 				if test.not != nil && errors.Is(cause, test.not) {
 					t.Errorf("ended with %v, which is %v", cause, test.not)
 				}
-				if test.resign == nil && len(places(srv, master)) != 1 {
+				if test.resign == nil && len(inLine(srv, master)) != 1 {
 					t.Error("the candidacy has ended without Resign")
 				}
 				err = e.Resign()
@@ -93,7 +93,7 @@ func TestCandidateThatIsPutOutOfLine(t *testing.T) {
 			return start(func() error { _, err := e.Campaign(t.Context()); return err })
 		}
 		waiting := stand()
-		must(t, srv.Delete(master+"/"+places(srv, master)[1]))
+		must(t, srv.Delete(master+"/"+inLine(srv, master)[1]))
 		mustBe(t, <-waiting, zksync.ErrLost, "campaign", master)
 
 		// A lost session only makes it wait for longer, as the last.
@@ -139,7 +139,7 @@ func TestRunWithdraws(t *testing.T) {
 			t.Errorf("Run: %v, want an error that names the leader", err)
 		}
 		synctest.Wait()
-		if left := places(srv, master); len(left) != 1 {
+		if left := inLine(srv, master); len(left) != 1 {
 			t.Errorf("in line: %v", left)
 		}
 	})

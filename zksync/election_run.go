@@ -24,24 +24,21 @@ import (
 //     for if it did not lead.
 //
 // Leadership is never given up before work has returned, unless WithStopTimeout
-// bounds that. If work ends its goroutine with runtime.Goexit, so does Run, after it
-// has resigned. Run ends no leadership but its own: if work resigns and this value
-// campaigns again elsewhere, that leadership stays.
-//
-// Run fails like Campaign. Manager.Close waits for work while the session is proven
-// alive.
+// bounds that. If work calls runtime.Goexit, Run resigns and its goroutine ends. Run ends
+// no leadership but its own. Otherwise it fails like Campaign. Manager.Close waits for
+// work while the session is proven alive.
 func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error) error {
 	var result error // of the last work
 	err := e.m.Retry(ctx, func(*session.Session) error {
-		lead, h, err := e.campaign(ctx)
+		lead, g, err := e.campaign(ctx)
 		if session.ClassOf(err) == session.ClassRemoved {
-			return errStandAgain
+			return errCampaignAgain
 		}
 		if err != nil {
 			return err
 		}
 		var lost bool
-		result, lost, err = e.term(lead, h, work)
+		result, lost, err = e.term(lead, g, work)
 		switch {
 		case err != nil:
 			result = opError("run", e.path, err)
@@ -51,8 +48,8 @@ func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error
 		case !lost:
 			return nil
 		}
-		e.m.Logger().Warn("leadership was lost; campaigning again", zap.String("path", e.path), zap.NamedError("result", result))
-		return errStandAgain
+		e.m.Logger().Warn("leadership lost", zap.String("path", e.path), zap.NamedError("result", result))
+		return errCampaignAgain
 	})
 	switch {
 	case err == nil:
@@ -72,15 +69,15 @@ func runEnded(ctx context.Context, err error) error {
 	return session.Cancelled(ctx)
 }
 
-// errStandAgain makes Retry call a function again: leadership was lost, or another
+// errCampaignAgain makes Retry call a function again: leadership was lost, or another
 // client removed the candidate's znode.
-var errStandAgain = fmt.Errorf("%w: leadership, or the candidate's place in line", ErrLost)
+var errCampaignAgain = fmt.Errorf("%w: the candidacy ended", ErrLost)
 
 // term is one time of leading. lost reports that leadership ended before work did,
 // or before work was called.
-func (e *Election) term(lead context.Context, h *line.Hold, work func(context.Context) error) (result error, lost bool, err error) {
-	defer e.resign(h) // a loss is known from the context
-	done, err := h.Session().Busy()
+func (e *Election) term(lead context.Context, g *line.Grant, work func(context.Context) error) (result error, lost bool, err error) {
+	defer e.resign(g) // a loss is known from the context
+	done, err := g.Session().Busy()
 	if err != nil {
 		return nil, true, nil // the session ended after the grant
 	}

@@ -5,38 +5,37 @@ import (
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/line"
+	engine "github.com/go-zksync/toolkit/zksync/internal/queue"
 	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
 	"github.com/go-zksync/toolkit/zksync/internal/rendezvous"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 var (
-	// ErrLost says that a hold ended before it was released: its session was lost, or
-	// another client removed its znode. It is session.ErrLost.
+	// ErrLost says that a hold, or the claim on a Message, ended before it was released:
+	// its session was lost, or another client removed its znode. It is session.ErrLost.
 	ErrLost = session.ErrLost
 
-	// ErrRemoved says that another client removed the znode of a hold or of a wait,
-	// as an operator does to break a lock. Every ErrRemoved is an ErrLost too; the
-	// session lives. ErrRemoved is session.ErrRemoved.
+	// ErrRemoved says that another client removed the znode of a hold or of a waiting
+	// contender, as an operator does to break a lock. Every ErrRemoved is an ErrLost, too;
+	// the session lives. ErrRemoved is session.ErrRemoved.
 	ErrRemoved = session.ErrRemoved
 
 	// ErrClosed says that the Manager was closed. It is session.ErrClosed.
 	ErrClosed = session.ErrClosed
 
-	// Every error about an option's value, or about an option that a primitive does
-	// not have, wraps ErrInvalidOption.
+	// ErrInvalidOption says that an option has an invalid value, or that the primitive
+	// does not have it.
 	ErrInvalidOption = session.ErrInvalidOption
 
-	// ErrNotHeld says that this value does not hold the lock or the units that it
-	// should release.
-	ErrNotHeld = line.ErrNotHeld
+	// ErrNotHeld says that this value does not hold what it should release.
+	ErrNotHeld = znode.ErrNotHeld
 
-	// ErrReleased is the cause with which the context of a hold ends when the
-	// hold was released in order.
+	// ErrReleased is the cause with which the context of a released hold ends.
 	ErrReleased = line.ErrReleased
 
-	// ErrBusy says that a value is already in a call of which it allows only one at a
-	// time.
-	ErrBusy = errors.New("zksync: busy")
+	// ErrBusy says that a value is in a call of which it allows only one at a time.
+	ErrBusy = znode.ErrBusy
 
 	// ErrIDInUse says that the id given by WithID to a participant of a DoubleBarrier
 	// belongs to another participant at present. This may be an earlier participant
@@ -59,11 +58,11 @@ var (
 	// ErrTooMany says that a request is for more units than the Semaphore has.
 	ErrTooMany = line.ErrTooMany
 
-	// ErrSettled says that a Message was acknowledged or given back before.
-	ErrSettled = errors.New("zksync: the message is settled")
+	// ErrSettled says that Ack, Nack, Retry or MoveTo of a Message was called before.
+	ErrSettled = engine.ErrSettled
 
 	// ErrQueueClosed says that Close was called on a queue's value.
-	ErrQueueClosed = errors.New("zksync: the queue was closed")
+	ErrQueueClosed = engine.ErrClosed
 
 	// ErrInvalidPriority says that a PriorityQueue has no such priority.
 	ErrInvalidPriority = errors.New("zksync: invalid priority")
@@ -76,8 +75,8 @@ var (
 	// request.
 	ErrOutcomeUnknown = commit.ErrUnknown
 
-	// ErrMaxWait says that an acquisition was given up after WithMaxWait. It
-	// comes with context.DeadlineExceeded.
+	// ErrMaxWait says that an acquisition was given up after WithMaxWait. It comes with
+	// context.DeadlineExceeded.
 	ErrMaxWait = errors.New("zksync: waited for as long as WithMaxWait allows")
 )
 

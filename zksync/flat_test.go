@@ -56,7 +56,7 @@ func TestGivingUpLeavesNothing(t *testing.T) {
 						wg.Wait()
 						synctest.Wait()
 					}
-					wantPlaces(t, srv, 1)
+					wantInLine(t, srv, 1)
 				}
 				giveUp(5)
 				srv.ResetOps()

@@ -5,16 +5,17 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// A Group is a set of members that know of each other: the members that have joined
-// it at a path and are alive. A member is an ephemeral znode, path/id, with the
-// member's data, so that any client in any language can read the directory.
+// A Group is the set of members that have joined it at a path and are alive. A member is
+// an ephemeral znode, path/id, with the member's data, so that any client in any language
+// can read the directory. A process need not be a member to list or watch the members.
 //
-// A Group may be shared by goroutines. A process need not be a member to list or
-// watch the members.
+// A Group may be shared by goroutines.
 type Group struct {
 	m    *session.Manager
 	path string
@@ -22,24 +23,20 @@ type Group struct {
 	err  error
 }
 
-// NewGroup returns the group at path. The first Join creates the directory. It does
-// no I/O and returns no error: an invalid path or option is reported by the first
-// call.
+// NewGroup returns the group at path. The first Join creates the directory. NewGroup does
+// no I/O: the first call reports an invalid path or option.
 func NewGroup(m *session.Manager, path string, opts ...GroupOption) *Group {
-	cfg, err := newConfig("Group", opts)
-	if err == nil {
-		err = session.CheckPath(path)
-	}
+	cfg, err := newConfig("Group", path, opts)
 	return &Group{m: m, path: path, cfg: cfg, err: err}
 }
 
-// A Member is one of a Group: as Join returns it, which is the handle of one's own
-// membership, or as Members and Watch list it.
+// A Member is a member of a Group: the membership that Join returns, or a member that
+// Members and Watch list. The Member of Join has only ID and methods.
 type Member struct {
 	ID      string
 	Data    []byte
-	Session int64 // the id of the session by which it is there
-	Token   int64 // the czxid of its znode: a member that went and came again has a greater one
+	Session int64 // the id of the session that owns its znode
+	Token   int64 // the czxid of its znode: greater after the member has left and joined again
 
 	changed int64 // the mzxid of its znode
 	own     *session.Ephemeral
@@ -47,13 +44,10 @@ type Member struct {
 
 // Join makes this process a member with the given id, until Leave or the end of the
 // Manager: the membership is renewed under every new session, and when another client
-// removes the znode. If the id exists already, Join fails with ErrIDTaken, even if an
-// earlier run of this process has left the id's znode, which is deleted when the
-// earlier run's session ends. With the option WithIDWait, Join waits until the znode
-// is deleted, and the reason for the wait is logged after three seconds. When ctx
-// ends first, this process is no member, and the error names the owner of the other
-// znode. The Member that Join returns has only ID and methods; Members returns all
-// fields.
+// removes the znode. If the id exists already, Join fails with ErrIDTaken, even if the
+// znode is from an earlier run of this process whose session has not ended. With the
+// option WithIDWait, Join waits until that znode is deleted. When ctx ends first, this
+// process is no member, and the error names the owner of the other znode.
 func (g *Group) Join(ctx context.Context, id string, data []byte) (*Member, error) {
 	path, err := g.member(id)
 	if err != nil {
@@ -114,28 +108,28 @@ func (g *Group) join(ctx context.Context, path string, data []byte) (*session.Ep
 	}
 }
 
-// Leave ends the membership: its znode is removed. It returns when the znode is
-// gone, or the session is; if that takes longer than the session timeout, with an
-// error, and goes on in the background. Leaving again does nothing. A Member that
-// was listed cannot be made to leave: that is ErrNotHeld.
+// Leave ends the membership, and returns when the znode or its session is gone. If that
+// takes longer than the session timeout, Leave returns an error, and goes on in the
+// background. Leaving again does nothing. It fails with ErrNotHeld for a Member that was
+// listed.
 func (m *Member) Leave() error {
 	if m.own == nil {
-		return opError("leave", m.ID, fmt.Errorf("%w: it was listed, not joined by us", ErrNotHeld))
+		return opError("leave", m.ID, fmt.Errorf("%w: the Member was listed, want one that Join returned", ErrNotHeld))
 	}
 	return m.own.Close()
 }
 
-// Set changes the data of our own membership; see session.Ephemeral.Set. A
-// Member that was listed cannot be changed: that is ErrNotHeld.
+// Set changes the data of a membership; see session.Ephemeral.Set. It fails with
+// ErrNotHeld for a Member that was listed.
 func (m *Member) Set(ctx context.Context, data []byte) error {
 	if m.own == nil {
-		return opError("set", m.ID, fmt.Errorf("%w: it was listed, not joined by us", ErrNotHeld))
+		return opError("set", m.ID, fmt.Errorf("%w: the Member was listed, want one that Join returned", ErrNotHeld))
 	}
 	return m.own.Set(ctx, data)
 }
 
-// Status tells whether our own membership is there: see session.Ephemeral.Status.
-// It is nil for a Member that was listed.
+// Status reports whether the znode of a membership is present: see
+// session.Ephemeral.Status. The channel is nil for a Member that was listed.
 func (m *Member) Status() <-chan session.EphemeralStatus {
 	if m.own == nil {
 		return nil
@@ -143,32 +137,33 @@ func (m *Member) Status() <-chan session.EphemeralStatus {
 	return m.own.Status()
 }
 
-// Members returns who is in the group, as of the time of the call, sorted by
-// id. It commits a transaction without effect first (see session.Session.SyncQuorum),
-// and is repeated over lost connections and sessions until ctx ends.
+// Members returns the members, as of the time of the call, sorted by id. It commits a
+// transaction without effect first (see session.Session.SyncQuorum), and is repeated over
+// lost connections and sessions until ctx ends.
 func (g *Group) Members(ctx context.Context) ([]Member, error) {
 	if g.err != nil {
 		return nil, opError("members", g.path, g.err)
 	}
-	var all []Member
-	err := g.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
-		if err := s.SyncQuorum(ctx, g.path); err != nil {
-			return err
-		}
-		names, _, err := s.Children(ctx, g.path)
-		if session.ClassOf(err) == session.ClassNoNode {
-			all = nil
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		found, err := znode.ReadAll(ctx, s, g.path, names)
-		all = make([]Member, 0, len(found))
-		for _, z := range found {
-			all = append(all, Member{ID: z.Name, Data: z.Data, Session: z.Stat.EphemeralOwner, Token: z.Stat.Czxid, changed: z.Stat.Mzxid})
-		}
-		return err
-	})
+	all, err := znode.ReadCommitted(ctx, g.m, g.path, g.list)
 	return all, opError("members", g.path, err)
+}
+
+func (g *Group) list(ctx context.Context, s *session.Session) ([]Member, error) {
+	names, _, err := s.Children(ctx, g.path)
+	if session.ClassOf(err) == session.ClassNoNode {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	found, err := znode.ReadAll(ctx, s, g.path, names)
+	all := make([]Member, len(found))
+	for i, z := range found {
+		all[i] = memberOf(z.Name, z.Data, z.Stat)
+	}
+	return all, err
+}
+
+func memberOf(id string, data []byte, stat *zk.Stat) Member {
+	return Member{ID: id, Data: data, Session: stat.EphemeralOwner, Token: stat.Czxid, changed: stat.Mzxid}
 }

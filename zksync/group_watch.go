@@ -12,11 +12,11 @@ import (
 // Watch reports the members, sorted by id, and then again after each change: when
 // a member joins or leaves, or changes its data. A member whose connection breaks
 // stays in the list until its session ends. A list that was not received is
-// replaced by the newest. The lists are the receiver's to keep.
+// replaced by the newest. The lists belong to the receiver.
 //
 // Lost connections and sessions of the watching process only delay the stream. The
 // stream ends with ctx, when the Manager is closed, and when the path is invalid or
-// may not be read; its Err is a *watch.EndError, which says which of these it was.
+// may not be read; its Err is a *watch.EndError with the reason.
 func (g *Group) Watch(ctx context.Context) *watch.Stream[[]Member] {
 	return watch.NewStream(ctx, "group", g.path, func(ctx context.Context, report func([]Member, any)) error {
 		if g.err != nil {
@@ -71,10 +71,7 @@ func (g *Group) note(known map[string]Member, tree *watch.Cache, id string) bool
 		delete(known, id)
 		return was
 	}
-	known[id] = Member{
-		ID: id, Data: st.Data, Session: st.Stat.EphemeralOwner,
-		Token: st.Stat.Czxid, changed: st.Stat.Mzxid,
-	}
+	known[id] = memberOf(id, st.Data, &st.Stat)
 	return !was || before.Token != known[id].Token || before.changed != known[id].changed
 }
 

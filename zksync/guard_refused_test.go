@@ -29,7 +29,7 @@ func TestHolderLearnsOfARemovalAfterARefusal(t *testing.T) {
 					if held.Err() != nil {
 						t.Fatalf("the hold ended by refusals: %v", held.Err())
 					}
-					must(t, srv.Delete(path+"/"+wantPlaces(t, srv, 1)[0]))
+					must(t, srv.Delete(path+"/"+wantInLine(t, srv, 1)[0]))
 					if cause := ended(t, held, time.Second); !errors.Is(cause, zksync.ErrLost) {
 						t.Errorf("the hold ended with %v, want ErrLost", cause)
 					}

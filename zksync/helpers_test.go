@@ -141,8 +141,8 @@ func names(ops []zksynctest.Op) string {
 	return strings.Join(b, " ")
 }
 
-// places returns the znodes in a directory, in the order of their numbers.
-func places(srv *zksynctest.Server, dir string) []string {
+// inLine returns the znodes in a directory, in the order of their numbers.
+func inLine(srv *zksynctest.Server, dir string) []string {
 	names, _ := srv.Children(dir)
 	slices.SortFunc(names, func(a, b string) int {
 		return strings.Compare(a[max(0, len(a)-10):], b[max(0, len(b)-10):])
@@ -150,9 +150,9 @@ func places(srv *zksynctest.Server, dir string) []string {
 	return names
 }
 
-func wantPlaces(t testing.TB, srv *zksynctest.Server, n int) []string {
+func wantInLine(t testing.TB, srv *zksynctest.Server, n int) []string {
 	t.Helper()
-	got := places(srv, path)
+	got := inLine(srv, path)
 	if len(got) != n {
 		t.Errorf("%d znodes in line, want %d: %v", len(got), n, got)
 	}

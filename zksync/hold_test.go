@@ -49,10 +49,10 @@ func TestHeldContextEndsWithItsCause(t *testing.T) {
 			[]error{zksync.ErrLost, zksync.ErrClosed}, nil, []error{zksync.ErrLost, zksync.ErrClosed}, 0},
 		{"znode removed", func(srv *zksynctest.Server, _ *session.Manager, _ int64, _ *zksync.Mutex, _ func()) {
 			time.Sleep(time.Second)
-			srv.Delete(path + "/" + places(srv, path)[0])
+			srv.Delete(path + "/" + inLine(srv, path)[0])
 		}, []error{zksync.ErrLost}, zksync.ErrClosed, []error{zksync.ErrLost}, 0},
 		{"znode removed early", func(srv *zksynctest.Server, _ *session.Manager, _ int64, _ *zksync.Mutex, _ func()) {
-			srv.Delete(path + "/" + places(srv, path)[0])
+			srv.Delete(path + "/" + inLine(srv, path)[0])
 		}, []error{zksync.ErrLost}, zksync.ErrClosed, []error{zksync.ErrLost}, 100 * time.Millisecond},
 		{"caller's ctx", func(_ *zksynctest.Server, _ *session.Manager, _ int64, _ *zksync.Mutex, cancel func()) { cancel() },
 			[]error{errEnough}, zksync.ErrLost, nil, 0},
@@ -106,7 +106,7 @@ func TestUnlockTellsOfARemovedZnodeThatNothingWatched(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		mu := zksync.NewMutex(srv.Connect(t), path)
 		lock(t, mu)
-		srv.Delete(path + "/" + wantPlaces(t, srv, 1)[0])
+		srv.Delete(path + "/" + wantInLine(t, srv, 1)[0])
 		if err := mu.Unlock(); !errors.Is(err, zksync.ErrLost) {
 			t.Errorf("Unlock: %v", err)
 		}
@@ -121,7 +121,7 @@ func TestTokenIsTheCzxid(t *testing.T) {
 		last := int64(0)
 		check := func(token int64) {
 			t.Helper()
-			_, stat, err := live(t, m).Exists(t.Context(), path+"/"+wantPlaces(t, srv, 1)[0])
+			_, stat, err := live(t, m).Exists(t.Context(), path+"/"+wantInLine(t, srv, 1)[0])
 			if err != nil || stat.Czxid != token {
 				t.Errorf("token %d, czxid %v, error %v", token, stat, err)
 			}
@@ -179,7 +179,7 @@ func TestLostHoldOccupiesItsValue(t *testing.T) {
 			t.Error(err)
 		}
 		unlock(t, mu) // of the next one, which is no concern of the first
-		wantPlaces(t, srv, 0)
+		wantInLine(t, srv, 0)
 	})
 }
 
@@ -213,7 +213,7 @@ func TestUnlockWithoutAnAnswer(t *testing.T) {
 			t.Error("the session has ended with a hold that was released:", err)
 		}
 		synctest.Wait()
-		wantPlaces(t, srv, 0)
+		wantInLine(t, srv, 0)
 		warm(t, mu)
 	})
 }
@@ -235,7 +235,7 @@ func TestMaxWait(t *testing.T) {
 		}
 		lockedOut(mu)
 		synctest.Wait()
-		wantPlaces(t, srv, 1)
+		wantInLine(t, srv, 1)
 		unlock(t, holder)
 
 		ctx, _ := hold(t, mu)

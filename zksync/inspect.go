@@ -2,15 +2,10 @@ package zksync
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/go-zksync/toolkit/session"
-	"github.com/go-zksync/toolkit/zksync/internal/line"
-	"github.com/go-zksync/toolkit/zksync/internal/rendezvous"
-	"github.com/go-zksync/toolkit/zksync/internal/znode"
+	"github.com/go-zksync/toolkit/zksync/internal/inspect"
 )
 
 // A Kind says which primitive uses a path.
@@ -18,39 +13,51 @@ type Kind uint8
 
 const (
 	// KindDirectory is a znode with children that no primitive has created.
-	KindDirectory Kind = iota
-	// KindEmpty is a directory without children: no client uses the primitive at
-	// present, so its kind cannot be known.
-	KindEmpty
+	KindDirectory = Kind(inspect.Directory)
+	// KindEmpty is a directory without children: its primitive cannot be known at present.
+	KindEmpty = Kind(inspect.Empty)
 	// KindLock is a Mutex, or an Election by LeaderSelector or kazoo, which look alike.
-	KindLock
+	KindLock = Kind(inspect.Lock)
 	// KindRWLock is an RWMutex.
-	KindRWLock
+	KindRWLock = Kind(inspect.RWLock)
 	// KindSemaphore is a Semaphore.
-	KindSemaphore
+	KindSemaphore = Kind(inspect.Semaphore)
 	// KindElection is an Election.
-	KindElection
+	KindElection = Kind(inspect.Election)
 	// KindQueue is a Queue, a PriorityQueue or a DelayQueue.
-	KindQueue
+	KindQueue = Kind(inspect.Queue)
 	// KindBarrier is a Barrier that is set: a persistent znode that never had children.
-	KindBarrier
+	KindBarrier = Kind(inspect.Barrier)
 	// KindDoubleBarrier is a DoubleBarrier.
-	KindDoubleBarrier
+	KindDoubleBarrier = Kind(inspect.DoubleBarrier)
 	// KindGroup is a Group: a directory of ephemerals.
-	KindGroup
+	KindGroup = Kind(inspect.Group)
 )
 
 var kindNames = []string{"directory", "empty", "lock", "rwlock", "semaphore", "election", "queue", "barrier", "double barrier", "group"}
 
-func (k Kind) String() string {
-	if int(k) < len(kindNames) {
-		return kindNames[k]
-	}
-	return fmt.Sprintf("Kind(%d)", uint8(k))
-}
+func (k Kind) String() string { return nameOf(kindNames, int(k), "Kind") }
 
 // MarshalText returns String.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// A Client is a client library, as far as the name and the data of a znode tell.
+type Client string
+
+const (
+	// ClientZksync is this package.
+	ClientZksync Client = inspect.ClientZksync
+	// ClientCurator is Apache Curator.
+	ClientCurator Client = inspect.ClientCurator
+	// ClientZksyncOrCurator is one of both, whose znodes have the same names.
+	ClientZksyncOrCurator Client = inspect.ClientZksyncOrCurator
+	// ClientKazoo is kazoo.
+	ClientKazoo Client = inspect.ClientKazoo
+	// ClientGoZookeeper is the Lock of go-zookeeper.
+	ClientGoZookeeper Client = inspect.ClientGoZookeeper
+	// ClientRecipe is the lock recipe that comes with ZooKeeper.
+	ClientRecipe Client = inspect.ClientRecipe
+)
 
 // A Participant is a Contender with the client library that has probably created its
 // znode.
@@ -86,123 +93,21 @@ func (i *Inspection) Holders() []Participant {
 // transaction without effect first (see session.Session.SyncQuorum), and is repeated
 // over lost connections and sessions until ctx ends.
 func Inspect(ctx context.Context, m *session.Manager, path string) (*Inspection, error) {
-	var found *Inspection
-	err := session.CheckPath(path)
-	if err == nil {
-		found, err = znode.ReadCommitted(ctx, m, path, func(ctx context.Context, s *session.Session) (*Inspection, error) {
-			return (&inspector{ctx: ctx, s: s, path: path}).inspect()
-		})
+	if err := session.CheckPath(path); err != nil {
+		return nil, opError("inspect", path, err)
 	}
+	found, err := inspect.Path(ctx, m, path)
 	if err != nil {
 		return nil, opError("inspect", path, err)
 	}
-	return found, nil
-}
-
-// An inspector inspects a path under one session.
-type inspector struct {
-	ctx   context.Context
-	s     *session.Session
-	path  string
-	names []string // of the children
-	data  []byte
-	stat  *zk.Stat
-}
-
-func (i *inspector) inspect() (*Inspection, error) {
-	var err error
-	if i.data, i.stat, err = i.s.Get(i.ctx, i.path); err != nil {
-		return nil, err
+	i := &Inspection{Path: path, Kind: Kind(found.Kind), Depth: found.Depth}
+	for _, c := range found.Clients {
+		i.Clients = append(i.Clients, Client(c))
 	}
-	if i.names, _, err = i.s.Children(i.ctx, i.path); err != nil {
-		return nil, err
+	for _, p := range found.Participants {
+		c := contenderOf(p.Listed)
+		c.ID = p.ID
+		i.Participants = append(i.Participants, Participant{c, Client(p.Client)})
 	}
-	found := &Inspection{Path: i.path}
-	var all []Contender
-	if found.Kind, err = i.kind(); err != nil {
-		return nil, err
-	}
-	switch found.Kind {
-	case KindLock:
-		all, err = converted(line.LockRule.List(i.ctx, i.s, i.path, -1))
-	case KindRWLock:
-		all, err = converted(line.SharedRule.List(i.ctx, i.s, i.path, -1))
-	case KindElection:
-		all, err = i.election()
-	case KindSemaphore:
-		all, err = i.semaphore()
-	case KindDoubleBarrier:
-		all, err = i.members(i.path, rendezvous.IsParticipant)
-	case KindGroup:
-		all, err = i.members(i.path, func(string) bool { return true })
-	case KindQueue:
-		found.Depth, err = i.messages()
-		if err == nil {
-			all, err = i.consumers()
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	found.addParticipants(all)
-	if len(found.Clients) == 0 {
-		found.Clients = i.clients(found.Kind)
-	}
-	return found, nil
-}
-
-// addParticipants adds participants, and counts the waiting ones.
-func (i *Inspection) addParticipants(all []Contender) {
-	for _, c := range all {
-		p := Participant{c, clientOf(i.Kind, c)}
-		i.Participants = append(i.Participants, p)
-		if !slices.Contains(i.Clients, p.Client) && p.Client != "" {
-			i.Clients = append(i.Clients, p.Client)
-		}
-		if !c.Holds {
-			i.Depth++
-		}
-	}
-}
-
-func (i *inspector) election() ([]Contender, error) {
-	if !znode.IsSession(i.stat.EphemeralOwner) {
-		return converted(line.LatchRule.List(i.ctx, i.s, i.path, -1))
-	}
-	leader := znode.Node{Name: znode.Base(i.path), Data: i.data, Stat: i.stat}
-	return []Contender{contenderOf(line.Listed{Dir: znode.Dir(i.path), Node: leader, Class: line.Exclusive, Holds: true})}, nil
-}
-
-func (i *inspector) semaphore() ([]Contender, error) {
-	layout := LayoutCurator
-	if !slices.Contains(i.names, "leases") {
-		layout = LayoutKazoo
-	}
-	line, units := layout.semaphore(i.path, 0)
-	return converted(units.List(i.ctx, i.s, line.Path))
-}
-
-// members returns the ephemerals of a directory that is chooses by their names.
-func (i *inspector) members(dir string, is func(name string) bool) ([]Contender, error) {
-	names := i.names
-	if dir != i.path {
-		var err error
-		if names, _, err = i.s.Children(i.ctx, dir); session.ClassOf(err) == session.ClassNoNode {
-			return nil, nil
-		} else if err != nil {
-			return nil, err
-		}
-	}
-	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !is(name) })
-	found, err := znode.ReadAll(i.ctx, i.s, dir, names)
-	var all []Contender
-	for _, z := range found {
-		if !znode.IsSession(z.Stat.EphemeralOwner) {
-			continue
-		}
-		c := contenderOf(line.Listed{Dir: dir, Node: z, Class: line.Class(ContenderMember), Holds: true})
-		c.ID = z.Name
-		all = append(all, c)
-	}
-	return all, err
+	return i, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -153,6 +154,26 @@ func TestInspectOwn(t *testing.T) {
 		must(t, err)
 		if got.Kind != zksync.KindEmpty || !slices.Equal(got.Holders(), nil) {
 			t.Errorf("a lock that is not in use: %s", inspected(got))
+		}
+	})
+}
+
+// Len and Inspect count the messages that Retry has put off, and Inspect shows the consumers of a queue.
+func TestInspectAQueueInUse(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		m, path, ctx := srv.Connect(t), servers.Path(t), t.Context()
+		q := zksync.NewQueue(m, path)
+		defer q.Close()
+		must(t, q.PutAll(ctx, []byte("x"), []byte("y")))
+		must(t, (<-q.Messages()).Retry(ctx, time.Hour))
+		<-q.Messages()
+		if n, err := q.Len(ctx); n != 2 || err != nil {
+			t.Errorf("Len: %d, %v, want 2", n, err)
+		}
+		got, err := zksync.Inspect(ctx, m, path)
+		must(t, err)
+		if got.Kind != zksync.KindQueue || got.Depth != 2 || len(got.Participants) != 1 || got.Participants[0].Session != live(t, m).ID() {
+			t.Errorf("%+v, want a queue with 2 messages and a consumer of session %#x", got, live(t, m).ID())
 		}
 	})
 }

@@ -200,15 +200,15 @@ func TestLostAnswersInLayouts(t *testing.T) {
 			warm(t, mu)
 			srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: at, Do: zksynctest.Disconnect})
 			lock(t, mu)
-			wantPlaces(t, srv, 1)
+			wantInLine(t, srv, 1)
 			unlock(t, mu)
-			wantPlaces(t, srv, 0)
+			wantInLine(t, srv, 0)
 
 			s := zksync.NewSemaphore(m, "/locks/s", 2, asKazoo)
 			for nth := 1; nth <= 2; nth++ { // the contender, and the units
 				srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Nth: nth, At: at, Do: zksynctest.Disconnect})
 				must(t, s.Acquire(t.Context(), 2))
-				if n := len(places(srv, "/locks/s")); n != 2 {
+				if n := len(inLine(srv, "/locks/s")); n != 2 {
 					t.Errorf("%v, multi %d: %d units are held", at, nth, n)
 				}
 				must(t, s.Release(2))

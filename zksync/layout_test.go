@@ -22,8 +22,8 @@ func TestNamesAreThoseOfCurator(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		lock(t, zksync.NewMutex(srv.Connect(t), path))
 		form := regexp.MustCompile(`^_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-lock-0000000000$`)
-		if name := wantPlaces(t, srv, 1)[0]; !form.MatchString(name) {
-			t.Errorf("a place is named %s", name)
+		if name := wantInLine(t, srv, 1)[0]; !form.MatchString(name) {
+			t.Errorf("a contender is named %s", name)
 		}
 	})
 }
@@ -143,7 +143,7 @@ func TestServerWithoutContainers(t *testing.T) {
 				t.Error("a server that has no containers was asked for one again")
 			}
 		}
-		wantPlaces(t, srv, 0)
+		wantInLine(t, srv, 0)
 	}, zksynctest.WithConfig(zkserver.Config{Without: []zkserver.OpCode{zkserver.OpCreateContainer}}))
 }
 
@@ -176,7 +176,7 @@ func TestDirectoryWithASpentCounter(t *testing.T) {
 		if w.passed != n {
 			t.Errorf("%d of %d held", w.passed, n)
 		}
-		wantPlaces(t, srv, 0)
+		wantInLine(t, srv, 0)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := zksync.NewMutex(ms[0], path).Lock(ctx); err != nil {

@@ -25,7 +25,7 @@ var (
 )
 
 // A life is a use of one part: it returns when it has released everything. closePart,
-// if there is one, may be called at any time, and more than once.
+// if not nil, may be called at any time, and more than once.
 type life struct {
 	name      string
 	use       func(ctx context.Context) error

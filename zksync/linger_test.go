@@ -22,7 +22,7 @@ func lingering(t *testing.T, test func(t *testing.T, srv *zksynctest.Server, m *
 		mu := zksync.NewMutex(m, path, zksync.WithLinger(time.Minute))
 		warm(t, mu)
 		synctest.Wait()
-		wantPlaces(t, srv, 1)
+		wantInLine(t, srv, 1)
 		srv.ResetOps()
 		test(t, srv, m, mu)
 	})
@@ -43,7 +43,7 @@ func TestLingerLocksAgainWithoutARequest(t *testing.T) {
 			t.Errorf("locking again took %s", got)
 		}
 		time.Sleep(time.Minute + time.Second)
-		wantPlaces(t, srv, 0)
+		wantInLine(t, srv, 0)
 		if got := names(requests(srv)); got != "delete" {
 			t.Errorf("the end of lingering took %s", got)
 		}
@@ -111,7 +111,7 @@ func TestLingerAndTryLockElsewhere(t *testing.T) {
 			t.Errorf("the second TryLock: %v, %v", ok, err)
 		}
 		unlock(t, other)
-		wantPlaces(t, srv, 0)
+		wantInLine(t, srv, 0)
 	})
 }
 
@@ -126,7 +126,7 @@ func TestLingerAfterADisconnect(t *testing.T) {
 				synctest.Wait()
 				var ctx context.Context
 				if removed {
-					srv.Delete(path + "/" + wantPlaces(t, srv, 1)[0])
+					srv.Delete(path + "/" + wantInLine(t, srv, 1)[0])
 					ctx, _ = hold(t, other)
 				}
 				got := make(chan error, 1)
@@ -166,7 +166,7 @@ func TestLingerAfterADisconnect(t *testing.T) {
 					}
 				}
 				time.Sleep(2 * time.Minute)
-				wantPlaces(t, srv, 0)
+				wantInLine(t, srv, 0)
 			})
 		}
 	}
@@ -177,7 +177,7 @@ func TestLingerIsNotTakenUpWhenRemoved(t *testing.T) {
 	lingering(t, func(t *testing.T, srv *zksynctest.Server, m *session.Manager, mu *zksync.Mutex) {
 		// The look that follows on the removal is slow.
 		srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpGetChildren2, At: zksynctest.BeforeCommit, Do: zksynctest.Delay(time.Second)})
-		srv.Delete(path + "/" + wantPlaces(t, srv, 1)[0])
+		srv.Delete(path + "/" + wantInLine(t, srv, 1)[0])
 		other := zksync.NewMutex(srv.Connect(t), path)
 		ctx, _ := hold(t, other)
 		synctest.Wait()
@@ -201,7 +201,7 @@ func TestLingerBeforeTheFirstLook(t *testing.T) {
 		mu, other := zksync.NewMutex(srv.Connect(t), path, zksync.WithLinger(time.Minute)), zksync.NewMutex(srv.Connect(t), path)
 		warm(t, other)
 		lock(t, mu)
-		srv.Delete(path + "/" + wantPlaces(t, srv, 1)[0])
+		srv.Delete(path + "/" + wantInLine(t, srv, 1)[0])
 		lock(t, other)
 		srv.Inject(zksynctest.Fault{Op: zkserver.OpGetChildren2, At: zksynctest.BeforeCommit, Do: zksynctest.Delay(time.Second)})
 		mu.Unlock() // keeps its contender, which was deleted
@@ -224,7 +224,7 @@ func TestLingerAndTheEndOfTheSession(t *testing.T) {
 		warm(t, mu)
 		synctest.Wait()
 		m.Close()
-		wantPlaces(t, srv, 0)
+		wantInLine(t, srv, 0)
 		if err := mu.Lock(t.Context()); !errors.Is(err, zksync.ErrClosed) {
 			t.Error("Lock:", err)
 		}
@@ -257,6 +257,6 @@ func TestLingerAndManyGoroutines(t *testing.T) {
 		wg.Wait()
 		stop()
 		time.Sleep(3 * time.Minute)
-		wantPlaces(t, srv, 0)
+		wantInLine(t, srv, 0)
 	})
 }

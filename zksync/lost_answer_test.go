@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/go-zksync/toolkit/zksync"
@@ -46,8 +45,8 @@ func wantCommitFirst(t *testing.T, srv *zksynctest.Server, id int64, path string
 }
 
 // After a lost answer a primitive believes only reads behind a commit, since a deposed leader does not show the
-// commits of its successor. To see this test fail, leave SyncQuorum out of participant.findAfterLoss,
-// queueView.findOwnClaims, claim.lookUp or consumer.removalOutcome.
+// commits of its successor. To see this test fail, leave SyncQuorum out of participant.findAfterLoss
+// or Consumer.removalOutcome.
 func TestLostAnswersAreLookedUpBehindACommit(t *testing.T) {
 	// lose loses the answer to the next transaction, and the markers of queues, so that
 	// only a read tells the outcome.
@@ -85,26 +84,6 @@ func TestLostAnswersAreLookedUpBehindACommit(t *testing.T) {
 			st.must(b.Enter(st.ctx))
 			lose(st)
 			st.must(b.Leave(st.ctx))
-		}},
-		{"Queue.Chan", stagePath + "/zksync-claims", func(st *stage) {
-			q := zksync.NewQueue(st.m, stagePath)
-			defer q.Close()
-			st.must(zksync.NewQueue(st.other, stagePath).Put(st.ctx, []byte("x")))
-			st.must(st.srv.Create(stagePath+"/zksync-claims", nil))
-			lose(st)
-			if got := string(<-q.Chan()); got != "x" {
-				st.t.Errorf("received %q", got)
-			}
-		}},
-		{"Message.Ack", stagePath + "/qn-", func(st *stage) {
-			q := zksync.NewQueue(st.m, stagePath)
-			defer q.Close()
-			st.must(zksync.NewQueue(st.other, stagePath).Put(st.ctx, []byte("x")))
-			msg := <-q.Messages()
-			st.must(q.Put(st.ctx, []byte("makes the marker")))
-			synctest.Wait()
-			lose(st)
-			st.must(msg.Ack(st.ctx))
 		}},
 		{"Queue.Take", stagePath + "/qn-", func(st *stage) {
 			q := zksync.NewQueue(st.m, stagePath)

@@ -3,7 +3,6 @@ package zksync_test
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -79,37 +78,6 @@ func TestMarkerIsWrittenToWhileARequestIsLost(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A claim that was given back counts no more, also if another client has written to the marker
-// so that the outcome is not known (claim_settle.go: looked in releaseClaims).
-func TestMarkerIsWrittenToWhileAClaimIsGivenBack(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		m := srv.Connect(t)
-		offer(t, srv.Connect(t), queuePath, 0, 3)
-		q := zksync.NewQueue(m, queuePath, zksync.WithPrefetch(1))
-		defer closeQueue(t, q)
-		ack(t, next(t, q.Messages(), "0"))
-		msg := next(t, q.Messages(), "1")
-		must(t, srv.Delete(msg.ID))
-		f := zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, At: zksynctest.AfterCommit, Match: func(op zkserver.Op) bool {
-			return !removes(op) && slices.ContainsFunc(op.Sub, func(sub zkserver.SubOp) bool { return sub.Code == zkserver.OpDelete })
-		}, Do: zksynctest.Call(func() {
-			for _, path := range markers(t, srv) {
-				must(t, srv.Set(path, []byte("an operator")))
-			}
-		})}
-		in := srv.Inject(f)
-		f.Do = zksynctest.Disconnect
-		srv.Inject(f)
-		if err := msg.Ack(t.Context()); !errors.Is(err, zksync.ErrRemoved) {
-			t.Error("Ack:", err)
-		}
-		ack(t, next(t, q.Messages(), "2"))
-		if in.Count() != 1 {
-			t.Errorf("%d claims were given back, want 1", in.Count())
-		}
-	})
 }
 
 // A marker that was deleted or changed between Puts is created again, and Close deletes it.

@@ -170,7 +170,7 @@ func TestAckOfTheLost(t *testing.T) {
 			srv.Partition(live(t, m).ID())
 		}, 1},
 		"claim removed": {func(t *testing.T, srv *zksynctest.Server, _ *session.Manager, _ *zksync.Queue, _ *zksync.Message) {
-			srv.Delete(queuePath + "/zksync-claims/qn-0000000001")
+			removeLedgers(srv)
 		}, 1},
 		"message removed": {func(t *testing.T, srv *zksynctest.Server, _ *session.Manager, _ *zksync.Queue, msg *zksync.Message) {
 			srv.Delete(msg.ID)
@@ -255,8 +255,8 @@ func TestAckOverLostAnswers(t *testing.T) {
 	}
 }
 
-// An Ack that has happened returns nil, also under a ctx that has ended (message.go: the
-// second check of outcome in settleWith).
+// An Ack that has happened returns nil, also under a ctx that has ended (delivery.go: the
+// second check of outcome in settle).
 func TestAckThatHasHappenedSaysSo(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

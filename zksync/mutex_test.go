@@ -158,7 +158,7 @@ func TestDo(t *testing.T) {
 		var held context.Context
 		if err := mu.Do(t.Context(), func(ctx context.Context) error {
 			held = ctx
-			wantPlaces(t, srv, 1)
+			wantInLine(t, srv, 1)
 			if _, ok := zksync.Token(ctx); !ok {
 				t.Error("no token")
 			}
@@ -188,7 +188,7 @@ func TestDo(t *testing.T) {
 			}()
 			mu.Do(t.Context(), func(context.Context) error { panic(errEnough) })
 		}()
-		wantPlaces(t, srv, 0)
+		wantInLine(t, srv, 0)
 		warm(t, mu)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

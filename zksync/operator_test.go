@@ -58,7 +58,7 @@ func removeWaiter(t *testing.T, srv *zksynctest.Server, reconnect bool, at zksyn
 	last := locking(t.Context(), behind)
 	release()
 	switch r := <-got; {
-	case r.err == nil && removed && len(places(srv, path)) == 1:
+	case r.err == nil && removed && len(inLine(srv, path)) == 1:
 		// It was removed at the very moment of the grant: then it is the
 		// holder that is told.
 		if cause := ended(t, r.ctx, time.Minute); !errors.Is(cause, zksync.ErrLost) {
@@ -80,7 +80,7 @@ func removeWaiter(t *testing.T, srv *zksynctest.Server, reconnect bool, at zksyn
 	}
 	unlock(t, behind)
 	time.Sleep(5 * time.Second)
-	wantPlaces(t, srv, 0)
+	wantInLine(t, srv, 0)
 }
 
 // A holder whose znode another client deleted learns of it by its context and by Unlock, whenever that was.
@@ -108,7 +108,7 @@ func TestRemovedHolderIsTold(t *testing.T) {
 							srv.Disconnect(live(t, m).ID())
 							synctest.Wait()
 						}
-						srv.Delete(path + "/" + wantPlaces(t, srv, 1)[0])
+						srv.Delete(path + "/" + wantInLine(t, srv, 1)[0])
 						srv.HangHandshake(false)
 						if cause := ended(t, ctx, 5*time.Second); !errors.Is(cause, zksync.ErrLost) {
 							t.Error(cause)
@@ -117,7 +117,7 @@ func TestRemovedHolderIsTold(t *testing.T) {
 							t.Error("Unlock:", err)
 						}
 						warm(t, mu)
-						wantPlaces(t, srv, 0)
+						wantInLine(t, srv, 0)
 					})
 				})
 			}
@@ -127,13 +127,13 @@ func TestRemovedHolderIsTold(t *testing.T) {
 
 // When a shared znode was deleted by another client only its holder gets ErrLost, and the next waiter of the value
 // joins again.
-func TestRemovedPlaceThatIsHandedOn(t *testing.T) {
+func TestRemovedContenderThatIsHandedOn(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		mu := zksync.NewMutex(srv.Connect(t), path)
 		lock(t, mu)
 		time.Sleep(time.Second)
 		next := locking(t.Context(), mu)
-		srv.Delete(path + "/" + wantPlaces(t, srv, 1)[0])
+		srv.Delete(path + "/" + wantInLine(t, srv, 1)[0])
 		synctest.Wait()
 		if err := mu.Unlock(); !errors.Is(err, zksync.ErrLost) {
 			t.Error("Unlock:", err)
@@ -141,7 +141,7 @@ func TestRemovedPlaceThatIsHandedOn(t *testing.T) {
 		if err := <-next; err != nil { // for nobody but the holder to answer for
 			t.Fatal(err)
 		}
-		wantPlaces(t, srv, 1)
+		wantInLine(t, srv, 1)
 		unlock(t, mu)
 	})
 }
@@ -155,7 +155,7 @@ func TestDirectoryRemovedUnderTheLine(t *testing.T) {
 		waiting := locking(t.Context(), mu)
 		// From the end: otherwise the waiting contender would rightly get the lock in
 		// between.
-		for _, name := range slices.Backward(wantPlaces(t, srv, 2)) {
+		for _, name := range slices.Backward(wantInLine(t, srv, 2)) {
 			srv.Delete(path + "/" + name)
 		}
 		if err := srv.Delete(path); err != nil {

@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/go-zksync/toolkit/zksync"
 )
 
 // compile returns a function that type-checks a statement as the compiler would. The
@@ -83,6 +85,45 @@ func TestOptionsFitTheirPrimitives(t *testing.T) {
 			} else if !fits && (err == nil || !strings.Contains(err.Error(), "does not implement zksync.")) {
 				t.Errorf("%s: error %v, want one that says which option type zksync.%s does not implement", call, err, option)
 			}
+		}
+	}
+}
+
+// is reports whether an option has an option type.
+func is[O zksync.Option](opt zksync.Option) bool { _, ok := opt.(O); return ok }
+
+// The value of an option has the option types of its primitives, and no type assertion
+// gives it another one. To see this test fail, let mutexOption embed queueOption.
+func TestOptionValuesFitTheirPrimitives(t *testing.T) {
+	primitives := map[string]func(zksync.Option) bool{
+		"Mutex": is[zksync.MutexOption], "RWMutex": is[zksync.RWMutexOption], "Semaphore": is[zksync.SemaphoreOption],
+		"Election": is[zksync.ElectionOption], "Barrier": is[zksync.BarrierOption], "DoubleBarrier": is[zksync.DoubleBarrierOption],
+		"Group": is[zksync.GroupOption], "Queue": is[zksync.QueueOption], "PriorityQueue": is[zksync.PriorityQueueOption],
+		"DelayQueue": is[zksync.DelayQueueOption],
+	}
+	for _, c := range []struct {
+		opt  zksync.Option
+		want string
+	}{
+		{zksync.WithCapacity(1), "Queue"},
+		{zksync.WithID("a"), "DoubleBarrier Election Mutex RWMutex Semaphore"},
+		{zksync.WithIDWait(), "Group"},
+		{zksync.WithLayout(zksync.LayoutKazoo), "Election Mutex Queue RWMutex Semaphore"},
+		{zksync.WithLinger(1), "Mutex"},
+		{zksync.WithMaxWait(1), "Barrier DelayQueue DoubleBarrier Election Mutex PriorityQueue Queue RWMutex Semaphore"},
+		{zksync.WithPrefetch(1), "DelayQueue PriorityQueue Queue"},
+		{zksync.WithSizeFrom("/p"), "Semaphore"},
+		{zksync.WithStopTimeout(1), "Election"},
+	} {
+		var got []string
+		for name, has := range primitives {
+			if has(c.opt) {
+				got = append(got, name)
+			}
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("a %T is an option of %v, want %s", c.opt, got, c.want)
 		}
 	}
 }

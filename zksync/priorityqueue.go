@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/go-zksync/toolkit/session"
+	engine "github.com/go-zksync/toolkit/zksync/internal/queue"
 )
 
 // A PriorityQueue hands messages from producers to consumers, the more urgent first,
@@ -16,11 +17,10 @@ import (
 type PriorityQueue struct{ queue }
 
 // NewPriorityQueue returns a PriorityQueue at path. Like NewQueue it does no I/O.
-// It has the options WithMaxWait and WithPrefetch.
 func NewPriorityQueue(m *session.Manager, path string, opts ...PriorityQueueOption) *PriorityQueue {
 	q := &PriorityQueue{}
-	q.cfg, q.bad = newConfig("PriorityQueue", opts)
-	q.init(m, path, byPriority)
+	q.cfg, q.bad = newConfig("PriorityQueue", path, opts)
+	q.init(m, path, engine.ByPriority)
 	return q
 }
 
@@ -30,7 +30,7 @@ func (q *PriorityQueue) Put(ctx context.Context, data []byte, priority int) erro
 	if err := checkPriority(priority); err != nil {
 		return q.opError("put", err)
 	}
-	return q.put(ctx, q.child(priorityPartition(priority)), itemPrefix, data)
+	return q.put(ctx, q.child(engine.PriorityPartition(priority)), engine.ItemPrefix, data)
 }
 
 // PutAll adds messages of one priority, in order. See Queue.PutAll for the rest.
@@ -38,12 +38,15 @@ func (q *PriorityQueue) PutAll(ctx context.Context, priority int, messages ...[]
 	if err := checkPriority(priority); err != nil {
 		return q.opError("putAll", &PutAllError{All: len(messages), Err: err})
 	}
-	return q.putAll(ctx, q.child(priorityPartition(priority)), itemPrefix, messages)
+	return q.putAll(ctx, q.child(engine.PriorityPartition(priority)), engine.ItemPrefix, messages)
 }
+
+// MaxPriority is the least urgent priority of a PriorityQueue.
+const MaxPriority = engine.MaxPriority
 
 func checkPriority(priority int) error {
 	if priority < 0 || priority > MaxPriority {
-		return fmt.Errorf("%w: %d is not between 0, the most urgent, and %d", ErrInvalidPriority, priority, MaxPriority)
+		return fmt.Errorf("%w: %d, want 0, the most urgent, to %d", ErrInvalidPriority, priority, MaxPriority)
 	}
 	return nil
 }

@@ -7,52 +7,49 @@ import (
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
+	engine "github.com/go-zksync/toolkit/zksync/internal/queue"
 	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
-	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A Queue hands messages from producers to consumers, first in first out, each to
-// one of them.
-//
-//	             Put                     received                 removed
-//	(producer) ------> waiting --> claimed ------> being worked on -------> gone
-//	                      ^           |                  |
-//	                      +-----------+------------------+
-//	                        consumer closed, died, or gave it back
+// one of them. See the package for the life of a message.
 //
 // [Queue.Put] and [Queue.PutAll] put messages in, once, even when connections and
 // sessions are lost. Most programs receive from [Queue.Chan], which removes each
-// received message. [Queue.Messages] delivers at least once, for work that must be
-// done even if a process dies over it; [Queue.Take] takes one message at a time,
-// exactly once.
+// received message. [Queue.Messages], and the loop of [Queue.All], deliver at least once,
+// for work that must be done even if a process dies over it; [Queue.Take] takes one
+// message at a time, exactly once.
 //
-// A value may be both a producer and a consumer, and shared by goroutines. It has
-// goroutines only while it is at work, and an idle value makes no requests. Close it
-// in the end, before its Manager.
+// A value may be both a producer and a consumer, and shared by goroutines. An idle value
+// makes no requests. Close it in the end, before its Manager.
 //
 // Messages are named as in ZooKeeper's queue recipe and Curator's
 // SimpleDistributedQueue: children of path, named qn- and a number. WithLayout gives
 // them the names of kazoo's Queue. Children with names that begin with zksync- are
-// for claims and markers, and sort after the messages; other children are ignored.
-// Each request of a producer raises the version of the value's own marker znode by
-// one, so that a lost answer can be looked up. Markers of processes that died are
-// deleted after a day. When two thousand million messages have gone through, and no
-// number is left, Put waits until the queue is empty, and creates its directory
-// again.
+// for claims and markers, and sort after the messages (the documentation of the package
+// lists them); other children are ignored. When no number is left, after two thousand
+// million messages, Put waits until the queue is empty, and creates its directory again.
 type Queue struct{ queue }
 
 // A queue has the parts that Queue, PriorityQueue and DelayQueue share.
 type queue struct {
 	m    *session.Manager
 	path string
-	kind queueKind
+	kind engine.Kind
 	cfg  config
 	bad  error // the error of the path or the options
 
 	// Two committers: an Ack need not wait for the request of a Put.
 	puts     *commit.Committer
 	removals *commit.Committer
-	consumer consumer
+	consumer *engine.Consumer
+
+	mu        sync.Mutex
+	mode      string // Chan or Messages; empty before the first call
+	bytes     chan []byte
+	messages  chan *Message
+	err       error // why the channel was closed
+	consuming sync.WaitGroup
 
 	closing       sync.Once
 	closed        chan struct{} // closed when Close begins
@@ -63,51 +60,53 @@ type queue struct {
 const closePatience = 5 * time.Second
 
 // NewQueue returns a Queue at path. The first Put creates the directory. NewQueue
-// does no I/O: the first call reports an invalid path or option. It has the options
-// WithCapacity, WithLayout, WithMaxWait and WithPrefetch.
+// does no I/O: the first call reports an invalid path or option.
 func NewQueue(m *session.Manager, path string, opts ...QueueOption) *Queue {
 	q := &Queue{}
-	q.cfg, q.bad = newConfig("Queue", opts)
-	q.init(m, path, inOrder)
-	if n := q.cfg.capacity; n > 0 {
-		q.puts.Gate = &capacity{n: n, path: q.child(limitName), dir: path, parse: q.kind.parse, makeDir: q.makeDir, onCount: q.observeLength}
+	q.cfg, q.bad = newConfig("Queue", path, opts)
+	q.init(m, path, engine.InOrder)
+	if q.cfg.capacity > 0 {
+		q.puts.Gate = q.newCapacity()
 	}
 	return q
 }
 
 // init makes the parts of a queue whose options are applied.
-func (q *queue) init(m *session.Manager, path string, k queueKind) {
+func (q *queue) init(m *session.Manager, path string, k engine.Kind) {
 	q.m, q.path = m, path
-	if q.bad == nil {
-		q.bad = session.CheckPath(path)
-	}
 	q.kind = q.cfg.layout.queue(k)
 	q.closed, q.closeReturned = make(chan struct{}), make(chan struct{})
 	// Both committers have their markers in one directory, so one of them deletes the
 	// markers of processes that died.
 	swept := new(atomic.Bool)
-	q.puts = commit.New(m, q.child(markersName), swept)
-	q.puts.Recreate = q.freeNumber
-	q.removals = commit.New(m, q.child(markersName), swept)
+	q.puts = commit.New(m, q.child(engine.MarkersName), swept)
+	q.puts.NumberOf = q.numberOf
+	q.removals = commit.New(m, q.child(engine.MarkersName), swept)
 	q.puts.MakeDir, q.removals.MakeDir = q.makeDir, q.makeDir
-	q.consumer.init(q)
+	q.consumer = engine.NewConsumer(engine.Config{Manager: m, Path: path, Kind: q.kind, Prefetch: q.cfg.prefetch, Removals: q.removals, MakeDir: q.makeDir})
+}
+
+// newCapacity returns the gate of a queue with a limit.
+func (q *queue) newCapacity() commit.Gate {
+	return &commit.Capacity{Max: q.cfg.capacity, Dir: q.path, Path: q.child(engine.LimitName), NumberOf: q.numberOf, MakeDir: q.makeDir, OnCount: q.consumer.ObserveLength}
+}
+
+// numberOf returns the sequence number in the name of a message.
+func (q *queue) numberOf(name string) (seq int32, ok bool) {
+	it, ok := q.kind.Parse(name)
+	return it.Seq, ok
 }
 
 // child returns the path of a znode in the queue's directory, or beside the directory
 // in a layout in which every child of the directory is a message.
-func (q *queue) child(name string) string {
-	if q.kind.claimsBeside {
-		return q.path + "-" + name
-	}
-	return znode.Join(q.path, name)
-}
+func (q *queue) child(name string) string { return q.kind.Child(q.path, name) }
 
 // makeDir creates a directory of the queue, and the directories above it.
 func (q *queue) makeDir(ctx context.Context, s *session.Session, path string) error {
 	if path != q.path {
 		return s.MakeDir(ctx, path)
 	}
-	return q.cfg.layout.directory(path).Create(ctx, s)
+	return q.cfg.layout.names().Directory(path).Create(ctx, s)
 }
 
 // checkUsable returns the reason why the value cannot be used, nil if it can.
@@ -124,14 +123,13 @@ func (q *queue) checkUsable() error {
 }
 
 // Close ends the value, and leaves the queue on the servers. Messages that were not
-// received from its channel, and delivered Messages that were not settled, go back to
-// their positions, and the channel is closed. Puts that were not sent yet fail with
-// ErrQueueClosed. Close waits for the answers to Puts that were sent, for five
-// seconds at most if the servers cannot be reached, and then these Puts fail with an
-// error that is ErrOutcomeUnknown, too. Messages that could not be given back by then
-// are free as soon as the servers can be reached, or the session has ended. Close
-// returns when no goroutine of the value runs any more, and may be called more than
-// once. Close the Queue before its Manager, so that it can delete its znodes.
+// received or not settled go back to their positions, and the channel is closed. Puts
+// that were not sent yet fail with ErrQueueClosed. Close waits for the answers to Puts
+// that were sent, but for servers that cannot be reached at most five seconds: then these
+// Puts fail with an error that is ErrOutcomeUnknown, too, and claimed messages are free
+// when the session ends. Close returns when no goroutine of the value runs any more, and
+// may be called more than once. Close the Queue before its Manager, so that it can delete
+// its znodes.
 func (q *queue) Close() error {
 	// Later calls of Close wait for the first one, but not in the Once: a goroutine that
 	// is blocked in a Once stops the clock of a synctest bubble.
@@ -148,7 +146,8 @@ func (q *queue) Close() error {
 		// Close only once. q.removals ends last: the consumer gives its messages back by it.
 		var wg sync.WaitGroup
 		wg.Go(func() { q.puts.Close(ctx, ErrQueueClosed) })
-		q.consumer.stopConsuming(ctx)
+		q.consumer.Close(ctx)
+		q.consuming.Wait()
 		q.removals.Close(ctx, ErrQueueClosed)
 		wg.Wait()
 		return nil

@@ -11,7 +11,7 @@ import (
 )
 
 // All delivers the messages of Messages, ends with the reason of ctx or of Err, and can be
-// left and begun again (queue_all.go: the returns in All).
+// left and begun again.
 func TestAll(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		offer(t, srv.Connect(t), queuePath, 0, 6)
@@ -61,7 +61,7 @@ func TestAll(t *testing.T) {
 }
 
 // A message of NewMessage reports once to the test of a handler how it was settled
-// (message.go: the settler in settleWith).
+// (test_settler.go: settle).
 func TestNewMessage(t *testing.T) {
 	for _, verb := range []string{"Ack", "Nack"} {
 		for _, result := range []error{nil, zksync.ErrLost} {

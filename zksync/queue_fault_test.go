@@ -118,6 +118,9 @@ func TestMessagesOverLostAnswers(t *testing.T) {
 				acknowledged[string(msg.Data)]++
 			} else if !expired || !errors.Is(err, zksync.ErrLost) {
 				t.Error("Ack:", err)
+			} else if left := messagesIn(srv, queuePath); !slices.Contains(left, msg.ID) {
+				// The session was lost with the answer, and the message was removed.
+				acknowledged[string(msg.Data)]++
 			}
 		}
 		for _, v := range numbers(0, 6) {
@@ -143,9 +146,8 @@ func TestChanAndTheOperator(t *testing.T) {
 		q := newQueue(t, srv)
 		ch := q.Chan()
 		synctest.Wait()
-		// A message and a claim of the messages that the consumer has claimed.
+		// A message that the consumer has claimed.
 		srv.Delete(queuePath + "/qn-0000000002")
-		srv.Delete(queuePath + "/zksync-claims/qn-0000000004")
 		// A message that the consumer has only listed.
 		srv.Delete(queuePath + "/qn-0000000020")
 		want(t, receive(t, ch, 29), slices.DeleteFunc(numbers(0, 30), func(v string) bool { return v == "19" }))
@@ -169,14 +171,13 @@ func TestClaimRemovedByTheOperator(t *testing.T) {
 			t.Fatal("a message was delivered twice")
 		default:
 		}
-		claims, _ := srv.Children(queuePath + "/zksync-claims")
-		srv.Delete(queuePath + "/zksync-claims/" + claims[0])
+		removeLedgers(srv)
 		again := next(t, ch, "0")
-		// One of the two settles it.
-		ack(t, msg)
-		if err := again.Ack(t.Context()); !errors.Is(err, zksync.ErrLost) {
+		// Only the consumer that claimed it last settles it.
+		if err := msg.Ack(t.Context()); !errors.Is(err, zksync.ErrLost) {
 			t.Error("Ack:", err)
 		}
+		ack(t, again)
 		closeQueue(t, sitting)
 		closeQueue(t, other)
 		wantLeft(t, srv, 0, 0)
@@ -192,14 +193,18 @@ func TestChanOfAQueueThatWasRemoved(t *testing.T) {
 		offer(t, m, queuePath, 0, 3)
 		want(t, receive(t, ch, 1), numbers(0, 1))
 		synctest.Wait()
+		// The messages and the claims on them are gone.
 		removeTree(srv, queuePath)
 		time.Sleep(time.Minute)
-		// The claimed messages are delivered nevertheless.
-		want(t, receive(t, ch, 2), numbers(1, 3))
 		offer(t, m, queuePath, 10, 15)
-		// The names are used again, and messages with the name of an unfinished
-		// message come last.
-		got := receive(t, ch, 5)
+		// The names are used again. The messages that waited for the receiver when their claims
+		// ended may come first.
+		var got []string
+		for len(got) < 5 {
+			if value := receive(t, ch, 1)[0]; value != "1" && value != "2" {
+				got = append(got, value)
+			}
+		}
 		slices.Sort(got)
 		want(t, got, numbers(10, 15))
 		closeQueue(t, q)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
+	engine "github.com/go-zksync/toolkit/zksync/internal/queue"
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
@@ -73,7 +74,18 @@ func leftItems(srv *zksynctest.Server, path string) (items, claims []string) {
 			items = append(items, name)
 		}
 	}
-	claims, _ = srv.Children(path + "/zksync-claims")
+	znodes, _ := srv.Children(path + "/zksync-claims")
+	for _, name := range znodes {
+		if !strings.HasPrefix(name, "ledger-") {
+			continue
+		}
+		data, _ := srv.Get(path + "/zksync-claims/" + name)
+		names, err := engine.LedgerNames(data)
+		if err != nil {
+			panic(err)
+		}
+		claims = append(claims, names...)
+	}
 	return items, claims
 }
 
@@ -110,7 +122,10 @@ func emptyQueue(t testing.TB, m *session.Manager, path string) {
 			t.Errorf("%s is left", name)
 			continue
 		}
-		if left, _, err := s.Children(t.Context(), path+"/"+name); err == nil && len(left) > 0 {
+		left, _, err := s.Children(t.Context(), path+"/"+name)
+		// The order znode stays.
+		left = slices.DeleteFunc(left, func(name string) bool { return strings.HasPrefix(name, "order-") })
+		if err == nil && len(left) > 0 {
 			t.Errorf("%s/%v is left", name, left)
 		}
 	}
@@ -142,4 +157,14 @@ func background(ctx context.Context, f func(context.Context) error) <-chan error
 	go func() { done <- f(ctx) }()
 	synctest.Wait()
 	return done
+}
+
+// removeLedgers deletes the ledgers at queuePath, and so all claims.
+func removeLedgers(srv *zksynctest.Server) {
+	names, _ := srv.Children(queuePath + "/zksync-claims")
+	for _, name := range names {
+		if strings.HasPrefix(name, "ledger-") {
+			srv.Delete(queuePath + "/zksync-claims/" + name)
+		}
+	}
 }

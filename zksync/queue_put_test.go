@@ -181,7 +181,7 @@ func TestMessagesThatAreTooLarge(t *testing.T) {
 			wantError(t, err, session.ErrTooLarge, queuePath, fmt.Sprint(limit))
 			// The error says what would fit.
 			var most int
-			if _, after, ok := strings.Cut(err.Error(), "where "); ok {
+			if _, after, ok := strings.Cut(err.Error(), "want at most "); ok {
 				fmt.Sscan(after, &most)
 			}
 			if most < limit-400 || most >= limit {

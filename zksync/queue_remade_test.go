@@ -63,8 +63,7 @@ func removes(op zkserver.Op) bool {
 }
 
 // The directory of a message is deleted and created again while the answer to the
-// removal of the message is lost. A new message of the same name is delivered
-// (queue_view_list.go: the new partition in trackPartition).
+// removal of the message is lost. A new message of the same name is delivered.
 func TestMessageOfTheSameNameIsDelivered(t *testing.T) {
 	for kind, open := range remadeQueues {
 		t.Run(kind, func(t *testing.T) {
@@ -92,7 +91,7 @@ func TestMessageOfTheSameNameIsDelivered(t *testing.T) {
 }
 
 // The directory of a message that was received is deleted and created again. Its Ack
-// does not remove the new message of the same name (message.go: the check of mayBeRecreated),
+// does not remove the new message of the same name (delivery.go: the check of mayBeRecreated),
 // which is delivered.
 func TestAckOfAMessageWhoseDirectoryWasRemade(t *testing.T) {
 	for kind, open := range remadeQueues {

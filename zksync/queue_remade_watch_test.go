@@ -16,7 +16,7 @@ import (
 // The directory of a message that was received is deleted and created again. Its Ack
 // does not remove the new message of the same name, also if the watch on the directory
 // has fired before, was never set, or the connection was lost at that time (partition.go:
-// tracked; message.go: the check of mayBeRecreated).
+// tracked; delivery.go: the check of mayBeRecreated).
 func TestAckOfAMessageWhoseDirectoryIsNotWatched(t *testing.T) {
 	for _, how := range []string{"control", "data", "offline", "cancelled"} {
 		t.Run(how, func(t *testing.T) {
@@ -72,8 +72,7 @@ func TestAckOfAMessageWhoseDirectoryIsNotWatched(t *testing.T) {
 }
 
 // The directory of a priority is deleted and created again while a consumer has messages
-// of the former one in its list. Chan delivers each of the new messages once
-// (pump.go: the entry that has ended in startRemoval).
+// of the former one in its list. Chan delivers each of the new messages once.
 func TestChanInADirectoryThatWasRemade(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		producer := zksync.NewPriorityQueue(srv.Connect(t), queuePath)

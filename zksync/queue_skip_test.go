@@ -109,8 +109,7 @@ func putNow(t *testing.T, put func(context.Context, []byte) error, data string) 
 }
 
 // A message that the consumer may not read holds up no other message. Skipped counts it
-// and Err reports it (claim_read.go: the case of ClassNoAuth in readMessages;
-// queue_take.go and queue_peek.go likewise).
+// and Err reports it.
 func TestUnreadableMessageIsSkipped(t *testing.T) {
 	for kind, open := range threeQueues {
 		for way, deliver := range deliveries {
@@ -171,8 +170,7 @@ func TestUnreadableMessageIsSkipped(t *testing.T) {
 }
 
 // A message with a child holds up no other message, and is not delivered again and again.
-// Skipped counts it and Err reports it (queue_take.go, claim_settle.go and message.go:
-// the skip where the class is ClassNotEmpty).
+// Skipped counts it and Err reports it.
 func TestUnremovableMessageIsSkipped(t *testing.T) {
 	for kind, open := range threeQueues {
 		for way, deliver := range deliveries {
@@ -211,7 +209,7 @@ func TestUnremovableMessageIsSkipped(t *testing.T) {
 					if left := messagesIn(srv, queuePath); len(left) != 1 {
 						t.Errorf("left: %v", left)
 					}
-					if claims, _ := srv.Children(queuePath + "/zksync-claims"); len(claims) > 0 {
+					if _, claims := leftItems(srv, queuePath); len(claims) > 0 {
 						t.Errorf("claims are left: %v", claims)
 					}
 				})
@@ -221,7 +219,7 @@ func TestUnremovableMessageIsSkipped(t *testing.T) {
 }
 
 // One request reads 16 messages at most, also behind small messages, because the sizes of
-// the next messages are not known (claim_read.go: the chunk in readChunks).
+// the next messages are not known.
 func TestReadsAreBounded(t *testing.T) {
 	for _, others := range []int{0, 1} {
 		t.Run(fmt.Sprint("others ", others), func(t *testing.T) {

@@ -23,7 +23,7 @@ func TestQueueWithSmallRequests(t *testing.T) {
 		q, other := zksync.NewQueue(m, queuePath), zksync.NewQueue(connect(), queuePath)
 		ch := q.Chan()
 		got := receive(t, ch, 50)
-		// Claims of a session that was lost are looked for.
+		// The answer to a claim is lost, and then the session.
 		srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, At: zksynctest.BeforeReply, Do: zksynctest.Disconnect})
 		got = append(got, receive(t, ch, 50)...)
 		srv.ExpireSession(live(t, m).ID())
@@ -35,7 +35,7 @@ func TestQueueWithSmallRequests(t *testing.T) {
 			left, _ := leftItems(srv, queuePath)
 			return len(left) == n-len(got)
 		})
-		// Beside others messages are read before they are claimed.
+		// From here on two consumers share the queue.
 		others := other.Chan()
 		synctest.Wait()
 		for len(got) < n {
@@ -74,7 +74,7 @@ func TestQueueAtOddPaths(t *testing.T) {
 			takes(t, q, "0")
 			want(t, receive(t, q.Chan(), 99), numbers(1, 100))
 			closeQueue(t, q)
-			if left, _ := srv.Children(strings.TrimSuffix(path, "/") + "/zksync-claims"); len(left) > 0 {
+			if _, left := leftItems(srv, strings.TrimSuffix(path, "/")); len(left) > 0 {
 				t.Errorf("claims are left: %v", left)
 			}
 		})

@@ -29,7 +29,7 @@ func privateQueue(t *testing.T, srv *zksynctest.Server) *zksync.Queue {
 
 // A consumer whose claims turn out to be on messages that are gone or cannot be read
 // delivers the next message, also if another consumer, which receives no more, has
-// registered in the meantime (pump.go: the notify in readLoop).
+// registered in the meantime.
 func TestConsumerGoesOnBehindClaimsOnNothing(t *testing.T) {
 	for _, what := range []string{"gone", "unreadable"} {
 		t.Run(what, func(t *testing.T) {
@@ -37,7 +37,8 @@ func TestConsumerGoesOnBehindClaimsOnNothing(t *testing.T) {
 				producer := newQueue(t, srv)
 				m := srv.Connect(t)
 				id := live(t, m).ID()
-				srv.Inject(zksynctest.Fault{Session: id, Op: zkserver.OpMultiRead, Times: 5, Do: zksynctest.Error(throttled)})
+				reads := func(op zkserver.Op) bool { return strings.Contains(op.Sub[0].Path, "/qn-") }
+				srv.Inject(zksynctest.Fault{Session: id, Op: zkserver.OpMultiRead, Match: reads, Times: 5, Do: zksynctest.Error(throttled)})
 				if what == "unreadable" {
 					private := privateQueue(t, srv)
 					defer closeQueue(t, private)
@@ -45,7 +46,7 @@ func TestConsumerGoesOnBehindClaimsOnNothing(t *testing.T) {
 				} else {
 					must(t, producer.PutAll(t.Context(), make([][]byte, 4)...))
 					claims := func(op zkserver.Op) bool {
-						return len(op.Sub) == 4 && strings.Contains(op.Sub[0].Path, "zksync-claims/qn-")
+						return len(op.Sub) > 1 && strings.Contains(op.Sub[0].Path, "zksync-claims/ledger-")
 					}
 					srv.Inject(zksynctest.Fault{Session: id, Op: zkserver.OpMulti, Match: claims, Do: zksynctest.Call(func() {
 						for _, path := range messagesIn(srv, queuePath) {
@@ -75,8 +76,7 @@ func TestConsumerGoesOnBehindClaimsOnNothing(t *testing.T) {
 	}
 }
 
-// The error of a Take does not call a queue empty that has a message which is skipped
-// (take_wait.go: skipped in waitReason).
+// The error of a Take does not call a queue empty that has a message which is skipped.
 func TestTakeNamesSkippedMessages(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		private := privateQueue(t, srv)

@@ -17,14 +17,14 @@ import (
 // abandoning has cancel called when the request that removes a message has been
 // committed, and its answer come a second later.
 func abandoning(srv *zksynctest.Server, s *session.Session, at zksynctest.Moment, cancel func()) {
-	srv.Inject(zksynctest.Fault{Session: s.ID(), Op: zkserver.OpMulti, At: at, Do: zksynctest.Call(func() {
+	srv.Inject(zksynctest.Fault{Session: s.ID(), Op: zkserver.OpMulti, Match: removes, At: at, Do: zksynctest.Call(func() {
 		cancel()
 		time.Sleep(time.Second)
 	})})
 }
 
 // A Take that is cancelled while its removal is under way returns the data with
-// ErrOutcomeUnknown and the reason, and requeues nothing (queue_take.go: the return of
+// ErrOutcomeUnknown and the reason, and requeues nothing (take.go: the return of
 // data after followRemoval): also a message above WithMaxRequest,
 // and in a queue that is full, where a message could not be put back.
 func TestAbandonedTakeReturnsTheData(t *testing.T) {
@@ -79,7 +79,7 @@ func TestAbandonedTakeReturnsTheData(t *testing.T) {
 }
 
 // A Take that is given up before the server has heard of its removal leaves a message
-// that the same value delivers again (removal_outcome.go: requeue in followRemoval).
+// that the same value delivers again.
 func TestAbandonedTakeWhoseRemovalFails(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -87,7 +87,7 @@ func TestAbandonedTakeWhoseRemovalFails(t *testing.T) {
 		q := zksync.NewQueue(m, queuePath)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		f := zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, At: zksynctest.BeforeCommit, Do: zksynctest.Call(cancel)}
+		f := zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, Match: removes, At: zksynctest.BeforeCommit, Do: zksynctest.Call(cancel)}
 		srv.Inject(f)
 		f.Do = zksynctest.Disconnect
 		srv.Inject(f)
@@ -106,7 +106,7 @@ func TestAbandonedTakeWhoseRemovalFails(t *testing.T) {
 }
 
 // Close waits for the answer to a removal of Take, so that the Take has an outcome
-// (queue_take.go: the context removing).
+// (take.go: the context removing).
 func TestCloseWaitsForTake(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

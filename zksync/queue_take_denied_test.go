@@ -10,7 +10,7 @@ import (
 )
 
 // A consumer that may not create anything in the queue's directory takes messages where
-// all directories exist (queue_take.go: the look behind ClassNoAuth in ensureClaimsDir).
+// all directories exist (order.go: the read in open, before the creation).
 func TestTakeWithoutCreate(t *testing.T) {
 	for kind, open := range threeQueues {
 		t.Run(kind, func(t *testing.T) {

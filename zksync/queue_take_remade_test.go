@@ -60,9 +60,7 @@ func TestTakeWithoutTheDirectoryOfClaims(t *testing.T) {
 		q := newQueue(t, srv)
 		offer(t, srv.Connect(t), queuePath, 0, 2)
 		takes(t, q, "0")
-		if err := srv.Delete(queuePath + "/zksync-claims"); err != nil {
-			t.Fatal(err)
-		}
+		removeTree(srv, queuePath+"/zksync-claims")
 		srv.ResetOps()
 		takes(t, q, "1")
 		if ops := requests(srv); len(ops) > 10 {

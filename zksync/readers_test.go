@@ -14,7 +14,7 @@ import (
 )
 
 // Readers of one value share a znode, while it waits and for 50 ms after it was let in.
-func TestReadersShareAPlace(t *testing.T) {
+func TestReadersShareAContender(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		writer, rw := zksync.NewRWMutex(srv.Connect(t), path), zksync.NewRWMutex(srv.Connect(t), path)
 		must(t, writer.Lock(t.Context()))
@@ -120,9 +120,9 @@ func lose(t *testing.T, srv *zksynctest.Server, m *session.Manager, what, dir st
 	t.Helper()
 	switch what {
 	case "older removed":
-		must(t, srv.Delete(dir+"/"+places(srv, dir)[first]))
+		must(t, srv.Delete(dir+"/"+inLine(srv, dir)[first]))
 	case "newer removed":
-		must(t, srv.Delete(dir+"/"+places(srv, dir)[first+1]))
+		must(t, srv.Delete(dir+"/"+inLine(srv, dir)[first+1]))
 	default:
 		must(t, srv.ExpireSession(live(t, m).ID()))
 	}
@@ -144,7 +144,7 @@ func TestReadersWaitForTheLost(t *testing.T) {
 		time.Sleep(time.Second)
 		reading := start(func() error { return rw.RLock(t.Context()) })
 		wantNames(t, srv, readName, writeName, readName)
-		must(t, srv.Delete(path+"/"+places(srv, path)[0]))
+		must(t, srv.Delete(path+"/"+inLine(srv, path)[0]))
 		over(t, "the writer", writing)
 		must(t, other.Unlock())
 		pending(t, "a reader beside a lost one", reading)
@@ -277,7 +277,7 @@ func TestRemovedReaderIsTold(t *testing.T) {
 		must(t, err)
 		must(t, rw.RLock(t.Context()))
 		time.Sleep(time.Second)
-		must(t, srv.Delete(path+"/"+places(srv, path)[0]))
+		must(t, srv.Delete(path+"/"+inLine(srv, path)[0]))
 		synctest.Wait()
 		if err := context.Cause(held); !errors.Is(err, zksync.ErrLost) {
 			t.Errorf("the context ended with %v", err)
@@ -287,7 +287,7 @@ func TestRemovedReaderIsTold(t *testing.T) {
 
 		// Before the guard has looked, the last release finds out.
 		must(t, rw.RLock(t.Context()))
-		must(t, srv.Delete(path+"/"+places(srv, path)[0]))
+		must(t, srv.Delete(path+"/"+inLine(srv, path)[0]))
 		mustBe(t, rw.RUnlock(), zksync.ErrLost, "runlock", path)
 
 		// And then nobody knows whose it was.
@@ -295,7 +295,7 @@ func TestRemovedReaderIsTold(t *testing.T) {
 		time.Sleep(60 * time.Millisecond)
 		must(t, rw.RLock(t.Context()))
 		wantNames(t, srv, readName, readName)
-		must(t, srv.Delete(path+"/"+places(srv, path)[0]))
+		must(t, srv.Delete(path+"/"+inLine(srv, path)[0]))
 		mustBe(t, rw.RUnlock(), zksync.ErrLost, "runlock", path)
 		mustBe(t, rw.RUnlock(), zksync.ErrLost, "runlock", path)
 		wantNames(t, srv)

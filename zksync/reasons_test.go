@@ -38,7 +38,7 @@ func (r reasons) want(t *testing.T, start time.Time, op string, parts ...string)
 	t.Helper()
 	var times []time.Duration
 	var first string
-	for _, e := range r.logs.FilterMessage("a call is waiting").All() {
+	for _, e := range r.logs.FilterMessage("a call waited").All() {
 		if e.ContextMap()["operation"] != op {
 			continue
 		}
@@ -64,7 +64,7 @@ func (r reasons) want(t *testing.T, start time.Time, op string, parts ...string)
 // none checks that no call was logged as waiting.
 func (r reasons) none(t *testing.T) {
 	t.Helper()
-	for _, e := range r.logs.FilterMessage("a call is waiting").All() {
+	for _, e := range r.logs.FilterMessage("a call waited").All() {
 		t.Errorf("a line that is not wanted: %v", e.ContextMap())
 	}
 }
@@ -107,7 +107,7 @@ func TestAPutSaysThatTheQueueIsFull(t *testing.T) {
 
 // A Take whose ctx ends says whether the queue was empty, consumers had claimed its
 // messages, or no message was due; none of these is logged, however long the Take
-// waits, but Stats shows the wait. Breaks if takeOne returns the error of next as it
+// waits, but Stats shows the wait. Breaks if take.run returns the error of next as it
 // is, or if takeWait.start calls StartWait.
 func TestATakeSaysWhyThereIsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -213,7 +213,7 @@ func TestAJoinSaysWhoHasTheID(t *testing.T) {
 		owner := fmt.Sprintf("an ephemeral of session %#x", uint64(live(t, other).ID()))
 		_, err = zksync.NewGroup(m, "/g", zksync.WithIDWait()).Join(within(t, 20*time.Second), "node-1", nil)
 		explained(t, err, "join /g/node-1: ", "waiting for the id to be free", owner)
-		logs.want(t, start, "ephemeral", "for a znode in the way to go", owner)
+		logs.want(t, start, "ephemeral", "for the removal of another znode at the path", owner)
 		if err := member.Leave(); err != nil {
 			t.Error(err)
 		}
@@ -252,8 +252,8 @@ func TestWaitsNameAnOutage(t *testing.T) {
 }
 
 // The observer is told how long a queue is wherever its messages are listed anyway, and
-// of each message that a consumer receives. Breaks if queueView.listMessages, capacity.count or
-// Peek does not report, or if deliverBytes or deliverMessage does not.
+// of each message that a consumer receives. Breaks if view.listMessages, capacity.count or
+// Peek does not report, or if stream.handOver does not.
 func TestTheObserverOfAQueue(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		lengths, deliveries := make(chan session.QueueLength, 100), make(chan session.Delivered, 100)

@@ -37,13 +37,13 @@ func TestLostAnswers(t *testing.T) {
 						}
 						start := time.Now()
 						lock(t, mu)
-						wantPlaces(t, srv, 1)
+						wantInLine(t, srv, 1)
 						// Only the pauses between attempts to connect go by.
 						if took := time.Since(start); took > 5*time.Second {
 							t.Errorf("Lock took %v", took)
 						}
 						unlock(t, mu)
-						wantPlaces(t, srv, 0)
+						wantInLine(t, srv, 0)
 						start = time.Now()
 						warm(t, mu)
 						if took := time.Since(start); took > 0 {
@@ -72,7 +72,7 @@ func TestWaiterWhoseSessionExpiresJoinsAgain(t *testing.T) {
 		if live(t, m).ID() == id {
 			t.Fatal("the session lives")
 		}
-		wantPlaces(t, srv, 3)
+		wantInLine(t, srv, 3)
 		unlock(t, holder)
 		if err := <-last; err != nil { // the position in line is lost, not the call
 			t.Fatal(err)
@@ -83,7 +83,7 @@ func TestWaiterWhoseSessionExpiresJoinsAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		unlock(t, mu)
-		wantPlaces(t, srv, 0)
+		wantInLine(t, srv, 0)
 	})
 }
 
@@ -206,7 +206,7 @@ func TestRestartWithinTheLeaseCostsNothing(t *testing.T) {
 // A waiter whose connection breaks when the contender before it leaves is granted the lock after the reconnect.
 func TestGrantAfterAReconnectIsLookedUp(t *testing.T) {
 	for _, removed := range []bool{false, true} {
-		t.Run(fmt.Sprintf("own place removed %v", removed), func(t *testing.T) {
+		t.Run(fmt.Sprintf("own znode removed %v", removed), func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 				m := srv.Connect(t)
 				holder, mu := zksync.NewMutex(srv.Connect(t), path), zksync.NewMutex(m, path)
@@ -214,7 +214,7 @@ func TestGrantAfterAReconnectIsLookedUp(t *testing.T) {
 				lock(t, holder)
 				waiting := locking(t.Context(), mu)
 				last := locking(t.Context(), behind)
-				line := wantPlaces(t, srv, 3)
+				line := wantInLine(t, srv, 3)
 				srv.HangHandshake(true)
 				srv.Disconnect(live(t, m).ID())
 				synctest.Wait()
@@ -241,7 +241,7 @@ func TestGrantAfterAReconnectIsLookedUp(t *testing.T) {
 					t.Error(err)
 				}
 				unlock(t, behind)
-				wantPlaces(t, srv, 0)
+				wantInLine(t, srv, 0)
 			})
 		})
 	}
@@ -282,6 +282,6 @@ func TestCloseWhileWaiting(t *testing.T) {
 		if err := mu.Lock(t.Context()); !errors.Is(err, zksync.ErrClosed) {
 			t.Error("Lock afterwards:", err)
 		}
-		wantPlaces(t, srv, 1)
+		wantInLine(t, srv, 1)
 	})
 }

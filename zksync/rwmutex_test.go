@@ -162,7 +162,7 @@ func leaveLine(t *testing.T, srv *zksynctest.Server, line string, order []int, h
 		p.leave(t, srv, manner)
 		check("after " + p.name + " has left")
 	}
-	wantPlaces(t, srv, 0)
+	wantInLine(t, srv, 0)
 }
 
 // orders are the permutations of 0 to n-1.
@@ -188,7 +188,7 @@ var (
 func wantNames(t testing.TB, srv *zksynctest.Server, want ...*regexp.Regexp) {
 	t.Helper()
 	synctest.Wait()
-	got := places(srv, path)
+	got := inLine(srv, path)
 	ok := len(got) == len(want)
 	for i := range got {
 		ok = ok && want[i].MatchString(got[i])

@@ -16,13 +16,11 @@ import (
 //
 // On the server it is two directories below path, in the layout of Curator's
 // InterProcessSemaphoreV2, with which it shares its units: leases, with a child for
-// each held unit, and locks, a Mutex whose holder alone may create leases. A release
-// wakes this holder alone. Give all values at a path the same n, since each value
-// uses its own n. Curator takes several units one by one, so two Curators may wait
-// for each other's units for ever. A Semaphore takes all units at once and cannot
-// wait in this way, though a Curator beside it can. WithLayout makes it count
-// together with kazoo's Semaphore instead. The data of the directories belongs to the
-// semaphore and is overwritten: keep data of your own in another znode.
+// each held unit, and locks, a Mutex whose holder alone may create leases. Curator takes
+// several units one by one, so two Curators may wait for each other's units for ever.
+// WithLayout makes a Semaphore count together with kazoo's Semaphore instead. Give all
+// values at a path the same n. The data of the directories belongs to the semaphore and
+// is overwritten: keep data of your own in another znode.
 //
 // A Semaphore may be shared by goroutines, and used again after any error. It must
 // not be copied.
@@ -32,10 +30,8 @@ import (
 // Release(k) ends one of the acquisitions of k units that a value holds, and cannot
 // know which. So when one acquisition is lost, Release(k) returns ErrLost for each
 // acquisition of k units that is held through the same value at that time, and until
-// all of them have been released no caller gets k units through that value.
-//
-// Do releases the units that it acquired, and Release never releases the units of a
-// Do.
+// all of them have been released no caller gets k units through that value. Do releases
+// the units that it acquired, and Release never releases the units of a Do.
 type Semaphore struct {
 	path  string
 	cfg   config
@@ -44,74 +40,59 @@ type Semaphore struct {
 }
 
 // NewSemaphore returns the semaphore of n units at path, which is created when it is
-// first used. It does no I/O and returns no error: the first call reports an n below
-// 1 (ErrInvalidOption and ErrInvalidCount) and an invalid path or option. With
-// WithSizeFrom an operator sets n.
+// first used. It does no I/O: the first call reports an n below 1 (ErrInvalidOption and
+// ErrInvalidCount) and an invalid path or option. With WithSizeFrom an operator sets n.
 func NewSemaphore(m *session.Manager, path string, n int, opts ...SemaphoreOption) *Semaphore {
-	cfg, err := newConfig("Semaphore", opts)
-	if err == nil {
-		err = session.CheckPath(path)
-	}
+	cfg, err := newConfig("Semaphore", path, opts)
 	if err == nil && n < 1 {
 		err = fmt.Errorf("%w: %w: a semaphore of %d, want at least 1", ErrInvalidOption, ErrInvalidCount, n)
 	}
 	m.ExpectHolds()
-	dir, leases := cfg.layout.semaphore(path, n)
-	l := &line.Line{Manager: m, Dir: dir, Rule: line.LockRule, Class: line.Exclusive, Op: "acquire", Name: cfg.layout.names().Lock, Data: cfg.identity()}
-	return &Semaphore{path: path, cfg: cfg, err: err, units: line.NewUnits(l, path, leases, n, cfg.sizeFrom)}
+	return &Semaphore{path: path, cfg: cfg, err: err, units: line.NewUnits(m, path, cfg.layout.names(), n, cfg.sizeFrom, cfg.identity())}
 }
 
-// Acquire waits until it holds n units. When ctx ends first, nothing is held, no znode stays behind, and Acquire
-// returns the error of ctx. After a lost connection or session Acquire continues to wait: its contender keeps its
-// position in line, or joins the line again if the session was lost. Acquire fails at once with ErrTooMany if the
-// semaphore has fewer than n units in all, with ErrInvalidCount if n is below 1, and with session.ErrTooLarge if so
-// many znodes do not fit into one transaction. It fails with ErrClosed when the Manager is closed, and with ErrLost
-// if another client removes the znode of the contender.
+// Acquire waits until it holds n units. When ctx ends first, nothing is held, no znode
+// stays behind, and Acquire returns the error of ctx. After a lost connection Acquire
+// continues to wait, and keeps its position in line. After a lost session it joins the
+// line again. Acquire fails at once with ErrTooMany if the semaphore has fewer than n
+// units in all, with ErrInvalidCount if n is below 1, and with session.ErrTooLarge if so
+// many znodes do not fit into one transaction. It fails with ErrClosed when the Manager is
+// closed, and with ErrLost if another client removes the znode of the contender.
 //
 // Call Release(n) for each Acquire(n). Acquire does not report a loss of held units:
 // only Release does. Use AcquireContext to learn of a loss at once.
 func (s *Semaphore) Acquire(ctx context.Context, n int) error {
-	_, _, err := s.acquire(ctx, n)
+	_, _, err := s.acquire(ctx, n, true)
 	return opError("acquire", s.path, err)
 }
 
 // AcquireContext is Acquire with a context for the time that the units are held. It
 // is derived from ctx and carries a token (see Token) that identifies this hold and
-// fences nothing, since other callers hold units at the same time. It ends, with a
-// cause, when n units that are held through this value are lost (ErrLost: before the
-// server can give them to another caller, unless a znode was removed by force), when
-// the Manager is closed (ErrLost and ErrClosed), or when ctx ends, which releases
-// nothing.
+// fences nothing. It ends, with a cause, when n units that are held through this value
+// are lost (ErrLost: before the server can give them to another caller, unless a znode
+// was removed by force), when the Manager is closed (ErrLost and ErrClosed), or when ctx
+// ends, which releases nothing.
 //
-// Since Release(n) does not say which of the acquisitions of n units it ends, it
-// ends the contexts of all of them when the last one has been released
-// (ErrReleased), and none before. Do ends its context when its own function returns.
+// Release(n) ends the contexts of all acquisitions of n units of this value when the last
+// of them has been released (ErrReleased), and none before. Do ends its context when its
+// function returns.
 func (s *Semaphore) AcquireContext(ctx context.Context, n int) (context.Context, error) {
-	st, pl, err := s.acquire(ctx, n)
-	if err != nil {
-		return nil, opError("acquire", s.path, err)
-	}
-	held, _ := pl.Context(ctx, st)
-	return held, nil
+	g, pl, err := s.acquire(ctx, n, true)
+	return pl.Context(ctx, g), opError("acquire", s.path, err)
 }
 
 // TryAcquire acquires n units if they are free and no other caller is in line, and
-// reports whether it did. It is not an error if other callers hold the units. If it
-// returns false, no znode of the attempt is left. It fails like Acquire.
+// reports whether it did. If it returns false, no znode is left. It fails like Acquire.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (bool, error) {
-	st, _, err := s.tryAcquire(ctx, n)
-	return st != nil, opError("tryacquire", s.path, err)
+	g, _, err := s.acquire(ctx, n, false)
+	return g != nil, opError("tryacquire", s.path, err)
 }
 
 // TryAcquireContext is TryAcquire with the context of AcquireContext, which is
 // nil if nothing was taken.
 func (s *Semaphore) TryAcquireContext(ctx context.Context, n int) (context.Context, bool, error) {
-	st, pl, err := s.tryAcquire(ctx, n)
-	if st == nil {
-		return nil, false, opError("tryacquire", s.path, err)
-	}
-	held, _ := pl.Context(ctx, st)
-	return held, true, nil
+	g, pl, err := s.acquire(ctx, n, false)
+	return pl.Context(ctx, g), g != nil, opError("tryacquire", s.path, err)
 }
 
 // Release gives back the n units of one acquisition of n, and waits for the
@@ -131,28 +112,23 @@ func (s *Semaphore) Release(n int) error {
 // released returns the result of a release of n units.
 func (s *Semaphore) released(n int, err error) error {
 	if err == ErrNotHeld {
-		err = fmt.Errorf("%w: there is no acquisition of %d", err, n)
+		err = fmt.Errorf("%w: this value has no acquisition of %d units", err, n)
 	}
 	return opError("release", s.path, err)
 }
 
-// Do calls fn with n units held, and releases them when fn returns or panics. fn's context is the
-// context that AcquireContext returns, except that it ends when fn returns. Do returns the error of
-// fn, joined with ErrLost if n units that are held through this value were lost, and otherwise fails
-// like Acquire, without having called fn. Manager.Close waits for fn while the session is proven
-// alive.
+// Do calls fn with n units held, and releases them when fn returns or panics. fn's context
+// is the context that AcquireContext returns, except that it ends when fn returns. Do
+// returns the error of fn, joined with ErrLost if n units that are held through this value
+// were lost, and otherwise fails like Acquire, without having called fn. Manager.Close
+// waits for fn while the session is proven alive.
 func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context) error) error {
-	st, pl, err := s.acquire(ctx, n)
+	g, pl, err := s.acquire(ctx, n, true)
 	if err != nil {
 		return opError("acquire", s.path, err)
 	}
-	held, end := pl.Context(ctx, st)
-	own := pl.Own(st)
-	return under(held, st.Session(), fn, func() error {
-		err := s.released(n, pl.ReleaseOwn(own))
-		end(ErrReleased)
-		return err
-	})
+	held, release := pl.Own(ctx, g)
+	return under(held, g.Session(), fn, func() error { return s.released(n, release()) })
 }
 
 // check returns the errors that can be known without a request.
@@ -163,7 +139,7 @@ func (s *Semaphore) check(n int) error {
 	case n < 1:
 		return fmt.Errorf("%w: %d units, want at least 1", ErrInvalidCount, n)
 	case n > maxUnits:
-		return fmt.Errorf("%w: %d znodes, where %d is more than enough", session.ErrTooLarge, n, maxUnits)
+		return fmt.Errorf("%w: %d units, want at most %d", session.ErrTooLarge, n, maxUnits)
 	}
 	return nil
 }
@@ -172,24 +148,26 @@ func (s *Semaphore) check(n int) error {
 // too large: each unit is a znode, and a request has all of its in one transaction.
 const maxUnits = 1 << 14
 
-func (s *Semaphore) acquire(ctx context.Context, n int) (*line.Grant, *line.Pool, error) {
-	if err := s.check(n); err != nil {
+// acquire acquires n units, or returns no grant if patient is false and they are not free.
+func (s *Semaphore) acquire(ctx context.Context, n int, patient bool) (*line.Grant, *line.Pool, error) {
+	if err := ready(ctx, s.check(n)); err != nil {
 		return nil, nil, err
 	}
-	if ctx.Err() != nil {
-		return nil, nil, session.Cancelled(ctx)
+	if patient {
+		var cancel context.CancelFunc
+		ctx, cancel = s.cfg.bound(ctx)
+		defer cancel()
 	}
-	ctx, cancel := s.cfg.bound(ctx)
-	defer cancel()
-	return s.units.Acquire(ctx, n)
+	return s.units.Acquire(ctx, n, patient)
 }
 
-func (s *Semaphore) tryAcquire(ctx context.Context, n int) (*line.Grant, *line.Pool, error) {
-	if err := s.check(n); err != nil {
-		return nil, nil, err
+// Contenders returns a Contender for each unit that is held, in the order of
+// acquisition, and then the contenders that wait in line, as of the time of the call:
+// see Mutex.Contenders. A contender in line does not say how many units it waits for.
+func (s *Semaphore) Contenders(ctx context.Context) ([]Contender, error) {
+	if s.err != nil {
+		return nil, opError("contenders", s.path, s.err)
 	}
-	if ctx.Err() != nil {
-		return nil, nil, session.Cancelled(ctx)
-	}
-	return s.units.TryAcquire(ctx, n)
+	all, err := contendersOf(s.units.Contenders(ctx))
+	return all, opError("contenders", s.path, err)
 }

@@ -28,7 +28,7 @@ const (
 func wantUnits(t testing.TB, srv *zksynctest.Server, units, line int) {
 	t.Helper()
 	synctest.Wait()
-	held, waiting := places(srv, semLeases), places(srv, semLocks)
+	held, waiting := inLine(srv, semLeases), inLine(srv, semLocks)
 	if len(held) != units || len(waiting) != line {
 		t.Errorf("leases %v, want %d, locks %v, want %d", held, units, waiting, line)
 	}
@@ -78,20 +78,20 @@ func TestSemaphoreIsFirstComeFirstServed(t *testing.T) {
 // The znodes of a Semaphore have the names of Curator's InterProcessSemaphoreV2.
 func TestSemaphoreLayout(t *testing.T) {
 	lease := regexp.MustCompile(`^_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-lease-[0-9]{10}$`)
-	place := regexp.MustCompile(`^_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-lock-[0-9]{10}$`)
+	contender := regexp.MustCompile(`^_c_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}-lock-[0-9]{10}$`)
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
 		s := zksync.NewSemaphore(m, sem, 3)
 		must(t, s.Acquire(t.Context(), 3))
 		waiting := start(func() error { return s.Acquire(t.Context(), 1) })
-		for _, name := range places(srv, semLeases) {
+		for _, name := range inLine(srv, semLeases) {
 			if !lease.MatchString(name) {
 				t.Errorf("a lease is called %q", name)
 			}
 		}
-		for _, name := range places(srv, semLocks) {
-			if !place.MatchString(name) {
-				t.Errorf("a place is called %q", name)
+		for _, name := range inLine(srv, semLocks) {
+			if !contender.MatchString(name) {
+				t.Errorf("a contender is called %q", name)
 			}
 		}
 		wantUnits(t, srv, 3, 1)

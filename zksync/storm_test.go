@@ -76,7 +76,7 @@ func storm(t *testing.T, srv *zksynctest.Server, rng *rand.Rand) {
 	cancel()
 	wg.Wait()
 	time.Sleep(30 * time.Second)
-	wantPlaces(t, srv, 0)
+	wantInLine(t, srv, 0)
 	for _, m := range ms {
 		warm(t, zksync.NewMutex(m, path))
 	}

@@ -53,7 +53,7 @@ func TestTurnsAreBounded(t *testing.T) {
 			time.Sleep(7 * time.Millisecond)
 		}
 		stop()
-		wantPlaces(t, srv, 0)
+		wantInLine(t, srv, 0)
 		if w.passed < 500 {
 			t.Errorf("%d holds", w.passed)
 		}
@@ -100,15 +100,15 @@ func turnOver(t *testing.T, srv *zksynctest.Server, at zksynctest.Moment, lookup
 			t.Fatal("Lock:", err)
 		}
 	} else {
-		if n := len(places(srv, path)); n != 1 {
-			t.Errorf("%d znodes of one process: %v", n, places(srv, path))
+		if n := len(inLine(srv, path)); n != 1 {
+			t.Errorf("%d znodes of one process: %v", n, inLine(srv, path))
 		}
 		if err := mu.Unlock(); err != nil {
 			t.Error("Unlock:", err)
 		}
 	}
 	time.Sleep(5 * time.Second)
-	wantPlaces(t, srv, 0)
+	wantInLine(t, srv, 0)
 	if _, again := hold(t, mu); again <= token {
 		t.Errorf("token %d after %d", again, token)
 	}
@@ -151,7 +151,7 @@ func TestCancelledHeadHandsItsWaitOn(t *testing.T) {
 		head := locking(ctx, mu)
 		second := locking(t.Context(), mu)
 		last := locking(t.Context(), behind)
-		line := wantPlaces(t, srv, 3)
+		line := wantInLine(t, srv, 3)
 		srv.ResetOps()
 		cancel()
 		if err := <-head; !errors.Is(err, context.Canceled) {
@@ -161,8 +161,8 @@ func TestCancelledHeadHandsItsWaitOn(t *testing.T) {
 		if got := requests(srv); len(got) > 0 {
 			t.Errorf("handing on took %s", names(got))
 		}
-		if now := wantPlaces(t, srv, 3); now[1] != line[1] {
-			t.Error("the place in line was given up")
+		if now := wantInLine(t, srv, 3); now[1] != line[1] {
+			t.Error("the position in line was given up")
 		}
 		unlock(t, holder)
 		if err := <-second; err != nil {
@@ -174,7 +174,7 @@ func TestCancelledHeadHandsItsWaitOn(t *testing.T) {
 			t.Error(err)
 		}
 		unlock(t, behind)
-		wantPlaces(t, srv, 0)
+		wantInLine(t, srv, 0)
 	})
 }
 

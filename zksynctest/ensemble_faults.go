@@ -7,7 +7,7 @@ import "github.com/go-zksync/toolkit/zksynctest/zkserver"
 func (e *EmbeddedEnsemble) Kill(i int) { e.Endpoint(i).Stop() }
 
 // Start starts endpoint i with all transactions that it has missed, and waits for the end of the
-// election that follows, if there is one. Without a quorum the endpoint does not serve; see
+// election, if the start of the endpoint causes an election. Without a quorum the endpoint does not serve; see
 // WaitReady. Start has no effect on a running endpoint.
 func (e *EmbeddedEnsemble) Start(i int) {
 	e.tb.Helper()

@@ -7,7 +7,7 @@ import (
 )
 
 // errShared is the error of a fault that would affect all tests of a shared server.
-var errShared = errors.New("the server of RealShared is not to be stopped: other tests use it; start one with RealZooKeeper")
+var errShared = errors.New("cannot stop the server of RealShared, because other tests use it; start one with RealZooKeeper")
 
 // change runs a step that other users of the servers notice.
 func (e *Ensemble) change(step func(context.Context) error) {

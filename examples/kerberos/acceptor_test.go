@@ -56,7 +56,7 @@ func (a *acceptor) accept(token []byte) ([]byte, error) {
 		if _, err := w.Verify(a.key, keyusage.GSSAPI_INITIATOR_SEAL); err != nil {
 			return nil, err
 		}
-		if a.subkey != (w.Flags&acceptorSubkey != 0) {
+		if a.subkey != (w.Flags&gssapi.MICTokenFlagAcceptorSubkey != 0) {
 			return nil, fmt.Errorf("flags %x", w.Flags)
 		}
 		a.chosen = w.Payload
@@ -120,9 +120,9 @@ func (a *acceptor) wrap(payload []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := gssapi.WrapToken{Flags: sentByAcceptor, EC: uint16(kind.GetHMACBitLength() / 8), SndSeqNum: 7, Payload: payload}
+	w := gssapi.WrapToken{Flags: gssapi.MICTokenFlagSentByAcceptor, EC: uint16(kind.GetHMACBitLength() / 8), SndSeqNum: 7, Payload: payload}
 	if a.subkey {
-		w.Flags |= acceptorSubkey
+		w.Flags |= gssapi.MICTokenFlagAcceptorSubkey
 	}
 	if err := w.SetCheckSum(a.key, keyusage.GSSAPI_ACCEPTOR_SEAL); err != nil {
 		return nil, err

@@ -10,6 +10,8 @@ import (
 
 	"github.com/jcmturner/gofork/encoding/asn1"
 	"github.com/jcmturner/gokrb5/v8/asn1tools"
+	"github.com/jcmturner/gokrb5/v8/client"
+	"github.com/jcmturner/gokrb5/v8/config"
 	"github.com/jcmturner/gokrb5/v8/crypto"
 	"github.com/jcmturner/gokrb5/v8/gssapi"
 	"github.com/jcmturner/gokrb5/v8/iana"
@@ -43,7 +45,7 @@ func serviceKeys(t *testing.T, password string) *keytab.Keytab {
 // mechanism returns a mechanism whose KDC has the keys.
 func mechanism(keys *keytab.Keytab, kind int32) *Mechanism {
 	return &Mechanism{
-		name: types.NewPrincipalName(1, "app"), realm: realm,
+		login: client.NewWithPassword("app", realm, "", config.New()),
 		tickets: func(p string) (messages.Ticket, types.EncryptionKey, error) {
 			if p != principal {
 				return messages.Ticket{}, types.EncryptionKey{}, errors.New("no such principal: " + p)
@@ -77,7 +79,7 @@ func authenticate(t *testing.T, m session.SASLMechanism, a *acceptor) error {
 // An acceptor that has the service's keytab and the mechanism authenticate each other,
 // and agree on no security layer, with each kind of key, with a key of the acceptor's
 // own, and with tokens that are rotated. Breaks if initiate leaves out the flags, if
-// Next answers in another order, if wrap does not set the flag of the key, or if unwrap
+// Next answers in another order, if Next does not set the flag of the key, or if unwrap
 // does not undo the rotation.
 func TestExchange(t *testing.T) {
 	keys := serviceKeys(t, "secret")
@@ -192,7 +194,7 @@ func TestStart(t *testing.T) {
 	defer close(stuck)
 	m.tickets = func(string) (messages.Ticket, types.EncryptionKey, error) {
 		<-stuck
-		return messages.Ticket{}, types.EncryptionKey{}, nil
+		return messages.Ticket{}, types.EncryptionKey{}, errors.New("the KDC has stopped")
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := errors.New("the caller has gone")

@@ -1,26 +1,14 @@
-// Command tutorial is the program of ZooKeeper's classic tutorial, with its
-// arguments:
+// Command tutorial is the program of ZooKeeper's classic tutorial, with its arguments.
+// These commands are one participant in a double barrier of size 2, a producer of 100
+// items of a queue, and a consumer of 100 items:
 //
 //	go run ./examples/tutorial bTest host:2181 2
-//
-// is one participant in a double barrier of size 2: it enters, works for a random
-// while, and leaves. Start it twice.
-//
 //	go run ./examples/tutorial qTest host:2181 100 p
 //	go run ./examples/tutorial qTest host:2181 100 c
 //
-// are a producer and a consumer of 100 items of a queue. Start the consumer first
-// or last, or several of both: each item goes to one of them.
-//
-// With the address embedded it starts a server of its own and all participants,
-// and so shows the whole:
-//
-//	go run ./examples/tutorial bTest embedded 3
-//	go run ./examples/tutorial qTest embedded 100 c
-//
-// The tutorial needs some hundred lines for these few calls. Its paths and items are
-// the same, but the names of its znodes differ, so the two programs do not share
-// barriers or items.
+// With the address embedded, the program starts a server of its own and all participants.
+// The original needs some hundred lines for these few calls. Its paths and items are the
+// same, but the names of its znodes differ, so the two programs share no barriers or items.
 package main
 
 import (
@@ -28,11 +16,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -55,6 +43,13 @@ const (
 	misused
 )
 
+const (
+	embedded = "embedded"
+	producer = "p"
+	consumer = "c"
+	patience = 10 * time.Second // with servers; the wait for other participants is not bounded
+)
+
 var errUsage = errors.New("wrong arguments")
 
 func main() {
@@ -64,7 +59,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	err := test(ctx, args, &lines{w: stdout})
+	err := test(ctx, args, log.New(stdout, "", 0))
 	if err == nil {
 		return succeeded
 	}
@@ -77,7 +72,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 }
 
 // test runs the test that the first argument names.
-func test(ctx context.Context, args []string, out io.Writer) error {
+func test(ctx context.Context, args []string, out *log.Logger) error {
 	switch {
 	case len(args) == 0 || args[0] != "bTest" && args[0] != "qTest":
 		return fmt.Errorf("%w: %q, want bTest or qTest", errUsage, strings.Join(args, " "))
@@ -92,78 +87,40 @@ func test(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil || n < 1 {
 		return fmt.Errorf("%w: %q is not a number from 1 up", errUsage, args[2])
 	}
-	connect, stop, err := stage(args[1])
-	if err != nil {
-		return err
+	servers, opts := args[1], []session.Option(nil)
+	if servers == embedded {
+		srv, err := zkserver.New(zkserver.Config{})
+		if err != nil {
+			return err
+		}
+		defer srv.Close()
+		servers, opts = "127.0.0.1:2181", append(opts, session.WithDialer(srv.Dial))
 	}
-	defer stop()
 	all, ctx := errgroup.WithContext(ctx)
-	part := func(who string, take func(m *session.Manager, who string) error) {
+	start := func(who string, play part) {
 		all.Go(func() error {
-			connecting, cancel := context.WithTimeout(ctx, connectTimeout)
+			connecting, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
-			m, err := connect(connecting)
+			m, err := session.Connect(connecting, servers, opts...)
 			if err != nil {
 				return err
 			}
 			defer m.Close()
-			return take(m, who)
+			return play(ctx, m, n, func(format string, args ...any) { out.Printf(who+format, args...) })
 		})
 	}
-	participate := func(m *session.Manager, who string) error { return participate(ctx, m, n, who, out) }
-	produce := func(m *session.Manager, who string) error { return produce(ctx, m, n, who, out) }
-	consume := func(m *session.Manager, who string) error { return consume(ctx, m, n, who, out) }
-	switch alone := args[1] != embedded; {
-	case args[0] == "bTest" && alone:
-		part("", participate)
-	case args[0] == "bTest":
+	switch roles := map[string]part{producer: produce, consumer: consume}; {
+	case args[0] == "bTest" && args[1] == embedded:
 		for i := range n {
-			part(fmt.Sprintf("participant %d: ", i+1), participate)
+			start(fmt.Sprintf("participant %d: ", i+1), participate)
 		}
-	case alone && args[3] == producer:
-		part("", produce)
-	case alone:
-		part("", consume)
+	case args[0] == "bTest":
+		start("", participate)
+	case args[1] == embedded:
+		start("producer: ", produce)
+		start("consumer: ", consume)
 	default:
-		part("producer: ", produce)
-		part("consumer: ", consume)
+		start("", roles[args[3]])
 	}
 	return all.Wait()
-}
-
-const (
-	embedded = "embedded"
-	producer = "p"
-	consumer = "c"
-
-	// A process that finds no server says so after this long. The wait for the other
-	// participants is not bounded; its user may interrupt it.
-	connectTimeout = 10 * time.Second
-)
-
-// stage opens sessions with the servers that were asked for.
-func stage(servers string) (connect func(context.Context) (*session.Manager, error), stop func(), err error) {
-	if servers != embedded {
-		return func(ctx context.Context) (*session.Manager, error) { return session.Connect(ctx, servers) }, func() {}, nil
-	}
-	srv, err := zkserver.New(zkserver.Config{})
-	if err != nil {
-		return nil, nil, err
-	}
-	connect = func(ctx context.Context) (*session.Manager, error) {
-		return session.Connect(ctx, "127.0.0.1:2181", session.WithDialer(srv.Dial))
-	}
-	return connect, func() { srv.Close() }, nil
-}
-
-// lines is a writer for several participants.
-type lines struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(b)
 }

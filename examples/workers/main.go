@@ -1,13 +1,10 @@
-// Command workers shares out work among workers that come and go.
+// Command workers shares out work among workers that join and leave.
 //
 //	go run ./examples/workers
 //
-// starts an embedded server and three workers, stops one and starts another
-// half way, and prints who works on which shards.
-//
-// The list of members alone, which all workers see, decides the shards of each
-// worker. The workers do not see a change at the same moment, so a lock for each
-// shard keeps two workers from working on it while they disagree.
+// It starts three workers, stops one, starts another, and prints the owners of all shards.
+// The list of members decides the shards of each worker. The workers do not see a change at
+// the same moment, so an election for each shard excludes two owners while the lists differ.
 package main
 
 import (
@@ -16,6 +13,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -24,29 +23,32 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-const (
-	path   = "/workers" // where the workers meet
-	shards = 12
-)
+const path, shards = "/workers", 12
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	os.Exit(run(ctx, 6*time.Second, os.Stdout, os.Stderr))
+	if err := run(ctx, 6*time.Second, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "workers:", err)
+		os.Exit(1)
+	}
 }
 
 // run runs three workers on a server of its own. After a third of the time one of them
-// ends, and after two thirds a fourth begins. It returns the exit status.
-func run(ctx context.Context, length time.Duration, stdout, stderr io.Writer) int {
+// ends, and after two thirds a fourth begins.
+func run(ctx context.Context, length time.Duration, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
+	early, cancel := context.WithTimeout(ctx, length/3)
+	defer cancel()
+	late, cancel := context.WithTimeout(ctx, length*2/3)
 	defer cancel()
 	srv, err := zkserver.New(zkserver.Config{})
 	if err != nil {
-		fmt.Fprintln(stderr, "workers:", err)
-		return 1
+		return err
 	}
 	defer srv.Close()
-	b := &board{out: stdout, start: time.Now()}
+	b := &board{out: out, start: time.Now()}
 	var g errgroup.Group
 	start := func(ctx context.Context, id string) {
 		g.Go(func() error {
@@ -55,30 +57,56 @@ func run(ctx context.Context, length time.Duration, stdout, stderr io.Writer) in
 				return err
 			}
 			defer m.Close()
-			return (&worker{m: m, id: id, board: b}).run(ctx)
+			return join(ctx, m, id, b)
 		})
 	}
-	first, end := context.WithCancel(ctx)
-	defer end()
-	start(first, "anna")
+	start(early, "anna")
 	start(ctx, "bert")
 	start(ctx, "cleo")
-	pause(ctx, length/3)
-	b.say("anna leaves")
-	end()
-	pause(ctx, length/3)
-	b.say("dora comes")
+	<-early.Done()
+	b.show("anna leaves")
+	<-late.Done()
+	b.show("dora comes")
 	start(ctx, "dora")
-	if err := g.Wait(); err != nil && ctx.Err() == nil {
-		fmt.Fprintln(stderr, "workers:", err)
-		return 1
+	switch err := g.Wait(); {
+	case err != nil && ctx.Err() == nil:
+		return err
+	case b.doubles > 0:
+		return fmt.Errorf("%d times two worked on one shard", b.doubles)
 	}
-	return b.verdict()
+	fmt.Fprintf(out, "%d shards were taken, never by two at once\n", shards)
+	return nil
 }
 
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
+// A board shows the owners of the shards, and counts conflicts.
+type board struct {
+	mu      sync.Mutex
+	out     io.Writer
+	start   time.Time
+	owners  [shards]string // empty for nobody
+	doubles int            // how often two workers worked on a shard at the same time
+}
+
+// move changes the owner of a shard.
+func (b *board) move(shard int, from, to string) {
+	b.mu.Lock()
+	if b.owners[shard] != from {
+		b.doubles++
 	}
+	b.owners[shard] = to
+	b.mu.Unlock()
+	if to != "" {
+		b.show(fmt.Sprintf("%s takes %d", to, shard))
+	}
+}
+
+// show prints an event and the initials of the owners.
+func (b *board) show(event string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	fmt.Fprintf(b.out, "%6.2fs  %-18s", time.Since(b.start).Seconds(), event)
+	for _, id := range b.owners {
+		fmt.Fprintf(b.out, " %.1s", strings.ToUpper(id+"."))
+	}
+	fmt.Fprintln(b.out)
 }

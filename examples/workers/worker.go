@@ -2,8 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
+	"crypto/sha256"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -11,76 +12,77 @@ import (
 	"github.com/go-zksync/toolkit/zksync"
 )
 
-// A worker is a member that works on its share of the shards.
-type worker struct {
-	m     *session.Manager
-	id    string
-	board *board
-}
-
-// run works until ctx ends.
-func (w *worker) run(ctx context.Context) error {
-	group := zksync.NewGroup(w.m, path+"/members", zksync.WithIDWait())
-	me, err := group.Join(ctx, w.id, nil)
+// join makes this process a member that works on its share of the shards until ctx ends.
+func join(ctx context.Context, m *session.Manager, id string, b *board) error {
+	group := zksync.NewGroup(m, path+"/members", zksync.WithIDWait())
+	me, err := group.Join(ctx, id, nil)
 	if err != nil {
 		return err
 	}
-	// One leaves before it stops, so that the others need not wait for that.
-	defer me.Leave()
-
+	defer me.Leave() // before the session ends, so that the other members need not wait for that
 	g, ctx := errgroup.WithContext(ctx)
-	working := make(map[int]context.CancelFunc)
 	g.Go(func() error {
+		working := make(map[int]context.CancelFunc)
 		for members, err := range group.Watch(ctx).All() {
 			if err != nil { // ctx has ended, the Manager was closed, or the members may not be read
 				return err // which ends the work on all shards
 			}
-			w.reshare(ctx, g, working, members)
+			ids := make([]string, len(members))
+			for i := range members {
+				ids[i] = members[i].ID
+			}
+			mine := share(ids, id, shards)
+			for shard, stop := range working {
+				if !slices.Contains(mine, shard) {
+					stop()
+					delete(working, shard)
+				}
+			}
+			for _, shard := range mine {
+				if working[shard] == nil {
+					ctx, stop := context.WithCancel(ctx)
+					working[shard] = stop
+					g.Go(func() error { return work(ctx, m, id, b, shard) })
+				}
+			}
 		}
 		return nil
 	})
 	return g.Wait()
 }
 
-// reshare ends the tasks of shards that are no longer ours, and starts tasks for the
-// new ones.
-func (w *worker) reshare(ctx context.Context, g *errgroup.Group, working map[int]context.CancelFunc, members []zksync.Member) {
-	var ids []string
-	for _, m := range members {
-		ids = append(ids, m.ID)
+// work works on the shard whenever this worker is elected for it, until ctx ends.
+func work(ctx context.Context, m *session.Manager, id string, b *board, shard int) error {
+	err := zksync.NewElection(m, fmt.Sprintf("%s/shards/%d", path, shard)).Run(ctx, func(ctx context.Context) error {
+		b.move(shard, "", id)
+		defer b.move(shard, id, "")
+		<-ctx.Done() // this is where a real worker would work
+		return nil
+	})
+	if ctx.Err() != nil {
+		return nil
 	}
-	mine := make(map[int]bool)
-	for _, shard := range share(ids, w.id, shards) {
-		mine[shard] = true
-	}
-	for shard, end := range working {
-		if !mine[shard] {
-			end()
-			delete(working, shard)
-		}
-	}
-	for shard := range mine {
-		if working[shard] == nil {
-			held, end := context.WithCancel(ctx)
-			working[shard] = end
-			g.Go(func() error { return w.work(held, shard) })
-		}
-	}
+	return err
 }
 
-// work waits until the last owner of the shard has released it, and works on it.
-func (w *worker) work(ctx context.Context, shard int) error {
-	mu := zksync.NewMutex(w.m, fmt.Sprintf("%s/shards/%d", path, shard))
-	for ctx.Err() == nil {
-		err := mu.Do(ctx, func(ctx context.Context) error {
-			w.board.took(w.id, shard)
-			defer w.board.left(w.id, shard)
-			<-ctx.Done() // this is where a real worker would work
-			return nil
-		})
-		if err != nil && ctx.Err() == nil && (!errors.Is(err, zksync.ErrLost) || errors.Is(err, zksync.ErrClosed)) {
-			return err
+// share returns the shards of one member, out of n. Each shard goes to the member with
+// the greatest hash of both names (rendezvous hashing): only the shards of a member
+// that joins or leaves move.
+func share(members []string, self string, n int) (mine []int) {
+	for shard := range n {
+		if owner(members, shard) == self {
+			mine = append(mine, shard)
 		}
 	}
-	return nil
+	return mine
+}
+
+func owner(members []string, shard int) (best string) {
+	var greatest string
+	for _, m := range members {
+		if hash := sha256.Sum256(fmt.Appendf(nil, "%s %d", m, shard)); string(hash[:]) > greatest {
+			best, greatest = m, string(hash[:])
+		}
+	}
+	return best
 }

@@ -46,7 +46,7 @@ var acquisitions = flag.Int("acquisitions", 200, "how often each side of TestCon
 
 // deadSession is the time until a crash is noticed. A client that gets no processor time for half
 // of deadSession loses its lock.
-const deadSession = 4 * time.Second
+const deadSession = 8 * time.Second
 
 // A Mutex excludes with Curator's InterProcessMutex, go-zookeeper's Lock and the recipe of
 // ZooKeeper, and with kazoo's Lock by an option. TestContention makes two processes compete for one

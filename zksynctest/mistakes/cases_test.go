@@ -173,7 +173,7 @@ var troubles = []trouble{
 		_, _, err := s.Get(k.ctx, "/")
 		return err
 	}},
-	{"a paused server", "does not answer", "look at the server: garbage collection, disk, SIGSTOP", func(k *kit) error {
+	{"a paused server", "did not answer", "look at the server: garbage collection, disk, SIGSTOP", func(k *kit) error {
 		srv := k.server(zkserver.Config{})
 		s := k.session(k.manager(srv.Addr(), session.WithTimeout(30*time.Second)))
 		srv.Freeze()

@@ -15,7 +15,7 @@ type fault struct {
 	at      time.Duration
 	kind    faultKind
 	manager int
-	aimed   bool // strikes a Manager that holds something at that time, if there is one
+	aimed   bool // strikes a Manager that holds something at that time
 	ends    bool // the strike ends the session that it hits, by force
 	length  time.Duration
 	strike  network.Strike

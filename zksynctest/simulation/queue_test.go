@@ -78,7 +78,8 @@ func newStream(w *world, ways []int) *stream {
 	w.helper(f.run)
 	w.closers = append(w.closers, func() { st.leaveOne(f.user) })
 	w.finish = append(w.finish, st.settle)
-	w.dirs = append(w.dirs, st.path+"/zksync-claims", st.path+"/zksync-consumers")
+	w.dirs = append(w.dirs, st.path+"/zksync-idle")
+	w.finish = append(w.finish, st.checkLedgers)
 	return st
 }
 

@@ -3,7 +3,10 @@ package simulation_test
 import (
 	"cmp"
 	"context"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -196,20 +199,62 @@ func (st *stream) distinct() []*queueUser {
 	return all
 }
 
+// ledgerRange matches the numbers of consecutive messages in the data of a ledger.
+var ledgerRange = regexp.MustCompile(`:(\d+)(?:-(\d+))?`)
+
 // claims returns the number of claims. All claims must belong to one value, and there must be no
 // claims if the remaining value makes none.
-func (st *stream) claims(may bool) int {
-	const dir = "/zksync-claims"
-	names, _ := st.w.srv.Children(st.path + dir)
-	whose := map[string]bool{}
+func (st *stream) claims(may bool) (n int) {
+	holders := 0
+	for _, name := range st.ledgers() {
+		data, _ := st.w.srv.Get(st.claimsDir() + "/" + name)
+		if len(data) == 0 {
+			continue
+		}
+		holders++
+		for _, names := range ledgerRange.FindAllSubmatch(data, -1) {
+			first, _ := strconv.Atoi(string(names[1]))
+			last, err := strconv.Atoi(string(names[2]))
+			if err != nil {
+				last = first
+			}
+			n += last - first + 1
+		}
+	}
+	if holders > 1 || holders == 1 && !may {
+		st.w.fail("%d ledgers have claims, where one value is left", holders)
+	}
+	return n
+}
+
+func (st *stream) claimsDir() string { return st.path + "/zksync-claims" }
+
+// ledgers returns the names of the ledgers. The directory must have nothing else, except one order
+// znode.
+func (st *stream) ledgers() (all []string) {
+	names, _ := st.w.srv.Children(st.claimsDir())
+	orders := 0
 	for _, name := range names {
-		data, _ := st.w.srv.Get(st.path + dir + "/" + name)
-		whose[string(data)] = true
+		switch {
+		case strings.HasPrefix(name, "ledger-"):
+			all = append(all, name)
+		case strings.HasPrefix(name, "order-"):
+			orders++
+		default:
+			st.w.fail("left behind in %s: %s", st.claimsDir(), name)
+		}
 	}
-	if len(whose) > 1 || len(whose) == 1 && !may {
-		st.w.fail("the claims on %v are those of %d values, where one is left", names, len(whose))
+	if orders > 1 {
+		st.w.fail("there are %d order znodes: %v", orders, names)
 	}
-	return len(names)
+	return all
+}
+
+// checkLedgers checks that all values have deleted their ledgers.
+func (st *stream) checkLedgers() {
+	if left := st.ledgers(); len(left) > 0 {
+		st.w.fail("left behind in %s: %v", st.claimsDir(), left)
+	}
 }
 
 // getAll receives all messages that are available at once.

@@ -77,7 +77,7 @@ func (c *breakCommand) remove(ctx context.Context, p *program, m *session.Manage
 	}
 	e := entryOf(found)
 	if !breakable[e.Kind] {
-		return nil, fmt.Errorf("%w: nobody holds %s, which looks like: %v", errNothingBroken, c.path, e.Kind)
+		return nil, fmt.Errorf("%w: no holder at %s, whose kind is %v", errNothingBroken, c.path, e.Kind)
 	}
 	var chosen []participant
 	for _, one := range e.Participants {

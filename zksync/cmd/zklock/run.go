@@ -100,7 +100,7 @@ func (r *runCommand) run(ctx context.Context, p *program) int {
 }
 
 // errContended says that others hold the lock, so that nothing was acquired.
-var errContended = errors.New("others hold it")
+var errContended = errors.New("another process holds it")
 
 // acquire waits for the hold. The returned context ends with the hold and not with ctx,
 // so that the command may take its grace after a signal.
@@ -133,7 +133,7 @@ func (r *runCommand) acquire(ctx context.Context, p *program, m *session.Manager
 	return held, err
 }
 
-// refused says why nothing was acquired, and names the holders if there are any.
+// refused says why nothing was acquired, and names the holders.
 func (r *runCommand) refused(ctx context.Context, p *program, m *session.Manager, err error) int {
 	switch {
 	case ctx.Err() != nil:

@@ -42,6 +42,7 @@ func (a *ahead) listed(f front) {
 func (a *ahead) read(name string, data []byte, stat *zk.Stat) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	// The nearest contender is read as well, to watch it, and is often another one.
 	if name == a.front.first {
 		a.first = &contenderInfo{name, string(data), stat.EphemeralOwner, stat.Ctime}
 	}
@@ -64,6 +65,8 @@ func (a *ahead) refresh(ctx context.Context) {
 	a.mu.Lock()
 	f := a.front
 	a.mu.Unlock()
+	// The first contenders may have left since the listing. A waiter far behind in a long
+	// line does not notice, since it watches the two nearest only.
 	if f.count <= znode.MaxRelisted {
 		names, _, err := a.v.s.ChildNames(ctx, a.v.line.Dir.Path)
 		if err != nil {
@@ -73,6 +76,7 @@ func (a *ahead) refresh(ctx context.Context) {
 		a.listed(now)
 		f = now.frontSummary
 	}
+	// No contender is ahead any more, and the event that tells the waiter is on its way.
 	if f.first == "" {
 		return
 	}

@@ -9,200 +9,239 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
+// A contenderState says what a contender does. Of the states, unlisted, blocked and first
+// are the states of a contender that waits.
+//
+//	unlisted --listing--> blocked --event--> unlisted
+//	unlisted --listing, create--> first --lease held--> granted
+//	blocked --the last one ahead leaves--> first
+//	granted --release--> lingering --acquired again--> granted
+//	granted --transaction without an answer--> inDoubt
+//	any --deleted, exchanged--> gone
+type contenderState uint8
+
+const (
+	unlisted  contenderState = iota // it must list the line to know which contenders block it
+	blocked                         // it watches the contenders that block it
+	first                           // no contender blocks it; the lease is not held yet
+	granted                         // a goroutine holds it, or it is handed on
+	lingering                       // its last holder has released it, and it is kept for the next one
+	inDoubt                         // a transaction that deletes its znode may have been carried out
+	gone                            // its znode is deleted, is being deleted, or was exchanged for others
+)
+
 // A contender is a znode of ours in a line. One goroutine at a time uses it: the
 // goroutine that waits in line or holds.
 type contender struct {
 	lineView
-	lease   *session.Lease
-	remover contenderRemover
-
-	alone bool // the directory had no other child when it was created
-
-	guard      *holdGuard       // while it holds
-	contention *contentionWatch // while it rests, and from then on
-
-	unsure bool // a transaction that removes it may have happened
-}
-
-// wait waits until no contender blocks this one and the lease is held. If ctx ends, the
-// contender stays in line, and wait may be called again. After any other error call
-// leave.
-func (p *contender) wait(ctx context.Context) error {
-	return p.confirm(ctx, p.await(ctx))
+	lease      *session.Lease
+	state      contenderState
+	grant      *Grant           // the newest
+	contention *contentionWatch // since it lingered for the first time
 }
 
 // confirm finds the reason of a removal. The end of our session removes our znode as
 // well, and the server may report the removal first: another client removed the znode
 // only if the leader still knows the session.
-func (p *contender) confirm(ctx context.Context, err error) error {
+func (c *contender) confirm(ctx context.Context, err error) error {
 	if session.ClassOf(err) == session.ClassRemoved {
-		if err := p.s.SyncQuorum(ctx, p.line.Dir.Path); err != nil {
+		if err := c.s.SyncQuorum(ctx, c.line.Dir.Path); err != nil {
 			return err
 		}
 	}
 	return err
 }
 
-func (p *contender) await(ctx context.Context) error {
-	if p.alone {
-		p.alone = false
-		return p.grant(ctx)
-	}
+// wait waits until no contender blocks this one and the lease is held. If ctx ends, the
+// contender stays in line, and wait may be called again. After any other error call
+// discard. The caller must confirm the error.
+func (c *contender) wait(ctx context.Context) error {
 	var wait *session.Wait
 	defer func() { wait.Stop() }()
 	for {
-		if p.near == nil {
-			first, err := p.look(ctx)
-			if err != nil {
+		switch c.state {
+		case first:
+			return c.hold(ctx)
+		case unlisted:
+			if err := c.look(ctx); err != nil {
 				return err
-			}
-			if first {
-				return p.grant(ctx)
 			}
 			continue
 		}
 		if wait == nil {
-			p.line.newest.Store(p.ahead)
-			wait = p.line.Manager.StartWait(p.line.Op, p.line.Dir.Path, p.ahead.reason)
+			c.line.newest.Store(c.ahead)
+			wait = c.line.Manager.StartWait(c.line.Op, c.line.Dir.Path, c.ahead.reason)
 		}
+		// While the contender is blocked, every change that could grant it, or end its wait,
+		// fires one of these watches.
 		select {
-		case ev := <-p.own.Events():
-			p.own = nil
-			p.forgetNeighbours()
-			if err := ownEvent(ev); err != nil {
+		case ev := <-c.own.Events():
+			if err := c.ownChanged(ev); err != nil {
 				return err
 			}
-		case ev := <-p.near.events():
-			granted := ev.Type == zk.EventNodeDeleted && p.last && p.unbroken()
+		case ev := <-c.near.events():
+			if err := c.nearChanged(ev); err != nil {
+				return err
+			}
+		case ev := <-c.far.events():
 			if ev.Type == zk.EventNotWatching {
 				return znode.LossOf(ev.Err)
 			}
-			p.near = nil
-			if granted && !p.line.Rule.overtaken(p.line.Class) {
-				return p.grant(ctx)
-			}
-		case ev := <-p.far.events():
-			if ev.Type == zk.EventNotWatching {
-				return znode.LossOf(ev.Err)
-			}
-			// The nearest contender still blocks us. Find out whether it is the only one.
-			p.far = nil
-			first, err := p.look(ctx)
-			if err != nil {
-				return err
-			}
-			if first {
-				return p.grant(ctx)
-			}
-		case <-p.s.Done():
-			return p.s.Err() // watches get their events later if functions are still awaited
+			// The nearest contender still blocks us. A listing shows whether it is now the
+			// only one: then its end will grant us the hold without a request.
+			c.far, c.state = nil, unlisted
+		case <-c.s.Done():
+			return c.s.Err() // watches get their events later if functions are still awaited
 		case <-ctx.Done():
 			return wait.Cancelled(ctx)
 		}
 	}
 }
 
-// first reports whether no contender blocks this one. If so, the lease is held.
-func (p *contender) first(ctx context.Context) (bool, error) {
-	first := p.alone
-	if !first {
-		f, err := p.survey(ctx)
-		if err != nil {
-			return false, p.confirm(ctx, err)
-		}
-		if first = f.near == ""; !first {
-			return false, nil // only a contender that waits needs watches
-		}
-	}
-	p.alone = false
-	return true, p.grant(ctx)
-}
-
-// ownEvent returns the loss that an event on our own znode reports, nil for none.
-func ownEvent(ev zk.Event) error {
+// ownChanged handles an event of the watch on our own znode.
+func (c *contender) ownChanged(ev zk.Event) error {
+	// nearChanged must not trust the watches on the neighbours without a watch on our own
+	// znode, so all of them are armed anew.
+	c.own, c.state = nil, unlisted
+	c.forgetNeighbours()
 	switch ev.Type {
 	case zk.EventNodeDeleted:
 		return session.ErrRemoved
 	case zk.EventNotWatching:
 		return znode.LossOf(ev.Err)
 	}
+	return nil // the data has changed
+}
+
+// nearChanged handles an event of the watch on the nearest contender that blocks us.
+func (c *contender) nearChanged(ev zk.Event) error {
+	if ev.Type == zk.EventNotWatching {
+		return znode.LossOf(ev.Err)
+	}
+	// The event alone proves that no contender blocks us only if near was the last one,
+	// our own znode still existed on the same connection, and nothing can come between.
+	isFirst := ev.Type == zk.EventNodeDeleted && c.last && c.unbroken() && !c.line.Class.overtaken()
+	c.near, c.state = nil, unlisted
+	if isFirst {
+		c.state = first
+	}
 	return nil
 }
 
 // look lists the line, and watches our own znode and the two nearest contenders that
 // block us. If many contenders may wait for the same ones, it watches only the nearest.
-// It reports whether no contender blocks us. If the nearest contender has left already,
-// p.near is nil afterwards.
-func (p *contender) look(ctx context.Context) (first bool, err error) {
-	f, err := p.survey(ctx)
+// The contender is unlisted afterwards if the nearest contender has left already.
+func (c *contender) look(ctx context.Context) error {
+	f, err := c.survey(ctx)
 	if err != nil {
-		return false, err
-	}
-	p.last = f.last
-	if f.last {
-		p.lease.Prepare() // next in line: the grant will need no request
-	}
-	if f.near == "" {
-		p.forgetNeighbours()
-		return true, nil
-	}
-	if p.line.Rule.together(p.line.Class) {
-		f.far = ""
-	}
-	return false, p.watchNeighbours(ctx, f.near, f.far)
-}
-
-// grant begins to hold: it holds the lease and guards the znode.
-func (p *contender) grant(ctx context.Context) error {
-	if err := znode.Grant(ctx, p.lease); err != nil {
 		return err
 	}
-	p.guard = newGuard(p.s, p.path, p.own)
-	p.own = nil // the guard stops it
+	// No contender can come between near and us later on, except for a reader that was
+	// downgraded (see Class.overtaken): sequence numbers only grow.
+	c.last = f.last
+	if f.last {
+		c.lease.Prepare() // next in line: the grant will need no request
+	}
+	if f.near == "" {
+		c.forgetNeighbours()
+		c.state = first
+		return nil
+	}
+	if c.line.Class.together() {
+		// Each of many readers would list the line at each departure ahead of them.
+		f.far = ""
+	}
+	if err := c.watchNeighbours(ctx, f.near, f.far); err != nil {
+		return err
+	}
+	if c.near != nil {
+		// A wait without a watch on near would never end.
+		c.state = blocked
+	}
 	return nil
 }
 
-// lost returns the loss of a contender that was granted, nil if it is not lost.
-func (p *contender) lost() error {
-	if err := znode.SessionLost(p.s); err != nil {
-		return err
+// tryHold reports whether no contender blocks this one. If so, it is granted. Unlike
+// wait, tryHold watches no other contender.
+func (c *contender) tryHold(ctx context.Context) (bool, error) {
+	if c.state != first {
+		// Two contenders that try at once may both see each other. Then the earlier one is
+		// still granted, because it is first in this listing.
+		f, err := c.survey(ctx)
+		if err != nil || f.near != "" {
+			return false, c.confirm(ctx, err)
+		}
 	}
-	return p.guard.lost()
+	return true, c.hold(ctx)
 }
 
-// leave deletes the znode in the background. The deletion is retried until the znode is
-// gone or the session has ended.
-func (p *contender) leave() {
-	p.close()
-	p.remover.discard(p.s, p.path)
+// hold waits until the lease is held. Then the contender is granted.
+func (c *contender) hold(ctx context.Context) error {
+	c.state = unlisted // after a failure the line may have changed
+	err := znode.Grant(ctx, c.lease)
+	if err == nil {
+		c.begin()
+	}
+	return err
 }
 
-// withdraw is leave that waits, bounded by ctx, until the znode is gone.
-func (p *contender) withdraw(ctx context.Context) {
+// begin makes the contender granted: its lease is held.
+func (c *contender) begin() {
+	c.grant = newGrant(c.s, c.lease, c.token, uniqueNames{}, c.own, c.path)
+	c.own = nil // the guard stops it
+	c.state = granted
+}
+
+// exchange gives the lease to the grant of znodes that a transaction has created in
+// exchange for the contender.
+func (c *contender) exchange(token int64, paths []string) *Grant {
+	// The lease is held all the time: from here on the session's transactions check the
+	// new znode, since the old one does not exist.
+	c.lease.Own(paths[0])
+	c.stop()
+	c.state = gone
+	return newGrant(c.s, c.lease, token, uniqueNames{}, nil, paths...)
+}
+
+// stop stops the watches and the guard. The znode and the lease stay.
+func (c *contender) stop() {
+	c.contention.stop()
+	if c.grant != nil {
+		c.grant.stop()
+	}
+	if c.own != nil {
+		c.own.Stop()
+		c.own = nil
+	}
+	c.forgetNeighbours()
+}
+
+// close stops everything and ends the lease. The znode must be deleted.
+func (c *contender) close() {
+	c.stop()
+	c.lease.End()
+	c.state = gone
+}
+
+// discard deletes the znode in the background. The deletion is retried until the znode is
+// gone or the session has ended; then the channel is closed.
+func (c *contender) discard() <-chan struct{} {
+	c.close()
+	return c.s.Discard(c.path)
+}
+
+// withdraw is discard that waits, bounded by ctx, until the znode is gone.
+func (c *contender) withdraw(ctx context.Context) {
 	select {
-	case <-p.remover.discard(p.s, p.path):
+	case <-c.discard():
 	case <-ctx.Done():
 	}
-	p.close()
 }
 
-// close stops the watches and the guard and ends the lease. The znode stays.
-func (p *contender) close() {
-	p.contention.stop()
-	p.guard.stop()
-	if p.own != nil {
-		p.own.Stop()
-		p.own = nil
-	}
-	p.forgetNeighbours()
-	p.lease.End()
-}
-
-// release deletes the znode of a contender that was held and waits for the answer, at
-// most until the session's Deadline; see contenderRemover.
-func (p *contender) release() error {
-	defer p.close()
-	p.guard.stop()
-	p.lease.Prepare() // nothing is held, but the answer should still come in time
-	return p.remover.remove(p.s, p.path)
+// release deletes the znode of a contender that was held, and waits for the answer; see
+// znodeRemover.
+func (c *contender) release() error {
+	defer c.stop()
+	c.state = gone
+	return c.grant.remove()
 }

@@ -7,98 +7,104 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A contentionWatch watches the directory of a contender that rests or has rested: for
+// A contentionWatch watches the directory of a contender that lingers or has lingered: for
 // contenders that join the line, and for the deletion of the contender itself. It lasts
 // as long as the contender, over any number of holds.
 type contentionWatch struct {
-	evict  func() // called when the contender must not rest any longer
-	p      *contender
+	evict  func() // called when the contender must not linger any longer
+	c      *contender
 	ctx    context.Context
 	cancel context.CancelFunc
 	looked chan struct{} // closed when the line was listed once
-	done   chan struct{} // closed when the contender must not rest any longer, or at stop
+	done   chan struct{} // closed when the contender must not linger any longer, or at stop
 
 	mu    sync.Mutex
 	watch *session.Watch // armed when no other contender was in line; nil while unknown
 }
 
-func newContentionWatch(p *contender, evict func()) *contentionWatch {
-	c := &contentionWatch{evict: evict, p: p, looked: make(chan struct{}), done: make(chan struct{})}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
-	go c.run()
-	return c
+func newContentionWatch(c *contender, evict func()) *contentionWatch {
+	cw := &contentionWatch{evict: evict, c: c, looked: make(chan struct{}), done: make(chan struct{})}
+	cw.ctx, cw.cancel = context.WithCancel(context.Background())
+	go cw.run()
+	return cw
 }
 
 // quiet reports whether the contender exists and no other contender is in line. It relies
 // on a watch on the present connection, which would have fired otherwise.
-func (c *contentionWatch) quiet() bool {
-	if c == nil {
+func (cw *contentionWatch) quiet() bool {
+	if cw == nil {
 		return false
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.watch != nil && c.watch.Connection() == c.p.s.Connection() && c.watch.FiredOn() == 0
+	cw.mu.Lock()
+	defer cw.mu.Unlock()
+	return cw.watch != nil && cw.watch.Connection() == cw.c.s.Connection() && cw.watch.FiredOn() == 0
 }
 
-// over reports whether the contender must not rest any longer.
-func (c *contentionWatch) over() bool {
+// over reports whether the contender must not linger any longer.
+func (cw *contentionWatch) over() bool {
 	select {
-	case <-c.done:
+	case <-cw.done:
 		return true
 	default:
 		return false
 	}
 }
 
-func (c *contentionWatch) run() {
-	c.watchLine()
-	close(c.done)
-	c.note(nil)
-	c.evict()
+func (cw *contentionWatch) run() {
+	cw.watchLine()
+	// done is closed before evict is called: keep sets the lingering contender and then
+	// looks at done, so one of the two evicts it.
+	close(cw.done)
+	cw.note(nil)
+	cw.evict()
 }
 
-// watchLine returns when the contender must not rest any longer: another contender is in
+// watchLine returns when the contender must not linger any longer: another contender is in
 // line, or the directory has changed. The new contender may have left before another
 // listing, as a TryLock does, but the next TryLock must not fail either.
-func (c *contentionWatch) watchLine() {
-	names, _, w, err := c.p.s.WatchChildren(c.ctx, c.p.line.Dir.Path)
+func (cw *contentionWatch) watchLine() {
+	names, _, w, err := cw.c.s.WatchChildren(cw.ctx, cw.c.line.Dir.Path)
 	if err != nil {
 		return
 	}
 	defer w.Stop()
 	present := false
 	for _, name := range names {
-		if name == c.p.name {
+		if name == cw.c.name {
 			present = true
-		} else if _, _, ok := c.p.line.Rule.Parse(name); ok {
+		} else if _, _, ok := cw.c.line.Rule.Parse(name); ok {
 			return
 		}
 	}
 	if !present {
 		return
 	}
-	c.note(w)
+	// The watch was armed by the listing itself, so no change was missed in between.
+	cw.note(w)
 	select {
 	case <-w.Events():
-	case <-c.ctx.Done():
+	case <-cw.ctx.Done():
 	}
 }
 
-func (c *contentionWatch) note(w *session.Watch) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.watch = w
+func (cw *contentionWatch) note(w *session.Watch) {
+	cw.mu.Lock()
+	defer cw.mu.Unlock()
+	// run calls note again when the watch has fired: then the state of the line is
+	// unknown.
+	cw.watch = w
 	select {
-	case <-c.looked:
+	case <-cw.looked:
 	default:
-		close(c.looked)
+		close(cw.looked)
 	}
 }
 
-func (c *contentionWatch) stop() {
-	if c == nil {
+func (cw *contentionWatch) stop() {
+	if cw == nil {
 		return
 	}
-	c.cancel()
-	<-c.done
+	// Do not wait for the end of run: run calls evict, which calls this method.
+	cw.cancel()
+	<-cw.done
 }

@@ -7,9 +7,6 @@ var (
 	// released.
 	ErrReleased = errors.New("zksync: released")
 
-	// ErrNotHeld says that there is no hold to release.
-	ErrNotHeld = errors.New("zksync: not held")
-
 	// ErrTooMany says that a request is for more units than the semaphore has.
-	ErrTooMany = errors.New("zksync: more than the semaphore has")
+	ErrTooMany = errors.New("zksync: too many units")
 )

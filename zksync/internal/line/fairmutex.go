@@ -18,16 +18,16 @@ type fairMutex struct {
 // lock waits for the mutex. It fails when ctx or closed ends first. If ctx ends at the
 // moment at which the caller gets the mutex, lock may return nil, and the caller must
 // check ctx. lock calls begin if it has to wait.
-func (t *fairMutex) lock(ctx context.Context, closed <-chan struct{}, begin func() *session.Wait) error {
-	t.mu.Lock()
-	if !t.locked {
-		t.locked = true
-		t.mu.Unlock()
+func (m *fairMutex) lock(ctx context.Context, closed <-chan struct{}, begin func() *session.Wait) error {
+	m.mu.Lock()
+	if !m.locked {
+		m.locked = true
+		m.mu.Unlock()
 		return nil
 	}
 	turn := make(chan struct{})
-	e := t.queue.PushBack(turn)
-	t.mu.Unlock()
+	e := m.queue.PushBack(turn)
+	m.mu.Unlock()
 	wait := begin()
 	defer wait.Stop()
 	var err error
@@ -39,55 +39,56 @@ func (t *fairMutex) lock(ctx context.Context, closed <-chan struct{}, begin func
 	case <-closed:
 		err = session.ErrClosed
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	select {
 	case <-turn:
+		// The mutex was handed over before this goroutine could leave the queue. No other
+		// goroutine would get it if this one failed now.
 		return nil
 	default:
-		t.queue.Remove(e)
+		m.queue.Remove(e)
 		return err
 	}
 }
 
 // length returns the number of goroutines that wait.
-func (t *fairMutex) length() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.queue.Len()
+func (m *fairMutex) length() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.queue.Len()
 }
 
 // tryLock locks the mutex if no goroutine has it, and reports whether it did.
-func (t *fairMutex) tryLock() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.locked {
+func (m *fairMutex) tryLock() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.locked {
 		return false
 	}
-	t.locked = true
+	m.locked = true
 	return true
 }
 
 // handOver gives the mutex to the next goroutine that waits. If no goroutine waits, it
 // returns false, and the caller keeps the mutex.
-func (t *fairMutex) handOver() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	first := t.queue.Front()
+func (m *fairMutex) handOver() bool { return m.pass(true) }
+
+// unlock gives the mutex to the next waiting goroutine. Without one, the mutex is free.
+func (m *fairMutex) unlock() { m.pass(false) }
+
+// pass gives the mutex to the next goroutine that waits. If no goroutine waits, it
+// returns false, and sets locked.
+func (m *fairMutex) pass(locked bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	first := m.queue.Front()
 	if first == nil {
+		m.locked = locked
 		return false
 	}
-	close(t.queue.Remove(first).(chan struct{}))
+	// locked stays true: a newcomer must not get the mutex ahead of the goroutine that
+	// was woken.
+	close(m.queue.Remove(first).(chan struct{}))
 	return true
-}
-
-// unlock gives the mutex to the next goroutine that waits, if there is one.
-func (t *fairMutex) unlock() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if first := t.queue.Front(); first != nil {
-		close(t.queue.Remove(first).(chan struct{}))
-		return
-	}
-	t.locked = false
 }

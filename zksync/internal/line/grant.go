@@ -1,37 +1,63 @@
 package line
 
 import (
+	"context"
+
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// A Grant has the znodes on which one or more holds rest. The znodes are deleted when
-// the last of these holds is released. The pool's mutex guards left and owned.
+// A Grant is the right to hold: znodes of ours, each with a guard, under one lease. A
+// hold of a Mutex, of a writer or of an Election is a grant of one znode. In a Pool, any
+// number of holds share a grant, and a grant of a Semaphore has a znode for each unit.
 type Grant struct {
-	s      *session.Session
-	lease  *session.Lease // held
-	paths  []string
-	guards []*holdGuard // of the znodes
-	token  int64
+	s       *session.Session
+	lease   *session.Lease // held
+	token   int64
+	guards  []holdGuard // one for each znode
+	remover znodeRemover
 
-	left     int // holds that have not been released
-	owned    int // of these, holds that a Do owns
-	unfollow func()
+	// Of a loss, and of the context that a hold without a pool has:
+	stopNotice func()
+	endContext context.CancelCauseFunc
+
+	// Guarded by the pool's mutex:
+	left  int // holds that have not been released
+	owned int // of these, holds that a Do owns
+}
+
+// newGrant returns a grant of znodes under a lease that is held. w is a watch on the
+// first znode, or nil.
+func newGrant(s *session.Session, lease *session.Lease, token int64, r znodeRemover, w *session.Watch, paths ...string) *Grant {
+	g := &Grant{s: s, lease: lease, token: token, guards: make([]holdGuard, len(paths)), remover: r}
+	for i, path := range paths {
+		g.guards[i].start(s, path, w)
+		w = nil
+	}
+	return g
+}
+
+// renew returns the grant of the next hold of the same znodes. A Do that still has the
+// grant of an earlier hold must not release the next one.
+func (g *Grant) renew() *Grant {
+	return &Grant{s: g.s, lease: g.lease, token: g.token, guards: g.guards, remover: g.remover}
 }
 
 // Session returns the session on which the grant depends.
-func (st *Grant) Session() *session.Session { return st.s }
+func (g *Grant) Session() *session.Session { return g.s }
 
 // shared reports whether a grant has a hold that no Do owns.
-func (st *Grant) shared() bool { return st.left > st.owned }
+func (g *Grant) shared() bool { return g.left > g.owned }
 
-// lost returns the loss of the grant, nil if it is not lost.
-func (st *Grant) lost() error {
-	if err := znode.SessionLost(st.s); err != nil {
+// Lost returns the loss of the grant, nil if it is not lost.
+func (g *Grant) Lost() error {
+	// The end of the session deletes the znodes, too. So the session comes first: its
+	// end is the reason, and not a removal by another client.
+	if err := znode.SessionLost(g.s); err != nil {
 		return err
 	}
-	for _, g := range st.guards {
-		if err := g.lost(); err != nil {
+	for i := range g.guards {
+		if err := g.guards[i].lost(); err != nil {
 			return err
 		}
 	}
@@ -40,57 +66,100 @@ func (st *Grant) lost() error {
 
 // follow sets the function to call at a loss. If the loss has happened already,
 // follow returns it.
-func (st *Grant) follow(onLoss func(error)) error {
-	for _, g := range st.guards {
-		if err := g.follow(onLoss); err != nil {
+func (g *Grant) follow(onLoss func(error)) (err error) {
+	for i := range g.guards {
+		if err := g.guards[i].follow(onLoss); err != nil {
 			return err
 		}
 	}
-	var err error
-	st.unfollow, err = znode.NotifyLoss(st.s, onLoss)
+	g.stopNotice, err = znode.NotifyLoss(g.s, onLoss)
 	return err
 }
 
+func (g *Grant) unfollow() {
+	for i := range g.guards {
+		g.guards[i].follow(nil)
+	}
+	if g.stopNotice != nil {
+		g.stopNotice()
+	}
+}
+
+type tokenKey struct{}
+
+// TokenOf returns the fencing token that the context of a hold carries.
+func TokenOf(ctx context.Context) (token int64, ok bool) {
+	token, ok = ctx.Value(tokenKey{}).(int64)
+	return token, ok
+}
+
+// newContext derives the context of a hold from the caller's context.
+func (g *Grant) newContext(parent context.Context) (context.Context, context.CancelCauseFunc) {
+	return context.WithCancelCause(context.WithValue(parent, tokenKey{}, g.token))
+}
+
+// Context derives the context of a hold without a pool from the caller's context. Call
+// it before the hold can end.
+func (g *Grant) Context(parent context.Context) context.Context {
+	ctx, cancel := g.newContext(parent)
+	g.endContext = cancel
+	if err := g.follow(cancel); err != nil {
+		cancel(err)
+	}
+	return ctx
+}
+
+// end ends the context of a hold without a pool, if it has one: with the loss that it
+// returns, or with ErrReleased.
+func (g *Grant) end() error {
+	lost := g.Lost()
+	if g.endContext == nil {
+		return lost
+	}
+	g.unfollow()
+	if lost != nil {
+		g.endContext(lost)
+	} else {
+		g.endContext(ErrReleased)
+	}
+	return lost
+}
+
+// Release ends a hold without a pool, deletes the znodes, and waits for the answer; see
+// znodeRemover. It fails with the loss if the hold was lost.
+func (g *Grant) Release() error {
+	if err := g.end(); err != nil {
+		g.discard()
+		return err
+	}
+	return g.remove()
+}
+
+// stop stops the guards. The znodes and the lease stay.
+func (g *Grant) stop() {
+	g.unfollow()
+	for i := range g.guards {
+		g.guards[i].stop()
+	}
+}
+
 // close stops the guards and ends the lease. The znodes stay.
-func (st *Grant) close() {
-	st.stopGuards()
-	st.lease.End()
+func (g *Grant) close() {
+	g.stop()
+	g.lease.End()
 }
 
-func (st *Grant) stopGuards() {
-	if st.unfollow != nil {
-		st.unfollow()
-	}
-	for _, g := range st.guards {
-		g.stop()
-	}
+// discard deletes the znodes in the background.
+func (g *Grant) discard() {
+	g.close()
+	g.remover.discard(g)
 }
 
-// leave deletes the znodes in the background.
-func (st *Grant) leave() {
-	st.close()
-	discardAll(st.s, st.paths)
-}
-
-// release deletes the znodes and waits for the answer; see removeAll.
-func (st *Grant) release() error {
-	defer st.close()
-	st.stopGuards()
-	st.lease.Prepare() // nothing is held, but the answer should still come in time
-	return removeAll(st.s, st.paths)
-}
-
-// toGrant returns a grant with the znode of a granted contender, which is not used any
-// more.
-func (p *contender) toGrant() *Grant {
-	return &Grant{s: p.s, lease: p.lease, paths: []string{p.path}, guards: []*holdGuard{p.guard}, token: p.token}
-}
-
-// takeLease takes the lease of a contender that was exchanged for the znode at path. The
-// hold goes on by that znode.
-func (p *contender) takeLease(path string) *session.Lease {
-	l := p.lease
-	l.Own(path)
-	p.lease = p.s.Lease()
-	return l
+// remove deletes the znodes and waits for the answer; see znodeRemover.
+func (g *Grant) remove() error {
+	defer g.close()
+	// The guards stop first: they would take our own deletion for a loss.
+	g.stop()
+	g.lease.Prepare() // nothing is held, but the answer should still come in time
+	return g.remover.remove(g)
 }

@@ -31,12 +31,11 @@ type holdGuard struct {
 	onGone func()      // called once when the znode is gone; nil for nothing
 }
 
-// newGuard guards a znode. The watch on it may be nil.
-func newGuard(s *session.Session, path string, w *session.Watch) *holdGuard {
-	g := &holdGuard{s: s, path: path, watch: w, done: make(chan struct{})}
+// start guards a znode. The watch on it may be nil.
+func (g *holdGuard) start(s *session.Session, path string, w *session.Watch) {
+	g.s, g.path, g.watch, g.done = s, path, w, make(chan struct{})
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	g.timer = time.AfterFunc(guardAfter, g.run)
-	return g
 }
 
 func (g *holdGuard) run() {
@@ -56,8 +55,11 @@ func (g *holdGuard) run() {
 				refusals++
 				continue
 			case err != nil:
+				// A guard without a watch is of no use, but the lease still ends the hold when
+				// the session is lost.
 				return // the guard was stopped, the session has ended, or the znode may not be read
 			case stat.EphemeralOwner != g.s.ID():
+				// Another candidate has created the znode again under the same name.
 				w.Stop()
 				g.lose(session.ErrRemoved)
 				return
@@ -73,6 +75,7 @@ func (g *holdGuard) run() {
 			case zk.EventNotWatching:
 				return
 			}
+			// The data has changed. A watch fires once, so read again.
 			g.watch = nil
 		case <-g.ctx.Done():
 		}
@@ -80,10 +83,14 @@ func (g *holdGuard) run() {
 }
 
 func (g *holdGuard) lose(err error) {
+	// err is set in the same critical section in which follow would set onLoss: so a new
+	// holder either is called or gets err from follow.
 	g.mu.Lock()
 	g.err = err
 	onLoss, onGone := g.onLoss, g.onGone
 	g.mu.Unlock()
+	// Both functions are called without the mutex: onLoss locks the pool's mutex, under
+	// which lost is called.
 	if onGone != nil {
 		onGone()
 	}
@@ -94,9 +101,6 @@ func (g *holdGuard) lose(err error) {
 
 // lost returns the loss of the znode, nil if none is known.
 func (g *holdGuard) lost() error {
-	if g == nil {
-		return nil
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.err
@@ -120,11 +124,12 @@ func (g *holdGuard) whenGone(f func()) {
 
 // stop ends the guard. lost returns the same as before. It may be called more than once.
 func (g *holdGuard) stop() {
-	if g == nil || g.ctx.Err() != nil {
+	if g.ctx.Err() != nil {
 		return
 	}
 	g.cancel()
 	if !g.timer.Stop() {
+		// run has begun. It may have to stop a watch that it has just armed.
 		<-g.done
 	}
 	if g.watch != nil {

@@ -11,54 +11,59 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// The Leases of a semaphore are the znodes of its held units, one for each unit. Only
+// The leases of a semaphore are the znodes of its held units, one for each unit. Only
 // the holder of the semaphore's lock creates leases, in the transaction that releases
 // the lock: so its count of the leases is still true then.
-type Leases struct {
-	Dir    *znode.Directory
-	IsUnit func(name string) bool // recognises the name of a lease
+type leases struct {
+	dir    *znode.Directory
+	isUnit func(name string) bool // recognises the name of a lease
 	size   *unitSize
 }
 
 const leaseName = "lease-"
 
-var leaseMarks = marks{"-" + leaseName}
+var leaseRule = Rule{marks: []mark{{"-" + leaseName, Unit}}}
 
-func IsLease(name string) bool {
-	_, _, ok := leaseMarks.parse(name)
+// isLease recognises the name of a lease that Curator or we have created.
+func isLease(name string) bool {
+	_, _, ok := leaseRule.Parse(name)
 	return ok
 }
 
-// take waits until n units are free and exchanges the contender p, which holds the lock,
-// for n leases. If patient is false, it returns nil when the units are not free. After a
-// failure the contender may be gone: see contender.unsure. held is the context of the
-// lock, which also ends when this exchange deletes the contender.
-func (l *Leases) take(ctx, held context.Context, p *contender, n int, patient bool) (*Grant, error) {
+// semaphore returns the directories of a semaphore's line and of its leases. kazoo has
+// both beside each other, takes every child of the latter for a lease, and keeps the size
+// there as data.
+func (n Names) semaphore(path string, size int) (lock *znode.Directory, units leases) {
+	if n == Kazoo {
+		dir := n.Directory(path)
+		dir.Data = fmt.Append(nil, size)
+		return n.Directory(path + "-" + n.Lock), leases{dir: dir, isUnit: func(string) bool { return true }}
+	}
+	return n.Directory(znode.Join(path, "locks")), leases{dir: n.Directory(znode.Join(path, "leases")), isUnit: isLease}
+}
+
+// take waits until n units are free and exchanges the contender c, which holds the lock,
+// for n leases. If patient is false, it returns nil when the units are not free. held is
+// the context of the lock, which also ends when this exchange deletes the contender.
+func (l *leases) take(ctx, held context.Context, c *contender, n int, patient bool) (*Grant, error) {
 	var z *sizeRead
 	defer func() { z.unwatch() }()
 	var wait *session.Wait
+	defer func() { wait.Stop() }()
 	var units, size atomic.Int64 // as counted last
 	for round := 0; ; {
 		if z == nil {
 			var err error
-			if z, err = l.size.read(held, p.s, patient); err != nil {
+			if z, err = l.size.read(held, c.s, patient); err != nil {
 				return nil, err
 			}
 		}
 		if err := tooMany(n, z.n); err != nil {
 			return nil, err
 		}
-		taken, w, err := l.count(held, p.s, patient)
-		if session.ClassOf(err) == session.ClassNoNode {
-			err = l.Dir.Create(held, p.s)
-			if err == nil {
-				err = p.s.Pause(held, round)
-			}
-			if err == nil {
-				round++
-				continue
-			}
-		}
+		// The count is good until the transaction: only the holder of the lock creates
+		// leases, and the transaction deletes the lock's znode, which proves the lock.
+		taken, w, err := l.count(held, c.s, patient)
 		if err != nil {
 			return nil, err
 		}
@@ -66,22 +71,23 @@ func (l *Leases) take(ctx, held context.Context, p *contender, n int, patient bo
 			if w != nil {
 				w.Stop()
 			}
-			st, err := l.create(ctx, p, n, z)
+			g, err := l.create(ctx, c, n, z)
 			if err == znode.ErrExhausted {
-				if err = l.Dir.MarkExhausted(held, p.s); err != nil {
+				// Without new leases the directory becomes empty, at the latest when all units
+				// have been released. The lock keeps the other contenders waiting until then.
+				if err = l.dir.MarkExhausted(held, c.s); err != nil {
 					return nil, err
 				}
-				var again bool
-				if again, err = l.Dir.Recreate(held, p.s, patient); !again {
+				if again, err := l.dir.Recreate(held, c.s, patient); !again || err != nil {
 					return nil, err
 				}
+			} else if g != nil || err != nil {
+				return g, err
 			}
-			if st != nil || err != nil {
-				return st, err
-			}
-			if err := p.s.Pause(held, round); err != nil {
+			if err := c.s.Pause(held, round); err != nil {
 				return nil, err
 			}
+			// The size may have changed between its read and the transaction.
 			round++
 			z.unwatch()
 			z = nil
@@ -90,14 +96,14 @@ func (l *Leases) take(ctx, held context.Context, p *contender, n int, patient bo
 		if !patient {
 			return nil, nil
 		}
-		if wait == nil {
-			wait = p.line.Manager.StartWait("acquire", l.Dir.Path, func(context.Context) error {
-				return fmt.Errorf("as the next in line, for %d of the semaphore's units: others hold %d of %d", n, units.Load(), size.Load())
-			})
-			defer wait.Stop()
-		}
 		units.Store(int64(taken))
 		size.Store(int64(z.n))
+		if wait == nil {
+			wait = c.line.Manager.StartWait("acquire", l.dir.Path, func(context.Context) error {
+				return fmt.Errorf("as the next in line, for %d of the semaphore's units: others hold %d of %d", n, units.Load(), size.Load())
+			})
+		}
+		// The first in line alone watches the leases, so a release wakes no herd.
 		select {
 		case <-w.Events():
 		case <-z.events():
@@ -110,94 +116,82 @@ func (l *Leases) take(ctx, held context.Context, p *contender, n int, patient bo
 	}
 }
 
-// count returns the number of units that are held.
-func (l *Leases) count(ctx context.Context, s *session.Session, watched bool) (int, *session.Watch, error) {
-	var names []string
-	var w *session.Watch
-	var err error
-	if watched {
-		names, _, w, err = s.WatchChildren(ctx, l.Dir.Path)
-	} else {
-		names, _, err = s.Children(ctx, l.Dir.Path)
-	}
-	held := 0
-	for _, name := range names {
-		if l.IsUnit(name) {
-			held++
+// count returns the number of units that are held, and creates the directory if there is
+// none.
+func (l *leases) count(ctx context.Context, s *session.Session, watched bool) (held int, w *session.Watch, err error) {
+	for round := 0; ; round++ {
+		var names []string
+		if watched {
+			names, _, w, err = s.WatchChildren(ctx, l.dir.Path)
+		} else {
+			names, _, err = s.Children(ctx, l.dir.Path)
+		}
+		if session.ClassOf(err) != session.ClassNoNode {
+			for _, name := range names {
+				if l.isUnit(name) {
+					held++
+				}
+			}
+			return held, w, err
+		}
+		if err := l.dir.Create(ctx, s); err != nil {
+			return 0, nil, err
+		}
+		if err := s.Pause(ctx, round); err != nil {
+			return 0, nil, err
 		}
 	}
-	return held, w, err
 }
 
 // create creates n leases and deletes the contender in one transaction. It returns nil
 // if a znode has changed, so that the caller should read again.
-func (l *Leases) create(ctx context.Context, p *contender, n int, z *sizeRead) (*Grant, error) {
-	touch, err := l.Dir.Writable(ctx, p.s)
+func (l *leases) create(ctx context.Context, c *contender, n int, z *sizeRead) (*Grant, error) {
+	touch, err := l.dir.Writable(ctx, c.s)
 	if err != nil {
 		return nil, err
 	}
-	ops := []any{&zk.DeleteRequest{Path: p.path, Version: -1}}
+	cr := creation{dir: l.dir, name: leaseName, data: c.line.Data, n: n, touch: touch}
+	cr.first = []any{&zk.DeleteRequest{Path: c.path, Version: -1}}
 	if z.version >= 0 {
-		ops = append(ops, &zk.CheckVersionRequest{Path: l.size.path, Version: z.version})
+		// The transaction fails if the size has changed since the count was compared with it.
+		cr.first = append(cr.first, &zk.CheckVersionRequest{Path: l.size.path, Version: z.version})
 	}
-	before := len(ops)
-	path := session.Protect(znode.Join(l.Dir.Path, leaseName))
-	for range n {
-		ops = append(ops, &zk.CreateRequest{Path: path, Data: p.line.Data, Flags: zk.FlagEphemeralSequential})
-	}
-	if touch {
-		// Its result has the zxid, which is the token.
-		ops = append(ops, &zk.SetDataRequest{Path: l.Dir.Path, Data: []byte{}, Version: -1})
-	}
-	p.unsure = true
-	paths, results, err := p.s.MultiProtected(ctx, ops...)
-	if err == nil {
-		return l.created(ctx, p, n, paths, results, touch)
-	}
-	failed, class := session.FailedOp(results), session.ClassOf(err)
-	p.unsure = failed < 0 || failed == 0 && class == session.ClassNoNode
+	// A lost answer leaves the contender in doubt. Then its goroutine must not hand it to
+	// another goroutine, which would believe that it holds the lock.
+	c.state = inDoubt
+	paths, dir, failed, err := cr.send(ctx, c.s)
 	switch {
-	case failed < 0:
-		return nil, err
-	case failed == 0 && class == session.ClassNoNode:
+	case err == nil:
+		return l.created(ctx, c, n, paths, dir)
+	case failed == 0 && session.ClassOf(err) == session.ClassNoNode:
 		return nil, session.ErrRemoved
-	case failed > 0 && failed < before:
-		return nil, nil // the size
-	case class == session.ClassNoNode:
-		return nil, l.Dir.Create(ctx, p.s)
-	case class == session.ClassNodeExists:
-		return nil, znode.ErrExhausted
-	case class == session.ClassNoAuth && touch && failed == len(ops)-1:
-		l.Dir.Forbid()
+	case failed >= 0:
+		c.state = granted // the transaction was not carried out
+	}
+	if err == errAgain || failed > 0 && failed < len(cr.first) {
 		return nil, nil
 	}
 	return nil, err
 }
 
-// created returns a grant with n leases that were created.
-func (l *Leases) created(ctx context.Context, p *contender, n int, paths []string, results []zk.MultiResponse, touched bool) (*Grant, error) {
-	st := &Grant{s: p.s, lease: p.takeLease(paths[0]), paths: paths}
-	for _, path := range paths {
-		st.guards = append(st.guards, newGuard(p.s, path, nil))
-	}
+// created returns a grant with n leases that were created. dir is the Stat of the
+// directory after the transaction, nil if that is not known.
+func (l *leases) created(ctx context.Context, c *contender, n int, paths []string, dir *zk.Stat) (*Grant, error) {
+	g := c.exchange(0, paths)
 	var err error
-	if touched && results != nil {
-		st.token = results[len(results)-1].Stat.Mzxid
-	} else {
-		var ok bool
-		var stat *zk.Stat
-		if ok, stat, err = p.s.Exists(ctx, paths[0]); ok {
-			st.token = stat.Czxid
-		} else if err == nil {
-			err = session.ErrRemoved
-		}
-	}
-	if err == nil && len(paths) < n {
+	if dir != nil {
+		g.token = dir.Mzxid
+	} else if ok, stat, failed := c.s.Exists(ctx, paths[0]); ok {
+		g.token = stat.Czxid
+	} else if err = failed; err == nil {
 		err = session.ErrRemoved
 	}
+	if err == nil && len(paths) < n {
+		err = session.ErrRemoved // after a lost answer, some of the leases did not exist any more
+	}
 	if err != nil {
-		st.leave()
+		g.discard() // a part of the units is of no use, and would be held for ever
 		return nil, err
 	}
-	return st, nil
+	return g, nil
 }

@@ -28,50 +28,62 @@ type Line struct {
 	newest atomic.Pointer[ahead] // of the contender that began to wait last
 }
 
-// stand joins the line and waits until the contender is granted, under one session after
-// another if a session ends.
-func (l *Line) stand(ctx context.Context) (*contender, error) {
-	var p *contender
+// Acquire waits in line until a contender is granted.
+func (l *Line) Acquire(ctx context.Context) (*Grant, error) {
+	c, err := l.stand(ctx, nil)
+	switch {
+	case err == nil:
+		return c.grant, nil
+	case c != nil:
+		c.discard()
+	}
+	return nil, err
+}
+
+// stand waits until c is granted, or a new contender if c is nil. If a session is lost, a
+// new contender joins the line under the next session. If ctx ends first, stand returns
+// the error, and with it the contender if the contender still waits.
+func (l *Line) stand(ctx context.Context, c *contender) (*contender, error) {
 	err := l.Manager.Retry(ctx, func(s *session.Session) (err error) {
-		if p, err = l.join(ctx, s, "", true); err != nil {
-			return err
+		if c == nil {
+			if c, err = l.join(ctx, s, "", true); err != nil {
+				return err
+			}
 		}
-		if err = p.wait(ctx); err != nil {
-			p.leave()
-			p = nil
+		if err = c.confirm(ctx, c.wait(ctx)); err != nil && session.ClassOf(err) != session.ClassCancelled {
+			// The session or the znode is lost, or the server refuses: this contender can
+			// not be granted any more.
+			c.discard()
+			c = nil
 		}
 		return err
 	})
-	return p, err
+	return c, err
 }
 
 // try joins the line, and stays only if the contender is granted at once. Otherwise try
 // returns nil, after the znode was deleted.
 func (l *Line) try(ctx context.Context) (*contender, error) {
-	var p *contender
+	var c *contender
 	err := l.Manager.Retry(ctx, func(s *session.Session) (err error) {
-		p, err = l.tryUnder(ctx, s)
+		if c, err = l.join(ctx, s, "", false); c == nil {
+			return err
+		}
+		ok, err := c.tryHold(ctx)
+		switch {
+		case err != nil:
+			c.discard()
+		case !ok:
+			// TryLock promises that no znode is left: a waiter behind it would be granted
+			// late, and the next TryLock would fail because of ours.
+			c.withdraw(ctx)
+		default:
+			return nil
+		}
+		c = nil
 		return err
 	})
-	return p, err
-}
-
-// tryUnder is try under one session.
-func (l *Line) tryUnder(ctx context.Context, s *session.Session) (*contender, error) {
-	p, err := l.join(ctx, s, "", false)
-	if p == nil {
-		return nil, err
-	}
-	first, err := p.first(ctx)
-	switch {
-	case err == nil && first:
-		return p, nil
-	case err == nil:
-		p.withdraw(ctx)
-	default:
-		p.leave()
-	}
-	return nil, err
+	return c, err
 }
 
 // join creates a contender at the end of the line. The same transaction deletes the
@@ -79,7 +91,9 @@ func (l *Line) tryUnder(ctx context.Context, s *session.Session) (*contender, er
 // being deleted. If the counter of the directory is exhausted, join waits for another
 // directory, or returns nil if wait is false.
 func (l *Line) join(ctx context.Context, s *session.Session, replace string, wait bool) (*contender, error) {
-	p, err := l.enter(ctx, s, replace)
+	c, err := l.joinOnce(ctx, s, replace)
+	// The directory can only be created again when it is empty. Our contender is gone, so
+	// contenders that see the exhausted counter do not wait for each other.
 	for round := 0; err == znode.ErrExhausted; round++ {
 		if again, err := l.Dir.Recreate(ctx, s, wait); !again || err != nil {
 			return nil, err
@@ -87,18 +101,18 @@ func (l *Line) join(ctx context.Context, s *session.Session, replace string, wai
 		if err := s.Pause(ctx, round); err != nil {
 			return nil, err
 		}
-		p, err = l.enter(ctx, s, "")
+		c, err = l.joinOnce(ctx, s, "")
 	}
-	return p, err
+	return c, err
 }
 
-// enter is join without waiting: it fails with znode.ErrExhausted if the counter of the
+// joinOnce is join without waiting: it fails with znode.ErrExhausted if the counter of the
 // directory is exhausted.
-func (l *Line) enter(ctx context.Context, s *session.Session, replace string) (*contender, error) {
-	p := &contender{lineView: lineView{line: l, s: s}, lease: s.Lease(), remover: uniqueName{}}
-	err := p.create(ctx, replace)
+func (l *Line) joinOnce(ctx context.Context, s *session.Session, replace string) (*contender, error) {
+	c := &contender{lineView: lineView{line: l, s: s}, lease: s.Lease()}
+	err := l.create(ctx, c, replace)
 	if err == nil {
-		return p, nil
+		return c, nil
 	}
 	if err == znode.ErrExhausted {
 		// The directory exists while our contender is in it.
@@ -106,8 +120,10 @@ func (l *Line) enter(ctx context.Context, s *session.Session, replace string) (*
 			err = failed
 		}
 	}
-	p.lease.End()
-	for _, path := range []string{p.path, replace} {
+	// After a failure it may be unknown whether the transaction has replaced the znode: no
+	// caller uses either of the two znodes, so both are deleted.
+	c.lease.End()
+	for _, path := range []string{c.path, replace} {
 		if path != "" {
 			s.Discard(path)
 		}
@@ -115,68 +131,54 @@ func (l *Line) enter(ctx context.Context, s *session.Session, replace string) (*
 	return nil, err
 }
 
-func (p *contender) create(ctx context.Context, replace string) error {
-	l, s := p.line, p.s
+// create creates the znode of a contender; see join.
+func (l *Line) create(ctx context.Context, c *contender, replace string) error {
 	for round := 0; ; round++ {
-		if err := s.Pause(ctx, round-1); err != nil {
+		if err := c.s.Pause(ctx, round-1); err != nil {
 			return err
 		}
-		touch, err := l.Dir.Writable(ctx, s)
+		touch, err := l.Dir.Writable(ctx, c.s)
 		if err != nil {
 			return err
 		}
-		var ops []any
+		cr := creation{dir: l.Dir, name: l.Name, data: l.Data, n: 1, touch: touch}
 		if replace != "" {
-			ops = append(ops, &zk.DeleteRequest{Path: replace, Version: -1})
+			cr.first = []any{&zk.DeleteRequest{Path: replace, Version: -1}}
 		}
-		ops = append(ops, &zk.CreateRequest{
-			Path: session.Protect(znode.Join(l.Dir.Path, l.Name)), Data: l.Data, Flags: zk.FlagEphemeralSequential,
-		})
-		if touch {
-			ops = append(ops, &zk.SetDataRequest{Path: l.Dir.Path, Data: []byte{}, Version: -1})
-		}
-		paths, results, err := s.MultiProtected(ctx, ops...)
-		if err == nil {
-			return p.created(paths[0], results, touch)
-		}
-		failed := session.FailedOp(results)
-		switch class := session.ClassOf(err); {
-		case class == session.ClassNoNode && replace != "" && failed == 0:
+		paths, dir, failed, err := cr.send(ctx, c.s)
+		switch {
+		case err == nil:
+			return c.created(paths[0], dir)
+		case replace != "" && failed == 0 && session.ClassOf(err) == session.ClassNoNode:
 			return session.ErrRemoved
-		case class == session.ClassNoNode:
-			err = l.Dir.Create(ctx, s)
-		case class == session.ClassNoAuth && touch && failed == len(ops)-1:
-			l.Dir.Forbid()
-			err = nil
-		case class == session.ClassNodeExists:
-			err = znode.ErrExhausted
-		}
-		if err != nil {
+		case err != errAgain:
 			return err
 		}
 	}
 }
 
-// created notes the path, the token and the number of children from the results of the
-// transaction. The results are nil if only the znode is known to exist.
-func (p *contender) created(path string, results []zk.MultiResponse, touched bool) error {
-	p.path = path
-	p.lease.Own(path)
-	p.name = znode.Base(path)
-	_, seq, ok := p.line.Rule.Parse(p.name)
+// created notes the path of the znode, and, if dir is known, the token. dir is the Stat
+// of the directory after the transaction.
+func (c *contender) created(path string, dir *zk.Stat) error {
+	// The path is noted before the checks: after a failure the caller deletes the znode.
+	c.path, c.name = path, znode.Base(path)
+	c.lease.Own(path)
+	_, seq, ok := c.line.Rule.Parse(c.name)
 	if !ok {
-		return fmt.Errorf("the server named a contender %q, which has no sequence number", path)
+		return fmt.Errorf("the server created a contender %q, want a name with a sequence number", path)
 	}
 	if !znode.Countable(seq) {
 		return znode.ErrExhausted
 	}
-	p.seq = seq
-	if touched && len(results) > 0 {
-		// This transaction has changed the directory last. So the Stat has its zxid, and
-		// counts our znode.
-		stat := results[len(results)-1].Stat
-		p.token = stat.Mzxid
-		p.alone = stat.NumChildren == 1
+	c.seq = seq
+	if dir != nil {
+		// The transaction has changed the directory last. So its zxid is the czxid of our
+		// znode. And if our znode is the only child, it is first: no listing is needed, and
+		// a contender that joins later is behind it.
+		c.token = dir.Mzxid
+		if dir.NumChildren == 1 {
+			c.state = first
+		}
 	}
 	return nil
 }

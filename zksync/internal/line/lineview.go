@@ -56,6 +56,7 @@ func (v *lineView) unbroken() bool {
 	if v.own == nil || v.near.watch.FiredOn() != v.near.watch.Connection() || v.own.Connection() != v.near.watch.Connection() {
 		return false
 	}
+	// The event of our own znode may have arrived without having been received.
 	return len(v.own.Events()) == 0
 }
 
@@ -63,6 +64,8 @@ func (v *lineView) unbroken() bool {
 func (v *lineView) survey(ctx context.Context) (front, error) {
 	var own error
 	var wg sync.WaitGroup
+	// Both requests travel together. Only the watch tells of a removal after its read, so
+	// unbroken looks at the watch again.
 	if v.own == nil {
 		wg.Go(func() { own = v.watchOwn(ctx) })
 	}
@@ -77,6 +80,8 @@ func (v *lineView) survey(ctx context.Context) (front, error) {
 		return front{}, err
 	}
 	f := v.front(names)
+	// Our session created the znode, and reads of one session never go back in time: a list
+	// without the znode proves that another client has removed it.
 	if !f.listed {
 		return front{}, session.ErrRemoved
 	}
@@ -97,6 +102,7 @@ func (v *lineView) watchOwn(ctx context.Context) error {
 	case err != nil:
 		return err
 	case stat.EphemeralOwner != v.s.ID():
+		// Another client has created a znode of the same name. A hold must not rest on it.
 		w.Stop()
 		return session.ErrRemoved
 	}
@@ -118,6 +124,7 @@ func (v *lineView) watchNeighbours(ctx context.Context, near, far string) error 
 				return
 			}
 		}
+		// Like watchOwn, getData leaves no watch behind when the znode is gone.
 		wg.Go(func() {
 			data, stat, w, err := v.s.WatchData(ctx, znode.Join(v.line.Dir.Path, name))
 			if err == nil {
@@ -128,14 +135,18 @@ func (v *lineView) watchNeighbours(ctx context.Context, near, far string) error 
 			}
 		})
 	}
+	// Both requests travel together: a hand-over must not wait for two round trips.
 	arm(near, &v.near, &nearErr)
 	if far != "" {
 		arm(far, &v.far, &farErr)
 	}
 	wg.Wait()
+	// Watches are stopped after the new ones are armed: a contender that is still of
+	// interest keeps its watch, and misses no event.
 	for _, n := range old {
 		n.unwatch()
 	}
+	// If near is gone, v.near stays empty and the caller lists the line again.
 	if err := errors.Join(nearErr, farErr); err != nil {
 		return err
 	}
@@ -216,6 +227,7 @@ func (v *lineView) front(names iter.Seq[string]) front {
 		if m.class, m.seq, ok = v.line.Rule.Parse(name); !ok {
 			continue
 		}
+		// head is the first of all, also of the contenders that do not block this one.
 		if head.name == "" || m.before(head) {
 			head = m
 		}
@@ -223,7 +235,9 @@ func (v *lineView) front(names iter.Seq[string]) front {
 			f.listed = true
 			continue
 		}
-		if !znode.Earlier(m.seq, v.seq) || !v.line.Rule.blocks(m.class, v.line.Class) {
+		// A number that has wrapped is smaller, and yet later: Earlier compares by
+		// distance.
+		if !znode.Earlier(m.seq, v.seq) || !m.class.blocks(v.line.Class) {
 			continue
 		}
 		f.count++
@@ -237,6 +251,7 @@ func (v *lineView) front(names iter.Seq[string]) front {
 			far = m
 		}
 	}
+	// The names are parts of an answer, which may be long and would stay in memory.
 	f.near, f.far = strings.Clone(near.name), strings.Clone(far.name)
 	f.leads = f.count > 0 && first.name == head.name
 	switch first.name {

@@ -46,14 +46,15 @@ func (r Rule) List(ctx context.Context, s *session.Session, dir string, n int) (
 			return nil, err
 		}
 		if len(found) < len(line) {
-			continue // a contender has left since the listing
+			// A contender has left since the listing, so the contenders behind it may hold now.
+			continue
 		}
 		all := make([]Listed, len(found))
 		var ahead [Unit]bool // the classes of the contenders ahead
 		for i, z := range found {
 			all[i] = Listed{Dir: dir, Node: z, Class: line[i].class, Holds: true}
 			for theirs, present := range ahead {
-				if present && r.blocks(Class(theirs), line[i].class) {
+				if present && Class(theirs).blocks(line[i].class) {
 					all[i].Holds = false
 				}
 			}
@@ -70,42 +71,35 @@ func (l *Line) Contenders(ctx context.Context) ([]Listed, error) {
 	})
 }
 
-// List returns the units that are held, in the order of acquisition, and the line of
-// the semaphore, which is at dir.
-func (l Leases) List(ctx context.Context, s *session.Session, dir string) ([]Listed, error) {
-	waiting, err := LockRule.List(ctx, s, dir, -1)
+// ListSemaphore returns the units of the semaphore at path that are held, in the order of
+// acquisition, and then its line.
+func (n Names) ListSemaphore(ctx context.Context, s *session.Session, path string) ([]Listed, error) {
+	line, l := n.semaphore(path, 0)
+	waiting, err := LockRule.List(ctx, s, line.Path, -1)
 	if err != nil {
 		return nil, err
 	}
 	for i := range waiting {
 		waiting[i].Holds = false // the first contender in line waits for units
 	}
-	names, _, err := s.Children(ctx, l.Dir.Path)
+	names, _, err := s.Children(ctx, l.dir.Path)
 	if session.ClassOf(err) == session.ClassNoNode {
 		return waiting, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return !l.IsUnit(name) })
-	found, err := znode.ReadAll(ctx, s, l.Dir.Path, names)
+	names = slices.DeleteFunc(names, func(name string) bool { return !l.isUnit(name) })
+	found, err := znode.ReadAll(ctx, s, l.dir.Path, names)
+	// Units have GUIDs in place of numbers. Their czxids have the order of acquisition.
 	slices.SortFunc(found, func(a, b znode.Node) int {
 		return cmp.Or(cmp.Compare(a.Stat.Czxid, b.Stat.Czxid), cmp.Compare(a.Name, b.Name))
 	})
 	var all []Listed
 	for _, z := range found {
-		all = append(all, Listed{Dir: l.Dir.Path, Node: z, Class: Unit, Holds: true})
+		all = append(all, Listed{Dir: l.dir.Path, Node: z, Class: Unit, Holds: true})
 	}
 	return append(all, waiting...), err
-}
-
-// Hold waits in line until the contender is first.
-func (l *Line) Hold(ctx context.Context) (*Hold, error) {
-	p, err := l.stand(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &Hold{p: p}, nil
 }
 
 // List returns the first n contenders in order, or all if n is negative.
@@ -113,10 +107,10 @@ func (l *Line) List(ctx context.Context, s *session.Session, n int) ([]Listed, e
 	return l.Rule.List(ctx, s, l.Dir.Path, n)
 }
 
-// Follow reports the znode of the first contender, or a nil Stat if there is none, and
+// follow reports the znode of the first contender, or a nil Stat if there is none, and
 // returns a watch for the next change. It returns nil if the line has changed during
 // the reads.
-func (l *Line) Follow(ctx context.Context, s *session.Session, report func(data []byte, stat *zk.Stat)) (*session.Watch, error) {
+func (l *Line) follow(ctx context.Context, s *session.Session, report func(data []byte, stat *zk.Stat)) (*session.Watch, error) {
 	names, _, err := s.Children(ctx, l.Dir.Path)
 	if session.ClassOf(err) == session.ClassNoNode {
 		ok, _, w, err := s.WatchExists(ctx, l.Dir.Path)
@@ -125,12 +119,16 @@ func (l *Line) Follow(ctx context.Context, s *session.Session, report func(data 
 	if err != nil {
 		return nil, err
 	}
-	places := l.Rule.sort(names)
-	if len(places) == 0 {
+	all := l.Rule.sort(names)
+	if len(all) == 0 {
+		// Only an empty line needs a watch on its directory, so the first listing set
+		// none.
 		names, _, w, err := s.WatchChildren(ctx, l.Dir.Path)
 		return reportNone(w, err, len(l.Rule.sort(names)) > 0, report)
 	}
-	data, stat, w, err := s.WatchData(ctx, znode.Join(l.Dir.Path, places[0].name))
+	// Only the departure of the first contender changes the leader. Contenders that join or
+	// leave behind it wake no observer.
+	data, stat, w, err := s.WatchData(ctx, znode.Join(l.Dir.Path, all[0].name))
 	if session.ClassOf(err) == session.ClassNoNode {
 		return nil, nil
 	}

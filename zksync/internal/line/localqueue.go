@@ -9,230 +9,250 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A turn bounds the time for which the goroutines of one process hand a contender on.
-// After a turn, the contender goes to the end of the line.
+// A turn of this process bounds the time for which its goroutines hand a contender on.
+// After that the contender goes to the end of the line.
 const (
 	maxTurnHolds = 128
 	maxTurnTime  = 50 * time.Millisecond
 )
 
-// A LocalQueue has the goroutines that share a value. One of them at a time holds or
-// waits in line. Only the first goroutine creates a contender. The next goroutine takes
-// over the contender, which is granted or still waits, without a request.
+// A LocalQueue has the goroutines that share a value. The fair mutex admits one of them
+// at a time, which waits in line or holds. The goroutines share one contender, so only
+// the first goroutine creates one. What happens to the contender when a goroutine enters
+// the fair mutex, and when the goroutine leaves it:
+//
+//	state     | enters                     | leaves, another waits | leaves, none waits
+//	none      | joins the line, and waits  | -                     | -
+//	waiting   | waits on                   | waiting               | gone
+//	granted   | granted; but if this       | granted               | lingering with Linger
+//	          | process's time is up, it   |                       | after a release, else
+//	          | joins again, and waits     |                       | gone
+//	  if lost | gone; as with none         | gone                  | gone
+//	lingering | granted if it is still     | -                     | -
+//	          | first; else gone, as none  |                       |
+//	inDoubt   | -                          | gone                  | gone
+//
+// A lingering contender is gone, too, when the time of Linger is over or another
+// contender joins the line.
 type LocalQueue struct {
-	Line   *Line
+	*Line
 	Linger time.Duration
 	turn   fairMutex
 
-	// The state of the goroutine inside the fair mutex:
-	spare *contender // from the goroutine before: granted or still waiting
-	holds int        // of this turn
-	since time.Time
+	// Of the goroutine in the fair mutex:
+	shared *contender // nil if there is none
+	holds  int        // of this process, since it was first
+	since  time.Time
 
-	mu   sync.Mutex
-	rest *resting // kept after the last release; see resting.go
+	// A lingering contender is in no goroutine's hands, and may be evicted at any time.
+	mu    sync.Mutex
+	kept  *contender // lingering; nil if none is
+	timer *time.Timer
 }
 
 // Acquire waits for a hold. Call Release to end the hold.
-func (e *LocalQueue) Acquire(ctx context.Context) (*Hold, error) {
-	if err := e.join(ctx); err != nil {
+func (q *LocalQueue) Acquire(ctx context.Context) (*Grant, error) {
+	if err := q.startTurn(ctx); err != nil {
 		return nil, err
 	}
-	p, err := e.reach(ctx)
-	if err != nil {
-		e.leave()
+	if err := q.reach(ctx); err != nil {
+		q.endTurn(false)
 		return nil, err
 	}
-	return &Hold{p: p}, nil
+	return q.shared.grant, nil
 }
 
 // TryAcquire is Acquire without waiting. It returns nil if the line or the local queue
 // is not empty.
-func (e *LocalQueue) TryAcquire(ctx context.Context) (*Hold, error) {
-	p, err := e.try(ctx)
-	if p == nil {
-		return nil, err
+func (q *LocalQueue) TryAcquire(ctx context.Context) (*Grant, error) {
+	if !q.turn.tryLock() {
+		// Another goroutine holds, or is in line. tryLock never overtakes a goroutine that
+		// waits, and no contender is shared while no goroutine is in the fair mutex.
+		return nil, nil
 	}
-	return &Hold{p: p}, nil
-}
-
-// Release ends a hold, and hands its contender to the next goroutine or deletes it. It
-// fails with the loss if the hold was lost.
-func (e *LocalQueue) Release(h *Hold) error {
-	if err := h.p.lost(); err != nil {
-		h.end(err)
-	} else {
-		h.end(ErrReleased)
+	q.resume(ctx)
+	if q.shared == nil {
+		var err error
+		if q.shared, err = q.try(ctx); q.shared == nil {
+			q.turn.unlock()
+			return nil, err
+		}
+		q.holds, q.since = 1, time.Now()
 	}
-	return e.passOn(h.p)
+	return q.shared.grant, nil
 }
 
-// join waits for the turn of the caller. The turn lasts until leave, passOn, abandon or
-// spend.
-func (e *LocalQueue) join(ctx context.Context) error {
-	return e.turn.lock(ctx, e.Line.Manager.Done(), e.startWait)
+// Release ends a hold, and hands its contender to the next goroutine, keeps it, or
+// deletes it and waits for the answer. It fails with the loss if the hold was lost.
+func (q *LocalQueue) Release(g *Grant) error {
+	g.end()
+	return q.endTurn(true)
 }
 
-// startWait begins the wait for other goroutines of this value.
-func (e *LocalQueue) startWait() *session.Wait {
-	return e.Line.Manager.StartWait(e.Line.Op, e.Line.Dir.Path, func(context.Context) error {
-		return fmt.Errorf("among %d goroutines of this process that use the same value, while another one holds it or is in line (locks are not reentrant)", e.turn.length())
+// startTurn waits for the fair mutex. Call endTurn to leave it.
+func (q *LocalQueue) startTurn(ctx context.Context) error {
+	return q.turn.lock(ctx, q.Manager.Done(), func() *session.Wait {
+		return q.Manager.StartWait(q.Op, q.Dir.Path, func(context.Context) error {
+			return fmt.Errorf("among %d goroutines of this process that use the same value, while another one holds it or is in line (locks are not reentrant)", q.turn.length())
+		})
 	})
 }
 
-// reach returns a contender that is granted, for a caller whose turn it is. If the
-// session is lost, it joins the line again under the next session.
-func (e *LocalQueue) reach(ctx context.Context) (*contender, error) {
-	p, err := e.inherit(ctx)
-	if p != nil && p.guard != nil {
-		return p, nil
+// reach waits until the shared contender is granted. If the session is lost, a new
+// contender joins the line under the next session. If ctx ends, the shared contender
+// still waits: another goroutine of this process can use its position in line.
+func (q *LocalQueue) reach(ctx context.Context) error {
+	if ctx.Err() != nil {
+		// The fair mutex may be handed to a goroutine at the moment at which its ctx ends.
+		return session.Cancelled(ctx)
 	}
-	if err != nil && !session.ClassOf(err).Again() {
-		return nil, err
-	}
-	err = e.Line.Manager.Retry(ctx, func(s *session.Session) error {
-		if p == nil {
-			var err error
-			if p, err = e.Line.join(ctx, s, "", true); err != nil {
-				return err
-			}
+	if q.shared == nil {
+		q.resume(ctx)
+	} else if q.shared.state == granted {
+		if err := q.inherit(ctx); err != nil && !session.ClassOf(err).Again() {
+			return err
 		}
-		err := p.wait(ctx)
-		if err != nil && session.ClassOf(err) != session.ClassCancelled {
-			p.leave()
-			p = nil
-		}
-		return err
-	})
-	if err != nil {
-		// The wait of p is of use to another goroutine of this process.
-		e.spare = p
-		return nil, err
 	}
-	e.holds, e.since = 1, time.Now()
-	return p, nil
+	if q.shared != nil && q.shared.state == granted {
+		return nil
+	}
+	var err error
+	if q.shared, err = q.stand(ctx, q.shared); err == nil {
+		q.holds, q.since = 1, time.Now()
+	}
+	return err
 }
 
-// inherit takes over the contender of the goroutine before, which is granted (then it
-// has a guard) or waits. It returns nil if there is no contender that can be used.
-func (e *LocalQueue) inherit(ctx context.Context) (*contender, error) {
-	p := e.take(ctx)
+// inherit takes over the granted contender of the goroutine before.
+func (q *LocalQueue) inherit(ctx context.Context) (err error) {
+	c := q.shared
 	switch {
-	case ctx.Err() != nil:
-		e.spare = p
-		return nil, session.Cancelled(ctx)
-	case p == nil || p.guard == nil:
-		return p, nil
-	case p.lost() != nil:
+	case c.grant.Lost() != nil:
 		// The contender was lost while it was handed on. No hold was lost, since no
 		// goroutine held it.
-		p.leave()
-		return nil, nil
-	case !e.turnOver(p):
-		e.holds++
-		return p, nil
-	}
-	p.close()
-	next, err := e.Line.join(ctx, p.s, p.path, true)
-	if session.ClassOf(err) == session.ClassRemoved {
-		return nil, nil
-	}
-	return next, err
-}
-
-// turnOver reports whether the turn of this process is over. It is not over while no
-// other contender is known to be in line.
-func (e *LocalQueue) turnOver(p *contender) bool {
-	return (e.holds >= maxTurnHolds || time.Since(e.since) >= maxTurnTime) && !p.contention.quiet()
-}
-
-// take returns the contender of the goroutine before, nil if there is none.
-func (e *LocalQueue) take(ctx context.Context) *contender {
-	p := e.spare
-	e.spare = nil
-	if p == nil {
-		p = e.resume(ctx)
-	}
-	return p
-}
-
-// leave ends the turn of a caller without a hold. The spare contender goes to the next
-// goroutine, or is deleted if no goroutine waits.
-func (e *LocalQueue) leave() {
-	if e.spare != nil {
-		if e.turn.handOver() {
-			return
+		q.discard()
+	case q.holds < maxTurnHolds && time.Since(q.since) < maxTurnTime || c.contention.quiet():
+		// The process keeps its turn while no other contender is known to be in line.
+		q.holds++
+		c.grant = c.grant.renew()
+	default:
+		// One transaction deletes the contender and creates the next one: the process is
+		// never in line twice, and never out of line while its goroutines wait.
+		c.close()
+		if q.shared, err = q.join(ctx, c.s, c.path, true); session.ClassOf(err) == session.ClassRemoved {
+			err = nil // no goroutine held the contender that another client has removed
 		}
-		e.spare.leave()
-		e.spare = nil
 	}
-	e.turn.unlock()
+	return err
 }
 
-// try returns a contender that is granted at once, nil if there is none.
-func (e *LocalQueue) try(ctx context.Context) (*contender, error) {
-	if !e.turn.tryLock() {
-		return nil, nil
-	}
-	p, err := e.tryClaim(ctx)
-	if p == nil {
-		e.turn.unlock()
-	}
-	return p, err
+// discard deletes the shared contender in the background.
+func (q *LocalQueue) discard() {
+	q.shared.discard()
+	q.shared = nil
 }
 
-func (e *LocalQueue) tryClaim(ctx context.Context) (*contender, error) {
-	if p := e.take(ctx); p != nil {
-		if p.lost() == nil {
-			return p, nil
-		}
-		p.leave()
-	}
-	p, err := e.Line.try(ctx)
-	if p != nil {
-		e.holds, e.since = 1, time.Now()
-	}
-	return p, err
-}
-
-// passOn ends the turn of a caller with a hold. The contender goes to the next
-// goroutine, rests, or is deleted. It fails with the loss if the hold was lost.
-func (e *LocalQueue) passOn(p *contender) error {
-	if err := p.lost(); err != nil {
-		p.leave()
-		e.turn.unlock()
-		return err
-	}
-	e.spare = p
-	if e.turn.handOver() {
+// endTurn leaves the fair mutex, after a hold or without one; see LocalQueue. If a hold
+// was released, endTurn fails with its loss.
+func (q *LocalQueue) endTurn(released bool) error {
+	c := q.shared
+	if c == nil || c.state == gone {
+		q.shared = nil
+		q.turn.unlock()
 		return nil
 	}
-	e.spare = nil
-	if e.Linger > 0 && e.keep(p) {
-		e.turn.unlock()
+	var lost error
+	if c.state == granted {
+		lost = c.grant.Lost()
+	}
+	// After handOver, the shared contender belongs to the next goroutine.
+	if lost == nil && c.state != inDoubt && q.turn.handOver() {
 		return nil
 	}
+	if !released || lost != nil {
+		// No answer is awaited: the caller's ctx may have ended, or nothing is held any more.
+		q.discard()
+		q.turn.unlock()
+		return lost
+	}
+	q.shared = nil
+	kept := q.Linger > 0 && q.keep(c)
 	// A goroutine that joins while the znode is being deleted gets a later number.
-	e.turn.unlock()
-	return p.release()
-}
-
-// abandon is passOn for a caller that cannot wait for an answer.
-func (e *LocalQueue) abandon(p *contender) {
-	if p.lost() == nil && !p.unsure {
-		e.spare = p
-		if e.turn.handOver() {
-			return
-		}
-		e.spare = nil
+	q.turn.unlock()
+	if kept {
+		return nil
 	}
-	p.leave()
-	e.turn.unlock()
+	return c.release()
 }
 
-// spend ends the turn of a caller whose contender was deleted by a transaction, in
-// exchange for other znodes.
-func (e *LocalQueue) spend(p *contender) {
-	p.close()
-	e.turn.unlock()
+// keep makes a contender linger instead of deleting it. It reports false if another
+// contender is known to be in line.
+func (q *LocalQueue) keep(c *contender) bool {
+	if c.contention == nil {
+		// The contender lingers before the line was listed once. If another contender is
+		// in line already, the listing evicts this one at once.
+		c.contention = newContentionWatch(c, func() { q.evict(c) })
+	} else if !c.contention.quiet() {
+		return false
+	}
+	// No guard is needed, since the contention watch notices a removal.
+	c.grant.stop()
+	c.lease.Prepare() // nothing is held, and the znode may be used again without a request
+	c.state = lingering
+	q.mu.Lock()
+	q.kept, q.timer = c, time.AfterFunc(q.Linger, func() { q.evict(c) })
+	q.mu.Unlock()
+	if c.contention.over() { // it found a contender before q.kept was set
+		q.evict(c)
+	}
+	return true
+}
+
+// resume makes a lingering contender granted and shared. No contender is shared
+// afterwards if none lingers, or if it may be gone or is known to block another one.
+func (q *LocalQueue) resume(ctx context.Context) {
+	q.mu.Lock()
+	c := q.kept
+	q.kept = nil
+	q.mu.Unlock()
+	if c == nil {
+		return
+	}
+	// From here on evict does not find the contender, and only this goroutine uses it.
+	q.timer.Stop()
+	select {
+	case <-c.contention.looked:
+	case <-ctx.Done():
+	}
+	// A watch on this connection, and a lease proven alive: so the contender exists, no
+	// other contender was in line after the listing, and the session lives.
+	usable := c.contention.quiet() && c.lease.Hold() == nil
+	if usable {
+		c.begin()
+	} else if !c.contention.over() {
+		// The connection or the proof of the session is new: only a listing shows whether
+		// the contender still exists and is first. An error counts as no, since no hold
+		// depends on the contender.
+		ok, err := c.tryHold(ctx)
+		usable = ok && err == nil
+	}
+	if !usable {
+		c.discard()
+		return
+	}
+	q.shared, q.holds, q.since = c, 1, time.Now()
+}
+
+// evict deletes a contender that still lingers.
+func (q *LocalQueue) evict(c *contender) {
+	q.mu.Lock()
+	evicted := q.kept == c
+	if evicted {
+		q.kept = nil
+		q.timer.Stop()
+	}
+	q.mu.Unlock()
+	if evicted {
+		c.discard()
+	}
 }

@@ -43,24 +43,24 @@ type heldContext struct {
 var errTainted = errors.New("zksync: holds that were lost have not been released")
 
 // untainted waits until the pool is not lost.
-func (p *Pool) untainted(ctx context.Context) error {
+func (pl *Pool) untainted(ctx context.Context) error {
 	var wait *session.Wait
 	for {
-		p.mu.Lock()
-		err, drained := p.check(), p.drained
-		p.mu.Unlock()
+		pl.mu.Lock()
+		err, drained := pl.check(), pl.drained
+		pl.mu.Unlock()
 		if err == nil {
 			return nil
 		}
 		if wait == nil {
-			wait = p.m.StartWait("acquire", p.path, func(context.Context) error {
+			wait = pl.m.StartWait("acquire", pl.path, func(context.Context) error {
 				return fmt.Errorf("for holds of this value that were lost to be released: %w", err)
 			})
 			defer wait.Stop()
 		}
 		select {
 		case <-drained:
-		case <-p.m.Done():
+		case <-pl.m.Done():
 			return session.ErrClosed
 		case <-ctx.Done():
 			return wait.Cancelled(ctx)
@@ -68,179 +68,220 @@ func (p *Pool) untainted(ctx context.Context) error {
 	}
 }
 
-// check looks for a lost grant, and returns the loss of the pool, if any; p.mu is
+// check looks for a lost grant, and returns the loss of the pool, if any; pl.mu is
 // held.
-func (p *Pool) check() error {
-	for _, st := range p.grants {
-		if p.taint != nil {
+func (pl *Pool) check() error {
+	for _, g := range pl.grants {
+		if pl.taint != nil {
 			break
 		}
-		if err := st.lost(); err != nil {
-			p.spoil(err)
+		if err := g.Lost(); err != nil {
+			pl.spoil(err)
 		}
 	}
-	return p.taint
+	return pl.taint
 }
 
-// spoil notes a loss; p.mu is held.
-func (p *Pool) spoil(err error) {
-	p.taint, p.drained = err, make(chan struct{})
-	p.endContexts(err)
+// spoil notes a loss; pl.mu is held.
+func (pl *Pool) spoil(err error) {
+	pl.taint, pl.drained = err, make(chan struct{})
+	pl.endContexts(err)
 }
 
 // lose notes the loss of a grant, if the grant is still in the pool.
-func (p *Pool) lose(st *Grant, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.taint == nil && st.left > 0 {
-		p.spoil(err)
+func (pl *Pool) lose(g *Grant, err error) {
+	pl.mu.Lock()
+	defer pl.mu.Unlock()
+	// The notice of a loss may come after the last release of the grant.
+	if pl.taint == nil && g.left > 0 {
+		pl.spoil(err)
 	}
 }
 
 // add adds a grant with the given number of holds. It fails with errTainted if the
-// pool is lost, and with the error of grant.lost if the grant is lost; then the
-// caller must call grant.leave. p.mu is held.
-func (p *Pool) add(st *Grant, holds int) error {
-	if p.check() != nil {
+// pool is lost, and with the loss of the grant if the grant is lost; then the
+// caller must discard the grant, after it has unlocked pl.mu.
+func (pl *Pool) add(g *Grant, holds int) error {
+	if pl.check() != nil {
 		return errTainted
 	}
-	if err := st.lost(); err != nil {
+	// A grant that is lost by now must not taint the pool: its holds do not exist yet, and
+	// no caller would release them.
+	if err := g.Lost(); err != nil {
 		return err
 	}
-	if err := st.follow(func(err error) { p.lose(st, err) }); err != nil {
+	// Under pl.mu: a loss that follow reports from now on waits until the grant is in
+	// the pool.
+	if err := g.follow(func(err error) { pl.lose(g, err) }); err != nil {
 		return err
 	}
-	st.left = holds
-	p.grants = append(p.grants, st)
+	g.left = holds
+	pl.grants = append(pl.grants, g)
 	return nil
-}
-
-// Own makes one hold of st that was just acquired a hold that Release never ends, and
-// returns the grant for ReleaseOwn. That may be another grant, if a Release was counted
-// for st meanwhile. It is nil if all holds were released.
-func (p *Pool) Own(st *Grant) *Grant {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if st.left <= st.owned {
-		i := slices.IndexFunc(p.grants, (*Grant).shared)
-		if i < 0 {
-			return nil
-		}
-		st = p.grants[i]
-	}
-	st.owned++
-	return st
 }
 
 // Release ends one hold that no Do owns. With the last hold of a grant it deletes the
 // znodes of the grant. It fails with ErrNotHeld, or with the loss.
-func (p *Pool) Release() error {
-	p.mu.Lock()
-	i := slices.IndexFunc(p.grants, (*Grant).shared)
+func (pl *Pool) Release() error {
+	pl.mu.Lock()
+	i := slices.IndexFunc(pl.grants, (*Grant).shared)
 	if i < 0 {
-		p.mu.Unlock()
-		return ErrNotHeld
+		pl.mu.Unlock()
+		return znode.ErrNotHeld
 	}
-	return p.releaseLocked(i)
+	return pl.releaseLocked(i)
 }
 
-// ReleaseOwn is Release for the hold that Own returned.
-func (p *Pool) ReleaseOwn(st *Grant) error {
-	if st == nil {
-		return ErrNotHeld
+// Own returns the context of a hold of g that was just acquired, and a function that
+// releases this very hold. Release never ends it. The context also ends with the release.
+func (pl *Pool) Own(parent context.Context, g *Grant) (held context.Context, release func() error) {
+	held, end := pl.newContext(parent, g)
+	own := pl.own(g)
+	return held, func() error {
+		err := pl.releaseOwn(own)
+		end(ErrReleased)
+		return err
 	}
-	p.mu.Lock()
-	st.owned--
-	return p.releaseLocked(slices.Index(p.grants, st))
 }
 
-// releaseLocked ends a hold of the grant at i; p.mu is held, and is unlocked.
-func (p *Pool) releaseLocked(i int) error {
-	lost := p.check()
-	st := p.grants[i]
-	st.left--
-	last := st.left == 0
+// own marks a hold of g as owned by a Do, and returns the grant for releaseOwn. That may
+// be another grant, if a Release was counted for g meanwhile. It is nil if all holds were
+// released.
+func (pl *Pool) own(g *Grant) *Grant {
+	pl.mu.Lock()
+	defer pl.mu.Unlock()
+	if !g.shared() {
+		// A concurrent Release cannot know which hold it ends, and was counted for g, the
+		// oldest grant. Its caller's hold rests on another grant, which this Do takes over.
+		i := slices.IndexFunc(pl.grants, (*Grant).shared)
+		if i < 0 {
+			return nil
+		}
+		g = pl.grants[i]
+	}
+	g.owned++
+	return g
+}
+
+// releaseOwn is Release for the hold that own returned.
+func (pl *Pool) releaseOwn(g *Grant) error {
+	if g == nil {
+		return znode.ErrNotHeld
+	}
+	pl.mu.Lock()
+	g.owned--
+	return pl.releaseLocked(slices.Index(pl.grants, g))
+}
+
+// releaseLocked ends a hold of the grant at i; pl.mu is held, and is unlocked.
+func (pl *Pool) releaseLocked(i int) error {
+	// The loss must be found before the hold is counted out: with the last hold, reset
+	// forgets the loss.
+	lost := pl.check()
+	g := pl.grants[i]
+	g.left--
+	last := g.left == 0
 	if last {
-		p.grants = slices.Delete(p.grants, i, i+1)
-		p.reset()
+		pl.grants = slices.Delete(pl.grants, i, i+1)
+		pl.reset()
 	}
-	p.mu.Unlock()
+	pl.mu.Unlock()
 	switch {
 	case !last:
 		return lost
 	case lost != nil:
-		st.leave()
+		g.discard()
 		return lost
 	}
-	err := st.release()
+	// Not under pl.mu: the request takes time, and a guard that reports a loss waits
+	// for pl.mu.
+	err := g.remove()
 	if znode.IsLoss(err) {
-		p.mu.Lock()
-		if len(p.grants) > 0 && p.taint == nil {
-			p.spoil(err) // the lost hold may be another one than the released hold
+		pl.mu.Lock()
+		if len(pl.grants) > 0 && pl.taint == nil {
+			pl.spoil(err) // the lost hold may be another one than the released hold
 		}
-		p.mu.Unlock()
+		pl.mu.Unlock()
 	}
 	return err
 }
 
-// reset resets the pool when the last hold is released; p.mu is held.
-func (p *Pool) reset() {
-	if len(p.grants) > 0 {
+// reset resets the pool when the last hold is released; pl.mu is held.
+func (pl *Pool) reset() {
+	if len(pl.grants) > 0 {
 		return
 	}
-	p.endContexts(ErrReleased)
-	if p.taint != nil {
-		p.taint = nil
-		close(p.drained)
+	pl.endContexts(ErrReleased)
+	if pl.taint != nil {
+		pl.taint = nil
+		close(pl.drained)
 	}
 }
 
-// Context derives the context of a hold from the caller's context. end ends the context
-// of this hold alone.
-func (p *Pool) Context(parent context.Context, st *Grant) (held context.Context, end context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(context.WithValue(parent, tokenKey{}, st.token))
+// Context derives the context of a hold from the caller's context. It ends when the last
+// hold of the pool is released. Context returns nil if there is no grant.
+func (pl *Pool) Context(parent context.Context, g *Grant) context.Context {
+	if g == nil {
+		return nil
+	}
+	held, _ := pl.newContext(parent, g)
+	return held
+}
+
+// newContext is Context. end ends the context of this hold alone.
+func (pl *Pool) newContext(parent context.Context, g *Grant) (held context.Context, end context.CancelCauseFunc) {
+	ctx, cancel := g.newContext(parent)
+	// A loss either is found by check or comes after the unlock, and ends the context then.
 	t := &heldContext{cancel: cancel}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	err := p.check()
-	if err == nil && len(p.grants) == 0 {
+	pl.mu.Lock()
+	defer pl.mu.Unlock()
+	err := pl.check()
+	if err == nil && len(pl.grants) == 0 {
 		err = ErrReleased // by a caller without a hold
 	}
 	if err != nil {
 		cancel(err)
 		return ctx, cancel
 	}
-	if p.contexts == nil {
-		p.contexts = make(map[*heldContext]struct{})
+	if pl.contexts == nil {
+		pl.contexts = make(map[*heldContext]struct{})
 	}
-	p.contexts[t] = struct{}{}
+	pl.contexts[t] = struct{}{}
+	// Callers may derive any number of contexts from one hold that lasts. A context whose
+	// parent has ended must not stay in the map until the pool is released.
 	t.forget = context.AfterFunc(ctx, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.contexts, t)
+		pl.mu.Lock()
+		defer pl.mu.Unlock()
+		delete(pl.contexts, t)
 	})
 	return ctx, cancel
 }
 
-// endContexts ends the contexts of all holds; p.mu is held.
-func (p *Pool) endContexts(cause error) {
-	for t := range p.contexts {
+// endContexts ends the contexts of all holds; pl.mu is held.
+func (pl *Pool) endContexts(cause error) {
+	for t := range pl.contexts {
+		// Before cancel, which would start a goroutine for each context to delete it
+		// from the map.
 		t.forget()
 		t.cancel(cause)
 	}
-	clear(p.contexts)
+	clear(pl.contexts)
 }
 
-// addOne is add for a grant of one hold.
-func (p *Pool) addOne(st *Grant) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.add(st, 1)
+// addOne is add for a grant of one hold. If it fails, it discards the grant.
+func (pl *Pool) addOne(g *Grant) error {
+	pl.mu.Lock()
+	err := pl.add(g, 1)
+	pl.mu.Unlock()
+	if err != nil {
+		g.discard()
+	}
+	return err
 }
 
 // tainted reports whether the pool is lost.
-func (p *Pool) tainted() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.check() != nil
+func (pl *Pool) tainted() bool {
+	pl.mu.Lock()
+	defer pl.mu.Unlock()
+	return pl.check() != nil
 }

@@ -19,22 +19,19 @@ type Race struct {
 	ID      []byte // the data of the znode
 }
 
-// Hold races until this candidate leads, under one session after another if
+// Acquire races until this candidate leads, under one session after another if
 // necessary.
-func (r *Race) Hold(ctx context.Context) (*Hold, error) {
-	var p *contender
+func (r *Race) Acquire(ctx context.Context) (*Grant, error) {
+	var g *Grant
 	err := r.Manager.Retry(ctx, func(s *session.Session) (err error) {
-		p, err = r.standUnder(ctx, s)
+		g, err = r.acquireUnder(ctx, s)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &Hold{p: p}, nil
+	return g, err
 }
 
-// standUnder is hold under one session.
-func (r *Race) standUnder(ctx context.Context, s *session.Session) (*contender, error) {
+// acquireUnder is Acquire under one session.
+func (r *Race) acquireUnder(ctx context.Context, s *session.Session) (*Grant, error) {
 	h, err := slots.take(ctx, s, r.Path)
 	if err != nil {
 		return nil, err
@@ -42,26 +39,30 @@ func (r *Race) standUnder(ctx context.Context, s *session.Session) (*contender, 
 	run := newRaceRun(r, s)
 	stat, err := run.win(ctx)
 	if err != nil {
+		// Another value of this session must not race before the znode is known to be gone.
 		if run.doubtful && s.Err() == nil {
-			h.discard(s, r.Path)
+			h.discardZnode()
 		} else {
 			h.close()
 		}
 		return nil, err
 	}
 	h.version = stat.Version
-	view := lineView{s: s, path: r.Path, name: znode.Base(r.Path), token: stat.Czxid}
-	p := &contender{lineView: view, lease: s.Lease(), remover: h}
-	p.lease.Own(r.Path)
-	if err := p.grant(ctx); err != nil {
-		p.leave()
+	lease := s.Lease()
+	lease.Own(r.Path)
+	if err := znode.Grant(ctx, lease); err != nil {
+		lease.End()
+		h.discardZnode()
 		return nil, err
 	}
-	p.guard.whenGone(h.close)
-	return p, nil
+	g := newGrant(s, lease, stat.Czxid, h, nil, r.Path)
+	// Without this function, a slot whose znode an operator has removed would be kept until the
+	// leader resigns, and the siblings could not race.
+	g.guards[0].whenGone(h.close)
+	return g, nil
 }
 
-// List returns the leader, if there is one and n is not zero.
+// List returns the leader. The list is empty without a leader, and if n is zero.
 func (r *Race) List(ctx context.Context, s *session.Session, n int) ([]Listed, error) {
 	data, stat, err := s.Get(ctx, r.Path)
 	switch {
@@ -74,8 +75,8 @@ func (r *Race) List(ctx context.Context, s *session.Session, n int) ([]Listed, e
 	return []Listed{{Dir: znode.Dir(r.Path), Node: leader, Class: Exclusive, Holds: true}}, nil
 }
 
-// Follow reports the znode of the leader; see line.follow.
-func (r *Race) Follow(ctx context.Context, s *session.Session, report func(data []byte, stat *zk.Stat)) (*session.Watch, error) {
+// follow reports the znode of the leader; see Contest.
+func (r *Race) follow(ctx context.Context, s *session.Session, report func(data []byte, stat *zk.Stat)) (*session.Watch, error) {
 	data, stat, w, err := s.WatchData(ctx, r.Path)
 	switch {
 	case session.ClassOf(err) == session.ClassNoNode:

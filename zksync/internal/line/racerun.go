@@ -79,6 +79,8 @@ func (r *raceRun) create(ctx context.Context) (*zk.Stat, error) {
 		if err := r.s.Pause(ctx, round-1); err != nil {
 			return nil, err
 		}
+		// From here until the answer, the znode may be ours without our knowledge: a caller
+		// that gives up must delete it.
 		r.doubtful = true
 		// The setData changes nothing but the version. Its answer has the Stat, and so
 		// the fencing token.
@@ -91,6 +93,8 @@ func (r *raceRun) create(ctx context.Context) (*zk.Stat, error) {
 		case session.ClassOK:
 			return results[len(results)-1].Stat, nil
 		case session.ClassNodeExists:
+			// No repetition of ours can meet our own znode: Multi repeats nothing, and a lost
+			// answer is looked up below.
 			r.doubtful = false
 			return nil, nil
 		case session.ClassNoNode:
@@ -120,6 +124,8 @@ func (r *raceRun) rest(ctx context.Context) (vacant bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	// exists leaves a watch on a znode that does not exist. So another candidate's create
+	// ends the rest at once.
 	defer w.Stop()
 	var wait *session.Wait
 	var over <-chan time.Time
@@ -130,7 +136,7 @@ func (r *raceRun) rest(ctx context.Context) (vacant bool, err error) {
 	} else if err := checkRaced(r.Path, stat.EphemeralOwner); err != nil {
 		return false, err
 	} else {
-		r.seen = stat.Version
+		r.seen = stat.Version // see versionAfter
 		wait = r.Manager.StartWait("campaign", r.Path, func(ctx context.Context) error { return r.leader(ctx, stat.EphemeralOwner) })
 		defer wait.Stop()
 	}

@@ -52,32 +52,32 @@ func (r *Readers) TryAcquire(ctx context.Context) (*Grant, error) {
 	r.mu.Unlock()
 	// A group that waits is of no use here, even if it has only just joined the line: its
 	// outcome is not known yet.
-	p, err := r.line.try(ctx)
-	if p == nil {
+	c, err := r.line.try(ctx)
+	if c == nil {
 		return nil, err
 	}
-	st := p.toGrant()
-	if err := r.admit(st); err != nil {
-		st.leave()
+	if err := r.admit(c.grant); err != nil {
 		if err == errTainted {
 			err = nil
 		}
 		return nil, err
 	}
-	return st, nil
+	return c.grant, nil
 }
 
-// admit adds a grant with one hold, which other readers may join.
-func (r *Readers) admit(st *Grant) error {
+// admit adds a grant with one hold, which other readers may join. If it fails, it
+// discards the grant.
+func (r *Readers) admit(g *Grant) error {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.add(st, 1); err != nil {
-		return err
+	err := r.add(g, 1)
+	if err == nil && !r.open.admits() {
+		r.open = &readGroup{r: r, grant: g, since: time.Now()}
 	}
-	if !r.open.admits() {
-		r.open = &readGroup{r: r, grant: st, since: time.Now()}
+	r.mu.Unlock()
+	if err != nil {
+		g.discard() // not under the mutex: a guard that reports a loss waits for the mutex
 	}
-	return nil
+	return err
 }
 
 // forget makes the next reader start another group; r.mu is held.

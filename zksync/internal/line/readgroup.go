@@ -22,7 +22,7 @@ type readGroup struct {
 
 	// Guarded by the readers' mutex:
 	waiting int
-	grant   *Grant // nil until the group is granted
+	grant   *Grant // nil while the group waits, and after a failure
 	since   time.Time
 	err     error // the reason why the group failed
 }
@@ -38,6 +38,8 @@ func (g *readGroup) run() {
 	defer close(g.done)
 	defer g.cancel()
 	err := g.r.m.Retry(g.ctx, func(*session.Session) error {
+		// Holds of the pool were lost while the group waited. Its readers wait on, and the
+		// group joins the line again when those holds have been released.
 		err := g.stand()
 		for err == errTainted {
 			err = g.stand()
@@ -57,24 +59,26 @@ func (g *readGroup) run() {
 // for it any more.
 func (g *readGroup) stand() error {
 	err := g.r.untainted(g.ctx)
-	var st *Grant
+	var grant *Grant
 	if err == nil {
-		var p *contender
-		if p, err = g.r.line.stand(g.ctx); err == nil {
-			st = p.toGrant()
-		}
+		grant, err = g.r.line.Acquire(g.ctx)
+	}
+	if err != nil {
+		return err
 	}
 	g.r.mu.Lock()
-	if err == nil && g.waiting > 0 {
-		err = g.r.add(st, g.waiting)
-	}
-	granted := err == nil && g.waiting > 0
+	// The last reader may have given up at the moment of the grant.
+	granted := g.waiting > 0
 	if granted {
-		g.grant, g.since, g.waiting = st, time.Now(), 0
+		err = g.r.add(grant, g.waiting)
+		granted = err == nil
+	}
+	if granted {
+		g.grant, g.since, g.waiting = grant, time.Now(), 0
 	}
 	g.r.mu.Unlock()
-	if st != nil && !granted {
-		st.leave()
+	if !granted {
+		grant.discard()
 	}
 	return err
 }
@@ -87,6 +91,8 @@ func (g *readGroup) admits() bool {
 	case g.grant == nil:
 		return true
 	}
+	// A reader that joins a grant overtakes the writers that wait behind it, so the time is
+	// bounded. The grant may be released already.
 	return g.grant.left > 0 && g.r.check() == nil && time.Since(g.since) < maxTurnTime
 }
 
@@ -99,6 +105,8 @@ func (g *readGroup) wait(ctx context.Context) (*Grant, error) {
 	}
 	g.r.mu.Lock()
 	if g.grant != nil || g.err != nil {
+		// This reader was counted as a holder when the group was granted. So it holds, and
+		// must not fail.
 		g.r.mu.Unlock()
 		<-g.done
 		return g.grant, g.err
@@ -111,6 +119,7 @@ func (g *readGroup) wait(ctx context.Context) (*Grant, error) {
 	}
 	g.r.mu.Unlock()
 	if last {
+		// Lock promises that no znode stays behind: run deletes it before it closes done.
 		<-g.done
 	}
 	if reason := g.r.line.waiting(ctx); reason != nil {

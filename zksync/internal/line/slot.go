@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
@@ -38,10 +39,8 @@ type slotHold struct {
 	key      slotKey
 	slot     *slot
 	unfollow func() bool
-	version  int32 // of the znode, once it is created
-
-	mu    sync.Mutex
-	freed bool // another value may have the slot
+	version  int32       // of the znode, once it is created
+	freed    atomic.Bool // another value may have the slot
 }
 
 // take waits until no other value has the slot. It fails when ctx or the session ends.
@@ -63,6 +62,7 @@ func (t *slotTable) take(ctx context.Context, s *session.Session, path string) (
 			return fmt.Errorf("behind another value of this process, which leads or campaigns at this path: %d wait", sl.turn.length())
 		})
 	}); err != nil {
+		// lock fails with ErrClosed when the session ends, and the Manager may be open.
 		t.drop(key, sl)
 		if ended := s.Err(); ended != nil && ctx.Err() == nil {
 			err = ended
@@ -84,45 +84,38 @@ func (t *slotTable) drop(key slotKey, sl *slot) {
 	}
 }
 
-// free gives the slot to the next value. It may be called more than once.
-func (h *slotHold) free() {
-	h.mu.Lock()
-	freed := h.freed
-	h.freed = true
-	h.mu.Unlock()
-	if !freed {
-		h.slot.turn.unlock()
-		slots.drop(h.key, h.slot)
-	}
-}
-
-// isFree reports whether the value has given up the slot. Then a znode at the path does
-// not belong to the value, even if our session owns it.
-func (h *slotHold) isFree() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.freed
-}
-
-// close is free that also ends the subscription to the session.
+// close gives the slot to the next value. It may be called more than once.
 func (h *slotHold) close() {
 	h.unfollow()
 	h.free()
 }
 
-// remove deletes the znode of the slot; see contenderRemover. The name says nothing about the
+// free is close for the end of the session.
+func (h *slotHold) free() {
+	// The end of the session, the guard and the release may all come here.
+	if h.freed.CompareAndSwap(false, true) {
+		h.slot.turn.unlock()
+		slots.drop(h.key, h.slot)
+	}
+}
+
+// remove deletes the znode of the slot; see znodeRemover. The name says nothing about the
 // owner of a znode, so a delete whose answer was lost is repeated only if the session
 // still owns the znode.
-func (h *slotHold) remove(s *session.Session, path string) error {
+func (h *slotHold) remove(*Grant) error {
+	s := h.key.s
 	ctx, cancel := context.WithDeadline(context.Background(), s.Deadline())
 	defer cancel()
-	if h.isFree() {
+	if h.freed.Load() {
+		// The session has ended, or the guard has found that the znode is gone.
 		if ended := s.Err(); ended != nil {
 			return znode.LossOf(ended)
 		}
 		return session.ErrRemoved
 	}
-	err := deleteRaced(ctx, s, path, h.version)
+	// The slot is freed only behind the answer: until then the znode might be taken for
+	// the znode of the next value.
+	err := deleteRaced(ctx, s, h.key.path, h.version)
 	switch session.ClassOf(err) {
 	case session.ClassOK:
 		h.close()
@@ -134,18 +127,22 @@ func (h *slotHold) remove(s *session.Session, path string) error {
 		h.close()
 		return err
 	}
-	return awaitGone(ctx, s, h.discard(s, path))
+	return awaitGone(ctx, s, h.discardZnode())
 }
 
-// discard removes the znode of the slot in the background, and frees the slot when the
-// znode is gone.
-func (h *slotHold) discard(s *session.Session, path string) <-chan struct{} {
-	if h.isFree() {
+func (h *slotHold) discard(*Grant) { h.discardZnode() }
+
+// discardZnode removes the znode of the slot in the background, and frees the slot when
+// the znode is gone. Then it closes the channel.
+func (h *slotHold) discardZnode() <-chan struct{} {
+	if h.freed.Load() {
+		// Another value may have created the znode at the path, even if our session owns
+		// that znode.
 		gone := make(chan struct{})
 		close(gone)
 		return gone
 	}
-	gone := s.DiscardOwn(path, nil)
+	gone := h.key.s.DiscardOwn(h.key.path, nil)
 	go func() {
 		<-gone // closed when the session ends, too
 		h.close()

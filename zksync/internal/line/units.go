@@ -12,25 +12,28 @@ import (
 // leases, and the holds of one value.
 type Units struct {
 	path   string
+	names  Names
 	local  LocalQueue // of the lock
-	leases Leases
+	leases leases
 
 	mu    sync.Mutex
 	pools map[int]*Pool // of the holds, by their units
 }
 
-// NewUnits returns the units of the semaphore at path. l is the line of its lock. The
-// semaphore has n units, or the number in the znode at sizeFrom if that is not empty.
-func NewUnits(l *Line, path string, leases Leases, n int, sizeFrom string) *Units {
-	leases.size = &unitSize{m: l.Manager, n: n, path: sizeFrom}
-	return &Units{path: path, local: LocalQueue{Line: l}, leases: leases, pools: make(map[int]*Pool)}
+// NewUnits returns the units of the semaphore at path. It has n units, or the number in
+// the znode at sizeFrom if that is not empty. data is the data of a contender.
+func NewUnits(m *session.Manager, path string, names Names, n int, sizeFrom string, data []byte) *Units {
+	dir, units := names.semaphore(path, n)
+	units.size = &unitSize{m: m, n: n, path: sizeFrom}
+	l := &Line{Manager: m, Dir: dir, Rule: LockRule, Class: Exclusive, Op: "acquire", Name: names.Lock, Data: data}
+	return &Units{path: path, names: names, local: LocalQueue{Line: l}, leases: units, pools: make(map[int]*Pool)}
 }
 
 // Contenders returns the units that are held, and the contenders in line, as of the
 // time of the call.
 func (u *Units) Contenders(ctx context.Context) ([]Listed, error) {
-	return znode.ReadCommitted(ctx, u.local.Line.Manager, u.path, func(ctx context.Context, s *session.Session) ([]Listed, error) {
-		return u.leases.List(ctx, s, u.local.Line.Dir.Path)
+	return znode.ReadCommitted(ctx, u.local.Manager, u.path, func(ctx context.Context, s *session.Session) ([]Listed, error) {
+		return u.names.ListSemaphore(ctx, s, u.path)
 	})
 }
 
@@ -40,7 +43,7 @@ func (u *Units) pool(n int) *Pool {
 	defer u.mu.Unlock()
 	pl := u.pools[n]
 	if pl == nil {
-		pl = &Pool{m: u.local.Line.Manager, path: u.path}
+		pl = &Pool{m: u.local.Manager, path: u.path}
 		u.pools[n] = pl
 	}
 	return pl
@@ -52,40 +55,50 @@ func (u *Units) Release(n int) error {
 	pl := u.pools[n]
 	u.mu.Unlock()
 	if pl == nil {
-		return ErrNotHeld
+		return znode.ErrNotHeld
 	}
 	return pl.Release()
 }
 
 // Acquire waits for n units. It returns the grant on which they rest, and the pool of
-// the hold.
-func (u *Units) Acquire(ctx context.Context, n int) (*Grant, *Pool, error) {
+// the hold. If patient is false, Acquire returns no grant when the units are not free, or
+// when another caller is in line.
+func (u *Units) Acquire(ctx context.Context, n int, patient bool) (*Grant, *Pool, error) {
 	if err := u.fits(ctx, n); err != nil {
 		return nil, nil, err
 	}
 	pl := u.pool(n)
-	var st *Grant
-	err := u.local.Line.Manager.Retry(ctx, func(*session.Session) (err error) {
+	var g *Grant
+	err := u.local.Manager.Retry(ctx, func(*session.Session) (err error) {
 		for {
-			if err := pl.untainted(ctx); err != nil {
+			if g, err = u.attempt(ctx, pl, n, patient); err != errTainted {
 				return err
 			}
-			if st, err = u.stand(ctx, n); err != nil {
-				return err
-			}
-			if err = pl.addOne(st); err == nil {
+			if !patient {
 				return nil
-			}
-			st.leave()
-			if err != errTainted {
-				return err
 			}
 		}
 	})
-	if err != nil {
-		return nil, nil, err
+	return g, pl, err
+}
+
+// attempt acquires n units, unless holds of the pool are lost meanwhile: then it fails
+// with errTainted.
+func (u *Units) attempt(ctx context.Context, pl *Pool, n int, patient bool) (g *Grant, err error) {
+	if patient {
+		if err = pl.untainted(ctx); err == nil {
+			g, err = u.stand(ctx, n)
+		}
+	} else if !pl.tainted() {
+		g, err = u.try(ctx, n)
 	}
-	return st, pl, nil
+	if g != nil {
+		err = pl.addOne(g)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return g, nil
 }
 
 // fits returns at once the error that the request would get at its turn.
@@ -104,87 +117,53 @@ func (u *Units) fits(ctx context.Context, n int) error {
 }
 
 // stand waits for the local queue, for the lock, and for n units.
-func (u *Units) stand(ctx context.Context, n int) (*Grant, error) {
-	if err := u.local.join(ctx); err != nil {
+func (u *Units) stand(ctx context.Context, n int) (g *Grant, err error) {
+	if err := u.local.startTurn(ctx); err != nil {
 		return nil, err
 	}
-	var p *contender
-	var st *Grant
-	err := u.local.Line.Manager.Retry(ctx, func(*session.Session) (err error) {
-		if p, err = u.local.reach(ctx); err != nil {
+	// A new session must not cost this goroutine its turn.
+	err = u.local.Manager.Retry(ctx, func(*session.Session) (err error) {
+		if err = u.local.reach(ctx); err != nil {
 			return err
 		}
-		st, err = u.exchange(ctx, p, n, true)
-		if session.ClassOf(err).Again() {
-			p.leave()
-			p = nil
+		// The session is lost, or the outcome of the exchange is unknown: reach joins the
+		// line with another contender.
+		if g, err = u.exchange(ctx, n, true); session.ClassOf(err).Again() {
+			u.local.discard()
 		}
 		return err
 	})
-	switch {
-	case err == nil:
-		u.local.spend(p)
-		return st, nil
-	case p == nil:
-		u.local.leave()
-	default:
-		u.local.abandon(p)
-	}
-	return nil, err
+	u.local.endTurn(false)
+	return g, err
 }
 
-// TryAcquire is acquire without waiting. It returns nil if the units are not free, or
-// if another caller is in line.
-func (u *Units) TryAcquire(ctx context.Context, n int) (*Grant, *Pool, error) {
-	if err := u.fits(ctx, n); err != nil {
-		return nil, nil, err
-	}
-	pl := u.pool(n)
-	var st *Grant
-	err := u.local.Line.Manager.Retry(ctx, func(*session.Session) (err error) {
-		if pl.tainted() {
-			return nil
-		}
-		if st, err = u.attempt(ctx, n); st == nil {
-			return err
-		}
-		if err = pl.addOne(st); err == nil {
-			return nil
-		}
-		st.leave()
-		if st = nil; err == errTainted {
-			return nil
-		}
-		return err
-	})
-	return st, pl, err
-}
-
-// attempt is stand without waiting.
-func (u *Units) attempt(ctx context.Context, n int) (*Grant, error) {
-	p, err := u.local.try(ctx)
-	if p == nil {
+// try is stand without waiting. It returns nil if the units are not free.
+func (u *Units) try(ctx context.Context, n int) (*Grant, error) {
+	lock, err := u.local.TryAcquire(ctx)
+	if lock == nil {
 		return nil, err
 	}
-	st, err := u.exchange(ctx, p, n, false)
+	g, err := u.exchange(ctx, n, false)
 	switch {
-	case st != nil:
-		u.local.spend(p)
-		return st, nil
 	case err != nil:
-		p.leave()
-	default:
-		p.withdraw(ctx)
+		u.local.discard()
+	case g == nil:
+		// The units are not free. A contender that stays in line would make the TryAcquire
+		// of other processes fail.
+		u.local.shared.withdraw(ctx)
 	}
-	u.local.turn.unlock()
-	return nil, err
+	u.local.endTurn(false)
+	return g, err
 }
 
-// exchange takes n units in exchange for p, which holds the lock.
-func (u *Units) exchange(ctx context.Context, p *contender, n int, patient bool) (*Grant, error) {
-	h := &Hold{p: p}
-	held := h.Context(ctx)
-	st, err := u.leases.take(ctx, held, p, n, patient)
+// exchange takes n units in exchange for the shared contender, which holds the lock.
+func (u *Units) exchange(ctx context.Context, n int, patient bool) (*Grant, error) {
+	c := u.local.shared
+	// The guard of the lock's znode is stopped by the exchange. Until then it ends held if
+	// another client removes the znode.
+	lock := c.grant
+	held := lock.Context(ctx)
+	g, err := u.leases.take(ctx, held, c, n, patient)
 	switch {
 	case err == nil || ctx.Err() == nil && held.Err() == nil:
 	case ctx.Err() != nil:
@@ -192,6 +171,6 @@ func (u *Units) exchange(ctx context.Context, p *contender, n int, patient bool)
 	default:
 		err = context.Cause(held)
 	}
-	h.end(ErrReleased)
-	return st, p.confirm(ctx, err)
+	lock.end()
+	return g, c.confirm(ctx, err)
 }

@@ -48,15 +48,26 @@ func (z *unitSize) read(ctx context.Context, s *session.Session, watched bool) (
 	if z.path == "" {
 		return &sizeRead{n: z.n, version: -1}, nil
 	}
-	if !watched {
-		data, stat, err := s.Get(ctx, z.path)
-		return z.parse(nil, data, stat, err)
-	}
 	for {
-		data, stat, w, err := s.WatchData(ctx, z.path)
-		if session.ClassOf(err) != session.ClassNoNode {
-			return z.parse(w, data, stat, err)
+		var data []byte
+		var stat *zk.Stat
+		var w *session.Watch
+		var err error
+		if watched {
+			data, stat, w, err = s.WatchData(ctx, z.path)
+		} else {
+			data, stat, err = s.Get(ctx, z.path)
 		}
+		switch {
+		case err == nil:
+			return z.parse(w, data, stat), nil
+		case session.ClassOf(err) != session.ClassNoNode:
+			return nil, err
+		case !watched:
+			// Only a watch needs the look by exists below.
+			return z.fallback(nil), nil
+		}
+		// A read that finds no znode leaves no watch behind, but exists does.
 		ok, _, w, err := s.WatchExists(ctx, z.path)
 		if err != nil {
 			return nil, err
@@ -69,19 +80,13 @@ func (z *unitSize) read(ctx context.Context, s *session.Session, watched bool) (
 }
 
 // parse returns the size that the znode has.
-func (z *unitSize) parse(w *session.Watch, data []byte, stat *zk.Stat, err error) (*sizeRead, error) {
-	if session.ClassOf(err) == session.ClassNoNode {
-		return z.fallback(w), nil
-	}
-	if err != nil {
-		return nil, err
-	}
+func (z *unitSize) parse(w *session.Watch, data []byte, stat *zk.Stat) *sizeRead {
 	n, err := strconv.Atoi(strings.TrimSpace(string(data)))
 	if err != nil || n < 0 {
 		z.warn(data, stat)
 		n = z.n
 	}
-	return &sizeRead{n: n, version: stat.Version, watch: w}, nil
+	return &sizeRead{n: n, version: stat.Version, watch: w}
 }
 
 // fallback returns the size that counts while the znode does not exist.
@@ -106,7 +111,7 @@ func (z *unitSize) warn(data []byte, stat *zk.Stat) {
 // operator has stopped the semaphore, and requests wait.
 func tooMany(n, size int) error {
 	if n > size && size > 0 {
-		return fmt.Errorf("%w: %d of %d", ErrTooMany, n, size)
+		return fmt.Errorf("%w: %d units requested, but the semaphore has %d", ErrTooMany, n, size)
 	}
 	return nil
 }

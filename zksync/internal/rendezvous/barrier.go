@@ -3,6 +3,8 @@ package rendezvous
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
@@ -11,9 +13,26 @@ import (
 // ErrIDInUse says that the child of another participant has the id.
 var ErrIDInUse = errors.New("zksync: the id is in use")
 
+// A phase says where the participant of a Barrier is.
+type phase uint8
+
+const (
+	outside phase = iota
+	entering
+	inside
+	leaving
+)
+
+var phaseNames = [...]string{"outside", "entering", "inside", "leaving"}
+
 // A Barrier is one value's access to a double barrier: one participant after another
-// enters and leaves. At most one call of Enter or Leave may be under way.
+// enters and leaves. One call of Enter or Leave at a time is under way.
 type Barrier struct {
+	mu    sync.Mutex
+	phase phase
+	in    *Participant // while inside
+
+	// Used by the call that is under way:
 	m    *session.Manager
 	path string
 	size int    // the number of participants that open the barrier
@@ -30,23 +49,65 @@ func New(m *session.Manager, path string, size int, id string) *Barrier {
 	return &Barrier{m: m, path: path, size: size, id: id, dir: znode.Directory{Path: path}}
 }
 
+// begin begins a call that needs one phase and brings about another one. In any other
+// phase it fails with refused. It returns the participant that is inside.
+func (b *Barrier) begin(need, during phase, refused error) (*Participant, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.phase != need {
+		return nil, fmt.Errorf("%w: this participant is %s", refused, phaseNames[b.phase])
+	}
+	p := b.in
+	b.phase, b.in = during, nil
+	return p, nil
+}
+
+// end ends a call.
+func (b *Barrier) end(after phase, p *Participant) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.phase, b.in = after, p
+}
+
 // Enter waits until the barrier opens, under one session after another if a session
-// ends. If it fails, it returns the number of participants that it saw last.
+// ends. If it fails, it returns the number of participants that it saw last. It fails with
+// ErrBusy unless the participant is outside.
 func (b *Barrier) Enter(ctx context.Context) (p *Participant, there int, err error) {
+	if _, err := b.begin(outside, entering, znode.ErrBusy); err != nil {
+		return nil, 0, err
+	}
 	err = b.m.Retry(ctx, func(s *session.Session) error {
 		if err := b.awaitSettled(ctx); err != nil {
 			return err
 		}
-		p = &Participant{barrierView: barrierView{b: b, s: s}, lease: s.Lease()}
-		err := p.runApart(ctx, "enter", p.enter, func(err error) {
+		joining := &Participant{barrierView: barrierView{b: b, s: s}, lease: s.Lease()}
+		err := joining.runApart(ctx, "enter", joining.enter, func(err error) {
 			if err == nil {
-				p.drop()
+				joining.drop() // after Enter has returned
 			}
 		})
-		there = int(p.there.Load())
+		p, there = joining, int(joining.there.Load())
 		return err
 	})
-	return p, there, err
+	if err != nil {
+		b.end(outside, nil)
+		return nil, there, err
+	}
+	b.end(inside, p)
+	return p, there, nil
+}
+
+// Leave deletes the child of the participant and waits for the end of the round. If it
+// fails, it returns the number of participants that it saw last. It fails with ErrNotHeld
+// unless the participant is inside.
+func (b *Barrier) Leave(ctx context.Context) (there int, err error) {
+	p, err := b.begin(inside, leaving, znode.ErrNotHeld)
+	if err != nil {
+		return 0, err
+	}
+	defer b.end(outside, nil)
+	err = p.runApart(ctx, "leave", p.leave, func(error) {})
+	return int(p.there.Load()), err
 }
 
 // awaitSettled waits until no step of the call before runs: a child that is still being

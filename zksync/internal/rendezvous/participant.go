@@ -110,13 +110,6 @@ func (p *Participant) pass(ctx context.Context) error {
 	}
 }
 
-// Leave deletes the child and waits for the end of the round. If it fails, it returns
-// the number of participants that it saw last.
-func (p *Participant) Leave(ctx context.Context) (there int, err error) {
-	err = p.runApart(ctx, "leave", p.leave, func(error) {})
-	return int(p.there.Load()), err
-}
-
 func (p *Participant) leave(ctx context.Context) error {
 	defer p.close()
 	if err := znode.SessionLost(p.s); err != nil {

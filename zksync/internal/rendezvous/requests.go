@@ -67,7 +67,7 @@ func (p *Participant) join() error {
 		case session.ClassNoNode:
 			err = p.b.dir.Create(background, p.s)
 		case session.ClassNodeExists:
-			err = fmt.Errorf("%w: there is %s", ErrIDInUse, p.path)
+			err = fmt.Errorf("%w: %s exists", ErrIDInUse, p.path)
 		}
 		if err == nil {
 			err = p.pause(round)

@@ -12,7 +12,7 @@ import (
 
 // ErrExhausted says that a directory cannot give another sequence number. It stays
 // within zksync.
-var ErrExhausted = errors.New("zksync: the directory's counter is spent")
+var ErrExhausted = errors.New("zksync: the counter of the directory is exhausted")
 
 // A Directory is the parent of the znodes of a primitive. A transaction that writes an
 // empty value to the directory learns from the answer how many children there are. A

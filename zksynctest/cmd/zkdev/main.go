@@ -79,7 +79,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 		return nil, fmt.Errorf("%q is not an option; zkdev -h lists them", flags.Arg(0))
 	}
 	if *fsync && *data == "" {
-		return nil, errors.New("-fsync means nothing without -data")
+		return nil, errors.New("-fsync needs -data")
 	}
 	o := &options{listen: defaultListen}
 	var members []zkserver.ConfigServer
@@ -108,7 +108,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	case several && !*ensemble:
 		return nil, severalServers(*file, members)
 	case *ensemble && !several:
-		return nil, errors.New("-ensemble means nothing without a -config that has several server.N")
+		return nil, errors.New("-ensemble needs a -config with several server.N")
 	}
 	var err error
 	if o.servers, err = addresses(o.listen, *listen != "", members); err != nil {

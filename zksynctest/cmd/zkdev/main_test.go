@@ -184,14 +184,14 @@ func TestMistakes(t *testing.T) {
 	}{
 		{"-data " + damaged, 1, damaged},
 		{"-config " + cfg, 2, "did you mean tickTime?"},
-		{"-fsync", 2, "-fsync means nothing without -data"},
+		{"-fsync", 2, "-fsync needs -data"},
 		{"zoo.cfg", 2, `"zoo.cfg" is not an option`},
 		{"-listen 2181", 2, "-listen 2181"},
 		{"-listen 127.0.0.1:zk", 2, "must be a number"},
 		{"-4lw ruok,sttat", 1, `"sttat"`},
 		{"-config " + three, 2, "(server.1, server.2, server.3), and those of several processes know nothing of each other: start one process with -ensemble"},
-		{"-config " + one + " -ensemble", 2, "-ensemble means nothing"},
-		{"-ensemble", 2, "-ensemble means nothing"},
+		{"-config " + one + " -ensemble", 2, "-ensemble needs a -config"},
+		{"-ensemble", 2, "-ensemble needs a -config"},
 		{"-nonsense", 2, "-nonsense"},
 		{"-h", 0, "-listen"},
 	} {

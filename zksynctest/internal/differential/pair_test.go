@@ -29,8 +29,11 @@ type pair struct {
 	release          release
 	real, plain, old target
 
-	mu   sync.Mutex
-	runs int
+	mu      sync.Mutex
+	runs    int
+	answers transcript // of the real server, to the last sequence
+
+	difference string // why the last try failed
 }
 
 const parent = "/d"
@@ -109,6 +112,7 @@ func (p *pair) play(steps []step) (difference string, excused *versionDifference
 			return "", nil, err
 		}
 	}
+	p.answers = outs[0]
 	if len(list) > 2 {
 		if d := compare(outs[0], outs[2], nil); d != nil {
 			return d.describe(p.real.name, p.old.name, outs[0], outs[2]), nil, nil

@@ -28,8 +28,11 @@ func TestRandomSequences(t *testing.T) {
 		next, failures, lines atomic.Int64
 		mu                    sync.Mutex
 		excused               = map[string]int{}
+		differences           []string
 		wg                    sync.WaitGroup
 	)
+	// Behind the output of the servers, which is long.
+	t.Cleanup(func() { t.Log("differences:", differences) })
 	start := time.Now()
 	for range pairs {
 		p := newPair(t)
@@ -44,6 +47,9 @@ func TestRandomSequences(t *testing.T) {
 				v, ok := p.try(t, steps)
 				if !ok {
 					failures.Add(1)
+					mu.Lock()
+					differences = append(differences, p.difference)
+					mu.Unlock()
 					t.Errorf("that was sequence %d of %s=%d", n, seedEnv, seed)
 				}
 				if v != nil {

@@ -55,11 +55,20 @@ func (p *pair) try(t *testing.T, steps []step) (excused *versionDifference, ok b
 	t.Helper()
 	difference, excused, err := p.play(steps)
 	if err != nil {
+		p.difference = err.Error()
 		t.Errorf("%v, in\n%s", err, text(steps))
 		return nil, false
 	}
 	if difference == "" {
 		return excused, true
+	}
+	// The threads of a real server may carry requests of two clients out in either order. If
+	// it answers the same sequence in another way now, and the embedded server agrees, then the
+	// sequence does not determine the answers.
+	earlier := p.answers
+	if again, _, err := p.play(steps); err == nil && again == "" && compare(earlier, p.answers, nil) != nil {
+		t.Logf("%s answers in two ways to\n%s%s", p.real.name, text(steps), difference)
+		return nil, true
 	}
 	until := time.Now().Add(minimiseTime)
 	few := minimise(steps, func(fewer []step) bool {
@@ -72,6 +81,7 @@ func (p *pair) try(t *testing.T, steps []step) (excused *versionDifference, ok b
 	if again, _, _ := p.play(few); again != "" {
 		difference = again
 	}
+	p.difference = difference
 	t.Errorf("what the servers answer to\n%s\ndiffers %s", text(few), difference)
 	return nil, false
 }

@@ -63,7 +63,7 @@ func (c Config) validate() error {
 
 func checkProperty(key, value string) error {
 	if key == "" || strings.ContainsAny(key, "=: \t\r\n\\") || strings.ContainsAny(value, "\r\n\\") {
-		return fmt.Errorf("property %q=%q cannot stand on a line of zoo.cfg", key, value)
+		return fmt.Errorf("property %q=%q cannot be written on a line of zoo.cfg", key, value)
 	}
 	return nil
 }

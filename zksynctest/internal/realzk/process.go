@@ -71,7 +71,7 @@ func (p *process) kill(ctx context.Context) error {
 	case <-p.done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("process %d is still there after SIGKILL: %w", p.cmd.Process.Pid, context.Cause(ctx))
+		return fmt.Errorf("process %d did not end after SIGKILL: %w", p.cmd.Process.Pid, context.Cause(ctx))
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrMissing is wrapped when this machine cannot run ZooKeeper.
-var ErrMissing = errors.New("no Apache ZooKeeper here")
+var ErrMissing = errors.New("no installation of Apache ZooKeeper found")
 
 // Environment variables that say where things are.
 const (

@@ -48,13 +48,13 @@ func (s *server) acquire(ctx context.Context) error {
 	case s.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("server %d is being changed by another call: %w", s.id, context.Cause(ctx))
+		return fmt.Errorf("another call changes server %d: %w", s.id, context.Cause(ctx))
 	}
 }
 
 func (s *server) release() { <-s.turn }
 
-// state returns the process, nil if there is none, and whether it is paused.
+// state returns the process, nil if no process runs, and whether it is paused.
 func (s *server) state() (p *process, paused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +206,7 @@ func (s *server) portTaken(mark int64) bool {
 	return strings.Contains(string(data[mark:]), "java.net.BindException")
 }
 
-// kill ends the process, if there is one. The caller has the turn.
+// kill ends a running process. The caller has the turn.
 func (s *server) kill(ctx context.Context) error {
 	s.setWanted(false)
 	s.mu.Lock()

@@ -247,14 +247,16 @@ func (mb *mailbox) settle(c *client, m *zksync.Message, ack bool) {
 	if ack {
 		verb, settle = "Ack ", m.Ack
 	}
-	err := c.do(verb+id, settle, orLost)
-	mb.mu.Lock()
-	defer mb.mu.Unlock()
-	switch {
-	case !ack:
-		mb.messages[id].got-- // it is delivered again, after any result of Nack
-	case err == nil:
+	if !ack {
+		// From the call on, and after any result of Nack, it may be delivered again.
+		mb.mu.Lock()
+		mb.messages[id].got--
+		mb.mu.Unlock()
+	}
+	if err := c.do(verb+id, settle, orLost); ack && err == nil {
+		mb.mu.Lock()
 		mb.messages[id].settled++
+		mb.mu.Unlock()
 	}
 }
 

@@ -42,6 +42,16 @@ func queueScenariosOf(kinds ...queueKind) (all []*scenario) {
 					func() { b.sleep(soon); mb.settleAll(b) },
 				)
 			}},
+			// B and C wait for messages in the line of idle consumers, and A puts messages.
+			&scenario{name: kind.name + "-line", clients: 3, run: func(s *stage) {
+				mb := withQueue(s, kind)
+				a, b, c := s.clients[0], s.clients[1], s.clients[2]
+				s.together(
+					func() { a.sleep(while); mb.produce(a, "1", "2") },
+					func() { mb.settleAll(b) },
+					func() { c.sleep(soon); mb.settleAll(c) },
+				)
+			}},
 			// B cancels a Take that is removing a message, and A gets the message.
 			&scenario{name: kind.name + "-abandon", clients: 2, run: func(s *stage) {
 				mb := withQueue(s, kind)

@@ -22,7 +22,7 @@ type bug struct {
 type edit struct{ file, from, to string }
 
 // bugs are all bugs.
-var bugs = slices.Concat(holdBugs, lineBugs, barrierBugs, queueBugs, sessionBugs, leaseBugs, errorBugs, watchBugs, serverBugs, robustServerBugs, toolBugs, robustClientBugs)
+var bugs = slices.Concat(holdBugs, lineBugs, barrierBugs, queueBugs, ledgerBugs, sessionBugs, leaseBugs, errorBugs, watchBugs, serverBugs, robustServerBugs, toolBugs, robustClientBugs)
 
 // apply returns the edited files by their names. The error names every edit that does
 // not fit the code any more.

@@ -11,11 +11,11 @@ var barrierBugs = []bug{
 	{"clear a double barrier by an old count", []edit{{"zksync/internal/rendezvous/view.go",
 		"v.s.Multi(background, v.unchanged(), &zk.DeleteRequest{Path: v.readyPath(), Version: -1}, v.touch())",
 		"v.s.Multi(background, &zk.DeleteRequest{Path: v.readyPath(), Version: -1}, v.touch())"}}, []finder{enumerated("doublebarrier", "doublebarrier-abandon-0", "doublebarrier-abandon-1", "doublebarrier-abandon-2", "doublebarrier-abandon-3"), simulated("doublebarrier")}},
-	{"take one back whom others have counted", []edit{{"zksync/internal/rendezvous/requests.go",
+	{"delete a participant that other participants have counted", []edit{{"zksync/internal/rendezvous/requests.go",
 		"p.s.Multi(background, p.unchanged(), &zk.DeleteRequest{Path: p.path, Version: -1}, p.touch())",
 		"p.s.Multi(background, &zk.DeleteRequest{Path: p.path, Version: -1}, p.touch())"}},
 		[]finder{enumerated("doublebarrier-abandon-0", "doublebarrier-abandon-1", "doublebarrier-abandon-2", "doublebarrier-abandon-3")}},
-	{"enter a round that began before one came", []edit{{"zksync/internal/rendezvous/rounds.go",
+	{"enter a round that began before the participant joined", []edit{{"zksync/internal/rendezvous/rounds.go",
 		"				return p.ready > p.czxid, nil\n",
 		"				return true, nil\n"}}, []finder{enumerated("doublebarrier", "doublebarrier-abandon-0", "doublebarrier-abandon-1", "doublebarrier-abandon-2", "doublebarrier-abandon-3"), simulated("doublebarrier")}},
 }

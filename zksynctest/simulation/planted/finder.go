@@ -128,13 +128,13 @@ func crash(out []byte) string {
 	return "the test has failed"
 }
 
-// short makes a text fit a table, and takes Markdown links apart.
+// short makes an output fit a table, as Markdown's code, and takes Markdown links apart.
 func short(s string) string {
-	s = strings.NewReplacer("|", "/", "](", "] (").Replace(strings.TrimSpace(s))
+	s = strings.NewReplacer("|", "/", "](", "] (", "`", "'").Replace(strings.TrimSpace(s))
 	s, _, _ = strings.Cut(s, "\n")
 	const most = 100
 	if len(s) > most {
 		s = s[:most] + "..."
 	}
-	return cmp.Or(s, "-")
+	return "`" + cmp.Or(s, "-") + "`"
 }

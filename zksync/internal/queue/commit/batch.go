@@ -28,9 +28,9 @@ type batch struct {
 
 var (
 	// errNoCallers is the cause of the end of a batch's context.
-	errNoCallers = errors.New("zksync: nobody waits for it any more")
+	errNoCallers = errors.New("zksync: no caller waits")
 	// errOtherSession says that a batch is bound to a session that has ended.
-	errOtherSession = errors.New("zksync: bound to a session that is over")
+	errOtherSession = errors.New("zksync: the session of the transaction has ended")
 )
 
 // cancelIfDesertedLocked cancels the batch if every caller has gone; c.mu is held.

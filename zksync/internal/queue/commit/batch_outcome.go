@@ -15,7 +15,7 @@ const maxRepairs = 16
 // repaired counts a repair, and ends the first n entries after too many of them.
 func (b *batch) repaired(err error) {
 	if b.repairs++; b.repairs > maxRepairs {
-		b.finish(b.n, fmt.Errorf("gave up after making what is missing %d times: %w", maxRepairs, err))
+		b.finish(b.n, fmt.Errorf("gave up after %d repairs: %w", maxRepairs, err))
 	}
 }
 
@@ -36,8 +36,8 @@ func (b *batch) entryRefused(ctx context.Context, s *session.Session, e *Entry, 
 	switch class := session.ClassOf(err); {
 	case class == session.ClassNoNode && e.Dir != "":
 		repair = c.MakeDir
-	case class == session.ClassNodeExists && e.Dir != "":
-		repair = c.Recreate
+	case class == session.ClassNodeExists && e.Dir != "" && c.NumberOf != nil:
+		repair = c.freeNumber
 	}
 	if repair != nil {
 		failed := repair(ctx, s, e.Dir)

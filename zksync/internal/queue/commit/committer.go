@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-zksync/toolkit/session"
 )
@@ -22,7 +23,7 @@ const (
 
 // errSkipped is the outcome of an entry whose chain has failed before it. It stays
 // within the package.
-var errSkipped = errors.New("zksync: not tried, because one before it failed")
+var errSkipped = errors.New("zksync: not sent, because an earlier transaction of the chain failed")
 
 // A Committer carries out transactions in the order in which they were started, each
 // exactly once, over lost connections and sessions, and many in one request. Each
@@ -34,8 +35,9 @@ var errSkipped = errors.New("zksync: not tried, because one before it failed")
 // the next request. A goroutine runs only while there are transactions.
 type Committer struct {
 	Gate Gate // admits entries
-	// Recreate is called when a sequential create finds no number left in a directory.
-	Recreate func(ctx context.Context, s *session.Session, dir string) error
+	// NumberOf returns the sequence number in the name of a message. It is nil if the
+	// transactions create no messages.
+	NumberOf func(name string) (seq int32, ok bool)
 	// MakeDir creates a missing directory.
 	MakeDir func(ctx context.Context, s *session.Session, path string) error
 
@@ -135,14 +137,29 @@ func (c *Committer) WaitAll(ctx context.Context, entries []*Entry) []error {
 	return errs
 }
 
-// Withdraw ends the entries that were not sent yet with the error why.
-func (c *Committer) Withdraw(why error, entries ...*Entry) {
+// withdraw ends the entries that were not sent yet with the error why.
+func (c *Committer) withdraw(why error, entries []*Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, e := range entries {
 		if !e.sent {
 			c.finishLocked(e, why)
 		}
+	}
+}
+
+// WithdrawAfter withdraws the entries that are not sent after d, with the cause why, unless
+// stop is called before. If d is 0, it does nothing.
+func (c *Committer) WithdrawAfter(d time.Duration, why error, entries ...*Entry) (stop func()) {
+	if d == 0 {
+		return func() {}
+	}
+	// The ctx of the caller has no part in the time limit: the caller waits under it.
+	bounded, cancel := context.WithTimeoutCause(context.Background(), d, why)
+	undo := context.AfterFunc(bounded, func() { c.withdraw(c.Cancelled(bounded), entries) })
+	return func() {
+		undo()
+		cancel()
 	}
 }
 

@@ -1,12 +1,16 @@
 package commit
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A Tx is a transaction: its operations happen together or not at all.
@@ -21,6 +25,32 @@ type Tx struct {
 	ReadAt time.Time // when the data was read; the transaction ends with ErrStale after maxReadAge
 }
 
+// largeMessage is the size from which on NewCreate checks whether a message fits into a
+// request. No limit is below 1,024 bytes.
+const largeMessage = 512
+
+// NewCreate returns the transaction that creates a sequential znode in dir. name is the
+// prefix of its name. It fails with session.ErrTooLarge if data do not fit into a request.
+func (c *Committer) NewCreate(dir, name string, data []byte) (Tx, error) {
+	// A cancelled entry may be sent again together with other entries of its request,
+	// so it needs a copy of data.
+	create := &zk.CreateRequest{Path: znode.Join(dir, name), Data: bytes.Clone(data), Flags: zk.FlagSequence}
+	t := Tx{Ops: []any{create}, Size: len(create.Path) + len(data) + 100, Dir: dir}
+	if len(data) < largeMessage {
+		return t, nil
+	}
+	// A request also writes the marker, whose name is as long as znode.GUIDForm.
+	size, err := c.m.MultiSize(&zk.SetDataRequest{Path: znode.Join(c.marker.dir, znode.GUIDForm)}, create)
+	if err != nil {
+		return Tx{}, err
+	}
+	if limit := c.m.MaxRequest(); size > limit {
+		return Tx{}, fmt.Errorf("%w: a message of %d bytes, want at most %d (jute.maxbuffer of the servers; see session.WithMaxRequest)",
+			session.ErrTooLarge, len(data), limit-(size-len(data)))
+	}
+	return t, nil
+}
+
 // An Epoch is the time in which a Committer uses one marker.
 type Epoch int64
 
@@ -31,7 +61,7 @@ const noEpoch Epoch = 0
 const maxReadAge = 10 * time.Second
 
 // ErrStale is the outcome of a transaction that relies on data of an earlier epoch.
-var ErrStale = errors.New("zksync: what was read may have been of another directory of that name")
+var ErrStale = errors.New("zksync: the data that was read may belong to an earlier directory")
 
 // An Entry is a Tx under way.
 type Entry struct {
@@ -98,7 +128,7 @@ func (e *Entry) setLocked(err error) bool {
 }
 
 // ErrUnknown says that a transaction may or may not have happened.
-var ErrUnknown = errors.New("zksync: it may or may not have happened")
+var ErrUnknown = errors.New("zksync: outcome unknown: the change may or may not have happened")
 
 // unknown returns an ErrUnknown with the reason why the outcome is not known.
 func unknown(why error) error { return &unknownError{why} }

@@ -142,7 +142,7 @@ func (k *marker) remove(ctx context.Context, m *session.Manager) {
 			return err
 		})
 		if err != nil {
-			m.Logger().Warn("a marker stays behind; it is deleted after a day", zap.String("path", path), zap.Error(err))
+			m.Logger().Warn("marker not deleted", zap.String("path", path), zap.Error(err))
 			return
 		}
 	}

@@ -1,0 +1,95 @@
+package zksync
+
+import (
+	"context"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/watch"
+	"github.com/go-zksync/toolkit/zksync/internal/line"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
+)
+
+// A Candidate describes a candidate of an Election. The zero Candidate describes no
+// candidate.
+type Candidate struct {
+	ID      string // as given by WithID, or by a LeaderLatch
+	Token   int64  // its fencing token, should it lead: see Token
+	Session int64  // the id of the session by which it stands
+}
+
+// Leader returns the leader as of the time of the call, and ErrNoLeader if there is
+// no candidate. It first commits a transaction without effect (see
+// session.Session.SyncQuorum), and is repeated over lost connections and sessions
+// until ctx ends.
+func (e *Election) Leader(ctx context.Context) (Candidate, error) {
+	all, err := e.contenders(ctx, 1)
+	if err == nil && len(all) == 0 {
+		err = ErrNoLeader
+	}
+	if err != nil {
+		return Candidate{}, opError("leader", e.path, err)
+	}
+	return candidate(all[0].Data, all[0].Stat), nil
+}
+
+// Candidates returns the candidates in the order in which they will lead, the leader
+// first. With LayoutEphemeral the candidates have no order and leave no trace before
+// they lead, so Candidates returns the leader alone. It is repeated like Leader.
+func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
+	found, err := e.contenders(ctx, -1)
+	if err != nil {
+		return nil, opError("candidates", e.path, err)
+	}
+	all := make([]Candidate, len(found))
+	for i, c := range found {
+		all[i] = candidate(c.Data, c.Stat)
+	}
+	return all, nil
+}
+
+// Contenders returns the leader and then the candidates in the order in which they will
+// lead, as of the time of the call: see Mutex.Contenders. With LayoutEphemeral it
+// returns the leader alone.
+func (e *Election) Contenders(ctx context.Context) ([]Contender, error) {
+	all, err := contendersOf(e.contenders(ctx, -1))
+	return all, opError("contenders", e.path, err)
+}
+
+// contenders returns the first n candidates, or all if n is negative.
+func (e *Election) contenders(ctx context.Context, n int) ([]line.Listed, error) {
+	if e.err != nil {
+		return nil, e.err
+	}
+	return znode.ReadCommitted(ctx, e.m, e.path, func(ctx context.Context, s *session.Session) ([]line.Listed, error) {
+		return e.contest.List(ctx, s, n)
+	})
+}
+
+// candidate returns the zero Candidate for a nil Stat.
+func candidate(data []byte, stat *zk.Stat) Candidate {
+	if stat == nil {
+		return Candidate{}
+	}
+	return Candidate{ID: string(data), Token: stat.Czxid, Session: stat.EphemeralOwner}
+}
+
+// Observe reports the leader, and then each change of leader, over lost connections
+// and sessions of the observer. The zero Candidate says that there is no leader. A
+// Candidate that was not received is replaced by the newest. The stream ends with
+// ctx, when the Manager is closed, and when the path is invalid or may not be read;
+// its Err is a *watch.EndError with the reason.
+func (e *Election) Observe(ctx context.Context) *watch.Stream[Candidate] {
+	return watch.NewStream(ctx, "election", e.path, func(ctx context.Context, report func(Candidate, any)) error {
+		if e.err != nil {
+			return e.err
+		}
+		return e.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
+			return line.Observe(ctx, s, e.contest, func(data []byte, stat *zk.Stat) {
+				c := candidate(data, stat)
+				report(c, c)
+			})
+		})
+	})
+}

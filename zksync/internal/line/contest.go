@@ -1,0 +1,50 @@
+package line
+
+import (
+	"context"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A Contest is how candidates come to lead: a Line or a Race.
+type Contest interface {
+	// Acquire waits until the candidate leads.
+	Acquire(ctx context.Context) (*Grant, error)
+	// List returns the first n candidates in order, or all if n is negative.
+	List(ctx context.Context, s *session.Session, n int) ([]Listed, error)
+	// follow reports the znode of the leader, or a nil Stat if there is no leader, and
+	// returns a watch for the next change. It returns nil if the state has changed
+	// during the reads.
+	follow(ctx context.Context, s *session.Session, report func(data []byte, stat *zk.Stat)) (*session.Watch, error)
+}
+
+// Observe reports the znode of the leader, or a nil Stat if there is no leader, and then
+// each change of leader, for as long as the session lasts. It watches the leader's znode
+// alone, so that candidates that join and leave behind the leader wake no observer.
+func Observe(ctx context.Context, s *session.Session, c Contest, report func(data []byte, stat *zk.Stat)) error {
+	for round := 0; ; {
+		w, err := c.follow(ctx, s, report)
+		if err == nil && w == nil {
+			err = s.Pause(ctx, round)
+			round++
+		}
+		if err != nil {
+			return err
+		}
+		if w == nil {
+			continue
+		}
+		round = 0
+		select {
+		case ev := <-w.Events():
+			if ev.Type == zk.EventNotWatching {
+				return ev.Err
+			}
+		case <-ctx.Done():
+			w.Stop()
+			return session.Cancelled(ctx)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package line
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
+)
+
+// A creation is a transaction that creates ephemeral sequential znodes in a directory.
+type creation struct {
+	dir   *znode.Directory
+	first []any // the operations before the creates
+	name  string
+	data  []byte
+	n     int  // the number of znodes
+	touch bool // also write to the directory: see Directory.Writable
+}
+
+// errAgain says that a transaction was refused, and may succeed when it is sent again.
+var errAgain = errors.New("zksync: the transaction can be sent again")
+
+// send sends the transaction. It returns the paths of the znodes and, if the answer has
+// it, the Stat of the directory. If it fails, failed is the index of the operation that
+// the server has refused, -1 if the outcome is unknown. It fails with errAgain, and with
+// znode.ErrExhausted if the counter of the directory is exhausted.
+func (cr *creation) send(ctx context.Context, s *session.Session) (paths []string, dir *zk.Stat, failed int, err error) {
+	ops := cr.first
+	path := session.Protect(znode.Join(cr.dir.Path, cr.name))
+	for range cr.n {
+		ops = append(ops, &zk.CreateRequest{Path: path, Data: cr.data, Flags: zk.FlagEphemeralSequential})
+	}
+	if cr.touch {
+		ops = append(ops, &zk.SetDataRequest{Path: cr.dir.Path, Data: []byte{}, Version: -1})
+	}
+	paths, results, err := s.MultiProtected(ctx, ops...)
+	if err == nil {
+		if cr.touch && len(results) > 0 {
+			// This transaction has changed the directory last. So the Stat has its zxid, and
+			// counts its znodes.
+			dir = results[len(results)-1].Stat
+		}
+		return paths, dir, 0, nil
+	}
+	// One operation has failed, and the server has carried out none of them; or nothing is
+	// known.
+	failed = session.FailedOp(results)
+	if failed >= 0 && failed < len(cr.first) {
+		return nil, nil, failed, err
+	}
+	switch session.ClassOf(err) {
+	case session.ClassNoNode:
+		if err = cr.dir.Create(ctx, s); err == nil {
+			err = errAgain
+		}
+	case session.ClassNoAuth:
+		if cr.touch && failed == len(ops)-1 {
+			cr.dir.Forbid()
+			err = errAgain
+		}
+	case session.ClassNodeExists:
+		// The GUID and the number make a name unique, until the counter stops.
+		err = znode.ErrExhausted
+	}
+	return nil, nil, failed, err
+}

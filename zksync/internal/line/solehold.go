@@ -1,0 +1,63 @@
+package line
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
+)
+
+// A SoleHold has the hold of a value that holds at most once at a time.
+type SoleHold struct {
+	mu        sync.Mutex
+	grant     *Grant // nil if the value does not hold
+	acquiring bool   // between Begin and Set
+}
+
+// Begin fails with ErrBusy if the value holds, or if Begin was called without Set. It ends
+// a hold that was lost.
+func (h *SoleHold) Begin() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.acquiring {
+		return fmt.Errorf("%w: this value is campaigning", znode.ErrBusy)
+	}
+	if g := h.grant; g != nil {
+		if g.Lost() == nil {
+			return fmt.Errorf("%w: this value leads", znode.ErrBusy)
+		}
+		g.Release() // leadership was lost, so there is no answer to wait for
+		h.grant = nil
+	}
+	h.acquiring = true
+	return nil
+}
+
+// Set sets the hold of the value, or nil if none was acquired.
+func (h *SoleHold) Set(g *Grant) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.grant, h.acquiring = g, false
+}
+
+// Get returns the hold of the value, nil if the value does not hold.
+func (h *SoleHold) Get() *Grant {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.grant
+}
+
+// End takes a hold out and calls release with it. It fails with ErrNotHeld if g is not
+// the hold of the value any more.
+func (h *SoleHold) End(g *Grant, release func(*Grant) error) error {
+	h.mu.Lock()
+	ours := g != nil && h.grant == g
+	if ours {
+		h.grant = nil
+	}
+	h.mu.Unlock()
+	if !ours {
+		return znode.ErrNotHeld
+	}
+	return release(g)
+}

@@ -1,0 +1,157 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
+)
+
+// A Capacity is a Gate that limits the number of messages in a directory. Every request
+// also writes to one znode, at the version that it had when the messages were counted: so
+// if two Committers have counted the same messages, only one of them can put.
+type Capacity struct {
+	Max      int
+	Dir      string                                 // of the messages
+	Path     string                                 // of the znode
+	NumberOf func(name string) (seq int32, ok bool) // as of a Committer
+	MakeDir  func(context.Context, *session.Session, string) error
+	OnCount  func(n int) // is called with each exact count
+
+	known   bool
+	version int32
+	used    int // an upper bound: since the count, other clients can only have removed messages
+
+	full atomic.Pointer[fullError] // nil once there was room
+}
+
+// A fullError says that there is no room.
+type fullError struct{ used, most int }
+
+func (e *fullError) Error() string {
+	return fmt.Sprintf("for room: the queue has %d messages, WithCapacity allows %d", e.used, e.most)
+}
+
+func (g *Capacity) Waiting() error {
+	if full := g.full.Load(); full != nil {
+		return full
+	}
+	return nil
+}
+
+func (g *Capacity) Admit(ctx context.Context, s *session.Session, n int) ([]any, int, error) {
+	var wait *session.Wait
+	defer func() { wait.Stop() }()
+	g.full.Store(nil)
+	for round := 0; !g.known || g.used >= g.Max; round++ {
+		if err := s.Pause(ctx, round-1); err != nil {
+			return nil, 0, err
+		}
+		w, err := g.count(ctx, s)
+		if err != nil {
+			return nil, 0, err
+		}
+		if w == nil {
+			continue
+		}
+		g.full.Store(&fullError{g.used, g.Max})
+		if wait == nil {
+			// One Wait for all Puts of the value, because one request sends all of them.
+			wait = s.StartWait("put", g.Dir, func(context.Context) error {
+				if full := g.Waiting(); full != nil {
+					return full
+				}
+				return errors.New("for room")
+			})
+		}
+		if err := znode.AwaitEvent(ctx, s, w); err != nil {
+			return nil, 0, err
+		}
+		round = 0
+	}
+	// Clear the reason here, and not when the wait ends: if all callers give up at one
+	// moment, the last ones must still find it.
+	g.full.Store(nil)
+	return []any{&zk.SetDataRequest{Path: g.Path, Data: []byte{}, Version: g.version}}, min(n, g.Max-g.used), nil
+}
+
+// count counts the messages. If there is no room, it returns a watch that fires when
+// there may be room.
+func (g *Capacity) count(ctx context.Context, s *session.Session) (*session.Watch, error) {
+	g.known = false
+	// Read the version before the messages are counted: a Put in between changes the
+	// version, and the server refuses a request that relies on the old count.
+	ok, stat, err := s.Exists(ctx, g.Path)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, g.createZnode(ctx, s)
+	}
+	ok, dir, err := s.Exists(ctx, g.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, g.MakeDir(ctx, s, g.Dir)
+	}
+	// NumChildren is an upper bound, which costs no listing while the queue is not nearly
+	// full.
+	g.version, g.used = stat.Version, int(dir.NumChildren)
+	if g.used < g.Max {
+		g.known = true
+		return nil, nil
+	}
+	// NumChildren also counts children that are not messages: count the messages exactly.
+	names, _, w, err := s.WatchChildren(ctx, g.Dir)
+	if session.ClassOf(err) == session.ClassNoNode {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	g.used, g.known = 0, true
+	for _, name := range names {
+		if _, ok := g.NumberOf(name); ok {
+			g.used++
+		}
+	}
+	g.OnCount(g.used)
+	if g.used < g.Max {
+		w.Stop()
+		return nil, nil
+	}
+	return w, nil
+}
+
+func (g *Capacity) createZnode(ctx context.Context, s *session.Session) error {
+	_, err := s.Create(ctx, g.Path, []byte{}, zk.FlagPersistent)
+	switch session.ClassOf(err) {
+	case session.ClassNoNode:
+		return g.MakeDir(ctx, s, g.Dir)
+	case session.ClassNodeExists:
+		return nil
+	}
+	return err
+}
+
+func (g *Capacity) Passed(n int) {
+	// Our own writes raise the version by one each. If another producer has written, the
+	// next request is refused and the messages are counted again.
+	g.used += n
+	g.version++
+}
+
+func (g *Capacity) Refused(err error) error {
+	g.known = false
+	switch session.ClassOf(err) {
+	case session.ClassBadVersion, session.ClassNoNode:
+		return nil
+	}
+	return err
+}

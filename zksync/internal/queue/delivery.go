@@ -1,0 +1,230 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
+)
+
+// ErrSettled says that a message was acknowledged or given back before.
+var ErrSettled = errors.New("zksync: the message is settled")
+
+// errClosedUnsettled is the outcome of a message that was not settled when its consumer
+// was closed.
+var errClosedUnsettled = fmt.Errorf("%w: %w", session.ErrLost, ErrClosed)
+
+// A Delivery is a message that its consumer has claimed.
+//
+//	claimed ---> received ---> settling ---> settled
+//	    |                          |
+//	    +------- given back -------+---> lost with the ledger
+type Delivery struct {
+	Data     []byte
+	ID       string // the path of the znode
+	Attempts int    // the number of deliveries, this one included
+
+	ref   messageRef
+	v     *view
+	l     *ledger // that has the claim
+	czxid int64
+	ended atomic.Bool // the claim has ended
+
+	mu       sync.Mutex
+	verb     string        // the first of Ack, Nack, Retry, MoveTo and Close
+	outcome  chan struct{} // closed when the outcome is known
+	err      error         // the outcome; valid when outcome is closed
+	reported bool          // a call has returned the success
+}
+
+// Ack removes the message.
+func (d *Delivery) Ack(ctx context.Context) error {
+	return d.settle(ctx, "Ack", func() error { return d.remove(nil, nil) })
+}
+
+// Nack gives the message back to its position.
+func (d *Delivery) Nack(ctx context.Context) error {
+	return d.settle(ctx, "Nack", func() error {
+		if err := d.l.giveBack(1, d.ref); err != nil {
+			return d.outcomeOf(err, true)
+		}
+		d.endClaim(false)
+		d.v.partitions.requeue(d.ref)
+		return nil
+	})
+}
+
+// Retry makes the message due again after a delay.
+func (d *Delivery) Retry(ctx context.Context, delay time.Duration) error {
+	return d.settle(ctx, "Retry", func() error {
+		cfg := &d.v.c.cfg
+		due := time.Now().Add(max(delay, 0) + time.Millisecond - 1).UnixMilli()
+		return d.remove(&Target{Dir: cfg.child(laterName), Prefix: laterPrefix(due, d.Attempts), MakeDir: cfg.MakeDir},
+			func(t *claimTable) { t.later = true })
+	})
+}
+
+// MoveTo moves the message to another queue.
+func (d *Delivery) MoveTo(ctx context.Context, to Target) error {
+	return d.settle(ctx, "MoveTo", func() error { return d.remove(&to, nil) })
+}
+
+// settle carries out a verb unless the message is settled already, and waits for the
+// outcome.
+func (d *Delivery) settle(ctx context.Context, verb string, do func() error) error {
+	c := d.v.c
+	if err := c.beginCall(); err != nil {
+		if err := d.waitForClose(ctx); err != nil {
+			return err
+		}
+	} else if d.setVerb(verb) {
+		// Not under ctx: the removal may have been sent when ctx ends. Its outcome must be
+		// handled all the same, or the claim would stay.
+		go func() {
+			defer c.endCall()
+			d.setOutcome(do())
+		}()
+	} else {
+		c.endCall()
+	}
+	d.mu.Lock()
+	first := d.verb
+	d.mu.Unlock()
+	if first != verb && first != "Close" {
+		return fmt.Errorf("%w: %s was called before", ErrSettled, first)
+	}
+	select {
+	case <-d.outcome:
+	case <-ctx.Done():
+		select {
+		case <-d.outcome: // both are ready: report the outcome
+		default:
+			return session.Cancelled(ctx)
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	// A call whose ctx ended may be repeated to learn the outcome. Only one call may return
+	// the success.
+	if d.err == nil && d.reported {
+		return fmt.Errorf("%w: %s was called before", ErrSettled, first)
+	}
+	d.reported = true
+	return d.err
+}
+
+// waitForClose waits until Close, which has begun, gives the message back. It returns at
+// once if the message was settled before.
+func (d *Delivery) waitForClose(ctx context.Context) error {
+	d.mu.Lock()
+	settled := d.verb != ""
+	d.mu.Unlock()
+	if settled {
+		return nil
+	}
+	select {
+	case <-d.outcome:
+	case <-d.v.c.closed:
+		// The session of the message was lost before, so that Close had nothing to give
+		// back.
+		if d.setVerb("Close") {
+			d.setOutcome(errClosedUnsettled)
+		}
+	case <-ctx.Done():
+		return session.Cancelled(ctx)
+	}
+	return nil
+}
+
+// setVerb sets the verb, and reports false if a verb was set before.
+func (d *Delivery) setVerb(verb string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.verb != "" {
+		return false
+	}
+	d.verb = verb
+	// From here on the caller settles the message, and Close must not give it back.
+	c := d.v.c
+	c.mu.Lock()
+	delete(c.unsettled, d)
+	c.mu.Unlock()
+	return true
+}
+
+// setOutcome sets the outcome, and wakes the calls that wait for it.
+func (d *Delivery) setOutcome(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.err = err
+	close(d.outcome)
+}
+
+// endClaim notes, once, that this consumer does not hold the message any more. gone says
+// that the message does not exist any more.
+func (d *Delivery) endClaim(gone bool) {
+	// The loss of the ledger and the outcome of an Ack may both end the claim. Counted twice,
+	// the lease would end while other claims need it.
+	if d.ended.Swap(true) {
+		return
+	}
+	d.v.claims.release(1, false)
+	if gone {
+		d.v.partitions.forget(d.ref)
+	} else {
+		d.v.partitions.unpick(d.ref)
+	}
+}
+
+// outcomeOf ends the claim after an attempt to settle the message, and returns the
+// outcome for the caller.
+func (d *Delivery) outcomeOf(err error, sent bool) error {
+	v := d.v
+	class := session.ClassOf(err)
+	switch {
+	case err == nil:
+		d.endClaim(true)
+		return nil
+	case v.s.Err() != nil:
+		d.endClaim(false)
+		return znode.LossOf(v.s.Err())
+	case class == session.ClassRemoved:
+		// The ledger has gone, and the claim with it.
+		d.endClaim(false)
+		v.partitions.relist(d.ref)
+		return err
+	case v.c.cleanupCtx.Err() != nil:
+		if sent {
+			return errors.Join(commit.ErrUnknown, errClosedUnsettled)
+		}
+		return errClosedUnsettled
+	case class == session.ClassNoNode:
+		// Another client has removed the message.
+		d.l.start(newDrop(d.ref)) // without waiting for it
+		d.endClaim(true)
+		v.partitions.relist(d.ref)
+		return session.ErrRemoved
+	case class == session.ClassNotEmpty:
+		v.skip(d.ref, err)
+	}
+	// The claim would keep the message from all consumers as long as the session lasts.
+	failed := d.l.giveBack(1, d.ref)
+	// Without success the message stays claimed until the ledger ends.
+	d.endClaim(false)
+	switch {
+	case failed == nil:
+		v.partitions.requeue(d.ref)
+	case session.ClassOf(failed) == session.ClassRemoved:
+		v.partitions.relist(d.ref)
+	}
+	if class == session.ClassCancelled && v.c.ctx.Err() != nil {
+		return errClosedUnsettled // MoveTo has waited for room
+	}
+	return err
+}

@@ -1,0 +1,95 @@
+package queue
+
+import (
+	"context"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
+)
+
+// A Target is the queue that MoveTo moves a message to.
+type Target struct {
+	Dir, Prefix string
+	Gate        commit.Gate // nil if the queue has no limit
+	MakeDir     func(ctx context.Context, s *session.Session, path string) error
+}
+
+// remove removes the message, and puts it into a target if to is not nil.
+func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
+	for round := 0; ; round++ {
+		if err := d.v.s.Pause(d.v.c.cleanupCtx, round-1); err != nil {
+			return d.outcomeOf(err, false)
+		}
+		if err := d.checkDirectory(); err != nil {
+			return d.outcomeOf(err, false)
+		}
+		// A change of its own for each attempt: the former one has its outcome.
+		c := newDrop(d.ref)
+		c.ops = []any{&zk.DeleteRequest{Path: d.ID, Version: -1}}
+		c.size = len(d.ID) + 40
+		if edit != nil {
+			c.edits = append(c.edits, edit)
+		}
+		if to != nil {
+			if to.Gate != nil {
+				// The wait for room ends when Close begins.
+				first, _, err := to.Gate.Admit(d.v.c.ctx, d.v.s, 1)
+				if err != nil {
+					return d.outcomeOf(err, false)
+				}
+				c.ops = append(c.ops, first...)
+			}
+			c.ops = append(c.ops, &zk.CreateRequest{Path: znode.Join(to.Dir, to.Prefix), Data: d.Data, Flags: zk.FlagSequence})
+			c.size += len(d.Data) + len(to.Dir)
+		}
+		err := d.l.do(c)
+		if to != nil {
+			switch class := session.ClassOf(err); {
+			case class == session.ClassBadVersion && to.Gate != nil && to.Gate.Refused(err) == nil:
+				continue
+			case class == session.ClassNoNode:
+				// The message, the directory of the target or its limit may be missing.
+				if to.Gate != nil {
+					_ = to.Gate.Refused(err) // it creates the limit again
+				}
+				there, failed := d.exists()
+				if there {
+					failed = to.MakeDir(d.v.c.cleanupCtx, d.v.s, to.Dir)
+				}
+				if there && failed == nil || session.ClassOf(failed).Again() && d.v.s.Err() == nil {
+					continue
+				}
+				if failed != nil {
+					err = failed
+				}
+			}
+		}
+		return d.outcomeOf(err, c.sent)
+	}
+}
+
+// exists reports whether the message exists, and not another one of its name.
+func (d *Delivery) exists() (bool, error) {
+	there, stat, err := d.v.s.Exists(d.v.c.cleanupCtx, d.ID)
+	return there && stat.Czxid == d.czxid, err
+}
+
+// checkDirectory returns an error if the name of the message may be the name of another
+// message by now. A ledger outside of the directory survives the deletion of the
+// directory.
+func (d *Delivery) checkDirectory() error {
+	if !d.ref.partition.mayBeRecreated() {
+		return nil
+	}
+	if err := d.v.s.SyncQuorum(d.v.c.cleanupCtx, d.v.c.cfg.Path); err != nil {
+		return err
+	}
+	there, err := d.exists()
+	if err == nil && !there {
+		err = zk.ErrNoNode
+	}
+	return err
+}

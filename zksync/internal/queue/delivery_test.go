@@ -1,0 +1,116 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// remadePriority has a message of a priority received, creates the directory again with a message of the same name,
+// and returns the former message.
+func remadePriority(r rig, before func()) *Delivery {
+	const dir, name = "/q/p-005", "/q/p-005/qn-0000000000"
+	r.must(r.srv.Create(dir, nil))
+	r.must(r.srv.Create(name, []byte("old")))
+	d := r.open(ByPriority, true).receive(1)[0]
+	before()
+	r.must(r.srv.Delete(name))
+	r.must(r.srv.Delete(dir))
+	r.must(r.srv.Create(dir, nil))
+	r.must(r.srv.Create(name, []byte("new")))
+	synctest.Wait()
+	return d
+}
+
+// Ack does not remove another message of the same name, after the directory was deleted and created again.
+func TestAckAfterADirectoryWasCreatedAgain(t *testing.T) {
+	withRig(t, 0, func(r rig) {
+		d := remadePriority(r, func() {})
+		if err := d.Ack(r.Context()); !errors.Is(err, session.ErrRemoved) {
+			r.Errorf("Ack: %v, want ErrRemoved", err)
+		}
+		if !r.exists(d.ID) {
+			r.Error("the new message was removed")
+		}
+	})
+}
+
+// Ack does not remove another message of the same name if no watch has reported the deletion of the directory.
+func TestAckWithoutAWatchOnTheDirectory(t *testing.T) {
+	withRig(t, 0, func(r rig) {
+		d := remadePriority(r, func() {
+			r.must(r.srv.Set("/q/p-005", []byte("uses the watch up")))
+			synctest.Wait()
+		})
+		if err := d.Ack(r.Context()); !errors.Is(err, session.ErrRemoved) {
+			r.Errorf("Ack: %v, want ErrRemoved", err)
+		}
+		if !r.exists(d.ID) {
+			r.Error("the new message was removed")
+		}
+	})
+}
+
+// A new directory of the same name is another partition.
+func TestPartitionsAreToldApart(t *testing.T) {
+	withRig(t, 0, func(r rig) {
+		d := remadePriority(r, func() {})
+		c := &tester{rig: r, Consumer: d.v.c, v: d.v}
+		if all := c.receive(1); len(all) != 1 || string(all[0].Data) != "new" {
+			r.Errorf("%d messages were delivered, want the new one", len(all))
+		}
+	})
+}
+
+// A message that cannot be removed, because it has a child, is not delivered again.
+func TestAckOfAMessageWithAChild(t *testing.T) {
+	withRig(t, 1, func(r rig) {
+		r.must(r.srv.Create("/q/"+itemName(0)+"/child", nil))
+		a := r.open(InOrder, true)
+		if err := a.receive(1)[0].Ack(r.Context()); session.ClassOf(err) != session.ClassNotEmpty {
+			r.Errorf("Ack: %v, want that the message has a child", err)
+		}
+		if sel := a.pick(1); len(sel.refs) > 0 {
+			r.Error("the message was picked again")
+		}
+	})
+}
+
+// A Take that is given up while its removal is under way returns the data.
+func TestTakeGivenUpReturnsTheData(t *testing.T) {
+	withRig(t, 1, func(r rig) {
+		a := r.open(InOrder, false)
+		ctx, cancel := context.WithCancel(r.Context())
+		until := make(chan struct{})
+		r.srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Path: "/q/" + itemName(0), At: zksynctest.AfterCommit, Do: zksynctest.Hold(until)})
+		time.AfterFunc(time.Second, cancel)
+		data, ok, err := a.Take(ctx, true)
+		if string(data) != "0" || !ok || !commit.IsUnknown(err) {
+			r.Errorf("Take: %q, %v, %v, want the data and ErrUnknown", data, ok, err)
+		}
+		close(until)
+	})
+}
+
+// A Take removes a message that Chan has delivered and failed to remove, and does not return it.
+func TestTakeOfAMessageBeingRemoved(t *testing.T) {
+	withRig(t, 2, func(r rig) {
+		a := r.open(InOrder, true)
+		d := a.receive(1)[0]
+		a.setBeingRemoved(d, true)
+		releaseUnreceived([]*Delivery{d})
+		if data, ok, err := a.Take(r.Context(), false); string(data) != "1" || !ok || err != nil {
+			r.Errorf("Take: %q, %v, %v, want 1", data, ok, err)
+		}
+		if r.exists(d.ID) {
+			r.Error("the message that was delivered is left")
+		}
+	})
+}

@@ -1,0 +1,284 @@
+package queue
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A ledger is the list of the messages that one consumer has claimed under one session.
+// It is an ephemeral znode: when the session ends, all claims end with one small znode.
+// All changes go through one stream of transactions, each of which relies on the version
+// that the transaction before has left. So a transaction may be repeated after a lost
+// answer: if the ledger has another version then, the transaction has happened.
+type ledger struct {
+	v    *view
+	path string
+	life context.Context // ends when Close waits no longer
+
+	usable context.Context // ends when the ledger cannot be used any more
+	end    context.CancelCauseFunc
+
+	arrivals atomic.Int64 // len(queued)
+
+	mu      sync.Mutex
+	queued  []*change
+	running bool
+
+	// Used by run alone, and by others while it does not run:
+	version int32
+	claims  claimSet
+}
+
+// start starts changes. Each has an outcome when its channel done is closed.
+func (l *ledger) start(changes ...*change) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.usable.Err() != nil {
+		finishAll(changes, context.Cause(l.usable))
+		return
+	}
+	l.queued = append(l.queued, changes...)
+	l.arrivals.Store(int64(len(l.queued)))
+	if !l.running {
+		l.running = true
+		l.v.c.wg.Go(l.run)
+	}
+}
+
+// do carries out one change.
+func (l *ledger) do(c *change) error {
+	l.start(c)
+	<-c.done
+	return c.err
+}
+
+func (l *ledger) run() {
+	for {
+		l.awaitArrivals()
+		batch := l.nextBatch()
+		if len(batch) == 0 {
+			return
+		}
+		if err := l.carryOut(batch); err != nil {
+			l.fail(err)
+		}
+	}
+}
+
+// fewYields is the number of times in a row that awaitArrivals may see no new change.
+const fewYields = 10
+
+// awaitArrivals yields while goroutines start changes: a transaction with many changes
+// costs the servers little more than one with a single change.
+func (l *ledger) awaitArrivals() {
+	for n, quiet := int64(0), 0; quiet < fewYields && n < maxChanges; quiet++ {
+		if now := l.arrivals.Load(); now != n {
+			n, quiet = now, 0
+		}
+		runtime.Gosched()
+	}
+}
+
+// nextBatch takes changes for the next transaction.
+func (l *ledger) nextBatch() []*change {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, size := 0, 0
+	for n < len(l.queued) && n < maxChanges {
+		if size += l.queued[n].size; n > 0 && size > maxChangeBytes {
+			break
+		}
+		n++
+	}
+	batch := slices.Clone(l.queued[:n])
+	l.arrivals.Store(int64(len(l.queued) - n))
+	// The run ends under the mutex, so that the next start sees that it must start another.
+	if l.queued = l.queued[n:]; n == 0 {
+		l.running, l.queued = false, nil
+	}
+	return batch
+}
+
+// fail ends the use of the ledger.
+func (l *ledger) fail(why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// Under the mutex: start queues no change after this, and so each change has an outcome.
+	l.end(why)
+	finishAll(l.queued, why)
+	l.queued = nil
+}
+
+// carryOut sends transactions until each change of a batch has an outcome. It returns an
+// error if the ledger cannot be used any more.
+func (l *ledger) carryOut(batch []*change) error {
+	refused := 0
+	for round := 0; ; {
+		st, left, err := l.stateFor(batch)
+		if batch = left; len(batch) == 0 {
+			return nil
+		}
+		refusal := true // the transaction has not happened
+		if err == nil {
+			tx := l.newTx(batch, st)
+			var results []zk.MultiResponse
+			if results, err = l.send(tx); err == nil {
+				l.apply(tx)
+				return nil
+			}
+			at, class := session.FailedOp(results), session.ClassOf(err)
+			refusal = class != session.ClassLost && class != session.ClassCancelled && class != session.ClassClosed
+			switch {
+			case at == 0 && (class == session.ClassNoNode || class == session.ClassBadVersion):
+				// Another client has deleted or written the ledger. The claims are gone.
+				err = fmt.Errorf("%w: %s: %w", session.ErrRemoved, l.path, err)
+				finishAll(batch, err)
+				return err
+			case at == 1 && st != nil:
+				l.v.order.forget(st)
+				// Another consumer has written the order znode. In the next round the claims of the
+				// batch end with errConflict, and the other changes edit the new table.
+				if err = l.v.order.reopen(st.path, err); err == errOrderGone || class == session.ClassBadVersion {
+					continue
+				}
+			case at > 0:
+				// One message is gone or cannot be removed. The other changes do not depend on it.
+				refused++
+				if batch, err = tx.dropRefused(l.life, l.v.s, at, err, refused > 2); err == nil {
+					continue
+				}
+			case class == session.ClassTooLarge && len(batch) > 1:
+				// The limit of the servers includes the data of ledger and order znode, which
+				// nextBatch does not know.
+				half := len(batch) / 2
+				if err := l.carryOut(batch[:half]); err != nil {
+					finishAll(batch[half:], err)
+					return err
+				}
+				batch = batch[half:]
+				continue
+			case class == session.ClassTooLarge:
+				// Nothing was sent, so the ledger can be used for other changes.
+				finishAll(batch, err)
+				return nil
+			}
+		}
+		if session.ClassOf(err).Again() {
+			err = l.v.s.Pause(l.life, round)
+			round++
+		} else if n := len(batch); refusal {
+			// The server may accept no larger ledger or no new claims, because of a quota or an
+			// ACL. Acks need neither.
+			if batch = endGrowing(batch, err); len(batch) < n {
+				continue
+			}
+		}
+		if err != nil {
+			finishAll(batch, err)
+			return err
+		}
+	}
+}
+
+// stateFor returns the state of the order znode for a batch that writes it, nil if the
+// batch does not. Claims that rely on another state end with errConflict.
+func (l *ledger) stateFor(batch []*change) (*orderState, []*change, error) {
+	if !slices.ContainsFunc(batch, func(c *change) bool { return len(c.edits) > 0 }) {
+		return nil, batch, nil
+	}
+	st, err := l.v.order.current(l.life)
+	left := batch[:0]
+	for _, c := range batch {
+		if c.at != nil && (err != nil || c.at.version != st.version || c.at.path != st.path) {
+			c.finish(errConflict)
+			continue
+		}
+		left = append(left, c)
+	}
+	return st, left, err
+}
+
+// send sends a transaction, and repeats it until an answer arrives. Under one session
+// the ledger's version makes that safe.
+func (l *ledger) send(tx *ledgerTx) ([]zk.MultiResponse, error) {
+	for round := 0; ; round++ {
+		if err := l.v.s.Pause(l.life, round-1); err != nil {
+			return nil, err
+		}
+		// Before the request: if Close ends the wait for the answer, Ack must report that the
+		// outcome is unknown.
+		for _, c := range tx.batch {
+			c.sent = true
+		}
+		results, err := l.v.s.Multi(l.life, tx.ops...)
+		switch class := session.ClassOf(err); {
+		case class == session.ClassConnectionLost, class == session.ClassTransient && round > 0:
+			continue
+		case class == session.ClassUnknown && len(results) == 0 && round == 0:
+			// The transaction may have happened. If it is refused again, it has not.
+			continue
+		case round > 0 && class == session.ClassBadVersion && session.FailedOp(results) == 0:
+			// The ledger has another version: the transaction has happened before, unless
+			// another client has written the ledger.
+			data, _, failed := l.v.s.Get(l.life, l.path)
+			if session.ClassOf(failed).Again() && l.v.s.Err() == nil {
+				continue
+			}
+			if failed == nil && bytes.Equal(data, tx.data) {
+				return results, nil
+			}
+			return results, err
+		case class != session.ClassLost && class != session.ClassCancelled && class != session.ClassClosed:
+			for _, c := range tx.batch {
+				c.sent = err == nil
+			}
+		}
+		return results, err
+	}
+}
+
+// apply notes that a transaction has happened.
+func (l *ledger) apply(tx *ledgerTx) {
+	l.version++
+	l.claims = tx.claims
+	if tx.next != nil {
+		l.v.order.set(tx.next)
+	}
+	finishAll(tx.batch, nil)
+}
+
+// close deletes the ledger, and gives back the messages in it. No change follows.
+func (l *ledger) close(ctx context.Context) error {
+	for round := 0; ; round++ {
+		if err := l.v.s.Pause(ctx, round-1); err != nil {
+			return err
+		}
+		st, err := l.v.order.current(ctx)
+		if err != nil {
+			return err
+		}
+		table := st.table.clone()
+		// This ledger needs no recovery.
+		table.recovered++
+		l.v.partitions.forgetGone(table)
+		for k := range l.claims {
+			table.giveBack(k, 0)
+		}
+		results, err := l.v.s.Multi(ctx,
+			&zk.DeleteRequest{Path: l.path, Version: l.version},
+			&zk.SetDataRequest{Path: st.path, Data: table.encode(), Version: st.version})
+		if class := session.ClassOf(err); session.FailedOp(results) == 0 || class != session.ClassBadVersion && class != session.ClassConnectionLost {
+			return err
+		}
+		l.v.order.forget(st)
+	}
+}

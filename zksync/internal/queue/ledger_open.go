@@ -1,0 +1,43 @@
+package queue
+
+import (
+	"context"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
+)
+
+// openLedger creates a ledger.
+func openLedger(ctx context.Context, v *view) (l *ledger, err error) {
+	l = &ledger{v: v, life: v.c.cleanupCtx, path: znode.Join(v.order.dir, ledgerPrefix+znode.NewGUID()), claims: make(claimSet)}
+	l.usable, l.end = context.WithCancelCause(context.Background())
+	defer func(path string) {
+		if err != nil {
+			// The creation may have been sent before ctx ended, and may happen yet.
+			v.s.Discard(path)
+		}
+	}(l.path)
+	for round := 0; ; round++ {
+		if err := v.s.Pause(ctx, round-1); err != nil {
+			return nil, err
+		}
+		_, err := v.s.Create(ctx, l.path, nil, zk.FlagEphemeral)
+		switch class := session.ClassOf(err); {
+		case err == nil, class == session.ClassNodeExists:
+			// The name has a GUID, so that a znode that exists is ours, from an attempt whose
+			// answer was lost.
+			return l, nil
+		case class == session.ClassNoNode:
+			// The directory is gone, and the order znode with it.
+			v.order.reopen("", err)
+			if _, err = v.order.open(ctx); err != nil {
+				return nil, err
+			}
+		case class == session.ClassConnectionLost:
+		default:
+			return nil, err
+		}
+	}
+}

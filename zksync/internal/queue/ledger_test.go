@@ -1,0 +1,151 @@
+package queue
+
+import (
+	"context"
+	"testing"
+
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// A claim fails if another consumer has claimed messages since the state was read on which the claim relies, and then
+// counts for nothing.
+func TestClaimOfWhatAnotherHasClaimed(t *testing.T) {
+	withRig(t, 1, func(r rig) {
+		a, b := r.open(InOrder, true), r.open(InOrder, true)
+		a.forgetOrder() // b has opened a ledger since
+		first, second := a.pick(1), b.pick(1)
+		if _, ok := a.claim(first); !ok {
+			r.Error("the first claim failed")
+		}
+		if _, ok := b.claim(second); ok {
+			r.Error("two consumers have claimed one message")
+		}
+		if n := b.v.claims.unsettled(); n != 0 {
+			r.Errorf("the consumer counts %d claims, want none", n)
+		}
+		b.wantNames(0)
+	})
+}
+
+// A claim whose request was lost fails if another consumer claims the message before the repetition.
+func TestRepeatedClaimIsRefused(t *testing.T) {
+	withRig(t, 1, func(r rig) {
+		a, b := r.open(InOrder, true), r.open(InOrder, true)
+		a.forgetOrder()
+		first, second := a.pick(1), b.pick(1)
+		f := zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, Do: zksynctest.Call(func() {
+			if _, ok := b.claim(second); !ok {
+				r.Error("the other claim failed")
+			}
+		})}
+		r.srv.Inject(f)
+		f.Do = zksynctest.Disconnect
+		r.srv.Inject(f)
+		if _, ok := a.claim(first); ok {
+			r.Error("two consumers have claimed one message")
+		}
+	})
+}
+
+// A claim whose answer was lost succeeds.
+func TestRepeatedClaimHasHappened(t *testing.T) {
+	withRig(t, 1, func(r rig) {
+		a := r.open(InOrder, true)
+		sel := a.pick(1)
+		r.srv.Inject(zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, At: zksynctest.AfterCommit, Do: zksynctest.Disconnect})
+		all, ok, err := a.ledger.claim(sel, &idleLine{v: a.v})
+		if err != nil || !ok || len(all) != 1 {
+			r.Errorf("claimed %d messages: %v, %v", len(all), ok, err)
+		}
+	})
+}
+
+// An Ack removes the message and its name in the ledger. The next write of the order znode removes its entry.
+func TestAckLeavesNothing(t *testing.T) {
+	withRig(t, 2, func(r rig) {
+		a := r.open(InOrder, true)
+		r.must(a.receive(1)[0].Nack(r.Context()))
+		r.must(a.receive(1)[0].Ack(r.Context()))
+		a.wantNames(0)
+		if r.exists("/q/" + itemName(0)) {
+			r.Error("the message was not removed")
+		}
+		r.must(a.receive(1)[0].Ack(r.Context()))
+		for _, p := range a.state().table.partitions {
+			if len(p.entries) > 0 {
+				r.Errorf("entries are left: %v", p.entries)
+			}
+		}
+	})
+}
+
+// A message that Nack has given back is delivered next, with a greater number of attempts.
+func TestNackCounts(t *testing.T) {
+	withRig(t, 2, func(r rig) {
+		a := r.open(InOrder, true)
+		for n := range 3 {
+			d := a.receive(1)[0]
+			if string(d.Data) != "0" || d.Attempts != n+1 {
+				r.Errorf("message %s with %d attempts was delivered, want 0 with %d", d.Data, d.Attempts, n+1)
+			}
+			r.must(d.Nack(r.Context()))
+		}
+	})
+}
+
+// Retry moves the message, and keeps the number of its attempts.
+func TestRetryMovesTheMessage(t *testing.T) {
+	withRig(t, 1, func(r rig) {
+		a := r.open(InOrder, true)
+		r.must(a.receive(1)[0].Retry(r.Context(), 0))
+		if r.exists("/q/" + itemName(0)) {
+			r.Error("the message is still in its former position")
+		}
+		a.forgetOrder()
+		sel, err := a.v.next(r.Context(), one, func(context.Context) error { return nil }, false)
+		r.must(err)
+		all, ok := a.claim(sel)
+		if !ok || len(all) != 1 || all[0].Attempts != 2 {
+			r.Errorf("claimed %v: %v, want a message with 2 attempts", all, ok)
+		}
+	})
+}
+
+// A consumer that closes gives its messages back, and needs no recovery.
+func TestCloseNeedsNoRecovery(t *testing.T) {
+	withRig(t, 2, func(r rig) {
+		a, b := r.open(InOrder, true), r.open(InOrder, true)
+		a.receive(2)
+		a.close()
+		st := b.state()
+		if st.needsRecovery() {
+			r.Errorf("%d ledgers were deleted, and %d need no recovery", st.removed, st.table.recovered)
+		}
+		b.forgetOrder()
+		for i := range 2 {
+			if d := b.receive(1)[0]; string(d.Data) != itemData(i) || d.Attempts != 1 {
+				r.Errorf("message %s with %d attempts was delivered, want %d with 1", d.Data, d.Attempts, i)
+			}
+		}
+	})
+}
+
+// A consumer that closes does not hide the death of another one, whose messages are delivered again with a greater
+// number of attempts.
+func TestCloseBesideADeadConsumer(t *testing.T) {
+	withRig(t, 2, func(r rig) {
+		dead, a, b := r.open(InOrder, true), r.open(InOrder, true), r.open(InOrder, true)
+		dead.receive(1)
+		a.forgetOrder()
+		a.receive(1)
+		dead.die()
+		a.forgetOrder()
+		a.close()
+		b.forgetOrder()
+		all := b.receive(2)
+		if len(all) != 2 || string(all[0].Data) != "0" || all[0].Attempts != 2 {
+			r.Errorf("%d messages were delivered, want 2, the first of them for the second time: %v", len(all), all[0].Attempts)
+		}
+	})
+}

@@ -1,0 +1,92 @@
+package queue
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A ledgerTx is the transaction of a batch of changes: it writes the ledger, then the
+// order znode if a change needs that, then come the operations of the changes.
+type ledgerTx struct {
+	batch  []*change
+	ops    []any
+	ends   []int       // where the operations of each change end in ops
+	claims claimSet    // of the ledger after the transaction
+	data   []byte      // of the ledger after the transaction
+	next   *orderState // of the order znode afterwards; nil if it is not written
+}
+
+// newTx builds the transaction of a batch. st is nil if the batch does not write the order
+// znode.
+func (l *ledger) newTx(batch []*change, st *orderState) *ledgerTx {
+	tx := &ledgerTx{batch: batch, claims: maps.Clone(l.claims)}
+	for _, c := range batch {
+		for _, r := range c.drop {
+			delete(tx.claims, r.key())
+		}
+		for _, r := range c.add {
+			tx.claims[r.key()] = struct{}{}
+		}
+	}
+	// The ledger comes first: if its version is refused, this transaction has happened before
+	// or the ledger is lost, whatever the state of the other znodes.
+	tx.data = tx.claims.encode(l.version + 1)
+	tx.ops = append(tx.ops, &zk.SetDataRequest{Path: l.path, Data: tx.data, Version: l.version})
+	if st != nil {
+		table := st.table.clone()
+		l.v.partitions.forgetGone(table)
+		for _, c := range batch {
+			for _, edit := range c.edits {
+				edit(table)
+			}
+		}
+		tx.next = st.next(table)
+		tx.ops = append(tx.ops, &zk.SetDataRequest{Path: st.path, Data: table.encode(), Version: st.version})
+	}
+	for _, c := range batch {
+		tx.ops = append(tx.ops, c.ops...)
+		tx.ends = append(tx.ends, len(tx.ops))
+	}
+	return tx
+}
+
+// dropRefused ends the change whose operation at a position was refused, and returns the
+// other changes. If many is true, it also ends the changes whose messages are gone.
+func (tx *ledgerTx) dropRefused(ctx context.Context, s *session.Session, at int, why error, many bool) ([]*change, error) {
+	i := slices.IndexFunc(tx.ends, func(end int) bool { return at < end })
+	tx.batch[i].finish(why)
+	left := slices.Delete(slices.Clone(tx.batch), i, i+1)
+	if !many {
+		return left, nil
+	}
+	// Another client removes messages, too: one request tells which messages are gone. It
+	// lists their children, because the answer then has no data.
+	var reads []session.Read
+	var of []*change
+	for _, c := range left {
+		for _, op := range c.ops {
+			if d, ok := op.(*zk.DeleteRequest); ok {
+				reads, of = append(reads, session.ReadChildren(d.Path)), append(of, c)
+			}
+		}
+	}
+	if len(reads) == 0 {
+		return left, nil
+	}
+	results, err := s.MultiRead(ctx, reads...)
+	if err != nil {
+		return left, err
+	}
+	for i, r := range results {
+		if session.ClassOf(r.Err) == session.ClassNoNode {
+			of[i].finish(r.Err)
+			left = slices.DeleteFunc(left, func(c *change) bool { return c == of[i] })
+		}
+	}
+	return left, nil
+}

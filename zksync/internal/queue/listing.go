@@ -1,0 +1,198 @@
+package queue
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// maxListings is the number of requests that list partitions at the same time.
+const maxListings = 32
+
+// refreshListings refreshes the stale listings that decide which message is the next one.
+func (v *view) refreshListings(ctx context.Context, st *orderState) error {
+	l := &v.partitions
+	l.mu.Lock()
+	stale := v.c.cfg.Kind.ParsePartition != nil && l.listing.isStale()
+	l.mu.Unlock()
+	if stale {
+		names, _, f, err := v.watchDir(ctx, v.c.cfg.Path)
+		if err != nil {
+			return err
+		}
+		l.replace(names, f)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxListings)
+	for _, p := range l.stale(st) {
+		g.Go(func() error { return v.listMessages(ctx, p, st) })
+	}
+	return g.Wait()
+}
+
+// watchDir lists and watches a directory of the queue. It creates a missing directory.
+func (v *view) watchDir(ctx context.Context, dir string) ([]string, *zk.Stat, *staleFlag, error) {
+	for round := 0; ; round++ {
+		// A server that lags, or a deposed leader, may answer NoNode to the listing and
+		// NodeExists to the creation. Without the pause this loop would spin.
+		if err := v.s.Pause(ctx, round-1); err != nil {
+			return nil, nil, nil, err
+		}
+		names, stat, w, err := v.s.WatchChildren(ctx, dir)
+		if err == nil {
+			return names, stat, newStaleFlag(w, &v.changed), nil
+		}
+		if session.ClassOf(err) != session.ClassNoNode || v.order.readOnly {
+			return nil, nil, nil, err
+		}
+		if err := v.c.cfg.MakeDir(ctx, v.s, dir); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+}
+
+// listMessages refreshes the waiting messages of a partition. It deletes the directory
+// of a partition whose time is over.
+func (v *view) listMessages(ctx context.Context, p *partition, st *orderState) error {
+	var names []string
+	var stat *zk.Stat
+	var f *staleFlag
+	var err error
+	if p.name == "" {
+		names, stat, f, err = v.watchDir(ctx, p.dir)
+	} else {
+		var w *session.Watch
+		names, stat, w, err = v.s.WatchChildren(ctx, p.dir)
+		switch {
+		case err == nil:
+			f = newStaleFlag(w, &v.changed)
+		case session.ClassOf(err) == session.ClassNoNode && p.name == laterName && !v.order.readOnly:
+			names, stat, f, err = v.watchDir(ctx, p.dir)
+		case session.ClassOf(err) == session.ClassNoNode:
+			v.partitions.drop(p)
+			return nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if p, err = v.trackPartition(ctx, p, stat.Czxid); err != nil {
+		f.stopWatch()
+		return err
+	}
+	if p.expires && p.expiry() <= time.Now().UnixMilli() {
+		gone := false
+		if len(names) == 0 {
+			gone, err = v.deletePartition(ctx, p, st)
+		}
+		if gone || err != nil {
+			f.stopWatch()
+			return err
+		}
+		p.undeletable = true // without this mark refreshListings would list it at each look
+	}
+	found := ItemsOf(names, p.parse)
+	if p.name == "" {
+		v.c.ObserveLength(len(found)) // includes the picked and the claimed messages
+	}
+	// The messages and the flag of their listing change under one lock: pick relies on
+	// all messages of a listing as long as its flag is not stale.
+	v.partitions.mu.Lock()
+	defer v.partitions.mu.Unlock()
+	p.replace(found, f)
+	return nil
+}
+
+// deletePartition deletes the directory of a partition of a DelayQueue whose time is
+// over. It reports false if the directory has to stay.
+func (v *view) deletePartition(ctx context.Context, p *partition, st *orderState) (gone bool, err error) {
+	if v.order.readOnly {
+		return false, nil
+	}
+	// The order znode is written at its known version: no consumer claims a message of the
+	// partition meanwhile. The server refuses to delete a directory with children, so a
+	// message that was put after the listing is not lost.
+	table := st.table.clone()
+	delete(table.partitions, p.czxid)
+	results, err := v.s.Multi(ctx,
+		&zk.DeleteRequest{Path: p.dir, Version: -1},
+		&zk.SetDataRequest{Path: st.path, Data: table.encode(), Version: st.version})
+	switch at, class := session.FailedOp(results), session.ClassOf(err); {
+	case err == nil:
+		v.order.set(st.next(table))
+		v.partitions.drop(p)
+		return true, nil
+	case at == 0 && class == session.ClassNoNode:
+		v.partitions.drop(p)
+		return true, nil
+	case at == 1 && (class == session.ClassBadVersion || class == session.ClassNoNode) || class.Again():
+		// Another consumer has claimed messages. Look again.
+		v.order.forget(st)
+		if at == 1 {
+			return true, nil
+		}
+		return false, err
+	case ctx.Err() != nil || class == session.ClassLost || class == session.ClassClosed:
+		return false, err
+	}
+	return false, nil
+}
+
+// trackPartition returns the partition whose directory has the czxid: p itself, or a new
+// partition in the position of p if the directory was deleted and created again. It sets
+// a watch that reports the next deletion, if the loss of the ledger does not report it.
+func (v *view) trackPartition(ctx context.Context, p *partition, czxid int64) (*partition, error) {
+	l := &v.partitions
+	l.mu.Lock()
+	// A new directory counts from zero again, so its messages have the names of earlier
+	// messages. The state of the old names must not be applied to the new messages.
+	if p.czxid != 0 && p.czxid != czxid {
+		now := newPartition(&v.c.cfg, p.name, p.key)
+		if i := slices.Index(l.all, p); i >= 0 {
+			l.all[i] = now
+		}
+		p.listing.stopWatch()
+		p.retire()
+		p = now
+	}
+	if p.czxid != czxid { // it is set once, because messages of the partition refer to it
+		p.czxid = czxid
+	}
+	l.mu.Unlock()
+	if k := v.c.cfg.Kind; p.name == "" && !k.ClaimsBeside {
+		// The ledgers are below the directory and are deleted with it. A settle also writes
+		// the ledger, so it fails after that.
+		p.tracked.Store(true)
+	}
+	if p.tracked.Load() {
+		return p, nil
+	}
+	there, stat, w, err := v.s.WatchExists(ctx, p.dir)
+	if err != nil {
+		return p, err
+	}
+	if !there || stat.Czxid != czxid {
+		// The directory was deleted between the listing and this watch.
+		w.Stop()
+		p.recreated.Store(true)
+		return p, nil
+	}
+	p.tracked.Store(true)
+	w.Notify(func(e zk.Event) {
+		// Any event uses the watch up. Until the next listing sets another watch, a
+		// deletion would go unnoticed, and mayBeRecreated reports true.
+		p.tracked.Store(false)
+		if e.Type == zk.EventNodeDeleted {
+			p.recreated.Store(true)
+		}
+	})
+	l.mu.Lock()
+	p.dirWatch = w
+	l.mu.Unlock()
+	return p, nil
+}

@@ -1,0 +1,108 @@
+package queue
+
+import (
+	"context"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+const (
+	// readBudget limits the bytes that one read brings into memory. The limit is not
+	// exact: the size of a message is estimated from the messages before it.
+	readBudget = 4 << 20
+
+	// smallMessage is the size up to which several requests read messages at the same
+	// time.
+	smallMessage = 16 << 10
+
+	// maxReadsAtOnce is the number of messages that one request reads. A server builds the
+	// answer as a whole, from messages of up to jute.maxbuffer each, and their sizes are
+	// not known before.
+	maxReadsAtOnce = 16
+	// maxReadRequests is the number of requests that read small messages at the same time.
+	maxReadRequests = 4
+)
+
+// A messageReader reads claimed messages for one stream.
+type messageReader struct {
+	v       *view
+	largest int // the size of the largest recent message, in bytes
+}
+
+// most returns how many messages one read may bring into memory. It goes by the sizes of
+// earlier messages.
+func (m *messageReader) most() int { return max(1, readBudget/max(1, m.largest)) }
+
+// read reads claimed messages, in order. It ends the claims on messages that do not exist
+// or that this consumer may not read. If it fails, it returns the messages that it has
+// read, and the others as unread.
+func (m *messageReader) read(ctx context.Context, all []*Delivery) (found, unread []*Delivery, err error) {
+	biggest := 0
+	for unread = all; len(unread) > 0; {
+		results, err := m.readChunks(ctx, unread, biggest)
+		if err != nil {
+			return found, unread, err
+		}
+		var gone []messageRef
+		l := unread[0].l
+		for i, r := range results {
+			d := unread[i]
+			switch class := session.ClassOf(r.Err); {
+			case r.Err == nil:
+				d.Data, d.czxid = r.Data, r.Stat.Czxid
+				biggest = max(biggest, len(r.Data))
+				found = append(found, d)
+			case class == session.ClassNoNode:
+				gone = append(gone, d.ref)
+				d.endClaim(true)
+			case class == session.ClassNoAuth:
+				// One message with an ACL of its own must not stop the queue.
+				m.v.skip(d.ref, r.Err)
+				err := l.giveBack(0, d.ref)
+				d.endClaim(false)
+				if err != nil {
+					return found, unread[i+1:], err
+				}
+			default:
+				return found, unread[i:], r.Err
+			}
+		}
+		if len(gone) > 0 {
+			l.start(newDrop(gone...)) // without waiting for it
+		}
+		unread = unread[len(results):]
+	}
+	// The estimate halves with each read: a single large message must not make the reads
+	// of small messages slow for long.
+	m.largest = max(biggest, m.largest/2)
+	return found, nil, nil
+}
+
+// readChunks reads messages from the first one on: by one request, or by several at the
+// same time if recent messages were small.
+func (m *messageReader) readChunks(ctx context.Context, all []*Delivery, biggest int) ([]session.ReadResult, error) {
+	biggest = max(biggest, m.largest)
+	// The sizes are not known before the answer: with large messages, a request for many
+	// would exceed the budget, and several requests would do so several times.
+	chunk, requests := min(maxReadsAtOnce, max(1, readBudget/max(1, biggest))), 1
+	if biggest > 0 && biggest <= smallMessage {
+		requests = maxReadRequests
+	}
+	n := min(len(all), requests*chunk)
+	results := make([]session.ReadResult, n)
+	g, ctx := errgroup.WithContext(ctx)
+	for at := 0; at < n; at += chunk {
+		reads := make([]session.Read, 0, chunk)
+		for _, d := range all[at:min(at+chunk, n)] {
+			reads = append(reads, session.ReadData(d.ID))
+		}
+		g.Go(func() error {
+			some, err := m.v.s.MultiRead(ctx, reads...)
+			copy(results[at:], some)
+			return err
+		})
+	}
+	return results, g.Wait()
+}

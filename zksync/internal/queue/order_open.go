@@ -1,0 +1,97 @@
+package queue
+
+import (
+	"context"
+	"strings"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
+)
+
+// open returns the path of the order znode, which it creates if necessary.
+func (o *orderZnode) open(ctx context.Context) (string, error) {
+	o.mu.Lock()
+	path, missing := o.path, o.missing
+	o.mu.Unlock()
+	for round := 0; path == ""; round++ {
+		if err := o.s.Pause(ctx, round-1); err != nil {
+			return "", err
+		}
+		data, stat, err := o.s.Get(ctx, o.dir)
+		named := znode.Join(o.dir, string(data))
+		switch {
+		case err == nil && strings.HasPrefix(string(data), orderPrefix) && named != missing:
+			path = named
+		case o.readOnly && (err == nil || session.ClassOf(err) == session.ClassNoNode):
+			return "", errOrderGone
+		case err == nil:
+			err = o.rename(ctx, stat.Version, missing)
+		case session.ClassOf(err) == session.ClassNoNode:
+			// An ordinary znode: a container that was reaped and created again would have neither
+			// order znode nor ledgers.
+			err = o.createFirst(ctx, func(name string) any { return &zk.CreateRequest{Path: o.dir, Data: []byte(name)} })
+			if session.ClassOf(err) == session.ClassNoNode {
+				err = o.c.cfg.MakeDir(ctx, o.s, o.c.cfg.Path)
+			}
+		}
+		switch session.ClassOf(err) {
+		case session.ClassOK, session.ClassNodeExists, session.ClassBadVersion, session.ClassNoNode, session.ClassConnectionLost:
+			// This consumer or another one has written the name: read it.
+		default:
+			return "", err
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.path != path {
+		o.path, o.state, o.newest = path, nil, 0
+	}
+	return path, nil
+}
+
+// rename writes the name of the order znode to its directory, which has another name at a
+// version: another client has deleted the order znode, or overwritten its name. If the
+// server lags, the version is an old one, and the request is refused.
+func (o *orderZnode) rename(ctx context.Context, version int32, missing string) error {
+	names, _, err := o.s.Children(ctx, o.dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if strings.HasPrefix(name, orderPrefix) && znode.Join(o.dir, name) != missing {
+			_, err := o.s.Set(ctx, o.dir, []byte(name), version)
+			return err
+		}
+	}
+	return o.createFirst(ctx, func(name string) any { return &zk.SetDataRequest{Path: o.dir, Data: []byte(name), Version: version} })
+}
+
+// createFirst creates an order znode without a predecessor, together with the write of its
+// name to the directory.
+func (o *orderZnode) createFirst(ctx context.Context, write func(name string) any) error {
+	// The messages of Retry outlive an order znode that another client has deleted.
+	later, _, err := o.s.Exists(ctx, o.c.cfg.child(laterName))
+	if err != nil {
+		return err
+	}
+	name := orderPrefix + znode.NewGUID()
+	return o.create(ctx, name, &claimTable{later: later}, write(name))
+}
+
+// create creates an order znode together with other operations.
+func (o *orderZnode) create(ctx context.Context, name string, t *claimTable, with ...any) error {
+	_, err := o.s.Multi(ctx, append(with, &zk.CreateRequest{Path: znode.Join(o.dir, name), Data: t.encode()})...)
+	return err
+}
+
+// replace creates another order znode with the same table before the version wraps.
+func (o *orderZnode) replace(ctx context.Context, st *orderState) error {
+	name := orderPrefix + znode.NewGUID()
+	table := st.table.clone()
+	table.recovered++ // the deletion of the order znode looks like the deletion of a ledger
+	return o.create(ctx, name, table,
+		&zk.DeleteRequest{Path: st.path, Version: st.version},
+		&zk.SetDataRequest{Path: o.dir, Data: []byte(name), Version: -1})
+}

@@ -1,0 +1,231 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+const (
+	orderPrefix  = "order-"
+	ledgerPrefix = "ledger-"
+
+	// maxOrderVersion keeps the version of the order znode from wrapping: a claim that is
+	// 2^32 versions old would be accepted.
+	maxOrderVersion = 1 << 30
+)
+
+// errOrderGone says that the order znode was deleted since it was opened.
+var errOrderGone = errors.New("the order znode is gone")
+
+// An orderZnode is the order znode as one view knows it, with the watches that report its
+// changes and the deaths of other consumers. The data of its directory is its name, which
+// has a GUID: after the directory was deleted and created again, no transaction that
+// relies on the former order znode can happen.
+type orderZnode struct {
+	c       *Consumer
+	s       *session.Session
+	dir     string     // of the order znode and the ledgers
+	changed *broadcast // notified when a watch fires
+
+	readOnly bool // write nothing; without an order znode, no message is claimed
+
+	mu           sync.Mutex
+	path         string      // empty if it is not known
+	missing      string      // the last path that did not exist
+	state        *orderState // nil if it is not known or was replaced
+	newest       int32       // the greatest version of path that was seen
+	watch        *staleFlag  // on the order znode
+	ledgersWatch *staleFlag  // on the directory
+	claiming     bool        // this consumer has claimed messages, and learns of the deaths of others
+	own          int         // the number of ledgers of this consumer
+}
+
+// read returns the present state of the order znode.
+func (o *orderZnode) read(ctx context.Context, path string) (*orderState, error) {
+	results, err := o.s.MultiRead(ctx, session.ReadData(path), session.ReadData(o.dir))
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range results {
+		if r.Err != nil {
+			return nil, r.Err
+		}
+	}
+	return newOrderState(path, results[0].Data, results[0].Stat, results[1].Stat)
+}
+
+// current returns the state of the order znode, and reads it if it is not known.
+func (o *orderZnode) current(ctx context.Context) (*orderState, error) {
+	if st := o.known(); st != nil {
+		return st, nil
+	}
+	for round := 0; ; round++ {
+		if err := o.s.Pause(ctx, round-1); err != nil {
+			return nil, err
+		}
+		path, err := o.open(ctx)
+		if o.readOnly && err == errOrderGone {
+			st := &orderState{table: &claimTable{later: true}}
+			o.set(st)
+			return st, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		st, err := o.read(ctx, path)
+		if err == nil && !o.readOnly && st.version >= o.c.maxOrderVersion {
+			// All consumers that rely on this version fail, and open the new one.
+			if err = o.replace(ctx, st); err == nil {
+				err = zk.ErrNoNode
+			}
+		}
+		if err == nil {
+			o.set(st)
+			return st, nil
+		}
+		if err = o.reopen(path, err); err != errOrderGone && session.ClassOf(err) != session.ClassBadVersion {
+			return nil, err
+		}
+	}
+}
+
+// refresh returns the state of the order znode, which it reads if necessary. If armed, it
+// also watches the directory of the ledgers and, beside other consumers, the order znode.
+func (o *orderZnode) refresh(ctx context.Context, armed bool) (*orderState, error) {
+	if o.readOnly {
+		return o.current(ctx)
+	}
+	path, err := o.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o.mu.Lock()
+	if o.ledgersWatch != nil && o.ledgersWatch.isStale() {
+		o.state = nil // the number of ledgers has changed
+	}
+	list := (armed || o.claiming) && o.ledgersWatch.isStale()
+	known := o.state
+	o.mu.Unlock()
+	var dir *zk.Stat
+	if list {
+		names, stat, w, err := o.s.WatchChildren(ctx, o.dir)
+		if err != nil {
+			return nil, o.reopen(path, err)
+		}
+		stat.NumChildren = int32(len(names))
+		// From now on the watch reports each death. The state is read after the listing, so that
+		// it belongs to this number of ledgers or to a later one.
+		dir, known = stat, nil
+		o.mu.Lock()
+		o.state = nil // it may have been read before the listing
+		o.mu.Unlock()
+		o.replaceWatch(&o.ledgersWatch, w)
+	}
+	o.mu.Lock()
+	// A lone consumer knows its own writes, and the watch on the ledgers reports the next
+	// consumer.
+	read := armed && o.watch.isStale() && (known == nil || known.consumers > o.own)
+	o.mu.Unlock()
+	switch {
+	case !read && known != nil:
+		return known, nil
+	case !read:
+		return o.current(ctx)
+	}
+	data, stat, w, err := o.s.WatchData(ctx, path)
+	if err != nil {
+		return nil, o.reopen(path, err)
+	}
+	o.replaceWatch(&o.watch, w)
+	if dir == nil && known == nil {
+		return o.current(ctx)
+	}
+	st, err := newOrderState(path, data, stat, dir)
+	if err != nil {
+		return nil, err
+	}
+	if dir == nil {
+		// The watch on the directory has not fired, so its ledgers are the same.
+		st.consumers, st.removed = known.consumers, known.removed
+	}
+	o.set(st)
+	return st, nil
+}
+
+// watchLedgers makes the following refreshes watch the directory of the ledgers, so that
+// this consumer learns when another one has died. Consumers that never claim need not
+// know.
+func (o *orderZnode) watchLedgers() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.claiming = true
+}
+
+// countOwn notes that this consumer has created its ledger.
+func (o *orderZnode) countOwn() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.own, o.state = 1, nil // the number of consumers has changed
+}
+
+// replaceWatch replaces the watch of a flag.
+func (o *orderZnode) replaceWatch(f **staleFlag, w *session.Watch) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	(*f).stopWatch()
+	*f = newStaleFlag(w, o.changed)
+}
+
+// stop stops the watches.
+func (o *orderZnode) stop() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.watch.stopWatch()
+	o.ledgersWatch.stopWatch()
+}
+
+// reopen returns the error of a request for the order znode at path. If the order znode is gone,
+// the next attempt opens another one.
+func (o *orderZnode) reopen(path string, err error) error {
+	if session.ClassOf(err) != session.ClassNoNode {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.path, o.state = "", nil
+	o.missing = path
+	return errOrderGone
+}
+
+// known returns the state of the order znode, nil if it is not known.
+func (o *orderZnode) known() *orderState {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.state
+}
+
+// set notes the state of the order znode.
+func (o *orderZnode) set(st *orderState) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	// A read may be answered after a later write of this consumer was. An older state must
+	// not replace the newer one, even if that was forgotten since.
+	if o.path != st.path || st.version < o.newest || o.state != nil && o.state.version == st.version {
+		return
+	}
+	o.state, o.newest = st, st.version
+}
+
+// forget notes that the order znode has another state by now.
+func (o *orderZnode) forget(st *orderState) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.state == st {
+		o.state = nil
+	}
+}

@@ -1,0 +1,46 @@
+package queue
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A queue whose order znode was deleted, and not the directory around it, goes on with another one.
+func TestOrderZnodeIsDeleted(t *testing.T) {
+	withRig(t, 2, func(r rig) {
+		a, taker := r.open(InOrder, false), r.open(InOrder, false)
+		got := receiveAll(a, true, nil)
+		time.Sleep(time.Minute)
+		name, _ := r.srv.Get("/q/" + claimsName)
+		r.must(r.srv.Delete("/q/" + claimsName + "/" + string(name)))
+		synctest.Wait()
+		r.put(2)
+		time.Sleep(time.Minute)
+		if len(got) != 3 {
+			r.Errorf("%d messages were received, want 3", len(got))
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), time.Minute)
+		defer cancel()
+		if _, ok, err := taker.Take(ctx, false); ok || err != nil {
+			r.Errorf("Take: %v, %v, want no message", ok, err)
+		}
+	})
+}
+
+// A message that a living consumer has received is not delivered again when the order znode was deleted.
+func TestClaimsOutliveTheOrderZnode(t *testing.T) {
+	withRig(t, 2, func(r rig) {
+		a, b := r.open(InOrder, true), r.open(InOrder, true)
+		a.forgetOrder()
+		d := a.receive(1)[0]
+		name, _ := r.srv.Get("/q/" + claimsName)
+		r.must(r.srv.Delete("/q/" + claimsName + "/" + string(name)))
+		b.forgetOrder()
+		if all := b.receive(2); len(all) != 1 || string(all[0].Data) != "1" {
+			r.Errorf("%d messages were delivered, the first of them %q, want 1", len(all), all[0].Data)
+		}
+		r.must(d.Ack(r.Context()))
+	})
+}

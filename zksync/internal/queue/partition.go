@@ -1,0 +1,206 @@
+package queue
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
+)
+
+// A partition is a directory of messages, as a view knows it. Another directory of the
+// same name is another partition: it has another czxid. The mutex of the partitionList
+// guards it.
+//
+//	listed ---> waiting ---> picked ---> gone
+//	               ^           |
+//	               +-----------+------> skipped
+type partition struct {
+	name     string // in the queue's directory; empty for that itself
+	dir      string // its path
+	key      int64
+	parse    func(name string) (Item, bool)
+	anyOrder bool // see Kind
+	delayed  bool // its messages fall due
+	expires  bool // its directory is deleted after its time
+
+	firstListed int64 // in milliseconds since 1970
+	czxid       int64 // of the directory; 0 before the first listing
+	waiting     backlog
+	others      int // the messages of the listing that other consumers have claimed
+	listing     *staleFlag
+	picked      map[string]Item     // messages that a Take has picked or this consumer has claimed, by name
+	skipped     map[string]Item     // messages that cannot be read or removed
+	gone        map[string]struct{} // messages that are gone, and may have an entry in the claim table
+	undeletable bool                // an attempt to delete the directory failed
+
+	dirWatch  *session.Watch
+	recreated atomic.Bool // the directory was deleted, and there may be another one
+	tracked   atomic.Bool // the deletion of the directory fires a watch, or deletes our ledger
+}
+
+// newPartition returns the partition of a directory that was listed under a name.
+func newPartition(cfg *Config, name string, key int64) *partition {
+	k := cfg.Kind
+	p := &partition{
+		name: name, dir: cfg.Path, key: key, parse: k.Parse, anyOrder: k.anyOrder, delayed: k.Delayed, firstListed: time.Now().UnixMilli(),
+		picked: make(map[string]Item), skipped: make(map[string]Item), gone: make(map[string]struct{}),
+	}
+	switch {
+	case name == laterName:
+		p.dir, p.parse, p.anyOrder, p.delayed = cfg.child(laterName), parseLater, true, true
+	case name != "":
+		p.dir, p.expires = cfg.child(name), k.Delayed
+	}
+	return p
+}
+
+// mayBeRecreated reports whether a name in the directory may stand for another message by
+// now: the directory was deleted, or its deletion would go unnoticed.
+func (p *partition) mayBeRecreated() bool { return p.recreated.Load() || !p.tracked.Load() }
+
+// partitionAge is how long a partition is kept after its span of time, for producers
+// whose clocks are behind ours.
+const partitionAge = time.Minute
+
+// expiry returns when to delete the directory of a partition of a DelayQueue, in
+// milliseconds since 1970.
+func (p *partition) expiry() int64 {
+	// A partition may appear after its span: the clock of the producer is behind, or its
+	// Put has waited for a connection. The producer puts the message in a second request,
+	// so the partition stays for partitionAge from its first listing on.
+	return max(p.key+partitionWidth.Milliseconds(), p.firstListed) + partitionAge.Milliseconds()
+}
+
+// replace replaces the waiting messages by a listing.
+func (p *partition) replace(found []Item, f *staleFlag) {
+	// Only listed names stay skipped: the map must not grow for as long as the value lives.
+	skipped := make(map[string]Item)
+	waiting := found[:0]
+	for _, it := range found {
+		if _, ok := p.skipped[it.Name]; ok {
+			skipped[it.Name] = it
+		} else if _, ok := p.picked[it.Name]; !ok {
+			waiting = append(waiting, it)
+		}
+	}
+	p.skipped, p.others = skipped, 0
+	p.waiting.replace(waiting)
+	p.listing.stopWatch()
+	p.listing = f
+}
+
+// apply makes the messages wait that a table says were returned, and forgets the messages
+// that are gone from the table, too.
+func (p *partition) apply(t *claimTable) {
+	for name := range p.gone {
+		if !t.hasEntry(claimKey{p.czxid, name}) {
+			delete(p.gone, name)
+		}
+	}
+	claims := t.partitions[p.czxid]
+	if claims == nil {
+		return
+	}
+	for name, e := range claims.entries {
+		if _, gone := p.gone[name]; e.state != returned || gone {
+			continue
+		}
+		if it, ok := p.parse(name); ok {
+			p.insert(it)
+		}
+	}
+}
+
+// insert makes a message wait, unless it is picked or skipped.
+func (p *partition) insert(it Item) {
+	_, picked := p.picked[it.Name]
+	_, skipped := p.skipped[it.Name]
+	// A message of a deleted directory is gone, and its name may be the name of another
+	// message by now.
+	if !picked && !skipped && !p.recreated.Load() {
+		p.waiting.insert(it)
+	}
+}
+
+// requeue makes a picked message wait again.
+func (p *partition) requeue(it Item) {
+	delete(p.picked, it.Name)
+	p.insert(it)
+}
+
+// hasFree removes the first waiting messages that are not free, and reports whether there
+// is a free message that is due.
+func (p *partition) hasFree(st *orderState, now int64) bool {
+	if p.recreated.Load() {
+		// The names of a deleted directory may be the names of other messages by now.
+		p.waiting.replace(nil)
+	}
+	for {
+		it, ok := p.waiting.first()
+		if !ok || p.delayed && it.Due > now {
+			return false
+		}
+		if st.table.isFree(messageRef{p, it}) {
+			return true
+		}
+		p.waiting.pop()
+		p.others++
+	}
+}
+
+// pick picks at most most of the free first messages.
+func (p *partition) pick(st *orderState, most int, now int64) []messageRef {
+	var refs []messageRef
+	for len(refs) < most && p.hasFree(st, now) {
+		it, _ := p.waiting.pop()
+		p.picked[it.Name] = it
+		refs = append(refs, messageRef{p, it})
+	}
+	return refs
+}
+
+// passed returns the free messages that are not waiting and not in a selection.
+func (p *partition) passed(sel selection) (passed []messageRef) {
+	selected := make(map[string]bool, len(sel.refs))
+	for _, r := range sel.refs {
+		selected[r.Name] = true
+	}
+	for _, some := range []map[string]Item{p.picked, p.skipped} {
+		for _, it := range some {
+			if r := (messageRef{p, it}); !selected[it.Name] && sel.at.table.isFree(r) {
+				passed = append(passed, r)
+			}
+		}
+	}
+	return passed
+}
+
+// retire ends the use of a partition whose directory was deleted.
+func (p *partition) retire() {
+	// This consumer may still hold messages of p. From now on their names may stand for
+	// messages of a new directory, so that requeue and Ack must not go by the names.
+	p.recreated.Store(true)
+	if p.dirWatch != nil {
+		p.dirWatch.Stop()
+	}
+	clear(p.picked)
+}
+
+// A messageRef identifies a message in a view.
+type messageRef struct {
+	partition *partition
+	Item
+}
+
+func (r messageRef) path() string { return znode.Join(r.partition.dir, r.Name) }
+
+func (r messageRef) key() claimKey { return claimKey{r.partition.czxid, r.Name} }
+
+// byCursor reports whether the cursor of the partition tells if the message is claimed.
+func (r messageRef) byCursor() bool {
+	// When the counter of a directory is spent, all further messages have its last number,
+	// one at a time.
+	return !r.partition.anyOrder && r.Seq != math.MaxInt32
+}

@@ -1,0 +1,281 @@
+package queue
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A partitionList has the partitions of a queue as one view knows them, with the messages
+// that wait. It sends no requests: messages are picked from memory.
+type partitionList struct {
+	c       *Consumer
+	order   *orderZnode
+	changed *broadcast // notified when more messages wait
+
+	mu      sync.Mutex
+	all     []*partition // in order
+	listing *staleFlag   // of the queue's directory; nil if the queue has one partition
+	applied *orderState  // the state whose returned messages wait
+
+	// ended has the czxids of the directories that were deleted. The next write of the order
+	// znode removes their parts of the claim table, which no other consumer may know.
+	ended map[int64]struct{}
+}
+
+// A quota returns the number of messages to pick. free is the number of messages that
+// are free as far as the view knows, and consumers the number of consumers.
+type quota func(free, consumers int) int
+
+// A selection is a list of picked messages, and the state of the order znode that says
+// that they are free.
+type selection struct {
+	refs []messageRef
+	at   *orderState
+}
+
+// A nextWakeUp says when a consumer that found no message must look again: when a
+// watch fires, or earlier.
+type nextWakeUp struct {
+	stale bool      // at once: a listing has become stale
+	until time.Time // at this time, if it is not zero: a known message falls due
+}
+
+// before moves the time to millis, in milliseconds since 1970, if that is earlier.
+func (w *nextWakeUp) before(millis int64) {
+	if t := time.UnixMilli(millis); w.until.IsZero() || t.Before(w.until) {
+		w.until = t
+	}
+}
+
+// apply makes the returned messages of a state wait, and adds the partition of the
+// messages of Retry if it exists; l.mu is held.
+func (l *partitionList) apply(st *orderState) {
+	if l.applied == st {
+		return
+	}
+	l.applied = st
+	maps.DeleteFunc(l.ended, func(czxid int64, _ struct{}) bool { return st.table.partitions[czxid] == nil })
+	if st.table.later && !slices.ContainsFunc(l.all, func(p *partition) bool { return p.name == laterName }) {
+		// These messages come first when they fall due.
+		l.all = slices.Insert(l.all, 0, newPartition(&l.c.cfg, laterName, math.MinInt64))
+	}
+	for _, p := range l.all {
+		p.apply(st.table)
+	}
+}
+
+// stale returns the partitions whose stale listings decide which message is the next one.
+func (l *partitionList) stale(st *orderState) (stale []*partition) {
+	now := time.Now().UnixMilli()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.apply(st)
+	for _, p := range l.all {
+		// The listings of later partitions do not matter while this one has a message
+		// that is due. Therefore a long queue is not listed again for each message.
+		if p.expires && p.key > now || p.hasFree(st, now) {
+			break
+		}
+		// A partition whose time is over is listed without an event: listMessages then
+		// deletes its directory.
+		if p.listing.isStale() || p.expires && !p.undeletable && p.waiting.len() == 0 && p.expiry() <= now {
+			stale = append(stale, p)
+		}
+	}
+	return stale
+}
+
+// pick picks free messages of the first partition with a free message that is due. If no
+// partition has such a message, it returns when to look again.
+func (l *partitionList) pick(most quota, st *orderState) (selection, nextWakeUp) {
+	now := time.Now().UnixMilli()
+	var wake nextWakeUp
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.all {
+		if p.expires && p.key > now {
+			// The partitions are in the order of their times: all later ones are not due,
+			// either.
+			wake.before(p.key)
+			break
+		}
+		if p.hasFree(st, now) {
+			n := most(p.waiting.countDue(now, p.delayed), max(1, st.consumers))
+			return selection{p.pick(st, n, now), st}, wake
+		}
+		// A message may have come into this partition, or into a new one, since the
+		// listing. Messages of later partitions must not be picked before that is known.
+		if p.listing.isStale() || l.c.cfg.Kind.ParsePartition != nil && l.listing.isStale() {
+			wake.stale = true
+			break
+		}
+		if it, ok := p.waiting.first(); ok && p.delayed {
+			wake.before(it.Due)
+		} else if p.expires && !p.undeletable {
+			wake.before(p.expiry()) // to delete the directory
+		}
+	}
+	return selection{}, wake
+}
+
+// hasFree reports whether a message that is due is known to be free.
+func (l *partitionList) hasFree() bool {
+	now := time.Now().UnixMilli()
+	st := l.order.known()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// Without a state, each message that waits may be free: a look will tell.
+	if st != nil {
+		l.apply(st)
+	}
+	return slices.ContainsFunc(l.all, func(p *partition) bool {
+		if st == nil {
+			return p.waiting.countDue(now, p.delayed) > 0
+		}
+		return p.hasFree(st, now)
+	})
+}
+
+// passed returns the messages that a claim of picked messages leaves free, although the
+// cursor goes past them; see claimTable.claim.
+func (l *partitionList) passed(sel selection) []messageRef {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return sel.refs[0].partition.passed(sel)
+}
+
+// requeue makes picked messages wait again, in their old positions.
+func (l *partitionList) requeue(refs ...messageRef) {
+	l.mu.Lock()
+	for _, r := range refs {
+		r.partition.requeue(r.Item)
+	}
+	l.mu.Unlock()
+	l.changed.notify()
+}
+
+// skips reports whether this consumer skips a message.
+func (l *partitionList) skips() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.all, func(p *partition) bool { return len(p.skipped) > 0 })
+}
+
+// unpick forgets that a message is picked. Another consumer may have it.
+func (l *partitionList) unpick(r messageRef) {
+	l.mu.Lock()
+	delete(r.partition.picked, r.Name)
+	// A recovery may have returned the message already. It did not wait then, because it was
+	// picked.
+	l.applied = nil
+	l.mu.Unlock()
+	l.changed.notify()
+}
+
+// forget forgets a picked message that does not exist any more.
+func (l *partitionList) forget(r messageRef) {
+	st := l.order.known()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(r.partition.picked, r.Name)
+	// The removal of a message does not write the order znode. If the message was returned
+	// before, the claim table still says so, and the message must not wait again. (When the
+	// counter of a directory is spent, the next message has the same name.)
+	if r.Seq != math.MaxInt32 && (st == nil || st.table.hasEntry(r.key())) {
+		r.partition.gone[r.Name] = struct{}{}
+	}
+}
+
+// forgetGone removes the entries of the messages that are gone from a table, for a
+// transaction that writes the order znode anyway.
+func (l *partitionList) forgetGone(t *claimTable) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for czxid := range l.ended {
+		delete(t.partitions, czxid)
+	}
+	for _, p := range l.all {
+		for name := range p.gone {
+			t.forget(claimKey{p.czxid, name})
+		}
+	}
+}
+
+// skip leaves a picked message in the queue, and does not pick it again.
+func (l *partitionList) skip(r messageRef) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(r.partition.picked, r.Name)
+	r.partition.skipped[r.Name] = r.Item
+}
+
+// relist forgets a message that another client has removed, and makes the listing of its
+// partition stale.
+func (l *partitionList) relist(r messageRef) {
+	l.mu.Lock()
+	delete(r.partition.picked, r.Name)
+	// The client may have deleted the whole directory, and created another one. Only a
+	// listing has the czxid that tells the two apart.
+	r.partition.listing.stopWatch()
+	r.partition.listing = nil
+	l.mu.Unlock()
+	l.changed.notify()
+}
+
+// replace replaces the list by a listing of the queue's directory.
+func (l *partitionList) replace(names []string, f *staleFlag) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listing.stopWatch()
+	l.listing = f
+	known := make(map[string]*partition, len(l.all))
+	for _, p := range l.all {
+		known[p.name] = p
+	}
+	l.all = nil
+	if p := known[laterName]; p != nil {
+		l.all = append(l.all, p)
+	}
+	for _, name := range names {
+		if key, ok := l.c.cfg.Kind.ParsePartition(name); ok {
+			// A known partition keeps its waiting messages and its watches: an event in
+			// one directory must not make the consumer list all directories.
+			p := known[name]
+			if p == nil {
+				p = newPartition(&l.c.cfg, name, key)
+			}
+			delete(known, name)
+			l.all = append(l.all, p)
+		}
+	}
+	for name, p := range known {
+		if name != laterName {
+			l.end(p)
+		}
+	}
+	slices.SortStableFunc(l.all, func(a, b *partition) int { return cmp.Compare(a.key, b.key) })
+}
+
+// drop removes a partition whose directory does not exist any more. The watch on the
+// directory above reports the deletion, too.
+func (l *partitionList) drop(p *partition) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = slices.DeleteFunc(l.all, func(x *partition) bool { return x == p })
+	l.end(p)
+	p.retire()
+}
+
+// end notes that the directory of a partition does not exist any more; l.mu is held.
+func (l *partitionList) end(p *partition) {
+	if l.ended == nil {
+		l.ended = make(map[int64]struct{})
+	}
+	if p.czxid != 0 {
+		l.ended[p.czxid] = struct{}{}
+	}
+}

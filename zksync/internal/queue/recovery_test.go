@@ -1,0 +1,108 @@
+package queue
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// Messages in the ledger of a living consumer stay claimed when the messages of a dead one are recovered.
+func TestRecoveryKeepsTheClaimsOfTheLiving(t *testing.T) {
+	withRig(t, 3, func(r rig) {
+		dead, a, b := r.open(InOrder, true), r.open(InOrder, true), r.open(InOrder, true)
+		dead.receive(1)
+		a.forgetOrder()
+		a.receive(1)
+		dead.die()
+		b.forgetOrder()
+		for _, want := range []string{"0", "2"} {
+			if d := b.receive(1)[0]; string(d.Data) != want {
+				r.Errorf("message %s was delivered, want %s", d.Data, want)
+			}
+		}
+	})
+}
+
+// A message that is claimed while a recovery reads the ledgers stays claimed.
+func TestClaimDuringARecovery(t *testing.T) {
+	withRig(t, 2, func(r rig) {
+		dead, a, b := r.open(InOrder, true), r.open(InOrder, true), r.open(InOrder, true)
+		dead.receive(1)
+		a.forgetOrder()
+		b.forgetOrder()
+		dead.die()
+		st := b.state()
+		a.v.order.set(&orderState{path: st.path, version: st.version, table: st.table, consumers: 2}) // does not know of the death
+		read := make(chan struct{})
+		r.srv.Inject(zksynctest.Fault{Session: b.v.s.ID(), Op: zkserver.OpMultiRead, At: zksynctest.BeforeReply, Do: zksynctest.Hold(read)})
+		go func() {
+			synctest.Wait()
+			claimed := a.receive(1)[0]
+			if string(claimed.Data) != "1" {
+				r.Errorf("message %s was claimed, want 1", claimed.Data)
+			}
+			close(read)
+		}()
+		r.must(recoverClaims(r.Context(), b.v, st))
+		for _, p := range b.state().table.partitions {
+			if e := p.entries[itemName(1)]; e.state == returned {
+				r.Error("the message that was claimed meanwhile is free")
+			}
+		}
+	})
+}
+
+// A session deletes the ledger of the session before, so that its messages are free at once.
+func TestLedgerOfTheSessionBeforeIsDeleted(t *testing.T) {
+	withRig(t, 1, func(r rig) {
+		a, b := r.open(InOrder, true), r.open(InOrder, false)
+		a.receive(1)
+		former := a.ledger.path
+		v := newView(a.Consumer, b.v.s)
+		defer v.stop()
+		_, err := a.openClaims(r.Context(), v)
+		r.must(err)
+		if r.exists(former) {
+			r.Error("the former ledger is left")
+		}
+	})
+}
+
+// A consumer that waits for messages learns that another consumer has died, and receives its messages.
+func TestIdleConsumerLearnsOfADeath(t *testing.T) {
+	withRig(t, 1, func(r rig) {
+		dead, a := r.open(InOrder, true), r.open(InOrder, true)
+		dead.forgetOrder()
+		dead.receive(1)
+		got := receiveAll(a, false, nil)
+		time.Sleep(time.Second)
+		dead.die()
+		time.Sleep(time.Minute)
+		if len(got) != 1 {
+			r.Errorf("%d messages were received, want 1", len(got))
+		}
+	})
+}
+
+// A message that another consumer returns while this one still holds it waits here, too, once it is given up.
+func TestReturnedWhilePicked(t *testing.T) {
+	withRig(t, 1, func(r rig) {
+		a, b := r.open(InOrder, true), r.open(InOrder, true)
+		a.forgetOrder()
+		d := a.receive(1)[0]
+		r.must(r.srv.Delete(a.ledger.path))
+		b.forgetOrder()
+		b.pick(1) // recovers the claim
+		a.forgetOrder()
+		if sel := a.pick(1); len(sel.refs) > 0 {
+			r.Error("a message that was not given up was picked")
+		}
+		d.endClaim(false)
+		if sel := a.pick(1); len(sel.refs) != 1 {
+			r.Error("the message that was given up was not picked")
+		}
+	})
+}

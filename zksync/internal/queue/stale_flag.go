@@ -1,0 +1,43 @@
+package queue
+
+import (
+	"sync/atomic"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A staleFlag reports whether data that was read has changed since. A nil flag is always
+// stale.
+type staleFlag struct {
+	watch *session.Watch
+	stale atomic.Bool
+}
+
+// newStaleFlag returns a flag that becomes stale when w fires. It notifies b then.
+func newStaleFlag(w *session.Watch, b *broadcast) *staleFlag {
+	f := &staleFlag{watch: w}
+	w.Notify(func(zk.Event) {
+		// In this order: a goroutine that b wakes must find the flag stale.
+		f.stale.Store(true)
+		b.notify()
+	})
+	return f
+}
+
+func (f *staleFlag) isStale() bool { return f == nil || f.stale.Load() }
+
+// markStale makes the flag stale, even if nothing has changed.
+func (f *staleFlag) markStale() {
+	if f != nil {
+		f.stale.Store(true)
+	}
+}
+
+// stopWatch stops the watch of a flag that is not needed any more.
+func (f *staleFlag) stopWatch() {
+	if f != nil {
+		f.watch.Stop()
+	}
+}

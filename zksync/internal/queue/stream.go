@@ -1,0 +1,270 @@
+package queue
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
+)
+
+const (
+	// maxUnconfirmed is the number of received messages of Chan whose removal may be
+	// unconfirmed. These messages may be delivered again after a crash.
+	maxUnconfirmed = 128
+
+	// leastTrip stands for a round trip that is too short to tell consumers apart.
+	leastTrip = 200 * time.Microsecond
+
+	// maxPause limits the pause of a consumer that was slower than others.
+	maxPause = 100 * time.Millisecond
+
+	// fullPause is the time after which a consumer tries again to claim messages when there is
+	// no room for their names.
+	fullPause = time.Second
+)
+
+// A stream delivers messages to one receiver. It claims the next messages while claimed
+// messages are being delivered.
+type stream struct {
+	c        *Consumer
+	receive  func(ctx context.Context, d *Delivery) bool // false if it was not received
+	ack      bool                                        // acknowledge each message at its receipt
+	window   prefetchWindow
+	slots    chan struct{} // has one element for each unconfirmed message
+	removals sync.WaitGroup
+}
+
+// Deliver calls receive for one message after another, until the Consumer or the Manager
+// is closed or messages cannot be received at all. It returns the reason. receive returns
+// false if the message was not received because ctx ended. If ack, each message is
+// removed when receive has returned true; otherwise the receiver settles it.
+func (c *Consumer) Deliver(ack bool, receive func(ctx context.Context, d *Delivery) bool) error {
+	if err := c.beginCall(); err != nil {
+		return err
+	}
+	defer c.endCall()
+	p := &stream{c: c, receive: receive, ack: ack}
+	p.window.limit, p.window.wakeUps = c.cfg.Prefetch, make(chan struct{}, 1)
+	err := c.cfg.Manager.Do(c.ctx, func(ctx context.Context, s *session.Session) error {
+		for round := 0; ; round++ {
+			err := p.consumeSession(ctx, s)
+			// Another client has deleted the ledger: go on with another one.
+			if session.ClassOf(err) != session.ClassRemoved || s.Err() != nil {
+				return err
+			}
+			if err := s.Pause(ctx, round); err != nil {
+				return err
+			}
+		}
+	})
+	if c.ctx.Err() != nil {
+		return ErrClosed
+	}
+	return err
+}
+
+// consumeSession delivers messages as long as a session lasts.
+func (p *stream) consumeSession(ctx context.Context, s *session.Session) error {
+	v := p.c.viewOf(s)
+	l, err := p.c.openClaims(ctx, v)
+	if err != nil {
+		return err
+	}
+	p.window.reset()
+	p.slots = make(chan struct{}, maxUnconfirmed)
+	v.claims.setOnRelease(p.window.wake)
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(l.usable, func() { cancel(context.Cause(l.usable)) })()
+	// No more than the limit is claimed and not received, so that claim never blocks here.
+	ready := make(chan *Delivery, p.c.cfg.Prefetch+1)
+	var claiming sync.WaitGroup
+	var unread []*Delivery
+	claiming.Go(func() {
+		defer close(ready)
+		var err error
+		unread, err = p.claim(ctx, l, ready)
+		cancel(err)
+	})
+	unreceived := p.deliver(ctx, v, ready, cancel)
+	cancel(context.Canceled)
+	claiming.Wait()
+	// Messages that were read and not handed over still have their claims.
+	for d := range ready {
+		unreceived = append(unreceived, d)
+	}
+	// The next session has slots of its own, and needs to know which messages are being
+	// removed.
+	p.removals.Wait()
+	releaseUnreceived(append(unreceived, unread...))
+	err = context.Cause(ctx)
+	if s.Err() != nil || session.ClassOf(err) == session.ClassRemoved {
+		// Other consumers may have claimed the messages that were received.
+		for _, d := range p.c.takeUnsettled(v) {
+			d.endClaim(false)
+		}
+	}
+	if s.Err() != nil {
+		return znode.LossOf(s.Err())
+	}
+	return err
+}
+
+// claim claims and reads messages whenever there is room for them, and sends them to
+// deliver. It returns the claimed messages that it did not send, and the reason why it
+// stopped.
+func (p *stream) claim(ctx context.Context, l *ledger, ready chan<- *Delivery) ([]*Delivery, error) {
+	v := l.v
+	reader := &messageReader{v: v}
+	line := &idleLine{v: v}
+	defer line.leave()
+	refused := 0 // how many times in a row other consumers were faster
+	rnd := rand.New(rand.NewPCG(uint64(v.s.ID()), 0))
+	for {
+		room, err := p.window.waitForRoom(ctx, v.claims.unsettled)
+		if err != nil {
+			return nil, err
+		}
+		most := min(room, maxClaims, reader.most())
+		consumers := 1
+		sel, err := v.next(ctx, func(free, n int) int {
+			consumers = n
+			return p.window.batch(most, free, n)
+		}, line.wait, true)
+		if err != nil {
+			return nil, err
+		}
+		began := time.Now()
+		all, ok, err := l.claim(sel, line)
+		if session.ClassOf(err) == session.ClassTooLarge {
+			// The ledger or the claim table has no room for more names: wait for settled messages.
+			if err := waitUntil(ctx, v.s, nil, time.Now().Add(fullPause)); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			// If all consumers tried again at once, the same would happen again. The random
+			// pause doubles with each failure, from the time that a request takes.
+			refused = min(refused+1, 6)
+			wait := time.Duration(rnd.Int64N(int64(min(time.Since(began)<<refused, maxPause)) + 1))
+			if err := waitUntil(ctx, v.s, nil, time.Now().Add(wait)); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		refused = 0
+		v.order.watchLedgers()
+		if err := v.claims.confirm(ctx); err != nil {
+			return all, err
+		}
+		took := max(time.Since(began), leastTrip)
+		found, unread, err := reader.read(ctx, all)
+		p.window.claimed(found, len(sel.refs) >= most)
+		for _, d := range found {
+			ready <- d
+		}
+		if err != nil {
+			return unread, err
+		}
+		if consumers > 1 {
+			// Only this consumer knows the new version of the order znode. Without a rest it
+			// would claim everything.
+			rest := float64(2*took) * math.Sqrt(float64(min(consumers, 16))) * (0.5 + rnd.Float64()/2)
+			if err := waitUntil(ctx, v.s, nil, time.Now().Add(time.Duration(rest))); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// deliver hands messages to the receiver, until ctx ends. It returns the messages that
+// it could not hand over.
+func (p *stream) deliver(ctx context.Context, v *view, ready <-chan *Delivery, end context.CancelCauseFunc) []*Delivery {
+	received := false
+	for {
+		var d *Delivery
+		select {
+		case d = <-ready:
+		default:
+			// The receiver is faster than the stream: the window may grow. Before the first
+			// receipt, no receiver is known to wait.
+			p.window.starve(received)
+			select {
+			case d = <-ready:
+			case <-ctx.Done():
+			}
+		}
+		if d == nil {
+			return nil
+		}
+		began := time.Now()
+		// ctx ends a little later than the session, and other consumers can claim the
+		// message as soon as the session has ended, or the ledger has gone.
+		if ctx.Err() != nil || v.s.Err() != nil || d.l.usable.Err() != nil || !p.handOver(ctx, v, d, end) {
+			return []*Delivery{d}
+		}
+		received = true
+		p.window.received(d, time.Since(began))
+	}
+}
+
+// handOver hands one message to the receiver. It reports false if it was not received.
+func (p *stream) handOver(ctx context.Context, v *view, d *Delivery, end context.CancelCauseFunc) bool {
+	c := p.c
+	if !p.ack {
+		// Before the receipt: the receiver may settle the message at once.
+		c.mu.Lock()
+		c.unsettled[d] = struct{}{}
+		c.mu.Unlock()
+		if p.receive(ctx, d) {
+			c.cfg.observeDelivery(d.Data)
+			return true
+		}
+		c.mu.Lock()
+		delete(c.unsettled, d)
+		c.mu.Unlock()
+		return false
+	}
+	// A slot before the receipt: a received message is removed at once, and no more than
+	// maxUnconfirmed messages are delivered again after a crash.
+	select {
+	case p.slots <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	// The receiver already has a message whose removal has failed. Remove it without
+	// another delivery.
+	if !c.isBeingRemoved(d) {
+		if !p.receive(ctx, d) {
+			<-p.slots
+			return false
+		}
+		c.cfg.observeDelivery(d.Data)
+	}
+	c.setBeingRemoved(d, true)
+	p.removals.Go(func() {
+		defer func() { <-p.slots }()
+		err := d.remove(nil, nil)
+		switch class := session.ClassOf(err); {
+		case class == session.ClassRemoved && d.l.usable.Err() != nil:
+			// The claim has gone, and not the message.
+		case class == session.ClassOK, class == session.ClassRemoved:
+			c.setBeingRemoved(d, false)
+		case class == session.ClassNotEmpty, v.s.Err() != nil, c.cleanupCtx.Err() != nil:
+		default:
+			// This consumer may not remove messages: all of them would be delivered, and none
+			// would be removed.
+			end(err)
+		}
+	})
+	return true
+}

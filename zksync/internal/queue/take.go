@@ -1,0 +1,270 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
+)
+
+// Take removes and returns the first message that no consumer has claimed. If patient, it
+// waits for a message; otherwise it reports false if there was none at the time of the
+// call. With an ErrUnknown it returns the data, too.
+func (c *Consumer) Take(ctx context.Context, patient bool) (data []byte, ok bool, err error) {
+	if ctx.Err() != nil {
+		return nil, false, session.Cancelled(ctx)
+	}
+	if err := c.beginCall(); err != nil {
+		return nil, false, err
+	}
+	defer c.endCall()
+	// Two contexts: Close ends the wait for a message at once. It does not end the wait
+	// for the answer to a removal, because the caller would not know whether the message
+	// is its own.
+	caller, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.ctx, func() { cancel(ErrClosed) })()
+	removing, cancelRemoving := context.WithCancelCause(ctx)
+	defer cancelRemoving(nil)
+	defer context.AfterFunc(c.cleanupCtx, func() { cancelRemoving(ErrClosed) })()
+	var unclear error
+	wait := &takeWait{c: c, caller: caller}
+	defer wait.end()
+	err = c.cfg.Manager.Do(caller, func(ctx context.Context, s *session.Session) error {
+		t := take{v: c.viewOf(s), removing: removing, wait: wait, patient: patient}
+		var err error
+		data, ok, err = t.run(ctx)
+		if ok && err != nil {
+			// The removal may have happened. Do must not call this function again: it would
+			// take a second message, and the first one would be lost.
+			unclear, err = err, nil
+		}
+		return err
+	})
+	switch {
+	case unclear != nil:
+		return data, ok, unclear
+	case err != nil && c.ctx.Err() != nil && ctx.Err() == nil:
+		err = ErrClosed
+	}
+	return data, ok, err
+}
+
+// one is the quota of a Take.
+func one(int, int) int { return 1 }
+
+// A take is one Take under one session.
+type take struct {
+	v        *view
+	removing context.Context // limits the wait for a removal that was sent
+	wait     *takeWait
+	patient  bool
+}
+
+// run takes a message. ctx ends with the session, with the caller, and when Close begins.
+func (t *take) run(ctx context.Context) ([]byte, bool, error) {
+	v := t.v
+	// TryTake reports that there is no message only after a look behind a commit, and
+	// needs one such look. Take waits for an event instead.
+	looked := t.patient
+	var wait func(context.Context) error
+	if t.patient {
+		wait = t.wait.start
+	}
+	var last string // the message of the last attempt
+	for again := 0; ; {
+		if !looked && !v.partitions.hasFree() {
+			if err := v.invalidate(ctx); err != nil {
+				return nil, false, err
+			}
+			looked = true
+		}
+		// The epoch before the read: the committer must not repeat a removal that relies on
+		// an earlier directory.
+		epoch, at := v.c.cfg.Removals.Epoch(), time.Now()
+		sel, err := v.next(ctx, one, wait, false)
+		if t.wait.caller.Err() != nil && session.ClassOf(err) == session.ClassCancelled {
+			return nil, false, t.wait.cancelled(err)
+		}
+		if err != nil || len(sel.refs) == 0 && looked {
+			return nil, false, err
+		}
+		if len(sel.refs) == 0 {
+			continue
+		}
+		if t.wait.wait != nil {
+			epoch, at = v.c.cfg.Removals.Epoch(), time.Now()
+		}
+		r := sel.refs[0]
+		// Another consumer may have been faster. If the same message fails again and again,
+		// there is another reason, such as a server that lags: pause before each attempt.
+		if again++; r.path() != last {
+			last, again = r.path(), 0
+		}
+		if err := v.s.Pause(ctx, again); err != nil {
+			v.partitions.requeue(r)
+			return nil, false, err
+		}
+		data, done, err := t.remove(ctx, r, sel.at, epoch, at)
+		if done || err != nil {
+			return data, done, err
+		}
+	}
+}
+
+// remove removes a picked message. It reports false without an error if the caller has
+// to look for another message.
+func (t *take) remove(ctx context.Context, r messageRef, st *orderState, epoch commit.Epoch, at time.Time) ([]byte, bool, error) {
+	v := t.v
+	// Read before the removal, whose answer has no data. The version in the transaction
+	// makes sure that the removed message has this data.
+	data, stat, err := v.s.Get(ctx, r.path())
+	switch {
+	case session.ClassOf(err) == session.ClassNoNode:
+		v.partitions.forget(r)
+		return nil, false, nil
+	case session.ClassOf(err) == session.ClassNoAuth:
+		v.skip(r, err)
+		return nil, false, nil
+	case err != nil:
+		v.partitions.requeue(r)
+		return nil, false, err
+	}
+	v.claims.hold(1, "")
+	tx := takeTx(r, st, stat.Version)
+	tx.Epoch, tx.ReadAt = epoch, at
+	// The transaction relies on no ephemeral of this session, so it may be sent again, and
+	// its outcome may be looked up, under another session.
+	e := v.c.cfg.Removals.StartOne(nil, tx)
+	gone := true
+	err = e.Wait(t.removing)
+	unclear := commit.IsUnknown(err)
+	// The marker was removed by another client, so that it does not tell the outcome.
+	// The message itself may tell.
+	if unclear && t.removing.Err() == nil {
+		gone, err = t.outcome(r.path(), stat.Czxid, err)
+	}
+	if unclear && gone && t.removing.Err() != nil {
+		t.follow(r, e)
+		return data, true, err
+	}
+	v.claims.release(1, true)
+	class := session.ClassOf(err)
+	switch {
+	case !gone:
+		v.partitions.requeue(r)
+	case err == nil, unclear:
+		v.partitions.forget(r)
+		d := &Delivery{ref: r, czxid: stat.Czxid}
+		if v.c.isBeingRemoved(d) {
+			// Chan has delivered this message, and failed to remove it. It must not be
+			// delivered again.
+			v.c.setBeingRemoved(d, false)
+			return nil, false, nil
+		}
+		return data, true, err
+	case class == session.ClassNotEmpty:
+		v.skip(r, err)
+	case class == session.ClassNoNode, class == session.ClassBadVersion, err == commit.ErrStale:
+		// The message has gone or its data has changed, or a consumer has claimed messages
+		// since the order znode was read.
+		v.order.forget(st)
+		v.partitions.requeue(r)
+	default:
+		v.partitions.requeue(r)
+		return nil, false, err
+	}
+	return nil, false, nil
+}
+
+// takeTx returns the transaction that removes an unclaimed message. It fails if messages
+// were claimed since the state was read.
+func takeTx(r messageRef, st *orderState, version int32) commit.Tx {
+	path := r.path()
+	return commit.Tx{
+		Ops: []any{
+			&zk.CheckVersionRequest{Path: st.path, Version: st.version},
+			&zk.DeleteRequest{Path: path, Version: version},
+		},
+		Size: len(st.path) + len(path) + 60,
+	}
+}
+
+// outcome reports whether a message is gone after its removal failed with why, an error
+// that leaves the outcome unknown. The removal cannot happen any more. If outcome cannot
+// find out, it returns true and why.
+func (t *take) outcome(path string, czxid int64, why error) (gone bool, err error) {
+	err = t.v.c.cfg.Manager.Do(t.removing, func(ctx context.Context, s *session.Session) error {
+		// A deposed leader would show a message whose removal its successor has committed.
+		if err := s.SyncQuorum(ctx, path); err != nil {
+			return err
+		}
+		_, stat, err := s.Get(ctx, path)
+		if gone = session.ClassOf(err) == session.ClassNoNode; gone {
+			return nil
+		}
+		gone = err != nil || stat.Czxid != czxid // another znode of the same name
+		return err
+	})
+	if err != nil {
+		return true, errors.Join(why, err)
+	}
+	return gone, why
+}
+
+// follow waits in the background for a removal whose caller has gone. If the
+// removal fails, it requeues the message.
+func (t *take) follow(r messageRef, e *commit.Entry) {
+	v := t.v
+	follow := func() {
+		defer v.claims.release(1, true)
+		select {
+		case <-e.Done():
+		case <-v.c.cleanupCtx.Done():
+			return
+		}
+		if e.Err() == nil {
+			v.partitions.forget(r)
+		} else {
+			v.partitions.requeue(r) // if the message is gone, the next read finds that out
+		}
+	}
+	// After Close has begun, no goroutine is started: then the Take itself waits, and
+	// Close waits for the Take.
+	if !v.c.spawn(follow) {
+		follow()
+	}
+}
+
+// Peek returns the message that would be delivered next, and false if there is none.
+func (c *Consumer) Peek(ctx context.Context) (data []byte, ok bool, err error) {
+	err = c.cfg.Manager.Do(ctx, func(ctx context.Context, s *session.Session) error {
+		v := newView(c, s) // a view of its own: it picks messages that a Take may want
+		defer v.stop()
+		v.order.readOnly = true
+		var unreadable error
+		for {
+			sel, err := v.next(ctx, one, nil, false)
+			if session.ClassOf(err) == session.ClassNoNode {
+				return nil // the queue does not exist yet
+			}
+			if err != nil || len(sel.refs) == 0 {
+				return errors.Join(err, unreadable)
+			}
+			data, _, err = s.Get(ctx, sel.refs[0].path())
+			switch session.ClassOf(err) {
+			case session.ClassNoAuth:
+				unreadable = err
+			case session.ClassNoNode:
+			default:
+				ok = err == nil
+				return err
+			}
+		}
+	})
+	return data, ok, err
+}

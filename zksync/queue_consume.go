@@ -1,0 +1,211 @@
+package zksync
+
+import (
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/go-zksync/toolkit/session"
+	engine "github.com/go-zksync/toolkit/zksync/internal/queue"
+)
+
+// Chan returns the channel that delivers messages, first in first out, and begins to
+// consume at its first call; later calls return the same channel, which has no buffer.
+// A message is removed from the queue after it was received:
+//
+//   - A message that was not received is not lost. It is delivered later, to this
+//     consumer or to another, in its old position.
+//   - If the process dies while it works on a received message, the message is lost.
+//     Use Messages for work that must not be lost.
+//   - If the process dies, or its session is lost, right after a receipt, other consumers
+//     get up to 128 received messages again. This value delivers no message twice.
+//
+// The channel is closed by Close, by the end of the Manager, and when no messages can
+// be received at all, for example because the path is invalid or a permission is
+// missing; Err has the reason. Lost connections and sessions only delay messages.
+// Call Close when you stop receiving: otherwise messages stay claimed by this value.
+//
+// A value delivers by Chan or by Messages: a call of the other method panics. Take may be
+// used beside the channel, and gets a message that was not claimed for the channel.
+func (q *queue) Chan() <-chan []byte {
+	q.startDelivery("Chan")
+	return q.bytes
+}
+
+// Messages returns the channel that delivers messages which are removed at Ack, and
+// begins to consume at its first call; later calls return the same channel. The channel
+// has no buffer. A message that was not acknowledged is delivered again when its consumer
+// dies or loses its session, and then comes in its old position, ahead of later messages.
+// So a message is delivered at least once, and the work on it should tolerate a
+// repetition. Message.Attempts tells how many times it was delivered. Work on a message
+// may take any time while the session lasts. The channel is closed like the channel of Chan.
+//
+// The receiver settles each message by Ack, Nack, Retry or MoveTo. No further message
+// comes while as many messages as WithPrefetch allows, 128 by default, are not settled.
+func (q *queue) Messages() <-chan *Message {
+	q.startDelivery("Messages")
+	return q.messages
+}
+
+// Err returns why the channel of Chan or Messages was closed: ErrQueueClosed, ErrClosed
+// when the Manager was closed, or the error that keeps the value from consuming. Before
+// that it returns nil, or why the last message was skipped (see Skipped).
+func (q *queue) Err() error {
+	q.mu.Lock()
+	err := q.err
+	q.mu.Unlock()
+	if err == nil {
+		_, err = q.consumer.Skipped()
+	}
+	return q.opError("consume", err)
+}
+
+// startDelivery starts to consume at its first call. mode is the name of the method that
+// the program called.
+func (q *queue) startDelivery(mode string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.mode != "" && q.mode != mode {
+		panic(fmt.Sprintf("zksync: %s of the queue %s, which is consumed by %s: a value has one way of consuming", mode, q.path, q.mode))
+	}
+	if q.mode == mode {
+		return
+	}
+	q.mode = mode
+	var receive func(ctx context.Context, d *engine.Delivery) bool
+	var end func()
+	if mode == "Chan" {
+		c := make(chan []byte)
+		q.bytes, end = c, func() { close(c) }
+		receive = func(ctx context.Context, d *engine.Delivery) bool { return send(ctx, c, d.Data) }
+	} else {
+		c := make(chan *Message)
+		q.messages, end = c, func() { close(c) }
+		receive = func(ctx context.Context, d *engine.Delivery) bool { return send(ctx, c, q.newMessage(d)) }
+	}
+	if q.err = q.checkUsable(); q.err != nil {
+		end()
+		return
+	}
+	q.consuming.Go(func() {
+		err := q.consumer.Deliver(mode == "Chan", receive)
+		// A receiver that sees the closed channel must find the reason in Err.
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.err = err
+		end()
+	})
+}
+
+// send sends a value, and reports false if ctx ended before a receiver came.
+func send[T any](ctx context.Context, c chan<- T, value T) bool {
+	select {
+	case c <- value:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// All returns a loop over the messages of Messages:
+//
+//	for msg, err := range q.All(ctx) {
+//		if err != nil {
+//			return err
+//		}
+//		...
+//	}
+//
+// The loop ends with an error and no message when ctx ends, and when the channel of
+// Messages is closed: then the error is the one of Err. The end of a loop leaves the value
+// open, and another loop may begin. The receiver must settle each message; see Messages.
+func (q *queue) All(ctx context.Context) iter.Seq2[*Message, error] {
+	return func(yield func(*Message, error) bool) {
+		messages := q.Messages()
+		for {
+			if ctx.Err() != nil {
+				yield(nil, q.opError("consume", session.Cancelled(ctx)))
+				return
+			}
+			select {
+			case msg, ok := <-messages:
+				if !ok {
+					yield(nil, q.Err())
+					return
+				}
+				if !yield(msg, nil) {
+					return
+				}
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// Take waits for the first message that no other consumer has claimed, removes it
+// from the queue, and returns it: exactly once, even over lost connections and
+// sessions, and beside clients in other languages. It costs one transaction and
+// claims nothing in advance.
+//
+// When ctx ends before the removal of a message was sent, Take has taken nothing, and the
+// error says whether the queue was empty or consumers had claimed all its messages. When
+// ctx ends while the removal is under way, Take returns the data at once, with an error
+// that is ErrOutcomeUnknown and wraps the reason of ctx: handle the data as data that may
+// be delivered twice, since data that is dropped may be lost. Take also returns the data
+// with ErrOutcomeUnknown if the answer to the removal was lost, another client has removed
+// the marker, and the message is gone.
+//
+// Take fails with ErrQueueClosed when the value is closed, and with ErrClosed when the
+// Manager is. Close waits for the answer to a removal, for five seconds at most.
+func (q *queue) Take(ctx context.Context) ([]byte, error) {
+	data, _, err := q.take(ctx, true)
+	return data, q.opError("take", err)
+}
+
+// TryTake is Take without waiting: it reports false if there was no message to take at
+// the time of the call. It commits a transaction without effect to find out (see
+// session.Session.SyncQuorum): poll with Take and a ctx instead.
+func (q *queue) TryTake(ctx context.Context) ([]byte, bool, error) {
+	data, ok, err := q.take(ctx, false)
+	return data, ok, q.opError("tryTake", err)
+}
+
+func (q *queue) take(ctx context.Context, patient bool) ([]byte, bool, error) {
+	if err := q.checkUsable(); err != nil {
+		return nil, false, err
+	}
+	return q.consumer.Take(ctx, patient)
+}
+
+// Peek returns the message that would be delivered next, and false if there is none. The
+// message stays in the queue, and may be gone when Peek returns. Peek lists the queue, as
+// Len does. It passes over messages that cannot be read, and fails with the reason if
+// there are no other messages.
+func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
+	if err = q.checkUsable(); err == nil {
+		data, ok, err = q.consumer.Peek(ctx)
+	}
+	return data, ok, q.opError("peek", err)
+}
+
+// Skipped returns how many messages this value has skipped, because they could not be
+// read (their ACL does not allow it) or not be removed (they have children: Chan and
+// Messages have delivered them, and Take does not return them). A skipped message stays
+// in the queue, and the other messages are delivered. The value tries the message again
+// under a new session, and counts it again if that fails. Err returns the reason for the
+// last skip, and a log line, one per minute at most, names the message.
+func (q *queue) Skipped() int {
+	n, _ := q.consumer.Skipped()
+	return n
+}
+
+// Len returns the number of messages in the queue: messages that wait, messages that
+// are not due yet, and messages that consumers have and did not acknowledge yet. It
+// lists the queue, which takes about 18 bytes a message. The number may be out of
+// date when Len returns.
+func (q *queue) Len(ctx context.Context) (n int, err error) {
+	if err = q.checkUsable(); err == nil {
+		n, err = q.consumer.Len(ctx)
+	}
+	return n, q.opError("len", err)
+}
