@@ -28,11 +28,11 @@ func beforeZK() error {
 	}
 	defer conn.Close()
 	lock := zk.NewLock(conn, "/locks/orders", zk.WorldACL(zk.PermAll))
-	if err := lock.Lock(); err != nil { // for as long as it takes
+	if err := lock.Lock(); err != nil { // waits without a limit
 		return err
 	}
 	defer lock.Unlock()
-	workThat() // alone, we hope
+	workThat() // goes on if the session is lost
 	return nil
 }
 
@@ -43,7 +43,7 @@ func afterZK(ctx context.Context) error {
 	}
 	defer m.Close()
 	mu := zksync.NewMutex(m, "/locks/orders")
-	return mu.Do(ctx, work) // work's context ends before anybody else has the lock
+	return mu.Do(ctx, work) // work's context ends before another process has the lock
 }
 
 func curatorLocks(ctx context.Context, m *session.Manager) error {
@@ -58,7 +58,7 @@ func curatorLocks(ctx context.Context, m *session.Manager) error {
 
 func curatorLeaders(ctx context.Context, m *session.Manager) error {
 	e := zksync.NewElection(m, "/leader", zksync.WithID("node-1"))
-	return e.Run(ctx, work) // leads again and again, until work or ctx ends
+	return e.Run(ctx, work) // campaigns again after a loss, until work or ctx ends
 }
 
 func curatorQueues(ctx context.Context, m *session.Manager) error {
@@ -67,15 +67,20 @@ func curatorQueues(ctx context.Context, m *session.Manager) error {
 	if err := q.Put(ctx, []byte("order 66")); err != nil {
 		return err
 	}
-	for msg := range q.Messages() {
-		if err := process(msg.Data); err != nil {
-			return msg.Nack(ctx) // back to its position
+	for msg, err := range q.All(ctx) {
+		if err != nil {
+			return err
 		}
-		if err := msg.Ack(ctx); err != nil {
-			log.Print(err)
+		if process(msg.Data) == nil {
+			err = msg.Ack(ctx)
+		} else {
+			err = msg.Retry(ctx, time.Minute) // or MoveTo, when msg.Attempts is too high
+		}
+		if err != nil {
+			log.Print(err) // with ErrLost, the message may come again
 		}
 	}
-	return q.Err()
+	return nil
 }
 
 func kazooTold(ctx context.Context, m *session.Manager) error {
