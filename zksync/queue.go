@@ -136,6 +136,10 @@ func (q *queue) Close() error {
 	first := false
 	q.closing.Do(func() {
 		first = true
+		// Under the mutex: Chan and Messages start no goroutine after this, for which the
+		// Wait below would come too early.
+		q.mu.Lock()
+		defer q.mu.Unlock()
 		close(q.closed)
 	})
 	if first {
