@@ -134,6 +134,9 @@ func TestWaitingForRoomEnds(t *testing.T) {
 		if !errors.Is(err, zksync.ErrMaxWait) || !errors.As(err, &all) || all.Put != 0 || all.All != 2 {
 			t.Errorf("PutAll: %v", err)
 		}
+		// The value has stopped to wait for room. Otherwise it could count the messages after
+		// takeFirst, and then use that count beside a producer without a limit.
+		synctest.Wait()
 		// WithMaxWait does not give up a Put that was sent.
 		takeFirst(t, srv)
 		onMulti(srv, zksynctest.AfterCommit, 1, zksynctest.Delay(2*time.Second))
