@@ -66,6 +66,68 @@ def search(start, steps, broken, canon=lambda s: s, limit=2_000_000):
     return result(True)
 
 
+def liveness(start, steps, broken, canon, wanting, limit=2_000_000):
+    """Search, and check that what a state wants can always happen.
+
+    steps yields (own, label, next state): own steps are those that the modelled values make by themselves, without a fault, a
+    request of a caller or another client. wanting(state) returns a mask. Each of its bits must be absent in a state that own
+    steps lead to. Otherwise the violation is "stuck".
+    """
+    began = time.process_time()
+    origin, start = start, canon(start)
+    number, states, origins, own_before, want, depth = {start: 0}, [start], [None], [[]], [wanting(start)], [0]
+
+    def result(complete, violation=None, path=()):
+        return Result(len(states), complete, time.process_time() - began, depth[-1], violation, path)
+
+    def schedule(n, last=None):
+        path = []
+        while origins[n] is not None:
+            path.append(states[n])
+            n = origins[n]
+        state, labels = origin, []
+        for target in path[::-1]:
+            label, state = next((l, s) for _, l, s in steps(state) if not isinstance(s, str) and canon(s) == target)
+            labels.append(label)
+        return labels + ([next(l for _, l, s in steps(state) if isinstance(s, str))] if last else [])
+
+    n = 0
+    while n < len(states):
+        for own, label, after in steps(states[n]):
+            if isinstance(after, str):
+                return result(False, after, schedule(n, after))
+            after = canon(after)
+            to = number.get(after)
+            if to is None:
+                to = number[after] = len(states)
+                states.append(after)
+                origins.append(n)
+                own_before.append([])
+                want.append(wanting(after))
+                depth.append(depth[n] + 1)
+                wrong = broken(after)
+                if wrong:
+                    return result(False, wrong, schedule(to))
+            if own:
+                own_before[to].append(n)
+        n += 1
+        if len(states) > limit:
+            return result(False)
+    # Backwards from the states in which nothing is wanted.
+    left = list(want)  # what no own steps are known to lead to
+    todo = list(range(len(states)))
+    while todo:
+        to = todo.pop()
+        for before in own_before[to]:
+            if left[before] & left[to] != left[before]:
+                left[before] &= left[to]
+                todo.append(before)
+    stuck = next((n for n in range(len(states)) if left[n]), None)
+    if stuck is not None:
+        return result(True, "message %s is stuck" % names(left[stuck]), schedule(stuck))
+    return result(True)
+
+
 def report(cases, planted=()):
     """Print the result of each case. Exit with status 1 if a case is violated or a planted error is not found.
 
