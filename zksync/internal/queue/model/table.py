@@ -1,6 +1,7 @@
 """The claim table with its cursors, as the engine has it: claims, settles, recovery, Take, skipped messages, and the wake-ups.
 
-Run: python3 table.py [--deep] [--code] [--planted NAME]
+Run: python3 table.py [--deep] [--planted NAME]
+     python3 table.py --code   what the engine does at present where this model does better
 
 claims.py has the protocol that reads all ledgers. Here the states of the messages are in the claim table, the data of the order
 znode, and the ledgers are read only for a recovery. A value is one consumer of the engine. It has three threads, which share what
@@ -130,6 +131,7 @@ PLANTED = {
     "recovery-no-version": ("a recovery writes the table at any version", small(values=3, ends=1)),
     "order-first": ("the order znode is the first operation of a transaction, the ledger the second", small(lost=1)),
     "no-ledger-version": ("a transaction does not check the version of the ledger", small(lost=1)),
+    "outcome-assumed": ("a value takes a transaction without an answer for done", small(lost=1)),
     "ledgers-first": ("a recovery reads the ledgers before the table", small(values=3, ends=1)),
     "recovery-counts-now": ("a recovery writes the number of deleted ledgers as of its end", small(values=3, ends=2, nack=False)),
     "recovery-frees-all": ("a recovery frees the messages of living values", small(values=3, ends=1)),
@@ -137,6 +139,7 @@ PLANTED = {
     "recovery-no-count": ("a recovery does not count the delivery", small(ends=1)),
     "give-back-forgets": ("a give-back removes the entry instead of making it returned", small()),
     "nack-no-count": ("Nack does not count the delivery", small()),
+    "gone-after-nack": ("a value that has given a message back removes its entry", small(messages=2, cap=3)),
     "claim-drops-count": ("a claim of a returned message starts its count again", small()),
     "retry-no-count": ("the name of a message of Retry has no count", small(retry=True)),
     "no-passed": ("the cursor moves past a free message that a Take has picked or that is skipped", small(values=1, messages=2, take=True)),
@@ -147,6 +150,7 @@ PLANTED = {
     "no-requeue": ("messages of a refused claim do not wait again", small(messages=2, ends=1, nack=False, cap=1)),
     "no-order-watch": ("an idle value does not watch the order znode", small(blind=(1,))),
     "no-ledgers-watch": ("an idle value does not watch the directory of the ledgers", small(ends=1)),
+    "count-before-watch": ("the number of deleted ledgers is read before the watch is set", small(values=3, ends=2, nack=False)),
     "no-listing-watch": ("an idle value does not watch the messages", small(put=1)),
     "set-older": ("an answer that comes late brings an older state back", small(blind=(1,), lost=1)),
     "close-counts-all": ("Close takes all deleted ledgers into account, and not its own alone", small(values=3, ends=1, close=True, cap=1)),
@@ -309,12 +313,14 @@ class Model:
             if v.stale & LEDGERS:
                 early = (self.ledgers(s),) if "ledgers-first" in self.plant else ()
                 yield True, who + "list the ledgers", self.put(s, i, v._replace(
-                    stale=v.stale & ~LEDGERS, known=(), newest=0, look=("dir", 0) + early))
+                    stale=v.stale if "count-before-watch" in self.plant else v.stale & ~LEDGERS, known=(), newest=0, look=("dir", 0) + early))
             elif not v.known or v.stale & ORDER:
                 yield True, who + "read the order znode", self.put(s, i, self.read(s, v, v.known[1] if v.known else 0, ()))
             else:
                 yield True, who + "look", self.put(s, i, v._replace(look=("state",) + v.known + (True,)))
         elif look[0] == "dir":
+            if "count-before-watch" in self.plant:
+                v = v._replace(stale=v.stale & ~LEDGERS)
             if v.known and not v.stale & ORDER:
                 yield True, who + "look", self.put(s, i, v._replace(look=("state",) + v.known + (True,) + look[2:]))
             else:
@@ -529,7 +535,7 @@ class Model:
         if kind == "claim":
             v = v._replace(unread=v.unread | r.what)
         elif kind in ("nack", "back"):
-            v = v._replace(waiting=v.waiting | r.what & ~v.skipped)
+            v = v._replace(waiting=v.waiting | r.what & ~v.skipped, gone=v.gone | (r.what if "gone-after-nack" in self.plant else 0))
         elif kind in ("ack", "retry", "drop"):
             v = v._replace(gone=v.gone | r.what)
         return self.put(s, i, v)
@@ -558,7 +564,9 @@ class Model:
         if s.left[1]:
             if answer == "ok":
                 yield False, who + ": applied, the answer is lost", self.spend(after, 1)
-            if not r.sent:
+            if not r.sent and "outcome-assumed" in self.plant:
+                yield False, who + ": the request is lost", self.spend(self.answered(s, i, "ok"), 1)
+            elif not r.sent:
                 yield False, who + ": the request is lost", self.spend(self.put(s, i, v._replace(request=r._replace(sent=True))), 1)
 
     def spend(self, s, which, n=1):
@@ -785,7 +793,7 @@ def main(args):
                 if "--planted" not in args or name in args]
 
     if "--code" in args:
-        report([], wanted(CODE))
+        return report([], wanted(CODE))
     cases = CASES + (DEEP if "--deep" in args else [])
     report([] if "--planted" in args else [(title, run(limit=20_000_000, **case)) for title, case in cases],
            wanted({**CODE, **PLANTED} if "--planted" in args else PLANTED))
