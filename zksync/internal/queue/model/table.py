@@ -30,6 +30,9 @@ UNPUT, HERE, GONE = 0, 1, 2  # a message
 LISTING, ORDER, LEDGERS = 1, 2, 4  # what a value must read again: messages, order znode, directory of the ledgers
 
 
+NEW = 9  # so many ledgers or more are missed by a table that was made without a predecessor
+
+
 class Value(NamedTuple):
     life: int = LIVE
     blind: int = 0  # messages that it may not read
@@ -93,10 +96,12 @@ CASES = [
     ("2 values, 2 messages, foreign consumer", small(messages=2, foreign=1, ends=1, cap=1)),
     ("2 values, 2 priorities, the more urgent message comes later", small(messages=2, partitions=(0, 1), behind=True, put=1, ends=1, cap=1)),
     ("3 values, 1 message, Close", small(values=3, close=True, ends=1)),
-    ("2 values, 2 messages, an operator deletes the order znode", small(messages=2, ends=1, foreign=1, operator=True, cap=1)),
+    ("2 values, 2 messages, an operator deletes the order znode", small(messages=2, foreign=1, operator=True, cap=1)),
+    ("2 values, 1 message, an operator deletes the order znode, a session ends", small(ends=1, foreign=1, operator=True)),
 ]
 
 DEEP = [
+    ("2 values, 2 messages, an operator deletes the order znode, a session ends", small(messages=2, ends=1, foreign=1, operator=True, cap=1)),
     ("2 values, 2 messages, answers lost", small(messages=2, ends=1, lost=1)),
     ("2 values, 2 messages, two sessions end, two answers are lost", small(messages=2, ends=2, lost=2)),
     ("3 values, 2 messages", small(values=3, messages=2, ends=1)),
@@ -117,7 +122,7 @@ CODE = {
                         small(values=1, messages=2, take=True)),
     "half-new-table": ("a recovery marks the names in ledgers only if the new table has nothing of the partition",
                        small(messages=2, foreign=1, operator=True)),
-    "new-order-no-listing": ("after a new order znode the messages are not listed again",
+    "new-order-no-listing": ("the recovery of a new order znode does not make all listed messages wait again",
                              small(ends=1, foreign=1, operator=True)),
     "own-names": ("a producer that names its messages itself puts one behind the cursor",
                   small(values=1, messages=2, behind=True, put=1)),
@@ -447,10 +452,15 @@ class Model:
             elif not e and there >> m & 1 and not mine and not self.free(s, m) and "recovery-no-listing" not in self.plant:
                 s = self.edit(s, m, (False, more))
         # A new order znode knows nothing of the claims that were made before.
-        fresh = not any(s.entries) and all(c < 0 for c in s.cursors)
+        blank = not any(s.entries) and all(c < 0 for c in s.cursors)
         for m in range(self.count):
-            if held >> m & 1 and (fresh or "half-new-table" not in self.plant) and self.free(s, m):
+            if held >> m & 1 and (blank or "half-new-table" not in self.plant) and self.free(s, m):
                 s = self.edit(s, m, (True, 0))
+        if s.missed >= NEW and "new-order-no-listing" not in self.plant:
+            # Values may have forgotten messages that were claimed: all of them wait again.
+            for m in range(self.count):
+                if there >> m & 1 and not s.entries[m] and self.free(s, m):
+                    s = self.edit(s, m, (False, 0))
         return s
 
     # The thread that writes the ledger.
@@ -714,16 +724,14 @@ class Model:
             put = s._replace(messages=s.messages[:m] + (HERE,) + s.messages[m + 1:])
             yield False, "a producer puts %d" % m, self.listed(put)
         if s.left[2]:
-            for m in range(self.count):
+            for m in range(0 if self.operator else self.count):
                 if s.messages[m] == HERE:
                     yield False, "a foreign consumer deletes %d" % m, self.spend(self.remove(s, 1 << m), 2)
             if self.operator:
                 # A value creates another order znode, without claims.
                 blank = s._replace(cursors=(-1,) * len(s.cursors), entries=((),) * self.count)
                 blank = self.deleted(self.written(blank))
-                blank = blank._replace(missed=9)  # the new table has taken no ledger into account
-                if "new-order-no-listing" not in self.plant:
-                    blank = self.listed(blank)
+                blank = blank._replace(missed=NEW)
                 yield False, "an operator deletes the order znode", self.spend(blank, 2)
 
     # For the search.
