@@ -88,25 +88,27 @@ CASES = [
     ("3 values, 1 message, two sessions end", small(values=3, ends=2)),
     ("3 values, 1 message, answers lost", small(values=3, ends=1, lost=1, cap=1)),
     ("3 values, 2 messages, no Nack, one claim each", small(values=3, messages=2, ends=1, nack=False, cap=1)),
+    ("3 values, 2 messages, two sessions end, one claim each", small(values=3, messages=2, ends=2, cap=1)),
     ("3 values, 1 message, the ledgers are read one by one", small(values=3, ends=1, chunks=True)),
     ("2 values, 2 messages, Take", small(messages=2, take=True, cap=1)),
     ("2 values, 1 message, Take, answers lost", small(take=True, ends=1, lost=1)),
     ("2 values, 1 message, Retry, answers lost", small(retry=True, ends=1, lost=1)),
     ("2 values, 2 messages, one value may not read the first", small(messages=2, blind=(1,), ends=1, cap=1)),
     ("2 values, 2 messages, foreign consumer", small(messages=2, foreign=1, ends=1, cap=1)),
-    ("2 values, 2 priorities, the more urgent message comes later", small(messages=2, partitions=(0, 1), behind=True, put=1, ends=1, cap=1)),
+    ("2 values, 2 priorities, the more urgent message comes later",
+     small(messages=2, partitions=(0, 1), behind=True, put=1, ends=1, cap=1)),
     ("3 values, 1 message, Close", small(values=3, close=True, ends=1)),
     ("2 values, 2 messages, an operator deletes the order znode", small(messages=2, foreign=1, operator=True, cap=1)),
     ("2 values, 1 message, an operator deletes the order znode, a session ends", small(ends=1, foreign=1, operator=True)),
 ]
 
 DEEP = [
-    ("2 values, 2 messages, an operator deletes the order znode, a session ends", small(messages=2, ends=1, foreign=1, operator=True, cap=1)),
+    ("2 values, 2 messages, an operator deletes the order znode, a session ends",
+     small(messages=2, ends=1, foreign=1, operator=True, cap=1)),
     ("2 values, 2 messages, answers lost", small(messages=2, ends=1, lost=1)),
     ("2 values, 2 messages, two sessions end, two answers are lost", small(messages=2, ends=2, lost=2)),
     ("3 values, 2 messages", small(values=3, messages=2, ends=1)),
-    ("3 values, 2 messages, two sessions end", small(values=3, messages=2, ends=2, cap=1)),
-    ("3 values, 2 messages, answers lost", small(values=3, messages=2, ends=1, lost=1, cap=1)),
+    ("3 values, 2 messages, answers lost, one claim each", small(values=3, messages=2, ends=1, lost=1, cap=1)),
     ("3 values, 3 messages, no Nack", small(values=3, messages=3, ends=1, nack=False, cap=1)),
     ("3 values, 1 message, Take, Retry, Close, foreign consumer, answers lost",
      small(values=3, take=True, retry=True, close=True, foreign=1, ends=1, lost=1)),
@@ -149,7 +151,8 @@ PLANTED = {
     "retry-no-count": ("the name of a message of Retry has no count", small(retry=True)),
     "no-passed": ("the cursor moves past a free message that a Take has picked or that is skipped", small(values=1, messages=2, take=True)),
     "one-cursor": ("all partitions share a cursor", small(values=1, messages=2, partitions=(0, 1), behind=True, put=1)),
-    "cursor-for-retry": ("the messages of Retry have a cursor, although a later one may come first", small(values=1, messages=2, retry=True)),
+    "cursor-for-retry": ("the messages of Retry have a cursor, although a later one may come first",
+                         small(values=1, messages=2, retry=True)),
     "skip-keeps-claim": ("a value keeps its claim on a message that it may not read", small(blind=(1,))),
     "no-apply": ("returned messages do not wait again", small(ends=1)),
     "no-requeue": ("messages of a refused claim do not wait again", small(messages=2, ends=1, nack=False, cap=1)),
@@ -317,8 +320,9 @@ class Model:
                 return
             if v.stale & LEDGERS:
                 early = (self.ledgers(s),) if "ledgers-first" in self.plant else ()
+                stale = v.stale if "count-before-watch" in self.plant else v.stale & ~LEDGERS
                 yield True, who + "list the ledgers", self.put(s, i, v._replace(
-                    stale=v.stale if "count-before-watch" in self.plant else v.stale & ~LEDGERS, known=(), newest=0, look=("dir", 0) + early))
+                    stale=stale, known=(), newest=0, look=("dir", 0) + early))
             elif not v.known or v.stale & ORDER:
                 yield True, who + "read the order znode", self.put(s, i, self.read(s, v, v.known[1] if v.known else 0, ()))
             else:
@@ -706,7 +710,8 @@ class Model:
             return
         yield True, who + "Take %d is given up" % m, self.put(s, i, v._replace(take=(), waiting=v.waiting | bit))
         if not fresh and "take-no-version" not in self.plant:
-            yield True, who + "Take %d: refused" % m, self.put(s, i, v._replace(take=(), waiting=v.waiting | bit, known=v.known if v.known and v.known[0] else ()))
+            known = v.known if v.known and v.known[0] else ()
+            yield True, who + "Take %d: refused" % m, self.put(s, i, v._replace(take=(), waiting=v.waiting | bit, known=known))
             return
         if self.ledgers(s) & bit:
             yield True, who + "Take %d" % m, "Take has won message %d, which is claimed" % m
@@ -715,7 +720,8 @@ class Model:
         w = after.values[i]
         yield False, who + "Take %d" % m, self.put(after, i, w._replace(take=(), gone=w.gone | bit))
         if s.left[1]:
-            yield False, who + "Take %d: applied, the answer is lost" % m, self.spend(self.put(after, i, w._replace(take=(m, fresh, True))), 1)
+            later = self.put(after, i, w._replace(take=(m, fresh, True)))
+            yield False, who + "Take %d: applied, the answer is lost" % m, self.spend(later, 1)
 
     def foreign_steps(self, s):
         unput = [m for m in range(self.first) if s.messages[m] == UNPUT]
