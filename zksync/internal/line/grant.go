@@ -1,46 +1,41 @@
 package line
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// A Grant is the right to hold: znodes of ours, each with a guard, under one lease. A
-// hold of a Mutex, of a writer or of an Election is a grant of one znode. In a Pool, any
-// number of holds share a grant, and a grant of a Semaphore has a znode for each unit.
+// A Grant is the right to hold: znodes of ours, with a guard, under one lease. A hold of
+// a Mutex, of a writer or of an Election is a grant of one znode. In a Pool, any number
+// of holds share a grant, and a grant of a Semaphore has a znode for each unit.
 type Grant struct {
 	s       *session.Session
 	lease   *session.Lease // held
 	token   int64
-	guards  []holdGuard // one for each znode
+	guard   *holdGuard // of the znodes
 	remover znodeRemover
 
-	// Of a loss, and of the context that a hold without a pool has:
-	stopNotice func()
-	endContext context.CancelCauseFunc
+	unfollow   func()                  // ends the notice of a loss
+	endContext context.CancelCauseFunc // of a hold without a pool, nil if it has no context
 
 	// Guarded by the pool's mutex:
 	left  int // holds that have not been released
 	owned int // of these, holds that a Do owns
 }
 
-// newGrant returns a grant of znodes under a lease that is held. w is a watch on the
+// newGrant returns a grant of znodes under a lease that is held. own is a watch on the
 // first znode, or nil.
-func newGrant(s *session.Session, lease *session.Lease, token int64, r znodeRemover, w *session.Watch, paths ...string) *Grant {
-	g := &Grant{s: s, lease: lease, token: token, guards: make([]holdGuard, len(paths)), remover: r}
-	for i, path := range paths {
-		g.guards[i].start(s, path, w)
-		w = nil
-	}
-	return g
+func newGrant(s *session.Session, lease *session.Lease, token int64, r znodeRemover, own *session.Watch, paths ...string) *Grant {
+	return &Grant{s: s, lease: lease, token: token, guard: newHoldGuard(s, paths, own, r.gone), remover: r, unfollow: func() {}}
 }
 
 // renew returns the grant of the next hold of the same znodes. A Do that still has the
 // grant of an earlier hold must not release the next one.
 func (g *Grant) renew() *Grant {
-	return &Grant{s: g.s, lease: g.lease, token: g.token, guards: g.guards, remover: g.remover}
+	return &Grant{s: g.s, lease: g.lease, token: g.token, guard: g.guard, remover: g.remover, unfollow: func() {}}
 }
 
 // Session returns the session on which the grant depends.
@@ -56,33 +51,22 @@ func (g *Grant) Lost() error {
 	if err := znode.SessionLost(g.s); err != nil {
 		return err
 	}
-	for i := range g.guards {
-		if err := g.guards[i].lost(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return g.guard.lost()
 }
 
 // follow sets the function to call at a loss. If the loss has happened already,
 // follow returns it.
-func (g *Grant) follow(onLoss func(error)) (err error) {
-	for i := range g.guards {
-		if err := g.guards[i].follow(onLoss); err != nil {
-			return err
-		}
+func (g *Grant) follow(onLoss func(error)) error {
+	stopNotice, err := znode.NotifyLoss(g.s, onLoss)
+	if err != nil {
+		return err
 	}
-	g.stopNotice, err = znode.NotifyLoss(g.s, onLoss)
-	return err
-}
-
-func (g *Grant) unfollow() {
-	for i := range g.guards {
-		g.guards[i].follow(nil)
+	stopGuard := g.guard.whenLost(onLoss)
+	g.unfollow = func() {
+		stopNotice()
+		stopGuard()
 	}
-	if g.stopNotice != nil {
-		g.stopNotice()
-	}
+	return g.guard.lost()
 }
 
 type tokenKey struct{}
@@ -113,14 +97,9 @@ func (g *Grant) Context(parent context.Context) context.Context {
 // returns, or with ErrReleased.
 func (g *Grant) end() error {
 	lost := g.Lost()
-	if g.endContext == nil {
-		return lost
-	}
-	g.unfollow()
-	if lost != nil {
-		g.endContext(lost)
-	} else {
-		g.endContext(ErrReleased)
+	if g.endContext != nil {
+		g.unfollow()
+		g.endContext(cmp.Or(lost, ErrReleased))
 	}
 	return lost
 }
@@ -135,30 +114,23 @@ func (g *Grant) Release() error {
 	return g.remove()
 }
 
-// stop stops the guards. The znodes and the lease stay.
+// stop stops the guard. The znodes and the lease stay.
 func (g *Grant) stop() {
 	g.unfollow()
-	for i := range g.guards {
-		g.guards[i].stop()
-	}
-}
-
-// close stops the guards and ends the lease. The znodes stay.
-func (g *Grant) close() {
-	g.stop()
-	g.lease.End()
+	g.guard.stop()
 }
 
 // discard deletes the znodes in the background.
 func (g *Grant) discard() {
-	g.close()
-	g.remover.discard(g)
+	g.stop()
+	g.lease.End()
+	g.remover.discardZnodes(g)
 }
 
 // remove deletes the znodes and waits for the answer; see znodeRemover.
 func (g *Grant) remove() error {
-	defer g.close()
-	// The guards stop first: they would take our own deletion for a loss.
+	defer g.lease.End()
+	// The guard stops first: it would take our own deletion for a loss.
 	g.stop()
 	g.lease.Prepare() // nothing is held, but the answer should still come in time
 	return g.remover.remove(g)

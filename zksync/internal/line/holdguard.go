@@ -10,42 +10,52 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// guardAfter is the time after which the znode of a hold is watched. Most holds are
+// guardAfter is the time after which the znodes of a hold are watched. Most holds are
 // shorter, and need no request for the watch.
 const guardAfter = 100 * time.Millisecond
 
-// A holdGuard notices when another client removes the znode of a hold. It does not notice
+// A holdGuard notices when another client removes a znode of a hold. It does not notice
 // the loss of the session: its callers check the session first.
 type holdGuard struct {
 	s      *session.Session
-	path   string
-	watch  *session.Watch // from the time of waiting, if any
+	paths  []string       // of the znodes
+	own    *session.Watch // on the first znode, from the time of waiting, if any
+	onGone func()
 	timer  *time.Timer
-	ctx    context.Context
-	cancel context.CancelFunc
-	done   chan struct{}
+	done   chan struct{} // closed when run has ended
 
-	mu     sync.Mutex
-	err    error
-	onLoss func(error) // of the present hold
-	onGone func()      // called once when the znode is gone; nil for nothing
+	ctx    context.Context // ends with ErrRemoved, or when the guard is stopped
+	cancel context.CancelCauseFunc
 }
 
-// start guards a znode. The watch on it may be nil.
-func (g *holdGuard) start(s *session.Session, path string, w *session.Watch) {
-	g.s, g.path, g.watch, g.done = s, path, w, make(chan struct{})
-	g.ctx, g.cancel = context.WithCancel(context.Background())
+// newHoldGuard guards znodes. When another client has removed one of them, the guard
+// calls onGone and then notes the loss. own is a watch on the first znode, or nil.
+func newHoldGuard(s *session.Session, paths []string, own *session.Watch, onGone func()) *holdGuard {
+	g := &holdGuard{s: s, paths: paths, own: own, onGone: onGone, done: make(chan struct{})}
+	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.timer = time.AfterFunc(guardAfter, g.run)
+	return g
 }
 
 func (g *holdGuard) run() {
 	defer close(g.done)
+	var rest sync.WaitGroup
+	for _, path := range g.paths[1:] {
+		rest.Go(func() { g.guard(path, nil) })
+	}
+	g.guard(g.paths[0], g.own)
+	rest.Wait()
+}
+
+// guard watches one znode. The watch w on it may be nil.
+func (g *holdGuard) guard(path string, w *session.Watch) {
+	defer func() { w.Stop() }()
 	for refusals := 0; g.ctx.Err() == nil; {
-		if g.watch == nil {
-			_, stat, w, err := g.s.WatchData(g.ctx, g.path)
+		if w == nil {
+			_, stat, armed, err := g.s.WatchData(g.ctx, path)
 			switch class := session.ClassOf(err); {
 			case class == session.ClassNoNode:
-				g.lose(session.ErrRemoved)
+				g.lose()
 				return
 			case class == session.ClassUnknown:
 				// The server had an internal error. Without a watch the holder would not
@@ -58,81 +68,61 @@ func (g *holdGuard) run() {
 				// A guard without a watch is of no use, but the lease still ends the hold when
 				// the session is lost.
 				return // the guard was stopped, the session has ended, or the znode may not be read
-			case stat.EphemeralOwner != g.s.ID():
+			}
+			w, refusals = armed, 0
+			if stat.EphemeralOwner != g.s.ID() {
 				// Another candidate has created the znode again under the same name.
-				w.Stop()
-				g.lose(session.ErrRemoved)
+				g.lose()
 				return
 			}
-			g.watch, refusals = w, 0
 		}
 		select {
-		case ev := <-g.watch.Events():
+		case ev := <-w.Events():
 			switch ev.Type {
 			case zk.EventNodeDeleted:
-				g.lose(session.ErrRemoved)
+				g.lose()
 				return
 			case zk.EventNotWatching:
 				return
 			}
 			// The data has changed. A watch fires once, so read again.
-			g.watch = nil
+			w = nil
 		case <-g.ctx.Done():
 		}
 	}
 }
 
-func (g *holdGuard) lose(err error) {
-	// err is set in the same critical section in which follow would set onLoss: so a new
-	// holder either is called or gets err from follow.
-	g.mu.Lock()
-	g.err = err
-	onLoss, onGone := g.onLoss, g.onGone
-	g.mu.Unlock()
-	// Both functions are called without the mutex: onLoss locks the pool's mutex, under
-	// which lost is called.
-	if onGone != nil {
-		onGone()
-	}
-	if onLoss != nil {
-		onLoss(err)
-	}
+// lose notes that another client has removed a znode.
+func (g *holdGuard) lose() {
+	// Before the holder can know of the loss: its release relies on what onGone has done.
+	g.onGone()
+	g.cancel(session.ErrRemoved)
 }
 
-// lost returns the loss of the znode, nil if none is known.
+// lost returns the loss of a znode, nil if none is known.
 func (g *holdGuard) lost() error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.err
+	if cause := context.Cause(g.ctx); cause == session.ErrRemoved {
+		return cause
+	}
+	return nil
 }
 
-// follow sets the function to call at a loss, nil for none. If the loss has happened
-// already, follow returns it.
-func (g *holdGuard) follow(onLoss func(error)) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.onLoss = onLoss
-	return g.err
-}
-
-// whenGone sets the function to call when another client has removed the znode.
-func (g *holdGuard) whenGone(f func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.onGone = f
+// whenLost calls f when a znode is lost, in a goroutine, until stop is called. A call that
+// has begun continues.
+func (g *holdGuard) whenLost(f func(error)) (stop func() bool) {
+	return context.AfterFunc(g.ctx, func() {
+		if err := g.lost(); err != nil {
+			f(err)
+		}
+	})
 }
 
 // stop ends the guard. lost returns the same as before. It may be called more than once.
 func (g *holdGuard) stop() {
-	if g.ctx.Err() != nil {
-		return
+	g.cancel(nil)
+	if g.timer.Stop() {
+		g.own.Stop() // run, which would stop the watch, never begins
+		close(g.done)
 	}
-	g.cancel()
-	if !g.timer.Stop() {
-		// run has begun. It may have to stop a watch that it has just armed.
-		<-g.done
-	}
-	if g.watch != nil {
-		g.watch.Stop()
-	}
+	<-g.done
 }

@@ -55,11 +55,7 @@ func (r *Race) acquireUnder(ctx context.Context, s *session.Session) (*Grant, er
 		h.discardZnode()
 		return nil, err
 	}
-	g := newGrant(s, lease, stat.Czxid, h, nil, r.Path)
-	// Without this function, a slot whose znode an operator has removed would be kept until the
-	// leader resigns, and the siblings could not race.
-	g.guards[0].whenGone(h.close)
-	return g, nil
+	return newGrant(s, lease, stat.Czxid, h, nil, r.Path), nil
 }
 
 // List returns the leader. The list is empty without a leader, and if n is zero.

@@ -84,6 +84,10 @@ func (t *slotTable) drop(key slotKey, sl *slot) {
 	}
 }
 
+// gone frees a slot whose znode an operator has removed: otherwise the leader would keep
+// the slot until it resigns, and its siblings could not race.
+func (h *slotHold) gone() { h.close() }
+
 // close gives the slot to the next value. It may be called more than once.
 func (h *slotHold) close() {
 	h.unfollow()
@@ -130,7 +134,7 @@ func (h *slotHold) remove(*Grant) error {
 	return awaitGone(ctx, s, h.discardZnode())
 }
 
-func (h *slotHold) discard(*Grant) { h.discardZnode() }
+func (h *slotHold) discardZnodes(*Grant) { h.discardZnode() }
 
 // discardZnode removes the znode of the slot in the background, and frees the slot when
 // the znode is gone. Then it closes the channel.

@@ -15,8 +15,10 @@ type znodeRemover interface {
 	// the removal continues in the background. It fails if another client has deleted a
 	// znode or ended the session, perhaps before the call.
 	remove(g *Grant) error
-	// discard removes the znodes in the background.
-	discard(g *Grant)
+	// discardZnodes removes the znodes in the background.
+	discardZnodes(g *Grant)
+	// gone is called when another client has removed a znode, before the loss is known.
+	gone()
 }
 
 // uniqueNames removes znodes whose names no other client can have: each name contains a
@@ -26,13 +28,14 @@ type uniqueNames struct{}
 func (uniqueNames) remove(g *Grant) error {
 	ctx, cancel := context.WithDeadline(context.Background(), g.s.Deadline())
 	defer cancel()
+	paths := g.guard.paths
 	var err error
-	if len(g.guards) == 1 {
-		err = g.s.Delete(ctx, g.guards[0].path, -1)
+	if len(paths) == 1 {
+		err = g.s.Delete(ctx, paths[0], -1)
 	} else {
-		ops := make([]any, len(g.guards))
-		for i := range g.guards {
-			ops[i] = &zk.DeleteRequest{Path: g.guards[i].path, Version: -1}
+		ops := make([]any, len(paths))
+		for i, path := range paths {
+			ops[i] = &zk.DeleteRequest{Path: path, Version: -1}
 		}
 		_, err = g.s.Multi(ctx, ops...)
 	}
@@ -40,7 +43,7 @@ func (uniqueNames) remove(g *Grant) error {
 	case session.ClassOK:
 		return nil
 	case session.ClassNoNode:
-		if len(g.guards) > 1 {
+		if len(paths) > 1 {
 			// One znode is missing, so the transaction has deleted none of the others.
 			discardAll(g) // the remaining znodes
 		}
@@ -52,7 +55,9 @@ func (uniqueNames) remove(g *Grant) error {
 	return awaitGone(ctx, g.s, discardAll(g)...)
 }
 
-func (uniqueNames) discard(g *Grant) { discardAll(g) }
+func (uniqueNames) discardZnodes(g *Grant) { discardAll(g) }
+
+func (uniqueNames) gone() {}
 
 // discardAll removes the znodes of a grant in the background. Each channel is closed when
 // its znode is gone or the session is over.
@@ -60,9 +65,9 @@ func discardAll(g *Grant) []<-chan struct{} {
 	if g.s.Err() != nil {
 		return nil
 	}
-	all := make([]<-chan struct{}, len(g.guards))
-	for i := range g.guards {
-		all[i] = g.s.Discard(g.guards[i].path)
+	var all []<-chan struct{}
+	for _, path := range g.guard.paths {
+		all = append(all, g.s.Discard(path))
 	}
 	return all
 }
