@@ -205,14 +205,12 @@ func (c *contender) exchange(token int64, paths []string) *Grant {
 
 // stop stops the watches and the guard. The znode and the lease stay.
 func (c *contender) stop() {
-	c.contention.stop()
+	c.contention.close()
 	if c.grant != nil {
 		c.grant.stop()
 	}
-	if c.own != nil {
-		c.own.Stop()
-		c.own = nil
-	}
+	c.own.Stop()
+	c.own = nil
 	c.forgetNeighbours()
 }
 
