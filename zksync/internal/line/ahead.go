@@ -1,14 +1,13 @@
 package line
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
@@ -19,32 +18,24 @@ type ahead struct {
 	v *lineView
 
 	mu    sync.Mutex
-	front frontSummary   // of the newest listing
-	first *contenderInfo // nil while nothing was read, as in most contenders of a long line
-}
-
-// A contenderInfo describes the owner of a contender's znode.
-type contenderInfo struct {
-	name    string // of the znode
-	id      string
-	session int64
-	joined  int64 // in milliseconds, by the server's clock
+	front front       // of the newest listing
+	first *znode.Node // nil while nothing was read, as in most contenders of a long line
 }
 
 // listed notes a listing.
 func (a *ahead) listed(f front) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.front = f.frontSummary
+	a.front = f
 }
 
 // read notes the znode of a contender, if that contender is the first.
-func (a *ahead) read(name string, data []byte, stat *zk.Stat) {
+func (a *ahead) read(z znode.Node) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	// The nearest contender is read as well, to watch it, and is often another one.
-	if name == a.front.first {
-		a.first = &contenderInfo{name, string(data), stat.EphemeralOwner, stat.Ctime}
+	if z.Name == a.front.first {
+		a.first = &z
 	}
 }
 
@@ -72,16 +63,15 @@ func (a *ahead) refresh(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		now := a.v.front(names)
-		a.listed(now)
-		f = now.frontSummary
+		f = a.v.front(names)
+		a.listed(f)
 	}
 	// No contender is ahead any more, and the event that tells the waiter is on its way.
 	if f.first == "" {
 		return
 	}
 	if data, stat, err := a.v.s.Get(ctx, znode.Join(a.v.line.Dir.Path, f.first)); err == nil {
-		a.read(f.first, data, stat)
+		a.read(znode.Node{Name: f.first, Data: data, Stat: stat})
 	}
 }
 
@@ -100,17 +90,14 @@ func (a *ahead) text() string {
 	if a.front.leads {
 		verb = "held by"
 	}
-	first := a.first
-	if first == nil || first.name != a.front.first {
+	if a.first == nil || a.first.Name != a.front.first {
 		fmt.Fprintf(&b, ", %s %s", verb, a.front.first)
 		return b.String()
 	}
-	id := first.id
-	if id == "" {
-		id = first.name
-	}
-	fmt.Fprintf(&b, ", %s %s (session 0x%x, in line for %v)", verb, id, uint64(first.session), time.Since(time.UnixMilli(first.joined)).Round(time.Second))
-	if first.session == a.v.s.ID() {
+	stat := a.first.Stat
+	id := cmp.Or(string(a.first.Data), a.first.Name)
+	fmt.Fprintf(&b, ", %s %s (session 0x%x, in line for %v)", verb, id, uint64(stat.EphemeralOwner), time.Since(time.UnixMilli(stat.Ctime)).Round(time.Second))
+	if stat.EphemeralOwner == a.v.s.ID() {
 		b.WriteString("; that is this process itself, by another value or another call: locks are not reentrant")
 	}
 	return b.String()

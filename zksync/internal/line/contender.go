@@ -79,17 +79,17 @@ func (c *contender) wait(ctx context.Context) error {
 			if err := c.ownChanged(ev); err != nil {
 				return err
 			}
-		case ev := <-c.near.events():
+		case ev := <-eventsOf(c.near.watch):
 			if err := c.nearChanged(ev); err != nil {
 				return err
 			}
-		case ev := <-c.far.events():
+		case ev := <-eventsOf(c.far.watch):
 			if ev.Type == zk.EventNotWatching {
 				return znode.LossOf(ev.Err)
 			}
 			// The nearest contender still blocks us. A listing shows whether it is now the
 			// only one: then its end will grant us the hold without a request.
-			c.far, c.state = nil, unlisted
+			c.far, c.state = neighbour{}, unlisted
 		case <-c.s.Done():
 			return c.s.Err() // watches get their events later if functions are still awaited
 		case <-ctx.Done():
@@ -121,7 +121,7 @@ func (c *contender) nearChanged(ev zk.Event) error {
 	// The event alone proves that no contender blocks us only if near was the last one,
 	// our own znode still existed on the same connection, and nothing can come between.
 	isFirst := ev.Type == zk.EventNodeDeleted && c.last && c.unbroken() && !c.line.Class.overtaken()
-	c.near, c.state = nil, unlisted
+	c.near, c.state = neighbour{}, unlisted
 	if isFirst {
 		c.state = first
 	}
@@ -154,7 +154,7 @@ func (c *contender) look(ctx context.Context) error {
 	if err := c.watchNeighbours(ctx, f.near, f.far); err != nil {
 		return err
 	}
-	if c.near != nil {
+	if c.near.watch != nil {
 		// A wait without a watch on near would never end.
 		c.state = blocked
 	}

@@ -20,13 +20,17 @@ type creation struct {
 	touch bool // also write to the directory: see Directory.Writable
 }
 
-// errAgain says that a transaction was refused, and may succeed when it is sent again.
-var errAgain = errors.New("zksync: the transaction can be sent again")
+var (
+	// errAgain says that a transaction was refused, and may succeed when it is sent again.
+	errAgain = errors.New("zksync: the transaction can be sent again")
+	// errExhausted says that a directory cannot give another sequence number.
+	errExhausted = errors.New("zksync: the counter of the directory is exhausted")
+)
 
 // send sends the transaction. It returns the paths of the znodes and, if the answer has
 // it, the Stat of the directory. If it fails, failed is the index of the operation that
 // the server has refused, -1 if the outcome is unknown. It fails with errAgain, and with
-// znode.ErrExhausted if the counter of the directory is exhausted.
+// errExhausted if the counter of the directory is exhausted.
 func (cr *creation) send(ctx context.Context, s *session.Session) (paths []string, dir *zk.Stat, failed int, err error) {
 	ops := cr.first
 	path := session.Protect(znode.Join(cr.dir.Path, cr.name))
@@ -63,7 +67,7 @@ func (cr *creation) send(ctx context.Context, s *session.Session) (paths []strin
 		}
 	case session.ClassNodeExists:
 		// The GUID and the number make a name unique, until the counter stops.
-		err = znode.ErrExhausted
+		err = errExhausted
 	}
 	return nil, nil, failed, err
 }

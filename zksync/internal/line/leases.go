@@ -46,17 +46,20 @@ func (n Names) semaphore(path string, size int) (lock *znode.Directory, units le
 // for n leases. If patient is false, it returns nil when the units are not free. held is
 // the context of the lock, which also ends when this exchange deletes the contender.
 func (l *leases) take(ctx, held context.Context, c *contender, n int, patient bool) (*Grant, error) {
-	var z *sizeRead
-	defer func() { z.unwatch() }()
+	var z sizeRead
+	defer func() { z.watch.Stop() }()
 	var wait *session.Wait
 	defer func() { wait.Stop() }()
 	var units, size atomic.Int64 // as counted last
+	known := false               // whether z is the present size
 	for round := 0; ; {
-		if z == nil {
+		if !known {
 			var err error
+			z.watch.Stop()
 			if z, err = l.size.read(held, c.s, patient); err != nil {
 				return nil, err
 			}
+			known = true
 		}
 		if err := tooMany(n, z.n); err != nil {
 			return nil, err
@@ -68,11 +71,9 @@ func (l *leases) take(ctx, held context.Context, c *contender, n int, patient bo
 			return nil, err
 		}
 		if n <= z.n-taken {
-			if w != nil {
-				w.Stop()
-			}
+			w.Stop()
 			g, err := l.create(ctx, c, n, z)
-			if err == znode.ErrExhausted {
+			if err == errExhausted {
 				// Without new leases the directory becomes empty, at the latest when all units
 				// have been released. The lock keeps the other contenders waiting until then.
 				if err = l.dir.MarkExhausted(held, c.s); err != nil {
@@ -89,8 +90,7 @@ func (l *leases) take(ctx, held context.Context, c *contender, n int, patient bo
 			}
 			// The size may have changed between its read and the transaction.
 			round++
-			z.unwatch()
-			z = nil
+			known = false
 			continue
 		}
 		if !patient {
@@ -106,8 +106,8 @@ func (l *leases) take(ctx, held context.Context, c *contender, n int, patient bo
 		// The first in line alone watches the leases, so a release wakes no herd.
 		select {
 		case <-w.Events():
-		case <-z.events():
-			z = nil
+		case <-eventsOf(z.watch):
+			known = false
 			w.Stop()
 		case <-held.Done():
 			w.Stop()
@@ -145,7 +145,7 @@ func (l *leases) count(ctx context.Context, s *session.Session, watched bool) (h
 
 // create creates n leases and deletes the contender in one transaction. It returns nil
 // if a znode has changed, so that the caller should read again.
-func (l *leases) create(ctx context.Context, c *contender, n int, z *sizeRead) (*Grant, error) {
+func (l *leases) create(ctx context.Context, c *contender, n int, z sizeRead) (*Grant, error) {
 	touch, err := l.dir.Writable(ctx, c.s)
 	if err != nil {
 		return nil, err

@@ -94,7 +94,7 @@ func (l *Line) join(ctx context.Context, s *session.Session, replace string, wai
 	c, err := l.joinOnce(ctx, s, replace)
 	// The directory can only be created again when it is empty. Our contender is gone, so
 	// contenders that see the exhausted counter do not wait for each other.
-	for round := 0; err == znode.ErrExhausted; round++ {
+	for round := 0; err == errExhausted; round++ {
 		if again, err := l.Dir.Recreate(ctx, s, wait); !again || err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ func (l *Line) join(ctx context.Context, s *session.Session, replace string, wai
 	return c, err
 }
 
-// joinOnce is join without waiting: it fails with znode.ErrExhausted if the counter of the
+// joinOnce is join without waiting: it fails with errExhausted if the counter of the
 // directory is exhausted.
 func (l *Line) joinOnce(ctx context.Context, s *session.Session, replace string) (*contender, error) {
 	c := &contender{lineView: lineView{line: l, s: s}, lease: s.Lease()}
@@ -114,7 +114,7 @@ func (l *Line) joinOnce(ctx context.Context, s *session.Session, replace string)
 	if err == nil {
 		return c, nil
 	}
-	if err == znode.ErrExhausted {
+	if err == errExhausted {
 		// The directory exists while our contender is in it.
 		if failed := l.Dir.MarkExhausted(ctx, s); failed != nil {
 			err = failed
@@ -168,7 +168,7 @@ func (c *contender) created(path string, dir *zk.Stat) error {
 		return fmt.Errorf("the server created a contender %q, want a name with a sequence number", path)
 	}
 	if !znode.Countable(seq) {
-		return znode.ErrExhausted
+		return errExhausted
 	}
 	c.seq = seq
 	if dir != nil {

@@ -25,8 +25,8 @@ type lineView struct {
 
 	// While the contender waits:
 	own   *session.Watch // on its own znode
-	near  *neighbour     // the nearest contender that blocks it
-	far   *neighbour     // the contender before near that blocks it
+	near  neighbour      // the nearest contender that blocks it
+	far   neighbour      // the contender before near that blocks it
 	last  bool           // no other contender than near blocks it
 	ahead *ahead         // nil until the line was listed
 }
@@ -34,20 +34,15 @@ type lineView struct {
 // A neighbour is a contender ahead whose znode is watched.
 type neighbour struct {
 	name  string
-	watch *session.Watch
+	watch *session.Watch // nil if there is no such contender
 }
 
-func (n *neighbour) events() <-chan zk.Event {
-	if n == nil {
+// eventsOf returns the channel of a watch, or nil for nil.
+func eventsOf(w *session.Watch) <-chan zk.Event {
+	if w == nil {
 		return nil
 	}
-	return n.watch.Events()
-}
-
-func (n *neighbour) unwatch() {
-	if n != nil {
-		n.watch.Stop()
-	}
+	return w.Events()
 }
 
 // unbroken reports whether all our knowledge of the line comes from one connection:
@@ -113,14 +108,14 @@ func (v *lineView) watchOwn(ctx context.Context) error {
 // watchNeighbours watches two contenders, and keeps watches that exist. far may be
 // empty.
 func (v *lineView) watchNeighbours(ctx context.Context, near, far string) error {
-	old := []*neighbour{v.near, v.far}
-	v.near, v.far = nil, nil
+	old := []neighbour{v.near, v.far}
+	v.near, v.far = neighbour{}, neighbour{}
 	var wg sync.WaitGroup
 	var nearErr, farErr error
-	arm := func(name string, to **neighbour, failed *error) {
+	arm := func(name string, to *neighbour, failed *error) {
 		for i, n := range old {
-			if n != nil && n.name == name {
-				*to, old[i] = n, nil
+			if n.watch != nil && n.name == name {
+				*to, old[i] = n, neighbour{}
 				return
 			}
 		}
@@ -128,8 +123,8 @@ func (v *lineView) watchNeighbours(ctx context.Context, near, far string) error 
 		wg.Go(func() {
 			data, stat, w, err := v.s.WatchData(ctx, znode.Join(v.line.Dir.Path, name))
 			if err == nil {
-				v.ahead.read(name, data, stat)
-				*to = &neighbour{name, w}
+				v.ahead.read(znode.Node{Name: name, Data: data, Stat: stat})
+				*to = neighbour{name, w}
 			} else if session.ClassOf(err) != session.ClassNoNode {
 				*failed = err
 			}
@@ -144,25 +139,24 @@ func (v *lineView) watchNeighbours(ctx context.Context, near, far string) error 
 	// Watches are stopped after the new ones are armed: a contender that is still of
 	// interest keeps its watch, and misses no event.
 	for _, n := range old {
-		n.unwatch()
+		n.watch.Stop()
 	}
 	// If near is gone, v.near stays empty and the caller lists the line again.
 	if err := errors.Join(nearErr, farErr); err != nil {
 		return err
 	}
-	if far != "" && v.far == nil {
+	if far != "" && v.far.watch == nil {
 		// far has left between the list and the watch. Only another list shows the
 		// contenders that remain.
-		v.near.unwatch()
-		v.near = nil
+		v.forgetNeighbours()
 	}
 	return nil
 }
 
 func (v *lineView) forgetNeighbours() {
-	v.near.unwatch()
-	v.far.unwatch()
-	v.near, v.far = nil, nil
+	v.near.watch.Stop()
+	v.far.watch.Stop()
+	v.near, v.far = neighbour{}, neighbour{}
 }
 
 // A position is a contender as a listing shows it.
@@ -173,11 +167,17 @@ type position struct {
 }
 
 // before reports whether m is in line before n.
-func (m position) before(n position) bool {
-	if m.seq == n.seq {
-		return m.name < n.name
+func (m position) before(n position) bool { return m.compare(n) < 0 }
+
+// compare orders contenders as they are in line.
+func (m position) compare(n position) int {
+	switch {
+	case m.seq == n.seq:
+		return strings.Compare(m.name, n.name)
+	case znode.Earlier(m.seq, n.seq):
+		return -1
 	}
-	return znode.Earlier(m.seq, n.seq)
+	return 1
 }
 
 // sort returns the contenders of a listing in the order of the line.
@@ -188,15 +188,7 @@ func (r Rule) sort(names []string) []position {
 			all = append(all, position{name, c, seq})
 		}
 	}
-	slices.SortFunc(all, func(a, b position) int {
-		switch {
-		case a.before(b):
-			return -1
-		case b.before(a):
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(all, position.compare)
 	return all
 }
 
@@ -207,11 +199,7 @@ type front struct {
 	last      bool   // no other contender than near
 	listed    bool   // the contender itself is in the list
 
-	frontSummary
-}
-
-// A frontSummary has the parts of a front that errors and log lines mention.
-type frontSummary struct {
+	// For errors and log lines:
 	count int    // of contenders that block
 	first string // the first of these contenders
 	leads bool   // first is the first of the whole line, and so holds

@@ -30,23 +30,11 @@ type sizeRead struct {
 	watch   *session.Watch // nil if the size cannot change
 }
 
-func (z *sizeRead) events() <-chan zk.Event {
-	if z == nil || z.watch == nil {
-		return nil
-	}
-	return z.watch.Events()
-}
-
-func (z *sizeRead) unwatch() {
-	if z != nil && z.watch != nil {
-		z.watch.Stop()
-	}
-}
-
 // read reads the number of units. If watched, it also watches the znode.
-func (z *unitSize) read(ctx context.Context, s *session.Session, watched bool) (*sizeRead, error) {
+func (z *unitSize) read(ctx context.Context, s *session.Session, watched bool) (sizeRead, error) {
+	found := sizeRead{n: z.n, version: -1} // the size that counts while the znode does not exist
 	if z.path == "" {
-		return &sizeRead{n: z.n, version: -1}, nil
+		return found, nil
 	}
 	for {
 		var data []byte
@@ -60,38 +48,34 @@ func (z *unitSize) read(ctx context.Context, s *session.Session, watched bool) (
 		}
 		switch {
 		case err == nil:
-			return z.parse(w, data, stat), nil
+			return sizeRead{n: z.parse(data, stat), version: stat.Version, watch: w}, nil
 		case session.ClassOf(err) != session.ClassNoNode:
-			return nil, err
+			return sizeRead{}, err
 		case !watched:
 			// Only a watch needs the look by exists below.
-			return z.fallback(nil), nil
+			return found, nil
 		}
 		// A read that finds no znode leaves no watch behind, but exists does.
 		ok, _, w, err := s.WatchExists(ctx, z.path)
 		if err != nil {
-			return nil, err
+			return sizeRead{}, err
 		}
 		if !ok {
-			return z.fallback(w), nil
+			found.watch = w
+			return found, nil
 		}
 		w.Stop() // the znode was created meanwhile
 	}
 }
 
-// parse returns the size that the znode has.
-func (z *unitSize) parse(w *session.Watch, data []byte, stat *zk.Stat) *sizeRead {
+// parse returns the size that the znode has, or the default.
+func (z *unitSize) parse(data []byte, stat *zk.Stat) int {
 	n, err := strconv.Atoi(strings.TrimSpace(string(data)))
 	if err != nil || n < 0 {
 		z.warn(data, stat)
-		n = z.n
+		return z.n
 	}
-	return &sizeRead{n: n, version: stat.Version, watch: w}
-}
-
-// fallback returns the size that counts while the znode does not exist.
-func (z *unitSize) fallback(w *session.Watch) *sizeRead {
-	return &sizeRead{n: z.n, version: -1, watch: w}
+	return n
 }
 
 // warn logs, once for each change, that the znode has no number.

@@ -2,17 +2,12 @@ package znode
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
 )
-
-// ErrExhausted says that a directory cannot give another sequence number. It stays
-// within zksync.
-var ErrExhausted = errors.New("zksync: the counter of the directory is exhausted")
 
 // A Directory is the parent of the znodes of a primitive. A transaction that writes an
 // empty value to the directory learns from the answer how many children there are. A
