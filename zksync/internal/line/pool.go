@@ -98,9 +98,9 @@ func (pl *Pool) lose(g *Grant, err error) {
 	}
 }
 
-// add adds a grant with the given number of holds. It fails with errTainted if the
-// pool is lost, and with the loss of the grant if the grant is lost; then the
-// caller must discard the grant, after it has unlocked pl.mu.
+// add adds a grant with the given number of holds; pl.mu is held. It fails with
+// errTainted if the pool is lost, and with the loss of the grant if the grant is lost;
+// then the caller must discard the grant, after it has unlocked pl.mu.
 func (pl *Pool) add(g *Grant, holds int) error {
 	if pl.check() != nil {
 		return errTainted
@@ -124,12 +124,12 @@ func (pl *Pool) add(g *Grant, holds int) error {
 // znodes of the grant. It fails with ErrNotHeld, or with the loss.
 func (pl *Pool) Release() error {
 	pl.mu.Lock()
-	i := slices.IndexFunc(pl.grants, (*Grant).shared)
-	if i < 0 {
+	g := pl.oldest()
+	if g == nil {
 		pl.mu.Unlock()
 		return znode.ErrNotHeld
 	}
-	return pl.releaseLocked(i)
+	return pl.releaseLocked(g)
 }
 
 // Own returns the context of a hold of g that was just acquired, and a function that
@@ -138,14 +138,18 @@ func (pl *Pool) Own(parent context.Context, g *Grant) (held context.Context, rel
 	held, end := pl.newContext(parent, g)
 	own := pl.own(g)
 	return held, func() error {
-		err := pl.releaseOwn(own)
-		end(ErrReleased)
-		return err
+		defer end(ErrReleased)
+		if own == nil {
+			return znode.ErrNotHeld
+		}
+		pl.mu.Lock()
+		own.owned--
+		return pl.releaseLocked(own)
 	}
 }
 
-// own marks a hold of g as owned by a Do, and returns the grant for releaseOwn. That may
-// be another grant, if a Release was counted for g meanwhile. It is nil if all holds were
+// own marks a hold of g as owned by a Do, and returns the grant of the hold. That may be
+// another grant, if a Release was counted for g meanwhile. It is nil if all holds were
 // released.
 func (pl *Pool) own(g *Grant) *Grant {
 	pl.mu.Lock()
@@ -153,35 +157,33 @@ func (pl *Pool) own(g *Grant) *Grant {
 	if !g.shared() {
 		// A concurrent Release cannot know which hold it ends, and was counted for g, the
 		// oldest grant. Its caller's hold rests on another grant, which this Do takes over.
-		i := slices.IndexFunc(pl.grants, (*Grant).shared)
-		if i < 0 {
-			return nil
-		}
-		g = pl.grants[i]
+		g = pl.oldest()
 	}
-	g.owned++
+	if g != nil {
+		g.owned++
+	}
 	return g
 }
 
-// releaseOwn is Release for the hold that own returned.
-func (pl *Pool) releaseOwn(g *Grant) error {
-	if g == nil {
-		return znode.ErrNotHeld
+// oldest returns the oldest grant with a hold that no Do owns, or nil; pl.mu is held.
+func (pl *Pool) oldest() *Grant {
+	for _, g := range pl.grants {
+		if g.shared() {
+			return g
+		}
 	}
-	pl.mu.Lock()
-	g.owned--
-	return pl.releaseLocked(slices.Index(pl.grants, g))
+	return nil
 }
 
-// releaseLocked ends a hold of the grant at i; pl.mu is held, and is unlocked.
-func (pl *Pool) releaseLocked(i int) error {
+// releaseLocked ends a hold of a grant; pl.mu is held, and is unlocked.
+func (pl *Pool) releaseLocked(g *Grant) error {
 	// The loss must be found before the hold is counted out: with the last hold, reset
 	// forgets the loss.
 	lost := pl.check()
-	g := pl.grants[i]
 	g.left--
 	last := g.left == 0
 	if last {
+		i := slices.Index(pl.grants, g)
 		pl.grants = slices.Delete(pl.grants, i, i+1)
 		pl.reset()
 	}
@@ -268,15 +270,36 @@ func (pl *Pool) endContexts(cause error) {
 	clear(pl.contexts)
 }
 
-// addOne is add for a grant of one hold. If it fails, it discards the grant.
-func (pl *Pool) addOne(g *Grant) error {
+// retry calls acquire, again over lost connections and sessions, and again if acquire
+// fails with errTainted. Before each call it waits until the pool is not lost.
+func (pl *Pool) retry(ctx context.Context, acquire func() error) error {
+	return pl.m.Retry(ctx, func(*session.Session) error {
+		for {
+			err := pl.untainted(ctx)
+			if err == nil {
+				err = acquire()
+			}
+			if err != errTainted {
+				return err
+			}
+		}
+	})
+}
+
+// addOne adds a grant that was acquired, with one hold, and returns it. A nil grant, or the
+// error of the acquisition, is returned as it is. If addOne fails, it discards the grant.
+func (pl *Pool) addOne(g *Grant, err error) (*Grant, error) {
+	if g == nil || err != nil {
+		return nil, err
+	}
 	pl.mu.Lock()
-	err := pl.add(g, 1)
+	err = pl.add(g, 1)
 	pl.mu.Unlock()
 	if err != nil {
 		g.discard()
+		return nil, err
 	}
-	return err
+	return g, nil
 }
 
 // tainted reports whether the pool is lost.

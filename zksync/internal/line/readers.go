@@ -1,9 +1,6 @@
 package line
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
 // The Readers of an RWMutex: the holds are in a pool, and readers that wait are in
 // groups.
@@ -68,16 +65,8 @@ func (r *Readers) TryAcquire(ctx context.Context) (*Grant, error) {
 // admit adds a grant with one hold, which other readers may join. If it fails, it
 // discards the grant.
 func (r *Readers) admit(g *Grant) error {
-	r.mu.Lock()
-	err := r.add(g, 1)
-	if err == nil && !r.open.admits() {
-		r.open = &readGroup{r: r, grant: g, since: time.Now()}
-	}
-	r.mu.Unlock()
-	if err != nil {
-		g.discard() // not under the mutex: a guard that reports a loss waits for the mutex
-	}
-	return err
+	group := &readGroup{r: r, waiting: 1}
+	return group.begin(g)
 }
 
 // forget makes the next reader start another group; r.mu is held.

@@ -37,15 +37,9 @@ func newReadGroup(r *Readers) *readGroup {
 func (g *readGroup) run() {
 	defer close(g.done)
 	defer g.cancel()
-	err := g.r.m.Retry(g.ctx, func(*session.Session) error {
-		// Holds of the pool were lost while the group waited. Its readers wait on, and the
-		// group joins the line again when those holds have been released.
-		err := g.stand()
-		for err == errTainted {
-			err = g.stand()
-		}
-		return err
-	})
+	// If holds of the pool are lost while the group waits, its readers wait on, and the
+	// group joins the line again when those holds have been released.
+	err := g.r.retry(g.ctx, g.stand)
 	if err == nil {
 		return
 	}
@@ -58,14 +52,16 @@ func (g *readGroup) run() {
 // stand makes one attempt. It returns nil if the group is granted or no reader waits
 // for it any more.
 func (g *readGroup) stand() error {
-	err := g.r.untainted(g.ctx)
-	var grant *Grant
-	if err == nil {
-		grant, err = g.r.line.Acquire(g.ctx)
-	}
+	grant, err := g.r.line.Acquire(g.ctx)
 	if err != nil {
 		return err
 	}
+	return g.begin(grant)
+}
+
+// begin gives a grant to the readers that wait, and lets other readers join them unless
+// another group is open. If it fails, or if no reader waits, it discards the grant.
+func (g *readGroup) begin(grant *Grant) (err error) {
 	g.r.mu.Lock()
 	// The last reader may have given up at the moment of the grant.
 	granted := g.waiting > 0
@@ -75,10 +71,13 @@ func (g *readGroup) stand() error {
 	}
 	if granted {
 		g.grant, g.since, g.waiting = grant, time.Now(), 0
+		if !g.r.open.admits() {
+			g.r.open = g
+		}
 	}
 	g.r.mu.Unlock()
 	if !granted {
-		grant.discard()
+		grant.discard() // not under the mutex: a guard that reports a loss waits for the mutex
 	}
 	return err
 }

@@ -49,56 +49,34 @@ func (u *Units) pool(n int) *Pool {
 	return pl
 }
 
-// Release ends one hold of n units. It fails with errNotHeld, or with the loss.
-func (u *Units) Release(n int) error {
-	u.mu.Lock()
-	pl := u.pools[n]
-	u.mu.Unlock()
-	if pl == nil {
-		return znode.ErrNotHeld
-	}
-	return pl.Release()
-}
+// Release ends one hold of n units. It fails with ErrNotHeld, or with the loss.
+func (u *Units) Release(n int) error { return u.pool(n).Release() }
 
 // Acquire waits for n units. It returns the grant on which they rest, and the pool of
 // the hold. If patient is false, Acquire returns no grant when the units are not free, or
 // when another caller is in line.
-func (u *Units) Acquire(ctx context.Context, n int, patient bool) (*Grant, *Pool, error) {
+func (u *Units) Acquire(ctx context.Context, n int, patient bool) (g *Grant, pl *Pool, err error) {
 	if err := u.fits(ctx, n); err != nil {
 		return nil, nil, err
 	}
-	pl := u.pool(n)
-	var g *Grant
-	err := u.local.Manager.Retry(ctx, func(*session.Session) (err error) {
-		for {
-			if g, err = u.attempt(ctx, pl, n, patient); err != errTainted {
-				return err
-			}
-			if !patient {
-				return nil
-			}
+	pl = u.pool(n)
+	if patient {
+		err = pl.retry(ctx, func() (err error) {
+			g, err = pl.addOne(u.stand(ctx, n))
+			return err
+		})
+		return g, pl, err
+	}
+	err = pl.m.Retry(ctx, func(*session.Session) (err error) {
+		if g = nil; pl.tainted() {
+			return nil
 		}
+		if g, err = pl.addOne(u.try(ctx, n)); err == errTainted {
+			return nil
+		}
+		return err
 	})
 	return g, pl, err
-}
-
-// attempt acquires n units, unless holds of the pool are lost meanwhile: then it fails
-// with errTainted.
-func (u *Units) attempt(ctx context.Context, pl *Pool, n int, patient bool) (g *Grant, err error) {
-	if patient {
-		if err = pl.untainted(ctx); err == nil {
-			g, err = u.stand(ctx, n)
-		}
-	} else if !pl.tainted() {
-		g, err = u.try(ctx, n)
-	}
-	if g != nil {
-		err = pl.addOne(g)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return g, nil
 }
 
 // fits returns at once the error that the request would get at its turn.
