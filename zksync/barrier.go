@@ -19,21 +19,16 @@ import (
 // when the process that set it has gone.
 //
 // A Barrier may be shared by goroutines, and used again after any error.
-type Barrier struct {
-	m    *session.Manager
-	path string
-	cfg  config
-	err  error
-}
+type Barrier struct{ primitive }
 
 // NewBarrier returns the gate at path. It does no I/O: the first call reports an invalid
 // path or option. WithMaxWait bounds Wait.
 func NewBarrier(m *session.Manager, path string, opts ...BarrierOption) *Barrier {
-	cfg, err := newConfig("Barrier", path, opts)
-	if err == nil && path == "/" {
-		err = fmt.Errorf(`%w: "/" always exists, want a gate as "/app/gate"`, session.ErrInvalidPath)
+	p := newPrimitive("Barrier", m, path, opts)
+	if p.err == nil && path == "/" {
+		p.err = fmt.Errorf(`%w: "/" always exists, want a gate as "/app/gate"`, session.ErrInvalidPath)
 	}
-	return &Barrier{m: m, path: path, cfg: cfg, err: err}
+	return &Barrier{p}
 }
 
 // Set closes the gate, and creates the directories above it if they are missing. It is
@@ -42,13 +37,13 @@ func NewBarrier(m *session.Manager, path string, opts ...BarrierOption) *Barrier
 // may not have been closed.
 func (b *Barrier) Set(ctx context.Context) error {
 	gate := znode.Directory{Path: b.path, Lasting: true}
-	return opError("set", b.path, b.do(ctx, gate.Create))
+	return b.opError("set", b.do(ctx, gate.Create))
 }
 
 // Remove opens the gate. It is not an error if the gate is open already. Remove is
 // repeated like Set; when ctx ends first, the gate may or may not have been opened.
 func (b *Barrier) Remove(ctx context.Context) error {
-	return opError("remove", b.path, b.do(ctx, func(ctx context.Context, s *session.Session) error {
+	return b.opError("remove", b.do(ctx, func(ctx context.Context, s *session.Session) error {
 		err := s.Delete(ctx, b.path, -1)
 		if session.ClassOf(err) == session.ClassNoNode {
 			return nil
@@ -66,7 +61,7 @@ func (b *Barrier) Wait(ctx context.Context) error {
 	ctx, cancel := b.cfg.bound(ctx)
 	defer cancel()
 	var closed int64 // the czxid of the gate that we wait for
-	return opError("wait", b.path, b.do(ctx, func(ctx context.Context, s *session.Session) error {
+	return b.opError("wait", b.do(ctx, func(ctx context.Context, s *session.Session) error {
 		// A caller that was told that the gate is set may be connected to a server
 		// that does not know it yet, or never will: a leader that was deposed shows
 		// the gate as it was then, also behind a sync.

@@ -8,7 +8,6 @@ import (
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksync/internal/line"
-	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A Candidate describes a candidate of an Election. The zero Candidate describes no
@@ -24,27 +23,27 @@ type Candidate struct {
 // session.Session.SyncQuorum), and is repeated over lost connections and sessions
 // until ctx ends.
 func (e *Election) Leader(ctx context.Context) (Candidate, error) {
-	all, err := e.contenders(ctx, 1)
-	if err == nil && len(all) == 0 {
-		err = ErrNoLeader
-	}
+	all, err := e.contenders(ctx, "leader", 1)
 	if err != nil {
-		return Candidate{}, opError("leader", e.path, err)
+		return Candidate{}, err
 	}
-	return candidate(all[0].Data, all[0].Stat), nil
+	if len(all) == 0 {
+		return Candidate{}, e.opError("leader", ErrNoLeader)
+	}
+	return candidateOf(all[0]), nil
 }
 
 // Candidates returns the candidates in the order in which they will lead, the leader
 // first. With LayoutEphemeral the candidates have no order and leave no trace before
 // they lead, so Candidates returns the leader alone. It is repeated like Leader.
 func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
-	found, err := e.contenders(ctx, -1)
+	found, err := e.contenders(ctx, "candidates", -1)
 	if err != nil {
-		return nil, opError("candidates", e.path, err)
+		return nil, err
 	}
 	all := make([]Candidate, len(found))
 	for i, c := range found {
-		all[i] = candidate(c.Data, c.Stat)
+		all[i] = candidateOf(c)
 	}
 	return all, nil
 }
@@ -53,26 +52,18 @@ func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
 // lead, as of the time of the call: see Mutex.Contenders. With LayoutEphemeral it
 // returns the leader alone.
 func (e *Election) Contenders(ctx context.Context) ([]Contender, error) {
-	all, err := contendersOf(e.contenders(ctx, -1))
-	return all, opError("contenders", e.path, err)
+	return e.contenders(ctx, "contenders", -1)
 }
 
 // contenders returns the first n candidates, or all if n is negative.
-func (e *Election) contenders(ctx context.Context, n int) ([]line.Listed, error) {
-	if e.err != nil {
-		return nil, e.err
-	}
-	return znode.ReadCommitted(ctx, e.m, e.path, func(ctx context.Context, s *session.Session) ([]line.Listed, error) {
+func (e *Election) contenders(ctx context.Context, op string, n int) ([]Contender, error) {
+	return e.listContenders(ctx, op, func(ctx context.Context, s *session.Session) ([]line.Listed, error) {
 		return e.contest.List(ctx, s, n)
 	})
 }
 
-// candidate returns the zero Candidate for a nil Stat.
-func candidate(data []byte, stat *zk.Stat) Candidate {
-	if stat == nil {
-		return Candidate{}
-	}
-	return Candidate{ID: string(data), Token: stat.Czxid, Session: stat.EphemeralOwner}
+func candidateOf(c Contender) Candidate {
+	return Candidate{ID: c.ID, Token: c.Token, Session: c.Session}
 }
 
 // Observe reports the leader, and then each change of leader, over lost connections
@@ -87,7 +78,10 @@ func (e *Election) Observe(ctx context.Context) *watch.Stream[Candidate] {
 		}
 		return e.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
 			return line.Observe(ctx, s, e.contest, func(data []byte, stat *zk.Stat) {
-				c := candidate(data, stat)
+				var c Candidate
+				if stat != nil {
+					c = Candidate{ID: string(data), Token: stat.Czxid, Session: stat.EphemeralOwner}
+				}
 				report(c, c)
 			})
 		})

@@ -63,15 +63,3 @@ func contenderOf(l line.Listed) Contender {
 		Since: time.UnixMilli(l.Stat.Ctime), Holds: l.Holds, Path: znode.Join(l.Dir, l.Name),
 	}
 }
-
-// contendersOf returns the contenders of a listing, and its error.
-func contendersOf(all []line.Listed, err error) ([]Contender, error) {
-	if all == nil {
-		return nil, err
-	}
-	found := make([]Contender, len(all))
-	for i, l := range all {
-		found[i] = contenderOf(l)
-	}
-	return found, err
-}

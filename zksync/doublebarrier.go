@@ -35,10 +35,8 @@ import (
 //
 // A DoubleBarrier may be shared by goroutines. It must not be copied.
 type DoubleBarrier struct {
-	path    string
+	primitive
 	n       int
-	cfg     config
-	err     error
 	barrier *rendezvous.Barrier
 }
 
@@ -46,15 +44,16 @@ type DoubleBarrier struct {
 // n participants have come. All participants must give the same n. It does no I/O: the
 // first call reports an invalid path, size or option. WithMaxWait bounds Enter.
 func NewDoubleBarrier(m *session.Manager, path string, n int, opts ...DoubleBarrierOption) *DoubleBarrier {
-	cfg, err := newConfig("DoubleBarrier", path, opts)
-	if err == nil && n < 1 {
-		err = fmt.Errorf("%w: a double barrier for %d participants, want at least 1", ErrInvalidOption, n)
-	}
-	if err == nil && cfg.id != "" {
-		err = checkParticipantID(cfg.id)
+	p := newPrimitive("DoubleBarrier", m, path, opts)
+	switch {
+	case p.err != nil:
+	case n < 1:
+		p.err = fmt.Errorf("%w: a double barrier for %d participants, want at least 1", ErrInvalidOption, n)
+	case p.cfg.id != "":
+		p.err = checkParticipantID(p.cfg.id)
 	}
 	m.ExpectHolds()
-	return &DoubleBarrier{path: path, n: n, cfg: cfg, err: err, barrier: rendezvous.New(m, path, n, cfg.id)}
+	return &DoubleBarrier{primitive: p, n: n, barrier: rendezvous.New(m, path, n, p.cfg.id)}
 }
 
 // checkParticipantID says whether a znode can be named after id.
@@ -82,7 +81,7 @@ func checkParticipantID(id string) error {
 // and the context of Do report it.
 func (b *DoubleBarrier) Enter(ctx context.Context) error {
 	_, err := b.enter(ctx)
-	return opError("enter", b.path, err)
+	return b.opError("enter", err)
 }
 
 func (b *DoubleBarrier) enter(ctx context.Context) (*rendezvous.Participant, error) {
@@ -118,10 +117,10 @@ func (b *DoubleBarrier) counted(there int, err error) error {
 // ErrNotHeld if the participant is not inside.
 func (b *DoubleBarrier) Leave(ctx context.Context) error {
 	if b.err != nil {
-		return opError("leave", b.path, b.err)
+		return b.opError("leave", b.err)
 	}
 	there, err := b.barrier.Leave(ctx)
-	return opError("leave", b.path, b.counted(there, err))
+	return b.opError("leave", b.counted(there, err))
 }
 
 // Do enters, calls fn, and leaves when fn returns. fn's context is derived from ctx. It
@@ -133,7 +132,7 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 func (b *DoubleBarrier) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	p, err := b.enter(ctx)
 	if err != nil {
-		return opError("enter", b.path, err)
+		return b.opError("enter", err)
 	}
 	returned := false
 	defer func() {

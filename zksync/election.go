@@ -3,6 +3,10 @@ package zksync
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/line"
@@ -19,10 +23,7 @@ import (
 // of the directory belongs to the election and is overwritten: keep data of your own in
 // another znode.
 type Election struct {
-	m       *session.Manager
-	path    string
-	cfg     config
-	err     error
+	primitive
 	contest line.Contest
 	held    line.SoleHold
 }
@@ -30,12 +31,12 @@ type Election struct {
 // NewElection returns a candidate in the election at path. It does no I/O: the first call
 // reports an invalid path or option.
 func NewElection(m *session.Manager, path string, opts ...ElectionOption) *Election {
-	cfg, err := newConfig("Election", path, opts)
-	if err == nil && cfg.layout == LayoutEphemeral && path == "/" {
-		err = fmt.Errorf(`%w: "/" always exists, want the leader's znode as "/app/leader"`, session.ErrInvalidPath)
+	p := newPrimitive("Election", m, path, opts)
+	if p.err == nil && p.cfg.layout == LayoutEphemeral && path == "/" {
+		p.err = fmt.Errorf(`%w: "/" always exists, want the leader's znode as "/app/leader"`, session.ErrInvalidPath)
 	}
 	m.ExpectHolds()
-	return &Election{m: m, path: path, cfg: cfg, err: err, contest: cfg.layout.contest(m, path, cfg.identity())}
+	return &Election{primitive: p, contest: p.cfg.layout.contest(m, path, p.cfg.identity())}
 }
 
 // Campaign waits until this candidate leads, and returns the context of the
@@ -52,7 +53,7 @@ func NewElection(m *session.Manager, path string, opts ...ElectionOption) *Elect
 // removes the candidate's znode.
 func (e *Election) Campaign(ctx context.Context) (context.Context, error) {
 	lead, _, err := e.campaign(ctx)
-	return lead, opError("campaign", e.path, err)
+	return lead, e.opError("campaign", err)
 }
 
 func (e *Election) campaign(ctx context.Context) (context.Context, *line.Grant, error) {
@@ -79,10 +80,108 @@ func (e *Election) campaign(ctx context.Context) (context.Context, *line.Grant, 
 // Resign returns nil. It returns ErrLost if leadership had been lost, ErrLost and
 // ErrClosed after the Manager was closed, and ErrNotHeld if this value does not lead.
 func (e *Election) Resign() error {
-	return opError("resign", e.path, e.resign(e.held.Get()))
+	return e.opError("resign", e.resign(e.held.Get()))
 }
 
 // resign ends a hold, if it is still the hold of this value.
 func (e *Election) resign(g *line.Grant) error {
 	return e.held.End(g, (*line.Grant).Release)
+}
+
+// Run campaigns and calls work with the leadership context, again and again:
+//
+//   - Work that returns while its context lives ends Run with its result, nil
+//     included, after resigning.
+//   - When leadership is lost, the context ends, and Run campaigns again as soon
+//     as work has returned, whose result is logged. Run also campaigns again if
+//     leadership is lost before work was called.
+//   - When ctx ends, Run withdraws or, once work has returned, resigns. The error
+//     matches both ctx.Err() and context.Cause(ctx), and says whom Run was waiting
+//     for if it did not lead.
+//
+// Leadership is never given up before work has returned, unless WithStopTimeout
+// bounds that. If work calls runtime.Goexit, Run resigns and its goroutine ends. Run ends
+// no leadership but its own. Otherwise it fails like Campaign. Manager.Close waits for
+// work while the session is proven alive.
+func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error) error {
+	var result error // of the last work
+	err := e.m.Retry(ctx, func(*session.Session) error {
+		lead, g, err := e.campaign(ctx)
+		if session.ClassOf(err) == session.ClassRemoved {
+			return errCampaignAgain
+		}
+		if err != nil {
+			return err
+		}
+		var lost bool
+		result, lost, err = e.term(lead, g, work)
+		switch {
+		case err != nil:
+			result = e.opError("run", err)
+			return nil
+		case ctx.Err() != nil:
+			return session.Cancelled(ctx)
+		case !lost:
+			return nil
+		}
+		e.m.Logger().Warn("leadership lost", zap.String("path", e.path), zap.NamedError("result", result))
+		return errCampaignAgain
+	})
+	switch {
+	case err == nil:
+		return result
+	case ctx.Err() != nil:
+		return e.opError("run", runEnded(ctx, err))
+	}
+	return e.opError("run", err)
+}
+
+// runEnded is the error of a Run whose ctx has ended; err is the error of the last
+// attempt.
+func runEnded(ctx context.Context, err error) error {
+	if reason := session.WaitReason(err); reason != nil {
+		return session.CancelledWaiting(ctx, reason)
+	}
+	return session.Cancelled(ctx)
+}
+
+// errCampaignAgain makes Retry call a function again: leadership was lost, or another
+// client removed the candidate's znode.
+var errCampaignAgain = fmt.Errorf("%w: the candidacy ended", ErrLost)
+
+// term is one time of leading. lost reports that leadership ended before work did,
+// or before work was called.
+func (e *Election) term(lead context.Context, g *line.Grant, work func(context.Context) error) (result error, lost bool, err error) {
+	defer e.resign(g) // a loss is known from the context
+	done, err := g.Session().Busy()
+	if err != nil {
+		return nil, true, nil // the session ended after the grant
+	}
+	defer done()
+	if e.cfg.stopping == 0 {
+		result = work(lead)
+		return result, lead.Err() != nil, nil
+	}
+	returned, exited := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(exited) // also when work calls runtime.Goexit
+		returned <- work(lead)
+	}()
+	select {
+	case <-exited:
+	case <-lead.Done():
+		limit := time.NewTimer(e.cfg.stopping)
+		defer limit.Stop()
+		select {
+		case <-exited:
+		case <-limit.C:
+			return nil, true, fmt.Errorf("%w %v after its context had ended: %w", ErrStillRunning, e.cfg.stopping, context.Cause(lead))
+		}
+	}
+	select {
+	case result = <-returned:
+	default:
+		runtime.Goexit()
+	}
+	return result, lead.Err() != nil, nil
 }

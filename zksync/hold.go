@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/line"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // Token returns the fencing token that the context of a hold or of leadership carries. It
@@ -22,6 +23,22 @@ import (
 //	r.newest = token
 func Token(ctx context.Context) (token int64, ok bool) { return line.TokenOf(ctx) }
 
+// A primitive has the parts that the primitives share.
+type primitive struct {
+	m    *session.Manager
+	path string
+	cfg  config
+	err  error // of the path or the options: every call fails with it
+}
+
+func newPrimitive[O Option](name string, m *session.Manager, path string, opts []O) primitive {
+	cfg, err := newConfig(name, path, opts)
+	return primitive{m: m, path: path, cfg: cfg, err: err}
+}
+
+// opError is the error of an operation at the path, nil for nil.
+func (p *primitive) opError(op string, err error) error { return opError(op, p.path, err) }
+
 // ready returns the error with which an acquisition fails at once: the error of the
 // options, or of ctx.
 func ready(ctx context.Context, err error) error {
@@ -29,6 +46,22 @@ func ready(ctx context.Context, err error) error {
 		err = session.Cancelled(ctx)
 	}
 	return err
+}
+
+// listContenders returns the contenders that read finds behind a commit.
+func (p *primitive) listContenders(ctx context.Context, op string, read func(context.Context, *session.Session) ([]line.Listed, error)) ([]Contender, error) {
+	if p.err != nil {
+		return nil, p.opError(op, p.err)
+	}
+	all, err := znode.ReadCommitted(ctx, p.m, p.path, read)
+	if all == nil {
+		return nil, p.opError(op, err)
+	}
+	found := make([]Contender, len(all))
+	for i, l := range all {
+		found[i] = contenderOf(l)
+	}
+	return found, p.opError(op, err)
 }
 
 // under calls fn under a hold, which it releases when fn returns or panics. It

@@ -27,9 +27,7 @@ type Mutex struct{ exclusive }
 // An exclusive is a lock of which one value holds at most one hold at a time. It has the
 // methods that Mutex and RWMutex share.
 type exclusive struct {
-	path string
-	cfg  config
-	err  error
+	primitive
 	in   line.LocalQueue
 	held line.SoleHold
 }
@@ -37,11 +35,11 @@ type exclusive struct {
 // NewMutex returns the lock at path, which is created when it is first used. It does no
 // I/O: the first call reports an invalid path or option.
 func NewMutex(m *session.Manager, path string, opts ...MutexOption) *Mutex {
-	cfg, err := newConfig("Mutex", path, opts)
 	m.ExpectHolds()
-	mu := &Mutex{exclusive{path: path, cfg: cfg, err: err}}
-	mu.in.Linger = cfg.linger
-	mu.in.Line = &line.Line{Manager: m, Dir: cfg.layout.names().Directory(path), Rule: line.LockRule, Class: line.Exclusive, Op: "lock", Name: cfg.layout.names().Lock, Data: cfg.identity()}
+	mu := &Mutex{exclusive{primitive: newPrimitive("Mutex", m, path, opts)}}
+	names := mu.cfg.layout.names()
+	mu.in.Linger = mu.cfg.linger
+	mu.in.Line = &line.Line{Manager: m, Dir: names.Directory(path), Rule: line.LockRule, Class: line.Exclusive, Op: "lock", Name: names.Lock, Data: mu.cfg.identity()}
 	return mu
 }
 
@@ -55,7 +53,7 @@ func NewMutex(m *session.Manager, path string, opts ...MutexOption) *Mutex {
 // LockContext to learn of a loss at once.
 func (m *exclusive) Lock(ctx context.Context) error {
 	_, _, err := m.acquire(ctx, true, false)
-	return opError("lock", m.path, err)
+	return m.opError("lock", err)
 }
 
 // LockContext is Lock with a context for the time that the lock is held. It is
@@ -66,7 +64,7 @@ func (m *exclusive) Lock(ctx context.Context) error {
 // does not unlock: call Unlock in any case.
 func (m *exclusive) LockContext(ctx context.Context) (context.Context, error) {
 	held, _, err := m.acquire(ctx, true, true)
-	return held, opError("lock", m.path, err)
+	return held, m.opError("lock", err)
 }
 
 // TryLock acquires the lock if no other caller holds a lock at path or is in line for
@@ -74,14 +72,14 @@ func (m *exclusive) LockContext(ctx context.Context) (context.Context, error) {
 // finds other contenders. If it returns false, no znode is left. It fails like Lock.
 func (m *exclusive) TryLock(ctx context.Context) (bool, error) {
 	_, g, err := m.acquire(ctx, false, false)
-	return g != nil, opError("trylock", m.path, err)
+	return g != nil, m.opError("trylock", err)
 }
 
 // TryLockContext is TryLock with the context of LockContext, which is nil if
 // the lock was not acquired.
 func (m *exclusive) TryLockContext(ctx context.Context) (context.Context, bool, error) {
 	held, g, err := m.acquire(ctx, false, true)
-	return held, g != nil, opError("trylock", m.path, err)
+	return held, g != nil, m.opError("trylock", err)
 }
 
 // acquire acquires the lock, or returns no grant if patient is false and it is not free.
@@ -114,7 +112,7 @@ func (m *exclusive) acquire(ctx context.Context, patient, withContext bool) (hel
 // Manager was closed; and ErrNotHeld if this value does not hold the lock. A lock that
 // was lost keeps this value from being locked again until Unlock has said so.
 func (m *exclusive) Unlock() error {
-	return opError("unlock", m.path, m.held.End(m.held.Get(), m.in.Release))
+	return m.opError("unlock", m.held.End(m.held.Get(), m.in.Release))
 }
 
 // Do calls fn with the lock held, and unlocks when fn returns or panics. fn's context
@@ -126,9 +124,9 @@ func (m *exclusive) Unlock() error {
 func (m *exclusive) Do(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	held, g, err := m.acquire(ctx, true, true)
 	if err != nil {
-		return opError("lock", m.path, err)
+		return m.opError("lock", err)
 	}
-	return under(held, g.Session(), fn, func() error { return opError("unlock", m.path, m.held.End(g, m.in.Release)) })
+	return under(held, g.Session(), fn, func() error { return m.opError("unlock", m.held.End(g, m.in.Release)) })
 }
 
 // Contenders returns the holders and then the waiting contenders in order, of all
@@ -137,9 +135,5 @@ func (m *exclusive) Do(ctx context.Context, fn func(ctx context.Context) error) 
 // Contenders commits a transaction without effect first (see session.Session.SyncQuorum),
 // and is repeated over lost connections and sessions until ctx ends.
 func (m *exclusive) Contenders(ctx context.Context) ([]Contender, error) {
-	if m.err != nil {
-		return nil, opError("contenders", m.path, m.err)
-	}
-	all, err := contendersOf(m.in.Line.Contenders(ctx))
-	return all, opError("contenders", m.path, err)
+	return m.listContenders(ctx, "contenders", m.in.Contenders)
 }

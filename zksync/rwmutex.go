@@ -40,13 +40,12 @@ type RWMutex struct {
 // NewRWMutex returns the lock at path, which is created when it is first used. It does no
 // I/O: the first call reports an invalid path or option.
 func NewRWMutex(m *session.Manager, path string, opts ...RWMutexOption) *RWMutex {
-	cfg, err := newConfig("RWMutex", path, opts)
 	m.ExpectHolds()
-	names := cfg.layout.names()
+	rw := &RWMutex{exclusive: exclusive{primitive: newPrimitive("RWMutex", m, path, opts)}}
+	names, id := rw.cfg.layout.names(), rw.cfg.identity()
 	dir := names.Directory(path)
-	rw := &RWMutex{exclusive: exclusive{path: path, cfg: cfg, err: err}}
-	rw.in.Line = &line.Line{Manager: m, Dir: dir, Rule: line.SharedRule, Class: line.Writer, Op: "lock", Name: names.Writer, Data: cfg.identity()}
-	rw.r = line.NewReaders(&line.Line{Manager: m, Dir: dir, Rule: line.SharedRule, Class: line.Reader, Op: "rlock", Name: names.Reader, Data: cfg.identity()})
+	rw.in.Line = &line.Line{Manager: m, Dir: dir, Rule: line.SharedRule, Class: line.Writer, Op: "lock", Name: names.Writer, Data: id}
+	rw.r = line.NewReaders(&line.Line{Manager: m, Dir: dir, Rule: line.SharedRule, Class: line.Reader, Op: "rlock", Name: names.Reader, Data: id})
 	return rw
 }
 
@@ -55,7 +54,7 @@ func NewRWMutex(m *session.Manager, path string, opts ...RWMutexOption) *RWMutex
 // either. Call RUnlock for each RLock.
 func (rw *RWMutex) RLock(ctx context.Context) error {
 	_, err := rw.rlock(ctx, true)
-	return opError("rlock", rw.path, err)
+	return rw.opError("rlock", err)
 }
 
 // RLockContext is RLock with a context for the time that the read lock is held. It is
@@ -67,7 +66,7 @@ func (rw *RWMutex) RLock(ctx context.Context) error {
 // unlocked (ErrReleased), and none before. RDo ends its context when its function returns.
 func (rw *RWMutex) RLockContext(ctx context.Context) (context.Context, error) {
 	g, err := rw.rlock(ctx, true)
-	return rw.r.Context(ctx, g), opError("rlock", rw.path, err)
+	return rw.r.Context(ctx, g), rw.opError("rlock", err)
 }
 
 // rlock acquires a read lock, or returns no grant if patient is false and it is not free.
@@ -89,14 +88,14 @@ func (rw *RWMutex) rlock(ctx context.Context, patient bool) (*line.Grant, error)
 // is left. It fails like RLock.
 func (rw *RWMutex) TryRLock(ctx context.Context) (bool, error) {
 	g, err := rw.rlock(ctx, false)
-	return g != nil, opError("tryrlock", rw.path, err)
+	return g != nil, rw.opError("tryrlock", err)
 }
 
 // TryRLockContext is TryRLock with the context of RLockContext, which is nil if
 // the lock was not acquired.
 func (rw *RWMutex) TryRLockContext(ctx context.Context) (context.Context, bool, error) {
 	g, err := rw.rlock(ctx, false)
-	return rw.r.Context(ctx, g), g != nil, opError("tryrlock", rw.path, err)
+	return rw.r.Context(ctx, g), g != nil, rw.opError("tryrlock", err)
 }
 
 // RUnlock releases one read lock. If it is the last read lock that shares a znode,
@@ -104,7 +103,7 @@ func (rw *RWMutex) TryRLockContext(ctx context.Context) (context.Context, bool, 
 // lock that is held through this value was lost; ErrLost and ErrClosed after the
 // Manager was closed; and ErrNotHeld if this value holds no read lock.
 func (rw *RWMutex) RUnlock() error {
-	return opError("runlock", rw.path, rw.r.Release())
+	return rw.opError("runlock", rw.r.Release())
 }
 
 // RDo calls fn with a read lock held, and releases it when fn returns or panics. fn's
@@ -115,10 +114,10 @@ func (rw *RWMutex) RUnlock() error {
 func (rw *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error) error {
 	g, err := rw.rlock(ctx, true)
 	if err != nil {
-		return opError("rlock", rw.path, err)
+		return rw.opError("rlock", err)
 	}
 	held, release := rw.r.Own(ctx, g)
-	return under(held, g.Session(), fn, func() error { return opError("runlock", rw.path, release()) })
+	return under(held, g.Session(), fn, func() error { return rw.opError("runlock", release()) })
 }
 
 // Downgrade turns the write lock that this value holds into a read lock, and no
@@ -130,7 +129,7 @@ func (rw *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error) 
 // or because the server refused the request.
 func (rw *RWMutex) Downgrade(ctx context.Context) error {
 	_, err := rw.downgrade(ctx)
-	return opError("downgrade", rw.path, err)
+	return rw.opError("downgrade", err)
 }
 
 // DowngradeContext is Downgrade with a context like the one of RLockContext. Its
@@ -138,7 +137,7 @@ func (rw *RWMutex) Downgrade(ctx context.Context) error {
 // ErrReleased.
 func (rw *RWMutex) DowngradeContext(ctx context.Context) (context.Context, error) {
 	g, err := rw.downgrade(ctx)
-	return rw.r.Context(ctx, g), opError("downgrade", rw.path, err)
+	return rw.r.Context(ctx, g), rw.opError("downgrade", err)
 }
 
 func (rw *RWMutex) downgrade(ctx context.Context) (reader *line.Grant, err error) {

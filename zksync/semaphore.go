@@ -33,9 +33,7 @@ import (
 // all of them have been released no caller gets k units through that value. Do releases
 // the units that it acquired, and Release never releases the units of a Do.
 type Semaphore struct {
-	path  string
-	cfg   config
-	err   error
+	primitive
 	units *line.Units
 }
 
@@ -43,12 +41,12 @@ type Semaphore struct {
 // first used. It does no I/O: the first call reports an n below 1 (ErrInvalidOption and
 // ErrInvalidCount) and an invalid path or option. With WithSizeFrom an operator sets n.
 func NewSemaphore(m *session.Manager, path string, n int, opts ...SemaphoreOption) *Semaphore {
-	cfg, err := newConfig("Semaphore", path, opts)
-	if err == nil && n < 1 {
-		err = fmt.Errorf("%w: %w: a semaphore of %d, want at least 1", ErrInvalidOption, ErrInvalidCount, n)
+	p := newPrimitive("Semaphore", m, path, opts)
+	if p.err == nil && n < 1 {
+		p.err = fmt.Errorf("%w: %w: a semaphore of %d, want at least 1", ErrInvalidOption, ErrInvalidCount, n)
 	}
 	m.ExpectHolds()
-	return &Semaphore{path: path, cfg: cfg, err: err, units: line.NewUnits(m, path, cfg.layout.names(), n, cfg.sizeFrom, cfg.identity())}
+	return &Semaphore{primitive: p, units: line.NewUnits(m, path, p.cfg.layout.names(), n, p.cfg.sizeFrom, p.cfg.identity())}
 }
 
 // Acquire waits until it holds n units. When ctx ends first, nothing is held, no znode
@@ -63,7 +61,7 @@ func NewSemaphore(m *session.Manager, path string, n int, opts ...SemaphoreOptio
 // only Release does. Use AcquireContext to learn of a loss at once.
 func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 	_, _, err := s.acquire(ctx, n, true)
-	return opError("acquire", s.path, err)
+	return s.opError("acquire", err)
 }
 
 // AcquireContext is Acquire with a context for the time that the units are held. It
@@ -78,21 +76,21 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 // function returns.
 func (s *Semaphore) AcquireContext(ctx context.Context, n int) (context.Context, error) {
 	g, pl, err := s.acquire(ctx, n, true)
-	return pl.Context(ctx, g), opError("acquire", s.path, err)
+	return pl.Context(ctx, g), s.opError("acquire", err)
 }
 
 // TryAcquire acquires n units if they are free and no other caller is in line, and
 // reports whether it did. If it returns false, no znode is left. It fails like Acquire.
 func (s *Semaphore) TryAcquire(ctx context.Context, n int) (bool, error) {
 	g, _, err := s.acquire(ctx, n, false)
-	return g != nil, opError("tryacquire", s.path, err)
+	return g != nil, s.opError("tryacquire", err)
 }
 
 // TryAcquireContext is TryAcquire with the context of AcquireContext, which is
 // nil if nothing was taken.
 func (s *Semaphore) TryAcquireContext(ctx context.Context, n int) (context.Context, bool, error) {
 	g, pl, err := s.acquire(ctx, n, false)
-	return pl.Context(ctx, g), g != nil, opError("tryacquire", s.path, err)
+	return pl.Context(ctx, g), g != nil, s.opError("tryacquire", err)
 }
 
 // Release gives back the n units of one acquisition of n, and waits for the
@@ -114,7 +112,7 @@ func (s *Semaphore) released(n int, err error) error {
 	if err == ErrNotHeld {
 		err = fmt.Errorf("%w: this value has no acquisition of %d units", err, n)
 	}
-	return opError("release", s.path, err)
+	return s.opError("release", err)
 }
 
 // Do calls fn with n units held, and releases them when fn returns or panics. fn's context
@@ -125,7 +123,7 @@ func (s *Semaphore) released(n int, err error) error {
 func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context) error) error {
 	g, pl, err := s.acquire(ctx, n, true)
 	if err != nil {
-		return opError("acquire", s.path, err)
+		return s.opError("acquire", err)
 	}
 	held, release := pl.Own(ctx, g)
 	return under(held, g.Session(), fn, func() error { return s.released(n, release()) })
@@ -165,9 +163,5 @@ func (s *Semaphore) acquire(ctx context.Context, n int, patient bool) (*line.Gra
 // acquisition, and then the contenders that wait in line, as of the time of the call:
 // see Mutex.Contenders. A contender in line does not say how many units it waits for.
 func (s *Semaphore) Contenders(ctx context.Context) ([]Contender, error) {
-	if s.err != nil {
-		return nil, opError("contenders", s.path, s.err)
-	}
-	all, err := contendersOf(s.units.Contenders(ctx))
-	return all, opError("contenders", s.path, err)
+	return s.listContenders(ctx, "contenders", s.units.Contenders)
 }

@@ -64,11 +64,9 @@ func (r Rule) List(ctx context.Context, s *session.Session, dir string, n int) (
 	}
 }
 
-// Contenders returns the contenders in line, in order, as of the time of the call.
-func (l *Line) Contenders(ctx context.Context) ([]Listed, error) {
-	return znode.ReadCommitted(ctx, l.Manager, l.Dir.Path, func(ctx context.Context, s *session.Session) ([]Listed, error) {
-		return l.List(ctx, s, -1)
-	})
+// Contenders returns the contenders in line, in order.
+func (l *Line) Contenders(ctx context.Context, s *session.Session) ([]Listed, error) {
+	return l.List(ctx, s, -1)
 }
 
 // ListSemaphore returns the units of the semaphore at path that are held, in the order of

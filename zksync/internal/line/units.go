@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/go-zksync/toolkit/session"
-	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A Units has the units of a Semaphore: the local queue of the semaphore's lock, the
@@ -29,12 +28,9 @@ func NewUnits(m *session.Manager, path string, names Names, n int, sizeFrom stri
 	return &Units{path: path, names: names, local: LocalQueue{Line: l}, leases: units, pools: make(map[int]*Pool)}
 }
 
-// Contenders returns the units that are held, and the contenders in line, as of the
-// time of the call.
-func (u *Units) Contenders(ctx context.Context) ([]Listed, error) {
-	return znode.ReadCommitted(ctx, u.local.Manager, u.path, func(ctx context.Context, s *session.Session) ([]Listed, error) {
-		return u.names.ListSemaphore(ctx, s, u.path)
-	})
+// Contenders returns the units that are held, and then the contenders in line.
+func (u *Units) Contenders(ctx context.Context, s *session.Session) ([]Listed, error) {
+	return u.names.ListSemaphore(ctx, s, u.path)
 }
 
 // pool returns the holds of n units.

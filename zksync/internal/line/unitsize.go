@@ -50,7 +50,7 @@ func (z *unitSize) read(ctx context.Context, s *session.Session, watched bool) (
 		case err == nil:
 			return sizeRead{n: z.parse(data, stat), version: stat.Version, watch: w}, nil
 		case session.ClassOf(err) != session.ClassNoNode:
-			return sizeRead{}, err
+			return found, err
 		case !watched:
 			// Only a watch needs the look by exists below.
 			return found, nil
@@ -58,7 +58,7 @@ func (z *unitSize) read(ctx context.Context, s *session.Session, watched bool) (
 		// A read that finds no znode leaves no watch behind, but exists does.
 		ok, _, w, err := s.WatchExists(ctx, z.path)
 		if err != nil {
-			return sizeRead{}, err
+			return found, err
 		}
 		if !ok {
 			found.watch = w

@@ -57,7 +57,7 @@ var leaseBugs = []bug{
 		{"session/hub.go", "	if e.pins > 0 || len(e.subs) > 0 || e.idle != nil {\n", "	if len(e.subs) > 0 || e.idle != nil {\n"}},
 		[]finder{tested("./session", "Watch|Inbox"), simulatedWatch()}},
 	{"take the default for a size that cannot be read", []edit{{"zksync/internal/line/unitsize.go",
-		"		case session.ClassOf(err) != session.ClassNoNode:\n			return nil, err\n",
+		"		case session.ClassOf(err) != session.ClassNoNode:\n			return found, err\n",
 		"		case session.ClassOf(err) != session.ClassNoNode:\n			return z.fallback(nil), nil\n"}},
 		[]finder{tested("./zksync", "^TestSemaphoreSizeThatMayNotBeRead$")}},
 }
