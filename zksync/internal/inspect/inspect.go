@@ -123,8 +123,7 @@ func (i *inspector) members(dir string, is func(name string) bool) ([]line.Liste
 			return nil, err
 		}
 	}
-	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !is(name) })
-	found, err := znode.ReadAll(i.ctx, i.s, dir, names)
+	found, err := znode.ReadAll(i.ctx, i.s, dir, chosen(names, is))
 	var all []line.Listed
 	for _, z := range found {
 		if znode.IsSession(z.Stat.EphemeralOwner) {

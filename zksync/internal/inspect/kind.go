@@ -41,11 +41,11 @@ func (i *inspector) kind() (Kind, error) {
 		return Semaphore, nil
 	case has(isQueuePart):
 		return Queue, nil
-	case has(isElectionName):
+	case has(inLine(line.LatchRule)):
 		return Election, nil
 	case has(isSharedName):
 		return RWLock, nil
-	case has(isLockName):
+	case has(inLine(line.LockRule)):
 		return Lock, nil
 	case isNumber(i.data):
 		// kazoo keeps the size of a semaphore as data, and the line beside the path.
@@ -74,14 +74,12 @@ func (i *inspector) directory() (Kind, error) {
 	return Directory, err
 }
 
-func isElectionName(name string) bool {
-	_, _, ok := line.LatchRule.Parse(name)
-	return ok
-}
-
-func isLockName(name string) bool {
-	_, _, ok := line.LockRule.Parse(name)
-	return ok
+// inLine returns a function that recognises the contenders of a rule.
+func inLine(r line.Rule) func(name string) bool {
+	return func(name string) bool {
+		_, _, ok := r.Parse(name)
+		return ok
+	}
 }
 
 // isSharedName recognises contenders that only a lock of readers and writers has.
@@ -129,16 +127,15 @@ func isPartition(name string) bool {
 	return ok && (letter == "p" || letter == "t") && isNumber([]byte(digits)) || name == kazooEntries || name == laterDirectory
 }
 
+// chosen returns the names that is chooses.
+func chosen(names []string, is func(name string) bool) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !is(name) })
+}
+
 // messages counts the messages of a queue.
 func (i *inspector) messages() (int, error) {
-	n := 0
-	for _, name := range i.names {
-		if isMessage(name) {
-			n++
-		}
-	}
-	partitions := slices.DeleteFunc(slices.Clone(i.names), func(name string) bool { return !isPartition(name) })
-	found, err := znode.ReadAll(i.ctx, i.s, i.path, partitions)
+	n := len(chosen(i.names, isMessage))
+	found, err := znode.ReadAll(i.ctx, i.s, i.path, chosen(i.names, isPartition))
 	for _, z := range found {
 		n += int(z.Stat.NumChildren)
 	}

@@ -58,24 +58,19 @@ func (w *participantWait) cancelled(ctx context.Context) error {
 	return w.v.b.m.Cancelled(ctx)
 }
 
-// listed notes the names in the directory.
-func (w *participantWait) listed(names []string) {
-	first, count := firstParticipants(names)
+// listed notes the names in the directory, and returns the names of the first few
+// participants and the number of all.
+func (w *participantWait) listed(names []string) (first []string, count int) {
+	for _, name := range names {
+		if IsParticipant(name) {
+			if count++; count <= maxNamed {
+				first = append(first, name)
+			}
+		}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.names, w.more = first, count-len(first)
-}
-
-// firstParticipants returns the names of the first few participants, and counts all.
-func firstParticipants(names []string) (first []string, count int) {
-	for _, name := range names {
-		if !IsParticipant(name) {
-			continue
-		}
-		if count++; count <= maxNamed {
-			first = append(first, name)
-		}
-	}
 	return first, count
 }
 
@@ -120,7 +115,8 @@ func (w *participantWait) refresh(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	first, count := firstParticipants(names)
+	first, count := w.listed(names)
+	w.v.there.Store(int32(count))
 	found, err := znode.ReadAll(ctx, s, dir, first)
 	if err != nil {
 		return
@@ -138,8 +134,7 @@ func (w *participantWait) refresh(ctx context.Context) {
 		}
 		known[z.Name] = text
 	}
-	w.v.there.Store(int32(count))
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.names, w.more, w.known = first, count-len(first), known
+	w.known = known
 }

@@ -81,9 +81,8 @@ func (v *barrierView) empty(ctx context.Context) (bool, error) {
 func (v *barrierView) list(ctx context.Context) (there int, ready bool, err error) {
 	names, stat, err := v.s.Children(ctx, v.b.path)
 	if session.ClassOf(err) == session.ClassNoNode {
-		names, stat, err = nil, &zk.Stat{}, nil
-	}
-	if err != nil {
+		stat = &zk.Stat{}
+	} else if err != nil {
 		return 0, false, err
 	}
 	v.patience, v.b.strange = 0, 0
@@ -117,10 +116,8 @@ func (v *barrierView) watchReady(ctx context.Context) error {
 }
 
 func (v *barrierView) unwatch() {
-	if v.watch != nil {
-		v.watch.Stop()
-		v.watch = nil
-	}
+	v.watch.Stop()
+	v.watch = nil
 }
 
 // readDirectory reads the count and the version.
@@ -142,29 +139,32 @@ func (v *barrierView) readDirectory(ctx context.Context) error {
 // directory has changed, or if the outcome is unknown.
 func (v *barrierView) open() (opened bool, err error) {
 	results, err := v.s.Multi(background, v.unchanged(), &zk.CreateRequest{Path: v.readyPath()}, v.touch())
-	switch session.ClassOf(err) {
-	case session.ClassOK:
-		v.unwatch()
-		v.round = v.touched(results).Mzxid
-		return true, nil
-	case session.ClassBadVersion, session.ClassConnectionLost, session.ClassNodeExists:
-		return false, nil
+	if err != nil {
+		return false, unlessRaced(err, session.ClassNodeExists)
 	}
-	return false, err
+	v.unwatch()
+	v.round = v.touched(results).Mzxid
+	return true, nil
 }
 
-// clear deletes ready if the directory has not changed. It is not an error if the
-// directory has changed, or if the outcome is unknown.
+// clear deletes ready as open creates it.
 func (v *barrierView) clear() (cleared bool, err error) {
 	results, err := v.s.Multi(background, v.unchanged(), &zk.DeleteRequest{Path: v.readyPath(), Version: -1}, v.touch())
-	switch session.ClassOf(err) {
-	case session.ClassOK:
-		v.touched(results)
-		return true, nil
-	case session.ClassBadVersion, session.ClassConnectionLost, session.ClassNoNode:
-		return false, nil
+	if err != nil {
+		return false, unlessRaced(err, session.ClassNoNode)
 	}
-	return false, err
+	v.touched(results)
+	return true, nil
+}
+
+// unlessRaced returns the error of open or clear, nil if another participant was faster, which
+// done tells, or if the outcome is unknown.
+func unlessRaced(err error, done session.Class) error {
+	switch session.ClassOf(err) {
+	case session.ClassBadVersion, session.ClassConnectionLost, done:
+		return nil
+	}
+	return err
 }
 
 // pause waits before a transaction is repeated. The first repetition does not wait. The
