@@ -3,10 +3,15 @@ package line
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
+
+// ErrReleased is the cause with which the context of a hold ends when the hold is
+// released.
+var ErrReleased = errors.New("zksync: released")
 
 // A Grant is the right to hold: znodes of ours, with a guard, under one lease. A hold of
 // a Mutex, of a writer or of an Election is a grant of one znode. In a Pool, any number

@@ -2,6 +2,7 @@ package line
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/go-zksync/toolkit/session"
 )
+
+// ErrTooMany says that a request is for more units than the semaphore has.
+var ErrTooMany = errors.New("zksync: too many units")
 
 // A unitSize is the number of units of a Semaphore: n, or the number in a znode.
 type unitSize struct {

@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // background is the ctx of transactions. Their outcome must be known, so only the end
@@ -24,7 +25,7 @@ func (p *Participant) prepare(ctx context.Context) error {
 		return err
 	}
 	if !writable {
-		p.b.dir.Forget()
+		p.b.dir = znode.Directory{Path: p.b.path} // the next call reads it again
 		return errDirectoryInUse
 	}
 	if p.b.leftover.path == "" {

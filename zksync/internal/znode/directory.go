@@ -2,7 +2,7 @@ package znode
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 
@@ -17,41 +17,23 @@ type Directory struct {
 	Lasting bool   // the directory stays when it is empty
 	Data    []byte // the data with which the directory is created
 
-	mu        sync.Mutex
-	access    access
-	exhausted int64 // the czxid of the last directory whose counter was exhausted
+	access    atomic.Uint32 // accessUnknown, writable or notWritable
+	exhausted atomic.Int64  // the czxid of the last directory whose counter was exhausted
 }
 
-type access uint8
-
 const (
-	accessUnknown access = iota
-	writable             // the directory has no data
-	notWritable          // the directory has data, or its ACL forbids the write
+	accessUnknown = iota
+	writable      // the directory has no data
+	notWritable   // the directory has data, or its ACL forbids the write
 )
 
 // Forbid notes that the directory may not be written to.
-func (d *Directory) Forbid() { d.setAccess(notWritable) }
-
-// Forget makes the next call of Writable read the directory again.
-func (d *Directory) Forget() { d.setAccess(accessUnknown) }
-
-func (d *Directory) setAccess(a access) {
-	if d.Data != nil {
-		a = notWritable
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.access = a
-}
+func (d *Directory) Forbid() { d.access.Store(notWritable) }
 
 // Writable reports whether the directory may be written to. If that is not known,
 // Writable reads the directory, and creates it if it does not exist.
 func (d *Directory) Writable(ctx context.Context, s *session.Session) (bool, error) {
-	d.mu.Lock()
-	a := d.access
-	d.mu.Unlock()
-	if a != accessUnknown {
+	if a := d.access.Load(); a != accessUnknown {
 		return a == writable, nil
 	}
 	ok, stat, err := s.Exists(ctx, d.Path)
@@ -68,7 +50,7 @@ func (d *Directory) Writable(ctx context.Context, s *session.Session) (bool, err
 		d.Forbid()
 		return false, nil
 	}
-	d.setAccess(writable)
+	d.access.Store(writable)
 	return true, nil
 }
 
@@ -78,7 +60,11 @@ func (d *Directory) Create(ctx context.Context, s *session.Session) error {
 	if err := d.create(ctx, s); err != nil {
 		return err
 	}
-	d.setAccess(writable)
+	if d.Data == nil {
+		d.access.Store(writable)
+	} else {
+		d.Forbid()
+	}
 	return nil
 }
 
@@ -111,13 +97,10 @@ func (d *Directory) create(ctx context.Context, s *session.Session) error {
 // znode.
 func (d *Directory) MarkExhausted(ctx context.Context, s *session.Session) error {
 	ok, stat, err := s.Exists(ctx, d.Path)
-	if err != nil || !ok {
-		return err
+	if ok && err == nil {
+		d.exhausted.Store(stat.Czxid)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.exhausted = stat.Czxid
-	return nil
+	return err
 }
 
 // Recreate deletes a directory whose counter is exhausted, and creates it again: only a
@@ -125,9 +108,7 @@ func (d *Directory) MarkExhausted(ctx context.Context, s *session.Session) error
 // Recreate waits for that, or reports false if wait is false. The caller must have no
 // znode in the directory, so that callers do not wait for each other.
 func (d *Directory) Recreate(ctx context.Context, s *session.Session, wait bool) (bool, error) {
-	d.mu.Lock()
-	exhausted := d.exhausted
-	d.mu.Unlock()
+	exhausted := d.exhausted.Load()
 	for round := 0; ; {
 		names, stat, w, err := s.WatchChildren(ctx, d.Path)
 		switch {

@@ -2,10 +2,19 @@ package znode
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
+)
+
+var (
+	// ErrNotHeld says that a value does not hold what it should release.
+	ErrNotHeld = errors.New("zksync: not held")
+
+	// ErrBusy says that a value is in a call of which it allows only one at a time.
+	ErrBusy = errors.New("zksync: busy")
 )
 
 // LossOf returns the end of a session as the loss of the holds that depended on the

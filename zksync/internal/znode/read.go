@@ -73,3 +73,17 @@ func ReadCommitted[T any](ctx context.Context, m *session.Manager, path string, 
 func IsSession(owner int64) bool {
 	return owner != 0 && uint64(owner) != 1<<63 && uint64(owner)>>56 != 0xff
 }
+
+// AwaitEvent waits until a watch fires, and stops the watch. It fails when ctx or the
+// session ends.
+func AwaitEvent(ctx context.Context, s *session.Session, w *session.Watch) error {
+	defer w.Stop()
+	select {
+	case <-w.Events():
+		return nil
+	case <-s.Done():
+		return s.Err()
+	case <-ctx.Done():
+		return session.Cancelled(ctx)
+	}
+}
