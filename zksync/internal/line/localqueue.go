@@ -130,7 +130,7 @@ func (q *LocalQueue) inherit(ctx context.Context) (err error) {
 	case c.grant.Lost() != nil:
 		// The contender was lost while it was handed on. No hold was lost, since no
 		// goroutine held it.
-		q.discard()
+		q.discardShared()
 	case q.holds < maxTurnHolds && time.Since(q.since) < maxTurnTime || c.contention.quiet():
 		// The process keeps its turn while no other contender is known to be in line.
 		q.holds++
@@ -146,8 +146,8 @@ func (q *LocalQueue) inherit(ctx context.Context) (err error) {
 	return err
 }
 
-// discard deletes the shared contender in the background.
-func (q *LocalQueue) discard() {
+// discardShared deletes the shared contender in the background.
+func (q *LocalQueue) discardShared() {
 	q.shared.discard()
 	q.shared = nil
 }
@@ -171,7 +171,7 @@ func (q *LocalQueue) endTurn(released bool) error {
 	}
 	if !released || lost != nil {
 		// No answer is awaited: the caller's ctx may have ended, or nothing is held any more.
-		q.discard()
+		q.discardShared()
 		q.turn.unlock()
 		return lost
 	}

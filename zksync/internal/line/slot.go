@@ -10,14 +10,11 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// slots are the slots of this process.
-var slots slotTable
-
-// A slotTable contains the slots in use.
-type slotTable struct {
-	mu    sync.Mutex
-	slots map[slotKey]*slot
-}
+// slots are the slots of this process that are in use.
+var (
+	slotsMu sync.Mutex
+	slots   = make(map[slotKey]*slot)
+)
 
 type slotKey struct {
 	s    *session.Session
@@ -30,7 +27,7 @@ type slotKey struct {
 // has created the znode that is found. A value keeps its slot from before the create
 // until the znode is known to be gone.
 type slot struct {
-	users int // the values that have the slot or wait for it; guarded by the table's mutex
+	users int // the values that have the slot or wait for it; guarded by slotsMu
 	turn  fairMutex
 }
 
@@ -43,27 +40,24 @@ type slotHold struct {
 	freed    atomic.Bool // another value may have the slot
 }
 
-// take waits until no other value has the slot. It fails when ctx or the session ends.
-func (t *slotTable) take(ctx context.Context, s *session.Session, path string) (*slotHold, error) {
+// takeSlot waits until no other value has the slot. It fails when ctx or the session ends.
+func takeSlot(ctx context.Context, s *session.Session, path string) (*slotHold, error) {
 	key := slotKey{s, path}
-	t.mu.Lock()
-	sl := t.slots[key]
+	slotsMu.Lock()
+	sl := slots[key]
 	if sl == nil {
 		sl = &slot{}
-		if t.slots == nil {
-			t.slots = make(map[slotKey]*slot)
-		}
-		t.slots[key] = sl
+		slots[key] = sl
 	}
 	sl.users++
-	t.mu.Unlock()
+	slotsMu.Unlock()
 	if err := sl.turn.lock(ctx, s.Done(), func() *session.Wait {
 		return s.StartWait("campaign", path, func(context.Context) error {
 			return fmt.Errorf("behind another value of this process, which leads or campaigns at this path: %d wait", sl.turn.length())
 		})
 	}); err != nil {
 		// lock fails with ErrClosed when the session ends, and the Manager may be open.
-		t.drop(key, sl)
+		dropSlot(key, sl)
 		if ended := s.Err(); ended != nil && ctx.Err() == nil {
 			err = ended
 		}
@@ -75,12 +69,12 @@ func (t *slotTable) take(ctx context.Context, s *session.Session, path string) (
 	return h, nil
 }
 
-// drop forgets a user of a slot.
-func (t *slotTable) drop(key slotKey, sl *slot) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// dropSlot forgets a user of a slot.
+func dropSlot(key slotKey, sl *slot) {
+	slotsMu.Lock()
+	defer slotsMu.Unlock()
 	if sl.users--; sl.users == 0 {
-		delete(t.slots, key)
+		delete(slots, key)
 	}
 }
 
@@ -99,7 +93,7 @@ func (h *slotHold) free() {
 	// The end of the session, the guard and the release may all come here.
 	if h.freed.CompareAndSwap(false, true) {
 		h.slot.turn.unlock()
-		slots.drop(h.key, h.slot)
+		dropSlot(h.key, h.slot)
 	}
 }
 

@@ -103,7 +103,7 @@ func (u *Units) stand(ctx context.Context, n int) (g *Grant, err error) {
 		// The session is lost, or the outcome of the exchange is unknown: reach joins the
 		// line with another contender.
 		if g, err = u.exchange(ctx, n, true); session.ClassOf(err).Again() {
-			u.local.discard()
+			u.local.discardShared()
 		}
 		return err
 	})
@@ -120,7 +120,7 @@ func (u *Units) try(ctx context.Context, n int) (*Grant, error) {
 	g, err := u.exchange(ctx, n, false)
 	switch {
 	case err != nil:
-		u.local.discard()
+		u.local.discardShared()
 	case g == nil:
 		// The units are not free. A contender that stays in line would make the TryAcquire
 		// of other processes fail.

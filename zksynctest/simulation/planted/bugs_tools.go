@@ -4,7 +4,7 @@ package main
 // Inspect and in zklock.
 var toolBugs = []bug{
 	{"race: have two values of one session race at the same time", []edit{{"zksync/internal/line/slot.go",
-		"	sl := t.slots[key]\n",
+		"	sl := slots[key]\n",
 		"	var sl *slot\n"}},
 		[]finder{tested("./zksync", "^TestEphemeralElectionOfOneManager$"), enumerated("election-ephemeral-siblings")}},
 	{"race: keep the slot of a znode that an operator has removed", []edit{{"zksync/internal/line/slot.go",
