@@ -17,8 +17,6 @@ import (
 // On the server it is the znode path itself, as with Curator's DistributedBarrier,
 // which opens and closes the same gates. The znode is persistent: a gate stays closed
 // when the process that set it has gone.
-//
-// A Barrier may be shared by goroutines, and used again after any error.
 type Barrier struct{ primitive }
 
 // NewBarrier returns the gate at path. It does no I/O: the first call reports an invalid

@@ -96,12 +96,12 @@
 // primitive returns the holder and the waiting contenders, and [Inspect] finds the
 // primitive that uses a path. The command zksync/cmd/zklock shows both.
 //
-// The data of a line's directory belongs to the line: the path of a Mutex, of an
-// RWMutex and of an Election, and the directories locks and leases below the path of a
-// Semaphore. A process that joins a line writes an empty value there, and data watches
-// see that write. A value that finds data there at its first use does not write to the
-// directory, and makes one more request for each acquisition. Keep data of your own in
-// another znode.
+// The data of a primitive's directory belongs to the primitive: the path of a Mutex, of an
+// RWMutex, of an Election and of a DoubleBarrier, and the directories locks and leases
+// below the path of a Semaphore. A process that joins writes an empty value there, and
+// data watches see that write. A line that finds data there at its first use does not
+// write to the directory, and makes one more request for each acquisition. Keep data of
+// your own in another znode.
 //
 // The messages of a [Queue] are named qn- and a number, as in ZooKeeper's queue
 // recipe and Curator's SimpleDistributedQueue. Beside them are directories that sort

@@ -29,11 +29,10 @@ import (
 // participant, and the child "ready" while a round goes on. Curator's
 // DistributedDoubleBarrier and kazoo's DoubleBarrier use the same znodes and take part in
 // the same rounds; the promises about participants that crash or give up hold among
-// participants of this package. Children with other names do not count. Every change of
-// the barrier also writes an empty value to the directory: keep data of your own in
-// another znode.
+// participants of this package. Children with other names do not count. The data of the
+// directory belongs to the barrier.
 //
-// A DoubleBarrier may be shared by goroutines. It must not be copied.
+// A DoubleBarrier must not be copied.
 type DoubleBarrier struct {
 	primitive
 	n       int

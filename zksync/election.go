@@ -20,8 +20,7 @@ import (
 // layout of Curator's LeaderLatch, so that both take part in the same election. The
 // data of a child is the candidate's id. WithLayout selects the layout of Curator's
 // LeaderSelector, of kazoo's Election, or of an election by one ephemeral znode. The data
-// of the directory belongs to the election and is overwritten: keep data of your own in
-// another znode.
+// of the directory belongs to the election.
 type Election struct {
 	primitive
 	contest line.Contest
@@ -75,10 +74,9 @@ func (e *Election) campaign(ctx context.Context) (context.Context, *line.Grant, 
 	return lead, g, nil
 }
 
-// Resign gives leadership up, and waits for the server's answer for as long as
-// the session is proven alive; from then on the release goes on in the background, and
-// Resign returns nil. It returns ErrLost if leadership had been lost, ErrLost and
-// ErrClosed after the Manager was closed, and ErrNotHeld if this value does not lead.
+// Resign gives leadership up, and waits for the server's answer as Mutex.Unlock does. It
+// returns ErrLost if leadership had been lost, ErrLost and ErrClosed after the Manager was
+// closed, and ErrNotHeld if this value does not lead.
 func (e *Election) Resign() error {
 	return e.opError("resign", e.resign(e.held.Get()))
 }

@@ -16,8 +16,6 @@ import (
 // A Group is the set of members that have joined it at a path and are alive. A member is
 // an ephemeral znode, path/id, with the member's data, so that any client in any language
 // can read the directory. A process need not be a member to list or watch the members.
-//
-// A Group may be shared by goroutines.
 type Group struct{ primitive }
 
 // NewGroup returns the group at path. The first Join creates the directory. NewGroup does
@@ -104,13 +102,15 @@ func (g *Group) join(ctx context.Context, path string, data []byte) (*session.Ep
 	}
 }
 
+var errListed = fmt.Errorf("%w: the Member was listed, want one that Join returned", ErrNotHeld)
+
 // Leave ends the membership, and returns when the znode or its session is gone. If that
 // takes longer than the session timeout, Leave returns an error, and goes on in the
 // background. Leaving again does nothing. It fails with ErrNotHeld for a Member that was
 // listed.
 func (m *Member) Leave() error {
 	if m.own == nil {
-		return opError("leave", m.ID, fmt.Errorf("%w: the Member was listed, want one that Join returned", ErrNotHeld))
+		return opError("leave", m.ID, errListed)
 	}
 	return m.own.Close()
 }
@@ -119,7 +119,7 @@ func (m *Member) Leave() error {
 // ErrNotHeld for a Member that was listed.
 func (m *Member) Set(ctx context.Context, data []byte) error {
 	if m.own == nil {
-		return opError("set", m.ID, fmt.Errorf("%w: the Member was listed, want one that Join returned", ErrNotHeld))
+		return opError("set", m.ID, errListed)
 	}
 	return m.own.Set(ctx, data)
 }

@@ -16,12 +16,10 @@ import (
 // On the server it is the directory path with a child for each process in line, in
 // the layout of Curator's InterProcessMutex and go-zookeeper's Lock. A Mutex excludes
 // these locks and ZooKeeper's lock recipe, and kazoo's Lock with an option of kazoo or
-// with WithLayout; see docs/migrating.md. The data of the directory belongs to the lock
-// and is overwritten: keep data of your own in another znode.
+// with WithLayout; see docs/migrating.md. The data of the directory belongs to the lock.
 //
-// A Mutex may be shared by goroutines, and used again after any error. It must not be
-// copied. Like a sync.Mutex it is not reentrant, and one goroutine may lock it and
-// another may unlock it.
+// A Mutex must not be copied. Like a sync.Mutex it is not reentrant, and one goroutine
+// may lock it and another may unlock it.
 type Mutex struct{ exclusive }
 
 // An exclusive is a lock of which one value holds at most one hold at a time. It has the

@@ -18,11 +18,10 @@ import (
 // On the server an RWMutex is the directory path with a child for each contender, in the
 // layout of Curator's InterProcessReadWriteLock, which it excludes. It sees kazoo's
 // ReadLock and WriteLock, too; see docs/migrating.md. The data of the directory belongs
-// to the lock and is overwritten: keep data of your own in another znode.
+// to the lock.
 //
-// An RWMutex may be shared by goroutines, and used again after any error. It must not
-// be copied. Like a sync.RWMutex it is not reentrant, and a read lock cannot become a
-// write lock; Downgrade turns a write lock into a read lock.
+// An RWMutex must not be copied. Like a sync.RWMutex it is not reentrant, and a read lock
+// cannot become a write lock; Downgrade turns a write lock into a read lock.
 //
 // # Releases
 //
@@ -57,13 +56,10 @@ func (rw *RWMutex) RLock(ctx context.Context) error {
 	return rw.opError("rlock", err)
 }
 
-// RLockContext is RLock with a context for the time that the read lock is held. It is
-// derived from ctx and carries the fencing token (see Token). It ends, with a cause,
-// when a read lock that is held through this value is lost (ErrLost), when the
-// Manager is closed (ErrLost and ErrClosed), or when ctx ends, which does not unlock.
-//
-// RUnlock ends the contexts of all readers of this value when the last of them has
-// unlocked (ErrReleased), and none before. RDo ends its context when its function returns.
+// RLockContext is RLock with a context like the one of LockContext. It ends with ErrLost
+// when any read lock that is held through this value is lost. RUnlock ends the contexts of
+// all readers of this value when the last of them has unlocked (ErrReleased), and none
+// before. RDo ends its context when its function returns.
 func (rw *RWMutex) RLockContext(ctx context.Context) (context.Context, error) {
 	g, err := rw.rlock(ctx, true)
 	return rw.r.Context(ctx, g), rw.opError("rlock", err)
@@ -106,11 +102,9 @@ func (rw *RWMutex) RUnlock() error {
 	return rw.opError("runlock", rw.r.Release())
 }
 
-// RDo calls fn with a read lock held, and releases it when fn returns or panics. fn's
-// context is the context that RLockContext returns, except that it ends when fn returns.
-// RDo returns the error of fn, joined with ErrLost if a read lock that is held through
-// this value was lost, and otherwise fails like RLock, without having called fn.
-// Manager.Close waits for fn while the session is proven alive.
+// RDo is Do with a read lock. fn's context is the context that RLockContext returns,
+// except that it ends when fn returns. RDo returns the error of fn, joined with ErrLost if
+// a read lock that is held through this value was lost.
 func (rw *RWMutex) RDo(ctx context.Context, fn func(ctx context.Context) error) error {
 	g, err := rw.rlock(ctx, true)
 	if err != nil {

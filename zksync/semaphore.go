@@ -19,11 +19,9 @@ import (
 // each held unit, and locks, a Mutex whose holder alone may create leases. Curator takes
 // several units one by one, so two Curators may wait for each other's units for ever.
 // WithLayout makes a Semaphore count together with kazoo's Semaphore instead. Give all
-// values at a path the same n. The data of the directories belongs to the semaphore and
-// is overwritten: keep data of your own in another znode.
+// values at a path the same n. The data of the directories belongs to the semaphore.
 //
-// A Semaphore may be shared by goroutines, and used again after any error. It must
-// not be copied.
+// A Semaphore must not be copied.
 //
 // # Releases
 //
@@ -64,16 +62,11 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 	return s.opError("acquire", err)
 }
 
-// AcquireContext is Acquire with a context for the time that the units are held. It
-// is derived from ctx and carries a token (see Token) that identifies this hold and
-// fences nothing. It ends, with a cause, when n units that are held through this value
-// are lost (ErrLost: before the server can give them to another caller, unless a znode
-// was removed by force), when the Manager is closed (ErrLost and ErrClosed), or when ctx
-// ends, which releases nothing.
-//
-// Release(n) ends the contexts of all acquisitions of n units of this value when the last
-// of them has been released (ErrReleased), and none before. Do ends its context when its
-// function returns.
+// AcquireContext is Acquire with a context like the one of Mutex.LockContext. Its token
+// (see Token) identifies this hold and fences nothing. It ends with ErrLost when any n
+// units that are held through this value are lost. Release(n) ends the contexts of all
+// acquisitions of n units of this value when the last of them has been released
+// (ErrReleased), and none before. Do ends its context when its function returns.
 func (s *Semaphore) AcquireContext(ctx context.Context, n int) (context.Context, error) {
 	g, pl, err := s.acquire(ctx, n, true)
 	return pl.Context(ctx, g), s.opError("acquire", err)
@@ -93,12 +86,11 @@ func (s *Semaphore) TryAcquireContext(ctx context.Context, n int) (context.Conte
 	return pl.Context(ctx, g), g != nil, s.opError("tryacquire", err)
 }
 
-// Release gives back the n units of one acquisition of n, and waits for the
-// server's answer for as long as the session is proven alive; from then on the
-// release goes on in the background, and Release returns nil. It returns ErrLost if
-// n units that are held through this value were lost; ErrLost and ErrClosed after
-// the Manager was closed; ErrNotHeld, and changes nothing, if this value has no
-// acquisition of exactly n; and ErrInvalidCount if n is below 1.
+// Release gives back the n units of one acquisition of n, and waits for the server's
+// answer as Mutex.Unlock does. It returns ErrLost if n units that are held through this
+// value were lost; ErrLost and ErrClosed after the Manager was closed; ErrNotHeld, and
+// changes nothing, if this value has no acquisition of exactly n; and ErrInvalidCount if
+// n is below 1.
 func (s *Semaphore) Release(n int) error {
 	err := s.check(n)
 	if err == nil {
@@ -118,8 +110,7 @@ func (s *Semaphore) released(n int, err error) error {
 // Do calls fn with n units held, and releases them when fn returns or panics. fn's context
 // is the context that AcquireContext returns, except that it ends when fn returns. Do
 // returns the error of fn, joined with ErrLost if n units that are held through this value
-// were lost, and otherwise fails like Acquire, without having called fn. Manager.Close
-// waits for fn while the session is proven alive.
+// were lost. Otherwise it behaves like Mutex.Do.
 func (s *Semaphore) Do(ctx context.Context, n int, fn func(ctx context.Context) error) error {
 	g, pl, err := s.acquire(ctx, n, true)
 	if err != nil {
