@@ -58,8 +58,12 @@ func (c Contender) String() string {
 }
 
 func contenderOf(l line.Listed) Contender {
+	id := string(l.Data)
+	if l.Class == line.Member {
+		id = l.Name
+	}
 	return Contender{
-		ID: string(l.Data), Class: ContenderClass(l.Class), Session: l.Stat.EphemeralOwner, Token: l.Stat.Czxid,
+		ID: id, Class: ContenderClass(l.Class), Session: l.Stat.EphemeralOwner, Token: l.Stat.Czxid,
 		Since: time.UnixMilli(l.Stat.Ctime), Holds: l.Holds, Path: znode.Join(l.Dir, l.Name),
 	}
 }

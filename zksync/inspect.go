@@ -105,9 +105,7 @@ func Inspect(ctx context.Context, m *session.Manager, path string) (*Inspection,
 		i.Clients = append(i.Clients, Client(c))
 	}
 	for _, p := range found.Participants {
-		c := contenderOf(p.Listed)
-		c.ID = p.ID
-		i.Participants = append(i.Participants, Participant{c, Client(p.Client)})
+		i.Participants = append(i.Participants, Participant{contenderOf(p.Listed), Client(p.Client)})
 	}
 	return i, nil
 }

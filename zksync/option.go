@@ -1,6 +1,7 @@
 package zksync
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -127,11 +128,18 @@ type (
 	electionOption  struct{ option }
 	groupOption     struct{ option }
 	queueOption     struct{ option }
-	anyQueueOption  struct{ option }
-	lineOption      struct{ option } // of the primitives whose contenders are in line
-	layoutOption    struct{ lineOption }
-	idOption        struct{ lineOption }
-	maxWaitOption   struct{ idOption }
+	anyQueueOption  struct {
+		option
+		queues
+	}
+	lineOption    struct{ option } // of the primitives whose contenders are in line
+	layoutOption  struct{ lineOption }
+	idOption      struct{ lineOption }
+	maxWaitOption struct {
+		idOption
+		queues
+	}
+	queues struct{} // the marks of all queues
 )
 
 func (mutexOption) forMutex()         {}
@@ -140,9 +148,9 @@ func (electionOption) forElection()   {}
 func (groupOption) forGroup()         {}
 func (queueOption) forQueue()         {}
 
-func (anyQueueOption) forQueue()         {}
-func (anyQueueOption) forPriorityQueue() {}
-func (anyQueueOption) forDelayQueue()    {}
+func (queues) forQueue()         {}
+func (queues) forPriorityQueue() {}
+func (queues) forDelayQueue()    {}
 
 func (lineOption) forMutex()     {}
 func (lineOption) forRWMutex()   {}
@@ -151,11 +159,7 @@ func (lineOption) forElection()  {}
 
 func (layoutOption) forQueue()     {}
 func (idOption) forDoubleBarrier() {}
-
-func (maxWaitOption) forBarrier()       {}
-func (maxWaitOption) forQueue()         {}
-func (maxWaitOption) forPriorityQueue() {}
-func (maxWaitOption) forDelayQueue()    {}
+func (maxWaitOption) forBarrier()  {}
 
 type config struct {
 	maxWait  time.Duration
@@ -195,12 +199,7 @@ func (c config) bound(ctx context.Context) (context.Context, context.CancelFunc)
 }
 
 // identity is the data of a contender's znode.
-func (c config) identity() []byte {
-	if c.id != "" {
-		return []byte(c.id)
-	}
-	return []byte(defaultID())
-}
+func (c config) identity() []byte { return []byte(cmp.Or(c.id, defaultID())) }
 
 // defaultID is the identity of a contender without WithID.
 var defaultID = sync.OnceValue(func() string {

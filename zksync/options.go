@@ -23,7 +23,7 @@ func checked(valid bool, set func(c *config), want string, value ...any) option 
 // it fails with ErrMaxWait, which is also context.DeadlineExceeded. It does not bound
 // the time of a hold. It bounds a Put into a queue until the message is sent.
 func WithMaxWait(d time.Duration) MaxWaitOption {
-	return maxWaitOption{idOption{lineOption{checked(d > 0, func(c *config) { c.maxWait = d }, "WithMaxWait: %v, want more than 0", d)}}}
+	return maxWaitOption{idOption: idOption{lineOption{checked(d > 0, func(c *config) { c.maxWait = d }, "WithMaxWait: %v, want more than 0", d)}}}
 }
 
 // WithLinger lets a Mutex keep its znode for up to d after Unlock while no other
@@ -72,8 +72,8 @@ func WithSizeFrom(path string) SemaphoreOption {
 
 // WithCapacity makes Put wait, with its ctx, while n messages or more are in the
 // Queue, messages included that consumers have and did not acknowledge yet. Messages that
-// Retry has put off do not count. A PutAll
-// puts as many messages as there is room for, and waits with the rest.
+// Retry has put off do not count. A PutAll puts as many messages as there is room for, and
+// waits with the rest.
 //
 // Producers with this option never exceed n; other producers ignore n. A producer that
 // finds the queue full lists it after each change: use the option for thousands of
@@ -93,14 +93,8 @@ const (
 // were neither acknowledged nor given back. n is between 1 and 100,000; the default is
 // 128.
 //
-// A program that keeps n messages without Ack and Nack receives nothing more. So at most
-// n goroutines of
-//
-//	for m := range q.Messages() {
-//		go work(m)
-//	}
-//
-// are at work on messages of one session at any time. After the loss of a session, its
+// A program that keeps n messages without Ack and Nack receives nothing more: so at most n
+// goroutines are at work on messages of one session. After the loss of a session, its
 // messages do not count any more, since other consumers may have them. A message of Chan
 // is settled when it has been removed, right after the receipt. Take claims nothing.
 //
@@ -108,7 +102,7 @@ const (
 // more than its share. No other consumer gets a claimed message, so choose a small n
 // where the work on a message takes long.
 func WithPrefetch(n int) PrefetchOption {
-	return anyQueueOption{checked(n > 0 && n <= maxPrefetch, func(c *config) { c.prefetch = n }, "WithPrefetch: %d, want 1 to %d", n, maxPrefetch)}
+	return anyQueueOption{option: checked(n > 0 && n <= maxPrefetch, func(c *config) { c.prefetch = n }, "WithPrefetch: %d, want 1 to %d", n, maxPrefetch)}
 }
 
 // WithLayout makes the znodes of a Mutex, RWMutex, Election, Semaphore or Queue look

@@ -16,7 +16,6 @@ import (
 // probably created its znode.
 type Participant struct {
 	line.Listed
-	ID     string
 	Client string // empty if any client may have created the znode
 }
 
@@ -98,10 +97,7 @@ func (i *inspector) inspect() (*Report, error) {
 // addParticipants adds participants, and counts the waiting ones.
 func (r *Report) addParticipants(all []line.Listed) {
 	for _, c := range all {
-		p := Participant{Listed: c, ID: string(c.Data), Client: clientOf(r.Kind, c)}
-		if c.Class == line.Member {
-			p.ID = c.Name
-		}
+		p := Participant{Listed: c, Client: clientOf(r.Kind, c)}
 		r.Participants = append(r.Participants, p)
 		if !slices.Contains(r.Clients, p.Client) && p.Client != "" {
 			r.Clients = append(r.Clients, p.Client)

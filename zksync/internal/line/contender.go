@@ -237,7 +237,7 @@ func (c *contender) withdraw(ctx context.Context) {
 }
 
 // release deletes the znode of a contender that was held, and waits for the answer; see
-// znodeRemover.
+// Grant.remove.
 func (c *contender) release() error {
 	defer c.stop()
 	c.state = gone

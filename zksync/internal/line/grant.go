@@ -110,7 +110,7 @@ func (g *Grant) end() error {
 }
 
 // Release ends a hold without a pool, deletes the znodes, and waits for the answer; see
-// znodeRemover. It fails with the loss if the hold was lost.
+// remove. It fails with the loss if the hold was lost.
 func (g *Grant) Release() error {
 	if err := g.end(); err != nil {
 		g.discard()
@@ -132,11 +132,25 @@ func (g *Grant) discard() {
 	g.remover.discardZnodes(g)
 }
 
-// remove deletes the znodes and waits for the answer; see znodeRemover.
+// remove deletes the znodes and waits for the answer, at most until the session's
+// Deadline; from then on the removal continues in the background. It fails if another
+// client has deleted a znode or ended the session, perhaps before the call.
 func (g *Grant) remove() error {
 	defer g.lease.End()
 	// The guard stops first: it would take our own deletion for a loss.
 	g.stop()
 	g.lease.Prepare() // nothing is held, but the answer should still come in time
-	return g.remover.remove(g)
+	ctx, cancel := context.WithDeadline(context.Background(), g.s.Deadline())
+	defer cancel()
+	err := g.remover.deleteZnodes(ctx, g)
+	switch session.ClassOf(err) {
+	case session.ClassOK:
+		return nil
+	case session.ClassNoNode, session.ClassRemoved:
+		return session.ErrRemoved
+	case session.ClassNoAuth, session.ClassNotEmpty, session.ClassFinal:
+		// The server would refuse the janitor in the same way.
+		return err
+	}
+	return awaitGone(ctx, g.s, g.remover.discardZnodes(g)...)
 }

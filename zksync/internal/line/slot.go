@@ -97,13 +97,11 @@ func (h *slotHold) free() {
 	}
 }
 
-// remove deletes the znode of the slot; see znodeRemover. The name says nothing about the
-// owner of a znode, so a delete whose answer was lost is repeated only if the session
-// still owns the znode.
-func (h *slotHold) remove(*Grant) error {
+// deleteZnodes deletes the znode of the slot. The name says nothing about the owner of a
+// znode, so a delete whose answer was lost is repeated only if the session still owns the
+// znode.
+func (h *slotHold) deleteZnodes(ctx context.Context, _ *Grant) error {
 	s := h.key.s
-	ctx, cancel := context.WithDeadline(context.Background(), s.Deadline())
-	defer cancel()
 	if h.freed.Load() {
 		// The session has ended, or the guard has found that the znode is gone.
 		if ended := s.Err(); ended != nil {
@@ -115,20 +113,15 @@ func (h *slotHold) remove(*Grant) error {
 	// the znode of the next value.
 	err := deleteRaced(ctx, s, h.key.path, h.version)
 	switch session.ClassOf(err) {
-	case session.ClassOK:
+	case session.ClassOK, session.ClassNoNode, session.ClassRemoved, session.ClassNoAuth, session.ClassNotEmpty, session.ClassFinal:
 		h.close()
-		return nil
-	case session.ClassNoNode, session.ClassRemoved:
-		h.close()
-		return session.ErrRemoved
-	case session.ClassNoAuth, session.ClassNotEmpty, session.ClassFinal:
-		h.close()
-		return err
 	}
-	return awaitGone(ctx, s, h.discardZnode())
+	return err
 }
 
-func (h *slotHold) discardZnodes(*Grant) { h.discardZnode() }
+func (h *slotHold) discardZnodes(*Grant) []<-chan struct{} {
+	return []<-chan struct{}{h.discardZnode()}
+}
 
 // discardZnode removes the znode of the slot in the background, and frees the slot when
 // the znode is gone. Then it closes the channel.

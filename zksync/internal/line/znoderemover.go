@@ -11,12 +11,12 @@ import (
 
 // A znodeRemover removes the znodes of a grant.
 type znodeRemover interface {
-	// remove waits for the answer, at most until the session's Deadline; from then on
-	// the removal continues in the background. It fails if another client has deleted a
-	// znode or ended the session, perhaps before the call.
-	remove(g *Grant) error
-	// discardZnodes removes the znodes in the background.
-	discardZnodes(g *Grant)
+	// deleteZnodes deletes the znodes. It fails with ErrRemoved if another client has
+	// deleted one of them.
+	deleteZnodes(ctx context.Context, g *Grant) error
+	// discardZnodes removes the znodes in the background. Each channel is closed when a
+	// znode is gone or the session is over.
+	discardZnodes(g *Grant) []<-chan struct{}
 	// gone is called when another client has removed a znode, before the loss is known.
 	gone()
 }
@@ -25,52 +25,34 @@ type znodeRemover interface {
 // GUID or a sequence number. So it does no harm to repeat the deletion.
 type uniqueNames struct{}
 
-func (uniqueNames) remove(g *Grant) error {
-	ctx, cancel := context.WithDeadline(context.Background(), g.s.Deadline())
-	defer cancel()
+func (r uniqueNames) deleteZnodes(ctx context.Context, g *Grant) error {
 	paths := g.guard.paths
-	var err error
 	if len(paths) == 1 {
-		err = g.s.Delete(ctx, paths[0], -1)
-	} else {
-		ops := make([]any, len(paths))
-		for i, path := range paths {
-			ops[i] = &zk.DeleteRequest{Path: path, Version: -1}
-		}
-		_, err = g.s.Multi(ctx, ops...)
+		return g.s.Delete(ctx, paths[0], -1)
 	}
-	switch session.ClassOf(err) {
-	case session.ClassOK:
-		return nil
-	case session.ClassNoNode:
-		if len(paths) > 1 {
-			// One znode is missing, so the transaction has deleted none of the others.
-			discardAll(g) // the remaining znodes
-		}
-		return session.ErrRemoved
-	case session.ClassNoAuth, session.ClassNotEmpty, session.ClassFinal:
-		// The server would refuse the janitor in the same way.
-		return err
+	ops := make([]any, len(paths))
+	for i, path := range paths {
+		ops[i] = &zk.DeleteRequest{Path: path, Version: -1}
 	}
-	return awaitGone(ctx, g.s, discardAll(g)...)
+	_, err := g.s.Multi(ctx, ops...)
+	if session.ClassOf(err) == session.ClassNoNode {
+		// One znode is missing, so the transaction has deleted none of the others.
+		r.discardZnodes(g) // the remaining znodes
+	}
+	return err
 }
 
-func (uniqueNames) discardZnodes(g *Grant) { discardAll(g) }
-
-func (uniqueNames) gone() {}
-
-// discardAll removes the znodes of a grant in the background. Each channel is closed when
-// its znode is gone or the session is over.
-func discardAll(g *Grant) []<-chan struct{} {
+func (uniqueNames) discardZnodes(g *Grant) (all []<-chan struct{}) {
 	if g.s.Err() != nil {
 		return nil
 	}
-	var all []<-chan struct{}
 	for _, path := range g.guard.paths {
 		all = append(all, g.s.Discard(path))
 	}
 	return all
 }
+
+func (uniqueNames) gone() {}
 
 // awaitGone waits, bounded by ctx, until the janitor has deleted znodes of ours. It fails
 // if another client has ended the session.
