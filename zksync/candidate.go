@@ -19,9 +19,7 @@ type Candidate struct {
 }
 
 // Leader returns the leader as of the time of the call, and ErrNoLeader if there is
-// no candidate. It first commits a transaction without effect (see
-// session.Session.SyncQuorum), and is repeated over lost connections and sessions
-// until ctx ends.
+// no candidate. It reads like Mutex.Contenders.
 func (e *Election) Leader(ctx context.Context) (Candidate, error) {
 	all, err := e.contenders(ctx, "leader", 1)
 	if err != nil {
@@ -35,7 +33,7 @@ func (e *Election) Leader(ctx context.Context) (Candidate, error) {
 
 // Candidates returns the candidates in the order in which they will lead, the leader
 // first. With LayoutEphemeral the candidates have no order and leave no trace before
-// they lead, so Candidates returns the leader alone. It is repeated like Leader.
+// they lead, so Candidates returns the leader alone. It reads like Mutex.Contenders.
 func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
 	found, err := e.contenders(ctx, "candidates", -1)
 	if err != nil {
@@ -48,9 +46,7 @@ func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
 	return all, nil
 }
 
-// Contenders returns the leader and then the candidates in the order in which they will
-// lead, as of the time of the call: see Mutex.Contenders. With LayoutEphemeral it
-// returns the leader alone.
+// Contenders returns the candidates like Candidates: see Mutex.Contenders.
 func (e *Election) Contenders(ctx context.Context) ([]Contender, error) {
 	return e.contenders(ctx, "contenders", -1)
 }

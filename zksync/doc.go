@@ -63,9 +63,8 @@
 //   - Without a crash or a lost session each message is delivered once. Messages
 //     delivers at least once, and at most one Ack of a message succeeds. Take delivers
 //     exactly once, also across sessions, and beside clients of other kinds.
-//   - A value claims at most 128 messages that it has not settled, received or not; see
-//     [WithPrefetch]. A message that cannot be read or removed is skipped, and the other
-//     messages are delivered.
+//   - A message that cannot be read or removed is skipped, and the other messages are
+//     delivered.
 //   - An idle consumer makes no requests, and the cost of a message does not depend
 //     on how many wait.
 //
@@ -77,13 +76,11 @@
 // network allows. Package session states the assumptions of the session's lease.
 //
 // A message that was received from a queue's Chan is lost if the process dies before
-// the work on it is done: use Messages for such work. If a session is lost, up to 128
-// messages that were received from Chan under it may go to other consumers, too, and so
-// may all messages of Messages that were not acknowledged. An Ack that was under way
-// returns [ErrLost], whether it has removed the message or not. A queue with several
-// consumers starts deliveries in order, and does not decide the order in which the work is
-// done. Claims bind the consumers of this package only: a message may go both to Chan or
-// Messages and to ZooKeeper's recipe or Curator.
+// the work on it is done: use Messages for such work. After a lost session, messages may
+// be delivered again: see Chan, Messages and Ack. A queue with several consumers starts
+// deliveries in order, and does not decide the order in which the work is done. Claims
+// bind the consumers of this package only: a message may go both to Chan or Messages and
+// to ZooKeeper's recipe or Curator.
 //
 // # The server's side
 //

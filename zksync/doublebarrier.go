@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/rendezvous"
-	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A DoubleBarrier lets a group of participants begin and end a piece of work together:
@@ -145,21 +144,10 @@ func (b *DoubleBarrier) Do(ctx context.Context, fn func(ctx context.Context) err
 			err = errors.Join(err, left)
 		}
 	}()
-	done, err := p.Session().Busy()
-	if err != nil {
-		returned = true
-		return nil // Leave says why
+	if held, end, lost := p.Hold(ctx, ErrReleased); lost == nil { // otherwise Leave says why
+		defer end()
+		err = fn(held)
 	}
-	defer done()
-	held, cancel := context.WithCancelCause(ctx)
-	defer cancel(ErrReleased)
-	stop, err := znode.NotifyLoss(p.Session(), cancel)
-	if err != nil {
-		returned = true
-		return nil // Leave says why
-	}
-	defer stop()
-	err = fn(held)
 	returned = true
 	return err
 }

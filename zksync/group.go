@@ -133,9 +133,8 @@ func (m *Member) Status() <-chan session.EphemeralStatus {
 	return m.own.Status()
 }
 
-// Members returns the members, as of the time of the call, sorted by id. It commits a
-// transaction without effect first (see session.Session.SyncQuorum), and is repeated over
-// lost connections and sessions until ctx ends.
+// Members returns the members, as of the time of the call, sorted by id. It reads like
+// Mutex.Contenders.
 func (g *Group) Members(ctx context.Context) ([]Member, error) {
 	if g.err != nil {
 		return nil, g.opError("members", g.err)

@@ -89,9 +89,8 @@ func (i *Inspection) Holders() []Participant {
 // go-zookeeper. Inspect goes by the names and the data of the znodes, so it can only
 // guess: Kind and Client say how to read the results. Inspect reads every participant.
 //
-// Inspect fails with zk.ErrNoNode if there is no znode at path. It commits a
-// transaction without effect first (see session.Session.SyncQuorum), and is repeated
-// over lost connections and sessions until ctx ends.
+// Inspect fails with zk.ErrNoNode if there is no znode at path. It reads like
+// Mutex.Contenders.
 func Inspect(ctx context.Context, m *session.Manager, path string) (*Inspection, error) {
 	if err := session.CheckPath(path); err != nil {
 		return nil, opError("inspect", path, err)

@@ -24,8 +24,27 @@ type Participant struct {
 	lease *session.Lease
 }
 
-// Session returns the session under which the participant has entered.
-func (p *Participant) Session() *session.Session { return p.s }
+// Hold derives a context from the caller's context that also ends with the loss of the
+// participant's session, and with released at end. Until end, the Manager waits. Hold
+// fails if the session has ended.
+func (p *Participant) Hold(ctx context.Context, released error) (held context.Context, end func(), err error) {
+	done, err := p.s.Busy()
+	if err != nil {
+		return nil, nil, err
+	}
+	held, cancel := context.WithCancelCause(ctx)
+	stop, err := znode.NotifyLoss(p.s, cancel)
+	if err != nil {
+		cancel(err)
+		done()
+		return nil, nil, err
+	}
+	return held, func() {
+		stop()
+		cancel(released)
+		done()
+	}, nil
+}
 
 // runApart runs step to its end in a goroutine of its own and returns its result. step
 // ends soon after ctx. If no server answers, runApart does not wait for the end of
