@@ -105,9 +105,7 @@ func (l *Line) List(ctx context.Context, s *session.Session, n int) ([]Listed, e
 	return l.Rule.List(ctx, s, l.Dir.Path, n)
 }
 
-// follow reports the znode of the first contender, or a nil Stat if there is none, and
-// returns a watch for the next change. It returns nil if the line has changed during
-// the reads.
+// follow reports the znode of the first contender; see Contest.
 func (l *Line) follow(ctx context.Context, s *session.Session, report func(data []byte, stat *zk.Stat)) (*session.Watch, error) {
 	names, _, err := s.Children(ctx, l.Dir.Path)
 	if session.ClassOf(err) == session.ClassNoNode {

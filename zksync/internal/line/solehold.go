@@ -51,13 +51,11 @@ func (h *SoleHold) Get() *Grant {
 // the hold of the value any more.
 func (h *SoleHold) End(g *Grant, release func(*Grant) error) error {
 	h.mu.Lock()
-	ours := g != nil && h.grant == g
-	if ours {
-		h.grant = nil
-	}
-	h.mu.Unlock()
-	if !ours {
+	if g == nil || h.grant != g {
+		h.mu.Unlock()
 		return znode.ErrNotHeld
 	}
+	h.grant = nil
+	h.mu.Unlock()
 	return release(g)
 }
