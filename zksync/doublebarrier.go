@@ -14,11 +14,6 @@ import (
 // Enter returns when n participants have come, and Leave returns when all of them are
 // done. A value is one participant. The same barrier serves the next round at once.
 //
-//	b := zksync.NewDoubleBarrier(m, "/jobs/42", 3)
-//	if err := b.Enter(ctx); err != nil { ... } // until all three are here
-//	// the work
-//	if err := b.Leave(ctx); err != nil { ... } // until all three are done
-//
 // If more than n participants come before the barrier opens, all of them are in that
 // round. A participant that comes later waits for the next round, which begins when all
 // participants of this round have left. A participant that crashes delays the others for
@@ -47,19 +42,11 @@ func NewDoubleBarrier(m *session.Manager, path string, n int, opts ...DoubleBarr
 	case p.err != nil:
 	case n < 1:
 		p.err = fmt.Errorf("%w: a double barrier for %d participants, want at least 1", ErrInvalidOption, n)
-	case p.cfg.id != "":
-		p.err = checkParticipantID(p.cfg.id)
+	case p.cfg.id != "" && (strings.Contains(p.cfg.id, "/") || session.CheckPath("/"+rendezvous.IDPrefix+p.cfg.id) != nil):
+		p.err = fmt.Errorf("%w: WithID: no znode can be named after %q, want an id as \"node-1\"", ErrInvalidOption, p.cfg.id)
 	}
 	m.ExpectHolds()
 	return &DoubleBarrier{primitive: p, n: n, barrier: rendezvous.New(m, path, n, p.cfg.id)}
-}
-
-// checkParticipantID says whether a znode can be named after id.
-func checkParticipantID(id string) error {
-	if err := session.CheckPath("/" + rendezvous.IDPrefix + id); err != nil || strings.Contains(id, "/") {
-		return fmt.Errorf("%w: WithID: no znode can be named after %q, want an id as \"node-1\"", ErrInvalidOption, id)
-	}
-	return nil
 }
 
 // Enter waits until n participants, this one included, have come. If a round began

@@ -129,18 +129,9 @@ func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error
 	case err == nil:
 		return result
 	case ctx.Err() != nil:
-		return e.opError("run", runEnded(ctx, err))
+		return e.opError("run", session.CancelledWaiting(ctx, session.WaitReason(err)))
 	}
 	return e.opError("run", err)
-}
-
-// runEnded is the error of a Run whose ctx has ended; err is the error of the last
-// attempt.
-func runEnded(ctx context.Context, err error) error {
-	if reason := session.WaitReason(err); reason != nil {
-		return session.CancelledWaiting(ctx, reason)
-	}
-	return session.Cancelled(ctx)
 }
 
 // errCampaignAgain makes Retry call a function again: leadership was lost, or another
