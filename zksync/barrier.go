@@ -19,8 +19,7 @@ import (
 // when the process that set it has gone.
 type Barrier struct{ primitive }
 
-// NewBarrier returns the gate at path. It does no I/O: the first call reports an invalid
-// path or option. WithMaxWait bounds Wait.
+// NewBarrier returns the gate at path. WithMaxWait bounds Wait.
 func NewBarrier(m *session.Manager, path string, opts ...BarrierOption) *Barrier {
 	p := newPrimitive("Barrier", m, path, opts)
 	if p.err == nil && path == "/" {

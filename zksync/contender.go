@@ -1,6 +1,7 @@
 package zksync
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"time"
@@ -50,11 +51,7 @@ type Contender struct {
 
 // String names the contender for people: "host:4711 (session 0x100…, token 1234)".
 func (c Contender) String() string {
-	id := c.ID
-	if id == "" {
-		id = path.Base(c.Path)
-	}
-	return fmt.Sprintf("%s (session %#x, token %d)", id, uint64(c.Session), c.Token)
+	return fmt.Sprintf("%s (session %#x, token %d)", cmp.Or(c.ID, path.Base(c.Path)), uint64(c.Session), c.Token)
 }
 
 func contenderOf(l line.Listed) Contender {

@@ -14,8 +14,9 @@
 // together. A [Queue] hands messages from producers to consumers, a [PriorityQueue]
 // in the order of their priorities, and a [DelayQueue] at their due times.
 //
-// A constructor takes a *session.Manager and a path and does no I/O. A value may
-// be shared by goroutines, and used again after any error.
+// A constructor takes a *session.Manager and a path and does no I/O: the first call
+// reports an invalid path or option. A value may be shared by goroutines, and used again
+// after any error.
 //
 // # The life of a hold
 //

@@ -34,8 +34,8 @@ type DoubleBarrier struct {
 }
 
 // NewDoubleBarrier returns a participant in the barrier at path that opens when
-// n participants have come. All participants must give the same n. It does no I/O: the
-// first call reports an invalid path, size or option. WithMaxWait bounds Enter.
+// n participants have come. All participants must give the same n. The first call reports
+// an n below 1 (ErrInvalidOption). WithMaxWait bounds Enter.
 func NewDoubleBarrier(m *session.Manager, path string, n int, opts ...DoubleBarrierOption) *DoubleBarrier {
 	p := newPrimitive("DoubleBarrier", m, path, opts)
 	switch {

@@ -27,8 +27,7 @@ type Election struct {
 	held    line.SoleHold
 }
 
-// NewElection returns a candidate in the election at path. It does no I/O: the first call
-// reports an invalid path or option.
+// NewElection returns a candidate in the election at path.
 func NewElection(m *session.Manager, path string, opts ...ElectionOption) *Election {
 	p := newPrimitive("Election", m, path, opts)
 	if p.err == nil && p.cfg.layout == LayoutEphemeral && path == "/" {
@@ -38,12 +37,10 @@ func NewElection(m *session.Manager, path string, opts ...ElectionOption) *Elect
 	return &Election{primitive: p, contest: p.cfg.layout.contest(m, path, p.cfg.identity())}
 }
 
-// Campaign waits until this candidate leads, and returns the context of the
-// leadership. The context is derived from ctx, carries the fencing token (see Token),
-// and ends, with a cause, on Resign (ErrReleased), when leadership is lost (ErrLost:
-// before another candidate can lead, unless the znode was removed by force), when the
-// Manager is closed (ErrLost and ErrClosed), or when ctx ends. The end of ctx does
-// not resign: call Resign. After a loss, Campaign may be called again without Resign.
+// Campaign waits until this candidate leads, and returns the context of the leadership,
+// which is like the one of Mutex.LockContext and also ends on Resign (ErrReleased). The
+// end of ctx does not resign: call Resign. After a loss, Campaign may be called again
+// without Resign.
 //
 // When ctx ends before, the candidacy is withdrawn, and Campaign returns the error of
 // ctx. After a lost connection Campaign continues to wait. After a lost session it joins

@@ -18,8 +18,7 @@ import (
 // can read the directory. A process need not be a member to list or watch the members.
 type Group struct{ primitive }
 
-// NewGroup returns the group at path. The first Join creates the directory. NewGroup does
-// no I/O: the first call reports an invalid path or option.
+// NewGroup returns the group at path. The first Join creates the directory.
 func NewGroup(m *session.Manager, path string, opts ...GroupOption) *Group {
 	return &Group{newPrimitive("Group", m, path, opts)}
 }

@@ -30,8 +30,7 @@ type exclusive struct {
 	held line.SoleHold
 }
 
-// NewMutex returns the lock at path, which is created when it is first used. It does no
-// I/O: the first call reports an invalid path or option.
+// NewMutex returns the lock at path, which is created when it is first used.
 func NewMutex(m *session.Manager, path string, opts ...MutexOption) *Mutex {
 	m.ExpectHolds()
 	mu := &Mutex{exclusive{primitive: newPrimitive("Mutex", m, path, opts)}}

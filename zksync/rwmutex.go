@@ -36,8 +36,7 @@ type RWMutex struct {
 	r         *line.Readers
 }
 
-// NewRWMutex returns the lock at path, which is created when it is first used. It does no
-// I/O: the first call reports an invalid path or option.
+// NewRWMutex returns the lock at path, which is created when it is first used.
 func NewRWMutex(m *session.Manager, path string, opts ...RWMutexOption) *RWMutex {
 	m.ExpectHolds()
 	rw := &RWMutex{exclusive: exclusive{primitive: newPrimitive("RWMutex", m, path, opts)}}

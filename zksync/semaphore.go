@@ -36,8 +36,8 @@ type Semaphore struct {
 }
 
 // NewSemaphore returns the semaphore of n units at path, which is created when it is
-// first used. It does no I/O: the first call reports an n below 1 (ErrInvalidOption and
-// ErrInvalidCount) and an invalid path or option. With WithSizeFrom an operator sets n.
+// first used. The first call reports an n below 1 (ErrInvalidOption and ErrInvalidCount).
+// With WithSizeFrom an operator sets n.
 func NewSemaphore(m *session.Manager, path string, n int, opts ...SemaphoreOption) *Semaphore {
 	p := newPrimitive("Semaphore", m, path, opts)
 	if p.err == nil && n < 1 {
@@ -47,13 +47,11 @@ func NewSemaphore(m *session.Manager, path string, n int, opts ...SemaphoreOptio
 	return &Semaphore{primitive: p, units: line.NewUnits(m, path, p.cfg.layout.names(), n, p.cfg.sizeFrom, p.cfg.identity())}
 }
 
-// Acquire waits until it holds n units. When ctx ends first, nothing is held, no znode
-// stays behind, and Acquire returns the error of ctx. After a lost connection Acquire
-// continues to wait, and keeps its position in line. After a lost session it joins the
-// line again. Acquire fails at once with ErrTooMany if the semaphore has fewer than n
-// units in all, with ErrInvalidCount if n is below 1, and with session.ErrTooLarge if so
-// many znodes do not fit into one transaction. It fails with ErrClosed when the Manager is
-// closed, and with ErrLost if another client removes the znode of the contender.
+// Acquire waits until it holds n units. When ctx ends, or when a connection or a session
+// is lost, it behaves like Mutex.Lock. Acquire fails at once with ErrTooMany if the
+// semaphore has fewer than n units in all, with ErrInvalidCount if n is below 1, and with
+// session.ErrTooLarge if so many znodes do not fit into one transaction. Otherwise it
+// fails like Mutex.Lock.
 //
 // Call Release(n) for each Acquire(n). Acquire does not report a loss of held units:
 // only Release does. Use AcquireContext to learn of a loss at once.
