@@ -55,8 +55,7 @@ func NewDoubleBarrier(m *session.Manager, path string, n int, opts ...DoubleBarr
 // When ctx ends before that, Enter removes this participant, and waits for the removal at
 // most a second: if no server can be reached in that time, the removal happens later. If
 // the barrier has opened for this participant meanwhile, Enter returns nil nevertheless:
-// the participant is inside. The error of a wait that was ended wraps a *CountError with
-// the number of participants.
+// the participant is inside. The error of a wait that was ended wraps a *CountError.
 //
 // After a lost connection Enter continues to wait. After a lost session it continues
 // under the next session, and if the round had begun just before, it enters the next
@@ -93,7 +92,7 @@ func (b *DoubleBarrier) counted(there int, err error) error {
 //
 // When ctx ends before that, only the wait for the others ends: this participant still
 // leaves, and Leave waits for that at most a second. The error of a wait that was ended
-// wraps a *CountError with the number of participants that were still inside.
+// wraps a *CountError.
 //
 // After a lost connection Leave continues to wait. Leave fails with ErrLost when the
 // session is lost, or was lost while the participant was inside, or if another client has

@@ -87,7 +87,7 @@ func (i *Inspection) Holders() []Participant {
 // Inspect reports which primitive uses a path, and its participants, as of the time of
 // the call. The primitive may be one of this package, of Curator, of kazoo or of
 // go-zookeeper. Inspect goes by the names and the data of the znodes, so it can only
-// guess: Kind and Client say how to read the results. Inspect reads every participant.
+// guess. It reads every participant.
 //
 // Inspect fails with zk.ErrNoNode if there is no znode at path. It reads like
 // Mutex.Contenders.

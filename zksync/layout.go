@@ -40,9 +40,8 @@ const (
 	// data is the leader's id. All candidates try to create the znode, and try again
 	// when it is gone.
 	//
-	// The candidates have no order, and one candidate may wait for ever. Candidates
-	// returns the leader alone. Campaign fails with session.ErrConflict if path is a
-	// persistent znode. If an operator deletes the znode at the moment when its leader
+	// The candidates have no order, and one candidate may wait for ever. Campaign fails
+	// with session.ErrConflict if path is a persistent znode. If an operator deletes the znode at the moment when its leader
 	// resigns, the resignation may delete the znode of the next leader, and that leader
 	// loses leadership.
 	LayoutEphemeral
