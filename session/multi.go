@@ -18,14 +18,7 @@ func (m *shared) multiAnswer(c *wire.Call, n int) ([]zk.MultiResponse, error) {
 	d := wire.Decoder{B: c.Body}
 	results := make([]zk.MultiResponse, 0, n)
 	var first error
-	for {
-		op, end := d.MultiHeader()
-		if d.Bad {
-			return nil, wire.ErrMalformed
-		}
-		if end {
-			break
-		}
+	for op := range d.Results() {
 		var r zk.MultiResponse
 		switch op {
 		case wire.OpCreate:
@@ -52,6 +45,9 @@ func (m *shared) multiAnswer(c *wire.Call, n int) ([]zk.MultiResponse, error) {
 		if results = append(results, r); len(results) > n {
 			return nil, fmt.Errorf("%w: more than %d results", wire.ErrMalformed, n)
 		}
+	}
+	if d.Bad {
+		return nil, wire.ErrMalformed
 	}
 	if first == nil && len(results) != n {
 		return nil, fmt.Errorf("%w: %d results for %d operations", wire.ErrMalformed, len(results), n)

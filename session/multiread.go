@@ -146,14 +146,7 @@ func (m *shared) multiReadAnswer(c *wire.Call, reads []Read) ([]ReadResult, erro
 	}
 	d := wire.Decoder{B: c.Body}
 	results := make([]ReadResult, 0, len(reads))
-	for {
-		op, end := d.MultiHeader()
-		if d.Bad {
-			return nil, wire.ErrMalformed
-		}
-		if end {
-			break
-		}
+	for op := range d.Results() {
 		if len(results) == len(reads) {
 			return nil, fmt.Errorf("%w: more than %d results", wire.ErrMalformed, len(reads))
 		}
@@ -177,6 +170,9 @@ func (m *shared) multiReadAnswer(c *wire.Call, reads []Read) ([]ReadResult, erro
 			return nil, fmt.Errorf("%w: a result of type %d", wire.ErrMalformed, op)
 		}
 		results = append(results, r)
+	}
+	if d.Bad {
+		return nil, wire.ErrMalformed
 	}
 	if len(results) != len(reads) {
 		return nil, fmt.Errorf("%w: %d results for %d reads", wire.ErrMalformed, len(results), len(reads))

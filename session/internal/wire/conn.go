@@ -57,7 +57,6 @@ type Config struct {
 // that go-zookeeper sees. So a request can be given up when its ctx ends, is never queued
 // from one session into the next, and cannot block go-zookeeper's loops.
 type Conn struct {
-	net.Conn
 	Number   uint64 // as in the Config, as is Server
 	Server   string
 	cfg      Config
@@ -99,7 +98,12 @@ func (w *Conn) LastArrival() time.Time {
 
 // Arriving returns the answer of which some bytes have arrived, and the number of
 // these bytes. ok is false while no answer is arriving.
-func (w *Conn) Arriving() (p Partial, got int, ok bool) { return w.arrivals.arriving() }
+func (w *Conn) Arriving() (p Partial, got int, ok bool) {
+	a := &w.arrivals
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.partial, int(a.received - a.partial.from), !a.partial.Began.IsZero()
+}
 
 // Limit ends the connection with why unless Limit is called again within d, or with 0
 // for no limit.

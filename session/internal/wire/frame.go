@@ -51,13 +51,6 @@ func (a *arrivals) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// arriving is Conn.Arriving.
-func (a *arrivals) arriving() (p Partial, got int, ok bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.partial, int(a.received - a.partial.from), !a.partial.Began.IsZero()
-}
-
 // begin records an answer of which the bytes in the buffer have arrived.
 func (a *arrivals) begin(xid int32, size, buffered int) {
 	a.mu.Lock()
