@@ -30,11 +30,14 @@ var endReasonNames = [...]string{
 }
 
 // String returns the name of the constant.
-func (r EndReason) String() string {
-	if int(r) < len(endReasonNames) && r > 0 {
-		return endReasonNames[r]
+func (r EndReason) String() string { return nameOf(endReasonNames[:], uint8(r), "EndReason") }
+
+// nameOf returns the name of a value whose type counts from 1.
+func nameOf(names []string, value uint8, of string) string {
+	if value > 0 && int(value) < len(names) {
+		return names[value]
 	}
-	return fmt.Sprintf("EndReason(%d)", uint8(r))
+	return fmt.Sprintf("%s(%d)", of, value)
 }
 
 // An EndError is the error with which a stream or a Cache ends. Use errors.As and
@@ -61,7 +64,7 @@ func ended(ctx context.Context, kind, path string, err error) *EndError {
 	var inner *EndError
 	switch {
 	case ctx.Err() != nil:
-		end.Reason, end.Err = ContextEnded, cancelled(ctx)
+		end.Reason, end.Err = ContextEnded, session.Cancelled(ctx)
 	case errors.As(err, &inner):
 		// The stream from which this one is made has ended, and its error has the
 		// reason.
@@ -70,13 +73,4 @@ func ended(ctx context.Context, kind, path string, err error) *EndError {
 		end.Reason = ManagerClosed
 	}
 	return end
-}
-
-// cancelled returns an error that matches both ctx.Err() and the cause of ctx.
-func cancelled(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
 }

@@ -2,8 +2,6 @@ package watch
 
 import (
 	"context"
-	"errors"
-	"sync"
 
 	"github.com/go-zksync/toolkit/session"
 )
@@ -27,27 +25,13 @@ type mirror struct {
 	epochs  epochs
 	listing uint64 // the number of lists that were applied
 
-	// mu guards how waiters reach the goroutine.
-	mu      sync.Mutex
-	inbox   *session.Inbox // in, while a session is followed
-	waiters map[*waiter]struct{}
-}
-
-// A waiter is a call of WaitSynced. It waits for the sides that are asked when its
-// sync is answered.
-type waiter struct {
-	done chan struct{} // closed when err is set
-	err  error         // the refusal of the sync
-
-	// Of the mirror's goroutine alone:
-	synced bool   // the sync was answered
-	epoch  uint64 // the epoch that the sync has ended
+	waiters waiters
 }
 
 func newMirror(ctx context.Context, m *session.Manager, root string, v *view) *mirror {
 	mi := &mirror{
 		m: m, root: root, view: v, outer: ctx, over: make(chan struct{}),
-		top: newTreeNode(nil, root, ""), waiters: make(map[*waiter]struct{}),
+		top: newTreeNode(nil, root, ""), waiters: waiters{all: make(map[*waiter]struct{})},
 	}
 	mi.ctx, mi.cancel = context.WithCancel(ctx)
 	mi.epochs.next() // the first is firstEpoch
@@ -57,18 +41,7 @@ func newMirror(ctx context.Context, m *session.Manager, root string, v *view) *m
 }
 
 // run follows the root over one session after the other.
-func (mi *mirror) run() {
-	for {
-		s, err := mi.m.Session(mi.ctx)
-		if err == nil {
-			err = mi.follow(s)
-		}
-		if mi.ctx.Err() != nil || errors.Is(err, session.ErrClosed) || !errors.Is(err, session.ErrLost) {
-			mi.finish(err)
-			return
-		}
-	}
-}
+func (mi *mirror) run() { mi.finish(followSessions(mi.ctx, mi.m, mi.follow)) }
 
 // finish ends the mirror.
 func (mi *mirror) finish(why error) {
@@ -83,25 +56,19 @@ func (mi *mirror) follow(s *session.Session) error {
 	mi.in = s.NewInbox()
 	defer mi.in.Close()
 	mi.begin()
-	defer mi.setInbox(nil)
-	for {
-		batch, err := mi.in.Receive(mi.ctx)
-		if err != nil {
+	defer mi.waiters.setInbox(nil)
+	return receive(mi.ctx, mi.in, func(d *session.Delivery) error {
+		if err := mi.apply(d); err != nil {
 			return err
 		}
-		for i := range batch {
-			testHookApply()
-			if err := mi.apply(&batch[i]); err != nil {
-				return err
-			}
-			mi.settle()
-		}
-	}
+		mi.waiters.settle(&mi.epochs)
+		return nil
+	})
 }
 
 // begin asks for every side: the watches of another session are gone.
 func (mi *mirror) begin() {
-	for _, w := range mi.setInbox(mi.in) {
+	for _, w := range mi.waiters.setInbox(mi.in) {
 		// A waiter whose sync was answered waits for the sides that become asked below:
 		// they belong to the oldest epoch, and show everything that the sync has shown.
 		if !w.synced {
@@ -125,51 +92,53 @@ func (mi *mirror) begin() {
 	}
 }
 
-// setInbox sets where waiters post to. It returns the waiters that have posted
-// before, or had nowhere to post to.
-func (mi *mirror) setInbox(in *session.Inbox) (earlier []*waiter) {
-	mi.mu.Lock()
-	defer mi.mu.Unlock()
-	mi.inbox = in
-	for w := range mi.waiters {
-		earlier = append(earlier, w)
+// A treeNode is the mirror's state of a znode. The mirror's goroutine alone changes
+// it.
+type treeNode struct {
+	path   string
+	name   string
+	parent *treeNode
+	sides  [2]treeSide // by sideKind
+	read   bool        // state was read, or refused, perhaps in an earlier session
+	listed uint64      // the listing of the parent that has named the znode last
+
+	// Changed under the view's mu, so that others may read them under it:
+	children map[string]*treeNode
+	state    State
+	failure  error // why something about the znode cannot be read
+	visible  bool  // in the view: read, as is everything above
+}
+
+// A treeSide is a side of a treeNode.
+type treeSide struct {
+	side
+	node  *treeNode
+	epoch uint64 // while asked
+}
+
+func newTreeNode(parent *treeNode, path, name string) *treeNode {
+	n := &treeNode{path: path, name: name, parent: parent}
+	for kind := range n.sides {
+		n.sides[kind] = treeSide{node: n, side: side{kind: sideKind(kind)}}
 	}
-	return earlier
+	return n
 }
 
-// wait adds a waiter.
-func (mi *mirror) wait() *waiter {
-	w := &waiter{done: make(chan struct{})}
-	mi.mu.Lock()
-	defer mi.mu.Unlock()
-	mi.waiters[w] = struct{}{}
-	if mi.inbox != nil {
-		mi.inbox.Post(w)
+// child returns a new node for a child, which n does not have yet.
+func (n *treeNode) child(name string) *treeNode {
+	path := n.path + "/" + name
+	if n.path == "/" {
+		path = "/" + name
 	}
-	return w
+	return newTreeNode(n, path, path[len(path)-len(name):])
 }
 
-// giveUp removes a waiter whose caller has gone.
-func (mi *mirror) giveUp(w *waiter) {
-	mi.mu.Lock()
-	defer mi.mu.Unlock()
-	delete(mi.waiters, w)
-}
-
-// settle wakes the waiters whose epoch is complete.
-func (mi *mirror) settle() {
-	mi.mu.Lock()
-	defer mi.mu.Unlock()
-	for w := range mi.waiters {
-		if w.synced && mi.epochs.complete(w.epoch) {
-			mi.wake(w, nil)
+// refusal returns why a side is refused, or nil.
+func (n *treeNode) refusal() error {
+	for kind := range n.sides {
+		if sd := &n.sides[kind]; sd.state == refused {
+			return sd.side.refusal
 		}
 	}
-}
-
-// wake ends a wait; mu is held.
-func (mi *mirror) wake(w *waiter, err error) {
-	delete(mi.waiters, w)
-	w.err = err
-	close(w.done)
+	return nil
 }

@@ -28,11 +28,7 @@ func (mi *mirror) applyWaiter(w *waiter, d *session.Delivery) {
 	case d.Kind == session.InboxPost:
 		mi.in.Sync(mi.root, w)
 	case d.Err != nil:
-		mi.mu.Lock()
-		defer mi.mu.Unlock()
-		if _, waiting := mi.waiters[w]; waiting {
-			mi.wake(w, d.Err)
-		}
+		mi.waiters.fail(w, d.Err)
 	default:
 		w.synced, w.epoch = true, mi.epochs.next()
 	}
@@ -199,7 +195,7 @@ func (mi *mirror) update(n *treeNode, change func()) {
 	case !n.visible:
 		mi.view.reveal(n)
 	case before != n.state.stamp() || failed != (n.failure != nil):
-		mi.view.news.mark(n.path, false)
+		mi.view.mark(n.path, false)
 	}
 }
 

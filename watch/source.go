@@ -2,7 +2,6 @@ package watch
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/go-zksync/toolkit/session"
@@ -102,16 +101,7 @@ func (src *source[T]) forget() {
 func (src *source[T]) run() {
 	defer close(src.done)
 	defer src.cancel()
-	for {
-		s, err := src.m.Session(src.ctx)
-		if err == nil {
-			err = src.follow(s)
-		}
-		if src.ctx.Err() != nil || errors.Is(err, session.ErrClosed) || !errors.Is(err, session.ErrLost) {
-			src.fail(err)
-			return
-		}
-	}
+	src.fail(followSessions(src.ctx, src.m, src.follow))
 }
 
 // follow applies the deliveries of one session's connections, in order. It returns
@@ -123,18 +113,7 @@ func (src *source[T]) follow(s *session.Session) error {
 	defer src.enter(nil)
 	src.side.state = unasked // the watches of another session are gone
 	src.side.input(need, in, src.path, src)
-	for {
-		batch, err := in.Receive(src.ctx)
-		if err != nil {
-			return err
-		}
-		for i := range batch {
-			testHookApply()
-			if err := src.apply(in, &batch[i]); err != nil {
-				return err
-			}
-		}
-	}
+	return receive(src.ctx, in, func(d *session.Delivery) error { return src.apply(in, d) })
 }
 
 // enter begins a session, or ends it with nil. Its first answer is new enough for

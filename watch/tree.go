@@ -103,15 +103,15 @@ func (c *Cache) Err() error {
 // A leader that is cut off from the ensemble, and has not noticed yet, answers a
 // sync without the newest changes.
 func (c *Cache) WaitSynced(ctx context.Context) error {
-	w := c.mirror.wait()
+	w := c.mirror.waiters.add()
 	select {
 	case <-w.done:
 		return w.err
 	case <-c.mirror.over:
 		return c.mirror.err
 	case <-ctx.Done():
-		c.mirror.giveUp(w)
-		return cancelled(ctx)
+		c.mirror.waiters.remove(w)
+		return session.Cancelled(ctx)
 	}
 }
 
@@ -127,9 +127,41 @@ func (c *Cache) pump() {
 		select {
 		case out <- ev:
 			c.view.received(ev)
-		case <-c.view.news.wake:
+		case <-c.view.wake:
 		case <-c.mirror.over:
 			return
 		}
 	}
+}
+
+// A TreeEventType says what has become of a znode in a Cache.
+type TreeEventType uint8
+
+const (
+	// Added: the znode exists, and did not exist when it was last reported.
+	Added TreeEventType = iota + 1
+	// Changed: the znode has other data than was last reported, or was deleted and
+	// created again, or has become readable or unreadable.
+	Changed
+	// Removed: the znode does not exist any more.
+	Removed
+)
+
+var treeEventTypeNames = [...]string{Added: "Added", Changed: "Changed", Removed: "Removed"}
+
+// String returns the name of the constant.
+func (t TreeEventType) String() string {
+	return nameOf(treeEventTypeNames[:], uint8(t), "TreeEventType")
+}
+
+// A TreeEvent is a change of one znode in a Cache. The events of one znode come in
+// the order of zxids. A receiver that applies all events always has a tree: a znode
+// is Added after its parent, and Removed after everything below it. Beyond that
+// the order is the order in which the Cache has read the znodes.
+type TreeEvent struct {
+	Type TreeEventType
+	State
+	// Err is why the data or the children cannot be read, as zk.ErrNoAuth; nil
+	// otherwise. State has what could be read.
+	Err error
 }

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"container/list"
 	"slices"
 	"sync"
 )
@@ -10,11 +11,26 @@ import (
 type view struct {
 	mu    sync.Mutex
 	nodes map[string]*treeNode // the visible ones, by path
-	news  news
+
+	// The paths about which the receiver of the events has more to learn, in order. A path
+	// has one entry, so events that are not received do not pile up.
+	order   *list.List // of paths
+	pending map[string]*list.Element
+	told    map[string]toldState // the znodes that the receiver knows to exist
+	offered string               // the path of the event that is being received, or ""
+	wake    chan struct{}        // has a buffer of one; filled after a mark
+}
+
+type toldState struct {
+	stamp
+	failed bool
 }
 
 func newView() *view {
-	return &view{nodes: make(map[string]*treeNode), news: newNews()}
+	return &view{
+		nodes: make(map[string]*treeNode), told: make(map[string]toldState), order: list.New(),
+		pending: make(map[string]*list.Element), wake: make(chan struct{}, 1),
+	}
 }
 
 func (v *view) get(path string) (State, bool) {
@@ -49,19 +65,6 @@ func (v *view) size() int {
 	return len(v.nodes)
 }
 
-// next returns the next event for the receiver, and false while no event is pending.
-func (v *view) next() (TreeEvent, bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.news.next(v.nodes)
-}
-
-func (v *view) received(ev TreeEvent) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.news.received(ev)
-}
-
 // reveal makes a node visible if possible, with the nodes below it that were read
 // already; mu is held.
 func (v *view) reveal(n *treeNode) {
@@ -70,7 +73,7 @@ func (v *view) reveal(n *treeNode) {
 	}
 	n.visible = true
 	v.nodes[n.path] = n
-	v.news.mark(n.path, false)
+	v.mark(n.path, false)
 	for _, name := range sortedKeys(n.children) {
 		v.reveal(n.children[name])
 	}
@@ -82,6 +85,80 @@ func (v *view) hide(n *treeNode) {
 	if n.visible {
 		n.visible = false
 		delete(v.nodes, n.path)
-		v.news.mark(n.path, true)
+		v.mark(n.path, true)
 	}
+}
+
+// mark notes that a znode has appeared, changed or gone; mu is held.
+func (v *view) mark(path string, gone bool) {
+	e := v.pending[path]
+	_, told := v.told[path]
+	switch {
+	case gone && !told && path != v.offered:
+		// The receiver never learned of the znode, and must not learn of its removal.
+		if e != nil {
+			v.drop(path, e)
+		}
+		return
+	case e == nil:
+		v.pending[path] = v.order.PushBack(path)
+	case gone:
+		// Behind the removal of everything below.
+		v.order.MoveToBack(e)
+	}
+	select {
+	case v.wake <- struct{}{}:
+	default: // a wake-up that is pending covers this mark, too
+	}
+}
+
+func (v *view) drop(path string, e *list.Element) {
+	v.order.Remove(e)
+	delete(v.pending, path)
+}
+
+// next returns the next event, made from the nodes that are visible now, and false while
+// no event is pending.
+func (v *view) next() (TreeEvent, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.offered = ""
+	for e := v.order.Front(); e != nil; e = v.order.Front() {
+		path := e.Value.(string)
+		ev := TreeEvent{State: State{Path: path}}
+		if n := v.nodes[path]; n != nil {
+			ev.State, ev.Err = n.state, n.failure
+		}
+		before, told := v.told[path]
+		switch {
+		case ev.Exists && !told:
+			ev.Type = Added
+		case ev.Exists && before != ev.told():
+			ev.Type = Changed
+		case !ev.Exists && told:
+			ev.Type = Removed
+		default:
+			v.drop(path, e)
+			continue
+		}
+		v.offered = path
+		return ev, true
+	}
+	return TreeEvent{}, false
+}
+
+func (ev *TreeEvent) told() toldState { return toldState{ev.stamp(), ev.Err != nil} }
+
+// received notes that the receiver knows an event.
+func (v *view) received(ev TreeEvent) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if ev.Type == Removed {
+		delete(v.told, ev.Path)
+	} else {
+		v.told[ev.Path] = ev.told()
+	}
+	// The entry of the path stays, because the znode may have changed since the event was
+	// made. If it has not, next drops the entry.
+	v.offered = ""
 }

@@ -1,0 +1,84 @@
+package watch
+
+import (
+	"sync"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+// A waiter is a call of WaitSynced. It waits for the sides that are asked when its
+// sync is answered.
+type waiter struct {
+	done chan struct{} // closed when err is set
+	err  error         // the refusal of the sync
+
+	// Of the mirror's goroutine alone:
+	synced bool   // the sync was answered
+	epoch  uint64 // the epoch that the sync has ended
+}
+
+// waiters are the calls that wait for a mirror. They reach the mirror's goroutine by the
+// Inbox of the session that the mirror follows.
+type waiters struct {
+	mu    sync.Mutex
+	inbox *session.Inbox // nil between sessions
+	all   map[*waiter]struct{}
+}
+
+// setInbox sets where waiters post to. It returns the waiters that have posted
+// before, or had nowhere to post to.
+func (ws *waiters) setInbox(in *session.Inbox) (earlier []*waiter) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.inbox = in
+	for w := range ws.all {
+		earlier = append(earlier, w)
+	}
+	return earlier
+}
+
+// add adds a waiter.
+func (ws *waiters) add() *waiter {
+	w := &waiter{done: make(chan struct{})}
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	ws.all[w] = struct{}{}
+	if ws.inbox != nil {
+		ws.inbox.Post(w)
+	}
+	return w
+}
+
+// remove removes a waiter whose caller has gone.
+func (ws *waiters) remove(w *waiter) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	delete(ws.all, w)
+}
+
+// settle wakes the waiters whose epoch is complete.
+func (ws *waiters) settle(epochs *epochs) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	for w := range ws.all {
+		if w.synced && epochs.complete(w.epoch) {
+			ws.wake(w, nil)
+		}
+	}
+}
+
+// fail ends a wait with an error, unless its caller has gone.
+func (ws *waiters) fail(w *waiter, err error) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if _, waiting := ws.all[w]; waiting {
+		ws.wake(w, err)
+	}
+}
+
+// wake ends a wait; mu is held.
+func (ws *waiters) wake(w *waiter, err error) {
+	delete(ws.all, w)
+	w.err = err
+	close(w.done)
+}
