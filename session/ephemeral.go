@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 )
 
 // An Ephemeral keeps an ephemeral znode present for as long as its Manager lives. It
@@ -32,16 +34,17 @@ type Ephemeral struct {
 	status chan EphemeralStatus
 	kick   chan struct{} // there is data to write
 
+	decision sync.Once
 	decided  chan struct{} // closed when Manager.Ephemeral can return
+	refusal  error         // of the first creation; valid once decided is closed
 	leftover error         // why the znode could not be removed; valid once done is closed
 
-	mu      sync.Mutex
-	refusal error // of the first creation
-	told    bool
-	last    EphemeralStatus
-	path    string // of the znode while the znode is present
-	err     error
-	data    pendingData
+	mu   sync.Mutex
+	told bool
+	last EphemeralStatus
+	path string // of the znode while the znode is present
+	err  error
+	data *pendingData
 }
 
 // Ephemeral creates an ephemeral znode at path, with the directories above it, and keeps
@@ -76,11 +79,10 @@ func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts 
 		return nil, opError("ephemeral", path, Cancelled(ctx))
 	}
 	e := &Ephemeral{
-		m: m, cfg: cfg, asked: path,
+		m: m, cfg: cfg, asked: path, data: newPendingData(data),
 		done: make(chan struct{}), decided: make(chan struct{}),
 		status: make(chan EphemeralStatus, maxUnseen), kick: make(chan struct{}, 1),
 	}
-	e.data.init(data)
 	e.ctx, e.cancel = context.WithCancelCause(context.Background())
 	if !m.own(e.run) {
 		return nil, opError("ephemeral", path, ErrClosed)
@@ -95,12 +97,10 @@ func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts 
 		e.cancel(ErrEphemeralClosed)
 		return nil, opError("ephemeral", path, err)
 	}
-	e.mu.Lock()
-	err := e.refusal
-	if err == nil && !isClosed(e.decided) {
-		err = e.err // the Manager was closed first
+	err := e.Err() // the Manager was closed first
+	if isClosed(e.decided) {
+		err = e.refusal
 	}
-	e.mu.Unlock()
 	if err != nil {
 		e.cancel(ErrEphemeralClosed)
 		return nil, opError("ephemeral", path, err)
@@ -197,9 +197,9 @@ func (e *Ephemeral) Set(ctx context.Context, data []byte) error {
 	if ctx.Err() != nil {
 		return opError("ephemeral", e.asked, Cancelled(ctx))
 	}
-	wait := e.data.want(slices.Clone(data))
+	generation := e.data.want(slices.Clone(data))
 	signal(e.kick)
-	return opError("ephemeral", e.asked, wait(ctx, e))
+	return opError("ephemeral", e.asked, e.awaitData(ctx, generation))
 }
 
 // Close removes the znode and ends the Ephemeral. Close returns when the znode or the
@@ -217,4 +217,80 @@ func (e *Ephemeral) Close() error {
 		return opError("ephemeral", e.asked, fmt.Errorf("not removed within %v: it is removed when a server can be reached, or when its session ends", e.m.cfg.timeout))
 	}
 	return opError("ephemeral", e.asked, e.leftover)
+}
+
+type ephemeralConfig struct {
+	sequential bool
+	acl        []zk.ACL
+}
+
+// An EphemeralOption changes a default of Manager.Ephemeral.
+type EphemeralOption func(*ephemeralConfig) error
+
+// WithSequence lets the server append a number to the name. The name also starts with a
+// GUID, as in Session.CreateProtected. So no other znode can be in the way, and the name
+// differs in every session: Ephemeral.Path returns it.
+func WithSequence() EphemeralOption {
+	return func(c *ephemeralConfig) error {
+		c.sequential = true
+		return nil
+	}
+}
+
+// WithEphemeralACL sets the ACL of the znode in place of the Manager's default. If the
+// ACL denies us to read the znode, its removal by another client goes unnoticed. If the
+// ACL denies us to write the znode, Set fails.
+func WithEphemeralACL(acl ...zk.ACL) EphemeralOption {
+	return func(c *ephemeralConfig) error {
+		if err := checkACL(acl); err != nil {
+			return invalid("WithEphemeralACL", "%v", err)
+		}
+		c.acl = append([]zk.ACL(nil), acl...)
+		return nil
+	}
+}
+
+// EphemeralStatus is the state of the znode of an Ephemeral.
+type EphemeralStatus uint8
+
+const (
+	// Absent: the znode does not exist, because the session was lost, another client has
+	// deleted the znode, or the creation has failed. The Ephemeral tries to create it.
+	Absent EphemeralStatus = iota
+	// Present: the znode exists, owned by the present session. The status stays Present
+	// while the connection is down, until the session is lost.
+	Present
+	// Conflict: a znode of another client has the name. The Ephemeral leaves it
+	// untouched, and creates its own znode when the other znode is gone.
+	Conflict
+)
+
+var ephemeralStatusNames = [...]string{"Absent", "Present", "Conflict"}
+
+func (s EphemeralStatus) String() string {
+	return nameOf(ephemeralStatusNames[:], uint8(s), "EphemeralStatus")
+}
+
+// tell sets the status of the znode, and the error if the znode is not present.
+func (e *Ephemeral) tell(st EphemeralStatus, path string, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.path, e.err = path, err
+	if st != Absent {
+		e.decide(nil)
+	}
+	if e.told && st == e.last {
+		return
+	}
+	e.told, e.last = true, st
+	push(e.status, st, Conflict)
+}
+
+// decide lets Manager.Ephemeral return, with the server's refusal of the first creation
+// or with nil. Only the first call has an effect.
+func (e *Ephemeral) decide(refusal error) {
+	e.decision.Do(func() {
+		e.refusal = refusal
+		close(e.decided)
+	})
 }

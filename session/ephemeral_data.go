@@ -19,10 +19,9 @@ type pendingData struct {
 	change  chan struct{} // closed and replaced when written or refused has changed
 }
 
-func (d *pendingData) init(data []byte) {
-	d.wanted = slices.Clone(data)
-	d.kept = d.wanted
-	d.change = make(chan struct{})
+func newPendingData(data []byte) *pendingData {
+	data = slices.Clone(data)
+	return &pendingData{wanted: data, kept: data, change: make(chan struct{})}
 }
 
 // present returns the data to write, and its generation.
@@ -32,32 +31,42 @@ func (d *pendingData) present() ([]byte, uint64) {
 	return d.wanted, d.newest
 }
 
-// want makes data the newest generation, and returns a function that waits for its
-// outcome.
-func (d *pendingData) want(data []byte) func(context.Context, *Ephemeral) error {
+// want makes data the newest generation, and returns its number.
+func (d *pendingData) want(data []byte) (generation uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.wanted = data
 	d.newest++
-	mine := d.newest
-	return func(ctx context.Context, e *Ephemeral) error {
-		for {
-			d.mu.Lock()
-			written, refused, why, change := d.written, d.refused, d.why, d.change
-			d.mu.Unlock()
-			switch {
-			case written >= mine:
-				return nil
-			case refused >= mine:
-				return why
-			}
-			select {
-			case <-change:
-			case <-ctx.Done():
-				return e.cancelled(ctx)
-			case <-e.done:
-				return e.Err()
-			}
+	return d.newest
+}
+
+// outcome reports whether a generation was written or refused, and the refusal. change is
+// closed when this may have changed.
+func (d *pendingData) outcome(generation uint64) (over bool, refusal error, change <-chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.written >= generation:
+		return true, nil, nil
+	case d.refused >= generation:
+		return true, d.why, nil
+	}
+	return false, nil, d.change
+}
+
+// awaitData waits until a generation was written or refused, and returns the refusal.
+func (e *Ephemeral) awaitData(ctx context.Context, generation uint64) error {
+	for {
+		over, refusal, change := e.data.outcome(generation)
+		if over {
+			return refusal
+		}
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return e.cancelled(ctx)
+		case <-e.done:
+			return e.Err()
 		}
 	}
 }

@@ -4,6 +4,8 @@ import "github.com/go-zookeeper/zk"
 
 // An owned is the znode of an Ephemeral in a session.
 type owned struct {
+	e          *Ephemeral
+	s          *Session
 	path       string
 	version    int32
 	generation uint64 // of the data in the znode
@@ -12,27 +14,20 @@ type owned struct {
 	w          *Watch // nil if the ACL forbids us to read the znode
 }
 
-// events returns the events of the watch, or nil if there is no watch.
-func (n *owned) events() <-chan zk.Event {
-	if n.w == nil {
-		return nil
-	}
-	return n.w.Events()
-}
-
 // hold watches our znode and writes the data of Set until the znode is gone or the
 // session has ended.
-func (e *Ephemeral) hold(s *Session, n *owned) error {
+func (n *owned) hold() error {
+	e, s := n.e, n.s
 	e.tell(Present, n.path, nil)
 	for {
 		if data, generation := e.data.present(); n.dirty || generation != n.generation {
-			if err := e.write(s, n, data, generation); err != nil {
+			if err := n.write(data, generation); err != nil {
 				return err
 			}
 			continue
 		}
 		select {
-		case ev := <-n.events():
+		case ev := <-n.w.Events():
 			switch ev.Type {
 			case zk.EventNotWatching:
 				return ev.Err
@@ -40,7 +35,7 @@ func (e *Ephemeral) hold(s *Session, n *owned) error {
 				return errRemoved
 			}
 			n.w = nil // it has fired
-			if err := e.look(s, n); err != nil {
+			if err := n.look(); err != nil {
 				return err
 			}
 		case <-e.kick:
@@ -53,8 +48,8 @@ func (e *Ephemeral) hold(s *Session, n *owned) error {
 }
 
 // look watches our znode again after a change of its data.
-func (e *Ephemeral) look(s *Session, n *owned) error {
-	exists, stat, w, err := s.WatchExists(e.ctx, n.path)
+func (n *owned) look() error {
+	exists, stat, w, err := n.s.WatchExists(n.e.ctx, n.path)
 	if ClassOf(err) == ClassNoAuth {
 		// Without permission to read there is no watch either. Any version must do, and
 		// write checks the owner in the answer.
@@ -66,7 +61,7 @@ func (e *Ephemeral) look(s *Session, n *owned) error {
 	}
 	n.w.Stop()
 	n.w = w
-	if !exists || stat.EphemeralOwner != s.id {
+	if !exists || stat.EphemeralOwner != n.s.id {
 		return errRemoved
 	}
 	n.version = stat.Version
@@ -75,7 +70,8 @@ func (e *Ephemeral) look(s *Session, n *owned) error {
 
 // write writes data to the znode. The version prevents a write to a znode that another
 // client has created under the same name.
-func (e *Ephemeral) write(s *Session, n *owned, data []byte, generation uint64) error {
+func (n *owned) write(data []byte, generation uint64) error {
+	e, s := n.e, n.s
 	stat, err := s.Set(e.ctx, n.path, data, n.version)
 	switch ClassOf(err) {
 	case ClassOK:
@@ -95,7 +91,7 @@ func (e *Ephemeral) write(s *Session, n *owned, data []byte, generation uint64) 
 			return err
 		}
 		n.failures++
-		return e.look(s, n)
+		return n.look()
 	case ClassNoNode:
 		return errRemoved
 	default:
@@ -105,23 +101,17 @@ func (e *Ephemeral) write(s *Session, n *owned, data []byte, generation uint64) 
 	}
 }
 
-// remove deletes the znode at Close, until the session ends. n is nil if the znode was
-// never found. The clean-up of CreateProtected then removes a sequential znode.
-func (e *Ephemeral) remove(s *Session, n *owned) error {
-	path := e.asked
-	if n != nil {
-		path = n.path
-	} else if e.cfg.sequential {
-		return nil
-	}
-	// Not e.ctx, which Close has ended.
-	ctx := s.hold
+// removeOwn deletes an ephemeral znode of s, and retries until the session ends.
+func removeOwn(s *Session, path string) error {
+	ctx := s.hold // Close has ended the context of the Ephemeral
 	for round := 0; ; round++ {
 		exists, stat, err := s.Exists(ctx, path)
 		if err == nil {
 			if !exists || stat.EphemeralOwner != s.id {
 				return nil
 			}
+			// With the version, because another client may have created a znode of the same
+			// name since the look.
 			err = s.Delete(ctx, path, stat.Version)
 		}
 		class := ClassOf(err)

@@ -22,18 +22,18 @@ func (e *Ephemeral) run() {
 	for other := e.reserve(); other != nil; other = e.reserve() {
 		obstacle := fmt.Errorf("%w: it is another Ephemeral of this Manager", ErrConflict)
 		e.tell(Conflict, "", opError("ephemeral", e.asked, obstacle))
-		e.decide()
 		wait := e.startWait(obstacle)
+		var end error
 		select {
 		case <-other:
-			wait.Stop()
 		case <-e.ctx.Done():
-			wait.Stop()
-			e.tell(Absent, "", Cancelled(e.ctx))
-			return
+			end = Cancelled(e.ctx)
 		case <-e.m.ctx.Done():
-			wait.Stop()
-			e.tell(Absent, "", ErrClosed)
+			end = ErrClosed
+		}
+		wait.Stop()
+		if end != nil {
+			e.tell(Absent, "", end)
 			return
 		}
 	}
@@ -47,7 +47,7 @@ func (e *Ephemeral) keep(s *Session) error {
 		n, err := e.create(s)
 		if err == nil {
 			began := time.Now()
-			err = e.hold(s, n)
+			err = n.hold()
 			n.w.Stop()
 			if time.Since(began) > maxBackoff {
 				round = 0
@@ -56,7 +56,12 @@ func (e *Ephemeral) keep(s *Session) error {
 		pauses := round
 		switch {
 		case e.ctx.Err() != nil:
-			e.leftover = e.remove(s, n)
+			switch {
+			case n != nil:
+				e.leftover = removeOwn(s, n.path)
+			case !e.cfg.sequential: // the clean-up of CreateProtected removes a sequential znode
+				e.leftover = removeOwn(s, e.asked)
+			}
 			return Cancelled(e.ctx)
 		case s.Err() != nil:
 			e.tell(Absent, "", s.Err())
@@ -65,7 +70,8 @@ func (e *Ephemeral) keep(s *Session) error {
 			pauses -= quickRounds
 			e.tell(Absent, "", err)
 		default:
-			e.fail(err)
+			e.decide(err)
+			e.tell(Absent, "", err)
 		}
 		// An error of the pause needs no handling: the next attempt finds the same
 		// reason.
@@ -106,7 +112,7 @@ func (e *Ephemeral) create(s *Session) (*owned, error) {
 			return nil, err
 		}
 		// If an earlier attempt has succeeded, the data in the znode may be older.
-		n := &owned{path: path, generation: generation, dirty: !made}
+		n := &owned{e: e, s: s, path: path, generation: generation, dirty: !made}
 		began := time.Now()
 		ours, err := e.claim(s, n, made)
 		if time.Since(began) > maxBackoff {

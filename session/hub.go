@@ -11,20 +11,6 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// A watchKind is one of the server's two tables of watches: data watches of getData and
-// exists, and child watches of getChildren.
-type watchKind uint8
-
-const (
-	dataWatch watchKind = iota
-	childWatch
-)
-
-type watchKey struct {
-	path string // with the chroot
-	kind watchKind
-}
-
 // maxIdleWatches is the number of watches without a waiter that stay on the server. The
 // change that the waiter waited for, or a new waiter, uses up most of these watches, so
 // their removal costs no request.
@@ -54,15 +40,6 @@ type hub struct {
 	armings int // requests for a watch; the server sends at most one event for each
 	events  int // events that have arrived
 	arming  int // unanswered requests to arm watches again; only the reader uses this field
-}
-
-type watchEntry struct {
-	key    watchKey
-	subs   []*Watch
-	pins   int  // reads in flight that may arm the watch
-	armed  bool // the server has the watch
-	absent bool // armed on a znode that did not exist
-	idle   *list.Element
 }
 
 // pin announces a read that arms the watch, so that the watch is not removed from the

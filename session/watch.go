@@ -1,11 +1,36 @@
 package session
 
 import (
+	"container/list"
 	"context"
 	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 )
+
+// A watchKind is one of the server's two tables of watches: data watches of getData and
+// exists, and child watches of getChildren.
+type watchKind uint8
+
+const (
+	dataWatch watchKind = iota
+	childWatch
+)
+
+type watchKey struct {
+	path string // with the chroot
+	kind watchKind
+}
+
+// A watchEntry is a watch on the server, with its waiters. hub.mu guards it.
+type watchEntry struct {
+	key    watchKey
+	subs   []*Watch
+	pins   int  // reads in flight that may arm the watch
+	armed  bool // the server has the watch
+	absent bool // armed on a znode that did not exist
+	idle   *list.Element
+}
 
 // A Watch is one wait for a change of a znode. It fires once, when the znode differs from
 // the result of the read that returned the Watch. A change while the connection was down
@@ -24,8 +49,13 @@ type Watch struct {
 // Events returns the channel that delivers the event. The channel has a buffer of one,
 // and is closed after the event. If the session ends first, the event is of type
 // zk.EventNotWatching and its Err has the reason. After Stop the channel delivers nothing
-// and is not closed.
-func (w *Watch) Events() <-chan zk.Event { return w.events }
+// and is not closed. For a nil Watch Events returns nil.
+func (w *Watch) Events() <-chan zk.Event {
+	if w == nil {
+		return nil
+	}
+	return w.events
+}
 
 // Connection returns the number of the connection on which the watch was armed.
 func (w *Watch) Connection() uint64 { return w.armed }
