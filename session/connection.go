@@ -46,7 +46,7 @@ func (w *connection) Connected(r *wire.ConnectResponse) (time.Duration, error) {
 	case r.Session == 0 && r.Asked == 0:
 		return 0, errors.New("the server refused to open a session")
 	case r.Session == 0 || s.known.Load() && r.Session != s.id:
-		s.link.answered()
+		s.link.attempts.answered()
 		s.lose(fmt.Errorf("%w: the server has expired session %s", ErrLost, sessionID(s.id)), false)
 		return 0, nil
 	case timeout < minTimeout && s.known.Load():
@@ -138,7 +138,7 @@ func (w *connection) greet() {
 func (w *connection) attach() {
 	s := w.s
 	w.Limit(0, nil)
-	s.link.established()
+	s.link.attempts.established()
 	s.m.servers.working()
 	s.m.everConnected.Store(true)
 	// Before the gate opens: the requests of callers would go ahead of the commit.

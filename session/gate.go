@@ -93,7 +93,7 @@ func (g *gate) enter(ctx context.Context, urgent bool) (*wire.Conn, error) {
 			if full {
 				return nil, CancelledWaiting(ctx, fmt.Errorf("the server has not answered %d earlier requests whose callers have gone", maxAbandoned))
 			}
-			return nil, CancelledWaiting(ctx, g.m.manager.offline())
+			return nil, CancelledWaiting(ctx, g.m.offline())
 		}
 	}
 }

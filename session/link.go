@@ -21,8 +21,6 @@ import (
 // run the queued requests of this session under it.
 var errRefused = errors.New("session: this session has ended")
 
-const shortPerRound = 8 // see broken
-
 // zkBuffer is the size of go-zookeeper's two buffers. go-zookeeper sees only the
 // handshake, pings and the answer to closeSession, which all take less than a hundred
 // bytes. Its default is 1.5 MB for each Conn and for each connection.
@@ -42,12 +40,10 @@ type link struct {
 	closed  chan struct{}  // closed when zk.Close has returned
 	wg      sync.WaitGroup // the writers of the connections
 
-	mu       sync.Mutex
-	conn     *wire.Conn // the newest
-	failures int        // failed attempts in a row
-	offline  int        // failures since a connection was put to use; the next session continues with them
-	short    int        // connections in a row that ended soon after they were put to use
-	attached time.Time
+	attempts attempts
+
+	mu   sync.Mutex
+	conn *wire.Conn // the newest
 }
 
 func (l *link) open() error {
@@ -155,9 +151,7 @@ func (l *link) dial(network, server string, _ time.Duration) (net.Conn, error) {
 // every server has been tried once. Later pauses grow, with jitter, so that the clients
 // of a server that died do not reconnect all at once.
 func (l *link) pause() error {
-	l.mu.Lock()
-	rounds := l.failures / len(l.s.m.servers.all)
-	l.mu.Unlock()
+	rounds := l.attempts.rounds(l.Len())
 	if l.ctx.Err() != nil {
 		return errRefused
 	}
@@ -179,57 +173,16 @@ func (l *link) pause() error {
 func (l *link) failed(server string, err error) {
 	l.s.m.serverFailed(server, err)
 	l.s.m.lines.log(l.s.m.cfg.log, zap.DebugLevel, "no connection", zap.String("server", server), zap.Error(err))
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.failures++
-	l.offline++
+	l.attempts.failed()
 }
 
-// established records that a connection has proven that it reaches the leader.
-func (l *link) established() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.attached, l.offline = time.Now(), 0
-}
-
-// answered records that a server has answered that the session is over. The server asks
-// the leader for this answer, so the outage has ended, and the next session begins
-// without a pause.
-func (l *link) answered() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.offline = 0
-}
-
-// broken records the end of a connection.
+// broken handles the end of a connection.
 func (l *link) broken(server string, why error) {
 	l.s.m.serverFailed(server, why)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case l.ctx.Err() != nil:
-		// The session has ended, so the error shows nothing about the server.
-	case l.attached.IsZero():
-		l.failures++
-		l.offline++
-	case time.Since(l.attached) < maxBackoff:
-		// A server that accepts connections and closes them must not be flooded with
-		// dials. A server that was restarted must be used again soon. So the pauses grow
-		// to a second only after dozens of such connections.
-		l.short++
-		l.failures = min(l.failures+1, (2+l.short/shortPerRound)*len(l.s.m.servers.all))
-	default:
-		l.failures, l.short = 0, 0
+	// After the end of the session the error shows nothing about the server.
+	if l.ctx.Err() == nil {
+		l.attempts.broken(l.Len())
 	}
-	l.attached = time.Time{}
-}
-
-// goOn makes a new link continue with the pauses of the former session's link. While no
-// server can be used, the end of a session is no reason to try all servers at once.
-func (l *link) goOn(before *link) {
-	before.mu.Lock()
-	defer before.mu.Unlock()
-	l.failures, l.offline = before.offline, before.offline
 }
 
 // stop makes the link refuse to connect, and ends its connection.

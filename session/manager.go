@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"go.uber.org/zap"
 )
@@ -15,15 +14,7 @@ type Manager struct {
 	*shared
 	done chan struct{}
 
-	mu         sync.Mutex
-	session    *Session
-	state      State
-	since      time.Time // when there was last a connection
-	stateSince time.Time
-	lost       uint64                     // number of lost sessions
-	change     chan struct{}              // closed and replaced when the state changes
-	listeners  map[chan State]func() bool // each with the function that stops its wait for its ctx
-	// The done channels of the Ephemerals that are not sequential, by path.
+	// The done channels of the Ephemerals that are not sequential, by path. Guarded by mu.
 	ephemerals map[string]chan struct{}
 
 	former formerSessions
@@ -79,12 +70,13 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, err
 
 func newManager(cfg config, root chroot, addresses []string) *Manager {
 	m := &Manager{
-		shared: &shared{cfg: cfg, records: records{root, cfg.acl, cfg.maxRequest}, servers: newServers(addresses), hopeless: make(chan struct{}), clock: cfg.suspension},
-		done:   make(chan struct{}), change: make(chan struct{}),
-		listeners: make(map[chan State]func() bool), ephemerals: make(map[string]chan struct{}),
-		since: time.Now(), stateSince: time.Now(),
+		shared: &shared{
+			managerState: newManagerState(cfg.observer.StateChanged),
+			cfg:          cfg, records: records{root, cfg.acl, cfg.maxRequest}, servers: newServers(addresses),
+			hopeless: make(chan struct{}), clock: cfg.suspension,
+		},
+		done: make(chan struct{}), ephemerals: make(map[string]chan struct{}),
 	}
-	m.manager = m
 	if m.clock == nil {
 		m.clock = newClock()
 	}
@@ -94,14 +86,12 @@ func newManager(cfg config, root chroot, addresses []string) *Manager {
 
 func (m *Manager) awaitFirst(ctx context.Context) error {
 	for {
-		m.mu.Lock()
-		state, change := m.state, m.change
-		m.mu.Unlock()
-		if state == Connected {
+		now := m.present()
+		if now.state == Connected {
 			return nil
 		}
 		select {
-		case <-change:
+		case <-now.change:
 		case <-m.hopeless:
 			return m.hopelessErr
 		case <-ctx.Done():
@@ -119,7 +109,7 @@ func (m *Manager) run() {
 		s = newSession(m.shared, func(st State) { m.setState(s, st) })
 		m.mu.Lock()
 		if m.session != nil {
-			s.link.goOn(m.session.link)
+			s.link.attempts.goOn(&m.session.link.attempts)
 		}
 		m.session = s
 		m.mu.Unlock()
@@ -132,9 +122,7 @@ func (m *Manager) run() {
 		}
 		select {
 		case <-m.ctx.Done():
-			m.mu.Lock()
-			m.publish(Closed)
-			m.mu.Unlock()
+			m.setClosed()
 			// After Closed is published: a caller whose hold ends now must find that
 			// state.
 			s.close(ErrClosed)
@@ -151,9 +139,7 @@ func (m *Manager) run() {
 			}
 		}
 	}
-	m.mu.Lock()
-	m.publish(Closed)
-	m.mu.Unlock()
+	m.setClosed()
 	m.waits.close()
 	m.wg.Wait()
 }
@@ -162,21 +148,19 @@ func (m *Manager) run() {
 // error when ctx ends, and ErrClosed when the Manager is closed.
 func (m *Manager) Session(ctx context.Context) (*Session, error) {
 	for {
-		m.mu.Lock()
 		// A session that is lost ends its context first, and publishes the state Lost
 		// after that. So both must be looked at.
-		s, state, change := m.session, m.state, m.change
-		m.mu.Unlock()
+		now := m.present()
 		switch {
 		case m.ctx.Err() != nil:
 			return nil, opError("session", "", ErrClosed)
 		case ctx.Err() != nil:
 			return nil, opError("session", "", CancelledWaiting(ctx, m.offline()))
-		case state == Connected && s.hold.Err() == nil:
-			return s, nil
+		case now.state == Connected && now.session.hold.Err() == nil:
+			return now.session, nil
 		}
 		select {
-		case <-change:
+		case <-now.change:
 		case <-m.ctx.Done():
 		case <-ctx.Done():
 		}
@@ -199,8 +183,8 @@ func (m *Manager) ExpectHolds() {
 // Cancelled, and adds the reason if no server can be used. Packages that build on this
 // package use it.
 func (m *Manager) Cancelled(ctx context.Context) error {
-	if state := m.State(); state != Connected && state != Closed {
-		return CancelledWaiting(ctx, m.offline())
+	if outage := m.outage(); outage != nil {
+		return CancelledWaiting(ctx, outage)
 	}
 	return Cancelled(ctx)
 }

@@ -17,11 +17,9 @@ func (m *Manager) watchOutages() {
 	pause, report := firstReport, time.Now().Add(firstReport)
 	connected := false
 	for {
-		m.mu.Lock()
-		state, since, change := m.state, m.since, m.change
-		m.mu.Unlock()
-		if now := state == Connected; now != connected {
-			connected = now
+		now := m.present()
+		if (now.state == Connected) != connected {
+			connected = !connected
 			pause, report = firstReport, time.Now().Add(firstReport)
 			timer.Reset(pause)
 		}
@@ -32,7 +30,7 @@ func (m *Manager) watchOutages() {
 		select {
 		case <-m.ctx.Done():
 			return
-		case <-change:
+		case <-now.change:
 		case <-due:
 			if !m.everConnected.Load() {
 				m.probe()
@@ -42,8 +40,8 @@ func (m *Manager) watchOutages() {
 				timer.Reset(rest)
 				continue
 			}
-			m.cfg.log.Warn("no server could be used", zap.Stringer("state", state),
-				zap.Duration("waited", roundTime(time.Since(since))), zap.Strings("servers", m.servers.report()))
+			m.cfg.log.Warn("no server could be used", zap.Stringer("state", now.state),
+				zap.Duration("waited", roundTime(time.Since(now.since))), zap.Strings("servers", m.servers.report()))
 			pause = min(2*pause, maxReport)
 			report = time.Now().Add(pause)
 			timer.Reset(pause)
@@ -51,16 +49,22 @@ func (m *Manager) watchOutages() {
 	}
 }
 
+// outage returns the reason why no server can be used, or nil if there is a connection or
+// the Manager is closed.
+func (m *shared) outage() error {
+	if now := m.present(); now.state != Connected && now.state != Closed {
+		return fmt.Errorf("no server could be used for %v: %w", roundTime(time.Since(now.since)), m.tried())
+	}
+	return nil
+}
+
 // offline returns the reason why a call has to wait for a connection.
-func (m *Manager) offline() error {
-	m.mu.Lock()
-	state, since := m.state, m.since
-	m.mu.Unlock()
-	switch state {
-	case Connected:
-		return errors.New("for a request to be sent")
-	case Closed:
+func (m *shared) offline() error {
+	if outage := m.outage(); outage != nil {
+		return outage
+	}
+	if m.State() == Closed {
 		return ErrClosed
 	}
-	return fmt.Errorf("no server could be used for %v: %w", roundTime(time.Since(since)), m.tried())
+	return errors.New("for a request to be sent")
 }

@@ -8,6 +8,7 @@ import (
 
 // shared is the part of a Manager that its Sessions use.
 type shared struct {
+	managerState
 	cfg     config
 	records records
 	servers *servers
@@ -34,12 +35,6 @@ type shared struct {
 	lines     lineLimit // of connections and new sessions
 	lostLines lineLimit // of lost sessions, which the lines of an outage must not suppress
 	zkLines   lineLimit // of go-zookeeper
-
-	// manager is the Manager, with the methods that a Session uses.
-	manager interface {
-		State() State
-		offline() error // the reason why a call has to wait for a connection
-	}
 }
 
 // full returns the path with the chroot, and strip is the inverse.

@@ -2,14 +2,69 @@ package session
 
 import (
 	"context"
+	"sync"
 	"time"
 )
+
+// State is the state of a Manager's session.
+type State uint8
+
+const (
+	// Connecting: there is no session yet, and the Manager is opening one.
+	Connecting State = iota
+	// Connected: there is a session, and the servers answer requests.
+	Connected
+	// Suspended: the connection broke. The session may live. Holds continue until the
+	// Deadline.
+	Suspended
+	// Lost: the session and its ephemerals are gone. Connecting follows.
+	Lost
+	// Closed: Close was called, or Connect has failed. Nothing follows.
+	Closed
+)
+
+var stateNames = [...]string{"Connecting", "Connected", "Suspended", "Lost", "Closed"}
+
+func (s State) String() string { return nameOf(stateNames[:], uint8(s), "State") }
+
+// A managerState is the present session of a Manager, its state, and the channels of
+// States.
+type managerState struct {
+	changed func(StateChange) // of the observer; nil if there is none
+
+	mu sync.Mutex
+	snapshot
+	listeners map[chan State]func() bool // each with the function that stops its wait for its ctx
+}
+
+type snapshot struct {
+	session    *Session // nil before the first
+	state      State
+	since      time.Time // when there was last a connection
+	stateSince time.Time
+	lost       uint64        // number of lost sessions
+	change     chan struct{} // closed and replaced when the state changes
+}
+
+func newManagerState(changed func(StateChange)) managerState {
+	now := time.Now()
+	return managerState{
+		changed: changed, listeners: make(map[chan State]func() bool),
+		snapshot: snapshot{since: now, stateSince: now, change: make(chan struct{})},
+	}
+}
+
+func (m *managerState) present() snapshot {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.snapshot
+}
 
 // States returns a channel that delivers the present state and then each change. A slow
 // reader gets the newest state, but Lost and Closed are never merged away. The channel
 // has a buffer of two. It is closed when ctx ends, and after Closed when the Manager
 // closes.
-func (m *Manager) States(ctx context.Context) <-chan State {
+func (m *managerState) States(ctx context.Context) <-chan State {
 	ch := make(chan State, maxUnseen)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -30,15 +85,11 @@ func (m *Manager) States(ctx context.Context) <-chan State {
 }
 
 // State returns the present state.
-func (m *Manager) State() State {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.state
-}
+func (m *managerState) State() State { return m.present().state }
 
 // setState handles a state of session s. It ignores a session that is not the present
 // one.
-func (m *Manager) setState(s *Session, st State) {
+func (m *managerState) setState(s *Session, st State) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	// After a loss the connection ends, which would report Suspended. Only the next
@@ -48,20 +99,27 @@ func (m *Manager) setState(s *Session, st State) {
 	}
 }
 
+// setClosed sets the state Closed.
+func (m *managerState) setClosed() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.publish(Closed)
+}
+
 // publish sets the state; m.mu is held. No state follows Closed.
-func (m *Manager) publish(st State) {
+func (m *managerState) publish(st State) {
 	if m.state == Closed {
 		return
 	}
 	if m.state == Connected {
 		m.since = time.Now()
 	}
-	if changed := m.cfg.observer.StateChanged; changed != nil {
+	if m.changed != nil {
 		change := StateChange{From: m.state, To: st}
 		if s := m.session; s != nil && s.known.Load() {
 			change.Session = s.id
 		}
-		changed(change)
+		m.changed(change)
 	}
 	m.state, m.stateSince = st, time.Now()
 	if st == Lost {

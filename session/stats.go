@@ -25,13 +25,11 @@ type Stats struct {
 
 // Stats returns the present state of m. It sends no requests.
 func (m *Manager) Stats() Stats {
-	m.mu.Lock()
-	st := Stats{State: m.state.String(), Since: m.stateSince, Lost: m.lost}
-	s, connected := m.session, m.state == Connected
-	m.mu.Unlock()
+	now := m.present()
+	s, st := now.session, Stats{State: now.state.String(), Since: now.stateSince, Lost: now.lost}
 	st.Connections, st.Requests = m.connections.Load(), m.requests.Load()
 	st.Waits, st.WaitCount = m.waits.list()
-	if !connected {
+	if now.state != Connected {
 		st.Servers = m.servers.report()
 	}
 	if s == nil || !s.known.Load() {

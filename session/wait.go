@@ -100,8 +100,8 @@ func (w *Wait) Cancelled(ctx context.Context) error {
 // reasonNow returns the reason, and during an outage also the reason of the outage.
 func (w *Wait) reasonNow(ctx context.Context) error {
 	err := w.reason(ctx)
-	if state := w.m.manager.State(); state != Connected && state != Closed {
-		err = fmt.Errorf("%w; also %w", err, w.m.manager.offline())
+	if outage := w.m.outage(); outage != nil {
+		err = fmt.Errorf("%w; also %w", err, outage)
 	}
 	return err
 }
