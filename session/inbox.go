@@ -103,7 +103,7 @@ func (in *Inbox) add(op int32, kind watchKind, path string, tag any) *InboxRead 
 		r.state = readOver
 	case err != nil:
 		r.state = readOver
-		in.push(Delivery{Kind: InboxAnswer, Tag: r.tag, Read: r, Err: r.failure(err)})
+		r.answer(err, nil)
 	default:
 		r.state = readQueued
 		r.index = len(in.live)

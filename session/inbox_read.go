@@ -1,6 +1,7 @@
 package session
 
 import (
+	"iter"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -21,10 +22,6 @@ type InboxRead struct {
 	guilt  int32  // see maxGuilt
 	index  int    // in in.live
 	watch  *Watch // while the watch is armed
-}
-
-func (r *InboxRead) failure(err error) error {
-	return opError(wire.OpName(r.op), r.in.s.m.strip(r.key.path), err)
 }
 
 // A retry is a read that is sent again at a certain time.
@@ -122,9 +119,8 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 		signal(in.wake)
 	case tooBad != nil:
 		in.inFlight--
-		r.state = readOver
-		in.retire(r)
-		in.push(Delivery{Kind: InboxAnswer, Tag: r.tag, Read: r, Err: r.failure(tooBad)})
+		r.finish()
+		r.answer(tooBad, nil)
 	case again(c):
 		r.state = readQueued
 		in.retries = append(in.retries, retry{r, time.Now().Add(r.pause(c))})
@@ -133,10 +129,9 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 		in.inFlight--
 		r.state, r.watch = readArmed, watch
 		if watch == nil {
-			r.state = readOver
-			in.retire(r)
+			r.finish()
 		}
-		in.push(Delivery{Kind: InboxAnswer, Tag: r.tag, Read: r, Err: r.failure(in.s.m.denied(errorOfCode(c.Code), r.op, r.key.path)), body: c.Body})
+		r.answer(in.s.m.cfg.denied(errorOfCode(c.Code), r.op, r.key.path), c.Body)
 	}
 	in.mu.Unlock()
 	if stopped {
@@ -152,6 +147,18 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 	}
 }
 
+// finish removes the read from the reads that Close stops; in.mu is held.
+func (r *InboxRead) finish() {
+	r.state = readOver
+	r.in.retire(r)
+}
+
+// answer delivers the outcome of the read; in.mu is held.
+func (r *InboxRead) answer(err error, body []byte) {
+	err = opError(wire.OpName(r.op), r.in.s.m.strip(r.key.path), err)
+	r.in.push(Delivery{Kind: InboxAnswer, Tag: r.tag, Read: r, Err: err, body: body})
+}
+
 // event delivers the event of the watch. It runs in the reader's goroutine.
 func (r *InboxRead) event(ev zk.Event) {
 	in := r.in
@@ -161,8 +168,8 @@ func (r *InboxRead) event(ev zk.Event) {
 	if r.state != readArmed || ev.Type == zk.EventNotWatching {
 		return
 	}
-	r.state, r.watch = readOver, nil
-	in.retire(r)
+	r.watch = nil
+	r.finish()
 	in.push(Delivery{Kind: InboxEvent, Tag: r.tag, Read: r, Event: ev.Type})
 }
 
@@ -193,4 +200,53 @@ func again(c *wire.Call) bool {
 		return true
 	}
 	return c.Err != nil
+}
+
+// A DeliveryKind is the kind of a Delivery.
+type DeliveryKind uint8
+
+const (
+	// InboxAnswer is the answer to Read. Err is set, or Data or Names decode the result.
+	InboxAnswer DeliveryKind = iota + 1
+	// InboxEvent is the event of the watch of Read. Event is the type of the event.
+	InboxEvent
+	// InboxPost is a delivery of Post.
+	InboxPost
+	// InboxConnection reports that another connection came into use. Armed watches stay
+	// armed.
+	InboxConnection
+)
+
+// A Delivery is one answer, event, post or change of connection that has arrived in an
+// Inbox.
+type Delivery struct {
+	Kind  DeliveryKind
+	Tag   any        // the tag of the read, or of Post
+	Read  *InboxRead // of InboxAnswer and InboxEvent
+	Event zk.EventType
+	Err   error // of InboxAnswer: zk.ErrNoNode, or a final refusal
+
+	body []byte
+}
+
+// Data decodes the answer to Inbox.Data. The data share the memory of the answer.
+func (d *Delivery) Data() ([]byte, *zk.Stat, error) {
+	dec := wire.Decoder{B: d.body}
+	data, stat := dec.Buffer(), dec.Stat()
+	return data, stat, d.decoded(&dec)
+}
+
+// Names decodes the answer to Inbox.Children. The names come in the server's order and
+// share one string: use strings.Clone to keep a name.
+func (d *Delivery) Names() (iter.Seq[string], *zk.Stat, error) {
+	dec := wire.Decoder{B: d.body}
+	names, stat := dec.List(), dec.Stat()
+	return names, stat, d.decoded(&dec)
+}
+
+func (d *Delivery) decoded(dec *wire.Decoder) error {
+	if dec.Bad {
+		return opError(wire.OpName(d.Read.op), d.Read.in.s.m.strip(d.Read.key.path), wire.ErrMalformed)
+	}
+	return nil
 }

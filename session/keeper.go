@@ -48,16 +48,24 @@ func (k *keeper) run() error {
 	}
 }
 
+// An action is a step of the keeper.
+type action uint8
+
+const (
+	doNothing   action = iota
+	sendContact        // send any request
+	sendCommit         // send a transaction
+	dropSilent         // close the connection: nothing was answered
+	dropSlow           // close the connection: an answer arrives too slowly
+	dropStuck          // close the connection: a commit is unanswered
+)
+
 // A task is the next action of the keeper.
 type task struct {
-	commit  bool          // send a transaction
-	contact bool          // send a request
-	silent  bool          // drop the connection
-	slow    bool          // drop the connection, because of partial
-	partial wire.Partial  // see slow
-	stuck   bool          // drop the connection, because a commit is unanswered
-	age     time.Duration // of the unanswered commit
-	wait    time.Duration
+	action
+	partial wire.Partial  // of dropSlow
+	age     time.Duration // of dropStuck: since the commit was sent
+	wait    time.Duration // until the next step
 }
 
 // step does the task that is due and returns the time until the next step. Its error ends
@@ -76,27 +84,29 @@ func (k *keeper) step() (wait time.Duration, err error) {
 	// for it.
 	k.v.wake = now.Add(t.wait)
 	k.v.mu.Unlock()
-	switch {
-	case t.silent:
+	switch t.action {
+	case dropSilent:
 		w.BlameStall()
 		w.End(fmt.Errorf("nothing was answered for %v", w.Unanswered(now)))
-	case t.slow:
+	case dropSlow:
 		err := w.Blame(t.partial, now, k.guiltOf(t.partial, w, now))
 		if err == nil {
 			return 0, nil // the answer has become complete, so plan the rest
 		}
 		w.End(err)
-	case t.stuck:
+	case dropStuck:
 		w.End(fmt.Errorf("the transaction that proves the session alive was not answered for %v", roundTime(t.age)))
-	case t.commit:
-		k.sendCommit(w)
-	case t.contact && k.m.holds.Load():
+	case sendCommit:
+		k.proveAlive(w)
+	case sendContact:
+		if !k.m.holds.Load() {
+			w.Send(&wire.Request{Op: wire.OpPing, Own: true})
+			break
+		}
 		// A ping would not notice that the server has lost its leader. The sync also
 		// keeps the gap between two leader contacts short, so that a grant need not wait
 		// for the end of a lapse.
 		w.Send(syncRoot(nil))
-	case t.contact:
-		w.Send(&wire.Request{Op: wire.OpPing, Own: true})
 	}
 	return t.wait, nil
 }
@@ -115,22 +125,22 @@ func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 	if active {
 		silence := w.Unanswered(now)
 		if silence >= timeout/silenceFraction {
-			t.silent = true
+			t.action = dropSilent
 			return t
 		}
 		t.wait = min(t.wait, timeout/silenceFraction-silence)
 	}
 	if p, got, ok := w.Arriving(); ok {
 		due := k.patience(p, got, now)
-		if t.slow = !due.After(now); t.slow {
-			t.partial = p
+		if !due.After(now) {
+			t.action, t.partial = dropSlow, p
 			return t
 		}
 		t.wait = min(t.wait, due.Sub(now))
 	}
 	if due, ok := k.stuckAt(w); ok {
-		if t.stuck = !due.After(now); t.stuck {
-			t.age = now.Sub(k.beatAt)
+		if !due.After(now) {
+			t.action, t.age = dropStuck, now.Sub(k.beatAt)
 			return t
 		}
 		t.wait = min(t.wait, due.Sub(now))
@@ -144,7 +154,8 @@ func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 		last = leader // reads do not prevent a lapse, which would delay the next grant
 	}
 	contact := last.Add(pace)
-	if t.contact = !contact.After(now); t.contact {
+	if !contact.After(now) {
+		t.action = sendContact
 		contact = now.Add(pace)
 	}
 	t.wait = min(t.wait, contact.Sub(now))
@@ -177,7 +188,7 @@ func (k *keeper) planCommit(w *wire.Conn, now time.Time, t *task) {
 	if near > 0 {
 		t.wait = min(t.wait, near)
 	}
-	if t.contact {
+	if t.action == sendContact {
 		// A commit in place of this contact saves the commit that would come before the
 		// next contact. A server that answers slowly, but within T/12, causes no early
 		// commits.
@@ -187,19 +198,19 @@ func (k *keeper) planCommit(w *wire.Conn, now time.Time, t *task) {
 		if at, ok := k.useful(now); ok {
 			switch soon := at.Sub(now); {
 			case soon <= 0:
-				t.commit = true
+				t.action = sendCommit
 			case soon < timeout/sampleFraction:
-				t.contact = false // a contact and a commit so soon after it count as one
+				t.action = doNothing // a contact and a commit so soon after it count as one
 				fallthrough
 			default:
 				t.wait = min(t.wait, soon)
 			}
 		}
 	}
-	if t.contact && !k.due.After(now) {
-		t.commit = true
+	if t.action == sendContact && !k.due.After(now) {
+		t.action = sendCommit
 	}
-	if t.commit {
+	if t.action == sendCommit {
 		// Count from the time at which the commit was due. So T has five commits,
 		// although a commit waits for the turn of a contact.
 		if k.due = k.due.Add(pace); k.due.Before(now) {
@@ -229,17 +240,17 @@ func (k *keeper) useful(now time.Time) (at time.Time, ok bool) {
 // changed their ACLs. The first of them is new in ZooKeeper 3.5.
 var alwaysThere = [...]string{"/zookeeper/config", "/zookeeper", "/"}
 
-// sendCommit sends a transaction that changes nothing and fires no watch: it checks that
+// proveAlive sends a transaction that changes nothing and fires no watch: it checks that
 // a znode of ours exists. The leader carries out a check only if the session is alive and
 // connected to the server that forwards the check.
-func (k *keeper) sendCommit(w *wire.Conn) {
+func (k *keeper) proveAlive(w *wire.Conn) {
 	l, path := k.checked()
 	k.v.mu.Lock()
 	// Before the request is sent: the answer, which ends the beat, may arrive before
 	// Send returns.
 	k.beat, k.beatAt = w.Number, time.Now()
 	k.v.mu.Unlock()
-	r := &wire.Request{Op: wire.OpMulti, Own: true, Beat: true, Record: wire.Encoder(nil).MultiHeader(wire.OpCheck).String(path).Int(-1).MultiEnd()}
+	r := &wire.Request{Op: wire.OpMulti, Own: true, Beat: true, Record: checkRecord(path)}
 	r.Answered = func(c *wire.Call) {
 		k.v.mu.Lock()
 		defer k.v.mu.Unlock()
@@ -273,7 +284,7 @@ func (k *keeper) commitFirst(w *wire.Conn) {
 	urgent := k.v.held > 0 && time.Until(k.v.proof.deadline) < k.v.proof.timeout/2
 	k.v.mu.Unlock()
 	if urgent {
-		k.sendCommit(w)
+		k.proveAlive(w)
 	}
 }
 
@@ -295,9 +306,4 @@ func (k *keeper) checked() (*Lease, string) {
 		return nil, alwaysThere[k.spare]
 	}
 	return best, best.path
-}
-
-// syncRoot builds a sync of the Manager.
-func syncRoot(answered func(*wire.Call)) *wire.Request {
-	return &wire.Request{Op: wire.OpSync, Own: true, Record: wire.Encoder(nil).String("/"), Answered: answered}
 }

@@ -34,7 +34,7 @@ func (m *shared) multiAnswer(c *wire.Call, n int) ([]zk.MultiResponse, error) {
 			r.Error = errorOfCode(code)
 			if len(results) < len(c.Parts) {
 				part := c.Parts[len(results)]
-				r.Error = m.denied(r.Error, part.Op, part.Path)
+				r.Error = m.cfg.denied(r.Error, part.Op, part.Path)
 			}
 			if first == nil && code != 0 && code != wire.CodeRuntimeInconsistency {
 				first = fmt.Errorf("operation %d: %w", len(results)+1, r.Error)

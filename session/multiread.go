@@ -165,7 +165,7 @@ func (m *shared) multiReadAnswer(c *wire.Call, reads []Read) ([]ReadResult, erro
 			if classOfCode(code) == ClassTransient {
 				return nil, errorOfCode(code)
 			}
-			r.Err = opError(read.name(), read.path, m.denied(errorOfCode(code), wire.OpGetData, m.full(read.path)))
+			r.Err = opError(read.name(), read.path, m.cfg.denied(errorOfCode(code), wire.OpGetData, m.full(read.path)))
 		default:
 			return nil, fmt.Errorf("%w: a result of type %d", wire.ErrMalformed, op)
 		}

@@ -22,7 +22,7 @@ func (m *shared) probe() {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(m.ctx, probeTime)
 			defer cancel()
-			if found := m.probeServer(ctx, server); found != nil {
+			if found := m.cfg.probeServer(ctx, server); found != nil {
 				m.servers.explain(server, found)
 			}
 		})
@@ -32,14 +32,14 @@ func (m *shared) probe() {
 
 // probeServer returns the mistake that the server's answers show, or nil. It asks all
 // questions at the same time, because a server of another kind often does not answer.
-func (m *shared) probeServer(ctx context.Context, server string) *mistake {
+func (c *config) probeServer(ctx context.Context, server string) *mistake {
 	var word, page string
 	var secure bool
 	var wg sync.WaitGroup
-	wg.Go(func() { word = m.ask(ctx, server, "srvr") })
-	wg.Go(func() { page = m.ask(ctx, server, "HEAD / HTTP/1.0\r\n\r\n") })
-	if m.cfg.tls == nil {
-		wg.Go(func() { secure = m.speaksTLS(ctx, server) })
+	wg.Go(func() { word = c.ask(ctx, server, "srvr") })
+	wg.Go(func() { page = c.ask(ctx, server, "HEAD / HTTP/1.0\r\n\r\n") })
+	if c.tls == nil {
+		wg.Go(func() { secure = c.speaksTLS(ctx, server) })
 	}
 	wg.Wait()
 	switch {
@@ -49,7 +49,7 @@ func (m *shared) probeServer(ctx context.Context, server string) *mistake {
 		return &mistake{httpHint, true}
 	case word == "":
 		return nil
-	case m.cfg.tls != nil:
+	case c.tls != nil:
 		return &mistake{plainHint, true}
 	case strings.Contains(word, "not currently serving requests"):
 		return &mistake{"the server has no quorum: start the other servers of the ensemble, and check the network between them", false}
@@ -61,8 +61,8 @@ func (m *shared) probeServer(ctx context.Context, server string) *mistake {
 
 // ask sends a question without TLS and returns the answer, or "" if the server
 // does not answer or the answer is not text.
-func (m *shared) ask(ctx context.Context, server, question string) string {
-	conn, err := m.cfg.dial(ctx, "tcp", server)
+func (c *config) ask(ctx context.Context, server, question string) string {
+	conn, err := c.dial(ctx, "tcp", server)
 	if err != nil || conn == nil {
 		return ""
 	}
@@ -82,8 +82,8 @@ func (m *shared) ask(ctx context.Context, server, question string) string {
 
 // speaksTLS reports whether the server answers a TLS handshake. The connection carries no
 // request, so the certificate does not matter.
-func (m *shared) speaksTLS(ctx context.Context, server string) bool {
-	conn, err := m.cfg.dial(ctx, "tcp", server)
+func (c *config) speaksTLS(ctx context.Context, server string) bool {
+	conn, err := c.dial(ctx, "tcp", server)
 	if err != nil || conn == nil {
 		return false
 	}

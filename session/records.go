@@ -81,6 +81,16 @@ func (b *records) sync(path string) *wire.Request {
 	return r
 }
 
+// checkRecord encodes a transaction of a single check of any version.
+func checkRecord(full string) wire.Encoder {
+	return wire.Encoder(nil).MultiHeader(wire.OpCheck).String(full).Int(-1).MultiEnd()
+}
+
+// syncRoot builds a sync of the Manager.
+func syncRoot(answered func(*wire.Call)) *wire.Request {
+	return &wire.Request{Op: wire.OpSync, Own: true, Record: wire.Encoder(nil).String("/"), Answered: answered}
+}
+
 // quorum builds a transaction of a single check. If the check fails, the leader still
 // proposes the transaction, as an error transaction. The connected server answers the
 // transaction after it has applied all earlier transactions (PrepRequestProcessor,
@@ -88,7 +98,7 @@ func (b *records) sync(path string) *wire.Request {
 // leader would not even check the session.
 func (b *records) quorum(path string) *wire.Request {
 	full := b.chroot.full(path)
-	return &wire.Request{Op: wire.OpMulti, Path: full, Record: wire.Encoder(nil).MultiHeader(wire.OpCheck).String(full).Int(-1).MultiEnd()}
+	return &wire.Request{Op: wire.OpMulti, Path: full, Record: checkRecord(full)}
 }
 
 // multi checks and encodes a transaction.
@@ -102,17 +112,14 @@ func (b *records) multi(ops []any) (*wire.Request, error) {
 		case *zk.CreateRequest:
 			r, err = b.create(op.Path, op.Data, op.Flags, op.Acl)
 		case *zk.DeleteRequest:
-			if err = checkPath(op.Path, false); err == nil {
-				r = b.versioned(wire.OpDelete, op.Path, op.Version)
-			}
+			err = checkPath(op.Path, false)
+			r = b.versioned(wire.OpDelete, op.Path, op.Version)
 		case *zk.SetDataRequest:
-			if err = checkPath(op.Path, false); err == nil {
-				r = b.set(op.Path, op.Data, op.Version)
-			}
+			err = checkPath(op.Path, false)
+			r = b.set(op.Path, op.Data, op.Version)
 		case *zk.CheckVersionRequest:
-			if err = checkPath(op.Path, false); err == nil {
-				r = b.versioned(wire.OpCheck, op.Path, op.Version)
-			}
+			err = checkPath(op.Path, false)
+			r = b.versioned(wire.OpCheck, op.Path, op.Version)
 		default:
 			err = fmt.Errorf("%w: a %T, want *zk.CreateRequest, *zk.DeleteRequest, *zk.SetDataRequest or *zk.CheckVersionRequest", zk.ErrBadArguments, op)
 		}
