@@ -10,23 +10,24 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// proves returns the evidence for the lease that the answer to c provides. Only a
-// transaction that had an effect, or a transaction of checks that passed, is a commit: a
-// follower refuses some requests without asking its leader, and a deposed leader answers
-// every request except transactions.
+// proves returns the evidence for the lease that the answer to c provides.
 func proves(c *wire.Call) evidence {
 	if c.Err != nil {
 		return proofNothing
 	}
+	// A follower refuses some requests without asking its leader.
 	if c.Code != 0 {
 		return proofContact
 	}
 	switch c.Op {
 	case wire.OpSync:
 		return proofLeader
+	// A deposed leader answers every request except transactions.
 	case wire.OpCreate, wire.OpCreateContainer, wire.OpDelete, wire.OpSetData:
 		return proofCommit
 	case wire.OpMulti:
+		// The server answers a transaction without operations without looking at the
+		// session, and a failed check is no proof of a commit.
 		if !c.MultiEmpty() && c.MultiCode() == 0 {
 			return proofCommit
 		}
@@ -50,9 +51,7 @@ func classOfCall(c *wire.Call) Class {
 	return classOfCode(c.MultiCode())
 }
 
-// quorumOf returns nil if the answer to a records.quorum proves a commit. An answer with
-// a result is a proof, whether or not the check passed. A server that refuses the request
-// without asking the leader answers without a result.
+// quorumOf returns nil if the answer to a records.quorum proves a commit.
 func quorumOf(c *wire.Call) error {
 	if err := failureOf(c); err != nil {
 		return err
@@ -61,6 +60,8 @@ func quorumOf(c *wire.Call) error {
 	case ClassLost, ClassTransient, ClassConnectionLost:
 		return errorOfCode(c.MultiCode())
 	}
+	// An answer with a result is a proof, whether or not the check passed. A server that
+	// refuses the request without asking the leader answers without a result.
 	if len(c.Body) < wire.MultiHeaderSize {
 		return wire.ErrMalformed
 	}

@@ -56,8 +56,7 @@ func (j *janitor) attempt(w *wire.Conn, chores []*chore) {
 	}
 }
 
-// ask sends the reads that find the znodes to remove. The reads follow a commit on the
-// same connection, because an absence counts only behind a commit: see lookForGUID.
+// ask sends the reads that find the znodes to remove.
 func (c *chore) ask(b *records, w *wire.Conn, looks map[string]*directoryLook) {
 	if len(c.paths) > 0 && !c.own {
 		return
@@ -66,6 +65,8 @@ func (c *chore) ask(b *records, w *wire.Conn, looks map[string]*directoryLook) {
 	if l == nil {
 		l = &directoryLook{}
 		looks[c.dir] = l
+		// Ahead of the reads on the same connection, because an absence counts only behind a
+		// commit: see lookForGUID.
 		l.quorum = w.Send(own(b.quorum(c.dir)))
 	}
 	if c.own {
@@ -87,6 +88,7 @@ func (c *chore) decide(session int64, l *directoryLook) error {
 	if len(c.paths) > 0 && !c.own {
 		return nil
 	}
+	// No ctx: the answers arrive, or the end of the connection does.
 	<-l.quorum.Done()
 	if c.own {
 		<-c.look.Done()
@@ -135,6 +137,7 @@ func (c *chore) owns(session int64) bool {
 
 // remove sends the delete requests.
 func (c *chore) remove(b *records, w *wire.Conn) {
+	// Of any version: the data of an orphan does not matter.
 	for _, path := range c.paths {
 		c.deletes = append(c.deletes, w.Send(own(b.versioned(wire.OpDelete, path, -1))))
 	}

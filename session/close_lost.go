@@ -20,10 +20,9 @@ func bury(s *Session) {
 }
 
 // closeOnServer ends on the server a session that this client has given up, so that
-// contenders behind its ephemerals need not wait for the expiry. It takes the session
-// over on a connection of its own, because a zk.Conn cannot take over a session. It
-// retries until the server must have expired the session.
+// contenders behind its ephemerals need not wait for the expiry.
 func closeOnServer(s *Session) {
+	// After this time the server has expired the session by itself.
 	ctx, cancel := context.WithTimeout(s.m.ctx, 2*s.Timeout())
 	defer cancel()
 	for round := 1; ctx.Err() == nil; round++ {
@@ -50,6 +49,7 @@ func closeOn(ctx context.Context, s *Session, server string) error {
 	defer raw.Close()
 	defer context.AfterFunc(ctx, func() { raw.Close() })()
 
+	// A zk.Conn cannot take over a session.
 	l := wire.Lockstep{Conn: conn}
 	id, err := l.Connect(s.Timeout(), s.id, s.passwd)
 	if err != nil {

@@ -34,8 +34,7 @@ func newConnection(s *Session, sasl *saslState, cfg wire.Config) *wire.Conn {
 // LastZxid and the following methods implement wire.Handler.
 func (w *connection) LastZxid() int64 { return w.s.seenZxid.Load() }
 
-// Connected checks the ConnectResponse and introduces the client. The credentials, a sync
-// and the watches are the first frames on the new connection.
+// Connected checks the ConnectResponse and introduces the client.
 func (w *connection) Connected(r *wire.ConnectResponse) (time.Duration, error) {
 	s, timeout := w.s, r.Timeout
 	if r.ReadOnly && r.Session != 0 {
@@ -45,6 +44,7 @@ func (w *connection) Connected(r *wire.ConnectResponse) (time.Duration, error) {
 	switch {
 	case r.Session == 0 && r.Asked == 0:
 		return 0, errors.New("the server refused to open a session")
+	// A server that opens another session in place of ours has expired ours.
 	case r.Session == 0 || s.known.Load() && r.Session != s.id:
 		s.link.attempts.answered()
 		s.lose(fmt.Errorf("%w: the server has expired session %s", ErrLost, sessionID(s.id)), false)
@@ -62,6 +62,7 @@ func (w *connection) Connected(r *wire.ConnectResponse) (time.Duration, error) {
 	case timeout > maxTimeout:
 		timeout = maxTimeout
 	}
+	// The time of the request, not of the answer: a server may have held the answer back.
 	w.record = s.leases.connected(r.AskedAt, timeout)
 	if !s.known.Load() {
 		s.id, s.passwd, s.opened = r.Session, append([]byte(nil), r.Password...), time.Now()
@@ -74,14 +75,14 @@ func (w *connection) Connected(r *wire.ConnectResponse) (time.Duration, error) {
 			}
 		})
 	}
+	// The credentials, a sync and the watches are the first frames on the new connection.
 	w.introduce()
 	return timeout, nil
 }
 
 // introduce authenticates a new connection by SASL, and then puts the connection to use.
-// It runs in the reader's goroutine, as the answers do, so no other frame is sent
-// earlier.
 func (w *connection) introduce() {
+	// In the reader's goroutine, as the answers, so no other frame is sent earlier.
 	bound := w.s.link.bound()
 	if w.sasl == nil {
 		w.Limit(bound, hung("the sync after the handshake", bound))
@@ -116,12 +117,15 @@ func (w *connection) refused(err error) {
 	w.End(err)
 }
 
-// greet sends the credentials and a sync. The answer to the sync puts the connection to
-// use.
+// greet sends the credentials and a sync.
 func (w *connection) greet() {
+	// The server handles the credentials first, so the sync and all later requests have
+	// their permissions.
 	for _, a := range w.s.m.cfg.auth {
 		w.Authenticate(a.scheme, a.auth)
 	}
+	// The answer to the sync shows that the server reaches its leader, and no older data
+	// follows. Until then callers have no use for the connection.
 	w.Send(syncRoot(func(c *wire.Call) {
 		switch c.Code {
 		case 0:
@@ -151,14 +155,15 @@ func (w *connection) attach() {
 	}
 }
 
-// Header records the zxid of an answer. If all watches were armed, the server has sent
-// every event of our watches up to that zxid before the answer. Only the reader of the
-// newest connection calls Header.
+// Header records the zxid of an answer.
 func (w *connection) Header(zxid int64, code int32, ours bool) error {
 	s := w.s
+	// Load and Store suffice: only the reader of the newest connection calls Header.
 	if zxid > s.seenZxid.Load() {
 		s.seenZxid.Store(zxid)
 	}
+	// If all watches are armed, the server has sent every event of our watches up to this
+	// zxid before the answer.
 	if s.hub.arming == 0 && zxid > s.eventZxid.Load() {
 		s.eventZxid.Store(zxid)
 	}
@@ -175,10 +180,10 @@ func (w *connection) Header(zxid int64, code int32, ours bool) error {
 	return nil
 }
 
-// Event handles an event. The zxid of the event does not count as seen: further events of
-// the same transaction may follow, and after a reconnect the server must send the events
-// that did not arrive.
+// Event handles an event.
 func (w *connection) Event(record []byte) error {
+	// The zxid of the event does not count as seen: further events of the same transaction
+	// may follow, and after a reconnect the server must send the events that did not arrive.
 	w.s.leases.hear()
 	return w.s.hub.event(w.Number, record)
 }

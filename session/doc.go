@@ -69,11 +69,8 @@
 //
 // # How it works
 //
-// go-zookeeper opens the session, pings the server and closes the session. Our requests
-// do not use go-zookeeper's calls, because these calls take no context, cannot be
-// withdrawn, and stay queued across an expiry and then run under the next session.
-// Instead go-zookeeper's connection is a wrapper, and our requests travel through the
-// same wrapper under negative xids. On a new connection the wrapper first sends the
-// credentials and a sync, and arms the watches again. The wrapper replaces go-zookeeper's
-// pings by the requests that prove the session alive.
+// go-zookeeper opens and closes the session, on a connection that is a wrapper. Our
+// requests travel through the same wrapper under negative xids. On a new connection the
+// wrapper first sends the credentials and a sync, and arms the watches again. The wrapper
+// replaces go-zookeeper's pings by the requests that prove the session alive.
 package session

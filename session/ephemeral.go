@@ -121,9 +121,8 @@ func (e *Ephemeral) cancelled(ctx context.Context) error {
 	return CancelledWaiting(ctx, fmt.Errorf("waiting: %w", obstacle))
 }
 
-// reserve reserves the path for e, so that no two Ephemerals of a Manager use the same
-// znode. It returns nil if e has the path, and otherwise the done channel of the
-// Ephemeral that has it.
+// reserve reserves the path for e. It returns nil if e has the path, and otherwise the
+// done channel of the Ephemeral that has it.
 func (e *Ephemeral) reserve() <-chan struct{} {
 	m := e.m
 	m.mu.Lock()
@@ -131,6 +130,7 @@ func (e *Ephemeral) reserve() <-chan struct{} {
 	if e.cfg.sequential {
 		return nil
 	}
+	// Two Ephemerals would both find the znode owned by their session, and both change it.
 	if other := m.ephemerals[e.asked]; other != nil {
 		return other
 	}

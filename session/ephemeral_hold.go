@@ -59,6 +59,7 @@ func (n *owned) look() error {
 	if err != nil {
 		return err
 	}
+	// If write has called look, the old watch may still be armed.
 	n.w.Stop()
 	n.w = w
 	if !exists || stat.EphemeralOwner != n.s.id {
@@ -95,6 +96,7 @@ func (n *owned) write(data []byte, generation uint64) error {
 	case ClassNoNode:
 		return errRemoved
 	default:
+		// The generation counts as handled: the same data would be refused again.
 		n.generation, n.dirty = generation, false
 		e.data.refuse(generation, err)
 		return nil

@@ -105,6 +105,7 @@ func (e *Ephemeral) create(s *Session) (*owned, error) {
 				}
 			}
 			continue
+		// The data will never be sent, so the data that was written last is wanted again.
 		case class == ClassTooLarge:
 			e.data.refuse(generation, err)
 			return nil, err
@@ -147,7 +148,7 @@ func (e *Ephemeral) claim(s *Session, n *owned, made bool) (ours bool, err error
 	var obstacle error
 	switch {
 	case class == ClassNoAuth && made:
-		return true, nil
+		return true, nil // our own create has succeeded, so the owner need not be read
 	case class == ClassNoAuth:
 		e.tell(Conflict, "", opError("ephemeral", n.path, fmt.Errorf("%w, and its owner cannot be read: %w", ErrConflict, err)))
 		return false, s.Pause(e.ctx, unwatchable)

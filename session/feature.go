@@ -48,5 +48,6 @@ func (f *feature) suspect() {
 func (f *feature) lacking() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	// Not for ever: the server may be upgraded, or the session may move to another server.
 	f.until = time.Now().Add(longestPause)
 }

@@ -71,8 +71,7 @@ func (g *gate) detach(w *wire.Conn, then func()) (was bool) {
 }
 
 // enter waits until a request can be sent, and counts the request as in flight until
-// leave. An urgent request cleans up after abandoned requests, so maxAbandoned does not
-// apply to it.
+// leave. maxAbandoned does not apply to an urgent request.
 func (g *gate) enter(ctx context.Context, urgent bool) (*wire.Conn, error) {
 	if ctx.Err() != nil {
 		return nil, Cancelled(ctx)
@@ -106,6 +105,7 @@ func (g *gate) tryEnter(urgent bool) (w *wire.Conn, change <-chan struct{}, err 
 	if g.refuse != nil {
 		return nil, nil, g.refuse
 	}
+	// An urgent request cleans up after abandoned requests.
 	if g.conn == nil || !urgent && g.abandoned >= maxAbandoned {
 		return nil, g.change, nil
 	}

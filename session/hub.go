@@ -42,9 +42,9 @@ type hub struct {
 	arming  int // unanswered requests to arm watches again; only the reader uses this field
 }
 
-// pin announces a read that arms the watch, so that the watch is not removed from the
-// server between the read and its answer.
+// pin announces a read that arms the watch, until unpin.
 func (h *hub) pin(key watchKey) *watchEntry {
+	// Between the read and its answer the watch must not be removed from the server.
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e := h.entry(key)
@@ -68,17 +68,17 @@ func (h *hub) unpin(e *watchEntry) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	// The read may have failed, or its caller may have gone: then no waiter needs the
-	// watch.
+	// watch, and settle gives it up.
 	e.pins--
 	h.settle(e)
 }
 
 // subscribe adds a waiter to the watch that a read has just armed. It runs in the
-// reader's goroutine, so that no event can arrive earlier. If the caller of the read has
-// gone, the entry that the read had pinned may be gone, too.
+// reader's goroutine, so that no event can arrive earlier.
 func (h *hub) subscribe(key watchKey, conn uint64, absent bool) *Watch {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	// If the caller of the read has gone, the entry that the read had pinned may be gone.
 	e := h.entry(key)
 	h.use(e)
 	w := &Watch{hub: h, entry: e, events: make(chan zk.Event, 1), armed: conn}
@@ -136,9 +136,8 @@ func (h *hub) settle(e *watchEntry) {
 	}
 }
 
-// removeOldest removes from the server the watch that was unused for longest. The request
-// is queued under h.mu, so that a read that arms the watch again follows the request on
-// the connection.
+// removeOldest removes from the server the watch that was unused for longest; h.mu is
+// held.
 func (h *hub) removeOldest() {
 	e := h.idle.Front().Value.(*watchEntry)
 	h.use(e)
@@ -147,15 +146,14 @@ func (h *hub) removeOldest() {
 	if e.key.kind == childWatch {
 		kind = 1
 	}
+	// Under h.mu, so that a read that arms the watch again follows this request on the
+	// connection.
 	if w := h.gate.current(); w != nil {
 		w.SendThen(&wire.Request{Op: wire.OpRemoveWatches, Own: true, Record: wire.Encoder(nil).String(e.key.path).Int(kind)}, h.removed)
 	}
 }
 
-// removed handles the outcome of a request to remove a watch. A server that does not know
-// the operation closes the connection, with or without an answer. The operation must not
-// break one connection after another. A closed connection counts only if this request was
-// the next one to be answered.
+// removed handles the outcome of a request to remove a watch.
 func (h *hub) removed(c *wire.Call) {
 	switch {
 	case c.Err == nil && c.Code == wire.CodeUnimplemented:
@@ -163,6 +161,9 @@ func (h *hub) removed(c *wire.Call) {
 	case c.Err == nil:
 		h.closings.Store(0)
 		h.m.removeWatches.works()
+	// A server that does not know the operation closes the connection, with or without an
+	// answer, and the operation must not break one connection after another. A closed
+	// connection counts only if this request was the next one to be answered.
 	case c.Refused && h.closings.Add(1) >= 2:
 		h.closings.Store(0)
 		h.m.removeWatches.suspect()
@@ -219,11 +220,11 @@ func (h *hub) fire(e *watchEntry, conn uint64, ev zk.Event) {
 		}
 	}
 	e.subs = nil
+	// A read in flight may arm the watch again, so the entry stays until unpin.
 	h.settle(e)
 }
 
-// rearm arms, on a new connection, every watch that has a waiter. The server compares the
-// znodes with the zxid since, and sends the events of later changes at once.
+// rearm arms, on a new connection, every watch that has a waiter.
 func (h *hub) rearm(w *wire.Conn, since int64) {
 	h.mu.Lock()
 	var lists [3][]string // data, exists and child watches, in the order of the request
@@ -259,8 +260,12 @@ func (h *hub) rearm(w *wire.Conn, since int64) {
 	if size > 0 {
 		batches = append(batches, lists)
 	}
+	// Before the first request: until the last batch is answered, events may be missing, and
+	// no answer may move Session.eventZxid.
 	h.arming = len(batches)
 	for _, lists := range batches {
+		// The server compares the znodes with this zxid, and sends the events of later
+		// changes at once.
 		record := wire.Encoder(nil).Long(since)
 		for _, l := range lists {
 			record = record.Strings(l)

@@ -60,25 +60,25 @@ func (s *Session) NewInbox() *Inbox {
 // Data reads the data of a znode, with a watch for a change of the data or the deletion
 // of the znode. Every delivery of the read carries tag.
 func (in *Inbox) Data(path string, tag any) *InboxRead {
-	return in.add(wire.OpGetData, dataWatch, path, tag)
+	return in.begin(wire.OpGetData, dataWatch, path, tag)
 }
 
 // Exists looks for a znode, with a watch for its creation, change or deletion.
 func (in *Inbox) Exists(path string, tag any) *InboxRead {
-	return in.add(wire.OpExists, dataWatch, path, tag)
+	return in.begin(wire.OpExists, dataWatch, path, tag)
 }
 
 // Children reads the names of the children of a znode, with a watch for a change of the
 // list or the deletion of the znode.
 func (in *Inbox) Children(path string, tag any) *InboxRead {
-	return in.add(wire.OpGetChildren2, childWatch, path, tag)
+	return in.begin(wire.OpGetChildren2, childWatch, path, tag)
 }
 
 // Sync makes the server catch up with its leader. If the leader committed a change before
 // it received the request, the events of the change are delivered before the answer. The
 // read has no watch.
 func (in *Inbox) Sync(path string, tag any) *InboxRead {
-	return in.add(wire.OpSync, dataWatch, path, tag)
+	return in.begin(wire.OpSync, dataWatch, path, tag)
 }
 
 // Post delivers tag to the owner, after everything that has been delivered so far. After
@@ -89,8 +89,8 @@ func (in *Inbox) Post(tag any) {
 	in.push(Delivery{Kind: InboxPost, Tag: tag})
 }
 
-// add queues a read. An invalid read is not sent and gets an answer at once.
-func (in *Inbox) add(op int32, kind watchKind, path string, tag any) *InboxRead {
+// begin queues a read. An invalid read is not sent and gets an answer at once.
+func (in *Inbox) begin(op int32, kind watchKind, path string, tag any) *InboxRead {
 	r := &InboxRead{in: in, op: op, tag: tag, key: watchKey{in.s.m.full(path), kind}}
 	err := checkPath(path, false)
 	if err == nil {
@@ -154,14 +154,14 @@ func (in *Inbox) Receive(ctx context.Context) ([]Delivery, error) {
 }
 
 // take returns the deliveries that have arrived. If there are none, it returns the pause
-// until the next retry, 0 if none is to come. A retry that is due waits for a connection,
-// not for a time.
+// until the next retry, 0 if none is to come.
 func (in *Inbox) take(now time.Time) (batch []Delivery, pause time.Duration) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	clear(in.spare) // answers are large, and the owner is done with them
 	batch, in.arrived, in.spare = in.arrived, in.spare[:0], in.arrived
 	for _, again := range in.retries {
+		// A retry that is due waits for a connection, not for a time.
 		if d := again.due.Sub(now); d > 0 && (pause == 0 || d < pause) {
 			pause = d
 		}
@@ -227,7 +227,7 @@ func (in *Inbox) next(now time.Time) *InboxRead {
 		}
 	}
 	if len(in.queue) == 0 {
-		in.queue = nil
+		in.queue = nil // a long queue must not keep its memory
 	}
 	return nil
 }
@@ -244,6 +244,7 @@ func (in *Inbox) retire(r *InboxRead) {
 // Close stops all reads and discards deliveries that were not received.
 func (in *Inbox) Close() {
 	in.mu.Lock()
+	// The connection's reader may still deliver, and push ignores that from now on.
 	in.closed = true
 	in.arrived, in.spare, in.queue = nil, nil, nil
 	// Stop takes in.mu, and removes the read from in.live.

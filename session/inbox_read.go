@@ -75,10 +75,11 @@ func (r *InboxRead) request() *wire.Request {
 func (r *InboxRead) watched() bool { return r.op != wire.OpSync }
 
 // send sends the request on w, which the caller has entered. It returns false if w has
-// ended: the read then goes back to the queue.
+// ended. The read is then repeated.
 func (r *InboxRead) send(w *wire.Conn) (sent bool) {
 	hub, watched := r.in.s.hub, r.watched()
 	var entry *watchEntry
+	// Before the request: the idle watch of an earlier read must not be removed meanwhile.
 	if watched {
 		entry = hub.pin(r.key)
 	}
@@ -107,6 +108,7 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 	in := r.in
 	in.mu.Lock()
 	stopped := r.state == readStopped
+	// Such an answer would break one connection after another, for all callers.
 	var tooBad error
 	if lost, ok := c.Err.(*wire.LostAnswer); ok {
 		if r.guilt += int32(lost.Guilt); r.guilt >= maxGuilt {
@@ -116,7 +118,7 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 	switch {
 	case stopped:
 		in.inFlight--
-		signal(in.wake)
+		signal(in.wake) // the window has room for the owner's next read
 	case tooBad != nil:
 		in.inFlight--
 		r.finish()
@@ -173,8 +175,7 @@ func (r *InboxRead) event(ev zk.Event) {
 	in.push(Delivery{Kind: InboxEvent, Tag: r.tag, Read: r, Event: ev.Type})
 }
 
-// pause returns the pause before the next attempt. After the first two broken connections
-// there is none, as for every read, because the reconnect is pause enough.
+// pause returns the pause before the next attempt.
 func (r *InboxRead) pause(c *wire.Call) time.Duration {
 	if c.Err == wire.ErrUnsent {
 		return 0
@@ -185,6 +186,7 @@ func (r *InboxRead) pause(c *wire.Call) time.Duration {
 	}
 	round := int(r.rounds)
 	if c.Err != nil {
+		// As for every read: the first two reconnects are pause enough.
 		if round -= 2; round <= 0 {
 			return 0
 		}

@@ -15,8 +15,8 @@ type janitor struct {
 	m     *shared
 	gate  *gate
 	id    *identity
-	wg    *sync.WaitGroup // the wait group of the Session, for run
-	added chan struct{}   // has one element if a chore was added that run has not seen
+	wg    *sync.WaitGroup // the wait group of the Session, for clean
+	added chan struct{}   // has one element if a chore was added that clean has not seen
 
 	mu      sync.Mutex
 	chores  []*chore // chores that wait for their next attempt
@@ -26,9 +26,9 @@ type janitor struct {
 
 const maxChores = 128 // in one attempt
 
-// discard adds a chore for one znode. If the path is invalid, no such znode can exist,
-// and discard only logs an error.
+// discard adds a chore for one znode.
 func (j *janitor) discard(c *chore) <-chan struct{} {
+	// No znode has an invalid path, so there is nothing to remove.
 	if err := checkPath(c.paths[0], false); err != nil {
 		j.log(c).Error("znode was not removed, and will not be", zap.Error(err))
 		done := make(chan struct{})
@@ -51,21 +51,21 @@ func (j *janitor) add(c *chore) <-chan struct{} {
 	j.chores = append(j.chores, c)
 	if !j.running {
 		j.running = true
-		j.wg.Go(j.run)
+		j.wg.Go(j.clean)
 	}
 	signal(j.added)
 	return c.done
 }
 
-// close makes the janitor refuse new chores, because the session is over.
-func (j *janitor) close() {
+// refuseChores makes the janitor refuse new chores, because the session is over.
+func (j *janitor) refuseChores() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.closed = true
 }
 
 // take removes the chores that are due from the queue. If none is due, it returns the
-// time until the next one. A negative time means that there are no chores, and ends run.
+// time until the next one. A negative time means that there are no chores, and ends clean.
 func (j *janitor) take() (due []*chore, wait time.Duration) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -96,7 +96,8 @@ func (j *janitor) take() (due []*chore, wait time.Duration) {
 	return due, wait
 }
 
-func (j *janitor) run() {
+// clean attempts the chores as they become due, until there are none.
+func (j *janitor) clean() {
 	for {
 		due, wait := j.take()
 		if len(due) == 0 && wait < 0 {
@@ -132,7 +133,7 @@ func (j *janitor) rest(d time.Duration) {
 }
 
 // settle ends a chore whose attempt had a final result, and queues any other chore for a
-// later attempt. A queued chore does not delay other chores.
+// later attempt.
 func (j *janitor) settle(c *chore, err error) {
 	class := ClassOf(err)
 	if !class.pending() {
@@ -145,6 +146,7 @@ func (j *janitor) settle(c *chore, err error) {
 	if class == ClassUnknown && c.attempts == 0 {
 		j.log(c).Warn("removal of a znode was refused, and is repeated", zap.Error(err))
 	}
+	// Each chore has its own time, so a refused chore does not delay other chores.
 	c.attempts++
 	c.due = time.Time{}
 	if class != ClassConnectionLost || c.attempts > 2 { // see Session.Pause
@@ -159,14 +161,15 @@ func (j *janitor) settle(c *chore, err error) {
 }
 
 // avoid delays a chore whose read breaks one connection after another, by up to
-// maxReport, because every attempt costs all other requests their connection. Such chores
-// of one directory get the same time, and so share an attempt: otherwise each of many
-// chores would break a connection of its own. j.mu is held.
+// maxReport. j.mu is held.
 func (j *janitor) avoid(c *chore, err error) {
 	if c.guilty-guilt(err) < maxGuilt {
 		j.log(c).Warn("removal of a znode breaks connections, and is repeated", zap.Error(err))
 	}
+	// Every attempt costs all other requests their connection.
 	c.due = time.Now().Add(j.m.jitter.spread(backoff(c.guilty-maxGuilt+1, maxBackoff, maxReport)))
+	// Such chores of one directory get the same time, and so share an attempt: otherwise
+	// each of many chores would break a connection of its own.
 	for _, other := range j.chores {
 		if other.dir != c.dir || other.guilty < maxGuilt {
 			continue

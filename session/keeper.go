@@ -167,8 +167,7 @@ func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 
 // planCommit determines whether the present request is a commit; leases.mu is held. Five
 // of twelve contacts are commits. A commit is made earlier if it moves a deadline that is
-// near or a deadline that a caller waits for. Such a commit takes the place of a contact
-// where possible, so that a hold costs no more in its first timeout than later.
+// near or a deadline that a caller waits for.
 func (k *keeper) planCommit(w *wire.Conn, now time.Time, t *task) {
 	v := k.v
 	timeout := v.proof.timeout
@@ -190,7 +189,7 @@ func (k *keeper) planCommit(w *wire.Conn, now time.Time, t *task) {
 	}
 	if t.action == sendContact {
 		// A commit in place of this contact saves the commit that would come before the
-		// next contact. A server that answers slowly, but within T/12, causes no early
+		// next contact, so that a hold costs no more in its first timeout than later. A server that answers slowly, but within T/12, causes no early
 		// commits.
 		near -= timeout/contactFraction - timeout/sampleFraction
 	}
@@ -241,9 +240,10 @@ func (k *keeper) useful(now time.Time) (at time.Time, ok bool) {
 var alwaysThere = [...]string{"/zookeeper/config", "/zookeeper", "/"}
 
 // proveAlive sends a transaction that changes nothing and fires no watch: it checks that
-// a znode of ours exists. The leader carries out a check only if the session is alive and
-// connected to the server that forwards the check.
+// a znode of ours exists.
 func (k *keeper) proveAlive(w *wire.Conn) {
+	// The leader carries out a check only if the session is alive and connected to the
+	// server that forwards the check.
 	l, path := k.checked()
 	k.v.mu.Lock()
 	// Before the request is sent: the answer, which ends the beat, may arrive before
@@ -277,9 +277,9 @@ func (k *keeper) proveAlive(w *wire.Conn) {
 }
 
 // commitFirst sends a transaction on a connection that is about to be put to use, if a
-// hold depends on the transaction. The answers to other requests may be large and would
-// delay it.
+// hold depends on the transaction.
 func (k *keeper) commitFirst(w *wire.Conn) {
+	// Later the answers to other requests, which may be large, would delay the answer.
 	k.v.mu.Lock()
 	urgent := k.v.held > 0 && time.Until(k.v.proof.deadline) < k.v.proof.timeout/2
 	k.v.mu.Unlock()
@@ -289,8 +289,7 @@ func (k *keeper) commitFirst(w *wire.Conn) {
 }
 
 // checked returns the lease whose znode the next commit checks, and the path of the
-// znode. If no lease has a znode that is known and readable, it returns the path of a
-// znode that always exists.
+// znode. The lease is nil if no lease has a znode that is known and readable.
 func (k *keeper) checked() (*Lease, string) {
 	k.v.mu.Lock()
 	defer k.v.mu.Unlock()
@@ -303,6 +302,7 @@ func (k *keeper) checked() (*Lease, string) {
 		}
 	}
 	if best == nil {
+		// A check that fails is no commit for the lease, so the znode must exist.
 		return nil, alwaysThere[k.spare]
 	}
 	return best, best.path

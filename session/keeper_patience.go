@@ -6,15 +6,16 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// noteProgress counts the arrival of bytes as a sign of life of the server, so that a
-// session is not given up in the middle of an answer. Only complete answers are evidence
-// for the lease. leases.mu is held.
+// noteProgress counts the arrival of bytes as a sign of life of the server. leases.mu is
+// held.
 func (k *keeper) noteProgress(w *wire.Conn) {
 	if w == nil {
 		return
 	}
 	if at := w.LastArrival(); at.After(k.progress) {
 		k.progress = at
+		// A session must not be given up in the middle of an answer. Only complete answers
+		// are evidence for the lease.
 		if at.After(k.v.heard) {
 			k.v.heard = at
 		}
@@ -43,24 +44,25 @@ func (k *keeper) patience(p wire.Partial, got int, now time.Time) time.Time {
 	return now.Add(min(timeout/4, maxIdlePace))
 }
 
-// critical returns the last time at which another connection can still save a hold: the
-// connection takes up to T/6, and the first transaction on it up to T/12. leases.mu is
-// held.
+// critical returns the last time at which another connection can still save a hold.
+// leases.mu is held.
 func (k *keeper) critical() time.Time {
+	// The connection takes up to T/6, and the first transaction on it up to T/12.
 	return k.v.proof.deadline.Add(-k.v.proof.timeout / 4)
 }
 
 // stuckAt returns the time at which the keeper closes a connection because a commit of a
-// holder is unanswered. Such a connection need not be silent, because events and answers
-// to go-zookeeper may keep arriving. A commit that takes less than T/5, the pace of
-// commits, is only slow, for example because of a busy disk, and a reconnect would add to
-// the load. If a commit was sent after the critical time, the keeper waits for the
-// commit, because another connection takes longer. leases.mu is held.
+// holder is unanswered. leases.mu is held.
 func (k *keeper) stuckAt(w *wire.Conn) (due time.Time, ok bool) {
+	// Such a connection need not be silent, because events and answers to go-zookeeper may
+	// keep arriving. For a commit that was sent after the critical time the keeper waits,
+	// because another connection takes longer.
 	critical := k.critical()
 	if k.v.held == 0 || k.beat != w.Number || k.beatAt.After(critical) {
 		return time.Time{}, false
 	}
+	// A commit that takes less than T/5, the pace of commits, is only slow, for example
+	// because of a busy disk, and a reconnect would add to the load.
 	due = k.beatAt.Add(k.v.proof.timeout / commitFraction)
 	if due.Before(critical) {
 		due = critical

@@ -175,13 +175,13 @@ func (l *Lease) change(to leaseState) {
 	v.kickIfLate()
 }
 
-// lose records that the znode of the lease does not exist any more. The hold is lost, so
-// the deadline does not matter to it. leases.mu is held.
+// lose records that the znode of the lease does not exist any more. leases.mu is held.
 func (l *Lease) lose() {
 	if l.gone {
 		return
 	}
 	l.gone = true
+	// The hold is lost, so the deadline does not matter to it any more.
 	if l.state == leaseHeld {
 		l.v.held--
 		l.endHold(ErrRemoved)

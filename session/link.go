@@ -63,13 +63,14 @@ func (l *link) Init([]string) error { return nil }
 func (l *link) Len() int            { return len(l.s.m.servers.all) }
 func (l *link) Connected()          {}
 
-// Next returns the server to dial. After the end of the session, Next returns when
-// zk.Close has queued its request, and reports the end of the list of servers.
-// go-zookeeper then answers the queued requests, checks whether it was closed, and stops.
+// Next returns the server to dial.
 func (l *link) Next() (server string, retryStart bool) {
 	if l.ctx.Err() == nil {
 		return l.s.m.servers.next(), false
 	}
+	// The session has ended. At the end of the list of servers, go-zookeeper answers the
+	// queued requests, checks whether it was closed, and stops. So zk.Close must have
+	// queued its request by then.
 	l.park.Do(func() { close(l.parked) })
 	<-l.closing
 	l.awaitCloseRequest()
@@ -77,10 +78,11 @@ func (l *link) Next() (server string, retryStart bool) {
 }
 
 // awaitCloseRequest waits until zk.Close has queued its request, or has returned.
-// zk.Close first stops go-zookeeper's loop and then queues the request. If the loop stops
-// first, the request stays unanswered, and zk.Close waits a second for the answer. No
-// call of go-zookeeper returns the length of its queue, hence the reflection.
 func (l *link) awaitCloseRequest() {
+	// zk.Close first stops go-zookeeper's loop and then queues the request. If the loop
+	// stops first, the request stays unanswered, and zk.Close waits a second for the
+	// answer. No call of go-zookeeper returns the length of its queue, hence the
+	// reflection.
 	queue := reflect.ValueOf(l.zk).Elem().FieldByName("sendChan")
 	for queue.IsValid() && queue.Kind() == reflect.Chan && queue.Len() == 0 {
 		select {
@@ -131,6 +133,7 @@ func (l *link) dial(network, server string, _ time.Duration) (net.Conn, error) {
 		l.failed(server, err)
 		return nil, err
 	}
+	// From now on a silent server is a server that does not answer the handshake.
 	m.servers.asking(server)
 	w := newConnection(l.s, sasl, wire.Config{Conn: conn, Raw: raw, Number: m.connections.Add(1), Server: server})
 	l.mu.Lock()
@@ -147,10 +150,11 @@ func (l *link) dial(network, server string, _ time.Duration) (net.Conn, error) {
 	return w.Stream(), nil
 }
 
-// pause waits before an attempt that follows failed attempts. There is no pause until
-// every server has been tried once. Later pauses grow, with jitter, so that the clients
-// of a server that died do not reconnect all at once.
+// pause waits before an attempt that follows failed attempts.
 func (l *link) pause() error {
+	// Another server may work, so there is no pause until every server has been tried once.
+	// Later pauses grow, with jitter, so that the clients of a server that died do not
+	// reconnect all at once.
 	rounds := l.attempts.rounds(l.Len())
 	if l.ctx.Err() != nil {
 		return errRefused
@@ -187,6 +191,7 @@ func (l *link) broken(server string, why error) {
 
 // stop makes the link refuse to connect, and ends its connection.
 func (l *link) stop() {
+	// Before the look at conn: a dial that ends later finds ctx ended.
 	l.cancel()
 	l.mu.Lock()
 	w := l.conn
@@ -219,6 +224,7 @@ func (l *link) shutdown() {
 	// After a second, zk.Close waits for an answer that may never come. The end of the
 	// connection ends that wait.
 	l.stop()
+	// go-zookeeper closes the channel when its loops have ended.
 	for range l.events {
 	}
 	<-l.closed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"go.uber.org/zap"
 )
@@ -129,7 +130,7 @@ func (m *Manager) run() {
 		case <-s.gate.over.Done():
 			m.lostLines.log(m.cfg.log, zap.WarnLevel, "session lost", sessionField(s.id), zap.Error(context.Cause(s.gate.over)))
 			if s.known.Load() {
-				m.former.add(s.id)
+				m.former.remember(s.id)
 			}
 			// In the background: the next session need not wait until a server has
 			// closed this one.
@@ -170,10 +171,10 @@ func (m *Manager) Session(ctx context.Context) (*Session, error) {
 // ExpectHolds announces that sessions of m will hold locks or other znodes. From now on
 // an idle session sends a sync in place of each ping, every third of the session timeout.
 // Otherwise, the first grant in a session that was idle for longer than half its timeout
-// waits for a quarter of the timeout, because a leader that was paused may be about to
-// end the session. Opening a Lease has the same effect on later grants. On a nil Manager
-// ExpectHolds does nothing, because the other methods report that the Manager is missing.
+// waits for a quarter of the timeout. Opening a Lease has the same effect on later grants.
+// On a nil Manager ExpectHolds does nothing.
 func (m *Manager) ExpectHolds() {
+	// Constructors call this method, and the first use of a primitive reports a nil Manager.
 	if m != nil {
 		m.holds.Store(true)
 	}
@@ -213,12 +214,13 @@ func (m *Manager) Close() error {
 }
 
 // checkChroot returns an error if the chroot does not exist, or creates the chroot if
-// WithCreateChroot is set. A chroot that is removed later is created again like any
-// directory, because its name was right.
+// WithCreateChroot is set.
 func (m *Manager) checkChroot(ctx context.Context) error {
 	if m.records.chroot == "" {
 		return nil
 	}
+	// Only here: a chroot that is removed later is created again like any directory, because
+	// its name was right.
 	return m.Retry(ctx, func(s *Session) error {
 		exists, _, err := s.Exists(ctx, "/")
 		switch {
@@ -232,3 +234,38 @@ func (m *Manager) checkChroot(ctx context.Context) error {
 		return fmt.Errorf("%w: %s (correct the connection string, or create the chroot by session.WithCreateChroot)", ErrNoChroot, m.records.chroot)
 	})
 }
+
+// shared is the part of a Manager that its Sessions use.
+type shared struct {
+	managerState
+	cfg     config
+	records records
+	servers *servers
+	jitter  jitter
+	firstID sync.Once
+	clock   clock
+
+	ctx    context.Context // ends when Close begins, with ErrClosed as its cause
+	cancel context.CancelCauseFunc
+
+	connections   atomic.Uint64
+	requests      atomic.Uint64 // number of finished requests
+	removeWatches feature
+	containers    feature
+	multiReads    feature
+	holds         atomic.Bool // a session has ever held or waited for something
+
+	everConnected atomic.Bool
+	hopeless      chan struct{} // closed when Connect should stop waiting
+	hopelessOnce  sync.Once
+	hopelessErr   error // the reason; valid when hopeless is closed
+
+	waits     waits
+	lines     lineLimit // of connections and new sessions
+	lostLines lineLimit // of lost sessions, which the lines of an outage must not suppress
+	zkLines   lineLimit // of go-zookeeper
+}
+
+// full returns the path with the chroot, and strip is the inverse.
+func (m *shared) full(path string) string  { return m.records.chroot.full(path) }
+func (m *shared) strip(path string) string { return m.records.chroot.strip(path) }

@@ -22,8 +22,8 @@ func (n *endNotice) init() (ctx context.Context) {
 	return ctx
 }
 
-// add makes notify call f. It returns false if notify has been called.
-func (n *endNotice) add(f func(cause error)) (stop func(), ok bool) {
+// register makes notify call f. It returns false if notify has been called.
+func (n *endNotice) register(f func(cause error)) (stop func(), ok bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.ended {
@@ -43,9 +43,12 @@ func (n *endNotice) notify(why error) {
 	n.mu.Lock()
 	if n.ended {
 		n.mu.Unlock()
+		// The caller closes the session on the server next, which the functions must precede.
 		<-n.done
 		return
 	}
+	// Before the functions: a function may look at the Context. Under mu, so that register
+	// either finds ended set or has its function called.
 	n.end(why)
 	n.ended = true
 	calls := n.calls

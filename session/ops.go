@@ -164,8 +164,7 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 // SyncQuorum waits until the connected server has applied every transaction that was
 // committed when SyncQuorum was called, and proves that a quorum of the ensemble took
 // part. Every later read of this Session shows the state at the time of the call, or a
-// newer state. Sync does not prove that, because a leader that was deposed without
-// noticing answers a sync, but commits nothing.
+// newer state.
 //
 // SyncQuorum commits a transaction that changes nothing, so the load on the ensemble is
 // the load of a write. path is any path, and its znode need neither exist nor be
@@ -175,6 +174,7 @@ func (s *Session) SyncQuorum(ctx context.Context, path string) error {
 	if err := checkPath(path, false); err != nil {
 		return opError("sync", path, err)
 	}
+	// A leader that was deposed without noticing answers a sync, but commits nothing.
 	c, _, err := s.requests.repeat(ctx, s.m.records.quorum(path))
 	if err == nil {
 		err = quorumOf(c)

@@ -32,6 +32,8 @@ func (m *Manager) watchOutages() {
 			return
 		case <-now.change:
 		case <-due:
+			// After the first session the configuration has proven right, and a silent server
+			// has another problem.
 			if !m.everConnected.Load() {
 				m.probe()
 				m.giveUpIfMistaken()

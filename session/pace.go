@@ -7,10 +7,7 @@ import (
 )
 
 // A sessionPace determines the pause before the next session. After a long session there
-// is none. After short sessions the pauses grow like the pauses between connections,
-// because a client must not flood a server that ends every session at once. A short
-// session that has answered a caller counts an eighth, because clients that lose their
-// sessions to a storm of restarts must come back soon.
+// is none. After short sessions the pauses grow like the pauses between connections.
 type sessionPace struct{ guilt int }
 
 const (
@@ -28,8 +25,10 @@ func (p *sessionPace) after(s *Session) time.Duration {
 	switch {
 	case !s.known.Load() || time.Since(s.opened) >= youth:
 		p.guilt = 0
+	// Clients that lose their sessions to a storm of restarts must come back soon.
 	case s.useful.Load():
 		p.guilt += guiltOfUseful
+	// A client must not flood a server that ends every session at once.
 	default:
 		p.guilt += guiltOfYoung
 	}
@@ -46,9 +45,7 @@ const (
 )
 
 // A jitter randomizes the pauses of a Manager, so that the clients of a server that died
-// do not reconnect all at once. The id of the Manager's first session, which no other
-// client has, becomes the seed. So a simulation can be run again: if the servers behave
-// the same and give the same ids, the pauses are the same.
+// do not reconnect all at once.
 type jitter struct {
 	mu  sync.Mutex
 	rnd *rand.Rand
@@ -58,6 +55,8 @@ type jitter struct {
 func (j *jitter) seed(id int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	// No other client has the id. A simulation can be run again: if the servers behave the
+	// same and give the same ids, the pauses are the same.
 	j.rnd = rand.New(rand.NewPCG(uint64(id), 0))
 }
 
@@ -115,12 +114,12 @@ func (a *attempts) established() {
 	a.attached, a.offline = time.Now(), 0
 }
 
-// answered records that a server has answered that the session is over. The server asks
-// the leader for this answer, so the outage has ended, and the next session begins
-// without a pause.
+// answered records that a server has answered that the session is over.
 func (a *attempts) answered() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	// The server asks the leader for this answer, so the outage has ended, and the next
+	// session begins without a pause.
 	a.offline = 0
 }
 

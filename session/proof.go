@@ -39,9 +39,10 @@ type record struct {
 // A contact is an answered request.
 type contact struct{ sent, answered time.Time }
 
-// add records a contact. Of contacts in quick succession only the first counts, which is
-// the cautious choice and keeps the record short.
+// add records a contact.
 func (r *record) add(c contact, timeout time.Duration) {
+	// Of contacts in quick succession only the first counts, which is the cautious choice
+	// and keeps the record short.
 	if n := len(r.contacts); n > 0 && c.sent.Sub(r.contacts[n-1].sent) < timeout/sampleFraction {
 		return
 	}
@@ -50,17 +51,17 @@ func (r *record) add(c contact, timeout time.Duration) {
 }
 
 // touched returns a time at which the leader certainly knew the session to be alive, if
-// the leader has committed a transaction that was written at commit. If a contact was
-// answered one report interval before the commit, it reached the leader before the
-// commit, in the same ordered stream. The newest such contact may be missing, because a
-// follower can lose one touch while it takes its table. The second newest cannot be
-// missing.
+// the leader has committed a transaction that was written at commit.
 func (r *record) touched(commit time.Time, timeout time.Duration) time.Time {
 	reported := commit.Add(-timeout / reportFraction)
 	i := len(r.contacts) - 1
+	// A contact that was answered one report interval before the commit reached the leader
+	// before the commit, in the same ordered stream.
 	for i >= 0 && r.contacts[i].answered.After(reported) {
 		i--
 	}
+	// A follower can lose one touch while it takes its table, so the newest such contact may
+	// be missing. The second newest cannot be missing.
 	i-- // the newest may be lost
 	if i < 0 || r.contacts[i].sent.Before(r.opened) {
 		return r.opened
@@ -83,11 +84,11 @@ func (r *record) forget(sent time.Time, timeout time.Duration) {
 }
 
 // nextTouch returns the next time at which a commit can prove more than a commit that is
-// written at now, if no further contact is made. At that time one more contact must have
-// been reported. ok is false if there is no such contact.
+// written at now, if no further contact is made. ok is false if there is no such time.
 func (r *record) nextTouch(now time.Time, timeout time.Duration) (at time.Time, ok bool) {
 	proven := r.touched(now, timeout)
 	for i := 1; i < len(r.contacts); i++ {
+		// From then on one more contact has been reported.
 		due := r.contacts[i].answered.Add(timeout / reportFraction)
 		if due.After(now) && r.contacts[i-1].sent.After(proven) {
 			return due, true
@@ -173,16 +174,16 @@ func (p *proof) promise(r *record, sent time.Time) time.Time {
 }
 
 // lapse records that a leader contact was answered now after a gap in which the leader
-// may have been paused. A leader that wakes ends the sessions whose timeout has passed,
-// within T/4. So a commit that is written after T/4 shows that the leader has kept the
-// session.
+// may have been paused.
 func (p *proof) lapse(now time.Time) {
+	// A leader that wakes ends the sessions whose timeout has passed, within T/4. So a
+	// commit that is written after T/4 shows that the leader has kept the session.
 	p.lapsed, p.resume = true, now.Add(p.timeout/reportFraction)
 }
 
-// suspended records that the machine did not run for d. The monotonic clock stood still
-// in this time, but the servers' clocks did not.
+// suspended records that the machine did not run for d.
 func (p *proof) suspended(r *record, d time.Duration, now time.Time) {
+	// The monotonic clock stood still in this time, but the servers' clocks did not.
 	p.deadline, p.leader = p.deadline.Add(-d), p.leader.Add(-d)
 	p.lapse(now)
 	// A request that is older than the timeout proves nothing, with or without d.
@@ -200,10 +201,11 @@ func (p *proof) suspended(r *record, d time.Duration, now time.Time) {
 }
 
 // written returns the time at which a request was written, as the servers count time. The
-// request is answered now and was written at sent by the monotonic clock. The suspensions
-// that were noticed meanwhile make it older.
+// request is answered now and was written at sent by the monotonic clock.
 func (p *proof) written(sent time.Time) time.Time {
 	at := sent
+	// A suspension that was noticed after the write makes the request older. Whether the
+	// machine stopped before or after the write is unknown, so the cautious choice counts.
 	for _, x := range p.suspensions {
 		if !sent.After(x.noticed) {
 			at = at.Add(-x.length)

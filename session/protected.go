@@ -128,6 +128,7 @@ func createProtected(ctx context.Context, s *Session, path string, r *wire.Reque
 		}
 	}
 	for round := 0; ; round++ {
+		// try and not repeat: a repetition without a look could create a second znode.
 		c, err := s.requests.try(ctx, r)
 		if err == nil && classOfCall(c) == ClassUnknown {
 			// This refusal does not prove that the znode was not created.
@@ -156,10 +157,11 @@ func createProtected(ctx context.Context, s *Session, path string, r *wire.Reque
 
 // lookForGUID returns the paths of the znodes in dir whose names carry the GUID. If it
 // returns no paths, no such znode exists, and no request of an earlier connection will
-// create one: the servers refuse later requests of that connection, and the listing is
-// behind a commit. A sync would not suffice. A leader that was deposed answers a sync,
-// and shows nothing of a create that its successor has committed.
+// create one.
 func lookForGUID(ctx context.Context, s *Session, dir, guid string) ([]string, error) {
+	// The servers refuse later requests of an earlier connection. A sync would not suffice:
+	// a leader that was deposed answers a sync, and shows nothing of a create that its
+	// successor has committed.
 	if err := s.SyncQuorum(ctx, dir); err != nil {
 		return nil, err
 	}

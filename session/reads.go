@@ -26,6 +26,8 @@ func read(ctx context.Context, s *Session, op int32, path string, watched bool, 
 		}
 		e := s.hub.pin(key)
 		defer s.hub.unpin(e)
+		// In the reader's goroutine, so that no event of the watch arrives before the
+		// subscription.
 		r.Answered = func(c *wire.Call) {
 			if c.Code == 0 || c.Code == codeNoNode && op == wire.OpExists {
 				w = s.hub.subscribe(key, c.Conn, c.Code != 0)
@@ -47,7 +49,7 @@ func read(ctx context.Context, s *Session, op int32, path string, watched bool, 
 		w.Stop()
 		err = wire.ErrMalformed
 	case c != nil && op == wire.OpExists && c.Code == codeNoNode:
-		return w, nil
+		return w, nil // the server has armed a watch for the creation
 	}
 	return nil, opError(wire.OpName(op), path, err)
 }

@@ -91,12 +91,14 @@ func syncRoot(answered func(*wire.Call)) *wire.Request {
 	return &wire.Request{Op: wire.OpSync, Own: true, Record: wire.Encoder(nil).String("/"), Answered: answered}
 }
 
-// quorum builds a transaction of a single check. If the check fails, the leader still
-// proposes the transaction, as an error transaction. The connected server answers the
-// transaction after it has applied all earlier transactions (PrepRequestProcessor,
-// ProposalRequestProcessor, CommitProcessor). Of a transaction without operations the
-// leader would not even check the session.
+// quorum builds a transaction of a single check, whose answer proves a commit: see
+// quorumOf.
 func (b *records) quorum(path string) *wire.Request {
+	// If the check fails, the leader still proposes the transaction, as an error
+	// transaction. The connected server answers the transaction after it has applied all
+	// earlier transactions (PrepRequestProcessor, ProposalRequestProcessor,
+	// CommitProcessor). Of a transaction without operations the leader would not even check
+	// the session.
 	full := b.chroot.full(path)
 	return &wire.Request{Op: wire.OpMulti, Path: full, Record: checkRecord(full)}
 }

@@ -17,12 +17,13 @@ type requester struct {
 	leases *leases
 }
 
-// try sends a request and waits for its answer. If the server has not carried out the
-// request for a transient reason, try sends it again after a pause. An error of class
-// ConnectionLost means that the request may or may not have been carried out. With any
-// other error the request was not carried out, or ctx or the session ended. In the last
-// two cases r.Late gets the outcome.
+// try sends a request and waits for its answer, and sends the request again if the server
+// has refused it for a transient reason. An error of class ConnectionLost means that the
+// request may or may not have been carried out. If ctx or the session ends, r.Late gets
+// the outcome.
 func (q *requester) try(ctx context.Context, r *wire.Request) (*wire.Call, error) {
+	// A server closes the connection on a frame above its limit, which would break the
+	// requests of other callers.
 	if err := q.m.records.checkSize(len(r.Record)); err != nil {
 		return nil, err
 	}
@@ -30,6 +31,8 @@ func (q *requester) try(ctx context.Context, r *wire.Request) (*wire.Call, error
 	if err == nil && classOfCall(c) == ClassTransient {
 		c, err = q.persist(ctx, r, c)
 	}
+	// For example a request that timed out on the server: the answer does not show whether
+	// the request was carried out.
 	if err == nil && classOfCall(c) == ClassConnectionLost {
 		return nil, errorOfCode(c.MultiCode())
 	}
@@ -120,8 +123,7 @@ func (q *requester) abandon(c *wire.Call) bool {
 // repeat is like try, for a request that may be sent again when its answer is lost. lost
 // reports whether an answer was lost: a refusal may then be the consequence of the first
 // attempt's success. A request whose answer breaks its connection again and again ends
-// with an error: for a read with the reason, ErrAnswerTooLarge or ErrAnswerTooSlow, and
-// for a write with ErrConnectionLost, because its outcome is unknown.
+// with ErrAnswerTooLarge, ErrAnswerTooSlow or ErrConnectionLost.
 func (q *requester) repeat(ctx context.Context, r *wire.Request) (c *wire.Call, lost bool, err error) {
 	guilty := 0
 	for round := 0; ; round++ {
@@ -132,6 +134,7 @@ func (q *requester) repeat(ctx context.Context, r *wire.Request) (c *wire.Call, 
 		lost = true
 		if g := guilt(err); g > 0 {
 			if guilty += g; guilty >= maxGuilt {
+				// The outcome of a write is unknown, so a write keeps ErrConnectionLost.
 				if last, ok := err.(*wire.LostAnswer); ok && r.Reads() {
 					err = last.Reason
 				}
@@ -149,6 +152,8 @@ func (q *requester) repeat(ctx context.Context, r *wire.Request) (c *wire.Call, 
 
 // write sends a write, and repeats it over lost connections only if it carries a version.
 func (q *requester) write(ctx context.Context, r *wire.Request, version int32) (*wire.Call, error) {
+	// Without a version a repetition could undo a change that another client has made since
+	// the first attempt.
 	if version < 0 {
 		c, err := q.try(ctx, r)
 		if err == nil {
@@ -169,15 +174,18 @@ func (q *requester) write(ctx context.Context, r *wire.Request, version int32) (
 	return c, err
 }
 
-// guiltPause returns the pause after a request has broken its connection. In this time
-// other requests, and the transaction that proves the session alive, go first on the next
-// connection.
+// guiltPause returns the pause after a request has broken its connection.
 func (q *requester) guiltPause() time.Duration {
+	// In this time other requests, and the transaction that proves the session alive, go
+	// first on the next connection.
 	return q.m.jitter.spread(min(q.leases.timeout()/4, maxBackoff))
 }
 
 // pause implements Session.Pause.
 func (q *requester) pause(ctx context.Context, round int) error {
+	// A reconnect has its own pauses, so the first rounds need none. The later rounds need
+	// pauses if the attempt itself breaks the connection, or the answers contradict each
+	// other.
 	if round >= 2 {
 		return q.backoff(ctx, round-1)
 	}

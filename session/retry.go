@@ -59,14 +59,14 @@ func joined(err, last error) error {
 	return errors.Join(err, last)
 }
 
-// another reports whether a function that returned err should be called again. If ctx has
-// ended, Session reports that before the next call.
+// another reports whether a function that returned err should be called again.
 func another(ctx context.Context, s *Session, err error) bool {
 	class := ClassOf(err)
 	if class == ClassCancelled {
 		// A context that is derived from ctx may have ended with the session.
 		return ctx.Err() == nil && s.Err() != nil
 	}
+	// If ctx has ended, Session reports that before the next call.
 	return class.Again()
 }
 

@@ -30,6 +30,7 @@ type tries struct {
 }
 
 func newServers(addresses []string) *servers {
+	// The clients with one connection string must not all use its first server.
 	all := append([]string(nil), addresses...)
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return &servers{all: all, turns: make([]uint64, len(all)), tries: make(map[string]*tries)}
@@ -67,6 +68,7 @@ func (v *servers) asking(server string) {
 // failed records a failure. It returns the mistake behind the failure if the mistake is
 // new.
 func (v *servers) failed(server string, err error) (found *mistake) {
+	// Without mu, because the method Error may belong to the program's dialer.
 	mistake := mistakeOf(err)
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -119,14 +121,14 @@ func (v *servers) mistaken() bool {
 }
 
 // unexplained returns the servers that accept connections and do not show why they cannot
-// be used. It returns none while a server was not tried at all, because that server may
-// work.
+// be used.
 func (v *servers) unexplained() (list []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, a := range v.all {
 		t := v.tries[a]
 		switch {
+		// A server that was not tried may work.
 		case t == nil:
 			return nil
 		case t.mistake != nil && t.mistake.lasting:

@@ -95,13 +95,14 @@ func (s *Session) Lease() *Lease {
 
 // NotifyEnd registers f to be called once, with the cause, when the Session's Context
 // ends. f returns before the session is closed on the server, and so before any other
-// client can be granted a hold of this session. context.AfterFunc does not promise that,
-// because it calls its function in another goroutine. f must not block, and must not call
+// client can be granted a hold of this session. f must not block, and must not call
 // NotifyEnd. After stop, f is not called any more. A call that has begun continues.
 //
 // If the Context has ended already, NotifyEnd returns its cause and does not call f.
 func (s *Session) NotifyEnd(f func(cause error)) (stop func(), err error) {
-	stop, ok := s.end.add(f)
+	// context.AfterFunc would call f in another goroutine, perhaps after the session has
+	// been closed on the server.
+	stop, ok := s.end.register(f)
 	if !ok {
 		return nil, s.Err()
 	}
@@ -118,10 +119,8 @@ func (s *Session) Busy() (done func(), err error) {
 }
 
 // Pause waits before a failed attempt is repeated, if load is not the reason of the
-// failure. In the rounds 0 and 1 it returns at once, because a reconnect has its own
-// pauses. Later pauses grow to a second, with jitter, in case the attempt itself breaks
-// the connection or the answers contradict each other. Pause returns an error when ctx or
-// the session ends.
+// failure. In the rounds 0 and 1 it returns at once. Later pauses grow to a second, with
+// jitter. Pause returns an error when ctx or the session ends.
 func (s *Session) Pause(ctx context.Context, round int) error {
 	return s.requests.pause(ctx, round)
 }
@@ -158,7 +157,7 @@ func (s *Session) lose(why error, remains bool) {
 		// Manager then ignores the states of this session.
 		s.setState(Lost)
 		s.gate.end(why)
-		s.janitor.close()
+		s.janitor.refuseChores()
 		s.link.stop()
 		s.hub.end(why)
 	})
@@ -209,8 +208,8 @@ type formerSessions struct {
 	ids []int64
 }
 
-// add remembers a session that was lost.
-func (f *formerSessions) add(id int64) {
+// remember records a session that was lost.
+func (f *formerSessions) remember(id int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.ids = append(f.ids, id)

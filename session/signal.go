@@ -49,9 +49,10 @@ func sleep(ctx context.Context, d time.Duration, end context.Context) error {
 const maxUnseen = 2
 
 // push puts next into a reader's channel, which has a buffer of maxUnseen. It replaces a
-// value that was not received. A kept value is not replaced: it stays, once, for the
-// reader. Only one goroutine at a time may push into a channel.
+// value that was not received, except a kept value, which stays once. Only one goroutine
+// at a time may push into a channel.
 func push[T comparable](ch chan T, next, kept T) {
+	// No other goroutine pushes meanwhile, so the sends below find room and do not block.
 	var unseen []T
 	for len(ch) > 0 {
 		select {

@@ -73,6 +73,7 @@ func (m *managerState) States(ctx context.Context) <-chan State {
 		close(ch)
 		return ch
 	}
+	// publish may close the channel first, and a channel must not be closed twice.
 	m.listeners[ch] = context.AfterFunc(ctx, func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -87,13 +88,12 @@ func (m *managerState) States(ctx context.Context) <-chan State {
 // State returns the present state.
 func (m *managerState) State() State { return m.present().state }
 
-// setState handles a state of session s. It ignores a session that is not the present
-// one.
+// setState handles a state of session s.
 func (m *managerState) setState(s *Session, st State) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	// After a loss the connection ends, which would report Suspended. Only the next
-	// session leaves the state Lost.
+	// A former session may still report, while bury closes it. After a loss the connection
+	// ends, which would report Suspended. Only the next session leaves the state Lost.
 	if m.session == s && m.state != st && (m.state != Lost || st == Connecting) {
 		m.publish(st)
 	}
@@ -106,8 +106,9 @@ func (m *managerState) setClosed() {
 	m.publish(Closed)
 }
 
-// publish sets the state; m.mu is held. No state follows Closed.
+// publish sets the state; m.mu is held.
 func (m *managerState) publish(st State) {
+	// No state follows Closed, although the last session still ends.
 	if m.state == Closed {
 		return
 	}

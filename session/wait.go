@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // epoch is the moment from which waits and leases count time. A Duration takes a third of
@@ -38,7 +39,7 @@ type Wait struct {
 	ended bool
 }
 
-// StartWait starts a wait of the operation op on a path. The wait lasts until Stop.
+// StartWait starts a wait of the operation op on a path, until Stop.
 //
 // reason returns the thing that the call waits for. reason may send requests, bounded by
 // its context. If the context has ended, reason returns the facts that are known. Several
@@ -120,6 +121,7 @@ func (w *Wait) report() {
 		w.mu.Unlock()
 		return
 	}
+	// stop ends the look-up: a wait that is over needs no reason.
 	w.over = cancel
 	w.mu.Unlock()
 	if suppressed, ok := waits.limit.line(); ok {
@@ -136,6 +138,8 @@ func (w *Wait) report() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.over = nil
+	// stop may have run during the look-up. It has stopped the timer, which must not start
+	// again.
 	if !w.ended {
 		w.pause = min(2*w.pause, maxReport)
 		w.timer.Reset(w.pause)
@@ -190,6 +194,7 @@ func (v *waits) list() (all []WaitStats, count int) {
 func (v *waits) enter() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	// Under mu, because Add must not run at the same time as Wait.
 	if !v.closed {
 		v.running.Add(1)
 	}
@@ -201,5 +206,65 @@ func (v *waits) close() {
 	v.mu.Lock()
 	v.closed = true
 	v.mu.Unlock()
+	// No report begins after closed is set, so the number of running reports only falls.
 	v.running.Wait()
+}
+
+// A lineLimit limits the log lines of one kind to waitLines per waitWindow. A server in
+// trouble or a hostile server could otherwise cause any number of lines.
+type lineLimit struct {
+	mu         sync.Mutex
+	window     time.Time // start of the window
+	lines      int       // in the window
+	suppressed int
+}
+
+const (
+	waitLines  = 20 // lines per window
+	waitWindow = 10 * time.Second
+)
+
+// line reports whether another line may be logged, and the number of lines that were
+// suppressed since the last one.
+func (l *lineLimit) line() (suppressed int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := time.Now(); now.Sub(l.window) > waitWindow {
+		l.window, l.lines = now, 0
+	}
+	if l.lines == waitLines {
+		l.suppressed++
+		return 0, false
+	}
+	l.lines++
+	suppressed, l.suppressed = l.suppressed, 0
+	return suppressed, true
+}
+
+// log writes a line, unless the limit is reached. The field suppressed of the next line
+// has the number of lines that were not written.
+func (l *lineLimit) log(log *zap.Logger, level zapcore.Level, message string, fields ...zap.Field) {
+	if !log.Core().Enabled(level) {
+		return
+	}
+	suppressed, ok := l.line()
+	if !ok {
+		return
+	}
+	if suppressed > 0 {
+		fields = append(fields, zap.Int("suppressed", suppressed))
+	}
+	log.Log(level, message, fields...)
+}
+
+// zkLog passes go-zookeeper's messages to the log.
+type zkLog struct {
+	log   *zap.Logger
+	limit *lineLimit
+}
+
+func (z zkLog) Printf(format string, args ...any) {
+	if z.log.Core().Enabled(zap.DebugLevel) {
+		z.limit.log(z.log, zap.DebugLevel, fmt.Sprintf(format, args...))
+	}
 }

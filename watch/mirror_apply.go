@@ -20,9 +20,7 @@ func (mi *mirror) apply(d *session.Delivery) error {
 	return nil
 }
 
-// applyWaiter takes a waiter's Post, and then the answer to its sync. The events of
-// everything that was committed before the sync have been delivered by then. So the
-// armed sides are new enough, and the waiter waits for the asked sides.
+// applyWaiter takes a waiter's Post, and then the answer to its sync.
 func (mi *mirror) applyWaiter(w *waiter, d *session.Delivery) {
 	switch {
 	case d.Kind == session.InboxPost:
@@ -30,6 +28,8 @@ func (mi *mirror) applyWaiter(w *waiter, d *session.Delivery) {
 	case d.Err != nil:
 		mi.waiters.fail(w, d.Err)
 	default:
+		// The events of everything that was committed before the sync have been delivered by
+		// now. So the armed sides are new enough, and the waiter waits for the asked sides.
 		w.synced, w.epoch = true, mi.epochs.next()
 	}
 }
@@ -58,10 +58,11 @@ func (mi *mirror) applySide(sd *treeSide, d *session.Delivery) error {
 	return nil
 }
 
-// applyAbsence takes the news that a znode does not exist. The news is always true:
-// if the znode was created again, the list of its parent is asked or has named it.
+// applyAbsence takes the news that a znode does not exist.
 func (mi *mirror) applyAbsence(sd *treeSide) {
 	n := sd.node
+	// The news is always true: if the znode was created again, the list of its parent is
+	// asked or has named the new znode.
 	switch {
 	case n != mi.top:
 		mi.remove(n)
@@ -113,14 +114,14 @@ func (mi *mirror) applyData(sd *treeSide, d *session.Delivery) error {
 	return nil
 }
 
-// applyList adds and removes children. The list may be long and differ little, so
-// it is compared without the view's mu.
+// applyList adds and removes children.
 func (mi *mirror) applyList(sd *treeSide, d *session.Delivery) error {
 	n := sd.node
 	names, _, err := d.Names()
 	if err != nil {
 		return err
 	}
+	// Without the view's mu: the list may be long and differ little.
 	mi.listing++
 	var added, doubtful []*treeNode
 	known := 0

@@ -43,11 +43,8 @@ func decodeState(d *session.Delivery, path string) (State, error) {
 // be read. An invalid path ends the stream before it begins, with
 // session.ErrInvalidPath. Node does no I/O itself and returns at once.
 //
-// A server of version 3.8.4, 3.9.2 or newer reports no change to a session that
-// may not read the znode at that moment, and does not say so. If the ACL of a
-// znode is closed to this process, the znode changes, and the ACL is opened again,
-// then the stream shows the state of before until the next reconnect, when Node
-// reads the znode again.
+// If the ACL of the znode is closed to this process for a time, the stream may miss
+// changes until the next reconnect: see the non-guarantees of the package.
 func Node(ctx context.Context, m *session.Manager, path string) *Stream[State] {
 	return nodes.stream(ctx, m, path)
 }

@@ -46,14 +46,14 @@ type subscriber[T any] struct {
 	admitted bool
 }
 
-// add adds a stream. The state known so far may be older than a state that the
-// session has shown to the caller. So a Post admits the stream: every answer that is
-// delivered behind the Post is new enough. Without an inbox the next session admits
-// the stream.
+// add adds a stream.
 func (src *source[T]) add(sub *subscriber[T]) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
 	src.subs[sub] = struct{}{}
+	// The state known so far may be older than a state that the session has shown to the
+	// caller. So a Post admits the stream: every answer that is delivered behind the Post is
+	// new enough. Without an inbox the next session admits the stream.
 	if src.in != nil {
 		src.in.Post(sub)
 	}
@@ -62,6 +62,7 @@ func (src *source[T]) add(sub *subscriber[T]) {
 // leave ends a stream that is still subscribed. The last stream to leave waits for
 // the end of the source.
 func (src *source[T]) leave(sub *subscriber[T], why error) {
+	// Under both: no stream may join a source after its last stream has left.
 	src.home.mu.Lock()
 	src.mu.Lock()
 	_, subscribed := src.subs[sub]
@@ -83,6 +84,7 @@ func (src *source[T]) leave(sub *subscriber[T], why error) {
 
 // finish ends a stream that was taken from its source.
 func (sub *subscriber[T]) finish(why error) {
+	// Under mu, because the source may end before registry.stream has set unhook.
 	sub.mu.Lock()
 	unhook := sub.unhook
 	sub.mu.Unlock()
@@ -116,12 +118,13 @@ func (src *source[T]) follow(s *session.Session) error {
 	return receive(src.ctx, in, func(d *session.Delivery) error { return src.apply(in, d) })
 }
 
-// enter begins a session, or ends it with nil. Its first answer is new enough for
-// all streams that are subscribed so far.
+// enter begins a session, or ends it with nil.
 func (src *source[T]) enter(in *session.Inbox) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
 	src.in = in
+	// The first answer of a session is new enough for all streams that are subscribed so
+	// far.
 	for sub := range src.subs {
 		sub.admitted = true
 	}
@@ -153,9 +156,7 @@ func (src *source[T]) apply(in *session.Inbox, d *session.Delivery) error {
 	return nil
 }
 
-// admit takes a stream's Post. If the side is armed, no change has been delivered
-// ahead of the Post, so the state that is known is the present one. Otherwise the
-// next answer shows the present state.
+// admit takes a stream's Post.
 func (src *source[T]) admit(sub *subscriber[T]) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
@@ -163,6 +164,8 @@ func (src *source[T]) admit(sub *subscriber[T]) {
 		return
 	}
 	sub.admitted = true
+	// If the side is armed, no change has been delivered ahead of the Post, so the state
+	// that is known is the present one. Otherwise the next answer shows the present state.
 	if src.side.state == armed {
 		sub.report(src.value, src.stamp)
 	}
@@ -192,4 +195,58 @@ func (src *source[T]) fail(why error) {
 	for sub := range subs {
 		sub.finish(why)
 	}
+}
+
+// A registry holds the sources of one kind, one for each path that is followed.
+type registry[T any] struct {
+	kind   string
+	side   sideKind
+	decode func(d *session.Delivery, path string) (T, stamp, error)
+	absent func(path string) T
+
+	mu      sync.Mutex
+	sources map[sourceKey]*source[T]
+}
+
+type sourceKey struct {
+	m    *session.Manager
+	path string
+}
+
+// stream returns a stream of path.
+func (r *registry[T]) stream(ctx context.Context, m *session.Manager, path string) *Stream[T] {
+	st := emptyStream[T](r.kind, path)
+	err := session.CheckPath(path)
+	if err != nil || ctx.Err() != nil {
+		st.end(ctx, err)
+		return st
+	}
+	sub := &subscriber[T]{Stream: st, ctx: ctx}
+	st.mu.Lock() // until unhook is set: the source may end before that
+	defer st.mu.Unlock()
+	src := r.join(sourceKey{m, path}, sub)
+	st.leave = func() { src.leave(sub, &EndError{Reason: Stopped, Err: ErrStopped}) }
+	sub.unhook = context.AfterFunc(ctx, func() { src.leave(sub, nil) })
+	return st
+}
+
+// join adds sub to the source of a path, and creates the source for the first subscriber.
+func (r *registry[T]) join(key sourceKey, sub *subscriber[T]) *source[T] {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	src := r.sources[key]
+	if src == nil {
+		if r.sources == nil {
+			r.sources = make(map[sourceKey]*source[T])
+		}
+		src = &source[T]{
+			home: r, sourceKey: key, done: make(chan struct{}),
+			side: side{kind: r.side, awaited: true}, subs: make(map[*subscriber[T]]struct{}),
+		}
+		src.ctx, src.cancel = context.WithCancel(context.Background())
+		r.sources[key] = src
+		go src.run()
+	}
+	src.add(sub)
+	return src
 }

@@ -115,8 +115,7 @@ func (st *Stream[T]) end(ctx context.Context, why error) {
 }
 
 // report puts v into the channel in place of an older state that was not
-// received. If v leads back to the state that the consumer has received before,
-// there is nothing to report. One goroutine at a time reports.
+// received. One goroutine at a time reports.
 func (st *Stream[T]) report(v T, key any) {
 	select {
 	case <-st.events:
@@ -129,6 +128,8 @@ func (st *Stream[T]) report(v T, key any) {
 	if key == nil {
 		key = new(byte) // equals no other key
 	}
+	// If v leads back to the state that the consumer has received, there is nothing to
+	// report.
 	if st.received != key {
 		st.waiting = key
 		st.events <- v

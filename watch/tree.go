@@ -21,12 +21,10 @@ import (
 // Each znode costs two watches on the server. Two znodes are not read at the same
 // instant: a Cache may show one change and not yet an earlier change.
 //
-// A server of version 3.8.4, 3.9.2 or newer reports no change to a session that
-// may not read the znode at that moment, and does not say so. If the ACL of a
-// znode is closed to this process, the znode changes, and the ACL is opened again,
-// then the Cache shows the state of before until the next change of that znode
-// that follows a reconnect, or until the next session. To follow ACLs that are
-// closed and opened, end the Cache and make another.
+// If the ACL of a znode is closed to this process for a time, the Cache may miss its
+// changes until the next change of that znode that follows a reconnect, or until the
+// next session: see the non-guarantees of the package. To follow ACLs that are closed
+// and opened, end the Cache and make another.
 type Cache struct {
 	view   *view
 	mirror *mirror
