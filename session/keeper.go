@@ -72,9 +72,12 @@ type task struct {
 // the session.
 func (k *keeper) step() (wait time.Duration, err error) {
 	w := k.gate.current()
+	// The plan is made under mu, and carried out without it: to end a connection calls back
+	// into the session.
 	k.v.mu.Lock()
 	k.noteProgress(w)
 	now := k.v.now()
+	// Ahead of the plan: a machine that was suspended may have missed the deadline by far.
 	if err := k.v.expired(now); err != nil {
 		k.v.mu.Unlock()
 		return 0, err
@@ -163,147 +166,4 @@ func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 		k.planCommit(w, now, &t)
 	}
 	return t
-}
-
-// planCommit determines whether the present request is a commit; leases.mu is held. Five
-// of twelve contacts are commits. A commit is made earlier if it moves a deadline that is
-// near or a deadline that a caller waits for.
-func (k *keeper) planCommit(w *wire.Conn, now time.Time, t *task) {
-	v := k.v
-	timeout := v.proof.timeout
-	pace := timeout / commitFraction
-	if due := v.commit.Add(pace); due.After(k.due) {
-		k.due = due // another request of the session was a commit
-	}
-	// A commit that was sent on a former connection has no answer to wait for.
-	if k.beat == w.Number {
-		return // the answer wakes the keeper
-	}
-	if now.Before(k.resume) {
-		t.wait = min(t.wait, k.resume.Sub(now))
-		return
-	}
-	near := v.proof.deadline.Sub(now) - pace
-	if near > 0 {
-		t.wait = min(t.wait, near)
-	}
-	if t.action == sendContact {
-		// A commit in place of this contact saves the commit that would come before the
-		// next contact, so that a hold costs no more in its first timeout than later. A server that answers slowly, but within T/12, causes no early
-		// commits.
-		near -= timeout/contactFraction - timeout/sampleFraction
-	}
-	if near <= 0 || v.wanted > 0 && !v.proof.grantable(now) {
-		if at, ok := k.useful(now); ok {
-			switch soon := at.Sub(now); {
-			case soon <= 0:
-				t.action = sendCommit
-			case soon < timeout/sampleFraction:
-				t.action = doNothing // a contact and a commit so soon after it count as one
-				fallthrough
-			default:
-				t.wait = min(t.wait, soon)
-			}
-		}
-	}
-	if t.action == sendContact && !k.due.After(now) {
-		t.action = sendCommit
-	}
-	if t.action == sendCommit {
-		// Count from the time at which the commit was due. So T has five commits,
-		// although a commit waits for the turn of a contact.
-		if k.due = k.due.Add(pace); k.due.Before(now) {
-			k.due = now.Add(pace)
-		}
-	}
-}
-
-// useful returns the next time at which a commit can move the deadline or end a lapse;
-// leases.mu is held.
-func (k *keeper) useful(now time.Time) (at time.Time, ok bool) {
-	v := k.v
-	moves := v.proof.promise(v.record, now).After(v.proof.deadline)
-	if moves && v.held > 0 && v.proof.deadline.Sub(now) <= v.proof.timeout/commitFraction {
-		return now, true // a lapse delays grants, and not the deadline of a hold
-	}
-	if v.proof.lapsed && v.proof.resume.After(now) {
-		return v.proof.resume, true // until then nothing is granted, regardless of the deadline
-	}
-	if v.proof.lapsed || moves {
-		return now, true
-	}
-	return v.record.nextTouch(now, v.proof.timeout)
-}
-
-// alwaysThere are znodes that servers have and users may read, unless an administrator has
-// changed their ACLs. The first of them is new in ZooKeeper 3.5.
-var alwaysThere = [...]string{"/zookeeper/config", "/zookeeper", "/"}
-
-// proveAlive sends a transaction that changes nothing and fires no watch: it checks that
-// a znode of ours exists.
-func (k *keeper) proveAlive(w *wire.Conn) {
-	// The leader carries out a check only if the session is alive and connected to the
-	// server that forwards the check.
-	l, path := k.checked()
-	k.v.mu.Lock()
-	// Before the request is sent: the answer, which ends the beat, may arrive before
-	// Send returns.
-	k.beat, k.beatAt = w.Number, time.Now()
-	k.v.mu.Unlock()
-	r := &wire.Request{Op: wire.OpMulti, Own: true, Beat: true, Record: checkRecord(path)}
-	r.Answered = func(c *wire.Call) {
-		k.v.mu.Lock()
-		defer k.v.mu.Unlock()
-		k.beat = 0
-		switch code := c.MultiCode(); {
-		case code == 0:
-		case l != nil && l.path != path && (code == codeNoNode || code == codeNoAuth):
-			// The lease has got another znode meanwhile.
-		case l == nil && (code == codeNoNode || code == codeNoAuth):
-			k.spare = (k.spare + 1) % len(alwaysThere)
-			if k.spare == 0 {
-				k.resume = time.Now().Add(k.v.proof.timeout / contactFraction)
-			}
-		case code == codeNoNode:
-			l.lose()
-		case code == codeNoAuth:
-			l.unreadable = true
-		default: // for example throttled
-			k.resume = time.Now().Add(k.v.proof.timeout / contactFraction)
-		}
-		signal(k.v.kick)
-	}
-	w.Send(r)
-}
-
-// commitFirst sends a transaction on a connection that is about to be put to use, if a
-// hold depends on the transaction.
-func (k *keeper) commitFirst(w *wire.Conn) {
-	// Later the answers to other requests, which may be large, would delay the answer.
-	k.v.mu.Lock()
-	urgent := k.v.held > 0 && time.Until(k.v.proof.deadline) < k.v.proof.timeout/2
-	k.v.mu.Unlock()
-	if urgent {
-		k.proveAlive(w)
-	}
-}
-
-// checked returns the lease whose znode the next commit checks, and the path of the
-// znode. The lease is nil if no lease has a znode that is known and readable.
-func (k *keeper) checked() (*Lease, string) {
-	k.v.mu.Lock()
-	defer k.v.mu.Unlock()
-	var best *Lease
-	for l := range k.v.open {
-		// The znode of a hold is checked rather than the znode of a waiter: its removal
-		// ends the hold.
-		if l.path != "" && !l.gone && !l.unreadable && (best == nil || l.state > best.state) {
-			best = l
-		}
-	}
-	if best == nil {
-		// A check that fails is no commit for the lease, so the znode must exist.
-		return nil, alwaysThere[k.spare]
-	}
-	return best, best.path
 }

@@ -26,7 +26,7 @@ var robustClientBugs = []bug{
 		"		return earlier(limit, critical)\n",
 		"		return limit\n"}},
 		[]finder{tested("./session", "^TestASlowAnswerCostsNoHold$")}},
-	{"put large answers ahead of the proof of a holder", []edit{{"session/keeper.go",
+	{"put large answers ahead of the proof of a holder", []edit{{"session/keeper_commit.go",
 		"	if urgent {\n		k.proveAlive(w)\n",
 		"	if urgent && false {\n		k.proveAlive(w)\n"}},
 		[]finder{tested("./session", "^TestManySlowAnswersCostNoHold$")}},

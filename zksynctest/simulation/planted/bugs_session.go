@@ -5,7 +5,7 @@ var sessionBugs = []bug{
 	{"grant without asking the lease", []edit{{"session/lease.go",
 		"	case !v.proof.grantable(now):\n",
 		"	case now.IsZero():\n"}}, []finder{idle, simulated()}},
-	{"end a lease by the check of a znode that it had before", []edit{{"session/keeper.go",
+	{"end a lease by the check of a znode that it had before", []edit{{"session/keeper_commit.go",
 		"		case l != nil && l.path != path && (code == codeNoNode || code == codeNoAuth):\n",
 		"		case false:\n"}}, []finder{tested("./session", "TestLeaseIsGivenAnotherZnodeDuringACheck")}},
 	{"forget that a lease is held when it gets another znode", []edit{{"session/lease.go",
