@@ -58,6 +58,7 @@ func (r *InboxRead) Stop() {
 		in.s.gate.countAbandoned()
 	}
 	in.mu.Unlock()
+	// Not under in.mu: hub.mu is taken ahead of in.mu when an event is delivered.
 	if before == readArmed {
 		watch.Stop()
 	}

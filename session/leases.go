@@ -71,7 +71,7 @@ func (v *leases) timeout() time.Duration {
 func (v *leases) deadline() time.Time {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.now()
+	v.now() // moves the deadline back if the machine was suspended
 	return v.proof.deadline
 }
 

@@ -81,6 +81,7 @@ func newManager(cfg config, root chroot, addresses []string) *Manager {
 	if m.clock == nil {
 		m.clock = newClock()
 	}
+	// Not under the ctx of Connect, which bounds only that call.
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
 	return m
 }
@@ -140,6 +141,7 @@ func (m *Manager) run() {
 			}
 		}
 	}
+	// Also after a refusal of go-zookeeper, which has ended the loop.
 	m.setClosed()
 	m.waits.close()
 	m.wg.Wait()

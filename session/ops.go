@@ -88,6 +88,7 @@ func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) error {
 		switch {
 		case container && c.Code == wire.CodeUnimplemented:
 			s.m.containers.lacking()
+			continue
 		case container && c.Code == 0:
 			s.m.containers.works()
 		case !container && hangups >= 2 && c.Code == 0:
@@ -95,9 +96,6 @@ func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) error {
 			// why it has closed two connections.
 			s.m.containers.suspect()
 			hangups = 0
-		}
-		if container && c.Code == wire.CodeUnimplemented {
-			continue
 		}
 		switch err := s.m.failure(c); ClassOf(err) {
 		case ClassOK, ClassNodeExists:

@@ -54,6 +54,7 @@ func (s *Session) CreateProtected(ctx context.Context, path string, data []byte,
 	if err := checkPath(path, sequential(flags)); err != nil {
 		return "", opError("create", path, err)
 	}
+	// One GUID for all attempts, so that a look-up finds the znode of each of them.
 	protected := Protect(path)
 	r, err := s.m.records.create(protected, data, flags, acl)
 	if err != nil {

@@ -67,6 +67,8 @@ func startSASL(ctx context.Context, mechanism SASLMechanism, server string) (*sa
 	if err != nil {
 		return nil, fmt.Errorf("SASL: %w", err)
 	}
+	// The server answers an empty token by its first challenge. nil would be sent as the
+	// length -1.
 	if token == nil {
 		token = []byte{}
 	}
@@ -85,7 +87,7 @@ func (a *saslState) answer(code int32, body []byte) (more bool, err error) {
 	case code != 0:
 		return false, fmt.Errorf("%w: SASL: %w", ErrAuthFailed, errorOfCode(code))
 	case a.done:
-		return false, nil
+		return false, nil // the answer to the last token carries nothing
 	case d.Bad || challenge == nil:
 		return false, fmt.Errorf("%w: %w", ErrAuthFailed, errNoSASL)
 	}

@@ -115,6 +115,7 @@ func (s *Session) Busy() (done func(), err error) {
 	if err := s.gate.hold(); err != nil {
 		return nil, err
 	}
+	// Once: a second call would make Close return ahead of other work.
 	return sync.OnceFunc(s.gate.leave), nil
 }
 

@@ -32,6 +32,7 @@ func (m *Manager) Stats() Stats {
 	if now.state != Connected {
 		st.Servers = m.servers.report()
 	}
+	// Until then the fields of the identity are not set.
 	if s == nil || !s.known.Load() {
 		return st
 	}

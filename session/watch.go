@@ -74,6 +74,7 @@ func (w *Watch) Stop() {
 	w.hub.mu.Lock()
 	defer w.hub.mu.Unlock()
 	w.hub.drop(w)
+	// Otherwise a ctx that lives on would keep the Watch.
 	if w.forget != nil {
 		w.forget()
 	}

@@ -88,6 +88,8 @@ func (c *Call) finish() {
 	if c.Answered != nil && c.Err == nil {
 		c.Answered(c)
 	}
+	// Either this swap or the swap in Abandon succeeds, so the outcome goes to the caller or
+	// to late, and never to both.
 	if c.state.CompareAndSwap(callWaiting, callOver) {
 		close(c.done)
 		return
@@ -98,6 +100,7 @@ func (c *Call) finish() {
 // Abandon makes late responsible for the outcome. It reports false, and does nothing, if
 // the outcome is already there.
 func (c *Call) Abandon(late func(*Call)) bool {
+	// Before the swap: finish calls late as soon as the swap has succeeded.
 	c.late = late
 	return c.state.CompareAndSwap(callWaiting, callAbandoned)
 }
@@ -120,8 +123,7 @@ func (c *Call) MultiCode() int32 {
 	return 0
 }
 
-// MultiEmpty reports whether a transaction had no operations. ZooKeeper answers
-// such a transaction without looking at the session.
+// MultiEmpty reports whether a transaction had no operations.
 func (c *Call) MultiEmpty() bool {
 	d := Decoder{B: c.Body}
 	d.Int()

@@ -114,6 +114,7 @@ func (w *Conn) Limit(d time.Duration, why error) {
 		w.timer.Stop()
 		w.timer = nil
 	}
+	// End has stopped the timer of a closed connection, and would not stop another one.
 	if d > 0 && !w.closed {
 		w.timer = time.AfterFunc(d, func() { w.End(why) })
 	}
@@ -143,6 +144,7 @@ func (w *Conn) Send(r *Request) *Call {
 // the connection, or at once if the connection is over. then must not block.
 func (w *Conn) SendThen(r *Request, then func(*Call)) {
 	c := &Call{Request: r, Conn: w.Number}
+	// Before the call is sent: its outcome may arrive while send returns.
 	c.Abandon(then)
 	w.send(c)
 }

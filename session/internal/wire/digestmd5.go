@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -61,15 +62,10 @@ func (e *DigestMD5) Next(challenge []byte) (response []byte, done bool, err erro
 }
 
 func offersAuth(qop string) bool {
-	if qop == "" {
-		return true
-	}
-	for option := range strings.SplitSeq(qop, ",") {
-		if strings.TrimSpace(option) == "auth" {
-			return true
-		}
-	}
-	return false
+	// Without the directive a server offers auth alone (RFC 2831, 2.1.1).
+	return qop == "" || slices.ContainsFunc(strings.Split(qop, ","), func(option string) bool {
+		return strings.TrimSpace(option) == "auth"
+	})
 }
 
 func hexMD5(s string) string {

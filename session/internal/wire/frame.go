@@ -81,6 +81,7 @@ func (s *stream) readFrame() ([]byte, error) {
 	if !s.shaken {
 		limit = min(limit, maxHandshake)
 	}
+	// A frame that is in the buffer has arrived completely, so it needs no record.
 	if !s.shaken || n < 4 || n <= limit && s.in.Buffered() >= 4+n {
 		return readAnswer(s.in, limit)
 	}
@@ -91,6 +92,7 @@ func (s *stream) readFrame() ([]byte, error) {
 	s.w.mu.Lock()
 	asked := s.w.pending.has(xid)
 	s.w.mu.Unlock()
+	// A hostile server must not fill the memory with frames that nobody has asked for.
 	if !asked && n > maxUnasked {
 		return nil, fmt.Errorf("%w: an unsolicited frame of %d bytes", ErrMalformed, n)
 	}
@@ -117,14 +119,16 @@ func (s *stream) readFrame() ([]byte, error) {
 func (w *Conn) blame(xid int32, why *LostAnswer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	// Only the first reason counts: the other one may be a consequence.
 	if w.guilty == nil {
 		w.blamed, w.guilty = xid, why
 	}
 }
 
 // Blame blames an answer that has arrived in part for the end of the connection, and returns the reason. If the
-// answer is complete meanwhile, Blame does nothing and returns nil: the next answer must not be blamed.
+// answer is complete meanwhile, Blame does nothing and returns nil.
 func (w *Conn) Blame(p Partial, now time.Time, guilt int) error {
+	// The next answer must not be blamed for this one.
 	current, got, _ := w.Arriving()
 	if current != p {
 		return nil
@@ -137,9 +141,10 @@ func (w *Conn) Blame(p Partial, now time.Time, guilt int) error {
 }
 
 // BlameStall blames the answer that has arrived in part for the end of the stream. It
-// does nothing if no answer has arrived in part. The network may have broken down in the middle of the answer.
+// does nothing if no answer has arrived in part.
 func (w *Conn) BlameStall() {
 	if p, _, ok := w.Arriving(); ok {
+		// The network may have broken down in the middle of the answer.
 		w.Blame(p, time.Now(), GuiltOfStall)
 	}
 }

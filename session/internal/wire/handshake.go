@@ -21,8 +21,7 @@ type ConnectResponse struct {
 var expiredAnswer = append([]byte{0, 0, 0, 36}, append(make([]byte, 16), append([]byte{0, 0, 0, 16}, make([]byte, 16)...)...)...)
 
 // adjustConnect records the session for which go-zookeeper asks, and writes the newest
-// zxid that the session has seen into the request. go-zookeeper has seen hardly any of
-// our answers, and a server that is further behind must not accept the session.
+// zxid that the session has seen into the request.
 func (r *ConnectResponse) adjustConnect(frame []byte, zxid int64) []byte {
 	d := Decoder{B: frame}
 	d.take(8)
@@ -32,6 +31,8 @@ func (r *ConnectResponse) adjustConnect(frame []byte, zxid int64) []byte {
 	if d.Bad {
 		return frame
 	}
+	// go-zookeeper has seen hardly any of our answers, and a server that is further behind
+	// must not accept the session.
 	return append(Encoder(append([]byte(nil), frame[:8]...)).Long(zxid).Int(timeout), frame[20:]...)
 }
 
@@ -58,6 +59,7 @@ func (s *stream) shakeHands(frame []byte) ([]byte, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	// go-zookeeper then ends its session, as after an answer of a server.
 	case timeout == 0:
 		return expiredAnswer, nil
 	case timeout != r.Timeout:
@@ -72,9 +74,10 @@ func (s *stream) shakeHands(frame []byte) ([]byte, error) {
 const pongFraction = 12
 
 // pong returns the answer to a ping for go-zookeeper, if the last such answer is old
-// enough. go-zookeeper gives up a connection on which it reads nothing. The answers to
-// our own requests show that the connection is alive.
+// enough.
 func (s *stream) pong() []byte {
+	// go-zookeeper gives up a connection on which it reads nothing. The answers to our own
+	// requests show that the connection is alive.
 	now := time.Now()
 	if now.Sub(s.ponged) < s.pace {
 		return nil

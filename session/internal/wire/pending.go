@@ -49,6 +49,7 @@ func (p *pending) take(xid int32) (c *Call, skipped bool) {
 		return nil, false
 	}
 	c = p.calls[i]
+	// Servers answer in order, so this is the usual case.
 	if i == 0 {
 		p.calls[0] = nil
 		p.calls = p.calls[1:]
@@ -93,6 +94,7 @@ func (w *Conn) Unanswered(now time.Time) time.Duration {
 	if len(w.pending.calls) == 0 {
 		return 0
 	}
+	// Whatever arrives is a sign of life, and need not be an answer.
 	since := w.pending.calls[0].Sent
 	if last := w.LastArrival(); last.After(since) {
 		since = last
@@ -158,6 +160,7 @@ func (w *Conn) reportSilence() {
 	d := w.Unanswered(time.Now())
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	// With no request unanswered the timer stops. The next request starts it again.
 	if w.closed || len(w.pending.calls) == 0 {
 		w.silence.runs = false
 		return

@@ -8,11 +8,7 @@ import (
 )
 
 // A stream is a Conn as go-zookeeper sees it: it has the frames that are meant for
-// go-zookeeper.
-//
-// Write never blocks and never fails, because go-zookeeper can leave goroutines behind
-// when a write fails. It closes a connection that fails, and the reader ends the
-// connection.
+// go-zookeeper. Write never blocks and never fails.
 type stream struct {
 	net.Conn
 	w *Conn
@@ -30,6 +26,8 @@ type stream struct {
 
 // Write handles a frame of go-zookeeper.
 func (s *stream) Write(p []byte) (int, error) {
+	// go-zookeeper can leave goroutines behind when a write fails. So Write succeeds even on
+	// a closed connection, and the reader reports the end.
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	switch {
@@ -104,6 +102,7 @@ func (s *stream) handle(frame []byte) (err error) {
 		return err
 	}
 	d := Decoder{B: frame[4:]}
+	// Our own xids begin at firstXid and count downwards. go-zookeeper counts upwards from 1.
 	xid, zxid, code := d.Int(), d.Long(), d.Int()
 	ours := xid <= firstXid || xid == xidPing
 	switch {
@@ -138,6 +137,7 @@ func (s *stream) handle(frame []byte) (err error) {
 		s.deliver = frame
 		return nil
 	}
+	// The answer is not for go-zookeeper, which may need a sign of life in its place.
 	c.Code, c.Body = code, d.B
 	s.deliver = s.pong()
 	h.Done(c)
