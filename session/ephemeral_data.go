@@ -42,22 +42,22 @@ func (d *pendingData) want(data []byte) (generation uint64) {
 
 // outcome reports whether a generation was written or refused, and the refusal. change is
 // closed when this may have changed.
-func (d *pendingData) outcome(generation uint64) (over bool, refusal error, change <-chan struct{}) {
+func (d *pendingData) outcome(generation uint64) (over bool, change <-chan struct{}, refusal error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
 	case d.written >= generation:
 		return true, nil, nil
 	case d.refused >= generation:
-		return true, d.why, nil
+		return true, nil, d.why
 	}
-	return false, nil, d.change
+	return false, d.change, nil
 }
 
 // awaitData waits until a generation was written or refused, and returns the refusal.
 func (e *Ephemeral) awaitData(ctx context.Context, generation uint64) error {
 	for {
-		over, refusal, change := e.data.outcome(generation)
+		over, change, refusal := e.data.outcome(generation)
 		if over {
 			return refusal
 		}
