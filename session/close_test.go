@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -213,7 +214,7 @@ func TestManagersClosedAtRandomMomentsLeaveNothing(t *testing.T) {
 		srv.Inject(zkserver.Fault{Times: -1, Do: zkserver.Delay(time.Millisecond)})
 		slots := make(chan struct{}, 50)
 		var wg sync.WaitGroup
-		for range 1000 {
+		for range bounds.Size(250, 1000) {
 			slots <- struct{}{}
 			wg.Go(func() {
 				churn(t.Context(), srv.Dial, three, rand.N(60*time.Millisecond))

@@ -7,9 +7,11 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/go-zksync/toolkit/internal/bounds"
 )
 
-var proofRuns = flag.Int("proofruns", 2000, "random runs of TestProofAgainstAModelOfTheServers")
+var proofRuns = flag.Int("proofruns", bounds.Size(500, 2000), "random runs of TestProofAgainstAModelOfTheServers")
 
 // A leaderModel models the parts of ZooKeeper's leader and one follower that affect the life of one session:
 // SessionTrackerImpl, LearnerHandler, LearnerSessionTracker and Learner.ping of ZooKeeper 3.8.0.

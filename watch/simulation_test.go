@@ -6,10 +6,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-zksync/toolkit/internal/bounds"
 )
 
 var (
-	simSeeds = flag.Int("seeds", 150, "how many seeds TestSimulation runs")
+	simSeeds = flag.Int("seeds", bounds.Size(50, 150), "how many seeds TestSimulation runs")
 	simFrom  = flag.Uint64("seed", 0, "the first seed of TestSimulation")
 	simBrief = flag.Bool("brief", false, "TestSimulation ends with the first seed that fails, and says little of it")
 )

@@ -69,7 +69,10 @@ func TestTreeInAStorm(t *testing.T) {
 					rnd := rand.New(rand.NewPCG(seed, 1))
 					for {
 						select {
-						case ev := <-c.Events():
+						case ev, open := <-c.Events():
+							if !open {
+								return // the test has failed, and its ctx has ended
+							}
 							r.apply(t, "/r", ev)
 							time.Sleep(upTo(rnd, 200*time.Millisecond))
 						case <-ctx.Done():

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
@@ -85,10 +86,10 @@ func (c *cohort) check(t *testing.T, round int, did []int, what string) {
 	}
 }
 
-// A thousand rounds with lost connections never mix: no participant enters early or is left behind.
+// Rounds with lost connections never mix: no participant enters early or is left behind.
 func TestDoubleBarrierRoundsDoNotMix(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		c := &cohort{path: "/app/barrier", rounds: 1000 / slowdown, drop: func(t *testing.T, m *session.Manager) {
+		c := &cohort{path: "/app/barrier", rounds: bounds.Size(200, 1000) / slowdown, drop: func(t *testing.T, m *session.Manager) {
 			if err := srv.Disconnect(live(t, m).ID()); err != nil {
 				t.Error(err)
 			}
@@ -106,7 +107,7 @@ func TestDoubleBarrierRoundsDoNotMix(t *testing.T) {
 // Rounds with lost connections never mix on the embedded server and on a real one.
 func TestDoubleBarrierRoundsOnBothServers(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
-		c := &cohort{path: servers.Path(t), rounds: 200, drop: func(t *testing.T, m *session.Manager) {
+		c := &cohort{path: servers.Path(t), rounds: bounds.Size(100, 200), drop: func(t *testing.T, m *session.Manager) {
 			srv.Disconnect(t, live(t, m).ID())
 		}}
 		for range 16 {

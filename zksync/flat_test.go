@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
@@ -30,8 +31,8 @@ func TestGivingUpLeavesNothing(t *testing.T) {
 		rounds int
 		value  func(m *session.Manager, shared *zksync.Mutex) *zksync.Mutex
 	}{
-		"one value": {1000 / slowdown, func(_ *session.Manager, shared *zksync.Mutex) *zksync.Mutex { return shared }},
-		"values of their own": {200 / slowdown, func(m *session.Manager, _ *zksync.Mutex) *zksync.Mutex {
+		"one value": {bounds.Size(300, 1000) / slowdown, func(_ *session.Manager, shared *zksync.Mutex) *zksync.Mutex { return shared }},
+		"values of their own": {bounds.Size(60, 200) / slowdown, func(m *session.Manager, _ *zksync.Mutex) *zksync.Mutex {
 			return zksync.NewMutex(m, path)
 		}},
 	} {

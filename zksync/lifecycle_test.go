@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksync"
@@ -20,8 +21,8 @@ import (
 )
 
 var (
-	lifecycles = flag.Int("lifecycles", 200, "how many seeds TestLifecycles tries")
-	churnFor   = flag.Duration("churn", 3*time.Second, "how long TestChurn opens, uses and closes")
+	lifecycles = flag.Int("lifecycles", bounds.Size(60, 200), "how many seeds TestLifecycles tries")
+	churnFor   = flag.Duration("churn", bounds.Size(time.Second, 3*time.Second), "how long TestChurn opens, uses and closes")
 )
 
 // A life is a use of one part: it returns when it has released everything. closePart,

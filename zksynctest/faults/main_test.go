@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	runs     = flag.Int("runs", 0, "how often TestLease runs each scenario in its full size; 0 runs each once in its small size")
+	runs     = flag.Int("runs", 0, "how often TestLease runs each scenario in its full size; 0 runs one group, or with ZKSYNC_LONG=1 each scenario, once in its small size")
 	tick     = flag.Duration("tick", 0, "the servers' tick in TestLease, in place of the ticks of each scenario; goes with -session")
 	timeout  = flag.Duration("session", 0, "the session timeout in TestLease, in place of those of each scenario; goes with -tick")
 	crowd    = flag.Int("crowd", 0, "how many other sessions are due together with A's where TestLease pauses the leader, in place of the number of each scenario")

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 		servePeer(os.Stdin, os.Stdout)
 		os.Exit(0)
 	}
-	servers.AtOnce(8)
+	servers.AtOnce(12)
 	goleak.VerifyTestMain(stopper{zksynctest.StopSharedAfter(m)})
 }
 

@@ -39,7 +39,9 @@ func stamps(t *testing.T, file string) (all []int64) {
 // To see this test fail, leave the limits out of child.watch and wait for the grace after
 // a loss.
 func TestTwoCommandsNeverRunAtTheSameTime(t *testing.T) {
+	t.Parallel()
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		t.Parallel()
 		for _, mode := range []string{"-lock", "-elect", "-sem=1"} {
 			t.Run(mode, func(t *testing.T) {
 				t.Parallel()

@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
+	servers.AtOnce(8)
 	goleak.VerifyTestMain(zksynctest.StopSharedAfter(m))
 }
 

@@ -6,19 +6,22 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/go-zksync/toolkit/internal/bounds"
 )
 
 const (
 	// countEnv sets the number of random sequences, and seedEnv the first seed.
 	countEnv, seedEnv = "ZKSYNC_DIFF_SEQUENCES", "ZKSYNC_DIFF_SEED"
-	// defaultCount takes some seconds.
-	defaultCount = 250
 	// pairs is the number of sequences that run at the same time. Each sequence has its own
 	// servers, so that no other requests change their zxids.
 	pairs = 2
 	// enough is the number of failures after which the test stops.
 	enough = 5
 )
+
+// defaultCount takes some seconds; .ci/run has a section with 5,000 sequences.
+var defaultCount = bounds.Size(100, 250)
 
 // Random requests have the same results, error codes, zxids, Stats and events, in the same order, as on a
 // real server.

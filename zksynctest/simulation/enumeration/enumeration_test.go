@@ -8,10 +8,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-zksync/toolkit/internal/bounds"
 )
 
 var (
-	casesFlag    = flag.String("cases", "1500", "how many cases of one fault TestEnumeration samples; all for every case")
+	casesFlag    = flag.String("cases", bounds.Size("500", "1500"), "how many cases of one fault TestEnumeration samples; all for every case")
 	pairsFlag    = flag.String("pairs", "0", "how many cases of two faults TestEnumeration samples; all for every case")
 	caseFlag     = flag.String("case", "", "the name of the only case that TestEnumeration runs and reports in full")
 	scenarioFlag = flag.String("scenario", "", "the scenarios of TestEnumeration, separated by commas; with a minus before each name, all others; all if empty")

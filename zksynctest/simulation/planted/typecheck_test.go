@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
@@ -28,18 +29,26 @@ type goPackage struct {
 	parsed  map[string]*ast.File
 }
 
-// listPackages returns the packages of the module by their directories.
+// listPackages returns the packages of the module by their directories. It calls go list once.
 func listPackages(t *testing.T) map[string]*goPackage {
 	t.Helper()
-	root, err := filepath.Abs("../../..")
+	packages, err := listOnce()
 	if err != nil {
 		t.Fatal(err)
+	}
+	return packages
+}
+
+var listOnce = sync.OnceValues(func() (map[string]*goPackage, error) {
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		return nil, err
 	}
 	list := exec.Command("go", "list", "-export", "-deps", "-json=Dir,ImportPath,Export,GoFiles", "./...")
 	list.Dir, list.Stderr = root, os.Stderr
 	out, err := list.Output()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	found, exports := make(map[string]*goPackage), make(map[string]string)
 	files := token.NewFileSet()
@@ -52,16 +61,16 @@ func listPackages(t *testing.T) map[string]*goPackage {
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		p := &goPackage{imports: imports, files: files, parsed: make(map[string]*ast.File)}
 		if err := d.Decode(p); err == io.EOF {
-			return found
+			return found, nil
 		} else if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
 		exports[p.ImportPath] = p.Export
 		if dir, err := filepath.Rel(root, p.Dir); err == nil && filepath.IsLocal(dir) {
 			found[dir] = p
 		}
 	}
-}
+})
 
 // check checks the package with texts in place of the files of these names.
 func (p *goPackage) check(texts map[string]string) error {
