@@ -48,6 +48,7 @@ func TestGoroutinesAreLeft(t *testing.T) {
 func TestNeverEnds(t *testing.T) {
 	for name, want := range map[string]string{"TestTicksForEver": "of the bubble's time", "TestStandsStill": "of real time", "TestLimit": "seed 7: the test has not ended after 1s of real time"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			out := failing(t, name)
 			if !strings.Contains(out, "--- FAIL: "+name) || !strings.Contains(out, want) || !strings.Contains(out, "bounds."+name+".func1") {
 				t.Errorf("%s", out)
