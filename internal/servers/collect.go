@@ -5,13 +5,12 @@ import (
 	"runtime/debug"
 )
 
-// CollectLess has garbage collected less often, up to a heap of 1 GiB: each
-// connection of go-zookeeper brings buffers of 3 MB, and tests open connections by
-// the thousand. Call it from TestMain. The environment variable GOGC has the last
-// word.
+// CollectLess makes garbage collections rare, up to a heap of 1 GiB. Each session of go-zookeeper
+// allocates a buffer of 1.5 MB, and tests open sessions by the thousand. Call CollectLess from
+// TestMain. The environment variable GOGC takes precedence.
 func CollectLess() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
+		debug.SetGCPercent(1500)
 		debug.SetMemoryLimit(1 << 30)
 	}
 }
