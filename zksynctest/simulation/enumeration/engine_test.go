@@ -15,7 +15,8 @@ import (
 type engine struct {
 	scenarios      []*scenario
 	faults         []*fault
-	singles, pairs int // number of cases, or all
+	singles, pairs int  // number of cases, or all
+	report         bool // the outcomes are for a report
 
 	traces map[*scenario]*outcome // outcomes of the runs without faults
 	list   []faultCase            // all cases with one fault
@@ -34,7 +35,7 @@ func (e *engine) try(t *testing.T, c faultCase) (out *outcome) {
 		allowed = trace.left
 	}
 	for range 10 {
-		out = run(t, c, allowed)
+		out = run(t, c, allowed, e.report)
 		if out.struck == len(c.strikes) || len(out.wrong) > 0 {
 			break
 		}

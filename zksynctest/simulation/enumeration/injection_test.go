@@ -212,14 +212,14 @@ func TestFaultsAreInjected(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			out := run(t, faultCase{scenario: plain}.with(strike{at, f}), nil)
+			out := run(t, faultCase{scenario: plain}.with(strike{at, f}), nil, true)
 			if out.struck != 1 || out.nothing != "" {
 				t.Fatalf("struck %d times: %s", out.struck, out.nothing)
 			}
 			if err := e.effect(out, at); err != nil {
 				t.Errorf("%v\n%s\n%s\n%s", err, lines(frames(out)), lines(requests(out)), lines(out.said))
 			}
-			none := run(t, faultCase{scenario: plain}, nil)
+			none := run(t, faultCase{scenario: plain}, nil, true)
 			if e.effect(none, at) == nil {
 				t.Error("the effect is there without the fault as well")
 			}

@@ -12,7 +12,7 @@ func replay(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &engine{scenarios: []*scenario{c.scenario}, faults: faults}
+	e := &engine{scenarios: []*scenario{c.scenario}, faults: faults, report: true}
 	defer e.workers.guard(nil, nil)()
 	e.traceAll(t)
 	out := e.try(t, c)
@@ -35,7 +35,7 @@ func lines(all []string) string { return "  " + strings.Join(all, "\n  ") }
 
 func frames(out *outcome) (all []string) {
 	for _, f := range out.frames {
-		all = append(all, fmt.Sprintf("%10.6f: %s, %d bytes", f.At.Sub(out.from).Seconds(), describe(f), f.Size))
+		all = append(all, fmt.Sprintf("%10.6f: %s, %d bytes", f.At.Sub(out.from).Seconds(), description(f), f.Size))
 	}
 	return all
 }

@@ -35,6 +35,7 @@ type stage struct {
 	clients []*client
 	judges  []*judge
 	probes  []probe
+	report  bool // record what the report of a case needs
 	disarm  []func()
 	remains map[string]bool
 	begun   time.Time
@@ -62,17 +63,18 @@ type outcome struct {
 	left    map[string]bool // znodes at the end, as znodes returns them
 	took    time.Duration   // of the bubble's time
 
-	// For the report of a case:
+	// For the report of a case, if run was asked for one:
 	said []string
 	ops  []zkserver.Op
 	dump string
 	from time.Time
 }
 
-// run runs a case in its own bubble. allowed has the znodes that may remain; nil allows any.
-func run(t *testing.T, c faultCase, allowed map[string]bool) *outcome {
+// run runs a case in its own bubble. allowed has the znodes that may remain; nil allows any. The
+// outcome has what a report needs only if report is set, because the recording takes time.
+func run(t *testing.T, c faultCase, allowed map[string]bool, report bool) *outcome {
 	out := &outcome{of: c}
-	s := &stage{of: c, remains: make(map[string]bool)}
+	s := &stage{of: c, remains: make(map[string]bool), report: report}
 	func() {
 		defer func() {
 			// synctest panics if goroutines are left when the bubble ends.
@@ -114,7 +116,7 @@ func (s *stage) run(out *outcome, allowed map[string]bool) {
 // arm makes a strike happen at its frame.
 func (s *stage) arm(k strike) {
 	s.disarm = append(s.disarm, s.net.Strike(network.Strike{At: &k.at, Do: k.fault.do, For: k.fault.lasts, Then: func(f network.Frame) {
-		s.say("%s strikes %s", k.fault.name, describe(f))
+		s.say("%s strikes %v", k.fault.name, description(f))
 		s.mu.Lock()
 		s.struck++
 		s.last = time.Now()
@@ -164,7 +166,10 @@ func (s *stage) end(out *outcome) {
 	if s.within("Manager.Close", 5*timeout, closing.Wait) && !stuck {
 		s.checkClosed()
 	}
-	out.ops, out.dump, out.took = s.server.Ops(), s.server.Dump(), time.Since(s.begun)
+	out.took = time.Since(s.begun)
+	if s.report {
+		out.ops, out.dump = s.server.Ops(), s.server.Dump()
+	}
 	s.net.Close()
 	s.server.Close()
 }
@@ -259,6 +264,9 @@ func (s *stage) failed() bool {
 
 // say records an event for the report of a case.
 func (s *stage) say(format string, args ...any) {
+	if !s.report {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.said = append(s.said, s.stamp()+fmt.Sprintf(format, args...))
@@ -266,8 +274,11 @@ func (s *stage) say(format string, args ...any) {
 
 func (s *stage) stamp() string { return fmt.Sprintf("%10.6f: ", time.Since(s.begun).Seconds()) }
 
-// describe returns the name of a frame for a report.
-func describe(f network.Frame) string {
+// A description is the name of a frame in a report.
+type description network.Frame
+
+func (d description) String() string {
+	f := network.Frame(d)
 	what := zkserver.OpCode(f.Op).String()
 	if answers(f) {
 		what = "answer to " + what

@@ -28,16 +28,30 @@ type Conn struct {
 	mu       sync.Mutex
 	changed  sync.Cond
 	in       []byte
-	err      error // of Read, when in is empty
+	read     int   // bytes of in that Read has returned
+	err      error // of Read, when all of in has been read
 	deadline *time.Timer
 }
 
 // A lane is one direction of a connection.
 type lane struct {
-	waiting   [][]byte // nil marks the end of the connection
-	since     []time.Time
+	waiting   []queued
 	heldUntil time.Time
 	count     int // frames that have had their turn
+}
+
+// queued is a frame in a lane.
+type queued struct {
+	bytes []byte // nil marks the end of the connection
+	since time.Time
+}
+
+// pop removes the first frame. It keeps the beginning of the slice, so that later frames need no
+// new memory.
+func (l *lane) pop() queued {
+	first := l.waiting[0]
+	l.waiting = slices.Delete(l.waiting, 0, 1)
+	return first
 }
 
 // asked is a request that waits for its answer.
@@ -55,15 +69,16 @@ func newConn(n *Net, c *client, serial int, server net.Conn) *Conn {
 // pump queues the frames that the server sends, until the server ends the
 // connection.
 func (c *Conn) pump() {
+	var head [4]byte
 	for {
-		frame, err := readFrame(c.server)
+		frame, err := readFrame(c.server, head[:])
 		c.n.mu.Lock()
 		if c.over {
 			c.n.mu.Unlock()
 			return
 		}
 		l := &c.lanes[Down]
-		l.waiting, l.since = append(l.waiting, frame), append(l.since, time.Now())
+		l.waiting = append(l.waiting, queued{frame, time.Now()})
 		c.n.mu.Unlock()
 		c.n.kick()
 		if err != nil {
@@ -72,14 +87,13 @@ func (c *Conn) pump() {
 	}
 }
 
-// readFrame returns a frame with its length prefix.
-func readFrame(r io.Reader) ([]byte, error) {
-	var head [4]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
+// readFrame returns a frame with its length prefix. It reads the prefix into head.
+func readFrame(r io.Reader, head []byte) ([]byte, error) {
+	if _, err := io.ReadFull(r, head); err != nil {
 		return nil, err
 	}
-	frame := make([]byte, 4+binary.BigEndian.Uint32(head[:]))
-	copy(frame, head[:])
+	frame := make([]byte, 4+binary.BigEndian.Uint32(head))
+	copy(frame, head)
 	if _, err := io.ReadFull(r, frame[4:]); err != nil {
 		return nil, err
 	}
@@ -95,14 +109,16 @@ func (c *Conn) Write(b []byte) (int, error) {
 		return 0, os.NewSyscallError("write", syscall.EPIPE)
 	}
 	c.part = append(c.part, b...)
-	for len(c.part) >= 4 {
-		size := 4 + int(binary.BigEndian.Uint32(c.part))
-		if len(c.part) < size {
+	used := 0
+	for rest := c.part; len(rest) >= 4; rest = c.part[used:] {
+		size := 4 + int(binary.BigEndian.Uint32(rest))
+		if len(rest) < size {
 			break
 		}
-		c.queue(slices.Clone(c.part[:size]))
-		c.part = c.part[size:]
+		c.queue(slices.Clone(rest[:size]))
+		used += size
 	}
+	c.part = slices.Delete(c.part, 0, used)
 	c.n.kick()
 	return len(b), nil
 }
@@ -114,12 +130,11 @@ func (c *Conn) queue(frame []byte) {
 	l := &c.lanes[Up]
 	now, at := time.Now(), len(l.waiting)
 	if !isPing(frame) {
-		for at > 0 && l.since[at-1].Equal(now) && isPing(l.waiting[at-1]) {
+		for at > 0 && l.waiting[at-1].since.Equal(now) && isPing(l.waiting[at-1].bytes) {
 			at--
 		}
 	}
-	l.waiting = slices.Insert(l.waiting, at, frame)
-	l.since = slices.Insert(l.since, at, now)
+	l.waiting = slices.Insert(l.waiting, at, queued{frame, now})
 }
 
 func (c *Conn) deliver(frame []byte, dir Direction) {
@@ -167,8 +182,10 @@ func (c *Conn) Read(b []byte) (int, error) {
 	if len(c.in) == 0 {
 		return 0, &net.OpError{Op: "read", Net: "sim", Err: c.err}
 	}
-	n := copy(b, c.in)
-	c.in = c.in[n:]
+	n := copy(b, c.in[c.read:])
+	if c.read += n; c.read == len(c.in) {
+		c.in, c.read = c.in[:0], 0
+	}
 	return n, nil
 }
 
@@ -179,13 +196,13 @@ func (c *Conn) Close() error {
 	if c.deadline != nil {
 		c.deadline.Stop()
 	}
-	c.in = nil
+	c.in, c.read = nil, 0
 	c.mu.Unlock()
 	c.fail(net.ErrClosed)
 	c.n.mu.Lock()
 	if !c.over {
 		l := &c.lanes[Up]
-		l.waiting, l.since = append(l.waiting, nil), append(l.since, time.Now())
+		l.waiting = append(l.waiting, queued{nil, time.Now()})
 	}
 	c.n.mu.Unlock()
 	c.n.kick()
@@ -196,15 +213,16 @@ func (c *Conn) Close() error {
 func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.deadline != nil {
-		c.deadline.Stop()
-		c.deadline = nil
-	}
 	if c.err == os.ErrDeadlineExceeded {
 		c.err = nil
 	}
-	if !t.IsZero() && c.err == nil {
+	switch on := !t.IsZero() && c.err == nil; {
+	case on && c.deadline == nil:
 		c.deadline = time.AfterFunc(time.Until(t), func() { c.fail(os.ErrDeadlineExceeded) })
+	case on:
+		c.deadline.Reset(time.Until(t))
+	case c.deadline != nil:
+		c.deadline.Stop()
 	}
 	return nil
 }

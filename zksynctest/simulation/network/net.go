@@ -1,8 +1,6 @@
 package network
 
 import (
-	"encoding/binary"
-	"hash/fnv"
 	"slices"
 	"sync"
 	"testing/synctest"
@@ -25,6 +23,7 @@ type Net struct {
 	hash     uint64
 	keeps    bool
 	recorded []Frame
+	possible []step // what ready has returned last
 }
 
 // A client is one of the processes that the network connects to the servers.
@@ -72,7 +71,7 @@ func (n *Net) Run() {
 			return
 		}
 		if len(steps) > 0 {
-			steps[n.schedule.choose(steps)].do()
+			n.do(steps[n.schedule.choose(steps)])
 			if d := n.schedule.latency(); d > 0 {
 				time.Sleep(d)
 			}
@@ -99,6 +98,8 @@ func (n *Net) ready() (steps []step, next time.Duration, closed bool) {
 		return nil, 0, true
 	}
 	now := time.Now()
+	steps = n.possible[:0]
+	defer func() { n.possible = steps }()
 	later := func(t time.Time) {
 		if d := t.Sub(now); d > 0 && (next == 0 || d < next) {
 			next = d
@@ -112,7 +113,7 @@ func (n *Net) ready() (steps []step, next time.Duration, closed bool) {
 		if silent := latest(c.holeUntil, c.noDials); now.Before(silent) {
 			later(silent) // dials get no answer
 		} else if len(c.dials) > 0 {
-			steps = append(steps, step{c.dials[0].since, func() { n.connect(c) }})
+			steps = append(steps, step{since: c.dials[0].since, client: c})
 		}
 		for _, conn := range c.conns {
 			for dir := range conn.lanes {
@@ -122,12 +123,21 @@ func (n *Net) ready() (steps []step, next time.Duration, closed bool) {
 				case now.Before(l.heldUntil):
 					later(l.heldUntil)
 				default:
-					steps = append(steps, step{l.since[0], func() { n.arrive(conn, Direction(dir)) }})
+					steps = append(steps, step{since: l.waiting[0].since, conn: conn, dir: Direction(dir)})
 				}
 			}
 		}
 	}
 	return steps, next, false
+}
+
+// do makes a step happen.
+func (n *Net) do(s step) {
+	if s.conn == nil {
+		n.connect(s.client)
+		return
+	}
+	n.arrive(s.conn, s.dir)
 }
 
 func latest(a, b time.Time) time.Time {
@@ -146,9 +156,8 @@ func (n *Net) arrive(c *Conn, dir Direction) {
 		n.mu.Unlock()
 		return
 	}
-	bytes, since := l.waiting[0], l.since[0]
-	l.waiting, l.since = l.waiting[1:], l.since[1:]
-	hole := c.hole
+	next := l.pop()
+	bytes, hole := next.bytes, c.hole
 	if bytes == nil {
 		n.mu.Unlock()
 		n.note(c.client.number, c.serial, 'e', dir, 0)
@@ -160,6 +169,9 @@ func (n *Net) arrive(c *Conn, dir Direction) {
 	}
 	frame := c.describe(bytes, dir)
 	if n.keeps && !hole {
+		if n.recorded == nil {
+			n.recorded = make([]Frame, 0, 128)
+		}
 		n.recorded = append(n.recorded, frame)
 	}
 	n.mu.Unlock()
@@ -187,7 +199,7 @@ func (n *Net) arrive(c *Conn, dir Direction) {
 		time.AfterFunc(s.For, func() { n.reset(c) })
 	case s.Do == Stall:
 		n.mu.Lock()
-		l.waiting, l.since = slices.Insert(l.waiting, 0, bytes), slices.Insert(l.since, 0, since)
+		l.waiting = slices.Insert(l.waiting, 0, next)
 		l.heldUntil = time.Now().Add(s.For)
 		c.undescribe(bytes, frame)
 		if n.keeps {
@@ -222,16 +234,18 @@ func (n *Net) note(client, serial int, what byte, dir Direction, more int64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.steps++
-	h := fnv.New64a()
-	var b [48]byte
-	binary.BigEndian.PutUint64(b[0:], n.hash)
-	binary.BigEndian.PutUint64(b[8:], uint64(time.Now().UnixNano()))
-	binary.BigEndian.PutUint64(b[16:], uint64(client))
-	binary.BigEndian.PutUint64(b[24:], uint64(serial))
-	binary.BigEndian.PutUint64(b[32:], uint64(what)<<8|uint64(dir))
-	binary.BigEndian.PutUint64(b[40:], uint64(more))
-	h.Write(b[:])
-	n.hash = h.Sum64()
+	n.hash = mix(n.hash, uint64(time.Now().UnixNano()), uint64(client), uint64(serial), uint64(what)<<8|uint64(dir), uint64(more))
+}
+
+// mix returns a hash of values: FNV-1a of their bytes in big-endian order.
+func mix(values ...uint64) uint64 {
+	hash := uint64(14695981039346656037)
+	for _, v := range values {
+		for shift := 56; shift >= 0; shift -= 8 {
+			hash = (hash ^ v>>shift&0xff) * 1099511628211
+		}
+	}
+	return hash
 }
 
 // Fingerprint returns a hash over every event of the network with its time, and

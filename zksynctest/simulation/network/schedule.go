@@ -16,8 +16,10 @@ type Schedule interface {
 
 // A step is the arrival of a frame, or the success of a dial.
 type step struct {
-	since time.Time // when it began to wait
-	do    func()
+	since  time.Time // when it began to wait
+	conn   *Conn     // on which the frame arrives; nil if the step is a dial
+	dir    Direction // of the frame
+	client *client   // that dials
 }
 
 // Random returns the Schedule that seed decides. Often the next step follows at the
