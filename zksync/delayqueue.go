@@ -33,8 +33,8 @@ func NewDelayQueue(m *session.Manager, path string, opts ...DelayQueueOption) *D
 	return q
 }
 
-// Put adds a message that is due after a delay, which may be zero. See Queue.Put
-// for the rest.
+// Put adds a message that is due after a delay, which may be zero. It fails with
+// ErrInvalidTime if no name can contain the due time. Otherwise it behaves like Queue.Put.
 func (q *DelayQueue) Put(ctx context.Context, data []byte, delay time.Duration) error {
 	return q.PutAt(ctx, data, time.Now().Add(delay))
 }
@@ -42,34 +42,25 @@ func (q *DelayQueue) Put(ctx context.Context, data []byte, delay time.Duration) 
 // PutAt is Put for a message that is due at a certain time. A time in the past means
 // now.
 func (q *DelayQueue) PutAt(ctx context.Context, data []byte, at time.Time) error {
-	dir, name, err := q.destination(at)
-	if err != nil {
-		return q.opError("put", err)
-	}
-	return q.put(ctx, dir, name, data)
+	return q.put(ctx, q.destination(at), data)
 }
 
-// PutAll adds messages that are due after one delay, in order. See Queue.PutAll
-// for the rest.
+// PutAll adds messages that are due after one delay, in order. Otherwise it behaves like
+// Queue.PutAll, and it checks the due time as Put does.
 func (q *DelayQueue) PutAll(ctx context.Context, delay time.Duration, messages ...[]byte) error {
-	dir, name, err := q.destination(time.Now().Add(delay))
-	if err != nil {
-		return q.opError("putAll", &PutAllError{All: len(messages), Err: err})
-	}
-	return q.putAll(ctx, dir, name, messages)
+	return q.putAll(ctx, q.destination(time.Now().Add(delay)), messages)
 }
 
-// destination returns the directory and the prefix of the name of a message that is due
-// at a certain time.
-func (q *DelayQueue) destination(at time.Time) (dir, name string, err error) {
+// destination returns the destination of a message that is due at a certain time.
+func (q *DelayQueue) destination(at time.Time) destination {
 	latest := time.UnixMilli(engine.MaxDueMillis)
 	if at.After(latest) {
-		return "", "", fmt.Errorf("%w: due at %v, want at the latest %v", ErrInvalidTime, at, latest.UTC())
+		return destination{err: fmt.Errorf("%w: due at %v, want at the latest %v", ErrInvalidTime, at, latest.UTC())}
 	}
 	if now := time.Now(); at.Before(now) {
 		at = now
 	}
 	// Rounded up: a message must not be delivered before its time.
 	due := at.Add(time.Millisecond - 1).UnixMilli()
-	return q.child(engine.DelayPartition(due)), engine.DelayedPrefix(due), nil
+	return destination{dir: q.child(engine.DelayPartition(due)), name: engine.DelayedPrefix(due)}
 }

@@ -24,29 +24,24 @@ func NewPriorityQueue(m *session.Manager, path string, opts ...PriorityQueueOpti
 	return q
 }
 
-// Put adds a message with a priority from 0, the most urgent, to MaxPriority. See
-// Queue.Put for the rest.
+// Put adds a message with a priority from 0, the most urgent, to MaxPriority. It fails
+// with ErrInvalidPriority for any other priority. Otherwise it behaves like Queue.Put.
 func (q *PriorityQueue) Put(ctx context.Context, data []byte, priority int) error {
-	if err := checkPriority(priority); err != nil {
-		return q.opError("put", err)
-	}
-	return q.put(ctx, q.child(engine.PriorityPartition(priority)), engine.ItemPrefix, data)
+	return q.put(ctx, q.destination(priority), data)
 }
 
-// PutAll adds messages of one priority, in order. See Queue.PutAll for the rest.
+// PutAll adds messages of one priority, in order. Otherwise it behaves like Queue.PutAll,
+// and it checks the priority as Put does.
 func (q *PriorityQueue) PutAll(ctx context.Context, priority int, messages ...[]byte) error {
-	if err := checkPriority(priority); err != nil {
-		return q.opError("putAll", &PutAllError{All: len(messages), Err: err})
-	}
-	return q.putAll(ctx, q.child(engine.PriorityPartition(priority)), engine.ItemPrefix, messages)
+	return q.putAll(ctx, q.destination(priority), messages)
 }
 
 // MaxPriority is the least urgent priority of a PriorityQueue.
 const MaxPriority = engine.MaxPriority
 
-func checkPriority(priority int) error {
+func (q *PriorityQueue) destination(priority int) destination {
 	if priority < 0 || priority > MaxPriority {
-		return fmt.Errorf("%w: %d, want 0, the most urgent, to %d", ErrInvalidPriority, priority, MaxPriority)
+		return destination{err: fmt.Errorf("%w: %d, want 0, the most urgent, to %d", ErrInvalidPriority, priority, MaxPriority)}
 	}
-	return nil
+	return destination{dir: q.child(engine.PriorityPartition(priority)), name: engine.ItemPrefix}
 }

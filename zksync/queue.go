@@ -82,7 +82,7 @@ func (q *queue) init(m *session.Manager, path string, k engine.Kind) {
 	q.puts = commit.New(m, q.child(engine.MarkersName), swept)
 	q.puts.NumberOf = q.numberOf
 	q.removals = commit.New(m, q.child(engine.MarkersName), swept)
-	q.puts.MakeDir, q.removals.MakeDir = q.makeDir, q.makeDir
+	q.puts.MakeDir = q.makeDir
 	q.consumer = engine.NewConsumer(engine.Config{Manager: m, Path: path, Kind: q.kind, Prefetch: q.cfg.prefetch, Removals: q.removals, MakeDir: q.makeDir})
 }
 

@@ -1,9 +1,9 @@
 package zksync
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
@@ -20,7 +20,7 @@ import (
 // another client removed the marker. With any other error the message is not in the queue
 // and never will be.
 func (q *Queue) Put(ctx context.Context, data []byte) error {
-	return q.put(ctx, q.path, q.kind.Prefix, data)
+	return q.put(ctx, q.destination(), data)
 }
 
 // PutAll appends messages in order, many in one request. It is not atomic: if it fails,
@@ -28,8 +28,10 @@ func (q *Queue) Put(ctx context.Context, data []byte) error {
 // in the queue. The other messages are not in the queue, unless the error is
 // ErrOutcomeUnknown: then more of them may be. Otherwise PutAll behaves like Put.
 func (q *Queue) PutAll(ctx context.Context, messages ...[]byte) error {
-	return q.putAll(ctx, q.path, q.kind.Prefix, messages)
+	return q.putAll(ctx, q.destination(), messages)
 }
+
+func (q *Queue) destination() destination { return destination{dir: q.path, name: q.kind.Prefix} }
 
 // A PutAllError is wrapped in the errors of PutAll.
 type PutAllError struct {
@@ -46,51 +48,61 @@ func (e *PutAllError) Error() string {
 // Unwrap returns the reason why the next message was not put.
 func (e *PutAllError) Unwrap() error { return e.Err }
 
-// put puts one message into dir. name is the prefix of the message's name.
-func (q *queue) put(ctx context.Context, dir, name string, data []byte) error {
-	err := q.checkUsable()
-	var t commit.Tx
-	if err == nil {
-		t, err = q.puts.NewCreate(dir, name, data)
-	}
-	if err = ready(ctx, err); err == nil {
-		e := q.puts.StartOne(nil, t)
-		defer q.puts.WithdrawAfter(q.cfg.maxWait, ErrMaxWait, e)()
-		err = e.Wait(ctx)
-	}
+// A destination is the directory of a message and the prefix of its name, or the reason
+// why there is none.
+type destination struct {
+	dir, name string
+	err       error
+}
+
+// put puts one message.
+func (q *queue) put(ctx context.Context, to destination, data []byte) error {
+	_, err := q.commit(ctx, to, data)
 	return q.opError("put", err)
 }
 
-// putAll puts messages into dir, in order, as one chain of entries.
-func (q *queue) putAll(ctx context.Context, dir, name string, messages [][]byte) error {
-	refused := func(put int, err error) error {
-		return q.opError("putAll", &PutAllError{Put: put, All: len(messages), Err: err})
+// putAll puts messages, in order.
+func (q *queue) putAll(ctx context.Context, to destination, messages [][]byte) error {
+	n, err := q.commit(ctx, to, messages...)
+	if err == nil {
+		return nil
 	}
-	if err := q.checkUsable(); err != nil {
-		return refused(0, err)
+	return q.opError("putAll", &PutAllError{Put: n, All: len(messages), Err: err})
+}
+
+// commit puts messages, in order. If it fails, n messages, from the first on, are in the
+// queue for certain.
+func (q *queue) commit(ctx context.Context, to destination, messages ...[]byte) (n int, err error) {
+	if err := cmp.Or(to.err, q.checkUsable()); err != nil {
+		return 0, err
 	}
 	// Check all messages before the first one is sent: a message that is too large would
 	// end the PutAll halfway.
 	txs := make([]commit.Tx, len(messages))
 	for i, data := range messages {
-		var err error
-		if txs[i], err = q.puts.NewCreate(dir, name, data); err != nil {
-			return refused(0, fmt.Errorf("message %d: %w", i+1, err))
+		if txs[i], err = q.puts.NewCreate(to.dir, to.name, data); err != nil {
+			if len(messages) > 1 {
+				err = fmt.Errorf("message %d: %w", i+1, err)
+			}
+			return 0, err
 		}
 	}
 	if ctx.Err() != nil {
-		return refused(0, session.Cancelled(ctx))
+		return 0, session.Cancelled(ctx)
 	}
-	// The chain breaks at the first message that fails, so that the messages in the queue
-	// are always the first ones.
-	entries := q.puts.Start(nil, &commit.Chain{}, txs...)
+	entries := q.puts.Start(txs...)
 	defer q.puts.WithdrawAfter(q.cfg.maxWait, ErrMaxWait, entries...)()
-	errs := q.puts.WaitAll(ctx, entries)
-	n := slices.IndexFunc(errs, func(err error) bool { return err != nil })
-	if n < 0 {
-		return nil
+	// Wait for all entries: when ctx ends, each Wait withdraws its message.
+	for _, e := range entries {
+		failed := e.Wait(ctx)
+		if err == nil {
+			err = failed
+		}
+		if err == nil {
+			n++
+		}
 	}
-	return refused(n, errs[n])
+	return n, err
 }
 
 func (q *queue) opError(op string, err error) error {

@@ -1,9 +1,11 @@
 package commit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
@@ -11,6 +13,33 @@ import (
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
+
+// A Gate decides how many entries may go into the next request, and under which
+// condition.
+type Gate interface {
+	// Admit waits until there is room for some of n entries. The operations go ahead
+	// of the entries' operations. The room for the admitted entries stays reserved
+	// until Passed or Refused is called.
+	Admit(ctx context.Context, s *session.Session, n int) (ops []any, room int, err error)
+	// Passed is called when n entries have happened.
+	Passed(n int)
+	// Refused is called when the server has refused the operations of Admit; nothing
+	// has happened. If Refused returns nil, Admit is called again.
+	Refused(err error) error
+	// Waiting returns the reason why Admit waits, nil if Admit does not wait. Any
+	// goroutine may call it.
+	Waiting() error
+}
+
+// An openGate admits every entry.
+type openGate struct{}
+
+func (openGate) Admit(context.Context, *session.Session, int) ([]any, int, error) {
+	return nil, math.MaxInt, nil
+}
+func (openGate) Passed(int)          {}
+func (openGate) Refused(error) error { return nil }
+func (openGate) Waiting() error      { return nil }
 
 // A Capacity is a Gate that limits the number of messages in a directory. Every request
 // also writes to one znode, at the version that it had when the messages were counted: so
@@ -27,19 +56,15 @@ type Capacity struct {
 	version int32
 	used    int // an upper bound: since the count, other clients can only have removed messages
 
-	full atomic.Pointer[fullError] // nil once there was room
+	full atomic.Pointer[error] // that there is no room; nil once there was room
 }
 
-// A fullError says that there is no room.
-type fullError struct{ used, most int }
-
-func (e *fullError) Error() string {
-	return fmt.Sprintf("for room: the queue has %d messages, WithCapacity allows %d", e.used, e.most)
-}
+// errNoRoom is the reason of a wait that is about to end.
+var errNoRoom = errors.New("for room")
 
 func (g *Capacity) Waiting() error {
 	if full := g.full.Load(); full != nil {
-		return full
+		return *full
 	}
 	return nil
 }
@@ -59,15 +84,11 @@ func (g *Capacity) Admit(ctx context.Context, s *session.Session, n int) ([]any,
 		if w == nil {
 			continue
 		}
-		g.full.Store(&fullError{g.used, g.Max})
+		full := fmt.Errorf("%w: the queue has %d messages, WithCapacity allows %d", errNoRoom, g.used, g.Max)
+		g.full.Store(&full)
 		if wait == nil {
 			// One Wait for all Puts of the value, because one request sends all of them.
-			wait = s.StartWait("put", g.Dir, func(context.Context) error {
-				if full := g.Waiting(); full != nil {
-					return full
-				}
-				return errors.New("for room")
-			})
+			wait = s.StartWait("put", g.Dir, func(context.Context) error { return cmp.Or(g.Waiting(), errNoRoom) })
 		}
 		if err := znode.AwaitEvent(ctx, s, w); err != nil {
 			return nil, 0, err

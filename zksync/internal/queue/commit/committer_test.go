@@ -19,16 +19,29 @@ import (
 )
 
 // do carries out one transaction; see Committer.Start and Entry.Wait.
-func (c *Committer) do(ctx context.Context, on *session.Session, t Tx) error {
+func (c *Committer) do(ctx context.Context, t Tx) error {
 	if ctx.Err() != nil {
 		return session.Cancelled(ctx)
 	}
-	return c.StartOne(on, t).Wait(ctx)
+	return c.StartOne(nil, t).Wait(ctx)
 }
 
-// doAll carries out many transactions, in order, and returns their outcomes.
-func (c *Committer) doAll(ctx context.Context, on *session.Session, ch *Chain, txs ...Tx) []error {
-	return c.WaitAll(ctx, c.Start(on, ch, txs...))
+// doAll carries out many transactions that do not depend on each other, in order, and
+// returns their outcomes.
+func (c *Committer) doAll(ctx context.Context, txs ...Tx) []error {
+	var entries []*Entry
+	for _, t := range txs {
+		entries = append(entries, c.newEntry(nil, t))
+	}
+	c.enqueue(entries...)
+	return outcomes(ctx, entries)
+}
+
+func outcomes(ctx context.Context, entries []*Entry) (errs []error) {
+	for _, e := range entries {
+		errs = append(errs, e.Wait(ctx))
+	}
+	return errs
 }
 
 // committing runs test with a Committer below /c, and its session.
@@ -47,7 +60,7 @@ func committing(t *testing.T, test func(t *testing.T, srv *zksynctest.Server, c 
 			defer cancel()
 			c.Close(ctx, errors.New("closed"))
 		})
-		if err := c.do(t.Context(), nil, creates("/c/first")); err != nil {
+		if err := c.do(t.Context(), creates("/c/first")); err != nil {
 			t.Fatal(err)
 		}
 		srv.ResetOps()
@@ -94,7 +107,7 @@ func TestEachTransactionHasItsOwnError(t *testing.T) {
 			txs = append(txs, creates(path+"a", path+"b"))
 		}
 		txs = append(txs, creates("/c/03b", "/c/x"))
-		errs := c.doAll(t.Context(), nil, nil, txs...)
+		errs := c.doAll(t.Context(), txs...)
 		for i, err := range errs[:100] {
 			path := fmt.Sprintf("/c/%02d", i)
 			if i%30 == 7 {
@@ -129,7 +142,7 @@ func TestOrderIsKeptAroundAFailure(t *testing.T) {
 			}
 			txs = append(txs, Tx{Ops: []any{&zk.CreateRequest{Path: path, Flags: zk.FlagSequence}}})
 		}
-		c.doAll(t.Context(), nil, nil, txs...)
+		c.doAll(t.Context(), txs...)
 		names, _ := srv.Children("/c")
 		slices.SortFunc(names, func(a, b string) int {
 			return strings.Compare(a[strings.LastIndexByte(a, '-')+1:], b[strings.LastIndexByte(b, '-')+1:])
@@ -157,7 +170,7 @@ func TestChainEndsAtAFailure(t *testing.T) {
 			}
 			txs = append(txs, creates(path))
 		}
-		for i, err := range c.doAll(t.Context(), nil, &Chain{}, txs...) {
+		for i, err := range outcomes(t.Context(), c.Start(txs...)) {
 			switch {
 			case i < 150 && err != nil, i == 150 && !errors.Is(err, zk.ErrNoNode), i > 150 && err != errSkipped:
 				t.Errorf("transaction %d: %v", i, err)
@@ -165,35 +178,35 @@ func TestChainEndsAtAFailure(t *testing.T) {
 				mustExist(t, srv, i < 150, fmt.Sprintf("/c/%03d", i))
 			}
 		}
-		if err := c.do(t.Context(), nil, creates("/c/another")); err != nil {
+		if err := c.do(t.Context(), creates("/c/another")); err != nil {
 			t.Errorf("outside of the chain: %v", err)
 		}
 	})
 }
 
-// A transaction that is bound to a session happens under that session or never.
-func TestBoundToASession(t *testing.T) {
-	for at, want := range map[zksynctest.Moment]bool{zksynctest.BeforeCommit: false, zksynctest.AfterCommit: true} {
+// A transaction whose session and answer are lost happens once, under the next session.
+func TestSessionIsLostWithTheAnswer(t *testing.T) {
+	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit} {
 		committing(t, func(t *testing.T, srv *zksynctest.Server, c *Committer, s *session.Session) {
 			expire := zksynctest.Call(func() { srv.ExpireSession(s.ID()) })
 			srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: at, Do: expire})
 			srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: at, Do: zksynctest.Disconnect})
-			err := c.do(t.Context(), s, creates("/c/a"))
-			if want && err != nil || !want && (!errors.Is(err, session.ErrLost) || errors.Is(err, ErrUnknown)) {
+			// Twice, the create would fail.
+			if err := c.do(t.Context(), creates("/c/a")); err != nil {
 				t.Errorf("%v: %v", at, err)
 			}
-			mustExist(t, srv, want, "/c/a")
-			if err := c.do(t.Context(), s, creates("/c/b")); !errors.Is(err, session.ErrLost) {
-				t.Errorf("under a session that is over: %v", err)
-			}
+			mustExist(t, srv, true, "/c/a")
 			next, err := c.m.Session(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := c.do(t.Context(), next, creates("/c/b")); err != nil {
+			if next == s {
+				t.Error("the session was not lost")
+			}
+			if err := c.do(t.Context(), creates("/c/b")); err != nil {
 				t.Errorf("under the next session: %v", err)
 			}
-			mustExist(t, srv, want, "/c/a")
+			mustExist(t, srv, true, "/c/b")
 		})
 	}
 }
@@ -208,7 +221,7 @@ func TestWaitingAgain(t *testing.T) {
 			srv.Inject(zksynctest.Fault{Op: zkserver.OpSetData, At: zksynctest.AfterCommit, Do: zksynctest.Call(func() { srv.ExpireSession(s.ID()) })})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			e := c.StartOne(s, creates("/c/a"))
+			e := c.StartOne(nil, creates("/c/a"))
 			if err := e.Wait(ctx); !errors.Is(err, ErrUnknown) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("wait: %v", err)
 			}
@@ -216,7 +229,7 @@ func TestWaitingAgain(t *testing.T) {
 				t.Errorf("%v: waiting again: %v", at, err)
 			}
 			mustExist(t, srv, want, "/c/a")
-			if err := c.do(t.Context(), nil, creates("/c/b")); err != nil {
+			if err := c.do(t.Context(), creates("/c/b")); err != nil {
 				t.Error(err)
 			}
 		})
@@ -229,7 +242,7 @@ func TestRefusalIsFinal(t *testing.T) {
 	committing(t, func(t *testing.T, srv *zksynctest.Server, c *Committer, s *session.Session) {
 		// The marker is as it was when the repetition comes, and its transaction is
 		// refused; then what it repeats arrives.
-		late := []any{c.marker.bump(), &zk.CreateRequest{Path: "/d/a"}}
+		late := []any{c.sender.marker.bump(), &zk.CreateRequest{Path: "/d/a"}}
 		other, err := srv.Connect(t).Session(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -241,7 +254,7 @@ func TestRefusalIsFinal(t *testing.T) {
 			}
 		}
 		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: zksynctest.BeforeCommit, Do: zksynctest.Disconnect})
-		if err := c.do(t.Context(), nil, creates("/d/a")); !errors.Is(err, zk.ErrNoNode) {
+		if err := c.do(t.Context(), creates("/d/a")); !errors.Is(err, zk.ErrNoNode) {
 			t.Errorf("without its directory: %v", err)
 		}
 		arrives()
@@ -261,7 +274,7 @@ func TestBatchesAreBounded(t *testing.T) {
 			txs = append(txs, big(fmt.Sprintf("/c/%02d", i), 100<<10))
 		}
 		txs = append(txs, big("/c/big", 1000<<10), creates("/c/behind"))
-		if err := errors.Join(c.doAll(t.Context(), nil, nil, txs...)...); err != nil {
+		if err := errors.Join(c.doAll(t.Context(), txs...)...); err != nil {
 			t.Error(err)
 		}
 		if n := multis(srv); n != 8+1+1 {
@@ -274,7 +287,7 @@ func TestBatchesAreBounded(t *testing.T) {
 			txs = append(txs, big(fmt.Sprintf("/c/%02d", i), 600))
 		}
 		txs[10] = big("/c/10", 2000)
-		for i, err := range c.doAll(t.Context(), nil, nil, txs...) {
+		for i, err := range c.doAll(t.Context(), txs...) {
 			if want := i == 10; errors.Is(err, session.ErrTooLarge) != want || err != nil && !want {
 				t.Errorf("transaction %d: %v", i, err)
 			}
@@ -285,7 +298,7 @@ func TestBatchesAreBounded(t *testing.T) {
 		for i := range 300 {
 			txs = append(txs, creates(fmt.Sprintf("/c/%03d", i)))
 		}
-		if err := errors.Join(c.doAll(t.Context(), nil, nil, txs...)...); err != nil {
+		if err := errors.Join(c.doAll(t.Context(), txs...)...); err != nil {
 			t.Error(err)
 		}
 		if n := multis(srv); n != 3 {

@@ -40,7 +40,7 @@ func (c *Committer) NewCreate(dir, name string, data []byte) (Tx, error) {
 		return t, nil
 	}
 	// A request also writes the marker, whose name is as long as znode.GUIDForm.
-	size, err := c.m.MultiSize(&zk.SetDataRequest{Path: znode.Join(c.marker.dir, znode.GUIDForm)}, create)
+	size, err := c.m.MultiSize(&zk.SetDataRequest{Path: znode.Join(c.sender.marker.dir, znode.GUIDForm)}, create)
 	if err != nil {
 		return Tx{}, err
 	}
@@ -67,28 +67,14 @@ var ErrStale = errors.New("zksync: the data that was read may belong to an earli
 type Entry struct {
 	Tx
 	c     *Committer
-	on    *session.Session
-	chain *Chain
+	after *Entry // has to happen before; nil if there is none
 	done  chan struct{}
 	err   error // valid once done is closed; see Wait
 
 	// Guarded by c.mu:
-	finished bool   // err is set
-	sent     bool   // it may have happened
-	tried    bool   // it was sent, and stopped by a fence
-	deserted error  // why its caller has gone; nil while a caller waits
-	batch    *batch // that contains the entry; nil while the entry is queued
-}
-
-// A Chain is a list of entries. Each of them happens only if the entries before it have
-// happened.
-type Chain struct{ broken bool }
-
-// Finished returns an entry that has an outcome.
-func Finished(err error) *Entry {
-	e := &Entry{done: make(chan struct{}), err: err}
-	close(e.done)
-	return e
+	finished bool  // err is set
+	sent     bool  // it may have happened
+	deserted error // why its caller has gone; nil while a caller waits
 }
 
 // Done returns a channel that is closed when the entry has an outcome.
@@ -106,13 +92,21 @@ func (e *Entry) Wait(ctx context.Context) error {
 	case <-e.done:
 		return e.err
 	case <-ctx.Done():
-		return e.Abandon(e.c.Cancelled(ctx))
 	}
+	c := e.c
+	why := c.cancelled(ctx)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.withdrawLocked(why, e)
+	if e.finished {
+		return e.err
+	}
+	if e.deserted == nil {
+		c.callerLeftLocked()
+	}
+	e.deserted = why
+	return unknown(why)
 }
-
-// Abandon detaches the caller from its entry, and returns the error that the caller
-// should report: why, unless the outcome is known.
-func (e *Entry) Abandon(why error) error { return e.c.removeCallers(why, e)[0] }
 
 // setLocked sets the outcome, and reports false if the entry had an outcome before. The
 // caller closes done; c.mu is held.
@@ -121,10 +115,17 @@ func (e *Entry) setLocked(err error) bool {
 		return false
 	}
 	e.finished, e.err = true, err
-	if err != nil && e.chain != nil {
-		e.chain.broken = true
+	if e.deserted == nil {
+		e.c.callerLeftLocked()
 	}
 	return true
+}
+
+// finishLocked sets the outcome; c.mu is held.
+func (e *Entry) finishLocked(err error) {
+	if e.setLocked(err) {
+		close(e.done)
+	}
 }
 
 // ErrUnknown says that a transaction may or may not have happened.

@@ -3,6 +3,7 @@ package commit
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,31 +20,25 @@ const (
 	markerAge = 24 * time.Hour
 	// maxMarkerVersion keeps the version from becoming -1, which matches any version.
 	maxMarkerVersion = 1 << 30
+	// maxSwept is the number of markers that one request reads or deletes.
+	maxSwept = 200
 )
 
 // fenceMark is the data of a marker that was written last to stop a request.
 const fenceMark = "fence"
 
-// An outcome is the known outcome of a request.
-type outcome int
-
-const (
-	stopped  outcome = iota // it has not happened, and never will
-	happened                // it has, once
-)
-
 // A marker is the znode whose version tells which requests of a Committer have
 // happened. The run of the Committer uses it.
 type marker struct {
+	m     *session.Manager
 	dir   string
 	swept *atomic.Bool // shared by the Committers of one value
-	log   *zap.Logger
 	// background runs f beside the requests, until Close.
 	background func(f func(ctx context.Context))
+	created    atomic.Int64 // the number of markers that were created
 
 	path    string // empty before the first request
 	made    bool
-	number  int64 // of markers that were created
 	version int32
 	retired []string // the earlier markers, which remove deletes
 }
@@ -76,10 +71,10 @@ func (k *marker) ensure(ctx context.Context, s *session.Session) error {
 		return err
 	}
 	k.made, k.version = true, 0
-	k.number++
+	k.created.Add(1)
 	if k.swept.CompareAndSwap(false, true) && !fresh {
 		path := k.path
-		k.background(func(ctx context.Context) { sweepMarkers(ctx, k.log, s, k.dir, path) })
+		k.background(func(ctx context.Context) { k.sweep(ctx, s, path) })
 	}
 	return nil
 }
@@ -89,52 +84,49 @@ func (k *marker) retire() {
 	if k.path != "" {
 		k.retired = append(k.retired, k.path)
 	}
-	k.path, k.made, k.version = "", false, 0
-}
-
-// readOutcome returns the outcome of a request that has found another version than
-// expected, although an earlier request had expected the right version.
-func (k *marker) readOutcome(ctx context.Context, s *session.Session) (outcome, error) {
-	data, stat, err := s.Get(ctx, k.path)
-	switch class := session.ClassOf(err); {
-	case class == session.ClassNoNode || class == session.ClassNoAuth:
-		return 0, unknown(err)
-	case err != nil:
-		return 0, err
-	case stat.Version != k.version+1, len(data) > 0 && string(data) != fenceMark:
-		return 0, unknown(errMarkerMoved)
-	}
-	k.version++
-	if string(data) == fenceMark {
-		return stopped, nil
-	}
-	return happened, nil
+	k.path, k.made = "", false
 }
 
 // errMarkerMoved says that another client has written to a marker.
 var errMarkerMoved = errors.New("another client has written to the marker")
 
 // fence raises the version, so that no request that was sent before can happen any
-// more, and returns the outcome of the last request.
-func (k *marker) fence(ctx context.Context, s *session.Session) (outcome, error) {
-	_, err := s.Set(ctx, k.path, []byte(fenceMark), k.version)
+// more, and reports whether the last request has happened.
+func (k *marker) fence(ctx context.Context, s *session.Session) (happened bool, err error) {
+	_, err = s.Set(ctx, k.path, []byte(fenceMark), k.version)
 	switch session.ClassOf(err) {
 	case session.ClassOK:
 		k.version++
-		return stopped, nil
+		return false, nil
 	case session.ClassBadVersion:
 		return k.readOutcome(ctx, s)
 	case session.ClassNoNode, session.ClassNoAuth:
-		return 0, unknown(err)
+		err = unknown(err)
 	}
-	return 0, err
+	return false, err
+}
+
+// readOutcome reports whether the last request has happened, after a fence has found
+// another version than expected: the request or an earlier try of the fence has raised it.
+func (k *marker) readOutcome(ctx context.Context, s *session.Session) (happened bool, err error) {
+	data, stat, err := s.Get(ctx, k.path)
+	switch class := session.ClassOf(err); {
+	case class == session.ClassNoNode || class == session.ClassNoAuth:
+		return false, unknown(err)
+	case err != nil:
+		return false, err
+	case stat.Version != k.version+1, len(data) > 0 && string(data) != fenceMark:
+		return false, unknown(errMarkerMoved)
+	}
+	k.version++
+	return len(data) == 0, nil
 }
 
 // remove deletes the marker and the earlier markers. No request follows.
-func (k *marker) remove(ctx context.Context, m *session.Manager) {
+func (k *marker) remove(ctx context.Context) {
 	k.retire()
 	for _, path := range k.retired {
-		err := m.Do(ctx, func(ctx context.Context, s *session.Session) error {
+		err := k.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
 			err := s.Delete(ctx, path, -1)
 			if session.ClassOf(err) == session.ClassNoNode {
 				return nil
@@ -142,7 +134,52 @@ func (k *marker) remove(ctx context.Context, m *session.Manager) {
 			return err
 		})
 		if err != nil {
-			m.Logger().Warn("marker not deleted", zap.String("path", path), zap.Error(err))
+			k.m.Logger().Warn("marker not deleted", zap.String("path", path), zap.Error(err))
+			return
+		}
+	}
+}
+
+// sweep deletes the markers that were written last more than a day before own was
+// created: the markers of processes that have died. The next process that creates a
+// marker deletes the markers that are left after a failure. sweep runs in the background,
+// and delays no transaction.
+func (k *marker) sweep(ctx context.Context, s *session.Session, own string) {
+	names, _, err := s.Children(ctx, k.dir)
+	if err != nil || len(names) < 2 {
+		return
+	}
+	_, mine, err := s.Get(ctx, own)
+	if err != nil {
+		return
+	}
+	oldest := mine.Mtime - markerAge.Milliseconds()
+	for chunk := range slices.Chunk(names, maxSwept) {
+		reads := make([]session.Read, len(chunk))
+		for i, name := range chunk {
+			reads[i] = session.ReadData(znode.Join(k.dir, name))
+		}
+		results, err := s.MultiRead(ctx, reads...)
+		if err != nil {
+			return
+		}
+		var dead []any
+		for i, r := range results {
+			if r.Err != nil || r.Stat.Mtime >= oldest || r.Stat.NumChildren > 0 {
+				continue
+			}
+			// The version protects the marker if its owner is alive after all.
+			dead = append(dead, &zk.DeleteRequest{Path: znode.Join(k.dir, chunk[i]), Version: r.Stat.Version})
+		}
+		if len(dead) == 0 {
+			continue
+		}
+		_, err = s.Multi(ctx, dead...)
+		switch session.ClassOf(err) {
+		case session.ClassOK, session.ClassNoNode, session.ClassBadVersion, session.ClassNotEmpty:
+			// After a refusal, another process sweeps these markers, or an owner is alive.
+		default:
+			k.m.Logger().Debug("could not delete old markers", zap.String("path", k.dir), zap.Error(err))
 			return
 		}
 	}

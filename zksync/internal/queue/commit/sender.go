@@ -1,0 +1,267 @@
+package commit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+const (
+	maxBatch     = 128
+	maxBatchSize = 512 << 10
+
+	// maxRepairs is the number of repairs without an outcome. A repair creates a znode
+	// that the request needs.
+	maxRepairs = 16
+)
+
+// errSkipped is the outcome of an entry if an entry that has to happen before has failed.
+var errSkipped = errors.New("zksync: not sent, because an earlier transaction failed")
+
+// A sender sends the requests of a Committer, one at a time. The run of the Committer
+// uses it.
+type sender struct {
+	c       *Committer
+	marker  marker
+	sent    []*Entry // of the last request, while its outcome is not known
+	limit   int      // the most entries of the next request
+	served  int      // the number of entries of the last request
+	repairs int      // since an entry got its outcome
+}
+
+// carryOut sends one request, repeats it until its outcome is known, and acts on the
+// outcome. ctx ends when no caller waits.
+func (r *sender) carryOut(ctx context.Context) {
+	c := r.c
+	err := c.m.Do(ctx, r.send)
+	switch {
+	case err == nil:
+	case len(r.sent) > 0:
+		// The request cannot be repeated.
+		if failed := c.m.Do(c.life, r.fence); failed != nil {
+			r.marker.retire()
+			r.finish(r.sent, unknown(errors.Join(err, failed)))
+		}
+	case ctx.Err() != nil && c.life.Err() == nil:
+		// All callers have left, and entries that were started since have had no attempt.
+	default:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.withdrawLocked(err, c.entries...)
+	}
+}
+
+// send sends the next request. It returns nil if entries have made progress, and
+// otherwise an error for Manager.Do.
+func (r *sender) send(ctx context.Context, s *session.Session) error {
+	c := r.c
+	again := len(r.sent) > 0
+	if again && slices.ContainsFunc(r.sent, func(e *Entry) bool { return e.Epoch != noEpoch }) {
+		// Meanwhile another client may have taken the message, and another message may
+		// have its name in a directory that was created again. So the caller must read
+		// again.
+		return r.fence(ctx, s)
+	}
+	if !again {
+		if err := r.marker.ensure(ctx, s); err != nil {
+			return err
+		}
+	}
+	first, room, err := c.Gate.Admit(ctx, s, maxBatch)
+	if err != nil {
+		return err
+	}
+	if !again { // an open request is repeated as it was
+		r.prepare(room)
+	}
+	entries := r.sent
+	if len(entries) == 0 {
+		return nil
+	}
+	ops := append(make([]any, 0, 1+len(first)+len(entries)*len(entries[0].Ops)), r.marker.bump())
+	ops = append(ops, first...)
+	for _, e := range entries {
+		ops = append(ops, e.Ops...)
+	}
+	// A request that was sent is not cancelled with its callers: its answer is the
+	// shortest way to its outcome.
+	results, err := s.Multi(c.life, ops...)
+	at := slices.IndexFunc(results, func(result zk.MultiResponse) bool { return result.Error != nil })
+	switch {
+	case err == nil:
+		r.marker.version++
+		c.Gate.Passed(len(entries))
+		r.finish(entries, nil)
+		return nil
+	case session.ClassOf(err) == session.ClassTooLarge && !again:
+		r.markUnsent(nil)
+		if r.limit = len(entries) / 2; r.limit == 0 {
+			r.finish(entries, err)
+		}
+		return nil
+	case at < 0:
+		return err
+	case again:
+		// If the marker had another version, an earlier request has happened, or another
+		// client has written. If the marker had the expected version, no earlier request
+		// has happened, but one of them may still be on its way under an earlier session.
+		return r.fence(ctx, s)
+	}
+	r.markUnsent(nil)
+	if at == 0 {
+		return r.markerRefused(err)
+	}
+	if at -= 1 + len(first); at < 0 {
+		return c.Gate.Refused(err)
+	}
+	for i, e := range entries {
+		if at -= len(e.Ops); at < 0 {
+			return r.entryRefused(ctx, s, e, i, err)
+		}
+	}
+	return err
+}
+
+// prepare chooses the entries of the next request, as many as there is room for.
+func (r *sender) prepare(room int) {
+	c := r.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.entries) > 0 && c.entries[0].finished {
+		c.entries[0] = nil
+		c.entries = c.entries[1:]
+	}
+	size := 0
+	for _, e := range c.entries {
+		if e.after != nil && e.after.finished && e.after.err != nil {
+			e.finishLocked(errSkipped)
+		}
+		if e.Epoch != noEpoch && (e.Epoch != c.Epoch() || time.Since(e.ReadAt) > maxReadAge) {
+			e.finishLocked(ErrStale)
+		}
+		if e.finished {
+			continue
+		}
+		size += e.Size
+		if len(r.sent) == min(room, r.limit) || len(r.sent) > 0 && size > maxBatchSize {
+			break
+		}
+		e.sent = true
+		r.sent = append(r.sent, e)
+	}
+	r.served = len(r.sent)
+}
+
+// finish sets the outcome of entries.
+func (r *sender) finish(entries []*Entry, err error) {
+	r.c.mu.Lock()
+	finished := slices.DeleteFunc(entries, func(e *Entry) bool { return !e.setLocked(err) })
+	r.c.mu.Unlock()
+	r.sent, r.limit, r.repairs = nil, maxBatch, 0
+	// c.mu is not held: callers that wake up ask for it at once.
+	for _, e := range finished {
+		close(e.done)
+	}
+}
+
+// markUnsent notes that the last request has not happened, and never will. Entries that
+// rely on a read end with the error stale, if it is not nil, and are queued otherwise.
+func (r *sender) markUnsent(stale error) {
+	r.c.mu.Lock()
+	defer r.c.mu.Unlock()
+	for _, e := range r.sent {
+		e.sent = false
+		switch {
+		case e.deserted != nil:
+			e.finishLocked(e.deserted)
+		case stale != nil && e.Epoch != noEpoch:
+			e.finishLocked(stale)
+		}
+	}
+	r.sent = nil
+}
+
+// markerRefused handles a request that found another version of the marker.
+func (r *sender) markerRefused(err error) error {
+	switch session.ClassOf(err) {
+	case session.ClassNoNode, session.ClassBadVersion:
+		// Another client has deleted or changed the marker. The next request creates another.
+		r.marker.retire()
+		return r.repaired(err)
+	}
+	return err
+}
+
+// entryRefused handles a request that was refused because of the entry e, before which it
+// had n entries.
+func (r *sender) entryRefused(ctx context.Context, s *session.Session, e *Entry, n int, err error) error {
+	if e.Dir != "" {
+		switch failed := r.repair(ctx, s, e.Dir, err); {
+		case failed == nil:
+			return nil
+		case ctx.Err() != nil || session.ClassOf(failed).Again():
+			return failed
+		default:
+			err = failed
+		}
+	}
+	if n == 0 {
+		// No operation precedes it in the transaction, so it fails by itself.
+		r.finish([]*Entry{e}, err)
+	} else {
+		r.limit = n // the entries before it go first
+	}
+	return nil
+}
+
+// repair makes the creation of a message in dir possible, which was refused with err. If
+// nothing can be repaired, it returns err.
+func (r *sender) repair(ctx context.Context, s *session.Session, dir string, err error) error {
+	var failed error
+	switch session.ClassOf(err) {
+	case session.ClassNoNode:
+		failed = r.c.MakeDir(ctx, s, dir)
+	case session.ClassNodeExists:
+		failed = freeNumber(ctx, s, dir, r.c.NumberOf)
+	default:
+		return err
+	}
+	if failed != nil {
+		return failed
+	}
+	return r.repaired(err)
+}
+
+// repaired counts a repair of a request that failed with err, and returns an error after
+// too many of them.
+func (r *sender) repaired(err error) error {
+	if r.repairs++; r.repairs > maxRepairs {
+		return fmt.Errorf("gave up after %d repairs: %w", maxRepairs, err)
+	}
+	return nil
+}
+
+// fence makes sure that the last request, if it has not happened by now, never happens,
+// and acts on its outcome.
+func (r *sender) fence(ctx context.Context, s *session.Session) error {
+	happened, err := r.marker.fence(ctx, s)
+	switch {
+	case IsUnknown(err):
+		r.marker.retire()
+		r.finish(r.sent, err)
+	case err != nil:
+		return err
+	case happened:
+		r.c.Gate.Passed(len(r.sent))
+		r.finish(r.sent, nil)
+	default:
+		r.markUnsent(ErrStale)
+	}
+	return nil
+}
