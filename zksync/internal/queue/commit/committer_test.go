@@ -306,3 +306,27 @@ func TestBatchesAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// An entry that is withdrawn ends the entries behind it, and no entry ahead of it, even if the request with the entries
+// ahead must be repeated (sender.prepare: the condition for errSkipped).
+func TestWithdrawalSparesTheEntriesAhead(t *testing.T) {
+	committing(t, func(t *testing.T, srv *zksynctest.Server, c *Committer, _ *session.Session) {
+		var txs []Tx
+		for i := range maxBatch + 10 {
+			txs = append(txs, creates(fmt.Sprintf("/c/%03d", i)))
+		}
+		// The request arrives late, and finds another version of the marker.
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: zksynctest.BeforeCommit, Do: zksynctest.Delay(2 * time.Second)})
+		marker := c.sender.marker.path
+		time.AfterFunc(time.Second, func() { srv.Set(marker, []byte("x")) })
+		why := errors.New("too long")
+		entries := c.Start(txs...)
+		defer c.WithdrawAfter(time.Second, why, entries...)()
+		for i, err := range outcomes(t.Context(), entries) {
+			if i < maxBatch && err != nil || i >= maxBatch && !errors.Is(err, why) {
+				t.Errorf("transaction %d: %v", i, err)
+			}
+			mustExist(t, srv, i < maxBatch, fmt.Sprintf("/c/%03d", i))
+		}
+	})
+}
