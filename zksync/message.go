@@ -56,11 +56,12 @@ func (q *queue) newMessage(d *engine.Delivery) *Message {
 //
 //   - ErrLost if this consumer has lost its claim on the message: the session was lost,
 //     the value of the queue was closed, or another client deleted its ledger (then also
-//     ErrRemoved). The message may come again. If the session was lost while Ack was
-//     under way, Ack may have removed the message: the error does not tell.
+//     ErrRemoved). The message comes again, unless Ack had removed it when the ledger was
+//     deleted.
 //   - ErrRemoved, which is an ErrLost, if another client has removed the message.
-//   - ErrOutcomeUnknown, and ErrLost, if the value was closed while Ack was under way, and
-//     no server answered in time.
+//   - ErrOutcomeUnknown, and ErrLost, if the session was lost, or the value was closed,
+//     while the removal was under way, and no server answered in time. The message comes
+//     again unless it was removed.
 //   - ErrSettled if Ack has returned nil before, or if Nack, Retry or MoveTo was called
 //     first.
 //

@@ -63,7 +63,9 @@ func TestTakeWithoutTheDirectoryOfClaims(t *testing.T) {
 		removeTree(srv, queuePath+"/zksync-claims")
 		srv.ResetOps()
 		takes(t, q, "1")
-		if ops := requests(srv); len(ops) > 10 {
+		// One of the requests lists the queue again: without the former claim table, the
+		// messages that other consumers had claimed must be known.
+		if ops := requests(srv); len(ops) > 11 {
 			t.Errorf("%d requests", len(ops))
 		}
 		closeQueue(t, q)

@@ -9,14 +9,13 @@ const maxClaims = 128
 // was faster. It claims all of the messages or none.
 func (l *ledger) claim(sel selection, line *idleLine) (all []*Delivery, ok bool, err error) {
 	v, n := l.v, len(sel.refs)
-	passed := v.partitions.passed(sel)
-	c := newChange(func(t *claimTable) { t.claim(sel.refs, passed) })
+	c := newChange(func(t *claimTable) { t.claim(sel.refs, sel.passed) })
 	c.add, c.at, c.ops = sel.refs, sel.at, line.leaveOps()
 	// Before the request: the lease must cover the claims from their first moment.
 	v.claims.hold(n, l.path)
 	if err = l.do(c); err != nil {
+		v.partitions.requeueAll(sel.refs)
 		v.claims.release(n, false)
-		v.partitions.requeue(sel.refs...)
 		switch {
 		case err == errConflict:
 			return nil, false, nil
@@ -36,15 +35,16 @@ func (l *ledger) claim(sel selection, line *idleLine) (all []*Delivery, ok bool,
 }
 
 // giveBack makes claimed messages free. ended is the number of the deliveries of each
-// that have ended.
-func (l *ledger) giveBack(ended int, refs ...messageRef) error {
+// that have ended. sent reports, beside an error, that this may have happened.
+func (l *ledger) giveBack(ended int, refs ...messageRef) (sent bool, err error) {
 	c := newChange(func(t *claimTable) {
 		for _, r := range refs {
 			t.giveBack(r.key(), ended)
 		}
 	})
 	c.drop = refs
-	return l.do(c)
+	err = l.do(c)
+	return c.sent, err
 }
 
 // releaseUnreceived gives back claimed messages that were not received.
@@ -57,11 +57,12 @@ func releaseUnreceived(all []*Delivery) {
 		refs[i] = d.ref
 	}
 	// No delivery has ended: the receiver has not seen these messages.
-	err := all[0].l.giveBack(0, refs...)
+	_, err := all[0].l.giveBack(0, refs...)
 	for _, d := range all {
-		d.endClaim(false)
-	}
-	if err == nil {
-		all[0].v.partitions.requeue(refs...)
+		if err == nil {
+			d.endClaim((*partitionList).requeue)
+		} else {
+			d.endClaim((*partitionList).unpick)
+		}
 	}
 }

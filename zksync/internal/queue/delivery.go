@@ -51,11 +51,10 @@ func (d *Delivery) Ack(ctx context.Context) error {
 // Nack gives the message back to its position.
 func (d *Delivery) Nack(ctx context.Context) error {
 	return d.settle(ctx, "Nack", func() error {
-		if err := d.l.giveBack(1, d.ref); err != nil {
-			return d.outcomeOf(err, true)
+		if sent, err := d.l.giveBack(1, d.ref); err != nil {
+			return d.outcomeOf(err, sent)
 		}
-		d.endClaim(false)
-		d.v.partitions.requeue(d.ref)
+		d.endClaim((*partitionList).requeue)
 		return nil
 	})
 }
@@ -166,20 +165,20 @@ func (d *Delivery) setOutcome(err error) {
 	close(d.outcome)
 }
 
-// endClaim notes, once, that this consumer does not hold the message any more. gone says
-// that the message does not exist any more.
-func (d *Delivery) endClaim(gone bool) {
+// endClaim notes, once, that this consumer does not hold the message any more. moves say
+// what becomes of the message in the view.
+func (d *Delivery) endClaim(moves ...func(l *partitionList, r messageRef)) {
 	// The loss of the ledger and the outcome of an Ack may both end the claim. Counted twice,
 	// the lease would end while other claims need it.
 	if d.ended.Swap(true) {
 		return
 	}
-	d.v.claims.release(1, false)
-	if gone {
-		d.v.partitions.forget(d.ref)
-	} else {
-		d.v.partitions.unpick(d.ref)
+	for _, move := range moves {
+		move(&d.v.partitions, d.ref)
 	}
+	// Last: the stream has room then, and claims at once. A message that was given back must
+	// wait before that, or later messages overtake it.
+	d.v.claims.release(1, false)
 }
 
 // outcomeOf ends the claim after an attempt to settle the message, and returns the
@@ -189,42 +188,46 @@ func (d *Delivery) outcomeOf(err error, sent bool) error {
 	class := session.ClassOf(err)
 	switch {
 	case err == nil:
-		d.endClaim(true)
+		d.endClaim((*partitionList).forget)
 		return nil
 	case v.s.Err() != nil:
-		d.endClaim(false)
-		return znode.LossOf(v.s.Err())
+		d.endClaim((*partitionList).unpick)
+		return unknownIf(sent, znode.LossOf(v.s.Err()))
 	case class == session.ClassRemoved:
 		// The ledger has gone, and the claim with it.
-		d.endClaim(false)
-		v.partitions.relist(d.ref)
+		d.endClaim((*partitionList).relist)
 		return err
 	case v.c.cleanupCtx.Err() != nil:
-		if sent {
-			return errors.Join(commit.ErrUnknown, errClosedUnsettled)
-		}
-		return errClosedUnsettled
+		return unknownIf(sent, errClosedUnsettled)
 	case class == session.ClassNoNode:
 		// Another client has removed the message.
 		d.l.start(newDrop(d.ref)) // without waiting for it
-		d.endClaim(true)
-		v.partitions.relist(d.ref)
+		d.endClaim((*partitionList).forget, (*partitionList).relist)
 		return session.ErrRemoved
 	case class == session.ClassNotEmpty:
 		v.skip(d.ref, err)
 	}
 	// The claim would keep the message from all consumers as long as the session lasts.
-	failed := d.l.giveBack(1, d.ref)
-	// Without success the message stays claimed until the ledger ends.
-	d.endClaim(false)
-	switch {
+	switch _, failed := d.l.giveBack(1, d.ref); {
 	case failed == nil:
-		v.partitions.requeue(d.ref)
+		d.endClaim((*partitionList).requeue)
 	case session.ClassOf(failed) == session.ClassRemoved:
-		v.partitions.relist(d.ref)
+		d.endClaim((*partitionList).relist)
+	default:
+		// The message stays claimed until the ledger ends.
+		d.endClaim((*partitionList).unpick)
 	}
 	if class == session.ClassCancelled && v.c.ctx.Err() != nil {
 		return errClosedUnsettled // MoveTo has waited for room
+	}
+	return err
+}
+
+// unknownIf returns the error of a removal that was given up. If its request was sent and
+// not answered, the removal may have happened.
+func unknownIf(sent bool, err error) error {
+	if sent {
+		return fmt.Errorf("%w: %w", commit.ErrUnknown, err)
 	}
 	return err
 }

@@ -92,7 +92,7 @@ func TestTakeGivenUpReturnsTheData(t *testing.T) {
 		r.srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Path: "/q/" + itemName(0), At: zksynctest.AfterCommit, Do: zksynctest.Hold(until)})
 		time.AfterFunc(time.Second, cancel)
 		data, ok, err := a.Take(ctx, true)
-		if string(data) != "0" || !ok || !commit.IsUnknown(err) {
+		if string(data) != "0" || !ok || !errors.Is(err, commit.ErrUnknown) {
 			r.Errorf("Take: %q, %v, %v, want the data and ErrUnknown", data, ok, err)
 		}
 		close(until)
@@ -111,6 +111,61 @@ func TestTakeOfAMessageBeingRemoved(t *testing.T) {
 		}
 		if r.exists(d.ID) {
 			r.Error("the message that was delivered is left")
+		}
+	})
+}
+
+// A message that a Take gives up between the pick and the claim of a later message can be claimed afterwards.
+func TestTakeGivenUpBesideAClaim(t *testing.T) {
+	withRig(t, 2, func(r rig) {
+		a := r.open(InOrder, true)
+		taken := a.pick(1) // by a Take
+		sel := a.pick(1)   // by the stream
+		a.v.partitions.requeueAll(taken.refs)
+		a.claim(sel)
+		r.must(a.v.invalidate(r.Context()))
+		if sel := a.pick(1); len(sel.refs) != 1 || sel.refs[0].Seq != 0 {
+			r.Errorf("picked %v, want message 0, which no consumer has claimed", sel.refs)
+		}
+	})
+}
+
+// A message that is given back waits again before its consumer has room for another one, so that no later message overtakes it.
+func TestGivenBackBeforeThereIsRoom(t *testing.T) {
+	withRig(t, 2, func(r rig) {
+		a := r.open(InOrder, true)
+		d := a.receive(1)[0]
+		var first []messageRef
+		a.v.claims.setOnRelease(func() {
+			first = append(first, a.v.partitions.all[0].pick(a.v.order.known(), 1, 0)...)
+		})
+		r.must(d.Nack(r.Context()))
+		if len(first) == 0 || first[0].path() != d.ID {
+			r.Errorf("the first message is %v, want %s", first, d.ID)
+		}
+	})
+}
+
+// An Ack whose session was lost tells whether the message may have been removed.
+func TestAckOfALostSession(t *testing.T) {
+	withRig(t, 2, func(r rig) {
+		a := r.open(InOrder, true)
+		all := a.receive(2)
+		never := make(chan struct{})
+		r.srv.Inject(zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, At: zksynctest.AfterCommit, Do: zksynctest.Hold(never)})
+		acked := make(chan error, 1)
+		go func() { acked <- all[0].Ack(r.Context()) }()
+		synctest.Wait()
+		a.die()
+		close(never)
+		if err := <-acked; !errors.Is(err, session.ErrLost) || !errors.Is(err, commit.ErrUnknown) {
+			r.Errorf("Ack under way: %v", err)
+		}
+		if r.exists(all[0].ID) {
+			r.Error("the message was not removed")
+		}
+		if err := all[1].Ack(r.Context()); !errors.Is(err, session.ErrLost) || errors.Is(err, commit.ErrUnknown) {
+			r.Errorf("Ack afterwards: %v", err)
 		}
 	})
 }

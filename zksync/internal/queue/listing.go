@@ -157,6 +157,7 @@ func (v *view) trackPartition(ctx context.Context, p *partition, czxid int64) (*
 			l.all[i] = now
 		}
 		p.listing.stopWatch()
+		l.end(p)
 		p.retire()
 		p = now
 	}

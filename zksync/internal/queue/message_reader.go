@@ -56,12 +56,12 @@ func (m *messageReader) read(ctx context.Context, all []*Delivery) (found, unrea
 				found = append(found, d)
 			case class == session.ClassNoNode:
 				gone = append(gone, d.ref)
-				d.endClaim(true)
+				d.endClaim((*partitionList).forget)
 			case class == session.ClassNoAuth:
 				// One message with an ACL of its own must not stop the queue.
 				m.v.skip(d.ref, r.Err)
-				err := l.giveBack(0, d.ref)
-				d.endClaim(false)
+				_, err := l.giveBack(0, d.ref)
+				d.endClaim((*partitionList).unpick)
 				if err != nil {
 					return found, unread[i+1:], err
 				}

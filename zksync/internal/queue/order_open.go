@@ -46,7 +46,8 @@ func (o *orderZnode) open(ctx context.Context) (string, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.path != path {
-		o.path, o.state, o.newest = path, nil, 0
+		// The directory may be a new one, too, which counts its deletions from zero.
+		o.path, o.state, o.newest, o.consumers, o.removed = path, nil, 0, 0, 0
 	}
 	return path, nil
 }

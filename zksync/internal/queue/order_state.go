@@ -31,7 +31,10 @@ func newOrderState(path string, data []byte, order, dir *zk.Stat) (*orderState, 
 
 // needsRecovery reports whether a ledger was deleted whose messages may be claimed by no
 // living consumer.
-func (st *orderState) needsRecovery() bool { return st.removed != st.table.recovered }
+func (st *orderState) needsRecovery() bool {
+	// Another consumer may have recovered after a death that this consumer has not read yet.
+	return st.removed > st.table.recovered
+}
 
 // next returns the state after a transaction that has written a table.
 func (st *orderState) next(t *claimTable) *orderState {

@@ -42,6 +42,8 @@ type orderZnode struct {
 	watch        *staleFlag  // on the order znode
 	ledgersWatch *staleFlag  // on the directory
 	claiming     bool        // this consumer has claimed messages, and learns of the deaths of others
+	consumers    int         // as in the newest state
+	removed      int32       // as in the newest state
 	own          int         // the number of ledgers of this consumer
 }
 
@@ -218,6 +220,15 @@ func (o *orderZnode) set(st *orderState) {
 	if o.path != st.path || st.version < o.newest || o.state != nil && o.state.version == st.version {
 		return
 	}
+	if st.removed < o.removed {
+		// A transaction that was built before a death was read, or a read of the order znode
+		// alone: the directory has lost a ledger since. Without this the death would be
+		// forgotten, and no watch reports it again.
+		newer := *st
+		newer.consumers, newer.removed = o.consumers, o.removed
+		st = &newer
+	}
+	o.consumers, o.removed = st.consumers, st.removed
 	o.state, o.newest = st, st.version
 }
 

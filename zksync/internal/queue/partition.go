@@ -161,15 +161,11 @@ func (p *partition) pick(st *orderState, most int, now int64) []messageRef {
 	return refs
 }
 
-// passed returns the free messages that are not waiting and not in a selection.
-func (p *partition) passed(sel selection) (passed []messageRef) {
-	selected := make(map[string]bool, len(sel.refs))
-	for _, r := range sel.refs {
-		selected[r.Name] = true
-	}
+// passed returns the free messages that do not wait.
+func (p *partition) passed(st *orderState) (passed []messageRef) {
 	for _, some := range []map[string]Item{p.picked, p.skipped} {
 		for _, it := range some {
-			if r := (messageRef{p, it}); !selected[it.Name] && sel.at.table.isFree(r) {
+			if r := (messageRef{p, it}); st.table.isFree(r) {
 				passed = append(passed, r)
 			}
 		}

@@ -20,6 +20,7 @@ type partitionList struct {
 	all     []*partition // in order
 	listing *staleFlag   // of the queue's directory; nil if the queue has one partition
 	applied *orderState  // the state whose returned messages wait
+	path    string       // of the order znode for which the partitions were listed; empty before the first look
 
 	// ended has the czxids of the directories that were deleted. The next write of the order
 	// znode removes their parts of the claim table, which no other consumer may know.
@@ -35,6 +36,11 @@ type quota func(free, consumers int) int
 type selection struct {
 	refs []messageRef
 	at   *orderState
+
+	// passed has the messages that a claim leaves free, although the cursor goes past them;
+	// see claimTable.claim. They are determined with the pick: a message that another
+	// goroutine requeues before the claim is free, too.
+	passed []messageRef
 }
 
 // A nextWakeUp says when a consumer that found no message must look again: when a
@@ -57,7 +63,16 @@ func (l *partitionList) apply(st *orderState) {
 	if l.applied == st {
 		return
 	}
-	l.applied = st
+	if l.path != "" && l.path != st.path {
+		// If the former order znode was deleted by another client, messages that do not wait
+		// here, because their consumers had claimed them, are unclaimed in the new table. They
+		// must be known before the cursor goes past them.
+		for _, p := range l.all {
+			p.waiting.replace(nil)
+			p.listing.markStale()
+		}
+	}
+	l.applied, l.path = st, st.path
 	maps.DeleteFunc(l.ended, func(czxid int64, _ struct{}) bool { return st.table.partitions[czxid] == nil })
 	if st.table.later && !slices.ContainsFunc(l.all, func(p *partition) bool { return p.name == laterName }) {
 		// These messages come first when they fall due.
@@ -105,7 +120,8 @@ func (l *partitionList) pick(most quota, st *orderState) (selection, nextWakeUp)
 		}
 		if p.hasFree(st, now) {
 			n := most(p.waiting.countDue(now, p.delayed), max(1, st.consumers))
-			return selection{p.pick(st, n, now), st}, wake
+			passed := p.passed(st)
+			return selection{p.pick(st, n, now), st, passed}, wake
 		}
 		// A message may have come into this partition, or into a new one, since the
 		// listing. Messages of later partitions must not be picked before that is known.
@@ -140,16 +156,10 @@ func (l *partitionList) hasFree() bool {
 	})
 }
 
-// passed returns the messages that a claim of picked messages leaves free, although the
-// cursor goes past them; see claimTable.claim.
-func (l *partitionList) passed(sel selection) []messageRef {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return sel.refs[0].partition.passed(sel)
-}
+// requeue makes a picked message wait again, in its old position.
+func (l *partitionList) requeue(r messageRef) { l.requeueAll([]messageRef{r}) }
 
-// requeue makes picked messages wait again, in their old positions.
-func (l *partitionList) requeue(refs ...messageRef) {
+func (l *partitionList) requeueAll(refs []messageRef) {
 	l.mu.Lock()
 	for _, r := range refs {
 		r.partition.requeue(r.Item)

@@ -39,9 +39,11 @@ func recoverClaims(ctx context.Context, v *view, st *orderState) error {
 		}
 	}
 	for k := range held {
-		// A new order znode knows nothing of the claims that were made before.
-		if st.table.partitions[k.czxid] == nil {
-			table.of(k.czxid).entries[k.name] = claimEntry{state: claimed}
+		// An order znode without a predecessor knows nothing of the claims that were made
+		// before it.
+		if r, ok := v.refOf(k); !ok || table.isFree(r) {
+			p := table.of(k.czxid)
+			p.entries[k.name] = claimEntry{claimed, p.entries[k.name].deliveries}
 		}
 	}
 	if err := returnUnheld(ctx, v, table, held); err != nil {
@@ -64,6 +66,19 @@ func recoverClaims(ctx context.Context, v *view, st *orderState) error {
 	}
 	v.order.set(st.next(table))
 	return nil
+}
+
+// refOf returns the message of a key, as far as a claim table needs it. It reports false if
+// the name is not the name of a message.
+func (v *view) refOf(k claimKey) (messageRef, bool) {
+	kind := v.c.cfg.Kind
+	p := &partition{czxid: k.czxid, anyOrder: kind.anyOrder}
+	it, ok := kind.Parse(k.name)
+	if !ok {
+		p.anyOrder = true
+		it, ok = parseLater(k.name)
+	}
+	return messageRef{p, it}, ok
 }
 
 // returnUnheld makes the messages returned that exist, are not after the cursor of their

@@ -100,9 +100,48 @@ func TestReturnedWhilePicked(t *testing.T) {
 		if sel := a.pick(1); len(sel.refs) > 0 {
 			r.Error("a message that was not given up was picked")
 		}
-		d.endClaim(false)
+		d.endClaim((*partitionList).unpick)
 		if sel := a.pick(1); len(sel.refs) != 1 {
 			r.Error("the message that was given up was not picked")
+		}
+	})
+}
+
+// A consumer that learns of a death while the answer to its Nack is missing receives the messages of the dead consumer.
+func TestDeathDuringANack(t *testing.T) {
+	withRig(t, 2, func(r rig) {
+		dead, a := r.open(InOrder, true), r.open(InOrder, true)
+		dead.receive(1)
+		a.forgetOrder()
+		d := a.receive(1)[0]
+		_, _, err := a.v.refreshAndPick(r.Context(), one, true) // sets the watches
+		r.must(err)
+		// The request of the Nack is lost, and repeated after a reconnect.
+		r.srv.Inject(zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, Do: zksynctest.Disconnect})
+		nacked := make(chan error, 1)
+		go func() { nacked <- d.Nack(r.Context()) }()
+		dead.die()
+		// The answer to the recovery's read of the ledgers comes after the repetition was sent.
+		read := make(chan struct{})
+		r.srv.Inject(zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMultiRead, Nth: 2, At: zksynctest.BeforeReply, Do: zksynctest.Hold(read)})
+		time.AfterFunc(time.Second, func() { close(read) })
+		got := make(map[string]bool)
+		pick := func() {
+			sel, _, err := a.v.refreshAndPick(r.Context(), func(int, int) int { return 2 }, true)
+			r.must(err)
+			for _, ref := range sel.refs {
+				got[ref.Name] = true
+			}
+		}
+		pick()
+		r.must(<-nacked)
+		// An idle consumer looks again and again only if a watch fires.
+		for range 3 {
+			pick()
+			time.Sleep(time.Minute)
+		}
+		if !got[itemName(0)] || !got[itemName(1)] {
+			r.Errorf("picked %v, want the messages 0 and 1", got)
 		}
 	})
 }

@@ -106,7 +106,7 @@ func (p *stream) consumeSession(ctx context.Context, s *session.Session) error {
 	if s.Err() != nil || session.ClassOf(err) == session.ClassRemoved {
 		// Other consumers may have claimed the messages that were received.
 		for _, d := range p.c.takeUnsettled(v) {
-			d.endClaim(false)
+			d.endClaim((*partitionList).unpick)
 		}
 	}
 	if s.Err() != nil {
