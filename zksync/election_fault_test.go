@@ -90,7 +90,7 @@ func candidate(ctx context.Context, t *testing.T, e *zksync.Election, who string
 
 // A context of leadership ends before the next one begins, under faults that a seed chooses.
 func TestElectionNeverHasTwoLeaders(t *testing.T) {
-	seeds := 10
+	seeds := bounds.Size(4, 10)
 	if testing.Short() {
 		seeds = 2
 	}

@@ -79,14 +79,15 @@ func TestGivingUpLeavesNothing(t *testing.T) {
 }
 
 // A Lock that waits takes at most 4 KiB of heap, on the client and the server together, without its znode. The test
-// measures 10,000 waiters and subtracts the heap that as many znodes take on the server; the watches are included. The
-// stacks of goroutines are no part of the heap.
+// measures 3,000 waiters, or 10,000 with ZKSYNC_LONG=1, and subtracts the heap that as many znodes take on the server. The
+// watches are included. The stacks of goroutines are no part of the heap.
 func TestMemoryOfAWaiter(t *testing.T) {
 	if slowdown > 1 {
 		t.Log("measured without the race detector only: it changes the sizes")
 		return
 	}
-	const waiters = 10_000
+	waiters := bounds.Size[int64](3_000, 10_000)
+	lines := waiters / 15
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		var ms []*session.Manager
 		for range 10 {
@@ -100,14 +101,14 @@ func TestMemoryOfAWaiter(t *testing.T) {
 		for i := range waiters {
 			// Lines of fifteen: each waiter lists its line, and the test does not
 			// measure a thousand lists of ten thousand names.
-			mu := zksync.NewMutex(ms[i%len(ms)], fmt.Sprint(path, i%676))
+			mu := zksync.NewMutex(ms[i%int64(len(ms))], fmt.Sprint(path, i%lines))
 			wg.Go(func() { mu.Lock(ctx) })
 		}
 		synctest.Wait()
 		srv.ResetOps()
 		after := heap()
 		for i := range waiters { // measures the server's memory for a znode alone
-			srv.Create(fmt.Sprintf("%s%d/_c_0f8fad5b-d9cb-469f-a165-70867728950e-other-%010d", path, i%676, i), nil)
+			srv.Create(fmt.Sprintf("%s%d/_c_0f8fad5b-d9cb-469f-a165-70867728950e-other-%010d", path, i%lines, i), nil)
 		}
 		each, znode := (after-before)/waiters, (heap()-after)/waiters
 		t.Logf("%d bytes of heap for each waiting Lock, of which its znode takes the server %d", each, znode)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -21,7 +22,7 @@ func stormMessages() int {
 	if os.Getenv("ZKSYNC_STORM_RUNS") != "" {
 		return 20_000
 	}
-	return 1_600
+	return bounds.Size(800, 1_600)
 }
 
 const stormProducers, stormConsumers = 8, 8

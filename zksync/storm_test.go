@@ -11,13 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// stormRuns is how many seeds a storm tries: three, or one with the race
-// detector, or as many as ZKSYNC_STORM_RUNS says.
+// stormRuns is how many seeds a storm tries: one, or three with ZKSYNC_LONG=1 and
+// without the race detector, or as many as ZKSYNC_STORM_RUNS says.
 func stormRuns(t *testing.T) int {
 	if v := os.Getenv("ZKSYNC_STORM_RUNS"); v != "" {
 		n, err := strconv.Atoi(v)
@@ -26,7 +27,7 @@ func stormRuns(t *testing.T) int {
 		}
 		return n
 	}
-	return max(1, 3/slowdown)
+	return max(1, bounds.Size(1, 3)/slowdown)
 }
 
 // At any time at most one goroutine of all processes holds the lock, and tokens grow, while connections drop, sessions
