@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -88,6 +89,11 @@ type blockingCall struct {
 
 // blockingCalls are the calls of all primitives.
 var blockingCalls = slices.Concat(lockCalls, groupCalls, queueCalls)
+
+// chosen reports whether a run has combination i, j of a call and an error. A run with
+// ZKSYNC_LONG=1 has all combinations. A plain run has one in n: some errors for each call,
+// and each error for some calls.
+func chosen(i, j, n int) bool { return (i+j)%bounds.Size(n, 1) == 0 }
 
 // A run is the result of a blocking call.
 type run struct {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
@@ -28,7 +29,7 @@ func TestThrottledOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range blockingCalls {
 		t.Run(c.name, func(t *testing.T) {
-			for times := 1; times <= 2; times++ {
+			for times := 1; times <= bounds.Size(1, 2); times++ {
 				for step := 1; throttledAt(t, c.play, c.fails, step, times) && !t.Failed(); step++ {
 				}
 			}
