@@ -6,8 +6,17 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"testing"
 )
+
+// TestMain has garbage collected less often: the tests parse and check hundreds of files.
+func TestMain(m *testing.M) {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
+	os.Exit(m.Run())
+}
 
 // The edits of all planted bugs fit the code.
 func TestBugsFit(t *testing.T) {
