@@ -68,6 +68,21 @@ func TestRecord(t *testing.T) {
 	})
 }
 
+// A Strike that loses an answer loses no watch event, even if the event is the frame at its address.
+func TestLoseHitsNoWatchEvent(t *testing.T) {
+	steadily(t, func(t *testing.T, n *network.Net, e *echo) {
+		c := dial(t, n, 0, e)
+		defer c.Close()
+		n.Strike(network.Strike{At: &network.Address{Conn: 1, Dir: network.Down, Index: 2}, Do: network.Lose, For: time.Second})
+		for _, text := range []string{"connect", "\xff\xff\xff\xff an event", "another frame"} {
+			c.Write(frame(text))
+			if got, err := receive(c); got != text || err != nil {
+				t.Errorf("received %q, %v, want %q", got, err, text)
+			}
+		}
+	})
+}
+
 // A Strike with an address hits that frame and no other.
 func TestStrikeAtAnAddress(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -113,10 +113,15 @@ func (n *Net) strike(c *Conn, frame Frame, bytes []byte) (effect *Strike, then [
 
 // hits reports whether this is the frame that a Strike waits for.
 func (s *armed) hits(c *Conn, frame Frame, bytes []byte) bool {
+	if s.Do == Lose && frame.Xid == xidWatchEvent {
+		// An address may name an answer in one run and a watch event in another, because both may
+		// be sent at the same instant.
+		return false
+	}
 	if s.At != nil {
 		return *s.At == frame.Address
 	}
-	if s.Client != frame.Client && s.Client != Anyone || s.Do == Lose && frame.Xid == xidWatchEvent {
+	if s.Client != frame.Client && s.Client != Anyone {
 		return false
 	}
 	if s.Dir == Down && s.asks() {
