@@ -29,9 +29,15 @@ type client struct {
 	closing   bool               // a fault closes m
 	given     []given
 	cancelled time.Time   // time at which a fault ended the calls' contexts
-	forced    []time.Time // times at which a fault ended the session
+	forced    []forcedEnd // of the client's sessions
 	awake     chan struct{}
 	calls     map[*call]struct{}
+}
+
+// A forcedEnd is the end of a session by a fault.
+type forcedEnd struct {
+	session int64
+	at      time.Time
 }
 
 // given is a context of a call, and the function that ends it.

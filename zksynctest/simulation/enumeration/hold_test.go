@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/go-zksync/toolkit/zksync"
@@ -39,6 +40,7 @@ type hold struct {
 	ctx      context.Context // of the hold
 	units    int
 	token    int64
+	session  int64 // newest session of the client at the begin of the hold
 	since    time.Time
 	released bool // guarded by judge.mu
 }
@@ -60,7 +62,7 @@ func (c *client) hold(j *judge, units int, what string, acquire func(ctx context
 		return nil
 	}
 	token, _ := zksync.Token(held)
-	h := &hold{judge: j, client: c, call: ctx, ctx: held, units: units, token: token, since: time.Now()}
+	h := &hold{judge: j, client: c, call: ctx, ctx: held, units: units, token: token, session: c.stage.net.Session(c.number), since: time.Now()}
 	j.granted(h)
 	return h
 }
@@ -76,7 +78,7 @@ func (c *client) holdOn(h *hold, what string, change func(ctx context.Context) (
 		c.forget(ctx)
 		return nil
 	}
-	next := &hold{judge: h.judge, client: c, call: ctx, ctx: held, units: h.units, since: h.since}
+	next := &hold{judge: h.judge, client: c, call: ctx, ctx: held, units: h.units, session: h.session, since: h.since}
 	if next.token, _ = zksync.Token(held); next.token != h.token {
 		c.stage.fail("%s: %v goes on as %v", h.judge.name, h, next)
 	}
@@ -132,12 +134,13 @@ func (h *hold) lives() bool {
 	return !h.released && h.ctx.Err() == nil && !h.forced() && h.judge.stage.harm()&suspends == 0
 }
 
-// forced reports whether the session was ended by force during the hold or directly before.
+// forced reports whether the session was ended by force during the hold or directly before. If the
+// answer that acquired the hold was late, the session may have ended up to a session timeout before.
 func (h *hold) forced() bool {
 	h.client.mu.Lock()
 	defer h.client.mu.Unlock()
-	for _, at := range h.client.forced {
-		if at.After(h.since.Add(-time.Second)) {
+	for _, end := range h.client.forced {
+		if end.at.After(h.since.Add(-time.Second)) || end.session == h.session && end.at.After(h.since.Add(-timeout)) {
 			return true
 		}
 	}
@@ -186,4 +189,17 @@ func (h *hold) drop() {
 	h.released = true
 	h.judge.mu.Unlock()
 	h.client.forget(h.call)
+}
+
+// A hold is not wrong if its session was ended by force while the answer that acquired the hold was
+// late: no client can know of that end.
+func TestForcedEndBeforeALateAnswer(t *testing.T) {
+	c, err := parseCase("election-handover/0.1.down.7/delay-quarter/0.1.down.7/expire")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := run(t, c, nil, true)
+	if out.struck != 2 || len(out.wrong) > 0 {
+		t.Errorf("%d faults have struck, %q\n%s\n%s", out.struck, out.wrong, lines(frames(out)), lines(out.said))
+	}
 }

@@ -53,7 +53,7 @@ func (s *stage) expire(f network.Frame) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.forced = append(c.forced, time.Now())
+	c.forced = append(c.forced, forcedEnd{f.Session, time.Now()})
 }
 
 // lag makes all servers except the client's server fall behind. The client's connection breaks, and
