@@ -26,11 +26,11 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: test
-test: ## all tests but the long ones; without a real ZooKeeper some more are skipped
+test: ## all tests in small sizes, but the long ones; without a real ZooKeeper some more are skipped
 	go test ./...
 
 .PHONY: test-real
-test-real: ## all tests, the long ones too, and the real ZooKeeper must be there
+test-real: ## all tests in full sizes, the long ones too, and the real ZooKeeper must be there
 	ZKSYNC_REQUIRE_REAL=1 ZKSYNC_LONG=1 go test ./...
 
 .PHONY: test-nested

@@ -195,7 +195,7 @@ func TestNodeAndChildrenInAStorm(t *testing.T) {
 			st := storm{
 				path: servers.Path(t), reader: srv.Connect(t, session.WithTimeout(4*time.Second)),
 				// Links of its own, which the reader's faults do not touch.
-				writer: zksynctest.RealShared(t).Connect(t), changes: 10_000, batch: 10, every: 200,
+				writer: zksynctest.RealShared(t).Connect(t), changes: bounds.Size(4_000, 10_000), batch: 10, every: 200,
 			}
 			st.fault = func(rnd *rand.Rand) {
 				s, err := st.reader.Session(context.Background())

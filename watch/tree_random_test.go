@@ -126,7 +126,7 @@ func TestTreeInAStorm(t *testing.T) {
 			root := servers.Path(t)
 			f := &forest{root: root, rnd: rand.New(rand.NewPCG(5, 0))}
 			c := watch.Tree(t.Context(), reader, root)
-			for i := 0; i < 3000; {
+			for i := 0; i < bounds.Size(1500, 3000); {
 				var ops []any
 				for range 1 + f.rnd.IntN(10) {
 					ops = append(ops, f.change(i))

@@ -6,9 +6,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"go.uber.org/goleak"
+
+	"github.com/go-zksync/toolkit/internal/bounds"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -25,7 +26,7 @@ func lines(out string) []string {
 // The service follows each change of the configuration and of the members, and keeps the last good configuration.
 func TestADay(t *testing.T) {
 	for range 20 {
-		synctest.Test(t, func(t *testing.T) {
+		bounds.Bubble(t, func(t *testing.T) {
 			var out bytes.Buffer
 			if err := play(t.Context(), &out); err != nil {
 				t.Fatalf("%v\n%s", err, &out)
@@ -63,7 +64,7 @@ func TestADay(t *testing.T) {
 
 // The example ends soon when it is interrupted, with the reason.
 func TestInterrupted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), pace)
 		defer cancel()
 		var out bytes.Buffer

@@ -8,10 +8,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/go-zksync/toolkit/internal/bounds"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -43,7 +44,7 @@ func TestShowsEverythingAndHolds(t *testing.T) {
 	for _, workers := range []int{2, 3, 4, 11} {
 		for round := range 5 {
 			t.Run(fmt.Sprintf("%d workers, round %d", workers, round), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				bounds.Bubble(t, func(t *testing.T) {
 					v, out, err := runs(t, t.Context(), workers)
 					if !v.ok() || err != nil {
 						t.Errorf("broken promises %q, error %v", v.wrong, err)
@@ -58,7 +59,7 @@ func TestShowsEverythingAndHolds(t *testing.T) {
 
 // The quickstart reports a lock that does not exclude, and fails.
 func TestBrokenLockFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		var out bytes.Buffer
 		v, err := run(t.Context(), 3, func(worker string) string { return "/lock-of-" + worker }, &out)
 		if err != nil {
@@ -75,7 +76,7 @@ func TestBrokenLockFails(t *testing.T) {
 func TestStopsInOrder(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Millisecond, 900 * time.Millisecond, 2300 * time.Millisecond, 5 * time.Second, 7 * time.Second} {
 		t.Run(after.String(), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bounds.Bubble(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), after)
 				defer cancel()
 				start := time.Now()
@@ -100,7 +101,7 @@ func TestStopsInOrder(t *testing.T) {
 
 // The columns of the timeline are aligned, its times grow.
 func TestTimelineIsATable(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		_, out, _ := runs(t, t.Context(), 3)
 		_, table, _ := strings.Cut(out, "\n\n")
 		table, _, _ = strings.Cut(table, "\n\n")

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/go-zksync/toolkit/internal/bounds"
 )
 
 // A resource that refuses smaller tokens is not written to by a holder that has lost its hold.
@@ -41,7 +43,7 @@ func TestResourceRefusesOldTokens(t *testing.T) {
 
 // overtaken returns when a write with a greater token arrives.
 func TestOvertaken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		r := newResource()
 		seen := make(chan bool, 1)
 		go func() { seen <- r.overtaken(t.Context(), 5) }()

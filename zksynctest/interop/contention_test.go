@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/internal/servers"
+	"github.com/go-zksync/toolkit/zksynctest/internal/realzk"
 )
 
 // A side is a kind of process that competes for a lock.
@@ -61,6 +62,9 @@ func TestContention(t *testing.T) {
 			both(t, func(t *testing.T, srv servers.Server) {
 				n := *acquisitions
 				if strings.HasSuffix(t.Name(), "zkserver") {
+					if _, err := realzk.FindRuntime(); err == nil {
+						bounds.Long(t) // a plain run has the pair on the real server
+					}
 					n /= 4
 				}
 				w := newWitness(t)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/go-zksync/toolkit/internal/bounds"
 )
 
 const maxAnswer = 1 << 28
@@ -83,7 +85,7 @@ func TestXidsWrapAround(t *testing.T) {
 // go-zookeeper, which connects anew when a read fails, learns the end of a connection after the handler, also when
 // another goroutine ends the connection. To see this test fail, let stream.Read return without waiting for ended.
 func TestReaderLearnsTheEndLast(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		w, h := testConn(t, nil)
 		h.hold = make(chan struct{})
 		go w.End(net.ErrClosed)

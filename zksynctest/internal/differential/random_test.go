@@ -26,6 +26,7 @@ var defaultCount = bounds.Size(100, 250)
 // Random requests have the same results, error codes, zxids, Stats and events, in the same order, as on a
 // real server.
 func TestRandomSequences(t *testing.T) {
+	t.Parallel()
 	count, seed := number(t, countEnv, defaultCount), number(t, seedEnv, 1)
 	var (
 		next, failures, lines atomic.Int64

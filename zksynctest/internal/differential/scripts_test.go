@@ -28,6 +28,7 @@ func scripts() []script {
 // Each script has the same results, error codes, zxids, Stats and events, in the same order, as on a
 // real server.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	p := newPair(t)
 	t.Run("differences between releases", p.testVersionDifferences)
 	seen := map[string]bool{}

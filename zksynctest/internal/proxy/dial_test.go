@@ -7,6 +7,8 @@ import (
 	"net"
 	"testing"
 	"testing/synctest"
+
+	"github.com/go-zksync/toolkit/internal/bounds"
 )
 
 // pipes makes a link to the other ends of pipes.
@@ -36,7 +38,7 @@ func dial(t *testing.T, l *Link) net.Conn {
 
 // A cut of a link that is dialed in memory swallows the bytes of a connection in both directions and closes nothing.
 func TestCutOfADialedLink(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		l, far := pipes(t)
 		near := dial(t, l)
 		other := <-far
@@ -85,7 +87,7 @@ func TestCutOfADialedLink(t *testing.T) {
 
 // The server does not learn across a cut that the client has closed its connection.
 func TestCutHidesThatADialerLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
 		l, far := pipes(t)
 		near, other := dial(t, l), <-far
 		if err := l.Cut(); err != nil {

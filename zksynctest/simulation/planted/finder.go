@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -67,6 +68,7 @@ func (f finder) hunt(root, overlay, dir string, limit time.Duration) (*find, err
 	defer cancel()
 	run := exec.CommandContext(ctx, test, f.args...)
 	run.Dir = filepath.Join(root, f.pkg)
+	run.Env = append(os.Environ(), "ZKSYNC_LONG=1") // the tests in their full sizes
 	out, err := run.CombinedOutput()
 	var exit *exec.ExitError
 	switch {
