@@ -176,7 +176,7 @@ func enterThrottled(t *testing.T, e *zksynctest.Ensemble) {
 	const sessions, each, rounds = 4, 2, 100
 	const all = sessions * each
 	path := servers.Path(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*cleanUpTime)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var managers []*session.Manager
 	for range sessions {
@@ -213,13 +213,19 @@ func enterThrottled(t *testing.T, e *zksynctest.Ensemble) {
 	}
 	overloaded(&wg)
 	stop()
-	eventually(cleanUpTime, func() bool { return waiting.Load() == 0 })
-	if n := waiting.Load(); n > 0 {
-		t.Errorf("%d of %d participants still wait %v after the server took requests again", n, all, cleanUpTime)
+	// A busy machine may need long for all rounds. A participant that hangs holds up all others.
+	for before := passed.Load(); waiting.Load() > 0; before = passed.Load() {
+		if !eventually(cleanUpTime, func() bool { return waiting.Load() == 0 || passed.Load() > before }) {
+			t.Errorf("no participant has passed for %v after the server took requests again; %d of %d still wait", cleanUpTime, waiting.Load(), all)
+			break
+		}
 	}
 	cancel()
 	wg.Wait()
 	failed.report(t, "a participant left the barrier with an error")
+	if n := passed.Load(); n < all*rounds && !t.Failed() {
+		t.Errorf("%d passes, want %d", n, all*rounds)
+	}
 }
 
 // connectLong opens a session that lives longer than the tests: the overload must not end a
