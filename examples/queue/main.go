@@ -35,7 +35,7 @@ const (
 	orders   = 100
 	capacity = 20                    // the producer waits while so many orders are in the queue
 	takes    = 20 * time.Millisecond // the work on an order
-	timeout  = time.Second           // of a session: how soon the orders of a dead consumer go to others
+	timeout  = 2 * time.Second       // of a session: how soon the orders of a dead consumer go to others
 	victim   = 1                     // is killed when it has received its tenth order
 
 	// The reports of a consumer about an order.
