@@ -16,6 +16,7 @@ type engine struct {
 	scenarios      []*scenario
 	faults         []*fault
 	singles, pairs int  // number of cases, or all
+	allPairs       bool // pairs of faults in every scenario, and not only where scenario.pairs says so
 	report         bool // the outcomes are for a report
 
 	traces map[*scenario]*outcome // outcomes of the runs without faults
@@ -93,7 +94,7 @@ func (e *engine) runSingles(t *testing.T) {
 func (e *engine) runPairs(t *testing.T) {
 	var firsts []faultCase
 	for _, c := range e.list {
-		if c.scenario.pairs && !e.opening(c) {
+		if (c.scenario.pairs || e.allPairs) && !e.opening(c) {
 			firsts = append(firsts, c)
 		}
 	}

@@ -35,7 +35,7 @@ func TestEnumeration(t *testing.T) {
 		*failuresFlag = 1
 	}
 	e := &engine{
-		singles: amount(t, "cases", *casesFlag), pairs: amount(t, "pairs", *pairsFlag),
+		singles: amount(t, "cases", *casesFlag), pairs: amount(t, "pairs", *pairsFlag), allPairs: *scenarioFlag != "",
 		scenarios: chosen(t, "scenario", *scenarioFlag, scenarios, func(s *scenario) string { return s.name }),
 		faults:    chosen(t, "fault", *faultFlag, faults, func(f *fault) string { return f.name }),
 	}
