@@ -6,27 +6,39 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// An orderState is the state of the order znode and of its directory at one version.
+// An orderState is the state of the order znode at one version.
 type orderState struct {
-	path      string
-	version   int32
-	table     *claimTable
-	consumers int   // the number of ledgers
-	removed   int32 // how many ledgers were deleted before
+	path    string
+	version int32
+	table   *claimTable
+	ledgerCount
 }
 
-// newOrderState returns the state in the answer to a read. dir may be nil.
-func newOrderState(path string, data []byte, order, dir *zk.Stat) (*orderState, error) {
+// A ledgerCount counts the ledgers in the directory of the order znode.
+type ledgerCount struct {
+	consumers int   // how many there are
+	removed   int32 // how many were deleted
+}
+
+// countLedgers returns the count in the Stat of the directory.
+func countLedgers(dir *zk.Stat) ledgerCount {
+	// A server reports Cversion as the number of creations and deletions in the directory.
+	return ledgerCount{int(dir.NumChildren) - 1, (dir.Cversion - dir.NumChildren) / 2}
+}
+
+// newerThan reports whether a ledger was created or deleted between other and c.
+func (c ledgerCount) newerThan(other ledgerCount) bool {
+	changes := func(c ledgerCount) int { return c.consumers + 2*int(c.removed) }
+	return changes(c) > changes(other)
+}
+
+// newOrderState returns the state in the answer to a read.
+func newOrderState(path string, data []byte, order *zk.Stat, ledgers ledgerCount) (*orderState, error) {
 	t, err := decodeTable(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	st := &orderState{path: path, version: order.Version, table: t}
-	if dir != nil {
-		// A server reports Cversion as the number of creations and deletions in the directory.
-		st.consumers, st.removed = int(dir.NumChildren)-1, (dir.Cversion-dir.NumChildren)/2
-	}
-	return st, nil
+	return &orderState{path, order.Version, t, ledgers}, nil
 }
 
 // needsRecovery reports whether a ledger was deleted whose messages may be claimed by no
@@ -34,6 +46,16 @@ func newOrderState(path string, data []byte, order, dir *zk.Stat) (*orderState, 
 func (st *orderState) needsRecovery() bool {
 	// Another consumer may have recovered after a death that this consumer has not read yet.
 	return st.removed > st.table.recovered
+}
+
+// with returns the state with another count of ledgers: itself if the count is the same.
+func (st *orderState) with(ledgers ledgerCount) *orderState {
+	if st.ledgerCount == ledgers {
+		return st
+	}
+	n := *st
+	n.ledgerCount = ledgers
+	return &n
 }
 
 // next returns the state after a transaction that has written a table.

@@ -42,8 +42,7 @@ type orderZnode struct {
 	watch        *staleFlag  // on the order znode
 	ledgersWatch *staleFlag  // on the directory
 	claiming     bool        // this consumer has claimed messages, and learns of the deaths of others
-	consumers    int         // as in the newest state
-	removed      int32       // as in the newest state
+	ledgers      ledgerCount // the newest that was read
 	own          int         // the number of ledgers of this consumer
 }
 
@@ -58,7 +57,7 @@ func (o *orderZnode) read(ctx context.Context, path string) (*orderState, error)
 			return nil, r.Err
 		}
 	}
-	return newOrderState(path, results[0].Data, results[0].Stat, results[1].Stat)
+	return newOrderState(path, results[0].Data, results[0].Stat, countLedgers(results[1].Stat))
 }
 
 // current returns the state of the order znode, and reads it if it is not known.
@@ -111,27 +110,26 @@ func (o *orderZnode) refresh(ctx context.Context, armed bool) (*orderState, erro
 		o.state = nil // the number of ledgers has changed
 	}
 	list := (armed || o.claiming) && o.ledgersWatch.isStale()
-	known := o.state
 	o.mu.Unlock()
-	var dir *zk.Stat
 	if list {
-		names, stat, w, err := o.s.WatchChildren(ctx, o.dir)
+		_, stat, w, err := o.s.WatchChildren(ctx, o.dir)
 		if err != nil {
 			return nil, o.reopen(path, err)
 		}
-		stat.NumChildren = int32(len(names))
 		// From now on the watch reports each death. The state is read after the listing, so that
 		// it belongs to this number of ledgers or to a later one.
-		dir, known = stat, nil
 		o.mu.Lock()
+		o.count(countLedgers(stat))
 		o.state = nil // it may have been read before the listing
 		o.mu.Unlock()
 		o.replaceWatch(&o.ledgersWatch, w)
 	}
 	o.mu.Lock()
+	known := o.state
 	// A lone consumer knows its own writes, and the watch on the ledgers reports the next
 	// consumer.
-	read := armed && o.watch.isStale() && (known == nil || known.consumers > o.own)
+	read := armed && o.watch.isStale() && (known == nil || o.ledgers.consumers > o.own)
+	ledgers := o.ledgers
 	o.mu.Unlock()
 	switch {
 	case !read && known != nil:
@@ -144,16 +142,13 @@ func (o *orderZnode) refresh(ctx context.Context, armed bool) (*orderState, erro
 		return nil, o.reopen(path, err)
 	}
 	o.replaceWatch(&o.watch, w)
-	if dir == nil && known == nil {
+	if !list && known == nil {
 		return o.current(ctx)
 	}
-	st, err := newOrderState(path, data, stat, dir)
+	// The watch on the directory has not fired, so its ledgers are the same.
+	st, err := newOrderState(path, data, stat, ledgers)
 	if err != nil {
 		return nil, err
-	}
-	if dir == nil {
-		// The watch on the directory has not fired, so its ledgers are the same.
-		st.consumers, st.removed = known.consumers, known.removed
 	}
 	o.set(st)
 	return st, nil
@@ -215,28 +210,37 @@ func (o *orderZnode) known() *orderState {
 func (o *orderZnode) set(st *orderState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	// A read may be answered after a later write of this consumer was. An older state must
-	// not replace the newer one, even if that was forgotten since.
-	if o.path != st.path || st.version < o.newest || o.state != nil && o.state.version == st.version {
+	if o.path != st.path {
 		return
 	}
-	if st.removed < o.removed {
-		// A transaction that was built before a death was read, or a read of the order znode
-		// alone: the directory has lost a ledger since. Without this the death would be
-		// forgotten, and no watch reports it again.
-		newer := *st
-		newer.consumers, newer.removed = o.consumers, o.removed
-		st = &newer
+	o.count(st.ledgerCount)
+	// A read may be answered after a later write of this consumer was. An older state must
+	// not replace the newer one, even if that was forgotten since.
+	if st.version < o.newest || o.state != nil && o.state.version == st.version {
+		return
 	}
-	o.consumers, o.removed = st.consumers, st.removed
-	o.state, o.newest = st, st.version
+	o.state, o.newest = st.with(o.ledgers), st.version
+}
+
+// count notes a count of the ledgers that was read; o.mu is held.
+func (o *orderZnode) count(ledgers ledgerCount) {
+	// A state and a count may be noted in another order than they were read: a transaction
+	// under way has the count of the state that it was built on. An older count would hide
+	// a death, which no watch reports again.
+	if !ledgers.newerThan(o.ledgers) {
+		return
+	}
+	o.ledgers = ledgers
+	if o.state != nil {
+		o.state = o.state.with(ledgers)
+	}
 }
 
 // forget notes that the order znode has another state by now.
 func (o *orderZnode) forget(st *orderState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.state == st {
+	if o.state != nil && st != nil && o.state.path == st.path && o.state.version == st.version {
 		o.state = nil
 	}
 }

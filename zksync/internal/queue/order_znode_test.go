@@ -29,6 +29,24 @@ func TestOrderZnodeIsDeleted(t *testing.T) {
 	})
 }
 
+// A consumer does not forget a death that it has read, if the state of the order znode that it read then is older than
+// the state that a transaction of its own has left.
+func TestDeathReadBesideAWrite(t *testing.T) {
+	withRig(t, 2, func(r rig) {
+		dead, a := r.open(InOrder, true), r.open(InOrder, true)
+		dead.receive(1)
+		a.forgetOrder()
+		d := a.receive(1)[0]
+		dead.die()
+		read := a.state() // the answer to this read is handled after the answer to the Nack
+		r.must(d.Nack(r.Context()))
+		a.v.order.set(read)
+		if !a.v.order.known().needsRecovery() {
+			r.Error("the death is forgotten")
+		}
+	})
+}
+
 // A message that a living consumer has received is not delivered again when the order znode was deleted.
 func TestClaimsOutliveTheOrderZnode(t *testing.T) {
 	withRig(t, 2, func(r rig) {
