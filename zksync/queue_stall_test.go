@@ -54,7 +54,7 @@ func TestConsumerGoesOnBehindClaimsOnNothing(t *testing.T) {
 						}
 					})})
 				}
-				a := zksync.NewQueue(m, queuePath)
+				a := zksync.NewQueue(m, queuePath, zksync.WithPrefetch(4)) // no room for other claims
 				defer closeQueue(t, a)
 				a.Messages()
 				synctest.Wait() // a has claimed the four, and reads them

@@ -12,22 +12,31 @@ const (
 	maxChangeBytes = 512 << 10
 )
 
-// errConflict says that another consumer has claimed messages since the state was read on
-// which a claim relies.
-var errConflict = errors.New("another consumer was faster")
+var (
+	// errConflict says that another consumer has claimed messages since the state was read on
+	// which a claim relies.
+	errConflict = errors.New("another consumer was faster")
+
+	// errNothingFree says that there was no message to claim.
+	errNothingFree = errors.New("no message is free")
+)
 
 // A change is a change of a ledger, together with its other operations: all of them
 // happen or none does.
 //
-//	claim       add names, edit the table; at is the state that says the names are free
+//	claim       pick and add names, edit the table
 //	settle      drop a name, delete its message
 //	give back   drop names, edit the table
 type change struct {
+	// pick makes a claim of the change when its transaction is built: it returns the messages
+	// to claim. They are free by the very state on whose version the transaction relies.
+	pick func(st *orderState) selection
+	at   *orderState // of the picked messages; nil before the pick
+
 	add, drop []messageRef
-	edits     []func(t *claimTable) // none if the change does not write the order znode
-	at        *orderState           // nil if any state will do
-	ops       []any                 // deletes and creates
-	size      int                   // of ops, in bytes, roughly
+	edits     []func(t *claimTable)
+	ops       []any // deletes and creates
+	size      int   // of ops, in bytes, roughly
 
 	done chan struct{}
 	err  error // valid once done is closed
@@ -36,6 +45,26 @@ type change struct {
 
 func newChange(edits ...func(t *claimTable)) *change {
 	return &change{edits: edits, done: make(chan struct{})}
+}
+
+// writesOrder reports whether the change writes the order znode.
+func (c *change) writesOrder() bool { return c.pick != nil || len(c.edits) > 0 }
+
+// pickAt picks the messages of a claim, unless they were picked at the same state before.
+func (c *change) pickAt(st *orderState) error {
+	if c.at != nil {
+		if c.at.version != st.version || c.at.path != st.path {
+			return errConflict
+		}
+		return nil
+	}
+	sel := c.pick(st)
+	if len(sel.refs) == 0 {
+		return errNothingFree
+	}
+	c.at, c.add = st, sel.refs
+	c.edits = append(c.edits, func(t *claimTable) { t.claim(sel.refs, sel.passed) })
+	return nil
 }
 
 // newDrop returns a change that ends the claims on messages that are gone after it.
@@ -63,11 +92,10 @@ func finishAll(batch []*change, err error) {
 	}
 }
 
-// endGrowing ends the changes that claim messages or write the order znode, and returns
-// the other changes.
+// endGrowing ends the changes that write the order znode, and returns the other changes.
 func endGrowing(batch []*change, why error) (left []*change) {
 	for _, c := range batch {
-		if len(c.edits) > 0 || len(c.add) > 0 {
+		if c.writesOrder() {
 			c.finish(why)
 		} else {
 			left = append(left, c)

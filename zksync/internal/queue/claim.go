@@ -5,19 +5,28 @@ import "github.com/go-zksync/toolkit/session"
 // maxClaims is the number of claims in one transaction.
 const maxClaims = 128
 
-// claim claims picked messages. It reports false, and requeues them, if another consumer
-// was faster. It claims all of the messages or none.
-func (l *ledger) claim(sel selection, line *idleLine) (all []*Delivery, ok bool, err error) {
-	v, n := l.v, len(sel.refs)
-	c := newChange(func(t *claimTable) { t.claim(sel.refs, sel.passed) })
-	c.add, c.at, c.ops = sel.refs, sel.at, line.leaveOps()
-	// Before the request: the lease must cover the claims from their first moment.
-	v.claims.hold(n, l.path)
+// claim claims the messages that pick returns. It reports false, and requeues them, if
+// another consumer was faster, or if there is no message. It claims all of the messages
+// or none.
+func (l *ledger) claim(pick func(st *orderState) selection, line *idleLine) (all []*Delivery, ok bool, err error) {
+	v := l.v
+	c := newChange()
+	c.ops = line.leaveOps()
+	c.pick = func(st *orderState) selection {
+		sel := pick(st)
+		if n := len(sel.refs); n > 0 {
+			// Before the request: the lease must cover the claims from their first moment.
+			v.claims.hold(n, l.path)
+		}
+		return sel
+	}
 	if err = l.do(c); err != nil {
-		v.partitions.requeueAll(sel.refs)
-		v.claims.release(n, false)
+		if n := len(c.add); n > 0 {
+			v.partitions.requeueAll(c.add)
+			v.claims.release(n, false)
+		}
 		switch {
-		case err == errConflict:
+		case err == errConflict, err == errNothingFree:
 			return nil, false, nil
 		case session.ClassOf(err) == session.ClassNoNode && line.path != "":
 			line.path = "" // an operator has deleted the contender
@@ -26,9 +35,9 @@ func (l *ledger) claim(sel selection, line *idleLine) (all []*Delivery, ok bool,
 		return nil, false, err
 	}
 	line.path = ""
-	all = make([]*Delivery, n)
-	for i, r := range sel.refs {
-		past := sel.at.table.entry(r).deliveries
+	all = make([]*Delivery, len(c.add))
+	for i, r := range c.add {
+		past := c.at.table.entry(r).deliveries
 		all[i] = &Delivery{ref: r, v: v, l: l, ID: r.path(), Attempts: 1 + r.deliveries + past, outcome: make(chan struct{})}
 	}
 	return all, true, nil

@@ -15,8 +15,9 @@ type claimCount struct {
 	mu        sync.Mutex
 	held      int // claims, and messages that Takes are removing
 	takes     int
+	removals  int // claimed messages whose removal is queued
 	lease     *session.Lease
-	onRelease func() // called when held goes down
+	onRelease func() // called when unsettled goes down
 }
 
 // hold counts n claims in the ledger at path. From then on the lease of the session
@@ -70,11 +71,32 @@ func (k *claimCount) setOnRelease(f func()) {
 	k.onRelease = f
 }
 
-// unsettled returns the number of claims.
+// beginRemoval notes that the removal of a claimed message is queued.
+func (k *claimCount) beginRemoval() {
+	k.mu.Lock()
+	k.removals++
+	onRelease := k.onRelease
+	k.mu.Unlock()
+	if onRelease != nil {
+		onRelease()
+	}
+}
+
+// endRemoval notes that a removal has an outcome. Call release afterwards, unless the
+// removal is repeated.
+func (k *claimCount) endRemoval() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.removals--
+}
+
+// unsettled returns the number of claims that count for Config.Prefetch.
 func (k *claimCount) unsettled() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.held - k.takes
+	// A message whose removal is queued makes room already: the next claim goes into the same
+	// transaction or into a later one, so that the ledger never has more names than the limit.
+	return k.held - k.takes - k.removals
 }
 
 // confirm waits until the lease guarantees that this consumer learns of the loss of its

@@ -45,7 +45,9 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 			c.ops = append(c.ops, &zk.CreateRequest{Path: znode.Join(to.Dir, to.Prefix), Data: d.Data, Flags: zk.FlagSequence})
 			c.size += len(d.Data) + len(to.Dir)
 		}
+		d.v.claims.beginRemoval()
 		err := d.l.do(c)
+		d.v.claims.endRemoval()
 		if to != nil {
 			switch class := session.ClassOf(err); {
 			case class == session.ClassBadVersion && to.Gate != nil && to.Gate.Refused(err) == nil:

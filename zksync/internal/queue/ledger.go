@@ -190,21 +190,30 @@ func (l *ledger) carryOut(batch []*change) error {
 }
 
 // stateFor returns the state of the order znode for a batch that writes it, nil if the
-// batch does not. Claims that rely on another state end with errConflict.
+// batch does not. It picks the messages of claims, and ends claims that rely on another
+// state.
 func (l *ledger) stateFor(batch []*change) (*orderState, []*change, error) {
-	if !slices.ContainsFunc(batch, func(c *change) bool { return len(c.edits) > 0 }) {
+	if !slices.ContainsFunc(batch, (*change).writesOrder) {
 		return nil, batch, nil
 	}
 	st, err := l.v.order.current(l.life)
+	if err != nil {
+		return nil, batch, err
+	}
 	left := batch[:0]
 	for _, c := range batch {
-		if c.at != nil && (err != nil || c.at.version != st.version || c.at.path != st.path) {
-			c.finish(errConflict)
-			continue
+		if c.pick != nil {
+			if why := c.pickAt(st); why != nil {
+				c.finish(why)
+				continue
+			}
 		}
 		left = append(left, c)
 	}
-	return st, left, err
+	if !slices.ContainsFunc(left, (*change).writesOrder) {
+		st = nil
+	}
+	return st, left, nil
 }
 
 // send sends a transaction, and repeats it until an answer arrives. Under one session
@@ -253,7 +262,17 @@ func (l *ledger) apply(tx *ledgerTx) {
 	if tx.next != nil {
 		l.v.order.set(tx.next)
 	}
-	finishAll(tx.batch, nil)
+	// Claims first: the stream reads their messages while the other callers wake up.
+	for _, c := range tx.batch {
+		if c.pick != nil {
+			c.finish(nil)
+		}
+	}
+	for _, c := range tx.batch {
+		if c.pick == nil {
+			c.finish(nil)
+		}
+	}
 }
 
 // close deletes the ledger, and gives back the messages in it. No change follows.

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -28,62 +29,58 @@ const (
 // A messageReader reads claimed messages for one stream.
 type messageReader struct {
 	v       *view
-	largest int // the size of the largest recent message, in bytes
+	largest atomic.Int64 // the size of the largest recent message, in bytes
 }
 
 // most returns how many messages one read may bring into memory. It goes by the sizes of
 // earlier messages.
-func (m *messageReader) most() int { return max(1, readBudget/max(1, m.largest)) }
+func (m *messageReader) most() int { return max(1, readBudget/max(1, int(m.largest.Load()))) }
 
-// read reads claimed messages, in order. It ends the claims on messages that do not exist
-// or that this consumer may not read. If it fails, it returns the messages that it has
-// read, and the others as unread.
+// read reads the first of the claimed messages, in order. It ends the claims on messages
+// that do not exist or that this consumer may not read, and returns the messages that it
+// has read, and the others as unread.
 func (m *messageReader) read(ctx context.Context, all []*Delivery) (found, unread []*Delivery, err error) {
-	biggest := 0
-	for unread = all; len(unread) > 0; {
-		results, err := m.readChunks(ctx, unread, biggest)
-		if err != nil {
-			return found, unread, err
-		}
-		var gone []messageRef
-		l := unread[0].l
-		for i, r := range results {
-			d := unread[i]
-			switch class := session.ClassOf(r.Err); {
-			case r.Err == nil:
-				d.Data, d.czxid = r.Data, r.Stat.Czxid
-				biggest = max(biggest, len(r.Data))
-				found = append(found, d)
-			case class == session.ClassNoNode:
-				gone = append(gone, d.ref)
-				d.endClaim((*partitionList).forget)
-			case class == session.ClassNoAuth:
-				// One message with an ACL of its own must not stop the queue.
-				m.v.skip(d.ref, r.Err)
-				_, err := l.giveBack(0, d.ref)
-				d.endClaim((*partitionList).unpick)
-				if err != nil {
-					return found, unread[i+1:], err
-				}
-			default:
-				return found, unread[i:], r.Err
+	results, err := m.readChunks(ctx, all)
+	if err != nil {
+		return nil, all, err
+	}
+	biggest, l := 0, all[0].l
+	var gone []messageRef
+	for i, r := range results {
+		d := all[i]
+		switch class := session.ClassOf(r.Err); {
+		case r.Err == nil:
+			d.Data, d.czxid = r.Data, r.Stat.Czxid
+			biggest = max(biggest, len(r.Data))
+			found = append(found, d)
+		case class == session.ClassNoNode:
+			gone = append(gone, d.ref)
+			d.endClaim((*partitionList).forget)
+		case class == session.ClassNoAuth:
+			// One message with an ACL of its own must not stop the queue.
+			m.v.skip(d.ref, r.Err)
+			_, err := l.giveBack(0, d.ref)
+			d.endClaim((*partitionList).unpick)
+			if err != nil {
+				return found, all[i+1:], err
 			}
+		default:
+			return found, all[i:], r.Err
 		}
-		if len(gone) > 0 {
-			l.start(newDrop(gone...)) // without waiting for it
-		}
-		unread = unread[len(results):]
+	}
+	if len(gone) > 0 {
+		l.start(newDrop(gone...)) // without waiting for it
 	}
 	// The estimate halves with each read: a single large message must not make the reads
 	// of small messages slow for long.
-	m.largest = max(biggest, m.largest/2)
-	return found, nil, nil
+	m.largest.Store(max(int64(biggest), m.largest.Load()/2))
+	return found, all[len(results):], nil
 }
 
 // readChunks reads messages from the first one on: by one request, or by several at the
 // same time if recent messages were small.
-func (m *messageReader) readChunks(ctx context.Context, all []*Delivery, biggest int) ([]session.ReadResult, error) {
-	biggest = max(biggest, m.largest)
+func (m *messageReader) readChunks(ctx context.Context, all []*Delivery) ([]session.ReadResult, error) {
+	biggest := int(m.largest.Load())
 	// The sizes are not known before the answer: with large messages, a request for many
 	// would exceed the budget, and several requests would do so several times.
 	chunk, requests := min(maxReadsAtOnce, max(1, readBudget/max(1, biggest))), 1

@@ -36,6 +36,7 @@ type quota func(free, consumers int) int
 type selection struct {
 	refs []messageRef
 	at   *orderState
+	free bool // there was a message to pick
 
 	// passed has the messages that a claim leaves free, although the cursor goes past them;
 	// see claimTable.claim. They are determined with the pick: a message that another
@@ -111,6 +112,7 @@ func (l *partitionList) pick(most quota, st *orderState) (selection, nextWakeUp)
 	var wake nextWakeUp
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.apply(st)
 	for _, p := range l.all {
 		if p.expires && p.key > now {
 			// The partitions are in the order of their times: all later ones are not due,
@@ -121,7 +123,7 @@ func (l *partitionList) pick(most quota, st *orderState) (selection, nextWakeUp)
 		if p.hasFree(st, now) {
 			n := most(p.waiting.countDue(now, p.delayed), max(1, st.consumers))
 			passed := p.passed(st)
-			return selection{p.pick(st, n, now), st, passed}, wake
+			return selection{p.pick(st, n, now), st, true, passed}, wake
 		}
 		// A message may have come into this partition, or into a new one, since the
 		// listing. Messages of later partitions must not be picked before that is known.

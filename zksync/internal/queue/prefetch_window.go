@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
@@ -12,7 +13,7 @@ const (
 	firstPrefetch = 8
 
 	// prefetchBytes limits the data of the messages that wait for the receiver. A stream
-	// that has reached it claims no further message.
+	// that has reached it claims and reads no further message.
 	prefetchBytes = 16 << 20
 
 	// prefetchTime is the work that the messages ahead of the receiver may stand for.
@@ -28,8 +29,10 @@ const (
 // window grows as long as the receiver is faster than the stream. A slow receiver
 // therefore does not keep messages from other consumers.
 type prefetchWindow struct {
-	limit   int // see Config.Prefetch
-	wakeUps chan struct{}
+	limit   int           // see Config.Prefetch
+	wakeUps chan struct{} // there may be room for claims
+	space   broadcast     // there is less data that waits
+	peers   atomic.Bool   // there were other consumers at the last claim
 
 	mu             sync.Mutex
 	size           int           // how many messages may be claimed and not settled at present
@@ -55,22 +58,30 @@ func (w *prefetchWindow) wake() {
 	}
 }
 
-// waitForRoom waits until there is room for at least half of the window, and returns the
-// number of messages that there is room for. unsettled counts the claims.
-func (w *prefetchWindow) waitForRoom(ctx context.Context, unsettled func() int) (int, error) {
+// waitForRoom waits until there is room for a part of the window. unsettled counts the
+// claims.
+func (w *prefetchWindow) waitForRoom(ctx context.Context, unsettled func() int) error {
 	for {
-		// Claims of single messages would multiply the transactions.
-		if room, size := w.room(unsettled); room > 0 && room >= (size+1)/2 {
-			return room, nil
+		room, size := w.room(unsettled)
+		// Claims of single messages would multiply the transactions. Among several consumers,
+		// one with many small claims would be faster than the others again and again.
+		least := (size + 1) / 2
+		if !w.peers.Load() {
+			// An early claim goes with the removals that make more room.
+			least = min(least, max(firstPrefetch, size/4))
+		}
+		if room > 0 && room >= least {
+			return nil
 		}
 		select {
 		case <-w.wakeUps:
 		case <-ctx.Done():
-			return 0, session.Cancelled(ctx)
+			return session.Cancelled(ctx)
 		}
 	}
 }
 
+// room returns how many messages there is room for, and the size of the window.
 func (w *prefetchWindow) room(unsettled func() int) (room, size int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,10 +106,11 @@ func (w *prefetchWindow) room(unsettled func() int) (room, size int) {
 
 // batch returns how many messages to claim together.
 func (w *prefetchWindow) batch(most, free, consumers int) int {
+	w.peers.Store(consumers > 1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if consumers <= 1 {
-		return most
+	if consumers <= 1 || most <= 0 {
+		return max(0, most)
 	}
 	// Half of an equal share: consumers whose claims come later find messages, too.
 	fair := (free + 2*consumers - 1) / (2 * consumers)
@@ -108,16 +120,42 @@ func (w *prefetchWindow) batch(most, free, consumers int) int {
 	return max(1, min(most, fair))
 }
 
-// claimed notes that messages wait for the receiver. full says that there was room for no
-// more.
-func (w *prefetchWindow) claimed(found []*Delivery, full bool) {
+// waitForSpace waits until less than prefetchBytes of data wait for the receiver.
+func (w *prefetchWindow) waitForSpace(ctx context.Context) error {
+	for {
+		received := w.space.subscribe()
+		w.mu.Lock()
+		ok := w.waitingBytes < prefetchBytes
+		w.mu.Unlock()
+		if ok {
+			return nil
+		}
+		select {
+		case <-received:
+		case <-ctx.Done():
+			return session.Cancelled(ctx)
+		}
+	}
+}
+
+// claimed notes that messages were claimed. full says that there was room for no more.
+func (w *prefetchWindow) claimed(n int, full bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.full = full
-	w.waiting += len(found)
+	w.waiting += n
+}
+
+// read notes which of n claimed messages wait for the receiver. The others are gone or
+// skipped.
+func (w *prefetchWindow) read(found []*Delivery, n int) {
+	w.mu.Lock()
+	w.waiting -= n - len(found)
 	for _, d := range found {
 		w.waitingBytes += len(d.Data)
 	}
+	w.mu.Unlock()
+	w.wake()
 }
 
 // starve notes that there is no message for the receiver. waited says that the receiver
@@ -138,4 +176,5 @@ func (w *prefetchWindow) received(d *Delivery, took time.Duration) {
 	w.work += (took - w.work) / 8
 	w.mu.Unlock()
 	w.wake()
+	w.space.notify()
 }

@@ -113,14 +113,25 @@ func (c *tester) claim(sel selection) ([]*Delivery, bool) {
 	if len(sel.refs) == 0 {
 		c.Fatal("there is no message to claim")
 	}
-	all, ok, err := c.ledger.claim(sel, &idleLine{v: c.v})
+	all, ok, err := c.ledger.claim(func(*orderState) selection { return sel }, &idleLine{v: c.v})
 	c.must(err)
 	if ok {
 		c.v.order.watchLedgers()
-		all, _, err = (&messageReader{v: c.v}).read(c.Context(), all)
-		c.must(err)
+		all = c.read(all)
 	}
 	return all, ok
+}
+
+// read reads claimed messages.
+func (c *tester) read(all []*Delivery) (found []*Delivery) {
+	c.Helper()
+	reader := &messageReader{v: c.v}
+	for len(all) > 0 {
+		some, unread, err := reader.read(c.Context(), all)
+		c.must(err)
+		found, all = append(found, some...), unread
+	}
+	return found
 }
 
 // receive claims and reads messages.

@@ -27,8 +27,8 @@ const (
 	fullPause = time.Second
 )
 
-// A stream delivers messages to one receiver. It claims the next messages while claimed
-// messages are being delivered.
+// A stream delivers messages to one receiver in three stages, each of which has a
+// goroutine: claim, read, deliver. Each stage works on other messages at the same time.
 type stream struct {
 	c        *Consumer
 	receive  func(ctx context.Context, d *Delivery) bool // false if it was not received
@@ -81,19 +81,28 @@ func (p *stream) consumeSession(ctx context.Context, s *session.Session) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(l.usable, func() { cancel(context.Cause(l.usable)) })()
-	// No more than the limit is claimed and not received, so that claim never blocks here.
+	reader := &messageReader{v: v}
+	claimed := make(chan []*Delivery, 1)
+	// No more than the limit is claimed and not received, so that read never blocks here.
 	ready := make(chan *Delivery, p.c.cfg.Prefetch+1)
-	var claiming sync.WaitGroup
+	var stages sync.WaitGroup
 	var unread []*Delivery
-	claiming.Go(func() {
+	stages.Go(func() {
+		defer close(claimed)
+		cancel(p.claim(ctx, l, reader, claimed))
+	})
+	stages.Go(func() {
 		defer close(ready)
-		var err error
-		unread, err = p.claim(ctx, l, ready)
-		cancel(err)
+		for all := range claimed {
+			rest, err := p.read(ctx, reader, all, ready)
+			if unread = append(unread, rest...); err != nil {
+				cancel(err)
+			}
+		}
 	})
 	unreceived := p.deliver(ctx, v, ready, cancel)
 	cancel(context.Canceled)
-	claiming.Wait()
+	stages.Wait()
 	// Messages that were read and not handed over still have their claims.
 	for d := range ready {
 		unreceived = append(unreceived, d)
@@ -115,41 +124,44 @@ func (p *stream) consumeSession(ctx context.Context, s *session.Session) error {
 	return err
 }
 
-// claim claims and reads messages whenever there is room for them, and sends them to
-// deliver. It returns the claimed messages that it did not send, and the reason why it
-// stopped.
-func (p *stream) claim(ctx context.Context, l *ledger, ready chan<- *Delivery) ([]*Delivery, error) {
+// claim claims messages whenever there is room for them, and sends them to claimed. It
+// returns the reason why it stopped.
+func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, claimed chan<- []*Delivery) error {
 	v := l.v
-	reader := &messageReader{v: v}
 	line := &idleLine{v: v}
 	defer line.leave()
 	refused := 0 // how many times in a row other consumers were faster
 	rnd := rand.New(rand.NewPCG(uint64(v.s.ID()), 0))
 	for {
-		room, err := p.window.waitForRoom(ctx, v.claims.unsettled)
-		if err != nil {
-			return nil, err
+		if err := p.window.waitForRoom(ctx, v.claims.unsettled); err != nil {
+			return err
 		}
-		most := min(room, maxClaims, reader.most())
-		consumers := 1
-		sel, err := v.next(ctx, func(free, n int) int {
-			consumers = n
-			return p.window.batch(most, free, n)
-		}, line.wait, true)
-		if err != nil {
-			return nil, err
+		if _, err := v.next(ctx, none, line.wait, true); err != nil {
+			return err
 		}
+		most, consumers := 0, 1
 		began := time.Now()
-		all, ok, err := l.claim(sel, line)
+		all, ok, err := l.claim(func(st *orderState) (sel selection) {
+			if st.needsRecovery() {
+				return sel // next recovers first
+			}
+			sel, _ = v.partitions.pick(func(free, n int) int {
+				// The room of this moment: removals in the same transaction have made room.
+				room, _ := p.window.room(v.claims.unsettled)
+				most, consumers = min(room, maxClaims, reader.most()), n
+				return p.window.batch(most, free, n)
+			}, st)
+			return sel
+		}, line)
 		if session.ClassOf(err) == session.ClassTooLarge {
 			// The ledger or the claim table has no room for more names: wait for settled messages.
 			if err := waitUntil(ctx, v.s, nil, time.Now().Add(fullPause)); err != nil {
-				return nil, err
+				return err
 			}
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if !ok {
 			// If all consumers tried again at once, the same would happen again. The random
@@ -157,33 +169,46 @@ func (p *stream) claim(ctx context.Context, l *ledger, ready chan<- *Delivery) (
 			refused = min(refused+1, 6)
 			wait := time.Duration(rnd.Int64N(int64(min(time.Since(began)<<refused, maxPause)) + 1))
 			if err := waitUntil(ctx, v.s, nil, time.Now().Add(wait)); err != nil {
-				return nil, err
+				return err
 			}
 			continue
 		}
 		refused = 0
-		v.order.watchLedgers()
-		if err := v.claims.confirm(ctx); err != nil {
-			return all, err
-		}
 		took := max(time.Since(began), leastTrip)
-		found, unread, err := reader.read(ctx, all)
-		p.window.claimed(found, len(sel.refs) >= most)
-		for _, d := range found {
-			ready <- d
-		}
-		if err != nil {
-			return unread, err
-		}
+		v.order.watchLedgers()
+		p.window.claimed(len(all), len(all) >= most)
+		claimed <- all
 		if consumers > 1 {
 			// Only this consumer knows the new version of the order znode. Without a rest it
 			// would claim everything.
 			rest := float64(2*took) * math.Sqrt(float64(min(consumers, 16))) * (0.5 + rnd.Float64()/2)
 			if err := waitUntil(ctx, v.s, nil, time.Now().Add(time.Duration(rest))); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
+}
+
+// read reads claimed messages, and sends them to ready. It returns the messages that it
+// did not read.
+func (p *stream) read(ctx context.Context, reader *messageReader, all []*Delivery, ready chan<- *Delivery) ([]*Delivery, error) {
+	if err := reader.v.claims.confirm(ctx); err != nil {
+		return all, err
+	}
+	for len(all) > 0 {
+		if err := p.window.waitForSpace(ctx); err != nil {
+			return all, err
+		}
+		found, unread, err := reader.read(ctx, all)
+		p.window.read(found, len(all)-len(unread))
+		for _, d := range found {
+			ready <- d
+		}
+		if all = unread; err != nil {
+			return all, err
+		}
+	}
+	return nil, nil
 }
 
 // deliver hands messages to the receiver, until ctx ends. It returns the messages that

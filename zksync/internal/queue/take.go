@@ -54,8 +54,9 @@ func (c *Consumer) Take(ctx context.Context, patient bool) (data []byte, ok bool
 	return data, ok, err
 }
 
-// one is the quota of a Take.
-func one(int, int) int { return 1 }
+// one is the quota of a Take, and none of a wait for messages.
+func one(int, int) int  { return 1 }
+func none(int, int) int { return 0 }
 
 // A take is one Take under one session.
 type take struct {

@@ -97,8 +97,8 @@ func (v *view) invalidate(ctx context.Context) error {
 	return nil
 }
 
-// next picks free messages, in order. It waits for a message if wait is not nil, and
-// calls wait before it waits. wait returns when this consumer should look for messages.
+// next picks free messages, in order. It waits until there is a message if wait is not
+// nil, and calls wait before it waits. wait returns when this consumer should look for messages.
 // If inLine, wait is called before anything is listed.
 func (v *view) next(ctx context.Context, most quota, wait func(context.Context) error, inLine bool) (selection, error) {
 	armed := false
@@ -114,7 +114,7 @@ func (v *view) next(ctx context.Context, most quota, wait func(context.Context) 
 		notified := v.changed.subscribe()
 		sel, wake, err := v.refreshAndPick(ctx, most, armed)
 		switch {
-		case err != nil || len(sel.refs) > 0:
+		case err != nil || sel.free:
 			return sel, err
 		case wake.stale:
 			// A watch has fired since the refresh. An earlier partition may have a new

@@ -1,0 +1,99 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// A claim goes into the transaction that removes earlier messages, and takes the room that these removals make: the
+// ledger never has more names than the limit, and 64 messages cost little more than one transaction.
+func TestClaimsGoWithRemovals(t *testing.T) {
+	inBubble(t, func(h harness) {
+		const n, prefetch = 2000, 128
+		h.put(0, n)
+		m := h.srv.Connect(h)
+		s, err := m.Session(h.Context())
+		h.must(err)
+		h.srv.Inject(zksynctest.Fault{Session: s.ID(), Times: -1, Do: zksynctest.Delay(time.Millisecond)})
+		c := h.consumer(m, prefetch, InOrder)
+		received, most := make(chan struct{}), 0
+		go c.Deliver(true, func(context.Context, *Delivery) bool {
+			c.mu.Lock()
+			path := c.ledger.path
+			c.mu.Unlock()
+			data, _ := h.srv.Get(path)
+			names, err := LedgerNames(data)
+			if most = max(most, len(names)); err != nil {
+				h.Error(err)
+			}
+			received <- struct{}{}
+			return true
+		})
+		for range n {
+			<-received
+		}
+		h.close(c)
+		h.wantLeft(0, 0)
+		transactions := 0
+		for _, op := range h.srv.Ops() {
+			if op.Code == zkserver.OpMulti && strings.Contains(op.Sub[0].Path, ledgerPrefix) {
+				transactions++
+			}
+		}
+		if most > prefetch {
+			h.Errorf("the ledger had %d names, want at most %d", most, prefetch)
+		}
+		if most := n/64*5/4 + 10; transactions > most {
+			h.Errorf("%d transactions for %d messages, want at most %d", transactions, n, most)
+		}
+	})
+}
+
+// Large messages behind small ones are read as far as they fit into the memory that the limit allows, even if all of
+// them are claimed.
+func TestMemoryOfClaimedMessages(t *testing.T) {
+	inBubble(t, func(h harness) {
+		const small, large, size = 600, 300, 512 << 10
+		h.put(0, small)
+		m := h.srv.Connect(h)
+		s, err := m.Session(h.Context())
+		h.must(err)
+		for range large {
+			_, err := s.Create(h.Context(), testQueue+"/"+ItemPrefix, make([]byte, size), zk.FlagSequence)
+			h.must(err)
+		}
+		c := h.consumer(h.srv.Connect(h), large, InOrder)
+		ch := h.messages(c)
+		for i := range small {
+			d := h.next(ch, fmt.Sprint(i), 1)
+			go d.Ack(h.Context())
+		}
+		synctest.Wait()
+		read := 0
+		for _, op := range h.srv.Ops() {
+			if op.Code == zkserver.OpMultiRead {
+				for _, sub := range op.Sub {
+					if strings.Contains(sub.Path, ItemPrefix) {
+						read++
+					}
+				}
+			}
+		}
+		// One read of several requests was sent before the sizes were known.
+		if most := prefetchBytes/size + maxReadRequests*maxReadsAtOnce; read-small > most {
+			h.Errorf("%d of the large messages were read, want at most %d", read-small, most)
+		}
+		h.close(c)
+		h.wantLeft(large, 0)
+	})
+}
+
