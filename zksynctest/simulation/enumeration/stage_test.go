@@ -50,6 +50,8 @@ type stage struct {
 	struck  int       // strikes that have hit their frames
 	last    time.Time // time of the latest strike
 	nothing string    // reason for which a strike had no effect
+
+	shortest time.Duration // the shortest session timeout that the servers have granted
 }
 
 // An outcome has the results of a run.
@@ -74,7 +76,7 @@ type outcome struct {
 // outcome has what a report needs only if report is set, because the recording takes time.
 func run(t *testing.T, c faultCase, allowed map[string]bool, report bool) *outcome {
 	out := &outcome{of: c}
-	s := &stage{of: c, remains: make(map[string]bool), report: report}
+	s := &stage{of: c, remains: make(map[string]bool), report: report, shortest: timeout}
 	func() {
 		defer func() {
 			// synctest panics if goroutines are left when the bubble ends.

@@ -36,13 +36,21 @@ func commits(f network.Frame) bool {
 }
 
 // request returns a Fault that strikes the request f, which is about to arrive.
-func request(f network.Frame, do zkserver.Action) zkserver.Fault {
+func (s *stage) request(f network.Frame, do zkserver.Action) zkserver.Fault {
+	// Each connection counts its requests from the same number on.
+	var conn uint64
+	for _, op := range slices.Backward(s.server.Ops()) {
+		if op.Code == zkserver.OpConnect && op.Session == f.Session {
+			conn = op.Conn
+			break
+		}
+	}
 	return zkserver.Fault{Session: f.Session, Op: zkserver.OpCode(f.Op), At: zkserver.BeforeCommit, Do: do,
-		Match: func(op zkserver.Op) bool { return op.Xid == f.Xid }}
+		Match: func(op zkserver.Op) bool { return op.Conn == conn && op.Xid == f.Xid }}
 }
 
 // throttle makes the server refuse the request.
-func (s *stage) throttle(f network.Frame) { s.server.Inject(request(f, zkserver.Throttle)) }
+func (s *stage) throttle(f network.Frame) { s.server.Inject(s.request(f, zkserver.Throttle)) }
 
 // expire ends the client's session by force.
 func (s *stage) expire(f network.Frame) {
@@ -74,7 +82,7 @@ func (s *stage) cut(f network.Frame) {
 	e := s.clients[f.Client].endpoint
 	s.heal(3*timeout, e.Rejoin)
 	if commits(f) {
-		s.server.Inject(request(f, zkserver.CutAfterForward))
+		s.server.Inject(s.request(f, zkserver.CutAfterForward))
 		return
 	}
 	e.CutFromLeader()
@@ -127,6 +135,9 @@ func pauseLeader(d time.Duration, order zkserver.ThawOrder) func(*stage, network
 // shorten makes the client negotiate a shorter session timeout at another server, and keeps it from
 // reaching any server soon after that.
 func (s *stage) shorten(f network.Frame) {
+	s.mu.Lock()
+	s.shortest = timeout / 2
+	s.mu.Unlock()
 	for i := range ensemble {
 		e := s.server.Endpoint(1 + i)
 		if err := e.SetSessionTimeouts(timeout/2, timeout/2); err != nil {
