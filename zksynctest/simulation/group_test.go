@@ -17,7 +17,7 @@ const groupPath = "/groups/g"
 
 // groups makes clients join and leave under few ids, list the members, and follow them.
 var groups = &workload{name: "group", start: func(w *world) func(*simClient, action) error {
-	k := &registrar{w: w, joins: map[string]int{}, leaves: map[string]int{}, live: map[string]int{}, data: map[string]map[string]bool{}}
+	k := &registrar{w: w, joins: map[string]int{}, live: map[string]int{}, data: map[string]map[string]bool{}}
 	k.h = w.object("group", porcupine.Model{})
 	w.objects[len(w.objects)-1].check = func() []string { return nil } // each list of members is checked when it is returned
 	for i, m := range w.managers {
@@ -51,7 +51,6 @@ type registrar struct {
 
 	mu     sync.Mutex
 	joins  map[string]int             // calls of Join
-	leaves map[string]int             // calls of Leave, and losses of sessions
 	live   map[string]int             // members that have not left
 	data   map[string]map[string]bool // data that a member may have
 	writes int
@@ -74,7 +73,6 @@ func (k *registrar) act(c *simClient, a action) error {
 	m, err := g.Join(ctx, id, k.write(id))
 	k.w.say("client %d joins as %s: %v", c.number, id, err)
 	if err != nil {
-		k.count(k.leaves, id, 1)
 		k.count(k.live, id, -1)
 		if ctx.Err() != nil && gaveUp(err) || errors.Is(err, zksync.ErrIDTaken) {
 			return nil
@@ -90,7 +88,6 @@ func (k *registrar) act(c *simClient, a action) error {
 			return fmt.Errorf("set: %w", err)
 		}
 	}
-	k.count(k.leaves, id, 1)
 	err = m.Leave() // after an error, Leave continues in the background
 	k.w.say("client %d has left %s: %v", c.number, id, err)
 	k.count(k.live, id, -1)
@@ -118,16 +115,26 @@ func (k *registrar) write(id string) []byte {
 
 // A census is the state of the members at one time.
 type census struct {
-	owner  map[string]int64 // session that owns the id's znode, unless the session has ended
-	names  []string         // names of the znodes
-	leaves map[string]int
-	joins  map[string]int
-	live   map[string]int
+	owner map[string]int64 // session that owns the id's znode, unless the session has ended
+	names []string         // names of the znodes
+	data  map[string]string
+	joins map[string]int
+	live  map[string]int
+}
+
+// sameMember reports whether the id has one znode, of a live session, at both times.
+func (s census) sameMember(id string, later census) bool {
+	// Another member with the same id has other data, even if it belongs to the same session.
+	return s.owner[id] != 0 && s.owner[id] == later.owner[id] && s.data[id] == later.data[id]
 }
 
 func (k *registrar) census() census {
-	s := census{owner: map[string]int64{}, leaves: map[string]int{}, joins: map[string]int{}, live: map[string]int{}}
+	s := census{owner: map[string]int64{}, data: map[string]string{}, joins: map[string]int{}, live: map[string]int{}}
 	s.names, _ = k.w.srv.Children(groupPath)
+	for _, name := range s.names {
+		data, _ := k.w.srv.Get(groupPath + "/" + name)
+		s.data[name] = string(data)
+	}
 	for _, info := range k.w.srv.Sessions() {
 		for _, id := range ids {
 			if slices.Contains(info.Ephemerals, groupPath+"/"+id) {
@@ -138,7 +145,7 @@ func (k *registrar) census() census {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, id := range ids {
-		s.leaves[id], s.joins[id], s.live[id] = k.leaves[id], k.joins[id], k.live[id]
+		s.joins[id], s.live[id] = k.joins[id], k.live[id]
 	}
 	return s
 }
@@ -160,14 +167,14 @@ func (k *registrar) members(ctx context.Context, c *simClient) error {
 	}
 	for _, id := range ids {
 		i := slices.IndexFunc(list, func(m zksync.Member) bool { return m.ID == id })
-		owner := before.owner[id]
+		same := before.sameMember(id, after)
 		switch {
-		case i < 0 && owner != 0 && owner == after.owner[id] && before.leaves[id] == after.leaves[id]:
+		case i < 0 && same:
 			return fmt.Errorf("the list has no %s, who was there all the time", id)
 		case i >= 0 && !slices.Contains(before.names, id) && before.live[id] == 0 && before.joins[id] == after.joins[id]:
 			return fmt.Errorf("the list has %s, who was not there all the time", id)
-		case i >= 0 && owner != 0 && owner == after.owner[id] && list[i].Session != owner && before.leaves[id] == after.leaves[id]:
-			return fmt.Errorf("the list has %s by session %#x, and the servers by %#x", id, list[i].Session, owner)
+		case i >= 0 && same && list[i].Session != before.owner[id]:
+			return fmt.Errorf("the list has %s by session %#x, and the servers by %#x", id, list[i].Session, before.owner[id])
 		}
 	}
 	return nil
