@@ -169,7 +169,10 @@ func (mb *mailbox) drain(ctx context.Context, c *client) error {
 	if err := mb.values.of(c).Close(); err != nil {
 		return err
 	}
-	mb.pause(timeout) // the claims of a lost session disappear with the session
+	// The claims of a consumer that could not close disappear with its session.
+	if !mb.awaitSessions() {
+		return errors.New("a session of a closed Manager is left")
+	}
 	q := mb.kind.open(c.manager())
 	for {
 		data, ok, err := q.TryTake(ctx)
