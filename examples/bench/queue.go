@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
@@ -43,37 +46,62 @@ func (t *toolkit) put(ctx context.Context, j job) (sample, error) {
 	return s, q.Close()
 }
 
+// deliver receives all messages with one consumer a session. The extra value "share" is
+// the largest number of messages of one consumer, divided by the mean.
 func (t *toolkit) deliver(ctx context.Context, j job) (sample, error) {
-	m, err := t.one(ctx)
+	all, err := t.connect(ctx, j.Sessions)
 	if err != nil {
 		return sample{}, err
 	}
-	if err := fill(ctx, m, j.Path, j.Backlog); err != nil {
+	if err := fill(ctx, all[0], j.Path, j.Backlog); err != nil {
 		return sample{}, err
 	}
-	q := zksync.NewQueue(m, j.Path)
+	counts := make([]int, j.Sessions)
 	s, err := t.metered(j.Ops, func() error {
-		messages := q.Chan()
-		for range j.Ops {
-			select {
-			case _, ok := <-messages:
-				if !ok {
-					return q.Err()
-				}
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
+		var left atomic.Int64
+		left.Store(int64(j.Ops))
+		done := make(chan struct{})
+		g, ctx := errgroup.WithContext(ctx)
+		for i, m := range all {
+			q := zksync.NewQueue(m, j.Path)
+			g.Go(func() error {
+				err := consume(ctx, q, done, func() {
+					counts[i]++
+					if left.Add(-1) == 0 {
+						close(done)
+					}
+				})
+				return errors.Join(err, q.Close()) // the received messages are removed by then
+			})
 		}
-		return q.Close() // the received messages are removed by then
+		return g.Wait()
 	})
 	if err != nil {
 		return s, err
 	}
-	_, stat, err := existing(ctx, m, j.Path)
+	s.Extra["share"] = float64(slices.Max(counts)*len(counts)) / float64(j.Ops)
+	_, stat, err := existing(ctx, all[0], j.Path)
 	if err == nil && int(stat.NumChildren) >= j.Backlog {
 		err = fmt.Errorf("%d znodes are left of %d messages", stat.NumChildren, j.Backlog)
 	}
 	return s, err
+}
+
+// consume calls received for each message of q until done is closed.
+func consume(ctx context.Context, q *zksync.Queue, done <-chan struct{}, received func()) error {
+	for {
+		select {
+		case _, ok := <-q.Chan():
+			if !ok {
+				return q.Err()
+			}
+			received()
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 func existing(ctx context.Context, m *session.Manager, path string) (ok bool, stat *zk.Stat, err error) {

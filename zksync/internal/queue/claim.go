@@ -5,10 +5,9 @@ import "github.com/go-zksync/toolkit/session"
 // maxClaims is the number of claims in one transaction.
 const maxClaims = 128
 
-// claim claims the messages that pick returns. It reports false, and requeues them, if
-// another consumer was faster, or if there is no message. It claims all of the messages
-// or none.
-func (l *ledger) claim(pick func(st *orderState) selection, line *idleLine) (all []*Delivery, ok bool, err error) {
+// claim claims the messages that pick returns: all of them, or none. The error is
+// errConflict if another consumer was faster, and errNothingFree if there is no message.
+func (l *ledger) claim(pick func(st *orderState) selection, line *idleLine) (all []*Delivery, err error) {
 	v := l.v
 	c := newChange()
 	c.ops = line.leaveOps()
@@ -25,22 +24,19 @@ func (l *ledger) claim(pick func(st *orderState) selection, line *idleLine) (all
 			v.partitions.requeueAll(c.add)
 			v.claims.release(n, false)
 		}
-		switch {
-		case err == errConflict, err == errNothingFree:
-			return nil, false, nil
-		case session.ClassOf(err) == session.ClassNoNode && line.path != "":
-			line.path = "" // an operator has deleted the contender
-			return nil, false, nil
+		if session.ClassOf(err) == session.ClassNoNode && line.path != "" {
+			line.left() // an operator has deleted the contender
+			err = errConflict
 		}
-		return nil, false, err
+		return nil, err
 	}
-	line.path = ""
+	line.left()
 	all = make([]*Delivery, len(c.add))
 	for i, r := range c.add {
 		past := c.at.table.entry(r).deliveries
 		all[i] = &Delivery{ref: r, v: v, l: l, ID: r.path(), Attempts: 1 + r.deliveries + past, outcome: make(chan struct{})}
 	}
-	return all, true, nil
+	return all, nil
 }
 
 // giveBack makes claimed messages free. ended is the number of the deliveries of each

@@ -45,9 +45,12 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 			c.ops = append(c.ops, &zk.CreateRequest{Path: znode.Join(to.Dir, to.Prefix), Data: d.Data, Flags: zk.FlagSequence})
 			c.size += len(d.Data) + len(to.Dir)
 		}
+		d.l.start(c)
+		// Behind the start: a claim that takes this room must come after the removal.
 		d.v.claims.beginRemoval()
-		err := d.l.do(c)
+		<-c.done
 		d.v.claims.endRemoval()
+		err := c.err
 		if to != nil {
 			switch class := session.ClassOf(err); {
 			case class == session.ClassBadVersion && to.Gate != nil && to.Gate.Refused(err) == nil:

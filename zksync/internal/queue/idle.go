@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -15,56 +16,95 @@ import (
 // idlePrefix begins the names of the contenders in the line of idle consumers.
 const idlePrefix = "idle-"
 
-// An idleLine is the position of one consumer in the line of idle consumers. Only the
-// first in line watches the queue, so that a message wakes one consumer and not all. Each
-// of the others watches the contender before it. The claim of a consumer deletes its
+// An idleLine is the position of one consumer in the line of consumers that wait. Only
+// the first idle consumer watches the queue, so that a message wakes one consumer and not
+// all. Consumers that are refused claims because others are faster take turns in the line.
+// Each but the first watches the contender before it. The claim of a consumer deletes its
 // contender in the same transaction, and so wakes the next one.
 type idleLine struct {
 	v    *view
 	path string // of the contender; empty if this consumer is not in line
+	seq  int32  // its number
+	turn bool   // this consumer has had its turn, as the first in line
 }
 
-// wait waits until this consumer should look for messages: it is alone, or the contender
-// before it has gone. Two consumers may do so at the same time; the order znode decides
-// which of them gets a message.
+// wait waits until this idle consumer should look for messages: it is alone, or the
+// contender before it has gone. Two consumers may do so at the same time; the order znode
+// decides which of them gets a message.
 func (l *idleLine) wait(ctx context.Context) error {
+	st, err := l.v.order.current(ctx)
+	if err != nil || st.consumers <= 1 {
+		return err
+	}
+	_, err = l.waitTurn(ctx)
+	return err
+}
+
+// waitTurn waits until the contender before this consumer has gone. It reports false if
+// there was nobody to wait for.
+func (l *idleLine) waitTurn(ctx context.Context) (waited bool, err error) {
 	v := l.v
-	st, err := v.order.current(ctx)
-	// A consumer that is in line already has had its turn, and its claim was refused. A
-	// consumer that skips a message would keep it from the consumers behind it, so that it
+	// A consumer that has had its turn, and whose claim was refused, acts as the first in line.
+	// A consumer that skips a message would keep it from the consumers behind it, so that it
 	// does not join.
-	if err != nil || st.consumers <= 1 || l.path != "" || v.partitions.skips() {
-		return err
+	if l.turn || v.partitions.skips() {
+		return false, nil
 	}
-	seq, err := l.join(ctx)
-	if session.ClassOf(err) == session.ClassNoAuth {
-		return nil // without the permission to join, it acts as the first in line
+	if l.path == "" {
+		err := l.join(ctx)
+		switch session.ClassOf(err) {
+		case session.ClassOK:
+		case session.ClassNoAuth, session.ClassNodeExists:
+			// Without the permission to join, or if another client's znode has the next number, it
+			// acts as the first in line.
+			return false, nil
+		default:
+			return false, err
+		}
 	}
-	if err != nil || seq <= 0 {
-		return err
+	if l.seq <= 0 {
+		l.turn = true
+		return false, nil
 	}
 	// The name before ours belongs to the consumer that joined before. If it has gone
 	// already, this consumer acts as the first in line, which is never wrong.
-	before := znode.Join(v.c.cfg.child(idleName), fmt.Sprintf("%s%0*d", idlePrefix, numberDigits, seq-1))
+	before := znode.Join(v.c.cfg.child(idleName), fmt.Sprintf("%s%0*d", idlePrefix, numberDigits, l.seq-1))
 	there, _, w, err := v.s.WatchExists(ctx, before)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if !there {
+	if there {
+		err = znode.AwaitEvent(ctx, v.s, w)
+	} else {
 		w.Stop()
-		return nil
 	}
-	return znode.AwaitEvent(ctx, v.s, w)
+	l.turn = err == nil
+	return there, err
 }
 
-// join creates a contender, and returns its number.
-func (l *idleLine) join(ctx context.Context) (int32, error) {
+// tryTurn is waitTurn with a limit: a consumer at the front of the line may be frozen.
+func (l *idleLine) tryTurn(ctx context.Context, limit time.Duration) (waited bool, err error) {
+	short, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	waited, err = l.waitTurn(short)
+	if short.Err() != nil && ctx.Err() == nil && session.ClassOf(err) == session.ClassCancelled {
+		waited, err = true, nil
+	}
+	if waited {
+		// The consumer before this one has claimed messages.
+		l.v.order.forget(l.v.order.known())
+	}
+	return waited, err
+}
+
+// join creates a contender.
+func (l *idleLine) join(ctx context.Context) error {
 	v := l.v
 	dir := v.c.cfg.child(idleName)
 	id := []byte(znode.NewGUID())
 	for round := 0; ; round++ {
 		if err := v.s.Pause(ctx, round-1); err != nil {
-			return 0, err
+			return err
 		}
 		path, err := v.s.Create(ctx, znode.Join(dir, idlePrefix), id, zk.FlagEphemeral|zk.FlagSequence)
 		switch class := session.ClassOf(err); {
@@ -83,12 +123,12 @@ func (l *idleLine) join(ctx context.Context) (int32, error) {
 			}
 		}
 		if err != nil {
-			return 0, err
+			return err
 		}
 		if path != "" {
 			l.path = path
-			seq, _ := znode.ParseNumber(path[len(path)-min(len(path), numberDigits):])
-			return seq, nil
+			l.seq, _ = znode.ParseNumber(path[len(path)-min(len(path), numberDigits):])
+			return nil
 		}
 	}
 }
@@ -129,5 +169,8 @@ func (l *idleLine) leave() {
 	if l.path != "" {
 		l.v.s.Discard(l.path)
 	}
-	l.path = ""
+	l.left()
 }
+
+// left notes that the contender was deleted.
+func (l *idleLine) left() { l.path, l.turn = "", false }

@@ -36,6 +36,28 @@ type messageReader struct {
 // earlier messages.
 func (m *messageReader) most() int { return max(1, readBudget/max(1, int(m.largest.Load()))) }
 
+// read reads claimed messages, and sends them to ready. It returns the messages that it
+// did not read.
+func (p *stream) read(ctx context.Context, reader *messageReader, all []*Delivery, ready chan<- *Delivery) ([]*Delivery, error) {
+	if err := reader.v.claims.confirm(ctx); err != nil {
+		return all, err
+	}
+	for len(all) > 0 {
+		if err := p.window.waitForSpace(ctx); err != nil {
+			return all, err
+		}
+		found, unread, err := reader.read(ctx, all)
+		p.window.read(found, len(all)-len(unread))
+		for _, d := range found {
+			ready <- d
+		}
+		if all = unread; err != nil {
+			return all, err
+		}
+	}
+	return nil, nil
+}
+
 // read reads the first of the claimed messages, in order. It ends the claims on messages
 // that do not exist or that this consumer may not read, and returns the messages that it
 // has read, and the others as unread.

@@ -59,8 +59,8 @@ func (w *prefetchWindow) wake() {
 }
 
 // waitForRoom waits until there is room for a part of the window. unsettled counts the
-// claims.
-func (w *prefetchWindow) waitForRoom(ctx context.Context, unsettled func() int) error {
+// claims. It calls blocked before it waits.
+func (w *prefetchWindow) waitForRoom(ctx context.Context, unsettled func() int, blocked func()) error {
 	for {
 		room, size := w.room(unsettled)
 		// Claims of single messages would multiply the transactions. Among several consumers,
@@ -73,6 +73,7 @@ func (w *prefetchWindow) waitForRoom(ctx context.Context, unsettled func() int) 
 		if room > 0 && room >= least {
 			return nil
 		}
+		blocked()
 		select {
 		case <-w.wakeUps:
 		case <-ctx.Done():

@@ -113,13 +113,13 @@ func (c *tester) claim(sel selection) ([]*Delivery, bool) {
 	if len(sel.refs) == 0 {
 		c.Fatal("there is no message to claim")
 	}
-	all, ok, err := c.ledger.claim(func(*orderState) selection { return sel }, &idleLine{v: c.v})
-	c.must(err)
-	if ok {
-		c.v.order.watchLedgers()
-		all = c.read(all)
+	all, err := c.ledger.claim(func(*orderState) selection { return sel }, &idleLine{v: c.v})
+	if err == errConflict {
+		return nil, false
 	}
-	return all, ok
+	c.must(err)
+	c.v.order.watchLedgers()
+	return c.read(all), true
 }
 
 // read reads claimed messages.

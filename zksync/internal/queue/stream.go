@@ -130,18 +130,26 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 	v := l.v
 	line := &idleLine{v: v}
 	defer line.leave()
-	refused := 0 // how many times in a row other consumers were faster
+	contended := false // other consumers claim messages at the same time
+	refused := 0       // how many times in a row other consumers were faster
 	rnd := rand.New(rand.NewPCG(uint64(v.s.ID()), 0))
 	for {
-		if err := p.window.waitForRoom(ctx, v.claims.unsettled); err != nil {
+		// A consumer without room must not hold up the line.
+		if err := p.window.waitForRoom(ctx, v.claims.unsettled, line.leave); err != nil {
 			return err
+		}
+		if contended {
+			var err error
+			if contended, err = line.tryTurn(ctx, maxPause); err != nil {
+				return err
+			}
 		}
 		if _, err := v.next(ctx, none, line.wait, true); err != nil {
 			return err
 		}
 		most, consumers := 0, 1
 		began := time.Now()
-		all, ok, err := l.claim(func(st *orderState) (sel selection) {
+		all, err := l.claim(func(st *orderState) (sel selection) {
 			if st.needsRecovery() {
 				return sel // next recovers first
 			}
@@ -153,22 +161,24 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 			}, st)
 			return sel
 		}, line)
-		if session.ClassOf(err) == session.ClassTooLarge {
+		pause := time.Duration(0)
+		switch {
+		case session.ClassOf(err) == session.ClassTooLarge:
 			// The ledger or the claim table has no room for more names: wait for settled messages.
-			if err := waitUntil(ctx, v.s, nil, time.Now().Add(fullPause)); err != nil {
-				return err
+			line.leave()
+			pause = fullPause
+		case err == errConflict:
+			contended = true
+			// If the turns do not help, and all consumers tried again at once, the same would happen
+			// again. The random pause doubles with each failure, from the time that a request takes.
+			if refused = min(refused+1, 7); refused > 1 {
+				pause = time.Duration(rnd.Int64N(int64(min(time.Since(began)<<(refused-1), maxPause)) + 1))
 			}
-			continue
-		}
-		if err != nil {
+		case err != nil && err != errNothingFree:
 			return err
 		}
-		if !ok {
-			// If all consumers tried again at once, the same would happen again. The random
-			// pause doubles with each failure, from the time that a request takes.
-			refused = min(refused+1, 6)
-			wait := time.Duration(rnd.Int64N(int64(min(time.Since(began)<<refused, maxPause)) + 1))
-			if err := waitUntil(ctx, v.s, nil, time.Now().Add(wait)); err != nil {
+		if err != nil {
+			if err := waitUntil(ctx, v.s, nil, time.Now().Add(pause)); err != nil {
 				return err
 			}
 			continue
@@ -178,7 +188,7 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 		v.order.watchLedgers()
 		p.window.claimed(len(all), len(all) >= most)
 		claimed <- all
-		if consumers > 1 {
+		if consumers > 1 && !contended {
 			// Only this consumer knows the new version of the order znode. Without a rest it
 			// would claim everything.
 			rest := float64(2*took) * math.Sqrt(float64(min(consumers, 16))) * (0.5 + rnd.Float64()/2)
@@ -187,28 +197,6 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 			}
 		}
 	}
-}
-
-// read reads claimed messages, and sends them to ready. It returns the messages that it
-// did not read.
-func (p *stream) read(ctx context.Context, reader *messageReader, all []*Delivery, ready chan<- *Delivery) ([]*Delivery, error) {
-	if err := reader.v.claims.confirm(ctx); err != nil {
-		return all, err
-	}
-	for len(all) > 0 {
-		if err := p.window.waitForSpace(ctx); err != nil {
-			return all, err
-		}
-		found, unread, err := reader.read(ctx, all)
-		p.window.read(found, len(all)-len(unread))
-		for _, d := range found {
-			ready <- d
-		}
-		if all = unread; err != nil {
-			return all, err
-		}
-	}
-	return nil, nil
 }
 
 // deliver hands messages to the receiver, until ctx ends. It returns the messages that

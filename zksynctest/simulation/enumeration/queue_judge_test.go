@@ -162,7 +162,7 @@ func (mb *mailbox) took(c *client, data []byte, err error) {
 
 // drain takes all remaining messages, and checks that no message is lost. The last client drains a
 // queue for all clients.
-func (mb *mailbox) drain(ctx context.Context, c *client) error {
+func (mb *mailbox) drain(_ context.Context, c *client) error {
 	if old := mb.values.of(c); c.number < len(mb.clients)-1 {
 		return old.Close()
 	}
@@ -173,6 +173,8 @@ func (mb *mailbox) drain(ctx context.Context, c *client) error {
 	if !mb.awaitSessions() {
 		return errors.New("a session of a closed Manager is left")
 	}
+	ctx, cancel := context.WithTimeout(mb.ctx, 2*timeout) // the wait does not count
+	defer cancel()
 	q := mb.kind.open(c.manager())
 	for {
 		data, ok, err := q.TryTake(ctx)

@@ -1,0 +1,86 @@
+package queue
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// shareBacklog has consumers receive n messages, and returns how many each of them has received in the second half. Then
+// it has called atHalf. Each request takes a millisecond, and the work takes none.
+func (h harness) shareBacklog(consumers, n int, atHalf func()) []int {
+	h.put(0, n)
+	h.srv.Inject(zksynctest.Fault{Times: -1, Do: zksynctest.Delay(time.Millisecond)})
+	counts := make([]int, consumers)
+	received := make(chan int)
+	for i := range consumers {
+		c := h.consumer(h.srv.Connect(h), 128, InOrder)
+		go c.Deliver(true, func(ctx context.Context, _ *Delivery) bool {
+			select {
+			case received <- i:
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		})
+		defer h.close(c)
+	}
+	for got := range n {
+		if got == n/2 {
+			atHalf()
+			clear(counts)
+		}
+		select {
+		case i := <-received:
+			counts[i]++
+		case <-time.After(time.Hour):
+			h.Fatalf("no further message after %v", counts)
+		}
+	}
+	return counts
+}
+
+// Consumers that claim messages of a backlog at the same time take turns: no consumer receives more than twice its share,
+// and few claims are refused.
+func TestConsumersTakeTurns(t *testing.T) {
+	inBubble(t, func(h harness) {
+		const consumers, n = 8, 8000
+		counts := h.shareBacklog(consumers, 2*n, func() {})
+		if slices.Max(counts) > 2*n/consumers {
+			h.Errorf("the consumers have received %v messages, want at most %d each", counts, 2*n/consumers)
+		}
+		claims, refused := 0, 0
+		for _, op := range h.srv.Ops() {
+			if op.Code == zkserver.OpMulti && len(op.Sub) > 1 {
+				claims++
+				if slices.ContainsFunc(op.Sub, func(s zkserver.SubOp) bool { return s.Err == -103 }) {
+					refused++
+				}
+			}
+		}
+		if refused > claims/5 {
+			h.Errorf("%d of %d transactions were refused, want at most a fifth", refused, claims)
+		}
+	})
+}
+
+// A frozen consumer at the front of the line does not keep messages from consumers that claim at the same time.
+func TestTurnBehindAFrozenConsumer(t *testing.T) {
+	inBubble(t, func(h harness) {
+		s, err := h.srv.Connect(h).Session(h.Context())
+		h.must(err)
+		counts := h.shareBacklog(2, 20000, func() {
+			_, err := s.Create(h.Context(), testQueue+"/"+idleName+"/"+idlePrefix, nil, zk.FlagEphemeral|zk.FlagSequence)
+			h.must(err)
+		})
+		if slices.Min(counts) < 500 {
+			h.Errorf("the consumers have received %v messages behind a frozen one, want at least 500 each", counts)
+		}
+	})
+}
