@@ -238,6 +238,7 @@ func TestAttacks(t *testing.T) {
 			if peak := p.peak(); peak > attackMemory {
 				t.Errorf("the process took %d MB", peak>>20)
 			}
+			m.Close() // while a server answers: Close without one waits for a second
 			if _, status := p.end(syscall.SIGTERM); status != 0 {
 				t.Errorf("it ended with status %d", status)
 			}

@@ -106,6 +106,7 @@ func TestNoFileDescriptorsLeft(t *testing.T) {
 	if _, err := m.Session(ctx); err != nil {
 		t.Fatal(err)
 	}
+	m.Close() // while a server answers: Close without one waits for a second
 	if said, status := p.end(syscall.SIGTERM); status != 0 || !strings.Contains(said, "too many open files") {
 		t.Errorf("status %d, %q", status, said)
 	}
@@ -155,6 +156,7 @@ func TestDataOutlivesKill(t *testing.T) {
 	if again, err := m.Session(ctx); err != nil || again.ID() != s.ID() {
 		t.Errorf("another session: %v", err)
 	}
+	m.Close() // while a server answers: Close without one waits for a second
 	if said, status := p.end(syscall.SIGTERM); status != 0 || !strings.Contains(said, "stopping") {
 		t.Errorf("status %d, %q", status, said)
 	}
