@@ -116,6 +116,9 @@ func TestAttacks(t *testing.T) {
 }
 
 func (a *attack) run(t *testing.T, srv *zksynctest.Server) {
+	if *attackTime < time.Second {
+		t.Parallel() // a longer run prints the cost of each attack, which no other attack may add to
+	}
 	var lines atomic.Int64
 	log := zap.New(zapcore.NewCore(zapcore.NewJSONEncoder(zapcore.EncoderConfig{}), zapcore.AddSync(countWriter{&lines}), zap.DebugLevel))
 	other := current(t, connect(t, srv, three))
