@@ -47,7 +47,9 @@ func within(t *testing.T, d time.Duration) context.Context {
 // and the holder's session, and says if the holder is this process. After three
 // seconds the same is logged. Breaks if contender.await returns session.Cancelled.
 func TestAWaitInLineNamesTheHolder(t *testing.T) {
+	t.Parallel()
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		t.Parallel()
 		path := servers.Path(t)
 		core, logs := observer.New(zapcore.WarnLevel)
 		holder := srv.Connect(t)
@@ -126,7 +128,9 @@ func TestAWaitInLineNamesTheHolder(t *testing.T) {
 // for. Breaks if leases.take, Barrier.Wait or readGroup.wait returns
 // session.Cancelled without a reason.
 func TestOtherWaitsSayTheirReason(t *testing.T) {
+	t.Parallel()
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		t.Parallel()
 		path := servers.Path(t)
 		m, other := srv.Connect(t), srv.Connect(t)
 		sem := zksync.NewSemaphore(other, path+"/s", 3)

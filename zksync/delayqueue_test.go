@@ -63,7 +63,9 @@ func TestDelayQueueDelivers(t *testing.T) {
 
 // A DelayQueue delivers messages in the order of their due times on the embedded server and on a real one.
 func TestDelayQueueOnBoth(t *testing.T) {
+	t.Parallel()
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		t.Parallel()
 		path := servers.Path(t)
 		q := zksync.NewDelayQueue(srv.Connect(t), path)
 		defer closeQueue(t, q)
