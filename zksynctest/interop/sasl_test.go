@@ -19,6 +19,7 @@ import (
 // znode of theirs only as the same user. The test fails if the embedded server assigns no identity
 // or a wrong identity.
 func TestSASLClients(t *testing.T) {
+	t.Parallel()
 	srv := zksynctest.Start(t, zksynctest.WithConfig(zkserver.Config{SASLUsers: map[string]string{"bob": "secret"}, RequireSASL: true}))
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
