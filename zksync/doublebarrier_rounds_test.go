@@ -106,7 +106,9 @@ func TestDoubleBarrierRoundsDoNotMix(t *testing.T) {
 
 // Rounds with lost connections never mix on the embedded server and on a real one.
 func TestDoubleBarrierRoundsOnBothServers(t *testing.T) {
+	t.Parallel()
 	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		t.Parallel()
 		c := &cohort{path: servers.Path(t), rounds: bounds.Size(100, 200), drop: func(t *testing.T, m *session.Manager) {
 			srv.Disconnect(t, live(t, m).ID())
 		}}

@@ -61,6 +61,7 @@ var inFull = []scenario{
 // While the context of a hold lives, no other client holds the lock, under any of the faults of a real
 // ensemble.
 func TestLease(t *testing.T) {
+	t.Parallel()
 	t.Logf("-seed %d", *seed)
 	if *runs == 0 {
 		// The plain run has the group with the faults that need the fewest elections.

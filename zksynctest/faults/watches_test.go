@@ -19,6 +19,7 @@ const changeTime = 10 * time.Second
 // A subscriber misses no change that was made between two breaks of its connection,
 // no matter after which frame of the second connection the second break comes.
 func TestWatches(t *testing.T) {
+	t.Parallel()
 	for _, sub := range append(subscribers, manyWatches()) {
 		t.Run(sub.name, func(t *testing.T) {
 			t.Parallel()

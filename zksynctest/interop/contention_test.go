@@ -48,7 +48,7 @@ var acquisitions = flag.Int("acquisitions", bounds.Size(100, 200), "how often ea
 
 // deadSession is the time until a crash is noticed. A client that gets no processor time for half
 // of deadSession loses its lock.
-const deadSession = 6 * time.Second
+var deadSession = bounds.Size(4*time.Second, 6*time.Second)
 
 // A Mutex excludes with Curator's InterProcessMutex, go-zookeeper's Lock and the recipe of
 // ZooKeeper, and with kazoo's Lock by an option. TestContention makes two processes compete for one

@@ -74,7 +74,7 @@ func compileJava() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	args := []string{"-m", "jdk.compiler/com.sun.tools.javac.Main", "-proc:none", "-implicit:none", "-cp", classPath, "-d", dir}
+	args := []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-m", "jdk.compiler/com.sun.tools.javac.Main", "-proc:none", "-implicit:none", "-cp", classPath, "-d", dir}
 	if out, err := exec.Command(runtime.Java, append(args, sources...)...).CombinedOutput(); err != nil {
 		return "", errors.Join(fmt.Errorf("compile the peer in Java: %w\n%s", err, out), os.RemoveAll(dir))
 	}
