@@ -16,12 +16,17 @@ final class Client {
     final CuratorFramework curator;
 
     Client(String servers, int timeout) throws Exception {
+        this(servers, timeout, 15_000);
+    }
+
+    /** A call of Curator fails when there was no connection for connectionTimeout. */
+    Client(String servers, int timeout, int connectionTimeout) throws Exception {
         this.servers = servers;
         this.timeout = timeout;
         curator = CuratorFrameworkFactory.builder()
                 .connectString(servers)
                 .sessionTimeoutMs(timeout)
-                .connectionTimeoutMs(15_000)
+                .connectionTimeoutMs(connectionTimeout)
                 .retryPolicy(new ExponentialBackoffRetry(50, 10))
                 .build();
         curator.start();

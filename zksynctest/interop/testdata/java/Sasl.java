@@ -13,7 +13,7 @@ final class Sasl {
     }
 
     public static void main(String[] args) throws Exception {
-        Client client = new Client(args[0], 10_000);
+        Client client = new Client(args[0], 10_000, 5_000); // a server hangs up on a wrong password
         try {
             client.curator.create()
                     .withMode(CreateMode.PERSISTENT)
