@@ -109,6 +109,9 @@ func floodOf(frame []byte) func(*hostilePeer, int32, int32, []byte) bool {
 // A client of a healthy server in the same process is served while another client is attacked. go test -v ./session
 // -run '^TestAttacks$' -attack 3s prints the cost of each attack: hostile server and client together.
 func TestAttacks(t *testing.T) {
+	if *attackTime < time.Second {
+		t.Parallel()
+	}
 	srv := zksynctest.Start(t)
 	for _, a := range attacks {
 		t.Run(a.name, func(t *testing.T) { a.run(t, srv) })
