@@ -90,7 +90,8 @@ func TestSyncQuorumBehindALaggingFollower(t *testing.T) {
 // and shows nothing that its successor has committed.
 func TestSyncQuorumAtARealDeposedLeader(t *testing.T) {
 	t.Parallel()
-	e := zksynctest.RealZooKeeper(t, 3, zksynctest.RealTickTime(time.Second), zksynctest.RealSyncLimit(60))
+	// A follower that reaches the new leader too early can make both wait for initLimit: 5 ticks, not 20.
+	e := zksynctest.RealZooKeeper(t, 3, zksynctest.RealTickTime(time.Second), zksynctest.RealSyncLimit(60), zksynctest.RealProperty("initLimit", "5"))
 	old := e.Leader()
 	s := current(t, e.ConnectTo(t, old, session.WithTimeout(20*time.Second)))
 	if err := s.SyncQuorum(t.Context(), "/"); err != nil {

@@ -15,7 +15,8 @@ import (
 // has not noticed. To see this test fail, read behind Sync instead of SyncQuorum.
 func TestRealReadsAtADeposedLeader(t *testing.T) {
 	t.Parallel()
-	e := zksynctest.RealZooKeeper(t, 3, zksynctest.RealTickTime(time.Second), zksynctest.RealSyncLimit(25))
+	// A follower that reaches the new leader too early can make both wait for initLimit: 5 ticks, not 20.
+	e := zksynctest.RealZooKeeper(t, 3, zksynctest.RealTickTime(time.Second), zksynctest.RealSyncLimit(25), zksynctest.RealProperty("initLimit", "5"))
 	old := e.Leader()
 	const timeout = 20 * time.Second
 	connectTo := func(server int) *session.Manager { return connectReal(t, e.Addr(server), timeout) }
