@@ -81,8 +81,8 @@ mutants: ## what finds each of a list of planted bugs, and after how many cases 
 	go run ./zksynctest/simulation/planted
 
 .PHONY: interop
-interop: ## other clients on the same paths, 2,000 acquisitions a side
-	ZKSYNC_REQUIRE_REAL=1 go test -v -count=1 ./zksynctest/interop -acquisitions 2000
+interop: ## other clients on the same paths, 2,000 acquisitions a side, on both kinds of servers
+	ZKSYNC_REQUIRE_REAL=1 ZKSYNC_LONG=1 go test -v -count=1 ./zksynctest/interop -acquisitions 2000
 
 .PHONY: chaos
 chaos: ## servers and clients killed, paused and cut off for CHAOS, with a real ensemble of three
