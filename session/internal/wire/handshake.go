@@ -115,7 +115,10 @@ func (l Lockstep) Connect(timeout time.Duration, session int64, password []byte)
 	}
 	d := Decoder{B: answer}
 	d.take(8)
-	return d.Long(), nil
+	if granted = d.Long(); d.Bad {
+		return 0, fmt.Errorf("%w: to the handshake", ErrMalformed)
+	}
+	return granted, nil
 }
 
 // Do sends a request and returns the answer.
@@ -126,7 +129,10 @@ func (l Lockstep) Do(op int32, record []byte) (code int32, body []byte, err erro
 	}
 	d := Decoder{B: answer}
 	d.take(12)
-	return d.Int(), d.B, nil
+	if code = d.Int(); d.Bad {
+		return 0, nil, fmt.Errorf("%w: a frame of %d bytes", ErrMalformed, len(answer))
+	}
+	return code, d.B, nil
 }
 
 // CloseSession closes the session on the server.
