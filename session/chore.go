@@ -93,9 +93,11 @@ func (c *chore) decide(session int64, l *directoryLook) error {
 	if c.own {
 		<-c.look.Done()
 		switch err := failureOf(c.look); {
-		case err == nil && c.owns(session):
-			return nil
-		case err != nil && ClassOf(err) != ClassNoNode:
+		case err == nil:
+			if ours, err := c.owns(session); ours || err != nil {
+				return err
+			}
+		case ClassOf(err) != ClassNoNode:
 			c.guilty += guilt(err)
 			return err
 		}
@@ -111,6 +113,9 @@ func (c *chore) decide(session int64, l *directoryLook) error {
 	d := wire.Decoder{B: l.list.Body}
 	if l.list.Code == 0 {
 		c.paths = findGUID(c.dir, d.List(), c.guid)
+	}
+	if d.Bad {
+		return wire.ErrMalformed
 	}
 	if len(c.paths) > 0 {
 		return nil
@@ -129,10 +134,13 @@ func (c *chore) absent(l *directoryLook) error {
 }
 
 // owns reports whether the znode that was read is the znode of the chore.
-func (c *chore) owns(session int64) bool {
+func (c *chore) owns(session int64) (ours bool, err error) {
 	d := wire.Decoder{B: c.look.Body}
 	data, stat := d.Buffer(), d.Stat()
-	return !d.Bad && stat.EphemeralOwner == session && (c.data == nil || bytes.Equal(data, c.data))
+	if d.Bad {
+		return false, wire.ErrMalformed
+	}
+	return stat.EphemeralOwner == session && (c.data == nil || bytes.Equal(data, c.data)), nil
 }
 
 // remove sends the delete requests.

@@ -62,7 +62,10 @@ func (s *Session) CreateProtected(ctx context.Context, path string, data []byte,
 	}
 	paths, _, err := createProtected(ctx, s, protected, r, func(c *wire.Call) ([]string, []zk.MultiResponse, error) {
 		path, err := s.m.createdPath(c)
-		return []string{path}, nil, err
+		if err != nil {
+			return nil, nil, err
+		}
+		return []string{path}, nil, nil
 	})
 	if err != nil {
 		return "", opError("create", path, err)
@@ -120,23 +123,23 @@ func createProtected(ctx context.Context, s *Session, path string, r *wire.Reque
 	// The caller has gone when this outcome arrives, so nobody else removes the znode.
 	r.Late = func(c *wire.Call) {
 		switch classOfCall(c) {
-		case ClassConnectionLost, ClassUnknown:
-			s.janitor.add(&chore{dir: dir, guid: guid})
-		case ClassOK:
-			if paths, _, err := created(c); err == nil {
-				s.janitor.add(&chore{dir: dir, paths: paths})
-			}
+		case ClassOK, ClassConnectionLost, ClassUnknown:
+			// Without an answer that names the znodes, the janitor looks for the GUID.
+			paths, _, _ := created(c)
+			s.janitor.add(&chore{dir: dir, guid: guid, paths: paths})
 		}
 	}
 	for round := 0; ; round++ {
 		// try and not repeat: a repetition without a look could create a second znode.
 		c, err := s.requests.try(ctx, r)
-		if err == nil && classOfCall(c) == ClassUnknown {
-			// This refusal does not prove that the znode was not created.
-			s.janitor.add(&chore{dir: dir, guid: guid})
-		}
 		if err == nil {
-			return created(c)
+			paths, results, err := created(c)
+			if ClassOf(err) == ClassUnknown {
+				// Such a refusal, or an answer that cannot be decoded, does not prove that
+				// the znode was not created.
+				s.janitor.add(&chore{dir: dir, guid: guid})
+			}
+			return paths, results, err
 		}
 		if ClassOf(err) != ClassConnectionLost {
 			return nil, nil, err

@@ -1,0 +1,76 @@
+package session_test
+
+import (
+	"context"
+	"encoding/binary"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zksync/toolkit/internal/bounds"
+	"github.com/go-zksync/toolkit/session"
+)
+
+// An answer that cannot be decoded leaves no znode behind: it proves neither that a znode is absent nor that another
+// session owns the znode. To see this test fail, remove a check of d.Bad from chore.go, or the addition of a chore
+// from createProtected or from its function Late.
+func TestAnAnswerThatCannotBeDecodedLeavesNothingBehind(t *testing.T) {
+	// protected makes a protected create that waits for a second.
+	protected := func(t *testing.T, s *session.Session) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if path, err := s.CreateProtected(ctx, "/lock-", nil, 3); err == nil {
+			t.Errorf("created %s", path)
+		}
+	}
+	for _, c := range []struct {
+		what   string
+		broken int32         // the operation whose first answer cannot be decoded
+		delay  time.Duration // of the answer to a create
+		leave  func(t *testing.T, s *session.Session)
+	}{
+		{"create", opCreate, 0, protected},
+		{"create whose caller has gone", opCreate, 2 * time.Second, protected},
+		{"listing behind a lost create", opChildren, time.Hour, protected},
+		{"read of our own znode", opGet, 0, func(t *testing.T, s *session.Session) { s.DiscardOwn("/lock-", nil) }},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			bounds.Bubble(t, func(t *testing.T) {
+				var name []byte // of the znode
+				var broken, deletes atomic.Int32
+				h := &hostileServer{answer: func(p *hostilePeer, xid, op int32, body []byte) bool {
+					answer := p.answerTo(xid, op)
+					switch op {
+					case opCreate:
+						name = body[5 : 4+binary.BigEndian.Uint32(body)]
+					case opChildren:
+						answer = framed(ints(xid), longs(1), ints(0), ints(1, int32(len(name))), name, make([]byte, 68))
+					case opGet:
+						stat := make([]byte, 68)
+						binary.BigEndian.PutUint64(stat[44:], 1) // the owner is the first session
+						answer = framed(ints(xid), longs(1), ints(0), ints(0), stat)
+					case opDelete:
+						deletes.Add(1)
+					}
+					if op == c.broken && broken.Add(1) == 1 {
+						answer = framed(ints(xid), longs(1), ints(0), ints(1000))
+					}
+					if op == opCreate && c.delay > 0 {
+						time.AfterFunc(c.delay, func() { p.raw(answer) })
+					} else {
+						p.raw(answer)
+					}
+					return true
+				}}
+				c.leave(t, current(t, connectTo(t, h)))
+				if c.delay == time.Hour {
+					h.hangUp()
+				}
+				time.Sleep(time.Minute)
+				if broken.Load() == 0 || deletes.Load() == 0 {
+					t.Errorf("%d answers, the first of which could not be decoded, and %d deletes", broken.Load(), deletes.Load())
+				}
+			})
+		})
+	}
+}
