@@ -74,3 +74,21 @@ func TestAnAnswerThatCannotBeDecodedLeavesNothingBehind(t *testing.T) {
 		})
 	}
 }
+
+// An answer to a ping that reports the end of the session ends the connection, as such an answer to any other request
+// does. To see this test fail, have stream.handle pass Header xid <= firstXid in place of ours.
+func TestAPingThatIsRefusedEndsTheConnection(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
+		h := &hostileServer{answer: func(p *hostilePeer, _, op int32, _ []byte) bool {
+			if op == opPing {
+				p.frame(ints(-2), longs(1), ints(-112))
+			}
+			return op == opPing
+		}}
+		connectTo(t, h)
+		time.Sleep(5 * time.Second)
+		if dials, _ := h.count(); dials != 2 {
+			t.Errorf("%d connections in half a session timeout, want 2", dials)
+		}
+	})
+}

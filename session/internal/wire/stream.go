@@ -111,7 +111,7 @@ func (s *stream) handle(frame []byte) (err error) {
 	case xid == xidEvent:
 		return h.Event(d.B)
 	}
-	if err := h.Header(zxid, code, xid <= firstXid); err != nil {
+	if err := h.Header(zxid, code, ours); err != nil {
 		return err
 	}
 	s.w.mu.Lock()
