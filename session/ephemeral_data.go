@@ -75,7 +75,9 @@ func (e *Ephemeral) awaitData(ctx context.Context, generation uint64) error {
 func (d *pendingData) reached(generation uint64, data []byte) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if generation >= d.written {
+	// A refused generation has the data of an earlier generation, and its Set has yet to
+	// report the refusal. Generations arrive in order, from the goroutine of the Ephemeral.
+	if generation > d.refused {
 		d.written, d.kept = generation, data
 	}
 	broadcast(&d.change)
@@ -87,6 +89,7 @@ func (d *pendingData) refuse(generation uint64, why error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.refused, d.why = generation, why
+	// Otherwise a later Set has replaced the data, and the server may accept the new data.
 	if d.newest == generation {
 		d.wanted = d.kept
 	}
