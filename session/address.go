@@ -19,6 +19,7 @@ func parseServers(servers string) (addresses []string, chroot string, err error)
 	list := servers
 	if i := strings.IndexByte(servers, '/'); i >= 0 {
 		list, chroot = servers[:i], strings.TrimSpace(servers[i:])
+		// As in the Java client: the chroot / changes no path.
 		if chroot == "/" {
 			chroot = ""
 		} else if err := checkPath(chroot, false); err != nil {
@@ -45,6 +46,8 @@ func parseServers(servers string) (addresses []string, chroot string, err error)
 func splitHostPort(item string) (host, port string, err error) {
 	port = strconv.Itoa(zk.DefaultPort)
 	bare := item
+	// net.SplitHostPort requires a port, and an IPv6 address may come without one, in
+	// brackets or bare.
 	if strings.HasPrefix(item, "[") && strings.HasSuffix(item, "]") {
 		bare = item[1 : len(item)-1]
 	}
@@ -58,6 +61,7 @@ func splitHostPort(item string) (host, port string, err error) {
 	default:
 		host = item
 	}
+	// Otherwise only the dial would fail, and Connect repeats dials until its ctx ends.
 	if host == "" || strings.ContainsAny(host, " \t\r\n[]@") {
 		return "", "", fmt.Errorf("server %q has no valid host", item)
 	}

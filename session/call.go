@@ -80,6 +80,7 @@ const (
 
 // guilt returns the amount that a failed attempt adds to the guilt of its request.
 func guilt(err error) int {
+	// Not errors.As: the cause of a ctx may wrap the LostAnswer of another call.
 	if lost, ok := err.(*wire.LostAnswer); ok {
 		return lost.Guilt
 	}
@@ -126,6 +127,7 @@ func (c *config) denied(err error, op int32, full string) error {
 	e := &deniedError{permission: "READ", path: full, identities: c.identities()}
 	switch op {
 	case wire.OpCreate, wire.OpCreateContainer:
+		// The ACL of the parent decides about creates and deletes.
 		e.permission = "CREATE"
 		e.path, _ = split(full)
 	case wire.OpDelete:

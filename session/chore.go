@@ -41,6 +41,8 @@ func (j *janitor) attempt(w *wire.Conn, chores []*chore) {
 		c.look, c.deletes = nil, nil
 		c.ask(&j.m.records, w, looks)
 	}
+	// The requests of all chores are sent before the first answer is awaited, so the whole
+	// attempt takes two round trips.
 	undecided := make([]error, len(chores))
 	for i, c := range chores {
 		if undecided[i] = c.decide(j.id.id, looks[c.dir]); undecided[i] == nil {
@@ -114,6 +116,7 @@ func (c *chore) decide(session int64, l *directoryLook) error {
 	if l.list.Code == 0 {
 		c.paths = findGUID(c.dir, d.List(), c.guid)
 	}
+	// A list that cannot be decoded proves no absence.
 	if d.Bad {
 		return wire.ErrMalformed
 	}
@@ -129,6 +132,7 @@ func (c *chore) absent(l *directoryLook) error {
 	if err := quorumOf(l.quorum); err != nil {
 		return err
 	}
+	// Otherwise remove would delete a znode that is not ours.
 	c.paths = nil
 	return nil
 }
@@ -166,6 +170,7 @@ func (c *chore) await() (err error) {
 			err = opError("delete", c.paths[i], failed)
 		}
 	}
+	// If no path is left, the paths stay as they are, for the log line of a final refusal.
 	if len(left) > 0 {
 		c.paths = left
 	}
@@ -175,6 +180,8 @@ func (c *chore) await() (err error) {
 // findGUID returns the paths of the znodes in dir whose names carry the GUID.
 func findGUID(dir string, names iter.Seq[string], guid string) (paths []string) {
 	for name := range names {
+		// guid has the prefix in front of the GUID and the dash behind it, so only a whole
+		// GUID matches.
 		if strings.HasPrefix(name, guid) {
 			paths = append(paths, join(dir, name))
 		}

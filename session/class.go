@@ -173,6 +173,8 @@ func classOfCode(code int32) Class {
 	if r, ok := refusals[code]; ok {
 		return r.class
 	}
+	// A code of a later version of ZooKeeper. Whether the request was carried out is
+	// unknown.
 	return ClassUnknown
 }
 
@@ -203,6 +205,7 @@ func errorOfCode(code int32) error {
 	if !ok {
 		return &codeError{code, refusal{name: "not a code of ZooKeeper 3.9", class: ClassUnknown}}
 	}
+	// Several codes have ErrConnectionLost, and the text must show which code it was.
 	if r.err != nil && r.err != ErrConnectionLost {
 		return r.err
 	}
@@ -220,6 +223,7 @@ func ClassOf(err error) Class {
 	if err == nil {
 		return ClassOK
 	}
+	// Ahead of the table: the cause of a ctx may wrap any error of the table.
 	var end *ctxError
 	if errors.As(err, &end) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return ClassCancelled

@@ -47,6 +47,8 @@ func closeOn(ctx context.Context, s *Session, server string) error {
 		return err
 	}
 	defer raw.Close()
+	// The exchange below has no ctx. The end of the connection below TLS ends every read
+	// and write, and cannot block.
 	defer context.AfterFunc(ctx, func() { raw.Close() })()
 
 	// A zk.Conn cannot take over a session.
@@ -60,6 +62,8 @@ func closeOn(ctx context.Context, s *Session, server string) error {
 	} else if id != s.id {
 		return fmt.Errorf("session %s requested, but the server answered for session %s", sessionID(s.id), sessionID(id))
 	}
+	// A server may refuse every request, even closeSession, until the connection is
+	// authenticated (code -124).
 	sasl, err := startSASL(ctx, s.m.cfg.sasl, server)
 	if err == nil && sasl != nil {
 		err = sasl.authenticateOn(l)

@@ -167,6 +167,8 @@ func (w *connection) Header(zxid int64, code int32, ours bool) error {
 	if s.hub.arming == 0 && zxid > s.eventZxid.Load() {
 		s.eventZxid.Store(zxid)
 	}
+	// The answers to credentials and to go-zookeeper are signs of life and no evidence. The
+	// answers to our calls reach the leases by Done.
 	if !ours {
 		s.leases.hear()
 		return nil
@@ -204,6 +206,8 @@ func (w *connection) Done(c *wire.Call) {
 		if c.Code == 0 && c.OfCaller() {
 			w.s.useful.Store(true)
 		}
+		// Before the caller learns of the answer: Hold then finds the proof that the answer
+		// provides.
 		w.s.leases.answered(w.record, c)
 	}
 	w.s.m.observe(c, w.Server)

@@ -41,6 +41,8 @@ func WaitReason(err error) error {
 
 func (e *ctxError) Error() string {
 	text := e.cause.Error()
+	// Without a cause of its own, context.Cause returns ctx.Err(), and the text would be
+	// there twice.
 	if !errors.Is(e.cause, e.err) {
 		text = fmt.Sprintf("%v: %v", e.err, e.cause)
 	}

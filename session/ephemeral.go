@@ -141,6 +141,7 @@ func (e *Ephemeral) reserve() <-chan struct{} {
 func (e *Ephemeral) release() {
 	e.m.mu.Lock()
 	defer e.m.mu.Unlock()
+	// An Ephemeral that has waited for the path in vain does not have it.
 	if e.m.ephemerals[e.asked] == e.done {
 		delete(e.m.ephemerals, e.asked)
 	}
@@ -154,6 +155,8 @@ func (m *Manager) own(f func()) bool {
 	if m.state == Closed {
 		return false
 	}
+	// Under mu: run sets Closed under mu before it waits for wg, so Go never runs beside
+	// Wait.
 	m.wg.Go(f)
 	return true
 }

@@ -61,6 +61,7 @@ func (n *owned) look() error {
 	}
 	// If write has called look, the old watch may still be armed.
 	n.w.Stop()
+	// keep stops this watch, also if the znode turns out to be gone.
 	n.w = w
 	if !exists || stat.EphemeralOwner != n.s.id {
 		return errRemoved
@@ -69,10 +70,12 @@ func (n *owned) look() error {
 	return nil
 }
 
-// write writes data to the znode. The version prevents a write to a znode that another
-// client has created under the same name.
+// write writes data to the znode.
 func (n *owned) write(data []byte, generation uint64) error {
 	e, s := n.e, n.s
+	// Another client may have created a znode of the same name meanwhile. The version
+	// protects it, unless both znodes have been written equally often. Then only the owner
+	// in the answer shows that the znode was not ours.
 	stat, err := s.Set(e.ctx, n.path, data, n.version)
 	switch ClassOf(err) {
 	case ClassOK:
@@ -112,8 +115,8 @@ func removeOwn(s *Session, path string) error {
 			if !exists || stat.EphemeralOwner != s.id {
 				return nil
 			}
-			// With the version, because another client may have created a znode of the same
-			// name since the look.
+			// Another client may have created a znode of the same name since the look. The
+			// version protects it, unless both znodes have been written equally often.
 			err = s.Delete(ctx, path, stat.Version)
 		}
 		class := ClassOf(err)

@@ -49,6 +49,8 @@ func (e *Ephemeral) keep(s *Session) error {
 			began := time.Now()
 			err = n.hold()
 			n.w.Stop()
+			// The znode was present for a while, so its end does not belong to the failures
+			// before it.
 			if time.Since(began) > maxBackoff {
 				round = 0
 			}
@@ -96,7 +98,8 @@ func (e *Ephemeral) create(s *Session) (*owned, error) {
 		switch class := ClassOf(err); {
 		case made:
 		case class == ClassNodeExists && !e.cfg.sequential:
-			path = e.asked // the znode is ours if an answer was lost
+			// The znode is ours if an answer was lost: claim looks at its owner.
+			path = e.asked
 		case class == ClassNoNode || class == ClassConnectionLost:
 			if class == ClassNoNode {
 				dir, _ := split(e.asked)
@@ -150,11 +153,15 @@ func (e *Ephemeral) claim(s *Session, n *owned, made bool) (ours bool, err error
 	case class == ClassNoAuth && made:
 		return true, nil // our own create has succeeded, so the owner need not be read
 	case class == ClassNoAuth:
+		// Such a read leaves no watch, so only another look after a while can find the
+		// znode gone.
 		e.tell(Conflict, "", opError("ephemeral", n.path, fmt.Errorf("%w, and its owner cannot be read: %w", ErrConflict, err)))
 		return false, s.Pause(e.ctx, unwatchable)
 	case err != nil:
 		return false, err
 	case !exists:
+		// The obstacle has gone since our create was refused, so create tries again. The
+		// watch for the next creation would find our own znode.
 		w.Stop()
 		return false, nil
 	case stat.EphemeralOwner == s.id:

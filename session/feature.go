@@ -40,6 +40,8 @@ func (f *feature) works() {
 func (f *feature) suspect() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	// Only a success ends the doubling: a network that breaks connections now and then must
+	// not disable the operation for long.
 	f.until = time.Now().Add(min(firstPause<<min(f.suspects, 10), longestPause))
 	f.suspects++
 }

@@ -63,6 +63,7 @@ func (g *gate) attach(w *wire.Conn, then func()) bool {
 func (g *gate) detach(w *wire.Conn, then func()) (was bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	// A connection that ends before its sync is answered was never in use.
 	if was = g.conn == w; was {
 		g.conn = nil
 		then()
@@ -73,6 +74,7 @@ func (g *gate) detach(w *wire.Conn, then func()) (was bool) {
 // enter waits until a request can be sent, and counts the request as in flight until
 // leave. maxAbandoned does not apply to an urgent request.
 func (g *gate) enter(ctx context.Context, urgent bool) (*wire.Conn, error) {
+	// A call whose ctx has ended sends nothing, even if a connection is in use.
 	if ctx.Err() != nil {
 		return nil, Cancelled(ctx)
 	}
@@ -109,6 +111,8 @@ func (g *gate) tryEnter(urgent bool) (w *wire.Conn, change <-chan struct{}, err 
 	if g.conn == nil || !urgent && g.abandoned >= maxAbandoned {
 		return nil, g.change, nil
 	}
+	// Under the lock under which close looks at busy: close refuses a request or waits for
+	// it.
 	g.busy++
 	return g.conn, g.change, nil
 }
@@ -153,6 +157,7 @@ func (g *gate) settleAbandoned() {
 func (g *gate) lose(why error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	// Calls that wait in enter need no wake-up here, because over ends soon after.
 	g.refuse = why
 }
 
@@ -165,6 +170,8 @@ func (g *gate) close(why error) (idle <-chan struct{}) {
 	if g.refuse == nil {
 		g.refuse = why
 	}
+	// over stays open until the session was closed on the server, so only change wakes the
+	// calls that wait in enter.
 	broadcast(&g.change)
 	done := make(chan struct{})
 	if g.busy == 0 {

@@ -213,6 +213,7 @@ func (h *hub) fire(e *watchEntry, conn uint64, ev zk.Event) {
 			w.forget()
 		}
 		w.fired.Store(conn)
+		// The channel has room, because a watch fires once.
 		w.events <- ev
 		close(w.events)
 		if w.notify != nil {
@@ -241,6 +242,8 @@ func (h *hub) rearm(w *wire.Conn, since int64) {
 			h.settle(e)
 			continue
 		}
+		// Before the answer to setWatches: the server sends the events of past changes
+		// ahead of it.
 		e.armed = true
 		// The server would report a znode that does not exist as deleted to a data
 		// watch, and a znode that exists as created to an exists watch.

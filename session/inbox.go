@@ -129,6 +129,8 @@ func (in *Inbox) push(d Delivery) {
 func (in *Inbox) Receive(ctx context.Context) ([]Delivery, error) {
 	for {
 		now := time.Now() // one time for both calls, so that a retry is either due or waited for
+		// change reports a new connection, and also the room that answers to abandoned
+		// requests leave.
 		change, err := in.send(now)
 		if err != nil {
 			return nil, err
@@ -159,6 +161,8 @@ func (in *Inbox) take(now time.Time) (batch []Delivery, pause time.Duration) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	clear(in.spare) // answers are large, and the owner is done with them
+	// Two slices take turns: the owner works on one while the connection's reader fills the
+	// other one.
 	batch, in.arrived, in.spare = in.arrived, in.spare[:0], in.arrived
 	for _, again := range in.retries {
 		// A retry that is due waits for a connection, not for a time.
@@ -218,6 +222,7 @@ func (in *Inbox) next(now time.Time) *InboxRead {
 	}
 	for in.inFlight < inboxWindow && len(in.queue) > 0 {
 		r := in.queue[0]
+		// The array must not keep the read until the queue is empty.
 		in.queue[0] = nil
 		in.queue = in.queue[1:]
 		if r.state == readQueued {
@@ -248,7 +253,7 @@ func (in *Inbox) Close() {
 	in.closed = true
 	in.arrived, in.spare, in.queue = nil, nil, nil
 	// Stop takes in.mu, and removes the read from in.live.
-	live := append([]*InboxRead(nil), in.live...)
+	live := slices.Clone(in.live)
 	in.mu.Unlock()
 	for _, r := range live {
 		r.Stop()

@@ -96,6 +96,8 @@ func (r *InboxRead) send(w *wire.Conn) (sent bool) {
 			if c.Err == nil && (c.Code == 0 || c.Code == codeNoNode && r.op == wire.OpExists) {
 				watch = hub.subscribe(r.key, c.Conn, c.Code != 0)
 			}
+			// After subscribe: without a pin and without a waiter the watch would be given
+			// up.
 			hub.unpin(entry)
 		}
 		r.settle(c, watch)

@@ -82,10 +82,13 @@ func (j *janitor) take() (due []*chore, wait time.Duration) {
 			continue
 		}
 		later = append(later, c)
+		// A chore that is due and exceeds maxChores leads to a wait of 0, and so to another
+		// attempt.
 		if wait < 0 || d < wait {
 			wait = d
 		}
 	}
+	// later shares the array, whose end must not keep the chores that were taken.
 	clear(j.chores[len(later):])
 	j.chores = later
 	if len(due) == 0 && len(later) == 0 {
@@ -112,6 +115,7 @@ func (j *janitor) clean() {
 		if err != nil {
 			// The session is over, and its ephemerals go with it.
 			for _, c := range due {
+				// No connection follows that could carry the removal.
 				close(c.done)
 			}
 			continue

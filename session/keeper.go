@@ -89,6 +89,8 @@ func (k *keeper) step() (wait time.Duration, err error) {
 	k.v.mu.Unlock()
 	switch t.action {
 	case dropSilent:
+		// If an answer has stopped in the middle, its read may be the reason, and must not
+		// break one connection after another.
 		w.BlameStall()
 		w.End(fmt.Errorf("nothing was answered for %v", w.Unanswered(now)))
 	case dropSlow:
@@ -118,6 +120,7 @@ func (k *keeper) step() (wait time.Duration, err error) {
 func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 	v := k.v
 	timeout, active := v.proof.timeout, len(v.open) > 0
+	// At these times expired ends the session, with a connection or without one.
 	t.wait = v.heard.Add(timeout).Sub(now)
 	if v.held > 0 {
 		t.wait = min(t.wait, v.proof.deadline.Sub(now))
@@ -126,6 +129,8 @@ func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 		return t // attach wakes the keeper
 	}
 	if active {
+		// go-zookeeper drops a silent connection after two thirds of the timeout. The
+		// deadline of a holder may be only 0.28 of the timeout ahead.
 		silence := w.Unanswered(now)
 		if silence >= timeout/silenceFraction {
 			t.action = dropSilent
@@ -148,6 +153,8 @@ func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 		}
 		t.wait = min(t.wait, due.Sub(now))
 	}
+	// Every request of the session is a contact, so a busy session needs no requests of the
+	// keeper between two commits.
 	last, leader := w.LastRequest()
 	pace := min(timeout/idleFraction, maxIdlePace)
 	switch {

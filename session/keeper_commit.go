@@ -30,8 +30,8 @@ func (k *keeper) planCommit(w *wire.Conn, now time.Time, t *task) {
 	}
 	if t.action == sendContact {
 		// A commit in place of this contact saves the commit that would come before the
-		// next contact, so that a hold costs no more in its first timeout than later. A server that answers slowly, but within T/12, causes no early
-		// commits.
+		// next contact, so that a hold costs no more in its first timeout than later. A
+		// server that answers slowly, but within T/12, causes no early commits.
 		near -= timeout/contactFraction - timeout/sampleFraction
 	}
 	if near <= 0 || v.wanted > 0 && !v.proof.grantable(now) {
@@ -112,6 +112,7 @@ func (k *keeper) proveAlive(w *wire.Conn) {
 		default: // for example throttled
 			k.resume = time.Now().Add(k.v.proof.timeout / contactFraction)
 		}
+		// While the commit was unanswered, planCommit planned no other.
 		signal(k.v.kick)
 	}
 	w.Send(r)

@@ -75,6 +75,7 @@ func (l *Lease) Hold() error {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	// now notices a suspension of the machine since the grant, and moves the deadline back.
 	now := v.now()
 	switch {
 	case l.state == leaseEnded:
@@ -83,6 +84,8 @@ func (l *Lease) Hold() error {
 		return ErrNotOwned
 	case l.state == leaseHeld:
 		return nil
+	// The answer that granted the znode may be late. Only a proof that is valid now shows
+	// that no other client has the znode.
 	case !v.proof.grantable(now):
 		return ErrStale
 	}
@@ -196,6 +199,7 @@ var errLeaseEnded = errors.New("session: hold a lease that has ended")
 // startHold reports the start of a hold to the observer; leases.mu is held.
 func (l *Lease) startHold() {
 	l.began = time.Since(epoch)
+	// Under mu, so that the observer gets the start and the end of a hold in this order.
 	if started := l.v.m.cfg.observer.HoldStarted; started != nil {
 		started(HoldStarted{Path: l.directory(), Session: l.v.id.id})
 	}

@@ -90,6 +90,7 @@ func (v *leases) kickIfLate() {
 func (v *leases) connected(sent time.Time, timeout time.Duration) *record {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	// Before connect: a suspension during the handshake makes the request older.
 	v.heard = v.now()
 	v.record = v.proof.connect(sent, timeout)
 	signal(v.kick)
@@ -138,6 +139,7 @@ func (v *leases) patience() time.Duration {
 	// An idle session makes no commits, so its deadline has passed although the server
 	// is alive.
 	if v.held == 0 {
+		// After two thirds of the timeout go-zookeeper would drop the silent connection.
 		wait = max(wait, v.heard.Add(v.proof.timeout*2/3).Sub(now))
 	}
 	return wait
@@ -150,6 +152,8 @@ func (v *leases) expired(now time.Time) error {
 		// Even if the server answers: a deposed leader answers for some ticks, while its
 		// successor ends the session.
 		return fmt.Errorf("%w: no transaction was committed in time to prove it alive beyond its deadline", ErrLost)
+	// Callers should not wait longer: the next session may find a server that answers.
+	// closeOnServer ends this session if the servers still have it.
 	case now.Sub(v.heard) >= v.proof.timeout:
 		return fmt.Errorf("%w: nothing was heard for %v, the session timeout", ErrLost, v.proof.timeout)
 	}

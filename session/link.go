@@ -47,6 +47,8 @@ type link struct {
 }
 
 func (l *link) open() error {
+	// Not under the ctx of the Manager: while Close waits for requests in flight, the
+	// session may need another connection.
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.parked, l.closing, l.closed = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	timeout := max(l.s.m.cfg.timeout, time.Millisecond)

@@ -111,8 +111,11 @@ func (m *Manager) run() {
 		s = newSession(m.shared, func(st State) { m.setState(s, st) })
 		m.mu.Lock()
 		if m.session != nil {
+			// Otherwise each lost session of an outage would bring a round of dials without
+			// a pause.
 			s.link.attempts.goOn(&m.session.link.attempts)
 		}
+		// Before the state: setState ignores every session except m.session.
 		m.session = s
 		m.mu.Unlock()
 		m.setState(s, Connecting)
@@ -131,6 +134,8 @@ func (m *Manager) run() {
 		case <-s.gate.over.Done():
 			m.lostLines.log(m.cfg.log, zap.WarnLevel, "session lost", sessionField(s.id), zap.Error(context.Cause(s.gate.over)))
 			if s.known.Load() {
+				// Before the next session begins: an Ephemeral may then find its znode of
+				// this session.
 				m.former.remember(s.id)
 			}
 			// In the background: the next session need not wait until a server has
@@ -143,6 +148,7 @@ func (m *Manager) run() {
 	}
 	// Also after a refusal of go-zookeeper, which has ended the loop.
 	m.setClosed()
+	// Closed is set, so own starts no further goroutine and wg can only fall.
 	m.waits.close()
 	m.wg.Wait()
 }

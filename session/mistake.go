@@ -94,6 +94,7 @@ func mistakeOf(err error) *mistake {
 		return &mistake{short.hint(), true}
 	case errors.As(err, &handshake):
 		return mistakeOfTLS(handshake.err)
+	// crypto/tls has no type for an alert that it has received, so the text decides.
 	case err != nil && strings.Contains(err.Error(), "remote error: tls: "):
 		// With TLS 1.3 a server refuses the client's certificate after the handshake.
 		return mistakeOfTLS(err)
@@ -166,6 +167,7 @@ func (c *config) probeServer(ctx context.Context, server string) *mistake {
 	// answer.
 	wg.Go(func() { word = c.ask(ctx, server, "srvr") })
 	wg.Go(func() { page = c.ask(ctx, server, "HEAD / HTTP/1.0\r\n\r\n") })
+	// A connection with TLS has shown by its own error whether the server speaks TLS.
 	if c.tls == nil {
 		wg.Go(func() { secure = c.speaksTLS(ctx, server) })
 	}
@@ -190,6 +192,8 @@ func (c *config) probeServer(ctx context.Context, server string) *mistake {
 // ask sends a question without TLS and returns the answer, or "" if the server
 // does not answer or the answer is not text.
 func (c *config) ask(ctx context.Context, server, question string) string {
+	// A connection for each question: a server accepts a four-letter word only as the first
+	// bytes of a connection.
 	conn, err := c.dial(ctx, "tcp", server)
 	if err != nil || conn == nil {
 		return ""
@@ -199,6 +203,7 @@ func (c *config) ask(ctx context.Context, server, question string) string {
 	if _, err := io.WriteString(conn, question); err != nil {
 		return ""
 	}
+	// The beginning shows the protocol, and another service may send without end.
 	answer, _ := io.ReadAll(bufio.NewReader(io.LimitReader(conn, 1024)))
 	for _, b := range answer {
 		if b >= 0x80 || b < ' ' && b != '\n' && b != '\r' && b != '\t' {

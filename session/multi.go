@@ -23,6 +23,7 @@ func (m *shared) multiAnswer(c *wire.Call, n int) ([]zk.MultiResponse, error) {
 		switch op {
 		case wire.OpCreate:
 			r.String = m.strip(d.String())
+		// The server answers createContainer within a transaction by this type.
 		case wire.OpCreate2:
 			r.String = m.strip(d.String())
 			r.Stat = d.Stat()
@@ -32,10 +33,13 @@ func (m *shared) multiAnswer(c *wire.Call, n int) ([]zk.MultiResponse, error) {
 		case -1:
 			code := d.Int()
 			r.Error = errorOfCode(code)
+			// A hostile server may send more results than there are operations.
 			if len(results) < len(c.Parts) {
 				part := c.Parts[len(results)]
 				r.Error = m.cfg.denied(r.Error, part.Op, part.Path)
 			}
+			// The results ahead of the failed operation have the code 0, and the results
+			// behind it have -2.
 			if first == nil && code != 0 && code != wire.CodeRuntimeInconsistency {
 				first = fmt.Errorf("operation %d: %w", len(results)+1, r.Error)
 			}

@@ -128,9 +128,13 @@ func (b *records) multiRead(reads []Read) (r *wire.Request, n int) {
 	for i, read := range reads {
 		op := wire.OpGetData
 		if read.children {
+			// The server accepts getChildren within a multiRead, and does not accept
+			// getChildren2.
 			op = wire.OpGetChildren
 		}
 		longer := record.MultiHeader(op).String(b.chroot.full(read.path)).Bool(false)
+		// The first read goes out in any case. If it is too large, the request fails with
+		// ErrTooLarge.
 		if i > 0 && b.checkSize(len(longer)+wire.MultiHeaderSize) != nil {
 			break
 		}
@@ -162,6 +166,7 @@ func (m *shared) multiReadAnswer(c *wire.Call, reads []Read) ([]ReadResult, erro
 			slices.Sort(r.Children)
 		case op == -1:
 			code := d.Int()
+			// Such a refusal is no result. The whole request is sent again.
 			if classOfCode(code) == ClassTransient {
 				return nil, errorOfCode(code)
 			}
@@ -193,6 +198,8 @@ func readSingly(ctx context.Context, s *Session, reads []Read) ([]ReadResult, er
 			} else {
 				r.Data, r.Stat, r.Err = s.Get(ctx, read.path)
 			}
+			// The refusal is the result of this read. Any other error leaves reads without
+			// a result.
 			if refusedRead(r.Err) {
 				return nil
 			}

@@ -101,6 +101,8 @@ func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) error {
 		case ClassOK, ClassNodeExists:
 			return nil
 		case ClassNoNode:
+			// After makeDir the loop tries again. Another client may remove the empty
+			// parent in between, and the loop then makes the parent once more.
 			dir, _ := split(full)
 			if err := makeDir(ctx, s, dir, acl); err != nil {
 				return err

@@ -65,6 +65,7 @@ func newConfig(opts []Option) (config, error) {
 	if c.acl == nil {
 		c.acl = zk.WorldACL(zk.PermAll)
 		if len(c.auth) > 0 || c.sasl != nil {
+			// With the open ACL the credentials would protect nothing.
 			c.acl = zk.AuthACL(zk.PermAll)
 		}
 	}
@@ -128,6 +129,7 @@ func WithAuth(scheme string, auth []byte) Option {
 		if scheme == "" {
 			return invalid("WithAuth", `no scheme, want one as "digest"`)
 		}
+		// A copy that is never nil: nil is sent as the length -1.
 		c.auth = append(c.auth, credential{scheme, append([]byte{}, auth...)})
 		return nil
 	}
@@ -157,6 +159,7 @@ func WithTLS(cfg *tls.Config) Option {
 		if cfg == nil {
 			return invalid("WithTLS", "the configuration is nil")
 		}
+		// The caller may change its configuration after Connect.
 		c.tls = cfg.Clone()
 		return nil
 	}

@@ -20,11 +20,14 @@ func (m *Manager) watchOutages() {
 		now := m.present()
 		if (now.state == Connected) != connected {
 			connected = !connected
+			// A new outage is reported as soon as the first one was, regardless of its
+			// intervals.
 			pause, report = firstReport, time.Now().Add(firstReport)
 			timer.Reset(pause)
 		}
 		due := timer.C
 		if connected {
+			// The timer runs on, and may fire between two outages.
 			due = nil
 		}
 		select {
@@ -38,6 +41,7 @@ func (m *Manager) watchOutages() {
 				m.probe()
 				m.giveUpIfMistaken()
 			}
+			// The first turn of the timer is early, for the probe alone.
 			if rest := time.Until(report); rest > 0 {
 				timer.Reset(rest)
 				continue
@@ -68,5 +72,6 @@ func (m *shared) offline() error {
 	if m.State() == Closed {
 		return ErrClosed
 	}
+	// A connection has come into use since the call gave up.
 	return errors.New("for a request to be sent")
 }

@@ -23,6 +23,7 @@ const (
 func (p *sessionPace) after(s *Session) time.Duration {
 	youth := min(max(s.Timeout(), leastYouth), mostYouth)
 	switch {
+	// The dials of a session that never existed had their own pauses.
 	case !s.known.Load() || time.Since(s.opened) >= youth:
 		p.guilt = 0
 	// Clients that lose their sessions to a storm of restarts must come back soon.

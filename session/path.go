@@ -22,6 +22,7 @@ func checkPath(path string, sequential bool) error {
 		return bad(`does not start with "/"`)
 	case path == "/":
 		return nil
+	// Java decodes invalid bytes as U+FFFD, which the server refuses in a path.
 	case !utf8.ValidString(path):
 		return bad("is not valid UTF-8")
 	}
@@ -70,6 +71,7 @@ func (c chroot) strip(path string) string {
 	if path == string(c) {
 		return "/"
 	}
+	// For the chroot /app, the path /app2/x is outside.
 	if below, ok := strings.CutPrefix(path, string(c)); ok && below != "" && below[0] == '/' {
 		return below
 	}

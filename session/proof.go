@@ -146,6 +146,8 @@ func (p *proof) answer(r *record, kind evidence, sent, now time.Time, held bool)
 	if kind < proofLeader {
 		return
 	}
+	// From the write of the one to the answer of the other: the leader may have been paused
+	// at any moment in between.
 	if now.Sub(p.leader) > p.timeout/lapseFraction {
 		p.lapse(now)
 	}
@@ -189,9 +191,6 @@ func (p *proof) suspended(r *record, d time.Duration, now time.Time) {
 	// A request that is older than the timeout proves nothing, with or without d.
 	p.suspensions = slices.DeleteFunc(p.suspensions, func(x suspension) bool { return now.Sub(x.noticed) > p.timeout })
 	p.suspensions = append(p.suspensions, suspension{now, d})
-	if r == nil {
-		return
-	}
 	r.opened = r.opened.Add(-d)
 	for i := range r.contacts {
 		// answered stays unchanged: the answer may have arrived before or after the

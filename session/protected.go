@@ -51,6 +51,7 @@ func guidOf(name string) string {
 // exist. If the call fails because ctx ended, a znode that it may have created is removed
 // in the background while the session lasts.
 func (s *Session) CreateProtected(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
+	// Before Protect: behind a GUID the last components "." and ".." would be valid.
 	if err := checkPath(path, sequential(flags)); err != nil {
 		return "", opError("create", path, err)
 	}
@@ -86,6 +87,7 @@ func (s *Session) MultiProtected(ctx context.Context, ops ...any) ([]string, []z
 			if path != "" && path != create.Path {
 				return nil, nil, opError("multi", create.Path, errNotOneProtected)
 			}
+			// One path has one GUID, so one look-up finds the znodes of all the creates.
 			path = create.Path
 			at = append(at, i)
 		}
@@ -141,6 +143,8 @@ func createProtected(ctx context.Context, s *Session, path string, r *wire.Reque
 			}
 			return paths, results, err
 		}
+		// After any other error the request was not carried out, or Late gets its outcome, or
+		// the session is over.
 		if ClassOf(err) != ClassConnectionLost {
 			return nil, nil, err
 		}

@@ -49,6 +49,8 @@ func (b *records) create(path string, data []byte, flags int32, acl []zk.ACL) (*
 	}
 	r, record := b.path(wire.OpCreate, path, len(data)+32)
 	if flags == zk.FlagContainer {
+		// A server takes an ordinary create with this flag for the create of a persistent
+		// znode.
 		r.Op = wire.OpCreateContainer
 	}
 	r.Record = record.Buffer(data).ACL(acl).Int(flags)

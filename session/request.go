@@ -49,6 +49,7 @@ func (q *requester) persist(ctx context.Context, r *wire.Request, c *wire.Call) 
 	})
 	defer wait.Stop()
 	for {
+		// Atomic, because the goroutine that logs the wait reads refusals.
 		round := int(refusals.Add(1))
 		if err := q.backoff(ctx, round); err != nil {
 			if ClassOf(err) == ClassCancelled {
@@ -79,6 +80,9 @@ func (q *requester) send(ctx context.Context, r *wire.Request) (*wire.Call, erro
 		case <-q.gate.over.Done():
 			stop = context.Cause(q.gate.over)
 		}
+		// An answer that has arrived counts, although ctx has ended: the caller must learn
+		// of a znode that it has created. A call that was abandoned leaves the gate with
+		// its outcome, so Close waits for it.
 		if stop != nil && q.abandon(c) {
 			return nil, stop
 		}

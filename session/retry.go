@@ -64,6 +64,7 @@ func another(ctx context.Context, s *Session, err error) bool {
 	class := ClassOf(err)
 	if class == ClassCancelled {
 		// A context that is derived from ctx may have ended with the session.
+		// If neither has ended, fn has reported a context of its own, which is its result.
 		return ctx.Err() == nil && s.Err() != nil
 	}
 	// If ctx has ended, Session reports that before the next call.

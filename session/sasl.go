@@ -88,6 +88,7 @@ func (a *saslState) answer(code int32, body []byte) (more bool, err error) {
 		return false, fmt.Errorf("%w: SASL: %w", ErrAuthFailed, errorOfCode(code))
 	case a.done:
 		return false, nil // the answer to the last token carries nothing
+	// A server without a JAAS configuration answers without an error and without a token.
 	case d.Bad || challenge == nil:
 		return false, fmt.Errorf("%w: %w", ErrAuthFailed, errNoSASL)
 	}

@@ -41,6 +41,7 @@ func (v *servers) next() string {
 	defer v.mu.Unlock()
 	best := 0
 	for i := range v.all {
+		// A server that never failed has the turn 0, and so goes before every other server.
 		if v.turns[i] < v.turns[best] {
 			best = i
 		}
@@ -159,6 +160,7 @@ func (t *tries) String() string {
 		parts = append(parts, t.err.Error())
 	}
 	if t.failures > 1 {
+		// A failure sets err as well, so parts has an element.
 		parts[0] += fmt.Sprintf(" (%d attempts)", t.failures)
 	}
 	if !t.asked.IsZero() {

@@ -150,6 +150,7 @@ func (s *Session) DiscardOwn(path string, data []byte) <-chan struct{} {
 // still have the session.
 func (s *Session) lose(why error, remains bool) {
 	s.ended.Do(func() {
+		// First: a caller that sees Context end must find its requests refused.
 		s.gate.lose(why)
 		s.remains = remains && s.known.Load()
 		s.leases.endHolds(why) // before the functions of NotifyEnd end their leases
@@ -157,6 +158,8 @@ func (s *Session) lose(why error, remains bool) {
 		// Before gate.over ends: its end makes the Manager open the next session, and the
 		// Manager then ignores the states of this session.
 		s.setState(Lost)
+		// The waiting calls return now. Their callers find the reason in Err, because
+		// Context has ended.
 		s.gate.end(why)
 		s.janitor.refuseChores()
 		s.link.stop()
@@ -170,6 +173,8 @@ func (s *Session) close(why error) {
 	idle := s.gate.close(why)
 	s.leases.endHolds(why) // before the functions of NotifyEnd end their leases
 	s.end.notify(why)
+	// By now the functions under Do and Run have learnt of the end, and can return while
+	// Close waits for them.
 	if s.known.Load() {
 		wait := time.NewTimer(max(s.leases.patience(), time.Nanosecond))
 		defer wait.Stop()

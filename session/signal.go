@@ -9,6 +9,7 @@ import (
 func signal(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:
+	// The value in the buffer will wake the receiver, which then finds this change as well.
 	default:
 	}
 }

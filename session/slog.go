@@ -53,6 +53,7 @@ func (c *slogCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *za
 }
 
 func (c *slogCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	// A handler finds the file and the line by the program counter.
 	var pc uintptr
 	if entry.Caller.Defined {
 		pc = entry.Caller.PC

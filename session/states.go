@@ -68,6 +68,7 @@ func (m *managerState) States(ctx context.Context) <-chan State {
 	ch := make(chan State, maxUnseen)
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	// The buffer is empty, so this does not block under mu.
 	ch <- m.state
 	if m.state == Closed {
 		close(ch)
@@ -120,6 +121,7 @@ func (m *managerState) publish(st State) {
 		if s := m.session; s != nil && s.known.Load() {
 			change.Session = s.id
 		}
+		// Under mu, so that the observer gets the changes in their order.
 		m.changed(change)
 	}
 	m.state, m.stateSince = st, time.Now()
@@ -129,6 +131,7 @@ func (m *managerState) publish(st State) {
 	for ch, stop := range m.listeners {
 		push(ch, st, Lost)
 		if st == Closed {
+			// Otherwise a ctx that lives on would keep the listener.
 			stop()
 			delete(m.listeners, ch)
 			close(ch)

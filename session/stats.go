@@ -40,6 +40,7 @@ func (m *Manager) Stats() Stats {
 	if w := s.gate.current(); w != nil {
 		st.Server, st.InFlight = w.Server, w.Pending()
 	}
+	// One lock after the other and never two at once, so Stats needs no order of locks.
 	s.gate.mu.Lock()
 	st.Abandoned = s.gate.abandoned
 	s.gate.mu.Unlock()

@@ -101,6 +101,8 @@ func (w *Wait) Cancelled(ctx context.Context) error {
 // reasonNow returns the reason, and during an outage also the reason of the outage.
 func (w *Wait) reasonNow(ctx context.Context) error {
 	err := w.reason(ctx)
+	// In an outage no event arrives, so the wait may be over already, and the outage alone
+	// keeps the call waiting.
 	if outage := w.m.outage(); outage != nil {
 		err = fmt.Errorf("%w; also %w", err, outage)
 	}
@@ -162,6 +164,8 @@ type waits struct {
 func (v *waits) add(w *Wait) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	// The list is a ring around ends, so stop needs no case for the first and the last
+	// wait.
 	if v.ends.next == nil {
 		v.ends.prev, v.ends.next = &v.ends, &v.ends
 	}
@@ -184,6 +188,7 @@ const maxWaitStats = 100
 func (v *waits) list() (all []WaitStats, count int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	// next is nil before the first wait.
 	for w := v.ends.next; w != nil && w != &v.ends && len(all) < maxWaitStats; w = w.next {
 		all = append(all, WaitStats{w.op, w.path, epoch.Add(w.began)})
 	}
@@ -232,6 +237,8 @@ func (l *lineLimit) line() (suppressed int, ok bool) {
 	if now := time.Now(); now.Sub(l.window) > waitWindow {
 		l.window, l.lines = now, 0
 	}
+	// The count of suppressed lines goes into the next line, so the log shows that lines
+	// are missing.
 	if l.lines == waitLines {
 		l.suppressed++
 		return 0, false

@@ -91,6 +91,7 @@ func (w *Watch) follow(ctx context.Context) <-chan zk.Event {
 	defer h.mu.Unlock()
 	// A watch that has fired already has its event in the channel.
 	if w.index >= 0 && ctx.Done() != nil {
+		// Under mu, because fire and Stop look at forget.
 		w.forget = context.AfterFunc(ctx, func() {
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -99,6 +100,7 @@ func (w *Watch) follow(ctx context.Context) <-chan zk.Event {
 				return
 			}
 			h.drop(w)
+			// The watch has not fired, so the channel has room.
 			w.events <- zk.Event{Type: zk.EventNotWatching, State: zk.StateUnknown, Path: h.m.strip(w.entry.key.path), Err: Cancelled(ctx)}
 			close(w.events)
 		})
@@ -116,6 +118,8 @@ func (w *Watch) follow(ctx context.Context) <-chan zk.Event {
 // block, and must not call methods of a Session or a Watch.
 func (w *Watch) Notify(f func(zk.Event)) {
 	w.hub.mu.Lock()
+	// fire looks at notify under mu, too, so either fire calls f, or the event is in the
+	// channel.
 	waiting := w.index >= 0
 	if waiting {
 		w.notify = f
