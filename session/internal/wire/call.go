@@ -85,6 +85,8 @@ func (c *Call) Done() <-chan struct{} { return c.done }
 // finish gives the outcome to the caller, once. The functions that it calls must not
 // block.
 func (c *Call) finish() {
+	// Before the caller learns of the outcome, and in the reader's goroutine: the next
+	// frame may be the event of a watch to which Answered subscribes.
 	if c.Answered != nil && c.Err == nil {
 		c.Answered(c)
 	}
@@ -102,6 +104,7 @@ func (c *Call) finish() {
 func (c *Call) Abandon(late func(*Call)) bool {
 	// Before the swap: finish calls late as soon as the swap has succeeded.
 	c.late = late
+	// If the swap fails, nobody reads late.
 	return c.state.CompareAndSwap(callWaiting, callAbandoned)
 }
 
@@ -116,6 +119,8 @@ func (c *Call) MultiCode() int32 {
 		if op != -1 {
 			break // if one operation fails, every result is an error
 		}
+		// The operations ahead of the failed one have the code 0, and the operations behind
+		// it have -2.
 		if code := d.Int(); code != 0 && code != CodeRuntimeInconsistency {
 			return code
 		}
@@ -127,6 +132,8 @@ func (c *Call) MultiCode() int32 {
 func (c *Call) MultiEmpty() bool {
 	d := Decoder{B: c.Body}
 	d.Int()
+	// The header that ends a transaction has this flag. Without operations it is the first
+	// header. An answer without a body counts as empty, so it is no proof of a commit.
 	return d.Bool() || d.Bad
 }
 

@@ -79,6 +79,7 @@ type Conn struct {
 // goroutine of its own, and go-zookeeper reads the Stream.
 func New(cfg Config) *Conn {
 	w := &Conn{Number: cfg.Number, Server: cfg.Server, cfg: cfg, ended: make(chan struct{})}
+	// The first request subtracts 1 and gets firstXid.
 	w.pending.lastXid = firstXid + 1
 	w.arrivals.conn = cfg.Conn
 	w.stream = stream{Conn: cfg.Conn, w: w, in: bufio.NewReaderSize(&w.arrivals, 32<<10)}
@@ -153,6 +154,8 @@ func (w *Conn) send(c *Call) {
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
+		// Without mu, because finish calls functions of the caller, and these may use the
+		// connection.
 		c.Err = ErrUnsent
 		c.finish()
 		return
@@ -169,6 +172,7 @@ func (w *Conn) Authenticate(scheme string, credential []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !w.closed {
+		// All answers to credentials have the same xid, so they can only be counted.
 		w.pending.auths++
 		w.frame(xidAuth, opAuth, Encoder(nil).Int(0).String(scheme).Buffer(credential))
 	}
@@ -195,8 +199,11 @@ func (w *Conn) Run() {
 			w.mu.Unlock()
 			return
 		}
+		// Two buffers take turns, so that a busy connection allocates none.
 		batch, w.out = w.out, batch[:0]
 		w.mu.Unlock()
+		// Without mu: the write blocks while the server does not read, and Send must not
+		// block.
 		if _, err := w.cfg.Conn.Write(batch); err != nil {
 			w.End(fmt.Errorf("write: %w", err))
 			return
@@ -215,6 +222,7 @@ func (w *Conn) End(why error) {
 		w.mu.Unlock()
 		return
 	}
+	// From now on no call is added, so every call is either in calls or fails as unsent.
 	w.closed = true
 	calls, blamed, guilty := w.pending.calls, w.blamed, w.guilty
 	w.pending.calls, w.out = nil, nil
@@ -229,6 +237,7 @@ func (w *Conn) End(why error) {
 	// as they learn of the end. By then this connection is out of use, and its server is
 	// last.
 	w.cfg.Handler.Ended(why)
+	// Not the TLS connection: its Close writes an alert, which may take seconds.
 	w.cfg.Raw.Close()
 	// The server answers in order, so only the first request can be the reason.
 	if len(calls) > 0 {

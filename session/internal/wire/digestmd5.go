@@ -45,12 +45,16 @@ func (e *DigestMD5) Next(challenge []byte) (response []byte, done bool, err erro
 	case !offersAuth(directives["qop"]):
 		return nil, false, fmt.Errorf("DIGEST-MD5: the server wants the protection %q, and only auth is supported", directives["qop"])
 	}
+	// Without the directive the server reads ISO 8859-1 (RFC 2831, 2.1.1).
 	utf8 := strings.EqualFold(directives["charset"], "utf-8")
 	secret := md5.Sum([]byte(hashText(e.User, utf8) + ":" + hashText(realm, utf8) + ":" + hashText(e.Password, utf8))) //nolint:gosec // see above
 	key := hexMD5(string(secret[:]) + ":" + nonce + ":" + e.Cnonce)
 	prove := func(method string) string {
+		// A nonce serves one exchange, so its count is always 1.
 		return hexMD5(key + ":" + nonce + ":00000001:" + e.Cnonce + ":auth:" + hexMD5(method+":"+saslURI))
 	}
+	// The server proves that it knows the password by the same digest without a method (RFC
+	// 2831, 2.1.3).
 	e.expected = prove("")
 	var b strings.Builder
 	if utf8 {

@@ -56,6 +56,8 @@ func foreign(head [4]byte) error {
 	case head[0] == 0x15 && head[1] == 3: // a TLS alert
 		return &ForeignError{"TLS"}
 	}
+	// As a length, four printable characters are more than 500 MB, and a ConnectResponse
+	// has 41 bytes.
 	for _, b := range head {
 		if b < ' ' || b > '~' {
 			return nil

@@ -79,6 +79,8 @@ func (s *stream) readFrame() ([]byte, error) {
 	}
 	n, limit := int(int32(binary.BigEndian.Uint32(head))), s.w.cfg.MaxAnswer
 	if !s.shaken {
+		// Before the handshake the peer is unknown, so it must not make us wait for a large
+		// frame.
 		limit = min(limit, maxHandshake)
 	}
 	// A frame that is in the buffer has arrived completely, so it needs no record.

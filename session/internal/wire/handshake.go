@@ -24,16 +24,14 @@ var expiredAnswer = append([]byte{0, 0, 0, 36}, append(make([]byte, 16), append(
 // zxid that the session has seen into the request.
 func (r *ConnectResponse) adjustConnect(frame []byte, zxid int64) []byte {
 	d := Decoder{B: frame}
-	d.take(8)
-	d.Long()
-	timeout := d.Int()
+	d.take(20) // up to the session
 	r.Asked, r.AskedAt = d.Long(), time.Now()
 	if d.Bad {
 		return frame
 	}
 	// go-zookeeper has seen hardly any of our answers, and a server that is further behind
 	// must not accept the session.
-	return append(Encoder(append([]byte(nil), frame[:8]...)).Long(zxid).Int(timeout), frame[20:]...)
+	return append(Encoder(append([]byte(nil), frame[:8]...)).Long(zxid), frame[16:]...)
 }
 
 // read decodes the answer.
@@ -109,12 +107,16 @@ func (l Lockstep) exchange(frame []byte) ([]byte, error) {
 // Connect takes a session over. granted is 0 if the server does not have the session.
 func (l Lockstep) Connect(timeout time.Duration, session int64, password []byte) (granted int64, err error) {
 	// Any server may take the session, even a server that is far behind: the zxid is 0.
+	// A request without the byte for read-only sessions is refused by a server that is
+	// read-only, and such a server could not close the session.
 	answer, err := l.exchange(Encoder(make([]byte, 4)).Int(0).Long(0).Int(int32(timeout / time.Millisecond)).Long(session).Buffer(password))
 	if err != nil {
 		return 0, &UnansweredError{err}
 	}
 	d := Decoder{B: answer}
 	d.take(8)
+	// Zero would mean that the session has expired, so an answer that ends early must not
+	// count as zero.
 	if granted = d.Long(); d.Bad {
 		return 0, fmt.Errorf("%w: to the handshake", ErrMalformed)
 	}

@@ -19,6 +19,8 @@ func (d *Decoder) take(n int) []byte {
 		d.Bad = true
 		return nil
 	}
+	// With this capacity, an append to a field by a caller does not overwrite the next
+	// field.
 	p := d.B[:n:n]
 	d.B = d.B[n:]
 	return p
@@ -49,6 +51,7 @@ func (d *Decoder) Bool() bool {
 // Buffer reads bytes with their length in front. The result shares the memory of B.
 func (d *Decoder) Buffer() []byte {
 	n := d.Int()
+	// The length of null, which the server keeps apart from empty data.
 	if n == -1 {
 		return nil
 	}
@@ -118,7 +121,9 @@ func namesIn(all string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		rest := all
 		for len(rest) > 0 {
+			// The caller has decoded this part before, so every length fits.
 			size := int32(binary.BigEndian.Uint32([]byte(rest[:4])))
+			// A name that is null has the length -1, and no bytes follow.
 			end := 4 + max(0, int(size))
 			if !yield(rest[4:end]) {
 				return
@@ -132,6 +137,8 @@ func namesIn(all string) iter.Seq[string] {
 func (d *Decoder) List() iter.Seq[string] {
 	n := d.Int()
 	start := d.B
+	// The names are yielded later, when there is no way to report that a length does not
+	// fit.
 	for range n {
 		if d.Buffer(); d.Bad {
 			return func(func(string) bool) {}

@@ -43,6 +43,8 @@ func (p *pending) add(c *Call) {
 // calls have not been answered.
 func (p *pending) take(xid int32) (c *Call, skipped bool) {
 	i := slices.IndexFunc(p.calls, func(c *Call) bool {
+		// The server answers every ping by the xid -2, regardless of the xid of the
+		// request.
 		return c.xid == xid || xid == xidPing && c.Op == OpPing
 	})
 	if i < 0 {
@@ -51,6 +53,7 @@ func (p *pending) take(xid int32) (c *Call, skipped bool) {
 	c = p.calls[i]
 	// Servers answer in order, so this is the usual case.
 	if i == 0 {
+		// The array must not keep the call and its answer.
 		p.calls[0] = nil
 		p.calls = p.calls[1:]
 		return c, false
@@ -145,6 +148,8 @@ func (s *silence) due(silence time.Duration) bool {
 	if due {
 		s.pause = min(2*s.pause, maxReport)
 	}
+	// If something has arrived meanwhile, silence is short, and the whole pause begins
+	// again with that arrival.
 	s.timer.Reset(s.pause - silence)
 	return due
 }

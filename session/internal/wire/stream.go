@@ -32,6 +32,8 @@ func (s *stream) Write(p []byte) (int, error) {
 	defer s.w.mu.Unlock()
 	switch {
 	case s.w.closed:
+	// go-zookeeper writes a whole frame by each call of Write, and its first frame is the
+	// ConnectRequest.
 	case !s.greeted:
 		s.greeted = true
 		s.w.push(s.hello.adjustConnect(p, s.w.cfg.Handler.LastZxid()))
@@ -111,6 +113,8 @@ func (s *stream) handle(frame []byte) (err error) {
 	case xid == xidEvent:
 		return h.Event(d.B)
 	}
+	// Before the call is taken: if Header fails, End settles the call like a call without
+	// an answer.
 	if err := h.Header(zxid, code, ours); err != nil {
 		return err
 	}
@@ -140,6 +144,8 @@ func (s *stream) handle(frame []byte) (err error) {
 	// The answer is not for go-zookeeper, which may need a sign of life in its place.
 	c.Code, c.Body = code, d.B
 	s.deliver = s.pong()
+	// Done first, so that the lease has the evidence of the answer when the caller asks for
+	// it.
 	h.Done(c)
 	c.finish()
 	if skipped && code != CodeUnimplemented {
