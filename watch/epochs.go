@@ -22,6 +22,7 @@ func (e *epochs) asked(epoch uint64) {
 }
 
 func (e *epochs) answered(epoch uint64) {
+	// complete takes every entry for an epoch with sides to wait for.
 	if e.open[epoch]--; e.open[epoch] == 0 {
 		delete(e.open, epoch)
 	}

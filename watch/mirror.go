@@ -13,11 +13,9 @@ type mirror struct {
 	root string
 	view *view
 
-	outer  context.Context // as given to Tree
-	ctx    context.Context // ends with outer, or with the mirror
-	cancel context.CancelFunc
-	over   chan struct{} // closed when err is set
-	err    error
+	ctx  context.Context // as given to Tree
+	over chan struct{}   // closed when err is set
+	err  error
 
 	// Of the goroutine alone:
 	in      *session.Inbox
@@ -30,10 +28,9 @@ type mirror struct {
 
 func newMirror(ctx context.Context, m *session.Manager, root string, v *view) *mirror {
 	mi := &mirror{
-		m: m, root: root, view: v, outer: ctx, over: make(chan struct{}),
+		m: m, root: root, view: v, ctx: ctx, over: make(chan struct{}),
 		top: newTreeNode(nil, root, ""), waiters: waiters{all: make(map[*waiter]struct{})},
 	}
-	mi.ctx, mi.cancel = context.WithCancel(ctx)
 	mi.epochs.next() // the first is firstEpoch
 	// Nothing else announces the root.
 	mi.top.sides[dataSide].awaited = true
@@ -45,8 +42,7 @@ func (mi *mirror) run() { mi.finish(followSessions(mi.ctx, mi.m, mi.follow)) }
 
 // finish ends the mirror.
 func (mi *mirror) finish(why error) {
-	mi.err = ended(mi.outer, "tree", mi.root, why)
-	mi.cancel()
+	mi.err = ended(mi.ctx, "tree", mi.root, why)
 	close(mi.over)
 }
 
@@ -75,12 +71,16 @@ func (mi *mirror) begin() {
 			mi.in.Sync(mi.root, w)
 		}
 	}
+	// No answer to a request of the former session arrives any more.
 	mi.epochs.restart()
 	// From the top, so that the mirror learns early what has vanished.
 	for level := []*treeNode{mi.top}; len(level) > 0; {
 		var below []*treeNode
 		for _, n := range level {
 			for kind := range n.sides {
+				// Not by forget, which would count the side as answered: restart has
+				// dropped the counts, and the Inbox of the former session has stopped its
+				// reads and watches.
 				n.sides[kind].state = unasked
 				mi.need(&n.sides[kind], firstEpoch)
 			}
@@ -130,6 +130,8 @@ func (n *treeNode) child(name string) *treeNode {
 	if n.path == "/" {
 		path = "/" + name
 	}
+	// All names of a list share one string, so a node keeps the part of its own path and
+	// not the name from the list.
 	return newTreeNode(n, path, path[len(path)-len(name):])
 }
 

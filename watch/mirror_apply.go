@@ -17,6 +17,8 @@ func (mi *mirror) apply(d *session.Delivery) error {
 	case *treeSide:
 		return mi.applySide(tag, d)
 	}
+	// A new connection has no tag. It changes no side: the session arms the watches again,
+	// and the server sends the events of the time in between.
 	return nil
 }
 
@@ -24,6 +26,8 @@ func (mi *mirror) apply(d *session.Delivery) error {
 func (mi *mirror) applyWaiter(w *waiter, d *session.Delivery) {
 	switch {
 	case d.Kind == session.InboxPost:
+		// Here and not in WaitSynced: only this goroutine may send requests through the
+		// Inbox.
 		mi.in.Sync(mi.root, w)
 	case d.Err != nil:
 		mi.waiters.fail(w, d.Err)
@@ -67,6 +71,8 @@ func (mi *mirror) applyAbsence(sd *treeSide) {
 	case n != mi.top:
 		mi.remove(n)
 	case sd.kind == dataSide:
+		// Only the answer to the look for the root leads here, and that answer has armed
+		// the watch for the creation.
 		mi.epochs.answered(sd.epoch)
 		mi.vanish()
 	default:
@@ -94,6 +100,8 @@ func (mi *mirror) vanish() {
 func (mi *mirror) applyRefusal(sd *treeSide) {
 	n := sd.node
 	if sd.kind == listSide {
+		// No watch reports new children any more, so the children could only be shown in
+		// part.
 		mi.clear(n)
 	}
 	mi.update(n, func() {
@@ -110,6 +118,8 @@ func (mi *mirror) applyData(sd *treeSide, d *session.Delivery) error {
 		return err
 	}
 	mi.update(n, func() { n.state, n.read = state, true })
+	// The root may have been created just now: its list was not asked while the root did
+	// not exist. A list that was refused may have become readable.
 	mi.need(&n.sides[listSide], sd.epoch)
 	return nil
 }
@@ -130,6 +140,7 @@ func (mi *mirror) applyList(sd *treeSide, d *session.Delivery) error {
 		switch {
 		case child == nil:
 			added = append(added, n.child(name))
+		// A refused side has no watch, so nothing reports that its ACL was opened.
 		case child.refusal() != nil:
 			doubtful = append(doubtful, child)
 			fallthrough
@@ -138,6 +149,7 @@ func (mi *mirror) applyList(sd *treeSide, d *session.Delivery) error {
 			known++
 		}
 	}
+	// Usually every child was named, and the names of a large directory need not be sorted.
 	if known < len(n.children) {
 		for _, name := range sortedKeys(n.children) {
 			if child := n.children[name]; child.listed != mi.listing {
@@ -160,6 +172,7 @@ func (mi *mirror) applyList(sd *treeSide, d *session.Delivery) error {
 		mi.need(&child.sides[dataSide], sd.epoch)
 		mi.need(&child.sides[listSide], sd.epoch)
 	}
+	// As for the children: the data may have become readable.
 	mi.need(&n.sides[dataSide], sd.epoch)
 	return nil
 }
@@ -179,6 +192,7 @@ func (mi *mirror) becameAsked(sd *treeSide, epoch uint64) {
 
 // forget makes a side unasked.
 func (mi *mirror) forget(sd *treeSide) {
+	// remove and vanish give up the request, so its answer would never be counted.
 	if sd.state == asked {
 		mi.epochs.answered(sd.epoch)
 	}
@@ -189,6 +203,8 @@ func (mi *mirror) forget(sd *treeSide) {
 func (mi *mirror) update(n *treeNode, change func()) {
 	mi.view.mu.Lock()
 	defer mi.view.mu.Unlock()
+	// A side that is read again in the next session often shows the same state, which is no
+	// event.
 	before, failed := n.state.stamp(), n.failure != nil
 	change()
 	n.failure = n.refusal()

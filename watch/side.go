@@ -71,11 +71,14 @@ var sideTransitions = [...][5]sideState{
 // the tag of the request.
 func (sd *side) input(x sideInput, in *session.Inbox, path string, tag any) (becameAsked bool) {
 	next := sideTransitions[sd.state][x]
+	// A side that is asked already needs no other request: the answer on its way covers
+	// this input.
 	becameAsked = next == asked && sd.state != asked
 	sd.state = next
 	switch {
 	case becameAsked:
 		sd.send(in, path, tag, false)
+	// The znode is gone from the mirror, so nothing else would give the watch back.
 	case next == unasked:
 		sd.stop()
 	}
@@ -84,6 +87,7 @@ func (sd *side) input(x sideInput, in *session.Inbox, path string, tag any) (bec
 
 // send replaces the side's request, or its watch, by a new request.
 func (sd *side) send(in *session.Inbox, path string, tag any, looking bool) {
+	// deliver accepts the deliveries of one read only.
 	sd.stop()
 	sd.looking = looking
 	switch {
@@ -118,21 +122,27 @@ const (
 // deliver takes an answer or an event of the side.
 func (sd *side) deliver(d *session.Delivery, in *session.Inbox, path string) finding {
 	switch {
+	// Stop does not take back a delivery that had arrived before.
 	case d.Read != sd.read:
 		return nothing // of a request or a watch that was given up
+	// A look would cost a request: if the znode is created again, the list of its parent
+	// reports the new znode.
 	case d.Kind == session.InboxEvent && d.Event == zk.EventNodeDeleted && !sd.awaited:
 		return absent
+	// The event names no state, and the znode may have changed again since.
 	case d.Kind == session.InboxEvent:
 		sd.input(change, in, path, d.Tag)
 		return changed
 	case errors.Is(d.Err, zk.ErrNoNode) && !sd.awaited:
 		return absent
+	// getData and getChildren leave no watch on a znode that does not exist. exists does.
 	case errors.Is(d.Err, zk.ErrNoNode) && !sd.looking:
 		sd.send(in, path, d.Tag, true)
 		return nothing
 	case errors.Is(d.Err, zk.ErrNoNode):
 		sd.input(answer, in, path, d.Tag)
 		return absent
+	// The Inbox repeats a read that was refused for a while, so this refusal is final.
 	case d.Err != nil:
 		sd.refusal = d.Err
 		sd.input(refusal, in, path, d.Tag)

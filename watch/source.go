@@ -66,6 +66,8 @@ func (src *source[T]) leave(sub *subscriber[T], why error) {
 	src.home.mu.Lock()
 	src.mu.Lock()
 	_, subscribed := src.subs[sub]
+	// Loop and ctx may end the stream at the same time. The first to take it from subs ends
+	// it, so its channel is closed once.
 	delete(src.subs, sub)
 	last := subscribed && len(src.subs) == 0
 	if last {
@@ -74,6 +76,7 @@ func (src *source[T]) leave(sub *subscriber[T], why error) {
 	src.mu.Unlock()
 	src.home.mu.Unlock()
 	if last {
+		// Without the locks, because run takes them when it ends.
 		src.cancel()
 		<-src.done
 	}
@@ -160,6 +163,7 @@ func (src *source[T]) apply(in *session.Inbox, d *session.Delivery) error {
 func (src *source[T]) admit(sub *subscriber[T]) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
+	// The stream has ended since its Post, and its channel is closed.
 	if _, subscribed := src.subs[sub]; !subscribed {
 		return
 	}
@@ -175,6 +179,7 @@ func (src *source[T]) admit(sub *subscriber[T]) {
 func (src *source[T]) publish(value T, at stamp) {
 	src.mu.Lock()
 	defer src.mu.Unlock()
+	// admit reports this state to a stream whose Post arrives while the side is armed.
 	src.value, src.stamp = value, at
 	for sub := range src.subs {
 		if sub.admitted {
@@ -189,6 +194,8 @@ func (src *source[T]) fail(why error) {
 	src.forget()
 	src.home.mu.Unlock()
 	src.mu.Lock()
+	// forget has taken the source from the registry, so no stream is added behind these
+	// streams.
 	subs := src.subs
 	src.subs = nil
 	src.mu.Unlock()
@@ -234,6 +241,8 @@ func (r *registry[T]) stream(ctx context.Context, m *session.Manager, path strin
 func (r *registry[T]) join(key sourceKey, sub *subscriber[T]) *source[T] {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	// leave and fail forget a source under the same lock, so a source that is found here
+	// still reports.
 	src := r.sources[key]
 	if src == nil {
 		if r.sources == nil {
@@ -247,6 +256,8 @@ func (r *registry[T]) join(key sourceKey, sub *subscriber[T]) *source[T] {
 		r.sources[key] = src
 		go src.run()
 	}
+	// In the lock of the registry: otherwise the last other stream could leave first, and
+	// end the source.
 	src.add(sub)
 	return src
 }

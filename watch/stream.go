@@ -56,12 +56,15 @@ func NewStream[T any](ctx context.Context, kind, path string, produce func(ctx c
 	done := make(chan struct{})
 	left := make(chan struct{})
 	leave := sync.OnceFunc(func() { close(left); cancel() })
+	// After done nothing of the stream runs, as All promises.
 	st.leave = func() { leave(); <-done }
 	go func() {
 		defer close(done)
 		defer cancel()
 		err := produce(inner, st.report)
 		select {
+		// The consumer has ended produce, so the error of produce is only the end of its
+		// ctx.
 		case <-left:
 			err = &EndError{Reason: Stopped, Err: ErrStopped}
 		default:
@@ -90,6 +93,7 @@ func (st *Stream[T]) All() iter.Seq2[T, error] {
 			}
 		}
 		var none T
+		// end sets the error before it closes the channel.
 		yield(none, st.Err())
 	}
 }
@@ -120,6 +124,8 @@ func (st *Stream[T]) report(v T, key any) {
 	select {
 	case <-st.events:
 	default:
+		// Nothing waits although a state was put there: the consumer has received that
+		// state.
 		if st.waiting != nil {
 			st.received = st.waiting
 		}
@@ -132,6 +138,7 @@ func (st *Stream[T]) report(v T, key any) {
 	// report.
 	if st.received != key {
 		st.waiting = key
+		// Only the goroutine that reports sends, and it has just emptied the channel.
 		st.events <- v
 	}
 }

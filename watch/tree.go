@@ -108,6 +108,7 @@ func (c *Cache) WaitSynced(ctx context.Context) error {
 	case <-c.mirror.over:
 		return c.mirror.err
 	case <-ctx.Done():
+		// Otherwise waiters would pile up while no server answers.
 		c.mirror.waiters.remove(w)
 		return session.Cancelled(ctx)
 	}
@@ -118,6 +119,7 @@ func (c *Cache) pump() {
 	defer close(c.events)
 	for {
 		ev, any := c.view.next()
+		// A nil channel takes the case out of the select while there is no event.
 		var out chan<- TreeEvent
 		if any {
 			out = c.events
@@ -125,6 +127,8 @@ func (c *Cache) pump() {
 		select {
 		case out <- ev:
 			c.view.received(ev)
+		// The znode may have changed, so the next round makes the event anew. A receiver that
+		// has just taken the former event gets another one.
 		case <-c.view.wake:
 		case <-c.mirror.over:
 			return

@@ -47,6 +47,7 @@ func Value[T any](ctx context.Context, m *session.Manager, path string, decode f
 			value := Decoded[T]{State: state}
 			if state.Exists {
 				var decoded T
+				// A separate variable: a decoder may return half a value with its error.
 				if decoded, value.Err = decode(state.Data); value.Err == nil {
 					good = decoded
 				}

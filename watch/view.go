@@ -51,6 +51,7 @@ func (v *view) childNames(path string) ([]string, bool) {
 	}
 	names := make([]string, 0, len(n.children))
 	for name, child := range n.children {
+		// A child that was listed and not read yet is not in the mirror for the caller.
 		if child.visible {
 			names = append(names, name)
 		}
@@ -68,6 +69,8 @@ func (v *view) size() int {
 // reveal makes a node visible if possible, with the nodes below it that were read
 // already; mu is held.
 func (v *view) reveal(n *treeNode) {
+	// The answers about a parent and its child come in any order, and a child must not be
+	// shown without its parent.
 	if n.visible || !n.read || n.parent != nil && !n.parent.visible {
 		return
 	}
@@ -122,6 +125,7 @@ func (v *view) drop(path string, e *list.Element) {
 func (v *view) next() (TreeEvent, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	// pump is here, so no event is being received.
 	v.offered = ""
 	for e := v.order.Front(); e != nil; e = v.order.Front() {
 		path := e.Value.(string)
@@ -137,6 +141,8 @@ func (v *view) next() (TreeEvent, bool) {
 			ev.Type = Changed
 		case !ev.Exists && told:
 			ev.Type = Removed
+		// Changes that cancel each other out, for example a creation and a deletion that
+		// nobody has received.
 		default:
 			v.drop(path, e)
 			continue

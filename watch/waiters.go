@@ -30,6 +30,7 @@ type waiters struct {
 func (ws *waiters) setInbox(in *session.Inbox) (earlier []*waiter) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
+	// Under the lock of add: a waiter that is not returned here posts to in.
 	ws.inbox = in
 	for w := range ws.all {
 		earlier = append(earlier, w)
@@ -61,6 +62,8 @@ func (ws *waiters) settle(epochs *epochs) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	for w := range ws.all {
+		// A waiter that was not synced has no epoch: its zero must not count as the first
+		// epoch.
 		if w.synced && epochs.complete(w.epoch) {
 			ws.wake(w, nil)
 		}
