@@ -87,8 +87,8 @@ func (o *orderZnode) create(ctx context.Context, name string, t *claimTable, wit
 	return err
 }
 
-// replace creates another order znode with the same table before the version wraps.
-func (o *orderZnode) replace(ctx context.Context, st *orderState) error {
+// renew creates another order znode with the same table before the version wraps.
+func (o *orderZnode) renew(ctx context.Context, st *orderState) error {
 	name := orderPrefix + znode.NewGUID()
 	table := st.table.clone()
 	table.recovered++ // the deletion of the order znode looks like the deletion of a ledger

@@ -81,7 +81,7 @@ func (o *orderZnode) current(ctx context.Context) (*orderState, error) {
 		st, err := o.read(ctx, path)
 		if err == nil && !o.readOnly && st.version >= o.c.maxOrderVersion {
 			// All consumers that rely on this version fail, and open the new one.
-			if err = o.replace(ctx, st); err == nil {
+			if err = o.renew(ctx, st); err == nil {
 				err = zk.ErrNoNode
 			}
 		}
