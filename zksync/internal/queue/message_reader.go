@@ -47,7 +47,7 @@ func (p *stream) read(ctx context.Context, reader *messageReader, all []*Deliver
 			return all, err
 		}
 		found, unread, err := reader.read(ctx, all)
-		p.window.read(found, len(all)-len(unread))
+		p.window.noteRead(found, len(all)-len(unread))
 		for _, d := range found {
 			ready <- d
 		}

@@ -147,9 +147,9 @@ func (w *prefetchWindow) claimed(n int, full bool) {
 	w.waiting += n
 }
 
-// read notes which of n claimed messages wait for the receiver. The others are gone or
+// noteRead notes which of n claimed messages wait for the receiver. The others are gone or
 // skipped.
-func (w *prefetchWindow) read(found []*Delivery, n int) {
+func (w *prefetchWindow) noteRead(found []*Delivery, n int) {
 	w.mu.Lock()
 	w.waiting -= n - len(found)
 	for _, d := range found {
