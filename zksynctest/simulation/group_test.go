@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/anishathalye/porcupine"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 const groupPath = "/groups/g"
@@ -116,25 +118,21 @@ func (k *registrar) write(id string) []byte {
 // A census is the state of the members at one time.
 type census struct {
 	owner map[string]int64 // session that owns the id's znode, unless the session has ended
+	czxid map[string]int64 // of the id's newest znode, even if it is gone
 	names []string         // names of the znodes
-	data  map[string]string
 	joins map[string]int
 	live  map[string]int
 }
 
 // sameMember reports whether the id has one znode, of a live session, at both times.
 func (s census) sameMember(id string, later census) bool {
-	// Another member with the same id has other data, even if it belongs to the same session.
-	return s.owner[id] != 0 && s.owner[id] == later.owner[id] && s.data[id] == later.data[id]
+	// Another member with the same id has another czxid, even if it belongs to the same session.
+	return s.owner[id] != 0 && s.owner[id] == later.owner[id] && s.czxid[id] == later.czxid[id]
 }
 
 func (k *registrar) census() census {
-	s := census{owner: map[string]int64{}, data: map[string]string{}, joins: map[string]int{}, live: map[string]int{}}
+	s := census{owner: map[string]int64{}, joins: map[string]int{}, live: map[string]int{}}
 	s.names, _ = k.w.srv.Children(groupPath)
-	for _, name := range s.names {
-		data, _ := k.w.srv.Get(groupPath + "/" + name)
-		s.data[name] = string(data)
-	}
 	for _, info := range k.w.srv.Sessions() {
 		for _, id := range ids {
 			if slices.Contains(info.Ephemerals, groupPath+"/"+id) {
@@ -142,12 +140,27 @@ func (k *registrar) census() census {
 			}
 		}
 	}
+	s.czxid = k.created() // behind the owners: a member that joins between the two reads is the later one at both times
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, id := range ids {
 		s.joins[id], s.live[id] = k.joins[id], k.live[id]
 	}
 	return s
+}
+
+// created returns the czxid of the newest znode of each id.
+func (k *registrar) created() map[string]int64 {
+	newest := map[string]int64{}
+	for _, op := range k.w.srv.Ops() {
+		if op.Code != zkserver.OpCreate && op.Code != zkserver.OpCreate2 || op.Err != 0 || op.Zxid == 0 {
+			continue // Zxid is 0 as long as the request is under way
+		}
+		if id, ok := strings.CutPrefix(op.Path, groupPath+"/"); ok {
+			newest[id] = max(newest[id], op.Zxid)
+		}
+	}
+	return newest
 }
 
 // members lists the members, and compares the list with the servers before and after.
@@ -175,6 +188,8 @@ func (k *registrar) members(ctx context.Context, c *simClient) error {
 			return fmt.Errorf("the list has %s, who was not there all the time", id)
 		case i >= 0 && same && list[i].Session != before.owner[id]:
 			return fmt.Errorf("the list has %s by session %#x, and the servers by %#x", id, list[i].Session, before.owner[id])
+		case i >= 0 && same && list[i].Token != before.czxid[id]:
+			return fmt.Errorf("the list has %s with token %#x, and the servers with %#x", id, list[i].Token, before.czxid[id])
 		}
 	}
 	return nil
