@@ -2,6 +2,7 @@ package enumeration_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -84,16 +85,32 @@ func (s *stage) checkServer(out *outcome, allowed map[string]bool) {
 	s.fail("left behind: %s", strings.Join(wrong, ", "))
 }
 
-// awaitSessions waits until the server has the sessions of the open Managers alone. It reports
-// false if other sessions do not end.
-func (s *stage) awaitSessions() bool {
-	for range 8 {
-		s.pause(timeout / 2)
-		if len(s.server.Sessions()) == len(s.clients) {
-			return true
+// awaitSessions waits until each session at the server is the session of an open Manager. The
+// sessions that a Manager had before, or could not close, have ended then.
+func (s *stage) awaitSessions(ctx context.Context) error {
+	for {
+		var former []string
+		open := make(map[int64]bool)
+		for _, c := range s.clients {
+			live, err := c.manager().Session(ctx)
+			if err != nil {
+				return err
+			}
+			open[live.ID()] = true
 		}
+		for _, info := range s.server.Sessions() {
+			if !open[info.ID] {
+				former = append(former, fmt.Sprintf("%#x", info.ID))
+			}
+		}
+		if len(former) == 0 {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("sessions that no Manager has any more have not ended: %s", strings.Join(former, ", "))
+		}
+		s.pause(timeout / 8)
 	}
-	return false
 }
 
 // changing matches the parts of names that differ from run to run.

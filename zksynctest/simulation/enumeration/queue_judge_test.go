@@ -170,10 +170,13 @@ func (mb *mailbox) drain(_ context.Context, c *client) error {
 		return err
 	}
 	// The claims of a consumer that could not close disappear with its session.
-	if !mb.awaitSessions() {
-		return errors.New("a session of a closed Manager is left")
+	wait, cancel := context.WithTimeout(mb.ctx, 4*timeout)
+	defer cancel()
+	if err := mb.awaitSessions(wait); err != nil {
+		return err
 	}
-	ctx, cancel := context.WithTimeout(mb.ctx, 2*timeout) // the wait does not count
+	mb.pause(2 * soon) // the last message of a DelayQueue is due then
+	ctx, cancel := context.WithTimeout(mb.ctx, 2*timeout)
 	defer cancel()
 	q := mb.kind.open(c.manager())
 	for {
