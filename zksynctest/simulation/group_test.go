@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/anishathalye/porcupine"
 
@@ -19,7 +20,7 @@ const groupPath = "/groups/g"
 
 // groups makes clients join and leave under few ids, list the members, and follow them.
 var groups = &workload{name: "group", start: func(w *world) func(*simClient, action) error {
-	k := &registrar{w: w, joins: map[string]int{}, live: map[string]int{}, data: map[string]map[string]bool{}}
+	k := &registrar{w: w, joins: map[string]int{}, quit: map[string]time.Time{}, live: map[string]int{}, data: map[string]map[string]bool{}}
 	k.h = w.object("group", porcupine.Model{})
 	w.objects[len(w.objects)-1].check = func() []string { return nil } // each list of members is checked when it is returned
 	for i, m := range w.managers {
@@ -53,6 +54,7 @@ type registrar struct {
 
 	mu     sync.Mutex
 	joins  map[string]int             // calls of Join
+	quit   map[string]time.Time       // time of the latest Join that was cancelled
 	live   map[string]int             // members that have not left
 	data   map[string]map[string]bool // data that a member may have
 	writes int
@@ -75,6 +77,9 @@ func (k *registrar) act(c *simClient, a action) error {
 	m, err := g.Join(ctx, id, k.write(id))
 	k.w.say("client %d joins as %s: %v", c.number, id, err)
 	if err != nil {
+		if ctx.Err() != nil {
+			k.cancelled(id)
+		}
 		k.count(k.live, id, -1)
 		if ctx.Err() != nil && gaveUp(err) || errors.Is(err, zksync.ErrIDTaken) {
 			return nil
@@ -94,6 +99,23 @@ func (k *registrar) act(c *simClient, a action) error {
 	k.w.say("client %d has left %s: %v", c.number, id, err)
 	k.count(k.live, id, -1)
 	return nil
+}
+
+// cancelled records that a Join was cancelled. A request that it has sent may still create a znode,
+// which is deleted in the background.
+func (k *registrar) cancelled(id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.quit[id] = time.Now()
+}
+
+// nobody reports whether nobody has been or has become a member with the id since the census. A
+// Join that was cancelled counts until no fault can delay its request any longer.
+func (k *registrar) nobody(id string, s census) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	lately := time.Since(k.quit[id]) < 5*k.w.plan.timeout()
+	return s.live[id] == 0 && s.joins[id] == k.joins[id] && !lately
 }
 
 func (k *registrar) count(what map[string]int, id string, n int) {
@@ -132,7 +154,6 @@ func (s census) sameMember(id string, later census) bool {
 
 func (k *registrar) census() census {
 	s := census{owner: map[string]int64{}, joins: map[string]int{}, live: map[string]int{}}
-	s.names, _ = k.w.srv.Children(groupPath)
 	for _, info := range k.w.srv.Sessions() {
 		for _, id := range ids {
 			if slices.Contains(info.Ephemerals, groupPath+"/"+id) {
@@ -140,7 +161,9 @@ func (k *registrar) census() census {
 			}
 		}
 	}
-	s.czxid = k.created() // behind the owners: a member that joins between the two reads is the later one at both times
+	// A member that joins between two of these reads is in the later one.
+	s.czxid = k.created()
+	s.names, _ = k.w.srv.Children(groupPath)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, id := range ids {
@@ -184,7 +207,9 @@ func (k *registrar) members(ctx context.Context, c *simClient) error {
 		switch {
 		case i < 0 && same:
 			return fmt.Errorf("the list has no %s, who was there all the time", id)
-		case i >= 0 && !slices.Contains(before.names, id) && before.live[id] == 0 && before.joins[id] == after.joins[id]:
+		case i >= 0 && !slices.Contains(before.names, id) && before.czxid[id] == after.czxid[id]:
+			return fmt.Errorf("the list has %s, who had no znode all the time", id)
+		case i >= 0 && !slices.Contains(before.names, id) && k.nobody(id, before):
 			return fmt.Errorf("the list has %s, who was not there all the time", id)
 		case i >= 0 && same && list[i].Session != before.owner[id]:
 			return fmt.Errorf("the list has %s by session %#x, and the servers by %#x", id, list[i].Session, before.owner[id])
