@@ -65,7 +65,7 @@ var sessionBugs = []bug{
 	{"take the answer that a session has moved for the request's", []edit{{"session/connection.go",
 		"	if refusals[code].hangUp {\n",
 		"	if false {\n"}},
-		[]finder{enumerated("operations", "mutex-handover"), simulated()}},
+		[]finder{tested("./session", "^TestRefusalsThatEndTheConnection$"), enumerated("mutex-idle-0")}},
 	{"merge the state Lost away", []edit{{"session/states.go",
 		"		push(ch, st, Lost)\n",
 		"		push(ch, st, Closed)\n"}},
