@@ -140,7 +140,7 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState, epoch c
 	tx.Epoch, tx.ReadAt = epoch, at
 	// The transaction relies on no ephemeral of this session, so it may be sent again, and
 	// its outcome may be looked up, under another session.
-	e := v.c.cfg.Removals.StartOne(nil, tx)
+	e := v.c.cfg.Removals.StartOne(tx)
 	gone := true
 	err = e.Wait(t.removing)
 	unclear := commit.IsUnknown(err)

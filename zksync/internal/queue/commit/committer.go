@@ -74,24 +74,15 @@ func (c *Committer) Start(txs ...Tx) []*Entry {
 	entries := make([]*Entry, len(txs))
 	var last *Entry
 	for i, t := range txs {
-		last = c.newEntry(last, t)
+		last = &Entry{Tx: t, c: c, after: last, done: make(chan struct{})}
 		entries[i] = last
 	}
 	c.enqueue(entries...)
 	return entries
 }
 
-// StartOne starts a transaction that happens only if another one has happened, which may
-// be nil; see Start.
-func (c *Committer) StartOne(after *Entry, t Tx) *Entry {
-	e := c.newEntry(after, t)
-	c.enqueue(e)
-	return e
-}
-
-func (c *Committer) newEntry(after *Entry, t Tx) *Entry {
-	return &Entry{Tx: t, c: c, after: after, done: make(chan struct{})}
-}
+// StartOne starts a transaction; see Start.
+func (c *Committer) StartOne(t Tx) *Entry { return c.Start(t)[0] }
 
 func (c *Committer) enqueue(entries ...*Entry) {
 	c.mu.Lock()

@@ -23,7 +23,7 @@ func (c *Committer) do(ctx context.Context, t Tx) error {
 	if ctx.Err() != nil {
 		return session.Cancelled(ctx)
 	}
-	return c.StartOne(nil, t).Wait(ctx)
+	return c.StartOne(t).Wait(ctx)
 }
 
 // doAll carries out many transactions that do not depend on each other, in order, and
@@ -31,7 +31,7 @@ func (c *Committer) do(ctx context.Context, t Tx) error {
 func (c *Committer) doAll(ctx context.Context, txs ...Tx) []error {
 	var entries []*Entry
 	for _, t := range txs {
-		entries = append(entries, c.newEntry(nil, t))
+		entries = append(entries, &Entry{Tx: t, c: c, done: make(chan struct{})})
 	}
 	c.enqueue(entries...)
 	return outcomes(ctx, entries)
@@ -221,7 +221,7 @@ func TestWaitingAgain(t *testing.T) {
 			srv.Inject(zksynctest.Fault{Op: zkserver.OpSetData, At: zksynctest.AfterCommit, Do: zksynctest.Call(func() { srv.ExpireSession(s.ID()) })})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			e := c.StartOne(nil, creates("/c/a"))
+			e := c.StartOne(creates("/c/a"))
 			if err := e.Wait(ctx); !errors.Is(err, ErrUnknown) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("wait: %v", err)
 			}
