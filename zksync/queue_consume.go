@@ -41,7 +41,9 @@ func (q *queue) Chan() <-chan []byte {
 // may take any time while the session lasts. The channel is closed like the channel of Chan.
 //
 // The receiver settles each message by Ack, Nack, Retry or MoveTo. No further message
-// comes while as many messages as WithPrefetch allows, 128 by default, are not settled.
+// comes while as many messages as WithPrefetch allows, 128 by default, are not settled:
+// a loop that starts a goroutine for each message has 128 of them at work, and no other
+// consumer gets their messages meanwhile.
 func (q *queue) Messages() <-chan *Message {
 	q.startDelivery("Messages")
 	return q.messages
