@@ -139,16 +139,6 @@ func (c *config) denied(err error, op int32, full string) error {
 	return e
 }
 
-// failure returns the error of a refused call. If an ACL is the reason, the error
-// explains the refusal.
-func (m *shared) failure(c *wire.Call) error {
-	err := failureOf(c)
-	if err != nil && !c.Own {
-		err = m.cfg.denied(err, c.Op, c.Path)
-	}
-	return err
-}
-
 // identities returns the names by which ACLs know this client, without secrets.
 func (c *config) identities() []string {
 	list := []string{"world:anyone"}

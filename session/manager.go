@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"go.uber.org/zap"
 )
@@ -13,6 +12,7 @@ import (
 // lost, until the Manager is closed. All methods may be called from any goroutine.
 type Manager struct {
 	*shared
+	managerState
 	done chan struct{}
 
 	// The done channels of the Ephemerals that are not sequential, by path. Guarded by mu.
@@ -72,12 +72,13 @@ func Connect(ctx context.Context, servers string, opts ...Option) (*Manager, err
 func newManager(cfg config, root chroot, addresses []string) *Manager {
 	m := &Manager{
 		shared: &shared{
-			managerState: newManagerState(cfg.observer.StateChanged),
-			cfg:          cfg, records: records{root, cfg.acl, cfg.maxRequest}, servers: newServers(addresses),
+			cfg: cfg, records: records{root, cfg.acl, cfg.maxRequest}, servers: newServers(addresses),
 			hopeless: make(chan struct{}), clock: cfg.suspension,
 		},
-		done: make(chan struct{}), ephemerals: make(map[string]chan struct{}),
+		managerState: newManagerState(cfg.observer.StateChanged),
+		done:         make(chan struct{}), ephemerals: make(map[string]chan struct{}),
 	}
+	m.shared.outage, m.shared.offline = m.outage, m.offline
 	if m.clock == nil {
 		m.clock = newClock()
 	}
@@ -242,38 +243,3 @@ func (m *Manager) checkChroot(ctx context.Context) error {
 		return fmt.Errorf("%w: %s (correct the connection string, or create the chroot by session.WithCreateChroot)", ErrNoChroot, m.records.chroot)
 	})
 }
-
-// shared is the part of a Manager that its Sessions use.
-type shared struct {
-	managerState
-	cfg     config
-	records records
-	servers *servers
-	jitter  jitter
-	firstID sync.Once
-	clock   clock
-
-	ctx    context.Context // ends when Close begins, with ErrClosed as its cause
-	cancel context.CancelCauseFunc
-
-	connections   atomic.Uint64
-	requests      atomic.Uint64 // number of finished requests
-	removeWatches feature
-	containers    feature
-	multiReads    feature
-	holds         atomic.Bool // a session has ever held or waited for something
-
-	everConnected atomic.Bool
-	hopeless      chan struct{} // closed when Connect should stop waiting
-	hopelessOnce  sync.Once
-	hopelessErr   error // the reason; valid when hopeless is closed
-
-	waits     waits
-	lines     lineLimit // of connections and new sessions
-	lostLines lineLimit // of lost sessions, which the lines of an outage must not suppress
-	zkLines   lineLimit // of go-zookeeper
-}
-
-// full returns the path with the chroot, and strip is the inverse.
-func (m *shared) full(path string) string  { return m.records.chroot.full(path) }
-func (m *shared) strip(path string) string { return m.records.chroot.strip(path) }

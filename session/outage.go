@@ -57,7 +57,7 @@ func (m *Manager) watchOutages() {
 
 // outage returns the reason why no server can be used, or nil if there is a connection or
 // the Manager is closed.
-func (m *shared) outage() error {
+func (m *Manager) outage() error {
 	if now := m.present(); now.state != Connected && now.state != Closed {
 		return fmt.Errorf("no server could be used for %v: %w", roundTime(time.Since(now.since)), m.tried())
 	}
@@ -65,7 +65,7 @@ func (m *shared) outage() error {
 }
 
 // offline returns the reason why a call has to wait for a connection.
-func (m *shared) offline() error {
+func (m *Manager) offline() error {
 	if outage := m.outage(); outage != nil {
 		return outage
 	}

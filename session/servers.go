@@ -6,8 +6,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"go.uber.org/zap"
 )
 
 // servers holds the servers of the connection string. The next attempt goes to the server
@@ -186,51 +184,3 @@ func (v *servers) errors() (errs []error) {
 	}
 	return errs
 }
-
-// roundTime rounds a duration for readers.
-func roundTime(d time.Duration) time.Duration {
-	switch {
-	case d >= time.Minute:
-		return d.Round(time.Second)
-	case d >= time.Second:
-		return d.Round(100 * time.Millisecond)
-	}
-	return d.Round(time.Millisecond)
-}
-
-// serverFailed records that a connection to a server failed or ended.
-func (m *shared) serverFailed(server string, err error) {
-	if found := m.servers.failed(server, err); found != nil && found.lasting {
-		m.cfg.log.Warn("server could not be used", zap.String("server", server), zap.Error(err), zap.String("hint", found.hint))
-		m.giveUpIfMistaken()
-	}
-}
-
-// giveUpIfMistaken ends Connect if no server of the list can be used, for reasons that
-// waiting does not remove.
-func (m *shared) giveUpIfMistaken() {
-	if !m.everConnected.Load() && m.servers.mistaken() {
-		m.giveUp(fmt.Errorf("%w: %w", ErrMisconfigured, m.tried()))
-	}
-}
-
-// giveUp ends Connect with err.
-func (m *shared) giveUp(err error) {
-	m.hopelessOnce.Do(func() {
-		m.hopelessErr = err
-		close(m.hopeless)
-	})
-}
-
-// tried returns an error with the outcome of the attempts to connect to the servers.
-func (m *shared) tried() error {
-	return &triedError{strings.Join(m.servers.report(), "; "), m.servers.errors()}
-}
-
-type triedError struct {
-	text string
-	errs []error
-}
-
-func (e *triedError) Error() string   { return e.text }
-func (e *triedError) Unwrap() []error { return e.errs }

@@ -66,7 +66,7 @@ var sessionBugs = []bug{
 		"	if refusals[code].hangUp {\n",
 		"	if false {\n"}},
 		[]finder{tested("./session", "^TestRefusalsThatEndTheConnection$"), enumerated("mutex-idle-0")}},
-	{"merge the state Lost away", []edit{{"session/states.go",
+	{"merge the state Lost away", []edit{{"session/manager_state.go",
 		"		push(ch, st, Lost)\n",
 		"		push(ch, st, Closed)\n"}},
 		[]finder{tested("./session", "States")}},
