@@ -63,7 +63,14 @@ func (c *change) pickAt(st *orderState) error {
 		return errNothingFree
 	}
 	c.at, c.add = st, sel.refs
-	c.edits = append(c.edits, func(t *claimTable) { t.claim(sel.refs, sel.passed) })
+	c.edits = append(c.edits, func(t *claimTable) {
+		for _, r := range sel.refs {
+			t.claim(r.message)
+		}
+		for _, r := range sel.passed {
+			t.keepFree(r.message)
+		}
+	})
 	return nil
 }
 

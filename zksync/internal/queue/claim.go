@@ -33,23 +33,10 @@ func (l *ledger) claim(pick func(st *orderState) selection, line *idleLine) (all
 	line.left()
 	all = make([]*Delivery, len(c.add))
 	for i, r := range c.add {
-		past := c.at.table.entry(r).deliveries
+		past := c.at.table.entry(r.message).deliveries
 		all[i] = &Delivery{ref: r, v: v, l: l, ID: r.path(), Attempts: 1 + r.deliveries + past, outcome: make(chan struct{})}
 	}
 	return all, nil
-}
-
-// giveBack makes claimed messages free. ended is the number of the deliveries of each
-// that have ended. sent reports, beside an error, that this may have happened.
-func (l *ledger) giveBack(ended int, refs ...messageRef) (sent bool, err error) {
-	c := newChange(func(t *claimTable) {
-		for _, r := range refs {
-			t.giveBack(r.key(), ended)
-		}
-	})
-	c.drop = refs
-	err = l.do(c)
-	return c.sent, err
 }
 
 // releaseUnreceived gives back claimed messages that were not received.

@@ -34,7 +34,8 @@ type Delivery struct {
 	v     *view
 	l     *ledger // that has the claim
 	czxid int64
-	ended atomic.Bool // the claim has ended
+	set   *deliverySet // that has it while it is received and not settled
+	ended atomic.Bool  // the claim has ended
 
 	mu       sync.Mutex
 	verb     string        // the first of Ack, Nack, Retry, MoveTo and Close
@@ -62,7 +63,7 @@ func (d *Delivery) Nack(ctx context.Context) error {
 // Retry makes the message due again after a delay.
 func (d *Delivery) Retry(ctx context.Context, delay time.Duration) error {
 	return d.settle(ctx, "Retry", func() error {
-		cfg := &d.v.c.cfg
+		cfg := d.v.cfg
 		due := time.Now().Add(max(delay, 0) + time.Millisecond - 1).UnixMilli()
 		return d.remove(&Target{Dir: cfg.child(laterName), Prefix: laterPrefix(due, d.Attempts), MakeDir: cfg.MakeDir},
 			func(t *claimTable) { t.later = true })
@@ -77,8 +78,8 @@ func (d *Delivery) MoveTo(ctx context.Context, to Target) error {
 // settle carries out a verb unless the message is settled already, and waits for the
 // outcome.
 func (d *Delivery) settle(ctx context.Context, verb string, do func() error) error {
-	c := d.v.c
-	if err := c.beginCall(); err != nil {
+	life := d.v.life
+	if err := life.beginCall(); err != nil {
 		if err := d.waitForClose(ctx); err != nil {
 			return err
 		}
@@ -86,11 +87,11 @@ func (d *Delivery) settle(ctx context.Context, verb string, do func() error) err
 		// Not under ctx: the removal may have been sent when ctx ends. Its outcome must be
 		// handled all the same, or the claim would stay.
 		go func() {
-			defer c.endCall()
+			defer life.endCall()
 			d.setOutcome(do())
 		}()
 	} else {
-		c.endCall()
+		life.endCall()
 	}
 	d.mu.Lock()
 	first := d.verb
@@ -129,7 +130,7 @@ func (d *Delivery) waitForClose(ctx context.Context) error {
 	}
 	select {
 	case <-d.outcome:
-	case <-d.v.c.closed:
+	case <-d.v.life.closed:
 		// The session of the message was lost before, so that Close had nothing to give
 		// back.
 		if d.setVerb("Close") {
@@ -150,10 +151,7 @@ func (d *Delivery) setVerb(verb string) bool {
 	}
 	d.verb = verb
 	// From here on the caller settles the message, and Close must not give it back.
-	c := d.v.c
-	c.mu.Lock()
-	delete(c.unsettled, d)
-	c.mu.Unlock()
+	d.set.remove(d)
 	return true
 }
 
@@ -197,7 +195,7 @@ func (d *Delivery) outcomeOf(err error, sent bool) error {
 		// The ledger has gone, and the claim with it.
 		d.endClaim((*partitionList).relist)
 		return err
-	case v.c.cleanupCtx.Err() != nil:
+	case v.life.cleanupCtx.Err() != nil:
 		return unknownIf(sent, errClosedUnsettled)
 	case class == session.ClassNoNode:
 		// Another client has removed the message.
@@ -217,7 +215,7 @@ func (d *Delivery) outcomeOf(err error, sent bool) error {
 		// The message stays claimed until the ledger ends.
 		d.endClaim((*partitionList).unpick)
 	}
-	if class == session.ClassCancelled && v.c.ctx.Err() != nil {
+	if class == session.ClassCancelled && v.life.ctx.Err() != nil {
 		return errClosedUnsettled // MoveTo has waited for room
 	}
 	return err

@@ -20,7 +20,7 @@ type Target struct {
 // remove removes the message, and puts it into a target if to is not nil.
 func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 	for round := 0; ; round++ {
-		if err := d.v.s.Pause(d.v.c.cleanupCtx, round-1); err != nil {
+		if err := d.v.s.Pause(d.v.life.cleanupCtx, round-1); err != nil {
 			return d.outcomeOf(err, false)
 		}
 		if err := d.checkDirectory(); err != nil {
@@ -36,7 +36,7 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 		if to != nil {
 			if to.Gate != nil {
 				// The wait for room ends when Close begins.
-				first, _, err := to.Gate.Admit(d.v.c.ctx, d.v.s, 1)
+				first, _, err := to.Gate.Admit(d.v.life.ctx, d.v.s, 1)
 				if err != nil {
 					return d.outcomeOf(err, false)
 				}
@@ -62,7 +62,7 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 				}
 				there, failed := d.exists()
 				if there {
-					failed = to.MakeDir(d.v.c.cleanupCtx, d.v.s, to.Dir)
+					failed = to.MakeDir(d.v.life.cleanupCtx, d.v.s, to.Dir)
 				}
 				if there && failed == nil || session.ClassOf(failed).Again() && d.v.s.Err() == nil {
 					continue
@@ -78,7 +78,7 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 
 // exists reports whether the message exists, and not another one of its name.
 func (d *Delivery) exists() (bool, error) {
-	there, stat, err := d.v.s.Exists(d.v.c.cleanupCtx, d.ID)
+	there, stat, err := d.v.s.Exists(d.v.life.cleanupCtx, d.ID)
 	return there && stat.Czxid == d.czxid, err
 }
 
@@ -89,7 +89,7 @@ func (d *Delivery) checkDirectory() error {
 	if !d.ref.partition.mayBeRecreated() {
 		return nil
 	}
-	if err := d.v.s.SyncQuorum(d.v.c.cleanupCtx, d.v.c.cfg.Path); err != nil {
+	if err := d.v.s.SyncQuorum(d.v.life.cleanupCtx, d.v.cfg.Path); err != nil {
 		return err
 	}
 	there, err := d.exists()

@@ -15,24 +15,25 @@ import (
 
 // remadePriority has a message of a priority received, creates the directory again with a message of the same name,
 // and returns the former message.
-func remadePriority(r rig, before func()) *Delivery {
+func remadePriority(r rig, before func()) (*tester, *Delivery) {
 	const dir, name = "/q/p-005", "/q/p-005/qn-0000000000"
 	r.must(r.srv.Create(dir, nil))
 	r.must(r.srv.Create(name, []byte("old")))
-	d := r.open(ByPriority, true).receive(1)[0]
+	c := r.open(ByPriority, true)
+	d := c.receive(1)[0]
 	before()
 	r.must(r.srv.Delete(name))
 	r.must(r.srv.Delete(dir))
 	r.must(r.srv.Create(dir, nil))
 	r.must(r.srv.Create(name, []byte("new")))
 	synctest.Wait()
-	return d
+	return c, d
 }
 
 // Ack does not remove another message of the same name, after the directory was deleted and created again.
 func TestAckAfterADirectoryWasCreatedAgain(t *testing.T) {
 	withRig(t, 0, func(r rig) {
-		d := remadePriority(r, func() {})
+		_, d := remadePriority(r, func() {})
 		if err := d.Ack(r.Context()); !errors.Is(err, session.ErrRemoved) {
 			r.Errorf("Ack: %v, want ErrRemoved", err)
 		}
@@ -45,7 +46,7 @@ func TestAckAfterADirectoryWasCreatedAgain(t *testing.T) {
 // Ack does not remove another message of the same name if no watch has reported the deletion of the directory.
 func TestAckWithoutAWatchOnTheDirectory(t *testing.T) {
 	withRig(t, 0, func(r rig) {
-		d := remadePriority(r, func() {
+		_, d := remadePriority(r, func() {
 			r.must(r.srv.Set("/q/p-005", []byte("uses the watch up")))
 			synctest.Wait()
 		})
@@ -61,8 +62,7 @@ func TestAckWithoutAWatchOnTheDirectory(t *testing.T) {
 // A new directory of the same name is another partition.
 func TestPartitionsAreToldApart(t *testing.T) {
 	withRig(t, 0, func(r rig) {
-		d := remadePriority(r, func() {})
-		c := &tester{rig: r, Consumer: d.v.c, v: d.v}
+		c, _ := remadePriority(r, func() {})
 		if all := c.receive(1); len(all) != 1 || string(all[0].Data) != "new" {
 			r.Errorf("%d messages were delivered, want the new one", len(all))
 		}
@@ -104,7 +104,7 @@ func TestTakeOfAMessageBeingRemoved(t *testing.T) {
 	withRig(t, 2, func(r rig) {
 		a := r.open(InOrder, true)
 		d := a.receive(1)[0]
-		a.setBeingRemoved(d, true)
+		a.removing.add(d.ref.message, d.czxid)
 		releaseUnreceived([]*Delivery{d})
 		if data, ok, err := a.Take(r.Context(), false); string(data) != "1" || !ok || err != nil {
 			r.Errorf("Take: %q, %v, %v, want 1", data, ok, err)

@@ -68,7 +68,7 @@ func (l *idleLine) waitTurn(ctx context.Context) (waited bool, err error) {
 	}
 	// The name before ours belongs to the consumer that joined before. If it has gone
 	// already, this consumer acts as the first in line, which is never wrong.
-	before := znode.Join(v.c.cfg.child(idleName), fmt.Sprintf("%s%0*d", idlePrefix, numberDigits, l.seq-1))
+	before := znode.Join(v.cfg.child(idleName), fmt.Sprintf("%s%0*d", idlePrefix, numberDigits, l.seq-1))
 	there, _, w, err := v.s.WatchExists(ctx, before)
 	if err != nil {
 		return false, err
@@ -100,7 +100,7 @@ func (l *idleLine) tryTurn(ctx context.Context, limit time.Duration) (waited boo
 // join creates a contender.
 func (l *idleLine) join(ctx context.Context) error {
 	v := l.v
-	dir := v.c.cfg.child(idleName)
+	dir := v.cfg.child(idleName)
 	id := []byte(znode.NewGUID())
 	for round := 0; ; round++ {
 		if err := v.s.Pause(ctx, round-1); err != nil {
@@ -109,7 +109,7 @@ func (l *idleLine) join(ctx context.Context) error {
 		path, err := v.s.Create(ctx, znode.Join(dir, idlePrefix), id, zk.FlagEphemeral|zk.FlagSequence)
 		switch class := session.ClassOf(err); {
 		case class == session.ClassNoNode:
-			err = v.c.cfg.MakeDir(ctx, v.s, dir)
+			err = v.cfg.MakeDir(ctx, v.s, dir)
 		case class == session.ClassConnectionLost:
 			// A contender that no consumer knows would hold up the line as long as the session.
 			if path, err = l.find(ctx, dir, id); path == "" && err == nil {
@@ -118,7 +118,7 @@ func (l *idleLine) join(ctx context.Context) error {
 		}
 		if session.ClassOf(err) == session.ClassCancelled {
 			// The request may have been sent before ctx ended.
-			if path, _ := l.find(v.c.cleanupCtx, dir, id); path != "" {
+			if path, _ := l.find(v.life.cleanupCtx, dir, id); path != "" {
 				v.s.Discard(path)
 			}
 		}

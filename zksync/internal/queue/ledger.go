@@ -50,7 +50,7 @@ func (l *ledger) start(changes ...*change) {
 	l.arrivals.Store(int64(len(l.queued)))
 	if !l.running {
 		l.running = true
-		l.v.c.wg.Go(l.run)
+		l.v.life.wg.Go(l.run)
 	}
 }
 
@@ -59,6 +59,19 @@ func (l *ledger) do(c *change) error {
 	l.start(c)
 	<-c.done
 	return c.err
+}
+
+// giveBack makes claimed messages free. ended is the number of the deliveries of each
+// that have ended. sent reports, beside an error, that this may have happened.
+func (l *ledger) giveBack(ended int, refs ...messageRef) (sent bool, err error) {
+	c := newChange(func(t *claimTable) {
+		for _, r := range refs {
+			t.giveBack(r.key(), ended)
+		}
+	})
+	c.drop = refs
+	err = l.do(c)
+	return c.sent, err
 }
 
 func (l *ledger) run() {
@@ -189,33 +202,6 @@ func (l *ledger) carryOut(batch []*change) error {
 	}
 }
 
-// stateFor returns the state of the order znode for a batch that writes it, nil if the
-// batch does not. It picks the messages of claims, and ends claims that rely on another
-// state.
-func (l *ledger) stateFor(batch []*change) (*orderState, []*change, error) {
-	if !slices.ContainsFunc(batch, (*change).writesOrder) {
-		return nil, batch, nil
-	}
-	st, err := l.v.order.current(l.life)
-	if err != nil {
-		return nil, batch, err
-	}
-	left := batch[:0]
-	for _, c := range batch {
-		if c.pick != nil {
-			if why := c.pickAt(st); why != nil {
-				c.finish(why)
-				continue
-			}
-		}
-		left = append(left, c)
-	}
-	if !slices.ContainsFunc(left, (*change).writesOrder) {
-		st = nil
-	}
-	return st, left, nil
-}
-
 // send sends a transaction, and repeats it until an answer arrives. Under one session
 // the ledger's version makes that safe.
 func (l *ledger) send(tx *ledgerTx) ([]zk.MultiResponse, error) {
@@ -252,26 +238,6 @@ func (l *ledger) send(tx *ledgerTx) ([]zk.MultiResponse, error) {
 			}
 		}
 		return results, err
-	}
-}
-
-// apply notes that a transaction has happened.
-func (l *ledger) apply(tx *ledgerTx) {
-	l.version++
-	l.claims = tx.claims
-	if tx.next != nil {
-		l.v.order.set(tx.next)
-	}
-	// Claims first: the stream reads their messages while the other callers wake up.
-	for _, c := range tx.batch {
-		if c.pick != nil {
-			c.finish(nil)
-		}
-	}
-	for _, c := range tx.batch {
-		if c.pick == nil {
-			c.finish(nil)
-		}
 	}
 }
 

@@ -21,6 +21,33 @@ type ledgerTx struct {
 	next   *orderState // of the order znode afterwards; nil if it is not written
 }
 
+// stateFor returns the state of the order znode for a batch that writes it, nil if the
+// batch does not. It picks the messages of claims, and ends claims that rely on another
+// state.
+func (l *ledger) stateFor(batch []*change) (*orderState, []*change, error) {
+	if !slices.ContainsFunc(batch, (*change).writesOrder) {
+		return nil, batch, nil
+	}
+	st, err := l.v.order.current(l.life)
+	if err != nil {
+		return nil, batch, err
+	}
+	left := batch[:0]
+	for _, c := range batch {
+		if c.pick != nil {
+			if why := c.pickAt(st); why != nil {
+				c.finish(why)
+				continue
+			}
+		}
+		left = append(left, c)
+	}
+	if !slices.ContainsFunc(left, (*change).writesOrder) {
+		st = nil
+	}
+	return st, left, nil
+}
+
 // newTx builds the transaction of a batch. st is nil if the batch does not write the order
 // znode.
 func (l *ledger) newTx(batch []*change, st *orderState) *ledgerTx {
@@ -53,6 +80,26 @@ func (l *ledger) newTx(batch []*change, st *orderState) *ledgerTx {
 		tx.ends = append(tx.ends, len(tx.ops))
 	}
 	return tx
+}
+
+// apply notes that a transaction has happened.
+func (l *ledger) apply(tx *ledgerTx) {
+	l.version++
+	l.claims = tx.claims
+	if tx.next != nil {
+		l.v.order.set(tx.next)
+	}
+	// Claims first: the stream reads their messages while the other callers wake up.
+	for _, c := range tx.batch {
+		if c.pick != nil {
+			c.finish(nil)
+		}
+	}
+	for _, c := range tx.batch {
+		if c.pick == nil {
+			c.finish(nil)
+		}
+	}
 }
 
 // dropRefused ends the change whose operation at a position was refused, and returns the

@@ -18,10 +18,10 @@ const maxListings = 32
 func (v *view) refreshListings(ctx context.Context, st *orderState) error {
 	l := &v.partitions
 	l.mu.Lock()
-	stale := v.c.cfg.Kind.ParsePartition != nil && l.listing.isStale()
+	stale := v.cfg.Kind.ParsePartition != nil && l.listing.isStale()
 	l.mu.Unlock()
 	if stale {
-		names, _, f, err := v.watchDir(ctx, v.c.cfg.Path)
+		names, _, f, err := v.watchDir(ctx, v.cfg.Path)
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (v *view) watchDir(ctx context.Context, dir string) ([]string, *zk.Stat, *s
 		if session.ClassOf(err) != session.ClassNoNode || v.order.readOnly {
 			return nil, nil, nil, err
 		}
-		if err := v.c.cfg.MakeDir(ctx, v.s, dir); err != nil {
+		if err := v.cfg.MakeDir(ctx, v.s, dir); err != nil {
 			return nil, nil, nil, err
 		}
 	}
@@ -98,7 +98,7 @@ func (v *view) listMessages(ctx context.Context, p *partition, st *orderState) e
 	}
 	found := ItemsOf(names, p.parse)
 	if p.name == "" {
-		v.c.ObserveLength(len(found)) // includes the picked and the claimed messages
+		v.cfg.observeLength(len(found)) // includes the picked and the claimed messages
 	}
 	// The messages and the flag of their listing change under one lock: pick relies on
 	// all messages of a listing as long as its flag is not stale.
@@ -152,7 +152,7 @@ func (v *view) trackPartition(ctx context.Context, p *partition, czxid int64) (*
 	// A new directory counts from zero again, so its messages have the names of earlier
 	// messages. The state of the old names must not be applied to the new messages.
 	if p.czxid != 0 && p.czxid != czxid {
-		now := newPartition(&v.c.cfg, p.name, p.key)
+		now := newPartition(v.cfg, p.name, p.key)
 		if i := slices.Index(l.all, p); i >= 0 {
 			l.all[i] = now
 		}
@@ -165,7 +165,7 @@ func (v *view) trackPartition(ctx context.Context, p *partition, czxid int64) (*
 		p.czxid = czxid
 	}
 	l.mu.Unlock()
-	if k := v.c.cfg.Kind; p.name == "" && !k.ClaimsBeside {
+	if k := v.cfg.Kind; p.name == "" && !k.ClaimsBeside {
 		// The ledgers are below the directory and are deleted with it. A settle also writes
 		// the ledger, so it fails after that.
 		p.tracked.Store(true)

@@ -33,7 +33,7 @@ func (o *orderZnode) open(ctx context.Context) (string, error) {
 			// order znode nor ledgers.
 			err = o.createFirst(ctx, func(name string) any { return &zk.CreateRequest{Path: o.dir, Data: []byte(name)} })
 			if session.ClassOf(err) == session.ClassNoNode {
-				err = o.c.cfg.MakeDir(ctx, o.s, o.c.cfg.Path)
+				err = o.cfg.MakeDir(ctx, o.s, o.cfg.Path)
 			}
 		}
 		switch session.ClassOf(err) {
@@ -73,7 +73,7 @@ func (o *orderZnode) rename(ctx context.Context, version int32, missing string) 
 // name to the directory.
 func (o *orderZnode) createFirst(ctx context.Context, write func(name string) any) error {
 	// The messages of Retry outlive an order znode that another client has deleted.
-	later, _, err := o.s.Exists(ctx, o.c.cfg.child(laterName))
+	later, _, err := o.s.Exists(ctx, o.cfg.child(laterName))
 	if err != nil {
 		return err
 	}

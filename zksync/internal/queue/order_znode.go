@@ -27,7 +27,7 @@ var errOrderGone = errors.New("the order znode is gone")
 // has a GUID: after the directory was deleted and created again, no transaction that
 // relies on the former order znode can happen.
 type orderZnode struct {
-	c       *Consumer
+	cfg     *Config
 	s       *session.Session
 	dir     string     // of the order znode and the ledgers
 	changed *broadcast // notified when a watch fires
@@ -79,7 +79,7 @@ func (o *orderZnode) current(ctx context.Context) (*orderState, error) {
 			return nil, err
 		}
 		st, err := o.read(ctx, path)
-		if err == nil && !o.readOnly && st.version >= o.c.maxOrderVersion {
+		if err == nil && !o.readOnly && st.version >= o.cfg.maxOrderVersion {
 			// All consumers that rely on this version fail, and open the new one.
 			if err = o.renew(ctx, st); err == nil {
 				err = zk.ErrNoNode

@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -142,7 +141,7 @@ func (p *partition) hasFree(st *orderState, now int64) bool {
 		if !ok || p.delayed && it.Due > now {
 			return false
 		}
-		if st.table.isFree(messageRef{p, it}) {
+		if st.table.isFree(p.ref(it).message) {
 			return true
 		}
 		p.waiting.pop()
@@ -156,7 +155,7 @@ func (p *partition) pick(st *orderState, most int, now int64) []messageRef {
 	for len(refs) < most && p.hasFree(st, now) {
 		it, _ := p.waiting.pop()
 		p.picked[it.Name] = it
-		refs = append(refs, messageRef{p, it})
+		refs = append(refs, p.ref(it))
 	}
 	return refs
 }
@@ -165,7 +164,7 @@ func (p *partition) pick(st *orderState, most int, now int64) []messageRef {
 func (p *partition) passed(st *orderState) (passed []messageRef) {
 	for _, some := range []map[string]Item{p.picked, p.skipped} {
 		for _, it := range some {
-			if r := (messageRef{p, it}); st.table.isFree(r) {
+			if r := p.ref(it); st.table.isFree(r.message) {
 				passed = append(passed, r)
 			}
 		}
@@ -184,19 +183,15 @@ func (p *partition) retire() {
 	clear(p.picked)
 }
 
-// A messageRef identifies a message in a view.
+// A messageRef is a message in a view.
 type messageRef struct {
+	message
 	partition *partition
-	Item
+}
+
+// ref returns the message with a name in the directory.
+func (p *partition) ref(it Item) messageRef {
+	return messageRef{message{p.czxid, p.anyOrder, it}, p}
 }
 
 func (r messageRef) path() string { return znode.Join(r.partition.dir, r.Name) }
-
-func (r messageRef) key() claimKey { return claimKey{r.partition.czxid, r.Name} }
-
-// byCursor reports whether the cursor of the partition tells if the message is claimed.
-func (r messageRef) byCursor() bool {
-	// When the counter of a directory is spent, all further messages have its last number,
-	// one at a time.
-	return !r.partition.anyOrder && r.Seq != math.MaxInt32
-}

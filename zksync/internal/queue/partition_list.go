@@ -12,7 +12,7 @@ import (
 // A partitionList has the partitions of a queue as one view knows them, with the messages
 // that wait. It sends no requests: messages are picked from memory.
 type partitionList struct {
-	c       *Consumer
+	cfg     *Config
 	order   *orderZnode
 	changed *broadcast // notified when more messages wait
 
@@ -39,7 +39,7 @@ type selection struct {
 	free bool // there was a message to pick
 
 	// passed has the messages that a claim leaves free, although the cursor goes past them;
-	// see claimTable.claim. They are determined with the pick: a message that another
+	// see claimTable.keepFree. They are determined with the pick: a message that another
 	// goroutine requeues before the claim is free, too.
 	passed []messageRef
 }
@@ -77,7 +77,7 @@ func (l *partitionList) apply(st *orderState) {
 	maps.DeleteFunc(l.ended, func(czxid int64, _ struct{}) bool { return st.table.partitions[czxid] == nil })
 	if st.table.later && !slices.ContainsFunc(l.all, func(p *partition) bool { return p.name == laterName }) {
 		// These messages come first when they fall due.
-		l.all = slices.Insert(l.all, 0, newPartition(&l.c.cfg, laterName, math.MinInt64))
+		l.all = slices.Insert(l.all, 0, newPartition(l.cfg, laterName, math.MinInt64))
 	}
 	for _, p := range l.all {
 		p.apply(st.table)
@@ -127,7 +127,7 @@ func (l *partitionList) pick(most quota, st *orderState) (selection, nextWakeUp)
 		}
 		// A message may have come into this partition, or into a new one, since the
 		// listing. Messages of later partitions must not be picked before that is known.
-		if p.listing.isStale() || l.c.cfg.Kind.ParsePartition != nil && l.listing.isStale() {
+		if p.listing.isStale() || l.cfg.Kind.ParsePartition != nil && l.listing.isStale() {
 			wake.stale = true
 			break
 		}
@@ -253,12 +253,12 @@ func (l *partitionList) replace(names []string, f *staleFlag) {
 		l.all = append(l.all, p)
 	}
 	for _, name := range names {
-		if key, ok := l.c.cfg.Kind.ParsePartition(name); ok {
+		if key, ok := l.cfg.Kind.ParsePartition(name); ok {
 			// A known partition keeps its waiting messages and its watches: an event in
 			// one directory must not make the consumer list all directories.
 			p := known[name]
 			if p == nil {
-				p = newPartition(&l.c.cfg, name, key)
+				p = newPartition(l.cfg, name, key)
 			}
 			delete(known, name)
 			l.all = append(l.all, p)

@@ -12,7 +12,7 @@ func TestClaimPastAPickedMessage(t *testing.T) {
 		a := r.open(InOrder, true)
 		picked := a.pick(1)
 		a.receive(1)
-		if e := a.state().table.entry(picked.refs[0]); e.state == claimed {
+		if e := a.state().table.entry(picked.refs[0].message); e.state == claimed {
 			r.Error("the message that was not claimed is claimed")
 		}
 	})
@@ -25,7 +25,7 @@ func TestClaimPastASkippedMessage(t *testing.T) {
 		skipped := a.pick(1)
 		a.v.skip(skipped.refs[0], zk.ErrNoAuth)
 		a.receive(1)
-		if e := a.state().table.entry(skipped.refs[0]); e.state == claimed {
+		if e := a.state().table.entry(skipped.refs[0].message); e.state == claimed {
 			r.Error("the message that was skipped is claimed")
 		}
 	})

@@ -43,7 +43,7 @@ func TestBeingRemovedIsNotDeliveredAgain(t *testing.T) {
 	withRig(t, 1, func(r rig) {
 		a := r.open(InOrder, true)
 		d := a.receive(1)[0]
-		a.setBeingRemoved(d, true)
+		a.removing.add(d.ref.message, d.czxid)
 		releaseUnreceived([]*Delivery{d})
 		got := receiveAll(a, true, nil)
 		time.Sleep(time.Second)

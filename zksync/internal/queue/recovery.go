@@ -41,7 +41,7 @@ func recoverClaims(ctx context.Context, v *view, st *orderState) error {
 	for k := range held {
 		// An order znode without a predecessor knows nothing of the claims that were made
 		// before it.
-		if r, ok := v.refOf(k); !ok || table.isFree(r) {
+		if m, ok := v.cfg.Kind.messageOf(k); !ok || table.isFree(m) {
 			p := table.of(k.czxid)
 			p.entries[k.name] = claimEntry{claimed, p.entries[k.name].deliveries}
 		}
@@ -68,17 +68,16 @@ func recoverClaims(ctx context.Context, v *view, st *orderState) error {
 	return nil
 }
 
-// refOf returns the message of a key, as far as a claim table needs it. It reports false if
-// the name is not the name of a message.
-func (v *view) refOf(k claimKey) (messageRef, bool) {
-	kind := v.c.cfg.Kind
-	p := &partition{czxid: k.czxid, anyOrder: kind.anyOrder}
-	it, ok := kind.Parse(k.name)
-	if !ok {
-		p.anyOrder = true
-		it, ok = parseLater(k.name)
+// messageOf returns the message of a key. It reports false if the name is not the name of a
+// message.
+func (k Kind) messageOf(key claimKey) (message, bool) {
+	m := message{czxid: key.czxid, anyOrder: k.anyOrder}
+	var ok bool
+	if m.Item, ok = k.Parse(key.name); !ok {
+		m.anyOrder = true
+		m.Item, ok = parseLater(key.name)
 	}
-	return messageRef{p, it}, ok
+	return m, ok
 }
 
 // returnUnheld makes the messages returned that exist, are not after the cursor of their
@@ -98,13 +97,12 @@ func returnUnheld(ctx context.Context, v *view, table *claimTable, held claimSet
 		if err != nil {
 			return err
 		}
-		// The partition as it is now: the directory may have been created again.
-		now := &partition{czxid: stat.Czxid}
 		for _, it := range ItemsOf(names, p.parse) {
-			r := messageRef{now, it}
-			_, ok := held[claimKey{stat.Czxid, it.Name}]
-			if e := table.entry(r); !ok && e.state == claimed {
-				table.of(stat.Czxid).entries[it.Name] = claimEntry{returned, e.deliveries + 1}
+			// In the directory as it is now: it may have been created again.
+			m := message{czxid: stat.Czxid, Item: it}
+			_, ok := held[m.key()]
+			if e := table.entry(m); !ok && e.state == claimed {
+				table.of(m.czxid).entries[m.Name] = claimEntry{returned, e.deliveries + 1}
 			}
 		}
 	}

@@ -114,7 +114,7 @@ func (p *stream) consumeSession(ctx context.Context, s *session.Session) error {
 	err = context.Cause(ctx)
 	if s.Err() != nil || session.ClassOf(err) == session.ClassRemoved {
 		// Other consumers may have claimed the messages that were received.
-		for _, d := range p.c.takeUnsettled(v) {
+		for _, d := range p.c.unsettled.take(v) {
 			d.endClaim((*partitionList).unpick)
 		}
 	}
@@ -234,17 +234,12 @@ func (p *stream) deliver(ctx context.Context, v *view, ready <-chan *Delivery, e
 func (p *stream) handOver(ctx context.Context, v *view, d *Delivery, end context.CancelCauseFunc) bool {
 	c := p.c
 	if !p.ack {
-		// Before the receipt: the receiver may settle the message at once.
-		c.mu.Lock()
-		c.unsettled[d] = struct{}{}
-		c.mu.Unlock()
+		c.unsettled.add(d)
 		if p.receive(ctx, d) {
 			c.cfg.observeDelivery(d.Data)
 			return true
 		}
-		c.mu.Lock()
-		delete(c.unsettled, d)
-		c.mu.Unlock()
+		c.unsettled.remove(d)
 		return false
 	}
 	// A slot before the receipt: a received message is removed at once, and no more than
@@ -256,14 +251,14 @@ func (p *stream) handOver(ctx context.Context, v *view, d *Delivery, end context
 	}
 	// The receiver already has a message whose removal has failed. Remove it without
 	// another delivery.
-	if !c.isBeingRemoved(d) {
+	if !c.removing.has(d.ref.message, d.czxid) {
 		if !p.receive(ctx, d) {
 			<-p.slots
 			return false
 		}
 		c.cfg.observeDelivery(d.Data)
 	}
-	c.setBeingRemoved(d, true)
+	c.removing.add(d.ref.message, d.czxid)
 	p.removals.Go(func() {
 		defer func() { <-p.slots }()
 		err := d.remove(nil, nil)
@@ -271,7 +266,7 @@ func (p *stream) handOver(ctx context.Context, v *view, d *Delivery, end context
 		case class == session.ClassRemoved && d.l.usable.Err() != nil:
 			// The claim has gone, and not the message.
 		case class == session.ClassOK, class == session.ClassRemoved:
-			c.setBeingRemoved(d, false)
+			c.removing.end(d.ref.message)
 		case class == session.ClassNotEmpty, v.s.Err() != nil, c.cleanupCtx.Err() != nil:
 		default:
 			// This consumer may not remove messages: all of them would be delivered, and none

@@ -334,7 +334,7 @@ func TestOrderZnodeIsReplaced(t *testing.T) {
 		h.put(0, 60)
 		first := h.consumer(h.srv.Connect(h), 2, InOrder)
 		other := h.consumer(h.srv.Connect(h), 2, InOrder)
-		first.maxOrderVersion = 5
+		first.cfg.maxOrderVersion = 5
 		seen := make(map[string]int)
 		a, b := h.messages(first), h.messages(other)
 		orders := make(map[string]bool)

@@ -162,15 +162,15 @@ func (t *claimTable) of(czxid int64) *partitionClaims {
 }
 
 // entry returns the state of a message that was listed.
-func (t *claimTable) entry(r messageRef) claimEntry {
-	p := t.partitions[r.partition.czxid]
+func (t *claimTable) entry(m message) claimEntry {
+	p := t.partitions[m.czxid]
 	if p == nil {
 		return claimEntry{state: unclaimed}
 	}
-	if e, ok := p.entries[r.Name]; ok {
+	if e, ok := p.entries[m.Name]; ok {
 		return e
 	}
-	if p.hasCursor && r.byCursor() && !znode.Earlier(p.cursor, r.Seq) {
+	if p.hasCursor && m.byCursor() && !znode.Earlier(p.cursor, m.Seq) {
 		return claimEntry{state: claimed}
 	}
 	return claimEntry{state: unclaimed}
@@ -187,26 +187,25 @@ func (t *claimTable) hasEntry(k claimKey) bool {
 }
 
 // isFree reports whether a message may be claimed.
-func (t *claimTable) isFree(r messageRef) bool { return t.entry(r).state != claimed }
+func (t *claimTable) isFree(m message) bool { return t.entry(m).state != claimed }
 
-// claim makes messages claimed. passed are free messages that must stay free although
-// the cursor goes past them.
-func (t *claimTable) claim(refs, passed []messageRef) {
-	for _, r := range refs {
-		p, e := t.of(r.partition.czxid), t.entry(r)
-		switch {
-		case e.state == returned || !r.byCursor():
-			// The cursor says nothing about this message, or is past it already.
-			p.entries[r.Name] = claimEntry{claimed, e.deliveries}
-		case !p.hasCursor || znode.Earlier(p.cursor, r.Seq):
-			p.hasCursor, p.cursor = true, r.Seq
-		}
+// claim makes a message claimed.
+func (t *claimTable) claim(m message) {
+	p, e := t.of(m.czxid), t.entry(m)
+	switch {
+	case e.state == returned || !m.byCursor():
+		// The cursor says nothing about this message, or is past it already.
+		p.entries[m.Name] = claimEntry{claimed, e.deliveries}
+	case !p.hasCursor || znode.Earlier(p.cursor, m.Seq):
+		p.hasCursor, p.cursor = true, m.Seq
 	}
-	for _, r := range passed {
-		// The new cursor is past this message, which no consumer has claimed.
-		if t.entry(r).state == claimed {
-			t.of(r.partition.czxid).entries[r.Name] = claimEntry{state: returned}
-		}
+}
+
+// keepFree keeps a message free that no consumer has claimed, although the cursor may be
+// past it since a claim.
+func (t *claimTable) keepFree(m message) {
+	if t.entry(m).state == claimed {
+		t.of(m.czxid).entries[m.Name] = claimEntry{state: returned}
 	}
 }
 

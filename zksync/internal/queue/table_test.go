@@ -68,38 +68,45 @@ func TestTableIsCoded(t *testing.T) {
 // A claim makes all messages up to its last message claimed, except passed messages, and
 // giving back makes a message free again.
 func TestTableStates(t *testing.T) {
-	p := &partition{czxid: 1}
-	refs := make([]messageRef, 6)
-	for i := range refs {
-		refs[i] = messageRef{p, Item{Name: it("qn-", 10, i), Seq: int32(10 + i)}}
+	all := make([]message, 6)
+	for i := range all {
+		all[i] = message{czxid: 1, Item: Item{Name: it("qn-", 10, i), Seq: int32(10 + i)}}
 	}
 	table := &claimTable{partitions: make(map[int64]*partitionClaims)}
-	free := func() (all []int) {
-		for i, r := range refs {
-			if table.isFree(r) {
-				all = append(all, i)
+	claim := func(messages []message, passed ...message) {
+		for _, m := range messages {
+			table.claim(m)
+		}
+		for _, m := range passed {
+			table.keepFree(m)
+		}
+	}
+	free := func() (free []int) {
+		for i, m := range all {
+			if table.isFree(m) {
+				free = append(free, i)
 			}
 		}
-		return all
+		return free
 	}
 	for _, step := range []struct {
 		do   func()
 		want []int
 	}{
 		{func() {}, []int{0, 1, 2, 3, 4, 5}},
-		{func() { table.claim(refs[1:4], refs[:1]) }, []int{0, 4, 5}},
-		{func() { table.giveBack(refs[2].key(), 1) }, []int{0, 2, 4, 5}},
-		{func() { table.claim(refs[2:3], nil) }, []int{0, 4, 5}},
-		{func() { table.forget(refs[2].key()) }, []int{0, 4, 5}},
-		{func() { table.claim(refs[4:], nil) }, []int{0}},
+		{func() { claim(all[1:4], all[0]) }, []int{0, 4, 5}},
+		{func() { table.giveBack(all[2].key(), 1) }, []int{0, 2, 4, 5}},
+		{func() { claim(all[2:3]) }, []int{0, 4, 5}},
+		{func() { table.forget(all[2].key()) }, []int{0, 4, 5}},
+		{func() { claim(all[4:]) }, []int{0}},
 	} {
 		if step.do(); !slices.Equal(free(), step.want) {
 			t.Errorf("free: %v, want %v", free(), step.want)
 		}
 	}
 	// The last number of a counter is used again and again.
-	last := messageRef{p, Item{Name: "qn-2147483647", Seq: math.MaxInt32}}
-	table.claim([]messageRef{last}, nil)
+	last := message{czxid: 1, Item: Item{Name: "qn-2147483647", Seq: math.MaxInt32}}
+	table.claim(last)
 	if table.isFree(last) {
 		t.Error("a claimed message is free")
 	}

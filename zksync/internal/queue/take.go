@@ -35,7 +35,7 @@ func (c *Consumer) Take(ctx context.Context, patient bool) (data []byte, ok bool
 	wait := &takeWait{c: c, caller: caller}
 	defer wait.end()
 	err = c.cfg.Manager.Do(caller, func(ctx context.Context, s *session.Session) error {
-		t := take{v: c.viewOf(s), removing: removing, wait: wait, patient: patient}
+		t := take{c: c, v: c.viewOf(s), removing: removing, wait: wait, patient: patient}
 		var err error
 		data, ok, err = t.run(ctx)
 		if ok && err != nil {
@@ -60,6 +60,7 @@ func none(int, int) int { return 0 }
 
 // A take is one Take under one session.
 type take struct {
+	c        *Consumer
 	v        *view
 	removing context.Context // limits the wait for a removal that was sent
 	wait     *takeWait
@@ -86,7 +87,7 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 		}
 		// The epoch before the read: the committer must not repeat a removal that relies on
 		// an earlier directory.
-		epoch, at := v.c.cfg.Removals.Epoch(), time.Now()
+		epoch, at := v.cfg.Removals.Epoch(), time.Now()
 		sel, err := v.next(ctx, one, wait, false)
 		if t.wait.caller.Err() != nil && session.ClassOf(err) == session.ClassCancelled {
 			return nil, false, t.wait.cancelled(err)
@@ -98,7 +99,7 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 			continue
 		}
 		if t.wait.wait != nil {
-			epoch, at = v.c.cfg.Removals.Epoch(), time.Now()
+			epoch, at = v.cfg.Removals.Epoch(), time.Now()
 		}
 		r := sel.refs[0]
 		// Another consumer may have been faster. If the same message fails again and again,
@@ -140,7 +141,7 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState, epoch c
 	tx.Epoch, tx.ReadAt = epoch, at
 	// The transaction relies on no ephemeral of this session, so it may be sent again, and
 	// its outcome may be looked up, under another session.
-	e := v.c.cfg.Removals.StartOne(tx)
+	e := v.cfg.Removals.StartOne(tx)
 	gone := true
 	err = e.Wait(t.removing)
 	unclear := commit.IsUnknown(err)
@@ -160,11 +161,10 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState, epoch c
 		v.partitions.requeue(r)
 	case err == nil, unclear:
 		v.partitions.forget(r)
-		d := &Delivery{ref: r, czxid: stat.Czxid}
-		if v.c.isBeingRemoved(d) {
+		if t.c.removing.has(r.message, stat.Czxid) {
 			// Chan has delivered this message, and failed to remove it. It must not be
 			// delivered again.
-			v.c.setBeingRemoved(d, false)
+			t.c.removing.end(r.message)
 			return nil, false, nil
 		}
 		return data, true, err
@@ -199,7 +199,7 @@ func takeTx(r messageRef, st *orderState, version int32) commit.Tx {
 // that leaves the outcome unknown. The removal cannot happen any more. If outcome cannot
 // find out, it returns true and why.
 func (t *take) outcome(path string, czxid int64, why error) (gone bool, err error) {
-	err = t.v.c.cfg.Manager.Do(t.removing, func(ctx context.Context, s *session.Session) error {
+	err = t.v.cfg.Manager.Do(t.removing, func(ctx context.Context, s *session.Session) error {
 		// A deposed leader would show a message whose removal its successor has committed.
 		if err := s.SyncQuorum(ctx, path); err != nil {
 			return err
@@ -225,7 +225,7 @@ func (t *take) follow(r messageRef, e *commit.Entry) {
 		defer v.claims.release(1, true)
 		select {
 		case <-e.Done():
-		case <-v.c.cleanupCtx.Done():
+		case <-v.life.cleanupCtx.Done():
 			return
 		}
 		if e.Err() == nil {
@@ -236,7 +236,7 @@ func (t *take) follow(r messageRef, e *commit.Entry) {
 	}
 	// After Close has begun, no goroutine is started: then the Take itself waits, and
 	// Close waits for the Take.
-	if !v.c.spawn(follow) {
+	if !v.life.spawn(follow) {
 		follow()
 	}
 }
@@ -244,7 +244,7 @@ func (t *take) follow(r messageRef, e *commit.Entry) {
 // Peek returns the message that would be delivered next, and false if there is none.
 func (c *Consumer) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 	err = c.cfg.Manager.Do(ctx, func(ctx context.Context, s *session.Session) error {
-		v := newView(c, s) // a view of its own: it picks messages that a Take may want
+		v := c.newView(s) // a view of its own: it picks messages that a Take may want
 		defer v.stop()
 		v.order.readOnly = true
 		var unreadable error

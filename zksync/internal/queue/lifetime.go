@@ -1,0 +1,63 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// ErrClosed says that the consumer was closed.
+var ErrClosed = errors.New("zksync: the queue was closed")
+
+// A lifetime is the time from the creation of a Consumer to the end of its Close.
+type lifetime struct {
+	ctx        context.Context // ends when Close begins
+	cancel     context.CancelCauseFunc
+	cleanupCtx context.Context // ends when Close stops waiting
+	endCleanup context.CancelCauseFunc
+	closed     chan struct{} // closed when Close has returned
+	wg         sync.WaitGroup
+
+	closeMu sync.Mutex
+	closing bool
+}
+
+func newLifetime() *lifetime {
+	l := &lifetime{closed: make(chan struct{})}
+	l.ctx, l.cancel = context.WithCancelCause(context.Background())
+	l.cleanupCtx, l.endCleanup = context.WithCancelCause(context.Background())
+	return l
+}
+
+// beginClose lets no further call and no further goroutine begin.
+func (l *lifetime) beginClose() {
+	l.closeMu.Lock()
+	l.closing = true
+	l.closeMu.Unlock()
+	l.cancel(ErrClosed)
+}
+
+// spawn runs f in a goroutine that Close waits for. It reports false, and does nothing,
+// after Close has begun.
+func (l *lifetime) spawn(f func()) bool {
+	l.closeMu.Lock()
+	defer l.closeMu.Unlock()
+	if l.closing {
+		return false
+	}
+	l.wg.Go(f)
+	return true
+}
+
+// beginCall makes Close wait for endCall, unless Close has begun.
+func (l *lifetime) beginCall() error {
+	l.closeMu.Lock()
+	defer l.closeMu.Unlock()
+	if l.closing {
+		return ErrClosed
+	}
+	l.wg.Add(1)
+	return nil
+}
+
+func (l *lifetime) endCall() { l.wg.Done() }

@@ -1,0 +1,113 @@
+package queue
+
+import (
+	"context"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
+)
+
+// next picks free messages, in order. It waits until there is a message if wait is not
+// nil, and calls wait before it waits. wait returns when this consumer should look for messages.
+// If inLine, wait is called before anything is listed.
+func (v *view) next(ctx context.Context, most quota, wait func(context.Context) error, inLine bool) (selection, error) {
+	armed := false
+	if inLine && !v.partitions.hasFree() {
+		if err := wait(ctx); err != nil {
+			return selection{}, err
+		}
+		armed = true
+	}
+	for {
+		// Subscribe before the look: a watch that fires between the look and the wait
+		// must end the wait.
+		notified := v.changed.subscribe()
+		sel, wake, err := v.refreshAndPick(ctx, most, armed)
+		switch {
+		case err != nil || sel.free:
+			return sel, err
+		case wake.stale:
+			// A watch has fired since the refresh. An earlier partition may have a new
+			// message, which must be delivered first.
+			continue
+		case wait == nil:
+			return sel, nil
+		case !armed:
+			if err := wait(ctx); err != nil {
+				return sel, err
+			}
+			armed = true
+			continue
+		}
+		if err := waitUntil(ctx, v.s, notified, wake.until); err != nil {
+			return sel, err
+		}
+	}
+}
+
+// waitUntil waits until notified is closed, or until a time, if it is not zero.
+func waitUntil(ctx context.Context, s *session.Session, notified <-chan struct{}, until time.Time) error {
+	var due <-chan time.Time
+	if !until.IsZero() {
+		d := time.Until(until)
+		if d <= 0 {
+			// A timer of zero has brought the runtime down in a bubble of synctest.
+			return nil
+		}
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-notified:
+		return nil
+	case <-due:
+		return nil
+	case <-s.Done():
+		return znode.LossOf(s.Err())
+	case <-ctx.Done():
+		return session.Cancelled(ctx)
+	}
+}
+
+// refreshAndPick refreshes the stale listings, and picks messages. If armed, watches report
+// every change that may make a message free.
+func (v *view) refreshAndPick(ctx context.Context, most quota, armed bool) (selection, nextWakeUp, error) {
+	// One goroutine asks the servers at a time: the others would send the same requests.
+	// A channel is the lock, and not a mutex, because the wait for the requests of
+	// another goroutine must end with ctx.
+	select {
+	case v.refreshing <- struct{}{}:
+		defer func() { <-v.refreshing }()
+	case <-ctx.Done():
+		return selection{}, nextWakeUp{}, session.Cancelled(ctx)
+	}
+	for round := 0; ; round++ {
+		if err := v.s.Pause(ctx, round-1); err != nil {
+			return selection{}, nextWakeUp{}, err
+		}
+		st, err := v.order.refresh(ctx, armed)
+		if err == errOrderGone {
+			continue
+		}
+		if err != nil {
+			return selection{}, nextWakeUp{}, err
+		}
+		if err := v.refreshListings(ctx, st); err != nil {
+			return selection{}, nextWakeUp{}, err
+		}
+		if st.needsRecovery() {
+			// Before the pick: the messages of a dead consumer come first.
+			if err := recoverClaims(ctx, v, st); err != nil {
+				return selection{}, nextWakeUp{}, err
+			}
+			continue
+		}
+		// Another goroutine may have written the order znode meanwhile.
+		if v.order.known() == st {
+			sel, wake := v.partitions.pick(most, st)
+			return sel, wake, nil
+		}
+	}
+}
