@@ -169,8 +169,10 @@ func (r *raw) write(b []byte) {
 
 func (r *raw) frame(body []byte) {
 	r.t.Helper()
-	r.write(append(rec{}.i32(int32(len(body))), body...))
+	r.write(framed(body))
 }
+
+func framed(body []byte) []byte { return append(rec{}.i32(int32(len(body))), body...) }
 
 func (r *raw) hello(zxid int64, timeout time.Duration, id int64, password string) {
 	r.t.Helper()
