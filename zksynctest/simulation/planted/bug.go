@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
@@ -20,9 +19,6 @@ type bug struct {
 
 // An edit replaces a text that is in a file exactly once.
 type edit struct{ file, from, to string }
-
-// bugs are all bugs.
-var bugs = slices.Concat(holdBugs, lineBugs, barrierBugs, queueBugs, ledgerBugs, sessionBugs, leaseBugs, errorBugs, watchBugs, serverBugs, robustServerBugs, toolBugs, robustClientBugs)
 
 // apply returns the edited files by their names. The error names every edit that does
 // not fit the code any more.
