@@ -38,7 +38,10 @@ func TestStatesInOrder(t *testing.T) {
 		expect("server started", session.Connected)
 		srv.Partition(current(t, m).ID())
 		expect("partition", session.Suspended)
+		// A reader that is not scheduled in time would find Connected in place of Connecting.
+		srv.HangHandshake(true)
 		expect("time passed", session.Lost, session.Connecting)
+		srv.HangHandshake(false)
 		expect("another session", session.Connected)
 		srv.HangHandshake(true)
 		srv.ExpireSession(current(t, m).ID())
