@@ -1,7 +1,9 @@
 package queue
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"slices"
 
 	"github.com/go-zksync/toolkit/session"
@@ -25,19 +27,9 @@ func (c *Consumer) Len(ctx context.Context) (n int, err error) {
 
 // count counts the messages of all partitions. A missing directory counts as empty.
 func (c *Consumer) count(ctx context.Context, s *session.Session) (n int, err error) {
-	partitions := []*partition{newPartition(&c.cfg, laterName, 0)}
-	if parse := c.cfg.Kind.ParsePartition; parse == nil {
-		partitions = append(partitions, newPartition(&c.cfg, "", 0))
-	} else {
-		names, _, err := s.Children(ctx, c.cfg.Path)
-		if err != nil && session.ClassOf(err) != session.ClassNoNode {
-			return 0, err
-		}
-		for _, name := range names {
-			if key, ok := parse(name); ok {
-				partitions = append(partitions, newPartition(&c.cfg, name, key))
-			}
-		}
+	partitions, err := c.cfg.listPartitions(ctx, s)
+	if err != nil {
+		return 0, err
 	}
 	for some := range slices.Chunk(partitions, listsPerRequest) {
 		reads := make([]session.Read, len(some))
@@ -56,4 +48,23 @@ func (c *Consumer) count(ctx context.Context, s *session.Session) (n int, err er
 		}
 	}
 	return n, nil
+}
+
+// listPartitions returns the partitions of the queue, in order. Some may not exist.
+func (c *Config) listPartitions(ctx context.Context, s *session.Session) ([]*partition, error) {
+	partitions := []*partition{newPartition(c, laterName, math.MinInt64)}
+	if c.Kind.ParsePartition == nil {
+		return append(partitions, newPartition(c, "", 0)), nil
+	}
+	names, _, err := s.Children(ctx, c.Path)
+	if err != nil && session.ClassOf(err) != session.ClassNoNode {
+		return nil, err
+	}
+	for _, name := range names {
+		if key, ok := c.Kind.ParsePartition(name); ok {
+			partitions = append(partitions, newPartition(c, name, key))
+		}
+	}
+	slices.SortFunc(partitions, func(a, b *partition) int { return cmp.Compare(a.key, b.key) })
+	return partitions, nil
 }

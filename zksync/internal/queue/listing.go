@@ -47,7 +47,7 @@ func (v *view) watchDir(ctx context.Context, dir string) ([]string, *zk.Stat, *s
 		if err == nil {
 			return names, stat, newStaleFlag(w, &v.changed), nil
 		}
-		if session.ClassOf(err) != session.ClassNoNode || v.order.readOnly {
+		if session.ClassOf(err) != session.ClassNoNode {
 			return nil, nil, nil, err
 		}
 		if err := v.cfg.MakeDir(ctx, v.s, dir); err != nil {
@@ -71,7 +71,7 @@ func (v *view) listMessages(ctx context.Context, p *partition, st *orderState) e
 		switch {
 		case err == nil:
 			f = newStaleFlag(w, &v.changed)
-		case session.ClassOf(err) == session.ClassNoNode && p.name == laterName && !v.order.readOnly:
+		case session.ClassOf(err) == session.ClassNoNode && p.name == laterName:
 			names, stat, f, err = v.watchDir(ctx, p.dir)
 		case session.ClassOf(err) == session.ClassNoNode:
 			v.partitions.drop(p)
@@ -111,9 +111,6 @@ func (v *view) listMessages(ctx context.Context, p *partition, st *orderState) e
 // deletePartition deletes the directory of a partition of a DelayQueue whose time is
 // over. It reports false if the directory has to stay.
 func (v *view) deletePartition(ctx context.Context, p *partition, st *orderState) (gone bool, err error) {
-	if v.order.readOnly {
-		return false, nil
-	}
 	// The order znode is written at its known version: no consumer claims a message of the
 	// partition meanwhile. The server refuses to delete a directory with children, so a
 	// message that was put after the listing is not lost.

@@ -24,8 +24,6 @@ func (o *orderZnode) open(ctx context.Context) (string, error) {
 		switch {
 		case err == nil && strings.HasPrefix(string(data), orderPrefix) && named != missing:
 			path = named
-		case o.readOnly && (err == nil || session.ClassOf(err) == session.ClassNoNode):
-			return "", errOrderGone
 		case err == nil:
 			err = o.rename(ctx, stat.Version, missing)
 		case session.ClassOf(err) == session.ClassNoNode:

@@ -32,8 +32,6 @@ type orderZnode struct {
 	dir     string     // of the order znode and the ledgers
 	changed *broadcast // notified when a watch fires
 
-	readOnly bool // write nothing; without an order znode, no message is claimed
-
 	mu           sync.Mutex
 	path         string      // empty if it is not known
 	missing      string      // the last path that did not exist
@@ -70,16 +68,11 @@ func (o *orderZnode) current(ctx context.Context) (*orderState, error) {
 			return nil, err
 		}
 		path, err := o.open(ctx)
-		if o.readOnly && err == errOrderGone {
-			st := &orderState{table: &claimTable{later: true}}
-			o.set(st)
-			return st, nil
-		}
 		if err != nil {
 			return nil, err
 		}
 		st, err := o.read(ctx, path)
-		if err == nil && !o.readOnly && st.version >= o.cfg.maxOrderVersion {
+		if err == nil && st.version >= o.cfg.maxOrderVersion {
 			// All consumers that rely on this version fail, and open the new one.
 			if err = o.renew(ctx, st); err == nil {
 				err = zk.ErrNoNode
@@ -98,9 +91,6 @@ func (o *orderZnode) current(ctx context.Context) (*orderState, error) {
 // refresh returns the state of the order znode, which it reads if necessary. If armed, it
 // also watches the directory of the ledgers and, beside other consumers, the order znode.
 func (o *orderZnode) refresh(ctx context.Context, armed bool) (*orderState, error) {
-	if o.readOnly {
-		return o.current(ctx)
-	}
 	path, err := o.open(ctx)
 	if err != nil {
 		return nil, err

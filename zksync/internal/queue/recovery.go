@@ -16,42 +16,16 @@ const ledgersPerRead = 32
 // recoverClaims makes the messages returned that are claimed and in no ledger: their consumer
 // has died. The caller has listed the partitions.
 func recoverClaims(ctx context.Context, v *view, st *orderState) error {
-	// st was read before the ledgers. A claim that has moved a message into a ledger since
-	// then has changed the version of the order znode, and the write below fails. So a
-	// message that is in no ledger now is in none when the write happens.
-	held, err := readLedgers(ctx, v.s, v.order.dir)
+	v.partitions.mu.Lock()
+	partitions := slices.Clone(v.partitions.all)
+	v.partitions.mu.Unlock()
+	table, err := recoveredTable(ctx, v.cfg, v.s, st, partitions)
 	if session.ClassOf(err) == session.ClassNoNode {
 		v.order.forget(st)
 		return nil
 	}
 	if err != nil {
 		return err
-	}
-	table := st.table.clone()
-	// The number that was read before the ledgers: a ledger that was deleted since then may
-	// have been read above, and needs another recovery.
-	table.recovered = st.removed
-	for czxid, claims := range table.partitions {
-		for name, e := range claims.entries {
-			if _, ok := held[claimKey{czxid, name}]; !ok && e.state == claimed {
-				claims.entries[name] = claimEntry{returned, e.deliveries + 1}
-			}
-		}
-	}
-	for k := range held {
-		// An order znode without a predecessor knows nothing of the claims that were made
-		// before it.
-		if m, ok := v.cfg.Kind.messageOf(k); !ok || table.isFree(m) {
-			p := table.of(k.czxid)
-			p.entries[k.name] = claimEntry{claimed, p.entries[k.name].deliveries}
-		}
-	}
-	if err := returnUnheld(ctx, v, table, held); err != nil {
-		return err
-	}
-	if v.order.readOnly {
-		st.table = table
-		return nil
 	}
 	_, err = v.s.Set(ctx, st.path, table.encode(), st.version)
 	v.order.forget(st)
@@ -68,6 +42,38 @@ func recoverClaims(ctx context.Context, v *view, st *orderState) error {
 	return nil
 }
 
+// recoveredTable returns the table of a state, in which the messages that are claimed and in
+// no ledger are returned. It fails with NoNode if there are no ledgers any more.
+func recoveredTable(ctx context.Context, cfg *Config, s *session.Session, st *orderState, partitions []*partition) (*claimTable, error) {
+	// st was read before the ledgers. A claim that has moved a message into a ledger since
+	// then has changed the version of the order znode, and a write at the version of st fails.
+	// So a message that is in no ledger now is in none when the write happens.
+	held, err := readLedgers(ctx, s, cfg.child(claimsName))
+	if err != nil {
+		return nil, err
+	}
+	table := st.table.clone()
+	// The number that was read before the ledgers: a ledger that was deleted since then may
+	// have been read above, and needs another recovery.
+	table.recovered = st.removed
+	for czxid, claims := range table.partitions {
+		for name, e := range claims.entries {
+			if _, ok := held[claimKey{czxid, name}]; !ok && e.state == claimed {
+				claims.entries[name] = claimEntry{returned, e.deliveries + 1}
+			}
+		}
+	}
+	for k := range held {
+		// An order znode without a predecessor knows nothing of the claims that were made
+		// before it.
+		if m, ok := cfg.Kind.messageOf(k); !ok || table.isFree(m) {
+			p := table.of(k.czxid)
+			p.entries[k.name] = claimEntry{claimed, p.entries[k.name].deliveries}
+		}
+	}
+	return table, returnUnheld(ctx, s, partitions, table, held)
+}
+
 // messageOf returns the message of a key. It reports false if the name is not the name of a
 // message.
 func (k Kind) messageOf(key claimKey) (message, bool) {
@@ -82,15 +88,12 @@ func (k Kind) messageOf(key claimKey) (message, bool) {
 
 // returnUnheld makes the messages returned that exist, are not after the cursor of their
 // partition, and are in no ledger.
-func returnUnheld(ctx context.Context, v *view, table *claimTable, held claimSet) error {
-	v.partitions.mu.Lock()
-	partitions := slices.Clone(v.partitions.all)
-	v.partitions.mu.Unlock()
+func returnUnheld(ctx context.Context, s *session.Session, partitions []*partition, table *claimTable, held claimSet) error {
 	for _, p := range partitions {
 		if p.anyOrder {
 			continue // each claimed message has an entry
 		}
-		names, stat, err := v.s.Children(ctx, p.dir)
+		names, stat, err := s.Children(ctx, p.dir)
 		if session.ClassOf(err) == session.ClassNoNode {
 			continue
 		}

@@ -240,32 +240,3 @@ func (t *take) follow(r messageRef, e *commit.Entry) {
 		follow()
 	}
 }
-
-// Peek returns the message that would be delivered next, and false if there is none.
-func (c *Consumer) Peek(ctx context.Context) (data []byte, ok bool, err error) {
-	err = c.cfg.Manager.Do(ctx, func(ctx context.Context, s *session.Session) error {
-		v := c.newView(s) // a view of its own: it picks messages that a Take may want
-		defer v.stop()
-		v.order.readOnly = true
-		var unreadable error
-		for {
-			sel, err := v.next(ctx, one, nil, false)
-			if session.ClassOf(err) == session.ClassNoNode {
-				return nil // the queue does not exist yet
-			}
-			if err != nil || len(sel.refs) == 0 {
-				return errors.Join(err, unreadable)
-			}
-			data, _, err = s.Get(ctx, sel.refs[0].path())
-			switch session.ClassOf(err) {
-			case session.ClassNoAuth:
-				unreadable = err
-			case session.ClassNoNode:
-			default:
-				ok = err == nil
-				return err
-			}
-		}
-	})
-	return data, ok, err
-}

@@ -1,0 +1,29 @@
+package queue
+
+import "testing"
+
+// Peek passes over messages that a living consumer has claimed, returns the message of a consumer that has died, and
+// writes nothing.
+func TestPeek(t *testing.T) {
+	withRig(t, 3, func(r rig) {
+		a, b := r.open(InOrder, true), r.open(InOrder, false)
+		peek := func(what, want string) {
+			t.Helper()
+			before := r.srv.Zxid()
+			data, ok, err := b.Peek(r.Context())
+			if string(data) != want || !ok || err != nil {
+				r.Errorf("%s: %q, %v, %v, want %s", what, data, ok, err, want)
+			}
+			if r.srv.Zxid() != before {
+				r.Errorf("%s: Peek has written", what)
+			}
+		}
+		peek("before the first claim", "0")
+		a.receive(2)
+		peek("beside a consumer with two claims", "2")
+		a.die()
+		peek("after its death", "0")
+		r.must(r.srv.Delete(b.state().path))
+		peek("after the order znode was deleted", "0")
+	})
+}
