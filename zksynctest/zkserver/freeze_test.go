@@ -2,6 +2,7 @@ package zkserver_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -105,6 +106,7 @@ func TestALeaderIsFrozenForTooLong(t *testing.T) {
 			t.Fatalf("closed after %v", d)
 		}
 		idle.closed()
+		synctest.Wait() // for the end of the election
 		if n := s.Leader(); n != 2 || len(s.Sessions()) != 3 {
 			t.Fatalf("%d leads, %d sessions: none expires without a leader", n, len(s.Sessions()))
 		}
