@@ -36,13 +36,13 @@ func (l *idleLine) wait(ctx context.Context) error {
 	if err != nil || st.consumers <= 1 {
 		return err
 	}
-	_, err = l.waitTurn(ctx)
+	_, err = l.waitTurn(ctx, 0)
 	return err
 }
 
-// waitTurn waits until the contender before this consumer has gone. It reports false if
-// there was nobody to wait for.
-func (l *idleLine) waitTurn(ctx context.Context) (waited bool, err error) {
+// waitTurn waits until the contender before this consumer has gone, or for a limit if it is
+// not 0. It reports false if there was nobody to wait for.
+func (l *idleLine) waitTurn(ctx context.Context, limit time.Duration) (waited bool, err error) {
 	v := l.v
 	// A consumer that has had its turn, and whose claim was refused, acts as the first in line.
 	// A consumer that skips a message would keep it from the consumers behind it, so that it
@@ -73,23 +73,31 @@ func (l *idleLine) waitTurn(ctx context.Context) (waited bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if there {
-		err = znode.AwaitEvent(ctx, v.s, w)
-	} else {
+	if !there {
 		w.Stop()
+		l.turn = true
+		return false, nil
 	}
+	// The limit is for this wait alone: far from the servers, each request may take longer.
+	limited := ctx
+	if limit > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	err = znode.AwaitEvent(limited, v.s, w)
 	l.turn = err == nil
-	return there, err
+	if session.ClassOf(err) == session.ClassCancelled && ctx.Err() == nil {
+		err = nil
+	}
+	return true, err
 }
 
-// tryTurn is waitTurn with a limit: a consumer at the front of the line may be frozen.
-func (l *idleLine) tryTurn(ctx context.Context, limit time.Duration) (waited bool, err error) {
-	short, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	waited, err = l.waitTurn(short)
-	if short.Err() != nil && ctx.Err() == nil && session.ClassOf(err) == session.ClassCancelled {
-		waited, err = true, nil
-	}
+// tryTurn is waitTurn for a consumer whose claim was refused after a time. It has a limit: a
+// consumer at the front of the line may be frozen.
+func (l *idleLine) tryTurn(ctx context.Context, took time.Duration) (waited bool, err error) {
+	// A consumer that is not frozen learns of its turn, reads the order znode and claims.
+	waited, err = l.waitTurn(ctx, max(maxPause, 4*took))
 	if waited {
 		// The consumer before this one has claimed messages.
 		l.v.order.forget(l.v.order.known())

@@ -13,10 +13,10 @@ import (
 )
 
 // shareBacklog has consumers receive n messages, and returns how many each of them has received in the second half. Then
-// it has called atHalf. Each request takes a millisecond, and the work takes none.
-func (h harness) shareBacklog(consumers, n int, atHalf func()) []int {
+// it has called atHalf. Each request takes a time, and the work takes none.
+func (h harness) shareBacklog(consumers, n int, request time.Duration, atHalf func()) []int {
 	h.put(0, n)
-	h.srv.Inject(zksynctest.Fault{Times: -1, Do: zksynctest.Delay(time.Millisecond)})
+	h.srv.Inject(zksynctest.Fault{Times: -1, Do: zksynctest.Delay(request)})
 	counts := make([]int, consumers)
 	received := make(chan int)
 	for i := range consumers {
@@ -51,7 +51,7 @@ func (h harness) shareBacklog(consumers, n int, atHalf func()) []int {
 func TestConsumersTakeTurns(t *testing.T) {
 	inBubble(t, func(h harness) {
 		const consumers, n = 8, 8000
-		counts := h.shareBacklog(consumers, 2*n, func() {})
+		counts := h.shareBacklog(consumers, 2*n, time.Millisecond, func() {})
 		if slices.Max(counts) > 2*n/consumers {
 			h.Errorf("the consumers have received %v messages, want at most %d each", counts, 2*n/consumers)
 		}
@@ -70,12 +70,27 @@ func TestConsumersTakeTurns(t *testing.T) {
 	})
 }
 
+// Consumers far from the servers take turns, too, and give up no request although each takes longer than a short turn.
+func TestTurnsFarFromTheServers(t *testing.T) {
+	inBubble(t, func(h harness) {
+		const consumers, n = 4, 8000
+		counts := h.shareBacklog(consumers, 2*n, 2*maxPause, func() {})
+		if slices.Max(counts) > 2*n/consumers {
+			h.Errorf("the consumers have received %v messages, want at most %d each", counts, 2*n/consumers)
+		}
+		given := slices.DeleteFunc(h.srv.Ops(), func(op zkserver.Op) bool { return op.Code != zkserver.OpMulti || len(op.Sub) > 1 })
+		if len(given) > 0 {
+			h.Errorf("%d looks behind a commit for a contender that was given up", len(given))
+		}
+	})
+}
+
 // A frozen consumer at the front of the line does not keep messages from consumers that claim at the same time.
 func TestTurnBehindAFrozenConsumer(t *testing.T) {
 	inBubble(t, func(h harness) {
 		s, err := h.srv.Connect(h).Session(h.Context())
 		h.must(err)
-		counts := h.shareBacklog(2, 20000, func() {
+		counts := h.shareBacklog(2, 40000, time.Millisecond, func() {
 			_, err := s.Create(h.Context(), testQueue+"/"+idleName+"/"+idlePrefix, nil, zk.FlagEphemeral|zk.FlagSequence)
 			h.must(err)
 		})

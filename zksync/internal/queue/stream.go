@@ -132,6 +132,7 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 	defer line.leave()
 	contended := false // other consumers claim messages at the same time
 	refused := 0       // how many times in a row other consumers were faster
+	took := leastTrip  // the time of the last attempt
 	rnd := rand.New(rand.NewPCG(uint64(v.s.ID()), 0))
 	for {
 		// A consumer without room must not hold up the line.
@@ -140,7 +141,7 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 		}
 		if contended {
 			var err error
-			if contended, err = line.tryTurn(ctx, maxPause); err != nil {
+			if contended, err = line.tryTurn(ctx, took); err != nil {
 				return err
 			}
 		}
@@ -161,6 +162,7 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 			}, st)
 			return sel
 		}, line)
+		took = max(time.Since(began), leastTrip)
 		pause := time.Duration(0)
 		switch {
 		case session.ClassOf(err) == session.ClassTooLarge:
@@ -172,7 +174,7 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 			// If the turns do not help, and all consumers tried again at once, the same would happen
 			// again. The random pause doubles with each failure, from the time that a request takes.
 			if refused = min(refused+1, 7); refused > 1 {
-				pause = time.Duration(rnd.Int64N(int64(min(time.Since(began)<<(refused-1), maxPause)) + 1))
+				pause = time.Duration(rnd.Int64N(int64(min(took<<(refused-1), maxPause)) + 1))
 			}
 		case err != nil && err != errNothingFree:
 			return err
@@ -184,7 +186,6 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 			continue
 		}
 		refused = 0
-		took := max(time.Since(began), leastTrip)
 		v.order.watchLedgers()
 		p.window.claimed(len(all), len(all) >= most)
 		claimed <- all
