@@ -48,9 +48,10 @@ func enumerated(scenarios ...string) finder {
 	return finder{"enumeration", "./zksynctest/simulation/enumeration", args, foundByEnumeration}
 }
 
-// tested finds a bug by the tests of a package whose names match a pattern.
-func tested(pkg, pattern string) finder {
-	return finder{"test", pkg, []string{"-test.run", pattern, "-test.timeout", "2m"}, foundByTest}
+// tested finds a bug by the tests of a package whose names match a pattern, with further
+// arguments.
+func tested(pkg, pattern string, args ...string) finder {
+	return finder{"test", pkg, append([]string{"-test.run", pattern, "-test.timeout", "2m"}, args...), foundByTest}
 }
 
 // A find is how a bug was found.
