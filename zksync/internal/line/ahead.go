@@ -54,6 +54,8 @@ func (a *ahead) reason(ctx context.Context) error {
 // znode.
 func (a *ahead) refresh(ctx context.Context) {
 	a.mu.Lock()
+	// A copy: the waiter must be able to note a new listing while the requests below are under
+	// way.
 	f := a.front
 	a.mu.Unlock()
 	// The first contenders may have left since the listing. A waiter far behind in a long
@@ -90,6 +92,7 @@ func (a *ahead) text() string {
 	if a.front.leads {
 		verb = "held by"
 	}
+	// The contender that was read may have left before the newest listing.
 	if a.first == nil || a.first.Name != a.front.first {
 		fmt.Fprintf(&b, ", %s %s", verb, a.front.first)
 		return b.String()

@@ -24,6 +24,7 @@ type contentionWatch struct {
 // linger any longer.
 func newContentionWatch(c *contender, evict func()) *contentionWatch {
 	cw := &contentionWatch{c: c, looked: make(chan struct{}), ended: make(chan struct{})}
+	// The watch outlives the Release that starts it.
 	cw.ctx, cw.cancel = context.WithCancel(context.Background())
 	go func() {
 		cw.run()

@@ -27,6 +27,8 @@ func Observe(ctx context.Context, s *session.Session, c Contest, report func(dat
 	for round := 0; ; {
 		w, err := c.follow(ctx, s, report)
 		if err == nil && w == nil {
+			// Most often a leader has left between two reads, and the next attempt succeeds. A server
+			// whose answers contradict each other for longer must not be asked in a tight loop.
 			err = s.Pause(ctx, round)
 			round++
 		}
@@ -39,6 +41,7 @@ func Observe(ctx context.Context, s *session.Session, c Contest, report func(dat
 		round = 0
 		select {
 		case ev := <-w.Events():
+			// The session is over, and the caller calls Observe again under the next session.
 			if ev.Type == zk.EventNotWatching {
 				return ev.Err
 			}

@@ -42,6 +42,7 @@ func (cr *creation) send(ctx context.Context, s *session.Session) (paths []strin
 	}
 	paths, results, err := s.MultiProtected(ctx, ops...)
 	if err == nil {
+		// There are no results if the answer was lost and a look-up has found the znodes.
 		if cr.touch && len(results) > 0 {
 			// This transaction has changed the directory last. So the Stat has its zxid, and
 			// counts its znodes.
@@ -57,10 +58,14 @@ func (cr *creation) send(ctx context.Context, s *session.Session) (paths []strin
 	}
 	switch session.ClassOf(err) {
 	case session.ClassNoNode:
+		// The server may have removed the container: it does so some time after the last child is
+		// gone.
 		if err = cr.dir.Create(ctx, s); err == nil {
 			err = errAgain
 		}
 	case session.ClassNoAuth:
+		// The ACL allows creates and no writes. The next attempt does not write, and the
+		// contender lists the line instead.
 		if cr.touch && failed == len(ops)-1 {
 			cr.dir.Forbid()
 			err = errAgain

@@ -39,6 +39,7 @@ func (m *fairMutex) lock(ctx context.Context, closed <-chan struct{}, begin func
 	case <-closed:
 		err = session.ErrClosed
 	}
+	// Not before wait.Cancelled: it asks for the reason, which calls length.
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	select {

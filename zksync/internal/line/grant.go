@@ -71,6 +71,8 @@ func (g *Grant) follow(onLoss func(error)) error {
 		stopNotice()
 		stopGuard()
 	}
+	// The guard reports a loss that it knows already in a goroutine of its own, and so perhaps
+	// after the caller has begun to use the hold.
 	return g.guard.lost()
 }
 
@@ -113,6 +115,7 @@ func (g *Grant) end() error {
 // remove. It fails with the loss if the hold was lost.
 func (g *Grant) Release() error {
 	if err := g.end(); err != nil {
+		// The caller gets the loss, whatever the server would answer.
 		g.discard()
 		return err
 	}
@@ -140,6 +143,8 @@ func (g *Grant) remove() error {
 	// The guard stops first: it would take our own deletion for a loss.
 	g.stop()
 	g.lease.Prepare() // nothing is held, but the answer should still come in time
+	// A release has no ctx of a caller, and must not wait for longer than the hold could have
+	// lasted: after the Deadline the session may end at any time, and its znodes with it.
 	ctx, cancel := context.WithDeadline(context.Background(), g.s.Deadline())
 	defer cancel()
 	err := g.remover.deleteZnodes(ctx, g)

@@ -32,6 +32,7 @@ type holdGuard struct {
 // calls onGone and then notes the loss. own is a watch on the first znode, or nil.
 func newHoldGuard(s *session.Session, paths []string, own *session.Watch, onGone func()) *holdGuard {
 	g := &holdGuard{s: s, paths: paths, own: own, onGone: onGone, done: make(chan struct{})}
+	// The end of the caller's ctx does not end the hold, and so it does not end the guard.
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.timer = time.AfterFunc(guardAfter, g.run)
 	return g
@@ -101,6 +102,7 @@ func (g *holdGuard) lose() {
 
 // lost returns the loss of a znode, nil if none is known.
 func (g *holdGuard) lost() error {
+	// stop ends the context with another cause, and does not change the cause of a loss.
 	if cause := context.Cause(g.ctx); cause == session.ErrRemoved {
 		return cause
 	}

@@ -70,8 +70,12 @@ func (l *leases) take(ctx, held context.Context, c *contender, n int, patient bo
 		if err != nil {
 			return nil, err
 		}
+		// An operator may have lowered the size below the number of units that are held. Then the
+		// difference is negative, and the request waits.
 		if n <= z.n-taken {
 			w.Stop()
+			// With ctx, because held may end during the exchange: the guard of the lock takes the
+			// deletion of the contender for a removal.
 			g, err := l.create(ctx, c, n, z)
 			if err == errExhausted {
 				// Without new leases the directory becomes empty, at the latest when all units
@@ -137,6 +141,7 @@ func (l *leases) count(ctx context.Context, s *session.Session, watched bool) (h
 		if err := l.dir.Create(ctx, s); err != nil {
 			return 0, nil, err
 		}
+		// Another client may delete the directory again before it is listed.
 		if err := s.Pause(ctx, round); err != nil {
 			return 0, nil, err
 		}
@@ -180,6 +185,7 @@ func (l *leases) created(ctx context.Context, c *contender, n int, paths []strin
 	g := c.exchange(0, paths)
 	var err error
 	if dir != nil {
+		// The transaction has changed the directory last, so its zxid is the czxid of the leases.
 		g.token = dir.Mzxid
 	} else if ok, stat, failed := c.s.Exists(ctx, paths[0]); ok {
 		g.token = stat.Czxid

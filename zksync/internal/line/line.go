@@ -35,6 +35,7 @@ func (l *Line) Acquire(ctx context.Context) (*Grant, error) {
 	case err == nil:
 		return c.grant, nil
 	case c != nil:
+		// ctx has ended, and no other goroutine can take over the position in line.
 		c.discard()
 	}
 	return nil, err
@@ -150,6 +151,7 @@ func (l *Line) create(ctx context.Context, c *contender, replace string) error {
 		case err == nil:
 			return c.created(paths[0], dir)
 		case replace != "" && failed == 0 && session.ClassOf(err) == session.ClassNoNode:
+			// Another client has removed the contender, so the transaction has created nothing.
 			return session.ErrRemoved
 		case err != errAgain:
 			return err

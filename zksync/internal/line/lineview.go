@@ -70,6 +70,7 @@ func (v *lineView) survey(ctx context.Context) (front, error) {
 	case own != nil:
 		return front{}, own
 	case session.ClassOf(err) == session.ClassNoNode:
+		// A server deletes no directory with a child, so our znode was removed before.
 		return front{}, session.ErrRemoved
 	case err != nil:
 		return front{}, err

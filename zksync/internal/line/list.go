@@ -73,6 +73,8 @@ func (l *Line) Contenders(ctx context.Context, s *session.Session) ([]Listed, er
 // acquisition, and then its line.
 func (n Names) ListSemaphore(ctx context.Context, s *session.Session, path string) ([]Listed, error) {
 	line, l := n.semaphore(path, 0)
+	// The line before the units: a contender that is exchanged for units between the two
+	// listings is in both. In the other order it would be in none.
 	waiting, err := LockRule.List(ctx, s, line.Path, -1)
 	if err != nil {
 		return nil, err
@@ -124,6 +126,7 @@ func (l *Line) follow(ctx context.Context, s *session.Session, report func(data 
 	}
 	// Only the departure of the first contender changes the leader. Contenders that join or
 	// leave behind it wake no observer.
+	// Sequence numbers grow, so no candidate has joined ahead of this one since the listing.
 	data, stat, w, err := s.WatchData(ctx, znode.Join(l.Dir.Path, all[0].name))
 	if session.ClassOf(err) == session.ClassNoNode {
 		return nil, nil

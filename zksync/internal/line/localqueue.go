@@ -85,6 +85,8 @@ func (q *LocalQueue) TryAcquire(ctx context.Context) (*Grant, error) {
 // Release ends a hold, and hands its contender to the next goroutine, keeps it, or
 // deletes it and waits for the answer. It fails with the loss if the hold was lost.
 func (q *LocalQueue) Release(g *Grant) error {
+	// endTurn returns the loss, if there is one, and decides by it what becomes of the
+	// contender.
 	g.end()
 	return q.endTurn(true)
 }

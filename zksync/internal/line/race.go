@@ -47,6 +47,7 @@ func (r *Race) acquireUnder(ctx context.Context, s *session.Session) (*Grant, er
 		}
 		return nil, err
 	}
+	// The release deletes the znode only at this version: see versionAfter.
 	h.version = stat.Version
 	lease := s.Lease()
 	lease.Own(r.Path)
@@ -81,6 +82,7 @@ func (r *Race) follow(ctx context.Context, s *session.Session, report func(data 
 	case err != nil:
 		return nil, err
 	}
+	// No candidate has created such a znode, and it names no leader: see checkRaced.
 	if !znode.IsSession(stat.EphemeralOwner) {
 		data, stat = nil, nil
 	}

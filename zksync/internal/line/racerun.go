@@ -109,9 +109,11 @@ func (r *raceRun) create(ctx context.Context) (*zk.Stat, error) {
 			}
 			r.doubtful = false
 		case session.ClassNoAuth, session.ClassFinal:
+			// A refusal of one operation is a refusal of the whole transaction.
 			r.doubtful = false
 			return nil, err
 		default:
+			// The request may have been carried out, or may be yet, so r.doubtful stays true.
 			return nil, err
 		}
 	}

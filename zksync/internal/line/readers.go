@@ -22,6 +22,8 @@ func (r *Readers) Acquire(ctx context.Context) (*Grant, error) {
 	if !g.admits() {
 		g = newReadGroup(r)
 		r.open = g
+		// In a goroutine of its own: the first reader may give up while other readers of the group
+		// still wait.
 		go g.run()
 	} else if g.grant != nil {
 		g.grant.left++
@@ -43,6 +45,7 @@ func (r *Readers) TryAcquire(ctx context.Context) (*Grant, error) {
 		r.mu.Unlock()
 		return g.grant, nil
 	case r.check() != nil:
+		// A lost hold was not released yet. RLock would wait for that, so the lock is not free.
 		r.mu.Unlock()
 		return nil, nil
 	}

@@ -89,6 +89,8 @@ var (
 func (r Rule) Parse(name string) (c Class, seq int32, ok bool) {
 	for _, m := range r.marks {
 		seq, ok := znode.ParseSequence(name, m.text)
+		// A client that does not protect its creates writes neither a GUID nor a dash. Elsewhere
+		// in a name the dash is needed: "my-unlock-0000000001" is no contender of a lock.
 		if bare := strings.TrimPrefix(m.text, "-"); !ok && strings.HasPrefix(name, bare) {
 			seq, ok = znode.ParseSequence(name, bare)
 		}

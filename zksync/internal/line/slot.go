@@ -49,6 +49,8 @@ func takeSlot(ctx context.Context, s *session.Session, path string) (*slotHold, 
 		sl = &slot{}
 		slots[key] = sl
 	}
+	// Before the wait: otherwise the holder's dropSlot would delete the slot from the map, and
+	// the next value would take another slot of the same path.
 	sl.users++
 	slotsMu.Unlock()
 	if err := sl.turn.lock(ctx, s.Done(), func() *session.Wait {
@@ -114,6 +116,8 @@ func (h *slotHold) deleteZnodes(ctx context.Context, _ *Grant) error {
 	err := deleteRaced(ctx, s, h.key.path, h.version)
 	switch session.ClassOf(err) {
 	case session.ClassOK, session.ClassNoNode, session.ClassRemoved, session.ClassNoAuth, session.ClassNotEmpty, session.ClassFinal:
+		// Of these answers, the refusals are final: the janitor does not repeat the request, so no
+		// later event would free the slot.
 		h.close()
 	}
 	return err

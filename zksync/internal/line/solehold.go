@@ -26,6 +26,7 @@ func (h *SoleHold) Begin() error {
 		if g.Lost() == nil {
 			return fmt.Errorf("%w: this value leads", znode.ErrBusy)
 		}
+		// An Election needs no Resign after a loss.
 		g.Release() // leadership was lost, so there is no answer to wait for
 		h.grant = nil
 	}
@@ -51,11 +52,13 @@ func (h *SoleHold) Get() *Grant {
 // the hold of the value any more.
 func (h *SoleHold) End(g *Grant, release func(*Grant) error) error {
 	h.mu.Lock()
+	// A Do or a Run must end its own hold only, and the value may have a newer hold by now.
 	if g == nil || h.grant != g {
 		h.mu.Unlock()
 		return znode.ErrNotHeld
 	}
 	h.grant = nil
 	h.mu.Unlock()
+	// Without mu: the release waits for an answer, perhaps until the Deadline.
 	return release(g)
 }

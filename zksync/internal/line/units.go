@@ -64,6 +64,7 @@ func (u *Units) Acquire(ctx context.Context, n int, patient bool) (g *Grant, pl 
 		return g, pl, err
 	}
 	err = pl.m.Retry(ctx, func(*session.Session) (err error) {
+		// Acquire would wait for the release of the lost holds, so the units are not free.
 		if g = nil; pl.tainted() {
 			return nil
 		}
@@ -141,8 +142,11 @@ func (u *Units) exchange(ctx context.Context, n int, patient bool) (*Grant, erro
 	switch {
 	case err == nil || ctx.Err() == nil && held.Err() == nil:
 	case ctx.Err() != nil:
+		// held ends with ctx, too, so ctx comes first.
 		err = session.CancelledWaiting(ctx, session.WaitReason(err))
 	default:
+		// The request has failed because held had ended. The cause of held has the reason: the
+		// loss of the session, or the removal of the lock's znode.
 		err = context.Cause(held)
 	}
 	lock.end()

@@ -34,6 +34,7 @@ func (r uniqueNames) deleteZnodes(ctx context.Context, g *Grant) error {
 	for i, path := range paths {
 		ops[i] = &zk.DeleteRequest{Path: path, Version: -1}
 	}
+	// One transaction wakes the next in line once, and the next in line finds all units free.
 	_, err := g.s.Multi(ctx, ops...)
 	if session.ClassOf(err) == session.ClassNoNode {
 		// One znode is missing, so the transaction has deleted none of the others.
@@ -43,6 +44,7 @@ func (r uniqueNames) deleteZnodes(ctx context.Context, g *Grant) error {
 }
 
 func (uniqueNames) discardZnodes(g *Grant) (all []<-chan struct{}) {
+	// The end of the session deletes the znodes.
 	if g.s.Err() != nil {
 		return nil
 	}
