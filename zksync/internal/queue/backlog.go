@@ -34,6 +34,8 @@ func (b *backlog) pop() (Item, bool) {
 	}
 	// A message that was inserted may be in a later listing, too.
 	if len(b.listed) > 0 && compareItems(b.listed[0], it) == 0 {
+		// The array of a long listing stays in memory until the next listing, and the name must
+		// not.
 		b.listed[0] = Item{}
 		b.listed = b.listed[1:]
 	}
@@ -42,6 +44,8 @@ func (b *backlog) pop() (Item, bool) {
 
 // insert puts a message back into its position.
 func (b *backlog) insert(it Item) {
+	// The same message may come twice: from the claim table, which says that it was returned,
+	// and from the end of a claim of this consumer.
 	if i, found := slices.BinarySearchFunc(b.returned, it, compareItems); !found {
 		b.returned = slices.Insert(b.returned, i, it)
 	}
@@ -54,6 +58,7 @@ func (b *backlog) countDue(now int64, delayed bool) int {
 		return b.len()
 	}
 	count := func(items []Item) int {
+		// Each pick counts, so the cost must not grow with the length of the queue.
 		n, _ := slices.BinarySearchFunc(items, now, func(it Item, now int64) int {
 			if it.Due <= now {
 				return -1

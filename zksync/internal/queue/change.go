@@ -53,6 +53,8 @@ func (c *change) writesOrder() bool { return c.pick != nil || len(c.edits) > 0 }
 // pickAt picks the messages of a claim, unless they were picked at the same state before.
 func (c *change) pickAt(st *orderState) error {
 	if c.at != nil {
+		// The transaction was built before, and another consumer may have claimed the picked
+		// messages since.
 		if c.at.version != st.version || c.at.path != st.path {
 			return errConflict
 		}
@@ -67,6 +69,7 @@ func (c *change) pickAt(st *orderState) error {
 		for _, r := range sel.refs {
 			t.claim(r.message)
 		}
+		// After the claims: only they move the cursor past these messages.
 		for _, r := range sel.passed {
 			t.keepFree(r.message)
 		}

@@ -10,6 +10,8 @@ const maxClaims = 128
 func (l *ledger) claim(pick func(st *orderState) selection, line *idleLine) (all []*Delivery, err error) {
 	v := l.v
 	c := newChange()
+	// In the claim's own transaction: a consumer whose claim is refused keeps its position, and
+	// the next one wakes only when the claim has happened.
 	c.ops = line.leaveOps()
 	c.pick = func(st *orderState) selection {
 		sel := pick(st)
@@ -21,6 +23,8 @@ func (l *ledger) claim(pick func(st *orderState) selection, line *idleLine) (all
 	}
 	if err = l.do(c); err != nil {
 		if n := len(c.add); n > 0 {
+			// If another consumer has claimed these messages, the next state of the order znode
+			// says so, and they are not picked again.
 			v.partitions.requeueAll(c.add)
 			v.claims.release(n, false)
 		}
@@ -33,6 +37,8 @@ func (l *ledger) claim(pick func(st *orderState) selection, line *idleLine) (all
 	line.left()
 	all = make([]*Delivery, len(c.add))
 	for i, r := range c.add {
+		// The table that was read before the claim: if another consumer had claimed since then,
+		// this claim would have failed.
 		past := c.at.table.entry(r.message).deliveries
 		all[i] = &Delivery{ref: r, v: v, l: l, ID: r.path(), Attempts: 1 + r.deliveries + past, outcome: make(chan struct{})}
 	}

@@ -31,6 +31,7 @@ func (k *claimCount) hold(n int, path string) {
 		k.lease = k.s.Lease()
 	}
 	if path == "" {
+		// A Take relies on no ephemeral that the session could check.
 		k.takes += n
 	} else {
 		k.lease.Own(path)
@@ -58,6 +59,7 @@ func (k *claimCount) release(n int, take bool) {
 func (k *claimCount) end() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	// Not removals: each of them still ends by endRemoval.
 	k.held, k.takes = 0, 0
 	if k.lease != nil {
 		k.lease.End()

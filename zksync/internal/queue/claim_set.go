@@ -31,6 +31,8 @@ func (s claimSet) encode(version int32) []byte {
 		names[k.czxid] = append(names[k.czxid], k.name)
 	}
 	var b strings.Builder
+	// With the version the data of any two transactions differ, and ledger.send can tell its own
+	// write from the write of another client.
 	fmt.Fprintf(&b, "%s %d\n", ledgerForm, version)
 	for _, czxid := range slices.Sorted(maps.Keys(names)) {
 		fmt.Fprintf(&b, "%x %s\n", czxid, encodeNames(names[czxid]))
@@ -46,6 +48,7 @@ func (s claimSet) decode(data []byte) error {
 	case !strings.HasPrefix(text, ledgerAnyForm):
 		return nil
 	case !strings.HasPrefix(text, ledgerForm+" "):
+		// If its claims counted as none, a recovery would free messages that a consumer has.
 		return fmt.Errorf("a ledger of another version: %.40q", text)
 	}
 	_, text, _ = strings.Cut(text, "\n")

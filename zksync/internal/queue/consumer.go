@@ -103,7 +103,8 @@ func (c *Consumer) openClaims(ctx context.Context, v *view) (*ledger, error) {
 	c.mu.Unlock()
 	if old != nil {
 		// A request of the old session that arrives later fails, because it writes the
-		// ledger.
+		// ledger. Without the permission to delete, the ledger stays until the server ends the
+		// old session.
 		err := v.s.Delete(ctx, old.path, -1)
 		if class := session.ClassOf(err); err != nil && class != session.ClassNoNode && class != session.ClassNoAuth {
 			return nil, err

@@ -64,6 +64,7 @@ func (d *Delivery) Nack(ctx context.Context) error {
 func (d *Delivery) Retry(ctx context.Context, delay time.Duration) error {
 	return d.settle(ctx, "Retry", func() error {
 		cfg := d.v.cfg
+		// Rounded up, since no message is due early.
 		due := time.Now().Add(max(delay, 0) + time.Millisecond - 1).UnixMilli()
 		return d.remove(&Target{Dir: cfg.child(laterName), Prefix: laterPrefix(due, d.Attempts), MakeDir: cfg.MakeDir},
 			func(t *claimTable) { t.later = true })
@@ -96,6 +97,7 @@ func (d *Delivery) settle(ctx context.Context, verb string, do func() error) err
 	d.mu.Lock()
 	first := d.verb
 	d.mu.Unlock()
+	// After Close, each verb returns the outcome that Close has set.
 	if first != verb && first != "Close" {
 		return fmt.Errorf("%w: %s was called before", ErrSettled, first)
 	}
@@ -196,6 +198,7 @@ func (d *Delivery) outcomeOf(err error, sent bool) error {
 		d.endClaim((*partitionList).relist)
 		return err
 	case v.life.cleanupCtx.Err() != nil:
+		// Close waits no longer. The claim ends with the ledger.
 		return unknownIf(sent, errClosedUnsettled)
 	case class == session.ClassNoNode:
 		// Another client has removed the message.

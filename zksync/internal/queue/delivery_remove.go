@@ -54,6 +54,7 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 		if to != nil {
 			switch class := session.ClassOf(err); {
 			case class == session.ClassBadVersion && to.Gate != nil && to.Gate.Refused(err) == nil:
+				// Another producer has put into the target since its messages were counted.
 				continue
 			case class == session.ClassNoNode:
 				// The message, the directory of the target or its limit may be missing.
@@ -89,6 +90,8 @@ func (d *Delivery) checkDirectory() error {
 	if !d.ref.partition.mayBeRecreated() {
 		return nil
 	}
+	// A server that lags, or a deposed leader, would still show the message of the deleted
+	// directory.
 	if err := d.v.s.SyncQuorum(d.v.life.cleanupCtx, d.v.cfg.Path); err != nil {
 		return err
 	}

@@ -37,6 +37,7 @@ func (s *deliverySet) take(v *view) (taken []*Delivery) {
 	for d := range s.all {
 		if v == nil || d.v == v {
 			taken = append(taken, d)
+			// Under the lock of the look: the end of a session and Close must not both end d.
 			delete(s.all, d)
 		}
 	}

@@ -62,6 +62,7 @@ func (l *idleLine) waitTurn(ctx context.Context, limit time.Duration) (waited bo
 			return false, err
 		}
 	}
+	// There is no number before the first one.
 	if l.seq <= 0 {
 		l.turn = true
 		return false, nil
@@ -144,6 +145,8 @@ func (l *idleLine) join(ctx context.Context) error {
 // find returns the path of the contender with the given data.
 func (l *idleLine) find(ctx context.Context, dir string, id []byte) (string, error) {
 	v := l.v
+	// An absence counts only behind a commit. Otherwise the contender may appear later, and hold
+	// up the line.
 	if err := v.s.SyncQuorum(ctx, dir); err != nil {
 		return "", err
 	}

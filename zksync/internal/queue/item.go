@@ -53,6 +53,7 @@ type Item struct {
 // for any other name.
 func parseItem(name string) (Item, bool) {
 	digits, ok := strings.CutPrefix(name, ItemPrefix)
+	// ParseInt accepts a plus sign, and no server writes one.
 	if !ok || strings.HasPrefix(digits, "+") || len(digits) < 10 {
 		return Item{}, false
 	}

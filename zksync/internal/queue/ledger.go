@@ -50,6 +50,8 @@ func (l *ledger) start(changes ...*change) {
 	l.arrivals.Store(int64(len(l.queued)))
 	if !l.running {
 		l.running = true
+		// Not spawn, which does nothing after Close has begun: the changes of calls under way
+		// must still get their outcomes. Close waits for these calls, so wg is not zero here.
 		l.v.life.wg.Go(l.run)
 	}
 }
@@ -258,6 +260,8 @@ func (l *ledger) close(ctx context.Context) error {
 		for k := range l.claims {
 			table.giveBack(k, 0)
 		}
+		// The ledger comes first: if its deletion is refused, the ledger is gone or another
+		// client has written it, whatever the state of the order znode.
 		results, err := l.v.s.Multi(ctx,
 			&zk.DeleteRequest{Path: l.path, Version: l.version},
 			&zk.SetDataRequest{Path: st.path, Data: table.encode(), Version: st.version})

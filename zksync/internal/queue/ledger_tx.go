@@ -42,6 +42,8 @@ func (l *ledger) stateFor(batch []*change) (*orderState, []*change, error) {
 		}
 		left = append(left, c)
 	}
+	// Then the transaction does not write the order znode, and no claim of another consumer can
+	// make it fail.
 	if !slices.ContainsFunc(left, (*change).writesOrder) {
 		st = nil
 	}
@@ -51,6 +53,7 @@ func (l *ledger) stateFor(batch []*change) (*orderState, []*change, error) {
 // newTx builds the transaction of a batch. st is nil if the batch does not write the order
 // znode.
 func (l *ledger) newTx(batch []*change, st *orderState) *ledgerTx {
+	// A copy: until the answer, the ledger has the claims of the transaction before.
 	tx := &ledgerTx{batch: batch, claims: maps.Clone(l.claims)}
 	for _, c := range batch {
 		for _, r := range c.drop {

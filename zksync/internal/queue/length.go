@@ -34,6 +34,7 @@ func (c *Consumer) count(ctx context.Context, s *session.Session) (n int, err er
 	for some := range slices.Chunk(partitions, listsPerRequest) {
 		reads := make([]session.Read, len(some))
 		for i, p := range some {
+			// Names and not NumChildren, which also counts children that are no messages.
 			reads[i] = session.ReadChildren(p.dir)
 		}
 		results, err := s.MultiRead(ctx, reads...)

@@ -32,6 +32,8 @@ func newLifetime() *lifetime {
 // beginClose lets no further call and no further goroutine begin.
 func (l *lifetime) beginClose() {
 	l.closeMu.Lock()
+	// Under the mutex: once closing is set, no call begins, and only calls that wg counts already
+	// add goroutines to it.
 	l.closing = true
 	l.closeMu.Unlock()
 	l.cancel(ErrClosed)

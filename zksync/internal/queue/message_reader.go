@@ -39,6 +39,8 @@ func (m *messageReader) most() int { return max(1, readBudget/max(1, int(m.large
 // read reads claimed messages, and sends them to ready. It returns the messages that it
 // did not read.
 func (p *stream) read(ctx context.Context, reader *messageReader, all []*Delivery, ready chan<- *Delivery) ([]*Delivery, error) {
+	// Before any message is delivered: if the session were lost unnoticed, another consumer
+	// could have the message, too.
 	if err := reader.v.claims.confirm(ctx); err != nil {
 		return all, err
 	}
@@ -76,6 +78,7 @@ func (m *messageReader) read(ctx context.Context, all []*Delivery) (found, unrea
 			biggest = max(biggest, len(r.Data))
 			found = append(found, d)
 		case class == session.ClassNoNode:
+			// A Take has removed it before the claim, or another client, which knows no claims.
 			gone = append(gone, d.ref)
 			d.endClaim((*partitionList).forget)
 		case class == session.ClassNoAuth:

@@ -23,6 +23,8 @@ func (o *orderZnode) open(ctx context.Context) (string, error) {
 		named := znode.Join(o.dir, string(data))
 		switch {
 		case err == nil && strings.HasPrefix(string(data), orderPrefix) && named != missing:
+			// missing is excluded: a server that lags may still have the name of an order znode
+			// that is gone, and every server has it if another client has deleted only the znode.
 			path = named
 		case err == nil:
 			err = o.rename(ctx, stat.Version, missing)
@@ -59,6 +61,7 @@ func (o *orderZnode) rename(ctx context.Context, version int32, missing string) 
 		return err
 	}
 	for _, name := range names {
+		// This order znode has the claims of all consumers: only its name was overwritten.
 		if strings.HasPrefix(name, orderPrefix) && znode.Join(o.dir, name) != missing {
 			_, err := o.s.Set(ctx, o.dir, []byte(name), version)
 			return err
@@ -90,6 +93,8 @@ func (o *orderZnode) renew(ctx context.Context, st *orderState) error {
 	name := orderPrefix + znode.NewGUID()
 	table := st.table.clone()
 	table.recovered++ // the deletion of the order znode looks like the deletion of a ledger
+	// The deletion at the version of the table: a claim since the read makes the transaction
+	// fail, and is not lost.
 	return o.create(ctx, name, table,
 		&zk.DeleteRequest{Path: st.path, Version: st.version},
 		&zk.SetDataRequest{Path: o.dir, Data: []byte(name), Version: -1})

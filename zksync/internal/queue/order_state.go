@@ -28,6 +28,8 @@ func countLedgers(dir *zk.Stat) ledgerCount {
 
 // newerThan reports whether a ledger was created or deleted between other and c.
 func (c ledgerCount) newerThan(other ledgerCount) bool {
+	// A creation raises consumers by one. A deletion lowers consumers by one and raises removed
+	// by one. So each of them raises this sum by one.
 	changes := func(c ledgerCount) int { return c.consumers + 2*int(c.removed) }
 	return changes(c) > changes(other)
 }

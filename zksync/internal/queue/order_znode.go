@@ -200,6 +200,7 @@ func (o *orderZnode) known() *orderState {
 func (o *orderZnode) set(st *orderState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	// The state was read before this order znode was opened in place of the former one.
 	if o.path != st.path {
 		return
 	}

@@ -78,6 +78,7 @@ func (p *partition) replace(found []Item, f *staleFlag) {
 	skipped := make(map[string]Item)
 	waiting := found[:0]
 	for _, it := range found {
+		// This consumer has the picked messages in hand, and would skip the skipped ones again.
 		if _, ok := p.skipped[it.Name]; ok {
 			skipped[it.Name] = it
 		} else if _, ok := p.picked[it.Name]; !ok {

@@ -47,6 +47,7 @@ type prefetchWindow struct {
 func (w *prefetchWindow) reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	// w.work stays, because the receiver is the same under the next session.
 	w.size, w.waiting, w.waitingBytes, w.receiverWaited, w.full = min(firstPrefetch, w.limit), 0, 0, false, false
 }
 
@@ -55,6 +56,7 @@ func (w *prefetchWindow) wake() {
 	select {
 	case w.wakeUps <- struct{}{}:
 	default:
+		// A wake-up is pending already, and its receiver looks at the present state.
 	}
 }
 
@@ -124,6 +126,7 @@ func (w *prefetchWindow) batch(most, free, consumers int) int {
 // waitForSpace waits until less than prefetchBytes of data wait for the receiver.
 func (w *prefetchWindow) waitForSpace(ctx context.Context) error {
 	for {
+		// Before the look, so that a receipt right after it ends the wait.
 		received := w.space.subscribe()
 		w.mu.Lock()
 		ok := w.waitingBytes < prefetchBytes

@@ -93,6 +93,7 @@ func returnUnheld(ctx context.Context, s *session.Session, partitions []*partiti
 		if p.anyOrder {
 			continue // each claimed message has an entry
 		}
+		// A view does not remember the messages that were claimed when it listed them.
 		names, stat, err := s.Children(ctx, p.dir)
 		if session.ClassOf(err) == session.ClassNoNode {
 			continue

@@ -16,6 +16,7 @@ type removing struct {
 func (r *removing) has(m message, czxid int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	// After the counter of a directory is spent, another message may have the same name.
 	known, ok := r.czxids[m.key()]
 	return ok && known == czxid
 }

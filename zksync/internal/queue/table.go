@@ -129,6 +129,7 @@ func (t *claimTable) decodePartition(line string) (*partitionClaims, error) {
 
 func (p *partitionClaims) decodeEntries(line string) error {
 	parts := strings.SplitN(line, " ", 3)
+	// A state of a later version of this package must not be taken for one of these.
 	if len(parts) < 3 || parts[0] != string(claimed) && parts[0] != string(returned) {
 		return fmt.Errorf("no entries: %q", line)
 	}
@@ -142,6 +143,8 @@ func (p *partitionClaims) decodeEntries(line string) error {
 
 // clone returns a copy, for the transaction that changes the table.
 func (t *claimTable) clone() *claimTable {
+	// A deep copy, because a table of an orderState never changes: goroutines read it without
+	// a lock.
 	c := &claimTable{recovered: t.recovered, later: t.later, partitions: make(map[int64]*partitionClaims, len(t.partitions))}
 	for czxid, p := range t.partitions {
 		q := *p
@@ -204,6 +207,7 @@ func (t *claimTable) claim(m message) {
 // keepFree keeps a message free that no consumer has claimed, although the cursor may be
 // past it since a claim.
 func (t *claimTable) keepFree(m message) {
+	// A message after the cursor is free without an entry, and entries make the table long.
 	if t.entry(m).state == claimed {
 		t.of(m.czxid).entries[m.Name] = claimEntry{state: returned}
 	}
@@ -213,6 +217,7 @@ func (t *claimTable) keepFree(m message) {
 // have ended since the claim.
 func (t *claimTable) giveBack(k claimKey, ended int) {
 	p := t.of(k.czxid)
+	// A claimed message has an entry, with its earlier deliveries, if it was returned before.
 	p.entries[k.name] = claimEntry{returned, p.entries[k.name].deliveries + ended}
 }
 

@@ -42,6 +42,7 @@ func (w *takeWait) cancelled(err error) error {
 // reason returns why there is no message to take, as far as the view knows.
 func (w *takeWait) reason() error {
 	c := w.c
+	// The view of the present session: the Take may have begun under an earlier one.
 	c.mu.Lock()
 	v := c.view
 	c.mu.Unlock()

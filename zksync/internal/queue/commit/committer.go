@@ -56,6 +56,8 @@ type Committer struct {
 // of processes that died.
 func New(m *session.Manager, markers string, swept *atomic.Bool) *Committer {
 	c := &Committer{m: m, Gate: openGate{}}
+	// A request must outlive its callers: its answer tells whether their transactions have
+	// happened.
 	c.life, c.end = context.WithCancelCause(context.Background())
 	sweeping, stop := context.WithCancel(c.life)
 	c.stopSweep = stop
@@ -87,6 +89,7 @@ func (c *Committer) StartOne(t Tx) *Entry { return c.Start(t)[0] }
 func (c *Committer) enqueue(entries ...*Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// Before withdrawLocked, which counts the callers out again.
 	c.waiting.Add(int64(len(entries)))
 	if c.closed != nil {
 		c.withdrawLocked(c.closed, entries...)
@@ -94,6 +97,7 @@ func (c *Committer) enqueue(entries ...*Entry) {
 	}
 	c.entries = append(c.entries, entries...)
 	if !c.running && len(entries) > 0 {
+		// Under mu: Close sets closed before it waits, so wg.Go never runs beside Wait.
 		c.running = true
 		c.wg.Go(c.run)
 	}
@@ -103,6 +107,7 @@ func (c *Committer) enqueue(entries ...*Entry) {
 // held.
 func (c *Committer) withdrawLocked(why error, entries ...*Entry) {
 	for _, e := range entries {
+		// The outcome of an entry that was sent is not known before the answer.
 		if !e.sent {
 			e.finishLocked(why)
 		}
@@ -124,6 +129,7 @@ func (c *Committer) WithdrawAfter(d time.Duration, why error, entries ...*Entry)
 		c.withdrawLocked(why, entries...)
 	})
 	return func() {
+		// In this order: the end of bounded would start the withdrawal.
 		undo()
 		cancel()
 	}
@@ -140,6 +146,8 @@ func (c *Committer) cancelled(ctx context.Context) error {
 
 // callerLeftLocked notes that one caller less waits; c.mu is held.
 func (c *Committer) callerLeftLocked() {
+	// The request may wait for room or for a connection, and no caller would learn of it. send
+	// does not give up a request that was sent.
 	if c.waiting.Add(-1) == 0 && c.cancel != nil {
 		c.cancel()
 	}
@@ -180,6 +188,7 @@ func (c *Committer) awaitArrivals() {
 func (c *Committer) nextRequest() (context.Context, context.CancelFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// Under mu: enqueue either counts its entries before this look, or starts another run.
 	if c.waiting.Load() == 0 {
 		c.entries, c.cancel, c.running = nil, nil, false
 		return nil, nil
@@ -201,5 +210,6 @@ func (c *Committer) Close(ctx context.Context, why error) {
 	defer context.AfterFunc(ctx, func() { c.end(context.Cause(ctx)) })()
 	c.wg.Wait()
 	c.end(why)
+	// Behind wg.Wait: no request needs the marker to learn its outcome any more.
 	c.sender.marker.remove(ctx)
 }

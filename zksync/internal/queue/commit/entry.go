@@ -97,10 +97,12 @@ func (e *Entry) Wait(ctx context.Context) error {
 	why := c.cancelled(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	// If the outcome has arrived meanwhile, the caller gets it, and not the end of ctx.
 	c.withdrawLocked(why, e)
 	if e.finished {
 		return e.err
 	}
+	// Wait may be called again, and counts its caller out only once.
 	if e.deserted == nil {
 		c.callerLeftLocked()
 	}

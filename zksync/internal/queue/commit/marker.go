@@ -45,6 +45,7 @@ type marker struct {
 
 // bump returns the operation that raises the version.
 func (k *marker) bump() any {
+	// Without data, so that readOutcome can tell the request from a fence.
 	return &zk.SetDataRequest{Path: k.path, Data: []byte{}, Version: k.version}
 }
 
@@ -56,6 +57,7 @@ func (k *marker) ensure(ctx context.Context, s *session.Session) error {
 	if k.made {
 		k.retire()
 	}
+	// A creation that failed is repeated under the same name: it may have happened.
 	if k.path == "" {
 		k.path = znode.Join(k.dir, znode.NewGUID())
 	}
@@ -72,6 +74,7 @@ func (k *marker) ensure(ctx context.Context, s *session.Session) error {
 	}
 	k.made, k.version = true, 0
 	k.created.Add(1)
+	// A directory that did not exist has no marker of another process.
 	if k.swept.CompareAndSwap(false, true) && !fresh {
 		path := k.path
 		k.background(func(ctx context.Context) { k.sweep(ctx, s, path) })
@@ -101,6 +104,7 @@ func (k *marker) fence(ctx context.Context, s *session.Session) (happened bool, 
 	case session.ClassBadVersion:
 		return k.readOutcome(ctx, s)
 	case session.ClassNoNode, session.ClassNoAuth:
+		// Only the marker could tell whether the last request has happened.
 		err = unknown(err)
 	}
 	return false, err
@@ -116,6 +120,8 @@ func (k *marker) readOutcome(ctx context.Context, s *session.Session) (happened 
 	case err != nil:
 		return false, err
 	case stat.Version != k.version+1, len(data) > 0 && string(data) != fenceMark:
+		// A request leaves no data, and a fence leaves its mark. Each of them raises the version
+		// by one.
 		return false, unknown(errMarkerMoved)
 	}
 	k.version++
@@ -134,6 +140,7 @@ func (k *marker) remove(ctx context.Context) {
 			return err
 		})
 		if err != nil {
+			// No error of Close: another process sweeps the marker after a day.
 			k.m.Logger().Warn("marker not deleted", zap.String("path", path), zap.Error(err))
 			return
 		}
@@ -153,6 +160,7 @@ func (k *marker) sweep(ctx context.Context, s *session.Session, own string) {
 	if err != nil {
 		return
 	}
+	// Both times are by the leader's clock: the clock of this process may be wrong.
 	oldest := mine.Mtime - markerAge.Milliseconds()
 	for chunk := range slices.Chunk(names, maxSwept) {
 		reads := make([]session.Read, len(chunk))
@@ -165,6 +173,7 @@ func (k *marker) sweep(ctx context.Context, s *session.Session, own string) {
 		}
 		var dead []any
 		for i, r := range results {
+			// No marker has children, and one child would make the whole transaction fail.
 			if r.Err != nil || r.Stat.Mtime >= oldest || r.Stat.NumChildren > 0 {
 				continue
 			}

@@ -43,7 +43,8 @@ func (r *sender) carryOut(ctx context.Context) {
 	switch {
 	case err == nil:
 	case len(r.sent) > 0:
-		// The request cannot be repeated.
+		// The request cannot be repeated. The fence is not under ctx: even without a caller, the
+		// outcome must be known before the next request relies on the version of the marker.
 		if failed := c.m.Do(c.life, r.fence); failed != nil {
 			r.marker.retire()
 			r.finish(r.sent, unknown(errors.Join(err, failed)))
@@ -51,6 +52,7 @@ func (r *sender) carryOut(ctx context.Context) {
 	case ctx.Err() != nil && c.life.Err() == nil:
 		// All callers have left, and entries that were started since have had no attempt.
 	default:
+		// No entry was sent, and each of them would fail in the same way.
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.withdrawLocked(err, c.entries...)
@@ -84,6 +86,8 @@ func (r *sender) send(ctx context.Context, s *session.Session) error {
 	if len(entries) == 0 {
 		return nil
 	}
+	// The marker comes first: if another operation is refused, the marker had the expected
+	// version.
 	ops := append(make([]any, 0, 1+len(first)+len(entries)*len(entries[0].Ops)), r.marker.bump())
 	ops = append(ops, first...)
 	for _, e := range entries {
@@ -100,6 +104,7 @@ func (r *sender) send(ctx context.Context, s *session.Session) error {
 		r.finish(entries, nil)
 		return nil
 	case session.ClassOf(err) == session.ClassTooLarge && !again:
+		// The session refuses such a request before it sends it.
 		r.markUnsent(nil)
 		if r.limit = len(entries) / 2; r.limit == 0 {
 			r.finish(entries, err)
@@ -134,6 +139,7 @@ func (r *sender) prepare(room int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for len(c.entries) > 0 && c.entries[0].finished {
+		// The array lives on, and must not keep the data of the message.
 		c.entries[0] = nil
 		c.entries = c.entries[1:]
 	}
@@ -149,6 +155,7 @@ func (r *sender) prepare(room int) {
 			continue
 		}
 		size += e.Size
+		// The first entry goes out whatever its size: only send learns that it is too large.
 		if len(r.sent) == min(room, r.limit) || len(r.sent) > 0 && size > maxBatchSize {
 			break
 		}
@@ -179,6 +186,7 @@ func (r *sender) markUnsent(stale error) {
 		e.sent = false
 		switch {
 		case e.deserted != nil:
+			// The caller has gone, and does not wait for another attempt.
 			e.finishLocked(e.deserted)
 		case stale != nil && e.Epoch != noEpoch:
 			e.finishLocked(stale)
