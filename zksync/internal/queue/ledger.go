@@ -207,6 +207,7 @@ func (l *ledger) carryOut(batch []*change) error {
 // send sends a transaction, and repeats it until an answer arrives. Under one session
 // the ledger's version makes that safe.
 func (l *ledger) send(tx *ledgerTx) ([]zk.MultiResponse, error) {
+	unclear := false // the server has answered with an error that proves nothing
 	for round := 0; ; round++ {
 		if err := l.v.s.Pause(l.life, round-1); err != nil {
 			return nil, err
@@ -220,8 +221,10 @@ func (l *ledger) send(tx *ledgerTx) ([]zk.MultiResponse, error) {
 		switch class := session.ClassOf(err); {
 		case class == session.ClassConnectionLost, class == session.ClassTransient && round > 0:
 			continue
-		case class == session.ClassUnknown && len(results) == 0 && round == 0:
-			// The transaction may have happened. If it is refused again, it has not.
+		case class == session.ClassUnknown && len(results) == 0 && !unclear:
+			// The transaction may have happened, also in an earlier round whose answer was lost.
+			// If it is refused again, it has not.
+			unclear = true
 			continue
 		case round > 0 && class == session.ClassBadVersion && session.FailedOp(results) == 0:
 			// The ledger has another version: the transaction has happened before, unless

@@ -149,3 +149,17 @@ func TestCloseBesideADeadConsumer(t *testing.T) {
 		}
 	})
 }
+
+// An Ack that has happened succeeds, although its answer was lost and its repetition failed inside the server.
+func TestAckAfterALossAndAServerError(t *testing.T) {
+	withRig(t, 1, func(r rig) {
+		a := r.open(InOrder, true)
+		d := a.receive(1)[0]
+		f := zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, At: zksynctest.AfterCommit, Do: zksynctest.Disconnect}
+		r.srv.Inject(f)
+		f.At, f.Nth, f.Do = zksynctest.BeforeCommit, 2, zksynctest.Error(-1)
+		r.srv.Inject(f)
+		r.must(d.Ack(r.Context()))
+		a.wantNames(0)
+	})
+}
