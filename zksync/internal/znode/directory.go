@@ -47,6 +47,7 @@ func (d *Directory) Writable(ctx context.Context, s *session.Session) (bool, err
 	case !ok:
 		return d.Data == nil, d.Create(ctx, s)
 	case stat.DataLength > 0 || d.Data != nil:
+		// The write would overwrite the data of another program, or of the primitive itself.
 		d.Forbid()
 		return false, nil
 	}
@@ -86,6 +87,7 @@ func (d *Directory) create(ctx context.Context, s *session.Session) error {
 				return err
 			}
 		case session.ClassConnectionLost:
+			// The next attempt creates the directory, or finds it.
 		default:
 			return err
 		}
@@ -97,6 +99,7 @@ func (d *Directory) create(ctx context.Context, s *session.Session) error {
 // znode.
 func (d *Directory) MarkExhausted(ctx context.Context, s *session.Session) error {
 	ok, stat, err := s.Exists(ctx, d.Path)
+	// The czxid tells this directory from the next one at the same path.
 	if ok && err == nil {
 		d.exhausted.Store(stat.Czxid)
 	}
@@ -117,12 +120,14 @@ func (d *Directory) Recreate(ctx context.Context, s *session.Session, wait bool)
 		case err != nil:
 			return false, err
 		case stat.Czxid != exhausted:
+			// Another client has created the directory again since.
 			w.Stop()
 			return true, nil
 		case len(names) == 0:
 			w.Stop()
 			switch err := s.Delete(ctx, d.Path, -1); session.ClassOf(err) {
 			case session.ClassOK, session.ClassNoNode, session.ClassNotEmpty, session.ClassConnectionLost:
+				// The next listing shows what has become of the directory.
 			default:
 				return false, err
 			}

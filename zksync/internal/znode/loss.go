@@ -44,6 +44,7 @@ func SessionLost(s *session.Session) error {
 	if err := s.Err(); err != nil {
 		return LossOf(err)
 	}
+	// The timer that ends the session at its Deadline may be late.
 	if !time.Now().Before(s.Deadline()) {
 		return fmt.Errorf("%w: the lease ran out", session.ErrLost)
 	}

@@ -28,6 +28,7 @@ const GUIDForm = "00000000-0000-0000-0000-000000000000"
 
 // NewGUID returns a GUID.
 func NewGUID() string {
+	// From the session, so that a GUID has the same form everywhere: see IsUUID and GUIDForm.
 	protected := session.Protect("/")
 	return protected[len(protected)-len(GUIDForm)-1 : len(protected)-1]
 }

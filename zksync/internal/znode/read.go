@@ -32,6 +32,8 @@ func ReadAll(ctx context.Context, s *session.Session, dir string, names []string
 	slots := make(chan struct{}, maxReads)
 	var wg sync.WaitGroup
 	for i, name := range names {
+		// Before the goroutine is started: a line of thousands must not become thousands of
+		// goroutines.
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
@@ -80,6 +82,7 @@ func AwaitEvent(ctx context.Context, s *session.Session, w *session.Watch) error
 	defer w.Stop()
 	select {
 	case <-w.Events():
+		// Also if the event is the end of the session: the caller's next request reports that.
 		return nil
 	case <-s.Done():
 		return s.Err()

@@ -17,6 +17,7 @@ func ParseSequence(name, mark string) (int32, bool) {
 	if strings.HasSuffix(name[:i], mark) {
 		return ParseNumber(name[i:])
 	}
+	// The dash in front of the digits is a sign only if it does not belong to the mark.
 	if i > 0 && name[i-1] == '-' && strings.HasSuffix(name[:i-1], mark) {
 		return ParseNumber(name[i-1:])
 	}
