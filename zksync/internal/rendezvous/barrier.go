@@ -82,6 +82,7 @@ func (b *Barrier) Enter(ctx context.Context) (p *Participant, there int, err err
 		}
 		joining := &Participant{barrierView: barrierView{b: b, s: s}, lease: s.Lease()}
 		err := joining.runApart(ctx, "enter", joining.enter, func(err error) {
+			// After a failure, enter has dropped the child itself.
 			if err == nil {
 				joining.drop() // after Enter has returned
 			}
@@ -106,6 +107,7 @@ func (b *Barrier) Leave(ctx context.Context) (there int, err error) {
 		return 0, err
 	}
 	defer b.end(outside, nil)
+	// A late result needs no clean-up: a child that leave could not delete stays in b.leftover.
 	err = p.runApart(ctx, "leave", p.leave, func(error) {})
 	return int(p.there.Load()), err
 }

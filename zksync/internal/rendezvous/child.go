@@ -24,6 +24,7 @@ type child struct {
 
 func (b *Barrier) newChild() child {
 	mark := session.Protect("/")[1:]
+	// Without a GUID in the name, the server refuses a second participant of the same id.
 	if b.id != "" {
 		return child{path: znode.Join(b.path, IDPrefix+b.id), mark: mark}
 	}

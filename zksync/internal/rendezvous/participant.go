@@ -51,15 +51,18 @@ func (p *Participant) Hold(ctx context.Context, released error) (held context.Co
 // step, and late is called with the result of step.
 func (p *Participant) runApart(ctx context.Context, op string, step func(context.Context) error, late func(error)) error {
 	p.wait = &participantWait{v: &p.barrierView, op: op}
+	// Manager.Close waits for the step, so that the step can still delete the child.
 	done, err := p.s.Busy()
 	if err != nil {
 		p.close()
 		return znode.LossOf(err)
 	}
 	defer p.wait.stop()
+	// result has no buffer: either the caller receives the result, or late gets it.
 	result, deserted, settled := make(chan error), make(chan struct{}), make(chan struct{})
 	p.b.settled = settled
 	go func() {
+		// Last, behind late: the next call must find no request of this one under way.
 		defer close(settled)
 		defer done()
 		err := step(ctx)
@@ -90,7 +93,8 @@ func (p *Participant) runApart(ctx context.Context, op string, step func(context
 func (p *Participant) enter(ctx context.Context) error {
 	err := p.pass(ctx)
 	if err == nil {
-		// The hold begins only if the session is proven alive.
+		// The hold begins only if the session is proven alive. The end of ctx does not end this
+		// wait: the round includes the participant.
 		p.lease.Own(p.path)
 		err = znode.Grant(background, p.lease)
 	}
@@ -115,6 +119,8 @@ func (p *Participant) pass(ctx context.Context) error {
 		in, err := p.awaitOpening(ctx)
 		switch {
 		case err != nil && ctx.Err() != nil && p.s.Err() == nil:
+			// The barrier may have opened at the moment at which ctx ended. The other participants
+			// count on this one then, so Enter succeeds. If retract fails, enter drops the child.
 			if in, _ = p.retract(); in {
 				return nil
 			}

@@ -46,6 +46,7 @@ func (w *participantWait) stop() { w.end().Stop() }
 func (w *participantWait) end() *session.Wait {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	// The step may go on after its call, and no caller would stop a wait that begins then.
 	w.over = true
 	return w.wait
 }

@@ -31,6 +31,7 @@ func (p *Participant) prepare(ctx context.Context) error {
 	if p.b.leftover.path == "" {
 		return nil
 	}
+	// The child may still exist: the server may not have noticed the end of its session yet.
 	p.child = p.b.leftover
 	if ok, err := p.find(ctx); err != nil {
 		p.child = child{} // another participant may own the znode
@@ -48,6 +49,8 @@ func (p *Participant) prepare(ctx context.Context) error {
 // join creates the child.
 func (p *Participant) join() error {
 	p.child = p.b.newChild()
+	// Before the request: if the session is lost with the answer, the next session must look
+	// for this child.
 	p.b.leftover = p.child
 	p.round = 0
 	for round := 0; ; round++ {
@@ -56,12 +59,14 @@ func (p *Participant) join() error {
 		class := session.ClassOf(err)
 		switch class {
 		case session.ClassOK:
+			// The same transaction has created the child and written to the directory.
 			p.czxid = p.touched(results).Mzxid
 			return nil
 		case session.ClassConnectionLost:
 			if ok, err := p.findAfterLoss(); err != nil {
 				return err
 			} else if ok {
+				// The lost answer had the count of the children.
 				return p.readDirectory(background)
 			}
 			err = nil
@@ -74,6 +79,8 @@ func (p *Participant) join() error {
 			err = p.pause(round)
 		}
 		if err != nil {
+			// An error of an unknown class proves nothing: the child may exist. The child of a lost
+			// session stays noted for the next session.
 			if p.s.Err() == nil && class != session.ClassUnknown {
 				p.forgetChild() // the znode is not ours, or it does not exist
 			}
@@ -179,6 +186,7 @@ func (p *Participant) find(ctx context.Context) (bool, error) {
 	case err != nil:
 		return false, err
 	case string(data) != p.mark:
+		// It is the child of another participant with the same id.
 		return false, nil
 	}
 	p.czxid = stat.Czxid

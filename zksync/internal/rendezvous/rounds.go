@@ -19,6 +19,8 @@ func (p *Participant) awaitNext(ctx context.Context) error {
 		if p.ready == 0 {
 			return nil
 		}
+		// If all participants of that round have crashed, awaitEnd finds by the count that none is
+		// left, and deletes ready.
 		p.round = p.ready
 		if err := p.readDirectory(ctx); err != nil {
 			return err
@@ -33,6 +35,8 @@ func (p *Participant) awaitNext(ctx context.Context) error {
 // joined. It reports whether the round includes the participant.
 func (p *Participant) awaitOpening(ctx context.Context) (in bool, err error) {
 	for stale := 0; ; {
+		// The count may include ready and strange children. Only the names tell, and they are
+		// listed only if the count is great enough.
 		if p.count >= p.b.size {
 			there, ready, err := p.list(ctx)
 			if err != nil {
@@ -59,6 +63,7 @@ func (p *Participant) awaitOpening(ctx context.Context) (in bool, err error) {
 			}
 			p.round = p.ready
 			if p.ready != 0 {
+				// If ready is older than the child, its round does not include the participant.
 				return p.ready > p.czxid, nil
 			}
 		}
@@ -70,6 +75,7 @@ func (p *Participant) awaitOpening(ctx context.Context) (in bool, err error) {
 		if ev != nothing {
 			continue
 		}
+		// No watch reports that another client has deleted the child.
 		if ok, err := p.find(ctx); err != nil {
 			return false, err
 		} else if !ok {
@@ -110,6 +116,7 @@ func (p *Participant) awaitEnd(ctx context.Context) error {
 			return nil
 		}
 		var ev zk.EventType
+		// After a clear that was refused, the directory has changed, and is read again at once.
 		if !empty {
 			if ev, err = p.awaitChange(ctx); err != nil {
 				return err

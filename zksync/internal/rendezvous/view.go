@@ -67,6 +67,7 @@ func (v *barrierView) note(stat *zk.Stat) {
 // empty reports whether no participant has a child. Strange children raise the count of
 // the directory. If all children may be strange, empty lists their names.
 func (v *barrierView) empty(ctx context.Context) (bool, error) {
+	// The only child is ready, or a participant of the next round. clear finds out.
 	if v.count <= 1 {
 		return true, nil
 	}
@@ -122,6 +123,8 @@ func (v *barrierView) unwatch() {
 
 // readDirectory reads the count and the version.
 func (v *barrierView) readDirectory(ctx context.Context) error {
+	// Before the request: if the connection is replaced meanwhile, awaitChange makes the caller
+	// read again.
 	conn := v.s.Connection()
 	_, stat, err := v.s.Exists(ctx, v.b.path)
 	if err != nil {
@@ -143,6 +146,7 @@ func (v *barrierView) open() (opened bool, err error) {
 		return false, unlessRaced(err, session.ClassNodeExists)
 	}
 	v.unwatch()
+	// The same transaction has created ready, so this zxid is the czxid of ready.
 	v.round = v.touched(results).Mzxid
 	return true, nil
 }
@@ -195,6 +199,8 @@ const nothing zk.EventType = 0
 // not the connection that returned the count, and once per session timeout: no touch
 // reports the crash of a participant.
 func (v *barrierView) awaitChange(ctx context.Context) (zk.EventType, error) {
+	// One subscription for all waits of the participant: a reconnect between two waits is not
+	// missed.
 	if v.states == nil {
 		var states context.Context
 		states, v.endStates = context.WithCancel(context.Background())
@@ -216,6 +222,8 @@ func (v *barrierView) awaitChange(ctx context.Context) (zk.EventType, error) {
 			if !ok {
 				return nothing, znode.LossOf(session.ErrClosed)
 			}
+			// The first state of the subscription is the present one. Only another connection is a
+			// reason to read again.
 			if conn := v.s.Connection(); conn != 0 && conn != v.conn {
 				return nothing, nil
 			}
