@@ -70,6 +70,7 @@ func (en *ensemble) lead(e *Endpoint) {
 			en.join(other)
 		}
 	}
+	// No endpoint owns a session of the former leader until an endpoint asks for the session.
 	for _, sess := range en.s.sessions.byID {
 		l.sessions.track(sess, nil, en.s.elapsed(now))
 	}

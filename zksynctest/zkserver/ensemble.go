@@ -112,6 +112,7 @@ func (en *ensemble) relink(change func()) {
 		e *Endpoint
 	}
 	pairs, were := []pair{}, []bool{}
+	// All pairs first: lose and drop change the leaderships that eachPair visits.
 	en.eachPair(func(l *leadership, e *Endpoint) {
 		pairs, were = append(pairs, pair{l, e}), append(were, en.linked(l.leader, e))
 	})
@@ -161,6 +162,7 @@ func (en *ensemble) active() bool {
 	}
 	n := 0
 	for _, e := range en.endpoints {
+		// A frozen follower acknowledges no proposal.
 		if l.has(e) && e.thaw == nil {
 			n++
 		}

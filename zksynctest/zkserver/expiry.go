@@ -20,6 +20,7 @@ func (s *Server) planSweep(l *leadership, bucket int64) {
 func (s *Server) setTimer() {
 	s.agenda.timer.stop()
 	s.agenda.timer, s.agenda.due = nil, 0
+	// Without a leader that can commit, no session expires.
 	if !s.en.active() {
 		return
 	}
@@ -59,6 +60,8 @@ func (s *Server) sweep(now time.Time) {
 	}
 	if l := s.en.current; at >= l.sweepFrom {
 		for _, ts := range l.sessions.expired(at) {
+			// A leader that was frozen may have picked the session some time before the sweep.
+			// The session may have been closed since.
 			if !ts.sess.dead {
 				s.endSession(ts.sess, nil, now)
 			}

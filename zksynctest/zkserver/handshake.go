@@ -12,6 +12,7 @@ func (c *conn) connect(r *jute.Request, cutOff bool) result {
 	s := c.s
 	q := &r.Connect
 	quiet := result{silent: true, hangUp: true}
+	// A real server, too, closes the connection without an answer.
 	if r.Bad {
 		return quiet
 	}
@@ -52,6 +53,7 @@ func (c *conn) connect(r *jute.Request, cutOff bool) result {
 	case commits:
 		sess = s.openSession(l, c.ep, c.timeout, time.Now())
 	case l != nil:
+		// The deposed leader proposes the new session, and never commits it.
 		l.proposed = true
 	}
 	if sess == nil || cutOff {
@@ -59,6 +61,7 @@ func (c *conn) connect(r *jute.Request, cutOff bool) result {
 	}
 	switch {
 	case sess.id != q.SessionID && c.rep.view != nil:
+		// The server has the transaction that created the session, and so all transactions before it.
 		s.en.catchUp(c.rep)
 	case sess.id == q.SessionID && rep != c.rep:
 		rep.ep = c.ep

@@ -97,6 +97,7 @@ func (v verdict) after(earlier verdict) verdict {
 // strike runs the faults of a moment, one after the other. mu is not held, so that a slow fault
 // delays no other connection.
 func (c *conn) strike(m Moment, t *subject) (v verdict) {
+	// The answers to earlier requests go out before the fault holds this request up.
 	c.out.kick()
 	for last := uint64(0); ; {
 		inj := t.nextHit(m, last)
@@ -155,6 +156,7 @@ func (c *conn) watchHits(ev EventType, path string, zxid int64) (hits []*Injecti
 		Session: c.sessionID(), Endpoint: c.ep.number, Conn: c.id, Xid: jute.WatchXid,
 		Code: OpWatchEvent, Path: path, Event: ev, Zxid: zxid,
 	}
+	// A clone, because strikes removes a fault that has struck for the last time.
 	for _, inj := range slices.Clone(s.faults.injections) {
 		f := &inj.fault
 		if f.At != OnWatch || f.Path != "" && !f.matches(path) || f.Endpoint != 0 && f.Endpoint != op.Endpoint ||

@@ -128,6 +128,7 @@ func (l *leadership) check() {
 	if l.en.current == l {
 		l.en.current = nil
 	}
+	// The leader and the remaining followers do not notice, and learn of no commit any more.
 	for _, e := range l.en.endpoints {
 		if l.has(e) {
 			l.en.strand(e)

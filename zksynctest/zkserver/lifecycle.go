@@ -48,6 +48,7 @@ func (en *ensemble) freeze(list ...*Endpoint) {
 		if len(en.endpoints) == 1 || e.in == nil {
 			continue
 		}
+		// A replica that lags already has the older view, and asleep would end its lag at the thaw.
 		for _, r := range en.replicas {
 			if r.ep == e && r.view == nil {
 				en.fallBehind(r)
@@ -201,6 +202,7 @@ func (en *ensemble) listenAgain(e *Endpoint) error {
 	for _, entry := range e.listeners {
 		l, err := net.Listen("tcp", entry.addr.String())
 		if err != nil {
+			// All or none: a server that listens on a part of its ports would look started.
 			for _, l := range opened {
 				l.Close()
 			}

@@ -85,6 +85,7 @@ func (c *conn) overflow(why string) {
 	c.why = why
 	c.out.end()
 	c.out.kick()
+	// A deadline in the past ends a Read and a Write that block.
 	_ = c.nc.SetDeadline(time.Unix(1, 0))
 }
 

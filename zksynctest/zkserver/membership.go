@@ -42,6 +42,7 @@ func (en *ensemble) doubtFor(e *Endpoint, d time.Duration) {
 	t = en.s.afterFunc(d, func() {
 		en.s.mu.Lock()
 		defer en.s.mu.Unlock()
+		// The timer may have been replaced while its function waited for mu.
 		if en.s.closed || e.doubt != t {
 			return
 		}

@@ -97,6 +97,7 @@ func (c *conn) send(b []byte) bool {
 	if c.hole.Load() {
 		return true
 	}
+	// Before the answer: a client must not see a transaction that a crash would undo.
 	if c.s.persist() != nil {
 		c.end()
 		return false

@@ -70,12 +70,15 @@ func (q *outQueue) add(list *[]segment, frame []byte, hits []*Injection, op uint
 	}
 	q.bytes, q.latest = q.bytes+len(frame), len(frame)
 	q.total.Add(int64(len(frame)))
+	// Small frames share a segment, so that a burst of answers takes few writes. An event that a
+	// fault strikes has a segment of its own, because the writer may have to drop only this event.
 	if n := len(*list); n > 0 && hits == nil && (*list)[n-1].hits == nil {
 		if last := &(*list)[n-1]; len(last.b)+len(frame) <= keptBuffer {
 			last.b = append(room(last.b, len(frame)), frame...)
 			return
 		}
 	}
+	// The spare buffer belongs to the segment until the writer recycles it.
 	b := q.spare
 	q.spare = nil
 	*list = append(*list, segment{append(room(b[:0], len(frame)), frame...), hits, op})

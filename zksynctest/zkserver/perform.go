@@ -91,6 +91,7 @@ func (c *conn) refer(r *jute.Request, now time.Time) (result, bool) {
 	case done:
 		return quiet, true
 	case l == nil && toLeader:
+		// The server has not noticed that it is cut off, and waits for the leader's answer.
 		return c.rep.hold(c.sess.id), true
 	case l == nil:
 		return result{}, false
@@ -135,6 +136,7 @@ func (c *conn) referToDeposed(l *leadership, op OpCode) (result, bool) {
 	case !l.sessions.mayAsk(c.sess.id, c.ep) && mayNot(c, l, op):
 		return c.moved(op, l), true
 	case op == OpSync && c.ep != l.leader && l.proposed:
+		// A leader answers a forwarded sync behind its outstanding proposals.
 		return c.rep.hold(c.sess.id), true
 	}
 	return result{}, false

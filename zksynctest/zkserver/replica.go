@@ -56,6 +56,7 @@ func (en *ensemble) ownReplica(c *conn) *replica {
 		own.hold(c.sessionID())
 	}
 	own.missed = append(own.missed, c.rep.missed...)
+	// The watches of the connection move with it, so that no event is missed or sent twice.
 	c.rep.watches.Detach(&c.client)
 	old := c.rep
 	c.rep = own
@@ -113,6 +114,7 @@ func (en *ensemble) catchUp(r *replica) {
 	r.view = nil
 	missed := r.missed
 	r.missed = nil
+	// In their order: a client sees the deletion of an ephemeral before its own connection ends.
 	for i := range missed {
 		n := &missed[i]
 		if n.ended == nil {

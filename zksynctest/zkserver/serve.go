@@ -73,6 +73,7 @@ func (c *conn) serve(frame []byte) bool {
 		return false
 	}
 	d := jute.Decoder{Rest: frame, Known: s.data.Tree}
+	// The first frame of a connection has no header.
 	if c.sess == nil {
 		r.Xid, r.Op = 0, OpConnect
 	} else {
@@ -100,6 +101,8 @@ func (c *conn) serve(frame []byte) bool {
 	target := subject{c: c, r: r, op: entry}
 	if target.wouldStrike(BeforeCommit) {
 		s.mu.Unlock()
+		// Without mu: a fault may wait, or call methods of the server. The server may stop or freeze
+		// meanwhile, and so admit is called again.
 		if v = c.strike(BeforeCommit, &target); v.hangUp {
 			c.end()
 			return false
@@ -136,6 +139,7 @@ func (c *conn) execute(r *jute.Request, v verdict, frame int) result {
 		}
 		return res
 	}
+	// A real server answers each ping under this xid, whatever the xid of the request was.
 	xid := r.Xid
 	if r.Op == OpPing {
 		xid = jute.PingXid
@@ -187,6 +191,7 @@ func (c *conn) answer(target *subject, res result, began time.Time, delayed bool
 			v = c.strike(BeforeReply, target).after(v)
 		}
 		s.mu.Lock()
+		// A real server sends no such answer, and closes the connection instead.
 		if v.failed && v.code == ErrSessionMoved && target.r.Op != OpConnect {
 			v.hangUp = true
 		}
@@ -221,6 +226,7 @@ func (c *conn) answer(target *subject, res result, began time.Time, delayed bool
 		c.hangUp()
 	}
 	alive := !c.closed
+	// An idle connection must not keep the memory of its largest answer.
 	if cap(c.reply) > keptBuffer {
 		c.reply = nil
 	}
@@ -236,6 +242,7 @@ func (c *conn) frame(res result) []byte {
 	if c.req.Op == OpConnect {
 		return jute.EndFrame(c.reply, 0)
 	}
+	// Behind an error code in the header, a client reads no record.
 	if res.code != jute.OK && !res.whole {
 		c.reply = c.reply[:jute.ReplyHeader]
 	}

@@ -82,11 +82,13 @@ func (s *Server) endSession(sess *session, asked *conn, now time.Time) {
 	if l := s.en.current; l != nil {
 		l.sessions.forget(sess.id)
 	}
+	// Otherwise the timer would fire once more for nothing.
 	if len(s.sessions.byID) == 0 {
 		s.setTimer()
 	}
 	delete(s.sessions.swap, sess.id)
 	delete(s.en.losing, sess.id)
+	// Deferred: the connections get the events of the deleted ephemerals before they end.
 	defer func() {
 		s.tellEnd(sess, asked)
 		s.endLag(sess.id)

@@ -23,6 +23,7 @@ func (c *conn) touch(l *leadership, now time.Time) bool {
 func (l *leadership) note(e *Endpoint, id int64, timeout time.Duration) {
 	e.touches[id] = touched{timeout, e.touches[id].times + 1}
 	if l.ping == nil && !l.overduePing {
+		// A real leader pings at each half tick of its term, and not half a tick after a touch.
 		half := l.en.s.cfg.TickTime / 2
 		age := time.Since(l.began)
 		l.pingAfter((age/half+1)*half - age)
@@ -46,6 +47,7 @@ func (l *leadership) pingAfter(d time.Duration) {
 		s := l.en.s
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		// A timer that is stopped too late calls its function all the same.
 		if s.closed || l.ping != t {
 			return
 		}

@@ -54,6 +54,7 @@ func (t *sessionTracker) touch(id int64, timeout time.Duration, now int64) int64
 		return 0
 	}
 	bucket := ((now+timeout.Milliseconds())/t.tick + 1) * t.tick
+	// Most touches move the session to no other bucket, and should cost little.
 	if bucket == ts.bucket {
 		return bucket
 	}

@@ -13,6 +13,7 @@ import (
 func (c *conn) performWrite(r *jute.Request, now time.Time) result {
 	s := c.s
 	if r.Op == OpCloseSession {
+		// The events of the session's own ephemerals are queued ahead of the answer.
 		s.endSession(c.sess, c, now)
 		return result{zxid: s.data.Zxid, hangUp: true}
 	}
@@ -30,6 +31,7 @@ func (c *conn) performWrite(r *jute.Request, now time.Time) result {
 	res := result{zxid: t.Zxid}
 	switch {
 	case r.Bad:
+		// The request takes a zxid before it is decoded.
 		res.code = ErrMarshalling
 	case r.Op == OpMulti:
 		res.code = c.multi(t, r)
@@ -98,6 +100,7 @@ func (c *conn) multi(t *tree.Txn, r *jute.Request) Code {
 		sub := &r.Subs[i]
 		answer := sub.Op
 		if sub.Code = sub.AsInMulti(&answer); sub.Code == jute.OK {
+			// ZOOKEEPER-4026: 3.8.0 answers a create2 within a multi as a create.
 			if s.cfg.Compat38 && sub.Op == OpCreate2 {
 				sub.Op, answer = OpCreate, OpCreate
 			}
