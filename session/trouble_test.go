@@ -26,7 +26,7 @@ type trouble struct {
 // each second after the first ten.
 const (
 	worstSecond = 20
-	laterSecond = 2.6
+	laterSecond = 2.5
 )
 
 // serverTroubles are the states of a server that docs/operating.md lists.

@@ -68,7 +68,7 @@ var ledgerBugs = []bug{
 	{"ledger: wait for the turn of a frozen consumer", []edit{{"zksync/internal/queue/idle.go",
 		"		limited, cancel = context.WithTimeout(ctx, limit)\n",
 		"		limited, cancel = context.WithTimeout(ctx, limit+time.Hour)\n"}},
-		[]finder{tested("./zksync/internal/queue", "^TestTurnBehindAFrozenConsumer$")}},
+		[]finder{tested("./zksync/internal/queue", "^TestTurnBehindAFrozenConsumer$", "-test.count", "3")}},
 	{"ledger: give up a contender whose creation takes longer than a turn", []edit{{"zksync/internal/queue/idle.go",
 		"		err := l.join(ctx)\n",
 		"		short, cancel := context.WithTimeout(ctx, max(limit, time.Millisecond))\n		defer cancel()\n		err := l.join(short)\n"}},
