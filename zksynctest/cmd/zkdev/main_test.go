@@ -198,9 +198,11 @@ func TestMistakes(t *testing.T) {
 		{"-h", 0, "-listen"},
 	} {
 		var out bytes.Buffer
-		if status := run(t.Context(), strings.Fields(c.args), &out); status != c.status || !strings.Contains(out.String(), c.says) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // zkdev serves if it overlooks the mistake
+		if status := run(ctx, strings.Fields(c.args), &out); status != c.status || !strings.Contains(out.String(), c.says) {
 			t.Errorf("%s: status %d, %s", c.args, status, out.String())
 		}
+		cancel()
 	}
 }
 

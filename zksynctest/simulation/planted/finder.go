@@ -79,6 +79,9 @@ func (f finder) hunt(root, overlay, dir string, limit time.Duration) (*find, err
 		return nil, fmt.Errorf("the %s has not ended after %v: raise -limit", f.name, limit)
 	case !errors.As(err, &exit):
 		return nil, err
+	case bytes.Contains(out, []byte("panic: test timed out")) && !testFailed.Match(out):
+		// The machine may be too busy for tests that find nothing.
+		return nil, fmt.Errorf("the %s has not ended in its time, and nothing has failed", f.name)
 	}
 	by, after, how := f.found(out)
 	return &find{f.name, by, after, short(how)}, nil
@@ -88,7 +91,8 @@ var (
 	seedFailed  = regexp.MustCompile(`failed at seed number (\d+), with (\w+)`)
 	seedHow     = regexp.MustCompile(`(?m)seed \d+: +(?:[\d.]+: )?(.*)$`)
 	caseFailed  = regexp.MustCompile(`failed at case number (\d+): (\S+): (.*)`)
-	testFailed  = regexp.MustCompile(`--- FAIL: (\S+)`)
+	testFailed  = regexp.MustCompile(`--- FAIL: ([^\s:]+)`)
+	testHung    = regexp.MustCompile(`--- FAIL: \S+: (the test has not ended .*?)\. The goroutines`) // see internal/bounds
 	testHow     = regexp.MustCompile(`(?m)^ +\w+_test\.go:\d+: (.*)$`)
 	testCrashed = regexp.MustCompile(`(?m)^(?:panic|fatal error): (.*)$`)
 )
@@ -126,6 +130,9 @@ func foundByTest(out []byte) (by, after, how string) {
 // crash returns how a test binary has crashed.
 func crash(out []byte) string {
 	if m := testCrashed.FindSubmatch(out); m != nil {
+		return string(m[1])
+	}
+	if m := testHung.FindSubmatch(out); m != nil {
 		return string(m[1])
 	}
 	return "the test has failed"
