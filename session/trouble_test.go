@@ -169,7 +169,6 @@ func inTrouble(t *testing.T, tr trouble) {
 	n := float64(len(all))
 	worst, steady := rates(conns, settles, n)
 	worstAsked, steadyAsked := rates(asked, settles, n)
-	t.Logf("for each client: %.1f connections in the worst second, %.2f in a second later; %.1f requests and %.2f", worst, steady, worstAsked, steadyAsked)
 	if worst > worstSecond || worstAsked > worstSecond+5 || steady > laterSecond || steadyAsked > laterSecond+1 {
 		t.Errorf("%.1f connections and %.1f requests in the worst second, want %d at most; %.2f and %.2f later, want %v and %v at most",
 			worst, worstAsked, worstSecond, steady, steadyAsked, laterSecond, laterSecond+1)
@@ -177,6 +176,7 @@ func inTrouble(t *testing.T, tr trouble) {
 	if again, _ := rates(conns[3:], 0, n); again > secondBurst {
 		t.Errorf("%.1f connections in a second after the first three, want %d at most: %v", again, secondBurst, conns)
 	}
+	t.Logf("for each client: %.1f connections in the worst second, %.2f in a second later; %.1f requests and %.2f", worst, steady, worstAsked, steadyAsked)
 }
 
 // perSecond counts times in each second from began on.
