@@ -53,7 +53,10 @@ var deliveries = map[string]func(t *testing.T, q commonQueue, n int) []string{
 	"Messages": func(t *testing.T, q commonQueue, n int) (got []string) {
 		for range n {
 			select {
-			case msg := <-q.Messages():
+			case msg, open := <-q.Messages():
+				if !open {
+					t.Fatalf("closed after %v: %v", got, q.Err())
+				}
 				ack(t, msg)
 				got = append(got, string(msg.Data))
 			case <-time.After(patience):

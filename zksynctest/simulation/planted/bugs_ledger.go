@@ -83,7 +83,7 @@ var ledgerBugs = []bug{
 		[]finder{tested("./zksync/internal/queue", "^TestMemoryOfClaimedMessages$")}},
 	{"ledger: stop at a message that cannot be read", []edit{{"zksync/internal/queue/message_reader.go",
 		"			m.v.skip(d.ref, r.Err)\n",
-		"				if true {\n					return found, unread[i:], r.Err\n				}\n"}},
+		"				if true {\n					return found, all[i:], r.Err\n				}\n"}},
 		[]finder{tested("./zksync", "TestUnreadableMessageIsSkipped")}},
 	{"ledger: deliver a message again that cannot be removed", []edit{{"zksync/internal/queue/delivery.go",
 		"	case class == session.ClassNotEmpty:\n		v.skip(d.ref, err)\n",
