@@ -61,6 +61,14 @@ func TestClaimsGoWithRemovals(t *testing.T) {
 // Large messages behind small ones are read as far as they fit into the memory that the limit allows, even if all of
 // them are claimed.
 func TestMemoryOfClaimedMessages(t *testing.T) {
+	// Acks that are made together make room for many claims at once.
+	for _, together := range []int{0, 300} {
+		t.Run(fmt.Sprint(together), func(t *testing.T) { claimLargeMessages(t, together) })
+	}
+}
+
+// claimLargeMessages acknowledges some of the small messages together, when all of them were received.
+func claimLargeMessages(t *testing.T, together int) {
 	inBubble(t, func(h harness) {
 		const small, large, size = 600, 300, 512 << 10
 		h.put(0, small)
@@ -73,10 +81,18 @@ func TestMemoryOfClaimedMessages(t *testing.T) {
 		}
 		c := h.consumer(h.srv.Connect(h), large, InOrder)
 		ch := h.messages(c)
+		all := make(chan struct{})
 		for i := range small {
 			d := h.next(ch, fmt.Sprint(i), 1)
-			go d.Ack(h.Context())
+			go func() {
+				if i >= small-together {
+					<-all
+				}
+				d.Ack(h.Context())
+			}()
 		}
+		synctest.Wait()
+		close(all)
 		synctest.Wait()
 		read := 0
 		for _, op := range h.srv.Ops() {
