@@ -1,6 +1,9 @@
 package queue
 
-import "testing"
+import (
+	"testing"
+	"testing/synctest"
+)
 
 // Peek passes over messages that a living consumer has claimed, returns the message of a consumer that has died, and
 // writes nothing.
@@ -9,6 +12,7 @@ func TestPeek(t *testing.T) {
 		a, b := r.open(InOrder, true), r.open(InOrder, false)
 		peek := func(what, want string) {
 			t.Helper()
+			synctest.Wait() // for the next session of a consumer that has died
 			before := r.srv.Zxid()
 			data, ok, err := b.Peek(r.Context())
 			if string(data) != want || !ok || err != nil {
