@@ -37,6 +37,7 @@ type change struct {
 	edits     []func(t *claimTable)
 	ops       []any // deletes and creates
 	size      int   // of ops, in bytes, roughly
+	removes   bool  // it removes a claimed message; see claimCount.beginRemoval
 
 	done chan struct{}
 	err  error // valid once done is closed
@@ -89,6 +90,15 @@ func newDrop(refs ...messageRef) *change {
 		}
 	}
 	return c
+}
+
+func countRemovals(changes []*change) (n int) {
+	for _, c := range changes {
+		if c.removes {
+			n++
+		}
+	}
+	return n
 }
 
 func (c *change) finish(err error) {

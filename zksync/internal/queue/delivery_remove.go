@@ -30,6 +30,7 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 		c := newDrop(d.ref)
 		c.ops = []any{&zk.DeleteRequest{Path: d.ID, Version: -1}}
 		c.size = len(d.ID) + 40
+		c.removes = true
 		if edit != nil {
 			c.edits = append(c.edits, edit)
 		}

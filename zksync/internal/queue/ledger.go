@@ -29,9 +29,10 @@ type ledger struct {
 
 	arrivals atomic.Int64 // len(queued)
 
-	mu      sync.Mutex
-	queued  []*change
-	running bool
+	mu       sync.Mutex
+	queued   []*change
+	removals int // the number of removals in queued
+	running  bool
 
 	// Used by run alone, and by others while it does not run:
 	version int32
@@ -47,6 +48,7 @@ func (l *ledger) start(changes ...*change) {
 		return
 	}
 	l.queued = append(l.queued, changes...)
+	l.removals += countRemovals(changes)
 	l.arrivals.Store(int64(len(l.queued)))
 	if !l.running {
 		l.running = true
@@ -115,6 +117,7 @@ func (l *ledger) nextBatch() []*change {
 		n++
 	}
 	batch := slices.Clone(l.queued[:n])
+	l.removals -= countRemovals(batch)
 	l.arrivals.Store(int64(len(l.queued) - n))
 	// The run ends under the mutex, so that the next start sees that it must start another.
 	if l.queued = l.queued[n:]; n == 0 {
@@ -130,7 +133,14 @@ func (l *ledger) fail(why error) {
 	// Under the mutex: start queues no change after this, and so each change has an outcome.
 	l.end(why)
 	finishAll(l.queued, why)
-	l.queued = nil
+	l.queued, l.removals = nil, 0
+}
+
+// queuedRemovals returns the number of removals that are in no transaction yet.
+func (l *ledger) queuedRemovals() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.removals
 }
 
 // carryOut sends transactions until each change of a batch has an outcome. It returns an

@@ -58,6 +58,32 @@ func TestClaimsGoWithRemovals(t *testing.T) {
 	})
 }
 
+// A claim takes no room that a later transaction makes.
+func TestLaterRemovalsMakeNoRoom(t *testing.T) {
+	withRig(t, 200, func(r rig) {
+		c := r.open(InOrder, true)
+		p := &stream{c: c.Consumer}
+		p.window.limit, p.window.size = 128, 128
+		all := c.receive(128)
+		var room int
+		_, err := c.ledger.claim(func(*orderState) selection {
+			for _, d := range all[:64] {
+				go d.Ack(r.Context())
+			}
+			synctest.Wait()
+			room = p.roomIn(c.ledger)
+			return selection{}
+		}, &idleLine{v: c.v})
+		if err != errNothingFree || room != 0 {
+			r.Errorf("room for %d messages beside 128 in the ledger, and %v", room, err)
+		}
+		synctest.Wait()
+		if room := p.roomIn(c.ledger); room != 64 {
+			r.Errorf("room for %d messages after 64 removals, want 64", room)
+		}
+	})
+}
+
 // Large messages behind small ones are read as far as they fit into the memory that the limit allows, even if all of
 // them are claimed.
 func TestMemoryOfClaimedMessages(t *testing.T) {

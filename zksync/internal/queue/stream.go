@@ -155,9 +155,7 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 				return sel // next recovers first
 			}
 			sel, _ = v.partitions.pick(func(free, n int) int {
-				// The room of this moment: removals in the same transaction have made room.
-				room, _ := p.window.room(v.claims.unsettled)
-				most, consumers = min(room, maxClaims, reader.most()), n
+				most, consumers = min(p.roomIn(l), maxClaims, reader.most()), n
 				return p.window.batch(most, free, n)
 			}, st)
 			return sel
@@ -198,6 +196,14 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 			}
 		}
 	}
+}
+
+// roomIn returns how many messages there is room for in the next transaction of a ledger.
+func (p *stream) roomIn(l *ledger) int {
+	// Removals in the same transaction make room, and later ones do not. In this order: a
+	// removal that is queued meanwhile must not count as room.
+	room, _ := p.window.room(func() int { return l.v.claims.unsettled() + l.queuedRemovals() })
+	return room
 }
 
 // deliver hands messages to the receiver, until ctx ends. It returns the messages that
