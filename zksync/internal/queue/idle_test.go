@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
@@ -100,5 +101,36 @@ func TestTurnBehindAFrozenConsumer(t *testing.T) {
 		if slices.Min(counts) < 500 {
 			h.Errorf("the consumers have received %v messages behind a frozen one, want at least 500 each", counts)
 		}
+	})
+}
+
+// A message that a consumer at the front of the line begins to skip is delivered to the idle consumers behind it.
+func TestIdleConsumerBehindOneThatBeginsToSkip(t *testing.T) {
+	inBubble(t, func(h harness) {
+		h.put(0, 0)
+		a, b := h.messages(h.consumer(h.srv.Connect(h), 8, InOrder)), h.messages(h.consumer(h.srv.Connect(h), 8, InOrder))
+		// The consumer that receives the last message is the last one in the line.
+		var last *Delivery
+		received := make(map[<-chan *Delivery]*Delivery)
+		for i := 0; len(received) < 2; i++ {
+			time.Sleep(time.Second)
+			h.put(i, i+1)
+			select {
+			case last = <-a:
+				received[a] = last
+			case last = <-b:
+				received[b] = last
+			}
+		}
+		time.Sleep(time.Second)
+		skipped, from := received[a], b
+		if skipped == last {
+			skipped, from = received[b], a
+		}
+		h.must(h.srv.Create(skipped.ID+"/child", nil))
+		if err := skipped.Ack(h.Context()); session.ClassOf(err) != session.ClassNotEmpty {
+			h.Errorf("Ack: %v, want that the message has a child", err)
+		}
+		h.next(from, string(skipped.Data), 2)
 	})
 }
