@@ -44,10 +44,13 @@ func (l *idleLine) wait(ctx context.Context) error {
 // not 0. It reports false if there was nobody to wait for.
 func (l *idleLine) waitTurn(ctx context.Context, limit time.Duration) (waited bool, err error) {
 	v := l.v
+	// A consumer that skips a message would keep it from the consumers behind it.
+	if v.partitions.skips() {
+		l.leave()
+		return false, nil
+	}
 	// A consumer that has had its turn, and whose claim was refused, acts as the first in line.
-	// A consumer that skips a message would keep it from the consumers behind it, so that it
-	// does not join.
-	if l.turn || v.partitions.skips() {
+	if l.turn {
 		return false, nil
 	}
 	if l.path == "" {

@@ -40,6 +40,12 @@ func (v *view) next(ctx context.Context, most quota, wait func(context.Context) 
 			armed = true
 			continue
 		}
+		if inLine && v.partitions.skips() {
+			// It may have begun to skip a message since it joined the line, which it leaves now.
+			if err := wait(ctx); err != nil {
+				return sel, err
+			}
+		}
 		if err := waitUntil(ctx, v.s, notified, wake.until); err != nil {
 			return sel, err
 		}
