@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
@@ -80,6 +82,53 @@ func TestLaterRemovalsMakeNoRoom(t *testing.T) {
 		synctest.Wait()
 		if room := p.roomIn(c.ledger); room != 64 {
 			r.Errorf("room for %d messages after 64 removals, want 64", room)
+		}
+	})
+}
+
+// Messages that wait for room in the target of MoveTo count for the limit of the messages that are not settled.
+func TestMoveToThatWaitsMakesNoRoom(t *testing.T) {
+	inBubble(t, func(h harness) {
+		const prefetch = 8
+		h.put(0, 100)
+		m := h.srv.Connect(h)
+		s, err := m.Session(h.Context())
+		h.must(err)
+		h.srv.Inject(zksynctest.Fault{Session: s.ID(), Times: -1, Do: zksynctest.Delay(time.Millisecond)})
+		c := h.consumer(m, prefetch, InOrder)
+		ch := h.messages(c)
+		makeDir := func(ctx context.Context, s *session.Session, path string) error { return s.MakeDir(ctx, path) }
+		unsettled := 0
+		start, done := make(chan struct{}), make(chan error, prefetch)
+		for i := range prefetch {
+			d := h.next(ch, fmt.Sprint(i), 1)
+			unsettled++
+			gate := &commit.Capacity{Max: 1, Dir: "/dead", Path: "/dead-limit", MakeDir: makeDir, OnCount: func(int) {}, NumberOf: func(name string) (int32, bool) {
+				it, ok := parseItem(name)
+				return it.Seq, ok
+			}}
+			go func() {
+				<-start
+				done <- d.MoveTo(h.Context(), Target{Dir: "/dead", Prefix: ItemPrefix, MakeDir: makeDir, Gate: gate})
+			}()
+		}
+		close(start)
+		h.must(<-done) // one message has room, and the others wait for it
+		unsettled--
+		for more := true; more; {
+			select {
+			case <-ch:
+				unsettled++
+			case <-time.After(time.Minute):
+				more = false
+			}
+		}
+		if unsettled > prefetch {
+			h.Errorf("%d messages are received and not settled, want at most %d", unsettled, prefetch)
+		}
+		h.close(c)
+		for range prefetch - 1 {
+			<-done
 		}
 	})
 }
