@@ -37,7 +37,7 @@ type change struct {
 	edits     []func(t *claimTable)
 	ops       []any // deletes and creates
 	size      int   // of ops, in bytes, roughly
-	removes   bool  // it removes a claimed message; see claimCount.beginRemoval
+	removes   bool  // it removes a claimed message, which makes room; see claimCount.beginRemoval
 
 	done chan struct{}
 	err  error // valid once done is closed

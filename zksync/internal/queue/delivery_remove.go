@@ -19,6 +19,8 @@ type Target struct {
 
 // remove removes the message, and puts it into a target if to is not nil.
 func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
+	// A message that may have to wait for room in its target keeps its room here.
+	makesRoom := to == nil || to.Gate == nil
 	for round := 0; ; round++ {
 		if err := d.v.s.Pause(d.v.life.cleanupCtx, round-1); err != nil {
 			return d.outcomeOf(err, false)
@@ -30,7 +32,7 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 		c := newDrop(d.ref)
 		c.ops = []any{&zk.DeleteRequest{Path: d.ID, Version: -1}}
 		c.size = len(d.ID) + 40
-		c.removes = true
+		c.removes = makesRoom
 		if edit != nil {
 			c.edits = append(c.edits, edit)
 		}
@@ -47,10 +49,14 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 			c.size += len(d.Data) + len(to.Dir)
 		}
 		d.l.start(c)
-		// Behind the start: a claim that takes this room must come after the removal.
-		d.v.claims.beginRemoval()
+		if makesRoom {
+			// Behind the start: a claim that takes this room must come after the removal.
+			d.v.claims.beginRemoval()
+		}
 		<-c.done
-		d.v.claims.endRemoval()
+		if makesRoom {
+			d.v.claims.endRemoval()
+		}
 		err := c.err
 		if to != nil {
 			switch class := session.ClassOf(err); {
