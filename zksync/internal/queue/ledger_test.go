@@ -2,7 +2,9 @@ package queue
 
 import (
 	"context"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -161,5 +163,32 @@ func TestAckAfterALossAndAServerError(t *testing.T) {
 		r.srv.Inject(f)
 		r.must(d.Ack(r.Context()))
 		a.wantNames(0)
+	})
+}
+
+// A message that was received stays claimed when the answer to the deletion of another partition is lost.
+func TestLostDeletionOfAPartition(t *testing.T) {
+	inBubble(t, func(h harness) {
+		h.must(h.srv.Create(testQueue, nil))
+		due := time.Now().UnixMilli()
+		var dirs []string
+		for i := range 2 {
+			at := due + int64(i)*partitionWidth.Milliseconds()
+			dir := testQueue + "/" + DelayPartition(at)
+			h.must(h.srv.Create(dir, nil))
+			h.must(h.srv.Create(fmt.Sprintf("%s/%s%010d", dir, DelayedPrefix(at), 0), fmt.Append(nil, i)))
+			dirs = append(dirs, dir)
+		}
+		h.srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Match: func(op zkserver.Op) bool { return op.Sub[0].Path == dirs[0] }, At: zksynctest.BeforeReply, Do: zksynctest.Disconnect})
+		a := h.messages(h.consumer(h.srv.Connect(h), 8, ByTime))
+		h.must(h.next(a, "0", 1).Ack(h.Context()))
+		d := h.next(a, "1", 1)
+		time.Sleep(2 * partitionAge)
+		if _, ok := h.srv.Get(dirs[0]); ok {
+			h.Fatal("the first partition was not deleted")
+		}
+		b := h.messages(h.consumer(h.srv.Connect(h), 8, ByTime))
+		h.none(b, time.Minute)
+		h.must(d.Ack(h.Context()))
 	})
 }
