@@ -92,8 +92,8 @@ func (c *Consumer) Skipped() (int, error) { return c.skips.get() }
 // ObserveLength tells the observer of the Manager how long the queue is.
 func (c *Consumer) ObserveLength(n int) { c.cfg.observeLength(n) }
 
-// openClaims opens a ledger for a view, and deletes the ledger of the session before,
-// whose messages are then free at once.
+// openClaims returns the ledger of a view, which it opens if necessary. It deletes the ledger
+// of the session before, whose messages are then free at once.
 func (c *Consumer) openClaims(ctx context.Context, v *view) (*ledger, error) {
 	if _, err := v.order.open(ctx); err != nil {
 		return nil, err
@@ -101,6 +101,10 @@ func (c *Consumer) openClaims(ctx context.Context, v *view) (*ledger, error) {
 	c.mu.Lock()
 	old := c.ledger
 	c.mu.Unlock()
+	if old != nil && old.v == v && old.usable.Err() == nil {
+		// It has the claims on the messages that were received and are not settled.
+		return old, nil
+	}
 	if old != nil {
 		// A request of the old session that arrives later fails, because it writes the
 		// ledger. Without the permission to delete, the ledger stays until the server ends the
