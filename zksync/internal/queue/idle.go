@@ -32,11 +32,13 @@ type idleLine struct {
 // contender before it has gone. Two consumers may do so at the same time; the order znode
 // decides which of them gets a message.
 func (l *idleLine) wait(ctx context.Context) error {
-	st, err := l.v.order.current(ctx)
-	if err != nil || st.consumers <= 1 {
-		return err
+	if !l.v.partitions.skips() {
+		st, err := l.v.order.current(ctx)
+		if err != nil || st.consumers <= 1 {
+			return err
+		}
 	}
-	_, err = l.waitTurn(ctx, 0)
+	_, err := l.waitTurn(ctx, 0)
 	return err
 }
 
@@ -123,16 +125,14 @@ func (l *idleLine) join(ctx context.Context) error {
 		case class == session.ClassNoNode:
 			err = v.cfg.MakeDir(ctx, v.s, dir)
 		case class == session.ClassConnectionLost:
-			// A contender that no consumer knows would hold up the line as long as the session.
 			if path, err = l.find(ctx, dir, id); path == "" && err == nil {
 				continue
 			}
 		}
-		if session.ClassOf(err) == session.ClassCancelled {
-			// The request may have been sent before ctx ended.
-			if path, _ := l.find(v.life.cleanupCtx, dir, id); path != "" {
-				v.s.Discard(path)
-			}
+		switch session.ClassOf(err) {
+		case session.ClassCancelled, session.ClassConnectionLost, session.ClassTransient, session.ClassUnknown:
+			// The contender may exist, or come into being. Close does not wait for this.
+			go l.discard(context.WithoutCancel(ctx), dir, id)
 		}
 		if err != nil {
 			return err
@@ -141,6 +141,25 @@ func (l *idleLine) join(ctx context.Context) error {
 			l.path = path
 			l.seq, _ = znode.ParseNumber(path[len(path)-min(len(path), numberDigits):])
 			return nil
+		}
+	}
+}
+
+// discard deletes the contender with the given data if it exists: a contender that no consumer
+// knows would hold up the line as long as the session. It ends with the session.
+func (l *idleLine) discard(ctx context.Context, dir string, id []byte) {
+	for round := 0; ; round++ {
+		path, err := l.find(ctx, dir, id)
+		if path != "" {
+			l.v.s.Discard(path)
+			return
+		}
+		// Without the permission to read, the contender cannot be found.
+		if err == nil || !session.ClassOf(err).Again() && session.ClassOf(err) != session.ClassUnknown {
+			return
+		}
+		if l.v.s.Pause(ctx, round) != nil {
+			return
 		}
 	}
 }

@@ -134,3 +134,56 @@ func TestIdleConsumerBehindOneThatBeginsToSkip(t *testing.T) {
 		h.next(from, string(skipped.Data), 2)
 	})
 }
+
+// A consumer that ends while it does not know whether it has joined the line does not hold up the line.
+func TestEndWhileItJoinsTheLine(t *testing.T) {
+	const line = testQueue + "/" + idleName
+	for name, do := range map[string]func(h harness, s int64) (after func()){
+		"Close does not wait for the answer": func(h harness, s int64) func() {
+			answer := make(chan struct{})
+			h.srv.Inject(zksynctest.Fault{Session: s, Path: line + "/*", At: zksynctest.BeforeReply, Do: zksynctest.Hold(answer)})
+			return func() { close(answer) }
+		},
+		"the answer is an internal error": func(h harness, s int64) func() {
+			h.srv.Inject(zksynctest.Fault{Session: s, Path: line + "/*", At: zksynctest.BeforeReply, Do: zksynctest.Error(-1)})
+			return func() {}
+		},
+		"the answer is lost, and the look-up fails twice": func(h harness, s int64) func() {
+			h.srv.Inject(zksynctest.Fault{Session: s, Path: line + "/*", At: zksynctest.BeforeReply, Do: zksynctest.Disconnect})
+			h.srv.Inject(zksynctest.Fault{Session: s, Path: line, Op: zkserver.OpGetChildren2, Times: 2, At: zksynctest.BeforeReply, Do: zksynctest.Error(-1)})
+			return func() {}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(h harness) {
+				h.put(0, 0)
+				h.must(h.srv.Create(line, nil))
+				a := h.messages(h.consumer(h.srv.Connect(h), 8, InOrder))
+				time.Sleep(time.Second)
+				m := h.srv.Connect(h)
+				s, err := m.Session(h.Context())
+				h.must(err)
+				after := do(h, s.ID())
+				ended := h.consumer(m, 8, InOrder)
+				h.messages(ended)
+				time.Sleep(time.Second)
+				ctx, cancel := context.WithTimeout(h.Context(), time.Second)
+				defer cancel()
+				ended.Close(ctx)
+				after()
+				time.Sleep(time.Minute)
+				b := h.messages(h.consumer(h.srv.Connect(h), 8, InOrder))
+				for i := range 10 {
+					h.put(i, i+1)
+					select {
+					case <-a:
+					case <-b:
+					case <-time.After(time.Hour):
+						h.Fatalf("message %d comes to no consumer", i)
+					}
+					time.Sleep(time.Second)
+				}
+			})
+		})
+	}
+}
