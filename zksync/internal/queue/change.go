@@ -101,6 +101,17 @@ func countRemovals(changes []*change) (n int) {
 	return n
 }
 
+// claimsLast puts claims after other changes.
+func claimsLast(a, b *change) int {
+	switch {
+	case (a.pick == nil) == (b.pick == nil):
+		return 0
+	case a.pick == nil:
+		return -1
+	}
+	return 1
+}
+
 func (c *change) finish(err error) {
 	c.err = err
 	close(c.done)

@@ -183,7 +183,8 @@ func (l *ledger) carryOut(batch []*change) error {
 				}
 			case class == session.ClassTooLarge && len(batch) > 1:
 				// The limit of the servers includes the data of ledger and order znode, which
-				// nextBatch does not know.
+				// nextBatch does not know. A claim may take the room that removals of the batch make.
+				slices.SortStableFunc(batch, claimsLast)
 				half := len(batch) / 2
 				if err := l.carryOut(batch[:half]); err != nil {
 					finishAll(batch[half:], err)

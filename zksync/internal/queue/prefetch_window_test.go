@@ -86,6 +86,45 @@ func TestLaterRemovalsMakeNoRoom(t *testing.T) {
 	})
 }
 
+// A claim that takes the room of removals comes after them, also if all of them do not fit into one request.
+func TestClaimAfterRemovalsThatDoNotFit(t *testing.T) {
+	withRig(t, 300, func(r rig) {
+		c := r.open(InOrder, true, session.WithMaxRequest(3000))
+		p := &stream{c: c.Consumer}
+		p.window.limit, p.window.size = 128, 128
+		claim := newChange()
+		claim.pick = func(st *orderState) selection {
+			sel, _ := c.v.partitions.pick(func(int, int) int { return p.roomIn(c.ledger) }, st)
+			c.v.claims.hold(len(sel.refs), c.ledger.path)
+			return sel
+		}
+		batch := []*change{claim}
+		for _, d := range c.receive(128)[1:] {
+			removal := newDrop(d.ref)
+			removal.ops, removal.removes = []any{&zk.DeleteRequest{Path: d.ID, Version: -1}}, true
+			batch = append(batch, removal)
+		}
+		most, last := 0, 0
+		r.srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Times: -1, At: zksynctest.AfterCommit, Do: zksynctest.Call(func() {
+			data, _ := r.srv.Get(c.ledger.path)
+			names := make(claimSet)
+			r.must(names.decode(data))
+			most, last = max(most, len(names)), len(names)
+		})})
+		for range batch[1:] {
+			c.v.claims.beginRemoval()
+		}
+		c.ledger.start(batch...)
+		for _, change := range batch {
+			<-change.done
+			r.must(change.err)
+		}
+		if most != 128 || last != 128 {
+			r.Errorf("%d messages at most in the ledger, and %d at the end, want 128 and 128", most, last)
+		}
+	})
+}
+
 // Messages that wait for room in the target of MoveTo count for the limit of the messages that are not settled.
 func TestMoveToThatWaitsMakesNoRoom(t *testing.T) {
 	inBubble(t, func(h harness) {

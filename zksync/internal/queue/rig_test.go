@@ -58,9 +58,9 @@ func (r rig) exists(path string) bool {
 }
 
 // open opens a consumer. If claims, the consumer has a ledger.
-func (r rig) open(k Kind, claims bool) *tester {
+func (r rig) open(k Kind, claims bool, opts ...session.Option) *tester {
 	r.Helper()
-	m := r.srv.Connect(r.T)
+	m := r.srv.Connect(r.T, opts...)
 	removals := commit.New(m, "/q/"+MarkersName, new(atomic.Bool))
 	makeDir := func(ctx context.Context, s *session.Session, path string) error { return s.MakeDir(ctx, path) }
 	c := &tester{rig: r, Consumer: NewConsumer(Config{Manager: m, Path: "/q", Kind: k, Prefetch: 128, Removals: removals, MakeDir: makeDir})}

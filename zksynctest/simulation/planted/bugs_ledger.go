@@ -287,4 +287,8 @@ var ledgerBugs = []bug{
 		"if err == nil || !session.ClassOf(err).Again()",
 		"if true || !session.ClassOf(err).Again()"}},
 		[]finder{tested("./zksync/internal/queue", "^TestEndWhileItJoinsTheLine$")}},
+	{"ledger: claim the room of removals in a later part of a transaction that is too large", []edit{{"zksync/internal/queue/ledger.go",
+		"				slices.SortStableFunc(batch, claimsLast)\n",
+		"				slices.SortStableFunc(batch[:1], claimsLast)\n"}},
+		[]finder{tested("./zksync/internal/queue", "^TestClaimAfterRemovalsThatDoNotFit$")}},
 }
