@@ -161,7 +161,7 @@ func (l *ledger) carryOut(batch []*change) error {
 				return nil
 			}
 			at, class := session.FailedOp(results), session.ClassOf(err)
-			refusal = class != session.ClassLost && class != session.ClassCancelled && class != session.ClassClosed
+			refusal = !batch[0].sent
 			switch {
 			case at == 0 && (class == session.ClassNoNode || class == session.ClassBadVersion):
 				// Another client has deleted or written the ledger. The claims are gone.
@@ -210,6 +210,9 @@ func (l *ledger) carryOut(batch []*change) error {
 		}
 		if err != nil {
 			finishAll(batch, err)
+			if refusal && l.v.s.Err() == nil {
+				return nil // the ledger can be used for other changes
+			}
 			return err
 		}
 	}
@@ -233,19 +236,20 @@ func (l *ledger) send(tx *ledgerTx) ([]zk.MultiResponse, error) {
 		case class == session.ClassConnectionLost, class == session.ClassTransient && round > 0:
 			continue
 		case class == session.ClassUnknown && len(results) == 0 && !unclear:
-			// The transaction may have happened, also in an earlier round whose answer was lost.
-			// If it is refused again, it has not.
 			unclear = true
 			continue
-		case round > 0 && class == session.ClassBadVersion && session.FailedOp(results) == 0:
-			// The ledger has another version: the transaction has happened before, unless
-			// another client has written the ledger.
-			data, _, failed := l.v.s.Get(l.life, l.path)
+		case class == session.ClassUnknown && len(results) == 0, round > 0 && class == session.ClassBadVersion && session.FailedOp(results) == 0:
+			// The transaction may have happened, also in an earlier round, unless another client has
+			// written the ledger.
+			data, stat, failed := l.read()
 			if session.ClassOf(failed).Again() && l.v.s.Err() == nil {
 				continue
 			}
 			if failed == nil && bytes.Equal(data, tx.data) {
 				return results, nil
+			}
+			for _, c := range tx.batch {
+				c.sent = failed != nil || stat.Version != l.version
 			}
 			return results, err
 		case class != session.ClassLost && class != session.ClassCancelled && class != session.ClassClosed:
@@ -255,6 +259,14 @@ func (l *ledger) send(tx *ledgerTx) ([]zk.MultiResponse, error) {
 		}
 		return results, err
 	}
+}
+
+// read returns the data of the ledger behind all transactions that were answered.
+func (l *ledger) read() ([]byte, *zk.Stat, error) {
+	if err := l.v.s.SyncQuorum(l.life, l.path); err != nil {
+		return nil, nil, err
+	}
+	return l.v.s.Get(l.life, l.path)
 }
 
 // close deletes the ledger, and gives back the messages in it. No change follows.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
@@ -164,6 +165,25 @@ func TestAckAfterALossAndAServerError(t *testing.T) {
 		r.must(d.Ack(r.Context()))
 		a.wantNames(0)
 	})
+}
+
+// An Ack that has happened tells so after two internal errors in a row, and an Ack that has not happened does not.
+func TestAckAfterTwoServerErrors(t *testing.T) {
+	for _, at := range []zksynctest.Moment{zksynctest.AfterCommit, zksynctest.BeforeCommit} {
+		t.Run(at.String(), func(t *testing.T) {
+			withRig(t, 2, func(r rig) {
+				a := r.open(InOrder, true)
+				ds := a.receive(2)
+				r.srv.Inject(zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, Times: 2, At: at, Do: zksynctest.Error(-1)})
+				err := ds[0].Ack(r.Context())
+				if happened := at == zksynctest.AfterCommit; happened != (err == nil) || happened == r.exists(ds[0].ID) || commit.IsUnknown(err) {
+					r.Errorf("Ack: %v, and the message exists: %t", err, r.exists(ds[0].ID))
+				}
+				// The ledger is usable.
+				r.must(ds[1].Ack(r.Context()))
+			})
+		})
+	}
 }
 
 // A message that was received stays claimed when the answer to the deletion of another partition is lost.

@@ -291,4 +291,8 @@ var ledgerBugs = []bug{
 		"				slices.SortStableFunc(batch, claimsLast)\n",
 		"				slices.SortStableFunc(batch[:1], claimsLast)\n"}},
 		[]finder{tested("./zksync/internal/queue", "^TestClaimAfterRemovalsThatDoNotFit$")}},
+	{"ledger: take two internal errors for a refusal", []edit{{"zksync/internal/queue/ledger.go",
+		"if failed == nil && bytes.Equal(data, tx.data) {",
+		"if failed == nil && round != 1 && bytes.Equal(data, tx.data) {"}},
+		[]finder{tested("./zksync/internal/queue", "^TestAckAfterTwoServerErrors$")}},
 }
