@@ -27,7 +27,7 @@ var robustServerBugs = []bug{
 		"	c.out.pushEvent(s.scratch, hits, op, true)\n	c.checkQueue()\n",
 		"	c.out.pushEvent(s.scratch, hits, op, true)\n"}},
 		[]finder{tested("./zksynctest/zkserver", "^TestEventsForAPeerThatDoesNotRead$")}},
-	{"zkserver: read on from a client that does not read", []edit{{"zksynctest/zkserver/conn.go",
+	{"zkserver: read on from a client that does not read", []edit{{"zksynctest/zkserver/conn_read.go",
 		"		c.awaitReader()\n",
 		""}},
 		[]finder{tested("./zksynctest/zkserver", "^TestAnswersForAPeerThatDoesNotRead$")}},
