@@ -54,13 +54,12 @@ func (p *Participant) join() error {
 	p.b.leftover = p.child
 	p.round = 0
 	for round := 0; ; round++ {
-		results, err := p.s.Multi(background,
-			&zk.CreateRequest{Path: p.path, Data: []byte(p.mark), Flags: zk.FlagEphemeral}, p.touch())
+		stat, err := p.transact(&zk.CreateRequest{Path: p.path, Data: []byte(p.mark), Flags: zk.FlagEphemeral})
 		class := session.ClassOf(err)
 		switch class {
 		case session.ClassOK:
 			// The same transaction has created the child and written to the directory.
-			p.czxid = p.touched(results).Mzxid
+			p.czxid = stat.Mzxid
 			return nil
 		case session.ClassConnectionLost:
 			if ok, err := p.findAfterLoss(); err != nil {
@@ -92,10 +91,9 @@ func (p *Participant) join() error {
 // remove deletes the child. It fails with ErrRemoved if another client has done so.
 func (p *Participant) remove() error {
 	for round := 0; ; round++ {
-		results, err := p.s.Multi(background, &zk.DeleteRequest{Path: p.path, Version: -1}, p.touch())
+		_, err := p.transact(&zk.DeleteRequest{Path: p.path, Version: -1})
 		switch session.ClassOf(err) {
 		case session.ClassOK:
-			p.touched(results)
 			p.forgetChild()
 			return nil
 		case session.ClassNoNode:

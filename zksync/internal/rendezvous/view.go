@@ -46,12 +46,19 @@ func (v *barrierView) unchanged() *zk.CheckVersionRequest {
 
 func (v *barrierView) readyPath() string { return znode.Join(v.b.path, ReadyName) }
 
-// touched notes the Stat of the touch at the end of a transaction.
-func (v *barrierView) touched(results []zk.MultiResponse) *zk.Stat {
+// transact carries out a transaction that touches the directory, and notes the Stat of the
+// directory.
+func (v *barrierView) transact(ops ...any) (*zk.Stat, error) {
+	// Before the request, as in readDirectory.
+	conn := v.s.Connection()
+	results, err := v.s.Multi(background, append(ops, v.touch())...)
+	if err != nil {
+		return nil, err
+	}
 	stat := results[len(results)-1].Stat
-	v.conn = v.s.Connection()
+	v.conn = conn
 	v.note(stat)
-	return stat
+	return stat, nil
 }
 
 // note notes the Stat of the directory.
@@ -141,23 +148,21 @@ func (v *barrierView) readDirectory(ctx context.Context) error {
 // open creates ready if the directory has not changed. It is not an error if the
 // directory has changed, or if the outcome is unknown.
 func (v *barrierView) open() (opened bool, err error) {
-	results, err := v.s.Multi(background, v.unchanged(), &zk.CreateRequest{Path: v.readyPath()}, v.touch())
+	stat, err := v.transact(v.unchanged(), &zk.CreateRequest{Path: v.readyPath()})
 	if err != nil {
 		return false, unlessRaced(err, session.ClassNodeExists)
 	}
 	v.unwatch()
 	// The same transaction has created ready, so this zxid is the czxid of ready.
-	v.round = v.touched(results).Mzxid
+	v.round = stat.Mzxid
 	return true, nil
 }
 
 // clear deletes ready as open creates it.
 func (v *barrierView) clear() (cleared bool, err error) {
-	results, err := v.s.Multi(background, v.unchanged(), &zk.DeleteRequest{Path: v.readyPath(), Version: -1}, v.touch())
-	if err != nil {
+	if _, err := v.transact(v.unchanged(), &zk.DeleteRequest{Path: v.readyPath(), Version: -1}); err != nil {
 		return false, unlessRaced(err, session.ClassNoNode)
 	}
-	v.touched(results)
 	return true, nil
 }
 
