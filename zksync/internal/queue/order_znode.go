@@ -60,7 +60,8 @@ func (o *orderZnode) read(ctx context.Context, path string) (*orderState, error)
 
 // current returns the state of the order znode, and reads it if it is not known.
 func (o *orderZnode) current(ctx context.Context) (*orderState, error) {
-	if st := o.known(); st != nil {
+	// A consumer may know the state for weeks, by its own writes.
+	if st := o.known(); st != nil && st.version < o.cfg.maxOrderVersion {
 		return st, nil
 	}
 	for round := 0; ; round++ {
@@ -121,10 +122,7 @@ func (o *orderZnode) refresh(ctx context.Context, armed bool) (*orderState, erro
 	read := armed && o.watch.isStale() && (known == nil || o.ledgers.consumers > o.own)
 	ledgers := o.ledgers
 	o.mu.Unlock()
-	switch {
-	case !read && known != nil:
-		return known, nil
-	case !read:
+	if !read {
 		return o.current(ctx)
 	}
 	data, stat, w, err := o.s.WatchData(ctx, path)

@@ -328,35 +328,46 @@ func TestTakeBesideClaims(t *testing.T) {
 	})
 }
 
-// The order znode is replaced before its version wraps, while consumers are at work.
+// The order znode is replaced before its version wraps, while one or two consumers are at work.
 func TestOrderZnodeIsReplaced(t *testing.T) {
-	inBubble(t, func(h harness) {
-		h.put(0, 60)
-		first := h.consumer(h.srv.Connect(h), 2, InOrder)
-		other := h.consumer(h.srv.Connect(h), 2, InOrder)
-		// Both: either may claim all messages.
-		first.cfg.maxOrderVersion, other.cfg.maxOrderVersion = 5, 5
-		seen := make(map[string]int)
-		a, b := h.messages(first), h.messages(other)
-		orders := make(map[string]bool)
-		for range 60 {
-			var d *Delivery
-			select {
-			case d = <-a:
-			case d = <-b:
-			case <-time.After(time.Hour):
-				h.Fatalf("no further message after %d\n%s", len(seen), h.srv.Dump())
-			}
-			seen[string(d.Data)]++
-			h.must(d.Ack(h.Context()))
-			name, _ := h.srv.Get(testQueue + "/" + claimsName)
-			orders[string(name)] = true
-		}
-		if len(seen) != 60 || len(orders) < 2 {
-			h.Errorf("%d messages, %d order znodes", len(seen), len(orders))
-		}
-		h.close(first)
-		h.close(other)
-		h.wantLeft(0, 0)
-	})
+	for consumers := 1; consumers <= 2; consumers++ {
+		t.Run(fmt.Sprint(consumers), func(t *testing.T) {
+			inBubble(t, func(h harness) {
+				const n = 60
+				h.put(0, n)
+				received := make(chan *Delivery)
+				var all []*Consumer
+				for range consumers {
+					c := h.consumer(h.srv.Connect(h), 2, InOrder)
+					c.cfg.maxOrderVersion = 5
+					all = append(all, c)
+					go func() {
+						for d := range h.messages(c) {
+							received <- d
+						}
+					}()
+				}
+				seen, orders := make(map[string]int), make(map[string]bool)
+				for range n {
+					var d *Delivery
+					select {
+					case d = <-received:
+					case <-time.After(time.Hour):
+						h.Fatalf("no further message after %d\n%s", len(seen), h.srv.Dump())
+					}
+					seen[string(d.Data)]++
+					h.must(d.Ack(h.Context()))
+					name, _ := h.srv.Get(testQueue + "/" + claimsName)
+					orders[string(name)] = true
+				}
+				if len(seen) != n || len(orders) < 4 {
+					h.Errorf("%d messages, %d order znodes", len(seen), len(orders))
+				}
+				for _, c := range all {
+					h.close(c)
+				}
+				h.wantLeft(0, 0)
+			})
+		})
+	}
 }

@@ -11,4 +11,8 @@ var queueBugs = []bug{
 	{"continue after a batch without stopping the requests in flight", []edit{{"zksync/internal/queue/commit/sender.go",
 		"	happened, err := r.marker.fence(ctx, s)\n",
 		"	happened, err := false, error(nil)\n"}}, []finder{simulated()}},
+	{"ledger: let the version wrap of an order znode that one consumer writes", []edit{{"zksync/internal/queue/order_znode.go",
+		"st != nil && st.version < o.cfg.maxOrderVersion {",
+		"st != nil {"}},
+		[]finder{tested("./zksync/internal/queue", "^TestOrderZnodeIsReplaced$")}},
 }
