@@ -98,9 +98,52 @@ func TestTurnBehindAFrozenConsumer(t *testing.T) {
 			_, err := s.Create(h.Context(), testQueue+"/"+idleName+"/"+idlePrefix, nil, zk.FlagEphemeral|zk.FlagSequence)
 			h.must(err)
 		})
-		if slices.Min(counts) < 500 {
-			h.Errorf("the consumers have received %v messages behind a frozen one, want at least 500 each", counts)
+		if slices.Min(counts) < 5000 {
+			h.Errorf("the consumers have received %v messages behind a frozen one, want at least 5,000 each", counts)
 		}
+	})
+}
+
+// A consumer that is refused again and again claims by a state of the order znode that it has read after its pause.
+func TestRefusedConsumerDoesNotStarve(t *testing.T) {
+	inBubble(t, func(h harness) {
+		h.put(0, 4000)
+		h.srv.Inject(zksynctest.Fault{Times: -1, Do: zksynctest.Delay(time.Millisecond)})
+		c := h.consumer(h.srv.Connect(h), 8, InOrder)
+		ctx, cancel := context.WithTimeout(h.Context(), 10*time.Second)
+		defer cancel()
+		received := make(chan struct{})
+		go c.Deliver(true, func(context.Context, *Delivery) bool {
+			select {
+			case received <- struct{}{}:
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		})
+		// Other clients write the order znode every few milliseconds.
+		go func() {
+			dir := testQueue + "/" + claimsName
+			for ctx.Err() == nil {
+				time.Sleep(4 * time.Millisecond)
+				name, _ := h.srv.Get(dir)
+				if data, ok := h.srv.Get(dir + "/" + string(name)); ok {
+					h.must(h.srv.Set(dir+"/"+string(name), data))
+				}
+			}
+		}()
+		n := 0
+		for ctx.Err() == nil {
+			select {
+			case <-received:
+				n++
+			case <-ctx.Done():
+			}
+		}
+		if n < 1000 {
+			h.Errorf("%d messages in 10 s, want at least 1,000", n)
+		}
+		h.close(c)
 	})
 }
 

@@ -181,6 +181,10 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 			if err := waitUntil(ctx, v.s, nil, time.Now().Add(pause)); err != nil {
 				return err
 			}
+			if pause > 0 {
+				// The state that was read at the refusal is an old one by now.
+				v.order.forget(v.order.known())
+			}
 			continue
 		}
 		refused = 0

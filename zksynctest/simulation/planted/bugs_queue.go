@@ -15,4 +15,8 @@ var queueBugs = []bug{
 		"st != nil && st.version < o.cfg.maxOrderVersion {",
 		"st != nil {"}},
 		[]finder{tested("./zksync/internal/queue", "^TestOrderZnodeIsReplaced$")}},
+	{"ledger: claim by a state that was read before a pause", []edit{{"zksync/internal/queue/stream.go",
+		"			if pause > 0 {\n",
+		"			if pause > time.Hour {\n"}},
+		[]finder{tested("./zksync/internal/queue", "^TestRefusedConsumerDoesNotStarve$")}},
 }
