@@ -226,3 +226,36 @@ func claimLargeMessages(t *testing.T, together int) {
 		h.wantLeft(large, 0)
 	})
 }
+
+// A consumer goes on with smaller claims if a full claim does not fit into a request.
+func TestClaimsThatDoNotFit(t *testing.T) {
+	inBubble(t, func(h harness) {
+		const n = 400
+		// The names of a DelayQueue share no prefix, so that each takes its full length.
+		due := time.Now().UnixMilli() - n
+		dir := testQueue + "/" + DelayPartition(due)
+		h.must(h.srv.Create(testQueue, nil))
+		h.must(h.srv.Create(dir, nil))
+		for i := range n {
+			h.must(h.srv.Create(fmt.Sprintf("%s/%s%010d", dir, DelayedPrefix(due+int64(i)), 2*i), nil))
+		}
+		received := make(chan *Delivery)
+		c := h.consumer(h.srv.Connect(h, session.WithMaxRequest(2048)), 128, ByTime)
+		go c.Deliver(true, func(ctx context.Context, d *Delivery) bool {
+			select {
+			case received <- d:
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		})
+		for i := range n {
+			select {
+			case <-received:
+			case <-time.After(time.Hour):
+				h.Fatalf("no further message after %d of %d", i, n)
+			}
+		}
+		h.close(c)
+	})
+}

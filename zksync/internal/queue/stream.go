@@ -133,6 +133,7 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 	contended := false // other consumers claim messages at the same time
 	refused := 0       // how many times in a row other consumers were faster
 	took := leastTrip  // the time of the last attempt
+	few := maxClaims   // the number of claims in one transaction that may fit into a request
 	rnd := rand.New(rand.NewPCG(uint64(v.s.ID()), 0))
 	for {
 		// A consumer without room must not hold up the line.
@@ -155,7 +156,7 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 				return sel // next recovers first
 			}
 			sel, _ = v.partitions.pick(func(free, n int) int {
-				most, consumers = min(p.roomIn(l), maxClaims, reader.most()), n
+				most, consumers = min(p.roomIn(l), few, reader.most()), n
 				return p.window.batch(most, free, n)
 			}, st)
 			return sel
@@ -163,6 +164,8 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 		took = max(time.Since(began), leastTrip)
 		pause := time.Duration(0)
 		switch {
+		case session.ClassOf(err) == session.ClassTooLarge && few > 1:
+			few /= 2
 		case session.ClassOf(err) == session.ClassTooLarge:
 			// The ledger or the claim table has no room for more names: wait for settled messages.
 			line.leave()
@@ -187,7 +190,7 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 			}
 			continue
 		}
-		refused = 0
+		refused, few = 0, min(2*few, maxClaims)
 		v.order.watchLedgers()
 		p.window.claimed(len(all), len(all) >= most)
 		claimed <- all
