@@ -56,7 +56,7 @@ func (c *change) pickAt(st *orderState) error {
 	if c.at != nil {
 		// The transaction was built before, and another consumer may have claimed the picked
 		// messages since.
-		if c.at.version != st.version || c.at.path != st.path {
+		if c.at.version != st.version || c.at.czxid != st.czxid {
 			return errConflict
 		}
 		return nil

@@ -47,7 +47,7 @@ func (o *orderZnode) open(ctx context.Context) (string, error) {
 	defer o.mu.Unlock()
 	if o.path != path {
 		// The directory may be a new one, too, which counts its deletions from zero.
-		o.path, o.state, o.newest, o.ledgers = path, nil, 0, ledgerCount{}
+		o.path, o.state, o.czxid, o.newest, o.ledgers = path, nil, 0, 0, ledgerCount{}
 	}
 	return path, nil
 }

@@ -9,6 +9,7 @@ import (
 // An orderState is the state of the order znode at one version.
 type orderState struct {
 	path    string
+	czxid   int64 // tells it from another order znode, also if that has the same name
 	version int32
 	table   *claimTable
 	ledgerCount
@@ -40,7 +41,7 @@ func newOrderState(path string, data []byte, order *zk.Stat, ledgers ledgerCount
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return &orderState{path, order.Version, t, ledgers}, nil
+	return &orderState{path, order.Czxid, order.Version, t, ledgers}, nil
 }
 
 // needsRecovery reports whether a ledger was deleted whose messages may be claimed by no

@@ -36,7 +36,8 @@ type orderZnode struct {
 	path         string      // empty if it is not known
 	missing      string      // the last path that did not exist
 	state        *orderState // nil if it is not known or was replaced
-	newest       int32       // the greatest version of path that was seen
+	czxid        int64       // of the last order znode at path that was seen
+	newest       int32       // its greatest version that was seen
 	watch        *staleFlag  // on the order znode
 	ledgersWatch *staleFlag  // on the directory
 	claiming     bool        // this consumer has claimed messages, and learns of the deaths of others
@@ -203,9 +204,13 @@ func (o *orderZnode) set(st *orderState) {
 		return
 	}
 	o.count(st.ledgerCount)
+	// Another client has deleted the order znode and created it again under its name.
+	if st.czxid > o.czxid {
+		o.czxid, o.state, o.newest = st.czxid, nil, 0
+	}
 	// A read may be answered after a later write of this consumer was. An older state must
 	// not replace the newer one, even if that was forgotten since.
-	if st.version < o.newest || o.state != nil && o.state.version == st.version {
+	if st.czxid < o.czxid || st.version < o.newest || o.state != nil && o.state.version == st.version {
 		return
 	}
 	o.state, o.newest = st.with(o.ledgers), st.version

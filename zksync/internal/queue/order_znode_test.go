@@ -29,6 +29,44 @@ func TestOrderZnodeIsDeleted(t *testing.T) {
 	})
 }
 
+// Consumers go on, and keep their claims, if another client deletes the order znode and creates it again under its name,
+// or empties it.
+func TestOrderZnodeIsRestored(t *testing.T) {
+	for name, again := range map[string]func(r rig, order string){
+		"with its data": func(r rig, order string) {
+			data, _ := r.srv.Get(order)
+			r.must(r.srv.Delete(order))
+			r.must(r.srv.Create(order, data))
+		},
+		"without data": func(r rig, order string) {
+			r.must(r.srv.Delete(order))
+			r.must(r.srv.Create(order, nil))
+		},
+		"emptied": func(r rig, order string) { r.must(r.srv.Set(order, nil)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			withRig(t, 4, func(r rig) {
+				holder, a, b := r.open(InOrder, true), r.open(InOrder, false), r.open(InOrder, false)
+				held := holder.receive(2)
+				r.must(held[1].Retry(r.Context(), time.Hour))
+				received := receiveAll(a, true, nil)
+				time.Sleep(time.Minute)
+				order, _ := r.srv.Get("/q/" + claimsName)
+				again(r, "/q/"+claimsName+"/"+string(order))
+				time.Sleep(time.Minute)
+				r.put(4)
+				time.Sleep(time.Minute)
+				others := receiveAll(b, true, nil)
+				time.Sleep(2 * time.Hour)
+				if n := len(received) + len(others); n != 4 {
+					r.Errorf("%d messages were received beside the one that a consumer has, want 4", n)
+				}
+				r.must(held[0].Ack(r.Context()))
+			})
+		})
+	}
+}
+
 // A consumer does not forget a death that it has read, if the state of the order znode that it read then is older than
 // the state that a transaction of its own has left.
 func TestDeathReadBesideAWrite(t *testing.T) {

@@ -20,7 +20,7 @@ type partitionList struct {
 	all     []*partition // in order
 	listing *staleFlag   // of the queue's directory; nil if the queue has one partition
 	applied *orderState  // the state whose returned messages wait
-	path    string       // of the order znode for which the partitions were listed; empty before the first look
+	czxid   int64        // of the order znode for which the partitions were listed; 0 before the first look
 
 	// ended has the czxids of the directories that were deleted. The next write of the order
 	// znode removes their parts of the claim table, which no other consumer may know.
@@ -64,7 +64,7 @@ func (l *partitionList) apply(st *orderState) {
 	if l.applied == st {
 		return
 	}
-	if l.path != "" && l.path != st.path {
+	if l.czxid != 0 && l.czxid != st.czxid {
 		// If the former order znode was deleted by another client, messages that do not wait
 		// here, because their consumers had claimed them, are unclaimed in the new table. They
 		// must be known before the cursor goes past them.
@@ -73,7 +73,7 @@ func (l *partitionList) apply(st *orderState) {
 			p.listing.markStale()
 		}
 	}
-	l.applied, l.path = st, st.path
+	l.applied, l.czxid = st, st.czxid
 	maps.DeleteFunc(l.ended, func(czxid int64, _ struct{}) bool { return st.table.partitions[czxid] == nil })
 	if st.table.later && !slices.ContainsFunc(l.all, func(p *partition) bool { return p.name == laterName }) {
 		// These messages come first when they fall due.

@@ -35,7 +35,7 @@ func TestClaimDuringARecovery(t *testing.T) {
 		b.forgetOrder()
 		dead.die()
 		st := b.state()
-		a.v.order.set(&orderState{path: st.path, version: st.version, table: st.table, ledgerCount: ledgerCount{consumers: 2}}) // does not know of the death
+		a.v.order.set(&orderState{path: st.path, czxid: st.czxid, version: st.version, table: st.table, ledgerCount: ledgerCount{consumers: 2}}) // does not know of the death
 		read := make(chan struct{})
 		r.srv.Inject(zksynctest.Fault{Session: b.v.s.ID(), Op: zkserver.OpMultiRead, At: zksynctest.BeforeReply, Do: zksynctest.Hold(read)})
 		go func() {

@@ -258,7 +258,7 @@ var ledgerBugs = []bug{
 		"if st.table.partitions[k.czxid] == nil {"}},
 		[]finder{tested("./zksync/internal/queue", "^TestOrderZnodeDeletedBeforeANack$")}},
 	{"ledger: keep the listings when the order znode is deleted", []edit{{"zksync/internal/queue/partition_list.go",
-		"	if l.path != \"\" && l.path != st.path {\n",
+		"	if l.czxid != 0 && l.czxid != st.czxid {\n",
 		"	if false {\n"}},
 		[]finder{tested("./zksync/internal/queue", "^TestOrderZnodeDeletedBeforeADeath$")}},
 	{"ledger: make room before a message that was given back waits", []edit{{"zksync/internal/queue/delivery.go",
