@@ -3,6 +3,9 @@ package queue
 import (
 	"errors"
 	"math"
+	"slices"
+
+	"github.com/go-zksync/toolkit/session"
 )
 
 const (
@@ -35,9 +38,10 @@ type change struct {
 
 	add, drop []messageRef
 	edits     []func(t *claimTable)
-	ops       []any // deletes and creates
-	size      int   // of ops, in bytes, roughly
-	removes   bool  // it removes a claimed message, which makes room; see claimCount.beginRemoval
+	ops       []any  // deletes and creates
+	size      int    // of ops, in bytes, roughly
+	removes   bool   // it removes a claimed message, which makes room; see claimCount.beginRemoval
+	ended     func() // called before done is closed, if it is not nil
 
 	done chan struct{}
 	err  error // valid once done is closed
@@ -112,8 +116,34 @@ func claimsLast(a, b *change) int {
 	return 1
 }
 
+// endClaims ends the claims of a batch that were picked and may have taken the room of removals
+// that were refused. It returns the other changes.
+func endClaims(batch, refused []*change) (left []*change) {
+	if !slices.ContainsFunc(refused, (*change).keptRoom) {
+		return batch
+	}
+	for _, c := range batch {
+		if c.at != nil {
+			c.finish(errNothingFree) // the next claim counts the room again
+		} else {
+			left = append(left, c)
+		}
+	}
+	return left
+}
+
+// keptRoom reports whether a change should have made room and was refused. A message that another
+// client has removed takes no room.
+func (c *change) keptRoom() bool {
+	class := session.ClassOf(c.err)
+	return c.removes && class != session.ClassOK && class != session.ClassNoNode
+}
+
 func (c *change) finish(err error) {
 	c.err = err
+	if c.ended != nil {
+		c.ended()
+	}
 	close(c.done)
 }
 

@@ -48,15 +48,17 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 			c.ops = append(c.ops, &zk.CreateRequest{Path: znode.Join(to.Dir, to.Prefix), Data: d.Data, Flags: zk.FlagSequence})
 			c.size += len(d.Data) + len(to.Dir)
 		}
+		if makesRoom {
+			// Before the outcome is known: a claim that is picked right after a refusal must not take
+			// the room of this message.
+			c.ended = d.v.claims.endRemoval
+		}
 		d.l.start(c)
 		if makesRoom {
 			// Behind the start: a claim that takes this room must come after the removal.
 			d.v.claims.beginRemoval()
 		}
 		<-c.done
-		if makesRoom {
-			d.v.claims.endRemoval()
-		}
 		err := c.err
 		if to != nil {
 			switch class := session.ClassOf(err); {

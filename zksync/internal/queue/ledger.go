@@ -185,12 +185,12 @@ func (l *ledger) carryOut(batch []*change) error {
 				// The limit of the servers includes the data of ledger and order znode, which
 				// nextBatch does not know. A claim may take the room that removals of the batch make.
 				slices.SortStableFunc(batch, claimsLast)
-				half := len(batch) / 2
-				if err := l.carryOut(batch[:half]); err != nil {
-					finishAll(batch[half:], err)
+				first, rest := slices.Clone(batch[:len(batch)/2]), batch[len(batch)/2:]
+				if err := l.carryOut(slices.Clone(first)); err != nil {
+					finishAll(rest, err)
 					return err
 				}
-				batch = batch[half:]
+				batch = endClaims(rest, first)
 				continue
 			case class == session.ClassTooLarge:
 				// Nothing was sent, so the ledger can be used for other changes.

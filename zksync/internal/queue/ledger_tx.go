@@ -110,7 +110,7 @@ func (l *ledger) apply(tx *ledgerTx) {
 func (tx *ledgerTx) dropRefused(ctx context.Context, s *session.Session, at int, why error, many bool) ([]*change, error) {
 	i := slices.IndexFunc(tx.ends, func(end int) bool { return at < end })
 	tx.batch[i].finish(why)
-	left := slices.Delete(slices.Clone(tx.batch), i, i+1)
+	left := endClaims(slices.Delete(slices.Clone(tx.batch), i, i+1), tx.batch[i:i+1])
 	if !many {
 		return left, nil
 	}

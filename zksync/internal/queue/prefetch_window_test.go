@@ -125,6 +125,44 @@ func TestClaimAfterRemovalsThatDoNotFit(t *testing.T) {
 	})
 }
 
+// A claim takes no room of removals that the server refuses, also if all of them do not fit into one request.
+func TestRefusedRemovalsMakeNoRoom(t *testing.T) {
+	for name, opts := range map[string][]session.Option{"one request": nil, "many requests": {session.WithMaxRequest(1024)}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(h harness) {
+				const prefetch = 32
+				h.put(0, 4*prefetch)
+				m := h.srv.Connect(h, opts...)
+				s, err := m.Session(h.Context())
+				h.must(err)
+				h.srv.Inject(zksynctest.Fault{Session: s.ID(), Times: -1, Do: zksynctest.Delay(time.Millisecond)})
+				c := h.consumer(m, prefetch, InOrder)
+				ch := h.messages(c)
+				var all []*Delivery
+				for i := range prefetch {
+					all = append(all, h.next(ch, fmt.Sprint(i), 1))
+					h.must(h.srv.Create(all[i].ID+"/child", nil))
+				}
+				most := 0
+				h.srv.Inject(zksynctest.Fault{Session: s.ID(), Op: zkserver.OpMulti, Times: -1, At: zksynctest.AfterCommit, Do: zksynctest.Call(func() {
+					data, _ := h.srv.Get(c.ledger.path)
+					names, err := LedgerNames(data)
+					h.must(err)
+					most = max(most, len(names))
+				})})
+				for _, d := range all {
+					go d.Ack(h.Context())
+				}
+				h.next(ch, fmt.Sprint(prefetch), 1)
+				if most > prefetch {
+					h.Errorf("%d messages at most in the ledger, want at most %d", most, prefetch)
+				}
+				h.close(c)
+			})
+		})
+	}
+}
+
 // Messages that wait for room in the target of MoveTo count for the limit of the messages that are not settled.
 func TestMoveToThatWaitsMakesNoRoom(t *testing.T) {
 	inBubble(t, func(h harness) {
