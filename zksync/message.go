@@ -62,6 +62,9 @@ func (q *queue) newMessage(d *engine.Delivery) *Message {
 //   - ErrOutcomeUnknown, and ErrLost, if the session was lost, or the value was closed,
 //     while the removal was under way, and no server answered in time. The message comes
 //     again unless it was removed.
+//   - ErrOutcomeUnknown alone if a server answered with internal errors again and again.
+//     The channel is closed then, and the message comes again after Close unless it was
+//     removed.
 //   - ErrSettled if Ack has returned nil before, or if Nack, Retry or MoveTo was called
 //     first.
 //

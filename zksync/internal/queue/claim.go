@@ -50,17 +50,12 @@ func releaseUnreceived(all []*Delivery) {
 	if len(all) == 0 {
 		return
 	}
-	refs := make([]messageRef, len(all))
-	for i, d := range all {
-		refs[i] = d.ref
-	}
 	// No delivery has ended: the receiver has not seen these messages.
-	_, err := all[0].l.giveBack(0, refs...)
+	if _, err := all[0].l.giveBack(0, refsOf(all)...); err != nil {
+		giveBackLater(0, all...)
+		return
+	}
 	for _, d := range all {
-		if err == nil {
-			d.endClaim((*partitionList).requeue)
-		} else {
-			d.endClaim((*partitionList).unpick)
-		}
+		d.endClaim((*partitionList).requeue)
 	}
 }

@@ -215,13 +215,12 @@ func (d *Delivery) outcomeOf(err error, sent bool) error {
 	case session.ClassOf(failed) == session.ClassRemoved:
 		d.endClaim((*partitionList).relist)
 	default:
-		// The message stays claimed until the ledger ends.
-		d.endClaim((*partitionList).unpick)
+		giveBackLater(1, d)
 	}
 	if class == session.ClassCancelled && v.life.ctx.Err() != nil {
 		return errClosedUnsettled // MoveTo has waited for room
 	}
-	return err
+	return unknownIf(sent, err)
 }
 
 // unknownIf returns the error of a removal that was given up. If its request was sent and
@@ -231,4 +230,36 @@ func unknownIf(sent bool, err error) error {
 		return fmt.Errorf("%w: %w", commit.ErrUnknown, err)
 	}
 	return err
+}
+
+// giveBackLater gives back messages, and tries again until the servers accept that or the ledger
+// ends: the session may last for months. Until then the messages count as claimed.
+func giveBackLater(ended int, all ...*Delivery) {
+	l, life := all[0].l, all[0].v.life
+	later := func() {
+		end := (*partitionList).unpick
+		for round := 2; l.usable.Err() == nil && l.v.s.Pause(life.ctx, round) == nil; round++ {
+			if _, err := l.giveBack(ended, refsOf(all)...); err == nil {
+				end = (*partitionList).requeue
+				break
+			}
+		}
+		for _, d := range all {
+			d.endClaim(end)
+		}
+	}
+	// Close deletes the ledger, which gives the messages back.
+	if !life.spawn(later) {
+		for _, d := range all {
+			d.endClaim((*partitionList).unpick)
+		}
+	}
+}
+
+func refsOf(all []*Delivery) []messageRef {
+	refs := make([]messageRef, len(all))
+	for i, d := range all {
+		refs[i] = d.ref
+	}
+	return refs
 }

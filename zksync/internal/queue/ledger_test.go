@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -184,6 +185,50 @@ func TestAckAfterTwoServerErrors(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A message that the servers refuse to take back is given back as soon as they accept it, under the same session.
+func TestGiveBackThatIsRefused(t *testing.T) {
+	for name, giveBack := range map[string]func(r rig, d *Delivery){
+		"Nack": func(r rig, d *Delivery) {
+			if err := d.Nack(r.Context()); err == nil {
+				r.Error("Nack succeeded")
+			}
+		},
+		"not received": func(_ rig, d *Delivery) { releaseUnreceived([]*Delivery{d}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			withRig(t, 1, func(r rig) {
+				a := r.open(InOrder, true)
+				d := a.receive(1)[0]
+				writesOrder := func(op zkserver.Op) bool { return len(op.Sub) == 2 }
+				r.srv.Inject(zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, Match: writesOrder, Times: 6, Do: zksynctest.Error(-1)})
+				giveBack(r, d)
+				time.Sleep(time.Minute)
+				got := receiveAll(a, true, nil)
+				time.Sleep(time.Minute)
+				if len(got) != 1 {
+					r.Errorf("%d messages were received, want the one that was given back", len(got))
+				}
+				a.wantNames(0)
+			})
+		})
+	}
+}
+
+// An Ack that fails without an answer that tells the outcome says that the outcome is unknown.
+func TestAckWithoutAnOutcome(t *testing.T) {
+	withRig(t, 1, func(r rig) {
+		a := r.open(InOrder, true)
+		d := a.receive(1)[0]
+		f := zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, Path: d.ID, Times: 2, At: zksynctest.AfterCommit, Do: zksynctest.Error(-1)}
+		r.srv.Inject(f)
+		f.Op, f.Path = zkserver.OpGetData, a.ledger.path
+		r.srv.Inject(f)
+		if err := d.Ack(r.Context()); !errors.Is(err, commit.ErrUnknown) {
+			r.Errorf("Ack: %v, want ErrUnknown, as the message is gone", err)
+		}
+	})
 }
 
 // A message that was received stays claimed when the answer to the deletion of another partition is lost.

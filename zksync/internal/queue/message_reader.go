@@ -84,11 +84,11 @@ func (m *messageReader) read(ctx context.Context, all []*Delivery) (found, unrea
 		case class == session.ClassNoAuth:
 			// One message with an ACL of its own must not stop the queue.
 			m.v.skip(d.ref, r.Err)
-			_, err := l.giveBack(0, d.ref)
-			d.endClaim((*partitionList).unpick)
-			if err != nil {
+			if _, err := l.giveBack(0, d.ref); err != nil {
+				giveBackLater(0, d)
 				return found, all[i+1:], err
 			}
+			d.endClaim((*partitionList).unpick)
 		default:
 			return found, all[i:], r.Err
 		}
