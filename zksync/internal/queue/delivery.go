@@ -195,7 +195,7 @@ func (d *Delivery) outcomeOf(err error, sent bool) error {
 		return unknownIf(sent, znode.LossOf(v.s.Err()))
 	case class == session.ClassRemoved:
 		// The ledger has gone, and the claim with it.
-		d.endClaim((*partitionList).relist)
+		d.endClaim((*partitionList).relistFirst)
 		return err
 	case v.life.cleanupCtx.Err() != nil:
 		// Close waits no longer. The claim ends with the ledger.
@@ -213,7 +213,7 @@ func (d *Delivery) outcomeOf(err error, sent bool) error {
 	case failed == nil:
 		d.endClaim((*partitionList).requeue)
 	case session.ClassOf(failed) == session.ClassRemoved:
-		d.endClaim((*partitionList).relist)
+		d.endClaim((*partitionList).relistFirst)
 	default:
 		giveBackLater(1, d)
 	}
@@ -237,7 +237,7 @@ func unknownIf(sent bool, err error) error {
 func giveBackLater(ended int, all ...*Delivery) {
 	l, life := all[0].l, all[0].v.life
 	later := func() {
-		end := (*partitionList).unpick
+		end := (*partitionList).relistFirst
 		for round := 2; l.usable.Err() == nil && l.v.s.Pause(life.ctx, round) == nil; round++ {
 			if _, err := l.giveBack(ended, refsOf(all)...); err == nil {
 				end = (*partitionList).requeue

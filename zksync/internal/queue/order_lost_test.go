@@ -2,7 +2,10 @@ package queue
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/go-zksync/toolkit/session"
 )
 
 // After the order znode was deleted, a message in the ledger of a living consumer stays claimed, even if that consumer
@@ -38,4 +41,45 @@ func TestOrderZnodeDeletedBeforeADeath(t *testing.T) {
 			r.Errorf("%d messages were received, want 1", len(got))
 		}
 	})
+}
+
+// The messages that a consumer has received are delivered again after the directory of the claims was deleted, also if a
+// settle of one of them finds that out, or a claim of a later message.
+func TestClaimsDeletedBesideReceivedMessages(t *testing.T) {
+	for name, find := range map[string]func(h harness, d *Delivery){
+		"by a settle": func(h harness, d *Delivery) {
+			if err := d.Ack(h.Context()); session.ClassOf(err) != session.ClassRemoved {
+				h.Errorf("Ack: %v, want ErrRemoved", err)
+			}
+		},
+		"by a claim": func(harness, *Delivery) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(h harness) {
+				h.put(0, 2)
+				ch := h.messages(h.consumer(h.srv.Connect(h), 8, InOrder))
+				first := h.next(ch, "0", 1)
+				h.next(ch, "1", 1)
+				dir := testQueue + "/" + claimsName
+				names, _ := h.srv.Children(dir)
+				for _, name := range names {
+					h.must(h.srv.Delete(dir + "/" + name))
+				}
+				h.must(h.srv.Delete(dir))
+				synctest.Wait() // the consumer has created another order znode
+				h.put(2, 3)
+				find(h, first)
+				got := make(map[string]bool)
+				for range 3 {
+					select {
+					case d := <-ch:
+						got[string(d.Data)] = true
+						h.must(d.Ack(h.Context()))
+					case <-time.After(time.Hour):
+						h.Fatalf("%v were received again, want 3 messages", got)
+					}
+				}
+			})
+		})
+	}
 }

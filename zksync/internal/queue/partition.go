@@ -29,6 +29,7 @@ type partition struct {
 	waiting     backlog
 	others      int // the messages of the listing that other consumers have claimed
 	listing     *staleFlag
+	unlisted    bool                // there may be free messages that do not wait: none is picked before the next listing
 	picked      map[string]Item     // messages that a Take has picked or this consumer has claimed, by name
 	skipped     map[string]Item     // messages that cannot be read or removed
 	gone        map[string]struct{} // messages that are gone, and may have an entry in the claim table
@@ -88,7 +89,7 @@ func (p *partition) replace(found []Item, f *staleFlag) {
 	p.skipped, p.others = skipped, 0
 	p.waiting.replace(waiting)
 	p.listing.stopWatch()
-	p.listing = f
+	p.listing, p.unlisted = f, false
 }
 
 // apply makes the messages wait that a table says were returned, and forgets the messages
@@ -139,7 +140,7 @@ func (p *partition) hasFree(st *orderState, now int64) bool {
 	}
 	for {
 		it, ok := p.waiting.first()
-		if !ok || p.delayed && it.Due > now {
+		if !ok || p.unlisted || p.delayed && it.Due > now {
 			return false
 		}
 		if st.table.isFree(p.ref(it).message) {

@@ -65,12 +65,11 @@ func (l *partitionList) apply(st *orderState) {
 		return
 	}
 	if l.czxid != 0 && l.czxid != st.czxid {
-		// If the former order znode was deleted by another client, messages that do not wait
-		// here, because their consumers had claimed them, are unclaimed in the new table. They
-		// must be known before the cursor goes past them.
+		// Another client may have deleted the former order znode. The messages that consumers had
+		// claimed are unclaimed then, and must be known before the cursor goes past them.
 		for _, p := range l.all {
-			p.waiting.replace(nil)
 			p.listing.markStale()
+			p.unlisted = true
 		}
 	}
 	l.applied, l.czxid = st, st.czxid
@@ -181,8 +180,7 @@ func (l *partitionList) skips() bool {
 func (l *partitionList) unpick(r messageRef) {
 	l.mu.Lock()
 	delete(r.partition.picked, r.Name)
-	// A recovery may have returned the message already. It did not wait then, because it was
-	// picked.
+	// A recovery may have returned the message already, which did not wait then.
 	l.applied = nil
 	l.mu.Unlock()
 	l.changed.notify()
@@ -236,6 +234,15 @@ func (l *partitionList) relist(r messageRef) {
 	r.partition.listing = nil
 	l.mu.Unlock()
 	l.changed.notify()
+}
+
+// relistFirst is relist for a message whose claim has gone with the ledger. If the order znode has
+// gone, too, the message is free without an entry, and a cursor must not pass it before a listing.
+func (l *partitionList) relistFirst(r messageRef) {
+	l.mu.Lock()
+	r.partition.unlisted = true
+	l.mu.Unlock()
+	l.relist(r)
 }
 
 // replace replaces the list by a listing of the queue's directory.

@@ -115,7 +115,7 @@ func (p *stream) consumeSession(ctx context.Context, s *session.Session) error {
 	if s.Err() != nil || session.ClassOf(err) == session.ClassRemoved {
 		// Other consumers may have claimed the messages that were received.
 		for _, d := range p.c.unsettled.take(v) {
-			d.endClaim((*partitionList).unpick)
+			d.endClaim((*partitionList).relistFirst)
 		}
 	}
 	if s.Err() != nil {
