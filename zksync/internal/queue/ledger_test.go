@@ -177,7 +177,7 @@ func TestAckAfterTwoServerErrors(t *testing.T) {
 				ds := a.receive(2)
 				r.srv.Inject(zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, Times: 2, At: at, Do: zksynctest.Error(-1)})
 				err := ds[0].Ack(r.Context())
-				if happened := at == zksynctest.AfterCommit; happened != (err == nil) || happened == r.exists(ds[0].ID) || commit.IsUnknown(err) {
+				if happened := at == zksynctest.AfterCommit; happened != (err == nil) || happened == r.exists(ds[0].ID) || errors.Is(err, commit.ErrUnknown) {
 					r.Errorf("Ack: %v, and the message exists: %t", err, r.exists(ds[0].ID))
 				}
 				// The ledger is usable.
