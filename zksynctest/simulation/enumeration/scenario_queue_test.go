@@ -108,7 +108,8 @@ func queueScenariosOf(kinds ...queueKind) (all []*scenario) {
 				func() {
 					b.sleep(while)
 					mb.takeAll(b)
-					if b.gone() { // no consumer makes room any more
+					// No consumer makes room any more, for no Put that begins later, either.
+					for b.gone() && mb.producers.left.Load() > 0 && s.ctx.Err() == nil {
 						s.pause(timeout)
 						a.cancel(errors.New("there is no consumer"))
 					}
