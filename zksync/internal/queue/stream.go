@@ -101,7 +101,9 @@ func (p *stream) consumeSession(ctx context.Context, s *session.Session) error {
 		}
 	})
 	unreceived := p.deliver(ctx, v, ready, cancel)
-	cancel(context.Canceled)
+	// deliver may see the end of the ledger before the function above, and the reason must not be
+	// lost: the stream goes on with another ledger.
+	cancel(context.Cause(l.usable))
 	stages.Wait()
 	// Messages that were read and not handed over still have their claims.
 	for d := range ready {

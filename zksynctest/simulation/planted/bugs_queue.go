@@ -47,4 +47,8 @@ var queueBugs = []bug{
 		"	return unknownIf(sent, err)\n",
 		"	return err\n"}},
 		[]finder{tested("./zksync/internal/queue", "^TestAckWithoutAnOutcome$")}},
+	{"ledger: forget why the delivery ended", []edit{{"zksync/internal/queue/stream.go",
+		"goes on with another ledger.\n	cancel(context.Cause(l.usable))\n",
+		"goes on with another ledger.\n	cancel(context.Canceled)\n"}},
+		[]finder{tested("./zksync", "^TestChanOfAQueueThatWasRemoved$", "-test.count", "1000")}},
 }
