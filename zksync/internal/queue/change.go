@@ -38,10 +38,12 @@ type change struct {
 
 	add, drop []messageRef
 	edits     []func(t *claimTable)
-	ops       []any  // deletes and creates
-	size      int    // of ops, in bytes, roughly
-	removes   bool   // it removes a claimed message, which makes room; see claimCount.beginRemoval
-	ended     func() // called before done is closed, if it is not nil
+	ops       []any // deletes and creates
+	size      int   // of ops, in bytes, roughly
+
+	// endRemoval is called before done is closed. It is nil unless the change removes a claimed
+	// message, which makes room; see claimCount.beginRemoval.
+	endRemoval func()
 
 	done chan struct{}
 	err  error // valid once done is closed
@@ -98,7 +100,7 @@ func newDrop(refs ...messageRef) *change {
 
 func countRemovals(changes []*change) (n int) {
 	for _, c := range changes {
-		if c.removes {
+		if c.endRemoval != nil {
 			n++
 		}
 	}
@@ -136,13 +138,13 @@ func endClaims(batch, refused []*change) (left []*change) {
 // client has removed takes no room.
 func (c *change) keptRoom() bool {
 	class := session.ClassOf(c.err)
-	return c.removes && class != session.ClassOK && class != session.ClassNoNode
+	return c.endRemoval != nil && class != session.ClassOK && class != session.ClassNoNode
 }
 
 func (c *change) finish(err error) {
 	c.err = err
-	if c.ended != nil {
-		c.ended()
+	if c.endRemoval != nil {
+		c.endRemoval()
 	}
 	close(c.done)
 }

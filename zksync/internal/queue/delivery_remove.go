@@ -32,7 +32,6 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 		c := newDrop(d.ref)
 		c.ops = []any{&zk.DeleteRequest{Path: d.ID, Version: -1}}
 		c.size = len(d.ID) + 40
-		c.removes = makesRoom
 		if edit != nil {
 			c.edits = append(c.edits, edit)
 		}
@@ -51,7 +50,7 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 		if makesRoom {
 			// Before the outcome is known: a claim that is picked right after a refusal must not take
 			// the room of this message.
-			c.ended = d.v.claims.endRemoval
+			c.endRemoval = d.v.claims.endRemoval
 		}
 		d.l.start(c)
 		if makesRoom {

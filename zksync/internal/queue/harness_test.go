@@ -78,11 +78,16 @@ func (h harness) put(from, to int) {
 }
 
 // messages starts to deliver, and returns the channel of deliveries.
-func (h harness) messages(c *Consumer) <-chan *Delivery {
+func (h harness) messages(c *Consumer) <-chan *Delivery { return h.deliver(c, false) }
+
+// acknowledged returns the messages that c delivers, each of which is acknowledged at its receipt.
+func (h harness) acknowledged(c *Consumer) <-chan *Delivery { return h.deliver(c, true) }
+
+func (h harness) deliver(c *Consumer, ack bool) <-chan *Delivery {
 	ch := make(chan *Delivery)
 	go func() {
 		defer close(ch)
-		c.Deliver(false, func(ctx context.Context, d *Delivery) bool {
+		c.Deliver(ack, func(ctx context.Context, d *Delivery) bool {
 			select {
 			case ch <- d:
 				return true

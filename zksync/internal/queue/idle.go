@@ -32,13 +32,14 @@ type idleLine struct {
 // contender before it has gone. Two consumers may do so at the same time; the order znode
 // decides which of them gets a message.
 func (l *idleLine) wait(ctx context.Context) error {
-	if !l.v.partitions.skips() {
-		st, err := l.v.order.current(ctx)
-		if err != nil || st.consumers <= 1 {
-			return err
-		}
+	if l.leaveToSkip() {
+		return nil
 	}
-	_, err := l.waitTurn(ctx, 0)
+	st, err := l.v.order.current(ctx)
+	if err != nil || st.consumers <= 1 {
+		return err
+	}
+	_, err = l.waitTurn(ctx, 0)
 	return err
 }
 
@@ -46,11 +47,6 @@ func (l *idleLine) wait(ctx context.Context) error {
 // not 0. It reports false if there was nobody to wait for.
 func (l *idleLine) waitTurn(ctx context.Context, limit time.Duration) (waited bool, err error) {
 	v := l.v
-	// A consumer that skips a message would keep it from the consumers behind it.
-	if v.partitions.skips() {
-		l.leave()
-		return false, nil
-	}
 	// A consumer that has had its turn, and whose claim was refused, acts as the first in line.
 	if l.turn {
 		return false, nil
@@ -102,6 +98,9 @@ func (l *idleLine) waitTurn(ctx context.Context, limit time.Duration) (waited bo
 // tryTurn is waitTurn for a consumer whose claim was refused after a time. It has a limit: a
 // consumer at the front of the line may be frozen.
 func (l *idleLine) tryTurn(ctx context.Context, took time.Duration) (waited bool, err error) {
+	if l.leaveToSkip() {
+		return false, nil
+	}
 	// A consumer that is not frozen learns of its turn, reads the order znode and claims.
 	waited, err = l.waitTurn(ctx, max(maxPause, 4*took))
 	if waited {
@@ -109,6 +108,16 @@ func (l *idleLine) tryTurn(ctx context.Context, took time.Duration) (waited bool
 		l.v.order.forget(l.v.order.known())
 	}
 	return waited, err
+}
+
+// leaveToSkip leaves the line if this consumer skips a message, which it would keep from the
+// consumers behind it. It reports whether this is so.
+func (l *idleLine) leaveToSkip() bool {
+	skips := l.v.partitions.skips()
+	if skips {
+		l.leave()
+	}
+	return skips
 }
 
 // join creates a contender.

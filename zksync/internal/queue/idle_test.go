@@ -112,15 +112,7 @@ func TestRefusedConsumerDoesNotStarve(t *testing.T) {
 		c := h.consumer(h.srv.Connect(h), 8, InOrder)
 		ctx, cancel := context.WithTimeout(h.Context(), 10*time.Second)
 		defer cancel()
-		received := make(chan struct{})
-		go c.Deliver(true, func(context.Context, *Delivery) bool {
-			select {
-			case received <- struct{}{}:
-				return true
-			case <-ctx.Done():
-				return false
-			}
-		})
+		received := h.acknowledged(c)
 		// Other clients write the order znode every few milliseconds.
 		go func() {
 			dir := testQueue + "/" + claimsName

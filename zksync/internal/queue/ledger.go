@@ -185,7 +185,7 @@ func (l *ledger) carryOut(batch []*change) error {
 				// The limit of the servers includes the data of ledger and order znode, which
 				// nextBatch does not know. A claim may take the room that removals of the batch make.
 				slices.SortStableFunc(batch, claimsLast)
-				first, rest := slices.Clone(batch[:len(batch)/2]), batch[len(batch)/2:]
+				first, rest := batch[:len(batch)/2], batch[len(batch)/2:]
 				if err := l.carryOut(slices.Clone(first)); err != nil {
 					finishAll(rest, err)
 					return err
@@ -228,9 +228,7 @@ func (l *ledger) send(tx *ledgerTx) ([]zk.MultiResponse, error) {
 		}
 		// Before the request: if Close ends the wait for the answer, Ack must report that the
 		// outcome is unknown.
-		for _, c := range tx.batch {
-			c.sent = true
-		}
+		tx.setSent(true)
 		results, err := l.v.s.Multi(l.life, tx.ops...)
 		switch class := session.ClassOf(err); {
 		case class == session.ClassConnectionLost, class == session.ClassTransient && round > 0:
@@ -248,14 +246,10 @@ func (l *ledger) send(tx *ledgerTx) ([]zk.MultiResponse, error) {
 			if failed == nil && bytes.Equal(data, tx.data) {
 				return results, nil
 			}
-			for _, c := range tx.batch {
-				c.sent = failed != nil || stat.Version != l.version
-			}
+			tx.setSent(failed != nil || stat.Version != l.version)
 			return results, err
 		case class != session.ClassLost && class != session.ClassCancelled && class != session.ClassClosed:
-			for _, c := range tx.batch {
-				c.sent = err == nil
-			}
+			tx.setSent(err == nil)
 		}
 		return results, err
 	}

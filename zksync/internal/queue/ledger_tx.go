@@ -85,6 +85,13 @@ func (l *ledger) newTx(batch []*change, st *orderState) *ledgerTx {
 	return tx
 }
 
+// setSent notes whether the transaction may have happened.
+func (tx *ledgerTx) setSent(sent bool) {
+	for _, c := range tx.batch {
+		c.sent = sent
+	}
+}
+
 // apply notes that a transaction has happened.
 func (l *ledger) apply(tx *ledgerTx) {
 	l.version++

@@ -101,7 +101,11 @@ func TestClaimAfterRemovalsThatDoNotFit(t *testing.T) {
 		batch := []*change{claim}
 		for _, d := range c.receive(128)[1:] {
 			removal := newDrop(d.ref)
-			removal.ops, removal.removes = []any{&zk.DeleteRequest{Path: d.ID, Version: -1}}, true
+			removal.ops = []any{&zk.DeleteRequest{Path: d.ID, Version: -1}}
+			removal.endRemoval = func() {
+				c.v.claims.endRemoval()
+				c.v.claims.release(1, false)
+			}
 			batch = append(batch, removal)
 		}
 		most, last := 0, 0
@@ -277,16 +281,8 @@ func TestClaimsThatDoNotFit(t *testing.T) {
 		for i := range n {
 			h.must(h.srv.Create(fmt.Sprintf("%s/%s%010d", dir, DelayedPrefix(due+int64(i)), 2*i), nil))
 		}
-		received := make(chan *Delivery)
 		c := h.consumer(h.srv.Connect(h, session.WithMaxRequest(2048)), 128, ByTime)
-		go c.Deliver(true, func(ctx context.Context, d *Delivery) bool {
-			select {
-			case received <- d:
-				return true
-			case <-ctx.Done():
-				return false
-			}
-		})
+		received := h.acknowledged(c)
 		for i := range n {
 			select {
 			case <-received:
