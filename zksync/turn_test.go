@@ -92,7 +92,7 @@ func turnOver(t *testing.T, srv *zksynctest.Server, at zksynctest.Moment, lookup
 	}
 	unlock(t, mu)
 	err := <-next
-	synctest.Wait() // the fault that cancels the Lock comes before the one that is counted
+	synctest.Wait() // the fault that cancels the Lock comes before the fault that is counted
 	if hit.Count() != 1 {
 		t.Fatal("there was no turn-over")
 	}

@@ -148,6 +148,7 @@ func (p *Participant) retract() (in bool, err error) {
 			p.round = stat.Czxid
 			return true, nil
 		}
+		// Not transact: the error of the caller has the count with this participant.
 		_, err = p.s.Multi(background, p.unchanged(), &zk.DeleteRequest{Path: p.path, Version: -1}, p.touch())
 		switch session.ClassOf(err) {
 		case session.ClassOK, session.ClassNoNode:
