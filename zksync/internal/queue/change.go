@@ -41,8 +41,8 @@ type change struct {
 	ops       []any // deletes and creates
 	size      int   // of ops, in bytes, roughly
 
-	// endRemoval is called before done is closed. It is nil unless the change removes a claimed
-	// message, which makes room; see claimCount.beginRemoval.
+	// endRemoval is called before done is closed if the change fails. It is nil unless the change
+	// removes a claimed message, which makes room; see claimCount.beginRemoval.
 	endRemoval func()
 
 	done chan struct{}
@@ -143,7 +143,7 @@ func (c *change) keptRoom() bool {
 
 func (c *change) finish(err error) {
 	c.err = err
-	if c.endRemoval != nil {
+	if err != nil && c.endRemoval != nil {
 		c.endRemoval()
 	}
 	close(c.done)

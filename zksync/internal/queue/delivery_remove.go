@@ -59,6 +59,10 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 		}
 		<-c.done
 		err := c.err
+		if makesRoom && err == nil {
+			// Not before: until the claim ends, the message still makes room as a removal.
+			d.v.claims.endRemoval()
+		}
 		if to != nil {
 			switch class := session.ClassOf(err); {
 			case class == session.ClassBadVersion && to.Gate != nil && to.Gate.Refused(err) == nil:

@@ -101,11 +101,7 @@ func TestClaimAfterRemovalsThatDoNotFit(t *testing.T) {
 		batch := []*change{claim}
 		for _, d := range c.receive(128)[1:] {
 			removal := newDrop(d.ref)
-			removal.ops = []any{&zk.DeleteRequest{Path: d.ID, Version: -1}}
-			removal.endRemoval = func() {
-				c.v.claims.endRemoval()
-				c.v.claims.release(1, false)
-			}
+			removal.ops, removal.endRemoval = []any{&zk.DeleteRequest{Path: d.ID, Version: -1}}, c.v.claims.endRemoval
 			batch = append(batch, removal)
 		}
 		most, last := 0, 0
