@@ -245,3 +245,14 @@ func TestPutWithoutPermission(t *testing.T) {
 		wantMessages(t, srv, "second")
 	})
 }
+
+// A Put goes on while the server deletes the directory of its marker, which is empty, again and again.
+func TestPutWhileMarkersAreReaped(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		q := zksync.NewQueue(srv.Connect(t), queuePath)
+		defer q.Close()
+		srv.Inject(zksynctest.Fault{Path: queuePath + "/zksync-markers/*", Times: 5, Do: zksynctest.Error(-101)})
+		put(t, q, "first")
+		wantMessages(t, srv, "first")
+	})
+}

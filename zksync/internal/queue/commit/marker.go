@@ -62,8 +62,13 @@ func (k *marker) ensure(ctx context.Context, s *session.Session) error {
 		k.path = znode.Join(k.dir, znode.NewGUID())
 	}
 	_, err := s.Create(ctx, k.path, []byte{}, zk.FlagPersistent)
-	fresh := session.ClassOf(err) == session.ClassNoNode
-	if fresh {
+	fresh := false
+	// Again and again: the server deletes an empty directory when it likes.
+	for round := 0; session.ClassOf(err) == session.ClassNoNode; round++ {
+		fresh = true
+		if err = s.Pause(ctx, round); err != nil {
+			return err
+		}
 		if err = s.MakeDir(ctx, k.dir); err == nil {
 			_, err = s.Create(ctx, k.path, []byte{}, zk.FlagPersistent)
 		}
