@@ -20,6 +20,10 @@ var (
 	// which a claim relies.
 	errConflict = errors.New("another consumer was faster")
 
+	// errUnseen says that the connection was lost since the directory of a message was seen, so
+	// that another directory may have its name.
+	errUnseen = errors.New("the connection was lost before the message was removed")
+
 	// errNothingFree says that there was no message to claim.
 	errNothingFree = errors.New("no message is free")
 )
@@ -40,6 +44,11 @@ type change struct {
 	edits     []func(t *claimTable)
 	ops       []any // deletes and creates
 	size      int   // of ops, in bytes, roughly
+
+	// guarded says that the change must be sent on the connection seenOn: another directory
+	// may have the name of the message's directory later.
+	guarded bool
+	seenOn  uint64
 
 	// endRemoval is called before done is closed if the change fails. It is nil unless the change
 	// removes a claimed message, which makes room; see claimCount.beginRemoval.
@@ -132,6 +141,21 @@ func endClaims(batch, refused []*change) (left []*change) {
 		}
 	}
 	return left
+}
+
+// endUnseen ends the changes of a batch that rely on another connection than conn, and claims that
+// may have taken their room. It returns the other changes.
+func endUnseen(batch []*change, conn uint64) (left []*change) {
+	var unseen []*change
+	for _, c := range batch {
+		if c.guarded && (conn == 0 || c.seenOn != conn) {
+			c.finish(errUnseen)
+			unseen = append(unseen, c)
+		} else {
+			left = append(left, c)
+		}
+	}
+	return endClaims(left, unseen)
 }
 
 // keptRoom reports whether a change should have made room and was refused. A message that another

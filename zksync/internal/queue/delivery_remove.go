@@ -25,11 +25,13 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 		if err := d.v.s.Pause(d.v.life.cleanupCtx, round-1); err != nil {
 			return d.outcomeOf(err, false)
 		}
-		if err := d.checkDirectory(); err != nil {
+		guarded, seenOn, err := d.seeDirectory()
+		if err != nil {
 			return d.outcomeOf(err, false)
 		}
 		// A change of its own for each attempt: the former one has its outcome.
 		c := newDrop(d.ref)
+		c.guarded, c.seenOn = guarded, seenOn
 		c.ops = []any{&zk.DeleteRequest{Path: d.ID, Version: -1}}
 		c.size = len(d.ID) + 40
 		if edit != nil {
@@ -58,10 +60,13 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 			d.v.claims.beginRemoval()
 		}
 		<-c.done
-		err := c.err
+		err = c.err
 		if makesRoom && err == nil {
 			// Not before: until the claim ends, the message still makes room as a removal.
 			d.v.claims.endRemoval()
+		}
+		if err == errUnseen && !c.sent {
+			continue
 		}
 		if to != nil {
 			switch class := session.ClassOf(err); {
@@ -95,21 +100,30 @@ func (d *Delivery) exists() (bool, error) {
 	return there && stat.Czxid == d.czxid, err
 }
 
-// checkDirectory returns an error if the name of the message may be the name of another
-// message by now. A ledger outside of the directory survives the deletion of the
-// directory.
-func (d *Delivery) checkDirectory() error {
-	if !d.ref.partition.mayBeRecreated() {
-		return nil
+// seeDirectory returns an error if the name of the message may be the name of another
+// message by now: a ledger outside of the directory survives its deletion. guarded says that
+// the removal relies on this for as long as the connection seenOn lasts.
+func (d *Delivery) seeDirectory() (guarded bool, seenOn uint64, err error) {
+	p, s, ctx := d.ref.partition, d.v.s, d.v.life.cleanupCtx
+	if p.holdsLedgers && !p.recreated.Load() {
+		return false, 0, nil
+	}
+	// A watch reports nothing during a disconnection.
+	if conn := s.Connection(); conn != 0 && conn == p.seenOn.Load() && !p.mayBeRecreated() {
+		return true, conn, nil
 	}
 	// A server that lags, or a deposed leader, would still show the message of the deleted
 	// directory.
-	if err := d.v.s.SyncQuorum(d.v.life.cleanupCtx, d.v.cfg.Path); err != nil {
-		return err
+	if err := s.SyncQuorum(ctx, d.v.cfg.Path); err != nil {
+		return true, 0, err
 	}
+	conn := s.Connection()
 	there, err := d.exists()
 	if err == nil && !there {
 		err = zk.ErrNoNode
 	}
-	return err
+	if err == nil {
+		p.seenOn.Store(conn)
+	}
+	return true, conn, err
 }

@@ -149,7 +149,7 @@ func (l *ledger) carryOut(batch []*change) error {
 	refused := 0
 	for round := 0; ; {
 		st, left, err := l.stateFor(batch)
-		if batch = left; len(batch) == 0 {
+		if batch = endUnseen(left, l.v.s.Connection()); len(batch) == 0 {
 			return nil
 		}
 		refusal := true // the transaction has not happened
@@ -231,18 +231,16 @@ func (l *ledger) send(tx *ledgerTx) ([]zk.MultiResponse, error) {
 		tx.setSent(true)
 		results, err := l.v.s.Multi(l.life, tx.ops...)
 		switch class := session.ClassOf(err); {
-		case class == session.ClassConnectionLost, class == session.ClassTransient && round > 0:
+		case class == session.ClassConnectionLost && !tx.guarded(), class == session.ClassTransient && round > 0:
 			continue
 		case class == session.ClassUnknown && len(results) == 0 && !unclear:
 			unclear = true
 			continue
-		case class == session.ClassUnknown && len(results) == 0, round > 0 && class == session.ClassBadVersion && session.FailedOp(results) == 0:
+		case class == session.ClassConnectionLost, class == session.ClassUnknown && len(results) == 0,
+			round > 0 && class == session.ClassBadVersion && session.FailedOp(results) == 0:
 			// The transaction may have happened, also in an earlier round, unless another client has
 			// written the ledger.
 			data, stat, failed := l.read()
-			if session.ClassOf(failed).Again() && l.v.s.Err() == nil {
-				continue
-			}
 			if failed == nil && bytes.Equal(data, tx.data) {
 				return results, nil
 			}
@@ -255,12 +253,20 @@ func (l *ledger) send(tx *ledgerTx) ([]zk.MultiResponse, error) {
 	}
 }
 
-// read returns the data of the ledger behind all transactions that were answered.
-func (l *ledger) read() ([]byte, *zk.Stat, error) {
-	if err := l.v.s.SyncQuorum(l.life, l.path); err != nil {
-		return nil, nil, err
+// read returns the data of the ledger behind all transactions that were sent. It tries again
+// until an answer arrives.
+func (l *ledger) read() (data []byte, stat *zk.Stat, err error) {
+	for round := 0; ; round++ {
+		if err := l.v.s.Pause(l.life, round-1); err != nil {
+			return nil, nil, err
+		}
+		if err = l.v.s.SyncQuorum(l.life, l.path); err == nil {
+			data, stat, err = l.v.s.Get(l.life, l.path)
+		}
+		if !session.ClassOf(err).Again() || l.v.s.Err() != nil {
+			return data, stat, err
+		}
 	}
-	return l.v.s.Get(l.life, l.path)
 }
 
 // close deletes the ledger, and gives back the messages in it. No change follows.

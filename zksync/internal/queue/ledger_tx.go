@@ -92,6 +92,11 @@ func (tx *ledgerTx) setSent(sent bool) {
 	}
 }
 
+// guarded reports whether the transaction must not be sent on another connection.
+func (tx *ledgerTx) guarded() bool {
+	return slices.ContainsFunc(tx.batch, func(c *change) bool { return c.guarded })
+}
+
 // apply notes that a transaction has happened.
 func (l *ledger) apply(tx *ledgerTx) {
 	l.version++

@@ -63,6 +63,7 @@ func (v *view) listMessages(ctx context.Context, p *partition, st *orderState) e
 	var stat *zk.Stat
 	var f *staleFlag
 	var err error
+	conn := v.s.Connection()
 	if p.name == "" {
 		names, stat, f, err = v.watchDir(ctx, p.dir)
 	} else {
@@ -85,6 +86,7 @@ func (v *view) listMessages(ctx context.Context, p *partition, st *orderState) e
 		f.stopWatch()
 		return err
 	}
+	p.seenOn.Store(conn)
 	if p.expires && p.expiry() <= time.Now().UnixMilli() {
 		gone := false
 		if len(names) == 0 {
@@ -162,12 +164,7 @@ func (v *view) trackPartition(ctx context.Context, p *partition, czxid int64) (*
 		p.czxid = czxid
 	}
 	l.mu.Unlock()
-	if k := v.cfg.Kind; p.name == "" && !k.ClaimsBeside {
-		// The ledgers are below the directory and are deleted with it. A settle also writes
-		// the ledger, so it fails after that.
-		p.tracked.Store(true)
-	}
-	if p.tracked.Load() {
+	if p.holdsLedgers || p.tracked.Load() {
 		return p, nil
 	}
 	there, stat, w, err := v.s.WatchExists(ctx, p.dir)
@@ -183,7 +180,8 @@ func (v *view) trackPartition(ctx context.Context, p *partition, czxid int64) (*
 	p.tracked.Store(true)
 	w.Notify(func(e zk.Event) {
 		// Any event uses the watch up. Until the next listing sets another watch, a
-		// deletion would go unnoticed, and mayBeRecreated reports true.
+		// deletion would go unnoticed, and mayBeRecreated reports true. If the directory was
+		// deleted and created again during a disconnection, the event says that it has changed.
 		p.tracked.Store(false)
 		if e.Type == zk.EventNodeDeleted {
 			p.recreated.Store(true)

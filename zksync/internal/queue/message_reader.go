@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/go-zookeeper/zk"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/go-zksync/toolkit/session"
@@ -116,15 +117,49 @@ func (m *messageReader) readChunks(ctx context.Context, all []*Delivery) ([]sess
 	results := make([]session.ReadResult, n)
 	g, ctx := errgroup.WithContext(ctx)
 	for at := 0; at < n; at += chunk {
-		reads := make([]session.Read, 0, chunk)
-		for _, d := range all[at:min(at+chunk, n)] {
-			reads = append(reads, session.ReadData(d.ID))
-		}
+		refs := refsOf(all[at:min(at+chunk, n)])
 		g.Go(func() error {
-			some, err := m.v.s.MultiRead(ctx, reads...)
+			some, err := m.v.readMessages(ctx, refs...)
 			copy(results[at:], some)
 			return err
 		})
 	}
 	return results, g.Wait()
+}
+
+// readMessages reads messages of one partition in one request. The messages of a directory
+// that was deleted do not exist, also if another directory has messages of their names.
+func (v *view) readMessages(ctx context.Context, refs ...messageRef) ([]session.ReadResult, error) {
+	p, n := refs[0].partition, len(refs)
+	var reads []session.Read
+	for _, r := range refs {
+		reads = append(reads, session.ReadData(r.path()))
+	}
+	if !p.holdsLedgers {
+		// Last: if the directory is the one of the listing now, it was so at the reads before.
+		reads = append(reads, session.ReadData(p.dir))
+	}
+	results, err := v.s.MultiRead(ctx, reads...)
+	if err != nil || p.holdsLedgers {
+		return results, err
+	}
+	switch dir := results[n]; {
+	case dir.Err != nil && session.ClassOf(dir.Err) != session.ClassNoNode:
+		return nil, dir.Err
+	case dir.Err != nil || dir.Stat.Czxid != refs[0].czxid:
+		p.recreated.Store(true)
+		for i := range results {
+			results[i] = session.ReadResult{Err: zk.ErrNoNode}
+		}
+	}
+	return results[:n], nil
+}
+
+// readMessage is readMessages for one message.
+func (v *view) readMessage(ctx context.Context, r messageRef) ([]byte, *zk.Stat, error) {
+	results, err := v.readMessages(ctx, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	return results[0].Data, results[0].Stat, results[0].Err
 }

@@ -214,6 +214,9 @@ func (o *orderZnode) set(st *orderState) {
 		return
 	}
 	o.state, o.newest = st.with(o.ledgers), st.version
+	// A goroutine may have looked at the former state, and sleep. No watch reports a write of
+	// this consumer, which may make messages free for it, too.
+	o.changed.notify()
 }
 
 // count notes a count of the ledgers that was read; o.mu is held.

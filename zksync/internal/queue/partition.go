@@ -35,9 +35,13 @@ type partition struct {
 	gone        map[string]struct{} // messages that are gone, and may have an entry in the claim table
 	undeletable bool                // an attempt to delete the directory failed
 
-	dirWatch  *session.Watch
-	recreated atomic.Bool // the directory was deleted, and there may be another one
-	tracked   atomic.Bool // the deletion of the directory fires a watch, or deletes our ledger
+	// Another directory may have the same name, and its messages the names of former ones. The
+	// ledgers tell the two apart if they are below the directory: they are deleted with it.
+	holdsLedgers bool
+	dirWatch     *session.Watch
+	recreated    atomic.Bool   // the directory was deleted, and there may be another one
+	tracked      atomic.Bool   // dirWatch reports the deletion of the directory
+	seenOn       atomic.Uint64 // the last connection on which the directory was seen
 }
 
 // newPartition returns the partition of a directory that was listed under a name.
@@ -45,7 +49,8 @@ func newPartition(cfg *Config, name string, key int64) *partition {
 	k := cfg.Kind
 	p := &partition{
 		name: name, dir: cfg.Path, key: key, parse: k.Parse, anyOrder: k.anyOrder, delayed: k.Delayed, firstListed: time.Now().UnixMilli(),
-		picked: make(map[string]Item), skipped: make(map[string]Item), gone: make(map[string]struct{}),
+		holdsLedgers: name == "" && !k.ClaimsBeside,
+		picked:       make(map[string]Item), skipped: make(map[string]Item), gone: make(map[string]struct{}),
 	}
 	switch {
 	case name == laterName:
@@ -58,7 +63,13 @@ func newPartition(cfg *Config, name string, key int64) *partition {
 
 // mayBeRecreated reports whether a name in the directory may stand for another message by
 // now: the directory was deleted, or its deletion would go unnoticed.
-func (p *partition) mayBeRecreated() bool { return p.recreated.Load() || !p.tracked.Load() }
+func (p *partition) mayBeRecreated() bool {
+	return p.recreated.Load() || !p.holdsLedgers && !p.tracked.Load()
+}
+
+// isStale reports whether the directory must be listed before a message of it is picked,
+// unless messages are known to wait.
+func (p *partition) isStale() bool { return p.listing.isStale() || p.mayBeRecreated() }
 
 // partitionAge is how long a partition is kept after its span of time, for producers
 // whose clocks are behind ours.
@@ -140,7 +151,7 @@ func (p *partition) hasFree(st *orderState, now int64) bool {
 	}
 	for {
 		it, ok := p.waiting.first()
-		if !ok || p.unlisted || p.delayed && it.Due > now {
+		if !ok || p.unlisted || p.mayBeRecreated() || p.delayed && it.Due > now {
 			return false
 		}
 		if st.table.isFree(p.ref(it).message) {

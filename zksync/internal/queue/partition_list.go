@@ -97,7 +97,7 @@ func (l *partitionList) stale(st *orderState) (stale []*partition) {
 		}
 		// A partition whose time is over is listed without an event: listMessages then
 		// deletes its directory.
-		if p.listing.isStale() || p.expires && !p.undeletable && p.waiting.len() == 0 && p.expiry() <= now {
+		if p.isStale() || p.expires && !p.undeletable && p.waiting.len() == 0 && p.expiry() <= now {
 			stale = append(stale, p)
 		}
 	}
@@ -126,7 +126,7 @@ func (l *partitionList) pick(most quota, st *orderState) (selection, nextWakeUp)
 		}
 		// A message may have come into this partition, or into a new one, since the
 		// listing. Messages of later partitions must not be picked before that is known.
-		if p.listing.isStale() || l.cfg.Kind.ParsePartition != nil && l.listing.isStale() {
+		if p.isStale() || l.cfg.Kind.ParsePartition != nil && l.listing.isStale() {
 			wake.stale = true
 			break
 		}

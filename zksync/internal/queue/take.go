@@ -124,7 +124,7 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState, epoch c
 	v := t.v
 	// Read before the removal, whose answer has no data. The version in the transaction
 	// makes sure that the removed message has this data.
-	data, stat, err := v.s.Get(ctx, r.path())
+	data, stat, err := v.readMessage(ctx, r)
 	switch {
 	case session.ClassOf(err) == session.ClassNoNode:
 		v.partitions.forget(r)
