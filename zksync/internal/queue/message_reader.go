@@ -157,6 +157,9 @@ func (v *view) readMessages(ctx context.Context, refs ...messageRef) ([]session.
 
 // readMessage is readMessages for one message.
 func (v *view) readMessage(ctx context.Context, r messageRef) ([]byte, *zk.Stat, error) {
+	if r.partition.holdsLedgers {
+		return v.s.Get(ctx, r.path())
+	}
 	results, err := v.readMessages(ctx, r)
 	if err != nil {
 		return nil, nil, err
