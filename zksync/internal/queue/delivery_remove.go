@@ -19,8 +19,6 @@ type Target struct {
 
 // remove removes the message, and puts it into a target if to is not nil.
 func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
-	// A message that may have to wait for room in its target keeps its room here.
-	makesRoom := to == nil || to.Gate == nil
 	for round := 0; ; round++ {
 		if err := d.v.s.Pause(d.v.life.cleanupCtx, round-1); err != nil {
 			return d.outcomeOf(err, false)
@@ -49,19 +47,15 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 			c.ops = append(c.ops, &zk.CreateRequest{Path: znode.Join(to.Dir, to.Prefix), Data: d.Data, Flags: zk.FlagSequence})
 			c.size += len(d.Data) + len(to.Dir)
 		}
-		if makesRoom {
-			// Before the outcome is known: a claim that is picked right after a refusal must not take
-			// the room of this message.
-			c.endRemoval = d.v.claims.endRemoval
-		}
+		// Before the outcome is known: a claim that is picked right after a refusal must not take
+		// the room of this message.
+		c.endRemoval = d.v.claims.endRemoval
 		d.l.start(c)
-		if makesRoom {
-			// Behind the start: a claim that takes this room must come after the removal.
-			d.v.claims.beginRemoval()
-		}
+		// Behind the start: a claim that takes this room must come after the removal.
+		d.v.claims.beginRemoval()
 		<-c.done
 		err = c.err
-		if makesRoom && err == nil {
+		if err == nil {
 			// Not before: until the claim ends, the message still makes room as a removal.
 			d.v.claims.endRemoval()
 		}

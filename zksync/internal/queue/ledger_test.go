@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -228,6 +230,25 @@ func TestAckWithoutAnOutcome(t *testing.T) {
 		if err := d.Ack(r.Context()); !errors.Is(err, commit.ErrUnknown) {
 			r.Errorf("Ack: %v, want ErrUnknown, as the message is gone", err)
 		}
+	})
+}
+
+// A removal that goes with a claim in one transaction happens if the servers refuse the claim, because of a quota.
+func TestRemovalBesideARefusedClaim(t *testing.T) {
+	withRig(t, 2, func(r rig) {
+		a := r.open(InOrder, true)
+		d, sel := a.receive(1)[0], a.pick(1)
+		removal, claim := newDrop(d.ref), newChange()
+		removal.ops = []any{&zk.DeleteRequest{Path: d.ID, Version: -1}}
+		claim.pick = func(*orderState) selection { return sel }
+		r.srv.Inject(zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, Do: zksynctest.Error(-125)})
+		a.ledger.start(removal, claim)
+		<-removal.done
+		<-claim.done
+		if removal.err != nil || claim.err == nil {
+			r.Errorf("removal: %v, claim: %v, want that the claim alone is refused", removal.err, claim.err)
+		}
+		a.wantNames(0)
 	})
 }
 
