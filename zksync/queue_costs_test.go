@@ -69,9 +69,12 @@ func TestCostOfConsumersThatStart(t *testing.T) {
 }
 
 // A message to 200 idle consumers costs at most ten requests beside the Put. Only the first
-// messages cost more: they find consumers that have looked before they were in line.
+// message costs more: it finds a consumer that has looked before it was in line. Each request
+// takes a time. Otherwise the scheduler decides how many such consumers there are, and they
+// learn of the line one after another.
 func TestCostOfAMessageToIdleConsumers(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		slow(srv, time.Millisecond)
 		_, got := startConsumers(t, srv, 200)
 		m := srv.Connect(t)
 		producer := zksync.NewQueue(m, queuePath)
@@ -90,7 +93,7 @@ func TestCostOfAMessageToIdleConsumers(t *testing.T) {
 					others = append(others, op)
 				}
 			}
-			if i >= 2 && len(others) > 10 {
+			if i >= 1 && len(others) > 10 {
 				t.Errorf("message %d cost %d requests, want at most 10: %s", i, len(others), names(others))
 			}
 		}

@@ -1,11 +1,13 @@
 package queue
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // After the order znode was deleted, a message in the ledger of a living consumer stays claimed, even if that consumer
@@ -60,12 +62,7 @@ func TestClaimsDeletedBesideReceivedMessages(t *testing.T) {
 				ch := h.messages(h.consumer(h.srv.Connect(h), 8, InOrder))
 				first := h.next(ch, "0", 1)
 				h.next(ch, "1", 1)
-				dir := testQueue + "/" + claimsName
-				names, _ := h.srv.Children(dir)
-				for _, name := range names {
-					h.must(h.srv.Delete(dir + "/" + name))
-				}
-				h.must(h.srv.Delete(dir))
+				h.deleteClaims()
 				synctest.Wait() // the consumer has created another order znode
 				h.put(2, 3)
 				find(h, first)
@@ -81,5 +78,26 @@ func TestClaimsDeletedBesideReceivedMessages(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// deleteClaims deletes the directory of the claims and everything in it. Consumers may create znodes there meanwhile, or
+// delete them.
+func (h harness) deleteClaims() {
+	dir := testQueue + "/" + claimsName
+	for {
+		names, _ := h.srv.Children(dir)
+		for _, name := range names {
+			if err := h.srv.Delete(dir + "/" + name); err != nil && !errors.Is(err, zkserver.ErrNoNode) {
+				h.Fatal(err)
+			}
+		}
+		err := h.srv.Delete(dir)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, zkserver.ErrNotEmpty) {
+			h.Fatal(err)
+		}
 	}
 }
