@@ -85,8 +85,8 @@ func (l *ledger) run() {
 		if len(batch) == 0 {
 			return
 		}
-		if err := l.carryOut(batch); err != nil {
-			l.fail(err)
+		if left, err := l.carryOut(batch); err != nil {
+			l.fail(left, err)
 		}
 	}
 }
@@ -126,12 +126,14 @@ func (l *ledger) nextBatch() []*change {
 	return batch
 }
 
-// fail ends the use of the ledger.
-func (l *ledger) fail(why error) {
+// fail ends the use of the ledger, and the changes of a batch and of the queue.
+func (l *ledger) fail(batch []*change, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// Under the mutex: start queues no change after this, and so each change has an outcome.
+	// Before the outcomes: by usable, a caller tells a lost ledger from a removed message.
 	l.end(why)
+	finishAll(batch, why)
 	finishAll(l.queued, why)
 	l.queued, l.removals = nil, 0
 }
@@ -143,14 +145,14 @@ func (l *ledger) queuedRemovals() int {
 	return l.removals
 }
 
-// carryOut sends transactions until each change of a batch has an outcome. It returns an
-// error if the ledger cannot be used any more.
-func (l *ledger) carryOut(batch []*change) error {
+// carryOut sends transactions until each change of a batch has an outcome. If the ledger
+// cannot be used any more, it returns the changes without an outcome and the reason.
+func (l *ledger) carryOut(batch []*change) ([]*change, error) {
 	refused := 0
 	for round := 0; ; {
 		st, left, err := l.stateFor(batch)
 		if batch = endUnseen(left, l.v.s.Connection()); len(batch) == 0 {
-			return nil
+			return nil, nil
 		}
 		refusal := true // the transaction has not happened
 		if err == nil {
@@ -158,16 +160,14 @@ func (l *ledger) carryOut(batch []*change) error {
 			var results []zk.MultiResponse
 			if results, err = l.send(tx); err == nil {
 				l.apply(tx)
-				return nil
+				return nil, nil
 			}
 			at, class := session.FailedOp(results), session.ClassOf(err)
 			refusal = !batch[0].sent
 			switch {
 			case at == 0 && (class == session.ClassNoNode || class == session.ClassBadVersion):
 				// Another client has deleted or written the ledger. The claims are gone.
-				err = fmt.Errorf("%w: %s: %w", session.ErrRemoved, l.path, err)
-				finishAll(batch, err)
-				return err
+				return batch, fmt.Errorf("%w: %s: %w", session.ErrRemoved, l.path, err)
 			case at == 1 && st != nil:
 				l.v.order.forget(st)
 				// Another consumer has written the order znode. In the next round the claims of the
@@ -186,16 +186,15 @@ func (l *ledger) carryOut(batch []*change) error {
 				// nextBatch does not know. A claim may take the room that removals of the batch make.
 				slices.SortStableFunc(batch, claimsLast)
 				first, rest := batch[:len(batch)/2], batch[len(batch)/2:]
-				if err := l.carryOut(slices.Clone(first)); err != nil {
-					finishAll(rest, err)
-					return err
+				if left, err := l.carryOut(slices.Clone(first)); err != nil {
+					return append(left, rest...), err
 				}
 				batch = endClaims(rest, first)
 				continue
 			case class == session.ClassTooLarge:
 				// Nothing was sent, so the ledger can be used for other changes.
 				finishAll(batch, err)
-				return nil
+				return nil, nil
 			}
 		}
 		if session.ClassOf(err).Again() {
@@ -209,11 +208,11 @@ func (l *ledger) carryOut(batch []*change) error {
 			}
 		}
 		if err != nil {
-			finishAll(batch, err)
 			if refusal && l.v.s.Err() == nil {
-				return nil // the ledger can be used for other changes
+				finishAll(batch, err)
+				return nil, nil // the ledger can be used for other changes
 			}
-			return err
+			return batch, err
 		}
 	}
 }

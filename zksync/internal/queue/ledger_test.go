@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -276,5 +277,23 @@ func TestLostDeletionOfAPartition(t *testing.T) {
 		b := h.messages(h.consumer(h.srv.Connect(h), 8, ByTime))
 		h.none(b, time.Minute)
 		h.must(d.Ack(h.Context()))
+	})
+}
+
+// When another client has deleted the ledger, the caller of a change sees that, and does not take the message for removed: Chan
+// would deliver it again.
+func TestChangesEndAfterTheirLedger(t *testing.T) {
+	withRig(t, 1, func(r rig) {
+		a := r.open(InOrder, true)
+		c := newDrop(a.receive(1)[0].ref)
+		c.endRemoval = func() {
+			if a.ledger.usable.Err() == nil {
+				r.Error("the ledger can still be used when the change ends")
+			}
+		}
+		r.must(r.srv.Delete(a.ledger.path))
+		if err := a.ledger.do(c); !errors.Is(err, session.ErrRemoved) {
+			r.Error("the change:", err)
+		}
 	})
 }
