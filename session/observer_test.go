@@ -168,7 +168,19 @@ func TestStats(t *testing.T) {
 		waits[0].Stop()
 		waits[149].Stop()
 		waits[75].Stop()
+		for _, path := range []string{"/a", "/b"} {
+			_, _, w, err := s.WatchExists(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if path == "/b" {
+				w.Stop()
+			}
+		}
 		st := m.Stats()
+		if st.Watches != 2 || st.IdleWatches != 1 {
+			t.Errorf("%d watches, %d of them idle", st.Watches, st.IdleWatches)
+		}
 		if st.State != "Connected" || st.Session != fmt.Sprintf("0x%x", uint64(s.ID())) || st.Held != 1 || st.Connections != 1 || st.Requests == 0 || st.Server == "" || st.Servers != nil {
 			t.Errorf("stats %+v", st)
 		}

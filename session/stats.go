@@ -18,6 +18,7 @@ type Stats struct {
 	Abandoned   int           `json:"abandoned"`   // requests in flight whose callers have gone
 	Held        int           `json:"held"`        // znodes that exclude other clients, or by which the process leads
 	Watches     int           `json:"watches"`     // watches on the server
+	IdleWatches int           `json:"idleWatches"` // those of Watches for which no call waits
 	Waits       []WaitStats   `json:"waits"`       // calls that wait for others, the longest wait first
 	WaitCount   int           `json:"waitCount"`   // number of these calls: Waits has at most 100
 	Servers     []string      `json:"servers"`     // the outcome of the attempts to connect; only while there is no connection
@@ -48,7 +49,7 @@ func (m *Manager) Stats() Stats {
 	st.Held = s.leases.held
 	s.leases.mu.Unlock()
 	s.hub.mu.Lock()
-	st.Watches = len(s.hub.entries)
+	st.Watches, st.IdleWatches = len(s.hub.entries), s.hub.idle.Len()
 	s.hub.mu.Unlock()
 	return st
 }

@@ -63,7 +63,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 <tr><th>sessions lost</th><td>{{.Lost}}</td></tr>
 <tr><th>requests</th><td>{{.Requests}}, {{.InFlight}} unanswered, {{.Abandoned}} abandoned</td></tr>
 <tr><th>held</th><td>{{.Held}}</td></tr>
-<tr><th>watches</th><td>{{.Watches}}</td></tr>
+<tr><th>watches</th><td>{{.Watches}}, {{.IdleWatches}} idle</td></tr>
 </table>
 {{if .Servers}}<h2>Servers</h2><ul>{{range .Servers}}<li>{{.}}</li>{{end}}</ul>{{end}}
 <h2>{{.WaitCount}} calls wait</h2>

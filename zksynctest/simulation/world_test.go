@@ -238,6 +238,16 @@ func (w *world) inspect(ctx context.Context) {
 			w.fail("left behind in %s: %v", dir, names)
 		}
 	}
+	for i, m := range w.managers {
+		s := w.sessionOf(i)
+		if s == nil {
+			w.fail("Manager %d has no session", i)
+			continue
+		}
+		if st, n := m.Stats(), w.srv.WatchesOf(s.ID()); n != st.Watches || st.IdleWatches != st.Watches {
+			w.fail("the server has %d watches of Manager %d, which knows %d; calls wait for %d of them", n, i, st.Watches, st.Watches-st.IdleWatches)
+		}
+	}
 }
 
 // close closes the clients' side and checks that nothing of it is left.

@@ -3,7 +3,6 @@ package enumeration_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,12 +23,14 @@ func (s *stage) probe(what string, try func(ctx context.Context, c *client) erro
 	s.probes = append(s.probes, probe{what, try})
 }
 
-// mayRemain allows znodes to remain that do not exist after the run without faults.
-func (s *stage) mayRemain(path string) { s.remains[path] = true }
+// mayRemain allows znodes to remain after faults with some harm, which do not exist after the run
+// without faults.
+func (s *stage) mayRemain(path string, after harm) { s.remains[path] = after }
 
 // check checks the state after a case, while the Managers are open: every lock can be
-// acquired again, and no session or znode is left.
-func (s *stage) check(out *outcome, allowed map[string]bool) {
+// acquired again, and no session, znode or watch is left that is not left by trace, the run without
+// faults. trace is nil in that run itself.
+func (s *stage) check(out, trace *outcome) {
 	for _, c := range s.clients {
 		if c.reopen(); s.failed() {
 			return
@@ -42,9 +43,12 @@ func (s *stage) check(out *outcome, allowed map[string]bool) {
 			cancel()
 		}
 	}
-	s.checkServer(out, allowed)
+	s.checkServer(out, trace)
 	if !s.failed() {
 		s.checkQuiet()
+	}
+	if !s.failed() {
+		s.checkWatches(out, trace)
 	}
 }
 
@@ -60,7 +64,7 @@ func (c *client) reopen() {
 
 // checkServer waits until the server has no sessions and znodes except the expected ones, and
 // except empty containers.
-func (s *stage) checkServer(out *outcome, allowed map[string]bool) {
+func (s *stage) checkServer(out, trace *outcome) {
 	var wrong []string
 	for range 8 {
 		wrong = nil
@@ -68,9 +72,9 @@ func (s *stage) checkServer(out *outcome, allowed map[string]bool) {
 		if n, want := len(s.server.Sessions()), len(s.clients); n != want {
 			wrong = append(wrong, "the number of sessions")
 		}
-		for path := range out.left {
-			if allowed != nil && !allowed[path] && !s.remains[path] {
-				wrong = append(wrong, path)
+		for path, n := range out.left {
+			if trace != nil && n > trace.left[path] && s.remains[path]&s.harm() == 0 {
+				wrong = append(wrong, fmt.Sprintf("%d of %s instead of %d", n, path, trace.left[path]))
 			}
 		}
 		if len(wrong) == 0 {
@@ -83,6 +87,27 @@ func (s *stage) checkServer(out *outcome, allowed map[string]bool) {
 	}
 	slices.Sort(wrong)
 	s.fail("left behind: %s", strings.Join(wrong, ", "))
+}
+
+// checkWatches checks that the server has exactly the watches that the Managers know: without a
+// watch that it should have, a client misses a change, and nobody removes any other watch. Calls
+// wait for no more watches than in the run without faults.
+func (s *stage) checkWatches(out, trace *outcome) {
+	for i, c := range s.clients {
+		live, err := c.manager().Session(s.ctx)
+		if err != nil {
+			s.fail("client %d: %v", c.number, err)
+			return
+		}
+		st := c.manager().Stats()
+		if n := s.server.WatchesOf(live.ID()); n != st.Watches {
+			s.fail("client %d: the server has %d watches of its session, and the Manager knows %d", c.number, n, st.Watches)
+		}
+		out.waited = append(out.waited, st.Watches-st.IdleWatches)
+		if trace != nil && out.waited[i] > trace.waited[i] {
+			s.fail("client %d: calls wait for %d watches instead of %d", c.number, out.waited[i], trace.waited[i])
+		}
+	}
 }
 
 // awaitSessions waits until each session at the server is the session of an open Manager. The
@@ -116,20 +141,24 @@ func (s *stage) awaitSessions(ctx context.Context) error {
 // changing matches the parts of names that differ from run to run.
 var changing = regexp.MustCompile(`[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}|[0-9]{6,}`)
 
-// znodes returns the znodes below path, without the GUIDs and numbers that differ
-// from run to run.
-func (s *stage) znodes(path string) map[string]bool {
-	all := make(map[string]bool)
+// znodes counts the znodes below path by their paths, without the GUIDs and numbers that
+// differ from run to run.
+func (s *stage) znodes(path string) map[string]int {
+	all := make(map[string]int)
+	s.countZnodes(all, path)
+	return all
+}
+
+func (s *stage) countZnodes(all map[string]int, path string) {
 	names, _ := s.server.Children(path)
 	for _, name := range names {
 		child := strings.TrimSuffix(path, "/") + "/" + name
 		if child == "/zookeeper" {
 			continue
 		}
-		all[changing.ReplaceAllString(child, "*")] = true
-		maps.Copy(all, s.znodes(child))
+		all[changing.ReplaceAllString(child, "*")]++
+		s.countZnodes(all, child)
 	}
-	return all
 }
 
 // maxQuiet is the number of requests that an idle session makes within its timeout to

@@ -31,12 +31,8 @@ type engine struct {
 // same instant, the scheduler decides which of them sends first.
 func (e *engine) try(t *testing.T, c faultCase) (out *outcome) {
 	defer e.workers.begin(c)()
-	var allowed map[string]bool
-	if trace := e.traces[c.scenario]; trace != nil {
-		allowed = trace.left
-	}
 	for range 10 {
-		out = run(t, c, allowed, e.report)
+		out = run(t, c, e.traces[c.scenario], e.report)
 		if out.struck == len(c.strikes) || len(out.wrong) > 0 {
 			break
 		}

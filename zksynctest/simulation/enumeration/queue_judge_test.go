@@ -78,7 +78,7 @@ func withQueue(s *stage, kind queueKind) *mailbox {
 	mb := &mailbox{stage: s, kind: kind, messages: make(map[string]*message)}
 	mb.producers.left.Store(1)
 	mb.values = valuesOf(func(_ *client, m *session.Manager) anyQueue { return kind.open(m) })
-	s.mayRemain(queuePath + "/zksync-markers/*") // markers of a Manager that was closed before its queues
+	s.mayRemain(queuePath+"/zksync-markers/*", closes) // markers of a Manager that was closed before its queues
 	s.probe("the messages that are left", mb.drain)
 	return mb
 }

@@ -37,7 +37,7 @@ type stage struct {
 	probes  []probe
 	report  bool // record what the report of a case needs
 	disarm  []func()
-	remains map[string]bool
+	remains map[string]harm // that allows more znodes of a path
 	begun   time.Time
 
 	ctx        context.Context // ends when the stage is torn down
@@ -62,7 +62,8 @@ type outcome struct {
 	last    time.Time // time of the latest strike
 	nothing string
 	frames  []network.Frame // frames until the end of the scenario
-	left    map[string]bool // znodes at the end, as znodes returns them
+	left    map[string]int  // znodes at the end, as znodes returns them
+	waited  []int           // by client: watches at the end for which calls wait
 	took    time.Duration   // of the bubble's time
 
 	// For the report of a case, if run was asked for one:
@@ -72,11 +73,11 @@ type outcome struct {
 	from time.Time
 }
 
-// run runs a case in its own bubble. allowed has the znodes that may remain; nil allows any. The
+// run runs a case in its own bubble. trace is the outcome without faults, nil in that run. The
 // outcome has what a report needs only if report is set, because the recording takes time.
-func run(t *testing.T, c faultCase, allowed map[string]bool, report bool) *outcome {
+func run(t *testing.T, c faultCase, trace *outcome, report bool) *outcome {
 	out := &outcome{of: c}
-	s := &stage{of: c, remains: make(map[string]bool), report: report, shortest: timeout}
+	s := &stage{of: c, remains: make(map[string]harm), report: report, shortest: timeout}
 	func() {
 		defer func() {
 			// synctest panics if goroutines are left when the bubble ends.
@@ -84,13 +85,13 @@ func run(t *testing.T, c faultCase, allowed map[string]bool, report bool) *outco
 				s.fail("goroutines are left: %v", r)
 			}
 		}()
-		synctest.Test(t, func(*testing.T) { s.run(out, allowed) })
+		synctest.Test(t, func(*testing.T) { s.run(out, trace) })
 	}()
 	out.wrong, out.said, out.struck, out.last, out.nothing = s.wrong, s.said, s.struck, s.last, s.nothing
 	return out
 }
 
-func (s *stage) run(out *outcome, allowed map[string]bool) {
+func (s *stage) run(out, trace *outcome) {
 	s.begun = time.Now()
 	out.from = s.begun
 	server, err := zkserver.NewEnsemble(zkserver.Config{TickTime: cmp.Or(s.of.scenario.tick, tick), ElectionTime: tick / 10}, ensemble)
@@ -110,7 +111,7 @@ func (s *stage) run(out *outcome, allowed map[string]bool) {
 		s.arm(k)
 	}
 	if s.perform(out) && s.calm() && !s.failed() {
-		s.check(out, allowed)
+		s.check(out, trace)
 	}
 	s.end(out)
 }
