@@ -122,13 +122,29 @@ func late(d time.Duration) effect {
 	}
 }
 
+// paused checks that the leader commits nothing for d, and whether it then handles the first write,
+// or ends the session before that. Only the tests of zkserver tell the other two orders apart.
+func paused(d time.Duration, done bool) effect {
+	return func(o *outcome, _ network.Address) error {
+		was, _ := handled(o)
+		var first time.Time // of the first write that the client has an answer to
+		for _, op := range o.ops {
+			if op.Code == zkserver.OpSetData && op.Conn > 1 && first.IsZero() {
+				first = op.Time
+			}
+		}
+		return missing(was == done && first.Sub(o.last) > d, "first write handled: %v; the next write after %v", was, first.Sub(o.last))
+	}
+}
+
 func quiet(d time.Duration) effect {
 	return func(o *outcome, _ network.Address) error {
 		return missing(silence(o) >= d, "no frame for %v, want %v", silence(o), d)
 	}
 }
 
-// effects maps every fault to the frame at which it is tried and its required effect.
+// effects maps every fault to the frame at which it is tried and its required effect. The name of a
+// further test of a fault has a second word.
 var effects = map[string]struct {
 	at     string
 	effect effect
@@ -153,9 +169,13 @@ var effects = map[string]struct {
 		return missing(len(sessions) == 2, "%d sessions", len(sessions))
 	}},
 	"lag": {"0.1.up.3", func(o *outcome, at network.Address) error {
+		var written int64
 		for _, op := range o.ops {
-			if op.Code == zkserver.OpConnect && op.Conn == 2 {
-				return nil
+			switch {
+			case op.Code == zkserver.OpSetData && op.Conn == 1:
+				written = op.Zxid
+			case op.Code == zkserver.OpConnect && op.Conn == 2:
+				return missing(op.Zxid < written, "the other server is at %#x and has seen the write %#x", op.Zxid, written)
 			}
 		}
 		return errors.New("the client has not come to another server")
@@ -164,6 +184,15 @@ var effects = map[string]struct {
 		was, _ := handled(o)
 		_, arrived := answered(o)
 		return missing(was && !arrived, "handled %v, answered %v", was, arrived)
+	}},
+	"cut connect": {"0.1.up.1", func(o *outcome, _ network.Address) error {
+		sessions := make(map[int64]bool)
+		for _, op := range o.ops {
+			if op.Code == zkserver.OpConnect {
+				sessions[op.Session] = true
+			}
+		}
+		return missing(len(sessions) == 2, "%d sessions were opened, want one without an answer and a second one", len(sessions))
 	}},
 	"strand": {"0.1.up.3", func(o *outcome, _ network.Address) error {
 		n, gap := connections(o)
@@ -177,9 +206,9 @@ var effects = map[string]struct {
 		return missing(n > 1 && (noted(o, "leader 1") || noted(o, "leader 2")), "%d connections, want another leader and a second connection", n)
 	}},
 	"pause-quarter": {"0.1.up.3", late(timeout / 4)},
-	"pause-T":       {"0.1.up.3", late(timeout)},
-	"pause-T-sweep": {"0.1.up.3", late(timeout)},
-	"pause-2T":      {"0.1.up.3", late(timeout)},
+	"pause-T":       {"0.1.up.3", paused(timeout, true)},
+	"pause-T-sweep": {"0.1.up.3", paused(timeout, true)},
+	"pause-2T":      {"0.1.up.3", paused(2*timeout, false)},
 	"shorten": {"0.1.up.3", func(o *outcome, at network.Address) error {
 		return missing(quiet(timeout)(o, at) == nil && noted(o, "negotiated 3s"), "no outage after a shorter timeout")
 	}},
@@ -203,11 +232,14 @@ func cancelledWith(cause string) effect {
 // Every fault has its effect: a fault that is not injected finds nothing.
 func TestFaultsAreInjected(t *testing.T) {
 	for _, f := range faults {
-		t.Run(f.name, func(t *testing.T) {
-			e, ok := effects[f.name]
-			if !ok {
-				t.Fatal("this fault has no test")
-			}
+		if _, ok := effects[f.name]; !ok {
+			t.Errorf("the fault %s has no test", f.name)
+		}
+	}
+	for name, e := range effects {
+		t.Run(name, func(t *testing.T) {
+			kind, _, _ := strings.Cut(name, " ")
+			f := faultByName(kind)
 			at, err := network.ParseAddress(e.at)
 			if err != nil {
 				t.Fatal(err)

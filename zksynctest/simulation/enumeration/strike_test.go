@@ -25,11 +25,12 @@ func throttlable(f network.Frame) bool {
 	return f.Dir == network.Up
 }
 
-// commits reports whether a request goes to the leader.
+// commits reports whether a request goes to the leader: also a connect, which opens or touches a
+// session there.
 func commits(f network.Frame) bool {
 	switch zkserver.OpCode(f.Op) {
 	case zkserver.OpCreate, zkserver.OpCreate2, zkserver.OpCreateContainer, zkserver.OpCreateTTL, zkserver.OpDelete,
-		zkserver.OpSetData, zkserver.OpMulti, zkserver.OpSync, zkserver.OpCloseSession:
+		zkserver.OpSetData, zkserver.OpMulti, zkserver.OpSync, zkserver.OpCloseSession, zkserver.OpConnect:
 		return f.Dir == network.Up
 	}
 	return false
@@ -37,6 +38,10 @@ func commits(f network.Frame) bool {
 
 // request returns a Fault that strikes the request f, which is about to arrive.
 func (s *stage) request(f network.Frame, do zkserver.Action) zkserver.Fault {
+	if zkserver.OpCode(f.Op) == zkserver.OpConnect {
+		// The server does not know the connection yet, and the frame is the next one to arrive.
+		return zkserver.Fault{Endpoint: s.clients[f.Client].endpoint.Number(), Op: zkserver.OpConnect, At: zkserver.BeforeCommit, Do: do}
+	}
 	// Each connection counts its requests from the same number on.
 	var conn uint64
 	for _, op := range slices.Backward(s.server.Ops()) {
