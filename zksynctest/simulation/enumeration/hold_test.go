@@ -128,10 +128,11 @@ func (j *judge) shares(h *hold) bool {
 }
 
 // lives reports whether a hold excludes other holds: it was not released, its context lives, and
-// its session was not ended by force, which no client can notice in time. A client that was
-// suspended has not noticed the end of its context. judge.mu is held.
+// its session was not ended by force, which no client can notice in time. The contexts of a
+// suspended client end in time, too, because only its application and its frames stop. judge.mu
+// is held.
 func (h *hold) lives() bool {
-	return !h.released && h.ctx.Err() == nil && !h.forced() && h.judge.stage.harm()&suspends == 0
+	return !h.released && h.ctx.Err() == nil && !h.forced()
 }
 
 // forced reports whether the session was ended by force during the hold or directly before. If the
