@@ -29,6 +29,8 @@ var comparisons = []comparison{
 	{name: "throttling", tick: realTick, limit: 40, real: throttling, script: (*script).throttled},
 	{name: "enforced quotas", tick: realTick, limit: 5, script: (*script).quotas,
 		real: enforcing, config: zkserver.Config{EnforceQuota: true}},
+	{name: "reaping", tick: realTick, limit: 5, script: (*script).reaped,
+		real: reaping, config: zkserver.Config{ExtendedTypes: true, ReapInterval: time.Second}},
 	{name: "shorter timeout", tick: realTick, limit: 5, script: (*script).shorterTimeout},
 }
 
