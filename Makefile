@@ -67,6 +67,7 @@ soak: ## all tests COUNT times with the race detector
 .PHONY: simulate
 simulate: ## SEEDS seeds of workloads under faults, checked against models
 	go test -v -count=1 -timeout 24h ./zksynctest/simulation -run '^TestSimulation$$' -seeds $(SEEDS)
+	go test -v -count=1 -timeout 24h ./watch -run '^TestSimulation$$' -seeds $(SEEDS)
 
 .PHONY: enumerate
 enumerate: ## every fault at every frame of the scenarios, and PAIRS pairs of faults

@@ -74,11 +74,11 @@ func (in *Inbox) Children(path string, tag any) *InboxRead {
 	return in.begin(wire.OpGetChildren2, childWatch, path, tag)
 }
 
-// Sync makes the server catch up with its leader. If the leader committed a change before
-// it received the request, the events of the change are delivered before the answer. The
+// SyncQuorum is [Session.SyncQuorum] in the order of the connection: if a change was
+// committed before the call, the events of the change are delivered before the answer. The
 // read has no watch.
-func (in *Inbox) Sync(path string, tag any) *InboxRead {
-	return in.begin(wire.OpSync, dataWatch, path, tag)
+func (in *Inbox) SyncQuorum(path string, tag any) *InboxRead {
+	return in.begin(wire.OpMulti, dataWatch, path, tag)
 }
 
 // Post delivers tag to the owner, after everything that has been delivered so far. After
@@ -94,7 +94,7 @@ func (in *Inbox) begin(op int32, kind watchKind, path string, tag any) *InboxRea
 	r := &InboxRead{in: in, op: op, tag: tag, key: watchKey{in.s.m.full(path), kind}}
 	err := checkPath(path, false)
 	if err == nil {
-		err = in.s.m.records.checkSize(len(r.key.path) + 5)
+		err = in.s.m.records.checkSize(len(r.request().Record))
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()

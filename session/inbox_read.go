@@ -66,14 +66,24 @@ func (r *InboxRead) Stop() {
 
 // request builds the request of the read.
 func (r *InboxRead) request() *wire.Request {
-	record := make(wire.Encoder, 0, len(r.key.path)+5).String(r.key.path)
-	if r.watched() {
-		record = record.Bool(true)
+	if !r.watched() {
+		return &wire.Request{Op: r.op, Own: true, Record: checkRecord(r.key.path)}
 	}
+	record := make(wire.Encoder, 0, len(r.key.path)+5).String(r.key.path).Bool(true)
 	return &wire.Request{Op: r.op, Own: true, Record: record}
 }
 
-func (r *InboxRead) watched() bool { return r.op != wire.OpSync }
+// watched reports whether the read arms a watch. Only SyncQuorum does not.
+func (r *InboxRead) watched() bool { return r.op != wire.OpMulti }
+
+// opError returns err with the name and the path of the read.
+func (r *InboxRead) opError(err error) error {
+	name := wire.OpName(r.op)
+	if !r.watched() {
+		name = "sync"
+	}
+	return opError(name, r.in.s.m.strip(r.key.path), err)
+}
 
 // send sends the request on w, which the caller has entered. It returns false if w has
 // ended. The read is then repeated.
@@ -136,7 +146,11 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 		if watch == nil {
 			r.finish()
 		}
-		r.answer(in.s.m.cfg.denied(errorOfCode(c.Code), r.op, r.key.path), c.Body)
+		err := errorOfCode(c.Code)
+		if !r.watched() {
+			err = quorumOf(c)
+		}
+		r.answer(in.s.m.cfg.denied(err, r.op, r.key.path), c.Body)
 	}
 	in.mu.Unlock()
 	if stopped {
@@ -160,8 +174,7 @@ func (r *InboxRead) finish() {
 
 // answer delivers the outcome of the read; in.mu is held.
 func (r *InboxRead) answer(err error, body []byte) {
-	err = opError(wire.OpName(r.op), r.in.s.m.strip(r.key.path), err)
-	r.in.push(Delivery{Kind: InboxAnswer, Tag: r.tag, Read: r, Err: err, body: body})
+	r.in.push(Delivery{Kind: InboxAnswer, Tag: r.tag, Read: r, Err: r.opError(err), body: body})
 }
 
 // event delivers the event of the watch. It runs in the reader's goroutine.
@@ -251,7 +264,7 @@ func (d *Delivery) Names() (iter.Seq[string], *zk.Stat, error) {
 
 func (d *Delivery) decoded(dec *wire.Decoder) error {
 	if dec.Bad {
-		return opError(wire.OpName(d.Read.op), d.Read.in.s.m.strip(d.Read.key.path), wire.ErrMalformed)
+		return d.Read.opError(wire.ErrMalformed)
 	}
 	return nil
 }

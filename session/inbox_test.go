@@ -30,7 +30,7 @@ func TestInboxDeliversInTheOrderOfTheConnection(t *testing.T) {
 		in.Children("/n", "children")
 		in.Exists("/new", "exists")
 		in.Data("/none", "none")
-		in.Sync("/", "sync")
+		in.SyncQuorum("/", "sync")
 		same(t, receive(t, in, 5), "answer data", "answer children",
 			"exists: exists /new: zk: node does not exist", "none: get /none: zk: node does not exist", "answer sync")
 

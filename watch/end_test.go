@@ -154,7 +154,7 @@ func TestTransientRefusalsEndNothing(t *testing.T) {
 // A Cache is complete after refusals that are not final, at the root and below it,
 // and WaitSynced waits for that.
 func TestTreeIsCompleteAfterTransientRefusals(t *testing.T) {
-	for _, op := range []zkserver.OpCode{zkserver.OpGetData, zkserver.OpGetChildren2, zkserver.OpSync} {
+	for _, op := range []zkserver.OpCode{zkserver.OpGetData, zkserver.OpGetChildren2, zkserver.OpMulti} {
 		t.Run(fmt.Sprint(op), func(t *testing.T) {
 			bounds.Bubble(t, func(t *testing.T) {
 				srv := zksynctest.Start(t)
@@ -164,7 +164,7 @@ func TestTreeIsCompleteAfterTransientRefusals(t *testing.T) {
 				refused := srv.Inject(zksynctest.Fault{Op: op, Nth: 2, Times: 50, Do: zksynctest.Error(-127), Match: func(op zksynctest.Op) bool { return op.Path != "/" }})
 				c := watch.Tree(t.Context(), m, "/r")
 				must(t, c.WaitSynced(t.Context()))
-				if op == zkserver.OpSync {
+				if op == zkserver.OpMulti {
 					must(t, c.WaitSynced(t.Context()))
 				}
 				if c.Len() != len(paths) || refused.Count() != 50 {

@@ -68,7 +68,7 @@ func (mi *mirror) begin() {
 		// A waiter whose sync was answered waits for the sides that become asked below:
 		// they belong to the oldest epoch, and show everything that the sync has shown.
 		if !w.synced {
-			mi.in.Sync(mi.root, w)
+			mi.in.SyncQuorum(mi.root, w)
 		}
 	}
 	// No answer to a request of the former session arrives any more.

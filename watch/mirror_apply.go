@@ -28,7 +28,7 @@ func (mi *mirror) applyWaiter(w *waiter, d *session.Delivery) {
 	case d.Kind == session.InboxPost:
 		// Here and not in WaitSynced: only this goroutine may send requests through the
 		// Inbox.
-		mi.in.Sync(mi.root, w)
+		mi.in.SyncQuorum(mi.root, w)
 	case d.Err != nil:
 		mi.waiters.fail(w, d.Err)
 	default:

@@ -9,7 +9,7 @@ import (
 func (sim *simulation) misbehave() {
 	r := sim.rnd
 	sim.counts.faults++
-	switch r.IntN(9) {
+	switch r.IntN(13) {
 	case 0:
 		sim.say("disconnect")
 		sim.net.Disconnect(0)
@@ -35,13 +35,34 @@ func (sim *simulation) misbehave() {
 	case 3:
 		sim.healAll()
 	case 4:
-		op := []zkserver.OpCode{zkserver.OpGetData, zkserver.OpGetChildren2, zkserver.OpExists, zkserver.OpSync}[r.IntN(4)]
+		op := []zkserver.OpCode{zkserver.OpGetData, zkserver.OpGetChildren2, zkserver.OpExists, zkserver.OpMulti}[r.IntN(4)]
 		f := zkserver.Fault{Op: op, Nth: 1 + r.IntN(5), Times: 1 + r.IntN(5), Do: zkserver.Error(-127)}
-		if op == zkserver.OpSync {
+		if op == zkserver.OpMulti {
 			f.Times = 1
 		}
 		sim.say("%v", f)
 		sim.srv.Inject(f)
+	case 9:
+		e := sim.srv.Endpoint(1 + r.IntN(3))
+		sim.say("endpoint %d is cut off from its leader", e.Number())
+		e.CutFromLeader()
+		sim.heal = append(sim.heal, e.Rejoin)
+	case 10:
+		e := sim.srv.Endpoint(1 + r.IntN(3))
+		order := []zkserver.ThawOrder{zkserver.RequestsFirst, zkserver.RequestsDuringSweep, zkserver.RequestsAfterMark, zkserver.SweepFirst}[r.IntN(4)]
+		sim.say("endpoint %d is paused, then %v", e.Number(), order)
+		sim.srv.SetThawOrder(order)
+		e.Freeze()
+		sim.heal = append(sim.heal, e.Thaw)
+	case 11:
+		if n := sim.srv.Depose(); n > 0 {
+			sim.say("endpoint %d is deposed", n)
+			sim.heal = append(sim.heal, sim.srv.Endpoint(n).Rejoin)
+		}
+	case 12:
+		d := upTo(r, 2*simTimeout)
+		sim.say("the process is suspended for %v", d)
+		sim.net.Hold(0, d)
 	default:
 		// The requests that matter, and two of these in a row.
 		for range 1 + r.IntN(2) {

@@ -1,11 +1,13 @@
 package watch_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -16,7 +18,8 @@ import (
 type truth struct {
 	srv  *zkserver.Server
 	root string
-	wide int // the names that a znode's child may have
+	wide int    // the names that a znode's child may have
+	heal func() // ends the faults of the servers
 
 	mu     sync.Mutex
 	writes int
@@ -108,14 +111,14 @@ func (tr *truth) create(path string) (string, error) {
 	data := tr.note(path)
 	tr.noteList(path, func(names []string, name string) []string { return append(names, name) })
 	tr.mu.Unlock()
-	return "create " + tr.short(path), tr.srv.Create(path, []byte(data))
+	return "create " + tr.short(path), tr.make(func() error { return tr.srv.Create(path, []byte(data)) })
 }
 
 func (tr *truth) set(path string) (string, error) {
 	tr.mu.Lock()
 	data := tr.note(path)
 	tr.mu.Unlock()
-	return "set " + tr.short(path), tr.srv.Set(path, []byte(data))
+	return "set " + tr.short(path), tr.make(func() error { return tr.srv.Set(path, []byte(data)) })
 }
 
 func (tr *truth) remove(path string) (string, error) {
@@ -127,7 +130,22 @@ func (tr *truth) remove(path string) (string, error) {
 		return slices.DeleteFunc(names, func(n string) bool { return n == name })
 	})
 	tr.mu.Unlock()
-	return "delete " + tr.short(path), tr.srv.Delete(path)
+	return "delete " + tr.short(path), tr.make(func() error { return tr.srv.Delete(path) })
+}
+
+// make makes a change, and waits while the servers have no leader. It ends the faults if they
+// elect none.
+func (tr *truth) make(change func() error) error {
+	for round := 0; ; round++ {
+		err := change()
+		if !errors.Is(err, zkserver.ErrNotServing) {
+			return err
+		}
+		if round == 20 {
+			tr.heal()
+		}
+		time.Sleep(simTimeout / 10)
+	}
 }
 
 func (tr *truth) note(path string) (data string) {

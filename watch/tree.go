@@ -93,13 +93,10 @@ func (c *Cache) Err() error {
 }
 
 // WaitSynced waits until each path shows a state that the path had at the time of
-// the call, or later: it syncs the server with its leader, and waits for all reads
-// that are needed then. It also waits for the first load, and waits over lost
-// connections and sessions. It fails when ctx or the Cache ends, and when the
-// server refuses the sync for good.
-//
-// A leader that is cut off from the ensemble, and has not noticed yet, answers a
-// sync without the newest changes.
+// the call, or later: it commits a transaction without effect (see
+// [session.Session.SyncQuorum]), and waits for all reads that are needed then. It also
+// waits for the first load, and waits over lost connections and sessions. It fails when
+// ctx or the Cache ends, and when the server refuses the transaction for good.
 func (c *Cache) WaitSynced(ctx context.Context) error {
 	w := c.mirror.waiters.add()
 	select {

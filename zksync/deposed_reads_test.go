@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
 )
@@ -97,6 +98,25 @@ func TestReadsAtADeposedLeader(t *testing.T) {
 				}
 			},
 			"after= ",
+		},
+		"Cache.WaitSynced": {
+			func(t *testing.T, next *session.Manager) change {
+				s := live(t, next)
+				must(t, s.MakeDir(t.Context(), path))
+				return change{now: func(ctx context.Context) error {
+					_, err := s.Set(ctx, path, []byte("after"), -1)
+					return err
+				}}
+			},
+			func(m *session.Manager) func(context.Context) (string, error) {
+				tree := watch.Tree(context.Background(), m, path) // ends with m
+				return func(ctx context.Context) (string, error) {
+					err := tree.WaitSynced(ctx)
+					st, _ := tree.Get(path)
+					return string(st.Data), err
+				}
+			},
+			"after",
 		},
 		"Queue.TryTake": {
 			func(_ *testing.T, next *session.Manager) change {

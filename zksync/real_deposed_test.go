@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// Barrier.Wait, Leader and Members report the state as of the time of the call, also at a leader that was deposed and
-// has not noticed. To see this test fail, read behind Sync instead of SyncQuorum.
+// Barrier.Wait, Leader, Members and WaitSynced wait for the state as of the time of the call, also at a leader that was
+// deposed and has not noticed. To see this test fail, read behind Sync instead of SyncQuorum.
 func TestRealReadsAtADeposedLeader(t *testing.T) {
 	t.Parallel()
 	// A follower that reaches the new leader too early can make both wait for initLimit: 5 ticks, not 20.
@@ -22,12 +23,14 @@ func TestRealReadsAtADeposedLeader(t *testing.T) {
 	connectTo := func(server int) *session.Manager { return connectReal(t, e.Addr(server), timeout) }
 	// Each read has a session of its own: behind the unanswered commit of one read, the
 	// connection would hold back the answer to the sync of another.
-	gate, election, group := connectTo(old), connectTo(old), connectTo(old)
+	gate, election, group, mirror := connectTo(old), connectTo(old), connectTo(old), connectTo(old)
 	all, cancelAll := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancelAll()
 	if _, err := zksync.NewElection(gate, "/election").Candidates(all); err != nil {
 		t.Fatal(err)
 	}
+	tree := watch.Tree(all, mirror, "/gate")
+	must(t, tree.WaitSynced(all))
 	for _, follower := range e.Followers() {
 		e.Cut(old, follower)
 	}
@@ -45,7 +48,7 @@ func TestRealReadsAtADeposedLeader(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(all, 2*time.Second)
 	defer cancel()
-	for _, m := range []*session.Manager{gate, election, group} {
+	for _, m := range []*session.Manager{gate, election, group, mirror} {
 		s, err := m.Session(ctx)
 		if err != nil {
 			t.Fatalf("the deposed leader has noticed too early: %v", err)
@@ -58,7 +61,8 @@ func TestRealReadsAtADeposedLeader(t *testing.T) {
 		}
 	}
 	calls := map[string]func() error{
-		"Barrier.Wait": func() error { return zksync.NewBarrier(gate, "/gate").Wait(ctx) },
+		"Cache.WaitSynced": func() error { return tree.WaitSynced(ctx) },
+		"Barrier.Wait":     func() error { return zksync.NewBarrier(gate, "/gate").Wait(ctx) },
 		"Election.Leader": func() error {
 			_, err := zksync.NewElection(election, "/election").Leader(ctx)
 			return err
@@ -85,5 +89,9 @@ func TestRealReadsAtADeposedLeader(t *testing.T) {
 	ctx = all
 	if c, err := zksync.NewElection(election, "/election").Leader(ctx); err != nil || c.ID != "next" {
 		t.Errorf("after the ensemble is whole again: %+v, %v", c, err)
+	}
+	must(t, tree.WaitSynced(ctx))
+	if _, ok := tree.Get("/gate"); !ok {
+		t.Error("the mirror does not show the znode after WaitSynced")
 	}
 }
