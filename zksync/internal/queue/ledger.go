@@ -202,7 +202,7 @@ func (l *ledger) carryOut(batch []*change) ([]*change, error) {
 			round++
 		} else if n := len(batch); refusal {
 			// The server may accept no larger ledger or no new claims, because of a quota or an
-			// ACL. Acks need neither.
+			// ACL. An Ack makes the ledger smaller.
 			if batch = endGrowing(batch, err); len(batch) < n {
 				continue
 			}

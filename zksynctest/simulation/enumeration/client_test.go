@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -61,6 +62,12 @@ func orLost(s *stage, err error) bool { return s.mayLose() && errors.Is(err, zks
 // orLater allows any error of a call that continues in the background if a fault may keep the
 // client from the leader.
 func orLater(s *stage, _ error) bool { return s.mayLose() }
+
+// refused reports whether a quota that is used up is the reason for an error, and a fault explains
+// it. Any call that writes may fail then.
+func (s *stage) refused(err error) bool {
+	return s.harm()&refuses != 0 && err != nil && strings.Contains(err.Error(), "quota exceeded")
+}
 
 // or allows an error always.
 func or(target error) allowance {
@@ -162,6 +169,9 @@ func (c *client) judge(ctx context.Context, what string, err error, also []allow
 		}
 		return
 	case closing && errors.Is(err, session.ErrClosed):
+		return
+	}
+	if c.stage.refused(err) {
 		return
 	}
 	for _, allowed := range also {

@@ -29,6 +29,7 @@ const (
 	suspends                  // the process does not run for a while
 	cancels                   // the contexts of the client's calls end
 	closes                    // the Manager is closed
+	refuses                   // the servers refuse writes for good
 )
 
 // A fault is one thing that can go wrong at one frame.
@@ -60,6 +61,7 @@ var faults = []*fault{
 	{name: "delay-T", do: network.Stall, lasts: timeout + timeout/20, harm: silences},
 	{name: "delay-2T", do: network.Stall, lasts: 2*timeout + timeout/20, harm: silences},
 	{name: "throttle", fits: throttlable, do: network.Pass, then: (*stage).throttle},
+	{name: "quota", fits: goesUp, do: network.Pass, then: (*stage).quota, harm: refuses},
 	{name: "expire", do: network.Pass, then: (*stage).expire, harm: loses | forces},
 	{name: "lag", do: network.ResetAfter, then: (*stage).lag},
 	{name: "cut", do: network.Pass, then: (*stage).cut, harm: loses},

@@ -160,6 +160,10 @@ var effects = map[string]struct {
 		_, code := handled(o)
 		return missing(code == int32(zkserver.ErrThrottledOp), "answered with %d", code)
 	}},
+	"quota": {"0.1.up.3", func(o *outcome, _ network.Address) error {
+		_, code := handled(o)
+		return missing(code == int32(zkserver.ErrQuotaExceeded), "answered with %d", code)
+	}},
 	"expire": {"0.1.up.3", func(o *outcome, _ network.Address) error {
 		sessions := make(map[int64]bool)
 		for _, f := range o.frames {

@@ -122,9 +122,9 @@ func (mb *mailbox) received(c *client, data []byte, note func(m *message)) {
 	note(m)
 }
 
-// mayRepeat reports whether messages may be delivered again: after the loss of a session, and after
-// the end of a Manager.
-func (mb *mailbox) mayRepeat() bool { return mb.harm()&(loses|closes) != 0 }
+// mayRepeat reports whether messages may be delivered again: after the loss of a session, after the
+// end of a Manager, and if the servers have refused to remove a message.
+func (mb *mailbox) mayRepeat() bool { return mb.harm()&(loses|closes|refuses) != 0 }
 
 // takeAll takes messages until all producers are done, and then until none comes for a while.
 func (mb *mailbox) takeAll(c *client) {
@@ -222,7 +222,7 @@ func (mb *mailbox) chanAll(c *client) {
 
 // closed checks the reason for which a channel was closed.
 func (mb *mailbox) closed(c *client) {
-	if err := mb.values.of(c).Err(); !c.gone() || !errors.Is(err, session.ErrClosed) {
+	if err := mb.values.of(c).Err(); !mb.refused(err) && (!c.gone() || !errors.Is(err, session.ErrClosed)) {
 		mb.fail("client %d: the channel was closed: %v", c.number, err)
 	}
 }

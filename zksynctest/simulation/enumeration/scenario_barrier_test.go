@@ -80,14 +80,14 @@ func (r *roundJudge) over() {
 }
 
 // alone ends the call of a participant whose partner left long ago. That happens only if a call of
-// the partner was ended, or if a session was lost: the participant is then in the next round.
+// the partner was ended or refused, or if a session was lost: the participant is then in the next round.
 func (r *roundJudge) alone(c *client, ended <-chan struct{}) {
 	select {
 	case <-ended:
 		return
 	case <-time.After(5 * timeout):
 	}
-	if r.s.harm()&(loses|cancels|closes) == 0 && (!r.gaveUp.Load() || r.takesBack()) {
+	if r.s.harm()&(loses|cancels|closes|refuses) == 0 && (!r.gaveUp.Load() || r.takesBack()) {
 		r.s.fail("client %d waits in vain for a partner that has gone through the round", c.number)
 	}
 	c.cancel(errors.New("the partner has gone"))

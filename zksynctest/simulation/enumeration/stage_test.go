@@ -94,7 +94,7 @@ func run(t *testing.T, c faultCase, trace *outcome, report bool) *outcome {
 func (s *stage) run(out, trace *outcome) {
 	s.begun = time.Now()
 	out.from = s.begun
-	server, err := zkserver.NewEnsemble(zkserver.Config{TickTime: cmp.Or(s.of.scenario.tick, tick), ElectionTime: tick / 10}, ensemble)
+	server, err := zkserver.NewEnsemble(zkserver.Config{TickTime: cmp.Or(s.of.scenario.tick, tick), ElectionTime: tick / 10, EnforceQuota: true}, ensemble)
 	if err != nil {
 		s.fail("start the ensemble: %v", err)
 		return

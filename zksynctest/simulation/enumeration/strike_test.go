@@ -57,6 +57,31 @@ func (s *stage) request(f network.Frame, do zkserver.Action) zkserver.Fault {
 // throttle makes the server refuse the request.
 func (s *stage) throttle(f network.Frame) { s.server.Inject(s.request(f, zkserver.Throttle)) }
 
+// quota lets the directories have no more znodes and bytes than they have, for a session timeout.
+func (s *stage) quota(network.Frame) {
+	names, _ := s.server.Children("/")
+	if len(names) < 2 {
+		s.void("no directory to limit")
+		return
+	}
+	for _, name := range names {
+		if name == "zookeeper" {
+			continue
+		}
+		dir := "/zookeeper/quota/" + name
+		for _, err := range []error{
+			s.server.Create(dir, nil),
+			s.server.Create(dir+"/zookeeper_limits", []byte("count=-1,bytes=-1=;byteHardLimit=1;countHardLimit=1")),
+			s.server.Create(dir+"/zookeeper_stats", nil),
+		} {
+			if err != nil {
+				s.fail("limit %s: %v", name, err)
+			}
+		}
+		s.heal(timeout, func() { s.operator(func() error { return s.server.Delete(dir + "/zookeeper_limits") }) })
+	}
+}
+
 // expire ends the client's session by force.
 func (s *stage) expire(f network.Frame) {
 	c := s.clients[f.Client]
