@@ -258,11 +258,21 @@ func TestAckOverLostAnswers(t *testing.T) {
 // An Ack that has happened returns nil, also under a ctx that has ended (delivery.go: the
 // second check of outcome in settle).
 func TestAckThatHasHappenedSaysSo(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range 100 {
-		if err := zksync.NewMessage("id", nil, nil).Ack(ctx); err != nil {
-			t.Fatal("Ack:", err)
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		offer(t, srv.Connect(t), queuePath, 0, 20)
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Match: removes, Times: -1, Do: zksynctest.Delay(time.Millisecond)})
+		q := newQueue(t, srv)
+		for range 20 {
+			msg := <-q.Messages()
+			if err := msg.Ack(ctx); !errors.Is(err, context.Canceled) {
+				t.Fatal("the Ack that is under way:", err)
+			}
+			time.Sleep(time.Second)
+			if err := msg.Ack(ctx); err != nil {
+				t.Error("the Ack that has happened:", err)
+			}
 		}
-	}
+	})
 }
