@@ -117,7 +117,8 @@ func (w *connection) refused(err error) {
 	w.End(err)
 }
 
-// greet sends the credentials and a sync.
+// greet sends the credentials and a sync, or a transaction without effect: an event names no
+// zxid, so after an event the server cannot tell that the client has seen a later state.
 func (w *connection) greet() {
 	// The server handles the credentials first, so the sync and all later requests have
 	// their permissions.
@@ -125,17 +126,23 @@ func (w *connection) greet() {
 		w.Authenticate(a.scheme, a.auth)
 	}
 	// The answer to the sync shows that the server reaches its leader, and no older data
-	// follows. Until then callers have no use for the connection.
-	w.Send(syncRoot(func(c *wire.Call) {
-		switch c.Code {
-		case 0:
+	// follows. Until then callers have no use for the connection. A leader that was deposed
+	// without noticing answers a sync, and not a transaction.
+	first, outcome := syncRoot(), failureOf
+	if w.s.unnamed.Load() {
+		first, outcome = quorumRoot(), quorumOf
+	}
+	first.Answered = func(c *wire.Call) {
+		switch err := outcome(c); {
+		case err == nil:
 			w.attach()
-		case codeWantsSASL:
-			w.refused(fmt.Errorf("%w: %w (use session.WithSASL)", ErrAuthFailed, errorOfCode(c.Code)))
+		case c.Code == codeWantsSASL:
+			w.refused(fmt.Errorf("%w: %w (use session.WithSASL)", ErrAuthFailed, err))
 		default:
-			w.End(fmt.Errorf("sync: %w", errorOfCode(c.Code)))
+			w.End(fmt.Errorf("sync: %w", err))
 		}
-	}))
+	}
+	w.Send(first)
 }
 
 // attach puts a connection to use.
@@ -162,6 +169,10 @@ func (w *connection) Header(zxid int64, code int32, ours bool) error {
 	if zxid > s.seenZxid.Load() {
 		s.seenZxid.Store(zxid)
 	}
+	// The answer shows every event before it. An answer to credentials has no zxid.
+	if zxid > 0 {
+		s.unnamed.Store(false)
+	}
 	// If all watches are armed, the server has sent every event of our watches up to this
 	// zxid before the answer.
 	if s.hub.arming == 0 && zxid > s.eventZxid.Load() {
@@ -186,6 +197,7 @@ func (w *connection) Header(zxid int64, code int32, ours bool) error {
 func (w *connection) Event(record []byte) error {
 	// The zxid of the event does not count as seen: further events of the same transaction
 	// may follow, and after a reconnect the server must send the events that did not arrive.
+	w.s.unnamed.Store(true)
 	w.s.leases.hear()
 	return w.s.hub.event(w.Number, record)
 }

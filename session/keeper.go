@@ -111,7 +111,7 @@ func (k *keeper) step() (wait time.Duration, err error) {
 		// A ping would not notice that the server has lost its leader. The sync also
 		// keeps the gap between two leader contacts short, so that a grant need not wait
 		// for the end of a lapse.
-		w.Send(syncRoot(nil))
+		w.Send(syncRoot())
 	}
 	return t.wait, nil
 }

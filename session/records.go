@@ -89,8 +89,13 @@ func checkRecord(full string) wire.Encoder {
 }
 
 // syncRoot builds a sync of the Manager.
-func syncRoot(answered func(*wire.Call)) *wire.Request {
-	return &wire.Request{Op: wire.OpSync, Own: true, Record: wire.Encoder(nil).String("/"), Answered: answered}
+func syncRoot() *wire.Request {
+	return &wire.Request{Op: wire.OpSync, Own: true, Record: wire.Encoder(nil).String("/")}
+}
+
+// quorumRoot builds a records.quorum of the Manager.
+func quorumRoot() *wire.Request {
+	return &wire.Request{Op: wire.OpMulti, Own: true, Record: checkRecord("/")}
 }
 
 // quorum builds a transaction of a single check, whose answer proves a commit: see

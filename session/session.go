@@ -32,6 +32,7 @@ type Session struct {
 
 	seenZxid  atomic.Int64 // the newest zxid in an answer
 	eventZxid atomic.Int64 // every event of ours up to this zxid has arrived
+	unnamed   atomic.Bool  // an event has arrived since the answer of seenZxid
 	wg        sync.WaitGroup
 }
 

@@ -220,3 +220,16 @@ func TestAFollowerOfADeposedLeader(t *testing.T) {
 		}
 	})
 }
+
+// A deposed leader shows all that it has committed, also if it lagged before.
+func TestADeposedLeaderThatLagged(t *testing.T) {
+	three(t, func(t *testing.T, s *zkserver.Server) {
+		leader := s.Leader()
+		r, elsewhere := at(t, s, leader, 40*time.Second), at(t, s, 1, 40*time.Second)
+		s.Endpoint(leader).Lag()
+		elsewhere.create("/a", 0)
+		r.want(zkserver.ErrNoNode, zkserver.OpExists, existsRec("/a"))
+		s.Depose()
+		r.want(0, zkserver.OpExists, existsRec("/a"))
+	})
+}

@@ -128,6 +128,12 @@ func (l *leadership) check() {
 	if l.en.current == l {
 		l.en.current = nil
 	}
+	// A leader that lags catches up first, because it has what it has committed.
+	for _, r := range slices.Clone(l.en.replicas) {
+		if r.ep == l.leader && !r.cut {
+			l.en.awaken(r)
+		}
+	}
 	// The leader and the remaining followers do not notice, and learn of no commit any more.
 	for _, e := range l.en.endpoints {
 		if l.has(e) {
