@@ -46,7 +46,7 @@ var sessionBugs = []bug{
 		{"session/chore.go",
 			"	if err := quorumOf(l.quorum); err != nil {\n		return err\n	}\n",
 			""},
-		{"session/records.go", "Op: wire.OpSync, Own: true, Record: wire.Encoder(nil).String(\"/\"),", "Op: wire.OpExists, Own: true, Record: wire.Encoder(nil).String(\"/\").Bool(false),"}}, []finder{enumerated("mutex-handover", "protected"), simulated()}},
+		{"session/records.go", "Op: wire.OpSync, Own: true, Record: wire.Encoder(nil).String(\"/\")}", "Op: wire.OpExists, Own: true, Record: wire.Encoder(nil).String(\"/\").Bool(false)}"}}, []finder{enumerated("mutex-handover", "protected"), simulated()}},
 	{"set no watches again after a reconnect", []edit{{"session/connection.go",
 		"		w.s.hub.rearm(w.Conn, w.s.eventZxid.Load())\n",
 		""}}, []finder{enumerated("watch-rearm"), simulated()}},
