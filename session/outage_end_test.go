@@ -16,7 +16,7 @@ import (
 )
 
 // The next session begins at once when the first server that answers after an outage answers that the session has
-// expired. To see this test fail, remove the line of link.answered.
+// expired. To see this test fail, remove the assignment of attempts.answered.
 func TestTheSessionAfterAnOutageIsImmediate(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		var down atomic.Bool

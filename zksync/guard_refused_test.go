@@ -13,7 +13,7 @@ import (
 
 // A holder learns that another client deleted its znode, also if the server refused a read of that znode for an unknown
 // reason before. The holder repeats the request without hurry. To see this test fail, drop the case of ClassUnknown
-// from guard.run.
+// from holdGuard.guard.
 func TestHolderLearnsOfARemovalAfterARefusal(t *testing.T) {
 	for _, code := range []int32{-1, -3, -5, -100, -999} {
 		for _, times := range []int{1, 2, 10} {

@@ -46,7 +46,7 @@ func wantCommitFirst(t *testing.T, srv *zksynctest.Server, id int64, path string
 
 // After a lost answer a primitive believes only reads behind a commit, since a deposed leader does not show the
 // commits of its successor. To see this test fail, leave SyncQuorum out of participant.findAfterLoss
-// or Consumer.removalOutcome.
+// or take.outcome.
 func TestLostAnswersAreLookedUpBehindACommit(t *testing.T) {
 	// lose loses the answer to the next transaction, and the markers of queues, so that
 	// only a read tells the outcome.

@@ -189,7 +189,7 @@ func TestEphemeralElectionOverLostAnswers(t *testing.T) {
 
 // Two candidates of one Manager with one id never lead at the same time, though after
 // a lost answer each finds a znode of its own session. To see this test fail, have
-// slotTable.take make a slot for each caller.
+// takeSlot make a slot for each caller.
 func TestEphemeralElectionOfOneManager(t *testing.T) {
 	for _, at := range []zkserver.Moment{zkserver.BeforeCommit, zkserver.AfterCommit} {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -223,8 +223,8 @@ func TestEphemeralElectionOfOneManager(t *testing.T) {
 }
 
 // A removal by an operator ends the leadership, and frees another candidate of the same
-// Manager, without a Resign. To see this test fail, leave whenGone out of
-// race.standUnder.
+// Manager, without a Resign. To see this test fail, have slotHold.gone do
+// nothing.
 func TestEphemeralElectionBrokenByAnOperator(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -249,7 +249,7 @@ func TestEphemeralElectionBrokenByAnOperator(t *testing.T) {
 
 // Resign deletes only the znode of its own leadership: neither the next leader's, if the answer to the removal was
 // lost, nor the znode of a plain client that came after an operator had deleted ours, nor the znode of a candidate
-// that was waiting. To see this test fail, have slotHold.remove repeat the delete, deleteRaced delete any version,
+// that was waiting. To see this test fail, have slotHold.deleteZnodes repeat the delete, deleteRaced delete any version,
 // or versionAfter return 1.
 func TestEphemeralElectionResignsForItselfAlone(t *testing.T) {
 	plainLeader := func(srv *zksynctest.Server, other *session.Session) {
