@@ -122,18 +122,24 @@ func late(d time.Duration) effect {
 	}
 }
 
-// paused checks that the leader commits nothing for d, and whether it then handles the first write,
-// or ends the session before that. Only the tests of zkserver tell the other two orders apart.
-func paused(d time.Duration, done bool) effect {
+// paused checks that the leader commits nothing for d, and whether it then knows the first session,
+// or ends the session before any other action. A leader that knows the session handles the first
+// write, unless a later connection of the session is served before. Only the tests of zkserver tell
+// the other two orders apart.
+func paused(d time.Duration, known bool) effect {
 	return func(o *outcome, _ network.Address) error {
-		was, _ := handled(o)
+		did, _ := handled(o)
+		session := o.ops[0].Session
 		var first time.Time // of the first write that the client has an answer to
 		for _, op := range o.ops {
-			if op.Code == zkserver.OpSetData && op.Conn > 1 && first.IsZero() {
+			switch {
+			case op.Code == zkserver.OpSetData && op.Conn > 1 && first.IsZero():
 				first = op.Time
+			case op.Code == zkserver.OpConnect && op.Conn > 1 && op.Session == session && op.Done && op.Err == 0:
+				did = true
 			}
 		}
-		return missing(was == done && first.Sub(o.last) > d, "first write handled: %v; the next write after %v", was, first.Sub(o.last))
+		return missing(did == known && first.Sub(o.last) > d, "session known: %v; the next write after %v", did, first.Sub(o.last))
 	}
 }
 
