@@ -235,12 +235,9 @@ func TestConnectPastDeadServersOverTCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed.Close()
-	list := strings.Join([]string{silent.Addr().String(), closed.Addr().String(), srv.Addr()}, ",")
+	stopped := zksynctest.Start(t)
+	list := strings.Join([]string{silent.Addr().String(), stopped.Addr(), srv.Addr()}, ",")
+	stopped.Stop()
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {

@@ -119,15 +119,13 @@ func (k *kit) await(address, text string) {
 	k.Fatalf("%s does not become %s", address, text)
 }
 
-// closed returns an address without a listener.
+// closed returns an address at which nothing listens. The stopped server reserves it.
 func (k *kit) closed() string {
 	k.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		k.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
+	srv := k.server(zkserver.Config{})
+	address := srv.Addr()
+	srv.Stop()
+	return address
 }
 
 // secure puts TLS in front of an embedded server, with a certificate for localhost that expires at

@@ -164,7 +164,7 @@ func (s *Server) refuseConn(nc net.Conn, full string) {
 
 // Listen opens a TCP listener for the server, in an ensemble for its first endpoint, and returns
 // the listener's address. Close and Stop close the listener, and Start opens it again on the same
-// port. Do not call Listen inside a synctest bubble: a goroutine in Accept stops the bubble's
+// port, which stays reserved until Close. Do not call Listen inside a synctest bubble: a goroutine in Accept stops the bubble's
 // clock.
 func (s *Server) Listen(address string) (net.Addr, error) { return s.en.endpoints[0].Listen(address) }
 
@@ -174,14 +174,15 @@ func (e *Endpoint) Listen(address string) (net.Addr, error) {
 	if err != nil {
 		return nil, err
 	}
+	entry := &listener{l: l, owned: true, addr: l.Addr()}
+	entry.reserve()
 	s := e.s
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || e.down {
-		l.Close()
+		entry.close()
 		return nil, ErrNotServing
 	}
-	entry := &listener{owned: true, addr: l.Addr()}
 	e.listeners = append(e.listeners, entry)
 	e.acceptOwned(entry, l)
 	return l.Addr(), nil
