@@ -63,6 +63,8 @@ differential: ## SEQUENCES random sequences on zkserver and a real server, from 
 .PHONY: soak
 soak: ## all tests COUNT times with the race detector
 	ZKSYNC_LONG=1 go test -race -count=$(COUNT) -timeout 6h ./...
+	# More threads than cores stop goroutines at other places.
+	GOMAXPROCS=8 go test -count=$(COUNT) -timeout 6h ./session/... ./watch ./zksync/...
 
 .PHONY: simulate
 simulate: ## SEEDS seeds of workloads under faults, checked against models
