@@ -39,8 +39,8 @@ func main() {
 func run(ctx context.Context, length time.Duration, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, length)
 	defer cancel()
-	early, cancel := context.WithTimeout(ctx, length/3)
-	defer cancel()
+	employed, dismiss := context.WithCancel(ctx)
+	defer dismiss()
 	late, cancel := context.WithTimeout(ctx, length*2/3)
 	defer cancel()
 	srv, err := zkserver.New(zkserver.Config{})
@@ -60,11 +60,11 @@ func run(ctx context.Context, length time.Duration, out io.Writer) error {
 			return join(ctx, m, id, b)
 		})
 	}
-	start(early, "anna")
+	start(employed, "anna")
 	start(ctx, "bert")
 	start(ctx, "cleo")
-	<-early.Done()
-	b.show("anna leaves")
+	// Shown first: the others take her shards at once.
+	defer time.AfterFunc(length/3, func() { b.show("anna leaves"); dismiss() }).Stop()
 	<-late.Done()
 	b.show("dora comes")
 	start(ctx, "dora")
