@@ -149,6 +149,9 @@ func (v *barrierView) readDirectory(ctx context.Context) error {
 // directory has changed, or if the outcome is unknown.
 func (v *barrierView) open() (opened bool, err error) {
 	stat, err := v.transact(v.unchanged(), &zk.CreateRequest{Path: v.readyPath()})
+	if session.ClassOf(err) == session.ClassNoNode {
+		return false, session.ErrRemoved // the directory was deleted, with the child of the participant
+	}
 	if err != nil {
 		return false, unlessRaced(err, session.ClassNodeExists)
 	}

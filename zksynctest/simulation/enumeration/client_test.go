@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -58,6 +59,15 @@ type allowance func(s *stage, err error) bool
 
 // orLost allows ErrLost if a fault may lose the session.
 func orLost(s *stage, err error) bool { return s.mayLose() && errors.Is(err, zksync.ErrLost) }
+
+// removed reports whether the removal of a znode is the reason for an error, and a fault explains it.
+func (s *stage) removed(err error) bool {
+	return s.harm()&removes != 0 && errors.Is(err, zksync.ErrRemoved)
+}
+
+// removable matches the calls that need a znode to go on existing. Every other call creates what it
+// needs again.
+var removable = regexp.MustCompile(`^(R?Lock|TryLock|Acquire|Campaign|Run|Do|Enter|Downgrade|R?Unlock|Release|Resign|Leave|Ack|Nack)\b`)
 
 // orLater allows any error of a call that continues in the background if a fault may keep the
 // client from the leader.
@@ -171,7 +181,7 @@ func (c *client) judge(ctx context.Context, what string, err error, also []allow
 	case closing && errors.Is(err, session.ErrClosed):
 		return
 	}
-	if c.stage.refused(err) {
+	if c.stage.refused(err) || c.stage.removed(err) && removable.MatchString(what) {
 		return
 	}
 	for _, allowed := range also {

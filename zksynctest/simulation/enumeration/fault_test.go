@@ -30,6 +30,8 @@ const (
 	cancels                   // the contexts of the client's calls end
 	closes                    // the Manager is closed
 	refuses                   // the servers refuse writes for good
+	removes                   // another client deletes znodes of ours
+	wipes                     // messages may disappear
 )
 
 // A fault is one thing that can go wrong at one frame.
@@ -63,6 +65,9 @@ var faults = []*fault{
 	{name: "throttle", fits: throttlable, do: network.Pass, then: (*stage).throttle},
 	{name: "quota", fits: goesUp, do: network.Pass, then: (*stage).quota, harm: refuses},
 	{name: "expire", do: network.Pass, then: (*stage).expire, harm: loses | forces},
+	{name: "remove", fits: goesUp, do: network.Pass, then: (*stage).remove, harm: removes},
+	{name: "wipe", fits: goesUp, do: network.Pass, then: (*stage).wipe, harm: removes | wipes},
+	{name: "wipe-claims", fits: goesUp, do: network.Pass, then: (*stage).wipeClaims, harm: removes},
 	{name: "lag", do: network.ResetAfter, then: (*stage).lag},
 	{name: "cut", do: network.Pass, then: (*stage).cut, harm: loses},
 	{name: "strand", do: network.Pass, then: (*stage).strand, harm: loses},

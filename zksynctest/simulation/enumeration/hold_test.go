@@ -128,7 +128,7 @@ func (j *judge) shares(h *hold) bool {
 }
 
 // lives reports whether a hold excludes other holds: it was not released, its context lives, and
-// its session was not ended by force, which no client can notice in time. The contexts of a
+// neither its session was ended nor its znode removed by force, which no client can notice in time. The contexts of a
 // suspended client end in time, too, because only its application and its frames stop. judge.mu
 // is held.
 func (h *hold) lives() bool {
@@ -167,7 +167,7 @@ func (h *hold) release(what string, f func() error) {
 	h.judge.mu.Unlock()
 	ended := h.ctx.Err() != nil
 	lost := ended && h.call.Err() == nil && errors.Is(context.Cause(h.ctx), zksync.ErrLost) && !errors.Is(context.Cause(h.ctx), zksync.ErrClosed)
-	if lost && !s.mayLose() {
+	if lost && !s.mayLose() && !s.removed(context.Cause(h.ctx)) {
 		s.fail("%v has lost %s, and no fault explains it: %v", h, h.judge.name, context.Cause(h.ctx))
 	}
 	if ended && h.call.Err() == nil && !lost && !errors.Is(context.Cause(h.ctx), zksync.ErrClosed) {

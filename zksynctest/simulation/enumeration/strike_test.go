@@ -86,9 +86,7 @@ func (s *stage) expire(f network.Frame) {
 		s.void("no session to expire")
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.forced = append(c.forced, forcedEnd{f.Session, time.Now()})
+	c.force(f.Session)
 }
 
 // lag makes all servers except the client's server fall behind. The client's connection breaks, and

@@ -18,4 +18,7 @@ var barrierBugs = []bug{
 	{"enter a round that began before the participant joined", []edit{{"zksync/internal/rendezvous/rounds.go",
 		"				return p.ready > p.czxid, nil\n",
 		"				return true, nil\n"}}, []finder{enumerated("doublebarrier", "doublebarrier-abandon-0", "doublebarrier-abandon-1", "doublebarrier-abandon-2", "doublebarrier-abandon-3"), simulated("doublebarrier")}},
+	{"take a directory that was deleted for an error of the server", []edit{{"zksync/internal/rendezvous/view.go",
+		"		return false, session.ErrRemoved // the directory was deleted, with the child of the participant\n",
+		"		return false, err\n"}}, []finder{enumerated("doublebarrier")}},
 }
