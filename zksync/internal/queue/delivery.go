@@ -214,6 +214,9 @@ func (d *Delivery) outcomeOf(err error, sent bool) error {
 		d.endClaim((*partitionList).requeue)
 	case session.ClassOf(failed) == session.ClassRemoved:
 		d.endClaim((*partitionList).relistFirst)
+		if sent {
+			return failed // the ledger could have told the outcome
+		}
 	default:
 		giveBackLater(1, d)
 	}

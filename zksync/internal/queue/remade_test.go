@@ -165,6 +165,26 @@ func TestLostAckAndARemadeDirectory(t *testing.T) {
 	}
 }
 
+// An Ack whose answer is lost fails with ErrRemoved if the ledger is deleted before the reconnection, also
+// in a directory.
+func TestLostAckAndADeletedLedger(t *testing.T) {
+	withRig(t, 0, func(r rig) {
+		r.putUrgent("0")
+		a, shut, reconnect := r.offline()
+		d := a.receive(1)[0]
+		r.srv.Inject(zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, At: zksynctest.BeforeReply, Do: zksynctest.Disconnect})
+		shut()
+		acked := make(chan error)
+		go func() { acked <- d.Ack(context.Background()) }()
+		synctest.Wait()
+		r.must(r.srv.Delete(d.l.path))
+		reconnect()
+		if err := <-acked; !errors.Is(err, session.ErrRemoved) {
+			r.Errorf("Ack: %v, want ErrRemoved", err)
+		}
+	})
+}
+
 // An Ack whose answer is lost succeeds after a reconnection.
 func TestAckWhoseAnswerIsLost(t *testing.T) {
 	withRig(t, 0, func(r rig) {

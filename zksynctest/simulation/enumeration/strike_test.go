@@ -119,23 +119,27 @@ func (s *stage) strand(f network.Frame) {
 	s.cut(f)
 }
 
-// depose makes the other servers elect another leader. The client's server, the old leader, does
-// not notice, and still answers.
-func (s *stage) depose(f network.Frame) {
+// deposeLeader makes the other servers elect another leader. The client's server, the old leader, does
+// not notice, and still answers. It reports whether the client's server was the leader.
+func (s *stage) deposeLeader(f network.Frame) bool {
 	e := s.clients[f.Client].endpoint
 	if s.server.Leader() != e.Number() {
 		s.void("the client's server does not lead")
-		return
+		return false
 	}
 	s.heal(4*timeout, e.Rejoin)
 	s.server.Depose()
+	return true
 }
+
+func (s *stage) depose(f network.Frame) { s.deposeLeader(f) }
 
 // deposeStrand deposes the leader like depose, and keeps the client from reaching any other server:
 // the client connects again to the deposed leader, which accepts it.
 func (s *stage) deposeStrand(f network.Frame) {
-	s.net.Strand(f.Client, 3*timeout/2)
-	s.depose(f)
+	if s.deposeLeader(f) {
+		s.net.Strand(f.Client, 3*timeout/2)
+	}
 }
 
 // goesUp reports whether a frame is a request. Faults that do not affect the frame itself strike
