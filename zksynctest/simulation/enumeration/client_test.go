@@ -67,7 +67,7 @@ func (s *stage) removed(err error) bool {
 
 // removable matches the calls that need a znode to go on existing. Every other call creates what it
 // needs again.
-var removable = regexp.MustCompile(`^(R?Lock|TryLock|Acquire|Campaign|Run|Do|Enter|Downgrade|R?Unlock|Release|Resign|Leave|Ack|Nack)\b`)
+var removable = regexp.MustCompile(`^(R?Lock|TryLock|Acquire|Campaign|Run|Do|Enter|Downgrade|R?Unlock|Release|Resign|Leave|Ack|Nack|Retry|MoveTo)\b`)
 
 // orLater allows any error of a call that continues in the background if a fault may keep the
 // client from the leader.

@@ -70,6 +70,7 @@ type message struct {
 	taken   int  // by Take
 	got     int  // by Chan or Messages
 	settled int  // acknowledged
+	moved   bool // MoveTo has returned nil
 
 	returned bool // a Take returned it without knowing whether it has removed the message
 }
@@ -114,8 +115,8 @@ func (mb *mailbox) received(c *client, data []byte, note func(m *message)) {
 		return
 	case m.never:
 		mb.fail("client %d received %s, of which Put has said that it will never be there", c.number, id)
-	case m.taken > 0 || m.settled > 0:
-		mb.fail("client %d received %s again after it was taken or acknowledged", c.number, id)
+	case m.taken > 0 || m.settled > 0 || m.moved:
+		mb.fail("client %d received %s again after it was taken, acknowledged or moved", c.number, id)
 	case m.got > 0 && !mb.mayRepeat():
 		mb.fail("client %d received %s again", c.number, id)
 	}
@@ -189,6 +190,9 @@ func (mb *mailbox) drain(_ context.Context, c *client) error {
 		}
 		mb.received(c, data, func(m *message) { m.taken++ })
 	}
+	if err := mb.drainTarget(ctx, c); err != nil {
+		return err
+	}
 	mb.mu.Lock()
 	defer mb.mu.Unlock()
 	for id, m := range mb.messages {
@@ -224,47 +228,6 @@ func (mb *mailbox) chanAll(c *client) {
 func (mb *mailbox) closed(c *client) {
 	if err := mb.values.of(c).Err(); !mb.refused(err) && (!c.gone() || !errors.Is(err, session.ErrClosed)) {
 		mb.fail("client %d: the channel was closed: %v", c.number, err)
-	}
-}
-
-// settleAll receives with Messages like chanAll, returns the first message with Nack and
-// acknowledges all others.
-func (mb *mailbox) settleAll(c *client) {
-	for n := 0; !mb.failed(); n++ {
-		over := mb.producers.over()
-		select {
-		case m, ok := <-mb.values.of(c).Messages():
-			if !ok {
-				mb.closed(c)
-				return
-			}
-			mb.received(c, m.Data, func(m *message) { m.got++ })
-			c.wake()
-			mb.settle(c, m, n > 0)
-		case <-mb.after(timeout):
-			if over {
-				return
-			}
-		}
-	}
-}
-
-// settle acknowledges a message or returns it with Nack.
-func (mb *mailbox) settle(c *client, m *zksync.Message, ack bool) {
-	id, verb, settle := string(m.Data), "Nack ", m.Nack
-	if ack {
-		verb, settle = "Ack ", m.Ack
-	}
-	if !ack {
-		// From the call on, and after any result of Nack, it may be delivered again.
-		mb.mu.Lock()
-		mb.messages[id].got--
-		mb.mu.Unlock()
-	}
-	if err := c.do(verb+id, settle, orLost); ack && err == nil {
-		mb.mu.Lock()
-		mb.messages[id].settled++
-		mb.mu.Unlock()
 	}
 }
 

@@ -39,7 +39,7 @@ func queueScenariosOf(kinds ...queueKind) (all []*scenario) {
 				a, b := s.clients[0], s.clients[1]
 				s.together(
 					func() { mb.produce(a, "1", "2") },
-					func() { b.sleep(soon); mb.settleAll(b) },
+					func() { b.sleep(soon); mb.settleAll(b, nack) },
 				)
 			}},
 			// B and C wait for messages in the line of idle consumers, and A puts messages.
@@ -48,8 +48,8 @@ func queueScenariosOf(kinds ...queueKind) (all []*scenario) {
 				a, b, c := s.clients[0], s.clients[1], s.clients[2]
 				s.together(
 					func() { a.sleep(while); mb.produce(a, "1", "2") },
-					func() { mb.settleAll(b) },
-					func() { c.sleep(soon); mb.settleAll(c) },
+					func() { mb.settleAll(b, nack) },
+					func() { c.sleep(soon); mb.settleAll(c, nack) },
 				)
 			}},
 			// B cancels a Take that is removing a message, and A gets the message.
