@@ -27,7 +27,8 @@ func proves(c *wire.Call) evidence {
 		return proofCommit
 	case wire.OpMulti:
 		// The server answers a transaction without operations without looking at the
-		// session, and a failed check is no proof of a commit.
+		// session. One that failed is committed, too, as quorumOf knows. It does not count
+		// here: the arguments for the lease are about transactions without an error.
 		if !c.MultiEmpty() && c.MultiCode() == 0 {
 			return proofCommit
 		}
