@@ -10,9 +10,10 @@ import (
 )
 
 // Put appends a message, which may be empty. If the message is too large for the servers,
-// Put fails with session.ErrTooLarge before anything is sent. The caller may use data
-// again when Put has returned. Puts of many goroutines travel together; the Puts of one
-// goroutine stay in order.
+// Put fails with session.ErrTooLarge before anything is sent. About 2 kB of a request stay
+// free, so that Retry and MoveTo can move each message. The caller may use data again when
+// Put has returned. Puts of many goroutines travel together; the Puts of one goroutine
+// stay in order.
 //
 // When Put returns nil the message is in the queue, once, even if connections and
 // sessions were lost meanwhile. An error that is ErrOutcomeUnknown says that the message

@@ -86,4 +86,7 @@ var queueBugs = []bug{
 	{"report an unknown outcome of an Ack whose ledger was deleted", []edit{{"zksync/internal/queue/delivery.go",
 		"		if sent {\n			return failed // the ledger could have told the outcome\n		}\n", ""}},
 		[]finder{tested("./zksync/internal/queue", "^TestLostAckAndADeletedLedger$")}},
+	{"let Put accept messages that cannot be moved", []edit{{"zksync/internal/queue/commit/entry.go",
+		"size += min(limit/8, maxSettleRoom); size", "size"}},
+		[]finder{tested("./zksync", "^TestLargestMessageCanBeSettled$")}},
 }

@@ -29,8 +29,13 @@ type Tx struct {
 // request. No limit is below 1,024 bytes.
 const largeMessage = 512
 
+// maxSettleRoom is the number of bytes that a request of Put leaves free, so that the message
+// also fits into the requests of Retry and MoveTo, which write a ledger and an order znode.
+const maxSettleRoom = 2048
+
 // NewCreate returns the transaction that creates a sequential znode in dir. name is the
-// prefix of its name. It fails with session.ErrTooLarge if data do not fit into a request.
+// prefix of its name. It fails with session.ErrTooLarge if data do not fit into a request
+// that moves the message.
 func (c *Committer) NewCreate(dir, name string, data []byte) (Tx, error) {
 	// A cancelled entry may be sent again together with other entries of its request,
 	// so it needs a copy of data.
@@ -39,12 +44,14 @@ func (c *Committer) NewCreate(dir, name string, data []byte) (Tx, error) {
 	if len(data) < largeMessage {
 		return t, nil
 	}
-	// A request also writes the marker, whose name is as long as znode.GUIDForm.
-	size, err := c.m.MultiSize(&zk.SetDataRequest{Path: znode.Join(c.sender.marker.dir, znode.GUIDForm)}, create)
+	// A request also writes the marker, whose name is as long as znode.GUIDForm, and a request
+	// that moves the message deletes it.
+	size, err := c.m.MultiSize(&zk.SetDataRequest{Path: znode.Join(c.sender.marker.dir, znode.GUIDForm)}, create, &zk.DeleteRequest{Path: create.Path})
 	if err != nil {
 		return Tx{}, err
 	}
-	if limit := c.m.MaxRequest(); size > limit {
+	limit := c.m.MaxRequest()
+	if size += min(limit/8, maxSettleRoom); size > limit {
 		return Tx{}, fmt.Errorf("%w: a message of %d bytes, want at most %d (jute.maxbuffer of the servers; see session.WithMaxRequest)",
 			session.ErrTooLarge, len(data), limit-(size-len(data)))
 	}
