@@ -179,10 +179,11 @@ func (q *queue) take(ctx context.Context, patient bool) ([]byte, bool, error) {
 	return q.consumer.Take(ctx, patient)
 }
 
-// Peek returns the message that would be delivered next, and false if there is none. The
-// message stays in the queue, and may be gone when Peek returns. Peek lists the queue, as
-// Len does. It passes over messages that cannot be read, and fails with the reason if
-// there are no other messages.
+// Peek returns the message that would be delivered next, and false if there was none at
+// the time of the call: it commits a transaction without effect to find out, as TryTake
+// does. The message stays in the queue, and may be gone when Peek returns. Peek lists the
+// queue, as Len does. It passes over messages that cannot be read, and fails with the
+// reason if there are no other messages.
 func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 	if err = q.checkUsable(); err == nil {
 		data, ok, err = q.consumer.Peek(ctx)

@@ -9,10 +9,17 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// Peek returns the message that would be delivered next, and false if there is none. It
-// writes nothing.
+// Peek returns the message that would be delivered next, and false if there was none at
+// the time of the call. It writes nothing.
 func (c *Consumer) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 	err = c.cfg.Manager.Do(ctx, func(ctx context.Context, s *session.Session) error {
+		if data, ok, err = c.cfg.peek(ctx, s); ok || err != nil {
+			return err
+		}
+		// The server may lag, or be a deposed leader.
+		if err = s.SyncQuorum(ctx, c.cfg.Path); err != nil {
+			return err
+		}
 		data, ok, err = c.cfg.peek(ctx, s)
 		return err
 	})

@@ -89,4 +89,7 @@ var queueBugs = []bug{
 	{"let Put accept messages that cannot be moved", []edit{{"zksync/internal/queue/commit/entry.go",
 		"size += min(limit/8, maxSettleRoom); size", "size"}},
 		[]finder{tested("./zksync", "^TestLargestMessageCanBeSettled$")}},
+	{"report an empty queue at a server that lags", []edit{{"zksync/internal/queue/peek.go",
+		"		if err = s.SyncQuorum(ctx, c.cfg.Path); err != nil {\n", "		if err != nil {\n"}},
+		[]finder{enumerated("queue-peek")}},
 }

@@ -52,7 +52,7 @@ var watchBugs = []bug{
 			"Op: r.op, Own: true, Record: checkRecord(r.key.path)}",
 			"Op: wire.OpSync, Own: true, Record: wire.Encoder(nil).String(r.key.path)}"},
 		{"session/inbox_read.go", "err = quorumOf(c)", ""}},
-		[]finder{simulatedWatch(), tested("./zksync", "^TestReadsAtADeposedLeader$")}},
+		[]finder{enumerated("tree-synced"), simulatedWatch(), tested("./zksync", "^TestReadsAtADeposedLeader$")}},
 	{"session: come to a deposed leader after an event", []edit{{"session/connection.go",
 		"if w.s.unnamed.Load() {",
 		"if w.s.unnamed.Load() && false {"}},
