@@ -58,6 +58,7 @@ type mailbox struct {
 	values *values[anyQueue]
 
 	producers countdown
+	hostile   allowance // of errors of Ack that another client causes
 
 	mu       sync.Mutex
 	messages map[string]*message
@@ -71,12 +72,13 @@ type message struct {
 	got     int  // by Chan or Messages
 	settled int  // acknowledged
 	moved   bool // MoveTo has returned nil
+	back    int  // calls of Nack and Retry that have returned nil
 
 	returned bool // a Take returned it without knowing whether it has removed the message
 }
 
 func withQueue(s *stage, kind queueKind) *mailbox {
-	mb := &mailbox{stage: s, kind: kind, messages: make(map[string]*message)}
+	mb := &mailbox{stage: s, kind: kind, messages: make(map[string]*message), hostile: or(nil)}
 	mb.producers.left.Store(1)
 	mb.values = valuesOf(func(_ *client, m *session.Manager) anyQueue { return kind.open(m) })
 	s.mayRemain(queuePath+"/zksync-markers/*", closes) // markers of a Manager that was closed before its queues

@@ -2,6 +2,7 @@ package enumeration_test
 
 import (
 	"context"
+	"slices"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
@@ -34,7 +35,7 @@ func (mb *mailbox) settleAll(c *client, first settlement) {
 				mb.closed(c)
 				return
 			}
-			mb.received(c, m.Data, func(m *message) { m.got++ })
+			mb.receivedOnce(c, m)
 			c.wake()
 			if n == 0 {
 				mb.settle(c, m, first)
@@ -49,6 +50,17 @@ func (mb *mailbox) settleAll(c *client, first settlement) {
 	}
 }
 
+// receivedOnce records the delivery of a message, and checks its Attempts.
+func (mb *mailbox) receivedOnce(c *client, m *zksync.Message) {
+	mb.received(c, m.Data, func(known *message) {
+		known.got++
+		// The number is forgotten with the claims.
+		if m.Attempts <= known.back && mb.harm()&removes == 0 {
+			mb.fail("client %d received %s with %d attempts after %d were given back", c.number, m.Data, m.Attempts, known.back)
+		}
+	})
+}
+
 // settle settles a message.
 func (mb *mailbox) settle(c *client, m *zksync.Message, how settlement) {
 	id := string(m.Data)
@@ -58,7 +70,7 @@ func (mb *mailbox) settle(c *client, m *zksync.Message, how settlement) {
 		mb.messages[id].got--
 		mb.mu.Unlock()
 	}
-	err := c.do(how.verb+" "+id, func(ctx context.Context) error { return how.do(ctx, c, m) }, orLost)
+	err := c.do(how.verb+" "+id, func(ctx context.Context) error { return how.do(ctx, c, m) }, orLost, mb.hostile)
 	if err != nil {
 		return
 	}
@@ -69,6 +81,8 @@ func (mb *mailbox) settle(c *client, m *zksync.Message, how settlement) {
 		mb.messages[id].settled++
 	case move.verb:
 		mb.messages[id].moved = true
+	default:
+		mb.messages[id].back++
 	}
 }
 
@@ -94,7 +108,7 @@ func (mb *mailbox) drainTarget(ctx context.Context, c *client) error {
 	}
 }
 
-var settleScenarios = append(settleScenariosOf(queueKinds...), prefetchScenario)
+var settleScenarios = slices.Concat(settleScenariosOf(queueKinds...), []*scenario{prefetchScenario}, hostileScenariosOf(queueKinds...))
 
 // settleScenariosOf returns the scenarios of each kind of queue in which messages are settled in
 // other ways than with Ack and Nack.
