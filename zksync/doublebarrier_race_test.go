@@ -180,3 +180,32 @@ func TestDoubleBarrierReasonIsLookedUpDuringLeave(t *testing.T) {
 		must(t, a.Leave(t.Context()))
 	})
 }
+
+// A participant that others have counted enters, even if a server has answered its requests with internal errors.
+func TestDoubleBarrierEntersAfterAnInternalError(t *testing.T) {
+	for name, fault := range map[string]zksynctest.Fault{
+		"the look at ready": {Path: "/b/ready", Op: zkserver.OpExists, Nth: 2, Times: 2, Do: zksynctest.Error(-1)},
+		"the join":          {Path: "/b*", Op: zkserver.OpMulti, At: zksynctest.AfterCommit, Do: zksynctest.Error(-1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := srv.Connect(t)
+				a, b := zksync.NewDoubleBarrier(m, "/b", 2), double(t, srv, 2)
+				fault.Session = live(t, m).ID()
+				failed := srv.Inject(fault)
+				in := entering(t.Context(), a)
+				pending(t, "Enter", in)
+				mustEnter(t, b)
+				mustEnd(t, "Enter", in, nil)
+				if failed.Count() == 0 {
+					t.Error("the fault has not struck")
+				}
+				out := leaving(t.Context(), b)
+				pending(t, "Leave", out)
+				mustLeave(t, a)
+				mustEnd(t, "Leave", out, nil)
+				wholeRound(t, srv, a, b)
+			})
+		})
+	}
+}

@@ -113,14 +113,15 @@ func (p *Participant) pass(ctx context.Context) error {
 		if err := p.awaitNext(ctx); err != nil {
 			return err
 		}
-		if err := p.join(); err != nil {
-			return err
+		in, err := false, p.join()
+		if err == nil {
+			in, err = p.awaitOpening(ctx)
 		}
-		in, err := p.awaitOpening(ctx)
 		switch {
-		case err != nil && ctx.Err() != nil && p.s.Err() == nil:
-			// The barrier may have opened at the moment at which ctx ended. The other participants
-			// count on this one then, so Enter succeeds. If retract fails, enter drops the child.
+		case err != nil && p.path != "" && session.ClassOf(err) != session.ClassRemoved && p.s.Err() == nil:
+			// The barrier may have opened at the moment at which ctx ended or a request failed. The other
+			// participants count on this one then, so Enter succeeds. If retract fails, enter drops the
+			// child.
 			if in, _ = p.retract(); in {
 				return nil
 			}

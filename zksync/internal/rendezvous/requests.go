@@ -61,14 +61,17 @@ func (p *Participant) join() error {
 			// The same transaction has created the child and written to the directory.
 			p.czxid = stat.Mzxid
 			return nil
-		case session.ClassConnectionLost:
-			if ok, err := p.findAfterLoss(); err != nil {
-				return err
+		case session.ClassConnectionLost, session.ClassUnknown:
+			// An internal error of a server proves nothing, either.
+			if ok, failed := p.findAfterLoss(); failed != nil {
+				return failed
 			} else if ok {
 				// The lost answer had the count of the children.
 				return p.readDirectory(background)
 			}
-			err = nil
+			if class == session.ClassConnectionLost {
+				err = nil
+			}
 		case session.ClassNoNode:
 			err = p.b.dir.Create(background, p.s)
 		case session.ClassNodeExists:
@@ -78,9 +81,8 @@ func (p *Participant) join() error {
 			err = p.pause(round)
 		}
 		if err != nil {
-			// An error of an unknown class proves nothing: the child may exist. The child of a lost
-			// session stays noted for the next session.
-			if p.s.Err() == nil && class != session.ClassUnknown {
+			// The child of a lost session stays noted for the next session.
+			if p.s.Err() == nil {
 				p.forgetChild() // the znode is not ours, or it does not exist
 			}
 			return err
@@ -99,7 +101,7 @@ func (p *Participant) remove() error {
 		case session.ClassNoNode:
 			p.forgetChild()
 			return session.ErrRemoved
-		case session.ClassConnectionLost:
+		case session.ClassConnectionLost, session.ClassUnknown:
 		default:
 			return err
 		}
@@ -123,47 +125,56 @@ func (p *Participant) forgetChild() { p.child, p.b.leftover = child{}, child{} }
 // retract deletes the child unless a round includes the participant, and reports
 // whether one does.
 func (p *Participant) retract() (in bool, err error) {
-	lost := false
+	lost := p.czxid == 0 // the outcome of join is unknown
 	for round := 0; ; round++ {
-		if lost {
-			if ok, err := p.findAfterLoss(); err != nil {
-				return false, err
-			} else if !ok {
-				p.forgetChild()
-				return false, nil
-			}
-		}
-		// The directory is read first. If ready does not exist after that, it did not
-		// exist when the directory had this version, and so it does not exist while the
-		// directory has this version.
-		if err := p.readDirectory(background); err != nil {
-			return false, err
-		}
-		ok, stat, err := p.s.Exists(background, p.readyPath())
-		if err != nil {
-			return false, err
-		}
-		if ok && stat.Czxid > p.czxid {
-			p.unwatch()
-			p.round = stat.Czxid
-			return true, nil
-		}
-		// Not transact: the error of the caller has the count with this participant.
-		_, err = p.s.Multi(background, p.unchanged(), &zk.DeleteRequest{Path: p.path, Version: -1}, p.touch())
+		in, err := p.tryRetract(lost)
 		switch session.ClassOf(err) {
-		case session.ClassOK, session.ClassNoNode:
-			p.forgetChild()
-			return false, nil
-		case session.ClassConnectionLost:
+		case session.ClassConnectionLost, session.ClassUnknown:
 			lost = true
 		case session.ClassBadVersion:
 		default:
-			return false, err
+			return in, err
 		}
 		if err := p.pause(round); err != nil {
 			return false, err
 		}
 	}
+}
+
+// tryRetract is one attempt of retract. lost says that the child may be gone, because an answer was
+// lost.
+func (p *Participant) tryRetract(lost bool) (in bool, err error) {
+	if lost {
+		if ok, err := p.findAfterLoss(); err != nil {
+			return false, err
+		} else if !ok {
+			p.forgetChild()
+			return false, nil
+		}
+	}
+	// The directory is read first. If ready does not exist after that, it did not
+	// exist when the directory had this version, and so it does not exist while the
+	// directory has this version.
+	if err := p.readDirectory(background); err != nil {
+		return false, err
+	}
+	ok, stat, err := p.s.Exists(background, p.readyPath())
+	if err != nil {
+		return false, err
+	}
+	if ok && stat.Czxid > p.czxid {
+		p.unwatch()
+		p.round = stat.Czxid
+		return true, nil
+	}
+	// Not transact: the error of the caller has the count with this participant.
+	_, err = p.s.Multi(background, p.unchanged(), &zk.DeleteRequest{Path: p.path, Version: -1}, p.touch())
+	switch session.ClassOf(err) {
+	case session.ClassOK, session.ClassNoNode:
+		p.forgetChild()
+		return false, nil
+	}
+	return false, err
 }
 
 // findAfterLoss is find after a lost answer. An absence counts only behind a commit: a

@@ -21,4 +21,10 @@ var barrierBugs = []bug{
 	{"take a directory that was deleted for an error of the server", []edit{{"zksync/internal/rendezvous/view.go",
 		"		return false, session.ErrRemoved // the directory was deleted, with the child of the participant\n",
 		"		return false, err\n"}}, []finder{enumerated("doublebarrier")}},
+	{"drop a participant that others have counted when a server has an internal error", []edit{{"zksync/internal/rendezvous/participant.go",
+		"		case err != nil && p.path != \"\" && session.ClassOf(err)",
+		"		case err != nil && ctx.Err() != nil && session.ClassOf(err)"}}, []finder{enumerated("doublebarrier")}},
+	{"take the internal error of a join for a refusal", []edit{{"zksync/internal/rendezvous/requests.go",
+		"		case session.ClassConnectionLost, session.ClassUnknown:\n			// An internal",
+		"		case session.ClassConnectionLost:\n			// An internal"}}, []finder{enumerated("doublebarrier-abandon-0")}},
 }
