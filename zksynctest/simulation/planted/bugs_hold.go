@@ -35,4 +35,7 @@ var holdBugs = []bug{
 	{"ask again at once for a leader that is listed and not shown", []edit{{"zksync/internal/line/contest.go",
 		"			err = s.Pause(ctx, round)\n",
 		""}}, []finder{tested("./zksync", "TestObserveOfContradictoryAnswers")}},
+	{"report a removal when a server had an internal error at an acquisition of units", []edit{{"zksync/internal/line/units.go",
+		"(held.Err() == nil || session.ClassOf(err) == session.ClassUnknown):",
+		"held.Err() == nil:"}}, []finder{enumerated("semaphore-handover")}},
 }
