@@ -214,7 +214,9 @@ func (r *InboxRead) pause(c *wire.Call) time.Duration {
 // about the znode.
 func again(c *wire.Call) bool {
 	switch classOfCall(c) {
-	case ClassConnectionLost, ClassTransient:
+	// An internal error of a server is no reason to leave the znode unknown for as long as the session
+	// lasts: nothing would ask for it again.
+	case ClassConnectionLost, ClassTransient, ClassUnknown:
 		return true
 	}
 	return c.Err != nil

@@ -118,16 +118,21 @@ func TestEndReasons(t *testing.T) {
 	}
 }
 
-// A refusal that is not final ends neither a stream nor a Cache: they report the
-// state once the server answers.
+// A refusal that is not final, or an internal error of a server, ends neither a stream nor a Cache:
+// they report the state once the server answers.
 func TestTransientRefusalsEndNothing(t *testing.T) {
+	testTransientRefusals(t, -127)
+	testTransientRefusals(t, -1)
+}
+
+func testTransientRefusals(t *testing.T, code int32) {
 	for _, f := range followers {
 		for _, op := range []zkserver.OpCode{zkserver.OpGetData, zkserver.OpGetChildren2, zkserver.OpExists} {
-			t.Run(fmt.Sprint(f.kind, "/", op), func(t *testing.T) {
+			t.Run(fmt.Sprint(f.kind, "/", op, code), func(t *testing.T) {
 				bounds.Bubble(t, func(t *testing.T) {
 					srv := zksynctest.Start(t)
 					m := srv.Connect(t)
-					refused := srv.Inject(zksynctest.Fault{Path: "/a*", Op: op, Times: 20, Do: zksynctest.Error(-127)})
+					refused := srv.Inject(zksynctest.Fault{Path: "/a*", Op: op, Times: 20, Do: zksynctest.Error(code)})
 					time.AfterFunc(time.Minute, func() {
 						if err := srv.Create("/a", []byte("1")); err != nil {
 							t.Error(err)
