@@ -79,6 +79,12 @@ func (s *stage) refused(err error) bool {
 	return s.harm()&refuses != 0 && err != nil && strings.Contains(err.Error(), "quota exceeded")
 }
 
+// orError reports whether an internal error of a server is the reason for an error, and a fault
+// explains it. Any call may fail then.
+func orError(s *stage, err error) bool {
+	return s.harm()&errs != 0 && err != nil && strings.Contains(err.Error(), "system error")
+}
+
 // or allows an error always.
 func or(target error) allowance {
 	return func(_ *stage, err error) bool { return errors.Is(err, target) }
@@ -181,7 +187,7 @@ func (c *client) judge(ctx context.Context, what string, err error, also []allow
 	case closing && errors.Is(err, session.ErrClosed):
 		return
 	}
-	if c.stage.refused(err) || c.stage.removed(err) && removable.MatchString(what) {
+	if c.stage.refused(err) || orError(c.stage, err) || c.stage.removed(err) && removable.MatchString(what) {
 		return
 	}
 	for _, allowed := range also {

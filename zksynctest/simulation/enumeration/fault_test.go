@@ -32,6 +32,7 @@ const (
 	refuses                   // the servers refuse writes for good
 	removes                   // another client deletes znodes of ours
 	wipes                     // messages may disappear
+	errs                      // a server answers with an internal error: the request may have been carried out
 )
 
 // A fault is one thing that can go wrong at one frame.
@@ -63,6 +64,8 @@ var faults = []*fault{
 	{name: "delay-T", do: network.Stall, lasts: timeout + timeout/20, harm: silences},
 	{name: "delay-2T", do: network.Stall, lasts: 2*timeout + timeout/20, harm: silences},
 	{name: "throttle", fits: throttlable, do: network.Pass, then: (*stage).throttle},
+	{name: "error-before", fits: throttlable, do: network.Pass, then: internalError(zkserver.BeforeCommit), harm: errs},
+	{name: "error-after", fits: writes, do: network.Pass, then: internalError(zkserver.AfterCommit), harm: errs},
 	{name: "quota", fits: goesUp, do: network.Pass, then: (*stage).quota, harm: refuses},
 	{name: "expire", do: network.Pass, then: (*stage).expire, harm: loses | forces},
 	{name: "remove", fits: goesUp, do: network.Pass, then: (*stage).remove, harm: removes},

@@ -26,7 +26,7 @@ var plain = &scenario{name: "plain", clients: 1, run: func(s *stage) {
 				_, err = by.Set(ctx, "/x", []byte("data"), -1)
 			}
 			return err
-		}, orLost, orConnectionLost, func(_ *stage, err error) bool { return strings.Contains(err.Error(), "throttled") })
+		}, orLost, orConnectionLost, func(_ *stage, err error) bool { return strings.Contains(err.Error(), "throttled") }, orError)
 		for _, info := range s.server.Sessions() {
 			s.say("negotiated %v", info.Timeout)
 		}
@@ -108,6 +108,14 @@ func broken(done bool) effect {
 	}
 }
 
+// failed checks that the first write was answered with an internal error, and whether it was carried
+// out, as the other three writes were.
+func failed(done bool) effect {
+	return func(o *outcome, _ network.Address) error {
+		return missing(noted(o, "system error") && noted(o, "newest 0x100000006") == done, "no error, or not the expected number of writes")
+	}
+}
+
 func silent(o *outcome, at network.Address) error {
 	after, arrived := answered(o)
 	n, _ := connections(o)
@@ -166,6 +174,8 @@ var effects = map[string]struct {
 		_, code := handled(o)
 		return missing(code == int32(zkserver.ErrThrottledOp), "answered with %d", code)
 	}},
+	"error-before": {"0.1.up.3", failed(false)},
+	"error-after":  {"0.1.up.3", failed(true)},
 	"quota": {"0.1.up.3", func(o *outcome, _ network.Address) error {
 		_, code := handled(o)
 		return missing(code == int32(zkserver.ErrQuotaExceeded), "answered with %d", code)

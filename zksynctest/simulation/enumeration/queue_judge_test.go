@@ -228,7 +228,7 @@ func (mb *mailbox) chanAll(c *client) {
 
 // closed checks the reason for which a channel was closed.
 func (mb *mailbox) closed(c *client) {
-	if err := mb.values.of(c).Err(); !mb.refused(err) && (!c.gone() || !errors.Is(err, session.ErrClosed)) {
+	if err := mb.values.of(c).Err(); !mb.refused(err) && !orError(mb.stage, err) && (!c.gone() || !errors.Is(err, session.ErrClosed)) {
 		mb.fail("client %d: the channel was closed: %v", c.number, err)
 	}
 }

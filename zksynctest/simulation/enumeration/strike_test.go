@@ -36,6 +36,12 @@ func commits(f network.Frame) bool {
 	return false
 }
 
+// writes reports whether a request changes the tree. An internal error before and after a read differ
+// in nothing that a client can see.
+func writes(f network.Frame) bool {
+	return commits(f) && throttlable(f) && zkserver.OpCode(f.Op) != zkserver.OpSync
+}
+
 // request returns a Fault that strikes the request f, which is about to arrive.
 func (s *stage) request(f network.Frame, do zkserver.Action) zkserver.Fault {
 	if zkserver.OpCode(f.Op) == zkserver.OpConnect {
@@ -56,6 +62,16 @@ func (s *stage) request(f network.Frame, do zkserver.Action) zkserver.Fault {
 
 // throttle makes the server refuse the request.
 func (s *stage) throttle(f network.Frame) { s.server.Inject(s.request(f, zkserver.Throttle)) }
+
+// internalError makes the server answer the request with an internal error, before it has carried
+// out the request or afterwards.
+func internalError(at zkserver.Moment) func(*stage, network.Frame) {
+	return func(s *stage, f network.Frame) {
+		fault := s.request(f, zkserver.Error(int32(zkserver.ErrSystem)))
+		fault.At = at
+		s.server.Inject(fault)
+	}
+}
 
 // quota lets the directories have no more znodes and bytes than they have, for a session timeout.
 func (s *stage) quota(network.Frame) {
