@@ -88,7 +88,7 @@ func (o *orderZnode) create(ctx context.Context, name string, t *claimTable, wit
 	return err
 }
 
-// renew creates another order znode with the same table before the version wraps.
+// renew creates another order znode with the same table.
 func (o *orderZnode) renew(ctx context.Context, st *orderState) error {
 	name := orderPrefix + znode.NewGUID()
 	table := st.table.clone()

@@ -62,7 +62,7 @@ func (o *orderZnode) read(ctx context.Context, path string) (*orderState, error)
 // current returns the state of the order znode, and reads it if it is not known.
 func (o *orderZnode) current(ctx context.Context) (*orderState, error) {
 	// A consumer may know the state for weeks, by its own writes.
-	if st := o.known(); st != nil && st.version < o.cfg.maxOrderVersion {
+	if st := o.known(); st != nil && !o.mustRenew(st) {
 		return st, nil
 	}
 	for round := 0; ; round++ {
@@ -74,8 +74,8 @@ func (o *orderZnode) current(ctx context.Context) (*orderState, error) {
 			return nil, err
 		}
 		st, err := o.read(ctx, path)
-		if err == nil && st.version >= o.cfg.maxOrderVersion {
-			// All consumers that rely on this version fail, and open the new one.
+		if err == nil && o.mustRenew(st) {
+			// All consumers that rely on this znode fail, and open the new one.
 			if err = o.renew(ctx, st); err == nil {
 				err = zk.ErrNoNode
 			}
@@ -140,7 +140,15 @@ func (o *orderZnode) refresh(ctx context.Context, armed bool) (*orderState, erro
 		return nil, err
 	}
 	o.set(st)
-	return st, nil
+	return o.current(ctx)
+}
+
+// mustRenew reports whether another order znode must take the place of the one with this state:
+// before its version wraps, and if another client has emptied it. In the latter case messages may be
+// free that no entry names as returned. All views list the messages again when they open another order
+// znode.
+func (o *orderZnode) mustRenew(st *orderState) bool {
+	return st.version >= o.cfg.maxOrderVersion || st.table.recovered < 0
 }
 
 // watchLedgers makes the following refreshes watch the directory of the ledgers, so that

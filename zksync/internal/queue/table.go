@@ -89,7 +89,8 @@ func (t *claimTable) encode() []byte {
 func decodeTable(data []byte) (*claimTable, error) {
 	t := &claimTable{partitions: make(map[int64]*partitionClaims)}
 	if len(data) == 0 {
-		// Another client has emptied the order znode. A recovery makes the messages in ledgers claimed.
+		// Another client has emptied the order znode. Another one takes its place (see mustRenew), and a
+		// recovery makes the messages in ledgers claimed.
 		t.recovered, t.later = -1, true
 		return t, nil
 	}
