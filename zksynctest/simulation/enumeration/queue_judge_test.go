@@ -66,13 +66,14 @@ type mailbox struct {
 
 // A message is the recorded state of a message.
 type message struct {
-	sure    bool // Put has returned nil
-	never   bool // Put has reported that the message will not be in the queue
-	taken   int  // by Take
-	got     int  // by Chan or Messages
-	settled int  // acknowledged
-	moved   bool // MoveTo has returned nil
-	back    int  // calls of Nack and Retry that have returned nil
+	sure     bool // Put has returned nil
+	never    bool // Put has reported that the message will not be in the queue
+	taken    int  // by Take
+	got      int  // by Chan or Messages
+	settled  int  // acknowledged
+	moved    bool // MoveTo has returned nil
+	receipts int  // deliveries by Messages
+	back     int  // calls of Nack and Retry that have returned nil
 
 	returned bool // a Take returned it without knowing whether it has removed the message
 }
@@ -82,6 +83,7 @@ func withQueue(s *stage, kind queueKind) *mailbox {
 	mb.producers.left.Store(1)
 	mb.values = valuesOf(func(_ *client, m *session.Manager) anyQueue { return kind.open(m) })
 	s.mayRemain(queuePath+"/zksync-markers/*", closes) // markers of a Manager that was closed before its queues
+	s.mayRemain(queuePath+"/zksync-later", unorders)
 	s.probe("the messages that are left", mb.drain)
 	return mb
 }

@@ -81,6 +81,10 @@ var removals = map[string]removal{
 	"remove":      {"mutex-handover/0.1.up.9/remove", "client 0: Unlock: unlock /locks/m: session: the znode was removed", ""},
 	"wipe":        {"mutex-handover/0.1.up.9/wipe", "client 1: Unlock: unlock /locks/m: session: the znode was removed", "/locks/m"},
 	"wipe-claims": {"queue-messages/1.1.up.9/wipe-claims", "", queuePath + "/zksync-claims"},
+
+	"delete-order": {"queue-messages/1.1.up.9/delete-order", "another client changes " + queuePath + "/zksync-claims/order-", ""},
+	"empty-order":  {"queue-messages/1.1.up.9/empty-order", "another client changes " + queuePath + "/zksync-claims/order-", ""},
+	"remake-order": {"queue-messages/1.1.up.9/remake-order", "another client changes " + queuePath + "/zksync-claims/order-", ""},
 }
 
 // The faults that delete znodes have their effects: remove strikes one client, wipe strikes all, and

@@ -3,6 +3,7 @@ package enumeration_test
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
@@ -12,13 +13,14 @@ import (
 type settlement struct {
 	verb string
 	do   func(ctx context.Context, c *client, m *zksync.Message) error
+	wait time.Duration // before it
 }
 
 var (
-	ack   = settlement{"Ack", func(ctx context.Context, _ *client, m *zksync.Message) error { return m.Ack(ctx) }}
-	nack  = settlement{"Nack", func(ctx context.Context, _ *client, m *zksync.Message) error { return m.Nack(ctx) }}
-	retry = settlement{"Retry", func(ctx context.Context, _ *client, m *zksync.Message) error { return m.Retry(ctx, soon) }}
-	move  = settlement{"MoveTo", func(ctx context.Context, c *client, m *zksync.Message) error { return m.MoveTo(ctx, targetOf(c)) }}
+	ack   = settlement{"Ack", func(ctx context.Context, _ *client, m *zksync.Message) error { return m.Ack(ctx) }, 0}
+	nack  = settlement{"Nack", func(ctx context.Context, _ *client, m *zksync.Message) error { return m.Nack(ctx) }, 0}
+	retry = settlement{"Retry", func(ctx context.Context, _ *client, m *zksync.Message) error { return m.Retry(ctx, soon) }, 0}
+	move  = settlement{"MoveTo", func(ctx context.Context, c *client, m *zksync.Message) error { return m.MoveTo(ctx, targetOf(c)) }, 0}
 )
 
 // targetOf returns the queue to which the clients move messages.
@@ -54,8 +56,13 @@ func (mb *mailbox) settleAll(c *client, first settlement) {
 func (mb *mailbox) receivedOnce(c *client, m *zksync.Message) {
 	mb.received(c, m.Data, func(known *message) {
 		known.got++
+		// A delivery counts even if its receiver has not settled the message.
+		if m.Attempts <= known.receipts && mb.harm()&(removes|unorders) == 0 {
+			mb.fail("client %d received %s with %d attempts after %d deliveries", c.number, m.Data, m.Attempts, known.receipts)
+		}
+		known.receipts++
 		// The number is forgotten with the claims.
-		if m.Attempts <= known.back && mb.harm()&removes == 0 {
+		if m.Attempts <= known.back && mb.harm()&(removes|unorders) == 0 {
 			mb.fail("client %d received %s with %d attempts after %d were given back", c.number, m.Data, m.Attempts, known.back)
 		}
 	})
@@ -64,6 +71,7 @@ func (mb *mailbox) receivedOnce(c *client, m *zksync.Message) {
 // settle settles a message.
 func (mb *mailbox) settle(c *client, m *zksync.Message, how settlement) {
 	id := string(m.Data)
+	c.sleep(how.wait)
 	if how.verb != ack.verb {
 		// From the call on, and after any result, it may be delivered again.
 		mb.mu.Lock()

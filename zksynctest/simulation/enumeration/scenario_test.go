@@ -22,7 +22,7 @@ type scenario struct {
 }
 
 // scenarios lists all scenarios in the order in which they are tried.
-var scenarios = slices.Concat(sessionScenarios, lockScenarios, sharedScenarios, electionScenarios, ephemeralElectionScenarios, groupScenarios, barrierScenarios, watchScenarios, readScenarios, queueScenarios, settleScenarios)
+var scenarios = slices.Concat(sessionScenarios, lockScenarios, sharedScenarios, electionScenarios, ephemeralElectionScenarios, groupScenarios, barrierScenarios, watchScenarios, readScenarios, queueScenarios, settleScenarios, claimScenarios)
 
 // together runs the parts of a scenario concurrently, and returns when all have ended.
 func (s *stage) together(parts ...func()) {

@@ -12,7 +12,7 @@ var queueBugs = []bug{
 		"	happened, err := r.marker.fence(ctx, s)\n",
 		"	happened, err := false, error(nil)\n"}}, []finder{simulated()}},
 	{"ledger: let the version wrap of an order znode that one consumer writes", []edit{{"zksync/internal/queue/order_znode.go",
-		"st != nil && st.version < o.cfg.maxOrderVersion {",
+		"st != nil && !o.mustRenew(st) {",
 		"st != nil {"}},
 		[]finder{tested("./zksync/internal/queue", "^TestOrderZnodeIsReplaced$")}},
 	{"ledger: claim by a state that was read before a pause", []edit{{"zksync/internal/queue/stream.go",
@@ -92,4 +92,8 @@ var queueBugs = []bug{
 	{"report an empty queue at a server that lags", []edit{{"zksync/internal/queue/peek.go",
 		"		if err = s.SyncQuorum(ctx, c.cfg.Path); err != nil {\n", "		if err != nil {\n"}},
 		[]finder{enumerated("queue-peek")}},
+	{"ledger: go on with an order znode that was emptied", []edit{{"zksync/internal/queue/order_znode.go",
+		"return st.version >= o.cfg.maxOrderVersion || st.table.recovered < 0\n",
+		"return st.version >= o.cfg.maxOrderVersion\n"}},
+		[]finder{enumerated("queue-two")}},
 }
