@@ -120,6 +120,61 @@ func TestAckOfAMessageWhoseDirectoryWasRemade(t *testing.T) {
 	}
 }
 
+// The directory of a message is deleted and created again, with a new message of the same name, before a Take has the answer to
+// its read. The Take does not remove the new message for the old one (take.remove: mayBeRecreated in Stale).
+func TestTakeOfAMessageWhoseDirectoryWasRemadeSinceItsRead(t *testing.T) {
+	for kind, open := range remadeQueues {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := srv.Connect(t)
+				producer, q := open(t, srv, srv.Connect(t)), open(t, srv, m)
+				defer closeQueue(t, producer)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				mustTake := func(want string) {
+					t.Helper()
+					if data, err := q.Take(ctx); string(data) != want || err != nil {
+						t.Errorf("Take: %q, %v; want %q", data, err, want)
+					}
+				}
+				// The first Take of a value reads its message twice, because it creates a marker.
+				producer.put("0")
+				mustTake("0")
+				producer.put("old")
+				made := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Match: readsMessage, At: zksynctest.BeforeReply, Do: zksynctest.Call(func() {
+					for _, path := range messagesIn(srv, queuePath) {
+						srv.Delete(path)
+					}
+					if kind != "Queue" {
+						removeTree(srv, producer.dir())
+					}
+					producer.put("1")
+					producer.put("2") // with the name of the old message, except in a Queue
+				})})
+				mustTake("1")
+				mustTake("2")
+				if made.Count() == 0 {
+					t.Error("the fault has not struck")
+				}
+				closeQueue(t, q)
+				if left := messagesIn(srv, queuePath); len(left) > 0 {
+					t.Errorf("left: %v", left)
+				}
+			})
+		})
+	}
+}
+
+// readsMessage reports whether a request reads a message.
+func readsMessage(op zksynctest.Op) bool {
+	paths := []string{op.Path}
+	for _, sub := range op.Sub {
+		paths = append(paths, sub.Path)
+	}
+	return (op.Code == zkserver.OpGetData || op.Code == zkserver.OpMultiRead) &&
+		slices.ContainsFunc(paths, func(path string) bool { return strings.Contains(path, "/qn-") })
+}
+
 // The request of a Take is lost before it is carried out, and until there is a
 // connection again another consumer takes the message, its directory is deleted, and a
 // new message of the same name comes. The Take does not remove the new message for the

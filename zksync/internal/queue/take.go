@@ -85,9 +85,8 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 			}
 			looked = true
 		}
-		// The epoch before the read: the committer must not repeat a removal that relies on
-		// an earlier directory.
-		epoch, at := v.cfg.Removals.Epoch(), time.Now()
+		// Before the read: the committer must not carry out a removal that relies on an earlier directory.
+		isOld := t.beginRead()
 		sel, err := v.next(ctx, one, wait, false)
 		if t.wait.caller.Err() != nil && session.ClassOf(err) == session.ClassCancelled {
 			return nil, false, t.wait.cancelled(err)
@@ -99,7 +98,7 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 			continue
 		}
 		if t.wait.wait != nil {
-			epoch, at = v.cfg.Removals.Epoch(), time.Now()
+			isOld = t.beginRead()
 		}
 		r := sel.refs[0]
 		// Another consumer may have been faster. If the same message fails again and again,
@@ -111,16 +110,27 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 			v.partitions.requeue(r)
 			return nil, false, err
 		}
-		data, done, err := t.remove(ctx, r, sel.at, epoch, at)
+		data, done, err := t.remove(ctx, r, sel.at, isOld)
 		if done || err != nil {
 			return data, done, err
 		}
 	}
 }
 
+// maxReadAge bounds the age of the data on which a removal relies when it is sent. In a longer time a
+// directory may be emptied, deleted and created again.
+const maxReadAge = 10 * time.Second
+
+// beginRead returns a function that reports whether a read which begins now is too old to rely on.
+func (t *take) beginRead() (isOld func() bool) {
+	removals := t.v.cfg.Removals
+	epoch, began := removals.Epoch(), time.Now()
+	return func() bool { return removals.Epoch() != epoch || time.Since(began) > maxReadAge }
+}
+
 // remove removes a picked message. It reports false without an error if the caller has
 // to look for another message.
-func (t *take) remove(ctx context.Context, r messageRef, st *orderState, epoch commit.Epoch, at time.Time) ([]byte, bool, error) {
+func (t *take) remove(ctx context.Context, r messageRef, st *orderState, isOld func() bool) ([]byte, bool, error) {
 	v := t.v
 	// Read before the removal, whose answer has no data. The version in the transaction
 	// makes sure that the removed message has this data.
@@ -138,7 +148,7 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState, epoch c
 	}
 	v.claims.hold(1, "")
 	tx := takeTx(r, st, stat.Version)
-	tx.Epoch, tx.ReadAt = epoch, at
+	tx.Stale = func() bool { return isOld() || r.partition.mayBeRecreated() }
 	// The transaction relies on no ephemeral of this session, so it may be sent again, and
 	// its outcome may be looked up, under another session.
 	e := v.cfg.Removals.StartOne(tx)

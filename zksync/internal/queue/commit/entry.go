@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -18,11 +17,10 @@ type Tx struct {
 	Ops  []any  // as for session.Multi
 	Size int    // in bytes, roughly
 	Dir  string // the directory of a sequential create, which is created if it does not exist; may be empty
-	// Epoch is the epoch before the read on which the transaction relies, zero if it
-	// relies on no read. In a later epoch the transaction ends with ErrStale: the marker
-	// keeps the directory from being deleted, and so the names in it keep their meaning.
-	Epoch  Epoch
-	ReadAt time.Time // when the data was read; the transaction ends with ErrStale after maxReadAge
+	// Stale reports that the transaction relies on a read that is not true any more. It is nil if the
+	// transaction relies on no read. Otherwise Stale is called right before the transaction is sent,
+	// which ends with ErrStale if Stale reports true, or if it would have to be sent again.
+	Stale func() bool
 }
 
 // largeMessage is the size from which on NewCreate checks whether a message fits into a
@@ -58,16 +56,11 @@ func (c *Committer) NewCreate(dir, name string, data []byte) (Tx, error) {
 	return t, nil
 }
 
-// An Epoch is the time in which a Committer uses one marker.
+// An Epoch is the time in which a Committer uses one marker. The marker keeps its directory from being
+// deleted, and so the names in it keep their meaning.
 type Epoch int64
 
-const noEpoch Epoch = 0
-
-// maxReadAge bounds the age of the data on which a transaction relies when it is sent.
-// In a longer time a directory may be emptied, deleted and created again.
-const maxReadAge = 10 * time.Second
-
-// ErrStale is the outcome of a transaction that relies on data of an earlier epoch.
+// ErrStale is the outcome of a transaction that relies on a read which may not be true any more.
 var ErrStale = errors.New("zksync: the data that was read may belong to an earlier directory")
 
 // An Entry is a Tx under way.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -64,7 +63,7 @@ func (r *sender) carryOut(ctx context.Context) {
 func (r *sender) send(ctx context.Context, s *session.Session) error {
 	c := r.c
 	again := len(r.sent) > 0
-	if again && slices.ContainsFunc(r.sent, func(e *Entry) bool { return e.Epoch != noEpoch }) {
+	if again && slices.ContainsFunc(r.sent, func(e *Entry) bool { return e.Stale != nil }) {
 		// Meanwhile another client may have taken the message, and another message may
 		// have its name in a directory that was created again. So the caller must read
 		// again.
@@ -148,7 +147,7 @@ func (r *sender) prepare(room int) {
 		if e.after != nil && e.after.finished && e.after.err != nil {
 			e.finishLocked(errSkipped)
 		}
-		if e.Epoch != noEpoch && (e.Epoch != c.Epoch() || time.Since(e.ReadAt) > maxReadAge) {
+		if e.Stale != nil && e.Stale() {
 			e.finishLocked(ErrStale)
 		}
 		if e.finished {
@@ -188,7 +187,7 @@ func (r *sender) markUnsent(stale error) {
 		case e.deserted != nil:
 			// The caller has gone, and does not wait for another attempt.
 			e.finishLocked(e.deserted)
-		case stale != nil && e.Epoch != noEpoch:
+		case stale != nil && e.Stale != nil:
 			e.finishLocked(stale)
 		}
 	}
