@@ -62,7 +62,7 @@ func orLost(s *stage, err error) bool { return s.mayLose() && errors.Is(err, zks
 
 // removed reports whether the removal of a znode is the reason for an error, and a fault explains it.
 func (s *stage) removed(err error) bool {
-	return s.harm()&removes != 0 && errors.Is(err, zksync.ErrRemoved)
+	return s.harm()&(removes|steals) != 0 && errors.Is(err, zksync.ErrRemoved)
 }
 
 // removable matches the calls that need a znode to go on existing. Every other call creates what it

@@ -32,6 +32,7 @@ const (
 	refuses                   // the servers refuse writes for good
 	removes                   // another client deletes znodes of ours
 	wipes                     // messages may disappear
+	steals                    // another client takes a message
 	unorders                  // the claims of a queue lose their order, and their messages the number of their deliveries
 	errs                      // a server answers with an internal error: the request may have been carried out
 )
@@ -72,6 +73,8 @@ var faults = []*fault{
 	{name: "remove", fits: goesUp, do: network.Pass, then: (*stage).remove, harm: removes},
 	{name: "wipe", fits: goesUp, do: network.Pass, then: (*stage).wipe, harm: removes | wipes},
 	{name: "wipe-claims", fits: goesUp, do: network.Pass, then: (*stage).wipeClaims, harm: removes},
+	{name: "steal", fits: goesUp, do: network.Pass, then: (*stage).steal, harm: steals},
+	{name: "remake", fits: goesUp, do: network.Pass, then: (*stage).remake, harm: removes | wipes},
 	{name: "delete-order", fits: goesUp, do: network.Pass, then: changeOrder(deleteOrder), harm: unorders},
 	{name: "empty-order", fits: goesUp, do: network.Pass, then: changeOrder(emptyOrder), harm: unorders},
 	{name: "remake-order", fits: goesUp, do: network.Pass, then: changeOrder(remakeOrder), harm: unorders},

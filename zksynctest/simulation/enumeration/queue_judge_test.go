@@ -75,12 +75,18 @@ type message struct {
 	receipts int  // deliveries by Messages
 	back     int  // calls of Nack and Retry that have returned nil
 
+	behind   bool // it was put behind a fault that deletes messages
 	returned bool // a Take returned it without knowing whether it has removed the message
 }
 
 func withQueue(s *stage, kind queueKind) *mailbox {
 	mb := &mailbox{stage: s, kind: kind, messages: make(map[string]*message), hostile: or(nil)}
 	mb.producers.left.Store(1)
+	s.putAgain = func(id string) {
+		mb.mu.Lock()
+		defer mb.mu.Unlock()
+		mb.messages[id] = &message{sure: true, behind: true}
+	}
 	mb.values = valuesOf(func(_ *client, m *session.Manager) anyQueue { return kind.open(m) })
 	s.mayRemain(queuePath+"/zksync-markers/*", closes) // markers of a Manager that was closed before its queues
 	s.mayRemain(queuePath+"/zksync-later", unorders)
@@ -152,6 +158,9 @@ func (mb *mailbox) takeAll(c *client) {
 // the queue.
 func (mb *mailbox) took(c *client, data []byte, err error) {
 	if !errors.Is(err, zksync.ErrOutcomeUnknown) {
+		if mb.isStolen(string(data)) {
+			mb.fail("client %d took %s, which another client had taken", c.number, data)
+		}
 		mb.received(c, data, func(m *message) { m.taken++ })
 		return
 	}
@@ -200,7 +209,8 @@ func (mb *mailbox) drain(_ context.Context, c *client) error {
 	mb.mu.Lock()
 	defer mb.mu.Unlock()
 	for id, m := range mb.messages {
-		if m.sure && m.taken+m.got == 0 && !m.returned && mb.harm()&wipes == 0 {
+		deleted := mb.isStolen(id) || mb.harm()&wipes != 0 && !m.behind
+		if m.sure && m.taken+m.got == 0 && !m.returned && !deleted {
 			mb.fail("message %s is lost", id)
 		}
 	}

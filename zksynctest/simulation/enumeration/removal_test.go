@@ -82,6 +82,9 @@ var removals = map[string]removal{
 	"wipe":        {"mutex-handover/0.1.up.9/wipe", "client 1: Unlock: unlock /locks/m: session: the znode was removed", "/locks/m"},
 	"wipe-claims": {"queue-messages/1.1.up.9/wipe-claims", "", queuePath + "/zksync-claims"},
 
+	"steal":  {"queue-messages/1.1.up.9/steal", "another client takes 1, " + queuePath + "/qn-", ""},
+	"remake": {"delay-messages/1.1.up.12/remake", "another client has created " + queuePath + "/t-", ""},
+
 	"delete-order": {"queue-messages/1.1.up.9/delete-order", "another client changes " + queuePath + "/zksync-claims/order-", ""},
 	"empty-order":  {"queue-messages/1.1.up.9/empty-order", "another client changes " + queuePath + "/zksync-claims/order-", ""},
 	"remake-order": {"queue-messages/1.1.up.9/remake-order", "another client changes " + queuePath + "/zksync-claims/order-", ""},

@@ -2,6 +2,7 @@ package enumeration_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -99,7 +100,7 @@ func (mb *mailbox) putSecret(c *client) {
 			_, err = by.Create(ctx, first[:len(first)-digits], []byte(secret), zk.FlagSequence, zk.DigestACL(zk.PermAll, "somebody", "else")...)
 		}
 		return err
-	}, orLost, orConnectionLost)
+	}, orLost, orConnectionLost, func(s *stage, err error) bool { return s.harm()&wipes != 0 && errors.Is(err, zk.ErrNoNode) })
 }
 
 const secret = "secret"

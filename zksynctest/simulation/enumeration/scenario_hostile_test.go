@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
 )
 
 // hostileScenariosOf returns a scenario of each kind of queue in which another client changes a
@@ -38,10 +40,10 @@ func hostileScenariosOf(kinds ...queueKind) (all []*scenario) {
 }
 
 // firstMessage returns the path of the first message, or nothing.
-func (mb *mailbox) firstMessage() string {
+func (s *stage) firstMessage() string {
 	dir := queuePath
 	for range 2 {
-		first := mb.firstIn(dir)
+		first := s.firstIn(dir)
 		switch name := path.Base(first); {
 		case name == "none":
 			return ""
@@ -59,4 +61,63 @@ func (s *stage) deleteIfThere(path string) error {
 		return s.server.Delete(path)
 	}
 	return nil
+}
+
+// steal lets another client, which knows no claims, take the first message.
+func (s *stage) steal(network.Frame) {
+	first := s.firstMessage()
+	data, _ := s.server.Get(first)
+	if first == "" || s.server.Delete(first) != nil {
+		s.void("no message to take, or no leader")
+		return
+	}
+	s.say("another client takes %s, %s", data, first)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stolen[string(data)] = true
+}
+
+func (s *stage) isStolen(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stolen[id]
+}
+
+// remake lets another client delete the directory of the first message with everything in it and
+// create it again. A little later another message gets the same name. A request that is under way at that
+// moment could remove the new message, because no request names a directory otherwise than by its path.
+func (s *stage) remake(network.Frame) {
+	first := s.firstMessage()
+	dir := path.Dir(first)
+	// A directory numbers its messages from zero on, and uses no name twice. Wipe deletes the queue's own
+	// directory.
+	if !strings.HasSuffix(first, "-0000000000") || dir == queuePath || s.putAgain == nil || s.server.Leader() == 0 {
+		s.void("no first message of a partition, or no leader")
+		return
+	}
+	s.deleteTree(dir)
+	if err := s.server.Create(dir, nil); err != nil {
+		s.fail("create %s again: %v", dir, err)
+	}
+	s.say("another client has created %s again", dir)
+	for _, c := range s.clients {
+		c.force(s.net.Session(c.number))
+	}
+	s.heal(20*latency, func() {
+		// Nobody has used the name if the directory is there and the producers have not come so far.
+		if s.server.Create(first, []byte("again")) == nil {
+			s.putAgain("again")
+		}
+	})
+}
+
+// deleteTree deletes a znode and everything below it.
+func (s *stage) deleteTree(top string) {
+	names, _ := s.server.Children(top)
+	for _, name := range names {
+		s.deleteTree(top + "/" + name)
+	}
+	if err := s.server.Delete(top); err != nil {
+		s.fail("delete %s: %v", top, err)
+	}
 }

@@ -51,6 +51,9 @@ type stage struct {
 	last    time.Time // time of the latest strike
 	nothing string    // reason for which a strike had no effect
 
+	stolen   map[string]bool // messages that another client has taken
+	putAgain func(id string) // records a message that another client has put; nil in scenarios without a queue
+
 	shortest time.Duration // the shortest session timeout that the servers have granted
 }
 
@@ -77,7 +80,7 @@ type outcome struct {
 // outcome has what a report needs only if report is set, because the recording takes time.
 func run(t *testing.T, c faultCase, trace *outcome, report bool) *outcome {
 	out := &outcome{of: c}
-	s := &stage{of: c, remains: make(map[string]harm), report: report, shortest: timeout}
+	s := &stage{of: c, remains: make(map[string]harm), stolen: make(map[string]bool), report: report, shortest: timeout}
 	func() {
 		defer func() {
 			// synctest panics if goroutines are left when the bubble ends.
