@@ -46,6 +46,7 @@ type fault struct {
 	then  func(s *stage, f network.Frame) // called before the frame is passed on, if not nil
 	harm  harm
 	leads bool // the client must be connected to the leader
+	queue bool // the fault harms queues alone
 }
 
 func faultByName(name string) *fault {
@@ -72,12 +73,12 @@ var faults = []*fault{
 	{name: "expire", do: network.Pass, then: (*stage).expire, harm: loses | forces},
 	{name: "remove", fits: goesUp, do: network.Pass, then: (*stage).remove, harm: removes},
 	{name: "wipe", fits: goesUp, do: network.Pass, then: (*stage).wipe, harm: removes | wipes},
-	{name: "wipe-claims", fits: goesUp, do: network.Pass, then: (*stage).wipeClaims, harm: removes},
-	{name: "steal", fits: goesUp, do: network.Pass, then: (*stage).steal, harm: steals},
-	{name: "remake", fits: goesUp, do: network.Pass, then: (*stage).remake, harm: removes | wipes},
-	{name: "delete-order", fits: goesUp, do: network.Pass, then: changeOrder(deleteOrder), harm: unorders},
-	{name: "empty-order", fits: goesUp, do: network.Pass, then: changeOrder(emptyOrder), harm: unorders},
-	{name: "remake-order", fits: goesUp, do: network.Pass, then: changeOrder(remakeOrder), harm: unorders},
+	{name: "wipe-claims", fits: goesUp, do: network.Pass, then: (*stage).wipeClaims, harm: removes, queue: true},
+	{name: "steal", fits: goesUp, do: network.Pass, then: (*stage).steal, harm: steals, queue: true},
+	{name: "remake", fits: goesUp, do: network.Pass, then: (*stage).remake, harm: removes | wipes, queue: true},
+	{name: "delete-order", fits: goesUp, do: network.Pass, then: changeOrder(deleteOrder), harm: unorders, queue: true},
+	{name: "empty-order", fits: goesUp, do: network.Pass, then: changeOrder(emptyOrder), harm: unorders, queue: true},
+	{name: "remake-order", fits: goesUp, do: network.Pass, then: changeOrder(remakeOrder), harm: unorders, queue: true},
 	{name: "lag", do: network.ResetAfter, then: (*stage).lag},
 	{name: "cut", do: network.Pass, then: (*stage).cut, harm: loses},
 	{name: "strand", do: network.Pass, then: (*stage).strand, harm: loses},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +20,11 @@ type scenario struct {
 	tick     time.Duration // of the servers, if not the usual one
 	fresh    bool          // a session that was idle holds something, and sends no proof of life for long at first
 	run      func(s *stage)
+}
+
+// hasQueue reports whether the clients of the scenario use a queue.
+func (s *scenario) hasQueue() bool {
+	return slices.ContainsFunc(queueKinds, func(k queueKind) bool { return strings.HasPrefix(s.name, k.name+"-") })
 }
 
 // scenarios lists all scenarios in the order in which they are tried.
