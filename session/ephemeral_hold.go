@@ -106,18 +106,27 @@ func (n *owned) write(data []byte, generation uint64) error {
 	}
 }
 
-// removeOwn deletes an ephemeral znode of s, and retries until the session ends.
-func removeOwn(s *Session, path string) error {
+// unknownVersion is the version of a znode that this session may not have created.
+const unknownVersion = -2
+
+// removeOwn deletes an ephemeral znode of s, and retries until the session ends. If the znode may not
+// be read, removeOwn relies on the version that s has given the znode.
+func removeOwn(s *Session, path string, version int32) error {
 	ctx := s.hold // Close has ended the context of the Ephemeral
 	for round := 0; ; round++ {
 		exists, stat, err := s.Exists(ctx, path)
-		if err == nil {
-			if !exists || stat.EphemeralOwner != s.id {
-				return nil
-			}
+		switch {
+		case err == nil && (!exists || stat.EphemeralOwner != s.id):
+			return nil
+		case err == nil:
 			// Another client may have created a znode of the same name since the look. The
 			// version protects it, unless both znodes have been written equally often.
 			err = s.Delete(ctx, path, stat.Version)
+		case ClassOf(err) == ClassNoAuth && version != unknownVersion:
+			// The deletion needs no permission of the znode itself.
+			if refused := s.Delete(ctx, path, version); ClassOf(refused) != ClassBadVersion {
+				err = refused
+			}
 		}
 		class := ClassOf(err)
 		switch {

@@ -60,9 +60,9 @@ func (e *Ephemeral) keep(s *Session) error {
 		case e.ctx.Err() != nil:
 			switch {
 			case n != nil:
-				e.leftover = removeOwn(s, n.path)
+				e.leftover = removeOwn(s, n.path, n.version)
 			case !e.cfg.sequential: // the clean-up of CreateProtected removes a sequential znode
-				e.leftover = removeOwn(s, e.asked)
+				e.leftover = removeOwn(s, e.asked, unknownVersion)
 			}
 			return Cancelled(e.ctx)
 		case s.Err() != nil:

@@ -127,3 +127,40 @@ func TestEphemeralThatMayNotBeLookedAt(t *testing.T) {
 		mustExist(t, srv, "/e", false)
 	})
 }
+
+// Close removes the znode of an Ephemeral that may not be read.
+func TestEphemeralThatMayNotBeReadIsRemoved(t *testing.T) {
+	for name, test := range map[string]struct {
+		acl    []zk.ACL
+		fault  zksynctest.Fault
+		writes int
+	}{
+		"from the beginning":       {acl: zk.WorldACL(zk.PermWrite)},
+		"since its creation":       {acl: zk.WorldACL(zk.PermAll), fault: zksynctest.Fault{Op: zkserver.OpExists, Path: "/e", Times: -1, Do: zksynctest.Error(-102)}},
+		"since a write":            {acl: zk.WorldACL(zk.PermAll), fault: zksynctest.Fault{Op: zkserver.OpExists, Path: "/e", Times: -1, Do: zksynctest.Error(-102)}, writes: 3},
+		"from the beginning, Sets": {acl: zk.WorldACL(zk.PermWrite), writes: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := srv.Connect(t)
+				own, err := m.Ephemeral(t.Context(), "/e", []byte("x"), session.WithEphemeralACL(test.acl...))
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				for range test.writes {
+					if err := own.Set(t.Context(), []byte("y")); err != nil {
+						t.Error(err)
+					}
+				}
+				if test.fault.Op != 0 {
+					srv.Inject(test.fault)
+				}
+				if err := own.Close(); err != nil {
+					t.Error(err)
+				}
+				mustExist(t, srv, "/e", false)
+			})
+		})
+	}
+}

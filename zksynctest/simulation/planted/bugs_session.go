@@ -114,4 +114,8 @@ var sessionBugs = []bug{
 		"	case stat.EphemeralOwner == s.id:\n		n.w, n.version = w, stat.Version\n",
 		"	case stat.EphemeralOwner != 0:\n		n.w, n.version = w, stat.Version\n"}},
 		[]finder{enumerated("ephemeral", "group"), tested("./session", "Ephemeral")}},
+	{"leave an Ephemeral that may not be read at Close", []edit{{"session/ephemeral_hold.go",
+		"ClassOf(err) == ClassNoAuth && version != unknownVersion:",
+		"ClassOf(err) == ClassNoAuth && version == unknownVersion:"}},
+		[]finder{enumerated("ephemeral"), tested("./session", "^TestEphemeralThatMayNotBeReadIsRemoved$")}},
 }
