@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -79,10 +81,13 @@ func (s *stage) refused(err error) bool {
 	return s.harm()&refuses != 0 && err != nil && strings.Contains(err.Error(), "quota exceeded")
 }
 
-// orError reports whether an internal error of a server is the reason for an error, and a fault
-// explains it. Any call may fail then.
+// orError reports whether an internal error of a server, or a permission that is missing, is the reason
+// for an error, and a fault explains it. Any call may fail then.
 func orError(s *stage, err error) bool {
-	return s.harm()&errs != 0 && err != nil && strings.Contains(err.Error(), "system error")
+	if err == nil {
+		return false
+	}
+	return s.harm()&errs != 0 && strings.Contains(err.Error(), "system error") || s.harm()&forbids != 0 && (errors.Is(err, zk.ErrNoAuth) || strings.Contains(err.Error(), "may not be read"))
 }
 
 // or allows an error always.

@@ -55,7 +55,7 @@ func (e *engine) traceAll(t *testing.T) {
 func (e *engine) cases(c faultCase, frames []network.Frame, some func(*fault) bool) (list []faultCase) {
 	for _, frame := range frames {
 		for _, f := range e.faults {
-			if !some(f) || f.fits != nil && !f.fits(frame) || f.queue && !c.scenario.hasQueue() {
+			if !some(f) || f.fits != nil && !f.fits(frame) || f.in != nil && !f.in(c.scenario) {
 				continue
 			}
 			list = append(list, c.with(strike{frame.Address, f}))

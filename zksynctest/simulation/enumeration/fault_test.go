@@ -34,6 +34,7 @@ const (
 	wipes                     // messages may disappear
 	steals                    // another client takes a message
 	unorders                  // the claims of a queue lose their order, and their messages the number of their deliveries
+	forbids                   // a server refuses a request for lack of a permission
 	errs                      // a server answers with an internal error: the request may have been carried out
 )
 
@@ -45,8 +46,8 @@ type fault struct {
 	lasts time.Duration
 	then  func(s *stage, f network.Frame) // called before the frame is passed on, if not nil
 	harm  harm
-	leads bool // the client must be connected to the leader
-	queue bool // the fault harms queues alone
+	leads bool                 // the client must be connected to the leader
+	in    func(*scenario) bool // nil if the fault is tried in every scenario
 }
 
 func faultByName(name string) *fault {
@@ -69,16 +70,17 @@ var faults = []*fault{
 	{name: "throttle", fits: throttlable, do: network.Pass, then: (*stage).throttle},
 	{name: "error-before", fits: throttlable, do: network.Pass, then: internalError(zkserver.BeforeCommit), harm: errs},
 	{name: "error-after", fits: writes, do: network.Pass, then: internalError(zkserver.AfterCommit), harm: errs},
+	{name: "forbid", fits: forbiddable, do: network.Pass, then: (*stage).forbid, harm: forbids, in: (*scenario).endsWithoutPermissions},
 	{name: "quota", fits: goesUp, do: network.Pass, then: (*stage).quota, harm: refuses},
 	{name: "expire", do: network.Pass, then: (*stage).expire, harm: loses | forces},
 	{name: "remove", fits: goesUp, do: network.Pass, then: (*stage).remove, harm: removes},
 	{name: "wipe", fits: goesUp, do: network.Pass, then: (*stage).wipe, harm: removes | wipes},
-	{name: "wipe-claims", fits: goesUp, do: network.Pass, then: (*stage).wipeClaims, harm: removes, queue: true},
-	{name: "steal", fits: goesUp, do: network.Pass, then: (*stage).steal, harm: steals, queue: true},
-	{name: "remake", fits: goesUp, do: network.Pass, then: (*stage).remake, harm: removes | wipes, queue: true},
-	{name: "delete-order", fits: goesUp, do: network.Pass, then: changeOrder(deleteOrder), harm: unorders, queue: true},
-	{name: "empty-order", fits: goesUp, do: network.Pass, then: changeOrder(emptyOrder), harm: unorders, queue: true},
-	{name: "remake-order", fits: goesUp, do: network.Pass, then: changeOrder(remakeOrder), harm: unorders, queue: true},
+	{name: "wipe-claims", fits: goesUp, do: network.Pass, then: (*stage).wipeClaims, harm: removes, in: (*scenario).hasQueue},
+	{name: "steal", fits: goesUp, do: network.Pass, then: (*stage).steal, harm: steals, in: (*scenario).hasQueue},
+	{name: "remake", fits: goesUp, do: network.Pass, then: (*stage).remake, harm: removes | wipes, in: (*scenario).hasQueue},
+	{name: "delete-order", fits: goesUp, do: network.Pass, then: changeOrder(deleteOrder), harm: unorders, in: (*scenario).hasQueue},
+	{name: "empty-order", fits: goesUp, do: network.Pass, then: changeOrder(emptyOrder), harm: unorders, in: (*scenario).hasQueue},
+	{name: "remake-order", fits: goesUp, do: network.Pass, then: changeOrder(remakeOrder), harm: unorders, in: (*scenario).hasQueue},
 	{name: "lag", do: network.ResetAfter, then: (*stage).lag},
 	{name: "cut", do: network.Pass, then: (*stage).cut, harm: loses},
 	{name: "strand", do: network.Pass, then: (*stage).strand, harm: loses},

@@ -174,6 +174,10 @@ var effects = map[string]struct {
 		_, code := handled(o)
 		return missing(code == int32(zkserver.ErrThrottledOp), "answered with %d", code)
 	}},
+	"forbid": {"0.1.up.3", func(o *outcome, _ network.Address) error {
+		_, code := handled(o)
+		return missing(code == int32(zkserver.ErrNoAuth), "answered with %d", code)
+	}},
 	"error-before": {"0.1.up.3", failed(false)},
 	"error-after":  {"0.1.up.3", failed(true)},
 	"quota": {"0.1.up.3", func(o *outcome, _ network.Address) error {

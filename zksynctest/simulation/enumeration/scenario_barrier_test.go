@@ -68,7 +68,7 @@ func (r *roundJudge) enter(c *client, enter func() error) error {
 // failed. Such a participant is still counted if no server can be reached for a second after the
 // end of its ctx, and if its session was lost directly after it was counted.
 func (r *roundJudge) takesBack() bool {
-	return r.s.harm()&(silences|loses|suspends|closes|removes) == 0
+	return r.s.harm()&(silences|loses|suspends|closes|removes|forbids) == 0
 }
 
 // over checks the round after both participants have left: a participant leaves before the other
@@ -89,7 +89,7 @@ func (r *roundJudge) alone(c *client, ended <-chan struct{}) {
 		return
 	case <-time.After(5 * timeout):
 	}
-	if r.s.harm()&(loses|cancels|closes|refuses|removes|errs) == 0 && (!r.gaveUp.Load() || r.takesBack()) {
+	if r.s.harm()&(loses|cancels|closes|refuses|removes|errs|forbids) == 0 && (!r.gaveUp.Load() || r.takesBack()) {
 		r.s.fail("client %d waits in vain for a partner that has gone through the round", c.number)
 	}
 	c.cancel(errors.New("the partner has gone"))

@@ -27,6 +27,13 @@ func (s *scenario) hasQueue() bool {
 	return slices.ContainsFunc(queueKinds, func(k queueKind) bool { return strings.HasPrefix(s.name, k.name+"-") })
 }
 
+// endsWithoutPermissions reports whether the scenario ends if the servers refuse to show a znode. A
+// Tree shows no part that it may not read, until a list names a change, and a consumer leaves a message
+// that it may not read in the queue.
+func (s *scenario) endsWithoutPermissions() bool {
+	return !slices.Contains([]string{"tree", "tree-rearm", "queue-capacity"}, s.name)
+}
+
 // scenarios lists all scenarios in the order in which they are tried.
 var scenarios = slices.Concat(sessionScenarios, lockScenarios, sharedScenarios, electionScenarios, ephemeralElectionScenarios, groupScenarios, barrierScenarios, watchScenarios, readScenarios, queueScenarios, settleScenarios, claimScenarios)
 

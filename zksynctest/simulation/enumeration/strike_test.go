@@ -42,6 +42,16 @@ func writes(f network.Frame) bool {
 	return commits(f) && throttlable(f) && zkserver.OpCode(f.Op) != zkserver.OpSync
 }
 
+// forbiddable reports whether a request needs a permission that an ACL may withhold, and removes nothing:
+// a znode that the client may not delete remains.
+func forbiddable(f network.Frame) bool {
+	switch zkserver.OpCode(f.Op) {
+	case zkserver.OpDelete, zkserver.OpMulti, zkserver.OpSync:
+		return false
+	}
+	return throttlable(f)
+}
+
 // request returns a Fault that strikes the request f, which is about to arrive.
 func (s *stage) request(f network.Frame, do zkserver.Action) zkserver.Fault {
 	if zkserver.OpCode(f.Op) == zkserver.OpConnect {
@@ -62,6 +72,11 @@ func (s *stage) request(f network.Frame, do zkserver.Action) zkserver.Fault {
 
 // throttle makes the server refuse the request.
 func (s *stage) throttle(f network.Frame) { s.server.Inject(s.request(f, zkserver.Throttle)) }
+
+// forbid makes the server refuse the request, as if an ACL withheld a permission for a moment.
+func (s *stage) forbid(f network.Frame) {
+	s.server.Inject(s.request(f, zkserver.Error(int32(zkserver.ErrNoAuth))))
+}
 
 // internalError makes the server answer the request with an internal error, before it has carried
 // out the request or afterwards.
