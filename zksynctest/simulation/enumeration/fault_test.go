@@ -98,4 +98,5 @@ var faults = []*fault{
 	{name: "cancel-nonode", do: network.Pass, then: cancelWith(zk.ErrNoNode), harm: cancels},
 	{name: "cancel-taken", do: network.Pass, then: cancelWith(zksync.ErrIDTaken), harm: cancels},
 	{name: "close", do: network.Pass, then: (*stage).close, harm: closes},
+	{name: "kill", fits: goesUp, do: network.Pass, then: (*stage).kill, harm: closes | loses},
 }

@@ -242,6 +242,14 @@ var effects = map[string]struct {
 	"cancel-lost":   {"0.1.up.3", cancelledWith("session lost")},
 	"cancel-nonode": {"0.1.up.3", cancelledWith("node does not exist")},
 	"cancel-taken":  {"0.1.up.3", cancelledWith("the id is taken")},
+	"kill": {"0.1.up.3", func(o *outcome, _ network.Address) error {
+		for _, op := range o.ops {
+			if op.Code == zkserver.OpCloseSession && op.Conn == 1 {
+				return errors.New("the Manager has closed its session")
+			}
+		}
+		return missing(noted(o, session.ErrClosed.Error()), "no call has failed with %v", session.ErrClosed)
+	}},
 	"close": {"0.1.up.3", func(o *outcome, _ network.Address) error {
 		return missing(noted(o, session.ErrClosed.Error()), "no call has failed with %v", session.ErrClosed)
 	}},

@@ -254,6 +254,13 @@ func (s *stage) close(f network.Frame) {
 	s.background.Go(func() { m.Close() })
 }
 
+// kill ends the client as if its process were killed: no server hears of its Manager again.
+func (s *stage) kill(f network.Frame) {
+	s.net.Partition(f.Client, 2*timeout)
+	s.heal(2*timeout, func() {})
+	s.close(f)
+}
+
 // heal calls undo after d, and delays the checks until then.
 func (s *stage) heal(d time.Duration, undo func()) {
 	s.background.Go(func() {
