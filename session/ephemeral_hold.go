@@ -47,9 +47,23 @@ func (n *owned) hold() error {
 	}
 }
 
+// watchOwn is WatchExists, repeated after internal errors of a server: such an answer says nothing of
+// the znode, which goes on existing.
+func (e *Ephemeral) watchOwn(s *Session, path string) (exists bool, stat *zk.Stat, w *Watch, err error) {
+	for round := 1; ; round++ {
+		exists, stat, w, err = s.WatchExists(e.ctx, path)
+		if ClassOf(err) != ClassUnknown {
+			return exists, stat, w, err
+		}
+		if err := s.Pause(e.ctx, round); err != nil {
+			return false, nil, nil, err
+		}
+	}
+}
+
 // look watches our znode again after a change of its data.
 func (n *owned) look() error {
-	exists, stat, w, err := n.s.WatchExists(n.e.ctx, n.path)
+	exists, stat, w, err := n.e.watchOwn(n.s, n.path)
 	if ClassOf(err) == ClassNoAuth {
 		// Without permission to read there is no watch either. Any version must do, and
 		// write checks the owner in the answer.
@@ -87,9 +101,9 @@ func (n *owned) write(data []byte, generation uint64) error {
 		return nil
 	case ClassCancelled, ClassClosed, ClassLost:
 		return err
-	case ClassBadVersion, ClassConnectionLost:
-		// Another client has written to the znode, or a lost answer hides the outcome
-		// of our own write.
+	case ClassBadVersion, ClassConnectionLost, ClassUnknown:
+		// Another client has written to the znode, or a lost answer or an internal error of the server
+		// hides the outcome of our own write.
 		n.dirty = true
 		if err := s.Pause(e.ctx, n.failures); err != nil {
 			return err
@@ -113,11 +127,18 @@ const unknownVersion = -2
 // be read, removeOwn relies on the version that s has given the znode.
 func removeOwn(s *Session, path string, version int32) error {
 	ctx := s.hold // Close has ended the context of the Ephemeral
+	committed := false
 	for round := 0; ; round++ {
 		exists, stat, err := s.Exists(ctx, path)
 		switch {
-		case err == nil && (!exists || stat.EphemeralOwner != s.id):
+		case err == nil && exists && stat.EphemeralOwner != s.id, err == nil && !exists && committed:
 			return nil
+		case err == nil && !exists:
+			// A deposed leader does not show a create that its successor has committed.
+			if err = s.SyncQuorum(ctx, path); err == nil {
+				committed = true
+				continue
+			}
 		case err == nil:
 			// Another client may have created a znode of the same name since the look. The
 			// version protects it, unless both znodes have been written equally often.

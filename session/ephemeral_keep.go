@@ -72,6 +72,9 @@ func (e *Ephemeral) keep(s *Session) error {
 			pauses -= quickRounds
 			e.tell(Absent, "", err)
 		default:
+			if n != nil && e.cfg.sequential {
+				s.Discard(n.path) // the next attempt creates a znode of another name
+			}
 			e.decide(err)
 			e.tell(Absent, "", err)
 		}
@@ -146,7 +149,7 @@ func (e *Ephemeral) attempt(s *Session, data []byte) (string, error) {
 // claim determines whether the znode belongs to this very session, and then watches it.
 // If the znode does not belong to this session, claim returns when this may have changed.
 func (e *Ephemeral) claim(s *Session, n *owned, made bool) (ours bool, err error) {
-	exists, stat, w, err := s.WatchExists(e.ctx, n.path)
+	exists, stat, w, err := e.watchOwn(s, n.path)
 	class := ClassOf(err)
 	var obstacle error
 	switch {
