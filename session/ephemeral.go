@@ -122,8 +122,8 @@ func (e *Ephemeral) cancelled(ctx context.Context) error {
 }
 
 // reserve reserves the path for e. It returns nil if e has the path, and otherwise the
-// done channel of the Ephemeral that has it.
-func (e *Ephemeral) reserve() <-chan struct{} {
+// Ephemeral that has it.
+func (e *Ephemeral) reserve() *Ephemeral {
 	m := e.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -134,7 +134,7 @@ func (e *Ephemeral) reserve() <-chan struct{} {
 	if other := m.ephemerals[e.asked]; other != nil {
 		return other
 	}
-	m.ephemerals[e.asked] = e.done
+	m.ephemerals[e.asked] = e
 	return nil
 }
 
@@ -142,7 +142,7 @@ func (e *Ephemeral) release() {
 	e.m.mu.Lock()
 	defer e.m.mu.Unlock()
 	// An Ephemeral that has waited for the path in vain does not have it.
-	if e.m.ephemerals[e.asked] == e.done {
+	if e.m.ephemerals[e.asked] == e {
 		delete(e.m.ephemerals, e.asked)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 var (
 	errRemoved  = errors.New("session: the znode was removed by another client")
+	errClosing  = errors.New("session: an Ephemeral of this Manager that was closed has not removed its znode yet")
 	errPrevious = errors.New("session: the znode of the Manager's previous session still exists")
 )
 
@@ -20,24 +21,34 @@ func (e *Ephemeral) run() {
 	defer close(e.status)
 	defer e.release()
 	for other := e.reserve(); other != nil; other = e.reserve() {
-		obstacle := fmt.Errorf("%w: it is another Ephemeral of this Manager", ErrConflict)
-		e.tell(Conflict, "", opError("ephemeral", e.asked, obstacle))
-		wait := e.startWait(obstacle)
-		var end error
-		select {
-		case <-other:
-		case <-e.ctx.Done():
-			end = Cancelled(e.ctx)
-		case <-e.m.ctx.Done():
-			end = ErrClosed
-		}
-		wait.Stop()
-		if end != nil {
+		if end := e.awaitOther(other); end != nil {
 			e.tell(Absent, "", end)
 			return
 		}
 	}
 	e.tell(Absent, "", e.m.Retry(e.ctx, e.keep))
+}
+
+// awaitOther waits until another Ephemeral of this Manager has given up the path, and returns the
+// reason why it waits no longer.
+func (e *Ephemeral) awaitOther(other *Ephemeral) error {
+	obstacle := fmt.Errorf("%w: it is another Ephemeral of this Manager", ErrConflict)
+	// An Ephemeral that was closed, or whose creation has failed, is about to give up the path, and
+	// waits for a server at most.
+	if other.ctx.Err() != nil {
+		obstacle = errClosing
+	} else {
+		e.tell(Conflict, "", opError("ephemeral", e.asked, obstacle))
+	}
+	defer e.startWait(obstacle).Stop()
+	select {
+	case <-other.done:
+		return nil
+	case <-e.ctx.Done():
+		return Cancelled(e.ctx)
+	case <-e.m.ctx.Done():
+		return ErrClosed
+	}
 }
 
 // keep keeps the znode present while a session lasts, and returns the reason why keep

@@ -16,7 +16,7 @@ type Manager struct {
 	done chan struct{}
 
 	// The done channels of the Ephemerals that are not sequential, by path. Guarded by mu.
-	ephemerals map[string]chan struct{}
+	ephemerals map[string]*Ephemeral
 
 	former formerSessions
 	wg     sync.WaitGroup // sessions that are being closed, and watchOutages
@@ -76,7 +76,7 @@ func newManager(cfg config, root chroot, addresses []string) *Manager {
 			hopeless: make(chan struct{}), clock: cfg.suspension,
 		},
 		managerState: newManagerState(cfg.observer.StateChanged),
-		done:         make(chan struct{}), ephemerals: make(map[string]chan struct{}),
+		done:         make(chan struct{}), ephemerals: make(map[string]*Ephemeral),
 	}
 	m.shared.outage, m.shared.offline = m.outage, m.offline
 	if m.clock == nil {

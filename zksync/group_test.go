@@ -11,6 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 func roll(all []zksync.Member) string {
@@ -170,5 +171,39 @@ func TestGroupMisuse(t *testing.T) {
 		if _, err := g.Join(t.Context(), "a", nil); !errors.Is(err, zksync.ErrClosed) {
 			t.Errorf("Join after Close: %v", err)
 		}
+	})
+}
+
+// Join does not report an id as taken because an earlier Join of this process has failed and cannot clean up yet
+// (Ephemeral.awaitOther).
+func TestJoinAgainAfterAFailure(t *testing.T) {
+	t.Run("partition", func(t *testing.T) {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			m := srv.Connect(t)
+			id := live(t, m).ID()
+			g := zksync.NewGroup(m, "/g")
+			srv.Partition(id)
+			for i := range 3 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				_, err := g.Join(ctx, "a", nil)
+				cancel()
+				if !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("Join %d of an id that nobody has, without a server: %v", i+1, err)
+				}
+			}
+		})
+	})
+	t.Run("internal error", func(t *testing.T) {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			m := srv.Connect(t)
+			g := zksync.NewGroup(m, "/g")
+			srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Path: "/g/a", Op: zkserver.OpCreate, Do: zksynctest.Error(-1)})
+			if _, err := g.Join(t.Context(), "a", nil); err == nil {
+				t.Fatal("no error")
+			}
+			if _, err := g.Join(t.Context(), "a", nil); err != nil {
+				t.Error("Join of an id that nobody has:", err)
+			}
+		})
 	})
 }

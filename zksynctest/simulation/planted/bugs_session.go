@@ -130,4 +130,8 @@ var sessionBugs = []bug{
 		"	case ClassBadVersion, ClassConnectionLost, ClassUnknown:\n",
 		"	case ClassBadVersion, ClassConnectionLost:\n"}},
 		[]finder{tested("./session", "^TestEphemeralKnowsItsDataAfterAnInternalError$")}},
+	{"take a closing Ephemeral for a conflict", []edit{{"session/ephemeral_keep.go",
+		"	if other.ctx.Err() != nil {\n",
+		"	if false {\n"}},
+		[]finder{tested("./zksync", "^TestJoinAgainAfterAFailure$")}},
 }
