@@ -63,8 +63,7 @@ func (q *queue) newMessage(d *engine.Delivery) *Message {
 //     while the removal was under way, and no server answered in time. The message comes
 //     again unless it was removed.
 //   - ErrOutcomeUnknown alone if a server answered with internal errors again and again.
-//     The channel is closed then, and the message comes again after Close unless it was
-//     removed.
+//     The message comes again unless it was removed.
 //   - ErrSettled if Ack has returned nil before, or if Nack, Retry or MoveTo was called
 //     first.
 //

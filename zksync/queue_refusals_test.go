@@ -383,3 +383,28 @@ func TestTwoConsumersWithoutTheLine(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+// One internal error as the answer to a request of a consumer does not end its channel, and errors without end do.
+func TestInternalErrorsOfAConsumer(t *testing.T) {
+	for _, op := range []zksynctest.OpCode{zkserver.OpGetChildren2, zkserver.OpMultiRead, zkserver.OpGetData, zkserver.OpMulti, zkserver.OpCreate} {
+		for times, survives := range map[int]bool{1: true, -1: false} {
+			t.Run(fmt.Sprint(op, " ", times), func(t *testing.T) {
+				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+					offer(t, srv.Connect(t), queuePath, 0, 1)
+					m := srv.Connect(t)
+					q := zksync.NewQueue(m, queuePath)
+					defer closeQueue(t, q)
+					failed := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: op, Times: times, Do: zksynctest.Error(int32(zkserver.ErrSystem))})
+					_, ok := <-q.Chan()
+					if ok != survives {
+						t.Errorf("a message was received: %v, after %d errors: %v", ok, failed.Count(), q.Err())
+					}
+					if failed.Count() == 0 {
+						t.Error("the fault has not struck")
+					}
+					failed.Remove()
+				})
+			})
+		}
+	}
+}

@@ -1,9 +1,19 @@
 package queue
 
-import "github.com/go-zksync/toolkit/session"
+import (
+	"time"
 
-// maxClaims is the number of claims in one transaction.
-const maxClaims = 128
+	"github.com/go-zksync/toolkit/session"
+)
+
+const (
+	// maxClaims is the number of claims in one transaction.
+	maxClaims = 128
+
+	// fullPause is the time after which a consumer tries again to claim messages when there is
+	// no room for their names.
+	fullPause = time.Second
+)
 
 // claim claims the messages that pick returns: all of them, or none. The error is
 // errConflict if another consumer was faster, and errNothingFree if there is no message.

@@ -16,15 +16,15 @@ const (
 	// unconfirmed. These messages may be delivered again after a crash.
 	maxUnconfirmed = 128
 
+	// maxErrors is the number of internal errors of servers in a row after which messages cannot be
+	// received at all.
+	maxErrors = 8
+
 	// leastTrip stands for a round trip that is too short to tell consumers apart.
 	leastTrip = 200 * time.Microsecond
 
 	// maxPause limits the pause of a consumer that was slower than others.
 	maxPause = 100 * time.Millisecond
-
-	// fullPause is the time after which a consumer tries again to claim messages when there is
-	// no room for their names.
-	fullPause = time.Second
 )
 
 // A stream delivers messages to one receiver in three stages, each of which has a
@@ -51,9 +51,15 @@ func (c *Consumer) Deliver(ack bool, receive func(ctx context.Context, d *Delive
 	p.window.limit, p.window.wakeUps = c.cfg.Prefetch, make(chan struct{}, 1)
 	err := c.cfg.Manager.Do(c.ctx, func(ctx context.Context, s *session.Session) error {
 		for round := 0; ; round++ {
+			began := time.Now()
 			err := p.consumeSession(ctx, s)
-			// Another client has deleted the ledger: go on with another one.
-			if session.ClassOf(err) != session.ClassRemoved || s.Err() != nil {
+			if time.Since(began) > s.Timeout() {
+				round = 0
+			}
+			// Another client has deleted the ledger: go on with another one. A server has an internal error:
+			// try again, since nobody restarts a consumer that is meant to run for ever.
+			class := session.ClassOf(err)
+			if s.Err() != nil || class != session.ClassRemoved && (class != session.ClassUnknown || round >= maxErrors) {
 				return err
 			}
 			if err := s.Pause(ctx, round); err != nil {
@@ -114,7 +120,7 @@ func (p *stream) consumeSession(ctx context.Context, s *session.Session) error {
 	p.removals.Wait()
 	releaseUnreceived(append(unreceived, unread...))
 	err = context.Cause(ctx)
-	if s.Err() != nil || session.ClassOf(err) == session.ClassRemoved {
+	if s.Err() != nil || l.usable.Err() != nil {
 		// Other consumers may have claimed the messages that were received.
 		for _, d := range p.c.unsettled.take(v) {
 			d.endClaim((*partitionList).relistFirst)

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
 )
@@ -240,7 +242,7 @@ func (mb *mailbox) chanAll(c *client) {
 
 // closed checks the reason for which a channel was closed.
 func (mb *mailbox) closed(c *client) {
-	if err := mb.values.of(c).Err(); !mb.refused(err) && !orError(mb.stage, err) && (!c.gone() || !errors.Is(err, session.ErrClosed)) {
+	if err := mb.values.of(c).Err(); !mb.refused(err) && (mb.harm()&forbids == 0 || !errors.Is(err, zk.ErrNoAuth)) && (!c.gone() || !errors.Is(err, session.ErrClosed)) {
 		mb.fail("client %d: the channel was closed: %v", c.number, err)
 	}
 }

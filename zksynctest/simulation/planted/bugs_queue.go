@@ -100,4 +100,8 @@ var queueBugs = []bug{
 		"return isOld() || r.partition.mayBeRecreated() }",
 		"return isOld() }"}},
 		[]finder{tested("./zksync", "^TestTakeOfAMessageWhoseDirectoryWasRemadeSinceItsRead$")}},
+	{"ledger: end a stream at one internal error of a server", []edit{{"zksync/internal/queue/stream.go",
+		"(class != session.ClassUnknown || round >= maxErrors) {",
+		"true {"}},
+		[]finder{enumerated("queue-chan"), tested("./zksync", "^TestInternalErrorsOfAConsumer$")}},
 }
