@@ -16,6 +16,7 @@ type connection struct {
 	s      *Session
 	sasl   *saslState // until the connection is authenticated; nil without WithSASL
 	record *record
+	armed  bool // the server has armed all watches again; only the reader uses this field
 }
 
 // newConnection returns a wire.Conn that reports to the session.
@@ -87,7 +88,7 @@ func (w *connection) introduce() {
 	if w.sasl == nil {
 		w.Limit(bound, hung("the sync after the handshake", bound))
 		w.greet()
-		w.s.hub.rearm(w.Conn, w.s.eventZxid.Load())
+		w.s.hub.rearm(w.Conn, w.s.eventZxid.Load(), func() { w.armed = true })
 		return
 	}
 	w.Limit(bound, hung("the SASL exchange", bound))
@@ -174,8 +175,9 @@ func (w *connection) Header(zxid int64, code int32, ours bool) error {
 		s.unnamed.Store(false)
 	}
 	// If all watches are armed, the server has sent every event of our watches up to this
-	// zxid before the answer.
-	if s.hub.arming == 0 && zxid > s.eventZxid.Load() {
+	// zxid before the answer. A connection on which the SASL exchange or setWatches failed
+	// can still have such answers in its buffer, and has not armed the watches.
+	if w.armed && zxid > s.eventZxid.Load() {
 		s.eventZxid.Store(zxid)
 	}
 	// The answers to credentials and to go-zookeeper are signs of life and no evidence. The

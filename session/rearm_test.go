@@ -169,3 +169,49 @@ func TestRemovalOfWatchesGoesOnAfterBrokenConnections(t *testing.T) {
 		}
 	})
 }
+
+// A change is reported after a reconnect, although a server refuses setWatches or SASL and the connection still has the
+// answer to a later request in its buffer.
+func TestNoChangeIsMissedWhenSetWatchesIsRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg     zkserver.Config
+		opts    []session.Option
+		refusal []zkserver.Fault
+	}{
+		// The delay makes the answers to setWatches and to Get arrive together.
+		"setWatches": {refusal: []zkserver.Fault{
+			{Op: zkserver.OpSetWatches, Do: zkserver.Delay(10 * time.Millisecond)},
+			{Op: zkserver.OpSetWatches, Do: zkserver.Error(-1)},
+		}},
+		"SASL": {
+			cfg:     zkserver.Config{SASLUsers: saslUsers},
+			opts:    []session.Option{session.WithSASL(session.DigestMD5("bob", "secret"))},
+			refusal: []zkserver.Fault{{Op: zkserver.OpSASL, Do: zkserver.Error(-1)}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				s := current(t, connect(t, srv, three, c.opts...))
+				srv.Create("/n", nil)
+				_, _, w, err := s.WatchData(t.Context(), "/n")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, f := range c.refusal {
+					srv.Inject(f)
+				}
+				release := make(chan struct{})
+				srv.Inject(zkserver.Fault{Op: zkserver.OpConnect, Do: zkserver.Hold(release)})
+				srv.Disconnect(s.ID())
+				synctest.Wait()
+				srv.Set("/n", []byte("new"))
+				close(release)
+				if _, _, err := s.Get(t.Context(), "/n"); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				fired(t, w, "data", zk.EventNodeDataChanged)
+			}, zksynctest.WithConfig(c.cfg))
+		})
+	}
+}
