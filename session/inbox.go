@@ -96,6 +96,9 @@ func (in *Inbox) begin(op int32, kind watchKind, path string, tag any) *InboxRea
 	if err == nil {
 		err = in.s.m.records.checkSize(len(r.request().Record))
 	}
+	if err == nil && r.watched() {
+		err = in.s.m.records.checkWatch(r.key.path)
+	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	switch {

@@ -211,7 +211,9 @@ func WithCreateChroot() Option {
 }
 
 // WithMaxRequest sets the size in bytes of the largest request that is sent. Set it to
-// the servers' jute.maxbuffer. The default is ZooKeeper's default, 1,048,575.
+// the servers' jute.maxbuffer. The default is ZooKeeper's default, 1,048,575. A read with a
+// watch ends with ErrTooLarge, too, if its path is so long that the request that arms the
+// watch again after a reconnect would be larger.
 func WithMaxRequest(n int) Option {
 	return func(c *config) error {
 		c.maxRequest = n

@@ -20,6 +20,9 @@ func read(ctx context.Context, s *Session, op int32, path string, watched bool, 
 	r := s.m.records.read(op, path, watched)
 	var w *Watch // a variable and no result, because Late reads it after the return
 	if watched {
+		if err := s.m.records.checkWatch(r.Path); err != nil {
+			return nil, opError(wire.OpName(op), path, err)
+		}
 		key := watchKey{r.Path, dataWatch}
 		if op == wire.OpGetChildren2 {
 			key.kind = childWatch

@@ -10,12 +10,28 @@ import (
 // server. The Java client uses the same number.
 const setWatchesLimit = 128 << 10
 
+// emptySetWatches is the size of the record of a setWatches without a path: a zxid and the
+// lengths of three lists.
+const emptySetWatches = 8 + 3*4
+
+// checkWatch returns an error if a watch on a path, with the chroot, could not be armed
+// again, because the servers do not accept a setWatches of this path alone.
+func (b *records) checkWatch(full string) error {
+	if err := b.checkSize(emptySetWatches + 4 + len(full)); err != nil {
+		return fmt.Errorf("arming the watch again on another connection: %w", err)
+	}
+	return nil
+}
+
 // rearm arms, on a new connection, every watch that has a waiter. It calls armed in the
 // reader's goroutine when the server has armed all of them.
 func (h *hub) rearm(w *wire.Conn, since int64, armed func()) {
 	h.mu.Lock()
 	var lists [3][]string // data, exists and child watches, in the order of the request
-	size := 0
+	// checkWatch has checked each path, so a batch of a single path has at most the limit of
+	// the Manager.
+	const empty = wire.HeaderSize + emptySetWatches
+	size, limit := empty, min(setWatchesLimit, h.m.records.max)
 	// The counts belong to a connection: a server forgets its watches when the
 	// connection ends.
 	h.armings, h.events = len(h.entries), 0
@@ -40,13 +56,15 @@ func (h *hub) rearm(w *wire.Conn, since int64, armed func()) {
 		case e.absent:
 			kind = 1
 		}
-		if size += 4 + len(e.key.path); size > setWatchesLimit {
-			batches, lists, size = append(batches, lists), [3][]string{}, 4+len(e.key.path)
+		more := 4 + len(e.key.path)
+		if size > empty && size+more > limit {
+			batches, lists, size = append(batches, lists), [3][]string{}, empty
 		}
 		lists[kind] = append(lists[kind], e.key.path)
+		size += more
 	}
 	h.mu.Unlock()
-	if size > 0 {
+	if size > empty {
 		batches = append(batches, lists)
 	}
 	left := len(batches)

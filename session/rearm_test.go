@@ -215,3 +215,47 @@ func TestNoChangeIsMissedWhenSetWatchesIsRefused(t *testing.T) {
 		})
 	}
 }
+
+// The requests that arm watches again are within WithMaxRequest, and a read whose watch could not be armed again ends
+// with ErrTooLarge.
+func TestSetWatchesIsWithinMaxRequest(t *testing.T) {
+	const limit = 32 << 10
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three, session.WithMaxRequest(limit))
+		s := current(t, m)
+		var watches []*session.Watch
+		watch := func(path string) {
+			_, _, w, err := s.WatchExists(t.Context(), path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			watches = append(watches, w)
+		}
+		for i := range 100 {
+			watch(fmt.Sprintf("/%s%03d", strings.Repeat("x", 1000), i))
+		}
+		// The header, the zxid, the lengths of three lists and the length of the path have 32 bytes.
+		longest := "/" + strings.Repeat("y", limit-32-1)
+		watch(longest)
+		conn := s.Connection()
+		if _, _, _, err := s.WatchExists(t.Context(), longest+"y"); session.ClassOf(err) != session.ClassTooLarge {
+			t.Errorf("a watch that no setWatches can arm: %v", err)
+		}
+		in := inbox(t, s)
+		in.Exists(longest+"y", "inbox")
+		if got := receive(t, in, 1)[0]; !strings.Contains(got, session.ErrTooLarge.Error()) {
+			t.Errorf("delivered %q, want ErrTooLarge", got)
+		}
+		if _, _, err := s.Exists(t.Context(), longest+"y"); err != nil || s.Connection() != conn {
+			t.Errorf("without a watch: %v, on connection %d after %d", err, s.Connection(), conn)
+		}
+		srv.Disconnect(s.ID())
+		time.Sleep(time.Hour)
+		if n := count(srv.Ops(), zkserver.OpConnect); n > 2 || m.State() != session.Connected {
+			t.Errorf("%d connections in an hour, state %v", n, m.State())
+		}
+		if n := srv.WatchesOf(s.ID()); n != len(watches) {
+			t.Errorf("%d watches on the server, want %d", n, len(watches))
+		}
+	}, zksynctest.WithConfig(zkserver.Config{MaxFrame: limit}))
+}
