@@ -244,5 +244,6 @@ func ClassOf(err error) Class {
 const (
 	codeNoNode    int32 = -101
 	codeNoAuth    int32 = -102
+	codeNoWatcher int32 = -121
 	codeWantsSASL int32 = -124
 )

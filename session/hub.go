@@ -144,18 +144,30 @@ func (h *hub) removeOldest() {
 	// Under h.mu, so that a read that arms the watch again follows this request on the
 	// connection.
 	if w := h.gate.current(); w != nil {
-		w.SendThen(&wire.Request{Op: wire.OpRemoveWatches, Own: true, Record: wire.Encoder(nil).String(e.key.path).Int(kind)}, h.removed)
+		w.SendThen(&wire.Request{Op: wire.OpRemoveWatches, Own: true, Record: wire.Encoder(nil).String(e.key.path).Int(kind)}, func(c *wire.Call) {
+			h.removed(e.key, c)
+		})
 	}
 }
 
-// removed handles the outcome of a request to remove a watch.
-func (h *hub) removed(c *wire.Call) {
+// removed handles the outcome of a request to remove a watch. If the call has an error,
+// h.mu may be held.
+func (h *hub) removed(key watchKey, c *wire.Call) {
 	switch {
 	case c.Err == nil && c.Code == wire.CodeUnimplemented:
 		h.m.removeWatches.lacking()
-	case c.Err == nil:
+		h.keep(key)
+	case c.Err == nil && (c.Code == 0 || c.Code == codeNoWatcher):
 		h.closings.Store(0)
 		h.m.removeWatches.works()
+	case c.Err == nil:
+		h.closings.Store(0)
+		// Before keep, which would otherwise send the request again at once. The refusals of
+		// requests that were sent together count as one.
+		if h.m.removeWatches.usable() {
+			h.m.removeWatches.suspect()
+		}
+		h.keep(key)
 	// A server that does not know the operation closes the connection, with or without an
 	// answer, and the operation must not break one connection after another. A closed
 	// connection counts only if this request was the next one to be answered.
@@ -163,6 +175,16 @@ func (h *hub) removed(c *wire.Call) {
 		h.closings.Store(0)
 		h.m.removeWatches.suspect()
 	}
+}
+
+// keep records that the server still has a watch that it was to remove.
+func (h *hub) keep(key watchKey) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	// A read that arms the watch again may have created another entry meanwhile.
+	e := h.entry(key)
+	e.armed = true
+	h.settle(e)
 }
 
 // event delivers a watch event to the waiters.

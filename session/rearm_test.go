@@ -170,6 +170,41 @@ func TestRemovalOfWatchesGoesOnAfterBrokenConnections(t *testing.T) {
 	})
 }
 
+// A watch whose removal a server refuses is removed later, and the refusals cause no flood of requests.
+func TestRemovalOfWatchesIsRepeatedAfterRefusals(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three))
+		abandon := func(round, n int) {
+			for i := range n {
+				_, _, w, err := s.WatchExists(t.Context(), fmt.Sprintf("/r%d-%d", round, i))
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.Stop()
+			}
+			synctest.Wait()
+		}
+		refused := srv.Inject(zkserver.Fault{Op: zkserver.OpRemoveWatches, Times: -1, Do: zkserver.Error(-1)})
+		for round := range 10 {
+			abandon(round, 500)
+			time.Sleep(10 * time.Minute)
+		}
+		// At most 16 requests are sent at once, and each pause is longer.
+		if n := count(srv.Ops(), zkserver.OpRemoveWatches); n > 10*16 {
+			t.Errorf("%d requests to remove watches were refused, want a few", n)
+		}
+		if n := srv.WatchesOf(s.ID()); n != 5000 {
+			t.Errorf("%d watches on the server, want 5000", n)
+		}
+		refused.Remove()
+		time.Sleep(2 * time.Hour)
+		abandon(10, 5000)
+		if n := srv.WatchesOf(s.ID()); n > 64 {
+			t.Errorf("%d watches on the server, want at most 64", n)
+		}
+	})
+}
+
 // A change is reported after a reconnect, although a server refuses setWatches or SASL and the connection still has the
 // answer to a later request in its buffer.
 func TestNoChangeIsMissedWhenSetWatchesIsRefused(t *testing.T) {
