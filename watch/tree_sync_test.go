@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // far is a way to the server on which everything takes d, in both directions.
@@ -172,4 +174,48 @@ func TestTreeWaitSyncedAmongShortLives(t *testing.T) {
 			t.Errorf("WaitSynced took %v at a round trip of %v: %v", time.Since(start), 2*d, err)
 		}
 	})
+}
+
+// WaitSynced shows every earlier change and the mirror stays current, although setWatches is refused or its answer is
+// lost.
+func TestWaitSyncedBehindAFailedSetWatches(t *testing.T) {
+	for name, faults := range map[string][]zksynctest.Fault{
+		// The delay makes the answers to setWatches and to the next request arrive together.
+		"refused": {
+			{Op: zkserver.OpSetWatches, Do: zksynctest.Delay(10 * time.Millisecond)},
+			{Op: zkserver.OpSetWatches, Do: zksynctest.Error(-1)},
+		},
+		"left out": {{Op: zkserver.OpSetWatches, Do: zksynctest.Drop}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bounds.Bubble(t, func(t *testing.T) {
+				srv := zksynctest.Start(t)
+				m := srv.Connect(t)
+				s := live(t, m)
+				must(t, srv.Create("/r", nil))
+				must(t, srv.Create("/r/a", []byte("old")))
+				must(t, srv.Create("/r/b", nil))
+				c := watch.Tree(context.Background(), m, "/r") // ends with m
+				must(t, c.WaitSynced(t.Context()))
+				for _, f := range faults {
+					srv.Inject(f)
+				}
+				srv.HangHandshake(true)
+				must(t, srv.Disconnect(s.ID()))
+				must(t, srv.Set("/r/a", []byte("new")))
+				must(t, srv.Delete("/r/b"))
+				must(t, srv.Create("/r/c", nil))
+				done := make(chan error)
+				go func() { done <- c.WaitSynced(t.Context()) }()
+				synctest.Wait()
+				srv.HangHandshake(false)
+				must(t, <-done)
+				// mustMirror calls WaitSynced again, which may show the changes later.
+				if st, _ := c.Get("/r/a"); string(st.Data) != "new" {
+					t.Errorf("WaitSynced has returned, and /r/a shows %q", st.Data)
+				}
+				mustMirror(t, c, s, "/r")
+			})
+		})
+	}
 }

@@ -162,6 +162,33 @@ func TestAnswersAreMatched(t *testing.T) {
 	}
 }
 
+// An answer that arrives although the answer to setWatches was left out ends the connection and does not reach its
+// request, because events may be missing ahead of it.
+func TestAnAnswerBehindALostSetWatches(t *testing.T) {
+	for name, c := range map[string]struct {
+		input []byte
+		want  error
+		codes []int32 // of setWatches and the read; 1 if the connection was lost
+	}{
+		"in order":  {concat(answer(-1000, 1, 0), answer(-1001, 1, 0)), io.EOF, []int32{0, 0}},
+		"left out":  {answer(-1001, 1, 0), errSkipped, []int32{1, 1}},
+		"not known": {concat(answer(-1001, 1, CodeUnimplemented), answer(-1000, 1, 0)), io.EOF, []int32{0, CodeUnimplemented}},
+	} {
+		w, _ := testConn(t, concat(handshake(4000, 7, false), c.input))
+		w.stream.Write(framed(Encoder(nil).Int(0).Long(1).Int(5000).Long(7).Buffer(make([]byte, 16))))
+		calls := []*Call{w.Send(&Request{Op: OpSetWatches}), w.Send(&Request{Op: OpGetData})}
+		if _, err := io.ReadAll(w.Stream()); c.want != io.EOF && !errors.Is(err, c.want) {
+			t.Errorf("%s: error %v, want %v", name, err, c.want)
+		}
+		for i, call := range calls {
+			<-call.Done()
+			if lost := c.codes[i] == 1; lost != (call.Err == ErrConnectionLost) || !lost && call.Code != c.codes[i] {
+				t.Errorf("%s: request %d has the code %d and the error %v", name, i, call.Code, call.Err)
+			}
+		}
+	}
+}
+
 // A request on a connection that is over is not sent, and the caller learns so at once.
 func TestSendAfterTheEnd(t *testing.T) {
 	w, _ := testConn(t, nil)

@@ -62,6 +62,14 @@ func (p *pending) take(xid int32) (c *Call, skipped bool) {
 	return c, true
 }
 
+// hidesEvents reports whether the server has left out the answer to setWatches ahead of the
+// answer with this xid.
+func (p *pending) hidesEvents(xid int32) bool {
+	// Only the handshake goes ahead of setWatches on a connection, so an unanswered
+	// setWatches is the oldest call.
+	return p.has(xid) && p.calls[0].Op == OpSetWatches && p.calls[0].xid != xid
+}
+
 func (p *pending) has(xid int32) bool {
 	return slices.ContainsFunc(p.calls, func(c *Call) bool { return c.xid == xid })
 }

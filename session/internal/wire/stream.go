@@ -120,8 +120,13 @@ func (s *stream) handle(frame []byte) (err error) {
 	}
 	s.w.mu.Lock()
 	var c *Call
-	var skipped, asked bool
+	var skipped, hidden, asked bool
 	switch {
+	// An answer stands for every event ahead of it, and the events ahead of setWatches' answer
+	// may be lost with that answer. So the call stays pending, and is settled by End like a
+	// call without an answer.
+	case ours && code != CodeUnimplemented && s.w.pending.hidesEvents(xid):
+		hidden = true
 	case ours:
 		c, skipped = s.w.pending.take(xid)
 	case xid == xidAuth:
@@ -131,6 +136,8 @@ func (s *stream) handle(frame []byte) (err error) {
 	}
 	s.w.mu.Unlock()
 	switch {
+	case hidden:
+		return errSkipped
 	case ours && c == nil:
 		return fmt.Errorf("%w: for a request %d that was never made", ErrMalformed, xid)
 	case !ours && !asked:
