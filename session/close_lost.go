@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -13,18 +14,25 @@ import (
 // session.
 func bury(s *Session) {
 	if s.remains {
-		s.wg.Go(func() { closeOnServer(s) })
+		s.wg.Go(func() {
+			// After this time the server has expired the session by itself.
+			ctx, cancel := context.WithTimeout(s.m.ctx, 2*s.Timeout())
+			defer cancel()
+			closeOnServer(ctx, s)
+		})
 	}
 	s.link.shutdown()
+	s.link.wait()
 	s.wg.Wait()
 }
 
+// closePatience is the time in which Manager.Close tries to close the session on a server.
+const closePatience = time.Second
+
 // closeOnServer ends on the server a session that this client has given up, so that
-// contenders behind its ephemerals need not wait for the expiry.
-func closeOnServer(s *Session) {
-	// After this time the server has expired the session by itself.
-	ctx, cancel := context.WithTimeout(s.m.ctx, 2*s.Timeout())
-	defer cancel()
+// contenders behind its ephemerals need not wait for the expiry. It repeats its attempts
+// until ctx ends.
+func closeOnServer(ctx context.Context, s *Session) {
 	for round := 1; ctx.Err() == nil; round++ {
 		server := s.m.servers.next()
 		err := closeOn(ctx, s, server)
@@ -32,15 +40,20 @@ func closeOnServer(s *Session) {
 			return
 		}
 		s.m.servers.failed(server, err)
-		s.m.cfg.log.Debug("lost session was not closed", zap.String("server", server), sessionField(s.id), zap.Error(err))
-		if sleep(ctx, s.m.jitter.backoff(round), s.m.ctx) != nil {
+		s.m.cfg.log.Debug("session was not closed", zap.String("server", server), sessionField(s.id), zap.Error(err))
+		if sleep(ctx, s.m.jitter.backoff(round), ctx) != nil {
 			return
 		}
 	}
 }
 
 func closeOn(ctx context.Context, s *Session, server string) error {
-	ctx, cancel := context.WithTimeout(ctx, s.Timeout()/3)
+	bound := s.Timeout() / 3
+	if end, ok := ctx.Deadline(); ok {
+		// A silent server must leave time for another server.
+		bound = min(bound, time.Until(end)/2)
+	}
+	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
 	conn, raw, err := dialServer(ctx, &s.m.cfg, "tcp", server)
 	if err != nil {

@@ -57,6 +57,43 @@ func TestCloseEndsTheSessionOnTheServer(t *testing.T) {
 	})
 }
 
+// Close closes the session on the server within a second if a server can be reached, although the connection has ended,
+// is silent, or ends at closeSession, and although a server refuses closeSession.
+func TestCloseEndsTheSessionIfAServerCanBeReached(t *testing.T) {
+	closing := func(do zkserver.Action) func(*zksynctest.Server, int64) {
+		return func(srv *zksynctest.Server, _ int64) {
+			srv.Inject(zkserver.Fault{Op: zkserver.OpCloseSession, Do: do})
+		}
+	}
+	for name, trouble := range map[string]func(srv *zksynctest.Server, id int64){
+		"right before Close": func(srv *zksynctest.Server, id int64) { srv.Disconnect(id) },
+		// Each address refuses once, so the client is in the pause before its fourth attempt.
+		"in the pause before a dial": func(srv *zksynctest.Server, id int64) {
+			srv.Inject(zkserver.Fault{Op: zkserver.OpConnect, Times: 3, Do: zkserver.Disconnect})
+			srv.Disconnect(id)
+			synctest.Wait()
+		},
+		"at closeSession": closing(zkserver.Disconnect),
+		"session moved":   closing(zkserver.Error(-118)),
+		"internal error":  closing(zkserver.Error(-1)),
+		"no answer":       closing(zkserver.Delay(time.Hour)),
+		"three servers hang up": func(srv *zksynctest.Server, _ int64) {
+			srv.Inject(zkserver.Fault{Op: zkserver.OpCloseSession, Times: 3, Do: zkserver.Disconnect})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := connect(t, srv, three)
+				s := current(t, m)
+				create(t, s, "/lock", zk.FlagEphemeral)
+				trouble(srv, s.ID())
+				within(t, 1100*time.Millisecond, "Close", func() { m.Close() })
+				mustExist(t, srv, "/lock", false)
+			})
+		})
+	}
+}
+
 // Close without requests in flight takes at most a second, regardless of the network, and leaves no goroutine.
 func TestCloseInTrouble(t *testing.T) {
 	for name, begin := range troubles {

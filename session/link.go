@@ -203,12 +203,13 @@ func (l *link) stop() {
 	}
 }
 
-// shutdown closes the zk.Conn and waits until all its goroutines have ended. If there is
-// a connection, this closes the session on the server.
-func (l *link) shutdown() {
-	if l.ctx.Err() != nil || !l.s.known.Load() {
-		// There is nothing to close on the server. zk.Close would wait a second for the
-		// answer, except while the Conn asks for a server.
+// shutdown ends the loops of the zk.Conn. It first tries to close the session over the
+// connection that is in use, for half of closePatience, and reports whether the server
+// has answered that the session is closed. wait must follow.
+func (l *link) shutdown() (closed bool) {
+	if l.ctx.Err() != nil || l.s.gate.current() == nil {
+		// There is no connection to close the session on. zk.Close would wait a second for
+		// the answer, except while the Conn asks for a server.
 		l.stop()
 		<-l.parked
 	}
@@ -217,18 +218,30 @@ func (l *link) shutdown() {
 		defer close(l.closed)
 		l.zk.Close()
 	}()
-	limit := time.NewTimer(time.Second)
+	limit := time.NewTimer(closePatience / 2)
 	defer limit.Stop()
-	select {
-	case <-l.closed:
-	case <-limit.C:
+	for waits := true; waits; {
+		select {
+		case <-l.closed:
+			waits = false
+		// If the connection ends before zk.Close has queued its request, the loops end
+		// without an answer, and zk.Close returns a second later.
+		case _, waits = <-l.events:
+		case <-limit.C:
+			waits = false
+		}
 	}
-	// After a second, zk.Close waits for an answer that may never come. The end of the
-	// connection ends that wait.
+	// The answer may never come. The end of the connection ends the loops.
 	l.stop()
 	// go-zookeeper closes the channel when its loops have ended.
 	for range l.events {
 	}
+	// stop has refused later connections, so conn stays as it is.
+	return l.conn != nil && l.conn.SessionClosed()
+}
+
+// wait waits until all goroutines of the link have ended.
+func (l *link) wait() {
 	<-l.closed
 	l.wg.Wait()
 }

@@ -182,7 +182,14 @@ func (s *Session) close(why error) {
 		}
 	}
 	// The holds have ended by now: from here on the server may give the locks away.
-	s.link.shutdown()
-	s.lose(why, false)
+	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	defer cancel()
+	closed := s.link.shutdown()
+	s.lose(why, !closed)
+	// The connection may have ended before the answer, or the server may have refused.
+	if s.remains {
+		closeOnServer(ctx, s)
+	}
+	s.link.wait()
 	s.wg.Wait()
 }

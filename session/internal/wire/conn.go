@@ -73,6 +73,8 @@ type Conn struct {
 	blamed  int32       // the request whose answer ended the connection
 	guilty  *LostAnswer // the reason; nil if there is no such request
 	silence silence
+
+	sessionClosed bool // see SessionClosed
 }
 
 // New returns a connection on which nothing was sent yet. The caller calls Run in a
@@ -126,6 +128,13 @@ func (w *Conn) Closed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.closed
+}
+
+// SessionClosed reports whether the server has answered that it has closed the session.
+func (w *Conn) SessionClosed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sessionClosed
 }
 
 // push appends to the next batch of the writer; w.mu is held.

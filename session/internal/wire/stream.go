@@ -133,6 +133,8 @@ func (s *stream) handle(frame []byte) (err error) {
 		asked = s.w.pending.takeAuth()
 	default:
 		asked = s.w.pending.takeZK(xid)
+		// The only request of go-zookeeper that reaches the server is closeSession.
+		s.w.sessionClosed = asked && code == 0
 	}
 	s.w.mu.Unlock()
 	switch {

@@ -109,4 +109,12 @@ var robustClientBugs = []bug{
 		"ok && below != \"\" && below[0] == '/' {\n",
 		"ok {\n"}},
 		[]finder{tested("./session", "^TestPathsOutsideTheChrootStayAsTheyAre$")}},
+	{"leave the session at Close when its connection has ended", []edit{{"session/session.go",
+		"	s.lose(why, !closed)\n",
+		"	s.lose(why, closed && false)\n"}},
+		[]finder{tested("./session", "^TestCloseEndsTheSessionIfAServerCanBeReached$")}},
+	{"take a refusal of closeSession for its success", []edit{{"session/internal/wire/stream.go",
+		"		s.w.sessionClosed = asked && code == 0\n",
+		"		s.w.sessionClosed = asked\n"}},
+		[]finder{tested("./session", "^TestCloseEndsTheSessionIfAServerCanBeReached$")}},
 }
