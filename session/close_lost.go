@@ -84,5 +84,5 @@ func closeOn(ctx context.Context, s *Session, server string) error {
 	if err != nil {
 		return err
 	}
-	return l.CloseSession() // if there is no answer, the next attempt shows the outcome
+	return l.CloseSession() // after an error, the next attempt shows the outcome
 }

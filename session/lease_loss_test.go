@@ -198,6 +198,21 @@ func TestALostSessionIsClosedOnTheServer(t *testing.T) {
 	})
 }
 
+// A lost session is closed on the server although the server has refused the first closeSession by an internal error.
+func TestALostSessionIsClosedAfterARefusal(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three, session.WithTimeout(30*time.Second)))
+		create(t, s, "/held", zk.FlagEphemeral)
+		hold(t, s)
+		refused := srv.Inject(zkserver.Fault{Op: zkserver.OpMulti, Times: -1, Do: zkserver.Error(-1)})
+		srv.Inject(zkserver.Fault{Op: zkserver.OpCloseSession, Do: zkserver.Error(-1)})
+		<-s.Done()
+		refused.Remove()
+		time.Sleep(5 * time.Second)
+		mustExist(t, srv, "/held", false)
+	})
+}
+
 // Close of the Manager takes bounded time while a lost session cannot be closed on the server.
 func TestCloseWhileALostSessionIsBeingClosedOnTheServer(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {

@@ -139,7 +139,10 @@ func (l Lockstep) Do(op int32, record []byte) (code int32, body []byte, err erro
 
 // CloseSession closes the session on the server.
 func (l Lockstep) CloseSession() error {
-	// Without an answer the session may still exist.
-	_, _, err := l.Do(opCloseSession, nil)
+	// Without an answer, or after a refusal, the session may still exist.
+	code, _, err := l.Do(opCloseSession, nil)
+	if err == nil && code != 0 {
+		err = fmt.Errorf("closeSession was refused with code %d", code)
+	}
 	return err
 }
