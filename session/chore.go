@@ -24,6 +24,7 @@ type chore struct {
 
 	// The following fields belong to the present attempt.
 	look    *wire.Call // the read of the znode; only if own
+	version int32      // of the znode that was read; only if own
 	deletes []*wire.Call
 }
 
@@ -144,14 +145,20 @@ func (c *chore) owns(session int64) (ours bool, err error) {
 	if d.Bad {
 		return false, wire.ErrMalformed
 	}
+	c.version = stat.Version
 	return stat.EphemeralOwner == session && (c.data == nil || bytes.Equal(data, c.data)), nil
 }
 
 // remove sends the delete requests.
 func (c *chore) remove(b *records, w *wire.Conn) {
 	// Of any version: the data of an orphan does not matter.
+	version := int32(-1)
+	if c.own {
+		// Another client may have changed or replaced the znode since the look.
+		version = c.version
+	}
 	for _, path := range c.paths {
-		c.deletes = append(c.deletes, w.Send(own(b.versioned(wire.OpDelete, path, -1))))
+		c.deletes = append(c.deletes, w.Send(own(b.versioned(wire.OpDelete, path, version))))
 	}
 }
 
@@ -163,7 +170,7 @@ func (c *chore) await() (err error) {
 		<-d.Done()
 		failed := failureOf(d)
 		switch class := ClassOf(failed); {
-		case class.pending():
+		case c.pending(class):
 			left = append(left, c.paths[i])
 			err = failed
 		case class != ClassOK && class != ClassNoNode && err == nil:
@@ -175,6 +182,12 @@ func (c *chore) await() (err error) {
 		c.paths = left
 	}
 	return err
+}
+
+// pending reports whether a failure of the class leads to another attempt.
+func (c *chore) pending(class Class) bool {
+	// A znode that has changed since the look must be looked at again.
+	return class.pending() || c.own && class == ClassBadVersion
 }
 
 // findGUID returns the paths of the znodes in dir whose names carry the GUID.

@@ -65,6 +65,35 @@ func TestDiscardOwnOfAnyData(t *testing.T) {
 	}
 }
 
+// DiscardOwn does not touch a znode that another client has changed or replaced between the look and the removal, and
+// removes a znode of ours that has another version but the same data.
+func TestDiscardOwnOfAZnodeThatChangesAfterTheLook(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(t *testing.T, srv *zksynctest.Server, other *session.Session)
+		left   bool
+	}{
+		"other data": {func(t *testing.T, srv *zksynctest.Server, _ *session.Session) { srv.Set("/x", []byte("other")) }, true},
+		"other owner": {func(t *testing.T, srv *zksynctest.Server, other *session.Session) {
+			srv.Delete("/x")
+			create(t, other, "/x", zk.FlagEphemeral)
+		}, true},
+		"same data": {func(t *testing.T, srv *zksynctest.Server, _ *session.Session) { srv.Set("/x", []byte("own")) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				s, other := current(t, connect(t, srv, three)), current(t, connect(t, srv, three))
+				create(t, s, "/x", zk.FlagEphemeral)
+				if _, err := s.Set(t.Context(), "/x", []byte("own"), 0); err != nil {
+					t.Fatal(err)
+				}
+				srv.Inject(zkserver.Fault{Op: zkserver.OpDelete, Do: zkserver.Call(func() { c.change(t, srv, other) })})
+				<-s.DiscardOwn("/x", []byte("own"))
+				mustExist(t, srv, "/x", c.left)
+			})
+		})
+	}
+}
+
 // DiscardOwn does not touch a znode that another session created between its attempts.
 func TestDiscardOwnLeavesTheNextOne(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {

@@ -140,7 +140,7 @@ func (j *janitor) rest(d time.Duration) {
 // later attempt.
 func (j *janitor) settle(c *chore, err error) {
 	class := ClassOf(err)
-	if !class.pending() {
+	if !c.pending(class) {
 		if class != ClassOK && class != ClassNoNode {
 			j.log(c).Error("znode was not removed, and will not be", zap.Error(err))
 		}
