@@ -30,6 +30,31 @@ func TestUnknownSchemeEndsConnect(t *testing.T) {
 	})
 }
 
+// MakeDir finds a directory that exists below a parent without the permission CREATE, also if the directory may not be
+// read, and fails with ErrNoAuth if the directory does not exist.
+func TestMakeDirBelowAParentWithoutCreate(t *testing.T) {
+	servers.Both(t, func(t *testing.T, srv servers.Server) {
+		ctx, parent := t.Context(), servers.Path(t)
+		admin := current(t, srv.Connect(t, session.WithAuth("digest", []byte("admin:secret"))))
+		all := zk.DigestACL(zk.PermAll, "admin", "secret")
+		for _, dir := range []struct {
+			path string
+			acl  []zk.ACL
+		}{{parent, append(zk.WorldACL(zk.PermRead), all...)}, {parent + "/open", zk.WorldACL(zk.PermAll)}, {parent + "/closed", all}} {
+			if _, err := admin.Create(ctx, dir.path, nil, 0, dir.acl...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s := current(t, srv.Connect(t))
+		for _, dir := range []string{"/open", "/open/sub", "/closed"} {
+			if err := s.MakeDir(ctx, parent+dir); err != nil {
+				t.Errorf("%s: %v", dir, err)
+			}
+		}
+		mustBe(t, s.MakeDir(ctx, parent+"/new"), zk.ErrNoAuth)
+	})
+}
+
 // The default ACL is open, and with WithAuth it gives the creator everything and other users nothing.
 func TestDefaultACLKeepsStrangersOut(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {

@@ -107,11 +107,29 @@ func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) error {
 			if err := makeDir(ctx, s, dir, acl); err != nil {
 				return err
 			}
+		case ClassNoAuth:
+			// A server checks the permission before it looks for the znode.
+			if exists, failed := dirExists(ctx, s, full); exists || failed != nil {
+				return failed
+			}
+			return err
 		default:
 			return err
 		}
 	}
 	return nil
+}
+
+// dirExists reports whether a znode exists whose creation was refused. full has the
+// chroot.
+func dirExists(ctx context.Context, s *Session, full string) (bool, error) {
+	// A refused create is a transaction, so the read shows no older state. An exists that is
+	// refused proves that the znode exists.
+	c, _, err := s.requests.repeat(ctx, &wire.Request{Op: wire.OpExists, Path: full, Record: wire.Encoder(nil).String(full).Bool(false)})
+	if err == nil && c.Code != codeNoNode && c.Code != codeNoAuth {
+		err = s.m.failure(c)
+	}
+	return err == nil && c.Code != codeNoNode, err
 }
 
 // Set changes the data of a znode if the znode has the given version. Version -1 matches
