@@ -229,3 +229,28 @@ func TestAFloodOfFramesEndsTheConnection(t *testing.T) {
 type countWriter struct{ n *atomic.Int64 }
 
 func (w countWriter) Write(p []byte) (int, error) { w.n.Add(1); return len(p), nil }
+
+// Pause returns an error in every round when ctx or the session has ended, and otherwise nil.
+func TestPauseAfterTheEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		m := srv.Connect(t)
+		s := current(t, m)
+		rounds := []int{-1, 0, 1, 2, 20}
+		for _, round := range rounds {
+			if err := s.Pause(t.Context(), round); err != nil {
+				t.Errorf("round %d: %v", round, err)
+			}
+			mustBe(t, s.Pause(ended, round), context.Canceled)
+		}
+		srv.ExpireSession(s.ID())
+		<-s.Done()
+		next := current(t, m)
+		m.Close()
+		for _, round := range rounds {
+			mustBe(t, s.Pause(t.Context(), round), session.ErrLost)
+			mustBe(t, next.Pause(t.Context(), round), session.ErrClosed)
+		}
+	})
+}

@@ -196,7 +196,7 @@ func (q *requester) pause(ctx context.Context, round int) error {
 	if ctx.Err() != nil {
 		return Cancelled(ctx)
 	}
-	return nil
+	return context.Cause(q.gate.over)
 }
 
 // backoff waits after round failed attempts.
