@@ -69,7 +69,7 @@ func (c *chore) ask(b *records, w *wire.Conn, looks map[string]*directoryLook) {
 		l = &directoryLook{}
 		looks[c.dir] = l
 		// Ahead of the reads on the same connection, because an absence counts only behind a
-		// commit: see lookForGUID.
+		// commit: see lookForProtected.
 		l.quorum = w.Send(own(b.quorum(c.dir)))
 	}
 	if c.own {

@@ -90,65 +90,79 @@ func TestJanitorGivesUpWhatIsForbidden(t *testing.T) {
 // The janitor believes that a znode is absent after a lost answer only behind a commit. To see this test fail, make
 // chore.absent return nil.
 func TestJanitorBelievesInNoAbsenceWithoutACommit(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		s := current(t, connect(t, srv, three))
-		create(t, s, "/dir", 0)
-		orphan, _, leave := loseACreate(t, srv, s)
-		leave()
-		// A leader that was deposed does not show the orphan, and commits nothing.
-		uncommitted := srv.Inject(zkserver.Fault{Op: zkserver.OpMulti, Times: -1, At: zkserver.BeforeReply, Do: zkserver.Drop})
-		srv.Disconnect(s.ID())
-		time.Sleep(10 * time.Second)
-		if err := srv.Create(orphan, nil); err != nil { // by the successor of the leader
-			t.Fatal(err)
-		}
-		uncommitted.Remove()
-		time.Sleep(time.Minute)
-		mustExist(t, srv, orphan, false)
-	})
+	for _, flags := range []int32{zk.FlagEphemeral, zk.FlagEphemeralSequential} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			s := current(t, connect(t, srv, three))
+			create(t, s, "/dir", 0)
+			orphan, _, leave := loseACreate(t, srv, s, flags)
+			leave()
+			// A leader that was deposed does not show the orphan, and commits nothing.
+			commits := withoutCommits(srv)
+			srv.Disconnect(s.ID())
+			time.Sleep(10 * time.Second)
+			if err := srv.Create(orphan, nil); err != nil { // by the successor of the leader
+				t.Fatal(err)
+			}
+			commits()
+			time.Sleep(time.Minute)
+			mustExist(t, srv, orphan, false)
+		})
+	}
 }
 
 // A protected create whose answer was lost is repeated only when a commit proves that the znode is absent. To see
-// this test fail, remove SyncQuorum from lookForGUID.
+// this test fail, remove SyncQuorum from lookForProtected.
 func TestCreateProtectedBelievesInNoAbsenceWithoutACommit(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		s := current(t, connect(t, srv, three))
-		create(t, s, "/dir", 0)
-		orphan, created, leave := loseACreate(t, srv, s)
-		uncommitted := srv.Inject(zkserver.Fault{Op: zkserver.OpMulti, Times: -1, At: zkserver.BeforeReply, Do: zkserver.Drop})
-		srv.Disconnect(s.ID())
-		time.Sleep(5 * time.Second)
-		if err := srv.Create(orphan, nil); err != nil {
-			t.Fatal(err)
-		}
-		uncommitted.Remove()
-		srv.Disconnect(s.ID())
-		time.Sleep(time.Minute)
-		select {
-		case path := <-created:
-			if path != orphan {
-				t.Errorf("created %q, and there is %s", path, orphan)
+	for _, flags := range []int32{zk.FlagEphemeral, zk.FlagEphemeralSequential} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			s := current(t, connect(t, srv, three))
+			create(t, s, "/dir", 0)
+			orphan, created, leave := loseACreate(t, srv, s, flags)
+			commits := withoutCommits(srv)
+			srv.Disconnect(s.ID())
+			time.Sleep(5 * time.Second)
+			if err := srv.Create(orphan, nil); err != nil {
+				t.Fatal(err)
 			}
-		default:
-			t.Error("CreateProtected has not returned")
-			leave()
-		}
-		if names := children(srv, "/dir"); len(names) != 1 {
-			t.Errorf("created several times: %v", names)
-		}
-	})
+			commits()
+			srv.Disconnect(s.ID())
+			time.Sleep(time.Minute)
+			select {
+			case path := <-created:
+				if path != orphan {
+					t.Errorf("created %q, and there is %s", path, orphan)
+				}
+			default:
+				t.Error("CreateProtected has not returned")
+				leave()
+			}
+			if names := children(srv, "/dir"); len(names) != 1 {
+				t.Errorf("created several times: %v", names)
+			}
+		})
+	}
+}
+
+// withoutCommits makes the server answer no transaction until commits is called.
+func withoutCommits(srv *zksynctest.Server) (commits func()) {
+	multi := srv.Inject(zkserver.Fault{Op: zkserver.OpMulti, Times: -1, At: zkserver.BeforeReply, Do: zkserver.Drop})
+	deletion := srv.Inject(zkserver.Fault{Op: zkserver.OpDelete, Times: -1, Do: zkserver.Drop})
+	return func() {
+		multi.Remove()
+		deletion.Remove()
+	}
 }
 
 // loseACreate makes a protected create below /dir whose request is lost. It returns the path of the znode that the
 // request would create, a channel for the result of the call, and a function that ends the call.
-func loseACreate(t *testing.T, srv *zksynctest.Server, s *session.Session) (orphan string, created <-chan string, leave func()) {
+func loseACreate(t *testing.T, srv *zksynctest.Server, s *session.Session, flags int32) (orphan string, created <-chan string, leave func()) {
 	t.Helper()
 	srv.Inject(zkserver.Fault{Op: zkserver.OpCreate, Path: "/dir/*", Do: zkserver.Drop})
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan string, 1)
 	srv.ResetOps()
 	go func() {
-		path, _ := s.CreateProtected(ctx, "/dir/x", nil, zk.FlagEphemeral)
+		path, _ := s.CreateProtected(ctx, "/dir/x", nil, flags)
 		result <- path
 	}()
 	synctest.Wait()
@@ -156,6 +170,9 @@ func loseACreate(t *testing.T, srv *zksynctest.Server, s *session.Session) (orph
 		if op.Code == zkserver.OpCreate {
 			orphan = op.Path
 		}
+	}
+	if flags == zk.FlagEphemeralSequential {
+		orphan += "0000000000"
 	}
 	return orphan, result, func() {
 		cancel()

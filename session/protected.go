@@ -49,7 +49,8 @@ func guidOf(name string) string {
 // returns the path of the znode. If the answer is lost, CreateProtected looks for the
 // znode behind a commit (see SyncQuorum), and creates the znode again only if it does not
 // exist. If the call fails because ctx ended, a znode that it may have created is removed
-// in the background while the session lasts.
+// in the background while the session lasts. Without the permission to list the
+// directory, a sequential znode cannot be found.
 func (s *Session) CreateProtected(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
 	// Before Protect: behind a GUID the last components "." and ".." would be valid.
 	if err := checkPath(path, sequential(flags)); err != nil {
@@ -61,7 +62,7 @@ func (s *Session) CreateProtected(ctx context.Context, path string, data []byte,
 	if err != nil {
 		return "", opError("create", path, err)
 	}
-	paths, _, err := createProtected(ctx, s, protected, r, func(c *wire.Call) ([]string, []zk.MultiResponse, error) {
+	paths, _, err := createProtected(ctx, s, protected, !sequential(flags), r, func(c *wire.Call) ([]string, []zk.MultiResponse, error) {
 		path, err := s.m.createdPath(c)
 		if err != nil {
 			return nil, nil, err
@@ -80,7 +81,7 @@ func (s *Session) CreateProtected(ctx context.Context, path string, data []byte,
 // results are nil, and the paths are the paths of the znodes that still exist: at least
 // one.
 func (s *Session) MultiProtected(ctx context.Context, ops ...any) ([]string, []zk.MultiResponse, error) {
-	path := ""
+	path, exact := "", true
 	var at []int
 	for i, op := range ops {
 		if create, ok := op.(*zk.CreateRequest); ok && guidOf(lastName(create.Path)) != "" {
@@ -88,7 +89,7 @@ func (s *Session) MultiProtected(ctx context.Context, ops ...any) ([]string, []z
 				return nil, nil, opError("multi", create.Path, errNotOneProtected)
 			}
 			// One path has one GUID, so one look-up finds the znodes of all the creates.
-			path = create.Path
+			path, exact = create.Path, exact && !sequential(create.Flags)
 			at = append(at, i)
 		}
 	}
@@ -99,7 +100,7 @@ func (s *Session) MultiProtected(ctx context.Context, ops ...any) ([]string, []z
 	if err != nil {
 		return nil, nil, opError("multi", path, err)
 	}
-	paths, results, err := createProtected(ctx, s, path, r, func(c *wire.Call) (paths []string, results []zk.MultiResponse, err error) {
+	paths, results, err := createProtected(ctx, s, path, exact, r, func(c *wire.Call) (paths []string, results []zk.MultiResponse, err error) {
 		if results, err = s.m.multiAnswer(c, len(ops)); err != nil {
 			return nil, results, err
 		}
@@ -118,17 +119,24 @@ func lastName(path string) string { return path[strings.LastIndexByte(path, '/')
 
 // createProtected sends r until the outcome of r is known. It returns the result of
 // created for the answer, or, if the answer was lost, the paths of the znodes that exist.
-func createProtected(ctx context.Context, s *Session, path string, r *wire.Request,
+// exact reports that the server appends no number to path.
+func createProtected(ctx context.Context, s *Session, path string, exact bool, r *wire.Request,
 	created func(*wire.Call) ([]string, []zk.MultiResponse, error)) ([]string, []zk.MultiResponse, error) {
 	dir, name := split(path)
 	guid := guidOf(name)
+	remove := func(paths []string) {
+		if exact {
+			paths = []string{path} // so that the janitor need not list dir, which may be forbidden
+		}
+		s.janitor.add(&chore{dir: dir, guid: guid, paths: paths})
+	}
 	// The caller has gone when this outcome arrives, so nobody else removes the znode.
 	r.Late = func(c *wire.Call) {
 		switch classOfCall(c) {
 		case ClassOK, ClassConnectionLost, ClassUnknown:
 			// Without an answer that names the znodes, the janitor looks for the GUID.
 			paths, _, _ := created(c)
-			s.janitor.add(&chore{dir: dir, guid: guid, paths: paths})
+			remove(paths)
 		}
 	}
 	for round := 0; ; round++ {
@@ -139,7 +147,7 @@ func createProtected(ctx context.Context, s *Session, path string, r *wire.Reque
 			if ClassOf(err) == ClassUnknown {
 				// Such a refusal, or an answer that cannot be decoded, does not prove that
 				// the znode was not created.
-				s.janitor.add(&chore{dir: dir, guid: guid})
+				remove(nil)
 			}
 			return paths, results, err
 		}
@@ -148,10 +156,10 @@ func createProtected(ctx context.Context, s *Session, path string, r *wire.Reque
 		if ClassOf(err) != ClassConnectionLost {
 			return nil, nil, err
 		}
-		found, err := lookForGUID(ctx, s, dir, guid)
+		found, err := lookForProtected(ctx, s, path, exact)
 		// The look-up has failed: the znode may exist.
 		if err != nil {
-			s.janitor.add(&chore{dir: dir, guid: guid})
+			remove(nil)
 			return nil, nil, err
 		}
 		if len(found) > 0 {
@@ -163,20 +171,29 @@ func createProtected(ctx context.Context, s *Session, path string, r *wire.Reque
 	}
 }
 
-// lookForGUID returns the paths of the znodes in dir whose names carry the GUID. If it
-// returns no paths, no such znode exists, and no request of an earlier connection will
-// create one.
-func lookForGUID(ctx context.Context, s *Session, dir, guid string) ([]string, error) {
+// lookForProtected returns the paths of the znodes that were created as path: path itself
+// if exact, and otherwise the paths in its directory that carry its GUID. If it returns no
+// paths, no such znode exists, and no request of an earlier connection will create one.
+func lookForProtected(ctx context.Context, s *Session, path string, exact bool) ([]string, error) {
+	dir, name := split(path)
 	// The servers refuse later requests of an earlier connection. A sync would not suffice:
 	// a leader that was deposed answers a sync, and shows nothing of a create that its
 	// successor has committed.
 	if err := s.SyncQuorum(ctx, dir); err != nil {
 		return nil, err
 	}
+	if exact {
+		ok, _, err := s.Exists(ctx, path)
+		// An exists that is refused proves that the znode exists.
+		if ok || ClassOf(err) == ClassNoAuth {
+			return []string{path}, nil
+		}
+		return nil, err
+	}
 	names, _, err := s.ChildNames(ctx, dir)
 	switch ClassOf(err) {
 	case ClassOK:
-		return findGUID(dir, names, guid), nil
+		return findGUID(dir, names, guidOf(name)), nil
 	case ClassNoNode:
 		return nil, nil
 	}

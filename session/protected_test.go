@@ -228,3 +228,34 @@ func TestProtectedCreateFails(t *testing.T) {
 		}
 	})
 }
+
+// CreateProtected finds its znode after a lost answer, and a cancelled CreateProtected leaves none, in a directory that
+// may not be listed, unless the znode is sequential.
+func TestProtectedCreateInADirectoryThatMayNotBeListed(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three))
+		if _, err := s.Create(t.Context(), "/d", nil, 0, zk.WorldACL(zk.PermCreate|zk.PermDelete)...); err != nil {
+			t.Fatal(err)
+		}
+		lost := zkserver.Fault{Op: zkserver.OpCreate, At: zkserver.BeforeReply, Do: zkserver.Disconnect}
+		ctx, cancel := context.WithCancel(t.Context())
+		srv.Inject(zkserver.Fault{Op: zkserver.OpCreate, At: zkserver.BeforeReply, Do: zkserver.Call(cancel)})
+		srv.Inject(zkserver.Fault{Op: zkserver.OpCreate, At: zkserver.BeforeReply, Do: zkserver.Delay(time.Second)})
+		srv.Inject(lost)
+		_, err := s.CreateProtected(ctx, "/d/cancelled", nil, zk.FlagEphemeral)
+		mustBe(t, err, context.Canceled)
+		time.Sleep(time.Minute)
+		if names := children(srv, "/d"); len(names) > 0 {
+			t.Errorf("left by a cancelled call: %v", names)
+		}
+		// Neither the directory nor the second znode may be read.
+		for _, acl := range [][]zk.ACL{nil, zk.WorldACL(zk.PermDelete)} {
+			srv.Inject(lost)
+			path, err := s.CreateProtected(t.Context(), "/d/lost", nil, zk.FlagEphemeral, acl...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustExist(t, srv, path, true)
+		}
+	})
+}
