@@ -1,10 +1,13 @@
 package zksync_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
@@ -74,4 +77,37 @@ func quickRound(t *testing.T, srv *zksynctest.Server, a, b *zksync.DoubleBarrier
 	mustLeave(t, b)
 	mustEnd(t, "Leave", out, nil)
 	wantEmpty(t, srv)
+}
+
+// When Leave returns, also with an error, its participant has left or is about to leave, even if a server has answered
+// the deletion and the read after it with errors.
+func TestDoubleBarrierLeavesAfterTwoFailures(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		first zksynctest.Action // of the deletion
+		want  error
+	}{
+		{"two internal errors", zksynctest.Error(-1), nil},
+		{"a break and an internal error", zksynctest.Disconnect, nil},
+		{"a refusal", zksynctest.Error(-102), zk.ErrNoAuth},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := srv.Connect(t)
+				a, b := zksync.NewDoubleBarrier(m, "/b", 2), double(t, srv, 2)
+				in := entering(t.Context(), b)
+				mustEnter(t, a)
+				mustEnd(t, "Enter", in, nil)
+				out := leaving(t.Context(), b)
+				id := live(t, m).ID()
+				srv.Inject(zksynctest.Fault{Session: id, Path: "/b/_c_*", Op: zkserver.OpMulti, Do: c.first})
+				srv.Inject(zksynctest.Fault{Session: id, Path: "/b/_c_*", Op: zkserver.OpGetData, Do: zksynctest.Error(-1)})
+				if err := a.Leave(t.Context()); !errors.Is(err, c.want) {
+					t.Errorf("Leave: %v, want %v", err, c.want)
+				}
+				time.Sleep(time.Minute)
+				mustEnd(t, "Leave of the other participant", out, nil)
+			})
+		})
+	}
 }

@@ -136,13 +136,15 @@ func (p *Participant) pass(ctx context.Context) error {
 	}
 }
 
+// leave deletes the child and waits for the end of the round. If leave fails, the child is
+// gone or is being deleted.
 func (p *Participant) leave(ctx context.Context) error {
 	defer p.close()
 	if err := znode.SessionLost(p.s); err != nil {
 		return err
 	}
 	p.lease.End() // from here on the session need not end when it cannot be proven alive
-	err := p.remove()
+	err := p.removeOrDiscard()
 	if err == nil {
 		err = p.awaitEnd(ctx)
 	}
@@ -155,12 +157,7 @@ func (p *Participant) leave(ctx context.Context) error {
 // drop deletes the child, if it may exist, when no caller waits for the deletion.
 func (p *Participant) drop() {
 	if p.path != "" && p.s.Err() == nil {
-		c := p.child
-		if err := p.remove(); err != nil && p.s.Err() == nil && session.ClassOf(err) != session.ClassRemoved {
-			// The janitor sends no touch. The other participants count the child until
-			// they read again, as after a crash.
-			p.s.DiscardOwn(c.path, []byte(c.mark))
-		}
+		_ = p.removeOrDiscard()
 	}
 	p.close()
 }

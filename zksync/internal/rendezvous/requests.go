@@ -107,9 +107,12 @@ func (p *Participant) remove() error {
 		}
 		// If the child is gone, another participant of the same id may have created a
 		// znode of that name meanwhile.
-		if ok, err := p.findAfterLoss(); err != nil {
+		switch ok, err := p.findAfterLoss(); {
+		case session.ClassOf(err) == session.ClassUnknown:
+			// The child may still exist, and the other participants would wait for its deletion.
+		case err != nil:
 			return err
-		} else if !ok {
+		case !ok:
 			p.forgetChild()
 			return p.readDirectory(background)
 		}
@@ -117,6 +120,18 @@ func (p *Participant) remove() error {
 			return err
 		}
 	}
+}
+
+// removeOrDiscard is remove, and leaves the deletion to the janitor if remove fails.
+func (p *Participant) removeOrDiscard() error {
+	c := p.child
+	err := p.remove()
+	if err != nil && p.s.Err() == nil && session.ClassOf(err) != session.ClassRemoved {
+		// The janitor sends no touch. The other participants count the child until they read
+		// again, as after a crash.
+		p.s.DiscardOwn(c.path, []byte(c.mark))
+	}
+	return err
 }
 
 // forgetChild notes that the participant has no child.

@@ -27,4 +27,14 @@ var barrierBugs = []bug{
 	{"take the internal error of a join for a refusal", []edit{{"zksync/internal/rendezvous/requests.go",
 		"		case session.ClassConnectionLost, session.ClassUnknown:\n			// An internal",
 		"		case session.ClassConnectionLost:\n			// An internal"}}, []finder{enumerated("doublebarrier-abandon-0")}},
+	{"end a Leave by the internal error of the read after its deletion", []edit{
+		{"zksync/internal/rendezvous/requests.go",
+			"		case session.ClassOf(err) == session.ClassUnknown:\n			// The child may",
+			"		case false:\n			// The child may"},
+		{"zksync/internal/rendezvous/participant.go",
+			"	err := p.removeOrDiscard()\n",
+			"	err := p.remove()\n"}}, []finder{tested("./zksync", "TestDoubleBarrierLeavesAfterTwoFailures")}},
+	{"leave the child of a Leave that was refused", []edit{{"zksync/internal/rendezvous/participant.go",
+		"	err := p.removeOrDiscard()\n",
+		"	err := p.remove()\n"}}, []finder{tested("./zksync", "TestDoubleBarrierLeavesAfterTwoFailures")}},
 }
