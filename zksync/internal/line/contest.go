@@ -26,9 +26,12 @@ type Contest interface {
 func Observe(ctx context.Context, s *session.Session, c Contest, report func(data []byte, stat *zk.Stat)) error {
 	for round := 0; ; {
 		w, err := c.follow(ctx, s, report)
-		if err == nil && w == nil {
+		// An internal error of a server says nothing about the znodes, and the Manager does not
+		// repeat the call after one.
+		if err == nil && w == nil || session.ClassOf(err) == session.ClassUnknown {
 			// Most often a leader has left between two reads, and the next attempt succeeds. A server
-			// whose answers contradict each other for longer must not be asked in a tight loop.
+			// whose answers are errors or contradict each other for longer must not be asked in a
+			// tight loop.
 			err = s.Pause(ctx, round)
 			round++
 		}

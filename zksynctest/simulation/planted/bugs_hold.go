@@ -38,4 +38,7 @@ var holdBugs = []bug{
 	{"report a removal when a server had an internal error at an acquisition of units", []edit{{"zksync/internal/line/units.go",
 		"(held.Err() == nil || session.ClassOf(err) == session.ClassUnknown):",
 		"held.Err() == nil:"}}, []finder{enumerated("semaphore-handover")}},
+	{"end an observation by an internal error of a server", []edit{{"zksync/internal/line/contest.go",
+		"err == nil && w == nil || session.ClassOf(err) == session.ClassUnknown {",
+		"err == nil && w == nil {"}}, []finder{tested("./zksync", "TestObserveContinuesAfterInternalErrors")}},
 }
