@@ -185,6 +185,23 @@ func TestDirectoryWithASpentCounter(t *testing.T) {
 	})
 }
 
+// TryLock takes a free lock also when the sequence numbers of its directory are used up.
+func TestTryLockWithASpentCounter(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		// A directory of kazoo's stays when it is empty, so only a contender creates it anew.
+		mu := zksync.NewMutex(srv.Connect(t), path, zksync.WithLayout(zksync.LayoutKazoo))
+		warm(t, mu)
+		for range 3 {
+			must(t, srv.SetNextSequence(path, 2147483647))
+			ok, err := mu.TryLock(t.Context())
+			if !ok || err != nil {
+				t.Fatalf("TryLock of a free lock: %v, %v", ok, err)
+			}
+			unlock(t, mu)
+		}
+	})
+}
+
 // A Mutex and go-zookeeper's own Lock on the same path exclude each other.
 func TestStockLockContends(t *testing.T) {
 	servers.Both(t, func(t *testing.T, srv servers.Server) {

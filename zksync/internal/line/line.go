@@ -107,8 +107,8 @@ func (l *Line) join(ctx context.Context, s *session.Session, replace string, wai
 	return c, err
 }
 
-// joinOnce is join without waiting: it fails with errExhausted if the counter of the
-// directory is exhausted.
+// joinOnce is join without waiting for another directory: it fails with errExhausted,
+// after its znodes were deleted, if the counter of the directory is exhausted.
 func (l *Line) joinOnce(ctx context.Context, s *session.Session, replace string) (*contender, error) {
 	c := &contender{lineView: lineView{line: l, s: s}, lease: s.Lease()}
 	err := l.create(ctx, c, replace)
@@ -125,8 +125,18 @@ func (l *Line) joinOnce(ctx context.Context, s *session.Session, replace string)
 	// caller uses either of the two znodes, so both are deleted.
 	c.lease.End()
 	for _, path := range []string{c.path, replace} {
-		if path != "" {
-			s.Discard(path)
+		if path == "" {
+			continue
+		}
+		gone := s.Discard(path)
+		if err != errExhausted {
+			continue
+		}
+		// A try gives up if the directory is not empty, and our own znode must not be the reason.
+		select {
+		case <-gone:
+		case <-ctx.Done():
+			err = session.Cancelled(ctx)
 		}
 	}
 	return nil, err
