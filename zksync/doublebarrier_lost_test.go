@@ -111,3 +111,16 @@ func TestDoubleBarrierLeavesAfterTwoFailures(t *testing.T) {
 		})
 	}
 }
+
+// The CountError of a Leave counts the participants alone, also for the participant that has opened the barrier.
+func TestDoubleBarrierCountErrorOfLeave(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		a, b := double(t, srv, 2), zksync.NewDoubleBarrier(m, "/b", 2)
+		in := entering(t.Context(), a)
+		mustEnter(t, b) // b opens the barrier, since it comes last
+		mustEnd(t, "Enter", in, nil)
+		must(t, srv.ExpireSession(live(t, m).ID()))
+		wantCount(t, b.Leave(t.Context()), 2, 2, zksync.ErrLost)
+	})
+}

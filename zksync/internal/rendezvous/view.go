@@ -105,6 +105,7 @@ func (v *barrierView) list(ctx context.Context) (there int, ready bool, err erro
 		}
 	}
 	v.note(stat)
+	v.there.Store(int32(there)) // note counts ready until the round is known
 	v.wait.listed(names)
 	return there, ready, nil
 }
@@ -158,6 +159,7 @@ func (v *barrierView) open() (opened bool, err error) {
 	v.unwatch()
 	// The same transaction has created ready, so this zxid is the czxid of ready.
 	v.round = stat.Mzxid
+	v.note(stat) // again: one of the children is ready now, and ready is no participant
 	return true, nil
 }
 

@@ -37,4 +37,7 @@ var barrierBugs = []bug{
 	{"leave the child of a Leave that was refused", []edit{{"zksync/internal/rendezvous/participant.go",
 		"	err := p.removeOrDiscard()\n",
 		"	err := p.remove()\n"}}, []finder{tested("./zksync", "TestDoubleBarrierLeavesAfterTwoFailures")}},
+	{"count ready as a participant after the opening", []edit{{"zksync/internal/rendezvous/view.go",
+		"	v.note(stat) // again: one of the children is ready now, and ready is no participant\n",
+		""}}, []finder{tested("./zksync", "TestDoubleBarrierCountErrorOfLeave")}},
 }
