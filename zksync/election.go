@@ -109,7 +109,7 @@ func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error
 			return err
 		}
 		var lost bool
-		result, lost, err = e.term(lead, g, work)
+		result, lost, err = e.term(ctx, lead, g, work)
 		switch {
 		case err != nil:
 			result = e.opError("run", err)
@@ -136,8 +136,8 @@ func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error
 var errCampaignAgain = fmt.Errorf("%w: the candidacy ended", ErrLost)
 
 // term is one time of leading. lost reports that leadership ended before work did,
-// or before work was called.
-func (e *Election) term(lead context.Context, g *line.Grant, work func(context.Context) error) (result error, lost bool, err error) {
+// or before work was called. ctx is the context of Run.
+func (e *Election) term(ctx, lead context.Context, g *line.Grant, work func(context.Context) error) (result error, lost bool, err error) {
 	defer e.resign(g) // a loss is known from the context
 	done, err := g.Session().Busy()
 	if err != nil {
@@ -161,7 +161,12 @@ func (e *Election) term(lead context.Context, g *line.Grant, work func(context.C
 		select {
 		case <-exited:
 		case <-limit.C:
-			return nil, true, fmt.Errorf("%w %v after its context had ended: %w", ErrStillRunning, e.cfg.stopping, context.Cause(lead))
+			why := context.Cause(lead)
+			if ctx.Err() != nil {
+				// The cause of lead need not match ctx.Err().
+				why = session.CancelledWaiting(ctx, g.Lost())
+			}
+			return nil, true, fmt.Errorf("%w %v after its context had ended: %w", ErrStillRunning, e.cfg.stopping, why)
 		}
 	}
 	select {

@@ -145,6 +145,26 @@ func TestRunWithdraws(t *testing.T) {
 	})
 }
 
+// A Run that is ended by ctx and by WithStopTimeout fails with an error that matches ErrStillRunning, ctx.Err() and the
+// cause.
+func TestRunThatIsStillRunningMatchesItsContext(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		e := zksync.NewElection(srv.Connect(t), master, zksync.WithStopTimeout(time.Second))
+		ctx, cancel := context.WithCancelCause(t.Context())
+		finish := make(chan struct{})
+		defer close(finish)
+		running := start(func() error {
+			return e.Run(ctx, func(context.Context) error { <-finish; return nil })
+		})
+		pending(t, "Run", running)
+		cancel(errEnough)
+		err := <-running
+		for _, want := range []error{zksync.ErrStillRunning, context.Canceled, errEnough} {
+			mustBe(t, err, want, "run", master)
+		}
+	})
+}
+
 // A candidate's id is its host's name and process id unless WithID sets another one.
 func TestCandidateWithoutAnID(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {

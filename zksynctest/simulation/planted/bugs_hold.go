@@ -44,4 +44,7 @@ var holdBugs = []bug{
 	{"give a try up because of its own znode", []edit{{"zksync/internal/line/line.go",
 		"		if err != errExhausted {\n			continue\n",
 		"		if err != nil {\n			continue\n"}}, []finder{tested("./zksync", "TestTryLockWithASpentCounter")}},
+	{"hide the end of ctx behind its cause in a Run that is still running", []edit{{"zksync/election.go",
+		"				why = session.CancelledWaiting(ctx, g.Lost())\n",
+		""}}, []finder{tested("./zksync", "TestRunThatIsStillRunningMatchesItsContext")}},
 }
