@@ -151,12 +151,18 @@ func (g *Group) list(ctx context.Context, s *session.Session) ([]Member, error) 
 		return nil, err
 	}
 	found, err := znode.ReadAll(ctx, s, g.path, names)
-	all := make([]Member, len(found))
-	for i, z := range found {
-		all[i] = memberOf(z.Name, z.Data, z.Stat)
+	all := make([]Member, 0, len(found))
+	for _, z := range found {
+		if isMember(z.Stat) {
+			all = append(all, memberOf(z.Name, z.Data, z.Stat))
+		}
 	}
 	return all, err
 }
+
+// isMember reports whether a child of the directory is a member: another program may
+// have created other znodes there.
+func isMember(stat *zk.Stat) bool { return znode.IsSession(stat.EphemeralOwner) }
 
 func memberOf(id string, data []byte, stat *zk.Stat) Member {
 	return Member{ID: id, Data: data, Session: stat.EphemeralOwner, Token: stat.Czxid, changed: stat.Mzxid}
@@ -220,7 +226,7 @@ func (g *Group) follow(ctx context.Context, report func([]Member, any)) error {
 func (g *Group) note(known map[string]Member, tree *watch.Cache, id string) bool {
 	before, was := known[id]
 	st, is := tree.Get(znode.Join(g.path, id))
-	if !is {
+	if !is || !isMember(&st.Stat) {
 		delete(known, id)
 		return was
 	}

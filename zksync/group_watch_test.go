@@ -151,3 +151,26 @@ func TestGroupOfAThousand(t *testing.T) {
 		converge(kept)
 	})
 }
+
+// Members and Watch list ephemeral znodes alone: other children of the directory are no members.
+func TestMembersAreEphemeral(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		g := zksync.NewGroup(srv.Connect(t), "/members")
+		_, err := g.Join(t.Context(), "a", []byte("1"))
+		must(t, err)
+		must(t, srv.Create("/members/before", nil))
+		seen := g.Watch(t.Context())
+		awaitRoll(t, seen.Events(), "a=1 ")
+		must(t, srv.Create("/members/after", nil))
+		_, err = g.Join(t.Context(), "b", []byte("2"))
+		must(t, err)
+		awaitRoll(t, seen.Events(), "a=1 b=2 ")
+		all, err := g.Members(t.Context())
+		if err != nil || roll(all) != "a=1 b=2 " {
+			t.Errorf("members %q, %v", roll(all), err)
+		}
+		for _, name := range []string{"/members/before", "/members/after"} {
+			must(t, srv.Delete(name))
+		}
+	})
+}

@@ -47,4 +47,7 @@ var holdBugs = []bug{
 	{"hide the end of ctx behind its cause in a Run that is still running", []edit{{"zksync/election.go",
 		"				why = session.CancelledWaiting(ctx, g.Lost())\n",
 		""}}, []finder{tested("./zksync", "TestRunThatIsStillRunningMatchesItsContext")}},
+	{"take every child of a group for a member", []edit{{"zksync/group.go",
+		"isMember(stat *zk.Stat) bool { return znode.IsSession(stat.EphemeralOwner) }",
+		"isMember(*zk.Stat) bool { return true }"}}, []finder{tested("./zksync", "TestMembersAreEphemeral")}},
 }
