@@ -13,6 +13,7 @@ import (
 	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // lookers are calls that only read, and read the znodes at a path.
@@ -167,5 +168,40 @@ func TestObserversThatAreSlow(t *testing.T) {
 		if c := <-leaders; c.ID != "c" {
 			t.Errorf("leader %+v", c)
 		}
+	})
+}
+
+// Members and Semaphore.Contenders return a state that existed, even if the znode that was listed is replaced by another
+// one before it is read.
+func TestListsAreStatesThatExisted(t *testing.T) {
+	t.Run("Group.Members", func(t *testing.T) {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			m := srv.Connect(t)
+			g, other := zksync.NewGroup(m, "/g"), zksync.NewGroup(srv.Connect(t), "/g")
+			a, err := other.Join(t.Context(), "a", nil)
+			must(t, err)
+			srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Path: "/g/a", Op: zkserver.OpGetData, Do: zksynctest.Call(func() {
+				_, err := other.Join(t.Context(), "b", nil)
+				must(t, err)
+				must(t, a.Leave())
+			})})
+			if all, err := g.Members(t.Context()); err != nil || len(all) != 1 {
+				t.Errorf("members %v, %v; the group had a member at all times", all, err)
+			}
+		})
+	})
+	t.Run("Semaphore.Contenders", func(t *testing.T) {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			m := srv.Connect(t)
+			s, other := zksync.NewSemaphore(m, "/s", 2), zksync.NewSemaphore(srv.Connect(t), "/s", 2)
+			must(t, other.Acquire(t.Context(), 1))
+			srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Path: "/s/leases/*", Op: zkserver.OpGetData, Do: zksynctest.Call(func() {
+				must(t, other.Acquire(t.Context(), 1))
+				must(t, other.Release(1))
+			})})
+			if all, err := s.Contenders(t.Context()); err != nil || len(all) != 1 {
+				t.Errorf("contenders %v, %v; a unit was held at all times", all, err)
+			}
+		})
 	})
 }

@@ -72,22 +72,28 @@ func (l *Line) Contenders(ctx context.Context, s *session.Session) ([]Listed, er
 // ListSemaphore returns the units of the semaphore at path that are held, in the order of
 // acquisition, and then its line.
 func (n Names) ListSemaphore(ctx context.Context, s *session.Session, path string) ([]Listed, error) {
+	return znode.ListWhole(ctx, s, func() ([]Listed, bool, error) { return n.listSemaphoreOnce(ctx, s, path) })
+}
+
+// listSemaphoreOnce is ListSemaphore, and reports whether no unit was released since the
+// listing.
+func (n Names) listSemaphoreOnce(ctx context.Context, s *session.Session, path string) (all []Listed, whole bool, err error) {
 	line, l := n.semaphore(path, 0)
 	// The line before the units: a contender that is exchanged for units between the two
 	// listings is in both. In the other order it would be in none.
 	waiting, err := LockRule.List(ctx, s, line.Path, -1)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for i := range waiting {
 		waiting[i].Holds = false // the first contender in line waits for units
 	}
 	names, _, err := s.Children(ctx, l.dir.Path)
 	if session.ClassOf(err) == session.ClassNoNode {
-		return waiting, nil
+		return waiting, true, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return !l.isUnit(name) })
 	found, err := znode.ReadAll(ctx, s, l.dir.Path, names)
@@ -95,11 +101,10 @@ func (n Names) ListSemaphore(ctx context.Context, s *session.Session, path strin
 	slices.SortFunc(found, func(a, b znode.Node) int {
 		return cmp.Or(cmp.Compare(a.Stat.Czxid, b.Stat.Czxid), cmp.Compare(a.Name, b.Name))
 	})
-	var all []Listed
 	for _, z := range found {
 		all = append(all, Listed{Dir: l.dir.Path, Node: z, Class: Unit, Holds: true})
 	}
-	return append(all, waiting...), err
+	return append(all, waiting...), len(found) == len(names), err
 }
 
 // List returns the first n contenders in order, or all if n is negative.

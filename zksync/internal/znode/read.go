@@ -55,6 +55,24 @@ func ReadAll(ctx context.Context, s *session.Session, dir string, names []string
 	return found, errors.Join(errs...)
 }
 
+// maxListings bounds ListWhole: in a busy directory some znode may go after each listing.
+const maxListings = 5
+
+// ListWhole calls list again while list has read fewer znodes than it has listed, so that
+// the result is a state that existed. In a busy directory ListWhole gives up after a few
+// calls, and returns the last result.
+func ListWhole[T any](ctx context.Context, s *session.Session, list func() (found T, whole bool, err error)) (T, error) {
+	for round := 0; ; round++ {
+		found, whole, err := list()
+		if whole || err != nil || round == maxListings-1 {
+			return found, err
+		}
+		if err := s.Pause(ctx, round); err != nil {
+			return found, err
+		}
+	}
+}
+
 // ReadCommitted calls read behind a commit (see session.Session.SyncQuorum), so that read
 // sees every transaction that was committed before the call. It is repeated over lost
 // connections and sessions until ctx ends.

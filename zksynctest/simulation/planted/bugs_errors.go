@@ -85,7 +85,7 @@ var errorBugs = []bug{
 		[]finder{enumerated("leader-synced"), tested("./zksync", "^TestReadsAtADeposedLeader$"), tested("./zksync", "^TestRealReadsAtADeposedLeader$")}},
 	{"read the members behind a sync", []edit{{"zksync/group.go",
 		"	names, _, err := s.Children(ctx, g.path)\n",
-		"	if err := s.Sync(ctx, g.path); err != nil {\n		return nil, err\n	}\n	names, _, err := s.Children(ctx, g.path)\n"}, {"zksync/group.go",
+		"	if err := s.Sync(ctx, g.path); err != nil {\n		return nil, false, err\n	}\n	names, _, err := s.Children(ctx, g.path)\n"}, {"zksync/group.go",
 		"	all, err := znode.ReadCommitted(ctx, g.m, g.path, g.list)\n",
 		"	var all []Member\n	err := g.m.Do(ctx, func(ctx context.Context, s *session.Session) (err error) {\n		all, err = g.list(ctx, s)\n		return err\n	})\n"}},
 		[]finder{enumerated("members-synced"), tested("./zksync", "^TestReadsAtADeposedLeader$"), simulated("group"), tested("./zksync", "^TestRealReadsAtADeposedLeader$")}},
