@@ -1,6 +1,7 @@
 package zksync
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -45,7 +46,8 @@ type settler interface {
 }
 
 func (q *queue) newMessage(d *engine.Delivery) *Message {
-	return &Message{Data: d.Data, ID: d.ID, Attempts: d.Attempts, m: q.m, settler: d}
+	// A copy: Retry and MoveTo write the data of d, and the receiver may change its own.
+	return &Message{Data: bytes.Clone(d.Data), ID: d.ID, Attempts: d.Attempts, m: q.m, settler: d}
 }
 
 // Ack removes the message from the queue, and waits until that has happened. If ctx

@@ -276,3 +276,20 @@ func TestAckThatHasHappenedSaysSo(t *testing.T) {
 		}
 	})
 }
+
+// A receiver that changes Message.Data does not change what Retry and MoveTo write.
+func TestChangedDataIsNotWritten(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q, dead := zksync.NewQueue(m, queuePath), zksync.NewQueue(m, "/dead")
+		defer closeQueue(t, q)
+		defer closeQueue(t, dead)
+		put(t, q, "first", "second")
+		first, second := next(t, q.Messages(), "first"), next(t, q.Messages(), "second")
+		first.Data[0], second.Data[0] = 'F', 'S'
+		must(t, first.Retry(t.Context(), 0))
+		must(t, second.MoveTo(t.Context(), dead))
+		next(t, q.Messages(), "first")
+		takes(t, dead, "second")
+	})
+}

@@ -64,11 +64,19 @@ func (d *Delivery) Nack(ctx context.Context) error {
 func (d *Delivery) Retry(ctx context.Context, delay time.Duration) error {
 	return d.settle(ctx, "Retry", func() error {
 		cfg := d.v.cfg
-		// Rounded up, since no message is due early.
-		due := time.Now().Add(max(delay, 0) + time.Millisecond - 1).UnixMilli()
-		return d.remove(&Target{Dir: cfg.child(laterName), Prefix: laterPrefix(due, d.Attempts), MakeDir: cfg.MakeDir},
+		prefix := laterPrefix(dueAfter(delay), d.Attempts)
+		return d.remove(&Target{Dir: cfg.child(laterName), Prefix: prefix, MakeDir: cfg.MakeDir},
 			func(t *claimTable) { t.later = true })
 	})
+}
+
+// dueAfter returns when a message is due that Retry delays, in milliseconds since 1970. A
+// negative delay counts as zero.
+func dueAfter(delay time.Duration) int64 {
+	// Rounded up, since no message is due early. In two steps: a sum of Durations wraps, and
+	// parseLater refuses a name with a negative time, so that the message would be lost.
+	due := time.Now().Add(max(delay, 0)).Add(time.Millisecond - 1)
+	return min(due.UnixMilli(), MaxDueMillis)
 }
 
 // MoveTo moves the message to another queue.

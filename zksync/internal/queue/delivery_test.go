@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -166,6 +167,19 @@ func TestAckOfALostSession(t *testing.T) {
 		}
 		if err := all[1].Ack(r.Context()); !errors.Is(err, session.ErrLost) || errors.Is(err, commit.ErrUnknown) {
 			r.Errorf("Ack afterwards: %v", err)
+		}
+	})
+}
+
+// Retry with the greatest delay keeps the message, which is due at the latest time that a name can have.
+func TestRetryWithTheGreatestDelay(t *testing.T) {
+	withRig(t, 1, func(r rig) {
+		a := r.open(InOrder, true)
+		r.must(a.receive(1)[0].Retry(r.Context(), math.MaxInt64))
+		names, _ := r.srv.Children("/q/" + laterName)
+		items := ItemsOf(names, parseLater)
+		if len(items) != 1 || items[0].Due != MaxDueMillis {
+			r.Errorf("messages of Retry: %v, want one that is due at %d", names, int64(MaxDueMillis))
 		}
 	})
 }

@@ -104,4 +104,11 @@ var queueBugs = []bug{
 		"(class != session.ClassUnknown || round >= maxErrors) {",
 		"true {"}},
 		[]finder{enumerated("queue-chan"), tested("./zksync", "^TestInternalErrorsOfAConsumer$")}},
+	{"add the delay of Retry to another duration", []edit{{"zksync/internal/queue/delivery.go",
+		"time.Now().Add(max(delay, 0)).Add(time.Millisecond - 1)",
+		"time.Now().Add(max(delay, 0) + time.Millisecond - 1)"}},
+		[]finder{tested("./zksync/internal/queue", "^TestRetryWithTheGreatestDelay$")}},
+	{"give the receiver the data that Retry writes", []edit{{"zksync/message.go",
+		"bytes.Clone(d.Data)", "bytes.TrimSuffix(d.Data, nil)"}},
+		[]finder{tested("./zksync", "^TestChangedDataIsNotWritten$")}},
 }
