@@ -239,3 +239,28 @@ func TestAPutForgetsThatTheQueueWasFull(t *testing.T) {
 		}
 	})
 }
+
+// A Put does not exceed the capacity of a queue that another client has deleted, and that another value has created
+// again and filled.
+func TestCapacityOfAQueueThatWasRemade(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		a, b := newQueue(t, srv, zksync.WithCapacity(2)), newQueue(t, srv, zksync.WithCapacity(2))
+		put(t, a, "a")
+		var deleteAll func(path string)
+		deleteAll = func(path string) {
+			names, _ := srv.Children(path)
+			for _, n := range names {
+				deleteAll(path + "/" + n)
+			}
+			must(t, srv.Delete(path))
+		}
+		deleteAll(queuePath)
+		must(t, b.PutAll(t.Context(), []byte("b"), []byte("c")))
+		done := background(t.Context(), func(ctx context.Context) error { return a.Put(ctx, []byte("d")) })
+		pending(t, "Put", done)
+		wantMessages(t, srv, "b", "c")
+		takeFirst(t, srv)
+		must(t, <-done)
+		wantMessages(t, srv, "c", "d")
+	})
+}

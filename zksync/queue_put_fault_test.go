@@ -256,3 +256,29 @@ func TestPutWhileMarkersAreReaped(t *testing.T) {
 		wantMessages(t, srv, "first")
 	})
 }
+
+// A Put pauses between its tries while the server answers its requests with internal errors, ends with its ctx, and
+// succeeds when the server is well again.
+func TestPutPausesBetweenInternalErrors(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		q := newQueue(t, srv)
+		put(t, q, "first")
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Times: 30, Match: func(op zksynctest.Op) bool { return len(op.Sub) > 1 },
+			Do: zksynctest.Error(int32(zkserver.ErrSystem))})
+		srv.ResetOps()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if err := q.Put(ctx, []byte("never")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Put: %v, want that its ctx has ended", err)
+		}
+		if d := time.Since(began); d > 1100*time.Millisecond {
+			t.Errorf("Put took %v, want a second", d)
+		}
+		if n := len(requests(srv)); n > 100 {
+			t.Errorf("%d requests in a second, want at most 100", n)
+		}
+		put(t, q, "second")
+		wantMessages(t, srv, "first", "second")
+	})
+}

@@ -111,4 +111,13 @@ var queueBugs = []bug{
 	{"give the receiver the data that Retry writes", []edit{{"zksync/message.go",
 		"bytes.Clone(d.Data)", "bytes.TrimSuffix(d.Data, nil)"}},
 		[]finder{tested("./zksync", "^TestChangedDataIsNotWritten$")}},
+	{"put again without a pause after internal errors", []edit{{"zksync/internal/queue/commit/sender.go",
+		"		r.undone++\n", ""}},
+		[]finder{tested("./zksync", "^TestPutPausesBetweenInternalErrors$")}},
+	{"keep the count of a capacity when the marker was lost", []edit{{"zksync/internal/queue/commit/sender.go",
+		"	_ = r.c.Gate.Refused(err)\n", "	_ = err\n"}},
+		[]finder{tested("./zksync", "^TestCapacityOfAQueueThatWasRemade$")}},
+	{"take the next number of a directory without its wrap", []edit{{"zksync/internal/queue/commit/freenumber.go",
+		"next := int32(twice / 2)", "next := int32(twice) / 2"}},
+		[]finder{tested("./zksync/internal/queue/commit", "^TestFreeNumberWaitsForTheMessageInTheWay$")}},
 }

@@ -155,7 +155,7 @@ func (c *Committer) callerLeftLocked() {
 
 // run carries out entries until none is left.
 func (c *Committer) run() {
-	c.sender.limit, c.sender.repairs = maxBatch, 0
+	c.sender.limit, c.sender.repairs, c.sender.undone = maxBatch, 0, 0
 	for {
 		c.awaitArrivals()
 		ctx, cancel := c.nextRequest()

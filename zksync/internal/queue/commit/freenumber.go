@@ -31,11 +31,12 @@ func freeNumber(ctx context.Context, s *session.Session, dir string, numberOf fu
 		// A server counts the creations in a directory, and numbers the next child by that
 		// count. It reports the count as Cversion = 2*creations - NumChildren. The counter
 		// is spent at the largest int32, and twice that wraps to -2.
-		next := (int64(stat.Cversion) + int64(stat.NumChildren)) / 2
-		spent := int32(uint32(stat.Cversion)+uint32(stat.NumChildren)) == -2
+		twice := uint32(stat.Cversion) + uint32(stat.NumChildren) // Cversion wraps, and so must the sum
+		next := int32(twice / 2)
+		spent := int32(twice) == -2
 		inTheWay := func(name string) bool {
 			seq, ok := numberOf(name)
-			return ok && (spent || seq == int32(next))
+			return ok && (spent || seq == next)
 		}
 		if slices.ContainsFunc(names, inTheWay) {
 			if err := znode.AwaitEvent(ctx, s, w); err != nil {

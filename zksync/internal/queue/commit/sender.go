@@ -32,6 +32,7 @@ type sender struct {
 	limit   int      // the most entries of the next request
 	served  int      // the number of entries of the last request
 	repairs int      // since an entry got its outcome
+	undone  int      // the number of fences that found a request undone, since an entry got its outcome
 }
 
 // carryOut sends one request, repeats it until its outcome is known, and acts on the
@@ -45,7 +46,7 @@ func (r *sender) carryOut(ctx context.Context) {
 		// The request cannot be repeated. The fence is not under ctx: even without a caller, the
 		// outcome must be known before the next request relies on the version of the marker.
 		if failed := c.m.Do(c.life, r.fence); failed != nil {
-			r.marker.retire()
+			r.retireMarker(failed)
 			r.finish(r.sent, unknown(errors.Join(err, failed)))
 		}
 	case ctx.Err() != nil && c.life.Err() == nil:
@@ -70,6 +71,11 @@ func (r *sender) send(ctx context.Context, s *session.Session) error {
 		return r.fence(ctx, s)
 	}
 	if !again {
+		// A server that answers each transaction with an internal error refuses no entry for good, and
+		// a fence queues all of them again.
+		if err := s.Pause(ctx, r.undone); err != nil {
+			return err
+		}
 		if err := r.marker.ensure(ctx, s); err != nil {
 			return err
 		}
@@ -169,7 +175,7 @@ func (r *sender) finish(entries []*Entry, err error) {
 	r.c.mu.Lock()
 	finished := slices.DeleteFunc(entries, func(e *Entry) bool { return !e.setLocked(err) })
 	r.c.mu.Unlock()
-	r.sent, r.limit, r.repairs = nil, maxBatch, 0
+	r.sent, r.limit, r.repairs, r.undone = nil, maxBatch, 0, 0
 	// c.mu is not held: callers that wake up ask for it at once.
 	for _, e := range finished {
 		close(e.done)
@@ -199,10 +205,19 @@ func (r *sender) markerRefused(err error) error {
 	switch session.ClassOf(err) {
 	case session.ClassNoNode, session.ClassBadVersion:
 		// Another client has deleted or changed the marker. The next request creates another.
-		r.marker.retire()
+		r.retireMarker(err)
 		return r.repaired(err)
 	}
 	return err
+}
+
+// retireMarker makes the next request create another marker, since err says that the
+// marker tells no outcome any more.
+func (r *sender) retireMarker(err error) {
+	r.marker.retire()
+	// The gate must forget its count, too: the marker may have gone with the whole queue, and the
+	// znode of the gate in the next queue may have the same version by chance.
+	_ = r.c.Gate.Refused(err)
 }
 
 // entryRefused handles a request that was refused because of the entry e, before which it
@@ -260,7 +275,7 @@ func (r *sender) fence(ctx context.Context, s *session.Session) error {
 	happened, err := r.marker.fence(ctx, s)
 	switch {
 	case IsUnknown(err):
-		r.marker.retire()
+		r.retireMarker(err)
 		r.finish(r.sent, err)
 	case err != nil:
 		return err
@@ -268,6 +283,7 @@ func (r *sender) fence(ctx context.Context, s *session.Session) error {
 		r.c.Gate.Passed(len(r.sent))
 		r.finish(r.sent, nil)
 	default:
+		r.undone++
 		r.markUnsent(ErrStale)
 	}
 	return nil

@@ -1,0 +1,48 @@
+package commit
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+// freeNumber waits for the message that has the next number, also when the server's count of changes has wrapped.
+func TestFreeNumberWaitsForTheMessageInTheWay(t *testing.T) {
+	for _, n := range []int32{5, 1<<30 + 5} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			committing(t, func(t *testing.T, srv *zksynctest.Server, _ *Committer, s *session.Session) {
+				must := func(err error) {
+					t.Helper()
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				must(srv.Create("/q", nil))
+				must(srv.SetNextSequence("/q", n))
+				foreign := fmt.Sprintf("/q/qn-%010d", n+1) // its creation counts, too
+				must(srv.Create(foreign, nil))
+				done := make(chan error, 1)
+				go func() {
+					done <- freeNumber(t.Context(), s, "/q", func(name string) (int32, bool) {
+						digits, ok := strings.CutPrefix(name, "qn-")
+						seq, err := strconv.ParseInt(digits, 10, 32)
+						return int32(seq), ok && err == nil
+					})
+				}()
+				synctest.Wait()
+				select {
+				case err := <-done:
+					t.Fatalf("freeNumber has returned beside %s: %v", foreign, err)
+				default:
+				}
+				must(srv.Delete(foreign))
+				must(<-done)
+			})
+		})
+	}
+}
