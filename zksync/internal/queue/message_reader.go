@@ -146,7 +146,9 @@ func (v *view) readMessages(ctx context.Context, refs ...messageRef) ([]session.
 	switch dir := results[n]; {
 	case dir.Err != nil && session.ClassOf(dir.Err) != session.ClassNoNode:
 		return nil, dir.Err
-	case dir.Err != nil || dir.Stat.Czxid != refs[0].czxid:
+	// Without multiRead the reads have no order, but the event of the watch on the directory
+	// comes before the answer to a read that has found another message of the name.
+	case dir.Err != nil || dir.Stat.Czxid != refs[0].czxid || p.recreated.Load():
 		p.recreated.Store(true)
 		for i := range results {
 			results[i] = session.ReadResult{Err: zk.ErrNoNode}

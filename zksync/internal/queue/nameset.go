@@ -38,7 +38,7 @@ func encodeNames(names []string) string {
 	})
 	for i := 0; i < len(all); {
 		last := i
-		for last+1 < len(all) && all[last+1].prefix == all[i].prefix && all[last+1].n-all[i].n == int64(last+1-i) {
+		for last+1 < len(all) && last+1-i < maxRange && all[last+1].prefix == all[i].prefix && all[last+1].n-all[i].n == int64(last+1-i) {
 			last++
 		}
 		if i == 0 || all[i-1].prefix != all[i].prefix {
@@ -57,6 +57,7 @@ func encodeNames(names []string) string {
 }
 
 // maxRange limits the names of one range, against data that another client has written.
+// encodeNames splits longer ranges.
 const maxRange = 1 << 20
 
 // decodeNames calls add for each name that encodeNames has written.

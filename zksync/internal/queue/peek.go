@@ -13,10 +13,11 @@ import (
 // the time of the call. It writes nothing.
 func (c *Consumer) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 	err = c.cfg.Manager.Do(ctx, func(ctx context.Context, s *session.Session) error {
-		if data, ok, err = c.cfg.peek(ctx, s); ok || err != nil {
+		data, ok, err = c.cfg.peek(ctx, s)
+		if ok || err != nil && session.ClassOf(err) != session.ClassNoAuth {
 			return err
 		}
-		// The server may lag, or be a deposed leader.
+		// The server may lag, or be a deposed leader, and not know a message that can be read.
 		if err = s.SyncQuorum(ctx, c.cfg.Path); err != nil {
 			return err
 		}

@@ -3,6 +3,10 @@ package queue
 import (
 	"testing"
 	"testing/synctest"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
 )
 
 // Peek passes over messages that a living consumer has claimed, returns the message of a consumer that has died, and
@@ -29,5 +33,21 @@ func TestPeek(t *testing.T) {
 		peek("after its death", "0")
 		r.must(r.srv.Delete(b.state().path))
 		peek("after the order znode was deleted", "0")
+	})
+}
+
+// Peek returns a message that was put before the call, also if its server lags and knows only a message that cannot be read.
+func TestPeekBehindAnUnreadableMessage(t *testing.T) {
+	withRig(t, 0, func(r rig) {
+		s, err := r.srv.Connect(r, session.WithAuth("digest", []byte("other:secret"))).Session(r.Context())
+		r.must(err)
+		_, err = s.Create(r.Context(), "/q/"+itemName(0), nil, 0, zk.DigestACL(zk.PermAll, "other", "secret")...)
+		r.must(err)
+		a := r.open(InOrder, false)
+		r.srv.Lag(a.v.s.ID())
+		r.must(r.srv.Create("/q/"+itemName(1), []byte("1")))
+		if data, ok, err := a.Peek(r.Context()); string(data) != "1" || !ok || err != nil {
+			r.Errorf("Peek: %q, %v, %v, want 1", data, ok, err)
+		}
 	})
 }

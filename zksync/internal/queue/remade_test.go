@@ -107,6 +107,29 @@ func TestReadInADirectoryThatWasRemade(t *testing.T) {
 	})
 }
 
+// A consumer does not deliver another message of the same name, if the server does not know multiRead, and the directory was
+// deleted and created again between the reads of the directory and of the message.
+func TestSingleReadsInADirectoryThatWasRemade(t *testing.T) {
+	for range 10 { // the reads go at the same time, in any order
+		withRig(t, 0, func(r rig) {
+			r.putUrgent("old")
+			a := r.open(ByPriority, true)
+			sel := a.pick(1)
+			all, err := a.ledger.claim(func(*orderState) selection { return sel }, &idleLine{v: a.v})
+			r.must(err)
+			r.srv.Inject(zksynctest.Fault{Op: zkserver.OpMultiRead, Times: 9, Do: zksynctest.Error(int32(zkserver.ErrUnimplemented))})
+			r.srv.Inject(zksynctest.Fault{Op: zkserver.OpGetData, Path: remadeDir, At: zksynctest.AfterCommit,
+				Do: zkserver.Call(func() { r.remake("new") })})
+			if found := a.read(all); len(found) > 0 && string(found[0].Data) != "old" {
+				r.Errorf("%q was delivered under the claim on another message", found[0].Data)
+			}
+			if !r.exists(remadeDir + "/" + itemName(0)) {
+				r.Error("the new message was removed")
+			}
+		})
+	}
+}
+
 // Take does not take a message that another consumer has, if the directory was deleted and created again before the read.
 func TestTakeInADirectoryThatWasRemade(t *testing.T) {
 	withRig(t, 0, func(r rig) {

@@ -114,3 +114,15 @@ func TestTableStates(t *testing.T) {
 		t.Error("the next message of the last number is claimed")
 	}
 }
+
+// A range with more names than one range may have can be read again.
+func TestLongRangeOfNames(t *testing.T) {
+	names := make([]string, maxRange+1)
+	for i := range names {
+		names[i] = itemName(i)
+	}
+	n := 0
+	if err := decodeNames(encodeNames(names), func(string) { n++ }); err != nil || n != len(names) {
+		t.Errorf("%d of %d names: %v", n, len(names), err)
+	}
+}

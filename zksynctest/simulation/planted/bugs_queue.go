@@ -120,4 +120,13 @@ var queueBugs = []bug{
 	{"take the next number of a directory without its wrap", []edit{{"zksync/internal/queue/commit/freenumber.go",
 		"next := int32(twice / 2)", "next := int32(twice) / 2"}},
 		[]finder{tested("./zksync/internal/queue/commit", "^TestFreeNumberWaitsForTheMessageInTheWay$")}},
+	{"read a message without multiRead beside a directory that is created again", []edit{{"zksync/internal/queue/message_reader.go",
+		"refs[0].czxid || p.recreated.Load():", "refs[0].czxid:"}},
+		[]finder{tested("./zksync/internal/queue", "^TestSingleReadsInADirectoryThatWasRemade$", "-test.count", "20")}},
+	{"write a range with more names than a reader accepts", []edit{{"zksync/internal/queue/nameset.go",
+		"last+1 < len(all) && last+1-i < maxRange &&", "last+1 < len(all) &&"}},
+		[]finder{tested("./zksync/internal/queue", "^TestLongRangeOfNames$")}},
+	{"fail a Peek at a server that lags behind a readable message", []edit{{"zksync/internal/queue/peek.go",
+		"ok || err != nil && session.ClassOf(err) != session.ClassNoAuth {", "ok || err != nil {"}},
+		[]finder{tested("./zksync/internal/queue", "^TestPeekBehindAnUnreadableMessage$")}},
 }
