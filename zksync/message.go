@@ -24,9 +24,10 @@ type Message struct {
 	// Data is the receiver's to keep and to change.
 	Data []byte
 
-	// ID is the path of the message's znode. No other message of the queue has the
-	// same ID as long as the queue's directory exists, and the ID stays the same when
-	// the message is delivered again, except after Retry.
+	// ID is the path of the message's znode. No other message of the queue has the same
+	// ID as long as the directory in the path exists, and the ID stays the same when the
+	// message is delivered again, except after Retry. The server deletes the empty
+	// directory of a priority or of a due time, and a later message may have the ID again.
 	ID string
 
 	// Attempts is the number of deliveries of the message, this one included. A consumer
@@ -81,7 +82,8 @@ func (m *Message) Ack(ctx context.Context) error {
 // The next consumer that claims gets the message, and that may be this consumer, at
 // once: a message that is given back again and again keeps a consumer with
 // WithPrefetch(1) from all other messages. For a message that you failed to handle, call
-// Retry, which delivers the message after a delay. Nack waits, and fails, like Ack.
+// Retry, which delivers the message after a delay. Nack waits, and fails, like Ack, but
+// returns nil if another client has removed the message.
 func (m *Message) Nack(ctx context.Context) error {
 	return opError("nack", m.ID, m.settler.Nack(ctx))
 }
