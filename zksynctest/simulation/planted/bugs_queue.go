@@ -64,7 +64,7 @@ var queueBugs = []bug{
 		"p.unlisted ||"}},
 		[]finder{tested("./zksync/internal/queue", "^TestPickAfterADirectoryWasRemade$")}},
 	{"ledger: read messages without their directory", []edit{{"zksync/internal/queue/message_reader.go",
-		"case dir.Err != nil || dir.Stat.Czxid != refs[0].czxid:",
+		"case dir.Err != nil || dir.Stat.Czxid != refs[0].czxid || p.recreated.Load():",
 		"case dir.Err != nil:"}},
 		[]finder{tested("./zksync/internal/queue", "^TestReadInADirectoryThatWasRemade$")}},
 	{"ledger: trust a watch on a directory during a disconnection", []edit{{"zksync/internal/queue/delivery_remove.go",
