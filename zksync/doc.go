@@ -74,7 +74,9 @@
 // A process that is paused between the check of its context and a write may write
 // late. Let the resource check tokens; see [Token]. If an operator removes the znode of a
 // holder, the next contender gets the lock at once, and the holder is told as fast as the
-// network allows. Package session states the assumptions of the session's lease.
+// network allows, but not in the first 100 ms of a hold: a short hold costs no request for
+// a watch. An Unlock in this time that hands the lock to another goroutine, or lingers,
+// does not notice the removal. Package session states the assumptions of the session's lease.
 //
 // A message that was received from a queue's Chan is lost if the process dies before
 // the work on it is done: use Messages for such work. After a lost session, messages may

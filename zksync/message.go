@@ -30,8 +30,9 @@ type Message struct {
 	// directory of a priority or of a due time, and a later message may have the ID again.
 	ID string
 
-	// Attempts is the number of deliveries of the message, this one included. A consumer
-	// that dies may add one for a message that it had claimed and not delivered.
+	// Attempts is the number of deliveries of the message, this one included. A delivery
+	// that Close has ended does not count. A consumer that dies may add one for a message
+	// that it had claimed and not delivered.
 	Attempts int
 
 	m       *session.Manager // nil if the message is in no queue

@@ -21,8 +21,9 @@ import (
 //     get up to 128 received messages again. This value delivers no message twice.
 //
 // The channel is closed by Close, by the end of the Manager, and when no messages can
-// be received at all, for example because the path is invalid or a permission is
-// missing; Err has the reason. Lost connections and sessions only delay messages.
+// be received at all: because the path is invalid, a permission is missing, or servers
+// answer with internal errors nine times in a row. Err has the reason. Lost connections
+// and sessions only delay messages.
 // Call Close when you stop receiving: otherwise messages stay claimed by this value.
 //
 // A value delivers by Chan or by Messages: a call of the other method panics. Take may be
