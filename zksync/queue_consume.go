@@ -80,11 +80,11 @@ func (q *queue) startDelivery(mode string) {
 	if mode == "Chan" {
 		c := make(chan []byte)
 		q.bytes, end = c, func() { close(c) }
-		receive = func(ctx context.Context, d *engine.Delivery) bool { return send(ctx, c, d.Data) }
+		receive = func(ctx context.Context, d *engine.Delivery) bool { return send(ctx, d, c, d.Data) }
 	} else {
 		c := make(chan *Message)
 		q.messages, end = c, func() { close(c) }
-		receive = func(ctx context.Context, d *engine.Delivery) bool { return send(ctx, c, q.newMessage(d)) }
+		receive = func(ctx context.Context, d *engine.Delivery) bool { return send(ctx, d, c, q.newMessage(d)) }
 	}
 	if q.err = q.checkUsable(); q.err != nil {
 		end()
@@ -100,11 +100,14 @@ func (q *queue) startDelivery(mode string) {
 	})
 }
 
-// send sends a value, and reports false if ctx ended before a receiver came.
-func send[T any](ctx context.Context, c chan<- T, value T) bool {
+// send sends the value of a delivery, and reports false if ctx has ended, or the claim was lost, before
+// a receiver came.
+func send[T any](ctx context.Context, d *engine.Delivery, c chan<- T, value T) bool {
 	select {
 	case c <- value:
 		return true
+	case <-d.Lost(): // ctx ends a little later
+		return false
 	case <-ctx.Done():
 		return false
 	}

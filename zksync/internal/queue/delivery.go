@@ -44,6 +44,10 @@ type Delivery struct {
 	reported bool          // a call has returned the success
 }
 
+// Lost returns a channel that is closed when the session ends under which the message was claimed.
+// Other consumers may have the message from then on.
+func (d *Delivery) Lost() <-chan struct{} { return d.v.s.Done() }
+
 // Ack removes the message.
 func (d *Delivery) Ack(ctx context.Context) error {
 	return d.settle(ctx, "Ack", func() error { return d.remove(nil, nil) })

@@ -91,6 +91,8 @@ func (h harness) deliver(c *Consumer, ack bool) <-chan *Delivery {
 			select {
 			case ch <- d:
 				return true
+			case <-d.Lost():
+				return false
 			case <-ctx.Done():
 				return false
 			}
