@@ -129,4 +129,8 @@ var queueBugs = []bug{
 	{"fail a Peek at a server that lags behind a readable message", []edit{{"zksync/internal/queue/peek.go",
 		"ok || err != nil && session.ClassOf(err) != session.ClassNoAuth {", "ok || err != nil {"}},
 		[]finder{tested("./zksync/internal/queue", "^TestPeekBehindAnUnreadableMessage$")}},
+	{"ledger: hand over a message after its session has ended", []edit{{"zksync/internal/queue/delivery.go",
+		"func (d *Delivery) Lost() <-chan struct{} { return d.v.s.Done() }",
+		"func (d *Delivery) Lost() <-chan struct{} { return nil }"}},
+		[]finder{tested("./zksync/internal/queue", "^TestOwnSessionLost$", "-test.count", "1000", "-test.cpu", "8")}},
 }
