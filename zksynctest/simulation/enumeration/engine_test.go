@@ -130,7 +130,7 @@ func (e *engine) opening(c faultCase) bool {
 // seconds returns the cases that add a second fault to a case with one fault, at a frame after the
 // first fault.
 func (e *engine) seconds(t *testing.T, first faultCase) []faultCase {
-	list := e.cases(first, e.behind(t, first), func(f *fault) bool { return !f.leads })
+	list := e.cases(first, e.behind(t, first), func(f *fault) bool { return !f.leads && !f.alone })
 	if first.leader() >= 0 {
 		return list
 	}

@@ -47,6 +47,7 @@ type fault struct {
 	then  func(s *stage, f network.Frame) // called before the frame is passed on, if not nil
 	harm  harm
 	leads bool                 // the client must be connected to the leader
+	alone bool                 // not tried as a second fault
 	in    func(*scenario) bool // nil if the fault is tried in every scenario
 }
 
@@ -70,7 +71,7 @@ var faults = []*fault{
 	{name: "throttle", fits: throttlable, do: network.Pass, then: (*stage).throttle},
 	{name: "error-before", fits: throttlable, do: network.Pass, then: internalError(zkserver.BeforeCommit), harm: errs},
 	{name: "error-after", fits: writes, do: network.Pass, then: internalError(zkserver.AfterCommit), harm: errs},
-	{name: "forbid", fits: forbiddable, do: network.Pass, then: (*stage).forbid, harm: forbids, in: (*scenario).endsWithoutPermissions},
+	{name: "forbid", fits: forbiddable, do: network.Pass, then: (*stage).forbid, harm: forbids, alone: true, in: (*scenario).endsWithoutPermissions},
 	{name: "quota", fits: goesUp, do: network.Pass, then: (*stage).quota, harm: refuses},
 	{name: "expire", do: network.Pass, then: (*stage).expire, harm: loses | forces},
 	{name: "remove", fits: goesUp, do: network.Pass, then: (*stage).remove, harm: removes},

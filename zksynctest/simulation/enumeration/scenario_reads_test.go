@@ -158,7 +158,7 @@ func (s *stage) lasting(path string, call func() error) bool {
 		return false
 	}
 	_, after := s.server.Get(path)
-	return before && after && s.owner(path) == owner && s.harm()&(removes|forbids) == 0
+	return before && after && s.owner(path) == owner && s.harm()&(removes|forbids|refuses) == 0
 }
 
 // firstIn returns the path of the first sequential znode in a directory, or of the directory.
