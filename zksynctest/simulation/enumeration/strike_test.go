@@ -75,6 +75,11 @@ func (s *stage) throttle(f network.Frame) { s.server.Inject(s.request(f, zkserve
 
 // forbid makes the server refuse the request, as if an ACL withheld a permission for a moment.
 func (s *stage) forbid(f network.Frame) {
+	// If goroutines are woken at the same instant, another request may have the address of the frame.
+	if !forbiddable(f) {
+		s.void("the request is another one")
+		return
+	}
 	s.server.Inject(s.request(f, zkserver.Error(int32(zkserver.ErrNoAuth))))
 }
 
