@@ -24,7 +24,8 @@ type Gate interface {
 	// Passed is called when n entries have happened.
 	Passed(n int)
 	// Refused is called when the server has refused the operations of Admit, and nothing has
-	// happened, and when the marker was lost. What the gate has read may be wrong then. If Refused returns nil, Admit is called again.
+	// happened, and when the marker was lost. What the gate has read may be wrong then. If
+	// Refused returns nil, Admit is called again.
 	Refused(err error) error
 	// Waiting returns the reason why Admit waits, nil if Admit does not wait. Any
 	// goroutine may call it.
