@@ -54,9 +54,12 @@ type change struct {
 	// removes a claimed message, which makes room; see claimCount.beginRemoval.
 	endRemoval func()
 
-	done chan struct{}
-	err  error // valid once done is closed
-	sent bool  // the transaction was sent, so that an err of the session leaves the outcome open
+	// onDone, if it is not nil, is called once done is closed. It must not block, and takes the
+	// mutex of the ledger only if err is nil.
+	onDone func()
+	done   chan struct{}
+	err    error // valid once done is closed
+	sent   bool  // the transaction was sent, so that an err of the session leaves the outcome open
 }
 
 func newChange(edits ...func(t *claimTable)) *change {
@@ -171,6 +174,9 @@ func (c *change) finish(err error) {
 		c.endRemoval()
 	}
 	close(c.done)
+	if c.onDone != nil {
+		c.onDone()
+	}
 }
 
 func finishAll(batch []*change, err error) {

@@ -28,10 +28,7 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 			return d.outcomeOf(err, false)
 		}
 		// A change of its own for each attempt: the former one has its outcome.
-		c := newDrop(d.ref)
-		c.guarded, c.seenOn = guarded, seenOn
-		c.ops = []any{&zk.DeleteRequest{Path: d.ID, Version: -1}}
-		c.size = len(d.ID) + 40
+		c := d.newRemoval(guarded, seenOn)
 		if edit != nil {
 			c.edits = append(c.edits, edit)
 		}
@@ -47,15 +44,9 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 			c.ops = append(c.ops, &zk.CreateRequest{Path: znode.Join(to.Dir, to.Prefix), Data: d.Data, Flags: zk.FlagSequence})
 			c.size += len(d.Data) + len(to.Dir)
 		}
-		// Before the outcome is known: a claim that is picked right after a refusal must not take
-		// the room of this message.
-		c.endRemoval = d.v.claims.endRemoval
-		d.l.start(c)
-		// Behind the start: a claim that takes this room must come after the removal.
-		d.v.claims.beginRemoval()
+		d.startRemoval(c)
 		<-c.done
-		err = c.err
-		if err == nil {
+		if err = c.err; err == nil {
 			// Not before: until the claim ends, the message still makes room as a removal.
 			d.v.claims.endRemoval()
 		}
@@ -88,24 +79,75 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 	}
 }
 
+// removeReceived removes a message that Chan has handed over, and calls done once with the outcome.
+// A goroutine for each message would take a third of the time of a delivery, so there is one only
+// if the removal needs further requests.
+func (d *Delivery) removeReceived(done func(err error)) {
+	guarded, seenOn, seen := d.directorySeen()
+	if !seen {
+		go func() { done(d.remove(nil, nil)) }()
+		return
+	}
+	c := d.newRemoval(guarded, seenOn)
+	c.onDone = func() {
+		switch {
+		case c.err == nil:
+			d.v.claims.endRemoval()
+			done(d.outcomeOf(nil, false))
+		case c.err == errUnseen && !c.sent:
+			go func() { done(d.remove(nil, nil)) }()
+		default:
+			go func() { done(d.outcomeOf(c.err, c.sent)) }()
+		}
+	}
+	d.startRemoval(c)
+}
+
+// newRemoval returns a change that deletes the message and ends its claim.
+func (d *Delivery) newRemoval(guarded bool, seenOn uint64) *change {
+	c := newDrop(d.ref)
+	c.guarded, c.seenOn = guarded, seenOn
+	c.ops = []any{&zk.DeleteRequest{Path: d.ID, Version: -1}}
+	c.size = len(d.ID) + 40
+	return c
+}
+
+// startRemoval starts a removal, which makes room for another claim.
+func (d *Delivery) startRemoval(c *change) {
+	// Before the outcome is known: a claim that is picked right after a refusal must not take
+	// the room of this message.
+	c.endRemoval = d.v.claims.endRemoval
+	d.l.start(c)
+	// Behind the start: a claim that takes this room must come after the removal.
+	d.v.claims.beginRemoval()
+}
+
 // exists reports whether the message exists, and not another one of its name.
 func (d *Delivery) exists() (bool, error) {
 	there, stat, err := d.v.s.Exists(d.v.life.cleanupCtx, d.ID)
 	return there && stat.Czxid == d.czxid, err
 }
 
+// directorySeen returns the results of seeDirectory if these need no request.
+func (d *Delivery) directorySeen() (guarded bool, seenOn uint64, seen bool) {
+	p := d.ref.partition
+	if p.holdsLedgers && !p.recreated.Load() {
+		return false, 0, true
+	}
+	// A watch reports nothing during a disconnection.
+	conn := d.v.s.Connection()
+	return true, conn, conn != 0 && conn == p.seenOn.Load() && !p.mayBeRecreated()
+}
+
 // seeDirectory returns an error if the name of the message may be the name of another
 // message by now: a ledger outside of the directory survives its deletion. guarded says that
 // the removal relies on this for as long as the connection seenOn lasts.
 func (d *Delivery) seeDirectory() (guarded bool, seenOn uint64, err error) {
+	guarded, seenOn, seen := d.directorySeen()
+	if seen {
+		return guarded, seenOn, nil
+	}
 	p, s, ctx := d.ref.partition, d.v.s, d.v.life.cleanupCtx
-	if p.holdsLedgers && !p.recreated.Load() {
-		return false, 0, nil
-	}
-	// A watch reports nothing during a disconnection.
-	if conn := s.Connection(); conn != 0 && conn == p.seenOn.Load() && !p.mayBeRecreated() {
-		return true, conn, nil
-	}
 	// A server that lags, or a deposed leader, would still show the message of the deleted
 	// directory.
 	if err := s.SyncQuorum(ctx, d.v.cfg.Path); err != nil {

@@ -281,9 +281,10 @@ func (p *stream) handOver(ctx context.Context, v *view, d *Delivery, end context
 		c.cfg.observeDelivery(d.Data)
 	}
 	c.removing.add(d.ref.message, d.czxid)
-	p.removals.Go(func() {
+	p.removals.Add(1)
+	d.removeReceived(func(err error) {
+		defer p.removals.Done()
 		defer func() { <-p.slots }()
-		err := d.remove(nil, nil)
 		switch class := session.ClassOf(err); {
 		case class == session.ClassRemoved && d.l.usable.Err() != nil:
 			// The claim has gone, and not the message.
