@@ -26,15 +26,15 @@ func checkPath(path string, sequential bool) error {
 	case !utf8.ValidString(path):
 		return bad("is not valid UTF-8")
 	}
-	parts := strings.Split(path[1:], "/")
-	for i, part := range parts {
-		switch {
-		case part == "" && i == len(parts)-1 && sequential:
-		case part == "" && i == len(parts)-1:
-			return bad(`ends with "/"`)
-		case part == "":
+	if strings.HasSuffix(path, "/") && !sequential {
+		return bad(`ends with "/"`)
+	}
+	// Not Split: a slice for each path shows in a queue's throughput.
+	for part := range strings.SplitSeq(strings.TrimSuffix(path[1:], "/"), "/") {
+		switch part {
+		case "":
 			return bad("has an empty component")
-		case part == "." || part == "..":
+		case ".", "..":
 			return bad("has a relative component")
 		}
 	}

@@ -114,29 +114,36 @@ func (b *records) quorum(path string) *wire.Request {
 func (b *records) multi(ops []any) (*wire.Request, error) {
 	multi := &wire.Request{Op: wire.OpMulti, Parts: make([]wire.Request, 0, len(ops))}
 	record := make(wire.Encoder, 0, 128*len(ops)) // about the size of an operation with little data
+	var err error
+	// Without a request and a record for each operation: a queue deletes many znodes.
+	versioned := func(code int32, path string, version int32) {
+		full := b.chroot.full(path)
+		err = checkPath(path, false)
+		multi.Parts = append(multi.Parts, wire.Request{Op: code, Path: full})
+		record = record.MultiHeader(code).String(full).Int(version)
+	}
 	for i, op := range ops {
 		var r *wire.Request
-		var err error
 		switch op := op.(type) {
 		case *zk.CreateRequest:
 			r, err = b.create(op.Path, op.Data, op.Flags, op.Acl)
-		case *zk.DeleteRequest:
-			err = checkPath(op.Path, false)
-			r = b.versioned(wire.OpDelete, op.Path, op.Version)
 		case *zk.SetDataRequest:
 			err = checkPath(op.Path, false)
 			r = b.set(op.Path, op.Data, op.Version)
+		case *zk.DeleteRequest:
+			versioned(wire.OpDelete, op.Path, op.Version)
 		case *zk.CheckVersionRequest:
-			err = checkPath(op.Path, false)
-			r = b.versioned(wire.OpCheck, op.Path, op.Version)
+			versioned(wire.OpCheck, op.Path, op.Version)
 		default:
 			err = fmt.Errorf("%w: a %T, want *zk.CreateRequest, *zk.DeleteRequest, *zk.SetDataRequest or *zk.CheckVersionRequest", zk.ErrBadArguments, op)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("operation %d: %w", i+1, err)
 		}
-		multi.Parts = append(multi.Parts, wire.Request{Op: r.Op, Path: r.Path})
-		record = append(record.MultiHeader(r.Op), r.Record...)
+		if r != nil {
+			multi.Parts = append(multi.Parts, wire.Request{Op: r.Op, Path: r.Path})
+			record = append(record.MultiHeader(r.Op), r.Record...)
+		}
 	}
 	multi.Record = record.MultiEnd()
 	return multi, nil

@@ -9,8 +9,11 @@ import (
 )
 
 const (
-	// maxChanges is the number of changes in one transaction.
-	maxChanges = 128
+	// maxClaims is the number of claims in one transaction.
+	maxClaims = 128
+	// maxChanges is the number of changes in one transaction: a claim, and the removals that make
+	// room for it.
+	maxChanges = maxClaims + 1
 	// maxChangeBytes limits the transaction, apart from ledger and order znode.
 	maxChangeBytes = 512 << 10
 )
@@ -20,9 +23,8 @@ var (
 	// which a claim relies.
 	errConflict = errors.New("another consumer was faster")
 
-	// errUnseen says that the connection was lost since the directory of a message was seen, so
-	// that another directory may have its name.
-	errUnseen = errors.New("the connection was lost before the message was removed")
+	// errUnseen says that a message is to be looked at again before its removal: see sighting.
+	errUnseen = errors.New("another directory may have the name of the message's directory")
 
 	// errNothingFree says that there was no message to claim.
 	errNothingFree = errors.New("no message is free")
@@ -45,10 +47,7 @@ type change struct {
 	ops       []any // deletes and creates
 	size      int   // of ops, in bytes, roughly
 
-	// guarded says that the change must be sent on the connection seenOn: another directory
-	// may have the name of the message's directory later.
-	guarded bool
-	seenOn  uint64
+	seen sighting // of the message that the change deletes
 
 	// endRemoval is called before done is closed if the change fails. It is nil unless the change
 	// removes a claimed message, which makes room; see claimCount.beginRemoval.
@@ -146,12 +145,12 @@ func endClaims(batch, refused []*change) (left []*change) {
 	return left
 }
 
-// endUnseen ends the changes of a batch that rely on another connection than conn, and claims that
-// may have taken their room. It returns the other changes.
+// endUnseen ends the changes of a batch whose messages were seen too long ago, and claims that may
+// have taken their room. It returns the other changes. conn is the connection.
 func endUnseen(batch []*change, conn uint64) (left []*change) {
 	var unseen []*change
 	for _, c := range batch {
-		if c.guarded && (conn == 0 || c.seenOn != conn) {
+		if !c.seen.holds(conn) {
 			c.finish(errUnseen)
 			unseen = append(unseen, c)
 		} else {

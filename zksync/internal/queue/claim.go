@@ -6,14 +6,9 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-const (
-	// maxClaims is the number of claims in one transaction.
-	maxClaims = 128
-
-	// fullPause is the time after which a consumer tries again to claim messages when there is
-	// no room for their names.
-	fullPause = time.Second
-)
+// fullPause is the time after which a consumer tries again to claim messages when there is no
+// room for their names.
+const fullPause = time.Second
 
 // claim claims the messages that pick returns: all of them, or none. The error is
 // errConflict if another consumer was faster, and errNothingFree if there is no message.

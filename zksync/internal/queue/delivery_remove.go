@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -23,12 +24,12 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 		if err := d.v.s.Pause(d.v.life.cleanupCtx, round-1); err != nil {
 			return d.outcomeOf(err, false)
 		}
-		guarded, seenOn, err := d.seeDirectory()
+		seen, err := d.see()
 		if err != nil {
 			return d.outcomeOf(err, false)
 		}
 		// A change of its own for each attempt: the former one has its outcome.
-		c := d.newRemoval(guarded, seenOn)
+		c := d.newRemoval(seen)
 		if edit != nil {
 			c.edits = append(c.edits, edit)
 		}
@@ -44,7 +45,7 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 			c.ops = append(c.ops, &zk.CreateRequest{Path: znode.Join(to.Dir, to.Prefix), Data: d.Data, Flags: zk.FlagSequence})
 			c.size += len(d.Data) + len(to.Dir)
 		}
-		d.startRemoval(c)
+		d.startRemoval(c, 0)
 		<-c.done
 		if err = c.err; err == nil {
 			// Not before: until the claim ends, the message still makes room as a removal.
@@ -80,15 +81,16 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 }
 
 // removeReceived removes a message that Chan has handed over, and calls done once with the outcome.
+// The removal waits for the next claim, for the time wait at most.
 // A goroutine for each message would take a third of the time of a delivery, so there is one only
 // if the removal needs further requests.
-func (d *Delivery) removeReceived(done func(err error)) {
-	guarded, seenOn, seen := d.directorySeen()
-	if !seen {
+func (d *Delivery) removeReceived(wait time.Duration, done func(err error)) {
+	seen, ok := d.lastSight()
+	if !ok {
 		go func() { done(d.remove(nil, nil)) }()
 		return
 	}
-	c := d.newRemoval(guarded, seenOn)
+	c := d.newRemoval(seen)
 	c.onDone = func() {
 		switch {
 		case c.err == nil:
@@ -100,24 +102,28 @@ func (d *Delivery) removeReceived(done func(err error)) {
 			go func() { done(d.outcomeOf(c.err, c.sent)) }()
 		}
 	}
-	d.startRemoval(c)
+	d.startRemoval(c, wait)
 }
 
 // newRemoval returns a change that deletes the message and ends its claim.
-func (d *Delivery) newRemoval(guarded bool, seenOn uint64) *change {
+func (d *Delivery) newRemoval(seen sighting) *change {
 	c := newDrop(d.ref)
-	c.guarded, c.seenOn = guarded, seenOn
+	c.seen = seen
 	c.ops = []any{&zk.DeleteRequest{Path: d.ID, Version: -1}}
 	c.size = len(d.ID) + 40
 	return c
 }
 
-// startRemoval starts a removal, which makes room for another claim.
-func (d *Delivery) startRemoval(c *change) {
+// startRemoval starts a removal, which makes room for another claim, at once or within a time.
+func (d *Delivery) startRemoval(c *change, within time.Duration) {
 	// Before the outcome is known: a claim that is picked right after a refusal must not take
 	// the room of this message.
 	c.endRemoval = d.v.claims.endRemoval
-	d.l.start(c)
+	if within > 0 {
+		d.l.startWithClaim(c, within)
+	} else {
+		d.l.start(c)
+	}
 	// Behind the start: a claim that takes this room must come after the removal.
 	d.v.claims.beginRemoval()
 }
@@ -128,38 +134,39 @@ func (d *Delivery) exists() (bool, error) {
 	return there && stat.Czxid == d.czxid, err
 }
 
-// directorySeen returns the results of seeDirectory if these need no request.
-func (d *Delivery) directorySeen() (guarded bool, seenOn uint64, seen bool) {
+// lastSight returns what is known about the directory of the message without a request. It
+// returns false if that does not suffice for a removal.
+func (d *Delivery) lastSight() (seen sighting, ok bool) {
 	p := d.ref.partition
 	if p.holdsLedgers && !p.recreated.Load() {
-		return false, 0, true
+		return seen, true
 	}
-	// A watch reports nothing during a disconnection.
-	conn := d.v.s.Connection()
-	return true, conn, conn != 0 && conn == p.seenOn.Load() && !p.mayBeRecreated()
+	seen = sighting{needed: true, partition: p, conn: d.v.s.Connection()}
+	return seen, seen.conn == p.seenOn.Load() && seen.holds(seen.conn)
 }
 
-// seeDirectory returns an error if the name of the message may be the name of another
-// message by now: a ledger outside of the directory survives its deletion. guarded says that
-// the removal relies on this for as long as the connection seenOn lasts.
-func (d *Delivery) seeDirectory() (guarded bool, seenOn uint64, err error) {
-	guarded, seenOn, seen := d.directorySeen()
-	if seen {
-		return guarded, seenOn, nil
+// see returns the last sighting, or looks for the message. It returns an error if the name of the
+// message may be the name of another one by now.
+func (d *Delivery) see() (sighting, error) {
+	seen, ok := d.lastSight()
+	if ok {
+		return seen, nil
 	}
 	p, s, ctx := d.ref.partition, d.v.s, d.v.life.cleanupCtx
 	// A server that lags, or a deposed leader, would still show the message of the deleted
 	// directory.
 	if err := s.SyncQuorum(ctx, d.v.cfg.Path); err != nil {
-		return true, 0, err
+		return seen, err
 	}
-	conn := s.Connection()
+	// Before the look: an event during the look must count.
+	seen.late = p.mayBeRecreated()
+	seen.conn = s.Connection()
 	there, err := d.exists()
 	if err == nil && !there {
 		err = zk.ErrNoNode
 	}
 	if err == nil {
-		p.seenOn.Store(conn)
+		p.seenOn.Store(seen.conn)
 	}
-	return true, conn, err
+	return seen, err
 }

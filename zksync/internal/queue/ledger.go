@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -33,29 +33,12 @@ type ledger struct {
 	queued   []*change
 	removals int // the number of removals in queued
 	running  bool
+	deferred bool        // all changes in queued wait for a claim
+	due      *time.Timer // ends their wait; nil if no change has waited since the last transaction
 
 	// Used by run alone, and by others while it does not run:
 	version int32
 	claims  claimSet
-}
-
-// start starts changes. Each has an outcome when its channel done is closed.
-func (l *ledger) start(changes ...*change) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.usable.Err() != nil {
-		finishAll(changes, context.Cause(l.usable))
-		return
-	}
-	l.queued = append(l.queued, changes...)
-	l.removals += countRemovals(changes)
-	l.arrivals.Store(int64(len(l.queued)))
-	if !l.running {
-		l.running = true
-		// Not spawn, which does nothing after Close has begun: the changes of calls under way
-		// must still get their outcomes. Close waits for these calls, so wg is not zero here.
-		l.v.life.wg.Go(l.run)
-	}
 }
 
 // do carries out one change.
@@ -76,73 +59,6 @@ func (l *ledger) giveBack(ended int, refs ...messageRef) (sent bool, err error) 
 	c.drop = refs
 	err = l.do(c)
 	return c.sent, err
-}
-
-func (l *ledger) run() {
-	for {
-		l.awaitArrivals()
-		batch := l.nextBatch()
-		if len(batch) == 0 {
-			return
-		}
-		if left, err := l.carryOut(batch); err != nil {
-			l.fail(left, err)
-		}
-	}
-}
-
-// fewYields is the number of times in a row that awaitArrivals may see no new change.
-const fewYields = 10
-
-// awaitArrivals yields while goroutines start changes: a transaction with many changes
-// costs the servers little more than one with a single change.
-func (l *ledger) awaitArrivals() {
-	for n, quiet := int64(0), 0; quiet < fewYields && n < maxChanges; quiet++ {
-		if now := l.arrivals.Load(); now != n {
-			n, quiet = now, 0
-		}
-		runtime.Gosched()
-	}
-}
-
-// nextBatch takes changes for the next transaction.
-func (l *ledger) nextBatch() []*change {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n, size := 0, 0
-	for n < len(l.queued) && n < maxChanges {
-		if size += l.queued[n].size; n > 0 && size > maxChangeBytes {
-			break
-		}
-		n++
-	}
-	batch := slices.Clone(l.queued[:n])
-	l.removals -= countRemovals(batch)
-	l.arrivals.Store(int64(len(l.queued) - n))
-	// The run ends under the mutex, so that the next start sees that it must start another.
-	if l.queued = l.queued[n:]; n == 0 {
-		l.running, l.queued = false, nil
-	}
-	return batch
-}
-
-// fail ends the use of the ledger, and the changes of a batch and of the queue.
-func (l *ledger) fail(batch []*change, why error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	// Under the mutex: start queues no change after this, and so each change has an outcome.
-	// Before the outcomes: by usable, a caller tells a lost ledger from a removed message.
-	l.end(why)
-	finishAll(batch, why)
-	finishAll(l.queued, why)
-	l.queued, l.removals = nil, 0
-}
-
-// queuedRemovals returns the number of removals that are in no transaction yet.
-func (l *ledger) queuedRemovals() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.removals
 }
 
 // carryOut sends transactions until each change of a batch has an outcome. If the ledger

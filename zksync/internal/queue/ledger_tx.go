@@ -94,7 +94,7 @@ func (tx *ledgerTx) setSent(sent bool) {
 
 // guarded reports whether the transaction must not be sent on another connection.
 func (tx *ledgerTx) guarded() bool {
-	return slices.ContainsFunc(tx.batch, func(c *change) bool { return c.guarded })
+	return slices.ContainsFunc(tx.batch, func(c *change) bool { return c.seen.needed })
 }
 
 // apply notes that a transaction has happened.

@@ -68,10 +68,6 @@ func (w *prefetchWindow) waitForRoom(ctx context.Context, unsettled func() int, 
 		// Claims of single messages would multiply the transactions. Among several consumers,
 		// one with many small claims would be faster than the others again and again.
 		least := (size + 1) / 2
-		if !w.peers.Load() {
-			// An early claim goes with the removals that make more room.
-			least = min(least, max(firstPrefetch, size/4))
-		}
 		if room > 0 && room >= least {
 			return nil
 		}
@@ -181,4 +177,12 @@ func (w *prefetchWindow) received(d *Delivery, took time.Duration) {
 	w.mu.Unlock()
 	w.wake()
 	w.space.notify()
+}
+
+// expectsClaim reports whether the next claim is near: the receiver has been fast for some time,
+// and the queue had more messages at the last claim than there was room for.
+func (w *prefetchWindow) expectsClaim() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.full && w.size >= 4*firstPrefetch
 }

@@ -239,3 +239,35 @@ func TestFirstRetryOfAnIdleConsumer(t *testing.T) {
 		h.must(d.Ack(h.Context()))
 	})
 }
+
+// An Ack that waits for the transaction before it does not remove a message of a directory that was deleted and created again
+// meanwhile.
+func TestQueuedAckAndARemadeDirectory(t *testing.T) {
+	withRig(t, 0, func(r rig) {
+		r.putUrgent("old", "old")
+		a := r.open(ByPriority, true)
+		all := a.receive(2)
+		r.must(a.v.s.SyncQuorum(r.Context(), "/q"))
+		r.srv.Inject(zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, At: zksynctest.BeforeReply, Do: zkserver.Call(func() {
+			// The other Ack is queued by now.
+			r.must(r.srv.Delete(remadeDir + "/" + itemName(1)))
+			r.must(r.srv.Delete(remadeDir))
+			r.putUrgent("new", "new")
+		})})
+		acked := make(chan error, 2)
+		for _, d := range all {
+			go func() { acked <- d.Ack(context.Background()) }()
+			synctest.Wait()
+		}
+		for range 2 {
+			if err := <-acked; err != nil && !errors.Is(err, session.ErrRemoved) {
+				r.Errorf("Ack: %v, want success or ErrRemoved", err)
+			}
+		}
+		for i := range 2 {
+			if !r.exists(remadeDir + "/" + itemName(i)) {
+				r.Errorf("the new message %d was removed", i)
+			}
+		}
+	})
+}

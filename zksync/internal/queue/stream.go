@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
@@ -36,6 +37,7 @@ type stream struct {
 	window   prefetchWindow
 	slots    chan struct{} // has one element for each unconfirmed message
 	removals sync.WaitGroup
+	took     atomic.Int64 // the time of the last attempt to claim
 }
 
 // Deliver calls receive for one message after another, until the Consumer or the Manager
@@ -170,6 +172,7 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 			return sel
 		}, line)
 		took = max(time.Since(began), leastTrip)
+		p.took.Store(int64(took))
 		pause := time.Duration(0)
 		switch {
 		case session.ClassOf(err) == session.ClassTooLarge && few > 1:
@@ -250,52 +253,4 @@ func (p *stream) deliver(ctx context.Context, v *view, ready <-chan *Delivery, e
 		received = true
 		p.window.received(d, time.Since(began))
 	}
-}
-
-// handOver hands one message to the receiver. It reports false if it was not received.
-func (p *stream) handOver(ctx context.Context, v *view, d *Delivery, end context.CancelCauseFunc) bool {
-	c := p.c
-	if !p.ack {
-		c.unsettled.add(d)
-		if p.receive(ctx, d) {
-			c.cfg.observeDelivery(d.Data)
-			return true
-		}
-		c.unsettled.remove(d)
-		return false
-	}
-	// A slot before the receipt: a received message is removed at once, and no more than
-	// maxUnconfirmed messages are delivered again after a crash.
-	select {
-	case p.slots <- struct{}{}:
-	case <-ctx.Done():
-		return false
-	}
-	// The receiver already has a message whose removal has failed. Remove it without
-	// another delivery.
-	if !c.removing.has(d.ref.message, d.czxid) {
-		if !p.receive(ctx, d) {
-			<-p.slots
-			return false
-		}
-		c.cfg.observeDelivery(d.Data)
-	}
-	c.removing.add(d.ref.message, d.czxid)
-	p.removals.Add(1)
-	d.removeReceived(func(err error) {
-		defer p.removals.Done()
-		defer func() { <-p.slots }()
-		switch class := session.ClassOf(err); {
-		case class == session.ClassRemoved && d.l.usable.Err() != nil:
-			// The claim has gone, and not the message.
-		case class == session.ClassOK, class == session.ClassRemoved:
-			c.removing.end(d.ref.message)
-		case class == session.ClassNotEmpty, v.s.Err() != nil, c.cleanupCtx.Err() != nil:
-		default:
-			// This consumer may not remove messages: all of them would be delivered, and none
-			// would be removed.
-			end(err)
-		}
-	})
-	return true
 }

@@ -1,0 +1,125 @@
+package queue
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// start starts changes, and those that wait for a claim. Each has an outcome when its channel
+// done is closed.
+func (l *ledger) start(changes ...*change) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.usable.Err() != nil {
+		finishAll(changes, context.Cause(l.usable))
+		return
+	}
+	l.queue(changes...)
+	l.deferred = false
+	if !l.running && len(l.queued) > 0 {
+		l.running = true
+		// Not spawn, which does nothing after Close has begun: the changes of calls under way
+		// must still get their outcomes. Close waits for these calls, so wg is not zero here.
+		l.v.life.wg.Go(l.run)
+	}
+}
+
+// startWithClaim starts a removal together with the next claim, or after a time: one transaction
+// costs the servers less than two.
+func (l *ledger) startWithClaim(c *change, within time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.usable.Err() != nil {
+		c.finish(context.Cause(l.usable))
+		return
+	}
+	l.deferred = l.deferred || len(l.queued) == 0
+	l.queue(c)
+	if l.due == nil {
+		l.due = time.AfterFunc(within, func() { l.start() })
+	}
+}
+
+// queue appends changes to queued. The caller holds the mutex.
+func (l *ledger) queue(changes ...*change) {
+	l.queued = append(l.queued, changes...)
+	l.removals += countRemovals(changes)
+	l.arrivals.Store(int64(len(l.queued)))
+}
+
+func (l *ledger) run() {
+	for {
+		l.awaitArrivals()
+		batch := l.nextBatch()
+		if len(batch) == 0 {
+			return
+		}
+		if left, err := l.carryOut(batch); err != nil {
+			l.fail(left, err)
+		}
+	}
+}
+
+// fewYields is the number of times in a row that awaitArrivals may see no new change.
+const fewYields = 10
+
+// awaitArrivals yields while goroutines start changes: a transaction with many changes
+// costs the servers little more than one with a single change.
+func (l *ledger) awaitArrivals() {
+	for n, quiet := int64(0), 0; quiet < fewYields && n < maxChanges; quiet++ {
+		if now := l.arrivals.Load(); now != n {
+			n, quiet = now, 0
+		}
+		runtime.Gosched()
+	}
+}
+
+// nextBatch takes changes for the next transaction.
+func (l *ledger) nextBatch() []*change {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, size := 0, 0
+	if l.deferred {
+		l.running = false
+		return nil
+	}
+	if l.due != nil {
+		l.due.Stop()
+		l.due = nil
+	}
+	for n < len(l.queued) && n < maxChanges {
+		if size += l.queued[n].size; n > 0 && size > maxChangeBytes {
+			break
+		}
+		n++
+	}
+	batch := slices.Clone(l.queued[:n])
+	l.removals -= countRemovals(batch)
+	l.arrivals.Store(int64(len(l.queued) - n))
+	// The run ends under the mutex, so that the next start sees that it must start another.
+	if l.queued = l.queued[n:]; n == 0 {
+		l.running, l.queued = false, nil
+	}
+	return batch
+}
+
+// fail ends the use of the ledger, and the changes of a batch and of the queue.
+func (l *ledger) fail(batch []*change, why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	// Under the mutex: start queues no change after this, and so each change has an outcome.
+	// Before the outcomes: by usable, a caller tells a lost ledger from a removed message.
+	l.end(why)
+	finishAll(batch, why)
+	finishAll(l.queued, why)
+	l.queued, l.removals = nil, 0
+}
+
+// queuedRemovals returns the number of removals that are in no transaction yet.
+func (l *ledger) queuedRemovals() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.removals
+}
