@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
 )
 
@@ -83,6 +84,31 @@ func (mb *mailbox) produceAtOnce(c *client, ids ...string) {
 	for _, id := range ids {
 		mb.put(c, id)
 	}
+	mb.producers.left.Add(-1)
+}
+
+// produceTogether puts n messages with one call.
+func (mb *mailbox) produceTogether(c *client, n int) {
+	var all [][]byte
+	var put []*message
+	mb.mu.Lock()
+	for i := range n {
+		m := &message{}
+		all, put = append(all, fmt.Append(nil, i+1)), append(put, m)
+		mb.messages[fmt.Sprint(i+1)] = m
+	}
+	mb.mu.Unlock()
+	err := c.do("PutAll", func(ctx context.Context) error {
+		if q, ok := mb.values.of(c).(*zksync.PriorityQueue); ok {
+			return q.PutAll(ctx, 7, all...)
+		}
+		return mb.values.of(c).(*zksync.Queue).PutAll(ctx, all...)
+	}, orUnknown)
+	mb.mu.Lock()
+	for _, m := range put {
+		m.sure = err == nil // otherwise some of the messages may be in the queue
+	}
+	mb.mu.Unlock()
 	mb.producers.left.Add(-1)
 }
 

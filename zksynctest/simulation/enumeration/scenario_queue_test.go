@@ -94,6 +94,15 @@ func queueScenariosOf(kinds ...queueKind) (all []*scenario) {
 			}},
 		)
 	}
+	for _, kind := range queueKinds[:2] {
+		// A puts many messages at once, and B receives them as fast as they come, so that it claims many
+		// at a time and removes them together with the next claim.
+		all = append(all, &scenario{name: kind.name + "-bulk", clients: 2, run: func(s *stage) {
+			mb := withQueue(s, kind)
+			mb.produceTogether(s.clients[0], 200)
+			mb.chanAll(s.clients[1])
+		}})
+	}
 	return append(all,
 		// A's second Put waits until B has made room.
 		&scenario{name: "queue-capacity", clients: 2, run: func(s *stage) {

@@ -216,7 +216,7 @@ var ledgerBugs = []bug{
 	{"ledger: let a removal wait for a claim for ever", []edit{{"zksync/internal/queue/ledger_queue.go",
 		"func() { l.start() }",
 		"func() {}"}},
-		[]finder{tested("./zksync/internal/queue", "^TestRemovalDoesNotWaitForLong$")}},
+		[]finder{enumerated("queue-bulk"), tested("./zksync/internal/queue", "^TestRemovalDoesNotWaitForLong$")}},
 	{"ledger: remove a message by name after its directory was deleted", []edit{{"zksync/internal/queue/sighting.go",
 		" && (s.late || !s.partition.mayBeRecreated())\n",
 		"\n"}},
