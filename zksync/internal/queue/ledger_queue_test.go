@@ -9,14 +9,14 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// deliverMany puts n messages, and receives some of them with a time of work on each. A request
-// takes a millisecond.
-func deliverMany(h harness, n, received int, work time.Duration) (*Consumer, <-chan *Delivery) {
+// deliverMany puts n messages, and receives some of them with a time of work on each. A
+// transaction takes five milliseconds.
+func deliverMany(h harness, prefetch, n, received int, work time.Duration) (*Consumer, <-chan *Delivery) {
 	h.Helper()
 	h.put(0, n)
-	h.srv.Inject(zksynctest.Fault{Times: -1, Do: zksynctest.Delay(time.Millisecond)})
+	h.srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Times: -1, Do: zksynctest.Delay(5 * time.Millisecond)})
 	h.srv.ResetOps()
-	c := h.consumer(h.srv.Connect(h), 128, InOrder)
+	c := h.consumer(h.srv.Connect(h), prefetch, InOrder)
 	ch := h.acknowledged(c)
 	for i := range received {
 		h.next(ch, fmt.Sprint(i), 1)
@@ -29,7 +29,7 @@ func deliverMany(h harness, n, received int, work time.Duration) (*Consumer, <-c
 func TestRemovalsGoWithTheNextClaim(t *testing.T) {
 	inBubble(t, func(h harness) {
 		const n = 4000
-		c, _ := deliverMany(h, n, n, 10*time.Microsecond)
+		c, _ := deliverMany(h, 128, n, n, 10*time.Microsecond)
 		multis := 0
 		for _, op := range h.srv.Ops() {
 			if op.Code == zkserver.OpMulti {
@@ -48,11 +48,30 @@ func TestRemovalsGoWithTheNextClaim(t *testing.T) {
 // A removal for which no claim comes waits no longer than two claims take.
 func TestRemovalDoesNotWaitForLong(t *testing.T) {
 	inBubble(t, func(h harness) {
-		c, ch := deliverMany(h, 1000, 500, 0)
+		c, ch := deliverMany(h, 128, 1000, 500, 0)
 		time.Sleep(time.Second)
 		h.next(ch, "500", 1)
 		time.Sleep(20 * time.Millisecond)
 		h.wantLeft(499, 1)
 		h.close(c)
 	})
+}
+
+// Many messages ahead of the receiver make it no slower, though removals that wait for a claim count
+// as unconfirmed.
+func TestRemovalsOfALargeWindow(t *testing.T) {
+	took := make(map[int]time.Duration)
+	for _, prefetch := range []int{128, 2000} {
+		inBubble(t, func(h harness) {
+			const n = 4000
+			began := time.Now()
+			c, _ := deliverMany(h, prefetch, n, n, 10*time.Microsecond)
+			took[prefetch] = time.Since(began)
+			h.close(c)
+			h.wantLeft(0, 0)
+		})
+	}
+	if took[2000] > took[128] {
+		t.Errorf("%v with 2,000 messages ahead, %v with 128", took[2000], took[128])
+	}
 }
