@@ -3,6 +3,7 @@ package debug_test
 import (
 	"encoding/json"
 	"expvar"
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -22,7 +23,8 @@ func TestHandler(t *testing.T) {
 	m := zksynctest.Start(t).Connect(t)
 	wait := m.StartWait("lock", "/locks/<orders>", nil)
 	defer wait.Stop()
-	debug.Publish("zookeeper-test", m)
+	name := fmt.Sprintf("zookeeper-test-%p", m) // a variable stays for all runs of the test
+	debug.Publish(name, m)
 	h := debug.Handler(m)
 
 	w := httptest.NewRecorder()
@@ -41,7 +43,7 @@ func TestHandler(t *testing.T) {
 			t.Errorf("the page does not say %q:\n%s", part, w.Body)
 		}
 	}
-	if v := expvar.Get("zookeeper-test").String(); !strings.Contains(v, all[0].Session) {
+	if v := expvar.Get(name).String(); !strings.Contains(v, all[0].Session) {
 		t.Errorf("expvar: %s", v)
 	}
 }
