@@ -50,28 +50,28 @@ func (d *Delivery) Lost() <-chan struct{} { return d.v.s.Done() }
 
 // Ack removes the message.
 func (d *Delivery) Ack(ctx context.Context) error {
-	return d.settle(ctx, "Ack", func() error { return d.remove(nil, nil) })
+	return d.settle(ctx, "Ack", func(done func(error)) { d.removeReceived(0, done) })
 }
 
 // Nack gives the message back to its position.
 func (d *Delivery) Nack(ctx context.Context) error {
-	return d.settle(ctx, "Nack", func() error {
+	return d.settle(ctx, "Nack", inBackground(func() error {
 		if sent, err := d.l.giveBack(1, d.ref); err != nil {
 			return d.outcomeOf(err, sent)
 		}
 		d.endClaim((*partitionList).requeue)
 		return nil
-	})
+	}))
 }
 
 // Retry makes the message due again after a delay.
 func (d *Delivery) Retry(ctx context.Context, delay time.Duration) error {
-	return d.settle(ctx, "Retry", func() error {
+	return d.settle(ctx, "Retry", inBackground(func() error {
 		cfg := d.v.cfg
 		prefix := laterPrefix(dueAfter(delay), d.Attempts)
 		return d.remove(&Target{Dir: cfg.child(laterName), Prefix: prefix, MakeDir: cfg.MakeDir},
 			func(t *claimTable) { t.later = true })
-	})
+	}))
 }
 
 // dueAfter returns when a message is due that Retry delays, in milliseconds since 1970. A
@@ -85,12 +85,17 @@ func dueAfter(delay time.Duration) int64 {
 
 // MoveTo moves the message to another queue.
 func (d *Delivery) MoveTo(ctx context.Context, to Target) error {
-	return d.settle(ctx, "MoveTo", func() error { return d.remove(&to, nil) })
+	return d.settle(ctx, "MoveTo", inBackground(func() error { return d.remove(&to, nil) }))
 }
 
-// settle carries out a verb unless the message is settled already, and waits for the
-// outcome.
-func (d *Delivery) settle(ctx context.Context, verb string, do func() error) error {
+// inBackground returns a function that calls do on a goroutine, and then done with its result.
+func inBackground(do func() error) func(done func(error)) {
+	return func(done func(error)) { go func() { done(do()) }() }
+}
+
+// settle starts a verb unless the message is settled already, and waits for the outcome. start does
+// not block, and calls its argument once.
+func (d *Delivery) settle(ctx context.Context, verb string, start func(done func(error))) error {
 	life := d.v.life
 	if err := life.beginCall(); err != nil {
 		if err := d.waitForClose(ctx); err != nil {
@@ -99,10 +104,10 @@ func (d *Delivery) settle(ctx context.Context, verb string, do func() error) err
 	} else if d.setVerb(verb) {
 		// Not under ctx: the removal may have been sent when ctx ends. Its outcome must be
 		// handled all the same, or the claim would stay.
-		go func() {
-			defer life.endCall()
-			d.setOutcome(do())
-		}()
+		start(func(err error) {
+			d.setOutcome(err)
+			life.endCall()
+		})
 	} else {
 		life.endCall()
 	}

@@ -80,10 +80,9 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 	}
 }
 
-// removeReceived removes a message that Chan has handed over, and calls done once with the outcome.
-// The removal waits for the next claim, for the time wait at most.
-// A goroutine for each message would take a third of the time of a delivery, so there is one only
-// if the removal needs further requests.
+// removeReceived removes a message that was received, and calls done once with the outcome. The
+// removal waits for the next claim, for the time wait at most. A goroutine for each message would
+// take a third of the time of a delivery, so there is one only if the removal needs further requests.
 func (d *Delivery) removeReceived(wait time.Duration, done func(err error)) {
 	seen, ok := d.lastSight()
 	if !ok {
