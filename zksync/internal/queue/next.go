@@ -103,7 +103,7 @@ func (v *view) refreshAndPick(ctx context.Context, most quota, armed bool) (sele
 		if err := v.refreshListings(ctx, st); err != nil {
 			return selection{}, nextWakeUp{}, err
 		}
-		if st.needsRecovery() {
+		if v.order.mustRecover(st) {
 			// Before the pick: the messages of a dead consumer come first.
 			if err := recoverClaims(ctx, v, st); err != nil {
 				return selection{}, nextWakeUp{}, err
@@ -113,6 +113,9 @@ func (v *view) refreshAndPick(ctx context.Context, most quota, armed bool) (sele
 		// Another goroutine may have written the order znode meanwhile.
 		if v.order.known() == st {
 			sel, wake := v.partitions.pick(most, st)
+			if st.needsRecovery() {
+				wake.before(v.order.nextRecovery()) // the last one had no room for all messages
+			}
 			return sel, wake, nil
 		}
 	}

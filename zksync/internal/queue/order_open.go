@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -47,7 +48,7 @@ func (o *orderZnode) open(ctx context.Context) (string, error) {
 	defer o.mu.Unlock()
 	if o.path != path {
 		// The directory may be a new one, too, which counts its deletions from zero.
-		o.path, o.state, o.czxid, o.newest, o.ledgers = path, nil, 0, 0, ledgerCount{}
+		o.path, o.state, o.czxid, o.newest, o.ledgers, o.recoverAt = path, nil, 0, 0, ledgerCount{}, time.Time{}
 	}
 	return path, nil
 }

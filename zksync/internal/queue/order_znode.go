@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -43,6 +44,7 @@ type orderZnode struct {
 	claiming     bool        // this consumer has claimed messages, and learns of the deaths of others
 	ledgers      ledgerCount // the newest that was read
 	own          int         // the number of ledgers of this consumer
+	recoverAt    time.Time   // no recovery is tried before: the last one had no room for all messages
 }
 
 // read returns the present state of the order znode.
@@ -214,7 +216,7 @@ func (o *orderZnode) set(st *orderState) {
 	o.count(st.ledgerCount)
 	// Another client has deleted the order znode and created it again under its name.
 	if st.czxid > o.czxid {
-		o.czxid, o.state, o.newest = st.czxid, nil, 0
+		o.czxid, o.state, o.newest, o.recoverAt = st.czxid, nil, 0, time.Time{}
 	}
 	// A read may be answered after a later write of this consumer was. An older state must
 	// not replace the newer one, even if that was forgotten since.

@@ -51,9 +51,9 @@ type nextWakeUp struct {
 	until time.Time // at this time, if it is not zero: a known message falls due
 }
 
-// before moves the time to millis, in milliseconds since 1970, if that is earlier.
-func (w *nextWakeUp) before(millis int64) {
-	if t := time.UnixMilli(millis); w.until.IsZero() || t.Before(w.until) {
+// before moves the time to t if that is earlier.
+func (w *nextWakeUp) before(t time.Time) {
+	if w.until.IsZero() || t.Before(w.until) {
 		w.until = t
 	}
 }
@@ -116,7 +116,7 @@ func (l *partitionList) pick(most quota, st *orderState) (selection, nextWakeUp)
 		if p.expires && p.key > now {
 			// The partitions are in the order of their times: all later ones are not due,
 			// either.
-			wake.before(p.key)
+			wake.before(time.UnixMilli(p.key))
 			break
 		}
 		if p.hasFree(st, now) {
@@ -131,9 +131,9 @@ func (l *partitionList) pick(most quota, st *orderState) (selection, nextWakeUp)
 			break
 		}
 		if it, ok := p.waiting.first(); ok && p.delayed {
-			wake.before(it.Due)
+			wake.before(time.UnixMilli(it.Due))
 		} else if p.expires && !p.undeletable {
-			wake.before(p.expiry()) // to delete the directory
+			wake.before(time.UnixMilli(p.expiry())) // to delete the directory
 		}
 	}
 	return selection{}, wake

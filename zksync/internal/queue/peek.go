@@ -90,7 +90,10 @@ func (c *Config) readTable(ctx context.Context, s *session.Session, partitions [
 		}
 		st, err := o.read(ctx, znode.Join(o.dir, name))
 		if err == nil && st.needsRecovery() {
-			st.table, err = recoveredTable(ctx, c, s, st, partitions)
+			var r *recovery
+			if r, err = readRecovery(ctx, c, s, st, st.table.clone(), partitions); err == nil {
+				st.table = r.table(len(r.unheld))
+			}
 		}
 		switch session.ClassOf(err) {
 		case session.ClassOK:

@@ -1,10 +1,13 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
@@ -13,13 +16,21 @@ import (
 // ledgersPerRead is the number of ledgers that one request reads.
 const ledgersPerRead = 32
 
+// claimRoom is the number of bytes that a recovery leaves free in the largest request, for the
+// claims of the messages that it has returned.
+const claimRoom = 64 << 10
+
 // recoverClaims makes the messages returned that are claimed and in no ledger: their consumer
-// has died. The caller has listed the partitions.
+// has died. If the claim table has no room for all of them, the others follow after a time: the
+// entries of the first ones go when these are settled. The caller has listed the partitions.
 func recoverClaims(ctx context.Context, v *view, st *orderState) error {
 	v.partitions.mu.Lock()
 	partitions := slices.Clone(v.partitions.all)
 	v.partitions.mu.Unlock()
-	table, err := recoveredTable(ctx, v.cfg, v.s, st, partitions)
+	base := st.table.clone()
+	// No claim may come that removes these entries, while they take the room of others.
+	v.partitions.forgetGone(base)
+	r, err := readRecovery(ctx, v.cfg, v.s, st, base, partitions)
 	if session.ClassOf(err) == session.ClassNoNode {
 		v.order.forget(st)
 		return nil
@@ -27,24 +38,89 @@ func recoverClaims(ctx context.Context, v *view, st *orderState) error {
 	if err != nil {
 		return err
 	}
-	_, err = v.s.Set(ctx, st.path, table.encode(), st.version)
-	v.order.forget(st)
-	switch class := session.ClassOf(err); {
-	case class == session.ClassBadVersion, class == session.ClassConnectionLost:
-		return nil // the caller reads the order znode again
-	case err != nil:
-		if err = v.order.reopen(st.path, err); err == errOrderGone {
+	limit := v.cfg.Manager.MaxRequest()
+	table, n := r.fit(limit - min(limit*3/4, claimRoom))
+	if complete := n == len(r.unheld); complete || n > 0 || r.unknown {
+		_, err = v.s.Set(ctx, st.path, table.encode(), st.version)
+		v.order.forget(st)
+		switch class := session.ClassOf(err); {
+		case class == session.ClassBadVersion, class == session.ClassConnectionLost:
+			return nil // the caller reads the order znode again
+		case class == session.ClassTooLarge:
+			// The table has no room for the claims of the living. Until their ledgers have become
+			// shorter, nothing must be claimed.
+			return waitUntil(ctx, v.s, nil, time.Now().Add(fullPause))
+		case err != nil:
+			if err = v.order.reopen(st.path, err); err == errOrderGone {
+				return nil
+			}
+			return err
+		}
+		v.order.set(st.next(table))
+		if complete {
 			return nil
 		}
-		return err
 	}
-	v.order.set(st.next(table))
+	v.order.postponeRecovery(st)
 	return nil
 }
 
-// recoveredTable returns the table of a state, in which the messages that are claimed and in
-// no ledger are returned. It fails with NoNode if there are no ledgers any more.
-func recoveredTable(ctx context.Context, cfg *Config, s *session.Session, st *orderState, partitions []*partition) (*claimTable, error) {
+// mustRecover reports whether a recovery must come before the next pick.
+func (o *orderZnode) mustRecover(st *orderState) bool {
+	return st.needsRecovery() && !time.Now().Before(o.nextRecovery())
+}
+
+// nextRecovery returns the time before which no recovery is tried.
+func (o *orderZnode) nextRecovery() time.Time {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.recoverAt
+}
+
+// postponeRecovery lets messages be picked for a time, although the recovery of a state has not
+// returned all messages. The claims of the living are in the table of the present order znode.
+func (o *orderZnode) postponeRecovery(st *orderState) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.path == st.path && o.czxid == st.czxid {
+		o.recoverAt = time.Now().Add(fullPause)
+	}
+}
+
+// A recovery is what a claim table must say after the deaths of consumers.
+type recovery struct {
+	removed int32       // how many ledgers had been deleted when it began
+	base    *claimTable // in which the messages in ledgers are claimed
+	unknown bool        // some of these messages were not claimed before
+	unheld  []claimKey  // the claimed messages that are in no ledger
+}
+
+// table returns the table in which the first n of the unheld messages are returned.
+func (r *recovery) table(n int) *claimTable {
+	t := r.base.clone()
+	for _, k := range r.unheld[:n] {
+		t.giveBack(k, 1)
+	}
+	// Not before the last message: the next recovery finds the others by their claims.
+	if n == len(r.unheld) {
+		t.recovered = r.removed
+	}
+	return t
+}
+
+// fit returns a table of a limited size, and the number of messages that it returns. With none, the
+// table may be larger.
+func (r *recovery) fit(limit int) (t *claimTable, n int) {
+	for n = len(r.unheld); ; n /= 2 {
+		if t = r.table(n); n == 0 || len(t.encode()) <= limit {
+			return t, n
+		}
+	}
+}
+
+// readRecovery returns the recovery of a state. It changes base, a copy of the table of the state. It
+// fails with NoNode if there are no ledgers any more.
+func readRecovery(ctx context.Context, cfg *Config, s *session.Session, st *orderState, base *claimTable, partitions []*partition) (*recovery, error) {
 	// st was read before the ledgers. A claim that has moved a message into a ledger since
 	// then has changed the version of the order znode, and a write at the version of st fails.
 	// So a message that is in no ledger now is in none when the write happens.
@@ -52,26 +128,35 @@ func recoveredTable(ctx context.Context, cfg *Config, s *session.Session, st *or
 	if err != nil {
 		return nil, err
 	}
-	table := st.table.clone()
 	// The number that was read before the ledgers: a ledger that was deleted since then may
 	// have been read above, and needs another recovery.
-	table.recovered = st.removed
-	for czxid, claims := range table.partitions {
-		for name, e := range claims.entries {
-			if _, ok := held[claimKey{czxid, name}]; !ok && e.state == claimed {
-				claims.entries[name] = claimEntry{returned, e.deliveries + 1}
-			}
-		}
-	}
+	r := &recovery{removed: st.removed, base: base}
 	for k := range held {
 		// An order znode without a predecessor knows nothing of the claims that were made
 		// before it.
-		if m, ok := cfg.Kind.messageOf(k); !ok || table.isFree(m) {
-			p := table.of(k.czxid)
+		if m, ok := cfg.Kind.messageOf(k); !ok || r.base.isFree(m) {
+			p := r.base.of(k.czxid)
 			p.entries[k.name] = claimEntry{claimed, p.entries[k.name].deliveries}
+			r.unknown = true
 		}
 	}
-	return table, returnUnheld(ctx, s, partitions, table, held)
+	unheld := make(claimSet)
+	for czxid, claims := range r.base.partitions {
+		for name, e := range claims.entries {
+			k := claimKey{czxid, name}
+			if _, ok := held[k]; !ok && e.state == claimed {
+				unheld[k] = struct{}{}
+			}
+		}
+	}
+	if err := addUnheld(ctx, s, partitions, r.base, held, unheld); err != nil {
+		return nil, err
+	}
+	// Consecutive names make the table short.
+	r.unheld = slices.SortedFunc(maps.Keys(unheld), func(a, b claimKey) int {
+		return cmp.Or(cmp.Compare(a.czxid, b.czxid), cmp.Compare(a.name, b.name))
+	})
+	return r, nil
 }
 
 // messageOf returns the message of a key. It reports false if the name is not the name of a
@@ -86,9 +171,9 @@ func (k Kind) messageOf(key claimKey) (message, bool) {
 	return m, ok
 }
 
-// returnUnheld makes the messages returned that exist, are not after the cursor of their
-// partition, and are in no ledger.
-func returnUnheld(ctx context.Context, s *session.Session, partitions []*partition, table *claimTable, held claimSet) error {
+// addUnheld adds the messages that exist, are not after the cursor of their partition, and are in
+// no ledger.
+func addUnheld(ctx context.Context, s *session.Session, partitions []*partition, table *claimTable, held, unheld claimSet) error {
 	for _, p := range partitions {
 		if p.anyOrder {
 			continue // each claimed message has an entry
@@ -104,9 +189,8 @@ func returnUnheld(ctx context.Context, s *session.Session, partitions []*partiti
 		for _, it := range ItemsOf(names, p.parse) {
 			// In the directory as it is now: it may have been created again.
 			m := message{czxid: stat.Czxid, Item: it}
-			_, ok := held[m.key()]
-			if e := table.entry(m); !ok && e.state == claimed {
-				table.of(m.czxid).entries[m.Name] = claimEntry{returned, e.deliveries + 1}
+			if _, ok := held[m.key()]; !ok && table.entry(m).state == claimed {
+				unheld[m.key()] = struct{}{}
 			}
 		}
 	}

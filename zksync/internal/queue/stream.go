@@ -162,7 +162,7 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 		most, consumers := 0, 1
 		began := time.Now()
 		all, err := l.claim(func(st *orderState) (sel selection) {
-			if st.needsRecovery() {
+			if v.order.mustRecover(st) {
 				return sel // next recovers first
 			}
 			sel, _ = v.partitions.pick(func(free, n int) int {
