@@ -212,7 +212,7 @@ func TestOperatingNamesEveryLogLine(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if found < 10 {
+	if found < 5 {
 		t.Errorf("%d log lines in the code, want more: the pattern finds none", found)
 	}
 }

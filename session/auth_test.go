@@ -11,6 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // Connect fails with ErrAuthFailed if the servers refuse the credentials.
@@ -123,4 +124,24 @@ func TestCredentialsRefusedLater(t *testing.T) {
 			t.Error("the session was given up")
 		}
 	})
+}
+
+// An internal error of a server in answer to a credential ends that connection, and not Connect (judgesCredentials).
+func TestAnInternalErrorAtCredentialsIsNoRefusal(t *testing.T) {
+	for op, opt := range map[zkserver.OpCode]session.Option{
+		zkserver.OpAuth: session.WithAuth("digest", []byte("a:b")),
+		zkserver.OpSASL: session.WithSASL(session.DigestMD5("bob", "secret")),
+	} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			srv.Inject(zkserver.Fault{Op: op, Do: zkserver.Error(-1), Times: 5})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			m, err := session.Connect(ctx, three, session.WithDialer(srv.Dial), opt)
+			if err != nil {
+				t.Errorf("%v: %v (%v)", op, err, session.ClassOf(err))
+				return
+			}
+			m.Close()
+		}, zksynctest.WithConfig(zkserver.Config{SASLUsers: saslUsers}))
+	}
 }

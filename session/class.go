@@ -242,8 +242,28 @@ func ClassOf(err error) Class {
 
 // These codes change the behaviour of this package. All other codes only become errors.
 const (
-	codeNoNode    int32 = -101
-	codeNoAuth    int32 = -102
-	codeNoWatcher int32 = -121
-	codeWantsSASL int32 = -124
+	codeNoNode     int32 = -101
+	codeNoAuth     int32 = -102
+	codeAuthFailed int32 = -115
+	codeNoWatcher  int32 = -121
+	codeWantsSASL  int32 = -124
 )
+
+// judgesCredentials reports whether a server that answers credentials by the code has checked the
+// credentials. After any other code, another server or a later attempt may accept them.
+func judgesCredentials(code int32) bool {
+	// A server that requires SASL refuses by codeWantsSASL.
+	return code == 0 || code == codeAuthFailed || code == codeWantsSASL
+}
+
+// credentialError returns the error of an answer to credentials, nil for code zero.
+func credentialError(code int32) error {
+	err := errorOfCode(code)
+	switch {
+	case code == 0 || code == codeAuthFailed:
+		return err
+	case judgesCredentials(code):
+		return fmt.Errorf("%w: %w", ErrAuthFailed, err)
+	}
+	return fmt.Errorf("the server did not check the credentials: %w", err)
+}

@@ -95,6 +95,8 @@ func (w *connection) introduce() {
 	w.Send(&wire.Request{Op: wire.OpSASL, Own: true, Record: w.sasl.record(), Answered: func(c *wire.Call) {
 		more, err := w.sasl.answer(c.Code, c.Body)
 		switch {
+		case err != nil && !judgesCredentials(c.Code):
+			w.End(err)
 		case err != nil:
 			w.refused(err)
 		case !more:
@@ -206,12 +208,11 @@ func (w *connection) Event(record []byte) error {
 
 // Authenticated handles the answer to credentials.
 func (w *connection) Authenticated(code int32) error {
-	if code == 0 {
-		return nil
+	err := credentialError(code)
+	if err != nil && judgesCredentials(code) {
+		w.refused(err)
 	}
-	w.s.m.cfg.log.Error("credentials refused", zap.Int32("code", code))
-	w.s.m.giveUp(ErrAuthFailed)
-	return ErrAuthFailed
+	return err
 }
 
 // Done handles the outcome of a request.

@@ -32,7 +32,7 @@ var (
 	ErrClosed error = &sentinel{"manager closed", zk.ErrClosing}
 
 	// ErrAuthFailed reports that the servers refused a credential of WithAuth or
-	// WithSASL.
+	// WithSASL. Another error in answer to a credential ends only that connection.
 	ErrAuthFailed error = &sentinel{"the server refused the credentials of WithAuth or WithSASL", zk.ErrAuthFailed}
 
 	// ErrMisconfigured reports that no server of the connection string can be used, for a

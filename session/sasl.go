@@ -85,7 +85,7 @@ func (a *saslState) answer(code int32, body []byte) (more bool, err error) {
 	challenge := d.Buffer()
 	switch {
 	case code != 0:
-		return false, fmt.Errorf("%w: SASL: %w", ErrAuthFailed, errorOfCode(code))
+		return false, fmt.Errorf("SASL: %w", credentialError(code))
 	case a.done:
 		return false, nil // the answer to the last token carries nothing
 	// A server without a JAAS configuration answers without an error and without a token.

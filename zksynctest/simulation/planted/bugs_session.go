@@ -162,4 +162,8 @@ var sessionBugs = []bug{
 		"	if other.ctx.Err() != nil {\n",
 		"	if false {\n"}},
 		[]finder{tested("./zksync", "^TestJoinAgainAfterAFailure$")}},
+	{"session: take an internal error at the credentials for a refusal", []edit{{"session/class.go",
+		"return code == 0 || code == codeAuthFailed || code == codeWantsSASL",
+		"return true || code == 0"}},
+		[]finder{tested("./session", "^TestAnInternalErrorAtCredentialsIsNoRefusal$")}},
 }
