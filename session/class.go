@@ -228,6 +228,11 @@ func ClassOf(err error) Class {
 	if errors.As(err, &end) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return ClassCancelled
 	}
+	// The dialer or the SASL mechanism behind a finalError may have wrapped any error, too.
+	var final *finalError
+	if errors.As(err, &final) {
+		return ClassFinal
+	}
 	for _, s := range sentinels {
 		if errors.Is(err, s.err) {
 			return s.class

@@ -58,3 +58,22 @@ func (e *ctxError) Unwrap() []error {
 	}
 	return []error{e.err, e.cause}
 }
+
+// A finalError is an error with which Connect gives up before its ctx has ended. The error that it
+// wraps may come from the program's dialer or SASL mechanism. It may match the end of another
+// context, for example of a dial that took too long, and errors.Is must not take that for the end
+// of the caller's ctx.
+type finalError struct{ err error }
+
+func (e *finalError) Error() string { return e.err.Error() }
+
+func (e *finalError) Is(target error) bool {
+	return target != context.Canceled && target != context.DeadlineExceeded && errors.Is(e.err, target)
+}
+
+func (e *finalError) As(target any) bool {
+	if _, ok := target.(**ctxError); ok {
+		return false
+	}
+	return errors.As(e.err, target)
+}

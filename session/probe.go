@@ -133,10 +133,10 @@ func (m *shared) giveUpIfMistaken() {
 	}
 }
 
-// giveUp ends Connect with err.
+// giveUp ends Connect with err, which has ClassFinal.
 func (m *shared) giveUp(err error) {
 	m.hopelessOnce.Do(func() {
-		m.hopelessErr = err
+		m.hopelessErr = &finalError{err}
 		close(m.hopeless)
 	})
 }

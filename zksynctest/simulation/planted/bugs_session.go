@@ -166,4 +166,8 @@ var sessionBugs = []bug{
 		"return code == 0 || code == codeAuthFailed || code == codeWantsSASL",
 		"return true || code == 0"}},
 		[]finder{tested("./session", "^TestAnInternalErrorAtCredentialsIsNoRefusal$")}},
+	{"session: take the end of a dial's context for the end of Connect's ctx", []edit{{"session/probe.go",
+		"m.hopelessErr = &finalError{err}",
+		"m.hopelessErr = err"}},
+		[]finder{tested("./session", "^TestClassOfAFailedConnect$")}},
 }
