@@ -240,9 +240,9 @@ func WithSequence() EphemeralOption {
 	}
 }
 
-// WithEphemeralACL sets the ACL of the znode in place of the Manager's default. If the
-// ACL denies us to read the znode, its removal by another client goes unnoticed. If the
-// ACL denies us to write the znode, Set fails.
+// WithEphemeralACL sets the ACL of the znode in place of the Manager's default. If the ACL
+// denies us to read the znode, its removal by another client goes unnoticed, and the znode of
+// a previous session is a Conflict until it is gone. If the ACL denies us to write, Set fails.
 func WithEphemeralACL(acl ...zk.ACL) EphemeralOption {
 	return func(c *ephemeralConfig) error {
 		if err := checkACL(acl); err != nil {

@@ -65,10 +65,14 @@ func (e *Ephemeral) watchOwn(s *Session, path string) (exists bool, stat *zk.Sta
 func (n *owned) look() error {
 	exists, stat, w, err := n.e.watchOwn(n.s, n.path)
 	if ClassOf(err) == ClassNoAuth {
-		// Without permission to read there is no watch either. Any version must do, and
-		// write checks the owner in the answer.
+		ours, err := ownsUnreadable(n.e.ctx, n.s, n.path)
+		if err == nil && !ours {
+			err = errRemoved
+		}
+		// Without permission to read there is neither a watch nor a version. Any version must
+		// do, and write checks the owner in the answer.
 		n.version = -1
-		return nil
+		return err
 	}
 	if err != nil {
 		return err
@@ -117,47 +121,5 @@ func (n *owned) write(data []byte, generation uint64) error {
 		n.generation, n.dirty = generation, false
 		e.data.refuse(generation, err)
 		return nil
-	}
-}
-
-// unknownVersion is the version of a znode that this session may not have created.
-const unknownVersion = -2
-
-// removeOwn deletes an ephemeral znode of s, and retries until the session ends. If the znode may not
-// be read, removeOwn relies on the version that s has given the znode.
-func removeOwn(s *Session, path string, version int32) error {
-	ctx := s.hold // Close has ended the context of the Ephemeral
-	committed := false
-	for round := 0; ; round++ {
-		exists, stat, err := s.Exists(ctx, path)
-		switch {
-		case err == nil && exists && stat.EphemeralOwner != s.id, err == nil && !exists && committed:
-			return nil
-		case err == nil && !exists:
-			// A deposed leader does not show a create that its successor has committed.
-			if err = s.SyncQuorum(ctx, path); err == nil {
-				committed = true
-				continue
-			}
-		case err == nil:
-			// Another client may have created a znode of the same name since the look. The
-			// version protects it, unless both znodes have been written equally often.
-			err = s.Delete(ctx, path, stat.Version)
-		case ClassOf(err) == ClassNoAuth && version != unknownVersion:
-			// The deletion needs no permission of the znode itself.
-			if refused := s.Delete(ctx, path, version); ClassOf(refused) != ClassBadVersion {
-				err = refused
-			}
-		}
-		class := ClassOf(err)
-		switch {
-		case class == ClassOK || class == ClassNoNode || s.Err() != nil:
-			return nil
-		case class != ClassBadVersion && !class.pending():
-			return err
-		}
-		if s.Pause(ctx, round) != nil {
-			return nil
-		}
 	}
 }

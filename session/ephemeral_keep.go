@@ -73,7 +73,7 @@ func (e *Ephemeral) keep(s *Session) error {
 			case n != nil:
 				e.leftover = removeOwn(s, n.path, n.version)
 			case !e.cfg.sequential: // the clean-up of CreateProtected removes a sequential znode
-				e.leftover = removeOwn(s, e.asked, unknownVersion)
+				e.leftover = removeOwn(s, e.asked, 0) // a create without an answer has made version 0
 			}
 			return Cancelled(e.ctx)
 		case s.Err() != nil:
@@ -167,6 +167,11 @@ func (e *Ephemeral) claim(s *Session, n *owned, made bool) (ours bool, err error
 	case class == ClassNoAuth && made:
 		return true, nil // our own create has succeeded, so the owner need not be read
 	case class == ClassNoAuth:
+		// The znode is ours if the answer to our create was lost. It then has version 0, unless
+		// another client has written to it.
+		if ours, err := ownsUnreadable(e.ctx, s, n.path); ours || err != nil {
+			return ours, err
+		}
 		// Such a read leaves no watch, so only another look after a while can find the
 		// znode gone.
 		e.tell(Conflict, "", opError("ephemeral", n.path, fmt.Errorf("%w, and its owner cannot be read: %w", ErrConflict, err)))

@@ -139,7 +139,8 @@ func (s *Session) Discard(path string) <-chan struct{} {
 // DiscardOwn is like Discard, for an ephemeral of this session with the given data, or
 // with any data if data is nil. It does not touch a znode of the same name that has
 // another owner or other data. Between the look at the znode and its removal, only the
-// version protects a znode that replaces it.
+// version protects a znode that replaces it. A znode that may not be read stays until the
+// session ends.
 func (s *Session) DiscardOwn(path string, data []byte) <-chan struct{} {
 	return s.janitor.discard(&chore{paths: []string{path}, own: true, data: bytes.Clone(data)})
 }

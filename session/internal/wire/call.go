@@ -26,7 +26,7 @@ type Request struct {
 // Reads reports whether the request changes nothing on the servers.
 func (r *Request) Reads() bool {
 	switch r.Op {
-	case OpGetData, OpExists, OpGetChildren2, OpMultiRead, OpSync:
+	case OpGetData, OpExists, OpGetChildren2, OpMultiRead, OpGetEphemerals, OpSync:
 		return true
 	}
 	return false
@@ -154,6 +154,7 @@ const (
 	OpRemoveWatches   int32 = 18
 	OpCreateContainer int32 = 19
 	OpMultiRead       int32 = 22
+	OpGetEphemerals   int32 = 103
 	OpSetWatches      int32 = 101
 	OpSASL            int32 = 102
 
@@ -163,7 +164,7 @@ const (
 
 var opNames = map[int32]string{
 	OpCreate: "create", OpCreateContainer: "create", OpDelete: "delete", OpExists: "exists", OpGetData: "get",
-	OpSetData: "set", OpSync: "sync", OpGetChildren2: "children", OpMulti: "multi", OpMultiRead: "multiRead",
+	OpSetData: "set", OpSync: "sync", OpGetChildren2: "children", OpMulti: "multi", OpMultiRead: "multiRead", OpGetEphemerals: "getEphemerals",
 	OpRemoveWatches: "removeWatches", OpSetWatches: "setWatches", OpPing: "ping", OpCheck: "check", OpSASL: "sasl",
 }
 

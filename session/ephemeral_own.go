@@ -1,0 +1,91 @@
+package session
+
+import (
+	"context"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
+)
+
+// ownsUnreadable reports whether the znode at path is an ephemeral of s, for a znode whose ACL forbids
+// us to read it.
+func ownsUnreadable(ctx context.Context, s *Session, path string) (bool, error) {
+	// ZooKeeper 3.8.4 and 3.9.2 made exists need the permission READ. So a server that refuses exists
+	// knows getEphemerals, which came in 3.6: it lists the ephemerals of the session that asks whose
+	// paths begin with a prefix, and needs no permission.
+	r, record := s.m.records.path(wire.OpGetEphemerals, path, 0)
+	full := r.Path
+	r.Record = record
+	c, _, err := s.requests.repeat(ctx, r)
+	if err == nil {
+		err = s.m.failure(c)
+	}
+	if err != nil {
+		return false, opError("getEphemerals", path, err)
+	}
+	d := wire.Decoder{B: c.Body}
+	names := d.List()
+	if d.Bad {
+		return false, opError("getEphemerals", path, wire.ErrMalformed)
+	}
+	for name := range names {
+		if name == full {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// owns reports whether the znode at path is an ephemeral of s. If the znode may be read, owns also
+// returns its version.
+func owns(ctx context.Context, s *Session, path string) (ours, readable bool, version int32, err error) {
+	exists, stat, err := s.Exists(ctx, path)
+	switch {
+	case ClassOf(err) == ClassNoAuth:
+		ours, err = ownsUnreadable(ctx, s, path)
+		return ours, false, 0, err
+	case err != nil || !exists:
+		return false, true, 0, err
+	}
+	return stat.EphemeralOwner == s.id, true, stat.Version, nil
+}
+
+// removeOwn deletes an ephemeral znode of s, and retries until the session ends. version is the version
+// that s has given the znode: it counts if the znode may not be read.
+func removeOwn(s *Session, path string, version int32) error {
+	ctx := s.hold // Close has ended the context of the Ephemeral
+	committed := false
+	for round := 0; ; round++ {
+		ours, readable, found, err := owns(ctx, s, path)
+		switch {
+		case err != nil:
+		case ours:
+			if readable {
+				version = found
+			}
+			// Another client may have created a znode of the same name since the look. The version
+			// protects it, unless both znodes have been written equally often.
+			err = s.Delete(ctx, path, version)
+			if !readable && ClassOf(err) == ClassBadVersion {
+				version = -1 // our znode was written meanwhile, and nothing shows its version
+			}
+		case committed:
+			return nil
+		default:
+			// A deposed leader does not show a create that its successor has committed.
+			if err = s.SyncQuorum(ctx, path); err == nil {
+				committed = true
+				continue
+			}
+		}
+		class := ClassOf(err)
+		switch {
+		case class == ClassOK || class == ClassNoNode || s.Err() != nil:
+			return nil
+		case class != ClassBadVersion && !class.pending():
+			return err
+		}
+		if s.Pause(ctx, round) != nil {
+			return nil
+		}
+	}
+}
