@@ -25,7 +25,9 @@ var (
 
 	// ErrConnectionLost reports that the connection broke before the answer to a request
 	// that is not safe to repeat: the request may or may not have happened. The session
-	// may live.
+	// may live. A Set or Delete with a version is repeated, and reports this error if the
+	// repetition found another version or no znode. For the rare case in which a repetition
+	// finds a new znode with the same version, see Session.Set.
 	ErrConnectionLost = wire.ErrConnectionLost
 
 	// ErrClosed reports that the Manager was closed.

@@ -91,7 +91,9 @@ func (m *Manager) MaxRequest() int { return m.cfg.maxRequest }
 //
 // If the connection breaks before the answer, the error is ErrConnectionLost. If ctx or
 // the session ends before the answer, the error is the error of ctx or of the session. In
-// these cases the transaction may or may not have happened.
+// these cases the transaction may or may not have happened. Multi is never repeated over a
+// lost connection. A caller that repeats it must know that a version does not tell a znode
+// from a later znode of the same path: see Set.
 func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
 	r, err := s.m.records.multi(ops)
 	if err != nil {

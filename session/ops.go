@@ -134,7 +134,11 @@ func dirExists(ctx context.Context, s *Session, full string) (bool, error) {
 
 // Set changes the data of a znode if the znode has the given version. Version -1 matches
 // any version. With another version, Set is repeated over lost connections, because the
-// repetition cannot take effect twice.
+// repetition cannot take effect twice on one znode. A version does not tell a znode from a
+// later znode of the same path: if another client deletes the znode and creates it again
+// before the repetition, and the new znode has the same version, then the repetition changes
+// the new znode, too. Where znodes are created again, use Multi, which is never repeated, with
+// a CheckVersionRequest of a znode that stays and whose version every creation raises.
 //
 // The error is ErrConnectionLost if the write may or may not have happened: without a
 // version if the answer was lost, and with a version if the repetition found another
@@ -156,7 +160,8 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 }
 
 // Delete removes a znode if the znode has the given version. Version -1 matches any
-// version. Repetition and ErrConnectionLost are as in Set.
+// version. Repetition, its effect on a znode that was created again, and ErrConnectionLost
+// are as in Set.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
 	if err := checkPath(path, false); err != nil {
 		return opError("delete", path, err)

@@ -157,7 +157,8 @@ func (q *requester) repeat(ctx context.Context, r *wire.Request) (c *wire.Call, 
 // write sends a write, and repeats it over lost connections only if it carries a version.
 func (q *requester) write(ctx context.Context, r *wire.Request, version int32) (*wire.Call, error) {
 	// Without a version a repetition could undo a change that another client has made since
-	// the first attempt.
+	// the first attempt. With a version it can strike only a new znode of the same path that
+	// has the same version: no request of ZooKeeper checks a czxid.
 	if version < 0 {
 		c, err := q.try(ctx, r)
 		if err == nil {
