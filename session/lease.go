@@ -155,8 +155,11 @@ func (l *Lease) change(to leaseState) {
 	if l.state == to || l.state == leaseEnded {
 		return
 	}
-	// lose has ended a hold whose znode is gone.
-	if l.state == leaseHeld && !l.gone {
+	switch {
+	case l.state != leaseHeld:
+	case l.gone: // lose has counted the hold out
+		l.endHold(ErrRemoved)
+	default:
 		v.held--
 		l.endHold(nil)
 	}
@@ -186,8 +189,9 @@ func (l *Lease) lose() {
 	l.gone = true
 	// The hold is lost, so the deadline does not matter to it any more.
 	if l.state == leaseHeld {
+		// The end is reported when the owner ends the hold. Only the owner knows whether one of
+		// its transactions has replaced the znode, in which case Own follows and the hold goes on.
 		l.v.held--
-		l.endHold(ErrRemoved)
 	}
 	// A Grant that waits for a proof must learn that the znode is gone.
 	broadcast(&l.v.moved)

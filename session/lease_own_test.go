@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
@@ -48,6 +49,41 @@ func TestLeaseIsGivenAnotherZnodeDuringACheck(t *testing.T) {
 					t.Errorf("the context of the session ended %v after the Deadline", late)
 				}
 			})
+		})
+	}
+}
+
+// The observer gets the end of a hold when the owner ends the hold, with ErrRemoved if the znode was removed, and
+// without an error if a transaction of the owner has replaced the znode (Lease.lose).
+func TestHoldThatGoesOnIsNotReportedAsEnded(t *testing.T) {
+	for _, replaced := range []bool{true, false} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			var ended []session.HoldEnded
+			m := srv.Connect(t, session.WithObserver(session.Observer{HoldEnded: func(h session.HoldEnded) { ended = append(ended, h) }}))
+			s := current(t, m)
+			create(t, s, "/old", zk.FlagEphemeral)
+			l := hold(t, s)
+			l.Own("/old")
+			if _, err := s.Multi(t.Context(), &zk.DeleteRequest{Path: "/old", Version: -1}, &zk.CreateRequest{Path: "/new", Flags: zk.FlagEphemeral}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(timeout) // the keeper checks the former znode meanwhile
+			if replaced {
+				l.Own("/new")
+			}
+			time.Sleep(time.Minute)
+			if len(ended) != 0 {
+				t.Fatalf("reported ahead of End: %+v", ended)
+			}
+			l.End()
+			switch {
+			case len(ended) != 1:
+				t.Errorf("%d ends were reported, want 1", len(ended))
+			case replaced && ended[0].Lost != nil:
+				t.Errorf("a hold that was released is reported as lost: %v", ended[0].Lost)
+			case !replaced:
+				mustBe(t, ended[0].Lost, session.ErrRemoved)
+			}
 		})
 	}
 }

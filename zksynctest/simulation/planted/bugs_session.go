@@ -178,4 +178,12 @@ var sessionBugs = []bug{
 		"		if err == nil && !ours {\n",
 		"		if false && !ours {\n"}},
 		[]finder{tested("./session", "^TestUnreadableEphemeralIsReplaced$")}},
+	{"session: report the end of a hold whose znode was replaced", []edit{{"session/lease.go",
+		"		l.v.held--\n	}\n	// A Grant",
+		"		l.v.held--\n		l.endHold(ErrRemoved)\n	}\n	// A Grant"}},
+		[]finder{tested("./session", "^TestHoldThatGoesOnIsNotReportedAsEnded$")}},
+	{"session: report a hold whose znode was removed as released", []edit{{"session/lease.go",
+		"		l.endHold(ErrRemoved)\n	default:",
+		"		l.endHold(nil)\n	default:"}},
+		[]finder{tested("./session", "^TestHoldThatGoesOnIsNotReportedAsEnded$")}},
 }
