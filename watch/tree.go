@@ -96,7 +96,8 @@ func (c *Cache) Err() error {
 // the call, or later: it commits a transaction without effect (see
 // [session.Session.SyncQuorum]), and waits for all reads that are needed then. It also
 // waits for the first load, and waits over lost connections and sessions. It fails when
-// ctx or the Cache ends, and when the server refuses the transaction for good.
+// ctx or the Cache ends, and when the server refuses the transaction for good. If ctx ends
+// while no server can be used, the error has each server and the outcome of the attempts.
 func (c *Cache) WaitSynced(ctx context.Context) error {
 	w := c.mirror.waiters.add()
 	select {
@@ -107,7 +108,7 @@ func (c *Cache) WaitSynced(ctx context.Context) error {
 	case <-ctx.Done():
 		// Otherwise waiters would pile up while no server answers.
 		c.mirror.waiters.remove(w)
-		return session.Cancelled(ctx)
+		return c.mirror.m.Cancelled(ctx)
 	}
 }
 

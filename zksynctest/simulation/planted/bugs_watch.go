@@ -117,4 +117,8 @@ var watchBugs = []bug{
 		"		in.retries = append(in.retries, retry{r, time.Now().Add(r.pause(c))})\n",
 		""}},
 		[]finder{simulatedWatch()}},
+	{"watch: do not say in WaitSynced that no server can be used", []edit{{"watch/tree.go",
+		"return c.mirror.m.Cancelled(ctx)",
+		"return session.Cancelled(ctx)"}},
+		[]finder{tested("./watch", "^TestWaitSyncedSaysThatNoServerCanBeUsed$")}},
 }

@@ -1,0 +1,32 @@
+package watch_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zksync/toolkit/internal/bounds"
+	"github.com/go-zksync/toolkit/watch"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+// A WaitSynced that its ctx ends during an outage says so, and names the servers (Manager.Cancelled).
+func TestWaitSyncedSaysThatNoServerCanBeUsed(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		c := watch.Tree(context.Background(), m, "/r") // ends with m
+		must(t, c.WaitSynced(t.Context()))
+		srv.Stop()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := c.WaitSynced(ctx)
+		for _, part := range []string{"no server could be used for", "attempts)", "deadline exceeded"} {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("error %v, want one that says %q", err, part)
+			}
+		}
+		must(t, srv.Start())
+	})
+}
