@@ -13,5 +13,6 @@
 //   - A strange child is a child of the directory that belongs to no participant.
 //   - A touch is a write of an empty value to the directory. Every transaction that
 //     changes the barrier contains a touch, so the version of the directory tells
-//     rounds and decisions of different times apart.
+//     rounds and decisions of different times apart, until the directory is deleted: a new
+//     one counts from 0 again.
 package rendezvous

@@ -90,6 +90,26 @@ func (p *Participant) join() error {
 	}
 }
 
+// open creates ready if the directory has not changed and the child exists. It is not an
+// error if the directory has changed, or if the outcome is unknown. open fails with
+// ErrRemoved if another client has deleted the child.
+func (p *Participant) open() (opened bool, err error) {
+	// A directory that was deleted and created again counts its versions from 0. The child is
+	// in the directory that was listed only.
+	stat, err := p.transact(p.unchanged(), &zk.CheckVersionRequest{Path: p.path, Version: -1}, &zk.CreateRequest{Path: p.readyPath()})
+	if session.ClassOf(err) == session.ClassNoNode {
+		return false, session.ErrRemoved // the child, maybe with its directory
+	}
+	if err != nil {
+		return false, unlessRaced(err, session.ClassNodeExists)
+	}
+	p.unwatch()
+	// The same transaction has created ready, so this zxid is the czxid of ready.
+	p.round = stat.Mzxid
+	p.note(stat) // again: one of the children is ready now, and ready is no participant
+	return true, nil
+}
+
 // remove deletes the child. It fails with ErrRemoved if another client has done so.
 func (p *Participant) remove() error {
 	for round := 0; ; round++ {

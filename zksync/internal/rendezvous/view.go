@@ -146,24 +146,12 @@ func (v *barrierView) readDirectory(ctx context.Context) error {
 	return nil
 }
 
-// open creates ready if the directory has not changed. It is not an error if the
+// clear deletes ready if the directory has not changed. It is not an error if the
 // directory has changed, or if the outcome is unknown.
-func (v *barrierView) open() (opened bool, err error) {
-	stat, err := v.transact(v.unchanged(), &zk.CreateRequest{Path: v.readyPath()})
-	if session.ClassOf(err) == session.ClassNoNode {
-		return false, session.ErrRemoved // the directory was deleted, with the child of the participant
-	}
-	if err != nil {
-		return false, unlessRaced(err, session.ClassNodeExists)
-	}
-	v.unwatch()
-	// The same transaction has created ready, so this zxid is the czxid of ready.
-	v.round = stat.Mzxid
-	v.note(stat) // again: one of the children is ready now, and ready is no participant
-	return true, nil
-}
-
-// clear deletes ready as open creates it.
+//
+// clear has no znode of its own to tell the directory from one that was created again since.
+// A clear that is still under way while the directory is deleted, created again, and
+// used up to the very same version deletes the ready of that round.
 func (v *barrierView) clear() (cleared bool, err error) {
 	if _, err := v.transact(v.unchanged(), &zk.DeleteRequest{Path: v.readyPath(), Version: -1}); err != nil {
 		return false, unlessRaced(err, session.ClassNoNode)
