@@ -36,6 +36,46 @@ func TestDoubleBarrierOpensNoDirectoryCreatedAgain(t *testing.T) {
 	})
 }
 
+// Enter fails with ErrLost if another client has deleted the znode of the participant before the barrier
+// opened.
+func TestDoubleBarrierEnterAfterARemoval(t *testing.T) {
+	for _, id := range []string{"", "a"} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			var opts []zksync.DoubleBarrierOption
+			if id != "" {
+				opts = append(opts, zksync.WithID(id))
+			}
+			in := entering(t.Context(), double(t, srv, 2, opts...))
+			names, _ := srv.Children("/b")
+			remove(t, srv, "/b/"+names[0])
+			time.Sleep(100 * time.Millisecond)
+			other := entering(t.Context(), double(t, srv, 2))
+			mustEnter(t, double(t, srv, 2))
+			mustEnd(t, "Enter", other, nil)
+			mustEnd(t, "Enter of a participant whose znode was deleted", in, zksync.ErrLost)
+		})
+	}
+}
+
+// An Enter whose ctx ends after the barrier has opened fails if another client has deleted the znode of the
+// participant before.
+func TestDoubleBarrierEnterCancelledAfterARemoval(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		in := entering(ctx, zksync.NewDoubleBarrier(m, "/b", 2))
+		names, _ := srv.Children("/b")
+		remove(t, srv, "/b/"+names[0])
+		// It notices neither the removal nor the opening before its ctx ends.
+		srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), At: zksynctest.OnWatch, Do: zksynctest.Drop})
+		other := entering(t.Context(), double(t, srv, 2))
+		mustEnter(t, double(t, srv, 2))
+		mustEnd(t, "Enter", other, nil)
+		cancel()
+		mustEnd(t, "Enter of a participant whose znode was deleted", in, context.Canceled)
+	})
+}
+
 // remove deletes a znode as an operator does.
 func remove(t testing.TB, srv *zksynctest.Server, path string) {
 	t.Helper()

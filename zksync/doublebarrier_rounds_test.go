@@ -194,8 +194,8 @@ func TestDoubleBarrierBytesDoNotGrowWithItsSize(t *testing.T) {
 	}
 }
 
-// A participant makes four requests in a round.
-func TestDoubleBarrierTakesFourRequests(t *testing.T) {
+// A participant that waits makes five requests in a round.
+func TestDoubleBarrierTakesFiveRequests(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		first, last := srv.Connect(t), srv.Connect(t)
 		a := zksync.NewDoubleBarrier(first, "/b", 2)
@@ -215,7 +215,7 @@ func TestDoubleBarrierTakesFourRequests(t *testing.T) {
 			if round == 0 {
 				continue // they see what the directory is
 			}
-			if got, want := names(requests(srv, live(t, first).ID())), "exists multi exists multi"; got != want {
+			if got, want := names(requests(srv, live(t, first).ID())), "exists multi exists getData multi"; got != want {
 				t.Errorf("one who waits asks %q, want %q", got, want)
 			}
 			if got, want := names(requests(srv, live(t, last).ID())), "exists multi getChildren2 multi multi multi"; got != want {

@@ -200,7 +200,11 @@ func (p *Participant) tryRetract(lost bool) (in bool, err error) {
 	if ok && stat.Czxid > p.czxid {
 		p.unwatch()
 		p.round = stat.Czxid
-		return true, nil
+		ok, err := p.find(background)
+		if err == nil && !ok {
+			p.forgetChild()
+		}
+		return ok, err
 	}
 	// Not transact: the error of the caller has the count with this participant.
 	_, err = p.s.Multi(background, p.unchanged(), &zk.DeleteRequest{Path: p.path, Version: -1}, p.touch())
@@ -220,6 +224,15 @@ func (p *Participant) findAfterLoss() (bool, error) {
 		return false, err
 	}
 	return p.find(background)
+}
+
+// requireChild fails with ErrRemoved unless the child exists.
+func (p *Participant) requireChild(ctx context.Context) error {
+	ok, err := p.find(ctx)
+	if err == nil && !ok {
+		return session.ErrRemoved
+	}
+	return err
 }
 
 // find reports whether the child exists.

@@ -4,8 +4,6 @@ import (
 	"context"
 
 	"github.com/go-zookeeper/zk"
-
-	"github.com/go-zksync/toolkit/session"
 )
 
 // awaitNext waits until no round goes on, and leaves a watch for the next round.
@@ -64,7 +62,12 @@ func (p *Participant) awaitOpening(ctx context.Context) (in bool, err error) {
 			p.round = p.ready
 			if p.ready != 0 {
 				// If ready is older than the child, its round does not include the participant.
-				return p.ready > p.czxid, nil
+				if p.ready < p.czxid {
+					return false, nil
+				}
+				// Nor does it if another client has deleted the child before.
+				err := p.requireChild(ctx)
+				return err == nil, err
 			}
 		}
 		ev, err := p.awaitChange(ctx)
@@ -76,10 +79,8 @@ func (p *Participant) awaitOpening(ctx context.Context) (in bool, err error) {
 			continue
 		}
 		// No watch reports that another client has deleted the child.
-		if ok, err := p.find(ctx); err != nil {
+		if err := p.requireChild(ctx); err != nil {
 			return false, err
-		} else if !ok {
-			return false, session.ErrRemoved
 		}
 		if err := p.readDirectory(ctx); err != nil {
 			return false, err
