@@ -2,6 +2,7 @@ package zksync_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -73,6 +74,28 @@ func TestDoubleBarrierEnterCancelledAfterARemoval(t *testing.T) {
 		mustEnd(t, "Enter", other, nil)
 		cancel()
 		mustEnd(t, "Enter of a participant whose znode was deleted", in, context.Canceled)
+	})
+}
+
+// Leave of a participant whose znode an operator has deleted fails with ErrLost, and leaves the znode of the participant
+// that has the same id now.
+func TestDoubleBarrierLeavesTheSuccessorOfAnID(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		a, c := double(t, srv, 2, zksync.WithID("a")), double(t, srv, 2)
+		in := entering(t.Context(), c)
+		mustEnter(t, a)
+		mustEnd(t, "Enter", in, nil)
+		remove(t, srv, "/b/member-a")
+		mustLeave(t, c) // the round ends
+		successor := double(t, srv, 2, zksync.WithID("a"))
+		in = entering(t.Context(), successor)
+		if err := a.Leave(t.Context()); !errors.Is(err, zksync.ErrLost) {
+			t.Errorf("Leave of a participant whose znode was deleted: %v", err)
+		}
+		time.Sleep(time.Minute)
+		pending(t, "Enter of the participant that has the id now", in)
+		mustEnter(t, c)
+		mustEnd(t, "Enter", in, nil)
 	})
 }
 

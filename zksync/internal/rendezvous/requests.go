@@ -33,13 +33,6 @@ func (p *Participant) prepare(ctx context.Context) error {
 	}
 	// The child may still exist: the server may not have noticed the end of its session yet.
 	p.child = p.b.leftover
-	if ok, err := p.find(ctx); err != nil {
-		p.child = child{} // another participant may own the znode
-		return err
-	} else if !ok {
-		p.forgetChild()
-		return nil
-	}
 	if err := p.remove(); err != nil && session.ClassOf(err) != session.ClassRemoved {
 		return err
 	}
@@ -112,34 +105,49 @@ func (p *Participant) open() (opened bool, err error) {
 
 // remove deletes the child. It fails with ErrRemoved if another client has done so.
 func (p *Participant) remove() error {
+	lost := false
 	for round := 0; ; round++ {
-		_, err := p.transact(&zk.DeleteRequest{Path: p.path, Version: -1})
+		err := p.tryRemove(lost)
 		switch session.ClassOf(err) {
-		case session.ClassOK:
+		case session.ClassOK, session.ClassRemoved:
 			p.forgetChild()
-			return nil
-		case session.ClassNoNode:
-			p.forgetChild()
-			return session.ErrRemoved
+			return err
 		case session.ClassConnectionLost, session.ClassUnknown:
+			// The child may still exist, and the other participants would wait for its deletion.
+			lost = true
 		default:
 			return err
-		}
-		// If the child is gone, another participant of the same id may have created a
-		// znode of that name meanwhile.
-		switch ok, err := p.findAfterLoss(); {
-		case session.ClassOf(err) == session.ClassUnknown:
-			// The child may still exist, and the other participants would wait for its deletion.
-		case err != nil:
-			return err
-		case !ok:
-			p.forgetChild()
-			return p.readDirectory(background)
 		}
 		if err := p.pause(round); err != nil {
 			return err
 		}
 	}
+}
+
+// tryRemove is one attempt of remove. lost says that the child may be gone, because an
+// answer was lost.
+func (p *Participant) tryRemove(lost bool) error {
+	switch {
+	case lost:
+		if ok, err := p.findAfterLoss(); err != nil {
+			return err
+		} else if !ok {
+			return p.readDirectory(background)
+		}
+	case p.b.id != "":
+		// If an operator has deleted the child, the znode of that name may be the child of
+		// another participant of the same id, which must stay. A name with a GUID needs no look.
+		if err := p.requireChild(background); err != nil {
+			return err
+		}
+	}
+	// No request can compare the czxid: a child that an operator deletes after the look, and
+	// that another participant of the same id replaces before the deletion, is not told apart.
+	_, err := p.transact(&zk.DeleteRequest{Path: p.path, Version: -1})
+	if session.ClassOf(err) == session.ClassNoNode {
+		return session.ErrRemoved
+	}
+	return err
 }
 
 // removeOrDiscard is remove, and leaves the deletion to the janitor if remove fails.

@@ -29,8 +29,8 @@ var barrierBugs = []bug{
 		"		case session.ClassConnectionLost:\n			// An internal"}}, []finder{enumerated("doublebarrier-abandon-0")}},
 	{"end a Leave by the internal error of the read after its deletion", []edit{
 		{"zksync/internal/rendezvous/requests.go",
-			"		case session.ClassOf(err) == session.ClassUnknown:\n			// The child may",
-			"		case false:\n			// The child may"},
+			"		case session.ClassConnectionLost, session.ClassUnknown:\n			// The child may",
+			"		case session.ClassConnectionLost:\n			// The child may"},
 		{"zksync/internal/rendezvous/participant.go",
 			"	err := p.removeOrDiscard()\n",
 			"	err := p.remove()\n"}}, []finder{tested("./zksync", "TestDoubleBarrierLeavesAfterTwoFailures")}},
@@ -49,4 +49,7 @@ var barrierBugs = []bug{
 	{"enter a round at the end of ctx after another client has deleted the child", []edit{{"zksync/internal/rendezvous/requests.go",
 		"		ok, err := p.find(background)\n		if err == nil && !ok {\n			p.forgetChild()",
 		"		ok, err := true, error(nil)\n		if err == nil && !ok {\n			p.forgetChild()"}}, []finder{tested("./zksync", "TestDoubleBarrierEnterCancelledAfterARemoval")}},
+	{"delete the child of a successor with the same id", []edit{{"zksync/internal/rendezvous/requests.go",
+		"	case p.b.id != \"\":\n		// If an operator",
+		"	case false:\n		// If an operator"}}, []finder{tested("./zksync", "TestDoubleBarrierLeavesTheSuccessorOfAnID")}},
 }
