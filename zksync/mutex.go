@@ -128,7 +128,10 @@ func (m *exclusive) Do(ctx context.Context, fn func(ctx context.Context) error) 
 
 // Contenders returns the holders and then the waiting contenders in order, of all
 // processes and of all clients with which the lock excludes, as of the time of the
-// call. Goroutines that share a value, or that read together, are one contender.
+// call. Goroutines that share a value, or that read together, are one contender. If
+// contenders leave during each of a few attempts, because they hold for less than a round
+// trip, the result lacks the contenders that have left, and may lack contenders that have
+// joined since.
 // Contenders commits a transaction without effect first (see session.Session.SyncQuorum),
 // and is repeated over lost connections and sessions until ctx ends.
 func (m *exclusive) Contenders(ctx context.Context) ([]Contender, error) {

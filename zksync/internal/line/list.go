@@ -20,48 +20,54 @@ type Listed struct {
 }
 
 // List returns the first n contenders in the line at dir, or all if n is negative, in
-// order.
+// order. If contenders leave during each of a few attempts, as in a line whose holds are
+// shorter than a round trip, it returns the contenders that the last attempt has read.
 func (r Rule) List(ctx context.Context, s *session.Session, dir string, n int) ([]Listed, error) {
-	for round := 0; ; round++ {
-		if err := s.Pause(ctx, round-1); err != nil {
-			return nil, err
-		}
-		names, _, err := s.Children(ctx, dir)
-		if session.ClassOf(err) == session.ClassNoNode {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		line := r.sort(names)
-		if n >= 0 && len(line) > n {
-			line = line[:n]
-		}
-		names = names[:0]
-		for _, m := range line {
-			names = append(names, m.name)
-		}
-		found, err := znode.ReadAll(ctx, s, dir, names)
-		if err != nil {
-			return nil, err
-		}
-		if len(found) < len(line) {
-			// A contender has left since the listing, so the contenders behind it may hold now.
-			continue
-		}
-		all := make([]Listed, len(found))
-		var ahead [Unit]bool // the classes of the contenders ahead
-		for i, z := range found {
-			all[i] = Listed{Dir: dir, Node: z, Class: line[i].class, Holds: true}
-			for theirs, present := range ahead {
-				if present && Class(theirs).blocks(line[i].class) {
-					all[i].Holds = false
-				}
-			}
-			ahead[line[i].class] = true
-		}
-		return all, nil
+	return znode.ListWhole(ctx, s, func() ([]Listed, bool, error) {
+		all, _, whole, err := r.listOnce(ctx, s, dir, n)
+		return all, whole, err
+	})
+}
+
+// listOnce is one attempt of List. It returns the zxid of the last change of the line that
+// the listing shows, 0 if there is no line, and reports whether no contender has left
+// since the listing.
+func (r Rule) listOnce(ctx context.Context, s *session.Session, dir string, n int) (all []Listed, zxid int64, whole bool, err error) {
+	names, stat, err := s.Children(ctx, dir)
+	if session.ClassOf(err) == session.ClassNoNode {
+		return nil, 0, true, nil
 	}
+	if err != nil {
+		return nil, 0, false, err
+	}
+	line := r.sort(names)
+	if n >= 0 && len(line) > n {
+		line = line[:n]
+	}
+	names = names[:0]
+	for _, m := range line {
+		names = append(names, m.name)
+	}
+	found, err := znode.ReadAll(ctx, s, dir, names)
+	if err != nil {
+		return nil, 0, false, err
+	}
+	all = make([]Listed, len(found))
+	var ahead [Unit]bool // the classes of the contenders ahead
+	for i, z := range found {
+		// Found, and therefore among the names that Parse knows.
+		class, _, _ := r.Parse(z.Name)
+		all[i] = Listed{Dir: dir, Node: z, Class: class, Holds: true}
+		for theirs, present := range ahead {
+			if present && Class(theirs).blocks(class) {
+				all[i].Holds = false
+			}
+		}
+		ahead[class] = true
+	}
+	// A contender that has left since the listing blocks none of the others any more, but the
+	// contenders found may never have been the whole line.
+	return all, stat.Pzxid, len(found) == len(line), nil
 }
 
 // Contenders returns the contenders in line, in order.
@@ -75,13 +81,13 @@ func (n Names) ListSemaphore(ctx context.Context, s *session.Session, path strin
 	return znode.ListWhole(ctx, s, func() ([]Listed, bool, error) { return n.listSemaphoreOnce(ctx, s, path) })
 }
 
-// listSemaphoreOnce is ListSemaphore, and reports whether no unit was released since the
-// listing.
+// listSemaphoreOnce is one attempt of ListSemaphore, and reports whether no contender has left
+// and no unit was released since the listings.
 func (n Names) listSemaphoreOnce(ctx context.Context, s *session.Session, path string) (all []Listed, whole bool, err error) {
 	line, l := n.semaphore(path, 0)
 	// The line before the units: a contender that is exchanged for units between the two
 	// listings is in both. In the other order it would be in none.
-	waiting, err := LockRule.List(ctx, s, line.Path, -1)
+	waiting, _, whole, err := LockRule.listOnce(ctx, s, line.Path, -1)
 	if err != nil {
 		return nil, false, err
 	}
@@ -90,7 +96,7 @@ func (n Names) listSemaphoreOnce(ctx context.Context, s *session.Session, path s
 	}
 	names, _, err := s.Children(ctx, l.dir.Path)
 	if session.ClassOf(err) == session.ClassNoNode {
-		return waiting, true, nil
+		return waiting, whole, nil
 	}
 	if err != nil {
 		return nil, false, err
@@ -104,7 +110,7 @@ func (n Names) listSemaphoreOnce(ctx context.Context, s *session.Session, path s
 	for _, z := range found {
 		all = append(all, Listed{Dir: l.dir.Path, Node: z, Class: Unit, Holds: true})
 	}
-	return append(all, waiting...), len(found) == len(names), err
+	return append(all, waiting...), whole && len(found) == len(names), err
 }
 
 // List returns the first n contenders in order, or all if n is negative.
