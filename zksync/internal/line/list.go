@@ -87,7 +87,7 @@ func (n Names) listSemaphoreOnce(ctx context.Context, s *session.Session, path s
 	line, l := n.semaphore(path, 0)
 	// The line before the units: a contender that is exchanged for units between the two
 	// listings is in both. In the other order it would be in none.
-	waiting, _, whole, err := LockRule.listOnce(ctx, s, line.Path, -1)
+	waiting, listed, whole, err := LockRule.listOnce(ctx, s, line.Path, -1)
 	if err != nil {
 		return nil, false, err
 	}
@@ -107,8 +107,17 @@ func (n Names) listSemaphoreOnce(ctx context.Context, s *session.Session, path s
 	slices.SortFunc(found, func(a, b znode.Node) int {
 		return cmp.Or(cmp.Compare(a.Stat.Czxid, b.Stat.Czxid), cmp.Compare(a.Name, b.Name))
 	})
+	exchanged := listed
 	for _, z := range found {
 		all = append(all, Listed{Dir: l.dir.Path, Node: z, Class: Unit, Holds: true})
+		// One transaction creates all units of a contender, and deletes the contender. It is the
+		// first of its session: the contenders ahead have left.
+		if z.Stat.Czxid > exchanged {
+			exchanged = z.Stat.Czxid
+			if i := slices.IndexFunc(waiting, func(c Listed) bool { return c.Stat.EphemeralOwner == z.Stat.EphemeralOwner }); i >= 0 {
+				waiting = slices.Delete(waiting, i, i+1)
+			}
+		}
 	}
 	return append(all, waiting...), whole && len(found) == len(names), err
 }
