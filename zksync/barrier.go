@@ -29,23 +29,41 @@ func NewBarrier(m *session.Manager, path string, opts ...BarrierOption) *Barrier
 }
 
 // Set closes the gate, and creates the directories above it if they are missing. It is
-// not an error if the gate is closed already. Set is repeated over lost connections
-// and sessions until ctx ends; then Set returns the error of ctx, and the gate may or
-// may not have been closed.
+// not an error if the gate is closed already, also without the permission to close it. Set
+// is repeated over lost connections and sessions until ctx ends; then Set returns the error
+// of ctx, and the gate may or may not have been closed.
 func (b *Barrier) Set(ctx context.Context) error {
 	gate := znode.Directory{Path: b.path, Lasting: true}
-	return b.opError("set", b.do(ctx, gate.Create))
+	return b.opError("set", b.do(ctx, func(ctx context.Context, s *session.Session) error {
+		return b.unlessDone(ctx, s, true, gate.Create(ctx, s))
+	}))
 }
 
-// Remove opens the gate. It is not an error if the gate is open already. Remove is
-// repeated like Set; when ctx ends first, the gate may or may not have been opened.
+// unlessDone returns the error of a Set or a Remove. A refusal is no error if the gate is as the
+// caller wants it: the server checks permissions before it looks for the znode.
+func (b *Barrier) unlessDone(ctx context.Context, s *session.Session, closed bool, err error) error {
+	if session.ClassOf(err) != session.ClassNoAuth {
+		return err
+	}
+	if failed := s.SyncQuorum(ctx, b.path); failed != nil {
+		return failed
+	}
+	ok, _, failed := s.Exists(ctx, b.path)
+	if failed == nil && ok == closed {
+		return nil
+	}
+	return err
+}
+
+// Remove opens the gate. It is not an error if the gate is open already, also without the
+// permission to open it. Remove is repeated like Set; when ctx ends first, the gate may or may not have been opened.
 func (b *Barrier) Remove(ctx context.Context) error {
 	return b.opError("remove", b.do(ctx, func(ctx context.Context, s *session.Session) error {
 		err := s.Delete(ctx, b.path, -1)
 		if session.ClassOf(err) == session.ClassNoNode {
 			return nil
 		}
-		return err
+		return b.unlessDone(ctx, s, false, err)
 	}))
 }
 

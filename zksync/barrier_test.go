@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
@@ -182,5 +184,19 @@ func TestBarrierMisuse(t *testing.T) {
 				t.Errorf("after Close: %v", err)
 			}
 		}
+	})
+}
+
+// Set of a closed gate and Remove of an open one need no permission, and all else does.
+func TestBarrierWithoutPermissionWhereNothingIsToDo(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		st := newStage(t, srv)
+		st.deny(zk.PermCreate|zk.PermDelete, "/stage")
+		theirs, gate := zksync.NewBarrier(st.other, "/stage/gate"), zksync.NewBarrier(st.m, "/stage/gate")
+		must(t, gate.Remove(t.Context()))
+		mustBe(t, gate.Set(t.Context()), zk.ErrNoAuth, "set", "/stage/gate")
+		must(t, theirs.Set(t.Context()))
+		must(t, gate.Set(t.Context()))
+		mustBe(t, gate.Remove(t.Context()), zk.ErrNoAuth, "remove", "/stage/gate")
 	})
 }

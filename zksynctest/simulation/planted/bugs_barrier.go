@@ -52,4 +52,7 @@ var barrierBugs = []bug{
 	{"delete the child of a successor with the same id", []edit{{"zksync/internal/rendezvous/requests.go",
 		"	case p.b.id != \"\":\n		// If an operator",
 		"	case false:\n		// If an operator"}}, []finder{tested("./zksync", "TestDoubleBarrierLeavesTheSuccessorOfAnID")}},
+	{"fail for a permission that a gate does not need", []edit{{"zksync/barrier.go",
+		"	if failed == nil && ok == closed {\n",
+		"	if failed == nil && ok == closed && false {\n"}}, []finder{tested("./zksync", "TestBarrierWithoutPermissionWhereNothingIsToDo")}},
 }
