@@ -2,6 +2,7 @@ package zksync
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -93,6 +94,8 @@ func (e *Election) resign(g *line.Grant) error {
 //   - When ctx ends, Run withdraws or, once work has returned, resigns. The error
 //     matches both ctx.Err() and context.Cause(ctx), and says whom Run was waiting
 //     for if it did not lead.
+//   - If the server refuses the resignation, Run ends with the refusal, joined with the
+//     result of work: the candidate leads until its session ends.
 //
 // Leadership is never given up before work has returned, unless WithStopTimeout
 // bounds that. If work calls runtime.Goexit, Run resigns and its goroutine ends. Run ends
@@ -112,7 +115,7 @@ func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error
 		result, lost, err = e.term(ctx, lead, g, work)
 		switch {
 		case err != nil:
-			result = e.opError("run", err)
+			result = errors.Join(result, e.opError("run", err))
 			return nil
 		case ctx.Err() != nil:
 			return session.Cancelled(ctx)
@@ -138,7 +141,16 @@ var errCampaignAgain = fmt.Errorf("%w: the candidacy ended", ErrLost)
 // term is one time of leading. lost reports that leadership ended before work did,
 // or before work was called. ctx is the context of Run.
 func (e *Election) term(ctx, lead context.Context, g *line.Grant, work func(context.Context) error) (result error, lost bool, err error) {
-	defer e.resign(g) // a loss is known from the context
+	defer func() {
+		switch failed := e.resign(g); session.ClassOf(failed) {
+		case session.ClassNoAuth, session.ClassNotEmpty:
+			// The candidate still leads. A loss is known from the context.
+			if ctx.Err() != nil {
+				failed = errors.Join(session.Cancelled(ctx), failed)
+			}
+			err = errors.Join(err, failed)
+		}
+	}()
 	done, err := g.Session().Busy()
 	if err != nil {
 		return nil, true, nil // the session ended after the grant
