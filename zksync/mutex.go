@@ -66,7 +66,9 @@ func (m *exclusive) LockContext(ctx context.Context) (context.Context, error) {
 
 // TryLock acquires the lock if no other caller holds a lock at path or is in line for
 // one, and reports whether it did. It takes one round trip to the server, or three if it
-// finds other contenders. If it returns false, no znode is left. It fails like Lock.
+// finds other contenders. If it returns false, no znode is left. It fails like Lock. A
+// znode of an earlier call of this process that is still being deleted in the background,
+// after a Lock that was cancelled or at the end of a linger, counts as another caller.
 func (m *exclusive) TryLock(ctx context.Context) (bool, error) {
 	_, g, err := m.acquire(ctx, false, false)
 	return g != nil, m.opError("trylock", err)

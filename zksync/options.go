@@ -64,7 +64,9 @@ func WithIDWait() GroupOption {
 // not exist or has no number, which is logged, the n of NewSemaphore counts. With 0
 // no caller gets a unit until the number is changed. A smaller number takes no unit
 // from holders. A request for more than the new number fails with ErrTooMany when its
-// turn has come.
+// turn has come. Change the number by a write to the znode: a request that is under way
+// while the znode is created, or is deleted and created again, may still go by the number
+// before.
 func WithSizeFrom(path string) SemaphoreOption {
 	err := session.CheckPath(path)
 	return semaphoreOption{checked(err == nil, func(c *config) { c.sizeFrom = path }, "WithSizeFrom: %w", err)}
