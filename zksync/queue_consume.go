@@ -17,8 +17,9 @@ import (
 //     consumer or to another, in its old position.
 //   - If the process dies while it works on a received message, the message is lost.
 //     Use Messages for work that must not be lost.
-//   - If the process dies, or its session is lost, right after a receipt, other consumers
-//     get up to 128 received messages again. This value delivers no message twice.
+//   - If the process dies, its session is lost, or its Manager is closed, right after a
+//     receipt, other consumers get up to 128 received messages again. This value delivers
+//     no message twice. Close the queue before its Manager.
 //
 // The channel is closed by Close, by the end of the Manager, and when no messages can
 // be received at all: because the path is invalid, a permission is missing, or servers
