@@ -304,20 +304,22 @@ func TestAWriteWithABadAnswerHasNoOutcome(t *testing.T) {
 	})
 }
 
-// A MultiRead whose answer is too large in one piece is carried out read by read.
+// A MultiRead whose answer is too large in one piece is carried out read by read, and a read whose own answer is
+// too large fails alone.
 func TestMultiReadThatIsTooLargeTogether(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		h := &hostileServer{answer: func(p *hostilePeer, xid, op int32, body []byte) bool {
-			if op == 22 {
+			if op == 22 || aboutBig(op, body) {
 				p.raw(data(xid, 8192))
 				return true
 			}
 			return false
 		}}
 		s := current(t, connectTo(t, h, session.WithMaxAnswer(4096)))
-		results, err := s.MultiRead(t.Context(), session.ReadData("/a"), session.ReadData("/b"))
-		if err != nil || len(results) != 2 || string(results[1].Data) != "abc" {
-			t.Errorf("%v, error %v", results, err)
+		results, err := s.MultiRead(t.Context(), session.ReadData("/a"), session.ReadData("/big"), session.ReadData("/b"))
+		if err != nil || len(results) != 3 || string(results[2].Data) != "abc" {
+			t.Fatalf("%v, error %v", results, err)
 		}
+		mustBe(t, results[1].Err, session.ErrAnswerTooLarge)
 	})
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -44,7 +45,7 @@ func (r Read) name() string {
 const multiReadWindow = 128
 
 // MultiRead carries out many reads in one request, and returns their results in order.
-// The error is nil if the server answered every read. The result of a refused read has
+// The error is nil if there is a result of every read. The result of a refused read has
 // the error of that read. Other writes may happen between two of the reads. Like every
 // read, MultiRead is repeated over lost connections.
 //
@@ -52,7 +53,8 @@ const multiReadWindow = 128
 // length of the frame, so request no more than fits into memory. If the paths do not fit
 // into one request (see WithMaxRequest), MultiRead sends several requests, one after
 // another. An answer that is too large or too slow breaks the connection (see
-// ErrAnswerTooLarge). After the second such answer, MultiRead sends the reads one by one.
+// ErrAnswerTooLarge). After the second such answer, MultiRead sends the reads one by one,
+// and a read whose own answer is too large has ErrAnswerTooLarge as its result.
 //
 // ZooKeeper before 3.6 does not know the operation. MultiRead then sends the reads one by
 // one, many at a time, and does the same in later calls on the same Manager for a while.
@@ -200,7 +202,7 @@ func readSingly(ctx context.Context, s *Session, reads []Read) ([]ReadResult, er
 			}
 			// The refusal is the result of this read. Any other error leaves reads without
 			// a result.
-			if refusedRead(r.Err) {
+			if refusedRead(r.Err) || isTooLarge(r.Err) {
 				return nil
 			}
 			return r.Err
@@ -210,6 +212,12 @@ func readSingly(ctx context.Context, s *Session, reads []Read) ([]ReadResult, er
 		return nil, err
 	}
 	return results, nil
+}
+
+// isTooLarge reports whether err says that the answer to a read was too large. The cause of a
+// cancelled ctx may wrap ErrAnswerTooLarge, and does not count.
+func isTooLarge(err error) bool {
+	return ClassOf(err) == ClassFinal && errors.Is(err, ErrAnswerTooLarge)
 }
 
 // refusedRead reports whether err is a server's refusal of a read.

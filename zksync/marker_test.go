@@ -47,9 +47,10 @@ func TestPutWhileTheMarkerIsMade(t *testing.T) {
 // Somebody writes to a marker while a request is lost: neither Put nor Take reports a
 // success that has not happened (commit: the data in marker.readOutcome).
 func TestMarkerIsWrittenToWhileARequestIsLost(t *testing.T) {
-	for _, op := range []string{"Put", "Take"} {
-		t.Run(op, func(t *testing.T) {
+	for _, c := range []struct{ op, data string }{{"Put", "an operator"}, {"Take", "an operator"}, {"Put", ""}, {"Take", ""}} {
+		t.Run(c.op+" "+c.data, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				op := c.op
 				m := srv.Connect(t)
 				offer(t, srv.Connect(t), queuePath, 0, 2)
 				q := zksync.NewQueue(m, queuePath)
@@ -60,7 +61,7 @@ func TestMarkerIsWrittenToWhileARequestIsLost(t *testing.T) {
 				}
 				f := zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, At: zksynctest.BeforeCommit, Do: zksynctest.Call(func() {
 					for _, path := range markers(t, srv) {
-						must(t, srv.Set(path, []byte("an operator")))
+						must(t, srv.Set(path, []byte(c.data)))
 					}
 				})}
 				srv.Inject(f)

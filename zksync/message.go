@@ -94,13 +94,19 @@ func (m *Message) Nack(ctx context.Context) error {
 // time, and the clock of the next consumer decides when it has come. A negative delay
 // counts as zero. Other clients of the queue, such as Curator, do not see the message
 // until then. Retry waits, and fails, like Ack.
+//
+// The request of a Retry also lists what this value has claimed, and in a DelayQueue what
+// all values have claimed. If a message is so near to the largest size that both do not fit
+// into one request, Retry fails with session.ErrTooLarge and gives the message back.
 func (m *Message) Retry(ctx context.Context, delay time.Duration) error {
 	return opError("retry", m.ID, m.settler.Retry(ctx, delay))
 }
 
 // MoveTo moves the message to the end of another queue of the same Manager, for example
 // a queue for dead letters. The message is never lost or doubled. If the other queue has a
-// limit, MoveTo waits for room. Otherwise MoveTo waits, and fails, like Ack.
+// limit, MoveTo waits for room, and if the counter of its directory is spent, until its
+// messages are consumed, as Put does. Otherwise MoveTo waits, and fails, like Ack; and it
+// fails with session.ErrTooLarge, and gives the message back, like Retry.
 func (m *Message) MoveTo(ctx context.Context, to *Queue) error {
 	if err := to.checkUsable(); err != nil {
 		return opError("moveTo", m.ID, err)
@@ -113,7 +119,7 @@ func (m *Message) MoveTo(ctx context.Context, to *Queue) error {
 
 // target returns the queue as the target of MoveTo.
 func (q *Queue) target() engine.Target {
-	t := engine.Target{Dir: q.path, Prefix: q.kind.Prefix, MakeDir: q.makeDir}
+	t := engine.Target{Dir: q.path, Prefix: q.kind.Prefix, NumberOf: q.numberOf, MakeDir: q.makeDir}
 	if q.cfg.capacity > 0 {
 		t.Gate = q.newCapacity()
 	}

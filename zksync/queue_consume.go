@@ -197,7 +197,7 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 }
 
 // Skipped returns how many messages this value has skipped, because they could not be
-// read (their ACL does not allow it) or not be removed (they have children: Chan and
+// read (their ACL does not allow it, or they exceed session.WithMaxAnswer) or not be removed (they have children: Chan and
 // Messages have delivered them, and Take does not return them). A skipped message stays
 // in the queue, and the other messages are delivered. The value tries the message again
 // under a new session, and counts it again if that fails. Err returns the reason for the

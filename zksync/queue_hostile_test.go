@@ -514,3 +514,49 @@ func TestPeekWithoutCreate(t *testing.T) {
 		}
 	})
 }
+
+// MoveTo to a queue whose counter is spent waits until the messages of that queue are consumed, as Put does.
+// Moved to its own queue, the message itself would keep the counter spent: MoveTo gives it back.
+func TestMoveToWithSpentCounter(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, queuePath)
+		defer closeQueue(t, q)
+		offer(t, srv.Connect(t), queuePath, 0, 1)
+		target := zksync.NewQueue(srv.Connect(t), queuePath+"-dead")
+		defer closeQueue(t, target)
+		put(t, target, "first")
+		srv.SetNextSequence(queuePath+"-dead", 2147483647)
+		put(t, target, "last")
+		msg := next(t, q.Messages(), "0")
+		local := zksync.NewQueue(m, queuePath+"-dead")
+		defer closeQueue(t, local)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		done := make(chan error, 1)
+		go func() { done <- msg.MoveTo(ctx, local) }()
+		synctest.Wait()
+		select {
+		case err := <-done:
+			t.Fatal("MoveTo has returned before the messages of the target were consumed:", err)
+		default:
+		}
+		want(t, receive(t, target.Chan(), 3), []string{"first", "last", "0"})
+		if err := <-done; err != nil {
+			t.Error("MoveTo:", err)
+		}
+	})
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		q := newQueue(t, srv)
+		offer(t, srv.Connect(t), queuePath, 0, 1)
+		srv.SetNextSequence(queuePath, 2147483647)
+		put(t, q, "1")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := next(t, q.Messages(), "0").MoveTo(ctx, q); !errors.Is(err, zk.ErrNodeExists) {
+			t.Error("MoveTo of a message to its own queue:", err)
+		}
+		ack(t, next(t, q.Messages(), "1"))
+		ack(t, next(t, q.Messages(), "0"))
+	})
+}

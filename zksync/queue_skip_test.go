@@ -268,3 +268,37 @@ func TestReadsAreBounded(t *testing.T) {
 		})
 	}
 }
+
+// A message that is larger than the largest answer which the consumer's Manager receives is skipped:
+// the other messages are delivered.
+func TestTooLargeMessageIsSkipped(t *testing.T) {
+	for kind, open := range threeQueues {
+		for way, deliver := range deliveries {
+			t.Run(fmt.Sprint(kind, way), func(t *testing.T) {
+				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+					producer, put := open(srv.Connect(t), usualPrefetch)
+					defer closeQueue(t, producer)
+					putNow(t, put, "0")
+					putNow(t, put, strings.Repeat("x", 8192))
+					for i := 1; i < 5; i++ {
+						putNow(t, put, fmt.Sprint(i))
+					}
+					q, _ := open(srv.Connect(t, session.WithMaxAnswer(4096)), usualPrefetch)
+					want(t, deliver(t, q, 5), numbers(0, 5))
+					if q.Skipped() != 1 || !errors.Is(q.Err(), session.ErrAnswerTooLarge) || !strings.Contains(fmt.Sprint(q.Err()), "qn-") {
+						t.Errorf("skipped %d, Err: %v; want 1 and why", q.Skipped(), q.Err())
+					}
+					if data, ok, err := q.Peek(t.Context()); ok || !errors.Is(err, session.ErrAnswerTooLarge) {
+						t.Errorf("Peek: %d bytes, %v, %v; want why there is nothing to see", len(data), ok, err)
+					}
+					closeQueue(t, q)
+					large, _ := open(srv.Connect(t), usualPrefetch)
+					defer closeQueue(t, large)
+					if got := deliver(t, large, 1); len(got[0]) != 8192 {
+						t.Errorf("another consumer got %d bytes, want the message of 8192", len(got[0]))
+					}
+				})
+			})
+		}
+	}
+}

@@ -14,7 +14,8 @@ import (
 // A Target is the queue that MoveTo moves a message to.
 type Target struct {
 	Dir, Prefix string
-	Gate        commit.Gate // nil if the queue has no limit
+	Gate        commit.Gate                            // nil if the queue has no limit
+	NumberOf    func(name string) (seq int32, ok bool) // returns the number in the name of a message
 	MakeDir     func(ctx context.Context, s *session.Session, path string) error
 }
 
@@ -54,30 +55,45 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 		if err == errUnseen && !c.sent {
 			continue
 		}
-		if to != nil {
-			switch class := session.ClassOf(err); {
-			case class == session.ClassBadVersion && to.Gate != nil && to.Gate.Refused(err) == nil:
-				// Another producer has put into the target since its messages were counted.
+		if to != nil && err != nil {
+			if err = d.repair(to, err); err == nil {
 				continue
-			case class == session.ClassNoNode:
-				// The message, the directory of the target or its limit may be missing.
-				if to.Gate != nil {
-					_ = to.Gate.Refused(err) // it creates the limit again
-				}
-				there, failed := d.exists()
-				if there {
-					failed = to.MakeDir(d.v.life.cleanupCtx, d.v.s, to.Dir)
-				}
-				if there && failed == nil || session.ClassOf(failed).Again() && d.v.s.Err() == nil {
-					continue
-				}
-				if failed != nil {
-					err = failed
-				}
 			}
 		}
 		return d.outcomeOf(err, c.sent)
 	}
+}
+
+// repair makes a target take the message, which it has refused with why. It returns nil if the
+// removal can be tried again, and the reason if not.
+func (d *Delivery) repair(to *Target, why error) (failed error) {
+	s, life := d.v.s, d.v.life
+	switch class := session.ClassOf(why); {
+	case class == session.ClassBadVersion && to.Gate != nil:
+		// Another producer has put into the target since its messages were counted.
+		return to.Gate.Refused(why)
+	case class == session.ClassNodeExists && to.Dir != d.ref.partition.dir:
+		// The wait for the messages in the target ends when Close begins, like the wait for room.
+		failed = commit.FreeNumber(life.ctx, s, to.Dir, to.NumberOf)
+	case class == session.ClassNoNode:
+		// The message, the directory of the target or its limit may be missing.
+		if to.Gate != nil {
+			_ = to.Gate.Refused(why) // it creates the limit again
+		}
+		var there bool
+		if there, failed = d.exists(); failed == nil && !there {
+			return why
+		}
+		if failed == nil {
+			failed = to.MakeDir(life.cleanupCtx, s, to.Dir)
+		}
+	default:
+		return why
+	}
+	if session.ClassOf(failed).Again() && s.Err() == nil {
+		return nil
+	}
+	return failed
 }
 
 // removeReceived removes a message that was received, and calls done once with the outcome. The

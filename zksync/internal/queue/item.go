@@ -90,6 +90,12 @@ func parseLater(name string) (Item, bool) {
 	return it, ok && ok2 && ok3
 }
 
+// numberOfLater returns the sequence number in the name of a message of Retry.
+func numberOfLater(name string) (seq int32, ok bool) {
+	it, ok := parseLater(name)
+	return it.Seq, ok
+}
+
 // laterPrefix returns the prefix of the name of a message of Retry.
 func laterPrefix(due int64, deliveries int) string {
 	return fmt.Sprintf("%0*d-%d-", dueDigits, due, deliveries)

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
@@ -82,8 +83,8 @@ func (m *messageReader) read(ctx context.Context, all []*Delivery) (found, unrea
 			// A Take has removed it before the claim, or another client, which knows no claims.
 			gone = append(gone, d.ref)
 			d.endClaim((*partitionList).forget)
-		case class == session.ClassNoAuth:
-			// One message with an ACL of its own must not stop the queue.
+		case isUnreadable(r.Err):
+			// One message must not stop the queue.
 			m.v.skip(d.ref, r.Err)
 			if _, err := l.giveBack(0, d.ref); err != nil {
 				giveBackLater(0, d)
@@ -155,6 +156,13 @@ func (v *view) readMessages(ctx context.Context, refs ...messageRef) ([]session.
 		}
 	}
 	return results[:n], nil
+}
+
+// isUnreadable reports whether err says that this consumer cannot read a message: the message has an
+// ACL of its own, or it is larger than the largest answer that the Manager receives.
+func isUnreadable(err error) bool {
+	class := session.ClassOf(err)
+	return class == session.ClassNoAuth || class == session.ClassFinal && errors.Is(err, session.ErrAnswerTooLarge)
 }
 
 // readMessage is readMessages for one message.

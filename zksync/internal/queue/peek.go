@@ -14,7 +14,7 @@ import (
 func (c *Consumer) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 	err = c.cfg.Manager.Do(ctx, func(ctx context.Context, s *session.Session) error {
 		data, ok, err = c.cfg.peek(ctx, s)
-		if ok || err != nil && session.ClassOf(err) != session.ClassNoAuth {
+		if ok || err != nil && !isUnreadable(err) {
 			return err
 		}
 		// The server may lag, or be a deposed leader, and not know a message that can be read.
@@ -63,10 +63,10 @@ func (c *Config) peek(ctx context.Context, s *session.Session) (data []byte, ok 
 				continue
 			}
 			data, _, err = s.Get(ctx, r.path())
-			switch session.ClassOf(err) {
-			case session.ClassNoAuth:
+			switch {
+			case isUnreadable(err):
 				unreadable = err
-			case session.ClassNoNode: // another consumer has removed it
+			case session.ClassOf(err) == session.ClassNoNode: // another consumer has removed it
 			default:
 				return data, err == nil, err
 			}

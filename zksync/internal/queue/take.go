@@ -139,7 +139,7 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState, isOld f
 	case session.ClassOf(err) == session.ClassNoNode:
 		v.partitions.forget(r)
 		return nil, false, nil
-	case session.ClassOf(err) == session.ClassNoAuth:
+	case isUnreadable(err):
 		v.skip(r, err)
 		return nil, false, nil
 	case err != nil:

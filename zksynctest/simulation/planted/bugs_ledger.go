@@ -230,7 +230,7 @@ var ledgerBugs = []bug{
 		"\t\tif name == \"\" {"}},
 		[]finder{tested("./zksync", "^TestLaterMessagesAndSpentCounter$")}},
 	{"ledger: move a message to a queue whose limit was deleted", []edit{{"zksync/internal/queue/delivery_remove.go",
-		"\t\t\t\t\t_ = to.Gate.Refused(err) // it creates the limit again\n",
+		"\t\t\t_ = to.Gate.Refused(why) // it creates the limit again\n",
 		""}},
 		[]finder{tested("./zksync", "^TestMoveToAndTheLimitIsDeleted$")}},
 	{"ledger: let Close wait for room in another queue", []edit{{"zksync/internal/queue/delivery_remove.go",

@@ -14,12 +14,12 @@ import (
 // LaterDir has the messages that wait for another delivery, in the directory of a queue.
 const LaterDir = "zksync-later"
 
-// freeNumber waits until a directory has a number for another message. Usually the
-// counter of the directory is spent, after two thousand million messages: then freeNumber
+// FreeNumber waits until a directory has a number for another message. Usually the
+// counter of the directory is spent, after two thousand million messages: then FreeNumber
 // waits until all messages are consumed, and deletes the directory, so that a new one is
 // created. Otherwise another client has created a message with the next number, and
-// freeNumber waits until that message is gone. numberOf is as of a Committer.
-func freeNumber(ctx context.Context, s *session.Session, dir string, numberOf func(string) (int32, bool)) error {
+// FreeNumber waits until that message is gone. numberOf is as of a Committer.
+func FreeNumber(ctx context.Context, s *session.Session, dir string, numberOf func(string) (int32, bool)) error {
 	for {
 		names, stat, w, err := s.WatchChildren(ctx, dir)
 		if session.ClassOf(err) == session.ClassNoNode {

@@ -11,7 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// freeNumber waits for the message that has the next number, also when the server's count of changes has wrapped.
+// FreeNumber waits for the message that has the next number, also when the server's count of changes has wrapped.
 func TestFreeNumberWaitsForTheMessageInTheWay(t *testing.T) {
 	for _, n := range []int32{5, 1<<30 + 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestFreeNumberWaitsForTheMessageInTheWay(t *testing.T) {
 				must(srv.Create(foreign, nil))
 				done := make(chan error, 1)
 				go func() {
-					done <- freeNumber(t.Context(), s, "/q", func(name string) (int32, bool) {
+					done <- FreeNumber(t.Context(), s, "/q", func(name string) (int32, bool) {
 						digits, ok := strings.CutPrefix(name, "qn-")
 						seq, err := strconv.ParseInt(digits, 10, 32)
 						return int32(seq), ok && err == nil
@@ -37,7 +37,7 @@ func TestFreeNumberWaitsForTheMessageInTheWay(t *testing.T) {
 				synctest.Wait()
 				select {
 				case err := <-done:
-					t.Fatalf("freeNumber has returned beside %s: %v", foreign, err)
+					t.Fatalf("FreeNumber has returned beside %s: %v", foreign, err)
 				default:
 				}
 				must(srv.Delete(foreign))

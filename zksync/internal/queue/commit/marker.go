@@ -24,8 +24,11 @@ const (
 	maxSwept = 200
 )
 
-// fenceMark is the data of a marker that was written last to stop a request.
-const fenceMark = "fence"
+// The data of a marker tell what has written it last: a request, or a fence that stops one.
+const (
+	requestMark = "request"
+	fenceMark   = "fence"
+)
 
 // A marker is the znode whose version tells which requests of a Committer have
 // happened. The run of the Committer uses it.
@@ -45,8 +48,7 @@ type marker struct {
 
 // bump returns the operation that raises the version.
 func (k *marker) bump() any {
-	// Without data, so that readOutcome can tell the request from a fence.
-	return &zk.SetDataRequest{Path: k.path, Data: []byte{}, Version: k.version}
+	return &zk.SetDataRequest{Path: k.path, Data: []byte(requestMark), Version: k.version}
 }
 
 // ensure creates the marker if it does not exist.
@@ -124,13 +126,12 @@ func (k *marker) readOutcome(ctx context.Context, s *session.Session) (happened 
 		return false, unknown(err)
 	case err != nil:
 		return false, err
-	case stat.Version != k.version+1, len(data) > 0 && string(data) != fenceMark:
-		// A request leaves no data, and a fence leaves its mark. Each of them raises the version
-		// by one.
+	case stat.Version != k.version+1, string(data) != requestMark && string(data) != fenceMark:
+		// A request and a fence raise the version by one, and leave their marks.
 		return false, unknown(errMarkerMoved)
 	}
 	k.version++
-	return len(data) == 0, nil
+	return string(data) == requestMark, nil
 }
 
 // remove deletes the marker and the earlier markers. No request follows.

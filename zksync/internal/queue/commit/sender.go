@@ -250,7 +250,7 @@ func (r *sender) repair(ctx context.Context, s *session.Session, dir string, err
 	case session.ClassNoNode:
 		failed = r.c.MakeDir(ctx, s, dir)
 	case session.ClassNodeExists:
-		failed = freeNumber(ctx, s, dir, r.c.NumberOf)
+		failed = FreeNumber(ctx, s, dir, r.c.NumberOf)
 	default:
 		return err
 	}
