@@ -112,6 +112,12 @@ var sentinels = []struct {
 	{zk.ErrReconfigDisabled, ClassFinal},
 }
 
+// IsAnswerTooLarge reports whether err says that the answer to a read was too large. Unlike
+// errors.Is(err, ErrAnswerTooLarge), it does not look into the cause of a ctx.
+func IsAnswerTooLarge(err error) bool {
+	return ClassOf(err) == ClassFinal && errors.Is(err, ErrAnswerTooLarge)
+}
+
 // A refusal describes an error code by which a server refuses a request.
 type refusal struct {
 	name  string

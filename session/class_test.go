@@ -103,6 +103,13 @@ func TestClassOf(t *testing.T) {
 			t.Errorf("%v has class %v, want %v", c.err, got, c.want)
 		}
 	}
+	for err, want := range map[error]bool{
+		nil: false, session.ErrTooLarge: false, fmt.Errorf("get /x: %w", session.ErrAnswerTooLarge): true, ended(session.ErrAnswerTooLarge): false,
+	} {
+		if got := session.IsAnswerTooLarge(err); got != want {
+			t.Errorf("IsAnswerTooLarge(%v) is %v, want %v", err, got, want)
+		}
+	}
 	if s := session.ClassUnknown.String() + session.ClassOK.String() + session.Class(99).String(); s != "UnknownOKClass(99)" {
 		t.Error(s)
 	}

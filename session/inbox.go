@@ -31,11 +31,11 @@ const inboxWindow = 256
 //     before every answer.
 //
 // A read is repeated when its connection breaks, and when the server refuses the read
-// temporarily, then with growing pauses. So an answer is a result, zk.ErrNoNode, a final
+// temporarily, then with growing pauses, and the log has the reason. So an answer is a result, zk.ErrNoNode, a final
 // refusal, ErrAnswerTooLarge or ErrAnswerTooSlow. The Inbox has no limit of size: it
 // keeps every delivery until its owner receives the delivery.
 //
-// Only Post may be called from other goroutines.
+// Only Post and Refusal may be called from other goroutines.
 type Inbox struct {
 	s    *Session
 	wake chan struct{} // has a buffer of one; filled after each delivery
@@ -49,6 +49,7 @@ type Inbox struct {
 	retries  []retry
 	inFlight int          // reads that were sent and not answered, and retries
 	live     []*InboxRead // reads that are not over: Close stops them
+	refusals inboxRefusals
 }
 
 // NewInbox returns an empty Inbox. The owner must Close the Inbox when the owner stops

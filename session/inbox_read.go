@@ -17,11 +17,12 @@ type InboxRead struct {
 	op  int32
 
 	// The following fields are guarded by in.mu.
-	state  readState
-	rounds int32  // attempts without an answer
-	guilt  int32  // see maxGuilt
-	index  int    // in in.live
-	watch  *Watch // while the watch is armed
+	state   readState
+	refused bool   // see inboxRefusals
+	rounds  int32  // attempts without an answer
+	guilt   int32  // see maxGuilt
+	index   int    // in in.live
+	watch   *Watch // while the watch is armed
 }
 
 // A retry is a read that is sent again at a certain time.
@@ -53,11 +54,13 @@ func (r *InboxRead) Stop() {
 	}
 	r.state, r.watch = readStopped, nil
 	in.retire(r)
+	over := in.endRefusals(r)
 	// The request still occupies the connection, and its answer is on the way.
 	if before == readSent {
 		in.s.gate.countAbandoned()
 	}
 	in.mu.Unlock()
+	over.Stop()
 	// Not under in.mu: hub.mu is taken ahead of in.mu when an event is delivered.
 	if before == readArmed {
 		watch.Stop()
@@ -78,11 +81,14 @@ func (r *InboxRead) watched() bool { return r.op != wire.OpMulti }
 
 // opError returns err with the name and the path of the read.
 func (r *InboxRead) opError(err error) error {
-	name := wire.OpName(r.op)
+	return opError(r.opName(), r.in.s.m.strip(r.key.path), err)
+}
+
+func (r *InboxRead) opName() string {
 	if !r.watched() {
-		name = "sync"
+		return "sync"
 	}
-	return opError(name, r.in.s.m.strip(r.key.path), err)
+	return wire.OpName(r.op)
 }
 
 // send sends the request on w, which the caller has entered. It returns false if w has
@@ -128,6 +134,7 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 			tooBad = lost.Reason
 		}
 	}
+	var over *Wait
 	switch {
 	case stopped:
 		in.inFlight--
@@ -135,10 +142,14 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 	case tooBad != nil:
 		in.inFlight--
 		r.finish()
+		over = in.endRefusals(r)
 		r.answer(tooBad, nil)
 	case again(c):
 		r.state = readQueued
 		in.retries = append(in.retries, retry{r, time.Now().Add(r.pause(c))})
+		if c.Err == nil {
+			in.refuse(r, c)
+		}
 		signal(in.wake)
 	default:
 		in.inFlight--
@@ -146,6 +157,7 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 		if watch == nil {
 			r.finish()
 		}
+		over = in.endRefusals(r)
 		err := errorOfCode(c.Code)
 		if !r.watched() {
 			err = quorumOf(c)
@@ -153,6 +165,7 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 		r.answer(in.s.m.cfg.denied(err, r.op, r.key.path), c.Body)
 	}
 	in.mu.Unlock()
+	over.Stop()
 	if stopped {
 		in.s.gate.settleAbandoned()
 	}

@@ -3,7 +3,6 @@ package session
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -202,7 +201,7 @@ func readSingly(ctx context.Context, s *Session, reads []Read) ([]ReadResult, er
 			}
 			// The refusal is the result of this read. Any other error leaves reads without
 			// a result.
-			if refusedRead(r.Err) || isTooLarge(r.Err) {
+			if refusedRead(r.Err) || IsAnswerTooLarge(r.Err) {
 				return nil
 			}
 			return r.Err
@@ -212,12 +211,6 @@ func readSingly(ctx context.Context, s *Session, reads []Read) ([]ReadResult, er
 		return nil, err
 	}
 	return results, nil
-}
-
-// isTooLarge reports whether err says that the answer to a read was too large. The cause of a
-// cancelled ctx may wrap ErrAnswerTooLarge, and does not count.
-func isTooLarge(err error) bool {
-	return ClassOf(err) == ClassFinal && errors.Is(err, ErrAnswerTooLarge)
 }
 
 // refusedRead reports whether err is a server's refusal of a read.

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/go-zksync/toolkit/session"
@@ -97,7 +98,8 @@ func (c *Cache) Err() error {
 // [session.Session.SyncQuorum]), and waits for all reads that are needed then. It also
 // waits for the first load, and waits over lost connections and sessions. It fails when
 // ctx or the Cache ends, and when the server refuses the transaction for good. If ctx ends
-// while no server can be used, the error has each server and the outcome of the attempts.
+// while no server can be used, the error has each server and the outcome of the attempts; and
+// if ctx ends while a server refuses the reads again and again, the error has the refusal.
 func (c *Cache) WaitSynced(ctx context.Context) error {
 	w := c.mirror.waiters.add()
 	select {
@@ -107,7 +109,10 @@ func (c *Cache) WaitSynced(ctx context.Context) error {
 		return c.mirror.err
 	case <-ctx.Done():
 		// Otherwise waiters would pile up while no server answers.
-		c.mirror.waiters.remove(w)
+		refusal := c.mirror.waiters.remove(w)
+		if refusal != nil && c.mirror.m.State() == session.Connected {
+			return session.CancelledWaiting(ctx, fmt.Errorf("waiting %w", refusal))
+		}
 		return c.mirror.m.Cancelled(ctx)
 	}
 }

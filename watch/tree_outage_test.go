@@ -9,6 +9,7 @@ import (
 	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/watch"
 	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // A WaitSynced that its ctx ends during an outage says so, and names the servers (Manager.Cancelled).
@@ -28,5 +29,23 @@ func TestWaitSyncedSaysThatNoServerCanBeUsed(t *testing.T) {
 			}
 		}
 		must(t, srv.Start())
+	})
+}
+
+// A WaitSynced that its ctx ends while a server refuses the reads again and again has the refusal.
+func TestWaitSyncedSaysThatReadsAreRefused(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t)
+		defer srv.Inject(zksynctest.Fault{Op: zkserver.OpGetData, Do: zksynctest.Error(-127), Times: -1}).Remove()
+		c := watch.Tree(context.Background(), m, "/r") // ends with m
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := c.WaitSynced(ctx)
+		for _, part := range []string{"waiting for a read that the server has refused", "throttled", "deadline exceeded"} {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("error %v, want one that says %q", err, part)
+			}
+		}
 	})
 }

@@ -50,11 +50,16 @@ func (ws *waiters) add() *waiter {
 	return w
 }
 
-// remove removes a waiter whose caller has gone.
-func (ws *waiters) remove(w *waiter) {
+// remove removes a waiter whose caller has gone, and returns why the mirror's reads are sent again,
+// nil if servers refuse none.
+func (ws *waiters) remove(w *waiter) (refusal error) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	delete(ws.all, w)
+	if ws.inbox == nil {
+		return nil
+	}
+	return ws.inbox.Refusal()
 }
 
 // settle wakes the waiters whose epoch is complete.

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
@@ -161,8 +160,7 @@ func (v *view) readMessages(ctx context.Context, refs ...messageRef) ([]session.
 // isUnreadable reports whether err says that this consumer cannot read a message: the message has an
 // ACL of its own, or it is larger than the largest answer that the Manager receives.
 func isUnreadable(err error) bool {
-	class := session.ClassOf(err)
-	return class == session.ClassNoAuth || class == session.ClassFinal && errors.Is(err, session.ErrAnswerTooLarge)
+	return session.ClassOf(err) == session.ClassNoAuth || session.IsAnswerTooLarge(err)
 }
 
 // readMessage is readMessages for one message.

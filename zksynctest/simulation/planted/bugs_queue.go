@@ -144,9 +144,9 @@ var queueBugs = []bug{
 		"class == session.ClassNodeExists && to.Dir != d.ref.partition.dir:", "class == session.ClassNodeExists:"}},
 		[]finder{tested("./zksync", "^TestMoveToWithSpentCounter$")}},
 	{"stop a queue at a message that is too large for the client", []edit{{"zksync/internal/queue/message_reader.go",
-		"|| class == session.ClassFinal && errors.Is(err, session.ErrAnswerTooLarge)", "|| false && errors.Is(err, nil)"}},
+		" || session.IsAnswerTooLarge(err)", ""}},
 		[]finder{tested("./zksync", "^TestTooLargeMessageIsSkipped$")}},
 	{"fail a MultiRead because of one answer that is too large", []edit{{"session/multiread.go",
-		"refusedRead(r.Err) || isTooLarge(r.Err) {", "refusedRead(r.Err) || isTooLarge(nil) {"}},
+		"refusedRead(r.Err) || IsAnswerTooLarge(r.Err) {", "refusedRead(r.Err) || IsAnswerTooLarge(nil) {"}},
 		[]finder{tested("./session", "^TestMultiReadThatIsTooLargeTogether$")}},
 }
