@@ -19,7 +19,8 @@ import (
 //     Use Messages for work that must not be lost.
 //   - If the process dies, its session is lost, or its Manager is closed, right after a
 //     receipt, other consumers get up to 128 received messages again. This value delivers
-//     no message twice. Close the queue before its Manager.
+//     no message twice, as long as no more than 4,096 received messages cannot be removed.
+//     Close the queue before its Manager.
 //
 // The channel is closed by Close, by the end of the Manager, and when no messages can
 // be received at all: because the path is invalid, a permission is missing, or servers
