@@ -37,17 +37,20 @@ const inboxWindow = 256
 //
 // Only Post and Refusal may be called from other goroutines.
 type Inbox struct {
-	s    *Session
-	wake chan struct{} // has a buffer of one; filled after each delivery
-	conn uint64        // the connection that the owner was told of last
+	s     *Session
+	wake  chan struct{} // has a buffer of one; filled after each delivery
+	conn  uint64        // the connection that the owner was told of last
+	first string        // the path of the first read, by which the log names the Inbox
 
 	mu       sync.Mutex
 	closed   bool
 	arrived  []Delivery
 	spare    []Delivery   // the batch before, for reuse
 	queue    []*InboxRead // reads to be sent, in this order
-	retries  []retry
-	inFlight int          // reads that were sent and not answered, and retries
+	retries  retries
+	firsts   refusalPace  // of the reads in queue
+	repeats  refusalPace  // of the reads in retries
+	inFlight int          // reads that were sent and not answered
 	live     []*InboxRead // reads that are not over: Close stops them
 	refusals inboxRefusals
 }
@@ -102,6 +105,9 @@ func (in *Inbox) begin(op int32, kind watchKind, path string, tag any) *InboxRea
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	if in.first == "" {
+		in.first = r.key.path
+	}
 	switch {
 	case in.closed:
 		r.state = readOver
@@ -168,11 +174,12 @@ func (in *Inbox) take(now time.Time) (batch []Delivery, pause time.Duration) {
 	// Two slices take turns: the owner works on one while the connection's reader fills the
 	// other one.
 	batch, in.arrived, in.spare = in.arrived, in.spare[:0], in.arrived
-	for _, again := range in.retries {
-		// A retry that is due waits for a connection, not for a time.
-		if d := again.due.Sub(now); d > 0 && (pause == 0 || d < pause) {
-			pause = d
-		}
+	if len(in.retries) > 0 {
+		// A retry that is due waits for a connection or for the window, not for a time.
+		pause = max(in.retries[0].due.Sub(now), in.repeats.pause(now), 0)
+	}
+	if d := in.firsts.pause(now); len(in.queue) > 0 && d > 0 && (pause == 0 || d < pause) {
+		pause = d
 	}
 	return batch, pause
 }
@@ -208,23 +215,16 @@ func (in *Inbox) send(now time.Time) (change <-chan struct{}, err error) {
 func (in *Inbox) next(now time.Time) *InboxRead {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	// A read that is repeated still counts in inFlight, so it needs no room in the
-	// window.
-	for i := 0; i < len(in.retries); {
-		r, due := in.retries[i].read, in.retries[i].due
-		stopped := r.state != readQueued
-		if !stopped && due.After(now) {
-			i++
-			continue
-		}
-		in.retries = slices.Delete(in.retries, i, i+1)
-		if !stopped {
+	// A read that waits for its next attempt leaves its room in the window to the other reads:
+	// servers may refuse it for as long as the session lasts.
+	if in.inFlight < inboxWindow && in.repeats.pause(now) == 0 {
+		if r := in.retries.next(now); r != nil {
 			r.state = readSent
+			in.inFlight++
 			return r
 		}
-		in.inFlight--
 	}
-	for in.inFlight < inboxWindow && len(in.queue) > 0 {
+	for in.inFlight < inboxWindow && len(in.queue) > 0 && in.firsts.pause(now) == 0 {
 		r := in.queue[0]
 		// The array must not keep the read until the queue is empty.
 		in.queue[0] = nil

@@ -20,15 +20,10 @@ type InboxRead struct {
 	state   readState
 	refused bool   // see inboxRefusals
 	rounds  int32  // attempts without an answer
-	guilt   int32  // see maxGuilt
+	guilt   int32  // see maxGuilt; answers that have stopped in the middle do not count
+	stalls  int32  // answers that have stopped in the middle
 	index   int    // in in.live
 	watch   *Watch // while the watch is armed
-}
-
-// A retry is a read that is sent again at a certain time.
-type retry struct {
-	read *InboxRead
-	due  time.Time
 }
 
 // readState is the progress of an InboxRead.
@@ -130,7 +125,11 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 	// Such an answer would break one connection after another, for all callers.
 	var tooBad error
 	if lost, ok := c.Err.(*wire.LostAnswer); ok {
-		if r.guilt += int32(lost.Guilt); r.guilt >= maxGuilt {
+		// A connection may break in the middle of an answer again and again, and the owner follows
+		// the znode for months: such a read goes on, with pauses that grow.
+		if lost.Guilt < wire.GuiltOfAnswer {
+			r.stalls++
+		} else if r.guilt += int32(lost.Guilt); r.guilt >= maxGuilt {
 			tooBad = lost.Reason
 		}
 	}
@@ -145,11 +144,13 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 		over = in.endRefusals(r)
 		r.answer(tooBad, nil)
 	case again(c):
+		in.inFlight--
 		r.state = readQueued
-		in.retries = append(in.retries, retry{r, time.Now().Add(r.pause(c))})
+		now := time.Now()
 		if c.Err == nil {
-			in.refuse(r, c)
+			in.refuse(r, c, now)
 		}
+		in.retries.add(r, now.Add(r.pause(c)))
 		signal(in.wake)
 	default:
 		in.inFlight--
@@ -211,6 +212,9 @@ func (r *InboxRead) pause(c *wire.Call) time.Duration {
 	}
 	r.rounds++
 	if guilt(c.Err) > 0 {
+		if more := int(r.stalls) - maxGuilt + 1; more > 0 { // as for the removals of the janitor
+			return r.in.s.m.jitter.spread(backoff(more, maxBackoff, maxReport))
+		}
 		return r.in.s.requests.guiltPause()
 	}
 	round := int(r.rounds)
@@ -275,6 +279,15 @@ func (d *Delivery) Names() (iter.Seq[string], *zk.Stat, error) {
 	dec := wire.Decoder{B: d.body}
 	names, stat := dec.List(), dec.Stat()
 	return names, stat, d.decoded(&dec)
+}
+
+// Fits reports whether the data of a znode fit into an answer of WithMaxAnswer, by the answer to
+// Inbox.Exists.
+func (d *Delivery) Fits() bool {
+	const others = 16 + 4 + 68 // the header, the length of the data, and the Stat
+	dec := wire.Decoder{B: d.body}
+	stat := dec.Stat()
+	return !dec.Bad && others+int(stat.DataLength) <= d.Read.in.s.m.cfg.maxAnswer
 }
 
 func (d *Delivery) decoded(dec *wire.Decoder) error {

@@ -68,7 +68,7 @@ func (mi *mirror) begin() {
 		// A waiter whose sync was answered waits for the sides that become asked below:
 		// they belong to the oldest epoch, and show everything that the sync has shown.
 		if !w.synced {
-			mi.in.SyncQuorum(mi.root, w)
+			w.sync = mi.in.SyncQuorum(mi.root, w)
 		}
 	}
 	// No answer to a request of the former session arrives any more.
@@ -138,7 +138,8 @@ func (n *treeNode) child(name string) *treeNode {
 // refusal returns why a side is refused, or nil.
 func (n *treeNode) refusal() error {
 	for kind := range n.sides {
-		if sd := &n.sides[kind]; sd.state == refused {
+		// A side that is asked again is unknown until the answer.
+		if sd := &n.sides[kind]; sd.side.refusal != nil {
 			return sd.side.refusal
 		}
 	}

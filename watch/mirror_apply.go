@@ -25,10 +25,13 @@ func (mi *mirror) apply(d *session.Delivery) error {
 // applyWaiter takes a waiter's Post, and then the answer to its sync.
 func (mi *mirror) applyWaiter(w *waiter, d *session.Delivery) {
 	switch {
+	// Here and not in WaitSynced: only this goroutine may send requests through the Inbox.
+	case d.Kind == session.InboxPost && mi.waiters.waits(w):
+		w.sync = mi.in.SyncQuorum(mi.root, w)
 	case d.Kind == session.InboxPost:
-		// Here and not in WaitSynced: only this goroutine may send requests through the
-		// Inbox.
-		mi.in.SyncQuorum(mi.root, w)
+		if w.sync != nil {
+			w.sync.Stop()
+		}
 	case d.Err != nil:
 		mi.waiters.fail(w, d.Err)
 	default:

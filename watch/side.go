@@ -17,9 +17,9 @@ type side struct {
 	awaited bool
 
 	state   sideState
-	looking bool // while asked: the request looks for the znode, and reads nothing
+	looking bool // the request looks for the znode, and reads nothing
 	read    *session.InboxRead
-	refusal error // while refused: the server's answer
+	refusal error // the server's answer, until another answer shows the side
 }
 
 type sideKind uint8
@@ -42,7 +42,8 @@ const (
 	// armed: the last answer shows the present state, and a watch reports the next
 	// change.
 	armed
-	// refused: the server refuses for good to show the side, and watches nothing.
+	// refused: the server refuses for good to show the side. Only a look for the znode may have
+	// left a watch.
 	refused
 )
 
@@ -64,7 +65,7 @@ var sideTransitions = [...][5]sideState{
 	unasked: {asked, unasked, unasked, unasked, unasked},
 	asked:   {asked, armed, refused, asked, unasked},
 	armed:   {armed, armed, armed, asked, unasked},
-	refused: {asked, refused, refused, refused, unasked},
+	refused: {asked, refused, refused, asked, unasked},
 }
 
 // input applies the table, and reports whether the side has become asked. tag is
@@ -80,7 +81,10 @@ func (sd *side) input(x sideInput, in *session.Inbox, path string, tag any) (bec
 		sd.send(in, path, tag, false)
 	// The znode is gone from the mirror, so nothing else would give the watch back.
 	case next == unasked:
+		sd.refusal = nil
 		sd.stop()
+	case x == answer:
+		sd.refusal = nil
 	}
 	return becameAsked
 }
@@ -142,12 +146,20 @@ func (sd *side) deliver(d *session.Delivery, in *session.Inbox, path string) fin
 	case errors.Is(d.Err, zk.ErrNoNode):
 		sd.input(answer, in, path, d.Tag)
 		return absent
-	// The Inbox repeats a read that was refused for a while, so this refusal is final.
+	// The Inbox repeats a read that was refused for a while, so this refusal is final. A look leaves
+	// a watch for a change after which the data may be readable, for example because they are smaller.
+	case d.Err != nil && sd.kind == dataSide && !sd.awaited && !sd.looking:
+		sd.refusal = d.Err
+		sd.send(in, path, d.Tag, true)
+		return nothing
 	case d.Err != nil:
 		sd.refusal = d.Err
 		sd.input(refusal, in, path, d.Tag)
 		return denied
-	case sd.looking: // the znode was created after the answer that it does not exist
+	case sd.looking && sd.refusal != nil && !(session.IsAnswerTooLarge(sd.refusal) && d.Fits()):
+		sd.input(refusal, in, path, d.Tag)
+		return denied
+	case sd.looking: // the znode was created, or its data have changed, since the answer before the look
 		sd.send(in, path, d.Tag, false)
 		return nothing
 	}

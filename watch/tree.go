@@ -16,16 +16,18 @@ import (
 // The Cache ends with the ctx given to Tree, when the Manager is closed, or when the
 // server refuses for good to show the root; the Cache then keeps its last state. A
 // znode below the root that may not be read is in the Cache without data or without
-// children, and TreeEvent.Err says so. The Cache reads it again when something about
-// it or its siblings changes, and in the next session.
+// children, and TreeEvent.Err says so; so is a znode whose data or children exceed
+// session.WithMaxAnswer. The Cache reads it again when its data or its siblings change, and in
+// the next session.
 //
 // Each znode costs two watches on the server. Two znodes are not read at the same
 // instant: a Cache may show one change and not yet an earlier change.
 //
 // If the ACL of a znode is closed to this process for a time, the Cache may miss its
-// changes until the next change of that znode that follows a reconnect, or until the
-// next session: see the non-guarantees of the package. To follow ACLs that are closed
-// and opened, end the Cache and make another.
+// changes until the next change of its data or of its siblings, or until the next session,
+// and servers may take its watches away: see the non-guarantees of the package. A list of
+// children that was too large is missed in the same way. To follow ACLs that are closed and
+// opened, end the Cache and make another.
 type Cache struct {
 	view   *view
 	mirror *mirror

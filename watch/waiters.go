@@ -13,6 +13,7 @@ type waiter struct {
 	err  error         // the refusal of the sync
 
 	// Of the mirror's goroutine alone:
+	sync   *session.InboxRead
 	synced bool   // the sync was answered
 	epoch  uint64 // the epoch that the sync has ended
 }
@@ -59,7 +60,16 @@ func (ws *waiters) remove(w *waiter) (refusal error) {
 	if ws.inbox == nil {
 		return nil
 	}
+	ws.inbox.Post(w) // the mirror stops the sync: a server may refuse it again and again
 	return ws.inbox.Refusal()
+}
+
+// waits reports whether the caller of a waiter still waits.
+func (ws *waiters) waits(w *waiter) bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	_, waiting := ws.all[w]
+	return waiting
 }
 
 // settle wakes the waiters whose epoch is complete.
