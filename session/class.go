@@ -88,6 +88,7 @@ var sentinels = []struct {
 	{ErrNotOwned, ClassRemoved},
 	{ErrLost, ClassLost},
 	{ErrConnectionLost, ClassConnectionLost},
+	{errOtherConnection, ClassTransient},
 	{wire.ErrUnsent, ClassConnectionLost},
 	{ErrStale, ClassTransient},
 	{ErrTooLarge, ClassTooLarge},

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -59,6 +60,9 @@ func (m *shared) multiAnswer(c *wire.Call, n int) ([]zk.MultiResponse, error) {
 	return results, first
 }
 
+// errOtherConnection is the error of MultiOnce if another connection is in use.
+var errOtherConnection = errors.New("session: another connection is in use")
+
 // FailedOp returns the index of the operation that made a Multi fail, from the results of
 // the Multi. It returns -1 if no result shows the operation: there was no answer, or the
 // server has refused the transaction as a whole.
@@ -95,12 +99,25 @@ func (m *Manager) MaxRequest() int { return m.cfg.maxRequest }
 // lost connection. A caller that repeats it must know that a version does not tell a znode
 // from a later znode of the same path: see Set.
 func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+	return s.multi(ops, func(r *wire.Request) (*wire.Call, error) { return s.requests.try(ctx, r) })
+}
+
+// MultiOnce is like Multi, for a transaction that relies on a read: it is sent once, over the
+// connection with the number conn (see Connection), or over any connection if conn is 0. If the
+// server refuses the transaction for a reason that may pass, or another connection is in use, the
+// error has ClassTransient: the transaction has not happened. Multi would send it again, when the
+// read may not be true any more.
+func (s *Session) MultiOnce(ctx context.Context, conn uint64, ops ...any) ([]zk.MultiResponse, error) {
+	return s.multi(ops, func(r *wire.Request) (*wire.Call, error) { return s.requests.once(ctx, r, conn) })
+}
+
+func (s *Session) multi(ops []any, send func(r *wire.Request) (*wire.Call, error)) ([]zk.MultiResponse, error) {
 	r, err := s.m.records.multi(ops)
 	if err != nil {
 		return nil, opError("multi", "", err)
 	}
 	var results []zk.MultiResponse
-	c, err := s.requests.try(ctx, r)
+	c, err := send(r)
 	if err == nil {
 		results, err = s.m.multiAnswer(c, len(ops))
 	}

@@ -27,10 +27,24 @@ func (q *requester) try(ctx context.Context, r *wire.Request) (*wire.Call, error
 	if err := q.m.records.checkSize(len(r.Record)); err != nil {
 		return nil, err
 	}
-	c, err := q.send(ctx, r)
+	c, err := q.send(ctx, r, 0)
 	if err == nil && classOfCall(c) == ClassTransient {
 		c, err = q.persist(ctx, r, c)
 	}
+	return answerOf(c, err)
+}
+
+// once sends a request once, over the connection conn or, if conn is 0, any. A refusal for a
+// transient reason is the answer.
+func (q *requester) once(ctx context.Context, r *wire.Request, conn uint64) (*wire.Call, error) {
+	if err := q.m.records.checkSize(len(r.Record)); err != nil {
+		return nil, err
+	}
+	return answerOf(q.send(ctx, r, conn))
+}
+
+// answerOf returns an error if the answer to a request does not show whether it was carried out.
+func answerOf(c *wire.Call, err error) (*wire.Call, error) {
 	// For example a request that timed out on the server: the answer does not show whether
 	// the request was carried out.
 	if err == nil && classOfCall(c) == ClassConnectionLost {
@@ -57,19 +71,24 @@ func (q *requester) persist(ctx context.Context, r *wire.Request, c *wire.Call) 
 			}
 			return nil, err
 		}
-		c, err := q.send(ctx, r)
+		c, err := q.send(ctx, r, 0)
 		if err != nil || classOfCall(c) != ClassTransient {
 			return c, err
 		}
 	}
 }
 
-// send sends a request and waits for its answer, even if the answer is a refusal.
-func (q *requester) send(ctx context.Context, r *wire.Request) (*wire.Call, error) {
+// send sends a request and waits for its answer, even if the answer is a refusal. If conn is not 0,
+// the request is not sent over another connection.
+func (q *requester) send(ctx context.Context, r *wire.Request, conn uint64) (*wire.Call, error) {
 	for {
 		w, err := q.gate.enter(ctx, false)
 		if err != nil {
 			return nil, err
+		}
+		if conn != 0 && w.Number != conn {
+			q.gate.leave()
+			return nil, errOtherConnection
 		}
 		c := w.Send(r)
 		var stop error
