@@ -170,11 +170,11 @@ func (e *Ephemeral) Path() string {
 }
 
 // Status returns a channel that delivers the present status of the znode and then each
-// change. A slow reader gets the newest status, and a Conflict is never merged away: the
-// reader gets each Conflict once, regardless of its duration. Every call returns the same
-// channel, which is for one consumer. The Ephemeral keeps a status that was not received,
-// so no consumer is required. The channel is closed at Close or at the end of the
-// Manager.
+// change. A slow reader gets the newest status, and before it a Conflict if there was one
+// since the last receipt, regardless of its duration; several of them are one. Every call
+// returns the same channel, which is for one consumer. The Ephemeral keeps a status that
+// was not received, so no consumer is required. The channel is closed at Close or at the
+// end of the Manager.
 func (e *Ephemeral) Status() <-chan EphemeralStatus { return e.status }
 
 // Err returns nil while the znode is Present, and otherwise the reason why it is not:
@@ -212,12 +212,16 @@ func (e *Ephemeral) Set(ctx context.Context, data []byte) error {
 // is over. Close may be called more than once, and after Manager.Close.
 func (e *Ephemeral) Close() error {
 	e.cancel(ErrEphemeralClosed)
-	limit := time.NewTimer(e.m.cfg.timeout)
+	timeout := e.m.cfg.timeout
+	if s := e.m.present().session; s != nil {
+		timeout = max(timeout, s.Timeout()) // the servers may have granted more
+	}
+	limit := time.NewTimer(timeout)
 	defer limit.Stop()
 	select {
 	case <-e.done:
 	case <-limit.C:
-		return opError("ephemeral", e.asked, fmt.Errorf("not removed within %v: it is removed when a server can be reached, or when its session ends", e.m.cfg.timeout))
+		return opError("ephemeral", e.asked, fmt.Errorf("not removed within %v: it is removed when a server accepts the removal, or when its session ends", timeout))
 	}
 	return opError("ephemeral", e.asked, e.leftover)
 }

@@ -48,10 +48,18 @@ func (d *pendingData) outcome(generation uint64) (over bool, change <-chan struc
 	switch {
 	case d.written >= generation:
 		return true, nil, nil
-	case d.refused >= generation:
+	// The outcome of the last Set is the outcome of the earlier ones.
+	case d.refused >= generation && d.refused == d.newest:
 		return true, nil, d.why
 	}
 	return false, d.change, nil
+}
+
+// unwritten reports whether a generation was neither written nor refused.
+func (d *pendingData) unwritten(generation uint64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return generation > d.written && generation > d.refused
 }
 
 // awaitData waits until a generation was written or refused, and returns the refusal.

@@ -50,10 +50,16 @@ func (n *owned) hold() error {
 // watchOwn is WatchExists, repeated after internal errors of a server: such an answer says nothing of
 // the znode, which goes on existing.
 func (e *Ephemeral) watchOwn(s *Session, path string) (exists bool, stat *zk.Stat, w *Watch, err error) {
+	f := &failures{m: e.m.shared, op: "ephemeral", path: e.asked, what: "a read of the znode"}
+	defer func() { err = f.end(e.ctx, err) }()
 	for round := 1; ; round++ {
 		exists, stat, w, err = s.WatchExists(e.ctx, path)
 		if ClassOf(err) != ClassUnknown {
 			return exists, stat, w, err
+		}
+		f.note(err)
+		if e.Path() == "" {
+			e.tell(Absent, "", err) // the reason for the callers that wait
 		}
 		if err := s.Pause(e.ctx, round); err != nil {
 			return false, nil, nil, err

@@ -122,8 +122,9 @@ func (e *Ephemeral) create(s *Session) (*owned, error) {
 				}
 			}
 			continue
-		// The data will never be sent, so the data that was written last is wanted again.
-		case class == ClassTooLarge:
+		// The data will never be sent, or are refused for good, for example by a quota. So the data that was
+		// written last is wanted again.
+		case class == ClassTooLarge, class == ClassFinal && e.data.unwritten(generation):
 			e.data.refuse(generation, err)
 			return nil, err
 		default:

@@ -53,6 +53,8 @@ func owns(ctx context.Context, s *Session, path string) (ours, readable bool, ve
 // that s has given the znode: it counts if the znode may not be read.
 func removeOwn(s *Session, path string, version int32) error {
 	ctx := s.hold // Close has ended the context of the Ephemeral
+	f := &failures{m: s.m, op: "ephemeral", path: path, what: "the removal of the znode"}
+	defer func() { _ = f.end(ctx, nil) }()
 	committed := false
 	for round := 0; ; round++ {
 		ours, readable, found, err := owns(ctx, s, path)
@@ -84,6 +86,7 @@ func removeOwn(s *Session, path string, version int32) error {
 		case class != ClassBadVersion && !class.pending():
 			return err
 		}
+		f.note(err)
 		if s.Pause(ctx, round) != nil {
 			return nil
 		}

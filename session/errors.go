@@ -118,3 +118,6 @@ func opError(op, path string, err error) error {
 	}
 	return &Error{Op: op, Path: path, Err: err}
 }
+
+// errOtherConnection is the error of MultiOnce if another connection is in use.
+var errOtherConnection = errors.New("session: another connection is in use")

@@ -70,11 +70,11 @@ func (l *Lease) Prepare() {
 // and ErrNotOwned if the znode is known to be gone.
 func (l *Lease) Hold() error {
 	v := l.v
-	if v.hold.Err() != nil {
-		return context.Cause(v.hold)
-	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.over != nil {
+		return v.over
+	}
 	// now notices a suspension of the machine since the grant, and moves the deadline back.
 	now := v.now()
 	switch {

@@ -26,6 +26,7 @@ type leases struct {
 	suspended time.Duration
 
 	open   map[*Lease]struct{} // prepared or held
+	over   error               // why holds have ended; no further hold begins
 	held   int
 	wanted int           // callers of Grant that need a newer proof
 	moved  chan struct{} // closed and replaced when the proof has moved or a znode is gone
@@ -164,6 +165,11 @@ func (v *leases) expired(now time.Time) error {
 func (v *leases) endHolds(why error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	// The Session's context ends a little later. A hold that begins in between would end without
+	// the reason.
+	if v.over == nil {
+		v.over = why
+	}
 	for l := range v.open {
 		l.endHold(why)
 	}

@@ -99,11 +99,15 @@ func (l *link) awaitCloseRequest() {
 // maxDial bounds a dial with its handshake in sessions with a long timeout.
 const maxDial = 30 * time.Second
 
+// leastFirstTimeout bounds the dials before the servers have granted a timeout from below.
+const leastFirstTimeout = 3 * time.Second
+
 // bound returns the time limit of a dial with its handshake.
 func (l *link) bound() time.Duration {
-	t := l.s.m.cfg.timeout
-	if n := l.s.Timeout(); n > 0 {
-		t = n
+	t := l.s.Timeout()
+	if t == 0 {
+		// The servers raise a timeout that is too short for them, when they have answered.
+		t = max(l.s.m.cfg.timeout, leastFirstTimeout)
 	}
 	// A dead server must not cost a hold. The Deadline may be only 0.28 of the timeout
 	// ahead, and the next server needs time as well.

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -59,9 +58,6 @@ func (m *shared) multiAnswer(c *wire.Call, n int) ([]zk.MultiResponse, error) {
 	}
 	return results, first
 }
-
-// errOtherConnection is the error of MultiOnce if another connection is in use.
-var errOtherConnection = errors.New("session: another connection is in use")
 
 // FailedOp returns the index of the operation that made a Multi fail, from the results of
 // the Multi. It returns -1 if no result shows the operation: there was no answer, or the

@@ -64,9 +64,10 @@ func (s *Session) MultiRead(ctx context.Context, reads ...Read) ([]ReadResult, e
 		}
 	}
 	var results []ReadResult
+	large := false // the answer to one of the requests was too large or too slow
 	for len(reads) > 0 {
 		r, n := s.m.records.multiRead(reads)
-		some, err := multiRead(ctx, s, r, reads[:n])
+		some, err := multiRead(ctx, s, r, reads[:n], &large)
 		if err != nil {
 			return nil, opError("multiRead", reads[0].path, err)
 		}
@@ -78,9 +79,9 @@ func (s *Session) MultiRead(ctx context.Context, reads ...Read) ([]ReadResult, e
 	return results, nil
 }
 
-func multiRead(ctx context.Context, s *Session, r *wire.Request, reads []Read) ([]ReadResult, error) {
+func multiRead(ctx context.Context, s *Session, r *wire.Request, reads []Read, large *bool) ([]ReadResult, error) {
 	hangups, guilty := 0, 0
-	for round := 0; s.m.multiReads.usable(); round++ {
+	for round := 0; s.m.multiReads.usable() && !*large; round++ {
 		if err := s.Pause(ctx, round); err != nil {
 			return nil, err
 		}
@@ -89,14 +90,15 @@ func multiRead(ctx context.Context, s *Session, r *wire.Request, reads []Read) (
 		switch {
 		case guilty >= maxGuilt:
 			// The parts of an answer that is too large may be small enough.
-			return readSingly(ctx, s, reads)
+			*large = true
+			continue
 		case ClassOf(err) == ClassConnectionLost:
 			// Some servers that do not know an operation close the connection without an
 			// answer.
 			if hangups++; hangups < 3 {
 				continue
 			}
-			results, err := readSingly(ctx, s, reads)
+			results, err := readSingly(ctx, s, reads, multiReadWindow)
 			if err == nil {
 				// The server answered each of the reads, so the operation is the likely
 				// reason why it closed the connection.
@@ -115,7 +117,12 @@ func multiRead(ctx context.Context, s *Session, r *wire.Request, reads []Read) (
 			return results, err
 		}
 	}
-	return readSingly(ctx, s, reads)
+	if *large {
+		// Each answer that is too large breaks the connection, and with it the requests of other
+		// callers: one at a time.
+		return readSingly(ctx, s, reads, 1)
+	}
+	return readSingly(ctx, s, reads, multiReadWindow)
 }
 
 // multiRead builds the request for a MultiRead of the first n reads. n is as large as
@@ -167,8 +174,10 @@ func (m *shared) multiReadAnswer(c *wire.Call, reads []Read) ([]ReadResult, erro
 			slices.Sort(r.Children)
 		case op == -1:
 			code := d.Int()
-			// Such a refusal is no result. The whole request is sent again.
-			if classOfCode(code) == ClassTransient {
+			switch {
+			case code == 0: // of a hostile server: the result of a read has data
+				return nil, wire.ErrMalformed
+			case classOfCode(code) == ClassTransient: // no result: the whole request is sent again
 				return nil, errorOfCode(code)
 			}
 			r.Err = opError(read.name(), read.path, m.cfg.denied(errorOfCode(code), wire.OpGetData, m.full(read.path)))
@@ -186,11 +195,11 @@ func (m *shared) multiReadAnswer(c *wire.Call, reads []Read) ([]ReadResult, erro
 	return results, nil
 }
 
-// readSingly does the same as MultiRead by single reads.
-func readSingly(ctx context.Context, s *Session, reads []Read) ([]ReadResult, error) {
+// readSingly does the same as MultiRead by single reads, of which up to window are in flight.
+func readSingly(ctx context.Context, s *Session, reads []Read, window int) ([]ReadResult, error) {
 	results := make([]ReadResult, len(reads))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(multiReadWindow)
+	g.SetLimit(window)
 	for i, read := range reads {
 		g.Go(func() error {
 			r := &results[i]

@@ -47,7 +47,13 @@ func (b *records) create(path string, data []byte, flags int32, acl []zk.ACL) (*
 	if err != nil {
 		return nil, err
 	}
-	r, record := b.path(wire.OpCreate, path, len(data)+32)
+	full := b.chroot.full(path)
+	if sequential(flags) && path == "/" {
+		// The number follows the slash: the znode is in the root, or in the chroot, and not beside it.
+		full = string(b.chroot) + path
+	}
+	r := &wire.Request{Op: wire.OpCreate, Path: full}
+	record := make(wire.Encoder, 0, len(full)+len(data)+48).String(full)
 	if flags == zk.FlagContainer {
 		// A server takes an ordinary create with this flag for the create of a persistent
 		// znode.

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zksync/toolkit/session/internal/wire"
@@ -56,26 +55,22 @@ func answerOf(c *wire.Call, err error) (*wire.Call, error) {
 // persist sends a request again until the server no longer refuses it for a transient
 // reason. c is the first refusal.
 func (q *requester) persist(ctx context.Context, r *wire.Request, c *wire.Call) (*wire.Call, error) {
-	var refusals atomic.Int32
-	last := errorOfCode(c.MultiCode())
-	wait := q.m.StartWait(wire.OpName(r.Op), q.m.strip(r.Path), func(context.Context) error {
-		return fmt.Errorf("for a request that the server has refused %d times: %w", refusals.Load(), last)
-	})
-	defer wait.Stop()
-	for {
-		// Atomic, because the goroutine that logs the wait reads refusals.
-		round := int(refusals.Add(1))
-		if err := q.backoff(ctx, round); err != nil {
-			if ClassOf(err) == ClassCancelled {
-				err = wait.Cancelled(ctx)
-			}
-			return nil, err
+	f := q.failures(r)
+	for round := 1; ; round++ {
+		f.note(errorOfCode(c.MultiCode()))
+		err := q.backoff(ctx, round)
+		if err == nil {
+			c, err = q.send(ctx, r, 0)
 		}
-		c, err := q.send(ctx, r, 0)
 		if err != nil || classOfCall(c) != ClassTransient {
-			return c, err
+			return c, f.end(ctx, err)
 		}
 	}
+}
+
+// failures returns the failures of a request.
+func (q *requester) failures(r *wire.Request) *failures {
+	return &failures{m: q.m, op: wire.OpName(r.Op), path: q.m.strip(r.Path), what: "a request"}
 }
 
 // send sends a request and waits for its answer, even if the answer is a refusal. If conn is not 0,
@@ -149,12 +144,15 @@ func (q *requester) abandon(c *wire.Call) bool {
 // with ErrAnswerTooLarge, ErrAnswerTooSlow or ErrConnectionLost.
 func (q *requester) repeat(ctx context.Context, r *wire.Request) (c *wire.Call, lost bool, err error) {
 	guilty := 0
+	f := q.failures(r)
+	defer func() { err = f.end(ctx, err) }()
 	for round := 0; ; round++ {
 		c, err = q.try(ctx, r)
 		if ClassOf(err) != ClassConnectionLost {
 			return c, lost, err
 		}
 		lost = true
+		f.note(err)
 		if g := guilt(err); g > 0 {
 			if guilty += g; guilty >= maxGuilt {
 				// The outcome of a write is unknown, so a write keeps ErrConnectionLost.

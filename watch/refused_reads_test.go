@@ -229,3 +229,18 @@ func TestTreeBesideManyRefusals(t *testing.T) {
 		}
 	})
 }
+
+// A znode whose data were too large, and have become smaller before the Tree looks for the znode, is read.
+func TestTreeOfDataThatWereTooLargeBeforeTheLook(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		must(t, srv.Create("/r", nil))
+		must(t, srv.Create("/r/a", []byte(strings.Repeat("x", 5000))))
+		srv.Inject(zkserver.Fault{Op: zkserver.OpExists, Path: "/r/a", At: zkserver.BeforeCommit, Do: zkserver.Call(func() { must(t, srv.Set("/r/a", []byte("small"))) })})
+		c := watch.Tree(t.Context(), srv.Connect(t, session.WithMaxAnswer(1024)), "/r")
+		must(t, c.WaitSynced(t.Context()))
+		if got, ok := c.Get("/r/a"); string(got.Data) != "small" {
+			t.Errorf("synced, and the mirror has %q (%v)", got.Data, ok)
+		}
+	})
+}

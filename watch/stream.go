@@ -44,7 +44,8 @@ func emptyStream[T any](kind, path string) *Stream[T] {
 //
 // report never blocks: the value replaces a value that was not received.
 // Equal keys stand for equal values: a value whose key equals the key of the value
-// that was received last is not reported. A nil key equals no other. Only produce
+// that was received last is not reported. A nil key equals no other. A key must be
+// comparable: a struct or a string, for example, and no slice. Only produce
 // itself may call report.
 func NewStream[T any](ctx context.Context, kind, path string, produce func(ctx context.Context, report func(value T, key any)) error) *Stream[T] {
 	st := emptyStream[T](kind, path)
