@@ -26,10 +26,10 @@ func TestReadsBehindRefusalsStateTheReason(t *testing.T) {
 				srv.Inject(zkserver.Fault{Op: zkserver.OpGetData, Path: "/e", At: zkserver.BeforeCommit, Do: zkserver.Error(code), Times: -1})
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				n := 0
-				time.AfterFunc(30*time.Second, func() { n = len(m.Stats().Waits) })
+				waits := make(chan int, 1)
+				time.AfterFunc(30*time.Second, func() { waits <- len(m.Stats().Waits) })
 				_, _, err := s.Get(ctx, "/e")
-				if session.WaitReason(err) == nil || n == 0 {
+				if n := <-waits; session.WaitReason(err) == nil || n == 0 {
 					t.Errorf("%d waits, error %v", n, err)
 				}
 			})
