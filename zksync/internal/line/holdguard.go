@@ -51,24 +51,26 @@ func (g *holdGuard) run() {
 // guard watches one znode. The watch w on it may be nil.
 func (g *holdGuard) guard(path string, w *session.Watch) {
 	defer func() { w.Stop() }()
+	read := g.s.WatchData
 	for refusals := 0; g.ctx.Err() == nil; {
 		if w == nil {
-			_, stat, armed, err := g.s.WatchData(g.ctx, path)
-			switch class := session.ClassOf(err); {
-			case class == session.ClassNoNode:
+			_, stat, armed, err := read(g.ctx, path)
+			switch session.ClassOf(err) {
+			case session.ClassOK:
+			case session.ClassNoNode:
 				g.lose()
 				return
-			case class == session.ClassUnknown:
-				// The server had an internal error. Without a watch the holder would not
-				// learn of a removal. The next attempt returns the reason if the pause was
-				// cut short.
-				_ = g.s.Pause(g.ctx, refusals)
+			case session.ClassCancelled, session.ClassLost, session.ClassClosed:
+				return // the guard was stopped, or the session has ended
+			default:
+				// No refusal lasts for ever: an ACL may be wrong for a moment. Without a watch the
+				// holder would not learn of a removal.
+				if session.IsAnswerTooLarge(err) {
+					read = g.watchWithoutData // each answer above the limit ends the connection
+				}
+				g.pause(refusals)
 				refusals++
 				continue
-			case err != nil:
-				// A guard without a watch is of no use, but the lease still ends the hold when
-				// the session is lost.
-				return // the guard was stopped, the session has ended, or the znode may not be read
 			}
 			w, refusals = armed, 0
 			if stat.EphemeralOwner != g.s.ID() {
@@ -90,6 +92,25 @@ func (g *holdGuard) guard(path string, w *session.Watch) {
 			w = nil
 		case <-g.ctx.Done():
 		}
+	}
+}
+
+// watchWithoutData is Session.WatchData without the data, which are too large.
+func (g *holdGuard) watchWithoutData(ctx context.Context, path string) ([]byte, *zk.Stat, *session.Watch, error) {
+	ok, stat, w, err := g.s.WatchExists(ctx, path)
+	if err == nil && !ok {
+		w.Stop()
+		return nil, nil, nil, zk.ErrNoNode
+	}
+	return nil, stat, w, err
+}
+
+// pause waits before a read that was refused is repeated. In the long run a hold makes about one
+// such read a second, regardless of the number of its znodes.
+func (g *holdGuard) pause(refusals int) {
+	for range g.paths {
+		// The next read returns the reason if a pause was cut short.
+		_ = g.s.Pause(g.ctx, refusals)
 	}
 }
 
