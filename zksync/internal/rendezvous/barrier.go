@@ -42,6 +42,7 @@ type Barrier struct {
 	settled  chan struct{} // closed when no step of the call before runs any more; nil before the first call
 	leftover child         // was created under an earlier session, and may still exist
 	strange  int           // the number of strange children in the last listing
+	drift    int32         // of the directory at the last listing, see barrierView.note
 }
 
 // New returns a Barrier at path that opens for size participants.

@@ -77,7 +77,7 @@ func (p *Participant) runApart(ctx context.Context, op string, step func(context
 		return err
 	case <-ctx.Done():
 	}
-	grace := time.NewTimer(min(p.s.Timeout()/6, maxGrace))
+	grace := time.NewTimer(p.grace())
 	defer grace.Stop()
 	select {
 	case err := <-result:

@@ -24,6 +24,7 @@ type barrierView struct {
 	watch   *session.Watch // on ready; nil if ready must be read again
 	count   int            // of the directory's children, with ready and strange children
 	version int32          // of the directory
+	drift   int32          // see note
 	conn    uint64         // the connection that returned count and version
 	there   atomic.Int32   // the number of participants that count amounts to
 
@@ -62,8 +63,14 @@ func (v *barrierView) transact(ops ...any) (*zk.Stat, error) {
 }
 
 // note notes the Stat of the directory.
+//
+// Each transaction of a participant creates or deletes one child and raises the version of the
+// directory, so the number of such changes (the cversion) and the version grow alike. Their
+// difference is the drift. It changes when a strange child comes or goes, when a participant
+// crashes, and with each participant of Curator or kazoo. While the drift is the drift of the last
+// listing, the count has no other strange children than that listing.
 func (v *barrierView) note(stat *zk.Stat) {
-	v.count, v.version = int(stat.NumChildren), stat.Version
+	v.count, v.version, v.drift = int(stat.NumChildren), stat.Version, stat.Cversion-stat.Version
 	there := v.count - v.b.strange
 	if v.round != 0 {
 		there-- // ready
@@ -78,11 +85,27 @@ func (v *barrierView) empty(ctx context.Context) (bool, error) {
 	if v.count <= 1 {
 		return true, nil
 	}
-	if v.count > 1+v.b.strange && v.count > v.patience {
+	// Once for each session timeout at most, since the directory of a great barrier is long. The drift
+	// misses strange children if another client has written to the directory as often.
+	drifted := v.drift != v.b.drift && v.patience > 0
+	if v.count > 1+v.b.strange && v.count > v.patience && !drifted {
 		return false, nil
 	}
 	there, _, err := v.list(ctx)
 	return err == nil && there == 0, err
+}
+
+// recount lists the participants for the error of a call, if the count may include strange
+// children that no listing has shown.
+func (v *barrierView) recount() {
+	if v.drift == v.b.drift || v.s.Err() != nil {
+		return
+	}
+	// The ctx of the call has ended. If no server answers in time, the error has the number that was
+	// seen last.
+	ctx, cancel := context.WithTimeout(background, v.grace()/2)
+	defer cancel()
+	_, _, _ = v.list(ctx)
 }
 
 // list counts the participants by name, and reports whether ready exists.
@@ -105,6 +128,7 @@ func (v *barrierView) list(ctx context.Context) (there int, ready bool, err erro
 		}
 	}
 	v.note(stat)
+	v.b.drift = v.drift
 	v.there.Store(int32(there)) // note counts ready until the round is known
 	v.wait.listed(names)
 	return there, ready, nil
@@ -190,6 +214,9 @@ func (v *barrierView) pause(round int) error {
 // timeout of waiting, to find out whether they are names of participants.
 const listedPerTick = 16
 
+// grace returns the time for which a call may outlive its ctx.
+func (v *barrierView) grace() time.Duration { return min(v.s.Timeout()/6, maxGrace) }
+
 // nothing is the result of awaitChange when it is only time to read again.
 const nothing zk.EventType = 0
 
@@ -231,6 +258,7 @@ func (v *barrierView) awaitChange(ctx context.Context) (zk.EventType, error) {
 		case <-v.s.Done():
 			return nothing, znode.LossOf(v.s.Err())
 		case <-ctx.Done():
+			v.recount()
 			return nothing, v.wait.cancelled(ctx)
 		}
 	}

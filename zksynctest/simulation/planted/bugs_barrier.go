@@ -55,4 +55,13 @@ var barrierBugs = []bug{
 	{"fail for a permission that a gate does not need", []edit{{"zksync/barrier.go",
 		"	if failed == nil && ok == closed {\n",
 		"	if failed == nil && ok == closed && false {\n"}}, []finder{tested("./zksync", "TestBarrierWithoutPermissionWhereNothingIsToDo")}},
+	{"look late for the children of other programs in a double barrier", []edit{{"zksync/internal/rendezvous/view.go",
+		"	drifted := v.drift != v.b.drift && v.patience > 0\n",
+		"	drifted := false\n"}}, []finder{tested("./zksync", "TestDoubleBarrierStrangersDelay")}},
+	{"list the names in a double barrier again and again without a reason", []edit{{"zksync/internal/rendezvous/view.go",
+		"	drifted := v.drift != v.b.drift && v.patience > 0\n",
+		"	drifted := v.patience > 0\n"}}, []finder{tested("./zksync", "TestDoubleBarrierListsNamesAfterACrashOnly")}},
+	{"count the children of other programs in the error of a double barrier", []edit{{"zksync/internal/rendezvous/view.go",
+		"			v.recount()\n",
+		""}}, []finder{tested("./zksync", "TestDoubleBarrierCountErrorBesideStrangers")}},
 }
