@@ -181,6 +181,7 @@ func (pl *Pool) releaseLocked(g *Grant) error {
 		pl.grants = slices.Delete(pl.grants, i, i+1)
 		pl.reset()
 	}
+	others := slices.Clone(pl.grants)
 	pl.mu.Unlock()
 	switch {
 	case !last:
@@ -194,8 +195,9 @@ func (pl *Pool) releaseLocked(g *Grant) error {
 	err := g.remove()
 	if znode.IsLoss(err) {
 		pl.mu.Lock()
-		if len(pl.grants) > 0 && pl.taint == nil {
-			pl.spoil(err) // the lost hold may be another one than the released hold
+		// The lost hold may be another one than the released hold, unless it was acquired since.
+		if pl.taint == nil && slices.ContainsFunc(pl.grants, func(g *Grant) bool { return slices.Contains(others, g) }) {
+			pl.spoil(err)
 		}
 		pl.mu.Unlock()
 	}

@@ -65,4 +65,10 @@ var holdBugs = []bug{
 	{"leave out the znodes that have gone since a listing", []edit{{"zksync/internal/znode/read.go",
 		"		if whole || err != nil || round == maxListings-1 {\n",
 		"		if whole || err != nil || round >= 0 {\n"}}, []finder{tested("./zksync", "TestListsAreStatesThatExisted")}},
+	{"end newer holds by the late loss of an older one", []edit{{"zksync/internal/line/pool.go",
+		"slices.ContainsFunc(pl.grants, func(g *Grant) bool { return slices.Contains(others, g) }) {\n",
+		"len(pl.grants) > 0 && len(others) >= 0 {\n"}}, []finder{tested("./zksync", "TestReleaseOfALostHoldEndsNoNewer")}},
+	{"let the other holds live when the loss of one is found by its release", []edit{{"zksync/internal/line/pool.go",
+		"			pl.spoil(err)\n		}\n		pl.mu.Unlock()\n",
+		"			_ = others\n		}\n		pl.mu.Unlock()\n"}}, []finder{tested("./zksync", "TestReleaseOfALostHoldEndsTheOthers")}},
 }
