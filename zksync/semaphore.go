@@ -125,15 +125,9 @@ func (s *Semaphore) check(n int) error {
 		return s.err
 	case n < 1:
 		return fmt.Errorf("%w: %d units, want at least 1", ErrInvalidCount, n)
-	case n > maxUnits:
-		return fmt.Errorf("%w: %d units, want at most %d", session.ErrTooLarge, n, maxUnits)
 	}
 	return nil
 }
-
-// maxUnits bounds the work that goes into a request before it is found to be
-// too large: each unit is a znode, and a request has all of its in one transaction.
-const maxUnits = 1 << 14
 
 // acquire acquires n units, or returns no grant if patient is false and they are not free.
 func (s *Semaphore) acquire(ctx context.Context, n int, patient bool) (*line.Grant, *line.Pool, error) {

@@ -134,7 +134,7 @@ func TestSemaphoreMisuse(t *testing.T) {
 				t.Errorf("a bad path or option: %v", err)
 			}
 		}
-		s := zksync.NewSemaphore(m, sem, 3)
+		s, huge := zksync.NewSemaphore(m, sem, 3), zksync.NewSemaphore(m, sem, 1<<40)
 		misuse := func() {
 			t.Helper()
 			mustBe(t, s.Release(1), zksync.ErrNotHeld, "release", sem)
@@ -144,7 +144,9 @@ func TestSemaphoreMisuse(t *testing.T) {
 				mustBe(t, s.Release(k), zksync.ErrInvalidCount, "release", sem)
 			}
 			mustBe(t, s.Acquire(t.Context(), 4), zksync.ErrTooMany, "acquire", sem)
-			mustBe(t, s.Acquire(t.Context(), 1<<40), session.ErrTooLarge, "acquire", sem)
+			mustBe(t, s.Acquire(t.Context(), 1<<40), zksync.ErrTooMany, "acquire", sem)
+			mustBe(t, s.Release(1<<40), zksync.ErrNotHeld, "release", sem)
+			mustBe(t, huge.Acquire(t.Context(), 1<<40), session.ErrTooLarge, "acquire", sem)
 			ok, err := s.TryAcquire(t.Context(), 4)
 			if mustBe(t, err, zksync.ErrTooMany, "tryacquire", sem); ok {
 				t.Error("TryAcquire of more than there is: true")

@@ -1,10 +1,15 @@
 package zksync_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
 )
@@ -20,4 +25,41 @@ func TestSemaphoreSizeThatMayNotBeRead(t *testing.T) {
 		mustBe(t, s.Acquire(t.Context(), 1), zk.ErrNoAuth, "acquire", sem)
 		wantUnits(t, srv, 0, 0)
 	})
+}
+
+// An acquisition of more units than fit into one transaction fails at once, also while others hold units, and keeps no
+// other caller waiting. The largest acquisition that fits succeeds.
+func TestAcquisitionThatNeverFits(t *testing.T) {
+	for _, opts := range [][]zksync.SemaphoreOption{nil, {zksync.WithLayout(zksync.LayoutKazoo)}, {zksync.WithSizeFrom(semSize)}} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			m := srv.Connect(t, session.WithMaxRequest(4<<10))
+			must(t, srv.Create(semSize, []byte("1000")))
+			a := zksync.NewSemaphore(m, sem, 1000, opts...)
+			n := 1
+			for ; ; n++ {
+				ok, err := a.TryAcquire(t.Context(), n)
+				if errors.Is(err, session.ErrTooLarge) {
+					break
+				}
+				if must(t, err); !ok {
+					t.Fatalf("TryAcquire of %d units of a free semaphore: false", n)
+				}
+				must(t, a.Release(n))
+			}
+			if n < 10 || n > 40 {
+				t.Errorf("%d units do not fit into %d bytes", n, m.MaxRequest())
+			}
+			must(t, srv.Set(semSize, fmt.Append(nil, n)))
+			b, c := zksync.NewSemaphore(m, sem, n, opts...), zksync.NewSemaphore(m, sem, n, opts...)
+			must(t, b.Acquire(t.Context(), 1))
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			mustBe(t, c.Acquire(ctx, n), session.ErrTooLarge, "acquire", sem)
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("Acquire of units that never fit failed after %v, want at once", took)
+			}
+			must(t, b.Release(1))
+		})
+	}
 }

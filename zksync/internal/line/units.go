@@ -2,9 +2,13 @@ package line
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A Units has the units of a Semaphore: the local queue of the semaphore's lock, the
@@ -14,6 +18,7 @@ type Units struct {
 	names  Names
 	local  LocalQueue // of the lock
 	leases leases
+	most   func() (int, error) // see room; computed once
 
 	mu    sync.Mutex
 	pools map[int]*Pool // of the holds, by their units
@@ -25,7 +30,9 @@ func NewUnits(m *session.Manager, path string, names Names, n int, sizeFrom stri
 	dir, units := names.semaphore(path, n)
 	units.size = &unitSize{m: m, n: n, path: sizeFrom}
 	l := &Line{Manager: m, Dir: dir, Rule: LockRule, Class: Exclusive, Op: "acquire", Name: names.Lock, Data: data}
-	return &Units{path: path, names: names, local: LocalQueue{Line: l}, leases: units, pools: make(map[int]*Pool)}
+	u := &Units{path: path, names: names, local: LocalQueue{Line: l}, leases: units, pools: make(map[int]*Pool)}
+	u.most = sync.OnceValues(u.room)
+	return u
 }
 
 // Contenders returns the units that are held, and then the contenders in line.
@@ -77,18 +84,47 @@ func (u *Units) Acquire(ctx context.Context, n int, patient bool) (g *Grant, pl 
 }
 
 // fits returns at once the error that the request would get at its turn.
-func (u *Units) fits(ctx context.Context, n int) error {
-	size := u.leases.size
-	if size.path == "" {
-		return tooMany(n, size.n)
+func (u *Units) fits(ctx context.Context, n int) (err error) {
+	if size := u.leases.size; size.path == "" {
+		err = tooMany(n, size.n)
+	} else {
+		err = size.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
+			z, err := size.read(ctx, s, false)
+			if err == nil {
+				err = tooMany(n, z.n)
+			}
+			return err
+		})
 	}
-	return size.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
-		z, err := size.read(ctx, s, false)
-		if err == nil {
-			err = tooMany(n, z.n)
-		}
+	if err != nil {
 		return err
-	})
+	}
+	most, err := u.most()
+	if err == nil && n > most {
+		err = fmt.Errorf("%w: %d units, where a transaction has room for %d (see session.WithMaxRequest)", session.ErrTooLarge, n, most)
+	}
+	return err
+}
+
+// room returns the number of units for which the transaction of leases.create has room. A request
+// for more units would keep the requests behind it waiting until its turn, and fail then. A
+// transaction that need not write to the directory, or check the size, could have a unit more.
+func (u *Units) room() (int, error) {
+	m, line, dir := u.local.Manager, u.local.Line, u.leases.dir
+	unit := &zk.CreateRequest{Path: session.Protect(znode.Join(dir.Path, leaseName)), Data: line.Data, Flags: zk.FlagEphemeralSequential}
+	ops := []any{&zk.DeleteRequest{Path: session.Protect(znode.Join(line.Dir.Path, line.Name+"0000000000"))}}
+	if dir.Data == nil {
+		ops = append(ops, &zk.SetDataRequest{Path: dir.Path})
+	}
+	if path := u.leases.size.path; path != "" {
+		ops = append(ops, &zk.CheckVersionRequest{Path: path})
+	}
+	none, err := m.MultiSize(ops...)
+	if err != nil {
+		return 0, err
+	}
+	one, err := m.MultiSize(append(ops, unit)...)
+	return (m.MaxRequest() - none) / max(1, one-none), err
 }
 
 // stand waits for the local queue, for the lock, and for n units.

@@ -71,4 +71,11 @@ var holdBugs = []bug{
 	{"let the other holds live when the loss of one is found by its release", []edit{{"zksync/internal/line/pool.go",
 		"			pl.spoil(err)\n		}\n		pl.mu.Unlock()\n",
 		"			_ = others\n		}\n		pl.mu.Unlock()\n"}}, []finder{tested("./zksync", "TestReleaseOfALostHoldEndsTheOthers")}},
+	{"let an acquisition wait that never fits into a transaction", []edit{{"zksync/internal/line/units.go",
+		"	if err == nil && n > most {\n",
+		"	if err == nil && n > 64*most {\n"}}, []finder{tested("./zksync", "TestAcquisitionThatNeverFits")}},
+	{"call a release of units that are not held too large", []edit{{"zksync/semaphore.go",
+		"		return fmt.Errorf(\"%w: %d units, want at least 1\", ErrInvalidCount, n)\n	}\n",
+		"		return fmt.Errorf(\"%w: %d units, want at least 1\", ErrInvalidCount, n)\n	case n > 1<<14:\n		return session.ErrTooLarge\n	}\n"}},
+		[]finder{tested("./zksync", "TestSemaphoreMisuse")}},
 }
