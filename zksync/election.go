@@ -143,7 +143,7 @@ var errCampaignAgain = fmt.Errorf("%w: the candidacy ended", ErrLost)
 func (e *Election) term(ctx, lead context.Context, g *line.Grant, work func(context.Context) error) (result error, lost bool, err error) {
 	defer func() {
 		switch failed := e.resign(g); session.ClassOf(failed) {
-		case session.ClassNoAuth, session.ClassNotEmpty:
+		case session.ClassNoAuth, session.ClassNotEmpty, session.ClassFinal:
 			// The candidate still leads. A loss is known from the context.
 			if ctx.Err() != nil {
 				failed = errors.Join(session.Cancelled(ctx), failed)

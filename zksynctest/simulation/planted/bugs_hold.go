@@ -78,4 +78,7 @@ var holdBugs = []bug{
 		"		return fmt.Errorf(\"%w: %d units, want at least 1\", ErrInvalidCount, n)\n	}\n",
 		"		return fmt.Errorf(\"%w: %d units, want at least 1\", ErrInvalidCount, n)\n	case n > 1<<14:\n		return session.ErrTooLarge\n	}\n"}},
 		[]finder{tested("./zksync", "TestSemaphoreMisuse")}},
+	{"hide a resignation that was refused for good", []edit{{"zksync/election.go",
+		"		case session.ClassNoAuth, session.ClassNotEmpty, session.ClassFinal:\n",
+		"		case session.ClassNoAuth, session.ClassNotEmpty:\n"}}, []finder{tested("./zksync", "TestRunWhoseResignationIsRefusedForAnyReason")}},
 }
