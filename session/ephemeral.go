@@ -177,9 +177,8 @@ func (e *Ephemeral) Path() string {
 // end of the Manager.
 func (e *Ephemeral) Status() <-chan EphemeralStatus { return e.status }
 
-// Err returns nil while the znode is Present, and otherwise the reason why it is not:
-// ErrConflict with the owner of the znode in the way, ErrLost, the server's refusal of
-// the creation, ErrEphemeralClosed, or ErrClosed if the Manager is closed.
+// Err returns nil while the znode is Present, and otherwise the reason: ErrConflict with the owner of
+// the znode in the way, ErrLost, the refusal of the creation, ErrEphemeralClosed, or ErrClosed.
 func (e *Ephemeral) Err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -205,13 +204,12 @@ func (e *Ephemeral) Set(ctx context.Context, data []byte) error {
 	return opError("ephemeral", e.asked, e.awaitData(ctx, generation))
 }
 
-// Close removes the znode and ends the Ephemeral. Close returns when the znode or the
-// session is gone, and closes the Status channel. If the server refuses the removal,
-// Close returns an error. If no server can be reached for the session timeout, Close
-// returns an error as well, and the removal continues in the background until the session
-// is over. Close may be called more than once, and after Manager.Close.
+// Close removes the znode, ends the Ephemeral, and closes the Status channel. It returns when the
+// znode or the session is gone, and fails if the server refuses the removal. If no server can be reached
+// for the session timeout, Close returns an error, and the removal continues in the background until the
+// session is over. Close may be called more than once, and after Manager.Close.
 func (e *Ephemeral) Close() error {
-	e.cancel(ErrEphemeralClosed)
+	e.Discard()
 	timeout := e.m.cfg.timeout
 	if s := e.m.present().session; s != nil {
 		timeout = max(timeout, s.Timeout()) // the servers may have granted more
@@ -225,6 +223,10 @@ func (e *Ephemeral) Close() error {
 	}
 	return opError("ephemeral", e.asked, e.leftover)
 }
+
+// Discard is Close without the wait. From now on another Ephemeral of the same path has no Conflict
+// with this one, but waits until its znode is gone.
+func (e *Ephemeral) Discard() { e.cancel(ErrEphemeralClosed) }
 
 type ephemeralConfig struct {
 	sequential bool
@@ -293,8 +295,7 @@ func (e *Ephemeral) tell(st EphemeralStatus, path string, err error) {
 	push(e.status, st, Conflict)
 }
 
-// decide lets Manager.Ephemeral return, with the server's refusal of the first creation
-// or with nil. Only the first call has an effect.
+// decide lets Manager.Ephemeral return refusal. Only the first call has an effect.
 func (e *Ephemeral) decide(refusal error) {
 	e.decision.Do(func() {
 		e.refusal = refusal

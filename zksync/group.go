@@ -79,20 +79,14 @@ func (g *Group) join(ctx context.Context, path string, data []byte) (*session.Ep
 				return own, nil
 			case st == session.Conflict && !g.cfg.idWait:
 				err := own.Err()
-				closed := make(chan struct{})
-				go func() {
-					defer close(closed)
-					_ = own.Close() // there is nothing of ours to remove
-				}()
-				select { // so that another Join does not find this one in its way
-				case <-closed:
-				case <-ctx.Done():
-				}
+				own.Discard() // there is nothing of ours to remove
 				return nil, fmt.Errorf("%w: %w", ErrIDTaken, err)
 			}
 		case <-ctx.Done():
 			reason := own.Err()
-			go own.Close() // it waits for a server that may not be there
+			// Before Join returns: the next Join would find this Ephemeral in its way. There is no wait,
+			// since perhaps no server can be reached.
+			own.Discard()
 			if reason == nil || g.m.State() != session.Connected {
 				return nil, g.m.Cancelled(ctx)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zksync/toolkit/internal/bounds"
@@ -119,6 +120,38 @@ func TestGroupIDsAreUnique(t *testing.T) {
 		}
 		if data, _ := srv.Get("/members/a"); string(data) != "second" {
 			t.Errorf("the data of the next: %q", data)
+		}
+	})
+}
+
+// A Join that its ctx has ended is not in the way of the next Join of the same Manager, also if the znode of the first
+// Join is still being created.
+func TestJoinAfterACancelledJoin(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		other, err := zksync.NewGroup(srv.Connect(t), "/members").Join(t.Context(), "a", nil)
+		must(t, err)
+		m := srv.Connect(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		first, second := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := zksync.NewGroup(m, "/members", zksync.WithIDWait()).Join(ctx, "a", nil)
+			first <- err
+			_, err = zksync.NewGroup(m, "/members").Join(t.Context(), "a", nil)
+			second <- err
+		}()
+		synctest.Wait()
+		release := make(chan struct{})
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpCreate, Path: "/members/a", Do: zksynctest.Hold(release)})
+		must(t, other.Leave())
+		synctest.Wait()
+		cancel()
+		if err := <-first; !errors.Is(err, context.Canceled) {
+			t.Errorf("the first Join: %v, want the end of its ctx", err)
+		}
+		synctest.Wait()
+		close(release)
+		if err := <-second; err != nil {
+			t.Errorf("the second Join: %v", err)
 		}
 	})
 }
