@@ -408,3 +408,23 @@ func TestInternalErrorsOfAConsumer(t *testing.T) {
 		}
 	}
 }
+
+// Internal errors with received messages between them are not in a row: any number of them does not end the channel.
+func TestInternalErrorsBetweenMessages(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		producer := newQueue(t, srv)
+		put(t, producer, "first")
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, queuePath)
+		want(t, receive(t, q.Chan(), 1), []string{"first"})
+		for i := range 20 {
+			failed := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMultiRead, Match: readsMessage, Do: zksynctest.Error(int32(zkserver.ErrSystem))})
+			put(t, producer, fmt.Sprint(i))
+			want(t, receive(t, q.Chan(), 1), numbers(i, i+1))
+			if failed.Count() != 1 {
+				t.Fatalf("the fault has struck %d times, want 1", failed.Count())
+			}
+		}
+		closeQueue(t, q)
+	})
+}

@@ -14,6 +14,7 @@ func (p *stream) handOver(ctx context.Context, v *view, d *Delivery, end context
 		c.unsettled.add(d)
 		if p.receive(ctx, d) {
 			c.cfg.observeDelivery(d.Data)
+			p.success.Store(true)
 			return true
 		}
 		c.unsettled.remove(d)
@@ -45,9 +46,12 @@ func (p *stream) handOver(ctx context.Context, v *view, d *Delivery, end context
 		defer p.removals.Done()
 		defer func() { <-p.slots }()
 		switch class := session.ClassOf(err); {
+		case err == nil:
+			p.success.Store(true)
+			c.removing.end(d.ref.message)
 		case class == session.ClassRemoved && d.l.usable.Err() != nil:
 			// The claim has gone, and not the message.
-		case class == session.ClassOK, class == session.ClassRemoved:
+		case class == session.ClassRemoved:
 			c.removing.end(d.ref.message)
 		case class == session.ClassNotEmpty, v.s.Err() != nil, c.cleanupCtx.Err() != nil:
 		default:

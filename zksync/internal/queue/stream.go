@@ -38,6 +38,7 @@ type stream struct {
 	slots    chan struct{} // has one element for each unconfirmed message
 	removals sync.WaitGroup
 	took     atomic.Int64 // the time of the last attempt to claim
+	success  atomic.Bool  // a message has been received, and removed if ack, since the last error
 }
 
 // Deliver calls receive for one message after another, until the Consumer or the Manager
@@ -55,13 +56,11 @@ func (c *Consumer) Deliver(ack bool, receive func(ctx context.Context, d *Delive
 		for round := 0; ; round++ {
 			began := time.Now()
 			err := p.consumeSession(ctx, s)
-			if time.Since(began) > s.Timeout() {
+			// An error after a success does not follow the errors before.
+			if p.success.Swap(false) || time.Since(began) > s.Timeout() {
 				round = 0
 			}
-			// Another client has deleted the ledger: go on with another one. A server has an internal error:
-			// try again, since nobody restarts a consumer that is meant to run for ever.
-			class := session.ClassOf(err)
-			if s.Err() != nil || class != session.ClassRemoved && (class != session.ClassUnknown || round >= maxErrors) {
+			if s.Err() != nil || !goesOn(err, round) {
 				return err
 			}
 			if err := s.Pause(ctx, round); err != nil {
@@ -73,6 +72,19 @@ func (c *Consumer) Deliver(ack bool, receive func(ctx context.Context, d *Delive
 		return ErrClosed
 	}
 	return err
+}
+
+// goesOn reports whether a stream goes on under the same session after an error, which follows
+// other errors.
+func goesOn(err error, others int) bool {
+	switch session.ClassOf(err) {
+	case session.ClassRemoved:
+		return true // another client has deleted the ledger: go on with another one
+	case session.ClassUnknown:
+		// Nobody restarts a consumer that is meant to run for ever.
+		return others < maxErrors
+	}
+	return false
 }
 
 // consumeSession delivers messages as long as a session lasts.
