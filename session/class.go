@@ -119,6 +119,11 @@ func IsAnswerTooLarge(err error) bool {
 	return ClassOf(err) == ClassFinal && errors.Is(err, ErrAnswerTooLarge)
 }
 
+// IsAnswerTooSlow is IsAnswerTooLarge for ErrAnswerTooSlow.
+func IsAnswerTooSlow(err error) bool {
+	return ClassOf(err) == ClassFinal && errors.Is(err, ErrAnswerTooSlow)
+}
+
 // A refusal describes an error code by which a server refuses a request.
 type refusal struct {
 	name  string

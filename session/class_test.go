@@ -110,6 +110,13 @@ func TestClassOf(t *testing.T) {
 			t.Errorf("IsAnswerTooLarge(%v) is %v, want %v", err, got, want)
 		}
 	}
+	for err, want := range map[error]bool{
+		nil: false, session.ErrAnswerTooLarge: false, fmt.Errorf("get /x: %w", session.ErrAnswerTooSlow): true, ended(session.ErrAnswerTooSlow): false,
+	} {
+		if got := session.IsAnswerTooSlow(err); got != want {
+			t.Errorf("IsAnswerTooSlow(%v) is %v, want %v", err, got, want)
+		}
+	}
 	if s := session.ClassUnknown.String() + session.ClassOK.String() + session.Class(99).String(); s != "UnknownOKClass(99)" {
 		t.Error(s)
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -301,4 +303,71 @@ func TestTooLargeMessageIsSkipped(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A slowLink is a connection whose reads are slow while slow is set.
+type slowLink struct {
+	net.Conn
+	slow *atomic.Bool
+}
+
+func (c slowLink) Read(b []byte) (int, error) {
+	if c.slow.Load() {
+		time.Sleep(time.Second / 2)
+		b = b[:min(len(b), 4<<10)]
+	}
+	return c.Conn.Read(b)
+}
+
+// A network that is too slow for a large message delays this message, and does not hold up the others. The channel
+// delivers the large message when the network is fast again.
+func TestSlowNetworkOnlyDelaysMessages(t *testing.T) {
+	for kind, open := range threeQueues {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				producer, put := open(srv.Connect(t), usualPrefetch)
+				defer closeQueue(t, producer)
+				putNow(t, put, strings.Repeat("x", 900<<10))
+				putNow(t, put, "small")
+				var slow atomic.Bool
+				m := srv.Connect(t, session.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+					c, err := srv.Dial(ctx, network, address)
+					return slowLink{c, &slow}, err
+				}))
+				live(t, m)
+				q, _ := open(m, usualPrefetch)
+				slow.Store(true)
+				want(t, receive(t, q.Chan(), 1), []string{"small"})
+				if q.Skipped() == 0 || !errors.Is(q.Err(), session.ErrAnswerTooSlow) {
+					t.Errorf("skipped %d, Err: %v; want why the large message has not come", q.Skipped(), q.Err())
+				}
+				time.Sleep(10 * time.Minute)
+				slow.Store(false)
+				if got := receive(t, q.Chan(), 1); len(got[0]) != 900<<10 {
+					t.Errorf("received %d bytes, want the large message", len(got[0]))
+				}
+				closeQueue(t, q)
+			})
+		})
+	}
+}
+
+// A listing whose answer is too slow again and again does not end the channel.
+func TestSlowListingOnlyDelaysMessages(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		offer(t, srv.Connect(t), queuePath, 0, 20_000)
+		var slow atomic.Bool
+		m := srv.Connect(t, session.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := srv.Dial(ctx, network, address)
+			return slowLink{c, &slow}, err
+		}))
+		live(t, m)
+		q := zksync.NewQueue(m, queuePath)
+		slow.Store(true)
+		q.Chan()
+		time.Sleep(10 * time.Minute)
+		slow.Store(false)
+		want(t, receive(t, q.Chan(), 10), numbers(0, 10))
+		closeQueue(t, q)
+	})
 }

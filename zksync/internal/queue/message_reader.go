@@ -66,6 +66,15 @@ func (p *stream) read(ctx context.Context, reader *messageReader, all []*Deliver
 // has read, and the others as unread.
 func (m *messageReader) read(ctx context.Context, all []*Delivery) (found, unread []*Delivery, err error) {
 	results, err := m.readChunks(ctx, all)
+	if session.IsAnswerTooSlow(err) && len(all) > 1 && m.most() > 1 {
+		// The answer to a smaller read may be fast enough.
+		m.largest.Store(readBudget)
+		results, err = m.readChunks(ctx, all)
+	}
+	tooSlow := session.IsAnswerTooSlow(err)
+	if tooSlow { // the answer to the read of one message
+		results, err = []session.ReadResult{{Err: err}}, nil
+	}
 	if err != nil {
 		return nil, all, err
 	}
@@ -82,9 +91,12 @@ func (m *messageReader) read(ctx context.Context, all []*Delivery) (found, unrea
 			// A Take has removed it before the claim, or another client, which knows no claims.
 			gone = append(gone, d.ref)
 			d.endClaim((*partitionList).forget)
-		case isUnreadable(r.Err):
+		case isUnreadable(r.Err), tooSlow:
 			// One message must not stop the queue.
 			m.v.skip(d.ref, r.Err)
+			if tooSlow {
+				m.v.unskipLater(d.ref)
+			}
 			if _, err := l.giveBack(0, d.ref); err != nil {
 				giveBackLater(0, d)
 				return found, all[i+1:], err

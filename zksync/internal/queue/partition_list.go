@@ -169,13 +169,6 @@ func (l *partitionList) requeueAll(refs []messageRef) {
 	l.changed.notify()
 }
 
-// skips reports whether this consumer skips a message.
-func (l *partitionList) skips() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.ContainsFunc(l.all, func(p *partition) bool { return len(p.skipped) > 0 })
-}
-
 // unpick forgets that a message is picked. Another consumer may have it.
 func (l *partitionList) unpick(r messageRef) {
 	l.mu.Lock()
@@ -213,14 +206,6 @@ func (l *partitionList) forgetGone(t *claimTable) {
 			t.forget(claimKey{p.czxid, name})
 		}
 	}
-}
-
-// skip leaves a picked message in the queue, and does not pick it again.
-func (l *partitionList) skip(r messageRef) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(r.partition.picked, r.Name)
-	r.partition.skipped[r.Name] = r.Item
 }
 
 // relist forgets a message that another client has removed, and makes the listing of its

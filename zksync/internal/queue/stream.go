@@ -84,7 +84,7 @@ func goesOn(err error, others int) bool {
 		// Nobody restarts a consumer that is meant to run for ever.
 		return others < maxErrors
 	}
-	return false
+	return session.IsAnswerTooSlow(err) // a slow network only delays messages
 }
 
 // consumeSession delivers messages as long as a session lasts.

@@ -2,9 +2,6 @@ package queue
 
 import (
 	"context"
-	"fmt"
-
-	"go.uber.org/zap"
 
 	"github.com/go-zksync/toolkit/session"
 )
@@ -47,15 +44,6 @@ func (v *view) stop() {
 		}
 	}
 	v.partitions.listing.stopWatch()
-}
-
-// skip leaves a picked message in the queue and does not pick it again, so that the other
-// messages are delivered.
-func (v *view) skip(r messageRef, why error) {
-	v.partitions.skip(r)
-	if count, log := v.skips.add(fmt.Errorf("skipped %s: %w", r.path(), why)); log {
-		v.cfg.Manager.Logger().Warn("message skipped", zap.String("path", r.path()), zap.Int("skipped", count), zap.Error(why))
-	}
 }
 
 // invalidate commits a transaction without effect, and forgets everything that was read.

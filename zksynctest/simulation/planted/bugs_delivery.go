@@ -5,4 +5,13 @@ var deliveryBugs = []bug{
 	{"ledger: count internal errors with messages between them as errors in a row", []edit{{"zksync/internal/queue/stream.go",
 		"if p.success.Swap(false) || time.Since(began)", "if time.Since(began)"}},
 		[]finder{tested("./zksync", "^TestInternalErrorsBetweenMessages$")}},
+	{"end a stream at a message whose answer is too slow", []edit{{"zksync/internal/queue/message_reader.go",
+		"tooSlow := session.IsAnswerTooSlow(err)", "tooSlow := false"}},
+		[]finder{tested("./zksync", "^TestSlowNetworkOnlyDelaysMessages$")}},
+	{"skip a message for good after one slow answer", []edit{{"zksync/internal/queue/message_reader.go",
+		"m.v.unskipLater(d.ref)", "_ = m.v.unskipLater"}},
+		[]finder{tested("./zksync", "^TestSlowNetworkOnlyDelaysMessages$")}},
+	{"end a stream at a listing that is too slow", []edit{{"zksync/internal/queue/stream.go",
+		"return session.IsAnswerTooSlow(err) // a slow", "return false // a slow"}},
+		[]finder{tested("./zksync", "^TestSlowListingOnlyDelaysMessages$")}},
 }

@@ -1,0 +1,57 @@
+package queue
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// slowPause is the time for which a message is skipped whose answer was too slow.
+const slowPause = time.Minute
+
+// skip leaves a picked message in the queue and does not pick it again, so that the other
+// messages are delivered.
+func (v *view) skip(r messageRef, why error) {
+	v.partitions.skip(r)
+	if count, log := v.skips.add(fmt.Errorf("skipped %s: %w", r.path(), why)); log {
+		v.cfg.Manager.Logger().Warn("message skipped", zap.String("path", r.path()), zap.Int("skipped", count), zap.Error(why))
+	}
+}
+
+// unskipLater picks a skipped message again after a time. After Close has begun, it does nothing.
+func (v *view) unskipLater(r messageRef) {
+	v.life.spawn(func() {
+		if waitUntil(v.life.ctx, v.s, nil, time.Now().Add(slowPause)) == nil {
+			v.partitions.unskip(r)
+		}
+	})
+}
+
+// skip leaves a picked message in the queue, and does not pick it again.
+func (l *partitionList) skip(r messageRef) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(r.partition.picked, r.Name)
+	r.partition.skipped[r.Name] = r.Item
+}
+
+// unskip makes a skipped message wait again.
+func (l *partitionList) unskip(r messageRef) {
+	l.mu.Lock()
+	// Unless a listing has shown that it is gone.
+	if _, ok := r.partition.skipped[r.Name]; ok {
+		delete(r.partition.skipped, r.Name)
+		r.partition.insert(r.Item)
+	}
+	l.mu.Unlock()
+	l.changed.notify()
+}
+
+// skips reports whether this consumer skips a message.
+func (l *partitionList) skips() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.all, func(p *partition) bool { return len(p.skipped) > 0 })
+}
