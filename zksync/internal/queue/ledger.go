@@ -64,23 +64,30 @@ func (l *ledger) giveBack(ended int, refs ...messageRef) (sent bool, err error) 
 // carryOut sends transactions until each change of a batch has an outcome. If the ledger
 // cannot be used any more, it returns the changes without an outcome and the reason.
 func (l *ledger) carryOut(batch []*change) ([]*change, error) {
-	refused := 0
+	refused, unclear := 0, false
 	for round := 0; ; {
 		st, left, err := l.stateFor(batch)
-		if batch = endUnseen(left, l.v.s.Connection()); len(batch) == 0 {
+		conn := l.v.s.Connection()
+		if batch = endUnseen(left, conn); len(batch) == 0 {
 			return nil, nil
 		}
 		refusal := true // the transaction has not happened
 		if err == nil {
 			tx := l.newTx(batch, st)
 			var results []zk.MultiResponse
-			if results, err = l.send(tx); err == nil {
+			if results, err = l.send(tx, conn); err == nil {
 				l.apply(tx)
 				return nil, nil
 			}
 			at, class := session.FailedOp(results), session.ClassOf(err)
 			refusal = !batch[0].sent
 			switch {
+			case class == session.ClassTransient: // try again
+			case at < 0 && class == session.ClassUnknown && refusal && tx.guarded() && !unclear:
+				unclear = true // send has not tried again
+				if err = l.v.s.Pause(l.life, round); err == nil {
+					continue
+				}
 			case at == 0 && (class == session.ClassNoNode || class == session.ClassBadVersion):
 				// Another client has deleted or written the ledger. The claims are gone.
 				return batch, fmt.Errorf("%w: %s: %w", session.ErrRemoved, l.path, err)
@@ -134,9 +141,10 @@ func (l *ledger) carryOut(batch []*change) ([]*change, error) {
 }
 
 // send sends a transaction, and repeats it until an answer arrives. Under one session
-// the ledger's version makes that safe.
-func (l *ledger) send(tx *ledgerTx) ([]zk.MultiResponse, error) {
-	unclear := false // the server has answered with an error that proves nothing
+// the ledger's version makes that safe. A guarded transaction is sent once, over the connection
+// conn: before a repetition, endUnseen must look at the sightings again.
+func (l *ledger) send(tx *ledgerTx, conn uint64) ([]zk.MultiResponse, error) {
+	unclear := tx.guarded() // the next internal error is returned
 	for round := 0; ; round++ {
 		if err := l.v.s.Pause(l.life, round-1); err != nil {
 			return nil, err
@@ -144,7 +152,7 @@ func (l *ledger) send(tx *ledgerTx) ([]zk.MultiResponse, error) {
 		// Before the request: if Close ends the wait for the answer, Ack must report that the
 		// outcome is unknown.
 		tx.setSent(true)
-		results, err := l.v.s.Multi(l.life, tx.ops...)
+		results, err := tx.sendTo(l.life, l.v.s, conn)
 		switch class := session.ClassOf(err); {
 		case class == session.ClassConnectionLost && !tx.guarded(), class == session.ClassTransient && round > 0:
 			continue

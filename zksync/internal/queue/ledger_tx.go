@@ -97,6 +97,20 @@ func (tx *ledgerTx) guarded() bool {
 	return slices.ContainsFunc(tx.batch, func(c *change) bool { return c.seen.needed })
 }
 
+// sendTo sends the transaction, once over the connection conn if it is guarded.
+func (tx *ledgerTx) sendTo(ctx context.Context, s *session.Session, conn uint64) ([]zk.MultiResponse, error) {
+	if !tx.guarded() {
+		return s.Multi(ctx, tx.ops...)
+	}
+	results, err := s.MultiOnce(ctx, conn, tx.ops...)
+	for _, c := range tx.batch {
+		if c.seen.late {
+			c.seen.conn = 0 // no watch guards the time since the look: look again before a repetition
+		}
+	}
+	return results, err
+}
+
 // apply notes that a transaction has happened.
 func (l *ledger) apply(tx *ledgerTx) {
 	l.version++

@@ -3,7 +3,10 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -269,5 +272,60 @@ func TestQueuedAckAndARemadeDirectory(t *testing.T) {
 				r.Errorf("the new message %d was removed", i)
 			}
 		}
+	})
+}
+
+// An Ack that a server answers by an internal error, or throttles, does not remove a message of a directory that was deleted and
+// created again meanwhile, also if no watch guards the directory.
+func TestRefusedAckAndARemadeDirectory(t *testing.T) {
+	for _, code := range []int32{int32(zkserver.ErrSystem), int32(zkserver.ErrThrottledOp)} {
+		for _, watched := range []bool{true, false} {
+			t.Run(fmt.Sprint(code, watched), func(t *testing.T) {
+				withRig(t, 0, func(r rig) {
+					r.putUrgent("old")
+					a := r.open(ByPriority, true)
+					d := a.receive(1)[0]
+					if !watched {
+						r.must(r.srv.Set(remadeDir, []byte("of another client"))) // it uses the watch up
+						synctest.Wait()
+					}
+					f := zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, Match: deletesItem, Do: zkserver.Call(func() { r.remake("new") })}
+					r.srv.Inject(f)
+					f.Do = zksynctest.Error(code)
+					refused := r.srv.Inject(f)
+					if err := d.Ack(r.Context()); !errors.Is(err, session.ErrRemoved) {
+						r.Errorf("Ack: %v, want ErrRemoved", err)
+					}
+					if !r.exists(d.ID) || refused.Count() != 1 {
+						r.Errorf("the new message exists: %v, after %d refusals; want it after one", r.exists(d.ID), refused.Count())
+					}
+				})
+			})
+		}
+	}
+}
+
+// An Ack succeeds after an internal error and after throttled requests, also in a directory.
+func TestRefusedAckSucceeds(t *testing.T) {
+	withRig(t, 0, func(r rig) {
+		r.putUrgent("0", "1", "2")
+		a := r.open(ByPriority, true)
+		all := a.receive(3)
+		f := zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, Match: deletesItem, Do: zksynctest.Error(int32(zkserver.ErrSystem))}
+		r.srv.Inject(f)
+		r.must(all[0].Ack(r.Context()))
+		f.At = zksynctest.AfterCommit
+		r.srv.Inject(f)
+		r.must(all[1].Ack(r.Context()))
+		f.At, f.Times, f.Do = zksynctest.BeforeCommit, 5, zksynctest.Throttle
+		r.srv.Inject(f)
+		r.must(all[2].Ack(r.Context()))
+		a.wantNames(0)
+	})
+}
+
+func deletesItem(op zksynctest.Op) bool {
+	return slices.ContainsFunc(op.Sub, func(sub zksynctest.SubOp) bool {
+		return sub.Code == zkserver.OpDelete && strings.Contains(sub.Path, ItemPrefix)
 	})
 }
