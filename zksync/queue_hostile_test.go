@@ -276,7 +276,34 @@ func TestMoveToAndTheLimitIsDeleted(t *testing.T) {
 	})
 }
 
-// Close does not wait for room in the queue that a message is being moved to.
+// A lost connection while the limit of the target is created, read or watched only delays MoveTo.
+func TestMoveToOverLostConnections(t *testing.T) {
+	for nth := 1; nth <= 6; nth++ {
+		for _, at := range allMoments {
+			t.Run(fmt.Sprint(nth, at), func(t *testing.T) {
+				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+					m := srv.Connect(t)
+					offer(t, srv.Connect(t), queuePath, 0, 1)
+					dead := zksync.NewQueue(m, "/queues/dead", zksync.WithCapacity(10))
+					defer closeQueue(t, dead)
+					q := zksync.NewQueue(m, queuePath)
+					defer closeQueue(t, q)
+					msg := next(t, q.Messages(), "0")
+					synctest.Wait()
+					srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Nth: nth, At: at, Do: zksynctest.Disconnect})
+					if err := msg.MoveTo(t.Context(), dead); err != nil {
+						t.Error("MoveTo:", err)
+					}
+					if n, err := dead.Len(t.Context()); n != 1 || err != nil {
+						t.Errorf("%d messages in the target, %v; want 1", n, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Close does not wait for room in the queue that a message is being moved to, and the delivery does not count.
 func TestCloseWhileMoveToWaitsForRoom(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
@@ -293,10 +320,17 @@ func TestCloseWhileMoveToWaitsForRoom(t *testing.T) {
 		if d := time.Since(began); d > time.Second {
 			t.Errorf("Close took %v while the servers could be reached", d)
 		}
-		t.Log(<-done)
+		if err := <-done; !errors.Is(err, zksync.ErrQueueClosed) {
+			t.Errorf("MoveTo: %v, want ErrQueueClosed", err)
+		}
 		synctest.Wait()
 		wantLeft(t, srv, 1, 0)
 		closeQueue(t, dead)
+		other := newQueue(t, srv)
+		defer closeQueue(t, other)
+		if again := next(t, other.Messages(), "0"); again.Attempts != 1 {
+			t.Errorf("attempt %d, want 1: Close has ended the delivery", again.Attempts)
+		}
 	})
 }
 

@@ -225,8 +225,12 @@ func (d *Delivery) outcomeOf(err error, sent bool) error {
 	case class == session.ClassNotEmpty:
 		v.skip(d.ref, err)
 	}
+	closed, ended := class == session.ClassCancelled && v.life.ctx.Err() != nil, 1
+	if closed {
+		ended = 0 // a delivery that Close has ended does not count
+	}
 	// The claim would keep the message from all consumers as long as the session lasts.
-	switch _, failed := d.l.giveBack(1, d.ref); {
+	switch _, failed := d.l.giveBack(ended, d.ref); {
 	case failed == nil:
 		d.endClaim((*partitionList).requeue)
 	case session.ClassOf(failed) == session.ClassRemoved:
@@ -235,9 +239,9 @@ func (d *Delivery) outcomeOf(err error, sent bool) error {
 			return failed // the ledger could have told the outcome
 		}
 	default:
-		giveBackLater(1, d)
+		giveBackLater(ended, d)
 	}
-	if class == session.ClassCancelled && v.life.ctx.Err() != nil {
+	if closed {
 		return errClosedUnsettled // MoveTo has waited for room
 	}
 	return unknownIf(sent, err)

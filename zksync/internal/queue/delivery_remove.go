@@ -38,6 +38,9 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 			if to.Gate != nil {
 				// The wait for room ends when Close begins.
 				first, _, err := to.Gate.Admit(d.v.life.ctx, d.v.s, 1)
+				if session.ClassOf(err).Again() && d.v.s.Err() == nil {
+					continue
+				}
 				if err != nil {
 					return d.outcomeOf(err, false)
 				}

@@ -180,6 +180,28 @@ func TestCloseGivesBack(t *testing.T) {
 	})
 }
 
+// An internal error of a server at Close does not make the delivery that Close has ended count.
+func TestCloseGivesBackAfterAnInternalError(t *testing.T) {
+	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit} {
+		inBubble(t, func(h harness) {
+			h.put(0, 1)
+			m := h.srv.Connect(h)
+			c := h.consumer(m, 128, InOrder)
+			h.next(h.messages(c), "0", 1)
+			synctest.Wait()
+			failed := h.srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: at, Do: zksynctest.Error(int32(zkserver.ErrSystem))})
+			h.close(c)
+			h.wantLeft(1, 0)
+			other := h.consumer(h.srv.Connect(h), 128, InOrder)
+			h.must(h.next(h.messages(other), "0", 1).Ack(h.Context()))
+			h.close(other)
+			if failed.Count() == 0 {
+				h.Error("the fault has not struck")
+			}
+		})
+	}
+}
+
 // After the loss of its session a consumer gets its messages again at once, and an Ack of the former delivery fails.
 func TestOwnSessionLost(t *testing.T) {
 	inBubble(t, func(h harness) {

@@ -26,4 +26,13 @@ var deliveryBugs = []bug{
 	{"ledger: take one internal error at a removal by name for a refusal", []edit{{"zksync/internal/queue/ledger.go",
 		"refusal && tx.guarded() && !unclear:", "refusal && false && !unclear:"}},
 		[]finder{tested("./zksync/internal/queue", "^TestRefusedAckSucceeds$")}},
+	{"ledger: count a delivery that Close has ended when a server has an internal error", []edit{{"zksync/internal/queue/ledger.go",
+		"		case class == session.ClassUnknown && round < maxErrors:\n			// If", "		case false:\n			// If"}},
+		[]finder{tested("./zksync/internal/queue", "^TestCloseGivesBackAfterAnInternalError$")}},
+	{"ledger: count a delivery that Close has ended beside a MoveTo without room", []edit{{"zksync/internal/queue/delivery.go",
+		"		ended = 0 //", "		ended = 1 //"}},
+		[]finder{tested("./zksync", "^TestCloseWhileMoveToWaitsForRoom$")}},
+	{"fail a MoveTo at a lost connection while the limit of its target is read", []edit{{"zksync/internal/queue/delivery_remove.go",
+		"if session.ClassOf(err).Again() && d.v.s.Err() == nil {\n					continue", "if session.ClassOf(err).Again() && false {\n					continue"}},
+		[]finder{tested("./zksync", "^TestMoveToOverLostConnections$")}},
 }
