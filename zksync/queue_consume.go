@@ -38,7 +38,8 @@ func (q *queue) Chan() <-chan []byte {
 // Messages returns the channel that delivers messages which are removed at Ack, and
 // begins to consume at its first call; later calls return the same channel. The channel
 // has no buffer. A message that was not acknowledged is delivered again when its consumer
-// dies or loses its session, and then comes in its old position, ahead of later messages.
+// dies or loses its session, and then comes in its old position, ahead of later messages,
+// unless the names of all such messages exceed session.WithMaxRequest.
 // So a message is delivered at least once, and the work on it should tolerate a
 // repetition. Message.Attempts tells how many times it was delivered. Work on a message
 // may take any time while the session lasts. The channel is closed like the channel of Chan.

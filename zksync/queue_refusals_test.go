@@ -3,6 +3,7 @@ package zksync_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -138,6 +139,122 @@ func TestClaimTableStaysSmall(t *testing.T) {
 			})
 		})
 	}
+}
+
+// tableSize returns the size of the claim table.
+func tableSize(srv *zksynctest.Server) (n int) {
+	for _, path := range claimsZnodes(srv, "order-") {
+		data, _ := srv.Get(path)
+		n += len(data)
+	}
+	return n
+}
+
+// The claim table does not grow with the directories that servers delete when they are empty and no consumer runs.
+func TestClaimTableForgetsDeletedDirectories(t *testing.T) {
+	for kind, open := range threeQueues {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := srv.Connect(t)
+				for i := range 12 {
+					q, put := open(m, usualPrefetch)
+					putNow(t, put, fmt.Sprint(i))
+					must(t, next(t, q.Messages(), fmt.Sprint(i)).Retry(t.Context(), 0))
+					ack(t, next(t, q.Messages(), fmt.Sprint(i)))
+					closeQueue(t, q)
+					time.Sleep(5 * time.Minute)
+				}
+				if n := tableSize(srv); n > 60 {
+					t.Errorf("the claim table has %d bytes after 12 runs of a consumer", n)
+				}
+			})
+		})
+	}
+}
+
+// The claim table does not grow with the directories that are deleted while the session of the only consumer ends.
+func TestClaimTableForgetsDirectoriesOfLostSessions(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		producer, q := zksync.NewDelayQueue(srv.Connect(t), queuePath), zksync.NewDelayQueue(m, queuePath)
+		defer closeQueue(t, producer)
+		for i := range 12 {
+			must(t, producer.Put(t.Context(), fmt.Append(nil, i), 0))
+			want(t, receive(t, q.Chan(), 1), numbers(i, i+1))
+			synctest.Wait()
+			names, _ := srv.Children(queuePath)
+			for _, name := range names {
+				if strings.HasPrefix(name, "t-") {
+					must(t, srv.Delete(queuePath+"/"+name))
+				}
+			}
+			must(t, srv.ExpireSession(live(t, m).ID()))
+			time.Sleep(5 * time.Minute)
+		}
+		if n := tableSize(srv); n > 60 {
+			t.Errorf("the claim table has %d bytes after 12 sessions", n)
+		}
+		closeQueue(t, q)
+	})
+}
+
+// A claim table that deleted directories have filled up to the limit of a request does not stop a queue.
+func TestClaimTableFullOfDeletedDirectories(t *testing.T) {
+	for kind, open := range threeQueues {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				producer, put := open(srv.Connect(t), usualPrefetch)
+				defer closeQueue(t, producer)
+				putNow(t, put, "0")
+				q, _ := open(srv.Connect(t), usualPrefetch)
+				ack(t, next(t, q.Messages(), "0"))
+				closeQueue(t, q)
+				order := claimsZnodes(srv, "order-")[0]
+				data, _ := srv.Get(order)
+				for i := range 400 {
+					data = fmt.Appendf(data, "%x 7\n", 0x7000000+i)
+				}
+				must(t, srv.Set(order, data))
+				q, _ = open(srv.Connect(t, session.WithMaxRequest(2048)), usualPrefetch)
+				putNow(t, put, "1")
+				ack(t, next(t, q.Messages(), "1"))
+				closeQueue(t, q)
+				if n := tableSize(srv); n > 60 {
+					t.Errorf("the claim table has %d bytes", n)
+				}
+			})
+		})
+	}
+}
+
+// A consumer that has not listed a directory keeps the claims of another consumer on its messages.
+func TestClaimsInADirectoryThatIsNotListed(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		a, b := zksync.NewPriorityQueue(srv.Connect(t), queuePath), zksync.NewPriorityQueue(srv.Connect(t), queuePath)
+		must(t, a.Put(t.Context(), []byte("late"), 7))
+		late := next(t, a.Messages(), "late")
+		must(t, srv.Create(queuePath+"/p-005", nil))
+		for i := range 50 {
+			must(t, srv.Create(fmt.Sprintf("%s/p-005/qn-%010d", queuePath, i), fmt.Append(nil, i)))
+		}
+		for range 50 {
+			select {
+			case msg := <-b.Messages():
+				ack(t, msg)
+			case msg := <-a.Messages():
+				ack(t, msg)
+			}
+		}
+		time.Sleep(time.Minute)
+		select {
+		case msg := <-b.Messages():
+			t.Errorf("%q came, which another consumer has", msg.Data)
+		default:
+		}
+		ack(t, late)
+		closeQueue(t, a)
+		closeQueue(t, b)
+	})
 }
 
 // A ledger with garbage data does not stop the other consumers for good.

@@ -314,3 +314,50 @@ func TestTheObserverOfAQueue(t *testing.T) {
 		closeQueue(t, q)
 	})
 }
+
+// A consumer whose claims do not fit into a request because of the claims that there are logs what it waits for. It goes
+// on when messages are settled.
+func TestAConsumerSaysThatItsClaimsDoNotFit(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		const n = 60
+		producer := zksync.NewDelayQueue(srv.Connect(t), queuePath)
+		defer closeQueue(t, producer)
+		for i := range n {
+			must(t, producer.Put(t.Context(), fmt.Append(nil, i), 0))
+			time.Sleep(2 * time.Millisecond)
+		}
+		log, lines := watched()
+		q := zksync.NewDelayQueue(srv.Connect(t, log, session.WithMaxRequest(1024)), queuePath)
+		var all []*zksync.Message
+		receive := func() {
+			for {
+				select {
+				case msg := <-q.Messages():
+					all = append(all, msg)
+				case <-time.After(time.Minute):
+					return
+				}
+			}
+		}
+		start := time.Now()
+		receive()
+		if len(all) == 0 || len(all) == n {
+			t.Errorf("%d messages were received, want some of %d", len(all), n)
+		}
+		lines.want(t, start, "claim", "waiting for room", "request too large")
+		lines.logs.TakeAll()
+		for len(all) > 0 {
+			ack(t, all[0])
+			if all = all[1:]; len(all) == 0 {
+				receive()
+			}
+		}
+		if left := messagesIn(srv, queuePath); len(left) > 0 {
+			t.Errorf("%d messages are left", len(left))
+		}
+		lines.logs.TakeAll()
+		time.Sleep(time.Hour)
+		lines.none(t)
+		closeQueue(t, q)
+	})
+}

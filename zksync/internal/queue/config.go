@@ -7,6 +7,10 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/queue/commit"
 )
 
+// maxErrors is the number of internal errors of servers in a row after which a consumer gives up:
+// messages cannot be received at all, or not given back at Close.
+const maxErrors = 8
+
 // A Config describes the queue of a Consumer.
 type Config struct {
 	Manager  *session.Manager

@@ -103,6 +103,10 @@ func (v *view) refreshAndPick(ctx context.Context, most quota, armed bool) (sele
 		if err := v.refreshListings(ctx, st); err != nil {
 			return selection{}, nextWakeUp{}, err
 		}
+		// Before a recovery, for which the table may have no room.
+		if err := v.endUnknown(ctx, st); err != nil {
+			return selection{}, nextWakeUp{}, err
+		}
 		if v.order.mustRecover(st) {
 			// Before the pick: the messages of a dead consumer come first.
 			if err := recoverClaims(ctx, v, st); err != nil {

@@ -162,6 +162,14 @@ func (o *orderZnode) watchLedgers() {
 	o.claiming = true
 }
 
+// mayWrite reports whether this consumer is about to write the order znode: it has a ledger, or
+// must recover.
+func (o *orderZnode) mayWrite(st *orderState) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.own > 0 || st.needsRecovery()
+}
+
 // countOwn notes that this consumer has created its ledger.
 func (o *orderZnode) countOwn() {
 	o.mu.Lock()

@@ -263,23 +263,3 @@ func (l *partitionList) replace(names []string, f *staleFlag) {
 	}
 	slices.SortStableFunc(l.all, func(a, b *partition) int { return cmp.Compare(a.key, b.key) })
 }
-
-// drop removes a partition whose directory does not exist any more. The watch on the
-// directory above reports the deletion, too.
-func (l *partitionList) drop(p *partition) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all = slices.DeleteFunc(l.all, func(x *partition) bool { return x == p })
-	l.end(p)
-	p.retire()
-}
-
-// end notes that the directory of a partition does not exist any more; l.mu is held.
-func (l *partitionList) end(p *partition) {
-	if l.ended == nil {
-		l.ended = make(map[int64]struct{})
-	}
-	if p.czxid != 0 {
-		l.ended[p.czxid] = struct{}{}
-	}
-}

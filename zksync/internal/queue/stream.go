@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -16,10 +17,6 @@ const (
 	// maxUnconfirmed is the number of received messages of Chan whose removal may be
 	// unconfirmed. These messages may be delivered again after a crash.
 	maxUnconfirmed = 128
-
-	// maxErrors is the number of internal errors of servers in a row after which messages cannot be
-	// received at all.
-	maxErrors = 8
 
 	// leastTrip stands for a round trip that is too short to tell consumers apart.
 	leastTrip = 200 * time.Microsecond
@@ -156,6 +153,8 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 	refused := 0       // how many times in a row other consumers were faster
 	took := leastTrip  // the time of the last attempt
 	few := maxClaims   // the number of claims in one transaction that may fit into a request
+	var full *session.Wait
+	defer func() { full.Stop() }()
 	rnd := rand.New(rand.NewPCG(uint64(v.s.ID()), 0))
 	for {
 		// A consumer without room must not hold up the line.
@@ -193,6 +192,9 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 			// The ledger or the claim table has no room for more names: wait for settled messages.
 			line.leave()
 			pause = fullPause
+			if full == nil {
+				full = v.s.StartWait("claim", p.c.cfg.Path, func(context.Context) error { return fmt.Errorf("for room: %w", err) })
+			}
 		case err == errConflict:
 			contended = true
 			// If the turns do not help, and all consumers tried again at once, the same would happen
@@ -213,6 +215,8 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 			}
 			continue
 		}
+		full.Stop()
+		full = nil
 		refused, few = 0, min(2*few, maxClaims)
 		v.order.watchLedgers()
 		p.window.claimed(len(all), len(all) >= most)

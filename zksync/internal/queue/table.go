@@ -42,6 +42,9 @@ type partitionClaims struct {
 	entries   map[string]claimEntry // by name
 }
 
+// isEmpty reports whether all messages are unclaimed.
+func (p *partitionClaims) isEmpty() bool { return !p.hasCursor && len(p.entries) == 0 }
+
 // A claimEntry is the state of one message.
 type claimEntry struct {
 	state      claimState
@@ -68,6 +71,9 @@ func (t *claimTable) encode() []byte {
 	fmt.Fprintf(&b, "%s %d %t\n", tableForm, t.recovered, t.later)
 	for _, czxid := range slices.Sorted(maps.Keys(t.partitions)) {
 		p := t.partitions[czxid]
+		if p.isEmpty() {
+			continue // without a part, too, all messages are unclaimed
+		}
 		cursor := "-"
 		if p.hasCursor {
 			cursor = strconv.Itoa(int(p.cursor))

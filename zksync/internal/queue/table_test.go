@@ -49,7 +49,7 @@ func it(prefix string, first int32, add int) string {
 func TestTableIsCoded(t *testing.T) {
 	table := &claimTable{recovered: 3, later: true, partitions: map[int64]*partitionClaims{
 		7: {hasCursor: true, cursor: -5, entries: map[string]claimEntry{"qn-0000000001": {returned, 2}, "qn-0000000002": {returned, 2}, "odd": {claimed, 0}}},
-		9: {entries: map[string]claimEntry{}},
+		9: {hasCursor: true, entries: map[string]claimEntry{}},
 	}}
 	got, err := decodeTable(table.encode())
 	if err != nil {
@@ -57,6 +57,10 @@ func TestTableIsCoded(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, table) {
 		t.Errorf("got %s", got.encode())
+	}
+	before := len(table.encode())
+	if table.of(11); len(table.encode()) != before {
+		t.Errorf("a partition without claims makes the table longer: %s", table.encode())
 	}
 	for _, data := range []string{"x", "zksync-claims/2 1 true", "zksync-claims/1 0 false\nzz -", "zksync-claims/1 0 false\n1 -\n c x qn-:1", "zksync-claims/1 0 false\n1 -\n c 1 qn-:5-1"} {
 		if _, err := decodeTable([]byte(data)); err == nil {

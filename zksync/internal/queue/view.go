@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"time"
 
 	"github.com/go-zksync/toolkit/session"
 )
@@ -17,6 +18,7 @@ type view struct {
 	s          *session.Session
 	changed    broadcast     // wakes the goroutines that wait for a message
 	refreshing chan struct{} // held by the goroutine that asks the servers
+	nextLook   time.Time     // no look for deleted directories before; guarded by refreshing
 	order      orderZnode
 	partitions partitionList
 	claims     claimCount

@@ -1,0 +1,130 @@
+package queue
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/go-zksync/toolkit/session"
+)
+
+const (
+	// endedPause is the least time between two looks for directories that were deleted.
+	endedPause = time.Minute
+
+	// dirsPerRead is the number of directories that one request reads. Their data is short.
+	dirsPerRead = 128
+)
+
+// drop removes a partition whose directory does not exist any more. The watch on the
+// directory above reports the deletion, too.
+func (l *partitionList) drop(p *partition) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = slices.DeleteFunc(l.all, func(x *partition) bool { return x == p })
+	l.end(p)
+	p.retire()
+}
+
+// end notes that the directory of a partition does not exist any more; l.mu is held.
+func (l *partitionList) end(p *partition) {
+	if p.czxid != 0 {
+		l.endCzxid(p.czxid)
+	}
+}
+
+// endCzxid notes that the directory with a czxid does not exist any more; l.mu is held.
+func (l *partitionList) endCzxid(czxid int64) {
+	if l.ended == nil {
+		l.ended = make(map[int64]struct{})
+	}
+	l.ended[czxid] = struct{}{}
+}
+
+// endUnknown ends the parts of the claim table whose directories do not exist any more, so that the
+// next write of the order znode removes them. No view may have known such a directory: a server
+// deletes an empty one. The caller has listed the partitions.
+func (v *view) endUnknown(ctx context.Context, st *orderState) error {
+	if time.Now().Before(v.nextLook) || !v.order.mayWrite(st) || v.partitions.knowsAll(st.table) {
+		return nil
+	}
+	v.nextLook = time.Now().Add(endedPause)
+	// The table was read before the directories. A directory that is created later has no part in
+	// it, and another table has another version.
+	czxids, err := v.cfg.readCzxids(ctx, v.s)
+	if czxids != nil {
+		v.partitions.endMissing(st.table, czxids)
+	}
+	return err
+}
+
+// readCzxids returns the czxids of the directories of messages, by name. It returns nil if some of
+// them cannot be read.
+func (c *Config) readCzxids(ctx context.Context, s *session.Session) (map[string]int64, error) {
+	partitions, err := c.listPartitions(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if c.Kind.ParsePartition != nil {
+		partitions = append(partitions, newPartition(c, "", 0)) // a queue without partitions may share the path
+	}
+	czxids := make(map[string]int64)
+	for some := range slices.Chunk(partitions, dirsPerRead) {
+		reads := make([]session.Read, len(some))
+		for i, p := range some {
+			reads[i] = session.ReadData(p.dir)
+		}
+		results, err := s.MultiRead(ctx, reads...)
+		if err != nil {
+			return nil, err
+		}
+		for i, r := range results {
+			switch session.ClassOf(r.Err) {
+			case session.ClassOK:
+				czxids[some[i].name] = r.Stat.Czxid
+			case session.ClassNoNode:
+			default:
+				return nil, nil
+			}
+		}
+	}
+	return czxids, nil
+}
+
+// knowsAll reports whether each part of a table is the part of a partition.
+func (l *partitionList) knowsAll(t *claimTable) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := make(map[int64]struct{})
+	for _, p := range l.all {
+		known[p.czxid] = struct{}{}
+	}
+	for czxid, claims := range t.partitions {
+		_, is := known[czxid]
+		if _, ended := l.ended[czxid]; !is && !ended && !claims.isEmpty() {
+			return false
+		}
+	}
+	return true
+}
+
+// endMissing ends the parts of a table that are not the parts of the directories with the given
+// czxids. It notes the czxids of the partitions that were not listed yet.
+func (l *partitionList) endMissing(t *claimTable, czxids map[string]int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	exists := make(map[int64]struct{})
+	for _, czxid := range czxids {
+		exists[czxid] = struct{}{}
+	}
+	for czxid := range t.partitions {
+		if _, ok := exists[czxid]; !ok {
+			l.endCzxid(czxid)
+		}
+	}
+	for _, p := range l.all {
+		if p.czxid == 0 {
+			p.czxid = czxids[p.name] // 0 if it does not exist
+		}
+	}
+}
