@@ -87,6 +87,19 @@ func (o *orderZnode) postponeRecovery(st *orderState) {
 	}
 }
 
+// hastenRecovery makes the next look recover if the last recovery has not returned all messages. It
+// reports false if it did so at the last state, for which there is no room.
+func (o *orderZnode) hastenRecovery(last *orderState) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	st := o.state
+	if st == nil || !st.needsRecovery() || st.version == last.version && st.czxid == last.czxid {
+		return false
+	}
+	*last, o.recoverAt = *st, time.Time{}
+	return true
+}
+
 // A recovery is what a claim table must say after the deaths of consumers.
 type recovery struct {
 	removed int32       // how many ledgers had been deleted when it began

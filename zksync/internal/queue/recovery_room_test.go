@@ -80,3 +80,29 @@ func TestClaimsOfTheLivingThatDoNotFit(t *testing.T) {
 		}
 	})
 }
+
+// TryTake takes all messages of a dead consumer, and then reports that there is none, also if they do not fit into one claim table.
+func TestTryTakeDuringARecoveryInParts(t *testing.T) {
+	for _, beside := range []bool{false, true} {
+		withRig(t, 0, func(r rig) {
+			const n = 200
+			r.putApart(n)
+			dead := r.open(InOrder, true)
+			dead.receive(n)
+			a, b := r.open(InOrder, false, session.WithMaxRequest(1024)), r.open(InOrder, false, session.WithMaxRequest(1024))
+			dead.die()
+			for i := range n {
+				taker := a
+				if beside && i%3 == 0 {
+					taker = b
+				}
+				if data, ok, err := taker.Take(r.Context(), false); !ok || err != nil {
+					r.Fatalf("TryTake %d: %q, %v, %v", i, data, ok, err)
+				}
+			}
+			if data, ok, err := a.Take(r.Context(), false); ok || err != nil {
+				r.Errorf("TryTake: %q, %v, %v; want nothing", data, ok, err)
+			}
+		})
+	}
+}

@@ -77,7 +77,8 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 	if t.patient {
 		wait = t.wait.start
 	}
-	var last string // the message of the last attempt
+	var last string         // the message of the last attempt
+	var hastened orderState // the last state after which a recovery did not wait
 	for again := 0; ; {
 		if !looked && !v.partitions.hasFree() {
 			if err := v.invalidate(ctx); err != nil {
@@ -91,7 +92,7 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 		if t.wait.caller.Err() != nil && session.ClassOf(err) == session.ClassCancelled {
 			return nil, false, t.wait.cancelled(err)
 		}
-		if err != nil || len(sel.refs) == 0 && looked {
+		if err != nil || len(sel.refs) == 0 && looked && !v.order.hastenRecovery(&hastened) {
 			return nil, false, err
 		}
 		if len(sel.refs) == 0 {

@@ -50,4 +50,7 @@ var deliveryBugs = []bug{
 	{"ledger: wait for room without a word", []edit{{"zksync/internal/queue/stream.go",
 		"			if full == nil {\n", "			if false {\n"}},
 		[]finder{tested("./zksync", "^TestAConsumerSaysThatItsClaimsDoNotFit$")}},
+	{"report an empty queue during a recovery in parts", []edit{{"zksync/internal/queue/take.go",
+		"looked && !v.order.hastenRecovery(&hastened) {", "looked && hastened.table == nil {"}},
+		[]finder{tested("./zksync/internal/queue", "^TestTryTakeDuringARecoveryInParts$")}},
 }
