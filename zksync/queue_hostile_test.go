@@ -304,6 +304,29 @@ func TestMoveToOverLostConnections(t *testing.T) {
 }
 
 // Close does not wait for room in the queue that a message is being moved to, and the delivery does not count.
+// MoveTo into a queue with a limit succeeds although the answer to the creation of the limit is lost.
+func TestMoveToAndTheAnswerAboutTheLimitIsLost(t *testing.T) {
+	for _, at := range allMoments {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			offer(t, srv.Connect(t), queuePath, 0, 1)
+			m := srv.Connect(t)
+			q, to := zksync.NewQueue(m, queuePath), zksync.NewQueue(m, queuePath+"-dead", zksync.WithCapacity(10))
+			defer closeQueue(t, to)
+			defer closeQueue(t, q)
+			msg := next(t, q.Messages(), "0")
+			lost := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Path: queuePath + "-dead/zksync-limit", Op: zkserver.OpCreate, At: at, Do: zksynctest.Disconnect})
+			must(t, msg.MoveTo(t.Context(), to))
+			if lost.Count() == 0 {
+				t.Error("the fault has not struck")
+			}
+			if n, err := to.Len(t.Context()); n != 1 || err != nil {
+				t.Errorf("%v: the target has %d messages, error %v", at, n, err)
+			}
+		})
+	}
+}
+
+// Close does not wait for room in the queue that a message is being moved to.
 func TestCloseWhileMoveToWaitsForRoom(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)

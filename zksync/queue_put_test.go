@@ -276,6 +276,128 @@ func TestSpentCounterWithSomethingForeign(t *testing.T) {
 	})
 }
 
+// A queue with a spent counter, whose directory cannot be deleted because another program has created a znode two levels
+// below, goes on with one message at a time. Its Puts make few requests (freeing.deleteDir: isTwoLevelsBelow).
+func TestSpentCounterWithSomethingForeignBelow(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		q := newQueue(t, srv)
+		put(t, q, "0")
+		for _, name := range []string{"/zksync-note", "/zksync-note/a", "/zksync-note/a/b"} {
+			must(t, srv.Create(queuePath+name, nil))
+		}
+		must(t, srv.SetNextSequence(queuePath, 2147483647))
+		put(t, q, "1")
+		takeFirst(t, srv)
+		done := background(t.Context(), func(ctx context.Context) error { return q.Put(ctx, []byte("2")) })
+		pending(t, "Put without a number", done)
+		// If Put asked again and again, the time would not go on.
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Times: -1, Do: zksynctest.Delay(time.Millisecond)})
+		srv.ResetOps()
+		takeFirst(t, srv)
+		time.Sleep(time.Minute)
+		if n := len(requests(srv)); n > 20 {
+			t.Errorf("%d requests for one Put", n)
+		}
+		select {
+		case err := <-done:
+			must(t, err)
+		default:
+			t.Error("Put has not returned")
+		}
+		wantMessages(t, srv, "2")
+	})
+}
+
+// A server that refuses to delete the directory of a spent counter again and again, because other clients create znodes
+// in it, is not asked without a pause (freeing.run: Pause).
+func TestSpentCounterBesideClientsThatCreate(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, queuePath)
+		defer closeQueue(t, q)
+		put(t, q, "0")
+		must(t, srv.SetNextSequence(queuePath, 2147483647))
+		put(t, q, "1")
+		takeFirst(t, srv)
+		done := background(t.Context(), func(ctx context.Context) error { return q.Put(ctx, []byte("2")) })
+		n := 0
+		created := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, Times: -1, Do: zksynctest.Call(func() {
+			n++
+			time.Sleep(time.Millisecond)
+			if err := srv.Create(fmt.Sprintf("%s/zksync-markers/%d", queuePath, n), nil); err != nil {
+				t.Error(err)
+			}
+		})})
+		srv.ResetOps()
+		takeFirst(t, srv)
+		time.Sleep(time.Second)
+		if n := len(requests(srv)); n > 100 {
+			t.Errorf("%d requests in a second", n)
+		}
+		created.Remove()
+		must(t, <-done)
+		wantMessages(t, srv, "2")
+	})
+}
+
+// Producers that compete for the last number of a spent counter put all their messages (sender.repair: waited).
+func TestManyProducersOfASpentCounter(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		const producers, each = 8, 10
+		c := newQueue(t, srv)
+		must(t, srv.Create("/queues", nil))
+		must(t, srv.Create(queuePath, nil))
+		must(t, srv.Create(queuePath+"/foreign", nil))
+		must(t, srv.SetNextSequence(queuePath, 2147483647))
+		// All producers have listed the queue before one of them puts.
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Times: -1, Do: zksynctest.Delay(time.Millisecond)})
+		for i := range producers {
+			q := newQueue(t, srv)
+			go func() {
+				for _, msg := range numbered(fmt.Sprint(i), each) {
+					if err := q.Put(t.Context(), []byte(msg)); err != nil {
+						t.Error("Put:", err)
+					}
+				}
+			}()
+		}
+		var all []string
+		for i := range producers {
+			all = append(all, numbered(fmt.Sprint(i), each)...)
+		}
+		got := receive(t, c.Chan(), producers*each)
+		slices.Sort(got)
+		want(t, got, all)
+	})
+}
+
+// A Put that deletes the directory of a spent counter, and its own marker with it, succeeds although the connection
+// breaks at its next request (sender.repair: gone).
+func TestPutOverTheEndOfACounter(t *testing.T) {
+	for _, at := range allMoments {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			m := srv.Connect(t)
+			q := zksync.NewQueue(m, queuePath)
+			defer closeQueue(t, q)
+			put(t, q, "0")
+			must(t, srv.SetNextSequence(queuePath, 2147483647))
+			put(t, q, "1")
+			takeFirst(t, srv)
+			done := background(t.Context(), func(ctx context.Context) error { return q.Put(ctx, []byte("2")) })
+			// The first transaction deletes the directory.
+			lost := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, Nth: 2, At: at, Do: zksynctest.Disconnect})
+			takeFirst(t, srv)
+			if err := <-done; err != nil {
+				t.Errorf("%v: %v", at, err)
+			}
+			if lost.Count() == 0 {
+				t.Error("the fault has not struck")
+			}
+			wantMessages(t, srv, "2")
+		})
+	}
+}
+
 // A Put whose number is taken by a message that another client named by hand succeeds when the queue is empty.
 func TestNumberIsTaken(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {

@@ -156,8 +156,8 @@ func (g *Capacity) createZnode(ctx context.Context, s *session.Session) error {
 	switch session.ClassOf(err) {
 	case session.ClassNoNode:
 		return g.MakeDir(ctx, s, g.Dir)
-	case session.ClassNodeExists:
-		return nil
+	case session.ClassNodeExists, session.ClassConnectionLost:
+		return nil // after a lost answer, the next count looks whether the znode exists
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package commit
 
 import (
 	"context"
+	"path"
 	"slices"
 	"strings"
 
@@ -18,11 +19,32 @@ const LaterDir = "zksync-later"
 // counter of the directory is spent, after two thousand million messages: then FreeNumber
 // waits until all messages are consumed, and deletes the directory, so that a new one is
 // created. Otherwise another client has created a message with the next number, and
-// FreeNumber waits until that message is gone. numberOf is as of a Committer.
+// FreeNumber waits until that message is gone. FreeNumber keeps a directory with znodes of
+// other programs: its counter stands still at the last number, which is free again when all
+// messages are consumed. numberOf is as of a Committer.
 func FreeNumber(ctx context.Context, s *session.Session, dir string, numberOf func(string) (int32, bool)) error {
-	for {
-		names, stat, w, err := s.WatchChildren(ctx, dir)
+	f := freeing{s: s, dir: dir, numberOf: numberOf}
+	return f.run(ctx)
+}
+
+// A freeing is one FreeNumber.
+type freeing struct {
+	s        *session.Session
+	dir      string
+	numberOf func(string) (int32, bool)
+	waited   bool // until other clients consumed messages
+	gone     bool // the directory may have been deleted
+}
+
+func (f *freeing) run(ctx context.Context) error {
+	for round := 0; ; round++ {
+		// Other clients that create znodes in the directory may require many rounds.
+		if err := f.s.Pause(ctx, round); err != nil {
+			return err
+		}
+		names, stat, w, err := f.s.WatchChildren(ctx, f.dir)
 		if session.ClassOf(err) == session.ClassNoNode {
+			f.gone = true
 			return nil
 		}
 		if err != nil {
@@ -35,57 +57,72 @@ func FreeNumber(ctx context.Context, s *session.Session, dir string, numberOf fu
 		next := int32(twice / 2)
 		spent := int32(twice) == -2
 		inTheWay := func(name string) bool {
-			seq, ok := numberOf(name)
+			seq, ok := f.numberOf(name)
 			return ok && (spent || seq == next)
 		}
 		if slices.ContainsFunc(names, inTheWay) {
-			if err := znode.AwaitEvent(ctx, s, w); err != nil {
+			if err := f.await(ctx, w); err != nil {
 				return err
 			}
+			round = 0
 			continue
 		}
 		w.Stop()
 		if !spent {
 			return nil
 		}
-		if done, err := deleteSpentDir(ctx, s, dir, names); done || err != nil {
+		if done, err := f.deleteDir(ctx, names); done || err != nil {
 			return err
 		}
 	}
 }
 
-// deleteSpentDir deletes a directory without messages, and the znodes of this package in
-// it. It waits while messages wait for another delivery. It reports false if the directory
-// may have changed since it was listed.
-func deleteSpentDir(ctx context.Context, s *session.Session, dir string, names []string) (bool, error) {
+// await waits for a change by another client.
+func (f *freeing) await(ctx context.Context, w *session.Watch) error {
+	f.waited = true
+	return znode.AwaitEvent(ctx, f.s, w)
+}
+
+// deleteDir deletes a directory without messages, whose counter is spent, and the znodes
+// of this package in it. It waits while messages wait for another delivery. It reports
+// false if the directory may have changed since it was listed.
+func (f *freeing) deleteDir(ctx context.Context, names []string) (bool, error) {
 	var ops []any
 	for _, name := range names {
 		if !strings.HasPrefix(name, "zksync-") {
-			// The znode of another program has to stay, and so has the directory. The
-			// counter stands still at its last number, which is free now: the queue goes on
-			// with one message at a time.
+			// The znode of another program has to stay, and so has the directory: the queue
+			// goes on with one message at a time.
 			return true, nil
 		}
-		path := znode.Join(dir, name)
-		inside, _, w, err := s.WatchChildren(ctx, path)
+		child := znode.Join(f.dir, name)
+		inside, _, w, err := f.s.WatchChildren(ctx, child)
 		if err != nil && session.ClassOf(err) != session.ClassNoNode {
 			return false, err
 		}
 		if name == LaterDir && len(inside) > 0 {
-			return false, znode.AwaitEvent(ctx, s, w)
+			return false, f.await(ctx, w)
 		}
 		w.Stop()
 		for _, name := range inside {
-			ops = append(ops, &zk.DeleteRequest{Path: znode.Join(path, name), Version: -1})
+			ops = append(ops, &zk.DeleteRequest{Path: znode.Join(child, name), Version: -1})
 		}
-		ops = append(ops, &zk.DeleteRequest{Path: path, Version: -1})
+		ops = append(ops, &zk.DeleteRequest{Path: child, Version: -1})
 	}
 	// One transaction: the server refuses it as a whole if a znode was created in one of
 	// the directories since they were listed.
-	_, err := s.Multi(ctx, append(ops, &zk.DeleteRequest{Path: dir, Version: -1})...)
+	ops = append(ops, &zk.DeleteRequest{Path: f.dir, Version: -1})
+	results, err := f.s.Multi(ctx, ops...)
 	switch session.ClassOf(err) {
-	case session.ClassNotEmpty, session.ClassNoNode:
+	case session.ClassNotEmpty:
+		// A znode two levels below has children only if another program has created them. They
+		// have to stay, too.
+		at := session.FailedOp(results)
+		return at >= 0 && f.isTwoLevelsBelow(ops[at].(*zk.DeleteRequest).Path), nil
+	case session.ClassNoNode:
 		return false, nil
 	}
+	f.gone = true // or the answer was lost
 	return err == nil, err
 }
+
+func (f *freeing) isTwoLevelsBelow(name string) bool { return path.Dir(path.Dir(name)) == f.dir }
