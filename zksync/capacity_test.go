@@ -264,3 +264,72 @@ func TestCapacityOfAQueueThatWasRemade(t *testing.T) {
 		wantMessages(t, srv, "c", "d")
 	})
 }
+
+// putWhileRefused starts a Put by q, whose first request the server refuses after delay, because another producer puts
+// the last message for which a queue with WithCapacity(2) has room.
+func putWhileRefused(t *testing.T, srv *zksynctest.Server, m *session.Manager, q *zksync.Queue, delay time.Duration) <-chan error {
+	t.Helper()
+	other := newQueue(t, srv, zksync.WithCapacity(2))
+	put(t, other, "0")
+	srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, At: zksynctest.BeforeCommit, Do: zksynctest.Delay(delay)})
+	done := background(t.Context(), func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		return q.Put(ctx, []byte("refused"))
+	})
+	put(t, other, "1")
+	return done
+}
+
+// WithMaxWait bounds a Put whose request was refused after the limit: the Put does not wait for room
+// (sender.markUnsent: withdrawn).
+func TestMaxWaitAfterARefusal(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, queuePath, zksync.WithCapacity(2), zksync.WithMaxWait(time.Second))
+		defer closeQueue(t, q)
+		began := time.Now()
+		err := <-putWhileRefused(t, srv, m, q, 2*time.Second)
+		if took := time.Since(began); took > 3*time.Second || !errors.Is(err, zksync.ErrMaxWait) || errors.Is(err, zksync.ErrOutcomeUnknown) {
+			t.Errorf("Put after %v: %v", took, err)
+		}
+		wantMessages(t, srv, "0", "1")
+	})
+}
+
+// WithMaxWait bounds a Put that is refused after the limit for want of a number (sender.entryRefused: hasOutcome).
+func TestMaxWaitWithASpentCounter(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q := zksync.NewPriorityQueue(m, queuePath, zksync.WithMaxWait(time.Second))
+		defer closeQueue(t, q)
+		must(t, q.Put(t.Context(), []byte("0"), 5))
+		must(t, srv.SetNextSequence(queuePath+"/p-005", 2147483647))
+		must(t, q.Put(t.Context(), []byte("1"), 5))
+		srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, At: zksynctest.BeforeCommit, Do: zksynctest.Delay(2 * time.Second)})
+		began := time.Now()
+		done := background(t.Context(), func(ctx context.Context) error { return q.Put(ctx, []byte("2"), 5) })
+		time.Sleep(1500 * time.Millisecond)
+		must(t, q.Put(t.Context(), []byte("3"), 6)) // it does not wait for the other priority
+		err := <-done
+		if took := time.Since(began); took > 3*time.Second || !errors.Is(err, zksync.ErrMaxWait) {
+			t.Errorf("Put after %v: %v", took, err)
+		}
+	})
+}
+
+// Close does not wait for a Put whose request is refused after Close has begun, and the Put fails with ErrQueueClosed.
+func TestCloseBesideARefusedPut(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, queuePath, zksync.WithCapacity(2))
+		done := putWhileRefused(t, srv, m, q, time.Second)
+		began := time.Now()
+		closeQueue(t, q)
+		err := <-done
+		if took := time.Since(began); took > 1500*time.Millisecond || !errors.Is(err, zksync.ErrQueueClosed) || errors.Is(err, zksync.ErrOutcomeUnknown) {
+			t.Errorf("after %v Put returned %v", took, err)
+		}
+		wantMessages(t, srv, "0", "1")
+	})
+}

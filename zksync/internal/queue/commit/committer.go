@@ -103,19 +103,24 @@ func (c *Committer) enqueue(entries ...*Entry) {
 	}
 }
 
-// withdrawLocked ends the entries that were not sent yet with the error why; c.mu is
-// held.
+// withdrawLocked ends entries with the error why, unless they happen by a request that
+// was sent; c.mu is held.
 func (c *Committer) withdrawLocked(why error, entries ...*Entry) {
 	for _, e := range entries {
-		// The outcome of an entry that was sent is not known before the answer.
-		if !e.sent {
+		switch {
+		case !e.sent:
 			e.finishLocked(why)
+		case e.withdrawn == nil:
+			// The outcome of an entry that was sent is not known before the answer. If the entry
+			// has not happened, markUnsent ends it.
+			e.withdrawn = why
 		}
 	}
 }
 
-// WithdrawAfter withdraws the entries that are not sent after d, with the cause why, unless
-// stop is called before. If d is 0, it does nothing.
+// WithdrawAfter withdraws entries after d, with the cause why, unless stop is called
+// before. Entries that are under way then may still happen, and are not sent again after a
+// refusal. If d is 0, WithdrawAfter does nothing.
 func (c *Committer) WithdrawAfter(d time.Duration, why error, entries ...*Entry) (stop func()) {
 	if d == 0 {
 		return func() {}
@@ -199,7 +204,8 @@ func (c *Committer) nextRequest() (context.Context, context.CancelFunc) {
 }
 
 // Close refuses entries that were not sent yet with the error why, and waits until ctx
-// ends for the outcomes of the others. It deletes the marker, and returns when no
+// ends for the outcomes of the others, which are not sent again after a refusal. It
+// deletes the marker, and returns when no
 // goroutine of the Committer runs.
 func (c *Committer) Close(ctx context.Context, why error) {
 	c.stopSweep()

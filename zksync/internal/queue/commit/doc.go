@@ -25,6 +25,6 @@
 //	repeated --any refusal, or no session--> fenced
 //	fenced --> finished: happened, stale or unknown; or queued
 //
-// While an entry is sent, its caller may leave with ErrUnknown. Such an entry is finished
-// instead of queued again.
+// While an entry is sent, its caller may leave with ErrUnknown, WithdrawAfter may end and
+// Close may begin. Such an entry is finished instead of queued again.
 package commit

@@ -72,9 +72,10 @@ type Entry struct {
 	err   error // valid once done is closed; see Wait
 
 	// Guarded by c.mu:
-	finished bool  // err is set
-	sent     bool  // it may have happened
-	deserted error // why its caller has gone; nil while a caller waits
+	finished  bool  // err is set
+	sent      bool  // it may have happened
+	withdrawn error // why it is not sent again if it has not happened; nil if it is
+	deserted  bool  // its caller has gone
 }
 
 // Done returns a channel that is closed when the entry has an outcome.
@@ -103,10 +104,10 @@ func (e *Entry) Wait(ctx context.Context) error {
 		return e.err
 	}
 	// Wait may be called again, and counts its caller out only once.
-	if e.deserted == nil {
+	if !e.deserted {
 		c.callerLeftLocked()
 	}
-	e.deserted = why
+	e.deserted = true
 	return unknown(why)
 }
 
@@ -117,7 +118,7 @@ func (e *Entry) setLocked(err error) bool {
 		return false
 	}
 	e.finished, e.err = true, err
-	if e.deserted == nil {
+	if !e.deserted {
 		e.c.callerLeftLocked()
 	}
 	return true

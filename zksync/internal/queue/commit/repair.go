@@ -30,6 +30,9 @@ func (r *sender) retireMarker(err error) {
 // entryRefused handles a request that was refused because of the entry e, before which it
 // had n entries.
 func (r *sender) entryRefused(ctx context.Context, s *session.Session, e *Entry, n int, err error) error {
+	if r.hasOutcome(e) {
+		return nil // it was withdrawn while it was sent, and the other entries need no repair
+	}
 	if e.Dir != "" {
 		switch failed := r.repair(ctx, s, e.Dir, err); {
 		case failed == nil:
@@ -47,6 +50,13 @@ func (r *sender) entryRefused(ctx context.Context, s *session.Session, e *Entry,
 		r.limit = n // the entries before it go first
 	}
 	return nil
+}
+
+// hasOutcome reports whether an entry is finished.
+func (r *sender) hasOutcome(e *Entry) bool {
+	r.c.mu.Lock()
+	defer r.c.mu.Unlock()
+	return e.finished
 }
 
 // repair makes the creation of a message in dir possible, which was refused with err. If

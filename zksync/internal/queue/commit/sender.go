@@ -189,9 +189,9 @@ func (r *sender) markUnsent(stale error) {
 	for _, e := range r.sent {
 		e.sent = false
 		switch {
-		case e.deserted != nil:
-			// The caller has gone, and does not wait for another attempt.
-			e.finishLocked(e.deserted)
+		case e.withdrawn != nil:
+			// The caller has gone, its limit is over, or the Committer closes.
+			e.finishLocked(e.withdrawn)
 		case stale != nil && e.Stale != nil:
 			e.finishLocked(stale)
 		}
