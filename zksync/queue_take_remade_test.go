@@ -72,3 +72,37 @@ func TestTakeWithoutTheDirectoryOfClaims(t *testing.T) {
 		wantLeft(t, srv, 0, 0)
 	})
 }
+
+// A server throttles the removal of a Take. Meanwhile another client takes the message, and its directory is deleted
+// and created again, with new messages of the same names. Each message is taken once (sender.transact: MultiOnce).
+func TestThrottledTakeOfAMessageWhoseDirectoryWasRemade(t *testing.T) {
+	for _, kind := range []string{"PriorityQueue", "DelayQueue"} {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := srv.Connect(t)
+				producer, q := remadeQueues[kind](t, srv, srv.Connect(t)), remadeQueues[kind](t, srv, m)
+				defer closeQueue(t, producer)
+				defer closeQueue(t, q)
+				producer.put("first")
+				data, err := q.Take(t.Context())
+				must(t, err)
+				got := []string{string(data)}
+				producer.put("old")
+				srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, Match: removes, Times: 5, Do: zksynctest.Throttle})
+				taken := takeIn(t, q, time.Hour)
+				data, _, err = producer.TryTake(t.Context())
+				must(t, err)
+				got = append(got, string(data))
+				if n := srv.ReapNow(); n == 0 {
+					t.Fatal("the directory was not deleted")
+				}
+				producer.put("new0")
+				producer.put("new1")
+				got = append(got, <-taken)
+				data, _, err = producer.TryTake(t.Context())
+				must(t, err)
+				want(t, append(got, string(data)), []string{"first", "old", "new0", "new1"})
+			})
+		})
+	}
+}

@@ -124,9 +124,13 @@ const maxReadAge = 10 * time.Second
 
 // beginRead returns a function that reports whether a read which begins now is too old to rely on.
 func (t *take) beginRead() (isOld func() bool) {
-	removals := t.v.cfg.Removals
-	epoch, began := removals.Epoch(), time.Now()
-	return func() bool { return removals.Epoch() != epoch || time.Since(began) > maxReadAge }
+	removals, s := t.v.cfg.Removals, t.v.s
+	epoch, conn, began := removals.Epoch(), s.Connection(), time.Now()
+	return func() bool {
+		// The event of a directory that was deleted during a disconnection comes a little after the
+		// next connection.
+		return removals.Epoch() != epoch || s.Connection() != conn || time.Since(began) > maxReadAge
+	}
 }
 
 // remove removes a picked message. It reports false without an error if the caller has

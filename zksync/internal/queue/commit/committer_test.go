@@ -330,3 +330,60 @@ func TestWithdrawalSparesTheEntriesAhead(t *testing.T) {
 		}
 	})
 }
+
+// A transaction that relies on a read ends with ErrStale if the connection ends after Stale was asked, or if there is no
+// connection. It is not sent over the next connection (sender.prepare, sender.transact).
+func TestStaleBesideALostConnection(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		committing(t, func(t *testing.T, srv *zksynctest.Server, c *Committer, s *session.Session) {
+			disconnect := func() {
+				srv.Disconnect(s.ID())
+				for s.Connection() != 0 {
+					time.Sleep(time.Millisecond)
+				}
+			}
+			if before {
+				c.Gate = lateGate{before: disconnect}
+			}
+			asked := false
+			tx := creates("/c/a")
+			tx.Stale = func() bool {
+				asked = true
+				disconnect()
+				return false
+			}
+			if err := c.do(t.Context(), tx); err != ErrStale {
+				t.Errorf("outcome %v, want ErrStale", err)
+			}
+			if asked == before {
+				t.Errorf("Stale was asked: %v", asked)
+			}
+			mustExist(t, srv, false, "/c/a")
+		})
+	}
+}
+
+// A lateGate is an openGate that runs a function before it admits entries.
+type lateGate struct {
+	openGate
+	before func()
+}
+
+func (g lateGate) Admit(ctx context.Context, s *session.Session, n int) ([]any, int, error) {
+	g.before()
+	return g.openGate.Admit(ctx, s, n)
+}
+
+// If a request with a transaction that relies on a read is throttled, its other transactions happen later, in order.
+func TestThrottledBesideATransactionThatReliesOnARead(t *testing.T) {
+	committing(t, func(t *testing.T, srv *zksynctest.Server, c *Committer, _ *session.Session) {
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Times: 3, Do: zksynctest.Throttle})
+		relies := creates("/c/a")
+		relies.Stale = func() bool { return false }
+		errs := c.doAll(t.Context(), creates("/c/0"), relies, creates("/c/0/1"))
+		if !slices.Equal(errs, []error{nil, ErrStale, nil}) {
+			t.Errorf("the outcomes are %v, want only the second to be ErrStale", errs)
+		}
+		mustExist(t, srv, false, "/c/a")
+	})
+}

@@ -31,7 +31,7 @@ type sender struct {
 	limit   int      // the most entries of the next request
 	served  int      // the number of entries of the last request
 	repairs int      // since an entry got its outcome
-	undone  int      // the number of fences that found a request undone, since an entry got its outcome
+	undone  int      // the number of requests that a fence found undone, or a server throttled, since an entry got its outcome
 }
 
 // carryOut sends one request, repeats it until its outcome is known, and acts on the
@@ -63,7 +63,7 @@ func (r *sender) carryOut(ctx context.Context) {
 func (r *sender) send(ctx context.Context, s *session.Session) error {
 	c := r.c
 	again := len(r.sent) > 0
-	if again && slices.ContainsFunc(r.sent, func(e *Entry) bool { return e.Stale != nil }) {
+	if again && slices.ContainsFunc(r.sent, reliesOnRead) {
 		// Meanwhile another client may have taken the message, and another message may
 		// have its name in a directory that was created again. So the caller must read
 		// again.
@@ -83,8 +83,11 @@ func (r *sender) send(ctx context.Context, s *session.Session) error {
 	if err != nil {
 		return err
 	}
+	// Before prepare asks Stale: if the request waited for another connection after that, the read
+	// might not be true any more.
+	conn := s.Connection()
 	if !again { // an open request is repeated as it was
-		r.prepare(room)
+		r.prepare(room, conn)
 	}
 	entries := r.sent
 	if len(entries) == 0 {
@@ -97,15 +100,19 @@ func (r *sender) send(ctx context.Context, s *session.Session) error {
 	for _, e := range entries {
 		ops = append(ops, e.Ops...)
 	}
-	// A request that was sent is not cancelled with its callers: its answer is the
-	// shortest way to its outcome.
-	results, err := s.Multi(c.life, ops...)
+	results, err := r.transact(s, conn, ops)
 	at := slices.IndexFunc(results, func(result zk.MultiResponse) bool { return result.Error != nil })
 	switch {
 	case err == nil:
 		r.marker.version++
 		c.Gate.Passed(len(entries))
 		r.finish(entries, nil)
+		return nil
+	case session.ClassOf(err) == session.ClassTransient && at < 0:
+		// A request that relies on a read was throttled, or its connection has ended. The read may
+		// not be true any more.
+		r.undone++
+		r.markUnsent(ErrStale)
 		return nil
 	case session.ClassOf(err) == session.ClassTooLarge && !again:
 		// The session refuses such a request before it sends it.
@@ -137,8 +144,23 @@ func (r *sender) send(ctx context.Context, s *session.Session) error {
 	return err
 }
 
-// prepare chooses the entries of the next request, as many as there is room for.
-func (r *sender) prepare(room int) {
+// reliesOnRead reports whether an entry must not be sent again without another read.
+func reliesOnRead(e *Entry) bool { return e.Stale != nil }
+
+// transact carries out the operations of a request. If an entry relies on a read, it sends the
+// request once, over the connection conn. ClassTransient means that nothing has happened then.
+func (r *sender) transact(s *session.Session, conn uint64, ops []any) ([]zk.MultiResponse, error) {
+	// A request that was sent is not cancelled with its callers: its answer is the
+	// shortest way to its outcome.
+	if slices.ContainsFunc(r.sent, reliesOnRead) {
+		return s.MultiOnce(r.c.life, conn, ops...)
+	}
+	return s.Multi(r.c.life, ops...)
+}
+
+// prepare chooses the entries of the next request, as many as there is room for. conn is the
+// number of the connection, 0 if there is none.
+func (r *sender) prepare(room int, conn uint64) {
 	c := r.c
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,7 +174,7 @@ func (r *sender) prepare(room int) {
 		if e.after != nil && e.after.finished && e.after.err != nil {
 			e.finishLocked(errSkipped)
 		}
-		if e.Stale != nil && e.Stale() {
+		if e.Stale != nil && (conn == 0 || e.Stale()) {
 			e.finishLocked(ErrStale)
 		}
 		if e.finished {
