@@ -25,7 +25,10 @@ func NewPriorityQueue(m *session.Manager, path string, opts ...PriorityQueueOpti
 }
 
 // Put adds a message with a priority from 0, the most urgent, to MaxPriority. It fails
-// with ErrInvalidPriority for any other priority. Otherwise it behaves like Queue.Put.
+// with ErrInvalidPriority for any other priority. The Puts of a value stay in order over
+// all priorities: while one waits because its priority has no number left, until the
+// messages of that priority are consumed, later Puts wait, too. Otherwise it behaves like
+// Queue.Put.
 func (q *PriorityQueue) Put(ctx context.Context, data []byte, priority int) error {
 	return q.put(ctx, q.destination(priority), data)
 }

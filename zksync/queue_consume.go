@@ -161,8 +161,11 @@ func (q *queue) All(ctx context.Context) iter.Seq2[*Message, error] {
 // ctx ends while the removal is under way, Take returns the data at once, with an error
 // that is ErrOutcomeUnknown and wraps the reason of ctx: handle the data as data that may
 // be delivered twice, since data that is dropped may be lost. Take also returns the data
-// with ErrOutcomeUnknown if the answer to the removal was lost, another client has removed
-// the marker, and the message is gone.
+// with ErrOutcomeUnknown if the answer to the removal was lost, the marker does not tell
+// the outcome, and the message is gone: because another client has removed the marker, a
+// Put has deleted it with the directory whose numbers were spent, or servers answer with
+// internal errors. If they do so five times in a row, Take does not know whether the
+// message is gone, and returns the data with ErrOutcomeUnknown, too.
 //
 // Take fails with ErrQueueClosed when the value is closed, and with ErrClosed when the
 // Manager is. Close waits for the answer to a removal, for five seconds at most.

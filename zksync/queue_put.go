@@ -17,9 +17,10 @@ import (
 //
 // When Put returns nil the message is in the queue, once, even if connections and
 // sessions were lost meanwhile. An error that is ErrOutcomeUnknown says that the message
-// may be in the queue or still get there: ctx ended while the Put was under way, or
-// another client removed the marker. With any other error the message is not in the queue
-// and never will be.
+// may be in the queue or still get there: ctx ended while the Put was under way, another
+// client removed the marker (alone or with a directory whose numbers were spent), or
+// servers answered the request, and the question for its outcome, with internal errors.
+// With any other error the message is not in the queue and never will be.
 func (q *Queue) Put(ctx context.Context, data []byte) error {
 	return q.put(ctx, q.destination(), data)
 }

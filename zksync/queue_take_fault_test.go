@@ -268,3 +268,36 @@ func TestTakeCancelled(t *testing.T) {
 		}
 	}
 }
+
+// A Take whose removal, and the first requests for its outcome, are answered with internal errors finds out whether the
+// message is still there, and takes it then (take.outcome: maxLooks).
+func TestTakeOverInternalErrors(t *testing.T) {
+	for _, at := range allMoments {
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := srv.Connect(t)
+				q := zksync.NewQueue(m, queuePath)
+				defer closeQueue(t, q)
+				offer(t, srv.Connect(t), queuePath, 0, 3)
+				takes(t, q, "0")
+				f := zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, Match: removes, At: at, Do: zksynctest.Error(int32(zkserver.ErrSystem))}
+				srv.Inject(f)
+				f.Op, f.Match = zkserver.OpSetData, nil // the fence
+				srv.Inject(f)
+				f.Op, f.Times = zkserver.OpGetData, 2 // the looks
+				f.Match = func(op zksynctest.Op) bool { return strings.Contains(op.Path, "/qn-") }
+				f.Nth = 2 // the first one reads the message
+				looks := srv.Inject(f)
+				data, err := q.Take(t.Context())
+				// If the message is gone, another client may have removed it.
+				if unknown := at != zksynctest.BeforeCommit; string(data) != "1" || errors.Is(err, zksync.ErrOutcomeUnknown) != unknown || !unknown && err != nil {
+					t.Errorf("Take: %q, %v", data, err)
+				}
+				if looks.Count() != 2 {
+					t.Errorf("%d looks have failed", looks.Count())
+				}
+				takes(t, q, "2")
+			})
+		})
+	}
+}

@@ -210,26 +210,43 @@ func takeTx(r messageRef, st *orderState, version int32) commit.Tx {
 	}
 }
 
+// maxLooks is the number of looks for a message that end with internal errors of servers, after
+// which the outcome of its removal stays unknown.
+const maxLooks = 5
+
 // outcome reports whether a message is gone after its removal failed with why, an error
 // that leaves the outcome unknown. The removal cannot happen any more. If outcome cannot
 // find out, it returns true and why.
 func (t *take) outcome(path string, czxid int64, why error) (gone bool, err error) {
 	err = t.v.cfg.Manager.Do(t.removing, func(ctx context.Context, s *session.Session) error {
-		// A deposed leader would show a message whose removal its successor has committed.
-		if err := s.SyncQuorum(ctx, path); err != nil {
-			return err
+		for round := 1; ; round++ {
+			gone, err = isGone(ctx, s, path, czxid)
+			// The failure of a look, unlike the failure of the removal, shows nothing.
+			if session.ClassOf(err) != session.ClassUnknown || round == maxLooks {
+				return err
+			}
+			if failed := s.Pause(ctx, round); failed != nil {
+				return failed
+			}
 		}
-		_, stat, err := s.Get(ctx, path)
-		if gone = session.ClassOf(err) == session.ClassNoNode; gone {
-			return nil
-		}
-		gone = err != nil || stat.Czxid != czxid // another znode of the same name
-		return err
 	})
 	if err != nil {
 		return true, errors.Join(why, err)
 	}
 	return gone, why
+}
+
+// isGone reports whether a message does not exist any more.
+func isGone(ctx context.Context, s *session.Session, path string, czxid int64) (bool, error) {
+	// A deposed leader would show a message whose removal its successor has committed.
+	if err := s.SyncQuorum(ctx, path); err != nil {
+		return false, err
+	}
+	_, stat, err := s.Get(ctx, path)
+	if session.ClassOf(err) == session.ClassNoNode {
+		return true, nil
+	}
+	return err == nil && stat.Czxid != czxid, err // another znode of the same name
 }
 
 // follow waits in the background for a removal whose caller has gone. If the

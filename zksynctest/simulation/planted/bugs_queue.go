@@ -185,4 +185,7 @@ var queueBugs = []bug{
 	{"ask a marker that was deleted with the directory of a spent counter", []edit{{"zksync/internal/queue/commit/repair.go",
 		"if f.gone {", "if false {"}},
 		[]finder{tested("./zksync", "^TestPutOverTheEndOfACounter$")}},
+	{"look once for a message whose removal has an unknown outcome", []edit{{"zksync/internal/queue/take.go",
+		"|| round == maxLooks {", "|| round == 1 {"}},
+		[]finder{tested("./zksync", "^TestTakeOverInternalErrors$")}},
 }
