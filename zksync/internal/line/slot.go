@@ -115,10 +115,10 @@ func (h *slotHold) deleteZnodes(ctx context.Context, _ *Grant) error {
 	// the znode of the next value.
 	err := deleteRaced(ctx, s, h.key.path, h.version)
 	switch session.ClassOf(err) {
-	case session.ClassOK, session.ClassNoNode, session.ClassRemoved, session.ClassNoAuth, session.ClassNotEmpty, session.ClassFinal:
-		// Of these answers, the refusals are final: the janitor does not repeat the request, so no
-		// later event would free the slot.
+	case session.ClassOK, session.ClassNoNode, session.ClassRemoved:
 		h.close()
+	case session.ClassNoAuth, session.ClassNotEmpty, session.ClassFinal:
+		h.keep()
 	}
 	return err
 }
@@ -139,8 +139,18 @@ func (h *slotHold) discardZnode() <-chan struct{} {
 	}
 	gone := h.key.s.DiscardOwn(h.key.path, nil)
 	go func() {
-		<-gone // closed when the session ends, too
+		<-gone // closed when the session ends, and when the server refuses the removal, too
+		s, path := h.key.s, h.key.path
+		if ok, stat, err := s.Exists(s.Context(), path); s.Err() == nil && (err != nil || ok && stat.EphemeralOwner == s.ID()) {
+			h.keep()
+			return
+		}
 		h.close()
 	}()
 	return gone
 }
+
+// keep keeps the slot of a znode whose removal the server has refused: after a lost answer the
+// next value would take the znode for its own. The slot is freed when another client has removed
+// the znode, or when the session ends.
+func (h *slotHold) keep() { newHoldGuard(h.key.s, []string{h.key.path}, nil, h.gone) }
