@@ -73,7 +73,8 @@ type Inspection struct {
 	// Clients are the client libraries that use the path, as far as the znodes tell.
 	Clients []Client
 	// Participants are the contenders in order, with the holders first; the members of
-	// a group; the participants of a double barrier; the consumers of a queue.
+	// a group; the participants of a double barrier, which hold from the time at which it
+	// opens; the consumers of a queue.
 	Participants []Participant
 	// Depth is the number of participants that wait, or of messages in a queue.
 	Depth int

@@ -13,6 +13,7 @@ import (
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
 )
 
 // inspected returns the parts of an Inspection that a test compares.
@@ -49,6 +50,31 @@ const uuid = "0a1b2c3d-0a1b-4c3d-8a1b-0a1b2c3d4e5f"
 
 var hexUUID = strings.ReplaceAll(uuid, "-", "")
 
+// The participants of a double barrier wait until it opens, and hold from then on.
+func TestInspectDoubleBarrier(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		a, b := zksync.NewDoubleBarrier(m, "/b", 2), zksync.NewDoubleBarrier(m, "/b", 2)
+		want := func(depth, holders int) {
+			t.Helper()
+			i, err := zksync.Inspect(t.Context(), m, "/b")
+			must(t, err)
+			if i.Kind != zksync.KindDoubleBarrier || i.Depth != depth || len(i.Holders()) != holders {
+				t.Errorf("%v: %d participants wait and %d hold, want %d and %d", i.Kind, i.Depth, len(i.Holders()), depth, holders)
+			}
+		}
+		in := entering(t.Context(), a)
+		want(1, 0)
+		mustEnter(t, b)
+		mustEnd(t, "Enter", in, nil)
+		want(0, 2)
+		out := leaving(t.Context(), a)
+		want(0, 1)
+		mustLeave(t, b)
+		mustEnd(t, "Leave", out, nil)
+	})
+}
+
 // Inspect recognises the primitives of other clients by their znodes, as the clients
 // name them. To see this test fail, take any case out of inspector.kind or clientOf.
 func TestInspectOtherClients(t *testing.T) {
@@ -77,7 +103,7 @@ func TestInspectOtherClients(t *testing.T) {
 		{layoutOf{{"", ""}, {"/queue-0000000001", "x"}}, "queue [Curator] 1 []"},
 		{layoutOf{{"", ""}, {"/entry-100-0000000001", "x"}}, "queue [kazoo] 1 []"},
 		{layoutOf{{"", ""}, {"/entries", ""}, {"/entries/entry-100-0000000001", "x"}, {"/taken", ""}}, "queue [kazoo] 1 []"},
-		{layoutOf{{"", ""}, {"/" + uuid + "*", ""}}, "double barrier [Curator] 0 [" + uuid + " member holds Curator]"},
+		{layoutOf{{"", ""}, {"/" + uuid + "*", ""}}, "double barrier [Curator] 1 [" + uuid + " member waits Curator]"},
 		{layoutOf{{"", ""}, {"/" + hexUUID + "*", ""}, {"/ready", ""}}, "double barrier [kazoo] 0 [" + hexUUID + " member holds kazoo]"},
 		{layoutOf{{"", ""}, {"/node-1*", "data"}, {"/note", ""}}, "group [] 0 [node-1 member holds ]"},
 		{layoutOf{{"", ""}, {"/locks", ""}}, "directory [] 0 []"},

@@ -76,6 +76,10 @@ func (i *inspector) inspect() (*Report, error) {
 		all, err = names.ListSemaphore(i.ctx, i.s, i.path)
 	case DoubleBarrier:
 		all, err = i.members(i.path, rendezvous.IsParticipant)
+		for n := range all {
+			// Before the barrier opens, its participants wait for each other.
+			all[n].Holds = slices.Contains(i.names, rendezvous.ReadyName)
+		}
 	case Group:
 		all, err = i.members(i.path, func(string) bool { return true })
 	case Queue:

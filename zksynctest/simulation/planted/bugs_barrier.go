@@ -64,4 +64,7 @@ var barrierBugs = []bug{
 	{"count the children of other programs in the error of a double barrier", []edit{{"zksync/internal/rendezvous/view.go",
 		"			v.recount()\n",
 		""}}, []finder{tested("./zksync", "TestDoubleBarrierCountErrorBesideStrangers")}},
+	{"show the participants of a double barrier as inside before it opens", []edit{{"zksync/internal/inspect/inspect.go",
+		"			all[n].Holds = slices.Contains(i.names, rendezvous.ReadyName)\n",
+		"			all[n].Holds = true\n"}}, []finder{tested("./zksync", "TestInspectDoubleBarrier")}},
 }
