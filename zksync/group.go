@@ -117,8 +117,8 @@ func (m *Member) Set(ctx context.Context, data []byte) error {
 	return m.own.Set(ctx, data)
 }
 
-// Status reports whether the znode of a membership is present: see
-// session.Ephemeral.Status. The channel is nil for a Member that was listed.
+// Status reports each change of the znode of a membership since Join, which has returned when the
+// znode was present: see session.Ephemeral.Status. The channel is nil for a Member that was listed.
 func (m *Member) Status() <-chan session.EphemeralStatus {
 	if m.own == nil {
 		return nil

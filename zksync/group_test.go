@@ -156,6 +156,23 @@ func TestJoinAfterACancelledJoin(t *testing.T) {
 	})
 }
 
+// The Status of a membership delivers nothing after Join until the znode changes.
+func TestMemberStatusDeliversChanges(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		me, err := zksync.NewGroup(srv.Connect(t), "/members").Join(t.Context(), "a", nil)
+		must(t, err)
+		select {
+		case st := <-me.Status():
+			t.Errorf("the status after Join: %v, want none", st)
+		case <-time.After(time.Hour):
+		}
+		must(t, srv.Delete("/members/a"))
+		if st := <-me.Status(); st != session.Absent {
+			t.Errorf("the status after a removal: %v, want Absent", st)
+		}
+	})
+}
+
 // A member stays over lost connections, and comes back under the next session.
 func TestMembershipComesBack(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {

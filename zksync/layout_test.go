@@ -3,7 +3,9 @@ package zksync_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -199,6 +201,63 @@ func TestTryLockWithASpentCounter(t *testing.T) {
 			}
 			unlock(t, mu)
 		}
+	})
+}
+
+// When the sequence numbers of a directory are used up and only children of other programs are left, which no client of
+// the primitive deletes, an acquisition fails and names these children.
+func TestSpentCounterBesideForeignChildren(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		mu, sem := zksync.NewMutex(m, path), zksync.NewSemaphore(m, "/s", 2)
+		warm(t, mu)
+		must(t, sem.Acquire(t.Context(), 2))
+		must(t, sem.Release(2))
+		for _, dir := range []string{path, "/s/locks"} {
+			must(t, srv.Create(dir+"/notes", nil))
+			must(t, srv.SetNextSequence(dir, 2147483647))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		calls := map[string]func() error{
+			"Lock":       func() error { return mu.Lock(ctx) },
+			"TryLock":    func() error { _, err := mu.TryLock(ctx); return err },
+			"Acquire":    func() error { return sem.Acquire(ctx, 2) },
+			"TryAcquire": func() error { _, err := sem.TryAcquire(ctx, 2); return err },
+		}
+		for name, call := range calls {
+			if err := call(); !errors.Is(err, zk.ErrNotEmpty) || !strings.Contains(fmt.Sprint(err), "notes") {
+				t.Errorf("%s: %v, want an error that names the child", name, err)
+			}
+		}
+		for _, dir := range []string{path, "/s/locks"} {
+			must(t, srv.Delete(dir+"/notes"))
+		}
+		for name, call := range calls {
+			if err := call(); err != nil {
+				t.Errorf("%s after the child was deleted: %v", name, err)
+			}
+			_, _ = mu.Unlock(), sem.Release(2)
+		}
+	})
+}
+
+// When the sequence numbers of the directory of an RWMutex are used up, a reader waits until the other readers have
+// left.
+func TestReadersWithASpentCounter(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		a, b := zksync.NewRWMutex(srv.Connect(t), path), zksync.NewRWMutex(srv.Connect(t), path)
+		must(t, a.RLock(t.Context()))
+		must(t, srv.SetNextSequence(path, 2147483647))
+		if ok, err := b.TryRLock(t.Context()); ok || err != nil {
+			t.Errorf("TryRLock beside a reader: %v, %v", ok, err)
+		}
+		next := start(func() error { return b.RLock(t.Context()) })
+		time.Sleep(time.Minute)
+		pending(t, "RLock beside a reader", next)
+		must(t, a.RUnlock())
+		over(t, "RLock of a free lock", next)
+		must(t, b.RUnlock())
 	})
 }
 

@@ -18,6 +18,11 @@ import (
 // these locks and ZooKeeper's lock recipe, and kazoo's Lock with an option of kazoo or
 // with WithLayout; see docs/migrating.md. The data of the directory belongs to the lock.
 //
+// ZooKeeper numbers the children of a directory up to 2147483647. When the numbers are used up,
+// a contender waits until the directory has no child, and creates it anew. If only children of
+// other programs are left, Lock and TryLock fail with zk.ErrNotEmpty, and an operator must
+// delete these children.
+//
 // A Mutex must not be copied. Like a sync.Mutex it is not reentrant, and one goroutine
 // may lock it and another may unlock it.
 type Mutex struct{ exclusive }

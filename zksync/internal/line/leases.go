@@ -25,10 +25,7 @@ const leaseName = "lease-"
 var leaseRule = Rule{marks: []mark{{"-" + leaseName, Unit}}}
 
 // isLease recognises the name of a lease that Curator or we have created.
-func isLease(name string) bool {
-	_, _, ok := leaseRule.Parse(name)
-	return ok
-}
+func isLease(name string) bool { return leaseRule.has(name) }
 
 // semaphore returns the directories of a semaphore's line and of its leases. kazoo has
 // both beside each other, takes every child of the latter for a lease, and keeps the size
@@ -83,7 +80,7 @@ func (l *leases) take(ctx, held context.Context, c *contender, n int, patient bo
 				if err = l.dir.MarkExhausted(held, c.s); err != nil {
 					return nil, err
 				}
-				if again, err := l.dir.Recreate(held, c.s, patient); !again || err != nil {
+				if again, err := l.dir.Recreate(held, c.s, patient, l.isUnit); !again || err != nil {
 					return nil, err
 				}
 			} else if g != nil || err != nil {

@@ -104,6 +104,12 @@ func (r Rule) Parse(name string) (c Class, seq int32, ok bool) {
 	return Exclusive, seq, ok
 }
 
+// has reports whether a name is the name of a contender.
+func (r Rule) has(name string) bool {
+	_, _, ok := r.Parse(name)
+	return ok
+}
+
 // parseRecipe parses the names of the lock recipe that comes with ZooKeeper:
 // "x-<session>-<seq>".
 func parseRecipe(name string) (seq int32, ok bool) {

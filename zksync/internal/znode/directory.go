@@ -2,6 +2,8 @@ package znode
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
@@ -94,6 +96,9 @@ func (d *Directory) create(ctx context.Context, s *session.Session) error {
 	}
 }
 
+// maxNamed is the number of children that an error names.
+const maxNamed = 8
+
 // MarkExhausted notes that the counter of the present directory is exhausted. The
 // counter stops at the greatest int32, and the server gives that number to every later
 // znode.
@@ -108,9 +113,10 @@ func (d *Directory) MarkExhausted(ctx context.Context, s *session.Session) error
 
 // Recreate deletes a directory whose counter is exhausted, and creates it again: only a
 // new directory counts from zero. The deletion requires that the directory is empty.
-// Recreate waits for that, or reports false if wait is false. The caller must have no
-// znode in the directory, so that callers do not wait for each other.
-func (d *Directory) Recreate(ctx context.Context, s *session.Session, wait bool) (bool, error) {
+// Recreate waits for that, or reports false if wait is false. It fails if all children are
+// strange, that is, leaves reports false for their names: no client of the primitive would delete
+// them. The caller must have no znode in the directory, so that callers do not wait for each other.
+func (d *Directory) Recreate(ctx context.Context, s *session.Session, wait bool, leaves func(name string) bool) (bool, error) {
 	exhausted := d.exhausted.Load()
 	for round := 0; ; {
 		names, stat, w, err := s.WatchChildren(ctx, d.Path)
@@ -136,6 +142,9 @@ func (d *Directory) Recreate(ctx context.Context, s *session.Session, wait bool)
 			}
 			round++
 			continue
+		case !slices.ContainsFunc(names, leaves):
+			w.Stop()
+			return false, fmt.Errorf("%w: the sequence numbers of %s are used up, and only an empty directory can be created anew: delete these children of other programs: %q", zk.ErrNotEmpty, d.Path, names[:min(len(names), maxNamed)])
 		case !wait:
 			w.Stop()
 			return false, nil

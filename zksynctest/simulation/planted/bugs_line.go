@@ -42,4 +42,8 @@ var lineBugs = []bug{
 		"func (h *slotHold) keep() { newHoldGuard(h.key.s, []string{h.key.path}, nil, h.gone) }",
 		"func (h *slotHold) keep() {}"}},
 		[]finder{tested("./zksync", "TestLeaderAfterARefusedResignation")}},
+	{"wait at a spent counter for children that no contender deletes", []edit{{"zksync/internal/znode/directory.go",
+		"		case !slices.ContainsFunc(names, leaves):\n",
+		"		case len(names) > 99 && !slices.ContainsFunc(names, leaves):\n"}},
+		[]finder{tested("./zksync", "TestSpentCounterBesideForeignChildren")}},
 }
