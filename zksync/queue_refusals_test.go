@@ -227,36 +227,6 @@ func TestClaimTableFullOfDeletedDirectories(t *testing.T) {
 	}
 }
 
-// A consumer that has not listed a directory keeps the claims of another consumer on its messages.
-func TestClaimsInADirectoryThatIsNotListed(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		a, b := zksync.NewPriorityQueue(srv.Connect(t), queuePath), zksync.NewPriorityQueue(srv.Connect(t), queuePath)
-		must(t, a.Put(t.Context(), []byte("late"), 7))
-		late := next(t, a.Messages(), "late")
-		must(t, srv.Create(queuePath+"/p-005", nil))
-		for i := range 50 {
-			must(t, srv.Create(fmt.Sprintf("%s/p-005/qn-%010d", queuePath, i), fmt.Append(nil, i)))
-		}
-		for range 50 {
-			select {
-			case msg := <-b.Messages():
-				ack(t, msg)
-			case msg := <-a.Messages():
-				ack(t, msg)
-			}
-		}
-		time.Sleep(time.Minute)
-		select {
-		case msg := <-b.Messages():
-			t.Errorf("%q came, which another consumer has", msg.Data)
-		default:
-		}
-		ack(t, late)
-		closeQueue(t, a)
-		closeQueue(t, b)
-	})
-}
-
 // A ledger with garbage data does not stop the other consumers for good.
 func TestGarbageInALedger(t *testing.T) {
 	for _, garbage := range []string{"garbage", "7 qn-:1-999999999999", "\n", "7", "zz qn-:1"} {

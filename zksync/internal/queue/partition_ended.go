@@ -95,13 +95,10 @@ func (c *Config) readCzxids(ctx context.Context, s *session.Session) (map[string
 func (l *partitionList) knowsAll(t *claimTable) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	known := make(map[int64]struct{})
-	for _, p := range l.all {
-		known[p.czxid] = struct{}{}
-	}
 	for czxid, claims := range t.partitions {
-		_, is := known[czxid]
-		if _, ended := l.ended[czxid]; !is && !ended && !claims.isEmpty() {
+		_, ended := l.ended[czxid]
+		// Each look counts, so no map is made: a table has few parts, of the first partitions.
+		if !ended && !claims.isEmpty() && !slices.ContainsFunc(l.all, func(p *partition) bool { return p.czxid == czxid }) {
 			return false
 		}
 	}

@@ -145,3 +145,30 @@ func TestDeathDuringANack(t *testing.T) {
 		}
 	})
 }
+
+// A consumer that has not listed a directory keeps the claims of another consumer on its messages.
+func TestClaimsInADirectoryThatIsNotListed(t *testing.T) {
+	withRig(t, 0, func(r rig) {
+		r.putUrgent("0", "1", "2")
+		a, b := r.open(ByPriority, true), r.open(ByPriority, true)
+		b.receive(1)
+		picked := a.pick(2)
+		r.must(r.srv.Create("/q/p-007", nil))
+		r.must(r.srv.Create("/q/p-007/"+itemName(0), []byte("late")))
+		synctest.Wait()
+		if late := a.receive(1)[0]; string(late.Data) != "late" {
+			r.Fatalf("message %s was claimed, want the one of the other directory", late.Data)
+		}
+		a.v.partitions.requeueAll(picked.refs)
+		b.forgetOrder()
+		// The first directory has free messages, so the other one is not listed.
+		for _, want := range []string{"1", "2"} {
+			if d := b.receive(1)[0]; string(d.Data) != want {
+				r.Errorf("message %s was delivered, want %s", d.Data, want)
+			}
+		}
+		if sel := b.pick(1); len(sel.refs) > 0 {
+			r.Errorf("%s was picked, which another consumer has", sel.refs[0].path())
+		}
+	})
+}

@@ -43,7 +43,7 @@ var deliveryBugs = []bug{
 		[]finder{tested("./zksync", "^TestClaimTableFullOfDeletedDirectories$")}},
 	{"ledger: drop the claims in a directory that is not listed", []edit{{"zksync/internal/queue/partition_ended.go",
 		"if _, ok := exists[czxid]; !ok {", "if _, ok := exists[czxid]; !ok || !slices.ContainsFunc(l.all, func(p *partition) bool { return p.czxid == czxid }) {"}},
-		[]finder{tested("./zksync", "^TestClaimsInADirectoryThatIsNotListed$")}},
+		[]finder{tested("./zksync/internal/queue", "^TestClaimsInADirectoryThatIsNotListed$")}},
 	{"ledger: write the parts of directories without claims", []edit{{"zksync/internal/queue/table.go",
 		"if p.isEmpty() {", "if p.isEmpty() && false {"}},
 		[]finder{tested("./zksync/internal/queue", "^TestTableIsCoded$")}},
