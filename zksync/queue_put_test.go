@@ -398,6 +398,23 @@ func TestPutOverTheEndOfACounter(t *testing.T) {
 	}
 }
 
+// Messages that share a request are delivered also when the counter of the directory is spent, and later messages have
+// their names again (message.mayRepeat).
+func TestPutAllWithASpentCounter(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		q, c := newQueue(t, srv), newQueue(t, srv)
+		put(t, q, "first")
+		takeFirst(t, srv)
+		must(t, srv.Create(queuePath+"/foreign", nil))
+		must(t, srv.SetNextSequence(queuePath, 2147483647))
+		for i := range 4 {
+			must(t, q.PutAll(t.Context(), fmt.Append(nil, 3*i), fmt.Append(nil, 3*i+1), fmt.Append(nil, 3*i+2)))
+			want(t, receive(t, c.Chan(), 3), numbers(3*i, 3*i+3))
+			synctest.Wait()
+		}
+	})
+}
+
 // A Put whose number is taken by a message that another client named by hand succeeds when the queue is empty.
 func TestNumberIsTaken(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {

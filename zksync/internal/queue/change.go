@@ -2,7 +2,6 @@ package queue
 
 import (
 	"errors"
-	"math"
 	"slices"
 
 	"github.com/go-zksync/toolkit/session"
@@ -102,7 +101,7 @@ func newDrop(refs ...messageRef) *change {
 	for _, r := range refs {
 		// The next message in the directory has the same name. An entry that says claimed would
 		// keep that message from all consumers, so it must not wait for the next claim.
-		if r.Seq == math.MaxInt32 {
+		if r.mayRepeat() {
 			c.edits = append(c.edits, func(t *claimTable) { t.forget(r.key()) })
 		}
 	}

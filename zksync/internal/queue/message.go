@@ -13,7 +13,10 @@ func (m message) key() claimKey { return claimKey{m.czxid, m.Name} }
 
 // byCursor reports whether the cursor of the directory tells if the message is claimed.
 func (m message) byCursor() bool {
-	// When the counter of a directory is spent, all further messages have its last number,
-	// one at a time.
-	return !m.anyOrder && m.Seq != math.MaxInt32
+	return !m.anyOrder && !m.mayRepeat()
 }
+
+// mayRepeat reports whether a later message of the directory may have the same name. When the
+// counter of a directory is spent, each further request that creates messages begins with the
+// last number again, and the numbers of later messages in the request wrap.
+func (m message) mayRepeat() bool { return m.Seq == math.MaxInt32 || m.Seq < 0 }

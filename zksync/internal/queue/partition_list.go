@@ -188,7 +188,7 @@ func (l *partitionList) forget(r messageRef) {
 	// The removal of a message does not write the order znode. If the message was returned
 	// before, the claim table still says so, and the message must not wait again. (When the
 	// counter of a directory is spent, the next message has the same name.)
-	if r.Seq != math.MaxInt32 && (st == nil || st.table.hasEntry(r.key())) {
+	if !r.mayRepeat() && (st == nil || st.table.hasEntry(r.key())) {
 		r.partition.gone[r.Name] = struct{}{}
 	}
 }

@@ -112,7 +112,7 @@ var queueBugs = []bug{
 		"bytes.Clone(d.Data)", "bytes.TrimSuffix(d.Data, nil)"}},
 		[]finder{tested("./zksync", "^TestChangedDataIsNotWritten$")}},
 	{"put again without a pause after internal errors", []edit{{"zksync/internal/queue/commit/sender.go",
-		"		r.undone++\n", ""}},
+		"	default:\n		r.undone++\n", "	default:\n"}},
 		[]finder{tested("./zksync", "^TestPutPausesBetweenInternalErrors$")}},
 	{"keep the count of a capacity when the marker was lost", []edit{{"zksync/internal/queue/commit/repair.go",
 		"	_ = r.c.Gate.Refused(err)\n", "	_ = err\n"}},
@@ -188,4 +188,7 @@ var queueBugs = []bug{
 	{"look once for a message whose removal has an unknown outcome", []edit{{"zksync/internal/queue/take.go",
 		"|| round == maxLooks {", "|| round == 1 {"}},
 		[]finder{tested("./zksync", "^TestTakeOverInternalErrors$")}},
+	{"ledger: keep the names of a spent counter apart only for the last number", []edit{{"zksync/internal/queue/message.go",
+		"return m.Seq == math.MaxInt32 || m.Seq < 0 }", "return m.Seq == math.MaxInt32 }"}},
+		[]finder{tested("./zksync", "^TestPutAllWithASpentCounter$")}},
 }
