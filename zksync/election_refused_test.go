@@ -101,7 +101,8 @@ func TestLeaderAfterARefusedRemoval(t *testing.T) {
 		b := zksync.NewElection(m, path, zksync.WithLayout(zksync.LayoutEphemeral), zksync.WithID("b"))
 		ctx, cancel := context.WithCancel(t.Context())
 		must(t, srv.Create("/locks", nil))
-		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Path: path, At: zkserver.BeforeReply, Do: zksynctest.Call(cancel)})
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Path: path, At: zkserver.BeforeReply, Do: zksynctest.Delay(time.Second)})
+		time.AfterFunc(time.Second/2, cancel)
 		srv.Inject(zksynctest.Fault{Op: zkserver.OpDelete, Path: path, Times: -1, Do: zksynctest.Error(-102)})
 		if _, err := a.Campaign(ctx); !errors.Is(err, context.Canceled) {
 			t.Fatalf("Campaign: %v, want the end of its ctx", err)
