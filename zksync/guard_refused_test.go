@@ -92,7 +92,7 @@ func TestSiblingLeadsAfterARemovalAndARefusal(t *testing.T) {
 		if _, err = b.Campaign(ctx); err != nil {
 			t.Errorf("the other candidate: %v", err)
 		}
-		if cause := context.Cause(lead); !errors.Is(cause, zksync.ErrLost) {
+		if cause := ended(t, lead, time.Second); !errors.Is(cause, zksync.ErrLost) {
 			t.Errorf("the first leadership ended with %v, want ErrLost", cause)
 		}
 	})
