@@ -206,13 +206,15 @@ func (e *Ephemeral) Set(ctx context.Context, data []byte) error {
 
 // Close removes the znode, ends the Ephemeral, and closes the Status channel. It returns when the
 // znode or the session is gone, and fails if the server refuses the removal. If no server can be reached
-// for the session timeout, Close returns an error, and the removal continues in the background until the
-// session is over. Close may be called more than once, and after Manager.Close.
+// for the timeout of WithTimeout, or for the granted one if that is longer, up to ten seconds, Close
+// returns an error, and the removal continues in the background until the session is over. Close may be
+// called more than once, and after Manager.Close.
 func (e *Ephemeral) Close() error {
 	e.Discard()
 	timeout := e.m.cfg.timeout
 	if s := e.m.present().session; s != nil {
-		timeout = max(timeout, s.Timeout()) // the servers may have granted more
+		// The servers may have granted more, and hostile ones far too much.
+		timeout = max(timeout, min(s.Timeout(), longestClose))
 	}
 	limit := time.NewTimer(timeout)
 	defer limit.Stop()
@@ -223,6 +225,9 @@ func (e *Ephemeral) Close() error {
 	}
 	return opError("ephemeral", e.asked, e.leftover)
 }
+
+// longestClose bounds the wait of Close for a session timeout that is longer than asked for.
+const longestClose = 10 * time.Second
 
 // Discard is Close without the wait. From now on another Ephemeral of the same path has no Conflict
 // with this one, but waits until its znode is gone.

@@ -219,7 +219,7 @@ var sessionBugs = []bug{
 		"case class == ClassTooLarge, class == ClassFinal && e.data.unwritten(generation):", "case class == ClassTooLarge && !e.data.unwritten(generation+1<<40):"}},
 		[]finder{tested("./session", "^TestEphemeralWhoseNewDataExceedAQuota$")}},
 	{"close an Ephemeral within the timeout that the servers have raised", []edit{{"session/ephemeral.go",
-		"timeout = max(timeout, s.Timeout())", "timeout = min(timeout, s.Timeout())"}},
+		"timeout = max(timeout, min(s.Timeout(), longestClose))", "timeout = min(timeout, s.Timeout(), longestClose)"}},
 		[]finder{tested("./session", "^TestEphemeralCloseWaitsForTheGrantedTimeout$")}},
 	{"dial within a timeout that the servers raise", []edit{{"session/link.go",
 		"max(l.s.m.cfg.timeout, leastFirstTimeout)", "min(l.s.m.cfg.timeout, leastFirstTimeout)"}},
