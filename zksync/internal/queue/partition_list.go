@@ -122,7 +122,11 @@ func (l *partitionList) pick(most quota, st *orderState) (selection, nextWakeUp)
 		if p.hasFree(st, now) {
 			n := most(p.waiting.countDue(now, p.delayed), max(1, st.consumers))
 			passed := p.passed(st)
-			return selection{p.pick(st, n, now), st, true, passed}, wake
+			// An event may have reported the deletion of the directory since hasFree: then there is
+			// no message, and the directory is stale.
+			if refs := p.pick(st, n, now); len(refs) > 0 || n == 0 {
+				return selection{refs, st, true, passed}, wake
+			}
 		}
 		// A message may have come into this partition, or into a new one, since the
 		// listing. Messages of later partitions must not be picked before that is known.

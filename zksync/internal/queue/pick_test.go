@@ -30,3 +30,20 @@ func TestClaimPastASkippedMessage(t *testing.T) {
 		}
 	})
 }
+
+// A pick that loses its message to an event, which reports the deletion of the directory at that moment, reports a
+// stale directory and no message: a Take would return without a message and without an error.
+func TestPickBesideTheDeletionOfItsDirectory(t *testing.T) {
+	withRig(t, 2, func(r rig) {
+		a := r.open(InOrder, true)
+		a.pick(1) // lists the directory, in which another message waits
+		l, st := &a.v.partitions, a.state()
+		sel, wake := l.pick(func(int, int) int {
+			l.all[0].recreated.Store(true)
+			return 1
+		}, st)
+		if len(sel.refs) > 0 || sel.free || !wake.stale {
+			r.Errorf("%d messages, free %v, stale %v; want a stale directory without a message", len(sel.refs), sel.free, wake.stale)
+		}
+	})
+}

@@ -191,4 +191,7 @@ var queueBugs = []bug{
 	{"ledger: keep the names of a spent counter apart only for the last number", []edit{{"zksync/internal/queue/message.go",
 		"return m.Seq == math.MaxInt32 || m.Seq < 0 }", "return m.Seq == math.MaxInt32 }"}},
 		[]finder{tested("./zksync", "^TestPutAllWithASpentCounter$")}},
+	{"return from a Take without a message when its directory is deleted", []edit{{"zksync/internal/queue/partition_list.go",
+		"len(refs) > 0 || n == 0 {", "len(refs) > 0 || n >= 0 {"}},
+		[]finder{tested("./zksync/internal/queue", "^TestPickBesideTheDeletionOfItsDirectory$")}},
 }
