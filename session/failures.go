@@ -38,9 +38,12 @@ func (f *failures) reason(context.Context) error {
 }
 
 // end ends the Wait of an operation that ends with err, and returns err. An err that says that ctx has
-// ended, and no reason, gets the reason.
+// ended, and no reason, gets the reason. f is nil if nothing has failed.
 func (f *failures) end(ctx context.Context, err error) error {
-	if f.wait != nil && ClassOf(err) == ClassCancelled && WaitReason(err) == nil {
+	if f == nil {
+		return err
+	}
+	if f.wait != nil && ctx.Err() != nil && ClassOf(err) == ClassCancelled && WaitReason(err) == nil {
 		return f.wait.Cancelled(ctx)
 	}
 	f.wait.Stop()

@@ -144,7 +144,7 @@ func (q *requester) abandon(c *wire.Call) bool {
 // with ErrAnswerTooLarge, ErrAnswerTooSlow or ErrConnectionLost.
 func (q *requester) repeat(ctx context.Context, r *wire.Request) (c *wire.Call, lost bool, err error) {
 	guilty := 0
-	f := q.failures(r)
+	var f *failures // made at the first one: most requests have none
 	defer func() { err = f.end(ctx, err) }()
 	for round := 0; ; round++ {
 		c, err = q.try(ctx, r)
@@ -152,6 +152,9 @@ func (q *requester) repeat(ctx context.Context, r *wire.Request) (c *wire.Call, 
 			return c, lost, err
 		}
 		lost = true
+		if f == nil {
+			f = q.failures(r)
+		}
 		f.note(err)
 		if g := guilt(err); g > 0 {
 			if guilty += g; guilty >= maxGuilt {
