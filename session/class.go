@@ -116,13 +116,14 @@ var sentinels = []struct {
 // IsAnswerTooLarge reports whether err says that the answer to a read was too large. Unlike
 // errors.Is(err, ErrAnswerTooLarge), it does not look into the cause of a ctx.
 func IsAnswerTooLarge(err error) bool {
-	return ClassOf(err) == ClassFinal && errors.Is(err, ErrAnswerTooLarge)
+	return isFinal(err, ErrAnswerTooLarge)
 }
 
 // IsAnswerTooSlow is IsAnswerTooLarge for ErrAnswerTooSlow.
-func IsAnswerTooSlow(err error) bool {
-	return ClassOf(err) == ClassFinal && errors.Is(err, ErrAnswerTooSlow)
-}
+func IsAnswerTooSlow(err error) bool { return isFinal(err, ErrAnswerTooSlow) }
+
+// isFinal reports whether err has ClassFinal and wraps sentinel.
+func isFinal(err, sentinel error) bool { return ClassOf(err) == ClassFinal && errors.Is(err, sentinel) }
 
 // A refusal describes an error code by which a server refuses a request.
 type refusal struct {

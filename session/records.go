@@ -31,7 +31,11 @@ func sequential(flags int32) bool { return flags&zk.FlagSequence != 0 && flags <
 // path begins a request whose record begins with the path. extra is the approximate size
 // of the other fields.
 func (b *records) path(op int32, path string, extra int) (*wire.Request, wire.Encoder) {
-	full := b.chroot.full(path)
+	return pathRequest(op, b.chroot.full(path), extra)
+}
+
+// pathRequest is records.path for a path that includes the chroot.
+func pathRequest(op int32, full string, extra int) (*wire.Request, wire.Encoder) {
 	return &wire.Request{Op: op, Path: full}, make(wire.Encoder, 0, len(full)+extra+16).String(full)
 }
 
@@ -52,8 +56,7 @@ func (b *records) create(path string, data []byte, flags int32, acl []zk.ACL) (*
 		// The number follows the slash: the znode is in the root, or in the chroot, and not beside it.
 		full = string(b.chroot) + path
 	}
-	r := &wire.Request{Op: wire.OpCreate, Path: full}
-	record := make(wire.Encoder, 0, len(full)+len(data)+48).String(full)
+	r, record := pathRequest(wire.OpCreate, full, len(data)+32)
 	if flags == zk.FlagContainer {
 		// A server takes an ordinary create with this flag for the create of a persistent
 		// znode.
