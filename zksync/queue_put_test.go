@@ -308,18 +308,25 @@ func TestSpentCounterWithSomethingForeignBelow(t *testing.T) {
 	})
 }
 
+// putBeyondTheLastNumber starts the Put of "2" into a queue whose counter is spent. The message "1", which has the last
+// number, is in its way.
+func putBeyondTheLastNumber(t *testing.T, srv *zksynctest.Server, m *session.Manager) (done <-chan error) {
+	t.Helper()
+	q := zksync.NewQueue(m, queuePath)
+	t.Cleanup(func() { closeQueue(t, q) })
+	put(t, q, "0")
+	must(t, srv.SetNextSequence(queuePath, 2147483647))
+	put(t, q, "1")
+	takeFirst(t, srv)
+	return background(t.Context(), func(ctx context.Context) error { return q.Put(ctx, []byte("2")) })
+}
+
 // A server that refuses to delete the directory of a spent counter again and again, because other clients create znodes
 // in it, is not asked without a pause (freeing.run: Pause).
 func TestSpentCounterBesideClientsThatCreate(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := srv.Connect(t)
-		q := zksync.NewQueue(m, queuePath)
-		defer closeQueue(t, q)
-		put(t, q, "0")
-		must(t, srv.SetNextSequence(queuePath, 2147483647))
-		put(t, q, "1")
-		takeFirst(t, srv)
-		done := background(t.Context(), func(ctx context.Context) error { return q.Put(ctx, []byte("2")) })
+		done := putBeyondTheLastNumber(t, srv, m)
 		n := 0
 		created := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, Times: -1, Do: zksynctest.Call(func() {
 			n++
@@ -377,13 +384,7 @@ func TestPutOverTheEndOfACounter(t *testing.T) {
 	for _, at := range allMoments {
 		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 			m := srv.Connect(t)
-			q := zksync.NewQueue(m, queuePath)
-			defer closeQueue(t, q)
-			put(t, q, "0")
-			must(t, srv.SetNextSequence(queuePath, 2147483647))
-			put(t, q, "1")
-			takeFirst(t, srv)
-			done := background(t.Context(), func(ctx context.Context) error { return q.Put(ctx, []byte("2")) })
+			done := putBeyondTheLastNumber(t, srv, m)
 			// The first transaction deletes the directory.
 			lost := srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: zkserver.OpMulti, Nth: 2, At: at, Do: zksynctest.Disconnect})
 			takeFirst(t, srv)
