@@ -31,9 +31,9 @@ const inboxWindow = 256
 //     before every answer.
 //
 // A read is repeated when its connection breaks, and when the server refuses the read
-// temporarily, then with growing pauses, and the log has the reason. So an answer is a result, zk.ErrNoNode, a final
-// refusal, ErrAnswerTooLarge or ErrAnswerTooSlow. The Inbox has no limit of size: it
-// keeps every delivery until its owner receives the delivery.
+// temporarily, then with growing pauses, and the log has the reason. So an answer is a
+// result, zk.ErrNoNode, a final refusal, ErrAnswerTooLarge or ErrAnswerTooSlow. The Inbox
+// has no limit of size: it keeps every delivery until its owner receives the delivery.
 //
 // Only Post and Refusal may be called from other goroutines.
 type Inbox struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// A read that is repeated because of refusals is a Wait, and the error at the end of its ctx has the refusal, whichever
-// it is.
+// A read that a server refuses again and again is a Wait, and its error has the refusal when its ctx ends, for each code
+// of a refusal.
 func TestReadsBehindRefusalsStateTheReason(t *testing.T) {
 	for _, code := range []int32{-127, -122, -7, -119} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {

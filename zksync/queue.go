@@ -127,9 +127,10 @@ func (q *queue) checkUsable() error {
 // that were not sent yet fail with ErrQueueClosed. Close waits for the answers to Puts
 // that were sent, but for servers that cannot be reached at most five seconds: then these
 // Puts fail with an error that is ErrOutcomeUnknown, too, and claimed messages are free
-// when the session ends. Close returns when no goroutine of the value runs any more, except
-// one that deletes a znode of an idle consumer whose creation got no answer, which ends with
-// the session at the latest. Close may be called more than once. Close the Queue before its Manager, so that it can delete
+// when the session ends. Close returns when no goroutine of the value runs any more. There
+// is one exception: if the answer to the creation of an idle consumer's znode was lost, a
+// goroutine deletes the znode, and runs until the session ends at the latest. Close may be
+// called more than once. Close the Queue before its Manager, so that it can delete
 // its znodes.
 func (q *queue) Close() error {
 	// Later calls of Close wait for the first one, but not in the Once: a goroutine that

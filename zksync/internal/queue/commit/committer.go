@@ -205,8 +205,7 @@ func (c *Committer) nextRequest() (context.Context, context.CancelFunc) {
 
 // Close refuses entries that were not sent yet with the error why, and waits until ctx
 // ends for the outcomes of the others, which are not sent again after a refusal. It
-// deletes the marker, and returns when no
-// goroutine of the Committer runs.
+// deletes the marker, and returns when no goroutine of the Committer runs.
 func (c *Committer) Close(ctx context.Context, why error) {
 	c.stopSweep()
 	c.mu.Lock()
