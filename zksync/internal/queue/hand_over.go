@@ -40,7 +40,7 @@ func (p *stream) handOver(ctx context.Context, v *view, d *Delivery, end context
 	p.removals.Add(1)
 	var wait time.Duration
 	if p.window.expectsClaim() {
-		wait = min(2*time.Duration(p.took.Load()), maxPause)
+		wait = min(2*time.Duration(p.window.claimTime.Load()), maxPause)
 	}
 	d.removeReceived(wait, func(err error) {
 		defer p.removals.Done()

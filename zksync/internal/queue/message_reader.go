@@ -24,7 +24,7 @@ const (
 	// not known before.
 	maxReadsAtOnce = 16
 	// maxReadRequests is the number of requests that read small messages at the same time.
-	maxReadRequests = 4
+	maxReadRequests = maxClaims / maxReadsAtOnce
 )
 
 // A messageReader reads claimed messages for one stream.

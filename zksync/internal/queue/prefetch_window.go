@@ -29,10 +29,10 @@ const (
 // window grows as long as the receiver is faster than the stream. A slow receiver
 // therefore does not keep messages from other consumers.
 type prefetchWindow struct {
-	limit   int           // see Config.Prefetch
-	wakeUps chan struct{} // there may be room for claims
-	space   broadcast     // there is less data that waits
-	peers   atomic.Bool   // there were other consumers at the last claim
+	limit     int           // see Config.Prefetch
+	wakeUps   chan struct{} // there may be room for claims
+	space     broadcast     // there is less data that waits
+	claimTime atomic.Int64  // the time of the last attempt to claim
 
 	mu             sync.Mutex
 	size           int           // how many messages may be claimed and not settled at present
@@ -65,10 +65,7 @@ func (w *prefetchWindow) wake() {
 func (w *prefetchWindow) waitForRoom(ctx context.Context, unsettled func() int, blocked func()) error {
 	for {
 		room, size := w.room(unsettled)
-		// Claims of single messages would multiply the transactions. Among several consumers,
-		// one with many small claims would be faster than the others again and again.
-		least := (size + 1) / 2
-		if room > 0 && room >= least {
+		if room > 0 && room >= w.least(size) {
 			return nil
 		}
 		blocked()
@@ -78,6 +75,20 @@ func (w *prefetchWindow) waitForRoom(ctx context.Context, unsettled func() int, 
 			return session.Cancelled(ctx)
 		}
 	}
+}
+
+// least returns the least room for a claim in a window of a size.
+func (w *prefetchWindow) least(size int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	// Claims of single messages would multiply the transactions. Among several consumers,
+	// one with many small claims would be faster than the others again and again.
+	least := (size + 1) / 2
+	if w.work*time.Duration(size) < time.Duration(w.claimTime.Load()) {
+		// The other half would not keep the receiver busy during the claim.
+		least = (3*size + 3) / 4
+	}
+	return least
 }
 
 // room returns how many messages there is room for, and the size of the window.
@@ -105,7 +116,6 @@ func (w *prefetchWindow) room(unsettled func() int) (room, size int) {
 
 // batch returns how many messages to claim together.
 func (w *prefetchWindow) batch(most, free, consumers int) int {
-	w.peers.Store(consumers > 1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if consumers <= 1 || most <= 0 {

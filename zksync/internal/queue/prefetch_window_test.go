@@ -25,7 +25,7 @@ func TestClaimsGoWithRemovals(t *testing.T) {
 		m := h.srv.Connect(h)
 		s, err := m.Session(h.Context())
 		h.must(err)
-		h.srv.Inject(zksynctest.Fault{Session: s.ID(), Times: -1, Do: zksynctest.Delay(time.Millisecond)})
+		h.srv.Inject(zksynctest.Fault{Session: s.ID(), Op: zkserver.OpMulti, Times: -1, Do: zksynctest.Delay(time.Millisecond)})
 		c := h.consumer(m, prefetch, InOrder)
 		received, most := make(chan struct{}), 0
 		go c.Deliver(true, func(context.Context, *Delivery) bool {
@@ -54,7 +54,7 @@ func TestClaimsGoWithRemovals(t *testing.T) {
 		if most > prefetch {
 			h.Errorf("the ledger had %d names, want at most %d", most, prefetch)
 		}
-		if most := n / 40; transactions > most {
+		if most := n / 70; transactions > most {
 			h.Errorf("%d transactions for %d messages, want at most %d", transactions, n, most)
 		}
 	})

@@ -34,8 +34,7 @@ type stream struct {
 	window   prefetchWindow
 	slots    chan struct{} // has one element for each unconfirmed message
 	removals sync.WaitGroup
-	took     atomic.Int64 // the time of the last attempt to claim
-	success  atomic.Bool  // a message has been received, and removed if ack, since the last error
+	success  atomic.Bool // a message has been received, and removed if ack, since the last error
 }
 
 // Deliver calls receive for one message after another, until the Consumer or the Manager
@@ -183,7 +182,7 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 			return sel
 		}, line)
 		took = max(time.Since(began), leastTrip)
-		p.took.Store(int64(took))
+		p.window.claimTime.Store(int64(took))
 		pause := time.Duration(0)
 		switch {
 		case session.ClassOf(err) == session.ClassTooLarge && few > 1:
