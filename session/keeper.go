@@ -156,6 +156,8 @@ func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 	// Every request of the session is a contact, so a busy session needs no requests of the
 	// keeper between two commits.
 	last, leader := w.LastRequest()
+	// A hold after idleness relies on the contacts of the idle session. If their pace is p, the next
+	// commit that moves the deadline must be answered within 0.7 T - 2p.
 	pace := min(timeout/idleFraction, maxIdlePace)
 	switch {
 	case active:

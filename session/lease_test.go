@@ -103,7 +103,7 @@ func requests(srv *zksynctest.Server, id int64, d time.Duration) (all, commits i
 }
 
 // While something is held or next in line, a session makes twelve requests per timeout, five of them transactions,
-// and an idle session makes three.
+// and an idle session makes four.
 func TestPaceOfASession(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))
@@ -125,9 +125,9 @@ func TestPaceOfASession(t *testing.T) {
 				}
 			}
 		}
-		check("never held", 3, 0, zkserver.OpPing)
+		check("never held", 4, 0, zkserver.OpPing)
 		l := s.Lease()
-		check("far back in line", 3, 0, zkserver.OpSync)
+		check("far back in line", 4, 0, zkserver.OpSync)
 		path := create(t, s, "/mine", zk.FlagEphemeral)
 		l.Own(path)
 		l.Prepare()
@@ -148,7 +148,7 @@ func TestPaceOfASession(t *testing.T) {
 		l.End()
 		l.End()
 		time.Sleep(timeout)
-		check("ended", 3, 0, zkserver.OpSync)
+		check("ended", 4, 0, zkserver.OpSync)
 
 		// Reads do not delay the requests that reach the leader.
 		srv.ResetOps()
@@ -158,8 +158,8 @@ func TestPaceOfASession(t *testing.T) {
 			}
 			time.Sleep(timeout / 10)
 		}
-		if n := count(srv.Ops(), zkserver.OpSync); n < 29 || n > 31 {
-			t.Errorf("%d syncs beside reads in ten timeouts, want 30", n)
+		if n := count(srv.Ops(), zkserver.OpSync); n < 39 || n > 41 {
+			t.Errorf("%d syncs beside reads in ten timeouts, want 40", n)
 		}
 	})
 }

@@ -86,9 +86,9 @@ func TestAPingThatIsRefusedEndsTheConnection(t *testing.T) {
 			return op == opPing
 		}}
 		connectTo(t, h)
-		time.Sleep(5 * time.Second)
+		time.Sleep(4 * time.Second)
 		if dials, _ := h.count(); dials != 2 {
-			t.Errorf("%d connections in half a session timeout, want 2", dials)
+			t.Errorf("%d connections in two fifths of a session timeout, want 2", dials)
 		}
 	})
 }

@@ -178,7 +178,7 @@ func (m *Manager) Session(ctx context.Context) (*Session, error) {
 }
 
 // ExpectHolds announces that sessions of m will hold locks or other znodes. From now on
-// an idle session sends a sync in place of each ping, every third of the session timeout.
+// an idle session sends a sync in place of each ping, every quarter of the session timeout.
 // Otherwise, the first grant in a session that was idle for longer than half its timeout
 // waits for a quarter of the timeout. Opening a Lease has the same effect on later grants.
 // On a nil Manager ExpectHolds does nothing.

@@ -13,7 +13,7 @@ const (
 	lapseFraction   = 2  // leader contacts further apart than T/2 may hide a paused leader
 	contactFraction = 12 // a contact is made every T/12 while a lease is held
 	commitFraction  = 5  // and a commit every T/5
-	idleFraction    = 3  // an idle session makes a contact every T/3
+	idleFraction    = 4  // an idle session makes a contact every T/4
 	silenceFraction = 4  // a connection that is silent for T/4 is closed
 	sampleFraction  = 64 // contacts closer together than T/64 are recorded as one
 )

@@ -254,17 +254,17 @@ func proofRun(seed uint64) (grants, losses int, bad string) {
 		})
 	}
 	var client func()
-	pace := []time.Duration{T / 3, T / 12, T / 3, T / 5}[rnd.IntN(4)]
+	pace := []time.Duration{T / idleFraction, T / 12, T / idleFraction, T / 5}[rnd.IntN(4)]
 	breaks := []int{40, 40, 5}[rnd.IntN(3)]
 	client = func() {
 		if rnd.IntN(10) == 0 {
-			pace = []time.Duration{T / 3, T / 12, T / 3, T / 24}[rnd.IntN(4)]
+			pace = []time.Duration{T / idleFraction, T / 12, T / idleFraction, T / 24}[rnd.IntN(4)]
 		}
 		m.at(m.now+pace, client)
 		switch {
 		case rnd.IntN(breaks) == 0:
 			reconnect()
-		case pace == T/3 && rnd.IntN(4) > 0:
+		case pace == T/idleFraction && rnd.IntN(4) > 0:
 			send(proofLeader)
 		case rnd.IntN(3) == 0:
 			send(proofCommit)
