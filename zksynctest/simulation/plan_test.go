@@ -17,7 +17,8 @@ type plan struct {
 	tick     time.Duration
 	reap     time.Duration // interval at which servers remove empty containers
 	managers int
-	clients  [][]action // by client; a client uses the manager of its number modulo managers
+	distance []time.Duration // by Manager: the least time of a frame on its way
+	clients  [][]action      // by client; a client uses the manager of its number modulo managers
 	faults   []fault
 }
 
@@ -98,6 +99,11 @@ func newPlan(seed uint64, from []*workload) *plan {
 		p.clients = append(p.clients, all)
 	}
 	p.faults = drawFaults(r, p)
+	p.distance = make([]time.Duration, p.managers)
+	if r.IntN(3) == 0 {
+		// Behind the others in each race for a version, whatever the order of the frames.
+		p.distance[r.IntN(p.managers)] = upTo(r, p.timeout()/200)
+	}
 	return p
 }
 
@@ -126,6 +132,11 @@ func (p *plan) size() int {
 func (p *plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: session timeout %v, tick %v, containers reaped every %v, %d managers\n", p.workload.name, p.timeout(), p.tick, p.reap, p.managers)
+	for i, d := range p.distance {
+		if d > 0 {
+			fmt.Fprintf(&b, "  frames of manager %d take %v\n", i, d)
+		}
+	}
 	for _, f := range p.faults {
 		fmt.Fprintf(&b, "  fault at %-14v %v\n", f.at, f)
 	}

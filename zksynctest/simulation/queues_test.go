@@ -259,7 +259,8 @@ func (st *stream) checkLedgers() {
 
 // getAll receives all messages that are available at once.
 func (st *stream) getAll(c *simClient, v *queueValue, way int) (got []int) {
-	patience := st.w.plan.timeout() / 2
+	// A consumer may find out one after another that listed messages are gone, in two round trips each.
+	patience := st.w.plan.timeout()/2 + 100*slices.Max(st.w.plan.distance)
 	for {
 		called := st.h.clock.Add(1)
 		var data []byte

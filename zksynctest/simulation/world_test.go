@@ -203,6 +203,7 @@ func (w *world) dialer(manager int, order []int) session.DialFunc {
 func (w *world) connect() bool {
 	r := w.plan.rnd(forEndpoints)
 	for i := range w.plan.managers {
+		w.net.SetDistance(i, w.plan.distance[i])
 		dial := w.dialer(i, r.Perm(endpoints))
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		m, err := session.Connect(ctx, "10.0.0.1,10.0.0.2,10.0.0.3", session.WithDialer(dial), session.WithTimeout(w.plan.timeout()))

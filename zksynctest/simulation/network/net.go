@@ -35,7 +35,8 @@ type client struct {
 	dials     []*dial
 	holeUntil time.Time
 	heldUntil time.Time
-	noDials   time.Time // no dial is answered before
+	noDials   time.Time     // no dial is answered before
+	distance  time.Duration // the least time of a frame on its way
 }
 
 // New returns a network for a number of clients. Run makes it work.
@@ -49,6 +50,13 @@ func New(schedule Schedule, clients int) *Net {
 		n.clients = append(n.clients, &client{number: i})
 	}
 	return n
+}
+
+// SetDistance makes each frame from and to a client take at least d.
+func (n *Net) SetDistance(client int, d time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.clients[client].distance = d
 }
 
 func (n *Net) kick() {
@@ -118,11 +126,12 @@ func (n *Net) ready() (steps []step, next time.Duration, closed bool) {
 		for _, conn := range c.conns {
 			for dir := range conn.lanes {
 				l := &conn.lanes[dir]
-				switch {
-				case len(l.waiting) == 0:
-				case now.Before(l.heldUntil):
-					later(l.heldUntil)
-				default:
+				if len(l.waiting) == 0 {
+					continue
+				}
+				if due := latest(l.heldUntil, l.waiting[0].since.Add(c.distance)); now.Before(due) {
+					later(due)
+				} else {
 					steps = append(steps, step{since: l.waiting[0].since, conn: conn, dir: Direction(dir)})
 				}
 			}
