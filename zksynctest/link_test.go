@@ -164,3 +164,19 @@ func TestLinkToARealServer(t *testing.T) {
 		t.Error("the lost session is back")
 	}
 }
+
+// A client behind a Link learns of the end of its session as soon as a client without a Link.
+func TestLinkPassesTheCloseOfTheServer(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		s := sessionOf(t, srv.NewLink(t).Connect(t, session.WithTimeout(30*time.Second)))
+		began := time.Now()
+		if err := srv.ExpireSession(s.ID()); err != nil {
+			t.Fatal(err)
+		}
+		<-s.Done()
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("the client learned of the end of its session after %v", took)
+		}
+	})
+}

@@ -80,6 +80,16 @@ func closeHard(nc net.Conn) {
 	_ = nc.Close()
 }
 
+// closeWrite ends the stream to nc in order. A connection without a half-close, like that of
+// net.Pipe, is closed as a whole: its peer learns of the end in no other way.
+func closeWrite(nc net.Conn) {
+	if half, ok := nc.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+		return
+	}
+	_ = nc.Close()
+}
+
 // attach adds the connection to the target, unless c was aborted meanwhile.
 func (c *conn) attach(server net.Conn) bool {
 	c.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"net"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-zksync/toolkit/internal/bounds"
 )
@@ -110,6 +111,30 @@ func TestCutHidesThatADialerLeft(t *testing.T) {
 			t.Errorf("after the cut: %v", err)
 		}
 	})
+}
+
+// Each end of a connection that is dialed in memory learns, behind the last bytes, that the other end has closed it in order.
+func TestDialedLinkPassesTheEnd(t *testing.T) {
+	for name, leaves := range map[string]func(near, other net.Conn) (left, stayed net.Conn){
+		"client": func(near, other net.Conn) (net.Conn, net.Conn) { return near, other },
+		"server": func(near, other net.Conn) (net.Conn, net.Conn) { return other, near },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bounds.Bubble(t, func(t *testing.T) {
+				l, far := pipes(t)
+				l.SetDelay(time.Second)
+				left, stayed := leaves(dial(t, l), <-far)
+				if _, err := left.Write([]byte("bye")); err != nil {
+					t.Fatal(err)
+				}
+				left.Close()
+				_ = stayed.SetReadDeadline(time.Now().Add(time.Hour))
+				if b, err := io.ReadAll(stayed); string(b) != "bye" || err != nil {
+					t.Errorf("the other end read %q, %v; want bye and the end", b, err)
+				}
+			})
+		})
+	}
 }
 
 // Dial returns the error of the target, and ErrClosed when the link is closed.

@@ -137,9 +137,7 @@ func (p *pump) write() {
 			continue
 		}
 		if item.end {
-			if tcp, ok := p.dst.(*net.TCPConn); ok {
-				_ = tcp.CloseWrite()
-			}
+			closeWrite(p.dst)
 			return
 		}
 		if _, err := p.dst.Write(item.data); err != nil {

@@ -23,4 +23,8 @@ var serverBugs = []bug{
 		"	if op != OpAuth && !c.sess.local {\n",
 		"	if !c.sess.local {\n"}},
 		[]finder{tested("./zksynctest/zkserver", "^TestWhatTouchesASession$")}},
+	{"link: pass the end of a stream over TCP only", []edit{{"zksynctest/internal/proxy/conn.go",
+		"	_ = nc.Close()\n}\n\n// attach",
+		"}\n\n// attach"}},
+		[]finder{tested("./zksynctest/internal/proxy", "^TestDialedLinkPassesTheEnd$")}},
 }
