@@ -27,4 +27,12 @@ var serverBugs = []bug{
 		"	_ = nc.Close()\n}\n\n// attach",
 		"}\n\n// attach"}},
 		[]finder{tested("./zksynctest/internal/proxy", "^TestDialedLinkPassesTheEnd$")}},
+	{"zkserver: repeat the data of a znode for each operation of a multi", []edit{{"zksynctest/zkserver/internal/tree/step.go",
+		"	if t.Multi {\n		if _, whole",
+		"	if t.Multi && false {\n		if _, whole"}},
+		[]finder{tested("./zksynctest/zkserver/internal/tree", "^TestStepsOfAMultiStateEachResultOnce$")}},
+	{"zkserver: write a frame that no reader takes", []edit{{"zksynctest/zkserver/internal/journal/journal.go",
+		"j.stale = j.stale || len(b)-start-frameExtra > maxDataFrame; j.stale {",
+		"j.stale {"}},
+		[]finder{tested("./zksynctest/zkserver/internal/journal", "^TestAChangeThatIsTooLongForAFrame$")}},
 }

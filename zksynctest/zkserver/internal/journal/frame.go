@@ -22,11 +22,12 @@ const (
 	dataFormat = 2
 	dataHeader = len(dataMagic) + 8
 	frameExtra = 12
-	// snapshotFrame is about how long the frames of a snapshot are, and maxDataFrame
-	// how long any can be.
+	// snapshotFrame is about how long the frames of a snapshot are.
 	snapshotFrame = 64 << 10
-	maxDataFrame  = 1 << 30
 )
+
+// maxDataFrame is how many bytes of steps a frame can have. Tests reduce it.
+var maxDataFrame = 1 << 30
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -145,7 +146,7 @@ func readDataFrame(in *bufio.Reader, room []byte) ([]byte, error) {
 		return nil, err
 	}
 	n := binary.BigEndian.Uint32(head[:])
-	if checksum(head[:4]) != binary.BigEndian.Uint32(head[4:]) || n > maxDataFrame {
+	if checksum(head[:4]) != binary.BigEndian.Uint32(head[4:]) || int64(n) > int64(maxDataFrame) {
 		return nil, &damagedFrame{"the length of a frame is damaged", head[:]}
 	}
 	// The length is believed only as far as bytes come in.

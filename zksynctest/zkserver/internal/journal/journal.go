@@ -75,8 +75,14 @@ func (j *Journal) Append(steps func([]byte) []byte) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	start := len(j.pending)
-	j.pending = endDataFrame(steps(beginDataFrame(j.pending)), start)
-	j.added.Add(int64(len(j.pending) - start))
+	b := endDataFrame(steps(beginDataFrame(j.pending)), start)
+	j.added.Add(int64(len(b) - start))
+	// A snapshot that is wanted has the change. It also has a change that is too long for a frame, in
+	// several frames. No frame may follow a change that is not in the file.
+	if j.stale = j.stale || len(b)-start-frameExtra > maxDataFrame; j.stale {
+		return
+	}
+	j.pending = b
 }
 
 // Flush returns when all earlier changes are in the file, or with the error.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/jute"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver/internal/tree"
 )
 
@@ -103,5 +104,47 @@ func TestFilesThatAreRefused(t *testing.T) {
 	}
 	if _, _, err := openStore(t, other); !errors.Is(err, ErrCorrupt) {
 		t.Errorf("a damaged file: %v, want %v", err, ErrCorrupt)
+	}
+}
+
+// A change that is too long for a frame is read again from a snapshot.
+func TestAChangeThatIsTooLongForAFrame(t *testing.T) {
+	defer func(most int) { maxDataFrame = most }(maxDataFrame)
+	maxDataFrame = 2 * snapshotFrame
+	path := filepath.Join(t.TempDir(), "data")
+	j, s, err := openStore(t, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := func(number int) {
+		txn := s.Begin(tree.SuperUser, time.Now().UnixMilli(), true)
+		for range number {
+			r := jute.Request{Op: jute.OpCreate, Path: "/n", ACL: jute.OpenACL, Flags: jute.FlagSequential, TTL: -1}
+			if _, _, code := txn.Create(&r, 0); code != 0 {
+				t.Fatal(code)
+			}
+		}
+		j.AppendTxn(txn)
+		if err := j.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nodes(1)
+	nodes(2000)
+	nodes(2)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := filepath.Join(t.TempDir(), "copy")
+	if err := os.WriteFile(other, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, again, err := openStore(t, other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := again.Size(), s.Size(); got != want || again.Zxid != s.Zxid {
+		t.Errorf("%d znodes at zxid %d were read, want %d at %d", got, again.Zxid, want, s.Zxid)
 	}
 }

@@ -22,11 +22,26 @@ type step struct {
 	N    *Node
 }
 
-// changed notes one for the end of the transaction.
+// changed notes a step for the end of the transaction. A step states the result of the whole
+// transaction, so that a multi notes each kind for a znode once, and only the StepPut of a znode that it creates.
 func (t *Txn) changed(kind byte, n *Node) {
-	if t.s.Rules.Steps {
-		t.Steps = append(t.Steps, step{kind, n})
+	if !t.s.Rules.Steps {
+		return
 	}
+	s := step{kind, n}
+	if t.Multi {
+		if _, whole := t.noted[step{StepPut, n}]; kind != StepDelete && whole {
+			return
+		}
+		if _, again := t.noted[s]; again {
+			return
+		}
+		if t.noted == nil {
+			t.noted = map[step]struct{}{}
+		}
+		t.noted[s] = struct{}{}
+	}
+	t.Steps = append(t.Steps, s)
 }
 
 // AppendStep appends the step of a kind that leads to n.

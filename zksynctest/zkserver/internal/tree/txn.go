@@ -17,8 +17,9 @@ type Txn struct {
 	Multi bool
 
 	Events []Change
-	Steps  []step // for the data file
-	Ended  int64  // the session that ends with this transaction
+	Steps  []step            // for the data file
+	noted  map[step]struct{} // the steps of a multi
+	Ended  int64             // the session that ends with this transaction
 	undo   []undo
 	Aging  []*Node // containers and TTL nodes that may have to be reaped now or later
 	// counters has the sequence counters of parents as the operations of this
@@ -65,7 +66,7 @@ func (t *Txn) RollBack() {
 			n.version, n.creates, n.aversion = u.before.version, u.before.creates, u.before.aversion
 		}
 	}
-	t.Events, t.Steps, t.Aging = t.Events[:0], t.Steps[:0], t.Aging[:0]
+	t.Events, t.Steps, t.Aging, t.noted = t.Events[:0], t.Steps[:0], t.Aging[:0], nil
 }
 
 func (t *Txn) Delete(path string, version int32) jute.Code {

@@ -91,3 +91,38 @@ func TestStepsLeadToTheTree(t *testing.T) {
 		}
 	}
 }
+
+// The steps of a multi state the final data of each znode once, and lead to the same tree.
+func TestStepsOfAMultiStateEachResultOnce(t *testing.T) {
+	s := &Store{Tree: NewTree(), Rules: Rules{Steps: true}}
+	again := NewTree()
+	txn := s.Begin(SuperUser, 1, true)
+	for i, write := range []func(*Txn) jute.Code{
+		func(txn *Txn) jute.Code { _, _, code := txn.Create(create("/a", 0), 0); return code },
+		func(txn *Txn) jute.Code { _, code := txn.SetData("/a", []byte("2"), -1); return code },
+		func(txn *Txn) jute.Code { return txn.Delete("/a", -1) },
+		func(txn *Txn) jute.Code { _, _, code := txn.Create(create("/a", 0), 0); return code },
+		func(txn *Txn) jute.Code { _, _, code := txn.Create(create("/a/b", 0), 0); return code },
+		func(txn *Txn) jute.Code { _, code := txn.SetACL("/", jute.OpenACL, -1); return code },
+		func(txn *Txn) jute.Code { _, code := txn.SetData("/", []byte("1"), -1); return code },
+		func(txn *Txn) jute.Code { _, code := txn.SetData("/", []byte("2"), -1); return code },
+		func(txn *Txn) jute.Code { _, code := txn.SetACL("/", jute.OpenACL, -1); return code },
+	} {
+		if code := write(txn); code != jute.OK {
+			t.Fatalf("write %d: %v", i, code)
+		}
+	}
+	number := map[step]int{}
+	for _, step := range txn.Steps {
+		if number[step]++; number[step] > 1 || step.Kind == StepData && step.N.Path != "/" {
+			t.Errorf("a step of kind %d for %s is more than is needed", step.Kind, step.N.Path)
+		}
+		d := jute.Decoder{Rest: AppendStep(nil, step.Kind, step.N)[1:]}
+		if err := again.Apply(&d, step.Kind); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := s.Describe(), again.Describe(); a != b {
+		t.Errorf("%s\nand from the steps\n%s", a, b)
+	}
+}
