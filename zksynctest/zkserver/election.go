@@ -64,6 +64,7 @@ func (en *ensemble) lead(e *Endpoint) {
 	en.current = l
 	if len(en.endpoints) > 1 {
 		en.s.data.Epoch++
+		en.s.journal.AppendZxid(en.s.data.Latest()) // clients learn of the epoch before its first transaction
 	}
 	for _, other := range en.endpoints {
 		if en.looks(other) && en.linked(e, other) {

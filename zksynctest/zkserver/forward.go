@@ -19,7 +19,7 @@ func (c *conn) forwardAndCutOff(r *jute.Request) result {
 	case r.Op == OpSync || c.sess.dead:
 	case r.Op != OpCloseSession && l.sessions.find(c.sess.id) == nil,
 		!l.sessions.mayAsk(c.sess.id, c.ep) && mayNot(c, l, r.Op):
-		s.data.Begin(nil, 0, false) // the write fails, and takes a zxid
+		s.failWrite()
 	default:
 		done := c.performWrite(r, time.Now())
 		res.code, res.zxid, res.lost = done.code, done.zxid, true

@@ -153,7 +153,7 @@ func mayNot(c *conn, l *leadership, op OpCode) bool {
 func (c *conn) moved(op OpCode, l *leadership) result {
 	s := c.s
 	if op.IsWrite() && l != nil && l == s.en.current {
-		s.data.Begin(nil, 0, false)
+		s.failWrite()
 	}
 	return result{silent: true, hangUp: true}
 }
@@ -178,10 +178,9 @@ func (c *conn) refuseClosing(r *jute.Request) result {
 	if !r.Op.IsWrite() {
 		return result{code: ErrSessionExpired, zxid: s.en.zxidOf(c.rep)}
 	}
-	t := s.data.Begin(nil, 0, false)
-	s.fire(t)
+	zxid := s.failWrite()
 	if r.Op != OpMulti {
-		return result{code: ErrSessionExpired, zxid: t.Zxid}
+		return result{code: ErrSessionExpired, zxid: zxid}
 	}
 	for i := range r.Subs {
 		r.Subs[i].Code = ErrRuntimeInconsistency
@@ -191,5 +190,12 @@ func (c *conn) refuseClosing(r *jute.Request) result {
 		c.reply = jute.AppendMultiError(c.reply, r.Subs[i].Code)
 	}
 	c.reply = jute.AppendMultiHeader(c.reply, jute.OpError, true, -1)
-	return result{zxid: t.Zxid}
+	return result{zxid: zxid}
+}
+
+// failWrite is the transaction of a write that fails: it takes a zxid, which it returns.
+func (s *Server) failWrite() int64 {
+	t := s.data.Begin(nil, 0, false)
+	s.fire(t)
+	return t.Zxid
 }

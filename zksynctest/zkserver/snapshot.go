@@ -95,7 +95,7 @@ func (s *Server) removeOrphans() {
 // result is valid while mu is held.
 func (s *Server) state() *journal.State {
 	st := journal.NewState()
-	st.Tree, st.Zxid = s.data.Tree, s.data.Zxid
+	st.Tree, st.Zxid = s.data.Tree, s.data.Latest()
 	for _, e := range s.en.endpoints {
 		st.LastIDs[byte(e.number)] = e.nextID - 1
 	}

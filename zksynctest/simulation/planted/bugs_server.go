@@ -35,4 +35,12 @@ var serverBugs = []bug{
 		"j.stale = j.stale || len(b)-start-frameExtra > maxDataFrame; j.stale {",
 		"j.stale {"}},
 		[]finder{tested("./zksynctest/zkserver/internal/journal", "^TestAChangeThatIsTooLongForAFrame$")}},
+	{"zkserver: keep the beginning of an epoch in memory", []edit{{"zksynctest/zkserver/election.go",
+		"		en.s.journal.AppendZxid(en.s.data.Latest()) // clients learn of the epoch before its first transaction\n",
+		""}},
+		[]finder{tested("./zksynctest/zkserver", "^TestTheZxidsThatClientsHaveSeenAreKept$")}},
+	{"zkserver: keep the zxid of a write on a moved connection in memory", []edit{{"zksynctest/zkserver/perform.go",
+		"		s.failWrite()\n",
+		"		s.data.NextZxid()\n"}},
+		[]finder{tested("./zksynctest/zkserver", "^TestTheZxidsThatClientsHaveSeenAreKept$")}},
 }

@@ -66,6 +66,11 @@ func (j *Journal) AppendSession(zxid, id int64, sess Session) {
 	j.Append(func(b []byte) []byte { return appendSession(appendNumber(b, stepZxid, zxid), id, sess) })
 }
 
+// AppendZxid adds the beginning of an epoch.
+func (j *Journal) AppendZxid(zxid int64) {
+	j.Append(func(b []byte) []byte { return appendNumber(b, stepZxid, zxid) })
+}
+
 // Append adds a frame of steps. The caller holds the server's mu. A nil journal keeps
 // nothing.
 func (j *Journal) Append(steps func([]byte) []byte) {
