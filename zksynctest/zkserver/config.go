@@ -15,8 +15,8 @@ type Config struct {
 	// TickTime is the server's unit of time, at least a millisecond. Sessions expire at multiples
 	// of TickTime. The default is 2 s.
 	TickTime time.Duration
-	// MinSessionTimeout and MaxSessionTimeout bound the session timeouts that clients negotiate.
-	// The defaults are 2 and 20 ticks.
+	// MinSessionTimeout and MaxSessionTimeout bound the session timeouts that clients negotiate, in
+	// whole milliseconds. The defaults are 2 and 20 ticks.
 	MinSessionTimeout, MaxSessionTimeout time.Duration
 	// MaxClientConns limits the connections of one remote IP to one endpoint (maxClientCnxns). A
 	// connection over the limit is accepted and closed. 0 means no limit, because many clients of a
@@ -158,11 +158,11 @@ func (cfg Config) withDefaults() (Config, error) {
 	if cfg.TickTime < time.Millisecond {
 		return bad("TickTime", cfg.TickTime, "it must be at least 1ms")
 	}
-	if cfg.MinSessionTimeout < 0 {
-		return bad("MinSessionTimeout", cfg.MinSessionTimeout, "it must not be negative")
+	if cfg.MinSessionTimeout != 0 && cfg.MinSessionTimeout < time.Millisecond {
+		return bad("MinSessionTimeout", cfg.MinSessionTimeout, "it must be at least 1ms")
 	}
-	if cfg.MaxSessionTimeout < 0 {
-		return bad("MaxSessionTimeout", cfg.MaxSessionTimeout, "it must not be negative")
+	if cfg.MaxSessionTimeout != 0 && cfg.MaxSessionTimeout < time.Millisecond {
+		return bad("MaxSessionTimeout", cfg.MaxSessionTimeout, "it must be at least 1ms")
 	}
 	// A bound that is not set adapts to a bound that is set, so that the two never contradict each
 	// other.

@@ -94,11 +94,11 @@ func (e *Endpoint) Serving() bool {
 // a restart with another minSessionTimeout and maxSessionTimeout. A client that reconnects may get
 // a shorter timeout than before. The current leader then uses the shorter timeout. The next leader
 // uses the timeout with which the session was created, until the client reconnects. Open
-// connections keep their timeouts. SetSessionTimeouts returns an error if a bound is not positive
-// or max is less than min.
+// connections keep their timeouts. SetSessionTimeouts returns an error if a bound is less than a
+// millisecond or max is less than min.
 func (e *Endpoint) SetSessionTimeouts(min, max time.Duration) error {
-	if min <= 0 || max < min || max.Milliseconds() > math.MaxInt32 {
-		return fmt.Errorf("zkserver: session timeouts from %v to %v: min must be positive, and max between min and 2^31 ms", min, max)
+	if min < time.Millisecond || max < min || max.Milliseconds() > math.MaxInt32 {
+		return fmt.Errorf("zkserver: session timeouts from %v to %v: min must be at least 1ms, and max between min and 2^31 ms", min, max)
 	}
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()

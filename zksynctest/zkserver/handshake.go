@@ -34,7 +34,7 @@ func (c *conn) connect(r *jute.Request, cutOff bool) result {
 	case q.LastZxid > s.en.zxidOf(rep):
 		return quiet // the endpoint is behind the zxid that the client has seen
 	}
-	c.timeout = min(max(time.Duration(q.TimeoutMs)*time.Millisecond, c.ep.minTimeout), c.ep.maxTimeout)
+	c.timeout = min(max(time.Duration(q.TimeoutMs)*time.Millisecond, c.ep.minTimeout), c.ep.maxTimeout).Truncate(time.Millisecond)
 	if readOnly {
 		return c.connectReadOnly(r)
 	}

@@ -43,4 +43,12 @@ var serverBugs = []bug{
 		"		s.failWrite()\n",
 		"		s.data.NextZxid()\n"}},
 		[]finder{tested("./zksynctest/zkserver", "^TestTheZxidsThatClientsHaveSeenAreKept$")}},
+	{"zkserver: read the strings of a data file as a Java server does", []edit{{"zksynctest/zkserver/internal/journal/state.go",
+		", Exact: true}",
+		"}"}},
+		[]finder{tested("./zksynctest/zkserver", "^TestADataFileKeepsAnyACL$")}},
+	{"zkserver: grant a part of a millisecond", []edit{{"zksynctest/zkserver/handshake.go",
+		"c.ep.maxTimeout).Truncate(time.Millisecond)",
+		"c.ep.maxTimeout)"}},
+		[]finder{tested("./zksynctest/zkserver", "^TestSessionTimeoutsAreWholeMilliseconds$")}},
 }

@@ -80,7 +80,7 @@ func (st *State) AppendTo(b []byte) []byte {
 
 // Apply takes the steps of one frame.
 func (st *State) Apply(frame []byte) error {
-	d := jute.Decoder{Rest: frame, Known: st.Tree}
+	d := jute.Decoder{Rest: frame, Known: st.Tree, Exact: true}
 	for len(d.Rest) > 0 {
 		kind := d.Take(1)[0]
 		var err error

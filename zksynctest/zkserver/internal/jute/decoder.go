@@ -14,6 +14,7 @@ type Decoder struct {
 	Rest  []byte
 	Bad   bool
 	Known Interner // nil if no strings are shared
+	Exact bool     // strings are read as they are, and not as a Java server reads them
 }
 
 // An Interner has strings that need not be allocated again.
@@ -85,6 +86,13 @@ func (d *Decoder) share(b []byte) string {
 			return s
 		}
 	}
+	return d.text(b)
+}
+
+func (d *Decoder) text(b []byte) string {
+	if d.Exact {
+		return string(b)
+	}
 	return JavaString(b)
 }
 
@@ -123,7 +131,7 @@ func (d *Decoder) nullableStr() string {
 	case "anyone":
 		return "anyone"
 	default:
-		return JavaString(b)
+		return d.text(b)
 	}
 }
 
