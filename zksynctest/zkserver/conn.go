@@ -119,7 +119,7 @@ func (c *conn) limitHandshake() {
 }
 
 // hangUp closes c for the server: it drops the watches of c and detaches the session. Queued frames
-// are still written if the peer reads. The caller holds mu.
+// are still written if the peer reads them within the session timeout. The caller holds mu.
 func (c *conn) hangUp() {
 	s := c.s
 	if c.closed {
@@ -135,14 +135,18 @@ func (c *conn) hangUp() {
 		sess.conns = slices.DeleteFunc(slices.Clone(sess.conns), func(other *conn) bool { return other == c })
 	}
 	delete(s.conns.open, c)
+	s.conns.closing[c] = struct{}{}
 	s.en.discard(c.rep)
 	perIP := c.ep.perIP
 	if perIP[c.ip]--; perIP[c.ip] == 0 {
 		delete(perIP, c.ip)
 	}
 	close(c.done)
-	// A peer that does not read must not block the writer for ever.
-	_ = c.nc.SetWriteDeadline(time.Now().Add(flushTime))
+	// A peer that does not read must not block the writer for ever. A limit may already have set a
+	// deadline in the past.
+	if !c.out.isEnded() {
+		_ = c.nc.SetWriteDeadline(time.Now().Add(cmp.Or(c.timeout, handshakeTime)))
+	}
 }
 
 // end calls hangUp with mu held. A black-holed connection stays open when its peer closes it.
@@ -168,12 +172,13 @@ type result struct {
 // A connTable holds the server's connections and the state of the faults that affect them.
 type connTable struct {
 	open        map[*conn]struct{}
-	last        uint64          // number of the latest connection
-	lastPort    int             // number of in-memory connections so far
-	queued      atomic.Int64    // bytes that are queued for all clients
-	hang        bool            // ConnectRequests get no answer
-	partitioned map[int64]bool  // sessions
-	holes       map[*conn]int64 // black-holed connections and their sessions
+	closing     map[*conn]struct{} // closed connections that may still write queued frames
+	last        uint64             // number of the latest connection
+	lastPort    int                // number of in-memory connections so far
+	queued      atomic.Int64       // bytes that are queued for all clients
+	hang        bool               // ConnectRequests get no answer
+	partitioned map[int64]bool     // sessions
+	holes       map[*conn]int64    // black-holed connections and their sessions
 }
 
 // ordered lists all open connections in the order in which they were accepted.

@@ -45,7 +45,7 @@ func (s *Server) full(e *Endpoint, ip string) string {
 	if limit := s.cfg.MaxClientConns; limit > 0 && e.perIP[ip] >= limit {
 		return fmt.Sprintf("%s has %d connections (Config.MaxClientConns)", ip, limit)
 	}
-	if limit := s.cfg.MaxConns; limit > 0 && len(s.conns.open) >= limit {
+	if limit := s.cfg.MaxConns; limit > 0 && len(s.conns.open)+len(s.conns.closing) >= limit {
 		return fmt.Sprintf("there are %d connections (Config.MaxConns)", limit)
 	}
 	return ""
@@ -63,15 +63,16 @@ func (c *conn) checkQueue() {
 		return
 	}
 	worst, most, sum := c, 0, 0
-	for other := range s.conns.open {
-		n := other.out.waiting()
-		if sum += n; n > most {
-			worst, most = other, n
+	for _, conns := range []map[*conn]struct{}{s.conns.open, s.conns.closing} {
+		for other := range conns {
+			n := other.out.waiting()
+			if sum += n; n > most {
+				worst, most = other, n
+			}
 		}
 	}
-	// The sum also counts bytes of closed connections, such as partitioned connections; open
-	// connections are not closed for these bytes. One answer of any size may be queued, as with
-	// MaxQueued.
+	// The sum may be less than the number of queued bytes, which changes meanwhile. One answer of any
+	// size may be queued, as with MaxQueued.
 	if sum <= limit || most == sum && !worst.out.over(limit) {
 		return
 	}
@@ -152,9 +153,10 @@ func (c *conn) mayWait() int {
 	return limit
 }
 
-// explain logs the reason if a limit closed c.
-func (c *conn) explain() {
+// ended forgets c, which writes nothing more, and logs the reason if a limit closed c.
+func (c *conn) ended() {
 	c.s.mu.Lock()
+	delete(c.s.conns.closing, c)
 	why := c.why
 	c.s.mu.Unlock()
 	if why != "" {

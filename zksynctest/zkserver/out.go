@@ -10,7 +10,7 @@ import (
 func (c *conn) writeLoop() {
 	defer c.s.wg.Done()
 	defer c.nc.Close()
-	defer c.explain()
+	defer c.ended()
 	defer c.out.end()
 	var batch []segment
 	for {
@@ -66,11 +66,11 @@ func (c *conn) flush() {
 	if c.abandon() || c.ep.frozen() != nil {
 		return
 	}
-	_ = c.nc.SetWriteDeadline(time.Now().Add(flushTime))
 	for _, seg := range c.out.take(nil) {
 		if seg.hits != nil || !c.send(seg.b) {
 			return
 		}
+		c.out.wrote(len(seg.b))
 	}
 }
 

@@ -3,7 +3,6 @@ package zkserver
 import (
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 const (
@@ -13,8 +12,6 @@ const (
 	smallBuffer = 4 << 10
 	// keptSegments is the maximum capacity of a segment list that is kept for reuse.
 	keptSegments = 256
-	// flushTime bounds the time in which a closed connection writes its queued frames.
-	flushTime = 100 * time.Millisecond
 )
 
 // An outQueue holds the frames that are queued for a connection. push never blocks, because the

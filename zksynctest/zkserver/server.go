@@ -2,6 +2,7 @@ package zkserver
 
 import (
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -75,7 +76,7 @@ func NewEnsemble(cfg Config, n int) (*Server, error) {
 			TTL: cfg.ExtendedTypes, SASL: cfg.SASLUsers != nil, Quota: cfg.EnforceQuota, Steps: cfg.DataFile != "", NeverUsed: cfg.NeverUsedTTL,
 		}},
 		sessions: sessionTable{byID: map[int64]*session{}, secret: newPassword(), swap: map[int64]bool{}},
-		conns:    connTable{open: map[*conn]struct{}{}, partitioned: map[int64]bool{}, holes: map[*conn]int64{}},
+		conns:    connTable{open: map[*conn]struct{}{}, closing: map[*conn]struct{}{}, partitioned: map[int64]bool{}, holes: map[*conn]int64{}},
 		faults:   faultTable{ops: opLog{kept: cfg.OpsKept, most: cfg.OpsBytes}},
 	}
 	s.faults.mu = &s.mu
@@ -126,7 +127,7 @@ func (s *Server) Close() error {
 	s.agenda.timer, s.agenda.due = nil, 0
 	s.en.close()
 	var listeners []*listener
-	conns := s.conns.ordered()
+	var conns []*conn
 	for _, e := range s.en.endpoints {
 		e.unfreeze()
 		for _, l := range e.listeners {
@@ -134,9 +135,8 @@ func (s *Server) Close() error {
 		}
 		listeners = append(listeners, e.listeners...)
 		e.listeners = nil
-		s.hangUpOn(e)
+		conns = append(conns, s.hangUpOn(e)...)
 	}
-	conns = slices.DeleteFunc(conns, func(c *conn) bool { return c.hole.Load() })
 	for c := range s.conns.holes {
 		conns = append(conns, c)
 		c.release()
@@ -152,13 +152,16 @@ func (s *Server) Close() error {
 }
 
 // hangUpOn ends all connections to e in a defined order, and returns them so that the caller can
-// close their sockets at once. The writers would close the sockets a little later.
+// close their sockets at once, with the connections to e that still write queued frames.
 func (s *Server) hangUpOn(e *Endpoint) []*conn {
-	conns := s.conns.on(e)
-	for _, c := range conns {
+	for _, c := range s.conns.on(e) {
 		c.hangUp()
 	}
-	return slices.DeleteFunc(conns, func(c *conn) bool { return c.hole.Load() })
+	conns := slices.DeleteFunc(sorted(maps.Keys(s.conns.closing)), func(c *conn) bool { return c.ep != e || c.hole.Load() })
+	for _, c := range conns {
+		delete(s.conns.closing, c)
+	}
+	return conns
 }
 
 // timer is a time.AfterFunc whose function Close waits for.

@@ -16,7 +16,7 @@ var robustServerBugs = []bug{
 		""}},
 		[]finder{tested("./zksynctest/zkserver", "^TestAStoppedServerKeepsItsPort$")}},
 	{"zkserver: accept any number of connections", []edit{{"zksynctest/zkserver/limits.go",
-		"limit > 0 && len(s.conns.open) >= limit",
+		"limit > 0 && len(s.conns.open)+len(s.conns.closing) >= limit",
 		"limit > 0 && len(s.conns.open) >= 10*limit"}},
 		[]finder{tested("./zksynctest/zkserver", "^TestMaxConns$")}},
 	{"zkserver: make an answer of any length", []edit{{"zksynctest/zkserver/read.go",

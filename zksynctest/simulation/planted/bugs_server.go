@@ -51,4 +51,12 @@ var serverBugs = []bug{
 		"c.ep.maxTimeout).Truncate(time.Millisecond)",
 		"c.ep.maxTimeout)"}},
 		[]finder{tested("./zksynctest/zkserver", "^TestSessionTimeoutsAreWholeMilliseconds$")}},
+	{"zkserver: give a closed connection a tenth of a second for its answers", []edit{{"zksynctest/zkserver/conn.go",
+		"time.Now().Add(cmp.Or(c.timeout, handshakeTime))",
+		"time.Now().Add(100*time.Millisecond)"}},
+		[]finder{tested("./zksynctest/zkserver", "^TestAnswersOfBeforeTheEndArrive$")}},
+	{"zkserver: wait at the end for a client that does not read its last answers", []edit{{"zksynctest/zkserver/server.go",
+		"return c.ep != e || c.hole.Load()",
+		"return true"}},
+		[]finder{tested("./zksynctest/zkserver", "^TestLastAnswersForAPeerThatDoesNotRead$")}},
 }
