@@ -45,7 +45,7 @@ func (c *breakCommand) run(ctx context.Context, p *program) int {
 	if err != nil {
 		return p.failed(ctx, err)
 	}
-	defer m.Close()
+	defer unlessStopped(ctx, m.Close)
 	broken, err := c.remove(ctx, p, m)
 	if p.json {
 		if broken == nil {

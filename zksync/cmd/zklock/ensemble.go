@@ -90,7 +90,7 @@ func (e *ensemble) auth() (opts []session.Option, err error) {
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
-		line := strings.TrimSpace(lines.Text())
+		line := strings.TrimLeft(lines.Text(), " \t") // spaces at the end belong to the password
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}

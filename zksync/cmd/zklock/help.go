@@ -41,8 +41,15 @@ operator breaks the lock, they get KILL at once. A process that leaves the
 process group (setsid) is not killed. A machine that was suspended runs on for
 a moment before the kill: only the fencing token protects against that.
 
+If zklock itself gets KILL, Linux kills COMMAND, and other systems kill nothing.
+The processes that COMMAND has started run on then, also beside the next holder:
+let a shell exec the program that does the work, or rely on the fencing token.
+
+When COMMAND ends, the processes that it leaves in its process group get KILL.
+
 INT, TERM and HUP to zklock send TERM to the process group, and KILL after
--grace. Ctrl-C reaches COMMAND alone. Ctrl-Z has no effect: a stopped holder
+-grace. If the servers do not answer then, zklock ends without a release, and the
+lock goes with the session. Ctrl-C reaches COMMAND alone. Ctrl-Z has no effect: a stopped holder
 would lose the lock.
 
 While zklock waits, it names the holder after 3 s and then at growing
@@ -87,7 +94,7 @@ contender holds then. A holder that watches its znode learns of the loss: the
 contexts of this toolkit end, and zklock run kills its command. Others, such as
 the locks of Curator and kazoo, go on as if they held the lock: stop their
 process first.`,
-		"0  broken\n1  nobody held the lock, its holder left before the answer, or the answer was no\n2  wrong usage\n3  no server could be reached, or the servers refused\n",
+		"0  broken\n1  nobody held the lock, its holder left before the answer, or the answer was no\n2  wrong usage\n3  no server could be reached, or the servers refused\n128+n  signal n has ended zklock\n",
 		"zklock break /locks/backup\nzklock break -id host-a:4711 -yes /locks/backup\n"},
 	"completion": {
 		"zklock completion bash|zsh|fish",
@@ -118,12 +125,13 @@ FILES
         sasl:NAME:PASSWORD      for SASL by DIGEST-MD5, and ACLs of the scheme sasl
         SCHEME:CREDENTIAL       for any other scheme that the servers know
 
-    Empty lines and lines that begin with # do not count.
+    Empty lines and lines that begin with # do not count. Spaces at the end of a
+    line belong to the credential.
 
 EXIT STATUS
     0 is success, 1 that others hold or nobody holds, 2 a wrong usage, and 3 that
     no server could be reached, that the servers refused, or that the output could
-    not be written. run has more.
+    not be written. 128+n is that signal n has ended zklock. run has more.
 
 SEE ALSO
     zklock help COMMAND
@@ -142,7 +150,7 @@ func help(args []string, stdout, stderr io.Writer) int {
 	}
 	statuses := p.statuses
 	if statuses == "" {
-		statuses = "0  success\n2  wrong usage\n3  no server could be reached, or the servers refused\n"
+		statuses = "0  success\n2  wrong usage\n3  no server could be reached, or the servers refused\n128+n  signal n has ended zklock\n"
 	}
 	about := ""
 	if _, ok := subcommands[args[0]]; ok {

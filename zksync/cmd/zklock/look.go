@@ -143,7 +143,7 @@ func (p *program) connected(ctx context.Context, f func(ctx context.Context, m *
 	if err != nil {
 		return p.failed(ctx, err)
 	}
-	defer m.Close()
+	defer unlessStopped(ctx, m.Close)
 	bounded, cancel := context.WithTimeout(ctx, p.ensemble.connect)
 	defer cancel()
 	if err := f(bounded, m); err != nil {

@@ -232,3 +232,31 @@ func TestModes(t *testing.T) {
 		at("-try", "-sem", "2", path+"/sem", "true").want(t, 1)
 	})
 }
+
+// A signal ends zklock within seconds also if the server does not answer: while zklock waits for the lock, and while
+// it releases the lock behind its command.
+func TestSignalsAtAServerThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	srv := zksynctest.Start(t)
+	launch := func(script string) (*exec.Cmd, *buffer) {
+		cmd, out := exec.Command(os.Args[0], "run", "-servers", srv.Addr(), "-timeout", "20s", "/locks/a", "--", "sh", "-c", script), &buffer{}
+		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), asProgram+"=1"), out, out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd, out
+	}
+	running, out := launch(`trap "exit 5" TERM; echo started; while :; do sleep 0.05; done`)
+	await(t, "the command", func() bool { return out.String() != "" })
+	waiting, _ := launch("true")
+	await(t, "the second in line", func() bool { names, _ := srv.Children("/locks/a"); return len(names) == 2 })
+	srv.Freeze()
+	for cmd, status := range map[*exec.Cmd]int{waiting: 128 + int(syscall.SIGTERM), running: 5} {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		begun := time.Now()
+		_ = cmd.Wait()
+		if took := time.Since(begun); took > 8*time.Second || cmd.ProcessState.ExitCode() != status {
+			t.Errorf("zklock ended %v after the signal, with %v, want status %d: %s", took, cmd.ProcessState, status, out)
+		}
+	}
+}

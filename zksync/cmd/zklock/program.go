@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"syscall"
+	"time"
 )
 
 // A program is one call of zklock.
@@ -49,6 +50,28 @@ const (
 type signalError struct{ signal syscall.Signal }
 
 func (e signalError) Error() string { return e.signal.String() }
+
+// leaveTime is how long a release or a Close may go on after a signal. The lock goes with the
+// session if the servers do not answer.
+const leaveTime = time.Second
+
+// unlessStopped returns the result of leave, or nil if leave takes longer than leaveTime and a signal has
+// come.
+func unlessStopped(ctx context.Context, leave func() error) error {
+	result := make(chan error, 1)
+	go func() { result <- leave() }()
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-result:
+		return err
+	case <-time.After(leaveTime):
+		return nil
+	}
+}
 
 // interrupted is the exit status of a command that a signal has ended.
 func interrupted(ctx context.Context) int {

@@ -78,7 +78,7 @@ func (r *runCommand) run(ctx context.Context, p *program) int {
 	if err != nil {
 		return p.failed(ctx, err)
 	}
-	defer m.Close()
+	defer unlessStopped(ctx, m.Close)
 	c := &child{args: r.command, grace: r.grace, m: m, stdin: p.stdin, stdout: p.stdout, stderr: p.stderr}
 	h := r.holder(m)
 	for {
@@ -87,7 +87,7 @@ func (r *runCommand) run(ctx context.Context, p *program) int {
 			return r.refused(ctx, p, m, err)
 		}
 		status, lost := c.run(ctx, held)
-		if err := h.release(); !lost && !errors.Is(err, zksync.ErrLost) {
+		if err := unlessStopped(ctx, h.release); !lost && !errors.Is(err, zksync.ErrLost) {
 			return status
 		}
 		if r.elect && ctx.Err() == nil {
@@ -124,7 +124,7 @@ func (r *runCommand) acquire(ctx context.Context, p *program, m *session.Manager
 	held, ok, err := h.acquire(wait, r.try)
 	if !interrupt() && err == nil && ok {
 		// The signal came at the very moment of the grant.
-		_ = h.release()
+		_ = unlessStopped(ctx, h.release)
 		return nil, context.Cause(ctx)
 	}
 	if err == nil && !ok {

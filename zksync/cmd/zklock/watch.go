@@ -28,7 +28,7 @@ func (c *watchCommand) run(ctx context.Context, p *program) int {
 	if err != nil {
 		return p.failed(ctx, err)
 	}
-	defer m.Close()
+	defer unlessStopped(ctx, m.Close)
 	signalled := ctx
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -75,4 +75,12 @@ var toolBugs = []bug{
 		"answer == \"y\" || answer == \"yes\"",
 		"answer != \"\""}},
 		[]finder{tested("./zksync/cmd/zklock", "^TestLookAndBreak$")}},
+	{"zklock: wait after a signal for a server that does not answer", []edit{{"zksync/cmd/zklock/program.go",
+		"	case <-time.After(leaveTime):\n		return nil\n",
+		"	case <-time.After(20 * leaveTime):\n		return nil\n"}},
+		[]finder{tested("./zksync/cmd/zklock", "^TestSignalsAtAServerThatDoesNotAnswer$")}},
+	{"zklock: take the spaces off a password", []edit{{"zksync/cmd/zklock/ensemble.go",
+		"line := strings.TrimLeft(lines.Text(), \" \\t\")",
+		"line := strings.TrimSpace(lines.Text())"}},
+		[]finder{tested("./zksync/cmd/zklock", "^TestAuthFile$")}},
 }
