@@ -93,6 +93,8 @@ func (k *keeper) proveAlive(w *wire.Conn) {
 	k.v.mu.Unlock()
 	r := &wire.Request{Op: wire.OpMulti, Own: true, Beat: true, Record: checkRecord(path)}
 	r.Answered = func(c *wire.Call) {
+		notice := func() {}
+		defer func() { notice() }() // when mu is unlocked
 		k.v.mu.Lock()
 		defer k.v.mu.Unlock()
 		k.beat = 0
@@ -106,7 +108,7 @@ func (k *keeper) proveAlive(w *wire.Conn) {
 				k.resume = time.Now().Add(k.v.proof.timeout / contactFraction)
 			}
 		case code == codeNoNode:
-			l.lose()
+			notice = l.lose()
 		case code == codeNoAuth:
 			l.unreadable = true
 		default: // for example throttled

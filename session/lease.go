@@ -10,7 +10,7 @@ import (
 // A Lease keeps a session provably alive for one znode that excludes other clients, or
 // for a wait for such a znode. The primitives build on it. Open a Lease before the znode
 // is created. Call Own when the znode exists, Prepare when a grant is near, Hold or Grant
-// when the znode is granted, and End when the znode is gone.
+// when the znode is granted, Release when the znode is being deleted, and End when it is gone.
 //
 // While a lease is prepared or held, the session makes a request twelve times per session
 // timeout. Five of these requests are transactions that change nothing. Other requests of
@@ -19,12 +19,17 @@ import (
 // While a lease is held and the Deadline is a quarter away, the session also closes a
 // connection on which such a transaction is unanswered for a fifth of the timeout.
 type Lease struct {
-	v     *leases
-	state leaseState
-	path  string // the znode, with the chroot; empty until Own
-	gone  bool   // the znode does not exist any more
+	v      *leases
+	state  leaseState
+	path   string // the znode, with the chroot; empty until Own
+	gone   bool   // the znode does not exist any more
+	onGone func() // to call when gone becomes true; may be nil
 
-	began time.Duration // start of the hold, since epoch; 0 if the lease is not held
+	// For the observer:
+	began time.Duration // start of the hold, since epoch; 0 if no hold is reported
+	place string        // the path of the report
+	of    string        // see ReportAs; empty for the directory of the znode
+	lost  error         // the loss of the hold
 
 	unreadable bool // the znode's ACL forbids us to check the znode
 }
@@ -33,6 +38,7 @@ type leaseState uint8
 
 const (
 	leaseOpen     leaseState = iota // no grant is near
+	leaseReleased                   // the znode is being deleted
 	leasePrepared                   // a grant is near, or the znode waits to be used again
 	leaseHeld                       // a passed deadline ends the session
 	leaseEnded
@@ -40,7 +46,8 @@ const (
 
 // Own sets the ephemeral znode of the lease. The znode belongs to the session. The
 // session's transactions check that the znode exists. A held lease may be given another
-// znode, if a transaction has replaced the former znode by the new one.
+// znode, if a transaction has replaced the former znode by the new one. Then the function
+// of NotifyGone, which belongs to the former znode, is forgotten.
 func (l *Lease) Own(path string) {
 	v := l.v
 	v.mu.Lock()
@@ -52,6 +59,56 @@ func (l *Lease) Own(path string) {
 		defer v.kickIfLate()
 	}
 	l.path, l.gone, l.unreadable = l.v.m.full(path), false, false
+	l.onGone, l.lost = nil, nil
+	if l.began != 0 && l.place != "" && l.place != l.reported() {
+		// The hold goes on in another directory, and a gauge of the holds at each path must not drift.
+		l.endHold(nil)
+		l.startHold()
+	}
+}
+
+// ReportAs sets the path of the hold for the observer. Call it before Own. Without it, the
+// observer gets the directory of the znode.
+func (l *Lease) ReportAs(path string) {
+	l.v.mu.Lock()
+	defer l.v.mu.Unlock()
+	l.of = path
+}
+
+// NotifyGone calls f once when the znode of the lease is known to be gone, because Lose was called
+// or because one of the session's transactions has checked the znode. If that is known
+// already, NotifyGone calls f before it returns. f must not block. The next call of
+// NotifyGone or Own replaces f, and a call of f that has begun continues.
+func (l *Lease) NotifyGone(f func()) {
+	l.v.mu.Lock()
+	gone := l.gone
+	if !gone {
+		l.onGone = f
+	}
+	l.v.mu.Unlock()
+	if gone {
+		f()
+	}
+}
+
+// Lose notes that the znode of the lease is gone although its hold was not released: the
+// observer is told that the hold was lost.
+func (l *Lease) Lose() {
+	l.v.mu.Lock()
+	if l.began != 0 {
+		l.lost = ErrRemoved
+	}
+	notice := l.lose()
+	l.v.mu.Unlock()
+	notice()
+}
+
+// Release ends the hold while its znode is being deleted. The observer is told by End, since the
+// deletion may show that another client has removed the znode: then call Lose before End.
+func (l *Lease) Release() {
+	l.v.mu.Lock()
+	defer l.v.mu.Unlock()
+	l.change(leaseReleased)
 }
 
 // Prepare announces that a grant is near. From now on the session is kept proven, so that
@@ -155,13 +212,11 @@ func (l *Lease) change(to leaseState) {
 	if l.state == to || l.state == leaseEnded {
 		return
 	}
-	switch {
-	case l.state != leaseHeld:
-	case l.gone: // lose has counted the hold out
-		l.endHold(ErrRemoved)
-	default:
+	if l.state == leaseHeld && !l.gone { // lose has counted out the hold of a znode that is gone
 		v.held--
-		l.endHold(nil)
+	}
+	if to != leaseReleased {
+		l.endHold(l.lost)
 	}
 	l.state = to
 	switch to {
@@ -181,20 +236,28 @@ func (l *Lease) change(to leaseState) {
 	v.kickIfLate()
 }
 
-// lose records that the znode of the lease does not exist any more. leases.mu is held.
-func (l *Lease) lose() {
+// lose records that the znode of the lease does not exist any more. leases.mu is held. The
+// caller must call notice when it has unlocked leases.mu.
+func (l *Lease) lose() (notice func()) {
+	notice = l.onGone
+	l.onGone = nil
+	if notice == nil {
+		notice = func() {}
+	}
 	if l.gone {
-		return
+		return notice
 	}
 	l.gone = true
 	// The hold is lost, so the deadline does not matter to it any more.
 	if l.state == leaseHeld {
 		// The end is reported when the owner ends the hold. Only the owner knows whether one of
 		// its transactions has replaced the znode, in which case Own follows and the hold goes on.
+		l.lost = ErrRemoved
 		l.v.held--
 	}
 	// A Grant that waits for a proof must learn that the znode is gone.
 	broadcast(&l.v.moved)
+	return notice
 }
 
 // errLeaseEnded reports a programming error of Hold's caller.
@@ -202,10 +265,10 @@ var errLeaseEnded = errors.New("session: hold a lease that has ended")
 
 // startHold reports the start of a hold to the observer; leases.mu is held.
 func (l *Lease) startHold() {
-	l.began = time.Since(epoch)
+	l.began, l.place = time.Since(epoch), l.reported()
 	// Under mu, so that the observer gets the start and the end of a hold in this order.
 	if started := l.v.m.cfg.observer.HoldStarted; started != nil {
-		started(HoldStarted{Path: l.directory(), Session: l.v.id.id})
+		started(HoldStarted{Path: l.place, Session: l.v.id.id})
 	}
 }
 
@@ -215,14 +278,15 @@ func (l *Lease) endHold(lost error) {
 		return
 	}
 	if ended := l.v.m.cfg.observer.HoldEnded; ended != nil {
-		ended(HoldEnded{Path: l.directory(), Session: l.v.id.id, Duration: time.Since(epoch) - l.began, Lost: lost})
+		ended(HoldEnded{Path: l.place, Session: l.v.id.id, Duration: time.Since(epoch) - l.began, Lost: lost})
 	}
 	l.began = 0
 }
 
-func (l *Lease) directory() string {
-	if l.path == "" {
-		return ""
+// reported returns the path of a hold for the observer.
+func (l *Lease) reported() string {
+	if l.of != "" || l.path == "" {
+		return l.of
 	}
 	dir, _ := split(l.v.m.strip(l.path))
 	return dir

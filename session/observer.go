@@ -48,16 +48,20 @@ type WaitEnded struct {
 // HoldStarted is the grant of a znode that excludes other clients, or of a leadership.
 // Goroutines of a process that hand a znode to each other share one hold.
 type HoldStarted struct {
-	Path    string // the directory of the znode: the path of a Mutex or an Election
+	// Path is the directory of the znode, which is the path of a Mutex, of an RWMutex or of an
+	// Election. For an Election with LayoutEphemeral it is the path, too. For a Semaphore it is
+	// the directory of the lock while the first in line waits for units, and then the directory
+	// of the units.
+	Path    string
 	Session int64
 }
 
 // HoldEnded is the end of a hold.
 type HoldEnded struct {
-	Path     string
+	Path     string // as in HoldStarted
 	Session  int64
 	Duration time.Duration
-	Lost     error // nil after a release; otherwise it wraps ErrLost or ErrClosed
+	Lost     error // nil after a release; otherwise it wraps ErrLost, also after a removal, or ErrClosed
 }
 
 // Delivered is the delivery of a message by the channel of a queue.

@@ -114,7 +114,8 @@ func (b *DoubleBarrier) Leave(ctx context.Context) error {
 
 // Do enters, calls fn, and leaves when fn returns. fn's context is derived from ctx. It
 // also ends, with a cause, when the session is lost (ErrLost: before the others can
-// continue without this participant) or the Manager is closed (ErrLost and ErrClosed). Do
+// continue without this participant), when the session finds that another client has removed the
+// znode (ErrLost), or when the Manager is closed (ErrLost and ErrClosed). Do
 // returns the error of fn, joined with the error of Leave. If Enter fails, Do returns its
 // error without having called fn. If fn panics, Do does not wait for the others.
 // Manager.Close waits for fn while the session is proven alive.

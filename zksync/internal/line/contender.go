@@ -195,10 +195,12 @@ func (c *contender) begin() {
 // exchange gives the lease to the grant of znodes that a transaction has created in
 // exchange for the contender.
 func (c *contender) exchange(token int64, paths []string) *Grant {
+	// The guard of the old znode stops first: it may take the exchange for a removal, and must
+	// not note the loss of the new znode.
+	c.stop()
 	// The lease is held all the time: from here on the session's transactions check the
 	// new znode, since the old one does not exist.
 	c.lease.Own(paths[0])
-	c.stop()
 	c.state = gone
 	return newGrant(c.s, c.lease, token, uniqueNames{}, nil, paths...)
 }

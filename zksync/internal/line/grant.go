@@ -34,7 +34,7 @@ type Grant struct {
 // newGrant returns a grant of znodes under a lease that is held. own is a watch on the
 // first znode, or nil.
 func newGrant(s *session.Session, lease *session.Lease, token int64, r znodeRemover, own *session.Watch, paths ...string) *Grant {
-	return &Grant{s: s, lease: lease, token: token, guard: newHoldGuard(s, paths, own, r.gone), remover: r, unfollow: func() {}}
+	return &Grant{s: s, lease: lease, token: token, guard: newHoldGuard(s, lease, paths, own, r.gone), remover: r, unfollow: func() {}}
 }
 
 // renew returns the grant of the next hold of the same znodes. A Do that still has the
@@ -142,7 +142,7 @@ func (g *Grant) remove() error {
 	defer g.lease.End()
 	// The guard stops first: it would take our own deletion for a loss.
 	g.stop()
-	g.lease.Prepare() // nothing is held, but the answer should still come in time
+	g.lease.Release() // nothing is held, but the answer should still come in time
 	// A release has no ctx of a caller, and must not wait for longer than the hold could have
 	// lasted: after the Deadline the session may end at any time, and its znodes with it.
 	ctx, cancel := context.WithDeadline(context.Background(), g.s.Deadline())
@@ -152,6 +152,7 @@ func (g *Grant) remove() error {
 	case session.ClassOK:
 		return nil
 	case session.ClassNoNode, session.ClassRemoved:
+		g.lease.Lose()
 		return session.ErrRemoved
 	case session.ClassNoAuth, session.ClassNotEmpty, session.ClassFinal:
 		// The server would refuse the janitor in the same way.

@@ -18,6 +18,7 @@ const guardAfter = 100 * time.Millisecond
 // the loss of the session: its callers check the session first.
 type holdGuard struct {
 	s      *session.Session
+	lease  *session.Lease // of the hold; nil if the guard guards no hold
 	paths  []string       // of the znodes
 	own    *session.Watch // on the first znode, from the time of waiting, if any
 	onGone func()
@@ -29,9 +30,9 @@ type holdGuard struct {
 }
 
 // newHoldGuard guards znodes. When another client has removed one of them, the guard
-// calls onGone and then notes the loss. own is a watch on the first znode, or nil.
-func newHoldGuard(s *session.Session, paths []string, own *session.Watch, onGone func()) *holdGuard {
-	g := &holdGuard{s: s, paths: paths, own: own, onGone: onGone, done: make(chan struct{})}
+// notes the loss and then calls onGone. own is a watch on the first znode, or nil.
+func newHoldGuard(s *session.Session, lease *session.Lease, paths []string, own *session.Watch, onGone func()) *holdGuard {
+	g := &holdGuard{s: s, lease: lease, paths: paths, own: own, onGone: onGone, done: make(chan struct{})}
 	// The end of the caller's ctx does not end the hold, and so it does not end the guard.
 	g.ctx, g.cancel = context.WithCancelCause(context.Background())
 	g.timer = time.AfterFunc(guardAfter, g.run)
@@ -40,12 +41,21 @@ func newHoldGuard(s *session.Session, paths []string, own *session.Watch, onGone
 
 func (g *holdGuard) run() {
 	defer close(g.done)
+	if g.lease != nil {
+		// The session's transactions check the first znode, and may find that it is gone while
+		// its reads are refused or its watch is late.
+		g.lease.NotifyGone(func() { g.cancel(session.ErrRemoved) })
+	}
 	var rest sync.WaitGroup
 	for _, path := range g.paths[1:] {
 		rest.Go(func() { g.guard(path, nil) })
 	}
 	g.guard(g.paths[0], g.own)
 	rest.Wait()
+	if g.lost() != nil {
+		// Every release stops the guard first, and relies on what onGone has done.
+		g.onGone()
+	}
 }
 
 // guard watches one znode. The watch w on it may be nil.
@@ -116,8 +126,10 @@ func (g *holdGuard) pause(refusals int) {
 
 // lose notes that another client has removed a znode.
 func (g *holdGuard) lose() {
-	// Before the holder can know of the loss: its release relies on what onGone has done.
-	g.onGone()
+	// Before the holder can know of the loss and end the lease: the observer is told of a loss.
+	if g.lease != nil {
+		g.lease.Lose()
+	}
 	g.cancel(session.ErrRemoved)
 }
 

@@ -50,6 +50,7 @@ func (r *Race) acquireUnder(ctx context.Context, s *session.Session) (*Grant, er
 	// The release deletes the znode only at this version: see versionAfter.
 	h.version = stat.Version
 	lease := s.Lease()
+	lease.ReportAs(r.Path)
 	lease.Own(r.Path)
 	if err := znode.Grant(ctx, lease); err != nil {
 		lease.End()

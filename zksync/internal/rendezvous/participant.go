@@ -25,8 +25,8 @@ type Participant struct {
 }
 
 // Hold derives a context from the caller's context that also ends with the loss of the
-// participant's session, and with released at end. Until end, the Manager waits. Hold
-// fails if the session has ended.
+// participant's session, when a transaction of the session finds that the child was removed, and
+// with released at end. Until end, the Manager waits. Hold fails if the session has ended.
 func (p *Participant) Hold(ctx context.Context, released error) (held context.Context, end func(), err error) {
 	done, err := p.s.Busy()
 	if err != nil {
@@ -39,6 +39,7 @@ func (p *Participant) Hold(ctx context.Context, released error) (held context.Co
 		done()
 		return nil, nil, err
 	}
+	p.lease.NotifyGone(func() { cancel(session.ErrRemoved) })
 	return held, func() {
 		stop()
 		cancel(released)
@@ -143,8 +144,12 @@ func (p *Participant) leave(ctx context.Context) error {
 	if err := znode.SessionLost(p.s); err != nil {
 		return err
 	}
-	p.lease.End() // from here on the session need not end when it cannot be proven alive
+	p.lease.Release() // from here on the session need not end when it cannot be proven alive
 	err := p.removeOrDiscard()
+	if session.ClassOf(err) == session.ClassRemoved {
+		p.lease.Lose()
+	}
+	p.lease.End()
 	if err == nil {
 		err = p.awaitEnd(ctx)
 	}

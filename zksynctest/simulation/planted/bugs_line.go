@@ -39,7 +39,7 @@ var lineBugs = []bug{
 		""}},
 		[]finder{tested("./zksync", "TestLeaderAfterARefusedRemoval")}},
 	{"race: keep the slot of a znode that was deleted after a refusal", []edit{{"zksync/internal/line/slot.go",
-		"func (h *slotHold) keep() { newHoldGuard(h.key.s, []string{h.key.path}, nil, h.gone) }",
+		"func (h *slotHold) keep() { newHoldGuard(h.key.s, nil, []string{h.key.path}, nil, h.gone) }",
 		"func (h *slotHold) keep() {}"}},
 		[]finder{tested("./zksync", "TestLeaderAfterARefusedResignation")}},
 	{"wait at a spent counter for children that no contender deletes", []edit{{"zksync/internal/znode/directory.go",
