@@ -117,10 +117,10 @@ func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error
 		case err != nil:
 			result = errors.Join(result, e.opError("run", err))
 			return nil
+		case !lost:
+			return nil // also if ctx has ended since, during the resignation
 		case ctx.Err() != nil:
 			return session.Cancelled(ctx)
-		case !lost:
-			return nil
 		}
 		e.m.Logger().Warn("leadership lost", zap.String("path", e.path), zap.NamedError("result", result))
 		return errCampaignAgain

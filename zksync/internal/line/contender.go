@@ -230,11 +230,13 @@ func (c *contender) discard() <-chan struct{} {
 	return c.s.Discard(c.path)
 }
 
-// withdraw is discard that waits, bounded by ctx, until the znode is gone.
-func (c *contender) withdraw(ctx context.Context) {
+// withdraw is discard that waits until the znode is gone. It fails if ctx ends first.
+func (c *contender) withdraw(ctx context.Context) error {
 	select {
 	case <-c.discard():
+		return nil
 	case <-ctx.Done():
+		return session.Cancelled(ctx)
 	}
 }
 

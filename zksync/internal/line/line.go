@@ -77,7 +77,7 @@ func (l *Line) try(ctx context.Context) (*contender, error) {
 		case !ok:
 			// TryLock promises that no znode is left: a waiter behind it would be granted
 			// late, and the next TryLock would fail because of ours.
-			c.withdraw(ctx)
+			err = c.withdraw(ctx)
 		default:
 			return nil
 		}

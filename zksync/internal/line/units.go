@@ -161,7 +161,7 @@ func (u *Units) try(ctx context.Context, n int) (*Grant, error) {
 	case g == nil:
 		// The units are not free. A contender that stays in line would make the TryAcquire
 		// of other processes fail.
-		u.local.shared.withdraw(ctx)
+		err = u.local.shared.withdraw(ctx)
 	}
 	u.local.endTurn(false)
 	return g, err

@@ -18,4 +18,10 @@ var primitiveBugs = []bug{
 	{"report the end of a hold at another path than its start", []edit{{"session/lease.go",
 		"	if l.began != 0 && l.place != \"\" && l.place != l.reported() {\n",
 		"	if l.place = l.reported(); false {\n"}}, []finder{tested("./zksync", "TestObserverCountsHoldsOfAPath")}},
+	{"let a try say false while its znode is in line", []edit{{"zksync/internal/line/contender.go",
+		"		return nil\n	case <-ctx.Done():\n		return session.Cancelled(ctx)\n",
+		"		return nil\n	case <-ctx.Done():\n		return nil\n"}}, []finder{tested("./zksync", "TestTryWhoseZnodeStaysTooLong")}},
+	{"drop the result of a work when ctx ends during the resignation", []edit{{"zksync/election.go",
+		"		case !lost:\n			return nil // also",
+		"		case !lost && ctx.Err() == nil:\n			return nil // also"}}, []finder{tested("./zksync", "TestRunWhoseContextEndsDuringTheResignation")}},
 }
