@@ -73,8 +73,9 @@ func (e *Election) campaign(ctx context.Context) (context.Context, *line.Grant, 
 }
 
 // Resign gives leadership up, and waits for the server's answer as Mutex.Unlock does. It
-// returns ErrLost if leadership had been lost, ErrLost and ErrClosed after the Manager was
-// closed, and ErrNotHeld if this value does not lead.
+// returns ErrLost if leadership had been lost, unless the connection is lost meanwhile (see
+// Mutex.Unlock), ErrLost and ErrClosed after the Manager was closed, and ErrNotHeld if this value
+// does not lead. Run calls work again after a Resign within work, as after a loss.
 func (e *Election) Resign() error {
 	return e.opError("resign", e.resign(e.held.Get()))
 }

@@ -114,7 +114,9 @@ func (m *exclusive) acquire(ctx context.Context, patient, withContext bool) (hel
 // Unlock returns nil. It returns ErrLost if the lock had been lost, so that another
 // process may have held the lock at the same time; ErrLost and ErrClosed after the
 // Manager was closed; and ErrNotHeld if this value does not hold the lock. A lock that
-// was lost keeps this value from being locked again until Unlock has said so.
+// was lost keeps this value from being locked again until Unlock has said so. If the
+// connection is lost before the answer, Unlock cannot tell its own deletion of the znode from
+// a removal by another client, of which it had not heard before: it returns nil.
 func (m *exclusive) Unlock() error {
 	return m.opError("unlock", m.held.End(m.held.Get(), m.in.Release))
 }

@@ -189,7 +189,17 @@ func findOwn(ctx context.Context, s *session.Session, path string) (*zk.Stat, er
 // version. It fails with ErrRemoved if the znode at path is another candidate's. The
 // request is never repeated: the repetition could delete the znode of the next leader.
 func deleteRaced(ctx context.Context, s *session.Session, path string, version int32) error {
-	_, err := s.Multi(ctx, &zk.DeleteRequest{Path: path, Version: version})
+	// A next leader that has not seen our znode may have chosen the same version. After this look,
+	// only a removal at this very moment can put such a znode here. The server does not show a znode
+	// that this client may not read.
+	ok, stat, err := s.Exists(ctx, path)
+	switch {
+	case err == nil && (!ok || stat.EphemeralOwner != s.ID()):
+		return session.ErrRemoved
+	case err != nil && session.ClassOf(err) != session.ClassNoAuth:
+		return err
+	}
+	_, err = s.Multi(ctx, &zk.DeleteRequest{Path: path, Version: version})
 	if session.ClassOf(err) != session.ClassBadVersion {
 		return err
 	}

@@ -24,4 +24,7 @@ var primitiveBugs = []bug{
 	{"drop the result of a work when ctx ends during the resignation", []edit{{"zksync/election.go",
 		"		case !lost:\n			return nil // also",
 		"		case !lost && ctx.Err() == nil:\n			return nil // also"}}, []finder{tested("./zksync", "TestRunWhoseContextEndsDuringTheResignation")}},
+	{"resign without a look at the owner of the znode", []edit{{"zksync/internal/line/racerun.go",
+		"	case err == nil && (!ok || stat.EphemeralOwner != s.ID()):\n		return session.ErrRemoved\n",
+		"	case err == nil && !ok && stat != nil:\n		return session.ErrRemoved\n"}}, []finder{tested("./zksync", "TestResignationLeavesTheNextLeader")}},
 }

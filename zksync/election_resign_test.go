@@ -1,0 +1,42 @@
+package zksync_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// A leader of LayoutEphemeral whose znode was removed and that does not know it yet resigns with ErrLost, and does not
+// delete the znode of the next leader, which was created in the same way.
+func TestResignationLeavesTheNextLeader(t *testing.T) {
+	for name, reads := range map[string]int{"in the first moment of the hold": 0, "while reads are refused": 3} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				ma := srv.Connect(t)
+				a := zksync.NewElection(ma, path, zksync.WithLayout(zksync.LayoutEphemeral))
+				_, err := a.Campaign(t.Context())
+				must(t, err)
+				if reads > 0 {
+					srv.Inject(zksynctest.Fault{Session: live(t, ma).ID(), Op: zkserver.OpGetData, Times: reads, Do: zksynctest.Error(-127)})
+					time.Sleep(110 * time.Millisecond)
+				}
+				must(t, srv.Delete(path))
+				b := zksync.NewElection(srv.Connect(t), path, zksync.WithLayout(zksync.LayoutEphemeral))
+				next, err := b.Campaign(t.Context())
+				must(t, err)
+				if err := a.Resign(); !errors.Is(err, zksync.ErrLost) {
+					t.Errorf("Resign: %v, want ErrLost", err)
+				}
+				time.Sleep(time.Minute)
+				if next.Err() != nil {
+					t.Errorf("the next leadership ended: %v", context.Cause(next))
+				}
+			})
+		})
+	}
+}
