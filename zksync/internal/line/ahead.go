@@ -9,6 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
@@ -18,24 +21,41 @@ type ahead struct {
 	v *lineView
 
 	mu    sync.Mutex
-	front front       // of the newest listing
-	first *znode.Node // nil while nothing was read, as in most contenders of a long line
+	front front      // of the newest listing
+	first firstAhead // empty while nothing was read, as in most contenders of a long line
+	// failed is the failure of the newest look at the line; nil if it has succeeded.
+	failed error
+}
+
+// A firstAhead has what was read of the first contender.
+type firstAhead struct {
+	name, label string
+	owner       int64
+	since       time.Time
 }
 
 // listed notes a listing.
 func (a *ahead) listed(f front) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.front = f
+	a.front, a.failed = f, nil
+}
+
+// fail notes that a look at the line has failed.
+func (a *ahead) fail(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.failed = err
 }
 
 // read notes the znode of a contender, if that contender is the first.
-func (a *ahead) read(z znode.Node) {
+func (a *ahead) read(name string, data []byte, stat *zk.Stat) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	// The nearest contender is read as well, to watch it, and is often another one.
-	if z.Name == a.front.first {
-		a.first = &z
+	if name == a.front.first {
+		// Not the data, which may be long: another client can write any data to its znode.
+		a.first = firstAhead{name, cmp.Or(znode.Label(data), name), stat.EphemeralOwner, time.UnixMilli(stat.Ctime)}
 	}
 }
 
@@ -72,13 +92,24 @@ func (a *ahead) refresh(ctx context.Context) {
 	if f.first == "" {
 		return
 	}
-	if data, stat, err := a.v.s.Get(ctx, znode.Join(a.v.line.Dir.Path, f.first)); err == nil {
-		a.read(znode.Node{Name: f.first, Data: data, Stat: stat})
+	path := znode.Join(a.v.line.Dir.Path, f.first)
+	data, stat, err := a.v.s.Get(ctx, path)
+	if session.IsAnswerTooLarge(err) {
+		var ok bool
+		if ok, stat, err = a.v.s.Exists(ctx, path); !ok {
+			return
+		}
+	}
+	if err == nil {
+		a.read(f.first, data, stat)
 	}
 }
 
 // text returns the text of the reason; a.mu is held.
 func (a *ahead) text() string {
+	if a.failed != nil {
+		return fmt.Sprintf("for another look at the line, since a server has failed: %v", a.failed)
+	}
 	var b strings.Builder
 	switch a.front.count {
 	case 0:
@@ -93,14 +124,14 @@ func (a *ahead) text() string {
 		verb = "held by"
 	}
 	// The contender that was read may have left before the newest listing.
-	if a.first == nil || a.first.Name != a.front.first {
+	if a.first.name != a.front.first {
 		fmt.Fprintf(&b, ", %s %s", verb, a.front.first)
 		return b.String()
 	}
-	stat := a.first.Stat
-	id := cmp.Or(string(a.first.Data), a.first.Name)
-	fmt.Fprintf(&b, ", %s %s (session 0x%x, in line for %v)", verb, id, uint64(stat.EphemeralOwner), time.Since(time.UnixMilli(stat.Ctime)).Round(time.Second))
-	if stat.EphemeralOwner == a.v.s.ID() {
+	// The clock of the server may be ahead of ours.
+	waited := max(0, time.Since(a.first.since).Round(time.Second))
+	fmt.Fprintf(&b, ", %s %s (session 0x%x, in line for %v)", verb, a.first.label, uint64(a.first.owner), waited)
+	if a.first.owner == a.v.s.ID() {
 		b.WriteString("; that is this process itself, by another value or another call: locks are not reentrant")
 	}
 	return b.String()

@@ -58,19 +58,35 @@ func (c *contender) confirm(ctx context.Context, err error) error {
 func (c *contender) wait(ctx context.Context) error {
 	var wait *session.Wait
 	defer func() { wait.Stop() }()
-	for {
+	for failures := 0; ; {
+		var failed error
 		switch c.state {
 		case first:
 			return c.hold(ctx)
 		case unlisted:
-			if err := c.look(ctx); err != nil {
-				return err
+			switch failed = c.look(ctx); session.ClassOf(failed) {
+			case session.ClassOK:
+				failures = 0
+				continue
+			case session.ClassUnknown:
+				// An internal error of a server says nothing about the line, in which the contender stays.
+				c.known().fail(failed)
+			default:
+				return failed
 			}
-			continue
 		}
 		if wait == nil {
 			c.line.newest.Store(c.ahead)
 			wait = c.line.Manager.StartWait(c.line.Op, c.line.Dir.Path, c.ahead.reason)
+		}
+		if failed != nil {
+			if err := c.s.Pause(ctx, failures); ctx.Err() != nil {
+				return wait.Cancelled(ctx)
+			} else if err != nil {
+				return err
+			}
+			failures++
+			continue
 		}
 		// While the contender is blocked, every change that could grant it, or end its wait,
 		// fires one of these watches.

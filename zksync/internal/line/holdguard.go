@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // guardAfter is the time after which the znodes of a hold are watched. Most holds are
@@ -61,10 +62,10 @@ func (g *holdGuard) run() {
 // guard watches one znode. The watch w on it may be nil.
 func (g *holdGuard) guard(path string, w *session.Watch) {
 	defer func() { w.Stop() }()
-	read := g.s.WatchData
+	read := znode.WatchData
 	for refusals := 0; g.ctx.Err() == nil; {
 		if w == nil {
-			_, stat, armed, err := read(g.ctx, path)
+			data, stat, armed, err := read(g.ctx, g.s, path)
 			switch session.ClassOf(err) {
 			case session.ClassOK:
 			case session.ClassNoNode:
@@ -75,14 +76,14 @@ func (g *holdGuard) guard(path string, w *session.Watch) {
 			default:
 				// No refusal lasts for ever: an ACL may be wrong for a moment. Without a watch the
 				// holder would not learn of a removal.
-				if session.IsAnswerTooLarge(err) {
-					read = g.watchWithoutData // each answer above the limit ends the connection
-				}
 				g.pause(refusals)
 				refusals++
 				continue
 			}
 			w, refusals = armed, 0
+			if len(data) < int(stat.DataLength) {
+				read = znode.WatchStat // the data are too large, and would be again
+			}
 			if stat.EphemeralOwner != g.s.ID() {
 				// Another candidate has created the znode again under the same name.
 				g.lose()
@@ -103,16 +104,6 @@ func (g *holdGuard) guard(path string, w *session.Watch) {
 		case <-g.ctx.Done():
 		}
 	}
-}
-
-// watchWithoutData is Session.WatchData without the data, which are too large.
-func (g *holdGuard) watchWithoutData(ctx context.Context, path string) ([]byte, *zk.Stat, *session.Watch, error) {
-	ok, stat, w, err := g.s.WatchExists(ctx, path)
-	if err == nil && !ok {
-		w.Stop()
-		return nil, nil, nil, zk.ErrNoNode
-	}
-	return nil, stat, w, err
 }
 
 // pause waits before a read that was refused is repeated. In the long run a hold makes about one

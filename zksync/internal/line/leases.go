@@ -127,16 +127,20 @@ func (l *leases) count(ctx context.Context, s *session.Session, watched bool) (h
 		} else {
 			names, _, err = s.Children(ctx, l.dir.Path)
 		}
-		if session.ClassOf(err) != session.ClassNoNode {
+		switch class := session.ClassOf(err); {
+		case class == session.ClassNoNode:
+			if err := l.dir.Create(ctx, s); err != nil {
+				return 0, nil, err
+			}
+		case class == session.ClassUnknown && watched:
+			// An internal error of a server says nothing about the units.
+		default:
 			for _, name := range names {
 				if l.isUnit(name) {
 					held++
 				}
 			}
 			return held, w, err
-		}
-		if err := l.dir.Create(ctx, s); err != nil {
-			return 0, nil, err
 		}
 		// Another client may delete the directory again before it is listed.
 		if err := s.Pause(ctx, round); err != nil {

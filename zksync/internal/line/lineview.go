@@ -28,7 +28,7 @@ type lineView struct {
 	near  neighbour      // the nearest contender that blocks it
 	far   neighbour      // the contender before near that blocks it
 	last  bool           // no other contender than near blocks it
-	ahead *ahead         // nil until the line was listed
+	ahead *ahead         // nil until the line was listed, or a look at it has failed
 }
 
 // A neighbour is a contender ahead whose znode is watched.
@@ -81,17 +81,21 @@ func (v *lineView) survey(ctx context.Context) (front, error) {
 	if !f.listed {
 		return front{}, session.ErrRemoved
 	}
-	if v.ahead == nil {
-		v.ahead = &ahead{v: v}
-	}
-	v.ahead.listed(f)
+	v.known().listed(f)
 	return f, nil
 }
 
-// watchOwn arms the watch on our own znode. getData is used because, unlike
-// exists, it leaves no watch behind when the znode is gone.
+// known returns the last known state of the contenders ahead.
+func (v *lineView) known() *ahead {
+	if v.ahead == nil {
+		v.ahead = &ahead{v: v}
+	}
+	return v.ahead
+}
+
+// watchOwn arms the watch on our own znode.
 func (v *lineView) watchOwn(ctx context.Context) error {
-	_, stat, w, err := v.s.WatchData(ctx, v.path)
+	_, stat, w, err := znode.WatchData(ctx, v.s, v.path)
 	switch {
 	case session.ClassOf(err) == session.ClassNoNode:
 		return session.ErrRemoved
@@ -120,11 +124,10 @@ func (v *lineView) watchNeighbours(ctx context.Context, near, far string) error 
 				return
 			}
 		}
-		// Like watchOwn, getData leaves no watch behind when the znode is gone.
 		wg.Go(func() {
-			data, stat, w, err := v.s.WatchData(ctx, znode.Join(v.line.Dir.Path, name))
+			data, stat, w, err := znode.WatchData(ctx, v.s, znode.Join(v.line.Dir.Path, name))
 			if err == nil {
-				v.ahead.read(znode.Node{Name: name, Data: data, Stat: stat})
+				v.ahead.read(name, data, stat)
 				*to = neighbour{name, w}
 			} else if session.ClassOf(err) != session.ClassNoNode {
 				*failed = err

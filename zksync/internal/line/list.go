@@ -147,7 +147,7 @@ func (l *Line) follow(ctx context.Context, s *session.Session, report func(data 
 	// Only the departure of the first contender changes the leader. Contenders that join or
 	// leave behind it wake no observer.
 	// Sequence numbers grow, so no candidate has joined ahead of this one since the listing.
-	data, stat, w, err := s.WatchData(ctx, znode.Join(l.Dir.Path, all[0].name))
+	data, stat, w, err := znode.WatchData(ctx, s, znode.Join(l.Dir.Path, all[0].name))
 	if session.ClassOf(err) == session.ClassNoNode {
 		return nil, nil
 	}

@@ -75,7 +75,7 @@ func (r *Race) List(ctx context.Context, s *session.Session, n int) ([]Listed, e
 
 // follow reports the znode of the leader; see Contest.
 func (r *Race) follow(ctx context.Context, s *session.Session, report func(data []byte, stat *zk.Stat)) (*session.Watch, error) {
-	data, stat, w, err := s.WatchData(ctx, r.Path)
+	data, stat, w, err := znode.WatchData(ctx, s, r.Path)
 	switch {
 	case session.ClassOf(err) == session.ClassNoNode:
 		ok, _, w, err := s.WatchExists(ctx, r.Path)

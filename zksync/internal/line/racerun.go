@@ -166,7 +166,7 @@ func (r *raceRun) leader(ctx context.Context, owner int64) error {
 	id := "another candidate"
 	if ctx.Err() == nil {
 		if data, stat, err := r.s.Get(ctx, r.Path); err == nil {
-			id, owner = string(data), stat.EphemeralOwner
+			id, owner = znode.Label(data), stat.EphemeralOwner
 		}
 	}
 	return fmt.Errorf("while %s leads (session 0x%x)", id, uint64(owner))

@@ -125,7 +125,7 @@ func (w *participantWait) refresh(ctx context.Context) {
 	known := make(map[string]string, len(found))
 	for _, z := range found {
 		text := strings.TrimPrefix(z.Name, IDPrefix)
-		if id := string(z.Data); id != "" && !strings.HasPrefix(id, znode.ProtectedPrefix) {
+		if id := znode.Label(z.Data); id != "" && !strings.HasPrefix(id, znode.ProtectedPrefix) {
 			text = id // of a participant of kazoo's
 		}
 		if z.Stat.EphemeralOwner == s.ID() {

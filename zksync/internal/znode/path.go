@@ -1,7 +1,9 @@
 package znode
 
 import (
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/go-zksync/toolkit/session"
 )
@@ -43,4 +45,20 @@ func IsUUID(s string) bool {
 		}
 	}
 	return len(s) == 36 || len(s) == 32
+}
+
+// maxLabel is the length of the data that Label returns.
+const maxLabel = 64
+
+// Label returns the data of another client's znode for a log line or an error: cut, and quoted if it
+// is not printable. It keeps no reference to data.
+func Label(data []byte) string {
+	text := string(data[:min(len(data), maxLabel)])
+	if strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		text = strconv.Quote(text)
+	}
+	if len(data) > maxLabel {
+		text += "..."
+	}
+	return text
 }

@@ -94,6 +94,28 @@ func IsSession(owner int64) bool {
 	return owner != 0 && uint64(owner) != 1<<63 && uint64(owner)>>56 != 0xff
 }
 
+// WatchData reads a znode and watches it. If its data are too large for an answer, it returns no
+// data. Like Session.WatchData, and unlike exists, it leaves no watch on a znode that does not
+// exist.
+func WatchData(ctx context.Context, s *session.Session, path string) ([]byte, *zk.Stat, *session.Watch, error) {
+	data, stat, w, err := s.WatchData(ctx, path)
+	if session.IsAnswerTooLarge(err) {
+		return WatchStat(ctx, s, path)
+	}
+	return data, stat, w, err
+}
+
+// WatchStat is WatchData for a znode whose data are too large: each answer above the limit ends the
+// connection. It returns no data.
+func WatchStat(ctx context.Context, s *session.Session, path string) ([]byte, *zk.Stat, *session.Watch, error) {
+	ok, stat, w, err := s.WatchExists(ctx, path)
+	if err == nil && !ok {
+		w.Stop()
+		return nil, nil, nil, zk.ErrNoNode
+	}
+	return nil, stat, w, err
+}
+
 // AwaitEvent waits until a watch fires, and stops the watch. It fails when ctx or the
 // session ends.
 func AwaitEvent(ctx context.Context, s *session.Session, w *session.Watch) error {
