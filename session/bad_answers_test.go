@@ -103,7 +103,7 @@ func TestWithMaxAnswer(t *testing.T) {
 	}
 }
 
-// An Inbox delivers ErrAnswerTooLarge and ErrAnswerTooSlow like a refusal, and its
+// An Inbox delivers ErrAnswerTooLarge like a refusal, and its
 // other reads are answered. To see this test fail, have InboxRead.settle repeat every
 // lost answer.
 func TestAnInboxDeliversAnswersThatAreTooLarge(t *testing.T) {

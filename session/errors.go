@@ -69,7 +69,8 @@ var (
 	// ErrAnswerTooSlow reports that the answer to a read arrived too slowly and broke the
 	// connection: slower than 16 KiB/s for longer than the session timeout, or so slowly
 	// that the answer would have cost a hold. The text has the speed. The read is
-	// repeated once, or three times if the answer stopped in the middle.
+	// repeated once, or three times if the answer stopped in the middle. A read of an Inbox
+	// is repeated until it is answered.
 	ErrAnswerTooSlow = errors.New("session: answer too slow")
 
 	// ErrStale reports that nothing may be granted at present, because the session is not

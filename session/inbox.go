@@ -30,10 +30,10 @@ const inboxWindow = 256
 //     new connection, the events of the changes that were made in between are delivered
 //     before every answer.
 //
-// A read is repeated when its connection breaks, and when the server refuses the read
-// temporarily, then with growing pauses, and the log has the reason. So an answer is a
-// result, zk.ErrNoNode, a final refusal, ErrAnswerTooLarge or ErrAnswerTooSlow. The Inbox
-// has no limit of size: it keeps every delivery until its owner receives the delivery.
+// A read is repeated when its connection breaks. If the server refuses the read temporarily,
+// or its answer arrives too slowly, the pauses grow, and the log has the reason. So an answer
+// is a result, zk.ErrNoNode, a final refusal or ErrAnswerTooLarge. The Inbox has no limit of
+// size: it keeps every delivery until its owner receives the delivery.
 //
 // Only Post and Refusal may be called from other goroutines.
 type Inbox struct {

@@ -20,8 +20,7 @@ type InboxRead struct {
 	state   readState
 	refused bool   // see inboxRefusals
 	rounds  int32  // attempts without an answer
-	guilt   int32  // see maxGuilt; answers that have stopped in the middle do not count
-	stalls  int32  // answers that have stopped in the middle
+	guilt   int32  // see maxGuilt
 	index   int    // in in.live
 	watch   *Watch // while the watch is armed
 }
@@ -122,15 +121,12 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 	in := r.in
 	in.mu.Lock()
 	stopped := r.state == readStopped
-	// Such an answer would break one connection after another, for all callers.
-	var tooBad error
+	// An answer that is too large would break one connection after another, for all callers.
+	var tooLarge error
 	if lost, ok := c.Err.(*wire.LostAnswer); ok {
-		// A connection may break in the middle of an answer again and again, and the owner follows
-		// the znode for months: such a read goes on, with pauses that grow.
-		if lost.Guilt < wire.GuiltOfAnswer {
-			r.stalls++
-		} else if r.guilt += int32(lost.Guilt); r.guilt >= maxGuilt {
-			tooBad = lost.Reason
+		r.guilt += int32(lost.Guilt)
+		if r.guilt >= maxGuilt && IsAnswerTooLarge(lost.Reason) {
+			tooLarge = lost.Reason
 		}
 	}
 	var over *Wait
@@ -138,17 +134,19 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 	case stopped:
 		in.inFlight--
 		signal(in.wake) // the window has room for the owner's next read
-	case tooBad != nil:
+	case tooLarge != nil:
 		in.inFlight--
 		r.finish()
 		over = in.endRefusals(r)
-		r.answer(tooBad, nil)
+		r.answer(tooLarge, nil)
 	case again(c):
 		in.inFlight--
 		r.state = readQueued
 		now := time.Now()
 		if c.Err == nil {
-			in.refuse(r, c, now)
+			in.refuse(r, errorOfCode(c.MultiCode()), now)
+		} else if lost, ok := c.Err.(*wire.LostAnswer); ok {
+			in.refuse(r, lost.Reason, now)
 		}
 		in.retries.add(r, now.Add(r.pause(c)))
 		signal(in.wake)
@@ -212,7 +210,8 @@ func (r *InboxRead) pause(c *wire.Call) time.Duration {
 	}
 	r.rounds++
 	if guilt(c.Err) > 0 {
-		if more := int(r.stalls) - maxGuilt + 1; more > 0 { // as for the removals of the janitor
+		// The network may be slow for a while only, and the owner follows the znode for months.
+		if more := int(r.guilt) - maxGuilt + 1; more > 0 { // as for the removals of the janitor
 			return r.in.s.m.jitter.spread(backoff(more, maxBackoff, maxReport))
 		}
 		return r.in.s.requests.guiltPause()

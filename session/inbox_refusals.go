@@ -4,22 +4,20 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// inboxRefusals has the reads of an Inbox that were refused and are sent again. All of them
-// are one Wait, because an Inbox may have thousands.
+// inboxRefusals has the reads of an Inbox that were refused, or whose answers were too slow, and
+// that are sent again. All of them are one Wait, because an Inbox may have thousands.
 type inboxRefusals struct {
-	reads int        // that were refused, and not answered since
-	times int        // the number of their refusals
-	last  *InboxRead // the read that was refused last; nil if it was answered since
-	why   error      // its refusal
+	reads int        // that have failed, and were not answered since
+	times int        // the number of their failures
+	last  *InboxRead // the read that has failed last; nil if it was answered since
+	why   error      // its failure
 	wait  *Wait      // nil while there are no such reads
 }
 
-// refuse notes a refusal of a read that is sent again; in.mu is held.
-func (in *Inbox) refuse(r *InboxRead, c *wire.Call, now time.Time) {
+// refuse notes why a read has failed that is sent again; in.mu is held.
+func (in *Inbox) refuse(r *InboxRead, why error, now time.Time) {
 	f := &in.refusals
 	if r.refused {
 		in.repeats.note(now)
@@ -29,7 +27,7 @@ func (in *Inbox) refuse(r *InboxRead, c *wire.Call, now time.Time) {
 		f.reads++
 	}
 	f.times++
-	f.last, f.why = r, r.opError(errorOfCode(c.MultiCode()))
+	f.last, f.why = r, r.opError(why)
 	if f.wait == nil {
 		f.wait = in.s.StartWait("read", in.s.m.strip(in.first), func(context.Context) error { return in.Refusal() })
 	}
@@ -53,8 +51,8 @@ func (in *Inbox) endRefusals(r *InboxRead) (over *Wait) {
 	return over
 }
 
-// Refusal returns why reads are sent again: the number of these reads, and the refusal of the last one.
-// It returns nil if servers refuse none. Any goroutine may call it.
+// Refusal returns why reads are sent again: the number of these reads, and the failure of the last one.
+// It returns nil if there are none. Any goroutine may call it.
 func (in *Inbox) Refusal() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -62,12 +60,12 @@ func (in *Inbox) Refusal() error {
 	if f.reads == 0 {
 		return nil
 	}
-	reads := "a read"
+	reads := "a read that has"
 	if f.reads > 1 {
-		reads = fmt.Sprint(f.reads, " reads")
+		reads = fmt.Sprint(f.reads, " reads that have")
 	}
 	if f.last == nil {
-		return fmt.Errorf("for %s that the server has refused %d times", reads, f.times)
+		return fmt.Errorf("for %s failed %d times", reads, f.times)
 	}
-	return fmt.Errorf("for %s that the server has refused %d times, at last %w", reads, f.times, f.why)
+	return fmt.Errorf("for %s failed %d times, at last %w", reads, f.times, f.why)
 }

@@ -42,7 +42,7 @@ func TestWaitSyncedSaysThatReadsAreRefused(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		err := c.WaitSynced(ctx)
-		for _, part := range []string{"waiting for a read that the server has refused", "throttled", "deadline exceeded"} {
+		for _, part := range []string{"waiting for a read that has failed", "throttled", "deadline exceeded"} {
 			if err == nil || !strings.Contains(err.Error(), part) {
 				t.Errorf("error %v, want one that says %q", err, part)
 			}

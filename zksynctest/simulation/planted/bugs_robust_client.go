@@ -7,7 +7,7 @@ var robustClientBugs = []bug{
 		"			if guilty += g; false {\n"}},
 		[]finder{tested("./session", "^TestAnAnswerThatIsTooLargeEndsItsRead$")}},
 	{"let an Inbox repeat a read for ever although its answer is too large", []edit{{"session/inbox_read.go",
-		"	case tooBad != nil:\n",
+		"	case tooLarge != nil:\n",
 		"	case false:\n"}},
 		[]finder{tested("./session", "^TestAnInboxDeliversAnswersThatAreTooLarge$")}},
 	{"forget an orphan when its directory cannot be listed for a while", []edit{{"session/chore.go",

@@ -187,7 +187,7 @@ var sessionBugs = []bug{
 		"		l.v.held--\n"}},
 		[]finder{tested("./session", "^TestHoldThatGoesOnIsNotReportedAsEnded$")}},
 	{"report no reads of an Inbox that are refused again and again", []edit{{"session/inbox_read.go",
-		"		if c.Err == nil {\n			in.refuse(r, c, now)", "		if c.Err == nil && r.stopped() {\n			in.refuse(r, c, now)"},
+		"		if c.Err == nil {\n			in.refuse(r, ", "		if c.Err == nil && r.stopped() {\n			in.refuse(r, "},
 		{"session/inbox_read.go", "func (r *InboxRead) opName() string {", "func (r *InboxRead) stopped() bool { return r.state == readStopped }\n\nfunc (r *InboxRead) opName() string {"}},
 		[]finder{tested("./session", "^TestRefusedReadsOfAnInboxAreReported$")}},
 	{"keep the Wait of a read of an Inbox that was stopped", []edit{{"session/inbox_read.go",
@@ -238,6 +238,6 @@ var sessionBugs = []bug{
 		"			r.state = readSent\n			in.inFlight++\n			return r\n		}\n	}\n	for", "			r.state = readSent\n			return r\n		}\n	}\n	for"}},
 		[]finder{tested("./watch", "^TestTreeBesideManyRefusals$")}},
 	{"end a read of an Inbox after four connections that broke in its answer", []edit{{"session/inbox_read.go",
-		"if lost.Guilt < wire.GuiltOfAnswer {", "if lost.Guilt < wire.GuiltOfStall {"}},
+		"r.guilt >= maxGuilt && IsAnswerTooLarge(lost.Reason)", "r.guilt >= maxGuilt"}},
 		[]finder{tested("./watch", "^TestTreeOverBrokenAnswers$")}},
 }
