@@ -16,8 +16,10 @@ import (
 // their removal costs no request.
 const maxIdleWatches = 64
 
-// maxRemovals is the number of watches that settle removes at once.
-const maxRemovals = 16
+// maxRemovals is the number of requests to remove a watch that are in flight at the same
+// time. The end of a large Tree leaves hundreds of thousands of idle watches, whose removal
+// must not delay the transactions that keep a hold.
+const maxRemovals = 64
 
 // A hub shares one watch on the server between all waiters of a session that wait for the
 // same path and kind.
@@ -26,6 +28,7 @@ type hub struct {
 	gate *gate
 
 	closings atomic.Int32 // connections in a row that the server closed instead of answering removeWatches
+	removals atomic.Int32 // requests to remove a watch that are in flight
 
 	mu      sync.Mutex
 	entries map[watchKey]*watchEntry
@@ -121,12 +124,13 @@ func (h *hub) settle(e *watchEntry) {
 		return
 	}
 	e.idle = h.idle.PushBack(e)
-	// Remove several watches at a time, so that a list that has grown while the operation
-	// was not usable becomes short again.
-	for range maxRemovals {
-		if h.idle.Len() <= maxIdleWatches || !h.m.removeWatches.usable() {
-			return
-		}
+	h.trim()
+}
+
+// trim removes watches from the server while too many are idle, as far as maxRemovals allows;
+// h.mu is held.
+func (h *hub) trim() {
+	for h.idle.Len() > maxIdleWatches && h.removals.Load() < maxRemovals && h.m.removeWatches.usable() {
 		h.removeOldest()
 	}
 }
@@ -144,6 +148,7 @@ func (h *hub) removeOldest() {
 	// Under h.mu, so that a read that arms the watch again follows this request on the
 	// connection.
 	if w := h.gate.current(); w != nil {
+		h.removals.Add(1)
 		w.SendThen(&wire.Request{Op: wire.OpRemoveWatches, Own: true, Record: wire.Encoder(nil).String(e.key.path).Int(kind)}, func(c *wire.Call) {
 			h.removed(e.key, c)
 		})
@@ -153,6 +158,7 @@ func (h *hub) removeOldest() {
 // removed handles the outcome of a request to remove a watch. If the call has an error,
 // h.mu may be held.
 func (h *hub) removed(key watchKey, c *wire.Call) {
+	h.removals.Add(-1)
 	switch {
 	case c.Err == nil && c.Code == wire.CodeUnimplemented:
 		h.m.removeWatches.lacking()
@@ -160,6 +166,9 @@ func (h *hub) removed(key watchKey, c *wire.Call) {
 	case c.Err == nil && (c.Code == 0 || c.Code == codeNoWatcher):
 		h.closings.Store(0)
 		h.m.removeWatches.works()
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.trim()
 	case c.Err == nil:
 		h.closings.Store(0)
 		// Before keep, which would otherwise send the request again at once. The refusals of

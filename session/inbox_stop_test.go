@@ -163,3 +163,30 @@ func TestInboxClose(t *testing.T) {
 		nothingArrives(t, in)
 	})
 }
+
+// The end of an Inbox with many watches leaves the connection to other requests: the watches are removed a few at a time,
+// and all but a few are removed in the end.
+func TestTheWatchesOfAClosedInboxAreRemovedAFewAtATime(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three)
+		s := current(t, m)
+		in := s.NewInbox()
+		const n = 5000
+		for i := range n {
+			in.Exists(fmt.Sprint("/n", i), i)
+		}
+		receive(t, in, n)
+		release := make(chan struct{})
+		srv.Inject(zkserver.Fault{Op: zkserver.OpRemoveWatches, At: zkserver.BeforeReply, Do: zkserver.Hold(release)})
+		in.Close()
+		synctest.Wait()
+		if got := m.Stats().InFlight; got > 100 {
+			t.Errorf("%d requests are in flight, want a hundred at most", got)
+		}
+		close(release)
+		synctest.Wait()
+		if got := srv.WatchesOf(s.ID()); got > 64 {
+			t.Errorf("%d watches on the server, want at most 64", got)
+		}
+	})
+}

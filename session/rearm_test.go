@@ -189,8 +189,8 @@ func TestRemovalOfWatchesIsRepeatedAfterRefusals(t *testing.T) {
 			abandon(round, 500)
 			time.Sleep(10 * time.Minute)
 		}
-		// At most 16 requests are sent at once, and each pause is longer.
-		if n := count(srv.Ops(), zkserver.OpRemoveWatches); n > 10*16 {
+		// At most 64 requests are in flight, and each pause is longer.
+		if n := count(srv.Ops(), zkserver.OpRemoveWatches); n > 10*64 {
 			t.Errorf("%d requests to remove watches were refused, want a few", n)
 		}
 		if n := srv.WatchesOf(s.ID()); n != 5000 {

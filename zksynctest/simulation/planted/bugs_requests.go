@@ -10,4 +10,12 @@ var requestBugs = []bug{
 		"			in.refuse(r, lost.Reason, now)\n",
 		"			_ = lost\n"}},
 		[]finder{tested("./watch", "^TestTreeAfterASlowNetwork$")}},
+	{"remove all watches of an Inbox at once", []edit{{"session/hub.go",
+		"h.idle.Len() > maxIdleWatches && h.removals.Load() < maxRemovals && ",
+		"h.idle.Len() > maxIdleWatches && "}},
+		[]finder{tested("./session", "^TestTheWatchesOfAClosedInboxAreRemovedAFewAtATime$")}},
+	{"remove only the first watches of an Inbox", []edit{{"session/hub.go",
+		"		h.mu.Lock()\n		defer h.mu.Unlock()\n		h.trim()\n",
+		""}},
+		[]finder{tested("./session", "^TestTheWatchesOfAClosedInboxAreRemovedAFewAtATime$")}},
 }
