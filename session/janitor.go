@@ -28,8 +28,13 @@ const maxChores = 128 // in one attempt
 
 // discard adds a chore for one znode.
 func (j *janitor) discard(c *chore) <-chan struct{} {
-	// No znode has an invalid path, so there is nothing to remove.
-	if err := checkPath(c.paths[0], false); err != nil {
+	// No znode has an invalid path, so there is nothing to remove. The requests for a path above
+	// the limit, of which the check is the longest, would break one connection after another.
+	err := checkPath(c.paths[0], false)
+	if err == nil {
+		err = j.m.records.checkSize(len(checkRecord(j.m.full(c.paths[0]))))
+	}
+	if err != nil {
 		j.log(c).Error("znode was not removed, and will not be", zap.Error(err))
 		done := make(chan struct{})
 		close(done)

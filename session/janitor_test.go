@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,5 +125,24 @@ func TestJanitorIsNotHeldUpByAbandonedRequests(t *testing.T) {
 		mustBe(t, s.Sync(ctx, "/"), context.DeadlineExceeded)
 		within(t, 0, "Discard", func() { <-s.Discard("/left") })
 		mustExist(t, srv, "/left", false)
+	})
+}
+
+// Discard and DiscardOwn of a path above the limit of requests send nothing, and end at once.
+func TestDiscardOfAPathAboveTheLimit(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three)
+		s := current(t, m)
+		path := "/" + strings.Repeat("x", 2<<20)
+		for name, done := range map[string]<-chan struct{}{"Discard": s.Discard(path), "DiscardOwn": s.DiscardOwn(path, nil)} {
+			select {
+			case <-done:
+			case <-time.After(time.Minute):
+				t.Errorf("%s has not ended in a minute", name)
+			}
+		}
+		if n := m.Stats().Connections; n != 1 {
+			t.Errorf("%d connections, want that the first one was not broken", n)
+		}
 	})
 }

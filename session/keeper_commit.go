@@ -98,18 +98,21 @@ func (k *keeper) proveAlive(w *wire.Conn) {
 		k.v.mu.Lock()
 		defer k.v.mu.Unlock()
 		k.beat = 0
-		switch code := c.MultiCode(); {
+		code := c.MultiCode()
+		gone := code == codeNoNode
+		unreadable := code == codeNoAuth || classOfCode(code) == ClassFinal // or the path is invalid
+		switch {
 		case code == 0:
-		case l != nil && l.path != path && (code == codeNoNode || code == codeNoAuth):
+		case l != nil && l.path != path && (gone || unreadable):
 			// The lease has got another znode meanwhile.
-		case l == nil && (code == codeNoNode || code == codeNoAuth):
+		case l == nil && (gone || unreadable):
 			k.spare = (k.spare + 1) % len(alwaysThere)
 			if k.spare == 0 {
 				k.resume = time.Now().Add(k.v.proof.timeout / contactFraction)
 			}
-		case code == codeNoNode:
+		case gone:
 			notice = l.lose()
-		case code == codeNoAuth:
+		case unreadable:
 			l.unreadable = true
 		default: // for example throttled
 			k.resume = time.Now().Add(k.v.proof.timeout / contactFraction)

@@ -87,3 +87,15 @@ func TestHoldThatGoesOnIsNotReportedAsEnded(t *testing.T) {
 		})
 	}
 }
+
+// A lease whose znode has an invalid path is held: another znode proves the session alive.
+func TestLeaseOfAnInvalidPathIsHeld(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := current(t, connect(t, srv, three))
+		hold(t, s).Own("no-slash")
+		time.Sleep(3 * timeout)
+		if s.Err() != nil {
+			t.Errorf("the server answers every request, and the session has ended: %v", s.Err())
+		}
+	})
+}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
 const (
@@ -60,6 +62,13 @@ func newConfig(opts []Option) (config, error) {
 		}
 		if err := opt(&c); err != nil {
 			return c, err
+		}
+	}
+	limit := records{max: c.maxRequest}
+	for _, a := range c.auth {
+		// Otherwise the servers would close every connection.
+		if err := limit.checkSize(len(wire.AuthRecord(a.scheme, a.auth))); err != nil {
+			return c, fmt.Errorf("%w: WithAuth: %w", ErrInvalidOption, err)
 		}
 	}
 	if c.acl == nil {

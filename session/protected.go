@@ -23,8 +23,8 @@ const (
 // "/locks/_c_<guid>-lock-". If the answer to the creation of such a znode is lost, the
 // GUID finds the znode.
 func Protect(path string) string {
-	dir, name := split(path)
-	return join(dir, protectedPrefix+newGUID()+"-"+name)
+	name := strings.LastIndexByte(path, '/') + 1
+	return path[:name] + protectedPrefix + newGUID() + "-" + path[name:]
 }
 
 // newGUID returns a random UUID in the usual form.

@@ -259,3 +259,10 @@ func TestProtectedCreateInADirectoryThatMayNotBeListed(t *testing.T) {
 		}
 	})
 }
+
+// Protect of a path without a slash returns a path without a slash, which a create refuses.
+func TestProtectOfAnInvalidPath(t *testing.T) {
+	for _, path := range []string{"", "name"} {
+		mustBe(t, session.CheckPath(session.Protect(path)), session.ErrInvalidPath)
+	}
+}

@@ -131,7 +131,8 @@ func (s *Session) StartWait(op, path string, reason func(context.Context) error)
 // Discard removes a znode in the background, regardless of its version. The removal is
 // repeated over lost connections, and when the server refuses it for a transient or an
 // unknown reason. The channel is closed when the znode is gone, when the session is over,
-// or when the server has refused the removal for good, which is logged.
+// or when the removal is impossible, which is logged: the server has refused it for good, or
+// path is invalid or above the limit of WithMaxRequest.
 func (s *Session) Discard(path string) <-chan struct{} {
 	return s.janitor.discard(&chore{paths: []string{path}})
 }

@@ -29,6 +29,7 @@ func TestInvalidOptionsAreNamed(t *testing.T) {
 		"WithACL  ":      {session.WithACL(zk.ACL{Perms: 1}), "scheme"},
 		"WithACL   ":     {session.WithACL(zk.ACL{Perms: 1, Scheme: "world", ID: "me"}), `"me"`},
 		"WithAuth":       {session.WithAuth("", nil), "scheme"},
+		"WithAuth ":      {session.WithAuth("digest", make([]byte, 2<<20)), "too large"},
 		"WithTLS":        {session.WithTLS(nil), "nil"},
 		"WithDialer":     {session.WithDialer(nil), "nil"},
 		"WithLogger":     {session.WithLogger(nil), "nil"},
@@ -36,7 +37,9 @@ func TestInvalidOptionsAreNamed(t *testing.T) {
 		"WithMaxAnswer":  {session.WithMaxAnswer(7), "7"},
 		"option 1":       {nil, "nil"},
 	} {
-		_, err := session.Connect(t.Context(), "127.0.0.1", test.opt)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		_, err := session.Connect(ctx, "127.0.0.1", test.opt)
+		cancel()
 		mustBe(t, err, session.ErrInvalidOption)
 		if err != nil && (!strings.Contains(err.Error(), strings.TrimSpace(name)) || !strings.Contains(err.Error(), test.says)) {
 			t.Errorf("%v does not name %s and %s", err, name, test.says)

@@ -183,8 +183,13 @@ func (w *Conn) Authenticate(scheme string, credential []byte) {
 	if !w.closed {
 		// All answers to credentials have the same xid, so they can only be counted.
 		w.pending.auths++
-		w.frame(xidAuth, opAuth, Encoder(nil).Int(0).String(scheme).Buffer(credential))
+		w.frame(xidAuth, opAuth, AuthRecord(scheme, credential))
 	}
+}
+
+// AuthRecord encodes the record of Authenticate.
+func AuthRecord(scheme string, credential []byte) []byte {
+	return Encoder(nil).Int(0).String(scheme).Buffer(credential)
 }
 
 // frame appends a request to the next batch of the writer; w.mu is held.

@@ -6,7 +6,7 @@ var sessionBugs = []bug{
 		"	case !v.proof.grantable(now):\n",
 		"	case now.IsZero():\n"}}, []finder{idle, simulated()}},
 	{"end a lease by the check of a znode that it had before", []edit{{"session/keeper_commit.go",
-		"		case l != nil && l.path != path && (code == codeNoNode || code == codeNoAuth):\n",
+		"		case l != nil && l.path != path && (gone || unreadable):\n",
 		"		case false:\n"}}, []finder{tested("./session", "TestLeaseIsGivenAnotherZnodeDuringACheck")}},
 	{"forget that a lease is held when it gets another znode", []edit{{"session/lease.go",
 		"		v.held++\n		defer v.kickIfLate()\n",
