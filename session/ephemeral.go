@@ -171,7 +171,9 @@ func (e *Ephemeral) Path() string {
 
 // Status returns a channel that delivers the present status of the znode and then each
 // change. A slow reader gets the newest status, and before it a Conflict if there was one
-// since the last receipt, regardless of its duration; several of them are one. Every call
+// since the last receipt, regardless of its duration; several of them are one. If the consumer
+// receives at the very moment of a change, the Conflict may follow the status that came after
+// it; the newest status is always the last. Every call
 // returns the same channel, which is for one consumer. The Ephemeral keeps a status that
 // was not received, so no consumer is required. The channel is closed at Close or at the
 // end of the Manager.

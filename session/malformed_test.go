@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 )
@@ -91,4 +93,25 @@ func TestAPingThatIsRefusedEndsTheConnection(t *testing.T) {
 			t.Errorf("%d connections in two fifths of a session timeout, want 2", dials)
 		}
 	})
+}
+
+// The answer to a transaction that has failed without an operation that has failed is no success.
+func TestMultiOfResultsThatAreRolledBack(t *testing.T) {
+	for _, code := range []int32{-2, 0} {
+		bounds.Bubble(t, func(t *testing.T) {
+			h := &hostileServer{}
+			s := current(t, connectTo(t, h))
+			h.setAnswer(func(p *hostilePeer, xid, op int32, _ []byte) bool {
+				if op != opMulti {
+					return false
+				}
+				rolledBack := append(ints(-1), append([]byte{0}, ints(code, code)...)...)
+				p.raw(framed(ints(xid), longs(5), ints(0), rolledBack, rolledBack, ints(-1), []byte{1}, ints(-1)))
+				return true
+			})
+			if results, err := s.Multi(t.Context(), &zk.CreateRequest{Path: "/a"}, &zk.SetDataRequest{Path: "/b"}); err == nil {
+				t.Errorf("code %d: results %+v, want an error", code, results)
+			}
+		})
+	}
 }

@@ -41,8 +41,9 @@ func (m *managerState) present() snapshot {
 
 // States returns a channel that delivers the present state and then each change. A slow
 // reader gets the newest state, and before it Lost if a session was lost since the last
-// receipt; several losses are one. Closed is never left out. The channel has a buffer of
-// two. It is closed when ctx ends, and after Closed when the Manager closes.
+// receipt; several losses are one. If the reader receives at the very moment of a change,
+// Lost may follow the state that came after the loss. Closed is never left out, and the newest
+// state is always the last. The channel has a buffer of two. It is closed when ctx ends, and after Closed when the Manager closes.
 func (m *managerState) States(ctx context.Context) <-chan State {
 	ch := make(chan State, maxUnseen)
 	m.mu.Lock()

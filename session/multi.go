@@ -18,6 +18,7 @@ func (m *shared) multiAnswer(c *wire.Call, n int) ([]zk.MultiResponse, error) {
 	d := wire.Decoder{B: c.Body}
 	results := make([]zk.MultiResponse, 0, n)
 	var first error
+	failed := false // the transaction, by one of the results
 	for op := range d.Results() {
 		var r zk.MultiResponse
 		switch op {
@@ -31,6 +32,7 @@ func (m *shared) multiAnswer(c *wire.Call, n int) ([]zk.MultiResponse, error) {
 			r.Stat = d.Stat()
 		case wire.OpDelete, wire.OpCheck:
 		case -1:
+			failed = true
 			code := d.Int()
 			r.Error = errorOfCode(code)
 			// A hostile server may send more results than there are operations.
@@ -52,6 +54,9 @@ func (m *shared) multiAnswer(c *wire.Call, n int) ([]zk.MultiResponse, error) {
 	}
 	if d.Bad {
 		return nil, wire.ErrMalformed
+	}
+	if first == nil && failed {
+		return nil, fmt.Errorf("%w: a transaction that has failed without an operation that has failed", wire.ErrMalformed)
 	}
 	if first == nil && len(results) != n {
 		return nil, fmt.Errorf("%w: %d results for %d operations", wire.ErrMalformed, len(results), n)
@@ -99,7 +104,8 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 }
 
 // MultiOnce is like Multi, for a transaction that relies on a read: it is sent once, over the
-// connection with the number conn (see Connection), or over any connection if conn is 0. If the
+// connection with the number conn (see Connection), or over any connection if conn is 0. A read
+// while Connection returned 0 does not say over which connection it went: read again then. If the
 // server refuses the transaction for a reason that may pass, or another connection is in use, the
 // error has ClassTransient: the transaction has not happened. Multi would send it again, when the
 // read may not be true any more.

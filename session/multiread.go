@@ -208,9 +208,9 @@ func readSingly(ctx context.Context, s *Session, reads []Read, window int) ([]Re
 			} else {
 				r.Data, r.Stat, r.Err = s.Get(ctx, read.path)
 			}
-			// The refusal is the result of this read. Any other error leaves reads without
-			// a result.
-			if refusedRead(r.Err) || IsAnswerTooLarge(r.Err) {
+			// The refusal, or that the answer is too large, is the result of this read. Any other
+			// error leaves reads without a result.
+			if refusedRead(r.Err) {
 				return nil
 			}
 			return r.Err
@@ -222,8 +222,13 @@ func readSingly(ctx context.Context, s *Session, reads []Read, window int) ([]Re
 	return results, nil
 }
 
-// refusedRead reports whether err is a server's refusal of a read.
+// refusedRead reports whether err is the result of a read: a server's refusal, or ErrAnswerTooLarge.
 func refusedRead(err error) bool {
-	class := ClassOf(err)
-	return class == ClassNoNode || class == ClassNoAuth
+	switch ClassOf(err) {
+	case ClassNoNode, ClassNoAuth, ClassUnknown:
+		return true
+	case ClassFinal:
+		return !IsAnswerTooSlow(err)
+	}
+	return false
 }

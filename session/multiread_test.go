@@ -231,3 +231,20 @@ func TestMultiReadEndsWithItsContext(t *testing.T) {
 		}, opt)
 	}
 }
+
+// A MultiRead one by one has the refusal of a read as its result, for whatever reason the server refuses it.
+func TestMultiReadWithARefusalOneByOne(t *testing.T) {
+	for _, code := range []int32{-1, -8} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			s := current(t, connect(t, srv, three))
+			create(t, s, "/a", 0)
+			create(t, s, "/b", 0)
+			srv.Inject(zkserver.Fault{Op: zkserver.OpMultiRead, Do: zkserver.Error(-6), Times: -1})
+			srv.Inject(zkserver.Fault{Op: zkserver.OpGetData, Path: "/b", Do: zkserver.Error(code), Times: -1})
+			results, err := s.MultiRead(t.Context(), session.ReadData("/a"), session.ReadData("/b"))
+			if err != nil || results[0].Err != nil || results[1].Err == nil {
+				t.Errorf("code %d: results %+v, error %v, want an error of the second read", code, results, err)
+			}
+		})
+	}
+}

@@ -51,12 +51,22 @@ func (n *endNotice) notify(why error) {
 	// either finds ended set or has its function called.
 	n.end(why)
 	n.ended = true
-	calls := n.calls
-	n.calls = map[*func(error)]struct{}{}
 	n.mu.Unlock()
-	// Call f without mu: f may wait for a lock whose owner is calling NotifyEnd or stop.
-	for f := range calls {
+	for f := n.take(); f != nil; f = n.take() {
+		// Without mu: f may wait for a lock whose owner is calling NotifyEnd or stop.
 		(*f)(why)
 	}
 	close(n.done)
+}
+
+// take removes a function that is to be called, and returns nil if there is none.
+func (n *endNotice) take() *func(error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	// One at a time: a stop that has returned meanwhile has removed its function.
+	for f := range n.calls {
+		delete(n.calls, f)
+		return f
+	}
+	return nil
 }

@@ -57,3 +57,27 @@ func TestTheEndIsNotifiedBeforeTheServerGivesAway(t *testing.T) {
 		})
 	}
 }
+
+// A function of NotifyEnd is not called after its stop has returned, although the notification has begun.
+func TestNoNotificationOfTheEndAfterStop(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three)
+		s := current(t, m)
+		var stops [2]func()
+		called := 0
+		for i := range stops {
+			stop, err := s.NotifyEnd(func(error) {
+				called++
+				stops[1-i]()
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stops[i] = stop
+		}
+		m.Close()
+		if called != 1 {
+			t.Errorf("%d functions were called, and the first one has stopped the other", called)
+		}
+	})
+}

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Do calls fn with a live session. Do calls fn again if fn fails with ErrConnectionLost
-// or ErrLost, or because its context ended with the session, so fn must be repeatable.
+// Do calls fn with a live session. Do calls fn again if fn fails with ErrConnectionLost,
+// ErrLost, ErrStale or another error of a class with Again, or because its context ended with
+// the session, so fn must be repeatable.
 // The second call follows at once. Before later calls Do waits for increasing times, with
 // jitter. fn's context ends with ctx and with the session.
 //

@@ -50,8 +50,9 @@ func sleep(ctx context.Context, d time.Duration, end context.Context) error {
 const maxUnseen = 2
 
 // push puts next into a reader's channel, which has a buffer of maxUnseen. It replaces a
-// value that was not received, except a kept value, which stays once. Only one goroutine
-// at a time may push into a channel.
+// value that was not received, except a kept value, which stays once. A reader that receives
+// meanwhile may get the value behind the kept value first. Only one goroutine at a time may
+// push into a channel.
 func push[T comparable](ch chan T, next, kept T) {
 	// No other goroutine pushes meanwhile, so the sends below find room and do not block.
 	var unseen []T

@@ -147,7 +147,7 @@ var queueBugs = []bug{
 		" || session.IsAnswerTooLarge(err)", ""}},
 		[]finder{tested("./zksync", "^TestTooLargeMessageIsSkipped$")}},
 	{"fail a MultiRead because of one answer that is too large", []edit{{"session/multiread.go",
-		"refusedRead(r.Err) || IsAnswerTooLarge(r.Err) {", "refusedRead(r.Err) || IsAnswerTooLarge(nil) {"}},
+		"return !IsAnswerTooSlow(err)", "return !IsAnswerTooSlow(err) && !IsAnswerTooLarge(err)"}},
 		[]finder{tested("./session", "^TestMultiReadThatIsTooLargeTogether$")}},
 	{"send a throttled removal of a Take again", []edit{{"zksync/internal/queue/commit/sender.go",
 		"return s.MultiOnce(r.c.life, conn, ops...)", "return s.Multi(r.c.life, ops...)"}},
