@@ -58,6 +58,8 @@
 // then no server reports the change, nor the changes that follow. Node, Children
 // and Value read the znode again after the next reconnect. A Tree, for which that
 // would take as many requests as the first load, does so in the next session only.
+// These reads go ahead of the transactions that keep a hold: in a process that holds
+// locks, follow tens of thousands of paths by a Tree, or by another Manager.
 //
 // # How it works
 //

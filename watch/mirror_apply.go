@@ -173,7 +173,10 @@ func (mi *mirror) applyList(sd *treeSide, d *session.Delivery) error {
 	// also waits for the children that the list names.
 	for _, child := range slices.Concat(added, doubtful) {
 		mi.need(&child.sides[dataSide], sd.epoch)
-		mi.need(&child.sides[listSide], sd.epoch)
+		// A list that was too large would break connections again, of all callers.
+		if list := &child.sides[listSide]; !session.IsAnswerTooLarge(list.side.refusal) {
+			mi.need(list, sd.epoch)
+		}
 	}
 	// As for the children: the data may have become readable.
 	mi.need(&n.sides[dataSide], sd.epoch)

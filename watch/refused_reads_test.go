@@ -244,3 +244,35 @@ func TestTreeOfDataThatWereTooLargeBeforeTheLook(t *testing.T) {
 		}
 	})
 }
+
+// A Tree that knows that the data or the children of a znode are too large breaks no more connections for them when other
+// znodes beside that znode change.
+func TestTreeBesideAnAnswerThatIsTooLarge(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		m := srv.Connect(t, session.WithMaxAnswer(2000))
+		must(t, srv.Create("/r", nil))
+		must(t, srv.Create("/r/data", make([]byte, 4000)))
+		must(t, srv.Create("/r/list", nil))
+		for i := range 40 {
+			must(t, srv.Create(fmt.Sprintf("/r/list/%d%s", i, strings.Repeat("x", 100)), nil))
+		}
+		c := watch.Tree(t.Context(), m, "/r")
+		must(t, c.WaitSynced(t.Context()))
+		before := m.Stats().Connections
+		for i := range 10 {
+			must(t, srv.Create(fmt.Sprintf("/r/s%d", i), nil))
+			must(t, c.WaitSynced(t.Context()))
+		}
+		must(t, srv.Set("/r/data", make([]byte, 5000)))
+		must(t, c.WaitSynced(t.Context()))
+		if n := m.Stats().Connections - before; n > 0 {
+			t.Errorf("10 small znodes were created, and %d connections were broken", n)
+		}
+		must(t, srv.Set("/r/data", []byte("small")))
+		must(t, c.WaitSynced(t.Context()))
+		if got, _ := c.Get("/r/data"); string(got.Data) != "small" {
+			t.Errorf("synced, and the mirror has %d bytes, want %q", len(got.Data), "small")
+		}
+	})
+}

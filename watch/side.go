@@ -78,7 +78,9 @@ func (sd *side) input(x sideInput, in *session.Inbox, path string, tag any) (bec
 	sd.state = next
 	switch {
 	case becameAsked:
-		sd.send(in, path, tag, false)
+		// Data that were too large would break connections again, of all callers. A look tells
+		// whether they have become smaller.
+		sd.send(in, path, tag, sd.kind == dataSide && session.IsAnswerTooLarge(sd.refusal))
 	// The znode is gone from the mirror, so nothing else would give the watch back.
 	case next == unasked:
 		sd.refusal = nil

@@ -18,7 +18,8 @@ import (
 // znode below the root that may not be read is in the Cache without data or without
 // children, and TreeEvent.Err says so; so is a znode whose data or children exceed
 // session.WithMaxAnswer. The Cache reads it again when its data or its siblings change, and in
-// the next session.
+// the next session. It reads data that were too large when they have become small enough, and
+// a list that was too large when the data of its znode change.
 //
 // Each znode costs two watches on the server. Two znodes are not read at the same
 // instant: a Cache may show one change and not yet an earlier change.

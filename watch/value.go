@@ -39,6 +39,7 @@ type Decoded[T any] struct {
 func Value[T any](ctx context.Context, m *session.Manager, path string, decode func(data []byte) (T, error)) *Stream[Decoded[T]] {
 	return NewStream(ctx, "value", path, func(ctx context.Context, report func(Decoded[T], any)) error {
 		var good T
+		var from stamp // the state that was decoded to good
 		node := Node(ctx, m, path)
 		for state, err := range node.All() {
 			if err != nil {
@@ -49,11 +50,13 @@ func Value[T any](ctx context.Context, m *session.Manager, path string, decode f
 				var decoded T
 				// A separate variable: a decoder may return half a value with its error.
 				if decoded, value.Err = decode(state.Data); value.Err == nil {
-					good = decoded
+					good, from = decoded, state.stamp()
 				}
 			}
 			value.Value = good
-			report(value, state.stamp())
+			// The same state with another good value is a change: the event between may have
+			// been merged.
+			report(value, [2]stamp{state.stamp(), from})
 		}
 		return node.Err()
 	})

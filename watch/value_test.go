@@ -98,3 +98,21 @@ func TestValueThatIsLeft(t *testing.T) {
 		}
 	})
 }
+
+// A Value without a znode has the last value that could be decoded, also if the event of that value was merged.
+func TestValueBehindAMergedEvent(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		st := watch.Value(t.Context(), srv.Connect(t), "/v", func(data []byte) (string, error) { return string(data), nil })
+		if v := next(t, st); v.Value != "" || v.State.Exists {
+			t.Error(v)
+		}
+		must(t, srv.Create("/v", []byte("good")))
+		synctest.Wait() // the event waits for its receiver
+		must(t, srv.Delete("/v"))
+		synctest.Wait()
+		if v := next(t, st); v.Value != "good" || v.State.Exists {
+			t.Error(v)
+		}
+	})
+}
