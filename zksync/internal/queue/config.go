@@ -29,6 +29,15 @@ type Config struct {
 // in a layout in which every child of the directory is a message.
 func (c *Config) child(name string) string { return c.Kind.Child(c.Path, name) }
 
+// dirOf returns the path of the directory of messages with a name in the queue's directory; the
+// empty name stands for the queue's directory itself.
+func (c *Config) dirOf(name string) string {
+	if name == "" {
+		return c.Path
+	}
+	return c.child(name)
+}
+
 // observeDelivery tells the observer of the Manager that a message was received.
 func (c *Config) observeDelivery(data []byte) {
 	if delivered := c.Manager.Observer().Delivered; delivered != nil {

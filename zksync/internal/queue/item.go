@@ -176,3 +176,10 @@ func parseDelayPartition(name string) (start int64, ok bool) {
 	n, ok2 := parseDigits(digits)
 	return n * 1000, ok && ok2 && len(digits) == partitionDigits
 }
+
+// isPartition reports whether a name in the queue's directory is the name of a partition of any kind.
+func isPartition(name string) bool {
+	_, byPriority := parsePriorityPartition(name)
+	_, byTime := parseDelayPartition(name)
+	return byPriority || byTime
+}

@@ -48,15 +48,15 @@ type partition struct {
 func newPartition(cfg *Config, name string, key int64) *partition {
 	k := cfg.Kind
 	p := &partition{
-		name: name, dir: cfg.Path, key: key, parse: k.Parse, anyOrder: k.anyOrder, delayed: k.Delayed, firstListed: time.Now().UnixMilli(),
+		name: name, dir: cfg.dirOf(name), key: key, parse: k.Parse, anyOrder: k.anyOrder, delayed: k.Delayed, firstListed: time.Now().UnixMilli(),
 		holdsLedgers: name == "" && !k.ClaimsBeside,
 		picked:       make(map[string]Item), skipped: make(map[string]Item), gone: make(map[string]struct{}),
 	}
 	switch {
 	case name == laterName:
-		p.dir, p.parse, p.anyOrder, p.delayed = cfg.child(laterName), parseLater, true, true
+		p.parse, p.anyOrder, p.delayed = parseLater, true, true
 	case name != "":
-		p.dir, p.expires = cfg.child(name), k.Delayed
+		p.expires = k.Delayed
 	}
 	return p
 }

@@ -58,21 +58,24 @@ func (v *view) endUnknown(ctx context.Context, st *orderState) error {
 	return err
 }
 
-// readCzxids returns the czxids of the directories of messages, by name. It returns nil if some of
-// them cannot be read.
+// readCzxids returns the czxids of the directories of messages, by name: of queues of all kinds, which
+// may share the path. It returns nil if some of them cannot be read.
 func (c *Config) readCzxids(ctx context.Context, s *session.Session) (map[string]int64, error) {
-	partitions, err := c.listPartitions(ctx, s)
-	if err != nil {
+	names, _, err := s.Children(ctx, c.Path)
+	if err != nil && session.ClassOf(err) != session.ClassNoNode {
 		return nil, err
 	}
-	if c.Kind.ParsePartition != nil {
-		partitions = append(partitions, newPartition(c, "", 0)) // a queue without partitions may share the path
+	dirs := []string{"", laterName}
+	for _, name := range names {
+		if isPartition(name) {
+			dirs = append(dirs, name)
+		}
 	}
 	czxids := make(map[string]int64)
-	for some := range slices.Chunk(partitions, dirsPerRead) {
+	for some := range slices.Chunk(dirs, dirsPerRead) {
 		reads := make([]session.Read, len(some))
-		for i, p := range some {
-			reads[i] = session.ReadData(p.dir)
+		for i, name := range some {
+			reads[i] = session.ReadData(c.dirOf(name))
 		}
 		results, err := s.MultiRead(ctx, reads...)
 		if err != nil {
@@ -81,7 +84,7 @@ func (c *Config) readCzxids(ctx context.Context, s *session.Session) (map[string
 		for i, r := range results {
 			switch session.ClassOf(r.Err) {
 			case session.ClassOK:
-				czxids[some[i].name] = r.Stat.Czxid
+				czxids[some[i]] = r.Stat.Czxid
 			case session.ClassNoNode:
 			default:
 				return nil, nil

@@ -53,4 +53,7 @@ var deliveryBugs = []bug{
 	{"report an empty queue during a recovery in parts", []edit{{"zksync/internal/queue/take.go",
 		"looked && !v.order.hastenRecovery(&hastened) {", "looked && hastened.table == nil {"}},
 		[]finder{tested("./zksync/internal/queue", "^TestTryTakeDuringARecoveryInParts$")}},
+	{"ledger: drop the claims of queues of other kinds at the path", []edit{{"zksync/internal/queue/partition_ended.go",
+		"if isPartition(name) {", "if isPartition(name) && c.Kind.ParsePartition != nil {"}},
+		[]finder{tested("./zksync", "^TestQueuesOfSeveralKindsShareAPath$")}},
 }
