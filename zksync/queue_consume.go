@@ -21,6 +21,8 @@ import (
 //     receipt, other consumers get up to 128 received messages again. This value delivers
 //     no message twice, as long as no more than 4,096 received messages cannot be removed.
 //     Close the queue before its Manager.
+//   - A machine that was suspended until its session was lost delivers at most the one
+//     message that its channel offered before, although other consumers may have it.
 //
 // The channel is closed by Close, by the end of the Manager, and when no messages can
 // be received at all: because the path is invalid, a permission is missing, or servers

@@ -260,6 +260,10 @@ func (p *stream) deliver(ctx context.Context, v *view, ready <-chan *Delivery, e
 			return nil
 		}
 		began := time.Now()
+		if znode.SessionLost(v.s) != nil {
+			// The machine was suspended: the session ends at its next step, which is near.
+			_ = waitUntil(ctx, v.s, nil, time.Time{})
+		}
 		// ctx ends a little later than the session, and other consumers can claim the
 		// message as soon as the session has ended, or the ledger has gone.
 		if ctx.Err() != nil || v.s.Err() != nil || d.l.usable.Err() != nil || !p.handOver(ctx, v, d, end) {
