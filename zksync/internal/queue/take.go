@@ -118,18 +118,22 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 	}
 }
 
-// maxReadAge bounds the age of the data on which a removal relies when it is sent. In a longer time a
-// directory may be emptied, deleted and created again.
+// maxReadAge bounds the time from the read of a message to its removal. In a longer time a directory
+// may be emptied, deleted and created again.
 const maxReadAge = 10 * time.Second
 
-// beginRead returns a function that reports whether a read which begins now is too old to rely on.
+// maxAge returns maxReadAge, and more for a session whose connections may have longer round trips: a
+// connection that is silent for a quarter of the timeout is closed.
+func (t *take) maxAge() time.Duration { return max(maxReadAge, t.v.s.Timeout()/2) }
+
+// beginRead returns a function that reports whether what is read from now on may have changed unnoticed.
 func (t *take) beginRead() (isOld func() bool) {
 	removals, s := t.v.cfg.Removals, t.v.s
-	epoch, conn, began := removals.Epoch(), s.Connection(), time.Now()
+	epoch, conn := removals.Epoch(), s.Connection()
 	return func() bool {
 		// The event of a directory that was deleted during a disconnection comes a little after the
 		// next connection.
-		return removals.Epoch() != epoch || s.Connection() != conn || time.Since(began) > maxReadAge
+		return removals.Epoch() != epoch || s.Connection() != conn
 	}
 }
 
@@ -139,6 +143,7 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState, isOld f
 	v := t.v
 	// Read before the removal, whose answer has no data. The version in the transaction
 	// makes sure that the removed message has this data.
+	began := time.Now()
 	data, stat, err := v.readMessage(ctx, r)
 	switch {
 	case session.ClassOf(err) == session.ClassNoNode:
@@ -153,7 +158,7 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState, isOld f
 	}
 	v.claims.hold(1, "")
 	tx := takeTx(r, st, stat.Version)
-	tx.Stale = func() bool { return isOld() || r.partition.mayBeRecreated() }
+	tx.Stale = func() bool { return isOld() || time.Since(began) > t.maxAge() || r.partition.mayBeRecreated() }
 	// The transaction relies on no ephemeral of this session, so it may be sent again, and
 	// its outcome may be looked up, under another session.
 	e := v.cfg.Removals.StartOne(tx)

@@ -59,4 +59,7 @@ var deliveryBugs = []bug{
 	{"ledger: deliver what was claimed before a suspension of the machine", []edit{{"zksync/internal/queue/stream.go",
 		"if znode.SessionLost(v.s) != nil {", "if false && znode.SessionLost(v.s) != nil {"}},
 		[]finder{tested("./session", "^TestSuspendedConsumerDeliversNothing$")}},
+	{"bound the age of the data of a Take without regard to the session timeout", []edit{{"zksync/internal/queue/take.go",
+		"return max(maxReadAge, t.v.s.Timeout()/2)", "return maxReadAge"}},
+		[]finder{tested("./zksync", "^TestTakeFarFromTheServers$")}},
 }
