@@ -208,8 +208,8 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 // Messages have delivered them, and Take does not return them). A skipped message stays
 // in the queue, and the other messages are delivered. The value tries the message again
 // under a new session, and counts it again if that fails. Err returns the reason for the
-// last skip, and a log line, one per minute at most, names the message. A message of the channel
-// whose answer is too slow (session.ErrAnswerTooSlow) is skipped for a minute.
+// last skip, and a log line, one per minute at most, names the message. A message whose
+// answer is too slow (session.ErrAnswerTooSlow) is skipped for a minute.
 func (q *queue) Skipped() int {
 	n, _ := q.consumer.Skipped()
 	return n

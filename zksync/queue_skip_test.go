@@ -319,6 +319,16 @@ func (c slowLink) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
+// slowManager connects a Manager whose connections are slow while slow is set.
+func slowManager(t *testing.T, srv *zksynctest.Server, slow *atomic.Bool) *session.Manager {
+	m := srv.Connect(t, session.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := srv.Dial(ctx, network, address)
+		return slowLink{c, slow}, err
+	}))
+	live(t, m)
+	return m
+}
+
 // A network that is too slow for a large message delays this message, and does not hold up the others. The channel
 // delivers the large message when the network is fast again.
 func TestSlowNetworkOnlyDelaysMessages(t *testing.T) {
@@ -330,11 +340,7 @@ func TestSlowNetworkOnlyDelaysMessages(t *testing.T) {
 				putNow(t, put, strings.Repeat("x", 900<<10))
 				putNow(t, put, "small")
 				var slow atomic.Bool
-				m := srv.Connect(t, session.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-					c, err := srv.Dial(ctx, network, address)
-					return slowLink{c, &slow}, err
-				}))
-				live(t, m)
+				m := slowManager(t, srv, &slow)
 				q, _ := open(m, usualPrefetch)
 				slow.Store(true)
 				want(t, receive(t, q.Chan(), 1), []string{"small"})
@@ -352,16 +358,42 @@ func TestSlowNetworkOnlyDelaysMessages(t *testing.T) {
 	}
 }
 
+// A first message whose answer is too slow keeps neither Take nor Peek from the messages behind it.
+func TestTakeBehindASlowMessage(t *testing.T) {
+	for kind, open := range threeQueues {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				producer, put := open(srv.Connect(t), usualPrefetch)
+				defer closeQueue(t, producer)
+				putNow(t, put, strings.Repeat("x", 900<<10))
+				putNow(t, put, "small")
+				var slow atomic.Bool
+				q, _ := open(slowManager(t, srv, &slow), usualPrefetch)
+				defer closeQueue(t, q)
+				slow.Store(true)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				if data, ok, err := q.Peek(ctx); string(data) != "small" {
+					t.Errorf("Peek: %.9q, %v, %v; want the small message", data, ok, err)
+				}
+				if data, err := q.Take(ctx); string(data) != "small" {
+					t.Errorf("Take: %.9q, %v; want the small message", data, err)
+				}
+				slow.Store(false)
+				if data, err := q.Take(ctx); len(data) != 900<<10 {
+					t.Errorf("Take: %.9q, %v; want the large message", data, err)
+				}
+			})
+		})
+	}
+}
+
 // A listing whose answer is too slow again and again does not end the channel.
 func TestSlowListingOnlyDelaysMessages(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		offer(t, srv.Connect(t), queuePath, 0, 20_000)
 		var slow atomic.Bool
-		m := srv.Connect(t, session.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
-			c, err := srv.Dial(ctx, network, address)
-			return slowLink{c, &slow}, err
-		}))
-		live(t, m)
+		m := slowManager(t, srv, &slow)
 		q := zksync.NewQueue(m, queuePath)
 		slow.Store(true)
 		q.Chan()

@@ -71,8 +71,7 @@ func (m *messageReader) read(ctx context.Context, all []*Delivery) (found, unrea
 		m.largest.Store(readBudget)
 		results, err = m.readChunks(ctx, all)
 	}
-	tooSlow := session.IsAnswerTooSlow(err)
-	if tooSlow { // the answer to the read of one message
+	if session.IsAnswerTooSlow(err) { // the answer to the read of one message
 		results, err = []session.ReadResult{{Err: err}}, nil
 	}
 	if err != nil {
@@ -91,12 +90,9 @@ func (m *messageReader) read(ctx context.Context, all []*Delivery) (found, unrea
 			// A Take has removed it before the claim, or another client, which knows no claims.
 			gone = append(gone, d.ref)
 			d.endClaim((*partitionList).forget)
-		case isUnreadable(r.Err), tooSlow:
+		case isUnreadable(r.Err):
 			// One message must not stop the queue.
 			m.v.skip(d.ref, r.Err)
-			if tooSlow {
-				m.v.unskipLater(d.ref)
-			}
 			if _, err := l.giveBack(0, d.ref); err != nil {
 				giveBackLater(0, d)
 				return found, all[i+1:], err
@@ -170,9 +166,10 @@ func (v *view) readMessages(ctx context.Context, refs ...messageRef) ([]session.
 }
 
 // isUnreadable reports whether err says that this consumer cannot read a message: the message has an
-// ACL of its own, or it is larger than the largest answer that the Manager receives.
+// ACL of its own, or it is larger than the largest answer that the Manager receives, or too large for
+// the speed of the network.
 func isUnreadable(err error) bool {
-	return session.ClassOf(err) == session.ClassNoAuth || session.IsAnswerTooLarge(err)
+	return session.ClassOf(err) == session.ClassNoAuth || session.IsAnswerTooLarge(err) || session.IsAnswerTooSlow(err)
 }
 
 // readMessage is readMessages for one message.

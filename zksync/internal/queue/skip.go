@@ -6,15 +6,20 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/go-zksync/toolkit/session"
 )
 
 // slowPause is the time for which a message is skipped whose answer was too slow.
 const slowPause = time.Minute
 
 // skip leaves a picked message in the queue and does not pick it again, so that the other
-// messages are delivered.
+// messages are delivered. A message whose answer was too slow is picked again after a time.
 func (v *view) skip(r messageRef, why error) {
 	v.partitions.skip(r)
+	if session.IsAnswerTooSlow(why) {
+		v.unskipLater(r)
+	}
 	if count, log := v.skips.add(fmt.Errorf("skipped %s: %w", r.path(), why)); log {
 		v.cfg.Manager.Logger().Warn("message skipped", zap.String("path", r.path()), zap.Int("skipped", count), zap.Error(why))
 	}
