@@ -106,21 +106,21 @@ func (m *Message) Retry(ctx context.Context, delay time.Duration) error {
 // a queue for dead letters. The message is never lost or doubled. If the other queue has a
 // limit, MoveTo waits for room, and if the counter of its directory is spent, until its
 // messages are consumed, as Put does. Otherwise MoveTo waits, and fails, like Ack; and it
-// fails with session.ErrTooLarge, and gives the message back, like Retry.
+// fails with session.ErrTooLarge, and gives the message back, like Retry. It also gives the
+// message back if the other queue is closed or invalid, has another Manager, or is the queue
+// of the message and its counter is spent (zk.ErrNodeExists).
 func (m *Message) MoveTo(ctx context.Context, to *Queue) error {
-	if err := to.checkUsable(); err != nil {
-		return opError("moveTo", m.ID, err)
+	t := to.target()
+	if t.Err == nil && m.m != nil && m.m != to.m {
+		t.Err = fmt.Errorf("%w: the queue %s has another Manager, want the Manager of the message", ErrInvalidOption, to.path)
 	}
-	if m.m != nil && m.m != to.m {
-		return opError("moveTo", m.ID, fmt.Errorf("%w: the queue %s has another Manager, want the Manager of the message", ErrInvalidOption, to.path))
-	}
-	return opError("moveTo", m.ID, m.settler.MoveTo(ctx, to.target()))
+	return opError("moveTo", m.ID, m.settler.MoveTo(ctx, t))
 }
 
 // target returns the queue as the target of MoveTo.
 func (q *Queue) target() engine.Target {
-	t := engine.Target{Dir: q.path, Prefix: q.kind.Prefix, NumberOf: q.numberOf, MakeDir: q.makeDir}
-	if q.cfg.capacity > 0 {
+	t := engine.Target{Err: q.checkUsable(), Dir: q.path, Prefix: q.kind.Prefix, NumberOf: q.numberOf, MakeDir: q.makeDir}
+	if t.Err == nil && q.cfg.capacity > 0 {
 		t.Gate = q.newCapacity()
 	}
 	return t
@@ -128,7 +128,8 @@ func (q *Queue) target() engine.Target {
 
 // NewMessage returns a Message that is in no queue, for tests of code that handles
 // messages. The first of Ack, Nack, Retry and MoveTo calls settle, if it is not nil, with
-// the name of the method, and returns its error. Further calls return ErrSettled.
+// the name of the method, and returns its error. Further calls return ErrSettled. A MoveTo to a
+// queue that cannot be used calls settle with Nack, because it gives the message back.
 func NewMessage(id string, data []byte, settle func(ctx context.Context, verb string) error) *Message {
 	if settle == nil {
 		settle = func(context.Context, string) error { return nil }
@@ -146,7 +147,16 @@ func NewMessage(id string, data []byte, settle func(ctx context.Context, verb st
 // A settleFunc is the settler of NewMessage. It is called with the name of the method.
 type settleFunc func(ctx context.Context, verb string) error
 
-func (f settleFunc) Ack(ctx context.Context) error                     { return f(ctx, "Ack") }
-func (f settleFunc) Nack(ctx context.Context) error                    { return f(ctx, "Nack") }
-func (f settleFunc) Retry(ctx context.Context, _ time.Duration) error  { return f(ctx, "Retry") }
-func (f settleFunc) MoveTo(ctx context.Context, _ engine.Target) error { return f(ctx, "MoveTo") }
+func (f settleFunc) Ack(ctx context.Context) error                    { return f(ctx, "Ack") }
+func (f settleFunc) Nack(ctx context.Context) error                   { return f(ctx, "Nack") }
+func (f settleFunc) Retry(ctx context.Context, _ time.Duration) error { return f(ctx, "Retry") }
+
+func (f settleFunc) MoveTo(ctx context.Context, to engine.Target) error {
+	if to.Err == nil {
+		return f(ctx, "MoveTo")
+	}
+	if err := f(ctx, "Nack"); err != nil {
+		return err
+	}
+	return to.Err
+}

@@ -39,6 +39,7 @@ type Delivery struct {
 
 	mu       sync.Mutex
 	verb     string        // the first of Ack, Nack, Retry, MoveTo and Close
+	gate     commit.Gate   // of the target of MoveTo; nil if that has no limit
 	outcome  chan struct{} // closed when the outcome is known
 	err      error         // the outcome; valid when outcome is closed
 	reported bool          // a call has returned the success
@@ -83,11 +84,6 @@ func dueAfter(delay time.Duration) int64 {
 	return min(due.UnixMilli(), MaxDueMillis)
 }
 
-// MoveTo moves the message to another queue.
-func (d *Delivery) MoveTo(ctx context.Context, to Target) error {
-	return d.settle(ctx, "MoveTo", inBackground(func() error { return d.remove(&to, nil) }))
-}
-
 // inBackground returns a function that calls do on a goroutine, and then done with its result.
 func inBackground(do func() error) func(done func(error)) {
 	return func(done func(error)) { go func() { done(do()) }() }
@@ -124,7 +120,7 @@ func (d *Delivery) settle(ctx context.Context, verb string, start func(done func
 		select {
 		case <-d.outcome: // both are ready: report the outcome
 		default:
-			return session.Cancelled(ctx)
+			return d.cancelled(ctx)
 		}
 	}
 	d.mu.Lock()

@@ -13,10 +13,34 @@ import (
 
 // A Target is the queue that MoveTo moves a message to.
 type Target struct {
+	Err         error // why the queue cannot be used; nil if it can
 	Dir, Prefix string
 	Gate        commit.Gate                            // nil if the queue has no limit
 	NumberOf    func(name string) (seq int32, ok bool) // returns the number in the name of a message
 	MakeDir     func(ctx context.Context, s *session.Session, path string) error
+}
+
+// MoveTo moves the message to another queue.
+func (d *Delivery) MoveTo(ctx context.Context, to Target) error {
+	return d.settle(ctx, "MoveTo", func(done func(error)) {
+		d.mu.Lock()
+		d.gate = to.Gate
+		d.mu.Unlock()
+		inBackground(func() error {
+			if to.Err != nil {
+				return d.outcomeOf(to.Err, false)
+			}
+			return d.remove(&to, nil)
+		})(done)
+	})
+}
+
+// cancelled returns the error of a call whose ctx has ended before the message was settled.
+func (d *Delivery) cancelled(ctx context.Context) error {
+	d.mu.Lock()
+	gate := d.gate
+	d.mu.Unlock()
+	return commit.Cancelled(ctx, d.v.cfg.Manager, gate)
 }
 
 // remove removes the message, and puts it into a target if to is not nil.
@@ -75,7 +99,7 @@ func (d *Delivery) repair(to *Target, why error) (failed error) {
 	case class == session.ClassBadVersion && to.Gate != nil:
 		// Another producer has put into the target since its messages were counted.
 		return to.Gate.Refused(why)
-	case class == session.ClassNodeExists && to.Dir != d.ref.partition.dir:
+	case class == session.ClassNodeExists && to.Dir != d.v.cfg.Path: // in its own queue the message would wait for itself
 		// The wait for the messages in the target ends when Close begins, like the wait for room.
 		failed = commit.FreeNumber(life.ctx, s, to.Dir, to.NumberOf)
 	case class == session.ClassNoNode:

@@ -65,4 +65,13 @@ var deliveryBugs = []bug{
 	{"let a message whose answer is too slow hold up Take", []edit{{"zksync/internal/queue/message_reader.go",
 		"session.IsAnswerTooLarge(err) || session.IsAnswerTooSlow(err)", "session.IsAnswerTooLarge(err)"}},
 		[]finder{tested("./zksync", "^TestTakeBehindASlowMessage$")}},
+	{"keep the claim on a message that is moved to a closed queue", []edit{{"zksync/internal/queue/delivery_remove.go",
+		"return d.outcomeOf(to.Err, false)", "return to.Err"}},
+		[]finder{tested("./zksync", "^TestMoveToAnUnusableQueueGivesBack$")}},
+	{"wait for a message of Retry to leave its own queue", []edit{{"zksync/internal/queue/delivery_remove.go",
+		"to.Dir != d.v.cfg.Path: // in", "to.Dir != d.ref.partition.dir: // in"}},
+		[]finder{tested("./zksync", "^TestMoveToOwnSpentQueueAfterRetry$")}},
+	{"cancel a MoveTo that waits for room without a reason", []edit{{"zksync/internal/queue/delivery_remove.go",
+		"		d.gate = to.Gate\n", "		_ = to.Gate\n"}},
+		[]finder{tested("./zksync", "^TestSettlingStatesItsReason$")}},
 }

@@ -128,7 +128,7 @@ func (c *Committer) WithdrawAfter(d time.Duration, why error, entries ...*Entry)
 	// The ctx of the caller has no part in the time limit: the caller waits under it.
 	bounded, cancel := context.WithTimeoutCause(context.Background(), d, why)
 	undo := context.AfterFunc(bounded, func() {
-		why := c.cancelled(bounded)
+		why := Cancelled(bounded, c.m, c.Gate)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.withdrawLocked(why, entries...)
@@ -140,13 +140,15 @@ func (c *Committer) WithdrawAfter(d time.Duration, why error, entries ...*Entry)
 	}
 }
 
-// cancelled returns the error of a caller whose ctx has ended, with the reason why its
-// entry waits.
-func (c *Committer) cancelled(ctx context.Context) error {
-	if reason := c.Gate.Waiting(); reason != nil && c.m.State() == session.Connected {
-		return session.CancelledWaiting(ctx, fmt.Errorf("waiting %w", reason))
+// Cancelled returns the error of a caller whose ctx has ended, with the reason why its request waits:
+// for a gate, which may be nil, or for a server.
+func Cancelled(ctx context.Context, m *session.Manager, gate Gate) error {
+	if gate != nil && m.State() == session.Connected {
+		if reason := gate.Waiting(); reason != nil {
+			return session.CancelledWaiting(ctx, fmt.Errorf("waiting %w", reason))
+		}
 	}
-	return c.m.Cancelled(ctx)
+	return m.Cancelled(ctx)
 }
 
 // callerLeftLocked notes that one caller less waits; c.mu is held.

@@ -95,7 +95,7 @@ func (e *Entry) Wait(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	c := e.c
-	why := c.cancelled(ctx)
+	why := Cancelled(ctx, c.m, c.Gate)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	// If the outcome has arrived meanwhile, the caller gets it, and not the end of ctx.

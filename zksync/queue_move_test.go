@@ -1,0 +1,119 @@
+package zksync_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+// MoveTo to a queue that cannot be used gives the message back.
+func TestMoveToAnUnusableQueueGivesBack(t *testing.T) {
+	for name, target := range map[string]struct {
+		open func(t *testing.T, srv *zksynctest.Server, m *session.Manager) *zksync.Queue
+		want error
+	}{
+		"closed": {func(t *testing.T, srv *zksynctest.Server, m *session.Manager) *zksync.Queue {
+			q := zksync.NewQueue(m, "/dead", zksync.WithCapacity(1))
+			closeQueue(t, q)
+			return q
+		}, zksync.ErrQueueClosed},
+		"invalid": {func(t *testing.T, srv *zksynctest.Server, m *session.Manager) *zksync.Queue {
+			return zksync.NewQueue(m, "dead")
+		}, zk.ErrInvalidPath},
+		"of another Manager": {func(t *testing.T, srv *zksynctest.Server, m *session.Manager) *zksync.Queue {
+			return zksync.NewQueue(srv.Connect(t), "/dead")
+		}, zksync.ErrInvalidOption},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := srv.Connect(t)
+				q := zksync.NewQueue(m, queuePath, zksync.WithPrefetch(1))
+				defer closeQueue(t, q)
+				offer(t, srv.Connect(t), queuePath, 0, 1)
+				msg := next(t, q.Messages(), "0")
+				dead := target.open(t, srv, m)
+				defer closeQueue(t, dead)
+				if err := msg.MoveTo(t.Context(), dead); !errors.Is(err, target.want) {
+					t.Errorf("MoveTo: %v, want %v", err, target.want)
+				}
+				if again := next(t, q.Messages(), "0"); again.Attempts != 2 {
+					t.Errorf("attempt %d, want 2", again.Attempts)
+				}
+				// A message in no queue is given back, too.
+				var verbs []string
+				unused := zksync.NewMessage("id", nil, func(_ context.Context, verb string) error {
+					verbs = append(verbs, verb)
+					return nil
+				})
+				if name == "of another Manager" {
+					return // a message in no queue has no Manager
+				}
+				if err := unused.MoveTo(t.Context(), dead); !errors.Is(err, target.want) {
+					t.Errorf("MoveTo of a message in no queue: %v, want %v", err, target.want)
+				}
+				want(t, verbs, []string{"Nack"})
+			})
+		})
+	}
+}
+
+// A message that has come from Retry is given back by MoveTo to its own queue if the counter of the queue is spent:
+// the counter would wait for the message itself.
+func TestMoveToOwnSpentQueueAfterRetry(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		q := newQueue(t, srv)
+		offer(t, srv.Connect(t), queuePath, 0, 1)
+		must(t, next(t, q.Messages(), "0").Retry(t.Context(), 0))
+		msg := next(t, q.Messages(), "0")
+		srv.SetNextSequence(queuePath, 2147483647)
+		put(t, q, "1")
+		other := next(t, q.Messages(), "1")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		moved := background(ctx, func(ctx context.Context) error { return msg.MoveTo(ctx, q) })
+		ack(t, other)
+		if err := <-moved; !errors.Is(err, zk.ErrNodeExists) {
+			t.Error("MoveTo of a message to its own queue:", err)
+		}
+		ack(t, next(t, q.Messages(), "0"))
+	})
+}
+
+// A MoveTo or an Ack whose ctx ends states what it was waiting for: room in the target, or a server.
+func TestSettlingStatesItsReason(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		link := srv.NewLink(t)
+		m := link.Connect(t, session.WithTimeout(40*time.Second))
+		q := zksync.NewQueue(m, queuePath)
+		defer closeQueue(t, q)
+		offer(t, srv.Connect(t), queuePath, 0, 2)
+		dead := zksync.NewQueue(m, "/dead", zksync.WithCapacity(1))
+		defer closeQueue(t, dead)
+		put(t, dead, "x")
+		msg := next(t, q.Messages(), "0")
+		for range 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if err := msg.MoveTo(ctx, dead); err == nil || !strings.Contains(err.Error(), "waiting for room") {
+				t.Errorf("MoveTo: %v, want that it waits for room", err)
+			}
+			cancel()
+		}
+		msg = next(t, q.Messages(), "1")
+		link.Cut()
+		// Longer than the silence after which the connection is closed, and shorter than the lease.
+		ctx, cancel := context.WithTimeout(t.Context(), live(t, m).Timeout()*27/100)
+		defer cancel()
+		if err := msg.Ack(ctx); session.WaitReason(err) == nil {
+			t.Errorf("Ack: %v, want a reason", err)
+		}
+		link.Heal()
+	})
+}
