@@ -87,6 +87,7 @@ func (v *view) listMessages(ctx context.Context, p *partition, st *orderState) e
 		return err
 	}
 	p.seenOn.Store(conn)
+	undeletable := p.undeletable
 	if p.expires && p.expiry() <= time.Now().UnixMilli() {
 		gone := false
 		if len(names) == 0 {
@@ -96,7 +97,7 @@ func (v *view) listMessages(ctx context.Context, p *partition, st *orderState) e
 			f.stopWatch()
 			return err
 		}
-		p.undeletable = true // without this mark refreshListings would list it at each look
+		undeletable = true // without this mark refreshListings would list it at each look
 	}
 	found := ItemsOf(names, p.parse)
 	if p.name == "" {
@@ -106,6 +107,7 @@ func (v *view) listMessages(ctx context.Context, p *partition, st *orderState) e
 	// all messages of a listing as long as its flag is not stale.
 	v.partitions.mu.Lock()
 	defer v.partitions.mu.Unlock()
+	p.undeletable = undeletable
 	p.replace(found, f)
 	return nil
 }
