@@ -19,7 +19,7 @@ import (
 //     Use Messages for work that must not be lost.
 //   - If the process dies, its session is lost, or its Manager is closed, right after a
 //     receipt, other consumers get up to 128 received messages again. This value delivers
-//     no message twice, as long as no more than 4,096 received messages cannot be removed.
+//     no message twice: it remembers the last 4,096 messages that it could not remove.
 //     Close the queue before its Manager.
 //   - A machine that was suspended until its session was lost delivers at most the one
 //     message that its channel offered before, although other consumers may have it.

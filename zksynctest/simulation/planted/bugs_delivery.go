@@ -74,4 +74,7 @@ var deliveryBugs = []bug{
 	{"cancel a MoveTo that waits for room without a reason", []edit{{"zksync/internal/queue/delivery_remove.go",
 		"		d.gate = to.Gate\n", "		_ = to.Gate\n"}},
 		[]finder{tested("./zksync", "^TestSettlingStatesItsReason$")}},
+	{"ledger: forget all messages that could not be removed at once", []edit{{"zksync/internal/queue/removing.go",
+		"	delete(r.received, oldest)\n", "	_ = oldest\n	clear(r.received)\n"}},
+		[]finder{tested("./zksync/internal/queue", "^TestRemovingForgetsTheOldest$")}},
 }
