@@ -22,7 +22,8 @@ import (
 // Each span of ten seconds has a directory of its own, t- and its begin, and the names of
 // messages contain their due times, in milliseconds since 1970. A consumer that lags
 // behind delivers the messages of a span that it has listed before messages that were put
-// later, even if these are due earlier.
+// later, even if these are due earlier. All directories need the same permissions, as in a
+// PriorityQueue.
 type DelayQueue struct{ queue }
 
 // NewDelayQueue returns a DelayQueue at path. Like NewQueue it does no I/O.

@@ -13,7 +13,9 @@ import (
 // message does not overtake messages that consumers have already claimed.
 //
 // Each priority has a directory of its own, p-000 to p-255, in which messages are
-// named as in a Queue.
+// named as in a Queue. Give all of them the same permissions: a consumer that may not
+// list the directory of one priority, or not remove messages from it, receives no messages
+// of other priorities either, and the channel of Chan or Messages is closed with the reason.
 type PriorityQueue struct{ queue }
 
 // NewPriorityQueue returns a PriorityQueue at path. Like NewQueue it does no I/O.

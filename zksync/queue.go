@@ -29,6 +29,12 @@ import (
 // for claims and markers, and sort after the messages (the documentation of the package
 // lists them); other children are ignored. When no number is left, after two thousand
 // million messages, Put waits until the queue is empty, and creates its directory again.
+//
+// Other clients must let the server number their messages, as the recipe does. A message
+// that a client creates with a number of its own is delivered only if the number is greater
+// than the numbers of all messages that consumers have claimed before. To restore a queue
+// from a copy, put the messages again, or create them in a new directory before a consumer
+// starts.
 type Queue struct{ queue }
 
 // A queue has the parts that Queue, PriorityQueue and DelayQueue share.
