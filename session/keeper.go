@@ -157,7 +157,7 @@ func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 	// keeper between two commits.
 	last, leader := w.LastRequest()
 	// A hold after idleness relies on the contacts of the idle session. If their pace is p, the next
-	// commit that moves the deadline must be answered within 0.7 T - 2p.
+	// commit that moves the deadline must be answered within 0.7 T - 2p: see leases.grantable.
 	pace := min(timeout/idleFraction, maxIdlePace)
 	switch {
 	case active:

@@ -34,8 +34,8 @@ func (k *keeper) planCommit(w *wire.Conn, now time.Time, t *task) {
 		// server that answers slowly, but within T/12, causes no early commits.
 		near -= timeout/contactFraction - timeout/sampleFraction
 	}
-	if near <= 0 || v.wanted > 0 && !v.proof.grantable(now) {
-		if at, ok := k.useful(now); ok {
+	if near <= 0 || v.wanted > 0 && !v.grantable(now) {
+		if at, ok := v.useful(now); ok {
 			switch soon := at.Sub(now); {
 			case soon <= 0:
 				t.action = sendCommit
@@ -61,8 +61,7 @@ func (k *keeper) planCommit(w *wire.Conn, now time.Time, t *task) {
 
 // useful returns the next time at which a commit can move the deadline or end a lapse;
 // leases.mu is held.
-func (k *keeper) useful(now time.Time) (at time.Time, ok bool) {
-	v := k.v
+func (v *leases) useful(now time.Time) (at time.Time, ok bool) {
 	moves := v.proof.promise(v.record, now).After(v.proof.deadline)
 	if moves && v.held > 0 && v.proof.deadline.Sub(now) <= v.proof.timeout/commitFraction {
 		return now, true // a lapse delays grants, and not the deadline of a hold

@@ -143,7 +143,7 @@ func (l *Lease) Hold() error {
 		return nil
 	// The answer that granted the znode may be late. Only a proof that is valid now shows
 	// that no other client has the znode.
-	case !v.proof.grantable(now):
+	case !v.grantable(now):
 		return ErrStale
 	}
 	l.change(leaseHeld)

@@ -130,6 +130,20 @@ func (v *leases) answered(r *record, c *wire.Call) {
 	}
 }
 
+// grantable reports whether a hold may begin now; mu is held.
+func (v *leases) grantable(now time.Time) bool {
+	if !v.proof.grantable(now) {
+		return false
+	}
+	// The hold lasts beyond the deadline only if the next commit that moves the deadline is answered
+	// before that.
+	next, ok := v.useful(now)
+	if !ok {
+		next = now.Add(v.proof.timeout / reportFraction) // when a contact that is made now is useful
+	}
+	return v.proof.deadline.Sub(next) > v.proof.timeout/answerFraction
+}
+
 // patience returns the time that Close waits for requests and functions in flight: until
 // the deadline, or, if no lease is held, for as long as a server was heard of recently.
 func (v *leases) patience() time.Duration {

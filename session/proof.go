@@ -15,6 +15,7 @@ const (
 	commitFraction  = 5  // and a commit every T/5
 	idleFraction    = 4  // an idle session makes a contact every T/4
 	silenceFraction = 4  // a connection that is silent for T/4 is closed
+	answerFraction  = 8  // a hold begins only if its next commit has T/8 to be answered
 	sampleFraction  = 64 // contacts closer together than T/64 are recorded as one
 )
 
