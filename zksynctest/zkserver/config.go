@@ -101,7 +101,8 @@ type Config struct {
 	// immediately; real elections take about 200 ms.
 	ElectionTime time.Duration
 	// ReadOnlyMode is readonlymode.enabled: an endpoint that has found no quorum for two seconds,
-	// or for a tick if that is longer, serves clients that accept a read-only server.
+	// or for a tick if that is longer, serves clients that accept a read-only server, as with
+	// localSessionsEnabled: without it, a real server gives no new session in this mode.
 	ReadOnlyMode bool
 	// DataFile is the file that keeps the tree, the sessions and the zxid across restarts. A server
 	// that starts with an existing file continues from its contents. The server writes a change to

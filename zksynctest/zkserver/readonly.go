@@ -16,19 +16,19 @@ func (s *Server) readsOnly(e *Endpoint) bool {
 		time.Since(e.lost) >= max(readOnlyAfter, s.cfg.TickTime)
 }
 
-// connectReadOnly gives a read-only client a local session, which the ensemble does not know, or
-// lets it use a session of the ensemble.
+// connectReadOnly gives a read-only client a local session, which the ensemble does not know. Like a
+// real server it closes the connection of a client that asks for a session of the ensemble.
 func (c *conn) connectReadOnly(r *jute.Request) result {
 	s := c.s
 	q := &r.Connect
 	id := q.SessionID
-	if id == 0 {
+	switch {
+	case s.sessions.byID[id] != nil:
+		return result{silent: true, hangUp: true}
+	case id == 0:
 		id = c.ep.newID()
 	}
 	sess := newSession(id, localPassword(s.sessions.secret, id), c.timeout)
-	if known := s.sessions.byID[id]; known != nil { // a session of the ensemble, from before the loss of the quorum
-		sess.password = known.password
-	}
 	if q.SessionID != 0 && !sess.admits(q.Password) {
 		c.reply = q.AppendResponse(c.reply, 0, 0, [16]byte{}, true)
 		return result{code: ErrSessionExpired, zxid: s.en.zxidOf(c.rep), hangUp: true}

@@ -24,8 +24,8 @@ func reader(t *testing.T, s *zkserver.Server, i int, zxid, id int64, password st
 	return r, in.take(1)[0] == 1
 }
 
-// With ReadOnlyMode an endpoint without a quorum serves clients that accept a read-only server, and refuses their
-// writes.
+// With ReadOnlyMode an endpoint without a quorum serves clients that accept a read-only server, refuses their
+// writes, and resumes no session of the ensemble.
 func TestReadOnlyMode(t *testing.T) {
 	ensemble(t, 3, zkserver.Config{ReadOnlyMode: true}, func(t *testing.T, s *zkserver.Server) {
 		if _, only := reader(t, s, 1, 0, 0, ""); only {
@@ -65,11 +65,13 @@ func TestReadOnlyMode(t *testing.T) {
 		if s.Zxid() != zxid || len(s.Sessions()) != 2 {
 			t.Fatalf("zxid %#x, was %#x; %d sessions, want those of the quorum", s.Zxid(), zxid, len(s.Sessions()))
 		}
-		back, only := reader(t, s, 1, 0, a.id, a.password)
-		if !only || back.id != a.id {
-			t.Fatalf("id %#x, read-only %v", back.id, only)
+		global := dialAt(t, s, 1)
+		global.frame(rec{}.i32(0).i64(0).i32(20000).i64(a.id).str(a.password).flag(true))
+		global.closed() // as a real server refuses a session of the ensemble
+		if again, only := reader(t, s, 1, 0, r.id, r.password); !only || again.id != r.id {
+			t.Fatalf("id %#x, read-only %v", again.id, only)
 		}
-		if bad, only := reader(t, s, 1, 0, a.id, "no"); !only || bad.id != 0 {
+		if bad, only := reader(t, s, 1, 0, r.id, "no"); !only || bad.id != 0 {
 			t.Fatalf("id %#x, read-only %v", bad.id, only)
 		}
 		late := dialAt(t, s, 1)
@@ -78,7 +80,6 @@ func TestReadOnlyMode(t *testing.T) {
 		r.want(0, zkserver.OpCloseSession, nil)
 		r.closed()
 		s.Endpoint(1).Rejoin()
-		back.closed()
 		if r = a.moved(s, 1).welcome(); r.id != a.id {
 			t.Fatal("the session was lost")
 		}

@@ -59,4 +59,8 @@ var serverBugs = []bug{
 		"return c.ep != e || c.hole.Load()",
 		"return true"}},
 		[]finder{tested("./zksynctest/zkserver", "^TestLastAnswersForAPeerThatDoesNotRead$")}},
+	{"zkserver: resume a session of the ensemble in read-only mode", []edit{{"zksynctest/zkserver/readonly.go",
+		"case s.sessions.byID[id] != nil:",
+		"case false:"}},
+		[]finder{tested("./zksynctest/zkserver", "^TestReadOnlyMode$")}},
 }
