@@ -1,6 +1,7 @@
 package zkserver
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -65,6 +66,7 @@ func ReadConfig(path string) (*ConfigFile, error) {
 
 // ParseConfig reads a configuration in the form of a real server's zoo.cfg: lines of key=value in
 // the syntax of Java's properties. Keys may have the prefix "zookeeper.", like system properties.
+// A key that is missing has the default of a real server's file: a tickTime of 3000, and 60 for maxClientCnxns.
 // Ignored lists the keys that a real server knows and this server does not use. An unknown key and
 // an invalid value are errors; the error names the line, the key, the value and the values that
 // would be valid.
@@ -88,7 +90,9 @@ func parseConfig(r io.Reader) (*ConfigFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := configParser{ConfigFile: &ConfigFile{}, lines: map[string]property{}}
+	// The defaults of a real server's file, where they are not those of a Config.
+	defaults := Config{TickTime: 3 * time.Second, MaxClientConns: 60}
+	p := configParser{ConfigFile: &ConfigFile{Config: defaults}, lines: map[string]property{}}
 	last := map[string]int{}
 	for i, prop := range list {
 		last[shortKey(prop.key)] = i
@@ -156,7 +160,11 @@ func (p *configParser) finish() error {
 	}
 	p.allowServersOwn()
 	slices.SortFunc(p.Servers, func(a, b ConfigServer) int { return a.ID - b.ID })
-	_, err := p.Config.withDefaults()
+	// A real server lets no bound adapt to the other.
+	cfg := p.Config
+	cfg.MinSessionTimeout = cmp.Or(cfg.MinSessionTimeout, 2*cfg.TickTime)
+	cfg.MaxSessionTimeout = cmp.Or(cfg.MaxSessionTimeout, 20*cfg.TickTime)
+	_, err := cfg.withDefaults()
 	if err == nil {
 		return nil
 	}

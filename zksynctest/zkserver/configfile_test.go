@@ -87,7 +87,7 @@ server.10=[::1]:2888:3888:observer;[::1]:2181
 	}
 }
 
-// A field that a zoo.cfg does not set has the value of the zero Config.
+// A field that a zoo.cfg does not set has the value of the zero Config, or the default of a real server's file.
 func TestConfigDefaults(t *testing.T) {
 	for text, want := range map[string]zkserver.ConfigFile{
 		"":                                 {},
@@ -106,12 +106,15 @@ func TestConfigDefaults(t *testing.T) {
 		"clientPort=2181\nclientPortAddress=[::1]":   {ClientAddr: "[::1]:2181"},
 		"clientPort=2181\nclientPortAddress=zk-1.x":  {ClientAddr: "zk-1.x:2181"},
 		"tickTime=nonsense\ntickTime=3000": {
-			Config: zkserver.Config{TickTime: 3 * time.Second},
 			Ignored: []zkserver.IgnoredKey{
 				{Line: 1, Key: "tickTime", Value: "nonsense", Why: "line 2 gives it again"},
 			},
 		},
 	} {
+		want.Config.TickTime = 3 * time.Second
+		if text != "maxClientCnxns=0" {
+			want.Config.MaxClientConns = 60
+		}
 		got, err := zkserver.ParseConfig(strings.NewReader(text))
 		if err != nil || !reflect.DeepEqual(*got, want) {
 			t.Errorf("%q: %+v, %v; want %+v", text, got, err, want)
@@ -134,6 +137,8 @@ func TestConfigMistakes(t *testing.T) {
 		"tickTime=99999999999999999999": {"milliseconds"},
 		"minSessionTimeout=0":           {"minSessionTimeout=0", "-1 for the default"},
 		"minSessionTimeout=5000\nmaxSessionTimeout=4000":  {"line 2", "maxSessionTimeout=4000", "less than", "5s"},
+		"maxSessionTimeout=5999":                          {"line 1", "maxSessionTimeout=5999", "less than", "6s"},
+		"minSessionTimeout=60001":                         {"line 1", "minSessionTimeout=60001", "1m0.001s"},
 		"tickTime=2147483647":                             {"line 1", "tickTime=2147483647", "32 bits"},
 		"clientPort=65536":                                {"clientPort=65536", "a port"},
 		"clientPortAddress=localhost":                     {"clientPortAddress=localhost", "needs a clientPort"},

@@ -129,7 +129,9 @@ var meaningless = strings.Fields(`
 	znode.container.maxPerMinute test.disableEphemeralOwnerCheck test.allowDiscontinuousProposals
 	follower.nodelay serializeLastProcessedZxid.enabled pathStats.slotCapacity pathStats.slotDuration pathStats.maxDepth
 	pathStats.initialDelay pathStats.delay pathStats.topPathMax pathStats.enabled
-	throttledOpWaitTime`)
+	throttledOpWaitTime emulate353TTLNodes enableEagerACLCheck maxConcurrentDiffSyncs audit.enable audit.impl.class
+	forward_learner_requests_to_commit_processor_disabled quorumCnxnTimeoutMs clientTcpKeepAlive jute.maxbuffer.extrasize
+	oraclePath messageTracker.BufferSize messageTracker.Enabled kerberos.canonicalizeHostNames jmx.log4j.disable jvmPauseMonitor`)
 
 // families lists prefixes of keys that this server ignores.
 var families = []string{

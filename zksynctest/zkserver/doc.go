@@ -34,10 +34,17 @@
 //   - SASL has the mechanism DIGEST-MD5 only, with [Config.SASLUsers].
 //   - reconfig is refused.
 //   - Hard limits of quotas are enforced only with [Config.EnforceQuota], as is the real server's
-//     default. Violations of soft limits are not logged.
+//     default. Violations of soft limits are not logged. Limits without stats, and stats that are
+//     not numbers, may be handled in another way, and the Stat in the answer to a create of stats
+//     has the new data.
 //   - mntr and cons report 0 outstanding requests, and leave out values that only real servers
 //     have. envi has no Java properties, dirs and conf have no directory except the directory of
-//     [Config.DataFile], and hash has no digests.
+//     [Config.DataFile], and hash has no digests. conf and /zookeeper/config do not list the
+//     servers of an ensemble.
+//   - A string that is not UTF-8 is read with one replacement character for each invalid byte, and
+//     not for each malformed sequence.
+//   - The scheme ip accepts IPv6 addresses.
+//   - An operation that clients cannot use, such as -10, takes no zxid.
 //   - Only a fault ([Throttle]) throttles requests.
 //   - The server never has outstanding requests. Therefore a sequential create above the largest
 //     int32 fails, where a real server under load may wrap around.

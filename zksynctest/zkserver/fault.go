@@ -142,7 +142,8 @@ var CutAfterForward = Action{kind: actCutOff}
 var Throttle = Action{kind: actError, code: ErrThrottledOp, throttles: true}
 
 // Delay stops the connection for d of the server's time. Later requests, replies and events of the
-// connection wait behind the delayed one. Other connections continue.
+// connection wait behind the delayed one. Other connections continue. A delayed ConnectRequest does not
+// extend the time that the server gives a connection without a session, 10 to 20 s.
 func Delay(d time.Duration) Action { return Action{kind: actDelay, delay: d} }
 
 // Error answers with code. BeforeCommit the request is not carried out; at the later moments it has

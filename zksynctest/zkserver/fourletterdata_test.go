@@ -2,10 +2,12 @@ package zkserver_test
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -48,4 +50,17 @@ func TestWordsAboutTheDataFile(t *testing.T) {
 		s = start(t, zkserver.Config{FourLetterWords: []string{"*"}, DataFile: file})
 		look()
 	})
+}
+
+// conf shows the session timeouts that SetSessionTimeouts has set.
+func TestConfShowsTheSessionTimeouts(t *testing.T) {
+	s := start(t, zkserver.Config{FourLetterWords: []string{"conf"}})
+	if err := s.Endpoint(1).SetSessionTimeouts(time.Second, 7*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	c := rawDial(t, s)
+	c.write([]byte("conf"))
+	if all, err := io.ReadAll(c.nc); err != nil || !strings.Contains(string(all), "\nminSessionTimeout=1000\nmaxSessionTimeout=7000\n") {
+		t.Errorf("%s, %v", all, err)
+	}
 }

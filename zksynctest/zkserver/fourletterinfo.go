@@ -23,7 +23,7 @@ func (e *Endpoint) confLines() string {
 	return fmt.Sprintf("clientPort=%s\nsecureClientPort=-1\ndataDir=%s\ndataDirSize=%d\ndataLogDir=%s\ndataLogSize=%d\n"+
 		"tickTime=%d\nmaxClientCnxns=%d\nminSessionTimeout=%d\nmaxSessionTimeout=%d\nclientPortListenBacklog=-1\nserverId=%d\n",
 		port, dir, snapshot, dir, changes, cfg.TickTime.Milliseconds(), cfg.MaxClientConns,
-		cfg.MinSessionTimeout.Milliseconds(), cfg.MaxSessionTimeout.Milliseconds(), e.serverID())
+		e.minTimeout.Milliseconds(), e.maxTimeout.Milliseconds(), e.serverID())
 }
 
 // dataDir returns the directory of the data file and the lengths of its two parts, the snapshot and

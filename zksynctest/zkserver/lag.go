@@ -5,7 +5,8 @@ package zkserver
 // processed, with [Server.CatchUp], or with the session; a reconnect does not end it. When the
 // session catches up, its watches fire for the missed changes in their order. A session whose
 // endpoint is cut off from its leader does not lag: it sees no new changes until it connects to
-// another endpoint. [Endpoint.Lag] affects all clients of one endpoint.
+// another endpoint. A session without a connection lags like a client of the first endpoint: a cut of
+// that endpoint ends the lag. [Endpoint.Lag] affects all clients of one endpoint.
 func (s *Server) Lag(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 )
 
 // Freeze stops the server like SIGSTOP: clients can connect, but the server reads, answers and
-// expires nothing. The methods of Server still work. In an ensemble Freeze freezes all endpoints.
+// expires nothing. The methods of Server still work. In an ensemble Freeze freezes all endpoints; the
+// methods that change the tree fail with ErrNotServing there once the endpoints have lost their leader.
 func (s *Server) Freeze() { s.en.freeze(s.en.endpoints...) }
 
 // Thaw resumes a frozen server. [Server.SetThawOrder] chooses whether the server handles waiting

@@ -47,9 +47,9 @@ type agenda struct {
 // [Server.Serve] add addresses. An invalid Config returns an error that names the field.
 func New(cfg Config) (*Server, error) { return NewEnsemble(cfg, 1) }
 
-// maxEndpoints is the maximum number of servers, because a session id has one byte for the number
-// of its server.
-const maxEndpoints = 255
+// maxEndpoints is the maximum number of servers: a session id begins with a byte for the number of
+// its server, and an owner that begins with 255 is the TTL of a znode.
+const maxEndpoints = 254
 
 // NewEnsemble starts a server with n endpoints, which behave like an ensemble of n servers: see
 // [Server.Endpoint]. An odd number is best, as in a real ensemble. NewEnsemble with n = 1 is [New]:

@@ -36,7 +36,7 @@ func addresses(listen string, given bool, members []zkserver.ConfigServer) ([]st
 		ports[port] = true
 		list = append(list, net.JoinHostPort(host, port))
 	}
-	if len(members) > 1 && len(list) == len(members) {
+	if len(members) > 0 && len(list) == len(members) {
 		return list, nil
 	}
 	list = nil

@@ -99,7 +99,12 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 		o.listen = *listen
 	}
 	if *words != "" {
-		o.config.FourLetterWords = append(strings.Split(*words, ","), "srvr") // as a real server
+		o.config.FourLetterWords = []string{"srvr"} // as a real server
+		for word := range strings.SplitSeq(*words, ",") {
+			if word = strings.TrimSpace(word); word != "" {
+				o.config.FourLetterWords = append(o.config.FourLetterWords, word)
+			}
+		}
 		if o.config.ReadOnlyMode {
 			o.config.FourLetterWords = append(o.config.FourLetterWords, "isro") // clients ask for it
 		}

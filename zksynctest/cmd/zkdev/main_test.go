@@ -221,7 +221,9 @@ func TestAddresses(t *testing.T) {
 		want    string
 	}{
 		{false, nil, "127.0.0.1:2181"},
-		{false, members(";2999"), "127.0.0.1:2181"},
+		{false, members(";2999"), "127.0.0.1:2999"},
+		{true, members(";2999"), "127.0.0.1:2181"},
+		{false, members(""), "127.0.0.1:2181"},
 		{false, members(";21", ";0.0.0.0:22", ";[::]:23"), "127.0.0.1:21 127.0.0.1:22 127.0.0.1:23"},
 		{true, members(";21", ";22", ";23"), "127.0.0.1:2181 127.0.0.1:2182 127.0.0.1:2183"},
 		{false, members(";21", ";22", ";21"), "127.0.0.1:2181 127.0.0.1:2182 127.0.0.1:2183"},
@@ -246,7 +248,7 @@ func TestWords(t *testing.T) {
 		allowed, refused string
 	}{
 		{nil, "srvr", "cons"},
-		{[]string{"-4lw", "ruok,cons"}, "srvr", "stat"},
+		{[]string{"-4lw", "ruok, cons,"}, "srvr", "stat"},
 		{[]string{"-4lw", "*"}, "dump", ""},
 		{[]string{"-config", readOnly, "-4lw", "stat"}, "isro", "ruok"},
 	} {

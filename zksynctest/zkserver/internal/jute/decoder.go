@@ -139,10 +139,10 @@ func (d *Decoder) nullableStr() string {
 // A count that exceeds the rest of the frame is refused before anything is allocated.
 func (d *Decoder) count(size int) int {
 	n := int(d.Int32())
-	if n == -1 {
+	if n < 0 {
 		return 0
 	}
-	if n < 0 || n > len(d.Rest)/size {
+	if n > len(d.Rest)/size {
 		d.Bad = true
 		return 0
 	}

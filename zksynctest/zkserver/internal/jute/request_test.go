@@ -51,3 +51,13 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// A vector of a negative length is empty, as a Java server reads it, and a vector that is longer than its frame is not read.
+func TestVectorsOfStrangeLengths(t *testing.T) {
+	for length, want := range map[int32]bool{-1: false, -2: false, 0: false, 1: true, 1 << 30: true} {
+		d := Decoder{Rest: AppendInt32(nil, length)}
+		if list := d.ACLs(nil); len(list) > 0 || d.Bad != want {
+			t.Errorf("length %d: %v, malformed %v, want %v", length, list, d.Bad, want)
+		}
+	}
+}

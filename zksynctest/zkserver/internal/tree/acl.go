@@ -113,7 +113,7 @@ func parseIP(id string) (addr netip.Addr, bits int, ok bool) {
 	return addr, bits, true
 }
 
-// parseAddr takes leading zeros, which netip does not, and reads them as decimal.
+// parseAddr takes leading zeros and a plus sign, which netip does not, and reads them as decimal.
 func parseAddr(host string) (netip.Addr, bool) {
 	if strings.Contains(host, ":") {
 		addr, err := netip.ParseAddr(host)
@@ -125,7 +125,7 @@ func parseAddr(host string) (netip.Addr, bool) {
 		return netip.Addr{}, false
 	}
 	for i, part := range parts {
-		n, err := strconv.ParseUint(part, 10, 8)
+		n, err := strconv.ParseUint(strings.TrimPrefix(part, "+"), 10, 8)
 		if err != nil {
 			return netip.Addr{}, false
 		}
