@@ -26,7 +26,8 @@
 // serves all of them, each at the port for clients of its server.N line, if they have
 // different ones, or else at the address and the ports after it. Without -ensemble such
 // a file is an error: started once for each server, as real ones are, zkdev would be
-// three ensembles of three.
+// three ensembles of three. A file with one server.N line is served at the port of
+// that line.
 //
 // It is not for production: it runs on one machine, in memory.
 package main
