@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -13,8 +14,9 @@ import (
 // jitter. fn's context ends with ctx and with the session.
 //
 // Do returns any other result of fn unchanged. Do returns ErrClosed when the Manager is
-// closed, and the error of ctx when ctx ends. Both are joined with fn's last error, or
-// with the error of the session if fn's context had ended with the session. Manager.Close
+// closed, joined with fn's last error, or with the error of the session if fn's context had
+// ended with the session. Do returns the error of ctx when ctx ends. Its text has that last error,
+// which errors.Is does not find: fn may yet have succeeded under another session. Manager.Close
 // waits for fn while the session is proven alive.
 func (m *Manager) Do(ctx context.Context, fn func(context.Context, *Session) error) error {
 	return m.Retry(ctx, func(s *Session) error { return run(ctx, s, fn) })
@@ -27,12 +29,12 @@ func (m *Manager) Retry(ctx context.Context, fn func(*Session) error) error {
 	for round := 0; ; round++ {
 		if round > 1 {
 			if err := sleep(ctx, m.jitter.backoff(round-1), m.ctx); err != nil {
-				return joined(err, last)
+				return joined(ctx, err, last)
 			}
 		}
 		s, err := m.Session(ctx)
 		if err != nil {
-			return joined(err, last)
+			return joined(ctx, err, last)
 		}
 		began := time.Now()
 		if last = fn(s); !another(ctx, s, last) {
@@ -51,13 +53,21 @@ func (m *Manager) Retry(ctx context.Context, fn func(*Session) error) error {
 	}
 }
 
-// joined joins the last error of a function with the error that ended its repetition,
-// unless both report that the Manager was closed.
-func joined(err, last error) error {
-	if last == nil || ClassOf(err) == ClassClosed && ClassOf(last) == ClassClosed {
+// joined adds the last error of a function to the error that ended its repetition, unless both
+// report that the Manager was closed.
+func joined(ctx context.Context, err, last error) error {
+	switch {
+	case last == nil || ClassOf(err) == ClassClosed && ClassOf(last) == ClassClosed:
 		return err
+	case ClassOf(err) != ClassCancelled:
+		return errors.Join(err, last)
 	}
-	return errors.Join(err, last)
+	// As text only: a call that its ctx has ended must not match ErrLost, as if a hold of the caller
+	// were lost.
+	if reason := WaitReason(err); reason != nil {
+		return CancelledWaiting(ctx, fmt.Errorf("%w; the last attempt: %v", reason, last))
+	}
+	return CancelledWaiting(ctx, fmt.Errorf("the last attempt: %v", last))
 }
 
 // another reports whether a function that returned err should be called again.

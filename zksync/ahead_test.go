@@ -163,6 +163,6 @@ func TestOtherWaitsSayTheirReason(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer rw.Unlock()
-		explainedCall(t, zksync.NewRWMutex(m, path+"/rw").RLock, "waiting behind one other, held by ")
+		explainedCall(t, zksync.NewRWMutex(m, path+"/rw").RLock, "behind one other, held by ")
 	})
 }

@@ -137,8 +137,8 @@ func (a *ahead) text() string {
 	return b.String()
 }
 
-// waiting returns the reason why the contender that began to wait last waits, nil if no
-// contender has waited.
+// waiting returns the reason why the contender that began to wait last waits, nil if it waits no
+// longer.
 func (l *Line) waiting(ctx context.Context) error {
 	if a := l.newest.Load(); a != nil {
 		return a.reason(ctx)

@@ -57,7 +57,10 @@ func (c *contender) confirm(ctx context.Context, err error) error {
 // discard. The caller must confirm the error.
 func (c *contender) wait(ctx context.Context) error {
 	var wait *session.Wait
-	defer func() { wait.Stop() }()
+	defer func() {
+		wait.Stop()
+		c.line.newest.CompareAndSwap(c.ahead, nil)
+	}()
 	for failures := 0; ; {
 		var failed error
 		switch c.state {

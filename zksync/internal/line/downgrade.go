@@ -16,7 +16,7 @@ import (
 func (r *Readers) Downgrade(ctx context.Context, q *LocalQueue, g *Grant) (*Grant, error) {
 	err := g.end() // from here on other callers may read
 	if err == nil {
-		err = r.untainted(ctx)
+		err = r.untainted(ctx, "downgrade")
 	}
 	if err == nil && ctx.Err() != nil {
 		err = session.Cancelled(ctx)

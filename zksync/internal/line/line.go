@@ -25,7 +25,7 @@ type Line struct {
 	Name    string // of a contender, before its sequence number
 	Data    []byte // of a contender
 
-	newest atomic.Pointer[ahead] // of the contender that began to wait last
+	newest atomic.Pointer[ahead] // of the contender that began to wait last, while it waits
 }
 
 // Acquire waits in line until a contender is granted.

@@ -24,6 +24,7 @@ import (
 //     a new one.
 type Pool struct {
 	m    *session.Manager
+	op   string // the operation in messages about waiting
 	path string
 
 	mu       sync.Mutex
@@ -37,7 +38,7 @@ type Pool struct {
 var errTainted = errors.New("zksync: holds that were lost have not been released")
 
 // untainted waits until the pool is not lost.
-func (pl *Pool) untainted(ctx context.Context) error {
+func (pl *Pool) untainted(ctx context.Context, op string) error {
 	var wait *session.Wait
 	for {
 		pl.mu.Lock()
@@ -47,7 +48,7 @@ func (pl *Pool) untainted(ctx context.Context) error {
 			return nil
 		}
 		if wait == nil {
-			wait = pl.m.StartWait("acquire", pl.path, func(context.Context) error {
+			wait = pl.m.StartWait(op, pl.path, func(context.Context) error {
 				return fmt.Errorf("for holds of this value that were lost to be released: %w", err)
 			})
 			defer wait.Stop()
@@ -221,7 +222,7 @@ func (pl *Pool) reset() {
 func (pl *Pool) retry(ctx context.Context, acquire func() error) error {
 	return pl.m.Retry(ctx, func(*session.Session) error {
 		for {
-			err := pl.untainted(ctx)
+			err := pl.untainted(ctx, pl.op)
 			if err == nil {
 				err = acquire()
 			}

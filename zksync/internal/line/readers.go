@@ -12,7 +12,7 @@ type Readers struct {
 
 // NewReaders returns the readers of one value in a line.
 func NewReaders(l *Line) *Readers {
-	return &Readers{Pool: Pool{m: l.Manager, path: l.Dir.Path}, line: l}
+	return &Readers{Pool: Pool{m: l.Manager, op: l.Op, path: l.Dir.Path}, line: l}
 }
 
 // Acquire waits for a hold, and returns the grant on which it rests.

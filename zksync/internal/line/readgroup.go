@@ -118,11 +118,14 @@ func (g *readGroup) wait(ctx context.Context) (*Grant, error) {
 	}
 	g.r.mu.Unlock()
 	if last {
-		// Lock promises that no znode stays behind: run deletes it before it closes done.
+		// Lock promises that no znode stays behind: run deletes it before it closes done. And run has
+		// failed with the reason for its wait.
 		<-g.done
-	}
-	if reason := g.r.line.waiting(ctx); reason != nil {
+		if reason := session.WaitReason(g.err); reason != nil {
+			return nil, session.CancelledWaiting(ctx, reason)
+		}
+	} else if reason := g.r.line.waiting(ctx); reason != nil {
 		return nil, session.CancelledWaiting(ctx, fmt.Errorf("waiting %w", reason))
 	}
-	return nil, session.Cancelled(ctx)
+	return nil, g.r.m.Cancelled(ctx)
 }

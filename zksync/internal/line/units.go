@@ -46,7 +46,7 @@ func (u *Units) pool(n int) *Pool {
 	defer u.mu.Unlock()
 	pl := u.pools[n]
 	if pl == nil {
-		pl = &Pool{m: u.local.Manager, path: u.path}
+		pl = &Pool{m: u.local.Manager, op: u.local.Op, path: u.path}
 		u.pools[n] = pl
 	}
 	return pl

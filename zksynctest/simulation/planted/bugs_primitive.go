@@ -39,4 +39,10 @@ var primitiveBugs = []bug{
 	{"print the data of another client as they are", []edit{{"zksync/internal/znode/path.go",
 		"	text := string(data[:min(len(data), maxLabel)])\n",
 		"	text := string(data)\n"}}, []finder{tested("./zksync", "TestReasonsQuoteForeignData")}},
+	{"say nothing of the reason why the last reader of a group has waited", []edit{{"zksync/internal/line/readgroup.go",
+		"		if reason := session.WaitReason(g.err); reason != nil {\n",
+		"		if reason := session.WaitReason(g.err); reason == errTainted {\n"}}, []finder{tested("./zksync", "TestRLockSaysItsReason")}},
+	{"call a call that its ctx has ended a loss", []edit{{"session/retry.go",
+		"	case ClassOf(err) != ClassCancelled:\n",
+		"	case ClassOf(err) != ClassOK:\n"}}, []finder{tested("./session", "TestRetryDoesNotSpin"), tested("./zksync", "TestCancelledLockLosesNothing")}},
 }
