@@ -146,7 +146,8 @@ func (b *DoubleBarrier) Do(ctx context.Context, fn func(ctx context.Context) err
 
 // A CountError is part of the error of an Enter or Leave whose wait was ended. Enter counts
 // the participants that have come, the caller included. Leave counts the participants that
-// are still inside.
+// are still inside. When the wait was ended by another reason than its ctx, no server may be there to
+// ask, and the number may include children of the directory that belong to no participant.
 type CountError struct {
 	There int   // number of participants that were counted
 	Size  int   // number of participants of the barrier

@@ -127,7 +127,8 @@ func (m *Member) Status() <-chan session.EphemeralStatus {
 }
 
 // Members returns the members, as of the time of the call, sorted by id. It reads like
-// Mutex.Contenders.
+// Mutex.Contenders. It fails if a member may not be read or has more data than
+// session.WithMaxAnswer, since the list would lack that member; Watch leaves the member out.
 func (g *Group) Members(ctx context.Context) ([]Member, error) {
 	if g.err != nil {
 		return nil, g.opError("members", g.err)
@@ -169,7 +170,8 @@ func memberOf(id string, data []byte, stat *zk.Stat) Member {
 
 // Watch reports the members, sorted by id, and then again after each change: when
 // a member joins or leaves, or changes its data. A member whose connection breaks
-// stays in the list until its session ends. A list that was not received is
+// stays in the list until its session ends. A member that may not be read, or has more data than
+// session.WithMaxAnswer, is not in the list. A list that was not received is
 // replaced by the newest. The lists belong to the receiver.
 //
 // Lost connections and sessions of the watching process only delay the stream. The

@@ -12,14 +12,16 @@ import (
 // path on the same ensemble hold at the same time. A request is for any number of
 // units at once, and gets all of them or none. Requests are served in the order of
 // their arrival: a request for many units is not overtaken by requests for fewer
-// units.
+// units. There is one exception: the goroutines that share a value have one position in line. While
+// a request of one of them waits, the others have none, and join the line when it has its units.
 //
 // On the server it is two directories below path, in the layout of Curator's
 // InterProcessSemaphoreV2, with which it shares its units: leases, with a child for
 // each held unit, and locks, a Mutex whose holder alone may create leases. Curator takes
 // several units one by one, so two Curators may wait for each other's units for ever.
 // WithLayout makes a Semaphore count together with kazoo's Semaphore instead. Give all
-// values at a path the same n. The data of the directories belongs to the semaphore.
+// values at a path the same n. The data of the directories belongs to the semaphore. A hold of more
+// than 100 ms costs one request for each unit, to watch its znode.
 //
 // A Semaphore must not be copied.
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -144,6 +145,9 @@ func (u *Units) stand(ctx context.Context, n int) (g *Grant, err error) {
 		}
 		return err
 	})
+	// If ctx has ended the wait for units, the next goroutine of this process keeps the position in
+	// line: the wait does not count as time of the turn.
+	u.local.since = time.Now()
 	u.local.endTurn(false)
 	return g, err
 }

@@ -148,6 +148,11 @@ func (p *Participant) leave(ctx context.Context) error {
 	err := p.removeOrDiscard()
 	if session.ClassOf(err) == session.ClassRemoved {
 		p.lease.Lose()
+		// The child may have been the last one of the round, and this participant does not wait for
+		// the end of the round.
+		if there, ready, failed := p.list(ctx); failed == nil && ready && there == 0 {
+			_, _ = p.clear()
+		}
 	}
 	p.lease.End()
 	if err == nil {

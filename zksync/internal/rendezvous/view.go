@@ -85,7 +85,7 @@ func (v *barrierView) empty(ctx context.Context) (bool, error) {
 	if v.count <= 1 {
 		return true, nil
 	}
-	// Once for each session timeout at most, since the directory of a great barrier is long. The drift
+	// Once for each tick of awaitChange at most, since the directory of a great barrier is long. The drift
 	// misses strange children if another client has written to the directory as often.
 	drifted := v.drift != v.b.drift && v.patience > 0
 	if v.count > 1+v.b.strange && v.count > v.patience && !drifted {
@@ -210,8 +210,8 @@ func (v *barrierView) pause(round int) error {
 	}
 }
 
-// listedPerTick is the number of names that a participant may list for each session
-// timeout of waiting, to find out whether they are names of participants.
+// listedPerTick is the number of names that a participant may list for each tick of
+// awaitChange, to find out whether they are names of participants.
 const listedPerTick = 16
 
 // grace returns the time for which a call may outlive its ctx.
@@ -221,7 +221,7 @@ func (v *barrierView) grace() time.Duration { return min(v.s.Timeout()/6, maxGra
 const nothing zk.EventType = 0
 
 // awaitChange waits for a change of ready. It returns nothing when the connection is
-// not the connection that returned the count, and once per session timeout: no touch
+// not the connection that returned the count, and after a session timeout at most: no touch
 // reports the crash of a participant.
 func (v *barrierView) awaitChange(ctx context.Context) (zk.EventType, error) {
 	// One subscription for all waits of the participant: a reconnect between two waits is not
@@ -233,7 +233,7 @@ func (v *barrierView) awaitChange(ctx context.Context) (zk.EventType, error) {
 	}
 	v.wait.start(v.round != 0)
 	period := v.s.Timeout()
-	tick := time.NewTimer(3*period/4 + rand.N(period/2))
+	tick := time.NewTimer(period/2 + rand.N(period/2))
 	defer tick.Stop()
 	for {
 		select {

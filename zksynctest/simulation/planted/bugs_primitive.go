@@ -45,4 +45,13 @@ var primitiveBugs = []bug{
 	{"call a call that its ctx has ended a loss", []edit{{"session/retry.go",
 		"	case ClassOf(err) != ClassCancelled:\n",
 		"	case ClassOf(err) != ClassOK:\n"}}, []finder{tested("./session", "TestRetryDoesNotSpin"), tested("./zksync", "TestCancelledLockLosesNothing")}},
+	{"double barrier: look for crashed participants too late", []edit{{"zksync/internal/rendezvous/view.go",
+		"time.NewTimer(period/2 + rand.N(period/2))\n",
+		"time.NewTimer(period + rand.N(period/2))\n"}}, []finder{tested("./zksync", "TestCrashDelaysOneTimeout")}},
+	{"double barrier: leave ready behind when the last participant was removed", []edit{{"zksync/internal/rendezvous/participant.go",
+		"failed == nil && ready && there == 0 {\n",
+		"failed == nil && ready && there < 0 {\n"}}, []finder{tested("./zksync", "TestLeaveOfARemovedParticipant")}},
+	{"semaphore: give the position in line up when a request is cancelled", []edit{{"zksync/internal/line/units.go",
+		"	u.local.since = time.Now()\n",
+		"	_ = time.Now()\n"}}, []finder{tested("./zksync", "TestCancelledRequestLeavesItsPosition")}},
 }
