@@ -106,6 +106,8 @@ var sentinels = []struct {
 	{ErrInvalidServers, ClassFinal},
 	{ErrAuthFailed, ClassFinal},
 	{ErrEphemeralClosed, ClassFinal},
+	{errClosing, ClassTransient},
+	{errLeaseEnded, ClassFinal},
 	{zk.ErrNoChildrenForEphemerals, ClassFinal},
 	{zk.ErrInvalidACL, ClassFinal},
 	{zk.ErrInvalidFlags, ClassFinal},

@@ -180,7 +180,9 @@ func (e *Ephemeral) Path() string {
 func (e *Ephemeral) Status() <-chan EphemeralStatus { return e.status }
 
 // Err returns nil while the znode is Present, and otherwise the reason: ErrConflict with the owner of
-// the znode in the way, ErrLost, the refusal of the creation, ErrEphemeralClosed, or ErrClosed.
+// the znode in the way, ErrLost, ErrRemoved, the refusal of the creation, ErrEphemeralClosed, or
+// ErrClosed. While an Ephemeral of the same path that was closed has not removed its znode, the
+// reason has ClassTransient.
 func (e *Ephemeral) Err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -32,7 +32,7 @@ func (n *owned) hold() error {
 			case zk.EventNotWatching:
 				return ev.Err
 			case zk.EventNodeDeleted:
-				return errRemoved
+				return ErrRemoved
 			}
 			n.w = nil // it has fired
 			if err := n.look(); err != nil {
@@ -73,7 +73,7 @@ func (n *owned) look() error {
 	if ClassOf(err) == ClassNoAuth {
 		ours, err := ownsUnreadable(n.e.ctx, n.s, n.path)
 		if err == nil && !ours {
-			err = errRemoved
+			err = ErrRemoved
 		}
 		// Without permission to read there is neither a watch nor a version. Any version must
 		// do, and write checks the owner in the answer.
@@ -88,7 +88,7 @@ func (n *owned) look() error {
 	// keep stops this watch, also if the znode turns out to be gone.
 	n.w = w
 	if !exists || stat.EphemeralOwner != n.s.id {
-		return errRemoved
+		return ErrRemoved
 	}
 	n.version = stat.Version
 	return nil
@@ -104,7 +104,7 @@ func (n *owned) write(data []byte, generation uint64) error {
 	switch ClassOf(err) {
 	case ClassOK:
 		if stat.EphemeralOwner != s.id {
-			return errRemoved
+			return ErrRemoved
 		}
 		n.version, n.generation, n.dirty, n.failures = stat.Version, generation, false, 0
 		e.data.reached(generation, data)
@@ -121,10 +121,11 @@ func (n *owned) write(data []byte, generation uint64) error {
 		n.failures++
 		return n.look()
 	case ClassNoNode:
-		return errRemoved
+		return ErrRemoved
 	default:
-		// The generation counts as handled: the same data would be refused again.
-		n.generation, n.dirty = generation, false
+		// The generation counts as handled: the same data would be refused again. If the outcome of
+		// an earlier write is unknown, the data that are wanted again must be written.
+		n.generation, n.dirty = generation, n.dirty && generation != n.generation
 		e.data.refuse(generation, err)
 		return nil
 	}

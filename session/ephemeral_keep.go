@@ -2,48 +2,49 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 )
 
-var (
-	errRemoved  = errors.New("session: the znode was removed by another client")
-	errClosing  = errors.New("session: an Ephemeral of this Manager that was closed has not removed its znode yet")
-	errPrevious = errors.New("session: the znode of the Manager's previous session still exists")
-)
+var errPrevious error = &sentinel{"the znode of the Manager's previous session still exists", ErrLost}
 
 // run keeps the znode present over all sessions.
 func (e *Ephemeral) run() {
 	defer close(e.done) // after release, so that a goroutine that waits for done finds the path free
 	defer close(e.status)
 	defer e.release()
-	for other := e.reserve(); other != nil; other = e.reserve() {
-		if end := e.awaitOther(other); end != nil {
-			e.tell(Absent, "", end)
-			return
-		}
+	var end error
+	for other := e.reserve(); other != nil && end == nil; other = e.reserve() {
+		end = e.awaitOther(other)
 	}
-	e.tell(Absent, "", e.m.Retry(e.ctx, e.keep))
+	if end == nil {
+		end = e.m.Retry(e.ctx, e.keep)
+	}
+	if e.ctx.Err() != nil {
+		end = ErrEphemeralClosed // and not the end of a ctx, which the caller does not know
+	}
+	e.tell(Absent, "", end)
 }
 
 // awaitOther waits until another Ephemeral of this Manager has given up the path, and returns the
 // reason why it waits no longer.
 func (e *Ephemeral) awaitOther(other *Ephemeral) error {
-	obstacle := fmt.Errorf("%w: it is another Ephemeral of this Manager", ErrConflict)
+	obstacle, status := fmt.Errorf("%w: it is another Ephemeral of this Manager", ErrConflict), Conflict
+	closing := other.ctx.Done()
 	// An Ephemeral that was closed, or whose creation has failed, is about to give up the path, and
 	// waits for a server at most.
 	if other.ctx.Err() != nil {
-		obstacle = errClosing
-	} else {
-		e.tell(Conflict, "", opError("ephemeral", e.asked, obstacle))
+		obstacle, status, closing = errClosing, Absent, nil
 	}
+	e.tell(status, "", opError("ephemeral", e.asked, obstacle))
 	defer e.startWait(obstacle).Stop()
 	select {
 	case <-other.done:
 		return nil
+	case <-closing:
+		return nil // the Conflict is over
 	case <-e.ctx.Done():
 		return Cancelled(e.ctx)
 	case <-e.m.ctx.Done():
@@ -79,7 +80,7 @@ func (e *Ephemeral) keep(s *Session) error {
 		case s.Err() != nil:
 			e.tell(Absent, "", s.Err())
 			return s.Err()
-		case err == errRemoved:
+		case err == ErrRemoved:
 			pauses -= quickRounds
 			e.tell(Absent, "", err)
 		default:

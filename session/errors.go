@@ -18,9 +18,9 @@ var (
 	// flight may or may not have happened.
 	ErrLost error = &sentinel{"session lost", zk.ErrSessionExpired}
 
-	// ErrRemoved reports that another client removed the znode of a hold or of a wait,
-	// for example an operator who breaks a lock. The hold is lost, so errors.Is finds
-	// ErrLost too. The session lives.
+	// ErrRemoved reports that another client removed the znode of a hold, of a wait or of
+	// an Ephemeral, for example an operator who breaks a lock. The hold is lost, so
+	// errors.Is finds ErrLost too. The session lives.
 	ErrRemoved error = &sentinel{"the znode was removed by another client", ErrLost}
 
 	// ErrConnectionLost reports that the connection broke before the answer to a request
@@ -122,3 +122,9 @@ func opError(op, path string, err error) error {
 
 // errOtherConnection is the error of MultiOnce if another connection is in use.
 var errOtherConnection = errors.New("session: another connection is in use")
+
+// errLeaseEnded reports a programming error of Hold's caller.
+var errLeaseEnded = errors.New("session: hold a lease that has ended")
+
+// errClosing is the reason why an Ephemeral waits for another one of the same path.
+var errClosing = errors.New("session: an Ephemeral of this Manager that was closed has not removed its znode yet")

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 )
@@ -259,9 +258,6 @@ func (l *Lease) lose() (notice func()) {
 	broadcast(&l.v.moved)
 	return notice
 }
-
-// errLeaseEnded reports a programming error of Hold's caller.
-var errLeaseEnded = errors.New("session: hold a lease that has ended")
 
 // startHold reports the start of a hold to the observer; leases.mu is held.
 func (l *Lease) startHold() {

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -113,7 +112,7 @@ func (s *Session) MultiProtected(ctx context.Context, ops ...any) ([]string, []z
 }
 
 // errNotOneProtected reports a programming error of MultiProtected's caller.
-var errNotOneProtected = errors.New("want one or more creates of exactly one path made by Protect")
+var errNotOneProtected error = &sentinel{"want one or more creates of exactly one path made by Protect", zk.ErrBadArguments}
 
 func lastName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
