@@ -98,6 +98,7 @@ func (k *keeper) proveAlive(w *wire.Conn) {
 		defer k.v.mu.Unlock()
 		k.beat = 0
 		code := c.MultiCode()
+		k.v.refusal = errorOfCode(code)
 		gone := code == codeNoNode
 		unreadable := code == codeNoAuth || classOfCode(code) == ClassFinal // or the path is invalid
 		switch {

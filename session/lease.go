@@ -180,6 +180,11 @@ func (l *Lease) Grant(ctx context.Context) error {
 			path := v.m.strip(l.path)
 			v.mu.Unlock()
 			wait = v.m.StartWait("grant", path, func(context.Context) error {
+				v.mu.Lock()
+				defer v.mu.Unlock()
+				if v.refusal != nil {
+					return fmt.Errorf("for a transaction that proves session %s alive: the server has refused the last one: %w", sessionID(v.id.id), v.refusal)
+				}
 				return fmt.Errorf("for a transaction that proves session %s alive: the server or its leader did not answer in time", sessionID(v.id.id))
 			})
 			v.mu.Lock()

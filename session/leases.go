@@ -24,6 +24,7 @@ type leases struct {
 	heard     time.Time // when the newest frame arrived
 	commit    time.Time // when the newest commit was written that did not come from the keeper
 	suspended time.Duration
+	refusal   error // of the newest commit of the keeper that was answered; nil if there is none
 
 	open   map[*Lease]struct{} // prepared or held
 	over   error               // why holds have ended; no further hold begins

@@ -56,12 +56,14 @@ func (s *Session) MakeDir(ctx context.Context, path string, acl ...zk.ACL) error
 
 // makeDir is MakeDir for a path with the chroot. It creates the chroot, too, if
 // necessary.
-func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) error {
-	acl, err := s.m.records.orDefault(acl)
+func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) (err error) {
+	acl, err = s.m.records.orDefault(acl)
 	if err != nil {
 		return err
 	}
 	hangups := 0
+	var f *failures // made at the first one: most calls have none
+	defer func() { err = f.end(ctx, err) }()
 	for round := 0; full != "/"; round++ {
 		if err := s.Pause(ctx, round-1); err != nil {
 			return err
@@ -75,6 +77,10 @@ func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) error {
 		}
 		c, err := s.requests.try(ctx, &wire.Request{Op: op, Path: full, Record: wire.Encoder(nil).String(full).Buffer([]byte{}).ACL(acl).Int(flags)})
 		if ClassOf(err) == ClassConnectionLost {
+			if f == nil {
+				f = &failures{m: s.m, op: "create", path: s.m.strip(full), what: "a request"}
+			}
+			f.note(err)
 			// Some servers that do not know the operation close the connection without an
 			// answer.
 			if container {

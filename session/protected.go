@@ -120,7 +120,7 @@ func lastName(path string) string { return path[strings.LastIndexByte(path, '/')
 // created for the answer, or, if the answer was lost, the paths of the znodes that exist.
 // exact reports that the server appends no number to path.
 func createProtected(ctx context.Context, s *Session, path string, exact bool, r *wire.Request,
-	created func(*wire.Call) ([]string, []zk.MultiResponse, error)) ([]string, []zk.MultiResponse, error) {
+	created func(*wire.Call) ([]string, []zk.MultiResponse, error)) (_ []string, _ []zk.MultiResponse, err error) {
 	dir, name := split(path)
 	guid := guidOf(name)
 	remove := func(paths []string) {
@@ -138,6 +138,8 @@ func createProtected(ctx context.Context, s *Session, path string, exact bool, r
 			remove(paths)
 		}
 	}
+	var f *failures // made at the first one: most calls have none
+	defer func() { err = f.end(ctx, err) }()
 	for round := 0; ; round++ {
 		// try and not repeat: a repetition without a look could create a second znode.
 		c, err := s.requests.try(ctx, r)
@@ -155,6 +157,10 @@ func createProtected(ctx context.Context, s *Session, path string, exact bool, r
 		if ClassOf(err) != ClassConnectionLost {
 			return nil, nil, err
 		}
+		if f == nil {
+			f = &failures{m: s.m, op: wire.OpName(r.Op), path: path, what: "a request"}
+		}
+		f.note(err)
 		found, err := lookForProtected(ctx, s, path, exact)
 		// The look-up has failed: the znode may exist.
 		if err != nil {

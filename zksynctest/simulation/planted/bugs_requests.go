@@ -74,4 +74,12 @@ var requestBugs = []bug{
 		"n.dirty && generation != n.generation\n",
 		"false\n"}},
 		[]finder{tested("./session", "^TestARefusedSetBehindAnUnknownOutcome$")}},
+	{"hide why a protected create is repeated", []edit{{"session/protected.go",
+		"		f.note(err)\n",
+		""}},
+		[]finder{tested("./session", "^TestRepeatedCreatesStateTheReason$")}},
+	{"hide the refusal that keeps a Grant waiting", []edit{{"session/keeper_commit.go",
+		"		k.v.refusal = errorOfCode(code)\n",
+		""}},
+		[]finder{tested("./session", "^TestGrantStatesTheRefusal$")}},
 }
