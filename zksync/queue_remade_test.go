@@ -121,7 +121,7 @@ func TestAckOfAMessageWhoseDirectoryWasRemade(t *testing.T) {
 }
 
 // The directory of a message is deleted and created again, with a new message of the same name, before a Take has the answer to
-// its read. The Take does not remove the new message for the old one (take.remove: mayBeRecreated in Stale).
+// its read. The Take does not remove the new message for the old one.
 func TestTakeOfAMessageWhoseDirectoryWasRemadeSinceItsRead(t *testing.T) {
 	for kind, open := range remadeQueues {
 		t.Run(kind, func(t *testing.T) {
@@ -160,6 +160,48 @@ func TestTakeOfAMessageWhoseDirectoryWasRemadeSinceItsRead(t *testing.T) {
 				if left := messagesIn(srv, queuePath); len(left) > 0 {
 					t.Errorf("left: %v", left)
 				}
+			})
+		})
+	}
+}
+
+// The directory of a message is deleted and created again, with a new message of the same name, while the removal of a
+// Take waits for the answer to another request. The Take does not remove the new message for the old one (take.remove:
+// mayBeRecreated in Stale).
+func TestTakeWaitsWhileItsDirectoryIsRemade(t *testing.T) {
+	for _, kind := range []string{"PriorityQueue", "DelayQueue"} {
+		t.Run(kind, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				link := srv.NewLink(t)
+				m := link.Connect(t)
+				producer, q := remadeQueues[kind](t, srv, srv.Connect(t)), remadeQueues[kind](t, srv, m)
+				defer closeQueue(t, producer)
+				defer closeQueue(t, q)
+				producer.put("first")
+				want(t, deliveries["Take"](t, q, 1), []string{"first"}) // creates the marker
+				producer.put("a")
+				producer.put("old")
+				// Both Takes read their messages at the same time. The answer for the second one comes when the
+				// removal of the first one is under way.
+				link.Delay(time.Millisecond)
+				id := live(t, m).ID()
+				srv.Inject(zksynctest.Fault{Session: id, At: zksynctest.BeforeReply, Do: zksynctest.Call(func() { time.Sleep(10 * time.Millisecond) }),
+					Match: func(op zksynctest.Op) bool { return readsMessage(op) && strings.HasSuffix(op.Sub[0].Path, "2") }})
+				srv.Inject(zksynctest.Fault{Session: id, Match: removes, At: zksynctest.BeforeReply, Do: zksynctest.Call(func() {
+					for _, path := range messagesIn(srv, queuePath) {
+						srv.Delete(path)
+					}
+					removeTree(srv, producer.dir())
+					for _, data := range numbers(0, 3) {
+						producer.put(data)
+					}
+				})})
+				one := takeIn(t, q, time.Hour)
+				two := takeIn(t, q, time.Hour)
+				got := []string{<-one, <-two}
+				slices.Sort(got)
+				want(t, got, []string{"0", "a"})
+				want(t, deliveries["Take"](t, q, 2), numbers(1, 3))
 			})
 		})
 	}

@@ -99,7 +99,7 @@ var queueBugs = []bug{
 	{"ledger: take a message whose directory was created again since it was read", []edit{{"zksync/internal/queue/take.go",
 		"> t.maxAge() || r.partition.mayBeRecreated() }",
 		"> t.maxAge() }"}},
-		[]finder{tested("./zksync", "^TestTakeOfAMessageWhoseDirectoryWasRemadeSinceItsRead$")}},
+		[]finder{tested("./zksync", "^TestTakeWaitsWhileItsDirectoryIsRemade$")}},
 	{"ledger: end a stream at one internal error of a server", []edit{{"zksync/internal/queue/stream.go",
 		"return others < maxErrors",
 		"return others < maxErrors && false"}},
