@@ -1,6 +1,7 @@
 package zksync_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -79,4 +80,57 @@ func TestQueueAtOddPaths(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A Nack whose request is too large fails with ErrTooLarge, and the value gives the message back when the request
+// has room.
+func TestNackWithoutRoomGivesBackLater(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		const n = 128
+		for _, path := range []string{"/queues", queuePath} {
+			must(t, srv.Create(path, nil))
+		}
+		for i := range n {
+			must(t, srv.Create(fmt.Sprintf("%s/qn-%010d", queuePath, 1_000_000_000+i), fmt.Append(nil, i)))
+		}
+		q := zksync.NewQueue(srv.Connect(t, session.WithMaxRequest(1024)), queuePath)
+		defer closeQueue(t, q)
+		var all, kept []*zksync.Message
+		for full := false; !full && len(all) < n; {
+			select {
+			case msg := <-q.Messages():
+				all = append(all, msg)
+			case <-time.After(time.Minute):
+				full = true // the names of more messages do not fit into a request
+			}
+		}
+		nacked, tooLarge := 0, 0
+		for i, msg := range all {
+			if i%2 == 0 {
+				kept = append(kept, msg)
+				continue
+			}
+			nacked++
+			if err := msg.Nack(t.Context()); errors.Is(err, session.ErrTooLarge) {
+				tooLarge++
+			} else if err != nil {
+				t.Error("Nack:", err)
+			}
+		}
+		if tooLarge == 0 {
+			t.Fatalf("%d messages were given back at once, want some that had no room", nacked)
+		}
+		for _, msg := range kept {
+			ack(t, msg)
+		}
+		for range n - len(kept) {
+			select {
+			case msg := <-q.Messages():
+				ack(t, msg)
+			case <-time.After(time.Hour):
+				t.Fatal("a message was not given back")
+			}
+		}
+		wantLeft(t, srv, 0, 0)
+	})
 }

@@ -77,4 +77,7 @@ var deliveryBugs = []bug{
 	{"ledger: forget all messages that could not be removed at once", []edit{{"zksync/internal/queue/removing.go",
 		"	delete(r.received, oldest)\n", "	_ = oldest\n	clear(r.received)\n"}},
 		[]finder{tested("./zksync/internal/queue", "^TestRemovingForgetsTheOldest$")}},
+	{"keep a message whose Nack had no room", []edit{{"zksync/internal/queue/delivery.go",
+		"		giveBackLater(ended, d)\n", "		_ = giveBackLater\n"}},
+		[]finder{tested("./zksync", "^TestNackWithoutRoomGivesBackLater$")}},
 }
