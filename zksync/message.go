@@ -31,7 +31,8 @@ type Message struct {
 	ID string
 
 	// Attempts is the number of deliveries of the message, this one included. A delivery
-	// that Close has ended does not count. A consumer that dies may add one for a message
+	// that Close has ended does not count if Close could give the message back within five
+	// seconds (see Queue.Close). A consumer that dies may add one for a message
 	// that it had claimed and not delivered.
 	Attempts int
 

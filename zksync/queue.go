@@ -133,7 +133,8 @@ func (q *queue) checkUsable() error {
 // that were not sent yet fail with ErrQueueClosed. Close waits for the answers to Puts
 // that were sent, but for servers that cannot be reached at most five seconds: then these
 // Puts fail with an error that is ErrOutcomeUnknown, too, and claimed messages are free
-// when the session ends. Close returns when no goroutine of the value runs any more. There
+// when the session ends. Beside consumers much nearer to the servers, which claim messages all
+// the time, Close waits for its turn, at most five seconds, too. Close returns when no goroutine of the value runs any more. There
 // is one exception: if the answer to the creation of an idle consumer's znode was lost, a
 // goroutine deletes the znode, and runs until the session ends at the latest. Close may be
 // called more than once. Close the Queue before its Manager, so that it can delete

@@ -144,6 +144,19 @@ func endClaims(batch, refused []*change) (left []*change) {
 	return left
 }
 
+// endPicked ends the claims of a batch that were picked by a state of the order znode that is an
+// old one. It returns the other changes.
+func endPicked(batch []*change) (left []*change) {
+	for _, c := range batch {
+		if c.at != nil {
+			c.finish(errConflict)
+		} else {
+			left = append(left, c)
+		}
+	}
+	return left
+}
+
 // endUnseen ends the changes of a batch whose messages were seen too long ago, and claims that may
 // have taken their room. It returns the other changes. conn is the connection.
 func endUnseen(batch []*change, conn uint64) (left []*change) {

@@ -57,6 +57,7 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 		c := d.newRemoval(seen)
 		if edit != nil {
 			c.edits = append(c.edits, edit)
+			_ = d.l.rest(d.l.life) // without d.l.life, the change fails with the reason
 		}
 		if to != nil {
 			if to.Gate != nil {

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +19,8 @@ const idlePrefix = "idle-"
 
 // An idleLine is the position of one consumer in the line of consumers that wait. Only
 // the first idle consumer watches the queue, so that a message wakes one consumer and not
-// all. Consumers that are refused claims because others are faster take turns in the line.
+// all. Consumers whose claims, give-backs and Takes are refused because others are faster take turns
+// in the line, and consumers that are not refused look at it from time to time.
 // Each but the first watches the contender before it. The claim of a consumer deletes its
 // contender in the same transaction, and so wakes the next one.
 type idleLine struct {
@@ -26,6 +28,12 @@ type idleLine struct {
 	path string // of the contender; empty if this consumer is not in line
 	seq  int32  // its number
 	turn bool   // this consumer has had its turn, as the first in line
+	rnd  *rand.Rand
+}
+
+func newIdleLine(v *view) *idleLine {
+	// A simulation can be run again: the random times depend on the session alone.
+	return &idleLine{v: v, rnd: rand.New(rand.NewPCG(uint64(v.s.ID()), 0))}
 }
 
 // wait waits until this idle consumer should look for messages: it is alone, or the
@@ -102,12 +110,38 @@ func (l *idleLine) tryTurn(ctx context.Context, took time.Duration) (waited bool
 		return false, nil
 	}
 	// A consumer that is not frozen learns of its turn, reads the order znode and claims.
-	waited, err = l.waitTurn(ctx, max(maxPause, 4*took))
+	waited, err = l.waitTurn(ctx, max(maxTurn, 4*took))
 	if waited {
 		// The consumer before this one has claimed messages.
 		l.v.order.forget(l.v.order.known())
 	}
 	return waited, err
+}
+
+// othersWait reports whether other consumers are in line. A consumer that is never refused learns of
+// consumers farther from the servers in no other way.
+func (l *idleLine) othersWait(ctx context.Context) bool {
+	there, stat, err := l.v.s.Exists(ctx, l.v.cfg.child(idleName))
+	return err == nil && there && stat.NumChildren > l.v.inLine.Load()
+}
+
+// nextTurn takes a turn after a write of the order znode, or a read that relies on it, was refused
+// again, whose answer took a time. A consumer that has had its turn goes to the end of the line. The
+// caller reads the state afterwards.
+func (l *idleLine) nextTurn(ctx context.Context, took time.Duration) error {
+	if l.turn {
+		l.leave()
+	}
+	// Another contender of this consumer has its position, and may wait for the outcome.
+	if l.path != "" || l.v.inLine.Load() == 0 {
+		if _, err := l.tryTurn(ctx, took); err != nil {
+			return err
+		}
+	}
+	// Others need not be in line. Without a random time, two consumers whose requests take the same
+	// time might keep their order for ever.
+	most := min(2*max(took, leastTrip), maxPause)
+	return waitUntil(ctx, l.v.s, nil, time.Now().Add(time.Duration(l.rnd.Int64N(int64(most)))))
 }
 
 // leaveToSkip leaves the line if this consumer skips a message, which it would keep from the
@@ -148,6 +182,7 @@ func (l *idleLine) join(ctx context.Context) error {
 		}
 		if path != "" {
 			l.path = path
+			v.inLine.Add(1)
 			l.seq, _ = znode.ParseNumber(path[len(path)-min(len(path), numberDigits):])
 			return nil
 		}
@@ -215,4 +250,9 @@ func (l *idleLine) leave() {
 }
 
 // left notes that the contender was deleted.
-func (l *idleLine) left() { l.path, l.turn = "", false }
+func (l *idleLine) left() {
+	if l.path != "" {
+		l.v.inLine.Add(-1)
+	}
+	l.path, l.turn = "", false
+}

@@ -39,6 +39,7 @@ type ledger struct {
 	// Used by run alone, and by others while it does not run:
 	version int32
 	claims  claimSet
+	line    *idleLine // of changes that were refused because others were faster
 }
 
 // do carries out one change.
@@ -57,6 +58,7 @@ func (l *ledger) giveBack(ended int, refs ...messageRef) (sent bool, err error) 
 		}
 	})
 	c.drop = refs
+	_ = l.rest(l.life) // without l.life, the change fails with the reason
 	err = l.do(c)
 	return c.sent, err
 }
@@ -64,7 +66,8 @@ func (l *ledger) giveBack(ended int, refs ...messageRef) (sent bool, err error) 
 // carryOut sends transactions until each change of a batch has an outcome. If the ledger
 // cannot be used any more, it returns the changes without an outcome and the reason.
 func (l *ledger) carryOut(batch []*change) ([]*change, error) {
-	refused, unclear := 0, false
+	defer l.line.leave()
+	conflicts, refused, unclear := 0, 0, false
 	for round := 0; ; {
 		st, left, err := l.stateFor(batch)
 		conn := l.v.s.Connection()
@@ -75,8 +78,11 @@ func (l *ledger) carryOut(batch []*change) ([]*change, error) {
 		if err == nil {
 			tx := l.newTx(batch, st)
 			var results []zk.MultiResponse
-			if results, err = l.send(tx, conn); err == nil {
-				l.apply(tx)
+			began := time.Now()
+			results, err = l.send(tx, conn)
+			took := time.Since(began)
+			if err == nil {
+				l.apply(tx, took)
 				return nil, nil
 			}
 			at, class := session.FailedOp(results), session.ClassOf(err)
@@ -93,10 +99,17 @@ func (l *ledger) carryOut(batch []*change) ([]*change, error) {
 				return batch, fmt.Errorf("%w: %s: %w", session.ErrRemoved, l.path, err)
 			case at == 1 && st != nil:
 				l.v.order.forget(st)
-				// Another consumer has written the order znode. In the next round the claims of the
-				// batch end with errConflict, and the other changes edit the new table.
+				// Another consumer has written the order znode: the other changes edit the new table.
 				if err = l.v.order.reopen(st.path, err); err == errOrderGone || class == session.ClassBadVersion {
-					continue
+					if batch = endPicked(batch); len(batch) == 0 {
+						return nil, nil
+					}
+					if conflicts++; conflicts == 1 {
+						continue
+					}
+					if err = l.line.nextTurn(l.life, took); err == nil {
+						continue
+					}
 				}
 			case at > 0:
 				// One message is gone or cannot be removed. The other changes do not depend on it.
@@ -194,10 +207,12 @@ func (l *ledger) read() (data []byte, stat *zk.Stat, err error) {
 
 // close deletes the ledger, and gives back the messages in it. No change follows.
 func (l *ledger) close(ctx context.Context) error {
-	for round := 0; ; round++ {
-		if err := l.v.s.Pause(ctx, round-1); err != nil {
+	defer l.line.leave()
+	for round, conflicts := 0, 0; ; round++ {
+		if err := l.v.s.Pause(ctx, round-conflicts-1); err != nil {
 			return err
 		}
+		began := time.Now()
 		st, err := l.v.order.current(ctx)
 		switch {
 		case session.ClassOf(err) == session.ClassUnknown && round < maxErrors:
@@ -220,7 +235,13 @@ func (l *ledger) close(ctx context.Context) error {
 		switch class := session.ClassOf(err); {
 		case session.FailedOp(results) == 0:
 			return err
-		case class == session.ClassBadVersion, class == session.ClassConnectionLost:
+		case class == session.ClassBadVersion:
+			if conflicts++; conflicts > 1 {
+				if err := l.line.nextTurn(ctx, time.Since(began)/2); err != nil {
+					return err
+				}
+			}
+		case class == session.ClassConnectionLost:
 		case class == session.ClassUnknown && round < maxErrors:
 			// If only the ledger were deleted, its messages would count as delivered.
 		default:

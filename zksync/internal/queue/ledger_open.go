@@ -11,7 +11,7 @@ import (
 
 // openLedger creates a ledger.
 func openLedger(ctx context.Context, v *view) (l *ledger, err error) {
-	l = &ledger{v: v, life: v.life.cleanupCtx, path: znode.Join(v.order.dir, ledgerPrefix+znode.NewGUID()), claims: make(claimSet)}
+	l = &ledger{v: v, life: v.life.cleanupCtx, path: znode.Join(v.order.dir, ledgerPrefix+znode.NewGUID()), claims: make(claimSet), line: newIdleLine(v)}
 	l.usable, l.end = context.WithCancelCause(context.Background())
 	defer func(path string) {
 		if err != nil {

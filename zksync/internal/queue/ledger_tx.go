@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -111,11 +112,12 @@ func (tx *ledgerTx) sendTo(ctx context.Context, s *session.Session, conn uint64)
 	return results, err
 }
 
-// apply notes that a transaction has happened.
-func (l *ledger) apply(tx *ledgerTx) {
+// apply notes that a transaction has happened, whose answer took a time.
+func (l *ledger) apply(tx *ledgerTx, took time.Duration) {
 	l.version++
 	l.claims = tx.claims
 	if tx.next != nil {
+		tx.next.restUntil = l.restAfter(took, tx.next.consumers)
 		l.v.order.set(tx.next)
 	}
 	// Claims first: the stream reads their messages while the other callers wake up.

@@ -2,10 +2,8 @@ package queue
 
 import (
 	"context"
-	"time"
 
 	"github.com/go-zksync/toolkit/session"
-	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // next picks free messages, in order. It waits until there is a message if wait is not
@@ -49,31 +47,6 @@ func (v *view) next(ctx context.Context, most quota, wait func(context.Context) 
 		if err := waitUntil(ctx, v.s, notified, wake.until); err != nil {
 			return sel, err
 		}
-	}
-}
-
-// waitUntil waits until notified is closed, or until a time, if it is not zero.
-func waitUntil(ctx context.Context, s *session.Session, notified <-chan struct{}, until time.Time) error {
-	var due <-chan time.Time
-	if !until.IsZero() {
-		d := time.Until(until)
-		if d <= 0 {
-			// A timer of zero has brought the runtime down in a bubble of synctest.
-			return nil
-		}
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		due = timer.C
-	}
-	select {
-	case <-notified:
-		return nil
-	case <-due:
-		return nil
-	case <-s.Done():
-		return znode.LossOf(s.Err())
-	case <-ctx.Done():
-		return session.Cancelled(ctx)
 	}
 }
 

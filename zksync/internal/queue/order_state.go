@@ -2,6 +2,7 @@ package queue
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 )
@@ -13,6 +14,7 @@ type orderState struct {
 	version int32
 	table   *claimTable
 	ledgerCount
+	restUntil time.Time // this consumer has written the state, and rests until then; see ledger.rest
 }
 
 // A ledgerCount counts the ledgers in the directory of the order znode.
@@ -41,7 +43,7 @@ func newOrderState(path string, data []byte, order *zk.Stat, ledgers ledgerCount
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return &orderState{path, order.Czxid, order.Version, t, ledgers}, nil
+	return &orderState{path: path, czxid: order.Czxid, version: order.Version, table: t, ledgerCount: ledgers}, nil
 }
 
 // needsRecovery reports whether a ledger was deleted whose messages may be claimed by no
@@ -50,6 +52,9 @@ func (st *orderState) needsRecovery() bool {
 	// Another consumer may have recovered after a death that this consumer has not read yet.
 	return st.removed > st.table.recovered
 }
+
+// isOwn reports whether this consumer has written the state, beside other consumers.
+func (st *orderState) isOwn() bool { return st != nil && !st.restUntil.IsZero() }
 
 // with returns the state with another count of ledgers: itself if the count is the same.
 func (st *orderState) with(ledgers ledgerCount) *orderState {
@@ -66,5 +71,6 @@ func (st *orderState) next(t *claimTable) *orderState {
 	n := *st
 	n.version++
 	n.table = t
+	n.restUntil = time.Time{}
 	return &n
 }

@@ -3,8 +3,6 @@ package queue
 import (
 	"context"
 	"fmt"
-	"math"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,17 +11,9 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-const (
-	// maxUnconfirmed is the number of received messages of Chan whose removal may be
-	// unconfirmed. These messages may be delivered again after a crash.
-	maxUnconfirmed = 128
-
-	// leastTrip stands for a round trip that is too short to tell consumers apart.
-	leastTrip = 200 * time.Microsecond
-
-	// maxPause limits the pause of a consumer that was slower than others.
-	maxPause = 100 * time.Millisecond
-)
+// maxUnconfirmed is the number of received messages of Chan whose removal may be
+// unconfirmed. These messages may be delivered again after a crash.
+const maxUnconfirmed = 128
 
 // A stream delivers messages to one receiver in three stages, each of which has a
 // goroutine: claim, read, deliver. Each stage works on other messages at the same time.
@@ -146,15 +136,15 @@ func (p *stream) consumeSession(ctx context.Context, s *session.Session) error {
 // returns the reason why it stopped.
 func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, claimed chan<- []*Delivery) error {
 	v := l.v
-	line := &idleLine{v: v}
+	line := newIdleLine(v)
 	defer line.leave()
-	contended := false // other consumers claim messages at the same time
-	refused := 0       // how many times in a row other consumers were faster
-	took := leastTrip  // the time of the last attempt
-	few := maxClaims   // the number of claims in one transaction that may fit into a request
+	contended := false   // other consumers claim messages at the same time
+	refused := 0         // how many times in a row other consumers were faster
+	var looked time.Time // the last look at the line
+	took := leastTrip    // the time of the last attempt
+	few := maxClaims     // the number of claims in one transaction that may fit into a request
 	var full *session.Wait
 	defer func() { full.Stop() }()
-	rnd := rand.New(rand.NewPCG(uint64(v.s.ID()), 0))
 	for {
 		// A consumer without room must not hold up the line.
 		if err := p.window.waitForRoom(ctx, v.claims.unsettled, line.leave); err != nil {
@@ -169,14 +159,23 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 		if _, err := v.next(ctx, none, line.wait, true); err != nil {
 			return err
 		}
-		most, consumers := 0, 1
+		if err := l.rest(ctx); err != nil {
+			return err
+		}
+		if !contended && line.path == "" && v.order.known().isOwn() && time.Since(looked) > maxPause {
+			looked = time.Now()
+			if contended = line.othersWait(ctx); contended {
+				continue
+			}
+		}
+		most := 0
 		began := time.Now()
 		all, err := l.claim(func(st *orderState) (sel selection) {
 			if v.order.mustRecover(st) {
 				return sel // next recovers first
 			}
 			sel, _ = v.partitions.pick(func(free, n int) int {
-				most, consumers = min(p.roomIn(l), few, reader.most()), n
+				most = min(p.roomIn(l), few, reader.most())
 				return p.window.batch(most, free, n)
 			}, st)
 			return sel
@@ -196,10 +195,13 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 			}
 		case err == errConflict:
 			contended = true
+			if line.turn {
+				line.leave() // nobody would wait for this contender any more
+			}
 			// If the turns do not help, and all consumers tried again at once, the same would happen
 			// again. The random pause doubles with each failure, from the time that a request takes.
 			if refused = min(refused+1, 7); refused > 1 {
-				pause = time.Duration(rnd.Int64N(int64(min(took<<(refused-1), maxPause)) + 1))
+				pause = time.Duration(line.rnd.Int64N(int64(min(took<<(refused-1), maxPause)) + 1))
 			}
 		case err != nil && err != errNothingFree:
 			return err
@@ -220,14 +222,6 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 		v.order.watchLedgers()
 		p.window.claimed(len(all), len(all) >= most)
 		claimed <- all
-		if consumers > 1 && !contended {
-			// Only this consumer knows the new version of the order znode. Without a rest it
-			// would claim everything.
-			rest := float64(2*took) * math.Sqrt(float64(min(consumers, 16))) * (0.5 + rnd.Float64()/2)
-			if err := waitUntil(ctx, v.s, nil, time.Now().Add(time.Duration(rest))); err != nil {
-				return err
-			}
-		}
 	}
 }
 

@@ -35,7 +35,9 @@ func (c *Consumer) Take(ctx context.Context, patient bool) (data []byte, ok bool
 	wait := &takeWait{c: c, caller: caller}
 	defer wait.end()
 	err = c.cfg.Manager.Do(caller, func(ctx context.Context, s *session.Session) error {
-		t := take{c: c, v: c.viewOf(s), removing: removing, wait: wait, patient: patient}
+		v := c.viewOf(s)
+		t := take{c: c, v: v, removing: removing, wait: wait, patient: patient, line: newIdleLine(v)}
+		defer t.line.leave()
 		var err error
 		data, ok, err = t.run(ctx)
 		if ok && err != nil {
@@ -65,6 +67,9 @@ type take struct {
 	removing context.Context // limits the wait for a removal that was sent
 	wait     *takeWait
 	patient  bool
+	line     *idleLine
+	took     time.Duration // for a request
+	refused  int           // attempts that failed because other consumers were faster
 }
 
 // run takes a message. ctx ends with the session, with the caller, and when Close begins.
@@ -80,6 +85,9 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 	var last string         // the message of the last attempt
 	var hastened orderState // the last state after which a recovery did not wait
 	for again := 0; ; {
+		if err := t.prepare(ctx, again); err != nil {
+			return nil, false, err
+		}
 		if !looked && !v.partitions.hasFree() {
 			if err := v.invalidate(ctx); err != nil {
 				return nil, false, err
@@ -102,16 +110,12 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 			isOld = t.beginRead()
 		}
 		r := sel.refs[0]
-		// Another consumer may have been faster. If the same message fails again and again,
-		// there is another reason, such as a server that lags: pause before each attempt.
 		if again++; r.path() != last {
 			last, again = r.path(), 0
 		}
-		if err := v.s.Pause(ctx, again); err != nil {
-			v.partitions.requeue(r)
-			return nil, false, err
-		}
+		began := time.Now()
 		data, done, err := t.remove(ctx, r, sel.at, isOld)
+		t.took = time.Since(began) / 2 // a read and a removal
 		if done || err != nil {
 			return data, done, err
 		}
@@ -148,6 +152,11 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState, isOld f
 	switch {
 	case session.ClassOf(err) == session.ClassNoNode:
 		v.partitions.forget(r)
+		if st.consumers > 0 {
+			// A consumer may have claimed and removed the message, and claimed others.
+			v.order.forget(st)
+			t.refused++
+		}
 		return nil, false, nil
 	case isUnreadable(err):
 		v.skip(r, err)
@@ -195,6 +204,9 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState, isOld f
 		// since the order znode was read.
 		v.order.forget(st)
 		v.partitions.requeue(r)
+		if class != session.ClassNoNode {
+			t.refused++
+		}
 	default:
 		v.partitions.requeue(r)
 		return nil, false, err

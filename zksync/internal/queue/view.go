@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
@@ -22,6 +23,7 @@ type view struct {
 	order      orderZnode
 	partitions partitionList
 	claims     claimCount
+	inLine     atomic.Int32 // the number of contenders of this consumer in the line
 }
 
 func newView(cfg *Config, life *lifetime, skips *skipCount, s *session.Session) *view {
