@@ -333,3 +333,78 @@ func TestCloseBesideARefusedPut(t *testing.T) {
 		wantMessages(t, srv, "0", "1")
 	})
 }
+
+// slowProducers returns two queues with a limit, each with its own link, whose requests take a time.
+func slowProducers(t *testing.T, srv *zksynctest.Server, request time.Duration) (a, b *zksync.Queue, from *session.Manager) {
+	al, bl := srv.NewLink(t), srv.NewLink(t)
+	am := al.Connect(t)
+	a = zksync.NewQueue(am, queuePath, zksync.WithCapacity(1_000_000))
+	b = zksync.NewQueue(bl.Connect(t), queuePath, zksync.WithCapacity(1_000_000))
+	put(t, a, "first")
+	put(t, b, "first")
+	al.Delay(request / 2)
+	bl.Delay(request / 2)
+	return a, b, am
+}
+
+// A Put, and a MoveTo, into a queue with a limit and room end in time beside another producer that puts all the time.
+func TestCapacityBesideABusyProducer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		a, b, m := slowProducers(t, srv, 2*time.Millisecond)
+		from := zksync.NewQueue(m, "/from")
+		put(t, from, "0")
+		msg := next(t, from.Messages(), "0")
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for ctx.Err() == nil {
+				_ = b.Put(ctx, nil)
+			}
+		}()
+		time.Sleep(time.Second)
+		limited, stop := context.WithTimeout(t.Context(), 5*time.Second)
+		defer stop()
+		must(t, a.Put(limited, nil))
+		must(t, msg.MoveTo(limited, a))
+		cancel()
+		<-done
+		for _, q := range []*zksync.Queue{from, a, b} {
+			closeQueue(t, q)
+		}
+	})
+}
+
+// Many messages are moved into a queue with a limit by about one transaction each.
+func TestManyMovesIntoAQueueWithALimit(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		const n = 100
+		a, b, m := slowProducers(t, srv, 10*time.Millisecond)
+		closeQueue(t, b)
+		from := zksync.NewQueue(m, "/from")
+		offer(t, srv.Connect(t), "/from", 0, n)
+		var all []*zksync.Message
+		for range n {
+			all = append(all, <-from.Messages())
+		}
+		srv.ResetOps()
+		done := make(chan error, n)
+		for _, msg := range all {
+			go func() { done <- msg.MoveTo(t.Context(), a) }()
+		}
+		for range n {
+			must(t, <-done)
+		}
+		transactions := 0
+		for _, op := range requests(srv) {
+			if op.Code == zkserver.OpMulti {
+				transactions++
+			}
+		}
+		if transactions > 2*n {
+			t.Errorf("%d transactions for %d messages", transactions, n)
+		}
+		closeQueue(t, from)
+		closeQueue(t, a)
+	})
+}

@@ -125,7 +125,7 @@ func (m *Message) MoveTo(ctx context.Context, to *Queue) error {
 func (q *Queue) target() engine.Target {
 	t := engine.Target{Err: q.checkUsable(), Dir: q.path, Prefix: q.kind.Prefix, NumberOf: q.numberOf, MakeDir: q.makeDir}
 	if t.Err == nil && q.cfg.capacity > 0 {
-		t.Gate = q.newCapacity()
+		t.Gate, t.Turn = q.moves, q.movesTurn
 	}
 	return t
 }

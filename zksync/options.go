@@ -77,7 +77,9 @@ func WithSizeFrom(path string) SemaphoreOption {
 // Retry has put off do not count. A PutAll puts as many messages as there is room for, and
 // waits with the rest.
 //
-// Producers with this option never exceed n; other producers ignore n. A producer that
+// Producers with this option never exceed n among themselves. Other producers ignore n: beside
+// them, a producer with this option may put messages into a full queue until it counts again,
+// which it does after the first request that ends more than 100 ms after its last count. A producer that
 // finds the queue full lists it after each change: use the option for thousands of
 // messages rather than for millions.
 func WithCapacity(n int) QueueOption {

@@ -50,6 +50,10 @@ type queue struct {
 	removals *commit.Committer
 	consumer *engine.Consumer
 
+	// For MoveTo into a queue with a limit: the gate, and a channel that is full while one of them uses it.
+	moves     commit.Gate
+	movesTurn chan struct{}
+
 	mu        sync.Mutex
 	mode      string // Chan or Messages; empty before the first call
 	bytes     chan []byte
@@ -73,6 +77,7 @@ func NewQueue(m *session.Manager, path string, opts ...QueueOption) *Queue {
 	q.init(m, path, engine.InOrder)
 	if q.cfg.capacity > 0 {
 		q.puts.Gate = q.newCapacity()
+		q.moves, q.movesTurn = q.newCapacity(), make(chan struct{}, 1)
 	}
 	return q
 }

@@ -16,6 +16,7 @@ type Target struct {
 	Err         error // why the queue cannot be used; nil if it can
 	Dir, Prefix string
 	Gate        commit.Gate                            // nil if the queue has no limit
+	Turn        chan struct{}                          // of one element, held by the MoveTo that uses the gate; nil without a gate
 	NumberOf    func(name string) (seq int32, ok bool) // returns the number in the name of a message
 	MakeDir     func(ctx context.Context, s *session.Session, path string) error
 }
@@ -45,6 +46,7 @@ func (d *Delivery) cancelled(ctx context.Context) error {
 
 // remove removes the message, and puts it into a target if to is not nil.
 func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
+	held := false // the turn of the target
 	for round := 0; ; round++ {
 		if err := d.v.s.Pause(d.v.life.cleanupCtx, round-1); err != nil {
 			return d.outcomeOf(err, false)
@@ -61,7 +63,15 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 		}
 		if to != nil {
 			if to.Gate != nil {
-				// The wait for room ends when Close begins.
+				// One at a time: all requests rely on one version of the limit. The wait for room ends when
+				// Close begins.
+				if !held {
+					if err := to.takeTurn(d.v.life.ctx, d.v.s); err != nil {
+						return d.outcomeOf(err, false)
+					}
+					held = true
+					defer func() { <-to.Turn }()
+				}
 				first, _, err := to.Gate.Admit(d.v.life.ctx, d.v.s, 1)
 				if session.ClassOf(err).Again() && d.v.s.Err() == nil {
 					continue
@@ -79,16 +89,34 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 		if err = c.err; err == nil {
 			// Not before: until the claim ends, the message still makes room as a removal.
 			d.v.claims.endRemoval()
+			if held {
+				to.Gate.Passed(1)
+			}
 		}
 		if err == errUnseen && !c.sent {
 			continue
 		}
 		if to != nil && err != nil {
 			if err = d.repair(to, err); err == nil {
+				if session.ClassOf(c.err) == session.ClassBadVersion {
+					round = 0 // the gate has pauses of its own
+				}
 				continue
 			}
 		}
 		return d.outcomeOf(err, c.sent)
+	}
+}
+
+// takeTurn waits until no other MoveTo uses the gate.
+func (to *Target) takeTurn(ctx context.Context, s *session.Session) error {
+	select {
+	case to.Turn <- struct{}{}:
+		return nil
+	case <-s.Done():
+		return znode.LossOf(s.Err())
+	case <-ctx.Done():
+		return session.Cancelled(ctx)
 	}
 }
 

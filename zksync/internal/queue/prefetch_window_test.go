@@ -186,7 +186,7 @@ func TestMoveToThatWaitsMakesNoRoom(t *testing.T) {
 			}}
 			go func() {
 				<-start
-				done <- d.MoveTo(h.Context(), Target{Dir: "/dead", Prefix: ItemPrefix, MakeDir: makeDir, Gate: gate})
+				done <- d.MoveTo(h.Context(), Target{Dir: "/dead", Prefix: ItemPrefix, MakeDir: makeDir, Gate: gate, Turn: make(chan struct{}, 1)})
 			}()
 		}
 		close(start)

@@ -206,4 +206,12 @@ var queueBugs = []bug{
 		"err != nil || t.refused < fewRefusals {",
 		"err != nil || t.refused < 1<<30 {"}},
 		[]finder{tested("./zksync", "^TestTakeBesideOneBusyConsumer$")}},
+	{"rely on the count of a queue with a limit for ever", []edit{{"zksync/internal/queue/commit/capacity.go",
+		"max(maxCountAge, 10*g.took)",
+		"1000*maxCountAge"}},
+		[]finder{tested("./zksync", "^TestCapacityBesideABusyProducer$")}},
+	{"let all MoveTo into a queue with a limit begin at once", []edit{{"zksync/message.go",
+		"t.Gate, t.Turn = q.moves, q.movesTurn",
+		"t.Gate, t.Turn = q.newCapacity(), make(chan struct{}, 1)"}},
+		[]finder{tested("./zksync", "^TestManyMovesIntoAQueueWithALimit$")}},
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -55,17 +57,26 @@ type Capacity struct {
 
 	known   bool
 	version int32
-	used    int // an upper bound: since the count, other clients can only have removed messages
+	used    int // an upper bound, unless producers without a Capacity have put messages since the count
+
+	counted time.Time     // the end of the last count
+	took    time.Duration // its length
+	refused int           // how many times in a row other producers were faster
 
 	full atomic.Pointer[error] // that there is no room; nil once there was room
+	busy atomic.Pointer[error] // that other producers are faster; nil once this one was
 }
+
+// maxCountAge is the time after which a producer counts again. Until then, only this producer knows the
+// version of the znode. Meanwhile other producers, which must read it, have time to put.
+const maxCountAge = 100 * time.Millisecond
 
 // errNoRoom is the reason of a wait that is about to end.
 var errNoRoom = errors.New("for room")
 
 func (g *Capacity) Waiting() error {
-	if full := g.full.Load(); full != nil {
-		return *full
+	if reason := cmp.Or(g.full.Load(), g.busy.Load()); reason != nil {
+		return *reason
 	}
 	return nil
 }
@@ -78,10 +89,17 @@ func (g *Capacity) Admit(ctx context.Context, s *session.Session, n int) ([]any,
 		if err := s.Pause(ctx, round-1); err != nil {
 			return nil, 0, err
 		}
+		// Ahead of the count. Without a random time, two producers whose requests take the same time might
+		// keep their order for ever.
+		if err := g.awaitGap(ctx, s); err != nil {
+			return nil, 0, err
+		}
+		began := time.Now()
 		w, err := g.count(ctx, s)
 		if err != nil {
 			return nil, 0, err
 		}
+		g.counted, g.took = time.Now(), time.Since(began)
 		if w == nil {
 			continue
 		}
@@ -100,6 +118,23 @@ func (g *Capacity) Admit(ctx context.Context, s *session.Session, n int) ([]any,
 	// moment, the last ones must still find it.
 	g.full.Store(nil)
 	return []any{&zk.SetDataRequest{Path: g.Path, Data: []byte{}, Version: g.version}}, min(n, g.Max-g.used), nil
+}
+
+// awaitGap waits for a random time, no longer than a count takes, after other producers were faster twice.
+func (g *Capacity) awaitGap(ctx context.Context, s *session.Session) error {
+	if g.refused < 2 {
+		return nil
+	}
+	timer := time.NewTimer(1 + rand.N(g.took+1))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-s.Done():
+		return znode.LossOf(s.Err())
+	case <-ctx.Done():
+		return session.Cancelled(ctx)
+	}
 }
 
 // count counts the messages. If there is no room, it returns a watch that fires when
@@ -167,12 +202,22 @@ func (g *Capacity) Passed(n int) {
 	// next request is refused and the messages are counted again.
 	g.used += n
 	g.version++
+	g.refused = 0
+	g.busy.Store(nil)
+	// Here, and not before a request, which may be the repetition of one that has filled the queue.
+	g.known = g.known && time.Since(g.counted) < max(maxCountAge, 10*g.took)
 }
 
 func (g *Capacity) Refused(err error) error {
 	g.known = false
 	switch session.ClassOf(err) {
-	case session.ClassBadVersion, session.ClassNoNode:
+	case session.ClassBadVersion:
+		if g.refused++; g.refused > 1 {
+			busy := fmt.Errorf("%w: other producers were faster %d times", errNoRoom, g.refused)
+			g.busy.Store(&busy)
+		}
+		return nil
+	case session.ClassNoNode:
 		return nil
 	}
 	return err
