@@ -3,7 +3,7 @@ package main
 // sessionBugs are in package session.
 var sessionBugs = []bug{
 	{"grant without asking the lease", []edit{{"session/lease.go",
-		"	case !v.proof.grantable(now):\n",
+		"	case !v.grantable(now):\n",
 		"	case now.IsZero():\n"}}, []finder{idle, simulated()}},
 	{"end a lease by the check of a znode that it had before", []edit{{"session/keeper_commit.go",
 		"		case l != nil && l.path != path && (gone || unreadable):\n",
