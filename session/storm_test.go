@@ -186,7 +186,9 @@ func storm(t *testing.T, srv *zksynctest.Server, seed uint64, answers int64, pea
 	}
 	d.armed.Store(false)
 	// A server that answers correctly again is used again.
-	healed, done := context.WithTimeout(ctx, time.Minute)
+	// A server may have granted a huge timeout: then a connection whose answer has stopped, or which is silent, ends
+	// after two minutes only.
+	healed, done := context.WithTimeout(ctx, 5*time.Minute)
 	defer done()
 	if err := m.Do(healed, func(ctx context.Context, s *session.Session) error { _, _, err := s.Get(ctx, "/"); return err }); err != nil {
 		t.Errorf("behind the storm: %v", err)
@@ -232,6 +234,9 @@ var stormUses = []func(context.Context, *session.Manager, *session.Session){
 		}
 	},
 	func(ctx context.Context, m *session.Manager, _ *session.Session) {
+		// Close has no ctx, and takes ten seconds at most.
+		ctx, cancel := context.WithTimeout(ctx, 50*time.Second)
+		defer cancel()
 		if e, err := m.Ephemeral(ctx, "/e", nil); err == nil {
 			e.Close()
 		}
