@@ -7,8 +7,8 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// maxIdlePace is the longest pause between two requests of an idle session, for any
-// session timeout. A connection that is silent for twice as long is closed.
+// maxIdlePace is the longest pause between two requests of a session, and between two steps of
+// the keeper, for any session timeout. A connection that is silent for twice as long is closed.
 const maxIdlePace = time.Minute
 
 // A keeper makes the requests that keep a session proven, closes a connection that does
@@ -161,7 +161,7 @@ func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 	pace := min(timeout/idleFraction, maxIdlePace)
 	switch {
 	case active:
-		pace = timeout / contactFraction
+		pace = min(timeout/contactFraction, maxIdlePace)
 	case k.m.holds.Load():
 		last = leader // reads do not prevent a lapse, which would delay the next grant
 	}

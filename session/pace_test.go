@@ -178,6 +178,45 @@ func TestATimeoutThatIsHuge(t *testing.T) {
 	})
 }
 
+// With a huge timeout, too, an answer that has stopped ends its connection, while the answers of other callers keep
+// arriving in its place. To see this test fail, have keeper.plan make a contact every T/12 while a lease is prepared.
+func TestAnAnswerThatStopsUnderAHugeTimeout(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
+		h := &hostileServer{
+			grant: func(int64, int32) (int64, int32) { return 7, math.MaxInt32 },
+			answer: func(p *hostilePeer, xid, op int32, body []byte) bool {
+				if !aboutBig(op, body) {
+					return false
+				}
+				p.raw(data(xid, 1<<20)[:1000])
+				return true
+			},
+		}
+		s := current(t, connectTo(t, h))
+		l := s.Lease()
+		l.Prepare()
+		defer l.End()
+		time.Sleep(time.Second) // the keeper has planned its next step
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() {
+			for ctx.Err() == nil {
+				call, done := context.WithTimeout(ctx, 30*time.Second)
+				s.Exists(call, "/x")
+				<-call.Done()
+				done()
+			}
+		}()
+		began := time.Now()
+		_, _, err := s.Get(t.Context(), "/big")
+		mustBe(t, err, session.ErrAnswerTooSlow)
+		// Four attempts of two minutes each, and up to a minute until the keeper looks.
+		if took := time.Since(began); took > 13*time.Minute {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
 // The client leaves a server that answers requests that were never made, or sends events without a watch, and uses it
 // again at a pace that falls to about one connection a second. To see this test fail, deliver every frame to
 // go-zookeeper, or ignore events without a watch.
