@@ -14,6 +14,7 @@ type Consumer struct {
 	unsettled deliverySet
 	removing  removing
 	skips     skipCount
+	opening   chan struct{} // held by the goroutine that opens a ledger
 
 	mu     sync.Mutex
 	view   *view
@@ -23,7 +24,7 @@ type Consumer struct {
 // NewConsumer returns a Consumer. It does no I/O.
 func NewConsumer(cfg Config) *Consumer {
 	cfg.maxOrderVersion = maxOrderVersion
-	return &Consumer{cfg: cfg, lifetime: newLifetime()}
+	return &Consumer{cfg: cfg, lifetime: newLifetime(), opening: make(chan struct{}, 1)}
 }
 
 // Close gives back the messages that were not settled, waits for that until ctx ends, and
@@ -95,6 +96,13 @@ func (c *Consumer) ObserveLength(n int) { c.cfg.observeLength(n) }
 // openClaims returns the ledger of a view, which it opens if necessary. It deletes the ledger
 // of the session before, whose messages are then free at once.
 func (c *Consumer) openClaims(ctx context.Context, v *view) (*ledger, error) {
+	// A Take and the channel may open the ledger at the same time. A second ledger would stay.
+	select {
+	case c.opening <- struct{}{}:
+		defer func() { <-c.opening }()
+	case <-ctx.Done():
+		return nil, session.Cancelled(ctx)
+	}
 	if _, err := v.order.open(ctx); err != nil {
 		return nil, err
 	}
