@@ -123,7 +123,8 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 	stopped := r.state == readStopped
 	// An answer that is too large would break one connection after another, for all callers.
 	var tooLarge error
-	if lost, ok := c.Err.(*wire.LostAnswer); ok {
+	lost, broke := c.Err.(*wire.LostAnswer)
+	if broke {
 		r.guilt += int32(lost.Guilt)
 		if r.guilt >= maxGuilt && IsAnswerTooLarge(lost.Reason) {
 			tooLarge = lost.Reason
@@ -145,7 +146,7 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 		now := time.Now()
 		if c.Err == nil {
 			in.refuse(r, errorOfCode(c.MultiCode()), now)
-		} else if lost, ok := c.Err.(*wire.LostAnswer); ok {
+		} else if broke {
 			in.refuse(r, lost.Reason, now)
 		}
 		in.retries.add(r, now.Add(r.pause(c)))
