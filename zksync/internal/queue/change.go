@@ -134,22 +134,14 @@ func endClaims(batch, refused []*change) (left []*change) {
 	if !slices.ContainsFunc(refused, (*change).keptRoom) {
 		return batch
 	}
-	for _, c := range batch {
-		if c.at != nil {
-			c.finish(errNothingFree) // the next claim counts the room again
-		} else {
-			left = append(left, c)
-		}
-	}
-	return left
+	return endPicked(batch, errNothingFree) // the next claim counts the room again
 }
 
-// endPicked ends the claims of a batch that were picked by a state of the order znode that is an
-// old one. It returns the other changes.
-func endPicked(batch []*change) (left []*change) {
+// endPicked ends the claims of a batch whose messages were picked. It returns the other changes.
+func endPicked(batch []*change, why error) (left []*change) {
 	for _, c := range batch {
 		if c.at != nil {
-			c.finish(errConflict)
+			c.finish(why)
 		} else {
 			left = append(left, c)
 		}

@@ -101,7 +101,7 @@ func (l *ledger) carryOut(batch []*change) ([]*change, error) {
 				l.v.order.forget(st)
 				// Another consumer has written the order znode: the other changes edit the new table.
 				if err = l.v.order.reopen(st.path, err); err == errOrderGone || class == session.ClassBadVersion {
-					if batch = endPicked(batch); len(batch) == 0 {
+					if batch = endPicked(batch, errConflict); len(batch) == 0 {
 						return nil, nil
 					}
 					if conflicts++; conflicts == 1 {
