@@ -19,7 +19,7 @@ var (
 	ErrLost error = &sentinel{"session lost", zk.ErrSessionExpired}
 
 	// ErrRemoved reports that another client removed the znode of a hold, of a wait or of
-	// an Ephemeral, for example an operator who breaks a lock. The hold is lost, so
+	// an Ephemeral, for example because an operator breaks a lock. The hold is lost, so
 	// errors.Is finds ErrLost too. The session lives.
 	ErrRemoved error = &sentinel{"the znode was removed by another client", ErrLost}
 

@@ -85,7 +85,7 @@ func TestLastAnswersForAPeerThatDoesNotRead(t *testing.T) {
 		}
 		leave()
 		time.Sleep(29 * time.Second)
-		rawDial(t, s).closed() // there is one connection already
+		rawDial(t, s).closed() // the limit of one connection is reached
 		time.Sleep(2 * time.Second)
 		leave() // there is room again
 		begin := time.Now()

@@ -141,7 +141,7 @@ func (l *idleLine) nextTurn(ctx context.Context, took time.Duration) error {
 	// Others need not be in line. Without a random time, two consumers whose requests take the same
 	// time might keep their order for ever.
 	most := min(2*max(took, leastTrip), maxPause)
-	return waitUntil(ctx, l.v.s, nil, time.Now().Add(time.Duration(l.rnd.Int64N(int64(most)))))
+	return znode.WaitUntil(ctx, l.v.s, nil, time.Now().Add(time.Duration(l.rnd.Int64N(int64(most)))))
 }
 
 // leaveToSkip leaves the line if this consumer skips a message, which it would keep from the

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // next picks free messages, in order. It waits until there is a message if wait is not
@@ -44,7 +45,7 @@ func (v *view) next(ctx context.Context, most quota, wait func(context.Context) 
 				return sel, err
 			}
 		}
-		if err := waitUntil(ctx, v.s, notified, wake.until); err != nil {
+		if err := znode.WaitUntil(ctx, v.s, notified, wake.until); err != nil {
 			return sel, err
 		}
 	}

@@ -49,7 +49,7 @@ func recoverClaims(ctx context.Context, v *view, st *orderState) error {
 		case class == session.ClassTooLarge:
 			// The table has no room for the claims of the living. Until their ledgers have become
 			// shorter, nothing must be claimed.
-			return waitUntil(ctx, v.s, nil, time.Now().Add(fullPause))
+			return znode.WaitUntil(ctx, v.s, nil, time.Now().Add(fullPause))
 		case err != nil:
 			if err = v.order.reopen(st.path, err); err == errOrderGone {
 				return nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // rest waits before a write of the order znode that relies on the state that this consumer has
@@ -11,7 +13,7 @@ import (
 // each race against consumers that must read the state first.
 func (l *ledger) rest(ctx context.Context) error {
 	if st := l.v.order.known(); st.isOwn() {
-		return waitUntil(ctx, l.v.s, nil, st.restUntil)
+		return znode.WaitUntil(ctx, l.v.s, nil, st.restUntil)
 	}
 	return nil
 }

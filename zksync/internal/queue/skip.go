@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // slowPause is the time for which a message is skipped whose answer was too slow.
@@ -28,7 +29,7 @@ func (v *view) skip(r messageRef, why error) {
 // unskipLater picks a skipped message again after a time. After Close has begun, it does nothing.
 func (v *view) unskipLater(r messageRef) {
 	v.life.spawn(func() {
-		if waitUntil(v.life.ctx, v.s, nil, time.Now().Add(slowPause)) == nil {
+		if znode.WaitUntil(v.life.ctx, v.s, nil, time.Now().Add(slowPause)) == nil {
 			v.partitions.unskip(r)
 		}
 	})

@@ -207,7 +207,7 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 			return err
 		}
 		if err != nil {
-			if err := waitUntil(ctx, v.s, nil, time.Now().Add(pause)); err != nil {
+			if err := znode.WaitUntil(ctx, v.s, nil, time.Now().Add(pause)); err != nil {
 				return err
 			}
 			if pause > 0 {
@@ -256,7 +256,7 @@ func (p *stream) deliver(ctx context.Context, v *view, ready <-chan *Delivery, e
 		began := time.Now()
 		if znode.SessionLost(v.s) != nil {
 			// The machine was suspended: the session ends at its next step, which is near.
-			_ = waitUntil(ctx, v.s, nil, time.Time{})
+			_ = znode.WaitUntil(ctx, v.s, nil, time.Time{})
 		}
 		// ctx ends a little later than the session, and other consumers can claim the
 		// message as soon as the session has ended, or the ledger has gone.

@@ -130,7 +130,7 @@ const maxReadAge = 10 * time.Second
 // connection that is silent for a quarter of the timeout is closed.
 func (t *take) maxAge() time.Duration { return max(maxReadAge, t.v.s.Timeout()/2) }
 
-// beginRead returns a function that reports whether what is read from now on may have changed unnoticed.
+// beginRead returns a function that reports whether a change of data that is read from now on may be unnoticed.
 func (t *take) beginRead() (isOld func() bool) {
 	removals, s := t.v.cfg.Removals, t.v.s
 	epoch, conn := removals.Epoch(), s.Connection()

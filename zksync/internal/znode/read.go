@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -126,6 +127,31 @@ func AwaitEvent(ctx context.Context, s *session.Session, w *session.Watch) error
 		return nil
 	case <-s.Done():
 		return s.Err()
+	case <-ctx.Done():
+		return session.Cancelled(ctx)
+	}
+}
+
+// WaitUntil waits until notified is closed, or until a time, if it is not zero.
+func WaitUntil(ctx context.Context, s *session.Session, notified <-chan struct{}, until time.Time) error {
+	var due <-chan time.Time
+	if !until.IsZero() {
+		d := time.Until(until)
+		if d <= 0 {
+			// A timer of zero has brought the runtime down in a bubble of synctest.
+			return nil
+		}
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-notified:
+		return nil
+	case <-due:
+		return nil
+	case <-s.Done():
+		return LossOf(s.Err())
 	case <-ctx.Done():
 		return session.Cancelled(ctx)
 	}

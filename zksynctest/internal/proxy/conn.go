@@ -80,8 +80,8 @@ func closeHard(nc net.Conn) {
 	_ = nc.Close()
 }
 
-// closeWrite ends the stream to nc in order. A connection without a half-close, like that of
-// net.Pipe, is closed as a whole: its peer learns of the end in no other way.
+// closeWrite ends the stream to nc in order. It closes a connection that has no half-close,
+// such as a net.Pipe, as a whole: the peer learns of the end in no other way.
 func closeWrite(nc net.Conn) {
 	if half, ok := nc.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()

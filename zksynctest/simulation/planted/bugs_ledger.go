@@ -326,7 +326,7 @@ var ledgerBugs = []bug{
 		"if n >= 0 {"}},
 		[]finder{tested("./zksync/internal/queue", "^TestRecoveryOfMoreThanFits$")}},
 	{"ledger: claim before the claim table has the claims of the living", []edit{{"zksync/internal/queue/recovery.go",
-		"return waitUntil(ctx, v.s, nil, time.Now().Add(fullPause))",
+		"return znode.WaitUntil(ctx, v.s, nil, time.Now().Add(fullPause))",
 		"v.order.postponeRecovery(st)\n			return nil"}},
 		[]finder{tested("./zksync/internal/queue", "^TestClaimsOfTheLivingThatDoNotFit$")}},
 }

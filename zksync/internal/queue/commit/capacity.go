@@ -125,16 +125,7 @@ func (g *Capacity) awaitGap(ctx context.Context, s *session.Session) error {
 	if g.refused < 2 {
 		return nil
 	}
-	timer := time.NewTimer(1 + rand.N(g.took+1))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-s.Done():
-		return znode.LossOf(s.Err())
-	case <-ctx.Done():
-		return session.Cancelled(ctx)
-	}
+	return znode.WaitUntil(ctx, s, nil, time.Now().Add(1+rand.N(g.took+1)))
 }
 
 // count counts the messages. If there is no room, it returns a watch that fires when
@@ -204,7 +195,7 @@ func (g *Capacity) Passed(n int) {
 	g.version++
 	g.refused = 0
 	g.busy.Store(nil)
-	// Here, and not before a request, which may be the repetition of one that has filled the queue.
+	// Here, and not before a request: a request that has filled the queue may be repeated.
 	g.known = g.known && time.Since(g.counted) < max(maxCountAge, 10*g.took)
 }
 
