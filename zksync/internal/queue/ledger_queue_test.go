@@ -57,7 +57,7 @@ func TestRemovalDoesNotWaitForLong(t *testing.T) {
 	})
 }
 
-// Many messages ahead of the receiver make it no slower, though removals that wait for a claim count
+// Many messages ahead of the receiver do not make it slower, though removals that wait for a claim count
 // as unconfirmed.
 func TestRemovalsOfALargeWindow(t *testing.T) {
 	took := make(map[int]time.Duration)
@@ -71,7 +71,8 @@ func TestRemovalsOfALargeWindow(t *testing.T) {
 			h.wantLeft(0, 0)
 		})
 	}
-	if took[2000] > took[128] {
+	// The order in which goroutines run changes both times by some percent.
+	if took[2000] > took[128]*6/5 {
 		t.Errorf("%v with 2,000 messages ahead, %v with 128", took[2000], took[128])
 	}
 }
