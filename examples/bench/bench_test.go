@@ -3,8 +3,11 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +32,7 @@ func TestRun(t *testing.T) {
 	if err := run(t.Context(), args, &stdout, &stderr); err != nil {
 		t.Fatalf("%v\n%s", err, stderr.String())
 	}
-	if !strings.Contains(stdout.String(), "## uncontended Lock + Unlock") || !strings.Contains(stderr.String(), "round 1 of 1: zksync") {
+	if !strings.Contains(stdout.String(), "## uncontended Lock + Unlock") || !strings.Contains(stdout.String(), "## Election hand-over, servers 1ms away") || !strings.Contains(stderr.String(), "round 1 of 1: zksync") {
 		t.Errorf("the table or the progress is missing:\n%s\n%s", stdout.String(), stderr.String())
 	}
 	text, err := os.ReadFile(filepath.Join(out, "results.json"))
@@ -63,7 +66,7 @@ func TestRun(t *testing.T) {
 
 // Invalid flags are refused.
 func TestWrongFlags(t *testing.T) {
-	for _, args := range [][]string{{}, {"-real", "-servers", "x"}, {"-real", "-rows", "("}, {"-real", "-contenders", "("}, {"-real", "-rounds", "-1"}, {"-real", "more"}} {
+	for _, args := range [][]string{{}, {"-real", "-servers", "x"}, {"-real", "-rows", "("}, {"-real", "-contenders", "("}, {"-real", "-rounds", "-1"}, {"-real", "-distance", "-1s"}, {"-real", "more"}} {
 		if err := run(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}); err == nil {
 			t.Errorf("%q was accepted", args)
 		}
@@ -145,5 +148,68 @@ func TestJudge(t *testing.T) {
 		if got != strings.TrimSuffix(want, ":") {
 			t.Errorf("goal %d: %s, want %s: %+v", i, got, want, v)
 		}
+	}
+}
+
+// A proxy delays each way, also for bytes that follow others, keeps their order, and ends when it is closed.
+func TestProxyDelays(t *testing.T) {
+	echo, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer echo.Close()
+	go func() {
+		conn, err := echo.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		io.Copy(conn, conn)
+	}()
+	const delay = 20 * time.Millisecond
+	p, err := newProxy(echo.Addr().String(), delay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	conn, err := net.Dial("tcp", p.addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	began := time.Now()
+	for i := range byte(10) {
+		if _, err := conn.Write([]byte{i}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer := make([]byte, 10)
+	if _, err := io.ReadFull(conn, answer); err != nil || !slices.IsSorted(answer) {
+		t.Fatalf("%v, %v", answer, err)
+	}
+	if took := time.Since(began); took < 2*delay {
+		t.Errorf("there and back took %v, want %v or more", took, 2*delay)
+	}
+	if err := p.close(); err != nil {
+		t.Error(err)
+	}
+	if n, err := conn.Read(answer); err == nil {
+		t.Errorf("%d bytes came through a closed proxy", n)
+	}
+}
+
+// A row that is measured away from the servers compares with rows of the same run.
+func TestRowsAwayCompareWithEachOther(t *testing.T) {
+	titles := make(map[string]bool)
+	for _, r := range rowsAt(time.Millisecond) {
+		for _, g := range r.goals {
+			if g.in != "" && len(g.than) > 0 && !titles[g.in] {
+				t.Errorf("%s: no row before it has the title %q", r.title, g.in)
+			}
+		}
+		titles[r.title] = true
+	}
+	if len(titles) == 0 {
+		t.Error("no row is measured away from the servers")
 	}
 }

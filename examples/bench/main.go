@@ -5,7 +5,8 @@
 //
 // starts a ZooKeeper of Debian's package, and etcd and Redis if they are there,
 // runs every row for every contender in turn, several rounds, and writes a table,
-// the numbers as JSON, and a chart. With -servers it measures an ensemble of yours
+// the numbers as JSON, and a chart. On loopback the disk decides. Therefore a second run puts
+// proxies before the servers, which add a millisecond to each way. With -servers it measures an ensemble of yours
 // instead, below the path /zksync-bench, which it removes. Contenders that are not
 // installed are left out by name.
 package main
@@ -21,11 +22,9 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"runtime"
+	"slices"
 	"strings"
 	"time"
-
-	"github.com/go-zksync/toolkit/session"
 )
 
 // root is where all znodes are.
@@ -57,6 +56,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	only := fs.String("rows", "", "a regular expression; only rows whose title matches run")
 	who := fs.String("contenders", "", "a regular expression; only contenders whose name matches take part")
 	out := fs.String("out", "", "a directory for table.md, results.json and chart.svg")
+	distance := fs.Duration("distance", time.Millisecond, "the time that proxies add to each way between clients and servers, in a second run of the rows; 0 leaves that run out")
 	limit := fs.Duration("limit", 3*time.Minute, "how long one contender may take for one round of a row")
 	peers := fs.String("peers", "peers", "the directory of the programs in other languages")
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
@@ -74,21 +74,40 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return fmt.Errorf("-contenders %q: %w", *who, err)
 	case (*servers == "") != *real:
 		return errors.New("give either -servers host:port,... or -real")
-	case *rounds < 0 || *limit <= 0 || fs.NArg() > 0:
-		return fmt.Errorf("-rounds %d must not be negative, -limit %v be positive, and nothing may follow the flags (%q)", *rounds, *limit, fs.Args())
+	case *rounds < 0 || *distance < 0 || *limit <= 0 || fs.NArg() > 0:
+		return fmt.Errorf("-rounds %d and -distance %v must not be negative, -limit %v be positive, and nothing may follow the flags (%q)", *rounds, *distance, *limit, fs.Args())
 	}
 	b := &bench{progress: stderr, limit: *limit, peers: *peers, wanted: names}
 	defer b.close()
-	if err := b.open(ctx, *servers); err != nil {
+	if err := b.start(ctx, *servers); err != nil {
 		return err
 	}
 	rep := report{Machine: b.machine(), Began: time.Now().UTC().Truncate(time.Second)}
-	for _, r := range allRows() {
-		if !pattern.MatchString(r.title) {
-			continue
+	for _, away := range slices.Compact([]time.Duration{0, *distance}) {
+		rows := slices.DeleteFunc(rowsAt(away), func(r row) bool { return !pattern.MatchString(r.title) })
+		if err := b.rows(ctx, away, rows, *rounds, &rep); err != nil {
+			return err
 		}
-		if *rounds > 0 {
-			r.rounds = *rounds
+	}
+	rep.LeftOut = b.leftOut
+	if err := writeTable(stdout, rep); err != nil || *out == "" {
+		return err
+	}
+	return save(*out, rep)
+}
+
+// rows measures rows at a distance from the servers.
+func (b *bench) rows(ctx context.Context, distance time.Duration, rows []row, rounds int, rep *report) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	defer b.leave()
+	if err := b.open(distance); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if rounds > 0 {
+			r.rounds = rounds
 		}
 		res, err := b.row(ctx, r)
 		if err != nil {
@@ -97,11 +116,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		res.Verdicts = judge(r.goals, res, rep.Results)
 		rep.Results = append(rep.Results, res)
 	}
-	rep.LeftOut = b.leftOut
-	if err := writeTable(stdout, rep); err != nil || *out == "" {
-		return err
-	}
-	return save(*out, rep)
+	return nil
 }
 
 func save(dir string, rep report) error {
@@ -121,164 +136,4 @@ func save(dir string, rep report) error {
 		os.WriteFile(filepath.Join(dir, "results.json"), append(numbers, '\n'), 0o644),
 		drawChart(filepath.Join(dir, "chart.svg"), rep.Results),
 	)
-}
-
-// A bench has the servers and the contenders.
-type bench struct {
-	progress   io.Writer
-	limit      time.Duration
-	peers      string
-	wanted     *regexp.Regexp // by name
-	dir        string
-	running    []*server
-	contenders []contender
-	sweeper    *session.Manager
-	leftOut    []string
-	runs       int
-}
-
-// open starts the contenders that are installed, and notes the missing ones.
-func (b *bench) open(ctx context.Context, servers string) error {
-	starting, cancel := context.WithTimeout(ctx, 2*time.Minute)
-	defer cancel()
-	var err error
-	if b.dir, err = os.MkdirTemp("", "zksync-bench"); err != nil {
-		return err
-	}
-	if servers == "" {
-		zookeeper, err := startZooKeeper(starting, b.dir)
-		if err != nil {
-			return err
-		}
-		b.running = append(b.running, zookeeper)
-		servers = zookeeper.address
-	}
-	if b.sweeper, err = session.Connect(starting, servers); err != nil {
-		return err
-	}
-	b.add(bare, func() (contender, error) { return newRequests(servers) })
-	b.add(same, func() (contender, error) { return newSameRequests(servers) })
-	b.add(ours, func() (contender, error) { return newToolkit(servers), nil })
-	b.add(observed, func() (contender, error) { return newObserved(servers), nil })
-	b.add(goZK, func() (contender, error) { return newStock(servers), nil })
-	b.add(curator, func() (contender, error) { return startCurator(servers, b.peers) })
-	b.add(kazoo, func() (contender, error) { return startKazoo(servers, b.peers) })
-	b.add(etcd, func() (contender, error) {
-		s, err := startEtcd(starting, b.dir)
-		if err != nil {
-			return nil, err
-		}
-		b.running = append(b.running, s)
-		return newEtcdLocks("http://" + s.address)
-	})
-	b.add(redis, func() (contender, error) {
-		s, err := startRedis(starting, b.dir)
-		if err != nil {
-			return nil, err
-		}
-		b.running = append(b.running, s)
-		return newRedisLocks(s.address), nil
-	})
-	return nil
-}
-
-func (b *bench) add(name string, open func() (contender, error)) {
-	if !b.wanted.MatchString(name) {
-		return
-	}
-	c, err := open()
-	if err != nil {
-		b.leftOut = append(b.leftOut, fmt.Sprintf("%s: %v", name, err))
-		fmt.Fprintf(b.progress, "without %s: %v\n", name, err)
-		return
-	}
-	b.contenders = append(b.contenders, c)
-}
-
-func (b *bench) close() {
-	for _, c := range b.contenders {
-		if err := c.close(); err != nil {
-			fmt.Fprintf(b.progress, "closing %s: %v\n", c.name(), err)
-		}
-	}
-	if b.sweeper != nil {
-		b.sweep(root)
-		b.sweeper.Close()
-	}
-	for _, s := range b.running {
-		if err := s.stop(); err != nil {
-			fmt.Fprintln(b.progress, err)
-		}
-	}
-	os.RemoveAll(b.dir)
-}
-
-// sweep removes a path, so that no row pays for znodes of an earlier row.
-func (b *bench) sweep(path string) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	err := b.sweeper.Do(ctx, func(ctx context.Context, s *session.Session) error { return deleteAll(ctx, s, path) })
-	if err != nil {
-		fmt.Fprintf(b.progress, "removing %s: %v\n", path, err)
-	}
-}
-
-// row runs the contenders in turn, each time another one first.
-func (b *bench) row(ctx context.Context, r row) (result, error) {
-	res := result{Title: r.title, Unit: r.unit}
-	contenders := b.contenders
-	if strings.HasPrefix(r.Row, "embedded") {
-		contenders = []contender{newEmbedded()}
-	}
-	samples := make([][]sample, len(contenders))
-	failed := make([]error, len(contenders))
-	for round := range r.rounds {
-		for k := range contenders {
-			i := (k + round) % len(contenders)
-			c := contenders[i]
-			if failed[i] != nil {
-				continue
-			}
-			s, err := b.once(ctx, c, r)
-			if ctx.Err() != nil {
-				return res, context.Cause(ctx)
-			}
-			if failed[i] = err; err == nil {
-				samples[i] = append(samples[i], s)
-				fmt.Fprintf(b.progress, "%s, round %d of %d: %s %s %s\n", r.title, round+1, r.rounds, c.name(), number(r.value(s)), r.unit)
-			} else if !errors.Is(err, errNoSuchRow) {
-				fmt.Fprintf(b.progress, "%s, round %d of %d: %s: %v\n", r.title, round+1, r.rounds, c.name(), err)
-			}
-		}
-	}
-	for i, c := range contenders {
-		switch {
-		case errors.Is(failed[i], errNoSuchRow):
-		case failed[i] != nil:
-			res.Measures = append(res.Measures, measure{Contender: c.name(), Missing: failed[i].Error()})
-		default:
-			res.Measures = append(res.Measures, summarize(c.name(), r.value, samples[i]))
-		}
-	}
-	return res, nil
-}
-
-func (b *bench) once(ctx context.Context, c contender, r row) (sample, error) {
-	b.runs++
-	j := r.job
-	j.Path = fmt.Sprintf("%s/%s-%d", root, strings.ReplaceAll(r.Row, " ", "-"), b.runs)
-	if few := r.few[c.name()]; few > 1 {
-		j.Ops = max(j.Ops/few, j.Clients)
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, b.limit, fmt.Errorf("%v are over", b.limit))
-	defer cancel()
-	runtime.GC() // no contender pays for the garbage of another
-	s, err := c.run(ctx, j)
-	b.sweep(j.Path)
-	return s, err
-}
-
-func (b *bench) machine() string {
-	return fmt.Sprintf("%s/%s, %d CPUs, %s; ZooKeeper, all contenders and their servers on the same machine.",
-		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
 }

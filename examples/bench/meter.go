@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"encoding/binary"
-	"errors"
-	"io"
 	"net"
-	"sync"
 	"sync/atomic"
 )
 
@@ -90,84 +87,4 @@ func (m *meter) request(op int32) {
 		m.reads.Add(1)
 	}
 	m.requests.Add(1)
-}
-
-// A meteringProxy stands before a server for the contenders whose connections
-// cannot be wrapped.
-type meteringProxy struct {
-	meter
-	listener net.Listener
-	target   string
-	wg       sync.WaitGroup
-	mu       sync.Mutex
-	conns    map[net.Conn]struct{} // nil once closed
-}
-
-func newMeteringProxy(target string) (*meteringProxy, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	p := &meteringProxy{listener: l, target: target, conns: make(map[net.Conn]struct{})}
-	p.wg.Go(p.accept)
-	return p, nil
-}
-
-func (p *meteringProxy) addr() string { return p.listener.Addr().String() }
-
-func (p *meteringProxy) accept() {
-	for {
-		client, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		server, err := p.dial(context.Background(), "tcp", p.target)
-		if err != nil {
-			client.Close()
-			continue
-		}
-		if !p.keep(client, server) {
-			return
-		}
-		p.wg.Go(func() { p.pipe(server, client) })
-		p.wg.Go(func() { p.pipe(client, server) })
-	}
-}
-
-func (p *meteringProxy) keep(conns ...net.Conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range conns {
-		if p.conns == nil {
-			c.Close()
-		} else {
-			p.conns[c] = struct{}{}
-		}
-	}
-	return p.conns != nil
-}
-
-func (p *meteringProxy) pipe(to, from net.Conn) {
-	io.Copy(to, from) // ends when either side closes
-	to.Close()
-	from.Close()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.conns, to)
-	delete(p.conns, from)
-}
-
-func (p *meteringProxy) close() error {
-	err := p.listener.Close()
-	p.mu.Lock()
-	for c := range p.conns {
-		err = errors.Join(err, c.Close())
-	}
-	p.conns = nil
-	p.mu.Unlock()
-	p.wg.Wait()
-	if errors.Is(err, net.ErrClosed) {
-		return nil
-	}
-	return err
 }

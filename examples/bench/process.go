@@ -51,14 +51,14 @@ func (p *process) close() error {
 
 func (p *process) run(ctx context.Context, j job) (sample, error) {
 	servers := p.servers
-	var proxy *meteringProxy
+	var metering *proxy
 	if j.Row == "barrier" {
 		var err error
-		if proxy, err = newMeteringProxy(strings.Split(servers, ",")[0]); err != nil {
+		if metering, err = newProxy(strings.Split(servers, ",")[0], 0); err != nil {
 			return sample{}, err
 		}
-		defer proxy.close()
-		servers = proxy.addr()
+		defer metering.close()
+		servers = metering.addr()
 	}
 	if _, err := fmt.Fprintln(p.in, j.Row, j.Path, j.Ops, j.Clients, j.Sessions, j.Backlog, servers); err != nil {
 		return sample{}, err
@@ -68,8 +68,8 @@ func (p *process) run(ctx context.Context, j job) (sample, error) {
 		return sample{}, err
 	}
 	s, err := parseAnswer(line)
-	if err == nil && proxy != nil {
-		s.Extra["bytes"] = float64(proxy.bytes.Load()) / float64(j.Clients)
+	if err == nil && metering != nil {
+		s.Extra["bytes"] = float64(metering.bytes.Load()) / float64(j.Clients)
 	}
 	return s, err
 }
