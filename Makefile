@@ -7,6 +7,8 @@ CHURN    ?= 10m
 SEEDS    ?= 2000
 PAIRS    ?= 20000
 
+WORLDCASES ?= 20000
+
 SEQUENCES ?= 50000
 SEED      ?= 1
 RUNS      ?= 20
@@ -73,11 +75,15 @@ simulate: ## SEEDS seeds of workloads under faults, checked against models
 
 .PHONY: enumerate
 enumerate: ## every fault at every frame of the scenarios, and PAIRS pairs of faults
-	go test -v -count=1 -timeout 24h ./zksynctest/simulation/enumeration -run '^TestEnumeration$$' -cases all -pairs $(PAIRS)
+	go test -v -count=1 -timeout 24h ./zksynctest/simulation/enumeration -run '^TestEnumeration$$' -world usual -cases all -pairs $(PAIRS)
+
+.PHONY: worlds
+worlds: ## WORLDCASES faults in the scenarios with other servers, options, distances and znodes (WORLDCASES=all)
+	go test -v -count=1 -timeout 24h ./zksynctest/simulation/enumeration -run '^TestEnumeration$$' -world -usual -cases $(WORLDCASES)
 
 .PHONY: enumerate-pairs
 enumerate-pairs: ## every pair of faults in the scenarios of sessions, watches and hand-overs
-	go test -v -count=1 -timeout 24h ./zksynctest/simulation/enumeration -run '^TestEnumeration$$' -cases 0 -pairs all
+	go test -v -count=1 -timeout 24h ./zksynctest/simulation/enumeration -run '^TestEnumeration$$' -world usual -cases 0 -pairs all
 
 .PHONY: mutants
 mutants: ## what finds each of a list of planted bugs, and after how many cases or seeds

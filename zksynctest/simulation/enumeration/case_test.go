@@ -20,14 +20,14 @@ func (k strike) String() string { return k.at.String() + "/" + k.fault.name }
 // A faultCase is one run of a scenario with its faults. The engine enumerates the frames of the run
 // without faults.
 type faultCase struct {
-	scenario *scenario
-	strikes  []strike
-	leads    int // 1 + the client that is connected to the leader even if no fault requires it, or 0
+	setting
+	strikes []strike
+	leads   int // 1 + the client that is connected to the leader even if no fault requires it, or 0
 }
 
 // String returns the name of the case, which the flag -case accepts.
 func (c faultCase) String() string {
-	parts := []string{c.scenario.name}
+	parts := []string{c.setting.String()}
 	for _, k := range c.strikes {
 		parts = append(parts, k.String())
 	}
@@ -36,7 +36,7 @@ func (c faultCase) String() string {
 
 // with returns the case with one more strike.
 func (c faultCase) with(k strike) faultCase {
-	return faultCase{scenario: c.scenario, strikes: append(slices.Clone(c.strikes), k)}
+	return faultCase{setting: c.setting, strikes: append(slices.Clone(c.strikes), k)}
 }
 
 // leader returns the client that has to be connected to the leader, or -1.
@@ -52,11 +52,9 @@ func (c faultCase) leader() int {
 // parseCase reads the name of a case.
 func parseCase(name string) (c faultCase, err error) {
 	parts := strings.Split(name, "/")
-	i := slices.IndexFunc(scenarios, func(s *scenario) bool { return s.name == parts[0] })
-	if i < 0 {
-		return c, fmt.Errorf("case %q: there is no scenario %q", name, parts[0])
+	if c.setting, err = parseSetting(parts[0]); err != nil {
+		return c, fmt.Errorf("case %q: %w", name, err)
 	}
-	c.scenario = scenarios[i]
 	for parts = parts[1:]; len(parts) > 0; parts = parts[2:] {
 		if len(parts) == 1 {
 			return c, fmt.Errorf("case %q: %q has no fault", name, parts[0])
@@ -76,12 +74,13 @@ func parseCase(name string) (c faultCase, err error) {
 
 // The name of a case identifies the case.
 func TestCaseNames(t *testing.T) {
-	want := "mutex-handover/1.1.up.4/break-before/1.2.down.1/expire"
-	c, err := parseCase(want)
-	if err != nil || c.String() != want || len(c.strikes) != 2 {
-		t.Errorf("parseCase(%q) = %v, %v", want, c, err)
+	for _, want := range []string{"mutex-handover/1.1.up.4/break-before/1.2.down.1/expire", "mutex-handover@far/1.1.up.4/break-before/1.2.down.1/expire"} {
+		c, err := parseCase(want)
+		if err != nil || c.String() != want || len(c.strikes) != 2 {
+			t.Errorf("parseCase(%q) = %v, %v", want, c, err)
+		}
 	}
-	for _, name := range []string{"", "nothing", "mutex-handover/1.1.up.4", "mutex-handover/1.1.up.4/nothing", "mutex-handover/1.1/expire"} {
+	for _, name := range []string{"", "nothing", "mutex-handover@nothing", "mutex-handover@usual", "mutex-handover/1.1.up.4", "mutex-handover/1.1.up.4/nothing", "mutex-handover/1.1/expire"} {
 		if c, err := parseCase(name); err == nil {
 			t.Errorf("parseCase(%q) = %v", name, c)
 		}

@@ -99,7 +99,7 @@ func or(target error) allowance {
 func (c *client) connect() {
 	for c.manager() == nil && c.stage.ctx.Err() == nil {
 		c.do("Connect", func(ctx context.Context) error {
-			m, err := session.Connect(ctx, "10.0.0.1,10.0.0.2,10.0.0.3", session.WithDialer(c.stage.dial(c)), session.WithTimeout(timeout))
+			m, err := session.Connect(ctx, "10.0.0.1,10.0.0.2,10.0.0.3"+c.stage.of.world.chroot, c.options()...)
 			if err == nil {
 				c.mu.Lock()
 				c.m = m
@@ -108,6 +108,16 @@ func (c *client) connect() {
 			return err
 		})
 	}
+}
+
+// options returns the options of the client's Manager.
+func (c *client) options() []session.Option {
+	s := c.stage
+	all := []session.Option{session.WithDialer(s.dial(c)), session.WithTimeout(timeout), session.WithCreateChroot()}
+	if s.of.world.options != nil {
+		all = append(all, s.of.world.options(c)...)
+	}
+	return all
 }
 
 // manager returns the Manager that the client uses, nil before connect.

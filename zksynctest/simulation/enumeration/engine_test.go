@@ -13,14 +13,14 @@ import (
 
 // An engine enumerates cases and runs them on all processors.
 type engine struct {
-	scenarios      []*scenario
+	settings       []setting
 	faults         []*fault
 	singles, pairs int  // number of cases, or all
 	allPairs       bool // pairs of faults in every scenario, and not only where scenario.pairs says so
 	report         bool // the outcomes are for a report
 
-	traces map[*scenario]*outcome // outcomes of the runs without faults
-	list   []faultCase            // all cases with one fault
+	traces map[setting]*outcome // outcomes of the runs without faults
+	list   []faultCase          // all cases with one fault
 	tally  tally
 	after  sync.Map // by case: the frames after its fault
 
@@ -32,7 +32,7 @@ type engine struct {
 func (e *engine) try(t *testing.T, c faultCase) (out *outcome) {
 	defer e.workers.begin(c)()
 	for range 10 {
-		out = run(t, c, e.traces[c.scenario], e.report)
+		out = run(t, c, e.traces[c.setting], e.report)
 		if out.struck == len(c.strikes) || len(out.wrong) > 0 {
 			break
 		}
@@ -40,14 +40,17 @@ func (e *engine) try(t *testing.T, c faultCase) (out *outcome) {
 	return out
 }
 
-// traceAll runs every scenario without faults, and lists its cases.
+// traceAll runs every setting without faults, and lists its cases.
 func (e *engine) traceAll(t *testing.T) {
-	e.traces = make(map[*scenario]*outcome)
-	for _, s := range e.scenarios {
-		trace := e.try(t, faultCase{scenario: s})
-		e.tally.traced(s, trace)
+	e.traces = make(map[setting]*outcome)
+	for _, s := range e.settings {
+		trace := e.try(t, faultCase{setting: s})
+		e.tally.traced(trace)
 		e.traces[s] = trace
-		e.list = append(e.list, e.cases(faultCase{scenario: s}, trace.frames, func(*fault) bool { return true })...)
+		if len(trace.wrong) > 0 {
+			continue // its cases would only fail in the same way
+		}
+		e.list = append(e.list, e.cases(faultCase{setting: s}, trace.frames, func(*fault) bool { return true })...)
 	}
 }
 
@@ -55,7 +58,7 @@ func (e *engine) traceAll(t *testing.T) {
 func (e *engine) cases(c faultCase, frames []network.Frame, some func(*fault) bool) (list []faultCase) {
 	for _, frame := range frames {
 		for _, f := range e.faults {
-			if !some(f) || f.fits != nil && !f.fits(frame) || f.in != nil && !f.in(c.scenario) {
+			if !some(f) || f.fits != nil && !f.fits(frame) || f.in != nil && !f.in(c.scenario) || c.world.lacks(f) {
 				continue
 			}
 			list = append(list, c.with(strike{frame.Address, f}))

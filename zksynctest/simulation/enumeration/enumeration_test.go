@@ -17,6 +17,7 @@ var (
 	pairsFlag    = flag.String("pairs", "0", "how many cases of two faults TestEnumeration samples; all for every case")
 	caseFlag     = flag.String("case", "", "the name of the only case that TestEnumeration runs and reports in full")
 	scenarioFlag = flag.String("scenario", "", "the scenarios of TestEnumeration, separated by commas; with a minus before each name, all others; all if empty")
+	worldFlag    = flag.String("world", "", "the worlds of TestEnumeration, as with -scenario, or all; if empty, the usual world, and for each scenario one of the others, chosen by -sample")
 	faultFlag    = flag.String("fault", "", "the faults of TestEnumeration, as with -scenario")
 	sampleFlag   = flag.Uint64("sample", 1, "which sample TestEnumeration takes")
 	failuresFlag = flag.Int("failures", 100, "after how many cases that fail TestEnumeration stops")
@@ -36,8 +37,8 @@ func TestEnumeration(t *testing.T) {
 	}
 	e := &engine{
 		singles: amount(t, "cases", *casesFlag), pairs: amount(t, "pairs", *pairsFlag), allPairs: *scenarioFlag != "",
-		scenarios: chosen(t, "scenario", *scenarioFlag, scenarios, func(s *scenario) string { return s.name }),
-		faults:    chosen(t, "fault", *faultFlag, faults, func(f *fault) string { return f.name }),
+		settings: settings(t),
+		faults:   chosen(t, "fault", *faultFlag, faults, func(f *fault) string { return f.name }),
 	}
 	begun := time.Now()
 	stop := e.workers.guard(func(c faultCase) {

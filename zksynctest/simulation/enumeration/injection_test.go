@@ -275,7 +275,7 @@ func TestFaultsAreInjected(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			mustHaveEffect(t, faultCase{scenario: plain}.with(strike{at, faultByName(kind)}), e.effect)
+			mustHaveEffect(t, faultCase{setting: setting{plain, usual}}.with(strike{at, faultByName(kind)}), e.effect)
 		})
 	}
 }
@@ -292,7 +292,7 @@ func mustHaveEffect(t *testing.T, c faultCase, effect effect) {
 	if err := effect(out, at); err != nil {
 		t.Errorf("%v\n%s\n%s\n%s", err, lines(frames(out)), lines(requests(out)), lines(out.said))
 	}
-	none := run(t, faultCase{scenario: c.scenario}, nil, true)
+	none := run(t, faultCase{setting: c.setting}, nil, true)
 	if effect(none, at) == nil {
 		t.Error("the effect is there without the fault as well")
 	}

@@ -107,7 +107,8 @@ func (mb *mailbox) put(c *client, id string) {
 	mb.mu.Lock()
 	mb.messages[id] = m
 	mb.mu.Unlock()
-	err := c.do("Put "+id, func(ctx context.Context) error { return mb.kind.put(ctx, mb.values.of(c), []byte(id)) }, orUnknown)
+	defer mb.giveUpAlone(c)()
+	err := c.do("Put "+id, func(ctx context.Context) error { return mb.kind.put(ctx, mb.values.of(c), mb.payload(id)) }, orUnknown)
 	mb.mu.Lock()
 	defer mb.mu.Unlock()
 	m.sure = err == nil
@@ -116,7 +117,7 @@ func (mb *mailbox) put(c *client, id string) {
 
 // received records a delivery of a message.
 func (mb *mailbox) received(c *client, data []byte, note func(m *message)) {
-	id := string(data)
+	id := idOf(data)
 	mb.say("client %d receives %s", c.number, id)
 	mb.mu.Lock()
 	defer mb.mu.Unlock()
@@ -160,16 +161,16 @@ func (mb *mailbox) takeAll(c *client) {
 // the queue.
 func (mb *mailbox) took(c *client, data []byte, err error) {
 	if !errors.Is(err, zksync.ErrOutcomeUnknown) {
-		if mb.isStolen(string(data)) {
-			mb.fail("client %d took %s, which another client had taken", c.number, data)
+		if id := idOf(data); mb.isStolen(id) {
+			mb.fail("client %d took %s, which another client had taken", c.number, id)
 		}
 		mb.received(c, data, func(m *message) { m.taken++ })
 		return
 	}
-	mb.say("client %d may have taken %s", c.number, data)
+	mb.say("client %d may have taken %s", c.number, idOf(data))
 	mb.mu.Lock()
 	defer mb.mu.Unlock()
-	if m := mb.messages[string(data)]; m == nil {
+	if m := mb.messages[idOf(data)]; m == nil {
 		mb.fail("client %d took %q, which was not put", c.number, data)
 	} else {
 		m.returned = true
@@ -192,11 +193,9 @@ func (mb *mailbox) drain(_ context.Context, c *client) error {
 		return err
 	}
 	mb.pause(2 * soon) // the last message of a DelayQueue is due then
-	ctx, cancel := context.WithTimeout(mb.ctx, 2*timeout)
-	defer cancel()
 	q := mb.kind.open(c.manager())
 	for {
-		data, ok, err := q.TryTake(ctx)
+		data, ok, err := mb.tryTake(q)
 		if err != nil {
 			return err
 		}
@@ -205,7 +204,7 @@ func (mb *mailbox) drain(_ context.Context, c *client) error {
 		}
 		mb.received(c, data, func(m *message) { m.taken++ })
 	}
-	if err := mb.drainTarget(ctx, c); err != nil {
+	if err := mb.drainTarget(c); err != nil {
 		return err
 	}
 	mb.mu.Lock()

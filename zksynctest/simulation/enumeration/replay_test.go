@@ -12,7 +12,7 @@ func replay(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &engine{scenarios: []*scenario{c.scenario}, faults: faults, report: true}
+	e := &engine{settings: []setting{c.setting}, faults: faults, report: true}
 	defer e.workers.guard(nil, nil)()
 	e.traceAll(t)
 	out := e.try(t, c)

@@ -94,7 +94,7 @@ func (mb *mailbox) produceTogether(c *client, n int) {
 	mb.mu.Lock()
 	for i := range n {
 		m := &message{}
-		all, put = append(all, fmt.Append(nil, i+1)), append(put, m)
+		all, put = append(all, mb.payload(fmt.Sprint(i+1))), append(put, m)
 		mb.messages[fmt.Sprint(i+1)] = m
 	}
 	mb.mu.Unlock()

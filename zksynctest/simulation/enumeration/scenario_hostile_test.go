@@ -71,10 +71,10 @@ func (s *stage) steal(network.Frame) {
 		s.void("no message to take, or no leader")
 		return
 	}
-	s.say("another client takes %s, %s", data, first)
+	s.say("another client takes %s, %s", idOf(data), first)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stolen[string(data)] = true
+	s.stolen[idOf(data)] = true
 }
 
 func (s *stage) isStolen(id string) bool {

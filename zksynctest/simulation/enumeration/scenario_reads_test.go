@@ -164,7 +164,7 @@ func (s *stage) lasting(path string, call func() error) bool {
 // firstIn returns the path of the first sequential znode in a directory, or of the directory.
 func (s *stage) firstIn(dir string) string {
 	names, _ := s.server.Children(dir)
-	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, "zksync-") })
+	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, "zksync-") || slices.Contains(foreign, name) })
 	if len(names) == 0 {
 		return dir + "/none"
 	}

@@ -70,7 +70,7 @@ func (mb *mailbox) receivedOnce(c *client, m *zksync.Message) {
 
 // settle settles a message.
 func (mb *mailbox) settle(c *client, m *zksync.Message, how settlement) {
-	id := string(m.Data)
+	id := idOf(m.Data)
 	c.sleep(how.wait)
 	if how.verb != ack.verb {
 		// From the call on, and after any result, it may be delivered again.
@@ -95,19 +95,19 @@ func (mb *mailbox) settle(c *client, m *zksync.Message, how settlement) {
 }
 
 // drainTarget takes the messages that were moved. A message is in one queue alone.
-func (mb *mailbox) drainTarget(ctx context.Context, c *client) error {
+func (mb *mailbox) drainTarget(c *client) error {
 	q := targetOf(c)
 	for {
-		data, ok, err := q.TryTake(ctx)
+		data, ok, err := mb.tryTake(q)
 		if err != nil {
 			return err
 		}
 		if !ok {
 			return q.Close()
 		}
-		mb.say("client %d takes %s from the target", c.number, data)
+		mb.say("client %d takes %s from the target", c.number, idOf(data))
 		mb.mu.Lock()
-		if m := mb.messages[string(data)]; m == nil || m.taken+m.got+m.settled > 0 {
+		if m := mb.messages[idOf(data)]; m == nil || m.taken+m.got+m.settled > 0 {
 			mb.fail("the target has %q, which was not put, or was received from the queue", data)
 		} else {
 			m.taken++

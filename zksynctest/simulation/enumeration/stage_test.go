@@ -1,7 +1,6 @@
 package enumeration_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -30,7 +29,7 @@ const (
 // verdict.
 type stage struct {
 	of      faultCase
-	server  *zkserver.Server
+	server  *domain
 	net     *network.Net
 	clients []*client
 	judges  []*judge
@@ -97,18 +96,23 @@ func run(t *testing.T, c faultCase, trace *outcome, report bool) *outcome {
 func (s *stage) run(out, trace *outcome) {
 	s.begun = time.Now()
 	out.from = s.begun
-	server, err := zkserver.NewEnsemble(zkserver.Config{TickTime: cmp.Or(s.of.scenario.tick, tick), ElectionTime: tick / 10, EnforceQuota: true}, ensemble)
+	cfg := s.of.servers()
+	server, err := zkserver.NewEnsemble(cfg, ensemble)
 	if err != nil {
 		s.fail("start the ensemble: %v", err)
 		return
 	}
-	s.server = server
+	s.server = &domain{server, cfg.Without, s.of.world.chroot}
 	s.ctx, s.tearDown = context.WithCancel(context.Background())
 	s.net = network.New(network.Steady(latency), s.of.scenario.clients)
 	s.net.Record()
 	go s.net.Run()
 	for i := range s.of.scenario.clients {
 		s.clients = append(s.clients, &client{stage: s, number: i})
+	}
+	s.net.SetDistance(s.of.scenario.clients-1, s.of.world.far)
+	if s.of.world.setUp != nil {
+		s.of.world.setUp(s)
 	}
 	for _, k := range s.of.strikes {
 		s.arm(k)

@@ -95,7 +95,8 @@ func internalError(at zkserver.Moment) func(*stage, network.Frame) {
 
 // quota lets the directories have no more znodes and bytes than they have, for a session timeout.
 func (s *stage) quota(network.Frame) {
-	names, _ := s.server.Children("/")
+	server := s.server.Server // quotas are outside the chroot
+	names, _ := server.Children("/")
 	limited := false
 	for _, name := range names {
 		if name == "zookeeper" {
@@ -104,10 +105,10 @@ func (s *stage) quota(network.Frame) {
 		dir := "/zookeeper/quota/" + name
 		limits := dir + "/zookeeper_limits"
 		// An earlier quota leaves the first two. Without a leader none can be made.
-		_, _ = s.server.Create(dir, nil), s.server.Create(dir+"/zookeeper_stats", nil)
-		if s.server.Create(limits, []byte("count=-1,bytes=-1=;byteHardLimit=1;countHardLimit=1")) == nil {
+		_, _ = server.Create(dir, nil), server.Create(dir+"/zookeeper_stats", nil)
+		if server.Create(limits, []byte("count=-1,bytes=-1=;byteHardLimit=1;countHardLimit=1")) == nil {
 			limited = true
-			s.heal(timeout, func() { s.operator(func() error { return s.server.Delete(limits) }) })
+			s.heal(timeout, func() { s.operator(func() error { return server.Delete(limits) }) })
 		}
 	}
 	if !limited {

@@ -11,21 +11,21 @@ import (
 
 // A tally counts the results of the cases.
 type tally struct {
-	mu       sync.Mutex
-	frames   int
-	ran      [3]int      // by the number of faults
-	missed   int         // the frame did not come
-	missing  []faultCase // examples of these
-	struck   map[*fault]int
-	void     map[*fault]int // the fault had no effect
-	failed   []*outcome
-	firstAt  int // number of the first case that failed
-	took     time.Duration
-	scenario map[*scenario]*[3]int // cases by the number of faults
+	mu      sync.Mutex
+	frames  int
+	ran     [3]int      // by the number of faults
+	missed  int         // the frame did not come
+	missing []faultCase // examples of these
+	struck  map[*fault]int
+	void    map[*fault]int // the fault had no effect
+	failed  []*outcome
+	firstAt int // number of the first case that failed
+	took    time.Duration
+	setting map[setting]*[3]int // cases by the number of faults
 }
 
 // traced counts a run without faults.
-func (a *tally) traced(s *scenario, out *outcome) {
+func (a *tally) traced(out *outcome) {
 	a.mu.Lock()
 	a.frames += len(out.frames)
 	a.mu.Unlock()
@@ -37,14 +37,14 @@ func (a *tally) add(out *outcome) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.struck == nil {
-		a.struck, a.void, a.scenario = make(map[*fault]int), make(map[*fault]int), make(map[*scenario]*[3]int)
+		a.struck, a.void, a.setting = make(map[*fault]int), make(map[*fault]int), make(map[setting]*[3]int)
 	}
 	n := len(out.of.strikes)
 	a.ran[n]++
-	if a.scenario[out.of.scenario] == nil {
-		a.scenario[out.of.scenario] = new([3]int)
+	if a.setting[out.of.setting] == nil {
+		a.setting[out.of.setting] = new([3]int)
 	}
-	a.scenario[out.of.scenario][n]++
+	a.setting[out.of.setting][n]++
 	a.took += out.took
 	for _, k := range out.of.strikes {
 		switch {
@@ -86,15 +86,17 @@ func (a *tally) report(t reporter, e *engine, took time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	cases := a.ran[1] + a.ran[2]
-	t.Logf("%d scenarios with %d frames; %d cases of one fault and %d of two in %v, %v each; %v of the bubbles' time a case",
-		len(e.scenarios), a.frames, a.ran[1], a.ran[2], took.Round(time.Millisecond),
+	t.Logf("%d scenarios in %d worlds with %d frames; %d cases of one fault and %d of two in %v, %v each; %v of the bubbles' time a case",
+		len(e.scenarios()), len(e.worlds()), a.frames, a.ran[1], a.ran[2], took.Round(time.Millisecond),
 		(took / time.Duration(max(1, cases))).Round(time.Microsecond), (a.took / time.Duration(max(1, cases))).Round(time.Millisecond))
 	if a.missed > 0 {
 		t.Logf("%d faults did not strike, because their frames did not come, as %v", a.missed, a.missing)
 	}
-	for _, s := range e.scenarios {
-		n := a.scenario[s]
-		t.Logf("%-24s %4d frames, %6d cases of one fault, %7d of two", s.name, len(e.traces[s].frames), n[1], n[2])
+	for _, w := range e.worlds() {
+		a.count(t, e, w.name+", a world", func(s setting) bool { return s.world == w })
+	}
+	for _, c := range e.scenarios() {
+		a.count(t, e, c.name, func(s setting) bool { return s.scenario == c })
 	}
 	for _, f := range e.faults {
 		t.Logf("%-24s struck %7d times, and %d times found nothing to harm", f.name, a.struck[f], a.void[f])
@@ -112,9 +114,26 @@ func (a *tally) report(t reporter, e *engine, took time.Duration) {
 	a.group(t)
 }
 
+// count prints the number of the cases in some settings.
+func (a *tally) count(t reporter, e *engine, what string, in func(s setting) bool) {
+	frames, ran := 0, [3]int{}
+	for _, s := range e.settings {
+		if in(s) {
+			frames += len(e.traces[s].frames)
+			for i, n := range a.setting[s] {
+				ran[i] += n
+			}
+		}
+	}
+	t.Logf("%-24s %4d frames, %6d cases of one fault, %7d of two", what, frames, ran[1], ran[2])
+}
+
 // smallerFirst orders cases by the number of their faults, then by their frames.
 func smallerFirst(a, b *outcome) int {
 	if d := len(a.of.strikes) - len(b.of.strikes); d != 0 {
+		return d
+	}
+	if d := slices.Index(worlds, a.of.world) - slices.Index(worlds, b.of.world); d != 0 {
 		return d
 	}
 	if d := slices.Index(scenarios, a.of.scenario) - slices.Index(scenarios, b.of.scenario); d != 0 {

@@ -40,8 +40,11 @@ func simulatedWatch() finder {
 }
 
 // enumerated finds a bug by the enumeration of single faults, in some scenarios or all.
-func enumerated(scenarios ...string) finder {
-	args := []string{"-test.run", "^TestEnumeration$", "-test.v", "-brief", "-cases", "all"}
+func enumerated(scenarios ...string) finder { return enumeratedIn("usual", scenarios...) }
+
+// enumeratedIn finds a bug by the enumeration in a world.
+func enumeratedIn(world string, scenarios ...string) finder {
+	args := []string{"-test.run", "^TestEnumeration$", "-test.v", "-brief", "-cases", "all", "-world", world}
 	if len(scenarios) > 0 {
 		args = append(args, "-scenario", strings.Join(scenarios, ","))
 	}

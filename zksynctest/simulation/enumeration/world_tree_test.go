@@ -1,0 +1,188 @@
+package enumeration_test
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"path"
+	"strings"
+	"sync"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// directories lists the directories of the primitives that the scenarios use, by the beginnings of
+// the scenarios' names. The first beginning that fits counts.
+var directories = []struct{ begin, dirs string }{
+	{"mutex-do", "/locks/outer /locks/inner"},
+	{"mutex", "/locks/m"},
+	{"rwmutex", "/locks/rw"},
+	{"semaphore", "/locks/s /locks/s/locks /locks/s/leases"},
+	{"election-ephemeral", ""},
+	{"election", "/elections/e"},
+	{"leader", "/elections/e"},
+	{"group", "/groups/g"},
+	{"members", "/groups/g"},
+	{"doublebarrier", "/barriers/b"},
+	{"queue", "/queues/q /queues/target"},
+	{"priority", "/queues/q /queues/q/p-007 /queues/target"},
+	{"delay", "/queues/q /queues/target"},
+}
+
+// directories returns the directories of the primitives that the scenario uses, each behind the
+// directory above it.
+func (s *scenario) directories() []string {
+	for _, d := range directories {
+		if strings.HasPrefix(s.name, d.begin) {
+			return strings.Fields(d.dirs)
+		}
+	}
+	return nil
+}
+
+func (s *scenario) hasDirectories() bool { return len(s.directories()) > 0 }
+
+// asOther lets another client, with a credential of its own, change the tree before the scenario
+// begins.
+func (s *stage) asOther(do func(ctx context.Context, by *session.Session) error) {
+	m, err := session.Connect(s.ctx, "10.0.0.1", session.WithDialer(s.server.Endpoint(1).Dial), session.WithAuth("digest", []byte("other:secret")))
+	if err == nil {
+		defer m.Close()
+		err = m.Do(s.ctx, do)
+	}
+	if err != nil {
+		s.fail("set up the world: %v", err)
+	}
+}
+
+// createDirectories creates the directories of the scenario with some permissions for the clients,
+// and the directories above them with others.
+func (s *stage) createDirectories(above, own int32) {
+	of := s.of.scenario.directories()
+	s.asOther(func(ctx context.Context, by *session.Session) error {
+		create := func(dir string, perms int32) error {
+			acl := zk.AuthACL(zk.PermAll)
+			if perms != 0 {
+				acl = append(acl, zk.WorldACL(perms)...)
+			}
+			_, err := by.Create(ctx, dir, nil, zk.FlagPersistent, acl...)
+			return err
+		}
+		if err := create(path.Dir(of[0]), above); err != nil {
+			return err
+		}
+		for _, dir := range of {
+			if err := create(dir, own); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// foreign are names in the directories of the primitives that no primitive uses.
+var foreign = []string{"config", "secret", "-0000000000", "x-lock-", "x-lock-12345", "qn-", "qn-000000000x", "zksync-other"}
+
+// crowd creates the directories of the scenario, and znodes of other programs in all of them. The
+// first of them is large, and the second may not be read. Every child of the directory of a group is a
+// member.
+func crowd(s *stage) {
+	large := bytes.Repeat([]byte("x"), 16*smallest)
+	fill := func(ctx context.Context, by *session.Session, dir string) error {
+		for i, name := range foreign {
+			data, acl := []byte(nil), zk.WorldACL(zk.PermAll)
+			switch i {
+			case 0:
+				data = large
+			case 1:
+				acl = zk.AuthACL(zk.PermAll)
+			}
+			if _, err := by.Create(ctx, strings.TrimSuffix(dir, "/")+"/"+name, data, zk.FlagPersistent, acl...); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	s.asOther(func(ctx context.Context, by *session.Session) error {
+		if err := fill(ctx, by, "/"); err != nil {
+			return err
+		}
+		for _, dir := range []string{"/locks", "/elections", "/groups", "/services", "/gates", "/barriers", "/queues"} {
+			if _, err := by.Create(ctx, dir, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)...); err != nil {
+				return err
+			}
+			if err := fill(ctx, by, dir); err != nil {
+				return err
+			}
+		}
+		for _, dir := range s.of.scenario.directories() {
+			if _, err := by.Create(ctx, dir, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)...); err != nil {
+				return err
+			}
+			if path.Dir(dir) == "/groups" {
+				continue
+			}
+			if err := fill(ctx, by, dir); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// numbersLeft returns how many numbers below the last one a directory has left when it was created in
+// the world spent. A queue needs two for directories of its own, and an acquisition of two units two.
+// Four messages have to fit where the scenario puts them before its consumers begin.
+func (s *scenario) numbersLeft(dir string) (left int32) {
+	left = 1
+	if path.Base(dir) == "leases" {
+		left = 2
+	}
+	if strings.HasSuffix(s.name, "-two") {
+		left = 3
+	}
+	if path.Dir(dir) == "/queues" {
+		left += 2
+	}
+	return left
+}
+
+// spendNumbers makes each directory that a client creates begin with a counter that is nearly spent.
+func spendNumbers(s *stage) {
+	var mu sync.Mutex
+	var created []string
+	note := func(op zkserver.Op) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		before := len(created)
+		for _, sub := range append(op.Sub, zkserver.SubOp{Code: op.Code, Path: op.Path}) {
+			if op.Zxid != 0 && op.Err == 0 && isDirectory(sub) {
+				created = append(created, sub.Path)
+			}
+		}
+		return len(created) > before
+	}
+	s.server.Inject(zkserver.Fault{At: zkserver.AfterCommit, Times: -1, Match: note, Do: zkserver.Call(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, dir := range created {
+			_ = s.server.SetNextSequence(dir, math.MaxInt32-s.of.scenario.numbersLeft(dir)) // fails if it is gone again
+		}
+		created = nil
+	})})
+}
+
+// isDirectory reports whether an operation creates a directory. The names of sequential znodes end in
+// a mark before the number. The counters of the claims and of the markers count sessions and writers, and are
+// never spent.
+func isDirectory(op zkserver.SubOp) bool {
+	switch op.Code {
+	case zkserver.OpCreate, zkserver.OpCreate2, zkserver.OpCreateContainer:
+		return !strings.HasSuffix(op.Path, "-") && !strings.HasSuffix(op.Path, "_") &&
+			!strings.Contains(op.Path, "/zksync-claims") && !strings.Contains(op.Path, "/zksync-markers")
+	}
+	return false
+}
