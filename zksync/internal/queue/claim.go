@@ -22,7 +22,7 @@ func (l *ledger) claim(pick func(st *orderState) selection, line *idleLine) (all
 		sel := pick(st)
 		if n := len(sel.refs); n > 0 {
 			// Before the request: the lease must cover the claims from their first moment.
-			v.claims.hold(n, l.path)
+			v.claims.hold(n, l.path, l.gone)
 		}
 		return sel
 	}

@@ -21,20 +21,24 @@ type claimCount struct {
 }
 
 // hold counts n claims in the ledger at path. From then on the lease of the session
-// protects them.
-func (k *claimCount) hold(n int, path string) {
+// protects them, and gone is called once the session knows that the ledger is gone. A Take has
+// neither path nor gone: it relies on no ephemeral that the session could check.
+func (k *claimCount) hold(n int, path string, gone func()) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	// The lease begins before the claims are made: the loss of the session must be noticed
 	// from the first moment at which a claim may exist.
 	if k.held += n; k.lease == nil {
 		k.lease = k.s.Lease()
 	}
+	lease := k.lease
 	if path == "" {
-		// A Take relies on no ephemeral that the session could check.
 		k.takes += n
 	} else {
-		k.lease.Own(path)
+		lease.Own(path)
+	}
+	k.mu.Unlock()
+	if path != "" {
+		lease.NotifyGone(gone) // without the mutex, since gone ends removals
 	}
 }
 

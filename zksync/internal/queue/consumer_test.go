@@ -43,7 +43,7 @@ func TestTakesAreNotRoomForClaims(t *testing.T) {
 	go func() {
 		defer close(over)
 		for range 100_000 {
-			k.hold(1, "")
+			k.hold(1, "", nil)
 			k.release(1, true)
 		}
 	}()

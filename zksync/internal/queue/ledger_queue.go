@@ -2,9 +2,12 @@ package queue
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"slices"
 	"time"
+
+	"github.com/go-zksync/toolkit/session"
 )
 
 // start starts changes, and those that wait for a claim. Each has an outcome when its channel
@@ -116,6 +119,10 @@ func (l *ledger) fail(batch []*change, why error) {
 	finishAll(l.queued, why)
 	l.queued, l.removals = nil, 0
 }
+
+// gone ends the use of the ledger, which another client has deleted: other consumers may have the
+// messages in it.
+func (l *ledger) gone() { l.fail(nil, fmt.Errorf("%w: %s", session.ErrRemoved, l.path)) }
 
 // queuedRemovals returns the number of removals that are in no transaction yet.
 func (l *ledger) queuedRemovals() int {

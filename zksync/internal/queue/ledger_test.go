@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -294,6 +295,32 @@ func TestChangesEndAfterTheirLedger(t *testing.T) {
 		r.must(r.srv.Delete(a.ledger.path))
 		if err := a.ledger.do(c); !errors.Is(err, session.ErrRemoved) {
 			r.Error("the change:", err)
+		}
+	})
+}
+
+// When another client has deleted the ledger, the messages in it are not delivered any more once the session has checked the
+// ledger: other consumers may have acknowledged them (claimCount.hold: the call of NotifyGone).
+func TestDeletedLedgerEndsItsDeliveries(t *testing.T) {
+	inBubble(t, func(h harness) {
+		h.put(0, 2)
+		a := h.consumer(h.srv.Connect(h), 2, InOrder)
+		fromA := h.messages(a)
+		first := h.next(fromA, "0", 1)
+		synctest.Wait()
+		h.must(h.srv.Delete(a.ledger.path))
+		fromB := h.messages(h.consumer(h.srv.Connect(h), 2, InOrder))
+		for i := range 2 {
+			d := <-fromB
+			if string(d.Data) != fmt.Sprint(i) {
+				h.Fatalf("%q came from the other consumer, want %d", d.Data, i)
+			}
+			h.must(d.Ack(h.Context()))
+		}
+		time.Sleep(10 * time.Second) // a session timeout
+		h.none(fromA, time.Minute)
+		if err := first.Ack(h.Context()); !errors.Is(err, session.ErrRemoved) {
+			h.Error("Ack:", err)
 		}
 	})
 }

@@ -95,7 +95,7 @@ func TestClaimAfterRemovalsThatDoNotFit(t *testing.T) {
 		claim := newChange()
 		claim.pick = func(st *orderState) selection {
 			sel, _ := c.v.partitions.pick(func(int, int) int { return p.roomIn(c.ledger) }, st)
-			c.v.claims.hold(len(sel.refs), c.ledger.path)
+			c.v.claims.hold(len(sel.refs), c.ledger.path, nil)
 			return sel
 		}
 		batch := []*change{claim}

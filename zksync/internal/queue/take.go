@@ -165,7 +165,7 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState, isOld f
 		v.partitions.requeue(r)
 		return nil, false, err
 	}
-	v.claims.hold(1, "")
+	v.claims.hold(1, "", nil)
 	tx := takeTx(r, st, stat.Version)
 	tx.Stale = func() bool { return isOld() || time.Since(began) > t.maxAge() || r.partition.mayBeRecreated() }
 	// The transaction relies on no ephemeral of this session, so it may be sent again, and

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -128,12 +129,21 @@ func (mb *mailbox) received(c *client, data []byte, note func(m *message)) {
 		return
 	case m.never:
 		mb.fail("client %d received %s, of which Put has said that it will never be there", c.number, id)
-	case m.taken > 0 || m.settled > 0 || m.moved:
+	case (m.taken > 0 || m.settled > 0 || m.moved) && !mb.mayNotKnow():
 		mb.fail("client %d received %s again after it was taken, acknowledged or moved", c.number, id)
 	case m.got > 0 && !mb.mayRepeat():
 		mb.fail("client %d received %s again", c.number, id)
 	}
 	note(m)
+}
+
+// mayNotKnow reports whether a consumer may not know yet that another client has deleted its ledger: its
+// session checks the ledger once in a quarter of its timeout.
+func (mb *mailbox) mayNotKnow() bool {
+	mb.stage.mu.Lock()
+	last := mb.last
+	mb.stage.mu.Unlock()
+	return mb.harm()&removes != 0 && time.Since(last) < timeout/2
 }
 
 // mayRepeat reports whether messages may be delivered again: after the loss of a session, after the

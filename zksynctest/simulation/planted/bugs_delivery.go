@@ -80,4 +80,7 @@ var deliveryBugs = []bug{
 	{"keep a message whose Nack had no room", []edit{{"zksync/internal/queue/delivery.go",
 		"		giveBackLater(ended, d)\n", "		_ = giveBackLater\n"}},
 		[]finder{tested("./zksync", "^TestNackWithoutRoomGivesBackLater$")}},
+	{"go on delivering the messages of a ledger that another client has deleted", []edit{{"zksync/internal/queue/claim_count.go",
+		"		lease.NotifyGone(gone)", "		_ = gone"}},
+		[]finder{enumeratedIn("old", "delay-keep"), tested("./zksync/internal/queue", "^TestDeletedLedgerEndsItsDeliveries$")}},
 }
