@@ -103,7 +103,7 @@ func (s *stage) remake(network.Frame) {
 	for _, c := range s.clients {
 		c.force(s.net.Session(c.number))
 	}
-	s.heal(20*latency, func() {
+	s.heal(20*latency+2*s.of.world.far, func() {
 		// Nobody has used the name if the directory is there and the producers have not come so far.
 		if s.server.Create(first, []byte("again")) == nil {
 			s.putAgain("again")

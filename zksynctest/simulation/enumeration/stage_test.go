@@ -245,9 +245,11 @@ func (s *stage) harm() (all harm) {
 			silent++
 		}
 	}
-	if silent > 1 || silent > 0 && s.of.scenario.fresh {
+	if silent > 1 || silent > 0 && (s.of.scenario.fresh || s.of.world.far > 0) {
 		// Each of two silences is noticed in time, but both together may take too long. One silence
-		// may take too long for a session that was idle directly before.
+		// may take too long for a session that was idle directly before, and for a client far away: the
+		// silence is noticed after T/4, the next connection takes four round trips of T/20 until a
+		// transaction is answered, and the Deadline is only 0.28 of T ahead at the least.
 		all |= loses
 	}
 	return all
