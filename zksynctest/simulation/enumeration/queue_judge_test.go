@@ -26,7 +26,7 @@ type anyQueue interface {
 // A queueKind is one of the three queues.
 type queueKind struct {
 	name string
-	open func(m *session.Manager) anyQueue
+	open func(s *stage, m *session.Manager) anyQueue
 	put  func(ctx context.Context, q anyQueue, data []byte) error
 }
 
@@ -34,19 +34,19 @@ const queuePath = "/queues/q"
 
 var queueKinds = []queueKind{
 	{"queue",
-		func(m *session.Manager) anyQueue {
-			return zksync.NewQueue(m, queuePath)
+		func(s *stage, m *session.Manager) anyQueue {
+			return zksync.NewQueue(m, queuePath, s.layout())
 		},
 		func(ctx context.Context, q anyQueue, data []byte) error { return q.(*zksync.Queue).Put(ctx, data) }},
 	{"priority",
-		func(m *session.Manager) anyQueue {
+		func(_ *stage, m *session.Manager) anyQueue {
 			return zksync.NewPriorityQueue(m, queuePath)
 		},
 		func(ctx context.Context, q anyQueue, data []byte) error {
 			return q.(*zksync.PriorityQueue).Put(ctx, data, 7)
 		}},
 	{"delay",
-		func(m *session.Manager) anyQueue {
+		func(_ *stage, m *session.Manager) anyQueue {
 			return zksync.NewDelayQueue(m, queuePath)
 		},
 		func(ctx context.Context, q anyQueue, data []byte) error {
@@ -90,9 +90,9 @@ func withQueue(s *stage, kind queueKind) *mailbox {
 		defer mb.mu.Unlock()
 		mb.messages[id] = &message{sure: true, behind: true}
 	}
-	mb.values = valuesOf(func(_ *client, m *session.Manager) anyQueue { return kind.open(m) })
-	s.mayRemain(queuePath+"/zksync-markers/*", closes) // markers of a Manager that was closed before its queues
-	s.mayRemain(queuePath+"/zksync-later", unorders)
+	mb.values = valuesOf(func(_ *client, m *session.Manager) anyQueue { return kind.open(s, m) })
+	s.mayRemain(s.beside("zksync-markers/*"), closes) // markers of a Manager that was closed before its queues
+	s.mayRemain(s.beside("zksync-later"), unorders)
 	s.probe("the messages that are left", mb.drain)
 	return mb
 }
@@ -203,7 +203,7 @@ func (mb *mailbox) drain(_ context.Context, c *client) error {
 		return err
 	}
 	mb.pause(2 * soon) // the last message of a DelayQueue is due then
-	q := mb.kind.open(c.manager())
+	q := mb.kind.open(mb.stage, c.manager())
 	for {
 		data, ok, err := mb.tryTake(q)
 		if err != nil {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-zksync/toolkit/zksync"
 )
 
 // payload returns the data of a message: its id, which is filled up to the size of the world.
@@ -22,6 +24,14 @@ func (mb *mailbox) tryTake(q anyQueue) (data []byte, ok bool, err error) {
 	ctx, cancel := context.WithTimeout(mb.ctx, 2*timeout)
 	defer cancel()
 	return q.TryTake(ctx)
+}
+
+// beside returns the path of a directory in which the consumers of the queue write beside the messages.
+func (s *stage) beside(name string) string {
+	if s.of.world.layout == zksync.LayoutKazoo {
+		return queuePath + "-" + name // every child of kazoo's queue is a message
+	}
+	return queuePath + "/" + name
 }
 
 // giveUpAlone cancels the calls of a producer after a while if another client is gone, until stop is

@@ -37,7 +37,7 @@ func (s *stage) wipe(network.Frame) { s.wipeAll(func(string) bool { return true 
 // line of the idle consumers.
 func (s *stage) wipeClaims(network.Frame) {
 	s.wipeAll(func(path string) bool {
-		return strings.HasPrefix(path, queuePath+"/zksync-claims") || strings.HasPrefix(path, queuePath+"/zksync-idle")
+		return strings.HasPrefix(path, s.beside("zksync-claims")) || strings.HasPrefix(path, s.beside("zksync-idle"))
 	})
 }
 

@@ -146,7 +146,7 @@ func (s *stage) deleteSecrets(dir string) {
 
 // orderZnode returns the path of the order znode, or nothing.
 func (s *stage) orderZnode() string {
-	const dir = queuePath + "/zksync-claims"
+	dir := s.beside("zksync-claims")
 	names, _ := s.server.Children(dir)
 	i := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, "order-") })
 	if i < 0 {

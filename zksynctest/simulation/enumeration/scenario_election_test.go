@@ -21,7 +21,7 @@ func withElection(s *stage, opts ...zksync.ElectionOption) *electionStage {
 	const path = "/elections/e"
 	es := &electionStage{stage: s, judge: s.judge(path, 1, true)}
 	es.values = valuesOf(func(c *client, m *session.Manager) *zksync.Election {
-		return zksync.NewElection(m, path, append(opts, zksync.WithID(fmt.Sprint("node-", c.number)))...)
+		return zksync.NewElection(m, path, append([]zksync.ElectionOption{s.layout(), zksync.WithID(fmt.Sprint("node-", c.number))}, opts...)...)
 	})
 	s.probeLock("leadership",
 		func(ctx context.Context, c *client) error { _, err := es.values.of(c).Campaign(ctx); return err },

@@ -47,7 +47,7 @@ func (s *stage) firstMessage() string {
 		switch name := path.Base(first); {
 		case name == "none":
 			return ""
-		case strings.HasPrefix(name, "qn-"):
+		case strings.HasPrefix(name, "qn-"), strings.HasPrefix(name, "entry-"):
 			return first
 		}
 		dir = first

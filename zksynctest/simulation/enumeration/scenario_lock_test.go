@@ -19,7 +19,9 @@ type mutexStage struct {
 
 func withMutex(s *stage, path string, opts ...zksync.MutexOption) *mutexStage {
 	ms := &mutexStage{stage: s, judge: s.judge(path, 1, true)}
-	ms.values = valuesOf(func(_ *client, m *session.Manager) *zksync.Mutex { return zksync.NewMutex(m, path, opts...) })
+	ms.values = valuesOf(func(_ *client, m *session.Manager) *zksync.Mutex {
+		return zksync.NewMutex(m, path, append(opts, s.layout())...)
+	})
 	s.probeLock(path,
 		func(ctx context.Context, c *client) error { return ms.values.of(c).Lock(ctx) },
 		func(c *client) error { return ms.values.of(c).Unlock() })

@@ -107,8 +107,8 @@ func queueScenariosOf(kinds ...queueKind) (all []*scenario) {
 		// A's second Put waits until B has made room.
 		&scenario{name: "queue-capacity", clients: 2, run: func(s *stage) {
 			bounded := queueKinds[0]
-			bounded.open = func(m *session.Manager) anyQueue {
-				return zksync.NewQueue(m, queuePath, zksync.WithCapacity(1))
+			bounded.open = func(s *stage, m *session.Manager) anyQueue {
+				return zksync.NewQueue(m, queuePath, s.layout(), zksync.WithCapacity(1))
 			}
 			mb := withQueue(s, bounded)
 			a, b := s.clients[0], s.clients[1]

@@ -24,7 +24,9 @@ var (
 )
 
 // targetOf returns the queue to which the clients move messages.
-func targetOf(c *client) *zksync.Queue { return zksync.NewQueue(c.manager(), "/queues/target") }
+func targetOf(c *client) *zksync.Queue {
+	return zksync.NewQueue(c.manager(), "/queues/target", c.stage.layout())
+}
 
 // settleAll receives with Messages like chanAll, settles the first message with first and
 // acknowledges all others.
@@ -145,7 +147,9 @@ func settleScenariosOf(kinds ...queueKind) (all []*scenario) {
 // B, which may have one message at a time, receives three messages.
 var prefetchScenario = &scenario{name: "queue-prefetch", clients: 2, run: func(s *stage) {
 	limited := queueKinds[0]
-	limited.open = func(m *session.Manager) anyQueue { return zksync.NewQueue(m, queuePath, zksync.WithPrefetch(1)) }
+	limited.open = func(s *stage, m *session.Manager) anyQueue {
+		return zksync.NewQueue(m, queuePath, s.layout(), zksync.WithPrefetch(1))
+	}
 	mb := withQueue(s, limited)
 	a, b := s.clients[0], s.clients[1]
 	s.together(

@@ -21,7 +21,7 @@ type rwStage struct {
 func withRWMutex(s *stage) *rwStage {
 	const path = "/locks/rw"
 	rs := &rwStage{stage: s, judge: s.judge(path, everybody, true)}
-	rs.values = valuesOf(func(_ *client, m *session.Manager) *zksync.RWMutex { return zksync.NewRWMutex(m, path) })
+	rs.values = valuesOf(func(_ *client, m *session.Manager) *zksync.RWMutex { return zksync.NewRWMutex(m, path, s.layout()) })
 	s.probeLock("the write lock",
 		func(ctx context.Context, c *client) error { return rs.values.of(c).Lock(ctx) },
 		func(c *client) error { return rs.values.of(c).Unlock() })
@@ -78,7 +78,7 @@ func withSemaphore(s *stage, n int, opts ...zksync.SemaphoreOption) *semaphoreSt
 	const path = "/locks/s"
 	ss := &semaphoreStage{stage: s, judge: s.judge(path, n, false)}
 	ss.values = valuesOf(func(_ *client, m *session.Manager) *zksync.Semaphore {
-		return zksync.NewSemaphore(m, path, n, opts...)
+		return zksync.NewSemaphore(m, path, n, append(opts, s.layout())...)
 	})
 	s.probeLock("all units",
 		func(ctx context.Context, c *client) error { return ss.values.of(c).Acquire(ctx, n) },

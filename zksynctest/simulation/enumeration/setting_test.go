@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -32,6 +33,17 @@ func (s setting) servers() zkserver.Config {
 	}
 	return cfg
 }
+
+// farClient returns the client that is far away if the world has one.
+func (s setting) farClient() int {
+	if s.world.first {
+		return 0
+	}
+	return s.scenario.clients - 1
+}
+
+// layout returns the layout of the primitives.
+func (s *stage) layout() zksync.LayoutOption { return zksync.WithLayout(s.of.world.layout) }
 
 // parseSetting reads the name of a setting.
 func parseSetting(name string) (setting, error) {

@@ -110,7 +110,7 @@ func (s *stage) run(out, trace *outcome) {
 	for i := range s.of.scenario.clients {
 		s.clients = append(s.clients, &client{stage: s, number: i})
 	}
-	s.net.SetDistance(s.of.scenario.clients-1, s.of.world.far)
+	s.net.SetDistance(s.of.farClient(), s.of.world.far)
 	if s.of.world.setUp != nil {
 		s.of.world.setUp(s)
 	}

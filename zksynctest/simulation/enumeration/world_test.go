@@ -8,6 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -20,6 +21,8 @@ type world struct {
 	chroot  string                           // of the clients, which create it
 	options func(c *client) []session.Option // of a client's session, if not nil
 	setUp   func(s *stage)                   // called before the clients connect, if not nil
+	layout  zksync.Layout                    // of the primitives that have it
+	first   bool                             // the first client is far away, and not the last one
 	far     time.Duration                    // least time of a frame from and to the last client
 	size    int                              // of the data of a message, or 0 for the shortest
 	only    func(*scenario) bool             // nil if every scenario makes sense in the world
@@ -57,8 +60,14 @@ var worlds = []*world{usual,
 	}},
 	// Each client has another credential, and an ACL with the credentials of all.
 	{name: "users", options: ownCredential},
-	// One client has a round trip of T/20.
+	// The last client has a round trip of T/20.
 	{name: "far", far: timeout / 40},
+	// The first client has it.
+	{name: "far-first", far: timeout / 40, first: true},
+	// The znodes have the layout of kazoo.
+	{name: "kazoo", layout: zksync.LayoutKazoo, only: func(s *scenario) bool {
+		return slices.ContainsFunc([]string{"mutex", "rwmutex", "semaphore", "election", "leader", "queue"}, func(begin string) bool { return strings.HasPrefix(s.name, begin) })
+	}},
 	// The clients have a chroot, which is open to them alone.
 	{name: "chroot", chroot: "/app/prod", options: func(*client) []session.Option {
 		return []session.Option{session.WithAuth("digest", []byte("user:secret"))}
