@@ -2,11 +2,14 @@ package enumeration_test
 
 import (
 	"path"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // hostileScenariosOf returns a scenario of each kind of queue in which another client changes a
@@ -95,6 +98,7 @@ func (s *stage) remake(network.Frame) {
 		s.void("no first message of a partition, or no leader")
 		return
 	}
+	remade := time.Now()
 	s.deleteTree(dir)
 	if err := s.server.Create(dir, nil); err != nil {
 		s.fail("create %s again: %v", dir, err)
@@ -104,8 +108,10 @@ func (s *stage) remake(network.Frame) {
 		c.force(s.net.Session(c.number))
 	}
 	s.heal(20*latency+2*s.of.world.far, func() {
-		// Nobody has used the name if the directory is there and the producers have not come so far.
-		if s.server.Create(first, []byte("again")) == nil {
+		// A directory uses no name twice: the producers may have come so far.
+		name := s.server.at(strings.TrimSuffix(first, "0000000000"))
+		used := slices.ContainsFunc(s.server.Ops(), func(op zkserver.Op) bool { return !op.Time.Before(remade) && made(op, name) })
+		if !used && s.server.Create(first, []byte("again")) == nil {
 			s.putAgain("again")
 		}
 	})
