@@ -79,7 +79,7 @@ enumerate: ## every fault at every frame of the scenarios, and PAIRS pairs of fa
 
 .PHONY: worlds
 worlds: ## WORLDCASES faults in the scenarios with other servers, options, distances and znodes (WORLDCASES=all)
-	go test -v -count=1 -timeout 24h ./zksynctest/simulation/enumeration -run '^TestEnumeration$$' -world -usual -cases $(WORLDCASES)
+	go test -v -count=1 -timeout 24h ./zksynctest/simulation/enumeration -run '^TestEnumeration$$' -world=-usual -cases $(WORLDCASES)
 
 .PHONY: enumerate-pairs
 enumerate-pairs: ## every pair of faults in the scenarios of sessions, watches and hand-overs
