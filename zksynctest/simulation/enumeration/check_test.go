@@ -45,6 +45,9 @@ func (s *stage) check(out, trace *outcome) {
 		}
 	}
 	s.checkServer(out, trace)
+	if s.of.world.check != nil {
+		s.of.world.check(s)
+	}
 	if !s.failed() {
 		s.checkQuiet()
 	}

@@ -23,6 +23,7 @@ type world struct {
 	setUp   func(s *stage)                   // called before the clients connect, if not nil
 	layout  zksync.Layout                    // of the primitives that have it
 	first   bool                             // the first client is far away, and not the last one
+	check   func(s *stage)                   // checks the tree after a case, if not nil
 	far     time.Duration                    // least time of a frame from and to the last client
 	size    int                              // of the data of a message, or 0 for the shortest
 	only    func(*scenario) bool             // nil if every scenario makes sense in the world
@@ -78,7 +79,7 @@ var worlds = []*world{usual,
 	}},
 	// Other programs have znodes in all directories: some may not be read, and some are larger than the
 	// largest answer.
-	{name: "crowd", setUp: crowd, options: func(*client) []session.Option {
+	{name: "crowd", setUp: crowd, check: checkData, options: func(*client) []session.Option {
 		return []session.Option{session.WithMaxAnswer(8 * smallest)}
 	}},
 	// The directories exist, and the clients have no permission above them.

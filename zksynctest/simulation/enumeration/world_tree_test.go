@@ -86,7 +86,7 @@ func (s *stage) createDirectories(above, own int32) {
 // foreign are names in the directories of the primitives that no primitive uses.
 var foreign = []string{"config", "secret", "-0000000000", "x-lock-", "x-lock-12345", "qn-", "qn-000000000x", "zksync-other"}
 
-// crowd creates the directories of the scenario, and znodes of other programs in all of them. The
+// crowd creates the directories of the scenario with data, and znodes of other programs in all of them. The
 // first of them is large, and the second may not be read. Every child of the directory of a group is a
 // member.
 func crowd(s *stage) {
@@ -119,7 +119,7 @@ func crowd(s *stage) {
 			}
 		}
 		for _, dir := range s.of.scenario.directories() {
-			if _, err := by.Create(ctx, dir, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll)...); err != nil {
+			if _, err := by.Create(ctx, dir, theirs(dir), zk.FlagPersistent, zk.WorldACL(zk.PermAll)...); err != nil {
 				return err
 			}
 			if path.Dir(dir) == "/groups" {
@@ -131,6 +131,25 @@ func crowd(s *stage) {
 		}
 		return nil
 	})
+}
+
+// theirs returns the data that another program has in a directory. A line leaves data there that it finds
+// at its first use.
+func theirs(dir string) []byte {
+	if strings.HasPrefix(dir, "/locks/") || strings.HasPrefix(dir, "/elections/") {
+		return []byte("theirs")
+	}
+	return nil
+}
+
+// checkData checks that the data of the directories have stayed.
+func checkData(s *stage) {
+	for _, dir := range s.of.scenario.directories() {
+		data, there := s.server.Get(dir)
+		if want := theirs(dir); there && !bytes.Equal(data, want) && s.harm()&wipes == 0 {
+			s.fail("the data of %s are %q, want %q", dir, data, want)
+		}
+	}
 }
 
 // numbersLeft returns how many numbers below the last one a directory has left when it was created in
