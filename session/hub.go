@@ -24,8 +24,7 @@ const maxRemovals = 64
 // A hub shares one watch on the server between all waiters of a session that wait for the
 // same path and kind.
 type hub struct {
-	m    *shared
-	gate *gate
+	m *shared
 
 	closings atomic.Int32 // connections in a row that the server closed instead of answering removeWatches
 	removals atomic.Int32 // requests to remove a watch that are in flight
@@ -35,7 +34,8 @@ type hub struct {
 	idle    *list.List // of *watchEntry, ordered by time without use, longest first
 	ended   error
 
-	// The following fields belong to the present connection.
+	// The following fields belong to the connection on which rearm ran last.
+	conn    *wire.Conn
 	armings int // requests for a watch; the server sends at most one event for each
 	events  int // events that have arrived
 }
@@ -146,13 +146,12 @@ func (h *hub) removeOldest() {
 		kind = 1
 	}
 	// Under h.mu, so that a read that arms the watch again follows this request on the
-	// connection.
-	if w := h.gate.current(); w != nil {
-		h.removals.Add(1)
-		w.SendThen(&wire.Request{Op: wire.OpRemoveWatches, Own: true, Record: wire.Encoder(nil).String(e.key.path).Int(kind)}, func(c *wire.Call) {
-			h.removed(e.key, c)
-		})
-	}
+	// connection. The connection need not be in use yet: rearm may have armed the watch on it. If
+	// the connection has ended, the server has no watch to remove.
+	h.removals.Add(1)
+	h.conn.SendThen(&wire.Request{Op: wire.OpRemoveWatches, Own: true, Record: wire.Encoder(nil).String(e.key.path).Int(kind)}, func(c *wire.Call) {
+		h.removed(e.key, c)
+	})
 }
 
 // removed handles the outcome of a request to remove a watch. If the call has an error,

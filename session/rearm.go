@@ -26,7 +26,9 @@ func (b *records) checkWatch(full string) error {
 // rearm arms, on a new connection, every watch that has a waiter. It calls armed in the
 // reader's goroutine when the server has armed all of them.
 func (h *hub) rearm(w *wire.Conn, since int64, armed func()) {
+	// Until the requests are sent: the removal of one of the watches must follow them.
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	var lists [3][]string // data, exists and child watches, in the order of the request
 	// checkWatch has checked each path, so a batch of a single path has at most the limit of
 	// the Manager.
@@ -34,7 +36,7 @@ func (h *hub) rearm(w *wire.Conn, since int64, armed func()) {
 	size, limit := empty, min(setWatchesLimit, h.m.records.max)
 	// The counts belong to a connection: a server forgets its watches when the
 	// connection ends.
-	h.armings, h.events = len(h.entries), 0
+	h.conn, h.armings, h.events = w, len(h.entries), 0
 	var batches [][3][]string
 	for _, e := range h.entries {
 		h.armings += e.pins // these reads are repeated on this connection
@@ -63,7 +65,6 @@ func (h *hub) rearm(w *wire.Conn, since int64, armed func()) {
 		lists[kind] = append(lists[kind], e.key.path)
 		size += more
 	}
-	h.mu.Unlock()
 	if size > empty {
 		batches = append(batches, lists)
 	}

@@ -133,4 +133,7 @@ var watchBugs = []bug{
 	{"miss that a znode has become small enough before the look for it", []edit{{"watch/side.go",
 		"!(session.IsAnswerTooLarge(sd.refusal) && d.Fits()):", "!(session.IsAnswerTooLarge(sd.refusal) && false):"}},
 		[]finder{tested("./watch", "^TestTreeOfDataThatWereTooLargeBeforeTheLook$")}},
+	{"give watches up on a connection that has ended", []edit{{"session/rearm.go",
+		"	h.conn, h.armings, h.events = w, len(h.entries), 0\n", "	h.armings, h.events = len(h.entries), 0\n	if h.conn == nil {\n		h.conn = w\n	}\n"}},
+		[]finder{tested("./session", "^TestWatchesThatAreGivenUpDuringAReconnect$")}},
 }
