@@ -87,7 +87,12 @@ func (st *Stream[T]) Events() <-chan T { return st.events }
 // the stream, with ErrStopped, and returns when nothing of the stream is left.
 func (st *Stream[T]) All() iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		defer st.leave()
+		defer func() {
+			st.leave()
+			// The end of ctx may be ending the stream already, in another goroutine.
+			for range st.events {
+			}
+		}()
 		for v := range st.events {
 			if !yield(v, nil) {
 				return

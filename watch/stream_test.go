@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,4 +129,27 @@ func TestStreamsComeAndGo(t *testing.T) {
 			runtime.Gosched()
 		}
 	}
+}
+
+// A loop over All that is left while the end of ctx is ending the stream returns when the stream has ended.
+func TestLeavingTheLoopWhileCtxEnds(t *testing.T) {
+	var delay atomic.Int64
+	defer watch.SetApplyHook(func() { time.Sleep(time.Duration(delay.Load())) })()
+	bounds.Bubble(t, func(t *testing.T) {
+		srv := zksynctest.Start(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		st := watch.Node(ctx, srv.Connect(t), "/a")
+		for range st.All() {
+			delay.Store(int64(time.Second))
+			must(t, srv.Create("/a", nil))
+			synctest.Wait() // the source is busy with the event
+			cancel()
+			synctest.Wait() // another goroutine ends the stream, and waits for the source
+			break
+		}
+		if st.Err() == nil {
+			t.Error("the loop was left, and the stream has not ended")
+		}
+	})
 }

@@ -136,4 +136,7 @@ var watchBugs = []bug{
 	{"give watches up on a connection that has ended", []edit{{"session/rearm.go",
 		"	h.conn, h.armings, h.events = w, len(h.entries), 0\n", "	h.armings, h.events = len(h.entries), 0\n	if h.conn == nil {\n		h.conn = w\n	}\n"}},
 		[]finder{tested("./session", "^TestWatchesThatAreGivenUpDuringAReconnect$")}},
+	{"leave the loop over All while the end of ctx ends the stream", []edit{{"watch/stream.go",
+		"			for range st.events {\n			}\n", ""}},
+		[]finder{tested("./watch", "^TestLeavingTheLoopWhileCtxEnds$")}},
 }
