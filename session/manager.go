@@ -165,7 +165,7 @@ func (m *Manager) Session(ctx context.Context) (*Session, error) {
 		case m.ctx.Err() != nil:
 			return nil, opError("session", "", ErrClosed)
 		case ctx.Err() != nil:
-			return nil, opError("session", "", CancelledWaiting(ctx, m.offline()))
+			return nil, opError("session", "", m.Cancelled(ctx))
 		case now.state == Connected && now.session.hold.Err() == nil:
 			return now.session, nil
 		}
@@ -190,11 +190,11 @@ func (m *Manager) ExpectHolds() {
 }
 
 // Cancelled returns the error of a call whose ctx has ended. It is like the function
-// Cancelled, and adds the reason if no server can be used. Packages that build on this
-// package use it.
+// Cancelled, and adds the reason if no server can be used, or the server does not answer.
+// Packages that build on this package use it.
 func (m *Manager) Cancelled(ctx context.Context) error {
-	if outage := m.outage(); outage != nil {
-		return CancelledWaiting(ctx, outage)
+	if trouble := m.trouble(); trouble != nil {
+		return CancelledWaiting(ctx, trouble)
 	}
 	return Cancelled(ctx)
 }

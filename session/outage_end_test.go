@@ -3,8 +3,10 @@ package session_test
 import (
 	"context"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -69,6 +71,28 @@ func TestALostSessionIsLogged(t *testing.T) {
 		time.Sleep(time.Second)
 		if n := logs.FilterMessage("session lost").Len(); n != 1 {
 			t.Errorf("%d lines about the lost session, want 1; lines %d", n, logs.Len())
+		}
+	})
+}
+
+// Calls that wait without a request of their own name the server that does not answer.
+func TestCallsThatWaitNameASilentServer(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		current(t, m)
+		srv.Freeze()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err := m.Ephemeral(ctx, "/e", nil)
+		for what, err := range map[string]error{"Ephemeral": err, "Cancelled": m.Cancelled(ctx)} {
+			if reason := session.WaitReason(err); reason == nil || !strings.Contains(reason.Error(), "no answer from 127.0.0.1:2181 for 2s") {
+				t.Errorf("%s: %v, want the silent server", what, err)
+			}
+		}
+		srv.Thaw()
+		synctest.Wait()
+		if _, err := m.Session(ctx); session.WaitReason(err) != nil {
+			t.Errorf("Session under a ctx that has ended names a reason although there is a session: %v", err)
 		}
 	})
 }

@@ -20,7 +20,7 @@ var errorBugs = []bug{
 			"	if errors.As(err, &end) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {\n		return ClassCancelled\n	}\n",
 			"	_, _ = end, context.Canceled\n"},
 		{"session/manager.go",
-			"		case ctx.Err() != nil:\n			return nil, opError(\"session\", \"\", CancelledWaiting(ctx, m.offline()))\n		case now.state",
+			"		case ctx.Err() != nil:\n			return nil, opError(\"session\", \"\", m.Cancelled(ctx))\n		case now.state",
 			"		case now.state"},
 		{"session/manager.go",
 			"		case <-now.change:\n		case <-m.ctx.Done():\n		case <-ctx.Done():\n",
@@ -134,4 +134,7 @@ var errorBugs = []bug{
 	{"report the end of a session's context as the end of the caller's context", []edit{{"session/retry.go",
 		"		if ClassOf(last) == ClassCancelled {\n",
 		"		if false {\n"}}, []finder{tested("./session", "TestDoTellsTheEndOfTheManagerFromThatOfItsContext")}},
+	{"name no server that is silent", []edit{{"session/outage.go",
+		"d >= time.Second {", "d < 0 {"}},
+		[]finder{tested("./session", "^TestCallsThatWaitNameASilentServer$")}},
 }
