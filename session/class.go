@@ -84,6 +84,7 @@ var sentinels = []struct {
 	class Class
 }{
 	{ErrClosed, ClassClosed},
+	{errNotRemoved, ClassTransient},
 	{ErrRemoved, ClassRemoved},
 	{ErrNotOwned, ClassRemoved},
 	{ErrLost, ClassLost},

@@ -39,12 +39,14 @@ type Ephemeral struct {
 	refusal  error         // of the first creation; valid once decided is closed
 	leftover error         // why the znode could not be removed; valid once done is closed
 
-	mu   sync.Mutex
-	told bool
-	last EphemeralStatus
-	path string // of the znode while the znode is present
-	err  error
 	data *pendingData
+
+	mu      sync.Mutex
+	told    bool
+	last    EphemeralStatus
+	path    string // of the znode while the znode is present
+	err     error  // why the znode is not present
+	failure error  // why a request is sent again, nil if none is
 }
 
 // Ephemeral creates an ephemeral znode at path, with the directories above it, and keeps
@@ -54,7 +56,7 @@ type Ephemeral struct {
 //
 // The call returns an error, and no Ephemeral, if path or an option is invalid, the
 // server refuses the creation, the Manager is closed, or ctx has ended. If ctx has ended,
-// a znode that the call may have created is deleted in the background. ctx bounds only
+// the error has the reason for the wait, and a znode that the call may have created is deleted in the background. ctx bounds only
 // this call.
 //
 // If two Ephemerals of one Manager have the same path and are not sequential, the second
@@ -83,7 +85,7 @@ func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts 
 		done: make(chan struct{}), decided: make(chan struct{}),
 		status: make(chan EphemeralStatus, maxUnseen), kick: make(chan struct{}, 1),
 	}
-	e.ctx, e.cancel = context.WithCancelCause(context.Background())
+	e.ctx, e.cancel = context.WithCancelCause(withFailures(context.Background(), e.noteFailure))
 	if !m.own(e.run) {
 		return nil, opError("ephemeral", path, ErrClosed)
 	}
@@ -106,19 +108,6 @@ func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts 
 		return nil, opError("ephemeral", path, err)
 	}
 	return e, nil
-}
-
-// cancelled returns the error of a call whose ctx has ended while the call waited for the
-// znode.
-func (e *Ephemeral) cancelled(ctx context.Context) error {
-	obstacle := e.Err()
-	if obstacle == nil || e.m.State() != Connected {
-		return e.m.Cancelled(ctx)
-	}
-	if op, ok := obstacle.(*Error); ok && op.Path == e.asked {
-		obstacle = op.Err // the caller adds the operation and the path
-	}
-	return CancelledWaiting(ctx, fmt.Errorf("waiting: %w", obstacle))
 }
 
 // reserve reserves the path for e. It returns nil if e has the path, and otherwise the
@@ -193,8 +182,9 @@ func (e *Ephemeral) Err() error {
 // nil when the data has been written. If the server refuses the data, Set returns the
 // refusal, and the data that was written last is the wanted data again.
 //
-// Set waits through lost connections, lost sessions and conflicts until ctx ends. After
-// the end of ctx the data is still wanted, and is written as soon as possible. If several
+// Set waits through lost connections, lost sessions and conflicts until ctx ends, and then
+// returns the reason for the wait. After the end of ctx the data is still wanted, and is
+// written as soon as possible. If several
 // calls run at the same time, only the last call counts, and its outcome is the outcome
 // of all.
 //
@@ -211,7 +201,7 @@ func (e *Ephemeral) Set(ctx context.Context, data []byte) error {
 // Close removes the znode, ends the Ephemeral, and closes the Status channel. It returns when the
 // znode or the session is gone, and fails if the server refuses the removal. If no server can be reached
 // for the timeout of WithTimeout, or for the granted one if that is longer, up to ten seconds, Close
-// returns an error, and the removal continues in the background until the session is over. Close may be
+// returns an error with the reason, and the removal continues in the background until the session is over. Close may be
 // called more than once, and after Manager.Close.
 func (e *Ephemeral) Close() error {
 	e.Discard()
@@ -225,7 +215,11 @@ func (e *Ephemeral) Close() error {
 	select {
 	case <-e.done:
 	case <-limit.C:
-		return opError("ephemeral", e.asked, fmt.Errorf("not removed within %v: it is removed when a server accepts the removal, or when its session ends", timeout))
+		err := fmt.Errorf("%w within %v: it is removed when a server accepts the removal, or when its session ends", errNotRemoved, timeout)
+		if reason := e.reason(); reason != nil {
+			err = fmt.Errorf("%w; %w", err, reason)
+		}
+		return opError("ephemeral", e.asked, err)
 	}
 	return opError("ephemeral", e.asked, e.leftover)
 }

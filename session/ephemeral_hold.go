@@ -10,8 +10,10 @@ type owned struct {
 	version    int32
 	generation uint64 // of the data in the znode
 	dirty      bool   // the data in the znode is unknown
-	failures   int    // failed writes since the last successful write
 	w          *Watch // nil if the ACL forbids us to read the znode
+
+	failed int       // failed writes since the last successful write
+	f      *failures // for these writes
 }
 
 // hold watches our znode and writes the data of Set until the znode is gone or the
@@ -19,6 +21,8 @@ type owned struct {
 func (n *owned) hold() error {
 	e, s := n.e, n.s
 	e.tell(Present, n.path, nil)
+	n.f = newFailures(e.ctx, e.m.shared, "ephemeral", e.asked, "a write of the data")
+	defer func() { _ = n.f.end(e.ctx, nil) }()
 	for {
 		if data, generation := e.data.present(); n.dirty || generation != n.generation {
 			if err := n.write(data, generation); err != nil {
@@ -50,7 +54,7 @@ func (n *owned) hold() error {
 // watchOwn is WatchExists, repeated after internal errors of a server: such an answer says nothing of
 // the znode, which goes on existing.
 func (e *Ephemeral) watchOwn(s *Session, path string) (exists bool, stat *zk.Stat, w *Watch, err error) {
-	f := &failures{m: e.m.shared, op: "ephemeral", path: e.asked, what: "a read of the znode"}
+	f := newFailures(e.ctx, e.m.shared, "ephemeral", e.asked, "a read of the znode")
 	defer func() { err = f.end(e.ctx, err) }()
 	for round := 1; ; round++ {
 		exists, stat, w, err = s.WatchExists(e.ctx, path)
@@ -106,7 +110,8 @@ func (n *owned) write(data []byte, generation uint64) error {
 		if stat.EphemeralOwner != s.id {
 			return ErrRemoved
 		}
-		n.version, n.generation, n.dirty, n.failures = stat.Version, generation, false, 0
+		n.version, n.generation, n.dirty, n.failed = stat.Version, generation, false, 0
+		_ = n.f.end(e.ctx, nil)
 		e.data.reached(generation, data)
 		return nil
 	case ClassCancelled, ClassClosed, ClassLost:
@@ -115,10 +120,11 @@ func (n *owned) write(data []byte, generation uint64) error {
 		// Another client has written to the znode, or a lost answer or an internal error of the server
 		// hides the outcome of our own write.
 		n.dirty = true
-		if err := s.Pause(e.ctx, n.failures); err != nil {
+		n.f.note(err)
+		if err := s.Pause(e.ctx, n.failed); err != nil {
 			return err
 		}
-		n.failures++
+		n.failed++
 		return n.look()
 	case ClassNoNode:
 		return ErrRemoved
@@ -126,6 +132,7 @@ func (n *owned) write(data []byte, generation uint64) error {
 		// The generation counts as handled: the same data would be refused again. If the outcome of
 		// an earlier write is unknown, the data that are wanted again must be written.
 		n.generation, n.dirty = generation, n.dirty && generation != n.generation
+		_ = n.f.end(e.ctx, nil)
 		e.data.refuse(generation, err)
 		return nil
 	}

@@ -55,9 +55,12 @@ func (e *Ephemeral) awaitOther(other *Ephemeral) error {
 // keep keeps the znode present while a session lasts, and returns the reason why keep
 // ended.
 func (e *Ephemeral) keep(s *Session) error {
+	f := newFailures(e.ctx, e.m.shared, "ephemeral", e.asked, "the creation of the znode")
+	defer func() { _ = f.end(e.ctx, nil) }()
 	for round := 0; ; round++ {
-		n, err := e.create(s)
+		n, err := e.create(s, f)
 		if err == nil {
+			_ = f.end(e.ctx, nil)
 			began := time.Now()
 			err = n.hold()
 			n.w.Stop()
@@ -72,9 +75,9 @@ func (e *Ephemeral) keep(s *Session) error {
 		case e.ctx.Err() != nil:
 			switch {
 			case n != nil:
-				e.leftover = removeOwn(s, n.path, n.version)
+				e.leftover = e.removeOwn(s, n.path, n.version)
 			case !e.cfg.sequential: // the clean-up of CreateProtected removes a sequential znode
-				e.leftover = removeOwn(s, e.asked, 0) // a create without an answer has made version 0
+				e.leftover = e.removeOwn(s, e.asked, 0) // a create without an answer has made version 0
 			}
 			return Cancelled(e.ctx)
 		case s.Err() != nil:
@@ -87,6 +90,7 @@ func (e *Ephemeral) keep(s *Session) error {
 			if n != nil && e.cfg.sequential {
 				s.Discard(n.path) // the next attempt creates a znode of another name
 			}
+			f.note(err)
 			e.decide(err)
 			e.tell(Absent, "", err)
 		}
@@ -101,8 +105,8 @@ func (e *Ephemeral) keep(s *Session) error {
 const quickRounds = 8
 
 // create creates or finds our znode in s. It retries until it succeeds. With an error,
-// create may still return a znode: the caller must remove it.
-func (e *Ephemeral) create(s *Session) (*owned, error) {
+// create may still return a znode: the caller must remove it. f is for the failures.
+func (e *Ephemeral) create(s *Session, f *failures) (*owned, error) {
 	for round := 0; ; round++ {
 		if err := s.Pause(e.ctx, round-quickRounds); err != nil {
 			return nil, err
@@ -116,6 +120,9 @@ func (e *Ephemeral) create(s *Session) (*owned, error) {
 			// The znode is ours if an answer was lost: claim looks at its owner.
 			path = e.asked
 		case class == ClassNoNode || class == ClassConnectionLost:
+			if round > 0 { // the directory is missing, or a connection breaks, now and then
+				f.note(err)
+			}
 			if class == ClassNoNode {
 				dir, _ := split(e.asked)
 				if err := s.MakeDir(e.ctx, dir); err != nil {
@@ -133,8 +140,9 @@ func (e *Ephemeral) create(s *Session) (*owned, error) {
 		}
 		// If an earlier attempt has succeeded, the data in the znode may be older.
 		n := &owned{e: e, s: s, path: path, generation: generation, dirty: !made}
+		refusal := err
 		began := time.Now()
-		ours, err := e.claim(s, n, made)
+		ours, err := e.claim(s, n, made, f)
 		if time.Since(began) > maxBackoff {
 			round = 0 // create waited for the end of a conflict: retry without a pause, to use that end
 		}
@@ -148,6 +156,8 @@ func (e *Ephemeral) create(s *Session) (*owned, error) {
 			return n, nil
 		case ours:
 			return n, nil
+		case round > 0 && !made: // the answers contradict each other
+			f.note(refusal)
 		}
 	}
 }
@@ -160,8 +170,8 @@ func (e *Ephemeral) attempt(s *Session, data []byte) (string, error) {
 }
 
 // claim determines whether the znode belongs to this very session, and then watches it.
-// If the znode does not belong to this session, claim returns when this may have changed.
-func (e *Ephemeral) claim(s *Session, n *owned, made bool) (ours bool, err error) {
+// If the znode does not belong to this session, claim returns when this may have changed, and ends f.
+func (e *Ephemeral) claim(s *Session, n *owned, made bool, f *failures) (ours bool, err error) {
 	exists, stat, w, err := e.watchOwn(s, n.path)
 	class := ClassOf(err)
 	var obstacle error
@@ -200,6 +210,7 @@ func (e *Ephemeral) claim(s *Session, n *owned, made bool) (ours bool, err error
 	// The read that found the obstacle has armed the watch, so no end of the obstacle
 	// is missed.
 	defer w.Stop()
+	_ = f.end(e.ctx, nil)
 	defer e.startWait(obstacle).Stop()
 	select {
 	case ev := <-w.Events():

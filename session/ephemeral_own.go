@@ -51,9 +51,9 @@ func owns(ctx context.Context, s *Session, path string) (ours, readable bool, ve
 
 // removeOwn deletes an ephemeral znode of s, and retries until the session ends. version is the version
 // that s has given the znode: it counts if the znode may not be read.
-func removeOwn(s *Session, path string, version int32) error {
-	ctx := s.hold // Close has ended the context of the Ephemeral
-	f := &failures{m: s.m, op: "ephemeral", path: path, what: "the removal of the znode"}
+func (e *Ephemeral) removeOwn(s *Session, path string, version int32) error {
+	ctx := withFailures(s.hold, e.noteFailure) // Close has ended the context of the Ephemeral
+	f := newFailures(ctx, s.m, "ephemeral", path, "the removal of the znode")
 	defer func() { _ = f.end(ctx, nil) }()
 	committed := false
 	for round := 0; ; round++ {

@@ -8,6 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
@@ -113,4 +117,60 @@ func TestARefusedSetBehindAnUnknownOutcome(t *testing.T) {
 			t.Errorf("both Sets were refused, and the znode has %q, want %q", data, "x")
 		}
 	})
+}
+
+// A call of an Ephemeral that waits because servers refuse its requests has the refusal in its error, and so has the log.
+func TestCallsOfAnEphemeralSayWhyTheyWait(t *testing.T) {
+	open := func(ctx context.Context, m *session.Manager, opts ...session.EphemeralOption) error {
+		e, err := m.Ephemeral(ctx, "/d/e", nil, opts...)
+		if err == nil {
+			err = e.Close()
+		}
+		return err
+	}
+	numbered := func(ctx context.Context, m *session.Manager) error { return open(ctx, m, session.WithSequence()) }
+	set := func(ctx context.Context, m *session.Manager) error {
+		e, err := m.Ephemeral(ctx, "/d/e", nil)
+		if err != nil {
+			return err
+		}
+		return e.Set(ctx, []byte("x"))
+	}
+	for _, c := range []struct {
+		what string
+		call func(context.Context, *session.Manager) error
+		op   zkserver.OpCode
+		code int32
+	}{
+		{"creation", func(ctx context.Context, m *session.Manager) error { return open(ctx, m) }, zkserver.OpCreate, -127},
+		{"creation", func(ctx context.Context, m *session.Manager) error { return open(ctx, m) }, zkserver.OpCreate, -7},
+		{"creation", func(ctx context.Context, m *session.Manager) error { return open(ctx, m) }, zkserver.OpCreate, -101},
+		{"creation", func(ctx context.Context, m *session.Manager) error { return open(ctx, m) }, zkserver.OpCreate, -110},
+		{"creation with a number", numbered, zkserver.OpCreate, -127},
+		{"creation with a number", numbered, zkserver.OpCreate, -7},
+		{"directory", numbered, zkserver.OpCreateContainer, -127},
+		{"directory", numbered, zkserver.OpCreateContainer, -101},
+		{"look", func(ctx context.Context, m *session.Manager) error { return open(ctx, m) }, zkserver.OpExists, -127},
+		{"Set", set, zkserver.OpSetData, -127},
+		{"Set", set, zkserver.OpSetData, -7},
+		{"Set", set, zkserver.OpSetData, -1},
+		{"Close", func(_ context.Context, m *session.Manager) error { return open(context.Background(), m) }, zkserver.OpDelete, -127},
+		{"Close", func(_ context.Context, m *session.Manager) error { return open(context.Background(), m) }, zkserver.OpDelete, -103},
+	} {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			core, logs := observer.New(zapcore.WarnLevel)
+			m := srv.Connect(t, session.WithLogger(zap.New(core)))
+			fault := srv.Inject(zkserver.Fault{Op: c.op, Do: zkserver.Error(c.code), Times: -1})
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			err := c.call(ctx, m)
+			if class := session.ClassOf(err); class != session.ClassCancelled && class != session.ClassTransient || !strings.Contains(err.Error(), "times, at last: ") {
+				t.Errorf("%s at code %d: %v of class %v, want a reason", c.what, c.code, err, class)
+			}
+			if logs.FilterMessage("a call waited").Len() == 0 {
+				t.Errorf("%s at code %d: the log has no reason for the wait", c.what, c.code)
+			}
+			fault.Remove()
+		})
+	}
 }

@@ -126,5 +126,8 @@ var errOtherConnection = errors.New("session: another connection is in use")
 // errLeaseEnded reports a programming error of Hold's caller.
 var errLeaseEnded = errors.New("session: hold a lease that has ended")
 
+// errNotRemoved is the error of an Ephemeral.Close that waits no longer.
+var errNotRemoved = errors.New("session: the znode was not removed")
+
 // errClosing is the reason why an Ephemeral waits for another one of the same path.
 var errClosing = errors.New("session: an Ephemeral of this Manager that was closed has not removed its znode yet")

@@ -11,7 +11,8 @@ import (
 type failures struct {
 	m        *shared
 	op, path string
-	what     string // what has failed
+	what     string             // what has failed
+	tell     func(reason error) // see withFailures; may be nil
 
 	wait *Wait // of the goroutine that repeats the operation alone
 
@@ -20,14 +21,33 @@ type failures struct {
 	last  error
 }
 
+type tellKey struct{}
+
+// withFailures returns a ctx whose operations call tell with the reason of each repetition, and with nil
+// when the repetition ends. It serves a goroutine that works for callers with another ctx.
+func withFailures(ctx context.Context, tell func(reason error)) context.Context {
+	return context.WithValue(ctx, tellKey{}, tell)
+}
+
+func newFailures(ctx context.Context, m *shared, op, path, what string) *failures {
+	tell, _ := ctx.Value(tellKey{}).(func(error))
+	return &failures{m: m, op: op, path: path, what: what, tell: tell}
+}
+
 // note notes a failure.
 func (f *failures) note(err error) {
 	f.mu.Lock()
+	if f.wait == nil {
+		f.times = 0
+	}
 	f.times++
 	f.last = err
 	f.mu.Unlock()
 	if f.wait == nil {
 		f.wait = f.m.StartWait(f.op, f.path, f.reason)
+	}
+	if f.tell != nil {
+		f.tell(f.reason(nil))
 	}
 }
 
@@ -38,14 +58,19 @@ func (f *failures) reason(context.Context) error {
 }
 
 // end ends the Wait of an operation that ends with err, and returns err. An err that says that ctx has
-// ended, and no reason, gets the reason. f is nil if nothing has failed.
+// ended, and no reason, gets the reason. f is nil if nothing has failed. The next failure begins another
+// Wait.
 func (f *failures) end(ctx context.Context, err error) error {
-	if f == nil {
+	if f == nil || f.wait == nil {
 		return err
 	}
-	if f.wait != nil && ctx.Err() != nil && ClassOf(err) == ClassCancelled && WaitReason(err) == nil {
-		return f.wait.Cancelled(ctx)
+	if ctx.Err() != nil && ClassOf(err) == ClassCancelled && WaitReason(err) == nil {
+		err = f.wait.Cancelled(ctx)
 	}
 	f.wait.Stop()
+	f.wait = nil
+	if f.tell != nil {
+		f.tell(nil)
+	}
 	return err
 }

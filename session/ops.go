@@ -64,6 +64,12 @@ func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) (err er
 	hangups := 0
 	var f *failures // made at the first one: most calls have none
 	defer func() { err = f.end(ctx, err) }()
+	note := func(err error) {
+		if f == nil {
+			f = newFailures(ctx, s.m, "create", s.m.strip(full), "a request")
+		}
+		f.note(err)
+	}
 	for round := 0; full != "/"; round++ {
 		if err := s.Pause(ctx, round-1); err != nil {
 			return err
@@ -77,10 +83,7 @@ func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) (err er
 		}
 		c, err := s.requests.try(ctx, &wire.Request{Op: op, Path: full, Record: wire.Encoder(nil).String(full).Buffer([]byte{}).ACL(acl).Int(flags)})
 		if ClassOf(err) == ClassConnectionLost {
-			if f == nil {
-				f = &failures{m: s.m, op: "create", path: s.m.strip(full), what: "a request"}
-			}
-			f.note(err)
+			note(err)
 			// Some servers that do not know the operation close the connection without an
 			// answer.
 			if container {
@@ -109,6 +112,9 @@ func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) (err er
 		case ClassNoNode:
 			// After makeDir the loop tries again. Another client may remove the empty
 			// parent in between, and the loop then makes the parent once more.
+			if round >= 2 {
+				note(err)
+			}
 			dir, _ := split(full)
 			if err := makeDir(ctx, s, dir, acl); err != nil {
 				return err

@@ -158,7 +158,7 @@ func createProtected(ctx context.Context, s *Session, path string, exact bool, r
 			return nil, nil, err
 		}
 		if f == nil {
-			f = &failures{m: s.m, op: wire.OpName(r.Op), path: path, what: "a request"}
+			f = newFailures(ctx, s.m, wire.OpName(r.Op), path, "a request")
 		}
 		f.note(err)
 		found, err := lookForProtected(ctx, s, path, exact)

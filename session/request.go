@@ -55,7 +55,7 @@ func answerOf(c *wire.Call, err error) (*wire.Call, error) {
 // persist sends a request again until the server no longer refuses it for a transient
 // reason. c is the first refusal.
 func (q *requester) persist(ctx context.Context, r *wire.Request, c *wire.Call) (*wire.Call, error) {
-	f := q.failures(r)
+	f := q.failures(ctx, r)
 	for round := 1; ; round++ {
 		f.note(errorOfCode(c.MultiCode()))
 		err := q.backoff(ctx, round)
@@ -69,8 +69,8 @@ func (q *requester) persist(ctx context.Context, r *wire.Request, c *wire.Call) 
 }
 
 // failures returns the failures of a request.
-func (q *requester) failures(r *wire.Request) *failures {
-	return &failures{m: q.m, op: wire.OpName(r.Op), path: q.m.strip(r.Path), what: "a request"}
+func (q *requester) failures(ctx context.Context, r *wire.Request) *failures {
+	return newFailures(ctx, q.m, wire.OpName(r.Op), q.m.strip(r.Path), "a request")
 }
 
 // send sends a request and waits for its answer, even if the answer is a refusal. If conn is not 0,
@@ -153,7 +153,7 @@ func (q *requester) repeat(ctx context.Context, r *wire.Request) (c *wire.Call, 
 		}
 		lost = true
 		if f == nil {
-			f = q.failures(r)
+			f = q.failures(ctx, r)
 		}
 		f.note(err)
 		if g := guilt(err); g > 0 {

@@ -137,4 +137,7 @@ var errorBugs = []bug{
 	{"name no server that is silent", []edit{{"session/outage.go",
 		"d >= time.Second {", "d < 0 {"}},
 		[]finder{tested("./session", "^TestCallsThatWaitNameASilentServer$")}},
+	{"tell the callers of an Ephemeral no reason for its repetitions", []edit{{"session/ephemeral.go",
+		"context.WithCancelCause(withFailures(context.Background(), e.noteFailure))", "context.WithCancelCause(context.Background())"}},
+		[]finder{tested("./session", "^TestCallsOfAnEphemeralSayWhyTheyWait$")}},
 }

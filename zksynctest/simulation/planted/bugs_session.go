@@ -225,7 +225,7 @@ var sessionBugs = []bug{
 		"max(l.s.m.cfg.timeout, leastFirstTimeout)", "min(l.s.m.cfg.timeout, leastFirstTimeout)"}},
 		[]finder{tested("./session", "^TestConnectWithATimeoutBelowTheServers$")}},
 	{"repeat a read without a reason", []edit{{"session/request.go",
-		"			f = q.failures(r)\n		}\n		f.note(err)\n", "			f = q.failures(r)\n		}\n"}},
+		"			f = q.failures(ctx, r)\n		}\n		f.note(err)\n", "			f = q.failures(ctx, r)\n		}\n"}},
 		[]finder{tested("./session", "^TestReadsBehindRefusalsStateTheReason$")}},
 	{"hide the internal error for which an Ephemeral waits", []edit{{"session/ephemeral_hold.go",
 		"e.tell(Absent, \"\", err) // the", "e.tell(Absent, \"\", nil) // the"}},
