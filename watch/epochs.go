@@ -2,31 +2,23 @@ package watch
 
 // epochs tell a mirror when all sides that were asked at some moment have been
 // answered; sides that were asked later do not count. The answer to a sync begins
-// another epoch. A side belongs to the epoch in which it became asked, until it is
-// answered; the sides of a new child belong to the epoch of the list that named the
-// child.
+// another epoch, and so does a session. A side belongs to the epoch in which it became
+// asked, until it is answered; the sides of a new child belong to the epoch of the list
+// that named the child.
 type epochs struct {
-	now  uint64
-	open map[uint64]int // the number of sides that are asked, by epoch
+	now    uint64
+	oldest uint64 // all earlier epochs are complete
+	open   []int  // the number of sides that are asked, by epoch, from oldest on
 }
-
-// firstEpoch is the epoch of the sides that become asked when a session begins:
-// every waiter waits for them.
-const firstEpoch = 0
 
 func (e *epochs) asked(epoch uint64) {
-	if e.open == nil {
-		e.open = make(map[uint64]int)
+	for uint64(len(e.open)) <= epoch-e.oldest {
+		e.open = append(e.open, 0)
 	}
-	e.open[epoch]++
+	e.open[epoch-e.oldest]++
 }
 
-func (e *epochs) answered(epoch uint64) {
-	// complete takes every entry for an epoch with sides to wait for.
-	if e.open[epoch]--; e.open[epoch] == 0 {
-		delete(e.open, epoch)
-	}
-}
+func (e *epochs) answered(epoch uint64) { e.open[epoch-e.oldest]-- }
 
 // next ends the present epoch and returns it.
 func (e *epochs) next() (ended uint64) {
@@ -34,15 +26,17 @@ func (e *epochs) next() (ended uint64) {
 	return e.now - 1
 }
 
-// complete reports whether no side is asked of this epoch or an older one.
+// complete reports whether no side is asked of this epoch, which has ended, or an older one.
+// It must not be called while a delivery is being applied: the delivery answers a side, and
+// then asks others of the same epoch.
 func (e *epochs) complete(epoch uint64) bool {
-	for open := range e.open {
-		if open <= epoch {
-			return false
-		}
+	for e.oldest <= epoch && (len(e.open) == 0 || e.open[0] == 0) {
+		e.oldest++
+		e.open = e.open[min(1, len(e.open)):]
 	}
-	return true
+	return e.oldest > epoch
 }
 
-// restart forgets all sides: they are about to be asked again.
-func (e *epochs) restart() { e.open = nil }
+// restart forgets all sides, which are about to be asked again, and begins an epoch for them.
+// The caller must end this epoch, by next, when it has asked them.
+func (e *epochs) restart() { e.oldest, e.open = e.now, nil }

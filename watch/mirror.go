@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"container/list"
 	"context"
 
 	"github.com/go-zksync/toolkit/session"
@@ -21,7 +22,8 @@ type mirror struct {
 	in      *session.Inbox
 	top     *treeNode
 	epochs  epochs
-	listing uint64 // the number of lists that were applied
+	synced  *list.List // of the waiters whose syncs were answered, by epoch
+	listing uint64     // the number of lists that were applied
 
 	waiters waiters
 }
@@ -31,7 +33,6 @@ func newMirror(ctx context.Context, m *session.Manager, root string, v *view) *m
 		m: m, root: root, view: v, ctx: ctx, over: make(chan struct{}),
 		top: newTreeNode(nil, root, ""), waiters: waiters{all: make(map[*waiter]struct{})},
 	}
-	mi.epochs.next() // the first is firstEpoch
 	// Nothing else announces the root.
 	mi.top.sides[dataSide].awaited = true
 	return mi
@@ -57,22 +58,39 @@ func (mi *mirror) follow(s *session.Session) error {
 		if err := mi.apply(d); err != nil {
 			return err
 		}
-		mi.waiters.settle(&mi.epochs)
+		mi.settle()
 		return nil
 	})
 }
 
+// settle wakes the waiters whose epoch is complete.
+func (mi *mirror) settle() {
+	// The epochs only grow from the first waiter to the last, so a delivery costs no look at each
+	// of them.
+	for e := mi.synced.Front(); e != nil && mi.epochs.complete(e.Value.(*waiter).epoch); e = mi.synced.Front() {
+		mi.waiters.wake(mi.synced.Remove(e).(*waiter), nil)
+	}
+}
+
+// await has a waiter wait for the sides that are asked of the epoch or an older one.
+func (mi *mirror) await(w *waiter, epoch uint64) {
+	w.epoch, w.place = epoch, mi.synced.PushBack(w)
+}
+
 // begin asks for every side: the watches of another session are gone.
 func (mi *mirror) begin() {
+	// No answer to a request of the former session arrives any more.
+	mi.epochs.restart()
+	mi.synced = list.New()
 	for _, w := range mi.waiters.setInbox(mi.in) {
-		// A waiter whose sync was answered waits for the sides that become asked below:
-		// they belong to the oldest epoch, and show everything that the sync has shown.
-		if !w.synced {
+		// A waiter whose sync was answered waits for the sides that become asked below: they
+		// show everything that the sync has shown.
+		if w.place != nil {
+			mi.await(w, mi.epochs.now)
+		} else {
 			w.sync = mi.in.SyncQuorum(mi.root, w)
 		}
 	}
-	// No answer to a request of the former session arrives any more.
-	mi.epochs.restart()
 	// From the top, so that the mirror learns early what has vanished.
 	for level := []*treeNode{mi.top}; len(level) > 0; {
 		var below []*treeNode
@@ -82,7 +100,7 @@ func (mi *mirror) begin() {
 				// dropped the counts, and the Inbox of the former session has stopped its
 				// reads and watches.
 				n.sides[kind].state = unasked
-				mi.need(&n.sides[kind], firstEpoch)
+				mi.need(&n.sides[kind], mi.epochs.now)
 			}
 			for _, name := range sortedKeys(n.children) {
 				below = append(below, n.children[name])
@@ -90,6 +108,7 @@ func (mi *mirror) begin() {
 		}
 		level = below
 	}
+	mi.epochs.next()
 }
 
 // A treeNode is the mirror's state of a znode. The mirror's goroutine alone changes

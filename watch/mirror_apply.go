@@ -32,12 +32,15 @@ func (mi *mirror) applyWaiter(w *waiter, d *session.Delivery) {
 		if w.sync != nil {
 			w.sync.Stop()
 		}
+		if w.place != nil {
+			mi.synced.Remove(w.place)
+		}
 	case d.Err != nil:
-		mi.waiters.fail(w, d.Err)
+		mi.waiters.wake(w, d.Err)
 	default:
 		// The events of everything that was committed before the sync have been delivered by
 		// now. So the armed sides are new enough, and the waiter waits for the asked sides.
-		w.synced, w.epoch = true, mi.epochs.next()
+		mi.await(w, mi.epochs.next())
 	}
 }
 

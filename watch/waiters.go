@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"container/list"
 	"sync"
 
 	"github.com/go-zksync/toolkit/session"
@@ -13,9 +14,9 @@ type waiter struct {
 	err  error         // the refusal of the sync
 
 	// Of the mirror's goroutine alone:
-	sync   *session.InboxRead
-	synced bool   // the sync was answered
-	epoch  uint64 // the epoch that the sync has ended
+	sync  *session.InboxRead
+	place *list.Element // in mirror.synced; nil until the sync is answered
+	epoch uint64        // the epoch that the sync has ended
 }
 
 // waiters are the calls that wait for a mirror. They reach the mirror's goroutine by the
@@ -72,31 +73,13 @@ func (ws *waiters) waits(w *waiter) bool {
 	return waiting
 }
 
-// settle wakes the waiters whose epoch is complete.
-func (ws *waiters) settle(epochs *epochs) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	for w := range ws.all {
-		// A waiter that was not synced has no epoch: its zero must not count as the first
-		// epoch.
-		if w.synced && epochs.complete(w.epoch) {
-			ws.wake(w, nil)
-		}
-	}
-}
-
-// fail ends a wait with an error, unless its caller has gone.
-func (ws *waiters) fail(w *waiter, err error) {
+// wake ends a wait, unless its caller has gone. err is the refusal of its sync, or nil.
+func (ws *waiters) wake(w *waiter, err error) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if _, waiting := ws.all[w]; waiting {
-		ws.wake(w, err)
+		delete(ws.all, w)
+		w.err = err
+		close(w.done)
 	}
-}
-
-// wake ends a wait; mu is held.
-func (ws *waiters) wake(w *waiter, err error) {
-	delete(ws.all, w)
-	w.err = err
-	close(w.done)
 }
