@@ -47,6 +47,20 @@ func (q *retries) next(now time.Time) *InboxRead {
 	return nil
 }
 
+// Delay delays a read that the owner has just begun, by the pause that Session.Pause makes in the
+// round. It serves an owner that repeats a read because the answers contradict each other.
+func (r *InboxRead) Delay(round int) {
+	in := r.in
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if round < 2 || r.state != readQueued {
+		return
+	}
+	// Only the owner sends reads, so the read is still the last one.
+	in.queue = in.queue[:len(in.queue)-1]
+	in.retries.add(r, time.Now().Add(in.s.m.jitter.backoff(round-1)))
+}
+
 // A refusalPace limits the requests that a server refuses. A Tree may have a hundred thousand reads,
 // and must not send all of them again and again to a server that has no time for them.
 type refusalPace struct {

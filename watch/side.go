@@ -20,6 +20,7 @@ type side struct {
 	looking bool // the request looks for the znode, and reads nothing
 	read    *session.InboxRead
 	refusal error // the server's answer, until another answer shows the side
+	misses  int   // the reads in a row that found no znode, although something else has shown one
 }
 
 type sideKind uint8
@@ -86,7 +87,7 @@ func (sd *side) input(x sideInput, in *session.Inbox, path string, tag any) (bec
 		sd.refusal = nil
 		sd.stop()
 	case x == answer:
-		sd.refusal = nil
+		sd.refusal, sd.misses = nil, 0
 	}
 	return becameAsked
 }
@@ -103,6 +104,10 @@ func (sd *side) send(in *session.Inbox, path string, tag any, looking bool) {
 		sd.read = in.Data(path, tag)
 	default:
 		sd.read = in.Children(path, tag)
+	}
+	if !looking {
+		// A server whose answers contradict each other would be asked without end.
+		sd.read.Delay(sd.misses)
 	}
 }
 
@@ -140,9 +145,11 @@ func (sd *side) deliver(d *session.Delivery, in *session.Inbox, path string) fin
 		sd.input(change, in, path, d.Tag)
 		return changed
 	case errors.Is(d.Err, zk.ErrNoNode) && !sd.awaited:
+		sd.misses++
 		return absent
 	// getData and getChildren leave no watch on a znode that does not exist. exists does.
 	case errors.Is(d.Err, zk.ErrNoNode) && !sd.looking:
+		sd.misses++
 		sd.send(in, path, d.Tag, true)
 		return nothing
 	case errors.Is(d.Err, zk.ErrNoNode):

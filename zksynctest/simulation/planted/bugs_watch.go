@@ -143,4 +143,7 @@ var watchBugs = []bug{
 		"	for e := mi.synced.Front(); e",
 		"	for _, w := range mi.waiters.setInbox(mi.in) {\n		_ = w.place != nil && mi.epochs.complete(w.epoch)\n	}\n	for e := mi.synced.Front(); e"}},
 		[]finder{tested("./watch", "^TestManyWaitersDoNotSlowTheLoad$")}},
+	{"watch: ask again at once although answers contradict each other", []edit{{"watch/side.go",
+		"		sd.read.Delay(sd.misses)", "		sd.read.Delay(0)"}},
+		[]finder{tested("./watch", "^TestAnswersThatContradictEachOther$")}},
 }
