@@ -97,6 +97,8 @@ func TestInspectOtherClients(t *testing.T) {
 		{layoutOf{{"*", "broker-1"}}, "election [] 0 [broker-1 exclusive holds ]"},
 		{layoutOf{{"", ""}, {"/locks", ""}, {"/leases", ""}, {"/leases/_c_" + uuid + "-lease-0000000001*", "10.0.0.7"}, {"/locks/_c_" + uuid + "-lock-0000000002*", "10.0.0.8"}},
 			"semaphore [Curator] 1 [10.0.0.7 unit holds Curator, 10.0.0.8 exclusive waits Curator]"},
+		{layoutOf{{"", ""}, {"/leases", ""}, {"/leases/_c_" + uuid + "-lease-0000000001*", "10.0.0.7"}}, "semaphore [Curator] 0 [10.0.0.7 unit holds Curator]"},
+		{layoutOf{{"", ""}, {"/leases", ""}, {"/leases/host-1*", ""}}, "directory [] 0 []"},
 		{layoutOf{{"", "3"}, {"-__lock__", ""}, {"/" + hexUUID + "*", "py"}, {"-__lock__/" + hexUUID + "__lock__0000000004*", "py2"}},
 			"semaphore [kazoo] 1 [py unit holds kazoo, py2 exclusive waits kazoo]"},
 		{layoutOf{{"", ""}, {"/qn-0000000001", "x"}, {"/qn-0000000002", "y"}}, "queue [] 2 []"},
@@ -128,6 +130,22 @@ func TestInspectOtherClients(t *testing.T) {
 		mustBe(t, err, zk.ErrNoNode, "inspect", dir+"/absent")
 		_, err = zksync.Inspect(t.Context(), m, "absent")
 		mustBe(t, err, session.ErrInvalidPath, "inspect", "absent")
+	})
+}
+
+// Inspect shows the holders of a semaphore when the server has removed the directory of its empty line.
+func TestInspectSemaphoreWithoutALine(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		must(t, zksync.NewSemaphore(m, "/sem", 3, zksync.WithID("host:1")).Acquire(t.Context(), 1))
+		if n := srv.ReapNow(); n != 1 {
+			t.Fatalf("the server has removed %d containers, want the directory of the line alone", n)
+		}
+		got, err := zksync.Inspect(t.Context(), m, "/sem")
+		must(t, err)
+		if want := "semaphore [zksync] 0 [host:1 unit holds zksync]"; inspected(got) != want {
+			t.Errorf("got %s, want %s", inspected(got), want)
+		}
 	})
 }
 

@@ -70,7 +70,7 @@ func (i *inspector) inspect() (*Report, error) {
 		}
 	case Semaphore:
 		names := line.Curator
-		if !slices.Contains(i.names, "leases") {
+		if !slices.Contains(i.names, unitsDirectory) {
 			names = line.Kazoo
 		}
 		all, err = names.ListSemaphore(i.ctx, i.s, i.path)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/line"
 	"github.com/go-zksync/toolkit/zksync/internal/rendezvous"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
@@ -37,7 +38,7 @@ func (i *inspector) kind() (Kind, error) {
 	}
 	has := func(is func(name string) bool) bool { return slices.ContainsFunc(i.names, is) }
 	switch {
-	case slices.Contains(i.names, "leases") && slices.Contains(i.names, "locks"):
+	case slices.Contains(i.names, unitsDirectory) && slices.Contains(i.names, "locks"):
 		return Semaphore, nil
 	case has(isQueuePart):
 		return Queue, nil
@@ -57,12 +58,30 @@ func (i *inspector) kind() (Kind, error) {
 	switch {
 	case slices.Contains(i.names, rendezvous.ReadyName) || has(rendezvous.IsParticipant):
 		return DoubleBarrier, nil
+	case slices.Contains(i.names, unitsDirectory):
+		// The server has removed the directory of a line that was empty for a while.
+		if semaphore, err := i.hasUnits(); semaphore || err != nil {
+			return Semaphore, err
+		}
+		return i.directory()
 	case len(i.names) > 0:
 		return i.directory()
 	case i.stat.Cversion == 0 && i.stat.EphemeralOwner == 0:
 		return Barrier, nil
 	}
 	return Empty, nil
+}
+
+// unitsDirectory is the name of the directory of a semaphore's units.
+const unitsDirectory = "leases"
+
+// hasUnits reports whether units of a semaphore are held below the path.
+func (i *inspector) hasUnits() (bool, error) {
+	names, _, err := i.s.Children(i.ctx, znode.Join(i.path, unitsDirectory))
+	if session.ClassOf(err) == session.ClassNoNode {
+		return false, nil
+	}
+	return slices.ContainsFunc(names, inLine(line.LeaseRule)), err
 }
 
 // directory tells a group from a directory of something else.

@@ -22,10 +22,8 @@ type leases struct {
 
 const leaseName = "lease-"
 
-var leaseRule = Rule{marks: []mark{{"-" + leaseName, Unit}}}
-
-// isLease recognises the name of a lease that Curator or we have created.
-func isLease(name string) bool { return leaseRule.has(name) }
+// LeaseRule is the rule of the leases that Curator or we have created.
+var LeaseRule = Rule{marks: []mark{{"-" + leaseName, Unit}}}
 
 // semaphore returns the directories of a semaphore's line and of its leases. kazoo has
 // both beside each other, takes every child of the latter for a lease, and keeps the size
@@ -36,7 +34,7 @@ func (n Names) semaphore(path string, size int) (lock *znode.Directory, units le
 		dir.Data = fmt.Append(nil, size)
 		return n.Directory(path + "-" + n.Lock), leases{dir: dir, isUnit: func(string) bool { return true }}
 	}
-	return n.Directory(znode.Join(path, "locks")), leases{dir: n.Directory(znode.Join(path, "leases")), isUnit: isLease}
+	return n.Directory(znode.Join(path, "locks")), leases{dir: n.Directory(znode.Join(path, "leases")), isUnit: LeaseRule.has}
 }
 
 // take waits until n units are free and exchanges the contender c, which holds the lock,
