@@ -84,22 +84,16 @@ func (b *Barrier) Wait(ctx context.Context) error {
 			return err
 		}
 		var wait *session.Wait
-		for failures := 0; ; {
-			ok, stat, w, err := s.WatchExists(ctx, b.path)
-			if session.ClassOf(err) == session.ClassUnknown {
-				// An internal error of a server says nothing about the gate.
-				if ended := s.Pause(ctx, failures); ctx.Err() != nil {
-					return session.CancelledWaiting(ctx, fmt.Errorf("for another look at the gate, since a server has failed: %w", err))
-				} else if ended != nil {
-					return ended
-				}
-				failures++
-				continue
-			}
-			if err != nil {
+		for {
+			var ok bool
+			var stat *zk.Stat
+			var w *session.Watch
+			if err := znode.ReadPatiently(ctx, s, "wait", b.path, func() (err error) {
+				ok, stat, w, err = s.WatchExists(ctx, b.path)
+				return err
+			}); err != nil {
 				return err
 			}
-			failures = 0
 			if !ok || closed != 0 && stat.Czxid != closed {
 				w.Stop()
 				return nil

@@ -2,10 +2,13 @@ package zksync_test
 
 import (
 	"bytes"
+	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
@@ -112,4 +115,59 @@ func TestReasonsQuoteForeignData(t *testing.T) {
 		}
 		synctest.Wait()
 	})
+}
+
+// A call that waits for other clients goes on after internal errors of a server in answer to its reads: a Campaign
+// with LayoutEphemeral, an Acquire whose size is in a znode, and the Enter and the Leave of a DoubleBarrier.
+func TestWaitsGoOnAfterInternalErrors(t *testing.T) {
+	type waiting struct {
+		call func(context.Context) error
+		end  func() error // ends the wait
+	}
+	cases := map[string]func(t *testing.T, m, other *session.Manager) waiting{
+		"campaign": func(t *testing.T, m, other *session.Manager) waiting {
+			first, second := zksync.NewElection(other, path, byEphemeral), zksync.NewElection(m, path, byEphemeral)
+			_, err := first.Campaign(t.Context())
+			must(t, err)
+			return waiting{func(ctx context.Context) error { _, err := second.Campaign(ctx); return err }, first.Resign}
+		},
+		"acquire": func(t *testing.T, m, other *session.Manager) waiting {
+			_, err := live(t, other).Create(t.Context(), "/size", []byte("1"), zk.FlagPersistent)
+			must(t, err)
+			size := zksync.WithSizeFrom("/size")
+			first, second := zksync.NewSemaphore(other, path, 1, size), zksync.NewSemaphore(m, path, 1, size)
+			must(t, first.Acquire(t.Context(), 1))
+			return waiting{func(ctx context.Context) error { return second.Acquire(ctx, 1) }, func() error {
+				_, err := live(t, other).Set(t.Context(), "/size", []byte("2"), -1)
+				return err
+			}}
+		},
+		"enter": func(t *testing.T, m, other *session.Manager) waiting {
+			return waiting{zksync.NewDoubleBarrier(m, path, 2).Enter, func() error { return zksync.NewDoubleBarrier(other, path, 2).Enter(t.Context()) }}
+		},
+		"leave": func(t *testing.T, m, other *session.Manager) waiting {
+			first, second := zksync.NewDoubleBarrier(other, path, 2), zksync.NewDoubleBarrier(m, path, 2)
+			in := entering(t.Context(), first)
+			mustEnter(t, second)
+			must(t, <-in)
+			return waiting{second.Leave, func() error { return first.Leave(t.Context()) }}
+		},
+	}
+	for name, start := range cases {
+		for _, op := range []zkserver.OpCode{zkserver.OpExists, zkserver.OpGetChildren2, zkserver.OpGetData} {
+			t.Run(name+"/"+op.String(), func(t *testing.T) {
+				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+					m, other := srv.Connect(t), srv.Connect(t)
+					w := start(t, m, other)
+					done := background(t.Context(), w.call)
+					pending(t, name, done)
+					srv.Inject(zksynctest.Fault{Session: live(t, m).ID(), Op: op, Times: 4, Do: zksynctest.Error(-1)})
+					time.Sleep(time.Minute)
+					pending(t, name, done)
+					must(t, w.end())
+					must(t, <-done)
+				})
+			})
+		}
+	}
 }

@@ -47,11 +47,18 @@ func (l *leases) take(ctx, held context.Context, c *contender, n int, patient bo
 	defer func() { wait.Stop() }()
 	var units, size atomic.Int64 // as counted last
 	known := false               // whether z is the present size
+	ask := func(read func() error) error { return read() }
+	if patient {
+		// The reads of a request that has waited in line must not fail by an internal error of a server.
+		ask = func(read func() error) error { return znode.ReadPatiently(held, c.s, "acquire", l.dir.Path, read) }
+	}
 	for round := 0; ; {
 		if !known {
-			var err error
 			z.watch.Stop()
-			if z, err = l.size.read(held, c.s, patient); err != nil {
+			if err := ask(func() (err error) {
+				z, err = l.size.read(held, c.s, patient)
+				return err
+			}); err != nil {
 				return nil, err
 			}
 			known = true
@@ -61,17 +68,28 @@ func (l *leases) take(ctx, held context.Context, c *contender, n int, patient bo
 		}
 		// The count is good until the transaction: only the holder of the lock creates
 		// leases, and the transaction deletes the lock's znode, which proves the lock.
-		taken, w, err := l.count(held, c.s, patient)
-		if err != nil {
+		var taken int
+		var w *session.Watch
+		if err := ask(func() (err error) {
+			taken, w, err = l.count(held, c.s, patient)
+			return err
+		}); err != nil {
 			return nil, err
 		}
 		// An operator may have lowered the size below the number of units that are held. Then the
 		// difference is negative, and the request waits.
 		if n <= z.n-taken {
 			w.Stop()
+			var touch bool
+			if err := ask(func() (err error) {
+				touch, err = l.dir.Writable(held, c.s)
+				return err
+			}); err != nil {
+				return nil, err
+			}
 			// With ctx, because held may end during the exchange: the guard of the lock takes the
 			// deletion of the contender for a removal.
-			g, err := l.create(ctx, c, n, z)
+			g, err := l.create(ctx, c, n, z, touch)
 			if err == errExhausted {
 				// Without new leases the directory becomes empty, at the latest when all units
 				// have been released. The lock keeps the other contenders waiting until then.
@@ -125,20 +143,16 @@ func (l *leases) count(ctx context.Context, s *session.Session, watched bool) (h
 		} else {
 			names, _, err = s.Children(ctx, l.dir.Path)
 		}
-		switch class := session.ClassOf(err); {
-		case class == session.ClassNoNode:
-			if err := l.dir.Create(ctx, s); err != nil {
-				return 0, nil, err
-			}
-		case class == session.ClassUnknown && watched:
-			// An internal error of a server says nothing about the units.
-		default:
+		if session.ClassOf(err) != session.ClassNoNode {
 			for _, name := range names {
 				if l.isUnit(name) {
 					held++
 				}
 			}
 			return held, w, err
+		}
+		if err := l.dir.Create(ctx, s); err != nil {
+			return 0, nil, err
 		}
 		// Another client may delete the directory again before it is listed.
 		if err := s.Pause(ctx, round); err != nil {
@@ -148,12 +162,8 @@ func (l *leases) count(ctx context.Context, s *session.Session, watched bool) (h
 }
 
 // create creates n leases and deletes the contender in one transaction. It returns nil
-// if a znode has changed, so that the caller should read again.
-func (l *leases) create(ctx context.Context, c *contender, n int, z sizeRead) (*Grant, error) {
-	touch, err := l.dir.Writable(ctx, c.s)
-	if err != nil {
-		return nil, err
-	}
+// if a znode has changed, so that the caller should read again. touch is as in creation.
+func (l *leases) create(ctx context.Context, c *contender, n int, z sizeRead, touch bool) (*Grant, error) {
 	cr := creation{dir: l.dir, name: leaseName, data: c.line.Data, n: n, touch: touch}
 	cr.first = []any{&zk.DeleteRequest{Path: c.path, Version: -1}}
 	if z.version >= 0 {

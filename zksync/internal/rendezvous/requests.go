@@ -245,7 +245,12 @@ func (p *Participant) requireChild(ctx context.Context) error {
 
 // find reports whether the child exists.
 func (p *Participant) find(ctx context.Context) (bool, error) {
-	data, stat, err := p.s.Get(ctx, p.path)
+	var data []byte
+	var stat *zk.Stat
+	err := p.ask(ctx, func() (err error) {
+		data, stat, err = p.s.Get(ctx, p.path)
+		return err
+	})
 	switch {
 	case session.ClassOf(err) == session.ClassNoNode:
 		return false, nil

@@ -108,9 +108,20 @@ func (v *barrierView) recount() {
 	_, _, _ = v.list(ctx)
 }
 
+// ask calls read until a server has an answer: the other participants count on this one, and an
+// internal error of a server must not end its wait.
+func (v *barrierView) ask(ctx context.Context, read func() error) error {
+	return znode.ReadPatiently(ctx, v.s, v.wait.op, v.b.path, read)
+}
+
 // list counts the participants by name, and reports whether ready exists.
 func (v *barrierView) list(ctx context.Context) (there int, ready bool, err error) {
-	names, stat, err := v.s.Children(ctx, v.b.path)
+	var names []string
+	var stat *zk.Stat
+	err = v.ask(ctx, func() (err error) {
+		names, stat, err = v.s.Children(ctx, v.b.path)
+		return err
+	})
 	if session.ClassOf(err) == session.ClassNoNode {
 		stat = &zk.Stat{}
 	} else if err != nil {
@@ -136,8 +147,13 @@ func (v *barrierView) list(ctx context.Context) (there int, ready bool, err erro
 
 // watchReady reads whether ready exists, and leaves a watch on it.
 func (v *barrierView) watchReady(ctx context.Context) error {
-	ok, stat, w, err := v.s.WatchExists(ctx, v.readyPath())
-	if err != nil {
+	var ok bool
+	var stat *zk.Stat
+	var w *session.Watch
+	if err := v.ask(ctx, func() (err error) {
+		ok, stat, w, err = v.s.WatchExists(ctx, v.readyPath())
+		return err
+	}); err != nil {
 		return err
 	}
 	v.unwatch()
@@ -158,8 +174,11 @@ func (v *barrierView) readDirectory(ctx context.Context) error {
 	// Before the request: if the connection is replaced meanwhile, awaitChange makes the caller
 	// read again.
 	conn := v.s.Connection()
-	_, stat, err := v.s.Exists(ctx, v.b.path)
-	if err != nil {
+	var stat *zk.Stat
+	if err := v.ask(ctx, func() (err error) {
+		_, stat, err = v.s.Exists(ctx, v.b.path)
+		return err
+	}); err != nil {
 		return err
 	}
 	if stat == nil {

@@ -3,6 +3,7 @@ package znode
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -115,6 +116,29 @@ func WatchStat(ctx context.Context, s *session.Session, path string) ([]byte, *z
 		return nil, nil, nil, zk.ErrNoNode
 	}
 	return nil, stat, w, err
+}
+
+// ReadPatiently calls read again while read fails by an internal error of a server, which says
+// nothing about the znodes, until ctx or the session ends. op and path are for log lines and errors.
+func ReadPatiently(ctx context.Context, s *session.Session, op, path string, read func() error) error {
+	var wait *session.Wait
+	defer func() { wait.Stop() }()
+	for round := 0; ; round++ {
+		err := read()
+		if session.ClassOf(err) != session.ClassUnknown {
+			return err
+		}
+		if wait == nil {
+			wait = s.StartWait(op, path, func(context.Context) error {
+				return fmt.Errorf("for another answer, since a server has failed: %w", err)
+			})
+		}
+		if ended := s.Pause(ctx, round); ctx.Err() != nil {
+			return wait.Cancelled(ctx)
+		} else if ended != nil {
+			return ended
+		}
+	}
 }
 
 // AwaitEvent waits until a watch fires, and stops the watch. It fails when ctx or the
