@@ -3,6 +3,7 @@ package zksync_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -83,6 +84,50 @@ func TestObserverOfARemovedHold(t *testing.T) {
 			})
 		}
 	}
+}
+
+// The observer gets the loss of a hold exactly if the transaction that should replace its znode says that another client
+// has removed the znode, and not if that transaction has no answer and may have replaced it.
+func TestObserverOfAReplacedHold(t *testing.T) {
+	replacing := func(op zksynctest.Op) bool { return op.Code == zkserver.OpMulti && len(op.Sub) > 1 }
+	for _, removed := range []bool{true, false} {
+		t.Run(fmt.Sprintf("downgrade, removed %v", removed), func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				end := make(chan session.HoldEnded, 1)
+				m := srv.Connect(t, session.WithObserver(session.Observer{HoldEnded: func(e session.HoldEnded) { end <- e }}))
+				rw := zksync.NewRWMutex(m, path)
+				must(t, rw.Lock(t.Context()))
+				if removed {
+					must(t, srv.Delete(path+"/"+inLine(srv, path)[0]))
+				} else {
+					time.Sleep(time.Second) // from now on the znode is watched
+					srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Match: replacing, At: zkserver.BeforeReply, Do: zksynctest.Drop})
+				}
+				err := rw.Downgrade(within(t, 50*time.Millisecond))
+				synctest.Wait()
+				if err == nil || errors.Is(err, zksync.ErrLost) != removed {
+					t.Fatal("Downgrade:", err)
+				}
+				if e := <-end; errors.Is(e.Lost, zksync.ErrLost) != removed {
+					t.Errorf("Downgrade returned %v, and the observer got %v", err, e.Lost)
+				}
+			})
+		})
+	}
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		end := make(chan session.HoldEnded, 3)
+		m := srv.Connect(t, session.WithObserver(session.Observer{HoldEnded: func(e session.HoldEnded) { end <- e }}))
+		must(t, zksync.NewSemaphore(srv.Connect(t), path, 1).Acquire(t.Context(), 1))
+		acquired := background(t.Context(), func(ctx context.Context) error { return zksync.NewSemaphore(m, path, 1).Acquire(ctx, 1) })
+		must(t, srv.Delete(path+"/locks/"+inLine(srv, path+"/locks")[0]))
+		must(t, srv.Delete(path+"/leases/"+inLine(srv, path+"/leases")[0]))
+		if err := <-acquired; !errors.Is(err, zksync.ErrRemoved) {
+			t.Fatal("Acquire:", err)
+		}
+		if e := <-end; !errors.Is(e.Lost, zksync.ErrRemoved) {
+			t.Errorf("the observer got %v for the lock of the semaphore, want ErrRemoved", e.Lost)
+		}
+	})
 }
 
 // An observer that counts the holds at each path counts to zero again when the hold has ended, and gets the path of an

@@ -235,9 +235,22 @@ func (c *contender) stop() {
 	c.forgetNeighbours()
 }
 
+// removed ends a contender whose znode another client has removed, and returns ErrRemoved.
+func (c *contender) removed() error {
+	c.state = gone
+	c.lease.Lose() // for the observer: no watch may have told of the removal yet
+	c.close()
+	return session.ErrRemoved
+}
+
 // close stops everything and ends the lease. The znode must be deleted.
 func (c *contender) close() {
 	c.stop()
+	if c.state == inDoubt {
+		// A transaction of ours may have deleted the znode. So its absence, which the guard or the
+		// session may have found, is no loss that the observer should hear of.
+		c.lease.Own(c.path)
+	}
 	c.lease.End()
 	c.state = gone
 }

@@ -50,7 +50,7 @@ func (r *Readers) exchange(ctx context.Context, c *contender) (*Grant, error) {
 		&zk.CreateRequest{Path: session.Protect(znode.Join(c.line.Dir.Path, r.line.Name)) + number, Data: c.line.Data, Flags: zk.FlagEphemeral},
 		&zk.DeleteRequest{Path: c.path, Version: -1})
 	if session.ClassOf(err) == session.ClassNoNode {
-		return nil, session.ErrRemoved
+		return nil, c.removed()
 	}
 	if err != nil {
 		return nil, err

@@ -178,7 +178,7 @@ func (l *leases) create(ctx context.Context, c *contender, n int, z sizeRead, to
 	case err == nil:
 		return l.created(ctx, c, n, paths, dir)
 	case failed == 0 && session.ClassOf(err) == session.ClassNoNode:
-		return nil, session.ErrRemoved
+		return nil, c.removed()
 	case failed >= 0:
 		c.state = granted // the transaction was not carried out
 	}
