@@ -198,3 +198,16 @@ func TestStats(t *testing.T) {
 		}
 	})
 }
+
+// Stats counts no hold of a Manager that was closed, although its holder has not released it.
+func TestStatsOfAClosedManager(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three)
+		l := hold(t, current(t, m))
+		defer l.End()
+		m.Close()
+		if st := m.Stats(); st.State != "Closed" || st.Held != 0 || st.Watches != 0 {
+			t.Errorf("stats %+v", st)
+		}
+	})
+}

@@ -46,7 +46,10 @@ func (m *Manager) Stats() Stats {
 	st.Abandoned = s.gate.abandoned
 	s.gate.mu.Unlock()
 	s.leases.mu.Lock()
-	st.Held = s.leases.held
+	// A hold ends with its session, and its holder releases it later or never.
+	if s.leases.over == nil {
+		st.Held = s.leases.held
+	}
 	s.leases.mu.Unlock()
 	s.hub.mu.Lock()
 	st.Watches, st.IdleWatches = len(s.hub.entries), s.hub.idle.Len()
