@@ -15,8 +15,8 @@
 // in the order of their priorities, and a [DelayQueue] at their due times.
 //
 // A constructor takes a *session.Manager and a path and does no I/O: the first call
-// reports an invalid path or option. A value may be shared by goroutines, and used again
-// after any error.
+// reports a nil Manager, an invalid path or an invalid option. A value may be shared by
+// goroutines, and used again after any error.
 //
 // # The life of a hold
 //

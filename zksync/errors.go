@@ -24,8 +24,8 @@ var (
 	// ErrClosed says that the Manager was closed. It is session.ErrClosed.
 	ErrClosed = session.ErrClosed
 
-	// ErrInvalidOption says that an option has an invalid value, or that the primitive
-	// does not have it.
+	// ErrInvalidOption says that an option has an invalid value, that the primitive does
+	// not have it, or that the Manager of the primitive is nil.
 	ErrInvalidOption = session.ErrInvalidOption
 
 	// ErrNotHeld says that this value does not hold what it should release.

@@ -32,7 +32,7 @@ type primitive struct {
 }
 
 func newPrimitive[O Option](name string, m *session.Manager, path string, opts []O) primitive {
-	cfg, err := newConfig(name, path, opts)
+	cfg, err := newConfig(name, m, path, opts)
 	return primitive{m: m, path: path, cfg: cfg, err: err}
 }
 

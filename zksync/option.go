@@ -173,8 +173,8 @@ type config struct {
 	layout   Layout
 }
 
-// newConfig applies the options of a primitive, and checks its path.
-func newConfig[O Option](primitive, path string, opts []O) (config, error) {
+// newConfig applies the options of a primitive, and checks its Manager and path.
+func newConfig[O Option](primitive string, m *session.Manager, path string, opts []O) (config, error) {
 	c := config{prefetch: defaultPrefetch}
 	for i, opt := range opts {
 		if any(opt) == nil {
@@ -186,6 +186,9 @@ func newConfig[O Option](primitive, path string, opts []O) (config, error) {
 	}
 	if err := c.checkLayout(primitive); err != nil {
 		return c, err
+	}
+	if m == nil {
+		return c, fmt.Errorf("%w: the Manager of the %s is nil, want a result of session.Connect", ErrInvalidOption, primitive)
 	}
 	return c, session.CheckPath(path)
 }

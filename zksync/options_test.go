@@ -2,7 +2,9 @@ package zksync_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/importer"
@@ -15,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-zksync/toolkit/zksync"
 )
@@ -124,6 +127,37 @@ func TestOptionValuesFitTheirPrimitives(t *testing.T) {
 		slices.Sort(got)
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("a %T is an option of %v, want %s", c.opt, got, c.want)
+		}
+	}
+}
+
+// The first call of a primitive whose Manager is nil fails with ErrInvalidOption.
+func TestNilManager(t *testing.T) {
+	ctx := t.Context()
+	try := func(_ bool, err error) error { return err }
+	failed := func(_ context.Context, err error) error { return err }
+	_, joined := zksync.NewGroup(nil, path).Join(ctx, "a", nil)
+	members := zksync.NewGroup(nil, path).Watch(ctx)
+	leaders := zksync.NewElection(nil, path).Observe(ctx)
+	queue := zksync.NewQueue(nil, path, zksync.WithCapacity(1))
+	defer queue.Close()
+	messages := queue.Messages()
+	for range members.Events() {
+	}
+	for range leaders.Events() {
+	}
+	for range messages {
+	}
+	for call, err := range map[string]error{
+		"Lock": zksync.NewMutex(nil, path).Lock(ctx), "TryLock": try(zksync.NewMutex(nil, path).TryLock(ctx)),
+		"RLock": zksync.NewRWMutex(nil, path).RLock(ctx), "Acquire": zksync.NewSemaphore(nil, path, 1).Acquire(ctx, 1),
+		"Campaign": failed(zksync.NewElection(nil, path).Campaign(ctx)), "Observe": leaders.Err(),
+		"Wait": zksync.NewBarrier(nil, path).Wait(ctx), "Enter": zksync.NewDoubleBarrier(nil, path, 1).Enter(ctx),
+		"Join": joined, "Watch": members.Err(), "Put": queue.Put(ctx, nil), "Messages": queue.Err(),
+		"PutAt": zksync.NewDelayQueue(nil, path).PutAt(ctx, nil, time.Now()), "PriorityQueue.Put": zksync.NewPriorityQueue(nil, path).Put(ctx, nil, 1),
+	} {
+		if !errors.Is(err, zksync.ErrInvalidOption) {
+			t.Errorf("%s: %v, want ErrInvalidOption", call, err)
 		}
 	}
 }

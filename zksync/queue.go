@@ -70,10 +70,10 @@ type queue struct {
 const closePatience = 5 * time.Second
 
 // NewQueue returns a Queue at path. The first Put creates the directory. NewQueue
-// does no I/O: the first call reports an invalid path or option.
+// does no I/O: the first call reports a nil Manager, an invalid path or an invalid option.
 func NewQueue(m *session.Manager, path string, opts ...QueueOption) *Queue {
 	q := &Queue{}
-	q.cfg, q.bad = newConfig("Queue", path, opts)
+	q.cfg, q.bad = newConfig("Queue", m, path, opts)
 	q.init(m, path, engine.InOrder)
 	if q.cfg.capacity > 0 {
 		q.puts.Gate = q.newCapacity()
