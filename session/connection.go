@@ -225,6 +225,7 @@ func (w *connection) Done(c *wire.Call) {
 		// provides.
 		w.s.leases.answered(w.record, c)
 	}
+	w.s.m.hangUps.done(c)
 	w.s.m.observe(c, w.Server)
 }
 

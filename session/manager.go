@@ -78,7 +78,7 @@ func newManager(cfg config, root chroot, addresses []string) *Manager {
 		managerState: newManagerState(cfg.observer.StateChanged),
 		done:         make(chan struct{}), ephemerals: make(map[string]*Ephemeral),
 	}
-	m.shared.outage, m.shared.offline = m.outage, m.offline
+	m.shared.outage, m.shared.offline, m.hangUps.m = m.outage, m.offline, m.shared
 	if m.clock == nil {
 		m.clock = newClock()
 	}

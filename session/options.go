@@ -220,7 +220,9 @@ func WithCreateChroot() Option {
 }
 
 // WithMaxRequest sets the size in bytes of the largest request that is sent. Set it to
-// the servers' jute.maxbuffer. The default is ZooKeeper's default, 1,048,575. A read with a
+// the servers' jute.maxbuffer. The default is ZooKeeper's default, 1,048,575. If n is greater, a
+// request between the two limits breaks one connection after another, and a log line and the
+// errors of waiting calls name that request. A read with a
 // watch ends with ErrTooLarge, too, if its path is so long that the request that arms the
 // watch again after a reconnect would be larger.
 func WithMaxRequest(n int) Option {

@@ -55,13 +55,18 @@ func (m *Manager) watchOutages() {
 	}
 }
 
-// outage returns the reason why no server can be used, or nil if there is a connection or
-// the Manager is closed.
+// outage returns the reason why no server can be used, or why one connection after another ends. It
+// returns nil if there is a connection that lasts, or the Manager is closed.
 func (m *Manager) outage() error {
-	if now := m.present(); now.state != Connected && now.state != Closed {
-		return fmt.Errorf("no server could be used for %v: %w", roundTime(time.Since(now.since)), m.tried())
+	now, hangUp := m.present(), m.hangUps.reason()
+	if now.state == Connected || now.state == Closed {
+		return hangUp
 	}
-	return nil
+	err := fmt.Errorf("no server could be used for %v: %w", roundTime(time.Since(now.since)), m.tried())
+	if hangUp != nil {
+		err = fmt.Errorf("%w; %w", hangUp, err)
+	}
+	return err
 }
 
 // trouble returns the reason why calls get no answers at present, or nil.

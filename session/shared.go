@@ -35,6 +35,7 @@ type shared struct {
 	// Methods of the Manager; see Manager.outage and Manager.offline.
 	outage, offline func() error
 
+	hangUps   hangUps
 	waits     waits
 	lines     lineLimit // of connections and new sessions
 	lostLines lineLimit // of lost sessions, which the lines of an outage must not suppress

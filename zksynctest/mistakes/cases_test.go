@@ -196,6 +196,15 @@ var troubles = []trouble{
 		_, err := s.Create(k.ctx, "/x", make([]byte, 2<<20), 0)
 		return err
 	}},
+	{"a request above the limit of the servers", "jute.maxbuffer", "set WithMaxRequest to jute.maxbuffer", func(k *kit) error {
+		s := k.session(k.manager(k.server(zkserver.Config{MaxFrame: 8192}).Addr()))
+		_, err := s.Create(k.Context(), "/x", nil, 0)
+		k.begin()
+		if err == nil {
+			_, err = s.Set(k.ctx, "/x", make([]byte, 9000), 0)
+		}
+		return err
+	}},
 	{"another client holds the lock", "held by", "wait; zklock who; zklock break", func(k *kit) error {
 		srv := k.server(zkserver.Config{})
 		locked(k, k.manager(srv.Addr()))

@@ -65,6 +65,9 @@ type Call struct {
 	// The server closed the connection when this call was the next to be answered:
 	// perhaps because of the call.
 	Refused bool
+	// The server closed the connection, and of the calls without an answer this one was the
+	// largest: perhaps it was above the limit of the server.
+	Suspect bool
 
 	xid   int32
 	state atomic.Int32

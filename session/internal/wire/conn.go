@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -253,9 +254,11 @@ func (w *Conn) End(why error) {
 	w.cfg.Handler.Ended(why)
 	// Not the TLS connection: its Close writes an alert, which may take seconds.
 	w.cfg.Raw.Close()
-	// The server answers in order, so only the first request can be the reason.
-	if len(calls) > 0 {
-		calls[0].Refused = errors.Is(why, io.EOF) || errors.Is(why, syscall.ECONNRESET)
+	if len(calls) > 0 && (errors.Is(why, io.EOF) || errors.Is(why, syscall.ECONNRESET) || errors.Is(why, syscall.EPIPE)) {
+		// The server answers in order, so only the first request can be the reason, or the size of
+		// a request behind it: the server looks at sizes before it answers.
+		calls[0].Refused = true
+		slices.MaxFunc(calls, func(a, b *Call) int { return len(a.Record) - len(b.Record) }).Suspect = true
 	}
 	for _, c := range calls {
 		c.Err = ErrConnectionLost

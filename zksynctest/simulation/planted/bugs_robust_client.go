@@ -141,4 +141,12 @@ var robustClientBugs = []bug{
 		"		s.w.sessionClosed = asked && code == 0\n",
 		"		s.w.sessionClosed = asked\n"}},
 		[]finder{tested("./session", "^TestCloseEndsTheSessionIfAServerCanBeReached$")}},
+	{"do not name the request at which servers hang up", []edit{{"session/connection.go",
+		"	w.s.m.hangUps.done(c)\n",
+		""}},
+		[]finder{tested("./session", "^TestARequestAboveTheServersLimitIsReported$")}},
+	{"name a request that the servers have accepted", []edit{{"session/hangups.go",
+		"		h.times = 0 // the servers accept such a request\n",
+		""}},
+		[]finder{tested("./session", "^TestHangUpsAtOtherRequestsAreNotReported$")}},
 }
