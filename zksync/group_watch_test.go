@@ -74,6 +74,36 @@ func TestGroupWatch(t *testing.T) {
 	})
 }
 
+// Watch merges the changes of a large group: while two thousand members join, the receiver gets a few lists, and the
+// last one soon. Breaks if follow does not wait for rest.
+func TestGroupWatchMergesChanges(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
+		const members = 2000
+		srv := zksynctest.Start(t)
+		seen := zksync.NewGroup(srv.Connect(t), "/group").Watch(t.Context()).Events()
+		g := zksync.NewGroup(srv.Connect(t), "/group")
+		begun := time.Now()
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		for i := range members {
+			wg.Go(func() {
+				if _, err := g.Join(t.Context(), fmt.Sprint("member-", i), nil); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		lists := 0
+		for list := range seen {
+			if lists++; len(list) == members {
+				break
+			}
+		}
+		if took := time.Since(begun); took > 40*time.Millisecond || lists > 100 {
+			t.Errorf("all were seen after %v, in list %d", took, lists)
+		}
+	})
+}
+
 // A thousand members over twenty sessions are all seen by ten watchers.
 func TestGroupOfAThousand(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {

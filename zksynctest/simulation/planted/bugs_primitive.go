@@ -69,4 +69,8 @@ var primitiveBugs = []bug{
 	{"semaphore: give the position in line up when a request is cancelled", []edit{{"zksync/internal/line/units.go",
 		"	u.local.since = time.Now()\n",
 		"	_ = time.Now()\n"}}, []finder{tested("./zksync", "TestCancelledRequestLeavesItsPosition")}},
+	{"make a list of a group for each change", []edit{{"zksync/group.go",
+		"		if changed && rest == nil {\n",
+		"		if changed {\n"}},
+		[]finder{tested("./zksync", "^TestGroupWatchMergesChanges$")}},
 }
