@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -286,4 +287,29 @@ func TestManagersOverTCPLeaveNothing(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// Close sends the servers no request for each of a thousand Ephemerals: the end of the session removes their watches.
+// Breaks if trim does not look at the ctx of the Manager.
+func TestCloseRemovesNoWatches(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three)
+		for i := range 1000 {
+			if _, err := m.Ephemeral(t.Context(), fmt.Sprint("/e/", i), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// The work gives the Ephemerals time to end before the connection does.
+		go m.Do(t.Context(), func(ctx context.Context, _ *session.Session) error {
+			<-ctx.Done()
+			time.Sleep(time.Millisecond)
+			return nil
+		})
+		synctest.Wait()
+		before := len(srv.Ops())
+		m.Close()
+		if ops := srv.Ops()[before:]; len(ops) > 5 {
+			t.Errorf("%d requests, the first of them %v, want the end of the session alone", len(ops), ops[0])
+		}
+	})
 }

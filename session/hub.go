@@ -128,9 +128,9 @@ func (h *hub) settle(e *watchEntry) {
 }
 
 // trim removes watches from the server while too many are idle, as far as maxRemovals allows;
-// h.mu is held.
+// h.mu is held. The end of the session removes the watches of a Manager that closes.
 func (h *hub) trim() {
-	for h.idle.Len() > maxIdleWatches && h.removals.Load() < maxRemovals && h.m.removeWatches.usable() {
+	for h.m.ctx.Err() == nil && h.idle.Len() > maxIdleWatches && h.removals.Load() < maxRemovals && h.m.removeWatches.usable() {
 		h.removeOldest()
 	}
 }

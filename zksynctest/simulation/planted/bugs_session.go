@@ -240,4 +240,8 @@ var sessionBugs = []bug{
 	{"end a read of an Inbox after four connections that broke in its answer", []edit{{"session/inbox_read.go",
 		"r.guilt >= maxGuilt && IsAnswerTooLarge(lost.Reason)", "r.guilt >= maxGuilt"}},
 		[]finder{tested("./watch", "^TestTreeOverBrokenAnswers$")}},
+	{"remove the watches of a Manager that closes", []edit{{"session/hub.go",
+		"	for h.m.ctx.Err() == nil && h.idle",
+		"	for h.idle"}},
+		[]finder{tested("./session", "^TestCloseRemovesNoWatches$")}},
 }
