@@ -119,6 +119,9 @@ func below(ctx context.Context, m *session.Manager, path string) ([]*zksync.Insp
 	var wg sync.WaitGroup
 	for i, name := range names {
 		slots <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
 		wg.Go(func() {
 			defer func() { <-slots }()
 			all[i], errs[i] = zksync.Inspect(ctx, m, prefix+name)
@@ -133,6 +136,10 @@ func below(ctx context.Context, m *session.Manager, path string) ([]*zksync.Insp
 		if inspection != nil {
 			found = append(found, inspection)
 		}
+	}
+	if ctx.Err() != nil {
+		// Without a line for each of thousands of children.
+		return found, fmt.Errorf("the time of -connect ended with %d of %d children of %s read: %w", len(found), len(names), path, session.Cancelled(ctx))
 	}
 	return found, errors.Join(errs...)
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -209,5 +210,24 @@ COMP_WORDS=(zklock who /l/); COMP_CWORD=2; _zklock; echo "${#COMPREPLY[@]} ${COM
 	}
 	if _, err := os.Stat(ran); err == nil {
 		t.Error("the name of a znode was run as a command")
+	}
+}
+
+// If the time of -connect ends, ls shows the children that it has read, and one line says how many there are. Breaks if
+// below does not look at ctx.
+func TestTheTimeOfALsEnds(t *testing.T) {
+	t.Parallel()
+	srv := zksynctest.Start(t)
+	m := srv.Connect(t)
+	for i := range 500 {
+		if err := zksync.NewBarrier(m, fmt.Sprintf("/gates/%03d", i)).Set(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv.Inject(zksynctest.Fault{Path: "/gates/*", Do: zkserver.Delay(5 * time.Millisecond), Times: -1})
+	r := finish(t, "ls", "-connect", "1s", "-servers", srv.Addr(), "/gates")
+	r.want(t, statusEnsemble, "/gates/", "of 500 children")
+	if lines := strings.Count(r.errors.String(), "\n"); lines != 1 {
+		t.Errorf("%d lines: %s", lines, r.errors)
 	}
 }
