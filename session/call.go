@@ -101,6 +101,10 @@ func errTooSlow(got, size int, d, timeout time.Duration) error {
 		ErrAnswerTooSlow, got, size, roundTime(d), speed, timeout)
 }
 
+// errManyAnswers is the end of a connection on which answers keep the answer to a commit of a holder waiting.
+var errManyAnswers = fmt.Errorf("%w: too many answers arrive ahead of the answer that would save a hold: read less at once, or raise session.WithTimeout",
+	ErrAnswerTooSlow)
+
 // A deniedError is a refusal by an ACL. It unwraps to zk.ErrNoAuth.
 type deniedError struct {
 	permission string // the permission that the request needs

@@ -94,9 +94,13 @@ func (k *keeper) step() (wait time.Duration, err error) {
 		w.BlameStall()
 		w.End(fmt.Errorf("nothing was answered for %v", w.Unanswered(now)))
 	case dropSlow:
-		err := w.Blame(t.partial, now, k.guiltOf(t.partial, w, now))
+		guilt := k.guiltOf(t.partial, w, now)
+		err := w.Blame(t.partial, now, guilt)
 		if err == nil {
 			return 0, nil // the answer has become complete, so plan the rest
+		}
+		if guilt == 0 {
+			err = errManyAnswers // the speed of the last answer alone would mislead
 		}
 		w.End(err)
 	case dropStuck:
