@@ -89,7 +89,7 @@ func (m *messageReader) read(ctx context.Context, all []*Delivery) (found, unrea
 		case class == session.ClassNoNode:
 			// A Take has removed it before the claim, or another client, which knows no claims.
 			gone = append(gone, d.ref)
-			d.endClaim((*partitionList).forget)
+			d.endClaim((*partitionList).forgetMissing)
 		case isUnreadable(r.Err):
 			// One message must not stop the queue.
 			m.v.skip(d.ref, r.Err)

@@ -28,8 +28,9 @@ type partition struct {
 	czxid       int64 // of the directory; 0 before the first listing
 	waiting     backlog
 	others      int // the messages of the listing that other consumers have claimed
+	missing     int // the messages of the listing that a read has not found
 	listing     *staleFlag
-	unlisted    bool                // there may be free messages that do not wait: none is picked before the next listing
+	unlisted    bool                // the waiting messages are not the free ones: none is picked before the next listing
 	picked      map[string]Item     // messages that a Take has picked or this consumer has claimed, by name
 	skipped     map[string]Item     // messages that cannot be read or removed
 	gone        map[string]struct{} // messages that are gone, and may have an entry in the claim table
@@ -97,7 +98,7 @@ func (p *partition) replace(found []Item, f *staleFlag) {
 			waiting = append(waiting, it)
 		}
 	}
-	p.skipped, p.others = skipped, 0
+	p.skipped, p.others, p.missing = skipped, 0, 0
 	p.waiting.replace(waiting)
 	p.listing.stopWatch()
 	p.listing, p.unlisted = f, false

@@ -197,6 +197,27 @@ func (l *partitionList) forget(r messageRef) {
 	}
 }
 
+const (
+	// fewMissing is the least number of missing messages after which a directory is listed again.
+	fewMissing = 3
+	// namesPerRead is the number of names in a listing that costs about as much as a read.
+	namesPerRead = 512
+)
+
+// forgetMissing forgets a picked message that a read has not found. If other clients have removed
+// many messages since the listing, the next ones may be gone, too: one listing costs less than the
+// reads of all of them.
+func (l *partitionList) forgetMissing(r messageRef) {
+	l.forget(r)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := r.partition
+	if p.missing++; p.missing >= max(fewMissing, p.waiting.len()/namesPerRead) {
+		p.listing.markStale()
+		p.unlisted = true
+	}
+}
+
 // forgetGone removes the entries of the messages that are gone from a table, for a
 // transaction that writes the order znode anyway.
 func (l *partitionList) forgetGone(t *claimTable) {

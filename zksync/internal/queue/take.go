@@ -151,7 +151,7 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState, isOld f
 	data, stat, err := v.readMessage(ctx, r)
 	switch {
 	case session.ClassOf(err) == session.ClassNoNode:
-		v.partitions.forget(r)
+		v.partitions.forgetMissing(r)
 		if st.consumers > 0 {
 			// A consumer may have claimed and removed the message, and claimed others.
 			v.order.forget(st)

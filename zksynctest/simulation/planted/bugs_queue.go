@@ -214,4 +214,7 @@ var queueBugs = []bug{
 		"t.Gate, t.Turn = q.moves, q.movesTurn",
 		"t.Gate, t.Turn = q.newCapacity(), make(chan struct{}, 1)"}},
 		[]finder{tested("./zksync", "^TestManyMovesIntoAQueueWithALimit$")}},
+	{"read each message of an old listing that other clients have removed", []edit{{"zksync/internal/queue/partition_list.go",
+		"		p.unlisted = true\n	}\n}\n\n// forgetGone", "	}\n}\n\n// forgetGone"}},
+		[]finder{tested("./zksync", "^TestNewMessageBehindManyThatAreGone$")}},
 }
