@@ -111,8 +111,9 @@ func (m *Message) Retry(ctx context.Context, delay time.Duration) error {
 // limit, MoveTo waits for room, and if the counter of its directory is spent, until its
 // messages are consumed, as Put does. Otherwise MoveTo waits, and fails, like Ack; and it
 // fails with session.ErrTooLarge, and gives the message back, like Retry. It also gives the
-// message back if the other queue is closed or invalid, has another Manager, or is the queue
-// of the message and its counter is spent (zk.ErrNodeExists).
+// message back if the other queue is invalid, has another Manager, is closed, also while
+// MoveTo waits for room, or is the queue of the message and its counter is spent
+// (zk.ErrNodeExists).
 func (m *Message) MoveTo(ctx context.Context, to *Queue) error {
 	t := to.target()
 	if t.Err == nil && m.m != nil && m.m != to.m {
@@ -124,7 +125,11 @@ func (m *Message) MoveTo(ctx context.Context, to *Queue) error {
 // target returns the queue as the target of MoveTo.
 func (q *Queue) target() engine.Target {
 	t := engine.Target{Err: q.checkUsable(), Dir: q.path, Prefix: q.kind.Prefix, NumberOf: q.numberOf, MakeDir: q.makeDir}
-	if t.Err == nil && q.cfg.capacity > 0 {
+	if t.Err != nil {
+		return t
+	}
+	t.Life = q.consumer.Life()
+	if q.cfg.capacity > 0 {
 		t.Gate, t.Turn = q.moves, q.movesTurn
 	}
 	return t

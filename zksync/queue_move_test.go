@@ -65,6 +65,65 @@ func TestMoveToAnUnusableQueueGivesBack(t *testing.T) {
 	}
 }
 
+// The wait of a MoveTo ends, and the message is given back, when the target is closed
+// (delivery_remove.go: the context waits).
+func TestMoveToWhoseTargetIsClosed(t *testing.T) {
+	for name, fill := range map[string]func(t *testing.T, srv *zksynctest.Server, dead *zksync.Queue){
+		"without room":          func(*testing.T, *zksynctest.Server, *zksync.Queue) {},
+		"with a spent counter":  spend,
+		"behind another MoveTo": func(*testing.T, *zksynctest.Server, *zksync.Queue) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := srv.Connect(t)
+				q := zksync.NewQueue(m, queuePath)
+				defer closeQueue(t, q)
+				offer(t, srv.Connect(t), queuePath, 0, 2)
+				var opts []zksync.QueueOption
+				if name != "with a spent counter" {
+					opts = append(opts, zksync.WithCapacity(1))
+				}
+				dead := zksync.NewQueue(m, "/dead", opts...)
+				put(t, dead, "x")
+				fill(t, srv, dead)
+				moved := []<-chan error{}
+				for _, data := range numbers(0, 2) {
+					msg := next(t, q.Messages(), data)
+					if data == "0" || name == "behind another MoveTo" {
+						moved = append(moved, background(t.Context(), func(ctx context.Context) error { return msg.MoveTo(ctx, dead) }))
+					} else {
+						ack(t, msg)
+					}
+				}
+				began := time.Now()
+				closeQueue(t, dead)
+				for _, done := range moved {
+					if err := <-done; !errors.Is(err, zksync.ErrQueueClosed) || errors.Is(err, context.Canceled) || errors.Is(err, zksync.ErrLost) {
+						t.Error("MoveTo:", err)
+					}
+				}
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("MoveTo ended %v after the Close of its target", took)
+				}
+				for range moved {
+					msg := <-q.Messages()
+					if msg.Attempts != 2 {
+						t.Errorf("attempt %d of %q, want 2", msg.Attempts, msg.Data)
+					}
+					ack(t, msg)
+				}
+			})
+		})
+	}
+}
+
+// spend spends the counter of the directory /dead.
+func spend(t *testing.T, srv *zksynctest.Server, dead *zksync.Queue) {
+	t.Helper()
+	must(t, srv.SetNextSequence("/dead", 2147483647))
+	put(t, dead, "y")
+}
+
 // A message that has come from Retry is given back by MoveTo to its own queue if the counter of the queue is spent:
 // the counter would wait for the message itself.
 func TestMoveToOwnSpentQueueAfterRetry(t *testing.T) {

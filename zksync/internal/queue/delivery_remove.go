@@ -17,6 +17,7 @@ type Target struct {
 	Dir, Prefix string
 	Gate        commit.Gate                            // nil if the queue has no limit
 	Turn        chan struct{}                          // of one element, held by the MoveTo that uses the gate; nil without a gate
+	Life        context.Context                        // ends when Close of the queue's value begins
 	NumberOf    func(name string) (seq int32, ok bool) // returns the number in the name of a message
 	MakeDir     func(ctx context.Context, s *session.Session, path string) error
 }
@@ -47,6 +48,14 @@ func (d *Delivery) cancelled(ctx context.Context) error {
 // remove removes the message, and puts it into a target if to is not nil.
 func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 	held := false // the turn of the target
+	waits := d.v.life.ctx
+	if to != nil {
+		// The waits in the target end when Close begins, of this value or of the value of the target.
+		var cancel context.CancelCauseFunc
+		waits, cancel = context.WithCancelCause(waits)
+		defer cancel(nil)
+		defer context.AfterFunc(to.Life, func() { cancel(ErrClosed) })()
+	}
 	for round := 0; ; round++ {
 		if err := d.v.s.Pause(d.v.life.cleanupCtx, round-1); err != nil {
 			return d.outcomeOf(err, false)
@@ -63,21 +72,20 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 		}
 		if to != nil {
 			if to.Gate != nil {
-				// One at a time: all requests rely on one version of the limit. The wait for room ends when
-				// Close begins.
+				// One at a time: all requests rely on one version of the limit.
 				if !held {
-					if err := to.takeTurn(d.v.life.ctx, d.v.s); err != nil {
-						return d.outcomeOf(err, false)
+					if err := to.takeTurn(waits, d.v.s); err != nil {
+						return d.outcomeOf(d.closedOr(to, err), false)
 					}
 					held = true
 					defer func() { <-to.Turn }()
 				}
-				first, _, err := to.Gate.Admit(d.v.life.ctx, d.v.s, 1)
+				first, _, err := to.Gate.Admit(waits, d.v.s, 1)
 				if session.ClassOf(err).Again() && d.v.s.Err() == nil {
 					continue
 				}
 				if err != nil {
-					return d.outcomeOf(err, false)
+					return d.outcomeOf(d.closedOr(to, err), false)
 				}
 				c.ops = append(c.ops, first...)
 			}
@@ -97,12 +105,13 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 			continue
 		}
 		if to != nil && err != nil {
-			if err = d.repair(to, err); err == nil {
+			if err = d.repair(waits, to, err); err == nil {
 				if session.ClassOf(c.err) == session.ClassBadVersion {
 					round = 0 // the gate has pauses of its own
 				}
 				continue
 			}
+			err = d.closedOr(to, err)
 		}
 		return d.outcomeOf(err, c.sent)
 	}
@@ -120,17 +129,25 @@ func (to *Target) takeTurn(ctx context.Context, s *session.Session) error {
 	}
 }
 
+// closedOr returns ErrClosed if err has ended a wait because the value of the target was closed, and err
+// otherwise.
+func (d *Delivery) closedOr(to *Target, err error) error {
+	if session.ClassOf(err) == session.ClassCancelled && d.v.life.ctx.Err() == nil && to.Life.Err() != nil {
+		return ErrClosed
+	}
+	return err
+}
+
 // repair makes a target take the message, which it has refused with why. It returns nil if the
-// removal can be tried again, and the reason if not.
-func (d *Delivery) repair(to *Target, why error) (failed error) {
+// removal can be tried again, and the reason if not. ctx ends the wait for the messages in the target.
+func (d *Delivery) repair(ctx context.Context, to *Target, why error) (failed error) {
 	s, life := d.v.s, d.v.life
 	switch class := session.ClassOf(why); {
 	case class == session.ClassBadVersion && to.Gate != nil:
 		// Another producer has put into the target since its messages were counted.
 		return to.Gate.Refused(why)
 	case class == session.ClassNodeExists && to.Dir != d.v.cfg.Path: // in its own queue the message would wait for itself
-		// The wait for the messages in the target ends when Close begins, like the wait for room.
-		failed = commit.FreeNumber(life.ctx, s, to.Dir, to.NumberOf)
+		failed = commit.FreeNumber(ctx, s, to.Dir, to.NumberOf)
 	case class == session.ClassNoNode:
 		// The message, the directory of the target or its limit may be missing.
 		if to.Gate != nil {

@@ -29,6 +29,9 @@ func newLifetime() *lifetime {
 	return l
 }
 
+// Life returns a context that ends when Close begins.
+func (l *lifetime) Life() context.Context { return l.ctx }
+
 // beginClose lets no further call and no further goroutine begin.
 func (l *lifetime) beginClose() {
 	l.closeMu.Lock()

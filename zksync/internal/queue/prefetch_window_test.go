@@ -186,7 +186,7 @@ func TestMoveToThatWaitsMakesNoRoom(t *testing.T) {
 			}}
 			go func() {
 				<-start
-				done <- d.MoveTo(h.Context(), Target{Dir: "/dead", Prefix: ItemPrefix, MakeDir: makeDir, Gate: gate, Turn: make(chan struct{}, 1)})
+				done <- d.MoveTo(h.Context(), Target{Dir: "/dead", Prefix: ItemPrefix, MakeDir: makeDir, Gate: gate, Turn: make(chan struct{}, 1), Life: h.Context()})
 			}()
 		}
 		close(start)

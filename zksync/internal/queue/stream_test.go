@@ -112,7 +112,7 @@ func TestMoveTo(t *testing.T) {
 		h.put(0, 1)
 		c := h.consumer(h.srv.Connect(h), 1, InOrder)
 		d := h.next(h.messages(c), "0", 1)
-		h.must(d.MoveTo(h.Context(), Target{Dir: "/dead", Prefix: ItemPrefix, MakeDir: func(ctx context.Context, s *session.Session, path string) error {
+		h.must(d.MoveTo(h.Context(), Target{Life: h.Context(), Dir: "/dead", Prefix: ItemPrefix, MakeDir: func(ctx context.Context, s *session.Session, path string) error {
 			return s.MakeDir(ctx, path)
 		}}))
 		if data, _ := h.srv.Get("/dead/qn-0000000000"); string(data) != "0" {

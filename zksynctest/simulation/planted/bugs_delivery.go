@@ -83,4 +83,10 @@ var deliveryBugs = []bug{
 	{"go on delivering the messages of a ledger that another client has deleted", []edit{{"zksync/internal/queue/claim_count.go",
 		"		lease.NotifyGone(gone)", "		_ = gone"}},
 		[]finder{enumeratedIn("old", "delay-keep"), tested("./zksync/internal/queue", "^TestDeletedLedgerEndsItsDeliveries$")}},
+	{"let a MoveTo wait for room in a queue that is closed", []edit{{"zksync/internal/queue/delivery_remove.go",
+		"to.Life, func() { cancel(ErrClosed) })()", "to.Life, func() {})()"}},
+		[]finder{tested("./zksync", "^TestMoveToWhoseTargetIsClosed$")}},
+	{"report a wait in a target that is closed as cancelled", []edit{{"zksync/internal/queue/delivery_remove.go",
+		"		return ErrClosed\n", "		return err\n"}},
+		[]finder{tested("./zksync", "^TestMoveToWhoseTargetIsClosed$")}},
 }
