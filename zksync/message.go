@@ -109,7 +109,8 @@ func (m *Message) Retry(ctx context.Context, delay time.Duration) error {
 // MoveTo moves the message to the end of another queue of the same Manager, for example
 // a queue for dead letters. The message is never lost or doubled. If the other queue has a
 // limit, MoveTo waits for room, and if the counter of its directory is spent, until its
-// messages are consumed, as Put does. Otherwise MoveTo waits, and fails, like Ack; and it
+// messages are consumed, as Put does. A message that moves to the end of its own queue has
+// its room already, unless it has come from Retry. Otherwise MoveTo waits, and fails, like Ack; and it
 // fails with session.ErrTooLarge, and gives the message back, like Retry. It also gives the
 // message back if the other queue is invalid, has another Manager, is closed, also while
 // MoveTo waits for room, or is the queue of the message and its counter is spent

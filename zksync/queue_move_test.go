@@ -124,6 +124,32 @@ func spend(t *testing.T, srv *zksynctest.Server, dead *zksync.Queue) {
 	put(t, dead, "y")
 }
 
+// MoveTo to the end of its own full queue takes no room, and does not wait for it. A message that has come from Retry
+// waits for room (Delivery.MoveTo: NumberOf).
+func TestMoveToOwnFullQueue(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		q := zksync.NewQueue(m, queuePath, zksync.WithCapacity(2))
+		defer closeQueue(t, q)
+		put(t, q, "0", "1")
+		first, second := next(t, q.Messages(), "0"), next(t, q.Messages(), "1")
+		limited, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		must(t, first.MoveTo(limited, q))
+		wantMessages(t, srv, "1", "0")
+		first = next(t, q.Messages(), "0")
+		must(t, second.Retry(t.Context(), 0))
+		put(t, q, "2")
+		second = next(t, q.Messages(), "1")
+		done := background(t.Context(), func(ctx context.Context) error { return second.MoveTo(ctx, q) })
+		pending(t, "MoveTo into a full queue", done)
+		wantMessages(t, srv, "0", "2")
+		ack(t, first)
+		must(t, <-done)
+		wantMessages(t, srv, "2", "1")
+	})
+}
+
 // A message that has come from Retry is given back by MoveTo to its own queue if the counter of the queue is spent:
 // the counter would wait for the message itself.
 func TestMoveToOwnSpentQueueAfterRetry(t *testing.T) {

@@ -25,6 +25,11 @@ type Target struct {
 // MoveTo moves the message to another queue.
 func (d *Delivery) MoveTo(ctx context.Context, to Target) error {
 	return d.settle(ctx, "MoveTo", func(done func(error)) {
+		if to.Gate != nil && d.ref.partition.dir == to.Dir {
+			if _, counted := to.NumberOf(d.ref.Name); counted {
+				to.Gate = nil // the message has its room already, and would wait for itself
+			}
+		}
 		d.mu.Lock()
 		d.gate = to.Gate
 		d.mu.Unlock()

@@ -89,4 +89,12 @@ var deliveryBugs = []bug{
 	{"report a wait in a target that is closed as cancelled", []edit{{"zksync/internal/queue/delivery_remove.go",
 		"		return ErrClosed\n", "		return err\n"}},
 		[]finder{tested("./zksync", "^TestMoveToWhoseTargetIsClosed$")}},
+	{"let a MoveTo to the end of its own queue wait for room", []edit{{"zksync/internal/queue/delivery_remove.go",
+		"; counted {", "; false && counted {"}},
+		[]finder{tested("./zksync", "^TestMoveToOwnFullQueue$")}},
+	{"move a message of Retry into its own full queue", []edit{{"zksync/internal/queue/delivery_remove.go",
+		"to.Gate != nil && d.ref.partition.dir == to.Dir {", "to.Gate != nil && d.v.cfg.Path == to.Dir {"},
+		{"zksync/internal/queue/delivery_remove.go",
+			"if _, counted := to.NumberOf(d.ref.Name); counted {", "{"}},
+		[]finder{tested("./zksync", "^TestMoveToOwnFullQueue$")}},
 }
