@@ -246,15 +246,7 @@ func TestCapacityOfAQueueThatWasRemade(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		a, b := newQueue(t, srv, zksync.WithCapacity(2)), newQueue(t, srv, zksync.WithCapacity(2))
 		put(t, a, "a")
-		var deleteAll func(path string)
-		deleteAll = func(path string) {
-			names, _ := srv.Children(path)
-			for _, n := range names {
-				deleteAll(path + "/" + n)
-			}
-			must(t, srv.Delete(path))
-		}
-		deleteAll(queuePath)
+		removeTree(srv, queuePath)
 		must(t, b.PutAll(t.Context(), []byte("b"), []byte("c")))
 		done := background(t.Context(), func(ctx context.Context) error { return a.Put(ctx, []byte("d")) })
 		pending(t, "Put", done)
@@ -262,6 +254,36 @@ func TestCapacityOfAQueueThatWasRemade(t *testing.T) {
 		takeFirst(t, srv)
 		must(t, <-done)
 		wantMessages(t, srv, "c", "d")
+	})
+}
+
+// A MoveTo does not exceed the capacity of a queue that another client has deleted, and that another value has created
+// again and filled by as many requests (commit/capacity.go: Unmarked).
+func TestMoveToAQueueThatWasRemade(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := srv.Connect(t)
+		from, a := zksync.NewQueue(m, "/from"), zksync.NewQueue(m, queuePath, zksync.WithCapacity(10))
+		defer closeQueue(t, from)
+		defer closeQueue(t, a)
+		put(t, from, "0", "1", "2")
+		for _, data := range numbers(0, 2) {
+			must(t, next(t, from.Messages(), data).MoveTo(t.Context(), a))
+		}
+		removeTree(srv, queuePath)
+		b := newQueue(t, srv, zksync.WithCapacity(10))
+		var all [][]byte
+		for range 10 {
+			all = append(all, nil)
+		}
+		must(t, b.PutAll(t.Context(), all...))
+		if _, stat, err := live(t, m).Get(t.Context(), queuePath+"/zksync-limit"); err != nil || stat.Version != 2 {
+			t.Fatalf("version %v of the limit, want 2: %v", stat, err)
+		}
+		msg := next(t, from.Messages(), "2")
+		done := background(t.Context(), func(ctx context.Context) error { return msg.MoveTo(ctx, a) })
+		pending(t, "MoveTo into a full queue", done)
+		takeFirst(t, srv)
+		must(t, <-done)
 	})
 }
 

@@ -76,8 +76,8 @@ func NewQueue(m *session.Manager, path string, opts ...QueueOption) *Queue {
 	q.cfg, q.bad = newConfig("Queue", m, path, opts)
 	q.init(m, path, engine.InOrder)
 	if q.cfg.capacity > 0 {
-		q.puts.Gate = q.newCapacity()
-		q.moves, q.movesTurn = q.newCapacity(), make(chan struct{}, 1)
+		q.puts.Gate = q.newCapacity(false)
+		q.moves, q.movesTurn = q.newCapacity(true), make(chan struct{}, 1)
 	}
 	return q
 }
@@ -97,9 +97,9 @@ func (q *queue) init(m *session.Manager, path string, k engine.Kind) {
 	q.consumer = engine.NewConsumer(engine.Config{Manager: m, Path: path, Kind: q.kind, Prefetch: q.cfg.prefetch, Removals: q.removals, MakeDir: q.makeDir})
 }
 
-// newCapacity returns the gate of a queue with a limit.
-func (q *queue) newCapacity() commit.Gate {
-	return &commit.Capacity{Max: q.cfg.capacity, Dir: q.path, Path: q.child(engine.LimitName), NumberOf: q.numberOf, MakeDir: q.makeDir, OnCount: q.consumer.ObserveLength}
+// newCapacity returns the gate of a queue with a limit; see commit.Capacity.Unmarked.
+func (q *queue) newCapacity(unmarked bool) commit.Gate {
+	return &commit.Capacity{Max: q.cfg.capacity, Dir: q.path, Path: q.child(engine.LimitName), NumberOf: q.numberOf, MakeDir: q.makeDir, OnCount: q.consumer.ObserveLength, Unmarked: unmarked}
 }
 
 // numberOf returns the sequence number in the name of a message.

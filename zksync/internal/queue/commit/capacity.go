@@ -54,6 +54,9 @@ type Capacity struct {
 	NumberOf func(name string) (seq int32, ok bool) // as of a Committer
 	MakeDir  func(context.Context, *session.Session, string) error
 	OnCount  func(n int) // is called with each exact count
+	// Unmarked says that the requests write no marker. A marker tells that the znode at Path has gone with
+	// its directory, and without one another znode may have the version of the last count.
+	Unmarked bool
 
 	known   bool
 	version int32
@@ -85,6 +88,7 @@ func (g *Capacity) Admit(ctx context.Context, s *session.Session, n int) ([]any,
 	var wait *session.Wait
 	defer func() { wait.Stop() }()
 	g.full.Store(nil)
+	g.known = g.known && !g.Unmarked
 	for round := 0; !g.known || g.used >= g.Max; round++ {
 		if err := s.Pause(ctx, round-1); err != nil {
 			return nil, 0, err
