@@ -17,7 +17,7 @@ import (
 //
 // The producer's clock decides when a message is due, and the consumer's clock when
 // that time has come: if the clocks differ, messages come earlier or later by the
-// difference.
+// difference. A consumer that waits notices within a minute that its clock was set.
 //
 // Each span of ten seconds has a directory of its own, t- and its begin, and the names of
 // messages contain their due times, in milliseconds since 1970. A consumer that lags

@@ -45,7 +45,7 @@ func (v *view) next(ctx context.Context, most quota, wait func(context.Context) 
 				return sel, err
 			}
 		}
-		if err := znode.WaitUntil(ctx, v.s, notified, wake.until); err != nil {
+		if err := znode.WaitUntil(ctx, v.s, notified, wake.timer()); err != nil {
 			return sel, err
 		}
 	}

@@ -44,20 +44,6 @@ type selection struct {
 	passed []messageRef
 }
 
-// A nextWakeUp says when a consumer that found no message must look again: when a
-// watch fires, or earlier.
-type nextWakeUp struct {
-	stale bool      // at once: a listing has become stale
-	until time.Time // at this time, if it is not zero: a known message falls due
-}
-
-// before moves the time to t if that is earlier.
-func (w *nextWakeUp) before(t time.Time) {
-	if w.until.IsZero() || t.Before(w.until) {
-		w.until = t
-	}
-}
-
 // apply makes the returned messages of a state wait, and adds the partition of the
 // messages of Retry if it exists; l.mu is held.
 func (l *partitionList) apply(st *orderState) {

@@ -226,4 +226,7 @@ var queueBugs = []bug{
 	{"rely on the last count of a queue with a limit in the next MoveTo", []edit{{"zksync/internal/queue/commit/capacity.go",
 		"	g.known = g.known && !g.Unmarked\n", ""}},
 		[]finder{tested("./zksync", "^TestMoveToAQueueThatWasRemade$")}},
+	{"wait for a message to fall due by a timer alone", []edit{{"zksync/internal/queue/next_wake_up.go",
+		"		return soon\n", "		return w.until\n"}},
+		[]finder{tested("./zksync/internal/queue", "^TestDueMessageAfterAClockWasSet$")}},
 }
