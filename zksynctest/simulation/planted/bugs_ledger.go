@@ -287,7 +287,7 @@ var ledgerBugs = []bug{
 		[]finder{enumerated("queue-two"), tested("./zksync/internal/queue", "^TestOrderZnodeDeletedBeforeADeath$")}},
 	{"ledger: make room before a message that was given back waits", []edit{{"zksync/internal/queue/delivery.go",
 		"	for _, move := range moves {\n",
-		"	d.v.claims.release(1, false)\n	d.v.claims.hold(1, \"\")\n	for _, move := range moves {\n"}},
+		"	d.v.claims.release(1, false)\n	d.v.claims.hold(1, \"\", nil)\n	for _, move := range moves {\n"}},
 		[]finder{tested("./zksync/internal/queue", "^TestGivenBackBeforeThereIsRoom$")}},
 	{"ledger: say that a message comes again though its Ack is under way", []edit{{"zksync/internal/queue/delivery.go",
 		"return unknownIf(sent, znode.LossOf(v.s.Err()))",
