@@ -56,8 +56,8 @@ type Ephemeral struct {
 //
 // The call returns an error, and no Ephemeral, if path or an option is invalid, the
 // server refuses the creation, the Manager is closed, or ctx has ended. If ctx has ended,
-// the error has the reason for the wait, and a znode that the call may have created is deleted in the background. ctx bounds only
-// this call.
+// the error has the reason for the wait, and a znode that the call may have created is
+// deleted in the background. ctx bounds only this call.
 //
 // If two Ephemerals of one Manager have the same path and are not sequential, the second
 // has a Conflict with the first.
@@ -201,8 +201,8 @@ func (e *Ephemeral) Set(ctx context.Context, data []byte) error {
 // Close removes the znode, ends the Ephemeral, and closes the Status channel. It returns when the
 // znode or the session is gone, and fails if the server refuses the removal. If no server can be reached
 // for the timeout of WithTimeout, or for the granted one if that is longer, up to ten seconds, Close
-// returns an error with the reason, and the removal continues in the background until the session is over. Close may be
-// called more than once, and after Manager.Close.
+// returns an error with the reason, and the removal continues in the background until the session is
+// over. Close may be called more than once, and after Manager.Close.
 func (e *Ephemeral) Close() error {
 	e.Discard()
 	timeout := e.m.cfg.timeout

@@ -90,7 +90,9 @@ func (e *Ephemeral) keep(s *Session) error {
 			if n != nil && e.cfg.sequential {
 				s.Discard(n.path) // the next attempt creates a znode of another name
 			}
-			f.note(err)
+			if isClosed(e.decided) { // otherwise Manager.Ephemeral returns the refusal
+				f.note(err)
+			}
 			e.decide(err)
 			e.tell(Absent, "", err)
 		}

@@ -47,7 +47,7 @@ func (f *failures) note(err error) {
 		f.wait = f.m.StartWait(f.op, f.path, f.reason)
 	}
 	if f.tell != nil {
-		f.tell(f.reason(nil))
+		f.tell(f.reason(context.Background()))
 	}
 }
 
