@@ -48,7 +48,8 @@ func WithID(id string) IDOption {
 // WithStopTimeout bounds how long Election.Run waits for the work to return once its
 // context has ended. By default Run waits without a bound, so that no other candidate
 // leads before. After d, Run resigns and returns ErrStillRunning while the work goes on:
-// use it for work that checks its fencing token wherever it writes.
+// use it for work that checks its fencing token wherever it writes. The work then runs in a
+// goroutine of its own, so that the caller of Run cannot recover its panic.
 func WithStopTimeout(d time.Duration) ElectionOption {
 	return electionOption{checked(d > 0, func(c *config) { c.stopping = d }, "WithStopTimeout: %v, want more than 0", d)}
 }

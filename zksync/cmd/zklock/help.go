@@ -55,7 +55,8 @@ would lose the lock.
 While zklock waits, it names the holder after 3 s and then at growing
 intervals.`,
 		`0-255     the exit status of COMMAND
-1         others hold the lock (-try, -wait); another status with -E
+1         others hold the lock (-try, -wait), or an operator has removed the
+          contender that waited; another status with -E
 2         wrong usage
 3         no server could be reached, or the servers refused
 4         the lock was lost while COMMAND ran

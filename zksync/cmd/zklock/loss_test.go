@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -89,6 +90,44 @@ func TestBreakKills(t *testing.T) {
 	r.want(t, statusLost, "the command is killed", "was lost while the command ran")
 	if took := time.Since(begun); took > 10*time.Second {
 		t.Errorf("the command was killed after %v", took)
+	}
+}
+
+// A command whose contender an operator removes while it waits ends with the status of a conflict, and a
+// candidate campaigns again.
+func TestARemovedContender(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"-lock", "-elect"} {
+		t.Run(mode, func(t *testing.T) {
+			srv := zksynctest.Start(t)
+			begin := func(ctx context.Context) (*result, <-chan struct{}) {
+				return start(ctx, "run", "-servers", srv.Addr(), mode, "-E", "9", "/locks/a", "--", "sh", "-c", `echo started; sleep 600 & wait`)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			holder, held := begin(ctx)
+			await(t, "the holder", func() bool { return holder.out.String() != "" })
+			first, _ := srv.Children("/locks/a")
+			waiter, ended := begin(ctx)
+			behind := func() string {
+				names, _ := srv.Children("/locks/a")
+				names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(first, name) })
+				return strings.Join(names, " ")
+			}
+			await(t, "the waiter", func() bool { return behind() != "" })
+			removed := behind()
+			if err := srv.Delete("/locks/a/" + removed); err != nil {
+				t.Fatal(err)
+			}
+			if mode == "-lock" {
+				<-ended
+				waiter.want(t, 9, "another client has removed this contender")
+			} else {
+				await(t, "the next candidacy", func() bool { return behind() != "" && behind() != removed })
+			}
+			cancel()
+			<-ended
+			<-held
+		})
 	}
 }
 

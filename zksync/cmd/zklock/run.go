@@ -83,6 +83,10 @@ func (r *runCommand) run(ctx context.Context, p *program) int {
 	h := r.holder(m)
 	for {
 		held, err := r.acquire(ctx, p, m, h)
+		if r.elect && errors.Is(err, zksync.ErrRemoved) && ctx.Err() == nil {
+			fmt.Fprintf(p.stderr, "zklock: another client has removed the candidate of %s; campaigning again\n", r.path)
+			continue
+		}
 		if err != nil {
 			return r.refused(ctx, p, m, err)
 		}
@@ -139,6 +143,9 @@ func (r *runCommand) refused(ctx context.Context, p *program, m *session.Manager
 	case ctx.Err() != nil:
 		return interrupted(ctx)
 	case errors.Is(err, errContended):
+	case errors.Is(err, zksync.ErrRemoved):
+		fmt.Fprintf(p.stderr, "zklock: another client has removed this contender from the line of %s\n", r.path)
+		return r.conflict
 	case errors.Is(err, zksync.ErrMaxWait) && m.State() == session.Connected:
 	case errors.Is(err, zksync.ErrMaxWait) || errors.Is(err, session.ErrConnectionLost):
 		fmt.Fprintf(p.stderr, "zklock: no server answers, so nothing is known about %s: %s\n", r.path, printable(err.Error()))
