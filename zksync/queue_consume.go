@@ -169,6 +169,9 @@ func (q *queue) All(ctx context.Context) iter.Seq2[*Message, error] {
 // internal errors. If they do so five times in a row, Take does not know whether the
 // message is gone, and returns the data with ErrOutcomeUnknown, too.
 //
+// Of Takes that are under way at the same time, the one nearest to the servers gets the
+// first message: while others take each message at once, a Take farther away may wait.
+//
 // Take fails with ErrQueueClosed when the value is closed, and with ErrClosed when the
 // Manager is. Close waits for the answer to a removal, for five seconds at most.
 func (q *queue) Take(ctx context.Context) ([]byte, error) {

@@ -131,38 +131,3 @@ func TestTakeBesideOneBusyConsumer(t *testing.T) {
 		})
 	}
 }
-
-// A Take ends in time beside Takes of another process that is nearer to the servers and takes messages all the time
-// (take_turn.go: yield, needsTurn).
-func TestTakeBesideNearerTakes(t *testing.T) {
-	for _, far := range []time.Duration{600 * time.Microsecond, 2 * time.Millisecond, 20 * time.Millisecond} {
-		t.Run(far.String(), func(t *testing.T) {
-			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-				offer(t, srv.Connect(t), queuePath, 0, 6000)
-				near, link := srv.NewLink(t), srv.NewLink(t)
-				busy, q := zksync.NewQueue(near.Connect(t), queuePath), zksync.NewQueue(link.Connect(t), queuePath)
-				near.Delay(250 * time.Microsecond)
-				link.Delay(far / 2)
-				ctx, cancel := context.WithCancel(t.Context())
-				done := background(ctx, func(ctx context.Context) error {
-					for ctx.Err() == nil {
-						_, _ = busy.Take(ctx)
-					}
-					return nil
-				})
-				limited, stop := context.WithTimeout(t.Context(), 5*time.Second)
-				defer stop()
-				began := time.Now()
-				for range 2 {
-					if _, err := q.Take(limited); err != nil {
-						t.Errorf("Take after %v: %v", time.Since(began), err)
-					}
-				}
-				cancel()
-				must(t, <-done)
-				closeQueue(t, busy)
-				closeQueue(t, q)
-			})
-		})
-	}
-}

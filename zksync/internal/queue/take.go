@@ -70,8 +70,6 @@ type take struct {
 	line     *idleLine
 	took     time.Duration // for a request
 	refused  int           // attempts that failed because other consumers were faster
-	missed   int           // attempts since the queue was empty that failed because other clients had removed the message
-	missedAt time.Time     // the first of these attempts
 }
 
 // run takes a message. ctx ends with the session, with the caller, and when Close begins.
@@ -82,14 +80,10 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 	looked := t.patient
 	var wait func(context.Context) error
 	if t.patient {
-		wait = t.startWait
+		wait = t.wait.start
 	}
 	var last string         // the message of the last attempt
 	var hastened orderState // the last state after which a recovery did not wait
-	if err := t.yield(ctx); err != nil {
-		return nil, false, err
-	}
-	defer v.takes.end()
 	for again := 0; ; {
 		if err := t.prepare(ctx, again); err != nil {
 			return nil, false, err
@@ -163,7 +157,6 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState, isOld f
 			v.order.forget(st)
 			t.refused++
 		}
-		t.miss()
 		return nil, false, nil
 	case isUnreadable(err):
 		v.skip(r, err)

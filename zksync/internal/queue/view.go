@@ -23,7 +23,6 @@ type view struct {
 	order      orderZnode
 	partitions partitionList
 	claims     claimCount
-	takes      takeRun
 	inLine     atomic.Int32 // the number of contenders of this consumer in the line
 }
 
