@@ -27,7 +27,8 @@ import (
 // SimpleDistributedQueue: children of path, named qn- and a number. WithLayout gives
 // them the names of kazoo's Queue. Children with names that begin with zksync- are
 // for claims and markers, and sort after the messages (the documentation of the package
-// lists them); other children are ignored. When no number is left, after two thousand
+// lists them); other children are ignored. Give queues of different kinds different paths:
+// at one path, all of them deliver the messages of Retry. When no number is left, after two thousand
 // million messages, Put waits until the queue is empty, and creates its directory again.
 //
 // Other clients must let the server number their messages, as the recipe does. A message
