@@ -150,7 +150,9 @@ func TestDoubleBarrierCrashes(t *testing.T) {
 			time.Sleep(time.Minute)
 			wholeRound(t, srv, a, b)
 		},
-		"before it opens the barrier": func(t *testing.T, srv *zksynctest.Server, dead *mortal, a, b *zksync.DoubleBarrier) {
+		"before it opens the barrier": func(t *testing.T, srv *zksynctest.Server, dead *mortal, _, b *zksync.DoubleBarrier) {
+			// It looks again between T/2 and T after its last look, when the session of the dead one is over.
+			a := zksync.NewDoubleBarrier(srv.Connect(t, session.WithTimeout(30*time.Second)), "/b", 2)
 			in := entering(t.Context(), a)
 			dead.crashAt("/b/ready")
 			entering(dead.ctx, dead.DoubleBarrier)
@@ -234,7 +236,6 @@ func TestDoubleBarrierCrashes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-				// Its session is over before the others look again.
 				test(t, srv, newMortal(t, srv, 4*time.Second), double(t, srv, 2), double(t, srv, 2))
 				wantEmpty(t, srv)
 				wholeRound(t, srv, double(t, srv, 2), double(t, srv, 2))
