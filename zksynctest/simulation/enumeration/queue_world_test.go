@@ -34,8 +34,9 @@ func (s *stage) beside(name string) string {
 	return queuePath + "/" + name
 }
 
-// giveUpAlone cancels the calls of a producer after a while if another client is gone, until stop is
-// called. A Put that finds no number in the world spent waits for consumers.
+// giveUpAlone cancels the calls of a producer after a while if another client is gone or may have
+// stopped consuming, until stop is called. A Put that finds no number in the world spent waits for
+// consumers.
 func (mb *mailbox) giveUpAlone(c *client) (stop func()) {
 	if mb.of.world.name != "spent" {
 		return func() {}
@@ -46,7 +47,8 @@ func (mb *mailbox) giveUpAlone(c *client) (stop func()) {
 			select {
 			case <-ctx.Done():
 			case <-time.After(4 * timeout):
-				if slices.ContainsFunc(mb.clients, func(other *client) bool { return other != c && other.gone() }) {
+				// A quota, or a permission that is missing, may have closed the channel of a consumer.
+				if mb.harm()&(refuses|forbids) != 0 || slices.ContainsFunc(mb.clients, func(other *client) bool { return other != c && other.gone() }) {
 					c.cancel(errors.New("there may be no consumer"))
 				}
 			}

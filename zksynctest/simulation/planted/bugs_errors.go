@@ -120,7 +120,7 @@ var errorBugs = []bug{
 	{"overwrite the data that a directory had before its first use", []edit{{"zksync/internal/znode/directory.go",
 		"	case stat.DataLength > 0 || d.Data != nil:\n",
 		"	case stat.DataLength > 0 && d.Data != nil:\n"}},
-		[]finder{tested("./zksync", "^TestDataOfADirectory$")}},
+		[]finder{enumeratedIn("crowd", "mutex-handover"), tested("./zksync", "^TestDataOfADirectory$")}},
 	{"release the read lock of another caller with RDo", []edit{{"zksync/internal/line/pool.go",
 		"		if own == nil {\n			return znode.ErrNotHeld\n		}\n		pl.mu.Lock()\n		own.owned--\n		return pl.releaseLocked(own)\n",
 		"		return pl.Release()\n"}, {"zksync/internal/line/pool.go",

@@ -150,7 +150,7 @@ var ledgerBugs = []bug{
 	{"leave the entry of the last number of a directory", []edit{{"zksync/internal/queue/change.go",
 		"		if r.mayRepeat() {\n",
 		"		if !r.mayRepeat() {\n"}},
-		[]finder{tested("./zksync/internal/queue", "TestLastNumberIsUsedAgain")}},
+		[]finder{enumeratedIn("spent", "queue-line"), tested("./zksync/internal/queue", "TestLastNumberIsUsedAgain")}},
 	{"count no attempts", []edit{{"zksync/internal/queue/claim.go",
 		"Attempts: 1 + r.deliveries + past,",
 		"Attempts: 1 + r.deliveries + 0*past,"}},

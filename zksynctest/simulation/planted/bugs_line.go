@@ -25,7 +25,7 @@ var lineBugs = []bug{
 	{"trust the number at which a counter has stopped", []edit{{"zksync/internal/znode/sequence.go",
 		"func Countable(seq int32) bool { return seq >= 0 && seq < math.MaxInt32 }",
 		"func Countable(seq int32) bool { return seq >= 0 && seq <= math.MaxInt32 }"}},
-		[]finder{tested("./zksync", "TestDirectoryWithASpentCounter")}},
+		[]finder{enumeratedIn("spent", "mutex-shared"), tested("./zksync", "TestDirectoryWithASpentCounter")}},
 	{"compare sequence numbers without regard to the wrap", []edit{{"zksync/internal/znode/sequence.go",
 		"func Earlier(a, b int32) bool { return int32(uint32(a)-uint32(b)) < 0 }",
 		"func Earlier(a, b int32) bool { return a < b }"}},
