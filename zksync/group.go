@@ -173,8 +173,8 @@ func memberOf(id string, data []byte, stat *zk.Stat) Member {
 // a member joins or leaves, or changes its data. A member whose connection breaks
 // stays in the list until its session ends. A member that may not be read, or has more data than
 // session.WithMaxAnswer, is not in the list. A list that was not received is
-// replaced by the newest. Behind a list of n members the next list comes n times 10 µs later at the
-// earliest, with all changes until then. The lists belong to the receiver.
+// replaced by the newest. Behind a list of n members, if these are more than 100, the next list comes
+// n times 10 µs later at the earliest, with all changes until then. The lists belong to the receiver.
 //
 // Lost connections and sessions of the watching process only delay the stream. The
 // stream ends with ctx, when the Manager is closed, and when the path is invalid or
@@ -210,7 +210,10 @@ func (g *Group) follow(ctx context.Context, report func([]Member, any)) error {
 	for {
 		if changed && rest == nil {
 			report(sorted(known), nil)
-			changed, rest = false, time.After(time.Duration(len(known))*listRest)
+			changed = false
+			if len(known) > smallGroup {
+				rest = time.After(time.Duration(len(known)) * listRest)
+			}
 		}
 		select {
 		case ev, more := <-tree.Events():
@@ -229,8 +232,12 @@ func (g *Group) follow(ctx context.Context, report func([]Member, any)) error {
 
 // listRest is the time for each member of a list during which Watch merges changes. A list costs
 // about a microsecond for each member: without a rest, n members that join one after the other
-// would cost n lists of up to n members, and the receiver would get old lists.
-const listRest = 10 * time.Microsecond
+// would cost n lists of up to n members, and the receiver would get old lists. The lists of a
+// smallGroup cost little, and nobody has to wait for them.
+const (
+	listRest   = 10 * time.Microsecond
+	smallGroup = 100
+)
 
 // note updates the known state of one member, and reports whether the state has
 // changed. The group's own directory is no member.
