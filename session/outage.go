@@ -71,17 +71,15 @@ func (m *Manager) outage() error {
 
 // trouble returns the reason why calls get no answers at present, or nil.
 func (m *Manager) trouble() error {
-	now := m.present()
-	if now.state != Connected {
-		return m.outage()
-	}
-	if w := now.session.gate.current(); w != nil {
-		// A shorter silence is no reason for a wait.
-		if d := w.Unanswered(time.Now()); d >= time.Second {
-			return fmt.Errorf("no answer from %s for %v", w.Server, roundTime(d))
+	if now := m.present(); now.state == Connected {
+		if w := now.session.gate.current(); w != nil {
+			// A shorter silence is no reason for a wait.
+			if d := w.Unanswered(time.Now()); d >= time.Second {
+				return fmt.Errorf("no answer from %s for %v", w.Server, roundTime(d))
+			}
 		}
 	}
-	return nil
+	return m.outage()
 }
 
 // offline returns the reason why a call has to wait for a connection.
