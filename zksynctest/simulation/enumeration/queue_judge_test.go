@@ -78,8 +78,9 @@ type message struct {
 	receipts int  // deliveries by Messages
 	back     int  // calls of Nack and Retry that have returned nil
 
-	behind   bool // it was put behind a fault that deletes messages
-	returned bool // a Take returned it without knowing whether it has removed the message
+	behind    bool // it was put behind a fault that deletes messages
+	returned  bool // a Take returned it without knowing whether it has removed the message
+	mayReturn bool // an Ack may fail by an internal error of a server, and give it back
 }
 
 func withQueue(s *stage, kind queueKind) *mailbox {
@@ -131,7 +132,7 @@ func (mb *mailbox) received(c *client, data []byte, note func(m *message)) {
 		mb.fail("client %d received %s, of which Put has said that it will never be there", c.number, id)
 	case (m.taken > 0 || m.settled > 0 || m.moved) && !mb.mayNotKnow():
 		mb.fail("client %d received %s again after it was taken, acknowledged or moved", c.number, id)
-	case m.got > 0 && !mb.mayRepeat():
+	case m.got > 0 && !m.mayReturn && !mb.mayRepeat():
 		mb.fail("client %d received %s again", c.number, id)
 	}
 	note(m)

@@ -79,6 +79,11 @@ func (mb *mailbox) settle(c *client, m *zksync.Message, how settlement) {
 		mb.mu.Lock()
 		mb.messages[id].got--
 		mb.mu.Unlock()
+	} else if mb.harm()&errs != 0 {
+		// An Ack that fails gives the message back, before it returns.
+		mb.mu.Lock()
+		mb.messages[id].mayReturn = true
+		mb.mu.Unlock()
 	}
 	err := c.do(how.verb+" "+id, func(ctx context.Context) error { return how.do(ctx, c, m) }, orLost, mb.hostile)
 	if err != nil {
