@@ -111,6 +111,24 @@ func TestParseAnswer(t *testing.T) {
 	}
 }
 
+// A process has no rows about this library: their names have spaces, which separate the words of a job. It goes on
+// with the other rows.
+func TestProcessHasNoRowsOfOurOwn(t *testing.T) {
+	p, err := startProcess("a peer", "localhost:2181", "sh", "-c", `read row path ops rest && echo "ok $ops 1000"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.run(t.Context(), job{Row: "observer read", Path: "/p", Ops: 3}); err != errNoSuchRow {
+		t.Errorf("a row of our own: %v", err)
+	}
+	if s, err := p.run(t.Context(), job{Row: "lock", Path: "/p", Ops: 3}); err != nil || s.Ops != 3 {
+		t.Errorf("the next row: %+v, %v", s, err)
+	}
+	if err := p.close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // The goals are judged by the medians of the measured rows.
 func TestJudge(t *testing.T) {
 	row := func(title string, values map[string]float64) result {

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -50,6 +51,9 @@ func (p *process) close() error {
 }
 
 func (p *process) run(ctx context.Context, j job) (sample, error) {
+	if strings.Contains(j.Row, " ") {
+		return sample{}, errNoSuchRow // it is about this library, and its name would be two words of the line
+	}
 	servers := p.servers
 	var metering *proxy
 	if j.Row == "barrier" {
@@ -83,7 +87,7 @@ func (p *process) answer(ctx context.Context) (string, error) {
 	if ctx.Err() != nil {
 		return "", fmt.Errorf("%w: it hung, and was ended", context.Cause(ctx))
 	}
-	return "", fmt.Errorf("%s has ended: %w", p.label, p.out.Err())
+	return "", errors.Join(fmt.Errorf("%s has ended", p.label), p.out.Err())
 }
 
 func parseAnswer(line string) (sample, error) {
