@@ -189,6 +189,7 @@ func allRows() []row {
 		job:    job{Row: "deliver", Ops: 10000, Clients: 8, Sessions: 8, Backlog: 10000},
 		title:  "Queue delivery, 10000 waiting, 8 consumers",
 		rounds: 5,
+		few:    map[string]int{curator: 10, kazoo: 10},
 		value:  microseconds, unit: "µs a message",
 		goals: eight,
 		away:  eight,
