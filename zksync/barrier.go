@@ -85,13 +85,8 @@ func (b *Barrier) Wait(ctx context.Context) error {
 		}
 		var wait *session.Wait
 		for {
-			var ok bool
-			var stat *zk.Stat
-			var w *session.Watch
-			if err := znode.ReadPatiently(ctx, s, "wait", b.path, func() (err error) {
-				ok, stat, w, err = s.WatchExists(ctx, b.path)
-				return err
-			}); err != nil {
+			ok, stat, w, err := znode.WatchPatiently(ctx, s, "wait", b.path)
+			if err != nil {
 				return err
 			}
 			if !ok || closed != 0 && stat.Czxid != closed {

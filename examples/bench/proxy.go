@@ -95,8 +95,8 @@ func (p *proxy) pipe(to, from net.Conn) {
 	delete(p.conns, from)
 }
 
-// copyDelayed copies what it reads after a delay. Only the delay is added: what is read
-// meanwhile is on its way, too.
+// copyDelayed copies all bytes, each a delay after its arrival. It goes on reading during the
+// delay, so that a connection keeps its throughput.
 func copyDelayed(to io.Writer, from io.ReadCloser, delay time.Duration) {
 	type piece struct {
 		data []byte

@@ -122,13 +122,8 @@ func (r *raceRun) create(ctx context.Context) (*zk.Stat, error) {
 // rest waits for the next change of the znode. While there is no znode, rest waits no
 // longer than a random part of the window, and then reports that the znode is vacant.
 func (r *raceRun) rest(ctx context.Context) (vacant bool, err error) {
-	var ok bool
-	var stat *zk.Stat
-	var w *session.Watch
-	if err := znode.ReadPatiently(ctx, r.s, "campaign", r.Path, func() (err error) {
-		ok, stat, w, err = r.s.WatchExists(ctx, r.Path)
-		return err
-	}); err != nil {
+	ok, stat, w, err := znode.WatchPatiently(ctx, r.s, "campaign", r.Path)
+	if err != nil {
 		return false, err
 	}
 	// exists leaves a watch on a znode that does not exist. So another candidate's create
