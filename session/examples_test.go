@@ -121,6 +121,31 @@ func ExampleReadData() {
 	// Output: 2 <nil>
 }
 
+// A Followup reads a znode right behind a transaction that changes it, in the same round trip.
+func ExampleFollowup() {
+	ctx := context.Background()
+	m, stop := start(ctx)
+	defer stop()
+
+	s, err := m.Session(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	reads := []session.Read{session.ReadData("/config"), session.ReadChildren("/")}
+	f := s.NewFollowup(reads)
+	if _, err := f.Multi(ctx, &zk.CreateRequest{Path: "/config", Data: []byte("color=blue")}); err != nil {
+		log.Fatal(err)
+	}
+	var results []session.ReadResult
+	if all := f.Results(ctx); all != nil {
+		results = all[0]
+	} else if results, err = s.MultiRead(ctx, reads...); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s %v\n", results[0].Data, results[1].Children)
+	// Output: color=blue [config zookeeper]
+}
+
 // An Inbox delivers the answers and the events of a znode in their order.
 func ExampleInbox_Receive() {
 	ctx := context.Background()

@@ -18,7 +18,8 @@ const (
 // tried again. The pauses grow, and end when the feature works.
 type feature struct {
 	mu       sync.Mutex
-	suspects int // number of times that the feature was disabled since it last worked
+	worked   bool // the last answer shows that a server knows the operation
+	suspects int  // number of times that the feature was disabled since it last worked
 	until    time.Time
 }
 
@@ -29,11 +30,18 @@ func (f *feature) usable() bool {
 	return !time.Now().Before(f.until)
 }
 
+// proven reports whether a server is known to carry out the operation.
+func (f *feature) proven() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.worked
+}
+
 // works records that a server has carried out the operation.
 func (f *feature) works() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.suspects, f.until = 0, time.Time{}
+	f.worked, f.suspects, f.until = true, 0, time.Time{}
 }
 
 // suspect records that servers seem to close connections because of the operation.
@@ -42,7 +50,7 @@ func (f *feature) suspect() {
 	defer f.mu.Unlock()
 	// Only a success ends the doubling: a network that breaks connections now and then must
 	// not disable the operation for long.
-	f.until = time.Now().Add(min(firstPause<<min(f.suspects, 10), longestPause))
+	f.worked, f.until = false, time.Now().Add(min(firstPause<<min(f.suspects, 10), longestPause))
 	f.suspects++
 }
 
@@ -51,5 +59,5 @@ func (f *feature) lacking() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	// Not for ever: the server may be upgraded, or the session may move to another server.
-	f.until = time.Now().Add(longestPause)
+	f.worked, f.until = false, time.Now().Add(longestPause)
 }

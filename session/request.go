@@ -21,12 +21,17 @@ type requester struct {
 // request may or may not have been carried out. If ctx or the session ends, r.Late gets
 // the outcome.
 func (q *requester) try(ctx context.Context, r *wire.Request) (*wire.Call, error) {
+	return q.tryThen(ctx, r, nil)
+}
+
+// tryThen is like try, and calls then for the first attempts; see send.
+func (q *requester) tryThen(ctx context.Context, r *wire.Request, then func(*wire.Conn, *wire.Call)) (*wire.Call, error) {
 	// A server closes the connection on a frame above its limit, which would break the
 	// requests of other callers.
 	if err := q.m.records.checkSize(len(r.Record)); err != nil {
 		return nil, err
 	}
-	c, err := q.send(ctx, r, 0)
+	c, err := q.send(ctx, r, 0, then)
 	if err == nil && classOfCall(c) == ClassTransient {
 		c, err = q.persist(ctx, r, c)
 	}
@@ -34,12 +39,12 @@ func (q *requester) try(ctx context.Context, r *wire.Request) (*wire.Call, error
 }
 
 // once sends a request once, over the connection conn or, if conn is 0, any. A refusal for a
-// transient reason is the answer.
-func (q *requester) once(ctx context.Context, r *wire.Request, conn uint64) (*wire.Call, error) {
+// transient reason is the answer. then is as in send.
+func (q *requester) once(ctx context.Context, r *wire.Request, conn uint64, then func(*wire.Conn, *wire.Call)) (*wire.Call, error) {
 	if err := q.m.records.checkSize(len(r.Record)); err != nil {
 		return nil, err
 	}
-	return answerOf(q.send(ctx, r, conn))
+	return answerOf(q.send(ctx, r, conn, then))
 }
 
 // answerOf returns an error if the answer to a request does not show whether it was carried out.
@@ -60,7 +65,7 @@ func (q *requester) persist(ctx context.Context, r *wire.Request, c *wire.Call) 
 		f.note(errorOfCode(c.MultiCode()))
 		err := q.backoff(ctx, round)
 		if err == nil {
-			c, err = q.send(ctx, r, 0)
+			c, err = q.send(ctx, r, 0, nil)
 		}
 		if err != nil || classOfCall(c) != ClassTransient {
 			return c, f.end(ctx, err)
@@ -74,8 +79,10 @@ func (q *requester) failures(ctx context.Context, r *wire.Request) *failures {
 }
 
 // send sends a request and waits for its answer, even if the answer is a refusal. If conn is not 0,
-// the request is not sent over another connection.
-func (q *requester) send(ctx context.Context, r *wire.Request, conn uint64) (*wire.Call, error) {
+// the request is not sent over another connection. then, unless nil, is called when the request is on
+// its way, and may send other requests behind it: more than once if a connection ends before it takes
+// the request.
+func (q *requester) send(ctx context.Context, r *wire.Request, conn uint64, then func(*wire.Conn, *wire.Call)) (*wire.Call, error) {
 	for {
 		w, err := q.gate.enter(ctx, false)
 		if err != nil {
@@ -86,6 +93,9 @@ func (q *requester) send(ctx context.Context, r *wire.Request, conn uint64) (*wi
 			return nil, errOtherConnection
 		}
 		c := w.Send(r)
+		if then != nil {
+			then(w, c)
+		}
 		var stop error
 		select {
 		case <-c.Done():

@@ -41,6 +41,10 @@ type change struct {
 	pick func(st *orderState) selection
 	at   *orderState // of the picked messages; nil before the pick
 
+	// readBehind, if it is not nil, returns the reads of claimed messages, to be sent behind the claim.
+	readBehind func([]messageRef) *claimReads
+	reads      *claimReads // behind the last transaction; nil if there are none
+
 	add, drop []messageRef
 	edits     []func(t *claimTable)
 	ops       []any // deletes and creates

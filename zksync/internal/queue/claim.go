@@ -10,11 +10,20 @@ import (
 // room for their names.
 const fullPause = time.Second
 
+// A claim has the messages that one transaction has claimed, and the reads behind it; nil if there
+// are none.
+type claim struct {
+	all   []*Delivery
+	reads *claimReads
+}
+
 // claim claims the messages that pick returns: all of them, or none. The error is
-// errConflict if another consumer was faster, and errNothingFree if there is no message.
-func (l *ledger) claim(pick func(st *orderState) selection, line *idleLine) (all []*Delivery, err error) {
+// errConflict if another consumer was faster, and errNothingFree if there is no message. readBehind
+// returns the reads behind the transaction. It is nil if a refusal is likely.
+func (l *ledger) claim(pick func(st *orderState) selection, readBehind func([]messageRef) *claimReads, line *idleLine) (done claim, err error) {
 	v := l.v
 	c := newChange()
+	c.readBehind = readBehind
 	// In the claim's own transaction: a consumer whose claim is refused keeps its position, and
 	// the next one wakes only when the claim has happened.
 	c.ops = line.leaveOps()
@@ -37,17 +46,17 @@ func (l *ledger) claim(pick func(st *orderState) selection, line *idleLine) (all
 			line.left() // an operator has deleted the contender
 			err = errConflict
 		}
-		return nil, err
+		return claim{}, err
 	}
 	line.left()
-	all = make([]*Delivery, len(c.add))
+	all := make([]*Delivery, len(c.add))
 	for i, r := range c.add {
 		// The table that was read before the claim: if another consumer had claimed since then,
 		// this claim would have failed.
 		past := c.at.table.entry(r.message).deliveries
 		all[i] = &Delivery{ref: r, v: v, l: l, ID: r.path(), Attempts: 1 + r.deliveries + past, outcome: make(chan struct{})}
 	}
-	return all, nil
+	return claim{all, c.reads}, nil
 }
 
 // releaseUnreceived gives back claimed messages that were not received.

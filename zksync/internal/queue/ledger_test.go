@@ -62,9 +62,9 @@ func TestRepeatedClaimHasHappened(t *testing.T) {
 		a := r.open(InOrder, true)
 		sel := a.pick(1)
 		r.srv.Inject(zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, At: zksynctest.AfterCommit, Do: zksynctest.Disconnect})
-		all, err := a.ledger.claim(func(*orderState) selection { return sel }, &idleLine{v: a.v})
-		if err != nil || len(all) != 1 {
-			r.Errorf("claimed %d messages: %v", len(all), err)
+		c, err := a.ledger.claim(func(*orderState) selection { return sel }, nil, &idleLine{v: a.v})
+		if err != nil || len(c.all) != 1 {
+			r.Errorf("claimed %d messages: %v", len(c.all), err)
 		}
 	})
 }

@@ -20,6 +20,7 @@ type ledgerTx struct {
 	claims claimSet    // of the ledger after the transaction
 	data   []byte      // of the ledger after the transaction
 	next   *orderState // of the order znode afterwards; nil if it is not written
+	reads  *claimReads // behind the transaction; nil if there are none
 }
 
 // stateFor returns the state of the order znode for a batch that writes it, nil if the
@@ -80,6 +81,11 @@ func (l *ledger) newTx(batch []*change, st *orderState) *ledgerTx {
 		tx.ops = append(tx.ops, &zk.SetDataRequest{Path: st.path, Data: table.encode(), Version: st.version})
 	}
 	for _, c := range batch {
+		// Those of the first claim: a ledger seldom has claims of two streams at once.
+		if c.reads = nil; c.readBehind != nil && tx.reads == nil {
+			c.reads = c.readBehind(c.add)
+			tx.reads = c.reads
+		}
 		tx.ops = append(tx.ops, c.ops...)
 		tx.ends = append(tx.ends, len(tx.ops))
 	}
@@ -100,10 +106,14 @@ func (tx *ledgerTx) guarded() bool {
 
 // sendTo sends the transaction, once over the connection conn if it is guarded.
 func (tx *ledgerTx) sendTo(ctx context.Context, s *session.Session, conn uint64) ([]zk.MultiResponse, error) {
-	if !tx.guarded() {
-		return s.Multi(ctx, tx.ops...)
+	multi, once := s.Multi, s.MultiOnce
+	if tx.reads != nil {
+		multi, once = tx.reads.followup.Multi, tx.reads.followup.MultiOnce
 	}
-	results, err := s.MultiOnce(ctx, conn, tx.ops...)
+	if !tx.guarded() {
+		return multi(ctx, tx.ops...)
+	}
+	results, err := once(ctx, conn, tx.ops...)
 	for _, c := range tx.batch {
 		if c.seen.late {
 			c.seen.conn = 0 // no watch guards the time since the look: look again before a repetition

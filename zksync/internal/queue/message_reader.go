@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
@@ -37,9 +38,10 @@ type messageReader struct {
 // earlier messages.
 func (m *messageReader) most() int { return max(1, readBudget/max(1, int(m.largest.Load()))) }
 
-// read reads claimed messages, and sends them to ready. It returns the messages that it
+// read reads the messages of a claim, and sends them to ready. It returns the messages that it
 // did not read.
-func (p *stream) read(ctx context.Context, reader *messageReader, all []*Delivery, ready chan<- *Delivery) ([]*Delivery, error) {
+func (p *stream) read(ctx context.Context, reader *messageReader, c claim, ready chan<- *Delivery) ([]*Delivery, error) {
+	all := c.all
 	// Before any message is delivered: if the session were lost unnoticed, another consumer
 	// could have the message, too.
 	if err := reader.v.claims.confirm(ctx); err != nil {
@@ -49,7 +51,8 @@ func (p *stream) read(ctx context.Context, reader *messageReader, all []*Deliver
 		if err := p.window.waitForSpace(ctx); err != nil {
 			return all, err
 		}
-		found, unread, err := reader.read(ctx, all)
+		found, unread, err := reader.read(ctx, all, c.reads)
+		c.reads = nil
 		p.window.noteRead(found, len(all)-len(unread))
 		for _, d := range found {
 			ready <- d
@@ -61,11 +64,14 @@ func (p *stream) read(ctx context.Context, reader *messageReader, all []*Deliver
 	return nil, nil
 }
 
-// read reads the first of the claimed messages, in order. It ends the claims on messages
-// that do not exist or that this consumer may not read, and returns the messages that it
-// has read, and the others as unread.
-func (m *messageReader) read(ctx context.Context, all []*Delivery) (found, unread []*Delivery, err error) {
-	results, err := m.readChunks(ctx, all)
+// read reads the first of the claimed messages, in order, unless early has read them. It ends the
+// claims on messages that do not exist or that this consumer may not read, and returns the messages
+// that it has read, and the others as unread.
+func (m *messageReader) read(ctx context.Context, all []*Delivery, early *claimReads) (found, unread []*Delivery, err error) {
+	results := early.results(ctx)
+	if results == nil {
+		results, err = m.readChunks(ctx, all)
+	}
 	if session.IsAnswerTooSlow(err) && len(all) > 1 && m.most() > 1 {
 		// The answer to a smaller read may be fast enough.
 		m.largest.Store(readBudget)
@@ -111,9 +117,9 @@ func (m *messageReader) read(ctx context.Context, all []*Delivery) (found, unrea
 	return found, all[len(results):], nil
 }
 
-// readChunks reads messages from the first one on: by one request, or by several at the
-// same time if recent messages were small.
-func (m *messageReader) readChunks(ctx context.Context, all []*Delivery) ([]session.ReadResult, error) {
+// chunks returns the messages that are read next, from the first one on: by one request, or by
+// several at the same time if recent messages were small.
+func (m *messageReader) chunks(refs []messageRef) [][]messageRef {
 	biggest := int(m.largest.Load())
 	// The sizes are not known before the answer: with large messages, a request for many
 	// would exceed the budget, and several requests would do so several times.
@@ -121,35 +127,86 @@ func (m *messageReader) readChunks(ctx context.Context, all []*Delivery) ([]sess
 	if biggest > 0 && biggest <= smallMessage {
 		requests = maxReadRequests
 	}
-	n := min(len(all), requests*chunk)
-	results := make([]session.ReadResult, n)
+	return slices.Collect(slices.Chunk(refs[:min(len(refs), requests*chunk)], chunk))
+}
+
+// readChunks reads messages from the first one on.
+func (m *messageReader) readChunks(ctx context.Context, all []*Delivery) ([]session.ReadResult, error) {
+	chunks := m.chunks(refsOf(all))
+	results := make([][]session.ReadResult, len(chunks))
 	g, ctx := errgroup.WithContext(ctx)
-	for at := 0; at < n; at += chunk {
-		refs := refsOf(all[at:min(at+chunk, n)])
-		g.Go(func() error {
-			some, err := m.v.readMessages(ctx, refs...)
-			copy(results[at:], some)
+	for i, refs := range chunks {
+		g.Go(func() (err error) {
+			results[i], err = m.v.readMessages(ctx, refs...)
 			return err
 		})
 	}
-	return results, g.Wait()
+	err := g.Wait()
+	return slices.Concat(results...), err
+}
+
+// readBehind returns the reads of the messages of a claim, to be sent right behind its transaction.
+func (m *messageReader) readBehind(refs []messageRef) *claimReads {
+	r := &claimReads{chunks: m.chunks(refs)}
+	reads := make([][]session.Read, len(r.chunks))
+	for i, some := range r.chunks {
+		reads[i] = readsOf(some)
+	}
+	if r.followup = m.v.s.NewFollowup(reads...); r.followup == nil {
+		return nil
+	}
+	return r
+}
+
+// A claimReads has the reads that follow a claim.
+type claimReads struct {
+	chunks   [][]messageRef
+	followup *session.Followup
+}
+
+// results returns the results for the first messages of the claim, none if the reads have no
+// results.
+func (r *claimReads) results(ctx context.Context) (results []session.ReadResult) {
+	if r == nil {
+		return nil
+	}
+	for i, answer := range r.followup.Results(ctx) {
+		some, err := existing(r.chunks[i], answer)
+		if err != nil {
+			return nil
+		}
+		results = append(results, some...)
+	}
+	return results
 }
 
 // readMessages reads messages of one partition in one request. The messages of a directory
 // that was deleted do not exist, also if another directory has messages of their names.
 func (v *view) readMessages(ctx context.Context, refs ...messageRef) ([]session.ReadResult, error) {
-	p, n := refs[0].partition, len(refs)
-	var reads []session.Read
+	results, err := v.s.MultiRead(ctx, readsOf(refs)...)
+	if err != nil {
+		return nil, err
+	}
+	return existing(refs, results)
+}
+
+// readsOf returns the reads of messages of one partition, in one request.
+func readsOf(refs []messageRef) (reads []session.Read) {
 	for _, r := range refs {
 		reads = append(reads, session.ReadData(r.path()))
 	}
-	if !p.holdsLedgers {
+	if p := refs[0].partition; !p.holdsLedgers {
 		// Last: if the directory is the one of the listing now, it was so at the reads before.
 		reads = append(reads, session.ReadData(p.dir))
 	}
-	results, err := v.s.MultiRead(ctx, reads...)
-	if err != nil || p.holdsLedgers {
-		return results, err
+	return reads
+}
+
+// existing returns the results of the messages from the results of readsOf.
+func existing(refs []messageRef, results []session.ReadResult) ([]session.ReadResult, error) {
+	p, n := refs[0].partition, len(refs)
+	if p.holdsLedgers {
+		return results, nil
 	}
 	switch dir := results[n]; {
 	case dir.Err != nil && session.ClassOf(dir.Err) != session.ClassNoNode:

@@ -75,7 +75,7 @@ func TestLaterRemovalsMakeNoRoom(t *testing.T) {
 			synctest.Wait()
 			room = p.roomIn(c.ledger)
 			return selection{}
-		}, &idleLine{v: c.v})
+		}, nil, &idleLine{v: c.v})
 		if err != errNothingFree || room != 0 {
 			r.Errorf("room for %d messages beside 128 in the ledger, and %v", room, err)
 		}

@@ -99,12 +99,12 @@ func TestReadInADirectoryThatWasRemade(t *testing.T) {
 		r.putUrgent("old")
 		a := r.open(ByPriority, true)
 		sel := a.pick(1)
-		all, err := a.ledger.claim(func(*orderState) selection { return sel }, &idleLine{v: a.v})
+		c, err := a.ledger.claim(func(*orderState) selection { return sel }, nil, &idleLine{v: a.v})
 		r.must(err)
 		r.remake("new")
 		b := r.open(ByPriority, true)
 		b.receive(1)
-		if found := a.read(all); len(found) > 0 {
+		if found := a.read(c.all); len(found) > 0 {
 			r.Errorf("%q was delivered, which another consumer has", found[0].Data)
 		}
 	})
@@ -118,12 +118,12 @@ func TestSingleReadsInADirectoryThatWasRemade(t *testing.T) {
 			r.putUrgent("old")
 			a := r.open(ByPriority, true)
 			sel := a.pick(1)
-			all, err := a.ledger.claim(func(*orderState) selection { return sel }, &idleLine{v: a.v})
+			c, err := a.ledger.claim(func(*orderState) selection { return sel }, nil, &idleLine{v: a.v})
 			r.must(err)
 			r.srv.Inject(zksynctest.Fault{Op: zkserver.OpMultiRead, Times: 9, Do: zksynctest.Error(int32(zkserver.ErrUnimplemented))})
 			r.srv.Inject(zksynctest.Fault{Op: zkserver.OpGetData, Path: remadeDir, At: zksynctest.AfterCommit,
 				Do: zkserver.Call(func() { r.remake("new") })})
-			if found := a.read(all); len(found) > 0 && string(found[0].Data) != "old" {
+			if found := a.read(c.all); len(found) > 0 && string(found[0].Data) != "old" {
 				r.Errorf("%q was delivered under the claim on another message", found[0].Data)
 			}
 			if !r.exists(remadeDir + "/" + itemName(0)) {

@@ -113,13 +113,13 @@ func (c *tester) claim(sel selection) ([]*Delivery, bool) {
 	if len(sel.refs) == 0 {
 		c.Fatal("there is no message to claim")
 	}
-	all, err := c.ledger.claim(func(*orderState) selection { return sel }, &idleLine{v: c.v})
+	done, err := c.ledger.claim(func(*orderState) selection { return sel }, nil, &idleLine{v: c.v})
 	if err == errConflict {
 		return nil, false
 	}
 	c.must(err)
 	c.v.order.watchLedgers()
-	return c.read(all), true
+	return c.read(done.all), true
 }
 
 // read reads claimed messages.
@@ -127,7 +127,7 @@ func (c *tester) read(all []*Delivery) (found []*Delivery) {
 	c.Helper()
 	reader := &messageReader{v: c.v}
 	for len(all) > 0 {
-		some, unread, err := reader.read(c.Context(), all)
+		some, unread, err := reader.read(c.Context(), all, nil)
 		c.must(err)
 		found, all = append(found, some...), unread
 	}

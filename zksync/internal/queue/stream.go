@@ -88,7 +88,7 @@ func (p *stream) consumeSession(ctx context.Context, s *session.Session) error {
 	defer cancel(nil)
 	defer context.AfterFunc(l.usable, func() { cancel(context.Cause(l.usable)) })()
 	reader := &messageReader{v: v}
-	claimed := make(chan []*Delivery, 1)
+	claimed := make(chan claim, 1)
 	// No more than the limit is claimed and not received, so that read never blocks here.
 	ready := make(chan *Delivery, p.c.cfg.Prefetch+1)
 	var stages sync.WaitGroup
@@ -99,8 +99,8 @@ func (p *stream) consumeSession(ctx context.Context, s *session.Session) error {
 	})
 	stages.Go(func() {
 		defer close(ready)
-		for all := range claimed {
-			rest, err := p.read(ctx, reader, all, ready)
+		for c := range claimed {
+			rest, err := p.read(ctx, reader, c, ready)
 			if unread = append(unread, rest...); err != nil {
 				cancel(err)
 			}
@@ -134,7 +134,7 @@ func (p *stream) consumeSession(ctx context.Context, s *session.Session) error {
 
 // claim claims messages whenever there is room for them, and sends them to claimed. It
 // returns the reason why it stopped.
-func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, claimed chan<- []*Delivery) error {
+func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, claimed chan<- claim) error {
 	v := l.v
 	line := newIdleLine(v)
 	defer line.leave()
@@ -170,7 +170,11 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 		}
 		most := 0
 		began := time.Now()
-		all, err := l.claim(func(st *orderState) (sel selection) {
+		readBehind := reader.readBehind
+		if contended {
+			readBehind = nil // the claim may be refused, and the servers would read in vain
+		}
+		c, err := l.claim(func(st *orderState) (sel selection) {
 			if v.order.mustRecover(st) {
 				return sel // next recovers first
 			}
@@ -179,7 +183,7 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 				return p.window.batch(most, free, n)
 			}, st)
 			return sel
-		}, line)
+		}, readBehind, line)
 		took = max(time.Since(began), leastTrip)
 		p.window.claimTime.Store(int64(took))
 		pause := time.Duration(0)
@@ -220,8 +224,8 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 		full = nil
 		refused, few = 0, min(2*few, maxClaims)
 		v.order.watchLedgers()
-		p.window.claimed(len(all), len(all) >= most)
-		claimed <- all
+		p.window.claimed(len(c.all), len(c.all) >= most)
+		claimed <- c
 	}
 }
 

@@ -18,7 +18,7 @@ var deliveryBugs = []bug{
 		"unclear := tx.guarded()", "unclear := false"}},
 		[]finder{tested("./zksync/internal/queue", "^TestRefusedAckAndARemadeDirectory$")}},
 	{"ledger: repeat a throttled removal by name", []edit{{"zksync/internal/queue/ledger_tx.go",
-		"s.MultiOnce(ctx, conn, tx.ops...)", "s.Multi(ctx, tx.ops...)"}},
+		"once(ctx, conn, tx.ops...)", "func() ([]zk.MultiResponse, error) { _ = once; return multi(ctx, tx.ops...) }()"}},
 		[]finder{tested("./zksync/internal/queue", "^TestRefusedAckAndARemadeDirectory$")}},
 	{"ledger: repeat a removal by a look that no watch guards", []edit{{"zksync/internal/queue/ledger_tx.go",
 		"c.seen.conn = 0 // no", "c.seen.conn = conn // no"}},

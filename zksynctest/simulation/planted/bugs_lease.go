@@ -58,7 +58,7 @@ var leaseBugs = []bug{
 		""}},
 		[]finder{tested("./session", "^TestPaceAtTheStartOfAHold$")}},
 	{"give removeWatches up for good when connections break", []edit{{"session/feature.go",
-		"	f.until = time.Now().Add(min(firstPause<<min(f.suspects, 10), longestPause))\n",
+		"	f.worked, f.until = false, time.Now().Add(min(firstPause<<min(f.suspects, 10), longestPause))\n",
 		"	f.until = time.Now().Add(1000 * longestPause)\n"}},
 		[]finder{tested("./session", "^TestRemovalOfWatchesGoesOnAfterBrokenConnections$")}},
 	{"remove a watch that a read is arming", []edit{

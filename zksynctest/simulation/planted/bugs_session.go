@@ -231,7 +231,7 @@ var sessionBugs = []bug{
 		"e.tell(Absent, \"\", err) // the", "e.tell(Absent, \"\", nil) // the"}},
 		[]finder{tested("./session", "^TestEphemeralBehindInternalErrorsStatesTheReason$")}},
 	{"persist with a transaction that relies on a read", []edit{{"session/multi.go",
-		"return s.requests.once(ctx, r, conn)", "return s.requests.try(ctx, r)"}},
+		"return s.requests.once(ctx, r, conn, nil)", "return s.requests.try(ctx, r)"}},
 		[]finder{tested("./session", "^TestMultiOnce$")}},
 	{"let refused reads take the window of an Inbox", []edit{{"session/inbox_read.go",
 		"	case again(c):\n		in.inFlight--\n", "	case again(c):\n"}, {"session/inbox.go",

@@ -1,0 +1,120 @@
+package session
+
+import (
+	"context"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session/internal/wire"
+)
+
+// A Followup is a list of reads that are sent right behind a transaction, over the same
+// connection, without waiting for the transaction's answer. A server carries out the requests
+// of a connection in order, so the reads show the state after the transaction, and need no
+// round trip of their own.
+//
+// The reads are sent once, and may have no results. Send them again by MultiRead then. One
+// goroutine at a time uses a Followup.
+type Followup struct {
+	s        *Session
+	reads    [][]Read
+	requests []*wire.Request // for reads
+
+	of      *wire.Call // the newest attempt of the transaction
+	success bool       // of has happened
+	answers []*followupAnswer
+}
+
+// A followupAnswer is the outcome of one request of a Followup, once done is closed.
+type followupAnswer struct {
+	done chan struct{}
+	call *wire.Call
+}
+
+// NewFollowup returns a Followup with one request for each element of reads. See MultiRead for
+// the size of the answers. It sends only the transaction, and has no results, until a MultiRead of
+// the Manager has shown that the servers know the operation, and if a request is above the limit of
+// WithMaxRequest.
+func (s *Session) NewFollowup(reads ...[]Read) *Followup {
+	f := &Followup{s: s, reads: reads}
+	// Some servers that do not know the operation close the connection, and the outcome of the
+	// transaction would be lost.
+	if !s.m.multiReads.proven() {
+		return f
+	}
+	for _, some := range reads {
+		r, n := s.m.records.multiRead(some)
+		if n < len(some) || s.m.records.checkSize(len(r.Record)) != nil {
+			f.requests = nil
+			return f
+		}
+		f.requests = append(f.requests, r)
+	}
+	return f
+}
+
+// Multi is Session.Multi, with the reads behind it.
+func (f *Followup) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
+	return f.multi(ops, func(r *wire.Request) (*wire.Call, error) { return f.s.requests.tryThen(ctx, r, f.send) })
+}
+
+// MultiOnce is Session.MultiOnce, with the reads behind it.
+func (f *Followup) MultiOnce(ctx context.Context, conn uint64, ops ...any) ([]zk.MultiResponse, error) {
+	return f.multi(ops, func(r *wire.Request) (*wire.Call, error) { return f.s.requests.once(ctx, r, conn, f.send) })
+}
+
+func (f *Followup) multi(ops []any, send func(r *wire.Request) (*wire.Call, error)) ([]zk.MultiResponse, error) {
+	f.of, f.answers = nil, nil
+	var answered *wire.Call
+	results, err := f.s.multi(ops, func(r *wire.Request) (c *wire.Call, err error) {
+		answered, err = send(r)
+		return answered, err
+	})
+	// The server may have refused the attempt with the reads behind it, and a later one has
+	// happened: then the reads show the state before the transaction.
+	f.success = err == nil && answered == f.of
+	return results, err
+}
+
+// send sends the reads behind an attempt of the transaction.
+func (f *Followup) send(w *wire.Conn, c *wire.Call) {
+	f.of, f.answers = c, nil
+	for _, r := range f.requests {
+		// Manager.Close waits for the answer, as for the answer to every request.
+		if f.s.gate.hold() != nil {
+			return
+		}
+		a := &followupAnswer{done: make(chan struct{})}
+		f.answers = append(f.answers, a)
+		w.SendThen(r, func(c *wire.Call) {
+			a.call = c
+			close(a.done)
+			f.s.gate.leave()
+		})
+	}
+}
+
+// Results waits for the results of the reads, and returns an element for each request. It returns
+// nil if there are none: the transaction has not happened, ctx has ended, or an answer was lost or
+// is a refusal.
+func (f *Followup) Results(ctx context.Context) (results [][]ReadResult) {
+	if !f.success || len(f.answers) < len(f.reads) {
+		return nil
+	}
+	for i, a := range f.answers {
+		select {
+		case <-a.done:
+		case <-ctx.Done():
+			return nil
+		}
+		if a.call.Err != nil {
+			return nil
+		}
+		some, err := f.s.m.multiReadAnswer(a.call, f.reads[i])
+		if err != nil {
+			return nil
+		}
+		results = append(results, some)
+	}
+	return results
+}

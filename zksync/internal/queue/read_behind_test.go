@@ -1,0 +1,97 @@
+package queue
+
+import (
+	"context"
+	"testing"
+
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// claimAndRead claims picked messages, with their reads behind the transaction, and returns the messages that were found.
+func (c *tester) claimAndRead(sel selection) []*Delivery {
+	c.Helper()
+	reader := &messageReader{v: c.v}
+	done, err := c.ledger.claim(func(*orderState) selection { return sel }, reader.readBehind, &idleLine{v: c.v})
+	c.must(err)
+	if done.reads == nil {
+		c.Fatal("no reads were sent behind the claim")
+	}
+	found, unread, err := reader.read(c.Context(), done.all, done.reads)
+	c.must(err)
+	if len(unread) > 0 {
+		c.Errorf("%d of %d messages were not read", len(unread), len(done.all))
+	}
+	return found
+}
+
+// A claim and the read of its messages need two requests, and all messages of the claim are delivered.
+func TestReadBehindTheClaim(t *testing.T) {
+	for _, k := range []Kind{InOrder, ByPriority} {
+		withRig(t, 3, func(r rig) {
+			if k.Name == ByPriority.Name {
+				r.putUrgent("0", "1", "2")
+			}
+			a := r.open(k, true)
+			sel := a.pick(3)
+			r.srv.ResetOps()
+			found := a.claimAndRead(sel)
+			if len(found) != 3 || string(found[2].Data) != "2" {
+				r.Errorf("%s: read %d messages", k.Name, len(found))
+			}
+			n := 0
+			for _, op := range r.srv.Ops() {
+				if op.Code == zkserver.OpMultiRead {
+					n++
+				}
+			}
+			if n != 1 {
+				r.Errorf("%s: %d requests to read the messages, want 1", k.Name, n)
+			}
+		})
+	}
+}
+
+// A message that another client removes after the reads behind a claim that the server refuses for a moment is not delivered:
+// the claim happens later, and its messages are read again.
+func TestReadBehindARefusedClaim(t *testing.T) {
+	withRig(t, 2, func(r rig) {
+		a := r.open(InOrder, true)
+		sel := a.pick(2)
+		r.srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Do: zksynctest.Error(-127)})
+		r.srv.Inject(zksynctest.Fault{Op: zkserver.OpMultiRead, At: zksynctest.AfterCommit, Do: zkserver.Call(func() { r.must(r.srv.Delete("/q/" + itemName(0))) })})
+		found := a.claimAndRead(sel)
+		if len(found) != 1 || string(found[0].Data) != "1" {
+			r.Errorf("%d messages were delivered, the first %q, want only 1", len(found), found[0].Data)
+		}
+	})
+}
+
+// A message that a Take removes before the claim is not delivered, because the reads come behind the claim.
+func TestReadBehindAClaimOfATakenMessage(t *testing.T) {
+	withRig(t, 2, func(r rig) {
+		a, b := r.open(InOrder, true), r.open(InOrder, false)
+		sel := a.pick(2)
+		r.srv.Inject(zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, Do: zkserver.Call(func() {
+			if data, ok, err := b.Take(context.Background(), false); err != nil || !ok || string(data) != "0" {
+				r.Errorf("Take: %q, %v, %v", data, ok, err)
+			}
+		})})
+		if found := a.claimAndRead(sel); len(found) != 1 || string(found[0].Data) != "1" {
+			r.Errorf("%d messages were delivered, the first %q, want only 1", len(found), found[0].Data)
+		}
+	})
+}
+
+// A message of another directory of the same name is not delivered under the claim on a message of the former directory.
+func TestReadBehindAClaimInADirectoryThatWasRemade(t *testing.T) {
+	withRig(t, 0, func(r rig) {
+		r.putUrgent("old")
+		a := r.open(ByPriority, true)
+		sel := a.pick(1)
+		r.remake("new")
+		if found := a.claimAndRead(sel); len(found) > 0 {
+			r.Errorf("%q was delivered, which is not claimed", found[0].Data)
+		}
+	})
+}
