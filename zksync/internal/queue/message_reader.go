@@ -147,37 +147,7 @@ func (m *messageReader) readChunks(ctx context.Context, all []*Delivery) ([]sess
 
 // readBehind returns the reads of the messages of a claim, to be sent right behind its transaction.
 func (m *messageReader) readBehind(refs []messageRef) *claimReads {
-	r := &claimReads{chunks: m.chunks(refs)}
-	reads := make([][]session.Read, len(r.chunks))
-	for i, some := range r.chunks {
-		reads[i] = readsOf(some)
-	}
-	if r.followup = m.v.s.NewFollowup(reads...); r.followup == nil {
-		return nil
-	}
-	return r
-}
-
-// A claimReads has the reads that follow a claim.
-type claimReads struct {
-	chunks   [][]messageRef
-	followup *session.Followup
-}
-
-// results returns the results for the first messages of the claim, none if the reads have no
-// results.
-func (r *claimReads) results(ctx context.Context) (results []session.ReadResult) {
-	if r == nil {
-		return nil
-	}
-	for i, answer := range r.followup.Results(ctx) {
-		some, err := existing(r.chunks[i], answer)
-		if err != nil {
-			return nil
-		}
-		results = append(results, some...)
-	}
-	return results
+	return newClaimReads(m.v.s, m.chunks(refs))
 }
 
 // readMessages reads messages of one partition in one request. The messages of a directory
@@ -188,38 +158,6 @@ func (v *view) readMessages(ctx context.Context, refs ...messageRef) ([]session.
 		return nil, err
 	}
 	return existing(refs, results)
-}
-
-// readsOf returns the reads of messages of one partition, in one request.
-func readsOf(refs []messageRef) (reads []session.Read) {
-	for _, r := range refs {
-		reads = append(reads, session.ReadData(r.path()))
-	}
-	if p := refs[0].partition; !p.holdsLedgers {
-		// Last: if the directory is the one of the listing now, it was so at the reads before.
-		reads = append(reads, session.ReadData(p.dir))
-	}
-	return reads
-}
-
-// existing returns the results of the messages from the results of readsOf.
-func existing(refs []messageRef, results []session.ReadResult) ([]session.ReadResult, error) {
-	p, n := refs[0].partition, len(refs)
-	if p.holdsLedgers {
-		return results, nil
-	}
-	switch dir := results[n]; {
-	case dir.Err != nil && session.ClassOf(dir.Err) != session.ClassNoNode:
-		return nil, dir.Err
-	// Without multiRead the reads have no order, but the event of the watch on the directory
-	// comes before the answer to a read that has found another message of the name.
-	case dir.Err != nil || dir.Stat.Czxid != refs[0].czxid || p.recreated.Load():
-		p.recreated.Store(true)
-		for i := range results {
-			results[i] = session.ReadResult{Err: zk.ErrNoNode}
-		}
-	}
-	return results[:n], nil
 }
 
 // isUnreadable reports whether err says that this consumer cannot read a message: the message has an

@@ -14,9 +14,6 @@ func (c *tester) claimAndRead(sel selection) []*Delivery {
 	reader := &messageReader{v: c.v}
 	done, err := c.ledger.claim(func(*orderState) selection { return sel }, reader.readBehind, &idleLine{v: c.v})
 	c.must(err)
-	if done.reads == nil {
-		c.Fatal("no reads were sent behind the claim")
-	}
 	found, unread, err := reader.read(c.Context(), done.all, done.reads)
 	c.must(err)
 	if len(unread) > 0 {
