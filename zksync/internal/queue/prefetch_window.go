@@ -98,7 +98,7 @@ func (w *prefetchWindow) room(unsettled func() int) (room, size int) {
 	// A larger window helps only if the queue had more messages than there was room for,
 	// and the receiver was ready for them.
 	if w.receiverWaited && w.full {
-		w.size = min(2*w.size, w.limit)
+		w.size = min(4*w.size, w.limit)
 	}
 	w.receiverWaited = false
 	size = w.size
