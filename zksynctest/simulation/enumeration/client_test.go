@@ -104,9 +104,28 @@ func (c *client) connect() {
 				c.mu.Lock()
 				c.m = m
 				c.mu.Unlock()
+				if c.stage.of.world.holds {
+					go c.stage.holdSessions(m)
+				}
 			}
 			return err
 		})
+	}
+}
+
+// holdSessions keeps a lease in each session of a Manager until the scenario has ended.
+func (s *stage) holdSessions(m *session.Manager) {
+	for {
+		live, err := m.Session(s.playing)
+		if err != nil {
+			return
+		}
+		lease := live.Lease()
+		select {
+		case <-live.Done():
+		case <-s.playing.Done():
+		}
+		lease.End()
 	}
 }
 

@@ -41,6 +41,8 @@ type stage struct {
 
 	ctx        context.Context // ends when the stage is torn down
 	tearDown   context.CancelFunc
+	playing    context.Context // ends when the scenario has ended
+	endPlay    context.CancelFunc
 	background sync.WaitGroup // faults that have not ended
 
 	mu      sync.Mutex
@@ -104,6 +106,7 @@ func (s *stage) run(out, trace *outcome) {
 	}
 	s.server = &domain{server, cfg.Without, s.of.world.chroot}
 	s.ctx, s.tearDown = context.WithCancel(context.Background())
+	s.playing, s.endPlay = context.WithCancel(s.ctx)
 	s.net = network.New(network.Steady(latency), s.of.scenario.clients)
 	s.net.Record()
 	go s.net.Run()
@@ -148,6 +151,7 @@ func (s *stage) perform(out *outcome) bool {
 		}
 		s.of.scenario.run(s)
 	})
+	s.endPlay()
 	for _, disarm := range s.disarm {
 		disarm() // faults must not disturb the checks
 	}

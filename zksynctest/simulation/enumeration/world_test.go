@@ -26,6 +26,7 @@ type world struct {
 	check   func(s *stage)                   // checks the tree after a case, if not nil
 	far     time.Duration                    // least time of a frame from and to the last client
 	size    int                              // of the data of a message, or 0 for the shortest
+	holds   bool                             // the sessions hold something else as long as the scenario runs
 	only    func(*scenario) bool             // nil if every scenario makes sense in the world
 	without []string                         // names of the faults that make no sense in the world
 }
@@ -69,6 +70,8 @@ var worlds = []*world{usual,
 	{name: "far", far: timeout / 40},
 	// The first client has it.
 	{name: "far-first", far: timeout / 40, first: true},
+	// Each session holds something else.
+	{name: "holding", holds: true},
 	// The znodes have the layout of kazoo.
 	{name: "kazoo", layout: zksync.LayoutKazoo, only: func(s *scenario) bool {
 		return slices.ContainsFunc([]string{"mutex", "rwmutex", "semaphore", "election", "leader", "queue"}, func(begin string) bool { return strings.HasPrefix(s.name, begin) })
