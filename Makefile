@@ -6,6 +6,7 @@ CHAOS    ?= 10m
 CHURN    ?= 10m
 SEEDS    ?= 2000
 PAIRS    ?= 20000
+PART     ?= 1/1
 
 WORLDCASES ?= 20000
 
@@ -82,8 +83,8 @@ worlds: ## WORLDCASES faults in the scenarios with other servers, options, dista
 	go test -v -count=1 -timeout 24h ./zksynctest/simulation/enumeration -run '^TestEnumeration$$' -world=-usual -cases $(WORLDCASES)
 
 .PHONY: enumerate-pairs
-enumerate-pairs: ## every pair of faults in the scenarios of sessions, watches and hand-overs
-	go test -v -count=1 -timeout 24h ./zksynctest/simulation/enumeration -run '^TestEnumeration$$' -world usual -cases 0 -pairs all
+enumerate-pairs: ## every pair of faults in the scenarios of sessions, watches and hand-overs, or one PART of them (PART=3/20)
+	go test -v -count=1 -timeout 24h ./zksynctest/simulation/enumeration -run '^TestEnumeration$$' -world usual -cases 0 -pairs all -part $(PART)
 
 .PHONY: mutants
 mutants: ## what finds each of a list of planted bugs, and after how many cases or seeds

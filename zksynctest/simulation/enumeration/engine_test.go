@@ -16,6 +16,7 @@ type engine struct {
 	settings       []setting
 	faults         []*fault
 	singles, pairs int  // number of cases, or all
+	part, parts    int  // which part of the cases of two faults runs, if all are wanted
 	allPairs       bool // pairs of faults in every scenario, and not only where scenario.pairs says so
 	report         bool // the outcomes are for a report
 
@@ -97,6 +98,9 @@ func (e *engine) runPairs(t *testing.T) {
 			firsts = append(firsts, c)
 		}
 	}
+	if e.pairs == all {
+		firsts = everyNth(firsts, e.part-1, e.parts) // each part has cases of every scenario
+	}
 	if len(firsts) == 0 || e.pairs == 0 {
 		return
 	}
@@ -121,6 +125,14 @@ func (e *engine) runPairs(t *testing.T) {
 			}
 		}
 	})
+}
+
+// everyNth returns each nth case, from the one at an index on.
+func everyNth(list []faultCase, from, n int) (some []faultCase) {
+	for i := from; i < len(list); i += n {
+		some = append(some, list[i])
+	}
+	return some
 }
 
 // opening reports whether the fault of a case strikes the first handshake of a client in a scenario

@@ -19,6 +19,7 @@ var (
 	scenarioFlag = flag.String("scenario", "", "the scenarios of TestEnumeration, separated by commas; with a minus before each name, all others; all if empty")
 	worldFlag    = flag.String("world", "", "the worlds of TestEnumeration, as with -scenario, or all; if empty, the usual world, and for each scenario one of the others, chosen by -sample")
 	faultFlag    = flag.String("fault", "", "the faults of TestEnumeration, as with -scenario")
+	partFlag     = flag.String("part", "1/1", "with -pairs all, the part of the cases that TestEnumeration runs: 3/20 for the third of twenty parts")
 	sampleFlag   = flag.Uint64("sample", 1, "which sample TestEnumeration takes")
 	failuresFlag = flag.Int("failures", 100, "after how many cases that fail TestEnumeration stops")
 	briefFlag    = flag.Bool("brief", false, "TestEnumeration stops at the first case that fails, and reports it in one line")
@@ -40,6 +41,7 @@ func TestEnumeration(t *testing.T) {
 		settings: settings(t),
 		faults:   chosen(t, "fault", *faultFlag, faults, func(f *fault) string { return f.name }),
 	}
+	e.part, e.parts = part(t, *partFlag)
 	begun := time.Now()
 	stop := e.workers.guard(func(c faultCase) {
 		e.tally.add(&outcome{of: c, struck: len(c.strikes), wrong: []string{fmt.Sprintf("has not ended after %v of processor time or %v: a goroutine spins, or waits for a sync.Mutex", maxProcessorTime, maxRealTime)}})
@@ -66,6 +68,14 @@ func amount(t *testing.T, name, value string) int {
 		t.Fatalf("-%s %s: want a number or all", name, value)
 	}
 	return n
+}
+
+// part parses the number of a part and the number of all parts.
+func part(t *testing.T, value string) (number, of int) {
+	if _, err := fmt.Sscanf(value, "%d/%d", &number, &of); err != nil || number < 1 || number > of {
+		t.Fatalf("-part %s: want two numbers, the first from 1 to the second: 3/20", value)
+	}
+	return number, of
 }
 
 // chosen returns the elements that a flag names. If every name begins with a minus, it returns all
