@@ -171,7 +171,7 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 		most := 0
 		began := time.Now()
 		readBehind := reader.readBehind
-		if contended {
+		if contended && !line.turn {
 			readBehind = nil // the claim may be refused, and the servers would read in vain
 		}
 		c, err := l.claim(func(st *orderState) (sel selection) {
