@@ -13,8 +13,11 @@ import (
 // of a connection in order, so the reads show the state after the transaction, and need no
 // round trip of their own.
 //
-// The reads are sent once, and may have no results. Send them again by MultiRead then. One
-// goroutine at a time uses a Followup.
+// Each attempt of the transaction sends the reads once. They may have no results: send them by
+// MultiRead then. An answer that is too large or too slow breaks the connection, as with
+// MultiRead, and the answer to the transaction has arrived before. A Followup does not repeat
+// such reads. So keep their answers small: they also delay the answers to the requests behind them.
+// One goroutine at a time uses a Followup.
 type Followup struct {
 	s        *Session
 	reads    [][]Read
@@ -31,25 +34,26 @@ type followupAnswer struct {
 	call *wire.Call
 }
 
-// NewFollowup returns a Followup with one request for each element of reads. See MultiRead for
-// the size of the answers. It sends only the transaction, and has no results, until a MultiRead of
-// the Manager has shown that the servers know the operation, and if a request is above the limit of
-// WithMaxRequest.
+// NewFollowup returns a Followup with one request for each element of reads. It sends only the
+// transaction, and has no results, if a path is invalid, if a request is above the limit of
+// WithMaxRequest, and while the servers may not know multiRead: until a MultiRead of the Manager has
+// succeeded, and after a server has answered that it does not know the operation.
 func (s *Session) NewFollowup(reads ...[]Read) *Followup {
 	f := &Followup{s: s, reads: reads}
-	// Some servers that do not know the operation close the connection, and the outcome of the
-	// transaction would be lost.
-	if !s.m.multiReads.proven() {
-		return f
-	}
+	var requests []*wire.Request
 	for _, some := range reads {
+		for _, read := range some {
+			if checkPath(read.path, false) != nil {
+				return f
+			}
+		}
 		r, n := s.m.records.multiRead(some)
 		if n < len(some) || s.m.records.checkSize(len(r.Record)) != nil {
-			f.requests = nil
 			return f
 		}
-		f.requests = append(f.requests, r)
+		requests = append(requests, r)
 	}
+	f.requests = requests
 	return f
 }
 
@@ -79,24 +83,43 @@ func (f *Followup) multi(ops []any, send func(r *wire.Request) (*wire.Call, erro
 // send sends the reads behind an attempt of the transaction.
 func (f *Followup) send(w *wire.Conn, c *wire.Call) {
 	f.of, f.answers = c, nil
+	gate := &f.s.gate
+	// Some servers that do not know the operation close the connection, and the outcome of the
+	// transaction is lost.
+	if !f.s.m.multiReads.proven() {
+		return
+	}
 	for _, r := range f.requests {
 		// Manager.Close waits for the answer, as for the answer to every request.
-		if f.s.gate.hold() != nil {
+		if gate.hold() != nil {
 			return
 		}
+		// The caller may never wait for the answer.
+		gate.countAbandoned()
 		a := &followupAnswer{done: make(chan struct{})}
 		f.answers = append(f.answers, a)
 		w.SendThen(r, func(c *wire.Call) {
+			if c.Code == wire.CodeUnimplemented {
+				// Before another attempt of the transaction, whose answer this server does not send.
+				f.s.m.multiReads.lacking()
+			}
 			a.call = c
 			close(a.done)
-			f.s.gate.leave()
+			gate.settleAbandoned()
+			gate.leave()
 		})
 	}
 }
 
 // Results waits for the results of the reads, and returns an element for each request. It returns
-// nil if there are none: the transaction has not happened, ctx has ended, or an answer was lost or
-// is a refusal.
+// nil if there are none:
+//
+//   - The transaction has failed, or its answer was lost.
+//   - The server has refused the attempt in front of the reads for a moment, and a later attempt
+//     has happened.
+//   - The answer to a read was lost, or is a refusal of the whole request.
+//   - The reads were not sent, see NewFollowup, or Manager.Close had begun.
+//   - ctx has ended before the answers arrived.
 func (f *Followup) Results(ctx context.Context) (results [][]ReadResult) {
 	if !f.success || len(f.answers) < len(f.reads) {
 		return nil
@@ -105,7 +128,11 @@ func (f *Followup) Results(ctx context.Context) (results [][]ReadResult) {
 		select {
 		case <-a.done:
 		case <-ctx.Done():
-			return nil
+			select {
+			case <-a.done: // both are ready: the answer counts
+			default:
+				return nil
+			}
 		}
 		if a.call.Err != nil {
 			return nil

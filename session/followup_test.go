@@ -2,8 +2,11 @@ package session_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -119,7 +122,8 @@ func TestFollowupWithoutResults(t *testing.T) {
 				if _, err := f.Multi(t.Context(), creates()...); err != nil {
 					t.Fatal(err)
 				}
-				if results := f.Results(t.Context()); len(results) != 2 {
+				// A server that has said that it does not know the operation is not asked again.
+				if results, lacks := f.Results(t.Context()), strings.Contains(name, "lacks"); (len(results) != 2) != lacks {
 					t.Errorf("results %+v when it is used again", results)
 				}
 			})
@@ -149,7 +153,8 @@ func TestFollowupWithoutItsCaller(t *testing.T) {
 	})
 }
 
-// A Followup sends no reads to servers that may not know multiRead, and none above the limit of WithMaxRequest.
+// A Followup sends no reads to servers that may not know multiRead, none above the limit of WithMaxRequest, and none with an
+// invalid path.
 func TestFollowupWithoutReads(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three, session.WithMaxRequest(1<<10))
@@ -171,5 +176,50 @@ func TestFollowupWithoutReads(t *testing.T) {
 		check("servers that may lack multiRead", s.NewFollowup(small))
 		provenFollowup(t, m)
 		check("a request that is too large", s.NewFollowup(small, large))
+		check("an invalid path", s.NewFollowup(small, []session.Read{session.ReadData("a")}))
+	})
+}
+
+// Answers that have arrived are the results, although ctx has ended.
+func TestFollowupResultsAtTheEndOfTheContext(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		f := provenFollowup(t, connect(t, srv, three))
+		if _, err := f.Multi(t.Context(), creates()...); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 100 {
+			if f.Results(ctx) == nil {
+				t.Fatal("answers that have arrived are not the results")
+			}
+		}
+	})
+}
+
+// Reads for which no caller waits count against the limit of unanswered requests whose callers have gone.
+func TestFollowupsOfCallersThatHaveGone(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three, session.WithTimeout(time.Hour))
+		s := current(t, m)
+		if _, err := s.MultiRead(t.Context(), session.ReadData("/")); err != nil {
+			t.Fatal(err)
+		}
+		reads := slices.Repeat([][]session.Read{{session.ReadData("/")}}, 8)
+		srv.Freeze()
+		for i := range 2000 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			if _, err := s.NewFollowup(reads...).Multi(ctx, &zk.CreateRequest{Path: fmt.Sprintf("/x%d", i)}); err == nil {
+				t.Fatal("no error from a frozen server")
+			}
+			cancel()
+		}
+		srv.ResetOps()
+		srv.Thaw()
+		time.Sleep(time.Second)
+		if n := count(srv.Ops(), zkserver.OpMulti) + count(srv.Ops(), zkserver.OpMultiRead); n > 1024+len(reads) {
+			t.Errorf("the server got %d requests whose callers had gone, want 1024, and the last reads", n)
+		}
 	})
 }

@@ -24,6 +24,10 @@ const (
 	// answer as a whole, from messages of up to jute.maxbuffer each, and their sizes are
 	// not known before.
 	maxReadsAtOnce = 16
+	// bytesBehind limits the bytes that are read right behind a claim, before it is known that there is
+	// room for them. On a slow network they delay the answer to the next claim, on which the lease relies.
+	bytesBehind = 64 << 10
+
 	// maxReadRequests is the number of requests that read small messages at the same time.
 	maxReadRequests = maxClaims / maxReadsAtOnce
 )
@@ -112,8 +116,8 @@ func (m *messageReader) read(ctx context.Context, all []*Delivery, early *claimR
 		l.start(newDrop(gone...)) // without waiting for it
 	}
 	// The estimate halves with each read: a single large message must not make the reads
-	// of small messages slow for long.
-	m.largest.Store(max(int64(biggest), m.largest.Load()/2))
+	// of small messages slow for long. With 0 the sizes are not known.
+	m.largest.Store(max(1, int64(biggest), m.largest.Load()/2))
 	return found, all[len(results):], nil
 }
 
@@ -145,9 +149,14 @@ func (m *messageReader) readChunks(ctx context.Context, all []*Delivery) ([]sess
 	return slices.Concat(results...), err
 }
 
-// readBehind returns the reads of the messages of a claim, to be sent right behind its transaction.
+// readBehind returns the reads of the first messages of a claim, to be sent right behind its
+// transaction. It returns nil if the messages are large or their sizes are not known.
 func (m *messageReader) readBehind(refs []messageRef) *claimReads {
-	return newClaimReads(m.v.s, m.chunks(refs))
+	n := min(len(refs), bytesBehind/max(1, int(m.largest.Load())))
+	if n == 0 || m.largest.Load() == 0 {
+		return nil
+	}
+	return newClaimReads(m.v.s, m.chunks(refs[:n]))
 }
 
 // readMessages reads messages of one partition in one request. The messages of a directory

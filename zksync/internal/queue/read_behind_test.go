@@ -12,6 +12,7 @@ import (
 func (c *tester) claimAndRead(sel selection) []*Delivery {
 	c.Helper()
 	reader := &messageReader{v: c.v}
+	reader.largest.Store(1) // as after the reads of small messages
 	done, err := c.ledger.claim(func(*orderState) selection { return sel }, reader.readBehind, &idleLine{v: c.v})
 	c.must(err)
 	found, unread, err := reader.read(c.Context(), done.all, done.reads)
@@ -89,6 +90,26 @@ func TestReadBehindAClaimInADirectoryThatWasRemade(t *testing.T) {
 		r.remake("new")
 		if found := a.claimAndRead(sel); len(found) > 0 {
 			r.Errorf("%q was delivered, which is not claimed", found[0].Data)
+		}
+	})
+}
+
+// Few bytes are read right behind a claim, and none as long as the sizes of the messages are not known.
+func TestReadBehindIsSmall(t *testing.T) {
+	withRig(t, 128, func(r rig) {
+		a := r.open(InOrder, true)
+		refs := a.pick(128).refs
+		for _, c := range []struct{ size, want int }{{0, 0}, {1, 128}, {100, 128}, {1 << 10, 64}, {1 << 14, 4}, {1 << 17, 0}} {
+			reader, n := &messageReader{v: a.v}, 0
+			reader.largest.Store(int64(c.size))
+			if reads := reader.readBehind(refs); reads != nil {
+				for _, some := range reads.chunks {
+					n += len(some)
+				}
+			}
+			if n != c.want {
+				r.Errorf("messages of %d bytes: %d are read behind the claim, want %d", c.size, n, c.want)
+			}
 		}
 	})
 }
