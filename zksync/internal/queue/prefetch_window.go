@@ -98,7 +98,9 @@ func (w *prefetchWindow) room(unsettled func() int) (room, size int) {
 	// A larger window helps only if the queue had more messages than there was room for,
 	// and the receiver was ready for them.
 	if w.receiverWaited && w.full {
-		w.size = min(4*w.size, w.limit)
+		// Fast to the size of the largest claim. Beyond it, claims run ahead of the removals that
+		// could share their transactions.
+		w.size = min(4*w.size, max(2*w.size, maxClaims), w.limit)
 	}
 	w.receiverWaited = false
 	size = w.size
