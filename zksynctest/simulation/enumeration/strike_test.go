@@ -79,6 +79,14 @@ func (s *stage) forbid(f network.Frame) {
 		s.void("the request is another one")
 		return
 	}
+	if chroot := s.of.world.chroot; chroot != "" && zkserver.OpCode(f.Op) == zkserver.OpExists {
+		// The client looks for the chroot, and takes a refusal for a sign that it exists: servers refuse no
+		// exists of a znode that does not.
+		if _, there := s.server.Server.Get(chroot); !there {
+			s.void("there is no chroot yet")
+			return
+		}
+	}
 	s.server.Inject(s.request(f, zkserver.Error(int32(zkserver.ErrNoAuth))))
 }
 
