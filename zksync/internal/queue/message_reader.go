@@ -116,8 +116,11 @@ func (m *messageReader) read(ctx context.Context, all []*Delivery, early *claimR
 		l.start(newDrop(gone...)) // without waiting for it
 	}
 	// The estimate halves with each read: a single large message must not make the reads
-	// of small messages slow for long. With 0 the sizes are not known.
-	m.largest.Store(max(1, int64(biggest), m.largest.Load()/2))
+	// of small messages slow for long.
+	if len(found) > 0 {
+		biggest = max(biggest, 1) // with 0 the sizes are not known
+	}
+	m.largest.Store(max(int64(biggest), m.largest.Load()/2))
 	return found, all[len(results):], nil
 }
 

@@ -113,3 +113,20 @@ func TestReadBehindIsSmall(t *testing.T) {
 		}
 	})
 }
+
+// Messages that are gone say nothing about the sizes of others.
+func TestReadBehindAMessageThatIsGone(t *testing.T) {
+	withRig(t, 2, func(r rig) {
+		a := r.open(InOrder, true)
+		reader := &messageReader{v: a.v}
+		sel := a.pick(1)
+		r.must(r.srv.Delete("/q/" + itemName(0)))
+		done, err := a.ledger.claim(func(*orderState) selection { return sel }, nil, &idleLine{v: a.v})
+		r.must(err)
+		found, _, err := reader.read(r.Context(), done.all, nil)
+		r.must(err)
+		if len(found) > 0 || reader.readBehind(a.pick(1).refs) != nil {
+			r.Errorf("found %d messages; want none, and no reads behind the next claim", len(found))
+		}
+	})
+}
