@@ -180,9 +180,9 @@ func (u *Units) exchange(ctx context.Context, n int, patient bool) (*Grant, erro
 	held := lock.Context(ctx)
 	g, err := u.leases.take(ctx, held, c, n, patient)
 	switch {
-	case err == nil || ctx.Err() == nil && (held.Err() == nil || session.ClassOf(err) == session.ClassUnknown):
-		// After an internal error of a server, the exchange may have happened. Then held has ended
-		// because the exchange has deleted the contender, which is no reason for the caller.
+	case err == nil || ctx.Err() == nil && (held.Err() == nil || session.ClassOf(err) != session.ClassCancelled):
+		// If a server has refused a request after the exchange, or failed, held has ended because the
+		// exchange has deleted the contender, which is no reason for the caller.
 	case ctx.Err() != nil:
 		// held ends with ctx, too, so ctx comes first.
 		err = session.CancelledWaiting(ctx, session.WaitReason(err))
