@@ -217,7 +217,7 @@ func TestFollowupsOfCallersThatHaveGone(t *testing.T) {
 		}
 		srv.ResetOps()
 		srv.Thaw()
-		time.Sleep(time.Second)
+		synctest.Wait()
 		if n := count(srv.Ops(), zkserver.OpMulti) + count(srv.Ops(), zkserver.OpMultiRead); n > 1024+len(reads) {
 			t.Errorf("the server got %d requests whose callers had gone, want 1024, and the last reads", n)
 		}

@@ -155,11 +155,11 @@ func (m *messageReader) readChunks(ctx context.Context, all []*Delivery) ([]sess
 // readBehind returns the reads of the first messages of a claim, to be sent right behind its
 // transaction. It returns nil if the messages are large or their sizes are not known.
 func (m *messageReader) readBehind(refs []messageRef) *claimReads {
-	n := min(len(refs), bytesBehind/max(1, int(m.largest.Load())))
-	if n == 0 || m.largest.Load() == 0 {
+	size := int(m.largest.Load())
+	if size == 0 || size > bytesBehind {
 		return nil
 	}
-	return newClaimReads(m.v.s, m.chunks(refs[:n]))
+	return newClaimReads(m.v.s, m.chunks(refs[:min(len(refs), bytesBehind/size)]))
 }
 
 // readMessages reads messages of one partition in one request. The messages of a directory
