@@ -3,6 +3,7 @@ package zksync_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -15,9 +16,17 @@ import (
 // has deleted the contender. The units are free afterwards.
 func TestAcquireReportsARefusalAfterTheExchange(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		holder := zksync.NewSemaphore(srv.Connect(t), "/locks/s", 2, zksync.WithLayout(zksync.LayoutKazoo))
+		must(t, holder.Acquire(t.Context(), 2))
 		sem := zksync.NewSemaphore(srv.Connect(t), "/locks/s", 2, zksync.WithLayout(zksync.LayoutKazoo))
+		refused := make(chan error)
+		go func() { refused <- sem.Acquire(t.Context(), 2) }()
+		<-time.After(time.Second) // of the bubble: by now the contender's znode is watched for its removal
+		// The event of the contender's deletion comes well before the answer to the exchange.
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, At: zksynctest.BeforeReply, Times: -1, Do: zksynctest.Delay(10 * time.Millisecond)})
 		srv.Inject(zksynctest.Fault{Op: zkserver.OpExists, Path: "/locks/s/*", Do: zksynctest.Error(int32(zkserver.ErrNoAuth))})
-		if err := sem.Acquire(t.Context(), 2); !errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zksync.ErrRemoved) {
+		must(t, holder.Release(2))
+		if err := <-refused; !errors.Is(err, zk.ErrNoAuth) || errors.Is(err, zksync.ErrRemoved) {
 			t.Errorf("Acquire: %v, want the refusal", err)
 		}
 		if err := sem.Acquire(t.Context(), 2); err != nil {
