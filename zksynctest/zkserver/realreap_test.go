@@ -50,6 +50,7 @@ func (s *script) reaped() {
 	s.ask("delete /full/x", r, zkserver.OpDelete, deleteRec("/full/x"))
 	s.e.Kill(leader)
 	s.e.WaitLeader(leader)
+	s.e.WaitReady()
 	r = s.connect(s.e.Followers()[0], nil)
 	s.awaitReaper(r, 2)
 	s.remaining("at the next leader", r)
