@@ -24,7 +24,8 @@ const (
 	ClassCancelled
 	// ClassClosed: the Manager was closed.
 	ClassClosed
-	// ClassRemoved: another client removed a znode of ours. The session lives.
+	// ClassRemoved: another client removed a znode of ours. The session lives, unless a server is
+	// just ending it.
 	ClassRemoved
 	// ClassLost: the session is gone. Another session may succeed.
 	ClassLost

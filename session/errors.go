@@ -20,7 +20,8 @@ var (
 
 	// ErrRemoved reports that another client removed the znode of a hold, of a wait or of
 	// an Ephemeral, for example because an operator breaks a lock. The hold is lost, so
-	// errors.Is finds ErrLost too. The session lives.
+	// errors.Is finds ErrLost too. The session lives, unless a server is just ending it: the
+	// server then reports the removal of the znode first.
 	ErrRemoved error = &sentinel{"the znode was removed by another client", ErrLost}
 
 	// ErrConnectionLost reports that the connection broke before the answer to a request

@@ -155,8 +155,11 @@ func (m *Manager) run() {
 }
 
 // Session waits until there is a connected session, and returns it. Session returns an
-// error when ctx ends, and ErrClosed when the Manager is closed.
+// error when ctx ends, ErrClosed when the Manager is closed, and ErrInvalidOption for a nil Manager.
 func (m *Manager) Session(ctx context.Context) (*Session, error) {
+	if m == nil {
+		return nil, opError("session", "", fmt.Errorf("%w: the Manager is nil, want a result of Connect", ErrInvalidOption))
+	}
 	for {
 		// A session that is lost ends its context first, and publishes the state Lost
 		// after that. So both must be looked at.
@@ -215,7 +218,8 @@ func (m *Manager) Done() <-chan struct{} { return m.done }
 // the server, which deletes the session's ephemerals at once. If no server can be
 // reached, this takes a second, and the ephemerals go when the session expires. Close
 // returns when all goroutines of the Manager have ended. It always returns nil, and may
-// be called more than once.
+// be called more than once. Do not call Close in such a function: each would wait for the other,
+// until the session is not proven alive any more.
 func (m *Manager) Close() error {
 	m.cancel(ErrClosed)
 	<-m.done

@@ -156,6 +156,9 @@ func WithSASL(mechanism SASLMechanism) Option {
 		if mechanism == nil {
 			return invalid("WithSASL", "the mechanism is nil, want one as session.DigestMD5(user, password)")
 		}
+		if m, ok := mechanism.(*digestMD5); ok && m.user == "" {
+			return invalid("WithSASL", "the user name of DigestMD5 is empty, want one that the servers know")
+		}
 		c.sasl = mechanism
 		return nil
 	}

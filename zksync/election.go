@@ -103,6 +103,9 @@ func (e *Election) resign(g *line.Grant) error {
 // no leadership but its own. Otherwise it fails like Campaign. Manager.Close waits for
 // work while the session is proven alive.
 func (e *Election) Run(ctx context.Context, work func(ctx context.Context) error) error {
+	if e.err != nil {
+		return e.opError("run", e.err)
+	}
 	var result error // of the last work
 	err := e.m.Retry(ctx, func(*session.Session) error {
 		lead, g, err := e.campaign(ctx)

@@ -516,3 +516,19 @@ func TestElectionLayoutIsCurators(t *testing.T) {
 		t.Errorf("observed %+v", c)
 	}
 }
+
+// Run reports an invalid option at once, also while there is no session.
+func TestElectionWithInvalidOptions(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		link := srv.NewLink(t)
+		m := link.Connect(t)
+		s := live(t, m)
+		link.Cut()
+		<-s.Done()
+		e := zksync.NewElection(m, "/master", zksync.WithStopTimeout(0))
+		err := e.Run(within(t, time.Minute), func(context.Context) error { return nil })
+		if !errors.Is(err, zksync.ErrInvalidOption) {
+			t.Errorf("Run: %v, want ErrInvalidOption", err)
+		}
+	})
+}

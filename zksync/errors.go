@@ -17,8 +17,8 @@ var (
 	ErrLost = session.ErrLost
 
 	// ErrRemoved says that another client removed the znode of a hold or of a waiting
-	// contender, as an operator does to break a lock. Every ErrRemoved is an ErrLost, too;
-	// the session lives. ErrRemoved is session.ErrRemoved.
+	// contender, as an operator does to break a lock. Every ErrRemoved is an ErrLost, too.
+	// The session lives, unless a server is just ending it. ErrRemoved is session.ErrRemoved.
 	ErrRemoved = session.ErrRemoved
 
 	// ErrClosed says that the Manager was closed. It is session.ErrClosed.

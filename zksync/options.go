@@ -21,7 +21,8 @@ func checked(valid bool, set func(c *config), want string, value ...any) option 
 
 // WithMaxWait bounds how long an acquisition waits, in addition to its ctx. After d
 // it fails with ErrMaxWait, which is also context.DeadlineExceeded. It does not bound
-// the time of a hold. It bounds a Put into a queue until the message is sent.
+// the time of a hold. It bounds a Put into a queue until the message is sent, and bounds neither Take
+// nor MoveTo.
 func WithMaxWait(d time.Duration) MaxWaitOption {
 	return maxWaitOption{idOption: idOption{lineOption{checked(d > 0, func(c *config) { c.maxWait = d }, "WithMaxWait: %v, want more than 0", d)}}}
 }

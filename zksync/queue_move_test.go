@@ -28,6 +28,7 @@ func TestMoveToAnUnusableQueueGivesBack(t *testing.T) {
 		"invalid": {func(t *testing.T, srv *zksynctest.Server, m *session.Manager) *zksync.Queue {
 			return zksync.NewQueue(m, "dead")
 		}, zk.ErrInvalidPath},
+		"nil": {func(*testing.T, *zksynctest.Server, *session.Manager) *zksync.Queue { return nil }, zksync.ErrInvalidOption},
 		"of another Manager": {func(t *testing.T, srv *zksynctest.Server, m *session.Manager) *zksync.Queue {
 			return zksync.NewQueue(srv.Connect(t), "/dead")
 		}, zksync.ErrInvalidOption},
@@ -40,7 +41,9 @@ func TestMoveToAnUnusableQueueGivesBack(t *testing.T) {
 				offer(t, srv.Connect(t), queuePath, 0, 1)
 				msg := next(t, q.Messages(), "0")
 				dead := target.open(t, srv, m)
-				defer closeQueue(t, dead)
+				if dead != nil {
+					defer closeQueue(t, dead)
+				}
 				if err := msg.MoveTo(t.Context(), dead); !errors.Is(err, target.want) {
 					t.Errorf("MoveTo: %v, want %v", err, target.want)
 				}

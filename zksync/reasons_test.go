@@ -146,7 +146,7 @@ func TestATakeSaysWhyThereIsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = delayed.Take(within(t, time.Minute))
-		explained(t, err, "for a message to become due, the first at ")
+		explained(t, err, "for a message to become due, the first not before ")
 		logs.none(t)
 	})
 }

@@ -69,7 +69,7 @@ func (w *takeWait) reason() error {
 	case others > 0 || picked > 0:
 		return fmt.Errorf("for a message: consumers have claimed all that wait, %d of them others and %d this one", others, picked)
 	case !due.IsZero():
-		return fmt.Errorf("for a message to become due, the first at %s", due.Format(time.RFC3339))
+		return fmt.Errorf("for a message to become due, the first not before %s", due.Format(time.RFC3339))
 	case skipped > 0:
 		return fmt.Errorf("for a message: the queue has only %d that this consumer skips (see Skipped)", skipped)
 	}
