@@ -113,7 +113,7 @@ func (c *client) connect() {
 	}
 }
 
-// holdSessions keeps a lease in each session of a Manager until the scenario has ended.
+// holdSessions holds something in each session of a Manager until the scenario has ended.
 func (s *stage) holdSessions(m *session.Manager) {
 	for {
 		live, err := m.Session(s.playing)
@@ -121,6 +121,7 @@ func (s *stage) holdSessions(m *session.Manager) {
 			return
 		}
 		lease := live.Lease()
+		_ = lease.Grant(s.playing) // fails at the end of the session or the scenario
 		select {
 		case <-live.Done():
 		case <-s.playing.Done():
