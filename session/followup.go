@@ -13,7 +13,8 @@ import (
 // of a connection in order, so the reads show the state after the transaction, and need no
 // round trip of their own.
 //
-// Each attempt of the transaction sends the reads once. They may have no results: send them by
+// The reads are sent again when the connection has ended before it took the transaction, and not
+// when a server refuses the transaction for a moment. They may have no results: send them by
 // MultiRead then. An answer that is too large or too slow breaks the connection, as with
 // MultiRead, and the answer to the transaction has arrived before. A Followup does not repeat
 // such reads. So keep their answers small: they also delay the answers to the requests behind them.
@@ -35,9 +36,13 @@ type followupAnswer struct {
 }
 
 // NewFollowup returns a Followup with one request for each element of reads. It sends only the
-// transaction, and has no results, if a path is invalid, if a request is above the limit of
-// WithMaxRequest, and while the servers may not know multiRead: until a MultiRead of the Manager has
-// succeeded, and after a server has answered that it does not know the operation.
+// transaction, and has no results:
+//
+//   - if a path is invalid, or a request is above the limit of WithMaxRequest;
+//   - while the servers may not know multiRead: until a MultiRead of the Manager has succeeded, and
+//     again after a server has answered that it does not know the operation, or servers have closed
+//     connections because of it;
+//   - while the session has 512 unanswered requests of Followups, or of callers that have gone.
 func (s *Session) NewFollowup(reads ...[]Read) *Followup {
 	f := &Followup{s: s, reads: reads}
 	var requests []*wire.Request
@@ -89,24 +94,22 @@ func (f *Followup) send(w *wire.Conn, c *wire.Call) {
 	if !f.s.m.multiReads.proven() {
 		return
 	}
+	// Manager.Close need not know of the reads: it waits for the transaction, and the answers to the
+	// reads come before the answer to its own request.
+	if !gate.tryCountReads(len(f.requests)) {
+		return
+	}
 	for _, r := range f.requests {
-		// Manager.Close waits for the answer, as for the answer to every request.
-		if gate.hold() != nil {
-			return
-		}
-		// The caller may never wait for the answer.
-		gate.countAbandoned()
 		a := &followupAnswer{done: make(chan struct{})}
 		f.answers = append(f.answers, a)
 		w.SendThen(r, func(c *wire.Call) {
 			if c.Code == wire.CodeUnimplemented {
-				// Before another attempt of the transaction, whose answer this server does not send.
+				// The next attempt of the transaction must not send the reads again.
 				f.s.m.multiReads.lacking()
 			}
 			a.call = c
 			close(a.done)
 			gate.settleAbandoned()
-			gate.leave()
 		})
 	}
 }
@@ -118,7 +121,7 @@ func (f *Followup) send(w *wire.Conn, c *wire.Call) {
 //   - The server has refused the attempt in front of the reads for a moment, and a later attempt
 //     has happened.
 //   - The answer to a read was lost, or is a refusal of the whole request.
-//   - The reads were not sent, see NewFollowup, or Manager.Close had begun.
+//   - The reads were not sent, see NewFollowup.
 //   - ctx has ended before the answers arrived.
 func (f *Followup) Results(ctx context.Context) (results [][]ReadResult) {
 	if !f.success || len(f.answers) < len(f.reads) {

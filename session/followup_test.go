@@ -131,7 +131,7 @@ func TestFollowupWithoutResults(t *testing.T) {
 	}
 }
 
-// Results ends with ctx, and Manager.Close with the answers to reads that nobody waits for.
+// Results ends with ctx. The reads that nobody waits for any more are in flight until their answers, for which Manager.Close waits.
 func TestFollowupWithoutItsCaller(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
@@ -144,6 +144,9 @@ func TestFollowupWithoutItsCaller(t *testing.T) {
 		defer cancel()
 		if results := f.Results(ctx); results != nil || ctx.Err() == nil {
 			t.Errorf("results %+v before the answer", results)
+		}
+		if st := m.Stats(); st.InFlight != 2 || st.Abandoned != 2 {
+			t.Errorf("%d requests in flight, %d of them abandoned, want the 2 reads", st.InFlight, st.Abandoned)
 		}
 		began := time.Now()
 		m.Close()
@@ -194,6 +197,48 @@ func TestFollowupResultsAtTheEndOfTheContext(t *testing.T) {
 			if f.Results(ctx) == nil {
 				t.Fatal("answers that have arrived are not the results")
 			}
+		}
+	})
+}
+
+// A Followup leaves out its reads rather than hold up other calls, when many requests are unanswered.
+func TestGetBesideFollowups(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		const trip = 200 * time.Millisecond
+		link := srv.NewLink(t)
+		s := current(t, link.Connect(t))
+		if _, err := s.MultiRead(t.Context(), session.ReadData("/")); err != nil {
+			t.Fatal(err)
+		}
+		link.Delay(trip / 2)
+		reads := slices.Repeat([][]session.Read{{session.ReadData("/")}}, 8)
+		answered := make(chan bool)
+		const followups = 128
+		for i := range followups {
+			go func() {
+				f := s.NewFollowup(reads...)
+				if _, err := f.Multi(t.Context(), &zk.CreateRequest{Path: fmt.Sprintf("/x%d", i)}); err != nil {
+					t.Error(err)
+				}
+				answered <- f.Results(t.Context()) != nil
+			}()
+		}
+		synctest.Wait()
+		began := time.Now()
+		if _, _, err := s.Get(t.Context(), "/"); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > trip+10*time.Millisecond {
+			t.Errorf("a Get took %v, want a round trip, %v", took, trip)
+		}
+		n := 0
+		for range followups {
+			if <-answered {
+				n++
+			}
+		}
+		if n != 64 {
+			t.Errorf("%d Followups had results, want 64, whose reads are 512 requests", n)
 		}
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// maxAbandoned is the number of unanswered requests whose callers have gone, per session.
-// At this number further requests wait.
+// maxAbandoned is the number of abandoned requests per session at which further requests wait: the
+// unanswered requests whose callers have gone, and those of Followups.
 const maxAbandoned = 1024
 
 // A gate admits the requests of a session to the connection that is in use, and counts
@@ -92,7 +92,7 @@ func (g *gate) enter(ctx context.Context, urgent bool) (*wire.Conn, error) {
 			full := g.conn != nil && g.abandoned >= maxAbandoned
 			g.mu.Unlock()
 			if full {
-				return nil, CancelledWaiting(ctx, fmt.Errorf("the server has not answered %d earlier requests whose callers have gone", maxAbandoned))
+				return nil, CancelledWaiting(ctx, fmt.Errorf("the server has not answered %d earlier requests for which no caller has to wait", maxAbandoned))
 			}
 			return nil, CancelledWaiting(ctx, g.m.offline())
 		}
@@ -135,6 +135,18 @@ func (g *gate) leave() {
 		close(g.idle)
 		g.idle = nil
 	}
+}
+
+// tryCountReads counts n reads of a Followup, for which nobody may wait, as abandoned until
+// settleAbandoned. It counts none and returns false if further requests would soon have to wait.
+func (g *gate) tryCountReads(n int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.abandoned+n > maxAbandoned/2 {
+		return false
+	}
+	g.abandoned += n
+	return true
 }
 
 // countAbandoned counts a request whose caller has gone, until settleAbandoned.

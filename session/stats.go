@@ -15,7 +15,7 @@ type Stats struct {
 	Lost        uint64        `json:"lost"`        // sessions that were lost
 	Requests    uint64        `json:"requests"`    // finished requests
 	InFlight    int           `json:"inFlight"`    // requests without an answer
-	Abandoned   int           `json:"abandoned"`   // requests in flight whose callers have gone
+	Abandoned   int           `json:"abandoned"`   // requests in flight whose callers have gone or need not wait
 	Held        int           `json:"held"`        // znodes that exclude other clients, or by which the process leads
 	Watches     int           `json:"watches"`     // watches on the server
 	IdleWatches int           `json:"idleWatches"` // those of Watches for which no call waits

@@ -52,6 +52,27 @@ func TestDeliveryFarFromTheServers(t *testing.T) {
 	})
 }
 
+// The window of a fast receiver grows from 8 messages to 32 and to 128 while many messages wait, so that a consumer far from the
+// servers has the first 160 messages after a few round trips.
+func TestWindowGrowsFarFromTheServers(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		const trip = 10 * time.Millisecond
+		fillQueue(t, srv, 1000)
+		link := srv.NewLink(t)
+		q := zksync.NewQueue(link.Connect(t), queuePath)
+		defer q.Close()
+		link.Delay(trip / 2)
+		<-q.Chan()
+		began := time.Now()
+		for range 159 {
+			<-q.Chan()
+		}
+		if took := time.Since(began); took > 4*trip {
+			t.Errorf("160 messages took %v, want at most four round trips, %v", took, 4*trip)
+		}
+	})
+}
+
 // A downgradedConn is a connection to a server that does not know multiRead once old is set. Like some old servers it closes the
 // connection when it has received such a request, ahead of the answers to the requests before.
 type downgradedConn struct {

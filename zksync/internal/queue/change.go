@@ -43,7 +43,7 @@ type change struct {
 
 	// readBehind, if it is not nil, returns the reads of claimed messages, to be sent behind the claim.
 	readBehind func([]messageRef) *claimReads
-	reads      *claimReads // behind the last transaction; nil if there are none
+	reads      *claimReads // behind the newest transaction; nil if there are none
 
 	add, drop []messageRef
 	edits     []func(t *claimTable)

@@ -19,7 +19,7 @@ type claim struct {
 
 // claim claims the messages that pick returns: all of them, or none. The error is
 // errConflict if another consumer was faster, and errNothingFree if there is no message. readBehind
-// returns the reads behind the transaction. It is nil if a refusal is likely.
+// returns the reads behind the transaction.
 func (l *ledger) claim(pick func(st *orderState) selection, readBehind func([]messageRef) *claimReads, line *idleLine) (done claim, err error) {
 	v := l.v
 	c := newChange()

@@ -168,7 +168,8 @@ func (l *ledger) send(tx *ledgerTx, conn uint64) ([]zk.MultiResponse, error) {
 		results, err := tx.sendTo(l.life, l.v.s, conn)
 		switch class := session.ClassOf(err); {
 		case class == session.ClassConnectionLost && !tx.guarded(), class == session.ClassTransient && round > 0:
-			// The reads behind it may be the reason, if the servers do not know them any more.
+			// The reads behind it may be the reason, if the servers do not know them any more, and a busy
+			// server is spared them.
 			tx.reads = nil
 			continue
 		case class == session.ClassUnknown && len(results) == 0 && !unclear:

@@ -81,7 +81,7 @@ func (l *ledger) newTx(batch []*change, st *orderState) *ledgerTx {
 		tx.ops = append(tx.ops, &zk.SetDataRequest{Path: st.path, Data: table.encode(), Version: st.version})
 	}
 	for _, c := range batch {
-		// Those of the first claim: a ledger seldom has claims of two streams at once.
+		// Only the first claim has reads: a ledger seldom has claims of two streams at once.
 		if c.reads = nil; c.readBehind != nil && tx.reads == nil {
 			c.reads = c.readBehind(c.add)
 			tx.reads = c.reads

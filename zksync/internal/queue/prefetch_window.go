@@ -98,8 +98,8 @@ func (w *prefetchWindow) room(unsettled func() int) (room, size int) {
 	// A larger window helps only if the queue had more messages than there was room for,
 	// and the receiver was ready for them.
 	if w.receiverWaited && w.full {
-		// Fast to the size of the largest claim. Beyond it, claims run ahead of the removals that
-		// could share their transactions.
+		// The window grows fast up to the size of the largest claim. Larger windows let claims run
+		// ahead of the removals that could share their transactions.
 		w.size = min(4*w.size, max(2*w.size, maxClaims), w.limit)
 	}
 	w.receiverWaited = false
@@ -191,8 +191,8 @@ func (w *prefetchWindow) received(d *Delivery, took time.Duration) {
 	w.space.notify()
 }
 
-// expectsClaim reports whether the next claim is near: the receiver has been fast for some time,
-// and the queue had more messages at the last claim than there was room for.
+// expectsClaim reports whether the next claim is near: the receiver was ready for more messages than
+// the first window has, and the queue had more at the last claim than there was room for.
 func (w *prefetchWindow) expectsClaim() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,12 +9,16 @@ import (
 )
 
 // claimAndRead claims picked messages, with their reads behind the transaction, and returns the messages that were found.
-func (c *tester) claimAndRead(sel selection) []*Delivery {
+// answered says whether these reads must have results.
+func (c *tester) claimAndRead(sel selection, answered bool) []*Delivery {
 	c.Helper()
 	reader := &messageReader{v: c.v}
 	reader.largest.Store(1) // as after the reads of small messages
 	done, err := c.ledger.claim(func(*orderState) selection { return sel }, reader.readBehind, &idleLine{v: c.v})
 	c.must(err)
+	if has := done.reads.results(c.Context()) != nil; has != answered {
+		c.Errorf("the reads behind the claim have results: %v", has)
+	}
 	found, unread, err := reader.read(c.Context(), done.all, done.reads)
 	c.must(err)
 	if len(unread) > 0 {
@@ -33,7 +37,7 @@ func TestReadBehindTheClaim(t *testing.T) {
 			a := r.open(k, true)
 			sel := a.pick(3)
 			r.srv.ResetOps()
-			found := a.claimAndRead(sel)
+			found := a.claimAndRead(sel, true)
 			if len(found) != 3 || string(found[2].Data) != "2" {
 				r.Errorf("%s: read %d messages", k.Name, len(found))
 			}
@@ -58,7 +62,7 @@ func TestReadBehindARefusedClaim(t *testing.T) {
 		sel := a.pick(2)
 		r.srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Do: zksynctest.Error(-127)})
 		r.srv.Inject(zksynctest.Fault{Op: zkserver.OpMultiRead, At: zksynctest.AfterCommit, Do: zkserver.Call(func() { r.must(r.srv.Delete("/q/" + itemName(0))) })})
-		found := a.claimAndRead(sel)
+		found := a.claimAndRead(sel, false)
 		if len(found) != 1 || string(found[0].Data) != "1" {
 			r.Errorf("%d messages were delivered, the first %q, want only 1", len(found), found[0].Data)
 		}
@@ -75,7 +79,7 @@ func TestReadBehindAClaimOfATakenMessage(t *testing.T) {
 				r.Errorf("Take: %q, %v, %v", data, ok, err)
 			}
 		})})
-		if found := a.claimAndRead(sel); len(found) != 1 || string(found[0].Data) != "1" {
+		if found := a.claimAndRead(sel, true); len(found) != 1 || string(found[0].Data) != "1" {
 			r.Errorf("%d messages were delivered, the first %q, want only 1", len(found), found[0].Data)
 		}
 	})
@@ -88,7 +92,7 @@ func TestReadBehindAClaimInADirectoryThatWasRemade(t *testing.T) {
 		a := r.open(ByPriority, true)
 		sel := a.pick(1)
 		r.remake("new")
-		if found := a.claimAndRead(sel); len(found) > 0 {
+		if found := a.claimAndRead(sel, true); len(found) > 0 {
 			r.Errorf("%q was delivered, which is not claimed", found[0].Data)
 		}
 	})

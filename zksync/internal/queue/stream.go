@@ -170,10 +170,6 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 		}
 		most := 0
 		began := time.Now()
-		readBehind := reader.readBehind
-		if contended && !line.turn {
-			readBehind = nil // the claim may be refused, and the servers would read in vain
-		}
 		c, err := l.claim(func(st *orderState) (sel selection) {
 			if v.order.mustRecover(st) {
 				return sel // next recovers first
@@ -183,7 +179,7 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 				return p.window.batch(most, free, n)
 			}, st)
 			return sel
-		}, readBehind, line)
+		}, reader.readBehind, line)
 		took = max(time.Since(began), leastTrip)
 		p.window.claimTime.Store(int64(took))
 		pause := time.Duration(0)

@@ -42,7 +42,7 @@ var watchBugs = []bug{
 	{"watch: forget a sync with its session", []edit{{"watch/mirror.go",
 		"		} else {\n			w.sync = mi.in.SyncQuorum(mi.root, w)\n		}\n",
 		"		}\n"}},
-		[]finder{tested("./watch", "^TestTreeWaitSyncedOverALostSession$")}},
+		[]finder{enumerated("group"), tested("./watch", "^TestTreeWaitSyncedOverALostSession$")}},
 	{"watch: wait for older epochs alone", []edit{{"watch/epochs.go",
 		"	return e.oldest > epoch\n",
 		"	return e.oldest >= epoch\n"}},
