@@ -218,8 +218,8 @@ func (m *Manager) Done() <-chan struct{} { return m.done }
 // the server, which deletes the session's ephemerals at once. If no server can be
 // reached, this takes a second, and the ephemerals go when the session expires. Close
 // returns when all goroutines of the Manager have ended. It always returns nil, and may
-// be called more than once. Do not call Close in such a function: each would wait for the other,
-// until the session is not proven alive any more.
+// be called more than once. Do not call Close in a function of Do, or of a primitive's Do or Run: each
+// would wait for the other, until the session is not proven alive any more.
 func (m *Manager) Close() error {
 	m.cancel(ErrClosed)
 	<-m.done
