@@ -9,7 +9,7 @@ import (
 // shorterTimeout restarts a follower with a lower maxSessionTimeout, and has clients reconnect
 // there.
 func (s *script) shorterTimeout() {
-	const long, short = 5 * time.Second, 1500 * time.Millisecond
+	const long, short = 8 * time.Second, 3 * time.Second
 	leader, f := s.e.Leader(), s.e.Followers()
 	s.limit(f[0], short)
 	s.note("the same leader: %v", s.e.Leader() == leader)
@@ -46,7 +46,7 @@ func (s *script) shorterTimeout() {
 
 	// Touches at a follower also use the timeout of the connection.
 	r = negotiates("/f")
-	time.Sleep(realTick)
+	time.Sleep(4 * realTick) // the session would soon expire without the touch
 	r.call(zkserver.OpPing, nil)
 	after = expires(r, "/f")
 	s.note("and so it does after a touch: %v", after > short-realTick && after < short+4*realTick)
