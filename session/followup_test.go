@@ -131,7 +131,7 @@ func TestFollowupWithoutResults(t *testing.T) {
 	}
 }
 
-// Results ends with ctx. The reads that nobody waits for any more are in flight until their answers, for which Manager.Close waits.
+// Results ends with ctx. The reads that nobody waits for any more are in flight until their answers, before which Manager.Close does not end.
 func TestFollowupWithoutItsCaller(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)

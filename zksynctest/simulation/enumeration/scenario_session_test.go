@@ -99,7 +99,7 @@ var sessionScenarios = []*scenario{
 			}
 			return err
 		}, orLost)
-		if n := s.count("/p"); err == nil && n != 1 && s.harm()&(loses|removes) == 0 {
+		if n := s.count("/p"); err == nil && !s.mayLose() && (n > 1 || n == 0 && s.harm()&removes == 0) {
 			s.fail("%d znodes are there after CreateProtected", n)
 		}
 		if err == nil {
