@@ -158,7 +158,7 @@ func (m *Manager) run() {
 // error when ctx ends, ErrClosed when the Manager is closed, and ErrInvalidOption for a nil Manager.
 func (m *Manager) Session(ctx context.Context) (*Session, error) {
 	if m == nil {
-		return nil, opError("session", "", fmt.Errorf("%w: the Manager is nil, want a result of Connect", ErrInvalidOption))
+		return nil, opError("wait for a session", "", fmt.Errorf("%w: the Manager is nil, want a result of Connect", ErrInvalidOption))
 	}
 	for {
 		// A session that is lost ends its context first, and publishes the state Lost
@@ -166,9 +166,9 @@ func (m *Manager) Session(ctx context.Context) (*Session, error) {
 		now := m.present()
 		switch {
 		case m.ctx.Err() != nil:
-			return nil, opError("session", "", ErrClosed)
+			return nil, opError("wait for a session", "", ErrClosed)
 		case ctx.Err() != nil:
-			return nil, opError("session", "", m.Cancelled(ctx))
+			return nil, opError("wait for a session", "", m.Cancelled(ctx))
 		case now.state == Connected && now.session.hold.Err() == nil:
 			return now.session, nil
 		}
