@@ -39,7 +39,6 @@ type Delivery struct {
 
 	mu       sync.Mutex
 	verb     string        // the first of Ack, Nack, Retry, MoveTo and Close
-	gate     commit.Gate   // of the target of MoveTo; nil if that has no limit
 	outcome  chan struct{} // closed when the outcome is known
 	err      error         // the outcome; valid when outcome is closed
 	reported bool          // a call has returned the success
@@ -51,12 +50,12 @@ func (d *Delivery) Lost() <-chan struct{} { return d.v.s.Done() }
 
 // Ack removes the message.
 func (d *Delivery) Ack(ctx context.Context) error {
-	return d.settle(ctx, "Ack", func(done func(error)) { d.removeReceived(0, done) })
+	return d.settle(ctx, "Ack", nil, func(done func(error)) { d.removeReceived(0, done) })
 }
 
 // Nack gives the message back to its position.
 func (d *Delivery) Nack(ctx context.Context) error {
-	return d.settle(ctx, "Nack", inBackground(func() error {
+	return d.settle(ctx, "Nack", nil, inBackground(func() error {
 		if sent, err := d.l.giveBack(1, d.ref); err != nil {
 			return d.outcomeOf(err, sent)
 		}
@@ -67,7 +66,7 @@ func (d *Delivery) Nack(ctx context.Context) error {
 
 // Retry makes the message due again after a delay.
 func (d *Delivery) Retry(ctx context.Context, delay time.Duration) error {
-	return d.settle(ctx, "Retry", inBackground(func() error {
+	return d.settle(ctx, "Retry", nil, inBackground(func() error {
 		cfg := d.v.cfg
 		prefix := laterPrefix(dueAfter(delay), d.Attempts)
 		return d.remove(&Target{Dir: cfg.child(laterName), Prefix: prefix, NumberOf: numberOfLater, MakeDir: cfg.MakeDir, Life: d.v.life.ctx},
@@ -89,9 +88,9 @@ func inBackground(do func() error) func(done func(error)) {
 	return func(done func(error)) { go func() { done(do()) }() }
 }
 
-// settle starts a verb unless the message is settled already, and waits for the outcome. start does
-// not block, and calls its argument once.
-func (d *Delivery) settle(ctx context.Context, verb string, start func(done func(error))) error {
+// settle starts a verb unless the message is settled already, and waits for the outcome. The verb may
+// wait at gate, if that is not nil. start does not block, and calls its argument once.
+func (d *Delivery) settle(ctx context.Context, verb string, gate commit.Gate, start func(done func(error))) error {
 	life := d.v.life
 	if err := life.beginCall(); err != nil {
 		if err := d.waitForClose(ctx); err != nil {
@@ -120,7 +119,7 @@ func (d *Delivery) settle(ctx context.Context, verb string, start func(done func
 		select {
 		case <-d.outcome: // both are ready: report the outcome
 		default:
-			return d.cancelled(ctx)
+			return commit.Cancelled(ctx, d.v.cfg.Manager, gate)
 		}
 	}
 	d.mu.Lock()

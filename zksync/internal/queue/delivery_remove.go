@@ -24,30 +24,17 @@ type Target struct {
 
 // MoveTo moves the message to another queue.
 func (d *Delivery) MoveTo(ctx context.Context, to Target) error {
-	return d.settle(ctx, "MoveTo", func(done func(error)) {
-		if to.Gate != nil && d.ref.partition.dir == to.Dir {
-			if _, counted := to.NumberOf(d.ref.Name); counted {
-				to.Gate = nil // the message has its room already, and would wait for itself
-			}
+	if to.Gate != nil && d.ref.partition.dir == to.Dir {
+		if _, counted := to.NumberOf(d.ref.Name); counted {
+			to.Gate = nil // the message has its room already, and would wait for itself
 		}
-		d.mu.Lock()
-		d.gate = to.Gate
-		d.mu.Unlock()
-		inBackground(func() error {
-			if to.Err != nil {
-				return d.outcomeOf(to.Err, false)
-			}
-			return d.remove(&to, nil)
-		})(done)
-	})
-}
-
-// cancelled returns the error of a call whose ctx has ended before the message was settled.
-func (d *Delivery) cancelled(ctx context.Context) error {
-	d.mu.Lock()
-	gate := d.gate
-	d.mu.Unlock()
-	return commit.Cancelled(ctx, d.v.cfg.Manager, gate)
+	}
+	return d.settle(ctx, "MoveTo", to.Gate, inBackground(func() error {
+		if to.Err != nil {
+			return d.outcomeOf(to.Err, false)
+		}
+		return d.remove(&to, nil)
+	}))
 }
 
 // remove removes the message, and puts it into a target if to is not nil.

@@ -72,7 +72,7 @@ var deliveryBugs = []bug{
 		"to.Dir != d.v.cfg.Path: // in", "to.Dir != d.ref.partition.dir: // in"}},
 		[]finder{tested("./zksync", "^TestMoveToOwnSpentQueueAfterRetry$")}},
 	{"cancel a MoveTo that waits for room without a reason", []edit{{"zksync/internal/queue/delivery_remove.go",
-		"		d.gate = to.Gate\n", "		_ = to.Gate\n"}},
+		"\"MoveTo\", to.Gate, in", "\"MoveTo\", nil, in"}},
 		[]finder{tested("./zksync", "^TestSettlingStatesItsReason$")}},
 	{"ledger: forget all messages that could not be removed at once", []edit{{"zksync/internal/queue/removing.go",
 		"	delete(r.received, oldest)\n", "	_ = oldest\n	clear(r.received)\n"}},

@@ -20,7 +20,7 @@ var errorBugs = []bug{
 			"	if errors.As(err, &end) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {\n		return ClassCancelled\n	}\n",
 			"	_, _ = end, context.Canceled\n"},
 		{"session/manager.go",
-			"		case ctx.Err() != nil:\n			return nil, opError(\"session\", \"\", m.Cancelled(ctx))\n		case now.state",
+			"		case ctx.Err() != nil:\n			return nil, opError(\"wait for a session\", \"\", m.Cancelled(ctx))\n		case now.state",
 			"		case now.state"},
 		{"session/manager.go",
 			"		case <-now.change:\n		case <-m.ctx.Done():\n		case <-ctx.Done():\n",

@@ -267,7 +267,7 @@ var queueBugs = []bug{
 		"	if e.err != nil {\n		return e.opError(\"run\", e.err)\n	}\n	var result", "	var result"}},
 		[]finder{tested("./zksync", "^TestElectionWithInvalidOptions$")}},
 	{"use a nil Manager", []edit{{"session/manager.go",
-		"	if m == nil {\n		return nil, opError(\"session\"", "	if false {\n		return nil, opError(\"session\""}},
+		"	if m == nil {\n		return nil, opError(\"wait for a session\"", "	if false {\n		return nil, opError(\"wait for a session\""}},
 		[]finder{tested("./zksync", "^TestNilManager$")}},
 	{"try for ever to authenticate as nobody", []edit{{"session/options.go",
 		"ok && m.user == \"\" {", "ok && m == nil {"}},
