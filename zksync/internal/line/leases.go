@@ -2,6 +2,7 @@ package line
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -11,9 +12,10 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// The leases of a semaphore are the znodes of its held units, one for each unit. Only
-// the holder of the semaphore's lock creates leases, in the transaction that releases
-// the lock: so its count of the leases is still true then.
+// The leases of a semaphore are the znodes of its held units, one for each unit. The
+// holder of the semaphore's lock creates leases, in the transaction that releases
+// the lock: so its count of the leases is still true then, as far as the other clients have
+// the lock, too. See crowded for the clients that do not.
 type leases struct {
 	dir    *znode.Directory
 	isUnit func(name string) bool // recognises the name of a lease
@@ -21,6 +23,9 @@ type leases struct {
 }
 
 const leaseName = "lease-"
+
+// errCrowded says that another client has created leases without the lock, and that ours are gone.
+var errCrowded = errors.New("zksync: another client has taken units out of turn")
 
 // LeaseRule is the rule of the leases that Curator or we have created.
 var LeaseRule = Rule{marks: []mark{{"-" + leaseName, Unit}}}
@@ -38,8 +43,9 @@ func (n Names) semaphore(path string, size int) (lock *znode.Directory, units le
 }
 
 // take waits until n units are free and exchanges the contender c, which holds the lock,
-// for n leases. If patient is false, it returns nil when the units are not free. held is
-// the context of the lock, which also ends when this exchange deletes the contender.
+// for n leases. If patient is false, it returns nil when the units are not free. It fails with
+// errCrowded if the caller has to take the lock again. held is the context of the lock, which also
+// ends when this exchange deletes the contender.
 func (l *leases) take(ctx, held context.Context, c *contender, n int, patient bool) (*Grant, error) {
 	var z sizeRead
 	defer func() { z.watch.Stop() }()
@@ -68,10 +74,10 @@ func (l *leases) take(ctx, held context.Context, c *contender, n int, patient bo
 		}
 		// The count is good until the transaction: only the holder of the lock creates
 		// leases, and the transaction deletes the lock's znode, which proves the lock.
-		var taken int
+		var taken, strange int
 		var w *session.Watch
 		if err := ask(func() (err error) {
-			taken, w, err = l.count(held, c.s, patient)
+			taken, strange, w, err = l.count(held, c.s, patient)
 			return err
 		}); err != nil {
 			return nil, err
@@ -89,7 +95,7 @@ func (l *leases) take(ctx, held context.Context, c *contender, n int, patient bo
 			}
 			// With ctx, because held may end during the exchange: the guard of the lock takes the
 			// deletion of the contender for a removal.
-			g, err := l.create(ctx, c, n, z, touch)
+			g, err := l.create(ctx, c, n, z, strange, touch)
 			if err == errExhausted {
 				// Without new leases the directory becomes empty, at the latest when all units
 				// have been released. The lock keeps the other contenders waiting until then.
@@ -133,9 +139,9 @@ func (l *leases) take(ctx, held context.Context, c *contender, n int, patient bo
 	}
 }
 
-// count returns the number of units that are held, and creates the directory if there is
-// none.
-func (l *leases) count(ctx context.Context, s *session.Session, watched bool) (held int, w *session.Watch, err error) {
+// count returns the number of units that are held, and of the other children of the directory. It
+// creates the directory if there is none.
+func (l *leases) count(ctx context.Context, s *session.Session, watched bool) (held, strange int, w *session.Watch, err error) {
 	for round := 0; ; round++ {
 		var names []string
 		if watched {
@@ -149,21 +155,22 @@ func (l *leases) count(ctx context.Context, s *session.Session, watched bool) (h
 					held++
 				}
 			}
-			return held, w, err
+			return held, len(names) - held, w, err
 		}
 		if err := l.dir.Create(ctx, s); err != nil {
-			return 0, nil, err
+			return 0, 0, nil, err
 		}
 		// Another client may delete the directory again before it is listed.
 		if err := s.Pause(ctx, round); err != nil {
-			return 0, nil, err
+			return 0, 0, nil, err
 		}
 	}
 }
 
 // create creates n leases and deletes the contender in one transaction. It returns nil
-// if a znode has changed, so that the caller should read again. touch is as in creation.
-func (l *leases) create(ctx context.Context, c *contender, n int, z sizeRead, touch bool) (*Grant, error) {
+// if a znode has changed, so that the caller should read again. strange is the number of children that
+// are no leases, and touch is as in creation.
+func (l *leases) create(ctx context.Context, c *contender, n int, z sizeRead, strange int, touch bool) (*Grant, error) {
 	cr := creation{dir: l.dir, name: leaseName, data: c.line.Data, n: n, touch: touch}
 	cr.first = []any{&zk.DeleteRequest{Path: c.path, Version: -1}}
 	if z.version >= 0 {
@@ -176,7 +183,7 @@ func (l *leases) create(ctx context.Context, c *contender, n int, z sizeRead, to
 	paths, dir, failed, err := cr.send(ctx, c.s)
 	switch {
 	case err == nil:
-		return l.created(ctx, c, n, paths, dir)
+		return l.created(ctx, c, n, paths, dir, z.n, strange)
 	case failed == 0 && session.ClassOf(err) == session.ClassNoNode:
 		return nil, c.removed()
 	case failed >= 0:
@@ -189,9 +196,10 @@ func (l *leases) create(ctx context.Context, c *contender, n int, z sizeRead, to
 }
 
 // created returns a grant with n leases that were created. dir is the Stat of the
-// directory after the transaction, nil if that is not known.
-func (l *leases) created(ctx context.Context, c *contender, n int, paths []string, dir *zk.Stat) (*Grant, error) {
+// directory after the transaction, nil if that is not known. size and strange are as in crowded.
+func (l *leases) created(ctx context.Context, c *contender, n int, paths []string, dir *zk.Stat, size, strange int) (*Grant, error) {
 	g := c.exchange(0, paths)
+	crowded := false
 	var err error
 	if dir != nil {
 		// The transaction has changed the directory last, so its zxid is the czxid of the leases.
@@ -204,9 +212,30 @@ func (l *leases) created(ctx context.Context, c *contender, n int, paths []strin
 	if err == nil && len(paths) < n {
 		err = session.ErrRemoved // after a lost answer, some of the leases did not exist any more
 	}
-	if err != nil {
+	if err == nil {
+		crowded, err = l.crowded(ctx, c.s, dir, size, strange)
+	}
+	switch {
+	case err != nil:
 		g.discard() // a part of the units is of no use, and would be held for ever
 		return nil, err
+	case crowded:
+		// The other client waits until they are gone, and a TryAcquire leaves no znode.
+		_ = g.remove()
+		return nil, errCrowded
 	}
 	return g, nil
+}
+
+// crowded reports whether there are more leases than units, after leases of ours were created. A Curator
+// whose session ends while it has the lock creates its lease under the next session, without the lock. It counts
+// the leases afterwards, and so must we: whoever is later sees both. dir is the Stat of the directory
+// after our transaction, nil if it is not known, and strange the number of children that were no leases
+// before it. kazoo takes the lock again with its next session.
+func (l *leases) crowded(ctx context.Context, s *session.Session, dir *zk.Stat, size, strange int) (bool, error) {
+	if l.dir.Data != nil || dir != nil && int(dir.NumChildren)-strange <= size {
+		return false, nil
+	}
+	held, _, _, err := l.count(ctx, s, false)
+	return held > size, err
 }

@@ -134,13 +134,22 @@ func (u *Units) stand(ctx context.Context, n int) (g *Grant, err error) {
 		return nil, err
 	}
 	// A new session must not cost this goroutine its turn.
-	err = u.local.Manager.Retry(ctx, func(*session.Session) (err error) {
-		if err = u.local.reach(ctx); err != nil {
-			return err
+	err = u.local.Manager.Retry(ctx, func(s *session.Session) (err error) {
+		for round := 0; ; round++ {
+			if err = u.local.reach(ctx); err != nil {
+				return err
+			}
+			if g, err = u.exchange(ctx, n, true); err != errCrowded {
+				break
+			}
+			u.local.shared = nil // it was exchanged
+			if err = s.Pause(ctx, round); err != nil {
+				return err
+			}
 		}
 		// The session is lost, or the outcome of the exchange is unknown: reach joins the
 		// line with another contender.
-		if g, err = u.exchange(ctx, n, true); session.ClassOf(err).Again() {
+		if session.ClassOf(err).Again() {
 			u.local.discardShared()
 		}
 		return err
@@ -160,6 +169,8 @@ func (u *Units) try(ctx context.Context, n int) (*Grant, error) {
 	}
 	g, err := u.exchange(ctx, n, false)
 	switch {
+	case err == errCrowded:
+		err = nil // and the contender was exchanged
 	case err != nil:
 		u.local.discardShared()
 	case g == nil:

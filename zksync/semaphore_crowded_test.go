@@ -1,0 +1,67 @@
+package zksync_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+)
+
+// A Curator whose session has ended creates its lease under the next session, without the lock of the semaphore. If the lease
+// comes between the count and the exchange of another client, the limit holds all the same: Acquire waits until the lease is
+// gone, and TryAcquire returns false without a znode. A child that is no lease does not count.
+func TestSemaphoreBesideALateLease(t *testing.T) {
+	const lease = semLeases + "/_c_5fd9e7c2-8fbc-4f8b-a1ff-3cbcb5a6c07b-lease-0000000001"
+	for name, lost := range map[string]bool{"with the answer": false, "after a lost answer": true} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				s := zksync.NewSemaphore(srv.Connect(t), sem, 1)
+				must(t, s.Acquire(t.Context(), 1))
+				must(t, s.Release(1))
+				must(t, srv.Create(semLeases+"/other", nil))
+				late := func() {
+					srv.Inject(zksynctest.Fault{Op: multi, Path: semLeases + "/*", At: zksynctest.BeforeCommit,
+						Do: zksynctest.Call(func() { must(t, srv.Create(lease, nil)) })})
+					if lost {
+						srv.Inject(zksynctest.Fault{Op: multi, Path: semLeases + "/*", At: zksynctest.BeforeReply, Do: zksynctest.Disconnect})
+					}
+				}
+				late()
+				if ok, err := s.TryAcquire(t.Context(), 1); ok || err != nil {
+					t.Errorf("TryAcquire: %v, %v", ok, err)
+				}
+				wantUnits(t, srv, 2, 0) // the lease, and the child that is none
+				must(t, srv.Delete(lease))
+
+				late()
+				acquired := start(func() error { return s.Acquire(t.Context(), 1) })
+				<-time.After(time.Second) // of the bubble: it has taken the lock again
+				pending(t, "Acquire beside the lease", acquired)
+				wantUnits(t, srv, 2, 1)
+				must(t, srv.Delete(lease))
+				over(t, "Acquire", acquired)
+				must(t, s.Release(1))
+				wantUnits(t, srv, 1, 0)
+			})
+		})
+	}
+	t.Run("without the permission to write", func(t *testing.T) {
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			m := srv.Connect(t)
+			for _, dir := range []string{sem, semLeases} {
+				_, err := live(t, m).Create(t.Context(), dir, nil, 0, zk.WorldACL(zk.PermAll&^zk.PermWrite)...)
+				must(t, err)
+			}
+			s := zksync.NewSemaphore(m, sem, 1)
+			srv.Inject(zksynctest.Fault{Op: multi, Path: semLeases + "/*", Nth: 2, At: zksynctest.BeforeCommit, // the first one is refused
+				Do: zksynctest.Call(func() { must(t, srv.Create(lease, nil)) })})
+			if ok, err := s.TryAcquire(t.Context(), 1); ok || err != nil {
+				t.Errorf("TryAcquire: %v, %v", ok, err)
+			}
+			wantUnits(t, srv, 1, 0)
+		})
+	})
+}
