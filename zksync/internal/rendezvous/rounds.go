@@ -2,8 +2,12 @@ package rendezvous
 
 import (
 	"context"
+	"slices"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // awaitNext waits until no round goes on, and leaves a watch for the next round.
@@ -14,8 +18,19 @@ func (p *Participant) awaitNext(ctx context.Context) error {
 				return err
 			}
 		}
-		if p.ready == 0 {
+		if p.ready == 0 && p.b.unfinished == 0 {
 			return nil
+		}
+		if p.ready == 0 {
+			p.round = p.b.unfinished
+			if err := p.readDirectory(ctx); err != nil {
+				return err
+			}
+			if err := p.awaitRest(ctx); err != nil {
+				return err
+			}
+			p.b.unfinished = 0
+			continue
 		}
 		// If all participants of that round have crashed, awaitEnd finds by the count that none is
 		// left, and deletes ready.
@@ -88,8 +103,8 @@ func (p *Participant) awaitOpening(ctx context.Context) (in bool, err error) {
 	}
 }
 
-// awaitEnd waits until the ready of p.round is gone, and deletes it if no participant
-// has a child.
+// awaitEnd waits until the ready of p.round and the participants of the round are gone. It deletes
+// ready if no participant has a child.
 func (p *Participant) awaitEnd(ctx context.Context) error {
 	for stale := 0; ; {
 		empty, err := p.empty(ctx)
@@ -114,7 +129,7 @@ func (p *Participant) awaitEnd(ctx context.Context) error {
 			}
 		}
 		if p.ready != p.round {
-			return nil
+			return p.awaitRest(ctx)
 		}
 		var ev zk.EventType
 		// After a clear that was refused, the directory has changed, and is read again at once.
@@ -125,11 +140,69 @@ func (p *Participant) awaitEnd(ctx context.Context) error {
 		}
 		switch ev {
 		case zk.EventNodeDeleted:
-			return nil
+			return p.awaitRest(ctx)
 		case nothing:
 			if err := p.readDirectory(ctx); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// awaitRest waits until the participants of the round are gone whose ready is gone. The participants of
+// this package delete ready when they have all left, and kazoo's when the first of them begins to leave.
+func (p *Participant) awaitRest(ctx context.Context) error {
+	p.unwatch()
+	var rest []string // the participants of the round; nil before the first listing
+	// With a drift of 0, no participant of another client has ever changed the directory; see note.
+	for p.drift != 0 {
+		var names []string
+		var w *session.Watch
+		err := p.ask(ctx, func() (err error) {
+			names, _, w, err = p.s.WatchChildren(ctx, p.b.path)
+			return err
+		})
+		if session.ClassOf(err) == session.ClassNoNode {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		names = slices.DeleteFunc(names, func(name string) bool {
+			return !IsParticipant(name) || rest != nil && !slices.Contains(rest, name)
+		})
+		if rest, err = p.inRound(ctx, names); err != nil || len(rest) == 0 {
+			w.Stop()
+			return err
+		}
+		p.there.Store(int32(len(rest)))
+		p.wait.listed(rest)
+		p.wait.start(true)
+		err = znode.AwaitEvent(ctx, p.s, w)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return p.wait.cancelled(ctx)
+		default:
+			return znode.LossOf(err)
+		}
+	}
+	return nil
+}
+
+// inRound returns the names of the participants that were there before the ready of p.round.
+func (p *Participant) inRound(ctx context.Context, names []string) (rest []string, err error) {
+	var found []znode.Node
+	err = p.ask(ctx, func() (err error) {
+		found, err = znode.StatAll(ctx, p.s, p.b.path, names)
+		return err
+	})
+	rest = make([]string, 0, len(found))
+	for _, z := range found {
+		// By the czxid, since a participant of kazoo's enters the next round under the same name.
+		if z.Stat.Czxid < p.round {
+			rest = append(rest, z.Name)
+		}
+	}
+	return rest, err
 }

@@ -29,6 +29,20 @@ type Node struct {
 // ReadAll reads the children of dir that have the given names, and returns the children
 // that still exist, in the order of names.
 func ReadAll(ctx context.Context, s *session.Session, dir string, names []string) ([]Node, error) {
+	return findAll(dir, names, func(path string) ([]byte, *zk.Stat, error) { return s.Get(ctx, path) })
+}
+
+// StatAll is ReadAll without the data, for which no permission to read is needed.
+func StatAll(ctx context.Context, s *session.Session, dir string, names []string) ([]Node, error) {
+	return findAll(dir, names, func(path string) ([]byte, *zk.Stat, error) {
+		_, stat, err := s.Exists(ctx, path)
+		return nil, stat, err
+	})
+}
+
+// findAll calls find for the children of dir that have the given names, and returns the children that
+// have a Stat.
+func findAll(dir string, names []string, find func(path string) ([]byte, *zk.Stat, error)) ([]Node, error) {
 	all := make([]Node, len(names))
 	errs := make([]error, len(names))
 	slots := make(chan struct{}, maxReads)
@@ -39,7 +53,7 @@ func ReadAll(ctx context.Context, s *session.Session, dir string, names []string
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			data, stat, err := s.Get(ctx, Join(dir, name))
+			data, stat, err := find(Join(dir, name))
 			if err == nil {
 				all[i] = Node{name, data, stat}
 			} else if session.ClassOf(err) != session.ClassNoNode {
