@@ -181,12 +181,24 @@ func (l *idleLine) join(ctx context.Context) error {
 			return err
 		}
 		if path != "" {
-			l.path = path
+			seq, _ := znode.ParseNumber(strings.TrimPrefix(path, znode.Join(dir, idlePrefix)))
+			if !znode.Countable(seq) {
+				return l.restart(ctx, path, dir)
+			}
+			l.path, l.seq = path, seq
 			v.inLine.Add(1)
-			l.seq, _ = znode.ParseNumber(path[len(path)-min(len(path), numberDigits):])
 			return nil
 		}
 	}
+}
+
+// restart deletes a contender that got no number, since the counter of the directory is spent, and with the
+// last contender the directory: the next one begins at 0. It fails with NodeExists.
+func (l *idleLine) restart(ctx context.Context, path, dir string) error {
+	if _, err := l.v.s.Multi(ctx, &zk.DeleteRequest{Path: path, Version: -1}, &zk.DeleteRequest{Path: dir, Version: -1}); err != nil {
+		l.v.s.Discard(path)
+	}
+	return zk.ErrNodeExists
 }
 
 // discard deletes the contender with the given data if it exists: a contender that no consumer

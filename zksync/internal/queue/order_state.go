@@ -25,8 +25,9 @@ type ledgerCount struct {
 
 // countLedgers returns the count in the Stat of the directory.
 func countLedgers(dir *zk.Stat) ledgerCount {
-	// A server reports Cversion as the number of creations and deletions in the directory.
-	return ledgerCount{int(dir.NumChildren) - 1, (dir.Cversion - dir.NumChildren) / 2}
+	// A server reports Cversion as the number of creations and deletions in the directory. It wraps after 2^30
+	// creations, and the server stops counting at 2^31.
+	return ledgerCount{int(dir.NumChildren) - 1, int32(uint32(dir.Cversion-dir.NumChildren) / 2)}
 }
 
 // newerThan reports whether a ledger was created or deleted between other and c.

@@ -53,10 +53,7 @@ func (l *partitionList) apply(st *orderState) {
 	if l.czxid != 0 && l.czxid != st.czxid {
 		// Another client may have deleted the former order znode. The messages that consumers had
 		// claimed are unclaimed then, and must be known before the cursor goes past them.
-		for _, p := range l.all {
-			p.listing.markStale()
-			p.unlisted = true
-		}
+		l.relistAll()
 	}
 	l.applied, l.czxid = st, st.czxid
 	maps.DeleteFunc(l.ended, func(czxid int64, _ struct{}) bool { return st.table.partitions[czxid] == nil })
@@ -66,6 +63,14 @@ func (l *partitionList) apply(st *orderState) {
 	}
 	for _, p := range l.all {
 		p.apply(st.table)
+	}
+}
+
+// relistAll lets no message be picked before its directory is listed again; l.mu is held.
+func (l *partitionList) relistAll() {
+	for _, p := range l.all {
+		p.listing.markStale()
+		p.unlisted = true
 	}
 }
 

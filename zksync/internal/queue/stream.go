@@ -144,6 +144,7 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 	took := leastTrip    // the time of the last attempt
 	few := maxClaims     // the number of claims in one transaction that may fit into a request
 	var full *session.Wait
+	var relisted time.Time // the last listing for lack of room
 	defer func() { full.Stop() }()
 	for {
 		// A consumer without room must not hold up the line.
@@ -187,8 +188,15 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 		case session.ClassOf(err) == session.ClassTooLarge && few > 1:
 			few /= 2
 		case session.ClassOf(err) == session.ClassTooLarge:
-			// The ledger or the claim table has no room for more names: wait for settled messages.
+			// The ledger or the claim table has no room for more names: wait for settled messages. A listing
+			// tells which entries of the table are those of messages that other clients have removed.
 			line.leave()
+			if time.Since(relisted) > endedPause {
+				relisted = time.Now()
+				v.partitions.mu.Lock()
+				v.partitions.relistAll()
+				v.partitions.mu.Unlock()
+			}
 			pause = fullPause
 			if full == nil {
 				full = v.s.StartWait("claim", p.c.cfg.Path, func(context.Context) error { return fmt.Errorf("for room: %w", err) })
