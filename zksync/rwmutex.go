@@ -59,7 +59,8 @@ func (rw *RWMutex) RLock(ctx context.Context) error {
 // RLockContext is RLock with a context like the one of LockContext. It ends with ErrLost
 // when any read lock that is held through this value is lost. RUnlock ends the contexts of
 // all readers of this value when the last of them has unlocked (ErrReleased), and none
-// before. RDo ends its context when its function returns.
+// before: a value that is never without a reader keeps all of them, unless ctx ends. RDo ends its
+// context when its function returns.
 func (rw *RWMutex) RLockContext(ctx context.Context) (context.Context, error) {
 	g, err := rw.rlock(ctx, true)
 	return rw.r.Context(ctx, g), rw.opError("rlock", err)

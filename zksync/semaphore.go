@@ -66,7 +66,8 @@ func (s *Semaphore) Acquire(ctx context.Context, n int) error {
 // (see Token) identifies this hold and fences nothing. It ends with ErrLost when any n
 // units that are held through this value are lost. Release(n) ends the contexts of all
 // acquisitions of n units of this value when the last of them has been released
-// (ErrReleased), and none before. Do ends its context when its function returns.
+// (ErrReleased), and none before: a value that is never without a hold keeps all of them, unless ctx
+// ends. Do ends its context when its function returns.
 func (s *Semaphore) AcquireContext(ctx context.Context, n int) (context.Context, error) {
 	g, pl, err := s.acquire(ctx, n, true)
 	return pl.Context(ctx, g), s.opError("acquire", err)

@@ -3,6 +3,7 @@ package interop
 import (
 	"context"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -93,6 +94,68 @@ func doubleBarrier(t *testing.T, srv servers.Server, in *language, kind string) 
 		}
 		awaitChildren(t, s, path, 0)
 	}
+}
+
+// Participants of both clients that work for different times go through rounds together: kazoo's deletes ready when it begins to
+// leave, long before the others. All of them are inside before.
+func TestDoubleBarrierRoundsWithKazoo(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, srv servers.Server) {
+		const rounds = 5
+		path := servers.Path(t)
+		ctx, cancel := context.WithTimeout(t.Context(), answerTime)
+		defer cancel()
+		var mu sync.Mutex
+		var entered [3]int            // rounds, by participant
+		var all [rounds]chan struct{} // closed when all are inside
+		for round := range all {
+			all[round] = make(chan struct{})
+		}
+		enter := func(who int) {
+			mu.Lock()
+			round, last := entered[who], true
+			entered[who]++
+			for other, n := range entered {
+				if n < round {
+					t.Errorf("participant %d is in round %d, and participant %d was in %d rounds", who, round+1, other, n)
+				}
+				last = last && n > round
+			}
+			if last {
+				close(all[round])
+			}
+			mu.Unlock()
+			select {
+			case <-all[round]:
+			case <-ctx.Done():
+			}
+		}
+		var wg sync.WaitGroup
+		for who, work := range []time.Duration{50 * time.Millisecond, 100 * time.Millisecond} {
+			b := zksync.NewDoubleBarrier(srv.Connect(t), path, len(entered))
+			wg.Go(func() {
+				for range rounds {
+					if err := b.Enter(ctx); err != nil {
+						t.Error(err)
+						cancel()
+						return
+					}
+					enter(who)
+					<-time.After(work)
+					if err := b.Leave(ctx); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		theirs := python.process(t).connect(t, srv.Address(), alive).make(t, "kazoo-doublebarrier", path, strconv.Itoa(len(entered)))
+		for range rounds {
+			theirs.want(t, "true", "enter", "30000")
+			enter(len(entered) - 1)
+			theirs.want(t, "true", "leave", "30000")
+		}
+		wg.Wait()
+	})
 }
 
 // awaitPath waits until a znode exists.

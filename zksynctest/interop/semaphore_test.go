@@ -8,11 +8,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-zksync/toolkit/internal/servers"
 	"github.com/go-zksync/toolkit/zksync"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // A Semaphore counts together with Curator's InterProcessSemaphoreV2.
@@ -94,6 +97,54 @@ func TestSemaphoreContention(t *testing.T) {
 			t.Errorf("%d were inside at once, of %d in all", most, len(inside.all))
 		}
 	})
+}
+
+// A Curator whose session ends while it has the lock of the semaphore creates its lease under its next session, without the
+// lock. If it does so after a Semaphore of ours has counted the leases, the Semaphore waits for the lease all the same.
+func TestSemaphoreBesideALateCurator(t *testing.T) {
+	t.Parallel()
+	srv := zksynctest.Start(t, zksynctest.WithTick(500*time.Millisecond))
+	theirs := java.peer(t).connect(t, srv.Addr(), alive).make(t, "curator-semaphore", "/sem", "1")
+	s := zksync.NewSemaphore(srv.Connect(t), "/sem", 1)
+	must(t, s.Acquire(t.Context(), 1))
+	must(t, s.Release(1))
+	theirs.want(t, "true", "try", "1", "10000")
+	theirs.call(t, "release")
+
+	inLeases := func(op zkserver.Op) bool {
+		return op.Code != zkserver.OpMulti && strings.HasPrefix(op.Path, "/sem/leases/")
+	}
+	var session atomic.Int64 // Curator's
+	lost, counted, created := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	lease := zksynctest.Fault{At: zksynctest.BeforeCommit, Match: func(op zkserver.Op) bool {
+		if inLeases(op) {
+			session.CompareAndSwap(0, op.Session)
+		}
+		return inLeases(op)
+	}}
+	lease.Do = zksynctest.Call(func() {
+		srv.ExpireSession(session.Load())
+		close(lost)
+	})
+	srv.Inject(lease)
+	lease.Nth, lease.Do = 2, zksynctest.Call(func() { <-counted })
+	srv.Inject(lease)
+	srv.Inject(zksynctest.Fault{At: zksynctest.AfterCommit, Match: func(op zkserver.Op) bool { return inLeases(op) && op.Err == 0 },
+		Do: zksynctest.Call(func() { close(created) })})
+	srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Path: "/sem/leases/*", At: zksynctest.BeforeCommit, Do: zksynctest.Call(func() {
+		close(counted)
+		<-created
+	})})
+	late := theirs.start("try", "1", "30000")
+	<-lost
+	acquired := start(func() error { return s.Acquire(t.Context(), 1) })
+	if got := answered(t, "Curator's acquire", late); got != "true" {
+		t.Fatalf("Curator's acquire returned %s", got)
+	}
+	waiting(t, "Acquire", acquired)
+	theirs.call(t, "release")
+	ended(t, "Acquire", acquired)
+	must(t, s.Release(1))
 }
 
 // With LayoutKazoo a Semaphore counts together with kazoo's Semaphore.

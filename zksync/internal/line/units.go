@@ -54,7 +54,15 @@ func (u *Units) pool(n int) *Pool {
 }
 
 // Release ends one hold of n units. It fails with ErrNotHeld, or with the loss.
-func (u *Units) Release(n int) error { return u.pool(n).Release() }
+func (u *Units) Release(n int) error {
+	u.mu.Lock()
+	pl := u.pools[n] // not pool, which would keep one for each number that a caller makes up
+	u.mu.Unlock()
+	if pl == nil {
+		return znode.ErrNotHeld
+	}
+	return pl.Release()
+}
 
 // Acquire waits for n units. It returns the grant on which they rest, and the pool of
 // the hold. If patient is false, Acquire returns no grant when the units are not free, or

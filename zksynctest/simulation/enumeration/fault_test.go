@@ -78,6 +78,7 @@ var faults = []*fault{
 	{name: "wipe", fits: goesUp, do: network.Pass, then: (*stage).wipe, harm: removes | wipes},
 	{name: "wipe-claims", fits: goesUp, do: network.Pass, then: (*stage).wipeClaims, harm: removes, in: (*scenario).hasQueue},
 	{name: "steal", fits: goesUp, do: network.Pass, then: (*stage).steal, harm: steals, in: (*scenario).hasQueue},
+	{name: "barge", fits: goesUp, do: network.Pass, then: (*stage).barge, in: (*scenario).hasFixedUnits},
 	{name: "remake", fits: goesUp, do: network.Pass, then: (*stage).remake, harm: removes | wipes, in: (*scenario).hasQueue},
 	{name: "delete-order", fits: goesUp, do: network.Pass, then: changeOrder(deleteOrder), harm: unorders, in: (*scenario).hasQueue},
 	{name: "empty-order", fits: goesUp, do: network.Pass, then: changeOrder(emptyOrder), harm: unorders, in: (*scenario).hasQueue},

@@ -93,12 +93,16 @@ func (j *judge) granted(h *hold) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	held := h.units
+	if j.name == semaphorePath {
+		held += j.stage.barged()
+	}
 	for _, other := range j.holds {
 		if other.lives() {
 			held += other.units
 		}
 	}
 	if held > j.units && h.lives() {
+		j.stage.fail("%s: %v acquired, and %d of %d units are held", j.name, h, held, j.units)
 		for _, other := range j.holds {
 			if other.lives() {
 				j.stage.fail("%s: %v acquired while it was held by %v", j.name, h, other)

@@ -83,6 +83,7 @@ var removals = map[string]removal{
 	"wipe-claims": {"queue-messages/1.1.up.9/wipe-claims", "", queuePath + "/zksync-claims"},
 
 	"steal":  {"queue-messages/1.1.up.9/steal", "another client takes 1, " + queuePath + "/qn-", ""},
+	"barge":  {"semaphore-handover/1.1.up.9/barge", "another client takes a unit", ""},
 	"remake": {"delay-messages/1.1.up.12/remake", "another client has created " + queuePath + "/t-", ""},
 
 	"delete-order": {"queue-messages/1.1.up.9/delete-order", "another client changes " + queuePath + "/zksync-claims/order-", ""},

@@ -86,6 +86,35 @@ func (s *stage) isStolen(id string) bool {
 	return s.stolen[id]
 }
 
+// bargeLease is the znode of another client's unit.
+const bargeLease = semaphorePath + "/leases/_c_5fd9e7c2-8fbc-4f8b-a1ff-3cbcb5a6c07b-lease-0000000000"
+
+// barge lets another client take a unit without the lock of the semaphore, as a Curator does whose session has ended while it had
+// the lock: it creates a lease, and counts the leases afterwards. It gives up if there are too many.
+func (s *stage) barge(network.Frame) {
+	// Only Curator's layout has this directory.
+	if _, there := s.server.Get(semaphorePath + "/leases"); !there || s.server.Create(bargeLease, nil) != nil {
+		s.void("no directory of leases, or no leader")
+		return
+	}
+	leases, _ := s.server.Children(semaphorePath + "/leases")
+	if len(leases) > semaphoreUnits {
+		s.say("another client gives up a unit")
+		s.operator(func() error { return s.deleteIfThere(bargeLease) })
+		return
+	}
+	s.say("another client takes a unit")
+	s.heal(while, func() { s.operator(func() error { return s.deleteIfThere(bargeLease) }) })
+}
+
+// barged returns the number of units that barge holds.
+func (s *stage) barged() int {
+	if leases, _ := s.server.Children(semaphorePath + "/leases"); slices.Contains(leases, path.Base(bargeLease)) {
+		return 1
+	}
+	return 0
+}
+
 // remake lets another client delete the directory of the first message with everything in it and
 // create it again. A little later another message gets the same name. A request that is under way at that
 // moment could remove the new message, because no request names a directory otherwise than by its path.

@@ -74,8 +74,13 @@ type semaphoreStage struct {
 	values *values[*zksync.Semaphore]
 }
 
-func withSemaphore(s *stage, n int, opts ...zksync.SemaphoreOption) *semaphoreStage {
-	const path = "/locks/s"
+const (
+	semaphorePath  = "/locks/s"
+	semaphoreUnits = 2
+)
+
+func withSemaphore(s *stage, opts ...zksync.SemaphoreOption) *semaphoreStage {
+	const path, n = semaphorePath, semaphoreUnits
 	ss := &semaphoreStage{stage: s, judge: s.judge(path, n, false)}
 	ss.values = valuesOf(func(_ *client, m *session.Manager) *zksync.Semaphore {
 		return zksync.NewSemaphore(m, path, n, append(opts, s.layout())...)
@@ -125,7 +130,7 @@ var sharedScenarios = []*scenario{
 	}},
 	// B waits until A has released enough units.
 	{name: "semaphore-handover", clients: 2, pairs: true, run: func(s *stage) {
-		ss := withSemaphore(s, 2)
+		ss := withSemaphore(s)
 		a, b := s.clients[0], s.clients[1]
 		s.together(
 			func() { ss.acquire(a, 1, while) },
@@ -137,7 +142,7 @@ var sharedScenarios = []*scenario{
 		const size = "/sizes/s"
 		s.operator(func() error { return s.server.Create("/sizes", nil) })
 		s.operator(func() error { return s.server.Create(size, []byte("1")) })
-		ss := withSemaphore(s, 2, zksync.WithSizeFrom(size))
+		ss := withSemaphore(s, zksync.WithSizeFrom(size))
 		a, b := s.clients[0], s.clients[1]
 		s.together(
 			func() { ss.acquire(a, 1, long) },
@@ -147,7 +152,7 @@ var sharedScenarios = []*scenario{
 	}},
 	// B gives up while it is first in line.
 	{name: "semaphore-abandon", clients: 2, run: func(s *stage) {
-		ss := withSemaphore(s, 2)
+		ss := withSemaphore(s)
 		a, b := s.clients[0], s.clients[1]
 		s.together(
 			func() { ss.acquire(a, 2, while) },

@@ -27,6 +27,11 @@ func (s *scenario) hasQueue() bool {
 	return slices.ContainsFunc(queueKinds, func(k queueKind) bool { return strings.HasPrefix(s.name, k.name+"-") })
 }
 
+// hasFixedUnits reports whether the clients of the scenario use a semaphore whose size does not change.
+func (s *scenario) hasFixedUnits() bool {
+	return strings.HasPrefix(s.name, "semaphore-") && s.name != "semaphore-resize"
+}
+
 // endsWithoutPermissions reports whether the scenario ends if the servers refuse to show a znode. A
 // Tree shows no part that it may not read, until a list names a change, and a consumer leaves a message
 // that it may not read in the queue.
