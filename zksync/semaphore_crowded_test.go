@@ -1,6 +1,7 @@
 package zksync_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // A Curator whose session has ended creates its lease under the next session, without the lock of the semaphore. If the lease
@@ -63,5 +65,25 @@ func TestSemaphoreBesideALateLease(t *testing.T) {
 			}
 			wantUnits(t, srv, 1, 0)
 		})
+	})
+}
+
+// An Acquire that gives its units back returns when its ctx ends, also if no server answers.
+func TestAcquireBesideALateLeaseEndsWithItsContext(t *testing.T) {
+	const lease = semLeases + "/_c_5fd9e7c2-8fbc-4f8b-a1ff-3cbcb5a6c07b-lease-0000000001"
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		s := zksync.NewSemaphore(srv.Connect(t), sem, 1)
+		must(t, s.Acquire(t.Context(), 1))
+		must(t, s.Release(1))
+		srv.Inject(zksynctest.Fault{Op: multi, Path: semLeases + "/*", At: zksynctest.BeforeCommit,
+			Do: zksynctest.Call(func() { must(t, srv.Create(lease, nil)) })})
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpDelete, Path: semLeases + "/*", At: zksynctest.BeforeReply, Do: zksynctest.Delay(time.Minute)})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		mustBe(t, s.Acquire(ctx, 1), context.DeadlineExceeded, "acquire", sem)
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("Acquire took %v, want the second of its ctx", took)
+		}
 	})
 }

@@ -128,11 +128,23 @@ func (g *Grant) stop() {
 	g.guard.stop()
 }
 
-// discard deletes the znodes in the background.
-func (g *Grant) discard() {
+// discard deletes the znodes in the background. Each channel is closed when a znode is gone.
+func (g *Grant) discard() []<-chan struct{} {
 	g.stop()
 	g.lease.End()
-	g.remover.discardZnodes(g)
+	return g.remover.discardZnodes(g)
+}
+
+// withdraw is discard that waits until the znodes are gone. It fails if ctx ends first.
+func (g *Grant) withdraw(ctx context.Context) error {
+	for _, gone := range g.discard() {
+		select {
+		case <-gone:
+		case <-ctx.Done():
+			return session.Cancelled(ctx)
+		}
+	}
+	return nil
 }
 
 // remove deletes the znodes and waits for the answer, at most until the session's

@@ -221,7 +221,9 @@ func (l *leases) created(ctx context.Context, c *contender, n int, paths []strin
 		return nil, err
 	case crowded:
 		// The other client waits until they are gone, and a TryAcquire leaves no znode.
-		_ = g.remove()
+		if err := g.withdraw(ctx); err != nil {
+			return nil, err
+		}
 		return nil, errCrowded
 	}
 	return g, nil
