@@ -214,9 +214,16 @@ func (e *Ephemeral) claim(s *Session, n *owned, made bool, f *failures) (ours bo
 	defer w.Stop()
 	_ = f.end(e.ctx, nil)
 	defer e.startWait(obstacle).Stop()
+	var again <-chan time.Time
+	// Servers before 3.9 show everybody that a znode exists, and hide its end from those who may not read it.
+	if _, _, err := s.Children(e.ctx, n.path); ClassOf(err) == ClassNoAuth {
+		again = time.After(time.Second)
+	}
 	select {
 	case ev := <-w.Events():
 		return false, ev.Err
+	case <-again:
+		return false, nil
 	case <-e.ctx.Done():
 		return false, Cancelled(e.ctx)
 	}

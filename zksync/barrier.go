@@ -85,32 +85,37 @@ func (b *Barrier) Wait(ctx context.Context) error {
 		}
 		var wait *session.Wait
 		for {
-			ok, stat, w, err := znode.WatchPatiently(ctx, s, "wait", b.path)
+			gate, err := znode.WatchPresent(ctx, s, "wait", b.path)
+			if session.ClassOf(err) == session.ClassNoNode {
+				return nil
+			}
 			if err != nil {
 				return err
 			}
-			if !ok || closed != 0 && stat.Czxid != closed {
-				w.Stop()
+			if closed != 0 && gate.Stat.Czxid != closed {
+				gate.Watch.Stop()
 				return nil
 			}
-			closed = stat.Czxid
+			closed = gate.Stat.Czxid
 			if wait == nil {
-				since := time.UnixMilli(stat.Ctime)
+				since := time.UnixMilli(gate.Stat.Ctime)
 				wait = b.m.StartWait("wait", b.path, func(context.Context) error {
 					return fmt.Errorf("for the gate to be opened, which was set at %s", since.Format(time.RFC3339))
 				})
 				defer wait.Stop()
 			}
 			select {
-			case ev := <-w.Events():
+			case ev := <-gate.Watch.Events():
 				switch ev.Type {
 				case zk.EventNodeDeleted:
 					return nil
 				case zk.EventNotWatching:
 					return ev.Err
 				}
+			case <-gate.Interval():
+				gate.Watch.Stop()
 			case <-ctx.Done():
-				w.Stop()
+				gate.Watch.Stop()
 				return wait.Cancelled(ctx)
 			}
 		}

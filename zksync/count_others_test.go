@@ -26,7 +26,7 @@ func TestBarrierCosts(t *testing.T) {
 		gate, other := zksync.NewBarrier(srv.Connect(t), "/gate"), zksync.NewBarrier(srv.Connect(t), "/gate")
 		var waiting <-chan error
 		counting(t, srv, "Set", "create", func() { must(t, gate.Set(t.Context())) })
-		counting(t, srv, "Wait at a closed gate", "exists", func() {
+		counting(t, srv, "Wait at a closed gate", "getData", func() {
 			waiting = start(func() error { return other.Wait(t.Context()) })
 		})
 		counting(t, srv, "an hour of waiting", "", func() { time.Sleep(time.Hour) })
@@ -34,7 +34,7 @@ func TestBarrierCosts(t *testing.T) {
 			must(t, gate.Remove(t.Context()))
 			over(t, "Wait", waiting)
 		})
-		counting(t, srv, "Wait at an open gate", "exists", func() { must(t, other.Wait(t.Context())) })
+		counting(t, srv, "Wait at an open gate", "getData", func() { must(t, other.Wait(t.Context())) })
 	})
 }
 

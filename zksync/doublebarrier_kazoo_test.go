@@ -1,9 +1,7 @@
 package zksync_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest"
@@ -53,25 +51,4 @@ func TestDoubleBarrierWhoseReadyKazooDeletes(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A participant whose Leave was cancelled enters no round beside participants of the former one, either.
-func TestDoubleBarrierAfterACancelledLeaveBesideKazoo(t *testing.T) {
-	const dir, theirs = "/b", "/b/5fd9e7c28fbc4f8ba1ff3cbcb5a6c07b"
-	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		a, b := double(t, srv, 2), double(t, srv, 2)
-		must(t, srv.Create(dir, nil))
-		must(t, srv.Create(theirs, nil))
-		must(t, a.Enter(t.Context()))
-		must(t, srv.Delete(dir+"/ready"))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		mustBe(t, a.Leave(ctx), context.DeadlineExceeded, "leave", dir)
-		again := start(func() error { return a.Enter(t.Context()) })
-		<-time.After(time.Minute) // of the bubble
-		pending(t, "Enter while kazoo is inside", again)
-		must(t, srv.Delete(theirs))
-		must(t, b.Enter(t.Context()))
-		over(t, "Enter", again)
-	})
 }

@@ -63,6 +63,7 @@ func TestLineOfIdleConsumersBeginsAnew(t *testing.T) {
 		got := make(chan string)
 		for range consumers {
 			q := zksync.NewQueue(srv.Connect(t), queuePath)
+			defer q.Close() // before the Managers: the last message would come again
 			go func() {
 				for data := range q.Chan() {
 					got <- string(data)

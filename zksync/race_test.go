@@ -325,7 +325,7 @@ func TestEphemeralElectionWithChangedData(t *testing.T) {
 
 // A candidate that gives up leaves no znode, whenever that happens.
 func TestEphemeralElectionGivenUp(t *testing.T) {
-	for _, op := range []zkserver.OpCode{zkserver.OpMulti, zkserver.OpExists} {
+	for _, op := range []zkserver.OpCode{zkserver.OpMulti, zkserver.OpExists, zkserver.OpGetData} {
 		for _, at := range []zkserver.Moment{zkserver.BeforeCommit, zkserver.AfterCommit, zkserver.BeforeReply} {
 			for _, lost := range []bool{false, true} {
 				for _, taken := range []bool{false, true} {
@@ -388,6 +388,7 @@ func TestEphemeralElectionIsNoHerd(t *testing.T) {
 		// Each answer takes a while, as between machines.
 		srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Path: master, Times: -1, At: zksynctest.BeforeReply, Do: zksynctest.Delay(time.Millisecond)})
 		srv.Inject(zksynctest.Fault{Op: zkserver.OpExists, Path: master, Times: -1, At: zksynctest.BeforeReply, Do: zksynctest.Delay(time.Millisecond)})
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpGetData, Path: master, Times: -1, At: zksynctest.BeforeReply, Do: zksynctest.Delay(time.Millisecond)})
 		srv.Inject(zksynctest.Fault{At: zksynctest.OnWatch, Path: master, Times: -1, Do: zksynctest.Delay(time.Millisecond)})
 		var creates []int
 		for range 3 {

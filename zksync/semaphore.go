@@ -12,8 +12,10 @@ import (
 // path on the same ensemble hold at the same time. A request is for any number of
 // units at once, and gets all of them or none. Requests are served in the order of
 // their arrival: a request for many units is not overtaken by requests for fewer
-// units. There is one exception: the goroutines that share a value have one position in line. While
+// units. There are two exceptions. The goroutines that share a value have one position in line. While
 // a request of one of them waits, the others have none, and join the line when it has its units.
+// And a request that finds a unit taken out of turn, by a Curator whose session has ended meanwhile, goes
+// to the end of the line.
 //
 // On the server it is two directories below path, in the layout of Curator's
 // InterProcessSemaphoreV2, with which it shares its units: leases, with a child for

@@ -57,7 +57,7 @@ func TestWaitAtAGateGoesOnAfterAnInternalError(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		gate := zksync.NewBarrier(srv.Connect(t), path)
 		must(t, gate.Set(t.Context()))
-		srv.Inject(zksynctest.Fault{Op: zkserver.OpExists, Path: path, Times: 4, Do: zksynctest.Error(-1)})
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpGetData, Path: path, Times: 4, Do: zksynctest.Error(-1)})
 		wait := background(t.Context(), gate.Wait)
 		time.Sleep(time.Minute)
 		pending(t, "Wait", wait)

@@ -53,11 +53,7 @@ func (l *leases) take(ctx, held context.Context, c *contender, n int, patient bo
 	defer func() { wait.Stop() }()
 	var units, size atomic.Int64 // as counted last
 	known := false               // whether z is the present size
-	ask := func(read func() error) error { return read() }
-	if patient {
-		// The reads of a request that has waited in line must not fail by an internal error of a server.
-		ask = func(read func() error) error { return znode.ReadPatiently(held, c.s, "acquire", l.dir.Path, read) }
-	}
+	ask := l.asking(held, c.s, patient)
 	for round := 0; ; {
 		if !known {
 			z.watch.Stop()
@@ -74,10 +70,10 @@ func (l *leases) take(ctx, held context.Context, c *contender, n int, patient bo
 		}
 		// The count is good until the transaction: only the holder of the lock creates
 		// leases, and the transaction deletes the lock's znode, which proves the lock.
-		var taken, strange int
+		var taken int
 		var w *session.Watch
 		if err := ask(func() (err error) {
-			taken, strange, w, err = l.count(held, c.s, patient)
+			taken, w, err = l.count(held, c.s, patient)
 			return err
 		}); err != nil {
 			return nil, err
@@ -95,7 +91,7 @@ func (l *leases) take(ctx, held context.Context, c *contender, n int, patient bo
 			}
 			// With ctx, because held may end during the exchange: the guard of the lock takes the
 			// deletion of the contender for a removal.
-			g, err := l.create(ctx, c, n, z, strange, touch)
+			g, err := l.create(ctx, c, n, z, touch, patient)
 			if err == errExhausted {
 				// Without new leases the directory becomes empty, at the latest when all units
 				// have been released. The lock keeps the other contenders waiting until then.
@@ -139,9 +135,18 @@ func (l *leases) take(ctx, held context.Context, c *contender, n int, patient bo
 	}
 }
 
-// count returns the number of units that are held, and of the other children of the directory. It
-// creates the directory if there is none.
-func (l *leases) count(ctx context.Context, s *session.Session, watched bool) (held, strange int, w *session.Watch, err error) {
+// asking returns a function that reads.
+func (l *leases) asking(ctx context.Context, s *session.Session, patient bool) func(read func() error) error {
+	if !patient {
+		return func(read func() error) error { return read() }
+	}
+	// The reads of a request that has waited in line must not fail by an internal error of a server.
+	return func(read func() error) error { return znode.ReadPatiently(ctx, s, "acquire", l.dir.Path, read) }
+}
+
+// count returns the number of units that are held, and creates the directory if there is
+// none.
+func (l *leases) count(ctx context.Context, s *session.Session, watched bool) (held int, w *session.Watch, err error) {
 	for round := 0; ; round++ {
 		var names []string
 		if watched {
@@ -155,22 +160,21 @@ func (l *leases) count(ctx context.Context, s *session.Session, watched bool) (h
 					held++
 				}
 			}
-			return held, len(names) - held, w, err
+			return held, w, err
 		}
 		if err := l.dir.Create(ctx, s); err != nil {
-			return 0, 0, nil, err
+			return 0, nil, err
 		}
 		// Another client may delete the directory again before it is listed.
 		if err := s.Pause(ctx, round); err != nil {
-			return 0, 0, nil, err
+			return 0, nil, err
 		}
 	}
 }
 
 // create creates n leases and deletes the contender in one transaction. It returns nil
-// if a znode has changed, so that the caller should read again. strange is the number of children that
-// are no leases, and touch is as in creation.
-func (l *leases) create(ctx context.Context, c *contender, n int, z sizeRead, strange int, touch bool) (*Grant, error) {
+// if a znode has changed, so that the caller should read again. touch is as in creation.
+func (l *leases) create(ctx context.Context, c *contender, n int, z sizeRead, touch, patient bool) (*Grant, error) {
 	cr := creation{dir: l.dir, name: leaseName, data: c.line.Data, n: n, touch: touch}
 	cr.first = []any{&zk.DeleteRequest{Path: c.path, Version: -1}}
 	if z.version >= 0 {
@@ -183,7 +187,7 @@ func (l *leases) create(ctx context.Context, c *contender, n int, z sizeRead, st
 	paths, dir, failed, err := cr.send(ctx, c.s)
 	switch {
 	case err == nil:
-		return l.created(ctx, c, n, paths, dir, z.n, strange)
+		return l.created(ctx, c, n, paths, dir, z.n, patient)
 	case failed == 0 && session.ClassOf(err) == session.ClassNoNode:
 		return nil, c.removed()
 	case failed >= 0:
@@ -196,25 +200,27 @@ func (l *leases) create(ctx context.Context, c *contender, n int, z sizeRead, st
 }
 
 // created returns a grant with n leases that were created. dir is the Stat of the
-// directory after the transaction, nil if that is not known. size and strange are as in crowded.
-func (l *leases) created(ctx context.Context, c *contender, n int, paths []string, dir *zk.Stat, size, strange int) (*Grant, error) {
+// directory after the transaction, nil if that is not known, and size the number of units.
+func (l *leases) created(ctx context.Context, c *contender, n int, paths []string, dir *zk.Stat, size int, patient bool) (*Grant, error) {
 	g := c.exchange(0, paths)
 	crowded := false
-	var err error
-	if dir != nil {
-		// The transaction has changed the directory last, so its zxid is the czxid of the leases.
-		g.token = dir.Mzxid
-	} else if ok, stat, failed := c.s.Exists(ctx, paths[0]); ok {
-		g.token = stat.Czxid
-	} else if err = failed; err == nil {
-		err = session.ErrRemoved
-	}
-	if err == nil && len(paths) < n {
-		err = session.ErrRemoved // after a lost answer, some of the leases did not exist any more
-	}
-	if err == nil {
-		crowded, err = l.crowded(ctx, c.s, dir, size, strange)
-	}
+	err := l.asking(ctx, c.s, patient)(func() (err error) {
+		if dir != nil {
+			// The transaction has changed the directory last, so its zxid is the czxid of the leases.
+			g.token = dir.Mzxid
+		} else if ok, stat, failed := c.s.Exists(ctx, paths[0]); ok {
+			g.token = stat.Czxid
+		} else if failed == nil {
+			return session.ErrRemoved
+		} else {
+			return failed
+		}
+		if len(paths) < n {
+			return session.ErrRemoved // after a lost answer, some of the leases did not exist any more
+		}
+		crowded, err = l.crowded(ctx, c.s, dir, size)
+		return err
+	})
 	switch {
 	case err != nil:
 		g.discard() // a part of the units is of no use, and would be held for ever
@@ -232,12 +238,11 @@ func (l *leases) created(ctx context.Context, c *contender, n int, paths []strin
 // crowded reports whether there are more leases than units, after leases of ours were created. A Curator
 // whose session ends while it has the lock creates its lease under the next session, without the lock. It counts
 // the leases afterwards, and so must we: whoever is later sees both. dir is the Stat of the directory
-// after our transaction, nil if it is not known, and strange the number of children that were no leases
-// before it. kazoo takes the lock again with its next session.
-func (l *leases) crowded(ctx context.Context, s *session.Session, dir *zk.Stat, size, strange int) (bool, error) {
-	if l.dir.Data != nil || dir != nil && int(dir.NumChildren)-strange <= size {
+// after our transaction, nil if it is not known. kazoo takes the lock again with its next session.
+func (l *leases) crowded(ctx context.Context, s *session.Session, dir *zk.Stat, size int) (bool, error) {
+	if l.dir.Data != nil || dir != nil && int(dir.NumChildren) <= size {
 		return false, nil
 	}
-	held, _, _, err := l.count(ctx, s, false)
+	held, _, err := l.count(ctx, s, false)
 	return held > size, err
 }

@@ -122,41 +122,64 @@ func (r *raceRun) create(ctx context.Context) (*zk.Stat, error) {
 // rest waits for the next change of the znode. While there is no znode, rest waits no
 // longer than a random part of the window, and then reports that the znode is vacant.
 func (r *raceRun) rest(ctx context.Context) (vacant bool, err error) {
-	ok, stat, w, err := znode.WatchPatiently(ctx, r.s, "campaign", r.Path)
+	leads, err := znode.WatchPresent(ctx, r.s, "campaign", r.Path)
+	if session.ClassOf(err) == session.ClassNoNode {
+		return r.restVacant(ctx)
+	}
+	if err == nil {
+		err = checkRaced(r.Path, leads.Stat.EphemeralOwner)
+	}
 	if err != nil {
+		leads.Watch.Stop()
 		return false, err
 	}
+	r.seen = leads.Stat.Version // see versionAfter
+	owner := leads.Stat.EphemeralOwner
+	wait := r.Manager.StartWait("campaign", r.Path, func(ctx context.Context) error { return r.leader(ctx, owner) })
+	defer wait.Stop()
+	ev, err := r.await(ctx, leads.Watch, leads.Interval())
+	switch {
+	case ctx.Err() != nil && session.ClassOf(err) == session.ClassCancelled:
+		return false, wait.Cancelled(ctx)
+	case ev == zk.EventNodeDeleted:
+		return r.restVacant(ctx)
+	}
+	return false, err
+}
+
+// restVacant is rest without a znode.
+func (r *raceRun) restVacant(ctx context.Context) (vacant bool, err error) {
 	// exists leaves a watch on a znode that does not exist. So another candidate's create
 	// ends the rest at once.
-	defer w.Stop()
-	var wait *session.Wait
-	var over <-chan time.Time
-	if !ok {
-		t := time.NewTimer(time.Duration(r.rnd.Int64N(int64(r.window))))
-		defer t.Stop()
-		over = t.C
-	} else if err := checkRaced(r.Path, stat.EphemeralOwner); err != nil {
+	ok, _, w, err := znode.WatchPatiently(ctx, r.s, "campaign", r.Path)
+	if err != nil || ok {
+		w.Stop()
 		return false, err
-	} else {
-		r.seen = stat.Version // see versionAfter
-		wait = r.Manager.StartWait("campaign", r.Path, func(ctx context.Context) error { return r.leader(ctx, stat.EphemeralOwner) })
-		defer wait.Stop()
 	}
+	t := time.NewTimer(time.Duration(r.rnd.Int64N(int64(r.window))))
+	defer t.Stop()
+	ev, err := r.await(ctx, w, t.C)
+	return ev == nothing && err == nil, err
+}
+
+// nothing is the event of await if a time was over before.
+const nothing zk.EventType = 0
+
+// await waits for an event of a watch, which it stops, or for a time.
+func (r *raceRun) await(ctx context.Context, w *session.Watch, over <-chan time.Time) (zk.EventType, error) {
+	defer w.Stop()
 	select {
 	case ev := <-w.Events():
 		if ev.Type == zk.EventNotWatching {
-			return false, znode.LossOf(ev.Err)
+			return nothing, znode.LossOf(ev.Err)
 		}
-		return false, nil
+		return ev.Type, nil
 	case <-over:
-		return true, nil
+		return nothing, nil
 	case <-r.s.Done():
-		return false, r.s.Err()
+		return nothing, r.s.Err()
 	case <-ctx.Done():
-		if wait != nil {
-			return false, wait.Cancelled(ctx)
-		}
-		return false, session.Cancelled(ctx)
+		return nothing, session.Cancelled(ctx)
 	}
 }
 

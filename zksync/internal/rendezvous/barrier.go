@@ -43,8 +43,6 @@ type Barrier struct {
 	leftover child         // was created under an earlier session, and may still exist
 	strange  int           // the number of strange children in the last listing
 	drift    int32         // of the directory at the last listing, see barrierView.note
-
-	unfinished int64 // the czxid of the ready of a round whose end Leave has not seen, 0 if there is none
 }
 
 // New returns a Barrier at path that opens for size participants.
@@ -112,9 +110,6 @@ func (b *Barrier) Leave(ctx context.Context) (there int, err error) {
 	defer b.end(outside, nil)
 	// A late result needs no clean-up: a child that leave could not delete stays in b.leftover.
 	err = p.runApart(ctx, "leave", p.leave, func(error) {})
-	if err != nil {
-		b.unfinished = p.round
-	}
 	return int(p.there.Load()), err
 }
 

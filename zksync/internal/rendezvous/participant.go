@@ -22,6 +22,9 @@ type Participant struct {
 	barrierView
 	child
 	lease *session.Lease
+
+	joined      bool  // and driftAtJoin is known
+	driftAtJoin int32 // see note
 }
 
 // Hold derives a context from the caller's context that also ends with the loss of the

@@ -45,7 +45,7 @@ func (p *Participant) join() error {
 	// Before the request: if the session is lost with the answer, the next session must look
 	// for this child.
 	p.b.leftover = p.child
-	p.round = 0
+	p.round, p.joined = 0, false
 	for round := 0; ; round++ {
 		stat, err := p.transact(&zk.CreateRequest{Path: p.path, Data: []byte(p.mark), Flags: zk.FlagEphemeral})
 		class := session.ClassOf(err)
@@ -53,6 +53,7 @@ func (p *Participant) join() error {
 		case session.ClassOK:
 			// The same transaction has created the child and written to the directory.
 			p.czxid = stat.Mzxid
+			p.joined, p.driftAtJoin = true, p.drift
 			return nil
 		case session.ClassConnectionLost, session.ClassUnknown:
 			// An internal error of a server proves nothing, either.

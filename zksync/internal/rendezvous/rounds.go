@@ -18,19 +18,8 @@ func (p *Participant) awaitNext(ctx context.Context) error {
 				return err
 			}
 		}
-		if p.ready == 0 && p.b.unfinished == 0 {
-			return nil
-		}
 		if p.ready == 0 {
-			p.round = p.b.unfinished
-			if err := p.readDirectory(ctx); err != nil {
-				return err
-			}
-			if err := p.awaitRest(ctx); err != nil {
-				return err
-			}
-			p.b.unfinished = 0
-			continue
+			return nil
 		}
 		// If all participants of that round have crashed, awaitEnd finds by the count that none is
 		// left, and deletes ready.
@@ -151,58 +140,84 @@ func (p *Participant) awaitEnd(ctx context.Context) error {
 
 // awaitRest waits until the participants of the round are gone whose ready is gone. The participants of
 // this package delete ready when they have all left, and kazoo's when the first of them begins to leave.
+// Without the permissions to list and to read, ready alone tells.
 func (p *Participant) awaitRest(ctx context.Context) error {
 	p.unwatch()
-	var rest []string // the participants of the round; nil before the first listing
-	// With a drift of 0, no participant of another client has ever changed the directory; see note.
-	for p.drift != 0 {
-		var names []string
-		var w *session.Watch
-		err := p.ask(ctx, func() (err error) {
-			names, _, w, err = p.s.WatchChildren(ctx, p.b.path)
-			return err
-		})
-		if session.ClassOf(err) == session.ClassNoNode {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		names = slices.DeleteFunc(names, func(name string) bool {
-			return !IsParticipant(name) || rest != nil && !slices.Contains(rest, name)
-		})
-		if rest, err = p.inRound(ctx, names); err != nil || len(rest) == 0 {
-			w.Stop()
-			return err
-		}
-		p.there.Store(int32(len(rest)))
-		p.wait.listed(rest)
-		p.wait.start(true)
-		err = znode.AwaitEvent(ctx, p.s, w)
-		switch {
-		case err == nil:
-		case ctx.Err() != nil:
-			return p.wait.cancelled(ctx)
-		default:
-			return znode.LossOf(err)
+	if ours, err := p.endedByTouch(ctx); ours || err != nil {
+		return err
+	}
+	names, err := p.inRound(ctx)
+	// One after another, so that each departure wakes a participant once.
+	for i := 0; err == nil && i < len(names); i++ {
+		p.there.Store(int32(len(names) - i))
+		p.wait.listed(names[i:])
+		if err = p.awaitDeparture(ctx, names[i]); session.ClassOf(err) == session.ClassNoNode {
+			err = nil
 		}
 	}
-	return nil
+	switch session.ClassOf(err) {
+	case session.ClassNoNode, session.ClassNoAuth:
+		return nil
+	}
+	return err
+}
+
+// endedByTouch reports whether ready was deleted by a participant of this package, after all had left:
+// since the participant has joined, each change of the directory was a transaction with a touch.
+func (p *Participant) endedByTouch(ctx context.Context) (bool, error) {
+	// With a drift of 0, no other client has ever changed the directory, and nobody has crashed; see note.
+	if p.drift == 0 {
+		return true, nil
+	}
+	if !p.joined {
+		return false, nil
+	}
+	if err := p.readDirectory(ctx); err != nil {
+		return false, err
+	}
+	return p.drift == p.driftAtJoin, nil
 }
 
 // inRound returns the names of the participants that were there before the ready of p.round.
-func (p *Participant) inRound(ctx context.Context, names []string) (rest []string, err error) {
+func (p *Participant) inRound(ctx context.Context) (in []string, err error) {
 	var found []znode.Node
-	err = p.ask(ctx, func() (err error) {
-		found, err = znode.StatAll(ctx, p.s, p.b.path, names)
+	err = p.ask(ctx, func() error {
+		names, _, err := p.s.Children(ctx, p.b.path)
+		if err == nil {
+			names = slices.DeleteFunc(names, func(name string) bool { return !IsParticipant(name) })
+			found, err = znode.StatAll(ctx, p.s, p.b.path, names)
+		}
 		return err
 	})
-	rest = make([]string, 0, len(found))
 	for _, z := range found {
-		// By the czxid, since a participant of kazoo's enters the next round under the same name.
 		if z.Stat.Czxid < p.round {
-			rest = append(rest, z.Name)
+			in = append(in, z.Name)
 		}
 	}
-	return rest, err
+	return in, err
+}
+
+// awaitDeparture waits until a participant of the round is gone.
+func (p *Participant) awaitDeparture(ctx context.Context, name string) error {
+	p.wait.start(true)
+	for {
+		g, err := znode.WatchPresent(ctx, p.s, p.wait.op, znode.Join(p.b.path, name))
+		if err != nil {
+			return err
+		}
+		if g.Stat.Czxid > p.round {
+			g.Watch.Stop() // a participant of kazoo's enters the next round under the same name
+			return nil
+		}
+		select {
+		case <-g.Watch.Events():
+		case <-g.Interval():
+		case <-p.s.Done():
+			return znode.LossOf(p.s.Err())
+		case <-ctx.Done():
+			g.Watch.Stop()
+			return p.wait.cancelled(ctx)
+		}
+		g.Watch.Stop()
+	}
 }

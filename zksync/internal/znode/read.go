@@ -124,12 +124,17 @@ func WatchData(ctx context.Context, s *session.Session, path string) ([]byte, *z
 // WatchStat is WatchData for a znode whose data are too large: each answer above the limit ends the
 // connection. It returns no data.
 func WatchStat(ctx context.Context, s *session.Session, path string) ([]byte, *zk.Stat, *session.Watch, error) {
+	stat, w, err := watchUnread(ctx, s, path)
+	return nil, stat, w, err
+}
+
+func watchUnread(ctx context.Context, s *session.Session, path string) (*zk.Stat, *session.Watch, error) {
 	ok, stat, w, err := s.WatchExists(ctx, path)
 	if err == nil && !ok {
 		w.Stop()
-		return nil, nil, nil, zk.ErrNoNode
+		return nil, nil, zk.ErrNoNode
 	}
-	return nil, stat, w, err
+	return stat, w, err
 }
 
 // ReadPatiently calls read again while read fails by an internal error of a server, which says
@@ -153,6 +158,35 @@ func ReadPatiently(ctx context.Context, s *session.Session, op, path string, rea
 			return ended
 		}
 	}
+}
+
+// A Sight is a znode that exists, with a watch. If it is Blind, this client may not read the znode, and
+// servers hide its events: look again after each Interval.
+type Sight struct {
+	Stat  *zk.Stat
+	Watch *session.Watch
+	Blind bool
+}
+
+// Interval returns a channel that gets the time to look again, nil if the watch tells of each change.
+func (g Sight) Interval() <-chan time.Time {
+	if g.Blind {
+		return time.After(time.Second)
+	}
+	return nil
+}
+
+// WatchPresent watches a znode by ReadPatiently. It fails with NoNode if the znode does not exist.
+func WatchPresent(ctx context.Context, s *session.Session, op, path string) (g Sight, err error) {
+	err = ReadPatiently(ctx, s, op, path, func() (err error) {
+		_, g.Stat, g.Watch, err = WatchData(ctx, s, path)
+		if g.Blind = session.ClassOf(err) == session.ClassNoAuth; g.Blind {
+			// Servers before 3.9 show everybody that a znode exists.
+			g.Stat, g.Watch, err = watchUnread(ctx, s, path)
+		}
+		return err
+	})
+	return g, err
 }
 
 // WatchPatiently is Session.WatchExists by ReadPatiently.
