@@ -209,10 +209,10 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 // Skipped returns how many messages this value has skipped, because they could not be
 // read (their ACL does not allow it, or they exceed session.WithMaxAnswer) or not be removed (they have children: Chan and
 // Messages have delivered them, and Take does not return them). A skipped message stays
-// in the queue, and the other messages are delivered. Each claim of a later message writes about ten
-// bytes for each skipped message before it, and with a hundred thousand of them a claim does not fit
-// into a request of 1 MB. Consumers that skip a message all look for the next one, and not one of them
-// alone. So move or delete such messages. The value tries the message again
+// in the queue, and the other messages are delivered. Each claim of a later message writes 7 to 12
+// bytes for each run of skipped messages before it, and about a hundred thousand of them fill a request
+// of 1 MB: then the value waits until some are gone. Consumers that skip a message all look for the next
+// one, and not one of them alone. So move or delete such messages. The value tries the message again
 // under a new session, and counts it again if that fails. Err returns the reason for the
 // last skip, and a log line, one per minute at most, names the message. A message whose
 // answer is too slow (session.ErrAnswerTooSlow) is skipped for a minute.
