@@ -215,7 +215,8 @@ func (e *Ephemeral) claim(s *Session, n *owned, made bool, f *failures) (ours bo
 	_ = f.end(e.ctx, nil)
 	defer e.startWait(obstacle).Stop()
 	var again <-chan time.Time
-	// Servers before 3.9 show everybody that a znode exists, and hide its end from those who may not read it.
+	// A server before 3.9 tells every client that a znode exists, but sends no event to a client without the permission
+	// to read the znode.
 	if _, _, err := s.Children(e.ctx, n.path); ClassOf(err) == ClassNoAuth {
 		again = time.After(time.Second)
 	}

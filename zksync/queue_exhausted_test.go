@@ -27,32 +27,16 @@ func TestDeathsBeyondAThousandMillionConsumers(t *testing.T) {
 			must(t, put.Put(t.Context(), []byte(want)))
 			m := srv.Connect(t)
 			dying := zksync.NewQueue(m, queuePath)
-			received(t, dying.Messages())
+			next(t, dying.Messages(), want)
 			other := zksync.NewQueue(srv.Connect(t), queuePath)
 			messages := other.Messages()
 			synctest.Wait()
 			must(t, m.Close())
-			if got := received(t, messages); string(got.Data) != want {
-				t.Errorf("got %q, want %q", got.Data, want)
-			} else {
-				must(t, got.Ack(t.Context()))
-			}
+			ack(t, next(t, messages, want))
 			must(t, other.Close())
 			must(t, dying.Close())
 		}
 	})
-}
-
-// received returns the next message, which must come within a minute.
-func received(t testing.TB, messages <-chan *zksync.Message) *zksync.Message {
-	t.Helper()
-	select {
-	case m := <-messages:
-		return m
-	case <-time.After(time.Minute):
-		t.Fatal("no message in a minute")
-		return nil
-	}
 }
 
 // When the numbers in the line of idle consumers are spent, the line begins anew, and a message wakes few consumers again.

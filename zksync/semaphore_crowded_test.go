@@ -13,11 +13,13 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// lateLease is the lease of a client that has created it without the lock.
+const lateLease = semLeases + "/_c_5fd9e7c2-8fbc-4f8b-a1ff-3cbcb5a6c07b-lease-0000000001"
+
 // A Curator whose session has ended creates its lease under the next session, without the lock of the semaphore. If the lease
 // comes between the count and the exchange of another client, the limit holds all the same: Acquire waits until the lease is
 // gone, and TryAcquire returns false without a znode. A child that is no lease does not count.
 func TestSemaphoreBesideALateLease(t *testing.T) {
-	const lease = semLeases + "/_c_5fd9e7c2-8fbc-4f8b-a1ff-3cbcb5a6c07b-lease-0000000001"
 	for name, lost := range map[string]bool{"with the answer": false, "after a lost answer": true, "in place of another child": false} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
@@ -28,7 +30,7 @@ func TestSemaphoreBesideALateLease(t *testing.T) {
 				others := 1 // children that are no leases
 				late := func() {
 					srv.Inject(zksynctest.Fault{Op: multi, Path: semLeases + "/*", At: zksynctest.BeforeCommit, Do: zksynctest.Call(func() {
-						must(t, srv.Create(lease, nil))
+						must(t, srv.Create(lateLease, nil))
 						if others > 0 && strings.HasPrefix(name, "in place") {
 							must(t, srv.Delete(semLeases+"/other"))
 							others--
@@ -43,7 +45,7 @@ func TestSemaphoreBesideALateLease(t *testing.T) {
 					t.Errorf("TryAcquire: %v, %v", ok, err)
 				}
 				wantUnits(t, srv, 1+others, 0)
-				must(t, srv.Delete(lease))
+				must(t, srv.Delete(lateLease))
 
 				late()
 				if !lost { // the look for a lost answer lists the directory, too
@@ -54,7 +56,7 @@ func TestSemaphoreBesideALateLease(t *testing.T) {
 				<-time.After(time.Second) // of the bubble: it has taken the lock again
 				pending(t, "Acquire beside the lease", acquired)
 				wantUnits(t, srv, 1+others, 1)
-				must(t, srv.Delete(lease))
+				must(t, srv.Delete(lateLease))
 				over(t, "Acquire", acquired)
 				must(t, s.Release(1))
 				wantUnits(t, srv, others, 0)
@@ -70,7 +72,7 @@ func TestSemaphoreBesideALateLease(t *testing.T) {
 			}
 			s := zksync.NewSemaphore(m, sem, 1)
 			srv.Inject(zksynctest.Fault{Op: multi, Path: semLeases + "/*", Nth: 2, At: zksynctest.BeforeCommit, // the first one is refused
-				Do: zksynctest.Call(func() { must(t, srv.Create(lease, nil)) })})
+				Do: zksynctest.Call(func() { must(t, srv.Create(lateLease, nil)) })})
 			if ok, err := s.TryAcquire(t.Context(), 1); ok || err != nil {
 				t.Errorf("TryAcquire: %v, %v", ok, err)
 			}
@@ -81,13 +83,12 @@ func TestSemaphoreBesideALateLease(t *testing.T) {
 
 // An Acquire that gives its units back returns when its ctx ends, also if no server answers.
 func TestAcquireBesideALateLeaseEndsWithItsContext(t *testing.T) {
-	const lease = semLeases + "/_c_5fd9e7c2-8fbc-4f8b-a1ff-3cbcb5a6c07b-lease-0000000001"
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := zksync.NewSemaphore(srv.Connect(t), sem, 1)
 		must(t, s.Acquire(t.Context(), 1))
 		must(t, s.Release(1))
 		srv.Inject(zksynctest.Fault{Op: multi, Path: semLeases + "/*", At: zksynctest.BeforeCommit,
-			Do: zksynctest.Call(func() { must(t, srv.Create(lease, nil)) })})
+			Do: zksynctest.Call(func() { must(t, srv.Create(lateLease, nil)) })})
 		srv.Inject(zksynctest.Fault{Op: zkserver.OpDelete, Path: semLeases + "/*", At: zksynctest.BeforeReply, Do: zksynctest.Delay(time.Minute)})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -13,8 +13,8 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
-// Servers of 3.8 show everybody that a znode exists, and hide its events from clients that may not read it. Calls that wait
-// for the end of such a znode look again.
+// A server of 3.8 tells every client that a znode exists, but sends no event to a client without the permission to read the
+// znode. A call that waits for the end of such a znode looks again.
 func TestWaitsForAZnodeThatMayNotBeRead(t *testing.T) {
 	waits := map[string]func(ctx context.Context, m *session.Manager) error{
 		"Barrier.Wait": func(ctx context.Context, m *session.Manager) error { return zksync.NewBarrier(m, path).Wait(ctx) },

@@ -137,12 +137,9 @@ func (g *Grant) discard() []<-chan struct{} {
 
 // withdraw is discard that waits until the znodes are gone. It fails if ctx ends first.
 func (g *Grant) withdraw(ctx context.Context) error {
-	for _, gone := range g.discard() {
-		select {
-		case <-gone:
-		case <-ctx.Done():
-			return session.Cancelled(ctx)
-		}
+	_ = awaitGone(ctx, g.s, g.discard()...) // the end of the session removes the znodes, too
+	if ctx.Err() != nil {
+		return session.Cancelled(ctx)
 	}
 	return nil
 }

@@ -208,12 +208,15 @@ func (l *leases) created(ctx context.Context, c *contender, n int, paths []strin
 		if dir != nil {
 			// The transaction has changed the directory last, so its zxid is the czxid of the leases.
 			g.token = dir.Mzxid
-		} else if ok, stat, failed := c.s.Exists(ctx, paths[0]); ok {
-			g.token = stat.Czxid
-		} else if failed == nil {
-			return session.ErrRemoved
 		} else {
-			return failed
+			ok, stat, err := c.s.Exists(ctx, paths[0])
+			if err == nil && !ok {
+				err = session.ErrRemoved
+			}
+			if err != nil {
+				return err
+			}
+			g.token = stat.Czxid
 		}
 		if len(paths) < n {
 			return session.ErrRemoved // after a lost answer, some of the leases did not exist any more
@@ -236,9 +239,10 @@ func (l *leases) created(ctx context.Context, c *contender, n int, paths []strin
 }
 
 // crowded reports whether there are more leases than units, after leases of ours were created. A Curator
-// whose session ends while it has the lock creates its lease under the next session, without the lock. It counts
-// the leases afterwards, and so must we: whoever is later sees both. dir is the Stat of the directory
-// after our transaction, nil if it is not known. kazoo takes the lock again with its next session.
+// client whose session ends while it has the lock creates its lease under the next session, without the lock. It
+// counts the leases afterwards. We count them after ours, too, so that the later of the two clients sees both leases.
+// dir is the Stat of the directory after our transaction, nil if it is not known. A kazoo client takes the lock again
+// under its next session.
 func (l *leases) crowded(ctx context.Context, s *session.Session, dir *zk.Stat, size int) (bool, error) {
 	if l.dir.Data != nil || dir != nil && int(dir.NumChildren) <= size {
 		return false, nil

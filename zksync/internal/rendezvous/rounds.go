@@ -151,12 +151,10 @@ func (p *Participant) awaitRest(ctx context.Context) error {
 	for i := 0; err == nil && i < len(names); i++ {
 		p.there.Store(int32(len(names) - i))
 		p.wait.listed(names[i:])
-		if err = p.awaitDeparture(ctx, names[i]); session.ClassOf(err) == session.ClassNoNode {
-			err = nil
-		}
+		err = p.awaitDeparture(ctx, names[i])
 	}
 	switch session.ClassOf(err) {
-	case session.ClassNoNode, session.ClassNoAuth:
+	case session.ClassNoNode, session.ClassNoAuth: // the directory is gone, or may not be listed
 		return nil
 	}
 	return err
@@ -202,6 +200,9 @@ func (p *Participant) awaitDeparture(ctx context.Context, name string) error {
 	p.wait.start(true)
 	for {
 		g, err := znode.WatchPresent(ctx, p.s, p.wait.op, znode.Join(p.b.path, name))
+		if session.ClassOf(err) == session.ClassNoNode {
+			return nil
+		}
 		if err != nil {
 			return err
 		}

@@ -181,7 +181,7 @@ func WatchPresent(ctx context.Context, s *session.Session, op, path string) (g S
 	err = ReadPatiently(ctx, s, op, path, func() (err error) {
 		_, g.Stat, g.Watch, err = WatchData(ctx, s, path)
 		if g.Blind = session.ClassOf(err) == session.ClassNoAuth; g.Blind {
-			// Servers before 3.9 show everybody that a znode exists.
+			// A server before 3.9 tells every client that a znode exists.
 			g.Stat, g.Watch, err = watchUnread(ctx, s, path)
 		}
 		return err
