@@ -85,10 +85,9 @@ func (m *Message) Ack(ctx context.Context) error {
 // once: a message that is given back again and again keeps a consumer with
 // WithPrefetch(1) from all other messages. For a message that you failed to handle, call
 // Retry, which delivers the message after a delay. Nack waits, and fails, like Ack, but
-// returns nil if another client has removed the message. If the request, which lists what
-// this value has claimed and what consumers have given back, exceeds a small
-// session.WithMaxRequest, Nack fails with session.ErrTooLarge, and this value gives the
-// message back as soon as the request has room.
+// returns nil if another client has removed the message. If the names of all messages that
+// consumers have given back exceed a quarter of session.WithMaxRequest, later messages may
+// come before it.
 func (m *Message) Nack(ctx context.Context) error {
 	return opError("nack", m.ID, m.settler.Nack(ctx))
 }

@@ -81,8 +81,9 @@ func TestLineOfIdleConsumersBeginsAnew(t *testing.T) {
 	})
 }
 
-// Messages that a consumer skips have entries among the claims, which may fill the room of a request. When these messages
-// are gone, the entries make room again, for the same consumer and for a new one.
+// Messages that a consumer skips have entries among the claims, which would fill a request. Messages between them are
+// delivered all the same, also after an operator has deleted the order znode. When the skipped ones are gone, so are their
+// entries, for the same consumer and for a new one.
 func TestSkippedMessagesThatAreGoneMakeRoom(t *testing.T) {
 	for name, anew := range map[string]bool{"the same consumer": false, "a new consumer": true} {
 		t.Run(name, func(t *testing.T) {
@@ -91,20 +92,28 @@ func TestSkippedMessagesThatAreGoneMakeRoom(t *testing.T) {
 				put := zksync.NewQueue(owner, queuePath)
 				consumer := srv.Connect(t, session.WithMaxRequest(2048))
 				q := zksync.NewQueue(consumer, queuePath)
-				var unreadable []string
-				for full := false; !full; {
+				deliver := func(i int) {
 					must(t, put.Put(t.Context(), nil))
 					select {
 					case <-q.Chan():
 					case <-time.After(5 * time.Minute):
-						full = true
+						t.Fatalf("message %d is not delivered", i)
 					}
+				}
+				const n = 600
+				var unreadable []string
+				for i := range n {
+					deliver(i)
 					path, err := live(t, owner).Create(t.Context(), queuePath+"/qn-", nil, zk.FlagSequence, zk.AuthACL(zk.PermAll)...)
 					must(t, err)
 					unreadable = append(unreadable, path)
 				}
 				if anew {
 					must(t, q.Close())
+				} else {
+					order, _ := srv.Get(queuePath + "/zksync-claims")
+					must(t, srv.Delete(queuePath+"/zksync-claims/"+string(order)))
+					deliver(n)
 				}
 				for _, path := range unreadable {
 					must(t, srv.Delete(path))
@@ -113,11 +122,13 @@ func TestSkippedMessagesThatAreGoneMakeRoom(t *testing.T) {
 					q = zksync.NewQueue(consumer, queuePath)
 				}
 				for i := range 10 {
-					must(t, put.Put(t.Context(), nil))
-					select {
-					case <-q.Chan():
-					case <-time.After(5 * time.Minute):
-						t.Fatalf("message %d is not delivered, after %d unreadable ones", i, len(unreadable))
+					deliver(n + i)
+					time.Sleep(time.Minute)
+				}
+				names, _ := srv.Children(queuePath + "/zksync-claims")
+				for _, name := range names {
+					if data, ok := srv.Get(queuePath + "/zksync-claims/" + name); !ok || len(data) > 100 {
+						t.Errorf("%s has %d bytes of claims, and no message is left", name, len(data))
 					}
 				}
 			})

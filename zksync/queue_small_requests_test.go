@@ -1,8 +1,9 @@
 package zksync_test
 
 import (
-	"errors"
+	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -82,55 +83,52 @@ func TestQueueAtOddPaths(t *testing.T) {
 	}
 }
 
-// A Nack whose request is too large fails with ErrTooLarge, and the value gives the message back when the request
-// has room.
-func TestNackWithoutRoomGivesBackLater(t *testing.T) {
-	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-		const n = 128
-		for _, path := range []string{"/queues", queuePath} {
-			must(t, srv.Create(path, nil))
-		}
-		for i := range n {
-			must(t, srv.Create(fmt.Sprintf("%s/qn-%010d", queuePath, 1_000_000_000+i), fmt.Append(nil, i)))
-		}
-		q := zksync.NewQueue(srv.Connect(t, session.WithMaxRequest(1024)), queuePath)
-		defer closeQueue(t, q)
-		var all, kept []*zksync.Message
-		for full := false; !full && len(all) < n; {
-			select {
-			case msg := <-q.Messages():
-				all = append(all, msg)
-			case <-time.After(time.Minute):
-				full = true // the names of more messages do not fit into a request
-			}
-		}
-		nacked, tooLarge := 0, 0
-		for i, msg := range all {
-			if i%2 == 0 {
-				kept = append(kept, msg)
-				continue
-			}
-			nacked++
-			if err := msg.Nack(t.Context()); errors.Is(err, session.ErrTooLarge) {
-				tooLarge++
-			} else if err != nil {
-				t.Error("Nack:", err)
-			}
-		}
-		if tooLarge == 0 {
-			t.Fatalf("%d messages were given back at once, want some that had no room", nacked)
-		}
-		for _, msg := range kept {
-			ack(t, msg)
-		}
-		for range n - len(kept) {
-			select {
-			case msg := <-q.Messages():
-				ack(t, msg)
-			case <-time.After(time.Hour):
-				t.Fatal("a message was not given back")
-			}
-		}
-		wantLeft(t, srv, 0, 0)
-	})
+// The names of the messages that a consumer gives back, every second one, do not fit into a request. Each Nack succeeds all
+// the same, and each of these messages comes again, also when it is given back a second time.
+func TestNacksThatDoNotFit(t *testing.T) {
+	const n = 400
+	queues := maps.Clone(threeQueues)
+	queues["layout of kazoo"] = func(m *session.Manager, prefetch int) (commonQueue, func(context.Context, []byte) error) {
+		q := zksync.NewQueue(m, queuePath, zksync.WithPrefetch(prefetch), zksync.WithLayout(zksync.LayoutKazoo))
+		return q, q.Put
+	}
+	for name, open := range queues {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				producer, put := open(srv.Connect(t), usualPrefetch)
+				defer closeQueue(t, producer)
+				for i := range n {
+					must(t, put(t.Context(), fmt.Append(nil, i)))
+					time.Sleep(7 * time.Millisecond) // no two delayed messages have consecutive names
+				}
+				q, _ := open(srv.Connect(t, session.WithMaxRequest(1024)), n)
+				defer closeQueue(t, q)
+				receipts := make(map[string]int)
+				for left, held := n, []*zksync.Message(nil); left > 0; {
+					select {
+					case msg := <-q.Messages():
+						receipts[string(msg.Data)]++
+						held = append(held, msg)
+						continue
+					case <-time.After(time.Minute): // the claims have no room for the names of more messages
+					}
+					if len(held) == 0 {
+						t.Fatalf("%d messages do not come", left)
+					}
+					for i, msg := range held {
+						if i%2 == 0 || receipts[string(msg.Data)] > 2 {
+							ack(t, msg)
+							left--
+						} else if err := msg.Nack(t.Context()); err != nil {
+							t.Fatalf("Nack of message %s: %v", msg.Data, err)
+						}
+					}
+					held = nil
+				}
+				if len(receipts) != n {
+					t.Errorf("%d messages have come, want %d", len(receipts), n)
+				}
+			})
+		})
+	}
 }

@@ -223,18 +223,17 @@ func (l *ledger) close(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
-		table := st.table.clone()
-		// This ledger needs no recovery.
-		table.recovered++
-		l.v.partitions.forgetGone(table)
-		for k := range l.claims {
-			table.giveBack(k, 0)
-		}
+		_, data := l.v.tableAfter(st, func(t *claimTable) {
+			for k := range l.claims {
+				t.giveBack(k, 0)
+			}
+			t.recovered++ // this ledger needs no recovery
+		})
 		// The ledger comes first: if its deletion is refused, the ledger is gone or another
 		// client has written it, whatever the state of the order znode.
 		results, err := l.v.s.Multi(ctx,
 			&zk.DeleteRequest{Path: l.path, Version: l.version},
-			&zk.SetDataRequest{Path: st.path, Data: table.encode(), Version: st.version})
+			&zk.SetDataRequest{Path: st.path, Data: data, Version: st.version})
 		switch class := session.ClassOf(err); {
 		case session.FailedOp(results) == 0:
 			return err

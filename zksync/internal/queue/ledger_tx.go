@@ -70,15 +70,15 @@ func (l *ledger) newTx(batch []*change, st *orderState) *ledgerTx {
 	tx.data = tx.claims.encode(l.version + 1)
 	tx.ops = append(tx.ops, &zk.SetDataRequest{Path: l.path, Data: tx.data, Version: l.version})
 	if st != nil {
-		table := st.table.clone()
-		l.v.partitions.forgetGone(table)
-		for _, c := range batch {
-			for _, edit := range c.edits {
-				edit(table)
+		table, data := l.v.tableAfter(st, func(t *claimTable) {
+			for _, c := range batch {
+				for _, edit := range c.edits {
+					edit(t)
+				}
 			}
-		}
-		tx.next = st.next(table)
-		tx.ops = append(tx.ops, &zk.SetDataRequest{Path: st.path, Data: table.encode(), Version: st.version})
+		})
+		tx.next = st.next(table, len(data))
+		tx.ops = append(tx.ops, &zk.SetDataRequest{Path: st.path, Data: data, Version: st.version})
 	}
 	for _, c := range batch {
 		// Only the first claim has reads: a ledger seldom has claims of two streams at once.

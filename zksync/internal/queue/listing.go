@@ -121,12 +121,13 @@ func (v *view) deletePartition(ctx context.Context, p *partition, st *orderState
 	// message that was put after the listing is not lost.
 	table := st.table.clone()
 	delete(table.partitions, p.czxid)
+	data := table.encode()
 	results, err := v.s.Multi(ctx,
 		&zk.DeleteRequest{Path: p.dir, Version: -1},
-		&zk.SetDataRequest{Path: st.path, Data: table.encode(), Version: st.version})
+		&zk.SetDataRequest{Path: st.path, Data: data, Version: st.version})
 	switch at, class := session.FailedOp(results), session.ClassOf(err); {
 	case err == nil:
-		v.order.set(st.next(table))
+		v.order.set(st.next(table, len(data)))
 		v.partitions.drop(p)
 		return true, nil
 	case at == 0 && class == session.ClassNoNode:

@@ -36,6 +36,7 @@ const (
 type messageReader struct {
 	v       *view
 	largest atomic.Int64 // the size of the largest recent message, in bytes
+	claims  atomic.Int32 // whose messages are not read yet
 }
 
 // most returns how many messages one read may bring into memory. It goes by the sizes of
@@ -45,6 +46,7 @@ func (m *messageReader) most() int { return max(1, readBudget/max(1, int(m.large
 // read reads the messages of a claim, and sends them to ready. It returns the messages that it
 // did not read.
 func (p *stream) read(ctx context.Context, reader *messageReader, c claim, ready chan<- *Delivery) ([]*Delivery, error) {
+	defer reader.claims.Add(-1)
 	all := c.all
 	// Before any message is delivered: if the session were lost unnoticed, another consumer
 	// could have the message, too.
@@ -153,10 +155,10 @@ func (m *messageReader) readChunks(ctx context.Context, all []*Delivery) ([]sess
 }
 
 // readBehind returns the reads of the first messages of a claim, to be sent right behind its
-// transaction. It returns nil if the messages are large or their sizes are not known.
+// transaction. It returns nil if the messages are large or their sizes are not known, also those of an earlier claim.
 func (m *messageReader) readBehind(refs []messageRef) *claimReads {
 	size := int(m.largest.Load())
-	if size == 0 || size > bytesBehind {
+	if size == 0 || size > bytesBehind || m.claims.Load() > 0 {
 		return nil
 	}
 	return newClaimReads(m.v.s, m.chunks(refs[:min(len(refs), bytesBehind/size)]))

@@ -13,6 +13,7 @@ type orderState struct {
 	czxid   int64 // tells it from another order znode, also if that has the same name
 	version int32
 	table   *claimTable
+	size    int // of the data of the order znode
 	ledgerCount
 	restUntil time.Time // this consumer has written the state, and rests until then; see ledger.rest
 }
@@ -44,7 +45,7 @@ func newOrderState(path string, data []byte, order *zk.Stat, ledgers ledgerCount
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return &orderState{path: path, czxid: order.Czxid, version: order.Version, table: t, ledgerCount: ledgers}, nil
+	return &orderState{path: path, czxid: order.Czxid, version: order.Version, table: t, size: len(data), ledgerCount: ledgers}, nil
 }
 
 // needsRecovery reports whether a ledger was deleted whose messages may be claimed by no
@@ -67,11 +68,11 @@ func (st *orderState) with(ledgers ledgerCount) *orderState {
 	return &n
 }
 
-// next returns the state after a transaction that has written a table.
-func (st *orderState) next(t *claimTable) *orderState {
+// next returns the state after a transaction that has written a table, which has a size.
+func (st *orderState) next(t *claimTable, size int) *orderState {
 	n := *st
 	n.version++
-	n.table = t
+	n.table, n.size = t, size
 	n.restUntil = time.Time{}
 	return &n
 }

@@ -150,7 +150,7 @@ func (o *orderZnode) refresh(ctx context.Context, armed bool) (*orderState, erro
 // free that no entry names as returned. All views list the messages again when they open another order
 // znode.
 func (o *orderZnode) mustRenew(st *orderState) bool {
-	return st.version >= o.cfg.maxOrderVersion || st.table.recovered < 0
+	return st.version >= o.cfg.maxOrderVersion || st.table.emptied
 }
 
 // watchLedgers makes the following refreshes watch the directory of the ledgers, so that

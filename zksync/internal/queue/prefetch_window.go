@@ -29,12 +29,12 @@ const (
 // window grows as long as the receiver is faster than the stream. A slow receiver
 // therefore does not keep messages from other consumers.
 type prefetchWindow struct {
-	limit     int           // see Config.Prefetch
 	wakeUps   chan struct{} // there may be room for claims
 	space     broadcast     // there is less data that waits
 	claimTime atomic.Int64  // the time of the last attempt to claim
 
 	mu             sync.Mutex
+	limit          int           // the most claims: Config.Prefetch, or fewer where the ledger has no room for their names
 	size           int           // how many messages may be claimed and not settled at present
 	waiting        int           // the number of messages that are claimed and not received
 	waitingBytes   int           // the data of these messages
@@ -49,6 +49,21 @@ func (w *prefetchWindow) reset() {
 	defer w.mu.Unlock()
 	// w.work stays, because the receiver is the same under the next session.
 	w.size, w.waiting, w.waitingBytes, w.receiverWaited, w.full = min(firstPrefetch, w.limit), 0, 0, false, false
+}
+
+// setLimit sets the most claims.
+func (w *prefetchWindow) setLimit(n int) {
+	w.mu.Lock()
+	w.limit = n
+	w.mu.Unlock()
+	w.wake()
+}
+
+// isFull reports whether there are as many claims as the limit allows.
+func (w *prefetchWindow) isFull(claims int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return claims >= w.limit
 }
 
 // wake makes waitForRoom check again.

@@ -130,7 +130,7 @@ func TestRefusedRemovalsMakeNoRoom(t *testing.T) {
 	for name, opts := range map[string][]session.Option{"one request": nil, "many requests": {session.WithMaxRequest(1024)}} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(h harness) {
-				const prefetch = 32
+				const prefetch = 22
 				h.put(0, 4*prefetch)
 				m := h.srv.Connect(h, opts...)
 				s, err := m.Session(h.Context())
@@ -210,6 +210,40 @@ func TestMoveToThatWaitsMakesNoRoom(t *testing.T) {
 	})
 }
 
+// The messages of one claim are read before it is known how large they are, and not those of several claims.
+func TestReadsBehindSeveralClaims(t *testing.T) {
+	withRig(t, 300, func(r rig) {
+		c := r.open(InOrder, true)
+		c.cfg.Prefetch = 1000
+		p := &stream{c: c.Consumer}
+		p.window.limit, p.window.size, p.window.wakeUps = 1000, 1000, make(chan struct{}, 1)
+		reader := &messageReader{v: c.v}
+		reader.largest.Store(1)
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		claims := make(chan claim, 1000)
+		go p.claim(ctx, c.ledger, reader, claims)
+		synctest.Wait()
+		if read := messagesRead(r.srv); len(claims) < 2 || read > maxClaims {
+			r.Errorf("%d messages were read behind %d claims, want at most %d", read, len(claims), maxClaims)
+		}
+	})
+}
+
+// messagesRead returns how many messages were read in requests for several.
+func messagesRead(srv *zksynctest.Server) (n int) {
+	for _, op := range srv.Ops() {
+		if op.Code == zkserver.OpMultiRead {
+			for _, sub := range op.Sub {
+				if strings.Contains(sub.Path, ItemPrefix) {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
 // Large messages behind small ones are read as far as they fit into the memory that the limit allows, even if all of
 // them are claimed.
 func TestMemoryOfClaimedMessages(t *testing.T) {
@@ -246,16 +280,7 @@ func claimLargeMessages(t *testing.T, together int) {
 		synctest.Wait()
 		close(all)
 		synctest.Wait()
-		read := 0
-		for _, op := range h.srv.Ops() {
-			if op.Code == zkserver.OpMultiRead {
-				for _, sub := range op.Sub {
-					if strings.Contains(sub.Path, ItemPrefix) {
-						read++
-					}
-				}
-			}
-		}
+		read := messagesRead(h.srv)
 		// One read of several requests was sent before the sizes were known.
 		if most := prefetchBytes/size + maxReadRequests*maxReadsAtOnce; read-small > most {
 			h.Errorf("%d of the large messages were read, want at most %d", read-small, most)

@@ -16,10 +16,6 @@ import (
 // ledgersPerRead is the number of ledgers that one request reads.
 const ledgersPerRead = 32
 
-// claimRoom is the number of bytes that a recovery leaves free in the largest request, for the
-// claims of the messages that it has returned.
-const claimRoom = 64 << 10
-
 // recoverClaims makes the messages returned that are claimed and in no ledger: their consumer
 // has died. If the claim table has no room for all of them, the others follow after a time: the
 // entries of the first ones go when these are settled. The caller has listed the partitions.
@@ -38,10 +34,10 @@ func recoverClaims(ctx context.Context, v *view, st *orderState) error {
 	if err != nil {
 		return err
 	}
-	limit := v.cfg.Manager.MaxRequest()
-	table, n := r.fit(limit - min(limit*3/4, claimRoom))
+	table, n := r.fit(v.cfg.tableLimit())
 	if complete := n == len(r.unheld); complete || n > 0 || r.unknown {
-		_, err = v.s.Set(ctx, st.path, table.encode(), st.version)
+		data := table.encode()
+		_, err = v.s.Set(ctx, st.path, data, st.version)
 		v.order.forget(st)
 		switch class := session.ClassOf(err); {
 		case class == session.ClassBadVersion, class == session.ClassConnectionLost:
@@ -56,7 +52,7 @@ func recoverClaims(ctx context.Context, v *view, st *orderState) error {
 			}
 			return err
 		}
-		v.order.set(st.next(table))
+		v.order.set(st.next(table, len(data)))
 		if complete {
 			return nil
 		}
@@ -105,7 +101,8 @@ type recovery struct {
 	removed int32       // how many ledgers had been deleted when it began
 	base    *claimTable // in which the messages in ledgers are claimed
 	unknown bool        // some of these messages were not claimed before
-	unheld  []claimKey  // the claimed messages that are in no ledger
+	unheld  []claimKey  // the claimed messages that are in no ledger; first those that have an entry in base
+	entries int         // the number of the latter: returned, they take no more room
 }
 
 // table returns the table in which the first n of the unheld messages are returned.
@@ -121,11 +118,11 @@ func (r *recovery) table(n int) *claimTable {
 	return t
 }
 
-// fit returns a table of a limited size, and the number of messages that it returns. With none, the
-// table may be larger.
+// fit returns a table of a limited size, and the number of messages that it returns. The table may be
+// larger without any messages but those that have an entry.
 func (r *recovery) fit(limit int) (t *claimTable, n int) {
-	for n = len(r.unheld); ; n /= 2 {
-		if t = r.table(n); n == 0 || len(t.encode()) <= limit {
+	for n = len(r.unheld); ; n = max(n/2, r.entries) {
+		if t = r.table(n); n == r.entries || len(t.encode()) <= limit {
 			return t, n
 		}
 	}
@@ -162,12 +159,19 @@ func readRecovery(ctx context.Context, cfg *Config, s *session.Session, st *orde
 			}
 		}
 	}
+	r.entries = len(unheld)
 	if err := addUnheld(ctx, s, partitions, r.base, held, unheld); err != nil {
 		return nil, err
 	}
+	added := func(k claimKey) int {
+		if r.base.hasEntry(k) {
+			return 0
+		}
+		return 1
+	}
 	// Consecutive names make the table short.
 	r.unheld = slices.SortedFunc(maps.Keys(unheld), func(a, b claimKey) int {
-		return cmp.Or(cmp.Compare(a.czxid, b.czxid), cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(added(a), added(b)), cmp.Compare(a.czxid, b.czxid), cmp.Compare(a.name, b.name))
 	})
 	return r, nil
 }

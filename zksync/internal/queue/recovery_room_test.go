@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -105,4 +106,126 @@ func TestTryTakeDuringARecoveryInParts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Messages that consumers give back, and whose names do not fit into one claim table, come to another consumer all the
+// same, each of them once. So do messages of dead consumers in a layout in which each claimed message has an entry.
+func TestMessagesGivenBackThatDoNotFit(t *testing.T) {
+	ends := map[string]func(c *tester, all []*Delivery){
+		"Nack": func(c *tester, all []*Delivery) {
+			for _, d := range all {
+				if err := d.Nack(c.Context()); err != nil {
+					c.Errorf("Nack of %s: %v", d.ID, err)
+				}
+			}
+		},
+		"Close": func(c *tester, _ []*Delivery) { c.close() },
+		"death": func(c *tester, _ []*Delivery) { c.die() },
+	}
+	for kind, consumers := range map[*Kind]int{&InOrder: 6, &LikeKazoo: 3} {
+		for name, end := range ends {
+			t.Run(kind.Prefix+name, func(t *testing.T) {
+				withRig(t, 0, func(r rig) {
+					const each = 14
+					for i := range consumers * each {
+						r.must(r.srv.Create(fmt.Sprintf("/q/%s%010d", kind.Prefix, 1_000_000_000+2*i), nil))
+					}
+					small := session.WithMaxRequest(1024)
+					order := ""
+					held := make(map[*tester][]*Delivery)
+					for range consumers {
+						c := r.open(*kind, true, small)
+						held[c] = c.receive(each)
+						order = c.state().path
+					}
+					for c, all := range held {
+						c.forgetOrder()
+						end(c, all)
+					}
+					a := r.open(*kind, true, small)
+					got := make(map[string]bool)
+					all := receiveAll(a, false, nil)
+					for range consumers * each {
+						select {
+						case d := <-all:
+							if got[d.ID] {
+								r.Fatalf("%s came again", d.ID)
+							}
+							got[d.ID] = true
+							r.must(d.Ack(r.Context()))
+						case <-time.After(time.Hour):
+							r.Fatalf("no message after %d", len(got))
+						}
+					}
+					time.Sleep(time.Minute)
+					if st := a.state(); len(all) > 0 || st.needsRecovery() || st.path != order {
+						r.Errorf("%d messages are left, and the table of %s, want %s, counts %d of %d deaths", len(all), st.path, order, st.table.recovered, st.removed)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A consumer whose requests are too small for the claim table, which consumers with larger requests have filled, waits until
+// they have settled messages.
+func TestClaimTableThatOthersHaveFilled(t *testing.T) {
+	withRig(t, 0, func(r rig) {
+		const n = 200
+		r.putApart(n)
+		other := r.open(InOrder, true)
+		for _, d := range other.receive(n) {
+			r.must(d.Nack(r.Context()))
+		}
+		a := r.open(InOrder, true, session.WithMaxRequest(1024))
+		all := receiveAll(a, false, nil)
+		time.Sleep(time.Minute)
+		if len(all) > 0 {
+			r.Error("a message was claimed, want no room for it")
+		}
+		for _, d := range other.receive(n)[1:] {
+			r.must(d.Ack(r.Context()))
+		}
+		r.put(2_000_000_000)
+		r.must(other.receive(1)[0].Ack(r.Context())) // this claim removes the entries of the settled messages
+		r.put(2_000_000_001)
+		select {
+		case d := <-all:
+			r.must(d.Ack(r.Context()))
+		case <-time.After(time.Hour):
+			r.Error("no message came, although the claim table has room")
+		}
+	})
+}
+
+// A consumer that may claim no second message beside a large claim table, and keeps the first one, claims more when
+// another consumer has made the table smaller.
+func TestClaimsBesideATableThatBecomesSmaller(t *testing.T) {
+	withRig(t, 0, func(r rig) {
+		const n = 45
+		r.putApart(n)
+		other := r.open(InOrder, true)
+		for _, d := range other.receive(n) {
+			r.must(d.Nack(r.Context()))
+		}
+		a := r.open(InOrder, true, session.WithMaxRequest(1024))
+		all := receiveAll(a, false, nil)
+		time.Sleep(time.Minute)
+		kept := len(all)
+		if kept == 0 || kept > 3 {
+			r.Errorf("%d messages were claimed, want a few", kept)
+		}
+		for _, d := range other.receive(n) {
+			r.must(d.Ack(r.Context()))
+		}
+		for i := range 10 {
+			r.put(2_000_000_000 + i)
+		}
+		other.forgetOrder()
+		r.must(other.receive(1)[0].Ack(r.Context())) // this claim removes the entries of the settled messages
+		time.Sleep(time.Minute)
+		if len(all) < kept+5 {
+			r.Errorf("%d messages were claimed after %d, want most of the 9 that are left", len(all)-kept, kept)
+		}
+	})
 }

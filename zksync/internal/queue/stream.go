@@ -138,17 +138,19 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 	v := l.v
 	line := newIdleLine(v)
 	defer line.leave()
-	contended := false   // other consumers claim messages at the same time
-	refused := 0         // how many times in a row other consumers were faster
-	var looked time.Time // the last look at the line
-	took := leastTrip    // the time of the last attempt
-	few := maxClaims     // the number of claims in one transaction that may fit into a request
-	var full *session.Wait
-	var relisted time.Time // the last listing for lack of room
+	contended := false     // other consumers claim messages at the same time
+	refused := 0           // how many times in a row other consumers were faster
+	var looked time.Time   // the last look at the line
+	took := leastTrip      // the time of the last attempt
+	var full *session.Wait // for room for the names of more messages
+	wait := func(ctx context.Context) error {
+		full.Stop()
+		full = nil
+		return line.wait(ctx)
+	}
 	defer func() { full.Stop() }()
 	for {
-		// A consumer without room must not hold up the line.
-		if err := p.window.waitForRoom(ctx, v.claims.unsettled, line.leave); err != nil {
+		if err := p.waitForRoom(ctx, v, line, &full); err != nil {
 			return err
 		}
 		if contended {
@@ -157,7 +159,7 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 				return err
 			}
 		}
-		if _, err := v.next(ctx, none, line.wait, true); err != nil {
+		if _, err := v.next(ctx, none, wait, true); err != nil {
 			return err
 		}
 		if err := l.rest(ctx); err != nil {
@@ -175,28 +177,22 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 			if v.order.mustRecover(st) {
 				return sel // next recovers first
 			}
+			p.limitBy(l, st, nil)
 			sel, _ = v.partitions.pick(func(free, n int) int {
-				most = min(p.roomIn(l), few, reader.most())
+				most = min(p.roomIn(l), maxClaims, reader.most())
 				return p.window.batch(most, free, n)
 			}, st)
+			p.limitBy(l, st, sel.refs)
 			return sel
 		}, reader.readBehind, line)
 		took = max(time.Since(began), leastTrip)
 		p.window.claimTime.Store(int64(took))
 		pause := time.Duration(0)
 		switch {
-		case session.ClassOf(err) == session.ClassTooLarge && few > 1:
-			few /= 2
 		case session.ClassOf(err) == session.ClassTooLarge:
-			// The ledger or the claim table has no room for more names: wait for settled messages. A listing
-			// tells which entries of the table are those of messages that other clients have removed.
+			// Consumers with a larger WithMaxRequest have filled the claim table: wait until they have settled
+			// messages.
 			line.leave()
-			if time.Since(relisted) > endedPause {
-				relisted = time.Now()
-				v.partitions.mu.Lock()
-				v.partitions.relistAll()
-				v.partitions.mu.Unlock()
-			}
 			pause = fullPause
 			if full == nil {
 				full = v.s.StartWait("claim", p.c.cfg.Path, func(context.Context) error { return fmt.Errorf("for room: %w", err) })
@@ -226,19 +222,12 @@ func (p *stream) claim(ctx context.Context, l *ledger, reader *messageReader, cl
 		}
 		full.Stop()
 		full = nil
-		refused, few = 0, min(2*few, maxClaims)
+		refused = 0
 		v.order.watchLedgers()
 		p.window.claimed(len(c.all), len(c.all) >= most)
+		reader.claims.Add(1)
 		claimed <- c
 	}
-}
-
-// roomIn returns how many messages there is room for in the next transaction of a ledger.
-func (p *stream) roomIn(l *ledger) int {
-	// Removals in the same transaction make room, and later ones do not. In this order: a
-	// removal that is queued meanwhile must not count as room.
-	room, _ := p.window.room(func() int { return l.v.claims.unsettled() + l.queuedRemovals() })
-	return room
 }
 
 // deliver hands messages to the receiver, until ctx ends. It returns the messages that

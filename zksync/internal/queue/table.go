@@ -30,9 +30,13 @@ import (
 // A claimed message is in the ledger of its consumer. When the ledger of a dead consumer
 // has gone, recovery makes its messages returned.
 type claimTable struct {
+	emptied    bool                       // another client has emptied the order znode
 	recovered  int32                      // how many ledgers had been deleted when recovery was complete
 	later      bool                       // there is a directory of messages that Retry has put
 	partitions map[int64]*partitionClaims // by the czxid of the directory
+
+	// For an edit: if full, giveBack adds no entry. It sets left if a message was left to a recovery.
+	full, left bool
 }
 
 // partitionClaims is the part of a claimTable for one partition.
@@ -97,7 +101,7 @@ func decodeTable(data []byte) (*claimTable, error) {
 	if len(data) == 0 {
 		// Another client has emptied the order znode. Another one takes its place (see mustRenew), and a
 		// recovery makes the messages in ledgers claimed.
-		t.recovered, t.later = -1, true
+		t.emptied, t.recovered, t.later = true, -1, true
 		return t, nil
 	}
 	lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
@@ -150,7 +154,7 @@ func (p *partitionClaims) decodeEntries(line string) error {
 	return decodeNames(parts[2], func(name string) { p.entries[name] = e })
 }
 
-// clone returns a copy, for the transaction that changes the table.
+// clone returns a copy, for the transaction that changes the table. Its edits have not begun.
 func (t *claimTable) clone() *claimTable {
 	// A deep copy, because a table of an orderState never changes: goroutines read it without
 	// a lock.
@@ -214,17 +218,21 @@ func (t *claimTable) claim(m message) {
 }
 
 // keepFree keeps a message free that no consumer has claimed, although the cursor may be
-// past it since a claim.
+// past it since a claim. In a full table it becomes claimed, like a message that is given back.
 func (t *claimTable) keepFree(m message) {
 	// A message after the cursor is free without an entry, and entries make the table long.
 	if t.entry(m).state == claimed {
-		t.of(m.czxid).entries[m.Name] = claimEntry{state: returned}
+		t.giveBack(m.key(), 0)
 	}
 }
 
 // giveBack makes a claimed message returned. ended is the number of its deliveries that
-// have ended since the claim.
+// have ended since the claim. In a full table, a message without an entry stays claimed.
 func (t *claimTable) giveBack(k claimKey, ended int) {
+	if t.full && !t.hasEntry(k) {
+		t.left = true
+		return
+	}
 	p := t.of(k.czxid)
 	// A claimed message has an entry, with its earlier deliveries, if it was returned before.
 	p.entries[k.name] = claimEntry{returned, p.entries[k.name].deliveries + ended}
