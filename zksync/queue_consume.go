@@ -210,7 +210,7 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 // read (their ACL does not allow it, or they exceed session.WithMaxAnswer) or not be removed (they have children: Chan and
 // Messages have delivered them, and Take does not return them). A skipped message stays
 // in the queue, and the other messages are delivered. Each claim of a later message writes 7 to 12
-// bytes for each run of skipped messages before it, up to a quarter of session.WithMaxRequest; beside more
+// bytes for each run of skipped messages before it, up to an eighth of session.WithMaxRequest; beside more
 // of them the consumers list the queue each second. Consumers that skip a message all look for the next
 // one, and not one of them alone. So move or delete such messages. The value tries the message again
 // under a new session, and counts it again if that fails. Err returns the reason for the

@@ -26,6 +26,10 @@ func recoverClaims(ctx context.Context, v *view, st *orderState) error {
 	base := st.table.clone()
 	// No claim may come that removes these entries, while they take the room of others.
 	v.partitions.forgetGone(base)
+	limit := v.cfg.tableLimit()
+	if st.size > limit/2 {
+		v.partitions.forgetSkipped(base)
+	}
 	r, err := readRecovery(ctx, v.cfg, v.s, st, base, partitions)
 	if session.ClassOf(err) == session.ClassNoNode {
 		v.order.forget(st)
@@ -34,7 +38,7 @@ func recoverClaims(ctx context.Context, v *view, st *orderState) error {
 	if err != nil {
 		return err
 	}
-	table, n := r.fit(v.cfg.tableLimit())
+	table, n := r.fit(limit, v.partitions.isSkipped)
 	if complete := n == len(r.unheld); complete || n > 0 || r.unknown {
 		data := table.encode()
 		_, err = v.s.Set(ctx, st.path, data, st.version)
@@ -101,8 +105,7 @@ type recovery struct {
 	removed int32       // how many ledgers had been deleted when it began
 	base    *claimTable // in which the messages in ledgers are claimed
 	unknown bool        // some of these messages were not claimed before
-	unheld  []claimKey  // the claimed messages that are in no ledger; first those that have an entry in base
-	entries int         // the number of the latter: returned, they take no more room
+	unheld  []claimKey  // the claimed messages that are in no ledger
 }
 
 // table returns the table in which the first n of the unheld messages are returned.
@@ -118,11 +121,31 @@ func (r *recovery) table(n int) *claimTable {
 	return t
 }
 
-// fit returns a table of a limited size, and the number of messages that it returns. The table may be
-// larger without any messages but those that have an entry.
-func (r *recovery) fit(limit int) (t *claimTable, n int) {
-	for n = len(r.unheld); ; n = max(n/2, r.entries) {
-		if t = r.table(n); n == r.entries || len(t.encode()) <= limit {
+// fit returns a table of a limited size, and the number of messages that it returns. Messages that have an entry
+// in base take no more room when they are returned, and come first. Those that this consumer skips come last, if
+// all messages fit into half of the room.
+func (r *recovery) fit(limit int, skipped func(claimKey) bool) (t *claimTable, n int) {
+	rank := make(map[claimKey]int, len(r.unheld))
+	count := make([]int, 3) // by rank
+	for _, k := range r.unheld {
+		switch {
+		case r.base.hasEntry(k):
+		case !skipped(k):
+			rank[k] = 1
+		default:
+			rank[k] = 2
+		}
+		count[rank[k]]++
+	}
+	slices.SortStableFunc(r.unheld, func(a, b claimKey) int { return cmp.Compare(rank[a], rank[b]) })
+	if n = len(r.unheld); count[2] > 0 {
+		if t = r.table(n); len(t.encode()) <= limit/2 {
+			return t, n
+		}
+		n -= count[2]
+	}
+	for ; ; n = max(n/2, count[0]) {
+		if t = r.table(n); n == count[0] || len(t.encode()) <= limit {
 			return t, n
 		}
 	}
@@ -159,19 +182,12 @@ func readRecovery(ctx context.Context, cfg *Config, s *session.Session, st *orde
 			}
 		}
 	}
-	r.entries = len(unheld)
 	if err := addUnheld(ctx, s, partitions, r.base, held, unheld); err != nil {
 		return nil, err
 	}
-	added := func(k claimKey) int {
-		if r.base.hasEntry(k) {
-			return 0
-		}
-		return 1
-	}
 	// Consecutive names make the table short.
 	r.unheld = slices.SortedFunc(maps.Keys(unheld), func(a, b claimKey) int {
-		return cmp.Or(cmp.Compare(added(a), added(b)), cmp.Compare(a.czxid, b.czxid), cmp.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(a.czxid, b.czxid), cmp.Compare(a.name, b.name))
 	})
 	return r, nil
 }

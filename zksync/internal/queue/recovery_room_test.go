@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/session"
 )
 
@@ -226,6 +228,38 @@ func TestClaimsBesideATableThatBecomesSmaller(t *testing.T) {
 		time.Sleep(time.Minute)
 		if len(all) < kept+5 {
 			r.Errorf("%d messages were claimed after %d, want most of the 9 that are left", len(all)-kept, kept)
+		}
+	})
+}
+
+// A recovery by a consumer that skips messages frees none of them that another consumer has, and keeps their deliveries.
+func TestRecoveryBesideMessagesThatAreSkipped(t *testing.T) {
+	withRig(t, 0, func(r rig) {
+		const n = 12
+		for i := range n + 1 {
+			r.must(r.srv.Create(fmt.Sprintf("/q/%s%010d", entryPrefix, 1_000_000_000+2*i), nil))
+		}
+		small := session.WithMaxRequest(1024)
+		holder, dead, b := r.open(LikeKazoo, true), r.open(LikeKazoo, true), r.open(LikeKazoo, true, small)
+		for _, ref := range b.pick(n).refs {
+			b.v.skip(ref, zk.ErrNoAuth)
+		}
+		for _, d := range holder.receive(n) {
+			r.must(d.Nack(r.Context()))
+		}
+		kept := holder.receive(n)
+		dead.forgetOrder()
+		dead.receive(1)
+		dead.die()
+		r.must(recoverClaims(r.Context(), b.v, b.state()))
+		st := b.state()
+		for _, d := range kept {
+			if e := st.table.entry(d.ref.message); e != (claimEntry{claimed, 1}) {
+				r.Errorf("%s is %c after %d deliveries, want claimed after 1", d.ID, e.state, e.deliveries)
+			}
+		}
+		if st.needsRecovery() {
+			r.Errorf("%d ledgers were deleted, and the table counts %d", st.removed, st.table.recovered)
 		}
 	})
 }

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
@@ -16,6 +17,8 @@ import (
 //     the claim table has its largest size.
 //   - A message that is given back adds no entry to a claim table of that size. It leaves the ledger and stays
 //     claimed, like a message of a dead consumer. A recovery returns it when there is room.
+//   - Messages that a consumer skips stay in the queue for long. A recovery by this consumer leaves them claimed if
+//     the table is more than half full, so that they do not keep other messages out of it.
 
 // tableLimit returns the size in bytes up to which messages that are given back, or recovered, add entries to
 // the claim table.
@@ -45,6 +48,29 @@ func (v *view) tableAfter(st *orderState, edit func(*claimTable)) (t *claimTable
 		}
 	}
 	return t, data
+}
+
+// forgetSkipped removes the entries of the free messages that this consumer skips from a table, for a recovery.
+func (l *partitionList) forgetSkipped(t *claimTable) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, p := range l.all {
+		for _, it := range p.skipped {
+			if m := p.ref(it).message; t.isFree(m) {
+				t.forget(m.key())
+			}
+		}
+	}
+}
+
+// isSkipped reports whether this consumer skips a message.
+func (l *partitionList) isSkipped(k claimKey) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.all, func(p *partition) bool {
+		_, skipped := p.skipped[k.name]
+		return skipped && p.czxid == k.czxid
+	})
 }
 
 // mostClaims returns how many messages a ledger may name when it names some more that were picked: at least one.

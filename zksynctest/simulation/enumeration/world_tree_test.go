@@ -3,6 +3,7 @@ package enumeration_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math"
 	"path"
 	"strings"
@@ -131,6 +132,27 @@ func crowd(s *stage) {
 		}
 		return nil
 	})
+}
+
+// fillClaims puts messages into the directory of the scenario that the clients may not read. Each of them has an
+// entry in the claim table, and all entries together do not fit into a quarter of the smallest request.
+func fillClaims(s *stage) {
+	const first, n = 1_000_000_000, 24
+	s.createDirectories(zk.PermAll, zk.PermAll)
+	of := s.of.scenario.directories()
+	dir := of[len(of)-2] // before the target
+	s.asOther(func(ctx context.Context, by *session.Session) error {
+		for i := range n {
+			name := fmt.Sprintf("/qn-%010d", first+2*i)
+			if _, err := by.Create(ctx, dir+name, []byte(secret), zk.FlagPersistent, zk.AuthACL(zk.PermAll)...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := s.server.SetNextSequence(s.server.at(dir), first+2*n); err != nil {
+		s.fail("%v", err)
+	}
 }
 
 // theirs returns the data that another program has in a directory. A line leaves data there that it finds

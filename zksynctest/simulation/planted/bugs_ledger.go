@@ -318,7 +318,7 @@ var ledgerBugs = []bug{
 		"case class == session.ClassConnectionLost,\n"}},
 		[]finder{tested("./zksync/internal/queue", "^TestAckAfterTwoServerErrors$")}},
 	{"ledger: recover the messages of all dead consumers together", []edit{{"zksync/internal/queue/recovery.go",
-		"n == r.entries || len(t.encode()) <= limit {",
+		"n == count[0] || len(t.encode()) <= limit {",
 		"true {"}},
 		[]finder{tested("./zksync/internal/queue", "^TestRecoveryOfMoreThanFits$")}},
 	{"ledger: count a recovery that has returned a part of the messages", []edit{{"zksync/internal/queue/recovery.go",
