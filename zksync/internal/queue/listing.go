@@ -108,6 +108,7 @@ func (v *view) listMessages(ctx context.Context, p *partition, st *orderState) e
 	v.partitions.mu.Lock()
 	defer v.partitions.mu.Unlock()
 	p.undeletable = undeletable
+	p.noteGone(found, st.table)
 	p.replace(found, f)
 	return nil
 }

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"maps"
 	"sync/atomic"
 	"time"
 
@@ -102,6 +103,25 @@ func (p *partition) replace(found []Item, f *staleFlag) {
 	p.waiting.replace(waiting)
 	p.listing.stopWatch()
 	p.listing, p.unlisted = f, false
+}
+
+// noteGone notes the messages as gone that a table says were returned and that a later listing does not
+// have. Otherwise their entries would stay until claims have read all of them.
+func (p *partition) noteGone(found []Item, t *claimTable) {
+	claims := t.partitions[p.czxid]
+	if claims == nil {
+		return
+	}
+	gone := make(map[string]struct{})
+	for name, e := range claims.entries {
+		if it, ok := p.parse(name); ok && e.state == returned && !p.ref(it).mayRepeat() {
+			gone[name] = struct{}{}
+		}
+	}
+	for _, it := range found {
+		delete(gone, it.Name)
+	}
+	maps.Copy(p.gone, gone)
 }
 
 // apply makes the messages wait that a table says were returned, and forgets the messages
