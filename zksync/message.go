@@ -33,7 +33,8 @@ type Message struct {
 	// Attempts is the number of deliveries of the message, this one included. A delivery
 	// that Close has ended does not count if Close could give the message back within five
 	// seconds (see Queue.Close). A consumer that dies may add one for a message
-	// that it had claimed and not delivered.
+	// that it had claimed and not delivered, and so may one that gives a message back or skips
+	// it while the names of such messages exceed half of session.WithMaxRequest.
 	Attempts int
 
 	m       *session.Manager // nil if the message is in no queue
@@ -86,8 +87,10 @@ func (m *Message) Ack(ctx context.Context) error {
 // WithPrefetch(1) from all other messages. For a message that you failed to handle, call
 // Retry, which delivers the message after a delay. Nack waits, and fails, like Ack, but
 // returns nil if another client has removed the message. If the names of all messages that
-// consumers have given back exceed a quarter of session.WithMaxRequest, later messages may
-// come before it.
+// consumers have given back exceed half of session.WithMaxRequest, later messages may come
+// before it. If its request, which lists what this value has claimed, too, exceeds a small
+// session.WithMaxRequest, Nack fails with session.ErrTooLarge, and this value gives the
+// message back as soon as the request has room.
 func (m *Message) Nack(ctx context.Context) error {
 	return opError("nack", m.ID, m.settler.Nack(ctx))
 }

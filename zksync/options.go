@@ -104,9 +104,9 @@ const (
 // messages do not count any more, since other consumers may have them. A message of Chan
 // is settled when it has been removed, right after the receipt. Take claims nothing.
 //
-// The names of the messages must fit into about three quarters of a request, each by itself: that is
-// room for 50,000 with the default session.WithMaxRequest, and fewer beside other consumers of a
-// DelayQueue. A value that has no room for n logs what it waits for.
+// The names of the messages must fit into half of a request, each by itself: that is room for 35,000
+// with the default session.WithMaxRequest, and in a DelayQueue for 20,000 of all consumers together. A
+// value that has no room for n logs what it waits for.
 //
 // A value claims fewer than n at first, and where other consumers wait for messages no
 // more than its share. No other consumer gets a claimed message, so choose a small n

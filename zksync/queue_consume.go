@@ -41,7 +41,7 @@ func (q *queue) Chan() <-chan []byte {
 // begins to consume at its first call; later calls return the same channel. The channel
 // has no buffer. A message that was not acknowledged is delivered again when its consumer
 // dies or loses its session, and then comes in its old position, ahead of later messages,
-// unless the names of all such messages exceed a quarter of session.WithMaxRequest.
+// unless the names of all such messages exceed half of session.WithMaxRequest.
 // So a message is delivered at least once, and the work on it should tolerate a
 // repetition. Message.Attempts tells how many times it was delivered. Work on a message
 // may take any time while the session lasts. The channel is closed like the channel of Chan.
@@ -210,7 +210,7 @@ func (q *queue) Peek(ctx context.Context) (data []byte, ok bool, err error) {
 // read (their ACL does not allow it, or they exceed session.WithMaxAnswer) or not be removed (they have children: Chan and
 // Messages have delivered them, and Take does not return them). A skipped message stays
 // in the queue, and the other messages are delivered. Each claim of a later message writes 7 to 12
-// bytes for each run of skipped messages before it, up to an eighth of session.WithMaxRequest; beside more
+// bytes for each run of skipped messages before it, up to a quarter of session.WithMaxRequest; beside more
 // of them the consumers list the queue each second. Consumers that skip a message all look for the next
 // one, and not one of them alone. So move or delete such messages. The value tries the message again
 // under a new session, and counts it again if that fails. Err returns the reason for the

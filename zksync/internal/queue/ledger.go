@@ -128,7 +128,8 @@ func (l *ledger) carryOut(batch []*change) ([]*change, error) {
 				batch = endClaims(rest, first)
 				continue
 			case class == session.ClassTooLarge:
-				// Nothing was sent, so the ledger can be used for other changes.
+				// Nothing was sent, so the ledger can be used for other changes. The claim table may be smaller by now.
+				l.v.order.forget(st)
 				finishAll(batch, err)
 				return nil, nil
 			}

@@ -56,6 +56,19 @@ func encodeNames(names []string) string {
 	return strings.TrimSuffix(b.String(), " ")
 }
 
+// besideName returns the name with another number, or nothing if the name has no number.
+func besideName(name string, by int64) string {
+	at := len(name) - numberDigits
+	if at < 0 {
+		return ""
+	}
+	n, ok := parseDigits(name[at:])
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%s%0*d", name[:at], numberDigits, n+by)
+}
+
 // maxRange limits the names of one range, against data that another client has written.
 // encodeNames splits longer ranges.
 const maxRange = 1 << 20

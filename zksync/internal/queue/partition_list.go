@@ -210,18 +210,25 @@ func (l *partitionList) forgetMissing(r messageRef) {
 }
 
 // forgetGone removes the entries of the messages that are gone from a table, for a
-// transaction that writes the order znode anyway.
-func (l *partitionList) forgetGone(t *claimTable) {
+// transaction that writes the order znode anyway. If short, it leaves those in the middle of ranges. It reports
+// whether there are any.
+func (l *partitionList) forgetGone(t *claimTable, short bool) (any bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for czxid := range l.ended {
 		delete(t.partitions, czxid)
 	}
 	for _, p := range l.all {
+		any = any || len(p.gone) > 0
+		if claims := t.partitions[p.czxid]; short && claims != nil {
+			claims.forgetEdges(slices.Sorted(maps.Keys(p.gone)))
+			continue
+		}
 		for name := range p.gone {
 			t.forget(claimKey{p.czxid, name})
 		}
 	}
+	return any
 }
 
 // relist forgets a message that another client has removed, and makes the listing of its

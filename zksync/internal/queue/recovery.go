@@ -23,10 +23,9 @@ func recoverClaims(ctx context.Context, v *view, st *orderState) error {
 	v.partitions.mu.Lock()
 	partitions := slices.Clone(v.partitions.all)
 	v.partitions.mu.Unlock()
-	base := st.table.clone()
-	// No claim may come that removes these entries, while they take the room of others.
-	v.partitions.forgetGone(base)
-	limit := v.cfg.tableLimit()
+	// No claim may come that removes the entries of messages that are gone, while they take the room of others.
+	base := v.withoutGone(st)
+	limit := v.tableLimit(st)
 	if st.size > limit/2 {
 		v.partitions.forgetSkipped(base)
 	}
@@ -121,12 +120,12 @@ func (r *recovery) table(n int) *claimTable {
 	return t
 }
 
-// fit returns a table of a limited size, and the number of messages that it returns. Messages that have an entry
-// in base take no more room when they are returned, and come first. Those that this consumer skips come last, if
-// all messages fit into half of the room.
+// fit returns a table of a limited size, and the number of messages that it returns. It is no larger than base if
+// that is above the limit: a claimed message that has an entry there takes as much room when it is returned, unless
+// it is one of a range. The messages that this consumer skips come last, if all messages fit into half of the room.
 func (r *recovery) fit(limit int, skipped func(claimKey) bool) (t *claimTable, n int) {
 	rank := make(map[claimKey]int, len(r.unheld))
-	count := make([]int, 3) // by rank
+	last := len(r.unheld) // the number of messages that are not skipped
 	for _, k := range r.unheld {
 		switch {
 		case r.base.hasEntry(k):
@@ -134,18 +133,21 @@ func (r *recovery) fit(limit int, skipped func(claimKey) bool) (t *claimTable, n
 			rank[k] = 1
 		default:
 			rank[k] = 2
+			last--
 		}
-		count[rank[k]]++
 	}
 	slices.SortStableFunc(r.unheld, func(a, b claimKey) int { return cmp.Compare(rank[a], rank[b]) })
-	if n = len(r.unheld); count[2] > 0 {
+	if n = len(r.unheld); n > last {
 		if t = r.table(n); len(t.encode()) <= limit/2 {
 			return t, n
 		}
-		n -= count[2]
 	}
-	for ; ; n = max(n/2, count[0]) {
-		if t = r.table(n); n == count[0] || len(t.encode()) <= limit {
+	limit = max(limit, len(r.base.encode()))
+	if n == last {
+		limit += countBytes // the counts may have one more digit
+	}
+	for n = last; ; n /= 2 {
+		if t = r.table(n); n == 0 || len(t.encode()) <= limit {
 			return t, n
 		}
 	}

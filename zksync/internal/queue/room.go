@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -11,18 +12,15 @@ import (
 )
 
 // One request writes the ledger of a consumer and the order znode, and its size is limited. So that the names
-// in it always fit, whichever messages are settled or given back first:
+// in it fit, whichever messages are settled or given back first:
 //
-//   - A consumer claims no more messages than its ledger could name if none of them were consecutive, while
-//     the claim table has its largest size.
-//   - A message that is given back adds no entry to a claim table of that size. It leaves the ledger and stays
-//     claimed, like a message of a dead consumer. A recovery returns it when there is room.
+//   - A consumer claims no more messages than its ledger could name in half of the request if none of them were
+//     consecutive.
+//   - Claims and messages that are given back make the claim table no larger than the other half. A message that
+//     does not fit when it is given back leaves the ledger and stays claimed, like a message of a dead consumer. A
+//     recovery returns it when there is room.
 //   - Messages that a consumer skips stay in the queue for long. A recovery by this consumer leaves them claimed if
 //     the table is more than half full, so that they do not keep other messages out of it.
-
-// tableLimit returns the size in bytes up to which messages that are given back, or recovered, add entries to
-// the claim table.
-func (c *Config) tableLimit() int { return c.Manager.MaxRequest() / 4 }
 
 const (
 	// opsBytes is more than the operations of a claim take beside their paths and data.
@@ -31,23 +29,61 @@ const (
 	nameBytes = 64
 	// partitionBytes is more than the czxid of a partition takes in a ledger.
 	partitionBytes = 20
+	// countBytes is more than a recovery adds to the counts in a claim table.
+	countBytes = 16
+	// maxReturnRoom is the most that claims leave free in the claim table for messages that are given back.
+	maxReturnRoom = 16 << 10
 )
+
+// dataRoom returns how many bytes of data of the ledger and the order znode fit into a request.
+func (v *view) dataRoom() int {
+	const guid = 36 // digits and hyphens
+	paths := len(znode.Join(v.order.dir, ledgerPrefix)) + len(znode.Join(v.order.dir, orderPrefix)) + 2*guid +
+		len(znode.Join(v.cfg.child(idleName), idlePrefix)) + numberDigits
+	limit := v.cfg.Manager.MaxRequest()
+	return max(limit-paths-opsBytes, limit/4) // with long paths, the table must have room for some messages all the same
+}
+
+// tableLimit returns the size in bytes up to which messages that are given back, or recovered, make the claim table
+// of a state longer. The cursors of many partitions leave them some room.
+func (v *view) tableLimit(st *orderState) int {
+	room := v.dataRoom()
+	limit := room / 2
+	if st.size > limit/2 {
+		limit = max(limit, st.table.baseSize()+room/8)
+	}
+	return limit
+}
 
 // tableAfter returns the table of a state after an edit, which may be called twice, and its data.
 func (v *view) tableAfter(st *orderState, edit func(*claimTable)) (t *claimTable, data []byte) {
+	limit := v.tableLimit(st)
 	for _, full := range []bool{false, true} {
-		t = st.table.clone()
+		t = v.withoutGone(st)
 		t.full = full
-		v.partitions.forgetGone(t)
 		edit(t)
 		if t.left {
 			t.recovered = min(t.recovered, st.removed-1) // a recovery is due
 		}
-		if data = t.encode(); len(data) <= v.cfg.tableLimit() {
+		if data = t.encode(); len(data) <= limit {
 			break
 		}
 	}
 	return t, data
+}
+
+// withoutGone returns a copy of the table of a state without the messages that are gone. In a table that has no room,
+// those in the middle of ranges stay: without them it would be longer.
+func (v *view) withoutGone(st *orderState) *claimTable {
+	t := st.table.clone()
+	if !v.partitions.forgetGone(t, false) {
+		return t
+	}
+	if size := len(t.encode()); size > st.size && size > v.tableLimit(st) {
+		t = st.table.clone()
+		v.partitions.forgetGone(t, true)
+	}
+	return t
 }
 
 // forgetSkipped removes the entries of the free messages that this consumer skips from a table, for a recovery.
@@ -73,23 +109,30 @@ func (l *partitionList) isSkipped(k claimKey) bool {
 	})
 }
 
-// mostClaims returns how many messages a ledger may name when it names some more that were picked: at least one.
-func (l *ledger) mostClaims(st *orderState, picked []messageRef) int {
-	paths := len(l.path) + len(st.path) + len(znode.Join(l.v.cfg.child(idleName), idlePrefix)) + numberDigits
-	free := l.v.cfg.Manager.MaxRequest() - max(st.size, l.v.cfg.tableLimit()) - paths - opsBytes
+// mostClaims returns how many messages a ledger may name, beside a claim table of a size, when it names some more that
+// were picked: at least one.
+func (l *ledger) mostClaims(table int, picked []messageRef) int {
+	room := l.v.dataRoom()
+	inLedger, inTable := room-max(room/2, table), math.MaxInt
+	if l.v.cfg.Kind.anyOrder {
+		// Each claim adds an entry to the claim table.
+		inTable = room/2 - min(room/8, maxReturnRoom) - table
+	}
 	partitions := make(map[int64]struct{})
-	names := func(k claimKey) {
-		free -= len(k.name) + len(": ")
+	name := func(k claimKey) (size int) {
 		partitions[k.czxid] = struct{}{}
+		return len(encodeNames([]string{k.name})) + len(" ")
 	}
 	for k := range l.claims {
-		names(k)
+		inLedger -= name(k)
 	}
 	for _, r := range picked {
-		names(r.key())
+		size := name(r.key())
+		inLedger -= size
+		inTable -= size
 	}
-	free -= len(partitions) * partitionBytes
-	return max(1, len(l.claims)+len(picked)+free/nameBytes)
+	inLedger -= len(partitions) * partitionBytes
+	return max(1, len(l.claims)+len(picked)+min(inLedger, inTable)/nameBytes)
 }
 
 // waitForRoom waits until there is room for claims. It starts the wait full if it lacks only room for names.
@@ -121,7 +164,12 @@ func (p *stream) waitForRoom(ctx context.Context, v *view, line *idleLine, full 
 
 // limitBy limits the claims to the messages that the ledger has room for, beside picked messages.
 func (p *stream) limitBy(l *ledger, st *orderState, picked []messageRef) {
-	p.window.setLimit(min(p.c.cfg.Prefetch, l.mostClaims(st, picked)))
+	most := l.mostClaims(st.size, picked)
+	if most < p.c.cfg.Prefetch {
+		// The claim removes the entries of messages that are gone.
+		most = l.mostClaims(len(l.v.withoutGone(st).encode()), picked)
+	}
+	p.window.setLimit(min(p.c.cfg.Prefetch, most))
 }
 
 // roomIn returns how many messages there is room for in the next transaction of a ledger.

@@ -35,7 +35,7 @@ type claimTable struct {
 	later      bool                       // there is a directory of messages that Retry has put
 	partitions map[int64]*partitionClaims // by the czxid of the directory
 
-	// For an edit: if full, giveBack adds no entry. It sets left if a message was left to a recovery.
+	// For an edit: if full, giveBack leaves messages to a recovery. Then it sets left.
 	full, left bool
 }
 
@@ -68,6 +68,22 @@ const (
 const tableForm = "zksync-claims/1"
 
 var errForeignTable = errors.New("the order znode has data that this version does not know")
+
+// forgetEdges removes the entries of sorted names that are the first or last ones of a range, or alone.
+func (p *partitionClaims) forgetEdges(names []string) {
+	forget := func(name string, neighbour int64) {
+		e, ok := p.entries[name]
+		if next, known := p.entries[besideName(name, neighbour)]; ok && (!known || next != e) {
+			delete(p.entries, name)
+		}
+	}
+	for _, name := range names {
+		forget(name, -1)
+	}
+	for _, name := range slices.Backward(names) {
+		forget(name, 1)
+	}
+}
 
 // encode returns the data of the order znode.
 func (t *claimTable) encode() []byte {
@@ -177,6 +193,15 @@ func (t *claimTable) of(czxid int64) *partitionClaims {
 	return p
 }
 
+// baseSize returns the size of the data of the table without entries.
+func (t *claimTable) baseSize() int {
+	base := &claimTable{recovered: t.recovered, later: t.later, partitions: make(map[int64]*partitionClaims, len(t.partitions))}
+	for czxid, p := range t.partitions {
+		base.partitions[czxid] = &partitionClaims{hasCursor: p.hasCursor, cursor: p.cursor}
+	}
+	return len(base.encode())
+}
+
 // entry returns the state of a message that was listed.
 func (t *claimTable) entry(m message) claimEntry {
 	p := t.partitions[m.czxid]
@@ -227,9 +252,10 @@ func (t *claimTable) keepFree(m message) {
 }
 
 // giveBack makes a claimed message returned. ended is the number of its deliveries that
-// have ended since the claim. In a full table, a message without an entry stays claimed.
+// have ended since the claim. In a full table the message stays claimed: a new entry, and the entry of one
+// message in a range of others, makes the table longer.
 func (t *claimTable) giveBack(k claimKey, ended int) {
-	if t.full && !t.hasEntry(k) {
+	if t.full {
 		t.left = true
 		return
 	}

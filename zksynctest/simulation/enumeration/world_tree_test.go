@@ -135,9 +135,9 @@ func crowd(s *stage) {
 }
 
 // fillClaims puts messages into the directory of the scenario that the clients may not read. Each of them has an
-// entry in the claim table, and all entries together do not fit into a quarter of the smallest request.
+// entry in the claim table, and all entries together do not fit into half of the smallest request.
 func fillClaims(s *stage) {
-	const first, n = 1_000_000_000, 24
+	const first, n = 1_000_000_000, 40
 	s.createDirectories(zk.PermAll, zk.PermAll)
 	of := s.of.scenario.directories()
 	dir := of[len(of)-2] // before the target
