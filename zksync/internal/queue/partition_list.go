@@ -212,14 +212,14 @@ func (l *partitionList) forgetMissing(r messageRef) {
 // forgetGone removes the entries of the messages that are gone from a table, for a
 // transaction that writes the order znode anyway. If short, it leaves those in the middle of ranges. It reports
 // whether there are any.
-func (l *partitionList) forgetGone(t *claimTable, short bool) (any bool) {
+func (l *partitionList) forgetGone(t *claimTable, short bool) (found bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for czxid := range l.ended {
 		delete(t.partitions, czxid)
 	}
 	for _, p := range l.all {
-		any = any || len(p.gone) > 0
+		found = found || len(p.gone) > 0
 		if claims := t.partitions[p.czxid]; short && claims != nil {
 			claims.forgetEdges(slices.Sorted(maps.Keys(p.gone)))
 			continue
@@ -228,7 +228,7 @@ func (l *partitionList) forgetGone(t *claimTable, short bool) (any bool) {
 			t.forget(claimKey{p.czxid, name})
 		}
 	}
-	return any
+	return found
 }
 
 // relist forgets a message that another client has removed, and makes the listing of its
