@@ -106,7 +106,8 @@ const (
 //
 // The names of the messages must fit into half of a request, each by itself: that is room for 35,000
 // with the default session.WithMaxRequest, and in a DelayQueue for 20,000 of all consumers together. A
-// value that has no room for n logs what it waits for.
+// value that has no room for n logs what it waits for. Give all consumers of a queue the same
+// WithMaxRequest: one with smaller requests may have to wait until others settle their messages.
 //
 // A value claims fewer than n at first, and where other consumers wait for messages no
 // more than its share. No other consumer gets a claimed message, so choose a small n
