@@ -33,8 +33,8 @@ type Message struct {
 	// Attempts is the number of deliveries of the message, this one included. A delivery
 	// that Close has ended does not count if Close could give the message back within five
 	// seconds (see Queue.Close). A consumer that dies may add one for a message
-	// that it had claimed and not delivered, and so may one that gives a message back or skips
-	// it while the names of such messages exceed half of session.WithMaxRequest.
+	// that it had claimed and not delivered. A consumer that gives a message back, or skips
+	// it, may add one while the names of such messages exceed half of session.WithMaxRequest.
 	Attempts int
 
 	m       *session.Manager // nil if the message is in no queue

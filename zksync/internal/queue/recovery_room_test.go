@@ -169,19 +169,26 @@ func TestMessagesGivenBackThatDoNotFit(t *testing.T) {
 	}
 }
 
+// fillTable has a consumer give back n messages, whose names are in the claim table then. It returns this consumer, and
+// what another one with small requests has received after a minute and receives from then on.
+func (r rig) fillTable(n int) (other *tester, received chan *Delivery) {
+	r.Helper()
+	r.putApart(n)
+	other = r.open(InOrder, true)
+	for _, d := range other.receive(n) {
+		r.must(d.Nack(r.Context()))
+	}
+	received = receiveAll(r.open(InOrder, true, session.WithMaxRequest(1024)), false, nil)
+	time.Sleep(time.Minute)
+	return other, received
+}
+
 // A consumer whose requests are too small for the claim table, which consumers with larger requests have filled, waits until
 // they have settled messages.
 func TestClaimTableThatOthersHaveFilled(t *testing.T) {
 	withRig(t, 0, func(r rig) {
 		const n = 200
-		r.putApart(n)
-		other := r.open(InOrder, true)
-		for _, d := range other.receive(n) {
-			r.must(d.Nack(r.Context()))
-		}
-		a := r.open(InOrder, true, session.WithMaxRequest(1024))
-		all := receiveAll(a, false, nil)
-		time.Sleep(time.Minute)
+		other, all := r.fillTable(n)
 		if len(all) > 0 {
 			r.Error("a message was claimed, want no room for it")
 		}
@@ -205,14 +212,7 @@ func TestClaimTableThatOthersHaveFilled(t *testing.T) {
 func TestClaimsBesideATableThatBecomesSmaller(t *testing.T) {
 	withRig(t, 0, func(r rig) {
 		const n = 45
-		r.putApart(n)
-		other := r.open(InOrder, true)
-		for _, d := range other.receive(n) {
-			r.must(d.Nack(r.Context()))
-		}
-		a := r.open(InOrder, true, session.WithMaxRequest(1024))
-		all := receiveAll(a, false, nil)
-		time.Sleep(time.Minute)
+		other, all := r.fillTable(n)
 		kept := len(all)
 		if kept == 0 || kept > 3 {
 			r.Errorf("%d messages were claimed, want a few", kept)

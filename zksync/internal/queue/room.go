@@ -11,8 +11,8 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// One request writes the ledger of a consumer and the order znode, and its size is limited. So that the names
-// in it fit, whichever messages are settled or given back first:
+// One request writes the ledger of a consumer and the order znode, and its size is limited. These rules leave room
+// for the names in it, in whatever order messages are settled and given back:
 //
 //   - A consumer claims no more messages than its ledger could name in half of the request if none of them were
 //     consecutive.
