@@ -74,3 +74,23 @@ func TestDeliveriesCost(t *testing.T) {
 		t.Errorf("%.1f requests for a thousand of many, %.1f for a thousand alone", many, few)
 	}
 }
+
+// A consumer far from the servers has its first message after seven round trips, and after six if the queue had a consumer
+// before.
+func TestFirstMessageTakesFewRoundTrips(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		const trip = 10 * time.Millisecond
+		offer(t, srv.Connect(t), queuePath, 0, 100)
+		for _, most := range []time.Duration{7 * trip, 6 * trip} {
+			link := srv.NewLink(t)
+			q := zksync.NewQueue(link.Connect(t), queuePath)
+			link.Delay(trip / 2)
+			began := time.Now()
+			receive(t, q.Chan(), 1)
+			if took := time.Since(began); took > most {
+				t.Errorf("the first message came after %v, want %v at most", took, most)
+			}
+			closeQueue(t, q)
+		}
+	})
+}

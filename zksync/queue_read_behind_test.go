@@ -52,8 +52,8 @@ func TestDeliveryFarFromTheServers(t *testing.T) {
 	})
 }
 
-// The window of a fast receiver grows from 8 messages to 32 and to 128 while many messages wait, so that a consumer far from the
-// servers has the first 160 messages after a few round trips.
+// The window of a fast receiver grows from 8 messages to 128 while many messages wait, so that a consumer far from the servers
+// has the first 160 messages after a few round trips.
 func TestWindowGrowsFarFromTheServers(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		const trip = 10 * time.Millisecond

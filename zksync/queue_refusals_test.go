@@ -477,7 +477,11 @@ func TestInternalErrorsOfAConsumer(t *testing.T) {
 		for times, survives := range map[int]bool{1: true, -1: false} {
 			t.Run(fmt.Sprint(op, " ", times), func(t *testing.T) {
 				bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-					offer(t, srv.Connect(t), queuePath, 0, 1)
+					// Beside another consumer, so that the consumer joins the line and watches the order znode.
+					offer(t, srv.Connect(t), queuePath, 0, 2)
+					other := zksync.NewQueue(srv.Connect(t), queuePath, zksync.WithPrefetch(1))
+					defer closeQueue(t, other)
+					<-other.Messages()
 					m := srv.Connect(t)
 					q := zksync.NewQueue(m, queuePath)
 					defer closeQueue(t, q)

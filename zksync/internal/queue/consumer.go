@@ -103,7 +103,8 @@ func (c *Consumer) openClaims(ctx context.Context, v *view) (*ledger, error) {
 	case <-ctx.Done():
 		return nil, session.Cancelled(ctx)
 	}
-	if _, err := v.order.open(ctx); err != nil {
+	order, err := v.order.open(ctx)
+	if err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
@@ -122,13 +123,12 @@ func (c *Consumer) openClaims(ctx context.Context, v *view) (*ledger, error) {
 			return nil, err
 		}
 	}
-	l, err := openLedger(ctx, v)
+	l, err := openLedger(ctx, v, order)
 	if err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ledger = l
-	v.order.countOwn()
 	return l, nil
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
-// openLedger creates a ledger.
-func openLedger(ctx context.Context, v *view) (l *ledger, err error) {
+// openLedger creates a ledger, beside the order znode at a path.
+func openLedger(ctx context.Context, v *view, order string) (l *ledger, err error) {
 	l = &ledger{v: v, life: v.life.cleanupCtx, path: znode.Join(v.order.dir, ledgerPrefix+znode.NewGUID()), claims: make(claimSet), line: newIdleLine(v)}
 	l.usable, l.end = context.WithCancelCause(context.Background())
 	defer func(path string) {
@@ -23,16 +23,24 @@ func openLedger(ctx context.Context, v *view) (l *ledger, err error) {
 		if err := v.s.Pause(ctx, round-1); err != nil {
 			return nil, err
 		}
-		_, err := v.s.Create(ctx, l.path, nil, zk.FlagEphemeral)
+		// The reads behind it spare the first claim a round trip.
+		reads := v.s.NewFollowup(v.order.reads(order))
+		_, err := reads.Multi(ctx, &zk.CreateRequest{Path: l.path, Flags: zk.FlagEphemeral})
 		switch class := session.ClassOf(err); {
 		case err == nil, class == session.ClassNodeExists:
 			// The name has a GUID, so that a znode that exists is ours, from an attempt whose
 			// answer was lost.
+			v.order.countOwn()
+			for _, results := range reads.Results(ctx) {
+				if st, err := readState(order, results); err == nil {
+					v.order.set(st)
+				}
+			}
 			return l, nil
 		case class == session.ClassNoNode:
 			// The directory is gone, and the order znode with it.
 			v.order.reopen("", err)
-			if _, err = v.order.open(ctx); err != nil {
+			if order, err = v.order.open(ctx); err != nil {
 				return nil, err
 			}
 		case class == session.ClassConnectionLost:

@@ -20,26 +20,31 @@ func (o *orderZnode) open(ctx context.Context) (string, error) {
 		if err := o.s.Pause(ctx, round-1); err != nil {
 			return "", err
 		}
-		data, stat, err := o.s.Get(ctx, o.dir)
-		named := znode.Join(o.dir, string(data))
-		switch {
-		case err == nil && strings.HasPrefix(string(data), orderPrefix) && named != missing:
+		// The messages of Retry outlive an order znode that another client has deleted.
+		results, err := o.s.MultiRead(ctx, session.ReadData(o.dir), session.ReadData(o.cfg.child(laterName)))
+		if err != nil {
+			results = []session.ReadResult{{Err: err}, {}}
+		}
+		dir, later := results[0], session.ClassOf(results[1].Err) != session.ClassNoNode
+		named := znode.Join(o.dir, string(dir.Data))
+		switch err = dir.Err; {
+		case err == nil && strings.HasPrefix(string(dir.Data), orderPrefix) && named != missing:
 			// missing is excluded: a server that lags may still have the name of an order znode
 			// that is gone, and every server has it if another client has deleted only the znode.
 			path = named
 		case err == nil:
-			err = o.rename(ctx, stat.Version, missing)
+			path, err = o.rename(ctx, dir.Stat.Version, missing, later)
 		case session.ClassOf(err) == session.ClassNoNode:
 			// An ordinary znode: a container that was reaped and created again would have neither
 			// order znode nor ledgers.
-			err = o.createFirst(ctx, func(name string) any { return &zk.CreateRequest{Path: o.dir, Data: []byte(name)} })
+			path, err = o.createFirst(ctx, later, func(name string) any { return &zk.CreateRequest{Path: o.dir, Data: []byte(name)} })
 			if session.ClassOf(err) == session.ClassNoNode {
 				err = o.cfg.MakeDir(ctx, o.s, o.cfg.Path)
 			}
 		}
 		switch session.ClassOf(err) {
 		case session.ClassOK, session.ClassNodeExists, session.ClassBadVersion, session.ClassNoNode, session.ClassConnectionLost:
-			// This consumer or another one has written the name: read it.
+			// If there is no path yet, this consumer or another one has written the name: read it.
 		default:
 			return "", err
 		}
@@ -55,32 +60,33 @@ func (o *orderZnode) open(ctx context.Context) (string, error) {
 
 // rename writes the name of the order znode to its directory, which has another name at a
 // version: another client has deleted the order znode, or overwritten its name. If the
-// server lags, the version is an old one, and the request is refused.
-func (o *orderZnode) rename(ctx context.Context, version int32, missing string) error {
+// server lags, the version is an old one, and the request is refused. It returns the path of
+// the order znode.
+func (o *orderZnode) rename(ctx context.Context, version int32, missing string, later bool) (path string, err error) {
 	names, _, err := o.s.Children(ctx, o.dir)
 	if err != nil {
-		return err
+		return "", err
 	}
 	for _, name := range names {
 		// This order znode has the claims of all consumers: only its name was overwritten.
-		if strings.HasPrefix(name, orderPrefix) && znode.Join(o.dir, name) != missing {
-			_, err := o.s.Set(ctx, o.dir, []byte(name), version)
-			return err
+		if path = znode.Join(o.dir, name); strings.HasPrefix(name, orderPrefix) && path != missing {
+			if _, err := o.s.Set(ctx, o.dir, []byte(name), version); err != nil {
+				return "", err
+			}
+			return path, nil
 		}
 	}
-	return o.createFirst(ctx, func(name string) any { return &zk.SetDataRequest{Path: o.dir, Data: []byte(name), Version: version} })
+	return o.createFirst(ctx, later, func(name string) any { return &zk.SetDataRequest{Path: o.dir, Data: []byte(name), Version: version} })
 }
 
 // createFirst creates an order znode without a predecessor, together with the write of its
-// name to the directory.
-func (o *orderZnode) createFirst(ctx context.Context, write func(name string) any) error {
-	// The messages of Retry outlive an order znode that another client has deleted.
-	later, _, err := o.s.Exists(ctx, o.cfg.child(laterName))
-	if err != nil {
-		return err
-	}
+// name to the directory. It returns the path of the order znode.
+func (o *orderZnode) createFirst(ctx context.Context, later bool, write func(name string) any) (path string, err error) {
 	name := orderPrefix + znode.NewGUID()
-	return o.create(ctx, name, &claimTable{later: later}, write(name))
+	if err = o.create(ctx, name, &claimTable{later: later}, write(name)); err != nil {
+		return "", err
+	}
+	return znode.Join(o.dir, name), nil
 }
 
 // create creates an order znode together with other operations.

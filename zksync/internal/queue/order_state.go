@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
 )
 
 // An orderState is the state of the order znode at one version.
@@ -46,6 +48,16 @@ func newOrderState(path string, data []byte, order *zk.Stat, ledgers ledgerCount
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return &orderState{path: path, czxid: order.Czxid, version: order.Version, table: t, size: len(data), ledgerCount: ledgers}, nil
+}
+
+// readState returns the state in the results of orderZnode.reads.
+func readState(path string, results []session.ReadResult) (*orderState, error) {
+	for _, r := range results {
+		if r.Err != nil {
+			return nil, r.Err
+		}
+	}
+	return newOrderState(path, results[0].Data, results[0].Stat, countLedgers(results[1].Stat))
 }
 
 // needsRecovery reports whether a ledger was deleted whose messages may be claimed by no

@@ -49,16 +49,16 @@ type orderZnode struct {
 
 // read returns the present state of the order znode.
 func (o *orderZnode) read(ctx context.Context, path string) (*orderState, error) {
-	results, err := o.s.MultiRead(ctx, session.ReadData(path), session.ReadData(o.dir))
+	results, err := o.s.MultiRead(ctx, o.reads(path)...)
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range results {
-		if r.Err != nil {
-			return nil, r.Err
-		}
-	}
-	return newOrderState(path, results[0].Data, results[0].Stat, countLedgers(results[1].Stat))
+	return readState(path, results)
+}
+
+// reads returns the reads of the order znode at path and of its directory, for readState.
+func (o *orderZnode) reads(path string) []session.Read {
+	return []session.Read{session.ReadData(path), session.ReadData(o.dir)}
 }
 
 // current returns the state of the order znode, and reads it if it is not known.
@@ -110,11 +110,14 @@ func (o *orderZnode) refresh(ctx context.Context, armed bool) (*orderState, erro
 		if err != nil {
 			return nil, o.reopen(path, err)
 		}
-		// From now on the watch reports each death. The state is read after the listing, so that
-		// it belongs to this number of ledgers or to a later one.
+		// From now on the watch reports each death. A state that was read before the listing belongs to
+		// this number of ledgers, too, if no consumer has come or gone since.
+		now := countLedgers(stat)
 		o.mu.Lock()
-		o.count(countLedgers(stat))
-		o.state = nil // it may have been read before the listing
+		if o.state != nil && o.state.ledgerCount != now {
+			o.state = nil
+		}
+		o.count(now)
 		o.mu.Unlock()
 		o.replaceWatch(&o.ledgersWatch, w)
 	}

@@ -113,9 +113,9 @@ func (w *prefetchWindow) room(unsettled func() int) (room, size int) {
 	// A larger window helps only if the queue had more messages than there was room for,
 	// and the receiver was ready for them.
 	if w.receiverWaited && w.full {
-		// The window grows fast up to the size of the largest claim. Larger windows let claims run
-		// ahead of the removals that could share their transactions.
-		w.size = min(4*w.size, max(2*w.size, maxClaims), w.limit)
+		// The window grows at once to the size of the largest claim: w.work limits it for a slow receiver.
+		// Larger windows let claims run ahead of the removals that could share their transactions.
+		w.size = min(max(2*w.size, maxClaims), w.limit)
 	}
 	w.receiverWaited = false
 	size = w.size
@@ -211,5 +211,5 @@ func (w *prefetchWindow) received(d *Delivery, took time.Duration) {
 func (w *prefetchWindow) expectsClaim() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.full && w.size >= 4*firstPrefetch
+	return w.full && w.size > firstPrefetch
 }

@@ -152,6 +152,7 @@ func TestClaimsInADirectoryThatIsNotListed(t *testing.T) {
 		r.putUrgent("0", "1", "2")
 		a, b := r.open(ByPriority, true), r.open(ByPriority, true)
 		b.receive(1)
+		a.forgetOrder()
 		picked := a.pick(2)
 		r.must(r.srv.Create("/q/p-007", nil))
 		r.must(r.srv.Create("/q/p-007/"+itemName(0), []byte("late")))
