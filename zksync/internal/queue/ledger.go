@@ -194,7 +194,7 @@ func (l *ledger) send(tx *ledgerTx, conn uint64) ([]zk.MultiResponse, error) {
 }
 
 // read returns the data of the ledger behind all transactions that were sent. It tries again
-// until an answer arrives.
+// until an answer arrives, also after some internal errors of servers.
 func (l *ledger) read() (data []byte, stat *zk.Stat, err error) {
 	for round := 0; ; round++ {
 		if err := l.v.s.Pause(l.life, round-1); err != nil {
@@ -203,7 +203,8 @@ func (l *ledger) read() (data []byte, stat *zk.Stat, err error) {
 		if err = l.v.s.SyncQuorum(l.life, l.path); err == nil {
 			data, stat, err = l.v.s.Get(l.life, l.path)
 		}
-		if !session.ClassOf(err).Again() || l.v.s.Err() != nil {
+		class := session.ClassOf(err)
+		if again := class.Again() || class == session.ClassUnknown && round < maxErrors; !again || l.v.s.Err() != nil {
 			return data, stat, err
 		}
 	}

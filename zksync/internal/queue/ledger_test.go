@@ -172,6 +172,29 @@ func TestAckAfterALossAndAServerError(t *testing.T) {
 	})
 }
 
+// An Ack of a message in a partition succeeds, although its connection broke and the look for its outcome met internal errors.
+func TestAckWhoseOutcomeIsHardToRead(t *testing.T) {
+	for _, at := range []zksynctest.Moment{zksynctest.AfterCommit, zksynctest.BeforeCommit} {
+		t.Run(at.String(), func(t *testing.T) {
+			withRig(t, 0, func(r rig) {
+				r.putUrgent("0")
+				a := r.open(ByPriority, true)
+				d := a.receive(1)[0]
+				f := zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, At: at, Do: zksynctest.Disconnect}
+				r.srv.Inject(f)
+				// The request after the broken one, and its repetitions.
+				f.Nth, f.Times, f.At, f.Do = 1, 3, zksynctest.BeforeCommit, zksynctest.Error(-1)
+				if at == zksynctest.AfterCommit {
+					f.Nth = 2
+				}
+				r.srv.Inject(f)
+				r.must(d.Ack(r.Context()))
+				a.wantNames(0)
+			})
+		})
+	}
+}
+
 // An Ack that has happened tells so after two internal errors in a row, and an Ack that has not happened does not.
 func TestAckAfterTwoServerErrors(t *testing.T) {
 	for _, at := range []zksynctest.Moment{zksynctest.AfterCommit, zksynctest.BeforeCommit} {
