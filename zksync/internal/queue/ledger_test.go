@@ -250,7 +250,7 @@ func TestAckWithoutAnOutcome(t *testing.T) {
 		d := a.receive(1)[0]
 		f := zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, Path: d.ID, Times: 2, At: zksynctest.AfterCommit, Do: zksynctest.Error(-1)}
 		r.srv.Inject(f)
-		f.Op, f.Path = zkserver.OpGetData, a.ledger.path
+		f.Op, f.Path, f.Times = zkserver.OpGetData, a.ledger.path, -1
 		r.srv.Inject(f)
 		if err := d.Ack(r.Context()); !errors.Is(err, commit.ErrUnknown) {
 			r.Errorf("Ack: %v, want ErrUnknown, as the message is gone", err)
