@@ -115,7 +115,10 @@ func (k *keeper) proveAlive(w *wire.Conn) {
 		case unreadable:
 			l.unreadable = true
 		default: // for example throttled
+			// The commit takes the place of the next contact. Without it, a connection that falls silent
+			// before the commit after that one could cost the session.
 			k.resume = time.Now().Add(k.v.proof.timeout / contactFraction)
+			k.due = k.resume
 		}
 		// While the commit was unanswered, planCommit planned no other.
 		signal(k.v.kick)

@@ -197,6 +197,34 @@ func TestPaceAtTheStartOfAHold(t *testing.T) {
 	}
 }
 
+// A commit that a server refuses is repeated in place of the next contact, so that a connection that breaks a little later
+// does not cost the session.
+func TestARefusedCommitIsRepeatedSoon(t *testing.T) {
+	for nth := 1; nth <= 5; nth++ { // the commits of a timeout have different distances
+		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+			s := current(t, connect(t, srv, three))
+			hold(t, s)
+			time.Sleep(timeout)
+			srv.ResetOps()
+			srv.Inject(zksynctest.Fault{Op: zkserver.OpMulti, Nth: nth, Do: zksynctest.Error(-127)})
+			time.Sleep(2 * timeout)
+			var refused time.Time
+			for _, op := range srv.Ops() {
+				switch {
+				case op.Code != zkserver.OpMulti:
+				case op.Err != 0 || op.Fault != "":
+					refused = op.Time
+				case !refused.IsZero():
+					if took := op.Time.Sub(refused); took > timeout/12+timeout/100 {
+						t.Errorf("commit %d was repeated after %v, want T/12, %v", nth, took, timeout/12)
+					}
+					refused = time.Time{}
+				}
+			}
+		})
+	}
+}
+
 // Requests of callers replace contacts that the session would otherwise make.
 func TestRequestsSaveContacts(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {

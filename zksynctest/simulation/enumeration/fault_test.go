@@ -36,6 +36,7 @@ const (
 	unorders                  // the claims of a queue lose their order, and their messages the number of their deliveries
 	forbids                   // a server refuses a request for lack of a permission
 	errs                      // a server answers with an internal error: the request may have been carried out
+	postpones                 // a transaction that proves the session alive may come later
 )
 
 // A fault is one thing that can go wrong at one frame.
@@ -68,9 +69,9 @@ var faults = []*fault{
 	{name: "delay-quarter", do: network.Stall, lasts: timeout/4 + timeout/20, harm: silences},
 	{name: "delay-T", do: network.Stall, lasts: timeout + timeout/20, harm: silences},
 	{name: "delay-2T", do: network.Stall, lasts: 2*timeout + timeout/20, harm: silences},
-	{name: "throttle", fits: throttlable, do: network.Pass, then: (*stage).throttle},
-	{name: "error-before", fits: throttlable, do: network.Pass, then: internalError(zkserver.BeforeCommit), harm: errs},
-	{name: "error-after", fits: writes, do: network.Pass, then: internalError(zkserver.AfterCommit), harm: errs},
+	{name: "throttle", fits: throttlable, do: network.Pass, then: (*stage).throttle, harm: postpones},
+	{name: "error-before", fits: throttlable, do: network.Pass, then: internalError(zkserver.BeforeCommit), harm: errs | postpones},
+	{name: "error-after", fits: writes, do: network.Pass, then: internalError(zkserver.AfterCommit), harm: errs | postpones},
 	{name: "forbid", fits: forbiddable, do: network.Pass, then: (*stage).forbid, harm: forbids, alone: true, in: (*scenario).endsWithoutPermissions},
 	{name: "quota", fits: goesUp, do: network.Pass, then: (*stage).quota, harm: refuses},
 	{name: "expire", do: network.Pass, then: (*stage).expire, harm: loses | forces},

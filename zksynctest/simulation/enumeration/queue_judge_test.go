@@ -91,6 +91,13 @@ func withQueue(s *stage, kind queueKind) *mailbox {
 		defer mb.mu.Unlock()
 		mb.messages[id] = &message{sure: true, behind: true}
 	}
+	s.deleted = func() {
+		mb.mu.Lock()
+		defer mb.mu.Unlock()
+		for _, m := range mb.messages {
+			m.behind = false
+		}
+	}
 	mb.values = valuesOf(func(_ *client, m *session.Manager) anyQueue { return kind.open(s, m) })
 	s.mayRemain(s.beside("zksync-markers/*"), closes) // markers of a Manager that was closed before its queues
 	s.mayRemain(s.beside("zksync-later"), unorders)

@@ -61,6 +61,9 @@ func (s *stage) wipeAll(which func(path string) bool) {
 		s.void("no znode to delete, or no leader")
 		return
 	}
+	if s.deleted != nil && which(queuePath) {
+		s.deleted()
+	}
 	for _, c := range s.clients {
 		c.force(s.net.Session(c.number))
 	}

@@ -9,11 +9,35 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync"
 	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
 )
 
-var claimScenarios = slices.Concat(competingScenariosOf(queueKinds...), claimScenariosOf(queueKinds[0], queueKinds[2]))
+var claimScenarios = slices.Concat(competingScenariosOf(queueKinds...), claimScenariosOf(queueKinds[0], queueKinds[2]), loneScenarios)
+
+// loneScenarios has the kinds of queues with partitions, and a consumer that may have one message at a time. It keeps the
+// first one for long, while nobody receives a message that comes meanwhile under the same name.
+var loneScenarios = []*scenario{
+	loneScenario(queueKinds[1], func(m *session.Manager) anyQueue {
+		return zksync.NewPriorityQueue(m, queuePath, zksync.WithPrefetch(1))
+	}),
+	loneScenario(queueKinds[2], func(m *session.Manager) anyQueue {
+		return zksync.NewDelayQueue(m, queuePath, zksync.WithPrefetch(1))
+	}),
+}
+
+func loneScenario(kind queueKind, open func(m *session.Manager) anyQueue) *scenario {
+	kind.open = func(_ *stage, m *session.Manager) anyQueue { return open(m) }
+	return &scenario{name: kind.name + "-lone", clients: 2, run: func(s *stage) {
+		mb := withQueue(s, kind)
+		a, b := s.clients[0], s.clients[1]
+		s.together(
+			func() { mb.produce(a, "1", "2") },
+			func() { b.sleep(soon); mb.settleAll(b, keep) },
+		)
+	}}
+}
 
 // competingScenariosOf returns a scenario of each kind of queue in which consumers compete for
 // messages that wait.

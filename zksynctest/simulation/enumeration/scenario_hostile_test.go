@@ -129,6 +129,7 @@ func (s *stage) remake(network.Frame) {
 	}
 	remade := time.Now()
 	s.deleteTree(dir)
+	s.deleted()
 	if err := s.server.Create(dir, nil); err != nil {
 		s.fail("create %s again: %v", dir, err)
 	}

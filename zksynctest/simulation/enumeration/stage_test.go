@@ -54,6 +54,7 @@ type stage struct {
 
 	stolen   map[string]bool // messages that another client has taken
 	putAgain func(id string) // records a message that another client has put; nil in scenarios without a queue
+	deleted  func()          // records that another client deletes messages; nil in scenarios without a queue
 
 	shortest time.Duration // the shortest session timeout that the servers have granted
 }
@@ -249,11 +250,11 @@ func (s *stage) harm() (all harm) {
 			silent++
 		}
 	}
-	if silent > 1 || silent > 0 && (s.of.scenario.fresh || s.of.world.far > 0) {
-		// Each of two silences is noticed in time, but both together may take too long. One silence
-		// may take too long for a session that was idle directly before, and for a client far away: the
-		// silence is noticed after T/4, the next connection takes four round trips of T/20 until a
-		// transaction is answered, and the Deadline is only 0.28 of T ahead at the least.
+	if silent > 1 || silent > 0 && (s.of.scenario.fresh || s.of.world.far > 0 || all&postpones != 0) {
+		// Each of two silences is noticed in time, but both together may take too long. One silence may take too long
+		// after a refused transaction, for a session that was idle directly before, and for a client far away: the
+		// silence is noticed after T/4, the next connection takes four round trips of T/20 until a transaction is
+		// answered, and the Deadline is only 0.28 of T ahead at the least.
 		all |= loses
 	}
 	return all
