@@ -98,14 +98,9 @@ func (c *contender) wait(ctx context.Context) error {
 			if err := c.ownChanged(ev); err != nil {
 				return err
 			}
-		case ev := <-eventsOf(c.near.watch):
-			if err := c.nearChanged(ev); err != nil {
-				return err
-			}
-		case ev := <-eventsOf(c.far.watch):
-			if ev.Type == zk.EventNotWatching {
-				return znode.LossOf(ev.Err)
-			}
+		case ev := <-c.near.watch.Events():
+			c.nearChanged(ev)
+		case <-c.far.watch.Events():
 			// The nearest contender still blocks us. A listing shows whether it is now the
 			// only one: then its end will grant us the hold without a request.
 			c.far, c.state = neighbour{}, unlisted
@@ -123,20 +118,14 @@ func (c *contender) ownChanged(ev zk.Event) error {
 	// znode, so all of them are armed anew.
 	c.own, c.state = nil, unlisted
 	c.forgetNeighbours()
-	switch ev.Type {
-	case zk.EventNodeDeleted:
+	if ev.Type == zk.EventNodeDeleted {
 		return session.ErrRemoved
-	case zk.EventNotWatching:
-		return znode.LossOf(ev.Err)
 	}
-	return nil // the data has changed
+	return nil // the data has changed, or the session has ended: the next look reports that
 }
 
 // nearChanged handles an event of the watch on the nearest contender that blocks us.
-func (c *contender) nearChanged(ev zk.Event) error {
-	if ev.Type == zk.EventNotWatching {
-		return znode.LossOf(ev.Err)
-	}
+func (c *contender) nearChanged(ev zk.Event) {
 	// The event alone proves that no contender blocks us only if near was the last one,
 	// our own znode still existed on the same connection, and nothing can come between.
 	isFirst := ev.Type == zk.EventNodeDeleted && c.last && c.unbroken() && !c.line.Class.overtaken()
@@ -144,7 +133,6 @@ func (c *contender) nearChanged(ev zk.Event) error {
 	if isFirst {
 		c.state = first
 	}
-	return nil
 }
 
 // look lists the line, and watches our own znode and the two nearest contenders that
@@ -263,14 +251,7 @@ func (c *contender) discard() <-chan struct{} {
 }
 
 // withdraw is discard that waits until the znode is gone. It fails if ctx ends first.
-func (c *contender) withdraw(ctx context.Context) error {
-	select {
-	case <-c.discard():
-		return nil
-	case <-ctx.Done():
-		return session.Cancelled(ctx)
-	}
-}
+func (c *contender) withdraw(ctx context.Context) error { return awaitGone(ctx, c.discard()) }
 
 // release deletes the znode of a contender that was held, and waits for the answer; see
 // Grant.remove.

@@ -136,13 +136,7 @@ func (g *Grant) discard() []<-chan struct{} {
 }
 
 // withdraw is discard that waits until the znodes are gone. It fails if ctx ends first.
-func (g *Grant) withdraw(ctx context.Context) error {
-	_ = awaitGone(ctx, g.s, g.discard()...) // the end of the session removes the znodes, too
-	if ctx.Err() != nil {
-		return session.Cancelled(ctx)
-	}
-	return nil
-}
+func (g *Grant) withdraw(ctx context.Context) error { return awaitGone(ctx, g.discard()...) }
 
 // remove deletes the znodes and waits for the answer, at most until the session's
 // Deadline; from then on the removal continues in the background. It fails if another
@@ -167,5 +161,12 @@ func (g *Grant) remove() error {
 		// The server would refuse the janitor in the same way.
 		return err
 	}
-	return awaitGone(ctx, g.s, g.remover.discardZnodes(g)...)
+	_ = awaitGone(ctx, g.remover.discardZnodes(g)...)
+	if err := g.s.Err(); err != nil && ctx.Err() == nil {
+		// The session has ended before its Deadline, perhaps before the release.
+		return znode.LossOf(err)
+	}
+	// The hold was good until the release began, even if no request has reached the
+	// server.
+	return nil
 }

@@ -125,7 +125,7 @@ func (l *leases) take(ctx, held context.Context, c *contender, n int, patient bo
 		// The first in line alone watches the leases, so a release wakes no herd.
 		select {
 		case <-w.Events():
-		case <-eventsOf(z.watch):
+		case <-z.watch.Events():
 			known = false
 			w.Stop()
 		case <-held.Done():

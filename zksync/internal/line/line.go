@@ -133,10 +133,8 @@ func (l *Line) joinOnce(ctx context.Context, s *session.Session, replace string)
 			continue
 		}
 		// A try gives up if the directory is not empty, and our own znode must not be the reason.
-		select {
-		case <-gone:
-		case <-ctx.Done():
-			err = session.Cancelled(ctx)
+		if failed := awaitGone(ctx, gone); failed != nil {
+			err = failed
 		}
 	}
 	return nil, err

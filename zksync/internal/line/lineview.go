@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
@@ -35,14 +33,6 @@ type lineView struct {
 type neighbour struct {
 	name  string
 	watch *session.Watch // nil if there is no such contender
-}
-
-// eventsOf returns the channel of a watch, or nil for nil.
-func eventsOf(w *session.Watch) <-chan zk.Event {
-	if w == nil {
-		return nil
-	}
-	return w.Events()
 }
 
 // unbroken reports whether all our knowledge of the line comes from one connection:
@@ -170,9 +160,6 @@ type position struct {
 	seq   int32
 }
 
-// before reports whether m is in line before n.
-func (m position) before(n position) bool { return m.compare(n) < 0 }
-
 // compare orders contenders as they are in line.
 func (m position) compare(n position) int {
 	switch {
@@ -220,7 +207,7 @@ func (v *lineView) front(names iter.Seq[string]) front {
 			continue
 		}
 		// head is the first of all, also of the contenders that do not block this one.
-		if head.name == "" || m.before(head) {
+		if head.name == "" || m.compare(head) < 0 {
 			head = m
 		}
 		if name == v.name {
@@ -233,27 +220,20 @@ func (v *lineView) front(names iter.Seq[string]) front {
 			continue
 		}
 		f.count++
-		if first.name == "" || m.before(first) {
+		if first.name == "" || m.compare(first) < 0 {
 			first = m
 		}
 		switch {
-		case near.name == "" || near.before(m):
+		case near.name == "" || near.compare(m) < 0:
 			near, far = m, near
-		case far.name == "" || far.before(m):
+		case far.name == "" || far.compare(m) < 0:
 			far = m
 		}
 	}
 	// The names are parts of an answer, which may be long and would stay in memory.
 	f.near, f.far = strings.Clone(near.name), strings.Clone(far.name)
 	f.leads = f.count > 0 && first.name == head.name
-	switch first.name {
-	case near.name:
-		f.first = f.near
-	case far.name:
-		f.first = f.far
-	default:
-		f.first = strings.Clone(first.name)
-	}
+	f.first = strings.Clone(first.name)
 	f.last = near.name != "" && far.name == ""
 	return f
 }

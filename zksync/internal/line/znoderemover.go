@@ -6,7 +6,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
-	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A znodeRemover removes the znodes of a grant.
@@ -56,20 +55,15 @@ func (uniqueNames) discardZnodes(g *Grant) (all []<-chan struct{}) {
 
 func (uniqueNames) gone() {}
 
-// awaitGone waits, bounded by ctx, until the janitor has deleted znodes of ours. It fails
-// if another client has ended the session.
-func awaitGone(ctx context.Context, s *session.Session, all ...<-chan struct{}) error {
+// awaitGone waits until the janitor has deleted znodes of ours, or their session is over.
+// It fails if ctx ends first.
+func awaitGone(ctx context.Context, all ...<-chan struct{}) error {
 	for _, gone := range all {
 		select {
 		case <-gone:
 		case <-ctx.Done():
+			return session.Cancelled(ctx)
 		}
 	}
-	if err := s.Err(); err != nil && ctx.Err() == nil {
-		// The session has ended before its Deadline, perhaps before the release.
-		return znode.LossOf(err)
-	}
-	// The hold was good until the release began, even if no request has reached the
-	// server.
 	return nil
 }

@@ -6,7 +6,7 @@ var holdBugs = []bug{
 		"	return c.s.Discard(c.path)\n",
 		"	return c.s.Done()\n"}}, []finder{enumerated("mutex-abandon"), simulated()}},
 	{"watch the first contender instead of the predecessor", []edit{
-		{"zksync/internal/line/lineview.go", "near.name == \"\" || near.before(m):", "near.name == \"\" || m.before(near):"},
+		{"zksync/internal/line/lineview.go", "near.name == \"\" || near.compare(m) < 0:", "near.name == \"\" || m.compare(near) < 0:"},
 		{"zksync/internal/line/contender.go", "	c.last = f.last\n", "	c.last = true\n"},
 		{"zksync/internal/line/contender.go", "	if c.line.Class.together() {\n", "	if true {\n"}}, []finder{simulated("mutex")}},
 	{"treat the deletion of the predecessor as a grant", []edit{{"zksync/internal/line/contender.go",
