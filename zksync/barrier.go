@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-zookeeper/zk"
-
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
@@ -104,19 +102,12 @@ func (b *Barrier) Wait(ctx context.Context) error {
 				})
 				defer wait.Stop()
 			}
-			select {
-			case ev := <-gate.Watch.Events():
-				switch ev.Type {
-				case zk.EventNodeDeleted:
-					return nil
-				case zk.EventNotWatching:
-					return ev.Err
-				}
-			case <-gate.Interval():
-				gate.Watch.Stop()
-			case <-ctx.Done():
-				gate.Watch.Stop()
+			deleted, err := gate.Await(ctx, s)
+			switch {
+			case session.ClassOf(err) == session.ClassCancelled:
 				return wait.Cancelled(ctx)
+			case deleted || err != nil:
+				return err
 			}
 		}
 	}))

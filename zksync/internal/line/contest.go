@@ -6,6 +6,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A Contest is how candidates come to lead: a Line or a Race.
@@ -42,15 +43,8 @@ func Observe(ctx context.Context, s *session.Session, c Contest, report func(dat
 			continue
 		}
 		round = 0
-		select {
-		case ev := <-w.Events():
-			// The session is over, and the caller calls Observe again under the next session.
-			if ev.Type == zk.EventNotWatching {
-				return ev.Err
-			}
-		case <-ctx.Done():
-			w.Stop()
-			return session.Cancelled(ctx)
+		if err := znode.AwaitEvent(ctx, s, w); err != nil {
+			return err
 		}
 	}
 }

@@ -137,11 +137,11 @@ func (r *raceRun) rest(ctx context.Context) (vacant bool, err error) {
 	owner := leads.Stat.EphemeralOwner
 	wait := r.Manager.StartWait("campaign", r.Path, func(ctx context.Context) error { return r.leader(ctx, owner) })
 	defer wait.Stop()
-	ev, err := r.await(ctx, leads.Watch, leads.Interval())
+	deleted, err := leads.Await(ctx, r.s)
 	switch {
-	case ctx.Err() != nil && session.ClassOf(err) == session.ClassCancelled:
+	case session.ClassOf(err) == session.ClassCancelled:
 		return false, wait.Cancelled(ctx)
-	case ev == zk.EventNodeDeleted:
+	case deleted:
 		return r.restVacant(ctx)
 	}
 	return false, err
@@ -158,29 +158,8 @@ func (r *raceRun) restVacant(ctx context.Context) (vacant bool, err error) {
 	}
 	t := time.NewTimer(time.Duration(r.rnd.Int64N(int64(r.window))))
 	defer t.Stop()
-	ev, err := r.await(ctx, w, t.C)
-	return ev == nothing && err == nil, err
-}
-
-// nothing is the event of await if a time was over before.
-const nothing zk.EventType = 0
-
-// await waits for an event of a watch, which it stops, or for a time.
-func (r *raceRun) await(ctx context.Context, w *session.Watch, over <-chan time.Time) (zk.EventType, error) {
-	defer w.Stop()
-	select {
-	case ev := <-w.Events():
-		if ev.Type == zk.EventNotWatching {
-			return nothing, znode.LossOf(ev.Err)
-		}
-		return ev.Type, nil
-	case <-over:
-		return nothing, nil
-	case <-r.s.Done():
-		return nothing, r.s.Err()
-	case <-ctx.Done():
-		return nothing, session.Cancelled(ctx)
-	}
+	ev, err := znode.Await(ctx, r.s, w, t.C)
+	return ev == 0 && err == nil, err
 }
 
 // leader names the leader for messages: by the id if that can be read, and by the

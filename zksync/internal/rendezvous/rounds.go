@@ -210,15 +210,10 @@ func (p *Participant) awaitDeparture(ctx context.Context, name string) error {
 			g.Watch.Stop() // a participant of kazoo's enters the next round under the same name
 			return nil
 		}
-		select {
-		case <-g.Watch.Events():
-		case <-g.Interval():
-		case <-p.s.Done():
-			return znode.LossOf(p.s.Err())
-		case <-ctx.Done():
-			g.Watch.Stop()
+		if _, err := g.Await(ctx, p.s); session.ClassOf(err) == session.ClassCancelled {
 			return p.wait.cancelled(ctx)
+		} else if err != nil {
+			return err
 		}
-		g.Watch.Stop()
 	}
 }

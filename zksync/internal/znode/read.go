@@ -124,17 +124,12 @@ func WatchData(ctx context.Context, s *session.Session, path string) ([]byte, *z
 // WatchStat is WatchData for a znode whose data are too large: each answer above the limit ends the
 // connection. It returns no data.
 func WatchStat(ctx context.Context, s *session.Session, path string) ([]byte, *zk.Stat, *session.Watch, error) {
-	stat, w, err := watchUnread(ctx, s, path)
-	return nil, stat, w, err
-}
-
-func watchUnread(ctx context.Context, s *session.Session, path string) (*zk.Stat, *session.Watch, error) {
 	ok, stat, w, err := s.WatchExists(ctx, path)
 	if err == nil && !ok {
 		w.Stop()
-		return nil, nil, zk.ErrNoNode
+		return nil, nil, nil, zk.ErrNoNode
 	}
-	return stat, w, err
+	return nil, stat, w, err
 }
 
 // ReadPatiently calls read again while read fails by an internal error of a server, which says
@@ -161,19 +156,22 @@ func ReadPatiently(ctx context.Context, s *session.Session, op, path string, rea
 }
 
 // A Sight is a znode that exists, with a watch. If it is Blind, this client may not read the znode, and
-// servers hide its events: look again after each Interval.
+// servers hide its events: Await lasts a second at most.
 type Sight struct {
 	Stat  *zk.Stat
 	Watch *session.Watch
 	Blind bool
 }
 
-// Interval returns a channel that gets the time to look again, nil if the watch tells of each change.
-func (g Sight) Interval() <-chan time.Time {
+// Await waits until it is time to look again, and stops the watch. It reports whether the znode was
+// deleted. It fails when ctx or the session ends.
+func (g Sight) Await(ctx context.Context, s *session.Session) (deleted bool, err error) {
+	var interval <-chan time.Time
 	if g.Blind {
-		return time.After(time.Second)
+		interval = time.After(time.Second)
 	}
-	return nil
+	ev, err := Await(ctx, s, g.Watch, interval)
+	return ev == zk.EventNodeDeleted, err
 }
 
 // WatchPresent watches a znode by ReadPatiently. It fails with NoNode if the znode does not exist.
@@ -182,7 +180,7 @@ func WatchPresent(ctx context.Context, s *session.Session, op, path string) (g S
 		_, g.Stat, g.Watch, err = WatchData(ctx, s, path)
 		if g.Blind = session.ClassOf(err) == session.ClassNoAuth; g.Blind {
 			// A server before 3.9 tells every client that a znode exists.
-			g.Stat, g.Watch, err = watchUnread(ctx, s, path)
+			_, g.Stat, g.Watch, err = WatchStat(ctx, s, path)
 		}
 		return err
 	})
@@ -201,15 +199,23 @@ func WatchPatiently(ctx context.Context, s *session.Session, op, path string) (o
 // AwaitEvent waits until a watch fires, and stops the watch. It fails when ctx or the
 // session ends.
 func AwaitEvent(ctx context.Context, s *session.Session, w *session.Watch) error {
+	_, err := Await(ctx, s, w, nil)
+	return err
+}
+
+// Await is AwaitEvent that returns the event, or 0 if it is over before. The event may be the
+// end of the session: the caller's next request reports that.
+func Await(ctx context.Context, s *session.Session, w *session.Watch, over <-chan time.Time) (zk.EventType, error) {
 	defer w.Stop()
 	select {
-	case <-w.Events():
-		// Also if the event is the end of the session: the caller's next request reports that.
-		return nil
+	case ev := <-w.Events():
+		return ev.Type, nil
+	case <-over:
+		return 0, nil
 	case <-s.Done():
-		return s.Err()
+		return 0, s.Err()
 	case <-ctx.Done():
-		return session.Cancelled(ctx)
+		return 0, session.Cancelled(ctx)
 	}
 }
 
