@@ -104,30 +104,27 @@ func (v *lineView) watchOwn(ctx context.Context) error {
 // empty.
 func (v *lineView) watchNeighbours(ctx context.Context, near, far string) error {
 	old := []neighbour{v.near, v.far}
-	v.near, v.far = neighbour{}, neighbour{}
+	var now [2]neighbour
+	var errs [2]error
 	var wg sync.WaitGroup
-	var nearErr, farErr error
-	arm := func(name string, to *neighbour, failed *error) {
-		for i, n := range old {
-			if n.watch != nil && n.name == name {
-				*to, old[i] = n, neighbour{}
-				return
-			}
+	for i, name := range []string{near, far} {
+		if name == "" {
+			continue
 		}
+		if j := slices.IndexFunc(old, func(n neighbour) bool { return n.name == name }); j >= 0 {
+			now[i], old[j] = old[j], neighbour{}
+			continue
+		}
+		// Both requests travel together: a hand-over must not wait for two round trips.
 		wg.Go(func() {
 			data, stat, w, err := znode.WatchData(ctx, v.s, znode.Join(v.line.Dir.Path, name))
 			if err == nil {
 				v.ahead.read(name, data, stat)
-				*to = neighbour{name, w}
+				now[i] = neighbour{name, w}
 			} else if session.ClassOf(err) != session.ClassNoNode {
-				*failed = err
+				errs[i] = err
 			}
 		})
-	}
-	// Both requests travel together: a hand-over must not wait for two round trips.
-	arm(near, &v.near, &nearErr)
-	if far != "" {
-		arm(far, &v.far, &farErr)
 	}
 	wg.Wait()
 	// Watches are stopped after the new ones are armed: a contender that is still of
@@ -135,8 +132,9 @@ func (v *lineView) watchNeighbours(ctx context.Context, near, far string) error 
 	for _, n := range old {
 		n.watch.Stop()
 	}
-	// If near is gone, v.near stays empty and the caller lists the line again.
-	if err := errors.Join(nearErr, farErr); err != nil {
+	// If near is gone, v.near is empty and the caller lists the line again.
+	v.near, v.far = now[0], now[1]
+	if err := errors.Join(errs[:]...); err != nil {
 		return err
 	}
 	if far != "" && v.far.watch == nil {

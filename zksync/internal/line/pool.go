@@ -131,22 +131,6 @@ func (pl *Pool) Release() error {
 // releases this very hold. Release never ends it. The context also ends with the release.
 func (pl *Pool) Own(parent context.Context, g *Grant) (held context.Context, release func() error) {
 	held, end := pl.newContext(parent, g)
-	own := pl.own(g)
-	return held, func() error {
-		defer end(ErrReleased)
-		if own == nil {
-			return znode.ErrNotHeld
-		}
-		pl.mu.Lock()
-		own.owned--
-		return pl.releaseLocked(own)
-	}
-}
-
-// own marks a hold of g as owned by a Do, and returns the grant of the hold. That may be
-// another grant, if a Release was counted for g meanwhile. It is nil if all holds were
-// released.
-func (pl *Pool) own(g *Grant) *Grant {
 	pl.mu.Lock()
 	defer pl.mu.Unlock()
 	if !g.shared() {
@@ -157,7 +141,15 @@ func (pl *Pool) own(g *Grant) *Grant {
 	if g != nil {
 		g.owned++
 	}
-	return g
+	return held, func() error {
+		defer end(ErrReleased)
+		if g == nil {
+			return znode.ErrNotHeld // all holds were released
+		}
+		pl.mu.Lock()
+		g.owned--
+		return pl.releaseLocked(g)
+	}
 }
 
 // oldest returns the oldest grant with a hold that no Do owns, or nil; pl.mu is held.

@@ -41,7 +41,7 @@ func (r *Race) acquireUnder(ctx context.Context, s *session.Session) (*Grant, er
 	if err != nil {
 		// Another value of this session must not race before the znode is known to be gone.
 		if run.doubtful && s.Err() == nil {
-			h.discardZnode()
+			h.discardZnodes(nil)
 		} else {
 			h.close()
 		}
@@ -54,7 +54,7 @@ func (r *Race) acquireUnder(ctx context.Context, s *session.Session) (*Grant, er
 	lease.Own(r.Path)
 	if err := znode.Grant(ctx, lease); err != nil {
 		lease.End()
-		h.discardZnode()
+		h.discardZnodes(nil)
 		return nil, err
 	}
 	return newGrant(s, lease, stat.Czxid, h, nil, r.Path), nil

@@ -123,19 +123,13 @@ func (h *slotHold) deleteZnodes(ctx context.Context, _ *Grant) error {
 	return err
 }
 
+// discardZnodes removes the znode of the slot in the background, and frees the slot when
+// the znode is gone.
 func (h *slotHold) discardZnodes(*Grant) []<-chan struct{} {
-	return []<-chan struct{}{h.discardZnode()}
-}
-
-// discardZnode removes the znode of the slot in the background, and frees the slot when
-// the znode is gone. Then it closes the channel.
-func (h *slotHold) discardZnode() <-chan struct{} {
 	if h.freed.Load() {
 		// Another value may have created the znode at the path, even if our session owns
 		// that znode.
-		gone := make(chan struct{})
-		close(gone)
-		return gone
+		return nil
 	}
 	gone := h.key.s.DiscardOwn(h.key.path, nil)
 	go func() {
@@ -147,7 +141,7 @@ func (h *slotHold) discardZnode() <-chan struct{} {
 		}
 		h.close()
 	}()
-	return gone
+	return []<-chan struct{}{gone}
 }
 
 // keep keeps the slot of a znode whose removal the server has refused: after a lost answer the
