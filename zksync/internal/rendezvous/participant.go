@@ -177,6 +177,9 @@ func (p *Participant) drop() {
 
 // close ends the lease, the watch and the subscription, and leaves the child.
 func (p *Participant) close() {
-	p.stop()
+	p.unwatch()
+	if p.endStates != nil {
+		p.endStates()
+	}
 	p.lease.End()
 }

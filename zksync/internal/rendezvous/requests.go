@@ -106,16 +106,24 @@ func (p *Participant) open() (opened bool, err error) {
 
 // remove deletes the child. It fails with ErrRemoved if another client has done so.
 func (p *Participant) remove() error {
-	lost := false
+	err := p.persist(false, p.tryRemove)
+	switch session.ClassOf(err) {
+	case session.ClassOK, session.ClassRemoved:
+		p.forgetChild()
+	}
+	return err
+}
+
+// persist calls try until the server has decided. lost says that the child may be gone, because
+// an answer was lost.
+func (p *Participant) persist(lost bool, try func(lost bool) error) error {
 	for round := 0; ; round++ {
-		err := p.tryRemove(lost)
+		err := try(lost)
 		switch session.ClassOf(err) {
-		case session.ClassOK, session.ClassRemoved:
-			p.forgetChild()
-			return err
 		case session.ClassConnectionLost, session.ClassUnknown:
 			// The child may still exist, and the other participants would wait for its deletion.
 			lost = true
+		case session.ClassBadVersion:
 		default:
 			return err
 		}
@@ -125,8 +133,7 @@ func (p *Participant) remove() error {
 	}
 }
 
-// tryRemove is one attempt of remove. lost says that the child may be gone, because an
-// answer was lost.
+// tryRemove is one attempt of remove; see persist.
 func (p *Participant) tryRemove(lost bool) error {
 	switch {
 	case lost:
@@ -170,23 +177,14 @@ func (p *Participant) forgetChild() { p.child, p.b.leftover = child{}, child{} }
 // whether one does.
 func (p *Participant) retract() (in bool, err error) {
 	lost := p.czxid == 0 // the outcome of join is unknown
-	for round := 0; ; round++ {
-		in, err := p.tryRetract(lost)
-		switch session.ClassOf(err) {
-		case session.ClassConnectionLost, session.ClassUnknown:
-			lost = true
-		case session.ClassBadVersion:
-		default:
-			return in, err
-		}
-		if err := p.pause(round); err != nil {
-			return false, err
-		}
-	}
+	err = p.persist(lost, func(lost bool) (err error) {
+		in, err = p.tryRetract(lost)
+		return err
+	})
+	return in, err
 }
 
-// tryRetract is one attempt of retract. lost says that the child may be gone, because an answer was
-// lost.
+// tryRetract is one attempt of retract; see persist.
 func (p *Participant) tryRetract(lost bool) (in bool, err error) {
 	if lost {
 		if ok, err := p.findAfterLoss(); err != nil {
@@ -255,11 +253,8 @@ func (p *Participant) find(ctx context.Context) (bool, error) {
 	switch {
 	case session.ClassOf(err) == session.ClassNoNode:
 		return false, nil
-	case err != nil:
-		return false, err
-	case string(data) != p.mark:
-		// It is the child of another participant with the same id.
-		return false, nil
+	case err != nil || string(data) != p.mark:
+		return false, err // without an error it is the child of another participant with the same id
 	}
 	p.czxid = stat.Czxid
 	return true, nil

@@ -13,10 +13,8 @@ import (
 // awaitNext waits until no round goes on, and leaves a watch for the next round.
 func (p *Participant) awaitNext(ctx context.Context) error {
 	for {
-		if p.watch == nil {
-			if err := p.watchReady(ctx); err != nil {
-				return err
-			}
+		if err := p.watchReady(ctx); err != nil {
+			return err
 		}
 		if p.ready == 0 {
 			return nil
@@ -112,10 +110,8 @@ func (p *Participant) awaitEnd(ctx context.Context) error {
 			stale++
 			p.unwatch()
 		}
-		if p.watch == nil {
-			if err := p.watchReady(ctx); err != nil {
-				return err
-			}
+		if err := p.watchReady(ctx); err != nil {
+			return err
 		}
 		if p.ready != p.round {
 			return p.awaitRest(ctx)

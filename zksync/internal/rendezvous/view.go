@@ -145,8 +145,11 @@ func (v *barrierView) list(ctx context.Context) (there int, ready bool, err erro
 	return there, ready, nil
 }
 
-// watchReady reads whether ready exists, and leaves a watch on it.
+// watchReady reads whether ready exists, and leaves a watch on it, if there is none.
 func (v *barrierView) watchReady(ctx context.Context) error {
+	if v.watch != nil {
+		return nil
+	}
 	var ok bool
 	var stat *zk.Stat
 	var w *session.Watch
@@ -156,7 +159,6 @@ func (v *barrierView) watchReady(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	v.unwatch()
 	v.watch, v.ready = w, 0
 	if ok {
 		v.ready = stat.Czxid
@@ -280,13 +282,5 @@ func (v *barrierView) awaitChange(ctx context.Context) (zk.EventType, error) {
 			v.recount()
 			return nothing, v.wait.cancelled(ctx)
 		}
-	}
-}
-
-// stop stops the watch on ready and the subscription to the states.
-func (v *barrierView) stop() {
-	v.unwatch()
-	if v.endStates != nil {
-		v.endStates()
 	}
 }
