@@ -23,8 +23,6 @@ type ahead struct {
 	mu    sync.Mutex
 	front front      // of the newest listing
 	first firstAhead // empty while nothing was read, as in most contenders of a long line
-	// failed is the failure of the newest look at the line; nil if it has succeeded.
-	failed error
 }
 
 // A firstAhead has what was read of the first contender.
@@ -38,14 +36,7 @@ type firstAhead struct {
 func (a *ahead) listed(f front) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.front, a.failed = f, nil
-}
-
-// fail notes that a look at the line has failed.
-func (a *ahead) fail(err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.failed = err
+	a.front = f
 }
 
 // read notes the znode of a contender, if that contender is the first.
@@ -107,9 +98,6 @@ func (a *ahead) refresh(ctx context.Context) {
 
 // text returns the text of the reason; a.mu is held.
 func (a *ahead) text() string {
-	if a.failed != nil {
-		return fmt.Sprintf("for another look at the line, since a server has failed: %v", a.failed)
-	}
 	var b strings.Builder
 	switch a.front.count {
 	case 0:

@@ -61,35 +61,19 @@ func (c *contender) wait(ctx context.Context) error {
 		wait.Stop()
 		c.line.newest.CompareAndSwap(c.ahead, nil)
 	}()
-	for failures := 0; ; {
-		var failed error
+	for {
 		switch c.state {
 		case first:
 			return c.hold(ctx)
 		case unlisted:
-			switch failed = c.look(ctx); session.ClassOf(failed) {
-			case session.ClassOK:
-				failures = 0
-				continue
-			case session.ClassUnknown:
-				// An internal error of a server says nothing about the line, in which the contender stays.
-				c.known().fail(failed)
-			default:
-				return failed
+			if err := znode.ReadPatiently(ctx, c.s, c.line.Op, c.line.Dir.Path, func() error { return c.look(ctx) }); err != nil {
+				return err
 			}
+			continue
 		}
 		if wait == nil {
 			c.line.newest.Store(c.ahead)
 			wait = c.line.Manager.StartWait(c.line.Op, c.line.Dir.Path, c.ahead.reason)
-		}
-		if failed != nil {
-			if err := c.s.Pause(ctx, failures); ctx.Err() != nil {
-				return wait.Cancelled(ctx)
-			} else if err != nil {
-				return err
-			}
-			failures++
-			continue
 		}
 		// While the contender is blocked, every change that could grant it, or end its wait,
 		// fires one of these watches.

@@ -26,7 +26,7 @@ type lineView struct {
 	near  neighbour      // the nearest contender that blocks it
 	far   neighbour      // the contender before near that blocks it
 	last  bool           // no other contender than near blocks it
-	ahead *ahead         // nil until the line was listed, or a look at it has failed
+	ahead *ahead         // nil until the line was listed
 }
 
 // A neighbour is a contender ahead whose znode is watched.
@@ -71,16 +71,11 @@ func (v *lineView) survey(ctx context.Context) (front, error) {
 	if !f.listed {
 		return front{}, session.ErrRemoved
 	}
-	v.known().listed(f)
-	return f, nil
-}
-
-// known returns the last known state of the contenders ahead.
-func (v *lineView) known() *ahead {
 	if v.ahead == nil {
 		v.ahead = &ahead{v: v}
 	}
-	return v.ahead
+	v.ahead.listed(f)
+	return f, nil
 }
 
 // watchOwn arms the watch on our own znode.

@@ -2,7 +2,7 @@ package line
 
 import (
 	"context"
-	"fmt"
+	"math/rand/v2"
 
 	"github.com/go-zookeeper/zk"
 
@@ -36,7 +36,10 @@ func (r *Race) acquireUnder(ctx context.Context, s *session.Session) (*Grant, er
 	if err != nil {
 		return nil, err
 	}
-	run := newRaceRun(r, s)
+	// The session's id makes the waits differ between candidates, and a simulation
+	// repeatable.
+	rnd := rand.New(rand.NewPCG(uint64(s.ID()), 1))
+	run := &raceRun{Race: r, s: s, rnd: rnd, window: minWindow, seen: nothingSeen}
 	stat, err := run.win(ctx)
 	if err != nil {
 		// Another value of this session must not race before the znode is known to be gone.
@@ -83,18 +86,10 @@ func (r *Race) follow(ctx context.Context, s *session.Session, report func(data 
 	case err != nil:
 		return nil, err
 	}
-	// No candidate has created such a znode, and it names no leader: see checkRaced.
+	// No candidate has created such a znode, and it names no leader: see raceRun.rest.
 	if !znode.IsSession(stat.EphemeralOwner) {
 		data, stat = nil, nil
 	}
 	report(data, stat)
 	return w, nil
-}
-
-// checkRaced fails for a znode that no session owns: the race would never end.
-func checkRaced(path string, owner int64) error {
-	if znode.IsSession(owner) {
-		return nil
-	}
-	return fmt.Errorf("%w: %s is a persistent znode, want none or the ephemeral of a leader: perhaps the election has another layout", session.ErrConflict, path)
 }

@@ -50,12 +50,6 @@ type raceRun struct {
 	doubtful bool  // a create of ours may have been carried out, or may be yet
 }
 
-func newRaceRun(r *Race, s *session.Session) *raceRun {
-	// The session's id makes the waits differ between candidates, and a simulation
-	// repeatable.
-	return &raceRun{Race: r, s: s, rnd: rand.New(rand.NewPCG(uint64(s.ID()), 1)), window: minWindow, seen: nothingSeen}
-}
-
 // win creates the znode as soon as no other candidate has it, and returns the Stat of
 // the znode.
 func (r *raceRun) win(ctx context.Context) (*zk.Stat, error) {
@@ -126,15 +120,16 @@ func (r *raceRun) rest(ctx context.Context) (vacant bool, err error) {
 	if session.ClassOf(err) == session.ClassNoNode {
 		return r.restVacant(ctx)
 	}
-	if err == nil {
-		err = checkRaced(r.Path, leads.Stat.EphemeralOwner)
-	}
 	if err != nil {
-		leads.Watch.Stop()
 		return false, err
 	}
-	r.seen = leads.Stat.Version // see versionAfter
 	owner := leads.Stat.EphemeralOwner
+	if !znode.IsSession(owner) {
+		leads.Watch.Stop()
+		// The race would never end.
+		return false, fmt.Errorf("%w: %s is a persistent znode, want none or the ephemeral of a leader: perhaps the election has another layout", session.ErrConflict, r.Path)
+	}
+	r.seen = leads.Stat.Version // see versionAfter
 	wait := r.Manager.StartWait("campaign", r.Path, func(ctx context.Context) error { return r.leader(ctx, owner) })
 	defer wait.Stop()
 	deleted, err := leads.Await(ctx, r.s)
