@@ -29,8 +29,7 @@ type DelayQueue struct{ queue }
 // NewDelayQueue returns a DelayQueue at path. Like NewQueue it does no I/O.
 func NewDelayQueue(m *session.Manager, path string, opts ...DelayQueueOption) *DelayQueue {
 	q := &DelayQueue{}
-	q.cfg, q.bad = newConfig("DelayQueue", m, path, opts)
-	q.init(m, path, engine.ByTime)
+	initQueue(&q.queue, "DelayQueue", m, path, engine.ByTime, opts)
 	return q
 }
 

@@ -13,13 +13,8 @@ import (
 
 // A Message is a message that Messages or All has delivered. It belongs to the receiver
 // alone, until the first call of Ack, Nack, Retry or MoveTo, or until the session is lost
-// under which it was claimed. All methods may be called from any goroutine.
-//
-//	            received         Ack, MoveTo
-//	waiting ---------------> ours -----------> gone
-//	   ^                      |
-//	   |  Nack, Retry, Close  |
-//	   +-- of the queue, lost +
+// under which it was claimed. All methods may be called from any goroutine. See the
+// package for the life of a message.
 type Message struct {
 	// Data is the receiver's to keep and to change.
 	Data []byte

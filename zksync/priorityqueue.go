@@ -21,8 +21,7 @@ type PriorityQueue struct{ queue }
 // NewPriorityQueue returns a PriorityQueue at path. Like NewQueue it does no I/O.
 func NewPriorityQueue(m *session.Manager, path string, opts ...PriorityQueueOption) *PriorityQueue {
 	q := &PriorityQueue{}
-	q.cfg, q.bad = newConfig("PriorityQueue", m, path, opts)
-	q.init(m, path, engine.ByPriority)
+	initQueue(&q.queue, "PriorityQueue", m, path, engine.ByPriority, opts)
 	return q
 }
 

@@ -1,6 +1,7 @@
 package zksync
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -40,11 +41,8 @@ type Queue struct{ queue }
 
 // A queue has the parts that Queue, PriorityQueue and DelayQueue share.
 type queue struct {
-	m    *session.Manager
-	path string
+	primitive
 	kind engine.Kind
-	cfg  config
-	bad  error // the error of the path or the options
 
 	// Two committers: an Ack need not wait for the request of a Put.
 	puts     *commit.Committer
@@ -59,12 +57,12 @@ type queue struct {
 	mode      string // Chan or Messages; empty before the first call
 	bytes     chan []byte
 	messages  chan *Message
-	err       error // why the channel was closed
+	ended     error // why the channel was closed
 	consuming sync.WaitGroup
 
-	closing       sync.Once
-	closed        chan struct{} // closed when Close begins
-	closeReturned chan struct{} // closed when it has returned
+	open          context.Context // ends with ErrQueueClosed when Close begins
+	end           context.CancelCauseFunc
+	closeReturned chan struct{} // closed when Close has returned
 }
 
 // closePatience is how long Close waits for servers that cannot be reached.
@@ -74,8 +72,7 @@ const closePatience = 5 * time.Second
 // does no I/O: the first call reports a nil Manager, an invalid path or an invalid option.
 func NewQueue(m *session.Manager, path string, opts ...QueueOption) *Queue {
 	q := &Queue{}
-	q.cfg, q.bad = newConfig("Queue", m, path, opts)
-	q.init(m, path, engine.InOrder)
+	initQueue(&q.queue, "Queue", m, path, engine.InOrder, opts)
 	if q.cfg.capacity > 0 {
 		q.puts.Gate = q.newCapacity(false)
 		q.moves, q.movesTurn = q.newCapacity(true), make(chan struct{}, 1)
@@ -83,11 +80,12 @@ func NewQueue(m *session.Manager, path string, opts ...QueueOption) *Queue {
 	return q
 }
 
-// init makes the parts of a queue whose options are applied.
-func (q *queue) init(m *session.Manager, path string, k engine.Kind) {
-	q.m, q.path = m, path
+// initQueue makes the parts of a queue.
+func initQueue[O Option](q *queue, name string, m *session.Manager, path string, k engine.Kind, opts []O) {
+	q.primitive = newPrimitive(name, m, path, opts)
 	q.kind = q.cfg.layout.queue(k)
-	q.closed, q.closeReturned = make(chan struct{}), make(chan struct{})
+	q.open, q.end = context.WithCancelCause(context.Background())
+	q.closeReturned = make(chan struct{})
 	// Both committers have their markers in one directory, so one of them deletes the
 	// markers of processes that died.
 	swept := new(atomic.Bool)
@@ -122,17 +120,7 @@ func (q *queue) makeDir(ctx context.Context, s *session.Session, path string) er
 }
 
 // checkUsable returns the reason why the value cannot be used, nil if it can.
-func (q *queue) checkUsable() error {
-	if q.bad != nil {
-		return q.bad
-	}
-	select {
-	case <-q.closed:
-		return ErrQueueClosed
-	default:
-		return nil
-	}
-}
+func (q *queue) checkUsable() error { return cmp.Or(q.err, context.Cause(q.open)) }
 
 // Close ends the value, and leaves the queue on the servers. Messages that were not
 // received or not settled go back to their positions, and the channel is closed. Puts
@@ -146,31 +134,26 @@ func (q *queue) checkUsable() error {
 // called more than once. Close the Queue before its Manager, so that it can delete
 // its znodes.
 func (q *queue) Close() error {
-	// Later calls of Close wait for the first one, but not in the Once: a goroutine that
-	// is blocked in a Once stops the clock of a synctest bubble.
-	first := false
-	q.closing.Do(func() {
-		first = true
-		// Under the mutex: Chan and Messages start no goroutine after this, for which the
-		// Wait below would come too early.
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		close(q.closed)
-	})
-	if first {
-		defer close(q.closeReturned)
-		ctx, cancel := context.WithTimeoutCause(context.Background(), closePatience, ErrQueueClosed)
-		defer cancel()
-		// Puts and the consumer end at the same time, so that unreachable servers delay
-		// Close only once. q.removals ends last: the consumer gives its messages back by it.
-		var wg sync.WaitGroup
-		wg.Go(func() { q.puts.Close(ctx, ErrQueueClosed) })
-		q.consumer.Close(ctx)
-		q.consuming.Wait()
-		q.removals.Close(ctx, ErrQueueClosed)
-		wg.Wait()
+	// Under the mutex: Chan and Messages start no goroutine after this, for which the
+	// Wait below would come too early.
+	q.mu.Lock()
+	first := q.open.Err() == nil
+	q.end(ErrQueueClosed)
+	q.mu.Unlock()
+	if !first {
+		<-q.closeReturned
 		return nil
 	}
-	<-q.closeReturned
+	defer close(q.closeReturned)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), closePatience, ErrQueueClosed)
+	defer cancel()
+	// Puts and the consumer end at the same time, so that unreachable servers delay
+	// Close only once. q.removals ends last: the consumer gives its messages back by it.
+	var wg sync.WaitGroup
+	wg.Go(func() { q.puts.Close(ctx, ErrQueueClosed) })
+	q.consumer.Close(ctx)
+	q.consuming.Wait()
+	q.removals.Close(ctx, ErrQueueClosed)
+	wg.Wait()
 	return nil
 }

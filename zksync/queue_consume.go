@@ -33,8 +33,7 @@ import (
 // A value delivers by Chan or by Messages: a call of the other method panics. Take may be
 // used beside the channel, and gets a message that was not claimed for the channel.
 func (q *queue) Chan() <-chan []byte {
-	q.startDelivery("Chan")
-	return q.bytes
+	return startDelivery(q, "Chan", &q.bytes, func(d *engine.Delivery) []byte { return d.Data })
 }
 
 // Messages returns the channel that delivers messages which are removed at Ack, and
@@ -51,8 +50,7 @@ func (q *queue) Chan() <-chan []byte {
 // a loop that starts a goroutine for each message has 128 of them at work, and no other
 // consumer gets their messages meanwhile.
 func (q *queue) Messages() <-chan *Message {
-	q.startDelivery("Messages")
-	return q.messages
+	return startDelivery(q, "Messages", &q.messages, q.newMessage)
 }
 
 // Err returns why the channel of Chan or Messages was closed: ErrQueueClosed, ErrClosed
@@ -60,7 +58,7 @@ func (q *queue) Messages() <-chan *Message {
 // that it returns nil, or why the last message was skipped (see Skipped).
 func (q *queue) Err() error {
 	q.mu.Lock()
-	err := q.err
+	err := q.ended
 	q.mu.Unlock()
 	if err == nil {
 		_, err = q.consumer.Skipped()
@@ -68,41 +66,32 @@ func (q *queue) Err() error {
 	return q.opError("consume", err)
 }
 
-// startDelivery starts to consume at its first call. mode is the name of the method that
-// the program called.
-func (q *queue) startDelivery(mode string) {
+// startDelivery returns the channel of a method of q, which it makes at its first call, and
+// then starts to consume. mode is the name of the method.
+func startDelivery[T any](q *queue, mode string, channel *chan T, value func(*engine.Delivery) T) <-chan T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.mode != "" && q.mode != mode {
 		panic(fmt.Sprintf("zksync: %s of the queue %s, which is consumed by %s: a value has one way of consuming", mode, q.path, q.mode))
 	}
 	if q.mode == mode {
-		return
+		return *channel
 	}
-	q.mode = mode
-	var receive func(ctx context.Context, d *engine.Delivery) bool
-	var end func()
-	if mode == "Chan" {
-		c := make(chan []byte)
-		q.bytes, end = c, func() { close(c) }
-		receive = func(ctx context.Context, d *engine.Delivery) bool { return send(ctx, d, c, d.Data) }
-	} else {
-		c := make(chan *Message)
-		q.messages, end = c, func() { close(c) }
-		receive = func(ctx context.Context, d *engine.Delivery) bool { return send(ctx, d, c, q.newMessage(d)) }
-	}
-	if q.err = q.checkUsable(); q.err != nil {
-		end()
-		return
+	c := make(chan T)
+	q.mode, *channel = mode, c
+	if q.ended = q.checkUsable(); q.ended != nil {
+		close(c)
+		return c
 	}
 	q.consuming.Go(func() {
-		err := q.consumer.Deliver(mode == "Chan", receive)
+		err := q.consumer.Deliver(mode == "Chan", func(ctx context.Context, d *engine.Delivery) bool { return send(ctx, d, c, value(d)) })
 		// A receiver that sees the closed channel must find the reason in Err.
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		q.err = err
-		end()
+		q.ended = err
+		close(c)
 	})
+	return c
 }
 
 // send sends the value of a delivery, and reports false if ctx has ended, or the claim was lost, before

@@ -111,5 +111,5 @@ func (q *queue) opError(op string, err error) error {
 	if e, ok := err.(*Error); ok && e.Op == op && e.Path == q.path {
 		return err
 	}
-	return opError(op, q.path, err)
+	return q.primitive.opError(op, err)
 }
