@@ -139,26 +139,19 @@ func (g *Group) Members(ctx context.Context) ([]Member, error) {
 }
 
 func (g *Group) list(ctx context.Context, s *session.Session) ([]Member, error) {
-	return znode.ListWhole(ctx, s, func() ([]Member, bool, error) { return g.listOnce(ctx, s) })
-}
-
-// listOnce lists the members, and reports whether no znode has gone since the listing.
-func (g *Group) listOnce(ctx context.Context, s *session.Session) (all []Member, whole bool, err error) {
-	names, _, err := s.Children(ctx, g.path)
-	if session.ClassOf(err) == session.ClassNoNode {
-		return nil, true, nil
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	found, err := znode.ReadAll(ctx, s, g.path, names)
-	all = make([]Member, 0, len(found))
-	for _, z := range found {
-		if isMember(z.Stat) {
-			all = append(all, memberOf(z.Name, z.Data, z.Stat))
+	return znode.ListWhole(ctx, s, func() (all []Member, whole bool, err error) {
+		names, _, err := znode.Children(ctx, s, g.path)
+		if err != nil {
+			return nil, false, err
 		}
-	}
-	return all, len(found) == len(names), err
+		found, err := znode.ReadAll(ctx, s, g.path, names)
+		for _, z := range found {
+			if isMember(z.Stat) {
+				all = append(all, memberOf(z.Name, z.Data, z.Stat))
+			}
+		}
+		return all, len(found) == len(names), err
+	})
 }
 
 // isMember reports whether a child of the directory is a member: another program may

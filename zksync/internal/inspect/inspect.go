@@ -75,13 +75,13 @@ func (i *inspector) inspect() (*Report, error) {
 		}
 		all, err = names.ListSemaphore(i.ctx, i.s, i.path)
 	case DoubleBarrier:
-		all, err = i.members(i.path, rendezvous.IsParticipant)
+		all, err = i.members(i.path, i.names, rendezvous.IsParticipant)
 		for n := range all {
 			// Before the barrier opens, its participants wait for each other.
 			all[n].Holds = slices.Contains(i.names, rendezvous.ReadyName)
 		}
 	case Group:
-		all, err = i.members(i.path, func(string) bool { return true })
+		all, err = i.members(i.path, i.names, func(string) bool { return true })
 	case Queue:
 		found.Depth, err = i.messages()
 		if err == nil {
@@ -113,16 +113,7 @@ func (r *Report) addParticipants(all []line.Listed) {
 }
 
 // members returns the ephemerals of a directory that is chooses by their names.
-func (i *inspector) members(dir string, is func(name string) bool) ([]line.Listed, error) {
-	names := i.names
-	if dir != i.path {
-		var err error
-		if names, _, err = i.s.Children(i.ctx, dir); session.ClassOf(err) == session.ClassNoNode {
-			return nil, nil
-		} else if err != nil {
-			return nil, err
-		}
-	}
+func (i *inspector) members(dir string, names []string, is func(name string) bool) ([]line.Listed, error) {
 	found, err := znode.ReadAll(i.ctx, i.s, dir, chosen(names, is))
 	var all []line.Listed
 	for _, z := range found {

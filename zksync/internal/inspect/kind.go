@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksync/internal/line"
 	"github.com/go-zksync/toolkit/zksync/internal/rendezvous"
 	"github.com/go-zksync/toolkit/zksync/internal/znode"
@@ -42,11 +41,11 @@ func (i *inspector) kind() (Kind, error) {
 		return Semaphore, nil
 	case has(isQueuePart):
 		return Queue, nil
-	case has(inLine(line.LatchRule)):
+	case has(line.LatchRule.Has):
 		return Election, nil
 	case has(isSharedName):
 		return RWLock, nil
-	case has(inLine(line.LockRule)):
+	case has(line.LockRule.Has):
 		return Lock, nil
 	case isNumber(i.data):
 		// kazoo keeps the size of a semaphore as data, and the line beside the path.
@@ -77,11 +76,8 @@ const unitsDirectory = "leases"
 
 // hasUnits reports whether units of a semaphore are held below the path.
 func (i *inspector) hasUnits() (bool, error) {
-	names, _, err := i.s.Children(i.ctx, znode.Join(i.path, unitsDirectory))
-	if session.ClassOf(err) == session.ClassNoNode {
-		return false, nil
-	}
-	return slices.ContainsFunc(names, inLine(line.LeaseRule)), err
+	names, _, err := znode.Children(i.ctx, i.s, znode.Join(i.path, unitsDirectory))
+	return slices.ContainsFunc(names, line.LeaseRule.Has), err
 }
 
 // directory tells a group from a directory of something else.
@@ -91,14 +87,6 @@ func (i *inspector) directory() (Kind, error) {
 		return Group, nil
 	}
 	return Directory, err
-}
-
-// inLine returns a function that recognises the contenders of a rule.
-func inLine(r line.Rule) func(name string) bool {
-	return func(name string) bool {
-		_, _, ok := r.Parse(name)
-		return ok
-	}
 }
 
 // isSharedName recognises contenders that only a lock of readers and writers has.
@@ -163,5 +151,10 @@ func (i *inspector) messages() (int, error) {
 
 // consumers returns the values of our queues that receive from Chan or Messages.
 func (i *inspector) consumers() ([]line.Listed, error) {
-	return i.members(znode.Join(i.path, claimsDirectory), func(name string) bool { return strings.HasPrefix(name, ledgerPrefix) })
+	claims := znode.Join(i.path, claimsDirectory)
+	names, _, err := znode.Children(i.ctx, i.s, claims)
+	if err != nil {
+		return nil, err
+	}
+	return i.members(claims, names, func(name string) bool { return strings.HasPrefix(name, ledgerPrefix) })
 }

@@ -39,7 +39,7 @@ func (n Names) semaphore(path string, size int) (lock *znode.Directory, units le
 		dir.Data = fmt.Append(nil, size)
 		return n.Directory(path + "-" + n.Lock), leases{dir: dir, isUnit: func(string) bool { return true }}
 	}
-	return n.Directory(znode.Join(path, "locks")), leases{dir: n.Directory(znode.Join(path, "leases")), isUnit: LeaseRule.has}
+	return n.Directory(znode.Join(path, "locks")), leases{dir: n.Directory(znode.Join(path, "leases")), isUnit: LeaseRule.Has}
 }
 
 // take waits until n units are free and exchanges the contender c, which holds the lock,

@@ -96,7 +96,7 @@ func (l *Line) join(ctx context.Context, s *session.Session, replace string, wai
 	// The directory can only be created again when it is empty. Our contender is gone, so
 	// contenders that see the exhausted counter do not wait for each other.
 	for round := 0; err == errExhausted; round++ {
-		if again, err := l.Dir.Recreate(ctx, s, wait, l.Rule.has); !again || err != nil {
+		if again, err := l.Dir.Recreate(ctx, s, wait, l.Rule.Has); !again || err != nil {
 			return nil, err
 		}
 		if err := s.Pause(ctx, round); err != nil {

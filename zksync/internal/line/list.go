@@ -33,10 +33,7 @@ func (r Rule) List(ctx context.Context, s *session.Session, dir string, n int) (
 // the listing shows, 0 if there is no line, and reports whether no contender has left
 // since the listing.
 func (r Rule) listOnce(ctx context.Context, s *session.Session, dir string, n int) (all []Listed, zxid int64, whole bool, err error) {
-	names, stat, err := s.Children(ctx, dir)
-	if session.ClassOf(err) == session.ClassNoNode {
-		return nil, 0, true, nil
-	}
+	names, stat, err := znode.Children(ctx, s, dir)
 	if err != nil {
 		return nil, 0, false, err
 	}
@@ -94,10 +91,7 @@ func (n Names) listSemaphoreOnce(ctx context.Context, s *session.Session, path s
 	for i := range waiting {
 		waiting[i].Holds = false // the first contender in line waits for units
 	}
-	names, _, err := s.Children(ctx, l.dir.Path)
-	if session.ClassOf(err) == session.ClassNoNode {
-		return waiting, whole, nil
-	}
+	names, _, err := znode.Children(ctx, s, l.dir.Path)
 	if err != nil {
 		return nil, false, err
 	}

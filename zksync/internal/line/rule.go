@@ -104,8 +104,8 @@ func (r Rule) Parse(name string) (c Class, seq int32, ok bool) {
 	return Exclusive, seq, ok
 }
 
-// has reports whether a name is the name of a contender.
-func (r Rule) has(name string) bool {
+// Has reports whether a name is the name of a contender.
+func (r Rule) Has(name string) bool {
 	_, _, ok := r.Parse(name)
 	return ok
 }

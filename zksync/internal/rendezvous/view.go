@@ -119,12 +119,10 @@ func (v *barrierView) list(ctx context.Context) (there int, ready bool, err erro
 	var names []string
 	var stat *zk.Stat
 	err = v.ask(ctx, func() (err error) {
-		names, stat, err = v.s.Children(ctx, v.b.path)
+		names, stat, err = znode.Children(ctx, v.s, v.b.path)
 		return err
 	})
-	if session.ClassOf(err) == session.ClassNoNode {
-		stat = &zk.Stat{}
-	} else if err != nil {
+	if err != nil {
 		return 0, false, err
 	}
 	v.patience, v.b.strange = 0, 0

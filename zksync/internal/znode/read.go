@@ -26,6 +26,16 @@ type Node struct {
 	Stat *zk.Stat
 }
 
+// Children returns the names of the children of dir, and its Stat. Without dir, it returns no names
+// and an empty Stat.
+func Children(ctx context.Context, s *session.Session, dir string) ([]string, *zk.Stat, error) {
+	names, stat, err := s.Children(ctx, dir)
+	if session.ClassOf(err) == session.ClassNoNode {
+		return nil, &zk.Stat{}, nil
+	}
+	return names, stat, err
+}
+
 // ReadAll reads the children of dir that have the given names, and returns the children
 // that still exist, in the order of names.
 func ReadAll(ctx context.Context, s *session.Session, dir string, names []string) ([]Node, error) {
