@@ -164,18 +164,18 @@ func (e *Election) term(ctx, lead context.Context, g *line.Grant, work func(cont
 		result = work(lead)
 		return result, lead.Err() != nil, nil
 	}
-	returned, exited := make(chan error, 1), make(chan struct{})
+	returned, ok := make(chan error, 1), false
 	go func() {
-		defer close(exited) // also when work calls runtime.Goexit
+		defer close(returned) // also when work calls runtime.Goexit
 		returned <- work(lead)
 	}()
 	select {
-	case <-exited:
+	case result, ok = <-returned:
 	case <-lead.Done():
 		limit := time.NewTimer(e.cfg.stopping)
 		defer limit.Stop()
 		select {
-		case <-exited:
+		case result, ok = <-returned:
 		case <-limit.C:
 			why := context.Cause(lead)
 			if ctx.Err() != nil {
@@ -185,9 +185,7 @@ func (e *Election) term(ctx, lead context.Context, g *line.Grant, work func(cont
 			return nil, true, fmt.Errorf("%w %v after its context had ended: %w", ErrStillRunning, e.cfg.stopping, why)
 		}
 	}
-	select {
-	case result = <-returned:
-	default:
+	if !ok {
 		runtime.Goexit()
 	}
 	return result, lead.Err() != nil, nil

@@ -43,7 +43,14 @@ type Member struct {
 // option WithIDWait, Join waits until that znode is deleted. When ctx ends first, this
 // process is no member, and the error names the owner of the other znode.
 func (g *Group) Join(ctx context.Context, id string, data []byte) (*Member, error) {
-	path, err := g.member(id)
+	path, err := znode.Join(g.path, id), g.err
+	switch {
+	case err != nil:
+	case id == "" || strings.Contains(id, "/"):
+		err = fmt.Errorf(`%w: the id %q cannot name a znode, want one as "node-1"`, session.ErrInvalidPath, id)
+	default:
+		err = session.CheckPath(path)
+	}
 	if err != nil {
 		return nil, g.opError("join", err)
 	}
@@ -52,17 +59,6 @@ func (g *Group) Join(ctx context.Context, id string, data []byte) (*Member, erro
 		return nil, opError("join", path, err)
 	}
 	return &Member{ID: id, own: own}, nil
-}
-
-func (g *Group) member(id string) (string, error) {
-	if g.err != nil {
-		return "", g.err
-	}
-	path := znode.Join(g.path, id)
-	if id == "" || strings.Contains(id, "/") {
-		return "", fmt.Errorf(`%w: the id %q cannot name a znode, want one as "node-1"`, session.ErrInvalidPath, id)
-	}
-	return path, session.CheckPath(path)
 }
 
 func (g *Group) join(ctx context.Context, path string, data []byte) (*session.Ephemeral, error) {

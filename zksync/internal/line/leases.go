@@ -53,42 +53,38 @@ func (l *leases) take(ctx, held context.Context, c *contender, n int, patient bo
 	defer func() { wait.Stop() }()
 	var units, size atomic.Int64 // as counted last
 	known := false               // whether z is the present size
-	ask := l.asking(held, c.s, patient)
 	for round := 0; ; {
-		if !known {
-			z.watch.Stop()
-			if err := ask(func() (err error) {
-				z, err = l.size.read(held, c.s, patient)
-				return err
-			}); err != nil {
-				return nil, err
+		var taken int
+		var w *session.Watch // on the leases
+		var free, touch bool
+		if err := l.ask(held, c.s, patient, func() (err error) {
+			if !known {
+				z.watch.Stop()
+				if z, err = l.size.read(held, c.s, patient); err != nil {
+					return err
+				}
 			}
 			known = true
-		}
-		if err := tooMany(n, z.n); err != nil {
-			return nil, err
-		}
-		// The count is good until the transaction: only the holder of the lock creates
-		// leases, and the transaction deletes the lock's znode, which proves the lock.
-		var taken int
-		var w *session.Watch
-		if err := ask(func() (err error) {
-			taken, w, err = l.count(held, c.s, patient)
+			// The count is good until the transaction: only the holder of the lock creates
+			// leases, and the transaction deletes the lock's znode, which proves the lock.
+			if taken, w, err = l.count(held, c.s, patient); err != nil {
+				return err
+			}
+			// An operator may have lowered the size below the number of units that are held. Then the
+			// difference is negative, and the request waits.
+			if free = n <= z.n-taken; free {
+				w.Stop()
+				touch, err = l.dir.Writable(held, c.s)
+			}
 			return err
 		}); err != nil {
 			return nil, err
 		}
-		// An operator may have lowered the size below the number of units that are held. Then the
-		// difference is negative, and the request waits.
-		if n <= z.n-taken {
+		if err := tooMany(n, z.n); err != nil {
 			w.Stop()
-			var touch bool
-			if err := ask(func() (err error) {
-				touch, err = l.dir.Writable(held, c.s)
-				return err
-			}); err != nil {
-				return nil, err
-			}
+			return nil, err
+		}
+		if free {
 			// With ctx, because held may end during the exchange: the guard of the lock takes the
 			// deletion of the contender for a removal.
 			g, err := l.create(ctx, c, n, z, touch, patient)
@@ -135,13 +131,13 @@ func (l *leases) take(ctx, held context.Context, c *contender, n int, patient bo
 	}
 }
 
-// asking returns a function that reads.
-func (l *leases) asking(ctx context.Context, s *session.Session, patient bool) func(read func() error) error {
+// ask calls read. The reads of a request that has waited in line must not fail by an internal
+// error of a server.
+func (l *leases) ask(ctx context.Context, s *session.Session, patient bool, read func() error) error {
 	if !patient {
-		return func(read func() error) error { return read() }
+		return read()
 	}
-	// The reads of a request that has waited in line must not fail by an internal error of a server.
-	return func(read func() error) error { return znode.ReadPatiently(ctx, s, "acquire", l.dir.Path, read) }
+	return znode.ReadPatiently(ctx, s, "acquire", l.dir.Path, read)
 }
 
 // count returns the number of units that are held, and creates the directory if there is
@@ -204,7 +200,7 @@ func (l *leases) create(ctx context.Context, c *contender, n int, z sizeRead, to
 func (l *leases) created(ctx context.Context, c *contender, n int, paths []string, dir *zk.Stat, size int, patient bool) (*Grant, error) {
 	g := c.exchange(0, paths)
 	crowded := false
-	err := l.asking(ctx, c.s, patient)(func() (err error) {
+	err := l.ask(ctx, c.s, patient, func() (err error) {
 		if dir != nil {
 			// The transaction has changed the directory last, so its zxid is the czxid of the leases.
 			g.token = dir.Mzxid

@@ -9,7 +9,7 @@ var foreignBugs = []bug{
 		"dir != nil && int(dir.NumChildren) <=", "dir == nil || int(dir.NumChildren) <="}},
 		[]finder{tested("./zksync", "^TestSemaphoreBesideALateLease$")}},
 	{"semaphore: fail an Acquire by an internal error of a server after the exchange", []edit{{"zksync/internal/line/leases.go",
-		"l.asking(ctx, c.s, patient)(func", "l.asking(ctx, c.s, false)(func"}},
+		"l.ask(ctx, c.s, patient, func", "l.ask(ctx, c.s, false, func"}},
 		[]finder{tested("./zksync", "^TestSemaphoreBesideALateLease$")}},
 	{"wait for an event of a znode that may not be read", []edit{{"zksync/internal/znode/read.go",
 		"	if g.Blind {\n		interval", "	if g.Blind && false {\n		interval"}},
