@@ -2,6 +2,7 @@ package line
 
 import (
 	"context"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -10,14 +11,8 @@ import (
 )
 
 // A contenderState says what a contender does. Of the states, unlisted, blocked and first
-// are the states of a contender that waits.
-//
-//	unlisted --listing--> blocked --event--> unlisted
-//	unlisted --listing, create--> first --lease held--> granted
-//	blocked --the last one ahead leaves--> first
-//	granted --release--> lingering --acquired again--> granted
-//	granted --transaction without an answer--> inDoubt
-//	any --deleted, exchanged--> gone
+// are the states of a contender that waits. LocalQueue and docs/architecture.md have the
+// transitions.
 type contenderState uint8
 
 const (
@@ -38,6 +33,8 @@ type contender struct {
 	state      contenderState
 	grant      *Grant           // the newest
 	contention *contentionWatch // since it lingered for the first time
+	holds      int              // of this process, since it was granted or acquired again
+	since      time.Time        // when the turn of this process began
 }
 
 // confirm finds the reason of a removal. The end of our session removes our znode as
@@ -181,6 +178,7 @@ func (c *contender) begin() {
 	c.grant = newGrant(c.s, c.lease, c.token, uniqueNames{}, c.own, c.path)
 	c.own = nil // the guard stops it
 	c.state = granted
+	c.holds, c.since = 1, time.Now()
 }
 
 // exchange gives the lease to the grant of znodes that a transaction has created in

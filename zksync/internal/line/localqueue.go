@@ -39,10 +39,7 @@ type LocalQueue struct {
 	Linger time.Duration
 	turn   fairMutex
 
-	// Of the goroutine in the fair mutex:
-	shared *contender // nil if there is none
-	holds  int        // of this process, since it was first
-	since  time.Time
+	shared *contender // of the goroutine in the fair mutex; nil if there is none
 
 	// A lingering contender is in no goroutine's hands, and may be evicted at any time.
 	mu    sync.Mutex
@@ -77,7 +74,6 @@ func (q *LocalQueue) TryAcquire(ctx context.Context) (*Grant, error) {
 			q.turn.unlock()
 			return nil, err
 		}
-		q.holds, q.since = 1, time.Now()
 	}
 	return q.shared.grant, nil
 }
@@ -119,9 +115,7 @@ func (q *LocalQueue) reach(ctx context.Context) error {
 		return nil
 	}
 	var err error
-	if q.shared, err = q.stand(ctx, q.shared); err == nil {
-		q.holds, q.since = 1, time.Now()
-	}
+	q.shared, err = q.stand(ctx, q.shared)
 	return err
 }
 
@@ -133,9 +127,9 @@ func (q *LocalQueue) inherit(ctx context.Context) (err error) {
 		// The contender was lost while it was handed on. No hold was lost, since no
 		// goroutine held it.
 		q.discardShared()
-	case q.holds < maxTurnHolds && time.Since(q.since) < maxTurnTime || c.contention.quiet():
+	case c.holds < maxTurnHolds && time.Since(c.since) < maxTurnTime || c.contention.quiet():
 		// The process keeps its turn while no other contender is known to be in line.
-		q.holds++
+		c.holds++
 		c.grant = c.grant.renew()
 	default:
 		// One transaction deletes the contender and creates the next one: the process is
@@ -242,7 +236,7 @@ func (q *LocalQueue) resume(ctx context.Context) {
 		c.discard()
 		return
 	}
-	q.shared, q.holds, q.since = c, 1, time.Now()
+	q.shared = c
 }
 
 // evict deletes a contender that still lingers.

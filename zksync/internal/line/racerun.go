@@ -146,7 +146,12 @@ func (r *raceRun) rest(ctx context.Context) (vacant bool, err error) {
 func (r *raceRun) restVacant(ctx context.Context) (vacant bool, err error) {
 	// exists leaves a watch on a znode that does not exist. So another candidate's create
 	// ends the rest at once.
-	ok, _, w, err := znode.WatchPatiently(ctx, r.s, "campaign", r.Path)
+	var ok bool
+	var w *session.Watch
+	err = znode.ReadPatiently(ctx, r.s, "campaign", r.Path, func() (err error) {
+		ok, _, w, err = r.s.WatchExists(ctx, r.Path)
+		return err
+	})
 	if err != nil || ok {
 		w.Stop()
 		return false, err

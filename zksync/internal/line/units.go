@@ -162,9 +162,6 @@ func (u *Units) stand(ctx context.Context, n int) (g *Grant, err error) {
 		}
 		return err
 	})
-	// If ctx has ended the wait for units, the next goroutine of this process keeps the position in
-	// line: the wait does not count as time of the turn.
-	u.local.since = time.Now()
 	u.local.endTurn(false)
 	return g, err
 }
@@ -211,5 +208,8 @@ func (u *Units) exchange(ctx context.Context, n int, patient bool) (*Grant, erro
 		err = context.Cause(held)
 	}
 	lock.end()
+	// If ctx has ended the wait for units, the next goroutine of this process keeps the position in
+	// line: the wait does not count as time of the turn.
+	c.since = time.Now()
 	return g, c.confirm(ctx, err)
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
@@ -23,8 +23,7 @@ type unitSize struct {
 	n    int
 	path string // of the znode; empty if there is none
 
-	mu     sync.Mutex
-	warned int64 // the zxid of the change that left the znode without a number
+	warned atomic.Int64 // the zxid of the change that left the znode without a number
 }
 
 // A sizeRead is the result of one read of a unitSize.
@@ -72,27 +71,19 @@ func (z *unitSize) read(ctx context.Context, s *session.Session, watched bool) (
 	}
 }
 
-// parse returns the size that the znode has, or the default.
+// parse returns the size that the znode has, or the default. It logs, once for each change, that
+// the znode has no number.
 func (z *unitSize) parse(data []byte, stat *zk.Stat) int {
 	n, err := strconv.Atoi(strings.TrimSpace(string(data)))
-	if err != nil || n < 0 {
-		z.warn(data, stat)
-		return z.n
+	if err == nil && n >= 0 {
+		return n
 	}
-	return n
-}
-
-// warn logs, once for each change, that the znode has no number.
-func (z *unitSize) warn(data []byte, stat *zk.Stat) {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	if z.warned == stat.Mzxid {
-		return
+	if z.warned.Swap(stat.Mzxid) != stat.Mzxid {
+		const enough = 64
+		z.m.Logger().Warn("the size of a semaphore is not a number; going by the default",
+			zap.String("path", z.path), zap.ByteString("data", data[:min(len(data), enough)]), zap.Int("default", z.n))
 	}
-	z.warned = stat.Mzxid
-	const enough = 64
-	z.m.Logger().Warn("the size of a semaphore is not a number; going by the default",
-		zap.String("path", z.path), zap.ByteString("data", data[:min(len(data), enough)]), zap.Int("default", z.n))
+	return z.n
 }
 
 // tooMany returns an error if n is more than the size. A size of 0 is no error: an

@@ -190,11 +190,8 @@ func (v *barrierView) readDirectory(ctx context.Context) error {
 }
 
 // clear deletes ready if the directory has not changed. It is not an error if the
-// directory has changed, or if the outcome is unknown.
-//
-// clear has no znode of its own to tell the directory from one that was created again since.
-// A clear that is still under way while the directory is deleted, created again, and
-// used up to the very same version deletes the ready of that round.
+// directory has changed, or if the outcome is unknown. The documentation of DoubleBarrier
+// says what happens if the directory is created again while clear is under way.
 func (v *barrierView) clear() (cleared bool, err error) {
 	if _, err := v.transact(v.unchanged(), &zk.DeleteRequest{Path: v.readyPath(), Version: -1}); err != nil {
 		return false, unlessRaced(err, session.ClassNoNode)

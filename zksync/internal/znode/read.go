@@ -197,15 +197,6 @@ func WatchPresent(ctx context.Context, s *session.Session, op, path string) (g S
 	return g, err
 }
 
-// WatchPatiently is Session.WatchExists by ReadPatiently.
-func WatchPatiently(ctx context.Context, s *session.Session, op, path string) (ok bool, stat *zk.Stat, w *session.Watch, err error) {
-	err = ReadPatiently(ctx, s, op, path, func() (err error) {
-		ok, stat, w, err = s.WatchExists(ctx, path)
-		return err
-	})
-	return ok, stat, w, err
-}
-
 // AwaitEvent waits until a watch fires, and stops the watch. It fails when ctx or the
 // session ends.
 func AwaitEvent(ctx context.Context, s *session.Session, w *session.Watch) error {

@@ -67,7 +67,7 @@ var primitiveBugs = []bug{
 		"failed == nil && ready && there == 0 {\n",
 		"failed == nil && ready && there < 0 {\n"}}, []finder{tested("./zksync", "TestLeaveOfARemovedParticipant")}},
 	{"semaphore: give the position in line up when a request is cancelled", []edit{{"zksync/internal/line/units.go",
-		"	u.local.since = time.Now()\n",
+		"	c.since = time.Now()\n",
 		"	_ = time.Now()\n"}}, []finder{tested("./zksync", "TestCancelledRequestLeavesItsPosition")}},
 	{"make a list of a group for each change", []edit{{"zksync/group.go",
 		"		if changed && rest == nil {\n",
