@@ -92,14 +92,12 @@ func (g *holdGuard) guard(path string, w *session.Watch) {
 		}
 		select {
 		case ev := <-w.Events():
-			switch ev.Type {
-			case zk.EventNodeDeleted:
+			if ev.Type == zk.EventNodeDeleted {
 				g.lose()
 				return
-			case zk.EventNotWatching:
-				return
 			}
-			// The data has changed. A watch fires once, so read again.
+			// The data has changed. A watch fires once, so read again. If the session has ended,
+			// the read says so.
 			w = nil
 		case <-g.ctx.Done():
 		}

@@ -121,48 +121,34 @@ func (l *Line) List(ctx context.Context, s *session.Session, n int) ([]Listed, e
 	return l.Rule.List(ctx, s, l.Dir.Path, n)
 }
 
-// follow reports the znode of the first contender; see Contest.
-func (l *Line) follow(ctx context.Context, s *session.Session, report func(data []byte, stat *zk.Stat)) (*session.Watch, error) {
+// follow returns the znode of the first contender; see Contest.
+func (l *Line) follow(ctx context.Context, s *session.Session) ([]byte, *zk.Stat, *session.Watch, error) {
 	names, _, err := s.Children(ctx, l.Dir.Path)
 	if session.ClassOf(err) == session.ClassNoNode {
 		ok, _, w, err := s.WatchExists(ctx, l.Dir.Path)
-		return reportNone(w, err, ok, report)
+		return noLeader(w, err, ok)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	all := l.Rule.sort(names)
 	if len(all) == 0 {
 		// Only an empty line needs a watch on its directory, so the first listing set
 		// none.
 		names, _, w, err := s.WatchChildren(ctx, l.Dir.Path)
-		return reportNone(w, err, len(l.Rule.sort(names)) > 0, report)
+		return noLeader(w, err, len(l.Rule.sort(names)) > 0)
 	}
 	// Only the departure of the first contender changes the leader. Contenders that join or
 	// leave behind it wake no observer.
 	// Sequence numbers grow, so no candidate has joined ahead of this one since the listing.
-	data, stat, w, err := znode.WatchData(ctx, s, znode.Join(l.Dir.Path, all[0].name))
-	if session.ClassOf(err) == session.ClassNoNode {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	report(data, stat)
-	return w, nil
+	return znode.WatchData(ctx, s, znode.Join(l.Dir.Path, all[0].name))
 }
 
-// reportNone reports that no candidate leads, unless a candidate has joined meanwhile.
-func reportNone(w *session.Watch, err error, come bool, report func(data []byte, stat *zk.Stat)) (*session.Watch, error) {
-	switch {
-	case session.ClassOf(err) == session.ClassNoNode:
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case come:
+// noLeader is the result of follow without a leader, unless a candidate has joined meanwhile.
+func noLeader(w *session.Watch, err error, joined bool) ([]byte, *zk.Stat, *session.Watch, error) {
+	if joined {
 		w.Stop()
-		return nil, nil
+		w = nil
 	}
-	report(nil, nil)
-	return w, nil
+	return nil, nil, w, err
 }

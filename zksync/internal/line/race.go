@@ -76,20 +76,16 @@ func (r *Race) List(ctx context.Context, s *session.Session, n int) ([]Listed, e
 	return []Listed{{Dir: znode.Dir(r.Path), Node: leader, Class: Exclusive, Holds: true}}, nil
 }
 
-// follow reports the znode of the leader; see Contest.
-func (r *Race) follow(ctx context.Context, s *session.Session, report func(data []byte, stat *zk.Stat)) (*session.Watch, error) {
+// follow returns the znode of the leader; see Contest.
+func (r *Race) follow(ctx context.Context, s *session.Session) ([]byte, *zk.Stat, *session.Watch, error) {
 	data, stat, w, err := znode.WatchData(ctx, s, r.Path)
 	switch {
 	case session.ClassOf(err) == session.ClassNoNode:
 		ok, _, w, err := s.WatchExists(ctx, r.Path)
-		return reportNone(w, err, ok, report)
-	case err != nil:
-		return nil, err
-	}
-	// No candidate has created such a znode, and it names no leader: see raceRun.rest.
-	if !znode.IsSession(stat.EphemeralOwner) {
+		return noLeader(w, err, ok)
+	case err == nil && !znode.IsSession(stat.EphemeralOwner):
+		// No candidate has created such a znode, and it names no leader: see raceRun.rest.
 		data, stat = nil, nil
 	}
-	report(data, stat)
-	return w, nil
+	return data, stat, w, err
 }

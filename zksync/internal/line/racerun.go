@@ -1,6 +1,7 @@
 package line
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -207,12 +208,8 @@ func deleteRaced(ctx context.Context, s *session.Session, path string, version i
 	}
 	// Either another client has changed the data of our znode, or the znode belongs to
 	// another candidate, which came after another client had removed ours.
-	stat, failed := findOwn(ctx, s, path)
-	switch {
-	case failed != nil:
-		return failed
-	case stat == nil:
-		return session.ErrRemoved
+	if own, failed := findOwn(ctx, s, path); own == nil {
+		return cmp.Or(failed, session.ErrRemoved)
 	}
 	return err
 }

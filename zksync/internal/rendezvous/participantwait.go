@@ -1,6 +1,7 @@
 package rendezvous
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,11 +95,7 @@ func (w *participantWait) reason(ctx context.Context) error {
 		text = fmt.Sprintf("for %d more to enter: %d of %d are there", max(0, n-there), there, n)
 	}
 	for _, name := range w.names {
-		if known, ok := w.known[name]; ok {
-			text += ", " + known
-		} else {
-			text += ", " + strings.TrimPrefix(name, IDPrefix)
-		}
+		text += ", " + cmp.Or(w.known[name], strings.TrimPrefix(name, IDPrefix))
 	}
 	if w.more > 0 {
 		text += fmt.Sprintf(" and %d more", w.more)

@@ -255,10 +255,7 @@ func (v *barrierView) awaitChange(ctx context.Context) (zk.EventType, error) {
 		select {
 		case ev := <-v.watch.Events():
 			v.watch = nil
-			if ev.Type == zk.EventNotWatching {
-				return nothing, znode.LossOf(ev.Err)
-			}
-			return ev.Type, nil
+			return ev.Type, nil // if the session has ended, the next read says so
 		case _, ok := <-v.states:
 			if !ok {
 				return nothing, znode.LossOf(session.ErrClosed)

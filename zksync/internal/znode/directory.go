@@ -33,8 +33,12 @@ const (
 func (d *Directory) Forbid() { d.access.Store(notWritable) }
 
 // Writable reports whether the directory may be written to. If that is not known,
-// Writable reads the directory, and creates it if it does not exist.
+// Writable reads the directory, and creates it if it does not exist. A directory with Data
+// must exist.
 func (d *Directory) Writable(ctx context.Context, s *session.Session) (bool, error) {
+	if d.Data != nil {
+		return false, nil // the write would overwrite the data of the primitive
+	}
 	if a := d.access.Load(); a != accessUnknown {
 		return a == writable, nil
 	}
@@ -47,9 +51,9 @@ func (d *Directory) Writable(ctx context.Context, s *session.Session) (bool, err
 	case err != nil:
 		return false, err
 	case !ok:
-		return d.Data == nil, d.Create(ctx, s)
-	case stat.DataLength > 0 || d.Data != nil:
-		// The write would overwrite the data of another program, or of the primitive itself.
+		return true, d.Create(ctx, s)
+	case stat.DataLength > 0:
+		// The write would overwrite the data of another program.
 		d.Forbid()
 		return false, nil
 	}
@@ -60,15 +64,11 @@ func (d *Directory) Writable(ctx context.Context, s *session.Session) (bool, err
 // Create creates the directory. It is not an error if another client has created the
 // directory: that client did so for the same purpose.
 func (d *Directory) Create(ctx context.Context, s *session.Session) error {
-	if err := d.create(ctx, s); err != nil {
-		return err
-	}
-	if d.Data == nil {
+	err := d.create(ctx, s)
+	if err == nil {
 		d.access.Store(writable)
-	} else {
-		d.Forbid()
 	}
-	return nil
+	return err
 }
 
 // create creates a container, or an ordinary znode if the directory is to last.

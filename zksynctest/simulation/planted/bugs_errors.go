@@ -118,7 +118,7 @@ var errorBugs = []bug{
 		"		switch failed := e.Resign(); session"}},
 		[]finder{tested("./zksync", "^TestDoEndsItsOwnHoldAlone$")}},
 	{"overwrite the data that a directory had before its first use", []edit{{"zksync/internal/znode/directory.go",
-		"	case stat.DataLength > 0 || d.Data != nil:\n",
+		"	case stat.DataLength > 0:\n",
 		"	case stat.DataLength > 0 && d.Data != nil:\n"}},
 		[]finder{enumeratedIn("crowd", "mutex-handover"), tested("./zksync", "^TestDataOfADirectory$")}},
 	{"release the read lock of another caller with RDo", []edit{{"zksync/internal/line/pool.go",
