@@ -21,7 +21,7 @@ type Candidate struct {
 // Leader returns the leader as of the time of the call, and ErrNoLeader if there is
 // no candidate. It reads like Mutex.Contenders.
 func (e *Election) Leader(ctx context.Context) (Candidate, error) {
-	all, err := e.contenders(ctx, "leader", 1)
+	all, err := e.listContenders(ctx, "leader", e.contest.List, 1)
 	if err != nil {
 		return Candidate{}, err
 	}
@@ -35,7 +35,7 @@ func (e *Election) Leader(ctx context.Context) (Candidate, error) {
 // first. With LayoutEphemeral the candidates have no order and leave no trace before
 // they lead, so Candidates returns the leader alone. It reads like Mutex.Contenders.
 func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
-	found, err := e.contenders(ctx, "candidates", -1)
+	found, err := e.listContenders(ctx, "candidates", e.contest.List, -1)
 	if err != nil {
 		return nil, err
 	}
@@ -48,14 +48,7 @@ func (e *Election) Candidates(ctx context.Context) ([]Candidate, error) {
 
 // Contenders returns the candidates like Candidates: see Mutex.Contenders.
 func (e *Election) Contenders(ctx context.Context) ([]Contender, error) {
-	return e.contenders(ctx, "contenders", -1)
-}
-
-// contenders returns the first n candidates, or all if n is negative.
-func (e *Election) contenders(ctx context.Context, op string, n int) ([]Contender, error) {
-	return e.listContenders(ctx, op, func(ctx context.Context, s *session.Session) ([]line.Listed, error) {
-		return e.contest.List(ctx, s, n)
-	})
+	return e.listContenders(ctx, "contenders", e.contest.List, -1)
 }
 
 func candidateOf(c Contender) Candidate {

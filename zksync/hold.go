@@ -48,12 +48,15 @@ func ready(ctx context.Context, err error) error {
 	return err
 }
 
-// listContenders returns the contenders that read finds behind a commit.
-func (p *primitive) listContenders(ctx context.Context, op string, read func(context.Context, *session.Session) ([]line.Listed, error)) ([]Contender, error) {
+// listContenders returns the first n contenders that list finds behind a commit, or all if n is
+// negative.
+func (p *primitive) listContenders(ctx context.Context, op string, list func(context.Context, *session.Session, int) ([]line.Listed, error), n int) ([]Contender, error) {
 	if p.err != nil {
 		return nil, p.opError(op, p.err)
 	}
-	all, err := znode.ReadCommitted(ctx, p.m, p.path, read)
+	all, err := znode.ReadCommitted(ctx, p.m, p.path, func(ctx context.Context, s *session.Session) ([]line.Listed, error) {
+		return list(ctx, s, n)
+	})
 	if all == nil {
 		return nil, p.opError(op, err)
 	}

@@ -144,5 +144,5 @@ func (m *exclusive) Do(ctx context.Context, fn func(ctx context.Context) error) 
 // Contenders commits a transaction without effect first (see session.Session.SyncQuorum),
 // and is repeated over lost connections and sessions until ctx ends.
 func (m *exclusive) Contenders(ctx context.Context) ([]Contender, error) {
-	return m.listContenders(ctx, "contenders", m.in.Contenders)
+	return m.listContenders(ctx, "contenders", m.in.List, -1)
 }

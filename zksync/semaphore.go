@@ -151,5 +151,5 @@ func (s *Semaphore) acquire(ctx context.Context, n int, patient bool) (*line.Gra
 // acquisition, and then the contenders that wait in line, as of the time of the call:
 // see Mutex.Contenders. A contender in line does not say how many units it waits for.
 func (s *Semaphore) Contenders(ctx context.Context) ([]Contender, error) {
-	return s.listContenders(ctx, "contenders", s.units.Contenders)
+	return s.listContenders(ctx, "contenders", s.units.List, -1)
 }

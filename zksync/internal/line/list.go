@@ -67,11 +67,6 @@ func (r Rule) listOnce(ctx context.Context, s *session.Session, dir string, n in
 	return all, stat.Pzxid, len(found) == len(line), nil
 }
 
-// Contenders returns the contenders in line, in order.
-func (l *Line) Contenders(ctx context.Context, s *session.Session) ([]Listed, error) {
-	return l.List(ctx, s, -1)
-}
-
 // ListSemaphore returns the units of the semaphore at path that are held, in the order of
 // acquisition, and then its line.
 func (n Names) ListSemaphore(ctx context.Context, s *session.Session, path string) ([]Listed, error) {

@@ -23,9 +23,7 @@ import (
 //     no new hold, so that no release of a lost hold can be taken for the release of
 //     a new one.
 type Pool struct {
-	m    *session.Manager
-	op   string // the operation in messages about waiting
-	path string
+	line *Line
 
 	mu       sync.Mutex
 	grants   []*Grant // the oldest first
@@ -48,14 +46,14 @@ func (pl *Pool) untainted(ctx context.Context, op string) error {
 			return nil
 		}
 		if wait == nil {
-			wait = pl.m.StartWait(op, pl.path, func(context.Context) error {
+			wait = pl.line.Manager.StartWait(op, pl.line.Dir.Path, func(context.Context) error {
 				return fmt.Errorf("for holds of this value that were lost to be released: %w", err)
 			})
 			defer wait.Stop()
 		}
 		select {
 		case <-drained:
-		case <-pl.m.Done():
+		case <-pl.line.Manager.Done():
 			return session.ErrClosed
 		case <-ctx.Done():
 			return wait.Cancelled(ctx)
@@ -212,9 +210,9 @@ func (pl *Pool) reset() {
 // retry calls acquire, again over lost connections and sessions, and again if acquire
 // fails with errTainted. Before each call it waits until the pool is not lost.
 func (pl *Pool) retry(ctx context.Context, acquire func() error) error {
-	return pl.m.Retry(ctx, func(*session.Session) error {
+	return pl.line.Manager.Retry(ctx, func(*session.Session) error {
 		for {
-			err := pl.untainted(ctx, pl.op)
+			err := pl.untainted(ctx, pl.line.Op)
 			if err == nil {
 				err = acquire()
 			}

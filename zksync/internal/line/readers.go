@@ -6,14 +6,11 @@ import "context"
 // groups.
 type Readers struct {
 	Pool
-	line *Line
 	open *readGroup // which new readers join; guarded by the pool's mutex
 }
 
 // NewReaders returns the readers of one value in a line.
-func NewReaders(l *Line) *Readers {
-	return &Readers{Pool: Pool{m: l.Manager, op: l.Op, path: l.Dir.Path}, line: l}
-}
+func NewReaders(l *Line) *Readers { return &Readers{Pool: Pool{line: l}} }
 
 // Acquire waits for a hold, and returns the grant on which it rests.
 func (r *Readers) Acquire(ctx context.Context) (*Grant, error) {

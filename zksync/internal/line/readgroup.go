@@ -127,5 +127,5 @@ func (g *readGroup) wait(ctx context.Context) (*Grant, error) {
 	} else if reason := g.r.line.waiting(ctx); reason != nil {
 		return nil, session.CancelledWaiting(ctx, fmt.Errorf("waiting %w", reason))
 	}
-	return nil, g.r.m.Cancelled(ctx)
+	return nil, g.r.line.Manager.Cancelled(ctx)
 }

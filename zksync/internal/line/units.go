@@ -36,8 +36,8 @@ func NewUnits(m *session.Manager, path string, names Names, n int, sizeFrom stri
 	return u
 }
 
-// Contenders returns the units that are held, and then the contenders in line.
-func (u *Units) Contenders(ctx context.Context, s *session.Session) ([]Listed, error) {
+// List returns the units that are held, and then the contenders in line, regardless of n.
+func (u *Units) List(ctx context.Context, s *session.Session, _ int) ([]Listed, error) {
 	return u.names.ListSemaphore(ctx, s, u.path)
 }
 
@@ -47,7 +47,7 @@ func (u *Units) pool(n int) *Pool {
 	defer u.mu.Unlock()
 	pl := u.pools[n]
 	if pl == nil {
-		pl = &Pool{m: u.local.Manager, op: u.local.Op, path: u.path}
+		pl = &Pool{line: u.local.Line}
 		u.pools[n] = pl
 	}
 	return pl
@@ -79,7 +79,7 @@ func (u *Units) Acquire(ctx context.Context, n int, patient bool) (g *Grant, pl 
 		})
 		return g, pl, err
 	}
-	err = pl.m.Retry(ctx, func(*session.Session) (err error) {
+	err = u.local.Manager.Retry(ctx, func(*session.Session) (err error) {
 		// Acquire would wait for the release of the lost holds, so the units are not free.
 		if g = nil; pl.tainted() {
 			return nil

@@ -14,5 +14,6 @@
 //   - A touch is a write of an empty value to the directory. Every transaction that
 //     changes the barrier contains a touch, so the version of the directory tells
 //     rounds and decisions of different times apart, until the directory is deleted: a new
-//     one counts from 0 again.
+//     one counts from 0 again. ready is created and deleted by transactions that fail if
+//     the version has changed since the directory was seen full or empty.
 package rendezvous

@@ -12,12 +12,8 @@ import (
 const maxGrace = time.Second
 
 // A Participant enters a barrier under one session. Its methods are called by one
-// goroutine at a time.
-//
-// Two rules keep rounds apart. First, ready is created and deleted by transactions that
-// fail if the directory has another version than when it was seen full or empty, and
-// every other transaction of a participant raises that version. Second, a participant
-// is in the round of the first ready that is newer than its own child.
+// goroutine at a time. The words round and touch in the documentation of the package say
+// what keeps rounds apart.
 type Participant struct {
 	barrierView
 	child
