@@ -104,9 +104,7 @@
 // write to the directory, and makes one more request for each acquisition. Keep data of
 // your own in another znode.
 //
-// The messages of a [Queue] are named qn- and a number, as in ZooKeeper's queue
-// recipe and Curator's SimpleDistributedQueue. Beside them are directories that sort
-// after them: zksync-claims has a znode with the claims of each consumer, zksync-idle the
-// line of idle consumers, zksync-later the messages of Retry, and zksync-markers a znode
-// for each value that writes. Children with other names are ignored.
+// Beside the messages of a [Queue] are directories that sort after them: zksync-claims has
+// a znode with the claims of each consumer, zksync-idle the line of idle consumers,
+// zksync-later the messages of Retry, and zksync-markers a znode for each value that writes.
 package zksync

@@ -84,7 +84,15 @@ func startDelivery[T any](q *queue, mode string, channel *chan T, value func(*en
 		return c
 	}
 	q.consuming.Go(func() {
-		err := q.consumer.Deliver(mode == "Chan", func(ctx context.Context, d *engine.Delivery) bool { return send(ctx, d, c, value(d)) })
+		err := q.consumer.Deliver(mode == "Chan", func(ctx context.Context, d *engine.Delivery) bool {
+			select {
+			case c <- value(d):
+				return true
+			case <-d.Lost(): // ctx ends a little later
+			case <-ctx.Done():
+			}
+			return false
+		})
 		// A receiver that sees the closed channel must find the reason in Err.
 		q.mu.Lock()
 		defer q.mu.Unlock()
@@ -92,19 +100,6 @@ func startDelivery[T any](q *queue, mode string, channel *chan T, value func(*en
 		close(c)
 	})
 	return c
-}
-
-// send sends the value of a delivery, and reports false if ctx has ended, or the claim was lost, before
-// a receiver came.
-func send[T any](ctx context.Context, d *engine.Delivery, c chan<- T, value T) bool {
-	select {
-	case c <- value:
-		return true
-	case <-d.Lost(): // ctx ends a little later
-		return false
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // All returns a loop over the messages of Messages:

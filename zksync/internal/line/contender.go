@@ -232,9 +232,6 @@ func (c *contender) discard() <-chan struct{} {
 	return c.s.Discard(c.path)
 }
 
-// withdraw is discard that waits until the znode is gone. It fails if ctx ends first.
-func (c *contender) withdraw(ctx context.Context) error { return awaitGone(ctx, c.discard()) }
-
 // release deletes the znode of a contender that was held, and waits for the answer; see
 // Grant.remove.
 func (c *contender) release() error {

@@ -135,9 +135,6 @@ func (g *Grant) discard() []<-chan struct{} {
 	return g.remover.discardZnodes(g)
 }
 
-// withdraw is discard that waits until the znodes are gone. It fails if ctx ends first.
-func (g *Grant) withdraw(ctx context.Context) error { return awaitGone(ctx, g.discard()...) }
-
 // remove deletes the znodes and waits for the answer, at most until the session's
 // Deadline; from then on the removal continues in the background. It fails if another
 // client has deleted a znode or ended the session, perhaps before the call.

@@ -12,10 +12,8 @@ import (
 )
 
 // A Line is the line of contenders of one class in a directory. A contender waits until
-// the earlier contenders that block it are gone. The algorithm is the lock recipe of the
-// ZooKeeper documentation, with two refinements. A contender learns from the transaction
-// that creates it whether it is alone. And it watches the two nearest contenders that
-// block it: when the nearest one leaves, it already knows whether another one blocks it.
+// the earlier contenders that block it are gone, by the lock recipe of the ZooKeeper
+// documentation with the refinements that docs/architecture.md lists.
 type Line struct {
 	Manager *session.Manager
 	Dir     *znode.Directory
@@ -77,7 +75,7 @@ func (l *Line) try(ctx context.Context) (*contender, error) {
 		case !ok:
 			// TryLock promises that no znode is left: a waiter behind it would be granted
 			// late, and the next TryLock would fail because of ours.
-			err = c.withdraw(ctx)
+			err = awaitGone(ctx, c.discard())
 		default:
 			return nil
 		}

@@ -117,12 +117,7 @@ func (pl *Pool) add(g *Grant, holds int) error {
 // znodes of the grant. It fails with ErrNotHeld, or with the loss.
 func (pl *Pool) Release() error {
 	pl.mu.Lock()
-	g := pl.oldest()
-	if g == nil {
-		pl.mu.Unlock()
-		return znode.ErrNotHeld
-	}
-	return pl.releaseLocked(g)
+	return pl.releaseLocked(pl.oldest())
 }
 
 // Own returns the context of a hold of g that was just acquired, and a function that
@@ -141,11 +136,10 @@ func (pl *Pool) Own(parent context.Context, g *Grant) (held context.Context, rel
 	}
 	return held, func() error {
 		defer end(ErrReleased)
-		if g == nil {
-			return znode.ErrNotHeld // all holds were released
-		}
 		pl.mu.Lock()
-		g.owned--
+		if g != nil {
+			g.owned--
+		}
 		return pl.releaseLocked(g)
 	}
 }
@@ -160,8 +154,13 @@ func (pl *Pool) oldest() *Grant {
 	return nil
 }
 
-// releaseLocked ends a hold of a grant; pl.mu is held, and is unlocked.
+// releaseLocked ends a hold of a grant; pl.mu is held, and is unlocked. A nil grant says that
+// all holds were released.
 func (pl *Pool) releaseLocked(g *Grant) error {
+	if g == nil {
+		pl.mu.Unlock()
+		return znode.ErrNotHeld
+	}
 	// The loss must be found before the hold is counted out: with the last hold, reset
 	// forgets the loss.
 	lost := pl.check()

@@ -122,7 +122,7 @@ var errorBugs = []bug{
 		"	case stat.DataLength > 0 && d.Data != nil:\n"}},
 		[]finder{enumeratedIn("crowd", "mutex-handover"), tested("./zksync", "^TestDataOfADirectory$")}},
 	{"release the read lock of another caller with RDo", []edit{{"zksync/internal/line/pool.go",
-		"		pl.mu.Lock()\n		g.owned--\n		return pl.releaseLocked(g)\n",
+		"		pl.mu.Lock()\n		if g != nil {\n			g.owned--\n		}\n		return pl.releaseLocked(g)\n",
 		"		return pl.Release()\n"}, {"zksync/internal/line/pool.go",
 		"		g.owned++\n",
 		"		_ = g\n"}},
