@@ -172,11 +172,9 @@ func (e *Election) term(ctx, lead context.Context, g *line.Grant, work func(cont
 	select {
 	case result, ok = <-returned:
 	case <-lead.Done():
-		limit := time.NewTimer(e.cfg.stopping)
-		defer limit.Stop()
 		select {
 		case result, ok = <-returned:
-		case <-limit.C:
+		case <-time.After(e.cfg.stopping):
 			why := context.Cause(lead)
 			if ctx.Err() != nil {
 				// The cause of lead need not match ctx.Err().

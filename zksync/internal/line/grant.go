@@ -158,7 +158,7 @@ func (g *Grant) remove() error {
 		// The server would refuse the janitor in the same way.
 		return err
 	}
-	_ = awaitGone(ctx, g.remover.discardZnodes(g)...)
+	_ = znode.AwaitAll(ctx, g.remover.discardZnodes(g)...)
 	if err := g.s.Err(); err != nil && ctx.Err() == nil {
 		// The session has ended before its Deadline, perhaps before the release.
 		return znode.LossOf(err)

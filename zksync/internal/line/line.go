@@ -75,7 +75,7 @@ func (l *Line) try(ctx context.Context) (*contender, error) {
 		case !ok:
 			// TryLock promises that no znode is left: a waiter behind it would be granted
 			// late, and the next TryLock would fail because of ours.
-			err = awaitGone(ctx, c.discard())
+			err = znode.AwaitAll(ctx, c.discard())
 		default:
 			return nil
 		}
@@ -131,7 +131,7 @@ func (l *Line) joinOnce(ctx context.Context, s *session.Session, replace string)
 			continue
 		}
 		// A try gives up if the directory is not empty, and our own znode must not be the reason.
-		if failed := awaitGone(ctx, gone); failed != nil {
+		if failed := znode.AwaitAll(ctx, gone); failed != nil {
 			err = failed
 		}
 	}

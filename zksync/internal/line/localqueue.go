@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksync/internal/znode"
 )
 
 // A turn of this process bounds the time for which its goroutines hand a contender on.
@@ -216,10 +217,7 @@ func (q *LocalQueue) resume(ctx context.Context) {
 	}
 	// From here on evict does not find the contender, and only this goroutine uses it.
 	q.timer.Stop()
-	select {
-	case <-c.contention.looked:
-	case <-ctx.Done():
-	}
+	_ = znode.AwaitAll(ctx, c.contention.looked)
 	// A watch on this connection, and a lease proven alive: so the contender exists, no
 	// other contender was in line after the listing, and the session lives.
 	usable := c.contention.quiet() && c.lease.Hold() == nil

@@ -157,9 +157,7 @@ func (r *raceRun) restVacant(ctx context.Context) (vacant bool, err error) {
 		w.Stop()
 		return false, err
 	}
-	t := time.NewTimer(time.Duration(r.rnd.Int64N(int64(r.window))))
-	defer t.Stop()
-	ev, err := znode.Await(ctx, r.s, w, t.C)
+	ev, err := znode.Await(ctx, r.s, w, time.After(time.Duration(r.rnd.Int64N(int64(r.window)))))
 	return ev == 0 && err == nil, err
 }
 

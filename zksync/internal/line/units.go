@@ -181,7 +181,7 @@ func (u *Units) try(ctx context.Context, n int) (*Grant, error) {
 	case g == nil:
 		// The units are not free. A contender that stays in line would make the TryAcquire
 		// of other processes fail.
-		err = awaitGone(ctx, u.local.shared.discard())
+		err = znode.AwaitAll(ctx, u.local.shared.discard())
 	}
 	u.local.endTurn(false)
 	return g, err

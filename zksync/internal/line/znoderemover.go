@@ -54,16 +54,3 @@ func (uniqueNames) discardZnodes(g *Grant) (all []<-chan struct{}) {
 }
 
 func (uniqueNames) gone() {}
-
-// awaitGone waits until the janitor has deleted znodes of ours, or their session is over.
-// It fails if ctx ends first.
-func awaitGone(ctx context.Context, all ...<-chan struct{}) error {
-	for _, gone := range all {
-		select {
-		case <-gone:
-		case <-ctx.Done():
-			return session.Cancelled(ctx)
-		}
-	}
-	return nil
-}

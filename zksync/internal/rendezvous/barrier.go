@@ -78,8 +78,11 @@ func (b *Barrier) Enter(ctx context.Context) (p *Participant, there int, err err
 		return nil, 0, err
 	}
 	err = b.m.Retry(ctx, func(s *session.Session) error {
-		if err := b.awaitSettled(ctx); err != nil {
-			return err
+		// A child that is still being deleted must not be counted beside a new one.
+		if b.settled != nil {
+			if err := znode.AwaitAll(ctx, b.settled); err != nil {
+				return err
+			}
 		}
 		joining := &Participant{barrierView: barrierView{b: b, s: s}, lease: s.Lease()}
 		err := joining.runApart(ctx, "enter", joining.enter, func(err error) {
@@ -111,17 +114,4 @@ func (b *Barrier) Leave(ctx context.Context) (there int, err error) {
 	// A late result needs no clean-up: a child that leave could not delete stays in b.leftover.
 	err = p.runApart(ctx, "leave", p.leave, func(error) {})
 	return int(p.there.Load()), err
-}
-
-// awaitSettled waits until no step of the call before runs: a child that is still being
-// deleted must not be counted beside a new one.
-func (b *Barrier) awaitSettled(ctx context.Context) error {
-	if b.settled != nil {
-		select {
-		case <-b.settled:
-		case <-ctx.Done():
-			return session.Cancelled(ctx)
-		}
-	}
-	return nil
 }

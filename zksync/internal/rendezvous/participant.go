@@ -77,12 +77,10 @@ func (p *Participant) runApart(ctx context.Context, op string, step func(context
 		return err
 	case <-ctx.Done():
 	}
-	grace := time.NewTimer(p.grace())
-	defer grace.Stop()
 	select {
 	case err := <-result:
 		return err
-	case <-grace.C:
+	case <-time.After(p.grace()):
 		close(deserted)
 		return p.wait.cancelled(ctx)
 	}

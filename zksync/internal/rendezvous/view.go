@@ -216,14 +216,7 @@ func (v *barrierView) pause(round int) error {
 		return nil
 	}
 	limit := time.Millisecond << min(round, 9)
-	t := time.NewTimer(limit/2 + rand.N(limit/2))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-v.s.Done():
-		return v.s.Err()
-	}
+	return znode.WaitUntil(background, v.s, nil, time.Now().Add(limit/2+rand.N(limit/2)))
 }
 
 // listedPerTick is the number of names that a participant may list for each tick of
@@ -249,8 +242,7 @@ func (v *barrierView) awaitChange(ctx context.Context) (zk.EventType, error) {
 	}
 	v.wait.start(v.round != 0)
 	period := v.s.Timeout()
-	tick := time.NewTimer(period/2 + rand.N(period/2))
-	defer tick.Stop()
+	tick := time.After(period/2 + rand.N(period/2))
 	for {
 		select {
 		case ev := <-v.watch.Events():
@@ -265,7 +257,7 @@ func (v *barrierView) awaitChange(ctx context.Context) (zk.EventType, error) {
 			if conn := v.s.Connection(); conn != 0 && conn != v.conn {
 				return nothing, nil
 			}
-		case <-tick.C:
+		case <-tick:
 			v.patience += listedPerTick
 			return nothing, nil
 		case <-v.s.Done():

@@ -220,6 +220,18 @@ func Await(ctx context.Context, s *session.Session, w *session.Watch, over <-cha
 	}
 }
 
+// AwaitAll waits until all channels are closed. It fails if ctx ends first.
+func AwaitAll(ctx context.Context, all ...<-chan struct{}) error {
+	for _, closed := range all {
+		select {
+		case <-closed:
+		case <-ctx.Done():
+			return session.Cancelled(ctx)
+		}
+	}
+	return nil
+}
+
 // WaitUntil waits until notified is closed, or until a time, if it is not zero.
 func WaitUntil(ctx context.Context, s *session.Session, notified <-chan struct{}, until time.Time) error {
 	var due <-chan time.Time
@@ -229,9 +241,7 @@ func WaitUntil(ctx context.Context, s *session.Session, notified <-chan struct{}
 			// A timer of zero has brought the runtime down in a bubble of synctest.
 			return nil
 		}
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		due = timer.C
+		due = time.After(d)
 	}
 	select {
 	case <-notified:
