@@ -83,8 +83,8 @@ func FuzzAnswers(f *testing.F) {
 		}
 		for _, c := range calls {
 			<-c.Done()
-			s.m.createdPath(c)
-			s.m.multiAnswer(c, 3)
+			s.m.createdPath(c, nil)
+			s.m.multiAnswer(c, nil, 3)
 			s.m.multiReadAnswer(c, []Read{ReadData("/a"), ReadChildren("/b")})
 			d, lazy := wire.Decoder{B: c.Body}, wire.Decoder{B: c.Body}
 			names, stat := d.Strings(), d.Stat()

@@ -16,10 +16,7 @@ func ownsUnreadable(ctx context.Context, s *Session, path string) (bool, error) 
 	full := r.Path
 	r.Record = record
 	c, _, err := s.requests.repeat(ctx, r)
-	if err == nil {
-		err = s.m.failure(c)
-	}
-	if err != nil {
+	if err := s.m.failure(c, err); err != nil {
 		return false, opError("getEphemerals", path, err)
 	}
 	d := wire.Decoder{B: c.Body}

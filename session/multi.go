@@ -10,9 +10,9 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// multiAnswer decodes the answer to a transaction of n operations.
-func (m *shared) multiAnswer(c *wire.Call, n int) ([]zk.MultiResponse, error) {
-	if err := m.failure(c); err != nil {
+// multiAnswer decodes the answer to a transaction of n operations. err is as in failure.
+func (m *shared) multiAnswer(c *wire.Call, err error, n int) ([]zk.MultiResponse, error) {
+	if err := m.failure(c, err); err != nil {
 		return nil, err
 	}
 	d := wire.Decoder{B: c.Body}
@@ -77,9 +77,9 @@ func FailedOp(results []zk.MultiResponse) int {
 // MultiSize returns the size in bytes of the request for a Multi of ops. Compare it with
 // MaxRequest.
 func (m *Manager) MultiSize(ops ...any) (int, error) {
-	r, err := m.records.multi(ops)
-	if err != nil {
-		return 0, opError("multi", "", err)
+	r := m.records.multi(ops)
+	if r.Invalid != nil {
+		return 0, opError("multi", "", r.Invalid)
 	}
 	return wire.HeaderSize + len(r.Record), nil
 }
@@ -114,15 +114,9 @@ func (s *Session) MultiOnce(ctx context.Context, conn uint64, ops ...any) ([]zk.
 }
 
 func (s *Session) multi(ops []any, send func(r *wire.Request) (*wire.Call, error)) ([]zk.MultiResponse, error) {
-	r, err := s.m.records.multi(ops)
-	if err != nil {
-		return nil, opError("multi", "", err)
-	}
-	var results []zk.MultiResponse
+	r := s.m.records.multi(ops)
 	c, err := send(r)
-	if err == nil {
-		results, err = s.m.multiAnswer(c, len(ops))
-	}
+	results, err := s.m.multiAnswer(c, err, len(ops))
 	path := ""
 	if len(r.Parts) > 0 {
 		path = s.m.strip(r.Parts[0].Path)

@@ -8,9 +8,9 @@ import (
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// createdPath decodes the answer to a create.
-func (m *shared) createdPath(c *wire.Call) (string, error) {
-	if err := m.failure(c); err != nil {
+// createdPath decodes the answer to a create. err is as in failure.
+func (m *shared) createdPath(c *wire.Call, err error) (string, error) {
+	if err := m.failure(c, err); err != nil {
 		return "", err
 	}
 	d := wire.Decoder{B: c.Body}
@@ -31,15 +31,7 @@ func (m *shared) createdPath(c *wire.Call) (string, error) {
 // these cases the znode may or may not have been created. CreateProtected determines the
 // outcome.
 func (s *Session) Create(ctx context.Context, path string, data []byte, flags int32, acl ...zk.ACL) (string, error) {
-	r, err := s.m.records.create(path, data, flags, acl)
-	if err != nil {
-		return "", opError("create", path, err)
-	}
-	c, err := s.requests.try(ctx, r)
-	if err != nil {
-		return "", opError("create", path, err)
-	}
-	created, err := s.m.createdPath(c)
+	created, err := s.m.createdPath(s.requests.try(ctx, s.m.records.create(path, data, flags, acl)))
 	return created, opError("create", path, err)
 }
 
@@ -106,7 +98,7 @@ func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) (err er
 			s.m.containers.suspect()
 			hangups = 0
 		}
-		switch err := s.m.failure(c); ClassOf(err) {
+		switch err := s.m.failure(c, nil); ClassOf(err) {
 		case ClassOK, ClassNodeExists:
 			return nil
 		case ClassNoNode:
@@ -139,7 +131,7 @@ func dirExists(ctx context.Context, s *Session, full string) (bool, error) {
 	// refused proves that the znode exists.
 	c, _, err := s.requests.repeat(ctx, &wire.Request{Op: wire.OpExists, Path: full, Record: wire.Encoder(nil).String(full).Bool(false)})
 	if err == nil && c.Code != codeNoNode && c.Code != codeNoAuth {
-		err = s.m.failure(c)
+		err = s.m.failure(c, nil)
 	}
 	return err == nil && c.Code != codeNoNode, err
 }
@@ -156,9 +148,6 @@ func dirExists(ctx context.Context, s *Session, full string) (bool, error) {
 // version if the answer was lost, and with a version if the repetition found another
 // version.
 func (s *Session) Set(ctx context.Context, path string, data []byte, version int32) (*zk.Stat, error) {
-	if err := checkPath(path, false); err != nil {
-		return nil, opError("set", path, err)
-	}
 	c, err := s.requests.write(ctx, s.m.records.set(path, data, version), version)
 	if err != nil {
 		return nil, opError("set", path, err)
@@ -175,9 +164,6 @@ func (s *Session) Set(ctx context.Context, path string, data []byte, version int
 // version. Repetition, its effect on a znode that was created again, and ErrConnectionLost
 // are as in Set.
 func (s *Session) Delete(ctx context.Context, path string, version int32) error {
-	if err := checkPath(path, false); err != nil {
-		return opError("delete", path, err)
-	}
 	_, err := s.requests.write(ctx, s.m.records.versioned(wire.OpDelete, path, version), version)
 	return opError("delete", path, err)
 }
@@ -186,14 +172,8 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 // older than the state of that leader at the time of the call. Sync does not prove that
 // the leader is still the leader: see SyncQuorum. Sync is repeated over lost connections.
 func (s *Session) Sync(ctx context.Context, path string) error {
-	if err := checkPath(path, false); err != nil {
-		return opError("sync", path, err)
-	}
 	c, _, err := s.requests.repeat(ctx, s.m.records.sync(path))
-	if err == nil {
-		err = s.m.failure(c)
-	}
-	return opError("sync", path, err)
+	return opError("sync", path, s.m.failure(c, err))
 }
 
 // SyncQuorum waits until the connected server has applied every transaction that was
@@ -206,9 +186,6 @@ func (s *Session) Sync(ctx context.Context, path string) error {
 // readable. SyncQuorum is repeated over lost connections. It returns an error when ctx or
 // the session ends.
 func (s *Session) SyncQuorum(ctx context.Context, path string) error {
-	if err := checkPath(path, false); err != nil {
-		return opError("sync", path, err)
-	}
 	// A leader that was deposed without noticing answers a sync, but commits nothing.
 	c, _, err := s.requests.repeat(ctx, s.m.records.quorum(path))
 	if err == nil {

@@ -57,12 +57,9 @@ func (s *Session) CreateProtected(ctx context.Context, path string, data []byte,
 	}
 	// One GUID for all attempts, so that a look-up finds the znode of each of them.
 	protected := Protect(path)
-	r, err := s.m.records.create(protected, data, flags, acl)
-	if err != nil {
-		return "", opError("create", path, err)
-	}
+	r := s.m.records.create(protected, data, flags, acl)
 	paths, _, err := createProtected(ctx, s, protected, !sequential(flags), r, func(c *wire.Call) ([]string, []zk.MultiResponse, error) {
-		path, err := s.m.createdPath(c)
+		path, err := s.m.createdPath(c, nil)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -95,12 +92,9 @@ func (s *Session) MultiProtected(ctx context.Context, ops ...any) ([]string, []z
 	if path == "" {
 		return nil, nil, opError("multi", "", errNotOneProtected)
 	}
-	r, err := s.m.records.multi(ops)
-	if err != nil {
-		return nil, nil, opError("multi", path, err)
-	}
+	r := s.m.records.multi(ops)
 	paths, results, err := createProtected(ctx, s, path, exact, r, func(c *wire.Call) (paths []string, results []zk.MultiResponse, err error) {
-		if results, err = s.m.multiAnswer(c, len(ops)); err != nil {
+		if results, err = s.m.multiAnswer(c, nil, len(ops)); err != nil {
 			return nil, results, err
 		}
 		for _, i := range at {

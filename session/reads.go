@@ -14,15 +14,9 @@ import (
 // if the znode exists. If watched is set, it returns the Watch that this very read armed,
 // or nil if the server armed none.
 func read(ctx context.Context, s *Session, op int32, path string, watched bool, decode func(*wire.Decoder)) (*Watch, error) {
-	if err := checkPath(path, false); err != nil {
-		return nil, opError(wire.OpName(op), path, err)
-	}
 	r := s.m.records.read(op, path, watched)
 	var w *Watch // a variable and no result, because Late reads it after the return
-	if watched {
-		if err := s.m.records.checkWatch(r.Path); err != nil {
-			return nil, opError(wire.OpName(op), path, err)
-		}
+	if watched && r.Invalid == nil {
 		key := watchKey{r.Path, dataWatch}
 		if op == wire.OpGetChildren2 {
 			key.kind = childWatch
@@ -40,9 +34,7 @@ func read(ctx context.Context, s *Session, op int32, path string, watched bool, 
 		r.Late = func(*wire.Call) { w.Stop() }
 	}
 	c, _, err := s.requests.repeat(ctx, r)
-	if err == nil {
-		err = s.m.failure(c)
-	}
+	err = s.m.failure(c, err)
 	switch {
 	case err == nil:
 		d := wire.Decoder{B: c.Body}

@@ -31,25 +31,24 @@ func sequential(flags int32) bool { return flags&zk.FlagSequence != 0 && flags <
 // path begins a request whose record begins with the path. extra is the approximate size
 // of the other fields.
 func (b *records) path(op int32, path string, extra int) (*wire.Request, wire.Encoder) {
-	return pathRequest(op, b.chroot.full(path), extra)
+	r, record := pathRequest(op, b.chroot.full(path), extra)
+	r.Invalid = checkPath(path, false)
+	return r, record
 }
 
-// pathRequest is records.path for a path that includes the chroot.
+// pathRequest is records.path for a path that includes the chroot, without a check.
 func pathRequest(op int32, full string, extra int) (*wire.Request, wire.Encoder) {
 	return &wire.Request{Op: op, Path: full}, make(wire.Encoder, 0, len(full)+extra+16).String(full)
 }
 
 // create builds a create of any kind.
-func (b *records) create(path string, data []byte, flags int32, acl []zk.ACL) (*wire.Request, error) {
-	if err := checkPath(path, sequential(flags)); err != nil {
-		return nil, err
+func (b *records) create(path string, data []byte, flags int32, acl []zk.ACL) *wire.Request {
+	invalid := checkPath(path, sequential(flags))
+	if invalid == nil && (flags < 0 || flags > zk.FlagContainer) {
+		invalid = fmt.Errorf("%w: %d, want zk.FlagPersistent, FlagEphemeral, FlagSequence, FlagEphemeralSequential or FlagContainer", zk.ErrInvalidFlags, flags)
 	}
-	if flags < 0 || flags > zk.FlagContainer {
-		return nil, fmt.Errorf("%w: %d, want zk.FlagPersistent, FlagEphemeral, FlagSequence, FlagEphemeralSequential or FlagContainer", zk.ErrInvalidFlags, flags)
-	}
-	acl, err := b.orDefault(acl)
-	if err != nil {
-		return nil, err
+	if invalid == nil {
+		acl, invalid = b.orDefault(acl)
 	}
 	full := b.chroot.full(path)
 	if sequential(flags) && path == "/" {
@@ -62,8 +61,8 @@ func (b *records) create(path string, data []byte, flags int32, acl []zk.ACL) (*
 		// znode.
 		r.Op = wire.OpCreateContainer
 	}
-	r.Record = record.Buffer(data).ACL(acl).Int(flags)
-	return r, nil
+	r.Record, r.Invalid = record.Buffer(data).ACL(acl).Int(flags), invalid
+	return r
 }
 
 // versioned builds a request of a path and a version.
@@ -83,6 +82,9 @@ func (b *records) set(path string, data []byte, version int32) *wire.Request {
 func (b *records) read(op int32, path string, watched bool) *wire.Request {
 	r, record := b.path(op, path, 0)
 	r.Record = record.Bool(watched)
+	if watched && r.Invalid == nil {
+		r.Invalid = b.checkWatch(r.Path)
+	}
 	return r
 }
 
@@ -116,11 +118,11 @@ func (b *records) quorum(path string) *wire.Request {
 	// CommitProcessor). Of a transaction without operations the leader would not even check
 	// the session.
 	full := b.chroot.full(path)
-	return &wire.Request{Op: wire.OpMulti, Path: full, Record: checkRecord(full)}
+	return &wire.Request{Op: wire.OpMulti, Path: full, Record: checkRecord(full), Invalid: checkPath(path, false)}
 }
 
 // multi checks and encodes a transaction.
-func (b *records) multi(ops []any) (*wire.Request, error) {
+func (b *records) multi(ops []any) *wire.Request {
 	multi := &wire.Request{Op: wire.OpMulti, Parts: make([]wire.Request, 0, len(ops))}
 	record := make(wire.Encoder, 0, 128*len(ops)) // about the size of an operation with little data
 	var err error
@@ -135,9 +137,8 @@ func (b *records) multi(ops []any) (*wire.Request, error) {
 		var r *wire.Request
 		switch op := op.(type) {
 		case *zk.CreateRequest:
-			r, err = b.create(op.Path, op.Data, op.Flags, op.Acl)
+			r = b.create(op.Path, op.Data, op.Flags, op.Acl)
 		case *zk.SetDataRequest:
-			err = checkPath(op.Path, false)
 			r = b.set(op.Path, op.Data, op.Version)
 		case *zk.DeleteRequest:
 			versioned(wire.OpDelete, op.Path, op.Version)
@@ -146,16 +147,17 @@ func (b *records) multi(ops []any) (*wire.Request, error) {
 		default:
 			err = fmt.Errorf("%w: a %T, want *zk.CreateRequest, *zk.DeleteRequest, *zk.SetDataRequest or *zk.CheckVersionRequest", zk.ErrBadArguments, op)
 		}
-		if err != nil {
-			return nil, fmt.Errorf("operation %d: %w", i+1, err)
-		}
 		if r != nil {
+			err = r.Invalid
 			multi.Parts = append(multi.Parts, wire.Request{Op: r.Op, Path: r.Path})
 			record = append(record.MultiHeader(r.Op), r.Record...)
 		}
+		if err != nil {
+			return &wire.Request{Op: wire.OpMulti, Invalid: fmt.Errorf("operation %d: %w", i+1, err)}
+		}
 	}
 	multi.Record = record.MultiEnd()
-	return multi, nil
+	return multi
 }
 
 // checkSize returns an error if the record of a request is longer than the servers

@@ -26,11 +26,6 @@ func (q *requester) try(ctx context.Context, r *wire.Request) (*wire.Call, error
 
 // tryThen is like try, and calls then for the first attempts; see send.
 func (q *requester) tryThen(ctx context.Context, r *wire.Request, then func(*wire.Conn, *wire.Call)) (*wire.Call, error) {
-	// A server closes the connection on a frame above its limit, which would break the
-	// requests of other callers.
-	if err := q.m.records.checkSize(len(r.Record)); err != nil {
-		return nil, err
-	}
 	c, err := q.send(ctx, r, 0, then)
 	if err == nil && classOfCall(c) == ClassTransient {
 		c, err = q.persist(ctx, r, c)
@@ -41,9 +36,6 @@ func (q *requester) tryThen(ctx context.Context, r *wire.Request, then func(*wir
 // once sends a request once, over the connection conn or, if conn is 0, any. A refusal for a
 // transient reason is the answer. then is as in send.
 func (q *requester) once(ctx context.Context, r *wire.Request, conn uint64, then func(*wire.Conn, *wire.Call)) (*wire.Call, error) {
-	if err := q.m.records.checkSize(len(r.Record)); err != nil {
-		return nil, err
-	}
 	return answerOf(q.send(ctx, r, conn, then))
 }
 
@@ -83,6 +75,14 @@ func (q *requester) failures(ctx context.Context, r *wire.Request) *failures {
 // its way, and may send other requests behind it: more than once if a connection ends before it takes
 // the request.
 func (q *requester) send(ctx context.Context, r *wire.Request, conn uint64, then func(*wire.Conn, *wire.Call)) (*wire.Call, error) {
+	if r.Invalid != nil {
+		return nil, r.Invalid
+	}
+	// A server closes the connection on a frame above its limit, which would break the
+	// requests of other callers.
+	if err := q.m.records.checkSize(len(r.Record)); err != nil {
+		return nil, err
+	}
 	for {
 		w, err := q.gate.enter(ctx, false)
 		if err != nil {
@@ -191,16 +191,10 @@ func (q *requester) write(ctx context.Context, r *wire.Request, version int32) (
 	// has the same version: no request of ZooKeeper checks a czxid.
 	if version < 0 {
 		c, err := q.try(ctx, r)
-		if err == nil {
-			err = q.m.failure(c)
-		}
-		return c, err
+		return c, q.m.failure(c, err)
 	}
 	c, lost, err := q.repeat(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	err = q.m.failure(c)
+	err = q.m.failure(c, err)
 	if class := ClassOf(err); lost && (class == ClassBadVersion || class == ClassNoNode) {
 		// Either the first attempt succeeded, or another client changed the znode
 		// meanwhile.

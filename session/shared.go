@@ -46,11 +46,13 @@ type shared struct {
 func (m *shared) full(path string) string  { return m.records.chroot.full(path) }
 func (m *shared) strip(path string) string { return m.records.chroot.strip(path) }
 
-// failure returns the error of a refused call. If an ACL is the reason, the error
-// explains the refusal.
-func (m *shared) failure(c *wire.Call) error {
-	err := failureOf(c)
-	if err != nil && !c.Own {
+// failure returns err, with which a call ended before its answer, or else the error of a
+// refused call. If an ACL is the reason, the error explains the refusal.
+func (m *shared) failure(c *wire.Call, err error) error {
+	if err != nil {
+		return err
+	}
+	if err = failureOf(c); err != nil && !c.Own {
 		err = m.cfg.denied(err, c.Op, c.Path)
 	}
 	return err

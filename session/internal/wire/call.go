@@ -13,6 +13,10 @@ type Request struct {
 	Parts  []Request // of a transaction: their Op and Path
 	Record []byte    // the encoded fields
 
+	// Invalid is why the request must not be sent: an argument of the caller. It is nil if the
+	// request may be sent.
+	Invalid error
+
 	Own  bool // the Manager makes the request, and no caller
 	Beat bool // the request is a transaction that only proves the session alive
 
