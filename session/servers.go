@@ -1,8 +1,10 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -13,13 +15,13 @@ import (
 type servers struct {
 	mu    sync.Mutex
 	all   []string
-	turns []uint64 // the number of the attempt at which each server failed last; 0 if never
 	turn  uint64
-	tries map[string]*tries
+	tries map[string]*tries // of each server
 }
 
-// tries is the record of one server since a connection was last in use.
+// tries is the record of one server. The other fields count since a connection was last in use.
 type tries struct {
+	turn     uint64 // the number of the attempt at which the server failed last; 0 if never
 	failures int
 	err      error     // of the newest failure
 	mistake  *mistake  // the mistake behind err; nil if err may be an accident
@@ -29,39 +31,27 @@ type tries struct {
 
 func newServers(addresses []string) *servers {
 	// The clients with one connection string must not all use its first server.
-	all := append([]string(nil), addresses...)
+	all := slices.Clone(addresses)
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return &servers{all: all, turns: make([]uint64, len(all)), tries: make(map[string]*tries)}
+	v := &servers{all: all, tries: make(map[string]*tries)}
+	for _, a := range all {
+		v.tries[a] = &tries{}
+	}
+	return v
 }
 
 func (v *servers) next() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	best := 0
-	for i := range v.all {
-		// A server that never failed has the turn 0, and so goes before every other server.
-		if v.turns[i] < v.turns[best] {
-			best = i
-		}
-	}
-	return v.all[best]
-}
-
-// account returns the record of a server; v.mu is held.
-func (v *servers) account(server string) *tries {
-	t := v.tries[server]
-	if t == nil {
-		t = &tries{}
-		v.tries[server] = t
-	}
-	return t
+	// A server that never failed has the turn 0, and so goes before every other server.
+	return slices.MinFunc(v.all, func(a, b string) int { return cmp.Compare(v.tries[a].turn, v.tries[b].turn) })
 }
 
 // asking records that a handshake with the server has begun.
 func (v *servers) asking(server string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.account(server).asked = time.Now()
+	v.tries[server].asked = time.Now()
 }
 
 // failed records a failure. It returns the mistake behind the failure if the mistake is
@@ -72,12 +62,7 @@ func (v *servers) failed(server string, err error) (found *mistake) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.turn++
-	for i, a := range v.all {
-		if a == server {
-			v.turns[i] = v.turn
-		}
-	}
-	t := v.account(server)
+	t := v.tries[server]
 	if mistake != nil && (t.mistake == nil || t.mistake.hint != mistake.hint) {
 		found = mistake
 	}
@@ -87,7 +72,7 @@ func (v *servers) failed(server string, err error) (found *mistake) {
 		t.probed = false
 	}
 	t.failures++
-	t.err, t.mistake, t.asked = err, mistake, time.Time{}
+	t.turn, t.err, t.mistake, t.asked = v.turn, err, mistake, time.Time{}
 	return found
 }
 
@@ -95,7 +80,7 @@ func (v *servers) failed(server string, err error) (found *mistake) {
 func (v *servers) explain(server string, m *mistake) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	t := v.account(server)
+	t := v.tries[server]
 	t.mistake, t.probed = m, true
 }
 
@@ -103,7 +88,9 @@ func (v *servers) explain(server string, m *mistake) {
 func (v *servers) working() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	clear(v.tries)
+	for _, t := range v.tries {
+		*t = tries{turn: t.turn}
+	}
 }
 
 // mistaken reports whether every server has failed because of a mistake that waiting does
@@ -112,7 +99,7 @@ func (v *servers) mistaken() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, a := range v.all {
-		if t := v.tries[a]; t == nil || t.mistake == nil || !t.mistake.lasting {
+		if t := v.tries[a]; t.mistake == nil || !t.mistake.lasting {
 			return false
 		}
 	}
@@ -128,7 +115,7 @@ func (v *servers) unexplained() (list []string) {
 		t := v.tries[a]
 		switch {
 		// A server that was not tried may work.
-		case t == nil:
+		case t.failures == 0 && t.asked.IsZero():
 			return nil
 		case t.mistake != nil && t.mistake.lasting:
 		case !t.asked.IsZero() || isSilent(t.err):
@@ -150,9 +137,6 @@ func (v *servers) report() []string {
 }
 
 func (t *tries) String() string {
-	if t == nil {
-		return "not tried yet"
-	}
 	var parts []string
 	if t.err != nil {
 		parts = append(parts, t.err.Error())
@@ -168,7 +152,7 @@ func (t *tries) String() string {
 		parts = append(parts, "hint: "+t.mistake.hint)
 	}
 	if len(parts) == 0 {
-		return "no answer yet"
+		return "not tried yet"
 	}
 	return strings.Join(parts, "; ")
 }
@@ -178,7 +162,7 @@ func (v *servers) errors() (errs []error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, a := range v.all {
-		if t := v.tries[a]; t != nil && t.err != nil {
+		if t := v.tries[a]; t.err != nil {
 			errs = append(errs, t.err)
 		}
 	}

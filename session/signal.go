@@ -55,28 +55,16 @@ const maxUnseen = 2
 // push into a channel.
 func push[T comparable](ch chan T, next, kept T) {
 	// No other goroutine pushes meanwhile, so the sends below find room and do not block.
-	var unseen []T
+	keep := false
 	for len(ch) > 0 {
 		select {
 		case old := <-ch:
-			unseen = append(unseen, old)
+			keep = keep || old == kept
 		default: // the reader has received the value meanwhile
 		}
 	}
-	for _, v := range merge(unseen, next, kept) {
-		ch <- v
+	if keep && next != kept {
+		ch <- kept
 	}
-}
-
-func merge[T comparable](unseen []T, next, kept T) []T {
-	last := len(unseen) - 1
-	switch {
-	case last < 0 || unseen[last] == kept && next != kept:
-		return append(unseen, next)
-	case last > 0 && next == kept:
-		return unseen[:last] // the older kept value suffices
-	default:
-		unseen[last] = next
-		return unseen
-	}
+	ch <- next
 }
