@@ -3,7 +3,6 @@ package session
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -86,19 +85,6 @@ func guilt(err error) int {
 		return lost.Guilt
 	}
 	return 0
-}
-
-// errTooLarge returns the error of an answer of n bytes.
-func errTooLarge(n, limit int) error {
-	return fmt.Errorf("%w: %d bytes, where %d are allowed: read less at once, or raise session.WithMaxAnswer", ErrAnswerTooLarge, n, limit)
-}
-
-// errTooSlow returns the error of an answer if only got of its size bytes arrived within
-// d.
-func errTooSlow(got, size int, d, timeout time.Duration) error {
-	speed := float64(got) / max(d, time.Millisecond).Seconds()
-	return fmt.Errorf("%w: %d of %d bytes in %v, %.0f bytes/s, with a session timeout of %v: read less at once, or raise session.WithTimeout",
-		ErrAnswerTooSlow, got, size, roundTime(d), speed, timeout)
 }
 
 // errManyAnswers is the end of a connection on which answers keep the answer to a commit of a holder waiting.

@@ -22,12 +22,7 @@ type connection struct {
 // newConnection returns a wire.Conn that reports to the session.
 func newConnection(s *Session, sasl *saslState, cfg wire.Config) *wire.Conn {
 	w := &connection{s: s, sasl: sasl}
-	cfg.Handler, cfg.MaxAnswer, cfg.TooLarge = w, s.m.cfg.maxAnswer, errTooLarge
-	cfg.TooSlow = func(got, size int, took time.Duration) error { return errTooSlow(got, size, took, s.Timeout()) }
-	cfg.Silent = func(waited time.Duration, requests int) {
-		s.m.cfg.log.Warn("the server did not answer", zap.String("server", cfg.Server), sessionField(s.id),
-			zap.Duration("waited", roundTime(waited)), zap.Int("requests", requests))
-	}
+	cfg.Handler, cfg.MaxAnswer = w, s.m.cfg.maxAnswer
 	w.Conn = wire.New(cfg)
 	return w.Conn
 }
@@ -227,6 +222,24 @@ func (w *connection) Done(c *wire.Call) {
 	}
 	w.s.m.hangUps.done(c)
 	w.s.m.observe(c, w.Server)
+}
+
+// TooLarge returns the error of an answer of size bytes.
+func (w *connection) TooLarge(size, limit int) error {
+	return fmt.Errorf("%w: %d bytes, where %d are allowed: read less at once, or raise session.WithMaxAnswer", ErrAnswerTooLarge, size, limit)
+}
+
+// TooSlow returns the error of an answer if only got of its size bytes have arrived.
+func (w *connection) TooSlow(got, size int, took time.Duration) error {
+	speed := float64(got) / max(took, time.Millisecond).Seconds()
+	return fmt.Errorf("%w: %d of %d bytes in %v, %.0f bytes/s, with a session timeout of %v: read less at once, or raise session.WithTimeout",
+		ErrAnswerTooSlow, got, size, roundTime(took), speed, w.s.Timeout())
+}
+
+// Silent logs that the server has not answered for a while.
+func (w *connection) Silent(waited time.Duration, requests int) {
+	w.s.m.cfg.log.Warn("the server did not answer", zap.String("server", w.Server), sessionField(w.s.id),
+		zap.Duration("waited", roundTime(waited)), zap.Int("requests", requests))
 }
 
 // observe reports a finished request to the observer.

@@ -13,7 +13,7 @@ import (
 )
 
 // A Handler handles the frames of a connection. Its methods must not block. Except for
-// Ended and for a call of Done with an error, they run in the goroutine that reads the
+// TooSlow, Silent, Ended and for a call of Done with an error, they run in the goroutine that reads the
 // connection, in the order of the frames. An error of a method ends the connection.
 type Handler interface {
 	// LastZxid returns the newest zxid that the session has seen. A server that is
@@ -31,6 +31,12 @@ type Handler interface {
 	Authenticated(code int32) error
 	// Done handles the outcome of a call before its caller does.
 	Done(*Call)
+	// TooLarge and TooSlow return the reason why an answer was not received to its end.
+	TooLarge(size, limit int) error
+	TooSlow(got, size int, took time.Duration) error
+	// Silent reports that a number of requests is unanswered, and nothing has arrived for
+	// a while.
+	Silent(waited time.Duration, requests int)
 	// Ended handles the end of the connection, before the callers learn of it.
 	Ended(why error)
 }
@@ -43,13 +49,6 @@ type Config struct {
 	Server    string
 	MaxAnswer int // in bytes
 	Handler   Handler
-
-	// TooLarge and TooSlow return the reason why an answer was not received to its end.
-	TooLarge func(size, limit int) error
-	TooSlow  func(got, size int, took time.Duration) error
-	// Silent reports that a number of requests is unanswered, and nothing has arrived for
-	// a while.
-	Silent func(waited time.Duration, requests int)
 }
 
 // A Conn is one connection to a server, shared by two users. go-zookeeper, which has the

@@ -29,10 +29,13 @@ func (h *fakeHandler) Connected(r *ConnectResponse) (time.Duration, error) {
 	h.connected = r
 	return r.Timeout, nil
 }
-func (h *fakeHandler) Event([]byte) error              { h.events++; return nil }
-func (h *fakeHandler) Header(int64, int32, bool) error { return nil }
-func (h *fakeHandler) Authenticated(int32) error       { return nil }
-func (h *fakeHandler) Done(c *Call)                    { h.done = append(h.done, c) }
+func (h *fakeHandler) Event([]byte) error                    { h.events++; return nil }
+func (h *fakeHandler) Header(int64, int32, bool) error       { return nil }
+func (h *fakeHandler) Authenticated(int32) error             { return nil }
+func (h *fakeHandler) Done(c *Call)                          { h.done = append(h.done, c) }
+func (h *fakeHandler) TooLarge(int, int) error               { return io.ErrShortBuffer }
+func (h *fakeHandler) TooSlow(int, int, time.Duration) error { return io.ErrNoProgress }
+func (h *fakeHandler) Silent(time.Duration, int)             {}
 func (h *fakeHandler) Ended(why error) {
 	if h.ended = why; h.hold != nil {
 		<-h.hold
@@ -47,9 +50,6 @@ func testConn(t *testing.T, input []byte) (*Conn, *fakeHandler) {
 	h := &fakeHandler{}
 	w := New(Config{
 		Conn: near, Raw: near, Number: 1, Server: "127.0.0.1:1", MaxAnswer: maxAnswer, Handler: h,
-		TooLarge: func(int, int) error { return io.ErrShortBuffer },
-		TooSlow:  func(int, int, time.Duration) error { return io.ErrNoProgress },
-		Silent:   func(time.Duration, int) {},
 	})
 	w.stream.in.Reset(bytes.NewReader(input))
 	t.Cleanup(func() { w.End(io.EOF) })

@@ -51,18 +51,11 @@ func (a *arrivals) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// begin records an answer of which the bytes in the buffer have arrived.
-func (a *arrivals) begin(xid int32, size, buffered int) {
+// expect records the answer of which some bytes have arrived, none if p is zero.
+func (a *arrivals) expect(p Partial) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.partial = Partial{time.Now(), xid, size, a.received - int64(buffered)}
-}
-
-// complete records that the answer has arrived.
-func (a *arrivals) complete() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.partial = Partial{}
+	a.partial = p
 }
 
 // readFrame returns a frame with its length in front. It recognises servers that are
@@ -103,16 +96,17 @@ func (s *stream) readFrame() ([]byte, error) {
 		if !asked {
 			return nil, fmt.Errorf("%w: a frame of %d bytes", ErrMalformed, n)
 		}
-		err := s.w.cfg.TooLarge(n, limit)
+		err := s.w.cfg.Handler.TooLarge(n, limit)
 		s.w.blame(xid, &LostAnswer{err, GuiltOfAnswer})
 		return nil, err
 	}
-	s.w.arrivals.begin(xid, 4+n, s.in.Buffered())
+	// Only this goroutine changes received.
+	s.w.arrivals.expect(Partial{time.Now(), xid, 4 + n, s.w.arrivals.received - int64(s.in.Buffered())})
 	frame, err := readAnswer(s.in, n)
 	if err != nil {
 		return nil, err // the partial answer stays, for the reason
 	}
-	s.w.arrivals.complete()
+	s.w.arrivals.expect(Partial{})
 	return frame, nil
 }
 
@@ -135,7 +129,7 @@ func (w *Conn) Blame(p Partial, now time.Time, guilt int) error {
 	if current != p {
 		return nil
 	}
-	err := w.cfg.TooSlow(got, p.size, now.Sub(p.Began))
+	err := w.cfg.Handler.TooSlow(got, p.size, now.Sub(p.Began))
 	if guilt > 0 {
 		w.blame(p.xid, &LostAnswer{err, guilt})
 	}

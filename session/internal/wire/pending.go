@@ -18,7 +18,7 @@ const (
 // pending are the requests of a connection that are unanswered.
 type pending struct {
 	calls   []*Call // in the order in which they were sent, and are answered
-	zkXids  []int32 // of go-zookeeper
+	closing int32   // the xid of closeSession; 0 if it is not unanswered
 	auths   int     // credentials
 	lastXid int32
 	newest  time.Time // when the newest request was written
@@ -72,22 +72,6 @@ func (p *pending) hidesEvents(xid int32) bool {
 
 func (p *pending) has(xid int32) bool {
 	return slices.ContainsFunc(p.calls, func(c *Call) bool { return c.xid == xid })
-}
-
-// takeAuth reports whether the answer belongs to credentials that were sent.
-func (p *pending) takeAuth() bool {
-	p.auths--
-	return p.auths >= 0
-}
-
-// takeZK reports whether go-zookeeper has made the request that an answer is for, once.
-func (p *pending) takeZK(xid int32) bool {
-	i := slices.Index(p.zkXids, xid)
-	if i < 0 {
-		return false
-	}
-	p.zkXids = slices.Delete(p.zkXids, i, i+1)
-	return true
 }
 
 // Pending returns the number of requests that are unanswered.
@@ -179,6 +163,6 @@ func (w *Conn) reportSilence() {
 		return
 	}
 	if w.silence.due(d) {
-		w.cfg.Silent(d, len(w.pending.calls))
+		w.cfg.Handler.Silent(d, len(w.pending.calls))
 	}
 }

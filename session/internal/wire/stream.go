@@ -37,23 +37,17 @@ func (s *stream) Write(p []byte) (int, error) {
 	case !s.greeted:
 		s.greeted = true
 		s.w.push(s.hello.adjustConnect(p, s.w.cfg.Handler.LastZxid()))
-	case isPing(p):
-		// The session decides when it sends a request to the server; see pong.
 	default:
 		d := Decoder{B: p}
 		d.Int()
-		s.w.pending.zkXids = append(s.w.pending.zkXids, d.Int())
-		s.w.push(p)
+		// A ping stays here, because the session decides when it sends a request to the
+		// server; see pong. The only other request of go-zookeeper is closeSession.
+		if xid, op := d.Int(), d.Int(); op != OpPing {
+			s.w.pending.closing = xid
+			s.w.push(p)
+		}
 	}
 	return len(p), nil
-}
-
-// isPing reports whether a frame of go-zookeeper is a ping.
-func isPing(frame []byte) bool {
-	d := Decoder{B: frame}
-	d.Int()
-	d.Int()
-	return d.Int() == OpPing && !d.Bad
 }
 
 // SetWriteDeadline does nothing, because Write does not block.
@@ -130,10 +124,11 @@ func (s *stream) handle(frame []byte) (err error) {
 	case ours:
 		c, skipped = s.w.pending.take(xid)
 	case xid == xidAuth:
-		asked = s.w.pending.takeAuth()
+		s.w.pending.auths--
+		asked = s.w.pending.auths >= 0
 	default:
-		asked = s.w.pending.takeZK(xid)
-		// The only request of go-zookeeper that reaches the server is closeSession.
+		asked = xid != 0 && xid == s.w.pending.closing
+		s.w.pending.closing = 0 // another such answer is unsolicited
 		s.w.sessionClosed = asked && code == 0
 	}
 	s.w.mu.Unlock()
