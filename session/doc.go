@@ -66,11 +66,4 @@
 //
 // On Linux the clocks of the kernel show a suspension of the machine. On other systems a
 // wall clock that is set forward by more than T/20 counts as a suspension.
-//
-// # How it works
-//
-// go-zookeeper opens and closes the session, on a connection that is a wrapper. Our
-// requests travel through the same wrapper under negative xids. On a new connection the
-// wrapper first sends the credentials and a sync, and arms the watches again. The wrapper
-// replaces go-zookeeper's pings by the requests that prove the session alive.
 package session

@@ -61,15 +61,6 @@
 // These reads go ahead of the transactions that keep a hold: in a process that holds
 // locks, follow tens of thousands of paths by a Tree, or by another Manager.
 //
-// # How it works
-//
-// A watch is armed by the very read whose result is reported, so no change can slip
-// in between. A goroutine applies answers and events in the order in which the
-// connection delivered them. So an event that arrives while a read is unanswered is
-// covered by its answer, and the answer that a znode does not exist is true when it
-// is applied. After a reconnect the session arms the watches again, and the server
-// reports what has changed meanwhile. After the loss of a session everything is
-// read again and compared: existence, czxid (the instance), mzxid (the data) and
-// pzxid (the children). docs/architecture.md says why no older state can follow a
-// newer one.
+// docs/architecture.md says how a watch becomes a stream, and why no older state can
+// follow a newer one.
 package watch

@@ -3,6 +3,8 @@ package watch
 import (
 	"container/list"
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/go-zksync/toolkit/session"
 )
@@ -102,7 +104,7 @@ func (mi *mirror) begin() {
 				n.sides[kind].state = unasked
 				mi.need(&n.sides[kind], mi.epochs.now)
 			}
-			for _, name := range sortedKeys(n.children) {
+			for _, name := range n.childNames() {
 				below = append(below, n.children[name])
 			}
 		}
@@ -153,6 +155,9 @@ func (n *treeNode) child(name string) *treeNode {
 	// not the name from the list.
 	return newTreeNode(n, path, path[len(path)-len(name):])
 }
+
+// childNames returns the names of the children, in an order that is the same in every run.
+func (n *treeNode) childNames() []string { return slices.Sorted(maps.Keys(n.children)) }
 
 // refusal returns why a side is refused, or nil.
 func (n *treeNode) refusal() error {

@@ -1,8 +1,6 @@
 package watch
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -157,7 +155,7 @@ func (mi *mirror) applyList(sd *treeSide, d *session.Delivery) error {
 	}
 	// Usually every child was named, and the names of a large directory need not be sorted.
 	if known < len(n.children) {
-		for _, name := range sortedKeys(n.children) {
+		for _, name := range n.childNames() {
 			if child := n.children[name]; child.listed != mi.listing {
 				mi.remove(child)
 			}
@@ -227,7 +225,7 @@ func (mi *mirror) update(n *treeNode, change func()) {
 
 // clear removes everything below n.
 func (mi *mirror) clear(n *treeNode) {
-	for _, name := range sortedKeys(n.children) {
+	for _, name := range n.childNames() {
 		mi.remove(n.children[name])
 	}
 }
@@ -242,9 +240,4 @@ func (mi *mirror) remove(n *treeNode) {
 	defer mi.view.mu.Unlock()
 	mi.view.hide(n)
 	delete(n.parent.children, n.name)
-}
-
-// sortedKeys is for an order that is the same in every run.
-func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
-	return slices.Sorted(maps.Keys(m))
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 
 	"github.com/go-zksync/toolkit/session"
 )
@@ -53,14 +55,36 @@ func Tree(ctx context.Context, m *session.Manager, root string) *Cache {
 
 // Get returns the present state of a znode, and whether the znode is in the
 // mirror. The data is shared and must not be changed.
-func (c *Cache) Get(path string) (State, bool) { return c.view.get(path) }
+func (c *Cache) Get(path string) (State, bool) {
+	c.view.mu.Lock()
+	defer c.view.mu.Unlock()
+	if n := c.view.nodes[path]; n != nil {
+		return n.state, true
+	}
+	return State{Path: path}, false
+}
 
 // Children returns the names of the children of a znode, sorted, and whether the
 // znode is in the mirror.
-func (c *Cache) Children(path string) ([]string, bool) { return c.view.childNames(path) }
+func (c *Cache) Children(path string) ([]string, bool) {
+	c.view.mu.Lock()
+	defer c.view.mu.Unlock()
+	n := c.view.nodes[path]
+	if n == nil {
+		return nil, false
+	}
+	// A child that was listed and not read yet is not in the mirror for the caller.
+	names := slices.DeleteFunc(slices.AppendSeq([]string{}, maps.Keys(n.children)), func(name string) bool { return !n.children[name].visible })
+	slices.Sort(names)
+	return names, true
+}
 
 // Len is the number of znodes in the mirror, the root included.
-func (c *Cache) Len() int { return c.view.size() }
+func (c *Cache) Len() int {
+	c.view.mu.Lock()
+	defer c.view.mu.Unlock()
+	return len(c.view.nodes)
+}
 
 // Events returns the channel of the changes of the mirror, from an empty mirror to
 // its present contents and on; see TreeEvent for their order. The channel has one

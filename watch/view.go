@@ -2,7 +2,6 @@ package watch
 
 import (
 	"container/list"
-	"slices"
 	"sync"
 )
 
@@ -33,39 +32,6 @@ func newView() *view {
 	}
 }
 
-func (v *view) get(path string) (State, bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if n := v.nodes[path]; n != nil {
-		return n.state, true
-	}
-	return State{Path: path}, false
-}
-
-func (v *view) childNames(path string) ([]string, bool) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	n := v.nodes[path]
-	if n == nil {
-		return nil, false
-	}
-	names := make([]string, 0, len(n.children))
-	for name, child := range n.children {
-		// A child that was listed and not read yet is not in the mirror for the caller.
-		if child.visible {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names, true
-}
-
-func (v *view) size() int {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return len(v.nodes)
-}
-
 // reveal makes a node visible if possible, with the nodes below it that were read
 // already; mu is held.
 func (v *view) reveal(n *treeNode) {
@@ -77,7 +43,7 @@ func (v *view) reveal(n *treeNode) {
 	n.visible = true
 	v.nodes[n.path] = n
 	v.mark(n.path, false)
-	for _, name := range sortedKeys(n.children) {
+	for _, name := range n.childNames() {
 		v.reveal(n.children[name])
 	}
 }
