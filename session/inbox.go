@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -48,17 +49,17 @@ type Inbox struct {
 	spare    []Delivery   // the batch before, for reuse
 	queue    []*InboxRead // reads to be sent, in this order
 	retries  retries
-	firsts   refusalPace  // of the reads in queue
-	repeats  refusalPace  // of the reads in retries
-	inFlight int          // reads that were sent and not answered
-	live     []*InboxRead // reads that are not over: Close stops them
+	firsts   refusalPace             // of the reads in queue
+	repeats  refusalPace             // of the reads in retries
+	inFlight int                     // reads that were sent and not answered
+	live     map[*InboxRead]struct{} // reads that are not over: Close stops them
 	refusals inboxRefusals
 }
 
 // NewInbox returns an empty Inbox. The owner must Close the Inbox when the owner stops
 // receiving.
 func (s *Session) NewInbox() *Inbox {
-	return &Inbox{s: s, wake: make(chan struct{}, 1)}
+	return &Inbox{s: s, wake: make(chan struct{}, 1), live: make(map[*InboxRead]struct{})}
 }
 
 // Data reads the data of a znode, with a watch for a change of the data or the deletion
@@ -116,8 +117,7 @@ func (in *Inbox) begin(op int32, kind watchKind, path string, tag any) *InboxRea
 		r.answer(err, nil)
 	default:
 		r.state = readQueued
-		r.index = len(in.live)
-		in.live = append(in.live, r)
+		in.live[r] = struct{}{}
 		in.queue = append(in.queue, r)
 	}
 	return r
@@ -241,15 +241,6 @@ func (in *Inbox) next(now time.Time) *InboxRead {
 	return nil
 }
 
-// retire removes a read from in.live; in.mu is held.
-func (in *Inbox) retire(r *InboxRead) {
-	last := len(in.live) - 1
-	in.live[r.index] = in.live[last]
-	in.live[r.index].index = r.index
-	in.live[last] = nil
-	in.live = in.live[:last]
-}
-
 // Close stops all reads and discards deliveries that were not received.
 func (in *Inbox) Close() {
 	in.mu.Lock()
@@ -257,7 +248,7 @@ func (in *Inbox) Close() {
 	in.closed = true
 	in.arrived, in.spare, in.queue = nil, nil, nil
 	// Stop takes in.mu, and removes the read from in.live.
-	live := slices.Clone(in.live)
+	live := slices.Collect(maps.Keys(in.live))
 	in.mu.Unlock()
 	for _, r := range live {
 		r.Stop()

@@ -21,7 +21,6 @@ type InboxRead struct {
 	refused bool   // see inboxRefusals
 	rounds  int32  // attempts without an answer
 	guilt   int32  // see maxGuilt
-	index   int    // in in.live
 	watch   *Watch // while the watch is armed
 }
 
@@ -47,7 +46,7 @@ func (r *InboxRead) Stop() {
 		return
 	}
 	r.state, r.watch = readStopped, nil
-	in.retire(r)
+	delete(in.live, r)
 	over := in.endRefusals(r)
 	// The request still occupies the connection, and its answer is on the way.
 	if before == readSent {
@@ -182,7 +181,7 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 // finish removes the read from the reads that Close stops; in.mu is held.
 func (r *InboxRead) finish() {
 	r.state = readOver
-	r.in.retire(r)
+	delete(r.in.live, r)
 }
 
 // answer delivers the outcome of the read; in.mu is held.

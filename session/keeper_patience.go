@@ -33,10 +33,10 @@ func (k *keeper) patience(p wire.Partial, got int, now time.Time) time.Time {
 		// After a late reconnect there is no time for another reconnect. On a new
 		// connection the commit goes before large answers: see commitFirst.
 		return limit
-	case v.held > 0:
+	case v.held > 0 && critical.Before(limit):
 		// The answer that would move the deadline waits behind this answer.
-		return earlier(limit, critical)
-	case v.wanted > 0 || now.Before(limit):
+		return critical
+	case v.held > 0 || v.wanted > 0 || now.Before(limit):
 		return limit
 	case float64(got) < minAnswerSpeed*now.Sub(p.Began).Seconds():
 		return now
@@ -80,11 +80,4 @@ func (k *keeper) guiltOf(p wire.Partial, w *wire.Conn, now time.Time) int {
 		return wire.GuiltOfStall
 	}
 	return wire.GuiltOfAnswer
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }

@@ -154,11 +154,10 @@ func (l *Lease) Hold() error {
 // session or the lease has ended, or when the znode is known to be gone.
 func (l *Lease) Grant(ctx context.Context) error {
 	v := l.v
-	waiting := false
-	var wait *Wait
+	var wait *Wait // nil unless wanted counts this call
 	defer func() {
-		wait.Stop()
-		if waiting {
+		if wait != nil {
+			wait.Stop()
 			v.mu.Lock()
 			v.wanted--
 			v.mu.Unlock()
@@ -174,10 +173,11 @@ func (l *Lease) Grant(ctx context.Context) error {
 		if err != ErrStale {
 			return err
 		}
-		if !waiting {
-			waiting = true
+		if wait == nil {
 			v.mu.Lock()
 			path := v.m.strip(l.path)
+			v.wanted++
+			l.change(leasePrepared)
 			v.mu.Unlock()
 			wait = v.m.StartWait("grant", path, func(context.Context) error {
 				v.mu.Lock()
@@ -187,10 +187,6 @@ func (l *Lease) Grant(ctx context.Context) error {
 				}
 				return fmt.Errorf("for a transaction that proves session %s alive: the server or its leader did not answer in time", sessionID(v.id.id))
 			})
-			v.mu.Lock()
-			v.wanted++
-			l.change(leasePrepared)
-			v.mu.Unlock()
 			signal(v.kick)
 			continue // read v.moved again: only callers that wanted counts are notified
 		}

@@ -191,7 +191,7 @@ var sessionBugs = []bug{
 		{"session/inbox_read.go", "func (r *InboxRead) opName() string {", "func (r *InboxRead) stopped() bool { return r.state == readStopped }\n\nfunc (r *InboxRead) opName() string {"}},
 		[]finder{tested("./session", "^TestRefusedReadsOfAnInboxAreReported$")}},
 	{"keep the Wait of a read of an Inbox that was stopped", []edit{{"session/inbox_read.go",
-		"	in.retire(r)\n	over := in.endRefusals(r)\n", "	in.retire(r)\n	var over *Wait\n"}},
+		"	delete(in.live, r)\n	over := in.endRefusals(r)\n", "	delete(in.live, r)\n	var over *Wait\n"}},
 		[]finder{tested("./session", "^TestRefusedReadsOfAnInboxAreReported$")}},
 	{"hide why WaitSynced waits for reads", []edit{{"watch/tree.go",
 		"		if refusal != nil && c.mirror", "		if refusal == nil && c.mirror"},
