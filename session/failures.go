@@ -34,6 +34,14 @@ func newFailures(ctx context.Context, m *shared, op, path, what string) *failure
 	return &failures{m: m, op: op, path: path, what: what, tell: tell}
 }
 
+// orNew returns f, or new failures if f is nil: most operations never fail, and need none.
+func (f *failures) orNew(ctx context.Context, m *shared, op, path string) *failures {
+	if f == nil {
+		f = newFailures(ctx, m, op, path, "a request")
+	}
+	return f
+}
+
 // note notes a failure.
 func (f *failures) note(err error) {
 	f.mu.Lock()

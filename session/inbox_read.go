@@ -74,14 +74,11 @@ func (r *InboxRead) watched() bool { return r.op != wire.OpMulti }
 
 // opError returns err with the name and the path of the read.
 func (r *InboxRead) opError(err error) error {
-	return opError(r.opName(), r.in.s.m.strip(r.key.path), err)
-}
-
-func (r *InboxRead) opName() string {
-	if !r.watched() {
-		return "sync"
+	name := "sync"
+	if r.watched() {
+		name = wire.OpName(r.op)
 	}
-	return wire.OpName(r.op)
+	return opError(name, r.in.s.m.strip(r.key.path), err)
 }
 
 // send sends the request on w, which the caller has entered. It returns false if w has
@@ -121,26 +118,20 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 	in.mu.Lock()
 	stopped := r.state == readStopped
 	// An answer that is too large would break one connection after another, for all callers.
-	var tooLarge error
+	var err error
 	lost, broke := c.Err.(*wire.LostAnswer)
 	if broke {
 		r.guilt += int32(lost.Guilt)
 		if r.guilt >= maxGuilt && IsAnswerTooLarge(lost.Reason) {
-			tooLarge = lost.Reason
+			err = lost.Reason
 		}
 	}
+	in.inFlight--
 	var over *Wait
 	switch {
 	case stopped:
-		in.inFlight--
 		signal(in.wake) // the window has room for the owner's next read
-	case tooLarge != nil:
-		in.inFlight--
-		r.finish()
-		over = in.endRefusals(r)
-		r.answer(tooLarge, nil)
-	case again(c):
-		in.inFlight--
+	case err == nil && again(c):
 		r.state = readQueued
 		now := time.Now()
 		if c.Err == nil {
@@ -151,14 +142,16 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 		in.retries.add(r, now.Add(r.pause(c)))
 		signal(in.wake)
 	default:
-		in.inFlight--
 		r.state, r.watch = readArmed, watch
 		if watch == nil {
 			r.finish()
 		}
 		over = in.endRefusals(r)
-		err := errorOfCode(c.Code)
-		if !r.watched() {
+		switch {
+		case err != nil:
+		case r.watched():
+			err = errorOfCode(c.Code)
+		default:
 			err = quorumOf(c)
 		}
 		r.answer(in.s.m.cfg.denied(err, r.op, r.key.path), c.Body)

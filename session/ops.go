@@ -54,12 +54,10 @@ func makeDir(ctx context.Context, s *Session, full string, acl []zk.ACL) (err er
 		return err
 	}
 	hangups := 0
-	var f *failures // made at the first one: most calls have none
+	var f *failures
 	defer func() { err = f.end(ctx, err) }()
 	note := func(err error) {
-		if f == nil {
-			f = newFailures(ctx, s.m, "create", s.m.strip(full), "a request")
-		}
+		f = f.orNew(ctx, s.m, "create", s.m.strip(full))
 		f.note(err)
 	}
 	for round := 0; full != "/"; round++ {

@@ -132,7 +132,7 @@ func createProtected(ctx context.Context, s *Session, path string, exact bool, r
 			remove(paths)
 		}
 	}
-	var f *failures // made at the first one: most calls have none
+	var f *failures
 	defer func() { err = f.end(ctx, err) }()
 	for round := 0; ; round++ {
 		// try and not repeat: a repetition without a look could create a second znode.
@@ -151,9 +151,7 @@ func createProtected(ctx context.Context, s *Session, path string, exact bool, r
 		if ClassOf(err) != ClassConnectionLost {
 			return nil, nil, err
 		}
-		if f == nil {
-			f = newFailures(ctx, s.m, wire.OpName(r.Op), path, "a request")
-		}
+		f = f.orNew(ctx, s.m, wire.OpName(r.Op), path)
 		f.note(err)
 		found, err := lookForProtected(ctx, s, path, exact)
 		// The look-up has failed: the znode may exist.

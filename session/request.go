@@ -52,7 +52,7 @@ func answerOf(c *wire.Call, err error) (*wire.Call, error) {
 // persist sends a request again until the server no longer refuses it for a transient
 // reason. c is the first refusal.
 func (q *requester) persist(ctx context.Context, r *wire.Request, c *wire.Call) (*wire.Call, error) {
-	f := q.failures(ctx, r)
+	f := newFailures(ctx, q.m, wire.OpName(r.Op), q.m.strip(r.Path), "a request")
 	for round := 1; ; round++ {
 		f.note(errorOfCode(c.MultiCode()))
 		err := q.backoff(ctx, round)
@@ -63,11 +63,6 @@ func (q *requester) persist(ctx context.Context, r *wire.Request, c *wire.Call) 
 			return c, f.end(ctx, err)
 		}
 	}
-}
-
-// failures returns the failures of a request.
-func (q *requester) failures(ctx context.Context, r *wire.Request) *failures {
-	return newFailures(ctx, q.m, wire.OpName(r.Op), q.m.strip(r.Path), "a request")
 }
 
 // send sends a request and waits for its answer, even if the answer is a refusal. If conn is not 0,
@@ -154,7 +149,7 @@ func (q *requester) abandon(c *wire.Call) bool {
 // with ErrAnswerTooLarge, ErrAnswerTooSlow or ErrConnectionLost.
 func (q *requester) repeat(ctx context.Context, r *wire.Request) (c *wire.Call, lost bool, err error) {
 	guilty := 0
-	var f *failures // made at the first one: most requests have none
+	var f *failures
 	defer func() { err = f.end(ctx, err) }()
 	for round := 0; ; round++ {
 		c, err = q.try(ctx, r)
@@ -162,9 +157,7 @@ func (q *requester) repeat(ctx context.Context, r *wire.Request) (c *wire.Call, 
 			return c, lost, err
 		}
 		lost = true
-		if f == nil {
-			f = q.failures(ctx, r)
-		}
+		f = f.orNew(ctx, q.m, wire.OpName(r.Op), q.m.strip(r.Path))
 		f.note(err)
 		if g := guilt(err); g > 0 {
 			if guilty += g; guilty >= maxGuilt {
