@@ -23,39 +23,35 @@ const (
 	waitWindow = 10 * time.Second
 )
 
-// line reports whether another line may be logged, and the number of lines that were
-// suppressed since the last one.
-func (l *lineLimit) line() (suppressed int, ok bool) {
+// allow returns the logger for a line of the level, or nil if none may be written. The field
+// suppressed of the line has the number of lines that were not written since the last one, so
+// the log shows that lines are missing.
+func (l *lineLimit) allow(log *zap.Logger, level zapcore.Level) *zap.Logger {
+	if !log.Core().Enabled(level) {
+		return nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now := time.Now(); now.Sub(l.window) > waitWindow {
 		l.window, l.lines = now, 0
 	}
-	// The count of suppressed lines goes into the next line, so the log shows that lines
-	// are missing.
 	if l.lines == waitLines {
 		l.suppressed++
-		return 0, false
+		return nil
 	}
 	l.lines++
-	suppressed, l.suppressed = l.suppressed, 0
-	return suppressed, true
+	if l.suppressed > 0 {
+		log = log.With(zap.Int("suppressed", l.suppressed))
+		l.suppressed = 0
+	}
+	return log
 }
 
-// log writes a line, unless the limit is reached. The field suppressed of the next line
-// has the number of lines that were not written.
+// log writes a line, unless the limit is reached.
 func (l *lineLimit) log(log *zap.Logger, level zapcore.Level, message string, fields ...zap.Field) {
-	if !log.Core().Enabled(level) {
-		return
+	if log = l.allow(log, level); log != nil {
+		log.Log(level, message, fields...)
 	}
-	suppressed, ok := l.line()
-	if !ok {
-		return
-	}
-	if suppressed > 0 {
-		fields = append(fields, zap.Int("suppressed", suppressed))
-	}
-	log.Log(level, message, fields...)
 }
 
 // zkLog passes go-zookeeper's messages to the log.

@@ -39,16 +39,16 @@ func hintOfForeign(err *wire.ForeignError) string {
 	return "another service listens on this port: check the port"
 }
 
-func isUnanswered(err error) bool {
-	var unanswered *wire.UnansweredError
-	return errors.As(err, &unanswered)
+// wraps reports whether err wraps an error of type T.
+func wraps[T error](err error) bool {
+	var found T
+	return errors.As(err, &found)
 }
 
 // isSilent reports whether err is the end of a connection on which the server sent
 // nothing that identifies it.
 func isSilent(err error) bool {
-	var handshake *tlsError
-	return isUnanswered(err) || errors.As(err, &handshake) && hungUp(err)
+	return wraps[*wire.UnansweredError](err) || wraps[*tlsError](err) && hungUp(err)
 }
 
 // isDial reports whether err is the failure of a dial. A server that closes a connection
@@ -97,28 +97,24 @@ func mistakeOf(err error) *mistake {
 		return mistakeOfTLS(err)
 	case errors.Is(err, errReadOnly):
 		return &mistake{"start the other servers of the ensemble: this server serves only readers until it has a quorum", false}
-	case (isUnanswered(err) || isDial(err)) && hungUp(err):
+	case (wraps[*wire.UnansweredError](err) || isDial(err)) && hungUp(err):
 		return &mistake{hungUpHint, false}
 	}
 	return nil
 }
 
 func mistakeOfTLS(err error) *mistake {
-	var authority x509.UnknownAuthorityError
-	var name x509.HostnameError
 	var invalid x509.CertificateInvalidError
-	var certificate *tls.CertificateVerificationError
-	var plain tls.RecordHeaderError
 	switch {
-	case errors.As(err, &authority):
+	case wraps[x509.UnknownAuthorityError](err):
 		return &mistake{"the client does not trust the authority that signed the certificate: add it to RootCAs of session.WithTLS", true}
-	case errors.As(err, &name):
+	case wraps[x509.HostnameError](err):
 		return &mistake{"the certificate names another host: use that name in the connection string, or as ServerName of session.WithTLS", true}
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return &mistake{"renew the certificate of the server, and check the clocks", true}
-	case errors.As(err, &certificate):
+	case wraps[*tls.CertificateVerificationError](err):
 		return &mistake{"the certificate of the server is not acceptable: replace it", true}
-	case errors.As(err, &plain):
+	case wraps[tls.RecordHeaderError](err):
 		return &mistake{plainHint, true}
 	case strings.Contains(err.Error(), "remote error: tls: "):
 		return &mistake{"the server refuses the TLS connection: check the client's certificate (Certificates of session.WithTLS) and the TLS versions", true}

@@ -121,16 +121,10 @@ func (w *Wait) report() {
 	// stop ends the look-up: a wait that is over needs no reason.
 	w.over = cancel
 	w.mu.Unlock()
-	if suppressed, ok := waits.limit.line(); ok {
+	if log := waits.limit.allow(w.m.cfg.log, zap.WarnLevel); log != nil {
 		err := w.reasonNow(ctx)
-		fields := []zap.Field{
-			zap.String("operation", w.op), zap.String("path", w.path),
-			zap.Duration("waited", roundTime(time.Since(epoch)-w.began)), zap.String("reason", "waiting "+err.Error()),
-		}
-		if suppressed > 0 {
-			fields = append(fields, zap.Int("suppressed", suppressed))
-		}
-		w.m.cfg.log.Warn("a call waited", fields...)
+		log.Warn("a call waited", zap.String("operation", w.op), zap.String("path", w.path),
+			zap.Duration("waited", roundTime(time.Since(epoch)-w.began)), zap.String("reason", "waiting "+err.Error()))
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
