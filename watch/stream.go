@@ -53,22 +53,17 @@ func NewStream[T any](ctx context.Context, kind, path string, produce func(ctx c
 		st.end(ctx, nil)
 		return st
 	}
-	inner, cancel := context.WithCancel(ctx)
+	inner, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
-	left := make(chan struct{})
-	leave := sync.OnceFunc(func() { close(left); cancel() })
 	// After done nothing of the stream runs, as All promises.
-	st.leave = func() { leave(); <-done }
+	st.leave = func() { cancel(ErrStopped); <-done }
 	go func() {
 		defer close(done)
-		defer cancel()
+		defer cancel(nil)
 		err := produce(inner, st.report)
-		select {
-		// The consumer has ended produce, so the error of produce is only the end of its
-		// ctx.
-		case <-left:
+		// The consumer has ended produce, so the error of produce is only the end of its ctx.
+		if context.Cause(inner) == ErrStopped {
 			err = &EndError{Reason: Stopped, Err: ErrStopped}
-		default:
 		}
 		st.end(ctx, err)
 	}()
