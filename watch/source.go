@@ -39,7 +39,7 @@ type source[T any] struct {
 type subscriber[T any] struct {
 	*Stream[T]
 	ctx    context.Context
-	unhook func() bool // stops waiting for ctx; guarded by the stream's mu
+	unhook func() bool // stops waiting for ctx
 
 	// admitted: any answer from now on shows a state that is new enough for the
 	// stream. Guarded by the source's mu.
@@ -87,11 +87,7 @@ func (src *source[T]) leave(sub *subscriber[T], why error) {
 
 // finish ends a stream that was taken from its source.
 func (sub *subscriber[T]) finish(why error) {
-	// Under mu, because the source may end before registry.stream has set unhook.
-	sub.mu.Lock()
-	unhook := sub.unhook
-	sub.mu.Unlock()
-	unhook()
+	sub.unhook()
 	sub.end(sub.ctx, why)
 }
 
@@ -229,11 +225,8 @@ func (r *registry[T]) stream(ctx context.Context, m *session.Manager, path strin
 		return st
 	}
 	sub := &subscriber[T]{Stream: st, ctx: ctx}
-	st.mu.Lock() // until unhook is set: the source may end before that
-	defer st.mu.Unlock()
 	src := r.join(sourceKey{m, path}, sub)
 	st.leave = func() { src.leave(sub, &EndError{Reason: Stopped, Err: ErrStopped}) }
-	sub.unhook = context.AfterFunc(ctx, func() { src.leave(sub, nil) })
 	return st
 }
 
@@ -256,8 +249,9 @@ func (r *registry[T]) join(key sourceKey, sub *subscriber[T]) *source[T] {
 		r.sources[key] = src
 		go src.run()
 	}
-	// In the lock of the registry: otherwise the last other stream could leave first, and
-	// end the source.
+	// In the lock of the registry, which leave takes: otherwise the last other stream could
+	// leave first, and end the source.
+	sub.unhook = context.AfterFunc(sub.ctx, func() { src.leave(sub, nil) })
 	src.add(sub)
 	return src
 }

@@ -25,7 +25,7 @@ type Stream[T any] struct {
 	received, waiting any
 
 	mu  sync.Mutex
-	err *EndError
+	err error // an *EndError
 }
 
 func emptyStream[T any](kind, path string) *Stream[T] {
@@ -104,9 +104,6 @@ func (st *Stream[T]) All() iter.Seq2[T, error] {
 func (st *Stream[T]) Err() error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.err == nil {
-		return nil
-	}
 	return st.err
 }
 
