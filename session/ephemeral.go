@@ -113,27 +113,14 @@ func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts 
 // reserve reserves the path for e. It returns nil if e has the path, and otherwise the
 // Ephemeral that has it.
 func (e *Ephemeral) reserve() *Ephemeral {
-	m := e.m
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if e.cfg.sequential {
 		return nil
 	}
 	// Two Ephemerals would both find the znode owned by their session, and both change it.
-	if other := m.ephemerals[e.asked]; other != nil {
-		return other
+	if other, taken := e.m.ephemerals.LoadOrStore(e.asked, e); taken {
+		return other.(*Ephemeral)
 	}
-	m.ephemerals[e.asked] = e
 	return nil
-}
-
-func (e *Ephemeral) release() {
-	e.m.mu.Lock()
-	defer e.m.mu.Unlock()
-	// An Ephemeral that has waited for the path in vain does not have it.
-	if e.m.ephemerals[e.asked] == e {
-		delete(e.m.ephemerals, e.asked)
-	}
 }
 
 // own runs f as a goroutine that Close waits for. It returns false if the Manager is
@@ -253,13 +240,8 @@ func WithSequence() EphemeralOption {
 // denies us to read the znode, its removal by another client goes unnoticed, and the znode of
 // a previous session is a Conflict until it is gone. If the ACL denies us to write, Set fails.
 func WithEphemeralACL(acl ...zk.ACL) EphemeralOption {
-	return func(c *ephemeralConfig) error {
-		if err := checkACL(acl); err != nil {
-			return invalid("WithEphemeralACL", "%v", err)
-		}
-		c.acl = append([]zk.ACL(nil), acl...)
-		return nil
-	}
+	err := checkACL(acl)
+	return option(err == nil, "WithEphemeralACL", fmt.Sprint(err), func(c *ephemeralConfig) { c.acl = slices.Clone(acl) })
 }
 
 // tell sets the status of the znode, and the error if the znode is not present.

@@ -55,13 +55,6 @@ func (d *pendingData) outcome(generation uint64) (over bool, change <-chan struc
 	return false, d.change, nil
 }
 
-// unwritten reports whether a generation was neither written nor refused.
-func (d *pendingData) unwritten(generation uint64) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return generation > d.written && generation > d.refused
-}
-
 // awaitData waits until a generation was written or refused, and returns the refusal.
 func (e *Ephemeral) awaitData(ctx context.Context, generation uint64) error {
 	for {

@@ -12,9 +12,10 @@ var errPrevious error = &sentinel{"the znode of the Manager's previous session s
 
 // run keeps the znode present over all sessions.
 func (e *Ephemeral) run() {
-	defer close(e.done) // after release, so that a goroutine that waits for done finds the path free
+	defer close(e.done) // after the path is given up, so that a goroutine that waits for done finds the path free
 	defer close(e.status)
-	defer e.release()
+	// An Ephemeral that has waited for the path in vain does not have it.
+	defer e.m.ephemerals.CompareAndDelete(e.asked, e)
 	var end error
 	for other := e.reserve(); other != nil && end == nil; other = e.reserve() {
 		end = e.awaitOther(other)
@@ -134,7 +135,7 @@ func (e *Ephemeral) create(s *Session, f *failures) (*owned, error) {
 			continue
 		// The data will never be sent, or are refused for good, for example by a quota. So the data that was
 		// written last is wanted again.
-		case class == ClassTooLarge, class == ClassFinal && e.data.unwritten(generation):
+		case class == ClassTooLarge, class == ClassFinal:
 			e.data.refuse(generation, err)
 			return nil, err
 		default:

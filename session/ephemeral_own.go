@@ -32,20 +32,6 @@ func ownsUnreadable(ctx context.Context, s *Session, path string) (bool, error) 
 	return false, nil
 }
 
-// owns reports whether the znode at path is an ephemeral of s. If the znode may be read, owns also
-// returns its version.
-func owns(ctx context.Context, s *Session, path string) (ours, readable bool, version int32, err error) {
-	exists, stat, err := s.Exists(ctx, path)
-	switch {
-	case ClassOf(err) == ClassNoAuth:
-		ours, err = ownsUnreadable(ctx, s, path)
-		return ours, false, 0, err
-	case err != nil || !exists:
-		return false, true, 0, err
-	}
-	return stat.EphemeralOwner == s.id, true, stat.Version, nil
-}
-
 // removeOwn deletes an ephemeral znode of s, and retries until the session ends. version is the version
 // that s has given the znode: it counts if the znode may not be read.
 func (e *Ephemeral) removeOwn(s *Session, path string, version int32) error {
@@ -54,17 +40,21 @@ func (e *Ephemeral) removeOwn(s *Session, path string, version int32) error {
 	defer func() { _ = f.end(ctx, nil) }()
 	committed := false
 	for round := 0; ; round++ {
-		ours, readable, found, err := owns(ctx, s, path)
+		exists, stat, err := s.Exists(ctx, path)
+		ours, unreadable := exists && stat.EphemeralOwner == s.id, ClassOf(err) == ClassNoAuth
+		switch {
+		case unreadable:
+			ours, err = ownsUnreadable(ctx, s, path)
+		case ours:
+			version = stat.Version
+		}
 		switch {
 		case err != nil:
 		case ours:
-			if readable {
-				version = found
-			}
 			// Another client may have created a znode of the same name since the look. The version
 			// protects it, unless both znodes have been written equally often.
 			err = s.Delete(ctx, path, version)
-			if !readable && ClassOf(err) == ClassBadVersion {
+			if unreadable && ClassOf(err) == ClassBadVersion {
 				version = -1 // our znode was written meanwhile, and nothing shows its version
 			}
 		case committed:

@@ -15,11 +15,9 @@ type Manager struct {
 	managerState
 	done chan struct{}
 
-	// The done channels of the Ephemerals that are not sequential, by path. Guarded by mu.
-	ephemerals map[string]*Ephemeral
-
-	former formerSessions
-	wg     sync.WaitGroup // sessions that are being closed, and watchOutages
+	ephemerals sync.Map // of the Ephemerals that are not sequential, by path
+	former     formerSessions
+	wg         sync.WaitGroup // sessions that are being closed, and watchOutages
 }
 
 // Connect opens a session with the ensemble that servers names, and returns when the
@@ -76,7 +74,7 @@ func newManager(cfg config, root chroot, addresses []string) *Manager {
 			hopeless: make(chan struct{}), clock: cfg.suspension,
 		},
 		managerState: newManagerState(cfg.observer.StateChanged),
-		done:         make(chan struct{}), ephemerals: make(map[string]*Ephemeral),
+		done:         make(chan struct{}),
 	}
 	m.shared.outage, m.shared.offline, m.hangUps.m = m.outage, m.offline, m.shared
 	if m.clock == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -81,6 +82,18 @@ func newConfig(opts []Option) (config, error) {
 	return c, nil
 }
 
+// option returns an option that calls set, or that is the named invalid option, because of
+// problem, unless ok.
+func option[C any](ok bool, name, problem string, set func(*C)) func(*C) error {
+	return func(c *C) error {
+		if !ok {
+			return invalid(name, "%s", problem)
+		}
+		set(c)
+		return nil
+	}
+}
+
 func invalid(option, format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s", ErrInvalidOption, option, fmt.Sprintf(format, args...))
 }
@@ -91,26 +104,16 @@ func invalid(option, format string, args ...any) error {
 // process dies, its holds end d to 1.5 d later. A holder that is cut off from the servers
 // learns of its loss within d.
 func WithTimeout(d time.Duration) Option {
-	return func(c *config) error {
-		if d < time.Millisecond || d > maxTimeout {
-			return invalid("WithTimeout", "%v is not between 1ms and %v", d, maxTimeout)
-		}
-		c.timeout = d
-		return nil
-	}
+	return option(d >= time.Millisecond && d <= maxTimeout, "WithTimeout", fmt.Sprintf("%v is not between 1ms and %v", d, maxTimeout),
+		func(c *config) { c.timeout = d })
 }
 
 // WithACL sets the ACL of every znode that is created without an explicit ACL. The
 // default is open to everyone. With WithAuth, the default gives all permissions to the
 // creator and none to other clients.
 func WithACL(acl ...zk.ACL) Option {
-	return func(c *config) error {
-		if err := checkACL(acl); err != nil {
-			return invalid("WithACL", "%v", err)
-		}
-		c.acl = append([]zk.ACL(nil), acl...)
-		return nil
-	}
+	err := checkACL(acl)
+	return option(err == nil, "WithACL", fmt.Sprint(err), func(c *config) { c.acl = slices.Clone(acl) })
 }
 
 func checkACL(acl []zk.ACL) error {
@@ -134,14 +137,10 @@ func checkACL(acl []zk.ACL) error {
 // connection sends the credential before any request. The option may be given more than
 // once: all credentials are sent.
 func WithAuth(scheme string, auth []byte) Option {
-	return func(c *config) error {
-		if scheme == "" {
-			return invalid("WithAuth", `no scheme, want one as "digest"`)
-		}
+	return option(scheme != "", "WithAuth", `no scheme, want one as "digest"`, func(c *config) {
 		// A copy that is never nil: nil is sent as the length -1.
 		c.auth = append(c.auth, credential{scheme, append([]byte{}, auth...)})
-		return nil
-	}
+	})
 }
 
 // WithSASL authenticates the client by a SASL mechanism, on every connection and before
@@ -167,39 +166,21 @@ func WithSASL(mechanism SASLMechanism) Option {
 // WithTLS makes connections to the servers use TLS. If cfg names no server, the host of
 // the connection string is verified.
 func WithTLS(cfg *tls.Config) Option {
-	return func(c *config) error {
-		if cfg == nil {
-			return invalid("WithTLS", "the configuration is nil")
-		}
-		// The caller may change its configuration after Connect.
-		c.tls = cfg.Clone()
-		return nil
-	}
+	// The caller may change its configuration after Connect.
+	return option(cfg != nil, "WithTLS", "the configuration is nil", func(c *config) { c.tls = cfg.Clone() })
 }
 
 // WithDialer sets the function that opens connections, in place of net.Dialer: for
 // example through a proxy, or to a server in memory. WithTLS adds TLS to these
 // connections.
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
-	return func(c *config) error {
-		if dial == nil {
-			return invalid("WithDialer", "the function is nil")
-		}
-		c.dial = dial
-		return nil
-	}
+	return option(dial != nil, "WithDialer", "the function is nil", func(c *config) { c.dial = dial })
 }
 
 // WithLogger sets the logger for connections, sessions and clean-up. By default nothing
 // is logged.
 func WithLogger(log *zap.Logger) Option {
-	return func(c *config) error {
-		if log == nil {
-			return invalid("WithLogger", "the logger is nil, want zap.NewNop() for silence")
-		}
-		c.log = log
-		return nil
-	}
+	return option(log != nil, "WithLogger", "the logger is nil, want zap.NewNop() for silence", func(c *config) { c.log = log })
 }
 
 // WithObserver adds an observer. It may be given more than once. Without an observer
@@ -229,10 +210,7 @@ func WithCreateChroot() Option {
 // watch ends with ErrTooLarge, too, if its path is so long that the request that arms the
 // watch again after a reconnect would be larger.
 func WithMaxRequest(n int) Option {
-	return func(c *config) error {
-		c.maxRequest = n
-		return checkFrameSize("WithMaxRequest", n)
-	}
+	return frameSize("WithMaxRequest", n, func(c *config) { c.maxRequest = n })
 }
 
 // WithMaxAnswer sets the size in bytes of the largest answer that is received. A larger
@@ -240,15 +218,9 @@ func WithMaxRequest(n int) Option {
 // ErrAnswerTooLarge. The default is 256 MiB. ZooKeeper does not limit the answer to
 // MultiRead or the list of a znode's children.
 func WithMaxAnswer(n int) Option {
-	return func(c *config) error {
-		c.maxAnswer = n
-		return checkFrameSize("WithMaxAnswer", n)
-	}
+	return frameSize("WithMaxAnswer", n, func(c *config) { c.maxAnswer = n })
 }
 
-func checkFrameSize(option string, n int) error {
-	if n < 1024 || n > math.MaxInt32 {
-		return invalid(option, "%d is not between 1024 and %d bytes", n, math.MaxInt32)
-	}
-	return nil
+func frameSize(name string, n int, set func(*config)) Option {
+	return option(n >= 1024 && n <= math.MaxInt32, name, fmt.Sprintf("%d is not between 1024 and %d bytes", n, math.MaxInt32), set)
 }

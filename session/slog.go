@@ -11,13 +11,9 @@ import (
 // WithSlog is like WithLogger, for a logger of log/slog. The last of the two options
 // counts.
 func WithSlog(log *slog.Logger) Option {
-	return func(c *config) error {
-		if log == nil {
-			return invalid("WithSlog", "the logger is nil")
-		}
+	return option(log != nil, "WithSlog", "the logger is nil", func(c *config) {
 		c.log = zap.New(&slogCore{handler: log.Handler()}, zap.AddCaller())
-		return nil
-	}
+	})
 }
 
 // A slogCore passes entries of zap to a handler of slog.
