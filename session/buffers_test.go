@@ -8,8 +8,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// A connection costs little memory: go-zookeeper gets small buffers. Break it by leaving
-// out WithMaxBufferSize.
+// A connection costs little memory. Break it by a larger buffer of wire.New.
 func TestConnectionsTakeLittleMemory(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		s := current(t, connect(t, srv, three))

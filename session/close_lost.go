@@ -22,7 +22,6 @@ func bury(s *Session) {
 		})
 	}
 	s.link.shutdown()
-	s.link.wait()
 	s.wg.Wait()
 }
 
@@ -55,7 +54,7 @@ func closeOn(ctx context.Context, s *Session, server string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, bound)
 	defer cancel()
-	conn, raw, err := dialServer(ctx, &s.m.cfg, "tcp", server)
+	conn, raw, err := dialServer(ctx, &s.m.cfg, server)
 	if err != nil {
 		return err
 	}
@@ -64,7 +63,6 @@ func closeOn(ctx context.Context, s *Session, server string) error {
 	// and write, and cannot block.
 	defer context.AfterFunc(ctx, func() { raw.Close() })()
 
-	// A zk.Conn cannot take over a session.
 	l := wire.Lockstep{Conn: conn}
 	id, err := l.Connect(s.Timeout(), s.id, s.passwd)
 	if err != nil {

@@ -95,6 +95,21 @@ func TestCloseEndsTheSessionIfAServerCanBeReached(t *testing.T) {
 	}
 }
 
+// Close makes no other connection behind the answer that the session is closed. To see this test fail, remove the
+// cancel from link.shutdown.
+func TestCloseMakesNoOtherConnection(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		for range 20 {
+			m := connect(t, srv, three)
+			current(t, m)
+			m.Close()
+			if n := m.Stats().Connections; n != 1 {
+				t.Fatalf("%d connections, want 1", n)
+			}
+		}
+	})
+}
+
 // Close without requests in flight takes at most a second, regardless of the network, and leaves no goroutine.
 func TestCloseInTrouble(t *testing.T) {
 	for name, begin := range troubles {

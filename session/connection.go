@@ -23,14 +23,16 @@ type connection struct {
 func newConnection(s *Session, sasl *saslState, cfg wire.Config) *wire.Conn {
 	w := &connection{s: s, sasl: sasl}
 	cfg.Handler, cfg.MaxAnswer = w, s.m.cfg.maxAnswer
+	cfg.Hello = wire.ConnectRequest{Timeout: max(s.m.cfg.timeout, time.Millisecond), Password: make([]byte, 16)}
+	if s.known.Load() {
+		cfg.Hello = wire.ConnectRequest{Zxid: s.seenZxid.Load(), Timeout: s.Timeout(), Session: s.id, Password: s.passwd}
+	}
 	w.Conn = wire.New(cfg)
 	return w.Conn
 }
 
-// LastZxid and the following methods implement wire.Handler.
-func (w *connection) LastZxid() int64 { return w.s.seenZxid.Load() }
-
-// Connected checks the ConnectResponse and introduces the client.
+// Connected checks the ConnectResponse and introduces the client. It and the following methods
+// implement wire.Handler.
 func (w *connection) Connected(r *wire.ConnectResponse) (time.Duration, error) {
 	s, timeout := w.s, r.Timeout
 	if r.ReadOnly && r.Session != 0 {
@@ -44,13 +46,13 @@ func (w *connection) Connected(r *wire.ConnectResponse) (time.Duration, error) {
 	case r.Session == 0 || s.known.Load() && r.Session != s.id:
 		s.link.attempts.answered()
 		s.lose(fmt.Errorf("%w: the server has expired session %s", ErrLost, sessionID(s.id)), false)
-		return 0, nil
+		return 0, errRefused
 	case timeout < minTimeout && s.known.Load():
 		// The server has shortened the session already. It ends the session before
 		// another connection could ask for a longer timeout. So every hold is lost now,
 		// and not at the deadline that the longer timeout has proven.
 		s.lose(fmt.Errorf("%w: %w", ErrLost, &timeoutError{timeout, s.m.cfg.timeout}), true)
-		return 0, nil
+		return 0, errRefused
 	case timeout <= 0:
 		return 0, fmt.Errorf("%w: a session timeout of %v", wire.ErrMalformed, timeout)
 	case timeout < minTimeout:
@@ -177,8 +179,8 @@ func (w *connection) Header(zxid int64, code int32, ours bool) error {
 	if w.armed && zxid > s.eventZxid.Load() {
 		s.eventZxid.Store(zxid)
 	}
-	// The answers to credentials and to go-zookeeper are signs of life and no evidence. The
-	// answers to our calls reach the leases by Done.
+	// The answers to credentials are signs of life and no evidence. The answers to our calls
+	// reach the leases by Done.
 	if !ours {
 		s.leases.hear()
 		return nil

@@ -133,8 +133,8 @@ func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 		return t // attach wakes the keeper
 	}
 	if active {
-		// go-zookeeper drops a silent connection after two thirds of the timeout. The
-		// deadline of a holder may be only 0.28 of the timeout ahead.
+		// Other silent connections end after two thirds of the timeout. The deadline of a
+		// holder may be only 0.28 of the timeout ahead.
 		silence := w.Unanswered(now)
 		if silence >= timeout/silenceFraction {
 			t.action = dropSilent

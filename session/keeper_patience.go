@@ -54,9 +54,9 @@ func (k *keeper) critical() time.Time {
 // stuckAt returns the time at which the keeper closes a connection because a commit of a
 // holder is unanswered. leases.mu is held.
 func (k *keeper) stuckAt(w *wire.Conn) (due time.Time, ok bool) {
-	// Such a connection need not be silent, because events and answers to go-zookeeper may
-	// keep arriving. For a commit that was sent after the critical time the keeper waits,
-	// because another connection takes longer.
+	// Such a connection need not be silent, because events may keep arriving. For a commit
+	// that was sent after the critical time the keeper waits, because another connection
+	// takes longer.
 	critical := k.critical()
 	if k.v.held == 0 || k.beat != w.Number || k.beatAt.After(critical) {
 		return time.Time{}, false

@@ -155,7 +155,7 @@ func (v *leases) patience() time.Duration {
 	// An idle session makes no commits, so its deadline has passed although the server
 	// is alive.
 	if v.held == 0 {
-		// After two thirds of the timeout go-zookeeper would drop the silent connection.
+		// After two thirds of the timeout the silent connection ends.
 		wait = max(wait, v.heard.Add(v.proof.timeout*2/3).Sub(now))
 	}
 	return wait

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
@@ -51,17 +50,5 @@ func (l *lineLimit) allow(log *zap.Logger, level zapcore.Level) *zap.Logger {
 func (l *lineLimit) log(log *zap.Logger, level zapcore.Level, message string, fields ...zap.Field) {
 	if log = l.allow(log, level); log != nil {
 		log.Log(level, message, fields...)
-	}
-}
-
-// zkLog passes go-zookeeper's messages to the log.
-type zkLog struct {
-	log   *zap.Logger
-	limit *lineLimit
-}
-
-func (z zkLog) Printf(format string, args ...any) {
-	if z.log.Core().Enabled(zap.DebugLevel) {
-		z.limit.log(z.log, zap.DebugLevel, fmt.Sprintf(format, args...))
 	}
 }

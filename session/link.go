@@ -5,40 +5,24 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"reflect"
-	"runtime"
 	"sync"
 	"time"
 
-	"github.com/go-zookeeper/zk"
 	"go.uber.org/zap"
 
 	"github.com/go-zksync/toolkit/session/internal/wire"
 )
 
-// errRefused is the answer of a session's dialer after the end of the session. It stays
-// final, because go-zookeeper would otherwise start another session on the same Conn, and
-// run the queued requests of this session under it.
+// errRefused ends the connections of a session that is over: no further connection is made,
+// so no request of this session runs under the next one.
 var errRefused = errors.New("session: this session has ended")
 
-// zkBuffer is the size of go-zookeeper's two buffers. go-zookeeper sees only the
-// handshake, pings and the answer to closeSession, which all take less than a hundred
-// bytes. Its default is 1.5 MB for each Conn and for each connection.
-const zkBuffer = 4 << 10
-
-// A link keeps a session connected through its own zk.Conn. It is the HostProvider and
-// the dialer of the Conn.
+// A link keeps a session connected: it makes one connection after the other.
 type link struct {
-	s       *Session
-	ctx     context.Context // ends when no further connection may be made
-	cancel  context.CancelFunc
-	zk      *zk.Conn
-	events  <-chan zk.Event
-	parked  chan struct{} // closed when zk asks for a server after ctx has ended
-	park    sync.Once
-	closing chan struct{}  // closed when shutdown calls zk.Close
-	closed  chan struct{}  // closed when zk.Close has returned
-	wg      sync.WaitGroup // the writers of the connections
+	s      *Session
+	ctx    context.Context // ends when no further connection may be made
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // for run
 
 	attempts attempts
 
@@ -46,54 +30,17 @@ type link struct {
 	conn *wire.Conn // the newest
 }
 
-func (l *link) open() error {
+func (l *link) open() {
 	// Not under the ctx of the Manager: while Close waits for requests in flight, the
 	// session may need another connection.
 	l.ctx, l.cancel = context.WithCancel(context.Background())
-	l.parked, l.closing, l.closed = make(chan struct{}), make(chan struct{}), make(chan struct{})
-	timeout := max(l.s.m.cfg.timeout, time.Millisecond)
-	var err error
-	l.zk, l.events, err = zk.Connect(l.s.m.servers.all, timeout,
-		zk.WithDialer(l.dial), zk.WithHostProvider(l),
-		zk.WithMaxBufferSize(zkBuffer), zk.WithMaxConnBufferSize(zkBuffer),
-		zk.WithLogger(zkLog{l.s.m.cfg.log, &l.s.m.zkLines}), zk.WithLogInfo(false))
-	return err
-}
-
-// Init, Len, Next and Connected implement zk.HostProvider.
-func (l *link) Init([]string) error { return nil }
-func (l *link) Len() int            { return len(l.s.m.servers.all) }
-func (l *link) Connected()          {}
-
-// Next returns the server to dial.
-func (l *link) Next() (server string, retryStart bool) {
-	if l.ctx.Err() == nil {
-		return l.s.m.servers.next(), false
-	}
-	// The session has ended. At the end of the list of servers, go-zookeeper answers the
-	// queued requests, checks whether it was closed, and stops. So zk.Close must have
-	// queued its request by then.
-	l.park.Do(func() { close(l.parked) })
-	<-l.closing
-	l.awaitCloseRequest()
-	return "", true
-}
-
-// awaitCloseRequest waits until zk.Close has queued its request, or has returned.
-func (l *link) awaitCloseRequest() {
-	// zk.Close first stops go-zookeeper's loop and then queues the request. If the loop
-	// stops first, the request stays unanswered, and zk.Close waits a second for the
-	// answer. No call of go-zookeeper returns the length of its queue, hence the
-	// reflection.
-	queue := reflect.ValueOf(l.zk).Elem().FieldByName("sendChan")
-	for queue.IsValid() && queue.Kind() == reflect.Chan && queue.Len() == 0 {
-		select {
-		case <-l.closed:
-			return
-		default:
-			runtime.Gosched() // zk.Close needs only to be scheduled
+	l.wg.Go(func() {
+		for l.pause() == nil {
+			if w := l.dial(l.s.m.servers.next()); w != nil {
+				w.Run()
+			}
 		}
-	}
+	})
 }
 
 // maxDial bounds a dial with its handshake in sessions with a long timeout.
@@ -119,25 +66,23 @@ func (l *link) bound() time.Duration {
 	return min(t/3, maxDial)
 }
 
-func (l *link) dial(network, server string, _ time.Duration) (net.Conn, error) {
-	if err := l.pause(); err != nil {
-		return nil, err
-	}
+// dial returns a connection to the server on which nothing was sent yet, nil if there is none.
+func (l *link) dial(server string) *wire.Conn {
 	m := l.s.m
 	start := time.Now()
 	bound := l.bound()
 	ctx, cancel := context.WithDeadline(l.ctx, start.Add(bound))
 	defer cancel()
-	conn, raw, err := dialServer(ctx, &m.cfg, network, server)
+	conn, raw, err := dialServer(ctx, &m.cfg, server)
 	if err != nil {
 		l.failed(server, err)
-		return nil, err
+		return nil
 	}
 	sasl, err := startSASL(ctx, m.cfg.sasl, server)
 	if err != nil {
 		raw.Close()
 		l.failed(server, err)
-		return nil, err
+		return nil
 	}
 	// From now on a silent server is a server that does not answer the handshake.
 	m.servers.asking(server)
@@ -148,12 +93,11 @@ func (l *link) dial(network, server string, _ time.Duration) (net.Conn, error) {
 	// has not seen this one.
 	if l.ctx.Err() != nil {
 		raw.Close()
-		return nil, errRefused
+		return nil
 	}
 	l.conn = w
 	w.Limit(max(time.Until(start.Add(bound)), time.Millisecond), &wire.UnansweredError{Err: hung("the handshake", bound)})
-	l.wg.Go(w.Run)
-	return w.Stream(), nil
+	return w
 }
 
 // pause waits before an attempt that follows failed attempts.
@@ -161,7 +105,7 @@ func (l *link) pause() error {
 	// Another server may work, so there is no pause until every server has been tried once.
 	// Later pauses grow, with jitter, so that the clients of a server that died do not
 	// reconnect all at once.
-	rounds := l.attempts.rounds(l.Len())
+	rounds := l.attempts.rounds(len(l.s.m.servers.all))
 	if l.ctx.Err() != nil {
 		return errRefused
 	}
@@ -191,7 +135,7 @@ func (l *link) broken(server string, why error) {
 	l.s.m.serverFailed(server, why)
 	// After the end of the session the error shows nothing about the server.
 	if l.ctx.Err() == nil {
-		l.attempts.broken(l.Len())
+		l.attempts.broken(len(l.s.m.servers.all))
 	}
 }
 
@@ -207,53 +151,31 @@ func (l *link) stop() {
 	}
 }
 
-// shutdown ends the loops of the zk.Conn. It first tries to close the session over the
-// connection that is in use, for half of closePatience, and reports whether the server
-// has answered that the session is closed. wait must follow.
+// shutdown ends the link. It first tries to close the session over the connection that is in
+// use, for half of closePatience, and reports whether the server has answered that the session
+// is closed.
 func (l *link) shutdown() (closed bool) {
-	if l.ctx.Err() != nil || l.s.gate.current() == nil {
-		// There is no connection to close the session on. zk.Close would wait a second for
-		// the answer, except while the Conn asks for a server.
-		l.stop()
-		<-l.parked
-	}
-	close(l.closing)
-	go func() {
-		defer close(l.closed)
-		l.zk.Close()
-	}()
-	limit := time.NewTimer(closePatience / 2)
-	defer limit.Stop()
-	for waits := true; waits; {
+	l.cancel() // the server ends the connection behind its answer, and no other connection must follow
+	var c *wire.Call
+	if w := l.s.gate.current(); w != nil {
+		c = w.Send(&wire.Request{Op: wire.OpCloseSession, Own: true})
+		limit := time.NewTimer(closePatience / 2)
+		defer limit.Stop()
 		select {
-		case <-l.closed:
-			waits = false
-		// If the connection ends before zk.Close has queued its request, the loops end
-		// without an answer, and zk.Close returns a second later.
-		case _, waits = <-l.events:
+		case <-c.Done():
 		case <-limit.C:
-			waits = false
 		}
 	}
-	// The answer may never come. The end of the connection ends the loops.
 	l.stop()
-	// go-zookeeper closes the channel when its loops have ended.
-	for range l.events {
-	}
-	// stop has refused later connections, so conn stays as it is.
-	return l.conn != nil && l.conn.SessionClosed()
-}
-
-// wait waits until all goroutines of the link have ended.
-func (l *link) wait() {
-	<-l.closed
 	l.wg.Wait()
+	// The end of the connection has settled the call.
+	return c != nil && c.Err == nil && c.Code == 0
 }
 
 // dialServer opens a connection to one server. raw is the connection below TLS, or conn
 // itself.
-func dialServer(ctx context.Context, cfg *config, network, server string) (conn, raw net.Conn, err error) {
-	raw, err = cfg.dial(ctx, network, server)
+func dialServer(ctx context.Context, cfg *config, server string) (conn, raw net.Conn, err error) {
+	raw, err = cfg.dial(ctx, "tcp", server)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -118,12 +118,7 @@ func (m *Manager) run() {
 		m.session = s
 		m.mu.Unlock()
 		m.setState(s, Connecting)
-		if err := s.link.open(); err != nil {
-			// The only possible causes are an empty list of servers, or an option of ours
-			// that go-zookeeper refuses.
-			m.cfg.log.DPanic("go-zookeeper refused its configuration", zap.Error(err))
-			break
-		}
+		s.link.open()
 		select {
 		case <-m.ctx.Done():
 			m.setClosed()
@@ -145,8 +140,7 @@ func (m *Manager) run() {
 			}
 		}
 	}
-	// Also after a refusal of go-zookeeper, which has ended the loop.
-	m.setClosed()
+	m.setClosed() // also if Close began between two sessions
 	// Closed is set, so own starts no further goroutine and wg can only fall.
 	m.waits.close()
 	m.wg.Wait()

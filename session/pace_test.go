@@ -218,8 +218,8 @@ func TestAnAnswerThatStopsUnderAHugeTimeout(t *testing.T) {
 }
 
 // The client leaves a server that answers requests that were never made, or sends events without a watch, and uses it
-// again at a pace that falls to about one connection a second. To see this test fail, deliver every frame to
-// go-zookeeper, or ignore events without a watch.
+// again at a pace that falls to about one connection a second. To see this test fail, ignore the other
+// frames, or events without a watch.
 func TestAFloodOfFramesEndsTheConnection(t *testing.T) {
 	event := func(p *hostilePeer) {
 		p.frame(ints(-1), longs(-1), ints(0, 3, 3, 2), []byte("/x"))

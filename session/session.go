@@ -193,6 +193,5 @@ func (s *Session) close(why error) {
 	if s.remains {
 		closeOnServer(ctx, s)
 	}
-	s.link.wait()
 	s.wg.Wait()
 }

@@ -39,7 +39,6 @@ type shared struct {
 	waits     waits
 	lines     lineLimit // of connections and new sessions
 	lostLines lineLimit // of lost sessions, which the lines of an outage must not suppress
-	zkLines   lineLimit // of go-zookeeper
 }
 
 // full returns the path with the chroot, and strip is the inverse.

@@ -40,7 +40,7 @@ func (r *Request) Reads() bool {
 // or the session alive.
 func (r *Request) OfCaller() bool {
 	switch r.Op {
-	case OpPing, OpSync, OpSASL, OpSetWatches, OpRemoveWatches:
+	case OpPing, OpSync, OpSASL, OpSetWatches, OpRemoveWatches, OpCloseSession:
 		return false
 	}
 	return !r.Beat
@@ -164,15 +164,16 @@ const (
 	OpGetEphemerals   int32 = 103
 	OpSetWatches      int32 = 101
 	OpSASL            int32 = 102
+	OpCloseSession    int32 = -11
 
-	opAuth         int32 = 100
-	opCloseSession int32 = -11
+	opAuth int32 = 100
 )
 
 var opNames = map[int32]string{
 	OpCreate: "create", OpCreateContainer: "create", OpDelete: "delete", OpExists: "exists", OpGetData: "get",
 	OpSetData: "set", OpSync: "sync", OpGetChildren2: "children", OpMulti: "multi", OpMultiRead: "multiRead", OpGetEphemerals: "getEphemerals",
 	OpRemoveWatches: "removeWatches", OpSetWatches: "setWatches", OpPing: "ping", OpCheck: "check", OpSASL: "sasl",
+	OpCloseSession: "closeSession",
 }
 
 // OpName returns the name of an operation in errors, log lines and events.

@@ -16,11 +16,8 @@ import (
 // TooSlow, Silent, Ended and for a call of Done with an error, they run in the goroutine that reads the
 // connection, in the order of the frames. An error of a method ends the connection.
 type Handler interface {
-	// LastZxid returns the newest zxid that the session has seen. A server that is
-	// further behind must refuse the session.
-	LastZxid() int64
-	// Connected handles the answer to the handshake. It returns the session timeout for
-	// go-zookeeper, or 0 if the session is over.
+	// Connected handles the answer to the handshake. It returns the session timeout: the
+	// connection ends when nothing has arrived for two thirds of it.
 	Connected(*ConnectResponse) (time.Duration, error)
 	// Event handles the record of a watch event.
 	Event(record []byte) error
@@ -48,14 +45,12 @@ type Config struct {
 	Number    uint64   // of all the connections of a Manager
 	Server    string
 	MaxAnswer int // in bytes
+	Hello     ConnectRequest
 	Handler   Handler
 }
 
-// A Conn is one connection to a server, shared by two users. go-zookeeper, which has the
-// Stream, shakes hands, pings and closes the session. Our own requests use negative xids
-// on the same connection. Their answers and all watch events are removed from the stream
-// that go-zookeeper sees. So a request can be given up when its ctx ends, is never queued
-// from one session into the next, and cannot block go-zookeeper's loops.
+// A Conn is one connection to a server. A request can be given up when its ctx ends, and is
+// never queued from one connection into the next.
 type Conn struct {
 	Number   uint64 // as in the Config, as is Server
 	Server   string
@@ -73,24 +68,19 @@ type Conn struct {
 	blamed  int32       // the request whose answer ended the connection
 	guilty  *LostAnswer // the reason; nil if there is no such request
 	silence silence
-
-	sessionClosed bool // see SessionClosed
+	askedAt time.Time // when the ConnectRequest was written
 }
 
-// New returns a connection on which nothing was sent yet. The caller calls Run in a
-// goroutine of its own, and go-zookeeper reads the Stream.
+// New returns a connection on which nothing was sent yet. The caller calls Run.
 func New(cfg Config) *Conn {
 	w := &Conn{Number: cfg.Number, Server: cfg.Server, cfg: cfg, ended: make(chan struct{})}
 	// The first request subtracts 1 and gets firstXid.
 	w.pending.lastXid = firstXid + 1
 	w.arrivals.conn = cfg.Conn
-	w.stream = stream{Conn: cfg.Conn, w: w, in: bufio.NewReaderSize(&w.arrivals, 32<<10)}
+	w.stream = stream{w: w, in: bufio.NewReaderSize(&w.arrivals, 32<<10)}
 	w.filled.L = &w.mu
 	return w
 }
-
-// Stream returns the connection for go-zookeeper.
-func (w *Conn) Stream() net.Conn { return &w.stream }
 
 // LastArrival returns the time at which the newest bytes arrived.
 func (w *Conn) LastArrival() time.Time {
@@ -128,19 +118,6 @@ func (w *Conn) Closed() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.closed
-}
-
-// SessionClosed reports whether the server has answered that it has closed the session.
-func (w *Conn) SessionClosed() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.sessionClosed
-}
-
-// push appends to the next batch of the writer; w.mu is held.
-func (w *Conn) push(p []byte) {
-	w.out = append(w.out, p...)
-	w.filled.Signal()
 }
 
 // Send sends a request. If the connection is over, the call fails with ErrUnsent.
@@ -198,11 +175,24 @@ func (w *Conn) frame(xid, op int32, record []byte) {
 	w.filled.Signal()
 }
 
-// Run writes the frames. Requests that are sent during one write are in the next write.
+// Run shakes hands, and reads and writes frames until the end of the connection, which the
+// Handler knows when Run returns.
 func (w *Conn) Run() {
-	// go-zookeeper closes a connection after it has reported the end of its loop. A
-	// caller that waits for Run waits for End, too, and so for its log line.
-	defer func() { <-w.ended }()
+	w.mu.Lock()
+	w.askedAt = time.Now()
+	w.out = append(w.cfg.Hello.frame(), w.out...)
+	w.mu.Unlock()
+	var writer sync.WaitGroup
+	writer.Go(w.write)
+	w.End(w.stream.read())
+	// If another goroutine ends the connection, its Handler.Ended may still run: the next
+	// connection must not begin before that, or the end of this one is taken for its end.
+	<-w.ended
+	writer.Wait()
+}
+
+// write writes the frames. Requests that are sent during one write are in the next write.
+func (w *Conn) write() {
 	var batch []byte
 	for {
 		w.mu.Lock()

@@ -24,7 +24,6 @@ type fakeHandler struct {
 	hold      chan struct{} // if not nil, Ended returns when it is closed
 }
 
-func (h *fakeHandler) LastZxid() int64 { return 42 }
 func (h *fakeHandler) Connected(r *ConnectResponse) (time.Duration, error) {
 	h.connected = r
 	return r.Timeout, nil
@@ -42,14 +41,21 @@ func (h *fakeHandler) Ended(why error) {
 	}
 }
 
+// A sink accepts everything that is written.
+type sink struct{ net.Conn }
+
+func (sink) Write(p []byte) (int, error) { return len(p), nil }
+
 // testConn is a connection on which input arrives.
 func testConn(t *testing.T, input []byte) (*Conn, *fakeHandler) {
 	t.Helper()
 	near, far := net.Pipe()
 	far.Close()
+	near = sink{near}
 	h := &fakeHandler{}
 	w := New(Config{
 		Conn: near, Raw: near, Number: 1, Server: "127.0.0.1:1", MaxAnswer: maxAnswer, Handler: h,
+		Hello: ConnectRequest{Zxid: 42, Timeout: 5 * time.Second, Session: 7, Password: make([]byte, 16)},
 	})
 	w.stream.in.Reset(bytes.NewReader(input))
 	t.Cleanup(func() { w.End(io.EOF) })
@@ -82,27 +88,31 @@ func TestXidsWrapAround(t *testing.T) {
 	}
 }
 
-// go-zookeeper, which connects anew when a read fails, learns the end of a connection after the handler, also when
-// another goroutine ends the connection. To see this test fail, let stream.Read return without waiting for ended.
+// The goroutine that connects anew learns the end of a connection after the handler, also when another goroutine ends
+// the connection. To see this test fail, let Run return without waiting for ended.
 func TestReaderLearnsTheEndLast(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
 		w, h := testConn(t, nil)
 		h.hold = make(chan struct{})
 		go w.End(net.ErrClosed)
 		synctest.Wait()
-		read := make(chan error, 1)
+		over := make(chan struct{})
 		go func() {
-			_, err := w.Stream().Read(make([]byte, 1))
-			read <- err
+			defer close(over)
+			w.Run()
 		}()
 		synctest.Wait()
-		if len(read) > 0 {
-			t.Errorf("Read has returned %v, and the handler does not know the end yet", <-read)
+		select {
+		case <-over:
+			t.Error("Run has returned, and the handler does not know the end yet")
+		default:
 		}
 		close(h.hold)
 		synctest.Wait()
-		if len(read) == 0 || <-read != io.EOF {
-			t.Error("Read has not returned the end of the stream")
+		select {
+		case <-over:
+		default:
+			t.Error("Run has not returned")
 		}
 	})
 }
@@ -110,21 +120,18 @@ func TestReaderLearnsTheEndLast(t *testing.T) {
 // The ConnectRequest names the newest zxid that the session has seen, and the answer is read with all its fields.
 func TestHandshake(t *testing.T) {
 	w, h := testConn(t, handshake(4000, 7, true))
-	w.stream.Write(framed(Encoder(nil).Int(0).Long(1).Int(5000).Long(7).Buffer(make([]byte, 16))))
-	d := Decoder{B: w.out}
+	d := Decoder{B: w.cfg.Hello.frame()}
 	d.take(8)
 	if zxid, timeout, id := d.Long(), d.Int(), d.Long(); zxid != 42 || timeout != 5000 || id != 7 {
 		t.Errorf("the request has zxid %d, timeout %d and session %d", zxid, timeout, id)
 	}
-	if _, err := w.stream.Read(make([]byte, 100)); err != nil {
-		t.Fatal(err)
-	}
+	w.Run()
 	if r := h.connected; r.Timeout != 4*time.Second || r.Session != 7 || !r.ReadOnly || r.Asked != 7 || len(r.Password) != 16 {
 		t.Errorf("the answer is %+v", r)
 	}
 }
 
-// An answer reaches its request, an event the handler, and go-zookeeper its own answers. Every other answer ends the
+// An answer reaches its request, and an event the handler. Every other answer ends the
 // connection, and all requests with it.
 func TestAnswersAreMatched(t *testing.T) {
 	hello := handshake(4000, 7, false)
@@ -133,22 +140,19 @@ func TestAnswersAreMatched(t *testing.T) {
 		want  error
 		codes []int32 // of the two requests; 1 if the connection was lost
 	}{
-		"in order":        {concat(answer(-1000, 1, 0), answer(-1001, 2, -101)), io.EOF, []int32{0, -101}},
-		"an event":        {answer(-1, -1, 0), io.EOF, []int32{1, 1}},
-		"of go-zookeeper": {answer(9, 1, 0), io.EOF, []int32{1, 1}},
-		"one is missing":  {answer(-1001, 1, 0), errSkipped, []int32{1, 0}},
-		"not known":       {answer(-1001, 1, CodeUnimplemented), io.EOF, []int32{1, CodeUnimplemented}},
-		"never asked":     {answer(-1002, 1, 0), ErrMalformed, []int32{1, 1}},
-		"zk never asked":  {answer(10, 1, 0), errUnsolicited, []int32{1, 1}},
-		"no credentials":  {answer(-4, 1, 0), errUnsolicited, []int32{1, 1}},
+		"in order":       {concat(answer(-1000, 1, 0), answer(-1001, 2, -101)), io.EOF, []int32{0, -101}},
+		"an event":       {answer(-1, -1, 0), io.EOF, []int32{1, 1}},
+		"one is missing": {answer(-1001, 1, 0), errSkipped, []int32{1, 0}},
+		"not known":      {answer(-1001, 1, CodeUnimplemented), io.EOF, []int32{1, CodeUnimplemented}},
+		"never asked":    {answer(-1002, 1, 0), ErrMalformed, []int32{1, 1}},
+		"another number": {answer(10, 1, 0), errUnsolicited, []int32{1, 1}},
+		"no credentials": {answer(-4, 1, 0), errUnsolicited, []int32{1, 1}},
 	} {
 		w, h := testConn(t, concat(hello, c.input))
-		w.stream.Write(framed(Encoder(nil).Int(0).Long(1).Int(5000).Long(7).Buffer(make([]byte, 16))))
-		w.stream.Write(framed(Encoder(nil).Int(9).Int(opCloseSession)))
 		calls := []*Call{w.Send(&Request{Op: OpGetData}), w.Send(&Request{Op: OpGetData})}
-		read, err := io.ReadAll(w.Stream())
-		if c.want == io.EOF && err != nil || c.want != io.EOF && !errors.Is(err, c.want) || h.ended == nil {
-			t.Errorf("%s: error %v, want %v", name, err, c.want)
+		w.Run()
+		if !errors.Is(h.ended, c.want) {
+			t.Errorf("%s: error %v, want %v", name, h.ended, c.want)
 		}
 		for i, call := range calls {
 			<-call.Done()
@@ -156,7 +160,7 @@ func TestAnswersAreMatched(t *testing.T) {
 				t.Errorf("%s: request %d has the code %d and the error %v", name, i, call.Code, call.Err)
 			}
 		}
-		if len(h.done) != 2 || name == "an event" && h.events != 1 || name == "of go-zookeeper" && !bytes.HasSuffix(read, c.input) {
+		if len(h.done) != 2 || name == "an event" && h.events != 1 {
 			t.Errorf("%s: %d requests are over, %d events", name, len(h.done), h.events)
 		}
 	}
@@ -174,11 +178,10 @@ func TestAnAnswerBehindALostSetWatches(t *testing.T) {
 		"left out":  {answer(-1001, 1, 0), errSkipped, []int32{1, 1}},
 		"not known": {concat(answer(-1001, 1, CodeUnimplemented), answer(-1000, 1, 0)), io.EOF, []int32{0, CodeUnimplemented}},
 	} {
-		w, _ := testConn(t, concat(handshake(4000, 7, false), c.input))
-		w.stream.Write(framed(Encoder(nil).Int(0).Long(1).Int(5000).Long(7).Buffer(make([]byte, 16))))
+		w, h := testConn(t, concat(handshake(4000, 7, false), c.input))
 		calls := []*Call{w.Send(&Request{Op: OpSetWatches}), w.Send(&Request{Op: OpGetData})}
-		if _, err := io.ReadAll(w.Stream()); c.want != io.EOF && !errors.Is(err, c.want) {
-			t.Errorf("%s: error %v, want %v", name, err, c.want)
+		if w.Run(); !errors.Is(h.ended, c.want) {
+			t.Errorf("%s: error %v, want %v", name, h.ended, c.want)
 		}
 		for i, call := range calls {
 			<-call.Done()

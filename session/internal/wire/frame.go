@@ -27,7 +27,7 @@ type Partial struct {
 // sign of life long before its end. An arrival is no evidence for the lease.
 type arrivals struct {
 	conn     net.Conn
-	patience time.Duration // for silence, see Conn.SetReadDeadline; of the reader alone
+	patience time.Duration // for silence; of the reader alone
 
 	mu       sync.Mutex
 	newest   time.Time
@@ -37,8 +37,7 @@ type arrivals struct {
 
 func (a *arrivals) Read(p []byte) (int, error) {
 	if a.patience > 0 {
-		// go-zookeeper sets a limit for the next frame. Here the limit is for silence, so it starts again with every
-		// byte.
+		// The limit is for silence, so it starts again with every byte.
 		a.conn.SetReadDeadline(time.Now().Add(a.patience))
 	}
 	n, err := a.conn.Read(p)

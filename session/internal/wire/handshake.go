@@ -7,6 +7,28 @@ import (
 	"time"
 )
 
+// A ConnectRequest asks a server for a session.
+type ConnectRequest struct {
+	Zxid     int64 // the newest that the session has seen: a server that is further behind refuses
+	Timeout  time.Duration
+	Session  int64 // 0: a new one
+	Password []byte
+}
+
+// frame encodes the request.
+func (r ConnectRequest) frame() []byte {
+	// A request without the byte for read-only sessions is refused by a server that is
+	// read-only.
+	frame := Encoder(make([]byte, 4)).Int(0).Long(r.Zxid).Int(int32(r.Timeout / time.Millisecond)).Long(r.Session).Buffer(r.Password)
+	return putLength(frame)
+}
+
+// putLength writes the length of a frame into its first four bytes.
+func putLength(frame []byte) []byte {
+	binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
+	return frame
+}
+
 // A ConnectResponse is the answer of a server to the handshake.
 type ConnectResponse struct {
 	Timeout  time.Duration // of the session
@@ -17,71 +39,18 @@ type ConnectResponse struct {
 	AskedAt  time.Time // when the request was written
 }
 
-// expiredAnswer is the ConnectResponse by which a server reports that a session is gone.
-var expiredAnswer = append([]byte{0, 0, 0, 36}, append(make([]byte, 16), append([]byte{0, 0, 0, 16}, make([]byte, 16)...)...)...)
-
-// adjustConnect records the session for which go-zookeeper asks, and writes the newest
-// zxid that the session has seen into the request.
-func (r *ConnectResponse) adjustConnect(frame []byte, zxid int64) []byte {
-	d := Decoder{B: frame}
-	d.take(20) // up to the session
-	r.Asked, r.AskedAt = d.Long(), time.Now()
-	if d.Bad {
-		return frame
-	}
-	// go-zookeeper has seen hardly any of our answers, and a server that is further behind
-	// must not accept the session.
-	return append(Encoder(append([]byte(nil), frame[:8]...)).Long(zxid), frame[16:]...)
-}
-
-// read decodes the answer.
-func (r *ConnectResponse) read(frame []byte) error {
+// shakeHands lets the handler decide about a ConnectResponse.
+func (s *stream) shakeHands(frame []byte) error {
 	d := Decoder{B: frame[4:]}
 	d.Int()
-	r.Timeout, r.Session, r.Password = time.Duration(d.Int())*time.Millisecond, d.Long(), d.Buffer()
+	r := &ConnectResponse{Timeout: time.Duration(d.Int()) * time.Millisecond, Session: d.Long(), Password: d.Buffer(), Asked: s.w.cfg.Hello.Session, AskedAt: s.w.askedAt}
 	if d.Bad {
 		return fmt.Errorf("%w: to the handshake", ErrMalformed)
 	}
 	r.ReadOnly = len(d.B) > 0 && d.Bool()
-	return nil
-}
-
-// shakeHands lets the handler decide about a ConnectResponse, and returns the frame that
-// go-zookeeper reads.
-func (s *stream) shakeHands(frame []byte) ([]byte, error) {
-	r := &s.hello
-	if err := r.read(frame); err != nil {
-		return nil, err
-	}
 	timeout, err := s.w.cfg.Handler.Connected(r)
-	switch {
-	case err != nil:
-		return nil, err
-	// go-zookeeper then ends its session, as after an answer of a server.
-	case timeout == 0:
-		return expiredAnswer, nil
-	case timeout != r.Timeout:
-		binary.BigEndian.PutUint32(frame[8:], uint32(timeout.Milliseconds())) // go-zookeeper's timers, too
-	}
-	s.pace = timeout / pongFraction
-	return frame, nil
-}
-
-// pongFraction is the part of the session timeout after which go-zookeeper gets another
-// answer to a ping.
-const pongFraction = 12
-
-// pong returns the answer to a ping for go-zookeeper, if the last such answer is old
-// enough.
-func (s *stream) pong() []byte {
-	// go-zookeeper gives up a connection on which it reads nothing. The answers to our own
-	// requests show that the connection is alive.
-	now := time.Now()
-	if now.Sub(s.ponged) < s.pace {
-		return nil
-	}
-	s.ponged = now
-	return Encoder(nil).Int(16).Int(xidPing).Long(0).Int(0)
+	s.w.arrivals.patience = min(timeout*2/3, maxPatience)
+	return err
 }
 
 // A Lockstep makes one request at a time on a connection that has no Conn.
@@ -93,8 +62,7 @@ const maxExchanged = 64 << 10
 // exchange sends a frame and returns the answer without its length. The first four bytes
 // of the frame are for its length.
 func (l Lockstep) exchange(frame []byte) ([]byte, error) {
-	binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
-	if _, err := l.Conn.Write(frame); err != nil {
+	if _, err := l.Conn.Write(putLength(frame)); err != nil {
 		return nil, err
 	}
 	answer, err := readAnswer(l.Conn, maxExchanged)
@@ -106,10 +74,9 @@ func (l Lockstep) exchange(frame []byte) ([]byte, error) {
 
 // Connect takes a session over. granted is 0 if the server does not have the session.
 func (l Lockstep) Connect(timeout time.Duration, session int64, password []byte) (granted int64, err error) {
-	// Any server may take the session, even a server that is far behind: the zxid is 0.
-	// A request without the byte for read-only sessions is refused by a server that is
-	// read-only, and such a server could not close the session.
-	answer, err := l.exchange(Encoder(make([]byte, 4)).Int(0).Long(0).Int(int32(timeout / time.Millisecond)).Long(session).Buffer(password))
+	// Any server may take the session, even a server that is far behind: the zxid is 0. A
+	// server that is read-only could not close the session.
+	answer, err := l.exchange(ConnectRequest{Timeout: timeout, Session: session, Password: password}.frame())
 	if err != nil {
 		return 0, &UnansweredError{err}
 	}
@@ -140,7 +107,7 @@ func (l Lockstep) Do(op int32, record []byte) (code int32, body []byte, err erro
 // CloseSession closes the session on the server.
 func (l Lockstep) CloseSession() error {
 	// Without an answer, or after a refusal, the session may still exist.
-	code, _, err := l.Do(opCloseSession, nil)
+	code, _, err := l.Do(OpCloseSession, nil)
 	if err == nil && code != 0 {
 		err = fmt.Errorf("closeSession was refused with code %d", code)
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// firstXid is where our own requests begin to count, downwards. go-zookeeper
-// counts upwards from 1, and the xids down to -8 have meanings in the protocol.
+// firstXid is where requests begin to count, downwards. The xids down to -8 have meanings
+// in the protocol.
 const firstXid int32 = -1000
 
 const (
@@ -18,7 +18,6 @@ const (
 // pending are the requests of a connection that are unanswered.
 type pending struct {
 	calls   []*Call // in the order in which they were sent, and are answered
-	closing int32   // the xid of closeSession; 0 if it is not unanswered
 	auths   int     // credentials
 	lastXid int32
 	newest  time.Time // when the newest request was written
