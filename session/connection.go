@@ -33,30 +33,30 @@ func newConnection(s *Session, sasl *saslState, cfg wire.Config) *wire.Conn {
 
 // Connected checks the ConnectResponse and introduces the client. It and the following methods
 // implement wire.Handler.
-func (w *connection) Connected(r *wire.ConnectResponse) (time.Duration, error) {
+func (w *connection) Connected(r *wire.ConnectResponse) error {
 	s, timeout := w.s, r.Timeout
 	if r.ReadOnly && r.Session != 0 {
 		// A read-only server cannot commit, and so cannot keep the session alive.
-		return 0, errReadOnly
+		return errReadOnly
 	}
 	switch {
 	case r.Session == 0 && r.Asked == 0:
-		return 0, errors.New("the server refused to open a session")
+		return errors.New("the server refused to open a session")
 	// A server that opens another session in place of ours has expired ours.
 	case r.Session == 0 || s.known.Load() && r.Session != s.id:
 		s.link.attempts.answered()
 		s.lose(fmt.Errorf("%w: the server has expired session %s", ErrLost, sessionID(s.id)), false)
-		return 0, errRefused
+		return errRefused
 	case timeout < minTimeout && s.known.Load():
 		// The server has shortened the session already. It ends the session before
 		// another connection could ask for a longer timeout. So every hold is lost now,
 		// and not at the deadline that the longer timeout has proven.
 		s.lose(fmt.Errorf("%w: %w", ErrLost, &timeoutError{timeout, s.m.cfg.timeout}), true)
-		return 0, errRefused
+		return errRefused
 	case timeout <= 0:
-		return 0, fmt.Errorf("%w: a session timeout of %v", wire.ErrMalformed, timeout)
+		return fmt.Errorf("%w: a session timeout of %v", wire.ErrMalformed, timeout)
 	case timeout < minTimeout:
-		return 0, &timeoutError{timeout, s.m.cfg.timeout}
+		return &timeoutError{timeout, s.m.cfg.timeout}
 	case timeout > maxTimeout:
 		timeout = maxTimeout
 	}
@@ -75,7 +75,7 @@ func (w *connection) Connected(r *wire.ConnectResponse) (time.Duration, error) {
 	}
 	// The credentials, a sync and the watches are the first frames on the new connection.
 	w.introduce()
-	return timeout, nil
+	return nil
 }
 
 // introduce authenticates a new connection by SASL, and then puts the connection to use.

@@ -132,16 +132,16 @@ func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 	if w == nil {
 		return t // attach wakes the keeper
 	}
+	silence, limit := now.Sub(w.LastArrival()), min(timeout*2/3, 2*maxIdlePace)
 	if active {
-		// Other silent connections end after two thirds of the timeout. The deadline of a
-		// holder may be only 0.28 of the timeout ahead.
-		silence := w.Unanswered(now)
-		if silence >= timeout/silenceFraction {
-			t.action = dropSilent
-			return t
-		}
-		t.wait = min(t.wait, timeout/silenceFraction-silence)
+		// The deadline of a holder may be only 0.28 of the timeout ahead.
+		silence, limit = w.Unanswered(now), timeout/silenceFraction
 	}
+	if silence >= limit {
+		t.action = dropSilent
+		return t
+	}
+	t.wait = min(t.wait, limit-silence)
 	if p, got, ok := w.Arriving(); ok {
 		due := k.patience(p, got, now)
 		if !due.After(now) {

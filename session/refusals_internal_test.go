@@ -12,7 +12,7 @@ import (
 // session alive. Breaks if Connected does not look at the flag.
 func TestAReadOnlyAnswerIsRefused(t *testing.T) {
 	w := &connection{s: &Session{m: &shared{}}}
-	if _, err := w.Connected(&wire.ConnectResponse{Timeout: 4 * time.Second, Session: 7, ReadOnly: true}); !errors.Is(err, errReadOnly) {
+	if err := w.Connected(&wire.ConnectResponse{Timeout: 4 * time.Second, Session: 7, ReadOnly: true}); !errors.Is(err, errReadOnly) {
 		t.Errorf("error %v, want %v", err, errReadOnly)
 	}
 }

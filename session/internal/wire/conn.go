@@ -16,9 +16,8 @@ import (
 // TooSlow, Silent, Ended and for a call of Done with an error, they run in the goroutine that reads the
 // connection, in the order of the frames. An error of a method ends the connection.
 type Handler interface {
-	// Connected handles the answer to the handshake. It returns the session timeout: the
-	// connection ends when nothing has arrived for two thirds of it.
-	Connected(*ConnectResponse) (time.Duration, error)
+	// Connected handles the answer to the handshake.
+	Connected(*ConnectResponse) error
 	// Event handles the record of a watch event.
 	Event(record []byte) error
 	// Header handles the header of an answer, before the answer itself. ours reports

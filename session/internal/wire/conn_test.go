@@ -24,10 +24,7 @@ type fakeHandler struct {
 	hold      chan struct{} // if not nil, Ended returns when it is closed
 }
 
-func (h *fakeHandler) Connected(r *ConnectResponse) (time.Duration, error) {
-	h.connected = r
-	return r.Timeout, nil
-}
+func (h *fakeHandler) Connected(r *ConnectResponse) error    { h.connected = r; return nil }
 func (h *fakeHandler) Event([]byte) error                    { h.events++; return nil }
 func (h *fakeHandler) Header(int64, int32, bool) error       { return nil }
 func (h *fakeHandler) Authenticated(int32) error             { return nil }

@@ -12,7 +12,6 @@ import (
 const (
 	maxHandshake = 4 << 10 // a ConnectResponse has 41 bytes
 	maxUnasked   = 2 << 20 // the path of an event has a mebibyte at most, by the default of jute.maxbuffer
-	maxPatience  = 2 * time.Minute
 )
 
 // A Partial is an answer of which some bytes have arrived.
@@ -26,8 +25,7 @@ type Partial struct {
 // arrivals reads from a connection and records when bytes arrive: the bytes of an answer that is large or slow are a
 // sign of life long before its end. An arrival is no evidence for the lease.
 type arrivals struct {
-	conn     net.Conn
-	patience time.Duration // for silence; of the reader alone
+	conn net.Conn
 
 	mu       sync.Mutex
 	newest   time.Time
@@ -36,10 +34,6 @@ type arrivals struct {
 }
 
 func (a *arrivals) Read(p []byte) (int, error) {
-	if a.patience > 0 {
-		// The limit is for silence, so it starts again with every byte.
-		a.conn.SetReadDeadline(time.Now().Add(a.patience))
-	}
 	n, err := a.conn.Read(p)
 	if n > 0 {
 		a.mu.Lock()

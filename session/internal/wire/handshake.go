@@ -48,9 +48,7 @@ func (s *stream) shakeHands(frame []byte) error {
 		return fmt.Errorf("%w: to the handshake", ErrMalformed)
 	}
 	r.ReadOnly = len(d.B) > 0 && d.Bool()
-	timeout, err := s.w.cfg.Handler.Connected(r)
-	s.w.arrivals.patience = min(timeout*2/3, maxPatience)
-	return err
+	return s.w.cfg.Handler.Connected(r)
 }
 
 // A Lockstep makes one request at a time on a connection that has no Conn.
