@@ -14,14 +14,16 @@ import (
 type connection struct {
 	*wire.Conn
 	s      *Session
+	link   *link
 	sasl   *saslState // until the connection is authenticated; nil without WithSASL
 	record *record
 	armed  bool // the server has armed all watches again; only the reader uses this field
 }
 
 // newConnection returns a wire.Conn that reports to the session.
-func newConnection(s *Session, sasl *saslState, cfg wire.Config) *wire.Conn {
-	w := &connection{s: s, sasl: sasl}
+func newConnection(l *link, sasl *saslState, cfg wire.Config) *wire.Conn {
+	s := l.s
+	w := &connection{s: s, link: l, sasl: sasl}
 	cfg.Handler, cfg.MaxAnswer = w, s.m.cfg.maxAnswer
 	cfg.Hello = wire.ConnectRequest{Timeout: max(s.m.cfg.timeout, time.Millisecond), Password: make([]byte, 16)}
 	if s.known.Load() {
@@ -44,8 +46,9 @@ func (w *connection) Connected(r *wire.ConnectResponse) error {
 		return errors.New("the server refused to open a session")
 	// A server that opens another session in place of ours has expired ours.
 	case r.Session == 0 || s.known.Load() && r.Session != s.id:
-		s.link.attempts.answered()
+		w.link.attempts.answered()
 		s.lose(fmt.Errorf("%w: the server has expired session %s", ErrLost, sessionID(s.id)), false)
+		w.link.stop() // also if the session was over before
 		return errRefused
 	case timeout < minTimeout && s.known.Load():
 		// The server has shortened the session already. It ends the session before
@@ -81,8 +84,20 @@ func (w *connection) Connected(r *wire.ConnectResponse) error {
 // introduce authenticates a new connection by SASL, and then puts the connection to use.
 func (w *connection) introduce() {
 	// In the reader's goroutine, as the answers, so no other frame is sent earlier.
-	bound := w.s.link.bound()
-	if w.sasl == nil {
+	bound := w.link.bound()
+	switch {
+	case w.sasl != nil:
+	case w.link.closing:
+		w.Limit(bound, hung("closeSession", bound))
+		w.Send(&wire.Request{Op: wire.OpCloseSession, Own: true, Answered: func(c *wire.Call) {
+			if c.Code == 0 {
+				w.link.stop()
+			}
+			// After a refusal, the next connection shows whether the session exists.
+			w.End(errorOfCode(c.Code))
+		}})
+		return
+	default:
 		w.Limit(bound, hung("the sync after the handshake", bound))
 		w.greet()
 		w.s.hub.rearm(w.Conn, w.s.eventZxid.Load(), func() { w.armed = true })
@@ -149,7 +164,7 @@ func (w *connection) greet() {
 func (w *connection) attach() {
 	s := w.s
 	w.Limit(0, nil)
-	s.link.attempts.established()
+	w.link.attempts.established()
 	s.m.servers.working()
 	s.m.everConnected.Store(true)
 	// Before the gate opens: the requests of callers would go ahead of the commit.
@@ -261,7 +276,7 @@ func (m *shared) observe(c *wire.Call, server string) {
 // Ended takes the connection out of use.
 func (w *connection) Ended(why error) {
 	s := w.s
-	s.link.broken(w.Server, why)
+	w.link.broken(w.Server, why)
 	if s.gate.detach(w.Conn, func() { s.setState(Suspended) }) {
 		s.m.lines.log(s.m.cfg.log, zap.InfoLevel, "disconnected", zap.String("server", w.Server), sessionField(s.id), zap.Error(why))
 	}

@@ -34,7 +34,7 @@ func strangeConnection(input []byte) (*Session, *wire.Conn) {
 	near, far := net.Pipe()
 	far.Close()
 	conn := inputConn{near, bytes.NewReader(input)}
-	w := newConnection(s, nil, wire.Config{Conn: conn, Raw: conn, Number: 1, Server: "127.0.0.1:1"})
+	w := newConnection(s.link, nil, wire.Config{Conn: conn, Raw: conn, Number: 1, Server: "127.0.0.1:1"})
 	return s, w
 }
 

@@ -19,10 +19,11 @@ var errRefused = errors.New("session: this session has ended")
 
 // A link keeps a session connected: it makes one connection after the other.
 type link struct {
-	s      *Session
-	ctx    context.Context // ends when no further connection may be made
-	cancel context.CancelFunc
-	wg     sync.WaitGroup // for run
+	s       *Session
+	closing bool            // the session is over, and each connection only closes it on the server
+	ctx     context.Context // ends when no further connection may be made
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup // for run
 
 	attempts attempts
 
@@ -34,13 +35,15 @@ func (l *link) open() {
 	// Not under the ctx of the Manager: while Close waits for requests in flight, the
 	// session may need another connection.
 	l.ctx, l.cancel = context.WithCancel(context.Background())
-	l.wg.Go(func() {
-		for l.pause() == nil {
-			if w := l.dial(l.s.m.servers.next()); w != nil {
-				w.Run()
-			}
+	l.wg.Go(l.run)
+}
+
+func (l *link) run() {
+	for l.pause() == nil {
+		if w := l.dial(l.s.m.servers.next()); w != nil {
+			w.Run()
 		}
-	})
+	}
 }
 
 // maxDial bounds a dial with its handshake in sessions with a long timeout.
@@ -55,6 +58,10 @@ func (l *link) bound() time.Duration {
 	if t == 0 {
 		// The servers raise a timeout that is too short for them, when they have answered.
 		t = max(l.s.m.cfg.timeout, leastFirstTimeout)
+	}
+	if end, ok := l.ctx.Deadline(); ok {
+		// A silent server must leave time for another server.
+		return min(t/3, time.Until(end)/2)
 	}
 	// A dead server must not cost a hold. The Deadline may be only 0.28 of the timeout
 	// ahead, and the next server needs time as well.
@@ -84,9 +91,11 @@ func (l *link) dial(server string) *wire.Conn {
 		l.failed(server, err)
 		return nil
 	}
-	// From now on a silent server is a server that does not answer the handshake.
-	m.servers.asking(server)
-	w := newConnection(l.s, sasl, wire.Config{Conn: conn, Raw: raw, Number: m.connections.Add(1), Server: server})
+	if !l.closing {
+		// From now on a silent server is a server that does not answer the handshake.
+		m.servers.asking(server)
+	}
+	w := newConnection(l, sasl, wire.Config{Conn: conn, Raw: raw, Number: m.connections.Add(1), Server: server})
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// stop ends the connection that it finds in l.conn. If stop ran during the dial, it
@@ -105,7 +114,11 @@ func (l *link) pause() error {
 	// Another server may work, so there is no pause until every server has been tried once.
 	// Later pauses grow, with jitter, so that the clients of a server that died do not
 	// reconnect all at once.
-	rounds := l.attempts.rounds(len(l.s.m.servers.all))
+	servers := len(l.s.m.servers.all)
+	if l.closing {
+		servers = 1 // the next session dials, too
+	}
+	rounds := l.attempts.rounds(servers)
 	if l.ctx.Err() != nil {
 		return errRefused
 	}
@@ -113,7 +126,7 @@ func (l *link) pause() error {
 		return nil
 	}
 	limit := maxBackoff
-	if l.s.leases.proving() {
+	if !l.closing && l.s.leases.proving() {
 		// The pause and the next attempt together must leave time for another server
 		// before the Deadline.
 		limit = min(limit, l.bound()/2)
@@ -132,6 +145,9 @@ func (l *link) failed(server string, err error) {
 
 // broken handles the end of a connection.
 func (l *link) broken(server string, why error) {
+	if l.closing && l.ctx.Err() != nil {
+		return // the session is closed
+	}
 	l.s.m.serverFailed(server, why)
 	// After the end of the session the error shows nothing about the server.
 	if l.ctx.Err() == nil {

@@ -101,17 +101,3 @@ func (a *saslState) answer(code int32, body []byte) (more bool, err error) {
 	}
 	return a.token != nil, nil
 }
-
-// authenticateOn authenticates a connection that carries no other requests.
-func (a *saslState) authenticateOn(l wire.Lockstep) error {
-	for more := true; more; {
-		code, body, err := l.Do(wire.OpSASL, a.record())
-		if err == nil {
-			more, err = a.answer(code, body)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -1,25 +1,20 @@
 package wire
 
 import (
-	"bytes"
 	"errors"
-	"io"
 	"testing"
 )
 
-// An answer that is too short to have a result fails a Lockstep: it is neither the loss of the session nor a success.
-// To see this test fail, remove a check of d.Bad from Connect or Do.
-func TestLockstepRefusesShortAnswers(t *testing.T) {
-	answering := func(body string) Lockstep {
-		return Lockstep{struct {
-			io.Reader
-			io.Writer
-		}{bytes.NewReader(append(Encoder(nil).Int(int32(len(body))), body...)), io.Discard}}
+// An answer that is too short to have a result ends the connection: it is neither the loss of the session nor the
+// success of a request. To see this test fail, remove a check of d.Bad from shakeHands or handle.
+func TestShortAnswersAreMalformed(t *testing.T) {
+	w, h := testConn(t, framed([]byte("12345678")))
+	if w.Run(); !errors.Is(h.ended, ErrMalformed) || h.connected != nil {
+		t.Errorf("the handshake ended with error %v, and the answer is %+v", h.ended, h.connected)
 	}
-	if id, err := answering("12345678").Connect(0, 7, nil); !errors.Is(err, ErrMalformed) {
-		t.Errorf("session %d, error %v, want %v", id, err, ErrMalformed)
-	}
-	if err := answering("12345678").CloseSession(); !errors.Is(err, ErrMalformed) {
-		t.Errorf("closed with error %v, want %v", err, ErrMalformed)
+	w, h = testConn(t, concat(handshake(4000, 7, false), framed([]byte("12345678"))))
+	c := w.Send(&Request{Op: OpCloseSession})
+	if w.Run(); !errors.Is(h.ended, ErrMalformed) || c.Err == nil {
+		t.Errorf("closed with error %v, and the connection ended with error %v", c.Err, h.ended)
 	}
 }
