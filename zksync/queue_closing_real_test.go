@@ -13,7 +13,7 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest"
 )
 
-// The session of a consumer ends that holds 80,000 messages which it has not settled. The
+// The session of consumers ends that hold 80,000 messages which they have not settled. The
 // ensemble serves on, all messages are delivered again, and the transaction that ends the
 // session names few znodes.
 func TestSessionWith80000UnsettledMessages(t *testing.T) {
@@ -35,17 +35,22 @@ func TestSessionWith80000UnsettledMessages(t *testing.T) {
 	defer link.Close()
 	m := e.Connect(t, session.WithTimeout(8*time.Second), session.WithDialer(link.Dial))
 	id := live(t, m).ID()
-	q := zksync.NewQueue(m, queuePath, zksync.WithPrefetch(messages))
-	received := q.Messages()
+	// One value has room for the names of 35,000 messages: see WithPrefetch.
+	var values [3]*zksync.Queue
+	for i := range values {
+		values[i] = zksync.NewQueue(m, queuePath, zksync.WithPrefetch(35_000))
+	}
 	for i := range messages {
 		select {
-		case <-received:
+		case <-values[0].Messages():
+		case <-values[1].Messages():
+		case <-values[2].Messages():
 		case <-time.After(time.Minute):
-			t.Fatalf("no message after %d, Err: %v", i, q.Err())
+			t.Fatalf("no message after %d, Err: %v, %v, %v", i, values[0].Err(), values[1].Err(), values[2].Err())
 		}
 	}
 	other := live(t, e.Connect(t))
-	ledger := ""
+	var ledgers []string
 	size := 0 // of the transaction: the server lists the session's ephemerals in it
 	for _, dir := range []string{"zksync-claims", "zksync-idle"} {
 		names, _, err := other.Children(t.Context(), queuePath+"/"+dir)
@@ -60,7 +65,7 @@ func TestSessionWith80000UnsettledMessages(t *testing.T) {
 			if stat.EphemeralOwner == id {
 				size += len(path) + 4
 				if strings.HasPrefix(name, "ledger-") {
-					ledger = path
+					ledgers = append(ledgers, path)
 				}
 			}
 			t.Logf("%s has %d bytes", name, len(data))
@@ -71,14 +76,13 @@ func TestSessionWith80000UnsettledMessages(t *testing.T) {
 	}
 
 	link.Cut()
-	for {
+	for _, ledger := range ledgers {
 		there, _, w, err := other.WatchExists(t.Context(), ledger)
 		must(t, err)
-		if !there {
-			w.Stop()
-			break
+		if there {
+			<-w.Events()
 		}
-		<-w.Events()
+		w.Stop()
 	}
 	// Each server restarts with this transaction in its log.
 	for i := 1; i <= 3; i++ {
@@ -98,7 +102,9 @@ func TestSessionWith80000UnsettledMessages(t *testing.T) {
 		t.Errorf("%d messages are left, want %d", left, messages)
 	}
 	link.Heal()
-	q.Close()
+	for _, q := range values {
+		q.Close()
+	}
 	next := zksync.NewQueue(e.Connect(t), queuePath)
 	defer next.Close()
 	for i := range messages {
