@@ -11,8 +11,13 @@ func bury(s *Session) {
 	if s.remains {
 		s.wg.Go(func() {
 			// After this time the server has expired the session by itself.
-			ctx, cancel := context.WithTimeout(s.m.ctx, 2*s.Timeout())
+			ctx, cancel := context.WithTimeout(context.Background(), 2*s.Timeout())
 			defer cancel()
+			// Manager.Close tries for as long as with a session that lives.
+			defer context.AfterFunc(s.m.ctx, func() {
+				_ = sleep(ctx, closePatience, ctx)
+				cancel()
+			})()
 			closeOnServer(ctx, s)
 		})
 	}

@@ -27,7 +27,11 @@ func newConnection(l *link, sasl *saslState, cfg wire.Config) *wire.Conn {
 	cfg.Handler, cfg.MaxAnswer = w, s.m.cfg.maxAnswer
 	cfg.Hello = wire.ConnectRequest{Timeout: max(s.m.cfg.timeout, time.Millisecond), Password: make([]byte, 16)}
 	if s.known.Load() {
-		cfg.Hello = wire.ConnectRequest{Zxid: s.seenZxid.Load(), Timeout: s.Timeout(), Session: s.id, Password: s.passwd}
+		zxid := s.seenZxid.Load()
+		if l.closing {
+			zxid = 0 // a server that is far behind can close the session, too
+		}
+		cfg.Hello = wire.ConnectRequest{Zxid: zxid, Timeout: s.Timeout(), Session: s.id, Password: s.passwd}
 	}
 	w.Conn = wire.New(cfg)
 	return w.Conn
@@ -44,12 +48,16 @@ func (w *connection) Connected(r *wire.ConnectResponse) error {
 	switch {
 	case r.Session == 0 && r.Asked == 0:
 		return errors.New("the server refused to open a session")
+	case w.link.closing && r.Session != 0 && r.Session != s.id:
+		return fmt.Errorf("%w: the server answered for session %s", wire.ErrMalformed, sessionID(r.Session))
 	// A server that opens another session in place of ours has expired ours.
 	case r.Session == 0 || s.known.Load() && r.Session != s.id:
 		w.link.attempts.answered()
 		s.lose(fmt.Errorf("%w: the server has expired session %s", ErrLost, sessionID(s.id)), false)
 		w.link.stop() // also if the session was over before
 		return errRefused
+	case w.link.closing:
+		timeout = s.Timeout() // any timeout suffices to close the session
 	case timeout < minTimeout && s.known.Load():
 		// The server has shortened the session already. It ends the session before
 		// another connection could ask for a longer timeout. So every hold is lost now,
@@ -89,6 +97,9 @@ func (w *connection) introduce() {
 	case w.sasl != nil:
 	case w.link.closing:
 		w.Limit(bound, hung("closeSession", bound))
+		for _, a := range w.s.m.cfg.auth {
+			w.Authenticate(a.scheme, a.auth)
+		}
 		w.Send(&wire.Request{Op: wire.OpCloseSession, Own: true, Answered: func(c *wire.Call) {
 			if c.Code == 0 {
 				w.link.stop()

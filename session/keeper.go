@@ -135,7 +135,7 @@ func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 	silence, limit := now.Sub(w.LastArrival()), min(timeout*2/3, 2*maxIdlePace)
 	if active {
 		// The deadline of a holder may be only 0.28 of the timeout ahead.
-		silence, limit = w.Unanswered(now), timeout/silenceFraction
+		silence, limit = w.Unanswered(now), min(timeout/silenceFraction, 2*maxIdlePace)
 	}
 	if silence >= limit {
 		t.action = dropSilent

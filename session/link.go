@@ -61,7 +61,7 @@ func (l *link) bound() time.Duration {
 	}
 	if end, ok := l.ctx.Deadline(); ok {
 		// A silent server must leave time for another server.
-		return min(t/3, time.Until(end)/2)
+		return min(t/3, maxDial, time.Until(end)/2)
 	}
 	// A dead server must not cost a hold. The Deadline may be only 0.28 of the timeout
 	// ahead, and the next server needs time as well.

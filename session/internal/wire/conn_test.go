@@ -202,3 +202,20 @@ func TestSendAfterTheEnd(t *testing.T) {
 		t.Error("the function was not called")
 	}
 }
+
+// A silence is reported again and again: at distances that grow to five minutes, for as long as it lasts.
+func TestReportsOfALongSilence(t *testing.T) {
+	var s silence
+	s.start(func() {})
+	defer s.stop()
+	for lasted := firstReport; lasted < time.Hour; {
+		if !s.due(lasted) {
+			t.Fatalf("a silence of %v is not reported", lasted)
+		}
+		next := s.pause
+		if next <= lasted || next > lasted+maxReport {
+			t.Fatalf("after a report at %v the next one is at %v", lasted, next)
+		}
+		lasted = next
+	}
+}

@@ -137,7 +137,7 @@ func (s *silence) start(report func()) {
 func (s *silence) due(silence time.Duration) bool {
 	due := silence >= s.pause
 	if due {
-		s.pause = min(2*s.pause, maxReport)
+		s.pause = min(2*s.pause, silence+maxReport)
 	}
 	// If something has arrived meanwhile, silence is short, and the whole pause begins
 	// again with that arrival.

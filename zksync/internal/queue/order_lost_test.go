@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest"
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
@@ -99,5 +100,48 @@ func (h harness) deleteClaims() {
 		if !errors.Is(err, zkserver.ErrNotEmpty) {
 			h.Fatal(err)
 		}
+	}
+}
+
+// Messages of Retry come although another client deletes the claims while a consumer starts, which has seen no messages of Retry.
+func TestRetryWhileAConsumerStarts(t *testing.T) {
+	const dir = "/q/" + claimsName
+	for name, test := range map[string]struct {
+		heldAt zkserver.OpCode
+		named  bool // there are claims, and another client has overwritten the name of their order znode
+	}{
+		"at its look for another order znode": {zkserver.OpGetChildren2, true},
+		"at the creation of the order znode":  {zkserver.OpMulti, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withRig(t, 1, func(r rig) {
+				var other *tester
+				if test.named {
+					other = r.open(InOrder, true)
+					r.must(r.srv.Set(dir, []byte("x")))
+				}
+				a := r.open(InOrder, false)
+				goOn := make(chan struct{})
+				r.srv.Inject(zksynctest.Fault{Session: a.v.s.ID(), Op: test.heldAt, Do: zksynctest.Hold(goOn)})
+				got := receiveAll(a, false, nil)
+				synctest.Wait()
+				if other == nil {
+					other = r.open(InOrder, true)
+				}
+				r.must(other.receive(1)[0].Retry(r.Context(), time.Second))
+				names, _ := r.srv.Children(dir)
+				for _, name := range names {
+					r.must(r.srv.Delete(dir + "/" + name))
+				}
+				if !test.named {
+					r.must(r.srv.Delete(dir))
+				}
+				close(goOn)
+				time.Sleep(time.Hour)
+				if len(got) != 1 {
+					r.Errorf("%d messages were received, want the one of Retry", len(got))
+				}
+			})
+		})
 	}
 }

@@ -20,12 +20,12 @@ func (o *orderZnode) open(ctx context.Context) (string, error) {
 		if err := o.s.Pause(ctx, round-1); err != nil {
 			return "", err
 		}
-		// The messages of Retry outlive an order znode that another client has deleted.
-		results, err := o.s.MultiRead(ctx, session.ReadData(o.dir), session.ReadData(o.cfg.child(laterName)))
+		// By multiRead, which shows that the servers know the operation: see openLedger.
+		results, err := o.s.MultiRead(ctx, session.ReadData(o.dir))
 		if err != nil {
-			results = []session.ReadResult{{Err: err}, {}}
+			results = []session.ReadResult{{Err: err}}
 		}
-		dir, later := results[0], session.ClassOf(results[1].Err) != session.ClassNoNode
+		dir := results[0]
 		named := znode.Join(o.dir, string(dir.Data))
 		switch err = dir.Err; {
 		case err == nil && strings.HasPrefix(string(dir.Data), orderPrefix) && named != missing:
@@ -33,11 +33,11 @@ func (o *orderZnode) open(ctx context.Context) (string, error) {
 			// that is gone, and every server has it if another client has deleted only the znode.
 			path = named
 		case err == nil:
-			path, err = o.rename(ctx, dir.Stat.Version, missing, later)
+			path, err = o.rename(ctx, dir.Stat.Version, missing)
 		case session.ClassOf(err) == session.ClassNoNode:
 			// An ordinary znode: a container that was reaped and created again would have neither
 			// order znode nor ledgers.
-			path, err = o.createFirst(ctx, later, func(name string) any { return &zk.CreateRequest{Path: o.dir, Data: []byte(name)} })
+			path, err = o.createFirst(ctx, func(name string) any { return &zk.CreateRequest{Path: o.dir, Data: []byte(name)} })
 			if session.ClassOf(err) == session.ClassNoNode {
 				err = o.cfg.MakeDir(ctx, o.s, o.cfg.Path)
 			}
@@ -62,7 +62,7 @@ func (o *orderZnode) open(ctx context.Context) (string, error) {
 // version: another client has deleted the order znode, or overwritten its name. If the
 // server lags, the version is an old one, and the request is refused. It returns the path of
 // the order znode.
-func (o *orderZnode) rename(ctx context.Context, version int32, missing string, later bool) (path string, err error) {
+func (o *orderZnode) rename(ctx context.Context, version int32, missing string) (path string, err error) {
 	names, _, err := o.s.Children(ctx, o.dir)
 	if err != nil {
 		return "", err
@@ -76,23 +76,37 @@ func (o *orderZnode) rename(ctx context.Context, version int32, missing string, 
 			return path, nil
 		}
 	}
-	return o.createFirst(ctx, later, func(name string) any { return &zk.SetDataRequest{Path: o.dir, Data: []byte(name), Version: version} })
+	return o.createFirst(ctx, func(name string) any { return &zk.SetDataRequest{Path: o.dir, Data: []byte(name), Version: version} })
 }
 
 // createFirst creates an order znode without a predecessor, together with the write of its
 // name to the directory. It returns the path of the order znode.
-func (o *orderZnode) createFirst(ctx context.Context, later bool, write func(name string) any) (path string, err error) {
-	name := orderPrefix + znode.NewGUID()
-	if err = o.create(ctx, name, &claimTable{later: later}, write(name)); err != nil {
+func (o *orderZnode) createFirst(ctx context.Context, write func(name string) any) (path string, err error) {
+	name, later := orderPrefix+znode.NewGUID(), o.cfg.child(laterName)
+	// The messages of Retry outlive an order znode that another client has deleted, and consumers look
+	// for them only if the table says so. No read can tell: a Retry may follow it. So the transaction
+	// creates their directory and deletes it, which fails if it exists.
+	results, err := o.create(ctx, name, &claimTable{},
+		&zk.CreateRequest{Path: later}, &zk.DeleteRequest{Path: later, Version: -1}, write(name))
+	if at, class := session.FailedOp(results), session.ClassOf(err); at == 0 && class != session.ClassNoNode || at == 1 {
+		exists := class == session.ClassNodeExists
+		if !exists {
+			// This client may not do that.
+			if exists, _, err = o.s.Exists(ctx, later); err != nil {
+				return "", err
+			}
+		}
+		_, err = o.create(ctx, name, &claimTable{later: exists}, write(name))
+	}
+	if err != nil {
 		return "", err
 	}
 	return znode.Join(o.dir, name), nil
 }
 
 // create creates an order znode together with other operations.
-func (o *orderZnode) create(ctx context.Context, name string, t *claimTable, with ...any) error {
-	_, err := o.s.Multi(ctx, append(with, &zk.CreateRequest{Path: znode.Join(o.dir, name), Data: t.encode()})...)
-	return err
+func (o *orderZnode) create(ctx context.Context, name string, t *claimTable, with ...any) ([]zk.MultiResponse, error) {
+	return o.s.Multi(ctx, append(with, &zk.CreateRequest{Path: znode.Join(o.dir, name), Data: t.encode()})...)
 }
 
 // renew creates another order znode with the same table.
@@ -102,7 +116,8 @@ func (o *orderZnode) renew(ctx context.Context, st *orderState) error {
 	table.recovered++ // the deletion of the order znode looks like the deletion of a ledger
 	// The deletion at the version of the table: a claim since the read makes the transaction
 	// fail, and is not lost.
-	return o.create(ctx, name, table,
+	_, err := o.create(ctx, name, table,
 		&zk.DeleteRequest{Path: st.path, Version: st.version},
 		&zk.SetDataRequest{Path: o.dir, Data: []byte(name), Version: -1})
+	return err
 }

@@ -23,20 +23,20 @@ const (
 type harm uint
 
 const (
-	silences harm = 1 << iota // nothing arrives on one connection for a while
-	loses                     // the session may be lost
-	forces                    // the session ends by force: only tokens protect a hold
-	suspends                  // the process does not run for a while
-	cancels                   // the contexts of the client's calls end
-	closes                    // the Manager is closed
-	refuses                   // the servers refuse writes for good
-	removes                   // another client deletes znodes of ours
-	wipes                     // messages may disappear
-	steals                    // another client takes a message
-	unorders                  // the claims of a queue lose their order, and their messages the number of their deliveries
-	forbids                   // a server refuses a request for lack of a permission
-	errs                      // a server answers with an internal error: the request may have been carried out
-	postpones                 // a transaction that proves the session alive may come later
+	silences  harm = 1 << iota // nothing arrives on one connection for a while
+	loses                      // the session may be lost
+	forces                     // the session ends by force: only tokens protect a hold
+	suspends                   // the process does not run for a while
+	cancels                    // the contexts of the client's calls end
+	closes                     // the Manager is closed
+	refuses                    // the servers refuse writes for good
+	removes                    // another client deletes znodes of ours
+	wipes                      // messages may disappear
+	steals                     // another client takes a message
+	unorders                   // the claims of a queue lose their order, and their messages the number of their deliveries
+	forbids                    // a server refuses a request for lack of a permission
+	errs                       // a server answers with an internal error: the request may have been carried out
+	postpones                  // a transaction that proves the session alive may come later
 )
 
 // A fault is one thing that can go wrong at one frame.

@@ -1,0 +1,174 @@
+package session_test
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/internal/bounds"
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// Close closes the session on a server that lags behind what the session has seen.
+func TestCloseOnAServerThatLags(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
+		e := zksynctest.StartEnsemble(t, 3)
+		var moved atomic.Bool
+		m := connect(t, e.Server, three, session.WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			if moved.Load() {
+				return e.Endpoint(1).Dial(ctx, network, address)
+			}
+			return e.Endpoint(2).Dial(ctx, network, address)
+		}))
+		s := current(t, m)
+		create(t, s, "/lock", zk.FlagEphemeral)
+		e.Endpoint(1).Lag()
+		create(t, s, "/later", 0)
+		moved.Store(true)
+		e.Endpoint(2).DisconnectClients()
+		within(t, 1100*time.Millisecond, "Close", func() { m.Close() })
+		mustExist(t, e.Server, "/lock", false)
+	})
+}
+
+// A session that is lost because a server has shortened its timeout is closed on the server.
+func TestASessionThatWasShortenedIsClosed(t *testing.T) {
+	bounds.Bubble(t, func(t *testing.T) {
+		var granted, closed atomic.Int32
+		var ids atomic.Int64
+		granted.Store(10_000)
+		h := &hostileServer{grant: func(asked int64, timeout int32) (int64, int32) {
+			if asked == 0 {
+				return ids.Add(1), timeout
+			}
+			return asked, granted.Load()
+		}}
+		h.answer = func(_ *hostilePeer, _, op int32, _ []byte) bool {
+			if op == int32(zkserver.OpCloseSession) {
+				closed.Add(1)
+			}
+			return false
+		}
+		s := current(t, connectTo(t, h))
+		hold(t, s)
+		time.Sleep(20 * time.Second)
+		granted.Store(50)
+		h.hangUp()
+		<-s.Done()
+		time.Sleep(25 * time.Second)
+		if closed.Load() != 1 {
+			t.Errorf("closeSession was sent %d times, want once", closed.Load())
+		}
+	})
+}
+
+// A server that is silent once delays the closing of a lost session by at most half a minute, for any session timeout.
+func TestALostSessionIsClosedPastASilentServer(t *testing.T) {
+	for _, timeout := range []time.Duration{10 * time.Second, 19 * time.Minute} {
+		bounds.Bubble(t, func(t *testing.T) {
+			srv := zksynctest.Start(t, zksynctest.WithConfig(zkserver.Config{MaxSessionTimeout: 24 * time.Hour}))
+			s := current(t, connect(t, srv, three, session.WithTimeout(timeout)))
+			create(t, s, "/lock", zk.FlagEphemeral)
+			hold(t, s)
+			srv.Partition(s.ID())
+			<-s.Done()
+			srv.Inject(zksynctest.Fault{Op: zkserver.OpConnect, Session: s.ID(), At: zksynctest.BeforeReply, Do: zksynctest.Delay(time.Hour)})
+			srv.Heal(s.ID())
+			time.Sleep(35 * time.Second)
+			mustExist(t, srv, "/lock", false)
+		})
+	}
+}
+
+// Close directly after the loss of a session closes that session on the server, which can be reached again.
+func TestCloseRightAfterALoss(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three)
+		s := current(t, m)
+		create(t, s, "/lock", zk.FlagEphemeral)
+		hold(t, s)
+		srv.Partition(s.ID())
+		<-s.Done()
+		srv.Heal(s.ID())
+		within(t, 1100*time.Millisecond, "Close", func() { m.Close() })
+		mustExist(t, srv, "/lock", false)
+	})
+}
+
+// Close tries again if the server answers its connection for another session.
+func TestCloseAnsweredForAnotherSession(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three)
+		s := current(t, m)
+		create(t, s, "/lock", zk.FlagEphemeral)
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpConnect, Do: zksynctest.Disconnect})
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpCloseSession, Do: zksynctest.Disconnect})
+		srv.SwapSessionID(s.ID())
+		within(t, 1100*time.Millisecond, "Close", func() { m.Close() })
+		mustExist(t, srv, "/lock", false)
+	})
+}
+
+// A connection that breaks at closeSession is followed by one that presents the credentials first.
+func TestCloseAfterABreakPresentsTheCredentials(t *testing.T) {
+	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+		m := connect(t, srv, three, session.WithAuth("digest", []byte("u:p")))
+		s := current(t, m)
+		create(t, s, "/lock", zk.FlagEphemeral)
+		srv.Inject(zksynctest.Fault{Op: zkserver.OpCloseSession, Do: zksynctest.Disconnect})
+		srv.ResetOps()
+		within(t, 1100*time.Millisecond, "Close", func() { m.Close() })
+		mustExist(t, srv, "/lock", false)
+		var last []zkserver.OpCode
+		for _, op := range srv.Ops() {
+			if op.Code == zkserver.OpConnect {
+				last = nil
+			}
+			last = append(last, op.Code)
+		}
+		if len(last) != 3 || last[1] != zkserver.OpAuth || last[2] != zkserver.OpCloseSession {
+			t.Errorf("the last connection had %v, want a handshake, the credentials and closeSession", last)
+		}
+	})
+}
+
+// A silent connection ends after two minutes at most, and in shorter sessions after two thirds of the timeout, or after a
+// quarter while something is held.
+func TestSilentConnectionsOfLongSessionsEnd(t *testing.T) {
+	for _, test := range []struct {
+		timeout  time.Duration
+		held     bool
+		from, to time.Duration
+	}{
+		{12 * time.Second, false, 4 * time.Second, 9 * time.Second},
+		{time.Hour, false, time.Minute, 4 * time.Minute},
+		{12 * time.Second, true, 3 * time.Second, 5 * time.Second},
+		{time.Hour, true, time.Minute, 4 * time.Minute},
+	} {
+		bounds.Bubble(t, func(t *testing.T) {
+			srv := zksynctest.Start(t, zksynctest.WithConfig(zkserver.Config{MaxSessionTimeout: 24 * time.Hour}))
+			m := connect(t, srv, three, session.WithTimeout(test.timeout))
+			s := current(t, m)
+			if test.held {
+				hold(t, s)
+			}
+			time.Sleep(test.timeout/5 + 3*time.Second)
+			states := m.States(t.Context())
+			<-states
+			srv.Partition(s.ID())
+			began := time.Now()
+			if st := <-states; st != session.Suspended {
+				t.Fatalf("%v, want Suspended", st)
+			}
+			if took := time.Since(began); took < test.from || took > test.to {
+				t.Errorf("%+v: the connection has ended after %v", test, took)
+			}
+		})
+	}
+}
