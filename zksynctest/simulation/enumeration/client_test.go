@@ -252,7 +252,7 @@ func (c *client) suspend(d time.Duration) {
 	c.mu.Lock()
 	c.awake = awake
 	c.mu.Unlock()
-	c.stage.background.Go(func() {
+	c.stage.background.start(func() {
 		c.stage.pause(d)
 		close(awake)
 	})

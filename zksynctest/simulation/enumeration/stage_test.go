@@ -43,7 +43,7 @@ type stage struct {
 	tearDown   context.CancelFunc
 	playing    context.Context // ends when the scenario has ended
 	endPlay    context.CancelFunc
-	background sync.WaitGroup // faults that have not ended
+	background tasks // faults that have not ended
 
 	mu      sync.Mutex
 	wrong   []string
@@ -162,7 +162,7 @@ func (s *stage) perform(out *outcome) bool {
 
 // calm waits until all faults have ended.
 func (s *stage) calm() bool {
-	return s.within("a fault or Manager.Close", 10*timeout, s.background.Wait)
+	return s.within("a fault or Manager.Close", 10*timeout, s.background.wait)
 }
 
 // end closes all Managers, checks that nothing is left, and closes the server.

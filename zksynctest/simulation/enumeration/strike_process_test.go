@@ -44,7 +44,7 @@ func (s *stage) close(f network.Frame) {
 	}
 	c.closing = true
 	m := c.m
-	s.background.Go(func() { m.Close() })
+	s.background.start(func() { m.Close() })
 }
 
 // kill ends the client as if its process were killed: no server hears of its Manager again.

@@ -218,7 +218,7 @@ func (s *stage) shorten(f network.Frame) {
 		}
 		s.heal(3*timeout, func() { _ = e.SetSessionTimeouts(timeout, timeout) })
 	}
-	s.background.Go(func() {
+	s.background.start(func() {
 		s.pause(timeout / 4)
 		s.outage(f)
 	})
@@ -232,7 +232,7 @@ func (s *stage) outage(f network.Frame) {
 
 // heal calls undo after d, and delays the checks until then.
 func (s *stage) heal(d time.Duration, undo func()) {
-	s.background.Go(func() {
+	s.background.start(func() {
 		s.pause(d)
 		undo()
 	})

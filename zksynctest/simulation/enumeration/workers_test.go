@@ -143,21 +143,27 @@ func (w *workers) run(t *testing.T, phase string, work func(t *testing.T)) {
 						return
 					}
 				}
+				// Also if a case ends the test, as a data race does: the spare workers wait for the last one.
+				defer w.end()
 				work(t)
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				w.active--
-				switch {
-				case w.active > w.hung:
-				case w.hung > 0:
-					w.mu.Unlock()
-					w.exit()
-				default:
-					close(w.spare)
-				}
 			})
 		}
 	})
+}
+
+// end counts the end of a worker. The last one lets the spare workers end.
+func (w *workers) end() {
+	w.mu.Lock()
+	w.active--
+	active, hung := w.active, w.hung
+	w.mu.Unlock()
+	switch {
+	case active > hung:
+	case hung > 0:
+		w.exit()
+	default:
+		close(w.spare)
+	}
 }
 
 // A printer prints a report without a test.
