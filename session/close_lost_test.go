@@ -15,6 +15,22 @@ import (
 	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
+// loseLock loses a session, which holds the ephemeral /lock, by a cut between it and the server.
+func loseLock(t testing.TB, srv *zksynctest.Server, s *session.Session) {
+	t.Helper()
+	create(t, s, "/lock", zk.FlagEphemeral)
+	hold(t, s)
+	srv.Partition(s.ID())
+	<-s.Done()
+}
+
+// mustCloseOnServer closes a Manager, and fails the test unless its ephemeral /lock is gone when Close returns, soon.
+func mustCloseOnServer(t testing.TB, srv *zksynctest.Server, m *session.Manager) {
+	t.Helper()
+	within(t, 1100*time.Millisecond, "Close", func() { m.Close() })
+	mustExist(t, srv, "/lock", false)
+}
+
 // Close closes the session on a server that lags behind what the session has seen.
 func TestCloseOnAServerThatLags(t *testing.T) {
 	bounds.Bubble(t, func(t *testing.T) {
@@ -32,8 +48,7 @@ func TestCloseOnAServerThatLags(t *testing.T) {
 		create(t, s, "/later", 0)
 		moved.Store(true)
 		e.Endpoint(2).DisconnectClients()
-		within(t, 1100*time.Millisecond, "Close", func() { m.Close() })
-		mustExist(t, e.Server, "/lock", false)
+		mustCloseOnServer(t, e.Server, m)
 	})
 }
 
@@ -74,10 +89,7 @@ func TestALostSessionIsClosedPastASilentServer(t *testing.T) {
 		bounds.Bubble(t, func(t *testing.T) {
 			srv := zksynctest.Start(t, zksynctest.WithConfig(zkserver.Config{MaxSessionTimeout: 24 * time.Hour}))
 			s := current(t, connect(t, srv, three, session.WithTimeout(timeout)))
-			create(t, s, "/lock", zk.FlagEphemeral)
-			hold(t, s)
-			srv.Partition(s.ID())
-			<-s.Done()
+			loseLock(t, srv, s)
 			srv.Inject(zksynctest.Fault{Op: zkserver.OpConnect, Session: s.ID(), At: zksynctest.BeforeReply, Do: zksynctest.Delay(time.Hour)})
 			srv.Heal(s.ID())
 			time.Sleep(35 * time.Second)
@@ -91,13 +103,9 @@ func TestCloseRightAfterALoss(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three)
 		s := current(t, m)
-		create(t, s, "/lock", zk.FlagEphemeral)
-		hold(t, s)
-		srv.Partition(s.ID())
-		<-s.Done()
+		loseLock(t, srv, s)
 		srv.Heal(s.ID())
-		within(t, 1100*time.Millisecond, "Close", func() { m.Close() })
-		mustExist(t, srv, "/lock", false)
+		mustCloseOnServer(t, srv, m)
 	})
 }
 
@@ -110,12 +118,11 @@ func TestCloseAnsweredForAnotherSession(t *testing.T) {
 		srv.Inject(zksynctest.Fault{Op: zkserver.OpConnect, Do: zksynctest.Disconnect})
 		srv.Inject(zksynctest.Fault{Op: zkserver.OpCloseSession, Do: zksynctest.Disconnect})
 		srv.SwapSessionID(s.ID())
-		within(t, 1100*time.Millisecond, "Close", func() { m.Close() })
-		mustExist(t, srv, "/lock", false)
+		mustCloseOnServer(t, srv, m)
 	})
 }
 
-// A connection that breaks at closeSession is followed by one that presents the credentials first.
+// If a connection breaks at closeSession, Close presents the credentials on the next connection before it closes the session.
 func TestCloseAfterABreakPresentsTheCredentials(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		m := connect(t, srv, three, session.WithAuth("digest", []byte("u:p")))
@@ -123,8 +130,7 @@ func TestCloseAfterABreakPresentsTheCredentials(t *testing.T) {
 		create(t, s, "/lock", zk.FlagEphemeral)
 		srv.Inject(zksynctest.Fault{Op: zkserver.OpCloseSession, Do: zksynctest.Disconnect})
 		srv.ResetOps()
-		within(t, 1100*time.Millisecond, "Close", func() { m.Close() })
-		mustExist(t, srv, "/lock", false)
+		mustCloseOnServer(t, srv, m)
 		var last []zkserver.OpCode
 		for _, op := range srv.Ops() {
 			if op.Code == zkserver.OpConnect {
