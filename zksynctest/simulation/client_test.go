@@ -35,7 +35,7 @@ func (c *simClient) run(ctx context.Context, actions []action, do func(*simClien
 		if ctx.Err() != nil {
 			return
 		}
-		if err := do(c, a); err != nil {
+		if err := do(c, a); err != nil && !c.w.refused(err) {
 			c.w.fail("client %d, action %d (%v): %v", c.number, i, a, err)
 		} else {
 			c.w.mu.Lock()

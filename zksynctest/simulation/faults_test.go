@@ -48,6 +48,9 @@ const (
 	depose    // the leader, which does not notice
 	throttle  // requests are refused
 	cutBehind // the server is cut off directly after it has forwarded a request
+	errBefore // requests are answered with an internal error, and not carried out
+	errAfter  // writes are carried out, and answered with an internal error
+	quota     // the directories may have no more znodes and bytes than they have
 )
 
 func (f fault) String() string {
@@ -72,7 +75,7 @@ func (f fault) String() string {
 		"", "disconnect", "partition", "hold", "lag", "cut from the leader", "delay of removals", "restart", "freeze", "expiry by force",
 		"stop of a server", "freeze of a server", "lag of a server", "cut of a server",
 		"cut from the leader and all other servers", "lag of all servers, and a lost answer", "limp", "limp of all",
-		"suspension", "deposition of the leader", "throttling", "cut behind a request",
+		"suspension", "deposition of the leader", "throttling", "cut behind a request", "internal errors before", "internal errors after", "quota",
 	}[f.kind], who, f.length)
 }
 
@@ -123,6 +126,18 @@ var mishaps = []faultKind{
 	disconnect, partition, partition, partition, holdFrames, holdFrames, lag, cutFromLeader, cutFromLeader, delayRemoval, delayRemoval, restart, freeze, expire, expire,
 	stopOne, stopOne, freezeOne, lagOne, lagOne, cutOne, cutOne, stranded, stranded, stranded, staleAfterLoss, staleAfterLoss, staleAfterLoss,
 	suspend, suspend, depose, depose, throttle, throttle, cutBehind, cutBehind,
+}
+
+// drawRefusals draws faults in which the servers refuse requests, for one plan in four.
+func drawRefusals(r *rand.Rand, p *plan) (all []fault) {
+	if r.IntN(4) > 0 {
+		return nil
+	}
+	for range 1 + r.IntN(3) {
+		all = append(all, fault{at: upTo(r, p.calm()), kind: []faultKind{errBefore, errAfter, quota}[r.IntN(3)],
+			manager: r.IntN(p.managers), aimed: r.IntN(2) == 0, length: upTo(r, p.timeout()/2)})
+	}
+	return all
 }
 
 func drawStrike(r *rand.Rand, f fault) network.Strike {

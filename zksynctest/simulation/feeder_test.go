@@ -66,7 +66,7 @@ func (f *feeder) wakeUp(ctx context.Context, c *simClient) {
 		limit, cancel := context.WithTimeout(ctx, st.w.plan.timeout())
 		defer cancel()
 		switch data, ok, err := f.user.v.TryTake(limit); {
-		case err != nil && ctx.Err() == nil:
+		case err != nil && ctx.Err() == nil && !st.w.refused(err):
 			st.w.fail("the feeder: %v", err)
 		case ok && consumers > 0:
 			st.w.fail("%d consumers wait, though message %s is there", consumers, data)
@@ -79,7 +79,7 @@ func (f *feeder) wakeUp(ctx context.Context, c *simClient) {
 }
 
 func (f *feeder) put(ctx context.Context, c *simClient, n int) {
-	if err := f.st.puts(ctx, c.number, f.user.v, n, action{}); err != nil {
+	if err := f.st.puts(ctx, c.number, f.user.v, n, action{}); err != nil && !f.st.w.refused(err) {
 		f.st.w.fail("the feeder: %v", err)
 	}
 }

@@ -77,7 +77,7 @@ func (k *registrar) act(c *simClient, a action) error {
 	m, err := g.Join(ctx, id, k.write(id))
 	k.w.say("client %d joins as %s: %v", c.number, id, err)
 	if err != nil {
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || k.w.refused(err) {
 			k.cancelled(id)
 		}
 		k.count(k.live, id, -1)
@@ -91,7 +91,7 @@ func (k *registrar) act(c *simClient, a action) error {
 	if a.kind%2 == 0 {
 		limit, cancel := context.WithTimeout(context.Background(), k.w.plan.timeout())
 		defer cancel()
-		if err := m.Set(limit, k.write(id)); err != nil && limit.Err() == nil {
+		if err := m.Set(limit, k.write(id)); err != nil && limit.Err() == nil && !k.w.refused(err) {
 			return fmt.Errorf("set: %w", err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -106,6 +107,9 @@ func (c *simClient) hold(a action, y tenancy) error {
 	}
 	c.w.say("client %d has released with token %d: %v", c.number, token, err)
 	gone := h.clock.Add(1)
+	if w.refused(err) {
+		gone = math.MaxInt64 // the release continues in the background
+	}
 	if y.record != nil {
 		y.record(called, returned, leaving, gone, err)
 	} else if !h.doubtful(c.manager, called, returned, err) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/go-zksync/toolkit/zksync"
@@ -78,6 +79,9 @@ func (c *simClient) blind(a action, h *history, acquire func(context.Context) er
 	leaving := h.clock.Add(1)
 	err := release()
 	gone := h.clock.Add(1)
+	if c.w.refused(err) {
+		gone = math.MaxInt64 // the release continues in the background
+	}
 	if errors.Is(err, zksync.ErrLost) {
 		leaving = returned // or at any later time
 	}

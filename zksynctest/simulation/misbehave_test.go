@@ -1,6 +1,8 @@
 package simulation_test
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-zksync/toolkit/zksynctest/simulation/network"
@@ -113,6 +115,10 @@ func (w *world) happen(f fault, calm time.Time) {
 		inj := w.srv.Inject(zkserver.Fault{At: zkserver.BeforeCommit, Do: zkserver.Throttle, Times: 1 + int(f.length)%20,
 			Match: func(op zkserver.Op) bool { return throttlable(op.Code) }})
 		w.undo(length, inj.Remove)
+	case errBefore, errAfter:
+		w.internalErrors(f, length)
+	case quota:
+		w.limitDirectories(length)
 	case cutBehind:
 		if s := w.sessionOf(f.manager); s != nil {
 			inj := w.srv.Inject(zkserver.Fault{Session: s.ID(), Op: opMulti, At: zkserver.BeforeCommit, Do: zkserver.CutAfterForward})
@@ -124,6 +130,65 @@ func (w *world) happen(f fault, calm time.Time) {
 			})
 		}
 	}
+}
+
+// internalErrors makes servers answer some requests of a Manager with an internal error.
+func (w *world) internalErrors(f fault, length time.Duration) {
+	s := w.sessionOf(f.manager)
+	if s == nil {
+		return
+	}
+	at := zkserver.BeforeCommit
+	if f.kind == errAfter {
+		at = zkserver.AfterCommit
+	}
+	inj := w.srv.Inject(zkserver.Fault{Session: s.ID(), At: at, Do: zkserver.Error(int32(zkserver.ErrSystem)), Times: 1 + int(f.length)%3,
+		Match: func(op zkserver.Op) bool {
+			return throttlable(op.Code) && (at == zkserver.BeforeCommit || op.Zxid != 0)
+		}})
+	w.undo(length, inj.Remove)
+}
+
+// limitDirectories lets the directories have no more znodes and bytes than they have.
+func (w *world) limitDirectories(length time.Duration) {
+	names, _ := w.srv.Children("/")
+	for _, name := range names {
+		if name == "zookeeper" {
+			continue
+		}
+		dir := "/zookeeper/quota/" + name
+		limits := dir + "/zookeeper_limits"
+		// An earlier quota leaves the first two. Without a leader none can be made.
+		_, _ = w.srv.Create(dir, nil), w.srv.Create(dir+"/zookeeper_stats", nil)
+		if w.srv.Create(limits, []byte("count=-1,bytes=-1=;byteHardLimit=1;countHardLimit=1")) == nil {
+			w.undo(length, func() { w.unlimit(limits) })
+		}
+	}
+}
+
+// unlimit deletes a quota, as soon as there is a leader.
+func (w *world) unlimit(limits string) {
+	for range 200 {
+		if w.srv.Delete(limits) == nil {
+			return
+		}
+		time.Sleep(w.plan.tick / 4)
+	}
+	w.fail("the quota %s cannot be deleted", limits)
+}
+
+// refused reports whether a fault that makes servers refuse requests is the reason for an error.
+func (w *world) refused(err error) bool {
+	if err == nil {
+		return false
+	}
+	return w.plan.has(errBefore, errAfter) && strings.Contains(err.Error(), "system error") ||
+		w.plan.has(quota) && strings.Contains(err.Error(), "quota exceeded")
+}
+
+// has reports whether a plan has a fault of one of the kinds.
+func (p *plan) has(kinds ...faultKind) bool {
+	return slices.ContainsFunc(p.faults, func(f fault) bool { return slices.Contains(kinds, f.kind) })
 }
 
 // throttlable reports whether an overloaded server may refuse a request.

@@ -1,6 +1,7 @@
 package simulation_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -13,6 +14,7 @@ import (
 type plan struct {
 	seed     uint64
 	workload *workload
+	setting  *setting
 	session  time.Duration // the timeout
 	tick     time.Duration
 	reap     time.Duration // interval at which servers remove empty containers
@@ -47,6 +49,8 @@ const (
 	forPlan = iota
 	forWorkload
 	forEndpoints
+	forSetting
+	forNumbers
 )
 
 // newPlan draws a plan. The same seed gives the same plan. The seed modulo the number of workloads
@@ -104,6 +108,10 @@ func newPlan(seed uint64, from []*workload) *plan {
 		// Behind the others in each race for a version, whatever the order of the frames.
 		p.distance[r.IntN(p.managers)] = upTo(r, p.timeout()/200)
 	}
+	r = p.rnd(forSetting)
+	p.setting = drawSetting(r, p.workload)
+	p.faults = append(p.faults, drawRefusals(r, p)...)
+	slices.SortStableFunc(p.faults, func(a, b fault) int { return cmp.Compare(a.at, b.at) })
 	return p
 }
 
@@ -132,6 +140,7 @@ func (p *plan) size() int {
 func (p *plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: session timeout %v, tick %v, containers reaped every %v, %d managers\n", p.workload.name, p.timeout(), p.tick, p.reap, p.managers)
+	fmt.Fprintf(&b, "  setting: %s\n", p.setting.name)
 	for i, d := range p.distance {
 		if d > 0 {
 			fmt.Fprintf(&b, "  frames of manager %d take %v\n", i, d)

@@ -255,11 +255,11 @@ func (st *stream) take(ctx context.Context, c *simClient, a action, v *queueValu
 	case err == nil && ok:
 		st.receive(c, v, takeOrGiveUp, data, called)
 	case errors.Is(err, zksync.ErrOutcomeUnknown) && data != nil:
-		if ctx.Err() == nil && !st.isClosing(v) {
+		if ctx.Err() == nil && !st.isClosing(v) && !st.w.refused(err) {
 			return fmt.Errorf("take: %w", err)
 		}
 		st.receive(c, v, takeUnknown, data, called)
-	case err == nil || ctx.Err() != nil && gaveUp(err):
+	case err == nil || ctx.Err() != nil && gaveUp(err) || st.w.refused(err):
 	case errors.Is(err, zksync.ErrQueueClosed):
 		return st.closed(v)
 	default:
@@ -318,8 +318,17 @@ func (st *stream) isClosing(v *queueValue) bool {
 	return v.closing
 }
 
-// closed checks the error of a value whose channel was closed.
+// closed checks the error of a value whose channel was closed. A value that a refusal of the servers has
+// ended is replaced.
 func (st *stream) closed(v *queueValue) error {
+	if st.w.refused(v.Err()) {
+		for _, u := range st.distinct() {
+			if u.value() == v {
+				u.renew()
+			}
+		}
+		return nil
+	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if err := v.Err(); !v.closing || err != nil && !errors.Is(err, zksync.ErrQueueClosed) {

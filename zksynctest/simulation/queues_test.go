@@ -156,6 +156,9 @@ func (st *stream) leaveOne(feeder *queueUser) {
 		}
 	}
 	time.Sleep(st.w.plan.timeout())
+	if st.w.refused(st.last.value().Err()) {
+		st.last.renew()
+	}
 	v := st.last.value()
 	ahead := st.claims(st.last.way != takeOrGiveUp)
 	c := &simClient{w: st.w, number: len(st.w.plan.clients) + len(st.w.helpers), m: st.last.m}

@@ -258,7 +258,7 @@ func (k *roundKeeper) round(c *simClient, a action, b *zksync.DoubleBarrier) err
 		return nil
 	case err != nil && ctx.Err() != nil && gaveUp(err) && same && c.settled(ctx):
 		return nil // its arrival was undone before any participant passed because of it
-	case err != nil && ctx.Err() != nil && gaveUp(err):
+	case err != nil && (ctx.Err() != nil && gaveUp(err) || c.w.refused(err)):
 		k.ghost(c.number, id, called)
 		return nil
 	case err != nil:
@@ -270,6 +270,9 @@ func (k *roundKeeper) round(c *simClient, a action, b *zksync.DoubleBarrier) err
 	leaving := h.clock.Add(1)
 	err = b.Leave(ctx)
 	gone := h.clock.Add(1)
+	if c.w.refused(err) {
+		gone = math.MaxInt64 // it continues in the background
+	}
 	c.w.say("client %d as %d: left: %v", c.number, id, err)
 	if h.doubtful(c.manager, called, returned, err) {
 		k.ghost(c.number, id, called)
@@ -288,7 +291,7 @@ func (k *roundKeeper) round(c *simClient, a action, b *zksync.DoubleBarrier) err
 		h.note(c.number, departs{id}, leaving, gone)
 	case errors.Is(err, zksync.ErrLost):
 		h.note(c.number, vanishes{id}, returned, gone) // it is harmless if the others see it later
-	case ctx.Err() != nil && gaveUp(err):
+	case ctx.Err() != nil && gaveUp(err) || c.w.refused(err):
 		h.note(c.number, vanishes{id}, h.end(c.manager, returned, leaving), gone)
 	default:
 		return fmt.Errorf("leave: %w", err)

@@ -199,7 +199,8 @@ func (st *stream) again(id int, all []*receipt) {
 			if first.way == takeUnknown {
 				continue // the removal may have failed
 			}
-			switch lost := first.lost || st.lostSince(first); {
+			// The servers refuse removals that exceed a quota.
+			switch lost := first.lost || st.lostSince(first) || st.w.plan.has(quota); {
 			case first.acked != 0 && first.acked < second.called:
 				st.w.fail("message %d was received again after it was acknowledged", id)
 			case first.way != messagesWay && first.value == second.value:

@@ -104,7 +104,11 @@ const patienceInCalm = 150
 
 func (w *world) run(out *outcome) {
 	w.begun = time.Now()
-	srv, err := zkserver.NewEnsemble(zkserver.Config{TickTime: w.plan.tick, ElectionTime: w.plan.timeout() / 18, ReapInterval: w.plan.reap}, endpoints)
+	cfg := zkserver.Config{TickTime: w.plan.tick, ElectionTime: w.plan.timeout() / 18, ReapInterval: w.plan.reap, EnforceQuota: true}
+	if f := w.plan.setting.server; f != nil {
+		f(&cfg)
+	}
+	srv, err := zkserver.NewEnsemble(cfg, endpoints)
 	if err != nil {
 		w.fail("start the server: %v", err)
 		return
@@ -121,6 +125,9 @@ func (w *world) run(out *outcome) {
 		w.net.Close()
 		w.srv.Close()
 	}()
+	if f := w.plan.setting.begin; f != nil {
+		f(w)
+	}
 	if !w.connect() {
 		return
 	}
@@ -206,7 +213,11 @@ func (w *world) connect() bool {
 		w.net.SetDistance(i, w.plan.distance[i])
 		dial := w.dialer(i, r.Perm(endpoints))
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		m, err := session.Connect(ctx, "10.0.0.1,10.0.0.2,10.0.0.3", session.WithDialer(dial), session.WithTimeout(w.plan.timeout()))
+		opts := []session.Option{session.WithDialer(dial), session.WithTimeout(w.plan.timeout())}
+		if f := w.plan.setting.options; f != nil {
+			opts = append(opts, f(w.plan, i)...)
+		}
+		m, err := session.Connect(ctx, "10.0.0.1,10.0.0.2,10.0.0.3", opts...)
 		cancel()
 		if err != nil {
 			w.fail("connect: %v", err)

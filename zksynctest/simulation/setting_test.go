@@ -1,0 +1,149 @@
+package simulation_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/go-zksync/toolkit/session"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
+)
+
+// A setting is what surrounds the clients of a simulation: the servers, the options of the sessions,
+// and the counters of the directories.
+type setting struct {
+	name    string
+	server  func(cfg *zkserver.Config)                  // changes the configuration, if not nil
+	options func(p *plan, manager int) []session.Option // of a Manager, if not nil
+	begin   func(w *world)                              // called before the sessions are opened, if not nil
+	suits   func(w *workload) bool                      // nil if every workload makes sense in the setting
+}
+
+// settings lists the settings, the usual one first.
+var settings = []*setting{
+	{name: "usual"},
+	{name: "servers without the operations that came after ZooKeeper 3.4", server: func(cfg *zkserver.Config) { cfg.Without, cfg.Compat38 = new35, true }},
+	{name: "requests of 1 kB, and answers of 16 kB", options: func(*plan, int) []session.Option {
+		return []session.Option{session.WithMaxRequest(1024), session.WithMaxAnswer(16384)}
+	}},
+	{name: "a credential for each manager", options: ownCredential},
+	{name: "directories whose numbers are soon used up", begin: spendNumbers, suits: func(w *workload) bool {
+		// A Put that finds no number waits until all messages are consumed.
+		return !strings.Contains("queue crowd mixed", w.name)
+	}},
+}
+
+// new35 lists the operations that ZooKeeper 3.4 does not know.
+var new35 = []zkserver.OpCode{
+	zkserver.OpCreate2, zkserver.OpReconfig, zkserver.OpCheckWatches, zkserver.OpRemoveWatches, zkserver.OpCreateContainer,
+	zkserver.OpDeleteContainer, zkserver.OpCreateTTL, zkserver.OpMultiRead, zkserver.OpGetEphemerals,
+	zkserver.OpGetAllChildrenNumber, zkserver.OpSetWatches2, zkserver.OpAddWatch, zkserver.OpWhoAmI,
+}
+
+// drawSetting draws a setting for a workload: half of the plans have the usual one.
+func drawSetting(r *rand.Rand, w *workload) *setting {
+	if s := settings[1+r.IntN(len(settings)-1)]; r.IntN(2) == 0 && (s.suits == nil || s.suits(w)) {
+		return s
+	}
+	return settings[0]
+}
+
+// Each setting, and each fault in which servers refuse requests, shows in the answers of the servers.
+func TestSettingsHaveAnEffect(t *testing.T) {
+	answered := func(code int32) func(op zkserver.Op) bool {
+		return func(op zkserver.Op) bool {
+			return op.Err == code || slices.ContainsFunc(op.Sub, func(sub zkserver.SubOp) bool { return sub.Err == code })
+		}
+	}
+	created := func(op zkserver.Op) bool {
+		return op.Err == 0 && op.Zxid != 0 && slices.ContainsFunc(append(op.Sub, zkserver.SubOp{Code: op.Code, Path: op.Path}), func(sub zkserver.SubOp) bool {
+			return sub.Path == "/locks/m" && isDirectory(sub)
+		})
+	}
+	of := func(name string) *setting {
+		i := slices.IndexFunc(settings, func(s *setting) bool { return strings.Contains(s.name, name) })
+		return settings[i]
+	}
+	for name, test := range map[string]struct {
+		setting *setting
+		fault   faultKind // none if 0
+		shows   func(op zkserver.Op) bool
+		least   int
+	}{
+		"3.4":           {of("3.4"), 0, answered(int32(zkserver.ErrUnimplemented)), 1},
+		"credentials":   {of("credential"), 0, func(op zkserver.Op) bool { return op.Code == zkserver.OpAuth }, 2},
+		"spent numbers": {of("numbers"), 0, created, 2},
+		"error before":  {settings[0], errBefore, answered(int32(zkserver.ErrSystem)), 1},
+		"error after":   {settings[0], errAfter, answered(int32(zkserver.ErrSystem)), 1},
+		"quota":         {settings[0], quota, answered(int32(zkserver.ErrQuotaExceeded)), 1},
+	} {
+		p := newPlan(1, []*workload{mutexes})
+		p.setting, p.faults = test.setting, nil
+		if test.fault != 0 {
+			p.faults = []fault{{at: p.timeout() / 2, kind: test.fault, length: p.timeout()}}
+		}
+		out := simulate(t, p)
+		n := 0
+		for _, op := range out.ops {
+			if test.shows(op) {
+				n++
+			}
+		}
+		if n < test.least || len(out.wrong) > 0 {
+			t.Errorf("%s: %d requests show it, want at least %d; wrong: %q", name, n, test.least, out.wrong)
+		}
+	}
+}
+
+// ownCredential returns options with a credential that differs from the credentials of the other
+// Managers, and an ACL for all of them.
+func ownCredential(p *plan, manager int) []session.Option {
+	user := func(i int) string { return fmt.Sprint("user-", i) }
+	var acl []zk.ACL
+	for i := range p.managers {
+		acl = append(acl, zk.DigestACL(zk.PermAll, user(i), "secret")...)
+	}
+	return []session.Option{session.WithAuth("digest", []byte(user(manager)+":secret")), session.WithACL(acl...)}
+}
+
+// spendNumbers leaves each directory that a client creates a few numbers.
+func spendNumbers(w *world) {
+	var mu sync.Mutex
+	var created []string
+	note := func(op zkserver.Op) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		before := len(created)
+		for _, sub := range append(op.Sub, zkserver.SubOp{Code: op.Code, Path: op.Path}) {
+			if op.Zxid != 0 && op.Err == 0 && isDirectory(sub) {
+				created = append(created, sub.Path)
+			}
+		}
+		return len(created) > before
+	}
+	r := w.plan.rnd(forNumbers)
+	w.srv.Inject(zkserver.Fault{At: zkserver.AfterCommit, Times: -1, Match: note, Do: zkserver.Call(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, dir := range created {
+			_ = w.srv.SetNextSequence(dir, int32(math.MaxInt32-2-r.IntN(8))) // fails if it is gone again
+		}
+		created = nil
+	})})
+}
+
+// isDirectory reports whether an operation creates a directory. The names of sequential znodes end in
+// a mark before the number.
+func isDirectory(op zkserver.SubOp) bool {
+	switch op.Code {
+	case zkserver.OpCreate, zkserver.OpCreate2, zkserver.OpCreateContainer:
+		return !strings.HasSuffix(op.Path, "-") && !strings.HasSuffix(op.Path, "_")
+	}
+	return false
+}
