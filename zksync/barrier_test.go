@@ -122,26 +122,37 @@ func TestBarrierWaitIsNotStale(t *testing.T) {
 	})
 }
 
-// Set and Remove are repeated over lost connections.
+// Set and Remove are repeated over lost connections and sessions.
 func TestBarrierLostAnswers(t *testing.T) {
 	for _, at := range []zksynctest.Moment{zksynctest.BeforeCommit, zksynctest.AfterCommit} {
-		bubble(t, func(t *testing.T, srv *zksynctest.Server) {
-			gate := zksync.NewBarrier(srv.Connect(t), "/gate")
-			for _, op := range []zksynctest.OpCode{zkserver.OpCreate, zkserver.OpDelete} {
-				lost := srv.Inject(zksynctest.Fault{Op: op, Times: 3, At: at, Do: zksynctest.Disconnect})
-				do := gate.Set
-				if op == zkserver.OpDelete {
-					do = gate.Remove
+		for _, expires := range []bool{false, true} {
+			bubble(t, func(t *testing.T, srv *zksynctest.Server) {
+				m := srv.Connect(t)
+				gate := zksync.NewBarrier(m, "/gate")
+				for _, op := range []zksynctest.OpCode{zkserver.OpCreate, zkserver.OpDelete} {
+					first := live(t, m)
+					fault := zksynctest.Fault{Op: op, Times: 3, At: at, Do: zksynctest.Disconnect}
+					if expires {
+						fault = zksynctest.Fault{Op: op, Session: first.ID(), At: at, Do: zkserver.Call(func() { _ = srv.ExpireSession(first.ID()) })}
+					}
+					lost := srv.Inject(fault)
+					do := gate.Set
+					if op == zkserver.OpDelete {
+						do = gate.Remove
+					}
+					if err := do(t.Context()); err != nil || lost.Count() == 0 {
+						t.Errorf("%v %v: %v, %d answers lost", op, at, err, lost.Count())
+					}
+					if expires && first.Context().Err() == nil {
+						t.Errorf("%v %v: the session was not lost", op, at)
+					}
+					lost.Remove()
+					if _, closed := srv.Get("/gate"); closed != (op == zkserver.OpCreate) {
+						t.Errorf("%v %v: the gate is closed: %v", op, at, closed)
+					}
 				}
-				if err := do(t.Context()); err != nil || lost.Count() == 0 {
-					t.Errorf("%v %v: %v, %d answers lost", op, at, err, lost.Count())
-				}
-				lost.Remove()
-				if _, closed := srv.Get("/gate"); closed != (op == zkserver.OpCreate) {
-					t.Errorf("%v %v: the gate is closed: %v", op, at, closed)
-				}
-			}
-		})
+			})
+		}
 	}
 }
 
