@@ -58,18 +58,3 @@ func (l *ledger) claim(pick func(st *orderState) selection, readBehind func([]me
 	}
 	return claim{all, c.reads}, nil
 }
-
-// releaseUnreceived gives back claimed messages that were not received.
-func releaseUnreceived(all []*Delivery) {
-	if len(all) == 0 {
-		return
-	}
-	// No delivery has ended: the receiver has not seen these messages.
-	if _, err := all[0].l.giveBack(0, refsOf(all)...); err != nil {
-		giveBackLater(0, all...)
-		return
-	}
-	for _, d := range all {
-		d.endClaim((*partitionList).requeue)
-	}
-}

@@ -11,10 +11,9 @@ import (
 type Consumer struct {
 	cfg Config
 	*lifetime
-	unsettled deliverySet
-	removing  removing
-	skips     skipCount
-	opening   chan struct{} // held by the goroutine that opens a ledger
+	removing removing
+	skips    skipCount
+	opening  chan struct{} // held by the goroutine that opens a ledger
 
 	mu     sync.Mutex
 	view   *view
@@ -37,12 +36,6 @@ func (c *Consumer) Close(ctx context.Context) {
 	if c.view != nil { // without the mutex: no call is left that changes it
 		c.endClaims(c.view)
 		c.view.stop()
-	}
-	// The claims of these deliveries have ended with the ledger.
-	for _, d := range c.unsettled.take(nil) {
-		if d.setVerb("Close") {
-			d.setOutcome(errClosedUnsettled)
-		}
 	}
 	c.endCleanup(ErrClosed)
 }

@@ -34,8 +34,7 @@ type Delivery struct {
 	v     *view
 	l     *ledger // that has the claim
 	czxid int64
-	set   *deliverySet // that has it while it is received and not settled
-	ended atomic.Bool  // the claim has ended
+	ended atomic.Bool // the claim has ended
 
 	mu       sync.Mutex
 	verb     string        // the first of Ack, Nack, Retry, MoveTo and Close
@@ -133,7 +132,7 @@ func (d *Delivery) settle(ctx context.Context, verb string, gate commit.Gate, st
 	return d.err
 }
 
-// waitForClose waits until Close, which has begun, gives the message back. It returns at
+// waitForClose waits until Close, which has begun, has given the message back. It returns at
 // once if the message was settled before.
 func (d *Delivery) waitForClose(ctx context.Context) error {
 	d.mu.Lock()
@@ -143,10 +142,7 @@ func (d *Delivery) waitForClose(ctx context.Context) error {
 		return nil
 	}
 	select {
-	case <-d.outcome:
 	case <-d.v.life.closed:
-		// The session of the message was lost before, so that Close had nothing to give
-		// back.
 		if d.setVerb("Close") {
 			d.setOutcome(errClosedUnsettled)
 		}
@@ -164,8 +160,8 @@ func (d *Delivery) setVerb(verb string) bool {
 		return false
 	}
 	d.verb = verb
-	// From here on the caller settles the message, and Close must not give it back.
-	d.set.remove(d)
+	// From here on the caller settles the message, and the end of its ledger does not end the claim.
+	d.v.unsettled.Delete(d)
 	return true
 }
 
@@ -177,15 +173,15 @@ func (d *Delivery) setOutcome(err error) {
 	close(d.outcome)
 }
 
-// endClaim notes, once, that this consumer does not hold the message any more. moves say
-// what becomes of the message in the view.
-func (d *Delivery) endClaim(moves ...func(l *partitionList, r messageRef)) {
+// endClaim notes, once, that this consumer does not hold the message any more. move says what becomes
+// of the message in the view, nil if the view is not used any more.
+func (d *Delivery) endClaim(move func(l *partitionList, r messageRef)) {
 	// The loss of the ledger and the outcome of an Ack may both end the claim. Counted twice,
 	// the lease would end while other claims need it.
 	if d.ended.Swap(true) {
 		return
 	}
-	for _, move := range moves {
+	if move != nil {
 		move(&d.v.partitions, d.ref)
 	}
 	// Last: the stream has room then, and claims at once. A message that was given back must
@@ -203,11 +199,11 @@ func (d *Delivery) outcomeOf(err error, sent bool) error {
 		d.endClaim((*partitionList).forget)
 		return nil
 	case v.s.Err() != nil:
-		d.endClaim((*partitionList).unpick)
+		d.endClaim(nil)
 		return unknownIf(sent, znode.LossOf(v.s.Err()))
 	case class == session.ClassRemoved:
 		// The ledger has gone, and the claim with it.
-		d.endClaim((*partitionList).relistFirst)
+		d.endClaim((*partitionList).relist)
 		return err
 	case v.life.cleanupCtx.Err() != nil:
 		// Close waits no longer. The claim ends with the ledger.
@@ -215,7 +211,7 @@ func (d *Delivery) outcomeOf(err error, sent bool) error {
 	case class == session.ClassNoNode:
 		// Another client has removed the message.
 		d.l.start(newDrop(d.ref)) // without waiting for it
-		d.endClaim((*partitionList).forget, (*partitionList).relist)
+		d.endClaim((*partitionList).forget)
 		return session.ErrRemoved
 	case class == session.ClassNotEmpty:
 		v.skip(d.ref, err)
@@ -225,16 +221,8 @@ func (d *Delivery) outcomeOf(err error, sent bool) error {
 		ended = 0 // a delivery that Close has ended does not count
 	}
 	// The claim would keep the message from all consumers as long as the session lasts.
-	switch _, failed := d.l.giveBack(ended, d.ref); {
-	case failed == nil:
-		d.endClaim((*partitionList).requeue)
-	case session.ClassOf(failed) == session.ClassRemoved:
-		d.endClaim((*partitionList).relistFirst)
-		if sent {
-			return failed // the ledger could have told the outcome
-		}
-	default:
-		giveBackLater(ended, d)
+	if failed := giveBack(ended, d); sent && session.ClassOf(failed) == session.ClassRemoved {
+		return failed // the ledger could have told the outcome
 	}
 	if closed {
 		return errClosedUnsettled // MoveTo has waited for room
@@ -251,28 +239,37 @@ func unknownIf(sent bool, err error) error {
 	return err
 }
 
-// giveBackLater gives back messages, and tries again until the servers accept that or the ledger
-// ends: the session may last for months. Until then the messages count as claimed.
-func giveBackLater(ended int, all ...*Delivery) {
-	l, life := all[0].l, all[0].v.life
+// giveBack gives back messages of one ledger. If that fails, it tries again in the background until
+// the servers accept that or the ledger ends: the session may last for months. Until then the
+// messages count as claimed. ended is as for ledger.giveBack.
+func giveBack(ended int, all ...*Delivery) error {
+	if len(all) == 0 {
+		return nil
+	}
+	l, life, refs := all[0].l, all[0].v.life, refsOf(all)
+	end := func(move func(l *partitionList, r messageRef)) {
+		for _, d := range all {
+			d.endClaim(move)
+		}
+	}
+	_, err := l.giveBack(ended, refs...)
+	if err == nil {
+		end((*partitionList).requeue)
+		return nil
+	}
 	later := func() {
-		end := (*partitionList).relistFirst
 		for round := 2; l.usable.Err() == nil && l.v.s.Pause(life.ctx, round) == nil; round++ {
-			if _, err := l.giveBack(ended, refsOf(all)...); err == nil {
-				end = (*partitionList).requeue
-				break
+			if _, err := l.giveBack(ended, refs...); err == nil {
+				end((*partitionList).requeue)
+				return
 			}
 		}
-		for _, d := range all {
-			d.endClaim(end)
-		}
+		end((*partitionList).relist)
 	}
-	// Close deletes the ledger, which gives the messages back.
 	if !life.spawn(later) {
-		for _, d := range all {
-			d.endClaim((*partitionList).unpick)
-		}
+		end(nil) // Close deletes the ledger, which gives the messages back
 	}
+	return err
 }
 
 func refsOf(all []*Delivery) []messageRef {

@@ -106,7 +106,7 @@ func TestTakeOfAMessageBeingRemoved(t *testing.T) {
 		a := r.open(InOrder, true)
 		d := a.receive(1)[0]
 		a.removing.add(d.ref.message, d.czxid)
-		releaseUnreceived([]*Delivery{d})
+		_ = giveBack(0, d)
 		if data, ok, err := a.Take(r.Context(), false); string(data) != "1" || !ok || err != nil {
 			r.Errorf("Take: %q, %v, %v, want 1", data, ok, err)
 		}

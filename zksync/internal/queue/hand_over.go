@@ -11,13 +11,13 @@ import (
 func (p *stream) handOver(ctx context.Context, v *view, d *Delivery, end context.CancelCauseFunc) bool {
 	c := p.c
 	if !p.ack {
-		c.unsettled.add(d)
+		v.unsettled.Store(d, nil) // before the receipt: the receiver may settle the message at once
 		if p.receive(ctx, d) {
 			c.cfg.observeDelivery(d.Data)
 			p.success.Store(true)
 			return true
 		}
-		c.unsettled.remove(d)
+		v.unsettled.Delete(d)
 		return false
 	}
 	// A slot before the receipt: a received message is removed at once, and no more than

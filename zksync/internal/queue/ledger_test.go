@@ -222,7 +222,7 @@ func TestGiveBackThatIsRefused(t *testing.T) {
 				r.Error("Nack succeeded")
 			}
 		},
-		"not received": func(_ rig, d *Delivery) { releaseUnreceived([]*Delivery{d}) },
+		"not received": func(_ rig, d *Delivery) { _ = giveBack(0, d) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			withRig(t, 1, func(r rig) {

@@ -105,11 +105,9 @@ func (m *messageReader) read(ctx context.Context, all []*Delivery, early *claimR
 		case isUnreadable(r.Err):
 			// One message must not stop the queue.
 			m.v.skip(d.ref, r.Err)
-			if _, err := l.giveBack(0, d.ref); err != nil {
-				giveBackLater(0, d)
+			if err := giveBack(0, d); err != nil {
 				return found, all[i+1:], err
 			}
-			d.endClaim((*partitionList).unpick)
 		default:
 			return found, all[i:], r.Err
 		}

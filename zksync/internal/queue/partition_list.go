@@ -164,16 +164,6 @@ func (l *partitionList) requeueAll(refs []messageRef) {
 	l.changed.notify()
 }
 
-// unpick forgets that a message is picked. Another consumer may have it.
-func (l *partitionList) unpick(r messageRef) {
-	l.mu.Lock()
-	delete(r.partition.picked, r.Name)
-	// A recovery may have returned the message already, which did not wait then.
-	l.applied = nil
-	l.mu.Unlock()
-	l.changed.notify()
-}
-
 // forget forgets a picked message that does not exist any more.
 func (l *partitionList) forget(r messageRef) {
 	st := l.order.known()
@@ -231,26 +221,16 @@ func (l *partitionList) forgetGone(t *claimTable, short bool) (found bool) {
 	return found
 }
 
-// relist forgets a message that another client has removed, and makes the listing of its
-// partition stale.
+// relist forgets a picked message whose claim has gone with the ledger, and lets no message of its partition be
+// picked before a listing: another consumer may have the message, and if the order znode has gone, too, the
+// message is free without an entry, and a cursor must not pass it.
 func (l *partitionList) relist(r messageRef) {
 	l.mu.Lock()
 	delete(r.partition.picked, r.Name)
-	// The client may have deleted the whole directory, and created another one. Only a
-	// listing has the czxid that tells the two apart.
-	r.partition.listing.stopWatch()
-	r.partition.listing = nil
-	l.mu.Unlock()
-	l.changed.notify()
-}
-
-// relistFirst is relist for a message whose claim has gone with the ledger. If the order znode has
-// gone, too, the message is free without an entry, and a cursor must not pass it before a listing.
-func (l *partitionList) relistFirst(r messageRef) {
-	l.mu.Lock()
+	r.partition.listing.markStale()
 	r.partition.unlisted = true
 	l.mu.Unlock()
-	l.relist(r)
+	l.changed.notify()
 }
 
 // replace replaces the list by a listing of the queue's directory.

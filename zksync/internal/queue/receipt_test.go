@@ -44,7 +44,7 @@ func TestBeingRemovedIsNotDeliveredAgain(t *testing.T) {
 		a := r.open(InOrder, true)
 		d := a.receive(1)[0]
 		a.removing.add(d.ref.message, d.czxid)
-		releaseUnreceived([]*Delivery{d})
+		_ = giveBack(0, d)
 		got := receiveAll(a, true, nil)
 		time.Sleep(time.Second)
 		if len(got) > 0 {

@@ -100,7 +100,7 @@ func TestReturnedWhilePicked(t *testing.T) {
 		if sel := a.pick(1); len(sel.refs) > 0 {
 			r.Error("a message that was not given up was picked")
 		}
-		d.endClaim((*partitionList).unpick)
+		d.endClaim((*partitionList).relist)
 		if sel := a.pick(1); len(sel.refs) != 1 {
 			r.Error("the message that was given up was not picked")
 		}

@@ -166,7 +166,7 @@ func TestNackBesideSkippedMessages(t *testing.T) {
 			c.v.skip(d.ref, zk.ErrNoAuth)
 			_, err := c.ledger.giveBack(0, d.ref)
 			r.must(err)
-			d.endClaim((*partitionList).unpick)
+			d.endClaim((*partitionList).requeue)
 		}
 		for i := range n {
 			r.put(1_500_000_000 + 2*i)

@@ -118,12 +118,15 @@ func (p *stream) consumeSession(ctx context.Context, s *session.Session) error {
 	// The next session has slots of its own, and needs to know which messages are being
 	// removed.
 	p.removals.Wait()
-	releaseUnreceived(append(unreceived, unread...))
+	_ = giveBack(0, append(unreceived, unread...)...) // no delivery has ended: the receiver has not seen these messages
 	err = context.Cause(ctx)
 	if s.Err() != nil || l.usable.Err() != nil {
 		// Other consumers may have claimed the messages that were received.
-		for _, d := range p.c.unsettled.take(v) {
-			d.endClaim((*partitionList).relistFirst)
+		for d := range v.unsettled.Range {
+			// In one step: a call that settles d meanwhile ends the claim itself.
+			if _, ok := v.unsettled.LoadAndDelete(d); ok {
+				d.(*Delivery).endClaim((*partitionList).relist)
+			}
 		}
 	}
 	if s.Err() != nil {

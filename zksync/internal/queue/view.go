@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +24,7 @@ type view struct {
 	order      orderZnode
 	partitions partitionList
 	claims     claimCount
+	unsettled  sync.Map     // the deliveries that were received, and that no call settles
 	inLine     atomic.Int32 // the number of contenders of this consumer in the line
 }
 

@@ -78,7 +78,7 @@ var deliveryBugs = []bug{
 		"	delete(r.received, oldest)\n", "	_ = oldest\n	clear(r.received)\n"}},
 		[]finder{tested("./zksync/internal/queue", "^TestRemovingForgetsTheOldest$")}},
 	{"keep a message whose Nack was refused", []edit{{"zksync/internal/queue/delivery.go",
-		"		giveBackLater(ended, d)\n", "		_ = giveBackLater\n"}},
+		"	if !life.spawn(later) {\n", "	if _ = later; false {\n"}},
 		[]finder{tested("./zksync/internal/queue", "^TestGiveBackThatIsRefused$")}},
 	{"go on delivering the messages of a ledger that another client has deleted", []edit{{"zksync/internal/queue/claim_count.go",
 		"		lease.NotifyGone(gone)", "		_ = gone"}},
