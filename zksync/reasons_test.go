@@ -108,7 +108,7 @@ func TestAPutSaysThatTheQueueIsFull(t *testing.T) {
 // A Take whose ctx ends says whether the queue was empty, consumers had claimed its
 // messages, or no message was due; none of these is logged, however long the Take
 // waits, but Stats shows the wait. Breaks if take.run returns the error of next as it
-// is, or if takeWait.start calls StartWait.
+// is, or if take.startWait calls StartWait.
 func TestATakeSaysWhyThereIsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		opt, logs := watched()

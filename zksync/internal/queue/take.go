@@ -31,45 +31,46 @@ func (c *Consumer) Take(ctx context.Context, patient bool) (data []byte, ok bool
 	removing, cancelRemoving := context.WithCancelCause(ctx)
 	defer cancelRemoving(nil)
 	defer context.AfterFunc(c.cleanupCtx, func() { cancelRemoving(ErrClosed) })()
-	var unclear error
-	wait := &takeWait{c: c, caller: caller}
-	defer wait.end()
+	t := &take{c: c, caller: caller, removing: removing, patient: patient}
+	defer func() { t.wait.Stop() }()
+	var outcome error
 	err = c.cfg.Manager.Do(caller, func(ctx context.Context, s *session.Session) error {
-		v := c.viewOf(s)
-		t := take{c: c, v: v, removing: removing, wait: wait, patient: patient, line: newIdleLine(v)}
+		t.v = c.viewOf(s)
+		t.line, t.took, t.refused = newIdleLine(t.v), 0, 0
 		defer t.line.leave()
-		var err error
-		data, ok, err = t.run(ctx)
-		if ok && err != nil {
-			// The removal may have happened. Do must not call this function again: it would
+		if data, ok, outcome = t.run(ctx); ok {
+			// Even if the outcome is unknown, Do must not call this function again: it would
 			// take a second message, and the first one would be lost.
-			unclear, err = err, nil
+			return nil
 		}
-		return err
+		return outcome
 	})
 	switch {
-	case unclear != nil:
-		return data, ok, unclear
+	case ok:
+		return data, true, outcome
 	case err != nil && c.ctx.Err() != nil && ctx.Err() == nil:
 		err = ErrClosed
 	}
-	return data, ok, err
+	return nil, false, err
 }
 
 // one is the quota of a Take, and none of a wait for messages.
 func one(int, int) int  { return 1 }
 func none(int, int) int { return 0 }
 
-// A take is one Take under one session.
+// A take is one Take. One goroutine uses it.
 type take struct {
 	c        *Consumer
-	v        *view
+	caller   context.Context // ends with the ctx of the Take, and when Close begins
 	removing context.Context // limits the wait for a removal that was sent
-	wait     *takeWait
 	patient  bool
-	line     *idleLine
-	took     time.Duration // for a request
-	refused  int           // attempts that failed because other consumers were faster
+	wait     *session.Wait // nil until there was nothing to take
+
+	// Under the present session:
+	v       *view
+	line    *idleLine
+	took    time.Duration // for a request
+	refused int           // attempts that failed because other consumers were faster
 }
 
 // run takes a message. ctx ends with the session, with the caller, and when Close begins.
@@ -80,7 +81,7 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 	looked := t.patient
 	var wait func(context.Context) error
 	if t.patient {
-		wait = t.wait.start
+		wait = t.startWait
 	}
 	var last string         // the message of the last attempt
 	var hastened orderState // the last state after which a recovery did not wait
@@ -94,11 +95,9 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 			}
 			looked = true
 		}
-		// Before the read: the committer must not carry out a removal that relies on an earlier directory.
-		isOld := t.beginRead()
 		sel, err := v.next(ctx, one, wait, false)
-		if t.wait.caller.Err() != nil && session.ClassOf(err) == session.ClassCancelled {
-			return nil, false, t.wait.cancelled(err)
+		if t.caller.Err() != nil && session.ClassOf(err) == session.ClassCancelled {
+			return nil, false, t.cancelled(err)
 		}
 		if err != nil || len(sel.refs) == 0 && looked && !v.order.hastenRecovery(&hastened) {
 			return nil, false, err
@@ -106,15 +105,12 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 		if len(sel.refs) == 0 {
 			continue
 		}
-		if t.wait.wait != nil {
-			isOld = t.beginRead()
-		}
 		r := sel.refs[0]
 		if again++; r.path() != last {
 			last, again = r.path(), 0
 		}
 		began := time.Now()
-		data, done, err := t.remove(ctx, r, sel.at, isOld)
+		data, done, err := t.remove(ctx, r, sel.at)
 		t.took = time.Since(began) / 2 // a read and a removal
 		if done || err != nil {
 			return data, done, err
@@ -126,28 +122,22 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 // may be emptied, deleted and created again.
 const maxReadAge = 10 * time.Second
 
-// maxAge returns maxReadAge, and more for a session whose connections may have longer round trips: a
-// connection that is silent for a quarter of the timeout is closed.
-func (t *take) maxAge() time.Duration { return max(maxReadAge, t.v.s.Timeout()/2) }
-
-// beginRead returns a function that reports whether a change of data that is read from now on may be unnoticed.
-func (t *take) beginRead() (isOld func() bool) {
-	removals, s := t.v.cfg.Removals, t.v.s
-	epoch, conn := removals.Epoch(), s.Connection()
-	return func() bool {
-		// The event of a directory that was deleted during a disconnection comes a little after the
-		// next connection.
-		return removals.Epoch() != epoch || s.Connection() != conn
-	}
+// isOld reports whether a message that was read at a time, over the connection conn, may be another one by now.
+func (t *take) isOld(r messageRef, read time.Time, conn uint64) bool {
+	s := t.v.s
+	// A session may have connections with longer round trips: a connection that is silent for a quarter
+	// of the timeout is closed. The event of a directory that was deleted during a disconnection comes a
+	// little after the next connection.
+	return time.Since(read) > max(maxReadAge, s.Timeout()/2) || s.Connection() != conn || r.partition.mayBeRecreated()
 }
 
 // remove removes a picked message. It reports false without an error if the caller has
 // to look for another message.
-func (t *take) remove(ctx context.Context, r messageRef, st *orderState, isOld func() bool) ([]byte, bool, error) {
+func (t *take) remove(ctx context.Context, r messageRef, st *orderState) ([]byte, bool, error) {
 	v := t.v
 	// Read before the removal, whose answer has no data. The version in the transaction
 	// makes sure that the removed message has this data.
-	began := time.Now()
+	began, conn := time.Now(), v.s.Connection()
 	data, stat, err := v.readMessage(ctx, r)
 	switch {
 	case session.ClassOf(err) == session.ClassNoNode:
@@ -167,10 +157,10 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState, isOld f
 	}
 	v.claims.hold(1, "", nil)
 	tx := takeTx(r, st, stat.Version)
-	tx.Stale = func() bool { return isOld() || time.Since(began) > t.maxAge() || r.partition.mayBeRecreated() }
+	tx.Stale = func() bool { return t.isOld(r, began, conn) }
 	// The transaction relies on no ephemeral of this session, so it may be sent again, and
 	// its outcome may be looked up, under another session.
-	e := v.cfg.Removals.StartOne(tx)
+	e := v.cfg.Removals.Start(tx)[0]
 	gone := true
 	err = e.Wait(t.removing)
 	unclear := commit.IsUnknown(err)
@@ -272,12 +262,7 @@ func (t *take) follow(r messageRef, e *commit.Entry) {
 	v := t.v
 	follow := func() {
 		defer v.claims.release(1, true)
-		select {
-		case <-e.Done():
-		case <-v.life.cleanupCtx.Done():
-			return
-		}
-		if e.Err() == nil {
+		if e.Wait(v.life.cleanupCtx) == nil {
 			v.partitions.forget(r)
 		} else {
 			v.partitions.requeue(r) // if the message is gone, the next read finds that out

@@ -9,39 +9,28 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// A takeWait is the wait of one Take, under one session after another. One goroutine
-// uses it.
-type takeWait struct {
-	c      *Consumer
-	caller context.Context // ends with the ctx of the Take, and when Close begins
-	wait   *session.Wait   // nil until there was nothing to take
-}
-
-// start starts the wait at its first call.
-func (w *takeWait) start(context.Context) error {
-	if w.wait == nil {
-		w.wait = w.c.cfg.Manager.StartIdleWait("take", w.c.cfg.Path, func(context.Context) error { return w.reason() })
+// startWait starts the wait at its first call.
+func (t *take) startWait(context.Context) error {
+	if t.wait == nil {
+		t.wait = t.c.cfg.Manager.StartIdleWait("take", t.c.cfg.Path, func(context.Context) error { return t.c.reason() })
 	}
 	return nil
 }
 
-func (w *takeWait) end() { w.wait.Stop() }
-
 // cancelled returns the error of a Take whose caller has ended, instead of err, unless
 // err has a reason of its own, such as a server that does not answer.
-func (w *takeWait) cancelled(err error) error {
+func (t *take) cancelled(err error) error {
 	switch {
 	case session.WaitReason(err) != nil:
 		return err
-	case w.wait == nil:
-		return w.c.cfg.Manager.Cancelled(w.caller)
+	case t.wait == nil:
+		return t.c.cfg.Manager.Cancelled(t.caller)
 	}
-	return w.wait.Cancelled(w.caller)
+	return t.wait.Cancelled(t.caller)
 }
 
 // reason returns why there is no message to take, as far as the view knows.
-func (w *takeWait) reason() error {
-	c := w.c
+func (c *Consumer) reason() error {
 	// The view of the present session: the Take may have begun under an earlier one.
 	c.mu.Lock()
 	v := c.view
@@ -74,4 +63,24 @@ func (w *takeWait) reason() error {
 		return fmt.Errorf("for a message: the queue has only %d that this consumer skips (see Skipped)", skipped)
 	}
 	return errors.New("for a message: the queue is empty")
+}
+
+const (
+	// fewRefusals is the number of refusals after which a Take takes turns.
+	fewRefusals = 3
+	// turnPause is the round of the longest pause that misses no turn.
+	turnPause = 4
+)
+
+// prepare comes before each attempt, ahead of the reads, which would be old after it. again is the
+// number of attempts in a row with one message.
+func (t *take) prepare(ctx context.Context, again int) error {
+	// If the same message fails again and again, there may be another reason than other consumers,
+	// such as a server that lags. The first pauses are short, so that no turn is missed.
+	if err := t.v.s.Pause(ctx, max(min(again, turnPause), again/4)); err != nil || t.refused < fewRefusals {
+		return err
+	}
+	// Consumers rest only beside the ledgers of others. Without the permission to create one, the Take goes on.
+	_, _ = t.c.openClaims(ctx, t.v)
+	return t.line.nextTurn(ctx, t.took)
 }

@@ -60,7 +60,7 @@ var deliveryBugs = []bug{
 		"if znode.SessionLost(v.s) != nil {", "if false && znode.SessionLost(v.s) != nil {"}},
 		[]finder{tested("./session", "^TestSuspendedConsumerDeliversNothing$")}},
 	{"bound the age of the data of a Take without regard to the session timeout", []edit{{"zksync/internal/queue/take.go",
-		"return max(maxReadAge, t.v.s.Timeout()/2)", "return maxReadAge"}},
+		"max(maxReadAge, s.Timeout()/2)", "maxReadAge"}},
 		[]finder{tested("./zksync", "^TestTakeFarFromTheServers$")}},
 	{"let a message whose answer is too slow hold up Take", []edit{{"zksync/internal/queue/message_reader.go",
 		"session.IsAnswerTooLarge(err) || session.IsAnswerTooSlow(err)", "session.IsAnswerTooLarge(err)"}},

@@ -66,10 +66,6 @@ func New(m *session.Manager, markers string, swept *atomic.Bool) *Committer {
 	return c
 }
 
-// Epoch returns the present epoch. A new epoch begins when the Committer creates
-// another marker.
-func (c *Committer) Epoch() Epoch { return Epoch(c.sender.marker.created.Load() + 1) }
-
 // Start starts transactions without waiting for them. They happen in order, and each of
 // them only if the transactions before it have happened.
 func (c *Committer) Start(txs ...Tx) []*Entry {
@@ -82,9 +78,6 @@ func (c *Committer) Start(txs ...Tx) []*Entry {
 	c.enqueue(entries...)
 	return entries
 }
-
-// StartOne starts a transaction; see Start.
-func (c *Committer) StartOne(t Tx) *Entry { return c.Start(t)[0] }
 
 func (c *Committer) enqueue(entries ...*Entry) {
 	c.mu.Lock()

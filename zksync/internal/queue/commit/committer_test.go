@@ -23,7 +23,7 @@ func (c *Committer) do(ctx context.Context, t Tx) error {
 	if ctx.Err() != nil {
 		return session.Cancelled(ctx)
 	}
-	return c.StartOne(t).Wait(ctx)
+	return c.Start(t)[0].Wait(ctx)
 }
 
 // doAll carries out many transactions that do not depend on each other, in order, and
@@ -221,7 +221,7 @@ func TestWaitingAgain(t *testing.T) {
 			srv.Inject(zksynctest.Fault{Op: zkserver.OpSetData, At: zksynctest.AfterCommit, Do: zksynctest.Call(func() { srv.ExpireSession(s.ID()) })})
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			e := c.StartOne(creates("/c/a"))
+			e := c.Start(creates("/c/a"))[0]
 			if err := e.Wait(ctx); !errors.Is(err, ErrUnknown) || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("wait: %v", err)
 			}

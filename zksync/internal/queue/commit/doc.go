@@ -10,7 +10,6 @@
 //     and requires the version that the request before has left.
 //   - A gate decides how many entries go into the next request.
 //   - A fence is a write to the marker that stops every request sent before.
-//   - An epoch is the time in which a Committer uses one marker.
 //   - A chain is a list of entries that ends at the first failure.
 //
 // The states of an entry:

@@ -56,10 +56,6 @@ func (c *Committer) NewCreate(dir, name string, data []byte) (Tx, error) {
 	return t, nil
 }
 
-// An Epoch is the time in which a Committer uses one marker. The marker keeps its directory from being
-// deleted, and so the names in it keep their meaning.
-type Epoch int64
-
 // ErrStale is the outcome of a transaction that relies on a read which may not be true any more.
 var ErrStale = errors.New("zksync: the data that was read may belong to an earlier directory")
 
@@ -77,12 +73,6 @@ type Entry struct {
 	withdrawn error // why it is not sent again if it has not happened; nil if it is
 	deserted  bool  // its caller has gone
 }
-
-// Done returns a channel that is closed when the entry has an outcome.
-func (e *Entry) Done() <-chan struct{} { return e.done }
-
-// Err returns the outcome as Wait does. Call it after Done is closed.
-func (e *Entry) Err() error { return e.err }
 
 // Wait waits for the outcome. nil says that the transaction has happened, exactly once.
 // With an error that wraps ErrUnknown it may have happened. With any other error it has

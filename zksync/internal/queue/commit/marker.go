@@ -38,7 +38,6 @@ type marker struct {
 	swept *atomic.Bool // shared by the Committers of one value
 	// background runs f beside the requests, until Close.
 	background func(f func(ctx context.Context))
-	created    atomic.Int64 // the number of markers that were created
 
 	path    string // empty before the first request
 	made    bool
@@ -80,7 +79,6 @@ func (k *marker) ensure(ctx context.Context, s *session.Session) error {
 		return err
 	}
 	k.made, k.version = true, 0
-	k.created.Add(1)
 	// A directory that did not exist has no marker of another process.
 	if k.swept.CompareAndSwap(false, true) && !fresh {
 		path := k.path
