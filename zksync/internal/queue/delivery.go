@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,11 +35,10 @@ type Delivery struct {
 	czxid int64
 	ended atomic.Bool // the claim has ended
 
-	mu       sync.Mutex
-	verb     string        // the first of Ack, Nack, Retry, MoveTo and Close
-	outcome  chan struct{} // closed when the outcome is known
-	err      error         // the outcome; valid when outcome is closed
-	reported bool          // a call has returned the success
+	verb     atomic.Pointer[string] // the first of Ack, Nack, Retry, MoveTo and Close; nil before
+	outcome  chan struct{}          // closed when the outcome is known
+	err      error                  // the outcome; valid when outcome is closed
+	reported atomic.Bool            // a call has returned the outcome
 }
 
 // Lost returns a channel that is closed when the session ends under which the message was claimed.
@@ -105,9 +103,7 @@ func (d *Delivery) settle(ctx context.Context, verb string, gate commit.Gate, st
 	} else {
 		life.endCall()
 	}
-	d.mu.Lock()
-	first := d.verb
-	d.mu.Unlock()
+	first := *d.verb.Load()
 	// After Close, each verb returns the outcome that Close has set.
 	if first != verb && first != "Close" {
 		return fmt.Errorf("%w: %s was called before", ErrSettled, first)
@@ -121,24 +117,18 @@ func (d *Delivery) settle(ctx context.Context, verb string, gate commit.Gate, st
 			return commit.Cancelled(ctx, d.v.cfg.Manager, gate)
 		}
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	// A call whose ctx ended may be repeated to learn the outcome. Only one call may return
 	// the success.
-	if d.err == nil && d.reported {
+	if d.reported.Swap(true) && d.err == nil {
 		return fmt.Errorf("%w: %s was called before", ErrSettled, first)
 	}
-	d.reported = true
 	return d.err
 }
 
 // waitForClose waits until Close, which has begun, has given the message back. It returns at
 // once if the message was settled before.
 func (d *Delivery) waitForClose(ctx context.Context) error {
-	d.mu.Lock()
-	settled := d.verb != ""
-	d.mu.Unlock()
-	if settled {
+	if d.verb.Load() != nil {
 		return nil
 	}
 	select {
@@ -154,12 +144,9 @@ func (d *Delivery) waitForClose(ctx context.Context) error {
 
 // setVerb sets the verb, and reports false if a verb was set before.
 func (d *Delivery) setVerb(verb string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.verb != "" {
+	if !d.verb.CompareAndSwap(nil, &verb) {
 		return false
 	}
-	d.verb = verb
 	// From here on the caller settles the message, and the end of its ledger does not end the claim.
 	d.v.unsettled.Delete(d)
 	return true
@@ -167,8 +154,6 @@ func (d *Delivery) setVerb(verb string) bool {
 
 // setOutcome sets the outcome, and wakes the calls that wait for it.
 func (d *Delivery) setOutcome(err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.err = err
 	close(d.outcome)
 }
