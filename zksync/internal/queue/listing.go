@@ -21,7 +21,7 @@ func (v *view) refreshListings(ctx context.Context, st *orderState) error {
 	stale := v.cfg.Kind.ParsePartition != nil && l.listing.isStale()
 	l.mu.Unlock()
 	if stale {
-		names, _, f, err := v.watchDir(ctx, v.cfg.Path)
+		names, _, f, err := v.watchDir(ctx, v.cfg.Path, true)
 		if err != nil {
 			return err
 		}
@@ -35,8 +35,8 @@ func (v *view) refreshListings(ctx context.Context, st *orderState) error {
 	return g.Wait()
 }
 
-// watchDir lists and watches a directory of the queue. It creates a missing directory.
-func (v *view) watchDir(ctx context.Context, dir string) ([]string, *zk.Stat, *staleFlag, error) {
+// watchDir lists and watches a directory of the queue. If create, it creates a missing directory.
+func (v *view) watchDir(ctx context.Context, dir string, create bool) ([]string, *zk.Stat, *staleFlag, error) {
 	for round := 0; ; round++ {
 		// A server that lags, or a deposed leader, may answer NoNode to the listing and
 		// NodeExists to the creation. Without the pause this loop would spin.
@@ -47,7 +47,7 @@ func (v *view) watchDir(ctx context.Context, dir string) ([]string, *zk.Stat, *s
 		if err == nil {
 			return names, stat, newStaleFlag(w, &v.changed), nil
 		}
-		if session.ClassOf(err) != session.ClassNoNode {
+		if !create || session.ClassOf(err) != session.ClassNoNode {
 			return nil, nil, nil, err
 		}
 		if err := v.cfg.MakeDir(ctx, v.s, dir); err != nil {
@@ -59,25 +59,12 @@ func (v *view) watchDir(ctx context.Context, dir string) ([]string, *zk.Stat, *s
 // listMessages refreshes the waiting messages of a partition. It deletes the directory
 // of a partition whose time is over.
 func (v *view) listMessages(ctx context.Context, p *partition, st *orderState) error {
-	var names []string
-	var stat *zk.Stat
-	var f *staleFlag
-	var err error
 	conn := v.s.Connection()
-	if p.name == "" {
-		names, stat, f, err = v.watchDir(ctx, p.dir)
-	} else {
-		var w *session.Watch
-		names, stat, w, err = v.s.WatchChildren(ctx, p.dir)
-		switch {
-		case err == nil:
-			f = newStaleFlag(w, &v.changed)
-		case session.ClassOf(err) == session.ClassNoNode && p.name == laterName:
-			names, stat, f, err = v.watchDir(ctx, p.dir)
-		case session.ClassOf(err) == session.ClassNoNode:
-			v.partitions.drop(p)
-			return nil
-		}
+	lasting := p.name == "" || p.name == laterName
+	names, stat, f, err := v.watchDir(ctx, p.dir, lasting)
+	if !lasting && session.ClassOf(err) == session.ClassNoNode {
+		v.partitions.drop(p)
+		return nil
 	}
 	if err != nil {
 		return err
@@ -91,7 +78,7 @@ func (v *view) listMessages(ctx context.Context, p *partition, st *orderState) e
 	if p.expires && p.expiry() <= time.Now().UnixMilli() {
 		gone := false
 		if len(names) == 0 {
-			gone, err = v.deletePartition(ctx, p, st)
+			gone, err = v.deletePartition(ctx, p)
 		}
 		if gone || err != nil {
 			f.stopWatch()
@@ -114,33 +101,15 @@ func (v *view) listMessages(ctx context.Context, p *partition, st *orderState) e
 }
 
 // deletePartition deletes the directory of a partition of a DelayQueue whose time is
-// over. It reports false if the directory has to stay.
-func (v *view) deletePartition(ctx context.Context, p *partition, st *orderState) (gone bool, err error) {
-	// The order znode is written at its known version: no consumer claims a message of the
-	// partition meanwhile. The server refuses to delete a directory with children, so a
-	// message that was put after the listing is not lost.
-	table := st.table.clone()
-	delete(table.partitions, p.czxid)
-	data := table.encode()
-	results, err := v.s.Multi(ctx,
-		&zk.DeleteRequest{Path: p.dir, Version: -1},
-		&zk.SetDataRequest{Path: st.path, Data: data, Version: st.version})
-	switch at, class := session.FailedOp(results), session.ClassOf(err); {
-	case err == nil:
-		v.order.set(st.next(table, len(data)))
+// over. It reports false if the directory has to stay. The server refuses to delete a directory
+// with children, so a message that was put after the listing is not lost.
+func (v *view) deletePartition(ctx context.Context, p *partition) (gone bool, err error) {
+	err = v.s.Delete(ctx, p.dir, -1)
+	switch class := session.ClassOf(err); {
+	case err == nil, class == session.ClassNoNode:
 		v.partitions.drop(p)
 		return true, nil
-	case at == 0 && class == session.ClassNoNode:
-		v.partitions.drop(p)
-		return true, nil
-	case at == 1 && (class == session.ClassBadVersion || class == session.ClassNoNode) || class.Again():
-		// Another consumer has claimed messages. Look again.
-		v.order.forget(st)
-		if at == 1 {
-			return true, nil
-		}
-		return false, err
-	case ctx.Err() != nil || class == session.ClassLost || class == session.ClassClosed:
+	case class.Again(), ctx.Err() != nil, class == session.ClassClosed:
 		return false, err
 	}
 	return false, nil
@@ -159,9 +128,7 @@ func (v *view) trackPartition(ctx context.Context, p *partition, czxid int64) (*
 		if i := slices.Index(l.all, p); i >= 0 {
 			l.all[i] = now
 		}
-		p.listing.stopWatch()
 		l.end(p)
-		p.retire()
 		p = now
 	}
 	if p.czxid != czxid { // it is set once, because messages of the partition refer to it

@@ -206,15 +206,10 @@ func (p *partition) passed(st *orderState) (passed []messageRef) {
 	return passed
 }
 
-// retire ends the use of a partition whose directory was deleted.
-func (p *partition) retire() {
-	// This consumer may still hold messages of p. From now on their names may stand for
-	// messages of a new directory, so that requeue and Ack must not go by the names.
-	p.recreated.Store(true)
-	if p.dirWatch != nil {
-		p.dirWatch.Stop()
-	}
-	clear(p.picked)
+// stop stops the watches.
+func (p *partition) stop() {
+	p.listing.stopWatch()
+	p.dirWatch.Stop()
 }
 
 // A messageRef is a message in a view.

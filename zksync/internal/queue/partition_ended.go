@@ -23,14 +23,16 @@ func (l *partitionList) drop(p *partition) {
 	defer l.mu.Unlock()
 	l.all = slices.DeleteFunc(l.all, func(x *partition) bool { return x == p })
 	l.end(p)
-	p.retire()
 }
 
-// end notes that the directory of a partition does not exist any more; l.mu is held.
+// end ends the use of a partition whose directory does not exist any more; l.mu is held.
 func (l *partitionList) end(p *partition) {
-	if p.czxid != 0 {
-		l.endCzxid(p.czxid)
-	}
+	l.endCzxid(p.czxid)
+	p.stop()
+	// This consumer may still hold messages of p. From now on their names may stand for
+	// messages of a new directory, so that requeue and Ack must not go by the names.
+	p.recreated.Store(true)
+	clear(p.picked)
 }
 
 // endCzxid notes that the directory with a czxid does not exist any more; l.mu is held.

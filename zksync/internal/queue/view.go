@@ -44,10 +44,7 @@ func (v *view) stop() {
 	v.partitions.mu.Lock()
 	defer v.partitions.mu.Unlock()
 	for _, p := range v.partitions.all {
-		p.listing.stopWatch()
-		if p.dirWatch != nil {
-			p.dirWatch.Stop()
-		}
+		p.stop()
 	}
 	v.partitions.listing.stopWatch()
 }
