@@ -44,9 +44,9 @@ type queue struct {
 	primitive
 	kind engine.Kind
 
-	// Two committers: an Ack need not wait for the request of a Put.
+	// Two committers: a Take does not wait for the request of a Put, which may wait for room.
 	puts     *commit.Committer
-	removals *commit.Committer
+	removals *commit.Committer // of Takes
 	consumer *engine.Consumer
 
 	// For MoveTo into a queue with a limit: the gate, and a channel that is full while one of them uses it.

@@ -106,10 +106,3 @@ func (q *queue) commit(ctx context.Context, to destination, messages ...[]byte) 
 	}
 	return n, err
 }
-
-func (q *queue) opError(op string, err error) error {
-	if e, ok := err.(*Error); ok && e.Op == op && e.Path == q.path {
-		return err
-	}
-	return q.primitive.opError(op, err)
-}

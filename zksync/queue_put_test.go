@@ -277,7 +277,7 @@ func TestSpentCounterWithSomethingForeign(t *testing.T) {
 }
 
 // A queue with a spent counter, whose directory cannot be deleted because another program has created a znode two levels
-// below, goes on with one message at a time. Its Puts make few requests (freeing.deleteDir: isTwoLevelsBelow).
+// below, goes on with one message at a time. Its Puts make few requests (freeing.deleteDir: return at).
 func TestSpentCounterWithSomethingForeignBelow(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *zksynctest.Server) {
 		q := newQueue(t, srv)

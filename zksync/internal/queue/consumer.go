@@ -57,26 +57,23 @@ func (c *Consumer) endClaims(v *view) {
 	}
 }
 
-func (c *Consumer) newView(s *session.Session) *view {
-	return newView(&c.cfg, c.lifetime, &c.skips, s)
-}
-
 // viewOf returns the view of the queue through a session.
 func (c *Consumer) viewOf(s *session.Session) *view {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if s.Err() != nil {
-		// A caller with an old session must not replace the view of the next
-		// session, which other goroutines use.
-		return c.newView(s)
+	if c.view != nil && c.view.s == s {
+		return c.view
 	}
-	if c.view == nil || c.view.s != s {
+	v := newView(&c.cfg, c.lifetime, &c.skips, s)
+	// A caller with an old session must not replace the view of the next session, which other
+	// goroutines use.
+	if s.Err() == nil {
 		if c.view != nil {
 			c.view.stop()
 		}
-		c.view = c.newView(s)
+		c.view = v
 	}
-	return c.view
+	return v
 }
 
 // Skipped returns how many messages this consumer has skipped, and the reason for the

@@ -3,6 +3,7 @@ package queue
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,12 +54,8 @@ type Item struct {
 // for any other name.
 func parseItem(name string) (Item, bool) {
 	digits, ok := strings.CutPrefix(name, ItemPrefix)
-	// ParseInt accepts a plus sign, and no server writes one.
-	if !ok || strings.HasPrefix(digits, "+") || len(digits) < 10 {
-		return Item{}, false
-	}
-	seq, err := strconv.ParseInt(digits, 10, 32)
-	return Item{Name: name, Seq: int32(seq)}, err == nil
+	seq, ok2 := znode.ParseNumber(digits)
+	return Item{Name: name, Seq: seq}, ok && ok2
 }
 
 // parseDelayed is parseItem for a DelayQueue.
@@ -68,8 +65,8 @@ func parseDelayed(name string) (Item, bool) {
 		return Item{}, false
 	}
 	due, ok := parseDigits(rest[:dueDigits])
-	seq, ok2 := parseItem(ItemPrefix + rest[dueDigits+1:])
-	return Item{Name: name, Due: due, Seq: seq.Seq}, ok && ok2
+	seq, ok2 := znode.ParseNumber(rest[dueDigits+1:])
+	return Item{Name: name, Due: due, Seq: seq}, ok && ok2
 }
 
 // parseLater parses the name of a message that Retry has put: its due time, the number of
@@ -80,14 +77,10 @@ func parseLater(name string) (Item, bool) {
 	if !ok || !ok2 {
 		return Item{}, false
 	}
-	it := Item{Name: name}
-	var n int64
-	it.Due, ok = parseDigits(due)
-	n, ok2 = parseDigits(times)
-	it.deliveries = int(n)
+	at, ok := parseDigits(due)
+	n, ok2 := parseDigits(times)
 	seq, ok3 := znode.ParseNumber(number)
-	it.Seq = seq
-	return it, ok && ok2 && ok3
+	return Item{Name: name, Due: at, Seq: seq, deliveries: int(n)}, ok && ok2 && ok3
 }
 
 // numberOfLater returns the sequence number in the name of a message of Retry.
@@ -183,3 +176,22 @@ func isPartition(name string) bool {
 	_, byTime := parseDelayPartition(name)
 	return byPriority || byTime
 }
+
+// A message identifies a message of a directory.
+type message struct {
+	czxid    int64 // of the directory
+	anyOrder bool  // see Kind
+	Item
+}
+
+func (m message) key() claimKey { return claimKey{m.czxid, m.Name} }
+
+// byCursor reports whether the cursor of the directory tells if the message is claimed.
+func (m message) byCursor() bool {
+	return !m.anyOrder && !m.mayRepeat()
+}
+
+// mayRepeat reports whether a later message of the directory may have the same name. When the
+// counter of a directory is spent, each further request that creates messages begins with the
+// last number again, and the numbers of later messages in the request wrap.
+func (m message) mayRepeat() bool { return m.Seq == math.MaxInt32 || m.Seq < 0 }

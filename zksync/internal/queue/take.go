@@ -156,8 +156,15 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState) ([]byte
 		return nil, false, err
 	}
 	v.claims.hold(1, "", nil)
-	tx := takeTx(r, st, stat.Version)
-	tx.Stale = func() bool { return t.isOld(r, began, conn) }
+	path := r.path()
+	tx := commit.Tx{
+		Ops: []any{
+			&zk.CheckVersionRequest{Path: st.path, Version: st.version}, // no message was claimed since the state was read
+			&zk.DeleteRequest{Path: path, Version: stat.Version},
+		},
+		Size:  len(st.path) + len(path) + 60,
+		Stale: func() bool { return t.isOld(r, began, conn) },
+	}
 	// The transaction relies on no ephemeral of this session, so it may be sent again, and
 	// its outcome may be looked up, under another session.
 	e := v.cfg.Removals.Start(tx)[0]
@@ -167,7 +174,7 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState) ([]byte
 	// The marker was removed by another client, so that it does not tell the outcome.
 	// The message itself may tell.
 	if unclear && t.removing.Err() == nil {
-		gone, err = t.outcome(r.path(), stat.Czxid, err)
+		gone, err = t.outcome(path, stat.Czxid, err)
 	}
 	if unclear && gone && t.removing.Err() != nil {
 		t.follow(r, e)
@@ -202,19 +209,6 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState) ([]byte
 		return nil, false, err
 	}
 	return nil, false, nil
-}
-
-// takeTx returns the transaction that removes an unclaimed message. It fails if messages
-// were claimed since the state was read.
-func takeTx(r messageRef, st *orderState, version int32) commit.Tx {
-	path := r.path()
-	return commit.Tx{
-		Ops: []any{
-			&zk.CheckVersionRequest{Path: st.path, Version: st.version},
-			&zk.DeleteRequest{Path: path, Version: version},
-		},
-		Size: len(st.path) + len(path) + 60,
-	}
 }
 
 // maxLooks is the number of looks for a message that end with internal errors of servers, after

@@ -64,10 +64,9 @@ type Capacity struct {
 
 	counted time.Time     // the end of the last count
 	took    time.Duration // its length
-	refused int           // how many times in a row other producers were faster
 
-	full atomic.Pointer[error] // that there is no room; nil once there was room
-	busy atomic.Pointer[error] // that other producers are faster; nil once this one was
+	full    atomic.Pointer[error] // that there is no room; nil once there was room
+	refused atomic.Int32          // how many times in a row other producers were faster
 }
 
 // maxCountAge is the time after which a producer counts again. Until then, only this producer knows the
@@ -78,8 +77,11 @@ const maxCountAge = 100 * time.Millisecond
 var errNoRoom = errors.New("for room")
 
 func (g *Capacity) Waiting() error {
-	if reason := cmp.Or(g.full.Load(), g.busy.Load()); reason != nil {
-		return *reason
+	if full := g.full.Load(); full != nil {
+		return *full
+	}
+	if n := g.refused.Load(); n > 1 {
+		return fmt.Errorf("%w: other producers were faster %d times", errNoRoom, n)
 	}
 	return nil
 }
@@ -126,7 +128,7 @@ func (g *Capacity) Admit(ctx context.Context, s *session.Session, n int) ([]any,
 
 // awaitGap waits for a random time, no longer than a count takes, after other producers were faster twice.
 func (g *Capacity) awaitGap(ctx context.Context, s *session.Session) error {
-	if g.refused < 2 {
+	if g.refused.Load() < 2 {
 		return nil
 	}
 	return znode.WaitUntil(ctx, s, nil, time.Now().Add(1+rand.N(g.took+1)))
@@ -197,8 +199,7 @@ func (g *Capacity) Passed(n int) {
 	// next request is refused and the messages are counted again.
 	g.used += n
 	g.version++
-	g.refused = 0
-	g.busy.Store(nil)
+	g.refused.Store(0)
 	// Here, and not before a request: a request that has filled the queue may be repeated.
 	g.known = g.known && time.Since(g.counted) < max(maxCountAge, 10*g.took)
 }
@@ -207,10 +208,7 @@ func (g *Capacity) Refused(err error) error {
 	g.known = false
 	switch session.ClassOf(err) {
 	case session.ClassBadVersion:
-		if g.refused++; g.refused > 1 {
-			busy := fmt.Errorf("%w: other producers were faster %d times", errNoRoom, g.refused)
-			g.busy.Store(&busy)
-		}
+		g.refused.Add(1)
 		return nil
 	case session.ClassNoNode:
 		return nil

@@ -117,12 +117,10 @@ func (f *freeing) deleteDir(ctx context.Context, names []string) (bool, error) {
 		// A znode two levels below has children only if another program has created them. They
 		// have to stay, too.
 		at := session.FailedOp(results)
-		return at >= 0 && f.isTwoLevelsBelow(ops[at].(*zk.DeleteRequest).Path), nil
+		return at >= 0 && path.Dir(path.Dir(ops[at].(*zk.DeleteRequest).Path)) == f.dir, nil
 	case session.ClassNoNode:
 		return false, nil
 	}
 	f.gone = true // or the answer was lost
 	return err == nil, err
 }
-
-func (f *freeing) isTwoLevelsBelow(name string) bool { return path.Dir(path.Dir(name)) == f.dir }
