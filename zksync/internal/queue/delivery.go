@@ -66,8 +66,7 @@ func (d *Delivery) Retry(ctx context.Context, delay time.Duration) error {
 	return d.settle(ctx, "Retry", nil, inBackground(func() error {
 		cfg := d.v.cfg
 		prefix := laterPrefix(dueAfter(delay), d.Attempts)
-		return d.remove(&Target{Dir: cfg.child(laterName), Prefix: prefix, NumberOf: numberOfLater, MakeDir: cfg.MakeDir, Life: d.v.life.ctx},
-			func(t *claimTable) { t.later = true })
+		return d.remove(&Target{Dir: cfg.child(laterName), Prefix: prefix, NumberOf: numberOfLater, MakeDir: cfg.MakeDir, Life: d.v.life.ctx, later: true})
 	}))
 }
 

@@ -20,6 +20,8 @@ type Target struct {
 	Life        context.Context                        // ends when Close of the queue's value begins
 	NumberOf    func(name string) (seq int32, ok bool) // returns the number in the name of a message
 	MakeDir     func(ctx context.Context, s *session.Session, path string) error
+
+	later bool // it is the directory of the messages of Retry
 }
 
 // MoveTo moves the message to another queue.
@@ -33,51 +35,55 @@ func (d *Delivery) MoveTo(ctx context.Context, to Target) error {
 		if to.Err != nil {
 			return d.outcomeOf(to.Err, false)
 		}
-		return d.remove(&to, nil)
+		return d.remove(&to)
 	}))
 }
 
 // remove removes the message, and puts it into a target if to is not nil.
-func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
-	held := false // the turn of the target
-	waits := d.v.life.ctx
+func (d *Delivery) remove(to *Target) error {
+	waits, fail := d.v.life.ctx, d.outcomeOf
 	if to != nil {
 		// The waits in the target end when Close begins, of this value or of the value of the target.
 		var cancel context.CancelCauseFunc
 		waits, cancel = context.WithCancelCause(waits)
 		defer cancel(nil)
 		defer context.AfterFunc(to.Life, func() { cancel(ErrClosed) })()
+		fail = func(err error, sent bool) error {
+			if session.ClassOf(err) == session.ClassCancelled && d.v.life.ctx.Err() == nil && to.Life.Err() != nil {
+				err = ErrClosed // the value of the target
+			}
+			return d.outcomeOf(err, sent)
+		}
+		if to.Gate != nil {
+			// One at a time: all requests rely on one version of the limit.
+			if err := to.takeTurn(waits, d.v.s); err != nil {
+				return fail(err, false)
+			}
+			defer func() { <-to.Turn }()
+		}
 	}
 	for round := 0; ; round++ {
 		if err := d.v.s.Pause(d.v.life.cleanupCtx, round-1); err != nil {
-			return d.outcomeOf(err, false)
+			return fail(err, false)
 		}
 		seen, err := d.see()
 		if err != nil {
-			return d.outcomeOf(err, false)
+			return fail(err, false)
 		}
 		// A change of its own for each attempt: the former one has its outcome.
 		c := d.newRemoval(seen)
-		if edit != nil {
-			c.edits = append(c.edits, edit)
-			_ = d.l.rest(d.l.life) // without d.l.life, the change fails with the reason
-		}
 		if to != nil {
+			if to.later {
+				c.edits = append(c.edits, func(t *claimTable) { t.later = true })
+				_ = d.l.rest(d.l.life) // without d.l.life, the change fails with the reason
+			}
 			if to.Gate != nil {
-				// One at a time: all requests rely on one version of the limit.
-				if !held {
-					if err := to.takeTurn(waits, d.v.s); err != nil {
-						return d.outcomeOf(d.closedOr(to, err), false)
-					}
-					held = true
-					defer func() { <-to.Turn }()
-				}
 				first, _, err := to.Gate.Admit(waits, d.v.s, 1)
 				if session.ClassOf(err).Again() && d.v.s.Err() == nil {
 					continue
 				}
 				if err != nil {
-					return d.outcomeOf(d.closedOr(to, err), false)
+					return fail(err, false)
 				}
 				c.ops = append(c.ops, first...)
 			}
@@ -86,26 +92,24 @@ func (d *Delivery) remove(to *Target, edit func(*claimTable)) error {
 		}
 		d.startRemoval(c, 0)
 		<-c.done
-		if err = c.err; err == nil {
+		switch err = c.err; {
+		case err == nil:
 			// Not before: until the claim ends, the message still makes room as a removal.
 			d.v.claims.endRemoval()
-			if held {
+			if to != nil && to.Gate != nil {
 				to.Gate.Passed(1)
 			}
-		}
-		if err == errUnseen && !c.sent {
+		case err == errUnseen && !c.sent:
 			continue
-		}
-		if to != nil && err != nil {
+		case to != nil:
 			if err = d.repair(waits, to, err); err == nil {
 				if session.ClassOf(c.err) == session.ClassBadVersion {
 					round = 0 // the gate has pauses of its own
 				}
 				continue
 			}
-			err = d.closedOr(to, err)
 		}
-		return d.outcomeOf(err, c.sent)
+		return fail(err, c.sent)
 	}
 }
 
@@ -119,15 +123,6 @@ func (to *Target) takeTurn(ctx context.Context, s *session.Session) error {
 	case <-ctx.Done():
 		return session.Cancelled(ctx)
 	}
-}
-
-// closedOr returns ErrClosed if err has ended a wait because the value of the target was closed, and err
-// otherwise.
-func (d *Delivery) closedOr(to *Target, err error) error {
-	if session.ClassOf(err) == session.ClassCancelled && d.v.life.ctx.Err() == nil && to.Life.Err() != nil {
-		return ErrClosed
-	}
-	return err
 }
 
 // repair makes a target take the message, which it has refused with why. It returns nil if the
@@ -167,7 +162,7 @@ func (d *Delivery) repair(ctx context.Context, to *Target, why error) (failed er
 func (d *Delivery) removeReceived(wait time.Duration, done func(err error)) {
 	seen, ok := d.lastSight()
 	if !ok {
-		go func() { done(d.remove(nil, nil)) }()
+		go func() { done(d.remove(nil)) }()
 		return
 	}
 	c := d.newRemoval(seen)
@@ -177,7 +172,7 @@ func (d *Delivery) removeReceived(wait time.Duration, done func(err error)) {
 			d.v.claims.endRemoval()
 			done(d.outcomeOf(nil, false))
 		case c.err == errUnseen && !c.sent:
-			go func() { done(d.remove(nil, nil)) }()
+			go func() { done(d.remove(nil)) }()
 		default:
 			go func() { done(d.outcomeOf(c.err, c.sent)) }()
 		}
