@@ -220,16 +220,11 @@ const maxLooks = 5
 // find out, it returns true and why.
 func (t *take) outcome(path string, czxid int64, why error) (gone bool, err error) {
 	err = t.v.cfg.Manager.Do(t.removing, func(ctx context.Context, s *session.Session) error {
-		for round := 1; ; round++ {
+		// The failure of a look, unlike the failure of the removal, shows nothing.
+		return patiently(ctx, s, maxLooks-1, func() (err error) {
 			gone, err = isGone(ctx, s, path, czxid)
-			// The failure of a look, unlike the failure of the removal, shows nothing.
-			if session.ClassOf(err) != session.ClassUnknown || round == maxLooks {
-				return err
-			}
-			if failed := s.Pause(ctx, round); failed != nil {
-				return failed
-			}
-		}
+			return err
+		})
 	})
 	if err != nil {
 		return true, errors.Join(why, err)

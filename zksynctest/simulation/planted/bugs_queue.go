@@ -182,7 +182,7 @@ var queueBugs = []bug{
 		"if f.gone {", "if false {"}},
 		[]finder{tested("./zksync", "^TestPutOverTheEndOfACounter$")}},
 	{"look once for a message whose removal has an unknown outcome", []edit{{"zksync/internal/queue/take.go",
-		"|| round == maxLooks {", "|| round == 1 {"}},
+		"maxLooks-1, func", "0, func"}},
 		[]finder{tested("./zksync", "^TestTakeOverInternalErrors$")}},
 	{"ledger: keep the names of a spent counter apart only for the last number", []edit{{"zksync/internal/queue/item.go",
 		"return m.Seq == math.MaxInt32 || m.Seq < 0 }", "return m.Seq == math.MaxInt32 }"}},
