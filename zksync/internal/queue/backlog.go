@@ -51,12 +51,8 @@ func (b *backlog) insert(it Item) {
 	}
 }
 
-// countDue counts the messages. If delayed, it counts the messages that are due at a time,
-// in milliseconds since 1970.
-func (b *backlog) countDue(now int64, delayed bool) int {
-	if !delayed {
-		return b.len()
-	}
+// countDue counts the messages that are due at a time, in milliseconds since 1970.
+func (b *backlog) countDue(now int64) int {
 	count := func(items []Item) int {
 		// Each pick counts, so the cost must not grow with the length of the queue.
 		n, _ := slices.BinarySearchFunc(items, now, func(it Item, now int64) int {

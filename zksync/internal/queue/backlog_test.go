@@ -83,7 +83,7 @@ func TestBacklogCountsWhatIsDue(t *testing.T) {
 	b.replace(slices.Clone(all[1:]))
 	b.insert(all[0])
 	for now, want := range map[int64]int{9: 0, 10: 1, 19: 1, 20: 3, 29: 3, 30: 4} {
-		if got := b.countDue(now, true); got != want {
+		if got := b.countDue(now); got != want {
 			t.Errorf("at %d %d are due, want %d", now, got, want)
 		}
 	}

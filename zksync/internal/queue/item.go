@@ -44,7 +44,7 @@ const (
 // An Item is the name of a message in its directory.
 type Item struct {
 	Name string
-	Due  int64 // of a delayed message, in milliseconds since 1970; of kazoo's message, the priority; else 0
+	Due  int64 // of a delayed message, in milliseconds since 1970; of kazoo's message, the priority; else 0: then it is always due
 	Seq  int32
 
 	deliveries int // of a message of Retry, before the Retry

@@ -22,7 +22,6 @@ type partition struct {
 	key      int64
 	parse    func(name string) (Item, bool)
 	anyOrder bool // see Kind
-	delayed  bool // its messages fall due
 	expires  bool // its directory is deleted after its time
 
 	firstListed int64 // in milliseconds since 1970
@@ -50,13 +49,13 @@ type partition struct {
 func newPartition(cfg *Config, name string, key int64) *partition {
 	k := cfg.Kind
 	p := &partition{
-		name: name, dir: cfg.dirOf(name), key: key, parse: k.Parse, anyOrder: k.anyOrder, delayed: k.Delayed, firstListed: time.Now().UnixMilli(),
+		name: name, dir: cfg.dirOf(name), key: key, parse: k.Parse, anyOrder: k.anyOrder, firstListed: time.Now().UnixMilli(),
 		holdsLedgers: name == "" && !k.ClaimsBeside,
 		picked:       make(map[string]Item), skipped: make(map[string]Item), gone: make(map[string]struct{}),
 	}
 	switch {
 	case name == laterName:
-		p.parse, p.anyOrder, p.delayed = parseLater, true, true
+		p.parse, p.anyOrder = parseLater, true
 	case name != "":
 		p.expires = k.Delayed
 	}
@@ -172,7 +171,7 @@ func (p *partition) hasFree(st *orderState, now int64) bool {
 	}
 	for {
 		it, ok := p.waiting.first()
-		if !ok || p.unlisted || p.mayBeRecreated() || p.delayed && it.Due > now {
+		if !ok || p.unlisted || p.mayBeRecreated() || it.Due > now {
 			return false
 		}
 		if st.table.isFree(p.ref(it).message) {

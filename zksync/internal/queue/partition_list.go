@@ -111,7 +111,7 @@ func (l *partitionList) pick(most quota, st *orderState) (selection, nextWakeUp)
 			break
 		}
 		if p.hasFree(st, now) {
-			n := most(p.waiting.countDue(now, p.delayed), max(1, st.consumers))
+			n := most(p.waiting.countDue(now), max(1, st.consumers))
 			passed := p.passed(st)
 			// An event may have reported the deletion of the directory since hasFree: then there is
 			// no message, and the directory is stale.
@@ -125,7 +125,7 @@ func (l *partitionList) pick(most quota, st *orderState) (selection, nextWakeUp)
 			wake.stale = true
 			break
 		}
-		if it, ok := p.waiting.first(); ok && p.delayed {
+		if it, ok := p.waiting.first(); ok && it.Due > now {
 			wake.before(time.UnixMilli(it.Due))
 		} else if p.expires && !p.undeletable {
 			wake.before(time.UnixMilli(p.expiry())) // to delete the directory
@@ -146,7 +146,7 @@ func (l *partitionList) hasFree() bool {
 	}
 	return slices.ContainsFunc(l.all, func(p *partition) bool {
 		if st == nil {
-			return p.waiting.countDue(now, p.delayed) > 0
+			return p.waiting.countDue(now) > 0
 		}
 		return p.hasFree(st, now)
 	})

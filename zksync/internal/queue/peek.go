@@ -55,7 +55,7 @@ func (c *Config) peek(ctx context.Context, s *session.Session) (data []byte, ok 
 			c.observeLength(len(found))
 		}
 		for _, it := range found {
-			if p.delayed && it.Due > now {
+			if it.Due > now {
 				break
 			}
 			r := p.ref(it)

@@ -41,14 +41,15 @@ func (c *Consumer) reason() error {
 	v.partitions.mu.Lock()
 	defer v.partitions.mu.Unlock()
 	skipped, others, picked := 0, 0, 0
+	now := time.Now().UnixMilli()
 	var due time.Time
 	for _, p := range v.partitions.all {
 		skipped += len(p.skipped)
 		others += p.others
 		picked += len(p.picked)
-		if it, ok := p.waiting.first(); ok && p.delayed && due.IsZero() {
+		if it, ok := p.waiting.first(); ok && it.Due > now && due.IsZero() {
 			due = time.UnixMilli(it.Due)
-		} else if p.expires && p.key > time.Now().UnixMilli() && due.IsZero() {
+		} else if p.expires && p.key > now && due.IsZero() {
 			// The partition is not listed before its span begins: its messages fall due in
 			// the span.
 			due = time.UnixMilli(p.key)
