@@ -55,9 +55,8 @@ type queue struct {
 
 	mu        sync.Mutex
 	mode      string // Chan or Messages; empty before the first call
-	bytes     chan []byte
-	messages  chan *Message
-	ended     error // why the channel was closed
+	channel   any    // that the method has returned
+	ended     error  // why the channel was closed
 	consuming sync.WaitGroup
 
 	open          context.Context // ends with ErrQueueClosed when Close begins

@@ -33,7 +33,7 @@ import (
 // A value delivers by Chan or by Messages: a call of the other method panics. Take may be
 // used beside the channel, and gets a message that was not claimed for the channel.
 func (q *queue) Chan() <-chan []byte {
-	return startDelivery(q, "Chan", &q.bytes, func(d *engine.Delivery) []byte { return d.Data })
+	return startDelivery(q, "Chan", func(d *engine.Delivery) []byte { return d.Data })
 }
 
 // Messages returns the channel that delivers messages which are removed at Ack, and
@@ -50,7 +50,7 @@ func (q *queue) Chan() <-chan []byte {
 // a loop that starts a goroutine for each message has 128 of them at work, and no other
 // consumer gets their messages meanwhile.
 func (q *queue) Messages() <-chan *Message {
-	return startDelivery(q, "Messages", &q.messages, q.newMessage)
+	return startDelivery(q, "Messages", q.newMessage)
 }
 
 // Err returns why the channel of Chan or Messages was closed: ErrQueueClosed, ErrClosed
@@ -68,17 +68,17 @@ func (q *queue) Err() error {
 
 // startDelivery returns the channel of a method of q, which it makes at its first call, and
 // then starts to consume. mode is the name of the method.
-func startDelivery[T any](q *queue, mode string, channel *chan T, value func(*engine.Delivery) T) <-chan T {
+func startDelivery[T any](q *queue, mode string, value func(*engine.Delivery) T) <-chan T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.mode != "" && q.mode != mode {
 		panic(fmt.Sprintf("zksync: %s of the queue %s, which is consumed by %s: a value has one way of consuming", mode, q.path, q.mode))
 	}
 	if q.mode == mode {
-		return *channel
+		return q.channel.(chan T)
 	}
 	c := make(chan T)
-	q.mode, *channel = mode, c
+	q.mode, q.channel = mode, c
 	if q.ended = q.checkUsable(); q.ended != nil {
 		close(c)
 		return c

@@ -20,7 +20,6 @@ type partitionList struct {
 	all     []*partition // in order
 	listing *staleFlag   // of the queue's directory; nil if the queue has one partition
 	applied *orderState  // the state whose returned messages wait
-	czxid   int64        // of the order znode for which the partitions were listed; 0 before the first look
 
 	// ended has the czxids of the directories that were deleted. The next write of the order
 	// znode removes their parts of the claim table, which no other consumer may know.
@@ -50,12 +49,12 @@ func (l *partitionList) apply(st *orderState) {
 	if l.applied == st {
 		return
 	}
-	if l.czxid != 0 && l.czxid != st.czxid {
+	if l.applied != nil && l.applied.czxid != st.czxid {
 		// Another client may have deleted the former order znode. The messages that consumers had
 		// claimed are unclaimed then, and must be known before the cursor goes past them.
 		l.relistAll()
 	}
-	l.applied, l.czxid = st, st.czxid
+	l.applied = st
 	maps.DeleteFunc(l.ended, func(czxid int64, _ struct{}) bool { return st.table.partitions[czxid] == nil })
 	if st.table.later && !slices.ContainsFunc(l.all, func(p *partition) bool { return p.name == laterName }) {
 		// These messages come first when they fall due.

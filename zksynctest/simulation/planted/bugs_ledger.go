@@ -285,7 +285,7 @@ var ledgerBugs = []bug{
 		"if st.table.partitions[k.czxid] == nil {"}},
 		[]finder{tested("./zksync/internal/queue", "^TestOrderZnodeDeletedBeforeANack$")}},
 	{"ledger: keep the listings when the order znode is deleted", []edit{{"zksync/internal/queue/partition_list.go",
-		"	if l.czxid != 0 && l.czxid != st.czxid {\n",
+		"	if l.applied != nil && l.applied.czxid != st.czxid {\n",
 		"	if false {\n"}},
 		[]finder{enumerated("queue-two"), tested("./zksync/internal/queue", "^TestOrderZnodeDeletedBeforeADeath$")}},
 	{"ledger: make room before a message that was given back waits", []edit{{"zksync/internal/queue/delivery.go",
