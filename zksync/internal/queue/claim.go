@@ -40,7 +40,7 @@ func (l *ledger) claim(pick func(st *orderState) selection, readBehind func([]me
 			// If another consumer has claimed these messages, the next state of the order znode
 			// says so, and they are not picked again.
 			v.partitions.requeueAll(c.add)
-			v.claims.release(n, false)
+			v.claims.release(n)
 		}
 		if session.ClassOf(err) == session.ClassNoNode && line.path != "" {
 			line.left() // an operator has deleted the contender

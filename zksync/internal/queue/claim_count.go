@@ -13,16 +13,14 @@ type claimCount struct {
 	s *session.Session
 
 	mu        sync.Mutex
-	held      int // claims, and messages that Takes are removing
-	takes     int
+	held      int // claims
 	removals  int // claimed messages whose removal is queued
 	lease     *session.Lease
 	onRelease func() // called when unsettled goes down
 }
 
 // hold counts n claims in the ledger at path. From then on the lease of the session
-// protects them, and gone is called once the session knows that the ledger is gone. A Take has
-// neither path nor gone: it relies on no ephemeral that the session could check.
+// protects them, and gone is called once the session knows that the ledger is gone.
 func (k *claimCount) hold(n int, path string, gone func()) {
 	k.mu.Lock()
 	// The lease begins before the claims are made: the loss of the session must be noticed
@@ -31,23 +29,14 @@ func (k *claimCount) hold(n int, path string, gone func()) {
 		k.lease = k.s.Lease()
 	}
 	lease := k.lease
-	if path == "" {
-		k.takes += n
-	} else {
-		lease.Own(path)
-	}
+	lease.Own(path)
 	k.mu.Unlock()
-	if path != "" {
-		lease.NotifyGone(gone) // without the mutex, since gone ends removals
-	}
+	lease.NotifyGone(gone) // without the mutex, since gone ends removals
 }
 
-// release ends n claims, or Takes.
-func (k *claimCount) release(n int, take bool) {
+// release ends n claims.
+func (k *claimCount) release(n int) {
 	k.mu.Lock()
-	if take {
-		k.takes -= n
-	}
 	if k.held -= n; k.held == 0 && k.lease != nil {
 		k.lease.End()
 		k.lease = nil
@@ -64,7 +53,7 @@ func (k *claimCount) end() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	// Not removals: each of them still ends by endRemoval.
-	k.held, k.takes = 0, 0
+	k.held = 0
 	if k.lease != nil {
 		k.lease.End()
 		k.lease = nil
@@ -102,7 +91,7 @@ func (k *claimCount) unsettled() int {
 	defer k.mu.Unlock()
 	// A message whose removal is queued makes room already: the next claim goes into the same
 	// transaction or into a later one, so that the ledger never has more names than the limit.
-	return k.held - k.takes - k.removals
+	return k.held - k.removals
 }
 
 // confirm waits until the lease guarantees that this consumer learns of the loss of its

@@ -2,10 +2,12 @@ package queue
 
 import (
 	"testing"
+	"testing/synctest"
 
 	"github.com/go-zksync/toolkit/internal/bounds"
 	"github.com/go-zksync/toolkit/session"
 	"github.com/go-zksync/toolkit/zksynctest"
+	"github.com/go-zksync/toolkit/zksynctest/zkserver"
 )
 
 // A caller that asks for the view of an old session does not replace the view of the present session.
@@ -35,26 +37,27 @@ func TestViewOfAFormerSession(t *testing.T) {
 	})
 }
 
-// A Take counts as a claim that is settled from its first moment, so that a stream never
-// takes it for room for one more message (consumer.go: the one critical section of hold).
+// A Take takes no room from the claims of a stream, and makes none, while its removal is under way and afterwards.
 func TestTakesAreNotRoomForClaims(t *testing.T) {
-	k := &claimCount{lease: new(session.Lease), held: 1}
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		for range 100_000 {
-			k.hold(1, "", nil)
-			k.release(1, true)
-		}
-	}()
-	for {
-		select {
-		case <-over:
-			return
-		default:
-			if n := k.unsettled(); n < 1 {
-				t.Fatalf("%d claims, want at least the one there is", n)
+	withRig(t, 2, func(r rig) {
+		a := r.open(InOrder, true)
+		a.receive(1)
+		want := func(when string) {
+			if n := a.v.claims.unsettled(); n != 1 {
+				r.Errorf("%d claims %s, want the one there is", n, when)
 			}
 		}
-	}
+		until := make(chan struct{})
+		r.srv.Inject(zksynctest.Fault{Session: a.v.s.ID(), Op: zkserver.OpMulti, At: zksynctest.BeforeReply, Do: zksynctest.Hold(until)})
+		took := make(chan error, 1)
+		go func() {
+			_, _, err := a.Take(r.Context(), true)
+			took <- err
+		}()
+		synctest.Wait()
+		want("beside a Take")
+		close(until)
+		r.must(<-took)
+		want("after a Take")
+	})
 }

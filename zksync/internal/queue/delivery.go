@@ -170,7 +170,7 @@ func (d *Delivery) endClaim(move func(l *partitionList, r messageRef)) {
 	}
 	// Last: the stream has room then, and claims at once. A message that was given back must
 	// wait before that, or later messages overtake it.
-	d.v.claims.release(1, false)
+	d.v.claims.release(1)
 }
 
 // outcomeOf ends the claim after an attempt to settle the message, and returns the

@@ -155,7 +155,6 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState) ([]byte
 		v.partitions.requeue(r)
 		return nil, false, err
 	}
-	v.claims.hold(1, "", nil)
 	path := r.path()
 	tx := commit.Tx{
 		Ops: []any{
@@ -180,7 +179,6 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState) ([]byte
 		t.follow(r, e)
 		return data, true, err
 	}
-	v.claims.release(1, true)
 	class := session.ClassOf(err)
 	switch {
 	case !gone:
@@ -250,7 +248,6 @@ func isGone(ctx context.Context, s *session.Session, path string, czxid int64) (
 func (t *take) follow(r messageRef, e *commit.Entry) {
 	v := t.v
 	follow := func() {
-		defer v.claims.release(1, true)
 		if e.Wait(v.life.cleanupCtx) == nil {
 			v.partitions.forget(r)
 		} else {

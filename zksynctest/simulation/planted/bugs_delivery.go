@@ -81,7 +81,7 @@ var deliveryBugs = []bug{
 		"	if !life.spawn(later) {\n", "	if _ = later; false {\n"}},
 		[]finder{tested("./zksync/internal/queue", "^TestGiveBackThatIsRefused$")}},
 	{"go on delivering the messages of a ledger that another client has deleted", []edit{{"zksync/internal/queue/claim_count.go",
-		"		lease.NotifyGone(gone)", "		_ = gone"}},
+		"	lease.NotifyGone(gone)", "	_ = gone"}},
 		[]finder{enumeratedIn("old", "delay-keep"), tested("./zksync/internal/queue", "^TestDeletedLedgerEndsItsDeliveries$")}},
 	{"let a MoveTo wait for room in a queue that is closed", []edit{{"zksync/internal/queue/delivery_remove.go",
 		"to.Life, func() { cancel(ErrClosed) })()", "to.Life, func() {})()"}},
