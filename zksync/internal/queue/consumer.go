@@ -14,10 +14,10 @@ type Consumer struct {
 	removing removing
 	skips    skipCount
 	opening  chan struct{} // held by the goroutine that opens a ledger
+	ledger   *ledger       // of the last session with claims; nil if this consumer claims nothing; guarded by opening
 
-	mu     sync.Mutex
-	view   *view
-	ledger *ledger // of the last session with claims; nil if this consumer claims nothing
+	mu   sync.Mutex
+	view *view
 }
 
 // NewConsumer returns a Consumer. It does no I/O.
@@ -97,9 +97,7 @@ func (c *Consumer) openClaims(ctx context.Context, v *view) (*ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
 	old := c.ledger
-	c.mu.Unlock()
 	if old != nil && old.v == v && old.usable.Err() == nil {
 		// It has the claims on the messages that were received and are not settled.
 		return old, nil
@@ -117,8 +115,6 @@ func (c *Consumer) openClaims(ctx context.Context, v *view) (*ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.ledger = l
 	return l, nil
 }

@@ -126,11 +126,7 @@ func (p *partition) noteGone(found []Item, t *claimTable) {
 // apply makes the messages wait that a table says were returned, and forgets the messages
 // that are gone from the table, too.
 func (p *partition) apply(t *claimTable) {
-	for name := range p.gone {
-		if !t.hasEntry(claimKey{p.czxid, name}) {
-			delete(p.gone, name)
-		}
-	}
+	maps.DeleteFunc(p.gone, func(name string, _ struct{}) bool { return !t.hasEntry(claimKey{p.czxid, name}) })
 	claims := t.partitions[p.czxid]
 	if claims == nil {
 		return

@@ -95,10 +95,12 @@ func (g *Capacity) Admit(ctx context.Context, s *session.Session, n int) ([]any,
 		if err := s.Pause(ctx, round-1); err != nil {
 			return nil, 0, err
 		}
-		// Ahead of the count. Without a random time, two producers whose requests take the same time might
-		// keep their order for ever.
-		if err := g.awaitGap(ctx, s); err != nil {
-			return nil, 0, err
+		// After other producers were faster twice, ahead of the count. Without a random time, two producers
+		// whose requests take the same time might keep their order for ever.
+		if g.refused.Load() > 1 {
+			if err := znode.WaitUntil(ctx, s, nil, time.Now().Add(1+rand.N(g.took+1))); err != nil {
+				return nil, 0, err
+			}
 		}
 		began := time.Now()
 		w, err := g.count(ctx, s)
@@ -124,14 +126,6 @@ func (g *Capacity) Admit(ctx context.Context, s *session.Session, n int) ([]any,
 	// moment, the last ones must still find it.
 	g.full.Store(nil)
 	return []any{&zk.SetDataRequest{Path: g.Path, Data: []byte{}, Version: g.version}}, min(n, g.Max-g.used), nil
-}
-
-// awaitGap waits for a random time, no longer than a count takes, after other producers were faster twice.
-func (g *Capacity) awaitGap(ctx context.Context, s *session.Session) error {
-	if g.refused.Load() < 2 {
-		return nil
-	}
-	return znode.WaitUntil(ctx, s, nil, time.Now().Add(1+rand.N(g.took+1)))
 }
 
 // count counts the messages. If there is no room, it returns a watch that fires when

@@ -38,6 +38,7 @@ type Committer struct {
 	life      context.Context // ends when Close waits no longer
 	end       context.CancelCauseFunc
 	wg        sync.WaitGroup
+	sweeping  context.Context // ends when Close begins
 	stopSweep context.CancelFunc
 
 	// waiting is the number of entries without an outcome whose callers have not left. It
@@ -59,10 +60,8 @@ func New(m *session.Manager, markers string, swept *atomic.Bool) *Committer {
 	// A request must outlive its callers: its answer tells whether their transactions have
 	// happened.
 	c.life, c.end = context.WithCancelCause(context.Background())
-	sweeping, stop := context.WithCancel(c.life)
-	c.stopSweep = stop
-	background := func(f func(context.Context)) { c.wg.Go(func() { f(sweeping) }) }
-	c.sender = sender{c: c, marker: marker{m: m, dir: markers, swept: swept, background: background}}
+	c.sweeping, c.stopSweep = context.WithCancel(c.life)
+	c.sender = sender{c: c, marker: marker{c: c, dir: markers, swept: swept}}
 	return c
 }
 

@@ -33,11 +33,9 @@ const (
 // A marker is the znode whose version tells which requests of a Committer have
 // happened. The run of the Committer uses it.
 type marker struct {
-	m     *session.Manager
+	c     *Committer
 	dir   string
 	swept *atomic.Bool // shared by the Committers of one value
-	// background runs f beside the requests, until Close.
-	background func(f func(ctx context.Context))
 
 	path    string // empty before the first request
 	made    bool
@@ -82,7 +80,7 @@ func (k *marker) ensure(ctx context.Context, s *session.Session) error {
 	// A directory that did not exist has no marker of another process.
 	if k.swept.CompareAndSwap(false, true) && !fresh {
 		path := k.path
-		k.background(func(ctx context.Context) { k.sweep(ctx, s, path) })
+		k.c.wg.Go(func() { k.sweep(k.c.sweeping, s, path) })
 	}
 	return nil
 }
@@ -136,7 +134,7 @@ func (k *marker) readOutcome(ctx context.Context, s *session.Session) (happened 
 func (k *marker) remove(ctx context.Context) {
 	k.retire()
 	for _, path := range k.retired {
-		err := k.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
+		err := k.c.m.Do(ctx, func(ctx context.Context, s *session.Session) error {
 			err := s.Delete(ctx, path, -1)
 			if session.ClassOf(err) == session.ClassNoNode {
 				return nil
@@ -145,7 +143,7 @@ func (k *marker) remove(ctx context.Context) {
 		})
 		if err != nil {
 			// No error of Close: another process sweeps the marker after a day.
-			k.m.Logger().Warn("marker not deleted", zap.String("path", path), zap.Error(err))
+			k.c.m.Logger().Warn("marker not deleted", zap.String("path", path), zap.Error(err))
 			return
 		}
 	}
@@ -192,7 +190,7 @@ func (k *marker) sweep(ctx context.Context, s *session.Session, own string) {
 		case session.ClassOK, session.ClassNoNode, session.ClassBadVersion, session.ClassNotEmpty:
 			// After a refusal, another process sweeps these markers, or an owner is alive.
 		default:
-			k.m.Logger().Debug("could not delete old markers", zap.String("path", k.dir), zap.Error(err))
+			k.c.m.Logger().Debug("could not delete old markers", zap.String("path", k.dir), zap.Error(err))
 			return
 		}
 	}

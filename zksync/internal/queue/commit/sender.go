@@ -101,7 +101,7 @@ func (r *sender) send(ctx context.Context, s *session.Session) error {
 		ops = append(ops, e.Ops...)
 	}
 	results, err := r.transact(s, conn, ops)
-	at := slices.IndexFunc(results, func(result zk.MultiResponse) bool { return result.Error != nil })
+	at := session.FailedOp(results)
 	switch {
 	case err == nil:
 		r.marker.version++
