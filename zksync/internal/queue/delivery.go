@@ -88,9 +88,17 @@ func inBackground(do func() error) func(done func(error)) {
 // wait at gate, if that is not nil. start does not block, and calls its argument once.
 func (d *Delivery) settle(ctx context.Context, verb string, gate commit.Gate, start func(done func(error))) error {
 	life := d.v.life
-	if err := life.beginCall(); err != nil {
-		if err := d.waitForClose(ctx); err != nil {
-			return err
+	if life.beginCall() != nil {
+		// Close has begun, and gives the message back unless it was settled before.
+		if d.verb.Load() == nil {
+			select {
+			case <-life.closed:
+			case <-ctx.Done():
+				return session.Cancelled(ctx)
+			}
+			if d.setVerb("Close") {
+				d.setOutcome(errClosedUnsettled)
+			}
 		}
 	} else if d.setVerb(verb) {
 		// Not under ctx: the removal may have been sent when ctx ends. Its outcome must be
@@ -122,23 +130,6 @@ func (d *Delivery) settle(ctx context.Context, verb string, gate commit.Gate, st
 		return fmt.Errorf("%w: %s was called before", ErrSettled, first)
 	}
 	return d.err
-}
-
-// waitForClose waits until Close, which has begun, has given the message back. It returns at
-// once if the message was settled before.
-func (d *Delivery) waitForClose(ctx context.Context) error {
-	if d.verb.Load() != nil {
-		return nil
-	}
-	select {
-	case <-d.v.life.closed:
-		if d.setVerb("Close") {
-			d.setOutcome(errClosedUnsettled)
-		}
-	case <-ctx.Done():
-		return session.Cancelled(ctx)
-	}
-	return nil
 }
 
 // setVerb sets the verb, and reports false if a verb was set before.

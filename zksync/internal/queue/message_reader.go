@@ -127,11 +127,10 @@ func (m *messageReader) read(ctx context.Context, all []*Delivery, early *claimR
 // chunks returns the messages that are read next, from the first one on: by one request, or by
 // several at the same time if recent messages were small.
 func (m *messageReader) chunks(refs []messageRef) [][]messageRef {
-	biggest := int(m.largest.Load())
 	// The sizes are not known before the answer: with large messages, a request for many
 	// would exceed the budget, and several requests would do so several times.
-	chunk, requests := min(maxReadsAtOnce, max(1, readBudget/max(1, biggest))), 1
-	if biggest > 0 && biggest <= smallMessage {
+	chunk, requests := min(maxReadsAtOnce, m.most()), 1
+	if biggest := m.largest.Load(); biggest > 0 && biggest <= smallMessage {
 		requests = maxReadRequests
 	}
 	return slices.Collect(slices.Chunk(refs[:min(len(refs), requests*chunk)], chunk))
