@@ -118,11 +118,17 @@ func (t *take) run(ctx context.Context) ([]byte, bool, error) {
 	}
 }
 
-// isOld reports whether a message that was read over a connection may be another one by now.
-func (t *take) isOld(r messageRef, conn uint64) bool {
-	// The event of a directory that was deleted during a disconnection comes a little after the next
-	// connection.
-	return t.v.s.Connection() != conn || r.partition.mayBeRecreated()
+// maxReadAge bounds the time from the read of a message to its removal. In a longer time a directory
+// may be emptied, deleted and created again.
+const maxReadAge = 10 * time.Second
+
+// isOld reports whether a message that was read at a time, over the connection conn, may be another one by now.
+func (t *take) isOld(r messageRef, read time.Time, conn uint64) bool {
+	s := t.v.s
+	// A session may have connections with longer round trips: a connection that is silent for a quarter
+	// of the timeout is closed. The event of a directory that was deleted during a disconnection comes a
+	// little after the next connection.
+	return time.Since(read) > max(maxReadAge, s.Timeout()/2) || s.Connection() != conn || r.partition.mayBeRecreated()
 }
 
 // remove removes a picked message. It reports false without an error if the caller has
@@ -131,7 +137,7 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState) ([]byte
 	v := t.v
 	// Read before the removal, whose answer has no data. The version in the transaction
 	// makes sure that the removed message has this data.
-	conn := v.s.Connection()
+	began, conn := time.Now(), v.s.Connection()
 	data, stat, err := v.readMessage(ctx, r)
 	switch {
 	case session.ClassOf(err) == session.ClassNoNode:
@@ -156,7 +162,7 @@ func (t *take) remove(ctx context.Context, r messageRef, st *orderState) ([]byte
 			&zk.DeleteRequest{Path: path, Version: stat.Version},
 		},
 		Size:  len(st.path) + len(path) + 60,
-		Stale: func() bool { return t.isOld(r, conn) },
+		Stale: func() bool { return t.isOld(r, began, conn) },
 	}
 	// The transaction relies on no ephemeral of this session, so it may be sent again, and
 	// its outcome may be looked up, under another session.

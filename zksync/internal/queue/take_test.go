@@ -11,8 +11,8 @@ func TestReadOverAnEarlierConnectionIsOld(t *testing.T) {
 	withRig(t, 1, func(r rig) {
 		c := r.open(InOrder, false)
 		take := take{c: c.Consumer, v: c.v}
-		ref, conn := c.pick(1).refs[0], c.v.s.Connection()
-		isOld := func() bool { return take.isOld(ref, conn) }
+		ref, read, conn := c.pick(1).refs[0], time.Now(), c.v.s.Connection()
+		isOld := func() bool { return take.isOld(ref, read, conn) }
 		if isOld() {
 			t.Error("a read that has just begun is old")
 		}

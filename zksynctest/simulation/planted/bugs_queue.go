@@ -155,7 +155,7 @@ var queueBugs = []bug{
 		"(conn == 0 || e.Stale())", "e.Stale()"}},
 		[]finder{tested("./zksync/internal/queue/commit", "^TestStaleBesideALostConnection$")}},
 	{"take a message by a read over an earlier connection", []edit{{"zksync/internal/queue/take.go",
-		"t.v.s.Connection() != conn ||", "conn == 1<<63 ||"}},
+		" || s.Connection() != conn", " || conn == 1<<63"}},
 		[]finder{tested("./zksync/internal/queue", "^TestReadOverAnEarlierConnectionIsOld$")}},
 	{"send a Put again after WithMaxWait", []edit{{"zksync/internal/queue/commit/committer.go",
 		"\t\tcase e.withdrawn == nil:\n", "\t\tcase e.withdrawn == nil && c.closed != nil:\n"}},
