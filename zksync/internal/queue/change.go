@@ -71,14 +71,19 @@ func newChange(edits ...func(t *claimTable)) *change {
 // writesOrder reports whether the change writes the order znode.
 func (c *change) writesOrder() bool { return c.pick != nil || len(c.edits) > 0 }
 
+// isPicked reports whether the change is a claim whose messages were picked.
+func (c *change) isPicked() bool { return c.at != nil }
+
 // pickAt picks the messages of a claim, unless they were picked at the same state before.
 func (c *change) pickAt(st *orderState) error {
-	if c.at != nil {
+	switch {
+	case c.pick == nil:
+		return nil
+	case c.at != nil && (c.at.version != st.version || c.at.czxid != st.czxid):
 		// The transaction was built before, and another consumer may have claimed the picked
 		// messages since.
-		if c.at.version != st.version || c.at.czxid != st.czxid {
-			return errConflict
-		}
+		return errConflict
+	case c.at != nil:
 		return nil
 	}
 	sel := c.pick(st)
@@ -112,16 +117,7 @@ func newDrop(refs ...messageRef) *change {
 	return c
 }
 
-func countRemovals(changes []*change) (n int) {
-	for _, c := range changes {
-		if c.endRemoval != nil {
-			n++
-		}
-	}
-	return n
-}
-
-// claimsLast puts claims after other changes.
+// claimsLast puts claims after other changes, whose room they may take.
 func claimsLast(a, b *change) int {
 	switch {
 	case (a.pick == nil) == (b.pick == nil):
@@ -132,40 +128,28 @@ func claimsLast(a, b *change) int {
 	return 1
 }
 
+// endSome ends the changes of a batch that ends selects, and claims that may have taken their room. It returns the
+// other changes.
+func endSome(batch []*change, why error, ends func(*change) bool) (left []*change) {
+	var ended []*change
+	for _, c := range batch {
+		if ends(c) {
+			c.finish(why)
+			ended = append(ended, c)
+		} else {
+			left = append(left, c)
+		}
+	}
+	return endClaims(left, ended)
+}
+
 // endClaims ends the claims of a batch that were picked and may have taken the room of removals
 // that were refused. It returns the other changes.
 func endClaims(batch, refused []*change) (left []*change) {
 	if !slices.ContainsFunc(refused, (*change).keptRoom) {
 		return batch
 	}
-	return endPicked(batch, errNothingFree) // the next claim counts the room again
-}
-
-// endPicked ends the claims of a batch whose messages were picked. It returns the other changes.
-func endPicked(batch []*change, why error) (left []*change) {
-	for _, c := range batch {
-		if c.at != nil {
-			c.finish(why)
-		} else {
-			left = append(left, c)
-		}
-	}
-	return left
-}
-
-// endUnseen ends the changes of a batch whose messages were seen too long ago, and claims that may
-// have taken their room. It returns the other changes. conn is the connection.
-func endUnseen(batch []*change, conn uint64) (left []*change) {
-	var unseen []*change
-	for _, c := range batch {
-		if !c.seen.holds(conn) {
-			c.finish(errUnseen)
-			unseen = append(unseen, c)
-		} else {
-			left = append(left, c)
-		}
-	}
-	return endClaims(left, unseen)
+	return endSome(batch, errNothingFree, (*change).isPicked) // the next claim counts the room again
 }
 
 // keptRoom reports whether a change should have made room and was refused. A message that another
@@ -190,16 +174,4 @@ func finishAll(batch []*change, err error) {
 	for _, c := range batch {
 		c.finish(err)
 	}
-}
-
-// endGrowing ends the changes that write the order znode, and returns the other changes.
-func endGrowing(batch []*change, why error) (left []*change) {
-	for _, c := range batch {
-		if c.writesOrder() {
-			c.finish(why)
-		} else {
-			left = append(left, c)
-		}
-	}
-	return left
 }

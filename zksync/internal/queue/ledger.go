@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -27,11 +26,8 @@ type ledger struct {
 	usable context.Context // ends when the ledger cannot be used any more
 	end    context.CancelCauseFunc
 
-	arrivals atomic.Int64 // len(queued)
-
 	mu       sync.Mutex
 	queued   []*change
-	removals int // the number of removals in queued
 	running  bool
 	deferred bool        // all changes in queued wait for a claim
 	due      *time.Timer // ends their wait; nil if no change has waited since the last transaction
@@ -71,7 +67,7 @@ func (l *ledger) carryOut(batch []*change) ([]*change, error) {
 	for round := 0; ; {
 		st, left, err := l.stateFor(batch)
 		conn := l.v.s.Connection()
-		if batch = endUnseen(left, conn); len(batch) == 0 {
+		if batch = endSome(left, errUnseen, func(c *change) bool { return !c.seen.holds(conn) }); len(batch) == 0 {
 			return nil, nil
 		}
 		refusal := true // the transaction has not happened
@@ -101,7 +97,7 @@ func (l *ledger) carryOut(batch []*change) ([]*change, error) {
 				l.v.order.forget(st)
 				// Another consumer has written the order znode: the other changes edit the new table.
 				if err = l.v.order.reopen(st.path, err); err == errOrderGone || class == session.ClassBadVersion {
-					if batch = endPicked(batch, errConflict); len(batch) == 0 {
+					if batch = endSome(batch, errConflict, (*change).isPicked); len(batch) == 0 {
 						return nil, nil
 					}
 					if conflicts++; conflicts == 1 {
@@ -119,8 +115,7 @@ func (l *ledger) carryOut(batch []*change) ([]*change, error) {
 				}
 			case class == session.ClassTooLarge && len(batch) > 1:
 				// The limit of the servers includes the data of ledger and order znode, which
-				// nextBatch does not know. A claim may take the room that removals of the batch make.
-				slices.SortStableFunc(batch, claimsLast)
+				// nextBatch does not know.
 				first, rest := batch[:len(batch)/2], batch[len(batch)/2:]
 				if left, err := l.carryOut(slices.Clone(first)); err != nil {
 					return append(left, rest...), err
@@ -140,7 +135,7 @@ func (l *ledger) carryOut(batch []*change) ([]*change, error) {
 		} else if n := len(batch); refusal {
 			// The server may accept no larger ledger or no new claims, because of a quota or an
 			// ACL. An Ack makes the ledger smaller.
-			if batch = endGrowing(batch, err); len(batch) < n {
+			if batch = endSome(batch, err, (*change).writesOrder); len(batch) < n {
 				continue
 			}
 		}
@@ -156,7 +151,7 @@ func (l *ledger) carryOut(batch []*change) ([]*change, error) {
 
 // send sends a transaction, and repeats it until an answer arrives. Under one session
 // the ledger's version makes that safe. A guarded transaction is sent once, over the connection
-// conn: before a repetition, endUnseen must look at the sightings again.
+// conn: before a repetition, carryOut must look at the sightings again.
 func (l *ledger) send(tx *ledgerTx, conn uint64) ([]zk.MultiResponse, error) {
 	unclear := tx.guarded() // the next internal error is returned
 	for round := 0; ; round++ {

@@ -19,7 +19,7 @@ func (l *ledger) start(changes ...*change) {
 		finishAll(changes, context.Cause(l.usable))
 		return
 	}
-	l.queue(changes...)
+	l.queued = append(l.queued, changes...)
 	l.deferred = false
 	if !l.running && len(l.queued) > 0 {
 		l.running = true
@@ -39,17 +39,10 @@ func (l *ledger) startWithClaim(c *change, within time.Duration) {
 		return
 	}
 	l.deferred = l.deferred || len(l.queued) == 0
-	l.queue(c)
+	l.queued = append(l.queued, c)
 	if l.due == nil {
 		l.due = time.AfterFunc(within, func() { l.start() })
 	}
-}
-
-// queue appends changes to queued. The caller holds the mutex.
-func (l *ledger) queue(changes ...*change) {
-	l.queued = append(l.queued, changes...)
-	l.removals += countRemovals(changes)
-	l.arrivals.Store(int64(len(l.queued)))
 }
 
 func (l *ledger) run() {
@@ -71,8 +64,11 @@ const fewYields = 10
 // awaitArrivals yields while goroutines start changes: a transaction with many changes
 // costs the servers little more than one with a single change.
 func (l *ledger) awaitArrivals() {
-	for n, quiet := int64(0), 0; quiet < fewYields && n < maxChanges; quiet++ {
-		if now := l.arrivals.Load(); now != n {
+	for n, quiet := 0, 0; quiet < fewYields && n < maxChanges; quiet++ {
+		l.mu.Lock()
+		now := len(l.queued)
+		l.mu.Unlock()
+		if now != n {
 			n, quiet = now, 0
 		}
 		runtime.Gosched()
@@ -99,8 +95,8 @@ func (l *ledger) nextBatch() []*change {
 		n++
 	}
 	batch := slices.Clone(l.queued[:n])
-	l.removals -= countRemovals(batch)
-	l.arrivals.Store(int64(len(l.queued) - n))
+	// A claim may take the room that removals of the batch make.
+	slices.SortStableFunc(batch, claimsLast)
 	// The run ends under the mutex, so that the next start sees that it must start another.
 	if l.queued = l.queued[n:]; n == 0 {
 		l.running, l.queued = false, nil
@@ -117,7 +113,7 @@ func (l *ledger) fail(batch []*change, why error) {
 	l.end(why)
 	finishAll(batch, why)
 	finishAll(l.queued, why)
-	l.queued, l.removals = nil, 0
+	l.queued = nil
 }
 
 // gone ends the use of the ledger, which another client has deleted: other consumers may have the
@@ -125,8 +121,13 @@ func (l *ledger) fail(batch []*change, why error) {
 func (l *ledger) gone() { l.fail(nil, fmt.Errorf("%w: %s", session.ErrRemoved, l.path)) }
 
 // queuedRemovals returns the number of removals that are in no transaction yet.
-func (l *ledger) queuedRemovals() int {
+func (l *ledger) queuedRemovals() (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.removals
+	for _, c := range l.queued {
+		if c.endRemoval != nil {
+			n++
+		}
+	}
+	return n
 }

@@ -36,11 +36,9 @@ func (l *ledger) stateFor(batch []*change) (*orderState, []*change, error) {
 	}
 	left := batch[:0]
 	for _, c := range batch {
-		if c.pick != nil {
-			if why := c.pickAt(st); why != nil {
-				c.finish(why)
-				continue
-			}
+		if why := c.pickAt(st); why != nil {
+			c.finish(why)
+			continue
 		}
 		left = append(left, c)
 	}
@@ -131,15 +129,8 @@ func (l *ledger) apply(tx *ledgerTx, took time.Duration) {
 		l.v.order.set(tx.next)
 	}
 	// Claims first: the stream reads their messages while the other callers wake up.
-	for _, c := range tx.batch {
-		if c.pick != nil {
-			c.finish(nil)
-		}
-	}
-	for _, c := range tx.batch {
-		if c.pick == nil {
-			c.finish(nil)
-		}
+	for _, c := range slices.Backward(tx.batch) {
+		c.finish(nil)
 	}
 }
 
@@ -147,8 +138,7 @@ func (l *ledger) apply(tx *ledgerTx, took time.Duration) {
 // other changes. If many is true, it also ends the changes whose messages are gone.
 func (tx *ledgerTx) dropRefused(ctx context.Context, s *session.Session, at int, why error, many bool) ([]*change, error) {
 	i := slices.IndexFunc(tx.ends, func(end int) bool { return at < end })
-	tx.batch[i].finish(why)
-	left := endClaims(slices.Delete(slices.Clone(tx.batch), i, i+1), tx.batch[i:i+1])
+	left := endSome(tx.batch, why, func(c *change) bool { return c == tx.batch[i] })
 	if !many {
 		return left, nil
 	}
@@ -163,18 +153,12 @@ func (tx *ledgerTx) dropRefused(ctx context.Context, s *session.Session, at int,
 			}
 		}
 	}
-	if len(reads) == 0 {
-		return left, nil
-	}
 	results, err := s.MultiRead(ctx, reads...)
-	if err != nil {
-		return left, err
-	}
+	gone := make(map[*change]bool)
 	for i, r := range results {
 		if session.ClassOf(r.Err) == session.ClassNoNode {
-			of[i].finish(r.Err)
-			left = slices.DeleteFunc(left, func(c *change) bool { return c == of[i] })
+			gone[of[i]] = true
 		}
 	}
-	return left, nil
+	return endSome(left, zk.ErrNoNode, func(c *change) bool { return gone[c] }), err
 }
