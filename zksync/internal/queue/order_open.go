@@ -53,7 +53,7 @@ func (o *orderZnode) open(ctx context.Context) (string, error) {
 	defer o.mu.Unlock()
 	if o.path != path {
 		// The directory may be a new one, too, which counts its deletions from zero.
-		o.path, o.state, o.czxid, o.newest, o.ledgers, o.recoverAt = path, nil, 0, 0, ledgerCount{}, time.Time{}
+		o.path, o.state, o.isKnown, o.ledgers, o.recoverAt = path, nil, false, ledgerCount{}, time.Time{}
 	}
 	return path, nil
 }

@@ -36,9 +36,8 @@ type orderZnode struct {
 	mu           sync.Mutex
 	path         string      // empty if it is not known
 	missing      string      // the last path that did not exist
-	state        *orderState // nil if it is not known or was replaced
-	czxid        int64       // of the last order znode at path that was seen
-	newest       int32       // its greatest version that was seen
+	state        *orderState // the newest at path that was seen; nil before the first one
+	isKnown      bool        // no newer state is known to exist
 	watch        *staleFlag  // on the order znode
 	ledgersWatch *staleFlag  // on the directory
 	claiming     bool        // this consumer has claimed messages, and learns of the deaths of others
@@ -101,7 +100,7 @@ func (o *orderZnode) refresh(ctx context.Context, armed bool) (*orderState, erro
 	}
 	o.mu.Lock()
 	if o.ledgersWatch != nil && o.ledgersWatch.isStale() {
-		o.state = nil // the number of ledgers has changed
+		o.isKnown = false // the number of ledgers has changed
 	}
 	list := (armed || o.claiming) && o.ledgersWatch.isStale()
 	o.mu.Unlock()
@@ -114,37 +113,35 @@ func (o *orderZnode) refresh(ctx context.Context, armed bool) (*orderState, erro
 		// this number of ledgers, too, if no consumer has come or gone since.
 		now := countLedgers(stat)
 		o.mu.Lock()
-		if o.state != nil && o.state.ledgerCount != now {
-			o.state = nil
-		}
+		o.isKnown = o.isKnown && o.state.ledgerCount == now
 		o.count(now)
+		o.ledgersWatch = o.ledgersWatch.replace(w, o.changed)
 		o.mu.Unlock()
-		o.replaceWatch(&o.ledgersWatch, w)
 	}
 	o.mu.Lock()
-	known := o.state
 	// A lone consumer knows its own writes, and the watch on the ledgers reports the next
 	// consumer.
-	read := armed && o.watch.isStale() && (known == nil || o.ledgers.consumers > o.own)
-	ledgers := o.ledgers
+	known, ledgers := o.isKnown, o.ledgers
+	read := armed && o.watch.isStale() && (!known || ledgers.consumers > o.own)
 	o.mu.Unlock()
-	if !read {
-		return o.current(ctx)
+	if read {
+		data, stat, w, err := o.s.WatchData(ctx, path)
+		if err != nil {
+			return nil, o.reopen(path, err)
+		}
+		o.mu.Lock()
+		o.watch = o.watch.replace(w, o.changed)
+		o.mu.Unlock()
+		// The watch on the directory has not fired, so its ledgers are the same as at the list, or with the known
+		// state. Another order znode may have no count yet.
+		if list || known {
+			st, err := newOrderState(path, data, stat, ledgers)
+			if err != nil {
+				return nil, err
+			}
+			o.set(st)
+		}
 	}
-	data, stat, w, err := o.s.WatchData(ctx, path)
-	if err != nil {
-		return nil, o.reopen(path, err)
-	}
-	o.replaceWatch(&o.watch, w)
-	if !list && known == nil {
-		return o.current(ctx)
-	}
-	// The watch on the directory has not fired, so its ledgers are the same.
-	st, err := newOrderState(path, data, stat, ledgers)
-	if err != nil {
-		return nil, err
-	}
-	o.set(st)
 	return o.current(ctx)
 }
 
@@ -177,15 +174,7 @@ func (o *orderZnode) mayWrite(st *orderState) bool {
 func (o *orderZnode) countOwn() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.own, o.state = 1, nil // the number of consumers has changed
-}
-
-// replaceWatch replaces the watch of a flag.
-func (o *orderZnode) replaceWatch(f **staleFlag, w *session.Watch) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	(*f).stopWatch()
-	*f = newStaleFlag(w, o.changed)
+	o.own, o.isKnown = 1, false // the number of consumers has changed
 }
 
 // stop stops the watches.
@@ -204,8 +193,7 @@ func (o *orderZnode) reopen(path string, err error) error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.path, o.state = "", nil
-	o.missing = path
+	o.path, o.missing, o.isKnown = "", path, false
 	return errOrderGone
 }
 
@@ -213,6 +201,9 @@ func (o *orderZnode) reopen(path string, err error) error {
 func (o *orderZnode) known() *orderState {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if !o.isKnown {
+		return nil
+	}
 	return o.state
 }
 
@@ -225,16 +216,17 @@ func (o *orderZnode) set(st *orderState) {
 		return
 	}
 	o.count(st.ledgerCount)
-	// Another client has deleted the order znode and created it again under its name.
-	if st.czxid > o.czxid {
-		o.czxid, o.state, o.newest, o.recoverAt = st.czxid, nil, 0, time.Time{}
-	}
-	// A read may be answered after a later write of this consumer was. An older state must
-	// not replace the newer one, even if that was forgotten since.
-	if st.czxid < o.czxid || st.version < o.newest || o.state != nil && o.state.version == st.version {
+	switch last := o.state; {
+	case last == nil:
+	case st.czxid > last.czxid:
+		// Another client has deleted the order znode and created it again under its name.
+		o.recoverAt = time.Time{}
+	case st.czxid < last.czxid, st.version < last.version, st.version == last.version && o.isKnown:
+		// A read may be answered after a later write of this consumer was. An older state must
+		// not replace the newer one, even if that is out of date by now.
 		return
 	}
-	o.state, o.newest = st.with(o.ledgers), st.version
+	o.state, o.isKnown = st.with(o.ledgers), true
 	// A goroutine may have looked at the former state, and sleep. No watch reports a write of
 	// this consumer, which may make messages free for it, too.
 	o.changed.notify()
@@ -258,7 +250,7 @@ func (o *orderZnode) count(ledgers ledgerCount) {
 func (o *orderZnode) forget(st *orderState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.state != nil && st != nil && o.state.path == st.path && o.state.version == st.version {
-		o.state = nil
+	if o.isKnown && st != nil && o.state.path == st.path && o.state.version == st.version {
+		o.isKnown = false
 	}
 }

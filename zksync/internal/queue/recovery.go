@@ -81,7 +81,7 @@ func (o *orderZnode) nextRecovery() time.Time {
 func (o *orderZnode) postponeRecovery(st *orderState) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.path == st.path && o.czxid == st.czxid {
+	if o.path == st.path && o.state != nil && o.state.czxid == st.czxid {
 		o.recoverAt = time.Now().Add(fullPause)
 	}
 }
@@ -92,7 +92,7 @@ func (o *orderZnode) hastenRecovery(last *orderState) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	st := o.state
-	if st == nil || !st.needsRecovery() || st.version == last.version && st.czxid == last.czxid {
+	if !o.isKnown || !st.needsRecovery() || st.version == last.version && st.czxid == last.czxid {
 		return false
 	}
 	*last, o.recoverAt = *st, time.Time{}

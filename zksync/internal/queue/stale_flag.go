@@ -41,3 +41,9 @@ func (f *staleFlag) stopWatch() {
 		f.watch.Stop()
 	}
 }
+
+// replace stops the watch of the flag, and returns the flag of another watch.
+func (f *staleFlag) replace(w *session.Watch, b *broadcast) *staleFlag {
+	f.stopWatch()
+	return newStaleFlag(w, b)
+}
