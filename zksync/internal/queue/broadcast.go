@@ -1,6 +1,11 @@
 package queue
 
-import "sync"
+import (
+	"context"
+	"sync"
+
+	"github.com/go-zksync/toolkit/session"
+)
 
 // A broadcast wakes all goroutines that wait for it.
 type broadcast struct {
@@ -26,5 +31,21 @@ func (b *broadcast) notify() {
 	if b.notified != nil {
 		close(b.notified)
 		b.notified = nil
+	}
+}
+
+// wait waits until ready reports true. It calls ready at once, and after each notify.
+func (b *broadcast) wait(ctx context.Context, ready func() bool) error {
+	for {
+		// Before the look, so that a notify right after it ends the wait.
+		notified := b.subscribe()
+		if ready() {
+			return nil
+		}
+		select {
+		case <-notified:
+		case <-ctx.Done():
+			return session.Cancelled(ctx)
+		}
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/go-zksync/toolkit/session"
 )
 
 const (
@@ -29,9 +27,8 @@ const (
 // window grows as long as the receiver is faster than the stream. A slow receiver
 // therefore does not keep messages from other consumers.
 type prefetchWindow struct {
-	wakeUps   chan struct{} // there may be room for claims
-	space     broadcast     // there is less data that waits
-	claimTime atomic.Int64  // the time of the last attempt to claim
+	changed   broadcast    // there may be room for claims, or for data
+	claimTime atomic.Int64 // the time of the last attempt to claim
 
 	mu             sync.Mutex
 	limit          int           // the most claims: Config.Prefetch, or fewer where the ledger has no room for their names
@@ -56,7 +53,7 @@ func (w *prefetchWindow) setLimit(n int) {
 	w.mu.Lock()
 	w.limit = n
 	w.mu.Unlock()
-	w.wake()
+	w.changed.notify()
 }
 
 // isFull reports whether there are as many claims as the limit allows.
@@ -66,48 +63,21 @@ func (w *prefetchWindow) isFull(claims int) bool {
 	return claims >= w.limit
 }
 
-// wake makes waitForRoom check again.
-func (w *prefetchWindow) wake() {
-	select {
-	case w.wakeUps <- struct{}{}:
-	default:
-		// A wake-up is pending already, and its receiver looks at the present state.
-	}
-}
-
 // waitForRoom waits until there is room for a part of the window. unsettled counts the
 // claims. It calls blocked before it waits.
 func (w *prefetchWindow) waitForRoom(ctx context.Context, unsettled func() int, blocked func()) error {
-	for {
-		room, size := w.room(unsettled)
-		if room > 0 && room >= w.least(size) {
-			return nil
+	return w.changed.wait(ctx, func() bool {
+		room, least := w.room(unsettled)
+		if room > 0 && room >= least {
+			return true
 		}
 		blocked()
-		select {
-		case <-w.wakeUps:
-		case <-ctx.Done():
-			return session.Cancelled(ctx)
-		}
-	}
+		return false
+	})
 }
 
-// least returns the least room for a claim in a window of a size.
-func (w *prefetchWindow) least(size int) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	// Claims of single messages would multiply the transactions. Among several consumers,
-	// one with many small claims would be faster than the others again and again.
-	least := (size + 1) / 2
-	if w.work*time.Duration(size) < time.Duration(w.claimTime.Load()) {
-		// The other half would not keep the receiver busy during the claim.
-		least = (3*size + 3) / 4
-	}
-	return least
-}
-
-// room returns how many messages there is room for, and the size of the window.
-func (w *prefetchWindow) room(unsettled func() int) (room, size int) {
+// room returns how many messages there is room for, and the least room for a claim.
+func (w *prefetchWindow) room(unsettled func() int) (room, least int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// A larger window helps only if the queue had more messages than there was room for,
@@ -118,17 +88,24 @@ func (w *prefetchWindow) room(unsettled func() int) (room, size int) {
 		w.size = min(max(2*w.size, maxClaims), w.limit)
 	}
 	w.receiverWaited = false
-	size = w.size
+	size := w.size
 	if w.work > 0 {
 		// Messages ahead of a slow receiver would wait here while other consumers are idle.
 		size = min(size, max(firstPrefetch, int(prefetchTime/w.work)))
 	}
 	// The limit includes the messages that were received and are not settled.
 	size = min(size, w.limit-(unsettled()-w.waiting))
-	if w.waitingBytes >= prefetchBytes {
-		return 0, size
+	// Claims of single messages would multiply the transactions. Among several consumers,
+	// one with many small claims would be faster than the others again and again.
+	least = (size + 1) / 2
+	if w.work*time.Duration(size) < time.Duration(w.claimTime.Load()) {
+		// The other half would not keep the receiver busy during the claim.
+		least = (3*size + 3) / 4
 	}
-	return size - w.waiting, size
+	if w.waitingBytes >= prefetchBytes {
+		return 0, least
+	}
+	return size - w.waiting, least
 }
 
 // batch returns how many messages to claim together.
@@ -148,21 +125,11 @@ func (w *prefetchWindow) batch(most, free, consumers int) int {
 
 // waitForSpace waits until less than prefetchBytes of data wait for the receiver.
 func (w *prefetchWindow) waitForSpace(ctx context.Context) error {
-	for {
-		// Before the look, so that a receipt right after it ends the wait.
-		received := w.space.subscribe()
+	return w.changed.wait(ctx, func() bool {
 		w.mu.Lock()
-		ok := w.waitingBytes < prefetchBytes
-		w.mu.Unlock()
-		if ok {
-			return nil
-		}
-		select {
-		case <-received:
-		case <-ctx.Done():
-			return session.Cancelled(ctx)
-		}
-	}
+		defer w.mu.Unlock()
+		return w.waitingBytes < prefetchBytes
+	})
 }
 
 // claimed notes that messages were claimed. full says that there was room for no more.
@@ -182,7 +149,7 @@ func (w *prefetchWindow) noteRead(found []*Delivery, n int) {
 		w.waitingBytes += len(d.Data)
 	}
 	w.mu.Unlock()
-	w.wake()
+	w.changed.notify()
 }
 
 // starve notes that there is no message for the receiver. waited says that the receiver
@@ -191,7 +158,7 @@ func (w *prefetchWindow) starve(waited bool) {
 	w.mu.Lock()
 	w.receiverWaited = waited
 	w.mu.Unlock()
-	w.wake()
+	w.changed.notify()
 }
 
 // received notes that the receiver has taken a message, which took a time.
@@ -202,8 +169,7 @@ func (w *prefetchWindow) received(d *Delivery, took time.Duration) {
 	// An average over about eight messages, so that one slow message does not shrink the window.
 	w.work += (took - w.work) / 8
 	w.mu.Unlock()
-	w.wake()
-	w.space.notify()
+	w.changed.notify()
 }
 
 // expectsClaim reports whether the next claim is near: the receiver was ready for more messages than

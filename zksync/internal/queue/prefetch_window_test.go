@@ -216,7 +216,7 @@ func TestReadsBehindSeveralClaims(t *testing.T) {
 		c := r.open(InOrder, true)
 		c.cfg.Prefetch = 1000
 		p := &stream{c: c.Consumer}
-		p.window.limit, p.window.size, p.window.wakeUps = 1000, 1000, make(chan struct{}, 1)
+		p.window.limit, p.window.size = 1000, 1000
 		reader := &messageReader{v: c.v}
 		reader.largest.Store(1)
 		ctx, cancel := context.WithCancel(r.Context())

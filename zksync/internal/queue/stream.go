@@ -37,7 +37,7 @@ func (c *Consumer) Deliver(ack bool, receive func(ctx context.Context, d *Delive
 	}
 	defer c.endCall()
 	p := &stream{c: c, receive: receive, ack: ack}
-	p.window.limit, p.window.wakeUps = c.cfg.Prefetch, make(chan struct{}, 1)
+	p.window.limit = c.cfg.Prefetch
 	err := c.cfg.Manager.Do(c.ctx, func(ctx context.Context, s *session.Session) error {
 		for round := 0; ; round++ {
 			began := time.Now()
@@ -82,7 +82,7 @@ func (p *stream) consumeSession(ctx context.Context, s *session.Session) error {
 	}
 	p.window.reset()
 	p.slots = make(chan struct{}, maxUnconfirmed)
-	v.claims.setOnRelease(p.window.wake)
+	v.claims.setOnRelease(p.window.changed.notify)
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
