@@ -15,25 +15,16 @@ const numberDigits = 10
 // range: "qn-:5-9 :12" stands for six names. A name that does not end with ten digits is
 // written as "=name".
 func encodeNames(names []string) string {
-	type numbered struct {
-		prefix string
-		n      int64
-	}
 	var b strings.Builder
-	var all []numbered
+	var all []numberedName
 	for _, name := range names {
-		at := len(name) - numberDigits
-		n, ok := int64(0), false
-		if at >= 0 {
-			n, ok = parseDigits(name[at:])
-		}
-		if !ok {
+		if numbered, ok := splitName(name); ok {
+			all = append(all, numbered)
+		} else {
 			fmt.Fprintf(&b, "=%s ", name)
-			continue
 		}
-		all = append(all, numbered{name[:at], n})
 	}
-	slices.SortFunc(all, func(x, y numbered) int {
+	slices.SortFunc(all, func(x, y numberedName) int {
 		return cmp.Or(cmp.Compare(x.prefix, y.prefix), cmp.Compare(x.n, y.n))
 	})
 	for i := 0; i < len(all); {
@@ -56,17 +47,20 @@ func encodeNames(names []string) string {
 	return strings.TrimSuffix(b.String(), " ")
 }
 
-// besideName returns the name with another number, or nothing if the name has no number.
-func besideName(name string, by int64) string {
-	at := len(name) - numberDigits
-	if at < 0 {
-		return ""
-	}
-	n, ok := parseDigits(name[at:])
-	if !ok {
-		return ""
-	}
-	return fmt.Sprintf("%s%0*d", name[:at], numberDigits, n+by)
+// A numberedName is a name that ends with the digits of a number.
+type numberedName struct {
+	prefix string
+	n      int64
+}
+
+func (m numberedName) String() string { return fmt.Sprintf("%s%0*d", m.prefix, numberDigits, m.n) }
+
+// splitName reports whether a name has a number.
+func splitName(name string) (m numberedName, ok bool) {
+	at := max(0, len(name)-numberDigits)
+	m.prefix = name[:at]
+	m.n, ok = parseDigits(name[at:])
+	return m, ok && len(name) >= numberDigits
 }
 
 // maxRange limits the names of one range, against data that another client has written.
@@ -92,16 +86,13 @@ func decodeNames(s string, add func(name string)) error {
 		if !isRange {
 			to = from
 		}
-		first, err := strconv.ParseUint(from, 10, 63)
-		last, err2 := strconv.ParseUint(to, 10, 63)
-		if err := cmp.Or(err, err2); err != nil {
-			return err
-		}
-		if last < first || last-first >= maxRange {
+		first, ok := parseDigits(from)
+		last, ok2 := parseDigits(to)
+		if !ok || !ok2 || last < first || last-first >= maxRange {
 			return fmt.Errorf("no range of names: %q", token)
 		}
-		for n := first; n <= last; n++ {
-			add(fmt.Sprintf("%s%0*d", prefix, numberDigits, n))
+		for i := range last - first + 1 {
+			add(numberedName{prefix, first + i}.String())
 		}
 	}
 	return nil

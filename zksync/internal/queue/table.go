@@ -72,8 +72,10 @@ var errForeignTable = errors.New("the order znode has data that this version doe
 // forgetEdges removes the entries of sorted names that are the first or last ones of a range, or alone.
 func (p *partitionClaims) forgetEdges(names []string) {
 	forget := func(name string, neighbour int64) {
+		beside, numbered := splitName(name)
+		beside.n += neighbour
 		e, ok := p.entries[name]
-		if next, known := p.entries[besideName(name, neighbour)]; ok && (!known || next != e) {
+		if next, known := p.entries[beside.String()]; ok && (!numbered || !known || next != e) {
 			delete(p.entries, name)
 		}
 	}
@@ -195,9 +197,9 @@ func (t *claimTable) of(czxid int64) *partitionClaims {
 
 // baseSize returns the size of the data of the table without entries.
 func (t *claimTable) baseSize() int {
-	base := &claimTable{recovered: t.recovered, later: t.later, partitions: make(map[int64]*partitionClaims, len(t.partitions))}
-	for czxid, p := range t.partitions {
-		base.partitions[czxid] = &partitionClaims{hasCursor: p.hasCursor, cursor: p.cursor}
+	base := t.clone()
+	for _, p := range base.partitions {
+		clear(p.entries)
 	}
 	return len(base.encode())
 }
