@@ -1,6 +1,9 @@
 package queue
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // A backlog is the local list of the messages of one directory that are known to wait,
 // in order. A listing fills it, and messages are picked from memory, so that the cost of
@@ -55,12 +58,7 @@ func (b *backlog) insert(it Item) {
 func (b *backlog) countDue(now int64) int {
 	count := func(items []Item) int {
 		// Each pick counts, so the cost must not grow with the length of the queue.
-		n, _ := slices.BinarySearchFunc(items, now, func(it Item, now int64) int {
-			if it.Due <= now {
-				return -1
-			}
-			return 1
-		})
+		n, _ := slices.BinarySearchFunc(items, now+1, func(it Item, due int64) int { return cmp.Compare(it.Due, due) })
 		return n
 	}
 	return count(b.listed) + count(b.returned)

@@ -3,6 +3,8 @@ package queue
 import (
 	"time"
 
+	"github.com/go-zookeeper/zk"
+
 	"github.com/go-zksync/toolkit/session"
 )
 
@@ -26,7 +28,9 @@ func (l *ledger) claim(pick func(st *orderState) selection, readBehind func([]me
 	c.readBehind = readBehind
 	// In the claim's own transaction: a consumer whose claim is refused keeps its position, and
 	// the next one wakes only when the claim has happened.
-	c.ops = line.leaveOps()
+	if line.path != "" {
+		c.ops = []any{&zk.DeleteRequest{Path: line.path, Version: -1}}
+	}
 	c.pick = func(st *orderState) selection {
 		sel := pick(st)
 		if n := len(sel.refs); n > 0 {

@@ -71,13 +71,8 @@ func (l *idleLine) waitTurn(ctx context.Context, limit time.Duration) (waited bo
 			return false, err
 		}
 	}
-	// There is no number before the first one.
-	if l.seq <= 0 {
-		l.turn = true
-		return false, nil
-	}
 	// The name before ours belongs to the consumer that joined before. If it has gone
-	// already, this consumer acts as the first in line, which is never wrong.
+	// already, or there was none, this consumer acts as the first in line, which is never wrong.
 	before := znode.Join(v.cfg.child(idleName), fmt.Sprintf("%s%0*d", idlePrefix, numberDigits, l.seq-1))
 	there, _, w, err := v.s.WatchExists(ctx, before)
 	if err != nil {
@@ -243,14 +238,6 @@ func (l *idleLine) find(ctx context.Context, dir string, id []byte) (string, err
 		}
 	}
 	return "", err
-}
-
-// leaveOps returns the operations that delete the contender.
-func (l *idleLine) leaveOps() []any {
-	if l.path == "" {
-		return nil
-	}
-	return []any{&zk.DeleteRequest{Path: l.path, Version: -1}}
 }
 
 // leave deletes the contender, in the background.

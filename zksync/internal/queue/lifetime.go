@@ -45,12 +45,13 @@ func (l *lifetime) beginClose() {
 // spawn runs f in a goroutine that Close waits for. It reports false, and does nothing,
 // after Close has begun.
 func (l *lifetime) spawn(f func()) bool {
-	l.closeMu.Lock()
-	defer l.closeMu.Unlock()
-	if l.closing {
+	if l.beginCall() != nil {
 		return false
 	}
-	l.wg.Go(f)
+	go func() {
+		defer l.endCall()
+		f()
+	}()
 	return true
 }
 

@@ -71,14 +71,13 @@ func (v *view) refreshAndPick(ctx context.Context, most quota, armed bool) (sele
 		if err == errOrderGone {
 			continue
 		}
+		if err == nil {
+			err = v.refreshListings(ctx, st)
+		}
+		if err == nil {
+			err = v.endUnknown(ctx, st) // before a recovery, for which the table may have no room
+		}
 		if err != nil {
-			return selection{}, nextWakeUp{}, err
-		}
-		if err := v.refreshListings(ctx, st); err != nil {
-			return selection{}, nextWakeUp{}, err
-		}
-		// Before a recovery, for which the table may have no room.
-		if err := v.endUnknown(ctx, st); err != nil {
 			return selection{}, nextWakeUp{}, err
 		}
 		if v.order.mustRecover(st) {

@@ -89,12 +89,10 @@ func (o *orderZnode) createFirst(ctx context.Context, write func(name string) an
 	results, err := o.create(ctx, name, &claimTable{},
 		&zk.CreateRequest{Path: later}, &zk.DeleteRequest{Path: later, Version: -1}, write(name))
 	if at, class := session.FailedOp(results), session.ClassOf(err); at == 0 && class != session.ClassNoNode || at == 1 {
-		exists := class == session.ClassNodeExists
-		if !exists {
-			// This client may not do that.
-			if exists, _, err = o.s.Exists(ctx, later); err != nil {
-				return "", err
-			}
+		// It exists, or this client may not create it.
+		exists, _, failed := o.s.Exists(ctx, later)
+		if failed != nil {
+			return "", failed
 		}
 		_, err = o.create(ctx, name, &claimTable{later: exists}, write(name))
 	}

@@ -124,19 +124,19 @@ func (r *recovery) table(n int) *claimTable {
 // that is above the limit: a claimed message that has an entry there takes as much room when it is returned, unless
 // it is one of a range. The messages that this consumer skips come last, if all messages fit into half of the room.
 func (r *recovery) fit(limit int, skipped func(claimKey) bool) (t *claimTable, n int) {
-	rank := make(map[claimKey]int, len(r.unheld))
-	last := len(r.unheld) // the number of messages that are not skipped
+	var known, others, left []claimKey
 	for _, k := range r.unheld {
 		switch {
 		case r.base.hasEntry(k):
+			known = append(known, k)
 		case !skipped(k):
-			rank[k] = 1
+			others = append(others, k)
 		default:
-			rank[k] = 2
-			last--
+			left = append(left, k)
 		}
 	}
-	slices.SortStableFunc(r.unheld, func(a, b claimKey) int { return cmp.Compare(rank[a], rank[b]) })
+	r.unheld = slices.Concat(known, others, left)
+	last := len(known) + len(others)
 	if n = len(r.unheld); n > last {
 		if t = r.table(n); len(t.encode()) <= limit/2 {
 			return t, n
