@@ -63,7 +63,7 @@ func (l *ledger) giveBack(ended int, refs ...messageRef) (sent bool, err error) 
 // cannot be used any more, it returns the changes without an outcome and the reason.
 func (l *ledger) carryOut(batch []*change) ([]*change, error) {
 	defer l.line.leave()
-	conflicts, refused, unclear := 0, 0, false
+	conflicts, unclear := 0, false
 	for round := 0; ; {
 		st, left, err := l.stateFor(batch)
 		conn := l.v.s.Connection()
@@ -109,10 +109,8 @@ func (l *ledger) carryOut(batch []*change) ([]*change, error) {
 				}
 			case at > 0:
 				// One message is gone or cannot be removed. The other changes do not depend on it.
-				refused++
-				if batch, err = tx.dropRefused(l.life, l.v.s, at, err, refused > 2); err == nil {
-					continue
-				}
+				batch = tx.dropRefused(l.life, l.v.s, at, err)
+				continue
 			case class == session.ClassTooLarge && len(batch) > 1:
 				// The limit of the servers includes the data of ledger and order znode, which
 				// nextBatch does not know.

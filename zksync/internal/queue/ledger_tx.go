@@ -136,14 +136,11 @@ func (l *ledger) apply(tx *ledgerTx, took time.Duration) {
 	}
 }
 
-// dropRefused ends the change whose operation at a position was refused, and returns the
-// other changes. If many is true, it also ends the changes whose messages are gone.
-func (tx *ledgerTx) dropRefused(ctx context.Context, s *session.Session, at int, why error, many bool) ([]*change, error) {
+// dropRefused ends the change whose operation at a position was refused, and the changes whose messages are gone. It
+// returns the other changes.
+func (tx *ledgerTx) dropRefused(ctx context.Context, s *session.Session, at int, why error) []*change {
 	i := slices.IndexFunc(tx.ends, func(end int) bool { return at < end })
 	left := endSome(tx.batch, why, func(c *change) bool { return c == tx.batch[i] })
-	if !many {
-		return left, nil
-	}
 	// Another client removes messages, too: one request tells which messages are gone. It
 	// lists their children, because the answer then has no data.
 	var reads []session.Read
@@ -155,14 +152,14 @@ func (tx *ledgerTx) dropRefused(ctx context.Context, s *session.Session, at int,
 			}
 		}
 	}
-	results, err := s.MultiRead(ctx, reads...)
+	results, _ := s.MultiRead(ctx, reads...) // without results, the next attempts tell
 	gone := make(map[*change]bool)
 	for i, r := range results {
 		if session.ClassOf(r.Err) == session.ClassNoNode {
 			gone[of[i]] = true
 		}
 	}
-	return endSome(left, zk.ErrNoNode, func(c *change) bool { return gone[c] }), err
+	return endSome(left, zk.ErrNoNode, func(c *change) bool { return gone[c] })
 }
 
 // rest waits before a write of the order znode that relies on the state that this consumer has
