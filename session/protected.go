@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -195,4 +196,16 @@ func lookForProtected(ctx context.Context, s *Session, path string, exact bool) 
 		return nil, nil
 	}
 	return nil, err
+}
+
+// findGUID returns the paths of the znodes in dir whose names carry the GUID.
+func findGUID(dir string, names iter.Seq[string], guid string) (paths []string) {
+	for name := range names {
+		// guid has the prefix in front of the GUID and the dash behind it, so only a whole
+		// GUID matches.
+		if strings.HasPrefix(name, guid) {
+			paths = append(paths, join(dir, name))
+		}
+	}
+	return paths
 }

@@ -44,7 +44,7 @@ func newSession(m *shared, setState func(State)) *Session {
 	s.requests = requester{m, &s.gate, &s.leases}
 	s.keeper = &keeper{m: m, gate: &s.gate, v: &s.leases}
 	s.hub = &hub{m: m, entries: make(map[watchKey]*watchEntry), idle: list.New()}
-	s.janitor = janitor{m: m, gate: &s.gate, id: &s.identity, wg: &s.wg, added: make(chan struct{}, 1)}
+	s.janitor = janitor{m: m, gate: &s.gate, id: &s.identity, wg: &s.wg, window: make(chan struct{}, maxAttempts), orphans: make(map[string][]*chore)}
 	s.link = &link{s: s}
 	return s
 }
