@@ -32,9 +32,7 @@ type Ephemeral struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 	status chan EphemeralStatus
-	kick   chan struct{} // there is data to write
 
-	decision sync.Once
 	decided  chan struct{} // closed when Manager.Ephemeral can return
 	refusal  error         // of the first creation; valid once decided is closed
 	leftover error         // why the znode could not be removed; valid once done is closed
@@ -83,7 +81,7 @@ func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts 
 	e := &Ephemeral{
 		m: m, cfg: cfg, asked: path, data: newPendingData(data),
 		done: make(chan struct{}), decided: make(chan struct{}),
-		status: make(chan EphemeralStatus, maxUnseen), kick: make(chan struct{}, 1),
+		status: make(chan EphemeralStatus, maxUnseen),
 	}
 	e.ctx, e.cancel = context.WithCancelCause(withFailures(context.Background(), e.noteFailure))
 	if !m.own(e.run) {
@@ -108,19 +106,6 @@ func (m *Manager) Ephemeral(ctx context.Context, path string, data []byte, opts 
 		return nil, opError("ephemeral", path, err)
 	}
 	return e, nil
-}
-
-// reserve reserves the path for e. It returns nil if e has the path, and otherwise the
-// Ephemeral that has it.
-func (e *Ephemeral) reserve() *Ephemeral {
-	if e.cfg.sequential {
-		return nil
-	}
-	// Two Ephemerals would both find the znode owned by their session, and both change it.
-	if other, taken := e.m.ephemerals.LoadOrStore(e.asked, e); taken {
-		return other.(*Ephemeral)
-	}
-	return nil
 }
 
 // own runs f as a goroutine that Close waits for. It returns false if the Manager is
@@ -181,7 +166,6 @@ func (e *Ephemeral) Set(ctx context.Context, data []byte) error {
 		return opError("ephemeral", e.asked, Cancelled(ctx))
 	}
 	generation := e.data.want(slices.Clone(data))
-	signal(e.kick)
 	return opError("ephemeral", e.asked, e.awaitData(ctx, generation))
 }
 
@@ -259,10 +243,11 @@ func (e *Ephemeral) tell(st EphemeralStatus, path string, err error) {
 	push(e.status, st, Conflict)
 }
 
-// decide lets Manager.Ephemeral return refusal. Only the first call has an effect.
+// decide lets Manager.Ephemeral return refusal. Only the first call has an effect. Only the
+// goroutine of the Ephemeral calls it.
 func (e *Ephemeral) decide(refusal error) {
-	e.decision.Do(func() {
+	if !isClosed(e.decided) {
 		e.refusal = refusal
 		close(e.decided)
-	})
+	}
 }

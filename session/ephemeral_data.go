@@ -12,11 +12,10 @@ type pendingData struct {
 	mu      sync.Mutex
 	wanted  []byte
 	newest  uint64
-	written uint64 // the newest generation that has reached the znode
-	kept    []byte // the data of generation written
-	refused uint64 // the newest generation that the server has refused
-	why     error
-	change  chan struct{} // closed and replaced when written or refused has changed
+	kept    []byte        // the data that were written last
+	settled uint64        // the newest generation that was written or refused
+	why     error         // the refusal of generation settled; nil if it was written
+	change  chan struct{} // closed and replaced when newest or settled has changed
 }
 
 func newPendingData(data []byte) *pendingData {
@@ -24,11 +23,12 @@ func newPendingData(data []byte) *pendingData {
 	return &pendingData{wanted: data, kept: data, change: make(chan struct{})}
 }
 
-// present returns the data to write, and its generation.
-func (d *pendingData) present() ([]byte, uint64) {
+// present returns the data to write, and its generation. change is closed when both may have
+// changed.
+func (d *pendingData) present() (data []byte, generation uint64, change <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.wanted, d.newest
+	return d.wanted, d.newest, d.change
 }
 
 // want makes data the newest generation, and returns its number.
@@ -37,7 +37,30 @@ func (d *pendingData) want(data []byte) (generation uint64) {
 	defer d.mu.Unlock()
 	d.wanted = data
 	d.newest++
+	broadcast(&d.change)
 	return d.newest
+}
+
+// settle records that the znode has data, the data of a generation, or why the server has
+// refused them. If the generation is the newest, the data that the server accepted last are
+// then wanted again.
+func (d *pendingData) settle(generation uint64, data []byte, why error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	// A refused generation has the data of an earlier generation, and its Set has yet to
+	// report the refusal.
+	if generation <= d.settled {
+		return
+	}
+	d.settled, d.why = generation, why
+	switch {
+	case why == nil:
+		d.kept = data
+	// Otherwise a later Set has replaced the data, and the server may accept the new data.
+	case d.newest == generation:
+		d.wanted = d.kept
+	}
+	broadcast(&d.change)
 }
 
 // outcome reports whether a generation was written or refused, and the refusal. change is
@@ -45,11 +68,8 @@ func (d *pendingData) want(data []byte) (generation uint64) {
 func (d *pendingData) outcome(generation uint64) (over bool, change <-chan struct{}, refusal error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch {
-	case d.written >= generation:
-		return true, nil, nil
 	// The outcome of the last Set is the outcome of the earlier ones.
-	case d.refused >= generation && d.refused == d.newest:
+	if d.settled >= generation && (d.why == nil || d.settled == d.newest) {
 		return true, nil, d.why
 	}
 	return false, d.change, nil
@@ -70,29 +90,4 @@ func (e *Ephemeral) awaitData(ctx context.Context, generation uint64) error {
 			return e.Err()
 		}
 	}
-}
-
-// reached records that the znode has the data of a generation.
-func (d *pendingData) reached(generation uint64, data []byte) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	// A refused generation has the data of an earlier generation, and its Set has yet to
-	// report the refusal. Generations arrive in order, from the goroutine of the Ephemeral.
-	if generation > d.refused {
-		d.written, d.kept = generation, data
-	}
-	broadcast(&d.change)
-}
-
-// refuse records that the server refused a generation. If the generation is the newest,
-// the data that the server accepted last is wanted again.
-func (d *pendingData) refuse(generation uint64, why error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.refused, d.why = generation, why
-	// Otherwise a later Set has replaced the data, and the server may accept the new data.
-	if d.newest == generation {
-		d.wanted = d.kept
-	}
-	broadcast(&d.change)
 }

@@ -8,6 +8,7 @@ type owned struct {
 	s          *Session
 	path       string
 	version    int32
+	refusal    error  // of our create, if it has found the znode
 	generation uint64 // of the data in the znode
 	dirty      bool   // the data in the znode is unknown
 	w          *Watch // nil if the ACL forbids us to read the znode
@@ -24,7 +25,8 @@ func (n *owned) hold() error {
 	n.f = newFailures(e.ctx, e.m.shared, "ephemeral", e.asked, "a write of the data")
 	defer func() { _ = n.f.end(e.ctx, nil) }()
 	for {
-		if data, generation := e.data.present(); n.dirty || generation != n.generation {
+		data, generation, change := e.data.present()
+		if n.dirty || generation != n.generation {
 			if err := n.write(data, generation); err != nil {
 				return err
 			}
@@ -42,7 +44,7 @@ func (n *owned) hold() error {
 			if err := n.look(); err != nil {
 				return err
 			}
-		case <-e.kick:
+		case <-change:
 		case <-s.hold.Done():
 			return s.Err()
 		case <-e.ctx.Done():
@@ -112,7 +114,7 @@ func (n *owned) write(data []byte, generation uint64) error {
 		}
 		n.version, n.generation, n.dirty, n.failed = stat.Version, generation, false, 0
 		_ = n.f.end(e.ctx, nil)
-		e.data.reached(generation, data)
+		e.data.settle(generation, data, nil)
 		return nil
 	case ClassCancelled, ClassClosed, ClassLost:
 		return err
@@ -133,7 +135,7 @@ func (n *owned) write(data []byte, generation uint64) error {
 		// an earlier write is unknown, the data that are wanted again must be written.
 		n.generation, n.dirty = generation, n.dirty && generation != n.generation
 		_ = n.f.end(e.ctx, nil)
-		e.data.refuse(generation, err)
+		e.data.settle(generation, data, err)
 		return nil
 	}
 }

@@ -17,8 +17,13 @@ func (e *Ephemeral) run() {
 	// An Ephemeral that has waited for the path in vain does not have it.
 	defer e.m.ephemerals.CompareAndDelete(e.asked, e)
 	var end error
-	for other := e.reserve(); other != nil && end == nil; other = e.reserve() {
-		end = e.awaitOther(other)
+	// Two Ephemerals would both find the znode owned by their session, and both change it.
+	for end == nil && !e.cfg.sequential {
+		other, taken := e.m.ephemerals.LoadOrStore(e.asked, e)
+		if !taken {
+			break
+		}
+		end = e.awaitOther(other.(*Ephemeral))
 	}
 	if end == nil {
 		end = e.m.Retry(e.ctx, e.keep)
@@ -59,14 +64,17 @@ func (e *Ephemeral) keep(s *Session) error {
 	f := newFailures(e.ctx, e.m.shared, "ephemeral", e.asked, "the creation of the znode")
 	defer func() { _ = f.end(e.ctx, nil) }()
 	for round := 0; ; round++ {
-		n, err := e.create(s, f)
-		if err == nil {
-			_ = f.end(e.ctx, nil)
+		n, err := e.create(s, f, round)
+		if n != nil {
 			began := time.Now()
-			err = n.hold()
-			n.w.Stop()
-			// The znode was present for a while, so its end does not belong to the failures
-			// before it.
+			var ours bool
+			if ours, err = n.claim(f); ours {
+				_ = f.end(e.ctx, nil)
+				err = n.hold()
+				n.w.Stop()
+			}
+			// The znode was present or in conflict for a while, so its end does not belong to
+			// the failures before it.
 			if time.Since(began) > maxBackoff {
 				round = 0
 			}
@@ -84,6 +92,11 @@ func (e *Ephemeral) keep(s *Session) error {
 		case s.Err() != nil:
 			e.tell(Absent, "", s.Err())
 			return s.Err()
+		case err == nil: // the directory was created, or the other znode has gone
+			pauses -= quickRounds
+			if round > 0 && n != nil && n.refusal != nil { // the answers contradict each other
+				f.note(n.refusal)
+			}
 		case err == ErrRemoved:
 			pauses -= quickRounds
 			e.tell(Absent, "", err)
@@ -107,79 +120,54 @@ func (e *Ephemeral) keep(s *Session) error {
 // clients may delete the znode, or be in its way, a few times.
 const quickRounds = 8
 
-// create creates or finds our znode in s. It retries until it succeeds. With an error,
-// create may still return a znode: the caller must remove it. f is for the failures.
-func (e *Ephemeral) create(s *Session, f *failures) (*owned, error) {
-	for round := 0; ; round++ {
-		if err := s.Pause(e.ctx, round-quickRounds); err != nil {
-			return nil, err
-		}
-		data, generation := e.data.present()
-		path, err := e.attempt(s, data)
-		made := err == nil
-		switch class := ClassOf(err); {
-		case made:
-		case class == ClassNodeExists && !e.cfg.sequential:
-			// The znode is ours if an answer was lost: claim looks at its owner.
-			path = e.asked
-		case class == ClassNoNode || class == ClassConnectionLost:
-			if round > 0 { // the directory is missing, or a connection breaks, now and then
-				f.note(err)
-			}
-			if class == ClassNoNode {
-				dir, _ := split(e.asked)
-				if err := s.MakeDir(e.ctx, dir); err != nil {
-					return nil, err
-				}
-			}
-			continue
-		// The data will never be sent, or are refused for good, for example by a quota. So the data that was
-		// written last is wanted again.
-		case class == ClassTooLarge, class == ClassFinal:
-			e.data.refuse(generation, err)
-			return nil, err
-		default:
-			return nil, err
-		}
-		// If an earlier attempt has succeeded, the data in the znode may be older.
-		n := &owned{e: e, s: s, path: path, generation: generation, dirty: !made}
-		refusal := err
-		began := time.Now()
-		ours, err := e.claim(s, n, made, f)
-		if time.Since(began) > maxBackoff {
-			round = 0 // create waited for the end of a conflict: retry without a pause, to use that end
-		}
-		switch {
-		case err != nil && made:
-			return n, err
-		case err != nil:
-			return nil, err
-		case ours && made:
-			e.data.reached(generation, data)
-			return n, nil
-		case ours:
-			return n, nil
-		case round > 0 && !made: // the answers contradict each other
-			f.note(refusal)
-		}
-	}
-}
-
-func (e *Ephemeral) attempt(s *Session, data []byte) (string, error) {
+// create makes one attempt to create the znode, and returns the znode that it has created
+// or found. It returns neither a znode nor an error if the next attempt may succeed. f is
+// for the failures.
+func (e *Ephemeral) create(s *Session, f *failures, round int) (n *owned, err error) {
+	data, generation, _ := e.data.present()
+	// If the znode is found and ours, an earlier attempt has succeeded, perhaps with other data.
+	n = &owned{e: e, s: s, path: e.asked, generation: generation}
 	if e.cfg.sequential {
-		return s.CreateProtected(e.ctx, e.asked, data, zk.FlagEphemeralSequential, e.cfg.acl...)
+		n.path, err = s.CreateProtected(e.ctx, e.asked, data, zk.FlagEphemeralSequential, e.cfg.acl...)
+	} else {
+		_, err = s.Create(e.ctx, e.asked, data, zk.FlagEphemeral, e.cfg.acl...)
 	}
-	return s.Create(e.ctx, e.asked, data, zk.FlagEphemeral, e.cfg.acl...)
+	n.refusal, n.dirty = err, err != nil
+	switch class := ClassOf(err); class {
+	case ClassOK:
+		e.data.settle(generation, data, nil)
+		return n, nil
+	case ClassNodeExists:
+		// The znode is ours if an answer was lost: claim looks at its owner.
+		if !e.cfg.sequential {
+			return n, nil
+		}
+	case ClassNoNode, ClassConnectionLost:
+		if round > 0 { // the directory is missing, or a connection breaks, now and then
+			f.note(err)
+		}
+		if class == ClassConnectionLost {
+			return nil, nil
+		}
+		dir, _ := split(e.asked)
+		return nil, s.MakeDir(e.ctx, dir)
+	// The data will never be sent, or are refused for good, for example by a quota. So the data that was
+	// written last is wanted again.
+	case ClassTooLarge, ClassFinal:
+		e.data.settle(generation, data, err)
+	}
+	return nil, err
 }
 
 // claim determines whether the znode belongs to this very session, and then watches it.
 // If the znode does not belong to this session, claim returns when this may have changed, and ends f.
-func (e *Ephemeral) claim(s *Session, n *owned, made bool, f *failures) (ours bool, err error) {
+func (n *owned) claim(f *failures) (ours bool, err error) {
+	e, s := n.e, n.s
 	exists, stat, w, err := e.watchOwn(s, n.path)
 	class := ClassOf(err)
 	var obstacle error
 	switch {
-	case class == ClassNoAuth && made:
+	case class == ClassNoAuth && n.refusal == nil:
 		return true, nil // our own create has succeeded, so the owner need not be read
 	case class == ClassNoAuth:
 		// The znode is ours if the answer to our create was lost. It then has version 0, unless
