@@ -189,7 +189,7 @@ func (n *owned) claim(f *failures) (ours bool, err error) {
 	case stat.EphemeralOwner == s.id:
 		n.w, n.version = w, stat.Version
 		return true, nil
-	case e.m.former.has(stat.EphemeralOwner):
+	case e.m.had(stat.EphemeralOwner):
 		// The znode goes when that session has ended on the server. A delete by name
 		// could hit a newer znode of the same name.
 		obstacle = fmt.Errorf("%w (session %s)", errPrevious, sessionID(stat.EphemeralOwner))

@@ -15,8 +15,7 @@ type Manager struct {
 	managerState
 	done chan struct{}
 
-	ephemerals sync.Map // of the Ephemerals that are not sequential, by path
-	former     formerSessions
+	ephemerals sync.Map       // of the Ephemerals that are not sequential, by path
 	wg         sync.WaitGroup // sessions that are being closed, and watchOutages
 }
 
@@ -71,7 +70,7 @@ func newManager(cfg config, root chroot, addresses []string) *Manager {
 	m := &Manager{
 		shared: &shared{
 			cfg: cfg, records: records{root, cfg.acl, cfg.maxRequest}, servers: newServers(addresses),
-			hopeless: make(chan struct{}), clock: cfg.suspension,
+			clock: cfg.suspension,
 		},
 		managerState: newManagerState(cfg.observer.StateChanged),
 		done:         make(chan struct{}),
@@ -82,6 +81,7 @@ func newManager(cfg config, root chroot, addresses []string) *Manager {
 	}
 	// Not under the ctx of Connect, which bounds only that call.
 	m.ctx, m.cancel = context.WithCancelCause(context.Background())
+	m.hopeless, m.endConnect = context.WithCancelCause(context.Background())
 	return m
 }
 
@@ -93,8 +93,8 @@ func (m *Manager) awaitFirst(ctx context.Context) error {
 		}
 		select {
 		case <-now.change:
-		case <-m.hopeless:
-			return m.hopelessErr
+		case <-m.hopeless.Done():
+			return context.Cause(m.hopeless)
 		case <-ctx.Done():
 			return CancelledWaiting(ctx, m.offline())
 		}
@@ -127,11 +127,6 @@ func (m *Manager) run() {
 			s.close(ErrClosed)
 		case <-s.gate.over.Done():
 			m.lostLines.log(m.cfg.log, zap.WarnLevel, "session lost", sessionField(s.id), zap.Error(context.Cause(s.gate.over)))
-			if s.known.Load() {
-				// Before the next session begins: an Ephemeral may then find its znode of
-				// this session.
-				m.former.remember(s.id)
-			}
 			// In the background: the next session need not wait until a server has
 			// closed this one.
 			m.wg.Go(func() { bury(s) })

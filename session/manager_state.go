@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -13,6 +14,7 @@ type managerState struct {
 
 	mu sync.Mutex
 	snapshot
+	former    []int64                    // the ids of the newest lost sessions
 	listeners map[chan State]func() bool // each with the function that stops its wait for its ctx
 }
 
@@ -66,6 +68,17 @@ func (m *managerState) States(ctx context.Context) <-chan State {
 	return ch
 }
 
+// maxFormer is the number of lost sessions that are remembered. No more sessions than
+// this can have znodes left.
+const maxFormer = 64
+
+// had reports whether the Manager has lost a session with the id.
+func (m *managerState) had(id int64) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Contains(m.former, id)
+}
+
 // State returns the present state.
 func (m *managerState) State() State { return m.present().state }
 
@@ -96,17 +109,22 @@ func (m *managerState) publish(st State) {
 	if m.state == Connected {
 		m.since = time.Now()
 	}
+	change := StateChange{From: m.state, To: st}
+	if s := m.session; s != nil && s.known.Load() {
+		change.Session = s.id
+	}
 	if m.changed != nil {
-		change := StateChange{From: m.state, To: st}
-		if s := m.session; s != nil && s.known.Load() {
-			change.Session = s.id
-		}
 		// Under mu, so that the observer gets the changes in their order.
 		m.changed(change)
 	}
 	m.state, m.stateSince = st, time.Now()
 	if st == Lost {
 		m.lost++
+		if change.Session != 0 {
+			// Before the next session begins, in which an Ephemeral may find its znode of this one.
+			m.former = append(m.former, change.Session)
+			m.former = m.former[max(0, len(m.former)-maxFormer):]
+		}
 	}
 	for ch, stop := range m.listeners {
 		push(ch, st, Lost)

@@ -134,12 +134,7 @@ func (m *shared) giveUpIfMistaken() {
 }
 
 // giveUp ends Connect with err, which has ClassFinal.
-func (m *shared) giveUp(err error) {
-	m.hopelessOnce.Do(func() {
-		m.hopelessErr = &finalError{err}
-		close(m.hopeless)
-	})
-}
+func (m *shared) giveUp(err error) { m.endConnect(&finalError{err}) }
 
 // tried returns an error with the outcome of the attempts to connect to the servers.
 func (m *shared) tried() error {

@@ -28,9 +28,8 @@ type shared struct {
 	holds         atomic.Bool // a session has ever held or waited for something
 
 	everConnected atomic.Bool
-	hopeless      chan struct{} // closed when Connect should stop waiting
-	hopelessOnce  sync.Once
-	hopelessErr   error // the reason; valid when hopeless is closed
+	hopeless      context.Context // ends when Connect should stop waiting, with the reason as its cause
+	endConnect    context.CancelCauseFunc
 
 	// Methods of the Manager; see Manager.outage and Manager.offline.
 	outage, offline func() error

@@ -21,16 +21,10 @@ type slogCore struct {
 	handler slog.Handler
 }
 
+// slogLevel returns the level of slog, whose levels are four apart, for Debug, Info, Warn and
+// Error. Levels beyond these become Debug or Error.
 func slogLevel(level zapcore.Level) slog.Level {
-	switch {
-	case level <= zapcore.DebugLevel:
-		return slog.LevelDebug
-	case level == zapcore.InfoLevel:
-		return slog.LevelInfo
-	case level == zapcore.WarnLevel:
-		return slog.LevelWarn
-	}
-	return slog.LevelError
+	return slog.Level(4 * min(max(level, zapcore.DebugLevel), zapcore.ErrorLevel))
 }
 
 func (c *slogCore) Enabled(level zapcore.Level) bool {
