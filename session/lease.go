@@ -153,42 +153,38 @@ func (l *Lease) Hold() error {
 // makes the requests. Grant returns when the lease is held, when ctx ends, when the
 // session or the lease has ended, or when the znode is known to be gone.
 func (l *Lease) Grant(ctx context.Context) error {
+	if err := l.Hold(); err != ErrStale {
+		return err
+	}
 	v := l.v
-	var wait *Wait // nil unless wanted counts this call
-	defer func() {
-		if wait != nil {
-			wait.Stop()
-			v.mu.Lock()
-			v.wanted--
-			v.mu.Unlock()
+	v.mu.Lock()
+	path := v.m.strip(l.path)
+	v.wanted++
+	l.change(leasePrepared)
+	v.mu.Unlock()
+	wait := v.m.StartWait("grant", path, func(context.Context) error {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if v.refusal != nil {
+			return fmt.Errorf("for a transaction that proves session %s alive: the server has refused the last one: %w", sessionID(v.id.id), v.refusal)
 		}
+		return fmt.Errorf("for a transaction that proves session %s alive: the server or its leader did not answer in time", sessionID(v.id.id))
+	})
+	defer func() {
+		wait.Stop()
+		v.mu.Lock()
+		v.wanted--
+		v.mu.Unlock()
 	}()
+	signal(v.kick)
 	for {
 		// Before Hold: a proof that arrives after Hold has returned must end the wait
 		// below.
 		v.mu.Lock()
 		moved := v.moved
 		v.mu.Unlock()
-		err := l.Hold()
-		if err != ErrStale {
+		if err := l.Hold(); err != ErrStale {
 			return err
-		}
-		if wait == nil {
-			v.mu.Lock()
-			path := v.m.strip(l.path)
-			v.wanted++
-			l.change(leasePrepared)
-			v.mu.Unlock()
-			wait = v.m.StartWait("grant", path, func(context.Context) error {
-				v.mu.Lock()
-				defer v.mu.Unlock()
-				if v.refusal != nil {
-					return fmt.Errorf("for a transaction that proves session %s alive: the server has refused the last one: %w", sessionID(v.id.id), v.refusal)
-				}
-				return fmt.Errorf("for a transaction that proves session %s alive: the server or its leader did not answer in time", sessionID(v.id.id))
-			})
-			signal(v.kick)
-			continue // read v.moved again: only callers that wanted counts are notified
 		}
 		select {
 		case <-moved:
