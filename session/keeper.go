@@ -18,7 +18,6 @@ type keeper struct {
 	m    *shared
 	gate *gate
 	v    *leases
-	due  time.Time // when the next commit is due
 
 	progress time.Time // the newest arrival of bytes that leases.heard includes
 
@@ -48,23 +47,11 @@ func (k *keeper) run() error {
 	}
 }
 
-// An action is a step of the keeper.
-type action uint8
-
-const (
-	doNothing   action = iota
-	sendContact        // send any request
-	sendCommit         // send a transaction
-	dropSilent         // close the connection: nothing was answered
-	dropSlow           // close the connection: an answer arrives too slowly
-	dropStuck          // close the connection: a commit is unanswered
-)
-
-// A task is the next action of the keeper.
+// A task is the next action of the keeper: at most one of drop, a commit and a contact.
 type task struct {
-	action
-	partial wire.Partial  // of dropSlow
-	age     time.Duration // of dropStuck: since the commit was sent
+	drop    func()        // closes the connection
+	commit  bool          // send a transaction
+	contact bool          // send any request, unless commit is set
 	wait    time.Duration // until the next step
 }
 
@@ -87,35 +74,19 @@ func (k *keeper) step() (wait time.Duration, err error) {
 	// for it.
 	k.v.wake = now.Add(t.wait)
 	k.v.mu.Unlock()
-	switch t.action {
-	case dropSilent:
-		// If an answer has stopped in the middle, its read may be the reason, and must not
-		// break one connection after another.
-		w.BlameStall()
-		w.End(fmt.Errorf("nothing was answered for %v", w.Unanswered(now)))
-	case dropSlow:
-		guilt := k.guiltOf(t.partial, w, now)
-		err := w.Blame(t.partial, now, guilt)
-		if err == nil {
-			return 0, nil // the answer has become complete, so plan the rest
-		}
-		if guilt == 0 {
-			err = errManyAnswers // the speed of the last answer alone would mislead
-		}
-		w.End(err)
-	case dropStuck:
-		w.End(fmt.Errorf("the transaction that proves the session alive was not answered for %v", roundTime(t.age)))
-	case sendCommit:
+	switch {
+	case t.drop != nil:
+		t.drop()
+	case t.commit:
 		k.proveAlive(w)
-	case sendContact:
-		if !k.m.holds.Load() {
-			w.Send(&wire.Request{Op: wire.OpPing, Own: true})
-			break
-		}
-		// A ping would not notice that the server has lost its leader. The sync also
-		// keeps the gap between two leader contacts short, so that a grant need not wait
-		// for the end of a lapse.
+	case !t.contact:
+	// A ping would not notice that the server has lost its leader. The sync also keeps the
+	// gap between two leader contacts short, so that a grant need not wait for the end of
+	// a lapse.
+	case k.m.holds.Load():
 		w.Send(syncRoot())
+	default:
+		w.Send(&wire.Request{Op: wire.OpPing, Own: true})
 	}
 	return t.wait, nil
 }
@@ -138,21 +109,29 @@ func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 		silence, limit = w.Unanswered(now), min(timeout/silenceFraction, 2*maxIdlePace)
 	}
 	if silence >= limit {
-		t.action = dropSilent
+		t.drop = func() {
+			// If an answer has stopped in the middle, its read may be the reason, and must not
+			// break one connection after another.
+			w.BlameStall()
+			w.End(fmt.Errorf("nothing was answered for %v", w.Unanswered(now)))
+		}
 		return t
 	}
 	t.wait = min(t.wait, limit-silence)
 	if p, got, ok := w.Arriving(); ok {
 		due := k.patience(p, got, now)
 		if !due.After(now) {
-			t.action, t.partial = dropSlow, p
+			t.drop = func() { k.dropSlow(w, p, now) }
 			return t
 		}
 		t.wait = min(t.wait, due.Sub(now))
 	}
 	if due, ok := k.stuckAt(w); ok {
 		if !due.After(now) {
-			t.action, t.age = dropStuck, now.Sub(k.beatAt)
+			age := roundTime(now.Sub(k.beatAt))
+			t.drop = func() {
+				w.End(fmt.Errorf("the transaction that proves the session alive was not answered for %v", age))
+			}
 			return t
 		}
 		t.wait = min(t.wait, due.Sub(now))
@@ -170,8 +149,7 @@ func (k *keeper) plan(w *wire.Conn, now time.Time) (t task) {
 		last = leader // reads do not prevent a lapse, which would delay the next grant
 	}
 	contact := last.Add(pace)
-	if !contact.After(now) {
-		t.action = sendContact
+	if t.contact = !contact.After(now); t.contact {
 		contact = now.Add(pace)
 	}
 	t.wait = min(t.wait, contact.Sub(now))

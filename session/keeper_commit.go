@@ -13,9 +13,6 @@ func (k *keeper) planCommit(w *wire.Conn, now time.Time, t *task) {
 	v := k.v
 	timeout := v.proof.timeout
 	pace := timeout / commitFraction
-	if due := v.commit.Add(pace); due.After(k.due) {
-		k.due = due // another request of the session was a commit
-	}
 	// A commit that was sent on a former connection has no answer to wait for.
 	if k.beat == w.Number {
 		return // the answer wakes the keeper
@@ -28,7 +25,7 @@ func (k *keeper) planCommit(w *wire.Conn, now time.Time, t *task) {
 	if near > 0 {
 		t.wait = min(t.wait, near)
 	}
-	if t.action == sendContact {
+	if t.contact {
 		// A commit in place of this contact saves the commit that would come before the
 		// next contact, so that a hold costs no more in its first timeout than later. A
 		// server that answers slowly, but within T/12, causes no early commits.
@@ -38,23 +35,21 @@ func (k *keeper) planCommit(w *wire.Conn, now time.Time, t *task) {
 		if at, ok := v.useful(now); ok {
 			switch soon := at.Sub(now); {
 			case soon <= 0:
-				t.action = sendCommit
+				t.commit = true
 			case soon < timeout/sampleFraction:
-				t.action = doNothing // a contact and a commit so soon after it count as one
+				t.contact = false // a contact and a commit so soon after it count as one
 				fallthrough
 			default:
 				t.wait = min(t.wait, soon)
 			}
 		}
 	}
-	if t.action == sendContact && !k.due.After(now) {
-		t.action = sendCommit
-	}
-	if t.action == sendCommit {
+	t.commit = t.commit || t.contact && !v.due.After(now)
+	if t.commit {
 		// Count from the time at which the commit was due. So T has five commits,
 		// although a commit waits for the turn of a contact.
-		if k.due = k.due.Add(pace); k.due.Before(now) {
-			k.due = now.Add(pace)
+		if v.due = v.due.Add(pace); v.due.Before(now) {
+			v.due = now.Add(pace)
 		}
 	}
 }
@@ -118,7 +113,7 @@ func (k *keeper) proveAlive(w *wire.Conn) {
 			// The commit takes the place of the next contact. Without it, a connection that falls silent
 			// before the commit after that one could cost the session.
 			k.resume = time.Now().Add(k.v.proof.timeout / contactFraction)
-			k.due = k.resume
+			k.v.due = k.resume
 		}
 		// While the commit was unanswered, planCommit planned no other.
 		signal(k.v.kick)

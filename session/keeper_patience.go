@@ -70,6 +70,20 @@ func (k *keeper) stuckAt(w *wire.Conn) (due time.Time, ok bool) {
 	return due, true
 }
 
+// dropSlow closes a connection on which an answer arrives too slowly.
+func (k *keeper) dropSlow(w *wire.Conn, p wire.Partial, now time.Time) {
+	guilt := k.guiltOf(p, w, now)
+	err := w.Blame(p, now, guilt)
+	if err == nil {
+		signal(k.v.kick) // the answer has become complete, so plan the rest
+		return
+	}
+	if guilt == 0 {
+		err = errManyAnswers // the speed of the last answer alone would mislead
+	}
+	w.End(err)
+}
+
 // guiltOf returns how much an answer has contributed to the end of its connection.
 func (k *keeper) guiltOf(p wire.Partial, w *wire.Conn, now time.Time) int {
 	fair := min(k.v.timeout(), 2*maxIdlePace) / contactFraction

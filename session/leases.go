@@ -22,7 +22,7 @@ type leases struct {
 	proof     proof
 	record    *record   // of the newest connection
 	heard     time.Time // when the newest frame arrived
-	commit    time.Time // when the newest commit was written that did not come from the keeper
+	due       time.Time // when the next commit of the keeper is due
 	suspended time.Duration
 	refusal   error // of the newest commit of the keeper that was answered; nil if there is none
 
@@ -117,8 +117,8 @@ func (v *leases) answered(r *record, c *wire.Call) {
 	v.proof.answer(r, kind, c.Sent, now, v.held > 0)
 	// A commit of a caller proves as much as a commit of the keeper, which then makes
 	// its next one later.
-	if kind == proofCommit && !c.Beat && c.Sent.After(v.commit) {
-		v.commit = c.Sent
+	if due := c.Sent.Add(v.proof.timeout / commitFraction); kind == proofCommit && !c.Beat && due.After(v.due) {
+		v.due = due
 	}
 	// Only callers of Grant wait for moved. Without them every answer would replace the
 	// channel in vain.

@@ -74,7 +74,7 @@ var leaseBugs = []bug{
 		"context.WithTimeout(context.Background(), 2*s.Timeout())", "context.WithTimeout(s.m.ctx, 2*s.Timeout())"}},
 		[]finder{tested("./session", "^TestCloseRightAfterALoss$")}},
 	{"repeat a commit that was refused when the one after it is due", []edit{{"session/keeper_commit.go",
-		"			k.due = k.resume\n", ""}},
+		"			k.v.due = k.resume\n", ""}},
 		[]finder{tested("./session", "^TestARefusedCommitIsRepeatedSoon$")}},
 	{"ask again at once where there is no znode to check", []edit{{"session/keeper_commit.go",
 		"			if k.spare == 0 {\n",

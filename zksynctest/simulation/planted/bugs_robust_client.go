@@ -149,8 +149,8 @@ var robustClientBugs = []bug{
 		"		h.times = 0 // the servers accept such a request\n",
 		""}},
 		[]finder{tested("./session", "^TestHangUpsAtOtherRequestsAreNotReported$")}},
-	{"give the speed of an answer that came late as the reason of an end", []edit{{"session/keeper.go",
-		"		if guilt == 0 {\n",
-		"		if false {\n"}},
+	{"give the speed of an answer that came late as the reason of an end", []edit{{"session/keeper_patience.go",
+		"	if guilt == 0 {\n",
+		"	if false {\n"}},
 		[]finder{tested("./session", "^TestAReadIsNotBlamedForBeginningLate$")}},
 }
