@@ -158,31 +158,32 @@ func (h *hub) removeOldest() {
 // h.mu may be held.
 func (h *hub) removed(key watchKey, c *wire.Call) {
 	h.removals.Add(-1)
+	feature := &h.m.removeWatches
+	if c.Err != nil {
+		// A server that does not know the operation closes the connection, with or without an
+		// answer, and the operation must not break one connection after another. A closed
+		// connection counts only if this request was the next one to be answered.
+		if c.Refused && h.closings.Add(1) >= 2 {
+			h.closings.Store(0)
+			feature.suspect()
+		}
+		return
+	}
+	h.closings.Store(0)
+	// Before keep, which would otherwise send the request again at once.
 	switch {
-	case c.Err == nil && c.Code == wire.CodeUnimplemented:
-		h.m.removeWatches.lacking()
-		h.keep(key)
-	case c.Err == nil && (c.Code == 0 || c.Code == codeNoWatcher):
-		h.closings.Store(0)
-		h.m.removeWatches.works()
+	case c.Code == 0 || c.Code == codeNoWatcher:
+		feature.works()
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.trim()
-	case c.Err == nil:
-		h.closings.Store(0)
-		// Before keep, which would otherwise send the request again at once. The refusals of
-		// requests that were sent together count as one.
-		if h.m.removeWatches.usable() {
-			h.m.removeWatches.suspect()
-		}
-		h.keep(key)
-	// A server that does not know the operation closes the connection, with or without an
-	// answer, and the operation must not break one connection after another. A closed
-	// connection counts only if this request was the next one to be answered.
-	case c.Refused && h.closings.Add(1) >= 2:
-		h.closings.Store(0)
-		h.m.removeWatches.suspect()
+		return
+	case c.Code == wire.CodeUnimplemented:
+		feature.lacking()
+	case feature.usable(): // the refusals of requests that were sent together count as one
+		feature.suspect()
 	}
+	h.keep(key)
 }
 
 // keep records that the server still has a watch that it was to remove.
