@@ -15,20 +15,15 @@ func (m *Manager) watchOutages() {
 	timer := time.NewTimer(firstReport - probeTime)
 	defer timer.Stop()
 	pause, report := firstReport, time.Now().Add(firstReport)
-	connected := false
 	for {
-		now := m.present()
-		if (now.state == Connected) != connected {
-			connected = !connected
-			// A new outage is reported as soon as the first one was, regardless of its
-			// intervals.
-			pause, report = firstReport, time.Now().Add(firstReport)
+		now, due := m.present(), timer.C
+		switch {
+		// A new outage is reported as soon as the first one was, regardless of its intervals.
+		case now.state == Connected:
+			due, pause, report = nil, firstReport, time.Time{}
+		case report.IsZero():
+			report = time.Now().Add(pause)
 			timer.Reset(pause)
-		}
-		due := timer.C
-		if connected {
-			// The timer runs on, and may fire between two outages.
-			due = nil
 		}
 		select {
 		case <-m.ctx.Done():
