@@ -13,8 +13,7 @@ type owned struct {
 	dirty      bool   // the data in the znode is unknown
 	w          *Watch // nil if the ACL forbids us to read the znode
 
-	failed int       // failed writes since the last successful write
-	f      *failures // for these writes
+	f *failures // for the writes since the last successful write
 }
 
 // hold watches our znode and writes the data of Set until the znode is gone or the
@@ -112,7 +111,7 @@ func (n *owned) write(data []byte, generation uint64) error {
 		if stat.EphemeralOwner != s.id {
 			return ErrRemoved
 		}
-		n.version, n.generation, n.dirty, n.failed = stat.Version, generation, false, 0
+		n.version, n.generation, n.dirty = stat.Version, generation, false
 		_ = n.f.end(e.ctx, nil)
 		e.data.settle(generation, data, nil)
 		return nil
@@ -123,10 +122,9 @@ func (n *owned) write(data []byte, generation uint64) error {
 		// hides the outcome of our own write.
 		n.dirty = true
 		n.f.note(err)
-		if err := s.Pause(e.ctx, n.failed); err != nil {
+		if err := s.Pause(e.ctx, n.f.times-1); err != nil {
 			return err
 		}
-		n.failed++
 		return n.look()
 	case ClassNoNode:
 		return ErrRemoved

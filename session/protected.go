@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"iter"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -191,21 +190,15 @@ func lookForProtected(ctx context.Context, s *Session, path string, exact bool) 
 	names, _, err := s.ChildNames(ctx, dir)
 	switch ClassOf(err) {
 	case ClassOK:
-		return findGUID(dir, names, guidOf(name)), nil
+		var found []string
+		for other := range names {
+			if guidOf(other) == guidOf(name) {
+				found = append(found, join(dir, other))
+			}
+		}
+		return found, nil
 	case ClassNoNode:
 		return nil, nil
 	}
 	return nil, err
-}
-
-// findGUID returns the paths of the znodes in dir whose names carry the GUID.
-func findGUID(dir string, names iter.Seq[string], guid string) (paths []string) {
-	for name := range names {
-		// guid has the prefix in front of the GUID and the dash behind it, so only a whole
-		// GUID matches.
-		if strings.HasPrefix(name, guid) {
-			paths = append(paths, join(dir, name))
-		}
-	}
-	return paths
 }
