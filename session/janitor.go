@@ -81,10 +81,10 @@ func (j *janitor) refuseChores() {
 // chores. The chores share each look: otherwise each of many chores would break a
 // connection of its own if the list of the directory breaks connections.
 func (j *janitor) search(dir string) {
-	for live := true; live && j.searching(dir); {
+	for again := true; again; {
 		var chores []*chore
 		all := &chore{dir: dir}
-		live = j.repeat(all, func(w *wire.Conn) error {
+		live := j.repeat(all, func(w *wire.Conn) error {
 			// Before the look, which does not show the creates that end later.
 			j.mu.Lock()
 			chores = append(chores, j.orphans[dir]...)
@@ -109,21 +109,14 @@ func (j *janitor) search(dir string) {
 			}
 			return nil
 		})
+		j.mu.Lock()
+		if again = live && len(j.orphans[dir]) > 0; !again {
+			// Under the lock under which add looks for the entry, so that no chore stays
+			// without a goroutine.
+			delete(j.orphans, dir)
+		}
+		j.mu.Unlock()
 	}
-}
-
-// searching reports whether there are chores without paths in a directory. If there are
-// none, the search of the directory is over.
-func (j *janitor) searching(dir string) bool {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if len(j.orphans[dir]) > 0 {
-		return true
-	}
-	// Under the lock under which add looks for the entry, so that no chore stays without a
-	// goroutine.
-	delete(j.orphans, dir)
-	return false
 }
 
 // repeat calls attempt until the outcome is final. It returns false if the session is over.
