@@ -35,6 +35,11 @@ func proves(c *wire.Call) evidence {
 	return proofContact
 }
 
+// armsWatch reports whether the answer to a read with a watch has armed the watch.
+func armsWatch(c *wire.Call) bool {
+	return c.Err == nil && (c.Code == 0 || c.Code == codeNoNode && c.Op == wire.OpExists)
+}
+
 // failureOf returns the error of a call, nil if the call succeeded.
 func failureOf(c *wire.Call) error {
 	if c.Err != nil {

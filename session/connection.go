@@ -100,12 +100,13 @@ func (w *connection) introduce() {
 		for _, a := range w.s.m.cfg.auth {
 			w.Authenticate(a.scheme, a.auth)
 		}
-		w.Send(&wire.Request{Op: wire.OpCloseSession, Own: true, Answered: func(c *wire.Call) {
-			if c.Code == 0 {
+		w.Send(&wire.Request{Op: wire.OpCloseSession, Own: true, Then: func(c *wire.Call) {
+			err := failureOf(c)
+			if err == nil {
 				w.link.stop()
 			}
 			// After a refusal, the next connection shows whether the session exists.
-			w.End(errorOfCode(c.Code))
+			w.End(err)
 		}})
 		return
 	default:
@@ -115,7 +116,10 @@ func (w *connection) introduce() {
 		return
 	}
 	w.Limit(bound, hung("the SASL exchange", bound))
-	w.Send(&wire.Request{Op: wire.OpSASL, Own: true, Record: w.sasl.record(), Answered: func(c *wire.Call) {
+	w.Send(&wire.Request{Op: wire.OpSASL, Own: true, Record: w.sasl.record(), Then: func(c *wire.Call) {
+		if c.Err != nil {
+			return
+		}
 		more, err := w.sasl.answer(c.Code, c.Body)
 		switch {
 		case err != nil && !judgesCredentials(c.Code):
@@ -158,7 +162,7 @@ func (w *connection) greet() {
 	if w.s.unnamed.Load() {
 		first, outcome = quorumRoot(), quorumOf
 	}
-	first.Answered = func(c *wire.Call) {
+	first.Then = func(c *wire.Call) {
 		switch err := outcome(c); {
 		case err == nil:
 			w.attach()

@@ -24,15 +24,9 @@ type Followup struct {
 	reads    [][]Read
 	requests []*wire.Request // for reads
 
-	of      *wire.Call // the newest attempt of the transaction
-	success bool       // of has happened
-	answers []*followupAnswer
-}
-
-// A followupAnswer is the outcome of one request of a Followup, once done is closed.
-type followupAnswer struct {
-	done chan struct{}
-	call *wire.Call
+	of      *wire.Call   // the attempt of the transaction that the reads are behind
+	success bool         // of has happened
+	calls   []*wire.Call // the attempts of requests; empty if they were not sent
 }
 
 // NewFollowup returns a Followup with one request for each element of reads. It sends only the
@@ -56,6 +50,7 @@ func (s *Session) NewFollowup(reads ...[]Read) *Followup {
 		if n < len(some) || s.m.records.checkSize(len(r.Record)) != nil {
 			return f
 		}
+		r.Then = f.answered
 		requests = append(requests, r)
 	}
 	f.requests = requests
@@ -64,31 +59,34 @@ func (s *Session) NewFollowup(reads ...[]Read) *Followup {
 
 // Multi is Session.Multi, with the reads behind it.
 func (f *Followup) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, error) {
-	return f.multi(ops, func(r *wire.Request) (*wire.Call, error) { return f.s.requests.tryThen(ctx, r, f.send) })
+	return f.multi(ops, func(r *wire.Request) (*wire.Call, error) { return f.s.requests.try(ctx, r) })
 }
 
 // MultiOnce is Session.MultiOnce, with the reads behind it.
 func (f *Followup) MultiOnce(ctx context.Context, conn uint64, ops ...any) ([]zk.MultiResponse, error) {
-	return f.multi(ops, func(r *wire.Request) (*wire.Call, error) { return f.s.requests.once(ctx, r, conn, f.send) })
+	return f.multi(ops, func(r *wire.Request) (*wire.Call, error) { return f.s.requests.once(ctx, r, conn) })
 }
 
 func (f *Followup) multi(ops []any, send func(r *wire.Request) (*wire.Call, error)) ([]zk.MultiResponse, error) {
-	f.of, f.answers = nil, nil
+	f.of, f.calls = nil, nil
 	var answered *wire.Call
 	results, err := f.s.multi(ops, func(r *wire.Request) (c *wire.Call, err error) {
+		r.Follow = f.send
 		answered, err = send(r)
 		return answered, err
 	})
-	// The server may have refused the attempt with the reads behind it, and a later one has
-	// happened: then the reads show the state before the transaction.
+	// If the server has refused that attempt, and a later one has happened, the reads show the
+	// state before the transaction.
 	f.success = err == nil && answered == f.of
 	return results, err
 }
 
 // send sends the reads behind an attempt of the transaction.
 func (f *Followup) send(w *wire.Conn, c *wire.Call) {
-	f.of, f.answers = c, nil
-	gate := &f.s.gate
+	if f.of != nil && f.of.Err != wire.ErrUnsent {
+		return // a server has refused the transaction for a moment
+	}
+	f.of, f.calls = c, nil
 	// Some servers that do not know the operation close the connection, and the outcome of the
 	// transaction is lost.
 	if !f.s.m.multiReads.proven() {
@@ -96,22 +94,21 @@ func (f *Followup) send(w *wire.Conn, c *wire.Call) {
 	}
 	// Manager.Close need not know of the reads: it waits for the transaction, and the answers to the
 	// reads come before the answer to its own request.
-	if !gate.tryCountReads(len(f.requests)) {
+	if !f.s.gate.tryCountReads(len(f.requests)) {
 		return
 	}
 	for _, r := range f.requests {
-		a := &followupAnswer{done: make(chan struct{})}
-		f.answers = append(f.answers, a)
-		w.SendThen(r, func(c *wire.Call) {
-			if c.Code == wire.CodeUnimplemented {
-				// The next attempt of the transaction must not send the reads again.
-				f.s.m.multiReads.lacking()
-			}
-			a.call = c
-			close(a.done)
-			gate.settleAbandoned()
-		})
+		f.calls = append(f.calls, w.Send(r))
 	}
+}
+
+// answered takes the outcome of a request.
+func (f *Followup) answered(c *wire.Call) {
+	if c.Code == wire.CodeUnimplemented {
+		// The next attempt of the transaction must not send the reads again.
+		f.s.m.multiReads.lacking()
+	}
+	f.s.gate.settleAbandoned()
 }
 
 // Results waits for the results of the reads, and returns an element for each request. It returns
@@ -124,23 +121,20 @@ func (f *Followup) send(w *wire.Conn, c *wire.Call) {
 //   - The reads were not sent, see NewFollowup.
 //   - ctx has ended before the answers arrived.
 func (f *Followup) Results(ctx context.Context) (results [][]ReadResult) {
-	if !f.success || len(f.answers) < len(f.reads) {
+	if !f.success || len(f.calls) < len(f.reads) {
 		return nil
 	}
-	for i, a := range f.answers {
+	for i, c := range f.calls {
 		select {
-		case <-a.done:
+		case <-c.Done():
 		case <-ctx.Done():
 			select {
-			case <-a.done: // both are ready: the answer counts
+			case <-c.Done(): // both are ready: the answer counts
 			default:
 				return nil
 			}
 		}
-		if a.call.Err != nil {
-			return nil
-		}
-		some, err := f.s.m.multiReadAnswer(a.call, f.reads[i])
+		some, err := f.s.m.multiReadAnswer(c, f.reads[i])
 		if err != nil {
 			return nil
 		}

@@ -149,8 +149,9 @@ func (h *hub) removeOldest() {
 	// connection. The connection need not be in use yet: rearm may have armed the watch on it. If
 	// the connection has ended, the server has no watch to remove.
 	h.removals.Add(1)
-	h.conn.SendThen(&wire.Request{Op: wire.OpRemoveWatches, Own: true, Record: wire.Encoder(nil).String(e.key.path).Int(kind)}, func(c *wire.Call) {
-		h.removed(e.key, c)
+	h.conn.Send(&wire.Request{
+		Op: wire.OpRemoveWatches, Own: true, Record: wire.Encoder(nil).String(e.key.path).Int(kind),
+		Then: func(c *wire.Call) { h.removed(e.key, c) },
 	})
 }
 

@@ -93,13 +93,14 @@ func (r *InboxRead) send(w *wire.Conn) (sent bool) {
 	sent = true
 	// The function runs in the reader's goroutine, so that no event of the watch can
 	// arrive before it subscribes. If w has ended, it runs in this goroutine.
-	w.SendThen(r.request(), func(c *wire.Call) {
+	request := r.request()
+	request.Then = func(c *wire.Call) {
 		if c.Err == wire.ErrUnsent {
 			sent = false
 		}
 		var watch *Watch
 		if watched {
-			if c.Err == nil && (c.Code == 0 || c.Code == codeNoNode && r.op == wire.OpExists) {
+			if armsWatch(c) {
 				watch = hub.subscribe(r.key, c.Conn, c.Code != 0)
 			}
 			// After subscribe: without a pin and without a waiter the watch would be given
@@ -108,7 +109,8 @@ func (r *InboxRead) send(w *wire.Conn) (sent bool) {
 		}
 		r.settle(c, watch)
 		r.in.s.gate.leave()
-	})
+	}
+	w.Send(request)
 	return sent
 }
 

@@ -86,7 +86,10 @@ func (k *keeper) proveAlive(w *wire.Conn) {
 	k.beat, k.beatAt = w.Number, time.Now()
 	k.v.mu.Unlock()
 	r := &wire.Request{Op: wire.OpMulti, Own: true, Beat: true, Record: checkRecord(path)}
-	r.Answered = func(c *wire.Call) {
+	r.Then = func(c *wire.Call) {
+		if c.Err != nil {
+			return // planCommit plans for the next connection
+		}
 		notice := func() {}
 		defer func() { notice() }() // when mu is unlocked
 		k.v.mu.Lock()

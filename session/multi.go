@@ -110,7 +110,7 @@ func (s *Session) Multi(ctx context.Context, ops ...any) ([]zk.MultiResponse, er
 // error has ClassTransient: the transaction has not happened. Multi would send it again, when the
 // read may not be true any more.
 func (s *Session) MultiOnce(ctx context.Context, conn uint64, ops ...any) ([]zk.MultiResponse, error) {
-	return s.multi(ops, func(r *wire.Request) (*wire.Call, error) { return s.requests.once(ctx, r, conn, nil) })
+	return s.multi(ops, func(r *wire.Request) (*wire.Call, error) { return s.requests.once(ctx, r, conn) })
 }
 
 func (s *Session) multi(ops []any, send func(r *wire.Request) (*wire.Call, error)) ([]zk.MultiResponse, error) {

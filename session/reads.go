@@ -25,8 +25,8 @@ func read(ctx context.Context, s *Session, op int32, path string, watched bool, 
 		defer s.hub.unpin(e)
 		// In the reader's goroutine, so that no event of the watch arrives before the
 		// subscription.
-		r.Answered = func(c *wire.Call) {
-			if c.Code == 0 || c.Code == codeNoNode && op == wire.OpExists {
+		r.Then = func(c *wire.Call) {
+			if armsWatch(c) {
 				w = s.hub.subscribe(key, c.Conn, c.Code != 0)
 			}
 		}

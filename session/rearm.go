@@ -79,9 +79,9 @@ func (h *hub) rearm(w *wire.Conn, since int64, armed func()) {
 		for _, l := range lists {
 			record = record.Strings(l)
 		}
-		w.Send(&wire.Request{Op: wire.OpSetWatches, Own: true, Record: record, Answered: func(c *wire.Call) {
-			if c.Code != 0 {
-				w.End(fmt.Errorf("arming watches again: %w", errorOfCode(c.Code)))
+		w.Send(&wire.Request{Op: wire.OpSetWatches, Own: true, Record: record, Then: func(c *wire.Call) {
+			if err := failureOf(c); err != nil {
+				w.End(fmt.Errorf("arming watches again: %w", err))
 				return
 			}
 			// Until the last batch is answered, events may be missing.

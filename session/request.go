@@ -21,12 +21,7 @@ type requester struct {
 // request may or may not have been carried out. If ctx or the session ends, r.Late gets
 // the outcome.
 func (q *requester) try(ctx context.Context, r *wire.Request) (*wire.Call, error) {
-	return q.tryThen(ctx, r, nil)
-}
-
-// tryThen is like try, and calls then for the first attempts; see send.
-func (q *requester) tryThen(ctx context.Context, r *wire.Request, then func(*wire.Conn, *wire.Call)) (*wire.Call, error) {
-	c, err := q.send(ctx, r, 0, then)
+	c, err := q.send(ctx, r, 0)
 	if err == nil && classOfCall(c) == ClassTransient {
 		c, err = q.persist(ctx, r, c)
 	}
@@ -34,9 +29,9 @@ func (q *requester) tryThen(ctx context.Context, r *wire.Request, then func(*wir
 }
 
 // once sends a request once, over the connection conn or, if conn is 0, any. A refusal for a
-// transient reason is the answer. then is as in send.
-func (q *requester) once(ctx context.Context, r *wire.Request, conn uint64, then func(*wire.Conn, *wire.Call)) (*wire.Call, error) {
-	return answerOf(q.send(ctx, r, conn, then))
+// transient reason is the answer.
+func (q *requester) once(ctx context.Context, r *wire.Request, conn uint64) (*wire.Call, error) {
+	return answerOf(q.send(ctx, r, conn))
 }
 
 // answerOf returns an error if the answer to a request does not show whether it was carried out.
@@ -57,7 +52,7 @@ func (q *requester) persist(ctx context.Context, r *wire.Request, c *wire.Call) 
 		f.note(errorOfCode(c.MultiCode()))
 		err := q.backoff(ctx, round)
 		if err == nil {
-			c, err = q.send(ctx, r, 0, nil)
+			c, err = q.send(ctx, r, 0)
 		}
 		if err != nil || classOfCall(c) != ClassTransient {
 			return c, f.end(ctx, err)
@@ -66,10 +61,8 @@ func (q *requester) persist(ctx context.Context, r *wire.Request, c *wire.Call) 
 }
 
 // send sends a request and waits for its answer, even if the answer is a refusal. If conn is not 0,
-// the request is not sent over another connection. then, unless nil, is called when the request is on
-// its way, and may send other requests behind it: more than once if a connection ends before it takes
-// the request.
-func (q *requester) send(ctx context.Context, r *wire.Request, conn uint64, then func(*wire.Conn, *wire.Call)) (*wire.Call, error) {
+// the request is not sent over another connection.
+func (q *requester) send(ctx context.Context, r *wire.Request, conn uint64) (*wire.Call, error) {
 	if r.Invalid != nil {
 		return nil, r.Invalid
 	}
@@ -88,8 +81,8 @@ func (q *requester) send(ctx context.Context, r *wire.Request, conn uint64, then
 			return nil, errOtherConnection
 		}
 		c := w.Send(r)
-		if then != nil {
-			then(w, c)
+		if r.Follow != nil {
+			r.Follow(w, c)
 		}
 		var stop error
 		select {

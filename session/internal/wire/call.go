@@ -20,9 +20,13 @@ type Request struct {
 	Own  bool // the Manager makes the request, and no caller
 	Beat bool // the request is a transaction that only proves the session alive
 
-	// Answered is called when the answer has arrived, in the goroutine that reads the
-	// connection: before any other frame is looked at. It must not block. It may be nil.
-	Answered func(*Call)
+	// Then is called with each outcome before the caller learns of it: with an answer in the
+	// goroutine that reads the connection, before any other frame is looked at. It must not block.
+	// It may be nil.
+	Then func(*Call)
+	// Follow is called when the request was sent on a connection, and may send other requests
+	// behind it. Package session calls it, for the requests of callers. It may be nil.
+	Follow func(*Conn, *Call)
 	// Late is called with the outcome if the caller has gone. It may be nil.
 	Late func(*Call)
 }
@@ -85,17 +89,16 @@ const (
 	callAbandoned
 )
 
-// Done returns a channel that is closed when the outcome is there. It is nil for calls
-// of SendThen.
+// Done returns a channel that is closed when the outcome is there.
 func (c *Call) Done() <-chan struct{} { return c.done }
 
 // finish gives the outcome to the caller, once. The functions that it calls must not
 // block.
 func (c *Call) finish() {
 	// Before the caller learns of the outcome, and in the reader's goroutine: the next
-	// frame may be the event of a watch to which Answered subscribes.
-	if c.Answered != nil && c.Err == nil {
-		c.Answered(c)
+	// frame may be the event of a watch to which Then subscribes.
+	if c.Then != nil {
+		c.Then(c)
 	}
 	// Either this swap or the swap in Abandon succeeds, so the outcome goes to the caller or
 	// to late, and never to both.

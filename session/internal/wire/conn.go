@@ -122,20 +122,6 @@ func (w *Conn) Closed() bool {
 // Send sends a request. If the connection is over, the call fails with ErrUnsent.
 func (w *Conn) Send(r *Request) *Call {
 	c := &Call{Request: r, Conn: w.Number, done: make(chan struct{})}
-	w.send(c)
-	return c
-}
-
-// SendThen sends a request and hands its outcome to then: in the goroutine that reads
-// the connection, or at once if the connection is over. then must not block.
-func (w *Conn) SendThen(r *Request, then func(*Call)) {
-	c := &Call{Request: r, Conn: w.Number}
-	// Before the call is sent: its outcome may arrive while send returns.
-	c.Abandon(then)
-	w.send(c)
-}
-
-func (w *Conn) send(c *Call) {
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
@@ -143,13 +129,14 @@ func (w *Conn) send(c *Call) {
 		// connection.
 		c.Err = ErrUnsent
 		c.finish()
-		return
+		return c
 	}
 	// Under one lock with frame: the answers come in the order of the frames.
 	w.pending.add(c)
 	w.silence.start(w.reportSilence)
 	w.frame(c.xid, c.Op, c.Record)
 	w.mu.Unlock()
+	return c
 }
 
 // Authenticate sends credentials.

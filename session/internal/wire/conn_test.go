@@ -197,7 +197,7 @@ func TestSendAfterTheEnd(t *testing.T) {
 		t.Errorf("error %v, want %v", c.Err, ErrUnsent)
 	}
 	called := false
-	w.SendThen(&Request{Op: OpSync}, func(c *Call) { called = c.Err == ErrUnsent })
+	w.Send(&Request{Op: OpSync, Then: func(c *Call) { called = c.Err == ErrUnsent }})
 	if !called {
 		t.Error("the function was not called")
 	}
