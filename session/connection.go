@@ -13,11 +13,10 @@ import (
 // A connection handles the answers and events of one connection of a session.
 type connection struct {
 	*wire.Conn
-	s      *Session
-	link   *link
-	sasl   *saslState // until the connection is authenticated; nil without WithSASL
-	record *record
-	armed  bool // the server has armed all watches again; only the reader uses this field
+	s     *Session
+	link  *link
+	sasl  *saslState // until the connection is authenticated; nil without WithSASL
+	armed bool       // the server has armed all watches again; only the reader uses this field
 }
 
 // newConnection returns a wire.Conn that reports to the session.
@@ -72,7 +71,7 @@ func (w *connection) Connected(r *wire.ConnectResponse) error {
 		timeout = maxTimeout
 	}
 	// The time of the request, not of the answer: a server may have held the answer back.
-	w.record = s.leases.connected(r.AskedAt, timeout)
+	s.leases.connected(r.AskedAt, timeout)
 	if !s.known.Load() {
 		s.id, s.passwd, s.opened = r.Session, append([]byte(nil), r.Password...), time.Now()
 		s.known.Store(true)
@@ -93,45 +92,46 @@ func (w *connection) Connected(r *wire.ConnectResponse) error {
 func (w *connection) introduce() {
 	// In the reader's goroutine, as the answers, so no other frame is sent earlier.
 	bound := w.link.bound()
-	switch {
-	case w.sasl != nil:
-	case w.link.closing:
-		w.Limit(bound, hung("closeSession", bound))
-		for _, a := range w.s.m.cfg.auth {
-			w.Authenticate(a.scheme, a.auth)
-		}
-		w.Send(&wire.Request{Op: wire.OpCloseSession, Own: true, Then: func(c *wire.Call) {
-			err := failureOf(c)
-			if err == nil {
-				w.link.stop()
+	if w.sasl != nil {
+		w.Limit(bound, hung("the SASL exchange", bound))
+		w.Send(&wire.Request{Op: wire.OpSASL, Own: true, Record: w.sasl.record(), Then: func(c *wire.Call) {
+			if c.Err != nil {
+				return
 			}
-			// After a refusal, the next connection shows whether the session exists.
-			w.End(err)
+			more, err := w.sasl.answer(c.Code, c.Body)
+			switch {
+			case err != nil && !judgesCredentials(c.Code):
+				w.End(err)
+			case err != nil:
+				w.refused(err)
+			case !more:
+				w.sasl = nil
+				fallthrough
+			default:
+				w.introduce()
+			}
 		}})
 		return
-	default:
+	}
+	// The server handles the credentials first, so all later requests have their
+	// permissions.
+	for _, a := range w.s.m.cfg.auth {
+		w.Authenticate(a.scheme, a.auth)
+	}
+	if !w.link.closing {
 		w.Limit(bound, hung("the sync after the handshake", bound))
 		w.greet()
 		w.s.hub.rearm(w.Conn, w.s.eventZxid.Load(), func() { w.armed = true })
 		return
 	}
-	w.Limit(bound, hung("the SASL exchange", bound))
-	w.Send(&wire.Request{Op: wire.OpSASL, Own: true, Record: w.sasl.record(), Then: func(c *wire.Call) {
-		if c.Err != nil {
-			return
+	w.Limit(bound, hung("closeSession", bound))
+	w.Send(&wire.Request{Op: wire.OpCloseSession, Own: true, Then: func(c *wire.Call) {
+		err := failureOf(c)
+		if err == nil {
+			w.link.stop()
 		}
-		more, err := w.sasl.answer(c.Code, c.Body)
-		switch {
-		case err != nil && !judgesCredentials(c.Code):
-			w.End(err)
-		case err != nil:
-			w.refused(err)
-		case !more:
-			w.sasl = nil
-			fallthrough
-		default:
-			w.introduce()
-		}
+		// After a refusal, the next connection shows whether the session exists.
+		w.End(err)
 	}})
 }
 
@@ -147,14 +147,9 @@ func (w *connection) refused(err error) {
 	w.End(err)
 }
 
-// greet sends the credentials and a sync, or a transaction without effect: an event names no
-// zxid, so after an event the server cannot tell that the client has seen a later state.
+// greet sends a sync, or a transaction without effect: an event names no zxid, so after an event
+// the server cannot tell that the client has seen a later state.
 func (w *connection) greet() {
-	// The server handles the credentials first, so the sync and all later requests have
-	// their permissions.
-	for _, a := range w.s.m.cfg.auth {
-		w.Authenticate(a.scheme, a.auth)
-	}
 	// The answer to the sync shows that the server reaches its leader, and no older data
 	// follows. Until then callers have no use for the connection. A leader that was deposed
 	// without noticing answers a sync, and not a transaction.
@@ -250,7 +245,7 @@ func (w *connection) Done(c *wire.Call) {
 		}
 		// Before the caller learns of the answer: Hold then finds the proof that the answer
 		// provides.
-		w.s.leases.answered(w.record, c)
+		w.s.leases.answered(c)
 	}
 	w.s.m.hangUps.done(c)
 	w.s.m.observe(c, w.Server)
@@ -291,7 +286,7 @@ func (m *shared) observe(c *wire.Call, server string) {
 // Ended takes the connection out of use.
 func (w *connection) Ended(why error) {
 	s := w.s
-	w.link.broken(w.Server, why)
+	w.link.failed(w.Server, why)
 	if s.gate.detach(w.Conn, func() { s.setState(Suspended) }) {
 		s.m.lines.log(s.m.cfg.log, zap.InfoLevel, "disconnected", zap.String("server", w.Server), sessionField(s.id), zap.Error(why))
 	}

@@ -25,7 +25,7 @@ type link struct {
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup // for run
 
-	attempts attempts
+	attempts attempts // of run, except offline
 
 	mu   sync.Mutex
 	conn *wire.Conn // the newest
@@ -39,9 +39,13 @@ func (l *link) open() {
 }
 
 func (l *link) run() {
-	for l.pause() == nil {
+	for l.pause() {
 		if w := l.dial(l.s.m.servers.next()); w != nil {
 			w.Run()
+		}
+		// The end of the session shows nothing about the servers.
+		if l.ctx.Err() == nil {
+			l.attempts.ended(len(l.s.m.servers.all))
 		}
 	}
 }
@@ -80,15 +84,16 @@ func (l *link) dial(server string) *wire.Conn {
 	bound := l.bound()
 	ctx, cancel := context.WithDeadline(l.ctx, start.Add(bound))
 	defer cancel()
+	var sasl *saslState
 	conn, raw, err := dialServer(ctx, &m.cfg, server)
-	if err != nil {
-		l.failed(server, err)
-		return nil
+	if err == nil {
+		if sasl, err = startSASL(ctx, m.cfg.sasl, server); err != nil {
+			raw.Close()
+		}
 	}
-	sasl, err := startSASL(ctx, m.cfg.sasl, server)
 	if err != nil {
-		raw.Close()
 		l.failed(server, err)
+		m.lines.log(m.cfg.log, zap.DebugLevel, "no connection", zap.String("server", server), zap.Error(err))
 		return nil
 	}
 	if !l.closing {
@@ -109,8 +114,9 @@ func (l *link) dial(server string) *wire.Conn {
 	return w
 }
 
-// pause waits before an attempt that follows failed attempts.
-func (l *link) pause() error {
+// pause waits before an attempt that follows failed attempts. It returns false if no attempt may
+// follow.
+func (l *link) pause() bool {
 	// Another server may work, so there is no pause until every server has been tried once.
 	// Later pauses grow, with jitter, so that the clients of a server that died do not
 	// reconnect all at once.
@@ -118,12 +124,9 @@ func (l *link) pause() error {
 	if l.closing {
 		servers = 1 // the next session dials, too
 	}
-	rounds := l.attempts.rounds(servers)
-	if l.ctx.Err() != nil {
-		return errRefused
-	}
+	rounds := l.attempts.failures / servers
 	if rounds == 0 {
-		return nil
+		return l.ctx.Err() == nil
 	}
 	limit := maxBackoff
 	if !l.closing && l.s.leases.proving() {
@@ -131,28 +134,15 @@ func (l *link) pause() error {
 		// before the Deadline.
 		limit = min(limit, l.bound()/2)
 	}
-	if sleep(l.ctx, l.s.m.jitter.spread(backoff(rounds, firstBackoff, limit)), l.ctx) != nil {
-		return errRefused
-	}
-	return nil
+	return sleep(l.ctx, l.s.m.jitter.spread(backoff(rounds, firstBackoff, limit)), l.ctx) == nil
 }
 
-func (l *link) failed(server string, err error) {
-	l.s.m.serverFailed(server, err)
-	l.s.m.lines.log(l.s.m.cfg.log, zap.DebugLevel, "no connection", zap.String("server", server), zap.Error(err))
-	l.attempts.failed()
-}
-
-// broken handles the end of a connection.
-func (l *link) broken(server string, why error) {
+// failed records the failure of a dial, or the end of a connection.
+func (l *link) failed(server string, why error) {
 	if l.closing && l.ctx.Err() != nil {
 		return // the session is closed
 	}
 	l.s.m.serverFailed(server, why)
-	// After the end of the session the error shows nothing about the server.
-	if l.ctx.Err() == nil {
-		l.attempts.broken(len(l.s.m.servers.all))
-	}
 }
 
 // stop makes the link refuse to connect, and ends its connection.
@@ -172,20 +162,25 @@ func (l *link) stop() {
 // is closed.
 func (l *link) shutdown() (closed bool) {
 	l.cancel() // the server ends the connection behind its answer, and no other connection must follow
-	var c *wire.Call
 	if w := l.s.gate.current(); w != nil {
-		c = w.Send(&wire.Request{Op: wire.OpCloseSession, Own: true})
-		limit := time.NewTimer(closePatience / 2)
-		defer limit.Stop()
-		select {
-		case <-c.Done():
-		case <-limit.C:
-		}
+		w.Limit(closePatience/2, errRefused)
+		c := w.Send(&wire.Request{Op: wire.OpCloseSession, Own: true})
+		<-c.Done()
+		closed = c.Err == nil && c.Code == 0
 	}
 	l.stop()
 	l.wg.Wait()
-	// The end of the connection has settled the call.
-	return c != nil && c.Err == nil && c.Code == 0
+	return closed
+}
+
+// closeOnServer ends on the server a session that this client has given up, so that
+// contenders behind its ephemerals need not wait for the expiry. It repeats its attempts
+// until ctx ends.
+func closeOnServer(ctx context.Context, s *Session) {
+	l := &link{s: s, closing: true}
+	l.ctx, l.cancel = context.WithCancel(ctx)
+	defer context.AfterFunc(ctx, l.stop)()
+	l.run()
 }
 
 // dialServer opens a connection to one server. raw is the connection below TLS, or conn

@@ -129,7 +129,7 @@ func (m *Manager) run() {
 			m.lostLines.log(m.cfg.log, zap.WarnLevel, "session lost", sessionField(s.id), zap.Error(context.Cause(s.gate.over)))
 			// In the background: the next session need not wait until a server has
 			// closed this one.
-			m.wg.Go(func() { bury(s) })
+			m.wg.Go(func() { s.bury(nil) })
 			if d := pace.after(s); d > 0 {
 				_ = sleep(m.ctx, d, m.ctx) // an error means that the Manager is closed
 			}

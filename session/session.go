@@ -185,8 +185,26 @@ func (s *Session) close(why error) {
 		}
 	}
 	// The holds have ended by now: from here on the server may give the locks away.
-	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
+	s.bury(why)
+}
+
+// closePatience is the time in which Manager.Close tries to close the session on a server.
+const closePatience = time.Second
+
+// bury ends the connection of a session, which why ends unless it is lost, closes the session on a
+// server, and waits for the goroutines of the session.
+func (s *Session) bury(why error) {
+	patience := closePatience
+	if s.m.ctx.Err() == nil {
+		patience = 2 * s.Timeout() // by then the server has expired the session by itself
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	// Manager.Close tries for as long as with a session that lives.
+	defer context.AfterFunc(s.m.ctx, func() {
+		_ = sleep(ctx, closePatience, ctx)
+		cancel()
+	})()
 	closed := s.link.shutdown()
 	s.lose(why, !closed)
 	// The connection may have ended before the answer, or the server may have refused.
