@@ -1,6 +1,7 @@
 package session
 
 import (
+	"container/list"
 	"context"
 	"fmt"
 	"sync"
@@ -25,7 +26,7 @@ type Wait struct {
 	began    time.Duration // since epoch
 	reason   func(context.Context) error
 
-	prev, next *Wait // in waits; guarded by waits.mu
+	place *list.Element // in waits.all
 
 	mu    sync.Mutex
 	timer *time.Timer // nil if nothing is logged
@@ -71,10 +72,7 @@ func (w *Wait) stop(cancelled bool) {
 		return
 	}
 	w.ended = true
-	w.m.waits.mu.Lock()
-	w.prev.next, w.next.prev = w.next, w.prev
-	w.m.waits.count--
-	w.m.waits.mu.Unlock()
+	w.m.waits.remove(w)
 	if ended := w.m.cfg.observer.WaitEnded; ended != nil {
 		ended(WaitEnded{w.op, w.path, time.Since(epoch) - w.began, cancelled})
 	}
@@ -142,25 +140,22 @@ type waits struct {
 	mu      sync.Mutex
 	closed  bool
 	running sync.WaitGroup // for running reports
-	ends    Wait           // the head of the list: next is the longest wait
-	count   int
+	all     list.List      // of *Wait, the longest wait first
 	// A process in which thousands of calls wait for the same thing would write thousands
 	// of equal lines, and send as many requests to find the reason.
 	limit lineLimit
 }
 
-// add appends a wait to the list.
 func (v *waits) add(w *Wait) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	// The list is a ring around ends, so stop needs no case for the first and the last
-	// wait.
-	if v.ends.next == nil {
-		v.ends.prev, v.ends.next = &v.ends, &v.ends
-	}
-	w.prev, w.next = v.ends.prev, &v.ends
-	w.prev.next, v.ends.prev = w, w
-	v.count++
+	w.place = v.all.PushBack(w)
+}
+
+func (v *waits) remove(w *Wait) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.all.Remove(w.place)
 }
 
 // WaitStats is a call that waits.
@@ -177,11 +172,11 @@ const maxWaitStats = 100
 func (v *waits) list() (all []WaitStats, count int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	// next is nil before the first wait.
-	for w := v.ends.next; w != nil && w != &v.ends && len(all) < maxWaitStats; w = w.next {
+	for e := v.all.Front(); e != nil && len(all) < maxWaitStats; e = e.Next() {
+		w := e.Value.(*Wait)
 		all = append(all, WaitStats{w.op, w.path, epoch.Add(w.began)})
 	}
-	return all, v.count
+	return all, v.all.Len()
 }
 
 // enter counts a report as running. It returns false if the Manager is being closed.
