@@ -46,11 +46,9 @@ type Inbox struct {
 	mu       sync.Mutex
 	closed   bool
 	arrived  []Delivery
-	spare    []Delivery   // the batch before, for reuse
-	queue    []*InboxRead // reads to be sent, in this order
-	retries  retries
-	firsts   refusalPace             // of the reads in queue
-	repeats  refusalPace             // of the reads in retries
+	spare    []Delivery              // the batch before, for reuse
+	firsts   readQueue               // reads to be sent for the first time
+	repeats  readQueue               // reads to be sent again
 	inFlight int                     // reads that were sent and not answered
 	live     map[*InboxRead]struct{} // reads that are not over: Close stops them
 	refusals inboxRefusals
@@ -118,7 +116,7 @@ func (in *Inbox) begin(op int32, kind watchKind, path string, tag any) *InboxRea
 	default:
 		r.state = readQueued
 		in.live[r] = struct{}{}
-		in.queue = append(in.queue, r)
+		in.firsts.add(r, time.Time{})
 	}
 	return r
 }
@@ -138,7 +136,7 @@ func (in *Inbox) push(d Delivery) {
 // that were not received are lost then.
 func (in *Inbox) Receive(ctx context.Context) ([]Delivery, error) {
 	for {
-		now := time.Now() // one time for both calls, so that a retry is either due or waited for
+		now := time.Now() // one time for both calls, so that a read is either due or waited for
 		// change reports a new connection, and also the room that answers to abandoned
 		// requests leave.
 		change, err := in.send(now)
@@ -165,8 +163,8 @@ func (in *Inbox) Receive(ctx context.Context) ([]Delivery, error) {
 	}
 }
 
-// take returns the deliveries that have arrived. If there are none, it returns the pause
-// until the next retry, 0 if none is to come.
+// take returns the deliveries that have arrived, and the pause until the next read can be sent, 0 if
+// it waits for no time.
 func (in *Inbox) take(now time.Time) (batch []Delivery, pause time.Duration) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -174,11 +172,8 @@ func (in *Inbox) take(now time.Time) (batch []Delivery, pause time.Duration) {
 	// Two slices take turns: the owner works on one while the connection's reader fills the
 	// other one.
 	batch, in.arrived, in.spare = in.arrived, in.spare[:0], in.arrived
-	if len(in.retries) > 0 {
-		// A retry that is due waits for a connection or for the window, not for a time.
-		pause = max(in.retries[0].due.Sub(now), in.repeats.pause(now), 0)
-	}
-	if d := in.firsts.pause(now); len(in.queue) > 0 && d > 0 && (pause == 0 || d < pause) {
+	pause = in.firsts.pause(now)
+	if d := in.repeats.pause(now); d > 0 && (pause == 0 || d < pause) {
 		pause = d
 	}
 	return batch, pause
@@ -217,28 +212,18 @@ func (in *Inbox) next(now time.Time) *InboxRead {
 	defer in.mu.Unlock()
 	// A read that waits for its next attempt leaves its room in the window to the other reads:
 	// servers may refuse it for as long as the session lasts.
-	if in.inFlight < inboxWindow && in.repeats.pause(now) == 0 {
-		if r := in.retries.next(now); r != nil {
-			r.state = readSent
-			in.inFlight++
-			return r
-		}
+	if in.inFlight >= inboxWindow {
+		return nil
 	}
-	for in.inFlight < inboxWindow && len(in.queue) > 0 && in.firsts.pause(now) == 0 {
-		r := in.queue[0]
-		// The array must not keep the read until the queue is empty.
-		in.queue[0] = nil
-		in.queue = in.queue[1:]
-		if r.state == readQueued {
-			r.state = readSent
-			in.inFlight++
-			return r
-		}
+	r := in.repeats.next(now)
+	if r == nil {
+		r = in.firsts.next(now)
 	}
-	if len(in.queue) == 0 {
-		in.queue = nil // a long queue must not keep its memory
+	if r != nil {
+		r.state = readSent
+		in.inFlight++
 	}
-	return nil
+	return r
 }
 
 // Close stops all reads and discards deliveries that were not received.
@@ -246,7 +231,7 @@ func (in *Inbox) Close() {
 	in.mu.Lock()
 	// The connection's reader may still deliver, and push ignores that from now on.
 	in.closed = true
-	in.arrived, in.spare, in.queue = nil, nil, nil
+	in.arrived, in.spare, in.firsts.reads = nil, nil, nil
 	// Stop takes in.mu, and removes the read from in.live.
 	live := slices.Collect(maps.Keys(in.live))
 	in.mu.Unlock()

@@ -141,7 +141,7 @@ func (r *InboxRead) settle(c *wire.Call, watch *Watch) {
 		} else if broke {
 			in.refuse(r, lost.Reason, now)
 		}
-		in.retries.add(r, now.Add(r.pause(c)))
+		in.repeats.add(r, now.Add(r.pause(c)))
 		signal(in.wake)
 	default:
 		r.state, r.watch = readArmed, watch

@@ -20,9 +20,9 @@ type inboxRefusals struct {
 func (in *Inbox) refuse(r *InboxRead, why error, now time.Time) {
 	f := &in.refusals
 	if r.refused {
-		in.repeats.note(now)
+		in.repeats.refused(now)
 	} else {
-		in.firsts.note(now)
+		in.firsts.refused(now)
 		r.refused = true
 		f.reads++
 	}

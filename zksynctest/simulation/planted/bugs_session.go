@@ -235,7 +235,7 @@ var sessionBugs = []bug{
 		[]finder{tested("./session", "^TestMultiOnce$")}},
 	{"let refused reads take the window of an Inbox", []edit{{"session/inbox_read.go",
 		"	in.inFlight--\n	var over", "	if stopped || !again(c) {\n		in.inFlight--\n	}\n	var over"}, {"session/inbox.go",
-		"			r.state = readSent\n			in.inFlight++\n			return r\n		}\n	}\n	for", "			r.state = readSent\n			return r\n		}\n	}\n	for"}},
+		"	r := in.repeats.next(now)\n	if r == nil {\n", "	r := in.repeats.next(now)\n	if r != nil {\n		in.inFlight--\n	} else {\n"}},
 		[]finder{tested("./watch", "^TestTreeBesideManyRefusals$")}},
 	{"end a read of an Inbox after four connections that broke in its answer", []edit{{"session/inbox_read.go",
 		"r.guilt >= maxGuilt && IsAnswerTooLarge(lost.Reason)", "r.guilt >= maxGuilt"}},

@@ -114,7 +114,7 @@ var watchBugs = []bug{
 		"left--; left == len(batches)-1 {"}},
 		[]finder{simulatedWatch()}},
 	{"session: forget a read whose connection has broken", []edit{{"session/inbox_read.go",
-		"		in.retries.add(r, now.Add(r.pause(c)))\n",
+		"		in.repeats.add(r, now.Add(r.pause(c)))\n",
 		""}},
 		[]finder{simulatedWatch()}},
 	{"watch: do not say in WaitSynced that no server can be used", []edit{{"watch/tree.go",
