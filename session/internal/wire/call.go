@@ -77,10 +77,11 @@ type Call struct {
 	// largest: perhaps it was above the limit of the server.
 	Suspect bool
 
-	xid   int32
-	state atomic.Int32
-	done  chan struct{}
-	late  func(*Call) // is called in place of closing done, if the call is abandoned
+	xid    int32
+	guilty *LostAnswer // the reason if the answer has ended the connection; see Conn.blame
+	state  atomic.Int32
+	done   chan struct{}
+	late   func(*Call) // is called in place of closing done, if the call is abandoned
 }
 
 const (

@@ -64,8 +64,6 @@ type Conn struct {
 	out     []byte
 	closed  bool
 	pending pending
-	blamed  int32       // the request whose answer ended the connection
-	guilty  *LostAnswer // the reason; nil if there is no such request
 	silence silence
 	askedAt time.Time // when the ConnectRequest was written
 }
@@ -214,7 +212,7 @@ func (w *Conn) End(why error) {
 	}
 	// From now on no call is added, so every call is either in calls or fails as unsent.
 	w.closed = true
-	calls, blamed, guilty := w.pending.calls, w.blamed, w.guilty
+	calls := w.pending.calls
 	w.pending.calls, w.out = nil, nil
 	w.filled.Signal()
 	if w.timer != nil {
@@ -237,8 +235,8 @@ func (w *Conn) End(why error) {
 	}
 	for _, c := range calls {
 		c.Err = ErrConnectionLost
-		if guilty != nil && c.xid == blamed {
-			c.Err = guilty
+		if c.guilty != nil {
+			c.Err = c.guilty
 		}
 		w.cfg.Handler.Done(c)
 		c.finish()

@@ -58,19 +58,16 @@ func (s *stream) readFrame() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	n, limit := int(int32(binary.BigEndian.Uint32(head))), s.w.cfg.MaxAnswer
 	if !s.shaken {
 		if err := foreign([4]byte(head)); err != nil {
 			return nil, err
 		}
-	}
-	n, limit := int(int32(binary.BigEndian.Uint32(head))), s.w.cfg.MaxAnswer
-	if !s.shaken {
-		// Before the handshake the peer is unknown, so it must not make us wait for a large
-		// frame.
-		limit = min(limit, maxHandshake)
+		// The peer is unknown, so it must not make us wait for a large frame.
+		return readAnswer(s.in, min(limit, maxHandshake))
 	}
 	// A frame that is in the buffer has arrived completely, so it needs no record.
-	if !s.shaken || n < 4 || n <= limit && s.in.Buffered() >= 4+n {
+	if n < 4 || n <= limit && s.in.Buffered() >= 4+n {
 		return readAnswer(s.in, limit)
 	}
 	if head, err = s.in.Peek(8); err != nil {
@@ -80,15 +77,12 @@ func (s *stream) readFrame() ([]byte, error) {
 	s.w.mu.Lock()
 	asked := s.w.pending.has(xid)
 	s.w.mu.Unlock()
-	// A hostile server must not fill the memory with frames that nobody has asked for.
-	if !asked && n > maxUnasked {
+	switch {
+	// A hostile server must not fill the memory with frames that nobody has asked for. MaxAnswer does not
+	// apply to events: the server would send the event again on each new connection.
+	case !asked && n > maxUnasked:
 		return nil, fmt.Errorf("%w: an unsolicited frame of %d bytes", ErrMalformed, n)
-	}
-	// MaxAnswer does not apply to events: the server would send the event again on each new connection.
-	if n > limit && xid != xidEvent {
-		if !asked {
-			return nil, fmt.Errorf("%w: a frame of %d bytes", ErrMalformed, n)
-		}
+	case asked && n > limit:
 		err := s.w.cfg.Handler.TooLarge(n, limit)
 		s.w.blame(xid, &LostAnswer{err, GuiltOfAnswer})
 		return nil, err
@@ -108,9 +102,11 @@ func (s *stream) readFrame() ([]byte, error) {
 func (w *Conn) blame(xid int32, why *LostAnswer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// Only the first reason counts: the other one may be a consequence.
-	if w.guilty == nil {
-		w.blamed, w.guilty = xid, why
+	for _, c := range w.pending.calls {
+		// Only the first reason counts: the other one may be a consequence.
+		if c.xid == xid && c.guilty == nil {
+			c.guilty = why
+		}
 	}
 }
 
