@@ -17,8 +17,8 @@ type mirror struct {
 	view *view
 
 	ctx  context.Context // as given to Tree
-	over chan struct{}   // closed when err is set
-	err  error
+	over context.Context // ends with the Cache, whose Err is its cause
+	end  context.CancelCauseFunc
 
 	// Of the goroutine alone:
 	in      *session.Inbox
@@ -32,9 +32,10 @@ type mirror struct {
 
 func newMirror(ctx context.Context, m *session.Manager, root string, v *view) *mirror {
 	mi := &mirror{
-		m: m, root: root, view: v, ctx: ctx, over: make(chan struct{}),
+		m: m, root: root, view: v, ctx: ctx,
 		top: newTreeNode(nil, root, ""), waiters: waiters{all: make(map[*waiter]struct{})},
 	}
+	mi.over, mi.end = context.WithCancelCause(context.Background())
 	// Nothing else announces the root.
 	mi.top.sides[dataSide].awaited = true
 	return mi
@@ -44,10 +45,7 @@ func newMirror(ctx context.Context, m *session.Manager, root string, v *view) *m
 func (mi *mirror) run() { mi.finish(followSessions(mi.ctx, mi.m, mi.follow)) }
 
 // finish ends the mirror.
-func (mi *mirror) finish(why error) {
-	mi.err = ended(mi.ctx, "tree", mi.root, why)
-	close(mi.over)
-}
+func (mi *mirror) finish(why error) { mi.end(ended(mi.ctx, "tree", mi.root, why)) }
 
 // follow applies the deliveries of one session's connections, in order. It returns
 // when the session is lost, or when the root is refused.
@@ -93,24 +91,21 @@ func (mi *mirror) begin() {
 			w.sync = mi.in.SyncQuorum(mi.root, w)
 		}
 	}
-	// From the top, so that the mirror learns early what has vanished.
-	for level := []*treeNode{mi.top}; len(level) > 0; {
-		var below []*treeNode
-		for _, n := range level {
-			for kind := range n.sides {
-				// Not by forget, which would count the side as answered: restart has
-				// dropped the counts, and the Inbox of the former session has stopped its
-				// reads and watches.
-				n.sides[kind].state = unasked
-				mi.need(&n.sides[kind], mi.epochs.now)
-			}
-			for _, name := range n.childNames() {
-				below = append(below, n.children[name])
-			}
-		}
-		level = below
-	}
+	mi.askAll(mi.top)
 	mi.epochs.next()
+}
+
+// askAll asks for n and then for everything below it.
+func (mi *mirror) askAll(n *treeNode) {
+	for kind := range n.sides {
+		// Not by forget, which would count the side as answered: restart has dropped the
+		// counts, and the Inbox of the former session has stopped its reads and watches.
+		n.sides[kind].state = unasked
+		mi.need(&n.sides[kind], mi.epochs.now)
+	}
+	for _, name := range n.childNames() {
+		mi.askAll(n.children[name])
+	}
 }
 
 // A treeNode is the mirror's state of a znode. The mirror's goroutine alone changes

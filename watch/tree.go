@@ -111,14 +111,7 @@ func (c *Cache) All() iter.Seq2[TreeEvent, error] {
 
 // Err returns nil while the Cache goes on, and then an *EndError, which says why
 // the Cache has ended, and names the root.
-func (c *Cache) Err() error {
-	select {
-	case <-c.mirror.over:
-		return c.mirror.err
-	default:
-		return nil
-	}
-}
+func (c *Cache) Err() error { return context.Cause(c.mirror.over) }
 
 // WaitSynced waits until each path shows a state that the path had at the time of
 // the call, or later: it commits a transaction without effect (see
@@ -132,8 +125,8 @@ func (c *Cache) WaitSynced(ctx context.Context) error {
 	select {
 	case <-w.done:
 		return w.err
-	case <-c.mirror.over:
-		return c.mirror.err
+	case <-c.mirror.over.Done():
+		return c.Err()
 	case <-ctx.Done():
 		// Otherwise waiters would pile up while no server answers.
 		refusal := c.mirror.waiters.remove(w)
@@ -160,7 +153,7 @@ func (c *Cache) pump() {
 		// The znode may have changed, so the next round makes the event anew. A receiver that
 		// has just taken the former event gets another one.
 		case <-c.view.wake:
-		case <-c.mirror.over:
+		case <-c.mirror.over.Done():
 			return
 		}
 	}

@@ -32,7 +32,7 @@ var watchBugs = []bug{
 		"	case n != mi.top:\n		mi.forget(sd)\n		mi.need(&n.parent.sides[listSide], mi.epochs.now)\n"}},
 		[]finder{simulatedWatch()}},
 	{"watch: have the answers of an old session count", []edit{{"watch/mirror.go",
-		"				n.sides[kind].state = unasked\n",
+		"		n.sides[kind].state = unasked\n",
 		""}},
 		[]finder{simulatedWatch()}},
 	{"watch: have the answers of an old session count for a stream", []edit{{"watch/source.go",
