@@ -31,7 +31,6 @@ type Wait struct {
 	mu    sync.Mutex
 	timer *time.Timer // nil if nothing is logged
 	pause time.Duration
-	over  context.CancelFunc // ends a look-up of the reason; nil if there is none
 	ended bool
 }
 
@@ -79,9 +78,6 @@ func (w *Wait) stop(cancelled bool) {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
-	if w.over != nil {
-		w.over()
-	}
 }
 
 // Cancelled ends a wait whose ctx has ended, and returns CancelledWaiting with the reason
@@ -112,13 +108,11 @@ func (w *Wait) report() {
 	ctx, cancel := context.WithTimeout(w.m.ctx, probeTime)
 	defer cancel()
 	w.mu.Lock()
-	if w.ended {
-		w.mu.Unlock()
+	ended := w.ended
+	w.mu.Unlock()
+	if ended {
 		return
 	}
-	// stop ends the look-up: a wait that is over needs no reason.
-	w.over = cancel
-	w.mu.Unlock()
 	if log := waits.limit.allow(w.m.cfg.log, zap.WarnLevel); log != nil {
 		err := w.reasonNow(ctx)
 		log.Warn("a call waited", zap.String("operation", w.op), zap.String("path", w.path),
@@ -126,7 +120,6 @@ func (w *Wait) report() {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.over = nil
 	// stop may have run during the look-up. It has stopped the timer, which must not start
 	// again.
 	if !w.ended {

@@ -108,8 +108,7 @@ func (w *Conn) LastRequest() (any, leader time.Time) {
 // nothing. There is one timer for all requests, which runs on while some are unanswered
 // when it fires. Conn.mu guards it.
 type silence struct {
-	timer *time.Timer
-	runs  bool
+	timer *time.Timer // nil if it does not run
 	pause time.Duration
 }
 
@@ -121,15 +120,9 @@ const (
 
 // start starts the timer if it does not run, because a request is about to be sent.
 func (s *silence) start(report func()) {
-	switch {
-	case s.runs:
-		return
-	case s.timer == nil:
-		s.timer = time.AfterFunc(firstReport, report)
-	default:
-		s.timer.Reset(firstReport)
+	if s.timer == nil {
+		s.timer, s.pause = time.AfterFunc(firstReport, report), firstReport
 	}
-	s.runs, s.pause = true, firstReport
 }
 
 // due reports whether a silence must be reported, and starts the timer for the next
@@ -158,7 +151,7 @@ func (w *Conn) reportSilence() {
 	defer w.mu.Unlock()
 	// With no request unanswered the timer stops. The next request starts it again.
 	if w.closed || len(w.pending.calls) == 0 {
-		w.silence.runs = false
+		w.silence.timer = nil
 		return
 	}
 	if w.silence.due(d) {

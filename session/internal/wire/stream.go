@@ -52,30 +52,26 @@ func (s *stream) handle(frame []byte) error {
 		return err
 	}
 	s.w.mu.Lock()
-	var c *Call
-	var skipped, hidden, asked bool
-	switch {
+	if !ours {
+		s.w.pending.auths--
+		asked := xid == xidAuth && s.w.pending.auths >= 0
+		s.w.mu.Unlock()
+		if !asked {
+			return errUnsolicited
+		}
+		return h.Authenticated(code)
+	}
 	// An answer stands for every event ahead of it, and the events ahead of setWatches' answer
 	// may be lost with that answer. So the call stays pending, and is settled by End like a
 	// call without an answer.
-	case ours && code != CodeUnimplemented && s.w.pending.hidesEvents(xid):
-		hidden = true
-	case ours:
-		c, skipped = s.w.pending.take(xid)
-	case xid == xidAuth:
-		s.w.pending.auths--
-		asked = s.w.pending.auths >= 0
-	}
-	s.w.mu.Unlock()
-	switch {
-	case hidden:
+	if code != CodeUnimplemented && s.w.pending.hidesEvents(xid) {
+		s.w.mu.Unlock()
 		return errSkipped
-	case ours && c == nil:
+	}
+	c, skipped := s.w.pending.take(xid)
+	s.w.mu.Unlock()
+	if c == nil {
 		return fmt.Errorf("%w: for a request %d that was never made", ErrMalformed, xid)
-	case !ours && !asked:
-		return errUnsolicited
-	case !ours:
-		return h.Authenticated(code)
 	}
 	c.Code, c.Body = code, d.B
 	// Done first, so that the lease has the evidence of the answer when the caller asks for
