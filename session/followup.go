@@ -24,9 +24,8 @@ type Followup struct {
 	reads    [][]Read
 	requests []*wire.Request // for reads
 
-	of      *wire.Call   // the attempt of the transaction that the reads are behind
-	success bool         // of has happened
-	calls   []*wire.Call // the attempts of requests; empty if they were not sent
+	of    *wire.Call   // the attempt of the transaction that the reads are behind
+	calls []*wire.Call // of requests; empty if they were not sent, or of has not happened
 }
 
 // NewFollowup returns a Followup with one request for each element of reads. It sends only the
@@ -75,9 +74,11 @@ func (f *Followup) multi(ops []any, send func(r *wire.Request) (*wire.Call, erro
 		answered, err = send(r)
 		return answered, err
 	})
-	// If the server has refused that attempt, and a later one has happened, the reads show the
+	// If the server has refused the attempt, and a later one has happened, the reads show the
 	// state before the transaction.
-	f.success = err == nil && answered == f.of
+	if err != nil || answered != f.of {
+		f.calls = nil
+	}
 	return results, err
 }
 
@@ -121,7 +122,7 @@ func (f *Followup) answered(c *wire.Call) {
 //   - The reads were not sent, see NewFollowup.
 //   - ctx has ended before the answers arrived.
 func (f *Followup) Results(ctx context.Context) (results [][]ReadResult) {
-	if !f.success || len(f.calls) < len(f.reads) {
+	if len(f.calls) < len(f.reads) {
 		return nil
 	}
 	for i, c := range f.calls {

@@ -41,8 +41,9 @@ func (m *Manager) watchOutages() {
 				timer.Reset(rest)
 				continue
 			}
+			lines, _ := m.servers.report()
 			m.cfg.log.Warn("no server could be used", zap.Stringer("state", now.state),
-				zap.Duration("waited", roundTime(time.Since(now.since))), zap.Strings("servers", m.servers.report()))
+				zap.Duration("waited", roundTime(time.Since(now.since))), zap.Strings("servers", lines))
 			pause = min(2*pause, maxReport)
 			report = time.Now().Add(pause)
 			timer.Reset(pause)

@@ -138,7 +138,8 @@ func (m *shared) giveUp(err error) { m.endConnect(&finalError{err}) }
 
 // tried returns an error with the outcome of the attempts to connect to the servers.
 func (m *shared) tried() error {
-	return &triedError{strings.Join(m.servers.report(), "; "), m.servers.errors()}
+	lines, errs := m.servers.report()
+	return &triedError{strings.Join(lines, "; "), errs}
 }
 
 type triedError struct {

@@ -47,41 +47,37 @@ func (r *record) add(c contact, timeout time.Duration) {
 	if n := len(r.contacts); n > 0 && c.sent.Sub(r.contacts[n-1].sent) < timeout/sampleFraction {
 		return
 	}
-	r.forget(c.sent, timeout)
+	// touched needs two of the contacts that were reported.
+	if i := r.reported(c.sent, timeout); i > 1 {
+		r.contacts = append(r.contacts[:0], r.contacts[i-1:]...)
+	}
 	r.contacts = append(r.contacts, c)
 }
 
 // touched returns a time at which the leader certainly knew the session to be alive, if
 // the leader has committed a transaction that was written at commit.
 func (r *record) touched(commit time.Time, timeout time.Duration) time.Time {
-	reported := commit.Add(-timeout / reportFraction)
-	i := len(r.contacts) - 1
-	// A contact that was answered one report interval before the commit reached the leader
-	// before the commit, in the same ordered stream.
-	for i >= 0 && r.contacts[i].answered.After(reported) {
-		i--
-	}
 	// A follower can lose one touch while it takes its table, so the newest such contact may
 	// be missing. The second newest cannot be missing.
-	i-- // the newest may be lost
+	i := r.reported(commit, timeout) - 1
 	if i < 0 || r.contacts[i].sent.Before(r.opened) {
 		return r.opened
 	}
 	return r.contacts[i].sent
 }
 
-// forget drops the contacts that a commit written at sent or later does not need.
-func (r *record) forget(sent time.Time, timeout time.Duration) {
-	reported := sent.Add(-timeout / reportFraction)
-	last := 0
-	for i, c := range r.contacts {
-		if !c.answered.After(reported) {
-			last = i
-		}
+// reported returns the index of the newest contact that the leader knew when it committed a
+// transaction that was written at commit, unless a follower has lost its touch. It is -1 if there is
+// none.
+func (r *record) reported(commit time.Time, timeout time.Duration) int {
+	// A contact that was answered one report interval before the commit reached the leader
+	// before the commit, in the same ordered stream.
+	reported := commit.Add(-timeout / reportFraction)
+	i := len(r.contacts) - 1
+	for i >= 0 && r.contacts[i].answered.After(reported) {
+		i--
 	}
-	if last > 1 {
-		r.contacts = append(r.contacts[:0], r.contacts[last-1:]...)
-	}
+	return i
 }
 
 // nextTouch returns the next time at which a commit can prove more than a commit that is

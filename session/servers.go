@@ -125,15 +125,19 @@ func (v *servers) unexplained() (list []string) {
 	return list
 }
 
-// report returns a line for each server with the outcome of the attempts.
-func (v *servers) report() []string {
+// report returns a line for each server with the outcome of the attempts, and the newest error of
+// each server that has one.
+func (v *servers) report() (lines []string, errs []error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	lines := make([]string, 0, len(v.all))
 	for _, a := range v.all {
-		lines = append(lines, a+": "+v.tries[a].String())
+		t := v.tries[a]
+		lines = append(lines, a+": "+t.String())
+		if t.err != nil {
+			errs = append(errs, t.err)
+		}
 	}
-	return lines
+	return lines, errs
 }
 
 func (t *tries) String() string {
@@ -155,16 +159,4 @@ func (t *tries) String() string {
 		return "not tried yet"
 	}
 	return strings.Join(parts, "; ")
-}
-
-// errors returns the newest error of each server.
-func (v *servers) errors() (errs []error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	for _, a := range v.all {
-		if t := v.tries[a]; t.err != nil {
-			errs = append(errs, t.err)
-		}
-	}
-	return errs
 }

@@ -31,7 +31,7 @@ func (m *Manager) Stats() Stats {
 	st.Connections, st.Requests = m.connections.Load(), m.requests.Load()
 	st.Waits, st.WaitCount = m.waits.list()
 	if now.state != Connected {
-		st.Servers = m.servers.report()
+		st.Servers, _ = m.servers.report()
 	}
 	// Until then the fields of the identity are not set.
 	if s == nil || !s.known.Load() {

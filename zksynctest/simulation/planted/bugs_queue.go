@@ -220,7 +220,7 @@ var queueBugs = []bug{
 		"		return soon\n", "		return w.until\n"}},
 		[]finder{tested("./zksync/internal/queue", "^TestDueMessageAfterAClockWasSet$")}},
 	{"use the reads behind an attempt that the server has refused", []edit{{"session/followup.go",
-		"err == nil && answered == f.of", "err == nil && answered != nil"}},
+		"err != nil || answered != f.of", "err != nil"}},
 		[]finder{tested("./session", "^TestFollowupOfARefusedAttempt$")}},
 	{"send reads behind a transaction to servers that may not know them", []edit{{"session/followup.go",
 		"!f.s.m.multiReads.proven()", "!f.s.m.multiReads.usable()"}},
