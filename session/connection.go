@@ -26,7 +26,7 @@ func newConnection(l *link, sasl *saslState, cfg wire.Config) *wire.Conn {
 	cfg.Handler, cfg.MaxAnswer = w, s.m.cfg.maxAnswer
 	cfg.Hello = wire.ConnectRequest{Timeout: max(s.m.cfg.timeout, time.Millisecond), Password: make([]byte, 16)}
 	if s.known.Load() {
-		zxid := s.seenZxid.Load()
+		zxid := s.seenZxid
 		if l.closing {
 			zxid = 0 // a server that is far behind can close the session, too
 		}
@@ -94,7 +94,7 @@ func (w *connection) introduce() {
 	bound := w.link.bound()
 	if w.sasl != nil {
 		w.Limit(bound, hung("the SASL exchange", bound))
-		w.Send(&wire.Request{Op: wire.OpSASL, Own: true, Record: w.sasl.record(), Then: func(c *wire.Call) {
+		w.Send(&wire.Request{Op: wire.OpSASL, Own: true, Record: wire.Encoder(nil).Buffer(w.sasl.token), Then: func(c *wire.Call) {
 			if c.Err != nil {
 				return
 			}
@@ -121,7 +121,7 @@ func (w *connection) introduce() {
 	if !w.link.closing {
 		w.Limit(bound, hung("the sync after the handshake", bound))
 		w.greet()
-		w.s.hub.rearm(w.Conn, w.s.eventZxid.Load(), func() { w.armed = true })
+		w.s.hub.rearm(w.Conn, w.s.eventZxid, func() { w.armed = true })
 		return
 	}
 	w.Limit(bound, hung("closeSession", bound))
@@ -154,7 +154,7 @@ func (w *connection) greet() {
 	// follows. Until then callers have no use for the connection. A leader that was deposed
 	// without noticing answers a sync, and not a transaction.
 	first, outcome := syncRoot(), failureOf
-	if w.s.unnamed.Load() {
+	if w.s.unnamed {
 		first, outcome = quorumRoot(), quorumOf
 	}
 	first.Then = func(c *wire.Call) {
@@ -190,19 +190,16 @@ func (w *connection) attach() {
 // Header records the zxid of an answer.
 func (w *connection) Header(zxid int64, code int32, ours bool) error {
 	s := w.s
-	// Load and Store suffice: only the reader of the newest connection calls Header.
-	if zxid > s.seenZxid.Load() {
-		s.seenZxid.Store(zxid)
-	}
+	s.seenZxid = max(s.seenZxid, zxid)
 	// The answer shows every event before it. An answer to credentials has no zxid.
 	if zxid > 0 {
-		s.unnamed.Store(false)
+		s.unnamed = false
 	}
 	// If all watches are armed, the server has sent every event of our watches up to this
 	// zxid before the answer. A connection on which the SASL exchange or setWatches failed
 	// can still have such answers in its buffer, and has not armed the watches.
-	if w.armed && zxid > s.eventZxid.Load() {
-		s.eventZxid.Store(zxid)
+	if w.armed {
+		s.eventZxid = max(s.eventZxid, zxid)
 	}
 	// The answers to credentials are signs of life and no evidence. The answers to our calls
 	// reach the leases by Done.
@@ -223,7 +220,7 @@ func (w *connection) Header(zxid int64, code int32, ours bool) error {
 func (w *connection) Event(record []byte) error {
 	// The zxid of the event does not count as seen: further events of the same transaction
 	// may follow, and after a reconnect the server must send the events that did not arrive.
-	w.s.unnamed.Store(true)
+	w.s.unnamed = true
 	w.s.leases.hear()
 	return w.s.hub.event(w.Number, record)
 }

@@ -5,7 +5,6 @@ import (
 	"container/list"
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -30,10 +29,12 @@ type Session struct {
 	ended   sync.Once
 	remains bool // the server may still have the session; valid when gate.over has ended
 
-	seenZxid  atomic.Int64 // the newest zxid in an answer
-	eventZxid atomic.Int64 // every event of ours up to this zxid has arrived
-	unnamed   atomic.Bool  // an event has arrived since the answer of seenZxid
-	wg        sync.WaitGroup
+	// Of the goroutine of the link alone:
+	seenZxid  int64 // the newest zxid in an answer
+	eventZxid int64 // every event of ours up to this zxid has arrived
+	unnamed   bool  // an event has arrived since the answer of seenZxid
+
+	wg sync.WaitGroup
 }
 
 func newSession(m *shared, setState func(State)) *Session {
