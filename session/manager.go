@@ -75,7 +75,7 @@ func newManager(cfg config, root chroot, addresses []string) *Manager {
 		managerState: newManagerState(cfg.observer.StateChanged),
 		done:         make(chan struct{}),
 	}
-	m.shared.outage, m.shared.offline, m.hangUps.m = m.outage, m.offline, m.shared
+	m.shared.outage, m.shared.offline, m.shared.own, m.hangUps.m = m.outage, m.offline, m.own, m.shared
 	if m.clock == nil {
 		m.clock = newClock()
 	}
@@ -137,7 +137,6 @@ func (m *Manager) run() {
 	}
 	m.setClosed() // also if Close began between two sessions
 	// Closed is set, so own starts no further goroutine and wg can only fall.
-	m.waits.close()
 	m.wg.Wait()
 }
 
