@@ -7,13 +7,18 @@ import (
 	"github.com/go-zksync/toolkit/session"
 )
 
-// followSessions calls follow with one session after the other, and returns the reason
-// why it ended: the end of ctx, the end of the Manager, or a final refusal.
-func followSessions(ctx context.Context, m *session.Manager, follow func(*session.Session) error) error {
+// followSessions calls begin with an Inbox of one session after the other, apply with what the Inbox
+// delivers, and begin with nil when the session has ended. It returns why it ended: the end of ctx,
+// the end of the Manager, or the error of apply.
+func followSessions(ctx context.Context, m *session.Manager, begin func(*session.Inbox), apply func(*session.Delivery) error) error {
 	for {
 		s, err := m.Session(ctx)
 		if err == nil {
-			err = follow(s)
+			in := s.NewInbox()
+			begin(in)
+			err = receive(ctx, in, apply)
+			begin(nil)
+			in.Close()
 		}
 		// An error that matches both ErrClosed and ErrLost reports the end of the Manager:
 		// no other session follows.

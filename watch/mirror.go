@@ -42,26 +42,10 @@ func newMirror(ctx context.Context, m *session.Manager, root string, v *view) *m
 }
 
 // run follows the root over one session after the other.
-func (mi *mirror) run() { mi.finish(followSessions(mi.ctx, mi.m, mi.follow)) }
+func (mi *mirror) run() { mi.finish(followSessions(mi.ctx, mi.m, mi.begin, mi.apply)) }
 
 // finish ends the mirror.
 func (mi *mirror) finish(why error) { mi.end(ended(mi.ctx, "tree", mi.root, why)) }
-
-// follow applies the deliveries of one session's connections, in order. It returns
-// when the session is lost, or when the root is refused.
-func (mi *mirror) follow(s *session.Session) error {
-	mi.in = s.NewInbox()
-	defer mi.in.Close()
-	mi.begin()
-	defer mi.waiters.setInbox(nil)
-	return receive(mi.ctx, mi.in, func(d *session.Delivery) error {
-		if err := mi.apply(d); err != nil {
-			return err
-		}
-		mi.settle()
-		return nil
-	})
-}
 
 // settle wakes the waiters whose epoch is complete.
 func (mi *mirror) settle() {
@@ -77,12 +61,18 @@ func (mi *mirror) await(w *waiter, epoch uint64) {
 	w.epoch, w.place = epoch, mi.synced.PushBack(w)
 }
 
-// begin asks for every side: the watches of another session are gone.
-func (mi *mirror) begin() {
+// begin asks for every side by the Inbox of another session: the watches of the former one are gone.
+// Between sessions the Inbox is nil.
+func (mi *mirror) begin(in *session.Inbox) {
+	mi.in = in
+	waiting := mi.waiters.setInbox(in)
+	if in == nil {
+		return
+	}
 	// No answer to a request of the former session arrives any more.
 	mi.epochs.restart()
 	mi.synced = list.New()
-	for _, w := range mi.waiters.setInbox(mi.in) {
+	for _, w := range waiting {
 		// A waiter whose sync was answered waits for the sides that become asked below: they
 		// show everything that the sync has shown.
 		if w.place != nil {

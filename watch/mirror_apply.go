@@ -8,16 +8,19 @@ import (
 )
 
 // apply applies one delivery. It fails when the root is refused.
-func (mi *mirror) apply(d *session.Delivery) error {
+func (mi *mirror) apply(d *session.Delivery) (err error) {
 	switch tag := d.Tag.(type) {
 	case *waiter:
 		mi.applyWaiter(tag, d)
 	case *treeSide:
-		return mi.applySide(tag, d)
+		err = mi.applySide(tag, d)
 	}
 	// A new connection has no tag. It changes no side: the session arms the watches again,
 	// and the server sends the events of the time in between.
-	return nil
+	if err == nil {
+		mi.settle()
+	}
+	return err
 }
 
 // applyWaiter takes a waiter's Post, and then the answer to its sync.

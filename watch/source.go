@@ -102,34 +102,29 @@ func (src *source[T]) forget() {
 func (src *source[T]) run() {
 	defer close(src.done)
 	defer src.cancel()
-	src.fail(followSessions(src.ctx, src.m, src.follow))
+	src.fail(followSessions(src.ctx, src.m, src.begin, src.apply))
 }
 
-// follow applies the deliveries of one session's connections, in order. It returns
-// when the session is lost, or when the side is refused.
-func (src *source[T]) follow(s *session.Session) error {
-	in := s.NewInbox()
-	defer in.Close()
-	src.enter(in)
-	defer src.enter(nil)
-	src.side.state = unasked // the watches of another session are gone
-	src.side.input(need, in, src.path, src)
-	return receive(src.ctx, in, func(d *session.Delivery) error { return src.apply(in, d) })
-}
-
-// enter begins a session, or ends it with nil.
-func (src *source[T]) enter(in *session.Inbox) {
+// begin asks for the side by the Inbox of another session. Between sessions the Inbox is nil.
+func (src *source[T]) begin(in *session.Inbox) {
 	src.mu.Lock()
-	defer src.mu.Unlock()
 	src.in = in
 	// The first answer of a session is new enough for all streams that are subscribed so
 	// far.
 	for sub := range src.subs {
 		sub.admitted = true
 	}
+	src.mu.Unlock()
+	if in == nil {
+		return
+	}
+	src.side.state = unasked // the watches of another session are gone
+	src.side.input(need, in, src.path, src)
 }
 
-func (src *source[T]) apply(in *session.Inbox, d *session.Delivery) error {
+// apply applies one delivery. It fails when the side is refused.
+func (src *source[T]) apply(d *session.Delivery) error {
+	in := src.in // only this goroutine changes it
 	switch d.Kind {
 	case session.InboxPost:
 		src.admit(d.Tag.(*subscriber[T]))
