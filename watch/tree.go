@@ -123,8 +123,8 @@ func (c *Cache) Err() error { return context.Cause(c.mirror.over) }
 func (c *Cache) WaitSynced(ctx context.Context) error {
 	w := c.mirror.waiters.add()
 	select {
-	case <-w.done:
-		return w.err
+	case err := <-w.done:
+		return err
 	case <-c.mirror.over.Done():
 		return c.Err()
 	case <-ctx.Done():

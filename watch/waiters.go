@@ -10,8 +10,7 @@ import (
 // A waiter is a call of WaitSynced. It waits for the sides that are asked when its
 // sync is answered.
 type waiter struct {
-	done chan struct{} // closed when err is set
-	err  error         // the refusal of the sync
+	done chan error // gets nil, or the refusal of the sync; has a buffer of one
 
 	// Of the mirror's goroutine alone:
 	sync  *session.InboxRead
@@ -42,7 +41,7 @@ func (ws *waiters) setInbox(in *session.Inbox) (earlier []*waiter) {
 
 // add adds a waiter.
 func (ws *waiters) add() *waiter {
-	w := &waiter{done: make(chan struct{})}
+	w := &waiter{done: make(chan error, 1)}
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	ws.all[w] = struct{}{}
@@ -79,7 +78,6 @@ func (ws *waiters) wake(w *waiter, err error) {
 	defer ws.mu.Unlock()
 	if _, waiting := ws.all[w]; waiting {
 		delete(ws.all, w)
-		w.err = err
-		close(w.done)
+		w.done <- err
 	}
 }
