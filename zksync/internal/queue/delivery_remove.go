@@ -79,9 +79,6 @@ func (d *Delivery) remove(to *Target) error {
 			}
 			if to.Gate != nil {
 				first, _, err := to.Gate.Admit(waits, d.v.s, 1)
-				if session.ClassOf(err).Again() && d.v.s.Err() == nil {
-					continue
-				}
 				if err != nil {
 					return fail(err, false)
 				}

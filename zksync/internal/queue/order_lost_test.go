@@ -31,19 +31,27 @@ func TestOrderZnodeDeletedBeforeANack(t *testing.T) {
 
 // After the order znode was deleted, the messages of a consumer that has died are delivered to an idle consumer.
 func TestOrderZnodeDeletedBeforeADeath(t *testing.T) {
-	withRig(t, 1, func(r rig) {
-		dead, b := r.open(InOrder, true), r.open(InOrder, true)
-		dead.forgetOrder()
-		dead.receive(1)
-		got := receiveAll(b, false, nil)
-		time.Sleep(time.Second)
-		r.must(r.srv.Delete(dead.state().path))
-		dead.die()
-		time.Sleep(time.Minute)
-		if len(got) != 1 {
-			r.Errorf("%d messages were received, want 1", len(got))
-		}
-	})
+	for name, later := range map[string]bool{"without messages of Retry": false, "beside the directory of Retry": true} {
+		t.Run(name, func(t *testing.T) {
+			withRig(t, 1, func(r rig) {
+				if later {
+					// Without this directory, the proof of its absence makes the consumers list the queue again.
+					r.must(r.srv.Create("/q/"+laterName, nil))
+				}
+				dead, b := r.open(InOrder, true), r.open(InOrder, true)
+				dead.forgetOrder()
+				dead.receive(1)
+				got := receiveAll(b, false, nil)
+				time.Sleep(time.Second)
+				r.must(r.srv.Delete(dead.state().path))
+				dead.die()
+				time.Sleep(time.Minute)
+				if len(got) != 1 {
+					r.Errorf("%d messages were received, want 1", len(got))
+				}
+			})
+		})
+	}
 }
 
 // The messages that a consumer has received are delivered again after the directory of the claims was deleted, also if a

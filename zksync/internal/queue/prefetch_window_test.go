@@ -290,6 +290,31 @@ func claimLargeMessages(t *testing.T, together int) {
 	})
 }
 
+// A receiver that stops behind a few large messages has no more data waiting than the limit and one read: the rest of
+// a claim is read when there is room.
+func TestMemoryAheadOfAReceiver(t *testing.T) {
+	inBubble(t, func(h harness) {
+		const n, size, taken = 200, 512 << 10, 2 * firstPrefetch
+		s, err := h.srv.Connect(h).Session(h.Context())
+		h.must(err)
+		h.must(h.srv.Create(testQueue, nil))
+		for range n {
+			_, err := s.Create(h.Context(), testQueue+"/"+ItemPrefix, make([]byte, size), zk.FlagSequence)
+			h.must(err)
+		}
+		c := h.consumer(h.srv.Connect(h), n, InOrder)
+		ch := h.messages(c)
+		for range taken {
+			<-ch
+		}
+		synctest.Wait()
+		if read, most := messagesRead(h.srv), taken+(prefetchBytes+readBudget)/size; read > most {
+			h.Errorf("%d messages of %d bytes were read, %d of them received, want at most %d", read, size, taken, most)
+		}
+		h.close(c)
+	})
+}
+
 // A consumer goes on with smaller claims if a full claim does not fit into a request.
 func TestClaimsThatDoNotFit(t *testing.T) {
 	inBubble(t, func(h harness) {
