@@ -11,7 +11,7 @@ import (
 	"github.com/go-zksync/toolkit/internal/bounds"
 )
 
-var proofRuns = flag.Int("proofruns", bounds.Size(500, 2000), "random runs of TestProofAgainstAModelOfTheServers")
+var proofRuns = flag.Int("proofruns", bounds.Size(500, 4000), "random runs of TestProofAgainstAModelOfTheServers")
 
 // A leaderModel models the parts of ZooKeeper's leader and one follower that affect the life of one session:
 // SessionTrackerImpl, LearnerHandler, LearnerSessionTracker and Learner.ping of ZooKeeper 3.8.0.
@@ -33,6 +33,8 @@ type leaderModel struct {
 	cut      bool          // between leader and follower
 	deposed  bool          // the leader answers everything except transactions, and does not know that it is deposed
 	loseOne  bool          // the follower's next touch races with a report and is lost
+	lostAt   time.Duration // the time of that touch, 0 before
+	cutLater bool          // the follower is cut off right behind the next commit that is a report's time later
 	log      []string
 }
 
@@ -211,7 +213,7 @@ func proofRun(seed uint64) (grants, losses int, bad string) {
 		}
 		m.at(m.now+latency/2, func() {
 			if m.loseOne {
-				m.loseOne = false
+				m.loseOne, m.lostAt = false, m.now
 			} else {
 				m.touched = true
 			}
@@ -232,6 +234,12 @@ func proofRun(seed uint64) (grants, losses int, bad string) {
 					return
 				}
 				answer()
+				// The lease assumes that no cut follows a stall before the follower's next report.
+				afterStall := m.pausedTo > 0 && m.lostAt < m.pausedTo+m.tick
+				if m.cutLater && kind == proofCommit && m.lostAt > 0 && m.now > m.lostAt+T/reportFraction && !afterStall && !m.cut {
+					m.cut = true
+					m.note("cut behind a commit, after the touch of %v was lost", m.lostAt)
+				}
 			})
 		})
 	}
@@ -262,6 +270,8 @@ func proofRun(seed uint64) (grants, losses int, bad string) {
 		}
 		m.at(m.now+pace, client)
 		switch {
+		case m.cutLater && m.lostAt > 0 && !m.cut:
+			send(proofCommit) // it relies on the contact whose touch was lost, if that is the newest one
 		case rnd.IntN(breaks) == 0:
 			reconnect()
 		case pace == T/idleFraction && rnd.IntN(4) > 0:
@@ -307,6 +317,7 @@ func proofRun(seed uint64) (grants, losses int, bad string) {
 	// The lease assumes that no touch is lost in the report right before a pause.
 	if lose := time.Duration(rnd.Int64N(int64(5 * T))); rnd.IntN(4) == 0 && (lose < pauseAt-2*T || lose > pauseAt) {
 		m.at(lose, func() { m.loseOne = true })
+		m.cutLater = rnd.IntN(2) == 0
 	}
 	for len(m.events) > 0 && m.now < 12*T && bad == "" {
 		ev := heap.Pop(&m.events).(modelEvent)
